@@ -1,0 +1,206 @@
+#include "base/budget.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/text.h"
+
+#define MAX_BLOCK ((gsize)1000000000000) /* bytes: a terabyte is a broken file, not a tensor */
+
+struct HnBudget {
+    gint refs;
+    gsize limit; /* 0: none */
+    GMutex lock; /* of what follows */
+    gsize used;
+    gsize peak;
+    guint64 count;
+    guint64 fail_at; /* value of count at which to fail, 0: never */
+};
+
+/* Stands right before each block, in the 64 bytes that its alignment leaves free. */
+typedef struct {
+    gpointer start; /* what malloc gave */
+    gsize size;     /* what was asked for */
+    HnBudget *budget;
+} Block;
+
+G_STATIC_ASSERT(sizeof(Block) <= HN_ALIGN);
+
+HnBudget *hn_budget_new(gsize limit)
+{
+    HnBudget *budget = g_new0(HnBudget, 1);
+    budget->refs = 1;
+    budget->limit = limit;
+    g_mutex_init(&budget->lock);
+    return budget;
+}
+
+HnBudget *hn_budget_ref(HnBudget *budget)
+{
+    if (budget)
+        g_atomic_int_inc(&budget->refs);
+    return budget;
+}
+
+void hn_budget_unref(HnBudget *budget)
+{
+    if (budget && g_atomic_int_dec_and_test(&budget->refs)) {
+        g_mutex_clear(&budget->lock);
+        g_free(budget);
+    }
+}
+
+gboolean hn_budget_charge(HnBudget *budget, gsize size, GError **error)
+{
+    if (!budget)
+        return TRUE;
+    g_mutex_lock(&budget->lock);
+    budget->count++;
+    gboolean injected = budget->fail_at && budget->count == budget->fail_at;
+    gsize left = (budget->limit ? budget->limit : G_MAXSIZE) - budget->used;
+    gboolean fits = !injected && size <= left;
+    if (fits) {
+        budget->used += size;
+        budget->peak = MAX(budget->peak, budget->used);
+    }
+    g_mutex_unlock(&budget->lock);
+    if (fits)
+        return TRUE;
+
+    g_autofree char *need = hn_text_size(size);
+    if (injected || !budget->limit) {
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory for %s more", need);
+    } else {
+        g_autofree char *limit = hn_text_size(budget->limit), *rest = hn_text_size(left);
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "needs %s more, the memory limit of %s leaves %s", need, limit,
+                    rest);
+    }
+    return FALSE;
+}
+
+void hn_budget_uncharge(HnBudget *budget, gsize size)
+{
+    if (!budget)
+        return;
+    g_mutex_lock(&budget->lock);
+    g_assert(budget->used >= size);
+    budget->used -= size;
+    g_mutex_unlock(&budget->lock);
+}
+
+static gpointer block_new(HnBudget *budget, gsize size, gboolean zero, GError **error)
+{
+    gsize total = size + 2 * HN_ALIGN;
+    if (size > MAX_BLOCK) {
+        g_autofree char *text = hn_text_size(size);
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory for %s more", text);
+        return NULL;
+    }
+    if (!hn_budget_charge(budget, size, error))
+        return NULL;
+    gpointer start = zero ? calloc(1, total) : malloc(total);
+    if (!start) {
+        g_autofree char *text = hn_text_size(size);
+        hn_budget_uncharge(budget, size);
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory for %s more", text);
+        return NULL;
+    }
+    /* malloc aligns to 16, so between start and the block lie 64 to 112 bytes */
+    uintptr_t at = ((uintptr_t)start + 2 * HN_ALIGN - 1) & ~(uintptr_t)(HN_ALIGN - 1);
+    guint8 *p = (guint8 *)start + (at - (uintptr_t)start);
+    ((Block *)(gpointer)(p - HN_ALIGN))[0] = (Block){ start, size, hn_budget_ref(budget) };
+    return p;
+}
+
+static Block *block_of(gpointer block)
+{
+    return (Block *)(gpointer)((guint8 *)block - HN_ALIGN);
+}
+
+gpointer hn_budget_alloc(HnBudget *budget, gsize size, GError **error)
+{
+    return block_new(budget, size, FALSE, error);
+}
+
+gpointer hn_budget_alloc0(HnBudget *budget, gsize size, GError **error)
+{
+    return block_new(budget, size, TRUE, error);
+}
+
+gpointer hn_budget_alloc_n(HnBudget *budget, gsize n, gsize size, GError **error)
+{
+    gsize total;
+    if (!hn_mul_size(n, size, &total)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
+                    "no memory for %" G_GSIZE_FORMAT " times %" G_GSIZE_FORMAT " bytes", n, size);
+        return NULL;
+    }
+    return block_new(budget, total, FALSE, error);
+}
+
+static void block_free(gpointer block)
+{
+    Block *b = block_of(block);
+    HnBudget *budget = b->budget;
+    hn_budget_uncharge(budget, b->size);
+    free(b->start);
+    hn_budget_unref(budget);
+}
+
+void hn_budget_free(HnBudget *budget, gpointer block)
+{
+    if (!block)
+        return;
+    g_assert(block_of(block)->budget == budget);
+    block_free(block);
+}
+
+GBytes *hn_budget_bytes(HnBudget *budget, gpointer block, gsize size)
+{
+    g_assert(block_of(block)->budget == budget && size <= block_of(block)->size);
+    return g_bytes_new_with_free_func(block, size, block_free, block);
+}
+
+gsize hn_budget_limit(HnBudget *budget)
+{
+    return budget ? budget->limit : 0;
+}
+
+gsize hn_budget_used(HnBudget *budget)
+{
+    if (!budget)
+        return 0;
+    g_mutex_lock(&budget->lock);
+    gsize used = budget->used;
+    g_mutex_unlock(&budget->lock);
+    return used;
+}
+
+gsize hn_budget_peak(HnBudget *budget)
+{
+    if (!budget)
+        return 0;
+    g_mutex_lock(&budget->lock);
+    gsize peak = budget->peak;
+    g_mutex_unlock(&budget->lock);
+    return peak;
+}
+
+guint64 hn_budget_count(HnBudget *budget)
+{
+    if (!budget)
+        return 0;
+    g_mutex_lock(&budget->lock);
+    guint64 count = budget->count;
+    g_mutex_unlock(&budget->lock);
+    return count;
+}
+
+void hn_budget_fail_at(HnBudget *budget, guint64 k)
+{
+    g_mutex_lock(&budget->lock);
+    budget->fail_at = k ? budget->count + k : 0;
+    g_mutex_unlock(&budget->lock);
+}

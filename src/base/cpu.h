@@ -1,0 +1,49 @@
+/*
+ * What the machine has, and how much of it this process may use.
+ *
+ * Functions with a root argument read the files of /proc and /sys below it: NULL for the real ones, a folder in tests.
+ */
+#pragma once
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+/* Each level includes those before it. */
+typedef enum {
+    HN_ISA_NONE,   /* plain C */
+    HN_ISA_AVX2,   /* with FMA and F16C */
+    HN_ISA_AVX512, /* F, BW, DQ, VL */
+    HN_ISA_VNNI,   /* 8-bit dot products on 512 bits */
+    HN_ISA_AMX,    /* tiles for bf16 and int8 */
+} HnIsa;
+
+HnIsa hn_cpu_machine_isa(void);
+const char *hn_cpu_isa_name(HnIsa isa); /* "none", "avx2", ... */
+
+/* machine capped by the name cap (NULL: not capped); an unknown name is HN_ERROR_USAGE */
+gboolean hn_cpu_cap_isa(HnIsa machine, const char *cap, HnIsa *isa, GError **error);
+
+/* The level to use: the machine's, capped by the environment variable HONE_MAX_ISA, which is read once. A value that
+ * means nothing caps nothing; tools call hn_cpu_check_env() at their start to refuse it. */
+HnIsa hn_cpu_isa(void);
+gboolean hn_cpu_check_env(GError **error);
+
+char *hn_cpu_model(const char *root); /* "Intel(R) Xeon(R) ...", "unknown" */
+
+int hn_cpu_affinity(void);             /* CPUs that the scheduler may give us, at least 1 */
+double hn_cpu_quota(const char *root); /* CPUs' worth of time of the tightest control group, 0: no quota */
+int hn_cpu_threads(const char *root);  /* min(affinity, quota rounded up), at least 1 */
+
+double hn_cpu_mhz(const char *root); /* mean present clock, NaN: the machine does not say */
+
+/* All CPUs' time since boot, in ticks (usually 10 ms). FALSE: not known. */
+typedef struct {
+    guint64 total;
+    guint64 idle;
+    guint64 steal; /* taken by the hypervisor */
+} HnCpuStat;
+
+gboolean hn_cpu_stat(const char *root, HnCpuStat *stat);
+
+G_END_DECLS
