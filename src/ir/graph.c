@@ -1,0 +1,449 @@
+#include "ir/graph.h"
+
+#include <string.h>
+
+#include "ir/private.h"
+
+/* --- small things ------------------------------------------------------------------------------------------------ */
+
+static void bytes_free(gpointer b)
+{
+    if (b)
+        g_bytes_unref(b);
+}
+
+static void pairs_free(HnPairs *p)
+{
+    if (p)
+        g_ptr_array_unref(p);
+}
+
+static void array_free(GPtrArray *a)
+{
+    if (a)
+        g_ptr_array_unref(a);
+}
+
+static void opset_clear(gpointer p)
+{
+    g_free(((HnOpset *)p)->domain);
+    bytes_free(((HnOpset *)p)->unknown);
+}
+
+static GArray *opsets_new(void)
+{
+    GArray *a = g_array_new(FALSE, TRUE, sizeof(HnOpset));
+    g_array_set_clear_func(a, opset_clear);
+    return a;
+}
+
+gboolean hn_array_drop(GPtrArray *array, gconstpointer p)
+{
+    for (guint i = 0, j = array->len; i < j; i++) {
+        if (array->pdata[i] == p) {
+            g_ptr_array_remove_index(array, i);
+            return TRUE;
+        }
+        if (array->pdata[--j] == p) {
+            g_ptr_array_remove_index(array, j);
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+gboolean hn_domain_equal(const char *a, const char *b)
+{
+    a = !a || strcmp(a, "ai.onnx") == 0 ? "" : a;
+    b = !b || strcmp(b, "ai.onnx") == 0 ? "" : b;
+    return strcmp(a, b) == 0;
+}
+
+/* --- models ------------------------------------------------------------------------------------------------------ */
+
+HnModel *hn_model_new(void)
+{
+    HnModel *m = g_new0(HnModel, 1);
+    m->ir_version = 8;
+    m->has_ir_version = TRUE;
+    m->opsets = opsets_new();
+    m->functions = g_ptr_array_new();
+    m->training = g_ptr_array_new_with_free_func(bytes_free);
+    m->configs = g_ptr_array_new_with_free_func(bytes_free);
+    m->graph = hn_graph_new(m, NULL, "main");
+    return m;
+}
+
+void hn_model_free(HnModel *m)
+{
+    if (!m)
+        return;
+    hn_graph_free(m->graph);
+    for (guint i = 0; i < m->functions->len; i++)
+        hn_function_free(m->functions->pdata[i]);
+    g_ptr_array_unref(m->functions);
+    g_array_unref(m->opsets);
+    array_free(m->training);
+    array_free(m->configs);
+    pairs_free(m->metadata);
+    bytes_free(m->unknown);
+    g_free(m->producer_name);
+    g_free(m->producer_version);
+    g_free(m->domain);
+    g_free(m->doc);
+    g_free(m->path);
+    g_free(m);
+}
+
+static HnOpset *opset_find(GArray *opsets, const char *domain)
+{
+    for (guint i = 0; i < opsets->len; i++) {
+        HnOpset *o = &g_array_index(opsets, HnOpset, i);
+        if (hn_domain_equal(o->domain, domain))
+            return o;
+    }
+    return NULL;
+}
+
+int64_t hn_model_opset(const HnModel *m, const char *domain)
+{
+    const HnOpset *o = opset_find(m->opsets, domain);
+    return o ? o->version : 0;
+}
+
+void hn_model_set_opset(HnModel *m, const char *domain, int64_t version)
+{
+    HnOpset *o = opset_find(m->opsets, domain);
+    if (o) {
+        o->version = version;
+        return;
+    }
+    HnOpset made = { g_strdup(domain ? domain : ""), version, NULL };
+    g_array_append_val(m->opsets, made);
+}
+
+HnFunction *hn_function_new(HnModel *m, const char *domain, const char *name)
+{
+    HnFunction *f = g_new0(HnFunction, 1);
+    f->model = m;
+    f->domain = g_strdup(domain);
+    f->name = g_strdup(name);
+    f->inputs = g_ptr_array_new_with_free_func(g_free);
+    f->outputs = g_ptr_array_new_with_free_func(g_free);
+    f->attrs = g_ptr_array_new_with_free_func(g_free);
+    f->attr_defaults = g_ptr_array_new();
+    f->opsets = opsets_new();
+    f->body = hn_graph_new(m, NULL, name);
+    g_ptr_array_add(m->functions, f);
+    return f;
+}
+
+void hn_function_free(HnFunction *f)
+{
+    if (!f)
+        return;
+    for (guint i = 0; i < f->attr_defaults->len; i++)
+        hn_attr_free(f->attr_defaults->pdata[i]);
+    g_ptr_array_unref(f->attr_defaults);
+    g_ptr_array_unref(f->inputs);
+    g_ptr_array_unref(f->outputs);
+    g_ptr_array_unref(f->attrs);
+    g_array_unref(f->opsets);
+    hn_graph_free(f->body);
+    pairs_free(f->metadata);
+    bytes_free(f->unknown);
+    g_free(f->name);
+    g_free(f->domain);
+    g_free(f->overload);
+    g_free(f->doc);
+    g_free(f);
+}
+
+int64_t hn_graph_opset(const HnGraph *g, const char *domain)
+{
+    while (g->outer)
+        g = g->outer;
+    const HnModel *m = g->model;
+    for (guint i = 0; g != m->graph && i < m->functions->len; i++) {
+        const HnFunction *f = m->functions->pdata[i];
+        if (f->body == g) {
+            const HnOpset *o = opset_find(f->opsets, domain);
+            return o ? o->version : 0;
+        }
+    }
+    return hn_model_opset(m, domain);
+}
+
+/* --- graphs ------------------------------------------------------------------------------------------------------ */
+
+static void value_destroy(gpointer v)
+{
+    hn_value_release(v);
+}
+
+HnGraph *hn_graph_new(HnModel *m, HnGraph *outer, const char *name)
+{
+    HnGraph *g = g_new0(HnGraph, 1);
+    g->model = m;
+    g->outer = outer;
+    g->name = g_strdup(name);
+    g->inputs = g_ptr_array_new();
+    g->outputs = g_ptr_array_new();
+    g->weights = g_ptr_array_new();
+    g->infos = g_ptr_array_new();
+    g->nodes = g_ptr_array_new();
+    g->inner = g_ptr_array_new();
+    g->quant = g_ptr_array_new_with_free_func(bytes_free);
+    g->values = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, value_destroy);
+    if (outer)
+        g_ptr_array_add(outer->inner, g);
+    return g;
+}
+
+void hn_graph_release(HnGraph *g)
+{
+    for (guint i = 0; i < g->nodes->len; i++)
+        hn_node_release(g->nodes->pdata[i]);
+    g_ptr_array_unref(g->nodes);
+    g_ptr_array_unref(g->inputs);
+    g_ptr_array_unref(g->outputs);
+    g_ptr_array_unref(g->weights);
+    g_ptr_array_unref(g->infos);
+    g_ptr_array_unref(g->inner);
+    g_hash_table_unref(g->values);
+    array_free(g->quant);
+    if (g->variants)
+        g_hash_table_unref(g->variants);
+    pairs_free(g->metadata);
+    bytes_free(g->unknown);
+    g_free(g->name);
+    g_free(g->doc);
+    g_free(g);
+}
+
+void hn_graph_free(HnGraph *g)
+{
+    if (!g)
+        return;
+    if (g->outer) {
+        hn_graph_detach(g);
+        hn_array_drop(g->outer->inner, g);
+    }
+    hn_graph_release(g);
+}
+
+gboolean hn_value_within(const HnValue *v, const HnGraph *g)
+{
+    for (const HnGraph *h = v->graph; h; h = h->outer)
+        if (h == g)
+            return TRUE;
+    return FALSE;
+}
+
+static void detach(HnGraph *g, const HnGraph *root)
+{
+    for (guint i = g->nodes->len; i-- > 0;) {
+        HnNode *n = g->nodes->pdata[i];
+        for (guint j = n->in->len; j-- > 0;) {
+            HnValue *v = n->in->pdata[j];
+            if (v && v->graph != g && !hn_value_within(v, root))
+                hn_value_drop_user(v, n);
+        }
+        for (guint j = 0; j < n->attrs->len; j++) {
+            HnGraph *const *graphs;
+            int64_t k = hn_attr_graphs(n->attrs->pdata[j], &graphs);
+            while (k-- > 0)
+                if (graphs[k])
+                    detach(graphs[k], root);
+        }
+    }
+    for (guint i = 0; g->holder && i < g->outputs->len; i++) {
+        HnValue *v = g->outputs->pdata[i];
+        if (v && !hn_value_within(v, root))
+            hn_value_drop_user(v, g->holder);
+    }
+}
+
+void hn_graph_detach(HnGraph *g)
+{
+    detach(g, g);
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------ */
+
+HnValue *hn_graph_value(HnGraph *g, const char *name)
+{
+    HnValue *v = g_hash_table_lookup(g->values, name);
+    if (v)
+        return v;
+    v = g_new0(HnValue, 1);
+    v->name = g_strdup(name);
+    v->id = g->model->n_values++;
+    v->graph = g;
+    v->users = g_ptr_array_new();
+    g_hash_table_insert(g->values, v->name, v);
+    return v;
+}
+
+void hn_value_release(HnValue *v)
+{
+    hn_type_unref(v->type);
+    hn_tensor_unref(v->weight);
+    hn_sparse_free(v->sparse);
+    g_ptr_array_unref(v->users);
+    pairs_free(v->metadata);
+    bytes_free(v->unknown);
+    g_free(v->name);
+    g_free(v->doc);
+    g_free(v);
+}
+
+HnValue *hn_graph_find(const HnGraph *g, const char *name)
+{
+    for (; g; g = g->outer) {
+        HnValue *v = g_hash_table_lookup(g->values, name);
+        if (v)
+            return v;
+    }
+    return NULL;
+}
+
+static gboolean named_below(const HnGraph *g, const char *name)
+{
+    for (guint i = 0; i < g->inner->len; i++) {
+        const HnGraph *h = g->inner->pdata[i];
+        if (g_hash_table_contains(h->values, name) || named_below(h, name))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+HnValue *hn_graph_new_value(HnGraph *g, const char *stem)
+{
+    g_autofree char *name = g_strdup(stem && *stem ? stem : "v");
+    for (uint32_t k = g->model->n_values; hn_graph_find(g, name) || named_below(g, name); k++) {
+        g_free(name);
+        name = g_strdup_printf("%s_%u", stem && *stem ? stem : "v", k);
+    }
+    return hn_graph_value(g, name);
+}
+
+void hn_graph_add_input(HnGraph *g, HnValue *v)
+{
+    v->is_input = TRUE;
+    g_ptr_array_add(g->inputs, v);
+}
+
+void hn_graph_add_output(HnGraph *g, HnValue *v)
+{
+    if (v->graph == g)
+        v->is_output = TRUE;
+    else if (g->holder)
+        hn_value_add_user(v, g->holder);
+    g_ptr_array_add(g->outputs, v);
+}
+
+static void add_weight(HnGraph *g, HnValue *v, HnTensor *t, HnSparse *s)
+{
+    if (!v->weight && !v->sparse)
+        g_ptr_array_add(g->weights, v);
+    hn_tensor_unref(v->weight);
+    hn_sparse_free(v->sparse);
+    v->weight = t;
+    v->sparse = s;
+}
+
+void hn_graph_add_weight(HnGraph *g, HnValue *v, HnTensor *t)
+{
+    add_weight(g, v, hn_tensor_ref(t), NULL);
+}
+
+void hn_graph_add_sparse(HnGraph *g, HnValue *v, HnSparse *s)
+{
+    add_weight(g, v, NULL, s);
+}
+
+void hn_graph_remove_weight(HnGraph *g, HnValue *v)
+{
+    hn_array_drop(g->weights, v);
+    hn_tensor_unref(v->weight);
+    hn_sparse_free(v->sparse);
+    v->weight = NULL;
+    v->sparse = NULL;
+}
+
+void hn_value_set_type(HnValue *v, HnType *t)
+{
+    hn_type_ref(t);
+    hn_type_unref(v->type);
+    v->type = t;
+}
+
+void hn_graph_set_variant(HnGraph *g, const char *role, const HnValue *v, GBytes *declaration)
+{
+    if (!g->variants)
+        g->variants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, bytes_free);
+    g_hash_table_insert(g->variants, g_strdup_printf("%s %s", role, v->name), g_bytes_ref(declaration));
+}
+
+GBytes *hn_graph_variant(const HnGraph *g, const char *role, const HnValue *v)
+{
+    if (!g->variants)
+        return NULL;
+    g_autofree char *key = g_strdup_printf("%s %s", role, v->name);
+    return g_hash_table_lookup(g->variants, key);
+}
+
+void hn_value_add_user(HnValue *v, HnNode *n)
+{
+    g_ptr_array_add(v->users, n);
+}
+
+void hn_value_drop_user(HnValue *v, HnNode *n)
+{
+    hn_array_drop(v->users, n);
+}
+
+static void replace_in_graph_outputs(HnGraph *g, HnValue *from, HnValue *to)
+{
+    for (guint i = 0; i < g->outputs->len; i++)
+        if (g->outputs->pdata[i] == from)
+            g->outputs->pdata[i] = to;
+}
+
+static void replace_in_node(HnNode *n, HnValue *from, HnValue *to)
+{
+    for (guint i = 0; i < n->in->len; i++)
+        if (n->in->pdata[i] == from)
+            n->in->pdata[i] = to;
+    for (guint i = 0; i < n->attrs->len; i++) {
+        HnGraph *const *graphs;
+        int64_t k = hn_attr_graphs(n->attrs->pdata[i], &graphs);
+        while (k-- > 0)
+            if (graphs[k])
+                replace_in_graph_outputs(graphs[k], from, to);
+    }
+}
+
+void hn_value_replace(HnValue *from, HnValue *to)
+{
+    if (from == to)
+        return;
+    for (guint i = 0; i < from->users->len; i++) {
+        HnNode *n = from->users->pdata[i];
+        if (i == 0 || n != from->users->pdata[i - 1])
+            replace_in_node(n, from, to);
+        hn_value_add_user(to, n);
+    }
+    g_ptr_array_set_size(from->users, 0);
+    if (!from->is_output)
+        return;
+    HnGraph *g = from->graph;
+    for (guint i = 0; i < g->outputs->len; i++)
+        if (g->outputs->pdata[i] == from && to->graph != g && g->holder)
+            hn_value_add_user(to, g->holder);
+    replace_in_graph_outputs(g, from, to);
+    from->is_output = FALSE;
+    if (to->graph == g)
+        to->is_output = TRUE;
+}

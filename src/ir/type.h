@@ -1,0 +1,51 @@
+/*
+ * HnType: what a value may hold: a tensor, a sequence, an optional, a map or a sparse tensor. Only tensors are computed
+ * with; the others survive reading and writing and make an operator that needs them unsupported.
+ */
+#pragma once
+
+#include "ir/dim.h"
+#include "ir/dtype.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    HN_TYPE_NONE, /* nothing said */
+    HN_TYPE_TENSOR,
+    HN_TYPE_SPARSE,
+    HN_TYPE_SEQUENCE,
+    HN_TYPE_OPTIONAL,
+    HN_TYPE_MAP,
+    HN_TYPE_OPAQUE,
+} HnTypeKind;
+
+typedef struct HnType HnType;
+struct HnType {
+    gint ref;
+    HnTypeKind kind;
+    HnDtype dtype;       /* tensor, sparse; key of a map */
+    int rank;            /* -1: unknown rank (no shape in the file) */
+    HnDim *dims;         /* rank of them */
+    char **denotations;  /* rank of them or NULL: per dimension, each may be NULL */
+    HnType *elem;        /* sequence, optional, map */
+    char *denotation;    /* of the type, may be NULL */
+    char *domain, *name; /* opaque */
+    gboolean has_elem;   /* the file had an elem_type / elem field at all */
+    GBytes *unknown;     /* the whole TypeProto as it was, where it has fields that hone does not know */
+};
+
+/* Types are shared and never changed once given to a value. */
+HnType *hn_type_tensor(HnDtype dtype, int rank, const HnDim *dims); /* rank -1: dims ignored */
+HnType *hn_type_fixed(HnDtype dtype, int rank, const int64_t *dims);
+HnType *hn_type_ref(HnType *t);
+void hn_type_unref(HnType *t);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnType, hn_type_unref)
+
+/* A tensor with all dimensions known; writes them to dims (HN_MAX_RANK places) where that is not NULL. */
+gboolean hn_type_is_fixed(const HnType *t, int64_t *dims);
+gboolean hn_type_equal(const HnType *a, const HnType *b);
+/* "f32[N,3,224,224]", "seq(f32[?])"; appends. */
+void hn_type_print(const HnType *t, GString *out);
+char *hn_type_describe(const HnType *t);
+
+G_END_DECLS
