@@ -1,0 +1,144 @@
+/*
+ * Activations: functions of one number with up to two parameters. Computed in double, then rounded once.
+ */
+#include "op/activation.h"
+
+#include <math.h>
+
+#include "op/elementwise.h"
+
+static void alpha_bind(HnBind *b, HnActivation *p, float alpha)
+{
+    p->a = (double)hn_bind_float(b, "alpha", alpha);
+}
+
+static void one_bind(HnBind *b, void *params)
+{
+    alpha_bind(b, params, 1.0f); /* Celu, Elu, Swish, ThresholdedRelu */
+}
+
+static void leakyrelu_bind(HnBind *b, void *params)
+{
+    alpha_bind(b, params, 0.01f);
+}
+
+static void hardsigmoid_bind(HnBind *b, void *params)
+{
+    HnActivation *p = params;
+    alpha_bind(b, p, 0.2f);
+    p->b = (double)hn_bind_float(b, "beta", 0.5f);
+}
+
+static void selu_bind(HnBind *b, void *params)
+{
+    HnActivation *p = params;
+    alpha_bind(b, p, b->version < 6 ? 1.6732f : 1.67326319217681884765625f);
+    p->b = (double)hn_bind_float(b, "gamma", b->version < 6 ? 1.0507f : 1.05070102214813232421875f);
+}
+
+static void gelu_bind(HnBind *b, void *params)
+{
+    static const char *const words[] = { "none", "tanh", NULL };
+    HnActivation *p = params;
+    p->tanh = hn_bind_word(b, "approximate", words, 0) == 1;
+}
+
+/* log(1 + exp(v)) without overflow */
+static double softplus(double v)
+{
+    return fmax(v, 0.0) + log1p(exp(-fabs(v)));
+}
+
+static double sigmoid(double v)
+{
+    return 1.0 / (1.0 + exp(-v));
+}
+
+static double clamp01(double v)
+{
+    return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+/* 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), or with the exact normal distribution */
+static double gelu(const HnActivation *p, double v)
+{
+    if (p->tanh)
+        return 0.5 * v * (1.0 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+    return 0.5 * v * erfc(-v * 0.70710678118654752440);
+}
+
+/* An expression of double v and params p over all elements; f32 and f64. */
+#define DEFINE_REF(symbol, EXPR)                  \
+    static void symbol##_ref(HnEval *e)           \
+    {                                             \
+        const HnActivation *p = e->params;        \
+        const HnTensor *t = hn_eval_in(e, 0);     \
+        void *y = hn_eval_out_like(e, 0, t);      \
+        (void)p;                                  \
+        if (y == NULL)                            \
+            return;                               \
+        if (t->dtype == HN_F32) {                 \
+            const float *from = t->data;          \
+            float *to = y;                        \
+            for (int64_t i = 0; i < t->n; i++) {  \
+                const double v = (double)from[i]; \
+                to[i] = (float)(EXPR);            \
+            }                                     \
+        } else if (t->dtype == HN_F64) {          \
+            const double *from = t->data;         \
+            double *to = y;                       \
+            for (int64_t i = 0; i < t->n; i++) {  \
+                const double v = from[i];         \
+                to[i] = (EXPR);                   \
+            }                                     \
+        } else {                                  \
+            hn_eval_fail_type(e, 0);              \
+        }                                         \
+    }
+
+/* NaN comes through all of them: comparisons are written so that it takes the branch that computes with it. */
+DEFINE_REF(celu, v >= 0 ? v : p->a * expm1(v / p->a))
+DEFINE_REF(elu, v >= 0 ? v : p->a * expm1(v))
+DEFINE_REF(gelu, gelu(p, v))
+DEFINE_REF(hardsigmoid, clamp01(p->a *v + p->b))
+DEFINE_REF(hardswish, v *clamp01(v / 6 + 0.5))
+DEFINE_REF(leakyrelu, v >= 0 ? v : p->a * v)
+DEFINE_REF(mish, v *tanh(softplus(v)))
+DEFINE_REF(selu, p->b *(v > 0 ? v : p->a * expm1(v)))
+DEFINE_REF(sigmoid, sigmoid(v))
+DEFINE_REF(softplus, isnan(v) ? v : softplus(v))
+DEFINE_REF(softsign, v / (1.0 + fabs(v)))
+DEFINE_REF(swish, v *sigmoid(p->a *v))
+DEFINE_REF(thresholdedrelu, v > p->a ? v : isnan(v) ? v : 0)
+
+#define DEFINE_RECORD(symbol, onnx_name, bind_fn, ...)                   \
+    const HnOp hn_op_##symbol = {                                        \
+        .name = onnx_name,                                               \
+        .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32, \
+        .in = "T",                                                       \
+        .out = "T",                                                      \
+        .T = HN_T_FLOATS,                                                \
+        .params_size = sizeof(HnActivation),                             \
+        .bind = bind_fn,                                                 \
+        .infer = hn_infer_same,                                          \
+        .cost = hn_cost_elementwise,                                     \
+        .ref = symbol##_ref,                                             \
+        .prune = { .kind = HN_P_PASS },                                  \
+        __VA_ARGS__,                                                     \
+    };
+#define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }
+#define NEEDS_RANGES .quant = { .kind = HN_Q_ELEMENTWISE }
+
+DEFINE_RECORD(celu, "Celu", one_bind, .since = { 12, 28 }, NEEDS_RANGES)
+DEFINE_RECORD(elu, "Elu", one_bind, .since = { 1, 6, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(gelu, "Gelu", gelu_bind, .since = { 20 }, NEEDS_RANGES)
+DEFINE_RECORD(hardsigmoid, "HardSigmoid", hardsigmoid_bind, .since = { 1, 6, 22 }, RANGE(0, 1))
+DEFINE_RECORD(hardswish, "HardSwish", NULL, .since = { 14, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(leakyrelu, "LeakyRelu", leakyrelu_bind, .since = { 1, 6, 16 }, NEEDS_RANGES)
+DEFINE_RECORD(mish, "Mish", NULL, .since = { 18, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(selu, "Selu", selu_bind, .since = { 1, 6, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(sigmoid, "Sigmoid", NULL, .since = { 1, 6, 13 }, RANGE(0, 1))
+DEFINE_RECORD(softplus, "Softplus", NULL, .since = { 1, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(softsign, "Softsign", NULL, .since = { 1, 22 }, RANGE(-1, 1))
+DEFINE_RECORD(swish, "Swish", one_bind, .since = { 24 }, NEEDS_RANGES)
+DEFINE_RECORD(thresholdedrelu, "ThresholdedRelu", one_bind, .since = { 10, 22 }, NEEDS_RANGES)

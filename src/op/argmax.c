@@ -1,0 +1,121 @@
+/*
+ * ArgMax and ArgMin along one axis (default 0). Of equal values the first counts, or since opset 12 the last where
+ * `select_last_index` says so. A NaN is more extreme than everything.
+ */
+#include "op/argmax.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "op/move.h"
+#include "op/types.h"
+
+static void arg_bind(HnBind *b, void *params)
+{
+    HnArg *p = params;
+    p->axis = hn_bind_int(b, "axis", 0);
+    p->keepdims = hn_bind_bool(b, "keepdims", TRUE);
+    p->last = b->version >= 12 && hn_bind_bool(b, "select_last_index", FALSE);
+}
+
+static void arg_infer(HnInfer *x)
+{
+    const HnArg *p = x->params;
+    int rank = hn_infer_rank(x, 0), n = 0;
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, HN_I64);
+        return;
+    }
+    HnDim dims[HN_MAX_RANK];
+    int axis = hn_infer_axis(x, p->axis, rank);
+    for (int a = 0; a < rank; a++)
+        if (a != axis)
+            dims[n++] = hn_infer_dim(x, 0, a);
+        else if (p->keepdims)
+            dims[n++] = hn_dim(1);
+    hn_infer_out(x, 0, HN_I64, n, dims);
+}
+
+static void arg_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = hn_type_count(x->in[0]);
+}
+
+/* x [outer,n,inner] with n > 0 -> y [outer,inner] */
+#define DEFINE_ARG(T)                                                                                                 \
+    static void arg_##T(int64_t *y, const T *x, int64_t outer, int64_t n, int64_t inner, gboolean min, gboolean last) \
+    {                                                                                                                 \
+        for (int64_t o = 0; o < outer; o++, x += n * inner, y += inner) {                                             \
+            for (int64_t i = 0; i < inner; i++)                                                                       \
+                y[i] = 0;                                                                                             \
+            for (int64_t k = 1; k < n; k++)                                                                           \
+                for (int64_t i = 0; i < inner; i++) {                                                                 \
+                    T a = x[k * inner + i], b = x[y[i] * inner + i];                                                  \
+                    gboolean same = a == b || (a != a && b != b);                                                     \
+                    if (same ? last : b == b && (a != a || (min ? a < b : a > b)))                                    \
+                        y[i] = k;                                                                                     \
+                }                                                                                                     \
+        }                                                                                                             \
+    }
+DEFINE_ARG(float)
+DEFINE_ARG(double)
+DEFINE_ARG(int8_t)
+DEFINE_ARG(uint8_t)
+DEFINE_ARG(int16_t)
+DEFINE_ARG(uint16_t)
+DEFINE_ARG(int32_t)
+DEFINE_ARG(uint32_t)
+DEFINE_ARG(int64_t)
+DEFINE_ARG(uint64_t)
+
+static void arg_eval(HnEval *e, gboolean min)
+{
+    const HnArg *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0);
+    int64_t dims[HN_MAX_RANK];
+    int axis = hn_eval_axis(e, p->axis, x->ndim), rank = 0;
+    if (axis < 0)
+        return;
+    for (int a = 0; a < x->ndim; a++)
+        if (a != axis)
+            dims[rank++] = x->dims[a];
+        else if (p->keepdims)
+            dims[rank++] = 1;
+    int64_t *y = hn_eval_out(e, 0, HN_I64, rank, dims);
+    if (y == NULL || e->out[0]->n == 0)
+        return;
+    int64_t outer = hn_span(x->dims, 0, axis), n = x->dims[axis], inner = hn_span(x->dims, axis + 1, x->ndim);
+    if (n == 0) {
+        hn_eval_fail(e, HN_ERROR_VALUE, "axis %d is empty and has no extreme", axis);
+        return;
+    }
+#define RUN(T) arg_##T(y, x->data, outer, n, inner, min, p->last);
+    HN_FOR_NUM(x->dtype, RUN)
+#undef RUN
+}
+
+static void argmax_ref(HnEval *e)
+{
+    arg_eval(e, FALSE);
+}
+
+static void argmin_ref(HnEval *e)
+{
+    arg_eval(e, TRUE);
+}
+
+#define ARG_RECORD                                                                                 \
+    .flags = HN_OP_HALF_VIA_F32, .since = { 1, 11, 12, 13 }, .in = "T", .out = "i", .T = HN_T_NUM, \
+    .params_size = sizeof(HnArg), .bind = arg_bind, .infer = arg_infer, .cost = arg_cost
+
+const HnOp hn_op_argmax = {
+    .name = "ArgMax",
+    ARG_RECORD,
+    .ref = argmax_ref,
+};
+
+const HnOp hn_op_argmin = {
+    .name = "ArgMin",
+    ARG_RECORD,
+    .ref = argmin_ref,
+};

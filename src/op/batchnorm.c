@@ -1,0 +1,181 @@
+/*
+ * BatchNormalization: per channel, y = (x - mean) / sqrt(var + epsilon) * scale + bias, with mean and variance from
+ * inputs, or from the batch in training mode, which also gives running averages.
+ *
+ * Training mode: before opset 7 unless `is_test` is set; in 7 to 13 where more outputs than Y are named (their order is
+ * Y, mean, var, saved_mean, saved_var); since 14 where `training_mode` is set (Y, running_mean, running_var). Before
+ * opset 9 `spatial` = 0 took each element of a sample as a channel of its own. All sums are in double.
+ */
+#include "op/batchnorm.h"
+
+#include <math.h>
+
+#include "op/index.h"
+#include "op/types.h"
+
+static void batchnorm_bind(HnBind *b, void *params)
+{
+    HnBatchNorm *p = params;
+    guint extra = 0;
+    for (guint k = 1; k < b->node->out->len; k++)
+        extra += hn_node_out(b->node, (int)k) != NULL;
+    p->epsilon = hn_bind_float(b, "epsilon", 1e-5f);
+    p->momentum = hn_bind_float(b, "momentum", 0.9f);
+    p->per_element = b->version < 9 && !hn_bind_bool(b, "spatial", TRUE);
+    if (b->version < 7)
+        p->training = !hn_bind_bool(b, "is_test", FALSE);
+    else if (b->version < 14)
+        p->training = extra > 0;
+    else
+        p->training = hn_bind_bool(b, "training_mode", FALSE);
+    if (extra > 0 && !p->training)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "has %u outputs, but only training mode gives more than 1", extra + 1);
+    else if (b->version >= 14 && b->node->out->len > 3)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "has %u outputs, at most 3 are allowed", b->node->out->len);
+}
+
+static void batchnorm_infer(HnInfer *x)
+{
+    const HnBatchNorm *p = x->params;
+    int rank = hn_infer_rank(x, 0);
+    hn_infer_same(x);
+    if (rank == 0) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 is a scalar");
+        return;
+    }
+    for (int i = 1; i < 5 && !p->per_element; i++) {
+        int r = hn_infer_rank(x, i);
+        if (r >= 0 && r != 1) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "input %d has %d dimensions, not 1", i, r);
+            return;
+        }
+        if (r == 1 && rank > 0 && hn_dim_differ(hn_infer_dim(x, i, 0), rank > 1 ? hn_infer_dim(x, 0, 1) : hn_dim(1))) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "the size of input %d is not the number of channels", i);
+            return;
+        }
+    }
+    for (int k = 1; k < x->n_out; k++)
+        hn_infer_out_like(x, k, k % 2 == 1 ? 3 : 4);
+}
+
+static void batchnorm_cost(const HnInfer *x, HnCost *c)
+{
+    const HnBatchNorm *p = x->params;
+    c->flops = (p->training ? 6 : 2) * hn_type_count(x->in[0]);
+}
+
+/* x as [n, channels, inner] */
+typedef struct {
+    int64_t n, channels, inner;
+} Form;
+
+/* mean and variance of each channel */
+#define DEFINE_MOMENTS(T)                                                               \
+    static void moments_##T(const T *x, Form f, double *mean, double *var)              \
+    {                                                                                   \
+        for (int64_t c = 0; c < f.channels; c++) {                                      \
+            double sum = 0, squares = 0, count = (double)(f.n * f.inner);               \
+            for (int64_t n = 0; n < f.n; n++)                                           \
+                for (int64_t i = 0; i < f.inner; i++)                                   \
+                    sum += (double)x[(n * f.channels + c) * f.inner + i];               \
+            mean[c] = sum / count;                                                      \
+            for (int64_t n = 0; n < f.n; n++)                                           \
+                for (int64_t i = 0; i < f.inner; i++) {                                 \
+                    double d = (double)x[(n * f.channels + c) * f.inner + i] - mean[c]; \
+                    squares += d * d;                                                   \
+                }                                                                       \
+            var[c] = squares / count;                                                   \
+        }                                                                               \
+    }
+DEFINE_MOMENTS(float)
+DEFINE_MOMENTS(double)
+
+/* y = x * factor + shift per channel, in the order (x - mean) * (scale / deviation) + bias */
+#define DEFINE_APPLY(T)                                                                                           \
+    static void apply_##T(const T *x, T *y, Form f, const double *mean, const double *factor, const double *bias) \
+    {                                                                                                             \
+        for (int64_t n = 0; n < f.n; n++)                                                                         \
+            for (int64_t c = 0; c < f.channels; c++) {                                                            \
+                const T *xr = x + (n * f.channels + c) * f.inner;                                                 \
+                T *yr = y + (n * f.channels + c) * f.inner;                                                       \
+                for (int64_t i = 0; i < f.inner; i++)                                                             \
+                    yr[i] = (T)(((double)xr[i] - mean[c]) * factor[c] + bias[c]);                                 \
+            }                                                                                                     \
+    }
+DEFINE_APPLY(float)
+DEFINE_APPLY(double)
+
+/* Output k: keep * input i + (1 - keep) * v, with the shape and type of that input. */
+static void emit(HnEval *e, int k, int i, double keep, const double *v)
+{
+    const HnTensor *in = hn_eval_in(e, i);
+    void *y = hn_eval_wants(e, k) ? hn_eval_out_like(e, k, in) : NULL;
+    if (y == NULL)
+        return;
+#define RUN(T)                          \
+    for (int64_t c = 0; c < in->n; c++) \
+        ((T *)y)[c] = (T)((keep == 0 ? 0 : (double)((const T *)in->data)[c] * keep) + v[c] * (1 - keep));
+    HN_FOR_FLOAT(in->dtype, RUN)
+#undef RUN
+}
+
+static void batchnorm_ref(HnEval *e)
+{
+    const HnBatchNorm *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0);
+    if (x->ndim == 0) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 is a scalar");
+        return;
+    }
+    Form f = { x->dims[0], x->ndim > 1 ? x->dims[1] : 1, hn_span(x->dims, 2, x->ndim) };
+    if (p->per_element) {
+        f.channels *= f.inner;
+        f.inner = 1;
+    }
+    for (int i = 1; i < 5; i++)
+        if (hn_eval_in(e, i)->n != f.channels) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d has %" PRId64 " elements for %" PRId64 " channels", i,
+                         hn_eval_in(e, i)->n, f.channels);
+            return;
+        }
+    void *y = hn_eval_out_like(e, 0, x);
+    double *v = y != NULL ? hn_eval_scratch(e, f.channels, 5 * sizeof *v) : NULL; /* scale, bias, mean, var, factor */
+    if (v == NULL)
+        return;
+    double *in[4], *factor = v + 4 * f.channels;
+    for (int i = 0; i < 4; i++) {
+        in[i] = v + i * f.channels;
+        for (int64_t c = 0; c < f.channels; c++)
+            in[i][c] = hn_tensor_get_f64(hn_eval_in(e, i + 1), c);
+    }
+    if (p->training) {
+#define RUN(T) moments_##T(x->data, f, in[2], in[3]);
+        HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+        for (int k = 1; k < 5; k++)
+            emit(e, k, k % 2 == 1 ? 3 : 4, k < 3 ? (double)p->momentum : 0, in[k % 2 == 1 ? 2 : 3]);
+    }
+    for (int64_t c = 0; c < f.channels; c++)
+        factor[c] = in[0][c] / sqrt(in[3][c] + (double)p->epsilon);
+#define RUN(T) apply_##T(x->data, y, f, in[2], factor, in[1]);
+    HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+    hn_eval_scratch_free(e, v);
+}
+
+const HnOp hn_op_batchnormalization = {
+    .name = "BatchNormalization",
+    .flags = HN_OP_HALF_VIA_F32 | HN_OP_ALONG,
+    .since = { 1, 6, 7, 9, 14, 15 },
+    .in = "TUUVV",
+    .out = "TVVVV",
+    .T = HN_T_FLOATS,
+    .U = HN_T_FLOATS,
+    .V = HN_T_FLOATS,
+    .params_size = sizeof(HnBatchNorm),
+    .bind = batchnorm_bind,
+    .infer = batchnorm_infer,
+    .cost = batchnorm_cost,
+    .ref = batchnorm_ref,
+    .prune = { .kind = HN_P_PASS },
+};

@@ -1,0 +1,320 @@
+/*
+ * Concat and Split. Opset 1 of Concat joined along axis 1 unless told otherwise. Split's sizes were an attribute before
+ * opset 13 (and, in opset 1, possibly an input); since 18 a size that does not divide leaves a smaller last part.
+ */
+#include "op/concat.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "op/move.h"
+
+static void concat_bind(HnBind *b, void *params)
+{
+    HnConcat *p = params;
+    if (b->version >= 4)
+        hn_bind_require(b, "axis");
+    p->axis = hn_bind_int(b, "axis", 1);
+}
+
+static void concat_contents(HnInfer *x)
+{
+    int n = 0;
+    for (int i = 0; i < x->n_in; i++) {
+        const HnContents *c = hn_infer_contents(x, i);
+        if (c == NULL || c->rank != 1 || n + c->n > HN_CONTENTS_MAX)
+            return;
+        n += c->n;
+    }
+    HnContents *r = hn_contents_new(1, n);
+    n = 0;
+    for (int i = 0; i < x->n_in; i++)
+        for (int j = 0; j < x->contents[i]->n; j++)
+            r->d[n++] = x->contents[i]->d[j];
+    hn_infer_out_contents(x, 0, r);
+}
+
+static void concat_infer(HnInfer *x)
+{
+    const HnConcat *p = x->params;
+    HnDtype dtype = HN_UNDEFINED;
+    int rank = -1;
+    gboolean all = TRUE; /* ranks of all inputs are known */
+    for (int i = 0; i < x->n_in; i++) {
+        int r = hn_infer_rank(x, i);
+        if (dtype == HN_UNDEFINED)
+            dtype = hn_infer_dtype(x, i);
+        all = all && r >= 0;
+        if (rank >= 0 && r >= 0 && r != rank) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "inputs of %d and %d dimensions cannot be joined", rank, r);
+            return;
+        }
+        rank = MAX(rank, r);
+    }
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, dtype);
+        return;
+    }
+    int axis = hn_infer_axis(x, p->axis, rank);
+    if (x->error != NULL)
+        return;
+    HnDim dims[HN_MAX_RANK];
+    for (int a = 0; a < rank; a++)
+        dims[a] = a == axis ? hn_dim(0) : hn_dim_unknown();
+    for (int i = 0; i < x->n_in; i++) {
+        if (hn_infer_rank(x, i) < 0)
+            continue;
+        for (int a = 0; a < rank; a++) {
+            HnDim d = hn_infer_dim(x, i, a);
+            if (a == axis) {
+                dims[a] = hn_dim_add(dims[a], d);
+            } else if (hn_dim_differ(dims[a], d)) {
+                hn_infer_fail(x, HN_ERROR_SHAPE, "sizes of input %d differ along axis %d, joined is axis %d", i, a,
+                              axis);
+                return;
+            } else if (!dims[a].known && (d.known || dims[a].sym == NULL)) {
+                dims[a] = d;
+            }
+        }
+    }
+    if (!all)
+        dims[axis] = hn_dim_unknown();
+    hn_infer_out(x, 0, dtype, rank, dims);
+    concat_contents(x);
+}
+
+static void concat_ref(HnEval *e)
+{
+    const HnConcat *p = e->params;
+    const HnTensor *first = hn_eval_in(e, 0);
+    size_t size = hn_move_size(e, first->dtype);
+    int axis = hn_eval_axis(e, p->axis, first->ndim);
+    if (size == 0 || axis < 0)
+        return;
+    int64_t dims[HN_MAX_RANK];
+    memcpy(dims, first->dims, (size_t)first->ndim * sizeof *dims);
+    for (int i = 1; i < e->n_in; i++) {
+        const HnTensor *t = e->in[i];
+        gboolean fits = t != NULL && t->ndim == first->ndim && t->dtype == first->dtype;
+        for (int a = 0; fits && a < t->ndim; a++)
+            fits = a == axis ? hn_add_i64(dims[a], t->dims[a], &dims[a]) : t->dims[a] == dims[a];
+        if (!fits) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d does not fit to those before along axis %d", i, axis);
+            return;
+        }
+    }
+    char *y = hn_move_out(e, 0, first->dtype, first->ndim, dims);
+    if (y == NULL)
+        return;
+    if (e->out[0]->n > 0) {
+        int64_t outer = hn_span(dims, 0, axis);
+        size_t row = (size_t)hn_span(dims, axis, first->ndim) * size, at = 0;
+        for (int i = 0; i < e->n_in; i++) {
+            const HnTensor *t = e->in[i];
+            size_t run = t->n > 0 ? (size_t)(t->n / outer) * size : 0;
+            for (int64_t o = 0; run > 0 && o < outer; o++)
+                memcpy(y + (size_t)o * row + at, (const char *)t->data + (size_t)o * run, run);
+            at += run;
+        }
+    }
+    hn_move_done(e, 0);
+}
+
+const HnOp hn_op_concat = {
+    .name = "Concat",
+    .since = { 1, 4, 11, 13 },
+    .in = "T*",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .min_in = 1,
+    .params_size = sizeof(HnConcat),
+    .bind = concat_bind,
+    .infer = concat_infer,
+    .ref = concat_ref,
+    .quant = { .kind = HN_Q_ELEMENTWISE },
+    .prune = { .kind = HN_P_RESHAPE },
+};
+
+/* --- Split ----------------------------------------------------------------------------------------------------------
+ */
+
+static void split_bind(HnBind *b, void *params)
+{
+    HnSplit *p = params;
+    int64_t outputs = b->node->out->len;
+    if (outputs == 0)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "has no outputs");
+    p->axis = hn_bind_int(b, "axis", 0);
+    p->uneven = b->version >= 18;
+    if (b->version < 13)
+        p->sizes = hn_bind_ints(b, "split", &p->n_sizes);
+    if (b->version >= 2 && b->version < 13 && hn_node_in(b->node, 1) != NULL)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "part sizes are an attribute before opset 13, not an input");
+    if (p->sizes != NULL && p->n_sizes != outputs)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'split' has %" PRId64 " parts for %" PRId64 " outputs",
+                     p->n_sizes, outputs);
+    if (b->version >= 18 && hn_bind_has(b, "num_outputs")) {
+        int64_t n = hn_bind_int(b, "num_outputs", outputs);
+        if (n != outputs)
+            hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'num_outputs' is %" PRId64 ", but there are %" PRId64, n,
+                         outputs);
+        if (hn_node_in(b->node, 1) != NULL)
+            hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "both 'num_outputs' and the sizes of the parts are given");
+    }
+}
+
+/* Part k of n equal parts of a known size: FALSE where it cannot be cut like that. */
+static gboolean split_equal(int64_t size, int n, gboolean uneven, int k, int64_t *part)
+{
+    int64_t each = size / n + (size % n != 0);
+    if (size % n != 0 && !uneven)
+        return FALSE;
+    *part = k < n - 1 ? each : size - each * (n - 1);
+    return *part >= 0;
+}
+
+static void split_fail_equal(GError **error, int64_t size, int n)
+{
+    if (*error == NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "an axis of %" PRId64 " cannot be split into %d parts", size, n);
+}
+
+static void split_infer_contents(HnInfer *x, int k, HnDim at, HnDim part)
+{
+    const HnContents *c = hn_infer_contents(x, 0);
+    if (c == NULL || c->rank != 1 || !at.known || !part.known || at.n > c->n || part.n > c->n - at.n)
+        return;
+    HnContents *r = hn_contents_new(1, (int)part.n);
+    for (int i = 0; i < r->n; i++)
+        r->d[i] = c->d[at.n + i];
+    hn_infer_out_contents(x, k, r);
+}
+
+static void split_infer(HnInfer *x)
+{
+    const HnSplit *p = x->params;
+    int rank = hn_infer_rank(x, 0), n = x->n_out, n_sizes = 0;
+    if (rank < 0) {
+        for (int k = 0; k < n; k++)
+            hn_infer_out_unknown(x, k, hn_infer_dtype(x, 0));
+        return;
+    }
+    int axis = hn_infer_axis(x, p->axis, rank);
+    if (x->error != NULL)
+        return;
+    HnDim dims[HN_MAX_RANK], whole = hn_infer_dim(x, 0, axis), at = hn_dim(0);
+    for (int a = 0; a < rank; a++)
+        dims[a] = hn_infer_dim(x, 0, a);
+    g_autofree int64_t *sizes = g_new0(int64_t, (gsize)n + 1);
+    gboolean listed = p->sizes != NULL || hn_infer_has(x, 1), known = p->sizes != NULL;
+    if (p->sizes != NULL) {
+        memcpy(sizes, p->sizes, (size_t)n * sizeof *sizes);
+    } else if (listed && hn_infer_ints(x, 1, sizes, n, &n_sizes)) {
+        known = n_sizes == n;
+        if (!known) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "%d part sizes for %d outputs", n_sizes, n);
+            return;
+        }
+    }
+    for (int k = 0; k < n; k++) {
+        HnDim part = hn_dim_unknown();
+        const HnContents *c = hn_infer_contents(x, 1);
+        if (known) {
+            part = hn_dim(sizes[k]);
+        } else if (listed) {
+            part = c != NULL && k < c->n ? c->d[k] : part;
+        } else if (whole.known) {
+            int64_t size;
+            if (!split_equal(whole.n, n, p->uneven, k, &size)) {
+                split_fail_equal(&x->error, whole.n, n);
+                return;
+            }
+            part = hn_dim(size);
+        } else {
+            HnDim each = p->uneven ? hn_dim_ceil_div(whole, hn_dim(n)) : hn_dim_floor_div(whole, hn_dim(n));
+            part = k < n - 1 || !p->uneven ? each : hn_dim_sub(whole, hn_dim_mul(each, hn_dim(n - 1)));
+        }
+        if (part.known && part.n < 0) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "part %d has negative size", k);
+            return;
+        }
+        dims[axis] = part;
+        hn_infer_out(x, k, hn_infer_dtype(x, 0), rank, dims);
+        split_infer_contents(x, k, at, part);
+        at = hn_dim_add(at, part);
+    }
+    if (listed && hn_dim_differ(at, whole))
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the parts do not add up to the size of axis %d", axis);
+}
+
+static gboolean split_sizes(HnEval *e, int64_t whole, int64_t *sizes)
+{
+    const HnSplit *p = e->params;
+    int n = e->n_out;
+    int64_t sum = 0;
+    if (p->sizes != NULL) {
+        memcpy(sizes, p->sizes, (size_t)n * sizeof *sizes);
+    } else if (hn_eval_in(e, 1) != NULL) {
+        int given = hn_eval_ints(e, 1, sizes, n);
+        if (given >= 0 && given != n)
+            hn_eval_fail(e, HN_ERROR_SHAPE, "%d part sizes for %d outputs", given, n);
+    } else {
+        for (int k = 0; k < n && e->error == NULL; k++)
+            if (!split_equal(whole, n, p->uneven, k, &sizes[k]))
+                split_fail_equal(&e->error, whole, n);
+    }
+    for (int k = 0; k < n && e->error == NULL; k++)
+        if (sizes[k] < 0 || !hn_add_i64(sum, sizes[k], &sum))
+            hn_eval_fail(e, HN_ERROR_SHAPE, "part %d has a size of %" PRId64, k, sizes[k]);
+    if (e->error == NULL && sum != whole)
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the parts add up to %" PRId64 ", the axis has %" PRId64, sum, whole);
+    return e->error == NULL;
+}
+
+static void split_ref(HnEval *e)
+{
+    const HnSplit *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0);
+    size_t size = hn_move_size(e, x->dtype);
+    int axis = hn_eval_axis(e, p->axis, x->ndim);
+    if (size == 0 || axis < 0)
+        return;
+    g_autofree int64_t *sizes = g_new0(int64_t, (gsize)e->n_out + 1);
+    if (!split_sizes(e, x->dims[axis], sizes))
+        return;
+    int64_t dims[HN_MAX_RANK];
+    memcpy(dims, x->dims, (size_t)x->ndim * sizeof *dims);
+    int64_t outer = hn_span(dims, 0, axis), inner = hn_span(dims, axis + 1, x->ndim);
+    size_t row = (size_t)(x->dims[axis] * inner) * size, at = 0;
+    for (int k = 0; k < e->n_out; k++) {
+        size_t run = (size_t)(sizes[k] * inner) * size;
+        dims[axis] = sizes[k];
+        if (hn_eval_wants(e, k)) {
+            char *y = hn_move_out(e, k, x->dtype, x->ndim, dims);
+            if (y == NULL)
+                return;
+            for (int64_t o = 0; run > 0 && o < outer; o++)
+                memcpy(y + (size_t)o * run, (const char *)x->data + (size_t)o * row + at, run);
+            hn_move_done(e, k);
+        }
+        at += run;
+    }
+}
+
+const HnOp hn_op_split = {
+    .name = "Split",
+    .since = { 1, 2, 11, 13, 18 },
+    .in = "TV",
+    .out = "T*",
+    .T = HN_T_PLAIN,
+    .V = HN_BIT(HN_I64) | HN_BIT(HN_F16) | HN_BIT(HN_F32) | HN_BIT(HN_F64), /* floats in opset 1 */
+    .min_in = 1,
+    .params_size = sizeof(HnSplit),
+    .bind = split_bind,
+    .infer = split_infer,
+    .cost = hn_cost_move,
+    .ref = split_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_RESHAPE },
+};

@@ -1,0 +1,170 @@
+#include "op/control.h"
+
+#include <string.h>
+
+#include "op/index.h"
+
+/* --- types ------------------------------------------------------------------------------------------------------- */
+
+HnType *hn_control_common(HnType *a, HnType *b)
+{
+    HnDim dims[HN_MAX_RANK];
+    if (a == NULL || b == NULL || a->kind != HN_TYPE_TENSOR || b->kind != HN_TYPE_TENSOR)
+        return NULL;
+    HnDtype dtype = a->dtype == b->dtype ? a->dtype : HN_UNDEFINED;
+    if (a->rank != b->rank || a->rank < 0 || a->rank > HN_MAX_RANK)
+        return hn_type_tensor(dtype, -1, NULL);
+    for (int i = 0; i < a->rank; i++)
+        dims[i] = hn_dim_equal(a->dims[i], b->dims[i]) ? a->dims[i] : hn_dim_unknown();
+    return hn_type_tensor(dtype, a->rank, dims);
+}
+
+void hn_control_out(HnInfer *x, int k, HnType *t)
+{
+    if (k < x->n_out && x->error == NULL) {
+        hn_type_unref(x->out[k]);
+        x->out[k] = t;
+    } else {
+        hn_type_unref(t);
+    }
+}
+
+void hn_control_unref_types(HnType **types, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hn_type_unref(types[i]);
+        types[i] = NULL;
+    }
+}
+
+/* Not less than `wide` says; a type that is not known says nothing. */
+static gboolean covers(HnType *wide, HnType *t)
+{
+    if (wide == NULL || wide->kind != HN_TYPE_TENSOR)
+        return TRUE;
+    if (t == NULL || t->kind != HN_TYPE_TENSOR || (wide->dtype != t->dtype && wide->dtype != HN_UNDEFINED))
+        return FALSE;
+    if (wide->rank < 0)
+        return TRUE;
+    if (wide->rank != t->rank)
+        return FALSE;
+    for (int i = 0; i < wide->rank; i++)
+        if ((wide->dims[i].known || wide->dims[i].sym != NULL) && !hn_dim_equal(wide->dims[i], t->dims[i]))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean hn_control_carry(HnInfer *x, HnGraph *body, int n_in, HnType **in, int at_in, int n_out, HnType **out,
+                          int at_out, int n)
+{
+    for (int round = 0;; round++) {
+        gboolean stable = TRUE;
+        if (!x->graph(x, body, n_in, in, n_out, out))
+            return FALSE;
+        for (int i = 0; i < n; i++) {
+            HnType **t = &in[at_in + i], *next;
+            if (covers(*t, out[at_out + i]))
+                continue;
+            stable = FALSE;
+            next = round < 2 ? hn_control_common(*t, out[at_out + i]) : NULL; /* dimension, rank, then nothing */
+            hn_type_unref(*t);
+            *t = next;
+        }
+        if (stable)
+            return TRUE;
+        hn_control_unref_types(out, n_out);
+    }
+}
+
+/* --- tensors ----------------------------------------------------------------------------------------------------- */
+
+void hn_control_unref(HnTensor **t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hn_tensor_unref(t[i]);
+        t[i] = NULL;
+    }
+}
+
+static gboolean whole_bytes(HnEval *e, HnDtype dtype)
+{
+    if (hn_dtype_bits(dtype) >= 8)
+        return TRUE;
+    hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%s elements cannot be cut or stacked", hn_dtype_name(dtype));
+    return FALSE;
+}
+
+static HnTensor *empty_stack(HnEval *e, int64_t total, int64_t axis, const HnValue *formal)
+{
+    const HnType *t = formal != NULL ? formal->type : NULL;
+    int64_t dims[HN_MAX_RANK];
+    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank >= HN_MAX_RANK || t->dtype == HN_UNDEFINED) {
+        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "output '%s' of a body that never runs has no declared type",
+                     formal != NULL ? formal->name : "");
+        return NULL;
+    }
+    int rank = MAX(t->rank, 0), at = hn_eval_axis(e, axis, rank + 1);
+    if (at < 0)
+        return NULL;
+    for (int i = 0; i <= rank; i++) {
+        const HnDim *d = i != at ? &t->dims[i < at ? i : i - 1] : NULL;
+        dims[i] = d == NULL ? total : d->known ? d->n : 0;
+    }
+    return hn_tensor_new(t->dtype, rank + 1, dims, e->budget, &e->error);
+}
+
+HnTensor *hn_control_stack(HnEval *e, GPtrArray *items, int64_t total, int64_t axis, gboolean reversed,
+                           const HnValue *formal)
+{
+    if (items->len == 0)
+        return empty_stack(e, total, axis, formal);
+    const HnTensor *first = items->pdata[0];
+    int64_t dims[HN_MAX_RANK];
+    int at = hn_eval_axis(e, axis, first->ndim + 1);
+    if (at < 0 || !whole_bytes(e, first->dtype))
+        return NULL;
+    if (first->ndim >= HN_MAX_RANK) {
+        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%d dimensions are more than %d", first->ndim + 1, HN_MAX_RANK);
+        return NULL;
+    }
+    for (int i = 0; i <= first->ndim; i++)
+        dims[i] = i < at ? first->dims[i] : i == at ? total : first->dims[i - 1];
+    HnTensor *y = hn_tensor_new(first->dtype, first->ndim + 1, dims, e->budget, &e->error);
+    if (y == NULL)
+        return NULL;
+    size_t inner = (size_t)hn_span(dims, at + 1, first->ndim + 1) * hn_dtype_size(first->dtype);
+    int64_t outer = hn_span(dims, 0, at);
+    for (guint i = 0; i < items->len; i++) {
+        const HnTensor *t = items->pdata[i];
+        if (t->dtype != first->dtype || t->ndim != first->ndim ||
+            (t->ndim > 0 && memcmp(t->dims, first->dims, (size_t)t->ndim * sizeof *t->dims) != 0)) {
+            g_autofree char *a = hn_tensor_describe(first), *b = hn_tensor_describe(t);
+            hn_eval_fail(e, HN_ERROR_SHAPE, "the body gave %s first and %s later", a, b);
+            hn_tensor_unref(y);
+            return NULL;
+        }
+        int64_t place = reversed ? (int64_t)(items->len - 1 - i) : (int64_t)i;
+        for (int64_t o = 0; o < outer && inner > 0; o++)
+            memcpy((char *)y->data + (size_t)(o * total + place) * inner, (const char *)t->data + (size_t)o * inner,
+                   inner);
+    }
+    return y;
+}
+
+HnTensor *hn_control_slice(HnEval *e, const HnTensor *x, int axis, int64_t i)
+{
+    int64_t dims[HN_MAX_RANK];
+    if (!whole_bytes(e, x->dtype))
+        return NULL;
+    for (int k = 0; k < x->ndim - 1; k++)
+        dims[k] = x->dims[k < axis ? k : k + 1];
+    HnTensor *y = hn_tensor_new_uninit(x->dtype, x->ndim - 1, dims, e->budget, &e->error);
+    if (y == NULL)
+        return NULL;
+    size_t inner = (size_t)hn_span(x->dims, axis + 1, x->ndim) * hn_dtype_size(x->dtype);
+    int64_t outer = hn_span(x->dims, 0, axis);
+    for (int64_t o = 0; o < outer && inner > 0; o++)
+        memcpy((char *)y->data + (size_t)o * inner, (const char *)x->data + (size_t)(o * x->dims[axis] + i) * inner,
+               inner);
+    return y;
+}

@@ -1,0 +1,110 @@
+/*
+ * CumSum and CumProd along the axis that input 1 names; `exclusive` leaves the element itself out, `reverse` goes from
+ * the end.
+ */
+#include "op/cumsum.h"
+
+#include <inttypes.h>
+
+#include "op/move.h"
+#include "op/types.h"
+
+static void cum_bind(HnBind *b, void *params)
+{
+    HnCum *p = params;
+    p->exclusive = hn_bind_bool(b, "exclusive", FALSE);
+    p->reverse = hn_bind_bool(b, "reverse", FALSE);
+}
+
+static void cum_infer(HnInfer *x)
+{
+    int64_t axis;
+    int n, rank = hn_infer_rank(x, 0);
+    if (rank >= 0 && hn_infer_ints(x, 1, &axis, 1, &n) && n == 1)
+        hn_infer_axis(x, axis, rank);
+    hn_infer_same(x);
+}
+
+#define COLUMNS 64 /* running results kept at a time */
+
+/* A is what is accumulated in: double for floats, unsigned numbers for integers, whose overflow wraps. */
+#define DEFINE_CUM(T, A)                                                                                             \
+    static void cum_##T(T *y, const T *x, int64_t outer, int64_t n, int64_t inner, const HnCum *p, gboolean product) \
+    {                                                                                                                \
+        for (int64_t o = 0; o < outer; o++)                                                                          \
+            for (int64_t c = 0; c < inner; c += COLUMNS) {                                                           \
+                A acc[COLUMNS];                                                                                      \
+                int64_t width = MIN(COLUMNS, inner - c);                                                             \
+                for (int64_t i = 0; i < width; i++)                                                                  \
+                    acc[i] = product ? 1 : 0;                                                                        \
+                for (int64_t k = 0; k < n; k++) {                                                                    \
+                    int64_t at = (o * n + (p->reverse ? n - 1 - k : k)) * inner + c;                                 \
+                    for (int64_t i = 0; i < width; i++) {                                                            \
+                        A v = (A)x[at + i], next = product ? acc[i] * v : acc[i] + v;                                \
+                        y[at + i] = (T)(p->exclusive ? acc[i] : next);                                               \
+                        acc[i] = next;                                                                               \
+                    }                                                                                                \
+                }                                                                                                    \
+            }                                                                                                        \
+    }
+DEFINE_CUM(float, double)
+DEFINE_CUM(double, double)
+DEFINE_CUM(int32_t, uint32_t)
+DEFINE_CUM(uint32_t, uint32_t)
+DEFINE_CUM(int64_t, uint64_t)
+DEFINE_CUM(uint64_t, uint64_t)
+
+static void cum_eval(HnEval *e, gboolean product)
+{
+    const HnTensor *x = hn_eval_in(e, 0);
+    int64_t given = 0;
+    int axis;
+    if (!hn_eval_int(e, 1, &given) || (axis = hn_eval_axis(e, given, x->ndim)) < 0)
+        return;
+    void *y = hn_eval_out_like(e, 0, x);
+    if (y == NULL || x->n == 0)
+        return;
+    int64_t outer = hn_span(x->dims, 0, axis), n = x->dims[axis], inner = hn_span(x->dims, axis + 1, x->ndim);
+#define RUN(T) cum_##T(y, x->data, outer, n, inner, e->params, product);
+    switch (x->dtype) {
+        HN_CASE(HN_F32, float, RUN)
+        HN_CASE(HN_F64, double, RUN)
+        HN_CASE(HN_I32, int32_t, RUN)
+        HN_CASE(HN_U32, uint32_t, RUN)
+        HN_CASE(HN_I64, int64_t, RUN)
+        HN_CASE(HN_U64, uint64_t, RUN)
+    default:
+        hn_eval_fail(e, HN_ERROR_TYPE, "input 0 cannot be %s", hn_dtype_name(x->dtype));
+        break;
+    }
+#undef RUN
+}
+
+static void cumsum_ref(HnEval *e)
+{
+    cum_eval(e, FALSE);
+}
+
+static void cumprod_ref(HnEval *e)
+{
+    cum_eval(e, TRUE);
+}
+
+#define CUM_RECORD                                                                        \
+    .flags = HN_OP_HALF_VIA_F32, .in = "Tj", .out = "T",                                  \
+    .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64), \
+    .params_size = sizeof(HnCum), .bind = cum_bind, .infer = cum_infer, .cost = hn_cost_elementwise
+
+const HnOp hn_op_cumsum = {
+    .name = "CumSum",
+    .since = { 11, 14 },
+    CUM_RECORD,
+    .ref = cumsum_ref,
+};
+
+const HnOp hn_op_cumprod = {
+    .name = "CumProd",
+    .since = { 26 },
+    CUM_RECORD,
+    .ref = cumprod_ref,
+};

@@ -1,0 +1,92 @@
+/*
+ * Det: the determinant of each matrix, by elimination with the largest pivot of the column.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/move.h"
+#include "op/types.h"
+
+static void det_infer(HnInfer *x)
+{
+    int rank = hn_infer_rank(x, 0);
+    HnDim dims[HN_MAX_RANK];
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, hn_infer_dtype(x, 0));
+        return;
+    }
+    if (rank < 2 || hn_dim_differ(hn_infer_dim(x, 0, rank - 1), hn_infer_dim(x, 0, rank - 2))) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the input does not hold square matrices");
+        return;
+    }
+    for (int a = 0; a < rank - 2; a++)
+        dims[a] = hn_infer_dim(x, 0, a);
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), rank - 2, dims);
+}
+
+/* a [n,n] is overwritten. */
+static double det(double *a, int64_t n)
+{
+    double d = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t p = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[p * n + k]))
+                p = i;
+        double pivot = a[p * n + k];
+        d *= p != k ? -pivot : pivot;
+        if (pivot == 0)
+            return 0;
+        for (int64_t j = k; j < n && p != k; j++) {
+            double t = a[p * n + j];
+            a[p * n + j] = a[k * n + j];
+            a[k * n + j] = t;
+        }
+        for (int64_t i = k + 1; i < n; i++) {
+            double f = a[i * n + k] / pivot;
+            for (int64_t j = k + 1; j < n; j++)
+                a[i * n + j] -= f * a[k * n + j];
+        }
+    }
+    return d;
+}
+
+static void det_ref(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0);
+    int rank = x->ndim;
+    if (rank < 2 || x->dims[rank - 1] != x->dims[rank - 2]) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the input does not hold square matrices");
+        return;
+    }
+    int64_t n = x->dims[rank - 1];
+    void *out = hn_eval_out(e, 0, x->dtype, rank - 2, x->dims);
+    double *a = out != NULL && e->out[0]->n > 0 ? hn_eval_scratch(e, n * n, sizeof *a) : NULL;
+    for (int64_t m = 0; a != NULL && m < e->out[0]->n; m++) {
+#define RUN(T)                                              \
+    for (int64_t i = 0; i < n * n; i++)                     \
+        a[i] = (double)((const T *)x->data)[m * n * n + i]; \
+    ((T *)out)[m] = (T)det(a, n);
+        HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+    }
+    hn_eval_scratch_free(e, a);
+}
+
+static void det_cost(const HnInfer *x, HnCost *c)
+{
+    const HnType *t = x->in[0];
+    c->flops = t->rank > 0 ? 2.0 / 3 * hn_type_count(t) * (double)t->dims[t->rank - 1].n : 0;
+}
+
+const HnOp hn_op_det = {
+    .name = "Det",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 11, 22 },
+    .in = "T",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .infer = det_infer,
+    .cost = det_cost,
+    .ref = det_ref,
+};

@@ -1,0 +1,164 @@
+/*
+ * Identity and Dropout. Dropout hands its input on unless it is told to train: before opset 7 it trains unless
+ * `is_test` is set, from 7 to 11 it never does, since 12 input 2 says so (and input 1 gives the ratio).
+ */
+#include "op/dropout.h"
+
+#include <string.h>
+
+#include "base/rng.h"
+#include "op/convert.h"
+#include "op/elementwise.h"
+
+/* --- Identity ---------------------------------------------------------------------------------------------------- */
+
+static HnDim same_dim(HnDim d)
+{
+    return d;
+}
+
+static void identity_infer(HnInfer *x)
+{
+    if (x->in[0] != NULL && x->in[0]->kind != HN_TYPE_TENSOR && x->n_out > 0) {
+        x->out[0] = hn_type_ref(x->in[0]);
+        return;
+    }
+    hn_infer_same(x);
+    hn_infer_map1(x, same_dim);
+}
+
+static void identity_ref(HnEval *e)
+{
+    const HnTensor *t = hn_eval_in(e, 0);
+    hn_eval_view(e, 0, t, t->ndim, t->dims);
+}
+
+const HnOp hn_op_identity = {
+    .name = "Identity",
+    .flags = HN_OP_ELEMENTWISE | HN_OP_VIEW,
+    .since = { 1, 13, 14, 16, 19, 21, 23, 24, 25 },
+    .in = ".",
+    .out = ".",
+    .infer = identity_infer,
+    .ref = identity_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_PASS },
+};
+
+/* --- Dropout ----------------------------------------------------------------------------------------------------- */
+
+static void dropout_bind(HnBind *b, void *params)
+{
+    HnDropout *p = params;
+    p->ratio = 0.5f;
+    if (b->version < 12)
+        p->ratio = hn_bind_float(b, "ratio", 0.5f);
+    p->train = b->version < 7 && !hn_bind_bool(b, "is_test", FALSE);
+    p->by_input = b->version >= 12;
+    p->bool_mask = b->version >= 10;
+    p->has_seed = p->by_input && hn_bind_has(b, "seed");
+    p->seed = p->has_seed ? (uint64_t)hn_bind_int(b, "seed", 0) : 0;
+    if (!p->by_input && b->node->in->len > 1)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "has %u inputs, 1 is allowed before opset 12", b->node->in->len);
+}
+
+static void dropout_infer(HnInfer *x)
+{
+    const HnDropout *p = x->params;
+    for (int i = 1; i <= 2; i++)
+        for (int a = 0; a < hn_infer_rank(x, i); a++)
+            if (hn_infer_dim(x, i, a).known && !hn_dim_is(hn_infer_dim(x, i, a), 1)) {
+                hn_infer_fail(x, HN_ERROR_SHAPE, "input %d is not a scalar", i);
+                return;
+            }
+    hn_infer_same(x);
+    hn_infer_out_shape_of(x, 1, p->bool_mask ? HN_BOOL : hn_infer_dtype(x, 0), 0);
+}
+
+static gboolean dropout_setting(HnEval *e, const HnDropout *p, gboolean *train, double *ratio)
+{
+    const HnTensor *r = p->by_input ? hn_eval_in(e, 1) : NULL, *t = p->by_input ? hn_eval_in(e, 2) : NULL;
+    for (int i = 1; i <= 2; i++) {
+        const HnTensor *s = i == 1 ? r : t;
+        if (s != NULL && (s->n != 1 || !hn_convertible(s->dtype))) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d is not a scalar", i);
+            return FALSE;
+        }
+    }
+    *train = t != NULL ? hn_tensor_get_i64(t, 0) != 0 : p->train;
+    *ratio = r != NULL ? hn_tensor_get_f64(r, 0) : (double)p->ratio;
+    if (*train && !(*ratio >= 0 && *ratio < 1)) {
+        hn_eval_fail(e, HN_ERROR_VALUE, "the ratio %g is outside [0,1)", *ratio);
+        return FALSE;
+    }
+    *train = *train && *ratio != 0;
+    return TRUE;
+}
+
+/* data, output and mask in step; mask_type is the data's type or bool, mask NULL where nobody wants it */
+static void drop(HnEval *e, const HnTensor *t, void *y, HnDtype mask_type, void *mask, double ratio)
+{
+    const HnDropout *p = e->params;
+    const HnConvert how = { TRUE, HN_E8M0_UP };
+    HnRng rng = hn_rng(p->has_seed ? p->seed : e->seed);
+    for (int64_t at = 0; at < t->n; at += HN_CONVERT_CHUNK) {
+        int64_t n = MIN(HN_CONVERT_CHUNK, t->n - at);
+        float part[HN_CONVERT_CHUNK];
+        double out[HN_CONVERT_CHUNK], keep[HN_CONVERT_CHUNK];
+        if (t->dtype != HN_F64)
+            hn_convert_to_f32(t, at, n, part);
+        for (int64_t i = 0; i < n; i++) {
+            double v = t->dtype == HN_F64 ? ((const double *)t->data)[at + i] : (double)part[i];
+            keep[i] = hn_rng_double(&rng) >= ratio ? 1 : 0;
+            out[i] = keep[i] != 0 ? v / (1 - ratio) : 0;
+        }
+        hn_convert_from_f64(t->dtype, y, at, n, out, &how);
+        if (mask != NULL)
+            hn_convert_from_f64(mask_type, mask, at, n, keep, &how);
+    }
+}
+
+static void dropout_ref(HnEval *e)
+{
+    const HnDropout *p = e->params;
+    const HnTensor *t = hn_eval_in(e, 0);
+    HnDtype mask_type = p->bool_mask ? HN_BOOL : t->dtype;
+    gboolean train;
+    double ratio;
+    void *mask = NULL, *y = NULL;
+    if (!hn_convertible(t->dtype)) {
+        hn_eval_fail_type(e, 0);
+        return;
+    }
+    if (!dropout_setting(e, p, &train, &ratio))
+        return;
+    if (hn_eval_wants(e, 1) && (mask = hn_eval_out(e, 1, mask_type, t->ndim, t->dims)) == NULL)
+        return;
+    if (!train) {
+        if (mask != NULL && mask_type == HN_BOOL)
+            memset(mask, 1, (size_t)t->n);
+        for (int64_t i = 0; mask != NULL && mask_type != HN_BOOL && i < t->n; i++)
+            hn_tensor_set_f64(e->out[1], i, 1);
+        hn_eval_view(e, 0, t, t->ndim, t->dims);
+    } else if ((y = hn_eval_out_like(e, 0, t)) != NULL) {
+        drop(e, t, y, mask_type, mask, ratio);
+    }
+}
+
+const HnOp hn_op_dropout = {
+    .name = "Dropout",
+    .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_RANDOM,
+    .since = { 1, 6, 7, 10, 12, 13, 22 },
+    .in = "TUb",
+    .out = "T.",
+    .T = HN_T_FLOATS | HN_T_F8,
+    .U = HN_T_FLOATS | HN_T_F8,
+    .min_in = 1,
+    .params_size = sizeof(HnDropout),
+    .bind = dropout_bind,
+    .infer = dropout_infer,
+    .cost = hn_cost_elementwise,
+    .ref = dropout_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_PASS },
+};

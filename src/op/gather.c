@@ -1,0 +1,284 @@
+/*
+ * Gather, GatherElements, GatherND: elements picked by index tensors. Negative indices, written down since opset 11,
+ * count from the back in every version.
+ */
+#include "op/gather.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "op/move.h"
+#include "op/types.h"
+
+static void gather_bind(HnBind *b, void *params)
+{
+    HnGather *p = params;
+    p->axis = hn_bind_int(b, "axis", 0);
+}
+
+static void gather_contents(HnInfer *x)
+{
+    const HnContents *data = hn_infer_contents(x, 0), *at = hn_infer_contents(x, 1);
+    if (data == NULL || at == NULL || data->rank != 1)
+        return;
+    HnContents *r = hn_contents_new(at->rank, at->n);
+    for (int i = 0; i < at->n; i++) {
+        int64_t k = at->d[i].n;
+        if (!at->d[i].known)
+            continue;
+        if (k < -data->n || k >= data->n) {
+            hn_infer_fail(x, HN_ERROR_VALUE, "index %" PRId64 " is outside an axis of %d", k, data->n);
+            break;
+        }
+        r->d[i] = data->d[k < 0 ? k + data->n : k];
+    }
+    hn_infer_out_contents(x, 0, r);
+}
+
+static void gather_infer(HnInfer *x)
+{
+    const HnGather *p = x->params;
+    int rank = hn_infer_rank(x, 0), at = hn_infer_rank(x, 1);
+    int axis = rank >= 0 ? hn_infer_axis(x, p->axis, rank) : 0;
+    if (x->error != NULL)
+        return;
+    if (rank < 0 || at < 0) {
+        hn_infer_out_unknown(x, 0, hn_infer_dtype(x, 0));
+        return;
+    }
+    if (rank - 1 + at > HN_MAX_RANK) {
+        hn_infer_fail(x, HN_ERROR_UNSUPPORTED, "%d dimensions are more than %d", rank - 1 + at, HN_MAX_RANK);
+        return;
+    }
+    HnDim dims[HN_MAX_RANK];
+    for (int a = 0; a < axis; a++)
+        dims[a] = hn_infer_dim(x, 0, a);
+    for (int a = 0; a < at; a++)
+        dims[axis + a] = hn_infer_dim(x, 1, a);
+    for (int a = axis + 1; a < rank; a++)
+        dims[at + a - 1] = hn_infer_dim(x, 0, a);
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), rank - 1 + at, dims);
+    gather_contents(x);
+}
+
+/* y[o,k,:] = x[o,index[k],:] with x [outer,n,run]; bytes */
+static void gather_rows(char *y, const char *x, int64_t outer, int64_t n, const int64_t *index, int64_t count,
+                        int64_t run, size_t size)
+{
+#define PICK(T)                              \
+    const T *s = (const T *)(const void *)x; \
+    T *d = (T *)(void *)y;                   \
+    for (int64_t o = 0; o < outer; o++)      \
+        for (int64_t k = 0; k < count; k++)  \
+            d[o * count + k] = s[o * n + index[k]];
+    if (run == 1) {
+        HN_FOR_MOVE(size, PICK)
+        return;
+    }
+#undef PICK
+    size_t bytes = (size_t)run * size;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t k = 0; k < count; k++, y += bytes)
+            memcpy(y, x + (size_t)(o * n + index[k]) * bytes, bytes);
+}
+
+static void gather_ref(HnEval *e)
+{
+    const HnGather *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *at = hn_eval_in(e, 1);
+    size_t size = hn_move_size(e, x->dtype);
+    int axis = hn_eval_axis(e, p->axis, x->ndim);
+    if (size == 0 || axis < 0)
+        return;
+    int64_t dims[2 * HN_MAX_RANK], *index;
+    memcpy(dims, x->dims, (size_t)axis * sizeof *dims);
+    memcpy(dims + axis, at->dims, (size_t)at->ndim * sizeof *dims);
+    memcpy(dims + axis + at->ndim, x->dims + axis + 1, (size_t)(x->ndim - axis - 1) * sizeof *dims);
+    if ((index = hn_eval_indices(e, at, x->dims[axis])) == NULL)
+        return;
+    char *y = hn_move_out(e, 0, x->dtype, x->ndim - 1 + at->ndim, dims);
+    if (y != NULL) {
+        if (e->out[0]->n > 0)
+            gather_rows(y, x->data, hn_span(x->dims, 0, axis), x->dims[axis], index, at->n,
+                        hn_span(x->dims, axis + 1, x->ndim), size);
+        hn_move_done(e, 0);
+    }
+    hn_eval_scratch_free(e, index);
+}
+
+const HnOp hn_op_gather = {
+    .name = "Gather",
+    .flags = HN_OP_LOOKUP,
+    .since = { 1, 11, 13 },
+    .in = "Tj",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .params_size = sizeof(HnGather),
+    .bind = gather_bind,
+    .infer = gather_infer,
+    .cost = hn_cost_move,
+    .ref = gather_ref,
+    .quant = { .kind = HN_Q_PASS },
+};
+
+/* --- GatherElements -------------------------------------------------------------------------------------------------
+ */
+
+static void gatherelements_infer(HnInfer *x)
+{
+    const HnGather *p = x->params;
+    int rank = hn_infer_rank(x, 0), at = hn_infer_rank(x, 1);
+    if (rank >= 0 && at >= 0 && rank != at)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "data of %d dimensions and indices of %d", rank, at);
+    if (rank >= 0)
+        hn_infer_axis(x, p->axis, rank);
+    hn_infer_out_shape_of(x, 0, hn_infer_dtype(x, 0), 1);
+}
+
+static void gatherelements_ref(HnEval *e)
+{
+    const HnGather *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *at = hn_eval_in(e, 1);
+    size_t size = hn_move_size(e, x->dtype);
+    int axis = hn_eval_axis(e, p->axis, x->ndim);
+    if (size == 0 || axis < 0)
+        return;
+    gboolean fits = at->ndim == x->ndim;
+    for (int a = 0; fits && a < x->ndim; a++)
+        fits = a == axis || at->n == 0 || at->dims[a] <= x->dims[a];
+    if (!fits) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the indices are larger than the data outside axis %d", axis);
+        return;
+    }
+    int64_t *index = hn_eval_indices(e, at, x->dims[axis]);
+    void *y = index != NULL ? hn_move_out(e, 0, x->dtype, at->ndim, at->dims) : NULL;
+    if (y != NULL && at->n > 0) {
+        int64_t strides[HN_MAX_RANK], idx[HN_MAX_RANK] = { 0 }, off[1] = { 0 };
+        int last = x->ndim - 1;
+        hn_strides(x->ndim, x->dims, strides);
+        int64_t step = strides[axis], along = axis == last ? 0 : 1, n = at->dims[last], at_row = 0;
+        strides[axis] = 0;
+        int64_t *const all[1] = { strides };
+        do {
+            const int64_t *k = index + at_row;
+#define PICK(T)                               \
+    const T *s = (const T *)x->data + off[0]; \
+    T *d = (T *)y + at_row;                   \
+    for (int64_t i = 0; i < n; i++)           \
+        d[i] = s[k[i] * step + i * along];
+            HN_FOR_MOVE(size, PICK)
+#undef PICK
+            at_row += n;
+        } while (hn_index_next(last, at->dims, idx, 1, all, off));
+    }
+    if (y != NULL)
+        hn_move_done(e, 0);
+    hn_eval_scratch_free(e, index);
+}
+
+const HnOp hn_op_gatherelements = {
+    .name = "GatherElements",
+    .since = { 11, 13 },
+    .in = "Tj",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .params_size = sizeof(HnGather),
+    .bind = gather_bind,
+    .infer = gatherelements_infer,
+    .cost = hn_cost_move,
+    .ref = gatherelements_ref,
+    .quant = { .kind = HN_Q_PASS },
+};
+
+/* --- GatherND -------------------------------------------------------------------------------------------------------
+ */
+
+static void gathernd_bind(HnBind *b, void *params)
+{
+    HnGather *p = params;
+    p->batch_dims = b->version >= 12 ? hn_bind_int(b, "batch_dims", 0) : 0;
+    if (p->batch_dims < 0 || p->batch_dims >= HN_MAX_RANK)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'batch_dims' cannot be %" PRId64, p->batch_dims);
+}
+
+static void gathernd_infer(HnInfer *x)
+{
+    const HnGather *p = x->params;
+    int rank = hn_infer_rank(x, 0), at = hn_infer_rank(x, 1), b = (int)p->batch_dims;
+    HnDim depth = hn_infer_dim(x, 1, at - 1), dims[2 * HN_MAX_RANK];
+    if ((rank >= 0 && b >= rank) || (at >= 0 && b >= at)) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "%d batch dimensions leave none of the data or indices", b);
+        return;
+    }
+    if (rank < 0 || at < 0 || !depth.known) {
+        hn_infer_out_unknown(x, 0, hn_infer_dtype(x, 0));
+        return;
+    }
+    if (depth.n < 1 || depth.n > rank - b || at - 1 + rank - b - depth.n > HN_MAX_RANK) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "indices of depth %" PRId64 " do not fit to data of %d dimensions", depth.n,
+                      rank);
+        return;
+    }
+    int n = 0;
+    for (int a = 0; a < at - 1; a++)
+        dims[n++] = hn_infer_dim(x, 1, a);
+    for (int a = b + (int)depth.n; a < rank; a++)
+        dims[n++] = hn_infer_dim(x, 0, a);
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), n, dims);
+}
+
+static void gathernd_ref(HnEval *e)
+{
+    const HnGather *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *at = hn_eval_in(e, 1);
+    size_t size = hn_move_size(e, x->dtype);
+    int b = (int)p->batch_dims, q = at->ndim - 1;
+    if (size == 0)
+        return;
+    gboolean fits = b < x->ndim && b <= q && at->dims[q] > 0 && at->dims[q] <= x->ndim - b;
+    for (int a = 0; fits && a < b; a++)
+        fits = x->dims[a] == at->dims[a];
+    if (!fits) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the indices do not fit to data of %d dimensions", x->ndim);
+        return;
+    }
+    int depth = (int)at->dims[q], rest = x->ndim - b - depth;
+    int64_t dims[2 * HN_MAX_RANK], strides[HN_MAX_RANK];
+    memcpy(dims, at->dims, (size_t)q * sizeof *dims);
+    memcpy(dims + q, x->dims + b + depth, (size_t)rest * sizeof *dims);
+    hn_strides(x->ndim, x->dims, strides);
+    int64_t count = at->n / depth, per_batch = hn_span(at->dims, b, q);
+    int64_t run = hn_span(x->dims, b + depth, x->ndim), batch = hn_span(x->dims, b, x->ndim);
+    int64_t *from = hn_eval_scratch(e, count, sizeof *from); /* in runs */
+    for (int64_t i = 0; from != NULL && e->error == NULL && i < count; i++) {
+        from[i] = i / per_batch * batch;
+        for (int d = 0; d < depth; d++) {
+            int64_t k = hn_tensor_get_i64(at, i * depth + d);
+            if (!hn_eval_index(e, &k, x->dims[b + d]))
+                break;
+            from[i] += k * strides[b + d];
+        }
+        from[i] /= MAX(run, 1);
+    }
+    void *y = e->error == NULL ? hn_move_out(e, 0, x->dtype, q + rest, dims) : NULL;
+    if (y != NULL) {
+        if (e->out[0]->n > 0)
+            gather_rows(y, x->data, 1, 0, from, count, run, size);
+        hn_move_done(e, 0);
+    }
+    hn_eval_scratch_free(e, from);
+}
+
+const HnOp hn_op_gathernd = {
+    .name = "GatherND",
+    .since = { 11, 12, 13 },
+    .in = "Ti",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .params_size = sizeof(HnGather),
+    .bind = gathernd_bind,
+    .infer = gathernd_infer,
+    .cost = hn_cost_move,
+    .ref = gathernd_ref,
+    .quant = { .kind = HN_Q_PASS },
+};

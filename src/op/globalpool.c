@@ -1,0 +1,129 @@
+/*
+ * GlobalAveragePool, GlobalMaxPool, GlobalLpPool: one number per sample and channel, the spatial axes become 1.
+ */
+#include <math.h>
+
+#include "op/index.h"
+#include "op/op.h"
+#include "op/types.h"
+
+typedef struct {
+    double p;
+} HnGlobalPool;
+
+static void globallppool_bind(HnBind *b, void *params)
+{
+    HnGlobalPool *g = params;
+    g->p = b->version < 2 ? (double)hn_bind_float(b, "p", 2) : (double)hn_bind_int(b, "p", 2);
+    if (!(g->p > 0))
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'p' is not positive");
+}
+
+static void globalpool_infer(HnInfer *x)
+{
+    int rank = hn_infer_rank(x, 0);
+    HnDim dims[HN_MAX_RANK];
+    if (rank >= 0 && rank < 2) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the input has %d dimensions, at least 2 are needed", rank);
+        return;
+    }
+    for (int i = 0; i < rank; i++)
+        dims[i] = i < 2 ? hn_infer_dim(x, 0, i) : hn_dim(1);
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), rank, dims);
+}
+
+static void globalpool_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = hn_type_count(x->in[0]);
+}
+
+typedef enum { MEAN, LARGEST, NORM } Kind;
+
+#define DEFINE_RUN(T)                                            \
+    static T run_##T(const T *x, int64_t n, Kind kind, double p) \
+    {                                                            \
+        double sum = 0;                                          \
+        T max = (T)-INFINITY;                                    \
+        switch (kind) {                                          \
+        case MEAN:                                               \
+            for (int64_t i = 0; i < n; i++)                      \
+                sum += (double)x[i];                             \
+            return (T)(sum / (double)n);                         \
+        case LARGEST:                                            \
+            for (int64_t i = 0; i < n; i++)                      \
+                max = x[i] > max ? x[i] : max;                   \
+            return max;                                          \
+        default:                                                 \
+            for (int64_t i = 0; i < n; i++)                      \
+                sum += pow(fabs((double)x[i]), p);               \
+            return (T)pow(sum, 1 / p);                           \
+        }                                                        \
+    }
+DEFINE_RUN(float)
+DEFINE_RUN(double)
+
+static void globalpool_eval(HnEval *e, Kind kind)
+{
+    const HnTensor *x = hn_eval_in(e, 0);
+    double p = kind == NORM ? ((const HnGlobalPool *)e->params)->p : 0;
+    int64_t dims[HN_MAX_RANK], planes, n;
+    if (x->ndim < 2 || x->ndim > HN_MAX_RANK) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the input has %d dimensions, at least 2 are needed", x->ndim);
+        return;
+    }
+    for (int i = 0; i < x->ndim; i++)
+        dims[i] = i < 2 ? x->dims[i] : 1;
+    void *y = hn_eval_out(e, 0, x->dtype, x->ndim, dims);
+    if (y == NULL || (planes = dims[0] * dims[1]) == 0)
+        return;
+    n = x->n / planes;
+    for (int64_t i = 0; i < planes; i++) {
+#define RUN(T) ((T *)y)[i] = run_##T((const T *)x->data + i * n, n, kind, p);
+        HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+    }
+}
+
+static void globalaveragepool_ref(HnEval *e)
+{
+    globalpool_eval(e, MEAN);
+}
+
+static void globalmaxpool_ref(HnEval *e)
+{
+    globalpool_eval(e, LARGEST);
+}
+
+static void globallppool_ref(HnEval *e)
+{
+    globalpool_eval(e, NORM);
+}
+
+#define GLOBALPOOL_RECORD                                                                            \
+    .flags = HN_OP_HALF_VIA_F32, .in = "T", .out = "T", .T = HN_T_FLOATS, .infer = globalpool_infer, \
+    .cost = globalpool_cost, .prune = { .kind = HN_P_PASS }
+
+const HnOp hn_op_globalaveragepool = {
+    .name = "GlobalAveragePool",
+    GLOBALPOOL_RECORD,
+    .since = { 1, 22 },
+    .ref = globalaveragepool_ref,
+    .quant = { .kind = HN_Q_PASS },
+};
+
+const HnOp hn_op_globalmaxpool = {
+    .name = "GlobalMaxPool",
+    GLOBALPOOL_RECORD,
+    .since = { 1, 22 },
+    .ref = globalmaxpool_ref,
+    .quant = { .kind = HN_Q_PASS },
+};
+
+const HnOp hn_op_globallppool = {
+    .name = "GlobalLpPool",
+    GLOBALPOOL_RECORD,
+    .since = { 1, 2, 22 },
+    .params_size = sizeof(HnGlobalPool),
+    .bind = globallppool_bind,
+    .ref = globallppool_ref,
+};

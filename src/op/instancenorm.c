@@ -1,0 +1,129 @@
+/*
+ * InstanceNormalization, GroupNormalization: each sample's channels, alone or in groups of neighbours, brought to mean
+ * 0 and variance 1, then scaled and shifted: per channel, but per group in GroupNormalization before opset 21.
+ */
+#include "op/instancenorm.h"
+
+#include <math.h>
+
+#include "op/index.h"
+#include "op/op.h"
+#include "op/types.h"
+
+static void instancenorm_bind(HnBind *b, void *params)
+{
+    HnGroupNorm *p = params;
+    p->epsilon = hn_bind_float(b, "epsilon", 1e-5f);
+}
+
+static void groupnorm_bind(HnBind *b, void *params)
+{
+    HnGroupNorm *p = params;
+    p->epsilon = hn_bind_float(b, "epsilon", 1e-5f);
+    hn_bind_require(b, "num_groups");
+    p->groups = hn_bind_int(b, "num_groups", 1);
+    p->per_group = b->version < 21;
+    if (p->groups < 1)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'num_groups' is %" PRId64 ", less than 1", p->groups);
+}
+
+static void norm_infer(HnInfer *x)
+{
+    const HnGroupNorm *p = x->params;
+    int rank = hn_infer_rank(x, 0);
+    HnDim channels = rank > 1 ? hn_infer_dim(x, 0, 1) : hn_dim_unknown();
+    hn_infer_same(x);
+    if (rank >= 0 && rank < 2) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 has %d dimensions, at least 2 are needed", rank);
+        return;
+    }
+    if (channels.known && p->groups > 0 && channels.n % p->groups != 0) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "%" PRId64 " channels do not make %" PRId64 " groups", channels.n, p->groups);
+        return;
+    }
+    for (int i = 1; i < 3; i++) {
+        int r = hn_infer_rank(x, i);
+        if (r >= 0 && r != 1)
+            hn_infer_fail(x, HN_ERROR_SHAPE, "input %d has %d dimensions, not 1", i, r);
+        else if (r == 1 && hn_dim_differ(hn_infer_dim(x, i, 0), p->per_group ? hn_dim(p->groups) : channels))
+            hn_infer_fail(x, HN_ERROR_SHAPE, "the size of input %d is not the number of %s", i,
+                          p->per_group ? "groups" : "channels");
+    }
+}
+
+static void norm_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = 6 * hn_type_count(x->in[0]);
+}
+
+/* One group: `channels` rows of n elements; factors are `step` apart, 0 where all channels share them. */
+#define DEFINE_GROUP(T)                                                                                          \
+    static void group_##T(const T *x, T *y, int64_t channels, int64_t n, double epsilon, const T *scale,         \
+                          const T *bias, int64_t step)                                                           \
+    {                                                                                                            \
+        double sum = 0, squares = 0, count = (double)(channels * n);                                             \
+        for (int64_t i = 0; i < channels * n; i++)                                                               \
+            sum += (double)x[i];                                                                                 \
+        double mean = sum / count;                                                                               \
+        for (int64_t i = 0; i < channels * n; i++)                                                               \
+            squares += ((double)x[i] - mean) * ((double)x[i] - mean);                                            \
+        double inv = 1 / sqrt(squares / count + epsilon);                                                        \
+        for (int64_t c = 0; c < channels; c++)                                                                   \
+            for (int64_t i = 0; i < n; i++)                                                                      \
+                y[c * n + i] =                                                                                   \
+                    (T)(((double)x[c * n + i] - mean) * inv * (double)scale[c * step] + (double)bias[c * step]); \
+    }
+DEFINE_GROUP(float)
+DEFINE_GROUP(double)
+
+static void norm_ref(HnEval *e)
+{
+    const HnGroupNorm *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *scale = hn_eval_in(e, 1), *bias = hn_eval_in(e, 2);
+    if (x->ndim < 2) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 has %d dimensions, at least 2 are needed", x->ndim);
+        return;
+    }
+    int64_t channels = x->dims[1], groups = p->groups > 0 ? p->groups : channels;
+    int64_t inner = hn_span(x->dims, 2, x->ndim), factors = p->per_group ? groups : channels;
+    if (groups > 0 && channels % groups != 0) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%" PRId64 " channels do not make %" PRId64 " groups", channels, groups);
+        return;
+    }
+    if (scale->n != factors || bias->n != factors) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "scale or bias does not have %" PRId64 " elements", factors);
+        return;
+    }
+    void *y = hn_eval_out_like(e, 0, x);
+    if (y == NULL || x->n == 0)
+        return;
+    int64_t each = channels / groups, at = 0;
+    for (int64_t n = 0; n < x->dims[0]; n++)
+        for (int64_t g = 0; g < groups; g++, at += each * inner) {
+            int64_t f = p->per_group ? g : g * each;
+#define RUN(T)                                                                                                   \
+    group_##T((const T *)x->data + at, (T *)y + at, each, inner, (double)p->epsilon, (const T *)scale->data + f, \
+              (const T *)bias->data + f, p->per_group ? 0 : 1);
+            HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+        }
+}
+
+#define NORM_RECORD                                                                                             \
+    .flags = HN_OP_HALF_VIA_F32, .in = "TTT", .out = "T", .T = HN_T_FLOATS, .params_size = sizeof(HnGroupNorm), \
+    .infer = norm_infer, .cost = norm_cost, .ref = norm_ref
+
+const HnOp hn_op_instancenormalization = {
+    .name = "InstanceNormalization",
+    NORM_RECORD,
+    .since = { 1, 6, 22 },
+    .bind = instancenorm_bind,
+    .prune = { .kind = HN_P_PASS },
+};
+
+const HnOp hn_op_groupnormalization = {
+    .name = "GroupNormalization",
+    NORM_RECORD,
+    .since = { 18, 21 },
+    .bind = groupnorm_bind,
+};

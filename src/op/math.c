@@ -1,0 +1,103 @@
+/*
+ * Functions of one number: trigonometry, exponentials, roots, rounding. Computed in double, then rounded once.
+ */
+#include <math.h>
+
+#include "op/elementwise.h"
+
+/* An expression of double v over all elements; f32 and f64. */
+#define DEFINE_REF(symbol, EXPR)                  \
+    static void symbol##_ref(HnEval *e)           \
+    {                                             \
+        const HnTensor *t = hn_eval_in(e, 0);     \
+        void *y = hn_eval_out_like(e, 0, t);      \
+        if (y == NULL)                            \
+            return;                               \
+        if (t->dtype == HN_F32) {                 \
+            const float *from = t->data;          \
+            float *to = y;                        \
+            for (int64_t i = 0; i < t->n; i++) {  \
+                const double v = (double)from[i]; \
+                to[i] = (float)(EXPR);            \
+            }                                     \
+        } else if (t->dtype == HN_F64) {          \
+            const double *from = t->data;         \
+            double *to = y;                       \
+            for (int64_t i = 0; i < t->n; i++) {  \
+                const double v = from[i];         \
+                to[i] = (EXPR);                   \
+            }                                     \
+        } else {                                  \
+            hn_eval_fail_type(e, 0);              \
+        }                                         \
+    }
+
+#define MATH_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32
+#define DEFINE_RECORD(symbol, onnx_name, infer_fn, ...) \
+    const HnOp hn_op_##symbol = {                       \
+        .name = onnx_name,                              \
+        .flags = MATH_FLAGS,                            \
+        .in = "T",                                      \
+        .out = "T",                                     \
+        .T = HN_T_FLOATS,                               \
+        .infer = infer_fn,                              \
+        .cost = hn_cost_elementwise,                    \
+        .ref = symbol##_ref,                            \
+        .prune = { .kind = HN_P_PASS },                 \
+        __VA_ARGS__,                                    \
+    };
+
+/* Whole numbers stay as they are; hn_infer_map1() keeps nothing else. */
+static HnDim same_dim(HnDim d)
+{
+    return d;
+}
+
+static void rounding_infer(HnInfer *x)
+{
+    hn_infer_same(x);
+    hn_infer_map1(x, same_dim);
+}
+
+#define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }
+#define NEEDS_RANGES .quant = { .kind = HN_Q_ELEMENTWISE }
+
+DEFINE_REF(acos, acos(v))
+DEFINE_REF(acosh, acosh(v))
+DEFINE_REF(asin, asin(v))
+DEFINE_REF(asinh, asinh(v))
+DEFINE_REF(atan, atan(v))
+DEFINE_REF(atanh, atanh(v))
+DEFINE_REF(ceil, ceil(v))
+DEFINE_REF(cos, cos(v))
+DEFINE_REF(cosh, cosh(v))
+DEFINE_REF(exp, exp(v))
+DEFINE_REF(floor, floor(v))
+DEFINE_REF(log, log(v))
+DEFINE_REF(reciprocal, 1.0 / v)
+DEFINE_REF(round, rint(v)) /* halves to even */
+DEFINE_REF(sin, sin(v))
+DEFINE_REF(sinh, sinh(v))
+DEFINE_REF(sqrt, sqrt(v))
+DEFINE_REF(tan, tan(v))
+DEFINE_REF(tanh, tanh(v))
+
+DEFINE_RECORD(acos, "Acos", hn_infer_same, .since = { 7, 22 }, RANGE(0.0f, 3.1415927f))
+DEFINE_RECORD(acosh, "Acosh", hn_infer_same, .since = { 9, 22 })
+DEFINE_RECORD(asin, "Asin", hn_infer_same, .since = { 7, 22 }, RANGE(-1.5707964f, 1.5707964f))
+DEFINE_RECORD(asinh, "Asinh", hn_infer_same, .since = { 9, 22 })
+DEFINE_RECORD(atan, "Atan", hn_infer_same, .since = { 7, 22 }, RANGE(-1.5707964f, 1.5707964f))
+DEFINE_RECORD(atanh, "Atanh", hn_infer_same, .since = { 9, 22 })
+DEFINE_RECORD(ceil, "Ceil", rounding_infer, .since = { 1, 6, 13 })
+DEFINE_RECORD(cos, "Cos", hn_infer_same, .since = { 7, 22 }, RANGE(-1, 1))
+DEFINE_RECORD(cosh, "Cosh", hn_infer_same, .since = { 9, 22 })
+DEFINE_RECORD(exp, "Exp", hn_infer_same, .since = { 1, 6, 13 }, NEEDS_RANGES)
+DEFINE_RECORD(floor, "Floor", rounding_infer, .since = { 1, 6, 13 })
+DEFINE_RECORD(log, "Log", hn_infer_same, .since = { 1, 6, 13 })
+DEFINE_RECORD(reciprocal, "Reciprocal", hn_infer_same, .since = { 1, 6, 13 })
+DEFINE_RECORD(round, "Round", rounding_infer, .since = { 11, 22 })
+DEFINE_RECORD(sin, "Sin", hn_infer_same, .since = { 7, 22 }, RANGE(-1, 1))
+DEFINE_RECORD(sinh, "Sinh", hn_infer_same, .since = { 9, 22 })
+DEFINE_RECORD(sqrt, "Sqrt", hn_infer_same, .since = { 1, 6, 13 }, NEEDS_RANGES)
+DEFINE_RECORD(tan, "Tan", hn_infer_same, .since = { 7, 22 })
+DEFINE_RECORD(tanh, "Tanh", hn_infer_same, .since = { 1, 6, 13 }, RANGE(-1, 1))

@@ -1,0 +1,359 @@
+/*
+ * MatMul, MatMulInteger, QLinearMatMul: matrix products of stacks of matrices, shaped as numpy.matmul does: the last
+ * two dimensions are the matrix, those before broadcast, and a one-dimensional operand is a row (left) or a column
+ * (right) whose dimension of size 1 does not appear in the result.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/gemm.h"
+#include "op/index.h"
+#include "op/op.h"
+
+/* --- shapes ------------------------------------------------------------------------------------------------------ */
+
+/* Output 0 from the shapes of inputs a and b. */
+static void matmul_infer_shape(HnInfer *x, int a, int b, HnDtype dtype)
+{
+    int ra = hn_infer_rank(x, a), rb = hn_infer_rank(x, b), rank = 0;
+    HnDim dims[HN_MAX_RANK];
+    if (ra == 0 || rb == 0) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input %d is a scalar", ra == 0 ? a : b);
+        return;
+    }
+    if (ra < 0 || rb < 0) {
+        hn_infer_out_unknown(x, 0, dtype);
+        return;
+    }
+    if (hn_dim_differ(hn_infer_dim(x, a, ra - 1), hn_infer_dim(x, b, rb > 1 ? rb - 2 : 0))) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the inner sizes of inputs %d and %d differ", a, b);
+        return;
+    }
+    int nb = MAX(MAX(ra, rb) - 2, 0);
+    for (; rank < nb; rank++) {
+        int ia = ra - 2 - nb + rank, ib = rb - 2 - nb + rank;
+        HnDim da = ia >= 0 ? hn_infer_dim(x, a, ia) : hn_dim(1), db = ib >= 0 ? hn_infer_dim(x, b, ib) : hn_dim(1);
+        if (!hn_dim_is(da, 1) && !hn_dim_is(db, 1) && hn_dim_differ(da, db)) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "dimension %d of the stacks of matrices does not broadcast", rank);
+            return;
+        }
+        if (hn_dim_is(da, 1))
+            dims[rank] = db;
+        else if (hn_dim_is(db, 1) || hn_dim_equal(da, db))
+            dims[rank] = da;
+        else /* a known size above 1 wins: the other is the same or 1 */
+            dims[rank] = da.known ? da : db.known ? db : hn_dim_unknown();
+    }
+    if (ra > 1)
+        dims[rank++] = hn_infer_dim(x, a, ra - 2);
+    if (rb > 1)
+        dims[rank++] = hn_infer_dim(x, b, rb - 1);
+    hn_infer_out(x, 0, dtype, rank, dims);
+}
+
+typedef struct {
+    int64_t m, n, k;
+    int stacks; /* leading dimensions of the output */
+    int rank;   /* of the output */
+    int64_t dims[HN_MAX_RANK + 2];
+    int64_t a_strides[HN_MAX_RANK], b_strides[HN_MAX_RANK]; /* of the leading dimensions, in elements */
+} Plan;
+
+static gboolean matmul_plan(HnEval *e, const HnTensor *a, const HnTensor *b, Plan *p)
+{
+    if (a->ndim == 0 || b->ndim == 0) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "an operand is a scalar");
+        return FALSE;
+    }
+    p->m = a->ndim > 1 ? a->dims[a->ndim - 2] : 1;
+    p->k = a->dims[a->ndim - 1];
+    p->n = b->ndim > 1 ? b->dims[b->ndim - 1] : 1;
+    int64_t kb = b->dims[b->ndim > 1 ? b->ndim - 2 : 0], sa = p->m * p->k, sb = p->k * p->n;
+    if (kb != p->k) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "inner sizes %" PRId64 " and %" PRId64 " differ", p->k, kb);
+        return FALSE;
+    }
+    p->stacks = MAX(MAX(a->ndim, b->ndim) - 2, 0);
+    for (int i = p->stacks - 1; i >= 0; i--) {
+        int ia = a->ndim - 2 - p->stacks + i, ib = b->ndim - 2 - p->stacks + i;
+        int64_t da = ia >= 0 ? a->dims[ia] : 1, db = ib >= 0 ? b->dims[ib] : 1;
+        if (da != db && da != 1 && db != 1) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "sizes %" PRId64 " and %" PRId64 " do not broadcast", da, db);
+            return FALSE;
+        }
+        p->dims[i] = da == 1 ? db : da;
+        p->a_strides[i] = da == 1 ? 0 : sa;
+        p->b_strides[i] = db == 1 ? 0 : sb;
+        sa *= da;
+        sb *= db;
+    }
+    p->rank = p->stacks;
+    if (a->ndim > 1)
+        p->dims[p->rank++] = p->m;
+    if (b->ndim > 1)
+        p->dims[p->rank++] = p->n;
+    return TRUE;
+}
+
+/* a and b hold elements of dtype in the layout of the operands that p was made from; y gets m x n per stack. */
+static void matmul_run(const Plan *p, HnDtype dtype, const void *a, const void *b, void *y)
+{
+    size_t size = hn_dtype_size(dtype);
+    int64_t count = hn_span(p->dims, 0, p->stacks), m = p->m;
+    if (count == 0 || p->m == 0 || p->n == 0)
+        return;
+    gboolean b_alone = TRUE, a_dense = TRUE; /* one matrix b for all, and a runs through: one tall product */
+    int64_t dense = p->m * p->k;
+    for (int i = p->stacks - 1; i >= 0; i--) {
+        b_alone = b_alone && (p->b_strides[i] == 0 || p->dims[i] == 1);
+        a_dense = a_dense && (p->a_strides[i] == dense || p->dims[i] == 1);
+        dense *= p->dims[i];
+    }
+    if (b_alone && a_dense) {
+        m *= count;
+        count = 1;
+    }
+    int64_t idx[HN_MAX_RANK] = { 0 }, off[2] = { 0, 0 };
+    int64_t *strides[2] = { (int64_t *)p->a_strides, (int64_t *)p->b_strides };
+    for (int64_t s = 0; s < count; s++) {
+        HnGemm g = {
+            .m = m,
+            .n = p->n,
+            .k = p->k,
+            .a = (const char *)a + (size_t)off[0] * size,
+            .b = (const char *)b + (size_t)off[1] * size,
+            .a_row = p->k,
+            .a_col = 1,
+            .b_row = p->n,
+            .b_col = 1,
+            .c = (char *)y + (size_t)(s * p->m * p->n) * size,
+            .c_row = p->n,
+            .alpha = 1,
+        };
+        hn_gemm(dtype, &g);
+        hn_index_next(p->stacks, p->dims, idx, 2, strides, off);
+    }
+}
+
+static void matmul_cost_of(const HnInfer *x, HnCost *c, int a)
+{
+    int rank = hn_infer_rank(x, a);
+    c->flops = rank > 0 ? 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, a, rank - 1).n : 0;
+}
+
+/* --- MatMul ------------------------------------------------------------------------------------------------------ */
+
+static void matmul_infer(HnInfer *x)
+{
+    HnDtype dtype = hn_infer_dtype(x, 0);
+    matmul_infer_shape(x, 0, 1, dtype != HN_UNDEFINED ? dtype : hn_infer_dtype(x, 1));
+}
+
+static void matmul_cost(const HnInfer *x, HnCost *c)
+{
+    matmul_cost_of(x, c, 0);
+}
+
+static void matmul_ref(HnEval *e)
+{
+    const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 1);
+    Plan p;
+    void *y;
+    if (matmul_plan(e, a, b, &p) && (y = hn_eval_out(e, 0, a->dtype, p.rank, p.dims)) != NULL)
+        matmul_run(&p, a->dtype, a->data, b->data, y);
+}
+
+const HnOp hn_op_matmul = {
+    .name = "MatMul",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1, 9, 13 },
+    .in = "TT",
+    .out = "T",
+    .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64),
+    .infer = matmul_infer,
+    .cost = matmul_cost,
+    .ref = matmul_ref,
+    .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = -1 },
+    .prune = { .kind = HN_P_SOURCE },
+};
+
+/* --- 8-bit operands ---------------------------------------------------------------------------------------------- */
+
+/*
+ * A parameter of a quantized operand: scale or zero point, NULL where absent. It holds one element, or one per row of
+ * the left or column of the right operand: [M], [..., M, 1], [N] or [..., 1, N].
+ */
+typedef enum { PER_TENSOR, PER_LINE, PER_STACK_LINE, UNFIT } Spread;
+
+static Spread param_spread(const HnTensor *t, const HnTensor *x, gboolean right)
+{
+    int64_t line = x->ndim < 2 ? 1 : x->dims[x->ndim - (right ? 1 : 2)];
+    if (t == NULL || t->n == 1)
+        return PER_TENSOR;
+    if (t->ndim == 1)
+        return t->n == line ? PER_LINE : UNFIT;
+    if (t->ndim != x->ndim)
+        return UNFIT;
+    for (int i = 0; i < t->ndim; i++) {
+        gboolean one = i == t->ndim - (right ? 2 : 1);
+        if (t->dims[i] != (one ? 1 : x->dims[i]))
+            return UNFIT;
+    }
+    return PER_STACK_LINE;
+}
+
+static int64_t param_index(Spread s, int64_t stack, int64_t line, int64_t lines)
+{
+    return s == PER_TENSOR ? 0 : s == PER_LINE ? line : stack * lines + line;
+}
+
+/* x - zero as i32, in scratch memory. */
+static int32_t *widen(HnEval *e, const HnTensor *x, const HnTensor *zero, gboolean right, int input)
+{
+    Spread s = param_spread(zero, x, right);
+    if (s == UNFIT) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the zero point of input %d does not fit its shape", input);
+        return NULL;
+    }
+    int32_t *y = hn_eval_scratch(e, x->n, sizeof *y);
+    int64_t cols = x->ndim > 0 ? x->dims[x->ndim - 1] : 1, rows = x->ndim > 1 ? x->dims[x->ndim - 2] : 1;
+    if (right && x->ndim == 1) {
+        rows = cols;
+        cols = 1;
+    }
+    for (int64_t i = 0, r = 0; y != NULL && i < x->n; i += cols, r++)
+        for (int64_t c = 0; c < cols; c++) {
+            int64_t z = param_index(s, r / rows, right ? c : r % rows, right ? cols : rows);
+            int32_t v = x->dtype == HN_I8 ? ((const int8_t *)x->data)[i + c] : ((const uint8_t *)x->data)[i + c];
+            if (zero != NULL)
+                v -= zero->dtype == HN_I8 ? ((const int8_t *)zero->data)[z] : ((const uint8_t *)zero->data)[z];
+            y[i + c] = v;
+        }
+    return y;
+}
+
+/* The product in i32. y: p's output, or scratch memory made here when it is NULL. NULL: failed. */
+static int32_t *integer_product(HnEval *e, const Plan *p, int a, const HnTensor *za, int b, const HnTensor *zb,
+                                int32_t *y)
+{
+    int32_t *wa = widen(e, hn_eval_in(e, a), za, FALSE, a);
+    int32_t *wb = wa != NULL ? widen(e, hn_eval_in(e, b), zb, TRUE, b) : NULL;
+    int64_t n;
+    if (wb != NULL && y == NULL) {
+        if (hn_dims_count(p->rank, p->dims, &n))
+            y = hn_eval_scratch(e, n, sizeof *y);
+        else
+            hn_eval_fail(e, HN_ERROR_SHAPE, "the output is too large");
+    }
+    if (wb != NULL && y != NULL)
+        matmul_run(p, HN_I32, wa, wb, y);
+    hn_eval_scratch_free(e, wa);
+    hn_eval_scratch_free(e, wb);
+    return wb != NULL ? y : NULL;
+}
+
+static void matmulinteger_infer(HnInfer *x)
+{
+    matmul_infer_shape(x, 0, 1, HN_I32);
+}
+
+static void matmulinteger_ref(HnEval *e)
+{
+    const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 1);
+    Plan p;
+    int32_t *y;
+    if (matmul_plan(e, a, b, &p) && (y = hn_eval_out(e, 0, HN_I32, p.rank, p.dims)) != NULL)
+        integer_product(e, &p, 0, hn_eval_in(e, 2), 1, hn_eval_in(e, 3), y);
+}
+
+const HnOp hn_op_matmulinteger = {
+    .name = "MatMulInteger",
+    .since = { 10 },
+    .in = "TUTU",
+    .out = "V",
+    .T = HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .U = HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .V = HN_BIT(HN_I32),
+    .min_in = 2,
+    .infer = matmulinteger_infer,
+    .cost = matmul_cost,
+    .ref = matmulinteger_ref,
+};
+
+/* --- QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero ----------------------------------------
+ */
+
+static void qlinearmatmul_infer(HnInfer *x)
+{
+    matmul_infer_shape(x, 0, 3, hn_infer_dtype(x, 7));
+}
+
+static void qlinearmatmul_cost(const HnInfer *x, HnCost *c)
+{
+    matmul_cost_of(x, c, 0);
+}
+
+/* acc: m x n per stack. Rounding comes before the zero point, as in QuantizeLinear. */
+static void requantize(HnEval *e, const Plan *p, const int32_t *acc, void *y)
+{
+    const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 3);
+    const HnTensor *ta = hn_eval_in(e, 1), *tb = hn_eval_in(e, 4), *ty = hn_eval_in(e, 6), *zero = hn_eval_in(e, 7);
+    Spread sa = param_spread(ta, a, FALSE), sb = param_spread(tb, b, TRUE);
+    const float *fa = ta->data, *fb = tb->data;
+    float fy = ((const float *)ty->data)[0];
+    gboolean is_signed = zero->dtype == HN_I8;
+    double z = is_signed ? ((const int8_t *)zero->data)[0] : ((const uint8_t *)zero->data)[0];
+    double lo = is_signed ? INT8_MIN : 0, hi = is_signed ? INT8_MAX : UINT8_MAX;
+    int64_t idx[HN_MAX_RANK] = { 0 }, off[2] = { 0, 0 }, count = hn_span(p->dims, 0, p->stacks);
+    int64_t *strides[2] = { (int64_t *)p->a_strides, (int64_t *)p->b_strides };
+    for (int64_t s = 0, i = 0; p->m > 0 && p->n > 0 && s < count; s++) {
+        int64_t stack_a = p->k > 0 ? off[0] / (p->m * p->k) : 0, stack_b = p->k > 0 ? off[1] / (p->k * p->n) : 0;
+        for (int64_t r = 0; r < p->m; r++)
+            for (int64_t c = 0; c < p->n; c++, i++) {
+                float scale = fa[param_index(sa, stack_a, r, p->m)] * fb[param_index(sb, stack_b, c, p->n)] / fy;
+                double v = rint((double)acc[i] * (double)scale) + z;
+                v = v != v ? z : CLAMP(v, lo, hi);
+                if (is_signed)
+                    ((int8_t *)y)[i] = (int8_t)v;
+                else
+                    ((uint8_t *)y)[i] = (uint8_t)v;
+            }
+        hn_index_next(p->stacks, p->dims, idx, 2, strides, off);
+    }
+}
+
+static void qlinearmatmul_ref(HnEval *e)
+{
+    const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 3), *zero = hn_eval_in(e, 7);
+    Plan p;
+    if (param_spread(hn_eval_in(e, 1), a, FALSE) == UNFIT || param_spread(hn_eval_in(e, 4), b, TRUE) == UNFIT) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "a scale does not fit the shape of its operand");
+        return;
+    }
+    if (hn_eval_in(e, 6)->n != 1 || zero->n != 1) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "scale and zero point of the output must hold one element");
+        return;
+    }
+    if (!matmul_plan(e, a, b, &p))
+        return;
+    void *y = hn_eval_out(e, 0, zero->dtype, p.rank, p.dims);
+    int32_t *acc = y != NULL ? integer_product(e, &p, 0, hn_eval_in(e, 2), 3, hn_eval_in(e, 5), NULL) : NULL;
+    if (acc != NULL)
+        requantize(e, &p, acc, y);
+    hn_eval_scratch_free(e, acc);
+}
+
+const HnOp hn_op_qlinearmatmul = {
+    .name = "QLinearMatMul",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 10, 21 },
+    .in = "UTUVTVTW",
+    .out = "W",
+    .T = HN_BIT(HN_F32) | HN_BIT(HN_F16) | HN_BIT(HN_BF16),
+    .U = HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .V = HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .W = HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .infer = qlinearmatmul_infer,
+    .cost = qlinearmatmul_cost,
+    .ref = qlinearmatmul_ref,
+};

@@ -1,0 +1,251 @@
+/*
+ * HnOp: everything hone knows about an operator that does not depend on hardware, as one constant record.
+ *
+ * A record answers: what do the attributes of each opset mean (bind), which types and shapes come out (infer), what
+ * does it cost (cost), what is the right answer (ref). A NULL means "cannot". Fast kernels live with the backends
+ * (src/cpu/<name>.c), cases in test/op/<name>.c. Nobody outside src/op switches over operator names: what a pass or
+ * tool needs to know of an operator is a field here.
+ *
+ * To add an operator (CONTRIBUTING.md walks through a real one):
+ *   1. src/op/<file>.c with `const HnOp hn_op_<symbol>`, one line in src/op/ops.def;
+ *   2. test/op/<file>.c with its cases;
+ *   3. src/cpu/<file>.c with kernels, one line in src/cpu/kernels.def. Without it, `ref` runs.
+ *
+ * bind, infer and ref report a failure with hn_bind_fail(), hn_infer_fail(), hn_eval_fail() and return; the first
+ * failure counts, and the caller puts the node's name in front of the message.
+ */
+#pragma once
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "ir/graph.h"
+
+G_BEGIN_DECLS
+
+#define HN_DOMAIN_INTERNAL "hone"
+#define HN_MIN_IN_NONE 255 /* HnOp.min_in: any input may be absent */
+#define HN_OPSET_MAX 28    /* newest version of the default domain that hone knows */
+
+typedef struct HnOp HnOp;
+
+/* --- bind: attributes of any opset -> one parameter struct ---------------------------------------------------------
+ */
+
+typedef struct {
+    HnNode *node;
+    int64_t version; /* opset version of the node's domain */
+    GError *error;   /* first failure */
+} HnBind;
+
+/* Attribute `name`, or `def` where it is absent; a wrong kind is a failure. */
+int64_t hn_bind_int(HnBind *b, const char *name, int64_t def);
+float hn_bind_float(HnBind *b, const char *name, float def);
+gboolean hn_bind_bool(HnBind *b, const char *name, gboolean def);
+/* Borrowed from the attribute; NULL and *n = 0 where it is absent. */
+const int64_t *hn_bind_ints(HnBind *b, const char *name, int64_t *n);
+const float *hn_bind_floats(HnBind *b, const char *name, int64_t *n);
+HnTensor *hn_bind_tensor(HnBind *b, const char *name); /* borrowed; NULL: absent */
+HnGraph *hn_bind_graph(HnBind *b, const char *name);   /* borrowed; absent is a failure */
+/* NUL-terminated text of a string attribute or `def`; interned (lives for ever), so that it may stay in params. */
+const char *hn_bind_string(HnBind *b, const char *name, const char *def);
+/* Index of the text in the NULL-terminated list `words`; `def` (an index) where absent, failure where not in the list.
+ */
+int hn_bind_word(HnBind *b, const char *name, const char *const *words, int def);
+gboolean hn_bind_has(HnBind *b, const char *name);
+/* Failure "attribute 'x' is missing" where it is absent. */
+void hn_bind_require(HnBind *b, const char *name);
+void hn_bind_fail(HnBind *b, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* --- infer: types, symbolic shapes, symbolic contents of small integer tensors --------------------------------------
+ */
+
+/* Elements of an integer tensor of rank 0 or 1 as dimensions: what Shape, Gather, Concat, ... hand on to Reshape. */
+typedef struct {
+    int rank; /* 0 or 1 */
+    int n;
+    HnDim d[];
+} HnContents;
+
+#define HN_CONTENTS_MAX 256 /* longer ones are not followed */
+
+typedef struct HnInfer HnInfer;
+struct HnInfer {
+    const HnNode *node;
+    const void *params;
+    int n_in, n_out;
+    HnType **in;           /* NULL: absent, or nothing known */
+    HnTensor **value;      /* elements where they are known ahead (weights, folded nodes); else NULL */
+    HnContents **contents; /* integer elements known symbolically (also for every small integer `value`); else NULL */
+    HnType **out;          /* filled in by infer; NULL: unknown */
+    HnContents **out_contents;
+    /* Infers sub-graph g with given input types (NULL entries: unknown); out gets new references. */
+    gboolean (*graph)(HnInfer *x, HnGraph *g, int n_in, HnType *const *in, int n_out, HnType **out);
+    gpointer data;
+    GError *error;
+};
+
+gboolean hn_infer_has(const HnInfer *x, int i);        /* input i is present */
+HnDtype hn_infer_dtype(const HnInfer *x, int i);       /* HN_UNDEFINED: unknown or absent */
+int hn_infer_rank(const HnInfer *x, int i);            /* -1: unknown or absent */
+HnDim hn_infer_dim(const HnInfer *x, int i, int axis); /* unknown where rank or dimension are; axis in [0,rank) */
+/* Integer elements of input i where all are known: TRUE, up to `max` written, *n elements. A longer list is FALSE. */
+gboolean hn_infer_ints(const HnInfer *x, int i, int64_t *v, int max, int *n);
+
+void hn_infer_out(HnInfer *x, int k, HnDtype dtype, int rank, const HnDim *dims); /* rank -1: unknown */
+void hn_infer_out_like(HnInfer *x, int k, int i);                                 /* type and shape of input i */
+void hn_infer_out_shape_of(HnInfer *x, int k, HnDtype dtype, int i);              /* shape of input i, another type */
+void hn_infer_out_unknown(HnInfer *x, int k, HnDtype dtype);
+/* Takes contents (g_free'd by the caller of infer). */
+void hn_infer_out_contents(HnInfer *x, int k, HnContents *c);
+HnContents *hn_contents_new(int rank, int n);
+/* Negative axis of a tensor with `rank`; failure where it is outside [-rank, rank). */
+int hn_infer_axis(HnInfer *x, int64_t axis, int rank);
+/* numpy-style broadcast of the shapes of inputs first..last into dims (HN_MAX_RANK places): rank, or -1 when unknown.
+ * Sizes that cannot broadcast are a failure. */
+int hn_infer_broadcast(HnInfer *x, int first, int last, HnDim *dims);
+void hn_infer_fail(HnInfer *x, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* Ready-made rules. */
+void hn_infer_same(HnInfer *x);          /* output 0 is like input 0 */
+void hn_infer_broadcast_all(HnInfer *x); /* output 0: broadcast of all inputs; type from the record's `out` */
+
+/* --- ref: the judge of all kernels ---------------------------------------------------------------------------------
+ */
+
+typedef struct HnEval HnEval;
+struct HnEval {
+    const HnNode *node;
+    const void *params;
+    int n_in, n_out;
+    HnTensor *const *in; /* NULL: absent. Contiguous host memory */
+    /* NULL: hn_eval_out() allocates. Otherwise where the caller wants the result: type and dims are as inferred. */
+    HnTensor **out;
+    HnBudget *budget;
+    uint64_t seed; /* of random operators: differs from node to node, repeats from run to run */
+    /* Runs sub-graph g on n_in tensors; fills out (n_out of them) with new references. FALSE: e->error is set. */
+    gboolean (*graph)(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, int n_out, HnTensor **out);
+    gpointer data;
+    GError *error;
+};
+
+static inline const HnTensor *hn_eval_in(const HnEval *e, int i)
+{
+    return i < e->n_in ? e->in[i] : NULL;
+}
+gboolean hn_eval_wants(const HnEval *e, int k); /* output k exists and is named */
+/* Elements of output k, uninitialised (but never NULL for n = 0). NULL: failed, return. An output that nobody wants
+ * gets memory all the same. */
+void *hn_eval_out(HnEval *e, int k, HnDtype dtype, int ndim, const int64_t *dims);
+void *hn_eval_out_like(HnEval *e, int k, const HnTensor *t);
+/* Output k has the elements of t under other dims: shared where the caller left the place open, else copied. */
+void hn_eval_view(HnEval *e, int k, const HnTensor *t, int ndim, const int64_t *dims);
+/* Scratch memory, 64-byte aligned, freed with g_autofree-like hn_eval_scratch_free(). NULL: failed, return. */
+void *hn_eval_scratch(HnEval *e, int64_t n, size_t elem);
+void hn_eval_scratch_free(HnEval *e, void *p);
+int hn_eval_axis(HnEval *e, int64_t axis, int rank);
+/* Broadcast of two shapes into dims: rank; -1 and failure where they do not fit. */
+int hn_eval_broadcast(HnEval *e, const HnTensor *a, const HnTensor *b, int64_t *dims);
+void hn_eval_fail(HnEval *e, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* --- cost -----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    double flops; /* a multiply-add counts 2 */
+    double bytes; /* read and written once each */
+} HnCost;
+
+/* With all types of x (in and out) fixed. c->bytes holds the sum over inputs and outputs already. */
+typedef void (*HnCostFn)(const HnInfer *x, HnCost *c);
+void hn_cost_elementwise(const HnInfer *x, HnCost *c); /* one flop per element of output 0 */
+double hn_type_count(const HnType *t);                 /* elements of a fixed tensor type; 0 otherwise */
+
+/* --- rules for tools, as data ----------------------------------------------------------------------------------------
+ */
+
+typedef enum {
+    HN_Q_NONE,        /* not quantized */
+    HN_Q_WEIGHTED,    /* input 1 is a weight: convolution, matrix product */
+    HN_Q_PASS,        /* same range in and out: pooling, reshape, transpose */
+    HN_Q_ELEMENTWISE, /* needs ranges of all inputs: Add, Mul, Concat */
+    HN_Q_FIXED_RANGE, /* output lies in [lo, hi]: Sigmoid, Softmax */
+} HnQuantKind;
+
+typedef struct {
+    HnQuantKind kind;
+    float lo, hi;
+    int weight_axis; /* output channel axis of input 1 */
+} HnQuantRule;
+
+typedef enum {
+    HN_P_NONE,
+    HN_P_SOURCE,  /* has output channels of its own that may go: Conv, Gemm, MatMul */
+    HN_P_PASS,    /* channels go through one to one: Relu, pooling, BatchNormalization */
+    HN_P_JOIN,    /* channels of all inputs must match: Add */
+    HN_P_RESHAPE, /* axes move: handled by following the shape */
+} HnPruneKind;
+
+typedef struct {
+    HnPruneKind kind;
+} HnPruneRule;
+
+enum {
+    HN_OP_VIEW = 1 << 0,         /* output 0 is input 0's bytes under other dims */
+    HN_OP_ELEMENTWISE = 1 << 1,  /* element i of output 0 depends on element i of each (broadcast) input only */
+    HN_OP_INPLACE = 1 << 2,      /* ref and kernels may write output 0 over input 0 when type and shape agree */
+    HN_OP_RANDOM = 1 << 3,       /* two runs differ: never folded, never merged */
+    HN_OP_CONTROL = 1 << 4,      /* runs sub-graphs */
+    HN_OP_HALF_VIA_F32 = 1 << 5, /* ref sees f16 and bf16 tensors as f32; the driver converts around it */
+    HN_OP_COMMUTATIVE = 1 << 6,
+    HN_OP_SHAPE_ONLY = 1 << 7, /* reads input 0's shape, never its elements: Shape, Size */
+    HN_OP_LOOKUP = 1 << 9,     /* input 1 holds positions along attribute `axis` (default 0) of input 0: Gather */
+    HN_OP_ALONG = 1 << 10,     /* like element-wise where its other inputs are constant: BatchNormalization */
+    HN_OP_DYNAMIC = 1 << 8,    /* output shape depends on elements even when all input shapes are known: NonZero */
+};
+
+struct HnTape; /* train/ */
+
+struct HnOp {
+    const char *name;
+    const char *domain; /* NULL: the default domain */
+    uint32_t flags;
+    uint8_t since[16]; /* opset versions in which it was introduced or changed, ascending, 0 ends */
+    uint8_t until;     /* last opset version that has it; 0: still there (Upsample 9, Scatter 10) */
+
+    /* One letter per input and output. 'T' 'U' 'V' 'W': variables with the masks below; all T are of one type.
+     * Fixed: 'i' i64, 'j' i32 or i64, 'b' bool, 'f' f32, 'u' u8, 'y' u8 or i8, '.' anything.
+     * A '*' at the end repeats the letter before it; with '~' instead the types may differ from one another. */
+    const char *in, *out;
+    HnTypeMask T, U, V, W;
+    uint8_t min_in; /* leading inputs that must be there; 0: all of the letters (one of a repeated letter) */
+
+    size_t params_size;
+    void (*bind)(HnBind *b, void *params); /* params zero-filled; may hold pointers borrowed from attributes */
+    void (*infer)(HnInfer *x);
+    HnCostFn cost; /* NULL: no flops */
+    void (*ref)(HnEval *e);
+    void (*grad)(struct HnTape *t, const HnNode *n);
+    HnQuantRule quant;
+    HnPruneRule prune;
+};
+
+/* --- registry and drivers -------------------------------------------------------------------------------------------
+ */
+
+/* NULL: unknown. Domain NULL, "" and "ai.onnx" are one. */
+const HnOp *hn_op_find(const char *domain, const char *name);
+/* All records, ending with NULL. */
+const HnOp *const *hn_op_all(void);
+
+/* Checks arity, version and attributes; sets n->op and n->params. Does nothing when n is bound already. An unknown
+ * operator is UNSUPPORTED ("operator 'com.acme.Foo' of node 'x' is not known"). */
+gboolean hn_op_bind(HnNode *n, GError **error);
+/* Types and shapes of n's outputs; checks the input types against the record's letters first. */
+gboolean hn_op_infer(HnInfer *x, GError **error);
+/* Runs ref, with the half conversions around it. n is bound. On success every output that is named is non-NULL. */
+gboolean hn_op_eval(HnEval *e, GError **error);
+/* Cost with all types of x fixed. */
+void hn_op_cost(const HnInfer *x, HnCost *c);
+
+G_END_DECLS

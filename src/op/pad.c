@@ -1,0 +1,323 @@
+/*
+ * Pad and CenterCropPad. Pad's amounts were attributes (`paddings` in opset 1, `pads` in 2), as was the value; inputs
+ * since 11. Mode "wrap" came with 19, `axes` with 18. Negative amounts cut.
+ */
+#include "op/pad.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/half.h"
+#include "op/move.h"
+#include "op/types.h"
+
+static void pad_bind(HnBind *b, void *params)
+{
+    static const char *const modes[] = { "constant", "reflect", "edge", NULL };
+    static const char *const modes19[] = { "constant", "reflect", "edge", "wrap", NULL };
+    HnPad *p = params;
+    const char *name = b->version == 1 ? "paddings" : "pads";
+    p->mode = (HnPadding)hn_bind_word(b, "mode", b->version >= 19 ? modes19 : modes, HN_PAD_CONSTANT);
+    p->inputs = b->version >= 11;
+    if (p->inputs) {
+        if (hn_node_in(b->node, 1) == NULL)
+            hn_bind_fail(b, HN_ERROR_GRAPH, "input 1 is missing");
+        return;
+    }
+    hn_bind_require(b, name);
+    p->pads = hn_bind_ints(b, name, &p->n);
+    p->value = hn_bind_float(b, "value", 0);
+    if (p->n > 2 * HN_MAX_RANK || p->n % 2 != 0)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute '%s' has %" PRId64 " numbers", name, p->n);
+}
+
+static void pad_infer(HnInfer *x)
+{
+    const HnPad *p = x->params;
+    int rank = hn_infer_rank(x, 0), n_axes = rank, n = p->inputs ? hn_infer_length(x, 1) : (int)p->n;
+    HnDim dims[HN_MAX_RANK];
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, hn_infer_dtype(x, 0));
+        return;
+    }
+    int64_t axes[HN_MAX_RANK];
+    const HnContents *c = hn_infer_contents(x, 1);
+    gboolean known = !p->inputs || c != NULL, mark[HN_MAX_RANK];
+    for (int a = 0; a < rank; a++)
+        axes[a] = a;
+    if (p->inputs && hn_infer_has(x, 3))
+        known = hn_infer_ints(x, 3, axes, HN_MAX_RANK, &n_axes) && known;
+    else if (n >= 0 && n != 2 * rank)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "%d amounts do not fit to %d dimensions", n, rank);
+    if (known && n != 2 * n_axes)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "%d amounts do not fit to %d axes", n, n_axes);
+    for (int a = 0; a < rank; a++)
+        dims[a] = known ? hn_infer_dim(x, 0, a) : hn_dim_unknown();
+    if (known && (x->error != NULL || !hn_infer_mark_axes(x, axes, n_axes, rank, mark)))
+        return;
+    for (int i = 0; i < n_axes && known; i++) {
+        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        HnDim before = c != NULL ? c->d[i] : hn_dim(p->inputs ? 0 : p->pads[i]);
+        HnDim after = c != NULL ? c->d[n_axes + i] : hn_dim(p->inputs ? 0 : p->pads[n_axes + i]);
+        dims[a] = hn_dim_add(hn_dim_add(dims[a], before), after);
+        if (dims[a].known && dims[a].n < 0)
+            hn_infer_fail(x, HN_ERROR_SHAPE, "more is cut from axis %d than it has", a);
+    }
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), rank, dims);
+}
+
+/* Where each element along an axis comes from: index into the input, -1: the value. */
+static void pad_map(int64_t *map, HnPadding mode, int64_t n, int64_t before, int64_t after)
+{
+    int64_t first = MAX(-before, 0), last = n - MAX(-after, 0), out = n + before + after; /* kept is [first, last) */
+    int64_t m = last - first, lead = MAX(before, 0);
+    for (int64_t i = 0; i < out; i++) {
+        int64_t k = i - lead; /* in what is kept */
+        if (k < 0 || k >= m) {
+            if (mode == HN_PAD_CONSTANT) {
+                map[i] = -1;
+                continue;
+            }
+            if (mode == HN_PAD_EDGE) {
+                k = k < 0 ? 0 : m - 1;
+            } else if (mode == HN_PAD_WRAP || m == 1) {
+                k = (k % m + m) % m;
+            } else { /* a mirror at both ends: period 2(m-1) */
+                int64_t period = 2 * (m - 1);
+                k = (k % period + period) % period;
+                k = k < m ? k : period - k;
+            }
+        }
+        map[i] = first + k;
+    }
+}
+
+/* A tensor with some axes taken through maps, others as they are. value: one element or NULL for zeros. */
+static void pad_copy(HnEval *e, const HnTensor *x, HnPadding mode, const int64_t *before, const int64_t *after,
+                     const void *value)
+{
+    int64_t dims[HN_MAX_RANK], strides[HN_MAX_RANK], *map[HN_MAX_RANK], total = 0;
+    size_t size = hn_move_size(e, x->dtype);
+    int n = 0; /* axes in front of those that nothing happens to */
+    for (int a = 0; a < x->ndim && size > 0; a++) {
+        /* what is cut at the front must be there, and at the back what is left */
+        gboolean fits = before[a] >= -x->dims[a] && after[a] >= -x->dims[a] - MIN(before[a], 0) &&
+                        hn_add_i64(x->dims[a], before[a], &dims[a]) && hn_add_i64(dims[a], after[a], &dims[a]);
+        if (!fits || (mode != HN_PAD_CONSTANT && (before[a] > 0 || after[a] > 0) &&
+                      x->dims[a] + MIN(before[a], 0) + MIN(after[a], 0) == 0)) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "axis %d of %" PRId64 " cannot be padded by %" PRId64 " and %" PRId64, a,
+                         x->dims[a], before[a], after[a]);
+            return;
+        }
+        if (before[a] != 0 || after[a] != 0)
+            n = a + 1;
+    }
+    char *y = size > 0 ? hn_move_out(e, 0, x->dtype, x->ndim, dims) : NULL;
+    if (y == NULL)
+        return;
+    if (e->out[0]->n == 0) {
+        hn_move_done(e, 0);
+        return;
+    }
+    if (n == 0) {
+        memcpy(y, x->data, x->bytes);
+        hn_move_done(e, 0);
+        return;
+    }
+    hn_strides(x->ndim, x->dims, strides);
+    for (int a = 0; a < n; a++)
+        total += dims[a]; /* at most the elements of the output, plus n */
+    int64_t *maps = hn_eval_scratch(e, total, sizeof *maps), *at = maps;
+    for (int a = 0; maps != NULL && a < n; at += dims[a++]) {
+        map[a] = at;
+        pad_map(at, mode, x->dims[a], before[a], after[a]);
+    }
+    if (maps == NULL) {
+        memset(y, 0, e->out[0]->bytes);
+        hn_move_done(e, 0);
+        return;
+    }
+    int64_t run = hn_span(x->dims, n, x->ndim), idx[HN_MAX_RANK] = { 0 }, len = dims[n - 1];
+    const int64_t *row = map[n - 1];
+    do {
+        int64_t from = 0;
+        gboolean outside = FALSE;
+        for (int a = 0; a < n - 1; a++) {
+            outside = outside || map[a][idx[a]] < 0;
+            from += map[a][idx[a]] * strides[a];
+        }
+        if (outside) {
+            hn_move_fill(y, value, size, len * run);
+            y += (size_t)(len * run) * size;
+        } else {
+            const char *src = x->data;
+            for (int64_t i = 0, k; i < len; i = k) { /* stretches that are contiguous in x, or outside */
+                for (k = i + 1; k < len && (row[i] < 0 ? row[k] < 0 : row[k] == row[k - 1] + 1); k++)
+                    ;
+                if (row[i] < 0)
+                    hn_move_fill(y, value, size, (k - i) * run);
+                else
+                    memcpy(y, src + (size_t)(from + row[i] * strides[n - 1]) * size, (size_t)((k - i) * run) * size);
+                y += (size_t)((k - i) * run) * size;
+            }
+        }
+    } while (hn_index_next(n - 1, dims, idx, 0, NULL, NULL));
+    hn_eval_scratch_free(e, maps);
+    hn_move_done(e, 0);
+}
+
+static gboolean pad_amounts(HnEval *e, int rank, int64_t *before, int64_t *after)
+{
+    const HnPad *p = e->params;
+    int64_t pads[2 * HN_MAX_RANK], axes[HN_MAX_RANK];
+    gboolean mark[HN_MAX_RANK];
+    int n = (int)p->n, n_axes = rank;
+    for (int a = 0; a < rank; a++) {
+        axes[a] = a;
+        before[a] = after[a] = 0;
+    }
+    if (p->inputs) {
+        n = hn_eval_ints(e, 1, pads, 2 * HN_MAX_RANK);
+        if (hn_eval_in(e, 3) != NULL)
+            n_axes = hn_eval_ints(e, 3, axes, HN_MAX_RANK);
+    }
+    for (int i = 0; i < n && !p->inputs; i++)
+        pads[i] = p->pads[i];
+    if (e->error == NULL && n != 2 * n_axes)
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%d amounts do not fit to %d axes", n, n_axes);
+    if (e->error != NULL || !hn_eval_mark_axes(e, axes, n_axes, rank, mark))
+        return FALSE;
+    for (int i = 0; i < n_axes; i++) {
+        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        before[a] = pads[i];
+        after[a] = pads[n_axes + i];
+    }
+    return TRUE;
+}
+
+static void pad_ref(HnEval *e)
+{
+    const HnPad *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *fill = p->inputs ? hn_eval_in(e, 2) : NULL;
+    int64_t before[HN_MAX_RANK], after[HN_MAX_RANK];
+    if (!pad_amounts(e, x->ndim, before, after))
+        return;
+    const void *value = NULL;
+    double f64 = p->value;
+    uint16_t f16 = hn_f16_from_f32(p->value);
+    if (fill != NULL && (fill->n != 1 || fill->dtype != x->dtype)) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the padding value is not one element of type %s", hn_dtype_name(x->dtype));
+        return;
+    }
+    if (fill != NULL)
+        value = fill->data;
+    else if (!p->inputs)
+        value = x->dtype == HN_F64 ? (const void *)&f64 : x->dtype == HN_F16 ? (const void *)&f16 : &p->value;
+    if (!p->inputs && !hn_dtype_in(x->dtype, HN_BIT(HN_F16) | HN_BIT(HN_F32) | HN_BIT(HN_F64))) {
+        hn_eval_fail(e, HN_ERROR_TYPE, "type %s cannot be padded before opset 11", hn_dtype_name(x->dtype));
+        return;
+    }
+    pad_copy(e, x, p->mode, before, after, value);
+}
+
+const HnOp hn_op_pad = {
+    .name = "Pad",
+    .since = { 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 },
+    .in = "TiTj",
+    .out = "T",
+    .T = HN_T_ALL,
+    .min_in = 1,
+    .params_size = sizeof(HnPad),
+    .bind = pad_bind,
+    .infer = pad_infer,
+    .cost = hn_cost_move,
+    .ref = pad_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_PASS },
+};
+
+/* --- CenterCropPad --------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const int64_t *axes; /* NULL: all */
+    int64_t n;
+} HnCenter;
+
+static void centercroppad_bind(HnBind *b, void *params)
+{
+    HnCenter *p = params;
+    p->axes = hn_bind_ints(b, "axes", &p->n);
+    if (p->n > HN_MAX_RANK)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'axes' has %" PRId64 " axes", p->n);
+}
+
+static void centercroppad_infer(HnInfer *x)
+{
+    const HnCenter *p = x->params;
+    const HnContents *c = hn_infer_contents(x, 1);
+    int rank = hn_infer_rank(x, 0), n = hn_infer_length(x, 1);
+    int n_axes = p->axes != NULL ? (int)p->n : rank;
+    HnDim dims[HN_MAX_RANK];
+    int64_t axes[HN_MAX_RANK];
+    gboolean mark[HN_MAX_RANK];
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, hn_infer_dtype(x, 0));
+        return;
+    }
+    if (n >= 0 && n != n_axes)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "%d sizes for %d axes", n, n_axes);
+    for (int i = 0; i < n_axes; i++)
+        axes[i] = p->axes != NULL ? p->axes[i] : i;
+    if (x->error != NULL || !hn_infer_mark_axes(x, axes, n_axes, rank, mark))
+        return;
+    for (int a = 0; a < rank; a++)
+        dims[a] = hn_infer_dim(x, 0, a);
+    for (int i = 0; i < n_axes; i++)
+        dims[axes[i] < 0 ? axes[i] + rank : axes[i]] = c != NULL ? c->d[i] : hn_dim_unknown();
+    for (int a = 0; a < rank; a++)
+        if (dims[a].known && dims[a].n < 0)
+            hn_infer_fail(x, HN_ERROR_VALUE, "axis %d cannot have %" PRId64 " elements", a, dims[a].n);
+    hn_infer_out(x, 0, hn_infer_dtype(x, 0), rank, dims);
+}
+
+static void centercroppad_ref(HnEval *e)
+{
+    const HnCenter *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0);
+    int64_t sizes[HN_MAX_RANK], axes[HN_MAX_RANK], before[HN_MAX_RANK] = { 0 }, after[HN_MAX_RANK] = { 0 };
+    gboolean mark[HN_MAX_RANK];
+    int n = hn_eval_ints(e, 1, sizes, HN_MAX_RANK);
+    if (n >= 0 && n != (p->axes != NULL ? (int)p->n : x->ndim))
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%d sizes do not fit to the axes", n);
+    for (int i = 0; i < n; i++)
+        axes[i] = p->axes != NULL && i < p->n ? p->axes[i] : i;
+    if (e->error != NULL || !hn_eval_mark_axes(e, axes, n, x->ndim, mark))
+        return;
+    for (int i = 0; i < n; i++) {
+        int a = (int)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
+        int64_t have = x->dims[a], want = sizes[i];
+        if (want < 0) {
+            hn_eval_fail(e, HN_ERROR_VALUE, "axis %d cannot have %" PRId64 " elements", a, want);
+            return;
+        }
+        /* the odd element is the last one, whether added or cut */
+        before[a] = want < have ? -((have - want) / 2) : (want - have) / 2;
+        after[a] = want - have - before[a];
+    }
+    pad_copy(e, x, HN_PAD_CONSTANT, before, after, NULL);
+}
+
+const HnOp hn_op_centercroppad = {
+    .name = "CenterCropPad",
+    .since = { 18 },
+    .in = "Tj",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .params_size = sizeof(HnCenter),
+    .bind = centercroppad_bind,
+    .infer = centercroppad_infer,
+    .cost = hn_cost_move,
+    .ref = centercroppad_ref,
+};

@@ -1,0 +1,356 @@
+/*
+ * AveragePool, MaxPool and LpPool: a window slides over each channel and gives its mean, its largest element or its
+ * p-norm. Padding is left out of the mean (unless count_include_pad) and never the largest element.
+ */
+#include "op/pool.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "op/index.h"
+#include "op/types.h"
+
+/* --- geometry ---------------------------------------------------------------------------------------------------- */
+
+gboolean hn_pool_place(const HnPool *p, int ndim, const int64_t *x, HnWindowAxis *axes, int64_t *dims, GError **error)
+{
+    if (ndim < 3 || ndim > HN_MAX_RANK) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "the input has %d dimensions, at least 3 are needed", ndim);
+        return FALSE;
+    }
+    if (!hn_window_place(&p->window, ndim - 2, x + 2, NULL, axes, error))
+        return FALSE;
+    dims[0] = x[0];
+    dims[1] = x[1];
+    for (int i = 2; i < ndim; i++)
+        dims[i] = axes[i - 2].out;
+    return TRUE;
+}
+
+static void pool_infer(HnInfer *x)
+{
+    const HnPool *p = x->params;
+    int rank = hn_infer_rank(x, 0);
+    HnDtype dtype = hn_infer_dtype(x, 0);
+    HnDim dims[HN_MAX_RANK];
+    if (rank >= 0 && rank < 3) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the input has %d dimensions, at least 3 are needed", rank);
+        return;
+    }
+    if (rank >= 0 && !hn_window_check(&p->window, rank - 2, &x->error))
+        return;
+    for (int i = 0; i < rank; i++) {
+        HnDim in = hn_infer_dim(x, 0, i);
+        dims[i] = i < 2 ? in : hn_window_out(&p->window, i - 2, in, p->window.kernel[i - 2]);
+        if (i >= 2 && dims[i].known && dims[i].n < 0) {
+            hn_infer_fail(x, HN_ERROR_SHAPE, "a window of %" PRId64 " does not fit into spatial axis %d",
+                          p->window.kernel[i - 2], i - 2);
+            return;
+        }
+    }
+    hn_infer_out(x, 0, dtype, rank, dims);
+    hn_infer_out(x, 1, HN_I64, rank, dims);
+}
+
+static void pool_cost(const HnInfer *x, HnCost *c)
+{
+    const HnPool *p = x->params;
+    c->flops = hn_type_count(x->out[0]);
+    for (int i = 0; i < p->window.n; i++)
+        c->flops *= (double)p->window.kernel[i];
+}
+
+/* The planes of an input: `planes` of them, x_plane elements each in, y_plane out. */
+typedef struct {
+    const HnTensor *x;
+    int n;
+    int64_t planes, x_plane, y_plane, dims[HN_MAX_RANK];
+    HnWindowAxis axis[HN_MAX_RANK];
+} Planes;
+
+static gboolean planes_of(HnEval *e, Planes *t)
+{
+    t->x = hn_eval_in(e, 0);
+    if (!hn_pool_place(e->params, t->x->ndim, t->x->dims, t->axis, t->dims, &e->error))
+        return FALSE;
+    t->n = t->x->ndim - 2;
+    return TRUE;
+}
+
+/* To be called once the output is there: then the products do not overflow. */
+static void count_planes(Planes *t)
+{
+    int64_t n;
+    t->planes = t->x_plane = t->y_plane = 0;
+    if (!hn_dims_count(t->n + 2, t->dims, &n) || n == 0)
+        return;
+    t->planes = t->dims[0] * t->dims[1];
+    t->y_plane = n / t->planes;
+    t->x_plane = t->x->n / t->planes;
+}
+
+/* --- sums -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const void *x;
+    double *sum; /* y_plane */
+    double p;
+} Sums;
+
+#define DEFINE_SUMS(T)                                                                              \
+    static void mean_##T(gpointer data, int64_t k, int64_t x, int64_t step, int64_t y, int64_t len) \
+    {                                                                                               \
+        (void)k;                                                                                    \
+        const Sums *s = data;                                                                       \
+        const T *from = (const T *)s->x + x;                                                        \
+        for (int64_t i = 0; i < len; i++)                                                           \
+            s->sum[y + i] += (double)from[i * step];                                                \
+    }                                                                                               \
+    static void norm_##T(gpointer data, int64_t k, int64_t x, int64_t step, int64_t y, int64_t len) \
+    {                                                                                               \
+        (void)k;                                                                                    \
+        const Sums *s = data;                                                                       \
+        const T *from = (const T *)s->x + x;                                                        \
+        for (int64_t i = 0; i < len; i++)                                                           \
+            s->sum[y + i] += pow(fabs((double)from[i * step]), s->p);                               \
+    }
+DEFINE_SUMS(float)
+DEFINE_SUMS(double)
+
+/* Elements that output o's window holds along an axis. */
+static int64_t held(const HnWindowAxis *a, int64_t o, gboolean count_pad)
+{
+    int64_t begin = o * a->stride - a->pad, lo = 0, hi = a->in;
+    if (count_pad) {
+        lo = -a->pad;
+        hi = a->in + a->pad_end;
+    }
+    int64_t first = begin >= lo ? 0 : (lo - begin + a->dilation - 1) / a->dilation;
+    int64_t end = hi <= begin ? 0 : (hi - begin + a->dilation - 1) / a->dilation;
+    return MAX(0, MIN(end, a->kernel) - first);
+}
+
+/* div[y] = elements that each window divides by; 0 where it holds none */
+static void divisors(const HnPool *p, const Planes *t, double *div)
+{
+    int64_t idx[HN_MAX_RANK] = { 0 };
+    for (int64_t y = 0; y < t->y_plane; y++) {
+        double d = 1;
+        for (int i = 0; i < t->n; i++)
+            d *= (double)held(&t->axis[i], idx[i], p->count_pad);
+        div[y] = d;
+        for (int i = t->n - 1; i >= 0 && ++idx[i] == t->axis[i].out; i--)
+            idx[i] = 0;
+    }
+}
+
+static void sums_ref(HnEval *e, gboolean mean)
+{
+    const HnPool *p = e->params;
+    Planes t;
+    if (!planes_of(e, &t))
+        return;
+    void *y = hn_eval_out(e, 0, t.x->dtype, t.n + 2, t.dims);
+    if (y == NULL)
+        return;
+    count_planes(&t);
+    double *sum = hn_eval_scratch(e, t.y_plane, 2 * sizeof(double));
+    if (sum == NULL)
+        return;
+    double *div = sum + t.y_plane;
+    if (mean)
+        divisors(p, &t, div);
+    for (int64_t c = 0; c < t.planes; c++) {
+        memset(sum, 0, (size_t)t.y_plane * sizeof *sum);
+#define RUN(T)                                                    \
+    Sums s = { (const T *)t.x->data + c * t.x_plane, sum, p->p }; \
+    T *to = (T *)y + c * t.y_plane;                               \
+    hn_window_rows(t.n, t.axis, mean ? mean_##T : norm_##T, &s);  \
+    for (int64_t i = 0; i < t.y_plane; i++)                       \
+        to[i] = (T)(!mean ? pow(sum[i], 1 / p->p) : div[i] > 0 ? sum[i] / div[i] : 0);
+        HN_FOR_FLOAT(t.x->dtype, RUN)
+#undef RUN
+    }
+    hn_eval_scratch_free(e, sum);
+}
+
+static void averagepool_ref(HnEval *e)
+{
+    sums_ref(e, TRUE);
+}
+
+static void lppool_ref(HnEval *e)
+{
+    sums_ref(e, FALSE);
+}
+
+/* --- maxima ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const void *x;
+    void *y;
+    int64_t *at; /* place of the maximum in the plane, -1: none yet; NULL: not asked for */
+} Max;
+
+#define DEFINE_MAX(T)                                                                              \
+    static void max_##T(gpointer data, int64_t k, int64_t x, int64_t step, int64_t y, int64_t len) \
+    {                                                                                              \
+        (void)k;                                                                                   \
+        const Max *m = data;                                                                       \
+        const T *from = (const T *)m->x + x;                                                       \
+        T *to = (T *)m->y + y;                                                                     \
+        if (m->at == NULL) {                                                                       \
+            for (int64_t i = 0; i < len; i++)                                                      \
+                to[i] = from[i * step] > to[i] ? from[i * step] : to[i];                           \
+            return;                                                                                \
+        }                                                                                          \
+        int64_t *at = m->at + y;                                                                   \
+        for (int64_t i = 0; i < len; i++)                                                          \
+            if (at[i] < 0 || from[i * step] > to[i]) {                                             \
+                to[i] = from[i * step];                                                            \
+                at[i] = x + i * step;                                                              \
+            }                                                                                      \
+    }
+DEFINE_MAX(float)
+DEFINE_MAX(double)
+DEFINE_MAX(int8_t)
+DEFINE_MAX(uint8_t)
+
+/* A place in the row-major plane as one in a plane whose first axis is adjacent. */
+static int64_t by_columns(const Planes *t, int64_t at)
+{
+    int64_t place = 0, below = t->x_plane;
+    if (below == 0)
+        return 0;
+    for (int i = t->n - 1; i >= 0; i--) {
+        below /= t->axis[i].in;
+        place += at % t->axis[i].in * below;
+        at /= t->axis[i].in;
+    }
+    return place;
+}
+
+static void maxpool_ref(HnEval *e)
+{
+    const HnPool *p = e->params;
+    Planes t;
+    if (!planes_of(e, &t))
+        return;
+    void *y = hn_eval_out(e, 0, t.x->dtype, t.n + 2, t.dims);
+    int64_t *at = y != NULL && hn_eval_wants(e, 1) ? hn_eval_out(e, 1, HN_I64, t.n + 2, t.dims) : NULL;
+    if (e->error != NULL)
+        return;
+    count_planes(&t);
+    for (int64_t c = 0; c < t.planes; c++) {
+        int64_t *places = at != NULL ? at + c * t.y_plane : NULL;
+        for (int64_t i = 0; places != NULL && i < t.y_plane; i++)
+            places[i] = -1;
+#define RUN(T, LEAST)                                                                     \
+    {                                                                                     \
+        Max m = { (const T *)t.x->data + c * t.x_plane, (T *)y + c * t.y_plane, places }; \
+        for (int64_t i = 0; i < t.y_plane; i++)                                           \
+            ((T *)m.y)[i] = LEAST;                                                        \
+        hn_window_rows(t.n, t.axis, max_##T, &m);                                         \
+        break;                                                                            \
+    }
+        switch (t.x->dtype) {
+        case HN_F32:
+            RUN(float, -INFINITY)
+        case HN_F64:
+            RUN(double, -INFINITY)
+        case HN_I8:
+            RUN(int8_t, INT8_MIN)
+        case HN_U8:
+            RUN(uint8_t, 0)
+        default:
+            break;
+        }
+#undef RUN
+        for (int64_t i = 0; places != NULL && i < t.y_plane; i++)
+            places[i] = c * t.x_plane + (p->by_columns ? by_columns(&t, MAX(0, places[i])) : MAX(0, places[i]));
+    }
+}
+
+/* --- records ----------------------------------------------------------------------------------------------------- */
+
+static void pool_bind(HnBind *b, HnPool *p, int64_t dilations_since, int64_t ceil_since)
+{
+    unsigned dilations = b->version >= dilations_since ? HN_WINDOW_DILATIONS : 0;
+    unsigned ceil = b->version >= ceil_since ? HN_WINDOW_CEIL : 0;
+    hn_bind_require(b, "kernel_shape");
+    hn_window_bind(b, &p->window, dilations | ceil);
+    if (p->window.kernel == NULL)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'kernel_shape' is empty");
+}
+
+static void averagepool_bind(HnBind *b, void *params)
+{
+    HnPool *p = params;
+    pool_bind(b, p, 19, 10);
+    p->count_pad = b->version >= 7 && hn_bind_bool(b, "count_include_pad", FALSE);
+}
+
+static void maxpool_bind(HnBind *b, void *params)
+{
+    HnPool *p = params;
+    pool_bind(b, p, 10, 10);
+    p->by_columns = b->version >= 8 && hn_bind_bool(b, "storage_order", FALSE);
+    if (b->version < 8 && hn_node_out(b->node, 1) != NULL)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "indices exist since opset 8");
+}
+
+static void lppool_bind(HnBind *b, void *params)
+{
+    HnPool *p = params;
+    pool_bind(b, p, 18, 18);
+    p->p = b->version < 2 ? (double)hn_bind_float(b, "p", 2) : (double)hn_bind_int(b, "p", 2);
+    if (!(p->p > 0))
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'p' is not positive");
+}
+
+const HnOp hn_op_averagepool = {
+    .name = "AveragePool",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1, 7, 10, 11, 19, 22 },
+    .in = "T",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .params_size = sizeof(HnPool),
+    .bind = averagepool_bind,
+    .infer = pool_infer,
+    .cost = pool_cost,
+    .ref = averagepool_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_PASS },
+};
+
+const HnOp hn_op_maxpool = {
+    .name = "MaxPool",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1, 8, 10, 11, 12, 22 },
+    .in = "T",
+    .out = "Ti",
+    .T = HN_T_FLOATS | HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .params_size = sizeof(HnPool),
+    .bind = maxpool_bind,
+    .infer = pool_infer,
+    .cost = pool_cost,
+    .ref = maxpool_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_PASS },
+};
+
+const HnOp hn_op_lppool = {
+    .name = "LpPool",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1, 2, 11, 18, 22 },
+    .in = "T",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .params_size = sizeof(HnPool),
+    .bind = lppool_bind,
+    .infer = pool_infer,
+    .cost = pool_cost,
+    .ref = lppool_ref,
+    .prune = { .kind = HN_P_PASS },
+};

@@ -1,0 +1,16 @@
+/*
+ * What kernels need to know of the reductions.
+ */
+#pragma once
+
+#include "op/op.h"
+
+typedef struct {
+    const int64_t *axes; /* of the attribute; NULL: none, or an input */
+    int64_t n_axes;
+    gboolean keepdims, noop, from_input;
+} HnReduce;
+
+/* The input as [outer, n, inner] where the reduced axes lie side by side: the sizes of the three. `axes` is input 1 or
+ * NULL. FALSE: the axes lie apart, or are outside the rank. */
+gboolean hn_reduce_rows(const HnReduce *p, const HnTensor *x, const HnTensor *axes, int64_t rows[3]);

@@ -1,0 +1,146 @@
+/*
+ * RotaryEmbedding: pairs of elements of each head's vector turned by an angle that depends on the token's position;
+ * cosines and sines come from caches, looked up by position_ids where those are given. Element i pairs with i + half,
+ * or, interleaved, 2i with 2i + 1.
+ */
+#include "op/rotary.h"
+
+static void rotary_bind(HnBind *b, void *params)
+{
+    HnRotary *p = params;
+    p->heads = hn_bind_int(b, "num_heads", 0);
+    p->dim = hn_bind_int(b, "rotary_embedding_dim", 0);
+    p->interleaved = hn_bind_bool(b, "interleaved", FALSE);
+    if (p->heads < 0 || p->dim < 0)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute '%s' is negative",
+                     p->heads < 0 ? "num_heads" : "rotary_embedding_dim");
+    else if (p->dim % 2 != 0)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'rotary_embedding_dim' is %" PRId64 ", which is odd", p->dim);
+}
+
+static void rotary_infer(HnInfer *x)
+{
+    const HnRotary *p = x->params;
+    int rank = hn_infer_rank(x, 0), cache = hn_infer_has(x, 3) ? 2 : 3;
+    if (rank >= 0 && rank != 3 && rank != 4)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 has %d dimensions, neither 3 nor 4", rank);
+    else if (rank == 3 && p->heads == 0)
+        hn_infer_fail(x, HN_ERROR_ATTRIBUTE, "attribute 'num_heads' is missing");
+    for (int i = 1; i < 3; i++)
+        if (hn_infer_rank(x, i) >= 0 && hn_infer_rank(x, i) != cache)
+            hn_infer_fail(x, HN_ERROR_SHAPE, "input %d has %d dimensions, not %d", i, hn_infer_rank(x, i), cache);
+    hn_infer_same(x);
+}
+
+static void rotary_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = 3 * hn_type_count(x->in[0]);
+}
+
+/* Sizes, and strides of x in elements; head vectors are contiguous. */
+typedef struct {
+    int64_t batch, heads, length, head;
+    int64_t s_batch, s_head, s_token;
+    int64_t half;
+    gboolean interleaved;
+} Form;
+
+static gboolean form_of(HnEval *e, const HnTensor *x, Form *f)
+{
+    const HnRotary *p = e->params;
+    if (x->ndim == 4) {
+        *f = (Form){ x->dims[0], x->dims[1], x->dims[2], x->dims[3], .s_token = x->dims[3] };
+        f->s_head = f->length * f->head;
+        f->s_batch = f->heads * f->s_head;
+    } else if (x->ndim == 3 && p->heads > 0 && x->dims[2] % p->heads == 0) {
+        *f = (Form){ x->dims[0], p->heads, x->dims[1], x->dims[2] / p->heads, .s_token = x->dims[2] };
+        f->s_head = f->head;
+        f->s_batch = f->length * f->s_token;
+    } else {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 does not consist of %" PRId64 " heads", p->heads);
+        return FALSE;
+    }
+    int64_t dim = p->dim > 0 ? p->dim : f->head;
+    if (dim > f->head || dim % 2 != 0) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%" PRId64 " of a head's %" PRId64 " elements cannot be turned", dim, f->head);
+        return FALSE;
+    }
+    f->half = dim / 2;
+    f->interleaved = p->interleaved;
+    return TRUE;
+}
+
+/* The caches hold [positions, half], or [batch, length, half] without ids; ids lie in range. */
+static gboolean check_caches(HnEval *e, const Form *f, const HnTensor *ids)
+{
+    for (int i = 1; i < 3; i++) {
+        const HnTensor *t = hn_eval_in(e, i);
+        gboolean fits =
+            ids != NULL ? t->ndim == 2 && t->dims[1] == f->half && t->dims[0] == hn_eval_in(e, 1)->dims[0]
+                        : t->ndim == 3 && t->dims[0] == f->batch && t->dims[1] == f->length && t->dims[2] == f->half;
+        if (!fits) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "the shape of input %d does not fit input 0", i);
+            return FALSE;
+        }
+    }
+    if (ids == NULL)
+        return TRUE;
+    if (ids->ndim != 2 || ids->dims[0] != f->batch || ids->dims[1] != f->length) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 3 does not hold a position per token");
+        return FALSE;
+    }
+    for (int64_t i = 0; i < ids->n; i++) {
+        int64_t id = ((const int64_t *)ids->data)[i];
+        if (id < 0 || id >= hn_eval_in(e, 1)->dims[0]) {
+            hn_eval_fail(e, HN_ERROR_VALUE, "position %" PRId64 " is outside [0, %" PRId64 ")", id,
+                         hn_eval_in(e, 1)->dims[0]);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static void turn(const Form *f, const float *x, float *y, const float *cos_cache, const float *sin_cache,
+                 const int64_t *ids)
+{
+    for (int64_t b = 0; b < f->batch; b++)
+        for (int64_t h = 0; h < f->heads; h++)
+            for (int64_t t = 0; t < f->length; t++) {
+                int64_t at = b * f->s_batch + h * f->s_head + t * f->s_token, token = b * f->length + t;
+                const float *c = cos_cache + (ids != NULL ? ids[token] : token) * f->half;
+                const float *s = sin_cache + (ids != NULL ? ids[token] : token) * f->half;
+                for (int64_t i = 0; i < f->half; i++) {
+                    int64_t j = at + (f->interleaved ? 2 * i : i), k = j + (f->interleaved ? 1 : f->half);
+                    double u = (double)x[j], v = (double)x[k];
+                    y[j] = (float)((double)c[i] * u - (double)s[i] * v);
+                    y[k] = (float)((double)s[i] * u + (double)c[i] * v);
+                }
+                for (int64_t i = 2 * f->half; i < f->head; i++)
+                    y[at + i] = x[at + i];
+            }
+}
+
+static void rotary_ref(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0), *ids = hn_eval_in(e, 3);
+    Form f;
+    void *y;
+    if (!form_of(e, x, &f) || !check_caches(e, &f, ids) || (y = hn_eval_out_like(e, 0, x)) == NULL || x->n == 0)
+        return;
+    turn(&f, x->data, y, hn_eval_in(e, 1)->data, hn_eval_in(e, 2)->data, ids != NULL ? ids->data : NULL);
+}
+
+const HnOp hn_op_rotaryembedding = {
+    .name = "RotaryEmbedding",
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 23 },
+    .in = "TTTi",
+    .out = "T",
+    .T = HN_BIT(HN_F32) | HN_BIT(HN_F16) | HN_BIT(HN_BF16),
+    .min_in = 3,
+    .params_size = sizeof(HnRotary),
+    .bind = rotary_bind,
+    .infer = rotary_infer,
+    .cost = rotary_cost,
+    .ref = rotary_ref,
+};

@@ -1,0 +1,294 @@
+/*
+ * Scan: runs its body once for each element of M inputs along an axis, with N states carried from run to run; K results
+ * of the body are stacked. Version 8 has a batch axis in front of everything, and lengths per sample.
+ */
+#include "op/control.h"
+
+typedef struct {
+    HnGraph *body;
+    gboolean batched; /* version 8 */
+    int first;        /* input that the states begin with */
+    int states, scans, stacked;
+    const int64_t *in_axes, *out_axes, *in_back, *out_back; /* NULL: all 0 */
+} HnScan;
+
+static const int64_t *bind_list(HnBind *b, const char *name, int want)
+{
+    int64_t n;
+    const int64_t *v = hn_bind_ints(b, name, &n);
+    if (n != 0 && n != want)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute '%s' has %" PRId64 " elements, not %d", name, n, want);
+    return n != 0 ? v : NULL;
+}
+
+static void scan_bind(HnBind *b, void *params)
+{
+    HnScan *p = params;
+    p->batched = b->version < 9;
+    p->first = p->batched ? 1 : 0;
+    p->body = hn_bind_graph(b, "body");
+    hn_bind_require(b, "num_scan_inputs");
+    int64_t scans = hn_bind_int(b, "num_scan_inputs", 1);
+    int inputs = (int)b->node->in->len - p->first;
+    if (scans < 1 || scans > inputs)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'num_scan_inputs' cannot be %" PRId64, scans);
+    if (b->error != NULL)
+        return;
+    p->scans = (int)scans;
+    p->states = inputs - p->scans;
+    p->stacked = (int)p->body->outputs->len - p->states;
+    if (p->body->inputs->len != (guint)inputs || p->stacked < 0 || b->node->out->len > p->body->outputs->len)
+        hn_bind_fail(b, HN_ERROR_GRAPH,
+                     "the body has %u inputs and %u outputs, which do not fit %u inputs and %u outputs",
+                     p->body->inputs->len, p->body->outputs->len, b->node->in->len, b->node->out->len);
+    for (int i = 0; i < inputs; i++)
+        if (hn_node_in(b->node, p->first + i) == NULL)
+            hn_bind_fail(b, HN_ERROR_GRAPH, "input %d is missing", p->first + i);
+    if (p->batched) {
+        p->in_back = bind_list(b, "directions", p->scans);
+        return;
+    }
+    p->in_axes = bind_list(b, "scan_input_axes", p->scans);
+    p->in_back = bind_list(b, "scan_input_directions", p->scans);
+    p->out_axes = bind_list(b, "scan_output_axes", p->stacked);
+    p->out_back = bind_list(b, "scan_output_directions", p->stacked);
+}
+
+static int64_t item(const int64_t *list, int i)
+{
+    return list != NULL ? list[i] : 0;
+}
+
+/* --- infer ------------------------------------------------------------------------------------------------------- */
+
+/* t without `axis`; NULL: unknown. Its size goes to *size where that is not known better. */
+static HnType *without(HnInfer *x, const HnType *t, int64_t axis, HnDim *size)
+{
+    HnDim dims[HN_MAX_RANK];
+    if (t == NULL || t->kind != HN_TYPE_TENSOR)
+        return NULL;
+    if (t->rank < 0 || t->rank > HN_MAX_RANK)
+        return hn_type_tensor(t->dtype, -1, NULL);
+    int at = hn_infer_axis(x, axis, t->rank);
+    if (x->error != NULL)
+        return NULL;
+    if (hn_dim_differ(*size, t->dims[at])) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the inputs differ in the size of the axis that is scanned");
+        return NULL;
+    }
+    if (!size->known)
+        *size = t->dims[at];
+    for (int i = 0; i < t->rank - 1; i++)
+        dims[i] = t->dims[i < at ? i : i + 1];
+    return hn_type_tensor(t->dtype, t->rank - 1, dims);
+}
+
+/* t with an axis of that size. */
+static HnType *with(HnInfer *x, HnType *t, int64_t axis, HnDim size)
+{
+    HnDim dims[HN_MAX_RANK];
+    if (t == NULL || t->kind != HN_TYPE_TENSOR)
+        return NULL;
+    if (t->rank < 0 || t->rank >= HN_MAX_RANK)
+        return hn_type_tensor(t->dtype, -1, NULL);
+    int at = hn_infer_axis(x, axis, t->rank + 1);
+    for (int i = 0; i <= t->rank; i++)
+        dims[i] = i == at ? size : t->dims[i < at ? i : i - 1];
+    return hn_type_tensor(t->dtype, t->rank + 1, dims);
+}
+
+static void set_outputs(HnInfer *x, HnType **states, HnType **out, HnDim steps, HnDim batch)
+{
+    const HnScan *p = x->params;
+    for (int i = 0; i < p->states; i++)
+        hn_control_out(x, i, p->batched ? with(x, states[i], 0, batch) : g_steal_pointer(&states[i]));
+    for (int k = 0; k < p->stacked; k++) {
+        HnType *t = out[p->states + k];
+        if (hn_dim_is(steps, 0) ||
+            (p->batched && hn_dim_is(batch, 0))) { /* shape is what the body declares, at run time */
+            if (t != NULL && t->kind == HN_TYPE_TENSOR)
+                hn_infer_out_unknown(x, p->states + k, t->dtype);
+            continue;
+        }
+        HnType *all = with(x, t, item(p->out_axes, k), steps);
+        HnType *more = p->batched && all != NULL ? with(x, all, 0, batch) : NULL;
+        hn_control_out(x, p->states + k, more != NULL ? more : all != NULL ? hn_type_ref(all) : NULL);
+        hn_type_unref(all);
+    }
+}
+
+static void scan_infer(HnInfer *x)
+{
+    const HnScan *p = x->params;
+    int n_in = p->states + p->scans, n_out = p->states + p->stacked;
+    HnDim steps = hn_dim_unknown(), batch = hn_dim_unknown();
+    g_autofree HnType **in = g_new0(HnType *, (gsize)n_in + 1), **out = g_new0(HnType *, (gsize)n_out + 1);
+    for (int i = 0; i < n_in; i++) {
+        HnType *t = x->in[p->first + i];
+        in[i] = p->batched ? without(x, t, 0, &batch) : t != NULL ? hn_type_ref(t) : NULL;
+        if (i < p->states || in[i] == NULL)
+            continue;
+        HnType *element = without(x, in[i], item(p->in_axes, i - p->states), &steps);
+        hn_type_unref(in[i]);
+        in[i] = element;
+    }
+    if (x->error == NULL && hn_control_carry(x, p->body, n_in, in, 0, n_out, out, 0, p->states))
+        set_outputs(x, in, out, steps, batch);
+    hn_control_unref_types(in, n_in);
+    hn_control_unref_types(out, n_out);
+}
+
+/* --- ref --------------------------------------------------------------------------------------------------------- */
+
+/* Sizes of the scanned axes: all the same. */
+static gboolean steps_of(HnEval *e, HnTensor *const *scans, int *axis, int64_t *steps)
+{
+    const HnScan *p = e->params;
+    for (int i = 0; i < p->scans; i++) {
+        axis[i] = hn_eval_axis(e, item(p->in_axes, i), scans[i]->ndim);
+        if (axis[i] < 0)
+            return FALSE;
+        if (i > 0 && scans[i]->dims[axis[i]] != *steps) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "the inputs differ in the size of the axis that is scanned");
+            return FALSE;
+        }
+        *steps = scans[i]->dims[axis[i]];
+    }
+    return TRUE;
+}
+
+/* Runs the body `length` times (negative: as often as there are elements). in: states, then scanned inputs, borrowed.
+ * out: last states, then stacks, new references. */
+static gboolean run(HnEval *e, HnTensor *const *in, int64_t length, HnTensor **out)
+{
+    const HnScan *p = e->params;
+    int n_in = p->states + p->scans, n_out = p->states + p->stacked;
+    int64_t steps = 0;
+    g_autofree int *axis = g_new0(int, (gsize)p->scans);
+    g_autofree HnTensor **now = g_new0(HnTensor *, (gsize)n_in), **got = g_new0(HnTensor *, (gsize)n_out + 1);
+    g_autofree GPtrArray **stacks = g_new0(GPtrArray *, (gsize)p->stacked + 1);
+    if (!steps_of(e, in + p->states, axis, &steps))
+        return FALSE;
+    int64_t runs = length >= 0 ? length : steps;
+    for (int k = 0; k < p->stacked; k++)
+        stacks[k] = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    for (int i = 0; i < p->states; i++)
+        now[i] = hn_tensor_ref(in[i]);
+    for (int64_t t = 0; t < runs && e->error == NULL; t++) {
+        for (int i = 0; i < p->scans && e->error == NULL; i++) {
+            hn_tensor_unref(now[p->states + i]);
+            now[p->states + i] =
+                hn_control_slice(e, in[p->states + i], axis[i], item(p->in_back, i) ? runs - 1 - t : t);
+        }
+        if (e->error != NULL || !e->graph(e, p->body, n_in, now, n_out, got))
+            break;
+        for (int i = 0; i < p->states; i++) {
+            hn_tensor_unref(now[i]);
+            now[i] = g_steal_pointer(&got[i]);
+        }
+        for (int k = 0; k < p->stacked; k++)
+            g_ptr_array_add(stacks[k], g_steal_pointer(&got[p->states + k]));
+    }
+    for (int i = 0; i < p->states && e->error == NULL; i++)
+        out[i] = g_steal_pointer(&now[i]);
+    for (int k = 0; k < p->stacked && e->error == NULL; k++)
+        out[p->states + k] = hn_control_stack(e, stacks[k], steps, item(p->out_axes, k), item(p->out_back, k) != 0,
+                                              p->body->outputs->pdata[p->states + k]);
+    hn_control_unref(now, n_in);
+    for (int k = 0; k < p->stacked; k++)
+        g_ptr_array_unref(stacks[k]);
+    return e->error == NULL;
+}
+
+static void give(HnEval *e, int k, const HnTensor *t)
+{
+    if (t != NULL && e->error == NULL && hn_eval_wants(e, k))
+        hn_eval_view(e, k, t, t->ndim, t->dims);
+}
+
+/* Samples [0, batch) one after the other, results stacked along a new first axis. */
+static void run_samples(HnEval *e, int64_t batch, HnTensor **in, GPtrArray **results)
+{
+    const HnScan *p = e->params;
+    const HnTensor *lens = e->in[0];
+    int n_in = p->states + p->scans, n_out = p->states + p->stacked;
+    int64_t steps = e->in[p->first + p->states]->dims[1];
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    for (int64_t b = 0; b < batch && e->error == NULL; b++) {
+        int64_t length = lens != NULL ? hn_tensor_get_i64(lens, b) : steps;
+        if (length < 0 || length > steps)
+            hn_eval_fail(e, HN_ERROR_VALUE, "sequence length %" PRId64 " is outside [0, %" PRId64 "]", length, steps);
+        for (int i = 0; i < n_in && e->error == NULL; i++)
+            in[i] = hn_control_slice(e, e->in[p->first + i], 0, b);
+        if (e->error == NULL && run(e, in, length, out))
+            for (int k = 0; k < n_out; k++)
+                g_ptr_array_add(results[k], g_steal_pointer(&out[k]));
+        hn_control_unref(in, n_in);
+        hn_control_unref(out, n_out);
+    }
+}
+
+static gboolean check_batch(HnEval *e, int64_t *batch)
+{
+    const HnScan *p = e->params;
+    const HnTensor *lens = e->in[0];
+    for (int i = p->first; i < e->n_in; i++) {
+        const HnTensor *t = e->in[i];
+        if (t->ndim < (i < p->first + p->states ? 1 : 2) || (i > p->first && t->dims[0] != *batch)) {
+            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d has no batch axis like the others", i);
+            return FALSE;
+        }
+        *batch = t->dims[0];
+    }
+    if (lens != NULL && lens->n != *batch) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%" PRId64 " sequence lengths are given for %" PRId64 " samples", lens->n,
+                     *batch);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static void scan_ref(HnEval *e)
+{
+    const HnScan *p = e->params;
+    int n_in = p->states + p->scans, n_out = p->states + p->stacked;
+    if (!p->batched) {
+        g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+        if (run(e, e->in, -1, out))
+            for (int k = 0; k < n_out; k++)
+                give(e, k, out[k]);
+        hn_control_unref(out, n_out);
+        return;
+    }
+    int64_t batch = 0;
+    if (!check_batch(e, &batch))
+        return;
+    if (batch == 0) {
+        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "a batch of no samples cannot be scanned");
+        return;
+    }
+    g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n_in);
+    g_autofree GPtrArray **results = g_new0(GPtrArray *, (gsize)n_out + 1);
+    for (int k = 0; k < n_out; k++)
+        results[k] = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    run_samples(e, batch, in, results);
+    for (int k = 0; k < n_out; k++) {
+        HnTensor *t = e->error == NULL ? hn_control_stack(e, results[k], batch, 0, FALSE, NULL) : NULL;
+        give(e, k, t);
+        hn_tensor_unref(t);
+        g_ptr_array_unref(results[k]);
+    }
+}
+
+const HnOp hn_op_scan = {
+    .name = "Scan",
+    .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
+    .since = { 8, 9, 11, 16, 19, 21, 23, 24, 25 },
+    .in = ".~",
+    .out = ".~",
+    .min_in = HN_MIN_IN_NONE,
+    .params_size = sizeof(HnScan),
+    .bind = scan_bind,
+    .infer = scan_infer,
+    .ref = scan_ref,
+};

@@ -1,0 +1,13 @@
+/*
+ * Parameters of Scatter, ScatterElements and ScatterND, for their records and for backends.
+ */
+#pragma once
+
+#include "op/op.h"
+
+typedef enum { HN_SCATTER_SET, HN_SCATTER_ADD, HN_SCATTER_MUL, HN_SCATTER_MAX, HN_SCATTER_MIN } HnReduction;
+
+typedef struct {
+    int64_t axis;
+    HnReduction reduction; /* what becomes of an element and its update */
+} HnScatter;

@@ -1,0 +1,216 @@
+/*
+ * Slice: a part of each axis. Bounds were attributes before opset 10, inputs since; steps came with 10.
+ */
+#include "op/slice.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "op/move.h"
+
+static void slice_bind(HnBind *b, void *params)
+{
+    HnSlice *p = params;
+    p->inputs = b->version >= 10;
+    if (p->inputs) {
+        for (int i = 1; i <= 2; i++)
+            if (hn_node_in(b->node, i) == NULL)
+                hn_bind_fail(b, HN_ERROR_GRAPH, "input %d is missing", i);
+        return;
+    }
+    hn_bind_require(b, "starts");
+    hn_bind_require(b, "ends");
+    p->starts = hn_bind_ints(b, "starts", &p->n);
+    p->ends = hn_bind_ints(b, "ends", &p->n_ends);
+    p->axes = hn_bind_ints(b, "axes", &p->n_axes);
+    if (p->n != p->n_ends || (p->axes != NULL && p->n_axes != p->n) || p->n > HN_MAX_RANK)
+        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attributes 'starts', 'ends' and 'axes' differ in length");
+}
+
+int64_t hn_slice_axis(int64_t n, int64_t *start, int64_t end, int64_t step)
+{
+    int64_t s = *start < 0 ? *start + n : *start, t = end < 0 ? end + n : end;
+    if (step > 0) {
+        s = CLAMP(s, 0, n);
+        t = CLAMP(t, 0, n);
+    } else {
+        s = CLAMP(s, 0, n - 1);
+        t = CLAMP(t, -1, n - 1);
+    }
+    *start = s;
+    uint64_t distance = step > 0 ? (uint64_t)MAX(t - s, 0) : (uint64_t)MAX(s - t, 0);
+    uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    return distance == 0 || n == 0 ? 0 : (int64_t)((distance - 1) / stride + 1);
+}
+
+/* A bound of a symbolic axis, clamped to [0, n]; `n` and `0` are what a clamp gives most often. */
+static HnDim slice_bound(HnDim n, HnDim bound)
+{
+    if (bound.known && bound.n >= INT32_MAX)
+        return n;
+    if (bound.known && bound.n < 0)
+        return bound.n <= INT32_MIN ? hn_dim(0) : hn_dim_max(hn_dim_add(n, bound), hn_dim(0));
+    if (hn_dim_is(bound, 0) || hn_dim_equal(bound, n))
+        return bound;
+    return hn_dim_nonnegative(bound) ? hn_dim_min(bound, n) : hn_dim_unknown();
+}
+
+static HnDim slice_dim(HnDim n, HnDim start, HnDim end, HnDim step)
+{
+    if (!step.known || step.n == 0)
+        return hn_dim_unknown();
+    if (n.known && start.known && end.known) {
+        int64_t s = start.n;
+        return hn_dim(hn_slice_axis(n.n, &s, end.n, step.n));
+    }
+    if (step.n < 0) /* backwards over everything */
+        return step.n == -1 && start.known && (start.n == -1 || start.n >= INT32_MAX) && end.known && end.n <= INT32_MIN
+                   ? n
+                   : hn_dim_unknown();
+    HnDim s = slice_bound(n, start), t = slice_bound(n, end);
+    if (hn_dim_equal(s, t))
+        return hn_dim(0);
+    HnDim d = hn_dim_is(s, 0) ? t : hn_dim_max(hn_dim_sub(t, s), hn_dim(0));
+    return step.n == 1 ? d : hn_dim_ceil_div(d, step);
+}
+
+static HnDim slice_element(const HnInfer *x, int input, int i)
+{
+    const HnContents *c = hn_infer_contents(x, input);
+    return c != NULL && i < c->n ? c->d[i] : hn_dim_unknown();
+}
+
+static void slice_contents(HnInfer *x, HnDim start, HnDim end, HnDim step)
+{
+    const HnContents *c = hn_infer_contents(x, 0);
+    if (c == NULL || c->rank != 1 || !start.known || !end.known || !step.known)
+        return;
+    int64_t first = start.n, count = hn_slice_axis(c->n, &first, end.n, step.n);
+    HnContents *r = hn_contents_new(1, (int)count);
+    for (int i = 0; i < r->n; i++)
+        r->d[i] = c->d[first + i * step.n];
+    hn_infer_out_contents(x, 0, r);
+}
+
+static void slice_infer(HnInfer *x)
+{
+    const HnSlice *p = x->params;
+    HnDtype dtype = hn_infer_dtype(x, 0);
+    int rank = hn_infer_rank(x, 0);
+    if (rank < 0) {
+        hn_infer_out_unknown(x, 0, dtype);
+        return;
+    }
+    HnDim dims[HN_MAX_RANK];
+    for (int a = 0; a < rank; a++)
+        dims[a] = hn_infer_dim(x, 0, a);
+    int n = p->inputs ? hn_infer_length(x, 1) : (int)p->n, n_axes = 0;
+    int64_t axes[HN_MAX_RANK];
+    gboolean known = n >= 0, mark[HN_MAX_RANK];
+    if (n > rank || (p->inputs && n >= 0 && hn_infer_length(x, 2) >= 0 && hn_infer_length(x, 2) != n)) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "starts and ends do not fit to %d dimensions", rank);
+        return;
+    }
+    for (int i = 0; known && i < n; i++)
+        axes[i] = p->axes != NULL ? p->axes[i] : i;
+    if (p->inputs && hn_infer_has(x, 3))
+        known = hn_infer_ints(x, 3, axes, HN_MAX_RANK, &n_axes) && n_axes == n;
+    if (!known) { /* any axis may be cut */
+        for (int a = 0; a < rank; a++)
+            dims[a] = hn_dim_unknown();
+        hn_infer_out(x, 0, dtype, rank, dims);
+        return;
+    }
+    if (!hn_infer_mark_axes(x, axes, n, rank, mark))
+        return;
+    for (int i = 0; i < n; i++) {
+        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        HnDim start = p->inputs ? slice_element(x, 1, i) : hn_dim(p->starts[i]);
+        HnDim end = p->inputs ? slice_element(x, 2, i) : hn_dim(p->ends[i]);
+        HnDim step = p->inputs && hn_infer_has(x, 4) ? slice_element(x, 4, i) : hn_dim(1);
+        if (hn_dim_is(step, 0)) {
+            hn_infer_fail(x, HN_ERROR_VALUE, "the step along axis %d is 0", a);
+            return;
+        }
+        dims[a] = slice_dim(dims[a], start, end, step);
+        slice_contents(x, start, end, step);
+    }
+    hn_infer_out(x, 0, dtype, rank, dims);
+    if (n == 0)
+        hn_infer_pass_contents(x, rank);
+}
+
+/* Bounds of all given axes: how many; -1: failed. */
+static int slice_bounds(HnEval *e, int rank, int64_t *starts, int64_t *ends, int64_t *axes, int64_t *steps)
+{
+    const HnSlice *p = e->params;
+    int n = (int)p->n, m = n, n_axes = n, n_steps = n;
+    for (int i = 0; i < HN_MAX_RANK; i++) {
+        axes[i] = i;
+        steps[i] = 1;
+    }
+    if (p->inputs) {
+        n = hn_eval_ints(e, 1, starts, rank);
+        m = hn_eval_ints(e, 2, ends, rank);
+        n_axes = hn_eval_in(e, 3) != NULL ? hn_eval_ints(e, 3, axes, rank) : n;
+        n_steps = hn_eval_in(e, 4) != NULL ? hn_eval_ints(e, 4, steps, rank) : n;
+    } else {
+        for (int i = 0; i < n; i++) {
+            starts[i] = p->starts[i];
+            ends[i] = p->ends[i];
+            axes[i] = p->axes != NULL ? p->axes[i] : i;
+        }
+    }
+    if (n != m || n != n_axes || n != n_steps || n > rank)
+        hn_eval_fail(e, HN_ERROR_SHAPE, "starts, ends, axes and steps differ in length or exceed %d dimensions", rank);
+    return e->error == NULL ? n : -1;
+}
+
+static void slice_ref(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0);
+    int64_t starts[HN_MAX_RANK], ends[HN_MAX_RANK], axes[HN_MAX_RANK], steps[HN_MAX_RANK];
+    int64_t dims[HN_MAX_RANK], strides[HN_MAX_RANK], offset = 0;
+    gboolean mark[HN_MAX_RANK];
+    size_t size = hn_move_size(e, x->dtype);
+    int n = slice_bounds(e, x->ndim, starts, ends, axes, steps);
+    if (size == 0 || n < 0 || !hn_eval_mark_axes(e, axes, n, x->ndim, mark))
+        return;
+    memcpy(dims, x->dims, (size_t)x->ndim * sizeof *dims);
+    hn_strides(x->ndim, x->dims, strides);
+    for (int i = 0; i < n; i++) {
+        int a = (int)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
+        int64_t start = starts[i];
+        if (steps[i] == 0) {
+            hn_eval_fail(e, HN_ERROR_VALUE, "the step along axis %d is 0", a);
+            return;
+        }
+        dims[a] = hn_slice_axis(x->dims[a], &start, ends[i], steps[i]);
+        if (x->n > 0 && dims[a] > 0) {
+            offset += start * strides[a];
+            strides[a] *= dims[a] > 1 ? steps[i] : 1;
+        }
+    }
+    void *y = hn_move_out(e, 0, x->dtype, x->ndim, dims);
+    if (y == NULL)
+        return;
+    if (e->out[0]->n > 0)
+        hn_move_strided(y, (const char *)x->data + (size_t)offset * size, size, x->ndim, dims, strides);
+    hn_move_done(e, 0);
+}
+
+const HnOp hn_op_slice = {
+    .name = "Slice",
+    .since = { 1, 10, 11, 13 },
+    .in = "Tjjjj",
+    .out = "T",
+    .T = HN_T_PLAIN,
+    .min_in = 1,
+    .params_size = sizeof(HnSlice),
+    .bind = slice_bind,
+    .infer = slice_infer,
+    .cost = hn_cost_move,
+    .ref = slice_ref,
+    .quant = { .kind = HN_Q_PASS },
+    .prune = { .kind = HN_P_RESHAPE },
+};

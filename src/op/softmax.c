@@ -1,0 +1,130 @@
+/*
+ * Softmax, LogSoftmax, Hardmax: normalisation along an axis. Before opset 13 the input was flattened to two dimensions
+ * at `axis` (default 1) and each row of the matrix normalised; since then exactly one axis is (default -1).
+ */
+#include "op/softmax.h"
+
+#include <math.h>
+
+#include "op/index.h"
+#include "op/op.h"
+#include "op/types.h"
+
+static void softmax_bind(HnBind *b, void *params)
+{
+    HnSoftmax *p = params;
+    p->flatten = b->version < 13;
+    p->axis = hn_bind_int(b, "axis", p->flatten ? 1 : -1);
+}
+
+static void softmax_infer(HnInfer *x)
+{
+    const HnSoftmax *p = x->params;
+    int rank = hn_infer_rank(x, 0);
+    /* axis == rank is legal for flattening: each row has one element */
+    if (rank >= 0 && !(p->flatten && p->axis == rank) && (rank > 0 || (p->axis != 0 && p->axis != -1)))
+        hn_infer_axis(x, p->axis, rank);
+    hn_infer_same(x);
+}
+
+static void softmax_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = 5 * hn_type_count(x->out[0]); /* max, subtract, exp, sum, divide */
+}
+
+/* The tensor as [outer, n, inner]; normalisation runs along n. */
+typedef struct {
+    int64_t outer, n, inner;
+} Rows;
+
+static gboolean softmax_rows(HnEval *e, const HnTensor *x, Rows *r)
+{
+    const HnSoftmax *p = e->params;
+    int axis = 0;
+    if (p->flatten && p->axis == x->ndim)
+        axis = x->ndim;
+    else if (x->ndim > 0 && (axis = hn_eval_axis(e, p->axis, x->ndim)) < 0)
+        return FALSE;
+    int end = p->flatten || x->ndim == 0 ? x->ndim : axis + 1;
+    *r = (Rows){ hn_span(x->dims, 0, axis), hn_span(x->dims, axis, end), hn_span(x->dims, end, x->ndim) };
+    return TRUE;
+}
+
+typedef enum { SOFT, LOG, HARD } Kind;
+
+/* x and y are [outer, n, inner]; double sums: the judge must be better than the judged */
+#define DEFINE_RUN(T)                                                                                            \
+    static void run_##T(T *y, const T *x, Rows r, Kind kind)                                                     \
+    {                                                                                                            \
+        for (int64_t o = 0; o < r.outer; o++)                                                                    \
+            for (int64_t i = 0; i < r.inner; i++) {                                                              \
+                const T *xr = x + o * r.n * r.inner + i;                                                         \
+                T *yr = y + o * r.n * r.inner + i;                                                               \
+                double max = -INFINITY, sum = 0;                                                                 \
+                int64_t best = 0;                                                                                \
+                for (int64_t k = 0; k < r.n; k++)                                                                \
+                    if ((double)xr[k * r.inner] > max) {                                                         \
+                        max = (double)xr[k * r.inner];                                                           \
+                        best = k;                                                                                \
+                    }                                                                                            \
+                for (int64_t k = 0; kind != HARD && k < r.n; k++)                                                \
+                    sum += exp((double)xr[k * r.inner] - max);                                                   \
+                for (int64_t k = 0; k < r.n; k++) {                                                              \
+                    double d = (double)xr[k * r.inner] - max;                                                    \
+                    yr[k * r.inner] = (T)(kind == SOFT ? exp(d) / sum : kind == LOG ? d - log(sum) : k == best); \
+                }                                                                                                \
+            }                                                                                                    \
+    }
+DEFINE_RUN(float)
+DEFINE_RUN(double)
+
+static void softmax_eval(HnEval *e, Kind kind)
+{
+    const HnTensor *x = hn_eval_in(e, 0);
+    Rows r;
+    void *y;
+    if (!softmax_rows(e, x, &r) || (y = hn_eval_out_like(e, 0, x)) == NULL)
+        return;
+#define RUN(T) run_##T(y, x->data, r, kind);
+    HN_FOR_FLOAT(x->dtype, RUN)
+#undef RUN
+}
+
+static void softmax_ref(HnEval *e)
+{
+    softmax_eval(e, SOFT);
+}
+
+static void logsoftmax_ref(HnEval *e)
+{
+    softmax_eval(e, LOG);
+}
+
+static void hardmax_ref(HnEval *e)
+{
+    softmax_eval(e, HARD);
+}
+
+#define SOFTMAX_RECORD                                                                                            \
+    .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE, .since = { 1, 11, 13 }, .in = "T", .out = "T", .T = HN_T_FLOATS, \
+    .params_size = sizeof(HnSoftmax), .bind = softmax_bind, .infer = softmax_infer, .cost = softmax_cost
+
+const HnOp hn_op_softmax = {
+    .name = "Softmax",
+    SOFTMAX_RECORD,
+    .ref = softmax_ref,
+    .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
+};
+
+const HnOp hn_op_logsoftmax = {
+    .name = "LogSoftmax",
+    SOFTMAX_RECORD,
+    .ref = logsoftmax_ref,
+};
+
+const HnOp hn_op_hardmax = {
+    .name = "Hardmax",
+    SOFTMAX_RECORD,
+    .ref = hardmax_ref,
+    .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
+};

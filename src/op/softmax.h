@@ -1,0 +1,11 @@
+/*
+ * Parameters of Softmax, LogSoftmax and Hardmax, for their records and for backends.
+ */
+#pragma once
+
+#include "op/op.h"
+
+typedef struct {
+    int64_t axis;
+    gboolean flatten; /* rows reach from axis to the end */
+} HnSoftmax;
