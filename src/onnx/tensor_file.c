@@ -1,0 +1,83 @@
+#include "onnx/tensor_file.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "onnx/reader.h"
+#include "onnx/wire.h"
+#include "onnx/writer.h"
+
+/* Sequences, maps and optionals look like broken tensors, and like each other: their fields have the same numbers. */
+static gboolean is_other(const HnOnnxReader *r)
+{
+    static const HnWireKind others[] = { HN_WIRE_SEQUENCE, HN_WIRE_OPTIONAL, HN_WIRE_MAP };
+    for (guint i = 0; r->size > 0 && i < G_N_ELEMENTS(others); i++) {
+        g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, others[i], r->budget, NULL);
+        const ProtobufCMessage *p = wire ? hn_wire_root(wire) : NULL;
+        if (p && p->n_unknown_fields == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static HnTensor *read_tensor(HnOnnxReader *r, GError **error)
+{
+    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_TENSOR, r->budget, error);
+    if (!wire)
+        return NULL;
+    return hn_onnx_read_tensor(r, (Onnx__TensorProto *)hn_wire_root(wire), TRUE, error);
+}
+
+HnTensor *hn_onnx_tensor_read_bytes(GBytes *bytes, HnBudget *budget, GError **error)
+{
+    HnOnnxReader r;
+    g_autoptr(GError) cause = NULL;
+    hn_onnx_reader_init(&r, bytes, NULL, &(HnOnnxOptions){ .budget = budget });
+    HnTensor *t = read_tensor(&r, &cause);
+    if (!t) {
+        gboolean odd = cause->code == HN_ERROR_FORMAT || cause->code == HN_ERROR_UNSUPPORTED;
+        if (odd && is_other(&r))
+            g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                                "a sequence, map or optional, and only tensors are computed with");
+        else
+            g_propagate_error(error, g_steal_pointer(&cause));
+    }
+    hn_onnx_reader_clear(&r);
+    return t;
+}
+
+HnTensor *hn_onnx_tensor_read(const char *path, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
+    HnTensor *t = bytes ? hn_onnx_tensor_read_bytes(bytes, budget, error) : NULL;
+    if (bytes && !t)
+        g_prefix_error(error, "'%s': ", strcmp(path, "-") ? path : "stdin");
+    return t;
+}
+
+GBytes *hn_onnx_tensor_write_bytes(const HnTensor *t, const char *name, HnBudget *budget, GError **error)
+{
+    HnOnnxWriter w;
+    hn_onnx_writer_init(&w, HN_EXTERNAL_INLINE, budget);
+    HnTensor plain = *t; /* only the elements: what else a weight's file said is not about these */
+    plain.stored = HN_STORED_RAW;
+    plain.doc = NULL;
+    plain.metadata = NULL;
+    plain.unknown = NULL;
+    Onnx__TensorProto *p = hn_onnx_put_tensor(&w, &plain, name, FALSE);
+    p->dims = (int64_t *)(guintptr)t->dims;
+    GBytes *bytes = NULL;
+    if (w.error)
+        g_propagate_error(error, g_steal_pointer(&w.error));
+    else
+        bytes = hn_onnx_pack(&p->base, budget, error);
+    hn_onnx_writer_clear(&w);
+    return bytes;
+}
+
+gboolean hn_onnx_tensor_write(const char *path, const HnTensor *t, const char *name, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_onnx_tensor_write_bytes(t, name, NULL, error);
+    return bytes && hn_out_save(path, g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes), error);
+}

@@ -1,0 +1,302 @@
+#include "onnx/writer.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#define FIRST_CHUNK 4096         /* bytes */
+#define MAX_CHUNK 262144         /* bytes */
+#define MESSAGE_LIMIT G_MAXINT32 /* bytes of a message that every reader takes */
+#define PAGE 4096                /* bytes: what mapping the data file aligns to */
+#define BIG 65536                /* bytes: elements that are worth a page of their own */
+
+void hn_onnx_writer_init(HnOnnxWriter *w, HnExternal external, HnBudget *budget)
+{
+    *w = (HnOnnxWriter){ .budget = budget, .external = external };
+}
+
+static void array_free(GPtrArray *a)
+{
+    if (a)
+        g_ptr_array_unref(a);
+}
+
+void hn_onnx_writer_clear(HnOnnxWriter *w)
+{
+    array_free(w->chunks);
+    array_free(w->lists);
+    array_free(w->data);
+    if (w->places)
+        g_hash_table_unref(w->places);
+    g_clear_error(&w->error);
+}
+
+/* --- the arena --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    gsize size; /* of what follows */
+    gsize pad;  /* keeps it at a multiple of 16 bytes */
+} Chunk;
+
+gpointer hn_onnx_alloc(HnOnnxWriter *w, gsize size)
+{
+    gsize need = (size + 15) & ~(gsize)15;
+    Chunk *c = w->chunks ? w->chunks->pdata[w->chunks->len - 1] : NULL;
+    if (!c || need > c->size - w->used) {
+        gsize chunk = MAX(need, c ? MIN(2 * c->size, MAX_CHUNK) : FIRST_CHUNK);
+        if (!w->chunks)
+            w->chunks = g_ptr_array_new_with_free_func(g_free);
+        c = g_malloc0(sizeof *c + chunk);
+        c->size = chunk;
+        g_ptr_array_add(w->chunks, c);
+        w->used = 0;
+    }
+    gpointer p = (guint8 *)(c + 1) + w->used;
+    w->used += need;
+    return p;
+}
+
+static void *arena_alloc(void *data, size_t size)
+{
+    return hn_onnx_alloc(data, size);
+}
+
+static void arena_free(void *data, void *pointer)
+{
+    (void)data, (void)pointer; /* goes with the arena */
+}
+
+ProtobufCMessage *hn_onnx_unpack(HnOnnxWriter *w, const ProtobufCMessageDescriptor *type, GBytes *bytes)
+{
+    ProtobufCAllocator allocator = { .alloc = arena_alloc, .free = arena_free, .allocator_data = w };
+    gsize size;
+    gconstpointer data = g_bytes_get_data(bytes, &size);
+    return protobuf_c_message_unpack(type, &allocator, size, size ? data : (const guint8 *)"");
+}
+
+/* --- pieces of messages ------------------------------------------------------------------------------------------ */
+
+static gsize read_varint(const guint8 *p, gsize n, guint64 *value)
+{
+    *value = 0;
+    for (gsize i = 0; i < n && i < 10; i++) {
+        *value |= (guint64)(p[i] & 0x7f) << (7 * i);
+        if (p[i] < 0x80)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Bytes of the field at p: tag in *tag, the payload (with its length, as protobuf-c wants it) behind *at. 0: no field.
+ */
+static gsize read_field(const guint8 *p, gsize n, guint64 *tag, gsize *at)
+{
+    guint64 value;
+    gsize used, rest;
+    *at = read_varint(p, n, tag);
+    if (*at == 0)
+        return 0;
+    p += *at;
+    rest = n - *at;
+    switch (*tag & 7) {
+    case PROTOBUF_C_WIRE_TYPE_VARINT:
+        used = read_varint(p, rest, &value);
+        return used ? *at + used : 0;
+    case PROTOBUF_C_WIRE_TYPE_64BIT:
+        return rest >= 8 ? *at + 8 : 0;
+    case PROTOBUF_C_WIRE_TYPE_32BIT:
+        return rest >= 4 ? *at + 4 : 0;
+    case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
+        used = read_varint(p, rest, &value);
+        return used && value <= rest - used ? *at + used + value : 0;
+    default:
+        return 0;
+    }
+}
+
+void hn_onnx_put_unknown(HnOnnxWriter *w, ProtobufCMessage *p, GBytes *unknown, guint32 except)
+{
+    gsize n, at, size;
+    guint64 tag;
+    const guint8 *data = unknown ? g_bytes_get_data(unknown, &n) : NULL;
+    if (!data)
+        return;
+    gsize count = 0;
+    for (gsize i = 0; i < n && (size = read_field(data + i, n - i, &tag, &at)) > 0; i += size)
+        count++;
+    p->unknown_fields = HN_ONNX_ARRAY(w, ProtobufCMessageUnknownField, count);
+    for (gsize i = 0; i < n && (size = read_field(data + i, n - i, &tag, &at)) > 0; i += size) {
+        if (tag >> 3 == except)
+            continue;
+        p->unknown_fields[p->n_unknown_fields++] = (ProtobufCMessageUnknownField){
+            .tag = (guint32)(tag >> 3),
+            .wire_type = (ProtobufCWireType)(tag & 7),
+            .len = size - at,
+            .data = (guint8 *)(guintptr)(data + i + at),
+        };
+    }
+}
+
+Onnx__StringStringEntryProto *hn_onnx_put_pair(HnOnnxWriter *w, const char *key, const char *value)
+{
+    Onnx__StringStringEntryProto *e = HN_ONNX_ARRAY(w, Onnx__StringStringEntryProto, 1);
+    onnx__string_string_entry_proto__init(e);
+    e->key = (char *)(guintptr)key;
+    e->value = (char *)(guintptr)value;
+    return e;
+}
+
+Onnx__StringStringEntryProto **hn_onnx_put_pairs(HnOnnxWriter *w, const HnPairs *pairs, size_t *n)
+{
+    *n = pairs ? pairs->len / 2 : 0;
+    Onnx__StringStringEntryProto **entries = *n ? HN_ONNX_ARRAY(w, Onnx__StringStringEntryProto *, *n) : NULL;
+    for (size_t i = 0; i < *n; i++)
+        entries[i] = hn_onnx_put_pair(w, pairs->pdata[2 * i], pairs->pdata[2 * i + 1]);
+    return entries;
+}
+
+guint64 hn_onnx_place(HnOnnxWriter *w, const HnTensor *t)
+{
+    if (!w->data) {
+        w->data = g_ptr_array_new();
+        w->places = g_hash_table_new(NULL, NULL);
+    }
+    HnOnnxPlace *p = g_hash_table_lookup(w->places, t->data);
+    if (p && p->tensor->bytes == t->bytes)
+        return p->offset;
+    guint64 align = t->bytes >= BIG ? PAGE : HN_ALIGN;
+    p = hn_onnx_alloc(w, sizeof *p);
+    p->tensor = t;
+    p->offset = (w->data_size + align - 1) & ~(align - 1);
+    w->data_size = p->offset + t->bytes;
+    g_hash_table_insert(w->places, t->data, p);
+    g_ptr_array_add(w->data, p);
+    return p->offset;
+}
+
+/* --- packing ----------------------------------------------------------------------------------------------------- */
+
+static gboolean fits(gsize size, GError **error)
+{
+    if (size <= MESSAGE_LIMIT)
+        return TRUE;
+    g_autofree char *text = hn_text_size(size);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "a model of %s in one file: ONNX ends at 2 GB, larger weights need a file of their own", text);
+    return FALSE;
+}
+
+GBytes *hn_onnx_pack(const ProtobufCMessage *p, HnBudget *budget, GError **error)
+{
+    gsize size = protobuf_c_message_get_packed_size(p);
+    guint8 *out = fits(size, error) ? hn_budget_alloc(budget, size, error) : NULL;
+    if (!out)
+        return NULL;
+    protobuf_c_message_pack(p, out);
+    return hn_budget_bytes(budget, out, size);
+}
+
+/* protobuf-c appends here; it cannot be told to stop. */
+typedef struct {
+    ProtobufCBuffer base;
+    HnOutFile *out;
+    GError *error;
+} Stream;
+
+static void append(ProtobufCBuffer *buffer, size_t len, const uint8_t *data)
+{
+    Stream *s = (Stream *)buffer;
+    if (!s->error)
+        hn_out_write(s->out, data, len, &s->error);
+}
+
+static gboolean stream(const ProtobufCMessage *p, HnOutFile *out, GError **error)
+{
+    Stream s = { { append }, out, NULL };
+    protobuf_c_message_pack_to_buffer(p, &s.base);
+    if (!s.error)
+        return TRUE;
+    g_propagate_error(error, s.error);
+    return FALSE;
+}
+
+static gboolean write_data(const HnOnnxWriter *w, HnOutFile *out, GError **error)
+{
+    static const guint8 zeros[PAGE];
+    for (guint i = 0; i < w->data->len; i++) {
+        const HnOnnxPlace *p = w->data->pdata[i];
+        if (!hn_out_write(out, zeros, (gsize)(p->offset - hn_out_tell(out)), error) ||
+            !hn_out_write(out, p->tensor->data, p->tensor->bytes, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The tree of m, as w->external says; NULL with the error. */
+static Onnx__ModelProto *build(HnOnnxWriter *w, const HnModel *m, GError **error)
+{
+    Onnx__ModelProto *p = hn_onnx_put_model(w, m);
+    if (!w->error)
+        return p;
+    g_propagate_error(error, g_steal_pointer(&w->error));
+    return NULL;
+}
+
+static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path, gboolean is_auto, GError **error)
+{
+    g_autofree char *data_path = g_strconcat(path, ".data", NULL);
+    g_autofree char *location = g_path_get_basename(data_path);
+    w->location = location;
+    Onnx__ModelProto *p = build(w, m, error);
+    if (!p)
+        return FALSE;
+    gsize size = protobuf_c_message_get_packed_size(&p->base);
+    if (is_auto && size > MESSAGE_LIMIT && strcmp(path, "-") != 0) {
+        w->external = HN_EXTERNAL_ONE_FILE;
+        if (!(p = build(w, m, error)))
+            return FALSE;
+        size = protobuf_c_message_get_packed_size(&p->base);
+    }
+    if (!fits(size, error))
+        return FALSE;
+
+    g_autoptr(HnOutFile) data = NULL;
+    if (w->data && (!(data = hn_out_open(data_path, error)) || !write_data(w, data, error)))
+        return FALSE;
+    g_autoptr(HnOutFile) out = hn_out_open(path, error);
+    return out && stream(&p->base, out, error) && (!data || hn_out_commit(data, error)) && hn_out_commit(out, error);
+}
+
+gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error)
+{
+    HnExternal external = options ? options->external : HN_EXTERNAL_AUTO;
+    if (external == HN_EXTERNAL_ONE_FILE && !strcmp(path, "-")) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "weights of their own file need a path for the model");
+        return FALSE;
+    }
+    HnOnnxWriter w;
+    hn_onnx_writer_init(&w, external == HN_EXTERNAL_AUTO ? HN_EXTERNAL_INLINE : external,
+                        options ? options->budget : NULL);
+    g_autoptr(GError) cause = NULL;
+    gboolean ok = write_model(&w, m, path, external == HN_EXTERNAL_AUTO, &cause);
+    hn_onnx_writer_clear(&w);
+    if (ok)
+        return TRUE;
+    if (cause->code != HN_ERROR_IO) /* those name the file */
+        g_prefix_error(&cause, "'%s': ", strcmp(path, "-") ? path : "stdout");
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+GBytes *hn_onnx_write_bytes(const HnModel *m, HnBudget *budget, GError **error)
+{
+    HnOnnxWriter w;
+    hn_onnx_writer_init(&w, HN_EXTERNAL_INLINE, budget);
+    Onnx__ModelProto *p = build(&w, m, error);
+    GBytes *bytes = p ? hn_onnx_pack(&p->base, budget, error) : NULL;
+    hn_onnx_writer_clear(&w);
+    return bytes;
+}
