@@ -1,0 +1,666 @@
+#include "data/data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "data/npz.h"
+#include "data/random.h"
+#include "data/testset.h"
+#include "onnx/tensor_file.h"
+
+typedef enum {
+    SOURCE_GIVEN, /* one sample, all of it given */
+    SOURCE_RANDOM,
+    SOURCE_SETS,  /* paths: folders */
+    SOURCE_FILES, /* paths: .npz and .npy */
+    SOURCE_WHOLE, /* arrays, one sample as they stand */
+    SOURCE_ROWS,  /* arrays, samples along their first axes */
+} SourceKind;
+
+/* The arrays of a .npz, or the only one of a .npy. */
+typedef struct {
+    char *name; /* for messages */
+    HnNpz *npz;
+    HnTensor *npy;
+    int *of_input; /* per input: which array, -1: none */
+    int label;     /* which array, -1: none */
+} Arrays;
+
+struct HnData {
+    SourceKind kind;
+    char *source; /* NULL: given */
+    HnDataOptions o;
+    int n;
+    HnValue **inputs;
+    HnTensor **given; /* n places, NULL: from the source */
+    int64_t count;
+    GPtrArray *paths;
+    Arrays arrays;
+    int64_t rows;         /* ROWS: of a sample */
+    gboolean *drops_axis; /* ROWS, per input: rows is 1 and the first axis goes */
+};
+
+/* --- arrays ------------------------------------------------------------------------------------------------------ */
+
+static void arrays_clear(Arrays *a)
+{
+    hn_npz_free(a->npz);
+    g_clear_pointer(&a->npy, hn_tensor_unref);
+    g_free(a->of_input);
+    g_free(a->name);
+    *a = (Arrays){ .label = -1 };
+}
+
+static int arrays_count(const Arrays *a)
+{
+    return a->npz ? hn_npz_count(a->npz) : 1;
+}
+
+static const char *array_name(const Arrays *a, int i)
+{
+    return a->npz ? hn_npz_array(a->npz, i)->name : "arr_0";
+}
+
+static int array_rank(const Arrays *a, int i)
+{
+    return a->npz ? hn_npz_array(a->npz, i)->head.ndim : a->npy->ndim;
+}
+
+static const int64_t *array_dims(const Arrays *a, int i)
+{
+    return a->npz ? hn_npz_array(a->npz, i)->head.dims : a->npy->dims;
+}
+
+static HnTensor *array_read(const Arrays *a, int i, GError **error)
+{
+    return a->npz ? hn_npz_read(a->npz, i, error) : hn_tensor_ref(a->npy);
+}
+
+static HnTensor *array_rows(const Arrays *a, int i, int64_t first, int64_t n, HnBudget *budget, GError **error)
+{
+    if (a->npz)
+        return hn_npz_rows(a->npz, i, first, n, error);
+    const HnTensor *all = a->npy;
+    int64_t dims[HN_MAX_RANK];
+    memcpy(dims, all->dims, (gsize)all->ndim * sizeof dims[0]);
+    dims[0] = n;
+    HnTensor *t = hn_tensor_new_uninit(all->dtype, all->ndim, dims, budget, error);
+    if (t && t->bytes)
+        memcpy(t->data, (const guint8 *)all->data + all->bytes / (gsize)all->dims[0] * (gsize)first, t->bytes);
+    return t;
+}
+
+static gboolean arrays_open(Arrays *a, GBytes *bytes, const char *name, HnBudget *budget, GError **error)
+{
+    gsize size;
+    gconstpointer data = g_bytes_get_data(bytes, &size);
+    *a = (Arrays){ .name = g_strdup(name), .label = -1 };
+    if (hn_npy_is(data, size))
+        a->npy = hn_npy_read_bytes(bytes, name, budget, error);
+    else if (hn_npz_is(data, size))
+        a->npz = hn_npz_open(bytes, name, budget, error);
+    else if (size == 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is neither a .npy nor an .npz file", name);
+    if (a->npy || a->npz)
+        return TRUE;
+    arrays_clear(a);
+    return FALSE;
+}
+
+static gboolean arrays_read(Arrays *a, const char *path, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
+    return bytes && arrays_open(a, bytes, strcmp(path, "-") ? path : "stdin", budget, error);
+}
+
+static const HnType *tensor_type(const HnValue *v, gboolean *optional)
+{
+    const HnType *t = v->type;
+    if (optional)
+        *optional = t && t->kind == HN_TYPE_OPTIONAL;
+    while (t && t->kind == HN_TYPE_OPTIONAL)
+        t = t->elem;
+    return t && t->kind == HN_TYPE_TENSOR ? t : NULL;
+}
+
+static int find_array(const Arrays *a, const char *name)
+{
+    if (a->npz)
+        return hn_npz_find(a->npz, name);
+    return strcmp(name, "arr_0") ? -1 : 0;
+}
+
+static gboolean no_array(const HnData *d, const Arrays *a, int input, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (int i = 0; i < arrays_count(a); i++)
+        if (i != a->label)
+            g_string_append_printf(names, "%s'%s'", names->len ? ", " : "", array_name(a, i));
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'; there is %s", a->name,
+                d->inputs[input]->name, names->len ? names->str : "none");
+    return FALSE;
+}
+
+/* Decide which array each input gets: by name, else the only one, else by position. */
+static gboolean arrays_match(const HnData *d, Arrays *a, GError **error)
+{
+    int wanted = 0, free_arrays, only = -1;
+    a->of_input = g_new(int, MAX(d->n, 1));
+    a->label = find_array(a, "label");
+    for (int i = 0; i < d->n; i++) {
+        a->of_input[i] = d->given[i] ? -1 : find_array(a, d->inputs[i]->name);
+        wanted += !d->given[i];
+        if (a->of_input[i] >= 0 && a->of_input[i] == a->label)
+            a->label = -1; /* the model's own input has that name */
+    }
+    free_arrays = arrays_count(a) - (a->label >= 0);
+    for (int i = 0; i < arrays_count(a); i++)
+        only = i != a->label ? i : only;
+    for (int i = 0, k = 0; i < d->n; i++) {
+        gboolean optional;
+        if (d->given[i])
+            continue;
+        tensor_type(d->inputs[i], &optional);
+        g_autofree char *positional = g_strdup_printf("arr_%d", k++);
+        if (a->of_input[i] < 0 && wanted == 1 && free_arrays == 1)
+            a->of_input[i] = only;
+        if (a->of_input[i] < 0)
+            a->of_input[i] = find_array(a, positional);
+        if (a->of_input[i] < 0 && !optional)
+            return no_array(d, a, i, error);
+    }
+    return TRUE;
+}
+
+/* t, with leading dimensions of 1 where the input declares more than it has; takes t */
+static HnTensor *add_leading(const HnValue *input, HnTensor *t)
+{
+    const HnType *type = tensor_type(input, NULL);
+    if (!type || type->rank <= t->ndim || type->rank > HN_MAX_RANK)
+        return t;
+    int64_t dims[HN_MAX_RANK];
+    int more = type->rank - t->ndim;
+    for (int i = 0; i < more; i++) {
+        if (type->dims[i].known && type->dims[i].n != 1)
+            return t;
+        dims[i] = 1;
+    }
+    memcpy(dims + more, t->dims, (gsize)t->ndim * sizeof dims[0]);
+    HnTensor *wide = hn_tensor_reshaped(t, type->rank, dims);
+    hn_tensor_unref(t);
+    return wide;
+}
+
+/* --- samples ----------------------------------------------------------------------------------------------------- */
+
+void hn_sample_free(HnSample *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; i < s->n; i++)
+        if (s->in[i])
+            hn_tensor_unref(s->in[i]);
+    if (s->label)
+        hn_tensor_unref(s->label);
+    g_free(s->in);
+    g_free(s->name);
+    g_free(s);
+}
+
+static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
+{
+    HnSample *s = g_new0(HnSample, 1);
+    s->n = d->n;
+    s->in = g_new0(HnTensor *, MAX(d->n, 1));
+    s->index = index;
+    s->count = count;
+    for (int i = 0; i < d->n; i++)
+        s->in[i] = d->given[i] ? hn_tensor_ref(d->given[i]) : NULL;
+    return s;
+}
+
+static gboolean load_whole(const HnData *d, const Arrays *a, HnSample *s, GError **error)
+{
+    s->name = g_strdup(a->name);
+    for (int i = 0; i < d->n; i++) {
+        if (a->of_input[i] < 0)
+            continue;
+        HnTensor *t = array_read(a, a->of_input[i], error);
+        if (!t)
+            return FALSE;
+        s->in[i] = add_leading(d->inputs[i], t);
+    }
+    return a->label < 0 || (s->label = array_read(a, a->label, error));
+}
+
+static gboolean load_rows(const HnData *d, int64_t first, int64_t n, HnSample *s, GError **error)
+{
+    const Arrays *a = &d->arrays;
+    s->name = g_strdup_printf("%s sample %" PRId64, a->name, s->index);
+    for (int i = 0; i < d->n; i++) {
+        if (a->of_input[i] < 0)
+            continue;
+        HnTensor *t = array_rows(a, a->of_input[i], first, n, d->o.budget, error);
+        if (t && d->drops_axis[i]) {
+            s->in[i] = hn_tensor_reshaped(t, t->ndim - 1, t->dims + 1);
+            hn_tensor_unref(t);
+        } else {
+            s->in[i] = t;
+        }
+        if (!t)
+            return FALSE;
+    }
+    return a->label < 0 || (s->label = array_rows(a, a->label, first, n, d->o.budget, error));
+}
+
+static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError **error)
+{
+    int n = 0;
+    for (int i = 0; i < d->n; i++)
+        n += !d->inputs[i]->weight && !d->inputs[i]->sparse;
+    g_autofree HnTensor **tensors = g_new0(HnTensor *, MAX(n, 1));
+    s->name = g_strdup(path);
+    if (!hn_testset_read(path, "input", n, tensors, d->o.budget, error))
+        return FALSE;
+    for (int i = 0, k = 0; i < d->n; i++) {
+        if (d->inputs[i]->weight || d->inputs[i]->sparse)
+            continue;
+        if (s->in[i] && tensors[k])
+            hn_tensor_unref(tensors[k]);
+        else if (!s->in[i])
+            s->in[i] = tensors[k];
+        k++;
+    }
+    return TRUE;
+}
+
+static gboolean load_file(const HnData *d, const char *path, HnSample *s, GError **error)
+{
+    Arrays a;
+    if (!arrays_read(&a, path, d->o.budget, error))
+        return FALSE;
+    gboolean ok = arrays_match(d, &a, error) && load_whole(d, &a, s, error);
+    arrays_clear(&a);
+    return ok;
+}
+
+static gboolean load_random(const HnData *d, HnSample *s, GError **error)
+{
+    HnRng all = hn_rng(d->o.seed), sample = hn_rng_split(&all, (uint64_t)s->index);
+    s->name = g_strdup_printf("random sample %" PRId64, s->index);
+    for (int i = 0; i < d->n; i++)
+        if (!s->in[i] && !(s->in[i] = hn_random_tensor(hn_rng_split(&sample, (uint64_t)i), d->inputs[i], d->o.shapes,
+                                                       d->o.budget, error)))
+            return FALSE;
+    return TRUE;
+}
+
+HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
+{
+    g_assert(i >= 0 && i < d->count);
+    g_autoptr(HnSample) s = sample_new(d, i, 1);
+    gboolean ok = TRUE;
+    switch (d->kind) {
+    case SOURCE_GIVEN:
+        s->name = g_strdup("input");
+        break;
+    case SOURCE_RANDOM:
+        ok = load_random(d, s, error);
+        break;
+    case SOURCE_SETS:
+        ok = load_set(d, d->paths->pdata[i], s, error);
+        break;
+    case SOURCE_FILES:
+        ok = load_file(d, d->paths->pdata[i], s, error);
+        break;
+    case SOURCE_WHOLE:
+        ok = load_whole(d, &d->arrays, s, error);
+        break;
+    case SOURCE_ROWS:
+        ok = load_rows(d, i * d->rows, d->rows, s, error);
+        break;
+    }
+    return ok ? g_steal_pointer(&s) : NULL;
+}
+
+/* --- batches ----------------------------------------------------------------------------------------------------- */
+
+static gboolean can_join(const HnTensor *a, const HnTensor *b)
+{
+    return a && b && a->dtype == b->dtype && a->ndim == b->ndim && a->ndim > 0 && hn_dtype_bits(a->dtype) % 8 == 0 &&
+           hn_dtype_bits(a->dtype) > 0 && !memcmp(a->dims + 1, b->dims + 1, (gsize)(a->ndim - 1) * sizeof a->dims[0]);
+}
+
+/* Tensors of n samples, at place i of each (-1: labels), one behind the other; *joined stays NULL where all are. */
+static gboolean join(HnSample *const *samples, int n, int i, const char *what, HnBudget *budget, HnTensor **joined,
+                     GError **error)
+{
+    g_autofree HnTensor **parts = g_new(HnTensor *, n);
+    int64_t dims[HN_MAX_RANK], rows = 0;
+    gboolean any = FALSE;
+    for (int k = 0; k < n; k++) {
+        parts[k] = i < 0 ? samples[k]->label : samples[k]->in[i];
+        any |= parts[k] != NULL;
+    }
+    if (!any)
+        return TRUE;
+    for (int k = 0; k < n; k++) {
+        if (!can_join(parts[0], parts[k]) || __builtin_add_overflow(rows, parts[k]->dims[0], &rows)) {
+            g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s' and '%s' cannot be one batch: %s differs or has no axis",
+                        samples[0]->name, samples[k]->name, what);
+            return FALSE;
+        }
+    }
+    memcpy(dims, parts[0]->dims, (gsize)parts[0]->ndim * sizeof dims[0]);
+    dims[0] = rows;
+    HnTensor *t = hn_tensor_new_uninit(parts[0]->dtype, parts[0]->ndim, dims, budget, error);
+    if (!t)
+        return FALSE;
+    for (gsize k = 0, at = 0; k < (gsize)n; at += parts[k++]->bytes)
+        if (parts[k]->bytes)
+            memcpy((guint8 *)t->data + at, parts[k]->data, parts[k]->bytes);
+    *joined = t;
+    return TRUE;
+}
+
+/* Inputs that are the same in every sample are not joined. */
+static gboolean check_batch(const HnData *d, GError **error)
+{
+    for (int i = 0; d->kind == SOURCE_ROWS && i < d->n; i++) {
+        if (!d->drops_axis[i])
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "input '%s' has no axis for a batch of samples",
+                    d->inputs[i]->name);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GError **error)
+{
+    g_assert(n > 0);
+    if (n == 1)
+        return hn_data_load(d, index[0], error);
+    if (!check_batch(d, error))
+        return NULL;
+    g_autoptr(HnSample) batch = sample_new(d, index[0], n);
+    gboolean row = d->kind == SOURCE_ROWS;
+    for (int k = 1; k < n; k++)
+        row = row && index[k] == index[k - 1] + 1;
+    if (row)
+        return load_rows(d, index[0] * d->rows, n * d->rows, batch, error) ? g_steal_pointer(&batch) : NULL;
+
+    g_autoptr(GPtrArray) samples = g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free);
+    for (int k = 0; k < n; k++) {
+        HnSample *s = hn_data_load(d, index[k], error);
+        if (!s)
+            return NULL;
+        g_ptr_array_add(samples, s);
+    }
+    HnSample *const *all = (HnSample *const *)samples->pdata;
+    batch->name = g_strdup(all[0]->name);
+    for (int i = 0; i < d->n; i++) {
+        g_autofree char *what = g_strdup_printf("input '%s'", d->inputs[i]->name);
+        if (!d->given[i] && !join(all, n, i, what, d->o.budget, &batch->in[i], error))
+            return NULL;
+    }
+    return join(all, n, -1, "the label", d->o.budget, &batch->label, error) ? g_steal_pointer(&batch) : NULL;
+}
+
+/* --- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Whether the array fits the input as it stands, missing leading dimensions aside. */
+static gboolean fits_whole(const HnData *d, int input, int rank, const int64_t *dims)
+{
+    const HnType *type = tensor_type(d->inputs[input], NULL);
+    if (!type || type->rank < 0)
+        return TRUE;
+    if (rank > type->rank)
+        return FALSE;
+    for (int k = 0; k < type->rank; k++) {
+        int64_t n = k < type->rank - rank ? 1 : dims[k - (type->rank - rank)];
+        if (type->dims[k].known && type->dims[k].n != n)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean all_fit_whole(const HnData *d)
+{
+    const Arrays *a = &d->arrays;
+    for (int i = 0; i < d->n; i++)
+        if (a->of_input[i] >= 0 && !fits_whole(d, i, array_rank(a, a->of_input[i]), array_dims(a, a->of_input[i])))
+            return FALSE;
+    return TRUE;
+}
+
+/* Length of all first axes; -1: they differ, or an array has none. */
+static int64_t common_rows(const Arrays *a, int n)
+{
+    int64_t rows = -1;
+    for (int i = -1; i < n; i++) {
+        int k = i < 0 ? a->label : a->of_input[i];
+        if (k < 0)
+            continue;
+        if (array_rank(a, k) == 0 || (rows >= 0 && array_dims(a, k)[0] != rows))
+            return -1;
+        rows = array_dims(a, k)[0];
+    }
+    return rows;
+}
+
+/* Rows of a sample, from what inputs declare; 0: they contradict each other. */
+static int64_t rows_of_sample(HnData *d)
+{
+    const Arrays *a = &d->arrays;
+    int64_t rows = 0;
+    for (int i = 0; i < d->n; i++) {
+        const HnType *type = tensor_type(d->inputs[i], NULL);
+        if (a->of_input[i] < 0 || !type || type->rank < 0)
+            continue;
+        int rank = array_rank(a, a->of_input[i]);
+        int64_t r = 0;
+        d->drops_axis[i] = rank == type->rank + 1;
+        if (d->drops_axis[i])
+            r = 1;
+        else if (rank == type->rank && type->dims[0].known)
+            r = type->dims[0].n;
+        if (r > 0 && rows > 0 && r != rows)
+            return 0;
+        rows = r > 0 ? r : rows;
+    }
+    return MAX(rows, 1);
+}
+
+static gboolean open_rows(HnData *d, int64_t total, GError **error)
+{
+    d->drops_axis = g_new0(gboolean, MAX(d->n, 1));
+    d->rows = rows_of_sample(d);
+    if (d->rows == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
+                    "inputs of the model declare different first dimensions, so the "
+                    "rows of '%s' cannot be samples",
+                    d->source);
+        return FALSE;
+    }
+    d->kind = SOURCE_ROWS;
+    d->count = total / d->rows;
+    if (total % d->rows && !d->o.drop_rest) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
+                    "the %" PRId64 " rows of '%s' do not make batches of %" PRId64 " as the model has them", total,
+                    d->source, d->rows);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean open_arrays(HnData *d, GError **error)
+{
+    if (!arrays_read(&d->arrays, d->source, d->o.budget, error) || !arrays_match(d, &d->arrays, error))
+        return FALSE;
+    int64_t total = common_rows(&d->arrays, d->n);
+    d->kind = SOURCE_WHOLE;
+    d->count = 1;
+    if (total < 0 || (d->arrays.npy && all_fit_whole(d)))
+        return TRUE;
+    GError *cause = NULL;
+    if (open_rows(d, total, &cause))
+        return TRUE;
+    if (!all_fit_whole(d)) {
+        g_propagate_error(error, cause);
+        return FALSE;
+    }
+    g_error_free(cause);
+    d->kind = SOURCE_WHOLE;
+    d->count = 1;
+    return TRUE;
+}
+
+static int compare_paths(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static gboolean open_folder(HnData *d, GError **error)
+{
+    d->paths = hn_testset_find(d->source, NULL);
+    if (d->paths) {
+        d->kind = SOURCE_SETS;
+        d->count = d->paths->len;
+        return TRUE;
+    }
+    d->kind = SOURCE_FILES;
+    d->paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) dir = g_dir_open(d->source, 0, NULL);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir)))
+        if (g_str_has_suffix(name, ".npy") || g_str_has_suffix(name, ".npz"))
+            g_ptr_array_add(d->paths, g_build_filename(d->source, name, NULL));
+    g_ptr_array_sort(d->paths, compare_paths);
+    d->count = d->paths->len;
+    if (dir && d->count > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, dir ? HN_ERROR_FORMAT : HN_ERROR_IO,
+                dir ? "folder '%s' holds no test set, .npz or .npy" : "cannot open folder '%s'", d->source);
+    return FALSE;
+}
+
+static gboolean open_random(HnData *d, const char *count, GError **error)
+{
+    gint64 n = 1;
+    if (*count && !hn_parse_int(count + 1, 1, G_MAXINT32, &n, error)) {
+        g_prefix_error(error, "data '%s': ", d->source);
+        return FALSE;
+    }
+    d->kind = SOURCE_RANDOM;
+    d->count = n;
+    return TRUE;
+}
+
+static gboolean open_source(HnData *d, GError **error)
+{
+    const char *source = d->source, *word = "random";
+    gsize n = strlen(word);
+    d->count = 1;
+    if (!source)
+        return TRUE;
+    if (!strncmp(source, word, n) && (!source[n] || source[n] == ':'))
+        return open_random(d, source + n, error);
+    if (g_file_test(source, G_FILE_TEST_IS_DIR))
+        return open_folder(d, error);
+    return open_arrays(d, error);
+}
+
+HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const HnDataOptions *options, GError **error)
+{
+    g_autoptr(HnData) d = g_new0(HnData, 1);
+    d->source = g_strdup(source);
+    d->o = *options;
+    d->o.given = NULL;
+    hn_budget_ref(d->o.budget);
+    d->arrays.label = -1;
+    d->n = n;
+    d->inputs = g_new0(HnValue *, MAX(n, 1));
+    d->given = g_new0(HnTensor *, MAX(n, 1));
+    for (int i = 0; i < n; i++) {
+        d->inputs[i] = inputs[i];
+        d->given[i] = options->given && options->given[i] ? hn_tensor_ref(options->given[i]) : NULL;
+    }
+    if (!open_source(d, error))
+        return NULL;
+    if (d->count == 0 || d->count > G_MAXINT32) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, d->count ? "'%s' has too many samples" : "'%s' has no samples",
+                    d->source);
+        return NULL;
+    }
+    return g_steal_pointer(&d);
+}
+
+void hn_data_free(HnData *d)
+{
+    if (!d)
+        return;
+    for (int i = 0; i < d->n; i++)
+        if (d->given[i])
+            hn_tensor_unref(d->given[i]);
+    arrays_clear(&d->arrays);
+    g_clear_pointer(&d->paths, g_ptr_array_unref);
+    hn_budget_unref(d->o.budget);
+    g_free(d->drops_axis);
+    g_free(d->given);
+    g_free(d->inputs);
+    g_free(d->source);
+    g_free(d);
+}
+
+int64_t hn_data_count(const HnData *d)
+{
+    return d->count;
+}
+
+gboolean hn_data_synthetic(const HnData *d)
+{
+    return d->kind == SOURCE_RANDOM;
+}
+
+gboolean hn_data_labelled(const HnData *d)
+{
+    return d->arrays.label >= 0;
+}
+
+const char *hn_data_source(const HnData *d)
+{
+    return d->source;
+}
+
+HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
+    if (!bytes)
+        return NULL;
+    gsize size;
+    gconstpointer data = g_bytes_get_data(bytes, &size);
+    const char *name = strcmp(path, "-") ? path : "stdin";
+    if (!hn_npy_is(data, size) && !hn_npz_is(data, size)) {
+        HnTensor *t = hn_onnx_tensor_read_bytes(bytes, budget, error);
+        if (!t)
+            g_prefix_error(error, "'%s': ", name);
+        return t;
+    }
+    Arrays a;
+    if (!arrays_open(&a, bytes, name, budget, error))
+        return NULL;
+    HnTensor *t = NULL;
+    if (arrays_count(&a) == 1)
+        t = array_read(&a, 0, error);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds %d arrays instead of one", name, arrays_count(&a));
+    arrays_clear(&a);
+    return t;
+}

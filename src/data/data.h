@@ -1,0 +1,94 @@
+/*
+ * HnData: samples for a model's inputs, out of whatever --data and --calib name.
+ *
+ *   FOLDER          one ONNX test set (input_0.pb ...), each file one input as it stands
+ *   FOLDER          test sets in test_data_set_N/, a sample each
+ *   FOLDER          files *.npz or *.npy in the order of their names, a sample each
+ *   FILE.npz        arrays whose first axis counts samples; one sample as it stands where the first axes differ
+ *   FILE.npy        one input as it stands; samples along its first axis where it only fits so
+ *   -               .npy or .npz from stdin, as the files
+ *   random[:N]      N made-up samples (1): typed, ids in range, masks 0 and 1
+ *
+ * The arrays of an .npz are matched by name, or, where they are called arr_0, arr_1, ..., by position; any name will do
+ * for a model of one input. Labels are the array `label`. Test sets are matched by position, which counts the inputs
+ * that are no initializers.
+ *
+ * A sample of an array that counts them is one row, with the first axis kept as 1 where the input declares as many
+ * dimensions; where it declares a fixed first dimension B, a sample is B rows. Missing leading dimensions of a file
+ * that holds one sample are added. Types are never converted. Samples may differ in shape.
+ *
+ * An HnData does not change once it is open: several threads may load samples.
+ */
+#pragma once
+
+#include "data/shapes.h"
+#include "ir/graph.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnData HnData;
+
+typedef struct {
+    HnBudget *budget;       /* of all that is read; NULL: unlimited */
+    uint64_t seed;          /* of random samples */
+    const HnShapes *shapes; /* of random samples, not copied: outlives the HnData; may be NULL */
+    HnTensor *const *given; /* per input: the tensor that it gets in every sample, NULL: from the source. May be NULL */
+    gboolean drop_rest;     /* rows that do not fill a sample are left out; otherwise SHAPE */
+} HnDataOptions;
+
+/* Inputs are those that a session wants (hn_session_input()), and outlive the HnData. source NULL: all inputs are
+ * given, one sample. Errors: IO, FORMAT, USAGE (no such source), SHAPE, TYPE, UNSUPPORTED, BUDGET. */
+HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const HnDataOptions *options, GError **error);
+void hn_data_free(HnData *d);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnData, hn_data_free)
+
+int64_t hn_data_count(const HnData *d); /* samples */
+gboolean hn_data_synthetic(const HnData *d);
+gboolean hn_data_labelled(const HnData *d); /* FALSE where only reading a sample would tell */
+const char *hn_data_source(const HnData *d);
+
+typedef struct {
+    int n;           /* inputs */
+    HnTensor **in;   /* NULL: there is none */
+    HnTensor *label; /* may be NULL */
+    char *name;      /* for messages: "set/test_data_set_0", "x.npz sample 12" */
+    int64_t index;   /* of the first sample in it */
+    int64_t count;   /* samples in it: a batch has more than one */
+} HnSample;
+
+void hn_sample_free(HnSample *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSample, hn_sample_free)
+
+HnSample *hn_data_load(const HnData *d, int64_t i, GError **error);
+
+/*
+ * Samples i of index[0..n) joined along their first axes (labels too). Errors: SHAPE where they cannot be, as when a
+ * tensor has no axis or they differ in another one.
+ */
+HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GError **error);
+
+/* One tensor out of a .npy file, a .npz with a single array, or else a file of one TensorProto; "-" is stdin. */
+HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error);
+
+/* --- one after the other ----------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int batch;        /* samples at a time, the last batch may be smaller; 0: 1 */
+    int threads;      /* that load ahead; 0: loaded when asked for. Batches come in the same order always */
+    int ahead;        /* batches loaded ahead, at most; 0: 2 per thread */
+    gboolean shuffle; /* in an order that follows from seed */
+    uint64_t seed;
+    int64_t limit; /* first so many samples of that order; 0: all */
+} HnDataIterOptions;
+
+typedef struct HnDataIter HnDataIter;
+
+HnDataIter *hn_data_iter_new(const HnData *d, const HnDataIterOptions *options);
+void hn_data_iter_free(HnDataIter *it); /* waits for what is being loaded */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnDataIter, hn_data_iter_free)
+
+/* NULL with an error, which ends it, or without one at the end. */
+HnSample *hn_data_iter_next(HnDataIter *it, GError **error);
+int64_t hn_data_iter_batches(const HnDataIter *it);
+
+G_END_DECLS

@@ -1,0 +1,49 @@
+/*
+ * NumPy's .npy: one array in a file. Versions 1.0 to 3.0 are read, 1.0 is written.
+ *
+ * Big-endian arrays and those in Fortran order are converted; objects, strings, dates and records are refused as
+ * UNSUPPORTED. NumPy has no bfloat16 of its own: as the ml_dtypes package does, it is written as '<V2', and two bytes
+ * without a meaning ('V2') are read as bf16. The 8-bit floats and all types below 8 bits are refused.
+ *
+ * Messages begin with the name that is passed in, in quotes.
+ */
+#pragma once
+
+#include "base/file.h"
+#include "ir/tensor.h"
+
+G_BEGIN_DECLS
+
+#define HN_NPY_HEAD ((gsize)1 << 16) /* the longest header that is read, in bytes */
+
+typedef struct {
+    HnDtype dtype;
+    int ndim;
+    int64_t dims[HN_MAX_RANK];
+    int64_t n;        /* elements */
+    gsize bytes;      /* of all elements */
+    gsize offset;     /* of the first element, from the start of the file */
+    gboolean fortran; /* first index fastest */
+    gboolean big;     /* big-endian */
+} HnNpyHead;
+
+/* Whether these bytes begin like a .npy file. */
+gboolean hn_npy_is(gconstpointer data, gsize size);
+
+/* Reads the header out of the first bytes of a file (all of it, or at least HN_NPY_HEAD). Errors: FORMAT, UNSUPPORTED.
+ */
+gboolean hn_npy_parse(gconstpointer data, gsize size, const char *name, HnNpyHead *head, GError **error);
+
+/* The tensor whose elements, head->bytes of them, stand at bytes[offset] as the header says: a slice of bytes where
+ * nothing has to be converted. Errors: FORMAT where there are too few, BUDGET. */
+HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, const char *name, HnBudget *budget,
+                        GError **error);
+
+HnTensor *hn_npy_read(const char *path, HnBudget *budget, GError **error); /* "-" is stdin */
+HnTensor *hn_npy_read_bytes(GBytes *bytes, const char *name, HnBudget *budget, GError **error);
+
+/* The header alone, for elements that are written behind it. NULL with UNSUPPORTED for a type that .npy has not. */
+GBytes *hn_npy_header(HnDtype dtype, int ndim, const int64_t *dims, GError **error);
+gboolean hn_npy_write(HnOutFile *out, const HnTensor *t, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,351 @@
+#include "data/npz.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <zip.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#define DOS_EPOCH_DATE ((0 << 9) | (1 << 5) | 1) /* 1 January 1980, where zip's calendar begins */
+
+typedef struct {
+    HnNpzArray shown;
+    zip_uint64_t index;
+    zip_uint64_t size; /* of the member, unpacked */
+    gboolean stored;
+    GBytes *whole; /* of a compressed one, unpacked at its first use; the elements start at 0 */
+} Member;
+
+struct HnNpz {
+    GBytes *bytes;
+    char *name;
+    HnBudget *budget;
+    zip_t *zip;
+    GArray *members; /* Member */
+    GMutex mutex;    /* of zip and of Member.whole */
+};
+
+static void member_clear(gpointer data)
+{
+    Member *m = data;
+    g_free(m->shown.name);
+    if (m->whole)
+        g_bytes_unref(m->whole);
+}
+
+gboolean hn_npz_is(gconstpointer data, gsize size)
+{
+    const char *p = data;
+    return size >= 4 && p[0] == 'P' && p[1] == 'K' && (p[2] == 3 || p[2] == 5);
+}
+
+void hn_npz_free(HnNpz *z)
+{
+    if (!z)
+        return;
+    if (z->zip)
+        zip_discard(z->zip);
+    g_array_unref(z->members);
+    g_bytes_unref(z->bytes);
+    hn_budget_unref(z->budget);
+    g_mutex_clear(&z->mutex);
+    g_free(z->name);
+    g_free(z);
+}
+
+static zip_t *open_zip(GBytes *bytes, const char *name, GError **error)
+{
+    gsize size;
+    gconstpointer data = g_bytes_get_data(bytes, &size);
+    zip_error_t cause;
+    zip_error_init(&cause);
+    zip_source_t *source = zip_source_buffer_create(data, size, 0, &cause);
+    zip_t *zip = source ? zip_open_from_source(source, ZIP_RDONLY, &cause) : NULL;
+    if (!zip) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read '%s' as an .npz archive: %s", name,
+                    zip_error_strerror(&cause));
+        if (source)
+            zip_source_free(source);
+    }
+    zip_error_fini(&cause);
+    return zip;
+}
+
+/* n bytes of a member from offset on. The caller holds the mutex. */
+static gboolean read_member(HnNpz *z, const Member *m, zip_uint64_t offset, void *data, gsize n, GError **error)
+{
+    zip_file_t *f = zip_fopen_index(z->zip, m->index, 0);
+    gboolean ok = f && (offset == 0 || zip_fseek(f, (zip_int64_t)offset, SEEK_SET) == 0);
+    guint8 *p = data;
+    while (ok && n > 0) {
+        zip_int64_t got = zip_fread(f, p, n);
+        ok = got > 0;
+        p += ok ? got : 0;
+        n -= ok ? (gsize)got : 0;
+    }
+    if (!ok) {
+        const char *why = f ? zip_file_strerror(f) : zip_strerror(z->zip);
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read array '%s' of '%s': %s", m->shown.name, z->name,
+                    why);
+    }
+    if (f)
+        zip_fclose(f);
+    return ok;
+}
+
+static gboolean read_head(HnNpz *z, Member *m, GError **error)
+{
+    guint8 first[12];
+    if (m->size < sizeof first) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "array '%s' of '%s' is cut off", m->shown.name, z->name);
+        return FALSE;
+    }
+    if (!read_member(z, m, 0, first, sizeof first, error))
+        return FALSE;
+    gsize length = 12 + (first[8] | (gsize)first[9] << 8); /* of version 1.0; longer ones are refused below */
+    if (first[6] > 1)
+        length = HN_NPY_HEAD;
+    length = MIN(MIN(length, HN_NPY_HEAD), m->size);
+    g_autofree guint8 *head = g_malloc(length);
+    g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
+    if (!read_member(z, m, 0, head, length, error) || !hn_npy_parse(head, length, name, &m->shown.head, error))
+        return FALSE;
+    if (m->shown.head.bytes > m->size - m->shown.head.offset) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "array '%s' of '%s' is cut off", m->shown.name, z->name);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean add_member(HnNpz *z, zip_uint64_t index, GError **error)
+{
+    zip_stat_t st;
+    if (zip_stat_index(z->zip, index, 0, &st) != 0 || !(st.valid & ZIP_STAT_NAME) || !(st.valid & ZIP_STAT_SIZE) ||
+        !(st.valid & ZIP_STAT_COMP_METHOD)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read '%s' as an .npz archive: %s", z->name,
+                    zip_strerror(z->zip));
+        return FALSE;
+    }
+    if (!g_str_has_suffix(st.name, ".npy"))
+        return TRUE;
+    Member m = { .index = index, .size = st.size, .stored = st.comp_method == ZIP_CM_STORE };
+    if (st.size > G_MAXINT64 || (m.stored && st.size > g_bytes_get_size(z->bytes))) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is cut off", z->name);
+        return FALSE;
+    }
+    g_autofree char *valid = g_utf8_make_valid(st.name, -1);
+    m.shown.name = g_strndup(valid, strlen(valid) - strlen(".npy"));
+    if (!read_head(z, &m, error)) {
+        g_free(m.shown.name);
+        return FALSE;
+    }
+    g_array_append_val(z->members, m);
+    return TRUE;
+}
+
+HnNpz *hn_npz_open(GBytes *bytes, const char *name, HnBudget *budget, GError **error)
+{
+    zip_t *zip = open_zip(bytes, name, error);
+    if (!zip)
+        return NULL;
+    g_autoptr(HnNpz) z = g_new0(HnNpz, 1);
+    z->zip = zip;
+    z->bytes = g_bytes_ref(bytes);
+    z->name = g_strdup(name);
+    z->budget = hn_budget_ref(budget);
+    z->members = g_array_new(FALSE, TRUE, sizeof(Member));
+    g_array_set_clear_func(z->members, member_clear);
+    g_mutex_init(&z->mutex);
+    zip_int64_t n = zip_get_num_entries(zip, 0);
+    for (zip_int64_t i = 0; i < n; i++)
+        if (!add_member(z, (zip_uint64_t)i, error))
+            return NULL;
+    if (z->members->len == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds no arrays", name);
+        return NULL;
+    }
+    return g_steal_pointer(&z);
+}
+
+int hn_npz_count(const HnNpz *z)
+{
+    return (int)z->members->len;
+}
+
+const HnNpzArray *hn_npz_array(const HnNpz *z, int i)
+{
+    return &g_array_index(z->members, Member, i).shown;
+}
+
+int hn_npz_find(const HnNpz *z, const char *name)
+{
+    for (int i = 0; i < hn_npz_count(z); i++)
+        if (!strcmp(hn_npz_array(z, i)->name, name))
+            return i;
+    return -1;
+}
+
+/* The elements of a compressed member. The caller holds the mutex. */
+static GBytes *unpack(HnNpz *z, Member *m, GError **error)
+{
+    if (m->whole)
+        return m->whole;
+    gsize size = m->shown.head.offset + m->shown.head.bytes; /* at most m->size */
+    guint8 *block = hn_budget_alloc(z->budget, size, error);
+    if (!block) {
+        g_prefix_error(error, "cannot unpack array '%s' of '%s': ", m->shown.name, z->name);
+        return NULL;
+    }
+    if (!read_member(z, m, 0, block, size, error)) {
+        hn_budget_free(z->budget, block);
+        return NULL;
+    }
+    g_autoptr(GBytes) all = hn_budget_bytes(z->budget, block, size);
+    m->whole = g_bytes_new_from_bytes(all, m->shown.head.offset, m->shown.head.bytes);
+    return m->whole;
+}
+
+/* count elements from `first` on, stored as part says; the array is in C order, or count covers all of it */
+static HnTensor *read_part(HnNpz *z, Member *m, const HnNpyHead *part, gsize start, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
+    if (!m->stored) {
+        g_mutex_lock(&z->mutex);
+        GBytes *whole = unpack(z, m, error);
+        g_mutex_unlock(&z->mutex);
+        return whole ? hn_npy_tensor(part, whole, start, name, z->budget, error) : NULL;
+    }
+    guint8 *block = hn_budget_alloc(z->budget, part->bytes, error);
+    if (!block) {
+        g_prefix_error(error, "cannot read array '%s' of '%s': ", m->shown.name, z->name);
+        return NULL;
+    }
+    g_autoptr(GBytes) bytes = hn_budget_bytes(z->budget, block, part->bytes);
+    g_mutex_lock(&z->mutex);
+    gboolean ok = read_member(z, m, m->shown.head.offset + start, block, part->bytes, error);
+    g_mutex_unlock(&z->mutex);
+    return ok ? hn_npy_tensor(part, bytes, 0, name, z->budget, error) : NULL;
+}
+
+HnTensor *hn_npz_read(HnNpz *z, int i, GError **error)
+{
+    Member *m = &g_array_index(z->members, Member, i);
+    return read_part(z, m, &m->shown.head, 0, error);
+}
+
+/* Rows of an array in Fortran order lie apart: all of it is read, and they are copied. */
+static HnTensor *fortran_rows(HnNpz *z, int i, const HnNpyHead *part, gsize start, GError **error)
+{
+    g_autoptr(HnTensor) all = hn_npz_read(z, i, error);
+    if (!all)
+        return NULL;
+    HnTensor *t = hn_tensor_new_uninit(part->dtype, part->ndim, part->dims, z->budget, error);
+    if (t && part->bytes)
+        memcpy(t->data, (const guint8 *)all->data + start, part->bytes);
+    return t;
+}
+
+HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error)
+{
+    Member *m = &g_array_index(z->members, Member, i);
+    HnNpyHead part = m->shown.head;
+    g_assert(part.ndim > 0 && first >= 0 && n >= 0 && first <= part.dims[0] - n);
+    gsize row = part.dims[0] ? part.bytes / (gsize)part.dims[0] : 0;
+    part.n = part.dims[0] ? part.n / part.dims[0] * n : 0;
+    part.dims[0] = n;
+    part.bytes = row * (gsize)n;
+    if (part.fortran && part.ndim > 1)
+        return fortran_rows(z, i, &part, row * (gsize)first, error);
+    return read_part(z, m, &part, row * (gsize)first, error);
+}
+
+/* --- writing ----------------------------------------------------------------------------------------------------- */
+
+static gboolean zip_failed(const char *path, const char *why, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot write '%s': %s", path, why);
+    return FALSE;
+}
+
+/* blocks keeps the bytes until the archive is closed */
+static gboolean add_array(zip_t *zip, const char *name, const HnTensor *t, GPtrArray *blocks, HnBudget *budget,
+                          GError **error)
+{
+    g_autoptr(GBytes) header = hn_npy_header(t->dtype, t->ndim, t->dims, error);
+    if (!header) {
+        g_prefix_error(error, "output '%s': ", name);
+        return FALSE;
+    }
+    gsize size = g_bytes_get_size(header), total = size;
+    if (!hn_add_size(size, t->bytes, &total)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "output '%s' is too large for an archive", name);
+        return FALSE;
+    }
+    guint8 *block = hn_budget_alloc(budget, total, error);
+    if (!block)
+        return FALSE;
+    memcpy(block, g_bytes_get_data(header, NULL), size);
+    if (t->bytes)
+        memcpy(block + size, t->data, t->bytes);
+    g_ptr_array_add(blocks, hn_budget_bytes(budget, block, total));
+
+    g_autofree char *file = g_strconcat(name, ".npy", NULL);
+    zip_source_t *source = zip_source_buffer(zip, block, total, 0);
+    zip_int64_t at = source ? zip_file_add(zip, file, source, ZIP_FL_ENC_UTF_8) : -1;
+    if (at < 0) {
+        zip_source_free(source);
+        return zip_failed(file, zip_strerror(zip), error);
+    }
+    if (zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_STORE, 0) != 0 ||
+        zip_file_set_dostime(zip, (zip_uint64_t)at, 0, DOS_EPOCH_DATE, 0) != 0)
+        return zip_failed(file, zip_strerror(zip), error);
+    return TRUE;
+}
+
+static gboolean copy_out(zip_source_t *archive, const char *path, GError **error)
+{
+    g_autoptr(HnOutFile) out = hn_out_open(path, error);
+    if (!out)
+        return FALSE;
+    if (zip_source_open(archive) != 0)
+        return zip_failed(path, zip_error_strerror(zip_source_error(archive)), error);
+    g_autofree guint8 *piece = g_malloc(1 << 16);
+    zip_int64_t n;
+    gboolean ok = TRUE;
+    while (ok && (n = zip_source_read(archive, piece, 1 << 16)) != 0)
+        ok = n > 0 ? hn_out_write(out, piece, (gsize)n, error)
+                   : zip_failed(path, zip_error_strerror(zip_source_error(archive)), error);
+    zip_source_close(archive);
+    return ok && hn_out_commit(out, error);
+}
+
+gboolean hn_npz_write(const char *path, const char *const *names, HnTensor *const *tensors, int n, HnBudget *budget,
+                      GError **error)
+{
+    g_autoptr(GPtrArray) blocks = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    zip_error_t cause;
+    zip_error_init(&cause);
+    zip_source_t *archive = zip_source_buffer_create(NULL, 0, 0, &cause);
+    zip_t *zip = NULL;
+    if (archive) {
+        zip_source_keep(archive);
+        zip = zip_open_from_source(archive, ZIP_TRUNCATE, &cause);
+    }
+    gboolean ok = zip || zip_failed(path, zip_error_strerror(&cause), error);
+    for (int i = 0; ok && i < n; i++)
+        ok = add_array(zip, names[i], tensors[i], blocks, budget, error);
+    if (ok && zip_close(zip) != 0)
+        ok = zip_failed(path, zip_strerror(zip), error);
+    else if (ok)
+        zip = NULL;
+    if (zip)
+        zip_discard(zip);
+    else if (archive && !ok)
+        zip_source_free(archive); /* the reference that an archive would have taken */
+    ok = ok && copy_out(archive, path, error);
+    if (archive)
+        zip_source_free(archive);
+    zip_error_fini(&cause);
+    return ok;
+}

@@ -1,0 +1,41 @@
+/*
+ * NumPy's .npz: named arrays in a zip archive.
+ *
+ * HnNpz reads the headers of all arrays when it is opened and elements when they are asked for, rows of an array alone
+ * too: of one that is stored (numpy.savez) only these are read, one that is compressed is unpacked whole at its first
+ * use and kept. All functions may be called from several threads at once.
+ */
+#pragma once
+
+#include "data/npy.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnNpz HnNpz;
+
+typedef struct {
+    char *name; /* without ".npy" */
+    HnNpyHead head;
+} HnNpzArray;
+
+/* Whether these bytes begin like a zip archive. */
+gboolean hn_npz_is(gconstpointer data, gsize size);
+
+/* name is for messages. Members that are no .npy are passed over. Errors: FORMAT, UNSUPPORTED, BUDGET. */
+HnNpz *hn_npz_open(GBytes *bytes, const char *name, HnBudget *budget, GError **error);
+void hn_npz_free(HnNpz *z);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnNpz, hn_npz_free)
+
+int hn_npz_count(const HnNpz *z);
+const HnNpzArray *hn_npz_array(const HnNpz *z, int i);
+int hn_npz_find(const HnNpz *z, const char *name); /* -1: none of that name */
+
+HnTensor *hn_npz_read(HnNpz *z, int i, GError **error);
+/* n rows along the first axis; the array has one, and rows first to first + n - 1 in it. */
+HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error);
+
+/* Stored, not compressed; the same arrays give the same bytes. "-" is stdout. */
+gboolean hn_npz_write(const char *path, const char *const *names, HnTensor *const *tensors, int n, HnBudget *budget,
+                      GError **error);
+
+G_END_DECLS

@@ -1,0 +1,113 @@
+#include "data/random.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "op/op.h"
+
+#define MAX_ID 9    /* of integers of which nothing is known */
+#define MAX_DEPTH 4 /* nodes between an input and the table that its values look up */
+
+static int64_t table_length(const HnNode *n)
+{
+    const HnValue *table = hn_node_in(n, 0);
+    const HnAttr *axis = hn_node_attr(n, "axis");
+    int64_t a = axis && axis->kind == HN_ATTR_INT ? axis->i : 0;
+    if (!table || !table->weight)
+        return 0;
+    int rank = table->weight->ndim;
+    a += a < 0 ? rank : 0;
+    return a >= 0 && a < rank ? table->weight->dims[a] : 0;
+}
+
+/* Output 0 holds values of input 0: in another shape, order or type. */
+static gboolean keeps_values(const HnOp *op)
+{
+    return (op->flags & HN_OP_VIEW) != 0 || op->quant.kind == HN_Q_PASS;
+}
+
+/* The shortest table that v's elements are looked up in, at once or behind a few nodes that keep values; 0: none found.
+ */
+static int64_t shortest_table(const HnValue *v, int depth)
+{
+    int64_t least = 0;
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *n = v->users->pdata[i];
+        const HnOp *op = hn_op_find(n->domain, n->op_type);
+        int64_t length = 0;
+        if (op == NULL)
+            continue;
+        if ((op->flags & HN_OP_LOOKUP) != 0 && hn_node_in(n, 1) == v)
+            length = table_length(n);
+        else if (depth > 0 && hn_node_in(n, 0) == v && hn_node_out(n, 0) != NULL && keeps_values(op))
+            length = shortest_table(hn_node_out(n, 0), depth - 1);
+        if (length > 0 && (least == 0 || length < least))
+            least = length;
+    }
+    return least;
+}
+
+static gboolean is_mask(const HnValue *v, HnDtype dtype)
+{
+    g_autofree char *name = g_ascii_strdown(v->name, -1);
+    return dtype == HN_BOOL || strstr(name, "mask");
+}
+
+static void fill_floats(HnRng *rng, HnTensor *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        double x = hn_rng_normal(rng);
+        switch (t->dtype) {
+        case HN_F32:
+            ((float *)t->data)[i] = (float)x;
+            break;
+        case HN_F64:
+            ((double *)t->data)[i] = x;
+            break;
+        default:
+            hn_tensor_set_f64(t, i, x);
+        }
+    }
+}
+
+static void fill_mask(HnRng *rng, HnTensor *t)
+{
+    int64_t row = t->ndim > 0 ? MAX(t->dims[t->ndim - 1], 1) : 1;
+    for (int64_t i = 0; i < t->n; i++)
+        hn_tensor_set_i64(t, i, i % row == 0 || hn_rng_int(rng, 0, 7) != 0);
+}
+
+HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error)
+{
+    int64_t dims[HN_MAX_RANK];
+    int rank = hn_shapes_dims(shapes, input, dims, error);
+    if (rank < 0)
+        return NULL;
+    const HnType *type = input->type;
+    while (type->kind == HN_TYPE_OPTIONAL)
+        type = type->elem;
+    if (!hn_dtype_in(type->dtype, HN_T_COMPUTE)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "cannot make up elements of type %s for input '%s'",
+                    hn_dtype_name(type->dtype), input->name);
+        return NULL;
+    }
+    HnTensor *t = hn_tensor_new_uninit(type->dtype, rank, dims, budget, error);
+    if (!t) {
+        g_prefix_error(error, "input '%s': ", input->name);
+        return NULL;
+    }
+    if (hn_dtype_in(t->dtype, HN_T_FLOATS)) {
+        fill_floats(&rng, t);
+    } else if (is_mask(input, t->dtype)) {
+        fill_mask(&rng, t);
+    } else {
+        int64_t length = shortest_table(input, MAX_DEPTH), most = length ? length - 1 : MAX_ID;
+        if (!length && t->dtype == HN_U8)
+            most = 255;
+        most = MIN(most, t->dtype == HN_I8 ? 127 : t->dtype == HN_U8 ? 255 : 32767);
+        for (int64_t i = 0; i < t->n; i++)
+            hn_tensor_set_i64(t, i, hn_rng_int(&rng, 0, most));
+    }
+    return t;
+}

@@ -1,0 +1,215 @@
+#include "data/shapes.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct HnShapes {
+    GHashTable *dims;   /* name -> int64_t * */
+    GHashTable *shapes; /* name -> GArray * of int64_t */
+};
+
+HnShapes *hn_shapes_new(void)
+{
+    HnShapes *s = g_new0(HnShapes, 1);
+    s->dims = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    s->shapes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
+    return s;
+}
+
+void hn_shapes_free(HnShapes *s)
+{
+    if (!s)
+        return;
+    g_hash_table_unref(s->dims);
+    g_hash_table_unref(s->shapes);
+    g_free(s);
+}
+
+void hn_shapes_set_dim(HnShapes *s, const char *name, int64_t n)
+{
+    int64_t *value = g_new(int64_t, 1);
+    *value = n;
+    g_hash_table_replace(s->dims, g_strdup(name), value);
+}
+
+gboolean hn_shapes_parse_dim(HnShapes *s, const char *text, GError **error)
+{
+    const char *eq = strrchr(text, '=');
+    gint64 n;
+    if (!eq || eq == text) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--dim': '%s' is not of the form NAME=N", text);
+        return FALSE;
+    }
+    if (!hn_parse_int(eq + 1, 0, G_MAXINT64, &n, error)) {
+        g_prefix_error(error, "option '--dim': ");
+        return FALSE;
+    }
+    g_autofree char *name = g_strndup(text, (gsize)(eq - text));
+    hn_shapes_set_dim(s, name, n);
+    return TRUE;
+}
+
+/* "1x3x224" onto dims; empty text adds nothing */
+static gboolean add_dims(const char *text, GArray *dims, GError **error)
+{
+    if (!*text)
+        return TRUE;
+    g_auto(GStrv) parts = g_strsplit(text, "x", -1);
+    for (char **p = parts; *p; p++) {
+        gint64 n;
+        if (!hn_parse_int(*p, 0, G_MAXINT64, &n, error)) {
+            g_prefix_error(error, "option '--shapes': ");
+            return FALSE;
+        }
+        int64_t d = n;
+        g_array_append_val(dims, d);
+    }
+    return TRUE;
+}
+
+static gboolean bad_shapes(const char *text, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                "option '--shapes': '%s' is not of the form NAME:1x3x224x224[,NAME:...]", text);
+    return FALSE;
+}
+
+gboolean hn_shapes_parse(HnShapes *s, const char *text, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    GArray *dims = NULL; /* of the input named last */
+    if (!*parts)
+        return bad_shapes(text, error);
+    for (char **p = parts; *p; p++) {
+        const char *colon = strrchr(*p, ':'); /* names may hold colons: "x:0:1x3" */
+        if (colon && colon > *p) {
+            dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
+            g_hash_table_replace(s->shapes, g_strndup(*p, (gsize)(colon - *p)), dims);
+        } else if (!dims || colon || !**p) {
+            return bad_shapes(text, error);
+        }
+        if (!add_dims(colon ? colon + 1 : *p, dims, error))
+            return FALSE;
+        if (dims->len > HN_MAX_RANK) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--shapes': '%s' has more than %d dimensions", text,
+                        HN_MAX_RANK);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* --- against a model --------------------------------------------------------------------------------------------- */
+
+static const HnType *tensor_type(const HnValue *v)
+{
+    const HnType *t = v->type;
+    while (t && t->kind == HN_TYPE_OPTIONAL)
+        t = t->elem;
+    return t && t->kind == HN_TYPE_TENSOR ? t : NULL;
+}
+
+/* Whether sym speaks of name: it is the name, or an expression that has no value without it. */
+static gboolean sym_uses(const char *sym, const char *name)
+{
+    gsize n = strlen(name);
+    for (const char *p = strstr(sym, name); p; p = strstr(p + 1, name)) {
+        gboolean starts = p == sym || !(g_ascii_isalnum(p[-1]) || p[-1] == '_');
+        if (starts && !(g_ascii_isalnum(p[n]) || p[n] == '_'))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GString *known)
+{
+    for (int i = 0; i < n; i++) {
+        const HnType *t = tensor_type(inputs[i]);
+        for (int d = 0; t && d < t->rank; d++) {
+            const char *sym = t->dims[d].sym;
+            if (sym && sym_uses(sym, name))
+                return TRUE;
+            g_autofree char *quoted = sym ? g_strdup_printf("'%s'", sym) : NULL;
+            if (quoted && !strstr(known->str, quoted))
+                g_string_append_printf(known, "%s%s", known->len ? ", " : "", quoted);
+        }
+    }
+    return FALSE;
+}
+
+static gboolean is_input(const char *name, HnValue *const *inputs, int n, GString *known)
+{
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(inputs[i]->name, name))
+            return TRUE;
+        g_string_append_printf(known, "%s'%s'", known->len ? ", " : "", inputs[i]->name);
+    }
+    return FALSE;
+}
+
+gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GError **error)
+{
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, s->dims);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        g_autoptr(GString) known = g_string_new(NULL);
+        if (is_dim(name, inputs, n, known))
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--dim': no input has a dimension '%s'; there %s%s",
+                    (char *)name, known->len ? "is " : "is none with a name", known->str);
+        return FALSE;
+    }
+    g_hash_table_iter_init(&iter, s->shapes);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        g_autoptr(GString) known = g_string_new(NULL);
+        if (is_input(name, inputs, n, known))
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--shapes': the model has no input '%s'; there is %s",
+                    (char *)name, known->len ? known->str : "none");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static int64_t dim_value(const HnShapes *s, HnDim d)
+{
+    int64_t n;
+    if (d.known)
+        return MAX(d.n, 0);
+    const int64_t *given = s && d.sym ? g_hash_table_lookup(s->dims, d.sym) : NULL;
+    if (given)
+        return *given;
+    return s && d.sym && hn_dim_eval(d, s->dims, &n) && n >= 0 ? n : 1;
+}
+
+int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GError **error)
+{
+    const HnType *t = tensor_type(input);
+    const GArray *given = s ? g_hash_table_lookup(s->shapes, input->name) : NULL;
+    if (!t) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is not a tensor", input->name);
+        return -1;
+    }
+    if (given) {
+        for (guint d = 0; d < given->len; d++)
+            dims[d] = g_array_index(given, int64_t, d);
+        return (int)given->len;
+    }
+    if (t->rank < 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "the model does not say how many dimensions input '%s' has: name them with '--shapes'",
+                    input->name);
+        return -1;
+    }
+    if (t->rank > HN_MAX_RANK) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "input '%s' has more than %d dimensions", input->name,
+                    HN_MAX_RANK);
+        return -1;
+    }
+    for (int d = 0; d < t->rank; d++)
+        dims[d] = dim_value(s, t->dims[d]);
+    return t->rank;
+}
