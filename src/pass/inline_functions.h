@@ -1,0 +1,12 @@
+/*
+ * Calls of a model's own functions become the nodes of their bodies.
+ */
+#pragma once
+
+#include "ir/graph.h"
+
+/* Replaces every call in the model's graph, in sub-graphs and, one inside the other, in function bodies. Attributes
+ * that a body refers to take the call's values or the function's defaults; references without either disappear. The
+ * functions themselves stay. Inlined nodes keep the opset versions that their function imports.
+ * Errors: GRAPH for functions that call themselves, UNSUPPORTED beyond a million nodes, ATTRIBUTE for a missing one. */
+gboolean hn_inline_functions(HnModel *m, GError **error);
