@@ -1,0 +1,114 @@
+/*
+ * HnBackend and HnKernel: how a device takes part in running a graph.
+ *
+ * A backend is a table of functions. For each node the session asks the backend's kernels in order of preference; the
+ * first whose reject() answers NULL is prepared; if none is left, the operator's ref runs on the host. Everything is
+ * decided in prepare: layouts are agreed, weights packed, scratch booked. run() allocates nothing and takes no lock.
+ *
+ * Layouts. A value is plain (row-major, as in the file) unless the kernel that makes it said otherwise: a layout is the
+ * backend's own description of how elements lie in memory (for oneDNN: a memory descriptor). A kernel that wants an
+ * input in another layout says so in prepare with HnPort.want; the planner then puts the backend's reorder step
+ * in between, once for all consumers that want the same. Graph outputs, ref and other backends see plain values only.
+ */
+#pragma once
+
+#include "op/infer.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnBackend HnBackend;
+typedef struct HnKernel HnKernel;
+typedef struct HnStep HnStep;
+typedef struct HnSlot HnSlot;
+
+/* A backend's description of a memory layout; compared, measured and freed by the backend. */
+typedef struct HnLayout {
+    gint ref;
+    gsize bytes; /* that a value in this layout fills, padding included */
+    const HnBackend *backend;
+    void (*free)(struct HnLayout *l); /* called when the last reference goes */
+} HnLayout;
+
+HnLayout *hn_layout_ref(HnLayout *l);
+void hn_layout_unref(HnLayout *l);
+
+/* A value while a plan runs: where its elements are. */
+struct HnSlot {
+    const HnValue *value; /* NULL: made by the planner (reordered copy) */
+    HnTensor *tensor;     /* type, dims and the current place of the data. In a layout that is not plain, data is
+                             what the layout says and `dims` stay the logical ones */
+    HnLayout *layout;     /* NULL: plain */
+    gboolean constant;    /* elements are known at prepare and stay */
+    HnSlot *root;         /* whose memory this one looks at (output of a view); NULL: its own */
+    int first, last;      /* steps between which it is alive, of a root: kept by the planner */
+    int block;            /* index of its block in the memory plan; -1: not in the arena */
+    gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
+    gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
+};
+
+#define HN_FUSED_MAX 4
+
+/* One input or output of a step. */
+typedef struct {
+    HnSlot *slot;    /* NULL: absent */
+    HnLayout *want;  /* input, set in prepare: the layout that run() expects; NULL: as it is if plain */
+    gboolean any;    /* input, set in prepare: whatever layout the slot has is fine (element-wise kernels) */
+    gboolean unread; /* input, set in prepare: run() does not read it (a weight that was packed) */
+} HnPort;
+
+struct HnStep {
+    const HnNode *node;
+    const HnOp *op;
+    const void *params;     /* node->params */
+    const HnKernel *kernel; /* NULL: ref */
+    int n_in, n_out, n_hidden;
+    HnPort *in, *out;    /* in: n_in of the node, then n_hidden captures of its sub-graphs
+                            or other inputs of fused nodes;
+                            out[k].slot->layout may be set in prepare */
+    gpointer state;      /* the kernel's own; freed by release() */
+    gsize scratch_bytes; /* set in prepare: booked memory, 64-byte aligned ... */
+    void *scratch;       /* ... granted in run; shared with all other steps */
+    gpointer device;     /* what HnBackend.open returned */
+    HnBudget *budget;
+    gboolean inplace; /* the planner let output 0 share input 0's memory */
+    int n_fused;      /* nodes computed along, in order: each takes the result so far as one of its inputs */
+    const HnNode *fused[HN_FUSED_MAX];
+    int fused_at[HN_FUSED_MAX];   /* which input that is */
+    int fused_port[HN_FUSED_MAX]; /* where in `in` the node's other inputs are, in order; constants or of one shape */
+    GPtrArray *refusals;          /* "kernel: reason", borrowed constant strings in pairs (name, reason) */
+};
+
+struct HnKernel {
+    const char *name; /* "onednn.conv" */
+    /* NULL: accepts; else why not, a constant text. Types and dims of all slots are fixed. */
+    const char *(*reject)(const HnStep *s);
+    gboolean (*prepare)(HnStep *s, GError **error);
+    gboolean (*run)(HnStep *s, GError **error);
+    void (*release)(HnStep *s);
+    gboolean inplace; /* run() may write output 0 over input 0 */
+    /* The kernel can compute s->fused along with the node; asked before reject(). NULL: never. */
+    gboolean (*fuses)(const HnStep *s);
+};
+
+struct HnBackend {
+    const char *name; /* "cpu", "null" */
+    /* threads > 0. The handle is shared by all sessions that were given it. */
+    gpointer (*open)(int threads, GError **error);
+    void (*close)(gpointer device);
+    /* Kernels for an operator in order of preference, NULL ends; NULL: none. */
+    const HnKernel *const *(*kernels)(const HnOp *op);
+    /* Bytes that packed weights fill, over all sessions of the handle. */
+    gsize (*packed_bytes)(gpointer device);
+    /* The step that turns slot `from` into the layout of slot `to` (either may be plain). */
+    const HnKernel *reorder;
+    gboolean (*layout_equal)(const HnLayout *a, const HnLayout *b);
+    gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
+    const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
+};
+
+extern const HnBackend hn_backend_null;
+
+/* Every operator on its ref: no kernels at all. The judge of other backends. */
+extern const HnBackend hn_backend_ref;
+
+G_END_DECLS

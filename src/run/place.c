@@ -1,0 +1,166 @@
+/*
+ * Planning, part 4: how long each value lives and where its elements are.
+ */
+#include <string.h>
+
+#include "run/memory.h"
+#include "run/plan.h"
+
+/* --- 4. memory --------------------------------------------------------------------------------------------------- */
+
+static gsize slot_bytes(const HnSlot *s)
+{
+    return s->layout != NULL ? s->layout->bytes : s->tensor->bytes;
+}
+
+/* Does the slot's memory belong into the plan's arena? */
+static gboolean in_arena(const HnSlot *s)
+{
+    return s->root == NULL && !s->constant && !s->changing && !s->kept && s->first >= 0 && s->tensor != NULL &&
+           s->tensor->dtype != HN_STRING;
+}
+
+void hn_plan_lifetimes(HnPlan *p)
+{
+    for (int i = 0; i < (int)p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        for (int k = 0; k < s->n_out; k++)
+            if (s->out[k].slot != NULL)
+                s->out[k].slot->first = s->out[k].slot->last = i;
+        for (int k = 0; k < s->n_in + s->n_hidden; k++)
+            if (s->in[k].slot != NULL && !s->in[k].unread)
+                hn_slot_root(s->in[k].slot)->last = i;
+    }
+}
+
+/* Output 0 of step i may take over the memory of input 0, which dies there. */
+static HnSlot *inplace_source(const HnStep *s, int i)
+{
+    gboolean able = s->kernel != NULL ? s->kernel->inplace : s->op != NULL && (s->op->flags & HN_OP_INPLACE) != 0;
+    if (!able || s->n_in < 1 || s->n_out < 1 || s->in[0].slot == NULL || s->out[0].slot == NULL)
+        return NULL;
+    HnSlot *from = hn_slot_root(s->in[0].slot), *to = s->out[0].slot;
+    if (!in_arena(from) || !in_arena(to) || from->last != i || slot_bytes(from) != slot_bytes(to) ||
+        from->tensor->dtype != to->tensor->dtype || s->in[0].slot->tensor->ndim != to->tensor->ndim ||
+        memcmp(s->in[0].slot->tensor->dims, to->tensor->dims, (size_t)to->tensor->ndim * sizeof(int64_t)) != 0)
+        return NULL;
+    for (int k = 1; k < s->n_in + s->n_hidden; k++)
+        if (s->in[k].slot != NULL && s->in[k].slot != s->in[0].slot && hn_slot_root(s->in[k].slot) == from)
+            return NULL;
+    return from;
+}
+
+/* For messages: the node whose result takes most of the arena. */
+static const char *largest_result(const HnPlan *p)
+{
+    const HnStep *most = NULL;
+    gsize bytes = 0;
+    for (guint i = 0; i < p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        for (int k = 0; k < s->n_out; k++) {
+            const HnSlot *o = s->out[k].slot;
+            if (s->node != NULL && o != NULL && o->block >= 0 && (most == NULL || slot_bytes(o) > bytes)) {
+                bytes = slot_bytes(o);
+                most = s;
+            }
+        }
+    }
+    return most != NULL ? hn_node_label(most->node) : "scratch";
+}
+
+gboolean hn_plan_place(HnPlan *p, GError **error)
+{
+    g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(HnBlock));
+    for (int i = 0; i < (int)p->steps->len; i++) {
+        HnStep *s = p->steps->pdata[i];
+        HnSlot *from = inplace_source(s, i);
+        if (from != NULL) {
+            HnSlot *to = s->out[0].slot;
+            to->block = from->block;
+            g_array_index(blocks, HnBlock, to->block).last = to->last;
+            s->inplace = TRUE;
+        }
+        for (int k = 0; k < s->n_out; k++) {
+            HnSlot *o = s->out[k].slot;
+            if (o == NULL || o->block >= 0 || !in_arena(o))
+                continue;
+            o->block = (int)blocks->len;
+            HnBlock b = { slot_bytes(o), o->first, o->last, 0 };
+            g_array_append_val(blocks, b);
+        }
+    }
+    guint scratch = blocks->len;
+    for (int i = 0; i < (int)p->steps->len; i++) {
+        HnBlock b = { ((HnStep *)p->steps->pdata[i])->scratch_bytes, i, i, 0 };
+        g_array_append_val(blocks, b);
+    }
+    HnBlock *at = (HnBlock *)(void *)blocks->data;
+    p->arena_bytes = hn_memory_plan(at, (int)blocks->len);
+    if (!p->exec->env->backend->computes)
+        return TRUE;
+    if ((p->arena = hn_budget_alloc(p->exec->env->o.budget, p->arena_bytes, error)) == NULL) {
+        g_prefix_error(error, "node '%s': ", largest_result(p));
+        return FALSE;
+    }
+    for (guint i = 0; i < p->slots->len; i++) {
+        HnSlot *s = p->slots->pdata[i];
+        if (s->block >= 0)
+            s->tensor->data = (char *)p->arena + at[s->block].offset;
+    }
+    for (guint i = 0; i < p->steps->len; i++) {
+        HnStep *s = p->steps->pdata[i];
+        s->scratch = s->scratch_bytes > 0 ? (char *)p->arena + at[scratch + i].offset : NULL;
+    }
+    return TRUE;
+}
+
+/* A tensor of the slot's logical dims whose bytes are what its layout needs. */
+static HnTensor *tensor_in_layout(const HnSlot *s, HnBudget *budget, GError **error)
+{
+    int64_t bytes = (int64_t)s->layout->bytes;
+    HnTensor *raw = hn_tensor_new_uninit(HN_U8, 1, &bytes, budget, error);
+    if (raw == NULL)
+        return NULL;
+    HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, raw->data);
+    t->owner = g_bytes_new_with_free_func(raw->data, raw->bytes, (GDestroyNotify)hn_tensor_unref, raw);
+    return t;
+}
+
+/* Memory of its own for every result, and for what outlives the plan. */
+gboolean hn_plan_own_memory(HnPlan *p, GError **error)
+{
+    for (guint i = 0; i < p->slots->len; i++) {
+        HnSlot *s = p->slots->pdata[i];
+        if (s->root != NULL || s->constant || s->changing || s->tensor == NULL || s->first < 0 || s->block >= 0)
+            continue;
+        if (!p->exec->env->backend->computes)
+            continue;
+        HnTensor *t = s->layout != NULL ? tensor_in_layout(s, p->exec->env->o.budget, error)
+                                        : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims,
+                                                        p->exec->env->o.budget, error);
+        if (t == NULL) {
+            const HnNode *n = s->value != NULL ? s->value->producer : NULL;
+            g_prefix_error(error, "node '%s': ", n != NULL ? hn_node_label(n) : "reorder");
+            return FALSE;
+        }
+        if (s->layout == NULL)
+            g_ptr_array_add(p->fresh, s);
+        hn_tensor_unref(s->tensor);
+        s->tensor = t;
+    }
+    return TRUE;
+}
+
+void hn_plan_resolve_aliases(HnPlan *p)
+{
+    for (guint i = 0; i < p->slots->len; i++) {
+        HnSlot *s = p->slots->pdata[i], *r;
+        if (s->root == NULL)
+            continue;
+        r = hn_slot_root(s);
+        if (r->tensor != NULL)
+            s->tensor->data = r->tensor->data;
+        if (r->block < 0 && !r->constant)
+            g_ptr_array_add(p->aliases, s);
+    }
+}

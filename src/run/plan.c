@@ -1,0 +1,371 @@
+/*
+ * Planning: from a graph and fixed input types to a flat list of steps with places in memory.
+ *
+ *   1. types:    shapes become numbers, shape arithmetic and what follows from weights becomes constant
+ *   2. liveness: nodes whose results nobody reads are dropped
+ *   3. steps:    views become aliases; kernels are chosen and prepared, reorders put in between
+ *   4. memory:   lifetimes, in-place results, places in the arena
+ */
+#include "run/plan.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "run/memory.h"
+
+#define FOLD_BYTES ((gsize)1 << 20) /* constants beyond it are made only where their inputs were as large */
+#define MAX_DEPTH 4000              /* plans one behind the other, which are freed and counted by recursion */
+
+/* --- 1. types ---------------------------------------------------------------------------------------------------- */
+
+static gboolean known_or_fixed(const HnPlan *p, const HnNode *n)
+{
+    for (guint k = 0; k < n->out->len; k++) {
+        HnValue *v = hn_node_out(n, (int)k);
+        HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
+        if (v != NULL && hn_types_value(p->types, v) == NULL && (t == NULL || !hn_type_is_fixed(t, NULL)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean infer_nodes(HnPlan *p, GError **error)
+{
+    GPtrArray *nodes = p->exec->graph->nodes;
+    p->end = p->start;
+    while (p->end < (int)nodes->len) {
+        HnNode *n = nodes->pdata[p->end++];
+        if (!hn_types_node(p->types, n, FOLD_BYTES, error))
+            return FALSE;
+        if (!known_or_fixed(p, n))
+            break;
+    }
+    p->last = p->end == (int)nodes->len && (p->end == p->start || known_or_fixed(p, nodes->pdata[p->end - 1]));
+    return TRUE;
+}
+
+/* --- 2. liveness ------------------------------------------------------------------------------------------------- */
+
+static void note_use(const HnValue *v, GHashTable *last_use, int use)
+{
+    if (v != NULL)
+        g_hash_table_insert(last_use, (gpointer)v, GINT_TO_POINTER(use));
+}
+
+static void foreach_use(const HnNode *n, void (*fn)(const HnValue *v, GHashTable *table, int use), GHashTable *table,
+                        int use)
+{
+    for (guint i = 0; i < n->in->len; i++)
+        fn(hn_node_in(n, (int)i), table, use);
+    if (n->op == NULL || (n->op->flags & HN_OP_CONTROL) != 0) {
+        g_autoptr(GPtrArray) captures = hn_node_captures(n);
+        for (guint i = 0; i < captures->len; i++)
+            fn(captures->pdata[i], table, use);
+    }
+}
+
+/* Found once: looking at all nodes behind each of many plans would take their square. */
+static GHashTable *last_uses(const HnGraph *g)
+{
+    GHashTable *last_use = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < g->nodes->len; i++)
+        foreach_use(g->nodes->pdata[i], note_use, last_use, (int)i + 1);
+    for (guint i = 0; i < g->outputs->len; i++)
+        note_use(g->outputs->pdata[i], last_use, G_MAXINT);
+    return last_use;
+}
+
+/* Does something behind the plan's end read v, or is it a result? Not where its elements are known. */
+static gboolean needed_behind(const HnPlan *p, const HnValue *v)
+{
+    return GPOINTER_TO_INT(g_hash_table_lookup(p->exec->last_use, v)) > p->end && hn_types_value(p->types, v) == NULL;
+}
+
+static void need(const HnValue *v, GHashTable *needed, int use)
+{
+    (void)use;
+    if (v != NULL)
+        g_hash_table_add(needed, (gpointer)v);
+}
+
+/* Does node i of the plan have to run? The node that a plan ends with always has: its shapes choose what follows. */
+static gboolean *live_nodes(const HnPlan *p)
+{
+    g_autoptr(GHashTable) needed = g_hash_table_new(NULL, NULL);
+    gboolean *live = g_new0(gboolean, (gsize)(p->end - p->start) + 1);
+    for (int i = p->end - 1; i >= p->start; i--) {
+        const HnNode *n = p->exec->graph->nodes->pdata[i];
+        gboolean *l = &live[i - p->start];
+        *l = !p->last && i == p->end - 1;
+        for (guint k = 0; k < n->out->len && !*l; k++) {
+            const HnValue *v = hn_node_out(n, (int)k);
+            *l = v != NULL &&
+                 (needed_behind(p, v) || (g_hash_table_contains(needed, v) && hn_types_value(p->types, v) == NULL));
+        }
+        if (*l)
+            foreach_use(n, need, needed, 0);
+    }
+    return live;
+}
+
+/* --- the plan ---------------------------------------------------------------------------------------------------- */
+
+static void plan_free(gpointer data)
+{
+    HnPlan *p = data;
+    if (p == NULL)
+        return;
+    g_ptr_array_unref(p->next);
+    g_ptr_array_unref(p->steps);
+    g_hash_table_unref(p->fused);
+    g_ptr_array_unref(p->slots);
+    g_hash_table_unref(p->by_value);
+    g_ptr_array_unref(p->inputs);
+    g_ptr_array_unref(p->aliases);
+    g_ptr_array_unref(p->fresh);
+    g_ptr_array_unref(p->results);
+    g_ptr_array_unref(p->seen);
+    hn_types_free(p->types);
+    for (guint i = 0; i < p->n_key; i++)
+        hn_type_unref(p->key[i]);
+    g_free(p->key);
+    if (p->arena != NULL)
+        hn_budget_free(p->exec->env->o.budget, p->arena);
+    g_free(p);
+}
+
+static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *key)
+{
+    HnPlan *p = g_new0(HnPlan, 1);
+    p->exec = x;
+    p->before = before;
+    p->depth = before != NULL ? before->depth + 1 : 0;
+    p->start = before != NULL ? before->end : 0;
+    p->n_key = n_key;
+    p->key = g_new0(HnType *, (gsize)n_key + 1);
+    for (guint i = 0; i < n_key; i++)
+        p->key[i] = hn_type_ref(key[i]);
+    p->slots = g_ptr_array_new_with_free_func(hn_slot_free);
+    p->by_value = g_hash_table_new(NULL, NULL);
+    p->steps = g_ptr_array_new_with_free_func(hn_step_free);
+    p->fused = g_hash_table_new(NULL, NULL);
+    p->inputs = g_ptr_array_new();
+    p->aliases = g_ptr_array_new();
+    p->fresh = g_ptr_array_new();
+    p->results = g_ptr_array_new();
+    p->seen = g_ptr_array_new();
+    p->next = g_ptr_array_new_with_free_func(plan_free);
+    const HnTypes *base = before != NULL ? before->types : x->owner != NULL ? x->owner->types : x->base;
+    p->types = hn_types_copy(base);
+    return p;
+}
+
+/* Slots of the exec's inputs: the first plan of a chain. */
+static gboolean add_inputs(HnPlan *p, GError **error)
+{
+    for (guint i = 0; i < p->exec->inputs->len; i++) {
+        const HnValue *v = p->exec->inputs->pdata[i];
+        HnSlot *s = hn_plan_result_slot(p, v, p->key[i], error);
+        if (s == NULL)
+            return FALSE;
+        s->changing = TRUE;
+        g_ptr_array_add(p->inputs, s);
+    }
+    return TRUE;
+}
+
+static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
+{
+    for (int i = p->start; i < p->end; i++) {
+        HnNode *n = p->exec->graph->nodes->pdata[i];
+        gboolean known = TRUE;
+        for (guint k = 0; k < n->out->len; k++)
+            known = known && (hn_node_out(n, (int)k) == NULL || hn_types_value(p->types, hn_node_out(n, (int)k)));
+        if (known || !live[i - p->start] || g_hash_table_contains(p->fused, n))
+            continue;
+        HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
+        gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
+                        out0->dtype != HN_STRING;
+        if (view ? !hn_plan_add_view(p, n, error) : !hn_plan_add_step(p, n, i, live, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Shapes that a file declares are often wrong and harmless; what has another element type is another model. */
+static gboolean as_declared(const HnPlan *p, const HnSlot *s, const HnValue *v, GError **error)
+{
+    const HnType *t = v->type;
+    if (p->exec->owner != NULL || t == NULL || t->kind != HN_TYPE_TENSOR || t->dtype == HN_UNDEFINED ||
+        s->tensor == NULL || s->tensor->dtype == t->dtype)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_TYPE, "output '%s' is declared as %s, but is computed as %s", v->name,
+                hn_dtype_name(t->dtype), hn_dtype_name(s->tensor->dtype));
+    return FALSE;
+}
+
+static gboolean add_ends(HnPlan *p, GError **error)
+{
+    const HnGraph *g = p->exec->graph;
+    for (guint k = 0; p->last && k < g->outputs->len; k++) {
+        HnSlot *s = hn_plan_slot(p, g->outputs->pdata[k], error);
+        if (s == NULL || (s = hn_plan_in_layout(p, s, NULL, error)) == NULL ||
+            !as_declared(p, s, g->outputs->pdata[k], error))
+            return FALSE;
+        hn_slot_root(s)->kept = TRUE;
+        g_ptr_array_add(p->results, s);
+    }
+    for (guint i = 0; i < p->slots->len && !p->last; i++) {
+        HnSlot *s = p->slots->pdata[i];
+        if (s->value != NULL && needed_behind(p, s->value))
+            hn_slot_root(s)->kept = TRUE;
+    }
+    const HnStep *end = !p->last && p->steps->len > 0 ? p->steps->pdata[p->steps->len - 1] : NULL;
+    for (int k = 0; end != NULL && k < end->n_out; k++)
+        if (end->out[k].slot != NULL && end->out[k].slot->tensor == NULL) {
+            end->out[k].slot->changing = TRUE;
+            g_ptr_array_add(p->seen, end->out[k].slot);
+        }
+    return TRUE;
+}
+
+/* May anybody ask for p->types later? Steps with sub-graphs plan them by it, a plan that goes on starts from it. */
+static gboolean types_stay(const HnPlan *p)
+{
+    for (guint i = 0; i < p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        if (s->op != NULL && (s->op->flags & HN_OP_CONTROL) != 0)
+            return TRUE;
+    }
+    return !p->last;
+}
+
+static gboolean plan_build(HnPlan *p, GError **error)
+{
+    HnRunEnv *env = p->exec->env;
+    gint64 t0 = hn_now_ns();
+    gboolean ok = infer_nodes(p, error);
+    gint64 t1 = hn_now_ns();
+    if (ok) {
+        g_autofree gboolean *live = live_nodes(p);
+        ok = add_steps(p, live, error) && add_ends(p, error);
+    }
+    if (ok) {
+        hn_plan_lifetimes(p);
+        ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error);
+    }
+    if (ok)
+        hn_plan_resolve_aliases(p);
+    if (ok && !types_stay(p))
+        g_clear_pointer(&p->types, hn_types_free);
+    env->optimize_ms += (double)(t1 - t0) * 1e-6;
+    env->prepare_ms += (double)(hn_now_ns() - t1) * 1e-6;
+    return ok;
+}
+
+/* --- caches ------------------------------------------------------------------------------------------------------ */
+
+static HnPlan *cache_find(GPtrArray *plans, guint n, HnType *const *key)
+{
+    for (guint i = 0; i < plans->len; i++) {
+        HnPlan *p = plans->pdata[i];
+        gboolean same = p->n_key == n;
+        for (guint k = 0; k < n && same; k++)
+            same = hn_type_equal(p->key[k], key[k]);
+        if (!same)
+            continue;
+        if (i > 0) { /* to the front */
+            memmove(plans->pdata + 1, plans->pdata, i * sizeof(gpointer));
+            plans->pdata[0] = p;
+        }
+        return p;
+    }
+    return NULL;
+}
+
+static void cache_add(GPtrArray *plans, HnPlan *p, int limit)
+{
+    g_ptr_array_insert(plans, 0, p);
+    if (plans->len > (guint)limit)
+        g_ptr_array_set_size(plans, limit);
+}
+
+HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs, GError **error)
+{
+    HnExec *x = g_new0(HnExec, 1);
+    x->env = env;
+    x->graph = g;
+    x->owner = owner;
+    x->inputs = g_ptr_array_ref(inputs);
+    x->plans = g_ptr_array_new_with_free_func(plan_free);
+    x->last_use = last_uses(g);
+    if (owner == NULL) {
+        x->base = hn_types_new(g->model);
+        hn_types_set_budget(x->base, env->o.budget);
+        if (!hn_types_enter(x->base, g, FALSE, error)) {
+            hn_exec_free(x);
+            return NULL;
+        }
+        for (guint i = 0; i < inputs->len; i++) /* an initializer that is fed is no constant */
+            hn_types_set(x->base, inputs->pdata[i], NULL);
+    }
+    return x;
+}
+
+void hn_exec_free(HnExec *x)
+{
+    if (x == NULL)
+        return;
+    g_ptr_array_unref(x->plans);
+    g_ptr_array_unref(x->inputs);
+    g_hash_table_unref(x->last_use);
+    hn_types_free(x->base);
+    g_free(x);
+}
+
+HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error)
+{
+    HnPlan *p = cache_find(x->plans, x->inputs->len, in);
+    if (p != NULL)
+        return p;
+    p = plan_new(x, NULL, x->inputs->len, in);
+    if (x->owner != NULL && !hn_types_enter(p->types, x->graph, FALSE, error)) {
+        plan_free(p);
+        return NULL;
+    }
+    for (guint i = 0; i < x->inputs->len; i++)
+        hn_types_set(p->types, x->inputs->pdata[i], in[i]);
+    if (!add_inputs(p, error) || !plan_build(p, error)) {
+        plan_free(p);
+        return NULL;
+    }
+    cache_add(x->plans, p, x->env->o.plan_cache);
+    return p;
+}
+
+HnPlan *hn_plan_next(HnPlan *p, GError **error)
+{
+    g_autoptr(GPtrArray) key = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < p->seen->len; i++) {
+        const HnTensor *t = ((HnSlot *)p->seen->pdata[i])->tensor;
+        g_ptr_array_add(key, hn_type_fixed(t->dtype, t->ndim, t->dims));
+    }
+    HnPlan *q = cache_find(p->next, key->len, (HnType *const *)key->pdata);
+    if (q != NULL)
+        return q;
+    if (p->depth >= MAX_DEPTH) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "the shapes behind node '%s' and more than %d before it depend on data",
+                    hn_node_label(p->exec->graph->nodes->pdata[p->end - 1]), MAX_DEPTH);
+        return NULL;
+    }
+    q = plan_new(p->exec, p, key->len, (HnType *const *)key->pdata);
+    for (guint i = 0; i < p->seen->len; i++)
+        hn_types_set(q->types, ((HnSlot *)p->seen->pdata[i])->value, key->pdata[i]);
+    if (!plan_build(q, error)) {
+        plan_free(q);
+        return NULL;
+    }
+    cache_add(p->next, q, p->exec->env->o.plan_cache);
+    return q;
+}

@@ -1,0 +1,99 @@
+/*
+ * HnExec and HnPlan: the inside of a session.
+ *
+ * An exec is a graph made ready: the main one, or a sub-graph of a control node (owned by that node's step, with the
+ * outer values it captures as further inputs). It keeps a plan per set of input types.
+ *
+ * A plan covers nodes [start, end) of its graph for fixed shapes. Where end is not the end of the graph, the last
+ * node's result shapes are seen only at run time; `next` holds the plans that go on from there, one per set of shapes
+ * seen.
+ */
+#pragma once
+
+#include "run/session.h"
+
+typedef struct HnExec HnExec;
+typedef struct HnPlan HnPlan;
+
+typedef struct {
+    const HnBackend *backend;
+    gpointer device;
+    HnSessionOptions o;
+    double optimize_ms, prepare_ms;
+    HnTimer *timer; /* NULL mostly */
+} HnRunEnv;
+
+struct HnExec {
+    HnRunEnv *env;
+    HnGraph *graph;
+    const HnPlan *owner;  /* plan of the step that holds this sub-graph; NULL: main graph */
+    HnTypes *base;        /* main graph: weights */
+    GPtrArray *inputs;    /* HnValue *: fed values, then captures */
+    GPtrArray *plans;     /* HnPlan *, most recently used first */
+    GHashTable *last_use; /* HnValue * -> 1 + index of the last node that reads it; G_MAXINT: a result */
+};
+
+struct HnPlan {
+    HnExec *exec;
+    HnPlan *before; /* whose `next` this one is */
+    int depth;      /* plans before this one */
+    int start, end;
+    guint n_key;
+    HnType **key;         /* types that this plan is for: of the exec's inputs, or of what the plan before ended with */
+    HnTypes *types;       /* kept while a later plan or a sub-graph may ask; else NULL */
+    GPtrArray *slots;     /* HnSlot *, owned */
+    GHashTable *by_value; /* HnValue * -> HnSlot * */
+    GPtrArray *steps;     /* HnStep *, owned */
+    GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
+    GPtrArray *inputs;    /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
+    GPtrArray *aliases;   /* HnSlot *: views of memory that is elsewhere at each run */
+    GPtrArray *fresh;     /* HnSlot *: results that own their memory; new at each run of a sub-graph */
+    GPtrArray *results;   /* HnSlot * per graph output; last plan only */
+    GPtrArray *seen;      /* HnSlot * whose types choose the next plan */
+    GPtrArray *next;      /* HnPlan *, most recently used first */
+    void *arena;
+    gsize arena_bytes;
+    gboolean last;
+};
+
+HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs, GError **error);
+void hn_exec_free(HnExec *x);
+/* The plan for these input types, made when there is none. */
+HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error);
+/* The plan that goes on behind `p` now that the types of p->seen are known. */
+HnPlan *hn_plan_next(HnPlan *p, GError **error);
+gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error);
+/* --- step.c: slots and steps */
+
+void hn_slot_free(gpointer slot);
+/* Whose memory a view looks at in the end; the slot itself if it is no view. */
+HnSlot *hn_slot_root(HnSlot *s);
+/* The slot to read v from: of this plan, of one before it, or a constant's, made on its first use. */
+HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error);
+/* A new slot for v with a tensor of its type, if that is fixed; memory comes later. */
+HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GError **error);
+/* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
+HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
+/* Steps for node n of the graph, index `at`, with what can be computed along (HnStep.fused, noted in p->fused). */
+gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error);
+gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
+void hn_step_free(gpointer step);
+
+/* --- place.c: memory */
+
+void hn_plan_lifetimes(HnPlan *p);
+gboolean hn_plan_place(HnPlan *p, GError **error);
+/* Memory of its own for every result, and for what outlives the plan. */
+gboolean hn_plan_own_memory(HnPlan *p, GError **error);
+void hn_plan_resolve_aliases(HnPlan *p);
+
+/* --- session.c */
+
+/* State of a step that runs a record's ref; see session.c. */
+gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error);
+gboolean hn_ref_run(HnStep *s, GError **error);
+void hn_ref_release(HnStep *s);
+/* What a step with sub-graphs runs on; prepared by hn_ref_prepare(). */
+extern const HnKernel hn_control_kernel;
+void hn_exec_foreach(const HnExec *x, HnStepFn fn, int depth, gpointer data);
+void hn_exec_stats(const HnExec *x, HnSessionStats *stats);

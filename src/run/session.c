@@ -1,0 +1,498 @@
+/*
+ * Running: inputs bound, steps called one after the other, results handed out; and the step that runs a record's ref.
+ */
+#include "run/session.h"
+
+#include <string.h>
+
+#include "base/cpu.h"
+#include "pass/inline_functions.h"
+#include "run/plan.h"
+
+struct HnSession {
+    HnModel *model;
+    HnRunEnv env;
+    GPtrArray *inputs; /* HnValue * */
+    HnExec *main;
+    char **feeds;
+};
+
+/* --- the step that runs ref -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnEval e;
+    HnTensor **in, **out;
+    GPtrArray *execs; /* HnExec * of the node's sub-graphs; NULL for ordinary nodes */
+    HnStep *step;
+} Ref;
+
+/* The state of a step that runs a record's ref, sub-graphs or not; NULL: a backend's kernel runs. */
+static const Ref *ref_of(const HnStep *s)
+{
+    return s->kernel == NULL || s->kernel == &hn_control_kernel ? s->state : NULL;
+}
+
+/* HnEval.graph: the formal inputs, then the captures as they are now. */
+static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, int n_out, HnTensor **out)
+{
+    const Ref *r = e->data;
+    HnExec *x = NULL;
+    for (guint i = 0; r->execs != NULL && i < r->execs->len; i++)
+        if (((HnExec *)r->execs->pdata[i])->graph == g)
+            x = r->execs->pdata[i];
+    if (x == NULL || (guint)n_in != g->inputs->len || (guint)n_out != g->outputs->len) {
+        hn_eval_fail(e, HN_ERROR_GRAPH, "the sub-graph has %u inputs and %u outputs, not %d and %d", g->inputs->len,
+                     g->outputs->len, n_in, n_out);
+        return FALSE;
+    }
+    g_autofree HnTensor **all = g_new0(HnTensor *, (gsize)x->inputs->len + 1);
+    for (int i = 0; i < n_in; i++)
+        if ((all[i] = in[i]) == NULL) {
+            hn_eval_fail(e, HN_ERROR_GRAPH, "input %d of the sub-graph is missing", i);
+            return FALSE;
+        }
+    for (int i = 0, k = n_in; i < r->step->n_hidden; i++) {
+        const HnSlot *s = r->step->in[r->step->n_in + i].slot;
+        if (!s->constant)
+            all[k++] = s->tensor;
+    }
+    return hn_exec_run(x, all, out, &e->error);
+}
+
+static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, GError **error)
+{
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new();
+    for (guint i = 0; i < g->inputs->len; i++)
+        g_ptr_array_add(inputs, g->inputs->pdata[i]);
+    for (int i = 0; i < r->step->n_hidden; i++) {
+        const HnSlot *s = r->step->in[r->step->n_in + i].slot;
+        if (!s->constant)
+            g_ptr_array_add(inputs, (gpointer)s->value);
+    }
+    HnExec *x = hn_exec_new(p->exec->env, g, p, inputs, error);
+    if (x != NULL)
+        g_ptr_array_add(r->execs, x);
+    return x != NULL;
+}
+
+gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error)
+{
+    Ref *r = g_new0(Ref, 1);
+    s->state = r;
+    r->step = s;
+    r->in = g_new0(HnTensor *, (gsize)s->n_in + 1);
+    r->out = g_new0(HnTensor *, (gsize)s->n_out + 1);
+    r->e = (HnEval){ .node = s->node,
+                     .params = s->params,
+                     .n_in = s->n_in,
+                     .n_out = s->n_out,
+                     .in = r->in,
+                     .out = r->out,
+                     .budget = s->budget,
+                     .graph = run_graph,
+                     .data = r };
+    const HnValue *v = hn_node_out(s->node, 0);
+    r->e.seed = p->exec->env->o.seed * 0x9e3779b97f4a7c15u + (v != NULL ? v->id : 0);
+    if ((s->op->flags & HN_OP_CONTROL) == 0)
+        return TRUE;
+    r->execs = g_ptr_array_new_with_free_func((GDestroyNotify)hn_exec_free);
+    for (guint i = 0; i < s->node->attrs->len; i++) {
+        const HnAttr *a = s->node->attrs->pdata[i];
+        if (a->kind == HN_ATTR_GRAPH && !add_exec(r, p, a->g, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean hn_ref_run(HnStep *s, GError **error)
+{
+    Ref *r = s->state;
+    for (int i = 0; i < s->n_in; i++)
+        r->in[i] = s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
+    for (int k = 0; k < s->n_out; k++)
+        r->out[k] = s->out[k].slot != NULL && !s->out[k].slot->changing ? s->out[k].slot->tensor : NULL;
+    gboolean ok = hn_op_eval(&r->e, error);
+    for (int k = 0; k < s->n_out; k++) {
+        HnSlot *o = s->out[k].slot;
+        if (o == NULL || o->changing) { /* result of data-dependent shape, or one that nobody named */
+            if (o != NULL && ok) {
+                hn_tensor_unref(o->tensor);
+                o->tensor = r->out[k];
+            } else {
+                hn_tensor_unref(r->out[k]);
+            }
+        }
+        r->out[k] = NULL;
+    }
+    return ok;
+}
+
+void hn_ref_release(HnStep *s)
+{
+    Ref *r = s->state;
+    if (r == NULL)
+        return;
+    g_clear_pointer(&r->execs, g_ptr_array_unref);
+    g_free(r->in);
+    g_free(r->out);
+    g_free(r);
+    s->state = NULL;
+}
+
+/* If, Loop and Scan on any backend: their records only move values between sub-graphs, whose steps have kernels of
+ * their own. */
+const HnKernel hn_control_kernel = {
+    .name = "run.control",
+    .run = hn_ref_run,
+    .release = hn_ref_release,
+};
+
+/* --- running an exec --------------------------------------------------------------------------------------------- */
+
+static gboolean type_is(const HnType *t, const HnTensor *x)
+{
+    if (t->dtype != x->dtype || t->rank != x->ndim)
+        return FALSE;
+    for (int i = 0; i < x->ndim; i++)
+        if (t->dims[i].n != x->dims[i])
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean key_is(const HnPlan *p, HnTensor *const *in)
+{
+    for (guint i = 0; i < p->n_key; i++)
+        if (!type_is(p->key[i], in[i]))
+            return FALSE;
+    return TRUE;
+}
+
+static HnPlan *plan_for(HnExec *x, HnTensor *const *in, GError **error)
+{
+    if (x->plans->len > 0 && key_is(x->plans->pdata[0], in))
+        return x->plans->pdata[0];
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < x->inputs->len; i++)
+        g_ptr_array_add(types, hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims));
+    return hn_exec_plan(x, (HnType *const *)types->pdata, error);
+}
+
+static HnPlan *plan_behind(HnPlan *p, GError **error)
+{
+    if (p->next->len > 0) {
+        HnPlan *q = p->next->pdata[0];
+        gboolean same = TRUE;
+        for (guint i = 0; i < p->seen->len && same; i++)
+            same = type_is(q->key[i], ((HnSlot *)p->seen->pdata[i])->tensor);
+        if (same)
+            return q;
+    }
+    return hn_plan_next(p, error);
+}
+
+static const HnSlot *root_of(const HnSlot *s)
+{
+    while (s->root != NULL)
+        s = s->root;
+    return s;
+}
+
+/* A sub-graph's results outlive its next run (a loop carries them), so each run makes new ones. */
+static gboolean renew_results(HnPlan *p, GError **error)
+{
+    for (guint i = 0; i < p->fresh->len; i++) {
+        HnSlot *s = p->fresh->pdata[i];
+        HnTensor *t = hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, p->exec->env->o.budget, error);
+        if (t == NULL)
+            return FALSE;
+        hn_tensor_unref(s->tensor);
+        s->tensor = t;
+    }
+    return TRUE;
+}
+
+static gboolean run_step(HnStep *s, GError **error)
+{
+    return s->kernel != NULL ? s->kernel->run(s, error) : hn_ref_run(s, error);
+}
+
+static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
+{
+    int depth = t->depth++;
+    guint64 start = hn_timer_now(t);
+    gboolean ok = TRUE;
+    for (guint i = 0; ok && i < p->steps->len; i++) {
+        HnStep *s = p->steps->pdata[i];
+        ok = run_step(s, error);
+        guint64 end = hn_timer_now(t);
+        hn_timer_add(t, s, depth, start, end);
+        start = end;
+    }
+    t->depth = depth;
+    return ok;
+}
+
+static gboolean run_steps(HnPlan *p, GError **error)
+{
+    if (p->exec->owner != NULL && !renew_results(p, error))
+        return FALSE;
+    for (guint i = 0; i < p->aliases->len; i++) {
+        HnSlot *s = p->aliases->pdata[i];
+        s->tensor->data = root_of(s)->tensor->data;
+    }
+    if (p->exec->env->timer != NULL)
+        return run_timed(p, p->exec->env->timer, error);
+    for (guint i = 0; i < p->steps->len; i++)
+        if (!run_step(p->steps->pdata[i], error))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error)
+{
+    HnPlan *p = plan_for(x, in, error);
+    if (p == NULL)
+        return FALSE;
+    for (guint i = 0; i < p->inputs->len; i++) {
+        HnSlot *s = p->inputs->pdata[i];
+        HnTensor *old = s->tensor;
+        s->tensor = hn_tensor_ref(in[i]);
+        hn_tensor_unref(old);
+    }
+    for (;;) {
+        if (!x->env->backend->computes) {
+            if (!p->last) {
+                g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                            "the shapes behind node '%s' depend on data, which the null device does not compute",
+                            hn_node_label(x->graph->nodes->pdata[p->end - 1]));
+                return FALSE;
+            }
+        } else if (!run_steps(p, error)) {
+            return FALSE;
+        }
+        if (p->last)
+            break;
+        if ((p = plan_behind(p, error)) == NULL)
+            return FALSE;
+    }
+    for (guint k = 0; k < p->results->len; k++) {
+        const HnSlot *s = p->results->pdata[k], *r = root_of(s);
+        out[k] = s == r ? hn_tensor_ref(s->tensor) : hn_tensor_reshaped(r->tensor, s->tensor->ndim, s->tensor->dims);
+    }
+    return TRUE;
+}
+
+static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
+{
+    t->plans++;
+    t->arena_bytes += p->arena_bytes;
+    for (guint i = 0; i < p->slots->len; i++) {
+        const HnSlot *s = p->slots->pdata[i];
+        if (s->constant)
+            t->weight_bytes += s->tensor->bytes;
+        else if (s->kept && s->root == NULL && s->tensor != NULL && !s->changing)
+            t->output_bytes += s->tensor->bytes;
+    }
+    for (guint i = 0; i < p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        const Ref *r = ref_of(s);
+        t->steps++;
+        t->ref_steps += s->kernel == NULL;
+        for (guint k = 0; r != NULL && r->execs != NULL && k < r->execs->len; k++)
+            hn_exec_stats(r->execs->pdata[k], t);
+    }
+    for (guint i = 0; i < p->next->len; i++)
+        stats_of_plan(p->next->pdata[i], t);
+}
+
+void hn_exec_stats(const HnExec *x, HnSessionStats *stats)
+{
+    for (guint i = 0; i < x->plans->len; i++)
+        stats_of_plan(x->plans->pdata[i], stats);
+}
+
+static void foreach_in_plan(const HnPlan *p, HnStepFn fn, int depth, gpointer data)
+{
+    for (guint i = 0; i < p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        const Ref *r = ref_of(s);
+        fn(s, depth, data);
+        for (guint k = 0; r != NULL && r->execs != NULL && k < r->execs->len; k++)
+            hn_exec_foreach(r->execs->pdata[k], fn, depth + 1, data);
+    }
+    for (guint i = 0; i < p->next->len; i++)
+        foreach_in_plan(p->next->pdata[i], fn, depth, data);
+}
+
+void hn_exec_foreach(const HnExec *x, HnStepFn fn, int depth, gpointer data)
+{
+    for (guint i = 0; i < x->plans->len; i++)
+        foreach_in_plan(x->plans->pdata[i], fn, depth, data);
+}
+
+/* --- the session ------------------------------------------------------------------------------------------------- */
+
+static gboolean find_inputs(HnSession *s, GError **error)
+{
+    const HnGraph *g = s->model->graph;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        HnValue *v = g->inputs->pdata[i];
+        gboolean weight = v->weight != NULL || v->sparse != NULL;
+        if (!weight || (s->feeds != NULL && g_strv_contains((const char *const *)s->feeds, v->name)))
+            g_ptr_array_add(s->inputs, v);
+    }
+    for (char **f = s->feeds; f != NULL && *f != NULL; f++) {
+        const HnValue *v = g_hash_table_lookup(g->values, *f);
+        if (v == NULL || !v->is_input) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is no input of the model", *f);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static void bind_first_failure(HnNode *n, gpointer data)
+{
+    GError **error = data;
+    if (*error == NULL)
+        hn_op_bind(n, error);
+}
+
+HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
+{
+    g_autoptr(HnSession) s = g_new0(HnSession, 1);
+    s->model = m;
+    s->env.backend = backend;
+    s->env.o = *o;
+    if (s->env.o.plan_cache <= 0)
+        s->env.o.plan_cache = 8;
+    if (s->env.o.threads <= 0)
+        s->env.o.threads = hn_cpu_threads(NULL);
+    if (s->env.o.budget != NULL)
+        hn_budget_ref(s->env.o.budget);
+    s->env.o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
+    s->feeds = g_strdupv((char **)o->feeds);
+    s->inputs = g_ptr_array_new();
+    if (!hn_inline_functions(m, error))
+        return NULL;
+    GError *failure = NULL; /* all of the graph's operators are known, or nothing starts */
+    hn_graph_foreach_node(m->graph, bind_first_failure, &failure);
+    if (failure != NULL) {
+        g_propagate_error(error, failure);
+        return NULL;
+    }
+    if (!find_inputs(s, error))
+        return NULL;
+    GError *closed = NULL;
+    s->env.device = backend->open(s->env.o.threads, &closed);
+    if (closed != NULL) {
+        g_propagate_error(error, closed);
+        return NULL;
+    }
+    s->main = hn_exec_new(&s->env, m->graph, NULL, s->inputs, error);
+    return s->main != NULL ? g_steal_pointer(&s) : NULL;
+}
+
+void hn_session_free(HnSession *s)
+{
+    if (s == NULL)
+        return;
+    hn_exec_free(s->main);
+    if (s->env.device != NULL)
+        s->env.backend->close(s->env.device);
+    if (s->env.o.budget != NULL)
+        hn_budget_unref(s->env.o.budget);
+    g_clear_pointer(&s->inputs, g_ptr_array_unref);
+    g_strfreev(s->feeds);
+    g_free(s);
+}
+
+int hn_session_n_inputs(const HnSession *s)
+{
+    return (int)s->inputs->len;
+}
+
+const HnValue *hn_session_input(const HnSession *s, int i)
+{
+    return s->inputs->pdata[i];
+}
+
+int hn_session_n_outputs(const HnSession *s)
+{
+    return (int)s->model->graph->outputs->len;
+}
+
+const HnValue *hn_session_output(const HnSession *s, int k)
+{
+    return s->model->graph->outputs->pdata[k];
+}
+
+static gboolean check_input(const HnValue *v, HnDtype dtype, int ndim, const int64_t *dims, GError **error)
+{
+    const HnType *t = v->type;
+    if (t == NULL || t->kind == HN_TYPE_NONE)
+        return TRUE;
+    if (t->kind != HN_TYPE_TENSOR) {
+        g_autofree char *text = hn_type_describe(t);
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is %s, only tensors are computed with", v->name,
+                    text);
+        return FALSE;
+    }
+    gboolean fits = t->rank < 0 || t->rank == ndim;
+    for (int i = 0; i < ndim && fits && t->rank >= 0; i++)
+        fits = !t->dims[i].known || t->dims[i].n == dims[i];
+    if (fits && (t->dtype == HN_UNDEFINED || t->dtype == dtype))
+        return TRUE;
+    g_autofree char *want = hn_type_describe(t);
+    g_autoptr(HnType) given = hn_type_fixed(dtype, ndim, dims);
+    g_autofree char *got = hn_type_describe(given);
+    g_set_error(error, HN_ERROR, fits ? HN_ERROR_TYPE : HN_ERROR_SHAPE, "input '%s' is %s, but %s is given", v->name,
+                want, got);
+    return FALSE;
+}
+
+gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error)
+{
+    for (guint i = 0; i < s->inputs->len; i++) {
+        const HnValue *v = s->inputs->pdata[i];
+        int64_t dims[HN_MAX_RANK];
+        if (in[i] == NULL || !hn_type_is_fixed(in[i], dims)) {
+            g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "input '%s' needs a fixed shape", v->name);
+            return FALSE;
+        }
+        if (!check_input(v, in[i]->dtype, in[i]->rank, dims, error))
+            return FALSE;
+    }
+    return hn_exec_plan(s->main, in, error) != NULL;
+}
+
+gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
+{
+    for (guint i = 0; i < s->inputs->len; i++) {
+        const HnValue *v = s->inputs->pdata[i];
+        if (in[i] == NULL) {
+            g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "input '%s' is missing", v->name);
+            return FALSE;
+        }
+        if (!check_input(v, in[i]->dtype, in[i]->ndim, in[i]->dims, error))
+            return FALSE;
+    }
+    return hn_exec_run(s->main, in, out, error);
+}
+
+void hn_session_set_timer(HnSession *s, HnTimer *t)
+{
+    s->env.timer = t;
+}
+
+void hn_session_stats(const HnSession *s, HnSessionStats *stats)
+{
+    *stats = (HnSessionStats){ .optimize_ms = s->env.optimize_ms, .prepare_ms = s->env.prepare_ms };
+    hn_exec_stats(s->main, stats);
+    stats->packed_bytes = s->env.backend->packed_bytes(s->env.device);
+}
+
+void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data)
+{
+    hn_exec_foreach(s->main, fn, 0, data);
+}

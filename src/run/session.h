@@ -1,0 +1,71 @@
+/*
+ * HnSession: a model made ready to run on a backend.
+ *
+ *     g_autoptr(HnSession) s = hn_session_new(model, &hn_backend_cpu, &(HnSessionOptions){ .threads = 2 }, &error);
+ *     if (s == NULL || !hn_session_run(s, inputs, outputs, &error)) ...
+ *
+ * A plan is made for each set of input shapes and kept in a small cache. Within a plan all shapes are numbers, shape
+ * arithmetic is constant, memory is one arena with lifetimes known ahead, and running is a flat list of steps. Where an
+ * output's shape depends on elements (NonZero, a Reshape fed at run time, an If whose branches differ) the plan ends
+ * behind that node, and the rest is planned when the shape is seen, again cached.
+ *
+ * A session is used by one thread at a time. The model must outlive it and must not be edited meanwhile.
+ */
+#pragma once
+
+#include "run/timer.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnSession HnSession;
+
+typedef struct {
+    int threads;              /* 0: hn_cpu_threads() */
+    gboolean strict;          /* a node that runs on ref is an error that names it */
+    uint64_t seed;            /* of random operators */
+    HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
+    const char *const *feeds; /* NULL-terminated names of initializers that are graph inputs and shall be fed */
+    const char *prefer; /* kernels whose names start with this are asked before the others: for tests. NULL: none */
+    int plan_cache;     /* plans kept per point of decision; 0: 8 */
+} HnSessionOptions;
+
+typedef struct {
+    gsize arena_bytes;      /* of all plans alive */
+    gsize output_bytes;     /* results that the plans own */
+    gsize weight_bytes;     /* elements of weights that the plans refer to, mapped or not */
+    gsize packed_bytes;     /* copies that kernels packed */
+    guint steps, ref_steps; /* of the plans alive, sub-graphs included */
+    guint plans;
+    double optimize_ms, prepare_ms; /* spent so far: shape inference and folding; kernels and memory */
+} HnSessionStats;
+
+/* Calls of the model's own functions are inlined in the model. Errors: UNSUPPORTED naming an operator that is not
+ * known, GRAPH, ATTRIBUTE, BUDGET. */
+HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error);
+void hn_session_free(HnSession *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSession, hn_session_free)
+
+/* The values to feed, in order: graph inputs that are not initializers, and the initializers named in `feeds`. */
+int hn_session_n_inputs(const HnSession *s);
+const HnValue *hn_session_input(const HnSession *s, int i);
+int hn_session_n_outputs(const HnSession *s);
+const HnValue *hn_session_output(const HnSession *s, int k);
+
+/* Plans for inputs of these types (fixed tensors) without running: as much as can be known before data is seen. */
+gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error);
+
+/* in: one tensor per input (NULL only where the graph's declared type is optional: an error otherwise); checked against
+ * the declared types. out: new references to results, which the session overwrites at the next run of the same shapes:
+ * copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each naming node or input. */
+gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error);
+
+/* From now on runs are timed step by step into t, which has to stay; NULL: no longer. Costs nothing when off. */
+void hn_session_set_timer(HnSession *s, HnTimer *t);
+
+void hn_session_stats(const HnSession *s, HnSessionStats *stats);
+
+/* Called for every step of the plans alive, in order; `depth` counts enclosing sub-graphs. */
+typedef void (*HnStepFn)(const HnStep *s, int depth, gpointer data);
+void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data);
+
+G_END_DECLS

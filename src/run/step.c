@@ -1,0 +1,360 @@
+/*
+ * Planning, part 3: slots for values, steps for nodes, kernels for steps, reorders in between.
+ */
+#include <string.h>
+
+#include "run/plan.h"
+
+/* --- slots ------------------------------------------------------------------------------------------------------- */
+
+HnLayout *hn_layout_ref(HnLayout *l)
+{
+    g_atomic_int_inc(&l->ref);
+    return l;
+}
+
+void hn_layout_unref(HnLayout *l)
+{
+    if (l != NULL && g_atomic_int_dec_and_test(&l->ref))
+        l->free(l);
+}
+
+void hn_slot_free(gpointer data)
+{
+    HnSlot *s = data;
+    hn_tensor_unref(s->tensor);
+    hn_layout_unref(s->layout);
+    g_free(s);
+}
+
+static HnSlot *slot_new(HnPlan *p, const HnValue *v)
+{
+    HnSlot *s = g_new0(HnSlot, 1);
+    s->value = v;
+    s->block = -1;
+    s->first = -1;
+    s->last = -1;
+    g_ptr_array_add(p->slots, s);
+    if (v != NULL)
+        g_hash_table_insert(p->by_value, (gpointer)v, s);
+    return s;
+}
+
+HnSlot *hn_slot_root(HnSlot *s)
+{
+    while (s->root != NULL)
+        s = s->root;
+    return s;
+}
+
+/* The slot of a value in this plan or one before it; NULL: none yet. */
+static HnSlot *slot_find(const HnPlan *p, const HnValue *v)
+{
+    for (; p != NULL; p = p->before) {
+        HnSlot *s = g_hash_table_lookup(p->by_value, v);
+        if (s != NULL)
+            return s;
+    }
+    return NULL;
+}
+
+/* The slot to read v from. A constant gets one on its first use. */
+HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
+{
+    HnSlot *s = slot_find(p, v);
+    if (s != NULL)
+        return s;
+    HnTensor *t = hn_types_value(p->types, v);
+    if (t == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "value '%s' is used before anything produces it", v->name);
+        return NULL;
+    }
+    s = slot_new(p, v);
+    s->tensor = hn_tensor_ref(t);
+    s->constant = TRUE;
+    return s;
+}
+
+/* A slot with a tensor of v's fixed type whose memory comes later. */
+HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GError **error)
+{
+    int64_t dims[HN_MAX_RANK], n;
+    size_t bytes;
+    HnSlot *s = slot_new(p, v);
+    if (!hn_type_is_fixed(type, dims))
+        return s;
+    if (!hn_dims_count(type->rank, dims, &n) || (type->dtype != HN_STRING && !hn_dtype_bytes(type->dtype, n, &bytes))) {
+        g_autofree char *text = hn_type_describe(type);
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s' of node '%s' is too large: %s", v->name,
+                    v->producer != NULL ? hn_node_label(v->producer) : "input", text);
+        return NULL;
+    }
+    s->tensor = hn_tensor_new_borrowed(type->dtype, type->rank, dims, NULL);
+    return s;
+}
+
+/* --- steps ------------------------------------------------------------------------------------------------------- */
+
+void hn_step_free(gpointer data)
+{
+    HnStep *s = data;
+    if (s->kernel == NULL)
+        hn_ref_release(s);
+    else if (s->kernel->release != NULL)
+        s->kernel->release(s);
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        hn_layout_unref(s->in[i].want);
+    g_clear_pointer(&s->refusals, g_ptr_array_unref);
+    g_free(s->in);
+    g_free(s->out);
+    g_free(s);
+}
+
+static HnStep *step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out)
+{
+    HnStep *s = g_new0(HnStep, 1);
+    s->node = n;
+    s->op = n != NULL ? n->op : NULL;
+    s->params = n != NULL ? n->params : NULL;
+    s->n_in = n_in;
+    s->n_hidden = n_hidden;
+    s->n_out = n_out;
+    s->in = g_new0(HnPort, (gsize)(n_in + n_hidden) + 1);
+    s->out = g_new0(HnPort, (gsize)n_out + 1);
+    s->device = p->exec->env->device;
+    s->budget = p->exec->env->o.budget;
+    return s;
+}
+
+/* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
+HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error)
+{
+    const HnBackend *b = p->exec->env->backend;
+    if (from->layout == want || (from->layout != NULL && want != NULL && b->layout_equal(from->layout, want)))
+        return from;
+    if (from->constant && !hn_tensor_align(from->tensor, p->exec->env->o.budget, error))
+        return NULL;
+    for (guint i = 0; i < p->steps->len; i++) { /* somebody else wanted the same */
+        HnStep *s = p->steps->pdata[i];
+        HnSlot *to = s->out[0].slot;
+        if (s->node == NULL && s->in[0].slot == from &&
+            (to->layout == want || (to->layout != NULL && want != NULL && b->layout_equal(to->layout, want))))
+            return to;
+    }
+    HnStep *s = step_new(p, NULL, 1, 0, 1);
+    HnSlot *to = slot_new(p, NULL);
+    to->tensor = hn_tensor_new_borrowed(from->tensor->dtype, from->tensor->ndim, from->tensor->dims, NULL);
+    to->layout = want != NULL ? hn_layout_ref(want) : NULL;
+    s->in[0].slot = from;
+    s->in[0].any = TRUE;
+    s->out[0].slot = to;
+    s->kernel = b->reorder;
+    g_ptr_array_add(p->steps, s);
+    return s->kernel->prepare(s, error) ? to : NULL;
+}
+
+static gboolean aligned_constants(HnStep *s, GError **error)
+{
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        if (s->in[i].slot != NULL && s->in[i].slot->constant && !s->in[i].unread &&
+            !hn_tensor_align(s->in[i].slot->tensor, s->budget, error))
+            return FALSE;
+    return TRUE;
+}
+
+/* The first kernel that takes the step as it is; NULL: none. */
+static const HnKernel *ask_kernels(const HnPlan *p, HnStep *s)
+{
+    const HnRunEnv *env = p->exec->env;
+    const HnKernel *const *kernels = env->backend->kernels(s->op);
+    g_ptr_array_set_size(s->refusals, 0);
+    for (int pass = env->o.prefer != NULL ? 0 : 1; pass < 2; pass++)
+        for (int i = 0; kernels != NULL && kernels[i] != NULL; i++) {
+            const HnKernel *k = kernels[i];
+            gboolean preferred = env->o.prefer != NULL && g_str_has_prefix(k->name, env->o.prefer);
+            if (preferred != (pass == 0) || (s->n_fused > 0 && (k->fuses == NULL || !k->fuses(s))))
+                continue;
+            const char *reason = k->reject != NULL ? k->reject(s) : NULL;
+            if (reason == NULL)
+                return k;
+            g_ptr_array_add(s->refusals, (gpointer)k->name);
+            g_ptr_array_add(s->refusals, (gpointer)reason);
+        }
+    return NULL;
+}
+
+/* --- nodes computed along with the one before */
+
+static gboolean same_type(const HnPlan *p, const HnValue *a, const HnValue *b)
+{
+    const HnType *x = hn_types_get(p->types, a), *y = hn_types_get(p->types, b);
+    return x != NULL && y != NULL && hn_type_is_fixed(x, NULL) && hn_type_is_fixed(y, NULL) && x->dtype == y->dtype &&
+           hn_type_equal(x, y);
+}
+
+/* u takes v as exactly one input, at *at; its others are constants or values of v's type that are there already. */
+static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, int *at)
+{
+    const HnValue *y = hn_node_out(u, 0);
+    if (u->op == NULL || (u->op->flags & (HN_OP_ELEMENTWISE | HN_OP_ALONG)) == 0 || y == NULL || !same_type(p, y, v))
+        return FALSE;
+    for (guint k = 1; k < u->out->len; k++)
+        if (u->out->pdata[k] != NULL)
+            return FALSE;
+    *at = -1;
+    for (guint i = 0; i < u->in->len; i++) {
+        const HnValue *w = u->in->pdata[i];
+        if (w == v) {
+            if (*at >= 0)
+                return FALSE;
+            *at = (int)i;
+        } else if (w != NULL && hn_types_value(p->types, w) == NULL &&
+                   (slot_find(p, w) == NULL || !same_type(p, w, v))) {
+            return FALSE;
+        }
+    }
+    return *at >= 0;
+}
+
+/* Nodes behind n, index `at`, that each are the only reader of the result so far. Fills in fused and fused_at. */
+static int chain_behind(const HnPlan *p, const HnNode *n, int at, const gboolean *live, HnStep *s)
+{
+    const GPtrArray *nodes = p->exec->graph->nodes;
+    const HnValue *v = hn_node_out(n, 0);
+    int length = 0;
+    for (guint k = 1; k < n->out->len; k++)
+        if (n->out->pdata[k] != NULL)
+            return 0;
+    while (length < HN_FUSED_MAX && v != NULL && v->users->len == 1 && !v->is_output) {
+        const HnNode *u = v->users->pdata[0];
+        while (at < p->end && nodes->pdata[at] != u)
+            at++;
+        if (at == p->end || !live[at - p->start] || !can_follow(p, u, v, &s->fused_at[length]))
+            break;
+        s->fused[length++] = u;
+        v = hn_node_out(u, 0);
+    }
+    return length;
+}
+
+static gboolean any_fuses(const HnPlan *p, const HnOp *op)
+{
+    const HnKernel *const *kernels = p->exec->env->backend->kernels(op);
+    for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
+        if (kernels[i]->fuses != NULL)
+            return TRUE;
+    return FALSE;
+}
+
+/* Ports for the other inputs of the chain's nodes, and the longest part of the chain that a kernel takes. */
+static gboolean choose_fused(HnPlan *p, HnStep *s, int length, GError **error)
+{
+    int hidden[HN_FUSED_MAX + 1] = { s->n_hidden };
+    for (int k = 0; k < length; k++) {
+        const HnNode *u = s->fused[k];
+        s->fused_port[k] = s->n_in + hidden[k];
+        hidden[k + 1] = hidden[k] + (int)u->in->len - 1;
+    }
+    s->in = g_renew(HnPort, s->in, s->n_in + hidden[length] + 1);
+    memset(s->in + s->n_in + s->n_hidden, 0, (gsize)(hidden[length] - s->n_hidden + 1) * sizeof(HnPort));
+    for (int k = 0; k < length; k++)
+        for (int i = 0, port = s->fused_port[k]; i < (int)s->fused[k]->in->len; i++) {
+            const HnValue *w = hn_node_in(s->fused[k], i);
+            if (i == s->fused_at[k])
+                continue;
+            if (w != NULL && (s->in[port].slot = hn_plan_slot(p, w, error)) == NULL)
+                return FALSE;
+            port++;
+        }
+    for (s->n_fused = length;; s->n_fused--) {
+        s->n_hidden = hidden[s->n_fused];
+        if ((s->kernel = ask_kernels(p, s)) != NULL || s->n_fused == 0)
+            return TRUE;
+    }
+}
+
+/* The slot carries what the last fused node makes. */
+static void take_over(HnPlan *p, HnStep *s)
+{
+    for (int k = 0; k < s->n_fused; k++)
+        g_hash_table_add(p->fused, (gpointer)s->fused[k]);
+    if (s->n_fused == 0)
+        return;
+    HnSlot *o = s->out[0].slot;
+    g_hash_table_remove(p->by_value, o->value);
+    o->value = hn_node_out(s->fused[s->n_fused - 1], 0);
+    g_hash_table_insert(p->by_value, (gpointer)o->value, o);
+}
+
+static gboolean choose_kernel(HnPlan *p, HnStep *s, int at, const gboolean *live, GError **error)
+{
+    int length = any_fuses(p, s->op) ? chain_behind(p, s->node, at, live, s) : 0;
+    s->refusals = g_ptr_array_new();
+    if (!choose_fused(p, s, length, error))
+        return FALSE;
+    take_over(p, s);
+    return s->kernel != NULL ? s->kernel->prepare(s, error) : hn_ref_prepare(s, p, error);
+}
+
+/* Results of data-dependent shape have no tensor yet and are never offered to kernels. */
+static gboolean fixed_results(const HnStep *s)
+{
+    for (int k = 0; k < s->n_out; k++)
+        if (s->out[k].slot != NULL && s->out[k].slot->tensor == NULL)
+            return FALSE;
+    return TRUE;
+}
+
+gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error)
+{
+    g_autoptr(GPtrArray) captures = (n->op->flags & HN_OP_CONTROL) != 0 ? hn_node_captures(n) : NULL;
+    int n_hidden = captures != NULL ? (int)captures->len : 0, n_in = (int)n->in->len;
+    HnStep *s = step_new(p, n, n_in, n_hidden, (int)n->out->len);
+    for (int i = 0; i < n_in + n_hidden; i++) {
+        const HnValue *v = i < n_in ? hn_node_in(n, i) : captures->pdata[i - n_in];
+        if (v != NULL && (s->in[i].slot = hn_plan_slot(p, v, error)) == NULL) {
+            s->n_hidden = 0;
+            g_free(s->in);
+            g_free(s->out);
+            g_free(s);
+            return FALSE;
+        }
+    }
+    gboolean ok = TRUE;
+    for (int k = 0; ok && k < s->n_out; k++) {
+        const HnValue *v = hn_node_out(n, k);
+        if (v != NULL)
+            ok = (s->out[k].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL;
+    }
+    if (ok && (n->op->flags & HN_OP_CONTROL) != 0) {
+        ok = hn_ref_prepare(s, p, error);
+        s->kernel = &hn_control_kernel;
+    } else if (ok) {
+        ok = fixed_results(s) ? choose_kernel(p, s, at, live, error) : hn_ref_prepare(s, p, error);
+    }
+    for (int i = 0; ok && i < s->n_in + s->n_hidden; i++)
+        if (s->in[i].slot != NULL && !s->in[i].any && !s->in[i].unread)
+            ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
+    ok = ok && (!p->exec->env->backend->computes || aligned_constants(s, error));
+    g_ptr_array_add(p->steps, s);
+    if (ok && s->kernel == NULL && p->exec->env->o.strict) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",
+                    hn_node_label(n), n->op_type);
+        return FALSE;
+    }
+    return ok;
+}
+
+/* Output 0 looks at input 0's memory under other dims. */
+gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
+{
+    HnSlot *from = hn_plan_slot(p, hn_node_in(n, 0), error);
+    if (from == NULL || (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
+        return FALSE;
+    const HnValue *v = hn_node_out(n, 0);
+    HnSlot *s = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
+    if (s == NULL)
+        return FALSE;
+    s->root = from;
+    return TRUE;
+}
