@@ -1,0 +1,51 @@
+/*
+ * What convolutions and matrix products compute along with themselves: activations, a residual sum, and constants per
+ * channel (a bias that is a node of its own, BatchNormalization).
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    HN_ALONG_RELU,
+    HN_ALONG_LEAKY, /* y < 0: a * y */
+    HN_ALONG_CLIP,  /* into [a, b] */
+    HN_ALONG_SIGMOID,
+    HN_ALONG_HARDSIGMOID, /* a * y + b into [0, 1] */
+    HN_ALONG_HARDSWISH,   /* y * (y / 6 + 1/2 into [0, 1]) */
+    HN_ALONG_ADD,         /* the slot of a port, of the result's shape */
+    HN_ALONG_AFFINE,      /* y * scale[c] + shift[c] */
+} HnAlongKind;
+
+typedef struct {
+    HnAlongKind kind;
+    float a, b;
+    int port;
+    float *scale, *shift; /* one each per channel; scale NULL: all 1 */
+} HnAlongOp;
+
+typedef struct {
+    int n;
+    int64_t channels;
+    HnAlongOp op[HN_FUSED_MAX];
+} HnAlong;
+
+/* Is every fused node of the step one of these? `axis` is the result's axis of channels. */
+gboolean hn_along_fits(const HnStep *s, int axis);
+/* Reads the fused nodes, which fit, and their constants; ports that run() need not read are marked. */
+void hn_along_init(HnAlong *a, HnStep *s, int axis);
+void hn_along_clear(HnAlong *a);
+
+/* Row of n results of one channel, or (channel < 0) one result of each of n channels; at: index of the first. */
+void hn_along_row(const HnAlong *a, const HnStep *s, float *y, int64_t at, int64_t n, int64_t channel);
+
+/* oneDNN attributes that do the same to a result of these dims: NULL when oneDNN cannot. To be destroyed. */
+dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis);
+/* Arguments of the primitive that carry operands, behind the n there are: the new n. Asks ports for layouts. */
+int hn_along_args(const HnAlong *a, HnStep *s, const_dnnl_primitive_desc_t pd, int *args, int n);
+/* Their data, in the same order. */
+int hn_along_data(const HnAlong *a, const HnStep *s, void **data, int n);
+
+G_END_DECLS

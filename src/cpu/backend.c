@@ -1,0 +1,158 @@
+#include "cpu/backend.h"
+
+#include <omp.h>
+
+#include "base/cpu.h"
+#include "cpu/cpu.h"
+
+static void cpu_close(gpointer device)
+{
+    HnCpu *c = device;
+    if (c == NULL)
+        return;
+    g_hash_table_unref(c->packs);
+    g_mutex_clear(&c->lock);
+    if (c->attr != NULL)
+        hn_dnnl(primitive_attr_destroy)(c->attr);
+    if (c->stream != NULL)
+        hn_dnnl(stream_destroy)(c->stream);
+    if (c->engine != NULL)
+        hn_dnnl(engine_destroy)(c->engine);
+    g_free(c);
+}
+
+static gpointer cpu_open(int threads, GError **error)
+{
+    (void)error;
+    HnCpu *c = g_new0(HnCpu, 1);
+    c->threads = threads;
+    c->packs = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
+    g_mutex_init(&c->lock);
+    omp_set_num_threads(threads);
+    return c;
+}
+
+static const HnKernel *const *cpu_kernels(const HnOp *op)
+{
+#define HN_CPU(symbol, file)   \
+    if (op == &hn_op_##symbol) \
+        return hn_cpu_##symbol;
+#include "cpu/kernels.def"
+#undef HN_CPU
+    return NULL;
+}
+
+static gsize cpu_packed(gpointer device)
+{
+    HnCpu *c = device;
+    g_mutex_lock(&c->lock);
+    gsize bytes = c->packed_bytes;
+    g_mutex_unlock(&c->lock);
+    return bytes;
+}
+
+static const char *cpu_describe(void)
+{
+    static const dnnl_version_t built = { .major = DNNL_VERSION_MAJOR,
+                                          .minor = DNNL_VERSION_MINOR,
+                                          .patch = DNNL_VERSION_PATCH };
+    const dnnl_version_t *v = hn_onednn_is_open() ? hn_dnnl(version)() : &built;
+    g_autofree char *text = g_strdup_printf("oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    return g_intern_string(text);
+}
+
+const HnBackend hn_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .kernels = cpu_kernels,
+    .packed_bytes = cpu_packed,
+    .reorder = &hn_cpu_reorder,
+    .layout_equal = hn_layout_equal,
+    .describe = cpu_describe,
+    .computes = TRUE,
+};
+
+/* --- what kernels share ------------------------------------------------------------------------------------------ */
+
+#define LONG_FLOPS 8e6              /* some 100 us of one thread */
+#define LONG_BYTES ((gsize)2 << 20) /* the same of memory */
+
+int hn_cpu_threads_for(const HnStep *s, double flops)
+{
+    gsize bytes = 0;
+    for (int i = 0; i < s->n_in + s->n_out; i++) {
+        const HnPort *p = i < s->n_in ? &s->in[i] : &s->out[i - s->n_in];
+        if (p->slot != NULL && !p->slot->constant)
+            bytes += p->slot->tensor->bytes;
+    }
+    return flops >= LONG_FLOPS || bytes >= LONG_BYTES ? ((HnCpu *)s->device)->threads : 1;
+}
+
+HnCpu *hn_cpu_begin(const HnStep *s, double flops)
+{
+    omp_set_num_threads(hn_cpu_threads_for(s, flops));
+    return s->device;
+}
+
+gboolean hn_cpu_check(dnnl_status_t status, const HnStep *s, GError **error)
+{
+    if (status == dnnl_success)
+        return TRUE;
+    HnError code = status == dnnl_out_of_memory ? HN_ERROR_BUDGET : HN_ERROR_UNSUPPORTED;
+    if (s->node == NULL)
+        g_set_error(error, HN_ERROR, code, "oneDNN could not change a memory layout, status %d", (int)status);
+    else
+        g_set_error(error, HN_ERROR, code, "oneDNN could not compute node '%s' (%s), status %d", hn_node_label(s->node),
+                    s->node->op_type, (int)status);
+    return FALSE;
+}
+
+const char *hn_cpu_reject_f32(const HnStep *s)
+{
+    for (int i = 0; i < s->n_in + s->n_out; i++) {
+        const HnSlot *slot = i < s->n_in ? s->in[i].slot : s->out[i - s->n_in].slot;
+        if (slot == NULL)
+            continue;
+        if (slot->tensor->dtype != HN_F32)
+            return "only f32";
+        if (slot->tensor->n == 0)
+            return "nothing to compute";
+        if (slot->tensor->ndim > DNNL_MAX_NDIMS)
+            return "only up to 12 axes";
+    }
+    return NULL;
+}
+
+/* Engine and stream of the device; FALSE: oneDNN is not there or does not start. */
+static gboolean start_onednn(HnCpu *c)
+{
+    if (c->attr != NULL)
+        return TRUE;
+    dnnl_primitive_attr_t attr = NULL;
+    if (hn_onednn() == NULL || (c->engine == NULL && hn_dnnl(engine_create)(&c->engine, dnnl_cpu, 0) != dnnl_success) ||
+        (c->stream == NULL &&
+         hn_dnnl(stream_create)(&c->stream, c->engine, dnnl_stream_default_flags) != dnnl_success) ||
+        hn_dnnl(primitive_attr_create)(&attr) != dnnl_success)
+        return FALSE;
+    if (hn_dnnl(primitive_attr_set_scratchpad_mode)(attr, dnnl_scratchpad_mode_user) != dnnl_success) {
+        hn_dnnl(primitive_attr_destroy)(attr);
+        return FALSE;
+    }
+    c->attr = attr;
+    return TRUE;
+}
+
+const char *hn_cpu_reject_onednn(const HnStep *s)
+{
+    const char *reason = hn_cpu_reject_f32(s);
+    return reason != NULL ? reason : start_onednn(s->device) ? NULL : "oneDNN cannot be loaded";
+}
+
+gboolean hn_cpu_wants_only(const HnStep *s, int n_out)
+{
+    for (int k = n_out; k < s->n_out; k++)
+        if (s->out[k].slot != NULL)
+            return FALSE;
+    return TRUE;
+}

@@ -1,0 +1,64 @@
+/*
+ * Reductions other than sums, for extreme.c at one instruction level: x is [n, inner], y [inner] holds the start,
+ * which changes nothing.
+ */
+#include <math.h>
+#include <stdint.h>
+
+#include "cpu/level.h"
+
+#define LANES 16
+
+#define REDUCE(name, STEP)                                                                                 \
+    static HN_TARGET void HN_V(name)(float *restrict y, const float *restrict x, int64_t n, int64_t inner) \
+    {                                                                                                      \
+        if (inner == 1) {                                                                                  \
+            float part[LANES], s = *y;                                                                     \
+            int64_t i = 0;                                                                                 \
+            for (int j = 0; j < LANES; j++)                                                                \
+                part[j] = s;                                                                               \
+            for (; i + LANES <= n; i += LANES)                                                             \
+                for (int j = 0; j < LANES; j++)                                                            \
+                    part[j] = STEP(part[j], x[i + j]);                                                     \
+            for (; i < n; i++)                                                                             \
+                s = STEP(s, x[i]);                                                                         \
+            for (int j = 0; j < LANES; j++)                                                                \
+                s = HN_V(name##_join)(s, part[j]);                                                         \
+            *y = s;                                                                                        \
+            return;                                                                                        \
+        }                                                                                                  \
+        for (int64_t k = 0; k < n; k++)                                                                    \
+            for (int64_t i = 0; i < inner; i++)                                                            \
+                y[i] = STEP(y[i], x[k * inner + i]);                                                       \
+    }
+#define JOIN(name, EXPR)                                              \
+    static inline HN_TARGET float HN_V(name##_join)(float s, float v) \
+    {                                                                 \
+        return EXPR;                                                  \
+    }
+
+/* NaN stays */
+#define LARGER(s, v) ((v) > (s) || (v) != (v) ? (v) : (s))
+#define SMALLER(s, v) ((v) < (s) || (v) != (v) ? (v) : (s))
+#define TIMES(s, v) ((s) * (v))
+#define PLUS_SIZE(s, v) ((s) + fabsf(v))
+#define PLUS_SQUARE(s, v) ((s) + (v) * (v))
+JOIN(do_max, LARGER(s, v))
+REDUCE(do_max, LARGER)
+JOIN(do_min, SMALLER(s, v))
+REDUCE(do_min, SMALLER)
+JOIN(do_prod, s *v)
+REDUCE(do_prod, TIMES)
+JOIN(do_sizes, s + v)
+REDUCE(do_sizes, PLUS_SIZE)
+JOIN(do_squares, s + v)
+REDUCE(do_squares, PLUS_SQUARE)
+
+#undef REDUCE
+#undef JOIN
+#undef LARGER
+#undef SMALLER
+#undef TIMES
+#undef PLUS_SIZE
+#undef PLUS_SQUARE
+#undef LANES

@@ -1,0 +1,194 @@
+#include <omp.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+/* Smaller weights are packed by one thread: a second one that has no core to itself costs milliseconds. */
+#define PACK_BYTES ((gsize)4 << 20)
+
+struct HnPack {
+    int ref; /* under the device's lock, like all of it */
+    HnCpu *cpu;
+    HnTensor *from;              /* kept: its address is the key */
+    dnnl_memory_desc_t view, md; /* of a pack through oneDNN */
+    HnPackFn fn;                 /* of an own one ... */
+    int64_t variant;
+    HnBudget *budget;
+    void *data;
+    gsize bytes;
+};
+
+static void pack_free(HnPack *p)
+{
+    if (p->view != NULL)
+        hn_dnnl(memory_desc_destroy)(p->view);
+    if (p->md != NULL)
+        hn_dnnl(memory_desc_destroy)(p->md);
+    if (p->data != NULL)
+        hn_budget_free(p->budget, p->data);
+    if (p->budget != NULL)
+        hn_budget_unref(p->budget);
+    hn_tensor_unref(p->from);
+    g_free(p);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPack, pack_free)
+
+static HnPack *find(HnCpu *c, const HnTensor *t, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t md)
+{
+    const GPtrArray *list = g_hash_table_lookup(c->packs, t);
+    for (guint i = 0; list != NULL && i < list->len; i++) {
+        HnPack *p = list->pdata[i];
+        if (p->fn == NULL && hn_dnnl(memory_desc_equal)(p->view, view) != 0 &&
+            hn_dnnl(memory_desc_equal)(p->md, md) != 0)
+            return p;
+    }
+    return NULL;
+}
+
+static dnnl_status_t reorder(HnCpu *c, const HnPack *p, void *from)
+{
+    g_auto(dnnl_primitive_desc_t) pd = NULL;
+    dnnl_primitive_t prim = NULL;
+    dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, NULL }, { DNNL_ARG_TO, NULL } };
+    dnnl_status_t status = hn_dnnl(reorder_primitive_desc_create)(&pd, p->view, c->engine, p->md, c->engine, NULL);
+    if (status == dnnl_success)
+        status = hn_dnnl(primitive_create)(&prim, pd);
+    if (status == dnnl_success)
+        status = hn_dnnl(memory_create)(&arg[0].memory, p->view, c->engine, from);
+    if (status == dnnl_success)
+        status = hn_dnnl(memory_create)(&arg[1].memory, p->md, c->engine, p->data);
+    const int threads = omp_get_max_threads(); /* of the step that is being prepared */
+    if (p->bytes < PACK_BYTES)
+        omp_set_num_threads(1);
+    if (status == dnnl_success)
+        status = hn_dnnl(primitive_execute)(prim, c->stream, 2, arg);
+    omp_set_num_threads(threads);
+    for (int i = 0; i < 2; i++)
+        if (arg[i].memory != NULL)
+            hn_dnnl(memory_destroy)(arg[i].memory);
+    if (prim != NULL)
+        hn_dnnl(primitive_destroy)(prim);
+    return status;
+}
+
+/* Elements of a mapped file may lie at any address: then they go through aligned memory that is freed at once. */
+static gboolean fill(HnCpu *c, const HnPack *p, const HnStep *s, GError **error)
+{
+    void *copy = NULL;
+    if (p->from->misaligned) {
+        if ((copy = hn_budget_alloc(p->budget, p->from->bytes, error)) == NULL)
+            return FALSE;
+        memcpy(copy, p->from->data, p->from->bytes);
+    }
+    gboolean ok = hn_cpu_check(reorder(c, p, copy != NULL ? copy : p->from->data), s, error);
+    if (copy != NULL)
+        hn_budget_free(p->budget, copy);
+    return ok;
+}
+
+static HnPack *pack_alloc(HnCpu *c, const HnStep *s, HnTensor *t, gsize bytes, GError **error)
+{
+    g_autoptr(HnPack) p = g_new0(HnPack, 1);
+    p->cpu = c;
+    p->from = hn_tensor_ref(t);
+    p->budget = s->budget != NULL ? hn_budget_ref(s->budget) : NULL;
+    p->bytes = bytes;
+    p->data = hn_budget_alloc(p->budget, bytes, error);
+    return p->data != NULL ? g_steal_pointer(&p) : NULL;
+}
+
+static void keep(HnCpu *c, HnPack *p)
+{
+    GPtrArray *list = g_hash_table_lookup(c->packs, p->from);
+    if (list == NULL) {
+        list = g_ptr_array_new();
+        g_hash_table_insert(c->packs, p->from, list);
+    }
+    g_ptr_array_add(list, p);
+    c->packed_bytes += p->bytes;
+}
+
+static HnPack *pack_new(HnCpu *c, const HnStep *s, HnTensor *t, const_dnnl_memory_desc_t view,
+                        const_dnnl_memory_desc_t md, GError **error)
+{
+    g_autoptr(HnPack) p = pack_alloc(c, s, t, hn_dnnl(memory_desc_get_size)(md), error);
+    if (p == NULL || !hn_cpu_check(hn_dnnl(memory_desc_clone)(&p->view, view), s, error) ||
+        !hn_cpu_check(hn_dnnl(memory_desc_clone)(&p->md, md), s, error) || !fill(c, p, s, error))
+        return NULL;
+    keep(c, p);
+    return g_steal_pointer(&p);
+}
+
+static HnPack *find_own(HnCpu *c, const HnTensor *t, HnPackFn fn, int64_t variant)
+{
+    const GPtrArray *list = g_hash_table_lookup(c->packs, t);
+    for (guint i = 0; list != NULL && i < list->len; i++) {
+        HnPack *p = list->pdata[i];
+        if (p->fn == fn && p->variant == variant)
+            return p;
+    }
+    return NULL;
+}
+
+gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
+                     GError **error)
+{
+    HnTensor *t = s->in[i].slot->tensor;
+    HnCpu *c = s->device;
+    g_mutex_lock(&c->lock);
+    HnPack *p = find_own(c, t, fn, variant);
+    if (p == NULL && (p = pack_alloc(c, s, t, bytes, error)) != NULL) {
+        p->fn = fn;
+        p->variant = variant;
+        fn(p->data, t, data);
+        keep(c, p);
+    }
+    if (p != NULL)
+        p->ref++;
+    g_mutex_unlock(&c->lock);
+    *pack = p;
+    s->in[i].unread = p != NULL;
+    return p != NULL;
+}
+
+gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t want, HnPack **pack,
+                 GError **error)
+{
+    HnTensor *t = s->in[i].slot->tensor;
+    *pack = NULL;
+    if (hn_dnnl(memory_desc_equal)(view, want) != 0)
+        return TRUE;
+    HnCpu *c = s->device;
+    g_mutex_lock(&c->lock);
+    HnPack *p = find(c, t, view, want);
+    if (p == NULL)
+        p = pack_new(c, s, t, view, want, error);
+    if (p != NULL)
+        p->ref++;
+    g_mutex_unlock(&c->lock);
+    *pack = p;
+    s->in[i].unread = p != NULL;
+    return p != NULL;
+}
+
+void *hn_pack_data(const HnPack *pack, const HnStep *s, int i)
+{
+    return pack != NULL ? pack->data : hn_cpu_data(&s->in[i]);
+}
+
+void hn_pack_unref(HnPack *p)
+{
+    if (p == NULL)
+        return;
+    HnCpu *c = p->cpu;
+    g_mutex_lock(&c->lock);
+    if (--p->ref == 0) {
+        GPtrArray *list = g_hash_table_lookup(c->packs, p->from);
+        g_ptr_array_remove_fast(list, p);
+        if (list->len == 0)
+            g_hash_table_remove(c->packs, p->from);
+        c->packed_bytes -= p->bytes;
+        pack_free(p);
+    }
+    g_mutex_unlock(&c->lock);
+}

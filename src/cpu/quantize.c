@@ -1,0 +1,181 @@
+/*
+ * QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear between f32 and 8-bit integers (from i32 too), with one
+ * scale or one for each index of an axis.
+ */
+#include "op/quantize.h"
+
+#include <math.h>
+
+#include "cpu/cpu.h"
+#include "op/index.h"
+
+#define HN_LEVEL plain
+#include "cpu/quantize_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/quantize_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/quantize_loops.h"
+#undef HN_LEVEL
+
+#define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time, of one scale for all */
+
+typedef void (*QuantizeFn)(void *y, const float *x, const float *s, const void *zeros, int64_t n, gboolean each);
+typedef void (*DequantizeFn)(float *y, const void *x, const float *s, const void *zeros, int64_t n, gboolean each);
+
+static const QuantizeFn quantize_u8[HN_LEVELS] = HN_TABLE_OF_LEVELS(quantize_uint8_t);
+static const QuantizeFn quantize_i8[HN_LEVELS] = HN_TABLE_OF_LEVELS(quantize_int8_t);
+static const DequantizeFn dequantize_u8[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_uint8_t);
+static const DequantizeFn dequantize_i8[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_int8_t);
+static const DequantizeFn dequantize_i32[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_int32_t);
+
+typedef struct {
+    QuantizeFn to;     /* either */
+    DequantizeFn from; /* or */
+    gsize in_size, out_size, zero_size;
+    int64_t rows, n, scales; /* row r of n elements has scale r % scales */
+    gboolean each;           /* an element of a row has its own */
+    int threads;
+} Quantize;
+
+static gboolean small_int(HnDtype d)
+{
+    return d == HN_U8 || d == HN_I8;
+}
+
+static const char *quantize_reject(const HnStep *s)
+{
+    const HnQuantize *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0), *scale = hn_cpu_in(s, 1), *zero = hn_cpu_in(s, 2);
+    const HnTensor *y = s->out[0].slot->tensor;
+    const gboolean back = s->op == &hn_op_dequantizelinear;
+    const HnTensor *real = back ? y : x, *ints = back ? x : y;
+    if (real->dtype != HN_F32 || scale->dtype != HN_F32 || (p->precision != HN_UNDEFINED && p->precision != HN_F32))
+        return "only f32";
+    if (!small_int(ints->dtype) && !(back && ints->dtype == HN_I32))
+        return "only 8-bit integers";
+    if (zero != NULL && (zero->dtype != ints->dtype || zero->n != scale->n))
+        return "a zero point that is not as the scale";
+    if (x->n == 0)
+        return "nothing to compute";
+    if (scale->n == 1)
+        return NULL;
+    int64_t axis = x->ndim == 1 ? 0 : p->axis < 0 ? p->axis + x->ndim : p->axis;
+    if (p->block != 0 || !p->per_axis || scale->ndim != 1 || axis < 0 || axis >= x->ndim || scale->n != x->dims[axis])
+        return "scales that are not one for each index of an axis";
+    return NULL;
+}
+
+static gboolean quantize_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnQuantize *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0), *scale = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
+    const int level = hn_cpu_level();
+    Quantize *q = g_new0(Quantize, 1);
+    s->state = q;
+    if (s->op == &hn_op_quantizelinear)
+        q->to = (y->dtype == HN_U8 ? quantize_u8 : quantize_i8)[level];
+    else
+        q->from = (x->dtype == HN_U8 ? dequantize_u8 : x->dtype == HN_I8 ? dequantize_i8 : dequantize_i32)[level];
+    q->in_size = hn_dtype_size(x->dtype);
+    q->out_size = hn_dtype_size(y->dtype);
+    q->zero_size = hn_cpu_in(s, 2) != NULL ? hn_dtype_size(hn_cpu_in(s, 2)->dtype) : 0;
+    q->threads = hn_cpu_threads_for(s, 0);
+    q->scales = 1;
+    q->rows = (x->n + CHUNK - 1) / CHUNK;
+    q->n = CHUNK;
+    if (scale->n > 1) {
+        int axis = (int)(x->ndim == 1 ? 0 : p->axis < 0 ? p->axis + x->ndim : p->axis);
+        int64_t inner = hn_span(x->dims, axis + 1, x->ndim);
+        q->each = inner == 1;
+        q->scales = q->each ? 1 : scale->n;
+        q->n = q->each ? scale->n : inner;
+        q->rows = x->n / q->n;
+    }
+    return TRUE;
+}
+
+static gboolean quantize_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Quantize *q = s->state;
+    const char *x = hn_cpu_data(&s->in[0]), *zeros = q->zero_size > 0 ? hn_cpu_data(&s->in[2]) : NULL;
+    const float *scale = hn_cpu_data(&s->in[1]);
+    char *y = hn_cpu_data(&s->out[0]);
+    const int64_t total = s->in[0].slot->tensor->n;
+#pragma omp parallel for num_threads(q->threads) if (q->threads > 1)
+    for (int64_t r = 0; r < q->rows; r++) {
+        const int64_t at = r * q->n, n = MIN(q->n, total - at), k = r % q->scales;
+        const void *z = zeros != NULL ? zeros + (gsize)k * q->zero_size : NULL;
+        const char *from = x + (gsize)at * q->in_size;
+        char *to = y + (gsize)at * q->out_size;
+        if (q->to != NULL)
+            q->to(to, (const float *)(const void *)from, scale + k, z, n, q->each);
+        else
+            q->from((float *)(void *)to, from, scale + k, z, n, q->each);
+    }
+    return TRUE;
+}
+
+static void quantize_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
+
+static const HnKernel quantize = {
+    .name = "cpu.quantize",
+    .reject = quantize_reject,
+    .prepare = quantize_prepare,
+    .run = quantize_run,
+    .release = quantize_release,
+};
+
+const HnKernel *const hn_cpu_quantizelinear[] = { &quantize, NULL };
+const HnKernel *const hn_cpu_dequantizelinear[] = { &quantize, NULL };
+
+/* --- the range of the tensor itself --------------------------------------------------------------------------------
+ */
+
+static const char *dynamic_reject(const HnStep *s)
+{
+    (void)s; /* its types are fixed */
+    return NULL;
+}
+
+static gboolean dynamic_prepare(HnStep *s, GError **error)
+{
+    (void)s;
+    (void)error;
+    return TRUE;
+}
+
+static gboolean dynamic_run(HnStep *s, GError **error)
+{
+    (void)error;
+    static void (*const range[HN_LEVELS])(const float *, int64_t, float *, float *) = HN_TABLE_OF_LEVELS(find_range);
+    const HnTensor *x = s->in[0].slot->tensor;
+    float lo, hi;
+    range[hn_cpu_level()](x->data, x->n, &lo, &hi);
+    const float scale = hi == lo ? 1.0f : (hi - lo) / 255.0f;
+    float zero = 0.0f - lo / scale;
+    zero = zero > 0 ? zero < 255 ? rintf(zero) : 255 : 0;
+    const uint8_t z = (uint8_t)zero;
+    if (s->out[0].slot != NULL)
+        quantize_u8[hn_cpu_level()](hn_cpu_data(&s->out[0]), x->data, &scale, &z, x->n, FALSE);
+    if (s->n_out > 1 && s->out[1].slot != NULL)
+        *(float *)hn_cpu_data(&s->out[1]) = scale;
+    if (s->n_out > 2 && s->out[2].slot != NULL)
+        *(uint8_t *)hn_cpu_data(&s->out[2]) = z;
+    return TRUE;
+}
+
+static const HnKernel dynamic = {
+    .name = "cpu.dynamicquantize",
+    .reject = dynamic_reject,
+    .prepare = dynamic_prepare,
+    .run = dynamic_run,
+};
+
+const HnKernel *const hn_cpu_dynamicquantizelinear[] = { &dynamic, NULL };
