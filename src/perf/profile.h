@@ -1,0 +1,101 @@
+/*
+ * HnProfile: where a model's time goes, node by node.
+ *
+ * Profiled and unprofiled runs of the same inputs take turns in an order in which each kind follows each kind equally
+ * often, so that what the machine does meanwhile meets both. A profiled run is a list of spans (run/timer.h); lists are
+ * looked at after a block of runs, and then one run is made that does not count.
+ *
+ * A row is a node (with what was computed along with it), or the reorders of a value. The time of a node with
+ * sub-graphs is its own, without the time of the nodes inside. "Outside" is what a run takes beyond its steps.
+ *
+ * The figures of rows are means over typical runs: the tenth of the profiled runs (3 at least) whose times are nearest
+ * the median of the unprofiled ones, since a run as it is without profiling is what is to be explained. So they add up
+ * to a time near that median where profiling costs little, which medians of rows would not. What it costs is the
+ * difference of `with` and `without`, of all runs.
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "perf/roofline.h"
+#include "perf/stats.h"
+#include "perf/ticks.h"
+#include "run/session.h"
+
+G_BEGIN_DECLS
+
+#define HN_PROFILE_KEPT 4096 /* runs of which the times of rows are kept, chosen at random where there are more */
+
+typedef struct {
+    gconstpointer key; /* HnNode *, or HnValue * of a reorder */
+    const HnNode *node;
+    const HnKernel *kernel; /* as last seen; NULL: ref */
+    char *name;             /* "conv1", or "conv1_out" for its reorders */
+    char *op;               /* "Conv+Relu", "reorder" */
+    int depth;              /* of sub-graphs around it */
+    int parent;             /* row of the node whose sub-graph holds it; -1: none, or never seen */
+    int known;              /* steps of plans that it was seen in; 0: nothing is known down to refusals */
+    gboolean integer;       /* computes with 8-bit integers */
+    double flops, bytes;    /* of one call */
+    GPtrArray *refusals;    /* constant strings in pairs: kernel, reason */
+    guint64 calls;          /* over all profiled runs */
+
+    /* set by hn_profile_finish(), per run; NaN: not known */
+    double per_run;        /* calls */
+    double ms;             /* own time */
+    double p10, p90;       /* of ms over all kept runs */
+    double spread;         /* half the distance of the quartiles of the same */
+    double with_ms;        /* own time and that of its sub-graphs */
+    double gflops, gbytes; /* per second */
+    double limit_ms;       /* what the roofline allows */
+} HnProfileRow;
+
+/* A profiled run in full, for traces. */
+typedef struct {
+    guint64 start, end; /* ticks */
+    gsize n;
+    HnSpan *spans;
+} HnProfileRun;
+
+typedef struct {
+    HnSession *session;
+    HnTimer timer;
+    HnTicks ticks;
+    GPtrArray *rows;              /* HnProfileRow *, in order of first execution */
+    GHashTable *by_key;           /* -> index + 1 */
+    GPtrArray *runs;              /* the kept ones, inner */
+    GPtrArray *traces;            /* HnProfileRun *, inner */
+    gsize trace_spans;            /* room for so many spans in traces; 0: none */
+    HnTimes profiled, unprofiled; /* ms of whole runs */
+    HnRng rng;
+    guint64 first; /* ticks when measuring began */
+    double spans;  /* over all profiled runs */
+
+    /* set by hn_profile_finish() */
+    HnStats with, without; /* of profiled and unprofiled runs, ms */
+    double nodes_ms, outside_ms, outside_p10, outside_p90;
+    guint typical; /* runs that the figures are means of */
+} HnProfile;
+
+typedef struct {
+    gboolean (*run)(gpointer data, guint64 i, GError **error); /* one run of the session with the i-th inputs */
+    gpointer data;
+    guint64 runs;     /* of each kind; 0: as the others say */
+    double seconds;   /* of both kinds together; HN_MIN_INTERVAL of each kind at least */
+    double precision; /* then go on until the 95 % intervals of both medians are within this part of them; 0: do not */
+    double limit;     /* seconds when to end even so */
+    gsize trace_spans;
+} HnProfileOptions;
+
+void hn_profile_init(HnProfile *p, HnSession *session);
+void hn_profile_clear(HnProfile *p);
+
+/* Ctrl-C is no error once a run of each kind was made. Errors are those of run, and INTERRUPTED. */
+gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnProgress *progress, GError **error);
+
+/* Costs, statistics and limits. roofline may be NULL. */
+void hn_profile_finish(HnProfile *p, const HnRoofline *roofline);
+
+/* The row of a span, NULL: none. */
+const HnProfileRow *hn_profile_row(const HnProfile *p, const HnSpan *span);
+
+G_END_DECLS

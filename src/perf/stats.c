@@ -1,0 +1,108 @@
+#include "perf/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define FIRST_ROOM 4096
+
+/* --- times ------------------------------------------------------------------------------------------------------- */
+
+void hn_times_init(HnTimes *t, gsize max)
+{
+    *t = (HnTimes){ .max = max ? max : HN_TIMES_MAX, .rng = hn_rng(0) };
+}
+
+void hn_times_clear(HnTimes *t)
+{
+    g_clear_pointer(&t->x, g_free);
+    t->n = t->room = 0;
+}
+
+void hn_times_reserve(HnTimes *t)
+{
+    if (t->n < t->room || t->room == t->max)
+        return;
+    t->room = MIN(t->room ? t->room * 2 : FIRST_ROOM, t->max);
+    t->x = g_renew(double, t->x, t->room);
+}
+
+void hn_times_add(HnTimes *t, double x)
+{
+    hn_times_reserve(t);
+    t->seen++;
+    t->sum += x;
+    if (t->n < t->max) {
+        t->x[t->n++] = x;
+        return;
+    }
+    gint64 k = hn_rng_int(&t->rng, 0, (gint64)t->seen - 1);
+    if ((guint64)k < t->max)
+        t->x[k] = x;
+}
+
+/* --- statistics -------------------------------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double hn_quantile(const double *sorted, gsize n, double q)
+{
+    if (!n)
+        return NAN;
+    double at = q * (double)(n - 1);
+    gsize i = (gsize)at;
+    if (i + 1 >= n)
+        return sorted[n - 1];
+    return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
+}
+
+double hn_median(double *x, gsize n)
+{
+    if (n)
+        qsort(x, n, sizeof x[0], compare);
+    return hn_quantile(x, n, 0.5);
+}
+
+gsize hn_median_rank(gsize n, double level)
+{
+    double tail = 0, most = (1 - level) / 2;
+    /* what lies 20 standard deviations (of sqrt(n) / 2) below the mean is nothing: less than e^-200 */
+    double start = floor((double)n / 2 - 10 * sqrt((double)n));
+    gsize k = start > 0 ? (gsize)start : 0, r = k;
+    double log_all = lgamma((double)n + 1) - (double)n * M_LN2;
+    for (; k < n; k++) {
+        tail += exp(log_all - lgamma((double)k + 1) - lgamma((double)(n - k) + 1)); /* P(B <= k) */
+        if (tail > most)
+            break;
+        r = k + 1;
+    }
+    return r;
+}
+
+void hn_stats(double *x, gsize n, HnStats *stats)
+{
+    *stats = (HnStats){ .n = n, .mean = NAN, .stddev = NAN, .min = NAN, .max = NAN, .lo = NAN, .hi = NAN };
+    stats->p50 = hn_median(x, n);
+    stats->p90 = hn_quantile(x, n, 0.90);
+    stats->p95 = hn_quantile(x, n, 0.95);
+    stats->p99 = hn_quantile(x, n, 0.99);
+    if (!n)
+        return;
+    double sum = 0, squares = 0;
+    for (gsize i = 0; i < n; i++)
+        sum += x[i];
+    stats->mean = sum / (double)n;
+    for (gsize i = 0; i < n; i++)
+        squares += (x[i] - stats->mean) * (x[i] - stats->mean);
+    stats->stddev = n > 1 ? sqrt(squares / (double)(n - 1)) : NAN;
+    stats->min = x[0];
+    stats->max = x[n - 1];
+    gsize r = hn_median_rank(n, 0.95);
+    if (r) {
+        stats->lo = x[r - 1];
+        stats->hi = x[n - r];
+    }
+}

@@ -1,0 +1,23 @@
+/*
+ * Profiles for other programs to draw.
+ *
+ * The trace is in the Chrome trace event format (an object with "traceEvents"), which Perfetto and chrome://tracing
+ * open. It holds runs chosen at random from all profiled ones, as many as HN_TRACE_SPANS steps, and never more than
+ * HN_TRACE_BYTES.
+ *
+ * Folded stacks are what flame graph programs read: a line for each node, "model;scope;...;node nanoseconds". Scopes
+ * are nodes whose sub-graph holds it, and what a name like "/encoder/conv1/Conv" has before its last '/'.
+ */
+#pragma once
+
+#include "perf/profile.h"
+
+G_BEGIN_DECLS
+
+#define HN_TRACE_SPANS 120000
+#define HN_TRACE_BYTES (48 * 1000 * 1000)
+
+gboolean hn_trace_write(const HnProfile *p, const char *model, const char *path, GError **error);
+gboolean hn_folded_write(const HnProfile *p, const char *model, const char *path, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,78 @@
+/*
+ * Comparing things that run: who is faster, by how much, and how sure that is.
+ *
+ * Two sessions of one model differ in speed, by what memory they happened to get, and stay so for as long as they live;
+ * and a machine's speed drifts. Therefore a comparison consists of rounds. In each round every side opens an instance
+ * of its own, in changing order, and blocks of runs of the sides take turns there and back (A B B A), each with the
+ * same inputs; a round yields one number for each side against the first one, the median over its blocks of the ratio
+ * of median times. The rounds' numbers are independent of each other, and of them the effect and its interval are made.
+ */
+#pragma once
+
+#include "perf/measure.h"
+
+G_BEGIN_DECLS
+
+#define HN_MAX_SIDES 16
+#define HN_MAX_ROUNDS 256
+
+typedef struct {
+    int sides;
+    gboolean (*open)(gpointer data, int side, GError **error); /* a new instance */
+    void (*close)(gpointer data, int side); /* also after an open that failed; nothing to do where there is none */
+    /* HnRunner.run of the side's instance */
+    gboolean (*run)(gpointer data, int side, guint64 i, guint64 *start, guint64 *end, GError **error);
+    gpointer data;
+    guint64 period; /* as HnRunner.period */
+} HnContest;
+
+/*
+ * INTERVAL goes on until every verdict is clear: the interval within the margin or beyond it, and on one side of the
+ * gate; at least 8 rounds, and `seconds` of runs of each side at most. With `precision` it goes on until the intervals
+ * are within that of the effects instead. RUNS and TIME are for each side.
+ */
+typedef struct {
+    HnUntil until;
+    guint64 runs;
+    double seconds;
+    double precision; /* 0: until the verdict is clear */
+    double margin;    /* 0.02: a difference of 2 % is none */
+    double gate;      /* 0.03: whether a side is 3 % slower is asked; 0: is not */
+} HnContestOptions;
+
+typedef enum {
+    HN_VERDICT_NONE,   /* the interval lies within the margin */
+    HN_VERDICT_FASTER, /* than the first side: the interval excludes 1, and is not within the margin */
+    HN_VERDICT_SLOWER,
+    HN_VERDICT_NOISY, /* it holds 1, and reaches beyond the margin */
+} HnVerdict;
+
+const char *hn_verdict_name(HnVerdict v); /* "no difference", "faster", "slower", "too noisy" */
+HnVerdict hn_verdict(double lo, double hi, double margin);
+
+/* Time of a side divided by that of the first one. */
+typedef struct {
+    double effect, lo, hi; /* NaN for the interval: fewer than HN_MIN_INTERVAL rounds */
+    HnVerdict verdict;
+} HnEffect;
+
+typedef struct {
+    HnStop stop;
+    guint rounds;
+    HnMeasured side[HN_MAX_SIDES];
+    HnEffect effect[HN_MAX_SIDES]; /* [0] is 1 */
+} HnContestResult;
+
+/* Ctrl-C is no error, as in hn_measure(). Errors are those of open and run. */
+gboolean hn_contest(const HnContest *contest, const HnContestOptions *options, const HnProgress *progress,
+                    HnContestResult *out, GError **error);
+
+/*
+ * Location of n values that lie symmetrically about it, and its 95 % interval: the median of the means of all pairs
+ * (J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank tests", 1963), and the interval that inverts
+ * Wilcoxon's signed-rank test, with that test's exact distribution. n is HN_MAX_ROUNDS at most; lo and hi are NaN below
+ * HN_MIN_INTERVAL values.
+ */
+void hn_signed_rank(const double *x, gsize n, double *mid, double *lo, double *hi);
+
+G_END_DECLS
