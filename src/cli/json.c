@@ -1,0 +1,140 @@
+#include "cli/json.h"
+
+#include <math.h>
+#include <string.h>
+
+char *hn_json_number(double x)
+{
+    char buf[G_ASCII_DTOSTR_BUF_SIZE];
+    static const char *const formats[] = { "%.15g", "%.16g", "%.17g" };
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_ascii_formatd(buf, sizeof buf, formats[i], x);
+        if (g_ascii_strtod(buf, NULL) == x)
+            break;
+    }
+    return g_strdup(buf);
+}
+
+JsonNode *hn_json_find(JsonNode *node, const char *path)
+{
+    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
+    for (int i = 0; node && parts[i]; i++) {
+        if (!*parts[i])
+            continue;
+        if (JSON_NODE_HOLDS_OBJECT(node)) {
+            node = json_object_get_member(json_node_get_object(node), parts[i]);
+        } else if (JSON_NODE_HOLDS_ARRAY(node)) {
+            JsonArray *array = json_node_get_array(node);
+            guint64 k;
+            gboolean ok = g_ascii_string_to_unsigned(parts[i], 10, 0, G_MAXUINT, &k, NULL);
+            node = ok && k < json_array_get_length(array) ? json_array_get_element(array, (guint)k) : NULL;
+        } else {
+            node = NULL;
+        }
+    }
+    return node;
+}
+
+static void put_string(GString *out, const char *s)
+{
+    g_autofree char *valid = g_utf8_make_valid(s, -1);
+    g_string_append_c(out, '"');
+    for (const char *p = valid; *p; p++) {
+        if (*p == '"' || *p == '\\')
+            g_string_append_printf(out, "\\%c", *p);
+        else if (*p == '\n')
+            g_string_append(out, "\\n");
+        else if (*p == '\t')
+            g_string_append(out, "\\t");
+        else if ((guchar)*p < 0x20 || *p == 0x7f)
+            g_string_append_printf(out, "\\u%04x", (guchar)*p);
+        else
+            g_string_append_c(out, *p);
+    }
+    g_string_append_c(out, '"');
+}
+
+static void put_value(GString *out, JsonNode *node)
+{
+    GType type = json_node_get_value_type(node);
+    if (type == G_TYPE_STRING) {
+        put_string(out, json_node_get_string(node));
+    } else if (type == G_TYPE_BOOLEAN) {
+        g_string_append(out, json_node_get_boolean(node) ? "true" : "false");
+    } else if (type == G_TYPE_INT64) {
+        g_string_append_printf(out, "%" G_GINT64_FORMAT, json_node_get_int(node));
+    } else if (type == G_TYPE_DOUBLE && isfinite(json_node_get_double(node))) {
+        g_autofree char *text = hn_json_number(json_node_get_double(node));
+        g_string_append(out, text);
+    } else {
+        g_string_append(out, "null");
+    }
+}
+
+static void line_break(GString *out, int level)
+{
+    g_string_append_printf(out, "\n%*s", 2 * level, "");
+}
+
+static void put_node(GString *out, JsonNode *node, int level);
+
+static gboolean is_plain(JsonNode *node)
+{
+    return JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) != G_TYPE_STRING : JSON_NODE_HOLDS_NULL(node);
+}
+
+static void put_array(GString *out, JsonArray *array, int level)
+{
+    guint n = json_array_get_length(array);
+    gboolean plain = TRUE;
+    for (guint i = 0; i < n && plain; i++)
+        plain = is_plain(json_array_get_element(array, i));
+    g_string_append_c(out, '[');
+    for (guint i = 0; i < n; i++) {
+        if (i)
+            g_string_append(out, plain ? ", " : ",");
+        if (!plain)
+            line_break(out, level + 1);
+        put_node(out, json_array_get_element(array, i), level + 1);
+    }
+    if (!plain)
+        line_break(out, level);
+    g_string_append_c(out, ']');
+}
+
+static void put_object(GString *out, JsonObject *object, int level)
+{
+    g_autoptr(GList) names = json_object_get_members(object); /* in the order in which they were set */
+    g_string_append_c(out, '{');
+    for (GList *l = names; l; l = l->next) {
+        if (l != names)
+            g_string_append_c(out, ',');
+        line_break(out, level + 1);
+        put_string(out, l->data);
+        g_string_append(out, ": ");
+        put_node(out, json_object_get_member(object, l->data), level + 1);
+    }
+    if (names)
+        line_break(out, level);
+    g_string_append_c(out, '}');
+}
+
+static void put_node(GString *out, JsonNode *node, int level)
+{
+    if (JSON_NODE_HOLDS_OBJECT(node))
+        put_object(out, json_node_get_object(node), level);
+    else if (JSON_NODE_HOLDS_ARRAY(node))
+        put_array(out, json_node_get_array(node), level);
+    else if (JSON_NODE_HOLDS_VALUE(node))
+        put_value(out, node);
+    else
+        g_string_append(out, "null");
+}
+
+char *hn_json_text(JsonNode *node)
+{
+    GString *out = g_string_new(NULL);
+    put_node(out, node, 0);
+    g_string_append_c(out, '\n');
+    return g_string_free(out, FALSE);
+}

@@ -1,0 +1,477 @@
+#include "cli/options.h"
+
+#include <string.h>
+
+#include "config.h" /* HN_VERSION */
+
+#include "base/cpu.h"
+#include "base/text.h"
+#include "cli/keyfile.h"
+
+#define MAX_THREADS 4096
+#define MAX_DEVICE 1023
+
+const char *hn_version(void)
+{
+    return HN_VERSION;
+}
+
+/* What the callbacks of the common options fill. */
+typedef struct {
+    HnCommon *common;
+    HnAction action;
+} Parse;
+
+static gboolean set_threads(Parse *p, const char *value, GError **error)
+{
+    GArray *list = hn_parse_ints(value, 1, MAX_THREADS, error);
+    if (!list)
+        return FALSE;
+    g_clear_pointer(&p->common->thread_list, g_array_unref);
+    p->common->thread_list = list;
+    p->common->threads = (int)g_array_index(list, gint64, 0);
+    p->common->threads_set = TRUE;
+    return TRUE;
+}
+
+static gboolean set_device(Parse *p, const char *value, GError **error)
+{
+    gint64 index = 0;
+    gboolean cuda = g_str_has_prefix(value, "cuda:");
+    if (cuda ? !hn_parse_int(value + 5, 0, MAX_DEVICE, &index, NULL)
+             : strcmp(value, "cpu") && strcmp(value, "cuda") && strcmp(value, "null") && strcmp(value, "ref")) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is not a device: cpu, cuda, cuda:N, null or ref", value);
+        return FALSE;
+    }
+    g_free(p->common->device);
+    p->common->device = g_strdup(cuda ? "cuda" : value);
+    p->common->device_index = (int)index;
+    return TRUE;
+}
+
+static gboolean set_seed(Parse *p, const char *value, GError **error)
+{
+    gint64 x;
+    if (!hn_parse_int(value, 0, G_MAXINT64, &x, error))
+        return FALSE;
+    p->common->seed = (guint64)x;
+    return TRUE;
+}
+
+static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
+{
+    guint64 x;
+    if (!hn_parse_size(value, &x, error))
+        return FALSE;
+    if (x == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves no memory at all", value);
+        return FALSE;
+    }
+    p->common->mem_limit = x;
+    return TRUE;
+}
+
+/* "" and "-" are stdout */
+static void set_file(gboolean *on, char **file, const char *value)
+{
+    *on = TRUE;
+    g_free(*file);
+    *file = *value && strcmp(value, "-") ? g_strdup(value) : NULL;
+}
+
+static gboolean on_value(const char *option, const char *value, gpointer data, GError **error)
+{
+    Parse *p = data;
+    gboolean ok = TRUE;
+    if (!strcmp(option, "--threads") || !strcmp(option, "-t"))
+        ok = set_threads(p, value, error);
+    else if (!strcmp(option, "--device"))
+        ok = set_device(p, value, error);
+    else if (!strcmp(option, "--seed"))
+        ok = set_seed(p, value, error);
+    else if (!strcmp(option, "--mem-limit"))
+        ok = set_mem_limit(p, value, error);
+    else if (!strcmp(option, "--json"))
+        set_file(&p->common->json, &p->common->json_file, value);
+    else if (!strcmp(option, "--csv"))
+        set_file(&p->common->csv, &p->common->csv_file, value);
+    else if (!strcmp(option, "--config"))
+        g_free(p->common->config), p->common->config = g_strdup(value);
+    else if (!strcmp(option, "--preset"))
+        g_free(p->common->preset), p->common->preset = g_strdup(value);
+    if (!ok)
+        g_prefix_error(error, "option '%s': ", option);
+    return ok;
+}
+
+static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpointer data,
+                        G_GNUC_UNUSED GError **error)
+{
+    Parse *p = data;
+    if (!strcmp(option, "--quiet") || !strcmp(option, "-q"))
+        p->common->quiet = TRUE;
+    else if (!strcmp(option, "--verbose") || !strcmp(option, "-v"))
+        p->common->verbose++;
+    else if (!strcmp(option, "--no-progress"))
+        p->common->no_progress = TRUE;
+    else if (!strcmp(option, "--version"))
+        p->action = HN_ACTION_VERSION;
+    else
+        p->action = HN_ACTION_HELP;
+    return TRUE;
+}
+
+#define FILENAME G_OPTION_FLAG_FILENAME
+#define OPTIONAL (G_OPTION_FLAG_OPTIONAL_ARG | G_OPTION_FLAG_FILENAME)
+#define FLAG G_OPTION_FLAG_NO_ARG
+#define CALLBACK G_OPTION_ARG_CALLBACK
+
+static const GOptionEntry common_entries[] = {
+    { "threads", 't', FILENAME, CALLBACK, (gpointer)on_value,
+      "threads to compute with (default: what CPU affinity and quota allow)", "N" },
+    { "device", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "cpu, cuda[:N], null, which computes nothing, or ref, which is slow and plain", "DEVICE" },
+    { "seed", 0, FILENAME, CALLBACK, (gpointer)on_value, "seed of everything random (default: 0)", "N" },
+    { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
+    { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },
+    { "csv", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as CSV, to FILE or in place of the table", "FILE" },
+    { "config", 0, FILENAME, CALLBACK, (gpointer)on_value, "read options from a key file", "FILE" },
+    { "preset", 0, FILENAME, CALLBACK, (gpointer)on_value, "a shipped set of options: low-memory, throughput, latency",
+      "NAME" },
+    { "quiet", 'q', FLAG, CALLBACK, (gpointer)on_flag, "say nothing but errors", NULL },
+    { "verbose", 'v', FLAG, CALLBACK, (gpointer)on_flag, "say more; may be repeated", NULL },
+    { "no-progress", 0, FLAG, CALLBACK, (gpointer)on_flag, "show no progress bar", NULL },
+    { "help", 'h', FLAG, CALLBACK, (gpointer)on_flag, "print this and end", NULL },
+    { "version", 0, FLAG, CALLBACK, (gpointer)on_flag, "print the version and end", NULL },
+    G_OPTION_ENTRY_NULL,
+};
+
+static const GOptionEntry no_entries[] = { G_OPTION_ENTRY_NULL };
+
+const GOptionEntry *hn_options_common(void)
+{
+    return common_entries;
+}
+
+void hn_common_clear(HnCommon *common)
+{
+    g_clear_pointer(&common->thread_list, g_array_unref);
+    g_free(common->device);
+    g_free(common->json_file);
+    g_free(common->csv_file);
+    g_free(common->config);
+    g_free(common->preset);
+    *common = (HnCommon){ 0 };
+}
+
+void hn_options_clear(const HnTool *tool, gpointer params)
+{
+    for (const GOptionEntry *e = tool->options; e && e->long_name; e++) {
+        gpointer field = (guint8 *)params + GPOINTER_TO_SIZE(e->arg_data);
+        if (e->arg == G_OPTION_ARG_STRING || e->arg == G_OPTION_ARG_FILENAME)
+            g_clear_pointer((char **)field, g_free);
+        else if (e->arg == G_OPTION_ARG_STRING_ARRAY || e->arg == G_OPTION_ARG_FILENAME_ARRAY)
+            g_clear_pointer((char ***)field, g_strfreev);
+    }
+}
+
+/* number of edits (insert, delete, replace, swap of neighbours) between a and b, both at most 63 long */
+static int distance(const char *a, const char *b)
+{
+    int d[64][64], n = (int)MIN(strlen(a), 63), m = (int)MIN(strlen(b), 63);
+    for (int i = 0; i <= n; i++) {
+        for (int j = 0; j <= m; j++) {
+            if (!i || !j) {
+                d[i][j] = i + j;
+                continue;
+            }
+            d[i][j] = MIN(d[i - 1][j], d[i][j - 1]) + 1;
+            d[i][j] = MIN(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    }
+    return d[n][m];
+}
+
+const char *hn_nearest(const char *name, const char *const *names)
+{
+    const char *best = NULL;
+    int least = (int)MIN(strlen(name) / 3, 3) + 1; /* further away is no likeness */
+    for (; *names; names++) {
+        int d = distance(name, *names);
+        if (d < least) {
+            least = d;
+            best = *names;
+        }
+    }
+    return best;
+}
+
+static gboolean unknown_option(const HnTool *tool, const char *arg, GError **error)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    const GOptionEntry *const tables[] = { tool->options ? tool->options : no_entries, common_entries };
+    for (gsize t = 0; t < G_N_ELEMENTS(tables); t++)
+        for (const GOptionEntry *e = tables[t]; e->long_name; e++)
+            if (!(e->flags & G_OPTION_FLAG_HIDDEN))
+                g_ptr_array_add(names, (gpointer)e->long_name);
+    g_ptr_array_add(names, NULL);
+
+    g_autofree char *option = g_strndup(arg, strcspn(arg, "="));
+    const char *near = NULL;
+    if (g_str_has_prefix(option, "--"))
+        near = hn_nearest(option + 2, (const char *const *)names->pdata);
+    if (near)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "unknown option '%s'; did you mean '--%s'?", option, near);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "unknown option '%s'", option);
+    return FALSE;
+}
+
+/* The tool's table with offsets turned into addresses in params. */
+static GOptionEntry *relocate(const HnTool *tool, gpointer params)
+{
+    GArray *out = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
+    for (const GOptionEntry *e = tool->options; e && e->long_name; e++) {
+        GOptionEntry copy = *e;
+        if (e->arg != G_OPTION_ARG_CALLBACK)
+            copy.arg_data = (guint8 *)params + GPOINTER_TO_SIZE(e->arg_data);
+        g_array_append_val(out, copy);
+    }
+    return (GOptionEntry *)(gpointer)g_array_free(out, FALSE);
+}
+
+/* The entry of a long name (length n), or of a short one where name is NULL. */
+static const GOptionEntry *find_entry(const HnTool *tool, const char *name, gsize n, char letter)
+{
+    const GOptionEntry *const tables[] = { tool->options ? tool->options : no_entries, common_entries };
+    for (gsize t = 0; t < G_N_ELEMENTS(tables); t++)
+        for (const GOptionEntry *e = tables[t]; e->long_name; e++)
+            if (name ? strlen(e->long_name) == n && !strncmp(e->long_name, name, n) : e->short_name == letter)
+                return e;
+    return NULL;
+}
+
+static gboolean is_flag(const GOptionEntry *e)
+{
+    return e->arg == G_OPTION_ARG_NONE || (e->flags & G_OPTION_FLAG_NO_ARG);
+}
+
+/* One "--..." into out; *takes_next where its value is the next argument. */
+static gboolean normalise_long(const HnTool *tool, const char *arg, GStrvBuilder *out, gboolean *takes_next,
+                               GError **error)
+{
+    gsize n = strcspn(arg + 2, "=");
+    const GOptionEntry *e = find_entry(tool, arg + 2, n, 0);
+    gboolean has_value = arg[2 + n] == '=';
+    if (e && is_flag(e) && has_value) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--%s' takes no value", e->long_name);
+        return FALSE;
+    }
+    gboolean optional = e && (e->flags & G_OPTION_FLAG_OPTIONAL_ARG);
+    *takes_next = e && !is_flag(e) && !optional && !has_value;
+    g_autofree char *text = g_strconcat(arg, optional && !has_value ? "=" : "", NULL);
+    g_strv_builder_add(out, text);
+    return TRUE;
+}
+
+/* One "-abc" into out: "-t4" becomes "-t" "4". */
+static void normalise_short(const HnTool *tool, const char *arg, GStrvBuilder *out, gboolean *takes_next)
+{
+    for (gsize i = 1; arg[i]; i++) {
+        const GOptionEntry *e = find_entry(tool, NULL, 0, arg[i]);
+        if (!e)
+            break;
+        if (is_flag(e))
+            continue;
+        g_autofree char *letters = g_strndup(arg, i + 1);
+        g_strv_builder_add(out, letters);
+        if (arg[i + 1])
+            g_strv_builder_add(out, arg + i + 1);
+        *takes_next = !arg[i + 1];
+        return;
+    }
+    g_strv_builder_add(out, arg);
+}
+
+/* argv as GOption understands it: "--json" becomes "--json=", so that the next argument is not taken as its value. */
+static GStrv normalise(const HnTool *tool, char *const *argv, GError **error)
+{
+    g_autoptr(GStrvBuilder) out = g_strv_builder_new();
+    gboolean options = TRUE;
+    g_strv_builder_add(out, argv[0]);
+    for (int i = 1; argv[i]; i++) {
+        gboolean takes_next = FALSE;
+        if (options && !strcmp(argv[i], "--"))
+            options = FALSE;
+        if (options && g_str_has_prefix(argv[i], "--")) {
+            if (!normalise_long(tool, argv[i], out, &takes_next, error))
+                return NULL;
+        } else if (options && argv[i][0] == '-') {
+            normalise_short(tool, argv[i], out, &takes_next);
+        } else {
+            g_strv_builder_add(out, argv[i]);
+        }
+        if (takes_next && argv[i + 1])
+            g_strv_builder_add(out, argv[++i]);
+    }
+    return g_strv_builder_end(out);
+}
+
+/* GOption's own words brought into our form: lower case, plain quotes, option names quoted. */
+static void adopt_error(GError **error, GError *cause)
+{
+    if (cause->domain == HN_ERROR) {
+        g_propagate_error(error, cause);
+        return;
+    }
+    g_autoptr(GString) text = g_string_new(cause->message);
+    g_string_replace(text, "\xe2\x80\x9c", "'", 0);
+    g_string_replace(text, "\xe2\x80\x9d", "'", 0);
+    text->str[0] = g_ascii_tolower(text->str[0]);
+    char *dash = strstr(text->str, " -");
+    if (dash) {
+        gsize at = (gsize)(dash - text->str) + 1;
+        gsize end = at + strcspn(dash + 1, " ");
+        g_string_insert_c(text, (gssize)end, '\'');
+        g_string_insert_c(text, (gssize)at, '\'');
+    }
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text->str);
+    g_error_free(cause);
+}
+
+/* What GOption left over: arguments, and options that nobody knows. argv[0] is the program. */
+static gboolean collect_args(const HnTool *tool, char *const *argv, GStrv *args, GError **error)
+{
+    g_autoptr(GStrvBuilder) b = g_strv_builder_new();
+    gboolean options = TRUE;
+    for (int i = 1; argv[0] && argv[i]; i++) {
+        if (options && !strcmp(argv[i], "--"))
+            options = FALSE;
+        else if (options && argv[i][0] == '-' && argv[i][1])
+            return unknown_option(tool, argv[i], error);
+        else
+            g_strv_builder_add(b, argv[i]);
+    }
+    *args = g_strv_builder_end(b);
+    return TRUE;
+}
+
+/* One run of GOption over argv, on zeroed common and params; on failure both are clear. */
+static gboolean parse_once(const HnTool *tool, char *const *argv, HnCommon *common, gpointer params, GStrv *args,
+                           HnAction *action, GError **error)
+{
+    Parse parse = { common, HN_ACTION_RUN };
+    g_autofree GOptionEntry *entries = relocate(tool, params);
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    GOptionGroup *own = g_option_group_new("tool", "", "", params, NULL);
+    GOptionGroup *shared = g_option_group_new("common", "", "", &parse, NULL);
+    g_option_group_add_entries(own, entries);
+    g_option_group_add_entries(shared, common_entries);
+    g_option_context_set_main_group(context, own);
+    g_option_context_add_group(context, shared);
+    g_option_context_set_help_enabled(context, FALSE);
+    g_option_context_set_ignore_unknown_options(context, TRUE);
+
+    *common = (HnCommon){ 0 };
+    if (tool->params_size && tool->defaults)
+        memcpy(params, tool->defaults, tool->params_size);
+    else if (tool->params_size)
+        memset(params, 0, tool->params_size);
+
+    GError *cause = NULL;
+    g_auto(GStrv) rest = normalise(tool, argv, &cause);
+    gboolean ok = rest && g_option_context_parse_strv(context, &rest, &cause);
+    if (!ok)
+        adopt_error(error, cause);
+    else
+        ok = collect_args(tool, rest, args, error);
+    *action = parse.action;
+    if (!ok) {
+        hn_common_clear(common);
+        hn_options_clear(tool, params);
+    }
+    return ok;
+}
+
+/* argv with the options of preset and configuration before those of the command line */
+static GStrv merge(const HnTool *tool, char *const *argv, const char *preset, const char *config, GError **error)
+{
+    const GOptionEntry *const tables[] = { tool->options ? tool->options : no_entries, common_entries, NULL };
+    g_autoptr(GPtrArray) from_config = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) from_preset = g_ptr_array_new_with_free_func(g_free);
+    if (config && !hn_keyfile_args(config, tool->name, tables, argv + 1, FALSE, from_config, error))
+        return NULL;
+    g_autoptr(GPtrArray) wins = g_ptr_array_new();
+    for (guint i = 0; i < from_config->len; i++)
+        g_ptr_array_add(wins, from_config->pdata[i]);
+    for (int i = 1; argv[i]; i++)
+        g_ptr_array_add(wins, argv[i]);
+    g_ptr_array_add(wins, NULL);
+    if (preset) {
+        g_autofree char *path = hn_preset_path(preset, error);
+        if (!path || !hn_keyfile_args(path, tool->name, tables, (char *const *)wins->pdata, TRUE, from_preset, error))
+            return NULL;
+    }
+    g_autoptr(GStrvBuilder) b = g_strv_builder_new();
+    g_strv_builder_add(b, argv[0]);
+    for (guint i = 0; i < from_preset->len; i++)
+        g_strv_builder_add(b, from_preset->pdata[i]);
+    for (guint i = 0; wins->pdata[i]; i++)
+        g_strv_builder_add(b, wins->pdata[i]);
+    return g_strv_builder_end(b);
+}
+
+/* defaults that depend on the machine, and options that contradict each other */
+static gboolean finish(const HnTool *tool, HnCommon *common, GError **error)
+{
+    if (!common->threads_set) {
+        gint64 n = common->threads = hn_cpu_threads(NULL);
+        common->thread_list = g_array_new(FALSE, FALSE, sizeof(gint64));
+        g_array_append_val(common->thread_list, n);
+    }
+    if (!common->device)
+        common->device = g_strdup("cpu");
+    if (common->thread_list->len > 1 && !tool->sweeps_threads) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "option '--threads' takes one number");
+        return FALSE;
+    }
+    if (common->json && !common->json_file && common->csv && !common->csv_file) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
+                            "'--json' and '--csv' cannot both go to stdout; name a file: '--json=FILE'");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean hn_options_parse(const HnTool *tool, int argc, char *const *argv, HnCommon *common, gpointer params,
+                          GStrv *args, HnAction *action, GError **error)
+{
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GPtrArray) given = g_ptr_array_new();
+    g_ptr_array_add(given, argc > 0 ? argv[0] : (gpointer)tool->name);
+    for (int i = 1; i < argc; i++)
+        g_ptr_array_add(given, argv[i]);
+    g_ptr_array_add(given, NULL);
+
+    if (!parse_once(tool, (char *const *)given->pdata, common, params, &rest, action, error))
+        return FALSE;
+    if (*action == HN_ACTION_RUN && (common->config || common->preset)) {
+        g_autofree char *config = g_steal_pointer(&common->config), *preset = g_steal_pointer(&common->preset);
+        hn_common_clear(common);
+        hn_options_clear(tool, params);
+        g_clear_pointer(&rest, g_strfreev);
+        g_auto(GStrv) merged = merge(tool, (char *const *)given->pdata, preset, config, error);
+        if (!merged || !parse_once(tool, merged, common, params, &rest, action, error))
+            return FALSE;
+    }
+    if (!finish(tool, common, error)) {
+        hn_common_clear(common);
+        hn_options_clear(tool, params);
+        return FALSE;
+    }
+    *args = g_steal_pointer(&rest);
+    return TRUE;
+}

@@ -1,0 +1,128 @@
+#include "cli/progress.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+#define DELAY_NS ((guint64)500000000) /* before the bar first appears */
+#define INTERVAL_NS ((guint64)1000000000 / 6)
+#define BAR_WIDTH 24
+#define WHAT_WIDTH 28
+
+struct HnBar {
+    int fd;
+    gboolean enabled;
+    GMutex lock;
+    gboolean shown;
+    char what[64]; /* the phase, and where and when it started */
+    guint64 phase_ns;
+    guint64 phase_done;
+    guint64 start_ns;
+    guint64 drawn_ns;
+};
+
+int hn_terminal_width(int fd)
+{
+    struct winsize size = { 0 };
+    if (!isatty(fd))
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+HnBar *hn_bar_new(int fd, gboolean enabled)
+{
+    HnBar *bar = g_new0(HnBar, 1);
+    const char *term = g_getenv("TERM");
+    bar->fd = fd;
+    bar->enabled = enabled && isatty(fd) && g_strcmp0(term, "dumb") != 0;
+    bar->start_ns = hn_now_ns();
+    g_mutex_init(&bar->lock);
+    return bar;
+}
+
+/* A terminal that cannot be written to is no reason to stop working. */
+static void put(HnBar *bar, const char *text)
+{
+    if (write(bar->fd, text, strlen(text)) < 0)
+        bar->enabled = FALSE;
+}
+
+static void wipe(HnBar *bar)
+{
+    if (bar->shown)
+        put(bar, "\r\033[K");
+    bar->shown = FALSE;
+}
+
+/* "reading samples  [=====>      ]  45 %  1.2 k/s  3.0 s left" */
+static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
+{
+    g_autoptr(GString) line = g_string_new("\r");
+    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
+    double seconds = (double)(now - bar->phase_ns) * 1e-9;
+    double rate = seconds > 0 && done > bar->phase_done ? (double)(done - bar->phase_done) / seconds : 0;
+    if (total) {
+        double part = MIN((double)done / (double)total, 1.0);
+        int full = (int)(part * BAR_WIDTH);
+        g_string_append_c(line, '[');
+        for (int i = 0; i < BAR_WIDTH; i++)
+            g_string_append_c(line, i < full ? '=' : i == full ? '>' : ' ');
+        g_string_append_printf(line, "] %3.0f %%", part * 100);
+    } else {
+        g_string_append_printf(line, "%" G_GUINT64_FORMAT, done);
+    }
+    if (rate > 0) {
+        g_autofree char *text = hn_text_number(rate);
+        g_string_append_printf(line, "  %s/s", text);
+    }
+    if (rate > 0 && total > done) {
+        g_autofree char *left = hn_text_time((double)(total - done) / rate);
+        g_string_append_printf(line, "  %s left", left);
+    }
+    gsize width = (gsize)MAX(hn_terminal_width(bar->fd), 20); /* the line is ASCII, and the last column stays free */
+    g_string_truncate(line, MIN(line->len, width));
+    g_string_append(line, "\033[K");
+    put(bar, line->str);
+    bar->shown = TRUE;
+    bar->drawn_ns = now;
+}
+
+void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)
+{
+    HnBar *bar = data;
+    if (!bar->enabled)
+        return;
+    guint64 now = hn_now_ns();
+    g_mutex_lock(&bar->lock);
+    if (strncmp(bar->what, what, sizeof bar->what - 1) != 0) {
+        g_strlcpy(bar->what, what, sizeof bar->what);
+        bar->phase_ns = now;
+        bar->phase_done = done;
+    }
+    gboolean due = now - bar->start_ns >= DELAY_NS && now - bar->drawn_ns >= INTERVAL_NS;
+    /* in the background the terminal belongs to somebody else */
+    if (due && tcgetpgrp(bar->fd) == getpgrp())
+        draw(bar, done, total, now);
+    g_mutex_unlock(&bar->lock);
+}
+
+void hn_bar_wipe(HnBar *bar)
+{
+    if (!bar)
+        return;
+    g_mutex_lock(&bar->lock);
+    wipe(bar);
+    g_mutex_unlock(&bar->lock);
+}
+
+void hn_bar_free(HnBar *bar)
+{
+    if (!bar)
+        return;
+    wipe(bar);
+    g_mutex_clear(&bar->lock);
+    g_free(bar);
+}

@@ -1,0 +1,22 @@
+/*
+ * HnBar: the progress bar on a terminal. It appears after half a second, changes at most six times a second, shows rate
+ * and time left, and is wiped when it ends. Where fd is not a terminal or enabled is FALSE it does nothing.
+ */
+#pragma once
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+typedef struct HnBar HnBar;
+
+HnBar *hn_bar_new(int fd, gboolean enabled);
+void hn_bar_tell(gpointer bar, const char *what, guint64 done, guint64 total); /* an HnProgressFn; from any thread */
+void hn_bar_wipe(HnBar *bar); /* before something else is printed; the next tell draws it again */
+void hn_bar_free(HnBar *bar);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnBar, hn_bar_free)
+
+/* Columns of the terminal behind fd: 80 where it does not say, 0 where fd is no terminal. */
+int hn_terminal_width(int fd);
+
+G_END_DECLS

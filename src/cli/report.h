@@ -1,0 +1,74 @@
+/*
+ * HnReport: what a tool found out, printed as a table, JSON or CSV from one tree of values.
+ *
+ * A tool fills the JSON object hn_report_root() and says which arrays of objects in it are tables and how their columns
+ * look. The root carries "schema", "hone" and "env" from the start. The first table is the one that CSV prints, all of
+ * them and the lines between make up the text. Numbers that are not finite become null, and "-" in a table.
+ *
+ *     static const HnColumn columns[] = {
+ *         { "model", "model", HN_COL_TEXT }, { "latency_ms.p50", "median", HN_COL_MS }, { 0 },
+ *     };
+ *     g_autoptr(HnReport) r = hn_report_new(ctx, "hone.bench/1", &(HnReportEnv){ .onednn = "3.2.0" });
+ *     json_object_set_array_member(hn_report_root(r), "runs", runs);
+ *     hn_report_table(r, "runs", columns);
+ *     return hn_report_write(r, error);
+ */
+#pragma once
+
+#include <glib.h>
+#include <json-glib/json-glib.h>
+
+#include "cli/tool.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    HN_COL_TEXT,    /* left-aligned; the widest of them gives way on a narrow terminal */
+    HN_COL_INT,     /* all digits */
+    HN_COL_NUMBER,  /* three significant digits: "12.3 k" */
+    HN_COL_MS,      /* milliseconds, printed with the unit that fits: "81.2 us" */
+    HN_COL_BYTES,   /* "1.2 MB" */
+    HN_COL_PERCENT, /* a fraction: 0.031 is "3.1 %" */
+} HnColumnKind;
+
+typedef struct {
+    const char *key; /* path in a row: "latency_ms.p50", "ci95.0"; also the column's name in CSV; NULL ends the list */
+    const char *header;
+    HnColumnKind kind;
+} HnColumn;
+
+/* What the tool knows about where it ran; the rest (cpu, isa, quota, threads, device) comes from ctx and the machine.
+ */
+typedef struct {
+    const char *onednn; /* version, NULL: not used */
+    const char *device; /* NULL: as asked for */
+} HnReportEnv;
+
+typedef struct HnReport HnReport;
+
+HnReport *hn_report_new(HnContext *ctx, const char *schema, const HnReportEnv *env);
+void hn_report_free(HnReport *report);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnReport, hn_report_free)
+
+JsonObject *hn_report_root(HnReport *report);
+
+/* The rows are the array at a dotted path of the root when the report is written. */
+void hn_report_table(HnReport *report, const char *path, const HnColumn *columns);
+/* The same, with no more than the first `top` rows in the text. */
+void hn_report_top_table(HnReport *report, const char *path, const HnColumn *columns, guint top);
+/* The same for CSV alone, in place of the first table: one with more columns than a terminal has room for. */
+void hn_report_csv_table(HnReport *report, const char *path, const HnColumn *columns);
+void hn_report_line(HnReport *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/*
+ * Write what --json and --csv ask for; the text goes to stdout unless one of them went there, to stderr where a model
+ * or tensor has stdout (with -q: nowhere).
+ */
+gboolean hn_report_write(HnReport *report, GError **error);
+
+/* The text for a terminal so many columns wide (0: no limit), with a bold header where bold is set. */
+char *hn_report_text(HnReport *report, int width, gboolean bold);
+char *hn_report_csv(HnReport *report);
+char *hn_report_json(HnReport *report);
+
+G_END_DECLS

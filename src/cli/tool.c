@@ -1,0 +1,173 @@
+#include "cli/tool.h"
+
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/text.h"
+
+/* A signal handler can reach nothing but a global: set by the first Ctrl-C, read through HnProgress.cancel. */
+static gint interrupted;
+
+static void on_interrupt(G_GNUC_UNUSED int signal_number)
+{
+    g_atomic_int_set(&interrupted, 1);
+}
+
+/* Blocking calls are not restarted, so that reading a pipe ends too; the second signal kills. */
+static void catch_signals(void)
+{
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction old;
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGPIPE, &ignore, NULL);
+    /* a shell starts background jobs with SIGINT ignored: leave it so */
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL);
+}
+
+static void say(HnContext *ctx, const char *name, const char *text)
+{
+    g_autofree char *clean = hn_text_clean(text);
+    g_autofree char *line = g_strdup_printf("%s: %s\n", name, clean);
+    hn_bar_wipe(ctx ? ctx->bar : NULL);
+    for (gsize at = 0, len = strlen(line); at < len;) {
+        ssize_t n = write(STDERR_FILENO, line + at, len - at);
+        if (n <= 0)
+            return;
+        at += (gsize)n;
+    }
+}
+
+void hn_context_warn(HnContext *ctx, const char *format, ...)
+{
+    if (ctx->common.quiet)
+        return;
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    say(ctx, ctx->tool->name, text);
+}
+
+void hn_context_note(HnContext *ctx, int level, const char *format, ...)
+{
+    if (ctx->common.quiet || ctx->common.verbose < level)
+        return;
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    say(ctx, ctx->tool->name, text);
+}
+
+gboolean hn_context_take_stdin(HnContext *ctx, const char *what, GError **error)
+{
+    if (ctx->stdin_user) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "%s and %s cannot both come from stdin", ctx->stdin_user, what);
+        return FALSE;
+    }
+    if (isatty(STDIN_FILENO)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "cannot read %s from a terminal", what);
+        return FALSE;
+    }
+    ctx->stdin_user = what;
+    return TRUE;
+}
+
+gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error)
+{
+    const HnCommon *c = &ctx->common;
+    if (ctx->stdout_user) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "%s and %s cannot both go to stdout", ctx->stdout_user, what);
+        return FALSE;
+    }
+    if ((c->json && !c->json_file) || (c->csv && !c->csv_file)) {
+        const char *option = c->json && !c->json_file ? "--json" : "--csv";
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "stdout carries %s: '%s' needs a file, '%s=FILE'", what, option,
+                    option);
+        return FALSE;
+    }
+    if (isatty(STDOUT_FILENO)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "will not write %s to a terminal; redirect it or name a file",
+                    what);
+        return FALSE;
+    }
+    ctx->stdout_user = what;
+    return TRUE;
+}
+
+/* Nobody reads stdout any more: head(1) has seen enough. */
+static gboolean stdout_is_closed(void)
+{
+    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+static int finish(HnContext *ctx, const HnTool *tool, const GError *error)
+{
+    if (!error)
+        return 0;
+    gboolean quiet = g_error_matches(error, HN_ERROR, HN_ERROR_IO) && stdout_is_closed();
+    if (!quiet)
+        say(ctx, tool->name, error->message);
+    return hn_error_exit_status(error);
+}
+
+static gboolean print_stdout(const char *text, GError **error)
+{
+    return hn_out_save("-", text, strlen(text), error);
+}
+
+static gboolean act(HnContext *ctx, HnAction action, GError **error)
+{
+    const HnTool *tool = ctx->tool;
+    if (action == HN_ACTION_HELP) {
+        g_autofree char *help = hn_options_help(tool);
+        return print_stdout(help, error);
+    }
+    if (action == HN_ACTION_VERSION) {
+        g_autofree char *line = g_strdup_printf("%s %s\n", tool->name, hn_version());
+        return print_stdout(line, error);
+    }
+    return hn_cpu_check_env(error) && tool->run(ctx, error);
+}
+
+int hn_tool_main(int argc, char **argv, const HnTool *tool)
+{
+    /* characters as the user's terminal has them (UTF-8 where it does not say), numbers always as in C */
+    const char *locale = setlocale(LC_CTYPE, "");
+    if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX"))
+        setlocale(LC_CTYPE, "C.UTF-8");
+    g_set_prgname(tool->name);
+    catch_signals();
+
+    g_autoptr(GError) error = NULL;
+    g_autofree gpointer params = g_malloc0(MAX(tool->params_size, 1));
+    HnContext ctx = { .tool = tool, .params = params };
+    HnAction action;
+    if (!hn_options_parse(tool, argc, argv, &ctx.common, params, &ctx.args, &action, &error))
+        return finish(NULL, tool, error);
+
+    ctx.n_args = (int)g_strv_length(ctx.args);
+    ctx.budget = hn_budget_new(ctx.common.mem_limit);
+    ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
+    ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &interrupted };
+    gboolean ok = act(&ctx, action, &error);
+    hn_bar_wipe(ctx.bar);
+    g_assert(ok == !error);
+    int status = finish(&ctx, tool, error);
+
+    hn_bar_free(ctx.bar);
+    hn_budget_unref(ctx.budget);
+    hn_options_clear(tool, params);
+    hn_common_clear(&ctx.common);
+    g_strfreev(ctx.args);
+    return status;
+}

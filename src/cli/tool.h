@@ -1,0 +1,47 @@
+/*
+ * hn_tool_main(): the main program of every tool, around its own run function.
+ *
+ *     int main(int argc, char **argv) { return hn_tool_main(argc, argv, &tool); }
+ *
+ * It reads the options, calls run, prints the error if there is one ("hone-run: sentence" on stderr, once) and returns
+ * the exit status. The first Ctrl-C sets the flag that ctx->progress carries, the second ends the process. A closed
+ * stdout ends the tool quietly with status 1.
+ */
+#pragma once
+
+#include <glib.h>
+
+#include "base/budget.h"
+#include "base/progress.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+
+G_BEGIN_DECLS
+
+struct HnContext {
+    const HnTool *tool;
+    HnCommon common;
+    gpointer params; /* the tool's own options */
+    GStrv args;      /* what is not an option: models */
+    int n_args;
+    HnBudget *budget;    /* has the limit of --mem-limit */
+    HnProgress progress; /* the bar, and Ctrl-C: hand &ctx->progress to long work */
+    HnBar *bar;
+    const char *stdin_user; /* what reads stdin, what writes to stdout; NULL: nothing yet */
+    const char *stdout_user;
+};
+
+int hn_tool_main(int argc, char **argv, const HnTool *tool);
+
+/*
+ * Say that stdin is read as what ("the model"), or that stdout carries it. HN_ERROR_USAGE where something else has the
+ * stream already, where a model would be read from or written to a terminal, and where --json or --csv need stdout.
+ */
+gboolean hn_context_take_stdin(HnContext *ctx, const char *what, GError **error);
+gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error);
+
+/* A line on stderr, "hone-run: ..."; note: only with -v given at least level times; warn: unless -q. */
+void hn_context_warn(HnContext *ctx, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void hn_context_note(HnContext *ctx, int level, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+G_END_DECLS
