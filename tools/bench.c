@@ -1,0 +1,106 @@
+/* hone-bench: how long a model takes, and what it costs to open and to keep. */
+#include "bench.h"
+
+static const BenchParams defaults = { .runs = -1 };
+
+static const GOptionEntry entries[] = {
+    { "warmup", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, warmup),
+      "before measuring: auto (until times settle), a number of runs, or a time such as 200ms (default: auto)", "W" },
+    { "ci", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, ci),
+      "stop when the median's 95 % interval is within P of it, after 10 s at the latest (default: 1%)", "P" },
+    { "time", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, time),
+      "measure for this time, such as 3s, and at least 6 runs, whatever the interval", "T" },
+    { "runs", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(BenchParams, runs), "measure so many runs", "N" },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(BenchParams, data),
+      "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N] "
+      "(default: random)",
+      "SRC" },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(BenchParams, input),
+      "feed input NAME with a .npy or .pb file, an initializer too; may be repeated", "NAME=FILE" },
+    { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, dim),
+      "a dimension of random data, such as batch=8, or one after the other: batch=1,8,32 (default: 1)", "NAME=N" },
+    { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, shapes),
+      "shapes of random data, such as x:1x3x224x224", "LIST" },
+    { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, strict), "fail where a node would run on ref", NULL },
+    { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
+      "take the largest batch that fits --mem-limit: auto, or N at most", "N" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, precision),
+      "compute in these types: model, f32 (default: model)", "TYPE" },
+    { "hint", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, hint),
+      "latency: one run at a time; throughput: as many as there are threads (default: latency)", "MODE" },
+    { "streams", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, streams),
+      "run N instances at once, which share the threads", "N" },
+    { "io", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, io),
+      "reuse: inputs stay where they are; copy: copying in and out counts, too (default: reuse)", "HOW" },
+    { "margin", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, margin),
+      "several models: less than P is no difference (default: 2%)", "P" },
+    { "fail-if-slower", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, fail_if_slower),
+      "exit with 3 where a model is slower than the first one by more than P", "P" },
+    { "on-noise", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, on_noise),
+      "where it is too noisy to decide: warn, or fail with exit status 5 (default: warn)", "WHAT" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(BenchParams, plot),
+      "draw the times with gnuplot, into FILE.svg or FILE.png", "FILE" },
+    G_OPTION_ENTRY_NULL,
+};
+
+/* All that is asked for at one point. */
+static gboolean bench_point(Bench *b, Point *point, GError **error)
+{
+    int n = b->ctx->n_args;
+    if (b->p->batch_max) {
+        g_autofree char *dim = NULL;
+        gint64 batch = bench_batch_max(b, point, 0, &dim, error);
+        if (!batch)
+            return FALSE;
+        char *label = g_strdup_printf("%s%s%s=%" G_GINT64_FORMAT, point->label, *point->label ? "," : "", dim, batch);
+        g_free(point->label);
+        point->label = label;
+    }
+    if (n > 1 && b->streams == 1 && b->backend->computes)
+        return bench_compare(b, point, error);
+    for (int i = 0; i < n; i++)
+        if (!bench_alone(b, point, i, error))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Bench b = { .ctx = ctx, .p = ctx->params };
+    gboolean ok = bench_options(&b, error);
+    if (ok) {
+        b.report = bench_report_new(&b);
+        for (guint i = 0; i < b.points->len && ok; i++)
+            ok = bench_point(&b, b.points->pdata[i], error);
+        /* what is known is shown, although another model failed or Ctrl-C ended it */
+        ok = bench_report_write(b.report, ok ? error : NULL) && ok;
+        bench_report_free(b.report);
+    }
+    if (ok && b.verdict) {
+        g_propagate_error(error, g_steal_pointer(&b.verdict));
+        ok = FALSE;
+    }
+    bench_points_free(&b);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = "hone-bench",
+    .summary = "measure the latency, start-up and memory of ONNX models",
+    .usage = "[OPTIONS] MODEL...",
+    .details = "Without --data a model is fed random numbers, all free dimensions 1. Several models are compared with "
+               "the first one. --dim and --threads take lists.\n\n"
+               "Exit status: 0 done; 1 bad model or data; 2 usage; 3 slower than --fail-if-slower allows; 4 "
+               "unsupported; 5 too noisy; 6 a limit was reached; 130 interrupted, and what was measured until then is "
+               "printed.",
+    .options = entries,
+    .params_size = sizeof(BenchParams),
+    .defaults = &defaults,
+    .sweeps_threads = TRUE,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

@@ -1,0 +1,153 @@
+/*
+ * hone-bench: what its files share. bench.c reads the options and goes through what is asked for, bench_options.c
+ * parses, bench_subject.c opens models, bench_measure.c measures and compares them, bench_report.c tells,
+ * bench_plot.c draws.
+ */
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "cli/tool.h"
+#include "common.h"
+#include "perf/measure.h"
+#include "perf/noise.h"
+#include "perf/outliers.h"
+#include "perf/versus.h"
+
+#define BENCH_SETS 32     /* samples that take turns, at most */
+#define BENCH_LIMIT_S 10  /* of measuring until the interval is narrow enough */
+#define BENCH_STREAMS 256 /* at most */
+
+typedef struct BenchReport BenchReport;
+
+typedef struct {
+    char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
+    char **input, **dim, **shapes;
+    gint64 runs;
+    int streams;
+    gboolean strict;
+} BenchParams;
+
+/* What is measured of each model: one of the combinations that a sweep names. */
+typedef struct {
+    int threads;
+    const char *precision; /* as asked for */
+    HnShapes *shapes;
+    char *label; /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
+    double x;    /* the value of the option that is swept alone, NaN: none or several are */
+} Point;
+
+typedef struct {
+    HnContext *ctx;
+    const BenchParams *p;
+    HnWarmup warmup;
+    HnMeasureOptions measure;
+    double margin, gate;
+    gboolean ci_given, fail_on_noise, copies;
+    int streams;        /* 0: as many as threads; several models are compared with one each */
+    gint64 batch_limit; /* of --batch-max, 0: not given */
+    const HnBackend *backend;
+    GPtrArray *points; /* Point * */
+    char **labels;     /* per model: the last parts of its path, as many as tell the models apart */
+    BenchReport *report;
+    GError *verdict; /* why the exit status is not 0 although all was measured */
+} Bench;
+
+enum { BENCH_READ, BENCH_PARSE, BENCH_OPTIMIZE, BENCH_PREPARE, BENCH_FIRST_RUN, BENCH_PHASES };
+
+/* A model ready to run. */
+typedef struct {
+    HnModel *model;
+    HnSession *session;
+    HnTensor **in[BENCH_SETS]; /* of each sample; borrowed unless `own` */
+    guint n_sets;
+    int n_in, n_out;
+    gboolean own, copies;
+    HnTensor **out, **copy_in, **copy_out;
+    gpointer pad; /* moves what is allocated after it */
+} Instance;
+
+/* One model at one point, while it is measured. */
+typedef struct {
+    Bench *b;
+    const Point *point;
+    const char *path;
+    char *label;
+    GBytes *bytes; /* of the file */
+    char *folder;  /* that it is in; NULL: stdin */
+    HnToolInputs given;
+    HnData *data;
+    HnSample *sets[BENCH_SETS];
+    guint n_sets;
+    const char **names; /* of the inputs */
+    gboolean vary;      /* not all of one shape */
+    HnModel *model;
+    Instance first;
+
+    gboolean ready;              /* prepared: there is something to tell */
+    double phases[BENCH_PHASES]; /* ms, NaN: did not happen */
+    HnSessionStats stats;
+    int streams, threads; /* at once, and of each */
+    HnWarmedUp warmed;
+    HnMeasured measured;
+    HnNoise noise;
+    HnOutliers outliers;
+    gboolean has_warmed, has_measured, has_outliers;
+
+    guint64 before, of_data;           /* private bytes: before opening, and what samples took */
+    guint64 opened, running, peak_rss; /* bytes; 0: not known */
+} Subject;
+
+/* --- bench_options.c -----------------------------------------------------------------------------------------------
+ */
+
+gboolean bench_options(Bench *b, GError **error);
+void bench_points_free(Bench *b);
+
+/* --- bench_subject.c -----------------------------------------------------------------------------------------------
+ */
+
+void subject_init(Subject *s, Bench *b, const Point *point, int model);
+gboolean subject_open(Subject *s, GError **error); /* up to the first run, with the time and memory that it takes */
+void subject_retire(Subject *s);                   /* frees the first instance; what it was remains known */
+void subject_clear(Subject *s);
+guint64 subject_growth(const Subject *s); /* private bytes beyond those before it was opened, samples left out */
+guint64 bench_peak_rss(void);
+
+/* A further instance of a subject; moved: everything in other memory, as far as that goes. */
+gboolean instance_open(const Subject *s, gboolean moved, Instance *x, GError **error);
+void instance_clear(Instance *x);
+/* HnRunner.run, for an Instance *: nothing but the run is between the two stamps. */
+gboolean instance_run(gpointer x, guint64 i, guint64 *start, guint64 *end, GError **error);
+
+/* The largest batch up to the limit that fits the memory limit, for a model at a point: its first input's first
+ * dimension *dim (g_free), 0 on failure. */
+gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GError **error);
+
+/* --- bench_measure.c -----------------------------------------------------------------------------------------------
+ */
+
+gboolean bench_alone(Bench *b, const Point *point, int model, GError **error);
+gboolean bench_compare(Bench *b, const Point *point, GError **error); /* all models */
+
+/* --- bench_report.c ------------------------------------------------------------------------------------------------
+ */
+
+BenchReport *bench_report_new(const Bench *b);
+void bench_report_free(BenchReport *r);
+void bench_report_add(BenchReport *r, const Subject *s);
+void bench_report_compare(BenchReport *r, const Subject *a, const Subject *b, const HnEffect *e, guint rounds);
+gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no run was added */
+
+/* --- bench_plot.c --------------------------------------------------------------------------------------------------
+ */
+
+gboolean bench_plot_check(const char *path, GError **error); /* USAGE: an ending other than .svg and .png */
+
+typedef struct BenchPlot BenchPlot;
+
+BenchPlot *bench_plot_new(void);
+void bench_plot_free(BenchPlot *plot);
+void bench_plot_add(BenchPlot *plot, const Subject *s); /* something that was measured */
+/* Runs gnuplot. IO: it is not there or fails. */
+gboolean bench_plot_write(const BenchPlot *plot, const char *path, GError **error);

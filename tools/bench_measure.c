@@ -1,0 +1,218 @@
+/* hone-bench: measuring one model alone, or several against each other. */
+#include <string.h>
+
+#include "bench.h"
+#include "perf/streams.h"
+
+/* The first run, and the warm-up. */
+static gboolean warm_subject(Subject *s, GError **error)
+{
+    const Bench *b = s->b;
+    const HnProgress *progress = &b->ctx->progress;
+    HnRunner runner = { instance_run, &s->first, s->n_sets };
+    guint64 start, end;
+    if (hn_progress_stop(progress, error) || !instance_run(&s->first, 0, &start, &end, error))
+        return FALSE;
+    s->phases[BENCH_FIRST_RUN] = (double)(end - start) / 1e6;
+    hn_tool_note_refs(b->ctx, s->first.session);
+    if (!hn_warm_up(&runner, &b->warmup, progress, &s->warmed, error))
+        return FALSE;
+    s->has_warmed = TRUE;
+    s->running = subject_growth(s);
+    s->peak_rss = bench_peak_rss();
+    return TRUE;
+}
+
+/* The first instance and others at once. */
+static gboolean measure_streams(Subject *s, GError **error)
+{
+    const Bench *b = s->b;
+    int n = s->streams;
+    g_autofree Instance *more = g_new0(Instance, n);
+    g_autofree HnRunner *runners = g_new0(HnRunner, n);
+    gboolean ok = TRUE;
+    for (int i = 0; i < n && ok; i++) {
+        ok = i == 0 || instance_open(s, FALSE, &more[i], error);
+        runners[i] = (HnRunner){ instance_run, i ? &more[i] : &s->first, s->n_sets };
+    }
+    if (ok)
+        s->running = subject_growth(s);
+    ok = ok && hn_measure_streams(runners, n, &b->measure, &b->ctx->progress, &s->measured, error);
+    for (int i = 1; i < n; i++)
+        instance_clear(&more[i]);
+    return ok;
+}
+
+static gboolean measure_alone(Subject *s, GError **error)
+{
+    const Bench *b = s->b;
+    HnRunner runner = { instance_run, &s->first, s->n_sets };
+    HnMeasureOptions o = b->measure;
+    hn_outliers_init(&s->outliers, s->warmed.median_ns);
+    o.outliers = &s->outliers;
+    s->has_outliers = hn_measure(&runner, &o, &b->ctx->progress, &s->measured, error);
+    return s->has_outliers;
+}
+
+static gboolean measure_subject(Subject *s, GError **error)
+{
+    const HnProgress *progress = &s->b->ctx->progress;
+    HnNoiseMark before, after;
+    if (!warm_subject(s, error))
+        return FALSE;
+    hn_noise_mark(NULL, &before);
+    if (!(s->streams > 1 ? measure_streams(s, error) : measure_alone(s, error)))
+        return FALSE;
+    hn_noise_mark(NULL, &after);
+    hn_noise_between(&before, &after, &s->noise);
+    guint64 peak = bench_peak_rss(); /* with the list of times in it */
+    s->peak_rss = MAX(s->peak_rss, peak - MIN(peak, s->measured.bytes));
+    s->has_measured = s->measured.runs > 0;
+    return s->measured.stop != HN_STOP_INTERRUPTED || !hn_progress_stop(progress, error);
+}
+
+/* Remembers why the exit status shall not be 0; what is worse comes first. */
+static void set_verdict(Bench *b, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void set_verdict(Bench *b, HnError code, const char *format, ...)
+{
+    if (b->verdict && (b->verdict->code == HN_ERROR_GUARD || code != HN_ERROR_GUARD))
+        return;
+    va_list args;
+    va_start(args, format);
+    g_clear_error(&b->verdict);
+    b->verdict = g_error_new_valist(HN_ERROR, (int)code, format, args);
+    va_end(args);
+}
+
+gboolean bench_alone(Bench *b, const Point *point, int model, GError **error)
+{
+    Subject s;
+    GError *cause = NULL;
+    subject_init(&s, b, point, model);
+    gboolean ok = subject_open(&s, &cause) && (!b->backend->computes || measure_subject(&s, &cause));
+    if (s.ready) {
+        hn_session_stats(s.first.session, &s.stats);
+        if (ok || g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
+            bench_report_add(b->report, &s);
+    }
+    if (ok && s.has_measured && s.measured.stop == HN_STOP_LIMIT && b->fail_on_noise)
+        set_verdict(b, HN_ERROR_NOISE, "'%s': the median is not known within %g %% after %d s", s.label,
+                    b->measure.precision * 100, BENCH_LIMIT_S);
+    if (!ok && b->ctx->n_args > 1 && s.model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
+        g_prefix_error(&cause, "'%s': ", s.path);
+    if (!ok)
+        g_propagate_error(error, cause);
+    subject_clear(&s);
+    return ok;
+}
+
+/* --- several ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Subject *subjects;
+    Instance now[HN_MAX_SIDES];
+} Sides;
+
+static gboolean open_side(gpointer data, int side, GError **error)
+{
+    Sides *sides = data;
+    return instance_open(&sides->subjects[side], TRUE, &sides->now[side], error);
+}
+
+static void close_side(gpointer data, int side)
+{
+    Sides *sides = data;
+    instance_clear(&sides->now[side]);
+}
+
+static gboolean run_side(gpointer data, int side, guint64 i, guint64 *start, guint64 *end, GError **error)
+{
+    Sides *sides = data;
+    return instance_run(&sides->now[side], i, start, end, error);
+}
+
+static guint64 longest_period(const Subject *subjects, int n)
+{
+    guint64 longest = 1;
+    for (int i = 0; i < n; i++)
+        longest = MAX(longest, subjects[i].n_sets);
+    return longest;
+}
+
+static void judge(Bench *b, const Subject *a, const Subject *s, const HnEffect *e)
+{
+    double more = (e->effect - 1) * 100;
+    if (b->gate > 0 && e->verdict == HN_VERDICT_SLOWER && e->effect > 1 + b->gate)
+        set_verdict(b, HN_ERROR_GUARD, "'%s' is %.1f %% slower than '%s', which is more than %g %%", s->label, more,
+                    a->label, b->gate * 100);
+    else if (e->verdict == HN_VERDICT_NOISY && b->fail_on_noise)
+        set_verdict(b, HN_ERROR_NOISE, "it is too noisy to tell whether '%s' is slower than '%s'", s->label, a->label);
+    else if (e->verdict == HN_VERDICT_NOISY && b->gate > 0)
+        hn_context_warn(b->ctx, "it is too noisy to tell whether '%s' is slower than '%s'", s->label, a->label);
+}
+
+static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
+{
+    const HnProgress *progress = &b->ctx->progress;
+    Sides *sides = g_new0(Sides, 1);
+    sides->subjects = subjects;
+    HnContest contest = { n, open_side, close_side, run_side, sides, longest_period(subjects, n) };
+    HnContestOptions o = { .until = b->measure.until,
+                           .runs = b->measure.runs,
+                           .seconds = b->measure.seconds,
+                           .precision = b->ci_given ? b->measure.precision : 0,
+                           .margin = b->margin,
+                           .gate = b->gate };
+    HnContestResult *result = g_new0(HnContestResult, 1);
+    HnNoiseMark before, after;
+    hn_noise_mark(NULL, &before);
+    gboolean ok = hn_contest(&contest, &o, progress, result, error);
+    hn_noise_mark(NULL, &after);
+    for (int i = 0; i < n && ok; i++) {
+        Subject *s = &subjects[i];
+        s->measured = result->side[i];
+        s->has_measured = s->measured.runs > 0;
+        hn_noise_between(&before, &after, &s->noise);
+        bench_report_add(b->report, s);
+    }
+    for (int i = 1; i < n && ok && result->rounds > 0; i++) {
+        bench_report_compare(b->report, &subjects[0], &subjects[i], &result->effect[i], result->rounds);
+        if (result->stop != HN_STOP_INTERRUPTED)
+            judge(b, &subjects[0], &subjects[i], &result->effect[i]);
+    }
+    ok = ok && (result->stop != HN_STOP_INTERRUPTED || !hn_progress_stop(progress, error));
+    g_free(sides);
+    g_free(result);
+    return ok;
+}
+
+gboolean bench_compare(Bench *b, const Point *point, GError **error)
+{
+    int n = b->ctx->n_args, opened = 0;
+    g_autofree Subject *subjects = g_new0(Subject, n);
+    GError *cause = NULL;
+    gboolean ok = TRUE;
+    for (int i = 0; i < n && ok; i++) {
+        Subject *s = &subjects[i];
+        subject_init(s, b, point, i);
+        ok = subject_open(s, &cause) && warm_subject(s, &cause);
+        opened += ok;
+        if (s->ready)
+            subject_retire(s);
+        if (!ok && s->model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
+            g_prefix_error(&cause, "'%s': ", s->path);
+    }
+    if (ok) {
+        ok = compare(b, subjects, n, &cause);
+    } else {
+        /* those that opened are told about, without a comparison */
+        for (int i = 0; i < opened; i++)
+            bench_report_add(b->report, &subjects[i]);
+    }
+    if (!ok)
+        g_propagate_error(error, cause);
+    for (int i = 0; i < n; i++)
+        subject_clear(&subjects[i]);
+    return ok;
+}

@@ -1,0 +1,496 @@
+/* hone-bench: what was measured, as JSON, tables and remarks. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "bench.h"
+#include "cli/report.h"
+
+#define INPUTS_WIDTH 60 /* characters of a line that lists inputs */
+#define WORST 16u       /* outliers that are listed */
+
+struct BenchReport {
+    const Bench *b;
+    JsonArray *runs, *compare;
+    BenchPlot *plot;
+    GPtrArray *about, *compared, *notes; /* char *: lines before and after the tables */
+};
+
+/* --- JSON -------------------------------------------------------------------------------------------------------- */
+
+BenchReport *bench_report_new(const Bench *b)
+{
+    BenchReport *r = g_new0(BenchReport, 1);
+    r->b = b;
+    r->runs = json_array_new();
+    r->compare = json_array_new();
+    r->plot = bench_plot_new();
+    r->about = g_ptr_array_new_with_free_func(g_free);
+    r->compared = g_ptr_array_new_with_free_func(g_free);
+    r->notes = g_ptr_array_new_with_free_func(g_free);
+    return r;
+}
+
+void bench_report_free(BenchReport *r)
+{
+    if (!r)
+        return;
+    json_array_unref(r->runs);
+    json_array_unref(r->compare);
+    bench_plot_free(r->plot);
+    g_ptr_array_unref(r->about);
+    g_ptr_array_unref(r->compared);
+    g_ptr_array_unref(r->notes);
+    g_free(r);
+}
+
+static JsonObject *object(JsonObject *parent, const char *name)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_object_member(parent, name, o);
+    return o;
+}
+
+/* A byte or event count; null where it is not known. */
+static void set_count(JsonObject *o, const char *name, gint64 n, gboolean known)
+{
+    if (known)
+        json_object_set_int_member(o, name, n);
+    else
+        json_object_set_null_member(o, name);
+}
+
+static void add_inputs(const Subject *s, JsonObject *row)
+{
+    JsonObject *shapes = object(row, "shapes"), *data = object(row, "data");
+    const HnSample *set = s->sets[0];
+    for (int i = 0; i < set->n; i++) {
+        const char *name = s->names[i];
+        if (!set->in[i]) {
+            json_object_set_null_member(shapes, name);
+            continue;
+        }
+        JsonArray *dims = json_array_new();
+        for (int k = 0; k < set->in[i]->ndim; k++)
+            json_array_add_int_element(dims, set->in[i]->dims[k]);
+        json_object_set_array_member(shapes, name, dims);
+    }
+    json_object_set_string_member(data, "source", hn_data_source(s->data));
+    json_object_set_boolean_member(data, "synthetic", hn_data_synthetic(s->data));
+    json_object_set_int_member(data, "samples", hn_data_count(s->data));
+    json_object_set_int_member(data, "used", s->n_sets);
+    json_object_set_boolean_member(data, "shapes_vary", s->vary);
+}
+
+static void add_phases(const Subject *s, JsonObject *row)
+{
+    static const char *const names[BENCH_PHASES] = { "read", "parse", "optimize", "prepare", "first_run" };
+    JsonObject *phases = object(row, "phases_ms");
+    double total = 0;
+    for (int i = 0; i < BENCH_PHASES; i++) {
+        json_object_set_double_member(phases, names[i], s->phases[i]);
+        total += isnan(s->phases[i]) ? 0 : s->phases[i];
+    }
+    json_object_set_double_member(phases, "total", total);
+}
+
+static void add_latency(const Subject *s, JsonObject *row)
+{
+    if (!s->has_measured) {
+        json_object_set_null_member(row, "stop");
+        json_object_set_null_member(row, "latency_ms");
+        return;
+    }
+    const HnStats *t = &s->measured.ms;
+    JsonObject *latency = object(row, "latency_ms");
+    JsonArray *interval = json_array_new();
+    json_object_set_string_member(row, "stop", hn_stop_name(s->measured.stop));
+    json_object_set_int_member(latency, "n", (gint64)s->measured.runs);
+    const struct {
+        const char *name;
+        double ms;
+    } all[] = { { "mean", s->measured.busy * 1e3 / (double)s->measured.runs },
+                { "stddev", t->stddev },
+                { "min", t->min },
+                { "p50", t->p50 },
+                { "p90", t->p90 },
+                { "p95", t->p95 },
+                { "p99", t->p99 },
+                { "max", t->max } };
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++)
+        json_object_set_double_member(latency, all[i].name, all[i].ms);
+    json_array_add_double_element(interval, t->lo);
+    json_array_add_double_element(interval, t->hi);
+    json_object_set_array_member(latency, "ci95", interval);
+}
+
+/* Samples in a run: the first axis of the first input that has one. */
+static gint64 batch_of(const HnSample *set)
+{
+    for (int i = 0; i < set->n; i++)
+        if (set->in[i] && set->in[i]->ndim > 0)
+            return set->in[i]->dims[0];
+    return 1;
+}
+
+static void add_throughput(const Subject *s, JsonObject *row)
+{
+    const HnMeasured *m = &s->measured;
+    if (!s->has_measured) {
+        json_object_set_null_member(row, "throughput");
+        return;
+    }
+    double samples = 0;
+    for (guint k = 0; k < s->n_sets; k++)
+        samples += (double)(m->runs / s->n_sets + (k < m->runs % s->n_sets)) * (double)batch_of(s->sets[k]);
+    JsonObject *throughput = object(row, "throughput");
+    json_object_set_double_member(throughput, "samples_per_s", samples / m->wall);
+    json_object_set_double_member(throughput, "batches_per_s", (double)m->runs / m->wall);
+}
+
+static void add_memory(const Subject *s, JsonObject *row)
+{
+    JsonObject *memory = object(row, "memory_bytes");
+    set_count(memory, "peak_rss", (gint64)s->peak_rss, s->peak_rss > 0);
+    set_count(memory, "private", (gint64)s->opened, s->before > 0);
+    set_count(memory, "private_running", (gint64)s->running, s->before > 0 && s->has_warmed);
+    json_object_set_int_member(memory, "arena", (gint64)s->stats.arena_bytes);
+    json_object_set_int_member(memory, "outputs", (gint64)s->stats.output_bytes);
+    json_object_set_int_member(memory, "weights", (gint64)s->model->weight_bytes);
+    json_object_set_int_member(memory, "packed", (gint64)s->stats.packed_bytes);
+    json_object_set_int_member(memory, "file", (gint64)s->model->file_bytes);
+    JsonObject *steps = object(row, "steps");
+    json_object_set_int_member(steps, "all", s->stats.steps);
+    json_object_set_int_member(steps, "ref", s->stats.ref_steps);
+}
+
+static void add_warmup(const Subject *s, JsonObject *row)
+{
+    if (!s->has_warmed) {
+        json_object_set_null_member(row, "warmup");
+        return;
+    }
+    JsonObject *warmup = object(row, "warmup");
+    json_object_set_int_member(warmup, "runs", (gint64)s->warmed.runs);
+    json_object_set_double_member(warmup, "ms", s->warmed.ms);
+    if (s->b->warmup.kind == HN_WARMUP_AUTO)
+        json_object_set_boolean_member(warmup, "steady", s->warmed.steady);
+    else
+        json_object_set_null_member(warmup, "steady");
+}
+
+/* Outliers with a cause; HN_CAUSES: without one that is known. */
+static gint64 count_cause(const HnOutliers *o, int bit)
+{
+    gint64 n = 0;
+    for (guint i = 0; i < o->n; i++)
+        n += bit == HN_CAUSES ? o->x[i].causes == 0 : (o->x[i].causes >> bit) & 1;
+    return n;
+}
+
+static void add_noise(const Subject *s, JsonObject *row)
+{
+    if (!s->has_measured) {
+        json_object_set_null_member(row, "noise");
+        return;
+    }
+    const HnNoise *n = &s->noise;
+    JsonObject *noise = object(row, "noise");
+    const struct {
+        const char *name;
+        double x;
+    } times[] = { { "wall_ms", n->wall_ms },           { "cpu_ms", n->cpu_ms },
+                  { "steal_ms", n->steal_ms },         { "waiting_ms", n->waiting_ms },
+                  { "throttled_ms", n->throttled_ms }, { "mhz_before", n->mhz_before },
+                  { "mhz_after", n->mhz_after } };
+    for (gsize i = 0; i < G_N_ELEMENTS(times); i++)
+        json_object_set_double_member(noise, times[i].name, times[i].x);
+    const struct {
+        const char *name;
+        gint64 n;
+    } counts[] = { { "minor_faults", n->minor_faults },
+                   { "major_faults", n->major_faults },
+                   { "waits", n->waits },
+                   { "preemptions", n->preemptions },
+                   { "migrations", n->migrations } };
+    for (gsize i = 0; i < G_N_ELEMENTS(counts); i++)
+        set_count(noise, counts[i].name, counts[i].n, counts[i].n >= 0);
+    g_autofree const char **causes = hn_noise_causes(n);
+    JsonArray *list = json_array_new();
+    for (int i = 0; causes[i]; i++)
+        json_array_add_string_element(list, causes[i]);
+    json_object_set_array_member(noise, "causes", list);
+}
+
+/* Runs that took much longer than the median, the worst of them one by one, and what happened in them. */
+static void add_outliers(const Subject *s, JsonObject *row)
+{
+    const HnOutliers *o = &s->outliers;
+    if (!s->has_outliers || !s->has_measured) {
+        json_object_set_null_member(row, "outliers");
+        return;
+    }
+    JsonObject *outliers = object(row, "outliers");
+    json_object_set_double_member(outliers, "limit_ms", o->limit_ns * 1e-6);
+    json_object_set_int_member(outliers, "n", (gint64)o->seen);
+    JsonObject *causes = object(outliers, "causes");
+    for (int bit = 0; bit <= HN_CAUSES; bit++)
+        json_object_set_int_member(causes, hn_cause_name(bit), count_cause(o, bit));
+    JsonArray *worst = json_array_new();
+    for (guint i = 0; i < MIN(o->n, WORST); i++) {
+        JsonObject *one = json_object_new();
+        JsonArray *list = json_array_new();
+        json_object_set_int_member(one, "run", (gint64)o->x[i].run);
+        json_object_set_double_member(one, "ms", o->x[i].ms);
+        for (int bit = 0; bit < HN_CAUSES; bit++)
+            if (o->x[i].causes & (1u << bit))
+                json_array_add_string_element(list, hn_cause_name(bit));
+        json_object_set_array_member(one, "causes", list);
+        json_array_add_object_element(worst, one);
+    }
+    json_object_set_array_member(outliers, "worst", worst);
+}
+
+/* --- text -------------------------------------------------------------------------------------------------------- */
+
+static void note(BenchReport *r, const Subject *s, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void note(BenchReport *r, const Subject *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    gboolean several = r->b->ctx->n_args > 1 || r->b->points->len > 1;
+    g_ptr_array_add(r->notes, g_strconcat(several ? s->label : "", several ? ": " : "", text, NULL));
+}
+
+static void note_causes(BenchReport *r, const Subject *s)
+{
+    g_autofree const char **causes = hn_noise_causes(&s->noise);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (int i = 0; causes[i]; i++) {
+        double ms = !strcmp(causes[i], "steal")     ? s->noise.steal_ms
+                    : !strcmp(causes[i], "quota")   ? s->noise.throttled_ms
+                    : !strcmp(causes[i], "waiting") ? s->noise.waiting_ms
+                                                    : NAN;
+        g_autofree char *time = isnan(ms) ? NULL : hn_text_time(ms * 1e-3);
+        g_string_append_printf(text, "%s%s%s%s", i ? ", " : "", causes[i], time ? " " : "", time ? time : "");
+    }
+    g_autofree char *wall = hn_text_time(s->noise.wall_ms * 1e-3);
+    if (text->len)
+        note(r, s, "noise in %s: %s", wall, text->str);
+}
+
+/* "12 of 30000 runs took over 1.5 x the median, up to 3.1 ms: preempted 9, unknown 3" */
+static void note_outliers(BenchReport *r, const Subject *s)
+{
+    const HnOutliers *o = &s->outliers;
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (!s->has_outliers || o->n == 0)
+        return;
+    for (int bit = 0; bit <= HN_CAUSES; bit++) {
+        gint64 n = count_cause(o, bit);
+        if (n)
+            g_string_append_printf(text, "%s%s %" G_GINT64_FORMAT, text->len ? ", " : "", hn_cause_name(bit), n);
+    }
+    g_autofree char *worst = hn_text_time(o->x[0].ms * 1e-3);
+    note(r, s, "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " runs took over %g x the median, up to %s: %s", o->seen,
+         s->measured.runs, HN_OUTLIER, worst, text->str);
+}
+
+/* What the numbers in the tables leave out. */
+static void add_notes(BenchReport *r, const Subject *s)
+{
+    const HnStats *t = &s->measured.ms;
+    if (s->has_warmed && s->b->warmup.kind == HN_WARMUP_AUTO && !s->warmed.steady)
+        note(r, s, "the times had not settled when the warm-up ended");
+    gboolean alone = r->b->ctx->n_args == 1 || s->streams > 1;
+    if (s->has_measured && alone && s->measured.stop == HN_STOP_LIMIT && isfinite(t->hi)) {
+        g_autofree char *wide = hn_text_percent(MAX(t->hi - t->p50, t->p50 - t->lo) / t->p50);
+        note(r, s, "after %d s the interval still reaches %s from the median", BENCH_LIMIT_S, wide);
+    }
+    if (s->has_measured && !isfinite(t->hi))
+        note(r, s, "a 95 %% interval takes %d runs", HN_MIN_INTERVAL);
+    if (s->has_measured) {
+        note_causes(r, s);
+        note_outliers(r, s);
+    }
+    if (s->has_measured && s->measured.stop == HN_STOP_INTERRUPTED)
+        note(r, s, "interrupted: these are the runs until then");
+    if (!s->b->backend->computes)
+        note(r, s, "the null device computes nothing: there is no latency");
+    else if (s->stats.ref_steps)
+        note(r, s, "%u of %u steps run on slow reference kernels; -v names them", s->stats.ref_steps, s->stats.steps);
+}
+
+/* "mnist-8/model.onnx: Input3 f32[1,1,28,28]; random data" */
+static void add_about(BenchReport *r, const Subject *s)
+{
+    const HnSample *set = s->sets[0];
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (int i = 0; i < set->n; i++) {
+        g_autofree char *type = set->in[i] ? hn_tensor_describe(set->in[i]) : g_strdup("none");
+        g_autofree char *one = g_strdup_printf("%s%s %s", i ? ", " : "", s->names[i], type);
+        if (i && text->len + strlen(one) > INPUTS_WIDTH) {
+            g_string_append(text, ", ...");
+            break;
+        }
+        g_string_append(text, one);
+    }
+    const char *source = hn_data_source(s->data);
+    g_autofree char *data = hn_data_synthetic(s->data) ? g_strdup("random data")
+                            : source                   ? g_strdup_printf("data %s", source)
+                                                       : g_strdup("given data");
+    g_autofree char *samples = s->n_sets > 1 ? g_strdup_printf(", %u samples in turn", s->n_sets) : g_strdup("");
+    g_ptr_array_add(r->about, g_strdup_printf("%s: %s%s%s%s%s", s->label, text->str, s->vary ? ", other shapes" : "",
+                                              text->len ? "; " : "", data, samples));
+}
+
+void bench_report_add(BenchReport *r, const Subject *s)
+{
+    JsonObject *row = json_object_new();
+    json_object_set_string_member(row, "model", s->path);
+    json_object_set_string_member(row, "name", s->label);
+    add_inputs(s, row);
+    json_object_set_int_member(row, "threads", s->point->threads);
+    json_object_set_int_member(row, "streams", s->streams);
+    json_object_set_string_member(row, "device", s->b->ctx->common.device);
+    json_object_set_string_member(row, "precision", s->point->precision);
+    json_object_set_string_member(row, "io", s->b->copies ? "copy" : "reuse");
+    add_phases(s, row);
+    add_warmup(s, row);
+    add_latency(s, row);
+    add_throughput(s, row);
+    add_memory(s, row);
+    add_noise(s, row);
+    add_outliers(s, row);
+    json_array_add_object_element(r->runs, row);
+    add_about(r, s);
+    add_notes(r, s);
+    if (s->has_measured)
+        bench_plot_add(r->plot, s);
+}
+
+void bench_report_compare(BenchReport *r, const Subject *a, const Subject *b, const HnEffect *e, guint rounds)
+{
+    JsonObject *row = json_object_new();
+    JsonArray *interval = json_array_new();
+    json_object_set_string_member(row, "a", a->path);
+    json_object_set_string_member(row, "b", b->path);
+    json_object_set_string_member(row, "name_a", a->label);
+    json_object_set_string_member(row, "name_b", b->label);
+    json_object_set_double_member(row, "effect", e->effect);
+    json_array_add_double_element(interval, e->lo);
+    json_array_add_double_element(interval, e->hi);
+    json_object_set_array_member(row, "ci95", interval);
+    json_object_set_string_member(row, "verdict", hn_verdict_name(e->verdict));
+    json_object_set_double_member(row, "margin", a->b->margin);
+    json_object_set_int_member(row, "instances", rounds);
+    json_array_add_object_element(r->compare, row);
+
+    /* "new.onnx against old.onnx: slower, +5.1 % (95 %: +4.6 to +5.9; 12 instances)" */
+    g_autofree char *within = isfinite(e->lo)
+                                  ? g_strdup_printf("95 %%: %+.1f to %+.1f; ", (e->lo - 1) * 100, (e->hi - 1) * 100)
+                                  : g_strdup("");
+    g_ptr_array_add(r->compared, g_strdup_printf("%s against %s: %s, %+.1f %% (%s%u instances)", b->label, a->label,
+                                                 hn_verdict_name(e->verdict), (e->effect - 1) * 100, within, rounds));
+}
+
+static const HnColumn latency_columns[] = {
+    { "name", "latency", HN_COL_TEXT },           { "latency_ms.n", "runs", HN_COL_INT },
+    { "latency_ms.p50", "median", HN_COL_MS },    { "latency_ms.ci95.0", "95 % from", HN_COL_MS },
+    { "latency_ms.ci95.1", "to", HN_COL_MS },     { "latency_ms.mean", "mean", HN_COL_MS },
+    { "latency_ms.stddev", "stddev", HN_COL_MS }, { 0 },
+};
+
+static const HnColumn tail_columns[] = {
+    { "name", "tail", HN_COL_TEXT },
+    { "latency_ms.min", "min", HN_COL_MS },
+    { "latency_ms.p90", "p90", HN_COL_MS },
+    { "latency_ms.p95", "p95", HN_COL_MS },
+    { "latency_ms.p99", "p99", HN_COL_MS },
+    { "latency_ms.max", "max", HN_COL_MS },
+    { "throughput.samples_per_s", "samples/s", HN_COL_NUMBER },
+    { 0 },
+};
+
+static const HnColumn phase_columns[] = {
+    { "name", "start", HN_COL_TEXT },
+    { "phases_ms.read", "read", HN_COL_MS },
+    { "phases_ms.parse", "parse", HN_COL_MS },
+    { "phases_ms.optimize", "optimize", HN_COL_MS },
+    { "phases_ms.prepare", "prepare", HN_COL_MS },
+    { "phases_ms.first_run", "first run", HN_COL_MS },
+    { "phases_ms.total", "total", HN_COL_MS },
+    { 0 },
+};
+
+static const HnColumn memory_columns[] = {
+    { "name", "memory", HN_COL_TEXT },
+    { "memory_bytes.file", "file", HN_COL_BYTES },
+    { "memory_bytes.weights", "weights", HN_COL_BYTES },
+    { "memory_bytes.packed", "packed", HN_COL_BYTES },
+    { "memory_bytes.arena", "arena", HN_COL_BYTES },
+    { "memory_bytes.private", "private", HN_COL_BYTES },
+    { "memory_bytes.peak_rss", "peak RSS", HN_COL_BYTES },
+    { 0 },
+};
+
+/* Of CSV: all numbers of a run. */
+// clang-format off
+#define NUMBER(key) { key, key, HN_COL_NUMBER }
+static const HnColumn all_columns[] = {
+    { "model", "model", HN_COL_TEXT }, { "device", "device", HN_COL_TEXT }, NUMBER("threads"),
+    NUMBER("streams"), { "name", "name", HN_COL_TEXT },
+    NUMBER("latency_ms.n"), NUMBER("latency_ms.mean"), NUMBER("latency_ms.stddev"), NUMBER("latency_ms.min"),
+    NUMBER("latency_ms.p50"), NUMBER("latency_ms.p90"), NUMBER("latency_ms.p95"), NUMBER("latency_ms.p99"),
+    NUMBER("latency_ms.max"), NUMBER("latency_ms.ci95.0"), NUMBER("latency_ms.ci95.1"),
+    NUMBER("throughput.samples_per_s"), NUMBER("throughput.batches_per_s"), NUMBER("phases_ms.read"),
+    NUMBER("phases_ms.parse"), NUMBER("phases_ms.optimize"), NUMBER("phases_ms.prepare"),
+    NUMBER("phases_ms.first_run"), NUMBER("phases_ms.total"), NUMBER("memory_bytes.file"),
+    NUMBER("memory_bytes.weights"), NUMBER("memory_bytes.packed"), NUMBER("memory_bytes.arena"),
+    NUMBER("memory_bytes.outputs"), NUMBER("memory_bytes.private"), NUMBER("memory_bytes.private_running"),
+    NUMBER("memory_bytes.peak_rss"), { 0 },
+};
+// clang-format on
+
+gboolean bench_report_write(BenchReport *report, GError **error)
+{
+    const Bench *b = report->b;
+    if (json_array_get_length(report->runs) == 0)
+        return TRUE;
+    const GArray *threads = b->ctx->common.thread_list;
+    const char *engine = b->backend->describe ? b->backend->describe() : NULL;
+    gboolean onednn = engine && g_str_has_prefix(engine, "oneDNN ");
+    g_autoptr(HnReport) r =
+        hn_report_new(b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = onednn ? engine + strlen("oneDNN ") : NULL });
+    JsonObject *root = hn_report_root(r);
+    json_object_set_array_member(root, "runs", json_array_ref(report->runs));
+    json_object_set_array_member(root, "compare", json_array_ref(report->compare));
+    g_autofree char *cpu = hn_cpu_model(NULL);
+    g_autoptr(GString) counts = g_string_new(NULL);
+    for (guint i = 0; i < threads->len; i++)
+        g_string_append_printf(counts, "%s%" G_GINT64_FORMAT, i ? ", " : "", g_array_index(threads, gint64, i));
+    hn_report_line(r, "%s, %s, %s thread%s%s%s", cpu, hn_cpu_isa_name(hn_cpu_isa()), counts->str,
+                   strcmp(counts->str, "1") ? "s" : "", engine ? ", " : "", engine ? engine : "");
+    for (guint i = 0; i < report->about->len; i++)
+        hn_report_line(r, "%s", (char *)report->about->pdata[i]);
+    static const HnColumn *const tables[] = { latency_columns, tail_columns, phase_columns, memory_columns };
+    for (gsize i = b->backend->computes ? 0 : 2; i < G_N_ELEMENTS(tables); i++) {
+        hn_report_line(r, "%s", "");
+        hn_report_table(r, "runs", tables[i]);
+    }
+    hn_report_csv_table(r, "runs", all_columns);
+    if (report->compared->len)
+        hn_report_line(r, "%s", "");
+    for (guint i = 0; i < report->compared->len; i++)
+        hn_report_line(r, "%s", (char *)report->compared->pdata[i]);
+    if (report->notes->len)
+        hn_report_line(r, "%s", "");
+    for (guint i = 0; i < report->notes->len; i++)
+        hn_report_line(r, "%s", (char *)report->notes->pdata[i]);
+    if (b->p->plot && !bench_plot_write(report->plot, b->p->plot, error))
+        return FALSE;
+    return hn_report_write(r, error);
+}

@@ -1,0 +1,413 @@
+/* hone-bench: opening models, with the time and memory that it takes, and running them. */
+#include <malloc.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "bench.h"
+#include "onnx/onnx.h"
+
+#define PAGE 4096
+#define MOVED_FILE ((gsize)256 << 20) /* a larger file is not copied to move its weights */
+#define PAD 65536                     /* bytes, at most */
+
+static guint64 private_bytes(void)
+{
+    HnMem mem;
+    guint64 n = hn_mem_private();
+    return n || !hn_mem_read(&mem) ? n : mem.anon;
+}
+
+guint64 bench_peak_rss(void)
+{
+    HnMem mem;
+    return hn_mem_read(&mem) ? mem.peak_rss : 0;
+}
+
+guint64 subject_growth(const Subject *s)
+{
+    guint64 now = private_bytes(), not_ours = s->before + s->of_data;
+    return now > not_ours ? now - not_ours : 0;
+}
+
+static double lap_ms(guint64 *since)
+{
+    guint64 then = *since;
+    *since = hn_now_ns();
+    return (double)(*since - then) / 1e6;
+}
+
+/* --- instances --------------------------------------------------------------------------------------------------- */
+
+static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
+{
+    HnContext *ctx = s->b->ctx;
+    HnSessionOptions o = { .threads = s->threads,
+                           .strict = s->b->p->strict,
+                           .seed = ctx->common.seed,
+                           .budget = ctx->budget,
+                           .feeds = (const char *const *)s->given.feeds->pdata,
+                           .plan_cache = BENCH_SETS };
+    return hn_session_new(model, s->b->backend, &o, error);
+}
+
+static gboolean plan(HnSession *session, HnTensor *const *in, int n, GError **error)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (int i = 0; i < n; i++)
+        g_ptr_array_add(types, in[i] ? hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims) : NULL);
+    g_ptr_array_add(types, NULL);
+    return hn_session_prepare(session, (HnType *const *)types->pdata, error);
+}
+
+/* Places for inputs and outputs of an instance that has its session. */
+static void instance_places(Instance *x, const Subject *s)
+{
+    x->n_in = hn_session_n_inputs(x->session);
+    x->n_out = hn_session_n_outputs(x->session);
+    x->copies = s->b->copies;
+    x->out = g_new0(HnTensor *, x->n_out + 1);
+    x->copy_in = g_new0(HnTensor *, x->n_in + 1);
+    x->copy_out = g_new0(HnTensor *, x->n_out + 1);
+}
+
+/* The file's bytes in memory of their own, at the start of a page as a mapping is. NULL: not here. */
+static GBytes *moved_bytes(const Subject *s)
+{
+    gsize n = g_bytes_get_size(s->bytes);
+    if (n == 0 || n > MOVED_FILE || s->b->ctx->common.mem_limit)
+        return NULL;
+    void *copy = aligned_alloc(PAGE, (n + PAGE - 1) / PAGE * PAGE);
+    if (!copy)
+        return NULL;
+    memcpy(copy, g_bytes_get_data(s->bytes, NULL), n);
+    return g_bytes_new_with_free_func(copy, n, free, copy);
+}
+
+gboolean instance_open(const Subject *s, gboolean moved, Instance *x, GError **error)
+{
+    HnBudget *budget = s->b->ctx->budget;
+    *x = (Instance){ .own = moved };
+    if (moved)
+        x->pad = g_malloc(64 + g_random_int_range(0, PAD / 64) * 64);
+    g_autoptr(GBytes) copy = moved ? moved_bytes(s) : NULL;
+    x->model = hn_onnx_read_bytes(copy ? copy : s->bytes, s->folder, &(HnOnnxOptions){ .budget = budget }, error);
+    x->session = x->model ? new_session(s, x->model, error) : NULL;
+    if (!x->session)
+        return FALSE;
+    instance_places(x, s);
+    for (; x->n_sets < s->n_sets; x->n_sets++) {
+        HnTensor *const *from = s->sets[x->n_sets]->in;
+        x->in[x->n_sets] = moved ? g_new0(HnTensor *, x->n_in + 1) : (HnTensor **)from;
+        for (int i = 0; moved && i < x->n_in; i++)
+            if (from[i] && !(x->in[x->n_sets][i] = hn_tensor_copy(from[i], budget, error))) {
+                x->n_sets++;
+                return FALSE;
+            }
+    }
+    for (guint k = 0; k < (s->vary ? x->n_sets : 1); k++)
+        if (!plan(x->session, x->in[k], x->n_in, error))
+            return FALSE;
+    return TRUE;
+}
+
+void instance_clear(Instance *x)
+{
+    for (guint k = 0; x->own && k < x->n_sets; k++) {
+        for (int i = 0; i < x->n_in; i++)
+            hn_tensor_unref(x->in[k][i]);
+        g_free(x->in[k]);
+    }
+    hn_session_free(x->session);
+    hn_model_free(x->model);
+    g_free(x->out);
+    g_free(x->copy_in);
+    g_free(x->copy_out);
+    g_free(x->pad);
+    *x = (Instance){ 0 };
+}
+
+static void unref_all(HnTensor **t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hn_tensor_unref(t[i]);
+        t[i] = NULL;
+    }
+}
+
+static gboolean copy_all(HnTensor *const *from, HnTensor **to, int n, GError **error)
+{
+    for (int i = 0; i < n; i++)
+        if (from[i] && !(to[i] = hn_tensor_copy(from[i], NULL, error)))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GError **error)
+{
+    Instance *x = data;
+    HnTensor *const *in = x->in[i % x->n_sets];
+    gboolean ok;
+    *start = hn_now_ns();
+    if (x->copies) {
+        ok = copy_all(in, x->copy_in, x->n_in, error) && hn_session_run(x->session, x->copy_in, x->out, error) &&
+             copy_all(x->out, x->copy_out, x->n_out, error);
+    } else {
+        ok = hn_session_run(x->session, in, x->out, error);
+    }
+    *end = hn_now_ns();
+    unref_all(x->out, x->n_out);
+    if (x->copies) {
+        unref_all(x->copy_in, x->n_in);
+        unref_all(x->copy_out, x->n_out);
+    }
+    return ok;
+}
+
+/* --- subjects ---------------------------------------------------------------------------------------------------- */
+
+void subject_init(Subject *s, Bench *b, const Point *point, int model)
+{
+    *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[model] };
+    s->streams = b->streams ? b->streams : point->threads;
+    s->threads = MAX(1, point->threads / s->streams);
+    s->label = *point->label ? g_strdup_printf("%s %s", b->labels[model], point->label) : g_strdup(b->labels[model]);
+    for (int k = 0; k < BENCH_PHASES; k++)
+        s->phases[k] = NAN;
+}
+
+static gboolean read_model(Subject *s, GError **error)
+{
+    HnBudget *budget = s->b->ctx->budget;
+    gboolean is_stdin = !strcmp(s->path, "-");
+    guint64 t = hn_now_ns();
+    s->bytes = hn_file_bytes(s->path, budget, error);
+    s->phases[BENCH_READ] = lap_ms(&t);
+    if (!s->bytes)
+        return FALSE;
+    s->folder = is_stdin ? NULL : g_path_get_dirname(s->path);
+    s->model = hn_onnx_read_bytes(s->bytes, s->folder, &(HnOnnxOptions){ .budget = budget }, error);
+    s->phases[BENCH_PARSE] = lap_ms(&t);
+    if (!s->model)
+        g_prefix_error(error, "'%s': ", is_stdin ? "stdin" : s->path);
+    return s->model != NULL;
+}
+
+static gboolean same_shapes(const HnSample *a, const HnSample *b)
+{
+    for (int i = 0; i < a->n; i++) {
+        const HnTensor *x = a->in[i], *y = b->in[i];
+        if (!x != !y || (x && (x->ndim != y->ndim || memcmp(x->dims, y->dims, (gsize)x->ndim * sizeof x->dims[0]))))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean open_data(Subject *s, GError **error)
+{
+    const Bench *b = s->b;
+    const HnSession *session = s->first.session;
+    int n = s->first.n_in;
+    gboolean all_given = TRUE;
+    g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
+    g_autofree HnTensor **given = g_new0(HnTensor *, n + 1);
+    s->names = g_new0(const char *, n + 1);
+    for (int i = 0; i < n; i++) {
+        inputs[i] = (HnValue *)hn_session_input(session, i);
+        s->names[i] = inputs[i]->name;
+        given[i] = hn_tool_input(&s->given, inputs[i]->name);
+        all_given = all_given && given[i];
+    }
+    if (!hn_shapes_check(s->point->shapes, inputs, n, error))
+        return FALSE;
+    const char *source = b->p->data ? b->p->data : all_given ? NULL : "random";
+    HnDataOptions o = {
+        .budget = b->ctx->budget, .seed = b->ctx->common.seed, .shapes = s->point->shapes, .given = given
+    };
+    s->data = hn_data_open(source, inputs, n, &o, error);
+    if (!s->data)
+        return FALSE;
+    if ((b->p->dim || b->p->shapes || b->p->batch_max) && !hn_data_synthetic(s->data)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "'--dim', '--shapes' and '--batch-max' are for random data: other data has shapes of its own");
+        return FALSE;
+    }
+    gint64 count = hn_data_count(s->data);
+    if (count < 1) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds no samples", hn_data_source(s->data));
+        return FALSE;
+    }
+    while (s->n_sets < MIN(count, BENCH_SETS)) {
+        HnSample *set = hn_data_load(s->data, s->n_sets, error);
+        if (!set)
+            return FALSE;
+        s->first.in[s->n_sets] = set->in;
+        s->sets[s->n_sets++] = set;
+        s->first.n_sets = s->n_sets;
+        s->vary = s->vary || !same_shapes(s->sets[0], set);
+    }
+    return TRUE;
+}
+
+/* --precision f32 is no other than the model's own where that has no narrower floats. */
+static gboolean check_precision(const Subject *s, GError **error)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, s->model->graph->values);
+    while (!strcmp(s->point->precision, "f32") && g_hash_table_iter_next(&iter, NULL, &value)) {
+        const HnValue *v = value;
+        HnDtype dtype = v->weight                                    ? v->weight->dtype
+                        : v->type && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
+                                                                     : HN_UNDEFINED;
+        if (dtype != HN_F16 && dtype != HN_BF16)
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "option '--precision': '%s' is %s, and is computed as that, not in f32", v->name,
+                    hn_dtype_name(dtype));
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean subject_open(Subject *s, GError **error)
+{
+    const Bench *b = s->b;
+#ifdef __GLIBC__
+    malloc_trim(0); /* what an earlier model left in the heap would hide what this one needs */
+#endif
+    hn_mem_reset_peak();
+    s->before = private_bytes();
+    if (!read_model(s, error) || !check_precision(s, error))
+        return FALSE;
+    guint64 mark = private_bytes();
+    if (!hn_tool_inputs(b->ctx, s->model, b->p->input, &s->given, error))
+        return FALSE;
+    guint64 now = private_bytes();
+    s->of_data = now - MIN(mark, now);
+
+    guint64 t = hn_now_ns();
+    s->first.session = new_session(s, s->model, error);
+    if (!s->first.session)
+        return FALSE;
+    double made_ms = lap_ms(&t);
+    instance_places(&s->first, s);
+
+    mark = private_bytes();
+    if (!open_data(s, error))
+        return FALSE;
+    now = private_bytes();
+    s->of_data += now - MIN(mark, now);
+
+    t = hn_now_ns();
+    if (!plan(s->first.session, s->first.in[0], s->first.n_in, error))
+        return FALSE;
+    made_ms += lap_ms(&t);
+    hn_session_stats(s->first.session, &s->stats);
+    s->phases[BENCH_OPTIMIZE] = s->stats.optimize_ms;
+    s->phases[BENCH_PREPARE] = MAX(made_ms - s->stats.optimize_ms, 0);
+    for (guint k = 1; s->vary && k < s->n_sets; k++)
+        if (!plan(s->first.session, s->first.in[k], s->first.n_in, error))
+            return FALSE;
+    s->opened = subject_growth(s);
+    s->peak_rss = bench_peak_rss();
+    s->ready = TRUE;
+    return TRUE;
+}
+
+void subject_retire(Subject *s)
+{
+    hn_session_stats(s->first.session, &s->stats);
+    instance_clear(&s->first);
+}
+
+void subject_clear(Subject *s)
+{
+    instance_clear(&s->first);
+    for (guint k = 0; k < s->n_sets; k++)
+        hn_sample_free(s->sets[k]);
+    hn_data_free(s->data);
+    hn_tool_inputs_clear(&s->given);
+    hn_model_free(s->model);
+    hn_outliers_clear(&s->outliers);
+    g_bytes_unref(s->bytes);
+    g_free(s->folder);
+    g_free(s->names);
+    g_free(s->label);
+}
+
+/* --- --batch-max ------------------------------------------------------------------------------------------------- */
+
+/* Whether a batch can be opened and run once; FALSE without an error: it needs more memory than there may be. */
+static gboolean fits(Bench *b, const Point *point, int model, const char *dim, gint64 batch, GError **error)
+{
+    Subject s;
+    GError *cause = NULL;
+    guint64 start, end;
+    subject_init(&s, b, point, model);
+    hn_shapes_set_dim(point->shapes, dim, batch);
+    hn_progress_tell(&b->ctx->progress, "finding the batch", (guint64)batch, 0);
+    gboolean ok =
+        subject_open(&s, &cause) && (!b->backend->computes || instance_run(&s.first, 0, &start, &end, &cause));
+    if (ok && subject_growth(&s) + s.of_data > b->ctx->common.mem_limit)
+        ok = FALSE;
+    subject_clear(&s);
+    if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
+        g_clear_error(&cause);
+    if (cause)
+        g_propagate_error(error, cause);
+    return ok;
+}
+
+/* The name of the first input's first dimension. */
+static char *batch_dim(Bench *b, const Point *point, int model, GError **error)
+{
+    Subject s;
+    char *dim = NULL;
+    subject_init(&s, b, point, model);
+    if (subject_open(&s, error)) {
+        const HnValue *v = s.first.n_in ? hn_session_input(s.first.session, 0) : NULL;
+        const HnType *t = v ? v->type : NULL;
+        if (t && t->kind == HN_TYPE_TENSOR && t->rank > 0 && !t->dims[0].known && t->dims[0].sym)
+            dim = g_strdup(t->dims[0].sym);
+        else
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                        "option '--batch-max': the first dimension of the first input has no name to vary it by");
+    }
+    subject_clear(&s);
+    return dim;
+}
+
+gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GError **error)
+{
+    GError *cause = NULL;
+    g_autofree char *name = batch_dim(b, point, model, error);
+    if (!name)
+        return 0;
+    gint64 good = 0, bad = b->batch_limit + 1;
+    for (gint64 n = 1; good + 1 < bad && !hn_progress_stop(&b->ctx->progress, &cause);) {
+        if (fits(b, point, model, name, n, &cause))
+            good = n;
+        else if (cause)
+            break;
+        else
+            bad = n;
+        /* doubling until it is too much, then halving down to 2 % of it: one more sample changes little */
+        if (bad <= b->batch_limit && (bad - good) * 50 <= bad)
+            break;
+        n = bad > b->batch_limit ? MIN(good * 2, b->batch_limit) : good + (bad - good) / 2;
+    }
+    if (cause) {
+        g_propagate_error(error, cause);
+        return 0;
+    }
+    if (good == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a batch of one fits the memory limit");
+        return 0;
+    }
+    hn_shapes_set_dim(point->shapes, name, good);
+    *dim = g_steal_pointer(&name);
+    return good;
+}

@@ -1,0 +1,161 @@
+#include "common.h"
+
+#include <string.h>
+
+#include "hone.h"
+#include "onnx/onnx.h"
+
+const char *hn_tool_one_model(HnContext *ctx, GError **error)
+{
+    if (ctx->n_args == 1)
+        return ctx->args[0];
+    if (ctx->n_args == 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "no model is named; '%s --help' tells how", ctx->tool->name);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "one model is enough: what is '%s'?", ctx->args[1]);
+    return NULL;
+}
+
+HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error)
+{
+    if (!strcmp(path, "-") && !hn_context_take_stdin(ctx, "the model", error))
+        return NULL;
+    return hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = ctx->budget }, error);
+}
+
+const HnBackend *hn_tool_backend(HnContext *ctx, GError **error)
+{
+    const HnCommon *c = &ctx->common;
+    g_autofree char *numbered = c->device_index ? g_strdup_printf("%s:%d", c->device, c->device_index) : NULL;
+    return hn_backend_find(numbered ? numbered : c->device, error);
+}
+
+const char *hn_tool_onednn(const HnBackend *backend)
+{
+    const char *text = backend->describe ? backend->describe() : NULL, *name = "oneDNN ";
+    return text && g_str_has_prefix(text, name) ? text + strlen(name) : NULL;
+}
+
+HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error)
+{
+    g_autoptr(HnShapes) s = hn_shapes_new();
+    for (char **p = dims; p && *p; p++)
+        if (!hn_shapes_parse_dim(s, *p, error))
+            return NULL;
+    for (char **p = shapes; p && *p; p++)
+        if (!hn_shapes_parse(s, *p, error))
+            return NULL;
+    return g_steal_pointer(&s);
+}
+
+/* --- --input ----------------------------------------------------------------------------------------------------- */
+
+static const HnValue *find_input(const HnModel *m, const char *name, gsize n)
+{
+    const GPtrArray *inputs = m->graph->inputs;
+    for (guint i = 0; i < inputs->len; i++) {
+        const HnValue *v = inputs->pdata[i];
+        if (strlen(v->name) == n && !strncmp(v->name, name, n))
+            return v;
+    }
+    return NULL;
+}
+
+/* The input that text names before one of its '='; *file is what follows. */
+static const HnValue *split(const HnModel *m, const char *text, const char **file, GError **error)
+{
+    for (const char *eq = strchr(text, '='); eq; eq = strchr(eq + 1, '=')) {
+        const HnValue *v = find_input(m, text, (gsize)(eq - text));
+        *file = eq + 1;
+        if (v)
+            return v;
+    }
+    const char *eq = strchr(text, '=');
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < m->graph->inputs->len && i < 8; i++)
+        g_string_append_printf(names, "%s'%s'", i ? ", " : "", ((const HnValue *)m->graph->inputs->pdata[i])->name);
+    if (!eq || eq == text || !eq[1])
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': '%s' is not of the form NAME=FILE", text);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': the model has no input '%.*s'; there is %s",
+                    (int)(eq - text), text, names->len ? names->str : "none");
+    return NULL;
+}
+
+static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, HnToolInputs *out, GError **error)
+{
+    const char *file;
+    const HnValue *v = split(m, text, &file, error);
+    if (!v)
+        return FALSE;
+    if (hn_tool_input(out, v->name)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input' names '%s' twice", v->name);
+        return FALSE;
+    }
+    if (!strcmp(file, "-") && !hn_context_take_stdin(ctx, "an input", error))
+        return FALSE;
+    HnTensor *t = hn_data_read_tensor(file, ctx->budget, error);
+    if (!t)
+        return FALSE;
+    g_ptr_array_add(out->names, g_strdup(v->name));
+    g_ptr_array_add(out->tensors, t);
+    if (v->weight || v->sparse)
+        g_ptr_array_add(out->feeds, v->name);
+    return TRUE;
+}
+
+gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, char **inputs, HnToolInputs *out, GError **error)
+{
+    *out = (HnToolInputs){ g_ptr_array_new_with_free_func(g_free),
+                           g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref), g_ptr_array_new() };
+    for (char **p = inputs; p && *p; p++) {
+        if (!add_input(ctx, m, *p, out, error)) {
+            hn_tool_inputs_clear(out);
+            return FALSE;
+        }
+    }
+    g_ptr_array_add(out->feeds, NULL);
+    return TRUE;
+}
+
+void hn_tool_inputs_clear(HnToolInputs *inputs)
+{
+    g_clear_pointer(&inputs->names, g_ptr_array_unref);
+    g_clear_pointer(&inputs->tensors, g_ptr_array_unref);
+    g_clear_pointer(&inputs->feeds, g_ptr_array_unref);
+}
+
+HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name)
+{
+    for (guint i = 0; i < inputs->names->len; i++)
+        if (!strcmp(inputs->names->pdata[i], name))
+            return inputs->tensors->pdata[i];
+    return NULL;
+}
+
+/* --- -v ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnContext *ctx;
+    GHashTable *seen; /* HnNode * */
+} Notes;
+
+static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
+{
+    Notes *notes = data;
+    if (s->kernel || !s->node || !g_hash_table_add(notes->seen, (gpointer)s->node))
+        return;
+    hn_context_note(notes->ctx, 1, "node '%s' (%s) runs on ref", hn_node_label(s->node), s->node->op_type);
+    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2)
+        hn_context_note(notes->ctx, 2, "node '%s': not %s: %s", hn_node_label(s->node),
+                        (const char *)s->refusals->pdata[i], (const char *)s->refusals->pdata[i + 1]);
+}
+
+void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
+{
+    if (ctx->common.verbose == 0 || ctx->common.quiet)
+        return;
+    Notes notes = { ctx, g_hash_table_new(NULL, NULL) };
+    hn_session_foreach_step(s, note_step, &notes);
+    g_hash_table_unref(notes.seen);
+}

@@ -1,0 +1,40 @@
+/*
+ * What the tools share beyond options and reports: models, devices and inputs as their command lines name them.
+ */
+#pragma once
+
+#include "cli/tool.h"
+#include "data/data.h"
+#include "run/session.h"
+
+/* The one model that the arguments name. Errors: USAGE where there is none or more. */
+const char *hn_tool_one_model(HnContext *ctx, GError **error);
+
+/* Reads a model within the memory limit; "-" takes stdin. */
+HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error);
+
+/* The backend of --device. */
+const HnBackend *hn_tool_backend(HnContext *ctx, GError **error);
+
+/* The version of oneDNN that a backend computes with, NULL: none; for HnReportEnv. */
+const char *hn_tool_onednn(const HnBackend *backend);
+
+/* The values of --dim and --shapes; lists may be NULL. */
+HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error);
+
+/* The values of --input: tensors for some graph inputs, initializers among them. */
+typedef struct {
+    GPtrArray *names;   /* char * */
+    GPtrArray *tensors; /* HnTensor * */
+    GPtrArray *feeds;   /* char *, borrowed, NULL at the end: those that are initializers, for HnSessionOptions.feeds */
+} HnToolInputs;
+
+/* inputs: list of "NAME=FILE", may be NULL. Errors: USAGE where the model has no such input, and those of reading. */
+gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, char **inputs, HnToolInputs *out, GError **error);
+void hn_tool_inputs_clear(HnToolInputs *inputs);
+
+/* The tensor given for an input, NULL: none. */
+HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name);
+
+/* With -v: a line for each node that runs on its reference kernel; with -vv what other kernels have against it. */
+void hn_tool_note_refs(HnContext *ctx, const HnSession *s);

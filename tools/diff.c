@@ -1,0 +1,429 @@
+/* hone-diff: two models, or one on two devices, on the same data: where do they begin to differ. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "check/lockstep.h"
+#include "cli/report.h"
+#include "common.h"
+#include "hone.h"
+
+typedef struct {
+    gboolean per_layer;
+    char *data, *device_b;
+    char **input, **dim, **shapes;
+    double min_sqnr, min_cos;
+    int samples, top;
+} Params;
+
+static const Params defaults = { .min_sqnr = NAN, .min_cos = NAN };
+
+static const GOptionEntry entries[] = {
+    { "per-layer", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, per_layer),
+      "compare every tensor that both models have, not their outputs alone", NULL },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, data),
+      "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N] (default: "
+      "random)",
+      "SRC" },
+    { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, samples), "only the first N samples", "N" },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(Params, input),
+      "feed input NAME with a .npy or .pb file; may be repeated", "NAME=FILE" },
+    { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, dim),
+      "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
+    { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, shapes),
+      "shapes of random data, such as x:1x3x224x224", "LIST" },
+    { "device-b", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, device_b),
+      "what computes the second model (default: as --device)", "DEVICE" },
+    { "top", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, top), "show the N worst tensors only", "N" },
+    { "min-sqnr", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_sqnr),
+      "fail (3) where an output's signal-to-noise ratio is below DB decibels", "DB" },
+    { "min-cos", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_cos),
+      "fail (3) where the cosine between two outputs is below C", "C" },
+    G_OPTION_ENTRY_NULL,
+};
+
+typedef struct {
+    HnContext *ctx;
+    const Params *p;
+    const HnBackend *backend[2];
+    HnModel *model[2];
+    const char *path[2];
+    HnShapes *shapes;
+    HnToolInputs given;
+    HnLockstep *steps;
+    HnData *data;
+    int64_t done; /* samples */
+} Diff;
+
+/* --- set-up ------------------------------------------------------------------------------------------------------- */
+
+static gboolean usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
+    return FALSE;
+}
+
+static gboolean check_options(Diff *d, GError **error)
+{
+    const HnContext *ctx = d->ctx;
+    const Params *p = d->p;
+    if (ctx->n_args == 0 || (ctx->n_args == 1 && p->device_b == NULL))
+        return usage(error, "name two models, or one and '--device-b'");
+    if (ctx->n_args > 2) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "two models are enough: what is '%s'?", ctx->args[2]);
+        return FALSE;
+    }
+    d->path[0] = ctx->args[0];
+    d->path[1] = ctx->args[ctx->n_args - 1];
+    if (!strcmp(d->path[0], "-") && !strcmp(d->path[1], "-"))
+        return usage(error, "only one model can come from stdin, and be read once");
+    if (p->samples < 0 || p->top < 0)
+        return usage(error, "a number of samples or tensors is not negative");
+    if (p->min_cos > 1 || p->min_cos < -1)
+        return usage(error, "option '--min-cos': a cosine is between -1 and 1");
+    return TRUE;
+}
+
+static gboolean find_backends(Diff *d, GError **error)
+{
+    d->backend[0] = hn_tool_backend(d->ctx, error);
+    if (d->backend[0] == NULL)
+        return FALSE;
+    d->backend[1] = d->p->device_b != NULL ? hn_backend_find(d->p->device_b, error) : d->backend[0];
+    for (int i = 0; i < 2; i++) {
+        if (d->backend[i] == NULL)
+            return FALSE;
+        if (!d->backend[i]->computes) {
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "device '%s' computes nothing that could be compared",
+                        d->backend[i]->name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean open_data(Diff *d, GError **error)
+{
+    const Params *p = d->p;
+    const char *source = p->data != NULL ? p->data : "random";
+    if (!strcmp(source, "-") && !hn_context_take_stdin(d->ctx, "the data", error))
+        return FALSE;
+    int n = hn_lockstep_n_inputs(d->steps), n_open = 0;
+    g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
+    g_autofree HnTensor **given = g_new0(HnTensor *, (gsize)n + 1);
+    for (int i = 0; i < n; i++) {
+        inputs[i] = (HnValue *)hn_lockstep_input(d->steps, i);
+        given[i] = hn_tool_input(&d->given, inputs[i]->name);
+        n_open += given[i] == NULL;
+    }
+    if (!hn_shapes_check(d->shapes, inputs, n, error))
+        return FALSE;
+    HnDataOptions o = { .budget = d->ctx->budget, .seed = d->ctx->common.seed, .shapes = d->shapes, .given = given };
+    d->data = hn_data_open(n_open == 0 ? NULL : source, inputs, n, &o, error);
+    if (d->data != NULL && (p->dim || p->shapes) && !hn_data_synthetic(d->data))
+        return usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+    return d->data != NULL;
+}
+
+static gboolean prepare(Diff *d, GError **error)
+{
+    if (!check_options(d, error) || !find_backends(d, error) ||
+        (d->shapes = hn_tool_shapes(d->p->dim, d->p->shapes, error)) == NULL)
+        return FALSE;
+    for (int i = 0; i < 2; i++)
+        if ((d->model[i] = hn_tool_read_model(d->ctx, d->path[i], error)) == NULL)
+            return FALSE;
+    if (!hn_tool_inputs(d->ctx, d->model[0], d->p->input, &d->given, error))
+        return FALSE;
+    if (d->given.feeds->pdata[0] != NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "option '--input': '%s' is an initializer, which stays as it is", (char *)d->given.feeds->pdata[0]);
+        return FALSE;
+    }
+    HnLockstepOptions o = { .per_layer = d->p->per_layer,
+                            .threads = d->ctx->common.threads,
+                            .seed = d->ctx->common.seed,
+                            .budget = d->ctx->budget,
+                            .progress = &d->ctx->progress };
+    d->steps =
+        hn_lockstep_new(&(HnSide){ d->model[0], d->backend[0] }, &(HnSide){ d->model[1], d->backend[1] }, &o, error);
+    return d->steps != NULL && open_data(d, error);
+}
+
+static void diff_clear(Diff *d)
+{
+    hn_data_free(d->data);
+    hn_lockstep_free(d->steps);
+    if (d->given.names != NULL)
+        hn_tool_inputs_clear(&d->given);
+    hn_shapes_free(d->shapes);
+    hn_model_free(d->model[0]);
+    hn_model_free(d->model[1]);
+}
+
+static gboolean run_all(Diff *d, GError **error)
+{
+    int64_t n = hn_data_count(d->data);
+    if (d->p->samples > 0)
+        n = MIN(n, d->p->samples);
+    while (d->done < n) {
+        if (hn_progress_stop(&d->ctx->progress, error))
+            return FALSE;
+        g_autoptr(HnSample) s = hn_data_load(d->data, d->done, error);
+        if (s == NULL)
+            return FALSE;
+        if (!hn_lockstep_run(d->steps, s->in, error)) {
+            if (error != NULL && !g_error_matches(*error, HN_ERROR, HN_ERROR_INTERRUPTED) && n > 1)
+                g_prefix_error(error, "sample '%s': ", s->name);
+            return FALSE;
+        }
+        d->done++;
+    }
+    return TRUE;
+}
+
+/* --- report ------------------------------------------------------------------------------------------------------- */
+
+static const HnColumn layer_columns[] = {
+    { "name", "tensor", HN_COL_TEXT },
+    { "op", "node", HN_COL_TEXT },
+    { "accumulated.max_abs", "worst", HN_COL_NUMBER },
+    { "accumulated.sqnr_db", "SQNR dB", HN_COL_NUMBER },
+    { "isolated.max_abs", "alone", HN_COL_NUMBER },
+    { "isolated.sqnr_db", "SQNR dB", HN_COL_NUMBER },
+    { "mark", "", HN_COL_TEXT },
+    { 0 },
+};
+
+static const HnColumn output_columns[] = {
+    { "name", "output", HN_COL_TEXT },
+    { "type", "type", HN_COL_TEXT },
+    { "accumulated.max_abs", "worst", HN_COL_NUMBER },
+    { "accumulated.max_rel", "relative", HN_COL_NUMBER },
+    { "accumulated.sqnr_db", "SQNR dB", HN_COL_NUMBER },
+    { "accumulated.cos", "cosine", HN_COL_NUMBER },
+    { "mark", "", HN_COL_TEXT },
+    { 0 },
+};
+
+static const HnColumn csv_columns[] = {
+    { "name", "tensor", HN_COL_TEXT },
+    { "name_b", "tensor of B", HN_COL_TEXT },
+    { "node", "node", HN_COL_TEXT },
+    { "op", "operator", HN_COL_TEXT },
+    { "type", "type", HN_COL_TEXT },
+    { "type_b", "type of B", HN_COL_TEXT },
+    { "matched_by", "matched by", HN_COL_TEXT },
+    { "accumulated.max_abs", "worst", HN_COL_NUMBER },
+    { "accumulated.max_rel", "relative", HN_COL_NUMBER },
+    { "accumulated.cos", "cosine", HN_COL_NUMBER },
+    { "accumulated.sqnr_db", "SQNR dB", HN_COL_NUMBER },
+    { "isolated.max_abs", "worst alone", HN_COL_NUMBER },
+    { "isolated.max_rel", "relative", HN_COL_NUMBER },
+    { "isolated.cos", "cosine", HN_COL_NUMBER },
+    { "isolated.sqnr_db", "SQNR dB", HN_COL_NUMBER },
+    { "mark", "mark", HN_COL_TEXT },
+    { 0 },
+};
+
+/* The lower the worse; NaN (only one side is finite) is the worst, no comparison the best. */
+static double score(const HnTensorError *e)
+{
+    return e->samples == 0 ? INFINITY : isnan(e->sqnr) ? -INFINITY : e->sqnr;
+}
+
+static double row_score(const HnLockstepRow *r)
+{
+    return r->differs ? -INFINITY : MIN(score(&r->accumulated), score(&r->isolated));
+}
+
+/* The worst row by one of the errors, NULL where there is no difference at all. */
+static const HnLockstepRow *worst_row(const Diff *d, gboolean isolated)
+{
+    const HnLockstepRow *worst = NULL;
+    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
+        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+        const HnTensorError *e = isolated ? &r->isolated : &r->accumulated;
+        const HnTensorError *w = worst == NULL ? NULL : isolated ? &worst->isolated : &worst->accumulated;
+        if (e->samples > 0 && e->max_abs > 0 && (w == NULL || score(e) < score(w)))
+            worst = r;
+    }
+    return worst;
+}
+
+static void set_error(JsonObject *row, const char *name, const HnTensorError *e)
+{
+    if (e->samples == 0) {
+        json_object_set_null_member(row, name);
+        return;
+    }
+    JsonObject *o = json_object_new();
+    json_object_set_boolean_member(o, "equal", e->max_abs == 0); /* bit by bit or not: -0 equals 0 */
+    json_object_set_double_member(o, "max_abs", e->max_abs);
+    json_object_set_double_member(o, "max_rel", e->max_rel);
+    json_object_set_double_member(o, "cos", e->cos);
+    json_object_set_double_member(o, "sqnr_db", e->sqnr);
+    json_object_set_object_member(row, name, o);
+}
+
+static JsonObject *row_object(const HnLockstepRow *r, const char *mark)
+{
+    static const char *const by[] = { "name", "position", "order" };
+    const HnNode *n = r->match.b->producer;
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "name", r->match.a->name);
+    json_object_set_string_member(o, "name_b", r->match.b->name);
+    json_object_set_string_member(o, "node", hn_node_label(n));
+    json_object_set_string_member(o, "op", n->op_type);
+    json_object_set_string_member(o, "type", r->type_a);
+    json_object_set_string_member(o, "type_b", r->type_b);
+    json_object_set_string_member(o, "matched_by", by[r->match.by]);
+    json_object_set_boolean_member(o, "output", r->is_output);
+    json_object_set_boolean_member(o, "comparable", !r->differs);
+    set_error(o, "accumulated", &r->accumulated);
+    set_error(o, "isolated", &r->isolated);
+    json_object_set_string_member(o, "mark", mark);
+    return o;
+}
+
+/* Is the row among the --top worst? Of equal ones the first. */
+static gboolean shown(const Diff *d, guint i)
+{
+    const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+    int before = 0;
+    if (r->type_a == NULL) /* not seen, as where nothing ran to the end */
+        return FALSE;
+    for (guint k = 0; k < hn_lockstep_rows(d->steps) && d->p->top > 0; k++) {
+        double a = row_score(hn_lockstep_row(d->steps, k)), b = row_score(r);
+        before += a < b || (a == b && k < i);
+    }
+    return d->p->top == 0 || before < d->p->top;
+}
+
+static void worst_line(HnReport *report, const HnLockstepRow *r, gboolean isolated)
+{
+    if (r == NULL)
+        return;
+    const HnTensorError *e = isolated ? &r->isolated : &r->accumulated;
+    hn_report_line(report, "worst %s: %.3g dB, off by up to %.3g, in '%s' (%s)", isolated ? "on its own" : "of all",
+                   e->sqnr, e->max_abs, r->match.b->name, r->match.b->producer->op_type);
+}
+
+static void add_tensors(const Diff *d, HnReport *report)
+{
+    const HnLockstepRow *all = worst_row(d, FALSE), *own = worst_row(d, TRUE);
+    JsonArray *rows = json_array_new();
+    guint n = 0, equal = 0, differ = 0;
+    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
+        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+        n += r->type_a != NULL;
+        equal += r->accumulated.samples > 0 && r->accumulated.max_abs == 0 && !r->differs;
+        differ += r->differs;
+        const char *mark = r->differs             ? "other shape"
+                           : r == all && r == own ? "< worst, alone too"
+                           : r == all             ? "< worst"
+                           : r == own             ? "< worst alone"
+                                                  : "";
+        if (shown(d, i))
+            json_array_add_object_element(rows, row_object(r, mark));
+    }
+    JsonObject *root = hn_report_root(report), *counts = json_object_new();
+    json_object_set_array_member(root, "tensors", rows);
+    json_object_set_int_member(counts, "compared", n);
+    json_object_set_int_member(counts, "equal", equal);
+    json_object_set_int_member(counts, "not_comparable", differ);
+    json_object_set_int_member(counts, "only_a", hn_lockstep_unmatched(d->steps, 0));
+    json_object_set_int_member(counts, "only_b", hn_lockstep_unmatched(d->steps, 1));
+    json_object_set_object_member(root, "counts", counts);
+    hn_report_line(report, "%u tensor%s compared on %" PRId64 " sample%s: %u equal, %u with other shape or type", n,
+                   n == 1 ? "" : "s", d->done, d->done == 1 ? "" : "s", equal, differ);
+    if (d->p->per_layer)
+        hn_report_line(report, "only in the first model: %u, only in the second: %u",
+                       hn_lockstep_unmatched(d->steps, 0), hn_lockstep_unmatched(d->steps, 1));
+    worst_line(report, all, FALSE);
+    worst_line(report, own, TRUE);
+}
+
+static gboolean write_report(const Diff *d, GError **error)
+{
+    gboolean cpu = d->backend[0] != d->backend[1] && hn_tool_onednn(d->backend[0]) == NULL;
+    g_autoptr(HnReport) report =
+        hn_report_new(d->ctx, "hone.diff/1", &(HnReportEnv){ .onednn = hn_tool_onednn(d->backend[cpu]) });
+    JsonObject *root = hn_report_root(report);
+    json_object_set_string_member(root, "a", d->path[0]);
+    json_object_set_string_member(root, "b", d->path[1]);
+    json_object_set_string_member(root, "device_a", d->backend[0]->name);
+    json_object_set_string_member(root, "device_b", d->backend[1]->name);
+    json_object_set_boolean_member(root, "per_layer", d->p->per_layer);
+    json_object_set_string_member(root, "data", hn_data_source(d->data));
+    json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(d->data));
+    json_object_set_int_member(root, "samples", d->done);
+    hn_report_table(report, "tensors", d->p->per_layer ? layer_columns : output_columns);
+    hn_report_csv_table(report, "tensors", csv_columns);
+    add_tensors(d, report);
+    json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(d->ctx->budget));
+    return hn_report_write(report, error);
+}
+
+/* --- guards ------------------------------------------------------------------------------------------------------- */
+
+static gboolean guard(const Diff *d, GError **error)
+{
+    const Params *p = d->p;
+    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
+        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+        const HnTensorError *e = &r->accumulated;
+        if (!r->is_output || (isnan(p->min_sqnr) && isnan(p->min_cos)))
+            continue;
+        if (r->differs || e->samples == 0)
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "output '%s' is %s, but %s in the other model",
+                        r->match.a->name, r->type_a, r->type_b);
+        else if (!isnan(p->min_sqnr) && !(e->sqnr >= p->min_sqnr))
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "output '%s' differs by %.4g dB, less than %g",
+                        r->match.a->name, e->sqnr, p->min_sqnr);
+        else if (!isnan(p->min_cos) && !(e->cos >= p->min_cos))
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "output '%s' has a cosine of %.6g, below %g", r->match.a->name,
+                        e->cos, p->min_cos);
+        else
+            continue;
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Diff d = { .ctx = ctx, .p = ctx->params };
+    GError *cause = NULL;
+    gboolean ok = prepare(&d, &cause);
+    if (ok) {
+        ok = run_all(&d, &cause);
+        if (ok)
+            ok = write_report(&d, &cause) && guard(&d, &cause);
+        else if (g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
+            write_report(&d, NULL); /* what is known so far */
+    }
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    diff_clear(&d);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = "hone-diff",
+    .summary = "find where two models, or one on two devices, begin to differ",
+    .usage = "[OPTIONS] MODEL [MODEL]",
+    .details = "Outputs of both models are compared on the same data; with --per-layer all tensors that both have are, "
+               "once as each model computes them, once with the layer alone fed by the first model.\n\n"
+               "Exit status: 0 done; 1 bad model or data; 2 usage; 3 outputs differ more than --min-sqnr or --min-cos "
+               "allow; 4 unsupported; 6 a limit was reached; 130 interrupted.",
+    .options = entries,
+    .params_size = sizeof(Params),
+    .defaults = &defaults,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

@@ -1,0 +1,151 @@
+/* hone: `hone VERB ...` runs the tool hone-VERB that lies beside it, else the one on PATH. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+#define PREFIX "hone-"
+
+/* what --help says about tools that come with hone */
+static const struct {
+    const char *verb, *summary;
+} summaries[] = {
+    { "bench", "measure a model's speed and memory" },
+    { "diff", "find where two models, or one on two devices, begin to differ" },
+    { "profile", "show where a model's time and memory go, node by node" },
+    { "run", "compute the outputs of a model, or compare them with expected ones" },
+};
+
+/* the folder that this program lies in, NULL where the system does not tell */
+static char *own_folder(void)
+{
+    g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
+    return path ? g_path_get_dirname(path) : NULL;
+}
+
+/* verbs of the executable files hone-VERB of a folder into the set */
+static void add_verbs(GHashTable *verbs, const char *folder)
+{
+    g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        if (g_str_has_prefix(name, PREFIX) && !strchr(name, '.') && name[strlen(PREFIX)] &&
+            g_file_test(path, G_FILE_TEST_IS_REGULAR) && g_file_test(path, G_FILE_TEST_IS_EXECUTABLE))
+            g_hash_table_add(verbs, g_strdup(name + strlen(PREFIX)));
+    }
+}
+
+static int compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* All verbs there are, sorted and ended by NULL: beside this program and on PATH. */
+static GPtrArray *find_verbs(void)
+{
+    g_autoptr(GHashTable) verbs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *folder = own_folder();
+    g_auto(GStrv) path = g_strsplit(g_getenv("PATH") ? g_getenv("PATH") : "", ":", -1);
+    add_verbs(verbs, folder);
+    for (char **p = path; *p; p++)
+        add_verbs(verbs, *p);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, verbs);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_add(names, NULL);
+    return names;
+}
+
+static gboolean print(const char *text, GError **error)
+{
+    return hn_out_save("-", text, strlen(text), error);
+}
+
+static gboolean print_help(GError **error)
+{
+    g_autoptr(GPtrArray) verbs = find_verbs();
+    g_autoptr(GString) s = g_string_new("Usage: hone VERB [OPTIONS] ...\n\n"
+                                        "Make ONNX models smaller and faster, and prove it.\n\nVerbs:\n");
+    for (guint i = 0; verbs->pdata[i]; i++) {
+        const char *summary = "";
+        for (gsize k = 0; k < G_N_ELEMENTS(summaries); k++)
+            if (!strcmp(summaries[k].verb, verbs->pdata[i]))
+                summary = summaries[k].summary;
+        g_autofree char *line = g_strdup_printf("  %-10s %s", (char *)verbs->pdata[i], summary);
+        g_string_append_printf(s, "%s\n", g_strchomp(line));
+    }
+    g_string_append(s, "\nhone help VERB tells the options of one, hone --version the version.\n");
+    return print(s->str, error);
+}
+
+static gboolean unknown_verb(const char *verb, GError **error)
+{
+    g_autoptr(GPtrArray) verbs = find_verbs();
+    const char *near = hn_nearest(verb, (const char *const *)verbs->pdata);
+    if (near)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is not a verb; did you mean '%s'?", verb, near);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is not a verb; 'hone --help' lists them", verb);
+    return FALSE;
+}
+
+/* Becomes hone-VERB; returns only where that fails. */
+static gboolean become(const char *verb, char **args, GError **error)
+{
+    g_autofree char *name = g_strconcat(PREFIX, verb, NULL), *folder = own_folder();
+    g_autofree char *path = folder ? g_build_filename(folder, name, NULL) : NULL;
+    if (!*verb || *verb == '-' || strchr(verb, '/'))
+        return unknown_verb(verb, error);
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_ptr_array_add(argv, name);
+    for (; *args; args++)
+        g_ptr_array_add(argv, *args);
+    g_ptr_array_add(argv, NULL);
+    if (path && access(path, X_OK) == 0)
+        execv(path, (char **)argv->pdata);
+    else
+        execvp(name, (char **)argv->pdata);
+    if (errno == ENOENT)
+        return unknown_verb(verb, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot run '%s': %s", name, g_strerror(errno));
+    return FALSE;
+}
+
+static gboolean act(int argc, char **argv, GError **error)
+{
+    const char *verb = argc > 1 ? argv[1] : NULL;
+    if (!verb) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "no verb is given; 'hone --help' lists them");
+        return FALSE;
+    }
+    if (!strcmp(verb, "--version")) {
+        g_autofree char *line = g_strdup_printf("hone %s\n", hn_version());
+        return print(line, error);
+    }
+    gboolean help = !strcmp(verb, "help");
+    if ((help && argc == 2) || !strcmp(verb, "--help") || !strcmp(verb, "-h"))
+        return print_help(error);
+    if (help)
+        return become(argv[2], (char *[]){ (char *)"--help", NULL }, error);
+    return become(verb, argv + 2, error);
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    if (act(argc, argv, &error))
+        return 0;
+    g_autofree char *clean = hn_text_clean(error->message);
+    fprintf(stderr, "hone: %s\n", clean);
+    return hn_error_exit_status(error);
+}

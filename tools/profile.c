@@ -1,0 +1,274 @@
+/* hone-profile: where a model's time and memory go, node by node. */
+#include <string.h>
+
+#include "base/text.h"
+#include "perf/trace.h"
+#include "profile.h"
+
+#define MAX_RUNS 1000000000 /* of --runs */
+
+static const ProfileParams defaults = { .runs = -1, .top = PROFILE_TOP };
+
+static const GOptionEntry entries[] = {
+    { "warmup", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ProfileParams, warmup),
+      "before measuring: auto (until times settle), a number of runs, or a time such as 200ms (default: auto)", "W" },
+    { "time", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ProfileParams, time),
+      "measure for this time, and at least 6 profiled and 6 unprofiled runs (default: 2s, and up to 10s until the "
+      "medians are known within 1 %)",
+      "T" },
+    { "runs", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ProfileParams, runs), "measure N profiled and N unprofiled runs",
+      "N" },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, data),
+      "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N] "
+      "(default: random)",
+      "SRC" },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(ProfileParams, input),
+      "feed input NAME with a .npy or .pb file, an initializer too; may be repeated", "NAME=FILE" },
+    { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ProfileParams, dim),
+      "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
+    { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ProfileParams, shapes),
+      "shapes of random data, such as x:1x3x224x224", "LIST" },
+    { "top", 0, 0, G_OPTION_ARG_INT, HN_FIELD(ProfileParams, top), "nodes in the table; 0: all (default: 15)", "N" },
+    { "weights", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, weights),
+      "report zeros, range and dead channels of each weight", NULL },
+    { "trace", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, trace),
+      "write profiled runs as Chrome trace events, for Perfetto", "FILE" },
+    { "folded", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, folded), "write folded stacks, for flame graphs",
+      "FILE" },
+    { "measure-roofline", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, remeasure),
+      "measure what the machine can do again, instead of taking it from the cache", NULL },
+    { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, strict), "fail where a node would run on ref", NULL },
+    G_OPTION_ENTRY_NULL,
+};
+
+static gboolean usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
+    return FALSE;
+}
+
+/* --- options --------------------------------------------------------------------------------------------- */
+
+static gboolean parse_length(Profiling *f, GError **error)
+{
+    const ProfileParams *p = f->p;
+    if (p->runs != -1 && p->time)
+        return usage(error, "options '--runs' and '--time' exclude each other");
+    if (p->runs != -1 && (p->runs < 1 || p->runs > MAX_RUNS))
+        return usage(error, "option '--runs' needs a number from 1 on");
+    f->seconds = PROFILE_SECONDS;
+    if (p->time && !hn_parse_duration(p->time, &f->seconds, error)) {
+        g_prefix_error(error, "option '--time': ");
+        return FALSE;
+    }
+    return (f->seconds > 0 && f->seconds <= 1e9) || usage(error, "option '--time' needs a time above 0");
+}
+
+static gboolean check_options(Profiling *f, GError **error)
+{
+    HnContext *ctx = f->ctx;
+    const ProfileParams *p = f->p;
+    if (!(f->path = hn_tool_one_model(ctx, error)))
+        return FALSE;
+    if (!hn_warmup_parse(p->warmup ? p->warmup : "auto", &f->warmup, error)) {
+        g_prefix_error(error, "option '--warmup': ");
+        return FALSE;
+    }
+    if (!parse_length(f, error))
+        return FALSE;
+    if (p->top < 0)
+        return usage(error, "option '--top' needs a number from 0 on");
+    if (p->trace && p->folded && !strcmp(p->trace, p->folded))
+        return usage(error, "'--trace' and '--folded' need two files");
+    if ((p->trace && !strcmp(p->trace, "-") && !hn_context_take_stdout(ctx, "the trace", error)) ||
+        (p->folded && !strcmp(p->folded, "-") && !hn_context_take_stdout(ctx, "the stacks", error)) ||
+        (p->data && !strcmp(p->data, "-") && !hn_context_take_stdin(ctx, "the data", error)))
+        return FALSE;
+    if (!(f->backend = hn_tool_backend(ctx, error)))
+        return FALSE;
+    if (!f->backend->computes) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "device '%s' computes nothing that could be profiled",
+                    ctx->common.device);
+        return FALSE;
+    }
+    return (f->shapes = hn_tool_shapes(p->dim, p->shapes, error)) != NULL;
+}
+
+/* "mnist-8" of ".../mnist-8/model.onnx", else the file's name. */
+static char *make_label(const char *path)
+{
+    if (!strcmp(path, "-"))
+        return g_strdup("stdin");
+    g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
+    g_autofree char *above = g_path_get_basename(folder);
+    return g_filename_display_name(!strcmp(base, "model.onnx") && strcmp(above, ".") ? above : base);
+}
+
+/* --- opening --------------------------------------------------------------------------------------------- */
+
+static gboolean load_sets(Profiling *f, GError **error)
+{
+    gint64 count = hn_data_count(f->data);
+    if (count < 1) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds no samples", hn_data_source(f->data));
+        return FALSE;
+    }
+    while (f->n_sets < MIN(count, PROFILE_SETS)) {
+        HnSample *set = hn_data_load(f->data, f->n_sets, error);
+        if (!set)
+            return FALSE;
+        f->sets[f->n_sets++] = set;
+    }
+    return TRUE;
+}
+
+static gboolean open_data(Profiling *f, GError **error)
+{
+    const ProfileParams *p = f->p;
+    int n = hn_session_n_inputs(f->session);
+    gboolean all_given = TRUE;
+    g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
+    g_autofree HnTensor **given = g_new0(HnTensor *, n + 1);
+    for (int i = 0; i < n; i++) {
+        inputs[i] = (HnValue *)hn_session_input(f->session, i);
+        given[i] = hn_tool_input(&f->given, inputs[i]->name);
+        all_given = all_given && given[i];
+    }
+    if (!hn_shapes_check(f->shapes, inputs, n, error))
+        return FALSE;
+    HnDataOptions o = { .budget = f->ctx->budget, .seed = f->ctx->common.seed, .shapes = f->shapes, .given = given };
+    f->data = hn_data_open(p->data ? p->data : all_given ? NULL : "random", inputs, n, &o, error);
+    if (!f->data)
+        return FALSE;
+    if ((p->dim || p->shapes) && !hn_data_synthetic(f->data))
+        return usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+    return load_sets(f, error);
+}
+
+static gboolean open_model(Profiling *f, GError **error)
+{
+    HnContext *ctx = f->ctx;
+    if (!(f->model = hn_tool_read_model(ctx, f->path, error)) ||
+        !hn_tool_inputs(ctx, f->model, f->p->input, &f->given, error))
+        return FALSE;
+    HnSessionOptions o = { .threads = ctx->common.threads,
+                           .strict = f->p->strict,
+                           .seed = ctx->common.seed,
+                           .budget = ctx->budget,
+                           .feeds = (const char *const *)f->given.feeds->pdata,
+                           .plan_cache = PROFILE_SETS };
+    f->session = hn_session_new(f->model, f->backend, &o, error);
+    if (!f->session)
+        return FALSE;
+    f->n_out = hn_session_n_outputs(f->session);
+    f->out = g_new0(HnTensor *, f->n_out + 1);
+    return open_data(f, error);
+}
+
+/* --- measuring ------------------------------------------------------------------------------------------- */
+
+static gboolean run_set(gpointer data, guint64 i, GError **error)
+{
+    Profiling *f = data;
+    if (!hn_session_run(f->session, f->sets[i % f->n_sets]->in, f->out, error))
+        return FALSE;
+    for (int k = 0; k < f->n_out; k++)
+        hn_tensor_unref(f->out[k]);
+    return TRUE;
+}
+
+/* HnRunner.run, for the warm-up. */
+static gboolean run_stamped(gpointer data, guint64 i, guint64 *start, guint64 *end, GError **error)
+{
+    *start = hn_now_ns();
+    gboolean ok = run_set(data, i, error);
+    *end = hn_now_ns();
+    return ok;
+}
+
+static gboolean measure(Profiling *f, GError **error)
+{
+    const HnProgress *progress = &f->ctx->progress;
+    HnRunner runner = { run_stamped, f, f->n_sets };
+    HnWarmedUp warmed;
+    hn_progress_tell(progress, "measuring the machine", 0, 0);
+    hn_roofline_get(f->ctx->common.threads, NULL, f->p->remeasure, f->ctx->budget, &f->roofline);
+    if (hn_progress_stop(progress, error) || !run_set(f, 0, error) ||
+        !hn_warm_up(&runner, &f->warmup, progress, &warmed, error))
+        return FALSE;
+    hn_tool_note_refs(f->ctx, f->session);
+    HnProfileOptions o = { .run = run_set,
+                           .data = f,
+                           .runs = f->p->runs > 0 ? (guint64)f->p->runs : 0,
+                           .seconds = f->seconds,
+                           .precision = f->p->time ? 0 : PROFILE_PRECISION,
+                           .limit = PROFILE_LIMIT,
+                           .trace_spans = f->p->trace ? HN_TRACE_SPANS : 0 };
+    hn_profile_init(&f->profile, f->session);
+    if (!hn_profile_measure(&f->profile, &o, progress, error))
+        return FALSE;
+    hn_profile_finish(&f->profile, &f->roofline);
+    return TRUE;
+}
+
+/* --- all of it ------------------------------------------------------------------------------------------- */
+
+static gboolean tell(Profiling *f, GError **error)
+{
+    const ProfileParams *p = f->p;
+    GError *interrupted = NULL;
+    gboolean stopped = hn_progress_stop(&f->ctx->progress, &interrupted);
+    if ((p->trace && !hn_trace_write(&f->profile, f->label, p->trace, error)) ||
+        (p->folded && !hn_folded_write(&f->profile, f->label, p->folded, error)) || !profile_report(f, error)) {
+        g_clear_error(&interrupted);
+        return FALSE;
+    }
+    if (stopped)
+        g_propagate_error(error, interrupted);
+    return !stopped;
+}
+
+static void profiling_clear(Profiling *f)
+{
+    hn_profile_clear(&f->profile);
+    for (guint k = 0; k < f->n_sets; k++)
+        hn_sample_free(f->sets[k]);
+    hn_data_free(f->data);
+    hn_session_free(f->session);
+    hn_tool_inputs_clear(&f->given);
+    hn_model_free(f->model);
+    hn_shapes_free(f->shapes);
+    g_free(f->out);
+    g_free(f->label);
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Profiling f = { .ctx = ctx, .p = ctx->params };
+    gboolean ok = check_options(&f, error);
+    if (ok) {
+        f.label = make_label(f.path);
+        ok = open_model(&f, error) && measure(&f, error) && tell(&f, error);
+    }
+    profiling_clear(&f);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = "hone-profile",
+    .summary = "show where a model's time and memory go, node by node",
+    .usage = "[OPTIONS] MODEL",
+    .details = "Profiled and unprofiled runs take turns. Without --data they are fed random numbers, all free "
+               "dimensions 1. With -v the report says why faster kernels refused the nodes in the table.\n\n"
+               "Exit status: 0 done; 1 bad model or data; 2 usage; 4 unsupported; 6 a limit was reached; 130 "
+               "interrupted, and what was measured until then is printed.",
+    .options = entries,
+    .params_size = sizeof(ProfileParams),
+    .defaults = &defaults,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

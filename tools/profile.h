@@ -1,0 +1,52 @@
+/*
+ * hone-profile: what its two files share. profile.c opens and measures, profile_report.c tells.
+ */
+#pragma once
+
+#include "cli/tool.h"
+#include "common.h"
+#include "perf/measure.h"
+#include "perf/memory_timeline.h"
+#include "perf/profile.h"
+
+#define PROFILE_SETS 32   /* samples that take turns, at most */
+#define PROFILE_SECONDS 2 /* of measuring, unless said otherwise */
+#define PROFILE_LIMIT 10  /* and at most, where the medians are not known within ... */
+#define PROFILE_PRECISION 0.01
+#define PROFILE_TOP 15 /* nodes in the table, unless said otherwise */
+#define BOTTLENECK 0.2 /* part of the time that makes one */
+
+typedef struct {
+    char *warmup, *time, *data, *trace, *folded;
+    char **input, **dim, **shapes;
+    gint64 runs;
+    int top;
+    gboolean strict, weights, remeasure;
+} ProfileParams;
+
+typedef struct {
+    HnContext *ctx;
+    const ProfileParams *p;
+    const char *path;
+    char *label; /* the file's name, for people */
+    const HnBackend *backend;
+    HnWarmup warmup;
+    double seconds;
+
+    HnShapes *shapes;
+    HnModel *model;
+    HnToolInputs given;
+    HnSession *session;
+    HnData *data;
+    HnSample *sets[PROFILE_SETS];
+    guint n_sets;
+    HnTensor **out;
+    int n_out;
+
+    HnRoofline roofline;
+    HnProfile profile;
+} Profiling;
+
+/* --- profile_report.c -------------------------------------------------------------------------------------- */
+
+gboolean profile_report(Profiling *f, GError **error);

@@ -1,0 +1,573 @@
+/* hone-profile: what was measured, as JSON, tables and remarks. */
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/text.h"
+#include "cli/report.h"
+#include "perf/weights.h"
+#include "profile.h"
+
+#define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */
+#define ALIVE_SHOWN 5
+#define WEIGHTS_SHOWN 20
+#define TYPES_SHOWN 8
+#define SMALL_MS 0.02
+
+typedef struct {
+    Profiling *f;
+    HnReport *report;
+    JsonObject *root;
+    JsonArray *bottlenecks;
+    GPtrArray *order; /* HnProfileRow *, longest first */
+    double total;     /* ms of a run: nodes and outside */
+    char *model;      /* as on a command line */
+    const char *open; /* a free dimension that --dim can name; NULL: none */
+} Report;
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+/* --- bottlenecks ------------------------------------------------------------------------------------------- */
+
+static const char *open_dim(const Profiling *f)
+{
+    for (int i = 0; i < hn_session_n_inputs(f->session) && hn_data_synthetic(f->data); i++) {
+        const HnType *t = hn_session_input(f->session, i)->type;
+        for (int k = 0; t && t->kind == HN_TYPE_TENSOR && k < t->rank; k++)
+            if (t->dims[k].sym && g_regex_match_simple("^[A-Za-z_][A-Za-z0-9_]*$", t->dims[k].sym, 0, 0))
+                return t->dims[k].sym;
+    }
+    return NULL;
+}
+
+static char *command(const Report *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static char *command(const Report *r, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *options = g_strdup_vprintf(format, args);
+    va_end(args);
+    return g_strdup_printf("hone-profile %s %s", options, r->model);
+}
+
+/* More work at a time makes what each call costs matter less. */
+static char *try_larger(const Report *r)
+{
+    return r->open ? command(r, "--dim %s=8", r->open) : command(r, "--trace trace.json");
+}
+
+static gboolean has_bodies(const HnProfileRow *row)
+{
+    return row->node && row->node->op && (row->node->op->flags & HN_OP_CONTROL) != 0;
+}
+
+/* Why a node takes so long, as far as one can see from here, and what to try (g_free). */
+static const char *diagnose(const Report *r, const HnProfileRow *row, char **try)
+{
+    const HnRoofline *roof = &r->f->roofline;
+    int threads = roof->threads, all = hn_cpu_threads(NULL);
+    double part = ratio(row->limit_ms, row->ms);
+    if (has_bodies(row)) {
+        *try = command(r, "--folded stacks.txt");
+        return "runs sub-graphs, whose nodes have rows of their own";
+    }
+    if (!row->node) {
+        *try = command(r, "-v --top 0");
+        return "a change of layout between kernels that want different ones";
+    }
+    if (!row->kernel) {
+        *try = command(r, "-v --top 0");
+        return "runs on its reference kernel";
+    }
+    if (part >= NEAR_LIMIT) {
+        gboolean compute = row->flops / (row->integer ? roof->int8_ops : roof->flops) >=
+                           row->bytes / hn_roofline_bandwidth(roof, row->bytes);
+        *try = threads < all ? command(r, "--threads %d", all) : command(r, "--weights");
+        return compute ? "near what the processor can compute" : "near what the memory can move";
+    }
+    if (row->ms < SMALL_MS * fmax(row->per_run, 1)) {
+        *try = try_larger(r);
+        return "too little work to keep the processor busy";
+    }
+    *try = threads > 1 ? command(r, "--threads 1") : command(r, "-v --top 0");
+    return "far from what the machine can do";
+}
+
+static char *share_text(double share)
+{
+    return g_strdup_printf("%.0f %%", share * 100);
+}
+
+static void add_bottleneck(Report *r, const char *name, const char *op, double share, const char *why, char *try)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "name", name);
+    json_object_set_string_member(o, "op", op);
+    json_object_set_double_member(o, "share", share);
+    json_object_set_string_member(o, "why", why);
+    json_object_set_string_member(o, "try", try);
+    json_array_add_object_element(r->bottlenecks, o);
+    g_free(try);
+}
+
+static void find_bottlenecks(Report *r)
+{
+    const HnProfile *p = &r->f->profile;
+    for (guint i = 0; i < r->order->len; i++) {
+        const HnProfileRow *row = r->order->pdata[i];
+        double share = ratio(row->ms, r->total);
+        char *try = NULL;
+        if (!(share > BOTTLENECK))
+            break;
+        const char *why = diagnose(r, row, &try);
+        add_bottleneck(r, row->name, row->op, share, why, try);
+    }
+    if (ratio(p->outside_ms, r->total) > BOTTLENECK)
+        add_bottleneck(r, "outside nodes", "outside", p->outside_ms / r->total,
+                       "binding inputs and handing out results: the nodes have little to do", try_larger(r));
+}
+
+/* --- nodes and types --------------------------------------------------------------------------------------- */
+
+static void set_known(JsonObject *o, const char *name, double x, gboolean known)
+{
+    json_object_set_double_member(o, name, known ? x : NAN);
+}
+
+static void add_refusals(const HnProfileRow *row, JsonObject *o)
+{
+    JsonArray *list = json_array_new();
+    for (guint i = 0; i + 1 < row->refusals->len; i += 2) {
+        JsonObject *one = json_object_new();
+        json_object_set_string_member(one, "kernel", row->refusals->pdata[i]);
+        json_object_set_string_member(one, "reason", row->refusals->pdata[i + 1]);
+        json_array_add_object_element(list, one);
+    }
+    json_object_set_array_member(o, "refused", list);
+}
+
+static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint index)
+{
+    const HnProfile *p = &r->f->profile;
+    JsonObject *o = json_object_new();
+    double share = ratio(row->ms, r->total);
+    const HnProfileRow *parent = row->parent >= 0 ? p->rows->pdata[row->parent] : NULL;
+    json_object_set_string_member(o, "name", row->name);
+    json_object_set_string_member(o, "op", row->op);
+    json_object_set_string_member(o, "kernel", row->kernel ? row->kernel->name : "ref");
+    json_object_set_int_member(o, "index", index);
+    json_object_set_string_member(o, "inside", parent ? parent->name : NULL);
+    json_object_set_double_member(o, "calls", row->per_run);
+    json_object_set_double_member(o, "ms", row->ms);
+    json_object_set_double_member(o, "p10", row->p10);
+    json_object_set_double_member(o, "p90", row->p90);
+    json_object_set_double_member(o, "spread", ratio(row->spread, row->ms));
+    json_object_set_double_member(o, "with_inner_ms", row->with_ms);
+    json_object_set_double_member(o, "share", share);
+    set_known(o, "flops", row->flops * row->per_run, row->known);
+    set_known(o, "bytes", row->bytes * row->per_run, row->known);
+    json_object_set_double_member(o, "gflop_per_s", row->gflops);
+    json_object_set_double_member(o, "gb_per_s", row->gbytes);
+    json_object_set_double_member(o, "limit_ms", row->limit_ms);
+    json_object_set_double_member(o, "of_limit", ratio(row->limit_ms, row->ms));
+    json_object_set_boolean_member(o, "bottleneck", share > BOTTLENECK);
+    add_refusals(row, o);
+    return o;
+}
+
+static int longer_first(gconstpointer a, gconstpointer b)
+{
+    const HnProfileRow *x = *(HnProfileRow *const *)a, *y = *(HnProfileRow *const *)b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
+}
+
+static void add_nodes(Report *r)
+{
+    JsonArray *nodes = json_array_new();
+    g_autoptr(GHashTable) index = g_hash_table_new(NULL, NULL);
+    const GPtrArray *rows = r->f->profile.rows;
+    for (guint i = 0; i < rows->len; i++) {
+        g_ptr_array_add(r->order, rows->pdata[i]);
+        g_hash_table_insert(index, rows->pdata[i], GUINT_TO_POINTER(i));
+    }
+    g_ptr_array_sort(r->order, longer_first);
+    for (guint i = 0; i < r->order->len; i++) {
+        const HnProfileRow *row = r->order->pdata[i];
+        json_array_add_object_element(nodes, node_object(r, row, GPOINTER_TO_UINT(g_hash_table_lookup(index, row))));
+    }
+    json_object_set_array_member(r->root, "nodes", nodes);
+}
+
+typedef struct {
+    const char *op;
+    guint nodes;
+    double calls, ms, flops, bytes, limit_ms, spread;
+} Type;
+
+static gint longer_type_first(gconstpointer a, gconstpointer b)
+{
+    double x = ((const Type *)a)->ms, y = ((const Type *)b)->ms;
+    return (x < y) - (x > y);
+}
+
+static GArray *sum_types(const Report *r)
+{
+    GArray *types = g_array_new(FALSE, TRUE, sizeof(Type));
+    for (guint i = 0; i < r->order->len; i++) {
+        const HnProfileRow *row = r->order->pdata[i];
+        guint k = 0;
+        while (k < types->len && strcmp(g_array_index(types, Type, k).op, row->op))
+            k++;
+        if (k == types->len)
+            g_array_set_size(types, k + 1);
+        Type *t = &g_array_index(types, Type, k);
+        t->op = row->op;
+        t->nodes++;
+        t->calls += row->per_run;
+        t->ms += row->ms;
+        t->spread += row->spread;
+        t->flops += row->known ? row->flops * row->per_run : 0;
+        t->bytes += row->known ? row->bytes * row->per_run : 0;
+        t->limit_ms += isnan(row->limit_ms) ? 0 : row->limit_ms;
+    }
+    g_array_sort(types, longer_type_first);
+    return types;
+}
+
+static void add_types(Report *r)
+{
+    g_autoptr(GArray) types = sum_types(r);
+    JsonArray *list = json_array_new();
+    for (guint i = 0; i < types->len; i++) {
+        const Type *t = &g_array_index(types, Type, i);
+        JsonObject *o = json_object_new();
+        json_object_set_string_member(o, "op", t->op);
+        json_object_set_int_member(o, "nodes", t->nodes);
+        json_object_set_double_member(o, "calls", t->calls);
+        json_object_set_double_member(o, "ms", t->ms);
+        json_object_set_double_member(o, "spread", ratio(t->spread, t->ms));
+        json_object_set_double_member(o, "share", ratio(t->ms, r->total));
+        json_object_set_double_member(o, "flops", t->flops);
+        json_object_set_double_member(o, "bytes", t->bytes);
+        json_object_set_double_member(o, "gflop_per_s", ratio(t->flops, t->ms * 1e6));
+        json_object_set_double_member(o, "gb_per_s", ratio(t->bytes, t->ms * 1e6));
+        json_object_set_double_member(o, "limit_ms", t->limit_ms);
+        json_object_set_double_member(o, "of_limit", ratio(t->limit_ms, t->ms));
+        json_array_add_object_element(list, o);
+    }
+    json_object_set_array_member(r->root, "types", list);
+}
+
+/* --- the whole run ----------------------------------------------------------------------------------------- */
+
+static void add_inputs(Report *r)
+{
+    const Profiling *f = r->f;
+    JsonObject *shapes = json_object_new(), *data = json_object_new();
+    for (int i = 0; i < f->sets[0]->n; i++) {
+        const HnTensor *t = f->sets[0]->in[i];
+        const char *name = hn_session_input(f->session, i)->name;
+        JsonArray *dims = t ? json_array_new() : NULL;
+        for (int k = 0; t && k < t->ndim; k++)
+            json_array_add_int_element(dims, t->dims[k]);
+        if (t)
+            json_object_set_array_member(shapes, name, dims);
+        else
+            json_object_set_null_member(shapes, name);
+    }
+    json_object_set_string_member(data, "source", hn_data_source(f->data));
+    json_object_set_boolean_member(data, "synthetic", hn_data_synthetic(f->data));
+    json_object_set_int_member(data, "samples", hn_data_count(f->data));
+    json_object_set_int_member(data, "used", f->n_sets);
+    json_object_set_string_member(r->root, "model", f->path);
+    json_object_set_object_member(r->root, "shapes", shapes);
+    json_object_set_object_member(r->root, "data", data);
+    json_object_set_int_member(r->root, "threads", f->ctx->common.threads);
+    json_object_set_string_member(r->root, "device", f->ctx->common.device);
+}
+
+static void add_totals(Report *r)
+{
+    const HnProfile *p = &r->f->profile;
+    const HnRoofline *roof = &r->f->roofline;
+    JsonObject *outside = json_object_new(), *overhead = json_object_new(), *roofline = json_object_new();
+    JsonArray *tiers = json_array_new();
+    json_object_set_int_member(r->root, "runs", (gint64)p->profiled.seen);
+    json_object_set_double_member(r->root, "total_ms", r->total);
+    json_object_set_double_member(r->root, "nodes_ms", p->nodes_ms);
+    json_object_set_double_member(r->root, "outside_ms", p->outside_ms);
+    json_object_set_double_member(outside, "p10", p->outside_p10);
+    json_object_set_double_member(outside, "p90", p->outside_p90);
+    json_object_set_double_member(outside, "share", ratio(p->outside_ms, r->total));
+    json_object_set_object_member(r->root, "outside", outside);
+    json_object_set_double_member(r->root, "unprofiled_p50_ms", p->without.p50);
+    json_object_set_double_member(r->root, "profiled_p50_ms", p->with.p50);
+    json_object_set_double_member(r->root, "agreement", ratio(r->total, p->without.p50));
+    double steps = ratio(p->spans, (double)p->profiled.seen);
+    json_object_set_double_member(overhead, "stamp_ns", p->ticks.stamp);
+    json_object_set_double_member(overhead, "steps_per_run", steps);
+    json_object_set_double_member(overhead, "stamps_ms", steps * p->ticks.stamp * 1e-6);
+    json_object_set_double_member(overhead, "relative", ratio(p->with.p50, p->without.p50) - 1);
+    json_object_set_boolean_member(overhead, "complete", p->timer.dropped == 0);
+    json_object_set_object_member(r->root, "overhead", overhead);
+    for (int k = 0; k < HN_ROOFLINE_TIERS; k++) {
+        JsonObject *o = json_object_new();
+        json_object_set_double_member(o, "bytes", roof->tiers[k].bytes);
+        json_object_set_double_member(o, "gb_per_s", roof->tiers[k].bytes_per_s * 1e-9);
+        json_array_add_object_element(tiers, o);
+    }
+    json_object_set_double_member(roofline, "gflop_per_s", roof->flops * 1e-9);
+    json_object_set_double_member(roofline, "int8_gop_per_s", roof->int8_ops * 1e-9);
+    json_object_set_array_member(roofline, "memory", tiers);
+    json_object_set_boolean_member(roofline, "cached", roof->cached);
+    json_object_set_object_member(r->root, "roofline", roofline);
+}
+
+/* --- memory and weights ------------------------------------------------------------------------------------ */
+
+static const char *point_name(const HnMemoryPoint *p)
+{
+    return p->node ? hn_node_label(p->node) : "reorder";
+}
+
+static void add_memory(Report *r, const HnMemoryTimeline *t)
+{
+    HnSessionStats stats;
+    hn_session_stats(r->f->session, &stats);
+    JsonObject *memory = json_object_new();
+    JsonArray *timeline = json_array_new(), *alive = json_array_new();
+    for (guint i = 0; i < t->points->len; i++) {
+        const HnMemoryPoint *p = &g_array_index(t->points, HnMemoryPoint, i);
+        JsonObject *o = json_object_new();
+        json_object_set_string_member(o, "node", point_name(p));
+        json_object_set_int_member(o, "bytes", (gint64)p->bytes);
+        json_array_add_object_element(timeline, o);
+    }
+    for (guint i = 0; i < t->alive->len; i++) {
+        const HnMemoryTensor *x = &g_array_index(t->alive, HnMemoryTensor, i);
+        JsonObject *o = json_object_new();
+        json_object_set_string_member(o, "name", x->name);
+        json_object_set_string_member(o, "type", x->type);
+        json_object_set_string_member(o, "kind", x->kind);
+        json_object_set_string_member(o, "node", x->source ? hn_node_label(x->source) : NULL);
+        json_object_set_int_member(o, "bytes", (gint64)x->bytes);
+        json_array_add_object_element(alive, o);
+    }
+    const HnMemoryPoint *peak = t->points->len ? &g_array_index(t->points, HnMemoryPoint, t->peak) : NULL;
+    json_object_set_int_member(memory, "peak", peak ? (gint64)peak->bytes : 0);
+    json_object_set_string_member(memory, "peak_node", peak ? point_name(peak) : NULL);
+    json_object_set_int_member(memory, "arena", (gint64)stats.arena_bytes);
+    json_object_set_int_member(memory, "outputs", (gint64)stats.output_bytes);
+    json_object_set_int_member(memory, "weights", (gint64)r->f->model->weight_bytes);
+    json_object_set_int_member(memory, "packed", (gint64)stats.packed_bytes);
+    json_object_set_array_member(memory, "alive", alive);
+    json_object_set_array_member(memory, "timeline", timeline);
+    json_object_set_object_member(r->root, "memory_bytes", memory);
+}
+
+static gint larger_weight_first(gconstpointer a, gconstpointer b)
+{
+    gsize x = ((const HnWeightReport *)a)->tensor->bytes, y = ((const HnWeightReport *)b)->tensor->bytes;
+    return (x < y) - (x > y);
+}
+
+static void add_weights(Report *r)
+{
+    g_autoptr(GArray) weights = hn_weights_report(r->f->model->graph);
+    JsonArray *list = json_array_new();
+    g_array_sort(weights, larger_weight_first);
+    for (guint i = 0; i < weights->len; i++) {
+        const HnWeightReport *w = &g_array_index(weights, HnWeightReport, i);
+        g_autofree char *type = hn_tensor_describe(w->tensor);
+        JsonObject *o = json_object_new();
+        json_object_set_string_member(o, "name", w->value->name);
+        json_object_set_string_member(o, "type", type);
+        json_object_set_string_member(o, "node", w->user ? hn_node_label(w->user) : NULL);
+        json_object_set_int_member(o, "bytes", (gint64)w->tensor->bytes);
+        json_object_set_double_member(o, "zeros", w->zeros);
+        json_object_set_double_member(o, "min", w->min);
+        json_object_set_double_member(o, "max", w->max);
+        json_object_set_double_member(o, "mean", w->mean);
+        json_object_set_double_member(o, "stddev", w->stddev);
+        json_object_set_int_member(o, "not_finite", w->not_finite);
+        if (w->axis >= 0) {
+            json_object_set_int_member(o, "channels", w->channels);
+            json_object_set_int_member(o, "dead", w->dead);
+        } else {
+            json_object_set_null_member(o, "channels");
+            json_object_set_null_member(o, "dead");
+        }
+        json_array_add_object_element(list, o);
+    }
+    json_object_set_array_member(r->root, "weights", list);
+}
+
+/* --- text -------------------------------------------------------------------------------------------------- */
+
+static const HnColumn type_columns[] = {
+    { "op", "type", HN_COL_TEXT },
+    { "nodes", "nodes", HN_COL_INT },
+    { "ms", "time", HN_COL_MS },
+    { "spread", "spread", HN_COL_PERCENT },
+    { "share", "share", HN_COL_PERCENT },
+    { "gflop_per_s", "GFLOP/s", HN_COL_NUMBER },
+    { "gb_per_s", "GB/s", HN_COL_NUMBER },
+    { "of_limit", "of limit", HN_COL_PERCENT },
+    { 0 },
+};
+
+static const HnColumn node_columns[] = {
+    { "name", "node", HN_COL_TEXT },          { "op", "type", HN_COL_TEXT },
+    { "kernel", "kernel", HN_COL_TEXT },      { "ms", "time", HN_COL_MS },
+    { "spread", "+-", HN_COL_PERCENT },       { "share", "share", HN_COL_PERCENT },
+    { "gflop_per_s", "GF/s", HN_COL_NUMBER }, { "gb_per_s", "GB/s", HN_COL_NUMBER },
+    { "of_limit", "limit", HN_COL_PERCENT },  { 0 },
+};
+
+static const HnColumn alive_columns[] = {
+    { "name", "alive at the peak", HN_COL_TEXT }, { "type", "type", HN_COL_TEXT },    { "kind", "kind", HN_COL_TEXT },
+    { "node", "made by", HN_COL_TEXT },           { "bytes", "bytes", HN_COL_BYTES }, { 0 },
+};
+
+static const HnColumn weight_columns[] = {
+    { "name", "weight", HN_COL_TEXT },     { "type", "type", HN_COL_TEXT },
+    { "bytes", "bytes", HN_COL_BYTES },    { "zeros", "zeros", HN_COL_PERCENT },
+    { "min", "min", HN_COL_NUMBER },       { "max", "max", HN_COL_NUMBER },
+    { "stddev", "stddev", HN_COL_NUMBER }, { "dead", "dead", HN_COL_INT },
+    { "channels", "of", HN_COL_INT },      { 0 },
+};
+
+/* Of CSV: all numbers of a node. */
+// clang-format off
+#define NUMBER(key) { key, key, HN_COL_NUMBER }
+static const HnColumn all_columns[] = {
+    { "name", "name", HN_COL_TEXT }, { "op", "op", HN_COL_TEXT }, { "kernel", "kernel", HN_COL_TEXT },
+    { "inside", "inside", HN_COL_TEXT }, NUMBER("index"), NUMBER("calls"), NUMBER("ms"), NUMBER("p10"), NUMBER("p90"),
+    NUMBER("with_inner_ms"), NUMBER("share"), NUMBER("flops"), NUMBER("bytes"), NUMBER("gflop_per_s"),
+    NUMBER("gb_per_s"), NUMBER("limit_ms"), NUMBER("of_limit"), { 0 },
+};
+// clang-format on
+
+static void head_lines(const Report *r)
+{
+    const Profiling *f = r->f;
+    const HnProfile *p = &f->profile;
+    const HnRoofline *roof = &f->roofline;
+    g_autofree char *total = hn_text_time(r->total * 1e-3), *plain = hn_text_time(p->without.p50 * 1e-3);
+    g_autofree char *more = hn_text_percent(ratio(p->with.p50, p->without.p50) - 1);
+    g_autofree char *flops = hn_text_number(roof->flops * 1e-9);
+    g_autofree char *near = hn_text_number(roof->tiers[1].bytes_per_s * 1e-9);
+    g_autofree char *far = hn_text_number(roof->tiers[HN_ROOFLINE_TIERS - 1].bytes_per_s * 1e-9);
+    hn_report_line(r->report, "%s: %s data, %d thread%s, %" G_GUINT64_FORMAT " profiled runs", f->label,
+                   hn_data_synthetic(f->data) ? "random" : "given", roof->threads, roof->threads > 1 ? "s" : "",
+                   p->profiled.seen);
+    hn_report_line(r->report, "a run takes %s, unprofiled %s (median); profiling adds %s", total, plain, more);
+    hn_report_line(r->report, "machine: %s GFLOP/s; %s GB/s in caches, %s GB/s in memory%s", flops, near, far,
+                   roof->cached ? "" : " (measured now)");
+}
+
+static void outside_line(const Report *r)
+{
+    const HnProfile *p = &r->f->profile;
+    g_autofree char *time = hn_text_time(p->outside_ms * 1e-3);
+    g_autofree char *share = hn_text_percent(ratio(p->outside_ms, r->total));
+    guint top = r->f->p->top > 0 ? (guint)r->f->p->top : G_MAXUINT;
+    hn_report_line(r->report, "outside nodes: %s, %s", time, share);
+    if (r->order->len > top)
+        hn_report_line(r->report, "(%u more nodes; --top 0 shows all)", r->order->len - top);
+}
+
+static void bottleneck_lines(const Report *r)
+{
+    for (guint i = 0; i < json_array_get_length(r->bottlenecks); i++) {
+        JsonObject *o = json_array_get_object_element(r->bottlenecks, i);
+        g_autofree char *share = share_text(json_object_get_double_member(o, "share"));
+        hn_report_line(r->report, "bottleneck: %s '%s', %s of the time,", json_object_get_string_member(o, "op"),
+                       json_object_get_string_member(o, "name"), share);
+        hn_report_line(r->report, "  %s; try:", json_object_get_string_member(o, "why"));
+        hn_report_line(r->report, "  %s", json_object_get_string_member(o, "try"));
+    }
+}
+
+/* With -v: what other kernels have against the nodes in the table. */
+static void refusal_lines(const Report *r)
+{
+    guint top = r->f->p->top > 0 ? (guint)r->f->p->top : G_MAXUINT;
+    for (guint i = 0; r->f->ctx->common.verbose > 0 && i < MIN(r->order->len, top); i++) {
+        const HnProfileRow *row = r->order->pdata[i];
+        for (guint k = 0; k + 1 < row->refusals->len; k += 2)
+            hn_report_line(r->report, "%s '%s' runs on %s, not %s: %s", row->op, row->name,
+                           row->kernel ? row->kernel->name : "ref", (const char *)row->refusals->pdata[k],
+                           (const char *)row->refusals->pdata[k + 1]);
+    }
+}
+
+static void memory_line(const Report *r, const HnMemoryTimeline *t)
+{
+    if (!t->points->len)
+        return;
+    const HnMemoryPoint *peak = &g_array_index(t->points, HnMemoryPoint, t->peak);
+    g_autofree char *size = hn_text_size(peak->bytes);
+    hn_report_line(r->report, "memory: most at node '%s' (step %u of %u): %s in %u tensor%s", point_name(peak),
+                   t->peak + 1, t->points->len, size, t->alive->len, t->alive->len == 1 ? "" : "s");
+}
+
+static void lay_out(const Report *r, const HnMemoryTimeline *t)
+{
+    HnReport *report = r->report;
+    guint top = (guint)r->f->p->top;
+    hn_report_csv_table(report, "nodes", all_columns);
+    head_lines(r);
+    hn_report_line(report, "%s", "");
+    hn_report_top_table(report, "types", type_columns, TYPES_SHOWN);
+    hn_report_line(report, "%s", "");
+    hn_report_top_table(report, "nodes", node_columns, top);
+    outside_line(r);
+    refusal_lines(r);
+    bottleneck_lines(r);
+    if (r->f->profile.timer.dropped)
+        hn_report_line(report, "sub-graphs ran too many nodes to time all of them: the rest counts as their holders'");
+    hn_report_line(report, "%s", "");
+    memory_line(r, t);
+    hn_report_top_table(report, "memory_bytes.alive", alive_columns, ALIVE_SHOWN);
+    if (r->f->p->weights) {
+        hn_report_line(report, "%s", "");
+        hn_report_top_table(report, "weights", weight_columns, top ? WEIGHTS_SHOWN : 0);
+    }
+}
+
+gboolean profile_report(Profiling *f, GError **error)
+{
+    g_autoptr(HnReport) report =
+        hn_report_new(f->ctx, "hone.profile/1", &(HnReportEnv){ .onednn = hn_tool_onednn(f->backend) });
+    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    g_autofree char *quoted = g_shell_quote(f->path);
+    gboolean plain = g_regex_match_simple("^[A-Za-z0-9_./+-]+$", f->path, 0, 0);
+    Report r = { .f = f,
+                 .report = report,
+                 .root = hn_report_root(report),
+                 .bottlenecks = json_array_new(),
+                 .order = order,
+                 .total = f->profile.nodes_ms + f->profile.outside_ms,
+                 .model = plain ? (char *)f->path : quoted,
+                 .open = open_dim(f) };
+    HnMemoryTimeline timeline;
+    hn_memory_timeline(f->session, &timeline);
+    add_inputs(&r);
+    add_totals(&r);
+    add_nodes(&r);
+    add_types(&r);
+    find_bottlenecks(&r);
+    json_object_set_array_member(r.root, "bottlenecks", r.bottlenecks);
+    add_memory(&r, &timeline);
+    if (f->p->weights)
+        add_weights(&r);
+    lay_out(&r, &timeline);
+    gboolean ok = hn_report_write(report, error);
+    hn_memory_timeline_clear(&timeline);
+    return ok;
+}
