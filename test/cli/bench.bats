@@ -1,0 +1,262 @@
+# hone-bench: what it measures, prints and refuses.
+
+load helpers
+
+setup_file() { make_work; }
+setup() { cd "$work" || return; }
+
+# bench [OPTION...] MODEL...: run it into report.json, which must be as the schema says
+bench() {
+    succeeds hone-bench --json=report.json --csv=report.csv "$@" && schema bench report.json
+}
+
+# holds FILTER: jq says true of report.json
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+@test "bench: so many runs" {
+    for n in 1 2 6 1000; do
+        bench relu.onnx --runs $n --warmup 0
+        holds ".runs[0] | .latency_ms.n == $n and .stop == \"runs\" and .warmup.runs == 0"
+        holds "(.runs[0].latency_ms.ci95[0] == null) == ($n < 6)"
+    done
+}
+
+@test "bench: so much time, and at least 6 runs" {
+    bench relu.onnx --time 100ms
+    holds '.runs[0] | .stop == "time" and .latency_ms.n > 100 and .noise.wall_ms >= 100'
+    bench wide.onnx --time 1ms --warmup 0
+    holds '.runs[0].latency_ms.n >= 6'
+}
+
+@test "bench: until the interval is narrow enough" {
+    bench relu.onnx --ci 20%
+    holds '.runs[0] | .stop == "interval" and .noise.wall_ms >= 500'
+    holds '.runs[0].latency_ms | .ci95[1] - .p50 <= 0.2 * .p50 and .p50 - .ci95[0] <= 0.2 * .p50'
+}
+
+@test "bench: statistics are in order" {
+    bench relu.onnx two.onnx ids.onnx --time 50ms
+    holds '[.runs[].latency_ms | [.min, .ci95[0], .p50, .ci95[1]], [.p50, .p90, .p95, .p99, .max] | . == sort] | all'
+    holds '[.runs[].latency_ms | .mean >= .min and .mean <= .max and .stddev >= 0] | all'
+    holds '[.runs[].phases_ms | (.read + .parse + .optimize + .prepare + .first_run - .total | fabs) < 1e-6] | all'
+    holds '[.runs[] | .throughput.batches_per_s * .latency_ms.mean | . > 999 and . < 1001] | all'
+}
+
+@test "bench: warm-up as it is asked for" {
+    bench relu.onnx --runs 9 --warmup 12
+    holds '.runs[0].warmup | .runs == 12 and .steady == null'
+    bench relu.onnx --runs 9 --warmup 30ms
+    holds '.runs[0].warmup.ms >= 30'
+    bench relu.onnx --runs 9
+    holds '.runs[0].warmup | .runs >= 3 and .steady != null'
+}
+
+@test "bench: several models, one row each" {
+    mkdir -p a b
+    cp relu.onnx a/model.onnx
+    cp two.onnx b/model.onnx
+    bench a/model.onnx b/model.onnx --runs 7
+    holds '[.runs[].model] == ["a/model.onnx", "b/model.onnx"] and [.runs[].name] == ["a", "b"]'
+    [ "$(wc -l <report.csv)" -eq 3 ]
+    awk -F, 'NR == 1 { n = NF } NF != n { exit 1 }' report.csv
+}
+
+@test "bench: samples of a set take turns, each with its batch" {
+    bench relu.onnx --data sets --runs 20
+    holds '.runs[0].data | .samples == 2 and .used == 2 and .shapes_vary and (.synthetic | not)'
+    holds '.runs[0].throughput | (.samples_per_s / .batches_per_s - 1.5 | fabs) < 1e-9'
+    bench relu.onnx --data random:100 --runs 20
+    holds '.runs[0].data | .samples == 100 and .used == 32 and .synthetic'
+}
+
+@test "bench: dimensions and shapes of random data" {
+    bench relu.onnx --dim N=8 --runs 7
+    holds '.runs[0] | .shapes.x == [8, 3] and (.throughput | (.samples_per_s / .batches_per_s - 8 | fabs) < 1e-9)'
+    bench relu.onnx --shapes x:4x3 --runs 7
+    holds '.runs[0].shapes.x == [4, 3]'
+}
+
+@test "bench: inputs from files, and from stdin" {
+    npy make '<f4' 3 '1 2 3' w.npy
+    bench weighted.onnx --input w=w.npy --input b=w.npy --input x=x.npy --runs 7
+    holds '.runs[0].shapes.w == [3] and .runs[0].data.source == null'
+    bench relu.onnx --data - --runs 7 <x.npy
+    bench - --runs 7 <relu.onnx
+    bench none.onnx --runs 7
+}
+
+@test "bench: the null device opens and computes nothing" {
+    bench relu.onnx --device null
+    holds '.runs[0] | .latency_ms == null and .throughput == null and .noise == null and .phases_ms.first_run == null'
+    run hone-bench relu.onnx --device null
+    [[ $output == *"computes nothing"* && $output != *median* ]]
+}
+
+@test "bench: opening a large model takes next to no private memory" {
+    python3 "$here/../onnx/bigmodel.py" big.onnx --gb 0.25
+    bench big.onnx --device null
+    rm big.onnx
+    holds '.runs[0].memory_bytes | .file > 2.5e8 and .private > 0 and .private < 0.02 * .file'
+}
+
+@test "bench: tables fit a terminal" {
+    long=a-name-that-is-much-too-long-for-the-first-column-of-any-table.onnx
+    cp relu.onnx "$long"
+    run on_terminal hone-bench relu.onnx "$long" --runs 200 --no-progress
+    [ "$status" -eq 0 ]
+    [[ $output == *median* && $output == *p99* && $output == *prepare* && $output == *private* ]]
+    sed 's/\x1b\[[0-9;]*m//g; s/\r$//' <<<"$output" | grep -v ': ' | awk 'length > 80 { print; exit 1 }'
+}
+
+@test "bench: reference kernels are named" {
+    refuses 4 nonzero hone-bench shape.onnx --strict --runs 3
+    run --separate-stderr hone-bench shape.onnx --runs 3 -v
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"'nonzero' (NonZero) runs on ref"* && $output == *"1 of 1 steps"* ]]
+}
+
+@test "bench: Ctrl-C prints what is known" {
+    cat >interrupt.py <<'EOF'
+import signal, subprocess, sys, time
+p = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+time.sleep(1.5)
+p.send_signal(signal.SIGINT)
+sys.exit(p.wait(timeout=60))
+EOF
+    run python3 interrupt.py hone-bench relu.onnx --time 100s --warmup 10 --json=report.json
+    [ "$status" -eq 130 ]
+    [[ $output == *median* && $output == *"until then"* ]]
+    schema bench report.json
+    holds '.runs[0] | .stop == "interrupted" and .latency_ms.n > 100'
+}
+
+@test "bench: when a later model fails, those before it are reported" {
+    run --separate-stderr hone-bench relu.onnx unknown.onnx --runs 7 --json
+    [ "$status" -eq 4 ]
+    sentence unknown.onnx
+    echo "$output" >report.json
+    schema bench report.json
+    holds '.runs | length == 1'
+}
+
+@test "bench: several models are compared with the first one" {
+    cp relu.onnx same.onnx
+    bench -t1 relu.onnx same.onnx wide.onnx --time 300ms
+    holds '[.compare[].b] == ["same.onnx", "wide.onnx"] and ([.compare[].a] | unique) == ["relu.onnx"]'
+    holds '.compare[1] | .verdict == "slower" and .effect > 1.5 and .ci95[0] > 1 and .ci95[0] <= .effect'
+    holds '.compare | all(.margin == 0.02 and .instances >= 6)'
+    holds '.runs[1].latency_ms.p50 / .runs[0].latency_ms.p50 | . > 0.5 and . < 2'
+    run hone-bench -t1 wide.onnx relu.onnx --runs 50
+    [ "$status" -eq 0 ]
+    [[ $output == *"relu.onnx against wide.onnx: faster, -"* ]]
+}
+
+@test "bench: a gate against slower models" {
+    run --separate-stderr hone-bench -t1 relu.onnx wide.onnx --time 200ms --fail-if-slower 3%
+    [ "$status" -eq 3 ]
+    sentence "'wide.onnx' is "
+    [[ $output == *"wide.onnx against relu.onnx: slower"* ]]
+    run hone-bench -t1 wide.onnx relu.onnx --time 200ms --fail-if-slower 3%
+    [ "$status" -eq 0 ]
+    refuses 2 'two models' hone-bench relu.onnx --fail-if-slower 3%
+    refuses 2 --margin hone-bench relu.onnx two.onnx --margin 2
+}
+
+@test "bench: too noisy to decide" {
+    run --separate-stderr hone-bench relu.onnx two.onnx --runs 3 --on-noise fail
+    [ "$status" -eq 5 ]
+    sentence "too noisy"
+    run --separate-stderr hone-bench relu.onnx two.onnx --runs 3 --fail-if-slower 5%
+    [ "$status" -eq 0 ]
+    sentence "too noisy"
+}
+
+@test "bench: sweeps over dimensions and threads" {
+    bench relu.onnx --dim N=1,8,32 --threads 1,2 --runs 7
+    holds '[.runs[] | [.shapes.x[0], .threads]] == [[1, 1], [1, 2], [8, 1], [8, 2], [32, 1], [32, 2]]'
+    holds '.runs[3].name == "relu.onnx N=8,t=2" and .compare == []'
+    [ "$(wc -l <report.csv)" -eq 7 ]
+    bench relu.onnx two.onnx --threads 1,2 --runs 20
+    holds '(.runs | length) == 4 and [.compare[].name_b] == ["two.onnx t=1", "two.onnx t=2"]'
+    refuses 2 sweep hone-bench relu.onnx --dim N=1..1000 --threads 1..64
+    refuses 2 stdin hone-bench - --threads 1,2 <relu.onnx
+}
+
+@test "bench: the largest batch that fits" {
+    bench relu.onnx --batch-max auto --mem-limit 20M --runs 7
+    holds '.runs[0].shapes.x[0] | . > 50000 and . < 1700000'
+    bench relu.onnx --batch-max 100 --mem-limit 200M --runs 7
+    holds '.runs[0] | .shapes.x[0] == 100 and .name == "relu.onnx N=100"'
+    refuses 2 --mem-limit hone-bench relu.onnx --batch-max auto
+}
+
+@test "bench: precision" {
+    bench relu.onnx --precision f32 --runs 7
+    holds '.runs[0].precision == "f32"'
+    refuses 4 bf16 hone-bench relu.onnx --precision bf16
+    refuses 2 --precision hone-bench relu.onnx --precision f33
+}
+
+@test "bench: several streams" {
+    bench relu.onnx --streams 3 --runs 50
+    holds '.runs[0] | .streams == 3 and .latency_ms.n == 50 and .outliers == null'
+    bench relu.onnx --preset throughput --threads 2 --time 100ms
+    holds '.runs[0] | .streams == 2 and .threads == 2'
+    bench relu.onnx --preset latency --threads 2 --runs 7
+    holds '.runs[0].streams == 1'
+    refuses 2 --streams hone-bench relu.onnx --streams -1
+    refuses 2 --hint hone-bench relu.onnx --hint speed
+}
+
+@test "bench: copying inputs and results" {
+    bench wide.onnx --io copy --runs 20
+    holds '.runs[0].io == "copy"'
+    refuses 2 --io hone-bench relu.onnx --io once
+}
+
+@test "bench: outliers and their causes" {
+    bench relu.onnx --time 300ms
+    holds '.runs[0].outliers | .n <= 100000 and .limit_ms > 0 and ([.worst[].ms] | . == (sort | reverse))'
+    holds '.runs[0] | .outliers.limit_ms as $limit | [.outliers.worst[].ms] | all(. > $limit)'
+}
+
+@test "bench: pictures" {
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+    bench relu.onnx --runs 50 --plot times.svg
+    grep -q '<svg' times.svg
+    bench relu.onnx two.onnx --threads 1,2 --runs 50 --plot sweep.png
+    [ "$(head -c 4 sweep.png | tail -c 3)" = PNG ]
+    refuses 2 --plot hone-bench relu.onnx --plot times.pdf
+}
+
+@test "bench: bad options" {
+    refuses 2 'no model' hone-bench
+    refuses 2 --runs hone-bench relu.onnx --runs 0
+    refuses 2 --runs hone-bench relu.onnx --runs many
+    refuses 2 --time hone-bench relu.onnx --time 3
+    refuses 2 --time hone-bench relu.onnx --time 0s
+    refuses 2 --ci hone-bench relu.onnx --ci 1
+    refuses 2 --ci hone-bench relu.onnx --ci 0%
+    refuses 2 exclude hone-bench relu.onnx --runs 3 --time 1s
+    refuses 2 --warmup hone-bench relu.onnx --warmup -3
+    refuses 2 "'M'" hone-bench relu.onnx --dim M=3
+    refuses 2 --dim hone-bench relu.onnx --dim N=3 --data sets
+    refuses 2 stdin hone-bench - --data - <relu.onnx
+    refuses 2 stdin hone-bench relu.onnx two.onnx --data - <x.npy
+    refuses 4 cuda hone-bench relu.onnx --device cuda
+}
+
+@test "bench: bad models and data" {
+    refuses 1 gone.onnx hone-bench gone.onnx
+    refuses 1 gone.bin hone-bench external.onnx
+    refuses 1 "'first'" hone-bench cycle.onnx
+    refuses 4 "'odd'" hone-bench unknown.onnx
+    refuses 1 gone hone-bench relu.onnx --data gone
+    refuses 6 20 hone-bench wide.onnx --mem-limit 20M
+}

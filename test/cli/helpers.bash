@@ -1,0 +1,51 @@
+# What the tests of the tools share. HONE_BUILD is the build folder (default: build).
+# shellcheck disable=SC2154 # bats sets status, output, stderr and their lines
+
+bats_require_minimum_version 1.5.0
+
+here=$BATS_TEST_DIRNAME
+root=$here/../..
+build=${HONE_BUILD:-$root/build}
+PATH=$build/tools:$PATH
+
+# Small models, test sets and arrays, made once for a file of tests; $work is where they are, and the tests run there.
+make_work() {
+    work=$BATS_FILE_TMPDIR/work
+    export work
+    python3 "$here/models.py" "$work"
+    cd "$work" || return
+    npy make '<f4' 2,3 '1 -2 3 -4 5 -6' x.npy
+}
+
+npy() { python3 "$here/npy.py" "$@"; }
+schema() { python3 "$here/schema.py" "$root/schemas/$1.json" "${@:2}"; }
+
+# succeeds COMMAND...: status 0 and nothing on stderr
+succeeds() {
+    run --separate-stderr "$@"
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain "$@"
+}
+
+# refuses STATUS WORDS COMMAND...: that status, nothing on stdout, and one sentence on stderr with the words in it
+refuses() {
+    local want=$1 words=$2
+    shift 2
+    run --separate-stderr "$@"
+    [ "$status" -eq "$want" ] && [ -z "$output" ] && sentence "$words" || explain "$@"
+}
+
+# stderr is one line "hone-...: sentence", without a full stop, and has the words in it
+sentence() { [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == hone*": "*"$1"* && $stderr != *. ]]; }
+
+# on_terminal COMMAND...: run it with a terminal as stdin and stdout; what it prints is its stdout and stderr together
+on_terminal() {
+    python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$@"
+}
+
+explain() {
+    echo "command: $*"
+    echo "status: $status"
+    echo "stdout: $output"
+    echo "stderr: $stderr"
+    return 1
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Make the small models and test sets that the tests of the tools run. Standard library only.
+
+usage: models.py DIR
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
+
+from wire import (  # noqa: E402
+    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, i64, ints, node, num, simple, sub,
+    tensor, value,
+)
+
+OPSET = ((17, ""),)
+
+
+def pb(dtype, dims, raw):
+    return b"".join(num(1, d) for d in dims) + num(2, dtype) + sub(9, raw)
+
+
+def models():
+    x, y = value("x", FLOAT, ("N", 3)), value("y", FLOAT, ("N", 3))
+    yield "relu", simple([node("Relu", ["x"], ["y"])], ins=(x,), outs=(y,))
+    yield "two", simple([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["z"])], ins=(x,),
+                        outs=(y, value("z", FLOAT, ("N", 3))))
+    # w has elements and is a graph input, too
+    w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
+    yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),
+                             (x, w, b), (y,))
+    c = node("Constant", [], ["y"], attr_tensor("value", tensor("c", FLOAT, (2,), f32(1, 2))))
+    yield "none", simple([c], ins=(), outs=(value("y", FLOAT, (2,)),))
+    yield "scalar", simple([node("ReduceSum", ["x"], ["y"], attr_int("keepdims", 0))], ins=(x,),
+                           outs=(value("y", FLOAT, ()),))
+    yield "shape", simple([node("NonZero", ["x"], ["y"])], ins=(x,), outs=(value("y", INT64, (2, None)),))
+    yield "unknown", simple([node("Frobnicate", ["x"], ["y"], name="odd")], ins=(x,), outs=(y,))
+    yield "external", simple([node("Add", ["x", "w"], ["y"])],
+                             (tensor("w", FLOAT, (3,), extra=external(location="gone.bin")),), (x,), (y,))
+    wide = value("y", FLOAT, (4000, 4000))
+    yield "wide", simple([node("Expand", ["x", "s"], ["y"])], (ints("s", 4000, 4000),), (value("x", FLOAT, (1, 1)),), (wide,))
+    yield "half", simple([node("Cast", ["x"], ["y"], attr_int("to", FLOAT16))], ins=(x,), outs=(value("y", FLOAT16),))
+    ids = [node("Gather", ["table", "ids"], ["y"])]
+    yield "ids", simple(ids, (floats("table", 4, 3),), (value("ids", INT64, ("n",)),), (value("y", FLOAT, ("n", 3)),))
+    loop = [node("Add", ["x", "q"], ["p"], name="first"), node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["y"])]
+    yield "cycle", simple(loop, ins=(x,), outs=(y,))
+    yield "dangling", simple([node("Add", ["x", "nowhere"], ["y"], name="lost")], ins=(x,), outs=(y,))
+    # one computation in four forms: as it is, with another weight in its first node, under other names, with a node more
+    for form, first, names, more in (("chain", "w", "ab", False), ("chain-off", "v", "ab", False),
+                                     ("chain-renamed", "w", "pq", False), ("chain-longer", "w", "ab", True)):
+        a, m = names[0], "m" if more else names[0]
+        nodes = [node("Mul", ["x", first], [m], name="scale")] + [node("Identity", [m], [a])] * more
+        nodes += [node("Relu", [a], [names[1]]), node("Add", [names[1], "w"], ["y"])]
+        weights = (tensor("w", FLOAT, (3,), f32(1, 2, 3)), tensor("v", FLOAT, (3,), f32(1, 2, 3.5)))
+        yield form, simple(nodes, weights, (x,), (y,))
+    yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
+                             outs=(value("y", FLOAT, (3, "N")),))
+
+
+def sets():
+    """(path, bytes): outputs of relu for two inputs, the second set's with a mistake"""
+    for n, (xs, ys) in enumerate([((-1, 2, 3), (0, 2, 3)), ((1, -5, 1, 0, 2, 2), (1, 0, 1, 0, 2, 2.5))]):
+        dims = (len(xs) // 3, 3)
+        yield f"sets/test_data_set_{n}/input_0.pb", pb(FLOAT, dims, f32(*xs))
+        yield f"sets/test_data_set_{n}/output_0.pb", pb(FLOAT, dims, f32(*ys))
+    yield "good/test_data_set_0/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "good/test_data_set_0/output_0.pb", pb(FLOAT, (1, 3), f32(0, 2, 3))
+    yield "good/model.onnx", b""
+    yield "shape/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "shape/output_0.pb", pb(FLOAT, (3,), f32(0, 2, 3))
+    yield "type/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "type/output_0.pb", pb(INT64, (1, 3), i64(0, 2, 3))
+    yield "unjudged/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "many/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "many/input_1.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))
+    yield "many/output_0.pb", pb(FLOAT, (1, 3), f32(0, 2, 3))
+    yield "cut/input_0.pb", pb(FLOAT, (1, 3), f32(-1, 2, 3))[:-2]
+    yield "cut/output_0.pb", pb(FLOAT, (1, 3), f32(0, 2, 3))
+
+
+def main():
+    out = sys.argv[1]
+    files = [(name + ".onnx", data) for name, data in models()] + list(sets())
+    for path, data in files:
+        path = os.path.join(out, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(data)
+
+
+if __name__ == "__main__":
+    main()

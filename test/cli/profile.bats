@@ -1,0 +1,103 @@
+# hone-profile: what it measures, prints, writes and refuses.
+
+load helpers
+
+setup_file() { make_work; }
+setup() {
+    cd "$work" || return
+    export XDG_CACHE_HOME=$work/cache
+}
+
+# profile [OPTION...] MODEL: run it into report.json, which must be as the schema says
+profile() {
+    succeeds hone-profile -t1 --json=report.json --csv=report.csv "$@" && schema profile report.json
+}
+
+# holds FILTER: jq says true of report.json
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+@test "profile: nodes and outside add up" {
+    profile two.onnx --time 100ms
+    holds '[.nodes[].name] | length == 2'
+    holds '([.nodes[].ms] | add) - .nodes_ms | fabs < 1e-9'
+    holds '.nodes_ms + .outside_ms - .total_ms | fabs < 1e-9'
+    holds '.agreement > 0.5 and .agreement < 2 and .runs >= 6 and .unprofiled_p50_ms > 0'
+    holds '[.nodes[] | .share, .p10 <= .p90, .calls == 1] | all'
+    holds '[.types[].ms] | add as $t | $t > 0'
+    [ "$(wc -l <report.csv)" -eq 3 ]
+}
+
+@test "profile: so many runs" {
+    profile relu.onnx --runs 25 --warmup 0
+    holds '.runs == 25 and .overhead.complete and .overhead.steps_per_run == 1'
+}
+
+@test "profile: the machine is measured once" {
+    rm -rf cache
+    profile relu.onnx --runs 6
+    holds '.roofline.cached == false and .roofline.gflop_per_s > 0.1 and .roofline.int8_gop_per_s >= .roofline.gflop_per_s'
+    holds '[.roofline.memory[].gb_per_s] | . == (sort | reverse) and .[-1] > 0.1'
+    [ -s cache/hone/roofline.ini ]
+    profile relu.onnx --runs 6
+    holds '.roofline.cached'
+    profile relu.onnx --runs 6 --measure-roofline
+    holds '.roofline.cached == false'
+}
+
+@test "profile: flops, bytes and the larger shape" {
+    profile relu.onnx --dim N=1000 --runs 10
+    holds '.nodes[0] | .flops == 3000 and .bytes == 24000 and .limit_ms > 0 and .gb_per_s > 0'
+    holds '.shapes.x == [1000, 3] and .memory_bytes.peak == 24000'
+    holds '[.memory_bytes.alive[].kind] | sort == ["input", "result"]'
+}
+
+@test "profile: a bottleneck and what to try" {
+    profile relu.onnx --runs 50 --device ref
+    holds '.nodes[0].kernel == "ref" and (.bottlenecks | length >= 1)'
+    holds '[.bottlenecks[] | (.try | startswith("hone-profile ")), .share > 0.2] | all'
+}
+
+@test "profile: weights" {
+    profile weighted.onnx --runs 6 --weights
+    holds '.weights | length == 1 and all(.zeros >= 0 and .min <= .max and .not_finite == 0)'
+    profile weighted.onnx --runs 6
+    holds 'has("weights") | not'
+}
+
+@test "profile: a trace is valid and of bounded size, stacks are folded" {
+    profile two.onnx --runs 20000 --warmup 0 --trace trace.json --folded stacks.txt
+    jq -e '[.traceEvents[] | select(.ph == "X") | .ts >= 0 and .dur >= 0 and (.name | length > 0)] | all and length > 1000' trace.json >/dev/null
+    [ "$(stat -c %s trace.json)" -lt 64000000 ]
+    [ "$(grep -cE '^two\.onnx(;[^;]+)+ [0-9]+$' stacks.txt)" -eq 3 ]
+    [ "$(wc -l <stacks.txt)" -eq 3 ]
+}
+
+@test "profile: tables fit a terminal" {
+    run hone-profile -t1 -v --weights --runs 10 weighted.onnx
+    [ "$status" -eq 0 ]
+    [[ $output == *"outside nodes"* && $output == *"alive at the peak"* && $output == *GFLOP/s* ]]
+    run on_terminal hone-profile -t1 --no-progress --weights --runs 10 weighted.onnx
+    [ "$status" -eq 0 ]
+    for line in "${lines[@]}"; do
+        line=$(sed 's/\x1b\[[0-9;]*m//g; s/\r$//' <<<"$line")
+        [[ ${#line} -le 80 || $line == *try:* || $line == *bottleneck* || $line == *": "* ]] || explain "$line"
+    done
+}
+
+@test "profile: usage" {
+    refuses 2 "no model" hone-profile
+    refuses 2 "one model" hone-profile relu.onnx two.onnx
+    refuses 2 --runs hone-profile relu.onnx --runs 0
+    refuses 2 exclude hone-profile relu.onnx --runs 3 --time 1s
+    refuses 2 --top hone-profile relu.onnx --top=-1
+    refuses 2 "two files" hone-profile relu.onnx --trace a --folded a
+    refuses 4 null hone-profile relu.onnx --device null
+    refuses 1 gone.onnx hone-profile gone.onnx
+    refuses 1 there hone-profile relu.onnx --runs 6 --trace not/there/t.json
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Check the checkers: plant one fault at a time in a small tree, and lint.py must name it; prints TAP."""
+import os
+import subprocess
+import sys
+import tempfile
+
+LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
+NOTE = "TO" + "DO"
+CLEAN = {
+    "src/LAYERS": "base:\nir: base\nonnx: ir base\ncpu: ir base\nhone: cpu ir base\ntools: hone onnx ir base\n",
+    "src/base/a.h": "#pragma once\n\n#include <stddef.h>\n\nsize_t hn_a(size_t n);\n",
+    "src/ir/b.c": '#include "base/a.h"\n\n/* gets(): a word in a comment is no call */\n'
+                  'const char *hn_b = "exit(1)";\n',
+    "src/hone.c": '#include "ir/b.h"\n',
+    "src/ir/b.h": "#pragma once\n",
+    "tools/run.c": '#include "onnx/read.h"\n\n#include "common.h"\n',
+    "tools/common.h": "#pragma once\n",
+    "src/onnx/read.h": "#pragma once\n",
+    "scripts/go": "#!/bin/sh\necho go\n",
+    "test/lint/long-files.txt": "# none\n",
+}
+# check that must fail, file, contents, word in the complaint
+FAULTS = (
+    ("layers", "src/base/x.c", '#include "ir/b.h"\n', "'base' may not include"),
+    ("layers", "src/ir/x.c", "#include <dnnl.h>\n", "only 'cpu'"),
+    ("layers", "src/ir/x.c", '#include "onnx.pb-c.h"\n', "only 'onnx'"),
+    ("layers", "src/ir/x.c", '#include "b.h"\n', "write the layer"),
+    ("layers", "src/ir/x.c", "#include <base/a.h>\n", "like a system header"),
+    ("layers", "src/ir/x.c", '#include "else/a.h"\n', "no layer"),
+    ("layers", "src/new/x.c", "int x;\n", "no layer 'new'"),
+    ("layers", "tools/x.c", '#include "cpu/k.h"\n', "'tools' may not include"),
+    ("layers", "src/LAYERS", "base: ir\nir: base\n", "not a layer listed before"),
+    ("headers", "src/ir/x.h", "#pragma once\n\nsize_t hn_x(void);\n", "src/ir/x.h"),
+    ("format", "src/ir/x.c", "int   x ;\n", "src/ir/x.c"),
+    ("calls", "src/ir/x.c", "void f(char *a) { strcpy(a, a); }\n", "strcpy() is banned"),
+    ("calls", "src/ir/x.c", "void f(void) { exit(1); }\n", "exit() is banned"),
+    ("calls", "src/ir/x.c", 'void f(void) { fprintf(stderr, "x"); }\n', "does not print"),
+    ("calls", "tools/x.c", "void f(int a) { assert(a); }\n", "assert() is banned"),
+    ("notes", "src/ir/x.c", f"/* {NOTE}: more */\n", NOTE),
+    ("paths", "scripts/x", "#!/bin/sh\ncat /t" + "mp/x\n", "path of one machine"),
+    ("blanks", "src/ir/x.c", "int x; \n", "trailing blank"),
+    ("blanks", "src/ir/x.c", "int x;", "end with one newline"),
+    ("length", "src/ir/x.c", "\n" * 799 + "int x;\nint y;\n", "801 lines"),
+    ("length", "test/lint/long-files.txt", "src/ir/b.c: a tale\n", "is not longer"),
+    ("shell", "scripts/x", "#!/bin/sh\nif true\n", "scripts/x"),
+    ("python", "test/x.py", "def f(:\n", "test/x.py:1"),
+)
+
+
+def lint(tree, check):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in tree.items():
+            path = os.path.join(root, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as f:
+                f.write(text)
+        p = subprocess.run([sys.executable, LINT, "--root", root, *check], capture_output=True, text=True)
+        return p.returncode, p.stdout + p.stderr
+
+
+def main():
+    bad = 0
+    print(f"1..{len(FAULTS) + 1}")
+    status, said = lint(CLEAN, [])
+    ok = status == 0
+    bad += not ok
+    print(f"{'ok' if ok else 'not ok'} 1 - a clean tree passes")
+    if not ok:
+        print("# " + said.replace("\n", "\n# "))
+    for n, (check, name, text, word) in enumerate(FAULTS, 2):
+        status, said = lint({**CLEAN, name: text}, [check])
+        title = f"{n} - lint {check} sees: {word}"
+        if " # SKIP" in said:
+            print(f"ok {title} # SKIP {said.split('# SKIP ')[1].splitlines()[0]}")
+        elif status == 1 and word in said:
+            print(f"ok {title}")
+        else:
+            bad += 1
+            print(f"not ok {title}\n# " + said.replace("\n", "\n# "))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

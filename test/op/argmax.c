@@ -1,0 +1,23 @@
+#include "case.h"
+
+static const HnCase argmax[] = {
+    { "f32[2,2]={2,1,3,10}", NULL, "i64[1,2]={1,1}", .opset = 1 },
+    { "f32[2,2]={2,2,3,10}", "axis=-1 keepdims=0", "i64[2]={0,1}", .opset = 11 },
+    { "i32[2,3]={2,2,1,5,9,9}", "axis=1 select_last_index=1", "i64[2,1]={1,2}" },
+    { "f32[3]={1,nan,5}", "keepdims=0", "i64={1}" },
+    { "u64[2]={1,18446744073709551615}", NULL, "i64[1]={1}" },
+    { "f32[3,7,5]", "axis=1", "i64[3,1,5]" },
+    { "f32[0,2]", "axis=1", "i64[0,1]={}" },
+    { "f32[0,2]", "axis=0", .refused = TRUE, .code = HN_ERROR_VALUE },
+    { "f32[2]", "axis=1", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { "bool[2]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
+};
+HN_CASES(argmax, "ArgMax", argmax);
+
+static const HnCase argmin[] = {
+    { "f32[2,2]={2,1,3,10}", NULL, "i64[1,2]={0,0}", .opset = 1 },
+    { "i8[2,2]={2,2,3,-10}", "axis=1 keepdims=0 select_last_index=1", "i64[2]={1,1}" },
+    { "f32[3]={1,nan,-5}", NULL, "i64[1]={1}" },
+    { "f16[3]={1,-2,-2}", NULL, "i64[1]={1}" },
+};
+HN_CASES(argmin, "ArgMin", argmin);

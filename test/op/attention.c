@@ -1,0 +1,47 @@
+#include "case.h"
+
+/* two queries, two keys, products all 0: each query takes the mean of the values 1 and 3 that it may see */
+#define QKV "f32[1,1,2,1]={0,0} f32[1,1,2,1]={1,2} f32[1,1,2,1]={1,3}"
+
+static const HnCase attention[] = {
+    { QKV, NULL, "f32[1,1,2,1]={2,2}" },
+    { QKV, "is_causal=1", "f32[1,1,2,1]={1,2}", .opset = 23 },
+    { QKV " bool[2,2]={false,true,false,false}", NULL, "f32[1,1,2,1]={3,0}" }, /* nothing to see: zero */
+    { QKV " f32[1,2]={0,1.0986122886681098}", NULL, "f32[1,1,2,1]={2.5,2.5}" },
+    { QKV " bool[1,2]={false,true}", "is_causal=1", "f32[1,1,2,1]={0,3}" },
+    { QKV " - - - i64[1]={1}", NULL, "f32[1,1,2,1]={1,1}", .opset = 24 },
+    { QKV " - - - i64[1]={1}", "is_causal=1", "f32[1,1,2,1]={0,1}" }, /* one key less than queries */
+    { QKV " bool[2,1]={true,true}", NULL, "f32[1,1,2,1]={1,1}" },     /* a mask that ends early hides the rest */
+    { QKV " bool[2,1]={true,true}", NULL, "f32[1,1,2,1]={2,2}", .opset = 23 }, /* there it broadcasts */
+    { QKV, "left_window_size=0 right_window_size=0", "f32[1,1,2,1]={1,3}" },
+    { QKV, "right_window_size=0", "f32[1,1,2,1]={1,2}", .opset = 25 },
+    /* the past comes first, the causal frontier moves with it */
+    { "f32[2,6,37,24] f32[2,2,37,24] f32[2,2,37,19]", "is_causal=1" },
+    { "f32[1,4,5,16] f32[1,2,5,16] f32[1,2,5,32] bool[5,26] f32[1,2,21,16] f32[1,2,21,32]", NULL, .n_out = 3 },
+    { "f32[2,9,48] f32[2,33,24] f32[2,33,24] f32[2,1,9,33]", "q_num_heads=6 kv_num_heads=3 scale=0.5" },
+    { "f32[1,2,1,64] f32[1,2,100,64] f32[1,2,100,64] f32[1,1,1,100]", NULL },
+    { "f32[1,1,1,1]={0} f32[1,1,1,1]={5} f32[1,1,1,1]={3} - f32[1,1,1,1]={4} f32[1,1,1,1]={1}", "is_causal=1",
+      "f32[1,1,1,1]={2} f32[1,1,2,1]={4,5} f32[1,1,2,1]={1,3}" },
+    /* heads side by side; two query heads share a key head */
+    { "f32[1,1,2]={0,0} f32[1,2,1]={1,2} f32[1,2,1]={1,3}", "q_num_heads=2 kv_num_heads=1", "f32[1,1,2]={2,2}" },
+    { "f32[1,1,1,2]={1,1} f32[1,1,1,2]={2,4} f32[1,1,1,1]={7}", "scale=0.5",
+      "f32[1,1,1,1]={7} f32[1,1,1,2]={2,4} f32[1,1,1,1]={7} f32[1,1,1,1]={3}" },
+    { "f32[1,1,1,1]={1} f32[1,1,1,1]={2} f32[1,1,1,1]={7} f32[1]={10}", "scale=1.0 qk_matmul_output_mode=2",
+      "f32[1,1,1,1]={7} f32[1,1,1,1]={2} f32[1,1,1,1]={7} f32[1,1,1,1]={12}" },
+    { "f32[1,1,1,1]={1} f32[1,1,1,1]={2} f32[1,1,1,1]={7} f32[1]={10}", "scale=1.0 softcap=2.0 qk_matmul_output_mode=1",
+      "f32[1,1,1,1]={7} f32[1,1,1,1]={2} f32[1,1,1,1]={7} f32[1,1,1,1]={1.5231883119115297}" },
+    { QKV " bool[2,2]={false,true,false,false}", "qk_matmul_output_mode=3",
+      "f32[1,1,2,1]={3,0} f32[1,1,2,1]={1,2} f32[1,1,2,1]={1,3} f32[1,1,2,2]={0,1,0,0}" },
+    { "f32[2,6,4,8] f32[2,3,7,8] f32[2,3,7,5] f32[6,4,7]", "is_causal=1" },
+    { "f32[2,4,24] f32[2,5,12] f32[2,5,9]", "q_num_heads=6 kv_num_heads=3 softcap=3.0" },
+    { "f64[1,1,2,3] f64[1,1,4,3] f32[1,1,4,2]", NULL },
+    { "f32[1,1,0,2] f32[1,1,3,2] f32[1,1,3,2]", NULL, "f32[1,1,0,2]={}" },
+    { "f32[1,1,2,2] f32[1,1,0,2] f32[1,1,0,2]", NULL, "f32[1,1,2,2]={0,0,0,0}" },
+    { "f32[1,3,2,2] f32[1,2,2,2] f32[1,2,2,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1,1,2,2] f32[1,1,2,3] f32[1,1,2,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1,2,4] f32[1,2,4] f32[1,2,4]", NULL, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { QKV " f32[3,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { QKV " - f32[1,1,1,1]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },
+    { QKV " - - - i64[1]={3}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
+};
+HN_CASES(attention, "Attention", attention);

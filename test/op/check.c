@@ -1,0 +1,517 @@
+/*
+ * hn-check: one harness that judges every operator and every kernel.
+ *
+ * usage: hn-check                                       all cases, TAP
+ *        hn-check --op=Softmax [--seed=N] [--opset=N] [SPEC... attr=...]   one operator, or one case given by hand
+ *        hn-check --list                                operator x ability, from the records
+ *
+ * Each case goes through bind, infer and ref; results are compared with the case's expectation, with what infer said
+ * (also with symbolic dimensions), with guard zones around outputs; then through a session on ref, and one per kernel
+ * of the CPU backend that is asked first; then, where there is no expectation, in the other float types that the record
+ * admits.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "case.h"
+#include "hone.h"
+#include "op/infer.h"
+#include "spec.h"
+
+#define HN_OP(name, symbol, file) extern const HnCaseList hn_cases_##symbol;
+#include "op/ops.def"
+#undef HN_OP
+
+static const HnCaseList *const lists[] = {
+#define HN_OP(name, symbol, file) &hn_cases_##symbol,
+#include "op/ops.def"
+#undef HN_OP
+};
+
+#define GUARD 64 /* bytes before and behind each output */
+#define GUARD_BYTE 0xa5
+
+typedef struct {
+    HnModel *model;
+    HnNode *node;
+    GArray *in; /* HnSpec */
+} Subject;
+
+/* --- building the one-node model --------------------------------------------------------------------------------- */
+
+static void subject_clear(Subject *s)
+{
+    for (guint i = 0; s->in != NULL && i < s->in->len; i++)
+        hn_spec_clear(&g_array_index(s->in, HnSpec, i));
+    g_clear_pointer(&s->in, g_array_unref);
+    g_clear_pointer(&s->model, hn_model_free);
+}
+
+/* f32 elements as another float type; other tensors as they are */
+static HnTensor *as_type(HnTensor *t, HnDtype dtype)
+{
+    if (t == NULL || t->dtype != HN_F32 || dtype == HN_F32)
+        return t != NULL ? hn_tensor_ref(t) : NULL;
+    HnTensor *c = hn_tensor_new(dtype, t->ndim, t->dims, NULL, NULL);
+    for (int64_t i = 0; i < t->n; i++)
+        hn_tensor_set_f64(c, i, hn_tensor_get_f64(t, i));
+    return c;
+}
+
+static void subject_init(Subject *s, const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out)
+{
+    HnRng rng = hn_rng(seed);
+    s->model = hn_model_new();
+    int64_t version = c->opset > 0 ? c->opset : op->until > 0 ? op->until : HN_OPSET_MAX;
+    hn_model_set_opset(s->model, op->domain, op->domain != NULL ? 1 : version);
+    s->in = g_array_new(FALSE, FALSE, sizeof(HnSpec));
+    HnGraph *g = s->model->graph;
+    s->node = hn_graph_add_node(g, -1, op->name, op->domain, "node");
+    s->node->version = op->domain != NULL ? 1 : version;
+    g_auto(GStrv) words = hn_spec_words(c->in);
+    for (char **w = words; *w != NULL; w++) {
+        HnSpec spec = hn_spec_parse(*w, &rng);
+        HnTensor *t = as_type(spec.tensor, dtype);
+        hn_tensor_unref(spec.tensor);
+        spec.tensor = t;
+        g_array_append_val(s->in, spec);
+        if (t == NULL) {
+            hn_node_add_in(s->node, NULL);
+            continue;
+        }
+        g_autofree char *name = g_strdup_printf("x%u", s->in->len - 1);
+        HnValue *v = hn_graph_value(g, name);
+        g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->ndim, t->dims);
+        hn_value_set_type(v, type);
+        if (spec.weight)
+            hn_graph_add_weight(g, v, t);
+        else
+            hn_graph_add_input(g, v);
+        hn_node_add_in(s->node, v);
+    }
+    for (int k = 0; k < n_out; k++) {
+        g_autofree char *name = g_strdup_printf("y%d", k);
+        HnValue *v = hn_graph_value(g, name);
+        hn_node_add_out(s->node, v);
+        hn_graph_add_output(g, v);
+    }
+    g_auto(GStrv) attrs = hn_spec_words(c->attrs);
+    for (char **a = attrs; *a != NULL; a++)
+        hn_node_set_attr(s->node, hn_spec_attr(*a));
+}
+
+/* --- comparing -------------------------------------------------------------------------------------------------------
+ */
+
+/* NULL: equal within tolerance; else what differs (g_free) */
+static char *differs(const HnTensor *got, const HnTensor *want, double rtol, double atol, gboolean shape_only)
+{
+    g_autofree char *a = hn_tensor_describe(got), *b = hn_tensor_describe(want);
+    if (strcmp(a, b) != 0)
+        return g_strdup_printf("is %s, not %s", a, b);
+    for (int64_t i = 0; i < got->n && !shape_only; i++) {
+        if (got->dtype == HN_STRING) {
+            if (!g_bytes_equal(hn_tensor_get_string(got, i), hn_tensor_get_string(want, i)))
+                return g_strdup_printf("[%" PRId64 "] is another string", i);
+            continue;
+        }
+        if (hn_dtype_in(got->dtype, HN_T_INTS | HN_T_BOOL)) {
+            int64_t x = hn_tensor_get_i64(got, i), y = hn_tensor_get_i64(want, i);
+            if (x != y && fabs((double)x - (double)y) > atol + rtol * fabs((double)y))
+                return g_strdup_printf("[%" PRId64 "] is %" PRId64 ", not %" PRId64, i, x, y);
+            continue;
+        }
+        double x = hn_tensor_get_f64(got, i), y = hn_tensor_get_f64(want, i);
+        if ((isnan(x) && isnan(y)) || x == y)
+            continue;
+        if (!(fabs(x - y) <= atol + rtol * fabs(y)))
+            return g_strdup_printf("[%" PRId64 "] is %.9g, not %.9g", i, x, y);
+    }
+    return NULL;
+}
+
+/* --- the steps of a check: each returns NULL or what is wrong --------------------------------------------------------
+ */
+
+static HnTypes *types_of(const Subject *s, gboolean symbolic, GHashTable *names, int64_t *sizes)
+{
+    HnTypes *t = hn_types_new(s->model);
+    int n = 0;
+    for (guint i = 0; i < s->in->len; i++) {
+        const HnSpec *spec = &g_array_index(s->in, HnSpec, i);
+        const HnValue *v = hn_node_in(s->node, (int)i);
+        if (v == NULL)
+            continue;
+        HnDim dims[HN_MAX_RANK];
+        for (int a = 0; a < spec->tensor->ndim; a++) {
+            g_autofree char *name = g_strdup_printf("d%u_%d", i, a);
+            dims[a] = symbolic ? hn_dim_symbol(name) : hn_dim(spec->tensor->dims[a]);
+            if (symbolic) {
+                sizes[n] = spec->tensor->dims[a];
+                g_hash_table_insert(names, g_strdup(name), &sizes[n++]);
+            }
+        }
+        g_autoptr(HnType) type = hn_type_tensor(spec->tensor->dtype, spec->tensor->ndim, dims);
+        if (spec->weight)
+            hn_types_set_value(t, v, spec->tensor);
+        else
+            hn_types_set(t, v, type);
+    }
+    return t;
+}
+
+/* What infer said must be true of the result. */
+static char *check_type(const HnType *said, const HnTensor *got, GHashTable *names, int k)
+{
+    if (said == NULL || said->kind != HN_TYPE_TENSOR)
+        return NULL;
+    if (said->dtype != HN_UNDEFINED && said->dtype != got->dtype)
+        return g_strdup_printf("output %d: infer said %s, ref made %s", k, hn_dtype_name(said->dtype),
+                               hn_dtype_name(got->dtype));
+    if (said->rank >= 0 && said->rank != got->ndim)
+        return g_strdup_printf("output %d: infer said rank %d, ref made %d", k, said->rank, got->ndim);
+    for (int a = 0; a < said->rank; a++) {
+        int64_t size;
+        if (!said->dims[a].known && said->dims[a].sym == NULL)
+            continue;
+        if (said->dims[a].known)
+            size = said->dims[a].n;
+        else if (!hn_dim_eval(said->dims[a], names, &size))
+            continue; /* a name that the rule made up */
+        if (size != got->dims[a])
+            return g_strdup_printf("output %d: infer said size %" PRId64 " on axis %d (%s), ref made %" PRId64, k, size,
+                                   a, said->dims[a].sym != NULL ? said->dims[a].sym : "fixed", got->dims[a]);
+    }
+    return NULL;
+}
+
+static HnTensor *guarded(const HnType *type)
+{
+    int64_t dims[HN_MAX_RANK], n;
+    size_t bytes;
+    if (type == NULL || !hn_type_is_fixed(type, dims) || type->dtype == HN_STRING ||
+        !hn_dims_count(type->rank, dims, &n) || !hn_dtype_bytes(type->dtype, n, &bytes))
+        return NULL;
+    guint8 *memory = g_malloc(bytes + 2 * GUARD);
+    memset(memory, GUARD_BYTE, bytes + 2 * GUARD);
+    HnTensor *t = hn_tensor_new_borrowed(type->dtype, type->rank, dims, memory + GUARD);
+    t->owner = g_bytes_new_take(memory, bytes + 2 * GUARD);
+    return t;
+}
+
+static gboolean guards_hold(const HnTensor *t)
+{
+    if (t->owner == NULL)
+        return TRUE;
+    gsize n;
+    const guint8 *memory = g_bytes_get_data(t->owner, &n);
+    if (memory + GUARD != t->data)
+        return TRUE;
+    for (gsize i = 0; i < GUARD; i++)
+        if (memory[i] != GUARD_BYTE || memory[n - 1 - i] != GUARD_BYTE)
+            return FALSE;
+    return TRUE;
+}
+
+/* bind, infer, ref. Results in out (n_out places); *failure: what was refused. */
+static char *run_ref(Subject *s, int n_out, HnTensor **out, GError **failure)
+{
+    g_autoptr(HnTypes) fixed = types_of(s, FALSE, NULL, NULL);
+    if (!hn_types_node(fixed, s->node, 0, failure))
+        return NULL;
+    g_autofree HnTensor **in = g_new0(HnTensor *, s->in->len + 1);
+    for (guint i = 0; i < s->in->len; i++)
+        in[i] = g_array_index(s->in, HnSpec, i).tensor;
+    for (int k = 0; k < n_out; k++)
+        out[k] = guarded(hn_types_get(fixed, hn_node_out(s->node, k)));
+    HnEval e = { .node = s->node,
+                 .params = s->node->params,
+                 .n_in = (int)s->in->len,
+                 .n_out = n_out,
+                 .in = in,
+                 .out = out,
+                 .seed = 1 };
+    if (!hn_op_eval(&e, failure))
+        return NULL;
+    for (int k = 0; k < n_out; k++) {
+        if (!guards_hold(out[k]))
+            return g_strdup_printf("output %d: written outside its memory", k);
+        char *wrong = check_type(hn_types_get(fixed, hn_node_out(s->node, k)), out[k], NULL, k);
+        if (wrong != NULL)
+            return wrong;
+    }
+    int64_t sizes[32 * HN_MAX_RANK];
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(HnTypes) symbolic = types_of(s, TRUE, names, sizes);
+    g_autoptr(GError) error = NULL;
+    if (!hn_types_node(symbolic, s->node, 0, &error))
+        return g_strdup_printf("with symbolic dimensions: %s", error->message);
+    for (int k = 0; k < n_out; k++) {
+        char *wrong = check_type(hn_types_get(symbolic, hn_node_out(s->node, k)), out[k], names, k);
+        if (wrong != NULL) {
+            char *full = g_strdup_printf("with symbolic dimensions: %s", wrong);
+            g_free(wrong);
+            return full;
+        }
+    }
+    return NULL;
+}
+
+static void collect_kernel(const HnStep *step, int depth, gpointer data)
+{
+    (void)depth;
+    if (step->node != NULL && step->kernel != NULL)
+        *(const char **)data = step->kernel->name;
+}
+
+static char *run_session(Subject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
+                         double rtol, double atol)
+{
+    g_autoptr(GError) error = NULL;
+    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer };
+    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
+    if (session == NULL)
+        return g_strdup_printf("session on %s: %s", backend->name, error->message);
+    g_autoptr(GPtrArray) in = g_ptr_array_new();
+    for (guint i = 0; i < s->in->len; i++) {
+        const HnSpec *spec = &g_array_index(s->in, HnSpec, i);
+        if (spec->tensor != NULL && !spec->weight)
+            g_ptr_array_add(in, spec->tensor);
+    }
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    char *wrong = NULL;
+    for (int round = 0; round < 2 && wrong == NULL; round++) { /* the second run finds a plan that has run */
+        if (!hn_session_run(session, (HnTensor *const *)in->pdata, out, &error))
+            return g_strdup_printf("session on %s: %s", backend->name, error->message);
+        const char *kernel = "ref";
+        hn_session_foreach_step(session, collect_kernel, &kernel);
+        for (int k = 0; k < n_out; k++) {
+            g_autofree char *d = wrong == NULL && want[k] != NULL ? differs(out[k], want[k], rtol, atol, FALSE) : NULL;
+            if (d != NULL)
+                wrong = g_strdup_printf("kernel %s on %s: output %d%s", kernel, backend->name, k, d);
+            hn_tensor_unref(out[k]);
+        }
+    }
+    return wrong;
+}
+
+/* --- one case ---------------------------------------------------------------------------------------------------- */
+
+static int outputs_of(const HnCase *c)
+{
+    g_auto(GStrv) want = hn_spec_words(c->want);
+    guint n = g_strv_length(want);
+    return c->n_out > 0 ? c->n_out : n > 0 ? (int)n : 1;
+}
+
+static char *check_want(const HnCase *c, HnTensor *const *out, double rtol, double atol)
+{
+    g_auto(GStrv) want = hn_spec_words(c->want);
+    for (int k = 0; want[k] != NULL; k++) {
+        HnSpec w = hn_spec_parse(want[k], NULL);
+        g_autofree char *d = w.tensor != NULL ? differs(out[k], w.tensor, rtol, atol, w.open) : NULL;
+        hn_spec_clear(&w);
+        if (d != NULL)
+            return g_strdup_printf("output %d%s", k, d);
+    }
+    return NULL;
+}
+
+/* The same in another float type: ref of that type against ref of f32 on the rounded elements. */
+static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out,
+                              HnTensor *const *f32)
+{
+    Subject s = { 0 };
+    subject_init(&s, op, c, seed, dtype, n_out);
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    g_autoptr(GError) failure = NULL;
+    char *wrong = run_ref(&s, n_out, out, &failure);
+    double tol = dtype == HN_F64 ? 1e-4 : dtype == HN_F16 ? 2e-2 : 1e-1;
+    if (failure != NULL && failure->code != HN_ERROR_TYPE && failure->code != HN_ERROR_UNSUPPORTED)
+        wrong = g_strdup(failure->message);
+    for (int k = 0; failure == NULL && wrong == NULL && k < n_out && dtype == HN_F64; k++) {
+        if (!hn_dtype_in(out[k]->dtype, HN_T_FLOATS) || out[k]->n != f32[k]->n)
+            continue;
+        g_autoptr(HnTensor) wide = as_type(f32[k], out[k]->dtype);
+        g_autofree char *d = differs(out[k], wide, tol, tol, FALSE);
+        if (d != NULL)
+            wrong = g_strdup_printf("output %d%s", k, d);
+    }
+    for (int k = 0; k < n_out; k++)
+        hn_tensor_unref(out[k]);
+    subject_clear(&s);
+    char *full = wrong != NULL ? g_strdup_printf("as %s: %s", hn_dtype_name(dtype), wrong) : NULL;
+    g_free(wrong);
+    return full;
+}
+
+static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString *shown)
+{
+    Subject s = { 0 };
+    int n_out = outputs_of(c);
+    subject_init(&s, op, c, seed, HN_F32, n_out);
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    g_autoptr(GError) failure = NULL;
+    gboolean tolerant = c->rtol > 0 || c->atol > 0;
+    char *wrong = run_ref(&s, n_out, out, &failure);
+    if (c->refused) {
+        if (wrong == NULL && failure == NULL)
+            wrong = g_strdup("was not refused");
+        else if (wrong == NULL && failure->code != (int)c->code)
+            wrong = g_strdup_printf("was refused with another code: %s", failure->message);
+    } else if (failure != NULL) {
+        g_free(wrong);
+        wrong = g_strdup(failure->message);
+    }
+    gboolean ran = wrong == NULL && !c->refused;
+    if (ran)
+        wrong = check_want(c, out, tolerant ? c->rtol : 1e-5, tolerant ? c->atol : 1e-6);
+    if (ran && (op->flags & HN_OP_RANDOM) == 0) {
+        const HnBackend *cpu = hn_backend_find("cpu", NULL);
+        const HnKernel *const *kernels = cpu->kernels(op);
+        double rtol = tolerant ? c->rtol : 1e-4, atol = tolerant ? c->atol : 1e-4;
+        wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
+        for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
+            wrong = run_session(&s, cpu, kernels[k]->name, n_out, out, rtol, atol);
+        const HnDtype types[] = { HN_F64, HN_F16, HN_BF16 };
+        for (guint t = 0; t < G_N_ELEMENTS(types) && wrong == NULL && c->want == NULL; t++)
+            wrong = check_other_type(op, c, seed, types[t], n_out, out);
+    }
+    for (int k = 0; k < n_out; k++) {
+        if (shown != NULL && out[k] != NULL) {
+            g_autofree char *text = hn_tensor_describe(out[k]);
+            g_string_append_printf(shown, "output %d: %s", k, text);
+            for (int64_t i = 0; out[k]->dtype != HN_STRING && i < MIN(out[k]->n, 64); i++)
+                g_string_append_printf(shown, "%s%.9g", i == 0 ? " = " : ", ", hn_tensor_get_f64(out[k], i));
+            g_string_append_c(shown, '\n');
+        }
+        hn_tensor_unref(out[k]);
+    }
+    subject_clear(&s);
+    return wrong;
+}
+
+/* --- main
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
+
+static const char *quoted(const char *text)
+{
+    return strpbrk(text, " {'") != NULL ? "\"" : "";
+}
+
+static void print_again(const HnOp *op, const HnCase *c, uint64_t seed)
+{
+    printf("# again: hn-check --op=%s --seed=%" G_GUINT64_FORMAT, op->name, seed);
+    if (c->opset > 0)
+        printf(" --opset=%d", c->opset);
+    if (outputs_of(c) > 1)
+        printf(" --outputs=%d", outputs_of(c));
+    const char *texts[] = { c->in, c->attrs };
+    for (int t = 0; t < 2; t++) {
+        g_auto(GStrv) words = hn_spec_words(texts[t]);
+        for (char **w = words; *w != NULL; w++)
+            printf(" %s%s%s", quoted(*w), *w, quoted(*w));
+    }
+    printf("\n");
+}
+
+static int check_list(const HnCaseList *list, uint64_t seed)
+{
+    const HnOp *op = hn_op_find(NULL, list->op);
+    if (op == NULL)
+        op = hn_op_find(HN_DOMAIN_INTERNAL, list->op);
+    int failures = 0;
+    for (guint i = 0; i < list->n; i++) {
+        g_autofree char *wrong = check_case(op, &list->cases[i], seed + i, NULL);
+        if (wrong == NULL)
+            continue;
+        failures++;
+        printf("# %s case %u: %s\n", list->op, i, wrong);
+        print_again(op, &list->cases[i], seed + i);
+    }
+    return failures;
+}
+
+static void print_abilities(void)
+{
+    const HnBackend *cpu = hn_backend_find("cpu", NULL);
+    printf("%-22s %-8s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "infer", "cost", "ref", "grad", "cpu kernels");
+    for (const HnOp *const *o = hn_op_all(); *o != NULL; o++) {
+        int newest = 0;
+        for (int i = 0; (*o)->since[i] != 0; i++)
+            newest = (*o)->since[i];
+        g_autofree char *since = g_strdup_printf("%d..%d", (*o)->since[0], (*o)->until > 0 ? (*o)->until : newest);
+        printf("%-22s %-8s %-6s %-5s %-4s %-5s", (*o)->name, since, (*o)->infer != NULL ? "yes" : "-",
+               (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-", (*o)->grad != NULL ? "yes" : "-");
+        const HnKernel *const *kernels = cpu->kernels(*o);
+        for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
+            printf(" %s", kernels[i]->name);
+        printf("%s\n", kernels == NULL ? " -" : "");
+    }
+}
+
+static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out)
+{
+    g_autoptr(GString) in = g_string_new(NULL), attrs = g_string_new(NULL), shown = g_string_new(NULL);
+    for (char **w = words; *w != NULL; w++) {
+        gsize name = strcspn(*w, "=[{@");
+        g_autofree char *type = g_strndup(*w + (**w == '!'), name - (**w == '!'));
+        GString *to = strcmp(*w, "-") == 0 || hn_dtype_parse(type) != HN_UNDEFINED ? in : attrs;
+        g_string_append_printf(to, "%s%s", to->len > 0 ? " " : "", *w);
+    }
+    HnCase c = { .in = in->str, .attrs = attrs->str, .opset = opset, .n_out = n_out };
+    g_autofree char *wrong = check_case(op, &c, seed, shown);
+    printf("%s%s %s%s%s\n", shown->str, wrong == NULL ? "ok" : "not ok", op->name, wrong != NULL ? ": " : "",
+           wrong != NULL ? wrong : "");
+    return wrong == NULL ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *name = NULL;
+    gboolean list = FALSE;
+    gint64 seed = 71;
+    int opset = 0, n_out = 0;
+    g_auto(GStrv) rest = NULL;
+    GOptionEntry entries[] = {
+        { "op", 0, 0, G_OPTION_ARG_STRING, &name, "only this operator", "NAME" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &seed, "of random elements", "N" },
+        { "opset", 0, 0, G_OPTION_ARG_INT, &opset, "of a case given by hand", "N" },
+        { "outputs", 0, 0, G_OPTION_ARG_INT, &n_out, "of a case given by hand", "N" },
+        { "list", 0, 0, G_OPTION_ARG_NONE, &list, "operators and what hone can do with them", NULL },
+        { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &rest, NULL, "[SPEC...]" },
+        { NULL, 0, 0, 0, NULL, NULL, NULL },
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_autoptr(GError) error = NULL;
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "hn-check: %s\n", error->message);
+        return 2;
+    }
+    if (list) {
+        print_abilities();
+        return 0;
+    }
+    if (name != NULL && rest != NULL) {
+        const HnOp *op = hn_op_find(NULL, name);
+        if (op == NULL) {
+            fprintf(stderr, "hn-check: operator '%s' is not known\n", name);
+            return 2;
+        }
+        return check_by_hand(op, rest, (uint64_t)seed, opset, n_out);
+    }
+    int failed = 0, n = 0;
+    printf("1..%d\n", name != NULL ? 1 : (int)G_N_ELEMENTS(lists));
+    for (guint i = 0; i < G_N_ELEMENTS(lists); i++) {
+        if (name != NULL && strcmp(name, lists[i]->op) != 0)
+            continue;
+        int failures = lists[i]->n > 0 ? check_list(lists[i], (uint64_t)seed) : 1;
+        printf("%sok %d %s (%u cases)\n", failures > 0 ? "not " : "", ++n, lists[i]->op, lists[i]->n);
+        fflush(stdout);
+        failed += failures > 0;
+    }
+    return failed > 0 || n == 0 ? 1 : 0;
+}

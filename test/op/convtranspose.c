@@ -1,0 +1,34 @@
+#include "case.h"
+
+static const HnCase convtranspose[] = {
+    /* the specification's example in one dimension */
+    { "f32[1,1,3]={0,1,2} f32[1,2,3]={1,1,1,1,1,1}", NULL, "f32[1,2,5]={0,1,3,3,2,0,1,3,3,2}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2]", "f32[1,1,5]={1,2,13,20,30}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2] output_padding=[1]", "f32[1,1,6]={1,2,13,20,30,0}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3} f32[1]={100}", "strides=[2] pads=[1,2]", "f32[1,1,2]={102,113}" },
+    /* one too many: at the end for SAME_UPPER only */
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2] auto_pad='SAME_UPPER'", "f32[1,1,4]={1,2,13,20}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2] auto_pad='SAME_LOWER'", "f32[1,1,4]={2,13,20,30}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2] output_shape=[4]", "f32[1,1,4]={2,13,20,30}" },
+    { "f32[1,1,2]={1,10} f32[1,1,3]={1,2,3}", "strides=[2] output_shape=[4]", "f32[1,1,4]={2,13,20,30}", .opset = 1 },
+    { "f32[1,2,2]={1,2,3,4} f32[2,1,2]={1,1,1,-1}", "group=2 dilations=[2]", "f32[1,2,4]={1,2,1,2,3,4,-3,-4}" },
+    { "f32[2,4,5,6] f32[4,3,3,2] f32[6]", "group=2 strides=[2,1] pads=[1,0,0,1] output_padding=[1,0]" },
+    { "f32[1,2,2,3,2] f32[2,2,2,2,3]", "dilations=[1,2,1]" },
+    /* constant weights: phases of strides, dilations that share factors with them, borders, groups */
+    { "f32[2,4,5,6] !f32[4,3,3,2] f32[6]", "group=2 strides=[2,1] pads=[1,0,0,1] output_padding=[1,0]" },
+    { "f32[1,3,4,19] !f32[3,5,2,5] f32[5]", "strides=[1,2] pads=[0,2,0,2]" },
+    { "f32[1,3,4,9] !f32[3,5,3,4]", "strides=[3,2] dilations=[2,3] pads=[1,2,3,0] output_padding=[2,1]" },
+    { "f32[1,3,4,9] !f32[3,5,3,4]", "strides=[2,4] dilations=[4,2]" },
+    { "f32[1,2,7] !f32[2,3,2] f32[3]", "strides=[5]" },
+    { "f32[1,2,7] !f32[2,3,2]", "strides=[3] output_shape=[24]" },
+    { "f32[1,2,2] !f32[2,3,9]", "pads=[4,4]" },
+    { "f32[1,16,5,33] !f32[16,1,3,3] f32[16]", "group=16 dilations=[2,1] pads=[4,1,4,1]" },
+    { "f32[1,32,24,24] !f32[32,16,4,4] f32[16]", "strides=[2,2] pads=[1,1,1,1]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,2,2,3,2] !f32[2,2,2,2,3]", "dilations=[1,2,1] strides=[2,1,2]" },
+    { "f32[0,2,4] f32[2,3,3]", NULL, "f32[0,3,6]={}" },
+    { "f32[1,2,4] f32[3,3,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1,2,2] f32[2,1,1]", "pads=[3,3]", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1,2,2] f32[2,1,1]", "output_shape=[1,2,3,4]", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { "f32[1,2,2] f32[2,1,1]", "group=3", .refused = TRUE, .code = HN_ERROR_SHAPE },
+};
+HN_CASES(convtranspose, "ConvTranspose", convtranspose);

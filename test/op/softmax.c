@@ -1,0 +1,28 @@
+#include "case.h"
+
+static const HnCase softmax[] = {
+    { "f32[1,3]={0,0.6931471805599453,1.0986122886681098}", NULL, "f32[1,3]={0.16666667,0.33333334,0.5}" },
+    { "f32[2,2]={1000,1000,-1000,-1000}", NULL, "f32[2,2]={0.5,0.5,0.5,0.5}" }, /* no overflow, no zero sum */
+    { "f32[2,3,5,7]", "axis=1" },
+    { "f32[2,3,4]", "axis=1", .opset = 11 },
+    { "f32[1,2,2]={0,0,0,0}", NULL, "f32[1,2,2]={0.25,0.25,0.25,0.25}", .opset = 11 }, /* flattened: rows of four */
+    { "f32[4,0,8]", "axis=2" },
+    { "f32[3,17]", "axis=9", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { "i32[3]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
+    { "f32[2,5,130]", "axis=1" }, /* more columns than are taken at a time */
+    { "f32[3,77]@-90:90", NULL },
+    { "f32[4]={0,-inf,1,-inf}", NULL, "f32[4]={0.26894142,0,0.73105858,0}" },
+};
+HN_CASES(softmax, "Softmax", softmax);
+
+static const HnCase logsoftmax[] = {
+    { "f64[2]={0,0}", NULL, "f64[2]={-0.6931471805599453,-0.6931471805599453}" },
+    { "f32[3,1000]", "axis=-1" },
+    { "f32[2,5,67]", "axis=1", .rtol = 1e-5, .atol = 1e-5 },
+};
+HN_CASES(logsoftmax, "LogSoftmax", logsoftmax);
+
+static const HnCase hardmax[] = {
+    { "f32[2,3]={1,3,3,-1,-2,-3}", NULL, "f32[2,3]={0,1,0,1,0,0}" }, /* the first of equals */
+};
+HN_CASES(hardmax, "Hardmax", hardmax);

@@ -1,0 +1,168 @@
+/* One tree of values as table, JSON and CSV. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/report.h"
+
+static const HnColumn columns[] = {
+    { "model", "model", HN_COL_TEXT },
+    { "n", "n", HN_COL_INT },
+    { "latency_ms.p50", "median", HN_COL_MS },
+    { "memory_bytes", "memory", HN_COL_BYTES },
+    { "ci.1", "ci", HN_COL_PERCENT },
+    { "rate", "rate/s", HN_COL_NUMBER },
+    { 0 },
+};
+
+static void add_run(JsonArray *runs, const char *model, gint64 n, double p50, gint64 bytes, double ci, double rate)
+{
+    JsonObject *run = json_object_new(), *latency = json_object_new();
+    JsonArray *interval = json_array_new();
+    json_object_set_string_member(run, "model", model);
+    json_object_set_int_member(run, "n", n);
+    json_object_set_double_member(latency, "p50", p50);
+    json_object_set_object_member(run, "latency_ms", latency);
+    json_object_set_int_member(run, "memory_bytes", bytes);
+    json_array_add_double_element(interval, 0.1);
+    json_array_add_double_element(interval, ci);
+    json_object_set_array_member(run, "ci", interval);
+    json_object_set_double_member(run, "rate", rate);
+    json_array_add_object_element(runs, run);
+}
+
+static HnReport *report_new(HnContext *ctx)
+{
+    HnReport *r = hn_report_new(ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+    JsonArray *runs = json_array_new();
+    add_run(runs, "a,\"b\".onnx", 12, 0.0812, 1200000, 0.031, 12345);
+    add_run(runs, "caf\xc3\xa9\x1b[2J.onnx", 7, NAN, 0, INFINITY, 0.1);
+    json_object_set_array_member(hn_report_root(r), "runs", runs);
+    hn_report_line(r, "two %s", "models\x07");
+    hn_report_table(r, "runs", columns);
+    hn_report_table(r, "nothing.here", columns);
+    return r;
+}
+
+static const HnTool tool = { .name = "hone-test" };
+
+static void context_init(HnContext *ctx)
+{
+    *ctx = (HnContext){ .tool = &tool, .common = { .threads = 3, .device = (char *)"cpu" } };
+}
+
+static void test_text(void)
+{
+    HnContext ctx;
+    context_init(&ctx);
+    g_autoptr(HnReport) r = report_new(&ctx);
+    g_autofree char *wide = hn_report_text(r, 0, FALSE), *narrow = hn_report_text(r, 48, TRUE);
+    g_assert_cmpstr(wide, ==,
+                    "two models?\n"
+                    "model           n   median  memory     ci  rate/s\n"
+                    "a,\"b\".onnx     12  81.2 us  1.2 MB  3.1 %  12.3 k\n"
+                    "caf\xc3\xa9?[2J.onnx   7        -     0 B      -     0.1\n");
+    g_assert_cmpstr(narrow, ==,
+                    "two models?\n"
+                    "\033[1mmodel          n   median  memory     ci  rate/s\033[0m\n"
+                    "a,\"b\".onnx    12  81.2 us  1.2 MB  3.1 %  12.3 k\n"
+                    "caf\xc3\xa9?[2J.o..   7        -     0 B      -     0.1\n");
+}
+
+static void test_csv(void)
+{
+    HnContext ctx;
+    context_init(&ctx);
+    g_autoptr(HnReport) r = report_new(&ctx);
+    g_autofree char *csv = hn_report_csv(r);
+    g_assert_cmpstr(csv, ==,
+                    "model,n,latency_ms.p50,memory_bytes,ci.1,rate\n"
+                    "\"a,\"\"b\"\".onnx\",12,0.0812,1200000,0.031,12345\n"
+                    "caf\xc3\xa9\x1b[2J.onnx,7,,0,,0.1\n");
+
+    /* a table for CSV alone takes the first one's place, and is not in the text */
+    static const HnColumn only[] = { { "n", "only in CSV", HN_COL_INT }, { 0 } };
+    hn_report_csv_table(r, "runs", only);
+    g_autofree char *short_csv = hn_report_csv(r), *text = hn_report_text(r, 0, FALSE);
+    g_assert_cmpstr(short_csv, ==, "n\n12\n7\n");
+    g_assert_null(strstr(text, "only in CSV"));
+}
+
+static void test_json(void)
+{
+    HnContext ctx;
+    context_init(&ctx);
+    g_autoptr(HnReport) r = report_new(&ctx);
+    g_autofree char *json = hn_report_json(r);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(GError) error = NULL;
+    g_assert_true(json_parser_load_from_data(parser, json, -1, &error));
+    JsonNode *root = json_parser_get_root(parser);
+    g_assert_cmpstr(json_node_get_string(hn_json_find(root, "schema")), ==, "hone.test/1");
+    g_assert_cmpstr(json_node_get_string(hn_json_find(root, "hone")), ==, hn_version());
+    g_assert_cmpint(json_node_get_int(hn_json_find(root, "env.threads")), ==, 3);
+    g_assert_true(JSON_NODE_HOLDS_NULL(hn_json_find(root, "env.onednn")));
+    g_assert_cmpfloat(json_node_get_double(hn_json_find(root, "runs.0.latency_ms.p50")), ==, 0.0812);
+    g_assert_true(JSON_NODE_HOLDS_NULL(hn_json_find(root, "runs.1.latency_ms.p50")));
+    g_assert_nonnull(strstr(json, "\"ci\": [0.1, null]"));
+    g_assert_nonnull(strstr(json, "\\u001b[2J"));
+    g_assert_true(g_str_has_prefix(json, "{\n  \"schema\": \"hone.test/1\",\n"));
+    g_assert_null(hn_json_find(root, "runs.2"));
+    g_assert_null(hn_json_find(root, "runs.x"));
+    g_assert_null(hn_json_find(root, "schema.x"));
+}
+
+static void test_numbers(void)
+{
+    static const double values[] = { 0, 1, -1, 0.1, 1.0 / 3, 1e300, 5e-324, 123456789.125, 0x1p63 };
+    for (gsize i = 0; i < G_N_ELEMENTS(values); i++) {
+        g_autofree char *text = hn_json_number(values[i]);
+        g_assert_true(g_ascii_strtod(text, NULL) == values[i]);
+    }
+    g_autofree char *text = hn_json_number(0.1);
+    g_assert_cmpstr(text, ==, "0.1");
+}
+
+static void test_broken_utf8(void)
+{
+    g_autoptr(JsonNode) node = json_node_init_string(json_node_alloc(), "a\xff\"\\\n\x01");
+    g_autofree char *text = hn_json_text(node);
+    g_assert_cmpstr(text, ==, "\"a\xef\xbf\xbd\\\"\\\\\\n\\u0001\"\n");
+}
+
+static void test_files(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("hone-report-XXXXXX", NULL);
+    g_autofree char *json = g_build_filename(folder, "r.json", NULL), *csv = g_build_filename(folder, "r.csv", NULL);
+    HnContext ctx;
+    context_init(&ctx);
+    ctx.common.json = ctx.common.csv = ctx.common.quiet = TRUE;
+    ctx.common.json_file = json;
+    ctx.common.csv_file = csv;
+    ctx.stdout_user = "the model";
+    g_autoptr(HnReport) r = report_new(&ctx);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(hn_report_write(r, &error));
+    g_autofree char *json_text = NULL, *csv_text = NULL, *expected = hn_report_csv(r);
+    g_assert_true(g_file_get_contents(json, &json_text, NULL, NULL));
+    g_assert_true(g_file_get_contents(csv, &csv_text, NULL, NULL));
+    g_assert_cmpstr(csv_text, ==, expected);
+    g_remove(json);
+    g_remove(csv);
+    g_rmdir(folder);
+    g_assert_false(hn_report_write(r, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_IO);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cli/report/text", test_text);
+    g_test_add_func("/cli/report/csv", test_csv);
+    g_test_add_func("/cli/report/json", test_json);
+    g_test_add_func("/cli/report/numbers", test_numbers);
+    g_test_add_func("/cli/report/broken-utf8", test_broken_utf8);
+    g_test_add_func("/cli/report/files", test_files);
+    return g_test_run();
+}

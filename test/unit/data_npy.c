@@ -1,0 +1,250 @@
+/* data/npy, data/npz: headers of every kind, orders and types, cut and hostile files, archives written and read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <glib/gstdio.h>
+
+#include "base/error.h"
+#include "data/npz.h"
+#include "ir/text.h"
+
+static HnTensor *tensor(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    HnTensor *t = hn_tensor_parse(&text, NULL, &error);
+    g_assert_no_error(error);
+    return t;
+}
+
+/* A .npy of this version, its header not padded. */
+static GBytes *npy(int version, const char *header, gconstpointer data, gsize size)
+{
+    GByteArray *b = g_byte_array_new();
+    guint n = (guint)strlen(header);
+    guint8 start[12] = { 0x93, 'N',     'U',          'M',           'P',    'Y', (guint8)version,
+                         0,    n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24 };
+    g_byte_array_append(b, start, version == 1 ? 10 : 12);
+    g_byte_array_append(b, (const guint8 *)header, n);
+    if (size)
+        g_byte_array_append(b, data, (guint)size);
+    return g_byte_array_free_to_bytes(b);
+}
+
+static void check_reads(int version, const char *header, gconstpointer data, gsize size, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) bytes = npy(version, header, data, size);
+    g_autoptr(HnTensor) got = hn_npy_read_bytes(bytes, "x.npy", NULL, &error), want = tensor(text);
+    g_assert_no_error(error);
+    if (!hn_tensor_equal(got, want))
+        g_error("%s: not %s", header, text);
+}
+
+static void check_refuses(int version, const char *header, gsize size, HnError code, const char *words)
+{
+    g_autoptr(GError) error = NULL;
+    guint8 data[64] = { 9, 9, 9, 9, 9, 9 };
+    g_autoptr(GBytes) bytes = npy(version, header, data, size);
+    HnTensor *t = hn_npy_read_bytes(bytes, "x.npy", NULL, &error);
+    g_assert_null(t);
+    g_assert_error(error, HN_ERROR, (int)code);
+    if (!strstr(error->message, "'x.npy") || !strstr(error->message, words))
+        g_error("%s: %s", header, error->message);
+}
+
+static void test_headers(void)
+{
+    const float x[] = { 1, 2, 3, 4, 5, 6 };
+    check_reads(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", x, 24, "f32[2,3]={1,2,3,4,5,6}");
+    check_reads(2, "{'descr': '<f4', 'fortran_order': False, 'shape': (6,), }   \n", x, 24, "f32[6]={1,2,3,4,5,6}");
+    check_reads(3, "{\"shape\":(1L,),\"descr\":\"=f4\",\"fortran_order\":False}", x, 4, "f32[1]={1}");
+    check_reads(1, "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", x, 4, "f32[]={1}");
+    check_reads(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3)}", x, 0, "f32[2,0,3]={}");
+    check_reads(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", x, 24, "f32[2,3]={1,3,5,2,4,6}");
+    check_reads(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 3, 2)}", x, 24, "f32[1,3,2]={1,4,2,5,3,6}");
+    check_reads(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4611686018427387904)}", x, 0,
+                "f32[0,4611686018427387904]={}");
+    check_reads(1, "{'descr': '>i2', 'fortran_order': False, 'shape': (2,)}", "\1\2\0\7", 4, "i16[2]={258,7}");
+    check_reads(1, "{'descr': '>c8', 'fortran_order': False, 'shape': (1,)}", "\x3f\x80\0\0\x40\0\0\0", 8,
+                "c64[1]={1,2}");
+    check_reads(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,)}", "\1\0\1", 3, "bool[3]={1,0,1}");
+    check_reads(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}", "\x80\1", 2, "u8[2]={128,1}");
+    check_reads(1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", "\x80\x3f", 2, "bf16[1]={1}");
+    check_reads(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (1,)}", "\0\x3c", 2, "f16[1]={1}");
+}
+
+static void test_refused(void)
+{
+    check_refuses(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", 23, HN_ERROR_FORMAT, "23 bytes");
+    check_refuses(1, "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}", 16, HN_ERROR_UNSUPPORTED, "'|O'");
+    check_refuses(1, "{'descr': '<U3', 'fortran_order': False, 'shape': (1,)}", 12, HN_ERROR_UNSUPPORTED, "'<U3'");
+    check_refuses(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, HN_ERROR_UNSUPPORTED,
+                  "record");
+    check_refuses(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", 1, HN_ERROR_FORMAT, "bool");
+    check_refuses(4, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4, HN_ERROR_UNSUPPORTED, "version 4");
+    static const char *const malformed[] = {
+        "",
+        "{",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)",
+        "{'descr': '<f4', 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+        "{'descr: '<f4'}",
+        "{'a': 'b'}",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(malformed); i++)
+        check_refuses(1, malformed[i], 4, HN_ERROR_FORMAT, "header");
+    check_refuses(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", 4, HN_ERROR_FORMAT,
+                  "too large");
+    check_refuses(1, "{'descr': '<f8', 'fortran_order': True, 'shape': (2305843009213693952,)}", 4, HN_ERROR_FORMAT,
+                  "");
+    check_refuses(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (144115188075855871,)}", 4, HN_ERROR_FORMAT,
+                  "cut");
+    GString *deep = g_string_new("{'descr': '<f4', 'fortran_order': False, 'shape': (1");
+    for (int i = 0; i < 40; i++)
+        g_string_append(deep, ",1");
+    g_string_append(deep, ")}");
+    check_refuses(1, deep->str, 4, HN_ERROR_UNSUPPORTED, "dimensions");
+    g_string_free(deep, TRUE);
+}
+
+/* Every beginning of a good file is refused, not read beyond. */
+static void test_cut(void)
+{
+    const float x[] = { 1, 2 };
+    g_autoptr(GBytes) whole = npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", x, 8);
+    gsize size = g_bytes_get_size(whole);
+    for (gsize n = 0; n < size; n++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GBytes) part = g_bytes_new(g_bytes_get_data(whole, NULL), n);
+        g_assert_null(hn_npy_read_bytes(part, "x.npy", NULL, &error));
+        g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
+    }
+}
+
+static const char *const written[] = {
+    "f32[2,3]={1,2,3,4,5,6}",
+    "f64[]={0.5}",
+    "f16[1]={2}",
+    "bf16[2]={1,-2}",
+    "i8[2]={-1,1}",
+    "u8[1]={255}",
+    "i16[1]={-7}",
+    "u16[1]={65535}",
+    "i32[1]={-5}",
+    "u32[1]={5}",
+    "i64[2]={-1,9}",
+    "u64[1]={3}",
+    "bool[2]={1,0}",
+    "f32[3,0]={}",
+};
+
+static void test_write(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-XXXXXX", NULL), *path = g_build_filename(folder, "x.npy", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(written); i++) {
+        g_autoptr(HnTensor) t = tensor(written[i]);
+        g_autoptr(HnOutFile) out = hn_out_open(path, &error);
+        g_assert_true(out && hn_npy_write(out, t, &error) && hn_out_commit(out, &error));
+        g_assert_cmpuint((hn_out_tell(out) - t->bytes) % 64, ==, 0);
+        g_autoptr(HnTensor) back = hn_npy_read(path, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_tensor_equal(back, t));
+    }
+    g_assert_null(hn_npy_header(HN_STRING, 0, NULL, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED);
+    g_clear_error(&error);
+    g_assert_null(hn_npy_read("/nonexistent/x.npy", NULL, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_IO);
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
+static GBytes *archive(HnTensor *const *tensors, const char *const *names, int n)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-XXXXXX", NULL), *path = g_build_filename(folder, "x.npz", NULL);
+    g_assert_true(hn_npz_write(path, names, tensors, n, NULL, &error));
+    g_assert_no_error(error);
+    char *data;
+    gsize size;
+    g_assert_true(g_file_get_contents(path, &data, &size, NULL));
+    g_unlink(path);
+    g_rmdir(folder);
+    return g_bytes_new_take(data, size);
+}
+
+static void test_npz(void)
+{
+    g_autoptr(GError) error = NULL;
+    static const char *const names[] = { "a", "b/c:0", "s" };
+    g_autoptr(HnTensor) a = tensor("f32[3,2]={1,2,3,4,5,6}"), b = tensor("i64[3]={7,8,9}"), s = tensor("f64[]={2}");
+    HnTensor *const all[] = { a, b, s };
+    g_autoptr(GBytes) bytes = archive(all, names, 3), again = archive(all, names, 3);
+    g_assert_true(g_bytes_equal(bytes, again));
+
+    g_autoptr(HnBudget) budget = hn_budget_new(100000);
+    g_autoptr(HnNpz) z = hn_npz_open(bytes, "x.npz", budget, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(hn_npz_count(z), ==, 3);
+    g_assert_cmpint(hn_npz_find(z, "b/c:0"), ==, 1);
+    g_assert_cmpint(hn_npz_find(z, "d"), ==, -1);
+    for (int i = 0; i < 3; i++) {
+        g_autoptr(HnTensor) t = hn_npz_read(z, i, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_tensor_equal(t, all[i]));
+    }
+    g_autoptr(HnTensor) rows = hn_npz_rows(z, 0, 1, 2, &error), want = tensor("f32[2,2]={3,4,5,6}");
+    g_assert_no_error(error);
+    g_assert_true(hn_tensor_equal(rows, want));
+    g_autoptr(HnTensor) none = hn_npz_rows(z, 0, 3, 0, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(none->n, ==, 0);
+}
+
+/* No cut, flipped byte or limit leads to anything but an error or a tensor. */
+static void test_npz_damaged(void)
+{
+    static const char *const names[] = { "a" };
+    g_autoptr(HnTensor) a = tensor("f32[3,2]={1,2,3,4,5,6}");
+    HnTensor *const all[] = { a };
+    g_autoptr(GBytes) bytes = archive(all, names, 1);
+    gsize size;
+    const guint8 *data = g_bytes_get_data(bytes, &size);
+    for (gsize i = 0; i < 2 * size; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree guint8 *copy = g_memdup2(data, size);
+        if (i >= size)
+            copy[i - size] ^= 0xff;
+        g_autoptr(GBytes) bad = g_bytes_new_static(copy, i < size ? i : size);
+        g_autoptr(HnNpz) z = hn_npz_open(bad, "x.npz", NULL, &error);
+        HnTensor *t = z ? hn_npz_read(z, 0, &error) : NULL;
+        g_assert_true(!t == (error != NULL));
+        if (i < size)
+            g_assert_null(t);
+        else if (t)
+            hn_tensor_unref(t);
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnBudget) small = hn_budget_new(8);
+    g_autoptr(HnNpz) z = hn_npz_open(bytes, "x.npz", small, &error);
+    g_assert_no_error(error);
+    g_assert_null(hn_npz_read(z, 0, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/data/npy/headers", test_headers);
+    g_test_add_func("/data/npy/refused", test_refused);
+    g_test_add_func("/data/npy/cut", test_cut);
+    g_test_add_func("/data/npy/write", test_write);
+    g_test_add_func("/data/npz", test_npz);
+    g_test_add_func("/data/npz/damaged", test_npz_damaged);
+    return g_test_run();
+}

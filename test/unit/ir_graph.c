@@ -1,0 +1,352 @@
+/* ir/graph: edits keep uses and producers, verify names what is wrong and sorts, equality sees every part. */
+#include "ir/graph.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "ir/text.h"
+
+static HnModel *parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    HnModel *m = hn_model_parse(text, NULL, &error);
+    g_assert_no_error(error);
+    return m;
+}
+
+static HnModel *good(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    HnModel *m = parse(text);
+    hn_model_verify(m, &error);
+    g_assert_no_error(error);
+    return m;
+}
+
+static void check_text(const HnModel *m, const char *want)
+{
+    GString *s = g_string_new(NULL);
+    hn_graph_print(m->graph, -1, s);
+    g_assert_cmpstr(s->str, ==, want);
+    g_string_free(s, TRUE);
+}
+
+static void verified(HnModel *m)
+{
+    g_autoptr(GError) error = NULL;
+    hn_model_verify(m, &error);
+    g_assert_no_error(error);
+}
+
+static HnValue *value(HnModel *m, const char *name)
+{
+    HnValue *v = hn_graph_find(m->graph, name);
+    g_assert_nonnull(v);
+    return v;
+}
+
+/* --- edits ------------------------------------------------------------------------------------------------------- */
+
+static void test_edit(void)
+{
+    g_autoptr(HnModel) m = good("opset 17 %a = Relu(%x:f32[2]) %b = Add(%a, %a) %c = Mul(%b, w:f32[2]={1,2})");
+    HnNode *relu = value(m, "a")->producer, *add = value(m, "b")->producer;
+    g_assert_cmpint(add->version, ==, 17);
+    g_assert_cmpuint(value(m, "a")->users->len, ==, 2);
+
+    hn_node_set_in(add, 1, value(m, "x"));
+    g_assert_cmpuint(value(m, "a")->users->len, ==, 1);
+    hn_node_set_in(add, 3, value(m, "w"));
+    g_assert_cmpuint(add->in->len, ==, 4);
+    g_assert_null(hn_node_in(add, 2));
+    g_assert_null(hn_node_in(add, 4));
+    hn_node_set_in(add, 3, NULL);
+    verified(m);
+
+    hn_value_replace(value(m, "a"), value(m, "x"));
+    hn_graph_remove_node(m->graph, relu);
+    g_assert_null(hn_graph_find(m->graph, "a"));
+    verified(m);
+    check_text(m, "graph main(%x:f32[2]) -> (%c) {\n  %b = Add(%x, %x, -, -)\n  %c = Mul(%b, w:f32[2]={1.0,2.0})\n}\n");
+
+    /* Mul goes, the sum becomes the output under the old name */
+    HnNode *mul = value(m, "c")->producer;
+    HnValue *c = value(m, "c");
+    hn_node_set_out(add, 0, c);
+    g_assert_true(c->producer == add);
+    g_assert_null(hn_node_out(mul, 0));
+    hn_graph_remove_node(m->graph, mul);
+    hn_graph_remove_weight(m->graph, value(m, "w"));
+    verified(m);
+    check_text(m, "graph main(%x:f32[2]) -> (%c) {\n  %c = Add(%x, %x, -, -)\n}\n");
+
+    /* outputs are replaced, too */
+    HnValue *d = hn_graph_new_value(m->graph, "c");
+    g_assert_cmpstr(d->name, !=, "c");
+    HnNode *neg = hn_graph_add_node(m->graph, -1, "Neg", NULL, "last");
+    hn_value_replace(c, d);
+    hn_node_add_in(neg, c);
+    hn_node_add_out(neg, d);
+    g_assert_true(d->is_output && !c->is_output);
+    verified(m);
+    hn_graph_remove_node(m->graph, neg); /* the output stays, as something that nothing produces */
+    g_autoptr(GError) error = NULL;
+    g_assert_false(hn_model_verify(m, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GRAPH);
+}
+
+static void test_attrs(void)
+{
+    g_autoptr(HnModel) m = good("%y = Op(%x) a=1 b=2.5 c='text' d=[1,2]");
+    HnNode *n = value(m, "y")->producer;
+    n->params = g_malloc0(8);
+    hn_node_set_int(n, "a", 7);
+    g_assert_null(n->params);
+    hn_node_set_float(n, "b", 3);
+    hn_node_set_ints(n, "d", NULL, 0);
+    hn_node_set_string(n, "e", "new");
+    hn_node_remove_attr(n, "c");
+    hn_node_remove_attr(n, "none");
+    g_assert_null(hn_node_attr(n, "c"));
+    check_text(m, "graph main(%x) -> (%y) {\n  %y = Op(%x) a=7 b=3.0 d=[] e='new'\n}\n");
+    g_assert_cmpstr(hn_node_label(n), ==, "y");
+    n->name = g_strdup("the node");
+    g_assert_cmpstr(hn_node_label(n), ==, "the node");
+    g_assert_true(hn_domain_equal(NULL, "") && hn_domain_equal("", "ai.onnx") && !hn_domain_equal("", "ai.onnx.ml"));
+}
+
+static const char nested[] = "%a = Relu(%x)\n"
+                             "%y = If(%c) then=graph yes() -> (%t) {\n"
+                             "  %t = Loop(w:f32[1]) body=graph b(%i) -> (%i, %a) {\n"
+                             "    %s = Add(%x, w)\n"
+                             "  }\n"
+                             "} else=graph no() -> (%a) { }\n";
+
+static void count(HnNode *n, gpointer data)
+{
+    g_string_append_printf(data, "%s ", n->op_type);
+}
+
+static void test_nested(void)
+{
+    g_autoptr(HnModel) m = good(nested);
+    HnNode *n = value(m, "y")->producer;
+    HnGraph *yes = hn_node_attr(n, "then")->g;
+    g_assert_true(yes->holder == n && yes->outer == m->graph);
+    g_autoptr(GPtrArray) c = hn_node_captures(n);
+    g_assert_cmpuint(c->len, ==, 2);
+    g_assert_true(c->pdata[0] == value(m, "x") && c->pdata[1] == value(m, "a"));
+    g_autoptr(GString) order = g_string_new(NULL);
+    hn_graph_foreach_node(m->graph, count, order);
+    g_assert_cmpstr(order->str, ==, "Relu If Loop Add ");
+    g_assert_cmpuint(value(m, "a")->users->len, ==, 2); /* an output of two graphs inside */
+    HnValue *fresh = hn_graph_new_value(m->graph, "s"); /* not the name that the innermost graph uses */
+    g_assert_cmpstr(fresh->name, !=, "s");
+    g_assert_true(hn_graph_new_value(yes, "a")->graph == yes);
+
+    /* what graphs inside put out follows a replacement */
+    HnNode *relu = value(m, "a")->producer;
+    hn_value_replace(value(m, "a"), value(m, "x"));
+    hn_graph_remove_node(m->graph, relu);
+    g_assert_cmpuint(value(m, "x")->users->len, ==, 3);
+    verified(m);
+    hn_graph_remove_node(m->graph, n);
+    g_assert_cmpuint(value(m, "x")->users->len, ==, 0);
+    g_assert_cmpuint(m->graph->inner->len, ==, 0);
+}
+
+static void test_half_built(void)
+{
+    HnModel *m = hn_model_new();
+    HnValue *x = hn_graph_value(m->graph, "x");
+    HnGraph *inner = hn_graph_new(m, m->graph, NULL), *deeper = hn_graph_new(m, inner, NULL);
+    HnNode *n = hn_graph_add_node(inner, -1, NULL, NULL, NULL);
+    hn_node_add_in(n, x);
+    hn_node_add_in(n, hn_graph_value(inner, "y"));
+    hn_graph_add_output(inner, x);
+    HnNode *k = hn_graph_add_node(deeper, 0, "K", NULL, NULL);
+    hn_node_add_in(k, x);
+    hn_node_add_in(k, hn_graph_value(inner, "y"));
+    HnAttr *a = hn_attr_new("body", HN_ATTR_GRAPH), *list = hn_attr_new("list", HN_ATTR_STRINGS);
+    a->g = deeper;
+    list->n = 3;
+    list->strings = g_new0(GBytes *, 3);
+    hn_node_set_attr(n, list);
+    hn_node_set_attr(n, a);
+    hn_attr_free(hn_attr_new("graphs", HN_ATTR_GRAPHS));
+    g_assert_cmpuint(x->users->len, ==, 2);
+    hn_graph_free(inner);
+    g_assert_cmpuint(x->users->len, ==, 0);
+    hn_model_free(m);
+    hn_model_free(NULL);
+    hn_graph_free(NULL);
+    hn_node_free(NULL);
+    hn_attr_free(NULL);
+    hn_function_free(NULL);
+}
+
+/* --- verify ------------------------------------------------------------------------------------------------------ */
+
+static void broken(const char *text, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = parse(text);
+    g_assert_false(hn_model_verify(m, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GRAPH);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void test_broken(void)
+{
+    broken("graph main() -> (%y) { %y = Relu(%foo) @'r' }", "node 'r' uses 'foo', which nothing produces");
+    broken("graph main(%x) -> (%y) { }", "nothing produces output 'y' of graph 'main'");
+    broken("graph main(%x) -> (%a) { %a = A(%x) %a = B(%x) @'b' }", "'a' is produced by node 'a' and by node 'b'");
+    broken("graph main(%x) -> (%a) { %a, %a = A(%x) @'n' }", "'a' is produced twice by node 'n'");
+    broken("graph main(%x) -> (%x) { %x = A() @'n' }", "'x' is both an input and an output of node 'n'");
+    broken("graph main() -> (%w) { w:f32[1] %w = A() @'n' }", "'w' is both a weight and an output of node 'n'");
+    broken("graph main(%x, %x) -> (%x) { }", "input 'x' of graph 'main' is listed twice");
+    broken("graph main() -> (%b) { %a = A(%b) @'n1' %b = B(%a) @'n2' }",
+           "node 'n1' needs its own result 'a': the graph has a cycle");
+    broken("graph main() -> (%a) { %a = A(%a) }", "node 'a' needs its own result 'a': the graph has a cycle");
+    broken("graph main(%c) -> (%y) { %y = If(%c) then=graph() -> (%t) { %t = Neg(%y) } }",
+           "node 'y' needs its own result 'y': the graph has a cycle");
+    broken("graph main(%c) -> (%y) { %y = If(%c) then=graph t() -> (%t) { %t = Neg(%u) } }",
+           "node 't' uses 'u', which nothing produces");
+    broken("graph main(%c) -> (%y) { %y = If(%c) then=graph t() -> (%u) { } }",
+           "nothing produces output 'u' of graph 't'");
+    /* never of a sibling */
+    broken("graph main(%c) -> (%y) { %y = If(%c) then=graph() -> (%t) { %t = Neg(%c) } "
+           "else=graph() -> (%e) { %e = Neg(%t) } }",
+           "node 'e' uses 't', which nothing produces");
+    broken("function F(%a) -> (%b) { %b = G(%d) } graph main() -> () { }",
+           "in function 'F': node 'b' uses 'd', which nothing produces");
+
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = good(nested);
+    g_ptr_array_add(value(m, "x")->users, value(m, "y")->producer);
+    g_assert_false(hn_model_verify(m, &error));
+    g_assert_cmpstr(error->message, ==, "'x' lists 3 users but has 2");
+}
+
+static void test_sort(void)
+{
+    gboolean moved = TRUE;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m =
+        parse("graph main(%x) -> (%d) { %d = D(%c, %b) %z = Z(%x) %c = C(%a) %b = B(%a) %a = A(%x) }");
+    g_assert_true(hn_graph_verify(m->graph, &moved, &error));
+    g_assert_true(moved);
+    check_text(m, "graph main(%x) -> (%d) {\n  %a = A(%x)\n  %c = C(%a)\n  %b = B(%a)\n  %d = D(%c, %b)\n"
+                  "  %z = Z(%x)\n}\n");
+    g_assert_true(hn_graph_verify(m->graph, &moved, &error));
+    g_assert_false(moved);
+
+    /* a graph inside uses what comes later, two levels up, by a name that was not there yet */
+    g_autoptr(HnModel) n =
+        parse("graph main(%c) -> (%y) { %y = If(%c) then=graph() -> (%t) { %t = If(%c) then=graph() -> (%late, %k) { "
+              "%k = Neg(%late) } } %late = L(%c) }");
+    g_assert_true(hn_graph_verify(n->graph, &moved, &error));
+    g_assert_no_error(error);
+    g_assert_true(moved);
+    g_assert_cmpuint(value(n, "late")->users->len, ==, 2);
+    g_assert_true(n->graph->nodes->pdata[0] == value(n, "late")->producer);
+}
+
+static void test_large(void)
+{
+    enum { N = 100000 };
+    g_autoptr(HnModel) m = hn_model_new();
+    HnGraph *g = m->graph;
+    HnValue *prev = hn_graph_value(g, "x");
+    hn_graph_add_input(g, prev);
+    g_autoptr(HnTensor) t = hn_tensor_scalar_f32(1);
+    HnValue *w = hn_graph_value(g, "w");
+    hn_graph_add_weight(g, w, t);
+    for (int i = 0; i < N; i++) { /* stored in reverse */
+        HnNode *n = hn_graph_add_node(g, 0, "Add", NULL, NULL);
+        hn_node_add_in(n, prev);
+        hn_node_add_in(n, w);
+        prev = hn_graph_new_value(g, "v");
+        hn_node_add_out(n, prev);
+    }
+    hn_graph_add_output(g, prev);
+    gint64 start = g_get_monotonic_time();
+    gboolean moved = FALSE;
+    g_assert_true(hn_graph_verify(g, &moved, NULL));
+    g_assert_true(moved);
+    gint64 sorted = g_get_monotonic_time();
+    for (int i = 0; i < N / 10; i++) {
+        HnNode *n = g->nodes->pdata[0];
+        hn_value_replace(hn_node_out(n, 0), hn_node_in(n, 0));
+        hn_graph_remove_node(g, n);
+    }
+    gint64 removed = g_get_monotonic_time();
+    g_assert_true(hn_graph_verify(g, &moved, NULL));
+    g_assert_false(moved);
+    g_assert_cmpuint(g_hash_table_size(g->values), ==, N - N / 10 + 2);
+    g_test_message("sorted %d in %.1f ms, removed %d in %.1f ms", N, (double)(sorted - start) / 1e3, N / 10,
+                   (double)(removed - sorted) / 1e3);
+}
+
+/* --- equality ---------------------------------------------------------------------------------------------------- */
+
+static const char full[] = "opset 17 function F(%a) -> (%b) k l=1 { %b = G(%a) }\n"
+                           "graph main(%x:f32[N], %u) -> (%y:f32[?]) { w:f32[2]={1,2}\n"
+                           "%v:f32[3] = A(%x, -, w, s:sparse[4](f32[1]={1},i64[1]={2})) i=1 f=1.5 s='t' "
+                           "l=[1,2] t=f32[1]={1} ty=type(f32[1]) g=graph b() -> (%q) { %q = Q(%x) } @'first'\n"
+                           "%y = B(%v) }";
+
+static void differs(const char *from, const char *to, const char *want)
+{
+    GString *s = g_string_new(full);
+    g_assert_cmpuint(g_string_replace(s, from, to, 1), ==, 1);
+    g_autoptr(HnModel) a = parse(full), b = parse(s->str);
+    g_autofree char *why = NULL;
+    g_assert_false(hn_model_equal(a, b, &why));
+    g_assert_cmpstr(why, ==, want);
+    g_assert_false(hn_model_equal(b, a, NULL));
+    g_string_free(s, TRUE);
+}
+
+static void test_equal(void)
+{
+    g_autoptr(HnModel) a = parse(full), b = parse(full);
+    g_autofree char *why = NULL;
+    g_assert_true(hn_model_equal(a, b, &why));
+    g_assert_null(why);
+    differs("opset 17", "opset 16", "opset differs");
+    differs("l=1", "l=2", "F/l: value differs");
+    differs("G(%a)", "H(%a)", "F/F/b: operator differs");
+    differs("f32[N]", "f32[M]", "main/x: type differs");
+    differs("%u) ->", "%uu) ->", "main: an input differs");
+    differs("{1,2}", "{1,3}", "main/w: type, dimensions or an element differs");
+    differs("i64[1]={2}", "i64[1]={3}", "main/s: type, dimensions or an element differs");
+    differs("%v:f32[3]", "%v:f32[4]", "main/v: type differs");
+    differs("i=1", "i=2", "main/first/i: value differs");
+    differs("f=1.5", "f=1", "main/first/f: kind differs");
+    differs("s='t'", "s='u'", "main/first/s: value differs");
+    differs("l=[1,2]", "l=[1,2,3]", "main/first/l: length differs");
+    differs("t=f32[1]={1}", "t=f32[1]={-1}", "main/first/t: type, dimensions or an element differs");
+    differs("type(f32[1])", "type(f16[1])", "main/first/ty: value differs");
+    differs("Q(%x)", "Q(%u)", "main/first/g/b/q: an input differs");
+    differs("@'first'", "@'second'", "main/first: name differs");
+    differs("-, w", "w, w", "main/first: an input differs");
+    differs("\n%y = B(%v)", "\n%y = B(%v) %z = C(%y)", "main: number of nodes differs");
+    b->has_model_version = TRUE;
+    g_assert_false(hn_model_equal(a, b, &why));
+    g_assert_cmpstr(why, ==, "model version differs");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ir/graph/edit", test_edit);
+    g_test_add_func("/ir/graph/attrs", test_attrs);
+    g_test_add_func("/ir/graph/nested", test_nested);
+    g_test_add_func("/ir/graph/half-built", test_half_built);
+    g_test_add_func("/ir/graph/broken", test_broken);
+    g_test_add_func("/ir/graph/sort", test_sort);
+    g_test_add_func("/ir/graph/large", test_large);
+    g_test_add_func("/ir/graph/equal", test_equal);
+    return g_test_run();
+}

@@ -1,0 +1,242 @@
+/* Profiles of small models: what adds up, who is inside whom, what costs what, when memory is in use. */
+#include <glib/gstdio.h>
+
+#include "perf/memory_timeline.h"
+#include "perf/trace.h"
+#include "perf/weights.h"
+#include "run_model.h"
+
+typedef struct {
+    HnSession *s;
+    GPtrArray *in;
+} Runner;
+
+static gboolean run_once(gpointer data, G_GNUC_UNUSED guint64 i, GError **error)
+{
+    Runner *r = data;
+    HnTensor *out[4] = { NULL };
+    if (!hn_session_run(r->s, (HnTensor *const *)r->in->pdata, out, error))
+        return FALSE;
+    for (int k = 0; k < 4; k++)
+        hn_tensor_unref(out[k]);
+    return TRUE;
+}
+
+static void profile(HnProfile *p, HnSession *s, GPtrArray *in, guint64 runs, gsize trace_spans, const HnRoofline *roof)
+{
+    g_autoptr(GError) error = NULL;
+    Runner r = { s, in };
+    HnProfileOptions o = { .run = run_once, .data = &r, .runs = runs, .trace_spans = trace_spans };
+    hn_profile_init(p, s);
+    g_assert_true(hn_profile_measure(p, &o, NULL, &error));
+    g_assert_no_error(error);
+    hn_profile_finish(p, roof);
+}
+
+static const HnProfileRow *row_named(const HnProfile *p, const char *name)
+{
+    for (guint i = 0; i < p->rows->len; i++)
+        if (g_str_equal(((HnProfileRow *)p->rows->pdata[i])->name, name))
+            return p->rows->pdata[i];
+    g_error("no row '%s'", name);
+}
+
+static void test_flat(void)
+{
+    HnRoofline roof = { .threads = 1, .flops = 1e9, .int8_ops = 4e9 };
+    for (int k = 0; k < HN_ROOFLINE_TIERS; k++) {
+        roof.tiers[k].bytes = 100 * (k + 1);
+        roof.tiers[k].bytes_per_s = 1e9 / (k + 1);
+    }
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[8,16]) -> (%y) { %1 = MatMul(%x, w:f32[16,4]) "
+                                      "%2 = Exp(%1) %y = Softmax(%2) axis=1 }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    HnProfile p;
+    profile(&p, s, in, 200, 0, &roof);
+    g_assert_cmpuint(p.rows->len, ==, 3);
+    g_assert_cmpuint(p.profiled.seen, ==, 200);
+    g_assert_cmpuint(p.unprofiled.seen, ==, 200);
+    g_assert_cmpfloat(p.spans, ==, 600);
+    double sum = 0;
+    for (guint i = 0; i < p.rows->len; i++) {
+        const HnProfileRow *r = p.rows->pdata[i];
+        sum += r->ms;
+        g_assert_cmpuint(r->calls, ==, 200);
+        g_assert_cmpfloat(r->per_run, ==, 1);
+        g_assert_true(r->ms > 0 && r->p10 <= r->p90 && r->spread >= 0 && r->parent == -1 && r->kernel == NULL);
+    }
+    g_assert_cmpfloat_with_epsilon(sum, p.nodes_ms, 1e-9);
+    g_assert_true(p.outside_ms > 0);
+    /* typical runs are near the median */
+    g_assert_cmpfloat_with_epsilon((p.nodes_ms + p.outside_ms) / p.without.p50, 1, 0.5);
+    const HnProfileRow *product = p.rows->pdata[0];
+    g_assert_cmpstr(product->op, ==, "MatMul");
+    g_assert_cmpfloat(product->flops, ==, 2 * 8 * 16 * 4);
+    g_assert_cmpfloat(product->bytes, ==, 4 * (8 * 16 + 16 * 4 + 8 * 4));
+    /* 896 bytes go at the pace of the last tier: 1e9 / 6; 1024 operations take less */
+    g_assert_cmpfloat_with_epsilon(product->limit_ms, 896 * 6 * 1e-6, 1e-12);
+    hn_profile_clear(&p);
+}
+
+static void test_inner(void)
+{
+    g_autoptr(HnModel) m = test_model(
+        "opset 17 graph g(%x:f32[64]) -> (%y) { %y = Loop(m:i64={5}, -, %x) "
+        "body=graph(%i:i64, %c:bool, %s:f32[64]) -> (%go, %next) { %go = Identity(%c) %next = Add(%s, %x) } }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    HnProfile p;
+    profile(&p, s, in, 50, 0, NULL);
+    const HnProfileRow *loop = row_named(&p, "y"), *add = row_named(&p, "next");
+    g_assert_cmpint(loop->depth, ==, 0);
+    g_assert_cmpint(add->depth, ==, 1);
+    g_assert_true(p.rows->pdata[add->parent] == loop);
+    g_assert_cmpuint(add->calls, ==, 250);
+    g_assert_cmpfloat(add->per_run, ==, 5);
+    g_assert_cmpfloat(add->flops, ==, 64);
+    g_assert_true(isnan(add->limit_ms));
+    double inside = 0;
+    for (guint i = 0; i < p.rows->len; i++) {
+        const HnProfileRow *r = p.rows->pdata[i];
+        inside += r->depth == 1 ? r->ms : 0;
+    }
+    /* nothing is counted twice */
+    g_assert_cmpfloat_with_epsilon(loop->with_ms, loop->ms + inside, 1e-9);
+    g_assert_cmpfloat_with_epsilon(loop->with_ms, p.nodes_ms, 1e-9);
+    hn_profile_clear(&p);
+}
+
+/* The list of spans is full: what is inside counts as the holder's, and that is said. */
+static void test_full(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[1]) -> (%y) { %y = Neg(%x) }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    g_autoptr(GError) error = NULL;
+    Runner r = { s, in };
+    HnTimer t = { .n = HN_TIMER_SPANS, .room = HN_TIMER_SPANS, .spans = g_new0(HnSpan, HN_TIMER_SPANS) };
+    hn_session_set_timer(s, &t);
+    g_assert_true(run_once(&r, 0, &error));
+    g_assert_cmpuint(t.n, ==, HN_TIMER_SPANS + 1);
+    t.depth = 1;
+    g_assert_true(run_once(&r, 0, &error));
+    g_assert_cmpuint(t.n, ==, HN_TIMER_SPANS + 1);
+    g_assert_cmpuint(t.dropped, ==, 1);
+    hn_session_set_timer(s, NULL);
+    g_assert_true(run_once(&r, 0, &error));
+    g_assert_cmpuint(t.n, ==, HN_TIMER_SPANS + 1);
+    g_free(t.spans);
+}
+
+static void test_files(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-profile-XXXXXX", &error);
+    g_autofree char *trace = g_build_filename(folder, "t.json", NULL), *stacks = g_build_filename(folder, "s", NULL);
+    g_autofree char *text = NULL, *folded = NULL;
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[4]) -> (%y) { %1 = Neg(%x) %y = Exp(%1) }");
+    ((HnNode *)m->graph->nodes->pdata[0])->name = g_strdup("/a;b/\"c\\\n/d");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    HnProfile p;
+    profile(&p, s, in, 500, 40, NULL);
+    g_assert_cmpuint(p.traces->len, ==, 20); /* of 2 spans each */
+    g_assert_true(hn_trace_write(&p, "m", trace, &error) && hn_folded_write(&p, "m", stacks, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(trace, &text, NULL, NULL) && g_file_get_contents(stacks, &folded, NULL, NULL));
+    g_assert_nonnull(strstr(text, "\"name\":\"/a;b/\\\"c\\\\\\u000a/d\""));
+    g_assert_nonnull(strstr(folded, "m;a:b;\"c\\?;d (Neg) "));
+    g_assert_nonnull(strstr(folded, "\nm;outside nodes "));
+    hn_profile_clear(&p);
+    g_remove(trace);
+    g_remove(stacks);
+    g_rmdir(folder);
+}
+
+static void test_memory(void)
+{
+    /* sizes of 64-byte multiples: x 256, 1 256 (dead after 2), 2 1024, y 256 */
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[64]) -> (%y) { %1 = Neg(%x) "
+                                      "%2 = Concat(%1, %1, %1, %1) axis=0 %y = ReduceSum(%2) keepdims=1 }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1), out = test_run(s, in);
+    HnMemoryTimeline t;
+    hn_memory_timeline(s, &t);
+    const HnMemoryPoint *points = (const HnMemoryPoint *)(void *)t.points->data;
+    g_assert_cmpuint(t.points->len, ==, 3);
+    g_assert_cmpuint(points[0].bytes, ==, 512);
+    g_assert_cmpuint(points[1].bytes, ==, 256 + 1024);
+    g_assert_cmpuint(points[2].bytes, ==, 1024 + 4);
+    g_assert_cmpuint(t.peak, ==, 1);
+    g_assert_cmpuint(t.alive->len, ==, 2);
+    const HnMemoryTensor *most = (const HnMemoryTensor *)(void *)t.alive->data;
+    g_assert_cmpstr(most->type, ==, "f32[256]");
+    g_assert_cmpstr(most->kind, ==, "between");
+    g_assert_true(most->source == m->graph->nodes->pdata[1]);
+    hn_memory_timeline_clear(&t);
+}
+
+static void test_weights(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[1,2]) -> (%y) { "
+                                      "%1 = MatMul(%x, w:f32[2,3]={1,0,-4,2,1e-9,0}) %y = Add(%1, b:f32={nan}) }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GArray) list = hn_weights_report(m->graph);
+    const HnWeightReport *w = (const HnWeightReport *)(void *)list->data;
+    g_assert_cmpuint(list->len, ==, 2);
+    g_assert_cmpfloat_with_epsilon(w->zeros, 2.0 / 6, 1e-12);
+    g_assert_cmpfloat(w->min, ==, -4);
+    g_assert_cmpfloat(w->max, ==, 2);
+    g_assert_cmpfloat_with_epsilon(w->mean, -1.0 / 6, 1e-6);
+    g_assert_cmpint(w->axis, ==, 1);
+    g_assert_cmpint(w->channels, ==, 3);
+    g_assert_cmpint(w->dead, ==, 1);
+    g_assert_cmpint(w[1].not_finite, ==, 1);
+    g_assert_cmpint(w[1].axis, ==, -1);
+    g_assert_true(isnan(w[1].min));
+}
+
+static void test_roofline(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-profile-XXXXXX", &error);
+    g_autofree char *inside = g_build_filename(folder, "new", NULL);
+    g_autofree char *file = g_build_filename(inside, "roofline.ini", NULL);
+    HnRoofline a, b;
+    hn_roofline_get(1, inside, FALSE, NULL, &a);
+    hn_roofline_get(1, inside, FALSE, NULL, &b);
+    g_assert_true(!a.cached && b.cached);
+    g_assert_cmpfloat(a.flops, ==, b.flops);
+    g_assert_true(a.flops > 1e8 && a.int8_ops >= a.flops);
+    for (int k = 0; k < HN_ROOFLINE_TIERS; k++) {
+        g_assert_cmpfloat(a.tiers[k].bytes_per_s, ==, b.tiers[k].bytes_per_s);
+        g_assert_true(k == 0 || a.tiers[k].bytes_per_s <= a.tiers[k - 1].bytes_per_s);
+    }
+    g_assert_cmpfloat(hn_roofline_bandwidth(&a, 1), ==, a.tiers[0].bytes_per_s);
+    g_assert_cmpfloat(hn_roofline_bandwidth(&a, 1e12), ==, a.tiers[HN_ROOFLINE_TIERS - 1].bytes_per_s);
+    /* a file of another content is no figure */
+    g_assert_true(g_file_set_contents(file, "[x]\nflops=-1\n", -1, NULL));
+    hn_roofline_get(1, inside, FALSE, NULL, &b);
+    g_assert_false(b.cached);
+    /* no room for the large tiers: their pace is not known */
+    g_autoptr(HnBudget) budget = hn_budget_new(2000000);
+    hn_roofline_get(1, inside, TRUE, budget, &b);
+    g_assert_true(isnan(b.tiers[HN_ROOFLINE_TIERS - 1].bytes_per_s) && hn_roofline_bandwidth(&b, 1e9) > 0);
+    g_remove(file);
+    g_rmdir(inside);
+    g_rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/profile/flat", test_flat);
+    g_test_add_func("/profile/inner", test_inner);
+    g_test_add_func("/profile/full", test_full);
+    g_test_add_func("/profile/files", test_files);
+    g_test_add_func("/profile/memory", test_memory);
+    g_test_add_func("/profile/weights", test_weights);
+    g_test_add_func("/profile/roofline", test_roofline);
+    return g_test_run();
+}
