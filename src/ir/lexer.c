@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "ir/private.h"
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
 
@@ -166,6 +167,12 @@ static gsize number_length(const char *s, gboolean *real)
         } else if (!g_ascii_isdigit(s[n]))
             return n;
     }
+}
+
+gboolean hn_text_is_number(const char *text)
+{
+    gboolean real;
+    return number_length(text, &real) > 0;
 }
 
 gboolean hn_lex_at_number(HnLexer *x, gboolean *real)

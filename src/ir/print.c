@@ -395,7 +395,10 @@ static void print_opsets(Print *p, const GArray *opsets)
             line(p);
         g_string_append(p->out, "opset ");
         if (o->domain && *o->domain) {
-            print_name(p->out, o->domain);
+            if (hn_text_is_number(o->domain)) /* bare it would be the version */
+                print_quoted(p->out, o->domain, strlen(o->domain), '"');
+            else
+                print_name(p->out, o->domain);
             g_string_append_c(p->out, ' ');
         }
         g_string_append_printf(p->out, "%" G_GINT64_FORMAT, o->version);

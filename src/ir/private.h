@@ -32,5 +32,6 @@ gboolean hn_array_drop(GPtrArray *array, gconstpointer p);
 #define HN_TEXT_KINDS 15
 extern const char *const hn_text_kinds[HN_TEXT_KINDS]; /* by HnAttrKind */
 gboolean hn_text_is_bare(const char *name);            /* needs no quotes in text */
+gboolean hn_text_is_number(const char *text);          /* begins with what reads as a number */
 
 G_END_DECLS

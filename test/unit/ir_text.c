@@ -81,6 +81,9 @@ static void test_short(void)
           "  %1 = Conv(%x, w':f32[1,3,1,1]={1.0,2.0,3.0}, -) pads=[0,0,0,0]\n"
           "  %y, %z = Split(%1, %n)\n"
           "}\n");
+    /* a domain that reads as a number keeps its quotes */
+    check("opset 7 opset \"7\" 6 opset \"inf\" 1 opset \"3a\" 2 graph main() -> () {}",
+          "ir 8\nopset 7\nopset \"7\" 6\nopset \"inf\" 1\nopset \"3a\" 2\ngraph main() -> () {\n}\n");
     g_autoptr(HnModel) m = parse("%y = Add(%x, w:f32[2,3]) %z = Mul(%y, v:u8[4]=fill(3,5,6), w)");
     HnValue *w = hn_graph_find(m->graph, "w"), *v = hn_graph_find(m->graph, "v");
     g_assert_cmpint(w->weight->n, ==, 6);
