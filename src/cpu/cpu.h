@@ -82,6 +82,14 @@ dnnl_memory_desc_t hn_md_of(const HnSlot *slot); /* as the slot's elements lie n
 /* New layout of elements that lie as md says; NULL where that is plain. */
 HnLayout *hn_layout_new(const_dnnl_memory_desc_t md);
 const_dnnl_memory_desc_t hn_layout_md(const HnLayout *l);
+/* Channels last: [N, spatial..., C] of a tensor of 3 to 5 axes, made without oneDNN. NULL: plain elements lie that way
+ * already (one channel or one pixel), or there are other axes. */
+HnLayout *hn_layout_last(const HnTensor *t);
+gboolean hn_layout_is_last(const HnLayout *l);
+/* The elements lie channels last; plain ones of one channel or one pixel do too. */
+gboolean hn_slot_is_last(const HnSlot *slot);
+/* Channels last: elements from one pixel's channels to the next pixel's. Settled behind prepare. */
+int64_t hn_slot_pitch(const HnSlot *slot);
 /* There are elements that belong to no logical index (channels filled up to a whole block). They are 0, and have to
  * stay 0. */
 gboolean hn_layout_padded(const HnLayout *l);
@@ -91,7 +99,7 @@ int64_t hn_slot_elements(const HnSlot *slot);
 /* The memory format of a blocked or channels-last layout; dnnl_format_tag_undef for any other. */
 dnnl_format_tag_t hn_layout_tag(const HnLayout *l);
 
-extern const HnKernel hn_cpu_reorder;
+extern const HnKernel *const hn_cpu_reorders[];
 
 /* --- primitives -------------------------------------------------------------------------------------------------- */
 

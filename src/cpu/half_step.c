@@ -93,7 +93,7 @@ static void half_free(Half *h)
     for (int i = 0; i < h->n_in + h->n_out; i++) {
         Shadow *v = &h->shadows[i];
         if (v->moved)
-            hn_cpu_reorder.release(&v->reorder);
+            v->reorder.kernel->release(&v->reorder);
         free_made(h, v);
         hn_layout_unref(h->ports[i].want);
         hn_layout_unref(v->laid.layout);
@@ -187,7 +187,8 @@ static gboolean add_reorder(Half *h, int i, HnLayout *layout, GError **error)
     };
     v->moved = TRUE;
     h->ports[i].slot = &v->laid;
-    return hn_cpu_reorder.prepare(&v->reorder, error);
+    v->reorder.kernel = hn_backend_reorder(&hn_backend_cpu, &v->reorder);
+    return v->reorder.kernel->prepare(&v->reorder, error);
 }
 
 /* Layouts that the kernel inside asked for and made. */
@@ -278,7 +279,7 @@ static gboolean half_run(HnStep *s, GError **error)
         if (!v->plain.constant)
             hn_cpu_half_to_f32(outer->slot->tensor->dtype, v->plain.tensor->data, outer->slot->tensor->data,
                                v->plain.tensor->n);
-        if (v->moved && !hn_cpu_reorder.run(&v->reorder, error))
+        if (v->moved && !v->reorder.kernel->run(&v->reorder, error))
             return FALSE;
     }
     if (!h->step.kernel->run(&h->step, error))
@@ -288,7 +289,7 @@ static gboolean half_run(HnStep *s, GError **error)
         const HnPort *outer = outer_port(s, i);
         if (!v->shadow)
             continue;
-        if (v->moved && !hn_cpu_reorder.run(&v->reorder, error))
+        if (v->moved && !v->reorder.kernel->run(&v->reorder, error))
             return FALSE;
         hn_cpu_half_from_f32(outer->slot->tensor->dtype, outer->slot->tensor->data, v->plain.tensor->data,
                              v->plain.tensor->n);

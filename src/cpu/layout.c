@@ -1,14 +1,20 @@
 /*
- * Layouts of the CPU backend are oneDNN memory descriptors; the step between two of them is a oneDNN reorder.
+ * Layouts of the CPU backend: channels last, which own kernels use, and whatever else oneDNN chose, as its memory
+ * descriptor. Steps between plain and channels last are own copies, those between others are oneDNN's reorders.
  */
 #include <string.h>
 
 #include "cpu/backend.h"
+#include "cpu/copy.h"
 #include "cpu/cpu.h"
+#include "op/index.h"
 
 typedef struct {
     HnLayout base;
-    dnnl_memory_desc_t md;
+    gboolean last; /* channels last, of a value of these dims */
+    int ndim;
+    int64_t dims[DNNL_MAX_NDIMS];
+    dnnl_memory_desc_t md; /* channels last: NULL until somebody asks */
 } CpuLayout;
 
 /* --- memory descriptors ------------------------------------------------------------------------------------------ */
@@ -111,37 +117,125 @@ static gboolean form_plain(const Form *f)
 static void layout_free(HnLayout *l)
 {
     CpuLayout *c = (CpuLayout *)l;
-    hn_dnnl(memory_desc_destroy)(c->md);
+    if (c->md != NULL)
+        hn_dnnl(memory_desc_destroy)(c->md);
     g_free(c);
+}
+
+static CpuLayout *layout_alloc(gsize bytes)
+{
+    CpuLayout *c = g_new0(CpuLayout, 1);
+    c->base = (HnLayout){ .ref = 1, .bytes = bytes, .backend = &hn_backend_cpu, .free = layout_free };
+    return c;
+}
+
+/* Strides of channels last. */
+static void last_strides(int ndim, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = dims[1];
+    strides[1] = 1;
+    for (int i = ndim - 1; i >= 2; i--) {
+        strides[i] = step;
+        step *= dims[i];
+    }
+    strides[0] = step;
+}
+
+static gboolean form_last(const Form *f)
+{
+    int64_t strides[DNNL_MAX_NDIMS];
+    if (f->ndim < 3 || f->ndim > 5 || f->n_blocks > 0 || form_padded(f))
+        return FALSE;
+    last_strides(f->ndim, *f->dims, strides);
+    for (int i = 0; i < f->ndim; i++)
+        if ((*f->dims)[i] != 1 && (*f->strides)[i] != strides[i])
+            return FALSE;
+    return TRUE;
+}
+
+/* One channel, or one pixel: the same in both orders. */
+static gboolean last_is_plain(int ndim, const int64_t *dims)
+{
+    int64_t pixels = 1;
+    for (int i = 2; i < ndim; i++)
+        pixels *= dims[i];
+    return dims[1] == 1 || pixels == 1;
+}
+
+static HnLayout *last_new(int ndim, const int64_t *dims, gsize bytes)
+{
+    if (last_is_plain(ndim, dims))
+        return NULL;
+    CpuLayout *c = layout_alloc(bytes);
+    c->last = TRUE;
+    c->ndim = ndim;
+    memcpy(c->dims, dims, (gsize)ndim * sizeof *dims);
+    return &c->base;
+}
+
+HnLayout *hn_layout_last(const HnTensor *t)
+{
+    return t->ndim >= 3 && t->ndim <= 5 ? last_new(t->ndim, t->dims, t->bytes) : NULL;
+}
+
+gboolean hn_layout_is_last(const HnLayout *l)
+{
+    return l != NULL && ((const CpuLayout *)l)->last;
+}
+
+gboolean hn_slot_is_last(const HnSlot *slot)
+{
+    const HnTensor *t = slot->tensor;
+    return slot->layout != NULL ? hn_layout_is_last(slot->layout)
+                                : t->ndim >= 3 && t->ndim <= 5 && last_is_plain(t->ndim, t->dims);
+}
+
+int64_t hn_slot_pitch(const HnSlot *slot)
+{
+    return slot->pitch > 0 ? slot->pitch : slot->tensor->dims[1];
 }
 
 HnLayout *hn_layout_new(const_dnnl_memory_desc_t md)
 {
     Form f;
-    if (form_of(md, &f) && form_plain(&f))
+    gboolean known = form_of(md, &f);
+    gsize bytes = hn_dnnl(memory_desc_get_size)(md);
+    if (known && form_plain(&f))
         return NULL;
-    CpuLayout *c = g_new0(CpuLayout, 1);
-    c->base = (HnLayout){
-        .ref = 1, .bytes = hn_dnnl(memory_desc_get_size)(md), .backend = &hn_backend_cpu, .free = layout_free
-    };
+    if (known && form_last(&f))
+        return last_new(f.ndim, *f.dims, bytes);
+    CpuLayout *c = layout_alloc(bytes);
     hn_dnnl(memory_desc_clone)(&c->md, md);
     return &c->base;
 }
 
 const_dnnl_memory_desc_t hn_layout_md(const HnLayout *l)
 {
-    return ((const CpuLayout *)l)->md;
+    CpuLayout *c = (CpuLayout *)l;
+    if (c->md == NULL) {
+        int64_t strides[DNNL_MAX_NDIMS];
+        last_strides(c->ndim, c->dims, strides);
+        c->md = hn_md_strided(c->ndim, c->dims, strides);
+    }
+    return c->md;
 }
 
 gboolean hn_layout_padded(const HnLayout *l)
 {
     Form f;
-    return l != NULL && (!form_of(hn_layout_md(l), &f) || form_padded(&f));
+    return l != NULL && !hn_layout_is_last(l) && (!form_of(hn_layout_md(l), &f) || form_padded(&f));
 }
 
 gboolean hn_layout_equal(const HnLayout *a, const HnLayout *b)
 {
-    return a == b || (a != NULL && b != NULL && hn_dnnl(memory_desc_equal)(hn_layout_md(a), hn_layout_md(b)) != 0);
+    if (a == b || a == NULL || b == NULL)
+        return a == b;
+    const CpuLayout *x = (const CpuLayout *)a, *y = (const CpuLayout *)b;
+    if (x->last != y->last)
+        return FALSE;
+    if (x->last)
+        return x->ndim == y->ndim && memcmp(x->dims, y->dims, (gsize)x->ndim * sizeof *x->dims) == 0;
+    return hn_dnnl(memory_desc_equal)(x->md, y->md) != 0;
 }
 
 int64_t hn_slot_elements(const HnSlot *slot)
@@ -158,9 +252,11 @@ dnnl_format_tag_t hn_layout_tag(const HnLayout *l)
         { dnnl_nCdhw16c, dnnl_nCdhw8c, dnnl_ndhwc },
     };
     Form f;
+    if (hn_layout_is_last(l))
+        return tags[((const CpuLayout *)l)->ndim - 3][2];
     if (l == NULL || !form_of(hn_layout_md(l), &f) || f.ndim < 3 || f.ndim > 5)
         return dnnl_format_tag_undef;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         g_auto(dnnl_memory_desc_t) md = NULL;
         dnnl_format_tag_t tag = tags[f.ndim - 3][i];
         if (hn_dnnl(memory_desc_create_with_tag)(&md, f.ndim, *f.dims, dnnl_f32, tag) == dnnl_success &&
@@ -170,7 +266,64 @@ dnnl_format_tag_t hn_layout_tag(const HnLayout *l)
     return dnnl_format_tag_undef;
 }
 
-/* --- reorder ----------------------------------------------------------------------------------------------------- */
+/* --- own reorder -------------------------------------------------------------------------------------------------- */
+
+static gboolean plain_or_last(const HnSlot *slot)
+{
+    return slot->layout == NULL || hn_layout_is_last(slot->layout);
+}
+
+static const char *swap_reject(const HnStep *s)
+{
+    return plain_or_last(s->in[0].slot) && plain_or_last(s->out[0].slot) ? NULL : "a layout of oneDNN's";
+}
+
+static gboolean swap_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *t = s->in[0].slot->tensor;
+    int64_t strides[2][DNNL_MAX_NDIMS], dims[DNNL_MAX_NDIMS], ys[DNNL_MAX_NDIMS], xs[DNNL_MAX_NDIMS];
+    const HnSlot *slots[2] = { s->out[0].slot, s->in[0].slot };
+    for (int k = 0; k < 2; k++)
+        if (slots[k]->layout != NULL)
+            last_strides(t->ndim, t->dims, strides[k]);
+        else
+            hn_strides(t->ndim, t->dims, strides[k]);
+    /* axes in the order of the destination */
+    int order[DNNL_MAX_NDIMS], n = 0;
+    order[n++] = 0;
+    for (int i = slots[0]->layout != NULL ? 2 : 1; i < t->ndim; i++)
+        order[n++] = i;
+    if (slots[0]->layout != NULL)
+        order[n++] = 1;
+    for (int i = 0; i < n; i++) {
+        dims[i] = t->dims[order[i]];
+        ys[i] = strides[0][order[i]];
+        xs[i] = strides[1][order[i]];
+    }
+    s->state = hn_copy_new(hn_dtype_size(t->dtype), n, dims, 0, ys, 0, xs, hn_cpu_threads_for(s, 0));
+    return TRUE;
+}
+
+static gboolean swap_run(HnStep *s, GError **error)
+{
+    (void)error;
+    hn_copy_run(s->state, hn_cpu_data(&s->out[0]), hn_cpu_data(&s->in[0]));
+    return TRUE;
+}
+
+static void swap_release(HnStep *s)
+{
+    hn_copy_free(s->state);
+    s->state = NULL;
+}
+
+static const HnKernel swap = {
+    .name = "cpu.reorder", .reject = swap_reject, .prepare = swap_prepare, .run = swap_run, .release = swap_release
+};
+
+/* --- oneDNN's reorder
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void reorder_release(HnStep *s)
 {
@@ -201,9 +354,11 @@ static gboolean reorder_run(HnStep *s, GError **error)
     return hn_prim_run(s->state, s, data, error);
 }
 
-const HnKernel hn_cpu_reorder = {
+static const HnKernel reorder = {
     .name = "onednn.reorder",
     .prepare = reorder_prepare,
     .run = reorder_run,
     .release = reorder_release,
 };
+
+const HnKernel *const hn_cpu_reorders[] = { &swap, &reorder, NULL };

@@ -43,6 +43,7 @@ struct HnSlot {
     int first, last;      /* steps between which it is alive, of a root: kept by the planner */
     int block;            /* index of its block in the memory plan; -1: not in the arena */
     gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
+    int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
     gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
 };
 
@@ -86,6 +87,7 @@ struct HnKernel {
     gboolean (*run)(HnStep *s, GError **error);
     void (*release)(HnStep *s);
     gboolean inplace; /* run() may write output 0 over input 0 */
+    gboolean pitched; /* run() obeys HnSlot.pitch of channels-last inputs and outputs */
     /* The kernel can compute s->fused along with the node; asked before reject(). NULL: never. */
     gboolean (*fuses)(const HnStep *s);
 };
@@ -99,12 +101,16 @@ struct HnBackend {
     const HnKernel *const *(*kernels)(const HnOp *op);
     /* Bytes that packed weights fill, over all sessions of the handle. */
     gsize (*packed_bytes)(gpointer device);
-    /* The step that turns slot `from` into the layout of slot `to` (either may be plain). */
-    const HnKernel *reorder;
+    /* For steps that turn input 0 into the layout of output 0 (either may be plain), in order of preference; the last
+     * takes everything. */
+    const HnKernel *const *reorders;
     gboolean (*layout_equal)(const HnLayout *a, const HnLayout *b);
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
 };
+
+/* The reorder of b for such a step. */
+const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s);
 
 extern const HnBackend hn_backend_null;
 

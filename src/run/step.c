@@ -126,6 +126,14 @@ static HnStep *step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int 
     return s;
 }
 
+const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s)
+{
+    const HnKernel *const *k = b->reorders;
+    while ((*k)->reject != NULL && (*k)->reject(s) != NULL)
+        k++;
+    return *k;
+}
+
 /* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error)
 {
@@ -148,7 +156,7 @@ HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **erro
     s->in[0].slot = from;
     s->in[0].any = TRUE;
     s->out[0].slot = to;
-    s->kernel = b->reorder;
+    s->kernel = hn_backend_reorder(b, s);
     g_ptr_array_add(p->steps, s);
     return s->kernel->prepare(s, error) ? to : NULL;
 }
