@@ -2,12 +2,26 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/text.h"
 
+#ifdef __has_feature
+#define HAS_FEATURE(x) __has_feature(x) /* clang's */
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#include <sanitizer/asan_interface.h> /* told of the bytes behind a block, which belong to nobody */
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 #define MAX_BLOCK ((gsize)1000000000000) /* bytes: a terabyte is a broken file, not a tensor */
+#define LARGE_BLOCK ((gsize)4 << 20)
 
 struct HnBudget {
     gint refs;
@@ -90,6 +104,20 @@ void hn_budget_uncharge(HnBudget *budget, gsize size)
     g_mutex_unlock(&budget->lock);
 }
 
+/* Weights and arenas are read from end to end at each run: with pages of 4 KB, looking up addresses takes a third of the
+ * time that 30 MB of them take. */
+static void ask_for_large_pages(guint8 *p, gsize size)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = (uintptr_t)2 << 20, from = ((uintptr_t)p + page - 1) & ~(page - 1);
+    const uintptr_t to = ((uintptr_t)p + size) & ~(page - 1);
+    if (size >= LARGE_BLOCK && to > from)
+        madvise(p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish: it may fail */
+#else
+    (void)p, (void)size;
+#endif
+}
+
 static gpointer block_new(HnBudget *budget, gsize size, gboolean zero, GError **error)
 {
     gsize total = size + 2 * HN_ALIGN;
@@ -111,6 +139,8 @@ static gpointer block_new(HnBudget *budget, gsize size, gboolean zero, GError **
     uintptr_t at = ((uintptr_t)start + 2 * HN_ALIGN - 1) & ~(uintptr_t)(HN_ALIGN - 1);
     guint8 *p = (guint8 *)start + (at - (uintptr_t)start);
     ((Block *)(gpointer)(p - HN_ALIGN))[0] = (Block){ start, size, hn_budget_ref(budget) };
+    ASAN_POISON_MEMORY_REGION(p + size, (gsize)((guint8 *)start + total - (p + size)));
+    ask_for_large_pages(p, size);
     return p;
 }
 
@@ -145,6 +175,7 @@ static void block_free(gpointer block)
     Block *b = block_of(block);
     HnBudget *budget = b->budget;
     hn_budget_uncharge(budget, b->size);
+    ASAN_UNPOISON_MEMORY_REGION((guint8 *)block + b->size, 2 * HN_ALIGN - (gsize)((guint8 *)block - (guint8 *)b->start));
     free(b->start);
     hn_budget_unref(budget);
 }
