@@ -1,6 +1,8 @@
 /*
  * Constant, ConstantOfShape, EyeLike, Range: tensors out of attributes and a few numbers.
  */
+#include "op/constant.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -136,10 +138,6 @@ const HnOp hn_op_constant = {
 
 /* --- ConstantOfShape ------------------------------------------------------------------------------------------------
  */
-
-typedef struct {
-    const HnTensor *value; /* one element; NULL: a float 0 */
-} HnFilled;
 
 static void constantofshape_bind(HnBind *b, void *params)
 {

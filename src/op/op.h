@@ -241,6 +241,9 @@ const HnOp *const *hn_op_all(void);
 /* Checks arity, version and attributes; sets n->op and n->params. Does nothing when n is bound already. An unknown
  * operator is UNSUPPORTED ("operator 'com.acme.Foo' of node 'x' is not known"). */
 gboolean hn_op_bind(HnNode *n, GError **error);
+/* With these element types (HN_UNDEFINED: absent or unknown): could each half among the inputs be f32 instead, and
+ * would each half among the outputs be f32 then? */
+gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, const HnDtype *out);
 /* Types and shapes of n's outputs; checks the input types against the record's letters first. */
 gboolean hn_op_infer(HnInfer *x, GError **error);
 /* Runs ref, with the half conversions around it. n is bound. On success every output that is named is non-NULL. */

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "op/activation.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
 #include "op/types.h"
@@ -212,26 +213,22 @@ const HnOp hn_op_bitwisenot = {
 
 /* --- Shrink ------------------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    double lambd, bias;
-} HnShrink;
-
 static void shrink_bind(HnBind *b, void *params)
 {
-    HnShrink *p = params;
-    p->lambd = (double)hn_bind_float(b, "lambd", 0.5f);
-    p->bias = (double)hn_bind_float(b, "bias", 0.0f);
+    HnActivation *p = params; /* a: lambd, b: bias */
+    p->a = (double)hn_bind_float(b, "lambd", 0.5f);
+    p->b = (double)hn_bind_float(b, "bias", 0.0f);
 }
 
-static double shrink(const HnShrink *p, double v)
+static double shrink(const HnActivation *p, double v)
 {
-    return v < -p->lambd ? v + p->bias : v > p->lambd ? v - p->bias : isnan(v) ? v : 0;
+    return v < -p->a ? v + p->b : v > p->a ? v - p->b : isnan(v) ? v : 0;
 }
 
 /* Integers wrap as in Cast. */
 static void shrink_ref(HnEval *e)
 {
-    const HnShrink *p = e->params;
+    const HnActivation *p = e->params;
     const HnTensor *t = hn_eval_in(e, 0);
     void *y = hn_eval_out_like(e, 0, t);
     if (y == NULL)
@@ -254,7 +251,7 @@ const HnOp hn_op_shrink = {
     .since = { 9 },
     ONE_TO_ONE(HN_T_NUM),
     SIGN_COMMON,
-    .params_size = sizeof(HnShrink),
+    .params_size = sizeof(HnActivation),
     .bind = shrink_bind,
     .ref = shrink_ref,
 };

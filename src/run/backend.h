@@ -39,10 +39,13 @@ struct HnSlot {
                              what the layout says and `dims` stay the logical ones */
     HnLayout *layout;     /* NULL: plain */
     gboolean constant;    /* elements are known at prepare and stay */
+    HnDtype half;         /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
+    HnTensor *origin;     /* of a wide constant: the tensor with the halves; NULL: no such */
     HnSlot *root;         /* whose memory this one looks at (output of a view); NULL: its own */
     int first, last;      /* steps between which it is alive, of a root: kept by the planner */
     int block;            /* index of its block in the memory plan; -1: not in the arena */
     gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
+    gsize offset;         /* bytes into root's memory */
     int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
     gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
 };
@@ -55,7 +58,22 @@ typedef struct {
     HnLayout *want;  /* input, set in prepare: the layout that run() expects; NULL: as it is if plain */
     gboolean any;    /* input, set in prepare: whatever layout the slot has is fine (element-wise kernels) */
     gboolean unread; /* input, set in prepare: run() does not read it (a weight that was packed) */
+    gboolean joined; /* an input that lies in its place in output 0 already, or an output that lies in input 0 */
 } HnPort;
+
+/* Nodes that one step computes: element-wise ones, or such as are one operator together. */
+typedef struct {
+    int n;
+    const HnNode **node;  /* in order; the last one makes output 0, which has the shape of all element-wise results */
+    gboolean elementwise; /* else the step's op and params say what they are together */
+    /* For each input of each node: a port of the step, -1 - index of the node that makes it, or HN_GROUP_ABSENT. */
+    int from[];
+} HnGroup;
+#define HN_GROUP_ABSENT G_MAXINT
+/* At most: nodes of a group, ports of its step, inputs of a node. */
+#define HN_GROUP_NODES 48
+#define HN_GROUP_PORTS 64
+#define HN_GROUP_INPUTS 8
 
 struct HnStep {
     const HnNode *node;
@@ -71,13 +89,23 @@ struct HnStep {
     void *scratch;       /* ... granted in run; shared with all other steps */
     gpointer device;     /* what HnBackend.open returned */
     HnBudget *budget;
-    gboolean inplace; /* the planner let output 0 share input 0's memory */
-    int n_fused;      /* nodes computed along, in order: each takes the result so far as one of its inputs */
+    gboolean strict_math; /* HnSessionOptions.strict_math */
+    gboolean widened;     /* halves among the node's values are f32 here */
+    gboolean inplace;     /* the planner let output 0 share input 0's memory */
+    int n_fused;          /* nodes computed along, in order: each takes the result so far as one of its inputs */
     const HnNode *fused[HN_FUSED_MAX];
     int fused_at[HN_FUSED_MAX];   /* which input that is */
     int fused_port[HN_FUSED_MAX]; /* where in `in` the node's other inputs are, in order; constants or of one shape */
+    HnGroup *group;               /* its nodes instead of `node`, which is the last of them; NULL mostly */
     GPtrArray *refusals;          /* "kernel: reason", borrowed constant strings in pairs (name, reason) */
 };
+
+/* How a value would lie in another one's memory. */
+typedef enum {
+    HN_PLACE_NONE,
+    HN_PLACE_PIECE, /* as one piece, in its own order of bytes */
+    HN_PLACE_PIXELS /* both channels last: each pixel's channels within the other's */
+} HnPlace;
 
 struct HnKernel {
     const char *name; /* "onednn.conv" */
@@ -87,7 +115,14 @@ struct HnKernel {
     gboolean (*run)(HnStep *s, GError **error);
     void (*release)(HnStep *s);
     gboolean inplace; /* run() may write output 0 over input 0 */
+    /* A concatenation: where in output 0 the elements of input i are in the end, `offset` bytes from its start. run()
+     * leaves alone what is HnPort.joined. NULL: never. */
+    HnPlace (*joins)(const HnStep *s, int i, gsize *offset);
+    HnPlace (*splits)(const HnStep *s, int k, gsize *offset); /* the same for output k in input 0 */
     gboolean pitched; /* run() obeys HnSlot.pitch of channels-last inputs and outputs */
+    /* Behind run(): max |error| / max |result| of output 0, in a kernel whose algorithm rounds more than the operator's
+     * own sums would; NaN: not known. For reports, takes its time and allocates. NULL: no such algorithm. */
+    double (*error)(const HnStep *s);
     /* The kernel can compute s->fused along with the node; asked before reject(). NULL: never. */
     gboolean (*fuses)(const HnStep *s);
 };
@@ -101,10 +136,16 @@ struct HnBackend {
     const HnKernel *const *(*kernels)(const HnOp *op);
     /* Bytes that packed weights fill, over all sessions of the handle. */
     gsize (*packed_bytes)(gpointer device);
-    /* For steps that turn input 0 into the layout of output 0 (either may be plain), in order of preference; the last
-     * takes everything. */
+    /* For steps that turn input 0 into the layout of output 0 (either may be plain), or into its element type where
+     * both are plain; in order of preference, the last takes everything. */
     const HnKernel *const *reorders;
+    /* For steps with a group; rejects none that group_takes() took each node of. NULL: none. */
+    const HnKernel *group;
+    /* May n be computed together with others? in[i] and out are fixed; known[i]: elements of input i, where they are.
+     */
+    gboolean (*group_takes)(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out);
     gboolean (*layout_equal)(const HnLayout *a, const HnLayout *b);
+    gboolean widens;               /* halves are computed in f32: the planner keeps them so in between */
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
 };

@@ -24,29 +24,44 @@ void hn_plan_lifetimes(HnPlan *p)
 {
     for (int i = 0; i < (int)p->steps->len; i++) {
         const HnStep *s = p->steps->pdata[i];
-        for (int k = 0; k < s->n_out; k++)
-            if (s->out[k].slot != NULL)
-                s->out[k].slot->first = s->out[k].slot->last = i;
+        for (int k = 0; k < s->n_out; k++) {
+            HnSlot *o = s->out[k].slot != NULL ? hn_slot_root(s->out[k].slot) : NULL;
+            if (o == NULL)
+                continue;
+            o->first = o->first < 0 ? i : MIN(o->first, i); /* a source of a concatenation may come before it */
+            o->last = MAX(o->last, i);
+        }
         for (int k = 0; k < s->n_in + s->n_hidden; k++)
             if (s->in[k].slot != NULL && !s->in[k].unread)
                 hn_slot_root(s->in[k].slot)->last = i;
     }
 }
 
-/* Output 0 of step i may take over the memory of input 0, which dies there. */
+/* May output 0 of step i take over the memory of input j, which dies there? Then that memory's slot. */
+static HnSlot *dying_input(const HnStep *s, int i, int j)
+{
+    if (s->in[j].slot == NULL)
+        return NULL;
+    HnSlot *from = hn_slot_root(s->in[j].slot), *to = s->out[0].slot;
+    if (!in_arena(from) || !in_arena(to) || from->last != i || slot_bytes(from) != slot_bytes(to) ||
+        from->tensor->dtype != to->tensor->dtype || s->in[j].slot->tensor->ndim != to->tensor->ndim ||
+        memcmp(s->in[j].slot->tensor->dims, to->tensor->dims, (size_t)to->tensor->ndim * sizeof(int64_t)) != 0)
+        return NULL;
+    for (int k = 0; k < s->n_in + s->n_hidden; k++)
+        if (s->in[k].slot != NULL && s->in[k].slot != s->in[j].slot && hn_slot_root(s->in[k].slot) == from)
+            return NULL;
+    return from;
+}
+
+/* Input 0's memory; a group, which reads all inputs alike, can do with any. */
 static HnSlot *inplace_source(const HnStep *s, int i)
 {
     gboolean able = s->kernel != NULL ? s->kernel->inplace : s->op != NULL && (s->op->flags & HN_OP_INPLACE) != 0;
-    if (!able || s->n_in < 1 || s->n_out < 1 || s->in[0].slot == NULL || s->out[0].slot == NULL)
+    HnSlot *from = NULL;
+    if (!able || s->n_out < 1 || s->out[0].slot == NULL)
         return NULL;
-    HnSlot *from = hn_slot_root(s->in[0].slot), *to = s->out[0].slot;
-    if (!in_arena(from) || !in_arena(to) || from->last != i || slot_bytes(from) != slot_bytes(to) ||
-        from->tensor->dtype != to->tensor->dtype || s->in[0].slot->tensor->ndim != to->tensor->ndim ||
-        memcmp(s->in[0].slot->tensor->dims, to->tensor->dims, (size_t)to->tensor->ndim * sizeof(int64_t)) != 0)
-        return NULL;
-    for (int k = 1; k < s->n_in + s->n_hidden; k++)
-        if (s->in[k].slot != NULL && s->in[k].slot != s->in[0].slot && hn_slot_root(s->in[k].slot) == from)
-            return NULL;
+    for (int j = 0; j < (s->group != NULL && s->group->elementwise ? s->n_in : MIN(s->n_in, 1)) && from == NULL; j++)
+        from = dying_input(s, i, j);
     return from;
 }
 
@@ -66,6 +81,26 @@ static const char *largest_result(const HnPlan *p)
         }
     }
     return most != NULL ? hn_node_label(most->node) : "scratch";
+}
+
+static gboolean allocate(HnPlan *p, const HnBlock *blocks, guint n, GError **error)
+{
+    HnBudget *budget = p->exec->env->o.budget;
+    if (!p->exec->env->o.apart)
+        return (p->arena = hn_budget_alloc(budget, p->arena_bytes, error)) != NULL;
+    p->apart = g_ptr_array_sized_new(n);
+    for (guint i = 0; i < n; i++) {
+        void *block = hn_budget_alloc(budget, blocks[i].bytes, error);
+        if (block == NULL)
+            return FALSE;
+        g_ptr_array_add(p->apart, block);
+    }
+    return TRUE;
+}
+
+static void *block_at(const HnPlan *p, const HnBlock *blocks, guint i)
+{
+    return p->apart != NULL ? p->apart->pdata[i] : (char *)p->arena + blocks[i].offset;
 }
 
 gboolean hn_plan_place(HnPlan *p, GError **error)
@@ -98,18 +133,18 @@ gboolean hn_plan_place(HnPlan *p, GError **error)
     p->arena_bytes = hn_memory_plan(at, (int)blocks->len);
     if (!p->exec->env->backend->computes)
         return TRUE;
-    if ((p->arena = hn_budget_alloc(p->exec->env->o.budget, p->arena_bytes, error)) == NULL) {
+    if (!allocate(p, at, blocks->len, error)) {
         g_prefix_error(error, "node '%s': ", largest_result(p));
         return FALSE;
     }
     for (guint i = 0; i < p->slots->len; i++) {
         HnSlot *s = p->slots->pdata[i];
         if (s->block >= 0)
-            s->tensor->data = (char *)p->arena + at[s->block].offset;
+            s->tensor->data = block_at(p, at, (guint)s->block);
     }
     for (guint i = 0; i < p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
-        s->scratch = s->scratch_bytes > 0 ? (char *)p->arena + at[scratch + i].offset : NULL;
+        s->scratch = s->scratch_bytes > 0 ? block_at(p, at, scratch + i) : NULL;
     }
     return TRUE;
 }
@@ -158,8 +193,7 @@ void hn_plan_resolve_aliases(HnPlan *p)
         if (s->root == NULL)
             continue;
         r = hn_slot_root(s);
-        if (r->tensor != NULL)
-            s->tensor->data = r->tensor->data;
+        s->tensor->data = hn_slot_place(s);
         if (r->block < 0 && !r->constant)
             g_ptr_array_add(p->aliases, s);
     }

@@ -75,8 +75,7 @@ static GHashTable *last_uses(const HnGraph *g)
     return last_use;
 }
 
-/* Does something behind the plan's end read v, or is it a result? Not where its elements are known. */
-static gboolean needed_behind(const HnPlan *p, const HnValue *v)
+gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v)
 {
     return GPOINTER_TO_INT(g_hash_table_lookup(p->exec->last_use, v)) > p->end && hn_types_value(p->types, v) == NULL;
 }
@@ -99,8 +98,8 @@ static gboolean *live_nodes(const HnPlan *p)
         *l = !p->last && i == p->end - 1;
         for (guint k = 0; k < n->out->len && !*l; k++) {
             const HnValue *v = hn_node_out(n, (int)k);
-            *l = v != NULL &&
-                 (needed_behind(p, v) || (g_hash_table_contains(needed, v) && hn_types_value(p->types, v) == NULL));
+            *l = v != NULL && (hn_plan_needed_behind(p, v) ||
+                               (g_hash_table_contains(needed, v) && hn_types_value(p->types, v) == NULL));
         }
         if (*l)
             foreach_use(n, need, needed, 0);
@@ -118,6 +117,8 @@ static void plan_free(gpointer data)
     g_ptr_array_unref(p->next);
     g_ptr_array_unref(p->steps);
     g_hash_table_unref(p->fused);
+    g_hash_table_unref(p->groups);
+    g_hash_table_unref(p->lowered);
     g_ptr_array_unref(p->slots);
     g_hash_table_unref(p->by_value);
     g_ptr_array_unref(p->inputs);
@@ -129,8 +130,10 @@ static void plan_free(gpointer data)
     for (guint i = 0; i < p->n_key; i++)
         hn_type_unref(p->key[i]);
     g_free(p->key);
-    if (p->arena != NULL)
-        hn_budget_free(p->exec->env->o.budget, p->arena);
+    hn_budget_free(p->exec->env->o.budget, p->arena);
+    for (guint i = 0; p->apart != NULL && i < p->apart->len; i++)
+        hn_budget_free(p->exec->env->o.budget, p->apart->pdata[i]);
+    g_clear_pointer(&p->apart, g_ptr_array_unref);
     g_free(p);
 }
 
@@ -149,6 +152,8 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->by_value = g_hash_table_new(NULL, NULL);
     p->steps = g_ptr_array_new_with_free_func(hn_step_free);
     p->fused = g_hash_table_new(NULL, NULL);
+    p->lowered = g_hash_table_new_full(NULL, NULL, NULL, hn_lowered_free);
+    p->groups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     p->inputs = g_ptr_array_new();
     p->aliases = g_ptr_array_new();
     p->fresh = g_ptr_array_new();
@@ -186,7 +191,12 @@ static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
         HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
         gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
                         out0->dtype != HN_STRING;
-        if (view ? !hn_plan_add_view(p, n, error) : !hn_plan_add_step(p, n, i, live, error))
+        const GPtrArray *group = g_hash_table_lookup(p->groups, n);
+        if (group != NULL && n != group->pdata[group->len - 1])
+            continue;
+        if (view            ? !hn_plan_add_view(p, n, error)
+            : group != NULL ? !hn_plan_add_group(p, group, i, live, error)
+                            : !hn_plan_add_step(p, n, i, live, error))
             return FALSE;
     }
     return TRUE;
@@ -209,15 +219,15 @@ static gboolean add_ends(HnPlan *p, GError **error)
     const HnGraph *g = p->exec->graph;
     for (guint k = 0; p->last && k < g->outputs->len; k++) {
         HnSlot *s = hn_plan_slot(p, g->outputs->pdata[k], error);
-        if (s == NULL || (s = hn_plan_in_layout(p, s, NULL, error)) == NULL ||
-            !as_declared(p, s, g->outputs->pdata[k], error))
+        if (s == NULL || (s = hn_plan_held(p, s, FALSE, error)) == NULL ||
+            (s = hn_plan_in_layout(p, s, NULL, error)) == NULL || !as_declared(p, s, g->outputs->pdata[k], error))
             return FALSE;
         hn_slot_root(s)->kept = TRUE;
         g_ptr_array_add(p->results, s);
     }
     for (guint i = 0; i < p->slots->len && !p->last; i++) {
         HnSlot *s = p->slots->pdata[i];
-        if (s->value != NULL && needed_behind(p, s->value))
+        if (s->value != NULL && hn_plan_needed_behind(p, s->value))
             hn_slot_root(s)->kept = TRUE;
     }
     const HnStep *end = !p->last && p->steps->len > 0 ? p->steps->pdata[p->steps->len - 1] : NULL;
@@ -248,9 +258,13 @@ static gboolean plan_build(HnPlan *p, GError **error)
     gint64 t1 = hn_now_ns();
     if (ok) {
         g_autofree gboolean *live = live_nodes(p);
+        hn_plan_lower(p, live);
+        hn_plan_find_groups(p, live);
         ok = add_steps(p, live, error) && add_ends(p, error);
     }
+    hn_plan_drop_wide(p);
     if (ok) {
+        hn_plan_join(p);
         hn_plan_lifetimes(p);
         ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error);
     }

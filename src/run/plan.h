@@ -13,6 +13,7 @@
 #include "run/session.h"
 
 typedef struct HnExec HnExec;
+typedef struct HnLowered HnLowered;
 typedef struct HnPlan HnPlan;
 
 typedef struct {
@@ -45,6 +46,8 @@ struct HnPlan {
     GHashTable *by_value; /* HnValue * -> HnSlot * */
     GPtrArray *steps;     /* HnStep *, owned */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
+    GHashTable *groups;   /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
+    GHashTable *lowered;  /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
     GPtrArray *inputs;    /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
     GPtrArray *aliases;   /* HnSlot *: views of memory that is elsewhere at each run */
     GPtrArray *fresh;     /* HnSlot *: results that own their memory; new at each run of a sub-graph */
@@ -52,6 +55,7 @@ struct HnPlan {
     GPtrArray *seen;      /* HnSlot * whose types choose the next plan */
     GPtrArray *next;      /* HnPlan *, most recently used first */
     void *arena;
+    GPtrArray *apart; /* instead of the arena: a block for each value and each step's scratch memory */
     gsize arena_bytes;
     gboolean last;
 };
@@ -63,21 +67,77 @@ HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error);
 /* The plan that goes on behind `p` now that the types of p->seen are known. */
 HnPlan *hn_plan_next(HnPlan *p, GError **error);
 gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error);
+/* Does something behind the plan's end read v, or is it a result? Not where its elements are known. */
+gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v);
+
 /* --- step.c: slots and steps */
 
 void hn_slot_free(gpointer slot);
 /* Whose memory a view looks at in the end; the slot itself if it is no view. */
 HnSlot *hn_slot_root(HnSlot *s);
+/* Where a view's elements are: in its root's memory. */
+void *hn_slot_place(HnSlot *s);
 /* The slot to read v from: of this plan, of one before it, or a constant's, made on its first use. */
 HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error);
 /* A new slot for v with a tensor of its type, if that is fixed; memory comes later. */
 HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GError **error);
+/* The slot of a value in this plan or one before it; NULL: none yet. */
+HnSlot *hn_plan_find_slot(const HnPlan *p, const HnValue *v);
+/* An empty slot that belongs to no value's name. */
+HnSlot *hn_plan_new_slot(HnPlan *p);
+/* The slot's elements as dtype in layout `want` (NULL: plain), by a reorder step where they are not. */
+HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error);
 /* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
 /* Steps for node n of the graph, index `at`, with what can be computed along (HnStep.fused, noted in p->fused). */
 gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error);
+/* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns it
+ * in any case. */
+gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
+/* The first kernel that takes the step as it is; NULL: none. Refusals are noted. */
+const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s);
+HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out);
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
 void hn_step_free(gpointer step);
+
+/* --- widen.c: halves held in f32 */
+
+/* Shall n see its halves as f32? */
+gboolean hn_plan_widens(const HnPlan *p, const HnNode *n);
+/* The slot as f32 where it holds halves (wide), or as halves where it holds them in f32; others as they are. */
+HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error);
+/* A new result that is a half is f32 from now on. */
+void hn_plan_widen_result(HnSlot *s);
+/* Frees the elements of wide constants that no step reads. */
+void hn_plan_drop_wide(HnPlan *p);
+
+/* --- lower.c: nodes that are one operator together */
+
+struct HnLowered {
+    const HnOp *op;
+    gpointer params; /* g_free */
+    HnValue *in[3];  /* NULL: absent */
+    int n_in;
+};
+void hn_lowered_free(gpointer lowered);
+/* Fills in p->lowered, and p->groups for their nodes. */
+void hn_plan_lower(HnPlan *p, const gboolean *live);
+/* Is n part of one? */
+gboolean hn_plan_is_lowered(const HnPlan *p, const HnNode *n);
+/* Its step, not prepared yet. NULL: an error, or, without one, no kernel takes it. */
+HnStep *hn_plan_lowered_step(HnPlan *p, const HnLowered *l, const HnNode *last, GError **error);
+
+/* --- group.c: element-wise nodes in one pass */
+
+/* Fills in p->groups. */
+void hn_plan_find_groups(HnPlan *p, const gboolean *live);
+/* One step for those nodes of a group that no earlier step computes along. `at`: index of the last. */
+gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, int at, const gboolean *live, GError **error);
+void hn_group_free(HnGroup *g);
+
+/* --- join.c: values inside one another's memory */
+
+void hn_plan_join(HnPlan *p);
 
 /* --- place.c: memory */
 

@@ -227,6 +227,10 @@ static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
         guint64 end = hn_timer_now(t);
         hn_timer_add(t, s, depth, start, end);
         start = end;
+        if (t->after != NULL && ok) {
+            t->after(s, t->data);
+            start = hn_timer_now(t);
+        }
     }
     t->depth = depth;
     return ok;
@@ -238,7 +242,7 @@ static gboolean run_steps(HnPlan *p, GError **error)
         return FALSE;
     for (guint i = 0; i < p->aliases->len; i++) {
         HnSlot *s = p->aliases->pdata[i];
-        s->tensor->data = root_of(s)->tensor->data;
+        s->tensor->data = hn_slot_place(s);
     }
     if (p->exec->env->timer != NULL)
         return run_timed(p, p->exec->env->timer, error);

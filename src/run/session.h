@@ -22,11 +22,13 @@ typedef struct HnSession HnSession;
 typedef struct {
     int threads;              /* 0: hn_cpu_threads() */
     gboolean strict;          /* a node that runs on ref is an error that names it */
+    gboolean strict_math;     /* only algorithms that add up what the operator says: no Winograd */
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
     const char *const *feeds; /* NULL-terminated names of initializers that are graph inputs and shall be fed */
     const char *prefer; /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;     /* plans kept per point of decision; 0: 8 */
+    gboolean apart;     /* a block of memory for each value, for tests: sanitizers see where it ends */
 } HnSessionOptions;
 
 typedef struct {

@@ -5,6 +5,9 @@
 
 #include "run/plan.h"
 
+/* Of a value: more than any process can address, so that what kernels reckon with its sizes stays in range. */
+#define MOST_ELEMENTS ((int64_t)1 << 47)
+
 /* --- slots ------------------------------------------------------------------------------------------------------- */
 
 HnLayout *hn_layout_ref(HnLayout *l)
@@ -23,6 +26,7 @@ void hn_slot_free(gpointer data)
 {
     HnSlot *s = data;
     hn_tensor_unref(s->tensor);
+    hn_tensor_unref(s->origin);
     hn_layout_unref(s->layout);
     g_free(s);
 }
@@ -47,8 +51,20 @@ HnSlot *hn_slot_root(HnSlot *s)
     return s;
 }
 
-/* The slot of a value in this plan or one before it; NULL: none yet. */
-static HnSlot *slot_find(const HnPlan *p, const HnValue *v)
+void *hn_slot_place(HnSlot *s)
+{
+    gsize offset = 0;
+    for (; s->root != NULL; s = s->root)
+        offset += s->offset;
+    return s->tensor != NULL && s->tensor->data != NULL ? (char *)s->tensor->data + offset : NULL;
+}
+
+HnSlot *hn_plan_new_slot(HnPlan *p)
+{
+    return slot_new(p, NULL);
+}
+
+HnSlot *hn_plan_find_slot(const HnPlan *p, const HnValue *v)
 {
     for (; p != NULL; p = p->before) {
         HnSlot *s = g_hash_table_lookup(p->by_value, v);
@@ -61,7 +77,7 @@ static HnSlot *slot_find(const HnPlan *p, const HnValue *v)
 /* The slot to read v from. A constant gets one on its first use. */
 HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
 {
-    HnSlot *s = slot_find(p, v);
+    HnSlot *s = hn_plan_find_slot(p, v);
     if (s != NULL)
         return s;
     HnTensor *t = hn_types_value(p->types, v);
@@ -79,11 +95,11 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
 HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GError **error)
 {
     int64_t dims[HN_MAX_RANK], n;
-    size_t bytes;
     HnSlot *s = slot_new(p, v);
     if (!hn_type_is_fixed(type, dims))
         return s;
-    if (!hn_dims_count(type->rank, dims, &n) || (type->dtype != HN_STRING && !hn_dtype_bytes(type->dtype, n, &bytes))) {
+    if (!hn_dims_count(type->rank, dims, &n) || n > MOST_ELEMENTS ||
+        (type->dtype != HN_STRING && hn_dtype_bits(type->dtype) == 0)) {
         g_autofree char *text = hn_type_describe(type);
         g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s' of node '%s' is too large: %s", v->name,
                     v->producer != NULL ? hn_node_label(v->producer) : "input", text);
@@ -105,12 +121,13 @@ void hn_step_free(gpointer data)
     for (int i = 0; i < s->n_in + s->n_hidden; i++)
         hn_layout_unref(s->in[i].want);
     g_clear_pointer(&s->refusals, g_ptr_array_unref);
+    hn_group_free(s->group);
     g_free(s->in);
     g_free(s->out);
     g_free(s);
 }
 
-static HnStep *step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out)
+HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out)
 {
     HnStep *s = g_new0(HnStep, 1);
     s->node = n;
@@ -123,6 +140,7 @@ static HnStep *step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int 
     s->out = g_new0(HnPort, (gsize)n_out + 1);
     s->device = p->exec->env->device;
     s->budget = p->exec->env->o.budget;
+    s->strict_math = p->exec->env->o.strict_math;
     return s;
 }
 
@@ -134,31 +152,40 @@ const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s)
     return *k;
 }
 
-/* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
-HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error)
+static gboolean lies_as(const HnBackend *b, const HnSlot *s, HnDtype dtype, const HnLayout *want)
+{
+    return s->tensor->dtype == dtype &&
+           (s->layout == want || (s->layout != NULL && want != NULL && b->layout_equal(s->layout, want)));
+}
+
+HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error)
 {
     const HnBackend *b = p->exec->env->backend;
-    if (from->layout == want || (from->layout != NULL && want != NULL && b->layout_equal(from->layout, want)))
+    if (lies_as(b, from, dtype, want))
         return from;
     if (from->constant && !hn_tensor_align(from->tensor, p->exec->env->o.budget, error))
         return NULL;
     for (guint i = 0; i < p->steps->len; i++) { /* somebody else wanted the same */
         HnStep *s = p->steps->pdata[i];
-        HnSlot *to = s->out[0].slot;
-        if (s->node == NULL && s->in[0].slot == from &&
-            (to->layout == want || (to->layout != NULL && want != NULL && b->layout_equal(to->layout, want))))
-            return to;
+        if (s->node == NULL && s->in[0].slot == from && lies_as(b, s->out[0].slot, dtype, want))
+            return s->out[0].slot;
     }
-    HnStep *s = step_new(p, NULL, 1, 0, 1);
+    HnStep *s = hn_step_new(p, NULL, 1, 0, 1);
     HnSlot *to = slot_new(p, NULL);
-    to->tensor = hn_tensor_new_borrowed(from->tensor->dtype, from->tensor->ndim, from->tensor->dims, NULL);
+    to->tensor = hn_tensor_new_borrowed(dtype, from->tensor->ndim, from->tensor->dims, NULL);
     to->layout = want != NULL ? hn_layout_ref(want) : NULL;
+    to->half = dtype == from->tensor->dtype ? from->half : HN_UNDEFINED;
     s->in[0].slot = from;
     s->in[0].any = TRUE;
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(b, s);
     g_ptr_array_add(p->steps, s);
     return s->kernel->prepare(s, error) ? to : NULL;
+}
+
+HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error)
+{
+    return hn_plan_converted(p, from, from->tensor->dtype, want, error);
 }
 
 static gboolean aligned_constants(HnStep *s, GError **error)
@@ -170,8 +197,7 @@ static gboolean aligned_constants(HnStep *s, GError **error)
     return TRUE;
 }
 
-/* The first kernel that takes the step as it is; NULL: none. */
-static const HnKernel *ask_kernels(const HnPlan *p, HnStep *s)
+const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s)
 {
     const HnRunEnv *env = p->exec->env;
     const HnKernel *const *kernels = env->backend->kernels(s->op);
@@ -204,7 +230,8 @@ static gboolean same_type(const HnPlan *p, const HnValue *a, const HnValue *b)
 static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, int *at)
 {
     const HnValue *y = hn_node_out(u, 0);
-    if (u->op == NULL || (u->op->flags & (HN_OP_ELEMENTWISE | HN_OP_ALONG)) == 0 || y == NULL || !same_type(p, y, v))
+    if (u->op == NULL || (u->op->flags & (HN_OP_ELEMENTWISE | HN_OP_ALONG)) == 0 || y == NULL || !same_type(p, y, v) ||
+        hn_plan_is_lowered(p, u))
         return FALSE;
     for (guint k = 1; k < u->out->len; k++)
         if (u->out->pdata[k] != NULL)
@@ -217,7 +244,7 @@ static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, i
                 return FALSE;
             *at = (int)i;
         } else if (w != NULL && hn_types_value(p->types, w) == NULL &&
-                   (slot_find(p, w) == NULL || !same_type(p, w, v))) {
+                   (hn_plan_find_slot(p, w) == NULL || !same_type(p, w, v))) {
             return FALSE;
         }
     }
@@ -245,6 +272,13 @@ static int chain_behind(const HnPlan *p, const HnNode *n, int at, const gboolean
     return length;
 }
 
+/* The slot to read v from, its halves as f32 or as they are. */
+static HnSlot *operand(HnPlan *p, const HnValue *v, gboolean wide, GError **error)
+{
+    HnSlot *s = hn_plan_slot(p, v, error);
+    return s != NULL ? hn_plan_held(p, s, wide, error) : NULL;
+}
+
 static gboolean any_fuses(const HnPlan *p, const HnOp *op)
 {
     const HnKernel *const *kernels = p->exec->env->backend->kernels(op);
@@ -270,13 +304,13 @@ static gboolean choose_fused(HnPlan *p, HnStep *s, int length, GError **error)
             const HnValue *w = hn_node_in(s->fused[k], i);
             if (i == s->fused_at[k])
                 continue;
-            if (w != NULL && (s->in[port].slot = hn_plan_slot(p, w, error)) == NULL)
+            if (w != NULL && (s->in[port].slot = operand(p, w, s->widened, error)) == NULL)
                 return FALSE;
             port++;
         }
     for (s->n_fused = length;; s->n_fused--) {
         s->n_hidden = hidden[s->n_fused];
-        if ((s->kernel = ask_kernels(p, s)) != NULL || s->n_fused == 0)
+        if ((s->kernel = hn_plan_ask_kernels(p, s)) != NULL || s->n_fused == 0)
             return TRUE;
     }
 }
@@ -317,10 +351,11 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
 {
     g_autoptr(GPtrArray) captures = (n->op->flags & HN_OP_CONTROL) != 0 ? hn_node_captures(n) : NULL;
     int n_hidden = captures != NULL ? (int)captures->len : 0, n_in = (int)n->in->len;
-    HnStep *s = step_new(p, n, n_in, n_hidden, (int)n->out->len);
+    HnStep *s = hn_step_new(p, n, n_in, n_hidden, (int)n->out->len);
+    s->widened = hn_plan_widens(p, n);
     for (int i = 0; i < n_in + n_hidden; i++) {
         const HnValue *v = i < n_in ? hn_node_in(n, i) : captures->pdata[i - n_in];
-        if (v != NULL && (s->in[i].slot = hn_plan_slot(p, v, error)) == NULL) {
+        if (v != NULL && (s->in[i].slot = operand(p, v, s->widened, error)) == NULL) {
             s->n_hidden = 0;
             g_free(s->in);
             g_free(s->out);
@@ -333,6 +368,8 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
         const HnValue *v = hn_node_out(n, k);
         if (v != NULL)
             ok = (s->out[k].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL;
+        if (ok && v != NULL && s->widened)
+            hn_plan_widen_result(s->out[k].slot);
     }
     if (ok && (n->op->flags & HN_OP_CONTROL) != 0) {
         ok = hn_ref_prepare(s, p, error);
@@ -340,6 +377,11 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
     } else if (ok) {
         ok = fixed_results(s) ? choose_kernel(p, s, at, live, error) : hn_ref_prepare(s, p, error);
     }
+    return hn_plan_finish_step(p, s, ok, error);
+}
+
+gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
+{
     for (int i = 0; ok && i < s->n_in + s->n_hidden; i++)
         if (s->in[i].slot != NULL && !s->in[i].any && !s->in[i].unread)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
@@ -347,7 +389,7 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
     g_ptr_array_add(p->steps, s);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",
-                    hn_node_label(n), n->op_type);
+                    hn_node_label(s->node), s->node->op_type);
         return FALSE;
     }
     return ok;
@@ -363,6 +405,8 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
     HnSlot *s = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
     if (s == NULL)
         return FALSE;
+    if (from->half != HN_UNDEFINED)
+        hn_plan_widen_result(s);
     s->root = from;
     return TRUE;
 }

@@ -33,8 +33,10 @@ typedef struct {
     gboolean tsc; /* ticks are the CPU's time stamp counter, else nanoseconds */
     HnSpan *spans;
     gsize n, room;
-    guint64 dropped; /* spans beyond HN_TIMER_SPANS, over all runs */
-    int depth;       /* of the sub-graph that is running */
+    guint64 dropped;                               /* spans beyond HN_TIMER_SPANS, over all runs */
+    int depth;                                     /* of the sub-graph that is running */
+    void (*after)(const HnStep *s, gpointer data); /* called behind each step, between the spans; NULL: not */
+    gpointer data;
 } HnTimer;
 
 static inline guint64 hn_timer_now(const HnTimer *t)

@@ -1,0 +1,127 @@
+/*
+ * Planning: halves held in f32.
+ *
+ * A backend that computes f16 and bf16 in f32 would convert around each node, and round what nobody asked to be
+ * rounded. Where its `widens` is set, results of such nodes stay f32 until somebody needs the half itself: a result of
+ * the graph, a control node, an operator that has no f32 form. Constants are converted for the plan and dropped again
+ * where kernels packed them.
+ */
+#include <string.h>
+
+#include "base/half.h"
+#include "run/plan.h"
+
+#define CHUNK 1024
+
+static gboolean is_half(HnDtype d)
+{
+    return d == HN_F16 || d == HN_BF16;
+}
+
+static HnDtype dtype_of(const HnPlan *p, const HnValue *v)
+{
+    const HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
+    return t != NULL ? t->dtype : HN_UNDEFINED;
+}
+
+gboolean hn_plan_widens(const HnPlan *p, const HnNode *n)
+{
+    const int n_in = (int)n->in->len, n_out = (int)n->out->len;
+    g_autofree HnDtype *dtype = g_new0(HnDtype, (gsize)(n_in + n_out) + 1);
+    gboolean half = FALSE, held = FALSE;
+    if (!p->exec->env->backend->widens || (n->op->flags & (HN_OP_CONTROL | HN_OP_RANDOM)) != 0)
+        return FALSE;
+    for (int i = 0; i < n_in + n_out; i++) {
+        const HnValue *v = i < n_in ? hn_node_in(n, i) : hn_node_out(n, i - n_in);
+        const HnSlot *slot = v != NULL && i < n_in ? hn_plan_find_slot(p, v) : NULL;
+        dtype[i] = dtype_of(p, v);
+        if (i >= n_in && v != NULL && !hn_type_is_fixed(hn_types_get(p->types, v), NULL))
+            return FALSE; /* the result is made as ref has it */
+        half = half || is_half(dtype[i]);
+        held = held || (slot != NULL && slot->half != HN_UNDEFINED);
+    }
+    return half && (held || (n->op->flags & HN_OP_HALF_VIA_F32) != 0) &&
+           hn_op_widens(n->op, n_in, dtype, n_out, dtype + n_in);
+}
+
+/* The constant's elements in f32. */
+static gboolean fill(HnPlan *p, HnSlot *s, GError **error)
+{
+    const HnTensor *from = s->origin;
+    HnTensor *t = hn_tensor_new_uninit(HN_F32, from->ndim, from->dims, p->exec->env->o.budget, error);
+    if (t == NULL)
+        return FALSE;
+    for (int64_t i = 0; i < from->n; i += CHUNK) {
+        uint16_t part[CHUNK]; /* the file's elements may lie at any address */
+        const int64_t n = MIN(from->n - i, CHUNK);
+        memcpy(part, (const char *)from->data + i * (int64_t)sizeof *part, (size_t)n * sizeof *part);
+        (from->dtype == HN_F16 ? hn_f16_to_f32_n : hn_bf16_to_f32_n)((float *)t->data + i, part, (size_t)n);
+    }
+    hn_tensor_unref(s->tensor);
+    s->tensor = t;
+    return TRUE;
+}
+
+static HnSlot *wide_constant(HnPlan *p, HnSlot *from, GError **error)
+{
+    HnSlot *s = NULL;
+    for (guint i = 0; i < p->slots->len && s == NULL; i++)
+        if (((HnSlot *)p->slots->pdata[i])->origin == from->tensor)
+            s = p->slots->pdata[i];
+    if (s == NULL) {
+        s = hn_plan_new_slot(p);
+        s->value = from->value;
+        s->constant = TRUE;
+        s->half = from->tensor->dtype;
+        s->origin = hn_tensor_ref(from->tensor);
+    }
+    return (s->tensor != NULL && s->tensor->data != NULL) || fill(p, s, error) ? s : NULL;
+}
+
+HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error)
+{
+    if (from->tensor == NULL || (wide ? !is_half(from->tensor->dtype) : from->half == HN_UNDEFINED))
+        return from;
+    if (wide && from->constant)
+        return wide_constant(p, from, error);
+    const HnDtype half = wide ? from->tensor->dtype : from->half;
+    HnSlot *to = NULL;
+    if ((from = hn_plan_in_layout(p, from, NULL, error)) == NULL ||
+        (to = hn_plan_converted(p, from, wide ? HN_F32 : half, NULL, error)) == NULL)
+        return NULL;
+    to->half = wide ? half : HN_UNDEFINED;
+    return to;
+}
+
+void hn_plan_widen_result(HnSlot *s)
+{
+    if (s->tensor == NULL || !is_half(s->tensor->dtype))
+        return;
+    s->half = s->tensor->dtype;
+    HnTensor *t = hn_tensor_new_borrowed(HN_F32, s->tensor->ndim, s->tensor->dims, NULL);
+    hn_tensor_unref(s->tensor);
+    s->tensor = t;
+}
+
+static gboolean is_read(const HnStep *s, const HnSlot *slot)
+{
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        if (s->in[i].slot == slot && !s->in[i].unread)
+            return TRUE;
+    return FALSE;
+}
+
+void hn_plan_drop_wide(HnPlan *p)
+{
+    for (guint i = 0; i < p->slots->len; i++) {
+        HnSlot *s = p->slots->pdata[i];
+        gboolean read = s->origin == NULL || s->tensor == NULL || s->tensor->data == NULL;
+        for (guint k = 0; k < p->steps->len && !read; k++)
+            read = is_read(p->steps->pdata[k], s);
+        if (read)
+            continue;
+        HnTensor *t = hn_tensor_new_borrowed(HN_F32, s->tensor->ndim, s->tensor->dims, NULL);
+        hn_tensor_unref(s->tensor);
+        s->tensor = t;
+    }
+}
