@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "cpu/tile.h"
 #include "op/activation.h"
 #include "op/batchnorm.h"
 #include "op/clip.h"
@@ -232,6 +233,44 @@ void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t 
             affine_row(op, y, n, channel);
             break;
         }
+    }
+}
+
+/* --- tiles */
+
+HnAlongEnd hn_along_end(const HnAlong *a, int first)
+{
+    HnAlongEnd e = { .rest = first, .add_port = -1, .lo = HN_TILE_LOW, .hi = HN_TILE_HIGH };
+    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_ADD)
+        e.add_port = a->op[e.rest++].port;
+    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_RELU) {
+        e.lo = 0;
+        e.rest++;
+    } else if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_CLIP) {
+        e.lo = a->op[e.rest].a;
+        e.hi = a->op[e.rest++].b;
+    }
+    return e;
+}
+
+void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row, int64_t rows,
+                   int64_t col, int64_t cols)
+{
+    for (int k = first; k < a->n; k++) {
+        HnAlong one = { .n = 1, .channels = cols, .op = { a->op[k] } };
+        HnAlongOp *op = &one.op[0];
+        int64_t other = cols;
+        if (op->kind == HN_ALONG_ADD)
+            other = s->in[op->port].slot->pitch > 0 ? s->in[op->port].slot->pitch : a->channels;
+        if (op->kind == HN_ALONG_AFFINE) {
+            op->scale = op->scale != NULL ? op->scale + col : NULL;
+            op->shift += col;
+        } else if (pitch == cols && other == cols) { /* rows are adjacent */
+            hn_along_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
+            continue;
+        }
+        for (int64_t i = row; i < row + rows; i++)
+            hn_along_row(&one, s, y + i * pitch + col, i * other + col, cols, -1);
     }
 }
 

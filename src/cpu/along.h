@@ -41,6 +41,20 @@ void hn_along_clear(HnAlong *a);
 /* Row of n results of one channel, or (channel < 0) one result of each of n channels; at: index of the first. */
 void hn_along_row(const HnAlong *a, const HnStep *s, float *y, int64_t at, int64_t n, int64_t channel);
 
+/* What a kernel that computes rows of channels by tiles (cpu/tile.h) leaves to their end. */
+typedef struct {
+    int rest;     /* the first that is left to hn_along_rest() */
+    int add_port; /* of a residual sum; -1: none */
+    float lo, hi; /* what results are clamped to behind that */
+} HnAlongEnd;
+
+/* Those from `first` on. */
+HnAlongEnd hn_along_end(const HnAlong *a, int first);
+/* Those from `first` on, for channels [col, col + cols) of rows [row, row + rows) of y, which are `pitch` apart; the
+ * rows of residual sums are as far apart as their slots say where they lie channels last. */
+void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row, int64_t rows,
+                   int64_t col, int64_t cols);
+
 /* oneDNN attributes that do the same to a result of these dims: NULL when oneDNN cannot. To be destroyed. */
 dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis);
 /* Arguments of the primitive that carry operands, behind the n there are: the new n. Asks ports for layouts. */

@@ -9,7 +9,6 @@
 
 #include "cpu/cell.h"
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
 #include "op/index.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
@@ -262,4 +261,4 @@ static const HnKernel attention_kernel = {
     .release = attention_release,
 };
 
-const HnKernel *const hn_cpu_attention[] = { &attention_kernel, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_attention[] = { &attention_kernel, NULL };

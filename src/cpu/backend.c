@@ -4,6 +4,8 @@
 
 #include "base/cpu.h"
 #include "cpu/cpu.h"
+#include "cpu/program.h"
+#include "cpu/region.h"
 
 static void cpu_close(gpointer device)
 {
@@ -28,7 +30,6 @@ static gpointer cpu_open(int threads, GError **error)
     c->threads = threads;
     c->packs = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     g_mutex_init(&c->lock);
-    omp_set_num_threads(threads);
     return c;
 }
 
@@ -68,17 +69,25 @@ const HnBackend hn_backend_cpu = {
     .kernels = cpu_kernels,
     .packed_bytes = cpu_packed,
     .reorders = hn_cpu_reorders,
+    .group = &hn_cpu_region,
+    .group_takes = hn_program_takes,
     .layout_equal = hn_layout_equal,
     .describe = cpu_describe,
+    .widens = TRUE,
     .computes = TRUE,
 };
 
 /* --- what kernels share ------------------------------------------------------------------------------------------ */
 
-#define LONG_FLOPS 8e6              /* some 100 us of one thread */
-#define LONG_BYTES ((gsize)2 << 20) /* the same of memory */
+/* From where on threads are used. Of our own kernels about 10 us of one thread: two of them gain from 1 us on, and lose
+ * nothing where the other one does not come. */
+#define OWN_FLOPS 5e5
+#define OWN_BYTES ((gsize)256 << 10)
+/* Of oneDNN, whose threads wait for each other, 50 us. */
+#define ONEDNN_FLOPS 4e6
+#define ONEDNN_BYTES ((gsize)1 << 20)
 
-int hn_cpu_threads_for(const HnStep *s, double flops)
+static int threads_for(const HnStep *s, double flops, double enough_flops, gsize enough_bytes)
 {
     gsize bytes = 0;
     for (int i = 0; i < s->n_in + s->n_out; i++) {
@@ -86,12 +95,17 @@ int hn_cpu_threads_for(const HnStep *s, double flops)
         if (p->slot != NULL && !p->slot->constant)
             bytes += p->slot->tensor->bytes;
     }
-    return flops >= LONG_FLOPS || bytes >= LONG_BYTES ? ((HnCpu *)s->device)->threads : 1;
+    return flops >= enough_flops || bytes >= enough_bytes ? ((HnCpu *)s->device)->threads : 1;
+}
+
+int hn_cpu_threads_for(const HnStep *s, double flops)
+{
+    return threads_for(s, flops, OWN_FLOPS, OWN_BYTES);
 }
 
 HnCpu *hn_cpu_begin(const HnStep *s, double flops)
 {
-    omp_set_num_threads(hn_cpu_threads_for(s, flops));
+    omp_set_num_threads(threads_for(s, flops, ONEDNN_FLOPS, ONEDNN_BYTES));
     return s->device;
 }
 

@@ -3,49 +3,33 @@
  * scalar or a value per channel. Other broadcasts stay with ref.
  */
 #include "cpu/broadcast.h"
+#include "cpu/level.h"
 #include "op/elementwise.h"
 
 #define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time */
 
-/* n elements of z from x and y; either may be one number */
-typedef void (*BinaryFn)(const float *x, const float *y, float *z, int64_t n);
+/* m rows of n elements of z from x and y, of which one may be smaller */
+typedef void (*BinaryFn)(const float *x, const float *y, float *z, int64_t m, int64_t n);
+
+#define HN_LEVEL plain
+#include "cpu/binary_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/binary_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/binary_loops.h"
+#undef HN_LEVEL
+
+typedef enum { SAME, RIGHT, LEFT, ROWS_RIGHT, ROWS_LEFT, WAYS } Way;
 
 typedef struct {
-    BinaryFn same, right, left; /* right: y is one number, left: x is */
-} Fns;
-
-typedef struct {
-    Fns fns;
+    BinaryFn fn;
     int small;                /* operand with fewer elements; -1: none */
     int64_t outer, mid, tail; /* z[outer, mid, tail] from big[outer, mid, tail] and small[outer % repeat, tail] */
     int64_t repeat;
     int threads;
 } Binary;
-
-#define DEFINE_FNS(name, OP)                                                      \
-    static void name##_same(const float *x, const float *y, float *z, int64_t n)  \
-    {                                                                             \
-        for (int64_t i = 0; i < n; i++)                                           \
-            z[i] = x[i] OP y[i];                                                  \
-    }                                                                             \
-    static void name##_right(const float *x, const float *y, float *z, int64_t n) \
-    {                                                                             \
-        const float b = *y;                                                       \
-        for (int64_t i = 0; i < n; i++)                                           \
-            z[i] = x[i] OP b;                                                     \
-    }                                                                             \
-    static void name##_left(const float *x, const float *y, float *z, int64_t n)  \
-    {                                                                             \
-        const float a = *x;                                                       \
-        for (int64_t i = 0; i < n; i++)                                           \
-            z[i] = a OP y[i];                                                     \
-    }                                                                             \
-    static const Fns name##_fns = { name##_same, name##_right, name##_left };
-
-DEFINE_FNS(add, +)
-DEFINE_FNS(sub, -)
-DEFINE_FNS(mul, *)
-DEFINE_FNS(divide, /)
 
 static gboolean same_dims(const HnTensor *a, const HnTensor *b)
 {
@@ -93,54 +77,48 @@ static const char *binary_reject(const HnStep *s)
     return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : small_of(s, &small);
 }
 
-/* Axes as the loops see them, for z in layout l. FALSE: the loops cannot work in it. */
-static gboolean place(Binary *b, const HnTensor *z, const HnTensor *t, const HnLayout *l)
+/* Axes as the loops see them, for z plain or channels last. */
+static void place(Binary *b, const HnTensor *z, const HnTensor *t, gboolean last)
 {
-    int64_t n = z->dims[0], c = z->ndim > 1 ? z->dims[1] : 1, block;
-    if (hn_layout_padded(l))
-        return FALSE;
+    const int64_t n = z->dims[0], c = z->ndim > 1 ? z->dims[1] : 1;
     if (t->n == 1) {
-        b->outer = b->tail = 1;
+        b->outer = b->tail = b->repeat = 1;
         b->mid = z->n;
-        b->repeat = 1;
-        return TRUE;
+        return;
     }
-    switch (l != NULL ? (int)hn_layout_tag(l) : -1) {
-    case -1:
-        block = 1;
-        break;
-    case dnnl_nCw8c:
-    case dnnl_nChw8c:
-    case dnnl_nCdhw8c:
-        block = 8;
-        break;
-    case dnnl_nCw16c:
-    case dnnl_nChw16c:
-    case dnnl_nCdhw16c:
-        block = 16;
-        break;
-    case dnnl_nwc:
-    case dnnl_nhwc:
-    case dnnl_ndhwc:
-        block = c;
-        break;
-    default:
-        return FALSE;
-    }
-    b->outer = n * (c / block);
+    b->outer = last ? n : n * c;
     b->mid = z->n / (n * c);
-    b->tail = block;
-    b->repeat = t->n / block;
-    return TRUE;
+    b->tail = last ? c : 1;
+    b->repeat = t->n / b->tail;
 }
 
+static BinaryFn choose(const HnStep *s, const Binary *b)
+{
+#define WAYS_OF(name)                                                                                       \
+    {                                                                                                       \
+        HN_TABLE_OF_LEVELS(name##_same), HN_TABLE_OF_LEVELS(name##_right), HN_TABLE_OF_LEVELS(name##_left), \
+            HN_TABLE_OF_LEVELS(name##_rows_right), HN_TABLE_OF_LEVELS(name##_rows_left)                     \
+    }
+    static const BinaryFn fns[][WAYS][HN_LEVELS] = { WAYS_OF(add), WAYS_OF(sub), WAYS_OF(mul), WAYS_OF(div) };
+#undef WAYS_OF
+    const int op = s->op == &hn_op_add ? 0 : s->op == &hn_op_sub ? 1 : s->op == &hn_op_mul ? 2 : 3;
+    const Way way = b->small < 0    ? SAME
+                    : b->tail == 1  ? (b->small == 1 ? RIGHT : LEFT)
+                    : b->small == 1 ? ROWS_RIGHT
+                                    : ROWS_LEFT;
+    return fns[op][way][hn_cpu_level()];
+}
+
+/* Operands of one shape, in a layout of one of them: channels last rather than another. */
 static void prepare_same(HnStep *s)
 {
-    gboolean keeps_zero = s->op != &hn_op_div;
+    const gboolean keeps_zero = s->op != &hn_op_div;
     HnLayout *l = NULL;
-    for (int i = 1; i >= 0; i--)
-        if (s->in[i].slot->layout != NULL && (keeps_zero || !hn_layout_padded(s->in[i].slot->layout)))
-            l = s->in[i].slot->layout;
+    for (int i = 1; i >= 0; i--) {
+        HnLayout *of = s->in[i].slot->layout;
+        if (of != NULL && !hn_layout_is_last(l) && (keeps_zero || !hn_layout_padded(of)))
+            l = of;
+    }
     if (l == NULL)
         return;
     s->in[0].want = hn_layout_ref(l);
@@ -153,74 +131,52 @@ static gboolean binary_prepare(HnStep *s, GError **error)
     (void)error;
     Binary *b = g_new0(Binary, 1);
     s->state = b;
-    b->fns = s->op == &hn_op_add ? add_fns : s->op == &hn_op_sub ? sub_fns : s->op == &hn_op_mul ? mul_fns : divide_fns;
     (void)small_of(s, &b->small);
     b->threads = hn_cpu_threads_for(s, 0);
     if (b->small < 0) {
         prepare_same(s);
-        return TRUE;
+        b->outer = b->repeat = b->tail = 1;
+        b->mid = hn_slot_elements(s->out[0].slot);
+    } else {
+        HnPort *big = &s->in[1 - b->small];
+        const HnTensor *z = s->out[0].slot->tensor, *t = hn_cpu_in(s, b->small);
+        HnLayout *l = big->slot->layout;
+        const gboolean last = hn_layout_is_last(l);
+        place(b, z, t, last);
+        if (last || (l != NULL && t->n == 1 && !hn_layout_padded(l))) {
+            big->any = TRUE;
+            s->out[0].slot->layout = hn_layout_ref(l);
+        }
     }
-    HnPort *big = &s->in[1 - b->small];
-    const HnTensor *z = s->out[0].slot->tensor, *t = hn_cpu_in(s, b->small);
-    if (!place(b, z, t, big->slot->layout)) {
-        place(b, z, t, NULL);
-    } else if (big->slot->layout != NULL) {
-        big->any = TRUE;
-        s->out[0].slot->layout = hn_layout_ref(big->slot->layout);
-    }
+    b->fn = choose(s, b);
     return TRUE;
 }
 
-static void run_same(const HnStep *s, const Binary *b)
+/* Rows [lo, hi) of `tail` elements, counted over all pieces. */
+static void run_rows(const HnStep *s, int64_t lo, int64_t hi)
 {
+    const Binary *b = s->state;
     const float *x = hn_cpu_data(&s->in[0]), *y = hn_cpu_data(&s->in[1]);
     float *z = hn_cpu_data(&s->out[0]);
-    int64_t n = hn_slot_elements(s->out[0].slot);
-    if (b->threads == 1) {
-        b->fns.same(x, y, z, n);
-        return;
+    for (int64_t m; lo < hi; lo += m) {
+        const int64_t outer = lo / b->mid, at = lo * b->tail, small = outer % b->repeat * b->tail;
+        m = MIN(hi, (outer + 1) * b->mid) - lo;
+        b->fn(x + (b->small == 0 ? small : at), y + (b->small == 1 ? small : at), z + at, m, b->tail);
     }
-#pragma omp parallel for num_threads(b->threads)
-    for (int64_t i = 0; i < n; i += CHUNK)
-        b->fns.same(x + i, y + i, z + i, MIN(CHUNK, n - i));
-}
-
-/* One block of channels of one sample. */
-static void run_outer(const Binary *b, const float *big, const float *t, float *z)
-{
-    if (b->tail == 1) {
-        if (b->small == 1)
-            b->fns.right(big, t, z, b->mid);
-        else
-            b->fns.left(t, big, z, b->mid);
-        return;
-    }
-    for (int64_t i = 0; i < b->mid * b->tail; i += b->tail)
-        if (b->small == 1)
-            b->fns.same(big + i, t, z + i, b->tail);
-        else
-            b->fns.same(t, big + i, z + i, b->tail);
 }
 
 static gboolean binary_run(HnStep *s, GError **error)
 {
     (void)error;
     const Binary *b = s->state;
-    if (b->small < 0) {
-        run_same(s, b);
-        return TRUE;
-    }
-    const float *big = hn_cpu_data(&s->in[1 - b->small]), *t = hn_cpu_data(&s->in[b->small]);
-    float *z = hn_cpu_data(&s->out[0]);
-    int64_t step = b->mid * b->tail;
+    const int64_t rows = b->outer * b->mid, chunk = MAX(CHUNK / b->tail, 1);
     if (b->threads == 1) {
-        for (int64_t i = 0; i < b->outer; i++)
-            run_outer(b, big + i * step, t + i % b->repeat * b->tail, z + i * step);
+        run_rows(s, 0, rows);
         return TRUE;
     }
 #pragma omp parallel for num_threads(b->threads)
-    for (int64_t i = 0; i < b->outer; i++)
-        run_outer(b, big + i * step, t + i % b->repeat * b->tail, z + i * step);
+    for (int64_t i = 0; i < rows; i += chunk)
+        run_rows(s, i, MIN(rows, i + chunk));
     return TRUE;
 }
 

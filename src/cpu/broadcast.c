@@ -29,11 +29,12 @@ enum { F32, F64, I32, I64, U8, BOOL, TYPES };
 
 typedef struct {
     const HnOp *op;
-    HnBinaryFn fns[TYPES][HN_LEVELS];
+    HnRowFn fns[TYPES][HN_LEVELS];
 } Rows;
 
 #define T(name) HN_TABLE_OF_LEVELS(name)
 #define NUMBERS(name) [F32] = T(name##_f32), [F64] = T(name##_f64), [I32] = T(name##_i32), [I64] = T(name##_i64)
+#define BITS(name) [I32] = T(name##_i32), [I64] = T(name##_i64), [U8] = T(name##_u8)
 static const Rows rows_of[] = {
     { &hn_op_add, { NUMBERS(add) } },
     { &hn_op_sum, { NUMBERS(add) } },
@@ -53,7 +54,13 @@ static const Rows rows_of[] = {
     { &hn_op_or, { [BOOL] = T(or_bool) } },
     { &hn_op_xor, { [BOOL] = T(xor_bool) } },
     { &hn_op_not, { [BOOL] = T(not_bool) } },
+    { &hn_op_bitwiseand, { BITS(bits_and) } },
+    { &hn_op_bitwiseor, { BITS(bits_or) } },
+    { &hn_op_bitwisexor, { BITS(bits_xor) } },
 };
+/* Mod is two operators, by its attribute. Floor of floats is ref's. */
+static const Rows mod_rows = { &hn_op_mod, { [I32] = T(mod_i32), [I64] = T(mod_i64) } };
+static const Rows rem_rows = { &hn_op_mod, { NUMBERS(rem) } };
 #undef T
 
 /* One pass: output = fn(left, right), where from the second pass on left is the output. */
@@ -64,7 +71,7 @@ typedef struct {
 } Pass;
 
 typedef struct {
-    HnBinaryFn fn;
+    HnRowFn fn;
     HnDtype half; /* HN_UNDEFINED: elements are computed in their own type */
     gsize in_size, out_size;
     int threads, n_pass;
@@ -93,13 +100,22 @@ static int type_index(HnDtype d)
     }
 }
 
-static HnBinaryFn row_fn(const HnStep *s)
+HnRowFn hn_broadcast_rows(const HnOp *op, HnDtype d)
 {
-    int type = type_index(hn_cpu_in(s, 0)->dtype);
+    int type = type_index(d);
     for (guint i = 0; type >= 0 && i < G_N_ELEMENTS(rows_of); i++)
-        if (s->op == rows_of[i].op)
+        if (op == rows_of[i].op)
             return rows_of[i].fns[type][hn_cpu_level()];
     return NULL;
+}
+
+static HnRowFn row_fn(const HnStep *s)
+{
+    const HnDtype d = hn_cpu_in(s, 0)->dtype;
+    const int type = type_index(d);
+    if (s->op != &hn_op_mod)
+        return hn_broadcast_rows(s->op, d);
+    return type < 0 ? NULL : (((const HnBinary *)s->params)->mode == 1 ? rem_rows : mod_rows).fns[type][hn_cpu_level()];
 }
 
 /* t broadcasts to z, axes against the last ones. */
@@ -272,6 +288,9 @@ const HnKernel hn_cpu_broadcast = {
 
 #define KERNELS(symbol) const HnKernel *const hn_cpu_##symbol[] = { &hn_cpu_broadcast, NULL };
 KERNELS(and)
+KERNELS(bitwiseand)
+KERNELS(bitwiseor)
+KERNELS(bitwisexor)
 KERNELS(equal)
 KERNELS(greater)
 KERNELS(greaterorequal)
@@ -279,9 +298,9 @@ KERNELS(less)
 KERNELS(lessorequal)
 KERNELS(max)
 KERNELS(min)
+KERNELS(mod)
 KERNELS(not )
 KERNELS(or)
 KERNELS(prelu)
-KERNELS(sum)
 KERNELS(xor)
 const HnKernel *const hn_cpu_pow[] = { &hn_cpu_unary, &hn_cpu_broadcast, NULL };

@@ -51,6 +51,24 @@ ROW(div_f64, double, double, p / q)
 ROW(div_i32, int32_t, int32_t, DIVIDE(uint32_t))
 ROW(div_i64, int64_t, int64_t, DIVIDE(uint64_t))
 
+/* What is left over has the sign of the divisor (mod) or of the dividend (rem); by zero 0. */
+#define REMAINDER(T) q == 0 || q == -1 ? 0 : (T)(p % q)
+#define MODULO(T) q == 0 || q == -1 ? 0 : (T)(p % q + (p % q != 0 && (p % q < 0) != (q < 0) ? q : 0))
+ROW(rem_f32, float, float, fmodf(p, q))
+ROW(rem_f64, double, double, fmod(p, q))
+ROW(rem_i32, int32_t, int32_t, REMAINDER(int32_t))
+ROW(rem_i64, int64_t, int64_t, REMAINDER(int64_t))
+ROW(mod_i32, int32_t, int32_t, MODULO(int32_t))
+ROW(mod_i64, int64_t, int64_t, MODULO(int64_t))
+
+#define BITS(name, OP)                        \
+    ROW(name##_i32, int32_t, int32_t, p OP q) \
+    ROW(name##_i64, int64_t, int64_t, p OP q) \
+    ROW(name##_u8, uint8_t, uint8_t, p OP q)
+BITS(bits_and, &)
+BITS(bits_or, |)
+BITS(bits_xor, ^)
+
 #define EXTREME(name, OP)                                     \
     ROW(name##_f32, float, float, p OP q || p != p ? p : q)   \
     ROW(name##_f64, double, double, p OP q || p != p ? p : q) \
@@ -84,5 +102,8 @@ ROW(not_bool, uint8_t, uint8_t, ((void)q, p == 0))
 #undef ROW
 #undef ARITHMETIC
 #undef DIVIDE
+#undef REMAINDER
+#undef MODULO
+#undef BITS
 #undef EXTREME
 #undef COMPARE

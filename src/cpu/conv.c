@@ -5,8 +5,10 @@
 
 #include "cpu/along.h"
 #include "cpu/conv_small.h"
+#include "cpu/conv_tile.h"
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
+#include "cpu/depthwise.h"
+#include "cpu/winograd.h"
 
 typedef struct {
     HnPrim prim;
@@ -148,4 +150,5 @@ static const HnKernel conv_onednn = {
     .fuses = conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = { &hn_cpu_conv_small, &conv_onednn, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_conv[] = { &hn_cpu_depthwise, &hn_cpu_conv_small, &hn_cpu_winograd,
+                                        &hn_cpu_conv_tile, &conv_onednn,       NULL };

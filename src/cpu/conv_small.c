@@ -1,6 +1,6 @@
 /*
- * Small convolutions: an own direct kernel for plain layouts, where making and calling a oneDNN primitive costs more
- * than the arithmetic.
+ * Small convolutions: a direct kernel for plain layouts, where putting the source channels last, and the result back,
+ * takes longer than the arithmetic.
  *
  * Source rows are copied into scratch memory with their padding, and columns sorted by their remainder modulo the
  * stride, so that for any stride and dilation the inputs of neighbouring outputs lie side by side. A tap is then an
@@ -16,7 +16,7 @@
 #include "cpu/along.h"
 #include "op/conv.h"
 
-#define MAX_FLOPS 4e6  /* oneDNN takes about a microsecond per call and a millisecond to prepare */
+#define MAX_FLOPS 4e5  /* above, tiles are faster even where the source has to be put channels last */
 #define MAX_SOURCE 4e6 /* elements with padding */
 #define OC HN_CONV_OC
 #define NARROW 8 /* columns; shorter rows leave lanes empty, so lanes are output channels there */
@@ -248,7 +248,7 @@ static const char *small_reject(const HnStep *s)
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
         return "the window does not fit";
     if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps > MAX_FLOPS)
-        return "large enough for oneDNN";
+        return "large enough for tiles";
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);

@@ -1,5 +1,5 @@
 /*
- * The kernel for convolutions that are too small for oneDNN, which conv.c lists first; its inner loop serves
+ * The kernel for convolutions that are too small for another layout; its inner loop serves
  * ConvTranspose as well.
  */
 #pragma once

@@ -9,7 +9,6 @@
 
 #include "cpu/conv_small.h"
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
 #include "op/conv.h"
 
 #define MAX_FLOPS 4e6  /* as for convolutions */
@@ -384,4 +383,4 @@ static const HnKernel onednn_kernel = {
     .release = onednn_release,
 };
 
-const HnKernel *const hn_cpu_convtranspose[] = { &small_kernel, &onednn_kernel, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_convtranspose[] = { &small_kernel, &onednn_kernel, NULL };

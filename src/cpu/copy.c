@@ -32,7 +32,8 @@ struct HnCopy {
     int64_t dims[AXES], ys[AXES], xs[AXES];
     int64_t y0, x0;
     int threads;
-    int cut; /* which threads share: an axis of the loop; -1: m; -2: n */
+    gboolean piece; /* adjacent elements on both sides */
+    int cut;        /* which threads share: an axis of the loop; -1: m; -2: n */
 };
 
 /* --- loops over a block ------------------------------------------------------------------------------------------ */
@@ -363,6 +364,7 @@ HnCopy *hn_copy_new(size_t size, int ndim, const int64_t *dims, int64_t y0, cons
         c->xs[n++] = x;
     }
     c->ndim = n;
+    c->piece = n == 0 || (n == 1 && c->ys[0] == width && c->xs[0] == width);
     if (n > 1 && c->ys[n - 1] == width && c->xs[n - 1] == width && c->dims[n - 1] <= 16) { /* a run as one element */
         const int64_t run = c->dims[n - 1] * width;
         if (run <= 16 && (run & (run - 1)) == 0) {
@@ -373,6 +375,19 @@ HnCopy *hn_copy_new(size_t size, int ndim, const int64_t *dims, int64_t y0, cons
     choose_loop(c);
     choose_cut(c);
     return c;
+}
+
+HnCopy *hn_copy_new_last(size_t size, int ndim, const int64_t *dims, int64_t y0, const int64_t *ys, int64_t x0,
+                         const int64_t *xs, int threads)
+{
+    int64_t d[AXES], y[AXES], x[AXES];
+    for (int i = 0; i < ndim; i++) {
+        const int a = i == 0 ? 0 : i == ndim - 1 ? 1 : i + 1;
+        d[i] = dims[a];
+        y[i] = ys[a];
+        x[i] = xs[a];
+    }
+    return hn_copy_new(size, ndim, d, y0, y, x0, x, threads);
 }
 
 void hn_copy_free(HnCopy *c)
@@ -434,10 +449,34 @@ gboolean hn_copies_run(HnStep *s, GError **error)
 {
     (void)error;
     const HnCopies *c = s->state;
-    for (guint k = 0; k < c->n; k++)
-        if (c->part[k].copy != NULL)
-            hn_copy_run(c->part[k].copy, hn_cpu_data(&s->out[c->part[k].out]), hn_cpu_data(&s->in[c->part[k].in]));
+    for (guint k = 0; k < c->n; k++) {
+        const HnPort *from = &s->in[c->part[k].in], *to = &s->out[c->part[k].out];
+        if (c->part[k].copy != NULL && !from->joined && !to->joined)
+            hn_copy_run(c->part[k].copy, hn_cpu_data(to), hn_cpu_data(from));
+    }
     return TRUE;
+}
+
+HnPlace hn_copies_joins(const HnStep *s, int i, gsize *offset)
+{
+    const HnCopies *c = s->state;
+    for (guint k = 0; k < c->n; k++)
+        if (c->part[k].in == i && c->part[k].copy != NULL) {
+            *offset = (gsize)c->part[k].copy->y0;
+            return c->part[k].copy->piece ? HN_PLACE_PIECE : HN_PLACE_NONE;
+        }
+    return HN_PLACE_NONE;
+}
+
+HnPlace hn_copies_splits(const HnStep *s, int i, gsize *offset)
+{
+    const HnCopies *c = s->state;
+    for (guint k = 0; k < c->n; k++)
+        if (c->part[k].out == i && c->part[k].copy != NULL) {
+            *offset = (gsize)c->part[k].copy->x0;
+            return c->part[k].copy->piece ? HN_PLACE_PIECE : HN_PLACE_NONE;
+        }
+    return HN_PLACE_NONE;
 }
 
 void hn_copies_release(HnStep *s)

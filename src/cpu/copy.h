@@ -16,6 +16,9 @@ typedef struct HnCopy HnCopy;
  * 16). Source strides may be 0 or negative. At most 2 * HN_MAX_RANK axes. */
 HnCopy *hn_copy_new(size_t size, int ndim, const int64_t *dims, int64_t y0, const int64_t *ys, int64_t x0,
                     const int64_t *xs, int threads);
+/* The same for axes that are counted as a tensor's, while its elements lie channels last. */
+HnCopy *hn_copy_new_last(size_t size, int ndim, const int64_t *dims, int64_t y0, const int64_t *ys, int64_t x0,
+                         const int64_t *xs, int threads);
 void hn_copy_run(const HnCopy *c, void *y, const void *x);
 void hn_copy_free(HnCopy *c);
 
@@ -38,6 +41,9 @@ typedef struct {
 HnCopies *hn_copies_new(guint n); /* parts with copy NULL are skipped */
 gboolean hn_copies_run(HnStep *s, GError **error);
 void hn_copies_release(HnStep *s);
+/* HnKernel.joins and .splits, for steps whose parts make all of output 0, or read nothing but input 0. */
+HnPlace hn_copies_joins(const HnStep *s, int i, gsize *offset);
+HnPlace hn_copies_splits(const HnStep *s, int k, gsize *offset);
 
 /* Why the elements of tensor t cannot be moved as bytes; NULL: they can. */
 const char *hn_copy_reject(const HnTensor *t);

@@ -86,6 +86,8 @@ const_dnnl_memory_desc_t hn_layout_md(const HnLayout *l);
  * already (one channel or one pixel), or there are other axes. */
 HnLayout *hn_layout_last(const HnTensor *t);
 gboolean hn_layout_is_last(const HnLayout *l);
+/* Elements from index to index of each axis, channels last without a pitch. */
+void hn_last_strides(int ndim, const int64_t *dims, int64_t *strides);
 /* The elements lie channels last; plain ones of one channel or one pixel do too. */
 gboolean hn_slot_is_last(const HnSlot *slot);
 /* Channels last: elements from one pixel's channels to the next pixel's. Settled behind prepare. */

@@ -6,6 +6,9 @@
 
 static const char *expand_reject(const HnStep *s)
 {
+    for (int i = 1; i < s->n_in; i++) /* where they are constant, infer has judged them */
+        if (hn_copy_varies(s, i))
+            return "a shape that is known only at run time";
     return hn_copy_reject(hn_cpu_in(s, 0)); /* shape or repeats are in the output's dimensions */
 }
 

@@ -1,11 +1,11 @@
 /*
- * Reductions other than sums, for extreme.c at one instruction level: x is [n, inner], y [inner] holds the start,
+ * Reductions, for extreme.c at one instruction level: x is [n, inner], y [inner] holds the start,
  * which changes nothing.
  */
 #include <math.h>
 #include <stdint.h>
 
-#include "cpu/level.h"
+#include "cpu/vecmath.h"
 
 #define LANES 16
 
@@ -41,12 +41,15 @@
 #define LARGER(s, v) ((v) > (s) || (v) != (v) ? (v) : (s))
 #define SMALLER(s, v) ((v) < (s) || (v) != (v) ? (v) : (s))
 #define TIMES(s, v) ((s) * (v))
+#define PLUS(s, v) ((s) + (v))
 #define PLUS_SIZE(s, v) ((s) + fabsf(v))
 #define PLUS_SQUARE(s, v) ((s) + (v) * (v))
 JOIN(do_max, LARGER(s, v))
 REDUCE(do_max, LARGER)
 JOIN(do_min, SMALLER(s, v))
 REDUCE(do_min, SMALLER)
+JOIN(do_sum, s + v)
+REDUCE(do_sum, PLUS)
 JOIN(do_prod, s *v)
 REDUCE(do_prod, TIMES)
 JOIN(do_sizes, s + v)
@@ -54,11 +57,30 @@ REDUCE(do_sizes, PLUS_SIZE)
 JOIN(do_squares, s + v)
 REDUCE(do_squares, PLUS_SQUARE)
 
+/* y += e^(x - shift) */
+static HN_TARGET void HN_V(do_powers)(float *restrict y, const float *restrict shift, const float *restrict x,
+                                      int64_t n, int64_t inner)
+{
+    if (inner == 1) {
+        float sum = 0;
+        const float most = *shift;
+        HN_SUM1(sum)
+        for (int64_t i = 0; i < n; i++)
+            sum += HN_V(exp)(x[i] - most);
+        *y += sum;
+        return;
+    }
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < inner; i++)
+            y[i] += HN_V(exp)(x[k * inner + i] - shift[i]);
+}
+
 #undef REDUCE
 #undef JOIN
 #undef LARGER
 #undef SMALLER
 #undef TIMES
+#undef PLUS
 #undef PLUS_SIZE
 #undef PLUS_SQUARE
 #undef LANES

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cpu/channels.h"
 #include "cpu/copy.h"
 #include "cpu/indices.h"
 #include "op/index.h"
@@ -176,13 +177,51 @@ static const HnKernel gather_rows = {
     .release = gather_release,
 };
 
-const HnKernel *const hn_cpu_gather[] = { &gather_pieces, &gather_rows, NULL };
+/* Channels at even distances, channels last. */
+static const char *channels_reject(const HnStep *s)
+{
+    const char *reason = pieces_reject(s);
+    if (reason != NULL)
+        return reason;
+    return hn_channels_of(s->in[0].slot, axis_of(s)) && hn_cpu_in(s, 1)->ndim == 1 ? NULL : "not channels last";
+}
+
+static gboolean channels_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    HnChannels *c = hn_channels_prepare(s, FALSE, 1);
+    int64_t first = 0, step = 0;
+    (void)evenly(s, hn_cpu_in(s, 0)->dims[1], &first, &step);
+    c->part[0].first = first;
+    c->part[0].step = step;
+    c->part[0].count = hn_cpu_in(s, 1)->n;
+    if (c->part[0].count == 1)
+        c->part[0].step = 1;
+    hn_copy_unread(s);
+    return TRUE;
+}
+
+static const HnKernel gather_channels = {
+    .name = "cpu.gather_channels",
+    .reject = channels_reject,
+    .prepare = channels_prepare,
+    .run = hn_channels_run,
+    .release = hn_channels_release,
+    .splits = hn_channels_splits,
+    .pitched = TRUE,
+};
+
+const HnKernel *const hn_cpu_gather[] = { &gather_channels, &gather_pieces, &gather_rows, NULL };
 
 /* --- GatherND ---------------------------------------------------------------------------------------------------- */
 
 static const char *tuples_reject(const HnStep *s)
 {
-    const HnTensor *at = hn_cpu_in(s, 1);
+    const HnGather *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
+    for (int a = 0; a < (int)p->batch_dims; a++)
+        if (x->dims[a] != at->dims[a])
+            return "shapes that do not fit";
     return at->n == 0 ? "nothing to compute" : gather_reject(s);
 }
 
@@ -234,8 +273,12 @@ const HnKernel *const hn_cpu_gathernd[] = { &gather_tuples, NULL };
 
 static const char *elements_reject(const HnStep *s)
 {
-    if (hn_cpu_in(s, 1)->n == 0 || hn_cpu_in(s, 0)->n == 0)
+    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
+    if (at->n == 0 || x->n == 0)
         return "nothing to compute";
+    for (int a = 0; a < x->ndim; a++)
+        if (a != axis_of(s) && at->dims[a] > x->dims[a])
+            return "shapes that do not fit";
     return hn_dtype_size(hn_cpu_in(s, 0)->dtype) > 8 ? "elements of 16 bytes" : gather_reject(s);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "op/gemm.h"
 
-#include "cpu/half_step.h"
 #include "cpu/product.h"
 
 typedef struct {
@@ -35,7 +34,7 @@ static void matrices_of(const HnStep *s, HnMatrices *m)
                        .bias = is_row(p, hn_cpu_in(s, 2), y->dims[1]) };
 }
 
-static const char *reject(const HnStep *s, gboolean small)
+static const char *reject(const HnStep *s, HnProductWay way)
 {
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
@@ -44,7 +43,7 @@ static const char *reject(const HnStep *s, gboolean small)
     matrices_of(s, &m);
     if (m.a[1] != m.b[0])
         return "the inner sizes differ";
-    return hn_product_reject(s, &m, small);
+    return hn_product_reject(s, &m, way);
 }
 
 static void gemm_release(HnStep *s)
@@ -56,7 +55,7 @@ static void gemm_release(HnStep *s)
     s->state = NULL;
 }
 
-static gboolean prepare(HnStep *s, gboolean small, GError **error)
+static gboolean prepare(HnStep *s, HnProductWay way, GError **error)
 {
     const HnGemmParams *p = s->params;
     const HnTensor *c = hn_cpu_in(s, 2);
@@ -75,7 +74,7 @@ static gboolean prepare(HnStep *s, gboolean small, GError **error)
         g->c_col = last == 1 ? 0 : 1;
     }
     g->finish = g->alpha != 1 || g->beta != 0;
-    return hn_product_prepare(&g->product, s, &m, small, error);
+    return hn_product_prepare(&g->product, s, &m, way, error);
 }
 
 static void finish_rows(const Gemm *g, float *restrict y, const float *c, int64_t from, int64_t to)
@@ -112,22 +111,32 @@ static gboolean gemm_run(HnStep *s, GError **error)
 
 static const char *onednn_reject(const HnStep *s)
 {
-    return reject(s, FALSE);
+    return reject(s, HN_PRODUCT_ONEDNN);
 }
 
 static gboolean onednn_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, FALSE, error);
+    return prepare(s, HN_PRODUCT_ONEDNN, error);
 }
 
 static const char *small_reject(const HnStep *s)
 {
-    return reject(s, TRUE);
+    return reject(s, HN_PRODUCT_SMALL);
 }
 
 static gboolean small_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, TRUE, error);
+    return prepare(s, HN_PRODUCT_SMALL, error);
+}
+
+static const char *tile_reject(const HnStep *s)
+{
+    return reject(s, HN_PRODUCT_TILES);
+}
+
+static gboolean tile_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_PRODUCT_TILES, error);
 }
 
 /* Not where something is left to do behind the product. */
@@ -150,6 +159,15 @@ static const HnKernel gemm_small = {
     .fuses = gemm_fuses,
 };
 
+static const HnKernel gemm_tile = {
+    .name = "cpu.gemm_tile",
+    .reject = tile_reject,
+    .prepare = tile_prepare,
+    .run = gemm_run,
+    .release = gemm_release,
+    .fuses = gemm_fuses,
+};
+
 static const HnKernel gemm_onednn = {
     .name = "onednn.gemm",
     .reject = onednn_reject,
@@ -159,4 +177,4 @@ static const HnKernel gemm_onednn = {
     .fuses = gemm_fuses,
 };
 
-const HnKernel *const hn_cpu_gemm[] = { &gemm_small, &gemm_onednn, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_gemm[] = { &gemm_small, &gemm_tile, &gemm_onednn, NULL };

@@ -7,6 +7,7 @@
 #include "cpu/backend.h"
 #include "cpu/copy.h"
 #include "cpu/cpu.h"
+#include "cpu/half.h"
 #include "op/index.h"
 
 typedef struct {
@@ -129,8 +130,7 @@ static CpuLayout *layout_alloc(gsize bytes)
     return c;
 }
 
-/* Strides of channels last. */
-static void last_strides(int ndim, const int64_t *dims, int64_t *strides)
+void hn_last_strides(int ndim, const int64_t *dims, int64_t *strides)
 {
     int64_t step = dims[1];
     strides[1] = 1;
@@ -146,7 +146,7 @@ static gboolean form_last(const Form *f)
     int64_t strides[DNNL_MAX_NDIMS];
     if (f->ndim < 3 || f->ndim > 5 || f->n_blocks > 0 || form_padded(f))
         return FALSE;
-    last_strides(f->ndim, *f->dims, strides);
+    hn_last_strides(f->ndim, *f->dims, strides);
     for (int i = 0; i < f->ndim; i++)
         if ((*f->dims)[i] != 1 && (*f->strides)[i] != strides[i])
             return FALSE;
@@ -214,7 +214,7 @@ const_dnnl_memory_desc_t hn_layout_md(const HnLayout *l)
     CpuLayout *c = (CpuLayout *)l;
     if (c->md == NULL) {
         int64_t strides[DNNL_MAX_NDIMS];
-        last_strides(c->ndim, c->dims, strides);
+        hn_last_strides(c->ndim, c->dims, strides);
         c->md = hn_md_strided(c->ndim, c->dims, strides);
     }
     return c->md;
@@ -275,6 +275,8 @@ static gboolean plain_or_last(const HnSlot *slot)
 
 static const char *swap_reject(const HnStep *s)
 {
+    if (s->in[0].slot->tensor->dtype != s->out[0].slot->tensor->dtype)
+        return "another element type";
     return plain_or_last(s->in[0].slot) && plain_or_last(s->out[0].slot) ? NULL : "a layout of oneDNN's";
 }
 
@@ -286,7 +288,7 @@ static gboolean swap_prepare(HnStep *s, GError **error)
     const HnSlot *slots[2] = { s->out[0].slot, s->in[0].slot };
     for (int k = 0; k < 2; k++)
         if (slots[k]->layout != NULL)
-            last_strides(t->ndim, t->dims, strides[k]);
+            hn_last_strides(t->ndim, t->dims, strides[k]);
         else
             hn_strides(t->ndim, t->dims, strides[k]);
     /* axes in the order of the destination */
@@ -361,4 +363,33 @@ static const HnKernel reorder = {
     .release = reorder_release,
 };
 
-const HnKernel *const hn_cpu_reorders[] = { &swap, &reorder, NULL };
+/* --- halves ------------------------------------------------------------------------------------------------------ */
+
+static const char *convert_reject(const HnStep *s)
+{
+    return s->in[0].slot->tensor->dtype == s->out[0].slot->tensor->dtype ? "the same element type" : NULL;
+}
+
+static gboolean convert_prepare(HnStep *s, GError **error)
+{
+    (void)s;
+    (void)error;
+    return TRUE;
+}
+
+static gboolean convert_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *x = s->in[0].slot->tensor, *y = s->out[0].slot->tensor;
+    if (x->dtype == HN_F32)
+        hn_cpu_half_from_f32(y->dtype, y->data, x->data, x->n);
+    else
+        hn_cpu_half_to_f32(x->dtype, y->data, x->data, x->n);
+    return TRUE;
+}
+
+static const HnKernel convert = {
+    .name = "cpu.convert", .reject = convert_reject, .prepare = convert_prepare, .run = convert_run
+};
+
+const HnKernel *const hn_cpu_reorders[] = { &swap, &convert, &reorder, NULL };

@@ -1,7 +1,6 @@
 /*
  * MatMul: stacks of matrices as in numpy.matmul.
  */
-#include "cpu/half_step.h"
 #include "cpu/product.h"
 
 /* Stacks of a and b along one axis, after axes that behave alike were merged: equal, or one of them 1. */
@@ -75,13 +74,13 @@ static const char *matrices_of(const HnStep *s, HnMatrices *m)
     return NULL;
 }
 
-static const char *reject(const HnStep *s, gboolean small)
+static const char *reject(const HnStep *s, HnProductWay way)
 {
     HnMatrices m;
     const char *reason = hn_cpu_reject_f32(s);
     if (reason == NULL)
         reason = matrices_of(s, &m);
-    return reason != NULL ? reason : hn_product_reject(s, &m, small);
+    return reason != NULL ? reason : hn_product_reject(s, &m, way);
 }
 
 static void matmul_release(HnStep *s)
@@ -91,13 +90,13 @@ static void matmul_release(HnStep *s)
     g_clear_pointer(&s->state, g_free);
 }
 
-static gboolean prepare(HnStep *s, gboolean small, GError **error)
+static gboolean prepare(HnStep *s, HnProductWay way, GError **error)
 {
     HnProduct *p = g_new0(HnProduct, 1);
     HnMatrices m;
     s->state = p;
     return hn_cpu_check(matrices_of(s, &m) == NULL ? dnnl_success : dnnl_invalid_arguments, s, error) &&
-           hn_product_prepare(p, s, &m, small, error);
+           hn_product_prepare(p, s, &m, way, error);
 }
 
 static gboolean matmul_run(HnStep *s, GError **error)
@@ -107,22 +106,32 @@ static gboolean matmul_run(HnStep *s, GError **error)
 
 static const char *onednn_reject(const HnStep *s)
 {
-    return reject(s, FALSE);
+    return reject(s, HN_PRODUCT_ONEDNN);
 }
 
 static gboolean onednn_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, FALSE, error);
+    return prepare(s, HN_PRODUCT_ONEDNN, error);
 }
 
 static const char *small_reject(const HnStep *s)
 {
-    return reject(s, TRUE);
+    return reject(s, HN_PRODUCT_SMALL);
 }
 
 static gboolean small_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, TRUE, error);
+    return prepare(s, HN_PRODUCT_SMALL, error);
+}
+
+static const char *tile_reject(const HnStep *s)
+{
+    return reject(s, HN_PRODUCT_TILES);
+}
+
+static gboolean tile_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_PRODUCT_TILES, error);
 }
 
 static gboolean matmul_fuses(const HnStep *s)
@@ -140,6 +149,15 @@ static const HnKernel matmul_small = {
     .fuses = matmul_fuses,
 };
 
+static const HnKernel matmul_tile = {
+    .name = "cpu.matmul_tile",
+    .reject = tile_reject,
+    .prepare = tile_prepare,
+    .run = matmul_run,
+    .release = matmul_release,
+    .fuses = matmul_fuses,
+};
+
 static const HnKernel matmul_onednn = {
     .name = "onednn.matmul",
     .reject = onednn_reject,
@@ -149,4 +167,4 @@ static const HnKernel matmul_onednn = {
     .fuses = matmul_fuses,
 };
 
-const HnKernel *const hn_cpu_matmul[] = { &matmul_small, &matmul_onednn, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_matmul[] = { &matmul_small, &matmul_tile, &matmul_onednn, NULL };

@@ -1,6 +1,7 @@
 /*
- * LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization and BatchNormalization of plain f32
- * tensors. Differences from the mean are squared in a second pass over the row, which is in the cache by then.
+ * LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization and BatchNormalization of f32; the
+ * last also channels last. Differences from the mean are squared in a second pass over the row, which is in the cache by
+ * then.
  */
 #include "cpu/norm.h"
 
@@ -25,7 +26,7 @@
 #define ROWS(level)                                                                                                    \
     {                                                                                                                  \
         row_sum_##level, row_squares_##level, row_scale_##level, row_affine_##level, row_max_##level, row_exp_##level, \
-            row_exp_sum_##level, row_log_share_##level, columns_softmax_##level                                        \
+            row_exp_sum_##level, row_log_share_##level, columns_softmax_##level, short_softmax_##level                 \
     }
 
 const HnRowFns *hn_cpu_rows(void)
@@ -72,9 +73,9 @@ static const char *layernorm_reject(const HnStep *s)
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *bias = hn_cpu_in(s, 2);
+    const HnTensor *x = hn_cpu_in(s, 0), *scale = hn_cpu_in(s, 1), *bias = hn_cpu_in(s, 2);
     int axis = norm_axis(s);
-    if (!per_column(hn_cpu_in(s, 1), x, axis) || (bias != NULL && !per_column(bias, x, axis)))
+    if ((scale != NULL && !per_column(scale, x, axis)) || (bias != NULL && !per_column(bias, x, axis)))
         return "a scale or bias that is not one row";
     return NULL;
 }
@@ -100,7 +101,7 @@ static void layernorm_rows(const HnStep *s, int64_t first, int64_t last)
 {
     const LayerNorm *n = s->state;
     const HnRowFns *f = n->fns;
-    const float *x = hn_cpu_data(&s->in[0]), *w = hn_cpu_data(&s->in[1]);
+    const float *x = hn_cpu_data(&s->in[0]), *w = hn_cpu_in(s, 1) != NULL ? hn_cpu_data(&s->in[1]) : NULL;
     const float *b = hn_cpu_in(s, 2) != NULL ? hn_cpu_data(&s->in[2]) : NULL;
     float *y = hn_cpu_data(&s->out[0]), *means = NULL, *invs = NULL;
     if (s->n_out > 1 && s->out[1].slot != NULL)
@@ -255,8 +256,6 @@ static const char *batchnorm_reject(const HnStep *s)
         return "only inference with one mean and variance per channel";
     if (x->ndim < 2)
         return "no axis of channels";
-    if (s->in[X].slot->layout != NULL)
-        return "a source that is not plain";
     for (int i = SCALE; i <= VARIANCE; i++)
         if (hn_cpu_in(s, i)->n != x->dims[1])
             return "an input of another size than the channels";
@@ -291,6 +290,11 @@ static gboolean batchnorm_prepare(HnStep *s, GError **error)
     b->n = x->dims[0];
     b->channels = x->dims[1];
     b->inner = hn_span(x->dims, 2, x->ndim);
+    if (s->in[X].slot->layout != NULL && (s->in[X].want = hn_layout_last(x)) != NULL) {
+        s->out[0].slot->layout = hn_layout_ref(s->in[X].want);
+        b->n *= b->inner; /* pixels */
+        b->inner = 1;
+    }
     b->epsilon = p->epsilon;
     b->threads = hn_cpu_threads_for(s, 0);
     b->constant = TRUE;
@@ -303,37 +307,38 @@ static gboolean batchnorm_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void one_channel(const BatchNorm *b, float *y, const float *x, int64_t c)
+/* Rows [lo, hi): of a channel each, or of all channels. */
+static void batchnorm_rows(const HnStep *s, int64_t lo, int64_t hi)
 {
-    b->fns->affine(y, x, b->inner, b->factors[c], b->factors[b->channels + c]);
+    const BatchNorm *b = s->state;
+    const float *x = hn_cpu_data(&s->in[X]), *factor = b->factors, *shift = factor + b->channels;
+    float *y = hn_cpu_data(&s->out[0]);
+    const int64_t n = b->inner == 1 ? b->channels : b->inner;
+    for (int64_t i = lo; i < hi; i++)
+        if (b->inner == 1)
+            b->fns->scale(y + i * n, x + i * n, n, 0, 1, factor, shift);
+        else
+            b->fns->affine(y + i * n, x + i * n, n, factor[i % b->channels], shift[i % b->channels]);
 }
 
 static gboolean batchnorm_run(HnStep *s, GError **error)
 {
     (void)error;
     BatchNorm *b = s->state;
-    const float *x = hn_cpu_data(&s->in[X]), *factor = b->factors, *shift = factor + b->channels;
-    float *y = hn_cpu_data(&s->out[0]);
+    const int64_t all = b->inner == 1 ? b->n : b->n * b->channels;
     if (!b->constant)
         make_factors(s, b, b->factors, b->factors + b->channels);
-    if (b->inner == 1) {
-        for (int64_t i = 0; i < b->n; i++)
-            b->fns->scale(y + i * b->channels, x + i * b->channels, b->channels, 0, 1, factor, shift);
-        return TRUE;
-    }
-    const int64_t all = b->n * b->channels;
     if (b->threads == 1) {
-        for (int64_t i = 0; i < all; i++)
-            one_channel(b, y + i * b->inner, x + i * b->inner, i % b->channels);
+        batchnorm_rows(s, 0, all);
         return TRUE;
     }
 #pragma omp parallel for num_threads(b->threads)
-    for (int64_t i = 0; i < all; i++)
-        one_channel(b, y + i * b->inner, x + i * b->inner, i % b->channels);
+    for (int t = 0; t < b->threads; t++)
+        batchnorm_rows(s, all * t / b->threads, all * (t + 1) / b->threads);
     return TRUE;
 }
 
-const HnKernel hn_cpu_batchnorm = {
+static const HnKernel batchnorm = {
     .name = "cpu.batchnorm",
     .reject = batchnorm_reject,
     .prepare = batchnorm_prepare,
@@ -341,3 +346,5 @@ const HnKernel hn_cpu_batchnorm = {
     .release = norm_release,
     .inplace = TRUE,
 };
+
+const HnKernel *const hn_cpu_batchnormalization[] = { &batchnorm, NULL };

@@ -18,8 +18,11 @@ typedef struct {
     /* Softmax or its logarithm down the columns of x [n, inner]; most and sum: `width` places */
     void (*columns)(float *y, const float *x, int64_t n, int64_t inner, int64_t width, float *most, float *sum,
                     gboolean logs);
+    /* The same along rows of n <= HN_SHORT elements */
+    void (*short_rows)(float *y, const float *x, int64_t n, int64_t rows, gboolean logs);
 } HnRowFns;
 
-const HnRowFns *hn_cpu_rows(void);
+#define HN_SHORT 16
+#define HN_SHORT_ROWS 64
 
-extern const HnKernel hn_cpu_batchnorm;
+const HnRowFns *hn_cpu_rows(void);

@@ -43,10 +43,16 @@ static HN_TARGET float HN_V(row_squares)(const float *x, int64_t n, float mean)
     return (a + b) + (c + d);
 }
 
-/* y = (x - mean) * inv * w + b; b may be NULL */
+/* y = (x - mean) * inv * w + b; b may be NULL, and w where b is */
 static HN_TARGET void HN_V(row_scale)(float *y, const float *x, int64_t n, float mean, float inv, const float *w,
                                       const float *b)
 {
+    if (w == NULL) {
+        HN_IVDEP
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - mean) * inv;
+        return;
+    }
     if (b == NULL) {
         HN_IVDEP
         for (int64_t i = 0; i < n; i++)
@@ -155,5 +161,47 @@ static HN_TARGET void HN_V(columns_softmax)(float *y, const float *x, int64_t n,
         HN_IVDEP
         for (int64_t i = 0; i < width; i++)
             to[i] = logs ? to[i] - sum[i] : to[i] * sum[i];
+    }
+}
+
+/* Rows of n elements, `many` of them, as the columns of t [n][HN_SHORT_ROWS], and back. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(stand)(float *restrict t, const float *restrict x,
+                                                                        int64_t n, int64_t many)
+{
+    for (int64_t i = 0; i < many; i++)
+        for (int64_t k = 0; k < n; k++)
+            t[k * HN_SHORT_ROWS + i] = x[i * n + k];
+}
+
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(lay)(float *restrict y, const float *restrict t,
+                                                                      int64_t n, int64_t many)
+{
+    for (int64_t i = 0; i < many; i++)
+        for (int64_t k = 0; k < n; k++)
+            y[i * n + k] = t[k * HN_SHORT_ROWS + i];
+}
+
+/* Softmax of short rows: a vector is the same element of many rows. */
+static HN_TARGET void HN_V(short_softmax)(float *y, const float *x, int64_t n, int64_t rows, gboolean logs)
+{
+    float t[HN_SHORT * HN_SHORT_ROWS], most[HN_SHORT_ROWS], sum[HN_SHORT_ROWS];
+    for (int64_t i = 0; i < rows; i += HN_SHORT_ROWS) {
+        const int64_t many = MIN(HN_SHORT_ROWS, rows - i);
+#define TURNED(N)                                                         \
+    HN_V(stand)(t, x + i * n, N, many);                                   \
+    HN_V(columns_softmax)(t, t, N, HN_SHORT_ROWS, many, most, sum, logs); \
+    HN_V(lay)(y + i * n, t, N, many);                                     \
+    break;
+        switch (n) { /* constants make vectors of the two loops */
+        case 2:
+            TURNED(2)
+        case 3:
+            TURNED(3)
+        case 4:
+            TURNED(4)
+        default:
+            TURNED(n)
+        }
+#undef TURNED
     }
 }

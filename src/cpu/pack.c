@@ -1,6 +1,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "base/team.h"
 #include "cpu/cpu.h"
 
 /* Smaller weights are packed by one thread: a second one that has no core to itself costs milliseconds. */
@@ -60,8 +61,10 @@ static dnnl_status_t reorder(HnCpu *c, const HnPack *p, void *from)
     const int threads = omp_get_max_threads(); /* of the step that is being prepared */
     if (p->bytes < PACK_BYTES)
         omp_set_num_threads(1);
+    gboolean before = hn_team_together(TRUE);
     if (status == dnnl_success)
         status = hn_dnnl(primitive_execute)(prim, c->stream, 2, arg);
+    hn_team_together(before);
     omp_set_num_threads(threads);
     for (int i = 0; i < 2; i++)
         if (arg[i].memory != NULL)
@@ -72,25 +75,31 @@ static dnnl_status_t reorder(HnCpu *c, const HnPack *p, void *from)
 }
 
 /* Elements of a mapped file may lie at any address: then they go through aligned memory that is freed at once. */
-static gboolean fill(HnCpu *c, const HnPack *p, const HnStep *s, GError **error)
+static gboolean fill(HnCpu *c, const HnPack *p, const HnStep *s, const HnTensor *t, GError **error)
 {
     void *copy = NULL;
-    if (p->from->misaligned) {
-        if ((copy = hn_budget_alloc(p->budget, p->from->bytes, error)) == NULL)
+    if (t->misaligned) {
+        if ((copy = hn_budget_alloc(p->budget, t->bytes, error)) == NULL)
             return FALSE;
-        memcpy(copy, p->from->data, p->from->bytes);
+        memcpy(copy, t->data, t->bytes);
     }
-    gboolean ok = hn_cpu_check(reorder(c, p, copy != NULL ? copy : p->from->data), s, error);
+    gboolean ok = hn_cpu_check(reorder(c, p, copy != NULL ? copy : t->data), s, error);
     if (copy != NULL)
         hn_budget_free(p->budget, copy);
     return ok;
 }
 
-static HnPack *pack_alloc(HnCpu *c, const HnStep *s, HnTensor *t, gsize bytes, GError **error)
+/* The tensor that a pack is known by: of a half held in f32 the half, which stays. */
+static HnTensor *key_of(const HnSlot *slot)
+{
+    return slot->origin != NULL ? slot->origin : slot->tensor;
+}
+
+static HnPack *pack_alloc(HnCpu *c, const HnStep *s, const HnSlot *slot, gsize bytes, GError **error)
 {
     g_autoptr(HnPack) p = g_new0(HnPack, 1);
     p->cpu = c;
-    p->from = hn_tensor_ref(t);
+    p->from = hn_tensor_ref(key_of(slot));
     p->budget = s->budget != NULL ? hn_budget_ref(s->budget) : NULL;
     p->bytes = bytes;
     p->data = hn_budget_alloc(p->budget, bytes, error);
@@ -108,12 +117,12 @@ static void keep(HnCpu *c, HnPack *p)
     c->packed_bytes += p->bytes;
 }
 
-static HnPack *pack_new(HnCpu *c, const HnStep *s, HnTensor *t, const_dnnl_memory_desc_t view,
+static HnPack *pack_new(HnCpu *c, const HnStep *s, const HnSlot *slot, const_dnnl_memory_desc_t view,
                         const_dnnl_memory_desc_t md, GError **error)
 {
-    g_autoptr(HnPack) p = pack_alloc(c, s, t, hn_dnnl(memory_desc_get_size)(md), error);
+    g_autoptr(HnPack) p = pack_alloc(c, s, slot, hn_dnnl(memory_desc_get_size)(md), error);
     if (p == NULL || !hn_cpu_check(hn_dnnl(memory_desc_clone)(&p->view, view), s, error) ||
-        !hn_cpu_check(hn_dnnl(memory_desc_clone)(&p->md, md), s, error) || !fill(c, p, s, error))
+        !hn_cpu_check(hn_dnnl(memory_desc_clone)(&p->md, md), s, error) || !fill(c, p, s, slot->tensor, error))
         return NULL;
     keep(c, p);
     return g_steal_pointer(&p);
@@ -133,14 +142,14 @@ static HnPack *find_own(HnCpu *c, const HnTensor *t, HnPackFn fn, int64_t varian
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error)
 {
-    HnTensor *t = s->in[i].slot->tensor;
+    const HnSlot *slot = s->in[i].slot;
     HnCpu *c = s->device;
     g_mutex_lock(&c->lock);
-    HnPack *p = find_own(c, t, fn, variant);
-    if (p == NULL && (p = pack_alloc(c, s, t, bytes, error)) != NULL) {
+    HnPack *p = find_own(c, key_of(slot), fn, variant);
+    if (p == NULL && (p = pack_alloc(c, s, slot, bytes, error)) != NULL) {
         p->fn = fn;
         p->variant = variant;
-        fn(p->data, t, data);
+        fn(p->data, slot->tensor, data);
         keep(c, p);
     }
     if (p != NULL)
@@ -154,15 +163,15 @@ gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes
 gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t want, HnPack **pack,
                  GError **error)
 {
-    HnTensor *t = s->in[i].slot->tensor;
+    const HnSlot *slot = s->in[i].slot;
     *pack = NULL;
     if (hn_dnnl(memory_desc_equal)(view, want) != 0)
         return TRUE;
     HnCpu *c = s->device;
     g_mutex_lock(&c->lock);
-    HnPack *p = find(c, t, view, want);
+    HnPack *p = find(c, key_of(slot), view, want);
     if (p == NULL)
-        p = pack_new(c, s, t, view, want, error);
+        p = pack_new(c, s, slot, view, want, error);
     if (p != NULL)
         p->ref++;
     g_mutex_unlock(&c->lock);

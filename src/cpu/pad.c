@@ -106,15 +106,20 @@ static gboolean pad_prepare(HnStep *s, GError **error)
     Pad *p = g_new0(Pad, 1);
     s->state = p;
     (void)pad_borders(s, border);
-    hn_strides(ndim, x->dims, xs);
-    hn_strides(ndim, y->dims, ys);
+    const gboolean channels_last = hn_layout_is_last(s->in[0].slot->layout);
+    HnCopy *(*const copy_new)(size_t, int, const int64_t *, int64_t, const int64_t *, int64_t, const int64_t *, int) =
+        channels_last ? hn_copy_new_last : hn_copy_new;
+    (channels_last ? hn_last_strides : hn_strides)(ndim, x->dims, xs);
+    (channels_last ? hn_last_strides : hn_strides)(ndim, y->dims, ys);
+    s->in[0].any = channels_last;
+    s->out[0].slot->layout = channels_last ? hn_layout_last(y) : NULL;
     for (int a = 0; a < ndim; a++) {
         dims[a] = border[a].kept;
         before[a] = to; /* where the kept part of the axes before begins */
         from += border[a].first * xs[a];
         to += border[a].lead * ys[a];
     }
-    add(p, hn_copy_new(size, ndim, dims, to, ys, from, xs, threads), SOURCE);
+    add(p, copy_new(size, ndim, dims, to, ys, from, xs, threads), SOURCE);
     for (int a = ndim - 1; a >= 0; a--)
         for (int end = 0; end < 2; end++) {
             const Border *b = &border[a];
@@ -133,8 +138,8 @@ static gboolean pad_prepare(HnStep *s, GError **error)
             }
             const int64_t at = before[a] + start * ys[a];
             HnCopy *c = op->mode == HN_PAD_CONSTANT
-                            ? hn_copy_new(size, ndim, dims, at, ys, 0, strides, threads)
-                            : hn_copy_new(size, ndim, dims, at, ys, before[a] + origin * ys[a], strides, threads);
+                            ? copy_new(size, ndim, dims, at, ys, 0, strides, threads)
+                            : copy_new(size, ndim, dims, at, ys, before[a] + origin * ys[a], strides, threads);
             add(p, c, op->mode == HN_PAD_CONSTANT ? VALUE : OUTPUT);
         }
     if (!op->inputs) {

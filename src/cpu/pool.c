@@ -1,6 +1,10 @@
 /*
- * MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool: in whatever layout the source has. The maximum of a window
- * that holds nothing but -inf is the lowest finite number in oneDNN.
+ * MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool.
+ *
+ *   cpu.pool_last   channels last: vectors are channels
+ *   cpu.pool        plain sources of 1 or 2 spatial axes: vectors are columns. All of them for the global ones
+ *
+ * Where windows overlap, the rows that they see are joined into one first, and then its columns.
  */
 #include "op/pool.h"
 
@@ -8,271 +12,380 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
+#include "cpu/level.h"
+#include "op/index.h"
+
+#define POOL_SPAN 256 /* channels of a global pool that a thread takes at a time, at most */
 
 typedef struct {
-    int n; /* spatial axes */
-    dnnl_alg_kind_t kind;
-    HnWindowAxis axis[HN_MAX_RANK];
-} Place;
+    /* `count` results side by side, each of n elements from[k][c], times scale (sums) */
+    void (*of)(float *y, const float *const *from, int64_t n, int64_t count, float scale);
+    /* the same of x[k * pitch + c] */
+    void (*pixels)(float *y, const float *x, int64_t pitch, int64_t n, int64_t count, float scale);
+    /* one result of n elements */
+    float (*row)(const float *x, int64_t n, float scale);
+    /* y[i] of row[i * stride + k * dilation], k < n */
+    void (*columns)(float *y, const float *row, int64_t out, int64_t stride, int64_t n, int64_t dilation);
+} PoolFns;
+
+#define HN_LEVEL plain
+#include "cpu/pool_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/pool_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/pool_loops.h"
+#undef HN_LEVEL
+
+typedef struct {
+    const PoolFns *fns;
+    gboolean mean, count_pad;
+    HnWindowAxis axis[3];            /* depth, height, width */
+    gboolean joined;                 /* rows are joined before columns */
+    int64_t most_rows, most_columns; /* of a window inside the source */
+    struct {
+        int64_t first, n; /* taps inside the source: position of the first, how many */
+        float share;      /* of each element in a mean, as far as the column has a say */
+    } * column;           /* for each output column */
+    int64_t width;        /* cpu.pool: of the joined row, padding included */
+    int threads;
+    gsize part_bytes; /* scratch of a thread */
+} Pool;
 
 static gboolean is_global(const HnStep *s)
 {
     return s->op != &hn_op_maxpool && s->op != &hn_op_averagepool;
 }
 
-static gboolean place(const HnStep *s, Place *p)
+static const PoolFns *fns_for(const HnStep *s, int64_t channels)
+{
+    static const PoolFns *const levels[HN_LEVELS] = HN_TABLE_OF_LEVELS(pool_fns);
+    const gboolean mean = s->op == &hn_op_averagepool || s->op == &hn_op_globalaveragepool;
+    int level = hn_cpu_level();
+    while (level > 0 && channels < 4 << level)
+        level--;
+    return &levels[level][mean ? 1 : 0];
+}
+
+/* The windows, with axes that are not there of size 1. Not for global pools. */
+static gboolean place(const HnStep *s, HnWindowAxis *axis)
 {
     const HnTensor *x = hn_cpu_in(s, 0);
+    HnWindowAxis all[HN_MAX_RANK];
     int64_t dims[HN_MAX_RANK];
-    p->n = x->ndim - 2;
-    if (is_global(s)) {
-        p->kind = s->op == &hn_op_globalmaxpool ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
-        for (int i = 0; i < p->n; i++)
-            p->axis[i] =
-                (HnWindowAxis){ .in = x->dims[2 + i], .out = 1, .kernel = x->dims[2 + i], .stride = 1, .dilation = 1 };
-        return TRUE;
-    }
-    const HnPool *pool = s->params;
-    p->kind = s->op == &hn_op_maxpool ? dnnl_pooling_max
-              : pool->count_pad       ? dnnl_pooling_avg_include_padding
-                                      : dnnl_pooling_avg_exclude_padding;
-    return hn_pool_place(pool, x->ndim, x->dims, p->axis, dims, NULL);
+    if (!hn_pool_place(s->params, x->ndim, x->dims, all, dims, NULL))
+        return FALSE;
+    for (int i = 0; i < 3; i++)
+        axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    memcpy(axis + 5 - x->ndim, all, (gsize)(x->ndim - 2) * sizeof *axis);
+    return TRUE;
 }
 
-static dnnl_status_t describe(const HnStep *s, const Place *p, dnnl_primitive_desc_t *pd)
+/* The taps of the window at output o that lie in [lo, hi): the position of the first, and how many. */
+static int64_t taps_within(const HnWindowAxis *a, int64_t o, int64_t lo, int64_t hi, int64_t *first)
 {
-    const HnTensor *y = s->out[0].slot->tensor;
-    dnnl_dims_t strides, kernel, dilations, pad, pad_end;
-    double taps = (double)y->n;
-    for (int i = 0; i < p->n; i++) {
-        taps *= (double)p->axis[i].kernel;
-        strides[i] = p->axis[i].stride;
-        kernel[i] = p->axis[i].kernel;
-        dilations[i] = p->axis[i].dilation - 1;
-        pad[i] = p->axis[i].pad;
-        pad_end[i] = MAX(0, hn_window_overhang(&p->axis[i]));
-    }
-    HnCpu *c = hn_cpu_begin(s, 4 * taps); /* pools are far from the peak */
-    g_auto(dnnl_memory_desc_t) src = hn_md_of(s->in[0].slot);
-    g_auto(dnnl_memory_desc_t) dst = hn_md_any(y->ndim, y->dims);
-    return hn_dnnl(pooling_forward_primitive_desc_create)(pd, c->engine, dnnl_forward_inference, p->kind, src, dst,
-                                                          strides, kernel, dilations, pad, pad_end, c->attr);
+    const int64_t begin = o * a->stride - a->pad;
+    const int64_t from = begin >= lo ? 0 : (lo - begin + a->dilation - 1) / a->dilation;
+    const int64_t end = hi <= begin ? 0 : MIN(a->kernel, (hi - begin + a->dilation - 1) / a->dilation);
+    *first = begin + from * a->dilation;
+    return MAX(0, end - from);
 }
 
-/* Windows that see padding only, or hardly anything else, and means that count padding where the window goes beyond it.
- */
-static const char *reject_axis(const Place *p, const HnWindowAxis *a)
+/* Those in the source. */
+static int64_t taps_of(const HnWindowAxis *a, int64_t o, int64_t *first)
 {
-    int64_t over = hn_window_overhang(a), reach = (a->kernel - 1) * a->dilation + 1;
-    if (a->pad >= reach || over >= reach || (a->dilation > 1 && a->in < a->dilation))
-        return "a window may lie in the padding altogether";
-    if (a->kernel > MAX(a->in, 64))
-        return "a window much larger than the input";
-    if (p->kind == dnnl_pooling_avg_include_padding && over > a->pad_end)
-        return "a counted window goes beyond the padding";
-    return NULL;
+    return taps_within(a, o, 0, a->in, first);
 }
 
-static const char *pool_reject(const HnStep *s)
+/* What the window divides by along an axis. */
+static int64_t divisor(const Pool *p, const HnWindowAxis *a, int64_t o)
 {
-    const char *reason = hn_cpu_reject_f32(s);
-    int rank = hn_cpu_in(s, 0)->ndim;
-    Place p;
+    int64_t first;
+    return p->count_pad ? taps_within(a, o, -a->pad, a->in + a->pad_end, &first) : taps_of(a, o, &first);
+}
+
+/* 1 / n; 0 for windows that hold nothing */
+static float share(int64_t n)
+{
+    return n > 0 ? 1 / (float)n : 0;
+}
+
+/* cpu.pool: a row of the source with the padding that windows see. */
+static int64_t width_of(const HnWindowAxis *w)
+{
+    const int64_t seen = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+    return MAX(MAX(w->pad, 0) + w->in, seen + MAX(-w->pad, 0));
+}
+
+#define MAX_WIDTH(in) (4 * (in) + 256)
+
+static const char *reject_any(const HnStep *s)
+{
     if (!hn_cpu_wants_only(s, 1))
         return "indices are wanted";
-    if (reason != NULL)
-        return reason;
-    if (rank < 3 || rank > 5)
-        return "only 1 to 3 spatial axes";
-    if (!place(s, &p))
-        return "the window does not fit";
-    for (int i = 0; i < p.n; i++)
-        if ((reason = reject_axis(&p, &p.axis[i])) != NULL)
-            return reason;
-    if ((reason = hn_cpu_reject_onednn(s)) != NULL)
-        return reason;
-    g_auto(dnnl_primitive_desc_t) pd = NULL;
-    return describe(s, &p, &pd) == dnnl_success ? NULL : "oneDNN has no implementation";
+    return hn_cpu_reject_f32(s);
+}
+
+static Pool *pool_new(HnStep *s, int64_t channels)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
+    Pool *p = g_new0(Pool, 1);
+    s->state = p;
+    p->fns = fns_for(s, channels);
+    double flops = (double)x->n;
+    if (!is_global(s)) {
+        place(s, p->axis);
+        p->mean = s->op == &hn_op_averagepool;
+        p->count_pad = ((const HnPool *)s->params)->count_pad;
+        p->most_rows = MIN(p->axis[0].kernel, p->axis[0].in) * MIN(p->axis[1].kernel, p->axis[1].in);
+        p->most_columns = MIN(p->axis[2].kernel, p->axis[2].in);
+        flops = (double)y->n * (double)(p->most_rows + p->most_columns);
+        const HnWindowAxis *w = &p->axis[2];
+        p->column = g_malloc_n((gsize)w->out, sizeof *p->column);
+        for (int64_t o = 0; o < w->out; o++) {
+            p->column[o].n = taps_of(w, o, &p->column[o].first);
+            p->column[o].share = p->mean ? share(divisor(p, w, o)) : 1;
+        }
+    }
+    p->threads = hn_cpu_threads_for(s, 4 * flops);
+    return p;
 }
 
 static void pool_release(HnStep *s)
 {
-    if (s->state != NULL)
-        hn_prim_clear(s->state);
+    Pool *p = s->state;
+    if (p != NULL)
+        g_free(p->column);
     g_clear_pointer(&s->state, g_free);
 }
 
-static gboolean pool_prepare(HnStep *s, GError **error)
+static void *scratch_of(const HnStep *s, int part)
 {
-    HnPrim *prim = g_new0(HnPrim, 1);
-    g_auto(dnnl_primitive_desc_t) pd = NULL;
-    Place p;
-    s->state = prim;
-    if (!hn_cpu_check(place(s, &p) ? describe(s, &p, &pd) : dnnl_invalid_arguments, s, error))
-        return FALSE;
-    s->in[0].any = TRUE;
-    s->out[0].slot->layout = hn_layout_new(hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_dst_md, 0));
-    return hn_prim_init(prim, s, pd, 2, (const int[]){ DNNL_ARG_SRC, DNNL_ARG_DST }, error);
+    const Pool *p = s->state;
+    return (char *)s->scratch + (gsize)part * p->part_bytes;
 }
 
-static gboolean pool_run(HnStep *s, GError **error)
+static gboolean run_parts(HnStep *s, int64_t n, void (*part)(const HnStep *s, int part, int64_t lo, int64_t hi))
 {
-    void *data[] = { hn_cpu_data(&s->in[0]), hn_cpu_data(&s->out[0]) };
-    return hn_prim_run(s->state, s, data, error);
+    const Pool *p = s->state;
+    if (p->threads == 1) {
+        part(s, 0, 0, n);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(p->threads)
+    for (int k = 0; k < p->threads; k++)
+        part(s, k, n * k / p->threads, n * (k + 1) / p->threads);
+    return TRUE;
 }
 
-static const HnKernel pool_onednn = {
-    .name = "onednn.pool",
-    .reject = pool_reject,
-    .prepare = pool_prepare,
-    .run = pool_run,
+/* --- channels last ----------------------------------------------------------------------------------------------- */
+
+static const char *last_reject(const HnStep *s)
+{
+    const char *reason = reject_any(s);
+    HnWindowAxis axis[3];
+    if (reason != NULL)
+        return reason;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    if (x->ndim < 3 || x->ndim > 5)
+        return "only 1 to 3 spatial axes";
+    const gboolean plain = s->in[0].slot->layout == NULL;
+    if (is_global(s))
+        return plain ? "a plain source" : NULL;
+    if (!place(s, axis))
+        return "the window does not fit";
+    return plain && x->ndim < 5 && width_of(&axis[2]) <= MAX_WIDTH(axis[2].in) ? "a plain source" : NULL;
+}
+
+static gboolean last_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
+    Pool *p = pool_new(s, x->dims[1]);
+    const HnWindowAxis *w = &p->axis[2];
+    p->joined = p->most_rows > 1 && w->kernel > w->stride;
+    if (!is_global(s)) {
+        const int64_t taps = (p->joined ? 1 : p->most_rows) * p->most_columns;
+        p->part_bytes = (gsize)(p->most_rows + taps) * sizeof(void *);
+        if (p->joined)
+            p->part_bytes += (gsize)(w->in * x->dims[1]) * sizeof(float);
+        p->part_bytes = (p->part_bytes + 63) / 64 * 64;
+    }
+    s->scratch_bytes = p->part_bytes * (gsize)p->threads;
+    s->in[0].want = hn_layout_last(x);
+    s->out[0].slot->layout = hn_layout_last(y);
+    return TRUE;
+}
+
+/* Rows of the source in windows of output row (depth, height). */
+static int64_t find_rows(const Pool *p, const float **row, const float *x, int64_t pitch, int64_t depth, int64_t height)
+{
+    int64_t z, y, rows = 0;
+    const int64_t deep = taps_of(&p->axis[0], depth, &z), high = taps_of(&p->axis[1], height, &y);
+    for (int64_t i = 0; i < deep; i++)
+        for (int64_t j = 0; j < high; j++)
+            row[rows++] = x + ((z + i * p->axis[0].dilation) * p->axis[1].in + y + j * p->axis[1].dilation) *
+                                  p->axis[2].in * pitch;
+    return rows;
+}
+
+/* Rows [lo, hi) of the result. */
+static void last_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    const Pool *p = s->state;
+    const HnWindowAxis *a = &p->axis[0], *h = &p->axis[1], *w = &p->axis[2];
+    const int64_t channels = hn_cpu_in(s, 0)->dims[1], plane = a->in * h->in * w->in;
+    const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
+    const float **row = scratch_of(s, part), **tap = row + p->most_rows;
+    float *join = (float *)(void *)(tap + p->most_columns); /* where there is one */
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t n = i / (a->out * h->out), depth = i / h->out % a->out, height = i % h->out;
+        const float *x = (const float *)hn_cpu_data(&s->in[0]) + n * plane * xp;
+        float *y = (float *)hn_cpu_data(&s->out[0]) + i * w->out * yp;
+        int64_t rows = find_rows(p, row, x, xp, depth, height), pitch = xp;
+        const float outer = p->mean ? share(divisor(p, a, depth) * divisor(p, h, height)) : 1;
+        if (p->joined) {
+            if (xp == channels)
+                p->fns->of(join, row, rows, w->in * channels, 1);
+            for (int64_t c = 0; xp != channels && c < w->in; c++) {
+                p->fns->of(join + c * channels, row, rows, channels, 1);
+                for (int64_t k = 0; k < rows; k++)
+                    row[k] += xp;
+            }
+            row[0] = join;
+            rows = 1;
+            pitch = channels;
+        }
+        for (int64_t o = 0; o < w->out; o++, y += yp) {
+            int64_t taps = 0;
+            for (int64_t k = 0; k < rows; k++)
+                for (int64_t j = 0; j < p->column[o].n; j++)
+                    tap[taps++] = row[k] + (p->column[o].first + j * w->dilation) * pitch;
+            p->fns->of(y, tap, taps, channels, outer * p->column[o].share);
+        }
+    }
+}
+
+/* Spans [lo, hi) of channels, those of the first sample first. */
+static void last_global(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    (void)part;
+    const Pool *p = s->state;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    const int64_t channels = x->dims[1], pixels = x->n / (x->dims[0] * channels);
+    const int64_t spans = (channels + POOL_SPAN - 1) / POOL_SPAN;
+    const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t n = i / spans, c = channels * (i % spans) / spans, end = channels * (i % spans + 1) / spans;
+        p->fns->pixels((float *)hn_cpu_data(&s->out[0]) + n * yp + c,
+                       (const float *)hn_cpu_data(&s->in[0]) + n * pixels * xp + c, xp, pixels, end - c, share(pixels));
+    }
+}
+
+static gboolean last_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Pool *p = s->state;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    if (is_global(s))
+        return run_parts(s, x->dims[0] * ((x->dims[1] + POOL_SPAN - 1) / POOL_SPAN), last_global);
+    return run_parts(s, x->dims[0] * p->axis[0].out * p->axis[1].out, last_part);
+}
+
+static const HnKernel pool_last = {
+    .name = "cpu.pool_last",
+    .reject = last_reject,
+    .prepare = last_prepare,
+    .run = last_run,
+    .release = pool_release,
+    .pitched = TRUE,
+};
+
+/* --- plain ------------------------------------------------------------------------------------------------------- */
+
+static const char *plain_reject(const HnStep *s)
+{
+    const char *reason = reject_any(s);
+    HnWindowAxis axis[3];
+    if (reason != NULL)
+        return reason;
+    const int rank = hn_cpu_in(s, 0)->ndim;
+    if (is_global(s))
+        return rank < 2 ? "no channels" : NULL;
+    if (rank != 3 && rank != 4)
+        return "only 1 or 2 spatial axes";
+    if (!place(s, axis))
+        return "the window does not fit";
+    return width_of(&axis[2]) <= MAX_WIDTH(axis[2].in) ? NULL : "padding that is much wider than the source";
+}
+
+static gboolean plain_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    Pool *p = pool_new(s, is_global(s) ? G_MAXINT : x->dims[x->ndim - 1]);
+    const HnWindowAxis *w = &p->axis[2];
+    if (!is_global(s)) {
+        p->width = width_of(w);
+        p->part_bytes = (gsize)p->most_rows * sizeof(void *) + (gsize)p->width * sizeof(float);
+        p->part_bytes = (p->part_bytes + 63) / 64 * 64;
+    }
+    s->scratch_bytes = p->part_bytes * (gsize)p->threads;
+    return TRUE;
+}
+
+/* Planes [lo, hi). */
+static void plain_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    const Pool *p = s->state;
+    const HnWindowAxis *h = &p->axis[1], *w = &p->axis[2];
+    const int64_t lead = MAX(w->pad, 0), skip = MAX(-w->pad, 0);
+    const float **row = scratch_of(s, part);
+    float *join = (float *)(void *)(row + p->most_rows);
+    for (int64_t i = 0; i < p->width; i++)
+        join[i] = p->mean ? 0 : -INFINITY;
+    for (int64_t c = lo; c < hi; c++)
+        for (int64_t o = 0; o < h->out; o++) {
+            const float *x = (const float *)hn_cpu_data(&s->in[0]) + c * h->in * w->in;
+            float *y = (float *)hn_cpu_data(&s->out[0]) + (c * h->out + o) * w->out;
+            p->fns->of(join + lead, row, find_rows(p, row, x, 1, 0, o), w->in, 1);
+            p->fns->columns(y, join + skip, w->out, w->stride, w->kernel, w->dilation);
+            if (!p->mean)
+                continue;
+            const float outer = share(divisor(p, h, o));
+            for (int64_t k = 0; k < w->out; k++)
+                y[k] *= outer * p->column[k].share;
+        }
+}
+
+static void plain_global(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    (void)part;
+    const Pool *p = s->state;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    const int64_t pixels = x->n / (x->dims[0] * x->dims[1]);
+    for (int64_t i = lo; i < hi; i++)
+        ((float *)hn_cpu_data(&s->out[0]))[i] =
+            p->fns->row((const float *)hn_cpu_data(&s->in[0]) + i * pixels, pixels, share(pixels));
+}
+
+static gboolean plain_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    return run_parts(s, x->dims[0] * x->dims[1], is_global(s) ? plain_global : plain_part);
+}
+
+static const HnKernel pool_plain = {
+    .name = "cpu.pool",
+    .reject = plain_reject,
+    .prepare = plain_prepare,
+    .run = plain_run,
     .release = pool_release,
 };
 
-/* --- small pools in plain layouts ----------------------------------------------------------------------------------
- */
-
-#define SMALL_TAPS 1e5 /* elements read; less is done before oneDNN has been called */
-
-/* A row of windows in two stages: the rows of the source that they see are joined into one, element by element, with
- * padding at both ends; then the columns of each window. */
-typedef struct {
-    Place place;
-    HnWindowAxis h, w;
-    int64_t width; /* of the joined row */
-} Small;
-
-static double taps_of(const Place *p, const HnTensor *y)
-{
-    double taps = (double)y->n;
-    for (int i = 0; i < p->n; i++)
-        taps *= (double)p->axis[i].kernel;
-    return taps;
-}
-
-static const char *small_reject(const HnStep *s)
-{
-    const char *reason = hn_cpu_reject_f32(s);
-    const HnTensor *x = hn_cpu_in(s, 0);
-    Place p;
-    if (!hn_cpu_wants_only(s, 1))
-        return "indices are wanted";
-    if (reason != NULL)
-        return reason;
-    if ((x->ndim != 3 && x->ndim != 4) || s->in[0].slot->layout != NULL)
-        return "not 1 or 2 spatial axes in a plain layout";
-    if (!place(s, &p))
-        return "the window does not fit";
-    for (int i = 0; i < p.n; i++)
-        if ((reason = reject_axis(&p, &p.axis[i])) != NULL || p.axis[i].pad < 0)
-            return reason != NULL ? reason : "a negative padding";
-    if (taps_of(&p, s->out[0].slot->tensor) > SMALL_TAPS || x->n > (int64_t)SMALL_TAPS * 10)
-        return "large enough for oneDNN";
-    return NULL;
-}
-
-static gboolean small_prepare(HnStep *s, GError **error)
-{
-    (void)error;
-    Small *r = g_new0(Small, 1);
-    s->state = r;
-    place(s, &r->place);
-    r->w = r->place.axis[r->place.n - 1];
-    r->h = r->place.n == 2 ? r->place.axis[0]
-                           : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    r->width = MAX(r->w.in + r->w.pad, (r->w.out - 1) * r->w.stride + (r->w.kernel - 1) * r->w.dilation + 1);
-    s->scratch_bytes = (gsize)r->width * sizeof(float);
-    return TRUE;
-}
-
-static void small_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
-static inline float greater(float a, float b)
-{
-    return b > a || b != b ? b : a;
-}
-
-/* Number of taps at output o that lie in the source. */
-static int64_t taps_inside(const HnWindowAxis *a, int64_t o)
-{
-    int64_t n = 0;
-    for (int64_t k = 0; k < a->kernel; k++) {
-        int64_t at = o * a->stride + k * a->dilation - a->pad;
-        n += at >= 0 && at < a->in;
-    }
-    return n;
-}
-
-/* Row o of windows over the plane x into y. */
-static void max_row(const Small *r, const float *x, int64_t o, float *restrict row, float *restrict y)
-{
-    const HnWindowAxis *h = &r->h, *w = &r->w;
-    for (int64_t i = 0; i < r->width; i++)
-        row[i] = -INFINITY;
-    for (int64_t k = 0; k < h->kernel; k++) {
-        const int64_t at = o * h->stride + k * h->dilation - h->pad;
-        const float *restrict from = x + at * w->in;
-        for (int64_t i = 0; at >= 0 && at < h->in && i < w->in; i++)
-            row[w->pad + i] = greater(row[w->pad + i], from[i]);
-    }
-    for (int64_t i = 0; i < w->out; i++)
-        y[i] = row[i * w->stride];
-    for (int64_t k = 1; k < w->kernel; k++)
-        for (int64_t i = 0; i < w->out; i++)
-            y[i] = greater(y[i], row[i * w->stride + k * w->dilation]);
-}
-
-static void mean_row(const Small *r, const float *x, int64_t o, float *restrict row, float *restrict y)
-{
-    const HnWindowAxis *h = &r->h, *w = &r->w;
-    memset(row, 0, (gsize)r->width * sizeof *row);
-    for (int64_t k = 0; k < h->kernel; k++) {
-        const int64_t at = o * h->stride + k * h->dilation - h->pad;
-        const float *restrict from = x + at * w->in;
-        for (int64_t i = 0; at >= 0 && at < h->in && i < w->in; i++)
-            row[w->pad + i] += from[i];
-    }
-    const gboolean all = r->place.kind == dnnl_pooling_avg_include_padding;
-    const int64_t rows = all ? h->kernel : taps_inside(h, o);
-    for (int64_t i = 0; i < w->out; i++) {
-        float sum = 0;
-        for (int64_t k = 0; k < w->kernel; k++)
-            sum += row[i * w->stride + k * w->dilation];
-        y[i] = sum / (float)(rows * (all ? w->kernel : taps_inside(w, i)));
-    }
-}
-
-static gboolean small_run(HnStep *s, GError **error)
-{
-    (void)error;
-    const Small *r = s->state;
-    const HnTensor *x = hn_cpu_in(s, 0);
-    const int64_t planes = x->dims[0] * x->dims[1], plane = r->h.in * r->w.in;
-    const float *from = hn_cpu_data(&s->in[0]);
-    float *y = hn_cpu_data(&s->out[0]);
-    for (int64_t c = 0; c < planes; c++, from += plane)
-        for (int64_t o = 0; o < r->h.out; o++, y += r->w.out) {
-            if (r->place.kind == dnnl_pooling_max)
-                max_row(r, from, o, s->scratch, y);
-            else
-                mean_row(r, from, o, s->scratch, y);
-        }
-    return TRUE;
-}
-
-static const HnKernel pool_small = {
-    .name = "cpu.pool",
-    .reject = small_reject,
-    .prepare = small_prepare,
-    .run = small_run,
-    .release = small_release,
-};
-
-const HnKernel *const hn_cpu_maxpool[] = { &pool_small, &pool_onednn, &hn_cpu_half_step, NULL };
-const HnKernel *const hn_cpu_averagepool[] = { &pool_small, &pool_onednn, &hn_cpu_half_step, NULL };
-const HnKernel *const hn_cpu_globalmaxpool[] = { &pool_small, &pool_onednn, &hn_cpu_half_step, NULL };
-const HnKernel *const hn_cpu_globalaveragepool[] = { &pool_small, &pool_onednn, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_maxpool[] = { &pool_last, &pool_plain, NULL };
+const HnKernel *const hn_cpu_averagepool[] = { &pool_last, &pool_plain, NULL };
+const HnKernel *const hn_cpu_globalmaxpool[] = { &pool_last, &pool_plain, NULL };
+const HnKernel *const hn_cpu_globalaveragepool[] = { &pool_last, &pool_plain, NULL };

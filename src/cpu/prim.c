@@ -1,5 +1,6 @@
 #include <omp.h>
 
+#include "base/team.h"
 #include "cpu/cpu.h"
 
 static gboolean add_arg(HnPrim *p, HnStep *s, int arg, const_dnnl_memory_desc_t md, GError **error)
@@ -38,7 +39,10 @@ gboolean hn_prim_run(HnPrim *p, const HnStep *s, void *const *data, GError **err
     if (p->scratch)
         hn_dnnl(memory_set_data_handle)(p->arg[n].memory, s->scratch);
     omp_set_num_threads(p->threads);
-    return hn_cpu_check(hn_dnnl(primitive_execute)(p->prim, ((HnCpu *)s->device)->stream, p->n, p->arg), s, error);
+    gboolean before = hn_team_together(TRUE);
+    dnnl_status_t status = hn_dnnl(primitive_execute)(p->prim, ((HnCpu *)s->device)->stream, p->n, p->arg);
+    hn_team_together(before);
+    return hn_cpu_check(status, s, error);
 }
 
 void hn_prim_clear(HnPrim *p)

@@ -1,9 +1,6 @@
 /*
- * Matrix products for Gemm and MatMul: own loops for small ones, oneDNN for the rest: input 0 times input 1 of a step,
- * in plain layouts.
- *
- * A constant right operand is packed: oneDNN's inner product in its own layout is near the peak on AVX2 and AVX-512
- * alike, while plain matrices with long rows reach half of it on AVX2.
+ * Matrix products for Gemm and MatMul: input 0 times input 1 of a step, in plain layouts. Tiny ones by plain loops, all
+ * others by tiles (cpu/tile.h), oneDNN where these reject.
  */
 #pragma once
 
@@ -20,21 +17,34 @@ typedef struct {
     gboolean bias;
 } HnMatrices;
 
+typedef enum { HN_PRODUCT_SMALL, HN_PRODUCT_TILES, HN_PRODUCT_ONEDNN } HnProductWay;
+
 typedef struct {
-    HnPrim prim;
-    HnPack *packed;
-    gboolean bias;
-    gboolean small; /* own loops over plain memory, nothing packed */
+    HnProductWay way;
     HnMatrices matrices;
+    gboolean bias;
     HnAlong along;
+    HnPack *packed;
+    HnPrim prim; /* oneDNN's */
+    /* tiles */
+    int threads;
+    int64_t stacks;       /* matrices of y */
+    int64_t *a_at, *b_at; /* [stacks]: where in a and b its operands begin */
+    int64_t rights;       /* matrices of b */
+    int64_t packed_right; /* floats of one in panels */
+    gboolean whole;       /* threads share each product, not the stacks */
+    gboolean loose;       /* b is read as it is */
+    gboolean turn;        /* a is copied with its axes exchanged */
+    const float *shift;   /* a bias out of along; NULL: none */
+    HnAlongEnd end;
 } HnProduct;
 
 /* Can s->fused be computed along with the product? */
 gboolean hn_product_fuses(const HnStep *s, const HnMatrices *m);
-/* NULL, or why not; `small`: by own loops. */
-const char *hn_product_reject(const HnStep *s, const HnMatrices *m, gboolean small);
+/* NULL, or why not in this way. */
+const char *hn_product_reject(const HnStep *s, const HnMatrices *m, HnProductWay way);
 /* On failure p is to be cleared all the same. */
-gboolean hn_product_prepare(HnProduct *p, HnStep *s, const HnMatrices *m, gboolean small, GError **error);
+gboolean hn_product_prepare(HnProduct *p, HnStep *s, const HnMatrices *m, HnProductWay way, GError **error);
 gboolean hn_product_run(HnProduct *p, const HnStep *s, void *bias, GError **error);
 void hn_product_clear(HnProduct *p);
 

@@ -13,7 +13,6 @@
 #include "base/checked.h"
 #include "cpu/cell.h"
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
 
 #define BATCH 32 /* samples of a task */
 #define ROWS 64  /* rows of inputs that are multiplied at once, where a step has fewer */
@@ -413,7 +412,7 @@ static gboolean recurrent_run(HnStep *s, GError **error)
         .run = recurrent_run,                 \
         .release = recurrent_release,         \
     };                                        \
-    const HnKernel *const hn_cpu_##symbol[] = { &symbol##_kernel, &hn_cpu_half_step, NULL };
+    const HnKernel *const hn_cpu_##symbol[] = { &symbol##_kernel, NULL };
 KERNEL(rnn)
 KERNEL(gru)
 KERNEL(lstm)

@@ -1,12 +1,12 @@
 /*
- * ReduceSum and ReduceMean of f32 over axes that lie side by side.
+ * ReduceSum and ReduceMean of f32 over axes that lie side by side; over all spatial axes of channels last, too.
  *
  * Rows are added four at a time, ((a + b) + c) + d and then to the sum: a quarter of the traffic to the sums, and less
  * rounding than one by one. Single precision throughout, as every engine's fast path; ref sums in double.
  */
 #include "op/reduce.h"
 
-#include "cpu/cpu.h"
+#include "cpu/extreme.h"
 
 static const char *reduce_reject(const HnStep *s)
 {
@@ -27,7 +27,13 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
 {
     (void)error;
     int64_t *rows = g_new0(int64_t, 3);
-    hn_reduce_rows(s->params, hn_cpu_in(s, 0), hn_cpu_in(s, 1), rows);
+    const HnTensor *x = hn_cpu_in(s, 0);
+    hn_reduce_rows(s->params, x, hn_cpu_in(s, 1), rows);
+    if (hn_layout_is_last(s->in[0].slot->layout) && rows[2] == 1 && rows[0] == x->dims[0] * x->dims[1]) {
+        rows[0] = x->dims[0];
+        rows[2] = x->dims[1];
+        s->in[0].any = TRUE;
+    }
     s->state = rows;
     if (s->n_in > 1)
         s->in[1].unread = TRUE;
@@ -120,5 +126,5 @@ static const HnKernel mean_rows_kernel = {
     .release = reduce_release,
 };
 
-const HnKernel *const hn_cpu_reducesum[] = { &sum_rows_kernel, NULL };
-const HnKernel *const hn_cpu_reducemean[] = { &mean_rows_kernel, NULL };
+const HnKernel *const hn_cpu_reducesum[] = { &sum_rows_kernel, &hn_cpu_reduce, NULL };
+const HnKernel *const hn_cpu_reducemean[] = { &mean_rows_kernel, &hn_cpu_reduce, NULL };

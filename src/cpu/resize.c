@@ -10,7 +10,12 @@
 #include "op/index.h"
 #include "op/types.h"
 
-/* The step's numbers. Axes that stay as they are next to each other count as one. */
+static gboolean is_last(const HnStep *s)
+{
+    return hn_layout_is_last(s->in[0].slot->layout);
+}
+
+/* The step's numbers, axes in the order of memory. Those that stay as they are next to each other count as one. */
 static const char *axes_of(const HnStep *s, int *n, HnResizeAxis *axis)
 {
     const HnResize *p = s->params;
@@ -33,6 +38,11 @@ static const char *axes_of(const HnStep *s, int *n, HnResizeAxis *axis)
         known = all[a].in == x->dims[a] && all[a].out == y->dims[a];
     if (!known)
         return "sizes that do not fit";
+    if (is_last(s)) {
+        const HnResizeAxis channels = all[1];
+        memmove(all + 1, all + 2, (gsize)(x->ndim - 2) * sizeof *all);
+        all[x->ndim - 1] = channels;
+    }
     gboolean before = FALSE; /* the axis before stays */
     *n = 0;
     for (int a = 0; a < x->ndim; a++) {
@@ -54,6 +64,21 @@ static gboolean stays(const HnResizeAxis *a)
     return a->in == a->out && a->scale == 1;
 }
 
+/* Tables grow with the output, which a file may make as large as it likes. */
+static gpointer table_of(const HnStep *s, int64_t n, gsize size, GError **error)
+{
+    gpointer table = hn_budget_alloc_n(s->budget, (gsize)n, size, error);
+    if (table == NULL)
+        g_prefix_error(error, "node '%s': ", hn_node_label(s->node));
+    return table;
+}
+
+static void keep_layout(HnStep *s)
+{
+    s->in[0].any = is_last(s);
+    s->out[0].slot->layout = is_last(s) ? hn_layout_last(s->out[0].slot->tensor) : NULL;
+}
+
 /* --- nearest ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -65,7 +90,7 @@ typedef struct {
     const int64_t *column;
     size_t run, size; /* bytes of a run, of an element */
     int threads;
-    int64_t tables[];
+    int64_t *tables;
 } Nearest;
 
 static const char *nearest_reject(const HnStep *s)
@@ -81,14 +106,16 @@ static const char *nearest_reject(const HnStep *s)
 
 static gboolean nearest_prepare(HnStep *s, GError **error)
 {
-    (void)error;
     HnResizeAxis axis[HN_MAX_RANK];
     int n;
     int64_t total = 0, at = 0;
+    Nearest *p = g_new0(Nearest, 1);
+    s->state = p;
     (void)axes_of(s, &n, axis);
     for (int a = 0; a < n; a++)
         total += axis[a].out;
-    Nearest *p = g_malloc0(sizeof *p + (gsize)total * sizeof *p->tables);
+    if ((p->tables = table_of(s, total, sizeof *p->tables, error)) == NULL)
+        return FALSE;
     p->size = p->run = hn_dtype_size(hn_cpu_in(s, 0)->dtype);
     p->n = 1;
     p->threads = hn_cpu_threads_for(s, 0);
@@ -114,7 +141,7 @@ static gboolean nearest_prepare(HnStep *s, GError **error)
         stride *= axis[a].in;
     }
     p->ndim = MAX(n - 1, 0);
-    s->state = p;
+    keep_layout(s);
     for (int i = 1; i < s->n_in; i++)
         s->in[i].unread = TRUE;
     return TRUE;
@@ -194,6 +221,9 @@ static gboolean nearest_run(HnStep *s, GError **error)
 
 static void nearest_release(HnStep *s)
 {
+    Nearest *p = s->state;
+    if (p != NULL)
+        hn_budget_free(s->budget, p->tables);
     g_clear_pointer(&s->state, g_free);
 }
 
@@ -208,7 +238,8 @@ static const HnKernel resize_nearest = {
 /* --- means ------------------------------------------------------------------------------------------------------- */
 
 #define MAX_TAPS 64
-#define STRIP 1024 /* elements of a row that are summed up before the next ones */
+#define MOST_BETWEEN ((int64_t)1 << 40) /* elements when each axis has the larger of its two sizes */
+#define STRIP 1024                      /* elements of a row that are summed up before the next ones */
 
 /* One axis: output y is the sum over its taps of weight[first[y]...] * element at[first[y]...]; weights of 0 are left
  * out. */
@@ -224,6 +255,7 @@ typedef struct {
     int n;
     int64_t between; /* elements of the largest result between two passes */
     int threads;
+    gboolean by_rows; /* threads share the rows of each pass, for want of pieces */
     Pass pass[HN_MAX_RANK];
 } Means;
 
@@ -231,6 +263,7 @@ static const char *means_reject(const HnStep *s)
 {
     const HnResize *p = s->params;
     HnResizeAxis axis[HN_MAX_RANK];
+    int64_t most[HN_MAX_RANK], elements;
     int n;
     if (p->mode == HN_RESIZE_NEAREST)
         return "no mean";
@@ -241,19 +274,24 @@ static const char *means_reject(const HnStep *s)
         const int64_t taps = hn_resize_taps(p, &axis[a]);
         if (taps < 0 || taps > MAX_TAPS)
             reason = "means of too many elements";
+        most[a] = MAX(axis[a].in, axis[a].out);
     }
+    if (reason == NULL && (!hn_dims_count(n, most, &elements) || elements > MOST_BETWEEN))
+        reason = "too large between two axes";
     return reason;
 }
 
-static void pass_init(Pass *p, const HnResize *r, const HnResizeAxis *a, int64_t outer, int64_t inner)
+static gboolean pass_init(Pass *p, const HnStep *s, const HnResizeAxis *a, int64_t outer, int64_t inner, GError **error)
 {
+    const HnResize *r = s->params;
     const int64_t taps = hn_resize_taps(r, a);
     double w[MAX_TAPS];
     int64_t n = 0, first;
     *p = (Pass){ .in = a->in, .out = a->out, .outer = outer, .inner = inner };
-    p->first = g_new(int64_t, (gsize)a->out + 1);
-    p->at = g_new(int64_t, (gsize)(a->out * taps));
-    p->weight = g_new(float, (gsize)(a->out * taps));
+    if ((p->first = table_of(s, a->out + 1, sizeof *p->first, error)) == NULL ||
+        (p->at = table_of(s, a->out * taps, sizeof *p->at, error)) == NULL ||
+        (p->weight = table_of(s, a->out * taps, sizeof *p->weight, error)) == NULL)
+        return FALSE;
     for (int64_t y = 0; y < a->out; y++) {
         p->first[y] = n;
         (void)hn_resize_weights(r, a, y, &first, w);
@@ -264,15 +302,16 @@ static void pass_init(Pass *p, const HnResize *r, const HnResizeAxis *a, int64_t
             }
     }
     p->first[a->out] = n;
+    return TRUE;
 }
 
 static gboolean means_prepare(HnStep *s, GError **error)
 {
-    (void)error;
     HnResizeAxis axis[HN_MAX_RANK];
     int n, first;
     int64_t dims[HN_MAX_RANK];
     Means *m = g_new0(Means, 1);
+    s->state = m;
     (void)axes_of(s, &n, axis);
     first = stays(&axis[0]) ? 1 : 0;
     m->pieces = first == 1 ? axis[0].in : 1;
@@ -286,12 +325,14 @@ static gboolean means_prepare(HnStep *s, GError **error)
             continue;
         if (m->n > 0) /* what the pass before gives */
             m->between = MAX(m->between, hn_span(dims, first, n));
-        pass_init(&m->pass[m->n++], s->params, &axis[a], hn_span(dims, first, a), hn_span(dims, a + 1, n));
+        if (!pass_init(&m->pass[m->n++], s, &axis[a], hn_span(dims, first, a), hn_span(dims, a + 1, n), error))
+            return FALSE;
         dims[a] = axis[a].out;
     }
-    m->threads = (int)MIN(hn_cpu_threads_for(s, 8.0 * (double)s->out[0].slot->tensor->n), m->pieces);
-    s->scratch_bytes = (gsize)m->threads * 2 * (gsize)m->between * sizeof(float);
-    s->state = m;
+    m->threads = hn_cpu_threads_for(s, 8.0 * (double)s->out[0].slot->tensor->n);
+    m->by_rows = m->threads > m->pieces;
+    keep_layout(s);
+    s->scratch_bytes = (gsize)(m->by_rows ? 1 : m->threads) * 2 * (gsize)m->between * sizeof(float);
     for (int i = 1; i < s->n_in; i++)
         s->in[i].unread = TRUE;
     return TRUE;
@@ -320,50 +361,65 @@ static inline void along_rows(const Pass *p, float *restrict y, const float *res
     }
 }
 
-static void pass_along(const Pass *p, float *restrict y, const float *restrict x)
+static void pass_along(const Pass *p, float *restrict y, const float *restrict x, int64_t lo, int64_t hi)
 {
-    int64_t o = 0;
-    for (; o + ROWS <= p->outer; o += ROWS)
+    int64_t o = lo;
+    for (; o + ROWS <= hi; o += ROWS)
         along_rows(p, y + o * p->out, x + o * p->in, ROWS);
-    for (; o < p->outer; o++)
+    for (; o < hi; o++)
         along_rows(p, y + o * p->out, x + o * p->in, 1);
 }
 
-/* Along another one: whole rows. */
-static void pass_across(const Pass *p, float *restrict y, const float *restrict x)
+/* Along another one: whole rows, [lo, hi) of outer * out. */
+static void pass_across(const Pass *p, float *restrict to, const float *restrict from, int64_t lo, int64_t hi)
 {
-    for (int64_t o = 0; o < p->outer; o++, x += p->in * p->inner)
-        for (int64_t i = 0; i < p->out; i++, y += p->inner) {
-            const int64_t k = p->first[i], end = p->first[i + 1];
-            if (end - k == 2) {
-                const float *restrict a = x + p->at[k] * p->inner, *restrict b = x + p->at[k + 1] * p->inner;
-                const float wa = p->weight[k], wb = p->weight[k + 1];
-                for (int64_t j = 0; j < p->inner; j++)
-                    y[j] = a[j] * wa + b[j] * wb;
-                continue;
-            }
-            if (end == k)
-                memset(y, 0, (size_t)p->inner * sizeof *y);
-            for (int64_t j = 0; j < p->inner; j += STRIP) {
-                const int64_t e = MIN(j + STRIP, p->inner);
-                for (int64_t t = k; t < end; t++) {
-                    const float *restrict a = x + p->at[t] * p->inner, w = p->weight[t];
-                    for (int64_t q = j; q < e; q++)
-                        y[q] = t == k ? a[q] * w : y[q] + a[q] * w;
-                }
+    for (int64_t r = lo; r < hi; r++) {
+        const int64_t o = r / p->out, i = r % p->out, k = p->first[i], end = p->first[i + 1];
+        const float *restrict x = from + o * p->in * p->inner;
+        float *restrict y = to + r * p->inner;
+        if (end - k == 2) {
+            const float *restrict a = x + p->at[k] * p->inner, *restrict b = x + p->at[k + 1] * p->inner;
+            const float wa = p->weight[k], wb = p->weight[k + 1];
+            for (int64_t j = 0; j < p->inner; j++)
+                y[j] = a[j] * wa + b[j] * wb;
+            continue;
+        }
+        if (end == k)
+            memset(y, 0, (size_t)p->inner * sizeof *y);
+        for (int64_t j = 0; j < p->inner; j += STRIP) {
+            const int64_t e = MIN(j + STRIP, p->inner);
+            for (int64_t t = k; t < end; t++) {
+                const float *restrict a = x + p->at[t] * p->inner, w = p->weight[t];
+                for (int64_t q = j; q < e; q++)
+                    y[q] = t == k ? a[q] * w : y[q] + a[q] * w;
             }
         }
+    }
+}
+
+/* Part k of n of a pass. */
+static void pass_part(const Pass *p, float *y, const float *x, int k, int n)
+{
+    const int64_t rows = p->inner == 1 ? p->outer : p->outer * p->out;
+    (p->inner == 1 ? pass_along : pass_across)(p, y, x, rows * k / n, rows * (k + 1) / n);
+}
+
+static void pass_run(const Means *m, const Pass *p, float *y, const float *x)
+{
+    if (!m->by_rows) {
+        pass_part(p, y, x, 0, 1);
+        return;
+    }
+#pragma omp parallel for num_threads(m->threads)
+    for (int k = 0; k < m->threads; k++)
+        pass_part(p, y, x, k, m->threads);
 }
 
 static void means_piece(const Means *m, float *y, const float *x, float *scratch)
 {
     for (int i = 0; i < m->n; i++) {
-        const Pass *p = &m->pass[i];
         float *to = i == m->n - 1 ? y : scratch + (i % 2) * m->between;
-        if (p->inner == 1)
-            pass_along(p, to, x);
-        else
-            pass_across(p, to, x);
+        pass_run(m, &m->pass[i], to, x);
         x = to;
     }
     if (m->n == 0)
@@ -376,7 +432,7 @@ static gboolean means_run(HnStep *s, GError **error)
     const Means *m = s->state;
     float *y = hn_cpu_data(&s->out[0]), *scratch = s->scratch;
     const float *x = hn_cpu_data(&s->in[0]);
-    if (m->threads == 1) {
+    if (m->threads == 1 || m->by_rows) {
         for (int64_t i = 0; i < m->pieces; i++)
             means_piece(m, y + i * m->to, x + i * m->from, scratch);
         return TRUE;
@@ -392,9 +448,9 @@ static void means_release(HnStep *s)
 {
     Means *m = s->state;
     for (int i = 0; m != NULL && i < m->n; i++) {
-        g_free(m->pass[i].first);
-        g_free(m->pass[i].at);
-        g_free(m->pass[i].weight);
+        hn_budget_free(s->budget, m->pass[i].first);
+        hn_budget_free(s->budget, m->pass[i].at);
+        hn_budget_free(s->budget, m->pass[i].weight);
     }
     g_free(m);
     s->state = NULL;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/half_step.h"
 
 /* Sizes, and strides of x in elements. */
 typedef struct {
@@ -132,4 +131,4 @@ static const HnKernel rotary_kernel = {
     .release = rotary_release,
 };
 
-const HnKernel *const hn_cpu_rotaryembedding[] = { &rotary_kernel, &hn_cpu_half_step, NULL };
+const HnKernel *const hn_cpu_rotaryembedding[] = { &rotary_kernel, NULL };

@@ -15,16 +15,35 @@ typedef struct {
     const HnRowFns *fns;
     int64_t outer, n, inner;
     gboolean logs;
-    HnDtype half; /* HN_UNDEFINED: f32 */
+    HnDtype half;     /* HN_UNDEFINED: f32 */
+    gboolean several; /* rows so short that they are taken HN_SHORT_ROWS at a time */
     int threads;
 } Softmax;
+
+static int axis_of(const HnStep *s)
+{
+    const HnSoftmax *p = s->params;
+    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+}
+
+/* Of channels that lie side by side. */
+static gboolean is_last(const HnStep *s)
+{
+    return hn_layout_is_last(s->in[0].slot->layout) && axis_of(s) == 1 && !((const HnSoftmax *)s->params)->flatten;
+}
 
 /* The rows that are normalised; an axis behind the last one makes rows of one element. */
 static void rows_of(const HnStep *s, int64_t *outer, int64_t *n, int64_t *inner)
 {
     const HnSoftmax *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0);
-    int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    int axis = axis_of(s);
+    if (is_last(s)) {
+        *n = x->dims[1];
+        *outer = x->n / *n;
+        *inner = 1;
+        return;
+    }
     int end = p->flatten || x->ndim == 0 ? x->ndim : axis + 1;
     axis = CLAMP(axis, 0, x->ndim);
     *outer = hn_span(x->dims, 0, axis);
@@ -54,9 +73,14 @@ static gboolean softmax_prepare(HnStep *s, GError **error)
     rows_of(s, &m->outer, &m->n, &m->inner);
     m->logs = s->op == &hn_op_logsoftmax;
     m->half = x->dtype != HN_F32 ? x->dtype : HN_UNDEFINED;
+    m->several = m->half == HN_UNDEFINED && m->inner == 1 && m->n <= HN_SHORT && m->outer >= 4;
     m->threads = hn_cpu_threads_for(s, 16 * (double)x->n);
     if (m->half != HN_UNDEFINED)
         s->scratch_bytes = (gsize)m->n * sizeof(float) * (gsize)m->threads;
+    if (is_last(s)) {
+        s->in[0].any = TRUE;
+        s->out[0].slot->layout = hn_layout_ref(s->in[0].slot->layout);
+    }
     return TRUE;
 }
 
@@ -93,6 +117,11 @@ static void run_part(const HnStep *s, int t)
     void *y = hn_cpu_data(&s->out[0]);
     const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
     const int64_t n = m->half == HN_UNDEFINED && m->inner > 1 ? m->outer * blocks : m->outer;
+    if (m->several) {
+        const int64_t lo = n * t / m->threads, hi = n * (t + 1) / m->threads;
+        m->fns->short_rows((float *)y + lo * m->n, (const float *)x + lo * m->n, m->n, hi - lo, m->logs);
+        return;
+    }
     for (int64_t i = n * t / m->threads; i < n * (t + 1) / m->threads; i++) {
         if (m->half != HN_UNDEFINED)
             half_row(m, (uint16_t *)y + i * m->n, (const uint16_t *)x + i * m->n, (float *)s->scratch + t * m->n);

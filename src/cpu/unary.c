@@ -23,20 +23,24 @@
 #define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time */
 #define PART 1024                /* elements that are converted at a time */
 
-typedef void (*UnaryFn)(const float *x, float *y, int64_t n, float a, float b);
-
 typedef struct {
-    UnaryFn fn;
-    float a, b;
+    HnUnary u;
     HnDtype type;
     int threads;
 } Unary;
 
-#define FNS(symbol) static const UnaryFn symbol##_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_##symbol);
+#define FNS(symbol) static const HnUnaryFn symbol##_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_##symbol);
 FNS(abs)
+FNS(acos)
+FNS(acosh)
+FNS(asin)
+FNS(asinh)
+FNS(atan)
+FNS(atanh)
 FNS(ceil)
 FNS(celu)
 FNS(clip)
+FNS(cosh)
 FNS(cube)
 FNS(elu)
 FNS(erf)
@@ -55,118 +59,141 @@ FNS(reciprocal)
 FNS(relu)
 FNS(round)
 FNS(selu)
+FNS(shrink)
 FNS(sigmoid)
 FNS(sign)
 FNS(sine)
+FNS(sinh)
 FNS(softplus)
 FNS(softsign)
 FNS(sqrt)
 FNS(square)
 FNS(swish)
+FNS(tan)
 FNS(tanh)
 FNS(thresholdedrelu)
 
-/* Functions without parameters. */
+/* Functions without parameters, and those whose parameters are the operator's attributes. */
 static const struct {
     const HnOp *op;
-    const UnaryFn *fns;
-} simple[] = {
-    { &hn_op_abs, abs_fns },           { &hn_op_ceil, ceil_fns },
-    { &hn_op_erf, erf_fns },           { &hn_op_exp, exp_fns },
-    { &hn_op_floor, floor_fns },       { &hn_op_hardswish, hardswish_fns },
-    { &hn_op_log, log_fns },           { &hn_op_mish, mish_fns },
-    { &hn_op_neg, neg_fns },           { &hn_op_reciprocal, reciprocal_fns },
-    { &hn_op_relu, relu_fns },         { &hn_op_round, round_fns },
-    { &hn_op_sigmoid, sigmoid_fns },   { &hn_op_sign, sign_fns },
-    { &hn_op_sin, sine_fns },          { &hn_op_softplus, softplus_fns },
-    { &hn_op_softsign, softsign_fns }, { &hn_op_sqrt, sqrt_fns },
-    { &hn_op_tanh, tanh_fns },
+    const HnUnaryFn *fns;
+    gboolean attrs; /* params is an HnActivation */
+} functions[] = {
+    { &hn_op_abs, abs_fns, FALSE },
+    { &hn_op_acos, acos_fns, FALSE },
+    { &hn_op_acosh, acosh_fns, FALSE },
+    { &hn_op_asin, asin_fns, FALSE },
+    { &hn_op_asinh, asinh_fns, FALSE },
+    { &hn_op_atan, atan_fns, FALSE },
+    { &hn_op_atanh, atanh_fns, FALSE },
+    { &hn_op_ceil, ceil_fns, FALSE },
+    { &hn_op_celu, celu_fns, TRUE },
+    { &hn_op_cos, sine_fns, FALSE },
+    { &hn_op_cosh, cosh_fns, FALSE },
+    { &hn_op_elu, elu_fns, TRUE },
+    { &hn_op_erf, erf_fns, FALSE },
+    { &hn_op_exp, exp_fns, FALSE },
+    { &hn_op_floor, floor_fns, FALSE },
+    { &hn_op_gelu, gelu_fns, TRUE },
+    { &hn_op_hardsigmoid, hardsigmoid_fns, TRUE },
+    { &hn_op_hardswish, hardswish_fns, FALSE },
+    { &hn_op_leakyrelu, leakyrelu_fns, TRUE },
+    { &hn_op_log, log_fns, FALSE },
+    { &hn_op_mish, mish_fns, FALSE },
+    { &hn_op_neg, neg_fns, FALSE },
+    { &hn_op_reciprocal, reciprocal_fns, FALSE },
+    { &hn_op_relu, relu_fns, FALSE },
+    { &hn_op_round, round_fns, FALSE },
+    { &hn_op_selu, selu_fns, TRUE },
+    { &hn_op_shrink, shrink_fns, TRUE },
+    { &hn_op_sigmoid, sigmoid_fns, FALSE },
+    { &hn_op_sign, sign_fns, FALSE },
+    { &hn_op_sin, sine_fns, FALSE },
+    { &hn_op_sinh, sinh_fns, FALSE },
+    { &hn_op_softplus, softplus_fns, FALSE },
+    { &hn_op_softsign, softsign_fns, FALSE },
+    { &hn_op_sqrt, sqrt_fns, FALSE },
+    { &hn_op_swish, swish_fns, TRUE },
+    { &hn_op_tan, tan_fns, FALSE },
+    { &hn_op_tanh, tanh_fns, FALSE },
+    { &hn_op_thresholdedrelu, thresholdedrelu_fns, TRUE },
 };
 
 /* A number that is there and does not change, or `absent`. */
-static gboolean constant_of(const HnStep *s, int i, float absent, float *value)
+static gboolean constant_of(const HnOperand *in, int n_in, int i, float absent, float *value)
 {
-    const HnTensor *t = hn_cpu_in(s, i);
-    if (t != NULL && (!s->in[i].slot->constant || t->n != 1))
+    const gboolean present = i < n_in && in[i].present;
+    if (present && (in[i].known == NULL || in[i].known->n != 1))
         return FALSE;
-    *value = t != NULL ? (float)hn_tensor_get_f64(t, 0) : absent;
+    *value = present ? (float)hn_tensor_get_f64(in[i].known, 0) : absent;
     return TRUE;
 }
 
-static const char *clip_of(const HnStep *s, Unary *u)
+static const char *clip_of(const HnClip *c, const HnOperand *in, int n_in, HnUnary *u)
 {
-    const HnClip *c = s->params;
     u->fn = clip_fns[hn_cpu_level()];
     u->a = c->has_min ? c->min : -FLT_MAX;
     u->b = c->has_max ? c->max : FLT_MAX;
-    return constant_of(s, 1, u->a, &u->a) && constant_of(s, 2, u->b, &u->b) ? NULL : "bounds that are not constant";
+    return constant_of(in, n_in, 1, u->a, &u->a) && constant_of(in, n_in, 2, u->b, &u->b)
+               ? NULL
+               : "bounds that are not constant";
 }
 
-static const char *pow_of(const HnStep *s, Unary *u)
+static const char *pow_of(const HnOperand *in, int n_in, HnUnary *u)
 {
-    if (hn_cpu_in(s, 0)->n != s->out[0].slot->tensor->n || !constant_of(s, 1, 1, &u->a))
+    if (!constant_of(in, n_in, 1, 1, &u->a))
         return "an exponent that is not one constant";
-    const UnaryFn *fns = u->a == 2 ? square_fns : u->a == 3 ? cube_fns : u->a == -1 ? reciprocal_fns : power_fns;
+    const HnUnaryFn *fns = u->a == 2 ? square_fns : u->a == 3 ? cube_fns : u->a == -1 ? reciprocal_fns : power_fns;
     u->fn = fns[hn_cpu_level()];
     return NULL;
 }
 
-/* Those whose parameters come from attributes. */
-static void activation_of(const HnStep *s, Unary *u)
+const char *hn_unary_of(const HnOp *op, const void *params, const HnOperand *in, int n_in, HnUnary *u)
 {
-    const HnActivation *p = s->params;
-    const UnaryFn *fns = NULL;
-    u->a = (float)p->a;
-    u->b = (float)p->b;
-    if (s->op == &hn_op_celu) {
-        fns = celu_fns;
-        u->b = (float)(1 / p->a);
-    } else if (s->op == &hn_op_elu) {
-        fns = elu_fns;
-    } else if (s->op == &hn_op_gelu) {
-        fns = p->tanh ? gelu_tanh_fns : gelu_fns;
-    } else if (s->op == &hn_op_hardsigmoid) {
-        fns = hardsigmoid_fns;
-    } else if (s->op == &hn_op_leakyrelu) {
-        fns = leakyrelu_fns;
-    } else if (s->op == &hn_op_selu) {
-        fns = selu_fns;
-    } else if (s->op == &hn_op_swish) {
-        fns = swish_fns;
-    } else {
-        fns = thresholdedrelu_fns;
-    }
-    u->fn = fns[hn_cpu_level()];
-}
-
-static const char *unary_of(const HnStep *s, Unary *u)
-{
-    *u = (Unary){ .type = hn_cpu_in(s, 0)->dtype };
-    if (s->op == &hn_op_clip)
-        return clip_of(s, u);
-    if (s->op == &hn_op_pow)
-        return pow_of(s, u);
-    for (guint i = 0; i < G_N_ELEMENTS(simple); i++)
-        if (s->op == simple[i].op)
-            u->fn = simple[i].fns[hn_cpu_level()];
-    if (s->op == &hn_op_cos) {
-        u->fn = sine_fns[hn_cpu_level()];
+    guint i = 0;
+    *u = (HnUnary){ 0 };
+    if (op == &hn_op_clip)
+        return clip_of(params, in, n_in, u);
+    if (op == &hn_op_pow)
+        return pow_of(in, n_in, u);
+    while (i < G_N_ELEMENTS(functions) && op != functions[i].op)
+        i++;
+    if (i == G_N_ELEMENTS(functions))
+        return "no function of one number";
+    const HnActivation *p = functions[i].attrs ? params : NULL;
+    if (p != NULL) {
+        u->a = (float)p->a;
+        u->b = (float)(op == &hn_op_celu ? 1 / p->a : p->b);
+    } else if (op == &hn_op_cos) {
         u->b = 1;
     }
-    if (u->fn == NULL)
-        activation_of(s, u);
+    const HnUnaryFn *fns = p != NULL && op == &hn_op_gelu && p->tanh ? gelu_tanh_fns : functions[i].fns;
+    u->fn = fns[hn_cpu_level()];
     return NULL;
+}
+
+static const char *unary_of(const HnStep *s, HnUnary *u)
+{
+    HnOperand in[3] = { { 0 } };
+    const int n_in = MIN(s->n_in, 3);
+    for (int i = 0; i < n_in; i++) {
+        const HnSlot *slot = s->in[i].slot;
+        in[i] = (HnOperand){ .known = slot != NULL && slot->constant ? slot->tensor : NULL, .present = slot != NULL };
+    }
+    if (s->op == &hn_op_pow && hn_cpu_in(s, 0)->n != s->out[0].slot->tensor->n)
+        return "an exponent that is not one constant";
+    return hn_unary_of(s->op, s->params, in, n_in, u);
 }
 
 static const char *unary_reject(const HnStep *s)
 {
-    Unary u;
+    HnUnary u;
     HnDtype d = hn_cpu_in(s, 0)->dtype;
     return d != HN_F32 && !hn_cpu_is_half(d) ? "only f32, f16, bf16" : unary_of(s, &u);
 }
 
 /* The padding of a blocked layout has to stay 0. */
-static gboolean keeps_zero(const Unary *u)
+static gboolean keeps_zero(const HnUnary *u)
 {
     const float zero = 0;
     float y = 1;
@@ -179,11 +206,12 @@ static gboolean unary_prepare(HnStep *s, GError **error)
     (void)error;
     Unary *u = g_new0(Unary, 1);
     s->state = u;
-    (void)unary_of(s, u);
+    u->type = hn_cpu_in(s, 0)->dtype;
+    (void)unary_of(s, &u->u);
     u->threads = hn_cpu_threads_for(s, 0);
     HnSlot *from = s->in[0].slot;
     s->in[0].any = from->layout != NULL && from->tensor->ndim == s->out[0].slot->tensor->ndim &&
-                   (keeps_zero(u) || !hn_layout_padded(from->layout));
+                   (keeps_zero(&u->u) || !hn_layout_padded(from->layout));
     if (s->in[0].any)
         s->out[0].slot->layout = hn_layout_ref(from->layout);
     for (int i = 1; i < s->n_in; i++)
@@ -192,9 +220,10 @@ static gboolean unary_prepare(HnStep *s, GError **error)
 }
 
 /* Elements [from, from + n) */
-static void run_range(const Unary *u, const void *x, void *y, int64_t from, int64_t n)
+static void run_range(const Unary *k, const void *x, void *y, int64_t from, int64_t n)
 {
-    if (u->type == HN_F32) {
+    const HnUnary *u = &k->u;
+    if (k->type == HN_F32) {
         u->fn((const float *)x + from, (float *)y + from, n, u->a, u->b);
         return;
     }
@@ -203,9 +232,9 @@ static void run_range(const Unary *u, const void *x, void *y, int64_t from, int6
     for (int64_t i = 0; i < n; i += PART) {
         float part[PART];
         int64_t m = MIN(PART, n - i);
-        hn_cpu_half_to_f32(u->type, part, half + i, m);
+        hn_cpu_half_to_f32(k->type, part, half + i, m);
         u->fn(part, part, m, u->a, u->b);
-        hn_cpu_half_from_f32(u->type, to + i, part, m);
+        hn_cpu_half_from_f32(k->type, to + i, part, m);
     }
 }
 
@@ -242,10 +271,17 @@ const HnKernel hn_cpu_unary = {
 
 #define KERNELS(symbol) const HnKernel *const hn_cpu_##symbol[] = { &hn_cpu_unary, NULL };
 KERNELS(abs)
+KERNELS(acos)
+KERNELS(acosh)
+KERNELS(asin)
+KERNELS(asinh)
+KERNELS(atan)
+KERNELS(atanh)
 KERNELS(ceil)
 KERNELS(celu)
 KERNELS(clip)
 KERNELS(cos)
+KERNELS(cosh)
 KERNELS(elu)
 KERNELS(erf)
 KERNELS(exp)
@@ -261,12 +297,15 @@ KERNELS(reciprocal)
 KERNELS(relu)
 KERNELS(round)
 KERNELS(selu)
+KERNELS(shrink)
 KERNELS(sigmoid)
 KERNELS(sign)
 KERNELS(sin)
+KERNELS(sinh)
 KERNELS(softplus)
 KERNELS(softsign)
 KERNELS(sqrt)
 KERNELS(swish)
+KERNELS(tan)
 KERNELS(tanh)
 KERNELS(thresholdedrelu)

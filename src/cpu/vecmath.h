@@ -79,7 +79,8 @@ INLINE float HN_V(expm1_negative)(float v)
 INLINE float HN_V(log)(float v)
 {
     const float x = v < FLT_MIN ? v * 0x1p25f : v;
-    const int32_t i = HN_V(as_int)(x) - 0x3f3504f3; /* sqrt(1/2): the fraction is between it and its double */
+    /* sqrt(1/2): the fraction is between it and its double. Unsigned: of negative numbers it wraps, to no harm */
+    const int32_t i = (int32_t)((uint32_t)HN_V(as_int)(x) - 0x3f3504f3u);
     const float e = (float)(i >> 23) - (v < FLT_MIN ? 25.0f : 0.0f);
     const float f = HN_V(as_float)((i & 0x7fffff) + 0x3f3504f3) - 1.0f;
     const float z = f * f;

@@ -1,0 +1,107 @@
+#include "cpu/channels.h"
+
+#include "cpu/level.h"
+
+#define HN_LEVEL plain
+#include "cpu/channels_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/channels_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/channels_loops.h"
+#undef HN_LEVEL
+
+gboolean hn_channels_of(const HnSlot *slot, int axis)
+{
+    return slot->tensor->dtype == HN_F32 && slot->tensor->n > 0 && hn_layout_is_last(slot->layout) && axis == 1;
+}
+
+HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n)
+{
+    const HnTensor *whole = into ? s->out[0].slot->tensor : hn_cpu_in(s, 0);
+    HnChannels *c = g_malloc0(sizeof *c + n * sizeof *c->part);
+    s->state = c;
+    c->into = into;
+    c->threads = hn_cpu_threads_for(s, 0);
+    c->pixels = whole->n / whole->dims[1];
+    c->n = n;
+    for (int i = 0; i < (into ? s->n_in : 1); i++)
+        s->in[i].want = hn_layout_last(hn_cpu_in(s, i));
+    for (int k = 0; k < (into ? 1 : s->n_out); k++)
+        s->out[k].slot->layout = hn_layout_last(s->out[k].slot->tensor);
+    return c;
+}
+
+/* Pixels [lo, hi) of part k. */
+static void move(const HnStep *s, guint k, int64_t lo, int64_t hi)
+{
+    static void (*const copy[HN_LEVELS])(float *, int64_t, const float *, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(copy_pixels);
+    static void (*const pick[HN_LEVELS])(float *, int64_t, const float *, int64_t, int64_t, int64_t, int64_t, int64_t,
+                                         gboolean) = HN_TABLE_OF_LEVELS(pick_pixels);
+    const HnChannels *c = s->state;
+    const HnPort *from = &s->in[c->into ? c->part[k].port : 0], *to = &s->out[c->into ? 0 : c->part[k].port];
+    const int64_t xp = hn_slot_pitch(from->slot), yp = hn_slot_pitch(to->slot), first = c->part[k].first;
+    const int64_t count = c->part[k].count, step = c->part[k].step;
+    const float *x = (const float *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first);
+    float *y = (float *)hn_cpu_data(to) + lo * yp + (c->into ? first : 0);
+    int level = hn_cpu_level();
+    while (level > 0 && count < 4 << level)
+        level--;
+    if (step == 1)
+        copy[level](y, yp, x, xp, count, hi - lo);
+    else
+        pick[level](y, yp, x, xp, step, count, hi - lo, from->slot->tensor->dims[1] - first, first > 0);
+}
+
+static void run_part(const HnStep *s, int part)
+{
+    const HnChannels *c = s->state;
+    for (guint k = 0; k < c->n; k++) {
+        const HnPort *port = c->into ? &s->in[c->part[k].port] : &s->out[c->part[k].port];
+        if (!port->joined)
+            move(s, k, c->pixels * part / c->threads, c->pixels * (part + 1) / c->threads);
+    }
+}
+
+gboolean hn_channels_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnChannels *c = s->state;
+    if (c->threads == 1) {
+        run_part(s, 0);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(c->threads)
+    for (int k = 0; k < c->threads; k++)
+        run_part(s, k);
+    return TRUE;
+}
+
+/* A part of one channel, which counts as plain, stays apart. */
+static HnPlace place_of(const HnStep *s, const HnSlot *slot, const HnSlot *whole, int port, gsize *offset)
+{
+    const HnChannels *c = s->state;
+    for (guint k = 0; k < c->n && slot->layout != NULL && whole->layout != NULL; k++)
+        if (c->part[k].port == port && c->part[k].step == 1) {
+            *offset = (gsize)c->part[k].first * sizeof(float);
+            return HN_PLACE_PIXELS;
+        }
+    return HN_PLACE_NONE;
+}
+
+HnPlace hn_channels_joins(const HnStep *s, int i, gsize *offset)
+{
+    return place_of(s, s->in[i].slot, s->out[0].slot, i, offset);
+}
+
+HnPlace hn_channels_splits(const HnStep *s, int k, gsize *offset)
+{
+    return place_of(s, s->out[k].slot, s->in[0].slot, k, offset);
+}
+
+void hn_channels_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}

@@ -1,0 +1,35 @@
+/*
+ * Channels of channels-last values moved in groups: Concat, Split, Slice and Gather along the channels. Whole pixels
+ * are never gathered in between, and pitches are obeyed.
+ */
+#pragma once
+
+#include "cpu/cpu.h"
+
+G_BEGIN_DECLS
+
+/* The state of such a step: parts, each of them input i (into output 0) or output i (out of input 0). */
+typedef struct {
+    gboolean into;
+    int threads;
+    int64_t pixels;
+    guint n;
+    struct {
+        int port;
+        int64_t first, step, count; /* channels of the whole; the part has `count` adjacent ones */
+    } part[];
+} HnChannels;
+
+/* The value is 3 to 5 axes of f32, channels last as it comes, and `axis` is that of the channels. */
+gboolean hn_channels_of(const HnSlot *slot, int axis);
+
+/* Sets s->state with n empty parts, and the ports' layouts. */
+HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n);
+
+/* For HnKernel */
+gboolean hn_channels_run(HnStep *s, GError **error);
+HnPlace hn_channels_joins(const HnStep *s, int i, gsize *offset);
+HnPlace hn_channels_splits(const HnStep *s, int k, gsize *offset);
+void hn_channels_release(HnStep *s);
+
+G_END_DECLS

@@ -1,0 +1,8 @@
+/*
+ * The kernel of groups of element-wise nodes.
+ */
+#pragma once
+
+#include "run/backend.h"
+
+extern const HnKernel hn_cpu_region;
