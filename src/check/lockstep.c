@@ -280,7 +280,9 @@ static gboolean run_node(const HnLockstep *l, const Side *s, const Work *w, gboo
 {
     g_autoptr(GPtrArray) in = g_ptr_array_new();
     g_autoptr(HnModel) m = model_of(s, w, alone, in);
-    HnSessionOptions o = { .threads = l->o.threads, .seed = seed_of(l, s, w->node), .budget = l->o.budget };
+    HnSessionOptions o = {
+        .threads = l->o.threads, .strict_math = l->o.strict_math, .seed = seed_of(l, s, w->node), .budget = l->o.budget
+    };
     g_autoptr(HnSession) session = hn_session_new(m, s->backend, &o, error);
     g_autofree HnTensor **results = g_new0(HnTensor *, m->graph->outputs->len + 1u);
     if (session == NULL || !hn_session_run(session, (HnTensor *const *)in->pdata, results, error))
@@ -539,7 +541,9 @@ static gboolean open_side(HnLockstep *l, int i, const HnSide *from, GError **err
     Side *s = &l->side[i];
     s->model = from->model;
     s->backend = from->backend;
-    HnSessionOptions o = { .threads = l->o.threads, .seed = l->o.seed, .budget = l->o.budget };
+    HnSessionOptions o = {
+        .threads = l->o.threads, .strict_math = l->o.strict_math, .seed = l->o.seed, .budget = l->o.budget
+    };
     s->whole = hn_session_new(s->model, l->o.per_layer ? &hn_backend_null : s->backend, &o, error);
     if (s->whole == NULL) {
         g_prefix_error(error, "%s model: ", names[i]);

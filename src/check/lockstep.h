@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     gboolean per_layer;
     int threads; /* 0: hn_cpu_threads() */
+    gboolean strict_math;
     uint64_t seed;
     HnBudget *budget;
     const HnProgress *progress; /* may be NULL; outlives it */

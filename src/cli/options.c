@@ -112,6 +112,8 @@ static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpo
         p->common->quiet = TRUE;
     else if (!strcmp(option, "--verbose") || !strcmp(option, "-v"))
         p->common->verbose++;
+    else if (!strcmp(option, "--strict-math"))
+        p->common->strict_math = TRUE;
     else if (!strcmp(option, "--no-progress"))
         p->common->no_progress = TRUE;
     else if (!strcmp(option, "--version"))
@@ -132,6 +134,8 @@ static const GOptionEntry common_entries[] = {
     { "device", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "cpu, cuda[:N], null, which computes nothing, or ref, which is slow and plain", "DEVICE" },
     { "seed", 0, FILENAME, CALLBACK, (gpointer)on_value, "seed of everything random (default: 0)", "N" },
+    { "strict-math", 0, FLAG, CALLBACK, (gpointer)on_flag,
+      "compute what operators say term by term: no faster algorithms that round more", NULL },
     { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },

@@ -32,6 +32,33 @@ int hn_terminal_width(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+int hn_terminal_char(gunichar c)
+{
+    return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
+}
+
+void hn_terminal_wrap(GString *out, const char *line, int width)
+{
+    const int indent = (int)strspn(line, " ") + 2;
+    int at = 0; /* columns filled */
+    while (*line) {
+        const char *end = line + strspn(line, " ");
+        int blanks = (int)(end - line), columns = blanks;
+        for (; *end && *end != ' '; end = g_utf8_next_char(end))
+            columns += hn_terminal_char(g_utf8_get_char(end));
+        if (width > 0 && at > indent && at + columns > width && end[-1] != ' ') {
+            g_string_append_printf(out, "\n%*s", indent, "");
+            at = indent;
+            line += blanks;
+            columns -= blanks;
+        }
+        g_string_append_len(out, line, end - line);
+        at += columns;
+        line = end;
+    }
+    g_string_append_c(out, '\n');
+}
+
 HnBar *hn_bar_new(int fd, gboolean enabled)
 {
     HnBar *bar = g_new0(HnBar, 1);

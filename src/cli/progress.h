@@ -18,5 +18,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnBar, hn_bar_free)
 
 /* Columns of the terminal behind fd: 80 where it does not say, 0 where fd is no terminal. */
 int hn_terminal_width(int fd);
+/* Columns that a character takes: 0, 1 or 2. */
+int hn_terminal_char(gunichar c);
+/* Appends a line and its end; what goes beyond `width` columns (0: no limit) follows indented, broken between words. */
+void hn_terminal_wrap(GString *out, const char *line, int width);
 
 G_END_DECLS

@@ -9,8 +9,10 @@
 #include "base/text.h"
 #include "cli/json.h"
 
-#define GAP 2        /* blanks between columns */
-#define LEAST_TEXT 8 /* a text column is not cut below this */
+#define GAP 2         /* blanks between columns */
+#define LEAST_TEXT 7  /* a text column is not cut below this */
+#define GOOD_TEXT 16  /* nor below this while there are minor columns to leave out */
+#define HIDDEN (-GAP) /* width of what is left out */
 
 /* a line of text, or a table */
 typedef struct {
@@ -136,7 +138,7 @@ static char *cell_text(JsonNode *row, const HnColumn *column)
 {
     JsonNode *node = hn_json_find(row, column->key);
     if (is_number(node))
-        return number_cell(node, column->kind);
+        return number_cell(node, column->kind & ~HN_COL_MINOR);
     if (node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING)
         return hn_text_clean(json_node_get_string(node));
     if (node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_BOOLEAN)
@@ -149,36 +151,33 @@ static char *cell_text(JsonNode *row, const HnColumn *column)
     return g_strdup("-");
 }
 
-/* terminal columns that one character, or a text, takes */
-static int char_width(gunichar c)
-{
-    return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
-}
-
 static int text_width(const char *s)
 {
     int n = 0;
     for (; *s; s = g_utf8_next_char(s))
-        n += char_width(g_utf8_get_char(s));
+        n += hn_terminal_char(g_utf8_get_char(s));
     return n;
 }
 
-/* the first columns of s, with ".." at the end where something was cut off */
+/* Both ends of s, with ".." in place of what is too much: names of nodes begin alike, types and files end alike. */
 static char *cut(const char *s, int width)
 {
-    if (text_width(s) <= width)
+    int n = 0, all = text_width(s), head = (width - 1) / 2;
+    if (all <= width)
         return g_strdup(s);
-    int n = 0;
-    const char *p = s;
-    while (*p && n + char_width(g_utf8_get_char(p)) <= width - 2) {
-        n += char_width(g_utf8_get_char(p));
-        p = g_utf8_next_char(p);
-    }
-    return g_strdup_printf("%.*s..", (int)(p - s), s);
+    const char *p = s, *tail;
+    for (; *p && n + hn_terminal_char(g_utf8_get_char(p)) <= head; p = g_utf8_next_char(p))
+        n += hn_terminal_char(g_utf8_get_char(p));
+    int left = width - n - 2;
+    for (tail = p, n = all - n; n > left; tail = g_utf8_next_char(tail))
+        n -= hn_terminal_char(g_utf8_get_char(tail));
+    return g_strdup_printf("%.*s..%s", (int)(p - s), s, tail);
 }
 
 static void put_cell(GString *out, const char *text, int width, gboolean left, gboolean last)
 {
+    if (width == HIDDEN)
+        return;
     g_autofree char *shown = cut(text, width);
     int pad = width - text_width(shown);
     if (!left)
@@ -188,12 +187,20 @@ static void put_cell(GString *out, const char *text, int width, gboolean left, g
         g_string_append_printf(out, "%*s", (left ? pad : 0) + GAP, "");
 }
 
-/* Take columns of the terminal away from the widest text columns until the table fits. */
+/* Leave out minor columns, the last ones first, then take columns of the terminal away from the widest text columns,
+ * until the table fits. */
 static void fit(int *widths, const HnColumn *columns, int n, int limit)
 {
-    int total = -GAP;
-    for (int c = 0; c < n; c++)
+    int total = -GAP, spare = 0;
+    for (int c = 0; c < n; c++) {
         total += widths[c] + GAP;
+        spare += columns[c].kind == HN_COL_TEXT ? MAX(widths[c] - GOOD_TEXT, 0) : 0;
+    }
+    for (int c = n - 1; c >= 0 && total - spare > limit; c--)
+        if ((columns[c].kind & HN_COL_MINOR) != 0) {
+            total -= widths[c] + GAP;
+            widths[c] = HIDDEN;
+        }
     while (total > limit) {
         int widest = -1;
         for (int c = 0; c < n; c++)
@@ -232,13 +239,16 @@ static void put_table(GString *out, HnReport *report, const Part *part, int limi
     if (limit > 0)
         fit(widths, part->columns, n, limit);
 
+    int last = n - 1;
+    while (last > 0 && widths[last] == HIDDEN)
+        last--;
     g_string_append(out, bold ? "\033[1m" : "");
     for (int c = 0; c < n; c++)
-        put_cell(out, part->columns[c].header, widths[c], part->columns[c].kind == HN_COL_TEXT, c == n - 1);
+        put_cell(out, part->columns[c].header, widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
     g_string_append(out, bold ? "\033[0m\n" : "\n");
     for (guint i = 0; i < cells->len; i++) {
         int c = (int)(i % (guint)n);
-        put_cell(out, cells->pdata[i], widths[c], part->columns[c].kind == HN_COL_TEXT, c == n - 1);
+        put_cell(out, cells->pdata[i], widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
         if (c == n - 1)
             g_string_append_c(out, '\n');
     }
@@ -250,7 +260,7 @@ char *hn_report_text(HnReport *report, int width, gboolean bold)
     for (guint i = 0; i < report->parts->len; i++) {
         const Part *part = &g_array_index(report->parts, Part, i);
         if (part->line)
-            g_string_append_printf(out, "%s\n", part->line);
+            hn_terminal_wrap(out, part->line, width);
         else if (!part->csv)
             put_table(out, report, part, width, bold);
     }

@@ -23,12 +23,13 @@
 G_BEGIN_DECLS
 
 typedef enum {
-    HN_COL_TEXT,    /* left-aligned; the widest of them gives way on a narrow terminal */
-    HN_COL_INT,     /* all digits */
-    HN_COL_NUMBER,  /* three significant digits: "12.3 k" */
-    HN_COL_MS,      /* milliseconds, printed with the unit that fits: "81.2 us" */
-    HN_COL_BYTES,   /* "1.2 MB" */
-    HN_COL_PERCENT, /* a fraction: 0.031 is "3.1 %" */
+    HN_COL_TEXT,       /* left-aligned; the widest of them gives way on a narrow terminal */
+    HN_COL_INT,        /* all digits */
+    HN_COL_NUMBER,     /* three significant digits: "12.3 k" */
+    HN_COL_MS,         /* milliseconds, printed with the unit that fits: "81.2 us" */
+    HN_COL_BYTES,      /* "1.2 MB" */
+    HN_COL_PERCENT,    /* a fraction: 0.031 is "3.1 %" */
+    HN_COL_MINOR = 16, /* or-ed to one of the others: left out where a terminal is too narrow */
 } HnColumnKind;
 
 typedef struct {

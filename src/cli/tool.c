@@ -34,11 +34,12 @@ static void catch_signals(void)
 
 static void say(HnContext *ctx, const char *name, const char *text)
 {
-    g_autofree char *clean = hn_text_clean(text);
-    g_autofree char *line = g_strdup_printf("%s: %s\n", name, clean);
+    g_autofree char *clean = hn_text_clean(text), *line = g_strdup_printf("%s: %s", name, clean);
+    g_autoptr(GString) shown = g_string_new(NULL);
+    hn_terminal_wrap(shown, line, hn_terminal_width(STDERR_FILENO));
     hn_bar_wipe(ctx ? ctx->bar : NULL);
-    for (gsize at = 0, len = strlen(line); at < len;) {
-        ssize_t n = write(STDERR_FILENO, line + at, len - at);
+    for (gsize at = 0; at < shown->len;) {
+        ssize_t n = write(STDERR_FILENO, shown->str + at, shown->len - at);
         if (n <= 0)
             return;
         at += (gsize)n;

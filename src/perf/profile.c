@@ -82,7 +82,7 @@ static int row_index(HnProfile *p, const HnNode *node, const HnValue *value, int
     if (found)
         return GPOINTER_TO_INT(found) - 1;
     HnProfileRow *r = g_new0(HnProfileRow, 1);
-    *r = (HnProfileRow){ .key = key, .node = node, .depth = depth, .parent = -1 };
+    *r = (HnProfileRow){ .key = key, .node = node, .depth = depth, .parent = -1, .error = NAN };
     r->name = g_strdup(node ? hn_node_label(node) : value ? value->name : reorder_key);
     r->op = g_strdup(node ? node->op_type : reorder_key);
     r->refusals = g_ptr_array_new();
@@ -343,12 +343,32 @@ static void step_cost(const HnStep *s, HnCost *c)
         *c = (HnCost){ 0, (double)(slot_bytes(s->in[0].slot) + slot_bytes(s->out[0].slot)) };
         return;
     }
+    if (s->group) {
+        *c = (HnCost){ (double)s->group->n * (double)s->out[0].slot->tensor->n, (double)slot_bytes(s->out[0].slot) };
+        for (int i = 0; i < s->n_in; i++)
+            c->bytes += (double)slot_bytes(s->in[i].slot);
+        return;
+    }
     node_cost(s, c);
     for (int i = 0; i < s->n_fused; i++) {
         c->flops += (double)s->out[0].slot->tensor->n;
         if (s->fused_port[i] >= 0)
             c->bytes += (double)slot_bytes(s->in[s->fused_port[i]].slot);
     }
+}
+
+#define SHOWN 4 /* operators of a group */
+
+/* "Mul+Add", "Mul+Tanh+Add+5 more" */
+static char *group_name(const HnGroup *g)
+{
+    GString *name = g_string_new(g->node[0]->op_type);
+    int shown = g->n <= SHOWN ? g->n : SHOWN - 1;
+    for (int i = 1; i < shown; i++)
+        g_string_append_printf(name, "+%s", g->node[i]->op_type);
+    if (shown < g->n)
+        g_string_append_printf(name, "+%d more", g->n - shown);
+    return g_string_free(name, FALSE);
 }
 
 static gboolean is_int8(const HnStep *s)
@@ -376,6 +396,10 @@ static void describe(const HnStep *s, int depth, gpointer data)
     if (r->known++)
         return;
     r->integer = is_int8(s);
+    if (s->group) {
+        g_free(r->op);
+        r->op = group_name(s->group);
+    }
     for (int i = 0; i < s->n_fused; i++) {
         char *op = g_strconcat(r->op, "+", s->fused[i]->op_type, NULL);
         g_free(r->op);
@@ -383,6 +407,43 @@ static void describe(const HnStep *s, int depth, gpointer data)
     }
     for (guint i = 0; s->refusals && i < s->refusals->len; i++)
         g_ptr_array_add(r->refusals, s->refusals->pdata[i]);
+}
+
+/* --- errors ----------------------------------------------------------------------------------------------- */
+
+/* HnTimer.after */
+static void judge(const HnStep *s, gpointer data)
+{
+    HnProfile *p = data;
+    gpointer found = s->node ? g_hash_table_lookup(p->by_key, s->node) : NULL;
+    if (!found || !s->kernel || !s->kernel->error)
+        return;
+    HnProfileRow *r = p->rows->pdata[GPOINTER_TO_INT(found) - 1];
+    r->error = fmax(r->error, s->kernel->error(s));
+}
+
+static void has_errors(const HnStep *s, int depth, gpointer found)
+{
+    (void)depth;
+    *(gboolean *)found |= s->kernel && s->kernel->error;
+}
+
+gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 i, GError **error), gpointer data,
+                           GError **error)
+{
+    gboolean any = FALSE;
+    hn_session_foreach_step(p->session, has_errors, &any);
+    if (!any)
+        return TRUE;
+    p->timer.n = 0;
+    p->timer.after = judge;
+    p->timer.data = p;
+    hn_session_set_timer(p->session, &p->timer);
+    gboolean ok = run(data, 0, error);
+    hn_session_set_timer(p->session, NULL);
+    p->timer.after = NULL;
+    p->timer.n = 0;
+    return ok;
 }
 
 /* --- statistics ------------------------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ typedef struct {
     gboolean integer;       /* computes with 8-bit integers */
     double flops, bytes;    /* of one call */
     GPtrArray *refusals;    /* constant strings in pairs: kernel, reason */
+    double error;           /* HnKernel.error(), the worst of all calls; NaN: nothing to tell */
     guint64 calls;          /* over all profiled runs */
 
     /* set by hn_profile_finish(), per run; NaN: not known */
@@ -91,6 +92,10 @@ void hn_profile_clear(HnProfile *p);
 
 /* Ctrl-C is no error once a run of each kind was made. Errors are those of run, and INTERRUPTED. */
 gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnProgress *progress, GError **error);
+
+/* One more run, run(data, 0): the errors of rows whose kernels have some to tell of. */
+gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 i, GError **error), gpointer data,
+                           GError **error);
 
 /* Costs, statistics and limits. roofline may be NULL. */
 void hn_profile_finish(HnProfile *p, const HnRoofline *roofline);

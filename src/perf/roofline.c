@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/team.h"
 
 #if defined __x86_64__
 #include <immintrin.h>
@@ -279,8 +280,10 @@ void hn_roofline_get(int threads, const char *folder, gboolean fresh, HnBudget *
         out->cached = TRUE;
         return;
     }
+    gboolean before = hn_team_together(TRUE);
     measure_flops(out);
     measure_bytes(out, budget);
+    hn_team_together(before);
     store(file, in, path, group, out);
 }
 
