@@ -50,9 +50,13 @@ static gboolean is_svg(const char *path)
 
 gboolean bench_plot_check(const char *path, GError **error)
 {
-    if (is_svg(path) || g_str_has_suffix(path, ".png"))
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (!is_svg(path) && !g_str_has_suffix(path, ".png"))
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--plot': '%s' ends neither in .svg nor in .png", path);
+    else if (!gnuplot) /* said before the time is spent on measuring */
+        g_set_error(error, HN_ERROR, HN_ERROR_IO, "option '--plot': there is no gnuplot here");
+    else
         return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--plot': '%s' ends neither in .svg nor in .png", path);
     return FALSE;
 }
 
@@ -66,7 +70,10 @@ static char *clean(const char *text)
 void bench_plot_add(BenchPlot *plot, const Subject *s)
 {
     const HnStats *t = &s->measured.ms;
-    Row row = { .label = clean(s->label), .model = clean(s->path), .x = s->point->x };
+    gsize point =
+        *s->point->label ? strlen(s->point->label) + 1 : 0; /* the label is the model's, a blank, the point's */
+    g_autofree char *model = g_strndup(s->label, strlen(s->label) - point);
+    Row row = { .label = clean(s->label), .model = clean(model), .x = s->point->x };
     row.p50 = t->p50;
     row.lo = isfinite(t->lo) ? t->lo : t->p50;
     row.hi = isfinite(t->hi) ? t->hi : t->p50;
@@ -134,7 +141,7 @@ static char *script(const BenchPlot *plot, const char *path)
     GString *out = g_string_new("set encoding utf8\n");
     g_string_append_printf(out, "set terminal %s size %s noenhanced\n", is_svg(path) ? "svg" : "pngcairo",
                            swept ? "900,800" : "900,500");
-    g_string_append(out, "set key below\nset grid\n");
+    g_string_append(out, "set key outside top center horizontal\nset grid\n");
     if (swept) {
         g_string_append(out, "set multiplot layout 2,1\n");
         put_sweep(out, plot->rows);

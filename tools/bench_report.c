@@ -490,7 +490,5 @@ gboolean bench_report_write(BenchReport *report, GError **error)
         hn_report_line(r, "%s", "");
     for (guint i = 0; i < report->notes->len; i++)
         hn_report_line(r, "%s", (char *)report->notes->pdata[i]);
-    if (b->p->plot && !bench_plot_write(report->plot, b->p->plot, error))
-        return FALSE;
-    return hn_report_write(r, error);
+    return hn_report_write(r, error) && (!b->p->plot || bench_plot_write(report->plot, b->p->plot, error));
 }

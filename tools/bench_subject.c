@@ -46,6 +46,7 @@ static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
     HnContext *ctx = s->b->ctx;
     HnSessionOptions o = { .threads = s->threads,
                            .strict = s->b->p->strict,
+                           .strict_math = ctx->common.strict_math,
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
                            .feeds = (const char *const *)s->given.feeds->pdata,

@@ -142,6 +142,7 @@ static gboolean prepare(Diff *d, GError **error)
     }
     HnLockstepOptions o = { .per_layer = d->p->per_layer,
                             .threads = d->ctx->common.threads,
+                            .strict_math = d->ctx->common.strict_math,
                             .seed = d->ctx->common.seed,
                             .budget = d->ctx->budget,
                             .progress = &d->ctx->progress };

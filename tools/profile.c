@@ -153,6 +153,7 @@ static gboolean open_model(Profiling *f, GError **error)
         return FALSE;
     HnSessionOptions o = { .threads = ctx->common.threads,
                            .strict = f->p->strict,
+                           .strict_math = ctx->common.strict_math,
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
                            .feeds = (const char *const *)f->given.feeds->pdata,
@@ -205,7 +206,8 @@ static gboolean measure(Profiling *f, GError **error)
                            .limit = PROFILE_LIMIT,
                            .trace_spans = f->p->trace ? HN_TRACE_SPANS : 0 };
     hn_profile_init(&f->profile, f->session);
-    if (!hn_profile_measure(&f->profile, &o, progress, error))
+    if (!hn_profile_measure(&f->profile, &o, progress, error) ||
+        (!hn_progress_stop(progress, NULL) && !hn_profile_errors(&f->profile, run_set, f, error)))
         return FALSE;
     hn_profile_finish(&f->profile, &f->roofline);
     return TRUE;

@@ -175,6 +175,7 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     json_object_set_double_member(o, "limit_ms", row->limit_ms);
     json_object_set_double_member(o, "of_limit", ratio(row->limit_ms, row->ms));
     json_object_set_boolean_member(o, "bottleneck", share > BOTTLENECK);
+    json_object_set_double_member(o, "error", row->error);
     add_refusals(row, o);
     return o;
 }
@@ -421,11 +422,16 @@ static const HnColumn type_columns[] = {
 };
 
 static const HnColumn node_columns[] = {
-    { "name", "node", HN_COL_TEXT },          { "op", "type", HN_COL_TEXT },
-    { "kernel", "kernel", HN_COL_TEXT },      { "ms", "time", HN_COL_MS },
-    { "spread", "+-", HN_COL_PERCENT },       { "share", "share", HN_COL_PERCENT },
-    { "gflop_per_s", "GF/s", HN_COL_NUMBER }, { "gb_per_s", "GB/s", HN_COL_NUMBER },
-    { "of_limit", "limit", HN_COL_PERCENT },  { 0 },
+    { "name", "node", HN_COL_TEXT },
+    { "op", "type", HN_COL_TEXT },
+    { "kernel", "kernel", HN_COL_TEXT },
+    { "ms", "time", HN_COL_MS },
+    { "spread", "+-", HN_COL_PERCENT },
+    { "share", "share", HN_COL_PERCENT },
+    { "gflop_per_s", "GF/s", HN_COL_NUMBER | HN_COL_MINOR },
+    { "gb_per_s", "GB/s", HN_COL_NUMBER | HN_COL_MINOR },
+    { "of_limit", "limit", HN_COL_PERCENT },
+    { 0 },
 };
 
 static const HnColumn alive_columns[] = {
@@ -493,7 +499,7 @@ static void bottleneck_lines(const Report *r)
     }
 }
 
-/* With -v: what other kernels have against the nodes in the table. */
+/* With -v: what other kernels have against the nodes in the table, and by how much a faster algorithm is wrong. */
 static void refusal_lines(const Report *r)
 {
     guint top = r->f->p->top > 0 ? (guint)r->f->p->top : G_MAXUINT;
@@ -503,6 +509,9 @@ static void refusal_lines(const Report *r)
             hn_report_line(r->report, "%s '%s' runs on %s, not %s: %s", row->op, row->name,
                            row->kernel ? row->kernel->name : "ref", (const char *)row->refusals->pdata[k],
                            (const char *)row->refusals->pdata[k + 1]);
+        if (!isnan(row->error))
+            hn_report_line(r->report, "%s '%s' on %s: error %.1e of the largest result", row->op, row->name,
+                           row->kernel ? row->kernel->name : "ref", row->error);
     }
 }
 

@@ -174,6 +174,7 @@ static gboolean prepare(Run *r, GError **error)
         return FALSE;
     HnSessionOptions o = { .threads = ctx->common.threads,
                            .strict = p->strict,
+                           .strict_math = ctx->common.strict_math,
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
                            .feeds = (const char *const *)r->given.feeds->pdata };
@@ -444,7 +445,7 @@ static const HnColumn test_columns[] = {
     { "output", "output", HN_COL_TEXT },
     { "type", "type", HN_COL_TEXT },
     { "max_abs", "worst", HN_COL_NUMBER },
-    { "max_rel", "relative", HN_COL_NUMBER },
+    { "max_rel", "relative", HN_COL_NUMBER | HN_COL_MINOR },
     { "cos", "cosine", HN_COL_NUMBER },
     { "wrong", "wrong", HN_COL_INT },
     { "elements", "of", HN_COL_INT },
