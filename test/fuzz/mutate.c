@@ -177,6 +177,19 @@ static void change_weight(HnGraph *g, HnRng *rng)
     hn_tensor_unref(t);
 }
 
+/* A weight of the main graph as an initializer that is an input as well: its elements may come at run time then. */
+static void feed_weight(HnGraph *g, HnRng *rng)
+{
+    if (g->weights->len == 0)
+        return;
+    HnValue *v = g->weights->pdata[hn_rng_int(rng, 0, g->weights->len - 1)];
+    if (v->weight == NULL || v->is_input || v->is_output)
+        return;
+    g_autoptr(HnType) type = hn_type_fixed(v->weight->dtype, v->weight->ndim, v->weight->dims);
+    hn_value_set_type(v, type);
+    hn_graph_add_input(g, v);
+}
+
 /* --- types of inputs -----------------------------------------------------------------------------------------------
  */
 
@@ -420,13 +433,15 @@ static void change_operator(HnNode *n, HnRng *rng)
 static void change_once(HnModel *m, HnRng *rng)
 {
     HnNode *n = any_node(m, rng);
-    int64_t what = hn_rng_int(rng, 0, 19);
+    int64_t what = hn_rng_int(rng, 0, 21);
     if (what < 6)
         change_weight(n != NULL && hn_rng_int(rng, 0, 1) ? n->graph : m->graph, rng);
     else if (what < 8)
         change_input(m->graph, rng);
     else if (what == 8)
         hn_model_set_opset(m, "", hn_rng_int(rng, 1, HN_OPSET_MAX));
+    else if (what >= 20)
+        feed_weight(m->graph, rng);
     else if (n == NULL)
         return;
     else if (what < 14)

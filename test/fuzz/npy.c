@@ -33,7 +33,8 @@ static void read_all(HnNpz *z)
             g_error("array '%s' is not found", a->name);
         if (a->head.ndim > 0 && a->head.dims[0] > 1) {
             g_autoptr(GError) rows = NULL;
-            look(hn_npz_rows(z, i, a->head.dims[0] / 2, 1, &rows), rows);
+            HnTensor *row = hn_npz_rows(z, i, a->head.dims[0] / 2, 1, &rows);
+            look(row, rows);
         }
         HnTensor *t = hn_npz_read(z, i, &error);
         look(t, error);

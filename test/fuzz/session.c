@@ -217,6 +217,7 @@ static GPtrArray *run_session(HnModel *m, const HnBackend *backend, uint64_t see
                            .seed = seed,
                            .budget = budget,
                            .plan_cache = (int)(seed >> 1 & 1),
+                           .apart = (seed >> 12 & 3) != 0,
                            .feeds = (const char *const *)feeds->pdata };
     watch_set(budget);
     HnSession *s = hn_session_new(m, backend, &o, error);

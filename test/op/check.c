@@ -265,20 +265,26 @@ static void collect_kernel(const HnStep *step, int depth, gpointer data)
         *(const char **)data = step->kernel->name;
 }
 
-static char *run_session(Subject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
-                         double rtol, double atol)
+static GPtrArray *inputs_to_feed(const Subject *s)
 {
-    g_autoptr(GError) error = NULL;
-    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer };
-    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
-    if (session == NULL)
-        return g_strdup_printf("session on %s: %s", backend->name, error->message);
-    g_autoptr(GPtrArray) in = g_ptr_array_new();
+    GPtrArray *in = g_ptr_array_new();
     for (guint i = 0; i < s->in->len; i++) {
         const HnSpec *spec = &g_array_index(s->in, HnSpec, i);
         if (spec->tensor != NULL && !spec->weight)
             g_ptr_array_add(in, spec->tensor);
     }
+    return in;
+}
+
+static char *run_session(Subject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
+                         double rtol, double atol)
+{
+    g_autoptr(GError) error = NULL;
+    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer, .apart = TRUE };
+    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
+    if (session == NULL)
+        return g_strdup_printf("session on %s: %s", backend->name, error->message);
+    g_autoptr(GPtrArray) in = inputs_to_feed(s);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
     char *wrong = NULL;
     for (int round = 0; round < 2 && wrong == NULL; round++) { /* the second run finds a plan that has run */
@@ -293,6 +299,34 @@ static char *run_session(Subject *s, const HnBackend *backend, const char *prefe
             hn_tensor_unref(out[k]);
         }
     }
+    return wrong;
+}
+
+/* What ref refused, a session must refuse as well, whichever kernel is asked first. */
+static char *refused_in_session(Subject *s, const char *prefer, int n_out)
+{
+    g_autoptr(GError) error = NULL;
+    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer, .apart = TRUE };
+    g_autoptr(HnSession) session = hn_session_new(s->model, hn_backend_find("cpu", NULL), &o, &error);
+    if (session == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) in = inputs_to_feed(s);
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    if (!hn_session_run(session, (HnTensor *const *)in->pdata, out, &error))
+        return NULL;
+    const char *kernel = "ref";
+    hn_session_foreach_step(session, collect_kernel, &kernel);
+    for (int k = 0; k < n_out; k++)
+        hn_tensor_unref(out[k]);
+    return g_strdup_printf("was not refused by kernel %s", kernel);
+}
+
+static char *refused_by_kernels(Subject *s, const HnOp *op, int n_out)
+{
+    const HnKernel *const *kernels = hn_backend_find("cpu", NULL)->kernels(op);
+    char *wrong = refused_in_session(s, NULL, n_out);
+    for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
+        wrong = refused_in_session(s, kernels[k]->name, n_out);
     return wrong;
 }
 
@@ -360,6 +394,8 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
             wrong = g_strdup("was not refused");
         else if (wrong == NULL && failure->code != (int)c->code)
             wrong = g_strdup_printf("was refused with another code: %s", failure->message);
+        if (wrong == NULL)
+            wrong = refused_by_kernels(&s, op, n_out);
     } else if (failure != NULL) {
         g_free(wrong);
         wrong = g_strdup(failure->message);

@@ -11,6 +11,12 @@ static const HnCase softmax[] = {
     { "i32[3]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
     { "f32[2,5,130]", "axis=1" }, /* more columns than are taken at a time */
     { "f32[3,77]@-90:90", NULL },
+    /* short rows, many at a time */
+    { "f32[131,2]", NULL },
+    { "f32[2,65,3]@-90:90", "axis=2" },
+    { "f32[64,4]", NULL },
+    { "f32[5,16]@-20:20", NULL },
+    { "f32[4,2]={0,-inf,1,1,1000,-1000,nan,0}", NULL, "f32[4,2]={1,0,0.5,0.5,1,0,nan,nan}" },
     { "f32[4]={0,-inf,1,-inf}", NULL, "f32[4]={0.26894142,0,0.73105858,0}" },
 };
 HN_CASES(softmax, "Softmax", softmax);
@@ -18,6 +24,7 @@ HN_CASES(softmax, "Softmax", softmax);
 static const HnCase logsoftmax[] = {
     { "f64[2]={0,0}", NULL, "f64[2]={-0.6931471805599453,-0.6931471805599453}" },
     { "f32[3,1000]", "axis=-1" },
+    { "f32[200,2]", "axis=1", .rtol = 1e-5, .atol = 1e-5 },
     { "f32[2,5,67]", "axis=1", .rtol = 1e-5, .atol = 1e-5 },
 };
 HN_CASES(logsoftmax, "LogSoftmax", logsoftmax);

@@ -67,7 +67,51 @@ static void test_text(void)
                     "two models?\n"
                     "\033[1mmodel          n   median  memory     ci  rate/s\033[0m\n"
                     "a,\"b\".onnx    12  81.2 us  1.2 MB  3.1 %  12.3 k\n"
-                    "caf\xc3\xa9?[2J.o..   7        -     0 B      -     0.1\n");
+                    "caf\xc3\xa9?...onnx   7        -     0 B      -     0.1\n");
+}
+
+static void test_minor(void)
+{
+    static const HnColumn some[] = { { "model", "model", HN_COL_TEXT },
+                                     { "n", "n", HN_COL_INT | HN_COL_MINOR },
+                                     { "rate", "rate/s", HN_COL_NUMBER | HN_COL_MINOR },
+                                     { 0 } };
+    HnContext ctx;
+    context_init(&ctx);
+    g_autoptr(HnReport) r = hn_report_new(&ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+    JsonArray *runs = json_array_new();
+    add_run(runs, "a model.onnx", 12, 1, 1, 1, 12345);
+    json_object_set_array_member(hn_report_root(r), "runs", runs);
+    hn_report_table(r, "runs", some);
+    g_autofree char *all = hn_report_text(r, 24, FALSE), *less = hn_report_text(r, 23, FALSE);
+    g_autofree char *least = hn_report_text(r, 12, FALSE), *cut = hn_report_text(r, 10, FALSE);
+    g_assert_cmpstr(all, ==, "model          n  rate/s\na model.onnx  12  12.3 k\n");
+    g_assert_cmpstr(less, ==, "model          n\na model.onnx  12\n");
+    g_assert_cmpstr(least, ==, "model\na model.onnx\n");
+    g_assert_cmpstr(cut, ==, "model\na mo..onnx\n");
+}
+
+static void test_wrap(void)
+{
+    static const struct {
+        const char *line;
+        int width;
+        const char *want;
+    } all[] = {
+        { "", 10, "\n" },
+        { "one two three", 0, "one two three\n" },
+        { "one two three", 13, "one two three\n" },
+        { "one two three", 12, "one two\n  three\n" },
+        { "  one two three", 9, "  one two\n    three\n" },
+        { "one  two", 7, "one\n  two\n" },
+        { "/a/path/that/is/longer than that", 10, "/a/path/that/is/longer\n  than\n  that\n" },
+        { "\xe4\xb8\xad\xe4\xb8\xad \xe4\xb8\xad x", 8, "\xe4\xb8\xad\xe4\xb8\xad \xe4\xb8\xad\n  x\n" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autoptr(GString) out = g_string_new(NULL);
+        hn_terminal_wrap(out, all[i].line, all[i].width);
+        g_assert_cmpstr(out->str, ==, all[i].want);
+    }
 }
 
 static void test_csv(void)
@@ -159,6 +203,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/report/text", test_text);
+    g_test_add_func("/cli/report/wrap", test_wrap);
+    g_test_add_func("/cli/report/minor", test_minor);
     g_test_add_func("/cli/report/csv", test_csv);
     g_test_add_func("/cli/report/json", test_json);
     g_test_add_func("/cli/report/numbers", test_numbers);
