@@ -104,8 +104,8 @@ void hn_budget_uncharge(HnBudget *budget, gsize size)
     g_mutex_unlock(&budget->lock);
 }
 
-/* Weights and arenas are read from end to end at each run: with pages of 4 KB, looking up addresses takes a third of the
- * time that 30 MB of them take. */
+/* Weights and arenas are read from end to end at each run: with pages of 4 KB, looking up addresses takes a third of
+ * the time that 30 MB of them take. */
 static void ask_for_large_pages(guint8 *p, gsize size)
 {
 #ifdef MADV_HUGEPAGE
@@ -175,7 +175,8 @@ static void block_free(gpointer block)
     Block *b = block_of(block);
     HnBudget *budget = b->budget;
     hn_budget_uncharge(budget, b->size);
-    ASAN_UNPOISON_MEMORY_REGION((guint8 *)block + b->size, 2 * HN_ALIGN - (gsize)((guint8 *)block - (guint8 *)b->start));
+    ASAN_UNPOISON_MEMORY_REGION((guint8 *)block + b->size,
+                                2 * HN_ALIGN - (gsize)((guint8 *)block - (guint8 *)b->start));
     free(b->start);
     hn_budget_unref(budget);
 }
@@ -234,4 +235,14 @@ void hn_budget_fail_at(HnBudget *budget, guint64 k)
     g_mutex_lock(&budget->lock);
     budget->fail_at = k ? budget->count + k : 0;
     g_mutex_unlock(&budget->lock);
+}
+
+gboolean hn_budget_ask(HnBudget *budget, GError **error)
+{
+    if (!budget)
+        return TRUE;
+    g_mutex_lock(&budget->lock);
+    gboolean fails = budget->fail_at && budget->count + 1 == budget->fail_at;
+    g_mutex_unlock(&budget->lock);
+    return !fails || hn_budget_charge(budget, 0, error);
 }

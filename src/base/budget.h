@@ -43,5 +43,8 @@ guint64 hn_budget_count(HnBudget *budget); /* allocations and charges so far: a 
 
 /* For tests: the k-th allocation or charge from now fails (1 is the next one), once; 0 takes that back. */
 void hn_budget_fail_at(HnBudget *budget, guint64 k);
+/* FALSE where the next one is to fail, which it does with that. A loop that allocates nothing asks, to end then, too.
+ */
+gboolean hn_budget_ask(HnBudget *budget, GError **error);
 
 G_END_DECLS

@@ -207,7 +207,7 @@ static gboolean work(Team *t, int id, long *interrupted)
     return wanted;
 }
 
-static gpointer thread_main(gpointer data)
+static void *thread_main(void *data)
 {
     Team *t = data;
     long interrupted = 0;
@@ -238,10 +238,11 @@ static int grow(Team *t, int n)
         g_once_init_leave(&once, 1);
     }
     while (t->threads < n) {
-        GThread *thread = g_thread_try_new("hone-team", thread_main, t, NULL);
-        if (thread == NULL)
+        pthread_t thread; /* GThread would allocate something in the thread itself, whenever that begins to run */
+        if (pthread_create(&thread, NULL, thread_main, t) != 0)
             break;
-        g_thread_unref(thread);
+        pthread_setname_np(thread, "hone-team");
+        pthread_detach(thread);
         __atomic_store_n(&t->threads, t->threads + 1, __ATOMIC_RELAXED);
     }
     return t->threads;

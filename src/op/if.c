@@ -51,7 +51,10 @@ static void if_ref(HnEval *e)
         hn_eval_fail(e, HN_ERROR_SHAPE, "the condition is not one bool");
         return;
     }
-    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)e->n_out + 1);
+    HnTensor *few[8] = { NULL }, **out = few;
+    g_autofree HnTensor **many = NULL;
+    if (e->n_out > (int)G_N_ELEMENTS(few))
+        out = many = g_new0(HnTensor *, (gsize)e->n_out);
     if (e->graph(e, p->branch[*(const uint8_t *)cond->data != 0], 0, NULL, e->n_out, out))
         for (int k = 0; k < e->n_out; k++)
             if (hn_eval_wants(e, k))

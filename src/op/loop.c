@@ -103,7 +103,7 @@ static gboolean run_body(HnEval *e, int64_t number, HnTensor **in, HnTensor **ou
     int n_in = 2 + p->carried, n_out = 1 + p->carried + p->stacked;
     hn_tensor_unref(in[0]);
     in[0] = as_list(p->body, 0) ? hn_tensor_ints(&number, 1) : hn_tensor_scalar_i64(number);
-    if (!e->graph(e, p->body, n_in, in, n_out, out))
+    if (!hn_budget_ask(e->budget, &e->error) || !e->graph(e, p->body, n_in, in, n_out, out))
         return FALSE;
     gboolean more = is_true(e, out[0]);
     hn_control_unref(in + 1, n_in - 1);

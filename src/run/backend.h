@@ -48,6 +48,7 @@ struct HnSlot {
     gsize offset;         /* bytes into root's memory */
     int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
     gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
+    HnTensor *spare;      /* of a sub-graph's result: the one of an earlier run; NULL mostly */
 };
 
 #define HN_FUSED_MAX 4

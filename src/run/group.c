@@ -61,7 +61,7 @@ static HnNode *only_reader(const HnPlan *p, const HnNode *n, GHashTable *last_of
 
 void hn_plan_find_groups(HnPlan *p, const gboolean *live)
 {
-    if (p->exec->env->backend->group == NULL || g_getenv("HONE_NOGROUP") != NULL)
+    if (p->exec->env->backend->group == NULL)
         return;
     g_autoptr(GHashTable) last_of = g_hash_table_new(NULL, NULL); /* node -> last node of its group */
     for (int i = p->end - 1; i >= p->start; i--) {

@@ -1,11 +1,12 @@
 /*
  * Planning, part 2a: what a file spells out as several nodes and is one operator: LayerNormalization, RMSNormalization,
- * Softmax, and Slice for channels that are shuffled and then picked. Element-wise functions are recognised inside of
- * groups instead.
+ * Softmax, RowLookup, and Slice for channels that are shuffled and then picked. Element-wise functions are recognised
+ * inside of groups instead.
  *
  * The nodes become a group of the operator's record, with parameters of its own; the model stays as it is. Where no
  * kernel takes that, each node gets its own step again.
  */
+#include <math.h>
 #include <string.h>
 
 #include "op/gather.h"
@@ -120,7 +121,7 @@ static gint by_index(gconstpointer a, gconstpointer b, gpointer index)
            GPOINTER_TO_INT(g_hash_table_lookup(index, *(gpointer const *)b));
 }
 
-/* The nodes become one; takes params. */
+/* The nodes become one, of up to three inputs; takes params. */
 static void found(Match *m, const HnOp *op, gpointer params, HnValue *x, HnValue *scale, HnValue *bias)
 {
     GPtrArray *group = g_ptr_array_new();
@@ -128,7 +129,12 @@ static void found(Match *m, const HnOp *op, gpointer params, HnValue *x, HnValue
         g_ptr_array_add(group, (gpointer)m->node[i]);
     g_ptr_array_sort_with_data(group, by_index, m->index);
     HnLowered *l = g_new0(HnLowered, 1);
-    *l = (HnLowered){ .op = op, .params = params, .in = { x, scale, bias }, .n_in = scale == NULL ? 1 : 3 };
+    *l = (HnLowered){ .op = op,
+                      .params = params,
+                      .in = { x, scale, bias },
+                      .n_in = bias != NULL    ? 3
+                              : scale != NULL ? 2
+                                              : 1 };
     g_hash_table_insert(m->p->lowered, group->pdata[group->len - 1], l);
     for (guint i = 0; i < group->len; i++) {
         g_hash_table_remove(m->index, group->pdata[i]);
@@ -390,6 +396,51 @@ static void match_shuffle(Match *m, const HnNode *turn)
     found(m, &hn_op_slice, every(k, g), hn_node_in(before, 0), NULL, NULL);
 }
 
+/* --- rows of a table -------------------------------------------------------------------------------------------------
+ */
+
+/* v is 0, 1, 2, ... along its last axis, the others are of size 1. */
+static gboolean counts_up(const Match *m, const HnValue *v, int64_t n)
+{
+    const HnTensor *t = v != NULL ? hn_types_value(m->p->types, v) : NULL;
+    if (t == NULL || t->ndim == 0 || t->n != n || t->dims[t->ndim - 1] != n)
+        return FALSE;
+    for (int64_t i = 0; i < n; i++)
+        if (hn_tensor_get_i64(t, i) != i)
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean is_finite(const HnTensor *t)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        if (!isfinite(hn_tensor_get_f64(t, i)))
+            return FALSE;
+    return TRUE;
+}
+
+/* `product` may be that of a one-hot matrix, compared and cast, with constant rows. */
+static void match_lookup(Match *m, const HnNode *product)
+{
+    HnValue *rows = hn_node_in(product, 1);
+    const HnTensor *table = rows != NULL ? hn_types_value(m->p->types, rows) : NULL;
+    if (table == NULL || table->ndim != 2 || table->dtype != HN_F32 || table->n == 0 || !note(m, product))
+        return;
+    const HnNode *cast = made_by(m, hn_node_in(product, 0), &hn_op_cast);
+    const HnNode *equal = cast != NULL ? made_by(m, hn_node_in(cast, 0), &hn_op_equal) : NULL;
+    if (equal == NULL)
+        return;
+    const int k = counts_up(m, hn_node_in(equal, 0), table->dims[0]) ? 1 : 0;
+    HnValue *x = hn_node_in(equal, k);
+    const HnType *t = x != NULL ? hn_types_get(m->p->types, x) : NULL;
+    if (!counts_up(m, hn_node_in(equal, 1 - k), table->dims[0]) || t == NULL || !hn_type_is_fixed(t, NULL) ||
+        (t->dtype != HN_I32 && t->dtype != HN_I64) || t->rank < 1 || t->dims[t->rank - 1].n != 1 ||
+        hn_types_value(m->p->types, hn_node_in(equal, 1 - k))->ndim > t->rank || !is_closed(m, product) ||
+        !is_finite(table))
+        return;
+    found(m, &hn_op_rowlookup, NULL, rows, x, NULL);
+}
+
 void hn_plan_lower(HnPlan *p, const gboolean *live)
 {
     const HnBackend *b = p->exec->env->backend;
@@ -407,6 +458,8 @@ void hn_plan_lower(HnPlan *p, const gboolean *live)
             match_norm(&m, n);
         else if (n->op == &hn_op_reducemax && b->kernels(&hn_op_softmax) != NULL)
             match_softmax(&m, n);
+        else if (n->op == &hn_op_matmul && b->kernels(&hn_op_rowlookup) != NULL)
+            match_lookup(&m, n);
         else if (n->op == &hn_op_transpose && b->kernels(&hn_op_slice) != NULL)
             match_shuffle(&m, n);
     }

@@ -3,6 +3,8 @@
  *
  *   1. types:    shapes become numbers, shape arithmetic and what follows from weights becomes constant
  *   2. liveness: nodes whose results nobody reads are dropped
+ *                nodes that are one operator together, and element-wise ones, become groups of one step (lower.c,
+ * group.c)
  *   3. steps:    views become aliases; kernels are chosen and prepared, reorders put in between
  *   4. memory:   lifetimes, in-place results, places in the arena
  */

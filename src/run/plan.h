@@ -46,14 +46,14 @@ struct HnPlan {
     GHashTable *by_value; /* HnValue * -> HnSlot * */
     GPtrArray *steps;     /* HnStep *, owned */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
-    GHashTable *groups;   /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
-    GHashTable *lowered;  /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
-    GPtrArray *inputs;    /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
-    GPtrArray *aliases;   /* HnSlot *: views of memory that is elsewhere at each run */
-    GPtrArray *fresh;     /* HnSlot *: results that own their memory; new at each run of a sub-graph */
-    GPtrArray *results;   /* HnSlot * per graph output; last plan only */
-    GPtrArray *seen;      /* HnSlot * whose types choose the next plan */
-    GPtrArray *next;      /* HnPlan *, most recently used first */
+    GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
+    GHashTable *lowered; /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
+    GPtrArray *inputs;   /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
+    GPtrArray *aliases;  /* HnSlot *: views of memory that is elsewhere at each run */
+    GPtrArray *fresh;    /* HnSlot *: results that own their memory; of a sub-graph not always the same */
+    GPtrArray *results;  /* HnSlot * per graph output; last plan only */
+    GPtrArray *seen;     /* HnSlot * whose types choose the next plan */
+    GPtrArray *next;     /* HnPlan *, most recently used first */
     void *arena;
     GPtrArray *apart; /* instead of the arena: a block for each value and each step's scratch memory */
     gsize arena_bytes;
@@ -91,8 +91,8 @@ HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
 /* Steps for node n of the graph, index `at`, with what can be computed along (HnStep.fused, noted in p->fused). */
 gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error);
-/* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns it
- * in any case. */
+/* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns
+ * it in any case. */
 gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
 /* The first kernel that takes the step as it is; NULL: none. Refusals are noted. */
 const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s);

@@ -23,6 +23,8 @@ typedef struct {
     HnEval e;
     HnTensor **in, **out;
     GPtrArray *execs; /* HnExec * of the node's sub-graphs; NULL for ordinary nodes */
+    HnTensor **fed;   /* n_fed, the most that one of them is fed with */
+    guint n_fed;
     HnStep *step;
 } Ref;
 
@@ -45,18 +47,17 @@ static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, 
                      g->outputs->len, n_in, n_out);
         return FALSE;
     }
-    g_autofree HnTensor **all = g_new0(HnTensor *, (gsize)x->inputs->len + 1);
     for (int i = 0; i < n_in; i++)
-        if ((all[i] = in[i]) == NULL) {
+        if ((r->fed[i] = in[i]) == NULL) {
             hn_eval_fail(e, HN_ERROR_GRAPH, "input %d of the sub-graph is missing", i);
             return FALSE;
         }
     for (int i = 0, k = n_in; i < r->step->n_hidden; i++) {
         const HnSlot *s = r->step->in[r->step->n_in + i].slot;
         if (!s->constant)
-            all[k++] = s->tensor;
+            r->fed[k++] = s->tensor;
     }
-    return hn_exec_run(x, all, out, &e->error);
+    return hn_exec_run(x, r->fed, out, &e->error);
 }
 
 static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, GError **error)
@@ -70,9 +71,12 @@ static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, GError **error)
             g_ptr_array_add(inputs, (gpointer)s->value);
     }
     HnExec *x = hn_exec_new(p->exec->env, g, p, inputs, error);
-    if (x != NULL)
-        g_ptr_array_add(r->execs, x);
-    return x != NULL;
+    if (x == NULL)
+        return FALSE;
+    g_ptr_array_add(r->execs, x);
+    r->fed = g_renew(HnTensor *, r->fed, MAX(r->n_fed, inputs->len) + 1);
+    r->n_fed = MAX(r->n_fed, inputs->len);
+    return TRUE;
 }
 
 gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error)
@@ -133,6 +137,7 @@ void hn_ref_release(HnStep *s)
     if (r == NULL)
         return;
     g_clear_pointer(&r->execs, g_ptr_array_unref);
+    g_free(r->fed);
     g_free(r->in);
     g_free(r->out);
     g_free(r);
@@ -197,16 +202,29 @@ static const HnSlot *root_of(const HnSlot *s)
     return s;
 }
 
-/* A sub-graph's results outlive its next run (a loop carries them), so each run makes new ones. */
+static gboolean ours_alone(const HnTensor *t)
+{
+    return t != NULL && g_atomic_int_get(&t->ref) == 1;
+}
+
+/* A sub-graph's results may outlive its next run (a loop carries them): the next ones go where nobody looks any more,
+ * which is the same place, or one of two by turns, or a new one. */
 static gboolean renew_results(HnPlan *p, GError **error)
 {
     for (guint i = 0; i < p->fresh->len; i++) {
         HnSlot *s = p->fresh->pdata[i];
-        HnTensor *t = hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, p->exec->env->o.budget, error);
-        if (t == NULL)
-            return FALSE;
-        hn_tensor_unref(s->tensor);
-        s->tensor = t;
+        HnTensor *t = s->tensor, *other = s->spare;
+        if (ours_alone(t))
+            continue;
+        if (!ours_alone(other)) {
+            HnTensor *fresh = hn_tensor_new(t->dtype, t->ndim, t->dims, p->exec->env->o.budget, error);
+            if (fresh == NULL)
+                return FALSE;
+            hn_tensor_unref(other);
+            other = fresh;
+        }
+        s->tensor = other;
+        s->spare = t;
     }
     return TRUE;
 }

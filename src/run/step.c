@@ -26,6 +26,7 @@ void hn_slot_free(gpointer data)
 {
     HnSlot *s = data;
     hn_tensor_unref(s->tensor);
+    hn_tensor_unref(s->spare);
     hn_tensor_unref(s->origin);
     hn_layout_unref(s->layout);
     g_free(s);
