@@ -57,14 +57,14 @@ static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
         op->kind = n->op == &hn_op_relu      ? HN_ALONG_RELU
                    : n->op == &hn_op_sigmoid ? HN_ALONG_SIGMOID
                                              : HN_ALONG_HARDSWISH;
-        return TRUE;
+        return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
     }
     if (n->op != &hn_op_leakyrelu && n->op != &hn_op_hardsigmoid)
         return FALSE;
     op->kind = n->op == &hn_op_leakyrelu ? HN_ALONG_LEAKY : HN_ALONG_HARDSIGMOID;
     op->a = (float)p->a;
     op->b = (float)p->b;
-    return TRUE;
+    return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
 }
 
 /* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
@@ -182,14 +182,6 @@ void hn_along_clear(HnAlong *a)
 
 /* --- own loops */
 
-#define EACH(EXPR)                    \
-    for (int64_t i = 0; i < n; i++) { \
-        const float v = y[i];         \
-        y[i] = EXPR;                  \
-    }                                 \
-    break;
-#define LIMITED(v, lo, hi) ((v) < (lo) ? (lo) : (v) > (hi) ? (hi) : (v))
-
 static void affine_row(const HnAlongOp *op, float *restrict y, int64_t n, int64_t channel)
 {
     const float *restrict shift = op->shift, *restrict scale = op->scale;
@@ -211,18 +203,17 @@ void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t 
     for (int k = 0; k < a->n; k++) {
         const HnAlongOp *op = &a->op[k];
         switch (op->kind) {
-        case HN_ALONG_RELU:
-            EACH(v <= 0 ? 0 : v)
-        case HN_ALONG_LEAKY:
-            EACH(v >= 0 ? v : op->a * v)
         case HN_ALONG_CLIP:
-            EACH(LIMITED(v, op->a, op->b))
+            for (int64_t i = 0; i < n; i++)
+                y[i] = y[i] < op->a ? op->a : y[i] > op->b ? op->b : y[i];
+            break;
+        case HN_ALONG_RELU:
+        case HN_ALONG_LEAKY:
         case HN_ALONG_SIGMOID:
-            EACH(1 / (1 + expf(-v)))
         case HN_ALONG_HARDSIGMOID:
-            EACH(LIMITED(op->a * v + op->b, 0.0f, 1.0f))
         case HN_ALONG_HARDSWISH:
-            EACH(v * LIMITED(v * (1.0f / 6) + 0.5f, 0.0f, 1.0f))
+            op->unary.fn(y, y, n, op->unary.a, op->unary.b);
+            break;
         case HN_ALONG_ADD: {
             const float *restrict x = (const float *)hn_cpu_data(&s->in[op->port]) + at;
             for (int64_t i = 0; i < n; i++)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cpu/cpu.h"
+#include "cpu/unary.h"
 
 G_BEGIN_DECLS
 
@@ -22,6 +23,7 @@ typedef enum {
 typedef struct {
     HnAlongKind kind;
     float a, b;
+    HnUnary unary; /* the loop of an activation other than clip */
     int port;
     float *scale, *shift; /* one each per channel; scale NULL: all 1 */
 } HnAlongOp;

@@ -79,10 +79,10 @@ const HnBackend hn_backend_cpu = {
 
 /* --- what kernels share ------------------------------------------------------------------------------------------ */
 
-/* From where on threads are used. Of our own kernels about 10 us of one thread: two of them gain from 1 us on, and lose
+/* From where on threads are used. Of our own kernels 2 to 5 us of one thread: two of them gain from 1 us on, and lose
  * nothing where the other one does not come. */
-#define OWN_FLOPS 5e5
-#define OWN_BYTES ((gsize)256 << 10)
+#define OWN_FLOPS 1e5
+#define OWN_BYTES ((gsize)96 << 10)
 /* Of oneDNN, whose threads wait for each other, 50 us. */
 #define ONEDNN_FLOPS 4e6
 #define ONEDNN_BYTES ((gsize)1 << 20)

@@ -6,7 +6,7 @@
 #include "cpu/level.h"
 #include "op/elementwise.h"
 
-#define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time */
+#define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time */
 
 /* m rows of n elements of z from x and y, of which one may be smaller */
 typedef void (*BinaryFn)(const float *x, const float *y, float *z, int64_t m, int64_t n);

@@ -21,7 +21,7 @@
 #include "cpu/broadcast_loops.h"
 #undef HN_LEVEL
 
-#define CHUNK ((int64_t)1 << 13) /* elements of a row that a thread takes at a time */
+#define CHUNK ((int64_t)1 << 12) /* elements of a row that a thread takes at a time */
 #define PART 512                 /* elements that are converted at a time */
 #define MAX_IN 8
 

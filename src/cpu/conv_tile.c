@@ -17,7 +17,7 @@
 #define FEW 4                     /* channels of a source whose rows are copied */
 #define BLOCK_FLOATS (128 * 1024) /* of the source that a block of rows looks at; of copied rows */
 #define BLOCK_PIXELS 512          /* whose rows are copied at once, so that results stay in the second cache */
-#define BLOCK_K 512               /* rows of a panel that are used at once */
+#define BLOCK_K 2400              /* rows of a panel that are used at once */
 
 enum { D, H, W };
 

@@ -1,17 +1,19 @@
 /*
- * ConvTranspose of f32: an own kernel for small ones of 1 or 2 spatial axes, oneDNN's deconvolution for the rest.
+ * ConvTranspose of f32: a kernel for small ones of 1 or 2 spatial axes in plain layouts, tiles for larger ones,
+ * oneDNN's deconvolution for the rest.
  *
- * The own kernel gathers. Along an axis with stride s, output o reads taps k with (o + pad - k * dilation) % s == 0
+ * The small kernel gathers. Along an axis with stride s, output o reads taps k with (o + pad - k * dilation) % s == 0
  * only: outputs fall into s phases by (o + pad) % s, and each phase is a convolution of stride 1 with the taps of its
  * remainder, of which every tap has one. The source is copied once with the zeros that outputs at the borders reach.
  */
 #include <string.h>
 
 #include "cpu/conv_small.h"
+#include "cpu/convtranspose_tile.h"
 #include "cpu/cpu.h"
 #include "op/conv.h"
 
-#define MAX_FLOPS 4e6  /* as for convolutions */
+#define MAX_FLOPS 4e5  /* as for convolutions */
 #define MAX_SOURCE 4e6 /* elements with zeros around */
 #define MAX_PHASES 64
 #define OC HN_CONV_OC
@@ -88,7 +90,7 @@ static const char *small_reject(const HnStep *s)
     if (!s->in[1].slot->constant)
         return "weights that are not constant";
     if (2.0 * (double)s->in[0].slot->tensor->n * (double)plan.out_channels * (double)plan.taps > MAX_FLOPS)
-        return "large enough for oneDNN";
+        return "large enough for tiles";
     axes_of(&plan, &h, &v);
     if (h.stride > MAX_PHASES || v.stride > MAX_PHASES || h.stride * v.stride > MAX_PHASES)
         return "a large stride";
@@ -383,4 +385,4 @@ static const HnKernel onednn_kernel = {
     .release = onednn_release,
 };
 
-const HnKernel *const hn_cpu_convtranspose[] = { &small_kernel, &onednn_kernel, NULL };
+const HnKernel *const hn_cpu_convtranspose[] = { &small_kernel, &hn_cpu_convtranspose_tile, &onednn_kernel, NULL };

@@ -32,10 +32,11 @@ typedef struct {
     gsize packed_bytes;
 } HnCpu;
 
-/* Threads for a step of so many floating-point operations: one, unless that takes long enough for others to be of use.
- * A barrier costs microseconds, and milliseconds while somebody else holds one of the CPUs. */
+/* Threads for a step of our own of so many floating-point operations: one, unless it takes long enough, some
+ * microseconds, for others to be of use (base/team.h). */
 int hn_cpu_threads_for(const HnStep *s, double flops);
-/* The step's device, to make a primitive with: oneDNN takes the number of threads from OpenMP's setting. */
+/* The step's device, to make a primitive with: oneDNN takes the number of threads from OpenMP's setting, and more work
+ * than our kernels to use them, for its threads wait for each other, milliseconds while somebody else holds a CPU. */
 HnCpu *hn_cpu_begin(const HnStep *s, double flops);
 /* Turns a status other than success into an error that names the step's node. */
 gboolean hn_cpu_check(dnnl_status_t status, const HnStep *s, GError **error);
@@ -98,8 +99,6 @@ gboolean hn_layout_padded(const HnLayout *l);
 gboolean hn_layout_equal(const HnLayout *a, const HnLayout *b);
 /* Elements in memory, padding included. */
 int64_t hn_slot_elements(const HnSlot *slot);
-/* The memory format of a blocked or channels-last layout; dnnl_format_tag_undef for any other. */
-dnnl_format_tag_t hn_layout_tag(const HnLayout *l);
 
 extern const HnKernel *const hn_cpu_reorders[];
 

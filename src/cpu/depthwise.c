@@ -6,37 +6,18 @@
  */
 #include "cpu/depthwise.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "cpu/along.h"
 #include "op/conv.h"
 #include "op/index.h"
 
-#define DEPTH_NX 8
-#define DEPTH_K 7
 #define SMALL_FLOPS 1e5        /* below it a plain source is left to cpu.conv: reorders would cost more */
 #define NEAR_BYTES (640 << 10) /* of a source that is likely in the second cache; others are read in order */
 #define STRIP_BYTES (24 << 10) /* of source rows that a row of outputs looks at */
 #define STRIP_LEAST 32         /* channels */
-#define MAX_TAPS 4096
-
-/* Outputs of a row side by side. */
-typedef struct {
-    const float *const *from; /* [rows][columns]: where input columns begin, zeros for padding */
-    int64_t at;               /* elements to be added to them */
-    const float *const *w;    /* [rows]: taps of a row of the window, [k][channels] */
-    int64_t columns, channels, pitch;
-    const float *bias;
-    float *y;
-    int64_t first, end; /* channels */
-    int rows, k, stride, dilation;
-    float lo, hi;
-} DepthTile;
-
-typedef void (*DepthFn)(const DepthTile *t);
-
-enum { KIND_3_1, KIND_3_2, KIND_5_1, KIND_5_2, KIND_7_1, KIND_ANY, DEPTH_KINDS };
+#define MAX_TAPS 1024
+#define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
 
 #define HN_LEVEL plain
 #include "cpu/depthwise_loops.h"
@@ -53,13 +34,15 @@ typedef struct {
     HnWindowAxis axis[3]; /* depth, height, width */
     int64_t channels, strip;
     int64_t columns, taps; /* input columns of the widest tile; taps of the window */
-    const DepthFn *fn;     /* by outputs of a tile */
+    const HnDepthFn *fn;   /* by outputs of a tile */
     float *weights;        /* [taps][channels], then the bias [channels], then as many zeros */
     const float *bias, *zeros;
     gboolean bias_read; /* the bias is an input at run time, with nothing to be folded into it */
-    float lo, hi;
     HnAlong along;
-    int along_from; /* operations before it are done in registers */
+    int folded; /* operations that went into weights and bias */
+    HnAlongEnd end;
+    gboolean hardswish; /* behind that, in registers */
+    int rest;           /* the first operation that is none of these */
     int threads;
     gsize part_bytes; /* scratch of a thread */
 } Depthwise;
@@ -89,8 +72,9 @@ static const char *depthwise_reject(const HnStep *s)
         return "the window does not fit";
     if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
         return "groups of several channels, or few groups";
-    if (plan.taps > MAX_TAPS)
-        return "a large window";
+    const HnWindowAxis *v = &plan.axis[plan.n - 1];
+    if (plan.taps > MAX_TAPS || v->stride > MAX_SPREAD || v->dilation > MAX_SPREAD)
+        return "a window that is large or spread wide";
     if (!hn_slot_is_last(s->in[0].slot) && 2.0 * (double)y->n * (double)plan.taps < SMALL_FLOPS)
         return "too small to change the layout for";
     return NULL;
@@ -114,13 +98,13 @@ static float element(const HnTensor *t, int64_t i)
     return v;
 }
 
-/* Scales and shifts right behind the sum go into weights and bias, a clamp behind them into the tiles. */
+/* Scales and shifts right behind the sum go into weights and bias. */
 static void fold(Depthwise *d, const HnTensor *w, const HnTensor *b)
 {
     float *bias = d->weights + d->taps * d->channels;
     for (int64_t c = 0; c < d->channels; c++) {
         double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
-        for (int k = 0; k < d->along_from; k++) {
+        for (int k = 0; k < d->folded; k++) {
             const HnAlongOp *op = &d->along.op[k];
             const double by = op->scale != NULL ? (double)op->scale[c] : 1;
             scale *= by;
@@ -133,34 +117,30 @@ static void fold(Depthwise *d, const HnTensor *w, const HnTensor *b)
     d->bias = bias;
 }
 
-static void choose_along(Depthwise *d)
+/* What is done where: in the weights, in registers, behind a row of the result. */
+static void choose_along(Depthwise *d, HnStep *s)
 {
-    d->lo = -INFINITY;
-    d->hi = INFINITY;
-    while (!d->bias_read && d->along_from < d->along.n && d->along.op[d->along_from].kind == HN_ALONG_AFFINE)
-        d->along_from++;
-}
-
-static void choose_clamp(Depthwise *d)
-{
-    const HnAlongOp *op = d->along_from < d->along.n ? &d->along.op[d->along_from] : NULL;
-    if (op == NULL || (op->kind != HN_ALONG_RELU && op->kind != HN_ALONG_CLIP))
-        return;
-    d->lo = op->kind == HN_ALONG_RELU ? 0 : op->a;
-    d->hi = op->kind == HN_ALONG_RELU ? INFINITY : op->b;
-    d->along_from++;
+    const HnAlong *a = &d->along;
+    while (!d->bias_read && d->folded < a->n && a->op[d->folded].kind == HN_ALONG_AFFINE)
+        d->folded++;
+    d->end = hn_along_end(a, d->folded);
+    d->hardswish = d->end.rest < a->n && a->op[d->end.rest].kind == HN_ALONG_HARDSWISH;
+    d->rest = d->end.rest + (d->hardswish ? 1 : 0);
+    for (int k = 0; k < a->n; k++)
+        if (a->op[k].kind == HN_ALONG_ADD)
+            s->in[a->op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
 }
 
 /* The level whose vectors the channels fill. */
-static const DepthFn *choose_tiles(const Depthwise *d)
+static const HnDepthFn *choose_tiles(const Depthwise *d)
 {
-    static const DepthFn(*const levels[HN_LEVELS])[DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
+    static const HnDepthFn(*const levels[HN_LEVELS])[HN_DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
     const HnWindowAxis *w = &d->axis[2];
-    int kind = KIND_ANY, level = hn_cpu_level();
+    int kind = HN_DEPTH_ANY, level = hn_cpu_level();
     if (w->dilation == 1 && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
-        kind = (w->kernel == 3 ? KIND_3_1 : KIND_5_1) + (int)w->stride - 1;
+        kind = (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
     if (w->dilation == 1 && w->stride == 1 && w->kernel == 7)
-        kind = KIND_7_1;
+        kind = HN_DEPTH_7_1;
     while (level > 0 && d->channels < 4 << level)
         level--;
     return levels[level][kind];
@@ -180,15 +160,14 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->bias_read = b != NULL && !s->in[2].slot->constant;
     d->weights = g_new0(float, (gsize)((d->taps + 2) * d->channels));
     d->zeros = d->weights + (d->taps + 1) * d->channels;
-    choose_along(d);
+    choose_along(d, s);
     fold(d, w, d->bias_read ? NULL : b);
-    choose_clamp(d);
     d->fn = choose_tiles(d);
     const HnWindowAxis *v = &d->axis[2];
-    d->columns = (DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
+    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
     d->strip = d->channels;
-    if (d->along_from == d->along.n && x->bytes <= NEAR_BYTES)
+    if (d->rest == d->along.n && x->bytes <= NEAR_BYTES)
         d->strip = MAX(STRIP_BYTES / row / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
@@ -198,9 +177,6 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     s->in[1].unread = TRUE;
     if (b != NULL)
         s->in[2].unread = !d->bias_read;
-    for (int k = d->along_from; k < d->along.n; k++)
-        if (d->along.op[k].kind == HN_ALONG_ADD)
-            s->in[d->along.op[k].port].want = hn_layout_last(y);
     return TRUE;
 }
 
@@ -241,10 +217,10 @@ static void point(const Depthwise *d, const Rows *r, int64_t pitch, int64_t firs
 }
 
 /* One row of outputs in tiles, channels [t->first, t->end). */
-static void run_row(const Depthwise *d, DepthTile *t, const Rows *r, float *y, int64_t pitch)
+static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y, const float *add, int64_t pitch)
 {
     const HnWindowAxis *v = &d->axis[2];
-    const int64_t tiles = (v->out + DEPTH_NX - 1) / DEPTH_NX;
+    const int64_t tiles = (v->out + HN_DEPTH_NX - 1) / HN_DEPTH_NX;
     gboolean ready = FALSE; /* the pointers are those of tiles inside */
     t->from = r->from;
     t->w = r->w;
@@ -258,21 +234,8 @@ static void run_row(const Depthwise *d, DepthTile *t, const Rows *r, float *y, i
         ready = inside;
         t->at = inside ? first * pitch : 0;
         t->y = y + o * t->pitch;
+        t->add = add != NULL ? add + o * t->add_pitch : NULL;
         d->fn[n - 1](t);
-    }
-}
-
-/* What is computed along and not in registers, on n pixels of the result from `first` on. */
-static void run_along(const Depthwise *d, const HnStep *s, float *y, int64_t first, int64_t n)
-{
-    const int64_t pitch = hn_slot_pitch(s->out[0].slot);
-    for (int k = d->along_from; k < d->along.n; k++) {
-        const HnAlong one = { .n = 1, .channels = d->channels, .op[0] = d->along.op[k] };
-        const HnAlongKind kind = one.op[0].kind;
-        const int64_t from = kind == HN_ALONG_ADD ? hn_slot_pitch(s->in[one.op[0].port].slot) : d->channels;
-        const int64_t all = pitch == d->channels && from == pitch && kind != HN_ALONG_AFFINE ? n : 1;
-        for (int64_t i = 0; i < n; i += all)
-            hn_along_row(&one, s, y + (first + i) * pitch, (first + i) * from, all * d->channels, -1);
     }
 }
 
@@ -288,22 +251,26 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
     r.from = (const float **)(void *)((char *)s->scratch + (gsize)part * d->part_bytes);
     r.row = r.from + window * d->columns;
     r.w = r.row + window;
-    DepthTile t = { .columns = d->columns,
-                    .channels = d->channels,
-                    .pitch = yp,
-                    .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
-                    .k = (int)v->kernel,
-                    .stride = (int)v->stride,
-                    .dilation = (int)v->dilation,
-                    .lo = d->lo,
-                    .hi = d->hi };
+    HnDepthTile t = { .columns = d->columns,
+                      .channels = d->channels,
+                      .pitch = yp,
+                      .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
+                      .k = (int)v->kernel,
+                      .stride = (int)v->stride,
+                      .dilation = (int)v->dilation,
+                      .lo = d->end.lo,
+                      .hi = d->end.hi,
+                      .hardswish = d->hardswish };
+    const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
+    t.add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
     for (t.first = 0; t.first < d->channels; t.first = t.end) {
         t.end = d->channels - t.first < d->strip * 3 / 2 ? d->channels : t.first + d->strip;
         for (int64_t i = lo; i < hi; i++) {
             const int64_t n = i / (a->out * h->out);
             find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
-            run_row(d, &t, &r, y + i * v->out * yp, xp);
-            run_along(d, s, y, i * v->out, v->out);
+            const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * t.add_pitch : NULL;
+            run_row(d, &t, &r, y + i * v->out * yp, add, xp);
+            hn_along_rest(&d->along, d->rest, s, y, yp, i * v->out, v->out, 0, d->channels);
         }
     }
 }

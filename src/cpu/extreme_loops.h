@@ -1,6 +1,5 @@
 /*
- * Reductions, for extreme.c at one instruction level: x is [n, inner], y [inner] holds the start,
- * which changes nothing.
+ * Reductions, for extreme.c at one instruction level: x is [n, inner], y [inner] holds the result so far.
  */
 #include <math.h>
 #include <stdint.h>
@@ -9,14 +8,14 @@
 
 #define LANES 16
 
-#define REDUCE(name, STEP)                                                                                 \
+#define REDUCE(name, STEP, START)                                                                          \
     static HN_TARGET void HN_V(name)(float *restrict y, const float *restrict x, int64_t n, int64_t inner) \
     {                                                                                                      \
         if (inner == 1) {                                                                                  \
             float part[LANES], s = *y;                                                                     \
             int64_t i = 0;                                                                                 \
             for (int j = 0; j < LANES; j++)                                                                \
-                part[j] = s;                                                                               \
+                part[j] = START;                                                                           \
             for (; i + LANES <= n; i += LANES)                                                             \
                 for (int j = 0; j < LANES; j++)                                                            \
                     part[j] = STEP(part[j], x[i + j]);                                                     \
@@ -45,17 +44,17 @@
 #define PLUS_SIZE(s, v) ((s) + fabsf(v))
 #define PLUS_SQUARE(s, v) ((s) + (v) * (v))
 JOIN(do_max, LARGER(s, v))
-REDUCE(do_max, LARGER)
+REDUCE(do_max, LARGER, -INFINITY)
 JOIN(do_min, SMALLER(s, v))
-REDUCE(do_min, SMALLER)
+REDUCE(do_min, SMALLER, INFINITY)
 JOIN(do_sum, s + v)
-REDUCE(do_sum, PLUS)
+REDUCE(do_sum, PLUS, 0)
 JOIN(do_prod, s *v)
-REDUCE(do_prod, TIMES)
+REDUCE(do_prod, TIMES, 1)
 JOIN(do_sizes, s + v)
-REDUCE(do_sizes, PLUS_SIZE)
+REDUCE(do_sizes, PLUS_SIZE, 0)
 JOIN(do_squares, s + v)
-REDUCE(do_squares, PLUS_SQUARE)
+REDUCE(do_squares, PLUS_SQUARE, 0)
 
 /* y += e^(x - shift) */
 static HN_TARGET void HN_V(do_powers)(float *restrict y, const float *restrict shift, const float *restrict x,

@@ -12,8 +12,6 @@
 #include "op/index.h"
 #include "op/types.h"
 
-#define CHUNK 4096 /* rows that a thread takes at a time */
-
 typedef struct {
     int64_t outer, n, count; /* y[o,k,:] = x[o,place[k],:] with x [outer,n,run], y [outer,count,run] */
     size_t size, run;        /* bytes of an element, of a run */
@@ -70,8 +68,9 @@ static void pick_all(const Gather *g, const int64_t *place, char *y, const char 
         return;
     }
 #pragma omp parallel for num_threads(g->threads)
-    for (int64_t k = 0; k < all; k += CHUNK)
-        pick(g, place, y, x, k, MIN(k + CHUNK, all));
+    for (int t = 0; t < g->threads; t++)
+        if (all * t / g->threads < all * (t + 1) / g->threads)
+            pick(g, place, y, x, all * t / g->threads, all * (t + 1) / g->threads);
 }
 
 static void gather_release(HnStep *s)
@@ -143,7 +142,7 @@ static gboolean rows_prepare(HnStep *s, GError **error)
     g->count = at->n;
     g->size = hn_dtype_size(x->dtype);
     g->run = (size_t)hn_span(x->dims, axis + 1, x->ndim) * g->size;
-    g->threads = y->bytes >= (gsize)2 << 20 ? hn_cpu_threads_for(s, 0) : 1;
+    g->threads = y->bytes >= (gsize)64 << 10 ? hn_cpu_threads_for(s, 0) : 1;
     s->state = g;
     s->scratch_bytes = (gsize)at->n * sizeof(int64_t);
     return TRUE;
@@ -236,7 +235,7 @@ static gboolean tuples_prepare(HnStep *s, GError **error)
     g->count = at->n / depth;
     g->size = hn_dtype_size(x->dtype);
     g->run = (size_t)hn_span(x->dims, b + depth, x->ndim) * g->size;
-    g->threads = y->bytes >= (gsize)2 << 20 ? hn_cpu_threads_for(s, 0) : 1;
+    g->threads = y->bytes >= (gsize)64 << 10 ? hn_cpu_threads_for(s, 0) : 1;
     s->state = g;
     s->scratch_bytes = (gsize)g->count * sizeof(int64_t);
     return TRUE;

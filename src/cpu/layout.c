@@ -243,29 +243,6 @@ int64_t hn_slot_elements(const HnSlot *slot)
     return slot->layout != NULL ? (int64_t)(slot->layout->bytes / hn_dtype_size(slot->tensor->dtype)) : slot->tensor->n;
 }
 
-dnnl_format_tag_t hn_layout_tag(const HnLayout *l)
-{
-    static const dnnl_format_tag_t tags[][3] = {
-        /* of 3, 4 and 5 axes */
-        { dnnl_nCw16c, dnnl_nCw8c, dnnl_nwc },
-        { dnnl_nChw16c, dnnl_nChw8c, dnnl_nhwc },
-        { dnnl_nCdhw16c, dnnl_nCdhw8c, dnnl_ndhwc },
-    };
-    Form f;
-    if (hn_layout_is_last(l))
-        return tags[((const CpuLayout *)l)->ndim - 3][2];
-    if (l == NULL || !form_of(hn_layout_md(l), &f) || f.ndim < 3 || f.ndim > 5)
-        return dnnl_format_tag_undef;
-    for (int i = 0; i < 2; i++) {
-        g_auto(dnnl_memory_desc_t) md = NULL;
-        dnnl_format_tag_t tag = tags[f.ndim - 3][i];
-        if (hn_dnnl(memory_desc_create_with_tag)(&md, f.ndim, *f.dims, dnnl_f32, tag) == dnnl_success &&
-            hn_dnnl(memory_desc_equal)(md, hn_layout_md(l)) != 0)
-            return tag;
-    }
-    return dnnl_format_tag_undef;
-}
-
 /* --- own reorder -------------------------------------------------------------------------------------------------- */
 
 static gboolean plain_or_last(const HnSlot *slot)

@@ -1,7 +1,7 @@
 /*
- * LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization and BatchNormalization of f32; the
- * last also channels last. Differences from the mean are squared in a second pass over the row, which is in the cache by
- * then.
+ * LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization and BatchNormalization of f32. The
+ * last also channels last. Differences from the mean are squared in a second pass over the row, which is in the cache
+ * by then.
  */
 #include "cpu/norm.h"
 

@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <stdint.h>
 
+#include "cpu/norm.h"
 #include "cpu/vecmath.h"
 
 static HN_TARGET float HN_V(row_sum)(const float *x, int64_t n)

@@ -13,20 +13,8 @@
 
 #include "cpu/cpu.h"
 #include "cpu/level.h"
+#include "cpu/pool.h"
 #include "op/index.h"
-
-#define POOL_SPAN 256 /* channels of a global pool that a thread takes at a time, at most */
-
-typedef struct {
-    /* `count` results side by side, each of n elements from[k][c], times scale (sums) */
-    void (*of)(float *y, const float *const *from, int64_t n, int64_t count, float scale);
-    /* the same of x[k * pitch + c] */
-    void (*pixels)(float *y, const float *x, int64_t pitch, int64_t n, int64_t count, float scale);
-    /* one result of n elements */
-    float (*row)(const float *x, int64_t n, float scale);
-    /* y[i] of row[i * stride + k * dilation], k < n */
-    void (*columns)(float *y, const float *row, int64_t out, int64_t stride, int64_t n, int64_t dilation);
-} PoolFns;
 
 #define HN_LEVEL plain
 #include "cpu/pool_loops.h"
@@ -39,15 +27,15 @@ typedef struct {
 #undef HN_LEVEL
 
 typedef struct {
-    const PoolFns *fns;
+    const HnPoolFns *fns;
     gboolean mean, count_pad;
     HnWindowAxis axis[3];            /* depth, height, width */
     gboolean joined;                 /* rows are joined before columns */
     int64_t most_rows, most_columns; /* of a window inside the source */
     struct {
         int64_t first, n; /* taps inside the source: position of the first, how many */
-        float share;      /* of each element in a mean, as far as the column has a say */
     } * column;           /* for each output column */
+    float *share;         /* the column's part in the factor of a mean */
     int64_t width;        /* cpu.pool: of the joined row, padding included */
     int threads;
     gsize part_bytes; /* scratch of a thread */
@@ -58,9 +46,9 @@ static gboolean is_global(const HnStep *s)
     return s->op != &hn_op_maxpool && s->op != &hn_op_averagepool;
 }
 
-static const PoolFns *fns_for(const HnStep *s, int64_t channels)
+static const HnPoolFns *fns_for(const HnStep *s, int64_t channels)
 {
-    static const PoolFns *const levels[HN_LEVELS] = HN_TABLE_OF_LEVELS(pool_fns);
+    static const HnPoolFns *const levels[HN_LEVELS] = HN_TABLE_OF_LEVELS(pool_fns);
     const gboolean mean = s->op == &hn_op_averagepool || s->op == &hn_op_globalaveragepool;
     int level = hn_cpu_level();
     while (level > 0 && channels < 4 << level)
@@ -127,7 +115,8 @@ static const char *reject_any(const HnStep *s)
     return hn_cpu_reject_f32(s);
 }
 
-static Pool *pool_new(HnStep *s, int64_t channels)
+/* s->state for vectors along `channels` elements. */
+static gboolean pool_new(HnStep *s, int64_t channels, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
     Pool *p = g_new0(Pool, 1);
@@ -135,29 +124,38 @@ static Pool *pool_new(HnStep *s, int64_t channels)
     p->fns = fns_for(s, channels);
     double flops = (double)x->n;
     if (!is_global(s)) {
+        const HnWindowAxis *w = &p->axis[2];
         place(s, p->axis);
         p->mean = s->op == &hn_op_averagepool;
         p->count_pad = ((const HnPool *)s->params)->count_pad;
         p->most_rows = MIN(p->axis[0].kernel, p->axis[0].in) * MIN(p->axis[1].kernel, p->axis[1].in);
-        p->most_columns = MIN(p->axis[2].kernel, p->axis[2].in);
+        p->most_columns = MIN(w->kernel, w->in);
         flops = (double)y->n * (double)(p->most_rows + p->most_columns);
-        const HnWindowAxis *w = &p->axis[2];
-        p->column = g_malloc_n((gsize)w->out, sizeof *p->column);
+        /* as many as padding makes of them */
+        p->column = hn_budget_alloc_n(s->budget, (gsize)w->out, sizeof *p->column, error);
+        p->share = p->column != NULL ? hn_budget_alloc_n(s->budget, (gsize)w->out, sizeof *p->share, error) : NULL;
+        if (p->share == NULL) {
+            g_prefix_error(error, "node '%s': ", hn_node_label(s->node));
+            return FALSE;
+        }
         for (int64_t o = 0; o < w->out; o++) {
             p->column[o].n = taps_of(w, o, &p->column[o].first);
-            p->column[o].share = p->mean ? share(divisor(p, w, o)) : 1;
+            p->share[o] = p->mean ? share(divisor(p, w, o)) : 1;
         }
     }
     p->threads = hn_cpu_threads_for(s, 4 * flops);
-    return p;
+    return TRUE;
 }
 
 static void pool_release(HnStep *s)
 {
     Pool *p = s->state;
-    if (p != NULL)
-        g_free(p->column);
-    g_clear_pointer(&s->state, g_free);
+    if (p == NULL)
+        return;
+    hn_budget_free(s->budget, p->column);
+    hn_budget_free(s->budget, p->share);
+    g_free(p);
+    s->state = NULL;
 }
 
 static void *scratch_of(const HnStep *s, int part)
@@ -200,9 +198,10 @@ static const char *last_reject(const HnStep *s)
 
 static gboolean last_prepare(HnStep *s, GError **error)
 {
-    (void)error;
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    Pool *p = pool_new(s, x->dims[1]);
+    if (!pool_new(s, x->dims[1], error))
+        return FALSE;
+    Pool *p = s->state;
     const HnWindowAxis *w = &p->axis[2];
     p->joined = p->most_rows > 1 && w->kernel > w->stride;
     if (!is_global(s)) {
@@ -262,7 +261,7 @@ static void last_part(const HnStep *s, int part, int64_t lo, int64_t hi)
             for (int64_t k = 0; k < rows; k++)
                 for (int64_t j = 0; j < p->column[o].n; j++)
                     tap[taps++] = row[k] + (p->column[o].first + j * w->dilation) * pitch;
-            p->fns->of(y, tap, taps, channels, outer * p->column[o].share);
+            p->fns->of(y, tap, taps, channels, outer * p->share[o]);
         }
     }
 }
@@ -274,7 +273,7 @@ static void last_global(const HnStep *s, int part, int64_t lo, int64_t hi)
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int64_t channels = x->dims[1], pixels = x->n / (x->dims[0] * channels);
-    const int64_t spans = (channels + POOL_SPAN - 1) / POOL_SPAN;
+    const int64_t spans = (channels + HN_POOL_SPAN - 1) / HN_POOL_SPAN;
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
     for (int64_t i = lo; i < hi; i++) {
         const int64_t n = i / spans, c = channels * (i % spans) / spans, end = channels * (i % spans + 1) / spans;
@@ -289,7 +288,7 @@ static gboolean last_run(HnStep *s, GError **error)
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     if (is_global(s))
-        return run_parts(s, x->dims[0] * ((x->dims[1] + POOL_SPAN - 1) / POOL_SPAN), last_global);
+        return run_parts(s, x->dims[0] * ((x->dims[1] + HN_POOL_SPAN - 1) / HN_POOL_SPAN), last_global);
     return run_parts(s, x->dims[0] * p->axis[0].out * p->axis[1].out, last_part);
 }
 
@@ -322,9 +321,10 @@ static const char *plain_reject(const HnStep *s)
 
 static gboolean plain_prepare(HnStep *s, GError **error)
 {
-    (void)error;
     const HnTensor *x = hn_cpu_in(s, 0);
-    Pool *p = pool_new(s, is_global(s) ? G_MAXINT : x->dims[x->ndim - 1]);
+    if (!pool_new(s, is_global(s) ? G_MAXINT : x->dims[x->ndim - 1], error))
+        return FALSE;
+    Pool *p = s->state;
     const HnWindowAxis *w = &p->axis[2];
     if (!is_global(s)) {
         p->width = width_of(w);
@@ -355,7 +355,7 @@ static void plain_part(const HnStep *s, int part, int64_t lo, int64_t hi)
                 continue;
             const float outer = share(divisor(p, h, o));
             for (int64_t k = 0; k < w->out; k++)
-                y[k] *= outer * p->column[k].share;
+                y[k] *= outer * p->share[k];
         }
 }
 

@@ -2,6 +2,10 @@
  * Largest elements and sums for pool.c, at one instruction level. A comparison with NaN is false: NaN never is the
  * largest.
  */
+#include <glib.h>
+#include <math.h>
+
+#include "cpu/pool.h"
 #include "cpu/vec.h"
 
 #define INLINE static inline __attribute__((always_inline)) HN_TARGET
@@ -71,10 +75,10 @@ static HN_TARGET void HN_V(most_pixels)(float *y, const float *x, int64_t pitch,
     }
 }
 
-/* `count` is at most POOL_SPAN. */
+/* `count` is at most HN_POOL_SPAN. */
 static HN_TARGET void HN_V(sum_pixels)(float *y, const float *x, int64_t pitch, int64_t n, int64_t count, float scale)
 {
-    float part[POOL_SPAN];
+    float part[HN_POOL_SPAN];
     for (int64_t i = 0; i < count; i++)
         part[i] = 0;
     for (int64_t m; n > 0; n -= m, x += m * pitch) {
@@ -194,7 +198,7 @@ static HN_TARGET void HN_V(sum_columns)(float *y, const float *row, int64_t out,
         HN_V(sum_step)(y, row, out, stride, n, dilation);
 }
 
-static const PoolFns HN_V(pool_fns)[2] = {
+static const HnPoolFns HN_V(pool_fns)[2] = {
     { HN_V(most_of), HN_V(most_pixels), HN_V(most_row), HN_V(most_columns) },
     { HN_V(sum_of), HN_V(sum_pixels), HN_V(sum_row), HN_V(sum_columns) },
 };

@@ -19,7 +19,7 @@
 #include "cpu/quantize_loops.h"
 #undef HN_LEVEL
 
-#define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time, of one scale for all */
+#define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time, of one scale for all */
 
 typedef void (*QuantizeFn)(void *y, const float *x, const float *s, const void *zeros, int64_t n, gboolean each);
 typedef void (*DequantizeFn)(float *y, const void *x, const float *s, const void *zeros, int64_t n, gboolean each);

@@ -340,14 +340,13 @@ static int64_t lay_out(const Region *r, const HnStep *s, int64_t t, float **at, 
 /* Tiles [from, to) by thread t. */
 static void run_tiles(const Region *r, const HnStep *s, int thread, int64_t from, int64_t to)
 {
-    float *scratch = (float *)s->scratch + r->room * r->n_tiles * thread;
+    float *scratch = s->scratch;
     float *at[OPERANDS], *tile[OPERANDS];
-    for (int i = 0; i < r->n_in; i++) {
-        tile[i] = scratch;
-        scratch += r->in[i].staged ? r->room : 0;
-    }
-    for (int i = r->n_in; i < r->n_operands; i++, scratch += r->room)
-        at[i] = scratch; /* the result's is used where it is of another type than f32 */
+    int64_t used = r->n_tiles * thread;
+    for (int i = 0; i < r->n_in; i++)
+        tile[i] = r->in[i].staged ? scratch + r->room * used++ : NULL;
+    for (int i = r->n_in; i < r->n_operands; i++) /* the result's where it is of another type than f32 */
+        at[i] = i < r->n_operands - 1 || r->type != HN_F32 ? scratch + r->room * used++ : NULL;
     const gsize size = hn_dtype_size(r->type);
     char *z = hn_cpu_data(&s->out[0]);
     for (int64_t t = from; t < to; t++) {

@@ -102,7 +102,7 @@ void hn_tile_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k,
 
 /* --- products --- */
 
-#define BLOCK_K 512              /* rows of a panel that are used at once */
+#define BLOCK_K 2400             /* rows of a panel that are used at once */
 #define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache */
 
 /* Rows [from, to) of the t->cols columns from c on, elements [k, k + t->k) of each product. */
@@ -155,7 +155,8 @@ static void loose_strips(const HnTileGemm *g, HnTileArgs *t, int64_t from, int64
 /* Rows [r0, r1) and columns [c0, c1) of the result; c0 is the first of a panel. */
 static void gemm_part(const HnTileGemm *g, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
-    const int64_t max_rows = hn_tile_rows(), cols = hn_tile_cols(), depth = CLAMP(g->k, 1, BLOCK_K);
+    const int64_t max_rows = hn_tile_rows(), cols = hn_tile_cols();
+    const int64_t parts = MAX(1, (g->k + BLOCK_K - 1) / BLOCK_K), depth = MAX(1, (g->k + parts - 1) / parts);
     const int64_t most = MAX(4, BLOCK_A / depth / max_rows) * max_rows;
     const int64_t blocks = (r1 - r0 + most - 1) / most;
     for (int64_t block = 0; block < blocks; block++) {

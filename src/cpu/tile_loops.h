@@ -11,6 +11,11 @@
 #define TILE_ROWS_avx2 6
 #define TILE_ROWS_avx512 12
 
+#if defined(__clang__)
+#define TWICE _Pragma("clang loop unroll_count(2)")
+#else
+#define TWICE _Pragma("GCC unroll 2")
+#endif
 #define LANES HN_LANES
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define LOAD_TAIL(p) (whole ? HN_VLOAD(p) : HN_VLOAD_N(p, tail))
@@ -101,8 +106,9 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnT
             EACH_ROW(SECOND)
         }
         const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
+        TWICE
         for (; k < t->k; k++, b += b_pitch, next += 2 * LANES) {
-            for (int line = 0; line < 2 * LANES; line += 16)
+            for (int line = 0; two && line < 2 * LANES; line += 16) /* one vector leaves no time for it */
                 __builtin_prefetch(next + line, 0, 2);
             const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
             EACH_ROW(FIRST)
@@ -179,6 +185,7 @@ static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict
 }
 
 #undef LANES
+#undef TWICE
 #undef EACH_ROW
 #undef LOAD_TAIL
 #undef BEGIN

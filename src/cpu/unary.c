@@ -20,7 +20,7 @@
 #include "cpu/unary_loops.h"
 #undef HN_LEVEL
 
-#define CHUNK ((int64_t)1 << 13) /* elements that a thread takes at a time */
+#define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time */
 #define PART 1024                /* elements that are converted at a time */
 
 typedef struct {

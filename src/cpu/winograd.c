@@ -25,23 +25,12 @@
 #define ROUND 16          /* floats: whole vectors of any level */
 #define BLOCK_BYTES 5e5   /* V and M of a block of tiles: these and U are to stay in the second cache */
 #define WEIGHT_BYTES 16e6 /* where U does not, it is read once for each block: blocks are as large as U, up to this */
+#define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
-
-/* Sums at the points of one tile to its outputs. */
-typedef struct {
-    const float *m; /* [points][plane] */
-    int64_t plane, n;
-    float *y;         /* the tile's first output */
-    const float *add; /* residual; NULL: none */
-    int64_t y_row, y_pitch, add_row, add_pitch;
-    int rows, cols;             /* outputs that exist */
-    const float *scale, *shift; /* per channel */
-    float lo, hi;
-} Out;
 
 /* Where the inputs of a tile begin, point by point -> V: points lie `plane` apart. n channels */
 typedef void (*InFn)(float *v, int64_t plane, const float *const *x, int64_t n);
-typedef void (*OutFn)(const Out *o);
+typedef void (*OutFn)(const HnWinogradOut *o);
 
 #define HN_LEVEL plain
 #include "cpu/winograd_loops.h"
@@ -88,13 +77,14 @@ static double cost_of(const HnConvPlan *p, int edge)
 {
     const int level = hn_cpu_level(), lanes = costs[level].lanes;
     const double in = (double)p->in_channels, out = rounded(p->out_channels, lanes);
-    const double outputs = (double)(p->batch * p->y_plane), points = (edge + 2) * (edge + 2);
+    const double points = edge == 0 ? 9 : (edge + 2) * (edge + 2), weights = points * in * out;
+    const double far = weights * sizeof(float) > FAR_BYTES ? 2 : 1;
+    const double read = weights * far * costs[level].weight;
     if (edge == 0)
-        return 9 * in * out * (outputs + costs[level].weight);
+        return weights * (double)(p->batch * p->y_plane) + read;
     const double tiles = (double)p->batch * rounded(p->axis[0].out, edge) * rounded(p->axis[1].out, edge) / edge / edge;
-    const double moved = tiles * (rounded(p->in_channels, lanes) + out);
-    return points *
-           (tiles * (in + costs[level].row) * out + moved * costs[level].transformed + in * out * costs[level].weight);
+    const double moved = points * tiles * (rounded(p->in_channels, lanes) + out);
+    return points * tiles * (in + costs[level].row) * out + moved * costs[level].transformed + read;
 }
 
 /* m of F(m x m, 3x3) for a convolution; 0: direct ones are as fast. F(2x2) is the more accurate one. */
@@ -332,21 +322,21 @@ static void transform_out(const Run *r, int64_t tile, const float *m, int64_t fr
     int64_t image, row, col;
     tile_at(c, tile, &image, &row, &col);
     const int64_t at = (image * down + row) * across + col;
-    const Out o = { .m = m + from,
-                    .plane = c->m_plane,
-                    .n = n,
-                    .y = r->y + at * r->y_pitch + from,
-                    .y_row = across * r->y_pitch,
-                    .y_pitch = r->y_pitch,
-                    .add = r->add != NULL ? r->add + at * r->add_pitch + from : NULL,
-                    .add_row = across * r->add_pitch,
-                    .add_pitch = r->add_pitch,
-                    .rows = (int)MIN(c->edge, down - row),
-                    .cols = (int)MIN(c->edge, across - col),
-                    .scale = c->scale + from,
-                    .shift = c->shift + from,
-                    .lo = c->end.lo,
-                    .hi = c->end.hi };
+    const HnWinogradOut o = { .m = m + from,
+                              .plane = c->m_plane,
+                              .n = n,
+                              .y = r->y + at * r->y_pitch + from,
+                              .y_row = across * r->y_pitch,
+                              .y_pitch = r->y_pitch,
+                              .add = r->add != NULL ? r->add + at * r->add_pitch + from : NULL,
+                              .add_row = across * r->add_pitch,
+                              .add_pitch = r->add_pitch,
+                              .rows = (int)MIN(c->edge, down - row),
+                              .cols = (int)MIN(c->edge, across - col),
+                              .scale = c->scale + from,
+                              .shift = c->shift + from,
+                              .lo = c->end.lo,
+                              .hi = c->end.hi };
     c->out(&o);
 }
 

@@ -3,6 +3,7 @@
  * one pixel, so that all the arithmetic is between whole vectors. `some` lanes exist, 0: all.
  */
 #include "cpu/vec.h"
+#include "cpu/winograd.h"
 
 #define ALWAYS static inline __attribute__((always_inline)) HN_TARGET
 #define LOAD_SOME(p) (some == 0 ? HN_VLOAD(p) : HN_VLOAD_N(p, some))
@@ -105,7 +106,7 @@ static HN_TARGET void HN_V(in2)(float *v, int64_t plane, const float *const *x, 
         HN_V(in2_at)(v, plane, x, c, (int)(n - c));
 }
 
-ALWAYS void HN_V(pixel)(const Out *o, int i, int j, int64_t c, HN_VEC v, int some)
+ALWAYS void HN_V(pixel)(const HnWinogradOut *o, int i, int j, int64_t c, HN_VEC v, int some)
 {
     float *y = o->y + i * o->y_row + j * o->y_pitch + c;
     v = HN_VFMA(v, HN_VLOAD(o->scale + c), HN_VLOAD(o->shift + c));
@@ -118,7 +119,7 @@ ALWAYS void HN_V(pixel)(const Out *o, int i, int j, int64_t c, HN_VEC v, int som
         HN_VSTORE_N(y, v, some);
 }
 
-ALWAYS void HN_V(out4_at)(const Out *o, int64_t c, int some, int rows, int cols)
+ALWAYS void HN_V(out4_at)(const HnWinogradOut *o, int64_t c, int some, int rows, int cols)
 {
     HN_VEC t[4][6];
     const float *m = o->m + c;
@@ -142,7 +143,7 @@ ALWAYS void HN_V(out4_at)(const Out *o, int64_t c, int some, int rows, int cols)
     }
 }
 
-ALWAYS void HN_V(out2_at)(const Out *o, int64_t c, int some, int rows, int cols)
+ALWAYS void HN_V(out2_at)(const HnWinogradOut *o, int64_t c, int some, int rows, int cols)
 {
     HN_VEC t[2][4];
     const float *m = o->m + c;
@@ -161,7 +162,7 @@ ALWAYS void HN_V(out2_at)(const Out *o, int64_t c, int some, int rows, int cols)
     }
 }
 
-static HN_TARGET void HN_V(out4)(const Out *o)
+static HN_TARGET void HN_V(out4)(const HnWinogradOut *o)
 {
     const gboolean whole = o->rows == 4 && o->cols == 4;
     int64_t c = 0;
@@ -173,7 +174,7 @@ static HN_TARGET void HN_V(out4)(const Out *o)
         HN_V(out4_at)(o, c, (int)(o->n - c), o->rows, o->cols);
 }
 
-static HN_TARGET void HN_V(out2)(const Out *o)
+static HN_TARGET void HN_V(out2)(const HnWinogradOut *o)
 {
     const gboolean whole = o->rows == 2 && o->cols == 2;
     int64_t c = 0;
