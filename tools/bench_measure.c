@@ -165,6 +165,12 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
                            .margin = b->margin,
                            .gate = b->gate };
     HnContestResult *result = g_new0(HnContestResult, 1);
+    HnOutliers *outliers[HN_MAX_SIDES];
+    for (int i = 0; i < n; i++) {
+        outliers[i] = &subjects[i].outliers;
+        hn_outliers_init(outliers[i], subjects[i].warmed.median_ns);
+    }
+    o.outliers = outliers;
     HnNoiseMark before, after;
     hn_noise_mark(NULL, &before);
     gboolean ok = hn_contest(&contest, &o, progress, result, error);
@@ -172,7 +178,8 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
     for (int i = 0; i < n && ok; i++) {
         Subject *s = &subjects[i];
         s->measured = result->side[i];
-        s->has_measured = s->measured.runs > 0;
+        s->has_measured = s->has_outliers = s->measured.runs > 0;
+        hn_outliers_finish(&s->outliers, s->measured.ms.p50 * 1e6);
         hn_noise_between(&before, &after, &s->noise);
         bench_report_add(b->report, s);
     }

@@ -135,7 +135,7 @@ static const GOptionEntry common_entries[] = {
       "cpu, cuda[:N], null, which computes nothing, or ref, which is slow and plain", "DEVICE" },
     { "seed", 0, FILENAME, CALLBACK, (gpointer)on_value, "seed of everything random (default: 0)", "N" },
     { "strict-math", 0, FLAG, CALLBACK, (gpointer)on_flag,
-      "compute what operators say term by term: no faster algorithms that round more", NULL },
+      "compute what operators say term by term: no faster algorithms that round otherwise", NULL },
     { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },

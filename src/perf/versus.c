@@ -166,14 +166,21 @@ static gboolean block(Contest *c, int side, guint64 runs, double *buffer, double
     if (c->slowest < LONG_NS && !run_one(c, side, c->next, &ns, error))
         return FALSE;
     gsize kept = 0;
+    HnOutliers *outliers = c->o->outliers ? c->o->outliers[side] : NULL;
+    if (outliers)
+        hn_outliers_mark(outliers);
     for (guint64 i = 0; i < runs; i++) {
         hn_times_reserve(&c->times[side]);
         if (!run_one(c, side, c->next + i, &ns, error))
             return FALSE;
         hn_times_add(&c->times[side], ns);
         buffer[kept++] = ns;
+        if (outliers && ns > outliers->limit_ns)
+            hn_outliers_add(outliers, c->times[side].seen - 1, ns);
     }
     *median = hn_median(buffer, kept);
+    if (outliers)
+        hn_outliers_expect(outliers, *median);
     return TRUE;
 }
 

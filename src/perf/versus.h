@@ -10,6 +10,7 @@
 #pragma once
 
 #include "perf/measure.h"
+#include "perf/outliers.h"
 
 G_BEGIN_DECLS
 
@@ -35,9 +36,10 @@ typedef struct {
     HnUntil until;
     guint64 runs;
     double seconds;
-    double precision; /* 0: until the verdict is clear */
-    double margin;    /* 0.02: a difference of 2 % is none */
-    double gate;      /* 0.03: whether a side is 3 % slower is asked; 0: is not */
+    double precision;            /* 0: until the verdict is clear */
+    double margin;               /* 0.02: a difference of 2 % is none */
+    double gate;                 /* 0.03: whether a side is 3 % slower is asked; 0: is not */
+    HnOutliers *const *outliers; /* one for each side, or NULL: filled in */
 } HnContestOptions;
 
 typedef enum {
