@@ -226,6 +226,11 @@ EOF
     holds '.runs[0] | .outliers.limit_ms as $limit | [.outliers.worst[].ms] | all(. > $limit)'
 }
 
+@test "bench: outliers of each side of a comparison" {
+    bench relu.onnx two.onnx --time 300ms
+    holds '[.runs[].outliers | .n >= 0 and .limit_ms > 0 and (.causes | length) == 5] | all and length == 2'
+}
+
 @test "bench: pictures" {
     command -v gnuplot >/dev/null || skip "no gnuplot"
     bench relu.onnx --runs 50 --plot times.svg
@@ -233,6 +238,15 @@ EOF
     bench relu.onnx two.onnx --threads 1,2 --runs 50 --plot sweep.png
     [ "$(head -c 4 sweep.png | tail -c 3)" = PNG ]
     refuses 2 --plot hone-bench relu.onnx --plot times.pdf
+    # what was measured is not lost with the picture
+    run --separate-stderr hone-bench relu.onnx --runs 50 --plot nowhere/times.svg
+    [ "$status" -eq 1 ] && [[ $output == *latency* ]] && sentence nowhere || explain
+}
+
+@test "bench: no gnuplot, no pictures" {
+    local bin
+    bin=$(dirname "$(command -v hone-bench)")
+    refuses 1 gnuplot env PATH="$bin" "$bin/hone-bench" relu.onnx --plot times.svg
 }
 
 @test "bench: bad options" {

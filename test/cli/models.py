@@ -53,6 +53,9 @@ def models():
         nodes += [node("Relu", [a], [names[1]]), node("Add", [names[1], "w"], ["y"])]
         weights = (tensor("w", FLOAT, (3,), f32(1, 2, 3)), tensor("v", FLOAT, (3,), f32(1, 2, 3.5)))
         yield form, simple(nodes, weights, (x,), (y,))
+    image = (1, 64, 24, 24)
+    yield "conv", simple([node("Conv", ["x", "w"], ["y"], attr_ints("pads", (1, 1, 1, 1)))], (floats("w", 64, 64, 3, 3),),
+                         (value("x", FLOAT, image),), (value("y", FLOAT, image),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 

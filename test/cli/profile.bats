@@ -57,6 +57,15 @@ holds() {
     holds '[.memory_bytes.alive[].kind] | sort == ["input", "result"]'
 }
 
+@test "profile: the error of Winograd's convolutions, and --strict-math" {
+    succeeds hone-profile -t1 -v --runs 5 conv.onnx
+    [[ $output == *"Conv 'conv' on cpu.winograd: error "*" of the largest result"* ]]
+    profile --runs 5 conv.onnx
+    holds '.nodes[] | select(.kernel == "cpu.winograd") | .error < 1e-5'
+    profile --runs 5 --strict-math conv.onnx
+    holds '[.nodes[] | .error == null and .kernel != "cpu.winograd"] | all'
+}
+
 @test "profile: a bottleneck and what to try" {
     profile relu.onnx --runs 50 --device ref
     holds '.nodes[0].kernel == "ref" and (.bottlenecks | length >= 1)'
@@ -76,6 +85,22 @@ holds() {
     [ "$(stat -c %s trace.json)" -lt 64000000 ]
     [ "$(grep -cE '^two\.onnx(;[^;]+)+ [0-9]+$' stacks.txt)" -eq 3 ]
     [ "$(wc -l <stacks.txt)" -eq 3 ]
+}
+
+@test "profile: Ctrl-C reports what is known, in whole files" {
+    profile two.onnx --runs 6 # the machine is known after that
+    run --separate-stderr python3 -c '
+import signal, subprocess, sys, time
+p = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+time.sleep(1.5)
+p.send_signal(signal.SIGINT)
+sys.exit(p.wait())' hone-profile -t1 two.onnx --warmup 0 --time 60s --json=ended.json --trace ended-trace.json --folded ended.txt
+    [ "$status" -eq 130 ] && sentence interrupted || explain
+    [[ $output == *"outside nodes"* ]]
+    jq -e '.runs > 0' ended.json >/dev/null
+    jq -e '.traceEvents | length > 10' ended-trace.json >/dev/null
+    [ "$(grep -cvE '^[^;]+(;[^;]+)+ [0-9]+$' ended.txt)" -eq 0 ]
+    [ "$(find . -name "*ended*" | sort | paste -sd " ")" = "./ended-trace.json ./ended.json ./ended.txt" ] || { ls -a; false; }
 }
 
 @test "profile: tables fit a terminal" {

@@ -31,6 +31,8 @@ static const HnCaseList *const lists[] = {
 
 #define GUARD 64 /* bytes before and behind each output */
 #define GUARD_BYTE 0xa5
+#define MOST_BYTES ((size_t)1 << 30) /* of an output with guards: ref gets memory for larger ones itself, or refuses \
+                                      */
 
 typedef struct {
     HnModel *model;
@@ -191,7 +193,7 @@ static HnTensor *guarded(const HnType *type)
     int64_t dims[HN_MAX_RANK], n;
     size_t bytes;
     if (type == NULL || !hn_type_is_fixed(type, dims) || type->dtype == HN_STRING ||
-        !hn_dims_count(type->rank, dims, &n) || !hn_dtype_bytes(type->dtype, n, &bytes))
+        !hn_dims_count(type->rank, dims, &n) || !hn_dtype_bytes(type->dtype, n, &bytes) || bytes > MOST_BYTES)
         return NULL;
     guint8 *memory = g_malloc(bytes + 2 * GUARD);
     memset(memory, GUARD_BYTE, bytes + 2 * GUARD);

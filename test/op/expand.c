@@ -9,6 +9,10 @@ static const HnCase expand[] = {
     { "f32[2] i64[0]={}", NULL, "f32[2]" },
     { "f32[1,2] i64[2]={0,2}", NULL, "f32[0,2]" },
     { "f32[3] i64[1]={2}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[3] !i64[1]={2}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1] !i64[2]={4611686018427387904,4}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1] !i64[1]={4611686018427387904}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[1,0] !i64[2]={4611686018427387904,1}", NULL, "f32[4611686018427387904,0]" },
     { "!i64[1]={3} !i64[1]={-1}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[1] i64[2]={4611686018427387904,4}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
 };
@@ -24,6 +28,9 @@ static const HnCase tile[] = {
     { "i64={4} i64[0]={}", NULL, "i64={4}" },
     { "f32[2,3] i64[1]={2}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2] i64[1]={-1}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
+    { "f32[2] !i64[1]={-9223372036854775808}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
+    { "f32[0] !i64[1]={9223372036854775807}", NULL, "f32[0]" },
+    { "f32[4] !i64[1]={4611686018427387904}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[4] i64[1]={4611686018427387904}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
 };
 HN_CASES(tile, "Tile", tile);

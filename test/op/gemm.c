@@ -21,6 +21,7 @@ static const HnCase gemm[] = {
     { "f32[41,19] f32[41,37] f32[37]", "transA=1" },
     { "f32[41,5] f32[70,41] f32[70]", "transA=1 transB=1 alpha=0.5" },
     { "f32[1,700] f32[33,700] f32[33]", "transB=1" },
+    { "f32[30,700] !f32[33,700] !f32[33]", "transB=1" },
     { "f32[3,30] f32[30,34] f32[3,34]", "beta=2.0" },
     { "f32[2,3] f32[2,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,2,3] f32[3,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },

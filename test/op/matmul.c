@@ -22,6 +22,8 @@ static const HnCase matmul[] = {
     { "f32[2,3,14,9] f32[2,1,9,65]", NULL },
     { "f32[500,77] f32[77,1]", NULL },
     { "f32[1,300] f32[300,70]", NULL },
+    { "f32[1,600] !f32[600,33]", NULL },
+    { "f32[2,3,14,9] !f32[2,1,9,65]", NULL },
     { "f32[2,3] f32[2,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32 f32[1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2,1,1] f32[3,1,1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },

@@ -15,6 +15,11 @@ static const HnCase averagepool[] = {
     { "f32[1,1,2,2]={1,2,3,4}", "kernel_shape=[2,2] auto_pad='SAME_LOWER'", "f32[1,1,2,2]={1,1.5,2,2.5}" },
     { "f64[2,3,7,5,4]", "kernel_shape=[3,2,4] strides=[2,1,3] pads=[1,0,2,0,1,1]" },
     { "f32[2,3,31,30]", "kernel_shape=[5,5] strides=[3,3] auto_pad='SAME_UPPER'" },
+    { "f32[2,5,70,131]", "kernel_shape=[3,2] strides=[2,3] pads=[1,1,0,0] count_include_pad=1 ceil_mode=1" },
+    { "f32[1,3,40,90]", "kernel_shape=[2,2] strides=[2,2]" },
+    { "f32[2,3,7,8,9]", "kernel_shape=[3,2,4] strides=[2,1,3] pads=[1,0,2,0,1,1]" },
+    { "f32[1,2,5]", "kernel_shape=[3] pads=[3,4]" }, /* windows that hold nothing */
+    { "f32[1,1,3]", "kernel_shape=[900] pads=[899,2]" },
     { "f32[0,3,4,4]", "kernel_shape=[2,2]", "f32[0,3,3,3]={}" },
     { "f32[1,1,4,4]", "kernel_shape=[2]", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "f32[1,1,4]", NULL, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
@@ -40,6 +45,11 @@ static const HnCase maxpool[] = {
     { "f32[1,1,2]={-inf,-inf}", "kernel_shape=[2]", "f32[1,1,1]={-inf} i64[1,1,1]={0}" },
     { "f32[2,3,9,8,7]", "kernel_shape=[2,3,4] strides=[2,2,1] pads=[0,1,1,1,2,0]", .n_out = 2 },
     { "f32[1,3,57,57]", "kernel_shape=[3,3] strides=[2,2] ceil_mode=1" },
+    { "f32[2,5,70,131]", "kernel_shape=[5,4] strides=[1,3] dilations=[2,1] pads=[4,1,4,2]" },
+    { "f32[2,19,9,8,7]", "kernel_shape=[2,3,4] strides=[2,2,1] pads=[0,1,1,1,2,0]" },
+    { "f32[1,1,3]", "kernel_shape=[900] pads=[899,2]" },
+    { "f32[1,1,5]={nan,1,nan,nan,-inf}", "kernel_shape=[2]",
+      "f32[1,1,4]={1,1,-inf,-inf}" }, /* NaN is not the largest */
     { "f32[1,1,4]", "kernel_shape=[2]", .opset = 7, .n_out = 2, .refused = TRUE, .code = HN_ERROR_GRAPH },
     { "f32[4]", "kernel_shape=[2]", .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,1,4]", "kernel_shape=[0]", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },

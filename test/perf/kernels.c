@@ -19,6 +19,7 @@ typedef struct {
     int n, c, h, w; /* h 0: one spatial axis */
     int m, k, stride, pad, dilation, group;
     const char *after;
+    gboolean up; /* ConvTranspose */
 } Conv;
 
 static const Conv convs[] = {
@@ -74,6 +75,8 @@ static const Conv convs[] = {
     { "depthwise/1152-7-k5-s1", 1, 1152, 7, 7, 1152, 5, 1, 2, 1, 1152, "relu" },
     { "depthwise/fastestdet-24-88-s2", 1, 24, 88, 88, 24, 3, 2, 1, 1, 24, "" },
     { "depthwise/convnext-96-56-k7", 1, 96, 56, 56, 96, 7, 1, 3, 1, 96, "" },
+    { "unet/up-2", 1, 128, 56, 56, 64, 2, 2, 0, 1, 1, "", TRUE },
+    { "dcgan/up-4", 1, 256, 16, 16, 128, 4, 2, 1, 1, 1, "relu", TRUE },
     { "small/11-96", 1, 96, 11, 11, 96, 1, 1, 0, 1, 1, "relu" },
     { "small/22-48", 1, 48, 22, 22, 48, 1, 1, 0, 1, 1, "relu" },
     { "small/30-8-16", 1, 8, 30, 30, 16, 1, 1, 0, 1, 1, "" },
@@ -108,8 +111,9 @@ static char *conv_text(const Conv *c, double *flops)
     g_string_append_printf(t, "%d]", c->w);
     if (strcmp(c->after, "add") == 0)
         g_string_append_printf(t, ", %%r:f32[%d,%d,%d,%d]", c->n, c->m, h, w);
-    g_string_append_printf(t, ") -> (%%y) { %%%c = Conv(%%x, w:f32[%d,%d,%d", *c->after != 0 ? 'c' : 'y', c->m,
-                           c->c / c->group, c->k);
+    g_string_append_printf(t, ") -> (%%y) { %%%c = %s(%%x, w:f32[%d,%d,%d", *c->after != 0 ? 'c' : 'y',
+                           c->up ? "ConvTranspose" : "Conv", c->up ? c->c : c->m, (c->up ? c->m : c->c) / c->group,
+                           c->k);
     if (c->h > 0)
         g_string_append_printf(t, ",%d", c->k);
     g_string_append_printf(t, "], b:f32[%d]) group=%d", c->m, c->group);
@@ -130,7 +134,7 @@ static char *conv_text(const Conv *c, double *flops)
     if (strcmp(c->after, "add") == 0)
         g_string_append(t, " %a = Add(%c, %r) %y = Relu(%a)");
     g_string_append(t, " }");
-    *flops = 2.0 * c->n * c->m * h * w * (c->c / c->group) * c->k * (c->h > 0 ? c->k : 1);
+    *flops = 2.0 * c->n * c->m * (c->up ? c->h * c->w : h * w) * (c->c / c->group) * c->k * (c->h > 0 ? c->k : 1);
     return g_string_free(g_steal_pointer(&t), FALSE);
 }
 

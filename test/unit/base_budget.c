@@ -84,6 +84,18 @@ static void test_fail_at(void)
     }
     g_assert_cmpuint(hn_budget_used(b), ==, 0);
     g_assert_cmpuint(hn_budget_count(b), ==, 30);
+
+    /* whoever allocates nothing can ask: that counts as the one that fails */
+    g_autoptr(GError) error = NULL;
+    const guint64 count = hn_budget_count(b);
+    g_assert_true(hn_budget_ask(NULL, &error));
+    hn_budget_fail_at(b, 2);
+    g_assert_true(hn_budget_ask(b, &error));
+    g_assert_cmpuint(hn_budget_count(b), ==, count);
+    g_assert_true(hn_budget_charge(b, 0, &error));
+    g_assert_false(hn_budget_ask(b, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+    g_assert_true(hn_budget_ask(b, NULL));
 }
 
 /* the block outlives the caller's reference to its budget */

@@ -160,6 +160,11 @@ static void test_borders(void)
                           "then_branch=graph() -> (%a) { %4 = Add(%2, %1) %a = Neg(%4) } "
                           "else_branch=graph() -> (%b) { %b = Abs(%2) } %5 = Mul(%3, %2) %y = Sub(%5, %x) }",
                           2, 1e-5, 1e-6);
+    (void)test_preferring(NULL,
+                          "opset 17 graph g(%x:f32[7], %c:bool) -> (%y) { %1 = Exp(%x) %2 = Neg(%1) %4 = Abs(%2) "
+                          "%3 = If(%c) then_branch=graph() -> (%2) { } else_branch=graph() -> (%b) { %b = Neg(%x) } "
+                          "%y = Mul(%3, %4) }",
+                          2, 1e-5, 1e-6);
     /* shapes that depend on data, in the middle */
     (void)test_preferring(NULL,
                           "opset 17 graph g(%x:f32[7], %k:i64[2]) -> (%y) { %1 = Exp(%x) %2 = Neg(%1) "
@@ -242,6 +247,36 @@ static void test_lowered(void)
     }
 }
 
+/* A one-hot matrix times constant rows. */
+static void test_lookup(void)
+{
+    static const char *const ends[] = {
+        "%3 = MatMul(%2, w:f32[7,5]) %y = Neg(%3)",
+        "%3 = MatMul(%2, w:f32[7,5]) %y = Add(%3, %3)",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
+        checkf(2,
+               "opset 17 graph g(%%x:i32[2,3,1]) -> (%%y) { %%1 = Equal(%%x, c:i32[7]={0,1,2,3,4,5,6}) "
+               "%%2 = Cast(%%1) to=1 %s }",
+               ends[i]);
+        checkf(2,
+               "opset 17 graph g(%%x:i64[3,1]) -> (%%y) { %%1 = Equal(c:i64[1,7]={0,1,2,3,4,5,6}, %%x) "
+               "%%2 = Cast(%%1) to=1 %s }",
+               ends[i]);
+    }
+    /* another order, another count, more axes, something infinite, another reader */
+    check(3, "opset 17 graph g(%x:i64[3,1]) -> (%y) { %1 = Equal(%x, c:i64[3]={0,2,1}) %2 = Cast(%1) to=1 "
+             "%y = MatMul(%2, w:f32[3,5]) }");
+    check(3, "opset 17 graph g(%x:i64[3,3]) -> (%y) { %1 = Equal(%x, c:i64[3]={0,1,2}) %2 = Cast(%1) to=1 "
+             "%y = MatMul(%2, w:f32[3,5]) }");
+    check(3, "opset 17 graph g(%x:i64[2,1]) -> (%y) { %1 = Equal(%x, c:i64[1,1,3]={0,1,2}) %2 = Cast(%1) to=1 "
+             "%y = MatMul(%2, w:f32[3,5]) }");
+    check(3, "opset 17 graph g(%x:i64[2,1]) -> (%y) { %1 = Equal(%x, c:i64[2]={0,1}) %2 = Cast(%1) to=1 "
+             "%y = MatMul(%2, w:f32[2,2]={1,inf,2,3}) }");
+    check(3, "opset 17 graph g(%x:i64[2,1]) -> (%y, %2) { %1 = Equal(%x, c:i64[2]={0,1}) %2 = Cast(%1) to=1 "
+             "%y = MatMul(%2, w:f32[2,2]) }");
+}
+
 static void count_inplace(const HnStep *s, int depth, gpointer data)
 {
     (void)depth;
@@ -273,6 +308,7 @@ int main(int argc, char **argv)
     g_test_add_func("/region/borders", test_borders);
     g_test_add_func("/region/layouts", test_layouts);
     g_test_add_func("/region/lowered", test_lowered);
+    g_test_add_func("/region/lookup", test_lookup);
     g_test_add_func("/region/inplace", test_inplace);
     return g_test_run();
 }

@@ -79,6 +79,28 @@ static void test_flat(void)
     hn_profile_clear(&p);
 }
 
+/* Winograd's convolution rounds more than a sum, but not much; strict math has nothing to tell. */
+static void test_errors(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[1,64,24,25], %r:f32[1,64,24,25]) -> (%y) { "
+                                      "%1 = Conv(%x, w:f32[64,64,3,3], b:f32[64]) pads=[1,1,1,1] %2 = HardSwish(%1) "
+                                      "%3 = Add(%2, %r) %y = Relu(%3) }");
+    for (int strict = 0; strict < 2; strict++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnSession) s = test_session(
+            m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .strict_math = strict, .prefer = "cpu.winograd" });
+        g_autoptr(GPtrArray) in = test_inputs(s, 1);
+        HnProfile p;
+        profile(&p, s, in, 5, 0, NULL);
+        g_assert_true(hn_profile_errors(&p, run_once, &(Runner){ s, in }, &error));
+        double worst = -1;
+        for (guint i = 0; i < p.rows->len; i++)
+            worst = fmax(worst, ((HnProfileRow *)p.rows->pdata[i])->error);
+        g_assert_true(strict ? worst == -1 : worst > 1e-9 && worst < 1e-5);
+        hn_profile_clear(&p);
+    }
+}
+
 static void test_inner(void)
 {
     g_autoptr(HnModel) m = test_model(
@@ -232,6 +254,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/profile/flat", test_flat);
+    g_test_add_func("/profile/errors", test_errors);
     g_test_add_func("/profile/inner", test_inner);
     g_test_add_func("/profile/full", test_full);
     g_test_add_func("/profile/files", test_files);

@@ -152,7 +152,7 @@ static void test_text(void)
         }
 }
 
-/* A sub-graph's results outlive its next run, so they are new each time: that, and nothing per node. */
+/* A sub-graph's results may outlive its next run; a branch's do not, and it has them where it had them before. */
 static void test_control(void)
 {
     static const char *const bodies[] = { "%p = Neg(%n)",
@@ -172,8 +172,8 @@ static void test_control(void)
         n[i] = allocations(m, 1);
         g_test_message("%g allocations per run", (double)n[i] / RUNS);
     }
-    g_assert_cmpint(n[0], ==, n[1]);
-    g_assert_cmpint(n[0], <=, 8 * RUNS);
+    g_assert_cmpint(n[0], ==, 0);
+    g_assert_cmpint(n[1], ==, 0);
 }
 
 /* --- sessions leave nothing behind ------------------------------------------------------------------------------- */

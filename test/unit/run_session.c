@@ -43,7 +43,8 @@ static void expect_error(HnSession *s, const char *in, HnError code, const char 
 
 static const HnBackend *const backends[] = { &hn_backend_ref, &hn_backend_cpu };
 
-/* --- halves held in f32 --------------------------------------------------------------------------------------------- */
+/* --- halves held in f32 ---------------------------------------------------------------------------------------------
+ */
 
 static void note_kernel(const HnStep *s, int depth, gpointer names)
 {
