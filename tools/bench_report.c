@@ -12,6 +12,7 @@
 struct BenchReport {
     const Bench *b;
     JsonArray *runs, *compare;
+    gboolean measured; /* any of the runs */
     BenchPlot *plot;
     GPtrArray *about, *compared, *notes; /* char *: lines before and after the tables */
 };
@@ -368,6 +369,7 @@ void bench_report_add(BenchReport *r, const Subject *s)
     json_array_add_object_element(r->runs, row);
     add_about(r, s);
     add_notes(r, s);
+    r->measured = r->measured || s->has_measured;
     if (s->has_measured)
         bench_plot_add(r->plot, s);
 }
@@ -477,7 +479,7 @@ gboolean bench_report_write(BenchReport *report, GError **error)
     for (guint i = 0; i < report->about->len; i++)
         hn_report_line(r, "%s", (char *)report->about->pdata[i]);
     static const HnColumn *const tables[] = { latency_columns, tail_columns, phase_columns, memory_columns };
-    for (gsize i = b->backend->computes ? 0 : 2; i < G_N_ELEMENTS(tables); i++) {
+    for (gsize i = report->measured ? 0 : 2; i < G_N_ELEMENTS(tables); i++) { /* the first two are of times */
         hn_report_line(r, "%s", "");
         hn_report_table(r, "runs", tables[i]);
     }

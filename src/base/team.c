@@ -211,6 +211,7 @@ static void *thread_main(void *data)
 {
     Team *t = data;
     long interrupted = 0;
+    pthread_setname_np(pthread_self(), "hone-team"); /* by others it goes through /proc, which exit() then tidies up */
     for (;;) {
         int id = wait_for_share(t);
         if (id < 0 || work(t, id, &interrupted))
@@ -241,7 +242,6 @@ static int grow(Team *t, int n)
         pthread_t thread; /* GThread would allocate something in the thread itself, whenever that begins to run */
         if (pthread_create(&thread, NULL, thread_main, t) != 0)
             break;
-        pthread_setname_np(thread, "hone-team");
         pthread_detach(thread);
         __atomic_store_n(&t->threads, t->threads + 1, __ATOMIC_RELAXED);
     }

@@ -15,6 +15,7 @@
 #include "op/conv.h"
 
 #define FEW 4                     /* channels of a source whose rows are copied */
+#define MOST_COPIED 4e6           /* floats for one line of outputs */
 #define BLOCK_FLOATS (128 * 1024) /* of the source that a block of rows looks at; of copied rows */
 #define BLOCK_PIXELS 512          /* whose rows are copied at once, so that results stay in the second cache */
 #define BLOCK_K 2400              /* rows of a panel that are used at once */
@@ -37,7 +38,6 @@ typedef struct {
     int threads;
     int64_t *from, *to; /* [kernel width]: outputs of a line whose tap lies in the source */
     HnPack *weights;    /* [group][panels][taps][depth][tile columns] */
-    gsize packed_bytes; /* weights that are not constant: in scratch */
     gsize thread_bytes; /* scratch of a thread: pointers, copied rows */
     float *scale;       /* [group * out_channels], folded into the weights; NULL: 1 */
     float *bias;        /* [group * out_channels]; NULL: input 2 as it is, if any */
@@ -188,6 +188,17 @@ static gboolean is_direct(const Conv *c)
     return c->plan.group == 1;
 }
 
+/* Rows are copied: not where windows reach far beyond what they read. */
+static gboolean is_few(const Conv *c)
+{
+    const HnConvPlan *p = &c->plan;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const double lines = (double)(h->kernel - 1) * (double)h->dilation + 1;
+    const double columns = (double)(w->out - 1) * (double)w->stride + (double)w->kernel;
+    return !c->direct && p->group == 1 && p->in_channels <= FEW && p->n <= 2 && w->dilation == 1 &&
+           lines * columns * (double)p->in_channels <= MOST_COPIED;
+}
+
 static gboolean conv_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
@@ -207,7 +218,7 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     c->pixels = p->batch * p->y_plane;
     c->panels = (p->out_channels + hn_tile_cols() - 1) / hn_tile_cols();
     c->direct = is_direct(c);
-    c->few = !c->direct && p->group == 1 && p->in_channels <= FEW && p->n <= 2 && c->axis[W].dilation == 1;
+    c->few = is_few(c);
     c->planar = c->few && !hn_slot_is_last(s->in[0].slot);
     c->taps = c->few ? c->axis[H].kernel : p->taps;
     c->depth = c->few ? c->axis[W].kernel * p->in_channels : p->in_channels;
@@ -221,8 +232,7 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     s->scratch_bytes = (gsize)c->threads * c->thread_bytes + (gsize)(p->group * p->in_channels + 16) * sizeof(float);
     if (s->in[1].slot->constant)
         return hn_pack_own(s, 1, pack_weights, variant_of(c), packed, c, &c->weights, error);
-    c->packed_bytes = packed;
-    s->scratch_bytes += packed;
+    s->scratch_bytes += packed; /* at each run */
     return TRUE;
 }
 

@@ -35,7 +35,6 @@ typedef struct {
     int threads;
     int64_t panels, most; /* of a group's output channels; taps of a phase at most */
     HnPack *weights;      /* [phases][group][panels][taps of the phase][in_channels][tile columns] */
-    gsize packed_bytes;   /* weights that are not constant: in scratch */
     HnAlong along;
     HnAlongEnd end;
 } Conv;
@@ -181,8 +180,7 @@ static gboolean tile_prepare(HnStep *s, GError **error)
     s->scratch_bytes = (gsize)c->threads * thread_bytes(c) + (gsize)(p->group * p->in_channels + 16) * sizeof(float);
     if (s->in[1].slot->constant)
         return hn_pack_own(s, 1, pack_weights, variant_of(c), packed, c, &c->weights, error);
-    c->packed_bytes = packed;
-    s->scratch_bytes += packed;
+    s->scratch_bytes += packed; /* at each run */
     return TRUE;
 }
 

@@ -36,6 +36,7 @@ typedef struct {
         int64_t first, n; /* taps inside the source: position of the first, how many */
     } * column;           /* for each output column */
     float *share;         /* the column's part in the factor of a mean */
+    int64_t spans;        /* cpu.pool_last, global: parts of the channels that are computed one by one */
     int64_t width;        /* cpu.pool: of the joined row, padding included */
     int threads;
     gsize part_bytes; /* scratch of a thread */
@@ -204,6 +205,7 @@ static gboolean last_prepare(HnStep *s, GError **error)
     Pool *p = s->state;
     const HnWindowAxis *w = &p->axis[2];
     p->joined = p->most_rows > 1 && w->kernel > w->stride;
+    p->spans = MAX((x->dims[1] + HN_POOL_SPAN - 1) / HN_POOL_SPAN, MIN(p->threads, x->dims[1] / 16));
     if (!is_global(s)) {
         const int64_t taps = (p->joined ? 1 : p->most_rows) * p->most_columns;
         p->part_bytes = (gsize)(p->most_rows + taps) * sizeof(void *);
@@ -273,10 +275,10 @@ static void last_global(const HnStep *s, int part, int64_t lo, int64_t hi)
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int64_t channels = x->dims[1], pixels = x->n / (x->dims[0] * channels);
-    const int64_t spans = (channels + HN_POOL_SPAN - 1) / HN_POOL_SPAN;
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
     for (int64_t i = lo; i < hi; i++) {
-        const int64_t n = i / spans, c = channels * (i % spans) / spans, end = channels * (i % spans + 1) / spans;
+        const int64_t n = i / p->spans, span = i % p->spans, c = channels * span / p->spans;
+        const int64_t end = channels * (span + 1) / p->spans;
         p->fns->pixels((float *)hn_cpu_data(&s->out[0]) + n * yp + c,
                        (const float *)hn_cpu_data(&s->in[0]) + n * pixels * xp + c, xp, pixels, end - c, share(pixels));
     }
@@ -288,7 +290,7 @@ static gboolean last_run(HnStep *s, GError **error)
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     if (is_global(s))
-        return run_parts(s, x->dims[0] * ((x->dims[1] + HN_POOL_SPAN - 1) / HN_POOL_SPAN), last_global);
+        return run_parts(s, x->dims[0] * p->spans, last_global);
     return run_parts(s, x->dims[0] * p->axis[0].out * p->axis[1].out, last_part);
 }
 

@@ -305,6 +305,15 @@ static void stage_rows(const Region *r, const Input *in, float *y, const char *x
     }
 }
 
+/* The same row as often as a tile has room for it. */
+static void stage_once(const Region *r, const Input *in, float *y, const char *x)
+{
+    const int64_t all = r->per * r->n;
+    stage_row(in, y, x, r->n);
+    for (int64_t n = r->n; n < all; n *= 2)
+        memcpy(y + n, y, (gsize)MIN(n, all - n) * sizeof *y);
+}
+
 /* Operands of tile t; the number of its elements. */
 static int64_t lay_out(const Region *r, const HnStep *s, int64_t t, float **at, float *const *tile, gboolean first)
 {
@@ -320,8 +329,10 @@ static int64_t lay_out(const Region *r, const HnStep *s, int64_t t, float **at, 
             continue;
         if (in->staged && in->number)
             to_f32(tile[i], in->type, x, 1);
+        else if (in->once)
+            stage_once(r, in, tile[i], x);
         else if (in->staged && r->per > 0)
-            stage_rows(r, in, tile[i], x, in->once ? 0 : row, in->once ? r->per : rows);
+            stage_rows(r, in, tile[i], x, row, rows);
         else if (in->staged)
             stage_row(in, tile[i], x + (gsize)(row_start(r, in, row, idx) + in->step * col) * in->size, n);
         if (in->staged)

@@ -65,12 +65,73 @@ static const char *tuples_reject(const HnStep *s)
     return NULL;
 }
 
+/* Where constant indices put the updates: pieces of the output that adjacent updates fill, in order. */
+typedef struct {
+    int64_t n;
+    struct {
+        int64_t at, updates; /* element of the output; how many updates */
+    } piece[];
+} Pieces;
+
+/* NULL: an index is outside. run() says which. */
+static Pieces *pieces_of(const HnStep *s)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
+    const int depth = (int)at->dims[at->ndim - 1];
+    const int64_t count = at->n / depth, run = hn_span(x->dims, depth, x->ndim);
+    int64_t strides[HN_MAX_RANK];
+    Pieces *p = g_malloc(sizeof *p + (gsize)count * sizeof *p->piece);
+    p->n = 0;
+    hn_strides(x->ndim, x->dims, strides);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = 0;
+        for (int d = 0; d < depth; d++) {
+            const int64_t k = hn_tensor_get_i64(at, i * depth + d);
+            if (k < -x->dims[d] || k >= x->dims[d]) {
+                g_free(p);
+                return NULL;
+            }
+            place += (k < 0 ? k + x->dims[d] : k) * strides[d];
+        }
+        if (p->n > 0 && place == p->piece[p->n - 1].at + p->piece[p->n - 1].updates * run) {
+            p->piece[p->n - 1].updates++;
+        } else {
+            p->piece[p->n].at = place;
+            p->piece[p->n++].updates = 1;
+        }
+    }
+    return g_realloc(p, sizeof *p + (gsize)p->n * sizeof *p->piece);
+}
+
 static gboolean tuples_prepare(HnStep *s, GError **error)
 {
     (void)error;
+    const HnScatter *p = s->params;
     const HnTensor *at = hn_cpu_in(s, 1);
-    s->scratch_bytes = (gsize)(at->n / at->dims[at->ndim - 1]) * sizeof(int64_t);
+    if (s->in[1].slot->constant && p->reduction == HN_SCATTER_SET)
+        s->state = pieces_of(s);
+    s->in[1].unread = s->state != NULL;
+    s->scratch_bytes = s->state != NULL ? 0 : (gsize)(at->n / at->dims[at->ndim - 1]) * sizeof(int64_t);
     return TRUE;
+}
+
+static void tuples_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
+
+static void run_pieces(const HnStep *s, const Pieces *p)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
+    const size_t size = hn_dtype_size(x->dtype);
+    const size_t bytes = (size_t)hn_span(x->dims, (int)at->dims[at->ndim - 1], x->ndim) * size;
+    char *y = hn_cpu_data(&s->out[0]);
+    const char *from = hn_cpu_data(&s->in[2]);
+    for (int64_t i = 0; i < p->n; i++) {
+        const size_t n = (size_t)p->piece[i].updates * bytes;
+        hn_copy_bytes(y + (size_t)p->piece[i].at * size, from, n);
+        from += n;
+    }
 }
 
 static gboolean tuples_run(HnStep *s, GError **error)
@@ -79,6 +140,11 @@ static gboolean tuples_run(HnStep *s, GError **error)
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
     const int depth = (int)at->dims[at->ndim - 1];
     int64_t strides[HN_MAX_RANK], *place = s->scratch;
+    if (s->state != NULL) {
+        copy_data(s);
+        run_pieces(s, s->state);
+        return TRUE;
+    }
     hn_strides(x->ndim, x->dims, strides);
     if (!hn_indices_tuples(s, at, depth, x->dims, strides, place, error))
         return FALSE;
@@ -102,6 +168,7 @@ static const HnKernel scatter_tuples = {
     .reject = tuples_reject,
     .prepare = tuples_prepare,
     .run = tuples_run,
+    .release = tuples_release,
     .inplace = TRUE,
 };
 

@@ -18,15 +18,16 @@
 typedef struct {
     int rows, lanes;
     const HnTileFn (*fns)[HN_TILE_MAX_ROWS];
+    void (*pack)(float *to, const char *from, int64_t row, int64_t k);
     void (*interleave)(float *to, const float *from, int64_t plane, int64_t planes, int64_t n);
 } Level;
 
 static const Level *level(void)
 {
     static const Level levels[HN_LEVELS] = {
-        { TILE_ROWS_plain, HN_LANES_plain, fns_plain, interleave_plain },
-        { TILE_ROWS_avx2, HN_LANES_avx2, fns_avx2, interleave_avx2 },
-        { TILE_ROWS_avx512, HN_LANES_avx512, fns_avx512, interleave_avx512 },
+        { TILE_ROWS_plain, HN_LANES_plain, fns_plain, pack_plain, interleave_plain },
+        { TILE_ROWS_avx2, HN_LANES_avx2, fns_avx2, pack_avx2, interleave_avx2 },
+        { TILE_ROWS_avx512, HN_LANES_avx512, fns_avx512, pack_avx512, interleave_avx512 },
     };
     return &levels[hn_cpu_level()];
 }
@@ -60,18 +61,6 @@ int64_t hn_tile_packed(int64_t k, int64_t n)
     return (n + cols - 1) / cols * cols * k;
 }
 
-/* k rows of a whole panel, `row` bytes apart: copies of a constant size are a few instructions. */
-static void pack_whole(float *to, const char *from, int64_t row, int64_t k)
-{
-    const int cols = hn_tile_cols();
-    for (int64_t i = 0; cols == 32 && i < k; i++, to += 32, from += row)
-        memcpy(to, from, 32 * sizeof *to);
-    for (int64_t i = 0; cols == 16 && i < k; i++, to += 16, from += row)
-        memcpy(to, from, 16 * sizeof *to);
-    for (int64_t i = 0; cols == 8 && i < k; i++, to += 8, from += row)
-        memcpy(to, from, 8 * sizeof *to);
-}
-
 #define PACK_ROWS 16 /* of a column: neighbours in memory when columns are its rows */
 
 void hn_tile_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k, int64_t n)
@@ -81,7 +70,7 @@ void hn_tile_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k,
     for (int64_t j = 0; j < n; j += cols, to += k * cols, from += cols * col * size) {
         const int64_t width = MIN(cols, n - j);
         if (col == 1 && width == cols) {
-            pack_whole(to, from, row * size, k);
+            level()->pack(to, from, row * size, k);
             continue;
         }
         if (col == 1) {

@@ -166,6 +166,16 @@ static const HnTileFn HN_V(fns)[2][HN_TILE_MAX_ROWS] = {
 #endif
 };
 
+/* k rows of a whole panel, `row` bytes apart. */
+static HN_TARGET void HN_V(pack)(float *to, const char *from, int64_t row, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++, to += 2 * LANES, from += row) {
+        const float *const in = (gconstpointer)from; /* perhaps misaligned */
+        HN_VSTORE(to, HN_VLOAD(in));
+        HN_VSTORE(to + LANES, HN_VLOAD(in + LANES));
+    }
+}
+
 /* Three planes are what images have. */
 static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict from, int64_t plane, int64_t planes,
                                        int64_t n)

@@ -92,7 +92,7 @@ static int edge_for(const HnConvPlan *p)
 {
     const double direct = cost_of(p, 0), two = cost_of(p, 2), four = cost_of(p, 4);
     const double best = MIN(two * 0.95, four);
-    return best * 1.1 > direct ? 0 : best == four ? 4 : 2;
+    return best * 1.05 > direct ? 0 : best == four ? 4 : 2;
 }
 
 static gsize weight_bytes(const HnConvPlan *p, int edge)

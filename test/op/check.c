@@ -31,8 +31,8 @@ static const HnCaseList *const lists[] = {
 
 #define GUARD 64 /* bytes before and behind each output */
 #define GUARD_BYTE 0xa5
-#define MOST_BYTES ((size_t)1 << 30) /* of an output with guards: ref gets memory for larger ones itself, or refuses \
-                                      */
+/* of an output with guards: larger ones ref gets memory for itself, or refuses */
+#define MOST_BYTES ((size_t)1 << 30)
 
 typedef struct {
     HnModel *model;

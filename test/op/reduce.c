@@ -4,6 +4,8 @@
 #define DOC "f32[3,2,2]={5,1,20,2,30,1,40,2,55,1,60,2}"
 
 static const HnCase reducesum[] = {
+    { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
+    { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { "f32[3,2,2]={1,2,3,4,5,6,7,8,9,10,11,12} i64[1]={1}", "keepdims=0", "f32[3,2]={4,6,12,14,20,22}" },
     { "f32[3,2,2]={1,2,3,4,5,6,7,8,9,10,11,12}", NULL, "f32[1,1,1]={78}" },
     { "f32[3,2,2]={1,2,3,4,5,6,7,8,9,10,11,12} i64[1]={-2}", NULL, "f32[3,1,2]={4,6,12,14,20,22}" },
@@ -27,6 +29,8 @@ static const HnCase reducesum[] = {
 HN_CASES(reducesum, "ReduceSum", reducesum);
 
 static const HnCase reducemean[] = {
+    { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
+    { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { DOC " i64[1]={1}", "keepdims=0", "f32[3,2]={12.5,1.5,35,1.5,57.5,1.5}" },
     { DOC, NULL, "f32[1,1,1]={18.25}" },
     { DOC, "axes=[1]", "f32[3,1,2]={12.5,1.5,35,1.5,57.5,1.5}", .opset = 17 },
@@ -47,6 +51,8 @@ static const HnCase reduceprod[] = {
 HN_CASES(reduceprod, "ReduceProd", reduceprod);
 
 static const HnCase reducemax[] = {
+    { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
+    { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { DOC " i64[1]={1}", "keepdims=0", "f32[3,2]={20,2,40,2,60,2}" },
     { DOC " i64[1]={-2}", NULL, "f32[3,1,2]={20,2,40,2,60,2}" },
     { "bool[4,2]={true,true,true,false,false,true,false,false} i64[1]={1}", "keepdims=0",
@@ -73,6 +79,8 @@ static const HnCase reducemin[] = {
 HN_CASES(reducemin, "ReduceMin", reducemin);
 
 static const HnCase reducel1[] = {
+    { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
+    { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { "f32[3,2,2]={1,2,3,4,5,6,7,8,9,10,11,12} i64[1]={2}", "keepdims=0", "f32[3,2]={3,7,11,15,19,23}" },
     { "i32[3]={-1,-2,3}", "axes=[0]", "i32[1]={6}", .opset = 11 },
     { "f32[2]={-1,2}", "noop_with_empty_axes=1", "f32[2]={1,2}" }, /* each element alone */
@@ -108,6 +116,8 @@ static const HnCase reducelogsum[] = {
 HN_CASES(reducelogsum, "ReduceLogSum", reducelogsum);
 
 static const HnCase reducelogsumexp[] = {
+    { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
+    { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { "f64[3,2,2]={5,1,20,2,30,1,40,2,55,1,60,2} i64[1]={1}", "keepdims=0",
       "f64[3,2]={20.00000030590227,2.313261687518223,40.00004539889922,2.313261687518223,60.00671534848912,"
       "2.313261687518223}" },

@@ -47,6 +47,10 @@ static const HnCase scatternd[] = {
     { "f32[4] !i64[1,1]={-9223372036854775808} f32[1]", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[4] !i64[1,1]={9223372036854775807} f32[1]", "reduction='add'", .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[4] i64[1,2]={0,0} f32[1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    /* constant indices: pieces that lie side by side, or again in one place */
+    { "f32[5,3] !i64[4,1]={1,2,-5,4} f32[4,3]", NULL },
+    { "i32[2,3,4] !i64[1,4,2]={0,0,0,1,1,-1,0,1} i32[1,4,4]", NULL },
+    { "f32[5]={1,2,3,4,5} !i64[4,1]={3,4,3,4} f32[4]={6,7,8,9}", NULL, "f32[5]={1,2,3,8,9}" },
     { "f32[4,2] i64[1,1]={0} f32[1,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[6,5] i64[2,1]={-1,2} f32[2,5]", NULL },
     { "f32[6,5] i64[3,2]={0,0,5,-1,0,0} f32[3]", "reduction='add'" },
