@@ -105,11 +105,62 @@ static gboolean read_node(const HnStep *s, int k, int axis, HnAlongOp *op)
            read_binary(s, k, axis, op) || read_batchnorm(s, k, axis, op);
 }
 
+/* Fused node k is `op` with one constant, which is v; where it is to be read: *port. */
+static gboolean is_with(const HnStep *s, int k, const HnOp *op, double v)
+{
+    int port;
+    const HnSlot *c = k < s->n_fused && s->fused[k]->op == op && s->fused[k]->in->len == 2 && s->fused_before[k] < 0
+                          ? operand(s, k, 1 - s->fused_at[k], &port)
+                          : NULL;
+    return c != NULL && c->constant && c->tensor->n == 1 &&
+           fabs(hn_tensor_get_f64(c->tensor, 0) - v) <= 1e-6 * fabs(v) &&
+           (s->fused_at[k] == 0 || op == &hn_op_add || op == &hn_op_mul);
+}
+
+static gboolean is_sixth(const HnStep *s, int k)
+{
+    return is_with(s, k, &hn_op_div, 6) || is_with(s, k, &hn_op_mul, 1.0 / 6);
+}
+
+static gboolean is_product(const HnStep *s, int k, int before)
+{
+    return k < s->n_fused && s->fused[k]->op == &hn_op_mul && s->fused_before[k] == before;
+}
+
+/* y * sigmoid(y) and y * hardsigmoid(y), in the ways that exporters spell them. Returns how many nodes from k on they
+ * are; 0: something else. */
+static int read_gate(const HnStep *s, int k, HnAlongOp *op)
+{
+    const HnActivation one = { .a = 1 };
+    const HnActivation *p = s->fused[k]->params;
+    HnAlongOp clip = { 0 };
+    int n = 0;
+    *op = (HnAlongOp){ .kind = HN_ALONG_HARDSWISH };
+    if (s->fused[k]->op == &hn_op_sigmoid && is_product(s, k + 1, k)) {
+        *op = (HnAlongOp){ .kind = HN_ALONG_SWISH, .a = 1 };
+        n = 2;
+    } else if (s->fused[k]->op == &hn_op_hardsigmoid && is_product(s, k + 1, k)) {
+        n = fabs(p->a - 1.0 / 6) < 1e-6 && p->b == 0.5 ? 2 : 0;
+    } else if (is_with(s, k, &hn_op_add, 3) && k + 1 < s->n_fused && s->fused[k + 1]->op == &hn_op_clip &&
+               read_clip(s, k + 1, &clip) && clip.a == 0 && clip.b == 6) {
+        n = (is_product(s, k + 2, k) && is_sixth(s, k + 3)) || (is_sixth(s, k + 2) && is_product(s, k + 3, k)) ? 4 : 0;
+    }
+    const HnOp *o = op->kind == HN_ALONG_SWISH ? &hn_op_swish : &hn_op_hardswish;
+    return n > 0 && hn_unary_of(o, &one, NULL, 0, &op->unary) == NULL ? n : 0;
+}
+
+/* The op that fused node k and perhaps some behind it are. Returns how many; 0: none. */
+static int read_some(const HnStep *s, int k, int axis, HnAlongOp *op)
+{
+    int n = read_gate(s, k, op);
+    return n > 0 ? n : s->fused_before[k] < 0 && read_node(s, k, axis, op) ? 1 : 0;
+}
+
 gboolean hn_along_fits(const HnStep *s, int axis)
 {
     HnAlongOp op;
-    for (int k = 0; k < s->n_fused; k++)
-        if (!read_node(s, k, axis, &op))
+    for (int k = 0, n; k < s->n_fused; k += n)
+        if ((n = read_some(s, k, axis, &op)) == 0)
             return FALSE;
     return TRUE;
 }
@@ -160,14 +211,16 @@ static void read_constants(HnAlongOp *op, HnStep *s, int k, int64_t channels)
 void hn_along_init(HnAlong *a, HnStep *s, int axis)
 {
     const HnTensor *y = s->out[0].slot->tensor;
-    *a = (HnAlong){ .n = s->n_fused, .channels = axis < y->ndim ? y->dims[axis] : 1 };
-    for (int k = 0; k < a->n; k++) {
-        read_node(s, k, axis, &a->op[k]);
-        if (a->op[k].kind == HN_ALONG_AFFINE)
-            read_constants(&a->op[k], s, k, a->channels);
-        for (int i = 0, port; i < (int)s->fused[k]->in->len; i++)
-            if (operand(s, k, i, &port) != NULL && a->op[k].kind != HN_ALONG_ADD)
-                s->in[port].unread = TRUE;
+    *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1 };
+    for (int k = 0, n; k < s->n_fused; k += n) {
+        HnAlongOp *op = &a->op[a->n++];
+        n = read_some(s, k, axis, op);
+        if (op->kind == HN_ALONG_AFFINE)
+            read_constants(op, s, k, a->channels);
+        for (int j = k; j < k + n; j++)
+            for (int i = 0, port; i < (int)s->fused[j]->in->len; i++)
+                if (operand(s, j, i, &port) != NULL && op->kind != HN_ALONG_ADD)
+                    s->in[port].unread = TRUE;
     }
 }
 
@@ -211,6 +264,7 @@ void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t 
         case HN_ALONG_LEAKY:
         case HN_ALONG_SIGMOID:
         case HN_ALONG_HARDSIGMOID:
+        case HN_ALONG_SWISH:
         case HN_ALONG_HARDSWISH:
             op->unary.fn(y, y, n, op->unary.a, op->unary.b);
             break;
@@ -289,6 +343,8 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlong
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_logistic, 0, 0);
     case HN_ALONG_HARDSIGMOID:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardsigmoid, op->a, op->b);
+    case HN_ALONG_SWISH:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, 1, 0);
     case HN_ALONG_HARDSWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
     case HN_ALONG_ADD: {

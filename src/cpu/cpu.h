@@ -104,7 +104,7 @@ extern const HnKernel *const hn_cpu_reorders[];
 
 /* --- primitives -------------------------------------------------------------------------------------------------- */
 
-#define HN_PRIM_ARGS 12
+#define HN_PRIM_ARGS (4 + 2 * HN_FUSED_MAX)
 
 typedef struct {
     dnnl_primitive_t prim;

@@ -516,7 +516,8 @@ static void fold(HnTypes *t, HnNode *n, gsize limit)
             return;
         in_bytes += in[i] != NULL ? in[i]->bytes : 0;
     }
-    if (!open || bytes > MAX(limit, 2 * in_bytes))
+    /* a node without inputs has its elements in the file: looking at them costs nothing */
+    if (!open || (n->in->len > 0 && bytes > MAX(limit, 2 * in_bytes)))
         return;
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n->out->len + 1);
     HnEval e = {

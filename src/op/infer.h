@@ -33,7 +33,7 @@ const HnContents *hn_types_contents(const HnTypes *t, const HnValue *v);
  * `inputs` says so. A sparse weight is made dense. */
 gboolean hn_types_enter(HnTypes *t, HnGraph *g, gboolean inputs, GError **error);
 /* Binds and infers one node. With fold_bytes > 0, a node that always gives the same and whose inputs are all known
- * is computed, unless its outputs need more than fold_bytes. Sub-graphs are looked into. */
+ * is computed, unless its outputs need more than fold_bytes and twice its inputs. Sub-graphs are looked into. */
 gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error);
 /* HnInfer of a node as filled in by hn_types_node(), for hn_op_cost(): outputs are taken from the table. */
 void hn_types_cost(const HnTypes *t, const HnNode *n, HnCost *c);

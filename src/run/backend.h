@@ -51,7 +51,7 @@ struct HnSlot {
     HnTensor *spare;      /* of a sub-graph's result: the one of an earlier run; NULL mostly */
 };
 
-#define HN_FUSED_MAX 4
+#define HN_FUSED_MAX 10
 
 /* One input or output of a step. */
 typedef struct {
@@ -96,6 +96,8 @@ struct HnStep {
     int n_fused;          /* nodes computed along, in order: each takes the result so far as one of its inputs */
     const HnNode *fused[HN_FUSED_MAX];
     int fused_at[HN_FUSED_MAX];   /* which input that is */
+    /* The node's other input is the result as it was before node fused_before[k]: x * sigmoid(x). -1: it is not. */
+    int fused_before[HN_FUSED_MAX];
     int fused_port[HN_FUSED_MAX]; /* where in `in` the node's other inputs are, in order; constants or of one shape */
     HnGroup *group;               /* its nodes instead of `node`, which is the last of them; NULL mostly */
     GPtrArray *refusals;          /* "kernel: reason", borrowed constant strings in pairs (name, reason) */

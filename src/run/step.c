@@ -252,25 +252,90 @@ static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, i
     return *at >= 0;
 }
 
-/* Nodes behind n, index `at`, that each are the only reader of the result so far. Fills in fused and fused_at. */
+/* A chain of nodes that is looked for from index `at` of the graph on. */
+typedef struct {
+    const HnPlan *p;
+    const gboolean *live;
+    HnStep *s;
+    int at, length;
+} Chain;
+
+/* The chain's next node is u, whose input `in` is the result so far. FALSE: no room, or it does not run in this plan.
+ */
+static gboolean follow(Chain *c, const HnNode *u, int in, int before)
+{
+    const GPtrArray *nodes = c->p->exec->graph->nodes;
+    while (c->at < c->p->end && nodes->pdata[c->at] != u)
+        c->at++;
+    if (c->length == HN_FUSED_MAX || c->at == c->p->end || !c->live[c->at - c->p->start])
+        return FALSE;
+    c->s->fused[c->length] = u;
+    c->s->fused_at[c->length] = in;
+    c->s->fused_before[c->length++] = before;
+    return TRUE;
+}
+
+/* Two nodes read v: the first of a few in a row, and one that takes their result and v again. FALSE: something else. */
+static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
+{
+    const int before = c->length;
+    const HnNode *last = NULL, *u = NULL;
+    for (int i = 0; i < 2; i++) { /* the last one also reads what the row ends with */
+        const HnNode *n = v->users->pdata[i], *other = v->users->pdata[1 - i];
+        const HnValue *r = hn_node_out(other, 0);
+        for (int k = 0; k < HN_FUSED_MAX && r != NULL && n->in->len == 2 && n != other; k++) {
+            if (hn_node_in(n, 0) == r || hn_node_in(n, 1) == r) {
+                last = n;
+                u = other;
+                break;
+            }
+            const HnNode *next = r->users->len == 1 && !r->is_output ? r->users->pdata[0] : NULL;
+            r = next != NULL ? hn_node_out(next, 0) : NULL;
+        }
+        if (u != NULL)
+            break;
+    }
+    const HnValue *w = v;
+    for (int in; u != NULL && u != last; u = w->users->pdata[0]) {
+        if (!can_follow(c->p, u, w, &in) || !follow(c, u, in, -1))
+            return FALSE;
+        w = hn_node_out(u, 0);
+        if (w->users->len != 1 || w->is_output)
+            return FALSE;
+    }
+    *end = u != NULL ? hn_node_out(last, 0) : NULL;
+    return *end != NULL && last->op != NULL && (last->op->flags & HN_OP_ELEMENTWISE) != 0 && same_type(c->p, *end, v) &&
+           !hn_plan_is_lowered(c->p, last) && follow(c, last, hn_node_in(last, 0) == w ? 0 : 1, before);
+}
+
+/* Nodes behind n, index `at`, that are the only readers of the result so far. Fills in the step's fused nodes. */
 static int chain_behind(const HnPlan *p, const HnNode *n, int at, const gboolean *live, HnStep *s)
 {
-    const GPtrArray *nodes = p->exec->graph->nodes;
+    Chain c = { .p = p, .live = live, .s = s, .at = at };
     const HnValue *v = hn_node_out(n, 0);
-    int length = 0;
     for (guint k = 1; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL)
             return 0;
-    while (length < HN_FUSED_MAX && v != NULL && v->users->len == 1 && !v->is_output) {
-        const HnNode *u = v->users->pdata[0];
-        while (at < p->end && nodes->pdata[at] != u)
-            at++;
-        if (at == p->end || !live[at - p->start] || !can_follow(p, u, v, &s->fused_at[length]))
-            break;
-        s->fused[length++] = u;
-        v = hn_node_out(u, 0);
+    while (v != NULL && !v->is_output) {
+        const Chain before = c;
+        const HnNode *u = v->users->len > 0 ? v->users->pdata[0] : NULL;
+        int in;
+        if (v->users->len == 1 && can_follow(p, u, v, &in) && follow(&c, u, in, -1)) {
+            v = hn_node_out(u, 0);
+        } else if (v->users->len != 2 || !follow_twice(&c, v, &v)) {
+            return before.length;
+        }
     }
-    return length;
+    return c.length;
+}
+
+/* Does the chain hold together where it ends behind `length` nodes? Not between a value's two readers. */
+static gboolean ends_well(const HnStep *s, int total, int length)
+{
+    for (int k = length; k < total; k++)
+        if (s->fused_before[k] >= 0 && s->fused_before[k] < length)
+            return FALSE;
+    return TRUE;
 }
 
 /* The slot to read v from, its halves as f32 or as they are. */
@@ -305,13 +370,13 @@ static gboolean choose_fused(HnPlan *p, HnStep *s, int length, GError **error)
             const HnValue *w = hn_node_in(s->fused[k], i);
             if (i == s->fused_at[k])
                 continue;
-            if (w != NULL && (s->in[port].slot = operand(p, w, s->widened, error)) == NULL)
+            if (w != NULL && s->fused_before[k] < 0 && (s->in[port].slot = operand(p, w, s->widened, error)) == NULL)
                 return FALSE;
             port++;
         }
     for (s->n_fused = length;; s->n_fused--) {
         s->n_hidden = hidden[s->n_fused];
-        if ((s->kernel = hn_plan_ask_kernels(p, s)) != NULL || s->n_fused == 0)
+        if (ends_well(s, length, s->n_fused) && ((s->kernel = hn_plan_ask_kernels(p, s)) != NULL || s->n_fused == 0))
             return TRUE;
     }
 }

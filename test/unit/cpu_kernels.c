@@ -363,6 +363,26 @@ static void test_fused(void)
     fused(2, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[7,1]) %y = Relu(%p) }");
 }
 
+/* x * sigmoid(x) and x * hardsigmoid(x), which read the result twice, in the ways that exporters spell them. */
+static void test_gates(void)
+{
+    fused(1, CONV "%s = Sigmoid(%c) %y = Mul(%c, %s) }");
+    fused(1, CONV "%s = Sigmoid(%c) %m = Mul(%s, %c) %y = Add(%m, %r) }");
+    fused(1, CONV "%s = HardSigmoid(%c) alpha=0.16666667 beta=0.5 %y = Mul(%c, %s) }");
+    fused(1, CONV
+          "%a = Add(%c, k:f32={3}) %i = Clip(%a, lo:f32={0}, hi:f32={6}) %m = Mul(%c, %i) %y = Div(%m, d:f32={6}) }");
+    fused(1, CONV "%a = Add(k:f32={3}, %c) %i = Clip(%a, lo:f32={0}, hi:f32={6}) %d = Mul(%i, q:f32={0.16666667}) "
+                  "%m = Mul(%d, %c) %y = Mul(%m, w2:f32={0.75}) }");
+    fused(1, CONV "%n = Mul(%c, w2:f32={0.75}) %s = Sigmoid(%n) %m = Mul(%n, %s) %y = Relu(%m) }");
+    /* close to them: what can be computed along is, and the rest is one step */
+    fused(2, CONV
+          "%a = Add(%c, k:f32={2}) %i = Clip(%a, lo:f32={0}, hi:f32={6}) %m = Mul(%c, %i) %y = Div(%m, d:f32={6}) }");
+    fused(2, CONV "%s = HardSigmoid(%c) %y = Mul(%c, %s) }");
+    fused(2, CONV "%s = Sigmoid(%c) %m = Mul(%c, %s) %y = Sub(%c, %m) }");
+    fused(2, CONV "%s = Sigmoid(%c) %t = Tanh(%c) %y = Mul(%t, %s) }");
+    fused(1, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[21]) %s = Sigmoid(%p) %y = Mul(%p, %s) }");
+}
+
 /* A result that somebody else reads, or that is one itself, stays. */
 static void test_not_fused(void)
 {
@@ -489,6 +509,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/packed-once", test_packed_once);
     g_test_add_func("/cpu/misaligned-weights", test_misaligned_weights);
     g_test_add_func("/cpu/fused", test_fused);
+    g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/not-fused", test_not_fused);
     g_test_add_func("/cpu/threads", test_threads_agree);
     g_test_add_func("/cpu/moves", test_moves);
