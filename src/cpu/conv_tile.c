@@ -425,8 +425,8 @@ static void conv_part(Run *r, int part, int parts)
         return;
     }
     const int64_t strips = (c->pixels + hn_tile_rows() - 1) / hn_tile_rows(), units = p->group * c->panels;
-    /* by rows or by columns: the smaller of the larger shares */
-    if ((strips + parts - 1) / parts * units <= (units + parts - 1) / parts * strips)
+    /* by rows, or by columns where the largest share is clearly smaller then */
+    if ((strips + parts - 1) / parts * units * 7 <= (units + parts - 1) / parts * strips * 8)
         by_pointers(r, a, c->pixels * part / parts, c->pixels * (part + 1) / parts, 0, units);
     else if (units * part / parts < units * (part + 1) / parts)
         by_pointers(r, a, 0, c->pixels, units * part / parts, units * (part + 1) / parts);

@@ -174,9 +174,9 @@ void hn_tile_gemm(const HnTileGemm *g, int part, int parts)
 {
     const int64_t rows = hn_tile_rows(), cols = hn_tile_cols();
     const int64_t strips = (g->m + rows - 1) / rows, panels = (g->n + cols - 1) / cols;
-    /* whose share of the more loaded part is the smaller one */
+    /* whose share of the more loaded part is clearly the smaller one: rows of two threads share no line of memory */
     const int64_t by_rows = (strips + parts - 1) / parts * panels, by_cols = (panels + parts - 1) / parts * strips;
-    if (parts == 1 || by_rows <= by_cols) {
+    if (parts == 1 || by_rows * 7 <= by_cols * 8) {
         gemm_part(g, g->m * part / parts, g->m * (part + 1) / parts, 0, g->n);
     } else {
         const int64_t c0 = panels * part / parts * cols, c1 = MIN(g->n, panels * (part + 1) / parts * cols);

@@ -22,8 +22,9 @@
 #include "cpu/tile.h"
 #include "op/conv.h"
 
-#define ROUND 16          /* floats: whole vectors of any level */
-#define BLOCK_BYTES 5e5   /* V and M of a block of tiles: these and U are to stay in the second cache */
+#define ROUND 16                    /* floats: whole vectors of any level */
+#define BLOCK_BYTES 5e5             /* V and M of a block of tiles: these and U are to stay in the second cache */
+#define OWN_BYTES (6.0 * (1 << 20)) /* weights that each thread may well read alone */
 #define WEIGHT_BYTES 16e6 /* where U does not, it is read once for each block: blocks are as large as U, up to this */
 #define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
@@ -218,8 +219,9 @@ static void place(Winograd *c, HnStep *s)
     c->v_pitch = ((p->in_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->m_pitch = ((p->out_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->threads = hn_cpu_threads_for(s, 2.0 * c->points * (double)c->tiles * (double)(p->in_channels * p->out_channels));
-    /* each thread reads all of U, or all of V; even shares */
+    /* each thread reads all of U, or all of V, half of which another one made: that has to pay; even shares */
     c->by_channels = c->threads > 1 && p->out_channels > c->tiles && panels >= c->threads &&
+                     (double)weight_bytes(p, c->edge) > OWN_BYTES &&
                      (panels % c->threads == 0 || panels > 4 * c->threads);
     const double bytes = MAX(BLOCK_BYTES, MIN((double)weight_bytes(p, c->edge), WEIGHT_BYTES));
     const int64_t most = MAX((int64_t)(bytes / ((double)(c->v_pitch + c->m_pitch) * c->points * sizeof(float))), 12);

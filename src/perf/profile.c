@@ -308,7 +308,7 @@ static void node_cost(const HnStep *s, HnCost *c)
     for (int i = 0; i < n_in; i++) {
         const HnSlot *slot = s->in[i].slot;
         g_ptr_array_add(types, type_of(slot));
-        value[i] = slot && slot->constant ? slot->tensor : NULL;
+        value[i] = slot && slot->constant && slot->tensor->data ? slot->tensor : NULL; /* packed ones are gone */
     }
     for (int k = 0; k < n_out; k++)
         g_ptr_array_add(types, type_of(s->out[k].slot));
@@ -350,6 +350,11 @@ static void step_cost(const HnStep *s, HnCost *c)
         return;
     }
     node_cost(s, c);
+    for (int i = 0; i < s->n_in + s->n_out; i++) { /* what lies in its place already is neither read nor written */
+        const HnPort *p = i < s->n_in ? &s->in[i] : &s->out[i - s->n_in];
+        if (p->joined)
+            c->bytes = MAX(0, c->bytes - 2 * (double)slot_bytes(p->slot));
+    }
     for (int i = 0; i < s->n_fused; i++) {
         c->flops += (double)s->out[0].slot->tensor->n;
         if (s->fused_port[i] >= 0)
