@@ -25,7 +25,7 @@ static const GOptionEntry entries[] = {
     { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
       "take the largest batch that fits --mem-limit: auto, or N at most", "N" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, precision),
-      "compute in these types: model, f32 (default: model)", "TYPE" },
+      "compute in these types: model, f32, bf16 (default: model)", "TYPE" },
     { "hint", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, hint),
       "latency: one run at a time; throughput: as many as there are threads (default: latency)", "MODE" },
     { "streams", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, streams),

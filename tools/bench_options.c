@@ -241,21 +241,6 @@ void bench_points_free(Bench *b)
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
-static gboolean check_precision(const Bench *b, GError **error)
-{
-    static const char *const names[] = { "model", "f32", "f16", "bf16", "int8", NULL };
-    int which = parse_word("--precision", b->p->precision, names, 0, error);
-    if (which < 0)
-        return FALSE;
-    if (which > 1) {
-        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                    "option '--precision': device '%s' computes in the types that a model says, not in %s",
-                    b->ctx->common.device, names[which]);
-        return FALSE;
-    }
-    return TRUE;
-}
-
 static gboolean take_stdin(Bench *b, GError **error)
 {
     HnContext *ctx = b->ctx;
@@ -300,7 +285,7 @@ gboolean bench_options(Bench *b, GError **error)
     if (!make_points(b, error) || !take_stdin(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
-    if (!b->backend || !check_precision(b, error))
+    if (!b->backend || !hn_tool_precision(b->ctx, b->p->precision, error))
         return FALSE;
     b->labels = make_labels(ctx->args, ctx->n_args);
     return TRUE;

@@ -47,6 +47,7 @@ static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
     HnSessionOptions o = { .threads = s->threads,
                            .strict = s->b->p->strict,
                            .strict_math = ctx->common.strict_math,
+                           .bf16 = !strcmp(s->point->precision, "bf16"),
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
                            .feeds = (const char *const *)s->given.feeds->pdata,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
 #include "hone.h"
 #include "onnx/onnx.h"
 
@@ -34,6 +35,23 @@ const char *hn_tool_onednn(const HnBackend *backend)
 {
     const char *text = backend->describe ? backend->describe() : NULL, *name = "oneDNN ";
     return text && g_str_has_prefix(text, name) ? text + strlen(name) : NULL;
+}
+
+gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError **error)
+{
+    static const char *const names[] = { "model", "f32", "bf16", "f16", "int8", NULL };
+    const gboolean units = !strcmp(ctx->common.device, "cpu") && hn_cpu_isa() >= HN_ISA_AMX;
+    if (!precision || !strcmp(precision, "model") || !strcmp(precision, "f32") || (units && !strcmp(precision, "bf16")))
+        return TRUE;
+    if (g_strv_contains(names, precision)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "option '--precision': device '%s' computes in the types that a model says%s, not in %s",
+                    ctx->common.device, units ? " or in bf16" : "", precision);
+        return FALSE;
+    }
+    g_autofree char *known = g_strjoinv(", ", (char **)names);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--precision': '%s' is none of %s", precision, known);
+    return FALSE;
 }
 
 HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error)

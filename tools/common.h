@@ -19,6 +19,9 @@ const HnBackend *hn_tool_backend(HnContext *ctx, GError **error);
 /* The version of oneDNN that a backend computes with, NULL: none; for HnReportEnv. */
 const char *hn_tool_onednn(const HnBackend *backend);
 
+/* Can the device compute as --precision says? NULL: as the model says. */
+gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError **error);
+
 /* The values of --dim and --shapes; lists may be NULL. */
 HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error);
 

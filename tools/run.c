@@ -20,6 +20,7 @@ typedef struct {
     double rtol, atol, min_cos;
     int batch;
     gboolean strict;
+    char *precision;
 } Params;
 
 static const Params defaults = { .rtol = NAN, .atol = NAN, .min_cos = NAN, .batch = 1 };
@@ -44,6 +45,8 @@ static const GOptionEntry entries[] = {
       "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, shapes),
       "shapes of random data, such as x:1x3x224x224", "LIST" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, precision),
+      "compute in these types: model, bf16 (default: model)", "TYPE" },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, strict), "fail where a node would run on ref", NULL },
     G_OPTION_ENTRY_NULL,
 };
@@ -168,13 +171,14 @@ static gboolean prepare(Run *r, GError **error)
     }
     if (writes_stdout(p) && !hn_context_take_stdout(ctx, "the result", error))
         return FALSE;
-    r->shapes = hn_tool_shapes(p->dim, p->shapes, error);
+    r->shapes = hn_tool_precision(ctx, p->precision, error) ? hn_tool_shapes(p->dim, p->shapes, error) : NULL;
     r->model = r->shapes ? hn_tool_read_model(ctx, path, error) : NULL;
     if (!r->model || !hn_tool_inputs(ctx, r->model, p->input, &r->given, error))
         return FALSE;
     HnSessionOptions o = { .threads = ctx->common.threads,
                            .strict = p->strict,
                            .strict_math = ctx->common.strict_math,
+                           .bf16 = p->precision && !strcmp(p->precision, "bf16"),
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
                            .feeds = (const char *const *)r->given.feeds->pdata };

@@ -361,13 +361,15 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlong
     return dnnl_invalid_arguments;
 }
 
-dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis)
+dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis, gboolean bf16)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     if (hn_dnnl(primitive_attr_create)(&attr) != dnnl_success)
         return NULL;
     dnnl_status_t status = hn_dnnl(primitive_attr_set_scratchpad_mode)(attr, dnnl_scratchpad_mode_user);
+    if (bf16 && status == dnnl_success)
+        status = hn_dnnl(primitive_attr_set_fpmath_mode)(attr, dnnl_fpmath_mode_bf16);
     if (a->n > 0 && status == dnnl_success && (status = hn_dnnl(post_ops_create)(&ops)) == dnnl_success) {
         for (int k = 0; k < a->n && status == dnnl_success; k++)
             status = append(ops, a, &a->op[k], ndim, dims, axis);

@@ -58,8 +58,9 @@ HnAlongEnd hn_along_end(const HnAlong *a, int first);
 void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row, int64_t rows,
                    int64_t col, int64_t cols);
 
-/* oneDNN attributes that do the same to a result of these dims: NULL when oneDNN cannot. To be destroyed. */
-dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis);
+/* oneDNN attributes that do the same to a result of these dims, in bf16 where `bf16`: NULL when oneDNN cannot. To be
+ * destroyed. */
+dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis, gboolean bf16);
 /* Arguments of the primitive that carry operands, behind the n there are: the new n. Asks ports for layouts. */
 int hn_along_args(const HnAlong *a, HnStep *s, const_dnnl_primitive_desc_t pd, int *args, int n);
 /* Their data, in the same order. */

@@ -98,6 +98,8 @@ static int threads_for(const HnStep *s, double flops, double enough_flops, gsize
     return flops >= enough_flops || bytes >= enough_bytes ? ((HnCpu *)s->device)->threads : 1;
 }
 
+#define BF16_FLOPS 4e6 /* calling oneDNN and changing types costs about as much as this saves */
+
 int hn_cpu_threads_for(const HnStep *s, double flops)
 {
     return threads_for(s, flops, OWN_FLOPS, OWN_BYTES);
@@ -107,6 +109,11 @@ HnCpu *hn_cpu_begin(const HnStep *s, double flops)
 {
     omp_set_num_threads(threads_for(s, flops, ONEDNN_FLOPS, ONEDNN_BYTES));
     return s->device;
+}
+
+gboolean hn_cpu_in_bf16(const HnStep *s, double flops)
+{
+    return s->bf16 && hn_cpu_isa() >= HN_ISA_AMX && flops >= BF16_FLOPS;
 }
 
 gboolean hn_cpu_check(dnnl_status_t status, const HnStep *s, GError **error)

@@ -56,8 +56,9 @@ static dnnl_status_t describe(const HnStep *s, const HnAlong *along, HnConvPlan 
         pad[i] = plan->axis[i].pad;
         pad_end[i] = MAX(0, hn_window_overhang(&plan->axis[i]));
     }
-    HnCpu *c = hn_cpu_begin(s, 2 * (double)y->n * (double)plan->in_channels * (double)plan->taps);
-    g_auto(dnnl_primitive_attr_t) attr = hn_along_attr(along, y->ndim, y->dims, 1);
+    const double flops = 2 * (double)y->n * (double)plan->in_channels * (double)plan->taps;
+    HnCpu *c = hn_cpu_begin(s, flops);
+    g_auto(dnnl_primitive_attr_t) attr = hn_along_attr(along, y->ndim, y->dims, 1, hn_cpu_in_bf16(s, flops));
     if (attr == NULL)
         return dnnl_unimplemented;
     g_auto(dnnl_memory_desc_t) src = hn_md_any(x->ndim, x->dims);

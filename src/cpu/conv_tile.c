@@ -67,7 +67,12 @@ static const char *conv_reject(const HnStep *s)
         return "a bias of another size than the output's channels";
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
         return "the window does not fit";
-    return plan.group > 1 && plan.out_channels < 4 ? "groups of few channels" : NULL;
+    if (plan.group > 1 && plan.out_channels < 4)
+        return "groups of few channels";
+    const double n = (double)s->out[0].slot->tensor->n;
+    return plan.in_channels > FEW && hn_cpu_in_bf16(s, 2 * n * (double)plan.in_channels * (double)plan.taps)
+               ? "bf16 is asked for"
+               : NULL;
 }
 
 static void conv_release(HnStep *s)

@@ -117,7 +117,8 @@ static dnnl_status_t describe_matmul(const HnStep *s, const HnMatrices *m, const
 static dnnl_status_t describe(const HnStep *s, const HnMatrices *m, const HnAlong *along, gboolean *inner,
                               dnnl_primitive_desc_t *pd)
 {
-    g_auto(dnnl_primitive_attr_t) attr = hn_along_attr(along, m->ndim, m->y, m->ndim - 1);
+    g_auto(dnnl_primitive_attr_t) attr =
+        hn_along_attr(along, m->ndim, m->y, m->ndim - 1, hn_cpu_in_bf16(s, flops_of(m)));
     if (attr == NULL)
         return dnnl_unimplemented;
     gboolean rows = m->ndim == 2 && m->a_strides[1] == 1 && m->a_strides[0] == m->a[1];
@@ -337,7 +338,9 @@ const char *hn_product_reject(const HnStep *s, const HnMatrices *m, HnProductWay
     if (way == HN_PRODUCT_SMALL)
         return flops_of(m) <= SMALL_FLOPS || m->y[m->ndim - 1] == 1 ? NULL : "large enough for tiles";
     if (way == HN_PRODUCT_TILES)
-        return m->ndim > 2 && m->a_strides[m->ndim - 1] != 1 ? "a stack of transposed matrices" : NULL;
+        return m->ndim > 2 && m->a_strides[m->ndim - 1] != 1 ? "a stack of transposed matrices"
+               : hn_cpu_in_bf16(s, flops_of(m))              ? "bf16 is asked for"
+                                                             : NULL;
     if ((reason = hn_cpu_reject_onednn(s)) != NULL)
         return reason;
     HnAlong along;

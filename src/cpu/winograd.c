@@ -123,6 +123,8 @@ static const char *winograd_reject(const HnStep *s)
         return "groups";
     if (s->strict_math)
         return "strict math: its rounding differs more from that of a sum";
+    if (hn_cpu_in_bf16(s, 2 * (double)y->n * (double)plan.in_channels * (double)plan.taps))
+        return "bf16 is asked for";
     const int edge = edge_for(&plan);
     const gsize limit = hn_budget_limit(s->budget);
     if (edge == 0)

@@ -91,6 +91,7 @@ struct HnStep {
     gpointer device;     /* what HnBackend.open returned */
     HnBudget *budget;
     gboolean strict_math; /* HnSessionOptions.strict_math */
+    gboolean bf16;        /* HnSessionOptions.bf16 */
     gboolean widened;     /* halves among the node's values are f32 here */
     gboolean inplace;     /* the planner let output 0 share input 0's memory */
     int n_fused;          /* nodes computed along, in order: each takes the result so far as one of its inputs */

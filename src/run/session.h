@@ -22,6 +22,7 @@ typedef struct HnSession HnSession;
 typedef struct {
     int threads;              /* 0: hn_cpu_threads() */
     gboolean strict;          /* a node that runs on ref is an error that names it */
+    gboolean bf16;            /* large products may round operands to bf16 where the machine has units for it */
     gboolean strict_math;     /* only algorithms that add up what the operator says: no Winograd */
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */

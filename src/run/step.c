@@ -142,6 +142,7 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     s->device = p->exec->env->device;
     s->budget = p->exec->env->o.budget;
     s->strict_math = p->exec->env->o.strict_math;
+    s->bf16 = p->exec->env->o.bf16;
     return s;
 }
 

@@ -2,8 +2,10 @@
  * Kernels of the CPU backend against ref over odd shapes, and what layouts do to a chain of them. Every case must be
  * accepted by a kernel: ref doing the work is a failure, too.
  */
+#include <math.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "run_model.h"
 
 static void check(const char *text)
@@ -383,6 +385,39 @@ static void test_gates(void)
     fused(1, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[21]) %s = Sigmoid(%p) %y = Mul(%p, %s) }");
 }
 
+/* bf16 has 8 bits of mantissa: results are near those of f32 and not the same; without matrix units they are the same.
+ */
+static void bf16(const char *text)
+{
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) full = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) half = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .bf16 = TRUE });
+    g_autoptr(GPtrArray) in = test_inputs(full, 5), want = test_run(full, in), got = test_run(half, in);
+    const HnTensor *x = want->pdata[0], *y = got->pdata[0];
+    double error = 0, sum = 0;
+    for (int64_t i = 0; i < x->n; i++) {
+        const double a = hn_tensor_get_f64(x, i), d = hn_tensor_get_f64(y, i) - a;
+        error += d * d;
+        sum += a * a;
+    }
+    const double relative = sqrt(error / sum);
+    g_test_message("relative error %g", relative);
+    if (hn_cpu_isa() >= HN_ISA_AMX) {
+        g_assert_cmpfloat(relative, >, 1e-4);
+        g_assert_cmpfloat(relative, <, 1e-2);
+    } else {
+        g_assert_cmpfloat(relative, ==, 0);
+    }
+}
+
+static void test_bf16(void)
+{
+    bf16("opset 17 graph g(%x:f32[96,256]) -> (%y) { %p = MatMul(%x, w:f32[256,192]) %y = Add(%p, b:f32[192]) }");
+    bf16("opset 17 graph g(%x:f32[1,64,28,28]) -> (%y) { %c = Conv(%x, w:f32[64,64,3,3], b:f32[64]) "
+         "pads=[1,1,1,1] %y = Relu(%c) }");
+    bf16("opset 17 graph g(%x:f32[1,256,28,28]) -> (%y) { %y = Conv(%x, w:f32[64,256,1,1], b:f32[64]) }");
+}
+
 /* A result that somebody else reads, or that is one itself, stays. */
 static void test_not_fused(void)
 {
@@ -510,6 +545,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/misaligned-weights", test_misaligned_weights);
     g_test_add_func("/cpu/fused", test_fused);
     g_test_add_func("/cpu/gates", test_gates);
+    g_test_add_func("/cpu/bf16", test_bf16);
     g_test_add_func("/cpu/not-fused", test_not_fused);
     g_test_add_func("/cpu/threads", test_threads_agree);
     g_test_add_func("/cpu/moves", test_moves);
