@@ -59,6 +59,10 @@ static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
                                              : HN_ALONG_HARDSWISH;
         return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
     }
+    if (n->op == &hn_op_gelu && !p->tanh) {
+        op->kind = HN_ALONG_GELU;
+        return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
+    }
     if (n->op != &hn_op_leakyrelu && n->op != &hn_op_hardsigmoid)
         return FALSE;
     op->kind = n->op == &hn_op_leakyrelu ? HN_ALONG_LEAKY : HN_ALONG_HARDSIGMOID;
@@ -127,8 +131,16 @@ static gboolean is_product(const HnStep *s, int k, int before)
     return k < s->n_fused && s->fused[k]->op == &hn_op_mul && s->fused_before[k] == before;
 }
 
-/* y * sigmoid(y) and y * hardsigmoid(y), in the ways that exporters spell them. Returns how many nodes from k on they
- * are; 0: something else. */
+/* y * (1 + erf(y / sqrt(2))) / 2, as frameworks write it out: 5 nodes from k on. */
+static gboolean is_gelu(const HnStep *s, int k)
+{
+    return (is_with(s, k, &hn_op_div, G_SQRT2) || is_with(s, k, &hn_op_mul, 1 / G_SQRT2)) && k + 4 < s->n_fused &&
+           s->fused[k + 1]->op == &hn_op_erf && is_with(s, k + 2, &hn_op_add, 1) && is_product(s, k + 3, k) &&
+           is_with(s, k + 4, &hn_op_mul, 0.5);
+}
+
+/* y * sigmoid(y), y * hardsigmoid(y) and GELU, in the ways that exporters spell them. Returns how many nodes from k on
+ * they are; 0: something else. */
 static int read_gate(const HnStep *s, int k, HnAlongOp *op)
 {
     const HnActivation one = { .a = 1 };
@@ -145,7 +157,13 @@ static int read_gate(const HnStep *s, int k, HnAlongOp *op)
                read_clip(s, k + 1, &clip) && clip.a == 0 && clip.b == 6) {
         n = (is_product(s, k + 2, k) && is_sixth(s, k + 3)) || (is_sixth(s, k + 2) && is_product(s, k + 3, k)) ? 4 : 0;
     }
-    const HnOp *o = op->kind == HN_ALONG_SWISH ? &hn_op_swish : &hn_op_hardswish;
+    if (is_gelu(s, k)) {
+        op->kind = HN_ALONG_GELU;
+        n = 5;
+    }
+    const HnOp *o = op->kind == HN_ALONG_SWISH  ? &hn_op_swish
+                    : op->kind == HN_ALONG_GELU ? &hn_op_gelu
+                                                : &hn_op_hardswish;
     return n > 0 && hn_unary_of(o, &one, NULL, 0, &op->unary) == NULL ? n : 0;
 }
 
@@ -265,6 +283,7 @@ void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t 
         case HN_ALONG_SIGMOID:
         case HN_ALONG_HARDSIGMOID:
         case HN_ALONG_SWISH:
+        case HN_ALONG_GELU:
         case HN_ALONG_HARDSWISH:
             op->unary.fn(y, y, n, op->unary.a, op->unary.b);
             break;
@@ -345,6 +364,8 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlong
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardsigmoid, op->a, op->b);
     case HN_ALONG_SWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, 1, 0);
+    case HN_ALONG_GELU:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_erf, 0, 0);
     case HN_ALONG_HARDSWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
     case HN_ALONG_ADD: {

@@ -16,6 +16,7 @@ typedef enum {
     HN_ALONG_SIGMOID,
     HN_ALONG_HARDSIGMOID, /* a * y + b into [0, 1] */
     HN_ALONG_SWISH,       /* y * sigmoid(y) */
+    HN_ALONG_GELU,        /* with erf */
     HN_ALONG_HARDSWISH,   /* y * (y / 6 + 1/2 into [0, 1]) */
     HN_ALONG_ADD,         /* the slot of a port, of the result's shape */
     HN_ALONG_AFFINE,      /* y * scale[c] + shift[c] */

@@ -16,6 +16,7 @@
 #include "cpu/along.h"
 #include "op/conv.h"
 
+#define ONE_PIXEL 256 /* weights: fewer of them take no time in any way */
 #define MAX_FLOPS 4e5  /* above, tiles are faster even where the source has to be put channels last */
 #define MAX_SOURCE 4e6 /* elements with padding */
 #define OC HN_CONV_OC
@@ -249,6 +250,8 @@ static const char *small_reject(const HnStep *s)
         return "the window does not fit";
     if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps > MAX_FLOPS)
         return "large enough for tiles";
+    if (plan.group == 1 && plan.x_plane == 1 && plan.y_plane == 1 && plan.in_channels * plan.out_channels > ONE_PIXEL)
+        return "one pixel: a product";
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);

@@ -376,6 +376,10 @@ static void test_gates(void)
     fused(1, CONV "%a = Add(k:f32={3}, %c) %i = Clip(%a, lo:f32={0}, hi:f32={6}) %d = Mul(%i, q:f32={0.16666667}) "
                   "%m = Mul(%d, %c) %y = Mul(%m, w2:f32={0.75}) }");
     fused(1, CONV "%n = Mul(%c, w2:f32={0.75}) %s = Sigmoid(%n) %m = Mul(%n, %s) %y = Relu(%m) }");
+    fused(1, GEMM "%p = MatMul(%x, w:f32[33,21]) %a = Add(%p, b:f32[21]) %d = Div(%a, k:f32={1.4142135}) %e = Erf(%d) "
+                  "%f = Add(%e, one:f32={1}) %m = Mul(%a, %f) %y = Mul(%m, half:f32={0.5}) }");
+    fused(2, GEMM "%p = MatMul(%x, w:f32[33,21]) %d = Div(%p, k:f32={1.5}) %e = Erf(%d) "
+                  "%f = Add(%e, one:f32={1}) %m = Mul(%p, %f) %y = Mul(%m, half:f32={0.5}) }");
     /* close to them: what can be computed along is, and the rest is one step */
     fused(2, CONV
           "%a = Add(%c, k:f32={2}) %i = Clip(%a, lo:f32={0}, hi:f32={6}) %m = Mul(%c, %i) %y = Div(%m, d:f32={6}) }");
