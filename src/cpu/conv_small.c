@@ -16,7 +16,7 @@
 #include "cpu/along.h"
 #include "op/conv.h"
 
-#define ONE_PIXEL 256 /* weights: fewer of them take no time in any way */
+#define ONE_PIXEL 256  /* weights: fewer of them take no time in any way */
 #define MAX_FLOPS 4e5  /* above, tiles are faster even where the source has to be put channels last */
 #define MAX_SOURCE 4e6 /* elements with padding */
 #define OC HN_CONV_OC

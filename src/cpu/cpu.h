@@ -133,9 +133,9 @@ typedef struct HnPack HnPack;
  * is NULL and run() reads the slot; otherwise the port is marked unread. */
 gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t want, HnPack **pack,
                  GError **error);
-/* The same in an arrangement of our own: fn writes `bytes` bytes from t, whose elements may be misaligned; of f32 it makes
- * floats, of which denormal ones become 0. `variant`
- * tells arrangements by the same fn apart; data is handed on to it. */
+/* The same in an arrangement of our own: fn writes `bytes` bytes from t, whose elements may be misaligned; of f32 it
+ * makes floats, of which denormal ones become 0. `variant` tells arrangements by the same fn apart; data is handed on
+ * to it. */
 typedef void (*HnPackFn)(void *to, const HnTensor *t, gconstpointer data);
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error);
