@@ -152,7 +152,7 @@ static const char *broadcast_reject(const HnStep *s)
         return "not 2 inputs, the sum of which is rounded once";
     if (s->n_in > MAX_IN)
         return "more than 8 inputs";
-    if (hn_cpu_is_half(hn_cpu_in(s, 0)->dtype) && s->n_in > 2)
+    if (hn_dtype_is_half(hn_cpu_in(s, 0)->dtype) && s->n_in > 2)
         return "more than 2 inputs of a half type";
     for (int i = 0; i < s->n_in; i++)
         if (hn_cpu_in(s, i) == NULL || hn_cpu_in(s, i)->dtype != hn_cpu_in(s, 0)->dtype)
@@ -184,7 +184,7 @@ static gboolean broadcast_prepare(HnStep *s, GError **error)
     Broadcast *b = g_malloc0(sizeof *b + (gsize)n_pass * sizeof *b->pass);
     s->state = b;
     b->fn = row_fn(s);
-    b->half = hn_cpu_is_half(x->dtype) ? x->dtype : HN_UNDEFINED;
+    b->half = hn_dtype_is_half(x->dtype) ? x->dtype : HN_UNDEFINED;
     b->in_size = hn_dtype_size(x->dtype);
     b->out_size = hn_dtype_size(s->out[0].slot->tensor->dtype);
     b->threads = hn_cpu_threads_for(s, 0);

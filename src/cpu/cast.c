@@ -31,9 +31,9 @@ static gboolean cast_run(HnStep *s, GError **error)
     if (x->dtype == y->dtype) {
         if (x->n > 0)
             memmove(y->data, x->data, x->bytes);
-    } else if (x->dtype == HN_F32 && hn_cpu_is_half(y->dtype)) {
+    } else if (x->dtype == HN_F32 && hn_dtype_is_half(y->dtype)) {
         hn_cpu_half_from_f32(y->dtype, y->data, x->data, x->n);
-    } else if (y->dtype == HN_F32 && hn_cpu_is_half(x->dtype)) {
+    } else if (y->dtype == HN_F32 && hn_dtype_is_half(x->dtype)) {
         hn_cpu_half_to_f32(x->dtype, y->data, x->data, x->n);
     } else {
         hn_convert(y->dtype, y->data, x, &p->how);

@@ -11,9 +11,4 @@ G_BEGIN_DECLS
 void hn_cpu_half_to_f32(HnDtype half, float *to, const uint16_t *from, int64_t n);
 void hn_cpu_half_from_f32(HnDtype half, uint16_t *to, const float *from, int64_t n);
 
-static inline gboolean hn_cpu_is_half(HnDtype d)
-{
-    return d == HN_F16 || d == HN_BF16;
-}
-
 G_END_DECLS

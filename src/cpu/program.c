@@ -42,7 +42,7 @@ struct HnProgram {
 
 static gboolean is_number(HnDtype d)
 {
-    return d == HN_F32 || hn_cpu_is_half(d);
+    return d == HN_F32 || hn_dtype_is_half(d);
 }
 
 /* Comparison or logic of two. */

@@ -55,7 +55,7 @@ static const char *softmax_reject(const HnStep *s)
 {
     const HnTensor *x = hn_cpu_in(s, 0);
     int64_t outer, n, inner;
-    if (x->dtype != HN_F32 && !hn_cpu_is_half(x->dtype))
+    if (x->dtype != HN_F32 && !hn_dtype_is_half(x->dtype))
         return "only f32, f16, bf16";
     if (x->n == 0)
         return "nothing to compute";

@@ -189,7 +189,7 @@ static const char *unary_reject(const HnStep *s)
 {
     HnUnary u;
     HnDtype d = hn_cpu_in(s, 0)->dtype;
-    return d != HN_F32 && !hn_cpu_is_half(d) ? "only f32, f16, bf16" : unary_of(s, &u);
+    return d != HN_F32 && !hn_dtype_is_half(d) ? "only f32, f16, bf16" : unary_of(s, &u);
 }
 
 /* The padding of a blocked layout has to stay 0. */

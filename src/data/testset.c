@@ -81,12 +81,6 @@ GPtrArray *hn_testset_find(const char *path, GError **error)
     return g_steal_pointer(&found);
 }
 
-gboolean hn_testset_is(const char *path)
-{
-    g_autoptr(GPtrArray) found = hn_testset_find(path, NULL);
-    return found != NULL;
-}
-
 static gboolean read_numbered(const char *folder, GDir *dir, const char *prefix, int n, HnTensor **tensors,
                               HnBudget *budget, GError **error)
 {

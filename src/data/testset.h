@@ -12,9 +12,6 @@ G_BEGIN_DECLS
  * order of N; anything else there is ignored. An array of char *. Errors: IO; FORMAT where there is none. */
 GPtrArray *hn_testset_find(const char *path, GError **error);
 
-/* Whether path is a folder in which hn_testset_find() would find something. */
-gboolean hn_testset_is(const char *path);
-
 /* Reads PREFIX_0.pb to PREFIX_<n-1>.pb into tensors[n]; NULL where there is no such file. A file with a higher number
  * is FORMAT; the other errors are those of hn_onnx_tensor_read(). On failure tensors are left NULL. */
 gboolean hn_testset_read(const char *folder, const char *prefix, int n, HnTensor **tensors, HnBudget *budget,

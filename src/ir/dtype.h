@@ -72,6 +72,10 @@ static inline size_t hn_dtype_size(HnDtype d)
 {
     return hn_dtype_bits(d) / 8;
 }
+static inline gboolean hn_dtype_is_half(HnDtype d)
+{
+    return d == HN_F16 || d == HN_BF16;
+}
 static inline gboolean hn_dtype_in(HnDtype d, HnTypeMask m)
 {
     return (unsigned)d < 32 && ((m >> d) & 1) != 0;

@@ -123,7 +123,7 @@ int hn_eval_broadcast(HnEval *e, const HnTensor *a, const HnTensor *b, int64_t *
 
 static gboolean is_half(const HnTensor *t)
 {
-    return t != NULL && (t->dtype == HN_F16 || t->dtype == HN_BF16);
+    return t != NULL && hn_dtype_is_half(t->dtype);
 }
 
 static HnTensor *widen(const HnTensor *t, HnBudget *budget, GError **error)

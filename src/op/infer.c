@@ -316,12 +316,6 @@ HnTensor *hn_types_value(const HnTypes *t, const HnValue *v)
     return k != NULL ? k->value : NULL;
 }
 
-const HnContents *hn_types_contents(const HnTypes *t, const HnValue *v)
-{
-    const Known *k = known(t, v);
-    return k != NULL ? k->contents : NULL;
-}
-
 void hn_types_set(HnTypes *t, const HnValue *v, HnType *type)
 {
     Known *k = to_know(t, v);
@@ -580,18 +574,6 @@ gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error)
 {
     Walk w = { .t = t, .fold_bytes = fold_bytes, .strict = TRUE };
     return walk_node(&w, n, error);
-}
-
-void hn_types_cost(const HnTypes *t, const HnNode *n, HnCost *c)
-{
-    HnInfer x = { 0 };
-    infer_init(&x, t, n);
-    for (int k = 0; k < x.n_out; k++) {
-        HnType *type = hn_types_get(t, hn_node_out(n, k));
-        x.out[k] = type != NULL ? hn_type_ref(type) : NULL;
-    }
-    hn_op_cost(&x, c);
-    infer_clear(&x);
 }
 
 /* --- a whole graph ----------------------------------------------------------------------------------------------- */

@@ -273,17 +273,12 @@ char hn_op_letter(const char *letters, int i, gboolean *same)
     return (size_t)i < n ? letters[i] : '.';
 }
 
-static gboolean is_half(HnDtype d)
-{
-    return d == HN_F16 || d == HN_BF16;
-}
-
 gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, const HnDtype *out)
 {
     gboolean same, follows['Z' - 'A' + 1] = { FALSE };
     for (int i = 0; i < n_in; i++) {
         char letter = hn_op_letter(op->in, i, &same);
-        if (!is_half(in[i]) || letter == '.')
+        if (!hn_dtype_is_half(in[i]) || letter == '.')
             continue;
         if (letter < 'A' || letter > 'Z' || !hn_dtype_in(HN_F32, letter_mask(op, letter)))
             return FALSE;
@@ -291,7 +286,7 @@ gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, co
     }
     for (int k = 0; k < n_out; k++) {
         char letter = hn_op_letter(op->out, k, &same);
-        if (is_half(out[k]) && (letter < 'A' || letter > 'Z' || !follows[letter - 'A']))
+        if (hn_dtype_is_half(out[k]) && (letter < 'A' || letter > 'Z' || !follows[letter - 'A']))
             return FALSE;
     }
     return TRUE;

@@ -13,11 +13,6 @@
 
 #define CHUNK 1024
 
-static gboolean is_half(HnDtype d)
-{
-    return d == HN_F16 || d == HN_BF16;
-}
-
 static HnDtype dtype_of(const HnPlan *p, const HnValue *v)
 {
     const HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
@@ -37,7 +32,7 @@ gboolean hn_plan_widens(const HnPlan *p, const HnNode *n)
         dtype[i] = dtype_of(p, v);
         if (i >= n_in && v != NULL && !hn_type_is_fixed(hn_types_get(p->types, v), NULL))
             return FALSE; /* the result is made as ref has it */
-        half = half || is_half(dtype[i]);
+        half = half || hn_dtype_is_half(dtype[i]);
         held = held || (slot != NULL && slot->half != HN_UNDEFINED);
     }
     return half && (held || (n->op->flags & HN_OP_HALF_VIA_F32) != 0) &&
@@ -80,7 +75,7 @@ static HnSlot *wide_constant(HnPlan *p, HnSlot *from, GError **error)
 
 HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error)
 {
-    if (from->tensor == NULL || (wide ? !is_half(from->tensor->dtype) : from->half == HN_UNDEFINED))
+    if (from->tensor == NULL || (wide ? !hn_dtype_is_half(from->tensor->dtype) : from->half == HN_UNDEFINED))
         return from;
     if (wide && from->constant)
         return wide_constant(p, from, error);
@@ -95,7 +90,7 @@ HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error)
 
 void hn_plan_widen_result(HnSlot *s)
 {
-    if (s->tensor == NULL || !is_half(s->tensor->dtype))
+    if (s->tensor == NULL || !hn_dtype_is_half(s->tensor->dtype))
         return;
     s->half = s->tensor->dtype;
     HnTensor *t = hn_tensor_new_borrowed(HN_F32, s->tensor->ndim, s->tensor->dims, NULL);
