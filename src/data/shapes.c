@@ -18,6 +18,29 @@ HnShapes *hn_shapes_new(void)
     return s;
 }
 
+HnShapes *hn_shapes_copy(const HnShapes *s)
+{
+    HnShapes *c = hn_shapes_new();
+    GHashTableIter iter;
+    gpointer name, value;
+    if (!s)
+        return c;
+    g_hash_table_iter_init(&iter, s->dims);
+    while (g_hash_table_iter_next(&iter, &name, &value))
+        hn_shapes_set_dim(c, name, *(const int64_t *)value);
+    g_hash_table_iter_init(&iter, s->shapes);
+    while (g_hash_table_iter_next(&iter, &name, &value))
+        g_hash_table_insert(c->shapes, g_strdup(name), g_array_ref(value)); /* never changed once parsed */
+    return c;
+}
+
+void hn_shapes_set(HnShapes *s, const char *input, const int64_t *dims, int rank)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_array_append_vals(list, dims, (guint)rank);
+    g_hash_table_replace(s->shapes, g_strdup(input), list);
+}
+
 void hn_shapes_free(HnShapes *s)
 {
     if (!s)
@@ -212,4 +235,20 @@ int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GErro
     for (int d = 0; d < t->rank; d++)
         dims[d] = dim_value(s, t->dims[d]);
     return t->rank;
+}
+
+gboolean hn_shapes_says(const HnShapes *s, const HnValue *input, int axis, int64_t *n)
+{
+    const HnType *t = tensor_type(input);
+    const GArray *given = g_hash_table_lookup(s->shapes, input->name);
+    if (given) {
+        *n = (guint)axis < given->len ? g_array_index(given, int64_t, axis) : 0;
+        return (guint)axis < given->len;
+    }
+    if (!t || axis >= t->rank || t->dims[axis].known || !t->dims[axis].sym)
+        return FALSE;
+    const int64_t *dim = g_hash_table_lookup(s->dims, t->dims[axis].sym);
+    if (dim)
+        *n = *dim;
+    return dim || (hn_dim_eval(t->dims[axis], s->dims, n) && *n >= 0);
 }

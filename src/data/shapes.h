@@ -22,11 +22,17 @@ void hn_shapes_set_dim(HnShapes *s, const char *name, int64_t n);            /* 
 gboolean hn_shapes_parse_dim(HnShapes *s, const char *text, GError **error); /* "batch=8": USAGE */
 gboolean hn_shapes_parse(HnShapes *s, const char *text, GError **error);     /* the value of --shapes: USAGE */
 
+void hn_shapes_set(HnShapes *s, const char *input, const int64_t *dims, int rank); /* all of an input's dimensions */
+HnShapes *hn_shapes_copy(const HnShapes *s); /* NULL: an empty one */
+
 /* USAGE where a name is no dimension or input of these inputs. */
 gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GError **error);
 
 /* The dims of an input into dims (HN_MAX_RANK places); the rank, or -1 with UNSUPPORTED (no tensor), USAGE (its rank is
  * not known) or SHAPE (too many dimensions). s may be NULL. */
 int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GError **error);
+
+/* Is anything said of this input's dimension, which the model leaves open? Then *n is its size. */
+gboolean hn_shapes_says(const HnShapes *s, const HnValue *input, int axis, int64_t *n);
 
 G_END_DECLS

@@ -447,3 +447,18 @@ void hn_value_replace(HnValue *from, HnValue *to)
     if (to->graph == g)
         to->is_output = TRUE;
 }
+
+void hn_value_swap_names(HnValue *a, HnValue *b)
+{
+    GHashTable *values = a->graph->values; /* owns the values; keys are their names */
+    g_return_if_fail(a->graph == b->graph);
+    if (a == b)
+        return;
+    g_hash_table_steal(values, a->name);
+    g_hash_table_steal(values, b->name);
+    char *name = a->name;
+    a->name = b->name;
+    b->name = name;
+    g_hash_table_insert(values, a->name, a);
+    g_hash_table_insert(values, b->name, b);
+}

@@ -227,6 +227,8 @@ void hn_node_free(HnNode *n);
 void hn_graph_remove_node(HnGraph *g, HnNode *n);
 /* Every use of `from` (graph outputs too, which then carry `to`) becomes `to`. */
 void hn_value_replace(HnValue *from, HnValue *to);
+/* a is called as b was, and b as a was; both belong to one graph. */
+void hn_value_swap_names(HnValue *a, HnValue *b);
 static inline HnValue *hn_node_in(const HnNode *n, int i)
 {
     return i >= 0 && (guint)i < n->in->len ? (HnValue *)n->in->pdata[i] : NULL;

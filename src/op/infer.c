@@ -200,7 +200,7 @@ typedef struct {
 } Page;
 
 struct HnTypes {
-    guint n;      /* HnValue.id of the model are below */
+    guint n;      /* there is a page for each HnValue.id below */
     Page **pages; /* NULL: nothing known of these values */
     HnBudget *budget;
 };
@@ -281,21 +281,27 @@ void hn_types_free(HnTypes *t)
     g_free(t);
 }
 
-/* Values made after the table are simply not known: NULL. */
+/* Values of which nothing was ever set are simply not known. */
 static const Known *known(const HnTypes *t, const HnValue *v)
 {
     static const Known nothing = { 0 };
-    if (v == NULL || v->id >= t->n)
+    if (v == NULL)
         return NULL;
-    const Page *p = t->pages[v->id / PAGE];
+    const Page *p = v->id < t->n ? t->pages[v->id / PAGE] : NULL;
     return p != NULL ? &p->known[v->id % PAGE] : &nothing;
 }
 
 /* The same, to write to. */
 static Known *to_know(HnTypes *t, const HnValue *v)
 {
-    if (v == NULL || v->id >= t->n)
+    if (v == NULL)
         return NULL;
+    if (v->id >= t->n) { /* made after the table */
+        gsize before = pages_of(t);
+        t->n = MAX(v->id + 1, t->n + t->n / 2);
+        t->pages = g_renew(Page *, t->pages, pages_of(t) + 1);
+        memset(t->pages + before, 0, (pages_of(t) + 1 - before) * sizeof *t->pages);
+    }
     Page **p = &t->pages[v->id / PAGE], *shared = *p;
     if (shared == NULL || g_atomic_int_get(&shared->refs) > 1) {
         *p = page_new(shared);
@@ -314,6 +320,12 @@ HnTensor *hn_types_value(const HnTypes *t, const HnValue *v)
 {
     const Known *k = known(t, v);
     return k != NULL ? k->value : NULL;
+}
+
+const HnContents *hn_types_contents(const HnTypes *t, const HnValue *v)
+{
+    const Known *k = known(t, v);
+    return k != NULL ? k->contents : NULL;
 }
 
 void hn_types_set(HnTypes *t, const HnValue *v, HnType *type)
@@ -398,6 +410,7 @@ static HnType *refine(HnType *inferred, HnType *declared)
 typedef struct {
     HnTypes *t;
     gsize fold_bytes;
+    uint32_t whole; /* flags of operators that are not computed */
     gboolean strict, declared;
 } Walk;
 
@@ -565,7 +578,7 @@ static gboolean walk_node(const Walk *w, HnNode *n, GError **error)
     }
     if (ok)
         settle_contents(w->t, n);
-    if (ok && w->fold_bytes > 0)
+    if (ok && w->fold_bytes > 0 && (n->op->flags & w->whole) == 0)
         fold(w->t, n, w->fold_bytes);
     return TRUE;
 }
@@ -574,6 +587,51 @@ gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error)
 {
     Walk w = { .t = t, .fold_bytes = fold_bytes, .strict = TRUE };
     return walk_node(&w, n, error);
+}
+
+static gboolean is_fixed(const HnTypes *t, const GPtrArray *values)
+{
+    int64_t dims[HN_MAX_RANK];
+    for (guint i = 0; i < values->len; i++) {
+        const HnValue *v = values->pdata[i];
+        const HnType *type = v != NULL ? hn_types_get(t, v) : NULL;
+        if (v != NULL && (type == NULL || !hn_type_is_fixed(type, dims)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean hn_types_cost(const HnTypes *t, const HnNode *n, HnCost *c)
+{
+    HnInfer x = { 0 };
+    *c = (HnCost){ 0 };
+    if (n->op == NULL || !is_fixed(t, n->in) || !is_fixed(t, n->out))
+        return FALSE;
+    infer_init(&x, t, n);
+    for (int k = 0; k < x.n_out; k++) {
+        HnType *type = hn_types_get(t, hn_node_out(n, k));
+        x.out[k] = type != NULL ? hn_type_ref(type) : NULL;
+    }
+    hn_op_cost(&x, c);
+    infer_clear(&x);
+    return TRUE;
+}
+
+void hn_types_forget(HnTypes *t, const HnValue *v)
+{
+    if (v->id < t->n && t->pages[v->id / PAGE] != NULL)
+        known_clear(to_know(t, v));
+}
+
+gboolean hn_types_graph(HnTypes *t, HnGraph *g, gsize fold_bytes, uint32_t whole, GError **error)
+{
+    Walk w = { .t = t, .fold_bytes = fold_bytes, .whole = whole, .declared = TRUE };
+    if (!hn_types_enter(t, g, TRUE, error))
+        return FALSE;
+    for (guint i = 0; i < g->nodes->len; i++)
+        if (!walk_node(&w, g->nodes->pdata[i], error))
+            return FALSE;
+    return TRUE;
 }
 
 /* --- a whole graph ----------------------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ void hn_types_set_value(HnTypes *t, const HnValue *v, HnTensor *elements);
 /* Borrowed; NULL: nothing known. */
 HnType *hn_types_get(const HnTypes *t, const HnValue *v);
 HnTensor *hn_types_value(const HnTypes *t, const HnValue *v);
+const HnContents *hn_types_contents(const HnTypes *t, const HnValue *v);
 
 /* Weights of g (not of graphs inside it) become known elements; other inputs get their declared types when
  * `inputs` says so. A sparse weight is made dense. */
@@ -34,6 +35,15 @@ gboolean hn_types_enter(HnTypes *t, HnGraph *g, gboolean inputs, GError **error)
 /* Binds and infers one node. With fold_bytes > 0, a node that always gives the same and whose inputs are all known
  * is computed, unless its outputs need more than fold_bytes and twice its inputs. Sub-graphs are looked into. */
 gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error);
+
+/* Walks over all nodes of g and the graphs inside it, from the declared types of its inputs; a node that is unknown or
+ * fails leaves its outputs as declared. Nodes whose record has one of the flags `whole` are not computed. The table may
+ * be used again after the graph was edited: values made since then find their place. */
+gboolean hn_types_graph(HnTypes *t, HnGraph *g, gsize fold_bytes, uint32_t whole, GError **error);
+/* What n, which is bound, costs with the types that the table has. FALSE: not all of them are fixed. */
+gboolean hn_types_cost(const HnTypes *t, const HnNode *n, HnCost *c);
+/* Forgets all that is known of v. */
+void hn_types_forget(HnTypes *t, const HnValue *v);
 
 /* Types of all values of g and the graphs inside it, from the declared types of its inputs; results are stored as the
  * values' types where they say more than what is declared. With `strict`, a node that is unknown or fails is an

@@ -1,0 +1,56 @@
+/*
+ * HnExport: from a model to the one that is written: cut, converted, simplified, and proved to compute the same.
+ *
+ * Everything is made from fresh copies of the model, in a way that repeats: a rewrite that breaks the graph, or one
+ * that changes results, is undone by making the model again without it. Which one changed results is found by bisection
+ * over the number of rewrites.
+ */
+#pragma once
+
+#include "export/verify.h"
+#include "pass/pass.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    /* A fresh copy of the model, each time the same. */
+    HnModel *(*open)(gpointer data, GError **error);
+    gpointer data;
+
+    const char *const *extract_in, *const *extract_out; /* hn_extract(); NULL: all */
+    const HnShapes *fix;                                /* hn_fix_shapes(); NULL: nothing */
+    int64_t opset;                                      /* of the default domain; 0: as it is */
+    gboolean keep_functions;                            /* calls are not replaced by their bodies */
+    HnPassOptions pass;                                 /* most and banned are not looked at */
+
+    gboolean infer_shapes;   /* every value's type is declared */
+    gboolean clear_metadata; /* doc strings, metadata, producer, names of nodes' origins */
+    double rtol, atol;       /* hn_verify() */
+    const char *repro;       /* path for a minimal model of each rewrite that changes results: "DIR/"; NULL: none */
+    const HnProgress *progress;
+} HnExportOptions;
+
+/* A rewrite that was undone. */
+typedef struct {
+    char *pass, *op, *site;
+    char *why;   /* one sentence */
+    char *repro; /* the file written; NULL: none */
+} HnDropped;
+
+typedef struct {
+    HnModel *model;      /* the result */
+    HnPassLog log;       /* of the run that made it */
+    GPtrArray *dropped;  /* HnDropped * */
+    GPtrArray *blocked;  /* char *: nodes that have no equivalent in the opset asked for, where that is the error */
+    HnVerified verified; /* of the result; n is 0 where nothing was verified */
+} HnExported;
+
+/* Errors: those of reading and of options; UNSUPPORTED with x->blocked filled in; GUARD where outputs differ and no
+ * rewrite is to blame; INTERRUPTED. verify NULL: results are not looked at. */
+gboolean hn_export(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error);
+void hn_exported_clear(HnExported *x);
+
+/* The model before anything is rewritten: cut, and with its shapes fixed. What hn_verify_new() is to be given. */
+HnModel *hn_export_original(const HnExportOptions *o, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,14 @@
+/*
+ * What the files of export/ share; nobody else includes this.
+ */
+#pragma once
+
+#include "export/export.h"
+
+G_BEGIN_DECLS
+
+/* Writes the smallest piece of `before` around value `site` on which `pass` still changes results; the path (g_free),
+ * or NULL where no piece shows it or it cannot be written. `before` is used up. number makes the file's name unique. */
+char *hn_export_repro(const HnExportOptions *o, HnModel *before, const HnPass *pass, const char *site, guint number);
+
+G_END_DECLS

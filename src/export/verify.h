@@ -1,0 +1,71 @@
+/*
+ * HnVerify: does a rewritten model compute what the original does?
+ *
+ *     g_autoptr(HnVerify) v = hn_verify_new(original, &options, &error);
+ *     if (v == NULL) ...                      the original itself cannot be run: error says why
+ *     HnVerdictRow *row = hn_verify(v, candidate, &n) ...
+ *
+ * The original is run once on each sample, and its outputs are kept; candidates are held against them. Without data two
+ * samples are made up, of two different shapes where the model leaves dimensions open: sizes are tried until the
+ * original accepts them.
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "check/compare.h"
+#include "data/data.h"
+#include "run/session.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnVerify HnVerify;
+
+typedef struct {
+    const HnBackend *backend;
+    int threads; /* 0: hn_cpu_threads() */
+    uint64_t seed;
+    const char *source;     /* data; NULL: made up */
+    int64_t samples;        /* at most; 0: 2 made-up ones, 8 of data */
+    const HnShapes *shapes; /* of open dimensions, for made-up ones; may be NULL */
+    HnBudget *budget;
+    const HnProgress *progress; /* may be NULL */
+} HnVerifyOptions;
+
+/* Errors: UNSUPPORTED and others where the original does not run on any sample, INTERRUPTED, those of reading data. */
+HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error);
+void hn_verify_free(HnVerify *v);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnVerify, hn_verify_free)
+
+guint hn_verify_samples(const HnVerify *v);
+gboolean hn_verify_synthetic(const HnVerify *v);
+/* "x:1x3x224x224 and 2x3x224x224": what was made up; "" otherwise. */
+const char *hn_verify_shapes(const HnVerify *v);
+/* The sizes of sample i, for whoever plans with them. */
+const HnShapes *hn_verify_sizes(const HnVerify *v, guint i);
+/* The tensor of sample i for an input of that name, in the float type that the input has; a new reference. NULL: the
+ * original has no such input. */
+HnTensor *hn_verify_input(const HnVerify *v, guint i, const HnValue *input);
+
+typedef struct {
+    const char *name; /* of the output */
+    double max_abs;   /* largest difference over all samples */
+    double scale;     /* largest magnitude of the original's output */
+    gboolean equal;
+    char *why; /* what differs, where it does; else NULL */
+} HnVerifyRow;
+
+typedef struct {
+    guint n;
+    HnVerifyRow *row;
+    gboolean equal; /* all are */
+    char *why;      /* the first reason: "output 'y': ..." or why the candidate cannot be run; NULL where equal */
+    double worst;   /* largest max_abs / scale */
+} HnVerified;
+
+/* Elements have to agree within rtol * |want| + atol * (the output's largest magnitude); integers exactly. Inputs are
+ * matched by name and converted where the candidate takes another float type. Never fails: a candidate that does not
+ * run is not equal. `samples`: only so many of the first ones; 0: all. */
+void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out);
+void hn_verified_clear(HnVerified *out);
+
+G_END_DECLS

@@ -1,0 +1,30 @@
+/*
+ * What pass.c and rewrite.c share; nobody else includes this.
+ */
+#pragma once
+
+#include "pass/rewrite.h"
+
+G_BEGIN_DECLS
+
+struct HnRewrite {
+    HnModel *model;
+    const HnPassOptions *o;
+    const HnPass *pass; /* at work */
+    HnPassLog *log;
+    HnTypes *types;
+    GHashTable *live;  /* HnNode *: those that the walk may still visit */
+    GPtrArray *loose;  /* HnNode *: may have lost their last user */
+    GPtrArray *unused; /* HnValue * weights of which the same is true */
+    GHashTable *misses;
+    gboolean full; /* no more rewrites are wanted */
+    gboolean changed;
+    GError *error;
+};
+
+/* Removes nodes and weights that nobody uses, beginning with those that the last rewrite left behind. */
+void hn_rw_sweep(HnRewrite *r);
+/* The same, beginning with all nodes of g and of the graphs inside it; TRUE: something went. */
+gboolean hn_rw_sweep_all(HnRewrite *r, HnGraph *g);
+
+G_END_DECLS

@@ -1,0 +1,23 @@
+/*
+ * Conversion of a model to another opset of the default domain, up or down.
+ */
+#pragma once
+
+#include "ir/graph.h"
+
+G_BEGIN_DECLS
+
+#define HN_OPSET_MIN 7 /* oldest version that is converted from and to; HN_OPSET_MAX (op/op.h) is the newest */
+
+/*
+ * Converts m in place to opset `target`: nodes are rewritten as their records say (op/unbind.h), in sub-graphs too.
+ * Names of inputs and outputs stay, as do other domains. Functions whose bodies are of another opset are inlined and
+ * go. The IR version is raised where the target, or a weight that was made, needs a newer one; it is never lowered.
+ *
+ * FALSE with an error of code UNSUPPORTED where nodes have no equivalent in the target: then `blocked` (char * to be
+ * g_free'd, appended) has a sentence for each of them, and m is only good to be freed: keep a copy to go on with.
+ * Other errors: GRAPH for a model without the domain, or with one outside [7,28], and those of hn_inline_functions().
+ */
+gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,79 @@
+/*
+ * Passes: rewrites of a model that leave what it computes as it was.
+ *
+ * A pass looks at one node (or one graph) at a time and edits around it with the calls of pass/rewrite.h. The driver
+ * visits all nodes of the graph, of the graphs inside it and of function bodies, pass by pass, round by round, until a
+ * round changes nothing. Types, symbolic shapes and known elements are there throughout; what nobody uses any more is
+ * swept away behind each rewrite, and the graph is verified behind each pass that changed it.
+ *
+ * A run is deterministic, and each of its rewrites has a number: whoever wants one undone runs again on a fresh copy
+ * with that rewrite banned, and whoever looks for a bad one runs with fewer (`most`).
+ *
+ * To add a pass: src/pass/<name>.c with `const HnPass hn_pass_<name>`, its line in src/pass/passes.def (the order there
+ * is the order of running), and test/pass/<name>.txt with its cases.
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "op/infer.h"
+
+G_BEGIN_DECLS
+
+typedef struct HnRewrite HnRewrite; /* pass/rewrite.h */
+
+typedef struct {
+    const char *name;    /* "fold-constants" */
+    const char *summary; /* one line for --list-passes */
+    int level;           /* 1: only less to do; 2: other operators take over */
+    /* One of the two; TRUE: the graph was changed. node: n and whatever became useless may be gone then. */
+    gboolean (*node)(HnRewrite *r, HnNode *n);
+    gboolean (*graph)(HnRewrite *r, HnGraph *g);
+} HnPass;
+
+/* All passes in the order of running, ending with NULL. */
+const HnPass *const *hn_pass_all(void);
+const HnPass *hn_pass_find(const char *name); /* NULL: none of that name */
+
+/* A rewrite that was made, or nearly: where, and why not. */
+typedef struct {
+    const HnPass *pass;
+    char *op;   /* of the node it began with; "" for a whole graph */
+    char *site; /* name of the node's first output */
+    char *why;  /* of a near miss; else NULL */
+} HnSite;
+
+typedef struct {
+    GPtrArray *made;   /* HnSite *, in order */
+    GPtrArray *missed; /* HnSite *, each once; only with `explain` */
+    guint rounds;
+} HnPassLog;
+
+void hn_pass_log_init(HnPassLog *log);
+void hn_pass_log_clear(HnPassLog *log);
+
+typedef struct {
+    int level;                   /* passes of a higher one are left out */
+    const char *const *only;     /* NULL-terminated names; NULL: all */
+    const char *const *skip;     /* the same; NULL: none */
+    const HnPass *const *passes; /* these instead of hn_pass_all(), ending with NULL; NULL: those */
+    guint64 most;                /* rewrites; 0: no limit */
+    GHashTable *banned;          /* set of hn_site_key(): not made; NULL: none */
+    gsize fold_bytes;            /* constants longer than this are made only where they replace longer ones */
+    gboolean explain;
+    HnBudget *budget;           /* of tensors that are made; NULL: unlimited */
+    const HnProgress *progress; /* NULL: cannot be interrupted */
+} HnPassOptions;
+
+#define HN_FOLD_BYTES ((gsize)1 << 20)
+
+/* To be g_free'd. */
+char *hn_site_key(const HnPass *pass, const char *site);
+
+/*
+ * Runs the passes on m. On failure the last entry of log->made is the rewrite during which or behind which it went
+ * wrong, and m is only good to be freed. Errors: GRAPH and those of inference, with the pass in front; BUDGET;
+ * INTERRUPTED.
+ */
+gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,117 @@
+/*
+ * HnRewrite: what a pass may ask and do.
+ *
+ *     static gboolean div_to_mul(HnRewrite *r, HnNode *n)            called for each node
+ *     {
+ *         double c;
+ *         if (n->op != &hn_op_div || !hn_rw_number(r, hn_node_in(n, 1), &c))
+ *             return FALSE;                                          not our pattern
+ *         if (c == 0)
+ *             return hn_rw_miss(r, n, "the divisor is 0");           nearly: --explain tells
+ *         if (!hn_rw_go(r, n))
+ *             return FALSE;                                          banned, or no more rewrites wanted
+ *         HnValue *f = hn_rw_weight(r, n->graph, "factor", hn_tensor_scalar_f32(1 / c));
+ *         HnNode *mul = hn_rw_add(r, n, "Mul", HN_INS(hn_node_in(n, 0), f));
+ *         return hn_rw_take(r, mul, n);                              mul makes what n made; n is swept away
+ *     }
+ *
+ * Look first, change later: nothing is edited before hn_rw_go() said yes, and everything behind it has to succeed; what
+ * cannot (out of memory, an operator that refuses) is noted by the calls themselves, and the driver undoes the rewrite.
+ * Nobody removes nodes or weights: what lost its last user goes by itself when the pass returns.
+ *
+ * Every op record is declared here: hn_op_conv, hn_op_relu, ...
+ */
+#pragma once
+
+#include "pass/pass.h"
+
+G_BEGIN_DECLS
+
+#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
+#include "op/ops.def"
+#undef HN_OP
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+/* Type of v; NULL: nothing known, or no tensor. */
+const HnType *hn_rw_type(const HnRewrite *r, const HnValue *v);
+HnDtype hn_rw_dtype(const HnRewrite *r, const HnValue *v); /* HN_UNDEFINED: not known */
+int hn_rw_rank(const HnRewrite *r, const HnValue *v);      /* -1: not known */
+/* Of the axis counted from the front, or with a negative one from the back; unknown where there is none. */
+HnDim hn_rw_dim(const HnRewrite *r, const HnValue *v, int axis);
+/* Known to have the same rank and dimensions, symbolic ones included. */
+gboolean hn_rw_same_shape(const HnRewrite *r, const HnValue *a, const HnValue *b);
+/* All dimensions are numbers: written to dims (HN_MAX_RANK places). */
+gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims);
+
+/* Elements that are known ahead (a weight, or what follows from weights and shapes), aligned; NULL: not known. */
+HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v);
+/* The same for a tensor of one element, and for one where all elements are equal. */
+gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x);
+gboolean hn_rw_uniform(const HnRewrite *r, const HnValue *v, double *x);
+/* Integers of rank 0 or 1, all known: up to `max` written, *n of them. */
+gboolean hn_rw_ints(const HnRewrite *r, const HnValue *v, int64_t *x, int max, int *n);
+
+/* The node that makes v, where that is an `op` of v's own graph; NULL otherwise. */
+HnNode *hn_rw_maker(const HnValue *v, const HnOp *op);
+/* The only use of v (which is no output) is one input of an `op` of the same graph. */
+HnNode *hn_rw_reader(const HnValue *v, const HnOp *op);
+/* v has one use, and is no output: whoever takes over its maker leaves nothing behind. */
+gboolean hn_rw_single(const HnValue *v);
+/* The other one of two inputs. */
+HnValue *hn_rw_other(const HnNode *n, const HnValue *v);
+/* v can be read in g: it belongs to g or to a graph around it. */
+gboolean hn_rw_visible(const HnGraph *g, const HnValue *v);
+/* The operator exists in the opset that g's nodes are of, which is at least `version`. */
+gboolean hn_rw_can(const HnGraph *g, const HnOp *op, int64_t version);
+int64_t hn_rw_opset(const HnGraph *g); /* of the default domain */
+HnBudget *hn_rw_budget(const HnRewrite *r);
+
+/* --- deciding ----------------------------------------------------------------------------------------------------- */
+
+/* Says that n nearly was a match; returns FALSE. */
+gboolean hn_rw_miss(HnRewrite *r, const HnNode *n, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* May the rewrite that begins with n be made? */
+gboolean hn_rw_go(HnRewrite *r, const HnNode *n);
+/* The same for a pass over graphs. */
+gboolean hn_rw_go_graph(HnRewrite *r, const HnGraph *g, const HnValue *site);
+
+/* --- changing ----------------------------------------------------------------------------------------------------- */
+
+#define HN_INS(...) (HnValue *[]){ __VA_ARGS__ }, (int)(sizeof((HnValue *[]){ __VA_ARGS__ }) / sizeof(HnValue *))
+
+/* A new weight of g; takes the tensor, NULL (as from an allocation that failed) fails the rewrite. */
+HnValue *hn_rw_weight(HnRewrite *r, HnGraph *g, const char *stem, HnTensor *t);
+HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int64_t *x, int n); /* i64[n] */
+
+/* A new node of the default domain in front of `before`, without outputs; set its attributes, then one of the next
+ * two. Inputs at the end that are NULL are left out. */
+HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *in, int n_in);
+/* n makes a new value: that. Binds and infers n. */
+HnValue *hn_rw_out(HnRewrite *r, HnNode *n, const char *stem);
+/* n makes output 0 of `old` instead of it, with its name. Binds and infers n; the rewrite fails where the types
+ * contradict. Returns TRUE. */
+gboolean hn_rw_take(HnRewrite *r, HnNode *n, HnNode *old);
+/* The same for value v, whichever node made it. */
+gboolean hn_rw_take_value(HnRewrite *r, HnNode *n, HnValue *v);
+/* Input i of n becomes v (NULL: absent; absent ones at the end go). Call hn_rw_done() behind the last edit of n. */
+void hn_rw_set_in(HnRewrite *r, HnNode *n, int i, HnValue *v);
+/* Inputs from `n_in` on go. */
+void hn_rw_cut_in(HnRewrite *r, HnNode *n, int n_in);
+/* Binds n again and infers its outputs, after inputs or attributes were edited. Returns TRUE. */
+gboolean hn_rw_done(HnRewrite *r, HnNode *n);
+/* Nobody reads output k of n: it goes. */
+void hn_rw_drop_out(HnRewrite *r, HnNode *n, int k);
+
+/* Everybody who reads v reads `to` instead, which has the same type and is visible where v is. Where v is an output of
+ * its graph, `to` takes over v's name. Asks hn_rw_go() for n. FALSE: not possible (an output that `to`, being an input,
+ * a weight, an output already or another graph's, cannot become) or not wanted. */
+gboolean hn_rw_bypass(HnRewrite *r, const HnNode *n, HnValue *v, HnValue *to);
+/* Output k of n is constant: becomes a weight, or a Constant where it is an output of its graph. Takes t. Behind
+ * hn_rw_go(). */
+void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t);
+
+/* The rewrite cannot be finished: it is undone. */
+void hn_rw_fail(HnRewrite *r, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+G_END_DECLS

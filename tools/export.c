@@ -1,0 +1,357 @@
+/* hone-export: a model simplified, converted, cut, and proved to compute the same before it is written. */
+#include "export.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "op/op.h"
+
+static const ExportParams defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = 1e-3, .atol = 1e-4 };
+
+static const GOptionEntry entries[] = {
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, output), "write the model to PATH, '-' is stdout",
+      "PATH" },
+    { "level", 0, 0, G_OPTION_ARG_INT, HN_FIELD(ExportParams, level),
+      "0: rewrite nothing, 1: only remove and merge, 2: other operators may take over, 3: even where that is slower "
+      "elsewhere (default: 2)",
+      "N" },
+    { "only", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, only), "run this pass only; may be repeated",
+      "PASS" },
+    { "skip", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, skip), "leave this pass out; may be repeated",
+      "PASS" },
+    { "list-passes", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, list_passes), "list the passes, and end", NULL },
+    { "explain", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, explain),
+      "say which condition broke where a pass nearly matched", NULL },
+    { "opset", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ExportParams, opset), "convert to this opset, 7 to 28", "N" },
+    { "keep-functions", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_functions),
+      "leave calls of the model's own functions as they are", NULL },
+    { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, dim), "fix a dimension, such as batch=8",
+      "NAME=N" },
+    { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, shapes),
+      "fix shapes of inputs, such as x:1x3x224x224", "LIST" },
+    { "infer-shapes", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, infer_shapes),
+      "declare the type of every value in the file", NULL },
+    { "extract", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, extract),
+      "keep what lies between these values only: A,B:C,D; nothing before or after the colon means the model's own",
+      "IN:OUT" },
+    { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, external),
+      "weights go into the model (inline), beside it (one-file), or beside it beyond 2 GB (auto; the default)",
+      "WHERE" },
+    { "clear-metadata", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, clear_metadata),
+      "drop doc strings, metadata and the producer's name", NULL },
+    { "fold-limit", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ExportParams, fold_limit),
+      "largest constant that is made where its inputs are shorter, in bytes (default: 1048576)", "N" },
+    { "check", 0, 0, G_OPTION_ARG_INT, HN_FIELD(ExportParams, samples),
+      "compare with the original on N samples (default: made-up ones of two shapes, or 8 of --data)", "N" },
+    { "no-check", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, no_check), "do not compare with the original", NULL },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, data),
+      "samples to compare on: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N]",
+      "SRC" },
+    { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, rtol), "relative tolerance (default: 1e-3)", "R" },
+    { "atol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, atol),
+      "tolerance relative to an output's largest magnitude (default: 1e-4)", "A" },
+    { "keep-repro", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, repro),
+      "write a minimal model for each rewrite that changed results, into DIR", "DIR" },
+    { "bench", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, bench),
+      "measure latency before and after, interleaved; slower by more than 3 % is not written", NULL },
+    { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, force), "write although a guard was missed", NULL },
+    G_OPTION_ENTRY_NULL,
+};
+
+static gboolean usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
+    return FALSE;
+}
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+static gboolean check_passes(char **names, const char *option, GError **error)
+{
+    for (char **n = names; n != NULL && *n != NULL; n++) {
+        if (hn_pass_find(*n) != NULL)
+            continue;
+        g_autoptr(GPtrArray) known = g_ptr_array_new();
+        for (const HnPass *const *p = hn_pass_all(); *p != NULL; p++)
+            g_ptr_array_add(known, (gpointer)(*p)->name);
+        g_ptr_array_add(known, NULL);
+        const char *near = hn_nearest(*n, (const char *const *)known->pdata);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--%s': there is no pass '%s'%s%s%s; '--list-passes' lists them", option, *n,
+                    near != NULL ? ", but '" : "", near != NULL ? near : "", near != NULL ? "'" : "");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean parse_external(Export *e, GError **error)
+{
+    const char *text = e->p->external != NULL ? e->p->external : "auto";
+    if (!strcmp(text, "auto"))
+        e->external = HN_EXTERNAL_AUTO;
+    else if (!strcmp(text, "inline"))
+        e->external = HN_EXTERNAL_INLINE;
+    else if (!strcmp(text, "one-file"))
+        e->external = HN_EXTERNAL_ONE_FILE;
+    else
+        return usage(error, "option '--external' is one of auto, inline, one-file");
+    return TRUE;
+}
+
+static gboolean check_options(Export *e, GError **error)
+{
+    const ExportParams *p = e->p;
+    if (p->no_check && (p->data != NULL || p->samples > 0 || p->bench || p->repro != NULL))
+        return usage(error, "'--no-check' excludes '--check', '--data', '--bench' and '--keep-repro'");
+    if (p->bench && p->keep_functions)
+        return usage(error, "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
+    if (p->samples < 0 || p->level < 0 || p->fold_limit < 0 || !(p->rtol >= 0) || !(p->atol >= 0))
+        return usage(error, "a number of samples, a level, a limit and a tolerance are not negative");
+    if (p->opset != 0 && (p->opset < 7 || p->opset > HN_OPSET_MAX)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--opset': a number from 7 to %d", HN_OPSET_MAX);
+        return FALSE;
+    }
+    return check_passes(p->only, "only", error) && check_passes(p->skip, "skip", error) && parse_external(e, error);
+}
+
+/* --- models ------------------------------------------------------------------------------------------------------- */
+
+static HnModel *open_model(gpointer data, GError **error)
+{
+    const Export *e = data;
+    const HnOnnxOptions o = { .budget = e->ctx->budget };
+    return e->bytes != NULL ? hn_onnx_read_bytes(e->bytes, NULL, &o, error) : hn_onnx_read_file(e->path, &o, error);
+}
+
+/* All of the names, which commas separate, are values of g; nothing is NULL. */
+static gboolean are_values(const HnGraph *g, const char *text, gsize n, char ***names)
+{
+    g_autofree char *list = g_strndup(text, n);
+    *names = NULL;
+    if (n == 0)
+        return TRUE;
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    for (char **p = parts; *p != NULL; p++)
+        if (!g_hash_table_contains(g->values, *p))
+            return FALSE;
+    *names = g_steal_pointer(&parts);
+    return TRUE;
+}
+
+/* Names may hold colons: the colon is the one with values on both sides. */
+static gboolean parse_extract(Export *e, const HnModel *m, GError **error)
+{
+    const char *text = e->p->extract;
+    for (const char *colon = strchr(text, ':'); colon != NULL; colon = strchr(colon + 1, ':')) {
+        if (are_values(m->graph, text, (gsize)(colon - text), &e->in) &&
+            are_values(m->graph, colon + 1, strlen(colon + 1), &e->out))
+            return TRUE;
+        g_clear_pointer(&e->in, g_strfreev);
+    }
+    if (strchr(text, ':') == NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--extract': '%s' is not of the form IN:OUT", text);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--extract': '%s' names what is no value of the model's graph", text);
+    return FALSE;
+}
+
+static guint64 file_bytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (guint64)st.st_size : 0;
+}
+
+static gboolean prepare(Export *e, GError **error)
+{
+    const ExportParams *p = e->p;
+    if (!check_options(e, error) || (e->path = hn_tool_one_model(e->ctx, error)) == NULL ||
+        (e->backend = hn_tool_backend(e->ctx, error)) == NULL ||
+        (e->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
+        return FALSE;
+    if (!strcmp(e->path, "-") && (!hn_context_take_stdin(e->ctx, "the model", error) ||
+                                  (e->bytes = hn_stdin_bytes(e->ctx->budget, error)) == NULL))
+        return FALSE;
+    if (p->data != NULL && !strcmp(p->data, "-") && !hn_context_take_stdin(e->ctx, "the data", error))
+        return FALSE;
+    if ((p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(e->ctx, "the model", error))
+        return FALSE;
+    if (!e->backend->computes && !p->no_check)
+        return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
+    g_autoptr(HnModel) m = open_model(e, error);
+    if (m == NULL || (p->extract != NULL && !parse_extract(e, m, error)))
+        return FALSE;
+    e->file_before = m->file_bytes;
+    e->orphaned = e->bytes == NULL ? hn_orphaned_bytes(m, e->path) : 0;
+    e->o = (HnExportOptions){
+        .open = open_model,
+        .data = e,
+        .extract_in = (const char *const *)e->in,
+        .extract_out = (const char *const *)e->out,
+        .fix = p->dim != NULL || p->shapes != NULL ? e->shapes : NULL,
+        .opset = p->opset,
+        .keep_functions = p->keep_functions,
+        .pass = { .level = p->level,
+                  .only = (const char *const *)p->only,
+                  .skip = (const char *const *)p->skip,
+                  .fold_bytes = (gsize)p->fold_limit,
+                  .explain = p->explain,
+                  .budget = e->ctx->budget,
+                  .progress = &e->ctx->progress },
+        .infer_shapes = p->infer_shapes,
+        .clear_metadata = p->clear_metadata,
+        .rtol = p->rtol,
+        .atol = p->atol,
+        .progress = &e->ctx->progress,
+    };
+    e->original = hn_export_original(&e->o, error);
+    return e->original != NULL;
+}
+
+/* --- work --------------------------------------------------------------------------------------------------------- */
+
+/* Runs the original. Where that cannot be done on made-up data the model is written all the same, with a warning. */
+static gboolean open_check(Export *e, GError **error)
+{
+    GError *failure = NULL;
+    if (e->p->no_check)
+        return TRUE;
+    e->vo = (HnVerifyOptions){ .backend = e->backend,
+                               .threads = e->ctx->common.threads,
+                               .seed = e->ctx->common.seed,
+                               .source = e->p->data,
+                               .samples = e->p->samples,
+                               .shapes = e->shapes,
+                               .budget = e->ctx->budget,
+                               .progress = &e->ctx->progress };
+    e->verify = hn_verify_new(e->original, &e->vo, &failure);
+    if (e->verify != NULL)
+        return TRUE;
+    if (e->p->data != NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_INTERRUPTED) ||
+        g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    e->unverified = g_strdup(failure->message);
+    hn_context_warn(e->ctx, "results are not compared, since the original could not be run on made-up data: %s",
+                    failure->message);
+    g_error_free(failure);
+    return TRUE;
+}
+
+static gboolean make_repro_dir(Export *e, GError **error)
+{
+    if (e->p->repro == NULL)
+        return TRUE;
+    if (g_mkdir_with_parents(e->p->repro, 0777) != 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot make folder '%s'", e->p->repro);
+        return FALSE;
+    }
+    e->o.repro = g_strconcat(e->p->repro, "/", NULL);
+    return TRUE;
+}
+
+static void tell_blocked(const Export *e)
+{
+    for (guint i = 0; i < e->x.blocked->len; i++)
+        hn_context_warn(e->ctx, "%s", (const char *)e->x.blocked->pdata[i]);
+}
+
+static void tell_dropped(const Export *e)
+{
+    for (guint i = 0; i < e->x.dropped->len; i++) {
+        const HnDropped *d = e->x.dropped->pdata[i];
+        hn_context_warn(e->ctx, "pass '%s' was undone at '%s'%s%s%s: %s%s%s", d->pass, d->site, *d->op ? " (" : "",
+                        d->op, *d->op ? ")" : "", d->why, d->repro != NULL ? "; see " : "",
+                        d->repro != NULL ? d->repro : "");
+    }
+}
+
+static gboolean guard_speed(Export *e, GError **error)
+{
+    if (!e->p->bench || e->verify == NULL)
+        return TRUE;
+    if (!export_speed(e, error))
+        return FALSE;
+    if (e->speed.effect.lo > 1.03 && !e->p->force) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the new model is slower by %.1f %%",
+                    (e->speed.effect.effect - 1) * 100);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean write_model(Export *e, GError **error)
+{
+    const char *path = e->p->output != NULL ? e->p->output : "-";
+    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget };
+    if (hn_progress_stop(&e->ctx->progress, error) || !hn_onnx_write_file(e->x.model, path, &o, error))
+        return FALSE;
+    if (strcmp(path, "-")) {
+        g_autofree char *data = g_strconcat(path, ".data", NULL);
+        e->file_after = file_bytes(path) + (e->external == HN_EXTERNAL_INLINE ? 0 : file_bytes(data));
+    }
+    return TRUE;
+}
+
+static gboolean work(Export *e, GError **error)
+{
+    if (!make_repro_dir(e, error) || !open_check(e, error))
+        return FALSE;
+    GError *failure = NULL;
+    const gboolean made = hn_export(&e->o, e->verify, &e->x, &failure);
+    tell_dropped(e);
+    if (!made) {
+        tell_blocked(e);
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    const HnShapes *sizes = e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
+    hn_facts(e->original, sizes, e->ctx->budget, &e->before);
+    hn_facts(e->x.model, sizes, e->ctx->budget, &e->after);
+    return guard_speed(e, error) && write_model(e, error) && export_report(e, error);
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Export e = { .ctx = ctx, .p = ctx->params };
+    if (e.p->list_passes)
+        return export_list_passes(ctx, error);
+    gboolean ok = prepare(&e, error) && work(&e, error);
+    hn_facts_clear(&e.before);
+    hn_facts_clear(&e.after);
+    hn_exported_clear(&e.x);
+    hn_verify_free(e.verify);
+    hn_model_free(e.original);
+    hn_shapes_free(e.shapes);
+    g_free((char *)e.o.repro);
+    g_free(e.unverified);
+    g_strfreev(e.in);
+    g_strfreev(e.out);
+    if (e.bytes != NULL)
+        g_bytes_unref(e.bytes);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = "hone-export",
+    .summary = "simplify and convert a model, and prove that it computes the same",
+    .usage = "[OPTIONS] MODEL -o OUT",
+    .details =
+        "The new model is run against the original before it is written. A rewrite that breaks the model or "
+        "changes its results is found, undone and named; the others stay.\n\n"
+        "Exit status: 0 written; 1 bad model or data, or the output cannot be written; 2 usage; 3 results or speed "
+        "missed a guard, nothing written; 4 unsupported, as a node that has no equivalent in the opset asked for; "
+        "6 a limit was reached; 130 interrupted.",
+    .options = entries,
+    .params_size = sizeof(ExportParams),
+    .defaults = &defaults,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

@@ -1,0 +1,53 @@
+/*
+ * What the files of hone-export share.
+ */
+#pragma once
+
+#include "cli/report.h"
+#include "common.h"
+#include "export/export.h"
+#include "export/facts.h"
+#include "onnx/onnx.h"
+#include "perf/versus.h"
+
+typedef struct {
+    char *output, *external, *extract, *data, *repro, *to;
+    char **dim, **shapes, **only, **skip;
+    int level, samples;
+    gint64 opset, fold_limit;
+    double rtol, atol;
+    gboolean no_check, force, explain, list_passes, infer_shapes, clear_metadata, keep_functions, bench, keep_io;
+} ExportParams;
+
+typedef struct {
+    double p50_ms[2]; /* before, after */
+    HnEffect effect;  /* of after against before */
+} ExportSpeed;
+
+typedef struct {
+    HnContext *ctx;
+    const ExportParams *p;
+    const char *path; /* of the model, as named */
+    GBytes *bytes;    /* of a model from stdin */
+    const HnBackend *backend;
+    HnShapes *shapes;
+    char **in, **out; /* of --extract; NULL: all */
+    HnExternal external;
+    HnExportOptions o;
+    HnExported x;
+    HnModel *original;
+    HnVerifyOptions vo;
+    HnVerify *verify;
+    char *unverified; /* why nothing was compared; NULL: it was, or --no-check */
+    HnFacts before, after;
+    guint64 file_before, file_after, orphaned; /* bytes, data files included */
+    gboolean has_speed;
+    ExportSpeed speed;
+} Export;
+
+/* Latency of both models, interleaved, on the first sample. */
+gboolean export_speed(Export *e, GError **error);
+
+/* The tables, lines and JSON of what was done. */
+gboolean export_report(const Export *e, GError **error);
+gboolean export_list_passes(HnContext *ctx, GError **error);

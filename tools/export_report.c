@@ -1,0 +1,269 @@
+/* hone-export: what was done, as lines, a table and JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "export.h"
+
+/* --- passes ------------------------------------------------------------------------------------------------------- */
+
+static const HnColumn pass_columns[] = {
+    { "name", "pass", HN_COL_TEXT },
+    { "level", "level", HN_COL_INT },
+    { "summary", "what it does", HN_COL_TEXT },
+    { 0 },
+};
+
+gboolean export_list_passes(HnContext *ctx, GError **error)
+{
+    g_autoptr(HnReport) report = hn_report_new(ctx, "hone.passes/1", &(HnReportEnv){ 0 });
+    JsonArray *rows = json_array_new();
+    for (const HnPass *const *p = hn_pass_all(); *p != NULL; p++) {
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", (*p)->name);
+        json_object_set_int_member(row, "level", (*p)->level);
+        json_object_set_string_member(row, "summary", (*p)->summary);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "passes", rows);
+    hn_report_table(report, "passes", pass_columns);
+    return hn_report_write(report, error);
+}
+
+/* Rewrites by pass, in the order of running. */
+static void add_passes(const Export *e, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (const HnPass *const *p = hn_pass_all(); *p != NULL; p++) {
+        guint n = 0;
+        for (guint i = 0; i < e->x.log.made->len; i++)
+            n += ((const HnSite *)e->x.log.made->pdata[i])->pass == *p;
+        if (n == 0)
+            continue;
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", (*p)->name);
+        json_object_set_int_member(row, "rewrites", n);
+        json_array_add_object_element(rows, row);
+        g_string_append_printf(line, "%s%s %u", line->len > 0 ? ", " : "", (*p)->name, n);
+    }
+    json_object_set_array_member(hn_report_root(report), "passes", rows);
+    hn_report_line(report, "passes: %s", line->len > 0 ? line->str : "nothing to do");
+}
+
+static void add_sites(const Export *e, HnReport *report)
+{
+    JsonArray *dropped = json_array_new(), *missed = json_array_new();
+    for (guint i = 0; i < e->x.dropped->len; i++) {
+        const HnDropped *d = e->x.dropped->pdata[i];
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "pass", d->pass);
+        json_object_set_string_member(row, "op", d->op);
+        json_object_set_string_member(row, "site", d->site);
+        json_object_set_string_member(row, "why", d->why);
+        json_object_set_string_member(row, "repro", d->repro);
+        json_array_add_object_element(dropped, row);
+        hn_report_line(report, "undone: %s at '%s': %s", d->pass, d->site, d->why);
+    }
+    for (guint i = 0; i < e->x.log.missed->len; i++) {
+        const HnSite *s = e->x.log.missed->pdata[i];
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "pass", s->pass->name);
+        json_object_set_string_member(row, "op", s->op);
+        json_object_set_string_member(row, "site", s->site);
+        json_object_set_string_member(row, "why", s->why);
+        json_array_add_object_element(missed, row);
+        hn_report_line(report, "near miss: %s at '%s' (%s): %s", s->pass->name, s->site, s->op, s->why);
+    }
+    json_object_set_array_member(hn_report_root(report), "dropped", dropped);
+    json_object_set_array_member(hn_report_root(report), "missed", missed);
+}
+
+/* --- before and after --------------------------------------------------------------------------------------------- */
+
+static void set_number(JsonObject *o, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_set_double_member(o, name, x);
+    else
+        json_object_set_null_member(o, name);
+}
+
+static JsonObject *facts_object(const HnFacts *f, guint64 file, double p50_ms)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_int_member(o, "nodes", f->nodes);
+    json_object_set_int_member(o, "operators", g_hash_table_size(f->operators));
+    json_object_set_int_member(o, "weights", f->weights);
+    json_object_set_int_member(o, "weight_bytes", (gint64)f->weight_bytes);
+    json_object_set_int_member(o, "duplicate_bytes", (gint64)f->duplicate_bytes);
+    if (file > 0)
+        json_object_set_int_member(o, "file_bytes", (gint64)file);
+    else
+        json_object_set_null_member(o, "file_bytes");
+    json_object_set_int_member(o, "opset", f->opset);
+    set_number(o, "flops", f->flops);
+    if (f->planned_bytes > 0)
+        json_object_set_int_member(o, "planned_bytes", (gint64)f->planned_bytes);
+    else
+        json_object_set_null_member(o, "planned_bytes");
+    set_number(o, "latency_p50_ms", p50_ms);
+    return o;
+}
+
+static void line_of(HnReport *report, const char *what, char *before, char *after)
+{
+    hn_report_line(report, "%-16s %12s %12s", what, before, after);
+    g_free(before);
+    g_free(after);
+}
+
+static char *bytes_text(guint64 n)
+{
+    return n > 0 ? hn_text_size(n) : g_strdup("-");
+}
+
+static char *flops_text(double x)
+{
+    return isfinite(x) ? hn_text_number(x) : g_strdup("-");
+}
+
+static void add_facts(const Export *e, HnReport *report)
+{
+    const HnFacts *a = &e->before, *b = &e->after;
+    const double ms[2] = { e->has_speed ? e->speed.p50_ms[0] : NAN, e->has_speed ? e->speed.p50_ms[1] : NAN };
+    json_object_set_object_member(hn_report_root(report), "before", facts_object(a, e->file_before, ms[0]));
+    json_object_set_object_member(hn_report_root(report), "after", facts_object(b, e->file_after, ms[1]));
+    json_object_set_int_member(hn_report_root(report), "orphaned_bytes", (gint64)e->orphaned);
+    line_of(report, "", g_strdup("before"), g_strdup("after"));
+    line_of(report, "nodes", g_strdup_printf("%u", a->nodes), g_strdup_printf("%u", b->nodes));
+    line_of(report, "operators", g_strdup_printf("%u", g_hash_table_size(a->operators)),
+            g_strdup_printf("%u", g_hash_table_size(b->operators)));
+    line_of(report, "opset", g_strdup_printf("%d", (int)a->opset), g_strdup_printf("%d", (int)b->opset));
+    line_of(report, "weights", g_strdup_printf("%u", a->weights), g_strdup_printf("%u", b->weights));
+    line_of(report, "weight bytes", bytes_text(a->weight_bytes), bytes_text(b->weight_bytes));
+    line_of(report, "file", bytes_text(e->file_before), bytes_text(e->file_after));
+    line_of(report, "flops", flops_text(a->flops), flops_text(b->flops));
+    line_of(report, "planned memory", bytes_text(a->planned_bytes), bytes_text(b->planned_bytes));
+    if (e->has_speed)
+        line_of(report, "latency", hn_text_time(ms[0] / 1e3), hn_text_time(ms[1] / 1e3));
+    if (e->orphaned > 0) {
+        g_autofree char *text = hn_text_size(e->orphaned);
+        hn_report_line(report, "the data file of the original holds %s that nothing refers to", text);
+    }
+    if (a->duplicate_bytes > 0) {
+        g_autofree char *x = hn_text_size(a->duplicate_bytes), *y = hn_text_size(b->duplicate_bytes);
+        hn_report_line(report, "bytes of weights that are equal to others: %s before, %s after", x, y);
+    }
+}
+
+static const HnColumn operator_columns[] = {
+    { "op", "operator", HN_COL_TEXT },
+    { "before", "before", HN_COL_INT },
+    { "after", "after", HN_COL_INT },
+    { 0 },
+};
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void add_operators(const Export *e, HnReport *report)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, e->before.operators);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, name);
+    g_hash_table_iter_init(&iter, e->after.operators);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        if (!g_hash_table_contains(e->before.operators, name))
+            g_ptr_array_add(names, name);
+    g_ptr_array_sort(names, by_text);
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < names->len; i++) {
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "op", names->pdata[i]);
+        json_object_set_int_member(row, "before",
+                                   GPOINTER_TO_UINT(g_hash_table_lookup(e->before.operators, names->pdata[i])));
+        json_object_set_int_member(row, "after",
+                                   GPOINTER_TO_UINT(g_hash_table_lookup(e->after.operators, names->pdata[i])));
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "operators", rows);
+    hn_report_table(report, "operators", operator_columns);
+}
+
+/* --- checks ------------------------------------------------------------------------------------------------------- */
+
+static void add_check(const Export *e, HnReport *report)
+{
+    JsonObject *o = json_object_new();
+    const HnVerified *v = &e->x.verified;
+    json_object_set_object_member(hn_report_root(report), "check", o);
+    json_object_set_string_member(o, "status", e->p->no_check ? "off" : e->verify != NULL ? "equal" : "not possible");
+    json_object_set_string_member(o, "why", e->unverified);
+    json_object_set_int_member(o, "samples", e->verify != NULL ? hn_verify_samples(e->verify) : 0);
+    json_object_set_boolean_member(o, "synthetic", e->verify != NULL && hn_verify_synthetic(e->verify));
+    json_object_set_double_member(o, "rtol", e->p->rtol);
+    json_object_set_double_member(o, "atol", e->p->atol);
+    JsonArray *rows = json_array_new();
+    for (guint k = 0; k < v->n; k++) {
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", v->row[k].name);
+        set_number(row, "max_abs", v->row[k].max_abs);
+        set_number(row, "largest", v->row[k].scale);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(o, "outputs", rows);
+    if (e->verify == NULL) {
+        hn_report_line(report, "results were not compared");
+        return;
+    }
+    const char *shapes = hn_verify_shapes(e->verify);
+    const guint n = hn_verify_samples(e->verify);
+    hn_report_line(report, "same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
+                   hn_verify_synthetic(e->verify) ? "made-up " : "", n == 1 ? "" : "s", *shapes ? " (" : "", shapes,
+                   *shapes ? ")" : "", v->worst);
+}
+
+static void add_speed(const Export *e, HnReport *report)
+{
+    if (!e->has_speed) {
+        json_object_set_null_member(hn_report_root(report), "speed");
+        return;
+    }
+    const HnEffect *f = &e->speed.effect;
+    JsonObject *o = json_object_new();
+    JsonArray *ci = json_array_new();
+    json_object_set_double_member(o, "effect", f->effect);
+    if (isfinite(f->lo) && isfinite(f->hi)) {
+        json_array_add_double_element(ci, f->lo);
+        json_array_add_double_element(ci, f->hi);
+    }
+    json_object_set_array_member(o, "ci95", ci);
+    json_object_set_string_member(o, "verdict", hn_verdict_name(f->verdict));
+    json_object_set_object_member(hn_report_root(report), "speed", o);
+    hn_report_line(report, "latency: %s, %.3f of the original (95 %%: %.3f to %.3f)", hn_verdict_name(f->verdict),
+                   f->effect, f->lo, f->hi);
+}
+
+gboolean export_report(const Export *e, GError **error)
+{
+    g_autoptr(HnReport) report =
+        hn_report_new(e->ctx, "hone.export/1", &(HnReportEnv){ .onednn = hn_tool_onednn(e->backend) });
+    JsonObject *root = hn_report_root(report);
+    json_object_set_string_member(root, "model", e->path);
+    json_object_set_string_member(root, "output", e->p->output != NULL ? e->p->output : "-");
+    add_facts(e, report);
+    if (e->ctx->common.verbose > 0 || e->ctx->common.json || e->ctx->common.csv)
+        add_operators(e, report);
+    add_passes(e, report);
+    add_sites(e, report);
+    add_check(e, report);
+    add_speed(e, report);
+    json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(e->ctx->budget));
+    return hn_report_write(report, error);
+}
