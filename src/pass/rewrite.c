@@ -91,6 +91,11 @@ gboolean hn_rw_ints(const HnRewrite *r, const HnValue *v, int64_t *x, int max, i
     return TRUE;
 }
 
+const HnContents *hn_rw_contents(const HnRewrite *r, const HnValue *v)
+{
+    return v != NULL ? hn_types_contents(r->types, v) : NULL;
+}
+
 HnNode *hn_rw_maker(const HnValue *v, const HnOp *op)
 {
     HnNode *n = v != NULL ? v->producer : NULL;
@@ -419,6 +424,12 @@ gboolean hn_rw_bypass(HnRewrite *r, const HnNode *n, HnValue *v, HnValue *to)
         return hn_rw_miss(r, n, "'%s' is an output, which '%s' cannot become", v->name, to->name);
     if (!hn_rw_go(r, n))
         return FALSE;
+    hn_rw_replace(r, v, to);
+    return TRUE;
+}
+
+void hn_rw_replace(HnRewrite *r, HnValue *v, HnValue *to)
+{
     const gboolean output = v->is_output;
     g_autoptr(HnType) t = sharper(hn_types_get(r->types, to), hn_types_get(r->types, v));
     loosen(r, v);
@@ -437,7 +448,6 @@ gboolean hn_rw_bypass(HnRewrite *r, const HnNode *n, HnValue *v, HnValue *to)
     HnTensor *e = hn_types_value(r->types, to);
     if (e == NULL && t != NULL && !hn_type_equal(t, hn_types_get(r->types, to)))
         hn_types_set(r->types, to, t);
-    return TRUE;
 }
 
 void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t)

@@ -51,6 +51,8 @@ gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x);
 gboolean hn_rw_uniform(const HnRewrite *r, const HnValue *v, double *x);
 /* Integers of rank 0 or 1, all known: up to `max` written, *n of them. */
 gboolean hn_rw_ints(const HnRewrite *r, const HnValue *v, int64_t *x, int max, int *n);
+/* Integers of rank 0 or 1 as far as they follow from shapes: numbers, symbols, unknowns; NULL: nothing is known. */
+const HnContents *hn_rw_contents(const HnRewrite *r, const HnValue *v);
 
 /* The node that makes v, where that is an `op` of v's own graph; NULL otherwise. */
 HnNode *hn_rw_maker(const HnValue *v, const HnOp *op);
@@ -107,9 +109,26 @@ void hn_rw_drop_out(HnRewrite *r, HnNode *n, int k);
  * its graph, `to` takes over v's name. Asks hn_rw_go() for n. FALSE: not possible (an output that `to`, being an input,
  * a weight, an output already or another graph's, cannot become) or not wanted. */
 gboolean hn_rw_bypass(HnRewrite *r, const HnNode *n, HnValue *v, HnValue *to);
+/* The same behind hn_rw_go(), where it is known to be possible. */
+void hn_rw_replace(HnRewrite *r, HnValue *v, HnValue *to);
 /* Output k of n is constant: becomes a weight, or a Constant where it is an output of its graph. Takes t. Behind
  * hn_rw_go(). */
 void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t);
+
+/* The nodes of g, which an attribute of `holder` holds, once more in front of holder. in[i] stands for g's input i;
+ * out[k] becomes what stands for its output k (places for all). `shared`: g's weights -> theirs outside, kept from copy
+ * to copy; NULL where there is one. Behind hn_rw_go(). */
+void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, const HnGraph *g, HnValue *const *in, GHashTable *shared,
+                        HnValue **out);
+/* Output k of n is `to`, through an Identity where v is a graph's output that `to` cannot become. Behind hn_rw_go(). */
+void hn_rw_stand_in(HnRewrite *r, HnNode *n, int k, HnValue *to);
+
+/* The place goes and those behind move up; nobody reads what was an output of n or an input of g. A node that holds
+ * the graph needs hn_rw_done() behind it. */
+void hn_rw_remove_in(HnRewrite *r, HnNode *n, int i);
+void hn_rw_remove_out(HnRewrite *r, HnNode *n, int k);
+void hn_rw_remove_graph_in(HnRewrite *r, HnGraph *g, int i);
+void hn_rw_remove_graph_out(HnRewrite *r, HnGraph *g, int k);
 
 /* The rewrite cannot be finished: it is undone. */
 void hn_rw_fail(HnRewrite *r, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
