@@ -27,6 +27,10 @@ static const GOptionEntry entries[] = {
     { "opset", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ExportParams, opset), "convert to this opset, 7 to 28", "N" },
     { "keep-functions", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_functions),
       "leave calls of the model's own functions as they are", NULL },
+    { "to", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, to),
+      "convert the precision: f16, bf16 or f32; what would overflow or vanish stays f32", "TYPE" },
+    { "keep-io", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_io),
+      "with --to: inputs and outputs keep their types", NULL },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, dim), "fix a dimension, such as batch=8",
       "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, shapes),
@@ -100,6 +104,17 @@ static gboolean parse_external(Export *e, GError **error)
     return TRUE;
 }
 
+static gboolean parse_to(Export *e, GError **error)
+{
+    static const HnDtype types[] = { HN_F16, HN_BF16, HN_F32 };
+    if (e->p->to == NULL)
+        return !e->p->keep_io || usage(error, "'--keep-io' is for '--to'");
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++)
+        if (!strcmp(e->p->to, hn_dtype_name(types[i])))
+            e->to = types[i];
+    return e->to != HN_UNDEFINED || usage(error, "option '--to' is one of f16, bf16, f32");
+}
+
 static gboolean check_options(Export *e, GError **error)
 {
     const ExportParams *p = e->p;
@@ -113,7 +128,8 @@ static gboolean check_options(Export *e, GError **error)
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--opset': a number from 7 to %d", HN_OPSET_MAX);
         return FALSE;
     }
-    return check_passes(p->only, "only", error) && check_passes(p->skip, "skip", error) && parse_external(e, error);
+    return check_passes(p->only, "only", error) && check_passes(p->skip, "skip", error) && parse_external(e, error) &&
+           parse_to(e, error);
 }
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
@@ -200,10 +216,14 @@ static gboolean prepare(Export *e, GError **error)
                   .explain = p->explain,
                   .budget = e->ctx->budget,
                   .progress = &e->ctx->progress },
+        .to = e->to,
+        .keep_io = p->keep_io,
+        .half_tol = MAX(1e-2, p->rtol),
         .infer_shapes = p->infer_shapes,
         .clear_metadata = p->clear_metadata,
         .rtol = p->rtol,
         .atol = p->atol,
+        .backend = e->backend,
         .progress = &e->ctx->progress,
     };
     e->original = hn_export_original(&e->o, error);
@@ -269,15 +289,34 @@ static void tell_dropped(const Export *e)
     }
 }
 
+/* Says so where a conversion gains nothing; with --bench a slower model is not written. */
 static gboolean guard_speed(Export *e, GError **error)
 {
-    if (!e->p->bench || e->verify == NULL)
+    const HnGainOptions o = {
+        .threads = e->ctx->common.threads,
+        .seconds = e->p->bench ? 5 : 1,
+        .budget = e->ctx->budget,
+        .progress = &e->ctx->progress,
+    };
+    if (e->verify == NULL || (!e->p->bench && (e->to == HN_UNDEFINED || e->p->keep_functions)))
         return TRUE;
-    if (!export_speed(e, error))
+    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    for (guint i = 0; i < e->original->graph->inputs->len; i++) {
+        const HnValue *v = e->original->graph->inputs->pdata[i];
+        if (v->weight == NULL && v->sparse == NULL)
+            g_ptr_array_add(in, hn_verify_input(e->verify, 0, v));
+    }
+    g_ptr_array_add(in, NULL);
+    if (!hn_measure_gain(e->original, e->x.model, e->backend, (HnTensor *const *)in->pdata, &o, &e->gain, error))
         return FALSE;
-    if (e->speed.effect.lo > 1.03 && !e->p->force) {
+    e->has_gain = TRUE;
+    if (e->to != HN_UNDEFINED && e->gain.pointless) {
+        g_autofree char *text = hn_gain_describe(&e->gain);
+        hn_context_warn(e->ctx, "the conversion to %s gains nothing here: %s", e->p->to, text);
+    }
+    if (e->p->bench && e->gain.effect.lo > 1.03 && !e->p->force) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the new model is slower by %.1f %%",
-                    (e->speed.effect.effect - 1) * 100);
+                    (e->gain.effect.effect - 1) * 100);
         return FALSE;
     }
     return TRUE;

@@ -8,7 +8,7 @@
 #include "export/export.h"
 #include "export/facts.h"
 #include "onnx/onnx.h"
-#include "perf/versus.h"
+#include "check/gain.h"
 
 typedef struct {
     char *output, *external, *extract, *data, *repro, *to;
@@ -20,11 +20,6 @@ typedef struct {
 } ExportParams;
 
 typedef struct {
-    double p50_ms[2]; /* before, after */
-    HnEffect effect;  /* of after against before */
-} ExportSpeed;
-
-typedef struct {
     HnContext *ctx;
     const ExportParams *p;
     const char *path; /* of the model, as named */
@@ -33,6 +28,7 @@ typedef struct {
     HnShapes *shapes;
     char **in, **out; /* of --extract; NULL: all */
     HnExternal external;
+    HnDtype to; /* of --to */
     HnExportOptions o;
     HnExported x;
     HnModel *original;
@@ -41,12 +37,9 @@ typedef struct {
     char *unverified; /* why nothing was compared; NULL: it was, or --no-check */
     HnFacts before, after;
     guint64 file_before, file_after, orphaned; /* bytes, data files included */
-    gboolean has_speed;
-    ExportSpeed speed;
+    gboolean has_gain;
+    HnGain gain; /* latency of both models, interleaved on the first sample */
 } Export;
-
-/* Latency of both models, interleaved, on the first sample. */
-gboolean export_speed(Export *e, GError **error);
 
 /* The tables, lines and JSON of what was done. */
 gboolean export_report(const Export *e, GError **error);

@@ -131,7 +131,7 @@ static char *flops_text(double x)
 static void add_facts(const Export *e, HnReport *report)
 {
     const HnFacts *a = &e->before, *b = &e->after;
-    const double ms[2] = { e->has_speed ? e->speed.p50_ms[0] : NAN, e->has_speed ? e->speed.p50_ms[1] : NAN };
+    const double ms[2] = { e->has_gain ? e->gain.old_ms : NAN, e->has_gain ? e->gain.new_ms : NAN };
     json_object_set_object_member(hn_report_root(report), "before", facts_object(a, e->file_before, ms[0]));
     json_object_set_object_member(hn_report_root(report), "after", facts_object(b, e->file_after, ms[1]));
     json_object_set_int_member(hn_report_root(report), "orphaned_bytes", (gint64)e->orphaned);
@@ -145,7 +145,7 @@ static void add_facts(const Export *e, HnReport *report)
     line_of(report, "file", bytes_text(e->file_before), bytes_text(e->file_after));
     line_of(report, "flops", flops_text(a->flops), flops_text(b->flops));
     line_of(report, "planned memory", bytes_text(a->planned_bytes), bytes_text(b->planned_bytes));
-    if (e->has_speed)
+    if (e->has_gain)
         line_of(report, "latency", hn_text_time(ms[0] / 1e3), hn_text_time(ms[1] / 1e3));
     if (e->orphaned > 0) {
         g_autofree char *text = hn_text_size(e->orphaned);
@@ -231,11 +231,11 @@ static void add_check(const Export *e, HnReport *report)
 
 static void add_speed(const Export *e, HnReport *report)
 {
-    if (!e->has_speed) {
+    if (!e->has_gain) {
         json_object_set_null_member(hn_report_root(report), "speed");
         return;
     }
-    const HnEffect *f = &e->speed.effect;
+    const HnEffect *f = &e->gain.effect;
     JsonObject *o = json_object_new();
     JsonArray *ci = json_array_new();
     json_object_set_double_member(o, "effect", f->effect);
@@ -250,6 +250,48 @@ static void add_speed(const Export *e, HnReport *report)
                    f->effect, f->lo, f->hi);
 }
 
+static void add_precision(const Export *e, HnReport *report)
+{
+    const HnPrecisionLog *log = &e->x.precision;
+    if (!e->x.converted) {
+        json_object_set_null_member(hn_report_root(report), "precision");
+        return;
+    }
+    JsonObject *o = json_object_new();
+    JsonArray *kept = json_array_new();
+    json_object_set_object_member(hn_report_root(report), "precision", o);
+    json_object_set_string_member(o, "to", e->p->to);
+    json_object_set_int_member(o, "converted", log->converted);
+    json_object_set_int_member(o, "casts_added", log->casts_added);
+    json_object_set_int_member(o, "casts_dropped", log->casts_dropped);
+    json_object_set_int_member(o, "weights", log->weights);
+    json_object_set_int_member(o, "weights_kept", log->weights_kept);
+    json_object_set_int_member(o, "flushed", log->flushed);
+    json_object_set_int_member(o, "clamped", log->clamped);
+    json_object_set_array_member(o, "kept", kept);
+    hn_report_line(report, "%s: %u of %u nodes and %u weights, with %u Casts more", e->p->to, log->converted,
+                   log->nodes->len, log->weights, log->casts_added);
+    if (log->flushed > 0)
+        hn_report_line(report, "%" PRId64 " elements of weights became 0", log->flushed);
+    if (log->clamped > 0)
+        hn_report_line(report, "%" PRId64 " masks and bounds beyond its range were moved into it", log->clamped);
+    for (guint i = 0; i < log->nodes->len; i++) {
+        const HnPrecisionNode *n = log->nodes->pdata[i];
+        if (n->kept == HN_KEPT_NOT)
+            continue;
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "op", n->op);
+        json_object_set_string_member(row, "site", n->site);
+        json_object_set_string_member(row, "reason", hn_kept_name(n->kept));
+        json_object_set_string_member(row, "why", n->why);
+        set_number(row, "headroom", n->headroom);
+        json_array_add_object_element(kept, row);
+        if (n->kept == HN_KEPT_OVERFLOW || n->kept == HN_KEPT_INSIDE || n->kept == HN_KEPT_SMALL ||
+            n->kept == HN_KEPT_WEIGHT || e->ctx->common.verbose > 0)
+            hn_report_line(report, "stays as it is: '%s' (%s): %s", n->site, n->op, n->why != NULL ? n->why : "");
+    }
+}
+
 gboolean export_report(const Export *e, GError **error)
 {
     g_autoptr(HnReport) report =
@@ -262,6 +304,7 @@ gboolean export_report(const Export *e, GError **error)
         add_operators(e, report);
     add_passes(e, report);
     add_sites(e, report);
+    add_precision(e, report);
     add_check(e, report);
     add_speed(e, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(e->ctx->budget));

@@ -111,3 +111,53 @@ HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shap
     }
     return t;
 }
+
+/* --- numbers that branches hang on ---------------------------------------------------------------------------------
+ */
+
+/* A test of two operands: its result is true or false. */
+static gboolean is_test(const HnOp *op)
+{
+    return op->out[0] == 'b' && op->in[0] != '\0' && op->in[0] == op->in[1];
+}
+
+static void add_choice(const HnTensor *t, double *x, int max, int *n)
+{
+    if (t == NULL || t->n != 1 || t->unloaded || !hn_dtype_in(t->dtype, HN_T_INTS | HN_T_FLOATS) || *n >= max)
+        return;
+    const double c = hn_tensor_get_f64(t, 0);
+    for (int i = 0; i < *n; i++)
+        if (x[i] == c)
+            return;
+    x[(*n)++] = c;
+}
+
+/* The elements of a value that is constant in the file: a weight or a Constant node's. */
+static const HnTensor *elements_of(const HnValue *v)
+{
+    if (v == NULL || v->weight != NULL || v->producer == NULL || v->producer->in->len > 0)
+        return v != NULL ? v->weight : NULL;
+    const HnAttr *a = hn_node_attr(v->producer, "value");
+    return a != NULL && a->kind == HN_ATTR_TENSOR ? a->t : NULL;
+}
+
+static void find_choices(const HnValue *v, int depth, double *x, int max, int *n)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *u = v->users->pdata[i];
+        const HnOp *op = hn_op_find(u->domain, u->op_type);
+        if (op == NULL)
+            continue;
+        if (is_test(op) && u->in->len == 2)
+            add_choice(elements_of(hn_node_in(u, hn_node_in(u, 0) == v)), x, max, n);
+        else if (depth > 0 && hn_node_in(u, 0) == v && hn_node_out(u, 0) != NULL && keeps_values(op))
+            find_choices(hn_node_out(u, 0), depth - 1, x, max, n);
+    }
+}
+
+int hn_random_choices(const HnValue *input, double *x, int max)
+{
+    int n = 0;
+    find_choices(input, MAX_DEPTH, x, max, &n);
+    return n;
+}

@@ -16,4 +16,8 @@ G_BEGIN_DECLS
  */
 HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error);
 
+/* Numbers that the model compares a single element of the input with, at once or behind a few nodes that keep values:
+ * those that its branches hang on. Up to `max` different ones into x; how many. */
+int hn_random_choices(const HnValue *input, double *x, int max);
+
 G_END_DECLS

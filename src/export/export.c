@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "check/observe.h"
 #include "export/cut.h"
 #include "export/private.h"
 #include "pass/inline_functions.h"
@@ -235,6 +236,54 @@ static gboolean prove(Export *e, GError **error)
     }
 }
 
+/* --- precision ---------------------------------------------------------------------------------------------------- */
+
+/* Shows the observer all samples. */
+static gboolean watch(const Export *e, HnObserver *w, GError **error)
+{
+    const int n = hn_observer_n_inputs(w);
+    g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n + 1);
+    gboolean ok = TRUE;
+    for (guint s = 0; s < hn_verify_samples(e->verify) && ok; s++) {
+        for (int i = 0; i < n; i++)
+            in[i] = hn_verify_input(e->verify, s, hn_observer_input(w, i));
+        ok = hn_observer_run(w, in, error);
+        for (int i = 0; i < n; i++)
+            hn_tensor_unref(in[i]);
+    }
+    return ok;
+}
+
+/* Converts the model, which is in place and proved, and holds it against the original once more. */
+static gboolean convert_precision(Export *e, const HnBackend *backend, GError **error)
+{
+    HnExported *x = e->x;
+    HnPrecisionOptions o = { .to = e->o->to, .keep_io = e->o->keep_io, .budget = e->o->pass.budget };
+    g_autoptr(HnObserver) w = NULL;
+    g_autoptr(HnModel) seen = NULL; /* outlives the observer */
+    hn_precision_log_init(&x->precision);
+    x->converted = TRUE;
+    if (e->verify != NULL && o.to != HN_F32) {
+        const HnObserveOptions wo = { .budget = o.budget, .progress = e->o->progress };
+        if ((seen = build(e, G_MAXUINT64, error)) == NULL || (w = hn_observer_new(seen, backend, &wo, error)) == NULL ||
+            !watch(e, w, error))
+            return FALSE;
+        o.ranges = hn_observer_ranges(w);
+    }
+    gboolean ok = hn_convert_precision(x->model, &o, &x->precision, error);
+    if (ok && e->verify != NULL) {
+        hn_verified_clear(&x->verified);
+        hn_verify(e->verify, x->model, e->o->half_tol, e->o->half_tol, 0, &x->verified);
+        if (!x->verified.equal) {
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s is not precise enough: %s", hn_dtype_name(o.to),
+                        x->verified.why);
+            ok = FALSE;
+        }
+    }
+    g_clear_pointer(&w, hn_observer_free);
+    return ok;
+}
+
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static void declare(HnNode *n, gpointer data)
@@ -267,15 +316,19 @@ static void clear_metadata(HnModel *m)
     hn_graph_foreach_node(m->graph, clear_node, NULL);
 }
 
-static gboolean finish(const Export *e, GError **error)
+/* Running a model unfolds its functions: where they are to stay it is made again. */
+static gboolean finish(Export *e, GError **error)
 {
     HnModel *m = e->x->model;
-    if (m->functions->len > 0 && e->verify != NULL) { /* running a model unfolds its functions */
-        hn_model_free(m);
-        m = e->x->model = build((Export *)e, G_MAXUINT64, error);
-        if (m == NULL)
-            return FALSE;
-    }
+    if (m->functions->len == 0 || e->verify == NULL)
+        return TRUE;
+    hn_model_free(m);
+    return (e->x->model = build(e, G_MAXUINT64, error)) != NULL;
+}
+
+static gboolean declare_all(const Export *e, GError **error)
+{
+    HnModel *m = e->x->model;
     if ((e->o->infer_shapes || e->o->fix != NULL) && !hn_graph_infer(m->graph, FALSE, error))
         return FALSE;
     if (e->o->infer_shapes)
@@ -292,7 +345,8 @@ gboolean hn_export(const HnExportOptions *o, const HnVerify *v, HnExported *x, G
     Export e = { o, v, x, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
     hn_pass_log_init(&x->log);
     x->model = build(&e, G_MAXUINT64, error);
-    const gboolean ok = x->model != NULL && (v == NULL || prove(&e, error)) && finish(&e, error);
+    const gboolean ok = x->model != NULL && (v == NULL || prove(&e, error)) && finish(&e, error) &&
+                        (o->to == HN_UNDEFINED || convert_precision(&e, o->backend, error)) && declare_all(&e, error);
     g_hash_table_unref(e.banned);
     return ok;
 }
@@ -304,4 +358,6 @@ void hn_exported_clear(HnExported *x)
     g_clear_pointer(&x->dropped, g_ptr_array_unref);
     g_clear_pointer(&x->blocked, g_ptr_array_unref);
     hn_verified_clear(&x->verified);
+    if (x->converted)
+        hn_precision_log_clear(&x->precision);
 }

@@ -9,6 +9,7 @@
 
 #include "export/verify.h"
 #include "pass/pass.h"
+#include "pass/precision.h"
 
 G_BEGIN_DECLS
 
@@ -23,10 +24,15 @@ typedef struct {
     gboolean keep_functions;                            /* calls are not replaced by their bodies */
     HnPassOptions pass;                                 /* most and banned are not looked at */
 
-    gboolean infer_shapes;   /* every value's type is declared */
-    gboolean clear_metadata; /* doc strings, metadata, producer, names of nodes' origins */
-    double rtol, atol;       /* hn_verify() */
-    const char *repro;       /* path for a minimal model of each rewrite that changes results: "DIR/"; NULL: none */
+    HnDtype to;       /* HN_F16, HN_BF16, HN_F32; HN_UNDEFINED: types stay */
+    gboolean keep_io; /* inputs and outputs do */
+    double half_tol;  /* of what is in halves then, both relative and of the largest magnitude */
+
+    gboolean infer_shapes;    /* every value's type is declared */
+    gboolean clear_metadata;  /* doc strings, metadata, producer, names of nodes' origins */
+    double rtol, atol;        /* hn_verify() */
+    const HnBackend *backend; /* that looks at ranges, for `to` */
+    const char *repro;        /* path for a minimal model of each rewrite that changes results: "DIR/"; NULL: none */
     const HnProgress *progress;
 } HnExportOptions;
 
@@ -43,10 +49,12 @@ typedef struct {
     GPtrArray *dropped;  /* HnDropped * */
     GPtrArray *blocked;  /* char *: nodes that have no equivalent in the opset asked for, where that is the error */
     HnVerified verified; /* of the result; n is 0 where nothing was verified */
+    gboolean converted;  /* the precision was; then: */
+    HnPrecisionLog precision;
 } HnExported;
 
 /* Errors: those of reading and of options; UNSUPPORTED with x->blocked filled in; GUARD where outputs differ and no
- * rewrite is to blame; INTERRUPTED. verify NULL: results are not looked at. */
+ * rewrite is to blame, or the precision is not enough; INTERRUPTED. verify NULL: results are not looked at. */
 gboolean hn_export(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error);
 void hn_exported_clear(HnExported *x);
 

@@ -7,6 +7,7 @@
 
 /* Tried one after the other for dimensions that are open. */
 static const int64_t sizes[] = { 1, 2, 8, 16, 32, 64, 128, 224, 256, 320, 512, 576, 640, 1024, 16000 };
+#define MOST_CHOICES 3  /* numbers that branches hang on, each tried */
 #define MOST_NAMELESS 3 /* inputs of which both sizes are tried for dimensions without a name */
 
 #define MOST_ELEMENTS ((int64_t)1 << 24) /* of a made-up sample: sizes that make more are not tried */
@@ -59,7 +60,15 @@ static gboolean run_original(HnVerify *v, Sample *s, GError **error)
     return ok;
 }
 
-static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, GError **error)
+/* The k-th number (from 1) that the model compares this input's only element with, where there are so many. */
+static void choose(const HnValue *x, HnTensor *t, int k)
+{
+    double c[MOST_CHOICES];
+    if (t->n == 1 && k > 0 && k <= hn_random_choices(x, c, MOST_CHOICES))
+        hn_tensor_set_f64(t, 0, c[k - 1]);
+}
+
+static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice, GError **error)
 {
     const HnRng root = hn_rng(v->o->seed);
     int64_t elements = 0;
@@ -78,6 +87,7 @@ static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, GError **er
             hn_random_tensor(hn_rng_split(&root, stream * 4096 + (uint64_t)i), x, s->shapes, v->o->budget, error);
         if (s->in[i] == NULL)
             return FALSE;
+        choose(x, s->in[i], choice);
     }
     return TRUE;
 }
@@ -92,9 +102,10 @@ static gboolean is_nameless(const HnValue *x)
     return FALSE;
 }
 
-/* Sizes for one sample. */
+/* Sizes for one sample, and what its single numbers are. */
 typedef struct {
     int64_t first, other; /* of open dimensions in front, and of others */
+    int choice;           /* 0: as they come, k: the k-th number that the model compares them with */
     guint small;          /* bit i: the i-th nameless input has `first` for the others too */
 } Sizes;
 
@@ -162,7 +173,7 @@ static gboolean try_sizes(HnVerify *v, const Sizes *z, gboolean *open, GError **
     Sample *s = g_new0(Sample, 1);
     s->shapes = hn_shapes_copy(v->o->shapes);
     *open = size_dims(v, s->shapes, z);
-    if (make_inputs(v, s, v->samples->len, error) && run_original(v, s, error)) {
+    if (make_inputs(v, s, v->samples->len, z->choice, error) && run_original(v, s, error)) {
         if (v->samples->len < 2)
             describe(v, s);
         g_ptr_array_add(v->samples, s);
@@ -183,7 +194,7 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
     for (int i = at; i < (int)G_N_ELEMENTS(sizes); i++) {
         for (guint small = 0; small < 1u << nameless && *open; small++) {
             GError *failure = NULL;
-            *z = (Sizes){ first, sizes[i], small };
+            *z = (Sizes){ first, sizes[i], 0, small };
             if (v->o->progress != NULL && hn_progress_stop(v->o->progress, NULL))
                 return -1;
             if (try_sizes(v, z, open, &failure))
@@ -195,6 +206,16 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
         }
     }
     return -1;
+}
+
+static int most_choices(const HnVerify *v)
+{
+    double c[MOST_CHOICES];
+    int most = 0;
+    for (int i = 0; i < v->n_in; i++)
+        if (((const Sample *)v->samples->pdata[0])->in[i]->n == 1)
+            most = MAX(most, hn_random_choices(hn_session_input(v->session, i), c, MOST_CHOICES));
+    return most;
 }
 
 static gboolean make_samples(HnVerify *v, GError **error)
@@ -212,13 +233,19 @@ static gboolean make_samples(HnVerify *v, GError **error)
         return FALSE;
     }
     g_clear_error(&failure);
-    const gint64 wanted = v->o->samples > 0 ? v->o->samples : open ? 2 : 1;
+    const int choices = most_choices(v);
+    const gint64 wanted = v->o->samples > 0 ? v->o->samples : (open ? 2 : 1) + choices;
     const gboolean second =
         open && wanted > 1 &&
         (find_size(v, 2, at + 1, &z[1], &open, NULL) >= 0 || find_size(v, 1, at + 1, &z[1], &open, NULL) >= 0);
-    while ((gint64)v->samples->len < wanted)
-        if (!try_sizes(v, &z[second && v->samples->len % 2 == 1], &open, error))
-            return FALSE;
+    for (int k = 0; (gint64)v->samples->len < wanted; k++) {
+        Sizes *next = &z[second && v->samples->len % 2 == 1];
+        next->choice = choices > 0 ? (k + 1) % (choices + 1) : 0;
+        if (try_sizes(v, next, &open, NULL))
+            continue;
+        if (next->choice == 0 || k > choices) /* a branch that these shapes do not fit is left out */
+            break;
+    }
     return v->o->progress == NULL || !hn_progress_stop(v->o->progress, error);
 }
 
@@ -325,6 +352,37 @@ HnTensor *hn_verify_input(const HnVerify *v, guint i, const HnValue *input)
         return c;
     }
     return NULL;
+}
+
+/* --- tolerance ---------------------------------------------------------------------------------------------------- */
+
+/* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
+ * none. */
+static double coarsest(const HnGraph *g)
+{
+    double unit = 0;
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, g->values);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const HnValue *v = value;
+        const HnDtype d = v->weight != NULL                                    ? v->weight->dtype
+                          : v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
+                                                                               : HN_UNDEFINED;
+        unit = MAX(unit, d == HN_BF16 ? 0x1p-8 : d == HN_F16 ? 0x1p-11 : 0);
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        unit = MAX(unit, coarsest(g->inner->pdata[i]));
+    return unit;
+}
+
+void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol)
+{
+    const double unit = coarsest(v->original->graph);
+    if (isnan(*rtol))
+        *rtol = MAX(1e-3, 8 * unit);
+    if (isnan(*atol))
+        *atol = MAX(1e-4, 4 * unit);
 }
 
 /* --- candidates --------------------------------------------------------------------------------------------------- */

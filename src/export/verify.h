@@ -62,6 +62,10 @@ typedef struct {
     double worst;   /* largest max_abs / scale */
 } HnVerified;
 
+/* Tolerances that are NaN become what results of the original are known to: 1e-3 and 1e-4 in f32, some roundings more
+ * where it holds f16 or bf16. */
+void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol);
+
 /* Elements have to agree within rtol * |want| + atol * (the output's largest magnitude); integers exactly. Inputs are
  * matched by name and converted where the candidate takes another float type. Never fails: a candidate that does not
  * run is not equal. `samples`: only so many of the first ones; 0: all. */

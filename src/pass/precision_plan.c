@@ -154,8 +154,8 @@ static int letter_set(HnPrecisionPlan *p, Letters *l, const HnNode *n, char lett
     int *set = letter >= 'A' && letter <= 'Z' && same ? &l->set[letter - 'A'] : NULL;
     if (set != NULL && *set >= 0)
         return *set;
-    int made = fault != NULL ? fixed_set(p, HN_KEPT_TYPE, fault)
-                             : new_set(p, mover, (n->op->flags & HN_OP_ELEMENTWISE) != 0);
+    int made =
+        fault != NULL ? fixed_set(p, HN_KEPT_TYPE, fault) : new_set(p, mover, (n->op->flags & HN_OP_ELEMENTWISE) != 0);
     if (fault == NULL && n->op->range.exact != NULL && strchr(n->op->range.exact, letter) != NULL)
         (void)hn_precision_keep(p, made, HN_KEPT_POSITION, g_strdup("it reads or makes positions"));
     if (set != NULL)
@@ -173,7 +173,7 @@ static void lettered(HnPrecisionPlan *p, HnPortNode *pn)
     for (int k = 0; k < n_ports(n); k++) {
         const gboolean is_in = k < (int)n->in->len;
         const HnValue *v = port_value(n, k);
-        const char letter = is_in ? hn_op_letter_in(n->op, k, &same) : hn_op_letter_out(n->op, k - (int)n->in->len, &same);
+        const char letter = hn_op_letter(is_in ? n->op->in : n->op->out, is_in ? k : k - (int)n->in->len, &same);
         const gboolean variable = letter >= 'A' && letter <= 'Z';
         if (v == NULL)
             continue;
@@ -230,14 +230,21 @@ static void control(HnPrecisionPlan *p, HnPortNode *pn)
                               : fixed_set(p, HN_KEPT_TYPE, "the operator does not take the new type in this opset");
 }
 
-static void quantize_ports(HnPrecisionPlan *p, HnPortNode *pn)
+/* What is of several letters now was of one in older opsets. */
+static void unite_old(HnPrecisionPlan *p, const HnPortNode *pn)
+{
+    const HnNode *n = pn->node;
+    if (!(n->op == &hn_op_pow || (n->op == &hn_op_batchnormalization && n->version < 15) ||
+          (n->op == &hn_op_quantizelinear && n->version < 23)))
+        return;
+    for (int k = 1; k < n_ports(n); k++)
+        unite(p, pn->port[0], pn->port[k]);
+}
+
+static void dequantize_ports(HnPrecisionPlan *p, HnPortNode *pn)
 {
     const HnNode *n = pn->node;
     lettered(p, pn);
-    if (n->op == &hn_op_quantizelinear) { /* one type until opset 23 */
-        unite(p, pn->port[0], n->in->len > 1 ? pn->port[1] : HN_PORT_NONE);
-        return;
-    }
     int *out = &pn->port[n->in->len];
     if (*out >= 0 && pn->port[1] >= 0 && hn_node_attr(n, "output_dtype") == NULL)
         *out = pn->port[1]; /* the scale's type is the result's */
@@ -264,10 +271,11 @@ static void find_ports(HnPrecisionPlan *p, HnNode *n)
         takes_any(p, n) ? source(p, pn) : one_set(p, pn, fixed_set(p, HN_KEPT_TYPE, "not in this opset"));
     else if (n->op == &hn_op_identity)
         one_set(p, pn, takes_any(p, n) ? new_set(p, TRUE, FALSE) : fixed_set(p, HN_KEPT_TYPE, "not in this opset"));
-    else if (n->op == &hn_op_quantizelinear || n->op == &hn_op_dequantizelinear)
-        quantize_ports(p, pn);
+    else if (n->op == &hn_op_dequantizelinear)
+        dequantize_ports(p, pn);
     else
         lettered(p, pn);
+    unite_old(p, pn);
 }
 
 /* --- graphs ------------------------------------------------------------------------------------------------------ */
@@ -331,7 +339,8 @@ static void tie_graph(HnPrecisionPlan *p, const HnPortNode *pn, HnGraph *g)
     const guint inputs = n->in->len > first ? n->in->len - first : 0;
     const guint states = loop ? inputs : scans != NULL && scans->i <= (int64_t)inputs ? inputs - (guint)scans->i : 0;
     for (guint i = 0; i < g->inputs->len; i++)
-        formal_input(p, g, i, known && i >= formal && i - formal < inputs ? pn->port[first + i - formal] : HN_PORT_NONE);
+        formal_input(p, g, i,
+                     known && i >= formal && i - formal < inputs ? pn->port[first + i - formal] : HN_PORT_NONE);
     for (guint k = 0; k < g->outputs->len; k++)
         formal_output(p, g, port, k, known && k >= result ? out_port_or_new(p, pn, k - result) : HN_PORT_NONE);
     for (guint i = 0; i < states && i + result < g->outputs->len; i++) {
@@ -353,8 +362,8 @@ static void tie_graphs(HnPrecisionPlan *p, const HnPortNode *pn)
 
 static int edge_set(HnPrecisionPlan *p)
 {
-    int set = p->o->keep_io ? fixed_set(p, HN_KEPT_ASKED, "inputs and outputs keep their types")
-                            : new_set(p, FALSE, FALSE);
+    int set =
+        p->o->keep_io ? fixed_set(p, HN_KEPT_ASKED, "inputs and outputs keep their types") : new_set(p, FALSE, FALSE);
     at(p, set)->edge = TRUE;
     return set;
 }
@@ -606,7 +615,8 @@ HnPrecisionPlan *hn_precision_plan(HnModel *m, const HnPrecisionOptions *o, GErr
         hn_precision_keep_ranges(p);
     }
     follow(p, FALSE);
-    follow(p, TRUE);
+    if (o->to != HN_F32)
+        follow(p, TRUE);
     for (guint i = 0; i < p->sets->len; i++)
         at(p, (int)i)->converts = hn_precision_set(p, (int)i)->kept == HN_KEPT_NOT;
     return g_steal_pointer(&p);

@@ -35,12 +35,12 @@ typedef struct {
     HnModel *model;
     const HnPrecisionOptions *o;
     HnTypes *types;
-    HnTypeMask from;      /* types that are converted */
-    GArray *sets;         /* HnPortSet */
-    GPtrArray *nodes;     /* HnPortNode * of all graphs, outer ones first */
-    GHashTable *by_node;  /* HnNode * -> HnPortNode * */
-    GHashTable *outputs;  /* HnGraph * -> int *: a port for each output */
-    int *of_value;        /* by HnValue.id: the set that it is stored as; HN_PORT_NONE: of another type, or constant */
+    HnTypeMask from;     /* types that are converted */
+    GArray *sets;        /* HnPortSet */
+    GPtrArray *nodes;    /* HnPortNode * of all graphs, outer ones first */
+    GHashTable *by_node; /* HnNode * -> HnPortNode * */
+    GHashTable *outputs; /* HnGraph * -> int *: a port for each output */
+    int *of_value;       /* by HnValue.id: the set that it is stored as; HN_PORT_NONE: of another type, or constant */
     guint n_values;
 } HnPrecisionPlan;
 

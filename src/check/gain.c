@@ -1,0 +1,159 @@
+#include "check/gain.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+#include "ir/tensor.h"
+
+#define MEANT 0.01 /* of the bytes: what is smaller by less is not smaller */
+
+typedef struct {
+    HnModel *model;
+    HnSession *session;
+    HnTensor **in, **out;
+    int n_in;
+    const char *name;
+} Side;
+
+typedef struct {
+    Side side[2];
+    const HnBackend *backend;
+    const HnGainOptions *o;
+} Gain;
+
+static gboolean open_side(gpointer data, int i, GError **error)
+{
+    Gain *g = data;
+    Side *s = &g->side[i];
+    HnSessionOptions o = { .threads = g->o->threads, .budget = g->o->budget };
+    s->session = hn_session_new(s->model, g->backend, &o, error);
+    if (s->session != NULL)
+        return TRUE;
+    g_prefix_error(error, "%s: ", s->name);
+    return FALSE;
+}
+
+static void drop_results(Side *s)
+{
+    for (guint k = 0; k < s->model->graph->outputs->len; k++)
+        g_clear_pointer(&s->out[k], hn_tensor_unref);
+}
+
+static void close_side(gpointer data, int i)
+{
+    Gain *g = data;
+    drop_results(&g->side[i]);
+    g_clear_pointer(&g->side[i].session, hn_session_free);
+}
+
+static gboolean run_side(gpointer data, int i, guint64 run, guint64 *start, guint64 *end, GError **error)
+{
+    Gain *g = data;
+    Side *s = &g->side[i];
+    (void)run;
+    drop_results(s);
+    *start = hn_now_ns();
+    const gboolean ok = hn_session_run(s->session, s->in, s->out, error);
+    *end = hn_now_ns();
+    if (!ok)
+        g_prefix_error(error, "%s: ", s->name);
+    return ok;
+}
+
+/* The sample's inputs in the types that the model declares. */
+static gboolean take_inputs(Gain *g, Side *s, HnTensor *const *in, GError **error)
+{
+    g_autoptr(HnSession) looked =
+        hn_session_new(s->model, &hn_backend_null, &(HnSessionOptions){ .budget = g->o->budget }, error);
+    if (looked == NULL)
+        return FALSE;
+    const int n = s->n_in = hn_session_n_inputs(looked);
+    s->in = g_new0(HnTensor *, (gsize)n + 1);
+    s->out = g_new0(HnTensor *, s->model->graph->outputs->len + 1u);
+    for (int i = 0; i < n; i++) {
+        const HnType *t = hn_session_input(looked, i)->type;
+        const HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
+        if (in[i] == NULL || dtype == HN_UNDEFINED || dtype == in[i]->dtype || in[i]->dtype == HN_STRING) {
+            s->in[i] = in[i] != NULL ? hn_tensor_ref(in[i]) : NULL;
+            continue;
+        }
+        if ((s->in[i] = hn_tensor_new_uninit(dtype, in[i]->ndim, in[i]->dims, g->o->budget, error)) == NULL)
+            return FALSE;
+        for (int64_t k = 0; k < in[i]->n; k++)
+            hn_tensor_set_f64(s->in[i], k, hn_tensor_get_f64(in[i], k));
+    }
+    return TRUE;
+}
+
+static void side_clear(Side *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        hn_tensor_unref(s->in[i]);
+    g_free(s->in);
+    g_free(s->out);
+}
+
+static gsize bytes_of(const HnGraph *g, GHashTable *seen)
+{
+    gsize n = 0;
+    for (guint i = 0; i < g->weights->len; i++) {
+        const HnValue *v = g->weights->pdata[i];
+        if (v->weight != NULL && g_hash_table_add(seen, v->weight))
+            n += v->weight->bytes;
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        n += bytes_of(g->inner->pdata[i], seen);
+    return n;
+}
+
+static gsize weight_bytes(const HnModel *m)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    return bytes_of(m->graph, seen);
+}
+
+static gboolean contest(Gain *g, HnGain *out, GError **error)
+{
+    const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
+    const HnContestOptions o = { .until = HN_UNTIL_INTERVAL,
+                                 .seconds = g->o->seconds > 0 ? g->o->seconds : 3,
+                                 .margin = g->o->margin > 0 ? g->o->margin : 0.02 };
+    g_autofree HnContestResult *r = g_new0(HnContestResult, 1);
+    if (!hn_contest(&c, &o, g->o->progress, r, error))
+        return FALSE;
+    out->effect = r->effect[1];
+    out->old_ms = r->side[0].ms.p50;
+    out->new_ms = r->side[1].ms.p50;
+    return TRUE;
+}
+
+gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
+                         const HnGainOptions *o, HnGain *out, GError **error)
+{
+    Gain g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
+               .backend = backend,
+               .o = o };
+    *out = (HnGain){ .old_bytes = weight_bytes(before), .new_bytes = weight_bytes(after) };
+    const gboolean ok =
+        take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);
+    side_clear(&g.side[0]);
+    side_clear(&g.side[1]);
+    if (!ok)
+        return FALSE;
+    out->faster = out->effect.verdict == HN_VERDICT_FASTER;
+    out->smaller = (double)out->new_bytes < (1 - MEANT) * (double)out->old_bytes;
+    out->pointless = !out->faster && !out->smaller;
+    return TRUE;
+}
+
+char *hn_gain_describe(const HnGain *gain)
+{
+    const double bytes = gain->old_bytes > 0 ? (double)gain->new_bytes / (double)gain->old_bytes : 1;
+    const HnEffect *e = &gain->effect;
+    g_autofree char *interval = isfinite(e->lo) && isfinite(e->hi)
+                                    ? g_strdup_printf(", 95%% interval %.3f to %.3f", e->lo, e->hi)
+                                    : g_strdup("");
+    return g_strdup_printf("%s on this machine (%.3f times the latency%s), %.3f times the bytes of the weights%s",
+                           hn_verdict_name(e->verdict), e->effect, interval, bytes,
+                           gain->pointless ? ": pointless" : "");
+}

@@ -1,0 +1,39 @@
+/*
+ * Was a conversion worth it here: two forms of a model, their latency side by side and their bytes.
+ */
+#pragma once
+
+#include "perf/versus.h"
+#include "run/session.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    int threads;    /* 0: hn_cpu_threads() */
+    double seconds; /* of runs of each side at most; 0: 3 */
+    double margin;  /* a difference below that is none; 0: 0.02 */
+    HnBudget *budget;
+    const HnProgress *progress;
+} HnGainOptions;
+
+typedef struct {
+    HnEffect effect;            /* latency of the new model over that of the old one */
+    double old_ms, new_ms;      /* medians */
+    gsize old_bytes, new_bytes; /* of the weights */
+    gboolean faster;            /* beyond the margin */
+    gboolean smaller;           /* by more than 1 % */
+    gboolean pointless;         /* neither of them */
+} HnGain;
+
+/*
+ * Interleaved runs of `before` and `after` on one sample: `in` are the inputs of `before`, `after` gets them in its own
+ * types. Errors: those of hn_session_new() and hn_session_run(), naming the model; INTERRUPTED.
+ */
+gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
+                         const HnGainOptions *o, HnGain *out, GError **error);
+
+/* For people: "slower on this machine (1.043 times the latency, 95% interval 1.031 to 1.058), 0.502 times the bytes of
+ * the weights"; g_free. */
+char *hn_gain_describe(const HnGain *gain);
+
+G_END_DECLS

@@ -1,0 +1,153 @@
+#include "pass/pattern.h"
+
+#include <math.h>
+
+#include "op/reduce.h"
+
+#define DEEPEST 12 /* nodes from a result to a leaf */
+
+HnNode *hn_pattern_maker(const HnGraph *g, const HnValue *v, const HnOp *op)
+{
+    return v != NULL && v->graph == g && hn_rw_single(v) ? hn_rw_maker(v, op) : NULL;
+}
+
+gboolean hn_pattern_number(const HnRewrite *r, const HnValue *v, const HnValue *like, double *x)
+{
+    const HnTensor *t = hn_rw_const(r, v);
+    return t != NULL && t->n == 1 && hn_rw_number(r, v, x) && (t->ndim == 0 || t->ndim <= hn_rw_rank(r, like));
+}
+
+HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x)
+{
+    HnValue *a = hn_node_in(n, 0), *b = hn_node_in(n, 1);
+    return hn_pattern_number(r, b, a, x) ? a : hn_pattern_number(r, a, b, x) ? b : NULL;
+}
+
+gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b)
+{
+    const double step = hn_rw_dtype(r, v) == HN_F16 ? 1e-3 : hn_rw_dtype(r, v) == HN_F64 ? 1e-12 : 1e-6;
+    return fabs(a - b) <= step * fabs(b);
+}
+
+gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v)
+{
+    return hn_dtype_in(hn_rw_dtype(r, v), HN_BIT(HN_F32) | HN_BIT(HN_F16));
+}
+
+uint32_t hn_pattern_axes(const HnRewrite *r, const HnNode *reduce)
+{
+    const HnReduce *p = reduce->params;
+    const int rank = hn_rw_rank(r, hn_node_in(reduce, 0));
+    int64_t axes[HN_MAX_RANK];
+    int n = (int)p->n_axes;
+    if (rank < 0 || rank >= HN_MAX_RANK || p->n_axes > rank)
+        return 0;
+    for (int i = 0; i < n; i++)
+        axes[i] = p->axes[i];
+    if (hn_node_in(reduce, 1) != NULL && !hn_rw_ints(r, hn_node_in(reduce, 1), axes, rank, &n))
+        return 0;
+    if (n == 0)
+        return p->noop ? 0 : (1U << rank) - 1;
+    uint32_t set = 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t axis = axes[i] + (axes[i] < 0 ? rank : 0);
+        if (axis < 0 || axis >= rank)
+            return 0;
+        set |= 1U << axis;
+    }
+    return set;
+}
+
+/* --- products ----------------------------------------------------------------------------------------------------- */
+
+static gboolean add_leaf(HnProduct *p, HnValue *v, int times)
+{
+    for (int i = 0; i < times; i++) {
+        if (p->n == HN_PATTERN_LEAVES)
+            return FALSE;
+        p->leaf[p->n++] = v;
+    }
+    return TRUE;
+}
+
+static gboolean grow(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p, int depth)
+{
+    double x;
+    HnNode *n = v->producer;
+    if (n == NULL || depth == DEEPEST || v->graph != g || v->producer_out != 0 || (depth > 0 && !hn_rw_single(v)))
+        return add_leaf(p, v, 1);
+    if (n->op == &hn_op_mul) {
+        HnValue *a = hn_pattern_with_number(r, n, &x);
+        if (a != NULL) {
+            p->factor *= x;
+            return grow(r, g, a, p, depth + 1);
+        }
+        return grow(r, g, hn_node_in(n, 0), p, depth + 1) && grow(r, g, hn_node_in(n, 1), p, depth + 1);
+    }
+    if (n->op == &hn_op_div && hn_pattern_number(r, hn_node_in(n, 1), hn_node_in(n, 0), &x) && x != 0) {
+        p->factor /= x;
+        return grow(r, g, hn_node_in(n, 0), p, depth + 1);
+    }
+    if (n->op == &hn_op_neg) {
+        p->factor = -p->factor;
+        return grow(r, g, hn_node_in(n, 0), p, depth + 1);
+    }
+    if (n->op == &hn_op_pow && hn_pattern_number(r, hn_node_in(n, 1), hn_node_in(n, 0), &x) && (x == 2 || x == 3))
+        return add_leaf(p, hn_node_in(n, 0), (int)x);
+    return add_leaf(p, v, 1);
+}
+
+gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p)
+{
+    *p = (HnProduct){ .factor = 1 };
+    return v != NULL && grow(r, g, v, p, 0);
+}
+
+gboolean hn_product_take(HnProduct *p, const HnValue *x)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->leaf[i] != x)
+            continue;
+        p->leaf[i] = p->leaf[--p->n];
+        return TRUE;
+    }
+    return FALSE;
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+
+HnValue *hn_pattern_line(const HnRewrite *r, const HnGraph *g, HnValue *v, const HnValue *stop, double *scale,
+                         double *shift)
+{
+    *scale = 1;
+    *shift = 0;
+    for (int depth = 0; depth < DEEPEST && v != NULL && v != stop; depth++) {
+        const HnNode *n = v->producer;
+        double x;
+        HnValue *u = NULL;
+        if (n == NULL || v->graph != g || v->producer_out != 0 || (depth > 0 && !hn_rw_single(v)))
+            break;
+        if (n->op == &hn_op_neg) {
+            *scale = -*scale;
+            u = hn_node_in(n, 0);
+        } else if (n->op == &hn_op_mul && (u = hn_pattern_with_number(r, n, &x)) != NULL) {
+            *scale *= x;
+        } else if (n->op == &hn_op_add && (u = hn_pattern_with_number(r, n, &x)) != NULL) {
+            *shift += *scale * x;
+        } else if (n->op == &hn_op_div && hn_pattern_number(r, hn_node_in(n, 1), hn_node_in(n, 0), &x) && x != 0) {
+            *scale /= x;
+            u = hn_node_in(n, 0);
+        } else if (n->op == &hn_op_sub && hn_pattern_number(r, hn_node_in(n, 1), hn_node_in(n, 0), &x)) {
+            *shift -= *scale * x;
+            u = hn_node_in(n, 0);
+        } else if (n->op == &hn_op_sub && hn_pattern_number(r, hn_node_in(n, 0), hn_node_in(n, 1), &x)) {
+            *shift += *scale * x;
+            *scale = -*scale;
+            u = hn_node_in(n, 1);
+        } else {
+            break;
+        }
+        v = u;
+    }
+    return v;
+}

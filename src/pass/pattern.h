@@ -1,0 +1,46 @@
+/*
+ * Finding formulas: passes that put one operator where a file spells it out compare with these, so that the order of
+ * factors, a division instead of a product, and a constant on either side make no difference.
+ *
+ * All results on the way have one reader and belong to the graph of the node that the search begins with.
+ */
+#pragma once
+
+#include "pass/rewrite.h"
+
+G_BEGIN_DECLS
+
+#define HN_PATTERN_LEAVES 6
+
+/* v = factor * leaf[0] * leaf[1] * ... */
+typedef struct {
+    double factor;
+    HnValue *leaf[HN_PATTERN_LEAVES];
+    int n;
+} HnProduct;
+
+/* Taken apart as far as Mul, Neg, Div by a number and Pow by 2 or 3 go; v may be read by many. FALSE: more leaves than
+ * there is room for. */
+gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p);
+/* x is one of the leaves: takes it out. */
+gboolean hn_product_take(HnProduct *p, const HnValue *x);
+
+/* v = scale * u + shift through Mul, Div, Add, Sub and Neg with numbers: u, which is `stop` where that is on the way. v
+ * may be read by many. */
+HnValue *hn_pattern_line(const HnRewrite *r, const HnGraph *g, HnValue *v, const HnValue *stop, double *scale,
+                         double *shift);
+
+/* The node that makes v, an `op` of g whose result nobody else reads. */
+HnNode *hn_pattern_maker(const HnGraph *g, const HnValue *v, const HnOp *op);
+/* One number that does not change the shape of `like` by broadcasting. */
+gboolean hn_pattern_number(const HnRewrite *r, const HnValue *v, const HnValue *like, double *x);
+/* One of n's two inputs is such a number: the other one. */
+HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x);
+/* Equal but for the rounding of a constant. */
+gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b);
+/* v is of f32 or f16. */
+gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v);
+/* Axes that a reduction reduces, as a set of bits; 0: not known. Rank of its input has to be known. */
+uint32_t hn_pattern_axes(const HnRewrite *r, const HnNode *reduce);
+
+G_END_DECLS
