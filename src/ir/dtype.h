@@ -51,6 +51,7 @@ typedef uint32_t HnTypeMask;
 #define HN_T_INTS (HN_T_SINTS | HN_T_UINTS)
 #define HN_T_NUM (HN_T_FLOATS | HN_T_INTS)
 #define HN_T_BOOL HN_BIT(HN_BOOL)
+#define HN_T_F8S (HN_BIT(HN_F8E4M3FN) | HN_BIT(HN_F8E4M3FNUZ) | HN_BIT(HN_F8E5M2) | HN_BIT(HN_F8E5M2FNUZ))
 #define HN_T_F8 \
     (HN_BIT(HN_F8E4M3FN) | HN_BIT(HN_F8E4M3FNUZ) | HN_BIT(HN_F8E5M2) | HN_BIT(HN_F8E5M2FNUZ) | HN_BIT(HN_F8E8M0))
 #define HN_T_SUBBYTE                                                     \

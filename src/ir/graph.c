@@ -343,6 +343,35 @@ void hn_graph_add_output(HnGraph *g, HnValue *v)
     g_ptr_array_add(g->outputs, v);
 }
 
+void hn_graph_remove_input(HnGraph *g, int i)
+{
+    HnValue *v = g_ptr_array_steal_index(g->inputs, (guint)i);
+    v->is_input = g_ptr_array_find(g->inputs, v, NULL);
+}
+
+void hn_graph_remove_output(HnGraph *g, int k)
+{
+    HnValue *v = g_ptr_array_steal_index(g->outputs, (guint)k);
+    if (v->graph == g)
+        v->is_output = g_ptr_array_find(g->outputs, v, NULL);
+    else if (g->holder)
+        hn_value_drop_user(v, g->holder);
+}
+
+void hn_graph_set_output(HnGraph *g, guint k, HnValue *v)
+{
+    HnValue *old = g->outputs->pdata[k];
+    if (v->graph == g)
+        v->is_output = TRUE;
+    else if (g->holder)
+        hn_value_add_user(v, g->holder);
+    g->outputs->pdata[k] = v;
+    if (old->graph == g)
+        old->is_output = g_ptr_array_find(g->outputs, old, NULL);
+    else if (g->holder)
+        hn_value_drop_user(old, g->holder);
+}
+
 static void add_weight(HnGraph *g, HnValue *v, HnTensor *t, HnSparse *s)
 {
     if (!v->weight && !v->sparse)

@@ -199,6 +199,11 @@ HnValue *hn_graph_find(const HnGraph *g, const char *name);
 HnValue *hn_graph_new_value(HnGraph *g, const char *stem);
 void hn_graph_add_input(HnGraph *g, HnValue *v);
 void hn_graph_add_output(HnGraph *g, HnValue *v);
+/* Output k of g becomes v, under v's name. */
+void hn_graph_set_output(HnGraph *g, guint k, HnValue *v);
+/* Those behind move up. The value stays: an input as one that nothing produces. */
+void hn_graph_remove_input(HnGraph *g, int i);
+void hn_graph_remove_output(HnGraph *g, int k);
 /* Takes a reference on the tensor. Where v is a weight already, it only gets other elements. */
 void hn_graph_add_weight(HnGraph *g, HnValue *v, HnTensor *t);
 void hn_graph_add_sparse(HnGraph *g, HnValue *v, HnSparse *s); /* the same, takes s */
@@ -220,6 +225,9 @@ void hn_node_add_out(HnNode *n, HnValue *v_or_null);
 /* Places up to i are made where there are fewer. */
 void hn_node_set_in(HnNode *n, int i, HnValue *v_or_null);
 void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null); /* v moves here from the node that produced it */
+/* The place goes, and those behind move up; the value stays. */
+void hn_node_remove_in(HnNode *n, int i);
+void hn_node_remove_out(HnNode *n, int k);
 /* Of a node that is in no graph's list; its uses and productions end. */
 void hn_node_free(HnNode *n);
 /* Takes the node out of its graph and frees it; its uses and productions end, and outputs that nothing else names are

@@ -76,6 +76,23 @@ void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null)
     produce(n, i, v_or_null);
 }
 
+void hn_node_remove_in(HnNode *n, int i)
+{
+    hn_node_set_in(n, i, NULL);
+    g_ptr_array_remove_index(n->in, (guint)i);
+}
+
+void hn_node_remove_out(HnNode *n, int k)
+{
+    unproduce(n, k);
+    g_ptr_array_remove_index(n->out, (guint)k);
+    for (guint i = (guint)k; i < n->out->len; i++) {
+        HnValue *v = n->out->pdata[i];
+        if (v && v->producer == n && v->producer_out == (int)i + 1)
+            v->producer_out = (int)i;
+    }
+}
+
 static void unbind(HnNode *n)
 {
     n->op = NULL;

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 static void alpha_bind(HnBind *b, HnActivation *p, float alpha)
 {
@@ -111,6 +112,86 @@ DEFINE_REF(softsign, v / (1.0 + fabs(v)))
 DEFINE_REF(swish, v *sigmoid(p->a *v))
 DEFINE_REF(thresholdedrelu, v > p->a ? v : isnan(v) ? v : 0)
 
+/* --- opsets that do not have them -------------------------------------------------------------------------------- */
+
+static HnValue *times(HnUnbind *u, HnValue *v, HnDtype dtype, double c)
+{
+    return c == 1 ? v : hn_unbind_op2(u, "Mul", v, hn_unbind_scalar(u, dtype, c));
+}
+
+static void celu_unbind(HnUnbind *u)
+{
+    const HnActivation *p = u->params;
+    HnDtype dtype;
+    if (u->to >= 12 && !hn_dtype_in(hn_unbind_dtype(u, 0), HN_BIT(HN_F64)))
+        return;
+    HnValue *x = u->to < 28 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x == NULL)
+        return;
+    HnNode *e = hn_unbind_node(u, "Elu", 1, (HnValue *[]){ times(u, x, dtype, 1 / p->a) }, 1);
+    hn_unbind_take_real(u, 0, times(u, hn_node_out(e, 0), dtype, p->a));
+}
+
+/* 0.5 x (1 + erf(x / sqrt(2))), or tanh(sqrt(2/pi) (x + 0.044715 x^3)) in the place of erf */
+static void gelu_unbind(HnUnbind *u)
+{
+    const HnActivation *p = u->params;
+    HnDtype dtype;
+    HnValue *x = u->to < 20 ? hn_unbind_real(u, 0, &dtype) : NULL, *s;
+    if (x == NULL)
+        return;
+    if (p->tanh) {
+        HnValue *cube = hn_unbind_op2(u, "Mul", hn_unbind_op2(u, "Mul", x, x), x);
+        s = hn_unbind_op2(u, "Add", x, times(u, cube, dtype, 0.044715));
+        s = hn_unbind_op1(u, "Tanh", times(u, s, dtype, 0.79788456080286535588));
+    } else {
+        s = hn_unbind_op1(u, "Erf", times(u, x, dtype, 0.70710678118654752440));
+    }
+    s = hn_unbind_op2(u, "Add", s, hn_unbind_scalar(u, dtype, 1));
+    hn_unbind_take_real(u, 0, times(u, hn_unbind_op2(u, "Mul", x, s), dtype, 0.5));
+}
+
+static void hardswish_unbind(HnUnbind *u)
+{
+    HnDtype dtype;
+    HnValue *x = u->to < 14 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x == NULL)
+        return;
+    HnNode *h = hn_unbind_node(u, "HardSigmoid", 1, &x, 1);
+    hn_node_set_float(h, "alpha", 1.0f / 6);
+    hn_node_set_float(h, "beta", 0.5f);
+    hn_unbind_take_real(u, 0, hn_unbind_op2(u, "Mul", x, hn_node_out(h, 0)));
+}
+
+static void mish_unbind(HnUnbind *u)
+{
+    HnDtype dtype;
+    HnValue *x = u->to < 18 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x != NULL)
+        hn_unbind_take_real(u, 0,
+                            hn_unbind_op2(u, "Mul", x, hn_unbind_op1(u, "Tanh", hn_unbind_op1(u, "Softplus", x))));
+}
+
+static void swish_unbind(HnUnbind *u)
+{
+    const HnActivation *p = u->params;
+    HnDtype dtype;
+    HnValue *x = u->to < 24 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x != NULL)
+        hn_unbind_take_real(u, 0, hn_unbind_op2(u, "Mul", x, hn_unbind_op1(u, "Sigmoid", times(u, x, dtype, p->a))));
+}
+
+static void thresholdedrelu_unbind(HnUnbind *u)
+{
+    const HnActivation *p = u->params;
+    HnDtype dtype;
+    HnValue *x = u->to < 10 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x == NULL)
+        return;
+    HnValue *low = hn_unbind_op2(u, "LessOrEqual", x, hn_unbind_scalar(u, dtype, p->a));
+    hn_unbind_take_real(u, 0, hn_unbind_op3(u, "Where", low, hn_unbind_scalar(u, dtype, 0), x));
+}
+
 #define DEFINE_RECORD(symbol, onnx_name, bind_fn, ...)                   \
     const HnOp hn_op_##symbol = {                                        \
         .name = onnx_name,                                               \
@@ -129,16 +210,22 @@ DEFINE_REF(thresholdedrelu, v > p->a ? v : isnan(v) ? v : 0)
 #define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }
 #define NEEDS_RANGES .quant = { .kind = HN_Q_ELEMENTWISE }
 
-DEFINE_RECORD(celu, "Celu", one_bind, .since = { 12, 28 }, NEEDS_RANGES)
-DEFINE_RECORD(elu, "Elu", one_bind, .since = { 1, 6, 22 }, NEEDS_RANGES)
-DEFINE_RECORD(gelu, "Gelu", gelu_bind, .since = { 20 }, NEEDS_RANGES)
-DEFINE_RECORD(hardsigmoid, "HardSigmoid", hardsigmoid_bind, .since = { 1, 6, 22 }, RANGE(0, 1))
-DEFINE_RECORD(hardswish, "HardSwish", NULL, .since = { 14, 22 }, NEEDS_RANGES)
-DEFINE_RECORD(leakyrelu, "LeakyRelu", leakyrelu_bind, .since = { 1, 6, 16 }, NEEDS_RANGES)
-DEFINE_RECORD(mish, "Mish", NULL, .since = { 18, 22 }, NEEDS_RANGES)
-DEFINE_RECORD(selu, "Selu", selu_bind, .since = { 1, 6, 22 }, NEEDS_RANGES)
-DEFINE_RECORD(sigmoid, "Sigmoid", NULL, .since = { 1, 6, 13 }, RANGE(0, 1))
-DEFINE_RECORD(softplus, "Softplus", NULL, .since = { 1, 22 }, NEEDS_RANGES)
-DEFINE_RECORD(softsign, "Softsign", NULL, .since = { 1, 22 }, RANGE(-1, 1))
-DEFINE_RECORD(swish, "Swish", one_bind, .since = { 24 }, NEEDS_RANGES)
-DEFINE_RECORD(thresholdedrelu, "ThresholdedRelu", one_bind, .since = { 10, 22 }, NEEDS_RANGES)
+DEFINE_RECORD(celu, "Celu", one_bind, .since = { 12, 28 }, .unbind = celu_unbind,
+              .lacks = HN_LACKS({ 'T', 28, 0, HN_BIT(HN_F16) | HN_BIT(HN_F64) | HN_BIT(HN_BF16) }), NEEDS_RANGES)
+DEFINE_RECORD(elu, "Elu", one_bind, .since = { 1, 6, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)
+DEFINE_RECORD(gelu, "Gelu", gelu_bind, .since = { 20 }, .unbind = gelu_unbind, NEEDS_RANGES)
+DEFINE_RECORD(hardsigmoid, "HardSigmoid", hardsigmoid_bind, .since = { 1, 6, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+              RANGE(0, 1))
+DEFINE_RECORD(hardswish, "HardSwish", NULL, .since = { 14, 22 }, .unbind = hardswish_unbind,
+              .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)
+DEFINE_RECORD(leakyrelu, "LeakyRelu", leakyrelu_bind, .since = { 1, 6, 16 }, .lacks = HN_LACKS(HN_BF16_SINCE(16)),
+              NEEDS_RANGES)
+DEFINE_RECORD(mish, "Mish", NULL, .since = { 18, 22 }, .unbind = mish_unbind, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+              NEEDS_RANGES)
+DEFINE_RECORD(selu, "Selu", selu_bind, .since = { 1, 6, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)
+DEFINE_RECORD(sigmoid, "Sigmoid", NULL, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)), RANGE(0, 1))
+DEFINE_RECORD(softplus, "Softplus", NULL, .since = { 1, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)
+DEFINE_RECORD(softsign, "Softsign", NULL, .since = { 1, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), RANGE(-1, 1))
+DEFINE_RECORD(swish, "Swish", one_bind, .since = { 24 }, .unbind = swish_unbind, NEEDS_RANGES)
+DEFINE_RECORD(thresholdedrelu, "ThresholdedRelu", one_bind, .since = { 10, 22 }, .unbind = thresholdedrelu_unbind,
+              .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)

@@ -102,4 +102,5 @@ const HnOp hn_op_affinegrid = {
     .infer = affinegrid_infer,
     .cost = affinegrid_cost,
     .ref = affinegrid_ref,
+    .range = { .exact = "T" },
 };

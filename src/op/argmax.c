@@ -9,6 +9,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void arg_bind(HnBind *b, void *params)
 {
@@ -104,18 +105,43 @@ static void argmin_ref(HnEval *e)
     arg_eval(e, TRUE);
 }
 
+/* Before opset 12 only the first of equals could be had: the last is the first from the other end. */
+static void arg_unbind(HnUnbind *u)
+{
+    const HnArg *p = u->params;
+    if (!hn_unbind_below(u, 12) || !p->last)
+        return;
+    HnValue *x = hn_unbind_in(u, 0), *axis = hn_unbind_int(u, p->axis);
+    HnValue *in[] = { x, hn_unbind_int(u, -1), hn_unbind_int(u, INT64_MIN), axis, hn_unbind_int(u, -1) };
+    HnValue *back = hn_node_out(hn_unbind_node(u, "Slice", 5, in, 1), 0);
+    HnNode *n = hn_unbind_node(u, u->node->op_type, 1, &back, 1);
+    hn_node_set_int(n, "axis", p->axis);
+    hn_node_set_int(n, "keepdims", p->keepdims);
+    HnValue *size = hn_unbind_shape(u, x, p->axis, p->axis == -1 ? INT64_MAX : p->axis + 1);
+    HnValue *last = hn_unbind_reshape(u, hn_unbind_op2(u, "Sub", size, hn_unbind_int(u, 1)), NULL, 0);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Sub", last, hn_node_out(n, 0)));
+}
+
 #define ARG_RECORD                                                                                 \
     .flags = HN_OP_HALF_VIA_F32, .since = { 1, 11, 12, 13 }, .in = "T", .out = "i", .T = HN_T_NUM, \
     .params_size = sizeof(HnArg), .bind = arg_bind, .infer = arg_infer, .cost = arg_cost
 
 const HnOp hn_op_argmax = {
     .name = "ArgMax",
+    .unbind = arg_unbind,
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }, { "select_last_index", HN_ATTR_INT, .since = 12 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     ARG_RECORD,
     .ref = argmax_ref,
 };
 
 const HnOp hn_op_argmin = {
     .name = "ArgMin",
+    .unbind = arg_unbind,
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }, { "select_last_index", HN_ATTR_INT, .since = 12 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     ARG_RECORD,
     .ref = argmin_ref,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 /* --- walking over broadcast operands --------------------------------------------------------------------------------
  */
@@ -380,22 +381,33 @@ static void div_ref(HnEval *e)
 
 const HnOp hn_op_add = {
     .name = "Add",
+    .lacks =
+        HN_LACKS(HN_BF16_SINCE(13), { 'T', 14, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) | HN_BIT(HN_U16) | HN_BIT(HN_I16) }),
+    .wide = HN_WIDE_WRAPS,
     .flags = ARITH_FLAGS | HN_OP_COMMUTATIVE,
     ARITH_RECORD,
     .infer = add_infer,
     .ref = add_ref,
+    .range = { .addends = 1 | 1 << 1 },
 };
 
 const HnOp hn_op_sub = {
     .name = "Sub",
+    .lacks =
+        HN_LACKS(HN_BF16_SINCE(13), { 'T', 14, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) | HN_BIT(HN_U16) | HN_BIT(HN_I16) }),
+    .wide = HN_WIDE_WRAPS,
     .flags = ARITH_FLAGS,
     ARITH_RECORD,
     .infer = sub_infer,
     .ref = sub_ref,
+    .range = { .addends = 1 | 1 << 1 },
 };
 
 const HnOp hn_op_mul = {
     .name = "Mul",
+    .lacks =
+        HN_LACKS(HN_BF16_SINCE(13), { 'T', 14, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) | HN_BIT(HN_U16) | HN_BIT(HN_I16) }),
+    .wide = HN_WIDE_WRAPS,
     .flags = ARITH_FLAGS | HN_OP_COMMUTATIVE,
     ARITH_RECORD,
     .infer = mul_infer,
@@ -404,10 +416,14 @@ const HnOp hn_op_mul = {
 
 const HnOp hn_op_div = {
     .name = "Div",
+    .lacks =
+        HN_LACKS(HN_BF16_SINCE(13), { 'T', 14, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) | HN_BIT(HN_U16) | HN_BIT(HN_I16) }),
+    .wide = HN_WIDE_WRAPS,
     .flags = ARITH_FLAGS,
     ARITH_RECORD,
     .infer = div_infer,
     .ref = div_ref,
+    .range = { .divisors = 2 },
 };
 
 /* mode: 0 floor, 1 cut off (as C's fmod), 2 floor of floats at an opset that does not have it */
@@ -437,13 +453,36 @@ static void mod_ref(HnEval *e)
     hn_binary_run(e, p->mode == 1 ? rem_fns : mod_fns, HN_UNDEFINED);
 }
 
+/* Before opset 28 floats have no remainder with the sign of the divisor: C's one, and the divisor where signs differ.
+ */
+static void mod_unbind(HnUnbind *u)
+{
+    const HnBinary *p = u->params;
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    if (!hn_unbind_below(u, 28) || p->mode == 1 || !hn_dtype_in(dtype, HN_T_FLOATS))
+        return;
+    HnValue *in[] = { hn_unbind_in(u, 0), hn_unbind_in(u, 1) };
+    HnNode *n = hn_unbind_node(u, "Mod", 2, in, 1);
+    hn_node_set_int(n, "fmod", 1);
+    HnValue *r = hn_node_out(n, 0), *zero = hn_unbind_scalar(u, dtype, 0);
+    HnValue *signs = hn_unbind_op2(u, "Xor", hn_unbind_op2(u, "Less", r, zero), hn_unbind_op2(u, "Less", in[1], zero));
+    HnValue *none = hn_unbind_op2(u, "Equal", r, zero);
+    HnValue *off = hn_unbind_op2(u, "And", signs, hn_unbind_op1(u, "Not", none));
+    HnValue *other = hn_unbind_op3(u, "Where", off, hn_unbind_op2(u, "Add", r, in[1]), r);
+    HnValue *signed_zero = hn_unbind_op2(u, "Mul", hn_unbind_op1(u, "Sign", in[1]), zero);
+    hn_unbind_take(u, 0, hn_unbind_op3(u, "Where", none, signed_zero, other));
+}
+
 const HnOp hn_op_mod = {
     .name = "Mod",
     .flags = ARITH_FLAGS,
     .since = { 10, 13, 28 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .in = "TT",
     .out = "T",
     .T = HN_T_NUM,
+    .unbind = mod_unbind,
     .params_size = sizeof(HnBinary),
     .bind = mod_bind,
     .infer = mod_infer,

@@ -12,6 +12,7 @@
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
@@ -441,16 +442,219 @@ done:
     hn_eval_scratch_free(e, s);
 }
 
+/* --- opsets that cannot say it ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const HnAttention *p;
+    HnDtype dtype;        /* that is computed in */
+    HnValue *q, *k, *v;   /* [batch, heads, length, size]; k and v with the past in front, as present shows them */
+    HnValue *scores;      /* [batch, heads, queries, keys] */
+    gboolean may_be_dead; /* a query may look at nothing */
+} Parts;
+
+/* Input i as [batch, heads, length, size]. */
+static HnValue *part_heads(HnUnbind *u, int i, HnValue *v, int64_t heads)
+{
+    static const int64_t swap[] = { 0, 2, 1, 3 };
+    if (hn_unbind_rank(u, i) == 4)
+        return v;
+    return hn_unbind_transpose(u, hn_unbind_reshape(u, v, (int64_t[]){ 0, 0, heads, -1 }, 4), swap, 4);
+}
+
+static HnValue *part_past(HnUnbind *u, int i, HnValue *v)
+{
+    return hn_unbind_in(u, i) != NULL ? hn_unbind_concat(u, 2, (HnValue *[]){ hn_unbind_in(u, i), v }, 2) : v;
+}
+
+/* Each key head `times` times, next to one another. */
+static HnValue *part_repeat(HnUnbind *u, HnValue *v, int64_t times, int64_t heads)
+{
+    if (times == 1)
+        return v;
+    HnValue *shape[] = { hn_unbind_list(u, (int64_t[]){ 0, heads }, 2), hn_unbind_shape(u, v, 2, INT64_MAX) };
+    HnValue *r = hn_unbind_op2(u, "Unsqueeze", v, hn_unbind_int(u, 2));
+    r = hn_unbind_op2(u, "Expand", r, hn_unbind_list(u, (int64_t[]){ 1, 1, times, 1, 1 }, 5));
+    return hn_unbind_op2(u, "Reshape", r, hn_unbind_concat(u, 2, shape, 0));
+}
+
+/* 0, 1, ... up to a size of v. */
+static HnValue *part_count(HnUnbind *u, HnValue *v, int64_t axis)
+{
+    HnNode *n = hn_unbind_node(u, "Squeeze", 1, (HnValue *[]){ hn_unbind_shape(u, v, axis, axis + 1) }, 1);
+    return hn_unbind_op3(u, "Range", hn_unbind_scalar(u, HN_I64, 0), hn_node_out(n, 0), hn_unbind_scalar(u, HN_I64, 1));
+}
+
+static HnValue *part_or(HnUnbind *u, HnValue *a, HnValue *b)
+{
+    return a != NULL ? hn_unbind_op2(u, "Or", a, b) : b;
+}
+
+/* Where frontier, window and padding hide keys: bool, broadcast to the scores; NULL: nowhere. */
+static HnValue *part_hidden(HnUnbind *u, const Parts *s)
+{
+    const HnAttention *p = s->p;
+    HnValue *nonpad = hn_unbind_in(u, NONPAD), *hidden = NULL;
+    if (!p->causal && p->left < 0 && p->right < 0 && nonpad == NULL)
+        return NULL;
+    HnValue *key = part_count(u, s->k, 2);
+    HnValue *at = hn_unbind_op2(u, "Unsqueeze", part_count(u, s->q, 2), hn_unbind_int(u, 1));
+    if (nonpad != NULL) {
+        nonpad = hn_unbind_reshape(u, nonpad, (int64_t[]){ -1, 1, 1, 1 }, 4);
+        at = hn_unbind_op2(u, "Add", at, hn_unbind_op2(u, "Sub", nonpad, hn_unbind_shape(u, s->q, 2, 3)));
+        hidden = hn_unbind_op2(u, "GreaterOrEqual", key, nonpad);
+    } else if (hn_unbind_in(u, PAST_K) != NULL) {
+        at = hn_unbind_op2(u, "Add", at, hn_unbind_shape(u, hn_unbind_in(u, PAST_K), 2, 3));
+    }
+    if (p->causal)
+        hidden = part_or(u, hidden, hn_unbind_op2(u, "Greater", key, at));
+    if (p->left >= 0)
+        hidden = part_or(u, hidden,
+                         hn_unbind_op2(u, "Greater", hn_unbind_op2(u, "Sub", at, key),
+                                       hn_unbind_scalar(u, HN_I64, (double)p->left)));
+    if (p->right >= 0)
+        hidden = part_or(u, hidden,
+                         hn_unbind_op2(u, "Greater", hn_unbind_op2(u, "Sub", key, at),
+                                       hn_unbind_scalar(u, HN_I64, (double)p->right)));
+    return hidden;
+}
+
+/* The mask in the type that is computed in, a short one filled up with -inf. */
+static HnValue *part_mask(HnUnbind *u, const Parts *s)
+{
+    HnValue *mask = hn_unbind_in(u, MASK), *low = hn_unbind_scalar(u, s->dtype, -INFINITY);
+    int rank = hn_unbind_rank(u, MASK);
+    int64_t length = hn_unbind_dim(u, MASK, -1), keys = hn_unbind_dim(u, K, -2);
+    if (hn_unbind_dtype(u, MASK) == HN_BOOL)
+        mask = hn_unbind_op3(u, "Where", mask, hn_unbind_scalar(u, s->dtype, 0), low);
+    else
+        mask = hn_unbind_cast(u, mask, s->dtype);
+    if (!s->p->short_mask || rank < 1 || (hn_unbind_in(u, PAST_K) == NULL && length == keys && keys >= 0))
+        return mask;
+    HnValue *given = hn_unbind_shape(u, hn_unbind_in(u, MASK), rank - 1, rank);
+    HnValue *rest = hn_unbind_op2(u, "Sub", hn_unbind_shape(u, s->k, 2, 3), given);
+    int64_t zeros[2 * HN_MAX_RANK] = { 0 };
+    HnValue *pads[] = { hn_unbind_list(u, zeros, 2 * rank - 1), rest };
+    return hn_unbind_op3(u, "Pad", mask, hn_unbind_concat(u, 2, pads, 0), low);
+}
+
+/* Products, cap, bias and probabilities; output QK is taken on the way. */
+static HnValue *part_softmax(HnUnbind *u, Parts *s)
+{
+    const HnAttention *p = s->p;
+    HnValue *r = s->scores, *qk = r, *hidden = part_hidden(u, s);
+    if (p->softcap > 0) {
+        HnValue *cap = hn_unbind_scalar(u, s->dtype, p->softcap);
+        r = hn_unbind_op2(u, "Mul", hn_unbind_op1(u, "Tanh", hn_unbind_op2(u, "Div", r, cap)), cap);
+    }
+    qk = p->mode == HN_QK_CAPPED ? r : qk;
+    if (hn_unbind_in(u, MASK) != NULL)
+        r = hn_unbind_op2(u, "Add", r, part_mask(u, s));
+    if (hidden != NULL)
+        r = hn_unbind_op3(u, "Where", hidden, hn_unbind_scalar(u, s->dtype, -INFINITY), r);
+    qk = p->mode == HN_QK_BIASED ? r : qk;
+    HnNode *softmax = hn_unbind_node(u, "Softmax", 1, &r, 1);
+    HnValue *y = hn_node_out(softmax, 0);
+    if (s->may_be_dead) {
+        HnValue *most = hn_unbind_reduce(u, "ReduceMax", r, (int64_t[]){ -1 }, 1, TRUE);
+        HnValue *dead = hn_unbind_op2(u, "Equal", most, hn_unbind_scalar(u, s->dtype, -INFINITY));
+        y = hn_unbind_op3(u, "Where", dead, hn_unbind_scalar(u, s->dtype, 0), y);
+    }
+    qk = p->mode == HN_QK_SOFTMAX ? y : qk;
+    if (hn_unbind_wants(u, QK)) {
+        HnDtype out = hn_unbind_out_dtype(u, QK);
+        s->scores = out == s->dtype ? hn_unbind_op1(u, "Identity", qk) : hn_unbind_cast(u, qk, out);
+    }
+    return y;
+}
+
+/* Query and key heads; FALSE: refused, they are not known. */
+static gboolean part_counts(HnUnbind *u, int64_t *q_heads, int64_t *kv_heads)
+{
+    const HnAttention *p = u->params;
+    gboolean flat = hn_unbind_rank(u, Q) == 3;
+    *q_heads = flat ? p->q_heads : hn_unbind_dim(u, Q, 1);
+    *kv_heads = flat ? p->kv_heads : hn_unbind_dim(u, K, 1);
+    for (int i = Q; i <= V; i++)
+        if (hn_unbind_rank(u, i) != (flat ? 3 : 4))
+            *kv_heads = -1;
+    if (*q_heads <= 0 || *kv_heads <= 0 || *q_heads % *kv_heads != 0) {
+        hn_unbind_refuse(u, "it has no counterpart in opset %" PRId64 ", and the numbers of heads are not known",
+                         u->to);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static void attention_decompose(HnUnbind *u)
+{
+    const HnAttention *p = u->params;
+    static const int64_t swap[] = { 0, 2, 1, 3 }, turn[] = { 0, 1, 3, 2 };
+    Parts s = { .p = p };
+    int64_t q_heads, kv_heads;
+    HnDtype dv = hn_unbind_dtype(u, V);
+    if (!part_counts(u, &q_heads, &kv_heads))
+        return;
+    if (!hn_dtype_in(dv, HN_T_FLOATS)) {
+        hn_unbind_refuse(u, "the type of input 2 is not known");
+        return;
+    }
+    HnValue *q = hn_unbind_real(u, Q, &s.dtype);
+    if (q == NULL)
+        return;
+    s.may_be_dead = hn_unbind_in(u, MASK) != NULL || hn_unbind_in(u, NONPAD) != NULL || p->left >= 0 || p->right >= 0;
+    s.q = part_heads(u, Q, q, q_heads);
+    s.k = part_past(u, PAST_K, part_heads(u, K, hn_unbind_in(u, K), kv_heads));
+    s.v = part_past(u, PAST_V, part_heads(u, V, hn_unbind_in(u, V), kv_heads));
+    HnDtype dk = hn_unbind_dtype(u, K);
+    HnValue *k = part_repeat(u, dk == s.dtype ? s.k : hn_unbind_cast(u, s.k, s.dtype), q_heads / kv_heads, q_heads);
+    HnValue *v = part_repeat(u, dv == s.dtype ? s.v : hn_unbind_cast(u, s.v, s.dtype), q_heads / kv_heads, q_heads);
+    HnValue *scale;
+    if (isnan(p->scale)) {
+        HnValue *size = hn_unbind_cast(u, hn_unbind_shape(u, s.q, 3, 4), s.dtype);
+        scale = hn_unbind_op1(u, "Reciprocal", hn_unbind_op1(u, "Sqrt", size));
+    } else {
+        scale = hn_unbind_scalar(u, s.dtype, p->scale);
+    }
+    HnValue *product = hn_unbind_op2(u, "MatMul", s.q, hn_unbind_transpose(u, k, turn, 4));
+    s.scores = hn_unbind_op2(u, "Mul", product, scale);
+    HnValue *y = hn_unbind_op2(u, "MatMul", part_softmax(u, &s), v);
+    if (hn_unbind_rank(u, Q) == 3)
+        y = hn_unbind_reshape(u, hn_unbind_transpose(u, y, swap, 4), (int64_t[]){ 0, 0, -1 }, 3);
+    if (hn_unbind_wants(u, PRESENT_K))
+        hn_unbind_take(u, PRESENT_K, hn_unbind_op1(u, "Identity", s.k));
+    if (hn_unbind_wants(u, PRESENT_V))
+        hn_unbind_take(u, PRESENT_V, hn_unbind_op1(u, "Identity", s.v));
+    if (hn_unbind_wants(u, QK))
+        hn_unbind_take(u, QK, s.scores);
+    hn_unbind_give_up(u, PRESENT_K);
+    hn_unbind_take_real(u, Y, y);
+}
+
+/* Opset 23 has neither windows (25), nor lengths (24), nor masks that end early (24): one of size 1 is for all keys. */
+static void attention_unbind(HnUnbind *u)
+{
+    const HnAttention *p = u->params;
+    int64_t length = hn_unbind_dim(u, MASK, -1), keys = hn_unbind_dim(u, K, -2);
+    gboolean past = hn_unbind_in(u, PAST_K) != NULL;
+    gboolean early = hn_unbind_in(u, MASK) != NULL && length >= 0 && (past || length != keys);
+    if (u->to < 23 || (u->to < 25 && (p->left >= 0 || p->right >= 0)) ||
+        (u->to < 24 && hn_unbind_in(u, NONPAD) != NULL) || ((p->short_mask != (u->to >= 24)) && early))
+        attention_decompose(u);
+}
+
 const HnOp hn_op_attention = {
     .name = "Attention",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 23, 24, 25 },
+    .forms = HN_FORMS({ "left_window_size", HN_ATTR_INT, .since = 25, .number = -1 },
+                      { "right_window_size", HN_ATTR_INT, .since = 25, .number = -1 }),
     .in = "TTUVTUi",
     .out = "TTUT",
     .T = HN_T_FLOATS,
     .U = HN_T_FLOATS,
     .V = HN_T_COMPUTE,
     .min_in = 3,
+    .unbind = attention_unbind,
     .params_size = sizeof(HnAttention),
     .bind = attention_bind,
     .infer = attention_infer,

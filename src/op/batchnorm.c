@@ -12,6 +12,7 @@
 
 #include "op/index.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void batchnorm_bind(HnBind *b, void *params)
 {
@@ -163,19 +164,48 @@ static void batchnorm_ref(HnEval *e)
     hn_eval_scratch_free(e, v);
 }
 
+/* Before opset 14 more outputs than one meant training; before 14 all types were one, before 15 two. */
+static void batchnorm_unbind(HnUnbind *u)
+{
+    const HnBatchNorm *p = u->params;
+    for (int i = 1; i < 5 && u->to < 15; i++)
+        if (hn_unbind_dtype(u, i) != hn_unbind_dtype(u, i < 3 ? 0 : u->to < 14 ? 0 : 3)) {
+            hn_unbind_refuse(u, "inputs of several types came with opset 15");
+            return;
+        }
+    if (hn_unbind_above(u, 14) && p->training) {
+        if (hn_unbind_wants(u, 3) || hn_unbind_wants(u, 4)) {
+            hn_unbind_refuse(u, "outputs 3 and 4 ended with opset 13");
+            return;
+        }
+        hn_unbind_give_up(u, 3);
+        hn_node_set_int(u->node, "training_mode", 1);
+    } else if (hn_unbind_below(u, 14)) {
+        for (int k = 1; k < 5 && p->training; k++)
+            if (hn_node_out(u->node, k) == NULL)
+                hn_node_set_out(u->node, k, hn_graph_new_value(u->node->graph, "saved"));
+        hn_node_remove_attr(u->node, "training_mode");
+    }
+}
+
 const HnOp hn_op_batchnormalization = {
     .name = "BatchNormalization",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ALONG,
     .since = { 1, 6, 7, 9, 14, 15 },
+    .forms =
+        HN_FORMS({ "spatial", HN_ATTR_INT, .until = 9, .number = 1 }, { "training_mode", HN_ATTR_INT, .since = 14 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(14), { 'U', 14, 0, HN_BIT(HN_BF16) }, { 'V', 14, 0, HN_BIT(HN_BF16) }),
     .in = "TUUVV",
     .out = "TVVVV",
     .T = HN_T_FLOATS,
     .U = HN_T_FLOATS,
     .V = HN_T_FLOATS,
+    .unbind = batchnorm_unbind,
     .params_size = sizeof(HnBatchNorm),
     .bind = batchnorm_bind,
     .infer = batchnorm_infer,
     .cost = batchnorm_cost,
     .ref = batchnorm_ref,
     .prune = { .kind = HN_P_PASS },
+    .range = { .addends = 1 << 2 | 1 << 3 },
 };

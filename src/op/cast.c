@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 /* --- types that C has ------------------------------------------------------------------------------------------------
  */
@@ -389,6 +390,10 @@ const HnOp hn_op_cast = {
     .name = "Cast",
     .flags = HN_OP_ELEMENTWISE,
     .since = { 1, 6, 9, 13, 19, 21, 23, 24, 25, 28 },
+    .forms = HN_FORMS({ "saturate", HN_ATTR_INT, .since = 19, .any = TRUE },
+                      { "round_mode", HN_ATTR_STRING, .since = 24, .any = TRUE }),
+    .lacks = HN_LACKS({ '.', 9, 0, HN_BIT(HN_STRING) }, { '.', 13, 0, HN_BIT(HN_BF16) },
+                      { '.', 28, 0, HN_BIT(HN_F6E2M3) | HN_BIT(HN_F6E3M2) }, HN_SMALL_TYPES('.', 19)),
     .in = ".",
     .out = ".",
     .params_size = sizeof(HnCast),
@@ -400,12 +405,33 @@ const HnOp hn_op_cast = {
     .prune = { .kind = HN_P_PASS },
 };
 
+static void castlike_unbind(HnUnbind *u)
+{
+    HnDtype to = hn_unbind_dtype(u, 1);
+    const HnAttr *saturate = hn_node_attr(u->node, "saturate");
+    if (u->to >= 15)
+        return;
+    if (to == HN_UNDEFINED) {
+        hn_unbind_refuse(u, "the operator exists since opset 15, and the type of input 1 is not known");
+        return;
+    }
+    HnNode *n = hn_unbind_node(u, "Cast", 1, (HnValue *[]){ hn_unbind_in(u, 0) }, 1);
+    hn_node_set_int(n, "to", to);
+    if (saturate != NULL)
+        hn_node_set_int(n, "saturate", saturate->i);
+    hn_unbind_take(u, 0, hn_node_out(n, 0));
+}
+
 const HnOp hn_op_castlike = {
     .name = "CastLike",
     .flags = HN_OP_ELEMENTWISE,
     .since = { 15, 19, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "saturate", HN_ATTR_INT, .since = 19, .any = TRUE },
+                      { "round_mode", HN_ATTR_STRING, .since = 24, .any = TRUE }),
+    .lacks = HN_LACKS(HN_SMALL_TYPES('.', 19)),
     .in = "..",
     .out = ".",
+    .unbind = castlike_unbind,
     .params_size = sizeof(HnCast),
     .bind = castlike_bind,
     .infer = cast_infer,

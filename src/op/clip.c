@@ -2,11 +2,15 @@
  * Clip: numbers held within [min, max]; where min is larger than max, max comes out. The bounds were attributes before
  * opset 11. A bound that is absent is the smallest or largest finite number; NaN stays.
  */
+#include <math.h>
+
 #include "op/clip.h"
 
 #include <float.h>
+#include <math.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 static void clip_bind(HnBind *b, void *params)
 {
@@ -109,19 +113,46 @@ static void clip_ref(HnEval *e)
     }
 }
 
+static gboolean fits_attribute(const HnUnbind *u, int i)
+{
+    double v;
+    return hn_unbind_in(u, i) == NULL || (hn_unbind_number(u, i, &v) && (isnan(v) || (double)(float)v == v));
+}
+
+/* Bounds that cannot be attributes are those of Max and Min. */
+static void clip_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    gboolean ints = dtype != HN_UNDEFINED && !hn_dtype_in(dtype, HN_T_FLOATS);
+    if (!(ints && hn_unbind_below(u, 12)) &&
+        !(hn_unbind_below(u, 11) && (!fits_attribute(u, 1) || !fits_attribute(u, 2))))
+        return;
+    HnValue *v = hn_unbind_in(u, 0);
+    if (hn_unbind_in(u, 1) != NULL)
+        v = hn_unbind_op2(u, "Max", v, hn_unbind_in(u, 1));
+    if (hn_unbind_in(u, 2) != NULL)
+        v = hn_unbind_op2(u, "Min", v, hn_unbind_in(u, 2));
+    hn_unbind_take(u, 0, v);
+}
+
 const HnOp hn_op_clip = {
     .name = "Clip",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 11, 12, 13 },
+    .forms =
+        HN_FORMS({ "min", HN_ATTR_FLOAT, .until = 11, .input = 1 }, { "max", HN_ATTR_FLOAT, .until = 11, .input = 2 }),
+    .lacks = HN_LACKS({ 'T', 12, 0, HN_T_INTS }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "TTT",
     .out = "T",
     .T = HN_T_NUM,
     .min_in = 1,
+    .unbind = clip_unbind,
     .params_size = sizeof(HnClip),
     .bind = clip_bind,
     .infer = clip_infer,
     .cost = hn_cost_elementwise,
     .ref = clip_ref,
-    .quant = { .kind = HN_Q_ELEMENTWISE },
+    .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
     .prune = { .kind = HN_P_PASS },
 };

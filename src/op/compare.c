@@ -3,6 +3,7 @@
  * order; Equal also compares strings.
  */
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 #define EQ(T, W, p, q) ((p) == (q))
 #define GT(T, W, p, q) ((p) > (q))
@@ -78,11 +79,46 @@ DEFINE_RULE(le, <=)
     .in = "TT", .out = "b", .T = mask, .params_size = sizeof(HnBinary), .bind = hn_binary_bind, \
     .cost = hn_cost_elementwise, .prune = { .kind = HN_P_JOIN }
 
+/* --- opsets that do not have them -------------------------------------------------------------------------------- */
+
+/* Is an element of a float tensor a number? */
+static HnValue *ordered(HnUnbind *u, HnValue *v, HnDtype dtype)
+{
+    return hn_unbind_op2(u, "Or", hn_unbind_op2(u, "Less", v, hn_unbind_scalar(u, dtype, 1)),
+                         hn_unbind_op2(u, "Greater", v, hn_unbind_scalar(u, dtype, 0)));
+}
+
+/* Before opset 11 floats are equal where both are numbers and neither is larger. */
+static void equal_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    HnValue *a = hn_unbind_in(u, 0), *b = hn_unbind_in(u, 1);
+    if (!hn_unbind_below(u, 11) || !hn_dtype_in(dtype, HN_T_FLOATS))
+        return;
+    HnValue *apart = hn_unbind_op2(u, "Or", hn_unbind_op2(u, "Less", a, b), hn_unbind_op2(u, "Greater", a, b));
+    HnValue *numbers = hn_unbind_op2(u, "And", ordered(u, a, dtype), ordered(u, b, dtype));
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "And", numbers, hn_unbind_op1(u, "Not", apart)));
+}
+
+static void or_equal_unbind(HnUnbind *u)
+{
+    HnValue *a = hn_unbind_in(u, 0), *b = hn_unbind_in(u, 1);
+    if (u->to >= 12)
+        return;
+    const char *op = strcmp(u->node->op_type, "LessOrEqual") == 0 ? "Less" : "Greater";
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Or", hn_unbind_op2(u, op, a, b), hn_unbind_op2(u, "Equal", a, b)));
+}
+
 const HnOp hn_op_equal = {
     .name = "Equal",
     .flags = COMPARE_FLAGS | HN_OP_COMMUTATIVE,
     .since = { 1, 7, 11, 13, 19 },
+    .lacks = HN_LACKS(
+        { 'T', 11, 0, HN_T_UINTS | HN_BIT(HN_F32) | HN_BIT(HN_I8) | HN_BIT(HN_I16) | HN_BIT(HN_F16) | HN_BIT(HN_F64) },
+        HN_BF16_SINCE(13), { 'T', 19, 0, HN_BIT(HN_STRING) }),
+    .wide = HN_WIDE_PICKS,
     COMPARE_RECORD(HN_T_COMPUTE | HN_BIT(HN_STRING)),
+    .unbind = equal_unbind,
     .infer = eq_infer,
     .ref = eq_ref,
 };
@@ -91,6 +127,8 @@ const HnOp hn_op_greater = {
     .name = "Greater",
     .flags = COMPARE_FLAGS,
     .since = { 1, 7, 9, 13 },
+    .lacks = HN_LACKS({ 'T', 9, 0, HN_T_INTS }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     COMPARE_RECORD(HN_T_NUM),
     .infer = gt_infer,
     .ref = gt_ref,
@@ -100,7 +138,10 @@ const HnOp hn_op_greaterorequal = {
     .name = "GreaterOrEqual",
     .flags = COMPARE_FLAGS,
     .since = { 12, 16 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(16)),
+    .wide = HN_WIDE_PICKS,
     COMPARE_RECORD(HN_T_NUM),
+    .unbind = or_equal_unbind,
     .infer = ge_infer,
     .ref = ge_ref,
 };
@@ -109,6 +150,8 @@ const HnOp hn_op_less = {
     .name = "Less",
     .flags = COMPARE_FLAGS,
     .since = { 1, 7, 9, 13 },
+    .lacks = HN_LACKS({ 'T', 9, 0, HN_T_INTS }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     COMPARE_RECORD(HN_T_NUM),
     .infer = lt_infer,
     .ref = lt_ref,
@@ -118,7 +161,10 @@ const HnOp hn_op_lessorequal = {
     .name = "LessOrEqual",
     .flags = COMPARE_FLAGS,
     .since = { 12, 16 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(16)),
+    .wide = HN_WIDE_PICKS,
     COMPARE_RECORD(HN_T_NUM),
+    .unbind = or_equal_unbind,
     .infer = le_infer,
     .ref = le_ref,
 };

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/unbind.h"
 
 static void concat_bind(HnBind *b, void *params)
 {
@@ -124,6 +125,9 @@ static void concat_ref(HnEval *e)
 const HnOp hn_op_concat = {
     .name = "Concat",
     .since = { 1, 4, 11, 13 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "T*",
     .out = "T",
     .T = HN_T_PLAIN,
@@ -132,7 +136,7 @@ const HnOp hn_op_concat = {
     .bind = concat_bind,
     .infer = concat_infer,
     .ref = concat_ref,
-    .quant = { .kind = HN_Q_ELEMENTWISE },
+    .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };
 
@@ -302,19 +306,58 @@ static void split_ref(HnEval *e)
     }
 }
 
+/* Since opset 18 equal parts are asked for by their number, and the last one may be smaller. */
+static void split_unbind(HnUnbind *u)
+{
+    const HnSplit *p = u->params;
+    int64_t n = u->node->out->len, size = hn_unbind_dim(u, 0, (int)p->axis);
+    if (p->sizes != NULL || hn_unbind_in(u, 1) != NULL)
+        return;
+    if (hn_unbind_above(u, 18))
+        hn_node_set_int(u->node, "num_outputs", n);
+    if (!hn_unbind_below(u, 18) || (size >= 0 && size % n == 0) || n == 1)
+        return;
+    int64_t each = size / n + 1;
+    if (size >= 0 && size < each * (n - 1)) {
+        hn_unbind_refuse(u, "%" PRId64 " elements do not make %" PRId64 " parts", size, n);
+    } else if (size >= 0) {
+        HnTensor *parts = hn_tensor_new(HN_I64, 1, &n, NULL, NULL);
+        for (int64_t k = 0; k < n; k++)
+            ((int64_t *)parts->data)[k] = k < n - 1 ? each : size - each * (n - 1);
+        hn_node_set_in(u->node, 1, hn_unbind_const(u, parts));
+    } else if (u->to < 13) {
+        hn_unbind_refuse(u, "the size of what is cut into %" PRId64 " parts is not known", n);
+    } else {
+        HnValue *x = hn_unbind_in(u, 0), *d = hn_unbind_shape(u, x, p->axis, p->axis == -1 ? INT64_MAX : p->axis + 1);
+        HnValue *up = hn_unbind_op2(u, "Add", d, hn_unbind_int(u, n - 1));
+        HnValue *part = hn_unbind_op2(u, "Div", up, hn_unbind_int(u, n));
+        HnValue *most = hn_unbind_op2(u, "Mul", part, hn_unbind_int(u, n - 1));
+        g_autofree HnValue **parts = g_new(HnValue *, (gsize)n);
+        for (int64_t k = 0; k < n; k++)
+            parts[k] = part;
+        parts[n - 1] = hn_unbind_op2(u, "Sub", d, most);
+        hn_node_set_in(u->node, 1, hn_unbind_concat(u, (int)n, parts, 0));
+    }
+}
+
 const HnOp hn_op_split = {
     .name = "Split",
     .since = { 1, 2, 11, 13, 18 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }, { "split", HN_ATTR_INTS, .until = 13, .input = 1 },
+                      { "num_outputs", HN_ATTR_INT, .since = 18, .any = TRUE }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "TV",
     .out = "T*",
     .T = HN_T_PLAIN,
     .V = HN_BIT(HN_I64) | HN_BIT(HN_F16) | HN_BIT(HN_F32) | HN_BIT(HN_F64), /* floats in opset 1 */
     .min_in = 1,
+    .unbind = split_unbind,
     .params_size = sizeof(HnSplit),
     .bind = split_bind,
     .infer = split_infer,
     .cost = hn_cost_move,
     .ref = split_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };

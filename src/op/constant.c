@@ -9,6 +9,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 /* --- Constant -------------------------------------------------------------------------------------------------------
  */
@@ -124,11 +125,33 @@ static void constant_ref(HnEval *e)
     }
 }
 
+/* Numbers, strings and lists of them came with opset 12, sparse values with 11, and others than floats with 9. */
+static void constant_unbind(HnUnbind *u)
+{
+    const HnConstant *p = u->params;
+    const HnValue *v = hn_node_out(u->node, 0);
+    HnTensor *t = v != NULL ? hn_types_value(u->types, v) : NULL;
+    if (t == NULL || u->to >= 12)
+        return;
+    if (u->to < 9 && !hn_dtype_in(t->dtype, HN_T_FLOATS)) {
+        hn_unbind_settle(u, 0);
+    } else if (p->attr->kind != HN_ATTR_TENSOR && !(p->attr->kind == HN_ATTR_SPARSE && u->to >= 11)) {
+        HnAttr *a = hn_attr_new("value", HN_ATTR_TENSOR);
+        g_autofree char *old = g_strdup(p->attr->name);
+        a->t = hn_tensor_ref(t);
+        hn_node_remove_attr(u->node, old);
+        hn_node_set_attr(u->node, a);
+    }
+}
+
 const HnOp hn_op_constant = {
     .name = "Constant",
     .since = { 1, 9, 11, 12, 13, 19, 21, 23, 24, 25 },
+    .lacks = HN_LACKS({ '.', 9, 0, HN_T_INTS | HN_BIT(HN_STRING) | HN_BIT(HN_BOOL) | HN_BIT(HN_C64) | HN_BIT(HN_C128) },
+                      { '.', 13, 0, HN_BIT(HN_BF16) }, HN_SMALL_TYPES('.', 19)),
     .in = "",
     .out = ".",
+    .unbind = constant_unbind,
     .params_size = sizeof(HnConstant),
     .bind = constant_bind,
     .infer = constant_infer,
@@ -196,11 +219,27 @@ static void constantofshape_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+static void constantofshape_unbind(HnUnbind *u)
+{
+    const HnFilled *p = u->params;
+    HnDtype dtype = p->value != NULL ? p->value->dtype : HN_F32;
+    if ((u->to >= 9 && (dtype != HN_BF16 || u->to >= 20)) || hn_unbind_settle(u, 0) || dtype == HN_STRING)
+        return;
+    HnTensor *one = hn_tensor_new(u->to >= 9 ? HN_F32 : dtype, 0, NULL, NULL, NULL);
+    hn_tensor_set_f64(one, 0, p->value != NULL ? hn_tensor_get_f64(p->value, 0) : 0);
+    if (p->value != NULL && hn_dtype_in(dtype, HN_T_INTS))
+        hn_tensor_set_i64(one, 0, hn_tensor_get_i64(p->value, 0));
+    HnValue *v = hn_unbind_op2(u, "Expand", hn_unbind_const(u, one), hn_unbind_in(u, 0));
+    hn_unbind_take(u, 0, u->to >= 9 ? hn_unbind_cast(u, v, dtype) : v);
+}
+
 const HnOp hn_op_constantofshape = {
     .name = "ConstantOfShape",
     .since = { 9, 20, 21, 23, 24, 25 },
+    .lacks = HN_LACKS({ '.', 20, 0, HN_BIT(HN_BF16) }, HN_SMALL_TYPES('.', 20)),
     .in = "i",
     .out = ".",
+    .unbind = constantofshape_unbind,
     .params_size = sizeof(HnFilled),
     .bind = constantofshape_bind,
     .infer = constantofshape_infer,
@@ -252,14 +291,22 @@ static void eyelike_ref(HnEval *e)
         hn_tensor_set_i64(e->out[0], i * cols + i + p->k, 1);
 }
 
+static void eyelike_unbind(HnUnbind *u)
+{
+    if (u->to < 9)
+        hn_unbind_settle(u, 0);
+}
+
 const HnOp hn_op_eyelike = {
     .name = "EyeLike",
     .flags = HN_OP_SHAPE_ONLY,
     .since = { 9, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22), { 'U', 22, 0, HN_BIT(HN_BF16) }),
     .in = "T",
     .out = "U",
     .T = HN_T_COMPUTE,
     .U = HN_T_COMPUTE,
+    .unbind = eyelike_unbind,
     .params_size = sizeof(HnEye),
     .bind = eyelike_bind,
     .infer = eyelike_infer,
@@ -368,13 +415,23 @@ static void range_ref(HnEval *e)
 #undef COUNT
 }
 
+static void range_unbind(HnUnbind *u)
+{
+    if (u->to < 11)
+        hn_unbind_settle(u, 0);
+}
+
 const HnOp hn_op_range = {
     .name = "Range",
     .flags = HN_OP_HALF_VIA_F32, /* as stash_type 1 of opset 27 asks for; a double differs in no half result */
     .since = { 11, 27 },
+    .forms = HN_FORMS({ "stash_type", HN_ATTR_INT, .since = 27, .any = TRUE }),
+    .lacks = HN_LACKS({ 'T', 27, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) }),
     .in = "TTT",
     .out = "T",
     .T = HN_T_FLOATS | HN_BIT(HN_I16) | HN_BIT(HN_I32) | HN_BIT(HN_I64),
+    .unbind = range_unbind,
     .infer = range_infer,
     .ref = range_ref,
+    .range = { .exact = "T" },
 };

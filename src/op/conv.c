@@ -287,6 +287,7 @@ const HnOp hn_op_conv = {
     .name = "Conv",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 11, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTT",
     .out = "T",
     .T = HN_T_FLOATS,
@@ -298,4 +299,5 @@ const HnOp hn_op_conv = {
     .ref = conv_ref,
     .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = 0 },
     .prune = { .kind = HN_P_SOURCE },
+    .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

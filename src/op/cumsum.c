@@ -98,6 +98,8 @@ static void cumprod_ref(HnEval *e)
 const HnOp hn_op_cumsum = {
     .name = "CumSum",
     .since = { 11, 14 },
+    .lacks = HN_LACKS({ 'T', 14, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) }),
+    .wide = HN_WIDE_WRAPS,
     CUM_RECORD,
     .ref = cumsum_ref,
 };

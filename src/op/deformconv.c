@@ -199,6 +199,7 @@ const HnOp hn_op_deformconv = {
     .name = "DeformConv",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 19, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTT",
     .out = "T",
     .T = HN_T_FLOATS,

@@ -83,6 +83,7 @@ const HnOp hn_op_det = {
     .name = "Det",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 11, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,

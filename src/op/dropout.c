@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 /* --- Identity ---------------------------------------------------------------------------------------------------- */
 
@@ -37,6 +38,8 @@ const HnOp hn_op_identity = {
     .name = "Identity",
     .flags = HN_OP_ELEMENTWISE | HN_OP_VIEW,
     .since = { 1, 13, 14, 16, 19, 21, 23, 24, 25 },
+    .lacks = HN_LACKS({ '.', 13, 0, HN_BIT(HN_BF16) }, HN_SMALL_TYPES('.', 19)),
+    .wide = HN_WIDE_PICKS,
     .in = ".",
     .out = ".",
     .infer = identity_infer,
@@ -145,15 +148,54 @@ static void dropout_ref(HnEval *e)
     }
 }
 
+/* Before opset 12 nothing is dropped; before 10 the mask is of the type of the data. */
+static void dropout_unbind(HnUnbind *u)
+{
+    const HnDropout *p = u->params;
+    double train = 0, ratio;
+    if (hn_unbind_below(u, 12) && hn_unbind_in(u, 2) != NULL && (!hn_unbind_number(u, 2, &train) || train != 0)) {
+        hn_unbind_refuse(u, "training was not asked for by an input before opset 12");
+        return;
+    }
+    if (hn_unbind_below(u, 12)) {
+        hn_unbind_drop(u, 2);
+        if (!hn_unbind_number(u, 1, &ratio))
+            hn_unbind_drop(u, 1);
+    }
+    if (p->bool_mask == (u->to >= 10) && !hn_unbind_below(u, 12))
+        return;
+    if (hn_unbind_wants(u, 1)) {
+        HnDtype dtype = hn_unbind_out_dtype(u, 1); /* stays: what the new form would make is not asked for */
+        if (dtype == HN_UNDEFINED) {
+            hn_unbind_refuse(u, "the mask is of a type that is not known");
+            return;
+        }
+        int64_t one = 1;
+        HnAttr *a = hn_attr_new("value", HN_ATTR_TENSOR);
+        a->t = hn_tensor_new(dtype, 1, &one, NULL, NULL);
+        hn_tensor_set_i64(a->t, 0, 1);
+        HnNode *ones = hn_unbind_node(u, "ConstantOfShape", 1,
+                                      (HnValue *[]){ hn_unbind_shape(u, hn_unbind_in(u, 0), 0, INT64_MAX) }, 1);
+        hn_node_set_attr(ones, a);
+        hn_unbind_take(u, 1, hn_node_out(ones, 0));
+    }
+    hn_unbind_give_up(u, 1);
+}
+
 const HnOp hn_op_dropout = {
     .name = "Dropout",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_RANDOM,
     .since = { 1, 6, 7, 10, 12, 13, 22 },
+    .forms = HN_FORMS({ "ratio", HN_ATTR_FLOAT, .until = 12, .input = 1 },
+                      { "seed", HN_ATTR_INT, .since = 12, .any = TRUE }),
+    .lacks = HN_LACKS({ '.', 0, 10, HN_BIT(HN_F32) | HN_BIT(HN_F16) | HN_BIT(HN_F64) }, { '.', 10, 0, HN_BIT(HN_BOOL) },
+                      HN_BF16_SINCE(13), { 'T', 22, 0, HN_T_F8S }, { 'U', 22, 0, HN_T_F8S | HN_BIT(HN_BF16) }),
     .in = "TUb",
     .out = "T.",
     .T = HN_T_FLOATS | HN_T_F8,
     .U = HN_T_FLOATS | HN_T_F8,
     .min_in = 1,
+    .unbind = dropout_unbind,
     .params_size = sizeof(HnDropout),
     .bind = dropout_bind,
     .infer = dropout_infer,

@@ -2,36 +2,16 @@
  * Einsum: sums of products over named dimensions. The equation is parsed once when the node is bound; the reference
  * contracts operands from left to right, each step a matrix product of stacks.
  */
+#include "op/einsum.h"
+
 #include <string.h>
 
 #include "op/gemm.h"
 #include "op/index.h"
-#include "op/op.h"
 #include "op/types.h"
 
-enum {
-    LETTERS = 52,                   /* A..Z, a..z: labels 0 to 51, in the order of their characters */
-    LABELS = LETTERS + HN_MAX_RANK, /* then the dimensions under '...', right-aligned: the last is LABELS - 1 */
-    ELLIPSIS = LABELS,              /* in a term: stands for as many dimensions as there are to spare */
-    OPERANDS = 16,
-    TERM = HN_MAX_RANK + 1,
-};
-
-typedef struct {
-    int n;
-    uint8_t label[TERM];
-    gboolean ellipsis;
-} Term;
-
-typedef struct {
-    int n; /* operands */
-    Term in[OPERANDS];
-    Term out;
-    gboolean implicit; /* no "->": out is worked out from the terms */
-} HnEinsum;
-
 /* One term: up to ',' or "->" or the end; *s moves on. */
-static gboolean parse_term(HnBind *b, const char **s, Term *t)
+static gboolean parse_term(HnBind *b, const char **s, HnEinsumTerm *t)
 {
     for (;; (*s)++) {
         char c = **s;
@@ -45,7 +25,7 @@ static gboolean parse_term(HnBind *b, const char **s, Term *t)
         } else if (c >= 'a' && c <= 'z') {
             label = 26 + c - 'a';
         } else if (strncmp(*s, "...", 3) == 0 && !t->ellipsis) {
-            label = ELLIPSIS;
+            label = HN_EINSUM_ELLIPSIS;
             t->ellipsis = TRUE;
             *s += 2;
         } else {
@@ -53,8 +33,9 @@ static gboolean parse_term(HnBind *b, const char **s, Term *t)
                          g_ascii_isprint(c) ? c : '?');
             return FALSE;
         }
-        if (t->n == TERM) {
-            hn_bind_fail(b, HN_ERROR_UNSUPPORTED, "a term of attribute 'equation' has more than %d letters", TERM);
+        if (t->n == HN_EINSUM_TERM) {
+            hn_bind_fail(b, HN_ERROR_UNSUPPORTED, "a term of attribute 'equation' has more than %d letters",
+                         HN_EINSUM_TERM);
             return FALSE;
         }
         t->label[t->n++] = (uint8_t)label;
@@ -64,27 +45,27 @@ static gboolean parse_term(HnBind *b, const char **s, Term *t)
 /* Without "->": the dimensions of '...', then the letters that occur once, sorted. */
 static void implicit_out(HnEinsum *p)
 {
-    int count[LABELS + 1] = { 0 };
+    int count[HN_EINSUM_LABELS + 1] = { 0 };
     for (int i = 0; i < p->n; i++)
         for (int j = 0; j < p->in[i].n; j++)
             count[p->in[i].label[j]]++;
-    p->out = (Term){ .ellipsis = count[ELLIPSIS] > 0 };
+    p->out = (HnEinsumTerm){ .ellipsis = count[HN_EINSUM_ELLIPSIS] > 0 };
     if (p->out.ellipsis)
-        p->out.label[p->out.n++] = ELLIPSIS;
-    for (int l = 0; l < LETTERS && p->out.n < TERM; l++)
+        p->out.label[p->out.n++] = HN_EINSUM_ELLIPSIS;
+    for (int l = 0; l < HN_EINSUM_LETTERS && p->out.n < HN_EINSUM_TERM; l++)
         if (count[l] == 1)
             p->out.label[p->out.n++] = (uint8_t)l;
 }
 
 static void check_out(HnBind *b, const HnEinsum *p)
 {
-    gboolean in[LABELS + 1] = { FALSE }, out[LABELS + 1] = { FALSE };
+    gboolean in[HN_EINSUM_LABELS + 1] = { FALSE }, out[HN_EINSUM_LABELS + 1] = { FALSE };
     for (int i = 0; i < p->n; i++)
         for (int j = 0; j < p->in[i].n; j++)
             in[p->in[i].label[j]] = TRUE;
     for (int j = 0; j < p->out.n; j++) {
         int l = p->out.label[j];
-        if (out[l] || (!in[l] && l != ELLIPSIS))
+        if (out[l] || (!in[l] && l != HN_EINSUM_ELLIPSIS))
             hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "the output of attribute 'equation' has '%c' %s",
                          l < 26 ? 'A' + l : 'a' + l - 26, out[l] ? "twice" : "that no input has");
         out[l] = TRUE;
@@ -96,13 +77,14 @@ static void einsum_bind(HnBind *b, void *params)
     HnEinsum *p = params;
     hn_bind_require(b, "equation");
     const char *s = hn_bind_string(b, "equation", "");
-    if (b->node->in->len > OPERANDS) {
-        hn_bind_fail(b, HN_ERROR_UNSUPPORTED, "has %u inputs, at most %d are supported", b->node->in->len, OPERANDS);
+    if (b->node->in->len > HN_EINSUM_OPERANDS) {
+        hn_bind_fail(b, HN_ERROR_UNSUPPORTED, "has %u inputs, at most %d are supported", b->node->in->len,
+                     HN_EINSUM_OPERANDS);
         return;
     }
     for (gboolean more = TRUE; more; s++) {
-        if (p->n == OPERANDS || !parse_term(b, &s, &p->in[p->n])) {
-            hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'equation' has more than %d terms", OPERANDS);
+        if (p->n == HN_EINSUM_OPERANDS || !parse_term(b, &s, &p->in[p->n])) {
+            hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'equation' has more than %d terms", HN_EINSUM_OPERANDS);
             return;
         }
         p->n++;
@@ -129,18 +111,17 @@ static void einsum_bind(HnBind *b, void *params)
     check_out(b, p);
 }
 
-/* Labels of a term for a tensor of `rank`: one per dimension, '...' spelt out. -1: the rank does not fit. */
-static int spell(const Term *t, int rank, uint8_t *labels)
+int hn_einsum_spell(const HnEinsumTerm *t, int rank, uint8_t *labels)
 {
     int spare = rank - (t->n - (t->ellipsis ? 1 : 0)), n = 0;
     if (rank > HN_MAX_RANK || spare < 0 || (spare > 0 && !t->ellipsis))
         return -1;
     for (int j = 0; j < t->n; j++) {
-        if (t->label[j] != ELLIPSIS)
+        if (t->label[j] != HN_EINSUM_ELLIPSIS)
             labels[n++] = t->label[j];
         else
             for (int i = 0; i < spare; i++)
-                labels[n++] = (uint8_t)(LABELS - spare + i);
+                labels[n++] = (uint8_t)(HN_EINSUM_LABELS - spare + i);
     }
     return n;
 }
@@ -149,15 +130,15 @@ static int spell(const Term *t, int rank, uint8_t *labels)
 static int spell_out(const HnEinsum *p, int width, uint8_t *labels)
 {
     int n = p->out.n + (p->out.ellipsis ? width - 1 : 0);
-    return n > HN_MAX_RANK ? -1 : spell(&p->out, n, labels);
+    return n > HN_MAX_RANK ? -1 : hn_einsum_spell(&p->out, n, labels);
 }
 
 static void einsum_infer(HnInfer *x)
 {
     const HnEinsum *p = x->params;
     HnDtype dtype = HN_UNDEFINED;
-    HnDim size[LABELS], dims[HN_MAX_RANK];
-    gboolean seen[LABELS] = { FALSE }, ranks = TRUE;
+    HnDim size[HN_EINSUM_LABELS], dims[HN_MAX_RANK];
+    gboolean seen[HN_EINSUM_LABELS] = { FALSE }, ranks = TRUE;
     uint8_t labels[HN_MAX_RANK + 1];
     int width = 0;
     for (int i = 0; i < p->n; i++) {
@@ -168,7 +149,7 @@ static void einsum_infer(HnInfer *x)
             ranks = FALSE;
             continue;
         }
-        if (spell(&p->in[i], rank, labels) < 0) {
+        if (hn_einsum_spell(&p->in[i], rank, labels) < 0) {
             hn_infer_fail(x, HN_ERROR_SHAPE, "input %d has %d dimensions, its term in 'equation' does not fit", i,
                           rank);
             return;
@@ -203,17 +184,17 @@ static void einsum_infer(HnInfer *x)
 static void einsum_cost(const HnInfer *x, HnCost *c)
 {
     const HnEinsum *p = x->params;
-    double size[LABELS + 1] = { 0 };
+    double size[HN_EINSUM_LABELS + 1] = { 0 };
     uint8_t labels[HN_MAX_RANK + 1];
     for (int i = 0; i < p->n; i++) {
         int rank = hn_infer_rank(x, i);
-        if (rank < 0 || spell(&p->in[i], rank, labels) < 0)
+        if (rank < 0 || hn_einsum_spell(&p->in[i], rank, labels) < 0)
             return;
         for (int j = 0; j < rank; j++)
             size[labels[j]] = MAX(size[labels[j]], (double)hn_infer_dim(x, i, j).n);
     }
     c->flops = p->n;
-    for (int l = 0; l < LABELS; l++)
+    for (int l = 0; l < HN_EINSUM_LABELS; l++)
         c->flops *= size[l] > 0 ? size[l] : 1;
 }
 
@@ -230,8 +211,8 @@ typedef struct {
 
 typedef struct {
     HnEval *e;
-    int64_t size[LABELS]; /* of each label; 0 where it does not occur (and where it is 0) */
-    gboolean real;        /* doubles */
+    int64_t size[HN_EINSUM_LABELS]; /* of each label; 0 where it does not occur (and where it is 0) */
+    gboolean real;                  /* doubles */
 } Sum;
 
 static gboolean part_alloc(Sum *s, Part *p)
@@ -277,8 +258,8 @@ static void add_up(HnDtype dtype, int ndim, const int64_t *dims, const void *src
 static gboolean gather(Sum *s, HnDtype dtype, int rank, const uint8_t *labels, const int64_t *dims, const void *data,
                        const uint8_t *keep, int n_keep, Part *p)
 {
-    int64_t strides[HN_MAX_RANK + 1], walk[LABELS + 1], src[LABELS + 1], dst[LABELS + 1];
-    int at[LABELS], n = 0;
+    int64_t strides[HN_MAX_RANK + 1], walk[HN_EINSUM_LABELS + 1], src[HN_EINSUM_LABELS + 1], dst[HN_EINSUM_LABELS + 1];
+    int at[HN_EINSUM_LABELS], n = 0;
     hn_strides(rank, dims, strides);
     memset(at, -1, sizeof at);
     for (int j = 0; j < rank; j++) {
@@ -331,14 +312,14 @@ static int64_t span_of(const Part *p, const uint8_t *labels, int n)
 /* y = a * b summed over labels that `need` does not have. a and b are freed. */
 static gboolean contract(Sum *s, Part *a, Part *b, const gboolean *need, Part *y)
 {
-    uint8_t group[4][LABELS], order[2][HN_MAX_RANK * 2];
+    uint8_t group[4][HN_EINSUM_LABELS], order[2][HN_MAX_RANK * 2];
     int n[4] = { 0 }, n_order[2] = { 0, 0 };
-    gboolean in[2][LABELS] = { { FALSE }, { FALSE } }, ok = FALSE;
+    gboolean in[2][HN_EINSUM_LABELS] = { { FALSE }, { FALSE } }, ok = FALSE;
     const Part *part[2] = { a, b };
     for (int k = 0; k < 2; k++)
         for (int j = 0; j < part[k]->ndim; j++) /* a dimension of size 1 broadcasts: as if it were not there */
             in[k][part[k]->label[j]] = part[k]->dims[j] != 1;
-    for (int l = 0; l < LABELS; l++) {
+    for (int l = 0; l < HN_EINSUM_LABELS; l++) {
         if ((!in[0][l] && !in[1][l]) || (in[0][l] != in[1][l] && !need[l]))
             continue; /* a label of one operand alone that is not needed is summed by gather() */
         Role r = in[0][l] && in[1][l] ? (need[l] ? STACK : INNER) : in[0][l] ? LEFT : RIGHT;
@@ -395,13 +376,13 @@ done:
 }
 
 /* Operand i with its repeated labels resolved and the labels summed that `need` does not have. */
-static gboolean load(Sum *s, int i, const Term *t, const gboolean *need, Part *p)
+static gboolean load(Sum *s, int i, const HnEinsumTerm *t, const gboolean *need, Part *p)
 {
     const HnTensor *x = hn_eval_in(s->e, i);
     uint8_t labels[HN_MAX_RANK + 1], keep[HN_MAX_RANK];
-    gboolean kept[LABELS] = { FALSE };
+    gboolean kept[HN_EINSUM_LABELS] = { FALSE };
     int n = 0;
-    spell(t, x->ndim, labels);
+    hn_einsum_spell(t, x->ndim, labels);
     for (int j = 0; j < x->ndim; j++)
         if (need[labels[j]] && !kept[labels[j]]) {
             kept[labels[j]] = TRUE;
@@ -442,12 +423,12 @@ static void store(const Part *p, HnDtype dtype, int rank, const uint8_t *labels,
 /* Sizes of all labels; the width of '...', -1: failed. */
 static int label_sizes(Sum *s, const HnEinsum *p)
 {
-    gboolean seen[LABELS] = { FALSE };
+    gboolean seen[HN_EINSUM_LABELS] = { FALSE };
     int width = 0;
     for (int i = 0; i < p->n; i++) {
         const HnTensor *x = hn_eval_in(s->e, i);
         uint8_t labels[HN_MAX_RANK + 1];
-        if (x == NULL || spell(&p->in[i], x->ndim, labels) < 0) {
+        if (x == NULL || hn_einsum_spell(&p->in[i], x->ndim, labels) < 0) {
             hn_eval_fail(s->e, HN_ERROR_SHAPE, "input %d does not fit its term in 'equation'", i);
             return -1;
         }
@@ -490,11 +471,11 @@ static void einsum_ref(HnEval *e)
     /* a label is summed as soon as no later operand and not the output has it */
     Part acc = { 0 }, next = { 0 }, sum;
     for (int i = 0; out != NULL && i < p->n; i++) {
-        gboolean later[LABELS] = { FALSE }, need[LABELS];
+        gboolean later[HN_EINSUM_LABELS] = { FALSE }, need[HN_EINSUM_LABELS];
         for (int j = 0; j < rank; j++)
             later[labels[j]] = TRUE;
         for (int k = i + 1; k < p->n; k++) {
-            int n = spell(&p->in[k], hn_eval_in(e, k)->ndim, used);
+            int n = hn_einsum_spell(&p->in[k], hn_eval_in(e, k)->ndim, used);
             for (int j = 0; j < n; j++)
                 later[used[j]] = TRUE;
         }
@@ -520,6 +501,7 @@ const HnOp hn_op_einsum = {
     .name = "Einsum",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 12, 28 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(28)),
     .in = "T*",
     .out = "T",
     .T = HN_T_NUM,
@@ -528,4 +510,5 @@ const HnOp hn_op_einsum = {
     .infer = einsum_infer,
     .cost = einsum_cost,
     .ref = einsum_ref,
+    .range = { .kind = HN_R_PRODUCTS },
 };

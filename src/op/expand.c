@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/unbind.h"
 
 /* Size that `a` of the input and `b` of the shape broadcast to. */
 static HnDim expand_dim(HnInfer *x, HnDim a, HnDim b)
@@ -74,15 +75,36 @@ static void expand_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+#define ONES_BYTES ((size_t)1 << 22)
+
+/* Before opset 8: times ones. */
+static void expand_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    int64_t dims[HN_MAX_RANK], count;
+    size_t bytes;
+    int n = hn_unbind_ints(u, 1, dims);
+    if (u->to >= 8 || n < 0 || !hn_dtype_in(dtype, HN_T_NUM) || !hn_dims_count(n, dims, &count) ||
+        !hn_dtype_bytes(dtype, count, &bytes) || bytes > ONES_BYTES)
+        return;
+    HnTensor *ones = hn_tensor_new(dtype, n, dims, NULL, NULL);
+    for (int64_t i = 0; i < count; i++)
+        hn_tensor_set_i64(ones, i, 1);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_in(u, 0), hn_unbind_const(u, ones)));
+}
+
 const HnOp hn_op_expand = {
     .name = "Expand",
     .since = { 8, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = expand_unbind,
     .infer = expand_infer,
     .ref = expand_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };
 
@@ -174,6 +196,8 @@ static void tile_ref(HnEval *e)
 const HnOp hn_op_tile = {
     .name = "Tile",
     .since = { 1, 6, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "TVV",
     .out = "T",
     .T = HN_T_PLAIN,
@@ -183,5 +207,5 @@ const HnOp hn_op_tile = {
     .bind = tile_bind,
     .infer = tile_infer,
     .ref = tile_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };

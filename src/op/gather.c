@@ -110,6 +110,9 @@ const HnOp hn_op_gather = {
     .name = "Gather",
     .flags = HN_OP_LOOKUP,
     .since = { 1, 11, 13 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "Tj",
     .out = "T",
     .T = HN_T_PLAIN,
@@ -118,7 +121,7 @@ const HnOp hn_op_gather = {
     .infer = gather_infer,
     .cost = hn_cost_move,
     .ref = gather_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };
 
 /* --- GatherElements -------------------------------------------------------------------------------------------------
@@ -179,6 +182,8 @@ static void gatherelements_ref(HnEval *e)
 const HnOp hn_op_gatherelements = {
     .name = "GatherElements",
     .since = { 11, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "Tj",
     .out = "T",
     .T = HN_T_PLAIN,
@@ -272,6 +277,9 @@ static void gathernd_ref(HnEval *e)
 const HnOp hn_op_gathernd = {
     .name = "GatherND",
     .since = { 11, 12, 13 },
+    .forms = HN_FORMS({ "batch_dims", HN_ATTR_INT, .since = 12 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_PLAIN,

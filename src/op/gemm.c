@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "op/unbind.h"
 
 /* --- the product ------------------------------------------------------------------------------------------------- */
 
@@ -245,19 +246,42 @@ static void gemm_ref(HnEval *e)
         hn_gemm(a->dtype, &g);
 }
 
+static void gemm_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    if (!hn_unbind_below(u, 11) || hn_unbind_in(u, 2) != NULL)
+        return;
+    if (dtype == HN_UNDEFINED) {
+        hn_unbind_refuse(u, "input 2 was not optional before opset 11, and its type is not known");
+        return;
+    }
+    int64_t one = 1;
+    hn_node_set_in(u->node, 2, hn_unbind_const(u, hn_tensor_new(dtype, 1, &one, NULL, NULL)));
+}
+
+static int gemm_weight_axis(const void *params)
+{
+    return ((const HnGemmParams *)params)->trans_b ? 0 : 1;
+}
+
 const HnOp hn_op_gemm = {
     .name = "Gemm",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 7, 9, 11, 13 },
+    .lacks =
+        HN_LACKS({ 'T', 9, 0, HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64) }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .in = "TTT",
     .out = "T",
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64),
     .min_in = 2,
+    .unbind = gemm_unbind,
     .params_size = sizeof(HnGemmParams),
     .bind = gemm_bind,
     .infer = gemm_infer,
     .cost = gemm_cost,
     .ref = gemm_ref,
-    .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = 1 }, /* 0 with transB */
+    .quant = { .kind = HN_Q_WEIGHTED, .axis = gemm_weight_axis },
     .prune = { .kind = HN_P_SOURCE },
+    .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

@@ -107,23 +107,29 @@ const HnOp hn_op_globalaveragepool = {
     .name = "GlobalAveragePool",
     GLOBALPOOL_RECORD,
     .since = { 1, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .ref = globalaveragepool_ref,
     .quant = { .kind = HN_Q_PASS },
+    .range = { .kind = HN_R_MEAN },
 };
 
 const HnOp hn_op_globalmaxpool = {
     .name = "GlobalMaxPool",
     GLOBALPOOL_RECORD,
     .since = { 1, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+    .wide = HN_WIDE_PICKS,
     .ref = globalmaxpool_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
 };
 
 const HnOp hn_op_globallppool = {
     .name = "GlobalLpPool",
     GLOBALPOOL_RECORD,
     .since = { 1, 2, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .params_size = sizeof(HnGlobalPool),
     .bind = globallppool_bind,
     .ref = globallppool_ref,
+    .range = { .kind = HN_R_SQUARE },
 };

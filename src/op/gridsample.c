@@ -9,6 +9,7 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 enum { MAX_AXES = 5, MAX_TAPS = 1024 }; /* 4 taps along each of 5 axes */
 
@@ -249,17 +250,34 @@ static void gridsample_ref(HnEval *e)
     hn_eval_scratch_free(e, m);
 }
 
+/* Opset 20 gave the modes shorter names and took volumes. */
+static void gridsample_unbind(HnUnbind *u)
+{
+    static const char *const before[] = { "bilinear", "nearest", "bicubic" }, *const since[] = { "linear", "nearest",
+                                                                                                 "cubic" };
+    const HnGridSample *p = u->params;
+    if ((u->from < 20) == (u->to < 20))
+        return;
+    if (u->to < 20 && hn_unbind_rank(u, 0) != 4)
+        hn_unbind_refuse(u, "only inputs of 4 dimensions were taken before opset 20");
+    else
+        hn_node_set_string(u->node, "mode", u->to < 20 ? before[p->mode] : since[p->mode]);
+}
+
 const HnOp hn_op_gridsample = {
     .name = "GridSample",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 16, 20, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22), { 'U', 22, 0, HN_BIT(HN_BF16) }),
     .in = "TU",
     .out = "T",
     .T = HN_T_COMPUTE | HN_BIT(HN_C64) | HN_BIT(HN_C128) | HN_BIT(HN_STRING),
     .U = HN_T_FLOATS,
+    .unbind = gridsample_unbind,
     .params_size = sizeof(HnGridSample),
     .bind = gridsample_bind,
     .infer = gridsample_infer,
     .cost = gridsample_cost,
     .ref = gridsample_ref,
+    .range = { .exact = "U" },
 };

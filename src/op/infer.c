@@ -203,6 +203,7 @@ struct HnTypes {
     guint n;      /* there is a page for each HnValue.id below */
     Page **pages; /* NULL: nothing known of these values */
     HnBudget *budget;
+    gboolean named; /* unknown dimensions are symbols */
 };
 
 static gsize pages_of(const HnTypes *t)
@@ -231,6 +232,7 @@ HnTypes *hn_types_copy(const HnTypes *t)
 {
     HnTypes *c = g_new0(HnTypes, 1);
     c->n = t->n;
+    c->named = t->named;
     hn_types_set_budget(c, t->budget);
     c->pages = g_new0(Page *, pages_of(t) + 1);
     for (gsize i = 0; i < pages_of(t); i++)
@@ -361,6 +363,32 @@ void hn_types_set_value(HnTypes *t, const HnValue *v, HnTensor *elements)
     k->contents = contents_of(elements);
 }
 
+void hn_types_name_unknown(HnTypes *t)
+{
+    t->named = TRUE;
+}
+
+/* Takes type, which belongs to v; dimensions that are not known are called after v's id: names come and go. */
+static HnType *name_unknown(const HnTypes *t, const HnValue *v, HnType *type)
+{
+    gboolean any = FALSE;
+    if (!t->named || type == NULL || type->kind != HN_TYPE_TENSOR)
+        return type;
+    for (int i = 0; i < type->rank; i++)
+        any = any || (!type->dims[i].known && type->dims[i].sym == NULL);
+    if (!any)
+        return type;
+    g_autofree HnDim *dims = g_memdup2(type->dims, (gsize)type->rank * sizeof *dims);
+    for (int i = 0; i < type->rank; i++) {
+        g_autofree char *name = g_strdup_printf("?%u.%d", v->id, i);
+        if (!dims[i].known && dims[i].sym == NULL)
+            dims[i] = hn_dim_symbol(name);
+    }
+    HnType *named = hn_type_tensor(type->dtype, type->rank, dims);
+    hn_type_unref(type);
+    return named;
+}
+
 gboolean hn_types_enter(HnTypes *t, HnGraph *g, gboolean inputs, GError **error)
 {
     for (guint i = 0; i < g->weights->len; i++) {
@@ -380,8 +408,10 @@ gboolean hn_types_enter(HnTypes *t, HnGraph *g, gboolean inputs, GError **error)
     }
     for (guint i = 0; inputs && i < g->inputs->len; i++) {
         HnValue *v = g->inputs->pdata[i];
-        if (v->type != NULL && hn_types_get(t, v) == NULL)
-            hn_types_set(t, v, v->type);
+        if (v->type != NULL && hn_types_get(t, v) == NULL) {
+            g_autoptr(HnType) type = name_unknown(t, v, hn_type_ref(v->type));
+            hn_types_set(t, v, type);
+        }
     }
     return TRUE;
 }
@@ -556,7 +586,7 @@ static void store(const Walk *w, HnNode *n, HnInfer *x)
             continue;
         HnType *type = w->declared ? refine(x->out[k], v->type) : x->out[k] != NULL ? hn_type_ref(x->out[k]) : NULL;
         known_clear(o);
-        o->type = type;
+        o->type = name_unknown(w->t, v, type);
         o->contents = g_steal_pointer(&x->out_contents[k]);
     }
 }

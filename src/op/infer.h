@@ -20,6 +20,9 @@ void hn_types_free(HnTypes *t);
  */
 void hn_types_set_budget(HnTypes *t, HnBudget *budget);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnTypes, hn_types_free)
+/* From now on a dimension of which nothing is known becomes a symbol of its own: what has the size of the same value is
+ * seen to be of one size. For whoever does not write the types down. */
+void hn_types_name_unknown(HnTypes *t);
 
 /* References are taken. Setting elements sets the type and, for small integers, the contents. */
 void hn_types_set(HnTypes *t, const HnValue *v, HnType *type);

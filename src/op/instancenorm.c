@@ -9,6 +9,7 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void instancenorm_bind(HnBind *b, void *params)
 {
@@ -117,13 +118,53 @@ const HnOp hn_op_instancenormalization = {
     .name = "InstanceNormalization",
     NORM_RECORD,
     .since = { 1, 6, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .bind = instancenorm_bind,
     .prune = { .kind = HN_P_PASS },
+    .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
 };
+
+/* As an instance norm over the groups. Before opset 21 scale and bias are those of groups, and the operator was
+ * withdrawn again: it is not made for these. */
+static void groupnorm_unbind(HnUnbind *u)
+{
+    const HnGroupNorm *p = u->params;
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    int rank = hn_unbind_rank(u, 0);
+    int64_t dims[HN_MAX_RANK], groups = p->groups;
+    if (u->to >= 21 && !p->per_group)
+        return;
+    if (dtype == HN_UNDEFINED || rank < 2) {
+        hn_unbind_refuse(u, "type or number of dimensions of input 0 are not known");
+        return;
+    }
+    HnValue *x = hn_unbind_in(u, 0), *scale = hn_unbind_in(u, 1), *bias = hn_unbind_in(u, 2);
+    if (!p->per_group) {
+        HnTensor *ones = hn_tensor_new(dtype, 1, &groups, NULL, NULL);
+        for (int64_t i = 0; i < groups; i++)
+            hn_tensor_set_f64(ones, i, 1);
+        scale = hn_unbind_const(u, ones);
+        bias = hn_unbind_const(u, hn_tensor_new(dtype, 1, &groups, NULL, NULL));
+    }
+    HnValue *in[] = { hn_unbind_reshape(u, x, (int64_t[]){ 0, groups, -1 }, 3), scale, bias };
+    HnNode *n = hn_unbind_node(u, "InstanceNormalization", 3, in, 1);
+    hn_node_set_float(n, "epsilon", p->epsilon);
+    HnValue *y = hn_unbind_op2(u, "Reshape", hn_node_out(n, 0), hn_unbind_shape(u, x, 0, INT64_MAX));
+    for (int i = 0; i < rank; i++)
+        dims[i] = i == 1 ? -1 : 1;
+    if (!p->per_group) {
+        y = hn_unbind_op2(u, "Mul", y, hn_unbind_reshape(u, hn_unbind_in(u, 1), dims, rank));
+        y = hn_unbind_op2(u, "Add", y, hn_unbind_reshape(u, hn_unbind_in(u, 2), dims, rank));
+    }
+    hn_unbind_take(u, 0, y);
+}
 
 const HnOp hn_op_groupnormalization = {
     .name = "GroupNormalization",
     NORM_RECORD,
     .since = { 18, 21 },
+    .forms = HN_FORMS({ "stash_type", HN_ATTR_INT, .since = 21, .any = TRUE }),
+    .unbind = groupnorm_unbind,
     .bind = groupnorm_bind,
+    .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
 };

@@ -5,6 +5,5 @@
 
 /* "node 'x' (Conv): " in front of a failure of bind, infer or ref, which is given away. */
 void hn_op_propagate(GError **error, GError *failure, const HnNode *n);
-/* Letter of input or output i in a record's `in` or `out`; *same is FALSE where types under a repeated letter may
- * differ. */
-char hn_op_letter(const char *letters, int i, gboolean *same);
+/* Types of a letter in the newest opset. */
+HnTypeMask hn_op_mask(const HnOp *op, char letter);

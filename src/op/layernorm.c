@@ -10,6 +10,7 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void layernorm_bind(HnBind *b, void *params)
 {
@@ -214,6 +215,58 @@ static void rmsnorm_ref(HnEval *e)
     norm_eval(e, FALSE);
 }
 
+/* Input i, scale or bias, in the type that x is computed in. */
+static HnValue *weight_as(HnUnbind *u, int i, HnDtype dtype)
+{
+    return hn_unbind_dtype(u, i) == dtype ? hn_unbind_in(u, i) : hn_unbind_cast(u, hn_unbind_in(u, i), dtype);
+}
+
+/* (x - mean) / sqrt(variance + epsilon) * scale + bias, in f32 or f64; RMSNormalization takes no mean off. */
+static void norm_unbind(HnUnbind *u, gboolean centre)
+{
+    const HnLayerNorm *p = u->params;
+    int rank = hn_unbind_rank(u, 0), n = p->axis < 0 ? (int)-p->axis : rank - (int)p->axis;
+    int64_t axes[HN_MAX_RANK];
+    HnDtype dtype;
+    if ((p->axis >= 0 && rank < 0) || n > HN_MAX_RANK || !hn_dtype_in(hn_unbind_dtype(u, 1), HN_T_FLOATS)) {
+        hn_unbind_refuse(u, "the number of dimensions of input 0 or the type of input 1 is not known");
+        return;
+    }
+    HnValue *x = hn_unbind_real(u, 0, &dtype), *mean = NULL;
+    if (x == NULL)
+        return;
+    for (int i = 0; i < n; i++)
+        axes[i] = i - n;
+    if (centre) {
+        mean = hn_unbind_reduce(u, "ReduceMean", x, axes, n, TRUE);
+        x = hn_unbind_op2(u, "Sub", x, mean);
+    }
+    HnValue *squares = hn_unbind_reduce(u, "ReduceMean", hn_unbind_op2(u, "Mul", x, x), axes, n, TRUE);
+    HnValue *sum = hn_unbind_op2(u, "Add", squares, hn_unbind_scalar(u, dtype, (double)p->epsilon));
+    HnValue *inv = hn_unbind_op1(u, "Reciprocal", hn_unbind_op1(u, "Sqrt", sum));
+    HnValue *y = hn_unbind_op2(u, "Mul", hn_unbind_op2(u, "Mul", x, inv), weight_as(u, 1, dtype));
+    if (centre && hn_unbind_in(u, 2) != NULL)
+        y = hn_unbind_op2(u, "Add", y, weight_as(u, 2, dtype));
+    if (centre && hn_unbind_wants(u, 1))
+        hn_unbind_take(u, 1, p->stash == dtype ? mean : hn_unbind_cast(u, mean, p->stash));
+    if (centre && hn_unbind_wants(u, 2))
+        hn_unbind_take(u, 2, p->stash == dtype ? inv : hn_unbind_cast(u, inv, p->stash));
+    hn_unbind_give_up(u, 1);
+    hn_unbind_take_real(u, 0, y);
+}
+
+static void layernorm_unbind(HnUnbind *u)
+{
+    if (u->to < 17)
+        norm_unbind(u, TRUE);
+}
+
+static void rmsnorm_unbind(HnUnbind *u)
+{
+    if (u->to < 23)
+        norm_unbind(u, FALSE);
+}
+
 const HnOp hn_op_layernormalization = {
     .name = "LayerNormalization",
     .flags = HN_OP_HALF_VIA_F32,
@@ -223,11 +276,13 @@ const HnOp hn_op_layernormalization = {
     .T = HN_T_FLOATS,
     .U = HN_T_FLOATS,
     .min_in = 2,
+    .unbind = layernorm_unbind,
     .params_size = sizeof(HnLayerNorm),
     .bind = layernorm_bind,
     .infer = layernorm_infer,
     .cost = layernorm_cost,
     .ref = layernorm_ref,
+    .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
 };
 
 const HnOp hn_op_rmsnormalization = {
@@ -238,9 +293,11 @@ const HnOp hn_op_rmsnormalization = {
     .out = "U",
     .T = HN_T_FLOATS,
     .U = HN_T_FLOATS,
+    .unbind = rmsnorm_unbind,
     .params_size = sizeof(HnLayerNorm),
     .bind = layernorm_bind,
     .infer = rmsnorm_infer,
     .cost = rmsnorm_cost,
     .ref = rmsnorm_ref,
+    .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
 };

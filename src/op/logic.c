@@ -158,6 +158,7 @@ const HnOp hn_op_bitshift = {
     .name = "BitShift",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE,
     .since = { 11, 28 },
+    .lacks = HN_LACKS({ 'T', 28, 0, HN_T_SINTS }),
     BITS_RECORD,
     .bind = bitshift_bind,
     .ref = bitshift_ref,

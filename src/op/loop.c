@@ -164,6 +164,7 @@ const HnOp hn_op_loop = {
     .name = "Loop",
     .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
     .since = { 1, 11, 13, 16, 19, 21, 23, 24, 25 },
+    .lacks = HN_LACKS({ '.', 16, 0, HN_BIT(HN_BF16) }, HN_SMALL_TYPES('.', 19)),
     .in = "ib.~",
     .out = ".~",
     .min_in = HN_MIN_IN_NONE,

@@ -67,6 +67,7 @@ const HnOp hn_op_lpnormalization = {
     .name = "LpNormalization",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,
@@ -75,6 +76,7 @@ const HnOp hn_op_lpnormalization = {
     .infer = lpnorm_infer,
     .cost = lpnorm_cost,
     .ref = lpnorm_ref,
+    .range = { .kind = HN_R_SQUARES, .row = HN_ROW_AXIS },
 };
 
 /* --- MeanVarianceNormalization --------------------------------------------------------------------------------------
@@ -171,6 +173,7 @@ const HnOp hn_op_meanvariancenormalization = {
     .name = "MeanVarianceNormalization",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 9, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,
@@ -179,4 +182,5 @@ const HnOp hn_op_meanvariancenormalization = {
     .infer = mvn_infer,
     .cost = mvn_cost,
     .ref = mvn_ref,
+    .range = { .kind = HN_R_SQUARES, .exact = "T" }, /* as others spell it out in f32 constants */
 };

@@ -78,6 +78,7 @@ const HnOp hn_op_lrn = {
     .name = "LRN",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,

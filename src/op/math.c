@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 /* An expression of double v over all elements; f32 and f64. */
 #define DEFINE_REF(symbol, EXPR)                  \
@@ -33,6 +34,23 @@
     }
 
 #define MATH_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32
+/* Before opset 11: floor(x), and one more where the rest is above a half, or a half and floor(x) odd. */
+static void round_unbind(HnUnbind *u)
+{
+    HnDtype dtype;
+    HnValue *x = u->to < 11 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x == NULL)
+        return;
+    HnValue *floor = hn_unbind_op1(u, "Floor", x), *rest = hn_unbind_op2(u, "Sub", x, floor);
+    HnValue *half = hn_unbind_scalar(u, dtype, 0.5), *halved = hn_unbind_op2(u, "Mul", floor, half);
+    HnValue *odd = hn_unbind_op2(u, "Greater", halved, hn_unbind_op1(u, "Floor", halved));
+    HnValue *above = hn_unbind_op2(u, "Greater", rest, half);
+    HnValue *below = hn_unbind_op2(u, "Less", rest, half);
+    HnValue *tie = hn_unbind_op2(u, "And", odd, hn_unbind_op1(u, "Not", hn_unbind_op2(u, "Or", above, below)));
+    HnValue *up = hn_unbind_cast(u, hn_unbind_op2(u, "Or", above, tie), dtype);
+    hn_unbind_take_real(u, 0, hn_unbind_op2(u, "Add", floor, up));
+}
+
 #define DEFINE_RECORD(symbol, onnx_name, infer_fn, ...) \
     const HnOp hn_op_##symbol = {                       \
         .name = onnx_name,                              \
@@ -60,6 +78,7 @@ static void rounding_infer(HnInfer *x)
 }
 
 #define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }
+#define DIVISOR .range = { .divisors = 1 }
 #define NEEDS_RANGES .quant = { .kind = HN_Q_ELEMENTWISE }
 
 DEFINE_REF(acos, acos(v))
@@ -82,22 +101,28 @@ DEFINE_REF(sqrt, sqrt(v))
 DEFINE_REF(tan, tan(v))
 DEFINE_REF(tanh, tanh(v))
 
-DEFINE_RECORD(acos, "Acos", hn_infer_same, .since = { 7, 22 }, RANGE(0.0f, 3.1415927f))
-DEFINE_RECORD(acosh, "Acosh", hn_infer_same, .since = { 9, 22 })
-DEFINE_RECORD(asin, "Asin", hn_infer_same, .since = { 7, 22 }, RANGE(-1.5707964f, 1.5707964f))
-DEFINE_RECORD(asinh, "Asinh", hn_infer_same, .since = { 9, 22 })
-DEFINE_RECORD(atan, "Atan", hn_infer_same, .since = { 7, 22 }, RANGE(-1.5707964f, 1.5707964f))
-DEFINE_RECORD(atanh, "Atanh", hn_infer_same, .since = { 9, 22 })
-DEFINE_RECORD(ceil, "Ceil", rounding_infer, .since = { 1, 6, 13 })
-DEFINE_RECORD(cos, "Cos", hn_infer_same, .since = { 7, 22 }, RANGE(-1, 1))
-DEFINE_RECORD(cosh, "Cosh", hn_infer_same, .since = { 9, 22 })
-DEFINE_RECORD(exp, "Exp", hn_infer_same, .since = { 1, 6, 13 }, NEEDS_RANGES)
-DEFINE_RECORD(floor, "Floor", rounding_infer, .since = { 1, 6, 13 })
-DEFINE_RECORD(log, "Log", hn_infer_same, .since = { 1, 6, 13 })
-DEFINE_RECORD(reciprocal, "Reciprocal", hn_infer_same, .since = { 1, 6, 13 })
-DEFINE_RECORD(round, "Round", rounding_infer, .since = { 11, 22 })
-DEFINE_RECORD(sin, "Sin", hn_infer_same, .since = { 7, 22 }, RANGE(-1, 1))
-DEFINE_RECORD(sinh, "Sinh", hn_infer_same, .since = { 9, 22 })
-DEFINE_RECORD(sqrt, "Sqrt", hn_infer_same, .since = { 1, 6, 13 }, NEEDS_RANGES)
-DEFINE_RECORD(tan, "Tan", hn_infer_same, .since = { 7, 22 })
-DEFINE_RECORD(tanh, "Tanh", hn_infer_same, .since = { 1, 6, 13 }, RANGE(-1, 1))
+DEFINE_RECORD(acos, "Acos", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+              RANGE(0.0f, 3.1415927f))
+DEFINE_RECORD(acosh, "Acosh", hn_infer_same, .since = { 9, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(asin, "Asin", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+              RANGE(-1.5707964f, 1.5707964f))
+DEFINE_RECORD(asinh, "Asinh", hn_infer_same, .since = { 9, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(atan, "Atan", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+              RANGE(-1.5707964f, 1.5707964f))
+DEFINE_RECORD(atanh, "Atanh", hn_infer_same, .since = { 9, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(ceil, "Ceil", rounding_infer, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)))
+DEFINE_RECORD(cos, "Cos", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), RANGE(-1, 1))
+DEFINE_RECORD(cosh, "Cosh", hn_infer_same, .since = { 9, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(exp, "Exp", hn_infer_same, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)), NEEDS_RANGES)
+DEFINE_RECORD(floor, "Floor", rounding_infer, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)))
+DEFINE_RECORD(log, "Log", hn_infer_same, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)), DIVISOR)
+DEFINE_RECORD(reciprocal, "Reciprocal", hn_infer_same, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+              DIVISOR)
+DEFINE_RECORD(round, "Round", rounding_infer, .since = { 11, 22 }, .unbind = round_unbind,
+              .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(sin, "Sin", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), RANGE(-1, 1))
+DEFINE_RECORD(sinh, "Sinh", hn_infer_same, .since = { 9, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(sqrt, "Sqrt", hn_infer_same, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)), NEEDS_RANGES,
+              DIVISOR)
+DEFINE_RECORD(tan, "Tan", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)))
+DEFINE_RECORD(tanh, "Tanh", hn_infer_same, .since = { 1, 6, 13 }, .lacks = HN_LACKS(HN_BF16_SINCE(13)), RANGE(-1, 1))

@@ -167,6 +167,9 @@ const HnOp hn_op_matmul = {
     .name = "MatMul",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 9, 13 },
+    .lacks =
+        HN_LACKS({ 'T', 9, 0, HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64) }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .in = "TT",
     .out = "T",
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64),
@@ -175,6 +178,7 @@ const HnOp hn_op_matmul = {
     .ref = matmul_ref,
     .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = -1 },
     .prune = { .kind = HN_P_SOURCE },
+    .range = { .kind = HN_R_PRODUCTS },
 };
 
 /* --- 8-bit operands ---------------------------------------------------------------------------------------------- */
@@ -311,7 +315,7 @@ static void requantize(HnEval *e, const Plan *p, const int32_t *acc, void *y)
         for (int64_t r = 0; r < p->m; r++)
             for (int64_t c = 0; c < p->n; c++, i++) {
                 float scale = fa[param_index(sa, stack_a, r, p->m)] * fb[param_index(sb, stack_b, c, p->n)] / fy;
-                double v = rint((double)acc[i] * (double)scale) + z;
+                double v = (double)rintf((float)acc[i] * scale) + z;
                 v = v != v ? z : CLAMP(v, lo, hi);
                 if (is_signed)
                     ((int8_t *)y)[i] = (int8_t)v;
@@ -347,6 +351,7 @@ const HnOp hn_op_qlinearmatmul = {
     .name = "QLinearMatMul",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 10, 21 },
+    .lacks = HN_LACKS({ 'T', 21, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) }),
     .in = "UTUVTVTW",
     .out = "W",
     .T = HN_BIT(HN_F32) | HN_BIT(HN_F16) | HN_BIT(HN_BF16),

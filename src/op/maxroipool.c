@@ -101,6 +101,8 @@ const HnOp hn_op_maxroipool = {
     .name = "MaxRoiPool",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+    .wide = HN_WIDE_PICKS,
     .in = "TT",
     .out = "T",
     .T = HN_T_FLOATS,
@@ -109,4 +111,5 @@ const HnOp hn_op_maxroipool = {
     .infer = maxroipool_infer,
     .cost = hn_cost_elementwise,
     .ref = maxroipool_ref,
+    .range = { .exact = "T" },
 };

@@ -106,6 +106,8 @@ static void maxunpool_ref(HnEval *e)
 const HnOp hn_op_maxunpool = {
     .name = "MaxUnpool",
     .since = { 9, 11, 22 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
+    .wide = HN_WIDE_PICKS,
     .in = "Tii",
     .out = "T",
     .T = HN_T_FLOATS,

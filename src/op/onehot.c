@@ -8,6 +8,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void onehot_bind(HnBind *b, void *params)
 {
@@ -75,17 +76,43 @@ static void onehot_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+/* Since opset 11 a negative index counts from the back; before, it stands for no place at all. */
+static void onehot_unbind(HnUnbind *u)
+{
+    const HnOneHot *p = u->params;
+    const HnTensor *known = hn_unbind_value(u, 0);
+    HnDtype index = hn_unbind_dtype(u, 0), depth = hn_unbind_dtype(u, 1);
+    gboolean negative = known == NULL && !hn_dtype_in(index, HN_T_UINTS);
+    for (int64_t i = 0; known != NULL && i < known->n; i++)
+        negative = negative || hn_tensor_get_f64(known, i) < 0;
+    if (p->from_back == (u->to >= 11) || !negative)
+        return;
+    if (!hn_dtype_in(index, HN_T_NUM) || !hn_dtype_in(depth, HN_T_NUM)) {
+        hn_unbind_refuse(u, "opset 11 gave negative indices a meaning, and the types are not known");
+        return;
+    }
+    HnValue *i = hn_unbind_cast(u, hn_unbind_in(u, 0), HN_I64), *n = hn_unbind_cast(u, hn_unbind_in(u, 1), HN_I64);
+    HnValue *below = hn_unbind_op2(u, "Less", i, hn_unbind_scalar(u, HN_I64, 0));
+    n = hn_unbind_reshape(u, n, NULL, 0);
+    HnValue *other = p->from_back ? hn_unbind_op2(u, "Add", i, n) : n;
+    hn_node_set_in(u->node, 0, hn_unbind_op3(u, "Where", below, other, i));
+}
+
 const HnOp hn_op_onehot = {
     .name = "OneHot",
     .since = { 9, 11, 28 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(28)),
+    .wide = HN_WIDE_PICKS,
     .in = "UVT",
     .out = "T",
     .T = HN_T_PLAIN,
     .U = HN_T_NUM,
     .V = HN_T_NUM,
+    .unbind = onehot_unbind,
     .params_size = sizeof(HnOneHot),
     .bind = onehot_bind,
     .infer = onehot_infer,
     .cost = hn_cost_move,
     .ref = onehot_ref,
+    .range = { .exact = "UV" },
 };

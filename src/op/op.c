@@ -232,7 +232,7 @@ gboolean hn_op_bind(HnNode *n, GError **error)
 
 /* --- inference of one node --------------------------------------------------------------------------------------- */
 
-static HnTypeMask letter_mask(const HnOp *op, char letter)
+HnTypeMask hn_op_mask(const HnOp *op, char letter)
 {
     switch (letter) {
     case 'T':
@@ -280,7 +280,7 @@ gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, co
         char letter = hn_op_letter(op->in, i, &same);
         if (!hn_dtype_is_half(in[i]) || letter == '.')
             continue;
-        if (letter < 'A' || letter > 'Z' || !hn_dtype_in(HN_F32, letter_mask(op, letter)))
+        if (letter < 'A' || letter > 'Z' || !hn_dtype_in(HN_F32, hn_op_mask(op, letter)))
             return FALSE;
         follows[letter - 'A'] = same;
     }
@@ -317,7 +317,7 @@ static void check_types(HnInfer *x)
         }
         if (t->dtype == HN_UNDEFINED || letter == '.')
             continue;
-        if (!hn_dtype_in(t->dtype, letter_mask(op, letter))) {
+        if (!hn_dtype_in(t->dtype, hn_op_mask(op, letter))) {
             hn_infer_fail(x, HN_ERROR_TYPE, "input %d cannot be %s", i, hn_dtype_name(t->dtype));
             return;
         }

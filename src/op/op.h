@@ -172,10 +172,20 @@ typedef enum {
     HN_Q_FIXED_RANGE, /* output lies in [lo, hi]: Sigmoid, Softmax */
 } HnQuantKind;
 
+/* What an operator makes of numbers that are held as bytes, one number for each byte. */
+typedef enum {
+    HN_QB_NONE,
+    HN_QB_MOVES, /* its results are elements of the inputs under the letter of input 0: bytes do as well */
+    HN_QB_MOST,  /* the same, always the largest of some: where larger bytes are larger numbers */
+} HnQuantBytes;
+
 typedef struct {
     HnQuantKind kind;
     float lo, hi;
     int weight_axis; /* output channel axis of input 1 */
+    int (*axis)(const void *params); /* the same where it depends on the node's parameters; NULL: weight_axis */
+    HnQuantBytes bytes;
+    gboolean clamps; /* only holds numbers within bounds, which the bounds of a quantized result can do: Relu, Clip */
 } HnQuantRule;
 
 typedef enum {
@@ -190,6 +200,31 @@ typedef struct {
     HnPruneKind kind;
 } HnPruneRule;
 
+/* What comes up inside while a result is made and may be larger than it: whether a half would hold it. */
+typedef enum {
+    HN_R_NONE,      /* nothing larger than inputs and outputs */
+    HN_R_PRODUCTS,  /* a sum of products: at most what comes out when all inputs are magnitudes */
+    HN_R_MEAN,      /* the same, times the elements behind each result */
+    HN_R_SQUARE,    /* the square of the result: ReduceL2 */
+    HN_R_SQUARES,   /* the sum of squares of a row of input 0 */
+    HN_R_EXPONENTS, /* the sum of e^(x - max) of a row */
+} HnRangeKind;
+
+typedef enum {
+    HN_ROW_ALL,       /* the whole tensor */
+    HN_ROW_AXIS,      /* along attribute `axis`, or the last one */
+    HN_ROW_FROM_AXIS, /* from attribute `axis` to the end */
+    HN_ROW_SPATIAL,   /* from axis 2 to the end, times the channels of each of attribute `num_groups` */
+} HnRow;
+
+typedef struct {
+    HnRangeKind kind;
+    HnRow row;
+    uint8_t divisors;  /* bit i: what is small in input i is large in the result, and 0 is the end of it */
+    uint8_t addends;   /* bit i: the elements of input i are only added to something */
+    const char *exact; /* letters of positions and counts, for which a half is too coarse; NULL: none */
+} HnRangeRule;
+
 enum {
     HN_OP_VIEW = 1 << 0,         /* output 0 is input 0's bytes under other dims */
     HN_OP_ELEMENTWISE = 1 << 1,  /* element i of output 0 depends on element i of each (broadcast) input only */
@@ -201,8 +236,56 @@ enum {
     HN_OP_SHAPE_ONLY = 1 << 7, /* reads input 0's shape, never its elements: Shape, Size */
     HN_OP_LOOKUP = 1 << 9,     /* input 1 holds positions along attribute `axis` (default 0) of input 0: Gather */
     HN_OP_ALONG = 1 << 10,     /* like element-wise where its other inputs are constant: BatchNormalization */
+    HN_OP_UNPACK = 1 << 11,    /* makes many bytes of few, which is what a file wants to keep: DequantizeLinear */
     HN_OP_DYNAMIC = 1 << 8,    /* output shape depends on elements even when all input shapes are known: NonZero */
 };
+
+/* --- forms of other opsets, as data: op/unbind.h applies them ---------------------------------------------------- */
+
+/* In opsets below `before` (and, where `from` is set, from there on) inputs and outputs under this letter of `in` and
+ * `out` could not have these types. A letter of 0 ends a list; several entries of one letter add up. */
+typedef struct {
+    char letter;
+    uint8_t before, from;
+    HnTypeMask types;
+} HnLack;
+
+#define HN_LACKS(...) ((const HnLack[]){ __VA_ARGS__, { 0 } })
+#define HN_BF16_SINCE(v)           \
+    {                              \
+        'T', v, 0, HN_BIT(HN_BF16) \
+    }
+/* 8-bit floats since opset `f8`, then the types below 8 bits as they came */
+#define HN_SMALL_TYPES(letter, f8)                                                  \
+    { letter, f8, 0, HN_T_F8S }, { letter, 21, 0, HN_BIT(HN_U4) | HN_BIT(HN_I4) },  \
+        { letter, 23, 0, HN_BIT(HN_F4E2M1) }, { letter, 24, 0, HN_BIT(HN_F8E8M0) }, \
+    {                                                                               \
+        letter, 25, 0, HN_BIT(HN_U2) | HN_BIT(HN_I2)                                \
+    }
+
+/* What another element type does to the result when the elements are converted before and back after it. Halves of a
+ * record with HN_OP_HALF_VIA_F32 may always be f32. */
+typedef enum {
+    HN_WIDE_NO,
+    HN_WIDE_PICKS, /* elements are moved and compared: any type that holds their values gives the same */
+    HN_WIDE_WRAPS, /* integers: what is computed in more bits and cut off is the same */
+} HnWide;
+
+/* An attribute that not every opset has. A NULL name ends a list. */
+typedef struct {
+    const char *name;
+    HnAttrKind kind;
+    uint8_t since, until; /* first opset that has it (0: as long as the operator), first that has it no longer (0) */
+    uint8_t input;        /* where it is no attribute it is this input; 0: no input either */
+    gboolean any;         /* may be left out whatever it says */
+    double number;        /* else only as this number, ... */
+    const char *word;     /* ... or word: what opsets without it do. A list must be full of the number; NAN: none */
+    uint8_t back;         /* below this opset an axis is not counted from the back: input 0 has to have a known rank */
+} HnForm;
+
+#define HN_FORMS(...) ((const HnForm[]){ __VA_ARGS__, { 0 } })
+
+struct HnUnbind; /* op/unbind.h */
 
 struct HnTape; /* train/ */
 
@@ -220,6 +303,13 @@ struct HnOp {
     HnTypeMask T, U, V, W;
     uint8_t min_in; /* leading inputs that must be there; 0: all of the letters (one of a repeated letter) */
 
+    const HnLack *lacks; /* types that came later, or went; NULL: none */
+    HnWide wide;         /* what to do about them */
+    const HnForm *forms; /* attributes that came, went or became inputs; NULL: none */
+    /* What lacks and forms do not say: rewrites the node for another opset, builds others that do the same, or refuses;
+     * NULL: nothing is left to do. Called first. */
+    void (*unbind)(struct HnUnbind *u);
+
     size_t params_size;
     void (*bind)(HnBind *b, void *params); /* params zero-filled; may hold pointers borrowed from attributes */
     void (*infer)(HnInfer *x);
@@ -228,6 +318,7 @@ struct HnOp {
     void (*grad)(struct HnTape *t, const HnNode *n);
     HnQuantRule quant;
     HnPruneRule prune;
+    HnRangeRule range;
 };
 
 /* --- registry and drivers -------------------------------------------------------------------------------------------
@@ -241,6 +332,9 @@ const HnOp *const *hn_op_all(void);
 /* Checks arity, version and attributes; sets n->op and n->params. Does nothing when n is bound already. An unknown
  * operator is UNSUPPORTED ("operator 'com.acme.Foo' of node 'x' is not known"). */
 gboolean hn_op_bind(HnNode *n, GError **error);
+/* Letter of input or output i in a record's `in` or `out`; *same is FALSE where types under a repeated letter may
+ * differ. */
+char hn_op_letter(const char *letters, int i, gboolean *same);
 /* With these element types (HN_UNDEFINED: absent or unknown): could each half among the inputs be f32 instead, and
  * would each half among the outputs be f32 then? */
 gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, const HnDtype *out);

@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void pad_bind(HnBind *b, void *params)
 {
@@ -221,13 +222,100 @@ static void pad_ref(HnEval *e)
     pad_copy(e, x, p->mode, before, after, value);
 }
 
+/* Amounts for all axes instead of some: those before and those behind, put into zeros. */
+static void pad_all_axes(HnUnbind *u)
+{
+    int64_t rank = hn_unbind_rank(u, 0), n = hn_unbind_dim(u, 3, 0);
+    HnValue *pads = hn_unbind_in(u, 1), *axes = hn_unbind_in(u, 3), *halves[2];
+    if (n < 0 || rank < 0) {
+        hn_unbind_refuse(u, "the input 'axes' came with opset 18, and the number of axes or dimensions is not known");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        HnValue *in[] = { hn_unbind_const(u, hn_tensor_new(HN_I64, 1, &rank, NULL, NULL)), axes,
+                          hn_unbind_slice(u, pads, 0, i * n, (i + 1) * n) };
+        halves[i] = hn_node_out(hn_unbind_node(u, "ScatterElements", 3, in, 1), 0);
+    }
+    hn_node_set_in(u->node, 1, hn_unbind_concat(u, 2, halves, 0));
+    hn_unbind_drop(u, 3);
+}
+
+/* The same where all is known. */
+static gboolean pad_known_axes(HnUnbind *u, const int64_t *pads, int n_pads)
+{
+    int64_t axes[HN_MAX_RANK], all[2 * HN_MAX_RANK] = { 0 };
+    int n = hn_unbind_ints(u, 3, axes), rank = hn_unbind_rank(u, 0);
+    if (n < 0 || rank < 0 || n_pads != 2 * n)
+        return FALSE;
+    for (int i = 0; i < n; i++) {
+        int64_t a = axes[i] + (axes[i] < 0 ? rank : 0);
+        all[a] = pads[i];
+        all[rank + a] = pads[n + i];
+    }
+    hn_node_set_in(u->node, 1, hn_unbind_list(u, all, 2 * rank));
+    hn_unbind_drop(u, 3);
+    return TRUE;
+}
+
+/* Mode "wrap" by copies of both ends. */
+static void pad_wrap(HnUnbind *u, const int64_t *pads, int n_pads)
+{
+    int64_t axes[HN_MAX_RANK];
+    int n = n_pads / 2;
+    gboolean fits = n_pads >= 0;
+    for (int i = 0; i < n; i++)
+        axes[i] = i;
+    if (hn_unbind_in(u, 3) != NULL)
+        fits = hn_unbind_ints(u, 3, axes) == n && fits;
+    for (int i = 0; i < n && fits; i++)
+        fits = pads[i] >= 0 && pads[n + i] >= 0 && MAX(pads[i], pads[n + i]) <= hn_unbind_dim(u, 0, (int)axes[i]);
+    if (!fits) {
+        hn_unbind_refuse(u, "mode 'wrap' came with opset 19, and sizes or amounts are not known or too large");
+        return;
+    }
+    HnValue *v = hn_unbind_in(u, 0);
+    for (int i = 0; i < n; i++) {
+        HnValue *parts[3];
+        int k = 0;
+        if (pads[i] > 0)
+            parts[k++] = hn_unbind_slice(u, v, axes[i], -pads[i], INT64_MAX);
+        parts[k++] = v;
+        if (pads[n + i] > 0)
+            parts[k++] = hn_unbind_slice(u, v, axes[i], 0, pads[n + i]);
+        v = k > 1 ? hn_unbind_concat(u, k, parts, axes[i]) : v;
+    }
+    hn_unbind_take(u, 0, v);
+}
+
+static void pad_unbind(HnUnbind *u)
+{
+    const HnPad *p = u->params;
+    const HnTensor *t = hn_unbind_value(u, 1);
+    int64_t pads[2 * HN_MAX_RANK];
+    int n = t != NULL && t->n <= 2 * HN_MAX_RANK ? (int)t->n : -1;
+    for (int i = 0; i < n; i++)
+        pads[i] = hn_tensor_get_i64(t, i);
+    if (hn_unbind_below(u, 19) && p->mode == HN_PAD_WRAP)
+        pad_wrap(u, pads, n);
+    else if (hn_unbind_below(u, 18) && hn_unbind_in(u, 3) != NULL && !pad_known_axes(u, pads, n))
+        pad_all_axes(u);
+}
+
 const HnOp hn_op_pad = {
     .name = "Pad",
     .since = { 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "pads", HN_ATTR_INTS, .until = 11, .input = 1 },
+                      { "value", HN_ATTR_FLOAT, .until = 11, .input = 2 }),
+    .lacks = HN_LACKS(
+        { 'T', 11, 0, HN_T_INTS },
+        { 'T', 13, 0, HN_BIT(HN_STRING) | HN_BIT(HN_BOOL) | HN_BIT(HN_C64) | HN_BIT(HN_C128) | HN_BIT(HN_BF16) },
+        HN_SMALL_TYPES('T', 21)),
+    .wide = HN_WIDE_PICKS,
     .in = "TiTj",
     .out = "T",
     .T = HN_T_ALL,
     .min_in = 1,
+    .unbind = pad_unbind,
     .params_size = sizeof(HnPad),
     .bind = pad_bind,
     .infer = pad_infer,
@@ -312,6 +400,7 @@ static void centercroppad_ref(HnEval *e)
 const HnOp hn_op_centercroppad = {
     .name = "CenterCropPad",
     .since = { 18 },
+    .wide = HN_WIDE_PICKS,
     .in = "Tj",
     .out = "T",
     .T = HN_T_PLAIN,

@@ -9,6 +9,7 @@
 
 #include "op/index.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 /* --- geometry ---------------------------------------------------------------------------------------------------- */
 
@@ -308,13 +309,72 @@ static void lppool_bind(HnBind *b, void *params)
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'p' is not positive");
 }
 
+/* Before opset 10 (18 for LpPool) nothing is rounded up: a last window that reaches beyond the end becomes one over
+ * more padding, which counts for nothing unless `count_pad`. */
+static void pool_unbind_since(HnUnbind *u, const HnPool *p, int64_t ceil_since)
+{
+    const HnWindow *w = &p->window;
+    int64_t dims[HN_MAX_RANK], pads[2 * HN_MAX_RANK] = { 0 };
+    HnWindowAxis axes[HN_MAX_RANK];
+    gboolean gone = hn_unbind_below(u, ceil_since);
+    if (!w->ceil_mode || (!gone && !hn_unbind_below(u, 22))) /* 22 made clear which windows begin too late to count */
+        return;
+    if (w->pad_mode != HN_PAD_EXPLICIT) {
+        hn_node_remove_attr(u->node, "ceil_mode");
+        return;
+    }
+    if (!hn_unbind_dims(u, 0, dims) || hn_unbind_rank(u, 0) < 3 ||
+        !hn_window_place(w, hn_unbind_rank(u, 0) - 2, dims + 2, NULL, axes, NULL)) {
+        if (gone)
+            hn_unbind_refuse(u, "attribute 'ceil_mode' came with opset %" PRId64 ", and the input's size is not known",
+                             ceil_since);
+        return;
+    }
+    int n = hn_unbind_rank(u, 0) - 2;
+    gboolean more = FALSE;
+    for (int i = 0; i < n; i++) {
+        pads[i] = axes[i].pad;
+        pads[n + i] = MAX(axes[i].pad_end, hn_window_overhang(&axes[i]));
+        more = more || pads[n + i] > axes[i].pad_end;
+    }
+    if (more && !gone)
+        return;
+    if (more && p->count_pad) {
+        hn_unbind_refuse(u, "windows beyond the padding, which 'ceil_mode' makes, came with opset %" PRId64,
+                         ceil_since);
+        return;
+    }
+    hn_node_remove_attr(u->node, "ceil_mode");
+    if (more)
+        hn_node_set_ints(u->node, "pads", pads, 2 * n);
+}
+
+static void pool_unbind(HnUnbind *u)
+{
+    pool_unbind_since(u, u->params, 10);
+    if (hn_unbind_below(u, 8) && u->error == NULL) {
+        if (hn_unbind_wants(u, 1))
+            hn_unbind_refuse(u, "indices came with opset 8");
+        hn_unbind_give_up(u, 1);
+    }
+}
+
+static void lppool_unbind(HnUnbind *u)
+{
+    pool_unbind_since(u, u->params, 18);
+}
+
 const HnOp hn_op_averagepool = {
     .name = "AveragePool",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 7, 10, 11, 19, 22 },
+    .forms =
+        HN_FORMS({ "ceil_mode", HN_ATTR_INT, .since = 10 }, { "dilations", HN_ATTR_INTS, .since = 19, .number = 1 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,
+    .unbind = pool_unbind,
     .params_size = sizeof(HnPool),
     .bind = averagepool_bind,
     .infer = pool_infer,
@@ -322,21 +382,27 @@ const HnOp hn_op_averagepool = {
     .ref = averagepool_ref,
     .quant = { .kind = HN_Q_PASS },
     .prune = { .kind = HN_P_PASS },
+    .range = { .kind = HN_R_MEAN },
 };
 
 const HnOp hn_op_maxpool = {
     .name = "MaxPool",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 8, 10, 11, 12, 22 },
+    .forms = HN_FORMS({ "storage_order", HN_ATTR_INT, .since = 8 }, { "ceil_mode", HN_ATTR_INT, .since = 10 },
+                      { "dilations", HN_ATTR_INTS, .since = 10, .number = 1 }),
+    .lacks = HN_LACKS({ 'T', 12, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) }, HN_BF16_SINCE(22)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "Ti",
     .T = HN_T_FLOATS | HN_BIT(HN_I8) | HN_BIT(HN_U8),
+    .unbind = pool_unbind,
     .params_size = sizeof(HnPool),
     .bind = maxpool_bind,
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = maxpool_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
     .prune = { .kind = HN_P_PASS },
 };
 
@@ -344,13 +410,18 @@ const HnOp hn_op_lppool = {
     .name = "LpPool",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 2, 11, 18, 22 },
+    .forms =
+        HN_FORMS({ "ceil_mode", HN_ATTR_INT, .since = 18 }, { "dilations", HN_ATTR_INTS, .since = 18, .number = 1 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "T",
     .out = "T",
     .T = HN_T_FLOATS,
+    .unbind = lppool_unbind,
     .params_size = sizeof(HnPool),
     .bind = lppool_bind,
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = lppool_ref,
     .prune = { .kind = HN_P_PASS },
+    .range = { .kind = HN_R_SQUARE },
 };

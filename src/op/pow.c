@@ -6,6 +6,7 @@
 
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 static uint64_t int_pow(int64_t base, int64_t y)
 {
@@ -90,14 +91,32 @@ static void pow_ref(HnEval *e)
     hn_binary_run_on(e, fn, a, y, a->dtype);
 }
 
+/* Before opset 12 both are floats of one type. */
+static void pow_unbind(HnUnbind *u)
+{
+    HnDtype a = hn_unbind_dtype(u, 0), b = hn_unbind_dtype(u, 1);
+    double exponent;
+    HnValue *x = hn_unbind_in(u, 0), *y = hn_unbind_in(u, 1);
+    if (!hn_unbind_below(u, 12) || a == HN_UNDEFINED || b == HN_UNDEFINED)
+        return;
+    if (hn_unbind_number(u, 1, &exponent) && exponent == 2 && hn_unbind_rank(u, 1) == 0) {
+        hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", x, x));
+    } else if (a != b && hn_dtype_in(a, HN_T_FLOATS)) {
+        hn_node_set_in(u->node, 1, hn_unbind_cast(u, y, a));
+    }
+}
+
 const HnOp hn_op_pow = {
     .name = "Pow",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
     .since = { 1, 7, 12, 13, 15 },
+    .lacks = HN_LACKS({ 'T', 12, 0, HN_BIT(HN_I32) | HN_BIT(HN_I64) }, { 'U', 12, 0, HN_T_INTS }, HN_BF16_SINCE(13),
+                      { 'U', 15, 0, HN_BIT(HN_BF16) }),
     .in = "TU",
     .out = "T",
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64),
     .U = HN_T_NUM,
+    .unbind = pow_unbind,
     .params_size = sizeof(HnBinary),
     .bind = hn_binary_bind,
     .infer = pow_infer,
@@ -105,4 +124,5 @@ const HnOp hn_op_pow = {
     .ref = pow_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE },
     .prune = { .kind = HN_P_JOIN },
+    .range = { .divisors = 1 },
 };

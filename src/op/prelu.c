@@ -87,6 +87,8 @@ const HnOp hn_op_prelu = {
     .name = "PRelu",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 7, 9, 16 },
+    .lacks =
+        HN_LACKS({ 'T', 9, 0, HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64) }, HN_BF16_SINCE(16)),
     .in = "TT",
     .out = "T",
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64),

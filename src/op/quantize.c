@@ -12,6 +12,7 @@
 
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 static HnDtype bind_dtype(HnBind *b, const char *name, HnTypeMask mask)
 {
@@ -453,15 +454,183 @@ static void quantize_cost(const HnInfer *x, HnCost *c)
     c->flops = 2 * hn_type_count(x->out[0]);
 }
 
+/* --- opsets that cannot say it: arithmetic on floats ------------------------------------------------------------- */
+
+/* Input i as f32; elements of a type that cannot be cast in the target are converted here. NULL: refused. */
+static HnValue *as_f32(HnUnbind *u, int i)
+{
+    HnDtype d = hn_unbind_dtype(u, i);
+    HnTensor *t = hn_unbind_value(u, i);
+    if (d == HN_UNDEFINED) {
+        hn_unbind_refuse(u, "the type of input %d is not known", i);
+        return NULL;
+    }
+    if (hn_dtype_in(d, hn_op_types(hn_op_find(NULL, "Cast"), '.', u->to)))
+        return hn_unbind_cast(u, hn_unbind_in(u, i), HN_F32);
+    if (t == NULL) {
+        hn_unbind_refuse(u, "input %d is %s, which opset %" PRId64 " does not have", i, hn_dtype_name(d), u->to);
+        return NULL;
+    }
+    HnTensor *f =
+        hn_tensor_new(hn_dtype_in(d, HN_T_SUBBYTE) && d != HN_F4E2M1 ? HN_I8 : HN_F32, t->ndim, t->dims, NULL, NULL);
+    for (int64_t k = 0; f != NULL && k < t->n; k++)
+        hn_tensor_set_f64(f, k, hn_tensor_get_f64(t, k));
+    if (f == NULL) {
+        hn_unbind_refuse(u, "input %d is too large", i);
+        return NULL;
+    }
+    HnValue *v = hn_unbind_const(u, f);
+    return f->dtype == HN_F32 ? v : hn_unbind_cast(u, v, HN_F32);
+}
+
+/* Scale or zero point so that it broadcasts to input 0: one element, one for each index of the axis, or of a block. */
+static HnValue *spread(HnUnbind *u, HnValue *v, int i)
+{
+    const HnQuantize *p = u->params;
+    int rank = hn_unbind_rank(u, 0), r = hn_unbind_rank(u, i);
+    int axis = (int)(p->axis < 0 ? p->axis + rank : p->axis);
+    int64_t dims[HN_MAX_RANK], wide[HN_MAX_RANK + 1];
+    if (r == 0 || (rank == 1 && r == 1 && p->block == 0))
+        return v;
+    if (p->block == 0) {
+        for (int a = 0; a < rank; a++)
+            dims[a] = a == axis && hn_unbind_dim(u, i, 0) != 1 ? -1 : 1;
+        return hn_unbind_reshape(u, v, dims, rank);
+    }
+    hn_unbind_dims(u, i, dims); /* each element `block` times along the axis, cut to the input's size */
+    for (int a = 0, k = 0; a < rank; a++) {
+        wide[k++] = dims[a];
+        if (a == axis)
+            wide[k++] = p->block;
+    }
+    v = hn_unbind_op2(u, "Unsqueeze", v, hn_unbind_int(u, axis + 1));
+    v = hn_unbind_op2(u, "Expand", v, hn_unbind_list(u, wide, rank + 1));
+    dims[axis] *= p->block;
+    v = hn_unbind_reshape(u, v, dims, rank);
+    return dims[axis] > hn_unbind_dim(u, 0, axis) ? hn_unbind_slice(u, v, axis, 0, hn_unbind_dim(u, 0, axis)) : v;
+}
+
+/* Is what is needed to write the node as arithmetic known? */
+static gboolean arithmetic_works(HnUnbind *u)
+{
+    const HnQuantize *p = u->params;
+    int64_t dims[HN_MAX_RANK];
+    int rank = hn_unbind_rank(u, 0), r = hn_unbind_rank(u, 1);
+    gboolean known = rank >= 0 && r >= 0 && p->axis >= -rank && (p->axis < rank || r == 0 || rank == 1);
+    if (known && p->block != 0)
+        known = r == rank && hn_unbind_dims(u, 1, dims) && hn_unbind_dim(u, 0, (int)p->axis) >= 0 &&
+                p->block <= INT64_MAX / MAX(dims[p->axis < 0 ? p->axis + rank : p->axis], 1);
+    else if (known)
+        known = r <= 1 || rank == 0;
+    if (!known)
+        hn_unbind_refuse(u, "opset %" PRId64 " does not have this form, and shapes are not known", u->to);
+    return known;
+}
+
+/* What both operators need before they can keep their form. */
+static gboolean scale_is_strange(const HnUnbind *u)
+{
+    const HnQuantize *p = u->params;
+    int64_t n = hn_unbind_rank(u, 1) == 0 ? 1 : hn_unbind_rank(u, 1) == 1 ? hn_unbind_dim(u, 1, 0) : -1;
+    return (u->to < 13 && n != 1) || (u->to < 21 && p->block != 0);
+}
+
+static gboolean lacks_type(const HnUnbind *u, const char *letters)
+{
+    for (int i = 0; letters[i] != 0; i++)
+        if (hn_unbind_dtype(u, i) != HN_UNDEFINED &&
+            !hn_dtype_in(hn_unbind_dtype(u, i), hn_op_types(u->op, letters[i], u->to)))
+            return TRUE;
+    return FALSE;
+}
+
+static void dequantize_unbind(HnUnbind *u)
+{
+    const HnQuantize *p = u->params;
+    HnDtype to = hn_unbind_out_dtype(u, 0);
+    if (u->to < 10 || u->to >= u->from)
+        return;
+    if (!scale_is_strange(u) && !(u->to < 23 && p->to != HN_UNDEFINED) && !lacks_type(u, "TUT"))
+        return;
+    if (to == HN_UNDEFINED || !arithmetic_works(u))
+        return;
+    HnValue *x = as_f32(u, 0), *scale = x != NULL ? as_f32(u, 1) : NULL;
+    HnValue *zero = scale != NULL && hn_unbind_in(u, 2) != NULL ? as_f32(u, 2) : NULL;
+    if (u->error != NULL)
+        return;
+    if (zero != NULL)
+        x = hn_unbind_op2(u, "Sub", x, spread(u, zero, 2));
+    x = hn_unbind_op2(u, "Mul", x, spread(u, scale, 1));
+    hn_unbind_take(u, 0, to == HN_F32 ? x : hn_unbind_cast(u, x, to));
+}
+
+/* A zero point that says the output's type, before an attribute could. */
+static void add_zero_point(HnUnbind *u, HnDtype to)
+{
+    int64_t dims[HN_MAX_RANK];
+    if (!hn_unbind_dims(u, 1, dims))
+        hn_unbind_refuse(u, "attribute 'output_dtype' came with opset 21, and the shape of the scale is not known");
+    else
+        hn_node_set_in(u->node, 2, hn_unbind_const(u, hn_tensor_new(to, hn_unbind_rank(u, 1), dims, NULL, NULL)));
+}
+
+static void quantize_unbind(HnUnbind *u)
+{
+    const HnQuantize *p = u->params;
+    HnDtype to = hn_unbind_out_dtype(u, 0);
+    static const double lowest[] = { [HN_I8] = -128, [HN_I16] = -32768, [HN_U8] = 0, [HN_U16] = 0 };
+    static const double highest[] = { [HN_I8] = 127, [HN_I16] = 32767, [HN_U8] = 255, [HN_U16] = 65535 };
+    if (u->to < 10 || u->to >= u->from)
+        return;
+    gboolean plain = !scale_is_strange(u) && !lacks_type(u, "TUV") && hn_dtype_in(to, hn_op_types(u->op, 'V', u->to)) &&
+                     !(u->to < 23 && u->to >= 19 && hn_unbind_dtype(u, 0) != hn_unbind_dtype(u, 1));
+    if (plain || to == HN_UNDEFINED) {
+        if (u->to < 21 && p->to != HN_UNDEFINED && hn_unbind_in(u, 2) == NULL)
+            add_zero_point(u, p->to);
+        if (u->to < 21)
+            hn_node_remove_attr(u->node, "output_dtype");
+        return;
+    }
+    if (!hn_dtype_in(to, HN_BIT(HN_I8) | HN_BIT(HN_I16) | HN_BIT(HN_U8) | HN_BIT(HN_U16))) {
+        hn_unbind_refuse(u, "the form has no counterpart that makes %s in opset %" PRId64, hn_dtype_name(to), u->to);
+        return;
+    }
+    if (!arithmetic_works(u))
+        return;
+    HnValue *x = as_f32(u, 0), *scale = x != NULL ? as_f32(u, 1) : NULL;
+    HnValue *zero = scale != NULL && hn_unbind_in(u, 2) != NULL ? as_f32(u, 2) : NULL;
+    if (u->error != NULL)
+        return;
+    HnDtype precision = p->precision != HN_UNDEFINED ? p->precision : hn_unbind_dtype(u, 1);
+    x = hn_unbind_op2(u, "Div", x, spread(u, scale, 1));
+    if (hn_dtype_is_half(precision))
+        x = hn_unbind_cast(u, hn_unbind_cast(u, x, precision), HN_F32);
+    x = hn_unbind_op1(u, "Round", x);
+    if (zero != NULL)
+        x = hn_unbind_op2(u, "Add", x, spread(u, zero, 2));
+    x = hn_unbind_op3(u, "Clip", x, hn_unbind_scalar(u, HN_F32, lowest[to]), hn_unbind_scalar(u, HN_F32, highest[to]));
+    hn_unbind_take(u, 0, hn_unbind_cast(u, x, to));
+}
+
 const HnOp hn_op_quantizelinear = {
     .name = "QuantizeLinear",
     .since = { 10, 13, 19, 21, 23, 24, 25, 28 },
+    .forms =
+        HN_FORMS({ "axis", HN_ATTR_INT, .since = 13, .any = TRUE },
+                 { "saturate", HN_ATTR_INT, .since = 19, .any = TRUE }, { "output_dtype", HN_ATTR_INT, .since = 21 },
+                 { "block_size", HN_ATTR_INT, .since = 21 }, { "precision", HN_ATTR_INT, .since = 23 }),
+    .lacks = HN_LACKS({ 'T', 19, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) },
+                      { 'U', 19, 0, HN_BIT(HN_I32) | HN_BIT(HN_F16) | HN_BIT(HN_BF16) }, { 'V', 19, 0, HN_T_F8S },
+                      { 'V', 21, 0, HN_BIT(HN_U16) | HN_BIT(HN_I16) | HN_BIT(HN_U4) | HN_BIT(HN_I4) },
+                      { 'V', 23, 0, HN_BIT(HN_F4E2M1) }, { 'U', 24, 0, HN_BIT(HN_F8E8M0) },
+                      { 'V', 25, 0, HN_BIT(HN_U2) | HN_BIT(HN_I2) }),
     .in = "TUV",
     .out = "V",
     .T = REAL | HN_BIT(HN_I32),
     .U = REAL | HN_BIT(HN_I32) | HN_BIT(HN_F8E8M0),
     .V = QUANTIZED,
     .min_in = 2,
+    .unbind = quantize_unbind,
     .params_size = sizeof(HnQuantize),
     .bind = quantize_bind,
     .infer = quantize_infer,
@@ -471,12 +640,21 @@ const HnOp hn_op_quantizelinear = {
 
 const HnOp hn_op_dequantizelinear = {
     .name = "DequantizeLinear",
+    .flags = HN_OP_UNPACK,
     .since = { 10, 13, 19, 21, 23, 24, 25, 28 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .since = 13, .any = TRUE }, { "block_size", HN_ATTR_INT, .since = 21 },
+                      { "output_dtype", HN_ATTR_INT, .since = 23 }),
+    .lacks = HN_LACKS({ '.', 19, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) }, { 'T', 19, 0, HN_T_F8S },
+                      { 'U', 19, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) },
+                      { 'T', 21, 0, HN_BIT(HN_U16) | HN_BIT(HN_I16) | HN_BIT(HN_U4) | HN_BIT(HN_I4) },
+                      { 'T', 23, 0, HN_BIT(HN_F4E2M1) }, { 'U', 24, 0, HN_BIT(HN_F8E8M0) },
+                      { 'T', 25, 0, HN_BIT(HN_U2) | HN_BIT(HN_I2) }),
     .in = "TUT",
     .out = ".",
     .T = QUANTIZED | HN_BIT(HN_I32),
     .U = REAL | HN_BIT(HN_F8E8M0),
     .min_in = 2,
+    .unbind = dequantize_unbind,
     .params_size = sizeof(HnQuantize),
     .bind = dequantize_bind,
     .infer = dequantize_infer,

@@ -13,6 +13,7 @@
 #include "op/index.h"
 #include "op/recurrent.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 /* --- bind -------------------------------------------------------------------------------------------------------- */
 
@@ -477,10 +478,32 @@ static void recurrent_ref(HnEval *e)
     .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent), \
     .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref
 
+/* Before opset 14 the batch is the second axis: X [B,T,I] becomes [T,B,I], the states [B,D,H] become [D,B,H]. */
+static void recurrent_unbind(HnUnbind *u)
+{
+    const HnRecurrent *p = u->params;
+    static const int64_t swap[] = { 1, 0, 2 }, back[] = { 2, 0, 1, 3 };
+    static const int states[] = { 0, 5, 6 };
+    if (!hn_unbind_below(u, 14) || !p->batch_first)
+        return;
+    HnNode *n = hn_unbind_again(u);
+    hn_node_remove_attr(n, "layout");
+    for (guint i = 0; i < G_N_ELEMENTS(states); i++)
+        if (hn_unbind_in(u, states[i]) != NULL)
+            hn_node_set_in(n, states[i], hn_unbind_transpose(u, hn_unbind_in(u, states[i]), swap, 3));
+    hn_unbind_last(u, n);
+    for (int k = 0; k < (int)u->node->out->len; k++)
+        if (hn_node_out(n, k) != NULL)
+            hn_unbind_take(u, k, hn_unbind_transpose(u, hn_node_out(n, k), k == 0 ? back : swap, k == 0 ? 4 : 3));
+}
+
 const HnOp hn_op_rnn = {
     .name = "RNN",
+    .unbind = recurrent_unbind,
     RECURRENT_RECORD,
     .since = { 1, 7, 14, 22 },
+    .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjT",
     .out = "TT",
     .bind = rnn_bind,
@@ -488,8 +511,11 @@ const HnOp hn_op_rnn = {
 
 const HnOp hn_op_gru = {
     .name = "GRU",
+    .unbind = recurrent_unbind,
     RECURRENT_RECORD,
     .since = { 1, 3, 7, 14, 22 },
+    .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjT",
     .out = "TT",
     .bind = gru_bind,
@@ -497,8 +523,11 @@ const HnOp hn_op_gru = {
 
 const HnOp hn_op_lstm = {
     .name = "LSTM",
+    .unbind = recurrent_unbind,
     RECURRENT_RECORD,
     .since = { 1, 7, 14, 22 },
+    .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjTTT",
     .out = "TTT",
     .bind = lstm_bind,

@@ -10,6 +10,7 @@
 
 #include "op/index.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void bind_since(HnBind *b, HnReduce *p, int64_t since)
 {
@@ -489,32 +490,117 @@ static void reducelogsumexp_ref(HnEval *e)
     .flags = HN_OP_HALF_VIA_F32, .in = "Ti", .out = "T", .min_in = 1, .params_size = sizeof(HnReduce), \
     .cost = reduce_cost, .prune = { .kind = HN_P_RESHAPE }
 
+/* What an operator does to each element where it reduces over no axis. */
+static HnValue *of_nothing(HnUnbind *u)
+{
+    const char *op = u->node->op_type + strlen("Reduce");
+    HnValue *x = hn_unbind_in(u, 0);
+    if (strcmp(op, "L1") == 0 || strcmp(op, "L2") == 0)
+        return hn_unbind_op1(u, "Abs", x);
+    if (strcmp(op, "SumSquare") == 0)
+        return hn_unbind_op2(u, "Mul", x, x);
+    return hn_unbind_op1(u, strcmp(op, "LogSum") == 0 ? "Log" : "Identity", x);
+}
+
+/* ReduceSum has taken its axes as an input since opset 13: others follow from it where they are computed. */
+static gboolean by_sum(HnUnbind *u)
+{
+    const HnReduce *p = u->params;
+    const char *op = u->node->op_type + strlen("Reduce");
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    HnValue *x = hn_unbind_in(u, 0), *count;
+    gboolean mean = strcmp(op, "Mean") == 0, l2 = strcmp(op, "L2") == 0;
+    if (u->to < 13 || dtype == HN_UNDEFINED || p->noop ||
+        !(mean || l2 || strcmp(op, "L1") == 0 || strcmp(op, "SumSquare") == 0 || strcmp(op, "LogSum") == 0))
+        return FALSE;
+    if (strcmp(op, "L1") == 0)
+        x = hn_unbind_op1(u, "Abs", x);
+    else if (l2 || strcmp(op, "SumSquare") == 0)
+        x = hn_unbind_op2(u, "Mul", x, x);
+    HnNode *n = hn_unbind_node(u, "ReduceSum", 2, (HnValue *[]){ x, hn_unbind_in(u, 1) }, 1);
+    hn_node_set_int(n, "keepdims", p->keepdims);
+    HnValue *y = hn_node_out(n, 0);
+    if (mean) {
+        count = hn_unbind_op2(u, "Div", hn_unbind_op1(u, "Size", x), hn_unbind_op1(u, "Size", y));
+        y = hn_unbind_op2(u, "Div", y, hn_unbind_cast(u, count, dtype));
+    } else if (l2) {
+        y = hn_unbind_op1(u, "Sqrt", y);
+    } else if (strcmp(op, "LogSum") == 0) {
+        y = hn_unbind_op1(u, "Log", y);
+    }
+    hn_unbind_take(u, 0, y);
+    return TRUE;
+}
+
+static void unbind_since(HnUnbind *u, int version)
+{
+    const HnReduce *p = u->params;
+    int64_t axes[HN_MAX_RANK];
+    int n = p->from_input && hn_unbind_in(u, 1) != NULL ? hn_unbind_ints(u, 1, axes) : 0;
+    if (hn_unbind_above(u, version) && p->n_axes == 0)
+        hn_node_remove_attr(u->node, "axes");
+    if (!hn_unbind_below(u, version) || (n < 0 && by_sum(u)))
+        return;
+    if (n == 0 && p->noop)
+        hn_unbind_take(u, 0, of_nothing(u));
+    else if (n == 0)
+        hn_unbind_drop(u, 1);
+    if (n >= 0)
+        hn_node_remove_attr(u->node, "noop_with_empty_axes");
+}
+
+static void reduce_unbind(HnUnbind *u)
+{
+    unbind_since(u, 18);
+}
+
+static void reducesum_unbind(HnUnbind *u)
+{
+    unbind_since(u, 13);
+}
+
 const HnOp hn_op_reducesum = {
     .name = "ReduceSum",
     REDUCE_RECORD,
     .since = { 1, 11, 13 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 13, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 13 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .T = REDUCE_TYPES,
+    .unbind = reducesum_unbind,
     .bind = reducesum_bind,
     .infer = reducesum_infer,
     .ref = reducesum_ref,
+    .range = { .kind = HN_R_PRODUCTS },
 };
 
 const HnOp hn_op_reducemean = {
     .name = "ReduceMean",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducemean_ref,
     .quant = { .kind = HN_Q_PASS },
+    .range = { .kind = HN_R_MEAN },
 };
 
 const HnOp hn_op_reduceprod = {
     .name = "ReduceProd",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduceprod_infer,
     .ref = reduceprod_ref,
@@ -524,7 +610,13 @@ const HnOp hn_op_reducemax = {
     .name = "ReduceMax",
     REDUCE_RECORD,
     .since = { 1, 11, 12, 13, 18, 20 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks =
+        HN_LACKS({ 'T', 12, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) }, HN_BF16_SINCE(13), { 'T', 20, 0, HN_BIT(HN_BOOL) }),
+    .wide = HN_WIDE_PICKS,
     .T = ORDER_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reducemax_infer,
     .ref = reducemax_ref,
@@ -535,7 +627,13 @@ const HnOp hn_op_reducemin = {
     .name = "ReduceMin",
     REDUCE_RECORD,
     .since = { 1, 11, 12, 13, 18, 20 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks =
+        HN_LACKS({ 'T', 12, 0, HN_BIT(HN_U8) | HN_BIT(HN_I8) }, HN_BF16_SINCE(13), { 'T', 20, 0, HN_BIT(HN_BOOL) }),
+    .wide = HN_WIDE_PICKS,
     .T = ORDER_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reducemin_infer,
     .ref = reducemin_ref,
@@ -546,7 +644,11 @@ const HnOp hn_op_reducel1 = {
     .name = "ReduceL1",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducel1_ref,
@@ -556,17 +658,27 @@ const HnOp hn_op_reducel2 = {
     .name = "ReduceL2",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducel2_ref,
+    .range = { .kind = HN_R_SQUARE },
 };
 
 const HnOp hn_op_reducesumsquare = {
     .name = "ReduceSumSquare",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducesumsquare_ref,
@@ -576,17 +688,28 @@ const HnOp hn_op_reducelogsum = {
     .name = "ReduceLogSum",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18, 28 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks =
+        HN_LACKS({ 'T', 0, 28, HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64) }, HN_BF16_SINCE(13)),
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducelogsum_ref,
+    .range = { .kind = HN_R_PRODUCTS, .divisors = 1 },
 };
 
 const HnOp hn_op_reducelogsumexp = {
     .name = "ReduceLogSumExp",
     REDUCE_RECORD,
     .since = { 1, 11, 13, 18, 28 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 18, .input = 1, .back = 11 },
+                      { "noop_with_empty_axes", HN_ATTR_INT, .since = 18 }),
+    .lacks =
+        HN_LACKS({ 'T', 0, 28, HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64) }, HN_BF16_SINCE(13)),
     .T = REDUCE_TYPES,
+    .unbind = reduce_unbind,
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducelogsumexp_ref,

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/unbind.h"
 
 typedef struct {
     gboolean input; /* the shape is input 1 */
@@ -163,14 +164,35 @@ static void reshape_ref(HnEval *e)
     hn_eval_view(e, 0, x, n, dims);
 }
 
+/* Without `allowzero` a 0 copies the input's size: the same where there is no 0, or where that size is 0. */
+static void reshape_unbind(HnUnbind *u)
+{
+    const HnReshape *p = u->params;
+    int64_t shape[HN_MAX_RANK], dims[HN_MAX_RANK];
+    int n = hn_unbind_ints(u, 1, shape), rank = hn_unbind_rank(u, 0);
+    gboolean same = n >= 0 || hn_unbind_dims(u, 0, dims);
+    if (!hn_unbind_below(u, 14) || !p->allow_zero)
+        return;
+    for (int i = 0; i < n; i++)
+        same = same && (shape[i] != 0 || hn_unbind_dim(u, 0, i) == 0);
+    for (int i = 0; n < 0 && i < rank; i++)
+        same = same && dims[i] != 0;
+    if (same)
+        hn_node_remove_attr(u->node, "allowzero");
+}
+
 const HnOp hn_op_reshape = {
     .name = "Reshape",
     .flags = HN_OP_VIEW,
     .since = { 1, 5, 13, 14, 19, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "allowzero", HN_ATTR_INT, .since = 14 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 19)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_ALL,
     .min_in = 1,
+    .unbind = reshape_unbind,
     .params_size = sizeof(HnReshape),
     .bind = reshape_bind,
     .infer = reshape_infer,
@@ -284,6 +306,9 @@ const HnOp hn_op_squeeze = {
     .name = "Squeeze",
     .flags = HN_OP_VIEW,
     .since = { 1, 11, 13, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 13, .input = 1, .back = 11 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 21)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_ALL,
@@ -339,14 +364,39 @@ static void unsqueeze_ref(HnEval *e)
     hn_eval_view(e, 0, x, x->ndim + n, dims);
 }
 
+static void unsqueeze_unbind(HnUnbind *u)
+{
+    const HnSqueeze *p = u->params;
+    int64_t axes[HN_MAX_RANK];
+    int n = p->input ? hn_unbind_ints(u, 1, axes) : (int)p->n, rank = hn_unbind_rank(u, 0);
+    gboolean back = FALSE;
+    for (int i = 0; i < n; i++) {
+        axes[i] = p->input ? axes[i] : p->axes[i];
+        back = back || axes[i] < 0;
+        axes[i] += axes[i] < 0 ? rank + n : 0;
+    }
+    if (u->to >= 11 || u->from < 11 || !back)
+        return;
+    if (rank < 0) {
+        hn_unbind_refuse(u, "an axis counts from the back of an unknown number of dimensions");
+        return;
+    }
+    hn_node_set_ints(u->node, "axes", axes, n);
+    hn_unbind_drop(u, 1);
+}
+
 const HnOp hn_op_unsqueeze = {
     .name = "Unsqueeze",
     .flags = HN_OP_VIEW,
     .since = { 1, 11, 13, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "axes", HN_ATTR_INTS, .until = 13, .input = 1 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 21)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_ALL,
     .min_in = 1,
+    .unbind = unsqueeze_unbind,
     .params_size = sizeof(HnSqueeze),
     .bind = unsqueeze_bind,
     .infer = unsqueeze_infer,
@@ -398,6 +448,10 @@ const HnOp hn_op_flatten = {
     .name = "Flatten",
     .flags = HN_OP_VIEW,
     .since = { 1, 9, 11, 13, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }),
+    .lacks = HN_LACKS({ 'T', 9, 0, HN_T_INTS | HN_BIT(HN_STRING) | HN_BIT(HN_BOOL) | HN_BIT(HN_C64) | HN_BIT(HN_C128) },
+                      HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 21)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "T",
     .T = HN_T_ALL,

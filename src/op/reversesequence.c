@@ -67,6 +67,8 @@ static void reversesequence_ref(HnEval *e)
 const HnOp hn_op_reversesequence = {
     .name = "ReverseSequence",
     .since = { 10, 28 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(28)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_PLAIN,

@@ -8,6 +8,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 #define GRID_MAX 32768 /* samples per bin and axis: more is a broken region */
 
@@ -159,16 +160,29 @@ static void roialign_cost(const HnInfer *x, HnCost *c)
     c->flops = 8 * samples * hn_type_count(x->out[0]);
 }
 
+static void roialign_unbind(HnUnbind *u)
+{
+    const HnRoi *p = u->params;
+    if (hn_unbind_above(u, 16))
+        hn_node_set_string(u->node, "coordinate_transformation_mode", "output_half_pixel");
+    else if (hn_unbind_below(u, 16) && p->half_pixel)
+        hn_unbind_refuse(u, "coordinates shifted by half a pixel came with opset 16");
+}
+
 const HnOp hn_op_roialign = {
     .name = "RoiAlign",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 10, 16, 22 },
+    .forms = HN_FORMS({ "coordinate_transformation_mode", HN_ATTR_STRING, .since = 16, .word = "output_half_pixel" }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTi",
     .out = "T",
     .T = HN_T_FLOATS,
+    .unbind = roialign_unbind,
     .params_size = sizeof(HnRoi),
     .bind = roialign_bind,
     .infer = roialign_infer,
     .cost = roialign_cost,
     .ref = roialign_ref,
+    .range = { .exact = "T" },
 };

@@ -4,6 +4,7 @@
  * or, interleaved, 2i with 2i + 1.
  */
 #include "op/rotary.h"
+#include "op/unbind.h"
 
 static void rotary_bind(HnBind *b, void *params)
 {
@@ -130,6 +131,64 @@ static void rotary_ref(HnEval *e)
     turn(&f, x->data, y, hn_eval_in(e, 1)->data, hn_eval_in(e, 2)->data, ids != NULL ? ids->data : NULL);
 }
 
+static HnValue *turned(HnUnbind *u, const char *op, HnValue *a, HnValue *b, HnValue *c, HnValue *d)
+{
+    return hn_unbind_op2(u, op, hn_unbind_op2(u, "Mul", a, b), hn_unbind_op2(u, "Mul", c, d));
+}
+
+/* Cosines or sines as [batch, length, 1, half], in the type that is computed in. */
+static HnValue *rotary_cache(HnUnbind *u, int i)
+{
+    HnDtype dtype;
+    HnValue *v = hn_unbind_real(u, i, &dtype);
+    if (v != NULL && hn_unbind_in(u, 3) != NULL)
+        v = hn_unbind_op2(u, "Gather", v, hn_unbind_in(u, 3));
+    return v != NULL ? hn_unbind_op2(u, "Unsqueeze", v, hn_unbind_int(u, 2)) : NULL;
+}
+
+/* On [batch, length, heads, size]: slices, products and sums. */
+static void rotary_unbind(HnUnbind *u)
+{
+    const HnRotary *p = u->params;
+    static const int64_t swap[] = { 0, 2, 1, 3 };
+    int rank = hn_unbind_rank(u, 0);
+    int64_t half = p->dim > 0 ? p->dim / 2 : hn_unbind_dim(u, 1, -1);
+    HnDtype dtype;
+    if (u->to >= 23)
+        return;
+    if (half < 0 || (rank != 3 && rank != 4)) {
+        hn_unbind_refuse(u, "the operator exists since opset 23, and dimensions of input 0 or 1 are not known");
+        return;
+    }
+    HnValue *x = hn_unbind_real(u, 0, &dtype), *cos = x != NULL ? rotary_cache(u, 1) : NULL;
+    HnValue *sin = cos != NULL ? rotary_cache(u, 2) : NULL, *a, *b;
+    if (sin == NULL)
+        return;
+    x = rank == 4 ? hn_unbind_transpose(u, x, swap, 4) : hn_unbind_reshape(u, x, (int64_t[]){ 0, 0, p->heads, -1 }, 4);
+    HnValue *turn = p->dim > 0 ? hn_unbind_slice(u, x, 3, 0, 2 * half) : x;
+    if (p->interleaved) {
+        turn = hn_unbind_reshape(u, turn, (int64_t[]){ 0, 0, 0, half, 2 }, 5);
+        a = hn_unbind_reshape(u, hn_unbind_slice(u, turn, 4, 0, 1), (int64_t[]){ 0, 0, 0, half }, 4);
+        b = hn_unbind_reshape(u, hn_unbind_slice(u, turn, 4, 1, 2), (int64_t[]){ 0, 0, 0, half }, 4);
+    } else {
+        a = hn_unbind_slice(u, turn, 3, 0, half);
+        b = hn_unbind_slice(u, turn, 3, half, 2 * half);
+    }
+    HnValue *real = turned(u, "Sub", a, cos, b, sin), *imaginary = turned(u, "Add", a, sin, b, cos);
+    if (p->interleaved) {
+        HnValue *axis = hn_unbind_int(u, 4);
+        HnValue *pair[] = { hn_unbind_op2(u, "Unsqueeze", real, axis), hn_unbind_op2(u, "Unsqueeze", imaginary, axis) };
+        turn = hn_unbind_reshape(u, hn_unbind_concat(u, 2, pair, 4), (int64_t[]){ 0, 0, 0, 2 * half }, 4);
+    } else {
+        turn = hn_unbind_concat(u, 2, (HnValue *[]){ real, imaginary }, 3);
+    }
+    if (p->dim > 0)
+        turn = hn_unbind_concat(u, 2, (HnValue *[]){ turn, hn_unbind_slice(u, x, 3, 2 * half, INT64_MAX) }, 3);
+    hn_unbind_take_real(u, 0,
+                        rank == 4 ? hn_unbind_transpose(u, turn, swap, 4)
+                                  : hn_unbind_reshape(u, turn, (int64_t[]){ 0, 0, -1 }, 3));
+}
+
 const HnOp hn_op_rotaryembedding = {
     .name = "RotaryEmbedding",
     .flags = HN_OP_HALF_VIA_F32,
@@ -138,6 +197,7 @@ const HnOp hn_op_rotaryembedding = {
     .out = "T",
     .T = HN_BIT(HN_F32) | HN_BIT(HN_F16) | HN_BIT(HN_BF16),
     .min_in = 3,
+    .unbind = rotary_unbind,
     .params_size = sizeof(HnRotary),
     .bind = rotary_bind,
     .infer = rotary_infer,

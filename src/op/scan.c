@@ -284,6 +284,11 @@ const HnOp hn_op_scan = {
     .name = "Scan",
     .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
     .since = { 8, 9, 11, 16, 19, 21, 23, 24, 25 },
+    .lacks =
+        HN_LACKS({ '.', 9, 0,
+                   HN_T_UINTS | HN_BIT(HN_F32) | HN_BIT(HN_I8) | HN_BIT(HN_I16) | HN_BIT(HN_I32) | HN_BIT(HN_STRING) |
+                       HN_BIT(HN_BOOL) | HN_BIT(HN_F16) | HN_BIT(HN_F64) | HN_BIT(HN_C64) | HN_BIT(HN_C128) },
+                 { '.', 16, 0, HN_BIT(HN_BF16) }, HN_SMALL_TYPES('.', 19)),
     .in = ".~",
     .out = ".~",
     .min_in = HN_MIN_IN_NONE,

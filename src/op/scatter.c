@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void scatter_bind(HnBind *b, void *params)
 {
@@ -182,6 +183,40 @@ static void scatterelements_ref(HnEval *e)
     hn_eval_scratch_free(e, index);
 }
 
+/* Scatter became ScatterElements with opset 11. */
+static void rename_scatter(HnUnbind *u, const char *op)
+{
+    const HnScatter *p = u->params;
+    HnValue *in[] = { hn_unbind_in(u, 0), hn_unbind_in(u, 1), hn_unbind_in(u, 2) };
+    HnNode *n = hn_unbind_node(u, op, 3, in, 1);
+    n->version = u->to;
+    int rank = hn_unbind_rank(u, 0);
+    hn_node_set_int(n, "axis", p->axis < 0 && rank >= 0 ? p->axis + rank : p->axis);
+    hn_unbind_take(u, 0, hn_node_out(n, 0));
+}
+
+static void scatter_unbind(HnUnbind *u)
+{
+    if (u->to > 10)
+        rename_scatter(u, "ScatterElements");
+}
+
+static void scatterelements_unbind(HnUnbind *u)
+{
+    const HnScatter *p = u->params;
+    if (u->to < 11 && u->to >= 9 && p->reduction == HN_SCATTER_SET)
+        rename_scatter(u, "Scatter");
+    else if (hn_unbind_below(u, 18) && (p->reduction == HN_SCATTER_MAX || p->reduction == HN_SCATTER_MIN))
+        hn_unbind_refuse(u, "the reductions 'max' and 'min' came with opset 18");
+}
+
+static void scatternd_unbind(HnUnbind *u)
+{
+    const HnScatter *p = u->params;
+    if (hn_unbind_below(u, 18) && (p->reduction == HN_SCATTER_MAX || p->reduction == HN_SCATTER_MIN))
+        hn_unbind_refuse(u, "the reductions 'max' and 'min' came with opset 18");
+}
+
 const HnOp hn_op_scatter = {
     .name = "Scatter",
     .since = { 9 },
@@ -189,6 +224,7 @@ const HnOp hn_op_scatter = {
     .in = "TjT",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = scatter_unbind,
     .params_size = sizeof(HnScatter),
     .bind = scatter_bind,
     .infer = scatterelements_infer,
@@ -198,9 +234,13 @@ const HnOp hn_op_scatter = {
 const HnOp hn_op_scatterelements = {
     .name = "ScatterElements",
     .since = { 11, 13, 16, 18 },
+    .forms = HN_FORMS({ "reduction", HN_ATTR_STRING, .since = 16, .word = "none" }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "TjT",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = scatterelements_unbind,
     .params_size = sizeof(HnScatter),
     .bind = scatter_bind,
     .infer = scatterelements_infer,
@@ -260,9 +300,13 @@ static void scatternd_ref(HnEval *e)
 const HnOp hn_op_scatternd = {
     .name = "ScatterND",
     .since = { 11, 13, 16, 18 },
+    .forms = HN_FORMS({ "reduction", HN_ATTR_STRING, .since = 16, .word = "none" }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "TiT",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = scatternd_unbind,
     .params_size = sizeof(HnScatter),
     .bind = scatter_bind,
     .infer = scatternd_infer,

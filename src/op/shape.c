@@ -4,7 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <math.h>
+
 #include "op/move.h"
+#include "op/unbind.h"
 
 typedef struct {
     int64_t start, end;
@@ -51,13 +54,26 @@ static void shape_ref(HnEval *e)
         y[i] = x->dims[start + i];
 }
 
+static void shape_unbind(HnUnbind *u)
+{
+    const HnAttr *end = hn_node_attr(u->node, "end"), *start = hn_node_attr(u->node, "start");
+    if (!hn_unbind_below(u, 15) || (end == NULL && start == NULL))
+        return;
+    HnValue *all = hn_unbind_op1(u, "Shape", hn_unbind_in(u, 0));
+    hn_unbind_take(u, 0, hn_unbind_slice(u, all, 0, start != NULL ? start->i : 0, end != NULL ? end->i : INT64_MAX));
+}
+
 const HnOp hn_op_shape = {
     .name = "Shape",
     .flags = HN_OP_SHAPE_ONLY,
     .since = { 1, 13, 15, 19, 21, 23, 24, 25 },
+    .forms = HN_FORMS({ "start", HN_ATTR_INT, .since = 15 }, { "end", HN_ATTR_INT, .since = 15, .number = NAN }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 19)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "i",
     .T = HN_T_ALL,
+    .unbind = shape_unbind,
     .params_size = sizeof(HnShape),
     .bind = shape_bind,
     .infer = shape_infer,
@@ -88,6 +104,8 @@ const HnOp hn_op_size = {
     .name = "Size",
     .flags = HN_OP_SHAPE_ONLY,
     .since = { 1, 13, 19, 21, 23, 24, 25 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 19)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "i",
     .T = HN_T_ALL,

@@ -2,12 +2,14 @@
  * Operators of one number that keep to its type: Abs, Neg, Sign, Relu, Erf, Shrink, Not, BitwiseNot; and the tests
  * IsInf and IsNaN. The magnitude of the smallest integer does not exist and wraps to itself.
  */
+#include <float.h>
 #include <math.h>
 
 #include "op/activation.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 #define SIGN_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE
 #define SIGN_COMMON .infer = hn_infer_same, .cost = hn_cost_elementwise, .prune = { .kind = HN_P_PASS }
@@ -143,6 +145,8 @@ const HnOp hn_op_abs = {
     .name = "Abs",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     ONE_TO_ONE(HN_T_NUM),
     .infer = abs_infer,
     .cost = hn_cost_elementwise,
@@ -154,6 +158,8 @@ const HnOp hn_op_neg = {
     .name = "Neg",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
     ONE_TO_ONE(HN_T_FLOATS | HN_T_SINTS),
     .infer = neg_infer,
     .cost = hn_cost_elementwise,
@@ -165,6 +171,8 @@ const HnOp hn_op_sign = {
     .name = "Sign",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
     .since = { 9, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     ONE_TO_ONE(HN_T_NUM),
     SIGN_COMMON,
     .ref = sign_ref,
@@ -175,16 +183,19 @@ const HnOp hn_op_relu = {
     .name = "Relu",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
     .since = { 1, 6, 13, 14 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), { 'T', 14, 0, HN_T_SINTS }),
+    .wide = HN_WIDE_PICKS,
     ONE_TO_ONE(HN_T_FLOATS | HN_T_SINTS),
     SIGN_COMMON,
     .ref = relu_ref,
-    .quant = { .kind = HN_Q_ELEMENTWISE },
+    .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
 };
 
 const HnOp hn_op_erf = {
     .name = "Erf",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
     .since = { 9, 13 },
+    .lacks = HN_LACKS({ 'T', 0, 13, HN_T_INTS }, HN_BF16_SINCE(13)),
     ONE_TO_ONE(HN_T_NUM),
     SIGN_COMMON,
     .ref = erf_ref,
@@ -304,6 +315,33 @@ static void is_ref(HnEval *e)
 #undef IS
 }
 
+static void isinf_unbind(HnUnbind *u)
+{
+    const HnIs *p = u->params;
+    HnDtype dtype;
+    if (u->to >= 10 && !(u->to < 20 && hn_unbind_dtype(u, 0) == HN_BF16))
+        return;
+    HnValue *x = hn_unbind_real(u, 0, &dtype);
+    if (x == NULL)
+        return;
+    double most = dtype == HN_F32 ? (double)FLT_MAX : DBL_MAX;
+    HnValue *above = hn_unbind_op2(u, "Greater", x, hn_unbind_scalar(u, dtype, p->positive ? most : INFINITY));
+    HnValue *below = hn_unbind_op2(u, "Less", x, hn_unbind_scalar(u, dtype, p->negative ? -most : -INFINITY));
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Or", above, below));
+}
+
+/* Any number is below 1 or above 0. */
+static void isnan_unbind(HnUnbind *u)
+{
+    HnDtype dtype;
+    HnValue *x = u->to < 9 ? hn_unbind_real(u, 0, &dtype) : NULL;
+    if (x == NULL)
+        return;
+    HnValue *below = hn_unbind_op2(u, "Less", x, hn_unbind_scalar(u, dtype, 1));
+    HnValue *above = hn_unbind_op2(u, "Greater", x, hn_unbind_scalar(u, dtype, 0));
+    hn_unbind_take(u, 0, hn_unbind_op1(u, "Not", hn_unbind_op2(u, "Or", below, above)));
+}
+
 #define IS_RECORD                                                                                       \
     .flags = HN_OP_ELEMENTWISE | HN_OP_HALF_VIA_F32, .in = "T", .out = "b", .T = HN_T_FLOATS | HN_T_F8, \
     .params_size = sizeof(HnIs), .infer = is_infer, .cost = hn_cost_elementwise, .ref = is_ref,         \
@@ -311,14 +349,20 @@ static void is_ref(HnEval *e)
 
 const HnOp hn_op_isinf = {
     .name = "IsInf",
+    .unbind = isinf_unbind,
     IS_RECORD,
     .since = { 10, 20 },
+    .lacks = HN_LACKS({ 'T', 20, 0, HN_T_F8S | HN_BIT(HN_F16) | HN_BIT(HN_BF16) }),
+    .wide = HN_WIDE_PICKS,
     .bind = isinf_bind,
 };
 
 const HnOp hn_op_isnan = {
     .name = "IsNaN",
+    .unbind = isnan_unbind,
     IS_RECORD,
     .since = { 9, 13, 20 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), { 'T', 20, 0, HN_T_F8S }),
+    .wide = HN_WIDE_PICKS,
     .bind = isnan_bind,
 };

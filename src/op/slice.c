@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/unbind.h"
 
 static void slice_bind(HnBind *b, void *params)
 {
@@ -199,18 +200,66 @@ static void slice_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+/* Before opset 10 every step is 1: other ones become lists of indices where the sizes are known. */
+static void slice_unbind(HnUnbind *u)
+{
+    int64_t starts[HN_MAX_RANK], ends[HN_MAX_RANK], axes[HN_MAX_RANK], steps[HN_MAX_RANK];
+    if (!hn_unbind_below(u, 10) || hn_unbind_in(u, 4) == NULL)
+        return;
+    int n = hn_unbind_ints(u, 1, starts), m = hn_unbind_ints(u, 2, ends), k = hn_unbind_ints(u, 4, steps);
+    gboolean ones = k >= 0, known = n >= 0 && m == n && k == n;
+    for (int i = 0; i < n; i++)
+        axes[i] = i;
+    if (hn_unbind_in(u, 3) != NULL)
+        known = hn_unbind_ints(u, 3, axes) == n && known;
+    for (int i = 0; i < k; i++)
+        ones = ones && steps[i] == 1;
+    for (int i = 0; i < n && known && !ones; i++)
+        known = steps[i] != 0 && hn_unbind_dim(u, 0, (int)axes[i]) >= 0;
+    if (ones) {
+        hn_unbind_drop(u, 4);
+        return;
+    }
+    if (!known) {
+        hn_unbind_refuse(u, "steps other than 1 came with opset 10, and sizes or bounds are not known");
+        return;
+    }
+    HnValue *v = hn_unbind_in(u, 0);
+    for (int i = 0; i < n; i++) {
+        int64_t at = starts[i], count = hn_slice_axis(hn_unbind_dim(u, 0, (int)axes[i]), &at, ends[i], steps[i]);
+        if (steps[i] == 1) {
+            v = hn_unbind_slice(u, v, axes[i], starts[i], ends[i]);
+            continue;
+        }
+        HnTensor *index = hn_tensor_new(HN_I64, 1, &count, NULL, NULL);
+        for (int64_t j = 0; j < count; j++)
+            ((int64_t *)index->data)[j] = at + j * steps[i];
+        HnValue *in[] = { v, hn_unbind_const(u, index) };
+        HnNode *g = hn_unbind_node(u, "Gather", 2, in, 1);
+        hn_node_set_int(g, "axis", axes[i]);
+        v = hn_node_out(g, 0);
+    }
+    hn_unbind_take(u, 0, v);
+}
+
 const HnOp hn_op_slice = {
     .name = "Slice",
     .since = { 1, 10, 11, 13 },
+    .forms =
+        HN_FORMS({ "starts", HN_ATTR_INTS, .until = 10, .input = 1 }, { "ends", HN_ATTR_INTS, .until = 10, .input = 2 },
+                 { "axes", HN_ATTR_INTS, .until = 10, .input = 3, .back = 11 }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "Tjjjj",
     .out = "T",
     .T = HN_T_PLAIN,
     .min_in = 1,
+    .unbind = slice_unbind,
     .params_size = sizeof(HnSlice),
     .bind = slice_bind,
     .infer = slice_infer,
     .cost = hn_cost_move,
     .ref = slice_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };

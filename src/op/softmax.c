@@ -9,6 +9,7 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void softmax_bind(HnBind *b, void *params)
 {
@@ -105,25 +106,72 @@ static void hardmax_ref(HnEval *e)
     softmax_eval(e, HARD);
 }
 
+/* Between opsets 12 and 13 only the last axis means the same. */
+static void softmax_unbind(HnUnbind *u)
+{
+    const HnSoftmax *p = u->params;
+    int rank = hn_unbind_rank(u, 0);
+    gboolean flat = u->to < 13;
+    int64_t axis = p->axis < 0 && rank >= 0 ? p->axis + rank : p->axis, perm[HN_MAX_RANK];
+    if (p->flatten == flat) {
+        if (u->to < 11)
+            hn_unbind_axis(u, "axis", rank);
+        return;
+    }
+    if (rank == 0 || axis == rank - 1 || (axis == -1 && (!flat || u->to >= 11))) {
+        hn_node_set_int(u->node, "axis", flat && rank >= 0 ? MAX(axis, 0) : -1);
+        return;
+    }
+    if (flat && rank < 0) {
+        hn_unbind_refuse(u, "before opset 13 all axes from the given one on are one, and their number is not known");
+        return;
+    }
+    HnValue *x = hn_unbind_in(u, 0);
+    for (int i = 0; flat && i < rank; i++)
+        perm[i] = i == rank - 1 ? axis : i == axis ? rank - 1 : i;
+    if (flat) {
+        x = hn_unbind_transpose(u, x, perm, rank);
+    } else {
+        HnNode *f = hn_unbind_node(u, "Flatten", 1, &x, 1);
+        hn_node_set_int(f, "axis", axis);
+        x = hn_node_out(f, 0);
+    }
+    HnNode *s = hn_unbind_node(u, u->node->op_type, 1, &x, 1);
+    hn_node_set_int(s, "axis", -1);
+    HnValue *y = hn_node_out(s, 0);
+    hn_unbind_take(u, 0,
+                   flat ? hn_unbind_transpose(u, y, perm, rank)
+                        : hn_unbind_op2(u, "Reshape", y, hn_unbind_shape(u, hn_unbind_in(u, 0), 0, INT64_MAX)));
+}
+
 #define SOFTMAX_RECORD                                                                                            \
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE, .since = { 1, 11, 13 }, .in = "T", .out = "T", .T = HN_T_FLOATS, \
     .params_size = sizeof(HnSoftmax), .bind = softmax_bind, .infer = softmax_infer, .cost = softmax_cost
 
 const HnOp hn_op_softmax = {
     .name = "Softmax",
+    .unbind = softmax_unbind,
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     SOFTMAX_RECORD,
     .ref = softmax_ref,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
+    .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
 };
 
 const HnOp hn_op_logsoftmax = {
     .name = "LogSoftmax",
+    .unbind = softmax_unbind,
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     SOFTMAX_RECORD,
     .ref = logsoftmax_ref,
+    .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
 };
 
 const HnOp hn_op_hardmax = {
     .name = "Hardmax",
+    .unbind = softmax_unbind,
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     SOFTMAX_RECORD,
     .ref = hardmax_ref,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },

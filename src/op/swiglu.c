@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void swiglu_bind(HnBind *b, void *params)
 {
@@ -53,6 +54,17 @@ static void swiglu_ref(HnEval *e)
 #undef RUN
 }
 
+static void swiglu_unbind(HnUnbind *u)
+{
+    const HnActivation *p = u->params;
+    HnDtype dtype;
+    HnValue *a = u->to < 28 ? hn_unbind_real(u, 0, &dtype) : NULL, *b = a != NULL ? hn_unbind_real(u, 1, &dtype) : NULL;
+    if (b == NULL)
+        return;
+    HnValue *s = hn_unbind_op1(u, "Sigmoid", hn_unbind_op2(u, "Mul", a, hn_unbind_scalar(u, dtype, p->a)));
+    hn_unbind_take_real(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_op2(u, "Mul", a, s), b));
+}
+
 const HnOp hn_op_swiglu = {
     .name = "SwiGLU",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ELEMENTWISE | HN_OP_INPLACE,
@@ -60,6 +72,7 @@ const HnOp hn_op_swiglu = {
     .in = "TT",
     .out = "T",
     .T = HN_T_FLOATS,
+    .unbind = swiglu_unbind,
     .params_size = sizeof(HnActivation),
     .bind = swiglu_bind,
     .infer = swiglu_infer,

@@ -9,6 +9,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/unbind.h"
 
 static void topk_bind(HnBind *b, void *params)
 {
@@ -149,14 +150,37 @@ static void topk_ref(HnEval *e)
     hn_eval_scratch_free(e, own);
 }
 
+/* The smallest, before opset 11, are the largest of the negated elements. */
+static void topk_unbind(HnUnbind *u)
+{
+    const HnTopK *p = u->params;
+    if (!hn_unbind_below(u, 11) || !p->smallest)
+        return;
+    if (!hn_dtype_in(hn_unbind_dtype(u, 0), HN_T_FLOATS | HN_T_SINTS)) {
+        hn_unbind_refuse(u, "the smallest of elements that have no sign came with opset 11");
+        return;
+    }
+    HnValue *in[] = { hn_unbind_op1(u, "Neg", hn_unbind_in(u, 0)), hn_unbind_in(u, 1) };
+    HnNode *t = hn_unbind_node(u, "TopK", 2, in, 2);
+    hn_node_set_int(t, "axis", p->axis);
+    hn_unbind_take(u, 1, hn_node_out(t, 1));
+    hn_unbind_take(u, 0, hn_unbind_op1(u, "Neg", hn_node_out(t, 0)));
+}
+
 const HnOp hn_op_topk = {
     .name = "TopK",
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1, 10, 11, 24 },
+    .forms = HN_FORMS({ "axis", HN_ATTR_INT, .back = 11 }, { "k", HN_ATTR_INT, .until = 10, .input = 1 },
+                      { "largest", HN_ATTR_INT, .since = 11, .number = 1 },
+                      { "sorted", HN_ATTR_INT, .since = 11, .any = TRUE }),
+    .lacks = HN_LACKS({ 'T', 11, 0, HN_T_INTS }, HN_BF16_SINCE(24)),
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "Ti",
     .T = HN_T_NUM,
     .min_in = 1,
+    .unbind = topk_unbind,
     .params_size = sizeof(HnTopK),
     .bind = topk_bind,
     .infer = topk_infer,

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/unbind.h"
 
 static void transpose_bind(HnBind *b, void *params)
 {
@@ -80,6 +81,8 @@ static void transpose_ref(HnEval *e)
 const HnOp hn_op_transpose = {
     .name = "Transpose",
     .since = { 1, 13, 21, 23, 24, 25 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13), HN_SMALL_TYPES('T', 21)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "T",
     .T = HN_T_ALL,
@@ -87,7 +90,7 @@ const HnOp hn_op_transpose = {
     .bind = transpose_bind,
     .infer = transpose_infer,
     .ref = transpose_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };
 
@@ -208,30 +211,70 @@ static void spacetodepth_ref(HnEval *e)
     block_ref(e, FALSE);
 }
 
+/* What reaches beyond the modes of an opset: six axes by Reshape and Transpose. */
+static void depthtospace_unbind(HnUnbind *u)
+{
+    const HnDepthBlock *p = u->params;
+    static const int64_t perm[] = { 0, 1, 4, 2, 5, 3 };
+    if (u->to >= 11 || !p->crd)
+        return;
+    HnValue *x = hn_unbind_in(u, 0), *plane = hn_unbind_shape(u, x, 2, 4);
+    HnValue *from[] = { hn_unbind_list(u, (int64_t[]){ 0, -1, p->block, p->block }, 4), plane };
+    HnValue *to[] = { hn_unbind_list(u, (int64_t[]){ 0, -1 }, 2),
+                      hn_unbind_op2(u, "Mul", plane, hn_unbind_int(u, p->block)) };
+    x = hn_unbind_op2(u, "Reshape", x, hn_unbind_concat(u, 2, from, 0));
+    x = hn_unbind_transpose(u, x, perm, 6);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Reshape", x, hn_unbind_concat(u, 2, to, 0)));
+}
+
+static void spacetodepth_unbind(HnUnbind *u)
+{
+    const HnDepthBlock *p = u->params;
+    static const int64_t perm[] = { 0, 1, 3, 5, 2, 4 };
+    if (u->to >= 28 || !p->crd)
+        return;
+    HnValue *x = hn_unbind_in(u, 0), *block = hn_unbind_int(u, p->block);
+    HnValue *plane = hn_unbind_op2(u, "Div", hn_unbind_shape(u, x, 2, 4), block);
+    HnValue *from[] = { hn_unbind_list(u, (int64_t[]){ 0, 0, -1, p->block }, 4), hn_unbind_slice(u, plane, 0, 1, 2),
+                        block };
+    HnValue *to[] = { hn_unbind_list(u, (int64_t[]){ 0, -1 }, 2), plane };
+    x = hn_unbind_op2(u, "Reshape", x, hn_unbind_concat(u, 3, from, 0));
+    x = hn_unbind_transpose(u, x, perm, 6);
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Reshape", x, hn_unbind_concat(u, 2, to, 0)));
+}
+
 const HnOp hn_op_depthtospace = {
     .name = "DepthToSpace",
     .since = { 1, 11, 13, 28 },
+    .forms = HN_FORMS({ "mode", HN_ATTR_STRING, .since = 11, .word = "DCR" }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = depthtospace_unbind,
     .params_size = sizeof(HnDepthBlock),
     .bind = depthtospace_bind,
     .infer = depthtospace_infer,
     .ref = depthtospace_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };
 
 const HnOp hn_op_spacetodepth = {
     .name = "SpaceToDepth",
     .since = { 1, 13, 28 },
+    .forms = HN_FORMS({ "mode", HN_ATTR_STRING, .since = 28, .word = "DCR" }),
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
     .in = "T",
     .out = "T",
     .T = HN_T_PLAIN,
+    .unbind = spacetodepth_unbind,
     .params_size = sizeof(HnDepthBlock),
     .bind = spacetodepth_bind,
     .infer = spacetodepth_infer,
     .ref = spacetodepth_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .prune = { .kind = HN_P_RESHAPE },
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/unbind.h"
 
 static void trilu_bind(HnBind *b, void *params)
 {
@@ -51,13 +52,56 @@ static void trilu_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+#define MASK_BYTES ((int64_t)1 << 22)
+
+/* What is left out, as a constant: row r, column c of [rows, cols]; diagonal k is kept. */
+static HnValue *known_mask(HnUnbind *u, int64_t rows, int64_t cols, int64_t k, gboolean upper)
+{
+    HnTensor *t = hn_tensor_new(HN_BOOL, 2, (int64_t[]){ rows, cols }, NULL, NULL);
+    for (int64_t i = 0; i < t->n; i++)
+        ((uint8_t *)t->data)[i] = upper ? i % cols - i / cols < k : i % cols - i / cols > k;
+    return hn_unbind_const(u, t);
+}
+
+static HnValue *count_to(HnUnbind *u, HnValue *x, int64_t axis)
+{
+    HnNode *n = hn_unbind_node(u, "Squeeze", 1,
+                               (HnValue *[]){ hn_unbind_shape(u, x, axis, axis == -1 ? INT64_MAX : axis + 1) }, 1);
+    return hn_unbind_op3(u, "Range", hn_unbind_scalar(u, HN_I64, 0), hn_node_out(n, 0), hn_unbind_scalar(u, HN_I64, 1));
+}
+
+static void trilu_unbind(HnUnbind *u)
+{
+    const HnTrilu *p = u->params;
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    int64_t rows = hn_unbind_dim(u, 0, -2), cols = hn_unbind_dim(u, 0, -1);
+    double k = 0;
+    HnValue *x = hn_unbind_in(u, 0), *given = hn_unbind_in(u, 1), *out;
+    if (u->to >= 14)
+        return;
+    if (!hn_dtype_in(dtype, HN_T_COMPUTE)) {
+        hn_unbind_refuse(u, "the operator exists since opset 14");
+        return;
+    }
+    if ((given == NULL || hn_unbind_number(u, 1, &k)) && rows > 0 && cols > 0 && rows <= MASK_BYTES / cols) {
+        out = known_mask(u, rows, cols, (int64_t)k, p->upper);
+    } else {
+        HnValue *r = hn_unbind_op2(u, "Unsqueeze", count_to(u, x, -2), hn_unbind_int(u, 1)), *c = count_to(u, x, -1);
+        out = hn_unbind_op2(u, p->upper ? "Less" : "Greater", hn_unbind_op2(u, "Sub", c, r),
+                            given != NULL ? given : hn_unbind_scalar(u, HN_I64, 0));
+    }
+    hn_unbind_take(u, 0, hn_unbind_op3(u, "Where", out, hn_unbind_scalar(u, dtype, 0), x));
+}
+
 const HnOp hn_op_trilu = {
     .name = "Trilu",
     .since = { 14 },
+    .wide = HN_WIDE_PICKS,
     .in = "Ti",
     .out = "T",
     .T = HN_T_PLAIN,
     .min_in = 1,
+    .unbind = trilu_unbind,
     .params_size = sizeof(HnTrilu),
     .bind = trilu_bind,
     .infer = trilu_infer,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/unbind.h"
 
 typedef struct {
     gboolean same_shape; /* before opset 8 */
@@ -212,6 +213,54 @@ static void variadic_cost(const HnInfer *x, HnCost *c)
     c->flops = hn_type_count(x->out[0]) * MAX(x->n_in - 1, 1);
 }
 
+static gboolean shapes_agree(const HnUnbind *u)
+{
+    for (guint i = 1; i < u->node->in->len; i++) {
+        if (hn_unbind_rank(u, 0) < 0 || hn_unbind_rank(u, (int)i) != hn_unbind_rank(u, 0))
+            return FALSE;
+        for (int a = 0; a < hn_unbind_rank(u, 0); a++)
+            if (hn_unbind_dim(u, 0, a) < 0 || hn_unbind_dim(u, (int)i, a) != hn_unbind_dim(u, 0, a))
+                return FALSE;
+    }
+    return TRUE;
+}
+
+/* Before opset 8 shapes had to agree. */
+static void sum_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    gboolean mean = strcmp(u->node->op_type, "Mean") == 0;
+    if (!hn_unbind_below(u, 8) || shapes_agree(u))
+        return;
+    if (mean && dtype == HN_UNDEFINED) {
+        hn_unbind_refuse(u, "inputs had to be of one shape before opset 8, and their type is not known");
+        return;
+    }
+    HnValue *v = hn_unbind_in(u, 0);
+    for (guint i = 1; i < u->node->in->len; i++)
+        v = hn_unbind_op2(u, "Add", v, hn_unbind_in(u, (int)i));
+    hn_unbind_take(u, 0, mean ? hn_unbind_op2(u, "Div", v, hn_unbind_scalar(u, dtype, u->node->in->len)) : v);
+}
+
+/* Before opset 12 integers of 64 bits had no Max: Where and a comparison do. */
+static void pick_unbind(HnUnbind *u)
+{
+    HnDtype dtype = hn_unbind_dtype(u, 0);
+    const char *compare = strcmp(u->node->op_type, "Max") == 0 ? "Greater" : "Less";
+    if (hn_unbind_below(u, 8) && !shapes_agree(u)) {
+        hn_unbind_refuse(u, "inputs had to be of one shape before opset 8");
+        return;
+    }
+    if (!hn_unbind_below(u, 12) || (dtype != HN_I64 && dtype != HN_U64))
+        return;
+    HnValue *v = hn_unbind_in(u, 0);
+    for (guint i = 1; i < u->node->in->len; i++) {
+        HnValue *w = hn_unbind_in(u, (int)i);
+        v = hn_unbind_op3(u, "Where", hn_unbind_op2(u, compare, v, w), v, w);
+    }
+    hn_unbind_take(u, 0, v);
+}
+
 #define VARIADIC_RECORD(mask)                                                                                    \
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32 | HN_OP_COMMUTATIVE, .in = "T*", .out = "T", \
     .T = mask, .min_in = 1, .params_size = sizeof(HnVariadic), .bind = variadic_bind, .cost = variadic_cost,     \
@@ -221,6 +270,9 @@ const HnOp hn_op_max = {
     .name = "Max",
     VARIADIC_RECORD(HN_T_NUM),
     .since = { 1, 6, 8, 12, 13 },
+    .lacks = HN_LACKS({ 'T', 12, 0, HN_T_INTS }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
+    .unbind = pick_unbind,
     .infer = max_infer,
     .ref = max_ref,
 };
@@ -229,6 +281,9 @@ const HnOp hn_op_min = {
     .name = "Min",
     VARIADIC_RECORD(HN_T_NUM),
     .since = { 1, 6, 8, 12, 13 },
+    .lacks = HN_LACKS({ 'T', 12, 0, HN_T_INTS }, HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_PICKS,
+    .unbind = pick_unbind,
     .infer = min_infer,
     .ref = min_ref,
 };
@@ -237,6 +292,9 @@ const HnOp hn_op_sum = {
     .name = "Sum",
     VARIADIC_RECORD(HN_T_FLOATS),
     .since = { 1, 6, 8, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .wide = HN_WIDE_WRAPS,
+    .unbind = sum_unbind,
     .infer = sum_infer,
     .ref = sum_ref,
 };
@@ -245,6 +303,8 @@ const HnOp hn_op_mean = {
     .name = "Mean",
     VARIADIC_RECORD(HN_T_FLOATS),
     .since = { 1, 6, 8, 13 },
+    .lacks = HN_LACKS(HN_BF16_SINCE(13)),
+    .unbind = sum_unbind,
     .infer = sum_infer,
     .ref = mean_ref,
 };

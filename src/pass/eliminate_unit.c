@@ -1,6 +1,7 @@
 /*
  * Arithmetic with a number that changes nothing, x + 0, x - 0, x * 1, x / 1, x ^ 1, and its like among truth values and
- * bits; Where that always chooses the same. The constant may be smaller than x, but not make the result larger than x.
+ * bits; Where that always chooses the same, or by the opposite of something. The constant may be smaller than x, but
+ * not make the result larger than x.
  */
 #include "pass/shapes.h"
 
@@ -44,6 +45,19 @@ static gboolean eliminate_operand(HnRewrite *r, HnNode *n, const Unit *u)
     return FALSE;
 }
 
+/* The choices change places instead. */
+static gboolean eliminate_not(HnRewrite *r, HnNode *n)
+{
+    const HnNode *not = hn_rw_maker(hn_node_in(n, 0), &hn_op_not);
+    HnValue *yes = hn_node_in(n, 1), *no = hn_node_in(n, 2);
+    if (not == NULL || !hn_rw_go(r, n))
+        return FALSE;
+    hn_rw_set_in(r, n, 0, hn_node_in(not, 0));
+    hn_rw_set_in(r, n, 1, no);
+    hn_rw_set_in(r, n, 2, yes);
+    return hn_rw_done(r, n);
+}
+
 static gboolean eliminate_where(HnRewrite *r, HnNode *n)
 {
     HnValue *yes = hn_node_in(n, 1), *no = hn_node_in(n, 2), *y = hn_node_out(n, 0);
@@ -51,7 +65,7 @@ static gboolean eliminate_where(HnRewrite *r, HnNode *n)
     HnValue *x = yes;
     if (yes != no) {
         if (!hn_rw_uniform(r, hn_node_in(n, 0), &number))
-            return FALSE;
+            return eliminate_not(r, n);
         x = number != 0 ? yes : no;
     }
     if (!hn_rw_same_shape(r, x, y))

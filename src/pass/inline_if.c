@@ -1,17 +1,15 @@
 /*
  * If with a condition that is known ahead: the nodes of the branch that is taken move into the graph around it.
  */
-#include "pass/rewrite.h"
+#include "pass/shapes.h"
 
 static gboolean inline_if(HnRewrite *r, HnNode *n)
 {
     gboolean read = FALSE;
     if (n->op != &hn_op_if)
         return FALSE;
-    for (guint k = 0; k < n->out->len && !read; k++) {
-        const HnValue *v = n->out->pdata[k];
-        read = v != NULL && (v->users->len > 0 || v->is_output);
-    }
+    for (guint k = 0; k < n->out->len && !read; k++)
+        read = hn_shapes_read(n->out->pdata[k]);
     if (!read)
         return FALSE; /* a dead node */
     const HnTensor *c = hn_rw_const(r, hn_node_in(n, 0));

@@ -1,5 +1,5 @@
 /*
- * Clip, Relu, Max and Min with a constant, one behind the other, are one Clip:
+ * Clip next to Clip, Relu, Max or Min with a constant is one Clip:
  *     clip(clip(x, a, b), c, d) = clip(x, clip(a, c, d), clip(b, c, d)).
  */
 #include <math.h>
@@ -81,12 +81,10 @@ static gboolean merge_clips(HnRewrite *r, HnNode *n)
     const double lo = clip(a.lo, &b), hi = clip(a.hi, &b);
     if (!hn_dtype_in(dtype, HN_T_FLOATS) && !(opset >= 12 && hn_dtype_in(dtype, HN_BIT(HN_I32) | HN_BIT(HN_I8))))
         return FALSE; /* others do not fit into a double, or are not known to Clip */
-    if (opset < 6 || (hn_dtype_is_half(dtype) && !a.clip && !b.clip))
+    if (opset < 6 || (!a.clip && !b.clip))
         return FALSE;
     if (!hn_rw_single(b.x))
         return hn_rw_miss(r, n, "'%s' is used by others too", b.x->name);
-    if ((isinf(lo) || isinf(hi)) && !a.clip && !b.clip)
-        return hn_rw_miss(r, n, "only one bound is left");
     if (!hn_rw_go(r, n))
         return FALSE;
     HnNode *c;
@@ -104,7 +102,7 @@ static gboolean merge_clips(HnRewrite *r, HnNode *n)
 
 const HnPass hn_pass_merge_clips = {
     .name = "merge-clips",
-    .summary = "one Clip instead of Clip, Relu, Max and Min with constants",
+    .summary = "one Clip instead of two, or of Clip next to Relu, Max or Min with a constant",
     .level = 1,
     .node = merge_clips,
 };

@@ -121,15 +121,6 @@ static GArray *parts_of(const HnRewrite *r, const HnValue *x, const HnGraph *g, 
     return parts;
 }
 
-static HnNode *first_of(const HnGraph *g, const GArray *parts)
-{
-    for (guint i = 0; i < g->nodes->len; i++)
-        for (guint k = 0; k < parts->len; k++)
-            if (g_array_index(parts, Part, k).slice == g->nodes->pdata[i])
-                return g->nodes->pdata[i];
-    return NULL;
-}
-
 static gboolean slices_to_split(HnRewrite *r, HnNode *n)
 {
     HnValue *x = hn_node_in(n, 0);
@@ -152,7 +143,10 @@ static gboolean slices_to_split(HnRewrite *r, HnNode *n)
         return hn_rw_miss(r, n, "the slices of '%s' are not all of it", x->name);
     if (!hn_rw_go(r, n))
         return FALSE;
-    HnNode *before = first_of(g, parts);
+    g_autofree HnNode **slices = g_new(HnNode *, parts->len);
+    for (guint i = 0; i < parts->len; i++)
+        slices[i] = g_array_index(parts, Part, i).slice;
+    HnNode *before = hn_shapes_first(g, slices, parts->len);
     const gboolean input = hn_rw_opset(g) >= 13;
     HnNode *s = hn_rw_add(r, before, "Split",
                           HN_INS(x, input ? hn_rw_weight_ints(r, g, "sizes", sizes, (int)parts->len) : NULL));
@@ -163,7 +157,7 @@ static gboolean slices_to_split(HnRewrite *r, HnNode *n)
         hn_node_add_out(s, hn_graph_new_value(g, x->name));
     hn_rw_done(r, s);
     for (guint i = 0; i < parts->len; i++)
-        hn_rw_replace(r, hn_node_out(g_array_index(parts, Part, i).slice, 0), hn_node_out(s, (int)i));
+        hn_rw_replace(r, hn_node_out(slices[i], 0), hn_node_out(s, (int)i));
     return TRUE;
 }
 

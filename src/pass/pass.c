@@ -67,6 +67,7 @@ static gboolean know(HnRewrite *r)
     hn_types_free(r->types);
     r->types = hn_types_new(r->model);
     hn_types_set_budget(r->types, r->o->budget);
+    hn_types_name_unknown(r->types);
     if (!hn_types_graph(r->types, r->model->graph, r->o->fold_bytes, HN_OP_UNPACK, &r->error))
         return FALSE;
     for (guint i = 0; i < r->model->functions->len; i++) {
@@ -163,6 +164,20 @@ static gboolean run_rounds(HnRewrite *r)
     return TRUE;
 }
 
+/* Values that nothing makes any more are not declared in the file. */
+static void undeclare(HnGraph *g)
+{
+    for (guint i = g->infos->len; i-- > 0;) {
+        HnValue *v = g->infos->pdata[i];
+        if (v->graph == g && (v->producer != NULL || v->is_input || v->weight != NULL || v->sparse != NULL))
+            continue;
+        v->has_info = FALSE;
+        g_ptr_array_remove_index(g->infos, i);
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        undeclare(g->inner->pdata[i]);
+}
+
 gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError **error)
 {
     HnRewrite r = {
@@ -178,6 +193,8 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
     for (guint i = 0; i < m->functions->len; i++)
         hn_graph_foreach_node(((HnFunction *)m->functions->pdata[i])->body, bind_and_list, &r);
     gboolean ok = run_rounds(&r);
+    if (ok && log->made->len > 0)
+        undeclare(m->graph);
     if (!ok)
         g_propagate_error(error, r.error);
     hn_types_free(r.types);

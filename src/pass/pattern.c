@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "op/clip.h"
 #include "op/reduce.h"
+#include "pass/shapes.h"
 
 #define DEEPEST 12 /* nodes from a result to a leaf */
 
@@ -34,28 +36,44 @@ gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v)
     return hn_dtype_in(hn_rw_dtype(r, v), HN_BIT(HN_F32) | HN_BIT(HN_F16));
 }
 
-uint32_t hn_pattern_axes(const HnRewrite *r, const HnNode *reduce)
+gboolean hn_pattern_bounds(const HnRewrite *r, const HnNode *n, double *lo, double *hi)
 {
-    const HnReduce *p = reduce->params;
-    const int rank = hn_rw_rank(r, hn_node_in(reduce, 0));
-    int64_t axes[HN_MAX_RANK];
-    int n = (int)p->n_axes;
-    if (rank < 0 || rank >= HN_MAX_RANK || p->n_axes > rank)
-        return 0;
-    for (int i = 0; i < n; i++)
-        axes[i] = p->axes[i];
-    if (hn_node_in(reduce, 1) != NULL && !hn_rw_ints(r, hn_node_in(reduce, 1), axes, rank, &n))
-        return 0;
-    if (n == 0)
-        return p->noop ? 0 : (1U << rank) - 1;
-    uint32_t set = 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t axis = axes[i] + (axes[i] < 0 ? rank : 0);
-        if (axis < 0 || axis >= rank)
-            return 0;
-        set |= 1U << axis;
+    const HnClip *p = n->params;
+    *lo = n->op == &hn_op_relu ? 0 : -(double)INFINITY;
+    *hi = (double)INFINITY;
+    if (n->op == &hn_op_relu)
+        return TRUE;
+    if (n->op != &hn_op_clip)
+        return FALSE;
+    if (p->attrs) {
+        *lo = p->has_min ? (double)p->min : *lo;
+        *hi = p->has_max ? (double)p->max : *hi;
+        return TRUE;
     }
-    return set;
+    return (hn_node_in(n, 1) == NULL || hn_rw_number(r, hn_node_in(n, 1), lo)) &&
+           (hn_node_in(n, 2) == NULL || hn_rw_number(r, hn_node_in(n, 2), hi));
+}
+
+int hn_pattern_axis(const HnRewrite *r, const HnNode *n)
+{
+    gboolean mark[HN_MAX_RANK];
+    int axis = -1;
+    if (!((const HnReduce *)n->params)->keepdims || !hn_shapes_reduced(r, n, mark))
+        return -1;
+    for (int i = 0; i < hn_rw_rank(r, hn_node_in(n, 0)); i++) {
+        if (mark[i] && axis >= 0)
+            return -1;
+        axis = mark[i] ? i : axis;
+    }
+    return axis;
+}
+
+HnValue *hn_pattern_scalar(HnRewrite *r, HnGraph *g, const char *stem, const HnValue *v, double x)
+{
+    HnTensor *t = hn_tensor_new(hn_rw_dtype(r, v), 0, NULL, NULL, NULL);
+    if (t != NULL)
+        hn_tensor_set_f64(t, 0, x);
+    return hn_rw_weight(r, g, stem, t);
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------- */

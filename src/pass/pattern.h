@@ -40,7 +40,11 @@ HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x);
 gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b);
 /* v is of f32 or f16. */
 gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v);
-/* Axes that a reduction reduces, as a set of bits; 0: not known. Rank of its input has to be known. */
-uint32_t hn_pattern_axes(const HnRewrite *r, const HnNode *reduce);
+/* n is Clip or Relu with constant bounds, infinite where there are none. */
+gboolean hn_pattern_bounds(const HnRewrite *r, const HnNode *n, double *lo, double *hi);
+/* The only axis that n, a reduction that keeps it, reduces, from the front; -1: several, or not known. */
+int hn_pattern_axis(const HnRewrite *r, const HnNode *n);
+/* A new weight of one element and v's type. */
+HnValue *hn_pattern_scalar(HnRewrite *r, HnGraph *g, const char *stem, const HnValue *v, double x);
 
 G_END_DECLS

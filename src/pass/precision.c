@@ -386,6 +386,8 @@ static gboolean bypass(HnNode *n, HnValue *u, HnValue *v)
         return FALSE;
     hn_value_replace(v, u);
     hn_value_swap_names(u, v);
+    if (v->type != NULL)
+        hn_value_set_type(u, v->type);
     return TRUE;
 }
 
@@ -399,8 +401,8 @@ static HnDtype stored(const HnTypes *types, const HnValue *v)
 static gboolean sweep(Work *w, GError **error)
 {
     g_autoptr(GPtrArray) casts = g_ptr_array_new();
-    g_autoptr(HnTypes) types = hn_types_new(w->model);
-    if (!hn_types_graph(types, w->model->graph, 0, 0, error))
+    g_autoptr(HnTypes) types = hn_precision_types(w->model, error);
+    if (types == NULL)
         return FALSE;
     hn_graph_foreach_node(w->model->graph, collect_casts, casts);
     for (guint i = casts->len; i-- > 0;) {
@@ -479,10 +481,9 @@ static gboolean settle(Work *w, GError **error)
         g_propagate_error(error, g_steal_pointer(&w->error));
         return FALSE;
     }
-    types = hn_types_new(w->model);
-    Likes l = { types, w->o->to == HN_F32 ? HN_BIT(HN_F16) | HN_BIT(HN_BF16) : HN_BIT(HN_F32) };
-    if (!hn_types_graph(types, w->model->graph, 0, 0, error))
+    if ((types = hn_precision_types(w->model, error)) == NULL)
         return FALSE;
+    Likes l = { types, w->o->to == HN_F32 ? HN_BIT(HN_F16) | HN_BIT(HN_BF16) : HN_BIT(HN_F32) };
     hn_graph_foreach_node(w->model->graph, settle_like, &l);
     return TRUE;
 }

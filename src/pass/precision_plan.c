@@ -593,12 +593,12 @@ HnPrecisionPlan *hn_precision_plan(HnModel *m, const HnPrecisionOptions *o, GErr
     p->nodes = g_ptr_array_new_with_free_func(port_node_free);
     p->by_node = g_hash_table_new(NULL, NULL);
     p->outputs = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    p->types = hn_types_new(m);
+    p->types = hn_precision_types(m, error);
     p->n_values = m->n_values;
     p->of_value = g_new(int, p->n_values + 1u);
     for (guint i = 0; i < p->n_values; i++)
         p->of_value[i] = HN_PORT_NONE;
-    if (!hn_types_graph(p->types, m->graph, 0, 0, error))
+    if (p->types == NULL)
         return NULL;
     hn_graph_foreach_node(m->graph, collect, p);
     find_values(p);

@@ -44,6 +44,9 @@ typedef struct {
     guint n_values;
 } HnPrecisionPlan;
 
+/* Types of everything in m: symbolic shapes where they can be inferred, element types in any case. */
+HnTypes *hn_precision_types(const HnModel *m, GError **error);
+
 HnPrecisionPlan *hn_precision_plan(HnModel *m, const HnPrecisionOptions *o, GError **error);
 void hn_precision_plan_free(HnPrecisionPlan *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPrecisionPlan, hn_precision_plan_free)

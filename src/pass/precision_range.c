@@ -68,6 +68,11 @@ static gboolean is_switch(const Look *l, const HnValue *v)
     return v == NULL || !range_of(l, v, &r) || r.largest == 0 || (r.largest == 1 && r.smallest == 1);
 }
 
+static gboolean is_addend(const HnPortNode *pn, int i)
+{
+    return op_of(pn) != NULL && i < 8 && (op_of(pn)->range.addends >> i & 1) != 0;
+}
+
 /* Looks at a weight that the node reads. TRUE: it brings masks into what the node makes. */
 static gboolean look_at_weight(Look *l, const HnPortNode *pn, int i, const HnValue *v, const HnTensor *t)
 {
@@ -76,8 +81,8 @@ static gboolean look_at_weight(Look *l, const HnPortNode *pn, int i, const HnVal
     hn_range_of(t, &r);
     if (r.largest > l->largest && !is_bound(l, pn, port))
         keep(l, port, HN_KEPT_WEIGHT, "weight", v->name, r.largest);
-    /* a constant of its own that is lost is a constant that is wrong; of many elements the largest count */
-    else if (r.largest > 0 && r.largest < (t->n == 1 ? l->least / 8 : l->least))
+    /* a single number that is lost is wrong (an epsilon, say); of many the largest count, and not those of a bias */
+    else if (r.largest > 0 && r.largest < (t->n == 1 ? l->least / 8 : is_addend(pn, i) ? 0 : l->least))
         keep(l, port, HN_KEPT_WEIGHT, "weight", v->name, r.largest);
     if (r.n_mask == 0 || l->p->o->to != HN_F16)
         return FALSE;
@@ -119,7 +124,10 @@ static void look_inside(Look *l, const HnPortNode *pn)
 
 static void look_at_divisor(Look *l, const HnPortNode *pn, int i, const HnValue *v)
 {
-    HnRange r;
+    HnRange r, power;
+    if (op_of(pn) == &hn_op_pow && range_of(l, hn_node_in(pn->node, 1), &power) && power.smallest >= 1 &&
+        !power.negative)
+        return;
     if (op_of(pn) != NULL && i < 8 && (op_of(pn)->range.divisors >> i & 1) != 0 && range_of(l, v, &r) &&
         r.smallest < l->least)
         keep(l, pn->port[i], HN_KEPT_SMALL, "divisor", v->name, r.smallest);

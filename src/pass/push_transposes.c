@@ -277,8 +277,9 @@ static void settle(Push *p, HnNode *n, HnValue *v, HnValue *s)
 {
     gboolean wanted = v->is_output;
     g_autoptr(GPtrArray) users = g_ptr_array_copy(v->users, NULL, NULL);
+    g_autoptr(GHashTable) once = g_hash_table_new(NULL, NULL);
     for (guint u = 0; u < users->len; u++)
-        if (g_ptr_array_find(v->users, users->pdata[u], NULL))
+        if (g_hash_table_add(once, users->pdata[u]))
             wanted |= !follow(p, users->pdata[u], v, s);
     if (!wanted)
         return;
@@ -399,7 +400,7 @@ static gboolean push_order(HnRewrite *r, HnGraph *g, const HnOrder *q)
     find_closing(&p);
     for (guint i = 0; i < g->nodes->len; i++) {
         HnNode *n = g->nodes->pdata[i];
-        const Role role = role_of(&p, n);
+        const Role role = n->op == &hn_op_transpose ? role_of(&p, n) : OTHER;
         g_hash_table_insert(p.place, n, GUINT_TO_POINTER(i + 1));
         if (role == OPENS || role == CLOSES)
             g_ptr_array_add(transposes, n);

@@ -228,3 +228,14 @@ int64_t *hn_shapes_parts(const HnRewrite *r, const HnNode *split, int *axis)
     }
     return g_steal_pointer(&sizes);
 }
+
+HnNode *hn_shapes_first(const HnGraph *g, HnNode *const *nodes, guint n)
+{
+    g_autoptr(GHashTable) set = g_hash_table_new(NULL, NULL);
+    for (guint k = 0; k < n; k++)
+        g_hash_table_add(set, nodes[k]);
+    for (guint i = 0; i < g->nodes->len; i++)
+        if (g_hash_table_contains(set, g->nodes->pdata[i]))
+            return g->nodes->pdata[i];
+    return NULL;
+}

@@ -40,6 +40,9 @@ HnNode *hn_shapes_slice(HnRewrite *r, HnNode *before, HnValue *x, const HnBounds
 /* Sizes of the parts of a Split along *axis, for each output (g_free); NULL: not known. */
 int64_t *hn_shapes_parts(const HnRewrite *r, const HnNode *split, int *axis);
 
+/* Which of them comes first in g. */
+HnNode *hn_shapes_first(const HnGraph *g, HnNode *const *nodes, guint n);
+
 /* Somebody reads v, or it is an output. */
 static inline gboolean hn_shapes_read(const HnValue *v)
 {

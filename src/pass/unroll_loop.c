@@ -2,7 +2,7 @@
  * Loop that is known to run a few times, and Scan over few elements: the body's nodes stand in the graph around it, once
  * for each run. Limits keep the model from growing: one that runs once or never goes whatever its size.
  */
-#include "pass/rewrite.h"
+#include "pass/shapes.h"
 
 #define MOST_RUNS 16
 #define MOST_NODES 128  /* of all runs together */
@@ -138,15 +138,11 @@ static void scan_inputs(HnRewrite *r, const Unroll *u, int64_t run, HnValue **in
     }
 }
 
-/* v with a new axis of one element. */
+/* v with a new axis of one element; where the axis counts from the back, v's rank is known or does not matter. */
 static HnNode *unsqueeze(HnRewrite *r, const Unroll *u, HnValue *v, int64_t axis)
 {
-    const gboolean by_input = hn_rw_opset(u->n->graph) >= 13;
-    HnValue *axes = by_input ? hn_rw_weight_ints(r, u->n->graph, "axis", &axis, 1) : NULL;
-    HnNode *n = hn_rw_add(r, u->n, "Unsqueeze", HN_INS(v, axes));
-    if (!by_input)
-        hn_node_set_ints(n, "axes", &axis, 1);
-    return n;
+    const int at = (int)axis;
+    return hn_shapes_squeeze(r, u->n, "Unsqueeze", v, &at, 1);
 }
 
 /* Output k of n: what all runs gave, one behind the other. */
@@ -165,11 +161,6 @@ static void stack(HnRewrite *r, const Unroll *u, int k, HnValue *const *items)
     HnNode *all = hn_rw_add(r, u->n, "Concat", parts, (int)u->runs);
     hn_node_set_int(all, "axis", axis);
     hn_rw_take_value(r, all, to);
-}
-
-static gboolean is_read(const HnValue *v)
-{
-    return v != NULL && (v->users->len > 0 || v->is_output);
 }
 
 static void unroll(HnRewrite *r, const Unroll *u)
@@ -194,7 +185,7 @@ static void unroll(HnRewrite *r, const Unroll *u)
             items[k * u->runs + run] = out[u->first_out + u->states + k];
     }
     for (int k = 0; k < u->stacked; k++)
-        if (is_read(hn_node_out(u->n, u->states + k)))
+        if (hn_shapes_read(hn_node_out(u->n, u->states + k)))
             stack(r, u, u->states + k, items + k * u->runs);
     for (int i = 0; i < u->states; i++)
         hn_rw_stand_in(r, u->n, i, in[head + i]);
@@ -212,12 +203,12 @@ static gboolean unroll_loop(HnRewrite *r, HnNode *n)
     u.states = loop ? (int)MAX(n->in->len, 2) - 2 : (int)(n->in->len - u.scans);
     u.stacked = (int)a->g->outputs->len - u.first_out - u.states;
     for (guint k = 0; k < n->out->len && !read; k++)
-        read = is_read(n->out->pdata[k]);
+        read = hn_shapes_read(n->out->pdata[k]);
     if (!read || !(loop ? loop_runs(r, &u) : scan_runs(r, &u)) || !is_small(r, &u))
         return FALSE;
     for (int k = 0; k < u.stacked; k++) {
         const int64_t axis = int_of(n, "scan_output_axes", k);
-        if (u.runs == 0 && is_read(hn_node_out(n, u.states + k)))
+        if (u.runs == 0 && hn_shapes_read(hn_node_out(n, u.states + k)))
             return hn_rw_miss(r, n, "it never runs, and '%s' has no shape", hn_node_out(n, u.states + k)->name);
         if (axis < 0 && !loop && hn_rw_opset(n->graph) < 11)
             return hn_rw_miss(r, n, "axis %" PRId64 " counts from the back", axis);

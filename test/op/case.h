@@ -25,6 +25,7 @@ typedef struct {
     int opset; /* 0: newest */
     int n_out; /* named outputs; 0: as many as `want` has, else 1 */
     double rtol, atol; /* of `want` and of kernels against ref; 0,0: exact for integers, 1e-5/1e-6 for floats */
+    gboolean own;      /* what ONNX leaves open (the order of NaN): other forms of the operator may differ */
     gboolean refused;  /* bind, infer or ref must fail ... */
     HnError code;      /* ... with this code */
 } HnCase;

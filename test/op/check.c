@@ -4,11 +4,12 @@
  * usage: hn-check                                       all cases, TAP
  *        hn-check --op=Softmax [--seed=N] [--opset=N] [SPEC... attr=...]   one operator, or one case given by hand
  *        hn-check --list                                operator x ability, from the records
+ *        hn-check --forms                               element types and attributes by opset, from the records: JSON
  *
  * Each case goes through bind, infer and ref; results are compared with the case's expectation, with what infer said
  * (also with symbolic dimensions), with guard zones around outputs; then through a session on ref, and one per kernel
- * of the CPU backend that is asked first; then, where there is no expectation, in the other float types that the record
- * admits.
+ * of the CPU backend that is asked first; then converted to every other opset; then, where there is no expectation, in
+ * the other float types that the record admits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include "case.h"
 #include "hone.h"
 #include "op/infer.h"
+#include "op/unbind.h"
+#include "pass/opset.h"
 #include "spec.h"
 
 #define HN_OP(name, symbol, file) extern const HnCaseList hn_cases_##symbol;
@@ -332,6 +335,103 @@ static char *refused_by_kernels(Subject *s, const HnOp *op, int n_out)
     return wrong;
 }
 
+/* --- other opsets ------------------------------------------------------------------------------------------------ */
+
+/* Converts the case's model to `target`; FALSE: refused, *why says so. */
+static gboolean convert_case(Subject *s, const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out,
+                             int64_t target, char **why)
+{
+    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    subject_init(s, op, c, seed, dtype, n_out);
+    if (hn_convert_opset(s->model, target, blocked, &error))
+        return TRUE;
+    *why = g_strdup(error->message);
+    return FALSE;
+}
+
+static int64_t version_of(const HnOp *op, const HnCase *c)
+{
+    return c->opset > 0 ? c->opset : op->until > 0 ? op->until : HN_OPSET_MAX;
+}
+
+/* In every opset that the case can be written in, it computes the same. */
+static char *check_opsets(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out,
+                          HnTensor *const *want, double rtol, double atol)
+{
+    char *wrong = NULL;
+    if (op->domain != NULL || version_of(op, c) < HN_OPSET_MIN || c->own)
+        return NULL;
+    for (int64_t target = HN_OPSET_MIN; target <= HN_OPSET_MAX && wrong == NULL; target += dtype == HN_F32 ? 1 : 3) {
+        Subject s = { 0 };
+        g_autofree char *why = NULL;
+        g_autoptr(GError) broken = NULL;
+        g_autofree char *d = NULL;
+        if (convert_case(&s, op, c, seed, dtype, n_out, target, &why)) {
+            if (!hn_model_verify(s.model, &broken))
+                d = g_strdup(broken->message);
+            else
+                d = run_session(&s, &hn_backend_ref, NULL, n_out, want, rtol, atol);
+        }
+        if (d != NULL)
+            wrong = g_strdup_printf("as opset %" PRId64 ": %s", target, d);
+        subject_clear(&s);
+    }
+    return wrong;
+}
+
+/* Share of its cases times targets that an operator can be written in; "-": none of them is of an opset that counts. */
+static char *opsets_of(const HnOp *op, const HnCaseList *list)
+{
+    int done = 0, all = 0;
+    int64_t oldest = HN_OPSET_MAX;
+    for (guint i = 0; i < list->n && op->domain == NULL; i++) {
+        const HnCase *c = &list->cases[i];
+        g_auto(GStrv) want = hn_spec_words(c->want);
+        int n_out = c->n_out > 0 ? c->n_out : MAX((int)g_strv_length(want), 1);
+        if (c->refused || version_of(op, c) < HN_OPSET_MIN)
+            continue;
+        for (int64_t target = HN_OPSET_MIN; target <= HN_OPSET_MAX; target++) {
+            Subject s = { 0 };
+            g_autofree char *why = NULL;
+            gboolean ok = convert_case(&s, op, c, 71 + i, HN_F32, n_out, target, &why);
+            oldest = ok ? MIN(oldest, target) : oldest;
+            done += ok;
+            all++;
+            subject_clear(&s);
+        }
+    }
+    return all > 0 ? g_strdup_printf("%" PRId64 ".. %d%%", oldest, 100 * done / all) : g_strdup("-");
+}
+
+static void print_forms_of(const HnOp *op)
+{
+    printf("{\"name\": \"%s\", \"in\": \"%s\", \"out\": \"%s\", \"until\": %d, \"min_in\": %d, \"since\": [", op->name,
+           op->in, op->out, op->until, op->min_in);
+    for (int i = 0; op->since[i] != 0; i++)
+        printf("%s%d", i > 0 ? ", " : "", op->since[i]);
+    printf("], \"unbind\": %s, \"forms\": [", op->unbind != NULL ? "true" : "false");
+    for (const HnForm *f = op->forms; f != NULL && f->name != NULL; f++)
+        printf("%s{\"name\": \"%s\", \"since\": %d, \"until\": %d, \"input\": %d}", f != op->forms ? ", " : "", f->name,
+               f->since, f->until, f->input);
+    printf("], \"types\": {");
+    for (int64_t v = HN_OPSET_MIN; v <= HN_OPSET_MAX; v++) {
+        printf("%s\"%" PRId64 "\": {", v > HN_OPSET_MIN ? ", " : "", v);
+        const char *letters = "TUVW.ijbfuy";
+        for (const char *l = letters; *l != 0; l++)
+            printf("%s\"%c\": %" PRIu32, l > letters ? ", " : "", *l, hn_op_types(op, *l, v));
+        printf("}");
+    }
+    printf("}}\n");
+}
+
+static void print_forms(void)
+{
+    for (const HnOp *const *o = hn_op_all(); *o != NULL; o++)
+        if ((*o)->domain == NULL)
+            print_forms_of(*o);
+}
+
 /* --- one case ---------------------------------------------------------------------------------------------------- */
 
 static int outputs_of(const HnCase *c)
@@ -374,6 +474,10 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
         if (d != NULL)
             wrong = g_strdup_printf("output %d%s", k, d);
     }
+    if (failure == NULL && wrong == NULL) {
+        double few = dtype == HN_F64 ? tol : dtype == HN_F16 ? 4e-3 : 3e-2; /* roundings on another way */
+        wrong = check_opsets(op, c, seed, dtype, n_out, out, few, few);
+    }
     for (int k = 0; k < n_out; k++)
         hn_tensor_unref(out[k]);
     subject_clear(&s);
@@ -412,6 +516,8 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
         wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
         for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
             wrong = run_session(&s, cpu, kernels[k]->name, n_out, out, rtol, atol);
+        if (wrong == NULL)
+            wrong = check_opsets(op, c, seed, HN_F32, n_out, out, MAX(rtol, 1e-5), MAX(atol, 1e-6));
         const HnDtype types[] = { HN_F64, HN_F16, HN_BF16 };
         for (guint t = 0; t < G_N_ELEMENTS(types) && wrong == NULL && c->want == NULL; t++)
             wrong = check_other_type(op, c, seed, types[t], n_out, out);
@@ -475,13 +581,15 @@ static int check_list(const HnCaseList *list, uint64_t seed)
 static void print_abilities(void)
 {
     const HnBackend *cpu = hn_backend_find("cpu", NULL);
-    printf("%-22s %-8s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "infer", "cost", "ref", "grad", "cpu kernels");
+    printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "grad",
+           "cpu kernels");
     for (const HnOp *const *o = hn_op_all(); *o != NULL; o++) {
         int newest = 0;
         for (int i = 0; (*o)->since[i] != 0; i++)
             newest = (*o)->since[i];
         g_autofree char *since = g_strdup_printf("%d..%d", (*o)->since[0], (*o)->until > 0 ? (*o)->until : newest);
-        printf("%-22s %-8s %-6s %-5s %-4s %-5s", (*o)->name, since, (*o)->infer != NULL ? "yes" : "-",
+        g_autofree char *opsets = opsets_of(*o, lists[o - hn_op_all()]);
+        printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
                (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-", (*o)->grad != NULL ? "yes" : "-");
         const HnKernel *const *kernels = cpu->kernels(*o);
         for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
@@ -509,7 +617,7 @@ static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset,
 int main(int argc, char **argv)
 {
     g_autofree char *name = NULL;
-    gboolean list = FALSE;
+    gboolean list = FALSE, forms = FALSE;
     gint64 seed = 71;
     int opset = 0, n_out = 0;
     g_auto(GStrv) rest = NULL;
@@ -519,6 +627,7 @@ int main(int argc, char **argv)
         { "opset", 0, 0, G_OPTION_ARG_INT, &opset, "of a case given by hand", "N" },
         { "outputs", 0, 0, G_OPTION_ARG_INT, &n_out, "of a case given by hand", "N" },
         { "list", 0, 0, G_OPTION_ARG_NONE, &list, "operators and what hone can do with them", NULL },
+        { "forms", 0, 0, G_OPTION_ARG_NONE, &forms, "types and attributes by opset", NULL },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &rest, NULL, "[SPEC...]" },
         { NULL, 0, 0, 0, NULL, NULL, NULL },
     };
@@ -531,6 +640,10 @@ int main(int argc, char **argv)
     }
     if (list) {
         print_abilities();
+        return 0;
+    }
+    if (forms) {
+        print_forms();
         return 0;
     }
     if (name != NULL && rest != NULL) {

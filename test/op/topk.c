@@ -9,7 +9,7 @@ static const HnCase topk[] = {
     { "i8[5]={2,7,7,-1,7} i64[1]={4}", "sorted=0", "i8[4]={7,7,7,2} i64[4]={1,2,4,0}" }, /* ties keep their order */
     { "u64[2]={18446744073709551615,1} i64[1]={1}", NULL, "u64[1]={18446744073709551615} i64[1]={0}" },
     { "f32[3]={1,nan,2} i64[1]={3}", NULL, "f32[3]={nan,2,1} i64[3]={1,2,0}" },
-    { "f32[3]={1,nan,2} i64[1]={2}", "largest=0", "f32[2]={1,2} i64[2]={0,2}" },
+    { "f32[3]={1,nan,2} i64[1]={2}", "largest=0", "f32[2]={1,2} i64[2]={0,2}", .own = TRUE },
     { "bf16[3]={1,3,2} i64[1]={2}", NULL, "bf16[2]={3,2} i64[2]={1,2}" },
     { "f32[3] i64[1]={0}", NULL, "f32[0]={} i64[0]={}" },
     { "f32[4,33,3] i64[1]={7}", "axis=1", "f32[4,7,3] i64[4,7,3]" },
@@ -20,7 +20,7 @@ static const HnCase topk[] = {
     { "f32[3] !i64[1]={-9223372036854775808}", NULL, .n_out = 2, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[0,3] !i64[1]={0}", "axis=0", .n_out = 2 },
     { "f32[2,3] !i64[1]={0}", NULL, .n_out = 2 },
-    { "f32[5]={nan,-inf,nan,inf,1} !i64[1]={5}", "largest=0", .n_out = 2 },
+    { "f32[5]={nan,-inf,nan,inf,1} !i64[1]={5}", "largest=0", .n_out = 2, .own = TRUE },
     { "f32[3]", NULL, .n_out = 2, .opset = 1, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "f32={3} i64[1]={1}", NULL, .n_out = 2, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "f32[3,50,7] !i64[1]={9}", "axis=1", .n_out = 2 },

@@ -1,0 +1,229 @@
+/*
+ * Attention (opset 23) where it is spelled out:
+ *     softmax(scale * q * k' + mask) * v
+ * with heads in a dimension of their own; the factor may stand on q, on k, on both or behind the product. Keys and values
+ * that are repeated for groups of query heads are taken from before that. Where heads lie side by side before and after
+ * (Reshape and Transpose around everything), those go too.
+ *
+ * ONNX Runtime (1.31) takes a mask only with the sizes of queries and keys as its last two, so masks that broadcast there
+ * stay as they are.
+ */
+#include <string.h>
+
+#include "op/softmax.h"
+#include "op/transpose.h"
+#include "pass/pattern.h"
+
+typedef struct {
+    HnRewrite *r;
+    HnGraph *g;
+    HnNode *n;            /* the product with v */
+    HnValue *q, *k, *v;   /* [B,H,S,D], [B,G,L,D], [B,G,L,E] */
+    HnValue *mask;        /* [S,L] or [1 or B, 1 or H, S, L] or NULL */
+    HnValue *key_first;   /* [B,L,H,D] where that, turned, is k: k is NULL then */
+    double scale;
+} Attend;
+
+static const int64_t swap_last[] = { 0, 1, 3, 2 }, heads_first[] = { 0, 2, 1, 3 }, keys_last[] = { 0, 2, 3, 1 };
+
+static gboolean turns(const HnNode *n, const int64_t *perm)
+{
+    const HnTranspose *p = n->params;
+    return n->op == &hn_op_transpose && p->n == 4 && memcmp(p->perm, perm, 4 * sizeof *perm) == 0;
+}
+
+/* The node that makes v if it is such a Transpose. */
+static HnNode *turned(const HnGraph *g, const HnValue *v, const int64_t *perm)
+{
+    HnNode *n = v->graph == g ? hn_rw_maker(v, &hn_op_transpose) : NULL;
+    return n != NULL && turns(n, perm) ? n : NULL;
+}
+
+/* v = factor * leaf, one leaf only: that; else v. */
+static HnValue *scaled(const Attend *a, HnValue *v, double *factor)
+{
+    HnProduct p;
+    *factor = 1;
+    if (!hn_rw_single(v) || !hn_pattern_product(a->r, a->g, v, &p) || p.n != 1)
+        return v;
+    *factor = p.factor;
+    return p.leaf[0];
+}
+
+/* u is scale * q * k': takes them apart. */
+static gboolean find_products(Attend *a, HnValue *u)
+{
+    double f, fq, fk, fl;
+    HnValue *s = scaled(a, u, &f);
+    const HnNode *m = hn_pattern_maker(a->g, s, &hn_op_matmul);
+    if (m == NULL)
+        return FALSE;
+    a->q = scaled(a, hn_node_in(m, 0), &fq);
+    HnValue *t = scaled(a, hn_node_in(m, 1), &fk);
+    const HnNode *turn = turned(a->g, t, swap_last);
+    const HnNode *both = turn == NULL ? turned(a->g, t, keys_last) : NULL;
+    if (turn == NULL && both == NULL)
+        return FALSE;
+    fl = 1;
+    if (turn != NULL)
+        a->k = hn_rw_single(t) ? scaled(a, hn_node_in(turn, 0), &fl) : hn_node_in(turn, 0);
+    else
+        a->key_first = hn_node_in(both, 0);
+    a->scale = f * fq * fk * fl;
+    return TRUE;
+}
+
+static gboolean find_scores(Attend *a, HnValue *v)
+{
+    const HnNode *p = hn_pattern_maker(a->g, v, &hn_op_softmax);
+    if (p == NULL)
+        return FALSE;
+    const HnSoftmax *params = p->params;
+    HnValue *u = hn_node_in(p, 0);
+    if (params->flatten || hn_rw_rank(a->r, u) != 4 || (params->axis != -1 && params->axis != 3))
+        return FALSE;
+    if (find_products(a, u))
+        return TRUE;
+    const HnNode *add = hn_pattern_maker(a->g, u, &hn_op_add);
+    for (int i = 0; i < 2 && add != NULL; i++) {
+        a->mask = hn_node_in(add, 1 - i);
+        if (find_products(a, hn_node_in(add, i)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static HnDim dim(const Attend *a, const HnValue *v, int axis)
+{
+    return hn_rw_dim(a->r, v, axis);
+}
+
+static gboolean is_one_or(HnDim d, HnDim other)
+{
+    return hn_dim_is(d, 1) || hn_dim_equal(d, other);
+}
+
+static gboolean mask_fits(const Attend *a, HnDim keys)
+{
+    const int rank = hn_rw_rank(a->r, a->mask);
+    if ((rank != 2 && rank != 4) || !hn_dim_equal(dim(a, a->mask, -2), dim(a, a->q, 2)) ||
+        !hn_dim_equal(dim(a, a->mask, -1), keys) || hn_rw_dtype(a->r, a->mask) != hn_rw_dtype(a->r, a->q))
+        return FALSE;
+    return rank == 2 ||
+           (is_one_or(dim(a, a->mask, 0), dim(a, a->q, 0)) && is_one_or(dim(a, a->mask, 1), dim(a, a->q, 1)));
+}
+
+/* Batches, heads and lengths agree; nothing broadcasts. */
+static gboolean shapes_fit(const Attend *a)
+{
+    const HnValue *k = a->k != NULL ? a->k : a->key_first;
+    const int heads = a->k != NULL ? 1 : 2, length = 3 - heads;
+    return hn_rw_rank(a->r, a->q) == 4 && hn_rw_rank(a->r, k) == 4 && hn_rw_rank(a->r, a->v) == 4 &&
+           hn_dim_equal(dim(a, a->q, 0), dim(a, k, 0)) && hn_dim_equal(dim(a, a->q, 0), dim(a, a->v, 0)) &&
+           hn_dim_equal(dim(a, a->q, 1), dim(a, k, heads)) && hn_dim_equal(dim(a, a->q, 1), dim(a, a->v, 1)) &&
+           hn_dim_equal(dim(a, k, length), dim(a, a->v, 2)) && hn_dim_equal(dim(a, a->q, 3), dim(a, k, 3));
+}
+
+/* v [B,G*n,L,D] is made of w [B,G,L,D] by repeating each head n times: w; else v. */
+static HnValue *ungrouped(const Attend *a, HnValue *v)
+{
+    const HnNode *view = hn_pattern_maker(a->g, v, &hn_op_reshape);
+    const HnNode *more = view != NULL ? hn_pattern_maker(a->g, hn_node_in(view, 0), &hn_op_expand) : NULL;
+    const HnNode *axis = more != NULL ? hn_pattern_maker(a->g, hn_node_in(more, 0), &hn_op_unsqueeze) : NULL;
+    HnValue *w = axis != NULL ? hn_node_in(axis, 0) : NULL;
+    if (w == NULL || hn_rw_rank(a->r, w) != 4)
+        return v;
+    const HnValue *one = hn_node_out(axis, 0), *all = hn_node_out(more, 0);
+    gboolean ok = hn_rw_rank(a->r, one) == 5 && hn_rw_rank(a->r, all) == 5 && hn_dim_is(dim(a, one, 2), 1) &&
+                  dim(a, all, 2).known && hn_dim_equal(dim(a, v, 1), hn_dim_mul(dim(a, w, 1), dim(a, all, 2)));
+    for (int i = 0; i < 4 && ok; i++) {
+        const int j = i < 2 ? i : i + 1;
+        ok = hn_dim_equal(dim(a, w, i), dim(a, one, j)) && hn_dim_equal(dim(a, w, i), dim(a, all, j)) &&
+             (i == 1 || hn_dim_equal(dim(a, w, i), dim(a, v, i)));
+    }
+    return ok ? w : v;
+}
+
+/* --- heads side by side ------------------------------------------------------------------------------------------- */
+
+/* v [B,H,L,D] is a view of [B,L,H*D], turned: that. `split` is v before it was turned, or NULL. */
+static HnValue *joined(const Attend *a, const HnValue *v, HnValue *split)
+{
+    const HnNode *turn = split == NULL ? turned(a->g, v, heads_first) : NULL;
+    split = turn != NULL ? hn_node_in(turn, 0) : split;
+    const HnNode *view = split != NULL && split->graph == a->g ? hn_rw_maker(split, &hn_op_reshape) : NULL;
+    HnValue *w = view != NULL ? hn_node_in(view, 0) : NULL;
+    return w != NULL && hn_rw_rank(a->r, w) == 3 && hn_dim_equal(dim(a, w, 0), dim(a, split, 0)) &&
+                   hn_dim_equal(dim(a, w, 1), dim(a, split, 1)) && dim(a, split, 2).known &&
+                   hn_dim_equal(dim(a, w, 2), hn_dim_mul(dim(a, split, 2), dim(a, split, 3)))
+               ? w
+               : NULL;
+}
+
+/* What turns the result back and joins its heads; NULL: nothing does. */
+static HnNode *joining(const Attend *a)
+{
+    const HnValue *y = hn_node_out(a->n, 0);
+    const HnNode *turn = hn_rw_reader(y, &hn_op_transpose);
+    HnNode *view = turn != NULL && turns(turn, heads_first) ? hn_rw_reader(hn_node_out(turn, 0), &hn_op_reshape) : NULL;
+    const HnValue *z = view != NULL ? hn_node_out(view, 0) : NULL;
+    return z != NULL && hn_rw_rank(a->r, z) == 3 && hn_dim_equal(dim(a, z, 0), dim(a, y, 0)) &&
+                   hn_dim_equal(dim(a, z, 1), dim(a, y, 2)) &&
+                   hn_dim_equal(dim(a, z, 2), hn_dim_mul(dim(a, y, 1), dim(a, y, 3)))
+               ? view
+               : NULL;
+}
+
+static gboolean fuse_joined(Attend *a)
+{
+    HnNode *last = joining(a);
+    HnValue *q = joined(a, a->q, NULL), *v = joined(a, a->v, NULL);
+    HnValue *k = a->k != NULL ? joined(a, a->k, NULL) : joined(a, NULL, a->key_first);
+    if (last == NULL || q == NULL || k == NULL || v == NULL || last->graph != a->g || !hn_rw_go(a->r, a->n))
+        return FALSE;
+    HnNode *n = hn_rw_add(a->r, last, "Attention", HN_INS(q, k, v, a->mask));
+    hn_node_set_int(n, "q_num_heads", dim(a, a->q, 1).n);
+    hn_node_set_int(n, "kv_num_heads", dim(a, a->v, 1).n);
+    hn_node_set_float(n, "scale", (float)a->scale);
+    return hn_rw_take(a->r, n, last);
+}
+
+static gboolean fuse_attention(HnRewrite *r, HnNode *n)
+{
+    Attend a = { .r = r, .g = n->graph, .n = n };
+    if (n->op != &hn_op_matmul || !find_scores(&a, hn_node_in(n, 0)))
+        return FALSE;
+    a.v = hn_node_in(n, 1);
+    if (!shapes_fit(&a))
+        return hn_rw_miss(r, n, "query, key and value are not known to be of one batch and number of heads");
+    if (!hn_pattern_is_float(r, a.q))
+        return hn_rw_miss(r, n, "'%s' is neither f32 nor f16", a.q->name);
+    if (a.mask != NULL && !mask_fits(&a, dim(&a, a.v, 2)))
+        return hn_rw_miss(r, n, "mask '%s' has not the sizes of queries and keys as its last two", a.mask->name);
+    if (!hn_rw_can(n->graph, &hn_op_attention, 23))
+        return hn_rw_miss(r, n, "Attention needs opset 23, and the model has %" PRId64, hn_rw_opset(n->graph));
+    HnValue *k = a.k != NULL ? ungrouped(&a, a.k) : NULL, *v = ungrouped(&a, a.v);
+    if (k != NULL && k != a.k && v != a.v && hn_dim_equal(dim(&a, k, 1), dim(&a, v, 1))) {
+        a.k = k;
+        a.v = v;
+    }
+    if (fuse_joined(&a))
+        return TRUE;
+    if (!hn_rw_go(r, n))
+        return FALSE;
+    if (a.k == NULL) {
+        HnNode *turn = hn_rw_add(r, n, "Transpose", HN_INS(a.key_first));
+        hn_node_set_ints(turn, "perm", heads_first, 4);
+        a.k = hn_rw_out(r, turn, a.key_first->name);
+    }
+    HnNode *all = hn_rw_add(r, n, "Attention", HN_INS(a.q, a.k, a.v, a.mask));
+    hn_node_set_float(all, "scale", (float)a.scale);
+    return hn_rw_take(r, all, n);
+}
+
+const HnPass hn_pass_fuse_attention = {
+    .name = "fuse-attention",
+    .summary = "Attention where it is spelled out with MatMul and Softmax (opset 23)",
+    .level = 2,
+    .node = fuse_attention,
+};
