@@ -1,5 +1,6 @@
 #include "cpu/channels.h"
 
+#include "cpu/copy.h"
 #include "cpu/level.h"
 
 #define HN_LEVEL plain
@@ -14,7 +15,8 @@
 
 gboolean hn_channels_of(const HnSlot *slot, int axis)
 {
-    return slot->tensor->dtype == HN_F32 && slot->tensor->n > 0 && hn_layout_is_last(slot->layout) && axis == 1;
+    return (slot->tensor->dtype == HN_F32 || hn_dtype_size(slot->tensor->dtype) == 1) && slot->tensor->n > 0 &&
+           hn_layout_is_last(slot->layout) && axis == 1;
 }
 
 HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n)
@@ -25,12 +27,25 @@ HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n)
     c->into = into;
     c->threads = hn_cpu_threads_for(s, 0);
     c->pixels = whole->n / whole->dims[1];
+    c->size = hn_dtype_size(whole->dtype);
     c->n = n;
     for (int i = 0; i < (into ? s->n_in : 1); i++)
         s->in[i].want = hn_layout_last(hn_cpu_in(s, i));
     for (int k = 0; k < (into ? 1 : s->n_out); k++)
         s->out[k].slot->layout = hn_layout_last(s->out[k].slot->tensor);
     return c;
+}
+
+static void move_bytes(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t step, int64_t count, int64_t n)
+{
+    static void (*const pick[HN_LEVELS])(uint8_t *, int64_t, const uint8_t *, int64_t, int64_t, int64_t, int64_t) =
+        HN_TABLE_OF_LEVELS(pick_bytes);
+    if (step != 1) {
+        pick[hn_cpu_level()](y, yp, x, xp, step, count, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        hn_copy_bytes(y + i * yp, x + i * xp, (size_t)count);
 }
 
 /* Pixels [lo, hi) of part k. */
@@ -44,6 +59,11 @@ static void move(const HnStep *s, guint k, int64_t lo, int64_t hi)
     const HnPort *from = &s->in[c->into ? c->part[k].port : 0], *to = &s->out[c->into ? 0 : c->part[k].port];
     const int64_t xp = hn_slot_pitch(from->slot), yp = hn_slot_pitch(to->slot), first = c->part[k].first;
     const int64_t count = c->part[k].count, step = c->part[k].step;
+    if (c->size == 1) {
+        move_bytes((uint8_t *)hn_cpu_data(to) + lo * yp + (c->into ? first : 0), yp,
+                   (const uint8_t *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first), xp, step, count, hi - lo);
+        return;
+    }
     const float *x = (const float *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first);
     float *y = (float *)hn_cpu_data(to) + lo * yp + (c->into ? first : 0);
     int level = hn_cpu_level();
@@ -85,7 +105,7 @@ static HnPlace place_of(const HnStep *s, const HnSlot *slot, const HnSlot *whole
     const HnChannels *c = s->state;
     for (guint k = 0; k < c->n && slot->layout != NULL && whole->layout != NULL; k++)
         if (c->part[k].port == port && c->part[k].step == 1) {
-            *offset = (gsize)c->part[k].first * sizeof(float);
+            *offset = (gsize)c->part[k].first * c->size;
             return HN_PLACE_PIXELS;
         }
     return HN_PLACE_NONE;

@@ -13,6 +13,7 @@ typedef struct {
     gboolean into;
     int threads;
     int64_t pixels;
+    gsize size; /* of an element */
     guint n;
     struct {
         int port;
@@ -20,7 +21,7 @@ typedef struct {
     } part[];
 } HnChannels;
 
-/* The value is 3 to 5 axes of f32, channels last as it comes, and `axis` is that of the channels. */
+/* The value is 3 to 5 axes of f32 or bytes, channels last as it comes, and `axis` is that of the channels. */
 gboolean hn_channels_of(const HnSlot *slot, int axis);
 
 /* Sets s->state with n empty parts, and the ports' layouts. */

@@ -20,6 +20,20 @@ static HN_TARGET void HN_V(copy_pixels)(float *y, int64_t y_pitch, const float *
     }
 }
 
+/* Channels 0, step, ... of bytes. */
+static HN_TARGET void HN_V(pick_bytes)(uint8_t *restrict y, int64_t y_pitch, const uint8_t *restrict x, int64_t x_pitch,
+                                       int64_t step, int64_t count, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++, y += y_pitch, x += x_pitch) {
+        if (step == 2)
+            for (int64_t c = 0; c < count; c++)
+                y[c] = x[2 * c];
+        else
+            for (int64_t c = 0; c < count; c++)
+                y[c] = x[c * step];
+    }
+}
+
 /* Every other channel: 2 * count of them are there from x on, the even or the odd ones are wanted. */
 static inline __attribute__((always_inline)) HN_TARGET void
 HN_V(halve)(float *y, int64_t y_pitch, const float *x, int64_t x_pitch, int64_t count, int64_t pixels, int odd)

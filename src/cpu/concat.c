@@ -24,9 +24,12 @@ static gboolean mostly_last(const HnStep *s)
 
 static const char *channels_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const char *reason = hn_dtype_size(s->out[0].slot->tensor->dtype) == 1 ? NULL : hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
+    for (int i = 0; i < s->n_in; i++)
+        if (hn_cpu_in(s, i) == NULL || hn_cpu_in(s, i)->n == 0)
+            return "nothing to compute";
     if (!mostly_last(s))
         return "plain sources";
     return axis_of(s) == 1 ? NULL : "another axis than the channels";

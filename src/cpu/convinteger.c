@@ -1,6 +1,7 @@
 /*
  * ConvInteger and QLinearConv, exact, with 1 or 2 spatial axes.
  */
+#include "cpu/byte_conv.h"
 #include "cpu/cpu.h"
 #include "cpu/integer.h"
 #include "op/conv.h"
@@ -204,5 +205,5 @@ static const HnKernel qlinearconv_kernel = {
     .release = integer_release,
 };
 
-const HnKernel *const hn_cpu_convinteger[] = { &convinteger_kernel, NULL };
-const HnKernel *const hn_cpu_qlinearconv[] = { &qlinearconv_kernel, NULL };
+const HnKernel *const hn_cpu_convinteger[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_conv, &convinteger_kernel, NULL };
+const HnKernel *const hn_cpu_qlinearconv[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_conv, &qlinearconv_kernel, NULL };

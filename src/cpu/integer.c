@@ -146,7 +146,7 @@ INLINE void bytes_of(const HnIntegerOut *o, uint8_t *restrict to, const int32_t 
     const double lo = o->dtype == HN_U8 ? 0 : -128, hi = o->dtype == HN_U8 ? 255 : 127, zero = o->zero, nan = o->nan;
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer, halves to even */
     for (int64_t i = 0; i < n; i++) {
-        double v = (double)sum[i] * (double)scale[i * step];
+        double v = (double)((float)sum[i] * scale[i * step]);
         v = v > 1024 ? 1024 : v;
         v = v < -1024 ? -1024 : v;
         v = (v + magic) - magic + zero;

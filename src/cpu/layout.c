@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/backend.h"
+#include "cpu/byte_conv.h"
 #include "cpu/copy.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
@@ -369,4 +370,4 @@ static const HnKernel convert = {
     .name = "cpu.convert", .reject = convert_reject, .prepare = convert_prepare, .run = convert_run
 };
 
-const HnKernel *const hn_cpu_reorders[] = { &swap, &convert, &reorder, NULL };
+const HnKernel *const hn_cpu_reorders[] = { &hn_cpu_byte_numbers, &swap, &convert, &reorder, NULL };

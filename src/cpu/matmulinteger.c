@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "cpu/byte_conv.h"
 #include "cpu/cpu.h"
 #include "cpu/integer.h"
 
@@ -224,5 +225,5 @@ static const HnKernel qlinearmatmul_kernel = {
     .release = integer_release,
 };
 
-const HnKernel *const hn_cpu_matmulinteger[] = { &matmulinteger_kernel, NULL };
-const HnKernel *const hn_cpu_qlinearmatmul[] = { &qlinearmatmul_kernel, NULL };
+const HnKernel *const hn_cpu_matmulinteger[] = { &hn_cpu_byte_matmul, &matmulinteger_kernel, NULL };
+const HnKernel *const hn_cpu_qlinearmatmul[] = { &hn_cpu_byte_matmul, &qlinearmatmul_kernel, NULL };

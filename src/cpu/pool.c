@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/byte_conv.h"
 #include "cpu/cpu.h"
 #include "cpu/level.h"
 #include "cpu/pool.h"
@@ -387,7 +388,7 @@ static const HnKernel pool_plain = {
     .release = pool_release,
 };
 
-const HnKernel *const hn_cpu_maxpool[] = { &pool_last, &pool_plain, NULL };
+const HnKernel *const hn_cpu_maxpool[] = { &hn_cpu_byte_maxpool, &pool_last, &pool_plain, NULL };
 const HnKernel *const hn_cpu_averagepool[] = { &pool_last, &pool_plain, NULL };
 const HnKernel *const hn_cpu_globalmaxpool[] = { &pool_last, &pool_plain, NULL };
 const HnKernel *const hn_cpu_globalaveragepool[] = { &pool_last, &pool_plain, NULL };

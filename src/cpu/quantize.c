@@ -93,6 +93,9 @@ static gboolean quantize_prepare(HnStep *s, GError **error)
         q->scales = q->each ? 1 : scale->n;
         q->n = q->each ? scale->n : inner;
         q->rows = x->n / q->n;
+    } else if (hn_layout_is_last(s->in[0].slot->layout)) {
+        s->in[0].any = TRUE;
+        s->out[0].slot->layout = hn_layout_last(y);
     }
     return TRUE;
 }

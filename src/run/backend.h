@@ -47,6 +47,7 @@ struct HnSlot {
     gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
     gsize offset;         /* bytes into root's memory */
     int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
+    gboolean watched;     /* HnWatch: somebody looks at the elements as soon as they are there */
     gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
     HnTensor *spare;      /* of a sub-graph's result: the one of an earlier run; NULL mostly */
 };
@@ -100,8 +101,9 @@ struct HnStep {
     /* The node's other input is the result as it was before node fused_before[k]: x * sigmoid(x). -1: it is not. */
     int fused_before[HN_FUSED_MAX];
     int fused_port[HN_FUSED_MAX]; /* where in `in` the node's other inputs are, in order; constants or of one shape */
-    HnGroup *group;               /* its nodes instead of `node`, which is the last of them; NULL mostly */
-    GPtrArray *refusals;          /* "kernel: reason", borrowed constant strings in pairs (name, reason) */
+    guint8 *table;  /* [256] what the bytes of output 0 are exchanged by, where the kernel `exchanges`; NULL mostly */
+    HnGroup *group; /* its nodes instead of `node`, which is the last of them; NULL mostly */
+    GPtrArray *refusals; /* "kernel: reason", borrowed constant strings in pairs (name, reason) */
 };
 
 /* How a value would lie in another one's memory. */
@@ -123,7 +125,8 @@ struct HnKernel {
      * leaves alone what is HnPort.joined. NULL: never. */
     HnPlace (*joins)(const HnStep *s, int i, gsize *offset);
     HnPlace (*splits)(const HnStep *s, int k, gsize *offset); /* the same for output k in input 0 */
-    gboolean pitched; /* run() obeys HnSlot.pitch of channels-last inputs and outputs */
+    gboolean pitched;   /* run() obeys HnSlot.pitch of channels-last inputs and outputs */
+    gboolean exchanges; /* run() obeys HnStep.table, which may come behind prepare */
     /* Behind run(): max |error| / max |result| of output 0, in a kernel whose algorithm rounds more than the operator's
      * own sums would; NaN: not known. For reports, takes its time and allocates. NULL: no such algorithm. */
     double (*error)(const HnStep *s);
@@ -141,7 +144,8 @@ struct HnBackend {
     /* Bytes that packed weights fill, over all sessions of the handle. */
     gsize (*packed_bytes)(gpointer device);
     /* For steps that turn input 0 into the layout of output 0 (either may be plain), or into its element type where
-     * both are plain; in order of preference, the last takes everything. */
+     * both are plain; in order of preference, the last takes everything. With an input 1, f32[256]: bytes into the
+     * numbers that it says, in a layout that the kernel chooses. */
     const HnKernel *const *reorders;
     /* For steps with a group; rejects none that group_takes() took each node of. NULL: none. */
     const HnKernel *group;

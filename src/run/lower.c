@@ -478,12 +478,18 @@ HnStep *hn_plan_lowered_step(HnPlan *p, const HnLowered *l, const HnNode *last, 
     s->op = l->op;
     s->params = l->params;
     gboolean ok = TRUE;
-    for (int i = 0; i < l->n_in && ok; i++)
+    ok = (s->out[0].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL;
+    const gboolean bytes = ok && hn_plan_bytes_through(p, l->op, l->in[0], v, s->out[0].slot);
+    for (int i = 0; i < l->n_in && ok; i++) {
         ok = l->in[i] == NULL || (s->in[i].slot = hn_plan_slot(p, l->in[i], error)) != NULL;
-    ok = ok && (s->out[0].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL;
+        if (ok && l->in[i] != NULL && (i > 0 || !bytes))
+            ok = (s->in[i].slot = hn_plan_numbers(p, l->in[i], s->in[i].slot, error)) != NULL;
+    }
     s->refusals = g_ptr_array_new();
     if (ok && (s->kernel = hn_plan_ask_kernels(p, s)) != NULL)
         return s;
+    if (bytes)
+        g_hash_table_remove(p->held, v);
     hn_step_free(s);
     return NULL;
 }

@@ -77,9 +77,14 @@ static GHashTable *last_uses(const HnGraph *g)
     return last_use;
 }
 
-gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v)
+static gboolean read_behind(const HnPlan *p, const HnValue *v)
 {
     return GPOINTER_TO_INT(g_hash_table_lookup(p->exec->last_use, v)) > p->end && hn_types_value(p->types, v) == NULL;
+}
+
+gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v)
+{
+    return read_behind(p, v) || (hn_types_value(p->types, v) == NULL && hn_plan_watches(p, v));
 }
 
 static void need(const HnValue *v, GHashTable *needed, int use)
@@ -121,6 +126,10 @@ static void plan_free(gpointer data)
     g_hash_table_unref(p->fused);
     g_hash_table_unref(p->groups);
     g_hash_table_unref(p->lowered);
+    g_hash_table_unref(p->wants);
+    g_hash_table_unref(p->held);
+    g_hash_table_unref(p->numbers);
+    g_ptr_array_unref(p->owned);
     g_ptr_array_unref(p->slots);
     g_hash_table_unref(p->by_value);
     g_ptr_array_unref(p->inputs);
@@ -156,6 +165,10 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->fused = g_hash_table_new(NULL, NULL);
     p->lowered = g_hash_table_new_full(NULL, NULL, NULL, hn_lowered_free);
     p->groups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
+    p->wants = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    p->held = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    p->numbers = g_hash_table_new(NULL, NULL);
+    p->owned = g_ptr_array_new_with_free_func(g_free);
     p->inputs = g_ptr_array_new();
     p->aliases = g_ptr_array_new();
     p->fresh = g_ptr_array_new();
@@ -196,6 +209,11 @@ static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
         const GPtrArray *group = g_hash_table_lookup(p->groups, n);
         if (group != NULL && n != group->pdata[group->len - 1])
             continue;
+        gboolean done = FALSE;
+        if (!view && !hn_plan_add_bytes(p, n, group, &done, error))
+            return FALSE;
+        if (done)
+            continue;
         if (view            ? !hn_plan_add_view(p, n, error)
             : group != NULL ? !hn_plan_add_group(p, group, i, live, error)
                             : !hn_plan_add_step(p, n, i, live, error))
@@ -229,7 +247,7 @@ static gboolean add_ends(HnPlan *p, GError **error)
     }
     for (guint i = 0; i < p->slots->len && !p->last; i++) {
         HnSlot *s = p->slots->pdata[i];
-        if (s->value != NULL && hn_plan_needed_behind(p, s->value))
+        if (s->value != NULL && read_behind(p, s->value))
             hn_slot_root(s)->kept = TRUE;
     }
     const HnStep *end = !p->last && p->steps->len > 0 ? p->steps->pdata[p->steps->len - 1] : NULL;
@@ -260,6 +278,7 @@ static gboolean plan_build(HnPlan *p, GError **error)
     gint64 t1 = hn_now_ns();
     if (ok) {
         g_autofree gboolean *live = live_nodes(p);
+        hn_plan_find_wants(p, live);
         hn_plan_lower(p, live);
         hn_plan_find_groups(p, live);
         ok = add_steps(p, live, error) && add_ends(p, error);
@@ -270,8 +289,10 @@ static gboolean plan_build(HnPlan *p, GError **error)
         hn_plan_lifetimes(p);
         ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error);
     }
-    if (ok)
+    if (ok) {
         hn_plan_resolve_aliases(p);
+        hn_plan_watch_slots(p);
+    }
     if (ok && !types_stay(p))
         g_clear_pointer(&p->types, hn_types_free);
     env->optimize_ms += (double)(t1 - t0) * 1e-6;

@@ -48,6 +48,11 @@ struct HnPlan {
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
     GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
     GHashTable *lowered; /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
+    gboolean bytes;      /* numbers may be held as bytes: bytes.c; by HnValue *: */
+    GHashTable *wants;   /* HnWant: how all readers quantize it */
+    GHashTable *held;    /* HnHeld: what its slot's bytes stand for */
+    GHashTable *numbers; /* HnSlot: the same as f32 */
+    GPtrArray *owned;    /* parameters of steps, g_free */
     GPtrArray *inputs;   /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
     GPtrArray *aliases;  /* HnSlot *: views of memory that is elsewhere at each run */
     GPtrArray *fresh;    /* HnSlot *: results that own their memory; of a sub-graph not always the same */
@@ -67,7 +72,8 @@ HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error);
 /* The plan that goes on behind `p` now that the types of p->seen are known. */
 HnPlan *hn_plan_next(HnPlan *p, GError **error);
 gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error);
-/* Does something behind the plan's end read v, or is it a result? Not where its elements are known. */
+/* Does something behind the plan's end read v, is it a result, or does somebody watch it? Not where its elements are
+ * known. */
 gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v);
 
 /* --- step.c: slots and steps */
@@ -110,6 +116,29 @@ HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error);
 void hn_plan_widen_result(HnSlot *s);
 /* Frees the elements of wide constants that no step reads. */
 void hn_plan_drop_wide(HnPlan *p);
+
+/* --- bytes.c: numbers held as bytes */
+
+typedef struct HnHeld HnHeld;
+/* Fills in p->wants, or leaves p->bytes unset: nothing is to be held so. */
+void hn_plan_find_wants(HnPlan *p, const gboolean *live);
+/* NULL: v's slot holds what its type says. */
+const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
+/* The slot with v's numbers as its type says, of `slot`, which may hold them as bytes. */
+HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **error);
+/* What can be done on bytes for node n, the last one of `group` (NULL: it has none). *done: nothing else is to do. */
+gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
+/* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
+gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
+
+/* --- watch.c: values that somebody looks at */
+
+gboolean hn_plan_watches(const HnPlan *p, const HnValue *v);
+/* A step that leaves watched results behind in a layout with gaps gets plain copies of them. */
+gboolean hn_plan_watch_step(HnPlan *p, const HnStep *s, GError **error);
+/* Marks the slots. */
+void hn_plan_watch_slots(HnPlan *p);
+void hn_plan_look(const HnPlan *p, const HnSlot *s);
 
 /* --- lower.c: nodes that are one operator together */
 

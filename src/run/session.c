@@ -234,6 +234,23 @@ static gboolean run_step(HnStep *s, GError **error)
     return s->kernel != NULL ? s->kernel->run(s, error) : hn_ref_run(s, error);
 }
 
+static void look_at_results(const HnPlan *p, const HnStep *s)
+{
+    for (int k = 0; k < s->n_out; k++)
+        if (s->out[k].slot != NULL && s->out[k].slot->watched)
+            hn_plan_look(p, s->out[k].slot);
+}
+
+static gboolean run_watched(HnPlan *p, GError **error)
+{
+    for (guint i = 0; i < p->steps->len; i++) {
+        if (!run_step(p->steps->pdata[i], error))
+            return FALSE;
+        look_at_results(p, p->steps->pdata[i]);
+    }
+    return TRUE;
+}
+
 static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
 {
     int depth = t->depth++;
@@ -264,6 +281,8 @@ static gboolean run_steps(HnPlan *p, GError **error)
     }
     if (p->exec->env->timer != NULL)
         return run_timed(p, p->exec->env->timer, error);
+    if (p->exec->env->o.watch != NULL)
+        return run_watched(p, error);
     for (guint i = 0; i < p->steps->len; i++)
         if (!run_step(p->steps->pdata[i], error))
             return FALSE;
@@ -280,6 +299,8 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
         HnTensor *old = s->tensor;
         s->tensor = hn_tensor_ref(in[i]);
         hn_tensor_unref(old);
+        if (s->watched && (x->owner == NULL || i < x->graph->inputs->len)) /* captures were seen where they are made */
+            hn_plan_look(p, s);
     }
     for (;;) {
         if (!x->env->backend->computes) {

@@ -19,6 +19,22 @@ G_BEGIN_DECLS
 
 typedef struct HnSession HnSession;
 
+/* Elements of a value as they lie at the moment: rows of `width` of them, in an order of the backend's choice. */
+typedef struct {
+    HnDtype dtype; /* f32 where halves are held so */
+    const void *data;
+    int64_t rows, width, pitch; /* from the start of a row to that of the next; elements all three */
+} HnSeen;
+
+/* Somebody who looks at values while the model runs. What is wanted is not computed away into another step; what is a
+ * view of another value (HN_OP_VIEW) or is known before the run is never seen. */
+typedef struct {
+    gboolean (*wants)(const HnValue *v, gpointer data);
+    /* v was made, or fed to the graph that it is an input of; called by the thread that runs the session. */
+    void (*saw)(const HnValue *v, const HnSeen *seen, gpointer data);
+    gpointer data;
+} HnWatch;
+
 typedef struct {
     int threads;              /* 0: hn_cpu_threads() */
     gboolean strict;          /* a node that runs on ref is an error that names it */
@@ -27,9 +43,10 @@ typedef struct {
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
     const char *const *feeds; /* NULL-terminated names of initializers that are graph inputs and shall be fed */
-    const char *prefer; /* kernels whose names start with this are asked before the others: for tests. NULL: none */
-    int plan_cache;     /* plans kept per point of decision; 0: 8 */
-    gboolean apart;     /* a block of memory for each value, for tests: sanitizers see where it ends */
+    const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
+    int plan_cache;       /* plans kept per point of decision; 0: 8 */
+    gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
+    const HnWatch *watch; /* not copied: outlives the session; NULL: nobody looks */
 } HnSessionOptions;
 
 typedef struct {
@@ -62,7 +79,8 @@ gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error);
  * copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each naming node or input. */
 gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error);
 
-/* From now on runs are timed step by step into t, which has to stay; NULL: no longer. Costs nothing when off. */
+/* From now on runs are timed step by step into t, which has to stay; NULL: no longer. Costs nothing when off. While
+ * it is on nobody watches (HnSessionOptions.watch). */
 void hn_session_set_timer(HnSession *s, HnTimer *t);
 
 void hn_session_stats(const HnSession *s, HnSessionStats *stats);

@@ -123,6 +123,7 @@ void hn_step_free(gpointer data)
         hn_layout_unref(s->in[i].want);
     g_clear_pointer(&s->refusals, g_ptr_array_unref);
     hn_group_free(s->group);
+    g_free(s->table);
     g_free(s->in);
     g_free(s->out);
     g_free(s);
@@ -290,7 +291,8 @@ static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
                 u = other;
                 break;
             }
-            const HnNode *next = r->users->len == 1 && !r->is_output ? r->users->pdata[0] : NULL;
+            const gboolean inner = r->users->len == 1 && !r->is_output && !hn_plan_watches(c->p, r);
+            const HnNode *next = inner ? r->users->pdata[0] : NULL;
             r = next != NULL ? hn_node_out(next, 0) : NULL;
         }
         if (u != NULL)
@@ -301,7 +303,7 @@ static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
         if (!can_follow(c->p, u, w, &in) || !follow(c, u, in, -1))
             return FALSE;
         w = hn_node_out(u, 0);
-        if (w->users->len != 1 || w->is_output)
+        if (w->users->len != 1 || w->is_output || hn_plan_watches(c->p, w))
             return FALSE;
     }
     *end = u != NULL ? hn_node_out(last, 0) : NULL;
@@ -317,7 +319,7 @@ static int chain_behind(const HnPlan *p, const HnNode *n, int at, const gboolean
     for (guint k = 1; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL)
             return 0;
-    while (v != NULL && !v->is_output) {
+    while (v != NULL && !v->is_output && !hn_plan_watches(p, v)) {
         const Chain before = c;
         const HnNode *u = v->users->len > 0 ? v->users->pdata[0] : NULL;
         int in;
@@ -343,6 +345,7 @@ static gboolean ends_well(const HnStep *s, int total, int length)
 static HnSlot *operand(HnPlan *p, const HnValue *v, gboolean wide, GError **error)
 {
     HnSlot *s = hn_plan_slot(p, v, error);
+    s = s != NULL ? hn_plan_numbers(p, v, s, error) : NULL;
     return s != NULL ? hn_plan_held(p, s, wide, error) : NULL;
 }
 
@@ -454,6 +457,7 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
     ok = ok && (!p->exec->env->backend->computes || aligned_constants(s, error));
     g_ptr_array_add(p->steps, s);
+    ok = ok && hn_plan_watch_step(p, s, error);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",
                     hn_node_label(s->node), s->node->op_type);
@@ -465,12 +469,11 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
 /* Output 0 looks at input 0's memory under other dims. */
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
 {
-    HnSlot *from = hn_plan_slot(p, hn_node_in(n, 0), error);
-    if (from == NULL || (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
-        return FALSE;
-    const HnValue *v = hn_node_out(n, 0);
-    HnSlot *s = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
-    if (s == NULL)
+    const HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
+    HnSlot *from = hn_plan_slot(p, x, error);
+    HnSlot *s = from != NULL ? hn_plan_result_slot(p, v, hn_types_get(p->types, v), error) : NULL;
+    if (s == NULL || (!hn_plan_bytes_through(p, n->op, x, v, s) && !(from = hn_plan_numbers(p, x, from, error))) ||
+        (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
         return FALSE;
     if (from->half != HN_UNDEFINED)
         hn_plan_widen_result(s);

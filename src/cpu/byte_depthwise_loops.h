@@ -1,0 +1,105 @@
+/*
+ * Convolutions with a filter for each channel at one instruction level with vectors, for byte_depthwise.c.
+ *
+ * A vector of bytes holds the channels of a block. HN_DW_TAPS of a column's rows are interleaved, channel by channel,
+ * into four vectors of 32-bit groups: in lane l of 128 bits, vector j has channels 16 l + 4 j to 16 l + 4 j + 3, in
+ * which order the sums are packed to bytes again.
+ */
+#include "cpu/byte_depthwise.h"
+#include "cpu/vec.h"
+
+#define IVEC HN_JOIN(IVEC, HN_LEVEL)
+#define ILOAD HN_JOIN(ILOAD, HN_LEVEL)
+#define ISTORE HN_JOIN(ISTORE, HN_LEVEL)
+#define WIDTH HN_JOIN(HN_DW_WIDTH, HN_LEVEL) /* bytes of a vector: channels of a block */
+#define TAPS HN_JOIN(HN_DW_TAPS, HN_LEVEL)
+#define DOT HN_JOIN(HN_DW_DOT, HN_LEVEL)
+#define INTERLEAVE HN_JOIN(HN_DW_INTERLEAVE, HN_LEVEL)
+#define LOADX HN_JOIN(HN_DW_LOAD, HN_LEVEL)
+#define STOREY HN_JOIN(HN_DW_STORE, HN_LEVEL)
+#define SETX HN_JOIN(HN_DW_SET, HN_LEVEL)
+#define FLIP HN_JOIN(HN_DW_XOR, HN_LEVEL)
+#define FINISH HN_JOIN(HN_DW_FINISH, HN_LEVEL)
+#define AT_ONCE HN_JOIN(HN_DW_AT_ONCE, HN_LEVEL) /* outputs */
+
+static HN_TARGET void HN_V(dw_stage)(const HnDepthwiseRow *d)
+{
+    const IVEC pad = SETX((char)d->pad), flip = SETX((char)d->flip);
+    uint8_t *to = d->staged;
+    for (int64_t i = 0; i < d->columns; i++) {
+        const int64_t at = d->first + i;
+        const gboolean inside = at >= 0 && at < d->in;
+        for (int64_t k = 0; k < d->kernel_h; k += TAPS, to += 4 * WIDTH) {
+            IVEC row[TAPS], z[4];
+            HN_UNROLL
+            for (int t = 0; t < TAPS; t++) {
+                const uint8_t *from = inside && k + t < d->kernel_h ? d->row[k + t] : NULL;
+                row[t] = from != NULL ? FLIP(LOADX(from + at * d->pitch, d->channels), flip) : pad;
+            }
+            INTERLEAVE(z, row);
+            HN_UNROLL
+            for (int j = 0; j < 4; j++)
+                ISTORE(to + j * WIDTH, z[j]);
+        }
+    }
+}
+
+/* n outputs, a constant after inlining */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(dw_some)(const HnDepthwiseRow *d, int64_t o,
+                                                                          const int n)
+{
+    const int64_t groups = (d->kernel_h + TAPS - 1) / TAPS, column = groups * 4 * WIDTH;
+    IVEC sum[AT_ONCE][4];
+    HN_UNROLL
+    for (int j = 0; j < 4; j++) {
+        const IVEC begin = ILOAD(d->begin + j * (WIDTH / 4));
+        HN_UNROLL
+        for (int i = 0; i < n; i++)
+            sum[i][j] = begin;
+    }
+    const uint8_t *w = d->weights;
+    for (int64_t k = 0; k < d->kernel_w; k++) {
+        const uint8_t *x = d->staged + (o * d->stride + k * d->dilation) * column;
+        for (int64_t g = 0; g < groups; g++, w += 4 * WIDTH, x += 4 * WIDTH)
+            HN_UNROLL
+        for (int j = 0; j < 4; j++) {
+            const IVEC v = ILOAD(w + j * WIDTH);
+            HN_UNROLL
+            for (int i = 0; i < n; i++)
+                sum[i][j] = DOT(sum[i][j], ILOAD(x + i * d->stride * column + j * WIDTH), v);
+        }
+    }
+    HN_UNROLL
+    for (int i = 0; i < n; i++)
+        if (d->sums == NULL) {
+            STOREY(d->y + (o + i) * d->y_pitch, FINISH(d, sum[i]), d->channels);
+        } else {
+            HN_UNROLL
+            for (int j = 0; j < 4; j++)
+                ISTORE(d->sums + ((o + i) * 4 + j) * (WIDTH / 4), sum[i][j]);
+        }
+}
+
+static HN_TARGET void HN_V(dw_row)(const HnDepthwiseRow *d)
+{
+    HN_V(dw_stage)(d);
+    int64_t o = 0;
+    for (; o + AT_ONCE <= d->out; o += AT_ONCE)
+        HN_V(dw_some)(d, o, AT_ONCE);
+    for (; o < d->out; o++)
+        HN_V(dw_some)(d, o, 1);
+}
+
+#undef IVEC
+#undef ILOAD
+#undef ISTORE
+#undef WIDTH
+#undef TAPS
+#undef DOT
+#undef INTERLEAVE
+#undef LOADX
+#undef STOREY
+#undef SETX
+#undef FLIP
+#undef FINISH
+#undef AT_ONCE

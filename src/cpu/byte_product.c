@@ -1,0 +1,439 @@
+#include "cpu/byte_product.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- what a step says ----------------------------------------------------------------------------------------------
+ */
+
+const HnByteInputs *hn_byte_inputs(const HnStep *s)
+{
+    static const HnByteInputs internal = { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, linear_conv = { 0, 1, 2, 3, 4, 5, 8, 6, 7 },
+                              linear_matmul = { 0, 1, 2, 3, 4, 5, -1, 6, 7 },
+                              integer = { 0, -1, 2, 1, -1, 3, -1, -1, -1 };
+    return s->op == &hn_op_quantconv || s->op == &hn_op_quantmatmul ? &internal
+           : s->op == &hn_op_qlinearconv                            ? &linear_conv
+           : s->op == &hn_op_qlinearmatmul                          ? &linear_matmul
+                                                                    : &integer;
+}
+
+const HnTensor *hn_byte_input(const HnStep *s, int i)
+{
+    return i >= 0 ? hn_cpu_in(s, i) : NULL;
+}
+
+static const HnQuantProduct *limits_of(const HnStep *s)
+{
+    return s->op == &hn_op_quantconv || s->op == &hn_op_quantmatmul ? s->params : NULL;
+}
+
+static gboolean is_byte(const HnTensor *t)
+{
+    return t->dtype == HN_U8 || t->dtype == HN_I8;
+}
+
+int hn_byte_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *w = hn_byte_input(s, in->w), *zero = hn_byte_input(s, in->w_zero);
+    const int v = w->dtype == HN_I8 ? ((const int8_t *)w->data)[i] : ((const uint8_t *)w->data)[i];
+    if (zero == NULL)
+        return v;
+    const int64_t z = zero->n == 1 ? 0 : each > 0 ? i / each : i % turn;
+    return v - (zero->dtype == HN_I8 ? ((const int8_t *)zero->data)[z] : ((const uint8_t *)zero->data)[z]);
+}
+
+/* Do all zero points leave signed weights as they are? Most files' do. */
+static gboolean no_zero(const HnTensor *w, const HnTensor *zero)
+{
+    gboolean none = w->dtype == HN_I8;
+    for (int64_t i = 0; none && zero != NULL && i < zero->n; i++)
+        none = ((const int8_t *)zero->data)[i] == 0;
+    return none;
+}
+
+static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *w = hn_byte_input(s, in->w);
+    if (no_zero(w, hn_byte_input(s, in->w_zero)))
+        return TRUE;
+    for (int64_t i = 0; i < w->n; i++) {
+        const int v = hn_byte_weight(s, i, by_rows ? MAX(1, w->n / channels) : 0, channels);
+        if (v < -128 || v > 127)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Constant, of one element or one per channel. */
+static gboolean is_parameter(const HnStep *s, int i, int64_t channels)
+{
+    const HnTensor *t = hn_byte_input(s, i);
+    return t == NULL || (s->in[i].slot->constant && (t->n == 1 || (t->ndim == 1 && t->n == channels)));
+}
+
+static gboolean all_finite(const HnTensor *t)
+{
+    for (int64_t i = 0; t != NULL && i < t->n; i++) {
+        const float v = ((const float *)t->data)[i];
+        if (!isfinite(v) || v <= 0)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+const char *hn_byte_reject(const HnStep *s, int64_t channels)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *y = s->out[0].slot->tensor, *bias = hn_byte_input(s, in->bias);
+    const HnTensor *zeros[] = { hn_byte_input(s, in->x_zero), hn_byte_input(s, in->y_zero) };
+    const HnTensor *scales[] = { hn_byte_input(s, in->x_scale), hn_byte_input(s, in->w_scale),
+                                 hn_byte_input(s, in->y_scale) };
+    if (!is_byte(hn_byte_input(s, in->x)) || !is_byte(hn_byte_input(s, in->w)) ||
+        (!is_byte(y) && y->dtype != HN_F32 && y->dtype != HN_I32))
+        return "only 8-bit integers";
+    if (y->n == 0 || hn_byte_input(s, in->x)->n == 0)
+        return "nothing to compute";
+    if (!s->in[in->w].slot->constant)
+        return "weights that are known only at run time";
+    for (guint i = 0; i < G_N_ELEMENTS(scales); i++)
+        if (scales[i] != NULL && scales[i]->dtype != HN_F32)
+            return "scales of another type than f32";
+    if (!is_parameter(s, in->x_scale, 1) || !is_parameter(s, in->x_zero, 1) || !is_parameter(s, in->y_scale, 1) ||
+        !is_parameter(s, in->y_zero, 1) || !is_parameter(s, in->w_scale, channels) ||
+        !is_parameter(s, in->w_zero, channels) || !is_parameter(s, in->bias, channels))
+        return "parameters that are known only at run time, or of another size";
+    if (bias != NULL && (bias->n != channels || (bias->dtype != HN_I32 && bias->dtype != HN_F32)))
+        return "a bias of another size than the output's channels";
+    for (guint i = 0; i < G_N_ELEMENTS(zeros); i++)
+        if (zeros[i] != NULL && !is_byte(zeros[i]))
+            return "a zero point of another type";
+    for (guint i = 0; i < G_N_ELEMENTS(scales); i++)
+        if (!all_finite(scales[i]))
+            return "scales that are no numbers above 0";
+    const gboolean by_rows = s->op != &hn_op_qlinearmatmul && s->op != &hn_op_matmulinteger &&
+                             (s->op != &hn_op_quantmatmul || ((const HnQuantProduct *)s->params)->turned);
+    return weights_fit(s, channels, by_rows) ? NULL : "weights of more than 8 bits without their zero point";
+}
+
+/* --- packing -------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const HnByteProduct *p;
+    const int8_t *w;
+} Source;
+
+/* The 4 weights of group g of a column. */
+static void load_group(const HnByteProduct *p, const int8_t *column, int64_t g, int8_t *w)
+{
+    const int64_t seg = g / p->seg_groups, at = g % p->seg_groups * HN_BYTE_GROUP;
+    for (int64_t i = 0; i < HN_BYTE_GROUP; i++)
+        w[i] = at + i < p->depth ? column[seg * p->depth + at + i] : 0;
+}
+
+static const int8_t *column_of(const HnByteProduct *p, const int8_t *w, int64_t unit, int j)
+{
+    return w + (unit / p->panels * p->out + unit % p->panels * hn_byte_cols() + j) * p->segs * p->depth;
+}
+
+static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
+{
+    (void)t;
+    const Source *from = data;
+    const HnByteProduct *p = from->p;
+    const int cols = hn_byte_cols();
+    for (int64_t u = 0; u < p->n_groups * p->panels; u++) {
+        const HnBytePanel *panel = &p->panel[u];
+        int8_t *b = (int8_t *)to + panel->b, rest[HN_BYTE_GROUP];
+        memset(b, 0, (gsize)((panel->groups + panel->extras) * cols * HN_BYTE_GROUP));
+        for (int64_t g = 0; g < panel->groups; g++)
+            for (int j = 0; j < panel->cols; j++) {
+                int8_t *w = b + (g * cols + j) * HN_BYTE_GROUP;
+                load_group(p, column_of(p, from->w, u, j), g, w);
+                if (panel->extras > 0)
+                    hn_byte_split(w, rest);
+            }
+        for (int64_t e = 0; e < panel->extras; e++)
+            for (int j = 0; j < panel->cols; j++) {
+                int8_t w[HN_BYTE_GROUP];
+                load_group(p, column_of(p, from->w, u, j), p->extra[panel->extra + e], w);
+                hn_byte_split(w, b + ((panel->groups + e) * cols + j) * HN_BYTE_GROUP);
+            }
+    }
+}
+
+/* Groups of the panel in which two sums could saturate go to the list. */
+static int64_t find_extras(const HnByteProduct *p, const int8_t *w, int64_t unit, GArray *list)
+{
+    const HnBytePanel *panel = &p->panel[unit];
+    int64_t n = 0;
+    for (int64_t g = 0; g < panel->groups; g++) {
+        gboolean any = FALSE;
+        for (int j = 0; j < panel->cols && !any; j++) {
+            int8_t four[HN_BYTE_GROUP], rest[HN_BYTE_GROUP];
+            load_group(p, column_of(p, w, unit, j), g, four);
+            any = hn_byte_split(four, rest);
+        }
+        if (any) {
+            const int32_t at = (int32_t)g;
+            g_array_append_val(list, at);
+            n++;
+        }
+    }
+    return n;
+}
+
+static gsize lay_out_panels(HnByteProduct *p, const int8_t *w)
+{
+    const int cols = hn_byte_cols();
+    GArray *extra = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    gsize bytes = 0;
+    for (int64_t u = 0; u < p->n_groups * p->panels; u++) {
+        HnBytePanel *panel = &p->panel[u];
+        panel->groups = p->segs * p->seg_groups;
+        panel->extra = extra->len;
+        panel->extras = hn_byte_saturates() ? find_extras(p, w, u, extra) : 0;
+        panel->b = bytes;
+        bytes += (gsize)((panel->groups + panel->extras) * cols * HN_BYTE_GROUP);
+    }
+    p->n_extra = extra->len;
+    p->extra = (int32_t *)(void *)g_array_free(extra, FALSE);
+    return bytes;
+}
+
+/* Sums begin with the bias, less what the zero point of the activations adds to each. */
+static void set_begins(HnByteProduct *p, const HnStep *s, const int8_t *w)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *zero = hn_byte_input(s, in->x_zero), *bias = hn_byte_input(s, in->bias);
+    const gboolean is_signed = hn_byte_input(s, in->x)->dtype == HN_I8;
+    const uint32_t z = zero != NULL ? (uint32_t)hn_tensor_get_i64(zero, 0) : 0;
+    for (int64_t u = 0; u < p->n_groups * p->panels; u++)
+        for (int j = 0; j < p->panel[u].cols; j++) {
+            const int8_t *column = column_of(p, w, u, j);
+            const int64_t m = u / p->panels * p->out + u % p->panels * hn_byte_cols() + j, at = u * hn_byte_cols() + j;
+            uint32_t sum = 0;
+            int64_t weight = 0;
+            for (int64_t k = 0; k < p->segs * p->depth; k++) {
+                sum += (uint32_t)(int32_t)column[k];
+                weight += ABS(column[k]);
+            }
+            const uint32_t first = bias != NULL && bias->dtype == HN_I32 ? (uint32_t)hn_tensor_get_i64(bias, m) : 0;
+            p->begin_signed[at] = (int32_t)(first - z * sum);
+            /* no sum in between is further from 0 than all of its products together */
+            p->most[at] = fabs((double)(int32_t)first) + 2 * 383.0 * (double)weight;
+            p->begin[at] = (int32_t)(first - (z + (is_signed ? 128 : 0)) * sum);
+        }
+}
+
+static float element(const HnTensor *t, int64_t i)
+{
+    return t != NULL ? (float)hn_tensor_get_f64(t, t->n > 1 ? i : 0) : 1;
+}
+
+static void set_finish(HnByteProduct *p, const HnStep *s)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *bias = hn_byte_input(s, in->bias), *ys = hn_byte_input(s, in->y_scale);
+    const HnTensor *y_zero = hn_byte_input(s, in->y_zero);
+    const HnQuantProduct *limits = limits_of(s), none = { .lo = -INFINITY, .hi = INFINITY };
+    const HnDtype dtype = s->out[0].slot->tensor->dtype;
+    const float xs = element(hn_byte_input(s, in->x_scale), 0), step = element(ys, 0);
+    HnByteOut *o = &p->finish;
+    *o = (HnByteOut){ .dtype = dtype, .scale = p->scale, .lo = -INFINITY, .hi = INFINITY, .small = TRUE };
+    for (int64_t u = 0; u < p->n_groups * p->panels; u++)
+        for (int j = 0; j < p->panel[u].cols; j++) {
+            const int64_t m = u / p->panels * p->out + u % p->panels * hn_byte_cols() + j, at = u * hn_byte_cols() + j;
+            const float scale = xs * element(hn_byte_input(s, in->w_scale), m);
+            p->scale[at] = ys != NULL ? scale / step : scale;
+            if (bias != NULL && bias->dtype == HN_F32) {
+                p->shift[at] = ys != NULL ? element(bias, m) / step : element(bias, m);
+                o->shift = p->shift;
+            }
+            o->small = o->small && p->most[at] * (double)p->scale[at] + fabs((double)p->shift[at]) < 1e9;
+        }
+    if (dtype == HN_F32 && limits != NULL) {
+        o->lo = limits->lo;
+        o->hi = limits->hi;
+    } else if (dtype != HN_F32 && dtype != HN_I32) {
+        o->zero = y_zero != NULL ? (int)hn_tensor_get_i64(y_zero, 0) : 0;
+        const HnQuantBounds b = hn_quant_bounds(limits != NULL ? limits : &none, dtype, step, o->zero);
+        o->lo = b.lo;
+        o->hi = b.hi;
+    }
+}
+
+/* Tells packed weights apart: how they were cut. */
+static int64_t variant_of(const HnByteProduct *p)
+{
+    const int64_t how[] = { p->n_groups, p->segs, p->depth, p->seg_groups, p->out };
+    guint64 hash = 14695981039346656037u;
+    for (guint i = 0; i < G_N_ELEMENTS(how); i++)
+        hash = (hash ^ (guint64)how[i]) * 1099511628211u;
+    return (int64_t)hash;
+}
+
+void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w)
+{
+    const int cols = hn_byte_cols();
+    p->panels = (p->out + cols - 1) / cols;
+    const gsize units = (gsize)(p->n_groups * p->panels), n = units * (gsize)cols;
+    p->panel = g_new0(HnBytePanel, units);
+    p->begin = g_new0(int32_t, n);
+    p->begin_signed = g_new0(int32_t, n);
+    p->scale = g_new0(float, n);
+    p->shift = g_new0(float, n);
+    p->most = g_new0(double, n);
+    for (gsize u = 0; u < units; u++)
+        p->panel[u].cols = (int)MIN(cols, p->out - (int64_t)u % p->panels * cols);
+    set_begins(p, s, w);
+    set_finish(p, s);
+}
+
+gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, GError **error)
+{
+    p->seg_groups = (p->depth + HN_BYTE_GROUP - 1) / HN_BYTE_GROUP;
+    if (hn_byte_has_blocks()) {
+        p->chunks = (p->depth + 63) / 64;
+        p->chunk = (int)((p->depth + p->chunks - 1) / p->chunks + HN_BYTE_GROUP - 1) / HN_BYTE_GROUP * HN_BYTE_GROUP;
+        p->seg_groups = p->chunks * p->chunk / HN_BYTE_GROUP;
+    }
+    hn_byte_product_columns(p, s, w);
+    const gsize bytes = lay_out_panels(p, w);
+    const Source from = { p, w };
+    const int port = hn_byte_inputs(s)->w;
+    for (int i = 0; i < s->n_in; i++)
+        s->in[i].unread = i != hn_byte_inputs(s)->x;
+    return hn_pack_own(s, port, pack_panels, variant_of(p), bytes, &from, &p->packed, error);
+}
+
+void hn_byte_product_clear(HnByteProduct *p)
+{
+    hn_pack_unref(p->packed);
+    g_free(p->panel);
+    g_free(p->extra);
+    g_free(p->begin);
+    g_free(p->begin_signed);
+    g_free(p->scale);
+    g_free(p->shift);
+    g_free(p->most);
+}
+
+/* --- run -----------------------------------------------------------------------------------------------------------
+ */
+
+void hn_byte_offsets(HnByteRun *r)
+{
+    const HnByteProduct *p = r->p;
+    int32_t *at = r->at;
+    for (int64_t s = 0; s < p->segs; s++)
+        for (int64_t g = 0; g < p->seg_groups; g++)
+            *at++ = (int32_t)(r->seg_at[s] + g * HN_BYTE_GROUP);
+    for (int64_t e = 0; e < p->n_extra; e++)
+        *at++ = r->at[p->extra[e]];
+}
+
+static char *result(const HnByteRun *r, int64_t row, int64_t unit)
+{
+    const HnByteProduct *p = r->p;
+    const int64_t column = unit / p->panels * p->out + unit % p->panels * hn_byte_cols();
+    return r->y + (gsize)(row * r->y_pitch + column) * r->y_size;
+}
+
+void hn_byte_strips(const HnByteRun *r, const uint8_t *const *a, int64_t row, int64_t rows, int64_t u0, int64_t u1)
+{
+    const HnByteProduct *p = r->p;
+    const int64_t most = hn_byte_rows(), cols = hn_byte_cols(), strips = (rows + most - 1) / most;
+    int32_t c[HN_BYTE_MAX_ROWS * HN_BYTE_MAX_COLS];
+    for (int64_t u = u0; u < u1; u++) {
+        const HnBytePanel *panel = &p->panel[u];
+        const HnByteTileFn *fns = hn_byte_fns(panel->cols > cols / 2);
+        HnByteTile t = { .a_at = u / p->panels * r->group_step,
+                         .at = r->at,
+                         .groups = panel->groups,
+                         .extra_at = r->at + p->segs * p->seg_groups + panel->extra,
+                         .extras = panel->extras,
+                         .b = r->b + panel->b,
+                         .begin = p->begin + u * cols,
+                         .c = c };
+        for (int64_t i = 0; i < strips; i++) {
+            const int64_t from = rows * i / strips, n = rows * (i + 1) / strips - from;
+            t.a = a + from;
+            fns[n - 1](&t);
+            hn_byte_finish(&r->finish, result(r, row + from, u), r->y_pitch, c, n, panel->cols, u * cols);
+        }
+    }
+}
+
+/* Rows [from, to) of a block's sums, whose first is row `first` of those that are apart. */
+static void finish_block(const HnByteRun *r, const int32_t *c, int64_t first, int64_t from, int64_t to, int64_t row,
+                         int64_t line, int64_t valid, int64_t u)
+{
+    const HnByteProduct *p = r->p;
+    const int64_t cols = hn_byte_cols();
+    for (int64_t i = from; i < to;) {
+        const int64_t at = first + i, left = valid - at % line;
+        if (left <= 0) {
+            i += line - at % line;
+            continue;
+        }
+        const int64_t n = line == valid ? to - i : MIN(to - i, left);
+        hn_byte_finish(&r->finish, result(r, row + at / line * valid + at % line, u), r->y_pitch, c + i * cols, n,
+                       p->panel[u].cols, u * cols);
+        i += n;
+    }
+}
+
+#define FIRST_CACHE (24 * 1024) /* of A: half of it */
+
+/* Rows [from, to), at least 16. */
+static void rows_of_panels(const HnByteRun *r, const uint8_t *a, int64_t step, int64_t row, int64_t from, int64_t to,
+                           int64_t line, int64_t valid, int64_t u0, int64_t u1)
+{
+    const HnByteProduct *p = r->p;
+    const int64_t cols = hn_byte_cols(), rows = to - from;
+    int32_t c[2][HN_BYTE_BLOCK * HN_BYTE_MAX_COLS] __attribute__((aligned(64)));
+    struct {
+        int64_t first, from, to, u;
+    } before = { 0 }; /* the block whose sums lie in the other half: finished while the next one is under way */
+    int turn = 0;
+    for (int64_t u = u0; u < u1; u++) {
+        HnByteBlock b = { .a_step = step,
+                          .seg_at = r->seg_at,
+                          .segs = p->segs,
+                          .chunks = p->chunks,
+                          .chunk = p->chunk,
+                          .b = r->b + p->panel[u].b,
+                          .begin = (r->is_signed ? p->begin_signed : p->begin) + u * cols,
+                          .cols = p->panel[u].cols > 16 ? 32 : 16,
+                          .is_signed = r->is_signed };
+        for (int64_t i = 0; i < rows; turn ^= 1) {
+            const int64_t left = rows - i, n = left > 16 && rows >= 32 ? 32 : 16, first = MIN(i, rows - n);
+            b.rows = (int)n;
+            b.a = a + (from + first) * step + u / p->panels * r->group_step;
+            b.c = c[turn];
+            hn_byte_block(&b);
+            finish_block(r, c[turn ^ 1], before.first, before.from, before.to, row, line, valid, before.u);
+            before.first = from + first;
+            before.from = i - first;
+            before.to = n;
+            before.u = u;
+            i = first + n;
+            b.same_b = p->segs * p->chunks == 1;
+        }
+    }
+    finish_block(r, c[turn ^ 1], before.first, before.from, before.to, row, line, valid, before.u);
+}
+
+void hn_byte_rows_apart(const HnByteRun *r, const uint8_t *a, int64_t step, int64_t row, int64_t rows, int64_t line,
+                        int64_t valid, int64_t u0, int64_t u1)
+{
+    /* rows that stay in the first cache for all panels */
+    const int64_t at_once = MAX(2 * HN_BYTE_BLOCK, FIRST_CACHE / MAX(1, step) / HN_BYTE_BLOCK * HN_BYTE_BLOCK);
+    for (int64_t from = 0, to; from < rows; from = to) {
+        to = rows - from < at_once + HN_BYTE_BLOCK ? rows : from + at_once;
+        rows_of_panels(r, a, step, row, from, to, line, valid, u0, u1);
+    }
+}

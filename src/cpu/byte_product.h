@@ -1,0 +1,83 @@
+/*
+ * Products of quantized activations with constant weights: packed panels, and what turns sums into results. The rows of
+ * A are the caller's: a matrix's, or what a convolution's windows see.
+ *
+ * A row of A consists of `segs` segments of `depth` adjacent bytes. Columns belong to groups of `out` columns, each of
+ * which sees another part of A; a panel is hn_byte_cols() columns of a group, at most.
+ */
+#pragma once
+
+#include "cpu/byte_tile.h"
+#include "cpu/cpu.h"
+#include "op/quantproduct.h"
+
+G_BEGIN_DECLS
+
+/* Inputs of a step by their meaning; -1: it has none. */
+typedef struct {
+    int x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero;
+} HnByteInputs;
+
+/* Of QuantConv, QuantMatMul, QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. */
+const HnByteInputs *hn_byte_inputs(const HnStep *s);
+const HnTensor *hn_byte_input(const HnStep *s, int i); /* NULL: absent */
+
+typedef struct {
+    gint64 groups, extras; /* of 4 bytes; of which could saturate, behind the others */
+    gsize b;               /* bytes into the packed panels */
+    int64_t extra;         /* first of them in the list of all */
+    int cols;
+} HnBytePanel;
+
+typedef struct {
+    int64_t n_groups, out, segs, depth; /* set before prepare */
+    int64_t panels;                     /* of a group */
+    int64_t chunks, seg_groups;         /* of a segment: chunks for matrix units (0: none), groups of 4 bytes */
+    int chunk;                          /* bytes of one */
+    HnBytePanel *panel;                 /* [n_groups][panels] */
+    int32_t *extra;                     /* which group of 4 it repeats */
+    int64_t n_extra;
+    /* [n_groups][panels][hn_byte_cols()]; begin: for activations as they are if signed, or flipped to unsigned ones */
+    int32_t *begin, *begin_signed;
+    float *scale, *shift;
+    double *most; /* that a sum can be away from 0 */
+    HnByteOut finish;
+    HnPack *packed;
+} HnByteProduct;
+
+/* NULL: the step's types and parameters can be computed by such a product, `channels` columns in all; else why not. */
+const char *hn_byte_reject(const HnStep *s, int64_t channels);
+
+/* Weights less their zero point as rows for columns: w[column][segs * depth]. On failure p is to be cleared too. */
+gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, GError **error);
+/* The part of it that says what sums begin with and become; without packing. */
+void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w);
+void hn_byte_product_clear(HnByteProduct *p);
+/* Weight i less its zero point; `each` elements belong to one channel, or with 0 they take turns of `turn` channels. */
+int hn_byte_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn);
+
+/* One run of a step. */
+typedef struct {
+    const HnByteProduct *p;
+    const HnStep *s;
+    HnByteOut finish;
+    const int8_t *b;
+    int32_t *at;           /* [segs * seg_groups + n_extra] */
+    const int64_t *seg_at; /* [segs]: from a row's begin to its segments */
+    int64_t group_step;    /* bytes of A from group to group */
+    gboolean is_signed;    /* A holds signed bytes */
+    char *y;
+    gsize y_size;
+    int64_t y_pitch; /* elements from row to row */
+} HnByteRun;
+
+/* Fills in r->at; behind r->seg_at. */
+void hn_byte_offsets(HnByteRun *r);
+/* `rows` rows whose bytes begin at a[i], results from row `row` on; units (panels of all groups) [u0, u1). Unsigned. */
+void hn_byte_strips(const HnByteRun *r, const uint8_t *const *a, int64_t row, int64_t rows, int64_t u0, int64_t u1);
+/* At least 16 rows, `step` bytes apart, between hn_byte_blocks_begin() and _end(). Of every `line` rows the first
+ * `valid` are results. */
+void hn_byte_rows_apart(const HnByteRun *r, const uint8_t *a, int64_t step, int64_t row, int64_t rows, int64_t line,
+                        int64_t valid, int64_t u0, int64_t u1);
+
+G_END_DECLS

@@ -1,0 +1,464 @@
+#include "cpu/byte_tile.h"
+
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+
+/* --- products with vectors ---------------------------------------------------------------------------------------- */
+
+#define HN_BYTE_ROWS_avx2 6
+#define HN_BYTE_LANES_avx2 8
+#define IVEC_avx2 __m256i
+#define ISET_avx2 _mm256_set1_epi32
+#define ILOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define HN_BYTE_DOT_avx2(sum, a, b) \
+    _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)))
+
+#define HN_BYTE_ROWS_avx512 12
+#define HN_BYTE_LANES_avx512 16
+#define IVEC_avx512 __m512i
+#define ISET_avx512 _mm512_set1_epi32
+#define ILOAD_avx512(p) _mm512_loadu_si512(p)
+#define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
+#define HN_BYTE_DOT_avx512(sum, a, b) \
+    _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)))
+
+#define HN_BYTE_ROWS_vnni 12
+#define HN_BYTE_LANES_vnni 16
+#define IVEC_vnni __m512i
+#define ISET_vnni _mm512_set1_epi32
+#define ILOAD_vnni(p) _mm512_loadu_si512(p)
+#define ISTORE_vnni(p, v) _mm512_storeu_si512(p, v)
+#define HN_BYTE_DOT_vnni(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
+
+#define HN_LEVEL avx2
+#include "cpu/byte_tile_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/byte_tile_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL vnni
+#include "cpu/byte_tile_loops.h"
+#undef HN_LEVEL
+
+/* --- ... and in plain C --------------------------------------------------------------------------------------------
+ */
+
+#define PLAIN_ROWS 4
+#define PLAIN_COLS 8
+
+static inline __attribute__((always_inline)) void plain_tile(const HnByteTile *t, const int rows)
+{
+    for (int r = 0; r < rows; r++) {
+        const uint8_t *a = t->a[r] + t->a_at;
+        const int8_t *b = t->b;
+        int32_t sum[PLAIN_COLS];
+        memcpy(sum, t->begin, sizeof sum);
+        for (int64_t g = 0; g < t->groups; g++, b += PLAIN_COLS * HN_BYTE_GROUP) {
+            const uint8_t *k = a + t->at[g];
+            for (int c = 0; c < PLAIN_COLS; c++) {
+                const int8_t *w = b + c * HN_BYTE_GROUP;
+                const int32_t four = k[0] * w[0] + k[1] * w[1] + k[2] * w[2] + k[3] * w[3];
+                sum[c] = (int32_t)((uint32_t)sum[c] + (uint32_t)four);
+            }
+        }
+        memcpy(t->c + r * PLAIN_COLS, sum, sizeof sum);
+    }
+}
+
+#define PLAIN(n)                               \
+    static void plain_##n(const HnByteTile *t) \
+    {                                          \
+        plain_tile(t, n);                      \
+    }
+PLAIN(1)
+PLAIN(2)
+PLAIN(3)
+PLAIN(4)
+
+static const HnByteTileFn fns_plain[2][HN_BYTE_MAX_ROWS] = { { plain_1, plain_2, plain_3, plain_4 },
+                                                             { plain_1, plain_2, plain_3, plain_4 } };
+
+typedef struct {
+    int rows, cols;
+    const HnByteTileFn (*fns)[HN_BYTE_MAX_ROWS];
+} Level;
+
+static const Level *level(void)
+{
+    static const Level levels[] = {
+        { PLAIN_ROWS, PLAIN_COLS, fns_plain },
+        { HN_BYTE_ROWS_avx2, 2 * HN_BYTE_LANES_avx2, byte_fns_avx2 },
+        { HN_BYTE_ROWS_avx512, 2 * HN_BYTE_LANES_avx512, byte_fns_avx512 },
+        { HN_BYTE_ROWS_vnni, 2 * HN_BYTE_LANES_vnni, byte_fns_vnni },
+    };
+    const HnIsa isa = hn_cpu_isa();
+    return &levels[isa >= HN_ISA_VNNI ? 3 : isa >= HN_ISA_AVX512 ? 2 : isa >= HN_ISA_AVX2 ? 1 : 0];
+}
+
+int hn_byte_rows(void)
+{
+    return level()->rows;
+}
+
+int hn_byte_cols(void)
+{
+    return level()->cols;
+}
+
+const HnByteTileFn *hn_byte_fns(gboolean whole)
+{
+    return level()->fns[whole ? 1 : 0];
+}
+
+gboolean hn_byte_saturates(void)
+{
+    const HnIsa isa = hn_cpu_isa();
+    return isa == HN_ISA_AVX2 || isa == HN_ISA_AVX512;
+}
+
+/* Bytes of 255 times two weights stay in 16 bits where those above 0 add up to 128 at most, and those below 0 too. */
+gboolean hn_byte_split(int8_t *w, int8_t *rest)
+{
+    gboolean any = FALSE;
+    memset(rest, 0, HN_BYTE_GROUP);
+    for (int i = 0; i < HN_BYTE_GROUP; i += 2) {
+        const int sum = w[i] + w[i + 1];
+        if ((w[i] < 0) != (w[i + 1] < 0) || (sum <= 128 && sum >= -128))
+            continue;
+        const int too_much = sum > 0 ? sum - 128 : sum + 128;
+        rest[i] = (int8_t)too_much;
+        w[i] = (int8_t)(w[i] - too_much);
+        any = TRUE;
+    }
+    return any;
+}
+
+/* --- matrix units --------------------------------------------------------------------------------------------------
+ */
+
+#define AMX __attribute__((target("amx-tile,amx-int8")))
+#define REQUEST_PERMISSION 0x1023 /* arch_prctl(): registers that the kernel saves only for those who asked */
+#define TILE_DATA 18
+
+static gboolean ask_permission(void)
+{
+    return hn_cpu_isa() >= HN_ISA_AMX && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+gboolean hn_byte_has_blocks(void)
+{
+    static gsize once; /* 1: no, 2: yes */
+    if (g_once_init_enter(&once))
+        g_once_init_leave(&once, ask_permission() ? 2 : 1);
+    return once == 2;
+}
+
+/* Tiles 0 to 3: sums of 16 rows and columns; 4, 5: A; 6, 7: B. */
+AMX void hn_byte_blocks_begin(int chunk)
+{
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = { .palette = 1 };
+    for (int i = 0; i < 8; i++) {
+        config.bytes[i] = (uint16_t)(i == 4 || i == 5 ? chunk : 64);
+        config.rows[i] = (uint8_t)(i >= 6 ? chunk / HN_BYTE_GROUP : 16);
+    }
+    __asm__ volatile("" : : "r"(&config) : "memory"); /* compilers do not know that all of it is read */
+    _tile_loadconfig(&config);
+}
+
+AMX void hn_byte_blocks_end(void)
+{
+    _tile_release();
+}
+
+#define HALF 16
+#define C_ROW ((gsize)HN_BYTE_MAX_COLS * sizeof(int32_t))
+#define B_ROW ((gsize)HN_BYTE_MAX_COLS * HN_BYTE_GROUP)
+
+#define BLOCK(name, DOT)                                                                                 \
+    static inline __attribute__((always_inline)) AMX void name(const HnByteBlock *t, const gboolean low, \
+                                                               const gboolean right)                     \
+    {                                                                                                    \
+        const int8_t *b = t->b;                                                                          \
+        const gsize b_size = (gsize)t->chunk / HN_BYTE_GROUP * B_ROW, step = (gsize)t->a_step;           \
+        _tile_loadd(0, t->begin, 0);                                                                     \
+        if (right)                                                                                       \
+            _tile_loadd(1, t->begin + HALF, 0);                                                          \
+        if (low)                                                                                         \
+            _tile_loadd(2, t->begin, 0);                                                                 \
+        if (low && right)                                                                                \
+            _tile_loadd(3, t->begin + HALF, 0);                                                          \
+        for (int64_t s = 0; s < t->segs; s++) {                                                          \
+            const uint8_t *a = t->a + t->seg_at[s];                                                      \
+            for (int64_t k = 0; k < t->chunks; k++, a += t->chunk, b += b_size) {                        \
+                _tile_loadd(4, a, step);                                                                 \
+                _tile_loadd(6, b, B_ROW);                                                                \
+                DOT(0, 4, 6);                                                                            \
+                if (low) {                                                                               \
+                    _tile_loadd(5, a + HALF * t->a_step, step);                                          \
+                    DOT(2, 5, 6);                                                                        \
+                }                                                                                        \
+                if (right) {                                                                             \
+                    _tile_loadd(7, b + HALF * HN_BYTE_GROUP, B_ROW);                                     \
+                    DOT(1, 4, 7);                                                                        \
+                }                                                                                        \
+                if (low && right)                                                                        \
+                    DOT(3, 5, 7);                                                                        \
+            }                                                                                            \
+        }                                                                                                \
+        _tile_stored(0, t->c, C_ROW);                                                                    \
+        if (right)                                                                                       \
+            _tile_stored(1, t->c + HALF, C_ROW);                                                         \
+        if (low)                                                                                         \
+            _tile_stored(2, t->c + HALF * HN_BYTE_MAX_COLS, C_ROW);                                      \
+        if (low && right)                                                                                \
+            _tile_stored(3, t->c + HALF * HN_BYTE_MAX_COLS + HALF, C_ROW);                               \
+    }                                                                                                    \
+    static AMX void name##_any(const HnByteBlock *t)                                                     \
+    {                                                                                                    \
+        if (t->rows > HALF && t->cols > HALF)                                                            \
+            name(t, TRUE, TRUE);                                                                         \
+        else if (t->rows > HALF)                                                                         \
+            name(t, TRUE, FALSE);                                                                        \
+        else if (t->cols > HALF)                                                                         \
+            name(t, FALSE, TRUE);                                                                        \
+        else                                                                                             \
+            name(t, FALSE, FALSE);                                                                       \
+    }
+BLOCK(of_unsigned, _tile_dpbusd)
+BLOCK(of_signed, _tile_dpbssd)
+
+void hn_byte_block(const HnByteBlock *b)
+{
+    if (b->is_signed)
+        of_signed_any(b);
+    else
+        of_unsigned_any(b);
+}
+
+/* --- results -------------------------------------------------------------------------------------------------------
+ */
+
+#define AVX2 __attribute__((target("avx2")))
+#ifdef __clang__ /* knows no such preference in an attribute */
+#define WIDE
+#else
+#define WIDE ",prefer-vector-width=512"
+#endif
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" WIDE)))
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi" WIDE)))
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void f32_row(const HnByteOut *o, float *restrict y, const int32_t *restrict c, int cols, int64_t col)
+{
+    const float *restrict scale = o->scale + col, *restrict shift = o->shift != NULL ? o->shift + col : NULL;
+    const float lo = o->lo, hi = o->hi;
+    if (shift != NULL) {
+        for (int i = 0; i < cols; i++) {
+            float v = (float)c[i] * scale[i] + shift[i];
+            v = lo > v ? lo : v;
+            y[i] = hi < v ? hi : v;
+        }
+        return;
+    }
+    for (int i = 0; i < cols; i++) {
+        float v = (float)c[i] * scale[i];
+        v = lo > v ? lo : v;
+        y[i] = hi < v ? hi : v;
+    }
+}
+
+#define ROUND 12582912.0f /* 1.5 * 2^23: adding it rounds to a whole number, halves to even */
+
+INLINE void byte_row(const HnByteOut *o, uint8_t *restrict y, const int32_t *restrict c, int cols, int64_t col)
+{
+    const float *restrict scale = o->scale + col, *restrict shift = o->shift != NULL ? o->shift + col : NULL;
+    const float lo = o->lo, hi = o->hi;
+    const int zero = o->zero;
+    for (int i = 0; i < cols; i++) {
+        float v = (float)c[i] * scale[i];
+        v = shift != NULL ? v + shift[i] : v;
+        v = v > lo ? v : lo;
+        v = v < hi ? v : hi;
+        y[i] = (uint8_t)((int)((v + ROUND) - ROUND) + zero);
+    }
+    for (int i = 0; o->table != NULL && i < cols; i++)
+        y[i] = o->table[y[i]];
+}
+
+INLINE void any_rows(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t c_pitch, int64_t rows,
+                     int cols, int64_t col)
+{
+    for (int64_t r = 0; r < rows; r++, c += c_pitch)
+        if (o->dtype == HN_I32)
+            memcpy((int32_t *)y + r * pitch, c, (gsize)cols * sizeof *c);
+        else if (o->dtype == HN_F32)
+            f32_row(o, (float *)y + r * pitch, c, cols, col);
+        else
+            byte_row(o, (uint8_t *)y + r * pitch, c, cols, col);
+}
+
+static void finish_plain(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
+                         int64_t col)
+{
+    any_rows(o, y, pitch, c, PLAIN_COLS, rows, cols, col);
+}
+
+AVX2 static void finish_avx2(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
+                             int64_t col)
+{
+    any_rows(o, y, pitch, c, 2 * HN_BYTE_LANES_avx2, rows, cols, col);
+}
+
+/* 16 sums as rounded numbers of steps. */
+#define STEPS(c, scale, shift)                                                                                         \
+    _mm512_cvtps_epi32(shifted ? _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale), shift) \
+                               : _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale))
+
+/* 4 x 16 of them as bytes, one after the other. What is too large for 32 bits has become the least number by then, so
+ * that the largest bounds have to be kept before. */
+#define BYTES(a, b, c, d)                                                                                   \
+    bytes_of(_mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(a, b), zero), lo), hi), \
+             _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(c, d), zero), lo), hi), is_signed)
+
+AVX512 INLINE __m512i bytes_of(__m512i low, __m512i high, gboolean is_signed)
+{
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(in_order,
+                                    is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high));
+}
+
+/* Rows of sums to bytes, 64 at a time: two rows of a panel, or four of half of one. EXCHANGE: by the table in t0 to t3.
+ */
+#define DEFINE_FINISH(name, attribute, LOAD, EXCHANGE)                                                              \
+    attribute static void name(const HnByteOut *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,       \
+                               int cols, int64_t col)                                                               \
+    {                                                                                                               \
+        const __m512 none = _mm512_setzero_ps();                                                                    \
+        const __m512i zero = _mm512_set1_epi16((short)o->zero);                                                     \
+        const __m512i lo = _mm512_set1_epi16((short)((int)o->lo + o->zero));                                        \
+        const __m512i hi = _mm512_set1_epi16((short)((int)o->hi + o->zero));                                        \
+        const gboolean shifted = o->shift != NULL;                                                                  \
+        const __m512 scale0 = _mm512_loadu_ps(o->scale + col), scale1 = _mm512_loadu_ps(o->scale + col + 16);       \
+        const __m512 shift0 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col) : none;                            \
+        const __m512 shift1 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col + 16) : none;                       \
+        const __mmask32 mask = cols == 32 ? ~(__mmask32)0 : ((__mmask32)1 << cols) - 1;                             \
+        const gboolean is_signed = o->dtype == HN_I8;                                                               \
+        const int32_t *const end = c + (rows - 1) * HN_BYTE_MAX_COLS;                                               \
+        LOAD if (cols <= 16)                                                                                        \
+        {                                                                                                           \
+            for (; rows > 0; rows -= 4, c += 4 * HN_BYTE_MAX_COLS, y += 4 * pitch) {                                \
+                const int32_t *c1 = MIN(c + HN_BYTE_MAX_COLS, end), *c2 = MIN(c + 2 * HN_BYTE_MAX_COLS, end);       \
+                const int32_t *c3 = MIN(c + 3 * HN_BYTE_MAX_COLS, end);                                             \
+                __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c1, scale0, shift0), STEPS(c2, scale0, shift0),   \
+                                  STEPS(c3, scale0, shift0));                                                       \
+                EXCHANGE                                                                                            \
+                _mm_mask_storeu_epi8(y, (__mmask16)mask, _mm512_castsi512_si128(v));                                \
+                if (rows > 1)                                                                                       \
+                    _mm_mask_storeu_epi8(y + pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 1));              \
+                if (rows > 2)                                                                                       \
+                    _mm_mask_storeu_epi8(y + 2 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 2));          \
+                if (rows > 3)                                                                                       \
+                    _mm_mask_storeu_epi8(y + 3 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 3));          \
+            }                                                                                                       \
+            return;                                                                                                 \
+        }                                                                                                           \
+        for (; rows > 0; rows -= 2, c += 2 * HN_BYTE_MAX_COLS, y += 2 * pitch) {                                    \
+            const int32_t *next = rows > 1 ? c + HN_BYTE_MAX_COLS : c;                                              \
+            __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c + 16, scale1, shift1), STEPS(next, scale0, shift0), \
+                              STEPS(next + 16, scale1, shift1));                                                    \
+            EXCHANGE                                                                                                \
+            _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(v));                                            \
+            if (rows > 1)                                                                                           \
+                _mm256_mask_storeu_epi8(y + pitch, mask, _mm512_extracti64x4_epi64(v, 1));                          \
+        }                                                                                                           \
+    }
+DEFINE_FINISH(finish_bytes_avx512, AVX512, , )
+#define LOAD_TABLE                                                                           \
+    const __m512i t0 = _mm512_loadu_si512(o->table), t1 = _mm512_loadu_si512(o->table + 64); \
+    const __m512i t2 = _mm512_loadu_si512(o->table + 128), t3 = _mm512_loadu_si512(o->table + 192);
+#define EXCHANGE_BYTES                                                                      \
+    v = _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), _mm512_permutex2var_epi8(t0, v, t1), \
+                               _mm512_permutex2var_epi8(t2, v, t3));
+DEFINE_FINISH(finish_exchanged_vbmi, VBMI, LOAD_TABLE, EXCHANGE_BYTES)
+
+static gboolean has_vbmi(void)
+{
+    return hn_cpu_isa() >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi");
+}
+
+AVX512 static void finish_avx512(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
+                                 int64_t col)
+{
+    if (o->dtype == HN_I32 || o->dtype == HN_F32) {
+        any_rows(o, y, pitch, c, HN_BYTE_MAX_COLS, rows, cols, col);
+        return;
+    }
+    if (!o->small) {
+        any_rows(o, y, pitch, c, HN_BYTE_MAX_COLS, rows, cols, col);
+        return;
+    }
+    if (o->table != NULL && has_vbmi()) {
+        finish_exchanged_vbmi(o, y, pitch, c, rows, cols, col);
+        return;
+    }
+    finish_bytes_avx512(o, y, pitch, c, rows, cols, col);
+    for (int64_t r = 0; o->table != NULL && r < rows; r++) {
+        uint8_t *row = (uint8_t *)y + r * pitch;
+        hn_byte_exchange(row, row, o->table, cols);
+    }
+}
+
+void hn_byte_finish(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols, int64_t col)
+{
+    static void (*const finish[])(const HnByteOut *, void *, int64_t, const int32_t *, int64_t, int,
+                                  int64_t) = { finish_plain, finish_avx2, finish_avx512 };
+    const HnIsa isa = hn_cpu_isa();
+    finish[isa >= HN_ISA_AVX512 ? 2 : isa >= HN_ISA_AVX2 ? 1 : 0](o, y, pitch, c, rows, cols, col);
+}
+
+/* --- bytes for bytes -----------------------------------------------------------------------------------------------
+ */
+
+VBMI static void exchange_vbmi(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n)
+{
+    const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
+    const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
+    for (int64_t i = 0; i < n; i += 64) {
+        const __mmask64 mask = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
+        const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i);
+        const __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
+        _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
+    }
+}
+
+void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n)
+{
+    if (has_vbmi()) {
+        exchange_vbmi(y, x, table, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
+INLINE void flip_row(uint8_t *restrict to, const uint8_t *restrict from, uint8_t flip, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i] ^ flip;
+}
+
+void hn_byte_flip(uint8_t *to, const uint8_t *from, uint8_t flip, int64_t n)
+{
+    flip_row(to, from, flip, n);
+}

@@ -1,0 +1,96 @@
+/*
+ * Products of 8-bit integers in registers: a few rows of activations (unsigned bytes) with a panel of packed weights
+ * (signed bytes), summed exactly in 32 bits, and what becomes of the sums.
+ *
+ * A row of A is cut into groups of 4 adjacent bytes; B is packed as [groups][hn_byte_cols()][4]. Levels without dot
+ * products of bytes add pairs of products in 16 bits, which saturate: hn_byte_split() takes from B what could, and that
+ * is added by further groups of the same bytes of A ("extra").
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdint.h>
+
+#include "ir/dtype.h"
+
+G_BEGIN_DECLS
+
+#define HN_BYTE_GROUP 4
+#define HN_BYTE_MAX_ROWS 12 /* of hn_byte_rows() at any level */
+#define HN_BYTE_MAX_COLS 32
+
+/* For the instructions that may be used: the largest tile. */
+int hn_byte_rows(void);
+int hn_byte_cols(void);
+
+/* c[row][col] = begin[col] + sum over groups */
+typedef struct {
+    const uint8_t *const *a; /* [rows]: where rows begin */
+    int64_t a_at;            /* is added to each */
+    const int32_t *at;       /* [groups]: from there to each group */
+    int64_t groups;
+    const int32_t *extra_at; /* [extras]: the same for further ones, whose B lies behind */
+    int64_t extras;
+    const int8_t *b;
+    const int32_t *begin; /* [hn_byte_cols()] */
+    int32_t *c;           /* [rows][hn_byte_cols()] */
+} HnByteTile;
+
+typedef void (*HnByteTileFn)(const HnByteTile *t);
+
+/* For 1, 2 ... hn_byte_rows() rows; of more columns than half of a panel, or not. */
+const HnByteTileFn *hn_byte_fns(gboolean whole);
+
+/* Do two sums of products saturate at this level? */
+gboolean hn_byte_saturates(void);
+/* Takes from the 4 weights of a group and column what could saturate: rest[] is that, TRUE where there is any. */
+gboolean hn_byte_split(int8_t *w, int8_t *rest);
+
+/* --- matrix units: blocks of 32 or 16 rows, equally far apart, with 32 or 16 columns --------------------------------
+ */
+
+#define HN_BYTE_BLOCK 32
+
+typedef struct {
+    const uint8_t *a;
+    int64_t a_step;        /* bytes from row to row */
+    const int64_t *seg_at; /* [segs]: from a row's begin to its segments */
+    int64_t segs, chunks;  /* chunks of a segment */
+    int chunk;             /* bytes of one: a multiple of 4, up to 64 */
+    const int8_t *b;       /* [segs][chunks][chunk / 4][32][4] */
+    const int32_t *begin;  /* [32] */
+    int32_t *c;            /* [rows][32] */
+    int rows, cols;        /* either 16 or 32 */
+    gboolean is_signed;    /* A */
+    gboolean same_b;       /* of one chunk, as in the call before */
+} HnByteBlock;
+
+/* They are there and the system lets this process use them. */
+gboolean hn_byte_has_blocks(void);
+/* Around the calls of a thread, with that chunk. */
+void hn_byte_blocks_begin(int chunk);
+void hn_byte_block(const HnByteBlock *b);
+void hn_byte_blocks_end(void);
+
+/* --- results --------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    HnDtype dtype;        /* HN_U8, HN_I8, HN_F32, HN_I32: the sums as they are */
+    const float *scale;   /* per column, as far as a whole panel */
+    const float *shift;   /* added to the scaled sum; NULL: nothing */
+    float lo, hi;         /* limits; of bytes before the zero point is added */
+    gboolean small;       /* scaled and shifted sums surely fit into 32 bits */
+    int zero;             /* of bytes */
+    const uint8_t *table; /* [256] what bytes are exchanged by; NULL: by themselves */
+} HnByteOut;
+
+/* rows x cols of sums, hn_byte_cols() apart, from column `col` on, to y with `pitch` elements from row to row. */
+void hn_byte_finish(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols, int64_t col);
+
+/* y[i] = table[x[i]] */
+void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n);
+/* to[i] = from[i] ^ flip */
+void hn_byte_flip(uint8_t *to, const uint8_t *from, uint8_t flip, int64_t n);
+
+G_END_DECLS
