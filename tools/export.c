@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "op/op.h"
 
-static const ExportParams defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = 1e-3, .atol = 1e-4 };
+static const ExportParams defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
 
 static const GOptionEntry entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, output), "write the model to PATH, '-' is stdout",
@@ -53,9 +53,10 @@ static const GOptionEntry entries[] = {
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, data),
       "samples to compare on: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N]",
       "SRC" },
-    { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, rtol), "relative tolerance (default: 1e-3)", "R" },
+    { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, rtol),
+      "relative tolerance (default: 1e-3; 4e-3 for models with f16)", "R" },
     { "atol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, atol),
-      "tolerance relative to an output's largest magnitude (default: 1e-4)", "A" },
+      "tolerance relative to an output's largest magnitude (default: 1e-4; 2e-3 for models with f16)", "A" },
     { "keep-repro", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, repro),
       "write a minimal model for each rewrite that changed results, into DIR", "DIR" },
     { "bench", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, bench),
@@ -122,7 +123,7 @@ static gboolean check_options(Export *e, GError **error)
         return usage(error, "'--no-check' excludes '--check', '--data', '--bench' and '--keep-repro'");
     if (p->bench && p->keep_functions)
         return usage(error, "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
-    if (p->samples < 0 || p->level < 0 || p->fold_limit < 0 || !(p->rtol >= 0) || !(p->atol >= 0))
+    if (p->samples < 0 || p->level < 0 || p->fold_limit < 0 || p->rtol < 0 || p->atol < 0)
         return usage(error, "a number of samples, a level, a limit and a tolerance are not negative");
     if (p->opset != 0 && (p->opset < 7 || p->opset > HN_OPSET_MAX)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--opset': a number from 7 to %d", HN_OPSET_MAX);
@@ -218,7 +219,7 @@ static gboolean prepare(Export *e, GError **error)
                   .progress = &e->ctx->progress },
         .to = e->to,
         .keep_io = p->keep_io,
-        .half_tol = MAX(1e-2, p->rtol),
+        .half_tol = fmax(1e-2, p->rtol),
         .infer_shapes = p->infer_shapes,
         .clear_metadata = p->clear_metadata,
         .rtol = p->rtol,
@@ -247,10 +248,11 @@ static gboolean open_check(Export *e, GError **error)
                                .budget = e->ctx->budget,
                                .progress = &e->ctx->progress };
     e->verify = hn_verify_new(e->original, &e->vo, &failure);
-    if (e->verify != NULL)
+    if (e->verify != NULL) {
+        hn_verify_tolerance(e->verify, &e->o.rtol, &e->o.atol);
         return TRUE;
-    if (e->p->data != NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_INTERRUPTED) ||
-        g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+    }
+    if (e->p->data != NULL || !g_error_matches(failure, HN_ERROR, HN_ERROR_UNSUPPORTED)) {
         g_propagate_error(error, failure);
         return FALSE;
     }

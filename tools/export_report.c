@@ -207,8 +207,8 @@ static void add_check(const Export *e, HnReport *report)
     json_object_set_string_member(o, "why", e->unverified);
     json_object_set_int_member(o, "samples", e->verify != NULL ? hn_verify_samples(e->verify) : 0);
     json_object_set_boolean_member(o, "synthetic", e->verify != NULL && hn_verify_synthetic(e->verify));
-    json_object_set_double_member(o, "rtol", e->p->rtol);
-    json_object_set_double_member(o, "atol", e->p->atol);
+    set_number(o, "rtol", e->o.rtol);
+    set_number(o, "atol", e->o.atol);
     JsonArray *rows = json_array_new();
     for (guint k = 0; k < v->n; k++) {
         JsonObject *row = json_object_new();

@@ -17,6 +17,7 @@ static const struct {
 } summaries[] = {
     { "bench", "measure a model's speed and memory" },
     { "diff", "find where two models, or one on two devices, begin to differ" },
+    { "export", "simplify and convert a model, and prove that it computes the same" },
     { "profile", "show where a model's time and memory go, node by node" },
     { "run", "compute the outputs of a model, or compare them with expected ones" },
 };

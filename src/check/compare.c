@@ -182,7 +182,7 @@ char *hn_index_describe(const HnTensor *t, int64_t i)
 
 char *hn_diff_describe(const HnDiff *diff, const HnTensor *got, const HnTensor *want, const HnTolerance *tolerance)
 {
-    if (!diff->same_type || !diff->same_shape) {
+    if (!diff->same_shape || (!diff->same_type && diff->n == 0)) {
         g_autofree char *a = hn_tensor_describe(got), *b = hn_tensor_describe(want);
         return g_strdup_printf("%s instead of %s", a, b);
     }

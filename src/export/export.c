@@ -226,6 +226,8 @@ static gboolean prove(Export *e, GError **error)
         verify(e, e->x->model, &e->x->verified);
         if (e->x->verified.equal)
             return TRUE;
+        if (e->o->progress != NULL && hn_progress_stop(e->o->progress, error))
+            return FALSE;
         HnVerified v = e->x->verified;
         e->x->verified = (HnVerified){ 0 };
         g_clear_pointer(&e->x->model, hn_model_free);

@@ -226,10 +226,13 @@ static gboolean make_samples(HnVerify *v, GError **error)
     v->synthetic = TRUE;
     const int at = find_size(v, 1, 0, &z[0], &open, &failure);
     if (at < 0) {
-        if (v->o->progress == NULL || !hn_progress_stop(v->o->progress, error))
-            g_propagate_error(error, failure);
-        else
+        if (v->o->progress != NULL && hn_progress_stop(v->o->progress, error)) {
             g_error_free(failure);
+            return FALSE;
+        }
+        if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) /* other data might do, and other sizes */
+            failure->code = HN_ERROR_UNSUPPORTED;
+        g_propagate_error(error, failure);
         return FALSE;
     }
     g_clear_error(&failure);
@@ -239,6 +242,8 @@ static gboolean make_samples(HnVerify *v, GError **error)
         open && wanted > 1 &&
         (find_size(v, 2, at + 1, &z[1], &open, NULL) >= 0 || find_size(v, 1, at + 1, &z[1], &open, NULL) >= 0);
     for (int k = 0; (gint64)v->samples->len < wanted; k++) {
+        if (v->o->progress != NULL && hn_progress_stop(v->o->progress, error))
+            return FALSE;
         Sizes *next = &z[second && v->samples->len % 2 == 1];
         next->choice = choices > 0 ? (k + 1) % (choices + 1) : 0;
         if (try_sizes(v, next, &open, NULL))
@@ -282,9 +287,7 @@ static gboolean read_samples(HnVerify *v, GError **error)
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error)
 {
     HnVerify *v = g_new0(HnVerify, 1);
-    const HnSessionOptions so = {
-        .threads = o->threads, .strict_math = TRUE, .seed = o->seed, .budget = o->budget, .plan_cache = 2
-    };
+    const HnSessionOptions so = { .threads = o->threads, .seed = o->seed, .budget = o->budget, .plan_cache = 2 };
     v->o = o;
     v->original = original;
     v->samples = g_ptr_array_new();
@@ -465,7 +468,7 @@ static void judge_sample(Judge *j, guint sample)
 void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out)
 {
     const HnSessionOptions o = {
-        .threads = v->o->threads, .strict_math = TRUE, .seed = v->o->seed, .budget = v->o->budget, .plan_cache = 2
+        .threads = v->o->threads, .seed = v->o->seed, .budget = v->o->budget, .plan_cache = 2
     };
     GError *error = NULL;
     *out = (HnVerified){ .n = (guint)v->n_out, .row = g_new0(HnVerifyRow, (gsize)v->n_out + 1), .equal = TRUE };
@@ -478,8 +481,13 @@ void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, 
         blame(&j, g_strdup_printf("the new model does not run: %s", error != NULL ? error->message : "other outputs"));
         g_clear_error(&error);
     } else {
-        for (guint i = 0; i < v->samples->len && (samples == 0 || i < samples); i++)
+        for (guint i = 0; i < v->samples->len && (samples == 0 || i < samples); i++) {
+            if (v->o->progress != NULL && hn_progress_stop(v->o->progress, NULL)) {
+                blame(&j, g_strdup("interrupted"));
+                break;
+            }
             judge_sample(&j, i);
+        }
     }
     hn_session_free(j.session);
 }

@@ -31,7 +31,8 @@ typedef struct {
     const HnProgress *progress; /* may be NULL */
 } HnVerifyOptions;
 
-/* Errors: UNSUPPORTED and others where the original does not run on any sample, INTERRUPTED, those of reading data. */
+/* Errors: those of hn_session_new(), where the original is no valid model or holds what is not supported; UNSUPPORTED
+ * where it does not run on any made-up sample; INTERRUPTED, BUDGET, those of reading data. */
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error);
 void hn_verify_free(HnVerify *v);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnVerify, hn_verify_free)
@@ -68,7 +69,8 @@ void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol);
 
 /* Elements have to agree within rtol * |want| + atol * (the output's largest magnitude); integers exactly. Inputs are
  * matched by name and converted where the candidate takes another float type. Never fails: a candidate that does not
- * run is not equal. `samples`: only so many of the first ones; 0: all. */
+ * run is not equal, nor is one during which the user wanted to stop. `samples`: only so many of the first ones; 0: all.
+ */
 void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out);
 void hn_verified_clear(HnVerified *out);
 

@@ -9,9 +9,9 @@
 #include "op/range.h"
 
 #define BINS HN_HISTOGRAM_BINS
-#define BLOCK 1024               /* elements that are looked at, then counted, while they are in the first cache */
-#define MANY 16384               /* elements from which on tables of their own pay */
-#define TABLES 4                 /* neighbours are often alike: a table each, so that no counter waits for the last one */
+#define BLOCK 1024 /* elements that are looked at, then counted, while they are in the first cache */
+#define MANY 16384 /* elements from which on tables of their own pay */
+#define TABLES 4   /* neighbours are often alike: a table each, so that no counter waits for the last one */
 #define FLUSH ((int64_t)65000 * TABLES)
 
 #define KEY_OF_INFINITY 0x7f800000
@@ -176,8 +176,10 @@ static gboolean feed(Feed *f, const float *x, int n, GError **error)
         return TRUE;
     /* -0 counts as 0 */
     const float lo = s.lo == -1 ? 0 : number_of(s.lo), hi = s.hi == -1 ? 0 : number_of(s.hi);
-    int exponent;
-    frexp(fmax(fabs((double)lo), fabs((double)hi)), &exponent);
+    const double most = fmax(fabs((double)lo), fabs((double)hi));
+    int exponent = HN_HISTOGRAM_LOWEST;
+    if (most > 0)
+        frexp(most, &exponent);
     if (exponent > h->exponent) {
         flush(f);
         widen(h, exponent);

@@ -19,8 +19,8 @@
 
 G_BEGIN_DECLS
 
-#define HN_HISTOGRAM_BINS 2048      /* a power of 2, of each sign */
-#define HN_HISTOGRAM_LOWEST (-100)  /* of exponents: finer bins would be too small for f32 */
+#define HN_HISTOGRAM_BINS 2048     /* a power of 2, of each sign */
+#define HN_HISTOGRAM_LOWEST (-100) /* of exponents: finer bins would be too small for f32 */
 
 typedef struct {
     HnBudget *budget; /* not owned, may be NULL */

@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
 
 from wire import (  # noqa: E402
-    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, i64, ints, node, num, simple, sub,
-    tensor, value,
+    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, function, i64, ints, node, num,
+    simple, sub, tensor, value,
 )
 
 OPSET = ((17, ""),)
@@ -53,6 +53,20 @@ def models():
         nodes += [node("Relu", [a], [names[1]]), node("Add", [names[1], "w"], ["y"])]
         weights = (tensor("w", FLOAT, (3,), f32(1, 2, 3)), tensor("v", FLOAT, (3,), f32(1, 2, 3.5)))
         yield form, simple(nodes, weights, (x,), (y,))
+    # nodes and weights that need not be: an Identity, a Dropout, a Relu of what is none negative, a copy of a weight, and
+    # what no output needs; names and texts that nobody reads
+    idle = [node("Identity", ["x"], ["a"]), node("Dropout", ["a"], ["b"]), node("Relu", ["b"], ["c"]),
+            node("Relu", ["c"], ["features"]), node("Add", ["features", "w"], ["e"]), node("Mul", ["e", "copy"], ["scores"]),
+            node("Exp", ["x"], ["dead"]), node("Identity", ["scores"], ["y"])]
+    rows = tuple(tensor(n, FLOAT, (3,), f32(1, 2, 3)) for n in ("w", "copy"))
+    yield "slack", simple(idle, rows, (value("x", FLOAT, ("batch", 3)),), (y,), extra=sub(10, "a doc string"),
+                          top=sub(3, "9.9") + sub(14, sub(1, "key") + sub(2, "a text")))
+    twice = function("Twice", "own", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])], ((17, ""),))
+    calls = [node("Identity", ["x"], ["i"]), node("Twice", ["i"], ["t"], domain="own"), node("Neg", ["t"], ["y"])]
+    yield "calls", simple(calls, ins=(x,), outs=(y,), opsets=((17, ""), (1, "own")), top=sub(25, twice))
+    young = [node("NonZero", ["x"], ["y"], name="first"), node("Neg", ["x"], ["n"]),
+             node("NonZero", ["n"], ["z"], name="second")]
+    yield "young", simple(young, ins=(x,), outs=(value("y", INT64, (2, None)), value("z", INT64, (2, None))))
     image = (1, 64, 24, 24)
     yield "conv", simple([node("Conv", ["x", "w"], ["y"], attr_ints("pads", (1, 1, 1, 1)))], (floats("w", 64, 64, 3, 3),),
                          (value("x", FLOAT, image),), (value("y", FLOAT, image),))

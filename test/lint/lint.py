@@ -287,6 +287,29 @@ def check_length():
             yield f"test/lint/long-files.txt: '{name}' is not longer than {MAX_LINES} lines"
 
 
+def check_optimizer():
+    """the table of onnx/optimizer's passes names passes and cases that exist"""
+    table, defs = "test/golden/optimizer.txt", "src/pass/passes.def"
+    if table not in FILES:
+        raise Skip("there is no such table here")
+    passes = {s.replace("_", "-") for s in re.findall(r"^HN_PASS\((\w+)\)", read(defs), re.M)}
+    for k, line in enumerate(read(table).splitlines(), 1):
+        if line.startswith("#"):
+            continue
+        parts = [p.strip() for p in line.split("|")]
+        if len(parts) != 3 or not all(parts):
+            yield f"{table}:{k}: not 'name | pass | case'"
+            continue
+        ours, case = parts[1:]
+        file, _, title = case.partition(": ")
+        if ours == "-":
+            continue
+        if ours not in passes or file.replace("_", "-") != ours:
+            yield f"{table}:{k}: no pass '{ours}', or its cases are not in '{file}'"
+        elif f"== {title}\n" not in read(f"test/pass/{file}.txt"):
+            yield f"{table}:{k}: no case '{title}' in test/pass/{file}.txt"
+
+
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import tempfile
 LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
 NOTE = "TO" + "DO"
 CLEAN = {
-    "src/LAYERS": "base:\nir: base\nonnx: ir base\ncpu: ir base\nhone: cpu ir base\ntools: hone onnx ir base\n",
+    "src/LAYERS": "base:\nir: base\nonnx: ir base\npass: ir base\ncpu: ir base\nhone: cpu ir base\ntools: hone onnx ir base\n",
     "src/base/a.h": "#pragma once\n\n#include <stddef.h>\n\nsize_t hn_a(size_t n);\n",
     "src/ir/b.c": '#include "base/a.h"\n\n/* gets(): a word in a comment is no call */\n'
                   'const char *hn_b = "exit(1)";\n',
@@ -19,6 +19,9 @@ CLEAN = {
     "src/onnx/read.h": "#pragma once\n",
     "scripts/go": "#!/bin/sh\necho go\n",
     "test/lint/long-files.txt": "# none\n",
+    "src/pass/passes.def": "HN_PASS(drop_all)\n",
+    "test/pass/drop_all.txt": "== all\n%y = Neg(%x)\n",
+    "test/golden/optimizer.txt": "# name\nnop | - | nothing to do\nnop_all | drop-all | drop_all: all\n",
 }
 # check that must fail, file, contents, word in the complaint
 FAULTS = (
@@ -43,6 +46,9 @@ FAULTS = (
     ("blanks", "src/ir/x.c", "int x;", "end with one newline"),
     ("length", "src/ir/x.c", "\n" * 799 + "int x;\nint y;\n", "801 lines"),
     ("length", "test/lint/long-files.txt", "src/ir/b.c: a tale\n", "is not longer"),
+    ("optimizer", "test/golden/optimizer.txt", "a | drop-all | drop_all: some\n", "no case 'some'"),
+    ("optimizer", "test/golden/optimizer.txt", "a | drop-some | drop_some: all\n", "no pass 'drop-some'"),
+    ("optimizer", "test/golden/optimizer.txt", "a | drop-all\n", "not 'name | pass | case'"),
     ("shell", "scripts/x", "#!/bin/sh\nif true\n", "scripts/x"),
     ("python", "test/x.py", "def f(:\n", "test/x.py:1"),
 )

@@ -1,0 +1,15 @@
+/*
+ * A model made ready for quantization: functions unfolded, simplified, and of an opset that the forms need.
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "ir/graph.h"
+
+G_BEGIN_DECLS
+
+/* m in its new form, m is used up: weights are initializers wherever that is possible, BatchNormalization is part of
+ * the convolution before it. opset: at least that. Errors: those of hn_convert_opset(), GRAPH, BUDGET, INTERRUPTED. */
+HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnProgress *progress, GError **error);
+
+G_END_DECLS

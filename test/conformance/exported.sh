@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# usage: exported.sh 'OPTION...' MODEL SET OUT [OPTION...]
+#
+# Writes MODEL anew by hone-export with the first options into OUT, or into a file that does not stay where OUT is empty,
+# and compares it with the test set SET by hone-run with the other options: a command for run_cases.py. A rewrite that had
+# to be undone is a failure too.
+set -u
+read -ra options <<<"$1"
+model=$2 set=$3 out=$4
+shift 4
+if [ -n "$out" ]; then
+    mkdir -p "$(dirname "$out")" || exit 1
+else
+    tmp=$(mktemp -d) || exit 1
+    trap 'rm -rf "$tmp"' EXIT
+    out=$tmp/model.onnx
+fi
+said=$(hone-export "$model" -o "$out" --no-progress "${options[@]}" 2>&1 >/dev/null)
+status=$?
+if [ $status != 0 ] || [[ $said == *'was undone at'* ]]; then
+    echo "hone-export: ${said##*$'\n'hone-export: }"
+    exit $((status == 0 ? 3 : status))
+fi
+hone-run "$out" --test-data "$set" "$@" 2>&1
