@@ -228,6 +228,7 @@ static gboolean prepare(Export *e, GError **error)
         .progress = &e->ctx->progress,
     };
     e->original = hn_export_original(&e->o, error);
+    e->has_functions = e->original != NULL && e->original->functions->len > 0;
     return e->original != NULL;
 }
 
@@ -332,8 +333,22 @@ static gboolean write_model(Export *e, GError **error)
         return FALSE;
     if (strcmp(path, "-")) {
         g_autofree char *data = g_strconcat(path, ".data", NULL);
-        e->file_after = file_bytes(path) + (e->external == HN_EXTERNAL_INLINE ? 0 : file_bytes(data));
+        const gboolean beside = e->external == HN_EXTERNAL_ONE_FILE ||
+                                (e->external == HN_EXTERNAL_AUTO && file_bytes(path) < e->after.weight_bytes);
+        e->file_after = file_bytes(path) + (beside ? file_bytes(data) : 0);
     }
+    return TRUE;
+}
+
+static gboolean add_facts(Export *e, GError **error)
+{
+    const HnShapes *sizes = e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
+    /* running the original has unfolded its functions */
+    g_autoptr(HnModel) as_read = e->has_functions ? hn_export_original(&e->o, error) : NULL;
+    if (e->has_functions && as_read == NULL)
+        return FALSE;
+    hn_facts(as_read != NULL ? as_read : e->original, sizes, e->ctx->budget, &e->before);
+    hn_facts(e->x.model, sizes, e->ctx->budget, &e->after);
     return TRUE;
 }
 
@@ -349,10 +364,7 @@ static gboolean work(Export *e, GError **error)
         g_propagate_error(error, failure);
         return FALSE;
     }
-    const HnShapes *sizes = e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
-    hn_facts(e->original, sizes, e->ctx->budget, &e->before);
-    hn_facts(e->x.model, sizes, e->ctx->budget, &e->after);
-    return guard_speed(e, error) && write_model(e, error) && export_report(e, error);
+    return add_facts(e, error) && guard_speed(e, error) && write_model(e, error) && export_report(e, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)

@@ -32,6 +32,7 @@ typedef struct {
     HnExportOptions o;
     HnExported x;
     HnModel *original;
+    gboolean has_functions; /* of the model's own */
     HnVerifyOptions vo;
     HnVerify *verify;
     char *unverified; /* why nothing was compared; NULL: it was, or --no-check */

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "check/observe.h"
 #include "export/cut.h"
 #include "export/private.h"
 #include "pass/inline_functions.h"
@@ -48,20 +47,6 @@ static gboolean convert(const HnExportOptions *o, HnModel *m, GPtrArray *blocked
     return TRUE;
 }
 
-/* Weights that are listed as inputs too, as files before IR 4 had to, are weights. */
-static void weights_are_no_inputs(HnModel *m)
-{
-    GPtrArray *in = m->graph->inputs;
-    for (guint i = in->len; i-- > 0;) {
-        HnValue *v = in->pdata[i];
-        if (v->weight == NULL && v->sparse == NULL)
-            continue;
-        v->is_input = FALSE;
-        g_ptr_array_remove_index(in, i);
-        m->ir_version = MAX(m->ir_version, 4);
-    }
-}
-
 static gboolean run_passes(const HnExportOptions *o, HnModel *m, guint64 most, GHashTable *banned, HnPassLog *log,
                            GError **error)
 {
@@ -79,7 +64,7 @@ static HnModel *make(const HnExportOptions *o, guint64 most, GHashTable *banned,
     if (m == NULL || !convert(o, m, blocked, error))
         return NULL;
     if (o->pass.level > 0)
-        weights_are_no_inputs(m);
+        hn_model_drop_defaults(m);
     return run_passes(o, m, most, banned, log, error) ? g_steal_pointer(&m) : NULL;
 }
 
@@ -238,54 +223,6 @@ static gboolean prove(Export *e, GError **error)
     }
 }
 
-/* --- precision ---------------------------------------------------------------------------------------------------- */
-
-/* Shows the observer all samples. */
-static gboolean watch(const Export *e, HnObserver *w, GError **error)
-{
-    const int n = hn_observer_n_inputs(w);
-    g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n + 1);
-    gboolean ok = TRUE;
-    for (guint s = 0; s < hn_verify_samples(e->verify) && ok; s++) {
-        for (int i = 0; i < n; i++)
-            in[i] = hn_verify_input(e->verify, s, hn_observer_input(w, i));
-        ok = hn_observer_run(w, in, error);
-        for (int i = 0; i < n; i++)
-            hn_tensor_unref(in[i]);
-    }
-    return ok;
-}
-
-/* Converts the model, which is in place and proved, and holds it against the original once more. */
-static gboolean convert_precision(Export *e, const HnBackend *backend, GError **error)
-{
-    HnExported *x = e->x;
-    HnPrecisionOptions o = { .to = e->o->to, .keep_io = e->o->keep_io, .budget = e->o->pass.budget };
-    g_autoptr(HnObserver) w = NULL;
-    g_autoptr(HnModel) seen = NULL; /* outlives the observer */
-    hn_precision_log_init(&x->precision);
-    x->converted = TRUE;
-    if (e->verify != NULL && o.to != HN_F32) {
-        const HnObserveOptions wo = { .budget = o.budget, .progress = e->o->progress };
-        if ((seen = build(e, G_MAXUINT64, error)) == NULL || (w = hn_observer_new(seen, backend, &wo, error)) == NULL ||
-            !watch(e, w, error))
-            return FALSE;
-        o.ranges = hn_observer_ranges(w);
-    }
-    gboolean ok = hn_convert_precision(x->model, &o, &x->precision, error);
-    if (ok && e->verify != NULL) {
-        hn_verified_clear(&x->verified);
-        hn_verify(e->verify, x->model, e->o->half_tol, e->o->half_tol, 0, &x->verified);
-        if (!x->verified.equal) {
-            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s is not precise enough: %s", hn_dtype_name(o.to),
-                        x->verified.why);
-            ok = FALSE;
-        }
-    }
-    g_clear_pointer(&w, hn_observer_free);
-    return ok;
-}
-
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
 static void declare(HnNode *n, gpointer data)
@@ -348,7 +285,7 @@ gboolean hn_export(const HnExportOptions *o, const HnVerify *v, HnExported *x, G
     hn_pass_log_init(&x->log);
     x->model = build(&e, G_MAXUINT64, error);
     const gboolean ok = x->model != NULL && (v == NULL || prove(&e, error)) && finish(&e, error) &&
-                        (o->to == HN_UNDEFINED || convert_precision(&e, o->backend, error)) && declare_all(&e, error);
+                        (o->to == HN_UNDEFINED || hn_export_half(o, v, x, error)) && declare_all(&e, error);
     g_hash_table_unref(e.banned);
     return ok;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/random.h"
+#include "op/infer.h"
 
 /* Tried one after the other for dimensions that are open. */
 static const int64_t sizes[] = { 1, 2, 8, 16, 32, 64, 128, 224, 256, 320, 512, 576, 640, 1024, 16000 };
@@ -218,6 +219,20 @@ static int most_choices(const HnVerify *v)
     return most;
 }
 
+/* The model did not run on anything made up: by a mistake of its own, or other data might do. */
+static void tell_failure(HnVerify *v, GError *failure, GError **error)
+{
+    GError *mistake = NULL;
+    if (!hn_graph_infer(v->original->graph, TRUE, &mistake) && hn_error_exit_status(mistake) == 1) {
+        g_error_free(failure);
+        failure = g_steal_pointer(&mistake);
+    } else if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+        failure->code = HN_ERROR_UNSUPPORTED;
+    }
+    g_clear_error(&mistake);
+    g_propagate_error(error, failure);
+}
+
 static gboolean make_samples(HnVerify *v, GError **error)
 {
     gboolean open;
@@ -230,9 +245,7 @@ static gboolean make_samples(HnVerify *v, GError **error)
             g_error_free(failure);
             return FALSE;
         }
-        if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) /* other data might do, and other sizes */
-            failure->code = HN_ERROR_UNSUPPORTED;
-        g_propagate_error(error, failure);
+        tell_failure(v, failure, error);
         return FALSE;
     }
     g_clear_error(&failure);

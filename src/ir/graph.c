@@ -491,3 +491,16 @@ void hn_value_swap_names(HnValue *a, HnValue *b)
     g_hash_table_insert(values, a->name, a);
     g_hash_table_insert(values, b->name, b);
 }
+
+void hn_model_drop_defaults(HnModel *m)
+{
+    GPtrArray *in = m->graph->inputs;
+    for (guint i = in->len; i-- > 0;) {
+        HnValue *v = in->pdata[i];
+        if (!v->weight && !v->sparse)
+            continue;
+        v->is_input = FALSE;
+        g_ptr_array_remove_index(in, i);
+        m->ir_version = MAX(m->ir_version, 4);
+    }
+}

@@ -181,6 +181,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnModel, hn_model_free)
 /* Version imported for a domain ("" and "ai.onnx" alike); 0: none. */
 int64_t hn_model_opset(const HnModel *m, const char *domain);
 void hn_model_set_opset(HnModel *m, const char *domain, int64_t version);
+/* Weights that are listed among the graph's inputs too, as files before IR 4 had to, are weights only: nobody can feed
+ * something else then. The IR version becomes 4 at least. */
+void hn_model_drop_defaults(HnModel *m);
 /* An empty function with an empty body, appended to m->functions. hn_function_free() does not take it out of there. */
 HnFunction *hn_function_new(HnModel *m, const char *domain, const char *name);
 void hn_function_free(HnFunction *f);

@@ -9,13 +9,15 @@
 #include "op/range.h"
 
 #define BINS HN_HISTOGRAM_BINS
-#define BLOCK 1024 /* elements that are looked at, then counted, while they are in the first cache */
-#define MANY 16384 /* elements from which on tables of their own pay */
-#define TABLES 4   /* neighbours are often alike: a table each, so that no counter waits for the last one */
+#define BLOCK 1024            /* elements that are looked at, then counted, while they are in the first cache */
+#define MANY 16384            /* elements from which on tables of their own pay */
+#define TABLE (2 * BINS + 96) /* not a multiple of 4 KB, which would make bins of two tables look like one */
+#define TABLES 4              /* neighbours are often alike: a table each, so that no counter waits for the last one */
 #define FLUSH ((int64_t)65000 * TABLES)
 
 #define KEY_OF_INFINITY 0x7f800000
-#define KEY_OF_MASK ((int32_t)0xb8801fff) /* of HN_MASK, -65504 */
+#define KEY_OF_MASK ((int32_t)0xb8801fff)                            /* of HN_MASK, -65504 */
+#define KEYS ((uint32_t)KEY_OF_INFINITY - (uint32_t)KEY_OF_MASK - 1) /* between these two */
 
 typedef struct {
     int32_t lo, hi;    /* keys of the least and the largest number that is to be counted */
@@ -39,8 +41,8 @@ static void (*const place_at[])(const float *x, int n, float scale, uint16_t *at
 typedef struct {
     HnHistogram *h;
     int level;
-    uint16_t (*table)[2 * BINS]; /* [TABLES]; NULL: bins are counted in directly */
-    int64_t in_tables;           /* elements */
+    uint16_t (*table)[TABLE]; /* [TABLES]; NULL: bins are counted in directly */
+    int64_t in_tables;        /* elements */
 } Feed;
 
 void hn_histogram_init(HnHistogram *h, HnBudget *budget)
@@ -214,7 +216,7 @@ gboolean hn_histogram_add(HnHistogram *h, HnDtype dtype, const void *data, int64
                           GError **error)
 {
     const size_t size = (size_t)hn_dtype_size(dtype);
-    uint16_t tables[TABLES][2 * BINS];
+    uint16_t tables[TABLES][TABLE];
     float block[BLOCK];
     int held = 0; /* elements in block */
     g_return_val_if_fail(hn_dtype_in(dtype, HN_T_FLOATS), FALSE);

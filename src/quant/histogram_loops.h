@@ -4,15 +4,16 @@
 HN_TARGET static void HN_V(survey)(const float *x, int n, Survey *s)
 {
     int32_t lo = INT32_MAX, hi = INT32_MIN, odd = 0, zero = 0;
+    HN_OMP(omp simd reduction(min : lo) reduction(max : hi) reduction(+ : odd, zero))
     for (int i = 0; i < n; i++) {
         int32_t u;
         memcpy(&u, x + i, sizeof u);
         const int32_t key = u ^ ((u >> 31) & INT32_MAX);
-        const int32_t ok = key > KEY_OF_MASK && key < KEY_OF_INFINITY;
-        const int32_t low = ok ? key : INT32_MAX, high = ok ? key : INT32_MIN;
+        const int32_t out = -(int32_t)((uint32_t)key - (uint32_t)(KEY_OF_MASK + 1) >= KEYS); /* all bits or none */
+        const int32_t low = (key & ~out) | (INT32_MAX & out), high = (key & ~out) | (INT32_MIN & out);
         lo = low < lo ? low : lo;
         hi = high > hi ? high : hi;
-        odd += !ok;
+        odd -= out;
         zero += (u & INT32_MAX) == 0;
     }
     *s = (Survey){ lo, hi, odd, zero };

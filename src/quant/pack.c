@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#define FULL 127
+#define HALF 63         /* two of them times 255 fit 15 bits whatever they are */
 #define SMALLEST 1e-30f /* scale: what is below is taken for zeros */
 
 void hn_packed_clear(HnPacked *p)
@@ -30,22 +32,33 @@ static View view_of(const HnTensor *w, int axis)
     return v;
 }
 
-/* Two largest magnitudes of channel c. */
-static void largest_two(const float *w, const View *v, int64_t c, float *first, float *second)
+static float largest_of(const float *w, const View *v, int64_t c)
 {
-    *first = *second = 0;
+    float most = 0;
+    for (int64_t o = 0; o < v->outer; o++) {
+        const float *row = w + (o * v->n + c) * v->inner;
+        for (int64_t i = 0; i < v->inner; i++)
+            most = fmaxf(most, fabsf(row[i]));
+    }
+    return most;
+}
+
+/* Largest sum of the magnitudes of two weights of channel c that a kernel multiplies side by side: neighbours in the
+ * order of the sum, which for convolutions goes over channels and then taps, or over taps and then channels. */
+static float largest_pair(const float *w, const View *v, int64_t c, int64_t taps)
+{
+    float most = 0, last = 0;
     for (int64_t o = 0; o < v->outer; o++) {
         const float *row = w + (o * v->n + c) * v->inner;
         for (int64_t i = 0; i < v->inner; i++) {
             const float a = fabsf(row[i]);
-            if (a > *first) {
-                *second = *first;
-                *first = a;
-            } else if (a > *second) {
-                *second = a;
-            }
+            most = fmaxf(most, a + last);
+            last = a;
+            if (taps > 1 && i + taps < v->inner)
+                most = fmaxf(most, a + fabsf(row[i + taps]));
         }
     }
+    return most;
 }
 
 static void quantize(const float *w, const View *v, int64_t c, float scale, int most, int8_t *q)
@@ -64,6 +77,9 @@ gboolean hn_pack_s8(const HnTensor *w, int axis, const float *least, gboolean re
                     HnBudget *budget, HnPacked *out, GError **error)
 {
     const View v = view_of(w, axis);
+    int64_t taps = 1; /* of a convolution */
+    for (int i = 2; i < w->ndim; i++)
+        taps *= w->dims[i];
     *out = (HnPacked){ .axis = axis };
     out->q = hn_tensor_new_uninit(HN_I8, w->ndim, w->dims, budget, error);
     out->scale = out->q != NULL ? hn_tensor_new(HN_F32, axis >= 0, &v.n, budget, error) : NULL;
@@ -73,19 +89,21 @@ gboolean hn_pack_s8(const HnTensor *w, int axis, const float *least, gboolean re
         return FALSE;
     }
     for (int64_t c = 0; c < v.n; c++) {
-        float first, second;
-        largest_two(w->data, &v, c, &first, &second);
-        /* as 8-bit numbers the two are 127 and 127 * second / first: pairs of 255 * their sum have to fit 15 bits */
-        const gboolean halve = reduce_all || (reduce && 127 * (1 + second / first) * 255 > 32767);
-        const int most = halve ? 63 : 127;
-        float scale = first / (float)most;
+        const float largest = largest_of(w->data, &v, c);
+        int most = reduce_all ? HALF : FULL;
+        if (reduce && largest > 0) {
+            /* a pair in integers is at most `most` * pair / largest, and 1 by rounding: 128 times 255 fits 15 bits */
+            const double pair = (double)largest_pair(w->data, &v, c, taps) / (double)largest;
+            most = MIN(most, (int)fmax(127.9 / pair, HALF));
+        }
+        float scale = largest / (float)most;
         if (least != NULL && scale < least[c])
             scale = least[c];
         if (!(scale > SMALLEST) || !isfinite(scale))
             scale = 1;
         quantize(w->data, &v, c, scale, most, out->q->data);
         ((float *)out->scale->data)[c] = scale;
-        out->reduced += halve;
+        out->reduced += most < FULL;
     }
     return TRUE;
 }

@@ -12,7 +12,7 @@ typedef struct {
     HnTensor *q, *scale, *zero; /* zero: of q's type and scale's shape */
     int axis;                   /* of scale; -1: there is a single one */
     int block;                  /* elements along `axis` that share a scale; 0: all of a channel */
-    int64_t reduced;            /* channels that got 7 bits */
+    int64_t reduced;            /* channels with a smaller range */
 } HnPacked;
 
 /*
@@ -20,8 +20,8 @@ typedef struct {
  * least is a lower bound of each channel's scale (as many as there are scales; NULL: none).
  *
  * u8 activations times s8 weights are summed in pairs of 16 bits by processors without VNNI: 255 * (|a| + |b|) must not
- * exceed 32767. With `reduce` a channel with two weights for which it could has its range halved to [-63, 63]; with
- * `reduce_all` every channel has. Errors: BUDGET.
+ * exceed 32767. With `reduce` a channel's range is made as much smaller as its neighbouring weights ask for, down to
+ * [-63, 63] at most; with `reduce_all` it is that everywhere. Errors: BUDGET.
  */
 gboolean hn_pack_s8(const HnTensor *w, int axis, const float *least, gboolean reduce, gboolean reduce_all,
                     HnBudget *budget, HnPacked *out, GError **error);

@@ -1,6 +1,5 @@
 #include "quant/plan.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char *const form_names[] = { "f32", "int8", "w8", "w4" };
@@ -80,24 +79,6 @@ void hn_quant_plan_set_span(HnQuantPlan *p, const char *value, double lo, double
 {
     const HnQuantSpan span = { lo, hi };
     g_hash_table_insert(p->spans, g_strdup(value), g_memdup2(&span, sizeof span));
-}
-
-void hn_quant_activation(const HnQuantOptions *o, const HnQuantSpan *span, float *scale, int *zero)
-{
-    const double least = o->activations == HN_U8 ? 0 : -128, most = o->activations == HN_U8 ? 255 : 127;
-    double lo = fmin(span->lo, 0), hi = fmax(span->hi, 0);
-    if (o->symmetric) {
-        const double half = o->activations == HN_U8 ? 127 : 127;
-        *scale = (float)(fmax(-lo, hi) / half);
-        *zero = o->activations == HN_U8 ? 128 : 0;
-    } else {
-        *scale = (float)((hi - lo) / (most - least));
-        *zero = *scale > 0 ? (int)lrint(fmin(fmax(least - lo / (double)*scale, least), most)) : 0;
-    }
-    if (!(*scale >= 1e-30f) || !isfinite(*scale)) { /* nothing but zeros, or not a number to divide by */
-        *scale = 1;
-        *zero = o->activations == HN_U8 && o->symmetric ? 128 : (int)fmax(least, 0);
-    }
 }
 
 /* --- which nodes -------------------------------------------------------------------------------------------------- */

@@ -51,9 +51,6 @@ void hn_quant_plan_set_form(HnQuantPlan *p, const char *node, HnQuantForm form);
 const HnQuantSpan *hn_quant_plan_span(const HnQuantPlan *p, const HnValue *v); /* NULL: not known */
 void hn_quant_plan_set_span(HnQuantPlan *p, const char *value, double lo, double hi);
 
-/* Scale and zero point of an activation that lies in `span`, which is widened to hold 0. */
-void hn_quant_activation(const HnQuantOptions *o, const HnQuantSpan *span, float *scale, int *zero);
-
 /* Nodes with weights that may take a form: input 1 is constant and f32, input 0 is f32. In order; HnNode *. */
 GPtrArray *hn_quant_candidates(HnModel *m);
 

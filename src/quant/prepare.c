@@ -20,6 +20,7 @@ HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnP
     g_autoptr(HnModel) owned = m;
     if (!hn_inline_functions(m, error))
         return NULL;
+    hn_model_drop_defaults(m);
     if (hn_model_opset(m, NULL) < opset) {
         g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
         if (!hn_convert_opset(m, opset, blocked, error)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "quant/pack.h"
+#include "quant/range.h"
 
 typedef struct {
     const HnQuantPlan *p;
@@ -157,7 +158,8 @@ static void quantize_value(Apply *a, HnValue *v)
         g_set_error(&a->error, HN_ERROR, HN_ERROR_GRAPH, "the range of '%s' is not known", v->name);
         return;
     }
-    hn_quant_activation(&a->p->o, span, &scale, &zero);
+    const HnQuantizer q8 = hn_quantizer_of(&a->p->o);
+    hn_quant_step(span, &q8, &scale, &zero);
     g_autoptr(HnTensor) s = hn_tensor_scalar_f32(scale);
     g_autoptr(HnTensor) z = hn_tensor_new(dtype, 0, NULL, NULL, &a->error);
     if (z == NULL)

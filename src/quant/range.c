@@ -77,6 +77,10 @@ typedef struct {
     double count[ALL];
     int first, end; /* bins with something in them are in [first, end) */
     double lo, hi;  /* least and largest number, in bin widths */
+    /* What the first and the last bin hold more than the ones beside them: most likely numbers that an operator has
+     * limited, all of them lo or hi. Folded, too, where they are then magnitudes. */
+    double at[2], limited[2];
+    int bin[2];
 } Row;
 
 static gboolean row_of(const HnHistogram *h, Row *r)
@@ -92,6 +96,12 @@ static gboolean row_of(const HnHistogram *h, Row *r)
             r->end = i + 1;
         }
     }
+    for (int k = 0; k < 2 && r->end - r->first > 1; k++) {
+        const int bin = k == 0 ? r->first : r->end - 1, beside = k == 0 ? bin + 1 : bin - 1;
+        r->bin[k] = bin;
+        r->at[k] = k == 0 ? r->lo : r->hi;
+        r->limited[k] = fmax(r->count[bin] - r->count[beside], 0);
+    }
     return r->end > 0;
 }
 
@@ -105,6 +115,10 @@ static void fold(Row *r)
     r->end = MAX(r->end, ALL - r->first);
     r->hi = fmax(fabs(r->lo), fabs(r->hi));
     r->lo = 0;
+    for (int k = 0; k < 2; k++) {
+        r->at[k] = fabs(r->at[k]);
+        r->bin[k] = MAX(r->bin[k], ALL - 1 - r->bin[k]);
+    }
     r->first = BINS;
     while (r->count[r->first] <= 0)
         r->first++;
@@ -112,16 +126,19 @@ static void fold(Row *r)
 
 /* --- percentile -------------------------------------------------------------------------------------------------- */
 
-/* The place in bin widths with `below` elements below it, evenly spread within a bin. */
-static double place_of(const Row *r, double below)
+/* The place in bin widths with `n` elements on its side, below it or above, evenly spread within a bin. */
+static double place_of(const Row *r, double n, gboolean below)
 {
     double sum = 0;
+    n -= n * 1e-12; /* a share of 99.99 % is none that a double holds */
     for (int i = r->first; i < r->end; i++) {
-        if (sum + r->count[i] >= below && r->count[i] > 0)
-            return i - BINS + (below - sum) / r->count[i];
-        sum += r->count[i];
+        const int bin = below ? i : r->first + r->end - 1 - i;
+        const double count = r->count[bin];
+        if (sum + count >= n && count > 0)
+            return bin - BINS + (below ? (n - sum) / count : 1 - (n - sum) / count);
+        sum += count;
     }
-    return r->hi;
+    return below ? r->hi : r->lo;
 }
 
 static void percentile_of(Row *r, const HnHistogram *h, double percentile, gboolean symmetric, double *lo, double *hi)
@@ -132,15 +149,15 @@ static void percentile_of(Row *r, const HnHistogram *h, double percentile, gbool
     r->end = h->n_zero > 0 ? MAX(r->end, BINS + 1) : r->end;
     if (symmetric) {
         fold(r);
-        *hi = fmin(place_of(r, n - cut), r->hi);
+        *hi = fmin(place_of(r, n - cut, TRUE), r->hi);
         *lo = -*hi;
         return;
     }
     /* the cut is shared by the sides that there are */
     const gboolean below = h->min<0, above = h->max> 0;
     const double share = below && above ? cut / 2 : cut;
-    *lo = below ? fmax(place_of(r, share), r->lo) : r->lo;
-    *hi = above ? fmin(place_of(r, n - share), r->hi) : r->hi;
+    *lo = below ? fmax(place_of(r, n - share, FALSE), r->lo) : r->lo;
+    *hi = above ? fmin(place_of(r, n - share, TRUE), r->hi) : r->hi;
 }
 
 /* --- entropy ----------------------------------------------------------------------------------------------------- */
@@ -259,6 +276,13 @@ static void moments_of(const Row *r, Moments *m)
     }
 }
 
+/* Limited numbers have a place of their own from now on. */
+static void take_limited(Row *r)
+{
+    for (int k = 0; k < 2; k++)
+        r->count[r->bin[k]] -= r->limited[k];
+}
+
 static void moments_below(const Row *r, const Moments *m, double x, double out[3])
 {
     const double at = fmin(fmax(x + BINS, 0), ALL);
@@ -273,7 +297,7 @@ static double error_of(const Row *r, const Moments *m, const HnQuantizer *q, dou
 {
     const Step s = step_of(lo, hi, q);
     if (!(s.scale > 0))
-        return m->of[ALL][2];
+        return INFINITY;
     /* what is below the first number or above the last one has no integer that anything is rounded to */
     const double first = fmin(fmax(floor(r->lo / s.scale) + s.zero, s.least), s.most);
     const double last = fmin(fmax(ceil(r->hi / s.scale) + s.zero, s.least), s.most);
@@ -286,6 +310,11 @@ static double error_of(const Row *r, const Moments *m, const HnQuantizer *q, dou
         sum += fmax(xx - 2 * v * x + v * v * n, 0);
         for (int k = 0; k < 3; k++)
             before[k] = next[k];
+    }
+    for (int k = 0; k < 2; k++) {
+        const double i = fmin(fmax(rint(r->at[k] / s.scale) + s.zero, s.least), s.most);
+        const double d = r->at[k] - (i - s.zero) * s.scale;
+        sum += r->limited[k] * d * d;
     }
     return sum;
 }
@@ -329,6 +358,7 @@ static void mse_of(Row *r, const HnQuantizer *q, double *lo, double *hi)
     Cut best = { .error = INFINITY };
     if (q->symmetric)
         fold(r);
+    take_limited(r);
     moments_of(r, m);
     try_cut(r, m, q, r->lo, r->hi, &best);
     search(r, m, q, 3, 10, &best);

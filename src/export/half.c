@@ -1,0 +1,207 @@
+/*
+ * The conversion of precision, with as many nodes left alone as the results ask for.
+ *
+ * Ranges seen on the samples keep what would overflow. Where results are then still too far from the original's, groups
+ * of nodes are converted one at a time, and those that cost most precision alone stay as they are: as few as bring the
+ * error down to what is aimed at.
+ */
+#include <math.h>
+
+#include "check/observe.h"
+#include "export/private.h"
+#include "onnx/onnx.h"
+
+#define MOST_GROUPS 64
+#define MOST_KEPT 0.5 /* of the groups, to come from what is allowed to what is aimed at on made-up samples */
+
+typedef struct {
+    const HnExportOptions *o;
+    const HnVerify *verify;
+    HnPrecisionOptions p;
+    GBytes *bytes;    /* of the model before the conversion */
+    GPtrArray *sites; /* char *: nodes that may be converted, in order */
+    guint groups;
+    double aim;
+} Half;
+
+/* Shows the observer all samples. */
+static gboolean watch(const HnVerify *v, HnObserver *w, GError **error)
+{
+    const int n = hn_observer_n_inputs(w);
+    g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n + 1);
+    gboolean ok = TRUE;
+    for (guint s = 0; s < hn_verify_samples(v) && ok; s++) {
+        for (int i = 0; i < n; i++)
+            in[i] = hn_verify_input(v, s, hn_observer_input(w, i));
+        ok = hn_observer_run(w, in, error);
+        for (int i = 0; i < n; i++)
+            hn_tensor_unref(in[i]);
+    }
+    return ok;
+}
+
+static HnModel *open_bytes(const Half *h, GError **error)
+{
+    return hn_onnx_read_bytes(h->bytes, NULL, &(HnOnnxOptions){ .budget = h->p.budget }, error);
+}
+
+/* Converts a fresh copy with these groups left alone, into *m and *log; how far off it is, infinite where it does not
+ * run, NaN with an error. */
+static double try_groups(Half *h, const gboolean *keep, HnModel **m, HnPrecisionLog *log, HnVerified *v, GError **error)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    HnPrecisionOptions p = h->p;
+    if (h->o->progress != NULL && hn_progress_stop(h->o->progress, error))
+        return NAN;
+    for (guint i = 0; i < h->sites->len; i++)
+        if (keep[i * h->groups / h->sites->len])
+            g_ptr_array_add(names, h->sites->pdata[i]);
+    g_ptr_array_add(names, NULL);
+    p.keep = (const char *const *)names->pdata;
+    hn_precision_log_init(log);
+    *m = open_bytes(h, error);
+    if (*m == NULL || !hn_convert_precision(*m, &p, log, error))
+        return NAN;
+    hn_verify(h->verify, *m, h->aim, h->aim, 0, v);
+    return v->equal ? 0 : isfinite(v->worst) && v->worst > 0 ? v->worst : INFINITY;
+}
+
+static double try_only(Half *h, const gboolean *keep, GError **error)
+{
+    g_autoptr(HnModel) m = NULL;
+    HnPrecisionLog log;
+    HnVerified v = { 0 };
+    double off = try_groups(h, keep, &m, &log, &v, error);
+    off = off == 0 ? v.worst : off;
+    hn_precision_log_clear(&log);
+    hn_verified_clear(&v);
+    return off;
+}
+
+/* Groups by what they cost alone, the worst first. */
+static guint *ranking(Half *h, GError **error)
+{
+    g_autofree gboolean *keep = g_new(gboolean, h->groups);
+    g_autofree double *off = g_new(double, h->groups);
+    guint *order = g_new(guint, h->groups);
+    for (guint g = 0; g < h->groups; g++) {
+        for (guint i = 0; i < h->groups; i++)
+            keep[i] = i != g;
+        hn_progress_tell(h->o->progress, "precision", g, h->groups);
+        off[g] = try_only(h, keep, error);
+        if (isnan(off[g])) {
+            g_free(order);
+            return NULL;
+        }
+        guint at = g;
+        for (; at > 0 && off[order[at - 1]] < off[g]; at--)
+            order[at] = order[at - 1];
+        order[at] = g;
+    }
+    return order;
+}
+
+static void take(HnExported *x, HnModel **m, HnPrecisionLog *log, HnVerified *v)
+{
+    hn_model_free(x->model);
+    hn_precision_log_clear(&x->precision);
+    hn_verified_clear(&x->verified);
+    x->model = g_steal_pointer(m);
+    x->precision = *log;
+    x->verified = *v;
+}
+
+/* As few of the costliest groups as possible stay, at most `most`. FALSE with an error; *found: it was enough. */
+static gboolean find_kept(Half *h, HnExported *x, guint most, gboolean *found, GError **error)
+{
+    g_autofree guint *order = ranking(h, error);
+    guint bad = 0, good = most + 1;
+    *found = FALSE;
+    for (guint k = 1; order != NULL && bad + 1 < good; k = MAX(k, bad + 1)) {
+        g_autofree gboolean *keep = g_new0(gboolean, h->groups);
+        HnModel *m = NULL;
+        HnPrecisionLog log;
+        HnVerified v = { 0 };
+        for (guint i = 0; i < k; i++)
+            keep[order[i]] = TRUE;
+        const double off = try_groups(h, keep, &m, &log, &v, error);
+        if (off == 0) {
+            take(x, &m, &log, &v);
+            *found = TRUE;
+            good = k;
+        } else {
+            hn_precision_log_clear(&log);
+            hn_verified_clear(&v);
+            bad = k;
+        }
+        hn_model_free(m);
+        if (isnan(off))
+            return FALSE;
+        k = good > most ? MIN(2 * k, most) : (bad + good) / 2;
+    }
+    return order != NULL;
+}
+
+/* Nodes that the conversion, as it is now, has converted. */
+static void list_sites(Half *h, const HnPrecisionLog *log)
+{
+    h->sites = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < log->nodes->len; i++) {
+        const HnPrecisionNode *n = log->nodes->pdata[i];
+        if (n->kept == HN_KEPT_NOT)
+            g_ptr_array_add(h->sites, g_strdup(n->site));
+    }
+    h->groups = MIN(h->sites->len, MOST_GROUPS);
+}
+
+/* From the error that the whole conversion has to the one aimed at; what is allowed has to be reached. */
+static gboolean refine(Half *h, HnExported *x, GError **error)
+{
+    const gboolean enough = x->verified.equal;
+    gboolean found = FALSE;
+    if (x->verified.worst <= h->aim && enough)
+        return TRUE;
+    list_sites(h, &x->precision);
+    if (h->groups > 1 && !find_kept(h, x, (guint)(MOST_KEPT * h->groups), &found, error))
+        return FALSE;
+    if (!found && !enough && h->groups > 1) {
+        h->aim = h->o->half_tol;
+        if (!find_kept(h, x, h->groups - 1, &found, error))
+            return FALSE;
+    }
+    if (found || enough)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s is not precise enough: %s", hn_dtype_name(h->p.to),
+                x->verified.why);
+    return FALSE;
+}
+
+gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error)
+{
+    Half h = { .o = o, .verify = verify, .p = { .to = o->to, .keep_io = o->keep_io, .budget = o->pass.budget } };
+    g_autoptr(HnModel) seen = NULL; /* outlives the observer */
+    g_autoptr(HnObserver) w = NULL;
+    hn_precision_log_init(&x->precision);
+    x->converted = TRUE;
+    if (verify == NULL || o->to == HN_F32)
+        return hn_convert_precision(x->model, &h.p, &x->precision, error);
+    const HnObserveOptions wo = { .budget = h.p.budget, .progress = o->progress };
+    /* made-up samples show less than real ones: they get a quarter of what is allowed */
+    h.aim = hn_verify_synthetic(verify) ? o->half_tol / 4 : o->half_tol;
+    h.bytes = hn_onnx_write_bytes(x->model, h.p.budget, error);
+    gboolean ok = h.bytes != NULL && (seen = open_bytes(&h, error)) != NULL &&
+                  (w = hn_observer_new(seen, o->backend, &wo, error)) != NULL && watch(verify, w, error);
+    if (ok) {
+        h.p.ranges = hn_observer_ranges(w);
+        ok = hn_convert_precision(x->model, &h.p, &x->precision, error);
+    }
+    if (ok) {
+        hn_verified_clear(&x->verified);
+        hn_verify(verify, x->model, o->half_tol, o->half_tol, 0, &x->verified);
+        ok = refine(&h, x, error);
+    }
+    g_clear_pointer(&h.bytes, g_bytes_unref);
+    g_clear_pointer(&h.sites, g_ptr_array_unref);
+    g_clear_pointer(&w, hn_observer_free);
+    return ok;
+}

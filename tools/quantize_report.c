@@ -1,0 +1,121 @@
+/* hone-quantize: what was chosen, and what it costs and gains. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "quantize.h"
+
+static const HnColumn columns[] = {
+    { "name", "node", HN_COL_TEXT },
+    { "op", "type", HN_COL_TEXT },
+    { "form", "form", HN_COL_TEXT },
+    { "why", "why", HN_COL_TEXT },
+    { "alone_sqnr_db", "alone dB", HN_COL_NUMBER },
+    { "f32_ms", "f32", HN_COL_MS },
+    { "int_ms", "integers", HN_COL_MS },
+    { "weight_bytes", "weights", HN_COL_BYTES },
+    { 0 },
+};
+
+static void set_number(JsonObject *o, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_set_double_member(o, name, x);
+    else
+        json_object_set_null_member(o, name);
+}
+
+static void add_nodes(const Quantize *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->search.nodes->len; i++) {
+        const HnSensitivity *n = q->search.nodes->pdata[i];
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", n->name);
+        json_object_set_string_member(row, "op", n->op);
+        json_object_set_string_member(row, "form", hn_quant_form_name(n->form));
+        json_object_set_string_member(row, "why", n->why);
+        set_number(row, "alone_sqnr_db", n->tried ? n->alone.sqnr : NAN);
+        set_number(row, "alone_drop", n->drop);
+        set_number(row, "f32_ms", n->f32_ms);
+        set_number(row, "int_ms", n->int_ms);
+        set_number(row, "weight_bytes", n->weight_bytes);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "nodes", rows);
+    hn_report_table(report, "nodes", columns);
+}
+
+static JsonObject *score_object(const HnScore *s)
+{
+    JsonObject *o = json_object_new();
+    set_number(o, "top1", s->top1);
+    set_number(o, "cos", s->cos);
+    set_number(o, "worst_cos", s->worst_cos);
+    set_number(o, "sqnr_db", s->sqnr);
+    return o;
+}
+
+static void add_result(const Quantize *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report);
+    json_object_set_string_member(root, "metric", hn_metric_name(q->metric));
+    json_object_set_double_member(root, "max_drop", q->max_drop);
+    json_object_set_int_member(root, "trials", q->search.trials);
+    json_object_set_object_member(root, "original", score_object(&q->search.original));
+    if (q->search.plan == NULL) {
+        json_object_set_null_member(root, "score");
+        hn_report_line(report, "no choice keeps the loss within %g %% of %s", q->max_drop * 100,
+                       hn_metric_name(q->metric));
+        return;
+    }
+    json_object_set_object_member(root, "score", score_object(&q->search.score));
+    hn_report_line(report, "%s drops by %.3g %% (at most %g %%), cosine %.6f, %.1f dB, on %u sample%s%s",
+                   hn_metric_name(q->metric), q->search.drop * 100, q->max_drop * 100, q->search.score.cos,
+                   q->search.score.sqnr, hn_scorer_samples(q->scorer), hn_scorer_samples(q->scorer) == 1 ? "" : "s",
+                   hn_data_synthetic(q->data) ? ", made-up" : "");
+}
+
+static void add_gain(const Quantize *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report);
+    if (!q->has_gain) {
+        json_object_set_null_member(root, "speed");
+        return;
+    }
+    JsonObject *o = json_object_new();
+    json_object_set_double_member(o, "effect", q->gain.effect.effect);
+    set_number(o, "lo", q->gain.effect.lo);
+    set_number(o, "hi", q->gain.effect.hi);
+    json_object_set_double_member(o, "f32_ms", q->gain.old_ms);
+    json_object_set_double_member(o, "int_ms", q->gain.new_ms);
+    json_object_set_object_member(root, "speed", o);
+    json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
+    json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
+    g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
+    g_autofree char *old_ms = hn_text_time(q->gain.old_ms / 1e3), *new_ms = hn_text_time(q->gain.new_ms / 1e3);
+    hn_report_line(report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms,
+                   q->gain.effect.effect, q->gain.effect.lo, q->gain.effect.hi);
+    hn_report_line(report, "bytes: %s instead of %s, %.3f", after, before,
+                   (double)q->file_after / (double)q->file_before);
+    hn_report_line(report,
+                   "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
+                   " channels",
+                   q->log.int8, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+}
+
+gboolean quantize_report(const Quantize *q, GError **error)
+{
+    g_autoptr(HnReport) report =
+        hn_report_new(q->ctx, "hone.quantize/1", &(HnReportEnv){ .onednn = hn_tool_onednn(q->backend) });
+    JsonObject *root = hn_report_root(report);
+    json_object_set_string_member(root, "model", q->path);
+    json_object_set_string_member(root, "calibration", hn_data_source(q->data));
+    json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(q->data));
+    json_object_set_string_member(root, "method", q->weights_only ? NULL : hn_calib_method_name(q->method));
+    add_nodes(q, report);
+    add_result(q, report);
+    add_gain(q, report);
+    json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));
+    return hn_report_write(report, error);
+}
