@@ -19,6 +19,7 @@ static const struct {
     { "diff", "find where two models, or one on two devices, begin to differ" },
     { "export", "simplify and convert a model, and prove that it computes the same" },
     { "profile", "show where a model's time and memory go, node by node" },
+    { "quantize", "make a model of integers, where that is right, smaller and faster" },
     { "run", "compute the outputs of a model, or compare them with expected ones" },
 };
 
