@@ -73,6 +73,7 @@ holds() {
 }
 
 @test "quantize: bad command lines" {
+    rm -f out.onnx
     refuses 2 "no samples are named" hone-quantize "$digits/model.onnx" -o out.onnx
     refuses 2 "'--mode' is one of" hone-quantize "$digits/model.onnx" --mode best -o out.onnx
     refuses 2 "'--bits' is 8" hone-quantize "$digits/model.onnx" --calib x.npy --bits 4 -o out.onnx
