@@ -23,7 +23,7 @@ gboolean hn_shapes_parse_dim(HnShapes *s, const char *text, GError **error); /* 
 gboolean hn_shapes_parse(HnShapes *s, const char *text, GError **error);     /* the value of --shapes: USAGE */
 
 void hn_shapes_set(HnShapes *s, const char *input, const int64_t *dims, int rank); /* all of an input's dimensions */
-HnShapes *hn_shapes_copy(const HnShapes *s); /* NULL: an empty one */
+HnShapes *hn_shapes_copy(const HnShapes *s);                                       /* NULL: an empty one */
 
 /* USAGE where a name is no dimension or input of these inputs. */
 gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GError **error);

@@ -117,7 +117,7 @@ static void arg_unbind(HnUnbind *u)
     HnNode *n = hn_unbind_node(u, u->node->op_type, 1, &back, 1);
     hn_node_set_int(n, "axis", p->axis);
     hn_node_set_int(n, "keepdims", p->keepdims);
-    HnValue *size = hn_unbind_shape(u, x, p->axis, p->axis == -1 ? INT64_MAX : p->axis + 1);
+    HnValue *size = hn_unbind_size(u, x, p->axis);
     HnValue *last = hn_unbind_reshape(u, hn_unbind_op2(u, "Sub", size, hn_unbind_int(u, 1)), NULL, 0);
     hn_unbind_take(u, 0, hn_unbind_op2(u, "Sub", last, hn_node_out(n, 0)));
 }

@@ -321,14 +321,14 @@ static void split_unbind(HnUnbind *u)
     if (size >= 0 && size < each * (n - 1)) {
         hn_unbind_refuse(u, "%" PRId64 " elements do not make %" PRId64 " parts", size, n);
     } else if (size >= 0) {
-        HnTensor *parts = hn_tensor_new(HN_I64, 1, &n, NULL, NULL);
+        HnTensor *parts = hn_tensor_new(HN_I64, 1, &n, NULL, NULL); /* as many as there are outputs */
         for (int64_t k = 0; k < n; k++)
             ((int64_t *)parts->data)[k] = k < n - 1 ? each : size - each * (n - 1);
         hn_node_set_in(u->node, 1, hn_unbind_const(u, parts));
     } else if (u->to < 13) {
         hn_unbind_refuse(u, "the size of what is cut into %" PRId64 " parts is not known", n);
     } else {
-        HnValue *x = hn_unbind_in(u, 0), *d = hn_unbind_shape(u, x, p->axis, p->axis == -1 ? INT64_MAX : p->axis + 1);
+        HnValue *x = hn_unbind_in(u, 0), *d = hn_unbind_size(u, x, p->axis);
         HnValue *up = hn_unbind_op2(u, "Add", d, hn_unbind_int(u, n - 1));
         HnValue *part = hn_unbind_op2(u, "Div", up, hn_unbind_int(u, n));
         HnValue *most = hn_unbind_op2(u, "Mul", part, hn_unbind_int(u, n - 1));

@@ -106,7 +106,7 @@ static void requantize(HnDtype dtype, void *y, const int32_t *sum, int64_t n, fl
     double lo = dtype == HN_U8 ? 0 : -128, hi = dtype == HN_U8 ? 255 : 127;
     for (int64_t i = 0; i < n; i++) {
         double v = (double)nearbyintf((float)sum[i] * scale) + zero; /* in single precision, as others do */
-        v = v >= hi ? hi : v > lo ? v : lo; /* NaN goes to lo */
+        v = v >= hi ? hi : v > lo ? v : lo;                          /* NaN goes to lo */
         if (dtype == HN_U8)
             ((uint8_t *)y)[i] = (uint8_t)v;
         else

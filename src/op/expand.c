@@ -75,22 +75,15 @@ static void expand_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
-#define ONES_BYTES ((size_t)1 << 22)
-
 /* Before opset 8: times ones. */
 static void expand_unbind(HnUnbind *u)
 {
     HnDtype dtype = hn_unbind_dtype(u, 0);
-    int64_t dims[HN_MAX_RANK], count;
-    size_t bytes;
+    int64_t dims[HN_MAX_RANK];
     int n = hn_unbind_ints(u, 1, dims);
-    if (u->to >= 8 || n < 0 || !hn_dtype_in(dtype, HN_T_NUM) || !hn_dims_count(n, dims, &count) ||
-        !hn_dtype_bytes(dtype, count, &bytes) || bytes > ONES_BYTES)
+    if (u->to >= 8 || n < 0 || !hn_dtype_in(dtype, HN_T_NUM))
         return;
-    HnTensor *ones = hn_tensor_new(dtype, n, dims, NULL, NULL);
-    for (int64_t i = 0; i < count; i++)
-        hn_tensor_set_i64(ones, i, 1);
-    hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_in(u, 0), hn_unbind_const(u, ones)));
+    hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_in(u, 0), hn_unbind_fill(u, dtype, n, dims, 1)));
 }
 
 const HnOp hn_op_expand = {

@@ -256,7 +256,7 @@ static void gemm_unbind(HnUnbind *u)
         return;
     }
     int64_t one = 1;
-    hn_node_set_in(u->node, 2, hn_unbind_const(u, hn_tensor_new(dtype, 1, &one, NULL, NULL)));
+    hn_node_set_in(u->node, 2, hn_unbind_fill(u, dtype, 1, &one, 0));
 }
 
 static int gemm_weight_axis(const void *params)

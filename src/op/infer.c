@@ -368,7 +368,8 @@ void hn_types_name_unknown(HnTypes *t)
     t->named = TRUE;
 }
 
-/* Takes type, which belongs to v; dimensions that are not known are called after v's id: names come and go. */
+/* Takes type, which belongs to v; dimensions that are not known are called after v's id: names come and go. Two
+ * question marks: what a node makes may have no elements. */
 static HnType *name_unknown(const HnTypes *t, const HnValue *v, HnType *type)
 {
     gboolean any = FALSE;
@@ -380,7 +381,7 @@ static HnType *name_unknown(const HnTypes *t, const HnValue *v, HnType *type)
         return type;
     g_autofree HnDim *dims = g_memdup2(type->dims, (gsize)type->rank * sizeof *dims);
     for (int i = 0; i < type->rank; i++) {
-        g_autofree char *name = g_strdup_printf("?%u.%d", v->id, i);
+        g_autofree char *name = g_strdup_printf("%s%u.%d", v->producer != NULL ? "??" : "?", v->id, i);
         if (!dims[i].known && dims[i].sym == NULL)
             dims[i] = hn_dim_symbol(name);
     }

@@ -140,11 +140,8 @@ static void groupnorm_unbind(HnUnbind *u)
     }
     HnValue *x = hn_unbind_in(u, 0), *scale = hn_unbind_in(u, 1), *bias = hn_unbind_in(u, 2);
     if (!p->per_group) {
-        HnTensor *ones = hn_tensor_new(dtype, 1, &groups, NULL, NULL);
-        for (int64_t i = 0; i < groups; i++)
-            hn_tensor_set_f64(ones, i, 1);
-        scale = hn_unbind_const(u, ones);
-        bias = hn_unbind_const(u, hn_tensor_new(dtype, 1, &groups, NULL, NULL));
+        scale = hn_unbind_fill(u, dtype, 1, &groups, 1);
+        bias = hn_unbind_fill(u, dtype, 1, &groups, 0);
     }
     HnValue *in[] = { hn_unbind_reshape(u, x, (int64_t[]){ 0, groups, -1 }, 3), scale, bias };
     HnNode *n = hn_unbind_node(u, "InstanceNormalization", 3, in, 1);

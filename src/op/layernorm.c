@@ -225,23 +225,23 @@ static HnValue *weight_as(HnUnbind *u, int i, HnDtype dtype)
 static void norm_unbind(HnUnbind *u, gboolean centre)
 {
     const HnLayerNorm *p = u->params;
-    int rank = hn_unbind_rank(u, 0), n = p->axis < 0 ? (int)-p->axis : rank - (int)p->axis;
-    int64_t axes[HN_MAX_RANK];
+    int rank = hn_unbind_rank(u, 0);
+    int64_t n = p->axis < 0 ? -MAX(p->axis, -HN_MAX_RANK - 1) : rank - MIN(p->axis, HN_MAX_RANK), axes[HN_MAX_RANK];
     HnDtype dtype;
-    if ((p->axis >= 0 && rank < 0) || n > HN_MAX_RANK || !hn_dtype_in(hn_unbind_dtype(u, 1), HN_T_FLOATS)) {
+    if ((p->axis >= 0 && rank < 0) || n < 1 || n > HN_MAX_RANK || !hn_dtype_in(hn_unbind_dtype(u, 1), HN_T_FLOATS)) {
         hn_unbind_refuse(u, "the number of dimensions of input 0 or the type of input 1 is not known");
         return;
     }
     HnValue *x = hn_unbind_real(u, 0, &dtype), *mean = NULL;
     if (x == NULL)
         return;
-    for (int i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         axes[i] = i - n;
     if (centre) {
-        mean = hn_unbind_reduce(u, "ReduceMean", x, axes, n, TRUE);
+        mean = hn_unbind_reduce(u, "ReduceMean", x, axes, (int)n, TRUE);
         x = hn_unbind_op2(u, "Sub", x, mean);
     }
-    HnValue *squares = hn_unbind_reduce(u, "ReduceMean", hn_unbind_op2(u, "Mul", x, x), axes, n, TRUE);
+    HnValue *squares = hn_unbind_reduce(u, "ReduceMean", hn_unbind_op2(u, "Mul", x, x), axes, (int)n, TRUE);
     HnValue *sum = hn_unbind_op2(u, "Add", squares, hn_unbind_scalar(u, dtype, (double)p->epsilon));
     HnValue *inv = hn_unbind_op1(u, "Reciprocal", hn_unbind_op1(u, "Sqrt", sum));
     HnValue *y = hn_unbind_op2(u, "Mul", hn_unbind_op2(u, "Mul", x, inv), weight_as(u, 1, dtype));

@@ -182,7 +182,7 @@ typedef enum {
 typedef struct {
     HnQuantKind kind;
     float lo, hi;
-    int weight_axis; /* output channel axis of input 1 */
+    int weight_axis;                 /* output channel axis of input 1 */
     int (*axis)(const void *params); /* the same where it depends on the node's parameters; NULL: weight_axis */
     HnQuantBytes bytes;
     gboolean clamps; /* only holds numbers within bounds, which the bounds of a quantized result can do: Relu, Clip */

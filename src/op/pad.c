@@ -232,7 +232,7 @@ static void pad_all_axes(HnUnbind *u)
         return;
     }
     for (int i = 0; i < 2; i++) {
-        HnValue *in[] = { hn_unbind_const(u, hn_tensor_new(HN_I64, 1, &rank, NULL, NULL)), axes,
+        HnValue *in[] = { hn_unbind_fill(u, HN_I64, 1, &rank, 0), axes,
                           hn_unbind_slice(u, pads, 0, i * n, (i + 1) * n) };
         halves[i] = hn_node_out(hn_unbind_node(u, "ScatterElements", 3, in, 1), 0);
     }
@@ -249,6 +249,8 @@ static gboolean pad_known_axes(HnUnbind *u, const int64_t *pads, int n_pads)
         return FALSE;
     for (int i = 0; i < n; i++) {
         int64_t a = axes[i] + (axes[i] < 0 ? rank : 0);
+        if (a < 0 || a >= rank)
+            return FALSE;
         all[a] = pads[i];
         all[rank + a] = pads[n + i];
     }

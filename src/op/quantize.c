@@ -518,7 +518,7 @@ static gboolean arithmetic_works(HnUnbind *u)
     int rank = hn_unbind_rank(u, 0), r = hn_unbind_rank(u, 1);
     gboolean known = rank >= 0 && r >= 0 && p->axis >= -rank && (p->axis < rank || r == 0 || rank == 1);
     if (known && p->block != 0)
-        known = r == rank && hn_unbind_dims(u, 1, dims) && hn_unbind_dim(u, 0, (int)p->axis) >= 0 &&
+        known = r == rank && p->axis < rank && hn_unbind_dims(u, 1, dims) && hn_unbind_dim(u, 0, (int)p->axis) >= 0 &&
                 p->block <= INT64_MAX / MAX(dims[p->axis < 0 ? p->axis + rank : p->axis], 1);
     else if (known)
         known = r <= 1 || rank == 0;
@@ -571,7 +571,7 @@ static void add_zero_point(HnUnbind *u, HnDtype to)
     if (!hn_unbind_dims(u, 1, dims))
         hn_unbind_refuse(u, "attribute 'output_dtype' came with opset 21, and the shape of the scale is not known");
     else
-        hn_node_set_in(u->node, 2, hn_unbind_const(u, hn_tensor_new(to, hn_unbind_rank(u, 1), dims, NULL, NULL)));
+        hn_node_set_in(u->node, 2, hn_unbind_fill(u, to, hn_unbind_rank(u, 1), dims, 0));
 }
 
 static void quantize_unbind(HnUnbind *u)

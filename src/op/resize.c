@@ -12,7 +12,6 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
-#include "op/unbind.h"
 
 static void resize_bind(HnBind *b, void *params)
 {
@@ -591,242 +590,6 @@ static void resize_ref(HnEval *e)
         means_ref(e, x, x->ndim, axis, y);
 }
 
-/* --- other opsets ------------------------------------------------------------------------------------------------ */
-
-/* Scales of all axes where known, from an input, an attribute or, for sizes, the input's dims; FALSE: not known. */
-static gboolean known_scales(const HnUnbind *u, float *scale, gboolean *exact)
-{
-    const HnResize *p = u->params;
-    const HnTensor *t = p->scales >= 0 ? hn_unbind_value(u, p->scales) : NULL;
-    int rank = hn_unbind_rank(u, 0);
-    int64_t sizes[HN_MAX_RANK];
-    *exact = TRUE;
-    if (p->axes != NULL || rank < 0 || p->policy != HN_RESIZE_STRETCH)
-        return FALSE;
-    if (p->list != NULL || (t != NULL && t->n == rank && t->dtype == HN_F32)) {
-        for (int i = 0; i < rank; i++)
-            scale[i] = p->list != NULL ? p->list[i] : ((const float *)t->data)[i];
-        return p->list == NULL || p->n_list == rank;
-    }
-    if (p->sizes < 0 || hn_unbind_ints(u, p->sizes, sizes) != rank)
-        return FALSE;
-    for (int i = 0; i < rank; i++) {
-        int64_t in = hn_unbind_dim(u, 0, i);
-        if (in <= 0 || sizes[i] <= 0)
-            return FALSE;
-        scale[i] = (float)((double)sizes[i] / (double)in);
-        *exact = *exact && (int64_t)floor((double)scale[i] * (double)in) == sizes[i];
-    }
-    return TRUE;
-}
-
-/* What the rounding of nearest elements before opset 11 is called since: -1 where axes need both of it. */
-static int old_rounding(const float *scale, int rank)
-{
-    gboolean up = FALSE, down = FALSE;
-    for (int i = 0; i < rank; i++) {
-        up = up || scale[i] > 1;
-        down = down || scale[i] < 1;
-    }
-    return up && down ? -1 : down ? HN_RESIZE_UP : HN_RESIZE_DOWN;
-}
-
-/* Does the node do what opset 10 does? Enlarged by whole numbers, the nearest is the same from the middle of a pixel.
- */
-static gboolean is_old(const HnResize *p, const float *scale, int rank)
-{
-    gboolean whole = TRUE;
-    for (int i = 0; i < rank; i++)
-        whole = whole && scale[i] >= 1 && scale[i] == floorf(scale[i]);
-    if (p->mode == HN_RESIZE_CUBIC || p->antialias || p->exclude_outside)
-        return FALSE;
-    if (p->place == HN_RESIZE_ASYMMETRIC)
-        return p->mode == HN_RESIZE_LINEAR || (int)p->round == old_rounding(scale, rank) || p->round == HN_RESIZE_OLD;
-    return p->mode == HN_RESIZE_NEAREST && whole && p->round <= HN_RESIZE_PREFER_CEIL &&
-           (p->place == HN_RESIZE_HALF_PIXEL || p->place == HN_RESIZE_HALF_SYMMETRIC);
-}
-
-/* Opset 10, or 9 and below as Upsample. */
-static void resize_to_old(HnUnbind *u)
-{
-    const HnResize *p = u->params;
-    float scale[HN_MAX_RANK];
-    gboolean exact, grows = TRUE;
-    int64_t rank = hn_unbind_rank(u, 0);
-    HnValue *scales = p->scales >= 0 && p->axes == NULL ? hn_unbind_in(u, p->scales) : NULL;
-    const HnTensor *empty = p->scales >= 0 ? hn_unbind_value(u, p->scales) : NULL;
-    gboolean known = known_scales(u, scale, &exact);
-    if (rank == 0) {
-        hn_unbind_take(u, 0, hn_unbind_in(u, 0));
-        return;
-    }
-    if (!known && scales != NULL && !(empty != NULL && empty->n == 0) && u->to >= 9 &&
-        (p->round == HN_RESIZE_OLD || (p->mode == HN_RESIZE_LINEAR && p->place == HN_RESIZE_ASYMMETRIC))) {
-        rank = 0; /* whatever they are */
-    } else if (!known || !exact) {
-        hn_unbind_refuse(u, "before opset 11 the sizes of the output follow from scales, which are not known");
-        return;
-    }
-    for (int64_t i = 0; i < rank; i++)
-        grows = grows && scale[i] >= 1;
-    if (!is_old(p, scale, (int)rank) || (u->to < 10 && !grows)) {
-        hn_unbind_refuse(u, "coordinates, rounding or mode came with opset %d", u->to < 10 && !grows ? 10 : 11);
-        return;
-    }
-    if (known) {
-        HnTensor *t = hn_tensor_new(HN_F32, 1, &rank, NULL, NULL);
-        memcpy(t->data, scale, t->bytes);
-        scales = hn_unbind_const(u, t);
-    }
-    HnValue *in[] = { hn_unbind_in(u, 0), scales };
-    HnNode *n = hn_unbind_node(u, u->to < 10 ? "Upsample" : "Resize", u->to < 9 ? 1 : 2, in, 1);
-    n->version = u->to;
-    hn_node_set_string(n, "mode", p->mode == HN_RESIZE_NEAREST ? "nearest" : "linear");
-    if (u->to < 9) {
-        HnAttr *a = hn_attr_new("scales", HN_ATTR_FLOATS);
-        a->n = rank;
-        a->floats = g_memdup2(scale, (gsize)rank * sizeof *scale);
-        hn_node_set_attr(n, a);
-    }
-    hn_unbind_take(u, 0, hn_node_out(n, 0));
-}
-
-/* From opset 10, or from Upsample, to 11 and later. */
-static void resize_from_old(HnUnbind *u)
-{
-    const HnResize *p = u->params;
-    float scale[HN_MAX_RANK];
-    gboolean exact, known = known_scales(u, scale, &exact);
-    int round = known ? old_rounding(scale, hn_unbind_rank(u, 0)) : -1;
-    int64_t none = 0, rank = hn_unbind_rank(u, 0);
-    if (!known && strcmp(u->node->op_type, "Upsample") == 0)
-        round = HN_RESIZE_DOWN; /* it only enlarges */
-    if (p->mode == HN_RESIZE_NEAREST && round < 0) {
-        hn_unbind_refuse(u, "before opset 11 rounding depends on scales that are not known, or both ways");
-        return;
-    }
-    HnValue *scales = p->scales >= 0 ? hn_unbind_in(u, p->scales) : NULL;
-    if (p->list != NULL) {
-        HnTensor *t = hn_tensor_new(HN_F32, 1, &rank, NULL, NULL);
-        memcpy(t->data, scale, t->bytes);
-        scales = hn_unbind_const(u, t);
-    }
-    HnValue *roi = u->to < 13 ? hn_unbind_const(u, hn_tensor_new(HN_F32, 1, &none, NULL, NULL)) : NULL;
-    HnValue *in[] = { hn_unbind_in(u, 0), roi, scales };
-    HnNode *n = hn_unbind_node(u, "Resize", 3, in, 1);
-    n->version = u->to;
-    hn_node_set_string(n, "mode", p->mode == HN_RESIZE_NEAREST ? "nearest" : "linear");
-    hn_node_set_string(n, "coordinate_transformation_mode", "asymmetric");
-    hn_node_set_string(n, "nearest_mode", round == HN_RESIZE_UP ? "ceil" : "floor");
-    hn_unbind_take(u, 0, hn_node_out(n, 0));
-}
-
-/* A list for some axes as one for all: scales, with ones for the others, or sizes, with those of the input. */
-static void list_for_all(HnUnbind *u, int i, gboolean sizes)
-{
-    const HnResize *p = u->params;
-    int rank = hn_unbind_rank(u, 0);
-    HnValue *list = hn_unbind_in(u, i), *parts[HN_MAX_RANK];
-    if (list == NULL)
-        return;
-    for (int a = 0; a < rank; a++)
-        parts[a] = NULL;
-    for (int k = 0; k < (int)p->n_axes; k++)
-        parts[p->axes[k] + (p->axes[k] < 0 ? rank : 0)] = hn_unbind_op2(u, "Gather", list, hn_unbind_int(u, k));
-    for (int a = 0; a < rank; a++) {
-        int64_t one = 1;
-        if (parts[a] != NULL)
-            continue;
-        HnTensor *t = sizes ? NULL : hn_tensor_new(HN_F32, 1, &one, NULL, NULL);
-        if (t != NULL)
-            hn_tensor_set_f64(t, 0, 1);
-        parts[a] = sizes ? hn_unbind_shape(u, hn_unbind_in(u, 0), a, a + 1) : hn_unbind_const(u, t);
-    }
-    hn_node_set_in(u->node, i, hn_unbind_concat(u, rank, parts, 0));
-}
-
-static void resize_below_18(HnUnbind *u)
-{
-    const HnResize *p = u->params;
-    float scale[HN_MAX_RANK];
-    gboolean exact, grows = p->antialias && known_scales(u, scale, &exact);
-    for (int i = 0; i < hn_unbind_rank(u, 0) && grows; i++)
-        grows = scale[i] >= 1;
-    if (p->antialias && !grows) {
-        hn_unbind_refuse(u, "attribute 'antialias' came with opset 18");
-        return;
-    }
-    hn_node_remove_attr(u->node, "antialias");
-    if (p->axes == NULL || p->place == HN_RESIZE_CROP || p->policy != HN_RESIZE_STRETCH)
-        return;
-    int rank = hn_unbind_rank(u, 0);
-    gboolean fits = rank > 0 && p->n_axes <= rank;
-    for (int64_t k = 0; k < p->n_axes && fits; k++)
-        fits = p->axes[k] >= -rank && p->axes[k] < rank;
-    if (!fits) {
-        hn_unbind_refuse(u, "attribute 'axes' came with opset 18, and the number of dimensions is not known");
-        return;
-    }
-    list_for_all(u, 2, FALSE);
-    list_for_all(u, 3, TRUE);
-    hn_node_remove_attr(u->node, "axes");
-}
-
-static gboolean is_empty(const HnUnbind *u, int i)
-{
-    const HnTensor *t = hn_unbind_value(u, i);
-    return t != NULL && t->n == 0;
-}
-
-static void resize_unbind(HnUnbind *u)
-{
-    const HnResize *p = u->params;
-    float scale[HN_MAX_RANK];
-    gboolean exact;
-    int64_t none = 0;
-    if (u->to < 11) {
-        if (u->to != 10 || u->from != 10)
-            resize_to_old(u);
-        return;
-    }
-    if (u->from < 11) {
-        resize_from_old(u);
-        return;
-    }
-    if (hn_unbind_below(u, 19) && p->place == HN_RESIZE_HALF_SYMMETRIC) {
-        if (!known_scales(u, scale, &exact) || !hn_unbind_in(u, p->sizes)) {
-            hn_unbind_refuse(u, "mode 'half_pixel_symmetric' came with opset 19");
-            return;
-        }
-        hn_node_set_string(u->node, "coordinate_transformation_mode", "half_pixel");
-    }
-    if (hn_unbind_above(u, 13) && p->place == HN_RESIZE_HALF_NEAREST) {
-        if (p->mode != HN_RESIZE_NEAREST || p->round != HN_RESIZE_DOWN) {
-            hn_unbind_refuse(u, "mode 'tf_half_pixel_for_nn' ended with opset 12");
-            return;
-        }
-        hn_node_set_string(u->node, "coordinate_transformation_mode", "half_pixel");
-        hn_node_set_string(u->node, "nearest_mode", "round_prefer_ceil");
-    }
-    if (hn_unbind_below(u, 18))
-        resize_below_18(u);
-    for (int i = 1; i <= 2 && u->error == NULL; i++) /* opsets 11 and 12 have empty lists instead of nothing */
-        if (hn_unbind_below(u, 13) && hn_unbind_in(u, i) == NULL)
-            hn_node_set_in(u->node, i, hn_unbind_const(u, hn_tensor_new(HN_F32, 1, &none, NULL, NULL)));
-        else if (hn_unbind_above(u, 13) && is_empty(u, i))
-            hn_unbind_drop(u, i);
-}
-
-static void upsample_unbind(HnUnbind *u)
-{
-    if (u->to < 10)
-        return;
-    if (u->to == 10)
-        resize_to_old(u);
-    else
-        resize_from_old(u);
-}
-
 #define RESIZE_TYPES (HN_T_COMPUTE | HN_BIT(HN_C64) | HN_BIT(HN_C128) | HN_BIT(HN_STRING))
 
 const HnOp hn_op_resize = {
@@ -846,7 +609,7 @@ const HnOp hn_op_resize = {
     .T = RESIZE_TYPES,
     .U = HN_T_FLOATS,
     .min_in = 1,
-    .unbind = resize_unbind,
+    .unbind = hn_resize_unbind,
     .params_size = sizeof(HnResize),
     .bind = resize_bind,
     .infer = resize_infer,
@@ -867,7 +630,7 @@ const HnOp hn_op_upsample = {
     .out = "T",
     .T = RESIZE_TYPES,
     .min_in = 1,
-    .unbind = upsample_unbind,
+    .unbind = hn_upsample_unbind,
     .params_size = sizeof(HnResize),
     .bind = upsample_bind,
     .infer = resize_infer,

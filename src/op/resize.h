@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "op/op.h"
+#include "op/unbind.h"
 
 typedef enum { HN_RESIZE_NEAREST, HN_RESIZE_LINEAR, HN_RESIZE_CUBIC } HnResizeMode;
 typedef enum {
@@ -55,3 +55,7 @@ int64_t hn_resize_taps(const HnResize *p, const HnResizeAxis *a);
 /* Weights of that many elements from *first on, which may lie outside (the border's element is meant), for output y.
  * FALSE: outside of a cropped input. */
 gboolean hn_resize_weights(const HnResize *p, const HnResizeAxis *a, int64_t y, int64_t *first, double *w);
+
+/* In other opsets; Upsample became Resize. */
+void hn_resize_unbind(HnUnbind *u);
+void hn_upsample_unbind(HnUnbind *u);

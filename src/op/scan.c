@@ -3,6 +3,7 @@
  * of the body are stacked. Version 8 has a batch axis in front of everything, and lengths per sample.
  */
 #include "op/control.h"
+#include "op/unbind.h"
 
 typedef struct {
     HnGraph *body;
@@ -280,6 +281,12 @@ static void scan_ref(HnEval *e)
     }
 }
 
+static void scan_unbind(HnUnbind *u)
+{
+    if ((u->from < 9) != (u->to < 9))
+        hn_unbind_refuse(u, "opset 8 scans with a batch as the first axis, 9 and later without");
+}
+
 const HnOp hn_op_scan = {
     .name = "Scan",
     .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
@@ -292,6 +299,7 @@ const HnOp hn_op_scan = {
     .in = ".~",
     .out = ".~",
     .min_in = HN_MIN_IN_NONE,
+    .unbind = scan_unbind,
     .params_size = sizeof(HnScan),
     .bind = scan_bind,
     .infer = scan_infer,

@@ -231,7 +231,11 @@ static void slice_unbind(HnUnbind *u)
             v = hn_unbind_slice(u, v, axes[i], starts[i], ends[i]);
             continue;
         }
-        HnTensor *index = hn_tensor_new(HN_I64, 1, &count, NULL, NULL);
+        HnTensor *index = count <= HN_UNBIND_FILL ? hn_tensor_new(HN_I64, 1, &count, NULL, NULL) : NULL;
+        if (index == NULL) {
+            hn_unbind_refuse(u, "steps other than 1 came with opset 10, and the list of indices is too long");
+            return;
+        }
         for (int64_t j = 0; j < count; j++)
             ((int64_t *)index->data)[j] = at + j * steps[i];
         HnValue *in[] = { v, hn_unbind_const(u, index) };

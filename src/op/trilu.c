@@ -65,8 +65,7 @@ static HnValue *known_mask(HnUnbind *u, int64_t rows, int64_t cols, int64_t k, g
 
 static HnValue *count_to(HnUnbind *u, HnValue *x, int64_t axis)
 {
-    HnNode *n = hn_unbind_node(u, "Squeeze", 1,
-                               (HnValue *[]){ hn_unbind_shape(u, x, axis, axis == -1 ? INT64_MAX : axis + 1) }, 1);
+    HnNode *n = hn_unbind_node(u, "Squeeze", 1, (HnValue *[]){ hn_unbind_size(u, x, axis) }, 1);
     return hn_unbind_op3(u, "Range", hn_unbind_scalar(u, HN_I64, 0), hn_node_out(n, 0), hn_unbind_scalar(u, HN_I64, 1));
 }
 

@@ -19,7 +19,7 @@ static const HnType *type_of(const HnUnbind *u, const HnValue *v)
     const HnType *t = v != NULL ? hn_types_get(u->types, v) : NULL;
     if (t == NULL && v != NULL)
         t = v->type;
-    return t != NULL && t->kind == HN_TYPE_TENSOR ? t : NULL;
+    return t != NULL && t->kind == HN_TYPE_TENSOR && t->rank <= HN_MAX_RANK ? t : NULL;
 }
 
 HnDtype hn_unbind_dtype(const HnUnbind *u, int i)
@@ -157,23 +157,28 @@ void hn_unbind_give_up(HnUnbind *u, int k)
     trim(u->node->out);
 }
 
+static int64_t from_front(HnUnbind *u, int64_t axis, int rank)
+{
+    if (axis >= 0)
+        return axis;
+    if (rank < 0)
+        hn_unbind_refuse(u, "an axis counts from the back of an unknown number of dimensions");
+    else if (axis < -rank)
+        hn_unbind_refuse(u, "axis %" G_GINT64_FORMAT " is outside [-%d, %d)", axis, rank, rank);
+    return u->error == NULL ? axis + rank : 0;
+}
+
 void hn_unbind_axis(HnUnbind *u, const char *name, int rank)
 {
     const HnAttr *a = hn_node_attr(u->node, name);
     if (a != NULL && a->kind == HN_ATTR_INTS) {
-        g_autofree int64_t *axes = g_memdup2(a->ints, (gsize)a->n * sizeof *axes);
-        for (int64_t i = 0; i < a->n; i++) {
-            if (axes[i] < 0 && rank < 0)
-                hn_unbind_refuse(u, "an axis counts from the back of an unknown number of dimensions");
-            axes[i] += axes[i] < 0 ? rank : 0;
-        }
+        g_autofree int64_t *axes = g_new(int64_t, (gsize)a->n + 1);
+        for (int64_t i = 0; i < a->n; i++)
+            axes[i] = from_front(u, a->ints[i], rank);
         if (u->error == NULL)
             hn_node_set_ints(u->node, name, axes, a->n);
     } else if (a != NULL && a->kind == HN_ATTR_INT && a->i < 0) {
-        if (rank < 0)
-            hn_unbind_refuse(u, "an axis counts from the back of an unknown number of dimensions");
-        else
-            hn_node_set_int(u->node, name, a->i + rank);
+        hn_node_set_int(u->node, name, from_front(u, a->i, rank));
     }
 }
 
@@ -269,6 +274,11 @@ HnValue *hn_unbind_shape(HnUnbind *u, HnValue *v, int64_t start, int64_t end)
     return hn_node_out(n, 0);
 }
 
+HnValue *hn_unbind_size(HnUnbind *u, HnValue *v, int64_t axis)
+{
+    return hn_unbind_shape(u, v, axis, axis == -1 || axis == INT64_MAX ? INT64_MAX : axis + 1);
+}
+
 HnValue *hn_unbind_reshape(HnUnbind *u, HnValue *v, const int64_t *dims, int n)
 {
     return hn_unbind_op2(u, "Reshape", v, hn_unbind_list(u, dims, n));
@@ -324,11 +334,23 @@ HnValue *hn_unbind_int(HnUnbind *u, int64_t v)
     return hn_unbind_list(u, &v, 1);
 }
 
+HnValue *hn_unbind_fill(HnUnbind *u, HnDtype dtype, int ndim, const int64_t *dims, double v)
+{
+    int64_t n;
+    HnTensor *t =
+        hn_dims_count(ndim, dims, &n) && n <= HN_UNBIND_FILL ? hn_tensor_new(dtype, ndim, dims, NULL, NULL) : NULL;
+    if (t == NULL) {
+        hn_unbind_refuse(u, "it takes a constant that is too large");
+        t = hn_tensor_new(dtype, 0, NULL, NULL, NULL);
+    }
+    for (int64_t i = 0; i < t->n && v != 0; i++)
+        hn_tensor_set_f64(t, i, v);
+    return hn_unbind_const(u, t);
+}
+
 HnValue *hn_unbind_scalar(HnUnbind *u, HnDtype dtype, double v)
 {
-    HnTensor *t = hn_tensor_new(dtype, 0, NULL, NULL, NULL);
-    hn_tensor_set_f64(t, 0, v);
-    return hn_unbind_const(u, t);
+    return hn_unbind_fill(u, dtype, 0, NULL, v);
 }
 
 void hn_unbind_take(HnUnbind *u, int k, HnValue *v)
@@ -410,6 +432,10 @@ static HnValue *attr_to_input(HnUnbind *u, const HnAttr *a)
         return NULL;
     }
     HnTensor *t = hn_tensor_new(HN_F32, 1, &a->n, NULL, NULL);
+    if (t == NULL) {
+        hn_unbind_refuse(u, "attribute '%s' is too long", a->name);
+        return NULL;
+    }
     memcpy(t->data, a->floats, t->bytes);
     return hn_unbind_const(u, t);
 }
@@ -635,6 +661,15 @@ static void rewrite(HnUnbind *u, const HnOp *op, GPtrArray *behind)
         u->error->code = HN_ERROR_UNSUPPORTED;
 }
 
+/* A node of a function that imports an opset below 7: only if that has its form of 7. */
+static void check_old(HnUnbind *u)
+{
+    for (int i = 0; u->op->since[i] != 0; i++)
+        if (u->from < u->op->since[i] && u->op->since[i] <= HN_OPSET_MIN)
+            hn_unbind_refuse(u, "its form of opset %" G_GINT64_FORMAT " is older than opset %d", u->from, HN_OPSET_MIN);
+    u->from = MAX(u->from, HN_OPSET_MIN);
+}
+
 static gboolean convert(HnNode *n, int64_t to, HnTypes *types, int depth, GError **error)
 {
     if (!hn_op_bind(n, error))
@@ -646,9 +681,10 @@ static gboolean convert(HnNode *n, int64_t to, HnTypes *types, int depth, GError
     g_autofree void *params = g_steal_pointer(&n->params); /* may borrow from attributes, but outlives edits */
     HnUnbind u = { .node = n, .op = op, .params = params, .from = n->version, .to = to, .types = types, .made = made };
     drop_ignored(&u);
+    check_old(&u);
     if (depth > MAX_DEPTH)
         hn_unbind_refuse(&u, "too many steps lie between opset %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT, u.from, to);
-    else if (op->unbind != NULL)
+    else if (op->unbind != NULL && u.error == NULL)
         op->unbind(&u);
     if (u.error == NULL && has_outputs(n))
         rewrite(&u, op, behind);

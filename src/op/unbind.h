@@ -14,6 +14,10 @@
 
 G_BEGIN_DECLS
 
+#define HN_UNBIND_FILL ((int64_t)1 << 24)
+
+#define HN_OPSET_MIN 7 /* oldest that is converted from and to; HN_OPSET_MAX is the newest */
+
 typedef struct HnUnbind {
     HnNode *node; /* bound; edits of its attributes unbind it, params stay */
     const HnOp *op;
@@ -85,6 +89,7 @@ HnValue *hn_unbind_op2(HnUnbind *u, const char *op, HnValue *a, HnValue *b);
 HnValue *hn_unbind_op3(HnUnbind *u, const char *op, HnValue *a, HnValue *b, HnValue *c);
 HnValue *hn_unbind_cast(HnUnbind *u, HnValue *v, HnDtype to);
 HnValue *hn_unbind_shape(HnUnbind *u, HnValue *v, int64_t start, int64_t end); /* sizes [start,end) of v */
+HnValue *hn_unbind_size(HnUnbind *u, HnValue *v, int64_t axis);                /* that of one axis, i64[1] */
 HnValue *hn_unbind_reshape(HnUnbind *u, HnValue *v, const int64_t *dims, int n);
 HnValue *hn_unbind_transpose(HnUnbind *u, HnValue *v, const int64_t *perm, int n);
 HnValue *hn_unbind_concat(HnUnbind *u, int n, HnValue *const *parts, int64_t axis);
@@ -94,6 +99,8 @@ HnValue *hn_unbind_const(HnUnbind *u, HnTensor *t);            /* takes t */
 HnValue *hn_unbind_list(HnUnbind *u, const int64_t *v, int n); /* i64[n] */
 HnValue *hn_unbind_int(HnUnbind *u, int64_t v);                /* i64[1] */
 HnValue *hn_unbind_scalar(HnUnbind *u, HnDtype dtype, double v);
+/* All elements v; refuses more than HN_UNBIND_FILL of them (and gives a scalar, so that the caller may go on). */
+HnValue *hn_unbind_fill(HnUnbind *u, HnDtype dtype, int ndim, const int64_t *dims, double v);
 /* Output k becomes a constant where its elements are known. */
 gboolean hn_unbind_settle(HnUnbind *u, int k);
 /* Input i in a type that decompositions compute with: f32 for halves, else its own. NULL: refused, the type is not

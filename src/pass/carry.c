@@ -201,13 +201,13 @@ gboolean hn_carry_is_data(const HnRewrite *r, const HnNode *n, int i, int rank)
         return hn_rw_rank(r, v) == rank;
     if (rule->kind != PLAIN)
         return i == 0 || rule->kind == JOIN;
-    const HnTensor *t = hn_rw_const(r, v);
+    const HnTensor *t = hn_rw_known(r, v);
     return t != NULL ? t->n != 1 || t->ndim > rank : hn_rw_rank(r, v) != 0;
 }
 
 static gboolean input_can(const HnRewrite *r, const HnValue *v, int rank)
 {
-    const HnTensor *t = hn_rw_const(r, v);
+    const HnTensor *t = hn_rw_known(r, v);
     if (t == NULL)
         return hn_rw_rank(r, v) == rank;
     return t->ndim <= rank && hn_dtype_in(t->dtype, HN_T_COMPUTE) && hn_weights_own(r, v);
@@ -325,6 +325,8 @@ void hn_carry(HnRewrite *r, HnNode *n, const HnOrder *o)
 HnTensor *hn_carry_constant(const HnRewrite *r, const HnTensor *t, const HnOrder *o)
 {
     int64_t from[HN_MAX_RANK], dims[HN_MAX_RANK], strides[HN_MAX_RANK];
+    if (t == NULL)
+        return NULL;
     const int missing = o->rank - t->ndim;
     hn_strides(t->ndim, t->dims, from);
     for (int a = 0; a < o->rank; a++) {

@@ -28,7 +28,7 @@ gboolean hn_carry_ends(const HnRewrite *r, const HnNode *n, const HnOrder *o);
 /* n, which can do the one or the other, is edited, but for the data it reads. hn_rw_done() is still to be called. */
 void hn_carry(HnRewrite *r, HnNode *n, const HnOrder *o);
 
-/* A constant input of such a node, stored in that order. NULL: no memory. */
+/* A constant input of such a node (NULL: NULL), stored in that order. NULL: no memory. */
 HnTensor *hn_carry_constant(const HnRewrite *r, const HnTensor *t, const HnOrder *o);
 
 G_END_DECLS

@@ -130,7 +130,7 @@ static GBytes *node_key(const HnNode *n)
 static GBytes *shape_key(const HnRewrite *r, const HnValue *v)
 {
     const HnContents *c = hn_rw_contents(r, v);
-    if (c == NULL || c->n == 0)
+    if (c == NULL || c->n == 0 || !hn_dtype_in(hn_rw_dtype(r, v), HN_T_INTS | HN_T_BOOL))
         return NULL;
     g_autoptr(GByteArray) key = g_byte_array_new();
     add_int(key, hn_rw_dtype(r, v));

@@ -1,6 +1,6 @@
 /*
  * Expand, Tile or a filled tensor in front of an operator that broadcasts: it does that itself, where the other
- * operands are as large as the result.
+ * operands are as large as the result. And recurrent operators begin with zeros all by themselves.
  */
 #include "op/constant.h"
 #include "pass/shapes.h"
@@ -87,8 +87,37 @@ static gboolean eliminate_filled(HnRewrite *r, HnNode *n, int k, const HnNode *f
     return hn_rw_done(r, n);
 }
 
+static gboolean is_zero(const HnRewrite *r, const HnValue *v)
+{
+    const HnNode *n = v != NULL ? v->producer : NULL;
+    double x;
+    if (v == NULL)
+        return FALSE;
+    if (n != NULL && n->op == &hn_op_expand)
+        return hn_rw_uniform(r, hn_node_in(n, 0), &x) && x == 0;
+    if (n == NULL || n->op != &hn_op_constantofshape)
+        return hn_rw_uniform(r, v, &x) && x == 0;
+    const HnTensor *value = ((const HnFilled *)n->params)->value;
+    return value == NULL || hn_tensor_get_f64(value, 0) == 0;
+}
+
+/* Inputs 5 and 6, the states to begin with. */
+static gboolean eliminate_states(HnRewrite *r, HnNode *n)
+{
+    const gboolean h = is_zero(r, hn_node_in(n, 5)), c = n->op == &hn_op_lstm && is_zero(r, hn_node_in(n, 6));
+    if ((!h && !c) || !hn_rw_go(r, n))
+        return FALSE;
+    if (c)
+        hn_rw_set_in(r, n, 6, NULL);
+    if (h)
+        hn_rw_set_in(r, n, 5, NULL);
+    return hn_rw_done(r, n);
+}
+
 static gboolean eliminate_expand(HnRewrite *r, HnNode *n)
 {
+    if (n->op == &hn_op_lstm || n->op == &hn_op_gru || n->op == &hn_op_rnn)
+        return eliminate_states(r, n);
     if (n->op == NULL || !broadcasts(n) || !hn_shapes_read(hn_node_out(n, 0)))
         return FALSE;
     for (int k = 0; k < (int)n->in->len; k++) {
@@ -114,7 +143,8 @@ static gboolean eliminate_expand(HnRewrite *r, HnNode *n)
 
 const HnPass hn_pass_eliminate_expand = {
     .name = "eliminate-expand",
-    .summary = "remove Expand, Tile and filled tensors where an operator broadcasts all the same",
+    .summary =
+        "remove Expand, Tile and filled tensors where an operator broadcasts, or begins with zeros, all the same",
     .level = 1,
     .node = eliminate_expand,
 };

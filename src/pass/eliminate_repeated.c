@@ -6,13 +6,19 @@
 
 /* Operators whose results have a property. */
 static const HnOp *const whole[] = { &hn_op_ceil, &hn_op_floor, &hn_op_round, &hn_op_sign, NULL };
-static const HnOp *const not_negative[] = { &hn_op_relu,         &hn_op_abs,
-                                            &hn_op_exp,          &hn_op_sigmoid,
-                                            &hn_op_hardsigmoid,  &hn_op_softmax,
-                                            &hn_op_sqrt,         &hn_op_softplus,
-                                            &hn_op_hardmax,      &hn_op_reducel1,
-                                            &hn_op_reducel2,     &hn_op_reducesumsquare,
-                                            &hn_op_globallppool, NULL };
+static const HnOp *const not_negative[] = { &hn_op_relu,
+                                            &hn_op_abs,
+                                            &hn_op_exp,
+                                            &hn_op_sigmoid,
+                                            &hn_op_hardsigmoid,
+                                            &hn_op_softmax,
+                                            &hn_op_softplus,
+                                            &hn_op_hardmax,
+                                            &hn_op_reducel1,
+                                            &hn_op_reducel2,
+                                            &hn_op_reducesumsquare,
+                                            &hn_op_globallppool,
+                                            NULL };
 static const HnOp *const of_sign[] = { &hn_op_sign, NULL };
 
 static const struct {

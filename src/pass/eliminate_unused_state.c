@@ -12,7 +12,8 @@ typedef struct {
     int first_in, first_out; /* what the first state is among n's inputs and the body's, and among the body's outputs */
 } Control;
 
-/* --- If ------------------------------------------------------------------------------------------------------------ */
+/* --- If ------------------------------------------------------------------------------------------------------------
+ */
 
 static gboolean shrink_if(HnRewrite *r, HnNode *n)
 {

@@ -1,26 +1,29 @@
 /*
  * Attention (opset 23) where it is spelled out:
  *     softmax(scale * q * k' + mask) * v
- * with heads in a dimension of their own; the factor may stand on q, on k, on both or behind the product. Keys and values
- * that are repeated for groups of query heads are taken from before that. Where heads lie side by side before and after
- * (Reshape and Transpose around everything), those go too.
+ * with heads in a dimension of their own; the factor may stand on q, on k, on both or behind the product. Keys and
+ * values that are repeated for groups of query heads are taken from before that. Where heads lie side by side before
+ * and after (Reshape and Transpose around everything), those go too.
  *
- * ONNX Runtime (1.31) takes a mask only with the sizes of queries and keys as its last two, so masks that broadcast there
- * stay as they are.
+ * ONNX Runtime (1.31) takes a mask only with the sizes of queries and keys as its last two, so masks that broadcast
+ * there stay as they are.
  */
+#include <math.h>
 #include <string.h>
 
+#include "op/attention.h"
 #include "op/softmax.h"
 #include "op/transpose.h"
 #include "pass/pattern.h"
+#include "pass/shapes.h"
 
 typedef struct {
     HnRewrite *r;
     HnGraph *g;
-    HnNode *n;            /* the product with v */
-    HnValue *q, *k, *v;   /* [B,H,S,D], [B,G,L,D], [B,G,L,E] */
-    HnValue *mask;        /* [S,L] or [1 or B, 1 or H, S, L] or NULL */
-    HnValue *key_first;   /* [B,L,H,D] where that, turned, is k: k is NULL then */
+    HnNode *n;          /* the product with v */
+    HnValue *q, *k, *v; /* [B,H,S,D], [B,G,L,D], [B,G,L,E] */
+    HnValue *mask;      /* [S,L] or [1 or B, 1 or H, S, L] or NULL */
+    HnValue *key_first; /* [B,L,H,D] where that, turned, is k: k is NULL then */
     double scale;
 } Attend;
 
@@ -124,33 +127,66 @@ static gboolean shapes_fit(const Attend *a)
            hn_dim_equal(dim(a, k, length), dim(a, a->v, 2)) && hn_dim_equal(dim(a, a->q, 3), dim(a, k, 3));
 }
 
-/* v [B,G*n,L,D] is made of w [B,G,L,D] by repeating each head n times: w; else v. */
-static HnValue *ungrouped(const Attend *a, HnValue *v)
+/* --- heads that share keys and values ------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    HnValue *one; /* [B,G,1,L,D] or [B,L,G,1,D], each head of which is repeated; NULL: nothing is */
+    int axis;     /* of the 1 */
+} Shared;
+
+/* v is a view of `one`, expanded along an axis that lies behind that of the heads. */
+static gboolean is_repeated(const Attend *a, const HnValue *v, int axis, Shared *s)
 {
     const HnNode *view = hn_pattern_maker(a->g, v, &hn_op_reshape);
     const HnNode *more = view != NULL ? hn_pattern_maker(a->g, hn_node_in(view, 0), &hn_op_expand) : NULL;
-    const HnNode *axis = more != NULL ? hn_pattern_maker(a->g, hn_node_in(more, 0), &hn_op_unsqueeze) : NULL;
-    HnValue *w = axis != NULL ? hn_node_in(axis, 0) : NULL;
-    if (w == NULL || hn_rw_rank(a->r, w) != 4)
-        return v;
-    const HnValue *one = hn_node_out(axis, 0), *all = hn_node_out(more, 0);
-    gboolean ok = hn_rw_rank(a->r, one) == 5 && hn_rw_rank(a->r, all) == 5 && hn_dim_is(dim(a, one, 2), 1) &&
-                  dim(a, all, 2).known && hn_dim_equal(dim(a, v, 1), hn_dim_mul(dim(a, w, 1), dim(a, all, 2)));
-    for (int i = 0; i < 4 && ok; i++) {
-        const int j = i < 2 ? i : i + 1;
-        ok = hn_dim_equal(dim(a, w, i), dim(a, one, j)) && hn_dim_equal(dim(a, w, i), dim(a, all, j)) &&
-             (i == 1 || hn_dim_equal(dim(a, w, i), dim(a, v, i)));
+    HnValue *one = more != NULL ? hn_node_in(more, 0) : NULL;
+    const HnValue *all = more != NULL ? hn_node_out(more, 0) : NULL;
+    if (one == NULL || hn_rw_rank(a->r, one) != 5 || hn_rw_rank(a->r, all) != 5 || hn_rw_rank(a->r, v) != 4 ||
+        !hn_dim_is(dim(a, one, axis), 1) || !dim(a, all, axis).known)
+        return FALSE;
+    for (int i = 0; i < 5; i++)
+        if (i != axis && !hn_dim_equal(dim(a, one, i), dim(a, all, i)))
+            return FALSE;
+    for (int i = 0; i < 4; i++) {
+        const HnDim d = dim(a, all, i < axis ? i : i + 1);
+        if (!hn_dim_equal(dim(a, v, i), i == axis - 1 ? hn_dim_mul(d, dim(a, all, axis)) : d))
+            return FALSE;
     }
-    return ok ? w : v;
+    *s = (Shared){ one, axis };
+    return TRUE;
+}
+
+/* How v [B,H,L,D], or, where that is not turned yet, key_first [B,L,H,D], was repeated. */
+static gboolean find_shared(const Attend *a, const HnValue *v, const HnValue *key_first, Shared *s)
+{
+    if (v == NULL)
+        return is_repeated(a, key_first, 3, s);
+    const HnNode *turn = hn_rw_single(v) ? turned(a->g, v, heads_first) : NULL;
+    return is_repeated(a, v, 2, s) || (turn != NULL && is_repeated(a, hn_node_in(turn, 0), 3, s));
+}
+
+static HnValue *turn_heads(const Attend *a, HnValue *v)
+{
+    HnNode *turn = hn_rw_add(a->r, a->n, "Transpose", HN_INS(v));
+    hn_node_set_ints(turn, "perm", heads_first, 4);
+    return hn_rw_out(a->r, turn, v->name);
+}
+
+/* [B,G,L,D] */
+static HnValue *unrepeated(const Attend *a, const Shared *s)
+{
+    HnValue *v = hn_rw_out(a->r, hn_shapes_squeeze(a->r, a->n, "Squeeze", s->one, &s->axis, 1), s->one->name);
+    return s->axis == 3 ? turn_heads(a, v) : v;
 }
 
 /* --- heads side by side ------------------------------------------------------------------------------------------- */
 
-/* v [B,H,L,D] is a view of [B,L,H*D], turned: that. `split` is v before it was turned, or NULL. */
-static HnValue *joined(const Attend *a, const HnValue *v, HnValue *split)
+/* v [B,H,L,D] is a view of [B,L,H*D], turned: that. */
+static HnValue *joined(const Attend *a, const HnValue *v)
 {
-    const HnNode *turn = split == NULL ? turned(a->g, v, heads_first) : NULL;
-    split = turn != NULL ? hn_node_in(turn, 0) : split;
+    const HnNode *turn = turned(a->g, v, heads_first);
+    const HnValue *split = turn != NULL ? hn_node_in(turn, 0) : NULL;
     const HnNode *view = split != NULL && split->graph == a->g ? hn_rw_maker(split, &hn_op_reshape) : NULL;
     HnValue *w = view != NULL ? hn_node_in(view, 0) : NULL;
     return w != NULL && hn_rw_rank(a->r, w) == 3 && hn_dim_equal(dim(a, w, 0), dim(a, split, 0)) &&
@@ -174,23 +210,42 @@ static HnNode *joining(const Attend *a)
                : NULL;
 }
 
-static gboolean fuse_joined(Attend *a)
+/* Nothing is asked of n but what hone itself writes. */
+static gboolean is_plain(const HnNode *n)
 {
-    HnNode *last = joining(a);
-    HnValue *q = joined(a, a->q, NULL), *v = joined(a, a->v, NULL);
-    HnValue *k = a->k != NULL ? joined(a, a->k, NULL) : joined(a, NULL, a->key_first);
-    if (last == NULL || q == NULL || k == NULL || v == NULL || last->graph != a->g || !hn_rw_go(a->r, a->n))
+    const HnAttention *p = n->params;
+    return p->softcap == 0 && p->left == -1 && p->right == -1 && p->mode == HN_QK_RAW && !p->causal &&
+           hn_node_attr(n, "softmax_precision") == NULL;
+}
+
+/* n is Attention over four dimensions that were made of three. */
+static gboolean join_heads(HnRewrite *r, HnNode *n)
+{
+    const Attend a = { .r = r, .g = n->graph, .n = n };
+    const HnAttention *p = n->params;
+    if (n->in->len > 4 || n->out->len > 1 || hn_rw_rank(r, hn_node_in(n, 0)) != 4)
         return FALSE;
-    HnNode *n = hn_rw_add(a->r, last, "Attention", HN_INS(q, k, v, a->mask));
-    hn_node_set_int(n, "q_num_heads", dim(a, a->q, 1).n);
-    hn_node_set_int(n, "kv_num_heads", dim(a, a->v, 1).n);
-    hn_node_set_float(n, "scale", (float)a->scale);
-    return hn_rw_take(a->r, n, last);
+    HnNode *last = joining(&a);
+    HnValue *in[4] = { NULL };
+    for (int i = 0; i < 3; i++)
+        if ((in[i] = joined(&a, hn_node_in(n, i))) == NULL)
+            return FALSE;
+    in[3] = hn_node_in(n, 3);
+    if (last == NULL || last->graph != n->graph || !hn_rw_go(r, n))
+        return FALSE;
+    HnNode *all = hn_rw_add(r, n, "Attention", in, 4);
+    hn_node_set_int(all, "q_num_heads", dim(&a, hn_node_in(n, 0), 1).n);
+    hn_node_set_int(all, "kv_num_heads", dim(&a, hn_node_in(n, 1), 1).n);
+    if (!isnan(p->scale))
+        hn_node_set_float(all, "scale", (float)p->scale);
+    return hn_rw_take(r, all, last);
 }
 
 static gboolean fuse_attention(HnRewrite *r, HnNode *n)
 {
     Attend a = { .r = r, .g = n->graph, .n = n };
+    if (n->op == &hn_op_attention)
+        return is_plain(n) && join_heads(r, n);
     if (n->op != &hn_op_matmul || !find_scores(&a, hn_node_in(n, 0)))
         return FALSE;
     a.v = hn_node_in(n, 1);
@@ -202,19 +257,16 @@ static gboolean fuse_attention(HnRewrite *r, HnNode *n)
         return hn_rw_miss(r, n, "mask '%s' has not the sizes of queries and keys as its last two", a.mask->name);
     if (!hn_rw_can(n->graph, &hn_op_attention, 23))
         return hn_rw_miss(r, n, "Attention needs opset 23, and the model has %" PRId64, hn_rw_opset(n->graph));
-    HnValue *k = a.k != NULL ? ungrouped(&a, a.k) : NULL, *v = ungrouped(&a, a.v);
-    if (k != NULL && k != a.k && v != a.v && hn_dim_equal(dim(&a, k, 1), dim(&a, v, 1))) {
-        a.k = k;
-        a.v = v;
-    }
-    if (fuse_joined(&a))
-        return TRUE;
+    Shared k, v;
+    const gboolean shared = find_shared(&a, a.k, a.key_first, &k) && find_shared(&a, a.v, NULL, &v) &&
+                            hn_dim_equal(dim(&a, k.one, k.axis == 2 ? 1 : 2), dim(&a, v.one, v.axis == 2 ? 1 : 2));
     if (!hn_rw_go(r, n))
         return FALSE;
-    if (a.k == NULL) {
-        HnNode *turn = hn_rw_add(r, n, "Transpose", HN_INS(a.key_first));
-        hn_node_set_ints(turn, "perm", heads_first, 4);
-        a.k = hn_rw_out(r, turn, a.key_first->name);
+    if (shared) {
+        a.k = unrepeated(&a, &k);
+        a.v = unrepeated(&a, &v);
+    } else if (a.k == NULL) {
+        a.k = turn_heads(&a, a.key_first);
     }
     HnNode *all = hn_rw_add(r, n, "Attention", HN_INS(a.q, a.k, a.v, a.mask));
     hn_node_set_float(all, "scale", (float)a.scale);

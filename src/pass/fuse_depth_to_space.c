@@ -6,8 +6,8 @@
 #include "op/transpose.h"
 #include "pass/pattern.h"
 
-/* perm, and what each of the six dimensions between the two Reshapes is: the block, or a size of the deep [N,D,H,W] side
- * divided by nothing (n, h, w) or its channels by the square of the block (c). */
+/* perm, and what each of the six dimensions between the two Reshapes is: the block, or a size of the deep [N,D,H,W]
+ * side divided by nothing (n, h, w) or its channels by the square of the block (c). */
 typedef struct {
     int64_t perm[6];
     char dims[6];
@@ -71,9 +71,9 @@ static gboolean is_form(const HnRewrite *r, const Form *f, const HnNode *before,
 
 static gboolean fuse_depth_to_space(HnRewrite *r, HnNode *n)
 {
-    const HnNode *turn = n->op == &hn_op_reshape ? hn_pattern_maker(n->graph, hn_node_in(n, 0), &hn_op_transpose) : NULL;
-    const HnNode *before =
-        turn != NULL ? hn_pattern_maker(n->graph, hn_node_in(turn, 0), &hn_op_reshape) : NULL;
+    const HnNode *turn =
+        n->op == &hn_op_reshape ? hn_pattern_maker(n->graph, hn_node_in(n, 0), &hn_op_transpose) : NULL;
+    const HnNode *before = turn != NULL ? hn_pattern_maker(n->graph, hn_node_in(turn, 0), &hn_op_reshape) : NULL;
     int64_t block;
     if (before == NULL)
         return FALSE;

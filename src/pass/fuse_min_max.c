@@ -51,7 +51,8 @@ static gboolean fuse_relu(HnRewrite *r, HnNode *n)
         return FALSE;
     if (!hn_dtype_in(hn_rw_dtype(r, x), HN_T_FLOATS))
         return hn_rw_miss(r, n, "'%s' is of no float type", x->name);
-    return hn_rw_can(n->graph, &hn_op_relu, 6) && hn_rw_go(r, n) && hn_rw_take(r, hn_rw_add(r, n, "Relu", HN_INS(x)), n);
+    return hn_rw_can(n->graph, &hn_op_relu, 6) && hn_rw_go(r, n) &&
+           hn_rw_take(r, hn_rw_add(r, n, "Relu", HN_INS(x)), n);
 }
 
 /* n is x where that is positive and v, a multiple of x, where it is negative. */
@@ -97,8 +98,7 @@ static gboolean fuse_min_max(HnRewrite *r, HnNode *n)
     if (fuse_clip(r, n))
         return TRUE;
     HnValue *a = hn_node_in(n, 0), *b = hn_node_in(n, 1);
-    return n->op == &hn_op_max &&
-           (fuse_relu(r, n) || fuse_leaky(r, n, a, b, 0, 1) || fuse_leaky(r, n, b, a, 0, 1));
+    return n->op == &hn_op_max && (fuse_relu(r, n) || fuse_leaky(r, n, a, b, 0, 1) || fuse_leaky(r, n, b, a, 0, 1));
 }
 
 const HnPass hn_pass_fuse_min_max = {

@@ -1,7 +1,7 @@
 /*
  * ScatterND and ScatterElements with constant positions that make a box: all of the data is overwritten, then the
- * updates are the result; or a piece of it along one axis, and the data is constant (a cache that begins as zeros), or a
- * Concat with the piece in a constant part: then the result is a Concat of constants and updates.
+ * updates are the result; or a piece of it along one axis, and the data is constant (a cache that begins as zeros), or
+ * a Concat with the piece in a constant part: then the result is a Concat of constants and updates.
  */
 #include <string.h>
 
@@ -103,8 +103,8 @@ static HnTensor *cut(HnRewrite *r, const HnTensor *t, int axis, int64_t start, i
     const gsize size = t->n > 0 ? t->bytes / (gsize)t->n : 0;
     const gsize row = (gsize)(end - start) * (gsize)inner * size, whole = (gsize)(t->dims[axis] * inner) * size;
     for (int64_t i = 0; c != NULL && i < outer; i++)
-        memcpy((char *)c->data + (gsize)i * row, (const char *)t->data + (gsize)i * whole + (gsize)(start * inner) * size,
-               row);
+        memcpy((char *)c->data + (gsize)i * row,
+               (const char *)t->data + (gsize)i * whole + (gsize)(start * inner) * size, row);
     return c;
 }
 

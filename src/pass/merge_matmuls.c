@@ -5,6 +5,8 @@
 #include "op/gemm.h"
 #include "pass/weights.h"
 
+#define MOST_WORK 2e9 /* multiplications: a second */
+
 /* The product of [m,k] and [k,n], summed in double; NULL: no memory. */
 static HnTensor *multiply(const HnRewrite *r, const HnTensor *a, const HnTensor *b)
 {
@@ -41,8 +43,8 @@ static gboolean merge_matmuls(HnRewrite *r, HnNode *n)
     if (n->op != &hn_op_matmul)
         return FALSE;
     HnNode *first = hn_rw_maker(hn_node_in(n, 0), &hn_op_matmul);
-    const HnTensor *b = hn_rw_const(r, hn_node_in(n, 1));
-    const HnTensor *a = first != NULL ? hn_rw_const(r, hn_node_in(first, 1)) : NULL;
+    const HnTensor *b = first != NULL ? hn_rw_known(r, hn_node_in(n, 1)) : NULL;
+    const HnTensor *a = first != NULL ? hn_rw_known(r, hn_node_in(first, 1)) : NULL;
     if (a == NULL || b == NULL || !hn_dtype_in(a->dtype, HN_T_FLOATS) || hn_rw_rank(r, hn_node_in(first, 0)) < 1)
         return FALSE;
     if (a->ndim != 2 || b->ndim != 2 || a->n == 0 || b->n == 0 || a->dims[1] != b->dims[0])
@@ -55,6 +57,8 @@ static gboolean merge_matmuls(HnRewrite *r, HnNode *n)
     /* in double: the product of the sizes may overflow */
     if ((double)a->dims[0] * (double)b->dims[1] > (double)(a->n + b->n))
         return hn_rw_miss(r, n, "the product of the weights would be longer than both");
+    if ((double)a->n * (double)b->dims[1] > MOST_WORK)
+        return hn_rw_miss(r, n, "the product of the weights would take too long");
     g_autoptr(HnTensor) w = multiply(r, a, b);
     if (w == NULL || !hn_weights_good(w, NULL))
         return hn_rw_miss(r, n, "the product of the weights would not be finite");

@@ -18,14 +18,14 @@ typedef struct {
     guint n;
 } Products;
 
-/* A matrix of whole bytes that only n reads; NULL: none. */
-static const HnTensor *own_matrix(const HnRewrite *r, const HnNode *n)
+/* A matrix of floats that only n reads, aligned or not; NULL: none. */
+static const HnTensor *own_matrix(const HnNode *n)
 {
     const HnValue *v = hn_node_in(n, 1);
-    if (v == NULL || v->weight == NULL || !hn_rw_single(v) || v->is_input || v->graph != n->graph)
+    const HnTensor *w = v != NULL ? v->weight : NULL;
+    if (w == NULL || w->unloaded || !hn_rw_single(v) || v->is_input || v->graph != n->graph)
         return NULL;
-    const HnTensor *w = hn_rw_const(r, v);
-    return w != NULL && w->ndim == 2 && w->n > 0 && hn_dtype_in(w->dtype, HN_T_FLOATS) ? w : NULL;
+    return w->ndim == 2 && w->n > 0 && hn_dtype_in(w->dtype, HN_T_FLOATS) ? w : NULL;
 }
 
 /* The Add of a constant for each column behind n. */
@@ -48,7 +48,7 @@ static gboolean products_of(const HnRewrite *r, const HnNode *first, Products *p
     for (guint i = 0; i < x->users->len; i++) {
         HnNode *n = x->users->pdata[i];
         const HnTensor *w =
-            n->op == &hn_op_matmul && n->graph == first->graph && hn_node_in(n, 0) == x ? own_matrix(r, n) : NULL;
+            n->op == &hn_op_matmul && n->graph == first->graph && hn_node_in(n, 0) == x ? own_matrix(n) : NULL;
         if (w == NULL || !hn_shapes_read(hn_node_out(n, 0)))
             continue;
         if (p->n == MOST || (p->n > 0 && (w->dtype != p->w[0]->dtype || w->dims[0] != p->w[0]->dims[0])))
@@ -107,7 +107,7 @@ static gboolean merge_columns(HnRewrite *r, HnNode *n)
     Products p = { .n = 0 };
     int64_t sizes[MOST];
     const int rank = hn_rw_rank(r, x);
-    if (x == NULL || x->users->len < FEWEST || hn_rw_const(r, x) != NULL || rank < 2 || own_matrix(r, n) == NULL ||
+    if (x == NULL || x->users->len < FEWEST || hn_rw_const(r, x) != NULL || rank < 2 || own_matrix(n) == NULL ||
         !products_of(r, n, &p) || hn_rw_opset(g) < 2)
         return FALSE;
     if (!hn_rw_go(r, n))

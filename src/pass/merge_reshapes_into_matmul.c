@@ -30,13 +30,13 @@ static gboolean has_rows_of(const HnRewrite *r, const HnValue *y, const HnValue 
 static const char *read_product(const HnRewrite *r, Rows *s)
 {
     const HnNode *n = s->product;
-    s->w = hn_rw_const(r, hn_node_in(n, 1));
+    s->w = hn_rw_known(r, hn_node_in(n, 1));
     if (s->w == NULL || s->w->ndim != 2)
         return "the second matrix is not constant";
     if (n->op != &hn_op_gemm)
         return NULL;
     const HnGemmParams *p = n->params;
-    const HnTensor *c = hn_rw_const(r, hn_node_in(n, 2));
+    const HnTensor *c = hn_rw_known(r, hn_node_in(n, 2));
     s->turned = p->trans_b;
     s->bias = hn_node_in(n, 2);
     if (p->trans_a || p->alpha != 1 || p->exact || (s->bias != NULL && p->beta != 1))
@@ -75,7 +75,7 @@ static gboolean merge_reshapes_into_matmul(HnRewrite *r, HnNode *n)
     HnValue *w = hn_node_in(s.product, 1);
     if (s.turned) {
         const HnOrder turn = { 2, { 1, 0 } };
-        w = hn_rw_weight(r, n->graph, w->name, hn_carry_constant(r, s.w, &turn));
+        w = hn_rw_weight(r, n->graph, w->name, hn_carry_constant(r, hn_rw_const(r, hn_node_in(s.product, 1)), &turn));
     }
     HnNode *product = hn_rw_add(r, n, "MatMul", HN_INS(s.x, w));
     if (s.bias == NULL)

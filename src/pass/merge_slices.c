@@ -1,5 +1,6 @@
 /*
- * Slice behind Slice: one Slice, along all their axes, constant bounds of one axis put together.
+ * Slice behind Slice: one Slice, along all their axes, constant bounds of one axis put together. Several Slices behind
+ * one take their parts from where that one does.
  */
 #include "op/slice.h"
 #include "pass/shapes.h"
@@ -39,6 +40,17 @@ static gboolean put_together(HnDim d, HnBounds *a, int i, const HnBounds *b, int
     return TRUE;
 }
 
+/* Nobody but Slices of the same graph reads v: each can take its part from where v takes it, and v is not needed. */
+static gboolean is_sliced_only(const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *u = v->users->pdata[i];
+        if (u->op != &hn_op_slice || u->graph != v->graph || hn_node_in(u, 0) != v)
+            return FALSE;
+    }
+    return !v->is_output;
+}
+
 static gboolean merge_slices(HnRewrite *r, HnNode *n)
 {
     if (n->op != &hn_op_slice)
@@ -48,7 +60,7 @@ static gboolean merge_slices(HnRewrite *r, HnNode *n)
     HnBounds a, b;
     if (first == NULL)
         return FALSE;
-    if (!hn_rw_single(between))
+    if (!is_sliced_only(between))
         return hn_rw_miss(r, n, "'%s' is used by others too", between->name);
     if (!hn_shapes_bounds(r, first, &a) || !hn_shapes_bounds(r, n, &b))
         return hn_rw_miss(r, n, "the bounds are not constant");

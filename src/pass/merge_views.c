@@ -79,6 +79,12 @@ static gboolean merge_axes(HnRewrite *r, HnNode *n, HnNode *first)
         return hn_rw_bypass(r, n, hn_node_out(n, 0), x);
     if (!hn_rw_go(r, n))
         return FALSE;
+    for (int i = 1; i < t.n_gone; i++) /* some runtimes rely on the order in old opsets */
+        for (int k = i; k > 0 && t.gone[k - 1] > t.gone[k]; k--) {
+            const int swap = t.gone[k];
+            t.gone[k] = t.gone[k - 1];
+            t.gone[k - 1] = swap;
+        }
     HnNode *one = n_came > 0 ? hn_shapes_squeeze(r, n, "Unsqueeze", x, came, n_came)
                              : hn_shapes_squeeze(r, n, "Squeeze", x, t.gone, t.n_gone);
     return hn_rw_take(r, one, n);

@@ -7,8 +7,6 @@
 
 G_BEGIN_DECLS
 
-#define HN_OPSET_MIN 7 /* oldest version that is converted from and to; HN_OPSET_MAX (op/op.h) is the newest */
-
 /*
  * Converts m in place to opset `target`: nodes are rewritten as their records say (op/unbind.h), in sub-graphs too.
  * Names of inputs and outputs stay, as do other domains. Functions whose bodies are of another opset are inlined and

@@ -178,6 +178,23 @@ static void undeclare(HnGraph *g)
         undeclare(g->inner->pdata[i]);
 }
 
+/* A function's body has no place for weights in a file: each becomes a Constant. */
+static void weights_to_nodes(HnGraph *body)
+{
+    while (body->weights->len > 0) {
+        HnValue *v = body->weights->pdata[body->weights->len - 1];
+        if (v->weight == NULL)
+            return;
+        HnAttr *a = hn_attr_new("value", HN_ATTR_TENSOR);
+        a->has_kind = TRUE;
+        a->t = hn_tensor_ref(v->weight);
+        HnNode *n = hn_graph_add_node(body, 0, "Constant", NULL, NULL);
+        hn_node_set_attr(n, a);
+        hn_graph_remove_weight(body, v);
+        hn_node_set_out(n, 0, v);
+    }
+}
+
 gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError **error)
 {
     HnRewrite r = {
@@ -195,6 +212,8 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
     gboolean ok = run_rounds(&r);
     if (ok && log->made->len > 0)
         undeclare(m->graph);
+    for (guint i = 0; ok && i < m->functions->len; i++)
+        weights_to_nodes(((HnFunction *)m->functions->pdata[i])->body);
     if (!ok)
         g_propagate_error(error, r.error);
     hn_types_free(r.types);

@@ -35,8 +35,8 @@ typedef struct {
 
 const char *hn_kept_name(HnKept kept)
 {
-    static const char *const names[] = { "converted", "type",     "overflow", "inside", "small",
-                                         "weight",    "position", "asked",    "around" };
+    static const char *const names[] = { "converted", "type",   "overflow", "inside", "small",
+                                         "coarse",    "weight", "position", "asked",  "around" };
     return (guint)kept < G_N_ELEMENTS(names) ? names[kept] : "?";
 }
 
@@ -88,6 +88,7 @@ static void note_node(const Work *w, const HnPortNode *pn)
         l->why = g_strdup(kept->why);
     }
     w->log->converted += l->kept == HN_KEPT_NOT;
+    w->log->unseen += l->kept == HN_KEPT_NOT && w->o->ranges != NULL && isnan(l->headroom);
     g_ptr_array_add(w->log->nodes, l);
 }
 
@@ -288,37 +289,52 @@ static HnValue *before_cast(const Work *w, HnValue *v, HnDtype to)
     return from == to || hn_dtype_in(from, HN_T_INTS | HN_T_BOOL) ? u : NULL;
 }
 
-static HnValue *cast_to(Work *w, HnValue *v, HnDtype to)
+/* A Cast of v in g to `to`; what it makes is called after `name`. */
+static HnValue *add_cast(Work *w, HnGraph *g, HnValue *v, HnDtype to, HnDtype name)
 {
-    HnValue *c = g_hash_table_lookup(w->casts, v), *u = before_cast(w, v, to);
-    if (c != NULL)
-        return c;
-    if (u != NULL && dtype_now(w, u) == to) {
-        g_hash_table_insert(w->casts, v, u);
-        return u;
-    }
-    g_autofree char *stem = g_strdup_printf("%s_%s", v->name, hn_dtype_name(to));
-    HnNode *n = hn_graph_add_node(v->graph, -1, "Cast", NULL, NULL);
-    c = hn_graph_new_value(v->graph, stem);
+    HnValue *u = before_cast(w, v, to);
+    g_autofree char *stem = g_strdup_printf("%s_%s", v->name, hn_dtype_name(name));
+    HnNode *n = hn_graph_add_node(g, -1, "Cast", NULL, NULL);
+    HnValue *c = hn_graph_new_value(g, stem);
     hn_node_add_in(n, u != NULL ? u : v);
     hn_node_add_out(n, c);
     hn_node_set_int(n, "to", to);
     (void)hn_op_bind(n, NULL);
     set_dtype(c, hn_types_get(w->plan->types, v), to);
-    g_hash_table_insert(w->casts, v, c);
+    if (v->graph == g)
+        g_hash_table_insert(w->casts, v, c);
     g_ptr_array_add(w->made, n);
     return c;
 }
 
-/* v as somebody wants it who is port `port`. */
-static HnValue *as_wanted(Work *w, HnValue *v, int port)
+/* v in the other type, for whoever reads it. */
+static HnValue *cast_to(Work *w, HnValue *v, HnDtype to)
 {
-    const gboolean converts = hn_precision_converts(w->plan, port);
+    HnValue *c = g_hash_table_lookup(w->casts, v), *u = before_cast(w, v, to);
+    return c != NULL ? c : u != NULL && dtype_now(w, u) == to ? u : add_cast(w, v->graph, v, to, to);
+}
+
+/* The type that port `port` wants v in; HN_UNDEFINED: it is right as it is. */
+static HnDtype wanted_type(const Work *w, const HnValue *v, int port)
+{
+    const HnDtype old = hn_precision_dtype(w->plan, v);
+    const HnDtype wanted = hn_precision_converts(w->plan, port) ? w->o->to : old;
+    return old != HN_UNDEFINED && dtype_now(w, v) != wanted ? wanted : HN_UNDEFINED;
+}
+
+/* v as port `port` wants it, where that takes no Cast; else NULL. */
+static HnValue *as_constant(const Work *w, HnValue *v, int port)
+{
     const Constant *c = g_hash_table_lookup(w->constants, v);
     if (c != NULL)
-        return converts && c->converted != NULL ? c->converted : v;
-    const HnDtype old = hn_precision_dtype(w->plan, v), wanted = converts ? w->o->to : old;
-    return old == HN_UNDEFINED || dtype_now(w, v) == wanted ? v : cast_to(w, v, wanted);
+        return hn_precision_converts(w->plan, port) && c->converted != NULL ? c->converted : v;
+    return wanted_type(w, v, port) == HN_UNDEFINED ? v : NULL;
+}
+
+static HnValue *as_wanted(Work *w, HnValue *v, int port)
+{
+    HnValue *c = as_constant(w, v, port);
+    return c != NULL ? c : cast_to(w, v, wanted_type(w, v, port));
 }
 
 static void rewire_node(Work *w, const HnPortNode *pn)
@@ -328,13 +344,20 @@ static void rewire_node(Work *w, const HnPortNode *pn)
             hn_node_set_in(pn->node, (int)i, as_wanted(w, hn_node_in(pn->node, (int)i), pn->port[i]));
 }
 
+/* A result of a graph is made there, under its name in the main graph. */
 static void rewire_output(Work *w, HnGraph *g, guint k, int port)
 {
-    HnValue *v = g->outputs->pdata[k], *c = as_wanted(w, v, port);
+    HnValue *v = g->outputs->pdata[k], *c = as_constant(w, v, port);
+    const gboolean swaps = g->holder == NULL && v->graph == g && !v->is_input && c == NULL;
+    const HnDtype to = wanted_type(w, v, port);
+    if (c == NULL)
+        c = v->graph == g ? g_hash_table_lookup(w->casts, v) : NULL;
+    if (c == NULL)
+        c = add_cast(w, g, v, to, swaps ? dtype_now(w, v) : to);
     if (c == v)
         return;
     hn_graph_set_output(g, k, c);
-    if (g->holder == NULL && v->graph == g && c->graph == g && !v->is_input)
+    if (swaps)
         hn_value_swap_names(v, c);
 }
 
@@ -565,9 +588,9 @@ static void apply(Work *w)
     set_types(w, w->model->graph);
     for (guint i = 0; i < nodes->len; i++)
         set_made(w, nodes->pdata[i]);
+    each_output(w, w->model->graph, rewire_output);
     for (guint i = 0; i < nodes->len && w->error == NULL; i++)
         rewire_node(w, nodes->pdata[i]);
-    each_output(w, w->model->graph, rewire_output);
     w->log->casts_added = w->made->len;
 }
 

@@ -37,6 +37,7 @@ typedef enum {
     HN_KEPT_OVERFLOW, /* an input or output would overflow */
     HN_KEPT_INSIDE,   /* a sum inside would */
     HN_KEPT_SMALL,    /* an input or output would become 0, or subnormal throughout */
+    HN_KEPT_COARSE,   /* an exponent is so large that the half's last digit matters */
     HN_KEPT_WEIGHT,   /* a weight does not fit */
     HN_KEPT_POSITION, /* computes positions or sizes, which a half is too coarse for */
     HN_KEPT_ASKED,    /* named in `keep` */
@@ -58,7 +59,8 @@ typedef struct {
 
 typedef struct {
     GPtrArray *nodes;                /* HnPrecisionNode *, in the order of the graph */
-    guint converted;                 /* of them */
+    guint converted;                 /* of the nodes */
+    guint unseen;                    /* of those: no sample got there, though there were ranges */
     guint casts_added;               /* Casts that the model has now and had not */
     guint casts_dropped;             /* that became superfluous */
     guint weights;                   /* tensors that were converted */

@@ -206,8 +206,10 @@ static void source(HnPrecisionPlan *p, HnPortNode *pn)
     for (guint i = 0; i < pn->node->in->len; i++)
         if (concerned(p, hn_node_in(pn->node, (int)i)))
             pn->port[i] = HN_PORT_ANY;
-    if (concerned(p, hn_node_out(pn->node, 0)))
-        pn->port[pn->node->in->len] = new_set(p, TRUE, FALSE);
+    if (concerned(p, hn_node_out(pn->node, 0))) /* few have EyeLike in halves */
+        pn->port[pn->node->in->len] = pn->node->op != &hn_op_eyelike
+                                          ? new_set(p, TRUE, FALSE)
+                                          : fixed_set(p, HN_KEPT_TYPE, "the operator makes one type here");
 }
 
 static gboolean takes_any(const HnPrecisionPlan *p, const HnNode *n)
@@ -446,6 +448,8 @@ static void keep_position(HnPrecisionPlan *p, const HnValue *v, const char *beco
 {
     const HnPortNode *pn = v->producer != NULL ? hn_precision_node(p, v->producer) : NULL;
     const int set = p->of_value[v->id];
+    if (set >= 0 && v->producer == NULL && v->is_input)
+        (void)hn_precision_keep(p, set, HN_KEPT_POSITION, g_strdup_printf("it makes the integers '%s'", becomes));
     if (pn == NULL || set < 0 || depth == MAX_DEPTH || pn->node->op == NULL || is_control(pn->node))
         return;
     const HnPortSet *s = hn_precision_set(p, set);
@@ -559,6 +563,43 @@ static void follow(HnPrecisionPlan *p, gboolean cheap)
     }
 }
 
+typedef struct {
+    gboolean *read; /* by set: somebody reads it in the new type */
+} Reading;
+
+static void note_reading(HnPrecisionPlan *p, int from, int to, gpointer data)
+{
+    const Reading *r = data;
+    r->read[from] = r->read[from] || at(p, to)->kept == HN_KEPT_NOT;
+}
+
+/* A Cast to another float type reads v. */
+static gboolean is_cast(const HnPrecisionPlan *p, const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *n = v->users->pdata[i];
+        const HnAttr *to = n->op == &hn_op_cast ? hn_node_attr(n, "to") : NULL;
+        if (to != NULL && hn_dtype_in((HnDtype)to->i, HN_T_FLOATS) && hn_precision_node(p, n) != NULL)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* An input that is read as it is by everybody who reads it stays. */
+static void keep_inputs(HnPrecisionPlan *p)
+{
+    g_autofree gboolean *read = g_new0(gboolean, p->sets->len + 1u);
+    Reading r = { read };
+    const HnGraph *g = p->model->graph;
+    each_edge(p, note_reading, &r);
+    for (guint i = 0; i < g->inputs->len; i++) {
+        const HnValue *v = g->inputs->pdata[i];
+        const int set = p->of_value[v->id];
+        if (set >= 0 && !read[root(p, set)] && v->users->len > 0 && !is_cast(p, v))
+            (void)hn_precision_keep(p, set, HN_KEPT_AROUND, g_strdup("whoever reads it stays"));
+    }
+}
+
 /* --- the plan ---------------------------------------------------------------------------------------------------- */
 
 void hn_precision_plan_free(HnPrecisionPlan *p)
@@ -615,8 +656,10 @@ HnPrecisionPlan *hn_precision_plan(HnModel *m, const HnPrecisionOptions *o, GErr
         hn_precision_keep_ranges(p);
     }
     follow(p, FALSE);
-    if (o->to != HN_F32)
+    if (o->to != HN_F32) {
         follow(p, TRUE);
+        keep_inputs(p);
+    }
     for (guint i = 0; i < p->sets->len; i++)
         at(p, (int)i)->converts = hn_precision_set(p, (int)i)->kept == HN_KEPT_NOT;
     return g_steal_pointer(&p);

@@ -11,6 +11,7 @@
 #include "pass/rewrite.h"
 
 #define MAX_ROUNDS 8
+#define EXPONENT 256 /* an f16 near it is off by up to 1/16, and e to the power of it by 6 % */
 
 typedef struct {
     HnPrecisionPlan *p;
@@ -128,9 +129,25 @@ static void look_at_divisor(Look *l, const HnPortNode *pn, int i, const HnValue 
     if (op_of(pn) == &hn_op_pow && range_of(l, hn_node_in(pn->node, 1), &power) && power.smallest >= 1 &&
         !power.negative)
         return;
-    if (op_of(pn) != NULL && i < 8 && (op_of(pn)->range.divisors >> i & 1) != 0 && range_of(l, v, &r) &&
-        r.smallest < l->least)
-        keep(l, pn->port[i], HN_KEPT_SMALL, "divisor", v->name, r.smallest);
+    if (op_of(pn) == NULL || i >= 8 || (op_of(pn)->range.divisors >> i & 1) == 0 || !range_of(l, v, &r) ||
+        r.smallest >= l->least)
+        return;
+    keep(l, pn->port[i], HN_KEPT_SMALL, "divisor", v->name, r.smallest);
+    if (l->p->of_value[v->id] >= 0) /* who makes it must not round it away before */
+        keep(l, l->p->of_value[v->id], HN_KEPT_SMALL, "divisor", v->name, r.smallest);
+}
+
+/* An exponent that is large has no digits left behind the point. */
+static void look_at_exponents(Look *l, const HnPortNode *pn)
+{
+    const HnValue *v = hn_node_in(pn->node, 0);
+    const HnRange *r = v != NULL ? hn_ranges_get(l->ranges, v->name) : NULL;
+    if (r == NULL || op_of(pn) == NULL || op_of(pn)->range.kind != HN_R_EXPONENTS || l->p->o->to != HN_F16 ||
+        r->largest <= EXPONENT)
+        return;
+    keep(l, pn->port[0], HN_KEPT_COARSE, "exponent", v->name, r->largest);
+    if (l->p->of_value[v->id] >= 0)
+        keep(l, l->p->of_value[v->id], HN_KEPT_COARSE, "exponent", v->name, r->largest);
 }
 
 static void look_at_node(Look *l, const HnPortNode *pn)
@@ -161,17 +178,24 @@ static void look_at_node(Look *l, const HnPortNode *pn)
         look_at_value(l, port, v, masks);
     }
     look_inside(l, pn);
+    look_at_exponents(l, pn);
 }
 
-static void look_at_inputs(Look *l, const HnGraph *g)
+/* What a graph takes in and gives out. */
+static void look_at_edges(Look *l, const HnGraph *g)
 {
+    const int *port = g_hash_table_lookup(l->p->outputs, g);
+    for (guint k = 0; port != NULL && k < g->outputs->len; k++) {
+        const HnValue *v = g->outputs->pdata[k];
+        look_at_value(l, port[k], v, v->id < l->p->n_values && l->masked[v->id]);
+    }
     for (guint i = 0; i < g->inputs->len; i++) {
         const HnValue *v = g->inputs->pdata[i];
         if (l->p->of_value[v->id] >= 0)
             look_at_value(l, l->p->of_value[v->id], v, FALSE);
     }
     for (guint i = 0; i < g->inner->len; i++)
-        look_at_inputs(l, g->inner->pdata[i]);
+        look_at_edges(l, g->inner->pdata[i]);
 }
 
 void hn_precision_keep_ranges(HnPrecisionPlan *p)
@@ -182,11 +206,11 @@ void hn_precision_keep_ranges(HnPrecisionPlan *p)
                .least = hn_precision_least(p->o->to),
                .changed = TRUE };
     l.masked = g_new0(gboolean, p->n_values + 1u);
-    look_at_inputs(&l, p->model->graph);
     for (int round = 0; round < MAX_ROUNDS && l.changed; round++) { /* what stays as it is hands on no masks */
         l.changed = FALSE;
         for (guint i = 0; i < p->nodes->len; i++)
             look_at_node(&l, p->nodes->pdata[i]);
+        look_at_edges(&l, p->model->graph);
     }
     g_free(l.masked);
 }

@@ -66,7 +66,7 @@ static gboolean reads(const Push *p, const HnNode *n, const HnValue *v, gboolean
 
 static void add_value(Push *p, HnValue *v)
 {
-    if (v != NULL && hn_rw_const(p->r, v) == NULL && g_hash_table_add(p->seen, v))
+    if (v != NULL && hn_rw_known(p->r, v) == NULL && g_hash_table_add(p->seen, v))
         g_ptr_array_add(p->values, v);
 }
 

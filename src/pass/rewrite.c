@@ -53,10 +53,16 @@ gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims)
     return t != NULL && hn_type_is_fixed(t, dims);
 }
 
-HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v)
+HnTensor *hn_rw_known(const HnRewrite *r, const HnValue *v)
 {
     HnTensor *t = v != NULL ? hn_types_value(r->types, v) : NULL;
-    return t != NULL && !t->unloaded && hn_tensor_align(t, r->o->budget, NULL) ? t : NULL;
+    return t != NULL && !t->unloaded ? t : NULL;
+}
+
+HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v)
+{
+    HnTensor *t = hn_rw_known(r, v);
+    return t != NULL && hn_tensor_align(t, r->o->budget, NULL) ? t : NULL;
 }
 
 gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x)
@@ -502,7 +508,11 @@ static gboolean is_below(const HnValue *v, const HnNode *n)
 /* n goes, with the graphs inside it: nobody may come back to what is in them. */
 static void forget_graphs(HnRewrite *r, const HnNode *n)
 {
-    for (guint i = r->unused->len; i-- > 0;)
+    gboolean any = FALSE;
+    for (guint i = 0; i < n->attrs->len && !any; i++)
+        any = ((const HnAttr *)n->attrs->pdata[i])->kind == HN_ATTR_GRAPH ||
+              ((const HnAttr *)n->attrs->pdata[i])->kind == HN_ATTR_GRAPHS;
+    for (guint i = any ? r->unused->len : 0; i-- > 0;)
         if (is_below(r->unused->pdata[i], n))
             g_ptr_array_remove_index_fast(r->unused, i);
     for (guint i = 0; i < n->attrs->len; i++) {

@@ -46,6 +46,8 @@ gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims);
 
 /* Elements that are known ahead (a weight, or what follows from weights and shapes), aligned; NULL: not known. */
 HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v);
+/* The same, perhaps not aligned, so that nothing is copied: for its sizes, hn_tensor_get_*() and memcpy(). */
+HnTensor *hn_rw_known(const HnRewrite *r, const HnValue *v);
 /* The same for a tensor of one element, and for one where all elements are equal. */
 gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x);
 gboolean hn_rw_uniform(const HnRewrite *r, const HnValue *v, double *x);

@@ -74,10 +74,17 @@ gboolean hn_shapes_reduced(const HnRewrite *r, const HnNode *n, gboolean *mark)
 
 /* --- shapes ------------------------------------------------------------------------------------------------------- */
 
+/* A size of what may have no elements: not one that a file names, nor a multiple of such. */
+static gboolean may_vanish(HnDim d)
+{
+    return d.known ? d.n == 0 : d.sym == NULL || strpbrk(d.sym, "(-") != NULL || strstr(d.sym, "??") != NULL;
+}
+
 gboolean hn_shapes_constant(const HnRewrite *r, const HnValue *x, int rank, const HnDim *to, int64_t *list)
 {
     const int before = hn_rw_rank(r, x);
     int rest = -1;
+    gboolean vanishes = FALSE; /* then nothing follows from the other sizes */
     if (before < 0 || rank < 0 || rank > HN_MAX_RANK)
         return FALSE;
     for (int i = 0; i < rank; i++) {
@@ -85,6 +92,7 @@ gboolean hn_shapes_constant(const HnRewrite *r, const HnValue *x, int rank, cons
             list[i] = to[i].n;
         } else if (i < before && hn_dim_equal(to[i], hn_rw_dim(r, x, i))) {
             list[i] = 0;
+            vanishes = vanishes || may_vanish(to[i]);
         } else if (rest < 0 && !to[i].known) {
             list[i] = -1;
             rest = i;
@@ -92,7 +100,7 @@ gboolean hn_shapes_constant(const HnRewrite *r, const HnValue *x, int rank, cons
             return FALSE;
         }
     }
-    return TRUE;
+    return rest < 0 || !vanishes;
 }
 
 HnNode *hn_shapes_reshape(HnRewrite *r, HnNode *before, HnValue *x, const int64_t *list, int n)

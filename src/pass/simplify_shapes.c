@@ -8,6 +8,33 @@
 
 /* --- lists that are constants ------------------------------------------------------------------------------------- */
 
+#define MOST_MAKERS 128
+
+/* What x holds follows from shapes and weights. What follows from elements of an input may be another list in each run,
+ * whatever sizes are declared behind it. */
+static gboolean from_shapes(const HnValue *x)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) todo = g_ptr_array_new();
+    g_ptr_array_add(todo, (gpointer)x);
+    while (todo->len > 0) {
+        const HnValue *v = g_ptr_array_steal_index(todo, todo->len - 1);
+        const HnNode *n = v->producer;
+        if (v->weight != NULL || (n != NULL && (n->op == &hn_op_shape || n->op == &hn_op_size)))
+            continue;
+        if (n == NULL || n->op == NULL || (n->op->flags & HN_OP_CONTROL) != 0)
+            return FALSE;
+        if (!g_hash_table_add(seen, (gpointer)n))
+            continue;
+        if (g_hash_table_size(seen) > MOST_MAKERS)
+            return FALSE;
+        for (guint i = 0; i < n->in->len; i++)
+            if (n->in->pdata[i] != NULL)
+                g_ptr_array_add(todo, n->in->pdata[i]);
+    }
+    return TRUE;
+}
+
 static gboolean constant_reshape(HnRewrite *r, HnNode *n)
 {
     const HnType *t = hn_rw_type(r, hn_node_out(n, 0));
@@ -17,6 +44,8 @@ static gboolean constant_reshape(HnRewrite *r, HnNode *n)
         return FALSE;
     if (t == NULL || (zero != NULL && zero->i != 0) || !hn_shapes_constant(r, hn_node_in(n, 0), t->rank, t->dims, list))
         return hn_rw_miss(r, n, "more than one size of '%s' is not known", hn_node_out(n, 0)->name);
+    if (!from_shapes(hn_node_in(n, 1)))
+        return hn_rw_miss(r, n, "its sizes come from the elements of an input");
     if (!hn_rw_go(r, n))
         return FALSE;
     hn_rw_set_in(r, n, 1, hn_rw_weight_ints(r, n->graph, "shape", list, t->rank));
@@ -39,7 +68,11 @@ static gboolean constant_expand(HnRewrite *r, HnNode *n)
         else
             return FALSE;
     }
-    if (t == NULL || t->rank < 0 || before < 0 || !hn_rw_go(r, n))
+    if (t == NULL || t->rank < 0 || before < 0)
+        return FALSE;
+    if (!from_shapes(hn_node_in(n, 1)))
+        return hn_rw_miss(r, n, "its sizes come from the elements of an input");
+    if (!hn_rw_go(r, n))
         return FALSE;
     hn_rw_set_in(r, n, 1, hn_rw_weight_ints(r, n->graph, "shape", list, t->rank));
     return hn_rw_done(r, n);
@@ -96,7 +129,7 @@ static gboolean constant_resize(HnRewrite *r, HnNode *n)
     const HnContents *c = sizes != NULL ? hn_rw_contents(r, sizes) : NULL;
     const int rank = hn_rw_rank(r, x);
     if (c == NULL || c->n != rank || rank > HN_MAX_RANK || p->axes != NULL || p->policy != HN_RESIZE_STRETCH ||
-        hn_rw_const(r, sizes) != NULL)
+        p->place == HN_RESIZE_CROP || hn_rw_const(r, sizes) != NULL)
         return FALSE;
     int64_t len = rank;
     g_autoptr(HnTensor) scales = hn_tensor_new(HN_F32, 1, &len, hn_rw_budget(r), NULL);

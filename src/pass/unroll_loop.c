@@ -1,7 +1,8 @@
 /*
- * Loop that is known to run a few times, and Scan over few elements: the body's nodes stand in the graph around it, once
- * for each run. Limits keep the model from growing: one that runs once or never goes whatever its size.
+ * Loop that is known to run a few times, and Scan over few elements: the body's nodes stand in the graph around it,
+ * once for each run. Limits keep the model from growing: one that runs once or never goes whatever its size.
  */
+#include "op/cast.h"
 #include "pass/shapes.h"
 
 #define MOST_RUNS 16
@@ -54,6 +55,18 @@ static int truth(const HnRewrite *r, const HnValue *v)
     return t == NULL || t->dtype != HN_BOOL || t->n != 1 ? -1 : hn_tensor_get_i64(t, 0) != 0;
 }
 
+/* v, through Identity and Cast to bool in the body. */
+static const HnValue *handed_on(const Unroll *u, const HnValue *v)
+{
+    for (int i = 0; i < 8 && v->graph == u->body && v->producer != NULL; i++) {
+        const HnNode *n = v->producer;
+        if (n->op != &hn_op_identity && (n->op != &hn_op_cast || ((const HnCast *)n->params)->to != HN_BOOL))
+            break;
+        v = hn_node_in(n, 0);
+    }
+    return v;
+}
+
 static gboolean loop_runs(HnRewrite *r, Unroll *u)
 {
     const HnValue *m = hn_node_in(u->n, 0), *c = hn_node_in(u->n, 1), *next = u->body->outputs->pdata[0];
@@ -70,7 +83,7 @@ static gboolean loop_runs(HnRewrite *r, Unroll *u)
     if (m != NULL && !counted)
         return hn_rw_miss(r, u->n, "the number of runs is not known");
     /* without a condition the body's is not looked at, or so the specification says: it has to be true all the same */
-    const int more = next == u->body->inputs->pdata[1] ? go : truth(r, next);
+    const int more = handed_on(u, next) == u->body->inputs->pdata[1] ? go : truth(r, next);
     if (more == 0 && (c != NULL || m == NULL))
         most = 1;
     if (most != 1 && more != 1)
@@ -120,8 +133,7 @@ static void loop_inputs(HnRewrite *r, const Unroll *u, int64_t run, HnValue **in
 {
     HnGraph *g = u->n->graph;
     const HnValue *number = u->body->inputs->pdata[0], *go = u->body->inputs->pdata[1];
-    in[0] = hn_rw_weight(r, g, "run",
-                         declared_rank(number) == 1 ? hn_tensor_ints(&run, 1) : hn_tensor_scalar_i64(run));
+    in[0] = hn_rw_weight(r, g, "run", declared_rank(number) == 1 ? hn_tensor_ints(&run, 1) : hn_tensor_scalar_i64(run));
     in[1] = hn_rw_weight(r, g, "go", bool_tensor(declared_rank(go)));
 }
 

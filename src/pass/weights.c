@@ -1,6 +1,7 @@
 #include "pass/weights.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "op/batchnorm.h"
 #include "op/conv.h"
@@ -26,7 +27,7 @@ static gboolean is_arithmetic(const HnNode *n)
 /* The number of n's constant input; -1: none, or all are. */
 static int constant_input(const HnRewrite *r, const HnNode *n)
 {
-    gboolean a = hn_rw_const(r, hn_node_in(n, 0)) != NULL, b = hn_rw_const(r, hn_node_in(n, 1)) != NULL;
+    gboolean a = hn_rw_known(r, hn_node_in(n, 0)) != NULL, b = hn_rw_known(r, hn_node_in(n, 1)) != NULL;
     return a == b ? -1 : a ? 0 : 1;
 }
 
@@ -92,7 +93,7 @@ static gboolean read_batchnorm(const HnRewrite *r, const HnNode *n, HnAffine *a)
     const HnBatchNorm *p = n->params;
     const HnTensor *s[4];
     for (int i = 0; i < 4; i++) {
-        s[i] = hn_rw_const(r, hn_node_in(n, i + 1));
+        s[i] = hn_rw_known(r, hn_node_in(n, i + 1));
         if (s[i] == NULL || s[i]->n != a->n)
             return FALSE;
     }
@@ -106,7 +107,7 @@ static gboolean read_batchnorm(const HnRewrite *r, const HnNode *n, HnAffine *a)
 static gboolean read_arithmetic(const HnRewrite *r, const HnNode *n, int rank, int axis, HnAffine *a)
 {
     int k = constant_input(r, n);
-    const HnTensor *t = k >= 0 ? hn_rw_const(r, hn_node_in(n, k)) : NULL;
+    const HnTensor *t = k >= 0 ? hn_rw_known(r, hn_node_in(n, k)) : NULL;
     g_autofree double *v = t != NULL ? vector_of(r, hn_node_in(n, 1 - k), t, rank, axis, a->n) : NULL;
     if (v == NULL)
         return FALSE;
@@ -138,6 +139,20 @@ gboolean hn_affine_read(const HnRewrite *r, const HnNode *n, int rank, int axis,
         a->shifts |= a->shift[i] != 0;
     }
     return TRUE;
+}
+
+gboolean hn_affine_number(const HnRewrite *r, const HnNode *n, int64_t channels, HnAffine *a)
+{
+    HnValue *x = hn_affine_data(r, n);
+    const HnTensor *t = x != NULL ? hn_rw_known(r, hn_rw_other(n, x)) : NULL;
+    *a = (HnAffine){ .n = channels, .scales = TRUE };
+    if (t == NULL || t->n != 1 || t->ndim > MAX(hn_rw_rank(r, x), 0) || (n->op != &hn_op_mul && n->op != &hn_op_div))
+        return FALSE;
+    a->scale = g_new(double, (gsize)channels);
+    a->shift = g_new0(double, (gsize)channels);
+    for (int64_t i = 0; i < channels; i++)
+        a->scale[i] = n->op == &hn_op_mul ? hn_tensor_get_f64(t, 0) : 1 / hn_tensor_get_f64(t, 0);
+    return a->scale[0] != 1;
 }
 
 gboolean hn_affine_uniform(const HnAffine *a)
@@ -193,7 +208,7 @@ static void read_matmul(const HnRewrite *r, HnLinear *l)
 {
     if (l->w == NULL) {
         l->w_in = 0;
-        l->w = hn_rw_const(r, hn_node_in(l->node, 0));
+        l->w = hn_rw_known(r, hn_node_in(l->node, 0));
     }
     const HnValue *other = hn_node_in(l->node, 1 - l->w_in);
     l->rank = -1;
@@ -208,7 +223,7 @@ static gboolean read_product(const HnRewrite *r, HnNode *node, HnLinear *l)
 {
     *l = (HnLinear){ .node = node, .y = hn_node_out(node, 0), .w_in = 1, .rank = -1, .b = hn_node_in(node, 2) };
     const gboolean conv = node->op == &hn_op_conv || node->op == &hn_op_convtranspose;
-    l->w = hn_rw_const(r, hn_node_in(node, 1));
+    l->w = hn_rw_known(r, hn_node_in(node, 1));
     if (is_packed(hn_node_in(node, 1)) || (l->w != NULL && l->w->n == 0))
         return FALSE;
     if (conv)
@@ -220,7 +235,7 @@ static gboolean read_product(const HnRewrite *r, HnNode *node, HnLinear *l)
     if (l->rank < (conv ? 3 : 1) || l->channels < 1 || l->channels > MOST_CHANNELS ||
         !hn_dtype_in(hn_rw_dtype(r, l->y), HN_T_FLOATS))
         return FALSE;
-    const HnTensor *b = hn_rw_const(r, l->b);
+    const HnTensor *b = hn_rw_known(r, l->b);
     if (b != NULL && (!conv || (b->ndim == 1 && b->n == l->channels)))
         l->bias = conv ? list_of(b) : vector_of(r, l->y, b, l->rank, l->axis, l->channels);
     return TRUE;
@@ -232,7 +247,7 @@ static gboolean read_add(const HnRewrite *r, HnNode *add, HnLinear *l)
     if (add == NULL || !hn_rw_single(l->y) || hn_affine_data(r, add) != l->y)
         return FALSE;
     HnValue *b = hn_rw_other(add, l->y);
-    double *bias = vector_of(r, l->y, hn_rw_const(r, b), l->rank, l->axis, l->channels);
+    double *bias = vector_of(r, l->y, hn_rw_known(r, b), l->rank, l->axis, l->channels);
     if (bias == NULL)
         return FALSE;
     l->add = add;
@@ -286,11 +301,15 @@ HnTensor *hn_weights_scaled(const HnTensor *w, const HnWeightsView *v, const dou
         for (int64_t j = 0; j < v->a; j++)
             for (int64_t k = 0; k < v->b; k++) {
                 const double f = s[i * v->b + k];
-                for (int64_t end = e + v->inner; e < end; e++)
-                    if (w->dtype == HN_F32)
-                        ((float *)t->data)[e] = (float)((double)((const float *)w->data)[e] * f);
-                    else
+                for (int64_t end = e + v->inner; e < end; e++) {
+                    if (w->dtype != HN_F32) {
                         hn_tensor_set_f64(t, e, hn_tensor_get_f64(w, e) * f);
+                        continue;
+                    }
+                    float x;
+                    memcpy(&x, (const char *)w->data + e * 4, 4); /* perhaps not aligned */
+                    ((float *)t->data)[e] = (float)((double)x * f);
+                }
             }
     return t;
 }
@@ -332,7 +351,7 @@ gboolean hn_weights_good(const HnTensor *t, const HnTensor *before)
 
 gboolean hn_weights_own(const HnRewrite *r, const HnValue *v)
 {
-    const HnTensor *t = hn_rw_const(r, v);
+    const HnTensor *t = hn_rw_known(r, v);
     return (v->users->len == 1 && !v->is_output) || (t != NULL && t->bytes <= HN_WEIGHTS_COPY);
 }
 
@@ -352,6 +371,21 @@ void hn_linear_set_bias(HnRewrite *r, const HnLinear *l, HnTensor *bias)
         hn_node_remove_attr(n, "beta");
 }
 
+/* n's result becomes the product's, or, with views between them, what n reads. */
+static gboolean begin_absorb(HnRewrite *r, const HnNode *n, const HnLinear *l)
+{
+    HnValue *x = hn_affine_data(r, n);
+    return x == l->y ? hn_rw_go(r, n) : hn_rw_bypass(r, n, hn_node_out(n, 0), x);
+}
+
+static gboolean end_absorb(HnRewrite *r, HnNode *n, const HnLinear *l)
+{
+    HnNode *last = l->add != NULL ? l->add : l->node;
+    if (last != l->node)
+        hn_rw_done(r, l->node);
+    return n->out->len > 0 && hn_affine_data(r, n) == l->y ? hn_rw_take(r, last, n) : hn_rw_done(r, last);
+}
+
 /* The factors of a Gemm take one for all. */
 static gboolean absorb_number(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAffine *a)
 {
@@ -359,12 +393,12 @@ static gboolean absorb_number(HnRewrite *r, HnNode *n, const HnLinear *l, const 
     const float alpha = (float)((double)p->alpha * a->scale[0]), beta = (float)((double)p->beta * a->scale[0]);
     if (!isfinite(alpha) || !isfinite(beta))
         return hn_rw_miss(r, n, "a factor of '%s' would not be finite", hn_node_label(l->node));
-    if (!hn_rw_go(r, n))
+    if (!begin_absorb(r, n, l))
         return FALSE;
     hn_node_set_float(l->node, "alpha", alpha);
     if (l->b != NULL)
         hn_node_set_float(l->node, "beta", beta);
-    return hn_rw_take(r, l->node, n);
+    return end_absorb(r, n, l);
 }
 
 /* Where the weights have the channels of the result. */
@@ -414,20 +448,16 @@ gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAf
         if (b == NULL || !hn_weights_good(b, NULL))
             return hn_rw_miss(r, n, "the bias of '%s' would not be finite", label);
     }
-    if (!hn_rw_go(r, n))
+    if (!begin_absorb(r, n, l))
         return FALSE;
     if (w != NULL)
         hn_rw_set_in(r, l->node, l->w_in, hn_rw_weight(r, l->node->graph, weight->name, g_steal_pointer(&w)));
-    if (b == NULL)
-        return hn_rw_take(r, l->node, n);
-    if (!matmul) {
-        hn_linear_set_bias(r, l, g_steal_pointer(&b));
-        return hn_rw_take(r, l->node, n);
+    if (b != NULL && matmul && l->add == NULL) {
+        hn_rw_done(r, l->node);
+        HnValue *sum = hn_rw_weight(r, n->graph, "bias", g_steal_pointer(&b));
+        return hn_rw_take(r, hn_rw_add(r, n, "Add", HN_INS(l->y, sum)), n);
     }
-    hn_rw_done(r, l->node);
-    if (l->add == NULL)
-        return hn_rw_take(
-            r, hn_rw_add(r, n, "Add", HN_INS(l->y, hn_rw_weight(r, n->graph, "bias", g_steal_pointer(&b)))), n);
-    hn_linear_set_bias(r, l, g_steal_pointer(&b));
-    return hn_rw_take(r, l->add, n);
+    if (b != NULL)
+        hn_linear_set_bias(r, l, g_steal_pointer(&b));
+    return end_absorb(r, n, l);
 }

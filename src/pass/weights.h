@@ -29,6 +29,8 @@ HnValue *hn_affine_data(const HnRewrite *r, const HnNode *n);
 /* What such a node does to its data of `rank` dimensions, `channels` along `axis`. FALSE: it is not one number for each
  * channel, or its result is larger. */
 gboolean hn_affine_read(const HnRewrite *r, const HnNode *n, int rank, int axis, int64_t channels, HnAffine *a);
+/* The same where n multiplies or divides all elements by one number, whatever the shape. */
+gboolean hn_affine_number(const HnRewrite *r, const HnNode *n, int64_t channels, HnAffine *a);
 /* All factors are the same. */
 gboolean hn_affine_uniform(const HnAffine *a);
 
@@ -55,7 +57,8 @@ gboolean hn_linear_read(const HnRewrite *r, HnValue *y, HnLinear *l);
 /* The same for a node; where it is a MatMul that only an Add of a constant reads, with that. */
 gboolean hn_linear_from(const HnRewrite *r, HnNode *node, HnLinear *l);
 
-/* n, which does `a` to l->y, goes: its result becomes that of the product. Asks hn_rw_go(). FALSE: nothing was done. */
+/* n, which does `a` to l->y, goes: its result becomes that of the product. Where only views lie between l->y and n, and
+ * `a` is one factor, they stay. Asks hn_rw_go(). FALSE: nothing was done. */
 gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAffine *a);
 /* A bias of l->channels numbers in the shape that the product, or the Add, takes. NULL: no memory. */
 HnTensor *hn_linear_bias(const HnRewrite *r, const HnLinear *l, const double *bias);
