@@ -189,6 +189,18 @@ static gboolean is_empty(const HnUnbind *u, int i)
     return t != NULL && t->n == 0;
 }
 
+/* Since opset 13 either scales or sizes are given; before, the other was an empty list. */
+static void drop_empty(HnUnbind *u)
+{
+    const HnTensor *scales = hn_unbind_value(u, 2);
+    if (is_empty(u, 1))
+        hn_unbind_drop(u, 1);
+    if (is_empty(u, 3) || (hn_unbind_in(u, 3) != NULL && scales != NULL && scales->n > 0))
+        hn_unbind_drop(u, 3);
+    else if (hn_unbind_in(u, 3) != NULL)
+        hn_unbind_drop(u, 2);
+}
+
 void hn_resize_unbind(HnUnbind *u)
 {
     const HnResize *p = u->params;
@@ -221,11 +233,11 @@ void hn_resize_unbind(HnUnbind *u)
     }
     if (hn_unbind_below(u, 18))
         resize_below_18(u);
-    for (int i = 1; i <= 2 && u->error == NULL; i++) /* opsets 11 and 12 have empty lists instead of nothing */
-        if (hn_unbind_below(u, 13) && hn_unbind_in(u, i) == NULL)
+    for (int i = 1; i <= 2 && u->error == NULL && hn_unbind_below(u, 13); i++) /* empty lists instead of nothing */
+        if (hn_unbind_in(u, i) == NULL)
             hn_node_set_in(u->node, i, hn_unbind_fill(u, HN_F32, 1, &none, 0));
-        else if (hn_unbind_above(u, 13) && is_empty(u, i))
-            hn_unbind_drop(u, i);
+    if (u->error == NULL && hn_unbind_above(u, 13))
+        drop_empty(u);
 }
 
 void hn_upsample_unbind(HnUnbind *u)
