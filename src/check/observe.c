@@ -15,6 +15,7 @@ struct HnObserver {
     GPtrArray *reads; /* for each node of the main graph: GPtrArray of HnValue *, inputs and what sub-graphs capture */
     guint *users;     /* by HnValue.id: nodes of the main graph that read it */
     guint *left;
+    guint n_values; /* when the observer was made: the model may be edited once all was seen */
 };
 
 /* --- elements ---------------------------------------------------------------------------------------------------- */
@@ -363,7 +364,7 @@ static gboolean run_model(HnObserver *w, GError **error)
 
 gboolean hn_observer_run(HnObserver *w, HnTensor *const *in, GError **error)
 {
-    for (guint i = 0; i < w->model->n_values; i++)
+    for (guint i = 0; i < w->n_values; i++)
         w->left[i] = w->users[i];
     for (int i = 0; i < hn_observer_n_inputs(w); i++) {
         const HnValue *v = hn_observer_input(w, i);
@@ -375,7 +376,7 @@ gboolean hn_observer_run(HnObserver *w, HnTensor *const *in, GError **error)
         hn_ranges_note(w->ranges, v->name, in[i]);
     }
     gboolean ok = run_model(w, error);
-    for (guint i = 0; i < w->model->n_values; i++)
+    for (guint i = 0; i < w->n_values; i++)
         g_clear_pointer(&w->have[i], hn_tensor_unref);
     return ok;
 }
@@ -410,6 +411,7 @@ HnObserver *hn_observer_new(HnModel *m, const HnBackend *backend, const HnObserv
     w->whole = hn_session_new(m, &hn_backend_null, &(HnSessionOptions){ .seed = o->seed, .budget = o->budget }, error);
     if (w->whole == NULL)
         return NULL;
+    w->n_values = m->n_values;
     w->have = g_new0(HnTensor *, m->n_values + 1u);
     w->users = g_new0(guint, m->n_values + 1u);
     w->left = g_new0(guint, m->n_values + 1u);
@@ -426,7 +428,7 @@ void hn_observer_free(HnObserver *w)
 {
     if (w == NULL)
         return;
-    for (guint i = 0; w->have != NULL && i < w->model->n_values; i++)
+    for (guint i = 0; w->have != NULL && i < w->n_values; i++)
         hn_tensor_unref(w->have[i]);
     hn_session_free(w->whole);
     hn_ranges_free(w->ranges);

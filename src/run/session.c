@@ -60,7 +60,8 @@ static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, 
     return hn_exec_run(x, r->fed, out, &e->error);
 }
 
-static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, GError **error)
+/* captures: what the step's hidden inputs are, which may be read from a slot of another type. */
+static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, const GPtrArray *captures, GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new();
     for (guint i = 0; i < g->inputs->len; i++)
@@ -68,7 +69,7 @@ static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, GError **error)
     for (int i = 0; i < r->step->n_hidden; i++) {
         const HnSlot *s = r->step->in[r->step->n_in + i].slot;
         if (!s->constant)
-            g_ptr_array_add(inputs, (gpointer)s->value);
+            g_ptr_array_add(inputs, captures->pdata[i]);
     }
     HnExec *x = hn_exec_new(p->exec->env, g, p, inputs, error);
     if (x == NULL)
@@ -99,10 +100,11 @@ gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error)
     r->e.seed = p->exec->env->o.seed * 0x9e3779b97f4a7c15u + (v != NULL ? v->id : 0);
     if ((s->op->flags & HN_OP_CONTROL) == 0)
         return TRUE;
+    g_autoptr(GPtrArray) captures = hn_node_captures(s->node);
     r->execs = g_ptr_array_new_with_free_func((GDestroyNotify)hn_exec_free);
     for (guint i = 0; i < s->node->attrs->len; i++) {
         const HnAttr *a = s->node->attrs->pdata[i];
-        if (a->kind == HN_ATTR_GRAPH && !add_exec(r, p, a->g, error))
+        if (a->kind == HN_ATTR_GRAPH && !add_exec(r, p, a->g, captures, error))
             return FALSE;
     }
     return TRUE;

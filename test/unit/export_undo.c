@@ -1,0 +1,287 @@
+/*
+ * Rewrites that go wrong: one that breaks the graph or cannot be finished is undone and named, one that changes results
+ * is found among many good ones, and leaves a small model that shows it. The passes here are wrong on purpose.
+ */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "onnx/onnx.h"
+#include "pass/rewrite.h"
+#include "run_model.h"
+
+/* --- passes ------------------------------------------------------------------------------------------------------- */
+
+static gboolean good_node(HnRewrite *r, HnNode *n)
+{
+    return n->op == &hn_op_identity && hn_rw_bypass(r, n, hn_node_out(n, 0), hn_node_in(n, 0));
+}
+
+static const HnPass good = { .name = "good", .summary = "removes Identity", .level = 1, .node = good_node };
+
+/* The sign is lost. */
+static gboolean wrong_node(HnRewrite *r, HnNode *n)
+{
+    HnNode *neg = n->op == &hn_op_relu ? hn_rw_maker(hn_node_in(n, 0), &hn_op_neg) : NULL;
+    return neg != NULL && hn_rw_bypass(r, n, hn_node_in(n, 0), hn_node_in(neg, 0));
+}
+
+static const HnPass wrong = { .name = "wrong", .summary = "Relu(-x) is no Relu(x)", .level = 1, .node = wrong_node };
+
+/* Two nodes that need each other. */
+static gboolean cycle_node(HnRewrite *r, HnNode *n)
+{
+    if (n->op != &hn_op_tanh || !hn_rw_go(r, n))
+        return FALSE;
+    hn_rw_set_in(r, n, 0, hn_node_out(n, 0));
+    return TRUE;
+}
+
+static const HnPass cycle = {
+    .name = "cycle", .summary = "makes a node wait for itself", .level = 1, .node = cycle_node
+};
+
+static gboolean given_up_node(HnRewrite *r, HnNode *n)
+{
+    if (n->op != &hn_op_exp || !hn_rw_go(r, n))
+        return FALSE;
+    hn_rw_fail(r, HN_ERROR_UNSUPPORTED, "no way to go on at '%s'", hn_node_out(n, 0)->name);
+    return TRUE;
+}
+
+static const HnPass given_up = {
+    .name = "given-up", .summary = "gives up half way", .level = 1, .node = given_up_node
+};
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+static HnModel *open_text(gpointer data, GError **error)
+{
+    (void)error;
+    return test_model(data);
+}
+
+typedef struct {
+    HnVerifyOptions vo;
+    HnExportOptions o;
+    HnModel *original;
+    HnVerify *verify;
+    HnExported x;
+    GError *error;
+    gboolean ok;
+} Run;
+
+static void run_init(Run *r, const char *text, const HnPass *const *passes)
+{
+    *r = (Run){ .vo = { .backend = &hn_backend_ref, .threads = 1, .seed = 5 },
+                .o = { .open = open_text,
+                       .data = (gpointer)text,
+                       .pass = { .level = 2, .passes = passes },
+                       .rtol = 1e-3,
+                       .atol = 1e-4 } };
+}
+
+static void run(Run *r)
+{
+    r->original = hn_export_original(&r->o, &r->error);
+    g_assert_no_error(r->error);
+    r->verify = hn_verify_new(r->original, &r->vo, &r->error);
+    g_assert_no_error(r->error);
+    r->ok = hn_export(&r->o, r->verify, &r->x, &r->error);
+}
+
+static void run_clear(Run *r)
+{
+    hn_exported_clear(&r->x);
+    hn_verify_free(r->verify);
+    hn_model_free(r->original);
+    g_clear_error(&r->error);
+}
+
+static const HnDropped *dropped(const Run *r, guint i)
+{
+    g_assert_cmpuint(i, <, r->x.dropped->len);
+    return r->x.dropped->pdata[i];
+}
+
+static guint count_op(const HnModel *m, const char *op)
+{
+    guint count = 0;
+    for (guint i = 0; i < m->graph->nodes->len; i++)
+        count += strcmp(((const HnNode *)m->graph->nodes->pdata[i])->op_type, op) == 0;
+    return count;
+}
+
+/* --- tests -------------------------------------------------------------------------------------------------------- */
+
+/* 40 nodes, half of them Identity; where `bad` holds the number of one of the others, it is Relu(-x), others are Abs.
+ */
+static char *chain(const int *bad, int n_bad)
+{
+    GString *s = g_string_new("opset 17 graph g(%x0:f32[N,4]) -> (%y) { ");
+    for (int i = 0; i < 20; i++) {
+        gboolean is_bad = FALSE;
+        for (int k = 0; k < n_bad; k++)
+            is_bad = is_bad || bad[k] == i;
+        g_string_append_printf(
+            s, is_bad ? "%%i%d = Neg(%%x%d) %%r%d = Relu(%%i%d) " : "%%i%d = Identity(%%x%d) %%r%d = Abs(%%i%d) ", i, i,
+            i, i);
+        g_string_append_printf(s, "%%x%d = Add(%%r%d, %%x%d) ", i + 1, i, i);
+    }
+    g_string_append(s, "%y = Neg(%x20) }");
+    return g_string_free(s, FALSE);
+}
+
+static void test_found(void)
+{
+    const HnPass *const passes[] = { &wrong, &good, NULL };
+    for (int at = 0; at < 20; at += 6) {
+        g_autofree char *text = chain(&at, 1), *site = g_strdup_printf("r%d", at);
+        Run r;
+        run_init(&r, text, passes);
+        run(&r);
+        g_assert_no_error(r.error);
+        g_assert_true(r.ok && r.x.verified.equal);
+        g_assert_cmpuint(r.x.dropped->len, ==, 1);
+        g_assert_cmpstr(dropped(&r, 0)->pass, ==, "wrong");
+        g_assert_cmpstr(dropped(&r, 0)->op, ==, "Relu");
+        g_assert_cmpstr(dropped(&r, 0)->site, ==, site);
+        g_assert_nonnull(strstr(dropped(&r, 0)->why, "output 'y': "));
+        g_assert_null(dropped(&r, 0)->repro);
+        g_assert_cmpuint(count_op(r.x.model, "Identity"), ==, 0); /* what is good stays done */
+        g_assert_cmpuint(count_op(r.x.model, "Relu"), ==, 1);
+        run_clear(&r);
+    }
+}
+
+static void test_several(void)
+{
+    const HnPass *const passes[] = { &good, &wrong, NULL };
+    const int bad[] = { 3, 11, 19 };
+    g_autofree char *text = chain(bad, 3);
+    Run r;
+    run_init(&r, text, passes);
+    run(&r);
+    g_assert_no_error(r.error);
+    g_assert_true(r.ok && r.x.verified.equal);
+    g_assert_cmpuint(r.x.dropped->len, ==, 3);
+    g_assert_cmpuint(count_op(r.x.model, "Identity"), ==, 0);
+    g_assert_cmpuint(count_op(r.x.model, "Neg"), ==, 4);
+    run_clear(&r);
+}
+
+static void test_repro(void)
+{
+    const HnPass *const passes[] = { &good, &wrong, NULL };
+    const int at = 9;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = chain(&at, 1), *dir = g_dir_make_tmp("hone-XXXXXX", &error);
+    g_assert_no_error(error);
+    g_autofree char *folder = g_strconcat(dir, "/", NULL), *path = g_strconcat(dir, "/wrong-1.onnx", NULL);
+    Run r;
+    run_init(&r, text, passes);
+    r.o.repro = folder;
+    run(&r);
+    g_assert_no_error(r.error);
+    g_assert_cmpstr(dropped(&r, 0)->repro, ==, path);
+    g_autoptr(HnModel) m = hn_onnx_read_file(path, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(m->graph->nodes->len, ==, 2);
+    g_assert_cmpuint(count_op(m, "Neg"), ==, 1);
+    g_assert_cmpuint(count_op(m, "Relu"), ==, 1);
+    g_assert_cmpuint(m->graph->inputs->len, ==, 1);
+    run_clear(&r);
+    g_assert_cmpint(g_remove(path), ==, 0);
+    g_assert_cmpint(g_rmdir(dir), ==, 0);
+}
+
+static void test_broken(void)
+{
+    const HnPass *const passes[] = { &good, &cycle, &given_up, NULL };
+    Run r;
+    run_init(&r,
+             "opset 17 graph g(%x:f32[N,4]) -> (%y) { %a = Identity(%x) %b = Tanh(%a) %c = Exp(%b) %d = Tanh(%c) "
+             "%y = Identity(%d) }",
+             passes);
+    run(&r);
+    g_assert_no_error(r.error);
+    g_assert_true(r.ok && r.x.verified.equal);
+    g_assert_cmpuint(r.x.model->graph->nodes->len, ==, 3);
+    guint cycles = 0, failed = 0;
+    for (guint i = 0; i < r.x.dropped->len; i++) {
+        cycles += strcmp(dropped(&r, i)->pass, "cycle") == 0;
+        failed += strcmp(dropped(&r, i)->pass, "given-up") == 0;
+    }
+    g_assert_cmpuint(cycles, ==, 2);
+    g_assert_cmpuint(failed, ==, 1);
+    run_clear(&r);
+}
+
+/* Without a check nobody sees what changes results, but what breaks the graph is undone all the same. */
+static void test_unchecked(void)
+{
+    const HnPass *const passes[] = { &cycle, &wrong, NULL };
+    HnExported x;
+    Run r;
+    run_init(&r, "opset 17 graph g(%x:f32[N,4]) -> (%y) { %a = Tanh(%x) %b = Neg(%a) %y = Relu(%b) }", passes);
+    g_assert_true(hn_export(&r.o, NULL, &x, &r.error));
+    g_assert_no_error(r.error);
+    g_assert_cmpuint(x.dropped->len, ==, 1);
+    g_assert_cmpuint(x.verified.n, ==, 0);
+    g_assert_cmpuint(count_op(x.model, "Neg"), ==, 0);
+    hn_exported_clear(&x);
+}
+
+/* The original is not what the file was: no rewrite is to blame, and nothing comes out. */
+static void test_no_culprit(void)
+{
+    const HnPass *const passes[] = { &good, NULL };
+    Run r;
+    run_init(&r, "opset 17 graph g(%x:f32[N,4]) -> (%y) { %a = Identity(%x) %y = Neg(%a) }", passes);
+    r.original = test_model("opset 17 graph g(%x:f32[N,4]) -> (%y) { %a = Identity(%x) %y = Abs(%a) }");
+    r.verify = hn_verify_new(r.original, &r.vo, &r.error);
+    g_assert_no_error(r.error);
+    g_assert_false(hn_export(&r.o, r.verify, &r.x, &r.error));
+    g_assert_error(r.error, HN_ERROR, HN_ERROR_GUARD);
+    g_assert_nonnull(strstr(r.error->message, "no rewrite is to blame"));
+    run_clear(&r);
+}
+
+static void test_functions(void)
+{
+    static const char text[] =
+        "opset 17 opset com.acme 1 function com.acme::Twice(%a) -> (%b) { opset 17 %b = Add(%a, %a) } "
+        "graph g(%x:f32[N,4]) -> (%y) { %i = Identity(%x) %t = com.acme::Twice(%i) %y = Neg(%t) }";
+    Run r;
+    run_init(&r, text, NULL);
+    r.o.keep_functions = TRUE;
+    run(&r);
+    g_assert_no_error(r.error);
+    g_autoptr(HnModel) want =
+        test_model("opset 17 opset com.acme 1 function com.acme::Twice(%a) -> (%b) { opset 17 %b = Add(%a, %a) } "
+                   "graph g(%x:f32[N,4]) -> (%y) { %t = com.acme::Twice(%x) %y = Neg(%t) }");
+    g_autoptr(GString) a = g_string_new(NULL), b = g_string_new(NULL);
+    hn_model_print(r.x.model, -1, a);
+    hn_model_print(want, -1, b);
+    g_assert_cmpstr(a->str, ==, b->str);
+    run_clear(&r);
+    run_init(&r, text, NULL);
+    run(&r);
+    g_assert_no_error(r.error);
+    g_assert_cmpuint(r.x.model->functions->len, ==, 0);
+    g_assert_cmpuint(count_op(r.x.model, "Twice"), ==, 0);
+    run_clear(&r);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/export/undo/found", test_found);
+    g_test_add_func("/export/undo/several", test_several);
+    g_test_add_func("/export/undo/repro", test_repro);
+    g_test_add_func("/export/undo/broken", test_broken);
+    g_test_add_func("/export/undo/unchecked", test_unchecked);
+    g_test_add_func("/export/undo/no-culprit", test_no_culprit);
+    g_test_add_func("/export/undo/functions", test_functions);
+    return g_test_run();
+}
