@@ -133,7 +133,8 @@ void hn_facts(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *fac
     facts->opset = hn_model_opset(m, NULL);
     hn_graph_foreach_node(m->graph, count_node, &c);
     count_weights(&c, m->graph);
-    plan(m, shapes, budget, facts);
+    if (m->functions->len == 0) /* planning unfolds them */
+        plan(m, shapes, budget, facts);
 }
 
 void hn_facts_clear(HnFacts *facts)

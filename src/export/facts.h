@@ -19,7 +19,8 @@ typedef struct {
     guint64 planned_bytes; /* of the arena of one run; 0: not known */
 } HnFacts;
 
-/* Dimensions that are open are as `shapes` says. A model that cannot be planned has facts all the same. */
+/* Dimensions that are open are as `shapes` says. A model that cannot be planned, or that has functions,
+ * has facts all the same. m stays as it is. */
 void hn_facts(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *facts);
 void hn_facts_clear(HnFacts *facts);
 

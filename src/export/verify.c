@@ -21,9 +21,10 @@ typedef struct {
 struct HnVerify {
     const HnVerifyOptions *o;
     HnModel *original;
-    HnSession *session;
+    HnSession *session; /* until the samples have been run */
     int n_in, n_out;
-    GPtrArray *samples; /* Sample * */
+    const HnValue **in, **out; /* of the original's graph */
+    GPtrArray *samples;        /* Sample * */
     gboolean synthetic;
     GString *text;
 };
@@ -75,7 +76,7 @@ static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice,
     int64_t elements = 0;
     s->in = g_new0(HnTensor *, (gsize)v->n_in + 1);
     for (int i = 0; i < v->n_in; i++) {
-        const HnValue *x = hn_session_input(v->session, i);
+        const HnValue *x = v->in[i];
         int64_t dims[HN_MAX_RANK], n = 0;
         int rank = hn_shapes_dims(s->shapes, x, dims, error);
         if (rank < 0)
@@ -132,7 +133,7 @@ static gboolean size_dims(const HnVerify *v, HnShapes *s, const Sizes *z)
     int64_t n;
     for (int pass = 0; pass < 2; pass++) { /* what is in front somewhere counts as such everywhere */
         for (int i = 0; i < v->n_in; i++) {
-            const HnValue *x = hn_session_input(v->session, i);
+            const HnValue *x = v->in[i];
             const HnType *t = x->type;
             for (int a = 0; t != NULL && t->kind == HN_TYPE_TENSOR && a < t->rank; a++) {
                 open = open || !t->dims[a].known;
@@ -142,7 +143,7 @@ static gboolean size_dims(const HnVerify *v, HnShapes *s, const Sizes *z)
         }
     }
     for (int i = 0; i < v->n_in; i++) {
-        const HnValue *x = hn_session_input(v->session, i);
+        const HnValue *x = v->in[i];
         const HnType *t = x->type;
         gboolean unnamed = is_nameless(x);
         if (unnamed ||
@@ -160,7 +161,7 @@ static void describe(HnVerify *v, const Sample *s)
     if (v->text->len > 0)
         g_string_append(v->text, " and ");
     for (int i = 0; i < MIN(v->n_in, 3); i++) {
-        g_string_append_printf(v->text, "%s%s:", i > 0 ? "," : "", hn_session_input(v->session, i)->name);
+        g_string_append_printf(v->text, "%s%s:", i > 0 ? "," : "", v->in[i]->name);
         for (int a = 0; a < s->in[i]->ndim; a++)
             g_string_append_printf(v->text, "%s%" PRId64, a > 0 ? "x" : "", s->in[i]->dims[a]);
     }
@@ -191,7 +192,7 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
     guint nameless = 0;
     *open = TRUE;
     for (int i = 0; i < v->n_in && nameless < MOST_NAMELESS; i++)
-        nameless += is_nameless(hn_session_input(v->session, i));
+        nameless += is_nameless(v->in[i]);
     for (int i = at; i < (int)G_N_ELEMENTS(sizes); i++) {
         for (guint small = 0; small < 1u << nameless && *open; small++) {
             GError *failure = NULL;
@@ -215,7 +216,7 @@ static int most_choices(const HnVerify *v)
     int most = 0;
     for (int i = 0; i < v->n_in; i++)
         if (((const Sample *)v->samples->pdata[0])->in[i]->n == 1)
-            most = MAX(most, hn_random_choices(hn_session_input(v->session, i), c, MOST_CHOICES));
+            most = MAX(most, hn_random_choices(v->in[i], c, MOST_CHOICES));
     return most;
 }
 
@@ -271,7 +272,7 @@ static gboolean read_samples(HnVerify *v, GError **error)
 {
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)v->n_in + 1);
     for (int i = 0; i < v->n_in; i++)
-        inputs[i] = (HnValue *)hn_session_input(v->session, i);
+        inputs[i] = (HnValue *)v->in[i];
     const HnDataOptions o = { .budget = v->o->budget, .seed = v->o->seed, .shapes = v->o->shapes };
     g_autoptr(HnData) d = hn_data_open(v->o->source, inputs, v->n_in, &o, error);
     if (d == NULL)
@@ -297,6 +298,18 @@ static gboolean read_samples(HnVerify *v, GError **error)
     return n > 0;
 }
 
+static void list_values(HnVerify *v)
+{
+    v->n_in = hn_session_n_inputs(v->session);
+    v->n_out = hn_session_n_outputs(v->session);
+    v->in = g_new0(const HnValue *, (gsize)v->n_in + 1);
+    v->out = g_new0(const HnValue *, (gsize)v->n_out + 1);
+    for (int i = 0; i < v->n_in; i++)
+        v->in[i] = hn_session_input(v->session, i);
+    for (int k = 0; k < v->n_out; k++)
+        v->out[k] = hn_session_output(v->session, k);
+}
+
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error)
 {
     HnVerify *v = g_new0(HnVerify, 1);
@@ -308,14 +321,14 @@ HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **er
     v->session = hn_session_new(original, o->backend, &so, error);
     gboolean ok = v->session != NULL;
     if (ok) {
-        v->n_in = hn_session_n_inputs(v->session);
-        v->n_out = hn_session_n_outputs(v->session);
+        list_values(v);
         ok = o->source != NULL ? read_samples(v, error) : make_samples(v, error);
     }
     if (!ok) {
         hn_verify_free(v);
         return NULL;
     }
+    g_clear_pointer(&v->session, hn_session_free); /* candidates need the memory */
     return v;
 }
 
@@ -327,6 +340,8 @@ void hn_verify_free(HnVerify *v)
         sample_free(v, v->samples->pdata[i]);
     g_ptr_array_unref(v->samples);
     hn_session_free(v->session);
+    g_free(v->in);
+    g_free(v->out);
     g_string_free(v->text, TRUE);
     g_free(v);
 }
@@ -356,7 +371,7 @@ HnTensor *hn_verify_input(const HnVerify *v, guint i, const HnValue *input)
     const Sample *s = v->samples->pdata[i];
     for (int k = 0; k < v->n_in; k++) {
         HnTensor *t = s->in[k];
-        if (strcmp(hn_session_input(v->session, k)->name, input->name) != 0 || t == NULL)
+        if (strcmp(v->in[k]->name, input->name) != 0 || t == NULL)
             continue;
         const HnType *type = input->type;
         const HnDtype want = type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype;
@@ -486,7 +501,7 @@ void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, 
     GError *error = NULL;
     *out = (HnVerified){ .n = (guint)v->n_out, .row = g_new0(HnVerifyRow, (gsize)v->n_out + 1), .equal = TRUE };
     for (int k = 0; k < v->n_out; k++) {
-        out->row[k].name = hn_session_output(v->session, k)->name;
+        out->row[k].name = v->out[k]->name;
         out->row[k].equal = TRUE;
     }
     Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &error), rtol, atol, out };

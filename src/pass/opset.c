@@ -63,8 +63,8 @@ static void convert_one(const Conversion *c, HnNode *n)
 
 static void convert_graph(const Conversion *c, HnGraph *g)
 {
-    if (g->outer != NULL && !hn_types_enter(c->types, g, TRUE, NULL))
-        return;
+    if (g->outer != NULL)
+        hn_types_enter(c->types, g, TRUE, NULL);    /* a weight that cannot be read is not known, no more */
     g_autoptr(GPtrArray) nodes = g_ptr_array_new(); /* those that are here before the first is converted */
     for (guint i = 0; i < g->nodes->len; i++)
         g_ptr_array_add(nodes, g->nodes->pdata[i]);

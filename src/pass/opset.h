@@ -14,7 +14,7 @@ G_BEGIN_DECLS
  *
  * FALSE with an error of code UNSUPPORTED where nodes have no equivalent in the target: then `blocked` (char * to be
  * g_free'd, appended) has a sentence for each of them, and m is only good to be freed: keep a copy to go on with.
- * Other errors: GRAPH for a model without the domain, or with one outside [7,28], and those of hn_inline_functions().
+ * Nothing is blocked where a version is outside [7,28] (UNSUPPORTED as well), or functions cannot be inlined.
  */
 gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error);
 
