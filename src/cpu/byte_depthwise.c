@@ -14,140 +14,6 @@
 /* --- levels --------------------------------------------------------------------------------------------------------
  */
 
-#define IVEC_avx2 __m256i
-#define ILOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define HN_DW_WIDTH_avx2 32
-#define HN_DW_TAPS_avx2 2
-#define HN_DW_AT_ONCE_avx2 2
-#define HN_DW_SET_avx2 _mm256_set1_epi8
-#define HN_DW_XOR_avx2 _mm256_xor_si256
-#define HN_DW_DOT_avx2(sum, x, w) _mm256_add_epi32(sum, _mm256_madd_epi16(x, w))
-#define HN_DW_INTERLEAVE_avx2(z, r)                                                                            \
-    do {                                                                                                       \
-        const __m256i none = _mm256_setzero_si256();                                                           \
-        const __m256i low = _mm256_unpacklo_epi8((r)[0], (r)[1]), high = _mm256_unpackhi_epi8((r)[0], (r)[1]); \
-        (z)[0] = _mm256_unpacklo_epi8(low, none);                                                              \
-        (z)[1] = _mm256_unpackhi_epi8(low, none);                                                              \
-        (z)[2] = _mm256_unpacklo_epi8(high, none);                                                             \
-        (z)[3] = _mm256_unpackhi_epi8(high, none);                                                             \
-    } while (0)
-
-#define AVX2 __attribute__((target("avx2,fma,f16c")))
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
-#define INLINE static inline __attribute__((always_inline))
-
-AVX2 INLINE __m256i load_avx2(const uint8_t *p, int n)
-{
-    if (n >= 32)
-        return ILOAD_avx2(p);
-    uint8_t copy[32] = { 0 };
-    memcpy(copy, p, (gsize)n);
-    return ILOAD_avx2(copy);
-}
-
-AVX2 INLINE void store_avx2(uint8_t *p, __m256i v, int n)
-{
-    if (n >= 32) {
-        ISTORE_avx2(p, v);
-        return;
-    }
-    uint8_t copy[32];
-    ISTORE_avx2(copy, v);
-    memcpy(p, copy, (gsize)n);
-}
-#define HN_DW_LOAD_avx2 load_avx2
-#define HN_DW_STORE_avx2 store_avx2
-
-AVX2 INLINE __m256i finish_avx2(const HnDepthwiseRow *d, const __m256i *sum)
-{
-    const HnByteOut *o = d->finish;
-    const __m256i zero = _mm256_set1_epi16((short)o->zero), lo = _mm256_set1_epi16((short)((int)o->lo + o->zero));
-    const __m256i hi = _mm256_set1_epi16((short)((int)o->hi + o->zero));
-    __m256i v[4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        __m256 x = _mm256_mul_ps(_mm256_cvtepi32_ps(sum[j]), _mm256_loadu_ps(d->scale + 8 * j));
-        if (d->shift != NULL)
-            x = _mm256_add_ps(x, _mm256_loadu_ps(d->shift + 8 * j));
-        v[j] = _mm256_cvtps_epi32(x);
-    }
-    const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
-    const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
-    const __m256i p = _mm256_min_epi16(_mm256_max_epi16(a, lo), hi), q = _mm256_min_epi16(_mm256_max_epi16(b, lo), hi);
-    return o->dtype == HN_I8 ? _mm256_packs_epi16(p, q) : _mm256_packus_epi16(p, q);
-}
-#define HN_DW_FINISH_avx2 finish_avx2
-
-#define IVEC_avx512 __m512i
-#define ILOAD_avx512(p) _mm512_loadu_si512(p)
-#define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
-#define HN_DW_WIDTH_avx512 64
-#define HN_DW_TAPS_avx512 2
-#define HN_DW_AT_ONCE_avx512 4
-#define HN_DW_SET_avx512 _mm512_set1_epi8
-#define HN_DW_XOR_avx512 _mm512_xor_si512
-#define HN_DW_DOT_avx512(sum, x, w) _mm512_add_epi32(sum, _mm512_madd_epi16(x, w))
-#define HN_DW_INTERLEAVE_avx512(z, r)                                                                          \
-    do {                                                                                                       \
-        const __m512i none = _mm512_setzero_si512();                                                           \
-        const __m512i low = _mm512_unpacklo_epi8((r)[0], (r)[1]), high = _mm512_unpackhi_epi8((r)[0], (r)[1]); \
-        (z)[0] = _mm512_unpacklo_epi8(low, none);                                                              \
-        (z)[1] = _mm512_unpackhi_epi8(low, none);                                                              \
-        (z)[2] = _mm512_unpacklo_epi8(high, none);                                                             \
-        (z)[3] = _mm512_unpackhi_epi8(high, none);                                                             \
-    } while (0)
-
-AVX512 INLINE __mmask64 first_bytes(int n)
-{
-    return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
-}
-#define HN_DW_LOAD_avx512(p, n) _mm512_maskz_loadu_epi8(first_bytes(n), p)
-#define HN_DW_STORE_avx512(p, v, n) _mm512_mask_storeu_epi8(p, first_bytes(n), v)
-
-AVX512 INLINE __m512i finish_avx512(const HnDepthwiseRow *d, const __m512i *sum)
-{
-    const HnByteOut *o = d->finish;
-    const __m512i zero = _mm512_set1_epi16((short)o->zero), lo = _mm512_set1_epi16((short)((int)o->lo + o->zero));
-    const __m512i hi = _mm512_set1_epi16((short)((int)o->hi + o->zero));
-    __m512i v[4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[j]), _mm512_loadu_ps(d->scale + 16 * j));
-        if (d->shift != NULL)
-            x = _mm512_add_ps(x, _mm512_loadu_ps(d->shift + 16 * j));
-        v[j] = _mm512_cvtps_epi32(x);
-    }
-    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
-    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
-    const __m512i p = _mm512_min_epi16(_mm512_max_epi16(a, lo), hi), q = _mm512_min_epi16(_mm512_max_epi16(b, lo), hi);
-    return o->dtype == HN_I8 ? _mm512_packs_epi16(p, q) : _mm512_packus_epi16(p, q);
-}
-#define HN_DW_FINISH_avx512 finish_avx512
-
-#define IVEC_vnni __m512i
-#define ILOAD_vnni ILOAD_avx512
-#define ISTORE_vnni ISTORE_avx512
-#define HN_DW_WIDTH_vnni 64
-#define HN_DW_TAPS_vnni 4
-#define HN_DW_AT_ONCE_vnni 4
-#define HN_DW_SET_vnni _mm512_set1_epi8
-#define HN_DW_XOR_vnni _mm512_xor_si512
-#define HN_DW_DOT_vnni(sum, x, w) _mm512_dpbusd_epi32(sum, x, w)
-#define HN_DW_INTERLEAVE_vnni(z, r)                                                                                \
-    do {                                                                                                           \
-        const __m512i low01 = _mm512_unpacklo_epi8((r)[0], (r)[1]), high01 = _mm512_unpackhi_epi8((r)[0], (r)[1]); \
-        const __m512i low23 = _mm512_unpacklo_epi8((r)[2], (r)[3]), high23 = _mm512_unpackhi_epi8((r)[2], (r)[3]); \
-        (z)[0] = _mm512_unpacklo_epi16(low01, low23);                                                              \
-        (z)[1] = _mm512_unpackhi_epi16(low01, low23);                                                              \
-        (z)[2] = _mm512_unpacklo_epi16(high01, high23);                                                            \
-        (z)[3] = _mm512_unpackhi_epi16(high01, high23);                                                            \
-    } while (0)
-#define HN_DW_LOAD_vnni HN_DW_LOAD_avx512
-#define HN_DW_STORE_vnni HN_DW_STORE_avx512
-#define HN_DW_FINISH_vnni finish_avx512
-#define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
-
 #define HN_LEVEL avx2
 #include "cpu/byte_depthwise_loops.h"
 #undef HN_LEVEL
@@ -157,6 +23,133 @@ AVX512 INLINE __m512i finish_avx512(const HnDepthwiseRow *d, const __m512i *sum)
 #define HN_LEVEL vnni
 #include "cpu/byte_depthwise_loops.h"
 #undef HN_LEVEL
+
+/* --- few channels: 16 of them with four taps fill a vector ---------------------------------------------------------
+ */
+
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma,f16c")))
+#define NARROW 16
+#define NARROW_AT_ONCE 8 /* outputs */
+
+/* Columns of four lines, each `step` bytes apart or the same everywhere. */
+VBMI INLINE void stage_columns(uint8_t *to, const uint8_t *const *row, const int64_t *step, int64_t columns,
+                               int64_t next, __mmask16 mask, const gboolean whole, uint8_t flip)
+{
+    const __m512i flips = _mm512_set1_epi8((char)flip);
+    uint8_t order[64];
+    for (int i = 0; i < 64; i++)
+        order[i] = (uint8_t)(i % 4 * 16 + i / 4);
+    const __m512i turn = _mm512_loadu_si512(order);
+    const uint8_t *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    for (int64_t i = 0; i < columns; i++, to += next, a += step[0], b += step[1], c += step[2], d += step[3]) {
+        __m256i low, high;
+        if (whole) {
+            low = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)a)),
+                                          _mm_loadu_si128((const __m128i *)(const void *)b), 1);
+            high = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)c)),
+                                           _mm_loadu_si128((const __m128i *)(const void *)d), 1);
+        } else {
+            low = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi8(mask, a)),
+                                          _mm_maskz_loadu_epi8(mask, b), 1);
+            high = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_maskz_loadu_epi8(mask, c)),
+                                           _mm_maskz_loadu_epi8(mask, d), 1);
+        }
+        const __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+        _mm512_storeu_si512(to, _mm512_permutexvar_epi8(turn, _mm512_xor_si512(all, flips)));
+    }
+}
+
+VBMI static void stage_narrow(const HnDepthwiseRow *d)
+{
+    const int64_t groups = (d->kernel_h + 3) / 4;
+    const int64_t from = CLAMP(-d->first, 0, d->columns), to = CLAMP(d->in - d->first, from, d->columns);
+    const __mmask16 mask = (__mmask16)((1u << d->channels) - 1);
+    uint8_t pad[NARROW];
+    memset(pad, d->pad ^ d->flip, sizeof pad);
+    for (int64_t g = 0; g < groups; g++) {
+        const uint8_t *row[4], *none[4] = { pad, pad, pad, pad };
+        int64_t step[4];
+        const int64_t still[4] = { 0, 0, 0, 0 };
+        for (int64_t t = 0; t < 4; t++) {
+            const uint8_t *line = g * 4 + t < d->kernel_h ? d->row[g * 4 + t] : NULL;
+            row[t] = line != NULL ? line + (d->first + from) * d->pitch : pad;
+            step[t] = line != NULL ? d->pitch : 0;
+        }
+        uint8_t *at = d->staged + g * 64;
+        stage_columns(at, none, still, from, groups * 64, mask, TRUE, d->flip);
+        if (d->channels == NARROW)
+            stage_columns(at + from * groups * 64, row, step, to - from, groups * 64, mask, TRUE, d->flip);
+        else
+            stage_columns(at + from * groups * 64, row, step, to - from, groups * 64, mask, FALSE, d->flip);
+        stage_columns(at + to * groups * 64, none, still, d->columns - to, groups * 64, mask, TRUE, d->flip);
+    }
+}
+
+/* n outputs, a constant after inlining: 1 or a multiple of 4 */
+VBMI INLINE void some_narrow(const HnDepthwiseRow *d, int64_t o, const int n)
+{
+    const HnByteOut *out = d->finish;
+    const int64_t groups = (d->kernel_h + 3) / 4, column = groups * 64;
+    const uint8_t *w = d->weights;
+    __m512i sum[NARROW_AT_ONCE];
+    HN_UNROLL
+    for (int i = 0; i < n; i++)
+        sum[i] = _mm512_loadu_si512(d->begin);
+    for (int64_t k = 0; k < d->kernel_w; k++) {
+        const uint8_t *x = d->staged + (o * d->stride + k * d->dilation) * column;
+        for (int64_t g = 0; g < groups; g++, w += 64, x += 64) {
+            const __m512i v = _mm512_loadu_si512(w);
+            HN_UNROLL
+            for (int i = 0; i < n; i++)
+                sum[i] = _mm512_dpbusd_epi32(sum[i], _mm512_loadu_si512(x + i * d->stride * column), v);
+        }
+    }
+    if (d->sums != NULL) {
+        HN_UNROLL
+        for (int i = 0; i < n; i++)
+            _mm512_storeu_si512(d->sums + (o + i) * NARROW, sum[i]);
+        return;
+    }
+    const __m512i zero = _mm512_set1_epi16((short)out->zero), lo = _mm512_set1_epi16((short)((int)out->lo + out->zero));
+    const __m512i hi = _mm512_set1_epi16((short)((int)out->hi + out->zero));
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512 scale = _mm512_loadu_ps(d->scale);
+    const __m512 shift = d->shift != NULL ? _mm512_loadu_ps(d->shift) : _mm512_set1_ps(-0.0f);
+    const __mmask16 mask = (__mmask16)((1u << d->channels) - 1);
+    HN_UNROLL
+    for (int i = 0; i < n; i += 4) {
+        __m512i v[4];
+        HN_UNROLL
+        for (int j = 0; j < 4; j++)
+            v[j] = _mm512_cvtps_epi32(
+                _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum[n > 1 ? i + j : 0]), scale), shift));
+        const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+        const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+        const __m512i p = _mm512_min_epi16(_mm512_max_epi16(a, lo), hi),
+                      q = _mm512_min_epi16(_mm512_max_epi16(b, lo), hi);
+        const __m512i y = _mm512_permutexvar_epi32(in_order, out->dtype == HN_I8 ? _mm512_packs_epi16(p, q)
+                                                                                 : _mm512_packus_epi16(p, q));
+        uint8_t *to = d->y + (o + i) * d->y_pitch;
+        _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(y));
+        if (n > 1) {
+            _mm_mask_storeu_epi8(to + d->y_pitch, mask, _mm512_extracti32x4_epi32(y, 1));
+            _mm_mask_storeu_epi8(to + 2 * d->y_pitch, mask, _mm512_extracti32x4_epi32(y, 2));
+            _mm_mask_storeu_epi8(to + 3 * d->y_pitch, mask, _mm512_extracti32x4_epi32(y, 3));
+        }
+    }
+}
+
+VBMI static void dw_row_narrow(const HnDepthwiseRow *d)
+{
+    stage_narrow(d);
+    int64_t o = 0;
+    for (; o + NARROW_AT_ONCE <= d->out; o += NARROW_AT_ONCE)
+        some_narrow(d, o, NARROW_AT_ONCE);
+    for (; o + 4 <= d->out; o += 4)
+        some_narrow(d, o, 4);
+    for (; o < d->out; o++)
+        some_narrow(d, o, 1);
+}
 
 /* Plain C: one tap at a time, 16-bit weights; channels are in the same order as with vectors. */
 #define PLAIN_WIDTH 16
@@ -192,13 +185,18 @@ typedef struct {
     int lanes;       /* of 16 channels, in which vector j has every fourth group of 4; 0: channels are in order */
 } Level;
 
-static const Level *level(void)
+/* For so many channels: vectors of 16 do less for each, but there are fewer that nobody needs. */
+static const Level *level(int64_t channels)
 {
+    static const Level narrow = { dw_row_narrow, NARROW, 4, 0 };
     static const Level levels[] = { { dw_row_plain, PLAIN_WIDTH, 1, 0 },
                                     { dw_row_avx2, HN_DW_WIDTH_avx2, HN_DW_TAPS_avx2, 2 },
                                     { dw_row_avx512, HN_DW_WIDTH_avx512, HN_DW_TAPS_avx512, 4 },
                                     { dw_row_vnni, HN_DW_WIDTH_vnni, HN_DW_TAPS_vnni, 4 } };
     const HnIsa isa = hn_cpu_isa();
+    if (isa >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi") &&
+        (channels + NARROW - 1) / NARROW < 3 * ((channels + HN_DW_WIDTH_vnni - 1) / HN_DW_WIDTH_vnni))
+        return &narrow;
     return &levels[isa >= HN_ISA_VNNI ? 3 : isa >= HN_ISA_AVX512 ? 2 : isa >= HN_ISA_AVX2 ? 1 : 0];
 }
 
@@ -327,11 +325,11 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     Depthwise *d = g_new0(Depthwise, 1);
     s->state = d;
     plan_of(s, &plan);
-    d->level = level();
     d->h = plan.n > 1 ? plan.axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;
     d->channels = plan.group;
+    d->level = level(d->channels);
     d->blocks = (d->channels + d->level->width - 1) / d->level->width;
     d->groups = (d->h.kernel + d->level->taps - 1) / d->level->taps;
     d->flip = x->dtype == HN_I8 ? 128 : 0;
@@ -372,7 +370,7 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
     const gsize size = hn_dtype_size(y->dtype);
     HnByteOut out = d->product.finish;
     out.table = s->table;
-    const gboolean through = size != 1 || out.table != NULL || !out.small; /* sums */
+    const gboolean through = size != 1 || !out.small; /* sums */
     char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
     int32_t *sums = (int32_t *)(void *)(scratch + d->staged), *in_order = sums + STRETCH * width;
     const uint8_t **row = (const uint8_t **)(void *)(in_order + STRETCH * width);
@@ -409,6 +407,8 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
                 char *to = (char *)y->data + (gsize)((i * w->out + o) * yp + b * width) * size;
                 r.y = (uint8_t *)to;
                 d->level->row(&r);
+                for (int64_t k = 0; k < r.out && !through && out.table != NULL; k++)
+                    hn_byte_exchange(r.y + k * yp, r.y + k * yp, out.table, r.channels);
                 if (through)
                     finish_sums(d, &out, &r, in_order, to, size, yp, b * width);
             }

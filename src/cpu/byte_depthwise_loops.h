@@ -5,7 +5,10 @@
  * into four vectors of 32-bit groups: in lane l of 128 bits, vector j has channels 16 l + 4 j to 16 l + 4 j + 3, in
  * which order the sums are packed to bytes again.
  */
-#include "cpu/byte_depthwise.h"
+#ifndef HN_LEVEL /* read by itself */
+#define HN_LEVEL avx2
+#endif
+#include "cpu/byte_depthwise_level.h"
 #include "cpu/vec.h"
 
 #define IVEC HN_JOIN(IVEC, HN_LEVEL)
@@ -22,25 +25,55 @@
 #define FINISH HN_JOIN(HN_DW_FINISH, HN_LEVEL)
 #define AT_ONCE HN_JOIN(HN_DW_AT_ONCE, HN_LEVEL) /* outputs */
 
+/* `columns` columns of TAPS lines, each `step` bytes apart or the same everywhere; `next` bytes from one to the next.
+ */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(dw_columns)(uint8_t *to, const uint8_t *const *row,
+                                                                             const int64_t *step, int64_t columns,
+                                                                             int64_t next, int channels,
+                                                                             uint8_t flip_by)
+{
+    const IVEC flip = SETX((char)flip_by);
+    const uint8_t *at[TAPS];
+    HN_UNROLL
+    for (int t = 0; t < TAPS; t++)
+        at[t] = row[t];
+    for (int64_t i = 0; i < columns; i++, to += next) {
+        IVEC x[TAPS], z[4];
+        HN_UNROLL
+        for (int t = 0; t < TAPS; t++) {
+            x[t] = FLIP(LOADX(at[t], channels), flip);
+            at[t] += step[t];
+        }
+        INTERLEAVE(z, x);
+        HN_UNROLL
+        for (int j = 0; j < 4; j++)
+            ISTORE(to + j * WIDTH, z[j]);
+    }
+}
+
 static HN_TARGET void HN_V(dw_stage)(const HnDepthwiseRow *d)
 {
-    const IVEC pad = SETX((char)d->pad), flip = SETX((char)d->flip);
-    uint8_t *to = d->staged;
-    for (int64_t i = 0; i < d->columns; i++) {
-        const int64_t at = d->first + i;
-        const gboolean inside = at >= 0 && at < d->in;
-        for (int64_t k = 0; k < d->kernel_h; k += TAPS, to += 4 * WIDTH) {
-            IVEC row[TAPS], z[4];
-            HN_UNROLL
-            for (int t = 0; t < TAPS; t++) {
-                const uint8_t *from = inside && k + t < d->kernel_h ? d->row[k + t] : NULL;
-                row[t] = from != NULL ? FLIP(LOADX(from + at * d->pitch, d->channels), flip) : pad;
-            }
-            INTERLEAVE(z, row);
-            HN_UNROLL
-            for (int j = 0; j < 4; j++)
-                ISTORE(to + j * WIDTH, z[j]);
+    const int64_t groups = (d->kernel_h + TAPS - 1) / TAPS, next = groups * 4 * WIDTH;
+    const int64_t from = CLAMP(-d->first, 0, d->columns), to = CLAMP(d->in - d->first, from, d->columns);
+    uint8_t pad[WIDTH];
+    memset(pad, d->pad ^ d->flip, sizeof pad);
+    for (int64_t g = 0; g < groups; g++) {
+        const uint8_t *row[TAPS], *none[TAPS];
+        int64_t step[TAPS];
+        const int64_t still[TAPS] = { 0 };
+        uint8_t *at = d->staged + g * 4 * WIDTH;
+        for (int64_t t = 0; t < TAPS; t++) {
+            const uint8_t *line = g * TAPS + t < d->kernel_h ? d->row[g * TAPS + t] : NULL;
+            row[t] = line != NULL ? line + (d->first + from) * d->pitch : pad;
+            step[t] = line != NULL ? d->pitch : 0;
+            none[t] = pad;
         }
+        HN_V(dw_columns)(at, none, still, from, next, WIDTH, d->flip);
+        if (d->channels == WIDTH)
+            HN_V(dw_columns)(at + from * next, row, step, to - from, next, WIDTH, d->flip);
+        else
+            HN_V(dw_columns)(at + from * next, row, step, to - from, next, d->channels, d->flip);
+        HN_V(dw_columns)(at + to * next, none, still, d->columns - to, next, WIDTH, d->flip);
     }
 }
 
@@ -86,6 +119,8 @@ static HN_TARGET void HN_V(dw_row)(const HnDepthwiseRow *d)
     int64_t o = 0;
     for (; o + AT_ONCE <= d->out; o += AT_ONCE)
         HN_V(dw_some)(d, o, AT_ONCE);
+    for (; AT_ONCE > 2 && o + 2 <= d->out; o += 2)
+        HN_V(dw_some)(d, o, 2);
     for (; o < d->out; o++)
         HN_V(dw_some)(d, o, 1);
 }

@@ -12,6 +12,8 @@
 typedef struct {
     HnWindowAxis axis[2]; /* height, width */
     int64_t most;         /* taps of a window */
+    gboolean joined;      /* lines are joined before columns: where windows overlap */
+    gsize part_bytes;     /* scratch of a thread */
     int threads;
 } Pool;
 
@@ -125,7 +127,10 @@ static gboolean pool_prepare(HnStep *s, GError **error)
     place(s, p->axis);
     p->most = MIN(p->axis[0].kernel, p->axis[0].in) * MIN(p->axis[1].kernel, p->axis[1].in);
     p->threads = hn_cpu_threads_for(s, (double)y->n * (double)p->most / 16);
-    s->scratch_bytes = (gsize)p->most * sizeof(void *) * (gsize)p->threads;
+    p->joined = p->axis[0].kernel > 1 && p->axis[1].kernel > p->axis[1].stride;
+    p->part_bytes = (gsize)p->most * sizeof(void *) + (p->joined ? (gsize)(p->axis[1].in * x->dims[1]) : 0);
+    p->part_bytes = (p->part_bytes + 63) / 64 * 64;
+    s->scratch_bytes = p->part_bytes * (gsize)p->threads;
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
     return TRUE;
@@ -138,21 +143,30 @@ static void pool_rows(const HnStep *s, int part, int64_t lo, int64_t hi)
     const HnWindowAxis *h = &p->axis[0], *w = &p->axis[1];
     const int64_t channels = hn_cpu_in(s, 0)->dims[1];
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
-    const uint8_t **tap = (const uint8_t **)s->scratch + part * p->most;
+    const uint8_t **tap = (const uint8_t **)(gpointer)((char *)s->scratch + (gsize)part * p->part_bytes);
+    uint8_t *join = (uint8_t *)(tap + p->most);
     const MostFn most = most_of(hn_cpu_in(s, 0)->dtype);
     for (int64_t i = lo; i < hi; i++) {
         const uint8_t *x = (const uint8_t *)hn_cpu_data(&s->in[0]) + i / h->out * h->in * w->in * xp;
         uint8_t *y = (uint8_t *)hn_cpu_data(&s->out[0]) + i * w->out * yp;
         int64_t y0, y1, x0, x1;
         taps_of(h, i % h->out, &y0, &y1);
+        const uint8_t *lines = x + (i % h->out * h->stride - h->pad) * w->in * xp; /* where tap 0 is */
+        int64_t pixel = xp, line = h->dilation * w->in * xp;
+        if (p->joined && xp == channels) {
+            for (int64_t k = y0; k < y1; k++)
+                tap[k - y0] = lines + k * line;
+            most(join, tap, y1 - y0, w->in * channels);
+            lines = join;
+            y1 = 1;
+            y0 = 0;
+        }
         for (int64_t o = 0; o < w->out; o++, y += yp) {
             int64_t n = 0;
             taps_of(w, o, &x0, &x1);
-            for (int64_t k = y0; k < y1; k++) {
-                const int64_t line = i % h->out * h->stride - h->pad + k * h->dilation;
+            for (int64_t k = y0; k < y1; k++)
                 for (int64_t j = x0; j < x1; j++)
-                    tap[n++] = x + (line * w->in + o * w->stride - w->pad + j * w->dilation) * xp;
-            }
+                    tap[n++] = lines + k * line + (o * w->stride - w->pad + j * w->dilation) * pixel;
             most(y, tap, n, channels);
             if (s->table != NULL)
                 hn_byte_exchange(y, y, s->table, channels);

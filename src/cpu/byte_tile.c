@@ -10,33 +10,6 @@
 
 /* --- products with vectors ---------------------------------------------------------------------------------------- */
 
-#define HN_BYTE_ROWS_avx2 6
-#define HN_BYTE_LANES_avx2 8
-#define IVEC_avx2 __m256i
-#define ISET_avx2 _mm256_set1_epi32
-#define ILOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define HN_BYTE_DOT_avx2(sum, a, b) \
-    _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)))
-
-#define HN_BYTE_ROWS_avx512 12
-#define HN_BYTE_LANES_avx512 16
-#define IVEC_avx512 __m512i
-#define ISET_avx512 _mm512_set1_epi32
-#define ILOAD_avx512(p) _mm512_loadu_si512(p)
-#define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
-#define HN_BYTE_DOT_avx512(sum, a, b) \
-    _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)))
-
-#define HN_BYTE_ROWS_vnni 12
-#define HN_BYTE_LANES_vnni 16
-#define IVEC_vnni __m512i
-#define ISET_vnni _mm512_set1_epi32
-#define ILOAD_vnni(p) _mm512_loadu_si512(p)
-#define ISTORE_vnni(p, v) _mm512_storeu_si512(p, v)
-#define HN_BYTE_DOT_vnni(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
-#define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
-
 #define HN_LEVEL avx2
 #include "cpu/byte_tile_loops.h"
 #undef HN_LEVEL
@@ -314,10 +287,56 @@ static void finish_plain(const HnByteOut *o, void *y, int64_t pitch, const int32
     any_rows(o, y, pitch, c, PLAIN_COLS, rows, cols, col);
 }
 
+/* 8 sums as rounded numbers of steps */
+AVX2 INLINE __m256i steps_avx2(const int32_t *c, __m256 scale, __m256 shift, gboolean shifted)
+{
+    const __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)c)), scale);
+    return _mm256_cvtps_epi32(shifted ? _mm256_add_ps(v, shift) : v);
+}
+
+/* Rows of up to 16 bytes, two at a time. */
+AVX2 INLINE void finish_bytes_avx2(const HnByteOut *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,
+                                   const int cols, int64_t col)
+{
+    const gboolean shifted = o->shift != NULL;
+    const __m256 scale0 = _mm256_loadu_ps(o->scale + col), scale1 = _mm256_loadu_ps(o->scale + col + 8);
+    const __m256 shift0 = shifted ? _mm256_loadu_ps(o->shift + col) : scale0;
+    const __m256 shift1 = shifted ? _mm256_loadu_ps(o->shift + col + 8) : scale1;
+    const __m256i zero = _mm256_set1_epi16((short)o->zero), in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i lo = _mm256_set1_epi16((short)((int)o->lo + o->zero));
+    const __m256i hi = _mm256_set1_epi16((short)((int)o->hi + o->zero));
+    for (int64_t r = 0; r < rows; r += 2, c += 4 * HN_BYTE_LANES_avx2, y += 2 * pitch) {
+        const int32_t *next = r + 1 < rows ? c + 2 * HN_BYTE_LANES_avx2 : c;
+        const __m256i a = _mm256_packs_epi32(steps_avx2(c, scale0, shift0, shifted),
+                                             steps_avx2(c + HN_BYTE_LANES_avx2, scale1, shift1, shifted));
+        const __m256i b = _mm256_packs_epi32(steps_avx2(next, scale0, shift0, shifted),
+                                             steps_avx2(next + HN_BYTE_LANES_avx2, scale1, shift1, shifted));
+        const __m256i p = _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(a, zero), lo), hi);
+        const __m256i q = _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(b, zero), lo), hi);
+        const __m256i v = _mm256_permutevar8x32_epi32(
+            o->dtype == HN_I8 ? _mm256_packs_epi16(p, q) : _mm256_packus_epi16(p, q), in_order);
+        uint8_t two[32];
+        _mm256_storeu_si256((__m256i *)(void *)two, v);
+        for (int i = 0; o->table != NULL && i < 32; i++)
+            two[i] = o->table[two[i]];
+        uint8_t *second = r + 1 < rows ? y + pitch : y;
+        memcpy(second, two + 16, (gsize)cols);
+        memcpy(y, two, (gsize)cols);
+    }
+}
+
 AVX2 static void finish_avx2(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
                              int64_t col)
 {
-    any_rows(o, y, pitch, c, 2 * HN_BYTE_LANES_avx2, rows, cols, col);
+    const gboolean bytes = o->small && (o->dtype == HN_U8 || o->dtype == HN_I8);
+    if (bytes && cols == 2 * HN_BYTE_LANES_avx2)
+        finish_bytes_avx2(o, y, pitch, c, rows, 2 * HN_BYTE_LANES_avx2, col);
+    else if (bytes && cols == HN_BYTE_LANES_avx2)
+        finish_bytes_avx2(o, y, pitch, c, rows, HN_BYTE_LANES_avx2, col);
+    else if (bytes)
+        finish_bytes_avx2(o, y, pitch, c, rows, cols, col);
+    else
+        any_rows(o, y, pitch, c, 2 * HN_BYTE_LANES_avx2, rows, cols, col);
 }
 
 /* 16 sums as rounded numbers of steps. */
@@ -325,8 +344,7 @@ AVX2 static void finish_avx2(const HnByteOut *o, void *y, int64_t pitch, const i
     _mm512_cvtps_epi32(shifted ? _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale), shift) \
                                : _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale))
 
-/* 4 x 16 of them as bytes, one after the other. What is too large for 32 bits has become the least number by then, so
- * that the largest bounds have to be kept before. */
+/* 4 x 16 of them as bytes, one after the other. None was too large for 32 bits (HnByteOut.small). */
 #define BYTES(a, b, c, d)                                                                                   \
     bytes_of(_mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(a, b), zero), lo), hi), \
              _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(c, d), zero), lo), hi), is_signed)

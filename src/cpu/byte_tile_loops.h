@@ -2,8 +2,38 @@
  * Tiles of bytes at one instruction level with vectors, for byte_tile.c. A level says how groups are multiplied and
  * added: HN_BYTE_DOT(sum, a, b), a unsigned and b signed.
  */
+#ifndef HN_LEVEL /* read by itself */
+#define HN_LEVEL avx2
+#endif
 #include "cpu/byte_tile.h"
 #include "cpu/vec.h"
+
+#define HN_BYTE_ROWS_avx2 6
+#define HN_BYTE_LANES_avx2 8
+#define IVEC_avx2 __m256i
+#define ISET_avx2 _mm256_set1_epi32
+#define ILOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define HN_BYTE_DOT_avx2(sum, a, b) \
+    _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)))
+
+#define HN_BYTE_ROWS_avx512 12
+#define HN_BYTE_LANES_avx512 16
+#define IVEC_avx512 __m512i
+#define ISET_avx512 _mm512_set1_epi32
+#define ILOAD_avx512(p) _mm512_loadu_si512(p)
+#define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
+#define HN_BYTE_DOT_avx512(sum, a, b) \
+    _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)))
+
+#define HN_BYTE_ROWS_vnni 12
+#define HN_BYTE_LANES_vnni 16
+#define IVEC_vnni __m512i
+#define ISET_vnni _mm512_set1_epi32
+#define ILOAD_vnni(p) _mm512_loadu_si512(p)
+#define ISTORE_vnni(p, v) _mm512_storeu_si512(p, v)
+#define HN_BYTE_DOT_vnni(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
 
 #define IVEC HN_JOIN(IVEC, HN_LEVEL)
 #define ISET HN_JOIN(ISET, HN_LEVEL)

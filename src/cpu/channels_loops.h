@@ -1,6 +1,8 @@
 /*
  * Channels of pixels for channels.c, at one instruction level.
  */
+#include <stdint.h>
+
 #include "cpu/vec.h"
 
 /* `count` adjacent channels; the last vector lies back so that it fits. */

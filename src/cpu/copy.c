@@ -67,7 +67,15 @@ void hn_copy_bytes(void *y, const void *x, size_t bytes)
 static void rows(char *restrict y, const char *restrict x, const Block *b)
 {
     const size_t bytes = (size_t)b->n * b->size;
-    for (int64_t j = 0; j < b->m; j++)
+    int64_t j = 0;
+    if (bytes < 16 && b->ym == (int64_t)bytes && b->xm >= b->ym) { /* more than needed, which the next rows set right */
+        const int64_t read = (b->m - 1) * b->xm + b->ym - 16, written = b->m * b->ym - 16;
+        const int64_t safe = read < 0 || written < 0 ? 0 : MIN(read / b->xm, written / b->ym) + 1;
+        for (; j < safe; j++)
+            _mm_storeu_si128((__m128i *)(void *)(y + j * b->ym),
+                             _mm_loadu_si128((const __m128i *)(const void *)(x + j * b->xm)));
+    }
+    for (; j < b->m; j++)
         hn_copy_bytes(y + j * b->ym, x + j * b->xm, bytes);
 }
 
@@ -215,12 +223,43 @@ __attribute__((target("avx2"))) static inline void square_E8(char *y, int64_t ys
     }
 }
 
+/* Three columns of bytes as adjacent rows: 16 rows at a time. */
+__attribute__((target("avx2"))) static void interleave_three(char *restrict y, const char *restrict x, const Block *b)
+{
+    __m128i mask[3][3]; /* of the result's part, of the column */
+    for (int part = 0; part < 3; part++)
+        for (int column = 0; column < 3; column++) {
+            uint8_t from[16];
+            for (int k = 0; k < 16; k++)
+                from[k] = (uint8_t)((16 * part + k) % 3 == column ? (16 * part + k) / 3 : 0x80);
+            mask[part][column] = _mm_loadu_si128((const __m128i *)(const void *)from);
+        }
+    int64_t j = 0;
+    for (; j + 16 <= b->m; j += 16, y += 48) {
+        __m128i in[3];
+        for (int k = 0; k < 3; k++)
+            in[k] = _mm_loadu_si128((const __m128i *)(const void *)(x + j + k * b->xn));
+        for (int part = 0; part < 3; part++)
+            _mm_storeu_si128((__m128i *)(void *)(y + 16 * part),
+                             _mm_or_si128(_mm_shuffle_epi8(in[0], mask[part][0]),
+                                          _mm_or_si128(_mm_shuffle_epi8(in[1], mask[part][1]),
+                                                       _mm_shuffle_epi8(in[2], mask[part][2]))));
+    }
+    for (; j < b->m; j++, y += 3)
+        for (int k = 0; k < 3; k++)
+            y[k] = x[j + k * b->xn];
+}
+
 /* A line of the source at a time, in squares. */
 #define DEFINE_TILE_AVX2(T, N)                                                                          \
     __attribute__((target("avx2"))) static void tile_avx2_##T(char *restrict y, const char *restrict x, \
                                                               const Block *b)                           \
     {                                                                                                   \
         const int64_t size = (int64_t)sizeof(T), me = b->m / (N) * (N), ne = b->n / (N) * (N);          \
+        if (size == 1 && b->n == 3 && b->ym == 3) {                                                     \
+            interleave_three(y, x, b);                                                                  \
+            return;                                                                                     \
+        }                                                                                               \
         NARROW(T)                                                                                       \
         for (int64_t jb = 0; jb < me; jb += LINE / size)                                                \
             for (int64_t i = 0; i < ne; i += (N))                                                       \

@@ -10,6 +10,10 @@
 /* Halves to even: what is added has no place for a fraction. */
 #define ROUNDED(v) ((int)(((v) + 12582912.0f) - 12582912.0f))
 
+/* With one scale pieces are multiplied by its reciprocal. That is off by less than 2^-14 where results lie within 255
+ * steps: only a quotient that is nearly between two whole numbers can come out as another one, and then the piece is
+ * divided. */
+#define PIECE 256
 #define QUANTIZE(T, lowest, highest)                                                                                 \
     static HN_TARGET void HN_V(quantize_##T)(void *to, const float *x, const float *s, const void *zeros, int64_t n, \
                                              gboolean each)                                                          \
@@ -28,12 +32,27 @@
             return;                                                                                                  \
         }                                                                                                            \
         const int zero = z != NULL ? *z : 0;                                                                         \
-        const float lo = (float)((lowest)-zero), hi = (float)((highest)-zero), scale = *s;                           \
-        for (int64_t i = 0; i < n; i++) {                                                                            \
-            float v = x[i] / scale;                                                                                  \
-            v = v > lo ? v : lo;                                                                                     \
-            v = v < hi ? v : hi;                                                                                     \
-            y[i] = (T)(ROUNDED(v) + zero);                                                                           \
+        const float lo = (float)((lowest)-zero), hi = (float)((highest)-zero), scale = *s, by = 1 / scale;           \
+        for (int64_t first = 0, m; first < n; first += m) {                                                          \
+            m = n - first < PIECE ? n - first : PIECE;                                                               \
+            float most = 0;                                                                                          \
+            HN_OMP(omp simd reduction(max : most))                                                                   \
+            for (int64_t i = first; i < first + m; i++) {                                                            \
+                float v = x[i] * by;                                                                                 \
+                v = v > lo ? v : lo;                                                                                 \
+                v = v < hi ? v : hi;                                                                                 \
+                const float whole = (v + 12582912.0f) - 12582912.0f, off = __builtin_fabsf(v - whole);               \
+                most = off > most ? off : most;                                                                      \
+                y[i] = (T)((int)whole + zero);                                                                       \
+            }                                                                                                        \
+            if (most < 0.4995f && by < 1e30f)                                                                        \
+                continue;                                                                                            \
+            for (int64_t i = first; i < first + m; i++) {                                                            \
+                float v = x[i] / scale;                                                                              \
+                v = v > lo ? v : lo;                                                                                 \
+                v = v < hi ? v : hi;                                                                                 \
+                y[i] = (T)(ROUNDED(v) + zero);                                                                       \
+            }                                                                                                        \
         }                                                                                                            \
     }
 QUANTIZE(uint8_t, 0, UINT8_MAX)
@@ -82,5 +101,6 @@ static HN_TARGET void HN_V(find_range)(const float *x, int64_t n, float *least, 
 }
 
 #undef ROUNDED
+#undef PIECE
 #undef QUANTIZE
 #undef DEQUANTIZE

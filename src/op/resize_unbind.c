@@ -217,7 +217,12 @@ void hn_resize_unbind(HnUnbind *u)
         return;
     }
     if (hn_unbind_below(u, 19) && p->place == HN_RESIZE_HALF_SYMMETRIC) {
-        if (!known_scales(u, scale, &exact) || !hn_unbind_in(u, p->sizes)) {
+        gboolean whole = known_scales(u, scale, &exact);
+        for (int i = 0; i < hn_unbind_rank(u, 0) && whole && !hn_unbind_in(u, p->sizes); i++) {
+            double length = (double)scale[i] * (double)hn_unbind_dim(u, 0, i);
+            whole = length >= 0 && length == floor(length);
+        }
+        if (!whole) { /* of an output of a fraction of a pixel it cuts both ends */
             hn_unbind_refuse(u, "mode 'half_pixel_symmetric' came with opset 19");
             return;
         }

@@ -6,7 +6,7 @@
  * written in the newest form (opset HN_OPSET_MAX) and is converted in turn: a decomposition is written once, for every
  * target.
  *
- * A function that refuses does so before it edits or builds anything.
+ * After a refusal the graph is only good to be freed: what was built before it stays.
  */
 #pragma once
 
@@ -14,9 +14,8 @@
 
 G_BEGIN_DECLS
 
-#define HN_UNBIND_FILL ((int64_t)1 << 24)
-
-#define HN_OPSET_MIN 7 /* oldest that is converted from and to; HN_OPSET_MAX is the newest */
+#define HN_OPSET_MIN 7                    /* oldest that is converted from and to; HN_OPSET_MAX is the newest */
+#define HN_UNBIND_FILL ((int64_t)1 << 24) /* elements of a constant that is made */
 
 typedef struct HnUnbind {
     HnNode *node; /* bound; edits of its attributes unbind it, params stay */

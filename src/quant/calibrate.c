@@ -6,7 +6,7 @@
 
 #define FOLD_BYTES ((gsize)1 << 20) /* as planning: what a session knows before it runs is never seen */
 #define SHARE 32768                 /* elements that are worth a thread */
-#define PLANS 2                     /* kept of each graph: samples of other lengths take each other's memory */
+#define PLANS 1                     /* kept of each graph: samples of other shapes take each other's memory */
 
 struct HnCalibrator {
     HnModel *model;

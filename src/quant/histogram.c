@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "base/level.h"
 #include "ir/tensor.h"
 #include "op/range.h"
 
@@ -14,15 +13,6 @@
 #define TABLE (2 * BINS + 96) /* not a multiple of 4 KB, which would make bins of two tables look like one */
 #define TABLES 4              /* neighbours are often alike: a table each, so that no counter waits for the last one */
 #define FLUSH ((int64_t)65000 * TABLES)
-
-#define KEY_OF_INFINITY 0x7f800000
-#define KEY_OF_MASK ((int32_t)0xb8801fff)                            /* of HN_MASK, -65504 */
-#define KEYS ((uint32_t)KEY_OF_INFINITY - (uint32_t)KEY_OF_MASK - 1) /* between these two */
-
-typedef struct {
-    int32_t lo, hi;    /* keys of the least and the largest number that is to be counted */
-    int32_t odd, zero; /* not to be counted; exactly 0 */
-} Survey;
 
 #define HN_LEVEL plain
 #include "quant/histogram_loops.h"
@@ -34,7 +24,8 @@ typedef struct {
 #include "quant/histogram_loops.h"
 #undef HN_LEVEL
 
-static void (*const survey_at[])(const float *x, int n, Survey *s) = HN_TABLE_OF_LEVELS(survey);
+static void (*const survey_at[])(const float *x, int n, int32_t *lo, int32_t *hi, int32_t *odd,
+                                 int32_t *zero) = HN_TABLE_OF_LEVELS(survey);
 static void (*const place_at[])(const float *x, int n, float scale, uint16_t *at) = HN_TABLE_OF_LEVELS(place);
 
 /* One call of hn_histogram_add(). */
@@ -168,16 +159,16 @@ static gboolean feed(Feed *f, const float *x, int n, GError **error)
     HnHistogram *h = f->h;
     float left[BLOCK];
     uint16_t at[BLOCK];
-    Survey s;
-    survey_at[f->level](x, n, &s);
-    if (s.odd > 0) {
+    int32_t least, largest, odd, zero;
+    survey_at[f->level](x, n, &least, &largest, &odd, &zero);
+    if (odd > 0) {
         n = sort_out(h, x, n, left);
         x = left;
     }
     if (n == 0)
         return TRUE;
     /* -0 counts as 0 */
-    const float lo = s.lo == -1 ? 0 : number_of(s.lo), hi = s.hi == -1 ? 0 : number_of(s.hi);
+    const float lo = least == -1 ? 0 : number_of(least), hi = largest == -1 ? 0 : number_of(largest);
     const double most = fmax(fabs((double)lo), fabs((double)hi));
     int exponent = HN_HISTOGRAM_LOWEST;
     if (most > 0)
@@ -191,7 +182,7 @@ static gboolean feed(Feed *f, const float *x, int n, GError **error)
     place_at[f->level](x, n, ldexpf(BINS, -h->exponent), at);
     count(f, at, n);
     h->n += (uint64_t)n;
-    h->n_zero += (uint64_t)s.zero;
+    h->n_zero += (uint64_t)zero;
     h->min = MIN(h->min, lo);
     h->max = MAX(h->max, hi);
     return TRUE;

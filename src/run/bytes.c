@@ -12,48 +12,23 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/gemm.h"
 #include "op/quantize.h"
-#include "op/quantproduct.h"
 #include "op/resize.h"
-#include "run/plan.h"
+#include "run/bytes.h"
 
 #define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
 #include "op/ops.def"
 #undef HN_OP
 
-#define BYTES 256
-
-/* Scale and zero point of a whole tensor. */
-typedef struct {
-    HnDtype dtype; /* HN_U8 or HN_I8 */
-    float scale;
-    int zero;
-    HnValue *scale_of, *zero_of; /* zero_of NULL: 0 */
-} Step;
-
-struct HnHeld {
-    Step step; /* of the bytes: value[i] is that of this step, or a function of it */
-    gboolean plain;
-    int lo, hi; /* bytes that occur, as numbers */
-    float value[BYTES];
-};
-
-/* All that read a value quantize it so, limited to [lo, hi] first. */
-typedef struct {
-    Step step;
-    float lo, hi;
-} HnWant;
-
 /* --- what nodes say ------------------------------------------------------------------------------------------------
  */
 
-static gboolean is_byte(HnDtype d)
+gboolean hn_bytes_is_byte(HnDtype d)
 {
     return d == HN_U8 || d == HN_I8;
 }
 
-static HnDtype dtype_of(const HnPlan *p, const HnValue *v)
+HnDtype hn_bytes_dtype(const HnPlan *p, const HnValue *v)
 {
     const HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
     return t != NULL && hn_type_is_fixed(t, NULL) ? t->dtype : HN_UNDEFINED;
@@ -65,7 +40,7 @@ static int number_of(HnDtype dtype, int byte)
 }
 
 /* n quantizes or dequantizes bytes with one scale, which is known. */
-static gboolean step_of(const HnPlan *p, const HnNode *n, Step *s)
+static gboolean step_of(const HnPlan *p, const HnNode *n, HnByteStep *s)
 {
     const gboolean back = n->op == &hn_op_dequantizelinear;
     if (n->op != &hn_op_quantizelinear && !back)
@@ -74,29 +49,29 @@ static gboolean step_of(const HnPlan *p, const HnNode *n, Step *s)
     HnValue *scale_of = hn_node_in(n, 1), *zero_of = hn_node_in(n, 2);
     const HnTensor *scale = scale_of != NULL ? hn_types_value(p->types, scale_of) : NULL;
     const HnTensor *zero = zero_of != NULL ? hn_types_value(p->types, zero_of) : NULL;
-    const HnDtype dtype = dtype_of(p, back ? hn_node_in(n, 0) : hn_node_out(n, 0));
+    const HnDtype dtype = hn_bytes_dtype(p, back ? hn_node_in(n, 0) : hn_node_out(n, 0));
     if (scale == NULL || scale->dtype != HN_F32 || scale->n != 1 || (zero_of != NULL && zero == NULL) ||
-        (zero != NULL && (zero->n != 1 || zero->dtype != dtype)) || !is_byte(dtype) ||
-        dtype_of(p, back ? hn_node_out(n, 0) : hn_node_in(n, 0)) != HN_F32 ||
+        (zero != NULL && (zero->n != 1 || zero->dtype != dtype)) || !hn_bytes_is_byte(dtype) ||
+        hn_bytes_dtype(p, back ? hn_node_out(n, 0) : hn_node_in(n, 0)) != HN_F32 ||
         (q->precision != HN_UNDEFINED && q->precision != HN_F32) || q->block != 0)
         return FALSE;
-    *s = (Step){ dtype, (float)hn_tensor_get_f64(scale, 0), zero != NULL ? (int)hn_tensor_get_i64(zero, 0) : 0,
-                 scale_of, zero_of };
+    *s = (HnByteStep){ dtype, (float)hn_tensor_get_f64(scale, 0), zero != NULL ? (int)hn_tensor_get_i64(zero, 0) : 0,
+                       scale_of, zero_of };
     return isfinite(s->scale) && s->scale > 0;
 }
 
-static gboolean same_step(const Step *a, const Step *b)
+static gboolean same_step(const HnByteStep *a, const HnByteStep *b)
 {
     return a->dtype == b->dtype && a->scale == b->scale && a->zero == b->zero;
 }
 
-static float number_at(const Step *s, int byte)
+float hn_bytes_number(const HnByteStep *s, int byte)
 {
     return (float)(number_of(s->dtype, byte) - s->zero) * s->scale;
 }
 
 /* As QuantizeLinear. */
-static int byte_of(const Step *s, float v)
+int hn_bytes_of(const HnByteStep *s, float v)
 {
     const float lo = (float)((s->dtype == HN_I8 ? -128 : 0) - s->zero), hi = lo + 255;
     v = v / s->scale;
@@ -197,7 +172,7 @@ static gboolean want_of_reader(const HnPlan *p, const HnNode *u, const HnValue *
 static void find_want(HnPlan *p, const HnValue *v)
 {
     HnWant want, other;
-    if (v == NULL || dtype_of(p, v) != HN_F32 || v->users->len == 0 || !stays_here(p, v))
+    if (v == NULL || hn_bytes_dtype(p, v) != HN_F32 || v->users->len == 0 || !stays_here(p, v))
         return;
     for (guint i = 0; i < v->users->len; i++)
         if (!want_of_reader(p, v->users->pdata[i], v, i == 0 ? &want : &other) || (i > 0 && !same_want(&want, &other)))
@@ -205,13 +180,14 @@ static void find_want(HnPlan *p, const HnValue *v)
     g_hash_table_insert(p->wants, (gpointer)v, g_memdup2(&want, sizeof want));
 }
 
+gboolean hn_plan_holds_bytes(const HnBackend *b)
+{
+    return b->kernels(&hn_op_quantconv) != NULL && b->kernels(&hn_op_bytetable) != NULL;
+}
+
 void hn_plan_find_wants(HnPlan *p, const gboolean *live)
 {
-    const HnBackend *b = p->exec->env->backend;
-    if (b->kernels(&hn_op_quantconv) == NULL || b->kernels(&hn_op_bytetable) == NULL)
-        return;
-    p->bytes = TRUE;
-    for (int i = p->end - 1; i >= p->start; i--) {
+    for (int i = p->end - 1; i >= p->start && p->bytes; i--) {
         const HnNode *n = p->exec->graph->nodes->pdata[i];
         for (guint k = 0; k < n->out->len && live[i - p->start]; k++)
             find_want(p, n->out->pdata[k]);
@@ -226,21 +202,21 @@ const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v)
     return v != NULL ? g_hash_table_lookup(p->held, v) : NULL;
 }
 
-static HnHeld *held_of(const Step *s, int lo, int hi)
+HnHeld *hn_bytes_held(const HnByteStep *s, int lo, int hi)
 {
     HnHeld *h = g_new(HnHeld, 1);
     *h = (HnHeld){ .step = *s, .plain = TRUE, .lo = lo, .hi = hi };
-    for (int i = 0; i < BYTES; i++)
-        h->value[i] = number_at(s, i);
+    for (int i = 0; i < HN_BYTES; i++)
+        h->value[i] = hn_bytes_number(s, i);
     return h;
 }
 
-static HnHeld *held_whole(const Step *s)
+HnHeld *hn_bytes_held_whole(const HnByteStep *s)
 {
-    return held_of(s, s->dtype == HN_I8 ? -128 : 0, s->dtype == HN_I8 ? 127 : 255);
+    return hn_bytes_held(s, s->dtype == HN_I8 ? -128 : 0, s->dtype == HN_I8 ? 127 : 255);
 }
 
-static gboolean occurs(const HnHeld *h, int byte)
+gboolean hn_bytes_occurs(const HnHeld *h, int byte)
 {
     const int n = number_of(h->step.dtype, byte);
     return n >= h->lo && n <= h->hi;
@@ -250,20 +226,20 @@ static gboolean same_held(const HnHeld *a, const HnHeld *b)
 {
     if (a->step.dtype != b->step.dtype)
         return FALSE;
-    for (int i = 0; i < BYTES; i++)
-        if ((occurs(a, i) || occurs(b, i)) && !(a->value[i] == b->value[i]))
+    for (int i = 0; i < HN_BYTES; i++)
+        if ((hn_bytes_occurs(a, i) || hn_bytes_occurs(b, i)) && !(a->value[i] == b->value[i]))
             return FALSE;
     return TRUE;
 }
 
 /* v's numbers are those of the slot's bytes; takes h. */
-static void hold(HnPlan *p, const HnValue *v, HnSlot *slot, HnHeld *h)
+void hn_bytes_hold(HnPlan *p, const HnValue *v, HnSlot *slot, HnHeld *h)
 {
     g_hash_table_insert(p->by_value, (gpointer)v, slot);
     g_hash_table_insert(p->held, (gpointer)v, h);
 }
 
-static HnSlot *constant_slot(HnPlan *p, HnTensor *t)
+HnSlot *hn_bytes_constant(HnPlan *p, HnTensor *t)
 {
     HnSlot *s = hn_plan_new_slot(p);
     s->tensor = t;
@@ -272,7 +248,7 @@ static HnSlot *constant_slot(HnPlan *p, HnTensor *t)
 }
 
 /* A new slot for v that holds bytes. NULL: error. */
-static HnSlot *byte_slot(HnPlan *p, const HnValue *v, HnDtype dtype, GError **error)
+HnSlot *hn_bytes_slot(HnPlan *p, const HnValue *v, HnDtype dtype, GError **error)
 {
     HnSlot *s = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
     if (s == NULL)
@@ -291,7 +267,7 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
     HnSlot *to = g_hash_table_lookup(p->numbers, v);
     if (to != NULL)
         return to;
-    int64_t n = BYTES;
+    int64_t n = HN_BYTES;
     HnTensor *table = hn_tensor_new(HN_F32, 1, &n, NULL, error);
     if (table == NULL)
         return NULL;
@@ -301,7 +277,7 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
     to->tensor = hn_tensor_new_borrowed(HN_F32, slot->tensor->ndim, slot->tensor->dims, NULL);
     s->in[0].slot = slot;
     s->in[0].any = TRUE;
-    s->in[1].slot = constant_slot(p, table);
+    s->in[1].slot = hn_bytes_constant(p, table);
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(p->exec->env->backend, s);
     g_hash_table_insert(p->numbers, (gpointer)v, to);
@@ -310,7 +286,7 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
 }
 
 /* A step of an internal operator in the place of n; *done: a kernel takes it. */
-static gboolean finish(HnPlan *p, HnStep *s, gboolean *done, GError **error)
+gboolean hn_bytes_finish(HnPlan *p, HnStep *s, gboolean *done, GError **error)
 {
     s->refusals = g_ptr_array_new();
     s->kernel = hn_plan_ask_kernels(p, s);
@@ -325,11 +301,11 @@ static gboolean finish(HnPlan *p, HnStep *s, gboolean *done, GError **error)
 /* --- bytes for bytes -----------------------------------------------------------------------------------------------
  */
 
-static gboolean changes_nothing(const HnHeld *h, const uint8_t *map, HnDtype dtype)
+gboolean hn_bytes_change_nothing(const HnHeld *h, const uint8_t *map, HnDtype dtype)
 {
     gboolean same = h->step.dtype == dtype;
-    for (int i = 0; i < BYTES && same; i++)
-        same = !occurs(h, i) || map[i] == i;
+    for (int i = 0; i < HN_BYTES && same; i++)
+        same = !hn_bytes_occurs(h, i) || map[i] == i;
     return same;
 }
 
@@ -364,33 +340,35 @@ static HnStep *only_maker(const HnPlan *p, const HnValue *v, const HnSlot *slot)
 }
 
 /* The slot of x's bytes after an exchange by map, in steps of dtype; `to` is the value they are, or NULL. */
-static HnSlot *exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot *slot, const uint8_t *map, HnDtype dtype,
-                         const HnValue *to, GError **error)
+HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot *slot, const uint8_t *map,
+                           HnDtype dtype, const HnValue *to, GError **error)
 {
-    int64_t count = BYTES;
+    int64_t count = HN_BYTES;
     HnStep *maker = only_maker(p, x, slot);
     if (maker != NULL) {
-        maker->table = g_memdup2(map, BYTES);
+        maker->table = g_memdup2(map, HN_BYTES);
         HnTensor *t = hn_tensor_new_borrowed(dtype, slot->tensor->ndim, slot->tensor->dims, NULL);
         hn_tensor_unref(slot->tensor);
         slot->tensor = t;
+        if (to != NULL) /* nobody else asks for what it was */
+            slot->value = to;
         return slot;
     }
     HnTensor *table = hn_tensor_new(dtype, 1, &count, NULL, error);
     if (table == NULL)
         return NULL;
-    memcpy(table->data, map, BYTES);
+    memcpy(table->data, map, HN_BYTES);
     HnStep *s = hn_step_new(p, n, 2, 0, 1);
     s->op = &hn_op_bytetable;
     s->params = NULL;
     s->in[0].slot = slot;
-    s->in[1].slot = constant_slot(p, table);
+    s->in[1].slot = hn_bytes_constant(p, table);
     HnSlot *out = hn_plan_new_slot(p);
     out->value = to;
     out->tensor = hn_tensor_new_borrowed(dtype, slot->tensor->ndim, slot->tensor->dims, NULL);
     s->out[0].slot = out;
     gboolean done;
-    if (!finish(p, s, &done, error))
+    if (!hn_bytes_finish(p, s, &done, error))
         return NULL;
     if (!done)
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "bytes of node '%s' cannot be exchanged", hn_node_label(n));
@@ -403,15 +381,15 @@ static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **erro
     HnValue *x = hn_node_in(n, 0), *q = hn_node_out(n, 0);
     const HnHeld *h = hn_plan_held_as(p, x);
     HnSlot *slot = hn_plan_find_slot(p, x);
-    uint8_t map[BYTES];
-    Step s;
+    uint8_t map[HN_BYTES];
+    HnByteStep s;
     if (h == NULL || !step_of(p, n, &s))
         return TRUE;
-    for (int i = 0; i < BYTES; i++)
-        map[i] = (uint8_t)byte_of(&s, h->value[i]);
+    for (int i = 0; i < HN_BYTES; i++)
+        map[i] = (uint8_t)hn_bytes_of(&s, h->value[i]);
     *done = TRUE;
-    if (!changes_nothing(h, map, s.dtype) || !stays_here(p, q))
-        slot = exchanged(p, n, x, slot, map, s.dtype, q, error);
+    if (!hn_bytes_change_nothing(h, map, s.dtype) || !stays_here(p, q))
+        slot = hn_bytes_exchanged(p, n, x, slot, map, s.dtype, q, error);
     if (slot != NULL)
         g_hash_table_insert(p->by_value, q, slot);
     return slot != NULL;
@@ -420,15 +398,62 @@ static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **erro
 static gboolean add_dequantize(HnPlan *p, const HnNode *n, gboolean *done, GError **error)
 {
     HnValue *q = hn_node_in(n, 0), *v = hn_node_out(n, 0);
-    Step s;
-    if (!step_of(p, n, &s) || !stays_here(p, v) || hn_types_value(p->types, q) != NULL)
+    HnByteStep s;
+    if (hn_types_value(p->types, q) != NULL) { /* left to hn_plan_slot(), where somebody wants the numbers */
+        *done = hn_plan_is_deferred(p, n);
+        return TRUE;
+    }
+    if (!step_of(p, n, &s) || !stays_here(p, v))
         return TRUE;
     HnSlot *slot = hn_plan_slot(p, q, error);
     if (slot == NULL)
         return FALSE;
-    hold(p, v, slot, held_whole(&s));
+    hn_bytes_hold(p, v, slot, hn_bytes_held_whole(&s));
     *done = TRUE;
     return TRUE;
+}
+
+gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
+{
+    const HnValue *v = hn_node_out(n, 0);
+    if (!p->bytes || !hn_op_bind(n, NULL) || (n->op->flags & HN_OP_UNPACK) == 0 || v == NULL || v->is_output)
+        return FALSE;
+    for (guint i = 0; i < v->users->len; i++)
+        if (((const HnNode *)v->users->pdata[i])->graph != v->graph)
+            return FALSE;
+    return TRUE;
+}
+
+gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n)
+{
+    if (!p->bytes || n->op == NULL || (n->op->flags & HN_OP_UNPACK) == 0 || n->out->len != 1 ||
+        !stays_here(p, hn_node_out(n, 0)))
+        return FALSE;
+    for (guint i = 0; i < n->in->len; i++)
+        if (n->in->pdata[i] != NULL && hn_types_value(p->types, n->in->pdata[i]) == NULL)
+            return FALSE;
+    return TRUE;
+}
+
+HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error)
+{
+    HnTensor *in[4] = { NULL }, *out[1] = { NULL };
+    const HnNode *n = v->producer;
+    if (n == NULL || n->in->len > G_N_ELEMENTS(in) || !hn_plan_is_deferred(p, n))
+        return NULL;
+    for (guint i = 0; i < n->in->len; i++) {
+        in[i] = n->in->pdata[i] != NULL ? hn_types_value(p->types, n->in->pdata[i]) : NULL;
+        if (in[i] != NULL && !hn_tensor_align(in[i], p->exec->env->o.budget, error))
+            return NULL;
+    }
+    HnEval e = { .node = n,
+                 .params = n->params,
+                 .n_in = (int)n->in->len,
+                 .n_out = 1,
+                 .in = in,
+                 .out = out,
+                 .budget = p->exec->env->o.budget };
+    return hn_op_eval(&e, error) ? out[0] : NULL;
 }
 
 /* --- functions of one operand --------------------------------------------------------------------------------------
@@ -447,7 +472,7 @@ static HnTensor *input_table(const HnPlan *p, const HnValue *v, GHashTable *made
     if (h == NULL || (*slot != NULL && *slot != from))
         return NULL;
     *slot = from;
-    int64_t n = BYTES;
+    int64_t n = HN_BYTES;
     t = hn_tensor_new(HN_F32, 1, &n, NULL, NULL);
     if (t != NULL)
         memcpy(t->data, h->value, sizeof h->value);
@@ -460,7 +485,7 @@ static HnTensor *eval_table(const HnPlan *p, const HnNode *n, GHashTable *made, 
     HnTensor *in[HN_GROUP_INPUTS] = { NULL }, *out[1] = { NULL };
     gboolean ok = n->in->len <= HN_GROUP_INPUTS && (n->op->flags & HN_OP_ELEMENTWISE) != 0 &&
                   (n->op->flags & (HN_OP_RANDOM | HN_OP_CONTROL)) == 0 && (n->version >= 7 || n->in->len == 1) &&
-                  dtype_of(p, hn_node_out(n, 0)) == HN_F32;
+                  hn_bytes_dtype(p, hn_node_out(n, 0)) == HN_F32;
     for (guint k = 1; k < n->out->len; k++)
         ok = ok && n->out->pdata[k] == NULL;
     for (guint i = 0; i < n->in->len && ok; i++)
@@ -471,7 +496,7 @@ static HnTensor *eval_table(const HnPlan *p, const HnNode *n, GHashTable *made, 
         ok = FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(in); i++)
         hn_tensor_unref(in[i]);
-    if (ok && out[0]->n == BYTES && out[0]->dtype == HN_F32)
+    if (ok && out[0]->n == HN_BYTES && out[0]->dtype == HN_F32)
         return out[0];
     hn_tensor_unref(out[0]);
     return NULL;
@@ -507,7 +532,7 @@ static void add_function(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolea
     HnHeld *h = g_memdup2(from, sizeof *from);
     memcpy(h->value, t->data, sizeof h->value);
     h->plain = from->plain && memcmp(h->value, from->value, sizeof h->value) == 0;
-    hold(p, v, (HnSlot *)slot, h);
+    hn_bytes_hold(p, v, (HnSlot *)slot, h);
     *done = TRUE;
 }
 
@@ -532,13 +557,14 @@ static HnSlot *in_steps_of(HnPlan *p, const HnNode *n, const HnValue *x, const H
 {
     const HnHeld *h = hn_plan_held_as(p, x);
     HnSlot *slot = hn_plan_find_slot(p, x);
-    uint8_t map[BYTES];
+    uint8_t map[HN_BYTES];
     if (h == NULL || slot == NULL)
         return NULL;
-    for (int i = 0; i < BYTES; i++)
-        map[i] = (uint8_t)byte_of(&want->step, CLAMP(h->value[i], want->lo, want->hi));
-    return changes_nothing(h, map, want->step.dtype) ? slot
-                                                     : exchanged(p, n, x, slot, map, want->step.dtype, NULL, error);
+    for (int i = 0; i < HN_BYTES; i++)
+        map[i] = (uint8_t)hn_bytes_of(&want->step, CLAMP(h->value[i], want->lo, want->hi));
+    return hn_bytes_change_nothing(h, map, want->step.dtype)
+               ? slot
+               : hn_bytes_exchanged(p, n, x, slot, map, want->step.dtype, NULL, error);
 }
 
 /* All that n moves is held, and alike. */
@@ -561,7 +587,8 @@ static const HnHeld *moved_held(const HnPlan *p, const HnNode *n, gboolean *all)
 static gboolean results_stay(const HnPlan *p, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++)
-        if (n->out->pdata[k] != NULL && (!stays_here(p, n->out->pdata[k]) || dtype_of(p, n->out->pdata[k]) != HN_F32))
+        if (n->out->pdata[k] != NULL &&
+            (!stays_here(p, n->out->pdata[k]) || hn_bytes_dtype(p, n->out->pdata[k]) != HN_F32))
             return FALSE;
     return TRUE;
 }
@@ -574,7 +601,7 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
     if (!all || (held == NULL && (want == NULL || n->op->quant.bytes != HN_QB_MOVES || n->out->len != 1)) ||
         !results_stay(p, n) || (held != NULL && n->op->quant.bytes == HN_QB_MOST && !is_rising(held)))
         return TRUE;
-    g_autofree HnHeld *made = held != NULL ? g_memdup2(held, sizeof *held) : held_whole(&want->step);
+    g_autofree HnHeld *made = held != NULL ? g_memdup2(held, sizeof *held) : hn_bytes_held_whole(&want->step);
     HnStep *s = hn_step_new(p, n, (int)n->in->len, 0, (int)n->out->len);
     gboolean ok = TRUE;
     for (guint i = 0; i < n->in->len && ok; i++) {
@@ -587,7 +614,7 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
         HnValue *v = n->out->pdata[k];
         if (v == NULL)
             continue;
-        ok = (s->out[k].slot = byte_slot(p, v, made->step.dtype, error)) != NULL;
+        ok = (s->out[k].slot = hn_bytes_slot(p, v, made->step.dtype, error)) != NULL;
         if (ok)
             g_hash_table_insert(p->held, v, g_memdup2(made, sizeof *made));
     }
@@ -595,7 +622,7 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
         hn_step_free(s);
         return FALSE;
     }
-    if (!finish(p, s, done, error))
+    if (!hn_bytes_finish(p, s, done, error))
         return FALSE;
     for (guint k = 0; k < n->out->len && !*done; k++)
         g_hash_table_remove(p->held, n->out->pdata[k]);
@@ -612,168 +639,6 @@ gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, cons
     out->tensor = t;
     g_hash_table_insert(p->held, (gpointer)v, g_memdup2(h, sizeof *h));
     return TRUE;
-}
-
-/* --- products with constant weights --------------------------------------------------------------------------------
- */
-
-typedef struct {
-    HnTensor *w, *scale, *zero, *bias; /* zero, bias: NULL where absent */
-    HnQuantProduct params;
-    const HnOp *op;
-} Product;
-
-/* The constant bytes that v is made of, with scales for all of it or for each index of `axis`. */
-static gboolean weights_of(const HnPlan *p, const HnValue *v, int axis, Product *o)
-{
-    const HnNode *n = v != NULL ? v->producer : NULL;
-    if (n == NULL || n->op != &hn_op_dequantizelinear || hn_node_in(n, 1) == NULL)
-        return FALSE;
-    const HnQuantize *q = n->params;
-    o->w = hn_types_value(p->types, hn_node_in(n, 0));
-    o->scale = hn_types_value(p->types, hn_node_in(n, 1));
-    o->zero = hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
-    if (o->w == NULL || o->scale == NULL || !is_byte(o->w->dtype) || o->scale->dtype != HN_F32 || q->block != 0 ||
-        dtype_of(p, v) != HN_F32 || (hn_node_in(n, 2) != NULL && o->zero == NULL) || o->w->ndim <= axis)
-        return FALSE;
-    const int64_t at = q->axis < 0 ? q->axis + o->w->ndim : q->axis;
-    return (o->scale->n == 1 ||
-            (o->scale->ndim == 1 && q->per_axis && at == axis && o->scale->n == o->w->dims[axis])) &&
-           (o->zero == NULL || (o->zero->n == o->scale->n && o->zero->dtype == o->w->dtype));
-}
-
-/* The bias as integers where they count steps of the sums, else as numbers. FALSE: neither is known. */
-static gboolean bias_of(const HnPlan *p, const HnValue *v, float x_scale, Product *o)
-{
-    if (v == NULL)
-        return TRUE;
-    const HnNode *n = v->producer;
-    const gboolean back = n != NULL && n->op == &hn_op_dequantizelinear;
-    HnTensor *ints = back ? hn_types_value(p->types, hn_node_in(n, 0)) : NULL;
-    const HnTensor *scale = back ? hn_types_value(p->types, hn_node_in(n, 1)) : NULL;
-    const HnTensor *zero = back && hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
-    gboolean fits = ints != NULL && ints->dtype == HN_I32 && ints->ndim == 1 && scale != NULL &&
-                    scale->dtype == HN_F32 && (scale->n == 1 || scale->n == ints->n) &&
-                    (hn_node_in(n, 2) == NULL || zero != NULL);
-    for (int64_t i = 0; fits && zero != NULL && i < zero->n; i++)
-        fits = hn_tensor_get_i64(zero, i) == 0;
-    for (int64_t i = 0; fits && i < ints->n; i++) {
-        const double step = (double)x_scale * hn_tensor_get_f64(o->scale, o->scale->n > 1 ? i : 0);
-        fits = (o->scale->n == 1 || o->scale->n == ints->n) &&
-               fabs(hn_tensor_get_f64(scale, scale->n > 1 ? i : 0) - step) <= 1e-5 * step;
-    }
-    HnTensor *t = fits ? ints : hn_types_value(p->types, v);
-    if (t == NULL || (t->dtype != HN_F32 && t->dtype != HN_I32) || t->n != t->dims[MAX(t->ndim - 1, 0)] || t->ndim < 1)
-        return FALSE;
-    o->bias = t;
-    return TRUE;
-}
-
-/* n multiplies input 0 by constant bytes. */
-static gboolean product_of(const HnPlan *p, const HnNode *n, float x_scale, Product *o)
-{
-    *o = (Product){ .params = { .lo = -INFINITY, .hi = INFINITY } };
-    if (n->op == &hn_op_conv) {
-        o->op = &hn_op_quantconv;
-        o->params.conv = *(const HnConv *)n->params;
-        return weights_of(p, hn_node_in(n, 1), 0, o) && bias_of(p, hn_node_in(n, 2), x_scale, o);
-    }
-    o->op = &hn_op_quantmatmul;
-    if (n->op == &hn_op_matmul)
-        return weights_of(p, hn_node_in(n, 1), 1, o) && o->w->ndim == 2;
-    if (n->op != &hn_op_gemm)
-        return FALSE;
-    const HnGemmParams *g = n->params;
-    o->params.turned = g->trans_b;
-    return !g->trans_a && g->alpha == 1 && (g->beta == 1 || hn_node_in(n, 2) == NULL) &&
-           weights_of(p, hn_node_in(n, 1), g->trans_b ? 0 : 1, o) && o->w->ndim == 2 &&
-           bias_of(p, hn_node_in(n, 2), x_scale, o);
-}
-
-/* x's bytes as those of its step: of Relu's results those below the zero point are raised to it. NULL without an error:
- * that does not give the same numbers. */
-static HnSlot *as_step(HnPlan *p, const HnNode *n, const HnValue *x, GError **error)
-{
-    const HnHeld *h = hn_plan_held_as(p, x);
-    HnSlot *slot = hn_plan_find_slot(p, x);
-    uint8_t map[BYTES];
-    if (h->plain)
-        return slot;
-    for (int i = 0; i < BYTES; i++) {
-        map[i] = (uint8_t)byte_of(&h->step, h->value[i]);
-        if (occurs(h, i) && number_at(&h->step, map[i]) != h->value[i])
-            return NULL;
-    }
-    HnHeld *plain = held_whole(&h->step);
-    if (!changes_nothing(h, map, h->step.dtype))
-        slot = exchanged(p, n, x, slot, map, h->step.dtype, NULL, error);
-    if (slot != NULL)
-        hold(p, x, slot, plain);
-    else
-        g_free(plain);
-    return slot;
-}
-
-static HnSlot *scalar_slot(HnPlan *p, const HnValue *v, HnDtype dtype)
-{
-    if (v != NULL)
-        return constant_slot(p, hn_tensor_ref(hn_types_value(p->types, v)));
-    HnTensor *t = hn_tensor_new(dtype, 0, NULL, NULL, NULL);
-    return t != NULL ? constant_slot(p, t) : NULL;
-}
-
-static gboolean add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error)
-{
-    HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
-    const HnHeld *h = hn_plan_held_as(p, x);
-    const HnWant *want = g_hash_table_lookup(p->wants, v);
-    Product o;
-    if (h == NULL || dtype_of(p, v) != HN_F32 || !product_of(p, n, h->step.scale, &o))
-        return TRUE;
-    GError *failure = NULL;
-    HnSlot *from = as_step(p, n, x, &failure);
-    if (from == NULL) {
-        if (failure != NULL)
-            g_propagate_error(error, failure);
-        return failure == NULL;
-    }
-    const Step step = ((const HnHeld *)hn_plan_held_as(p, x))->step;
-    HnStep *s = hn_step_new(p, n, HN_QUANT_INPUTS, 0, 1);
-    s->op = o.op;
-    s->in[HN_QUANT_X].slot = from;
-    s->in[HN_QUANT_X_SCALE].slot = scalar_slot(p, step.scale_of, HN_F32);
-    s->in[HN_QUANT_X_ZERO].slot = scalar_slot(p, step.zero_of, step.dtype);
-    s->in[HN_QUANT_W].slot = constant_slot(p, hn_tensor_ref(o.w));
-    s->in[HN_QUANT_W_SCALE].slot = constant_slot(p, hn_tensor_ref(o.scale));
-    if (o.zero != NULL)
-        s->in[HN_QUANT_W_ZERO].slot = constant_slot(p, hn_tensor_ref(o.zero));
-    if (o.bias != NULL)
-        s->in[HN_QUANT_BIAS].slot = constant_slot(p, hn_tensor_reshaped(o.bias, 1, &o.bias->n));
-    HnHeld *made = NULL;
-    if (want != NULL) {
-        o.params.lo = want->lo;
-        o.params.hi = want->hi;
-        s->in[HN_QUANT_Y_SCALE].slot = scalar_slot(p, want->step.scale_of, HN_F32);
-        s->in[HN_QUANT_Y_ZERO].slot = scalar_slot(p, want->step.zero_of, want->step.dtype);
-        const HnQuantBounds b = hn_quant_bounds(&o.params, want->step.dtype, want->step.scale, want->step.zero);
-        made = held_of(&want->step, (int)b.lo + want->step.zero, (int)b.hi + want->step.zero);
-    }
-    gpointer params = g_memdup2(&o.params, sizeof o.params);
-    g_ptr_array_add(p->owned, params);
-    s->params = params;
-    s->out[0].slot = want != NULL ? byte_slot(p, v, want->step.dtype, error)
-                                  : hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
-    if (s->out[0].slot == NULL || s->in[HN_QUANT_X_ZERO].slot == NULL) {
-        g_free(made);
-        hn_step_free(s);
-        return FALSE;
-    }
-    const gboolean ok = finish(p, s, done, error);
-    if (ok && *done && made != NULL)
-        g_hash_table_insert(p->held, v, made);
-    else
-        g_free(made);
-    return ok;
 }
 
 /* --- all -----------------------------------------------------------------------------------------------------------
@@ -797,5 +662,5 @@ gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolea
     }
     if (takes_bytes(n) && (n->op->flags & HN_OP_VIEW) == 0)
         return add_move(p, n, done, error);
-    return n->op->quant.kind == HN_Q_WEIGHTED ? add_product(p, n, done, error) : TRUE;
+    return n->op->quant.kind == HN_Q_WEIGHTED ? hn_bytes_add_product(p, n, done, error) : TRUE;
 }

@@ -37,7 +37,7 @@ static gboolean infer_nodes(HnPlan *p, GError **error)
     p->end = p->start;
     while (p->end < (int)nodes->len) {
         HnNode *n = nodes->pdata[p->end++];
-        if (!hn_types_node(p->types, n, FOLD_BYTES, error))
+        if (!hn_types_node(p->types, n, hn_plan_unpacks(p, n) ? HN_TENSOR_SMALL : FOLD_BYTES, error))
             return FALSE;
         if (!known_or_fixed(p, n))
             break;
@@ -177,6 +177,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->next = g_ptr_array_new_with_free_func(plan_free);
     const HnTypes *base = before != NULL ? before->types : x->owner != NULL ? x->owner->types : x->base;
     p->types = hn_types_copy(base);
+    p->bytes = hn_plan_holds_bytes(x->env->backend);
     return p;
 }
 

@@ -48,7 +48,7 @@ struct HnPlan {
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
     GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
     GHashTable *lowered; /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
-    gboolean bytes;      /* numbers may be held as bytes: bytes.c; by HnValue *: */
+    gboolean bytes;      /* numbers may be held as bytes (bytes.c); by HnValue *: */
     GHashTable *wants;   /* HnWant: how all readers quantize it */
     GHashTable *held;    /* HnHeld: what its slot's bytes stand for */
     GHashTable *numbers; /* HnSlot: the same as f32 */
@@ -120,7 +120,9 @@ void hn_plan_drop_wide(HnPlan *p);
 /* --- bytes.c: numbers held as bytes */
 
 typedef struct HnHeld HnHeld;
-/* Fills in p->wants, or leaves p->bytes unset: nothing is to be held so. */
+/* The backend can do with bytes. */
+gboolean hn_plan_holds_bytes(const HnBackend *b);
+/* Fills in p->wants. */
 void hn_plan_find_wants(HnPlan *p, const gboolean *live);
 /* NULL: v's slot holds what its type says. */
 const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
@@ -128,6 +130,12 @@ const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
 HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **error);
 /* What can be done on bytes for node n, the last one of `group` (NULL: it has none). *done: nothing else is to do. */
 gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
+/* n makes large constants of few bytes, which are better made where somebody reads them. */
+gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n);
+/* Such a node whose inputs are known: nothing is to be done for it, ... */
+gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n);
+/* ... and this is v, made by such a node: a new reference. NULL without an error: it is something else. */
+HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error);
 /* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
 gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
 

@@ -82,12 +82,18 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
     if (s != NULL)
         return s;
     HnTensor *t = hn_types_value(p->types, v);
+    GError *failure = NULL;
+    t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &failure);
+    if (failure != NULL) {
+        g_propagate_error(error, failure);
+        return NULL;
+    }
     if (t == NULL) {
         g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "value '%s' is used before anything produces it", v->name);
         return NULL;
     }
     s = slot_new(p, v);
-    s->tensor = hn_tensor_ref(t);
+    s->tensor = t;
     s->constant = TRUE;
     return s;
 }

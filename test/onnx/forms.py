@@ -4,7 +4,8 @@
 usage: forms.py 'hn-check --forms'
 
 For each operator and each opset from 7 to 28: the element types that inputs and outputs may have, which attributes
-there are, and when the operator came and went. Types that hone never takes, or ONNX never did, are left out.
+there are, and when the operator came and went. Types that hone never takes, or ONNX never did, are left out. A record
+with a function of its own for other opsets may leave attributes to it; hn-check judges what that makes of them.
 """
 import json
 import shlex
@@ -12,9 +13,6 @@ import subprocess
 import sys
 
 OPSETS = range(7, 29)
-LETTERS = "TUVW.ijbfuy"
-# opset 18's Split can say how many parts it makes, and 28's SpaceToDepth how: their functions see to it, as do those of
-# operators whose attributes changed their meaning along with the form
 DTYPES = {
     "float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "string": 8, "bool": 9,
     "float16": 10, "double": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
@@ -36,9 +34,9 @@ def schemas():
 
 
 def schema_at(history, version):
-    """The definition that opset `version` has; None before the first and once it is deprecated."""
+    """The definition that opset `version` has; None before the first and once it is deprecated for good"""
     s = [s for s in history if s.since_version <= version]
-    return s[-1] if s and not s[-1].deprecated else None
+    return s[-1] if s and not (s[-1].deprecated and history[-1].deprecated) else None
 
 
 def mask(schema, parameter):
@@ -101,7 +99,7 @@ def differences(record, history):
     forms = {f["name"]: f for f in record["forms"]}
     if not record["unbind"]:
         for a, b in zip(history, history[1:]):
-            if b.since_version <= 7 or b.deprecated:
+            if b.since_version <= 7 or b.deprecated or a.deprecated:
                 continue
             for name in set(a.attributes) ^ set(b.attributes):
                 f = forms.get(name)

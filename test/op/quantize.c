@@ -16,6 +16,11 @@ static const HnCase quantizelinear_cases[] = {
     { "f32[1]={2049} f32={1} i16={0}", "precision=10", "i16[1]={2048}", .opset = 23 }, /* 2049 is no f16 */
     { "f32[3]={1,2,3} f32[3]={1,2,3} u8[3]={0,0,0}", NULL, "u8[3]={1,1,1}" },          /* one axis: that one */
     { "f32[3]={nan,inf,-inf} f32={1} u8={3}", NULL, "u8[3]={0,255,0}" },
+    /* long rows: saturated at either end, nearly and exactly between two numbers */
+    { "f32[3,700]@-40:40 f32={0.37} u8={100}" },
+    { "f32[2,400]@-300:300 !f32={2} !i8={-3}" },
+    { "f32[1,600]@-200:200 f32={1e-4} u8={7}" },
+    { "f32[5,333]@-1:1 f32={0.0078125} i8={0}" },
     { "f32[0,4] f32={1} u8={0}", NULL, "u8[0,4]={}" },
     { "f32={7} f32={2} u8={0}", NULL, "u8={4}" },
     { "f32[2,2] f32[2]", NULL, .opset = 10, .refused = TRUE, .code = HN_ERROR_SHAPE },

@@ -4,13 +4,15 @@
 usage: simplify.py [--hone DIR] [--rounds N] [--parts LIST] [--json FILE] MODEL...
 
 A MODEL is a folder with model.onnx and test_data_set_N, or a file, which has no test sets. Runs in a Python that has the
-packages of test/perf/simplifiers.txt; `scripts/bench --export` makes one. Parts, all of them by default:
+packages of test/perf/simplifiers.txt; `scripts/bench --export` makes one. Parts, by default all of them but the last:
   nodes     number of nodes, those of sub-graphs and functions included; hone's is at most the smaller of the two
   cost      whole process from start to end, the tools one after the other (A B C A B C ...), each with its defaults:
             median seconds and largest peak memory of N rounds. Against the better of the two, median over the models:
             hone takes a tenth of the time with --no-check, a quarter with its check, half of the memory
   agree     ONNX Runtime loads hone's file, and gives on all test sets what it gives for the original
   latency   hone's file and the original in ONNX Runtime and in hone, interleaved, several sessions: at most 3 % slower
+  half      what --to f16 writes of an f32 model loads in ONNX Runtime, and is on all test sets within 1e-2 of the largest
+            magnitude of each output
 A table, then one line for each of these targets; exit status 1 where one is missed, 2 where something cannot run.
 """
 import argparse
@@ -24,6 +26,7 @@ import tempfile
 
 PARTS = ("nodes", "cost", "agree", "latency")
 SLOWER = 1.03
+HALF = 1e-2
 
 # Starts a command and tells its seconds, peak memory and status. A program of its own, since what a process starts
 # counts as large as the process itself was: the floor of 9 MB is that of a bare Python.
@@ -158,6 +161,22 @@ def child_agree(original, exported, folder):
     return {"why": "", "sets": len(feeds), "worst": worst}
 
 
+def child_half(original, exported, folder):
+    """largest difference of f16 to f32, over the largest magnitude of the output"""
+    import numpy as np
+
+    a, b, worst = session(original), session(exported), 0.0
+    halves = {i.name for i in b.get_inputs() if i.type == "tensor(float16)"}
+    for f in all_feeds(original, folder):
+        want = a.run(None, f)
+        own = {i.name: f[i.name].astype(np.float16) if i.name in halves else f[i.name] for i in b.get_inputs()}
+        for x, y in zip(b.run(None, own), want):
+            if y.dtype.kind == "f":
+                x, y = x.astype(np.float64), y.astype(np.float64)
+                worst = max(worst, float(np.max(np.abs(x - y), initial=0) / max(np.max(np.abs(y), initial=0), 1e-30)))
+    return {"worst": worst}
+
+
 def child_latency(original, exported, folder, rounds):
     """Median over sessions of exported to original; each session's runs alternate."""
     import time
@@ -265,6 +284,10 @@ def examine(a, path, tmp):
             row["agree"] = child("agree", model, out["hone"], folder or "")
         if "latency" in a.parts and not row.get("agree", {}).get("why"):
             latency(a, row, model, out["hone"], folder)
+        if "half" in a.parts:
+            half = os.path.join(tmp, "half.onnx")
+            run = metered([os.path.join(os.path.abspath(a.hone), "hone-export"), model, "-o", half, "--to", "f16"])
+            row["half"] = child("half", model, half, folder or "")["worst"] if run["status"] == 0 else None
     except RuntimeError as e:
         row["failed"]["judge"] = str(e)
     return row
@@ -331,6 +354,10 @@ def judge(a, rows):
         missed |= median_target(rows, "time without check, theirs to hone's", "s", "hone -n", 10)
         missed |= median_target(rows, "time with check, theirs to hone's", "s", "hone", 4)
         missed |= median_target(rows, "peak memory, theirs to hone's", "mb", "hone", 2)
+    if "half" in a.parts:
+        far = [f"{r['model']} {r['half']:.1e}" if r.get("half") is not None else f"{r['model']} not written" for r in rows
+               if r.get("half") is None or r["half"] > HALF]
+        missed |= verdict(f"f16 within {HALF:g} of f32", far, ", ".join(far) or "all models")
     if "latency" in a.parts:
         for what, slow in (("ONNX Runtime", [f"{r['model']} {r['ort']:.2f}" for r in rows if r.get("ort", 0) > SLOWER]),
                            ("hone", [f"{r['model']} {r['hone']['ratio']:.2f}" for r in rows
@@ -341,7 +368,8 @@ def judge(a, rows):
 
 def main():
     if sys.argv[1:2] == ["--child"]:
-        what = {"nodes": child_nodes, "agree": child_agree, "latency": child_latency}[sys.argv[2]]
+        what = {"nodes": child_nodes, "agree": child_agree, "latency": child_latency,
+                "half": child_half}[sys.argv[2]]
         print(json.dumps(what(*sys.argv[3:])))
         return 0
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -352,8 +380,8 @@ def main():
     p.add_argument("models", nargs="+")
     a = p.parse_args()
     a.parts = a.parts.split(",")
-    if a.rounds < 1 or not set(a.parts) <= set(PARTS):
-        p.error(f"parts are {', '.join(PARTS)}; at least one round")
+    if a.rounds < 1 or not set(a.parts) <= {*PARTS, "half"}:
+        p.error(f"parts are {', '.join(PARTS)}, half; at least one round")
     rows = []
     print(HEAD)
     with tempfile.TemporaryDirectory() as tmp:

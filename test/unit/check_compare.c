@@ -128,6 +128,22 @@ static void test_metric(void)
     g_assert_error(error, HN_ERROR, HN_ERROR_TYPE);
 }
 
+/* Numbers of two float types: what differs is told by its place, not by the types. */
+static void test_numbers(void)
+{
+    g_autoptr(HnTensor) half = tensor("f16[3]={1,2,4}"), single = tensor("f32[3]={1,2,3}"),
+                        other = tensor("f32[2]={1,2}");
+    const HnTolerance loose = { 0.5, 0, NAN };
+    HnDiff d;
+    g_assert_true(hn_compare_numbers(half, single, &loose, &d));
+    g_assert_false(hn_compare_numbers(half, single, &exact, &d));
+    g_autofree char *place = hn_diff_describe(&d, half, single, &exact);
+    g_assert_cmpstr(place, ==, "1 of 3 elements differ, most at [2]: 4 instead of 3");
+    g_assert_false(hn_compare_numbers(half, other, &exact, &d));
+    g_autofree char *shape = hn_diff_describe(&d, half, other, &exact);
+    g_assert_cmpstr(shape, ==, "f16[3] instead of f32[2]");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -136,6 +152,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/compare/special", test_special);
     g_test_add_func("/check/compare/long", test_long);
     g_test_add_func("/check/compare/cosine", test_cosine);
+    g_test_add_func("/check/compare/numbers", test_numbers);
     g_test_add_func("/check/metric", test_metric);
     return g_test_run();
 }

@@ -1,0 +1,177 @@
+/*
+ * Planning: products of numbers that are held as bytes with constant weights, in integers.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/gemm.h"
+#include "op/quantize.h"
+#include "op/quantproduct.h"
+#include "run/bytes.h"
+
+#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
+#include "op/ops.def"
+#undef HN_OP
+
+/* --- products with constant weights --------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    HnTensor *w, *scale, *zero, *bias; /* zero, bias: NULL where absent */
+    HnQuantProduct params;
+    const HnOp *op;
+} Product;
+
+/* The constant bytes that v is made of, with scales for all of it or for each index of `axis`. */
+static gboolean weights_of(const HnPlan *p, const HnValue *v, int axis, Product *o)
+{
+    const HnNode *n = v != NULL ? v->producer : NULL;
+    if (n == NULL || n->op != &hn_op_dequantizelinear || hn_node_in(n, 1) == NULL)
+        return FALSE;
+    const HnQuantize *q = n->params;
+    o->w = hn_types_value(p->types, hn_node_in(n, 0));
+    o->scale = hn_types_value(p->types, hn_node_in(n, 1));
+    o->zero = hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
+    if (o->w == NULL || o->scale == NULL || !hn_bytes_is_byte(o->w->dtype) || o->scale->dtype != HN_F32 ||
+        q->block != 0 || hn_bytes_dtype(p, v) != HN_F32 || (hn_node_in(n, 2) != NULL && o->zero == NULL) ||
+        o->w->ndim <= axis)
+        return FALSE;
+    const int64_t at = q->axis < 0 ? q->axis + o->w->ndim : q->axis;
+    return (o->scale->n == 1 ||
+            (o->scale->ndim == 1 && q->per_axis && at == axis && o->scale->n == o->w->dims[axis])) &&
+           (o->zero == NULL || (o->zero->n == o->scale->n && o->zero->dtype == o->w->dtype));
+}
+
+/* The bias as integers where they count steps of the sums, else as numbers. FALSE: neither is known. */
+static gboolean bias_of(const HnPlan *p, const HnValue *v, float x_scale, Product *o)
+{
+    if (v == NULL)
+        return TRUE;
+    const HnNode *n = v->producer;
+    const gboolean back = n != NULL && n->op == &hn_op_dequantizelinear;
+    HnTensor *ints = back ? hn_types_value(p->types, hn_node_in(n, 0)) : NULL;
+    const HnTensor *scale = back ? hn_types_value(p->types, hn_node_in(n, 1)) : NULL;
+    const HnTensor *zero = back && hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
+    gboolean fits = ints != NULL && ints->dtype == HN_I32 && ints->ndim == 1 && scale != NULL &&
+                    scale->dtype == HN_F32 && (scale->n == 1 || scale->n == ints->n) &&
+                    (hn_node_in(n, 2) == NULL || zero != NULL);
+    for (int64_t i = 0; fits && zero != NULL && i < zero->n; i++)
+        fits = hn_tensor_get_i64(zero, i) == 0;
+    for (int64_t i = 0; fits && i < ints->n; i++) {
+        const double step = (double)x_scale * hn_tensor_get_f64(o->scale, o->scale->n > 1 ? i : 0);
+        fits = (o->scale->n == 1 || o->scale->n == ints->n) &&
+               fabs(hn_tensor_get_f64(scale, scale->n > 1 ? i : 0) - step) <= 1e-5 * step;
+    }
+    HnTensor *t = fits ? ints : hn_types_value(p->types, v);
+    if (t == NULL || (t->dtype != HN_F32 && t->dtype != HN_I32) || t->n != t->dims[MAX(t->ndim - 1, 0)] || t->ndim < 1)
+        return FALSE;
+    o->bias = t;
+    return TRUE;
+}
+
+/* n multiplies input 0 by constant bytes. */
+static gboolean product_of(const HnPlan *p, const HnNode *n, float x_scale, Product *o)
+{
+    *o = (Product){ .params = { .lo = -INFINITY, .hi = INFINITY } };
+    if (n->op == &hn_op_conv) {
+        o->op = &hn_op_quantconv;
+        o->params.conv = *(const HnConv *)n->params;
+        return weights_of(p, hn_node_in(n, 1), 0, o) && bias_of(p, hn_node_in(n, 2), x_scale, o);
+    }
+    o->op = &hn_op_quantmatmul;
+    if (n->op == &hn_op_matmul)
+        return weights_of(p, hn_node_in(n, 1), 1, o) && o->w->ndim == 2;
+    if (n->op != &hn_op_gemm)
+        return FALSE;
+    const HnGemmParams *g = n->params;
+    o->params.turned = g->trans_b;
+    return !g->trans_a && g->alpha == 1 && (g->beta == 1 || hn_node_in(n, 2) == NULL) &&
+           weights_of(p, hn_node_in(n, 1), g->trans_b ? 0 : 1, o) && o->w->ndim == 2 &&
+           bias_of(p, hn_node_in(n, 2), x_scale, o);
+}
+
+/* x's bytes as those of its step: of Relu's results those below the zero point are raised to it. NULL without an error:
+ * that does not give the same numbers. */
+static HnSlot *as_step(HnPlan *p, const HnNode *n, const HnValue *x, GError **error)
+{
+    const HnHeld *h = hn_plan_held_as(p, x);
+    HnSlot *slot = hn_plan_find_slot(p, x);
+    uint8_t map[HN_BYTES];
+    if (h->plain)
+        return slot;
+    for (int i = 0; i < HN_BYTES; i++) {
+        map[i] = (uint8_t)hn_bytes_of(&h->step, h->value[i]);
+        if (hn_bytes_occurs(h, i) && hn_bytes_number(&h->step, map[i]) != h->value[i])
+            return NULL;
+    }
+    HnHeld *plain = hn_bytes_held_whole(&h->step);
+    if (!hn_bytes_change_nothing(h, map, h->step.dtype))
+        slot = hn_bytes_exchanged(p, n, x, slot, map, h->step.dtype, NULL, error);
+    if (slot != NULL)
+        hn_bytes_hold(p, x, slot, plain);
+    else
+        g_free(plain);
+    return slot;
+}
+
+static HnSlot *scalar_slot(HnPlan *p, const HnValue *v, HnDtype dtype)
+{
+    if (v != NULL)
+        return hn_bytes_constant(p, hn_tensor_ref(hn_types_value(p->types, v)));
+    HnTensor *t = hn_tensor_new(dtype, 0, NULL, NULL, NULL);
+    return t != NULL ? hn_bytes_constant(p, t) : NULL;
+}
+
+gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error)
+{
+    HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
+    const HnHeld *h = hn_plan_held_as(p, x);
+    const HnWant *want = g_hash_table_lookup(p->wants, v);
+    Product o;
+    if (h == NULL || hn_bytes_dtype(p, v) != HN_F32 || !product_of(p, n, h->step.scale, &o))
+        return TRUE;
+    GError *failure = NULL;
+    HnSlot *from = as_step(p, n, x, &failure);
+    if (from == NULL) {
+        if (failure != NULL)
+            g_propagate_error(error, failure);
+        return failure == NULL;
+    }
+    const HnByteStep step = ((const HnHeld *)hn_plan_held_as(p, x))->step;
+    HnStep *s = hn_step_new(p, n, HN_QUANT_INPUTS, 0, 1);
+    s->op = o.op;
+    s->in[HN_QUANT_X].slot = from;
+    s->in[HN_QUANT_X_SCALE].slot = scalar_slot(p, step.scale_of, HN_F32);
+    s->in[HN_QUANT_X_ZERO].slot = scalar_slot(p, step.zero_of, step.dtype);
+    s->in[HN_QUANT_W].slot = hn_bytes_constant(p, hn_tensor_ref(o.w));
+    s->in[HN_QUANT_W_SCALE].slot = hn_bytes_constant(p, hn_tensor_ref(o.scale));
+    if (o.zero != NULL)
+        s->in[HN_QUANT_W_ZERO].slot = hn_bytes_constant(p, hn_tensor_ref(o.zero));
+    if (o.bias != NULL)
+        s->in[HN_QUANT_BIAS].slot = hn_bytes_constant(p, hn_tensor_reshaped(o.bias, 1, &o.bias->n));
+    HnHeld *made = NULL;
+    if (want != NULL) {
+        o.params.lo = want->lo;
+        o.params.hi = want->hi;
+        s->in[HN_QUANT_Y_SCALE].slot = scalar_slot(p, want->step.scale_of, HN_F32);
+        s->in[HN_QUANT_Y_ZERO].slot = scalar_slot(p, want->step.zero_of, want->step.dtype);
+        const HnQuantBounds b = hn_quant_bounds(&o.params, want->step.dtype, want->step.scale, want->step.zero);
+        made = hn_bytes_held(&want->step, (int)b.lo + want->step.zero, (int)b.hi + want->step.zero);
+    }
+    gpointer params = g_memdup2(&o.params, sizeof o.params);
+    g_ptr_array_add(p->owned, params);
+    s->params = params;
+    s->out[0].slot = want != NULL ? hn_bytes_slot(p, v, want->step.dtype, error)
+                                  : hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
+    if (s->out[0].slot == NULL || s->in[HN_QUANT_X_ZERO].slot == NULL) {
+        g_free(made);
+        hn_step_free(s);
+        return FALSE;
+    }
+    const gboolean ok = hn_bytes_finish(p, s, done, error);
+    if (ok && *done && made != NULL)
+        g_hash_table_insert(p->held, v, made);
+    else
+        g_free(made);
+    return ok;
+}
