@@ -1,6 +1,7 @@
 /* hone-quantize: a model in integers, where that is right, smaller and faster; else nothing. */
 #include "quantize.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,9 @@
 #include "base/text.h"
 #include "onnx/onnx.h"
 #include "quant/prepare.h"
+#include "quant/table.h"
+
+#define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
 static const QuantizeParams defaults = { .samples = 64, .bits = 8, .block = 32, .min_speedup = 1, .percentile = 99.99 };
 
@@ -27,6 +31,10 @@ static const GOptionEntry entries[] = {
       "auto, minmax, percentile, entropy or mse (default: auto, the one with the least error)", "METHOD" },
     { "percentile", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(QuantizeParams, percentile),
       "of --calib-method percentile (default: 99.99)", "P" },
+    { "ranges", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, ranges),
+      "take ranges from a file of --write-ranges instead of looking at samples", "FILE" },
+    { "write-ranges", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, write_ranges),
+      "write the ranges that were found, as JSON", "FILE" },
     { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(QuantizeParams, samples), "use at most N samples (default: 64)",
       "N" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, metric),
@@ -84,6 +92,8 @@ static gboolean parse_mode(Quantize *q, GError **error)
     if (!q->weights_only && p->calib == NULL && !p->speed_only)
         return usage(error, "no samples are named with '--calib': ranges that are guessed give wrong results; "
                             "'--speed-only' makes a model to measure speed with");
+    if (p->ranges != NULL && (p->write_ranges != NULL || q->weights_only))
+        return usage(error, "'--ranges' excludes '--write-ranges' and '--mode weights'");
     if (p->calib != NULL && p->speed_only)
         return usage(error, "'--speed-only' is for models without data");
     return TRUE;
@@ -267,8 +277,42 @@ static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArra
     return TRUE;
 }
 
+static gboolean write_ranges(const Quantize *q, const HnCalibrator *c, GError **error)
+{
+    const HnCalibTableOptions o = { q->method, q->p->percentile, hn_quantizer_of(&q->base->o),
+                                    hn_data_source(q->data) };
+    if (q->p->write_ranges == NULL)
+        return TRUE;
+    JsonNode *table = hn_calib_table(c, &o);
+    g_autofree char *text = json_to_string(table, TRUE);
+    json_node_unref(table);
+    return hn_out_save(q->p->write_ranges, text, strlen(text), error);
+}
+
+static gboolean read_ranges(const Quantize *q, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_file_bytes(q->p->ranges, q->ctx->budget, error);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    GError *cause = NULL;
+    gsize n = 0;
+    const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
+    if (bytes == NULL)
+        return FALSE;
+    if (!json_parser_load_from_data(parser, text != NULL ? text : "", (gssize)n, &cause)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no JSON: %s", q->p->ranges, cause->message);
+        g_error_free(cause);
+        return FALSE;
+    }
+    if (hn_calib_table_apply(json_parser_get_root(parser), q->base, error))
+        return TRUE;
+    g_prefix_error(error, "'%s': ", q->p->ranges);
+    return FALSE;
+}
+
 static gboolean calibrate(Quantize *q, GError **error)
 {
+    if (q->p->ranges != NULL)
+        return read_ranges(q, error);
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(q->base);
     hn_quant_spread(spread, q->f32);
     g_autoptr(GPtrArray) values = hn_quant_wanted(spread, q->f32);
@@ -282,7 +326,7 @@ static gboolean calibrate(Quantize *q, GError **error)
                                    .budget = q->ctx->budget,
                                    .progress = &q->ctx->progress };
     g_autoptr(HnCalibrator) c = hn_calibrator_new(q->f32, q->backend, &o, error);
-    return c != NULL && watch(q, c, error) && choose_method(q, c, values, error);
+    return c != NULL && watch(q, c, error) && choose_method(q, c, values, error) && write_ranges(q, c, error);
 }
 
 /* --- work --------------------------------------------------------------------------------------------------------- */
@@ -380,6 +424,7 @@ static gboolean work(Quantize *q, GError **error)
 static gboolean run(HnContext *ctx, GError **error)
 {
     Quantize q = { .ctx = ctx, .p = ctx->params };
+    mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     const gboolean ok = work(&q, error);
     hn_search_clear(&q.search);
     hn_scorer_free(q.scorer);

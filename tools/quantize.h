@@ -10,7 +10,7 @@
 #include "quant/search.h"
 
 typedef struct {
-    char *output, *calib, *method, *mode, *metric, *target, *activations, *exclude, *external;
+    char *output, *calib, *ranges, *write_ranges, *method, *mode, *metric, *target, *activations, *exclude, *external;
     char **dim, **shapes;
     int samples, bits, block;
     double max_drop, min_speedup, percentile;

@@ -301,7 +301,10 @@ static HnType *type_of(const HnSlot *s)
 /* What the record says of the node with the step's shapes. */
 static void node_cost(const HnStep *s, HnCost *c)
 {
-    int n_in = MIN(s->n_in, (int)s->node->in->len), n_out = MIN(s->n_out, (int)s->node->out->len);
+    HnNode as = *s->node; /* of what it is computed by, which may be an operator with other inputs */
+    as.op = s->op;
+    const int most = s->op == s->node->op ? (int)s->node->in->len : s->n_in;
+    int n_in = MIN(s->n_in, most), n_out = MIN(s->n_out, (int)s->node->out->len);
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     g_autofree HnTensor **value = g_new0(HnTensor *, n_in + 1);
     g_autofree HnContents **contents = g_new0(HnContents *, n_in + 1), **out = g_new0(HnContents *, n_out + 1);
@@ -313,7 +316,7 @@ static void node_cost(const HnStep *s, HnCost *c)
     for (int k = 0; k < n_out; k++)
         g_ptr_array_add(types, type_of(s->out[k].slot));
     g_ptr_array_add(types, NULL);
-    HnInfer x = { .node = s->node,
+    HnInfer x = { .node = &as,
                   .params = s->params,
                   .n_in = n_in,
                   .n_out = n_out,

@@ -64,6 +64,16 @@ holds() {
     done
 }
 
+@test "quantize: ranges are written, and read again for the same model" {
+    quantizes --calib "$digits/train.npz" --force --calib-method minmax --write-ranges ranges.json
+    jq -e '.schema == "hone.calibration/1" and .method == "minmax" and (.tensors | length > 3)' ranges.json
+    holds '.score.cos > 0.99'
+    quantizes --calib "$digits/train.npz" --force --ranges ranges.json
+    holds '.score.cos > 0.99'
+    echo '{}' >bad.json
+    refuses 1 "bad.json" hone-quantize -q "$digits/model.onnx" --calib "$digits/train.npz" --ranges bad.json -o no.onnx
+}
+
 @test "quantize: a guard that is missed writes nothing" {
     rm -f out.onnx
     refuses 3 "of the time of f32" hone-quantize -q "$digits/model.onnx" --calib "$digits/train.npz" -o out.onnx --min-speedup 1000
