@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "op/op.h"
 
+#define HALF_SAMPLES 4 /* made-up ones, where precision is converted: each has other numbers that come out worst */
+
 static const ExportParams defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
 
 static const GOptionEntry entries[] = {
@@ -240,14 +242,16 @@ static gboolean open_check(Export *e, GError **error)
     GError *failure = NULL;
     if (e->p->no_check)
         return TRUE;
-    e->vo = (HnVerifyOptions){ .backend = e->backend,
-                               .threads = e->ctx->common.threads,
-                               .seed = e->ctx->common.seed,
-                               .source = e->p->data,
-                               .samples = e->p->samples,
-                               .shapes = e->shapes,
-                               .budget = e->ctx->budget,
-                               .progress = &e->ctx->progress };
+    e->vo =
+        (HnVerifyOptions){ .backend = e->backend,
+                           .threads = e->ctx->common.threads,
+                           .seed = e->ctx->common.seed,
+                           .source = e->p->data,
+                           .samples = e->p->samples == 0 && e->to != HN_UNDEFINED && e->p->data == NULL ? HALF_SAMPLES
+                                                                                                        : e->p->samples,
+                           .shapes = e->shapes,
+                           .budget = e->ctx->budget,
+                           .progress = &e->ctx->progress };
     e->verify = hn_verify_new(e->original, &e->vo, &failure);
     if (e->verify != NULL) {
         hn_verify_tolerance(e->verify, &e->o.rtol, &e->o.atol);

@@ -26,7 +26,7 @@ typedef struct {
 
     HnDtype to;       /* HN_F16, HN_BF16, HN_F32; HN_UNDEFINED: types stay */
     gboolean keep_io; /* inputs and outputs do */
-    double half_tol;  /* of what is in halves then, both relative and of the largest magnitude */
+    double half_tol;  /* of what is in halves then, relative to the largest magnitude */
 
     gboolean infer_shapes;    /* every value's type is declared */
     gboolean clear_metadata;  /* doc strings, metadata, producer, names of nodes' origins */

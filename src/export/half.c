@@ -12,7 +12,7 @@
 #include "onnx/onnx.h"
 
 #define MOST_GROUPS 64
-#define MOST_KEPT 0.5 /* of the groups, to come from what is allowed to what is aimed at on made-up samples */
+#define MOST_KEPT 0.8 /* of the groups: beyond that nothing is left of the conversion */
 
 typedef struct {
     const HnExportOptions *o;
@@ -62,7 +62,7 @@ static double try_groups(Half *h, const gboolean *keep, HnModel **m, HnPrecision
     *m = open_bytes(h, error);
     if (*m == NULL || !hn_convert_precision(*m, &p, log, error))
         return NAN;
-    hn_verify(h->verify, *m, h->aim, h->aim, 0, v);
+    hn_verify(h->verify, *m, 0, h->aim, 0, v);
     return v->equal ? 0 : isfinite(v->worst) && v->worst > 0 ? v->worst : INFINITY;
 }
 
@@ -112,12 +112,11 @@ static void take(HnExported *x, HnModel **m, HnPrecisionLog *log, HnVerified *v)
 }
 
 /* As few of the costliest groups as possible stay, at most `most`. FALSE with an error; *found: it was enough. */
-static gboolean find_kept(Half *h, HnExported *x, guint most, gboolean *found, GError **error)
+static gboolean find_kept(Half *h, HnExported *x, const guint *order, guint most, gboolean *found, GError **error)
 {
-    g_autofree guint *order = ranking(h, error);
     guint bad = 0, good = most + 1;
     *found = FALSE;
-    for (guint k = 1; order != NULL && bad + 1 < good; k = MAX(k, bad + 1)) {
+    for (guint k = 1; bad + 1 < good; k = MAX(k, bad + 1)) {
         g_autofree gboolean *keep = g_new0(gboolean, h->groups);
         HnModel *m = NULL;
         HnPrecisionLog log;
@@ -139,7 +138,7 @@ static gboolean find_kept(Half *h, HnExported *x, guint most, gboolean *found, G
             return FALSE;
         k = good > most ? MIN(2 * k, most) : (bad + good) / 2;
     }
-    return order != NULL;
+    return TRUE;
 }
 
 /* Nodes that the conversion, as it is now, has converted. */
@@ -154,7 +153,8 @@ static void list_sites(Half *h, const HnPrecisionLog *log)
     h->groups = MIN(h->sites->len, MOST_GROUPS);
 }
 
-/* From the error that the whole conversion has to the one aimed at; what is allowed has to be reached. */
+/* From the error that the whole conversion has to the one aimed at, or to twice that and so on, up to what is allowed,
+ * which has to be reached. */
 static gboolean refine(Half *h, HnExported *x, GError **error)
 {
     const gboolean enough = x->verified.equal;
@@ -162,13 +162,12 @@ static gboolean refine(Half *h, HnExported *x, GError **error)
     if (x->verified.worst <= h->aim && enough)
         return TRUE;
     list_sites(h, &x->precision);
-    if (h->groups > 1 && !find_kept(h, x, (guint)(MOST_KEPT * h->groups), &found, error))
+    g_autofree guint *order = h->groups > 1 ? ranking(h, error) : NULL;
+    if (h->groups > 1 && order == NULL)
         return FALSE;
-    if (!found && !enough && h->groups > 1) {
-        h->aim = h->o->half_tol;
-        if (!find_kept(h, x, h->groups - 1, &found, error))
+    for (; order != NULL && !found && h->aim <= h->o->half_tol; h->aim *= 2)
+        if (!find_kept(h, x, order, MAX((guint)(MOST_KEPT * h->groups), 1), &found, error))
             return FALSE;
-    }
     if (found || enough)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s is not precise enough: %s", hn_dtype_name(h->p.to),
@@ -197,7 +196,7 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     }
     if (ok) {
         hn_verified_clear(&x->verified);
-        hn_verify(verify, x->model, o->half_tol, o->half_tol, 0, &x->verified);
+        hn_verify(verify, x->model, 0, o->half_tol, 0, &x->verified);
         ok = refine(&h, x, error);
     }
     g_clear_pointer(&h.bytes, g_bytes_unref);

@@ -80,8 +80,7 @@ int hn_bytes_of(const HnByteStep *s, float v)
     return (uint8_t)((int)nearbyintf(v) + s->zero);
 }
 
-/* Only nodes of this plan read v. */
-static gboolean stays_here(const HnPlan *p, const HnValue *v)
+gboolean hn_bytes_stay(const HnPlan *p, const HnValue *v)
 {
     if (v == NULL || v->is_output || hn_plan_needed_behind(p, v))
         return FALSE;
@@ -91,8 +90,7 @@ static gboolean stays_here(const HnPlan *p, const HnValue *v)
     return TRUE;
 }
 
-/* Limits of a node that only limits its input 0. */
-static gboolean limits_of(const HnPlan *p, const HnNode *n, float *lo, float *hi)
+gboolean hn_bytes_limits(const HnPlan *p, const HnNode *n, float *lo, float *hi)
 {
     *lo = -INFINITY;
     *hi = INFINITY;
@@ -162,7 +160,7 @@ static gboolean want_of_reader(const HnPlan *p, const HnNode *u, const HnValue *
                 return FALSE;
         return TRUE;
     }
-    if (!limits_of(p, u, &lo, &hi) || hn_node_in(u, 0) != v)
+    if (!hn_bytes_limits(p, u, &lo, &hi) || hn_node_in(u, 0) != v)
         return FALSE;
     w->lo = MAX(w->lo, lo);
     w->hi = MIN(w->hi, hi);
@@ -172,7 +170,7 @@ static gboolean want_of_reader(const HnPlan *p, const HnNode *u, const HnValue *
 static void find_want(HnPlan *p, const HnValue *v)
 {
     HnWant want, other;
-    if (v == NULL || hn_bytes_dtype(p, v) != HN_F32 || v->users->len == 0 || !stays_here(p, v))
+    if (v == NULL || hn_bytes_dtype(p, v) != HN_F32 || v->users->len == 0 || !hn_bytes_stay(p, v))
         return;
     for (guint i = 0; i < v->users->len; i++)
         if (!want_of_reader(p, v->users->pdata[i], v, i == 0 ? &want : &other) || (i > 0 && !same_want(&want, &other)))
@@ -324,7 +322,7 @@ static HnStep *only_maker(const HnPlan *p, const HnValue *v, const HnSlot *slot)
     }
     if (maker == NULL || maker->kernel == NULL || !maker->kernel->exchanges || maker->table != NULL)
         return NULL;
-    while (stays_here(p, v) && v->users->len == 1) {
+    while (hn_bytes_stay(p, v) && v->users->len == 1) {
         if (v == slot->value)
             return maker;
         const HnNode *n = v->producer;
@@ -388,7 +386,7 @@ static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **erro
     for (int i = 0; i < HN_BYTES; i++)
         map[i] = (uint8_t)hn_bytes_of(&s, h->value[i]);
     *done = TRUE;
-    if (!hn_bytes_change_nothing(h, map, s.dtype) || !stays_here(p, q))
+    if (!hn_bytes_change_nothing(h, map, s.dtype) || !hn_bytes_stay(p, q))
         slot = hn_bytes_exchanged(p, n, x, slot, map, s.dtype, q, error);
     if (slot != NULL)
         g_hash_table_insert(p->by_value, q, slot);
@@ -403,7 +401,7 @@ static gboolean add_dequantize(HnPlan *p, const HnNode *n, gboolean *done, GErro
         *done = hn_plan_is_deferred(p, n);
         return TRUE;
     }
-    if (!step_of(p, n, &s) || !stays_here(p, v))
+    if (!step_of(p, n, &s) || !hn_bytes_stay(p, v))
         return TRUE;
     HnSlot *slot = hn_plan_slot(p, q, error);
     if (slot == NULL)
@@ -427,7 +425,7 @@ gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n)
 {
     if (!p->bytes || n->op == NULL || (n->op->flags & HN_OP_UNPACK) == 0 || n->out->len != 1 ||
-        !stays_here(p, hn_node_out(n, 0)))
+        !hn_bytes_stay(p, hn_node_out(n, 0)))
         return FALSE;
     for (guint i = 0; i < n->in->len; i++)
         if (n->in->pdata[i] != NULL && hn_types_value(p->types, n->in->pdata[i]) == NULL)
@@ -518,7 +516,7 @@ static void add_function(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolea
     const HnSlot *slot = NULL;
     const HnHeld *from = NULL;
     HnTensor *t = NULL;
-    if (!stays_here(p, v))
+    if (!hn_bytes_stay(p, v))
         return;
     for (guint i = 0; i < n_nodes; i++) {
         if (g_hash_table_contains(p->fused, nodes[i]) || (t = eval_table(p, nodes[i], made, &slot)) == NULL)
@@ -588,7 +586,7 @@ static gboolean results_stay(const HnPlan *p, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL &&
-            (!stays_here(p, n->out->pdata[k]) || hn_bytes_dtype(p, n->out->pdata[k]) != HN_F32))
+            (!hn_bytes_stay(p, n->out->pdata[k]) || hn_bytes_dtype(p, n->out->pdata[k]) != HN_F32))
             return FALSE;
     return TRUE;
 }
@@ -632,7 +630,7 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out)
 {
     const HnHeld *h = hn_plan_held_as(p, x);
-    if (h == NULL || !stays_here(p, v) || (op->quant.bytes != HN_QB_MOVES && (op->flags & HN_OP_VIEW) == 0))
+    if (h == NULL || !hn_bytes_stay(p, v) || (op->quant.bytes != HN_QB_MOVES && (op->flags & HN_OP_VIEW) == 0))
         return FALSE;
     HnTensor *t = hn_tensor_new_borrowed(h->step.dtype, out->tensor->ndim, out->tensor->dims, NULL);
     hn_tensor_unref(out->tensor);

@@ -34,6 +34,10 @@ gboolean hn_bytes_is_byte(HnDtype d);
 float hn_bytes_number(const HnByteStep *s, int byte);
 /* As QuantizeLinear. */
 int hn_bytes_of(const HnByteStep *s, float v);
+/* Only nodes of this plan read v. */
+gboolean hn_bytes_stay(const HnPlan *p, const HnValue *v);
+/* Limits of a node that only limits its input 0. */
+gboolean hn_bytes_limits(const HnPlan *p, const HnNode *n, float *lo, float *hi);
 /* All bytes of that step from lo to hi. */
 HnHeld *hn_bytes_held(const HnByteStep *s, int lo, int hi);
 HnHeld *hn_bytes_held_whole(const HnByteStep *s);

@@ -122,6 +122,16 @@ static HnSlot *scalar_slot(HnPlan *p, const HnValue *v, HnDtype dtype)
     return t != NULL ? hn_bytes_constant(p, t) : NULL;
 }
 
+/* The only reader of v, where it does nothing but limit it. */
+static HnNode *limiting_reader(const HnPlan *p, const HnValue *v, float *lo, float *hi)
+{
+    HnNode *u = hn_bytes_stay(p, v) && v->users->len == 1 ? v->users->pdata[0] : NULL;
+    return u != NULL && u->op != NULL && !hn_plan_is_lowered(p, u) && hn_node_in(u, 0) == v &&
+                   hn_bytes_dtype(p, hn_node_out(u, 0)) == HN_F32 && hn_bytes_limits(p, u, lo, hi)
+               ? u
+               : NULL;
+}
+
 gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
@@ -150,6 +160,8 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     if (o.bias != NULL)
         s->in[HN_QUANT_BIAS].slot = hn_bytes_constant(p, hn_tensor_reshaped(o.bias, 1, &o.bias->n));
     HnHeld *made = NULL;
+    HnNode *limit = want == NULL ? limiting_reader(p, v, &o.params.lo, &o.params.hi) : NULL;
+    const HnValue *to = limit != NULL ? hn_node_out(limit, 0) : v;
     if (want != NULL) {
         o.params.lo = want->lo;
         o.params.hi = want->hi;
@@ -162,7 +174,7 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     g_ptr_array_add(p->owned, params);
     s->params = params;
     s->out[0].slot = want != NULL ? hn_bytes_slot(p, v, want->step.dtype, error)
-                                  : hn_plan_result_slot(p, v, hn_types_get(p->types, v), error);
+                                  : hn_plan_result_slot(p, to, hn_types_get(p->types, to), error);
     if (s->out[0].slot == NULL || s->in[HN_QUANT_X_ZERO].slot == NULL) {
         g_free(made);
         hn_step_free(s);
@@ -173,5 +185,7 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
         g_hash_table_insert(p->held, v, made);
     else
         g_free(made);
+    if (ok && *done && limit != NULL)
+        g_hash_table_add(p->fused, limit);
     return ok;
 }

@@ -116,6 +116,8 @@ static void test_matmul(void)
           "%d = DequantizeLinear(%q, xs, xz) %w = DequantizeLinear(wq:i8[36,20], ws:f32={0.5}) %c = MatMul(%d, %w) "
           "%p = QuantizeLinear(%c, ps:f32={1}, pz:u8={3}) %y = DequantizeLinear(%p, ps, pz) }",
           1, 0);
+    check(X QUANTIZED WEIGHTS CONV "%r = Clip(%c, l:f32={-3}, h:f32={20}) %y = GlobalAveragePool(%r) }", 1, 0);
+    check(X QUANTIZED WEIGHTS CONV "%r = Relu(%c) %e = Exp(%r) %y = Add(%e, %r) }", 1, 0);
     check("opset 17 graph g(%x:f32[7,36]) -> (%y) { %q = QuantizeLinear(%x, xs:f32={0.0078125}, xz:u8={121}) "
           "%d = DequantizeLinear(%q, xs, xz) %w = DequantizeLinear(wq:i8[20,36], ws:f32={0.5}) "
           "%y = Gemm(%d, %w, b:f32[20]) transB=1 }",
