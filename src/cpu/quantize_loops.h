@@ -35,17 +35,16 @@
         const float lo = (float)((lowest)-zero), hi = (float)((highest)-zero), scale = *s, by = 1 / scale;           \
         for (int64_t first = 0, m; first < n; first += m) {                                                          \
             m = n - first < PIECE ? n - first : PIECE;                                                               \
-            float most = 0;                                                                                          \
-            HN_OMP(omp simd reduction(max : most))                                                                   \
+            int near = 0;                                                                                            \
             for (int64_t i = first; i < first + m; i++) {                                                            \
                 float v = x[i] * by;                                                                                 \
                 v = v > lo ? v : lo;                                                                                 \
                 v = v < hi ? v : hi;                                                                                 \
                 const float whole = (v + 12582912.0f) - 12582912.0f, off = __builtin_fabsf(v - whole);               \
-                most = off > most ? off : most;                                                                      \
+                near |= off >= 0.4995f;                                                                              \
                 y[i] = (T)((int)whole + zero);                                                                       \
             }                                                                                                        \
-            if (most < 0.4995f && by < 1e30f)                                                                        \
+            if (near == 0 && by < 1e30f)                                                                             \
                 continue;                                                                                            \
             for (int64_t i = first; i < first + m; i++) {                                                            \
                 float v = x[i] / scale;                                                                              \

@@ -119,15 +119,16 @@ ALWAYS void HN_V(pixel)(const HnWinogradOut *o, int i, int j, int64_t c, HN_VEC 
         HN_VSTORE_N(y, v, some);
 }
 
+/* Behind the last channel lies what others left, small integers even, which are very slow to compute with as floats. */
 ALWAYS void HN_V(out4_at)(const HnWinogradOut *o, int64_t c, int some, int rows, int cols)
 {
     HN_VEC t[4][6];
     const float *m = o->m + c;
     const int64_t plane = o->plane;
     for (int j = 0; j < 6; j++, m += plane) {
-        const HN_VEC m0 = HN_VLOAD(m), m1 = HN_VLOAD(m + 6 * plane), m2 = HN_VLOAD(m + 12 * plane),
-                     m3 = HN_VLOAD(m + 18 * plane);
-        const HN_VEC m4 = HN_VLOAD(m + 24 * plane), m5 = HN_VLOAD(m + 30 * plane);
+        const HN_VEC m0 = LOAD_SOME(m), m1 = LOAD_SOME(m + 6 * plane), m2 = LOAD_SOME(m + 12 * plane),
+                     m3 = LOAD_SOME(m + 18 * plane);
+        const HN_VEC m4 = LOAD_SOME(m + 24 * plane), m5 = LOAD_SOME(m + 30 * plane);
         OUT4(t[0][j], t[1][j], t[2][j], t[3][j], m0, m1, m2, m3, m4, m5)
     }
     for (int i = 0; i < rows; i++) {
@@ -149,8 +150,8 @@ ALWAYS void HN_V(out2_at)(const HnWinogradOut *o, int64_t c, int some, int rows,
     const float *m = o->m + c;
     const int64_t plane = o->plane;
     for (int j = 0; j < 4; j++, m += plane) {
-        const HN_VEC m0 = HN_VLOAD(m), m1 = HN_VLOAD(m + 4 * plane), m2 = HN_VLOAD(m + 8 * plane),
-                     m3 = HN_VLOAD(m + 12 * plane);
+        const HN_VEC m0 = LOAD_SOME(m), m1 = LOAD_SOME(m + 4 * plane), m2 = LOAD_SOME(m + 8 * plane),
+                     m3 = LOAD_SOME(m + 12 * plane);
         OUT2(t[0][j], t[1][j], m0, m1, m2, m3)
     }
     for (int i = 0; i < rows; i++) {
