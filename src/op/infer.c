@@ -607,9 +607,13 @@ static gboolean walk_node(const Walk *w, HnNode *n, GError **error)
         g_propagate_error(error, g_steal_pointer(&failure));
         return FALSE;
     }
-    if (ok)
-        settle_contents(w->t, n);
-    if (ok && w->fold_bytes > 0 && (n->op->flags & w->whole) == 0)
+    if (!ok) { /* its attributes and inputs contradict each other: nobody shall trust them */
+        n->op = NULL;
+        g_clear_pointer(&n->params, g_free);
+        return TRUE;
+    }
+    settle_contents(w->t, n);
+    if (w->fold_bytes > 0 && (n->op->flags & w->whole) == 0)
         fold(w->t, n, w->fold_bytes);
     return TRUE;
 }

@@ -40,8 +40,8 @@ gboolean hn_types_enter(HnTypes *t, HnGraph *g, gboolean inputs, GError **error)
 gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error);
 
 /* Walks over all nodes of g and the graphs inside it, from the declared types of its inputs; a node that is unknown or
- * fails leaves its outputs as declared. Nodes whose record has one of the flags `whole` are not computed. The table may
- * be used again after the graph was edited: values made since then find their place. */
+ * fails leaves its outputs as declared and is not bound afterwards. Nodes whose record has one of the flags `whole` are
+ * not computed. The table may be used again after the graph was edited: values made since then find their place. */
 gboolean hn_types_graph(HnTypes *t, HnGraph *g, gsize fold_bytes, uint32_t whole, GError **error);
 /* What n, which is bound, costs with the types that the table has. FALSE: not all of them are fixed. */
 gboolean hn_types_cost(const HnTypes *t, const HnNode *n, HnCost *c);
