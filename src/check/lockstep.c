@@ -150,18 +150,6 @@ static void find_fixed(Side *s)
     }
 }
 
-static GPtrArray *reads_of(const HnNode *n)
-{
-    GPtrArray *reads = g_ptr_array_new();
-    g_autoptr(GPtrArray) captures = hn_node_captures(n);
-    for (guint i = 0; i < n->in->len + captures->len; i++) {
-        HnValue *v = i < n->in->len ? n->in->pdata[i] : captures->pdata[i - n->in->len];
-        if (v != NULL && !g_ptr_array_find(reads, v, NULL))
-            g_ptr_array_add(reads, v);
-    }
-    return reads;
-}
-
 static void work_clear(gpointer data)
 {
     g_ptr_array_unref(((Work *)data)->reads);
@@ -180,7 +168,7 @@ static void find_works(Side *s)
             needed = hn_node_out(n, (int)k) != NULL && place(s, hn_node_out(n, (int)k))->users > 0;
         if (!needed)
             continue;
-        GPtrArray *reads = reads_of(n);
+        GPtrArray *reads = hn_node_reads(n);
         for (guint k = 0; k < reads->len; k++)
             place(s, reads->pdata[k])->users++;
         g_ptr_array_add(found, reads);

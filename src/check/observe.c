@@ -321,18 +321,6 @@ static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, 
     return ok;
 }
 
-static GPtrArray *reads_of(const HnNode *n)
-{
-    GPtrArray *reads = g_ptr_array_new();
-    g_autoptr(GPtrArray) captures = hn_node_captures(n);
-    for (guint i = 0; i < n->in->len + captures->len; i++) {
-        HnValue *v = i < n->in->len ? n->in->pdata[i] : captures->pdata[i - n->in->len];
-        if (v != NULL && !g_ptr_array_find(reads, v, NULL))
-            g_ptr_array_add(reads, v);
-    }
-    return reads;
-}
-
 static void release(HnObserver *w, const HnValue *v)
 {
     if (w->left[v->id] > 0 && --w->left[v->id] == 0)
@@ -416,7 +404,7 @@ HnObserver *hn_observer_new(HnModel *m, const HnBackend *backend, const HnObserv
     w->users = g_new0(guint, m->n_values + 1u);
     w->left = g_new0(guint, m->n_values + 1u);
     for (guint i = 0; i < m->graph->nodes->len; i++) {
-        GPtrArray *reads = reads_of(m->graph->nodes->pdata[i]);
+        GPtrArray *reads = hn_node_reads(m->graph->nodes->pdata[i]);
         for (guint k = 0; k < reads->len; k++)
             w->users[((const HnValue *)reads->pdata[k])->id]++;
         g_ptr_array_add(w->reads, reads);

@@ -288,6 +288,8 @@ typedef void (*HnNodeFn)(HnNode *n, gpointer data);
 void hn_graph_foreach_node(HnGraph *g, HnNodeFn fn, gpointer data);
 /* The outer values that the sub-graphs of n use, each once, in order of first use: n's hidden inputs. */
 GPtrArray *hn_node_captures(const HnNode *n);
+/* All values that n needs, each once: its inputs, then those. */
+GPtrArray *hn_node_reads(const HnNode *n);
 /* Structure, names, types, attributes, weights: everything that a file holds. Difference in *why (g_free). */
 gboolean hn_model_equal(const HnModel *a, const HnModel *b, char **why);
 

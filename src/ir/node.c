@@ -336,3 +336,15 @@ GPtrArray *hn_node_captures(const HnNode *n)
         g_hash_table_unref(c.seen);
     return c.found;
 }
+
+GPtrArray *hn_node_reads(const HnNode *n)
+{
+    GPtrArray *reads = g_ptr_array_new();
+    g_autoptr(GPtrArray) captures = hn_node_captures(n);
+    for (guint i = 0; i < n->in->len + captures->len; i++) {
+        HnValue *v = i < n->in->len ? n->in->pdata[i] : captures->pdata[i - n->in->len];
+        if (v && !g_ptr_array_find(reads, v, NULL))
+            g_ptr_array_add(reads, v);
+    }
+    return reads;
+}
