@@ -150,13 +150,6 @@ static gboolean prepare(HnStep *s, Conv *c, double flops, GError **error)
     return TRUE;
 }
 
-static gboolean plan_of(const HnStep *s, HnConvPlan *plan)
-{
-    const HnByteInputs *in = hn_byte_inputs(s);
-    const HnTensor *x = hn_byte_input(s, in->x), *w = hn_byte_input(s, in->w);
-    return hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, plan, NULL);
-}
-
 static const char *conv_reject(const HnStep *s)
 {
     const HnByteInputs *in = hn_byte_inputs(s);
@@ -164,7 +157,7 @@ static const char *conv_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim != 3 && x->ndim != 4)
         return "only 1 or 2 spatial axes";
-    if (w->ndim < 1 || !plan_of(s, &plan))
+    if (w->ndim < 1 || !hn_byte_conv_plan(s, &plan))
         return "the window does not fit";
     const HnWindowAxis *a = &plan.axis[plan.n - 1], *h = &plan.axis[0];
     const double lines = (double)(plan.n > 1 ? (h->kernel - 1) * h->dilation + 1 : 1);
@@ -181,7 +174,7 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     HnConvPlan plan;
     Conv *c = g_new0(Conv, 1);
     s->state = c;
-    plan_of(s, &plan);
+    hn_byte_conv_plan(s, &plan);
     const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     c->h = plan.n > 1 ? plan.axis[0] : one;
     c->w = plan.axis[plan.n - 1];

@@ -224,13 +224,6 @@ typedef struct {
     gsize staged, thread_bytes;
 } Depthwise;
 
-static gboolean plan_of(const HnStep *s, HnConvPlan *plan)
-{
-    const HnByteInputs *in = hn_byte_inputs(s);
-    const HnTensor *x = hn_byte_input(s, in->x), *w = hn_byte_input(s, in->w);
-    return hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, plan, NULL);
-}
-
 static const char *depthwise_reject(const HnStep *s)
 {
     const HnByteInputs *in = hn_byte_inputs(s);
@@ -238,7 +231,7 @@ static const char *depthwise_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim != 3 && x->ndim != 4)
         return "only 1 or 2 spatial axes";
-    if (w->ndim < 1 || !plan_of(s, &plan))
+    if (w->ndim < 1 || !hn_byte_conv_plan(s, &plan))
         return "the window does not fit";
     if (plan.group < 8 || plan.in_channels != 1 || plan.out_channels != 1)
         return "no filter for each channel";
@@ -324,7 +317,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     HnConvPlan plan;
     Depthwise *d = g_new0(Depthwise, 1);
     s->state = d;
-    plan_of(s, &plan);
+    hn_byte_conv_plan(s, &plan);
     d->h = plan.n > 1 ? plan.axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;

@@ -22,6 +22,13 @@ const HnTensor *hn_byte_input(const HnStep *s, int i)
     return i >= 0 ? hn_cpu_in(s, i) : NULL;
 }
 
+gboolean hn_byte_conv_plan(const HnStep *s, HnConvPlan *plan)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const HnTensor *x = hn_byte_input(s, in->x), *w = hn_byte_input(s, in->w);
+    return hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, plan, NULL);
+}
+
 static const HnQuantProduct *limits_of(const HnStep *s)
 {
     return s->op == &hn_op_quantconv || s->op == &hn_op_quantmatmul ? s->params : NULL;

@@ -9,6 +9,7 @@
 
 #include "cpu/byte_tile.h"
 #include "cpu/cpu.h"
+#include "op/conv.h"
 #include "op/quantproduct.h"
 
 G_BEGIN_DECLS
@@ -21,6 +22,8 @@ typedef struct {
 /* Of QuantConv, QuantMatMul, QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. */
 const HnByteInputs *hn_byte_inputs(const HnStep *s);
 const HnTensor *hn_byte_input(const HnStep *s, int i); /* NULL: absent */
+/* Of a convolution's step; FALSE: the window does not fit. */
+gboolean hn_byte_conv_plan(const HnStep *s, HnConvPlan *plan);
 
 typedef struct {
     gint64 groups, extras; /* of 4 bytes; of which could saturate, behind the others */
