@@ -4,10 +4,9 @@
 
 #include "export/cut.h"
 #include "export/private.h"
-#include "pass/inline_functions.h"
 #include "pass/opset.h"
 
-#define MOST_DROPPED 64 /* rewrites undone one by one; then the whole pass is left out */
+#define MOST_DROPPED 64 /* rewrites undone one by one; with more the export fails */
 
 /* --- making the model --------------------------------------------------------------------------------------------- */
 
@@ -22,29 +21,11 @@ HnModel *hn_export_original(const HnExportOptions *o, GError **error)
     return g_steal_pointer(&m);
 }
 
-/* Some node is of another version than the model imports: of a function that was inlined. */
-static void find_foreign(HnNode *n, gpointer data)
-{
-    if (hn_domain_equal(n->domain, NULL) && n->version != hn_graph_opset(n->graph, NULL))
-        *(gboolean *)data = TRUE;
-}
-
 static gboolean convert(const HnExportOptions *o, HnModel *m, GPtrArray *blocked, GError **error)
 {
-    gboolean foreign = FALSE;
-    if (!o->keep_functions) {
-        if (!hn_inline_functions(m, error))
-            return FALSE;
-        hn_graph_foreach_node(m->graph, find_foreign, &foreign);
-    }
-    const int64_t have = hn_model_opset(m, NULL), want = o->opset != 0 ? o->opset : have;
-    if ((want != have || foreign) && !hn_convert_opset(m, want, blocked, error))
-        return FALSE;
-    while (!o->keep_functions && m->functions->len > 0) { /* nobody calls them now */
-        HnFunction *f = g_ptr_array_steal_index(m->functions, m->functions->len - 1);
-        hn_function_free(f);
-    }
-    return TRUE;
+    if (!o->keep_functions)
+        return hn_settle_opset(m, o->opset, blocked, error);
+    return o->opset == 0 || o->opset == hn_model_opset(m, NULL) || hn_convert_opset(m, o->opset, blocked, error);
 }
 
 static gboolean run_passes(const HnExportOptions *o, HnModel *m, guint64 most, GHashTable *banned, HnPassLog *log,

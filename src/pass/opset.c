@@ -123,3 +123,23 @@ gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError
                 blocked->len - before, target, (const char *)blocked->pdata[before]);
     return FALSE;
 }
+
+static void find_foreign(HnNode *n, gpointer data)
+{
+    if (hn_domain_equal(n->domain, NULL) && n->version != hn_graph_opset(n->graph, NULL))
+        *(gboolean *)data = TRUE;
+}
+
+gboolean hn_settle_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
+{
+    gboolean foreign = FALSE;
+    if (!hn_inline_functions(m, error))
+        return FALSE;
+    hn_graph_foreach_node(m->graph, find_foreign, &foreign);
+    const int64_t have = hn_model_opset(m, NULL), want = target != 0 ? target : have;
+    if ((want != have || foreign) && !hn_convert_opset(m, want, blocked, error))
+        return FALSE;
+    while (m->functions->len > 0) /* nobody calls them now */
+        hn_function_free(g_ptr_array_steal_index(m->functions, m->functions->len - 1));
+    return TRUE;
+}

@@ -1,7 +1,6 @@
 #include "quant/prepare.h"
 
 #include "op/infer.h"
-#include "pass/inline_functions.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
 
@@ -18,16 +17,12 @@ static gboolean simplify(HnModel *m, HnBudget *budget, const HnProgress *progres
 HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnProgress *progress, GError **error)
 {
     g_autoptr(HnModel) owned = m;
-    if (!hn_inline_functions(m, error))
-        return NULL;
+    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
     hn_model_drop_defaults(m);
-    if (hn_model_opset(m, NULL) < opset) {
-        g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
-        if (!hn_convert_opset(m, opset, blocked, error)) {
-            if (blocked->len > 0)
-                g_prefix_error(error, "%s: ", (const char *)blocked->pdata[0]);
-            return NULL;
-        }
+    if (!hn_settle_opset(m, MAX(opset, hn_model_opset(m, NULL)), blocked, error)) {
+        if (blocked->len > 0)
+            g_prefix_error(error, "%s: ", (const char *)blocked->pdata[0]);
+        return NULL;
     }
     if (!simplify(m, budget, progress, error) || !hn_graph_infer(m->graph, FALSE, error))
         return NULL;
