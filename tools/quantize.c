@@ -144,14 +144,20 @@ static HnModel *open_prepared(gpointer data, GError **error)
     return m != NULL && hn_graph_infer(m->graph, FALSE, error) ? g_steal_pointer(&m) : NULL;
 }
 
-static gboolean prepare_model(Quantize *q, GError **error)
+/* The model as it was given. */
+static HnModel *open_given(const Quantize *q, GError **error)
 {
     const HnOnnxOptions o = { .budget = q->ctx->budget };
+    return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
+}
+
+static gboolean prepare_model(Quantize *q, GError **error)
+{
     const gboolean four = q->weights_only && q->p->bits == 4;
     if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
                                   (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
         return FALSE;
-    HnModel *m = q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
+    HnModel *m = open_given(q, error);
     if (m == NULL)
         return FALSE;
     q->file_before = m->file_bytes;
@@ -337,7 +343,10 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                 .threads = q->ctx->common.threads,
                                 .budget = q->ctx->budget,
                                 .progress = &q->ctx->progress };
-    q->scorer = hn_scorer_new(q->f32, q->data, q->held_first, q->held, &o, error);
+    g_autoptr(HnModel) given = open_given(q, error); /* not the prepared one: what preparing broke would not be seen */
+    if (given == NULL)
+        return FALSE;
+    q->scorer = hn_scorer_new(given, q->data, q->held_first, q->held, &o, error);
     if (q->scorer == NULL)
         return FALSE;
     if (!q->metric_set)
