@@ -106,7 +106,7 @@ static gsize bytes_of(const HnGraph *g, GHashTable *seen)
     return n;
 }
 
-static gsize weight_bytes(const HnModel *m)
+gsize hn_weight_bytes(const HnModel *m)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     return bytes_of(m->graph, seen);
@@ -133,7 +133,7 @@ gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backe
     Gain g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
                .backend = backend,
                .o = o };
-    *out = (HnGain){ .old_bytes = weight_bytes(before), .new_bytes = weight_bytes(after) };
+    *out = (HnGain){ .old_bytes = hn_weight_bytes(before), .new_bytes = hn_weight_bytes(after) };
     const gboolean ok =
         take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);
     side_clear(&g.side[0]);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/outputs.h"
 #include "data/random.h"
 #include "op/infer.h"
 
@@ -31,17 +32,10 @@ struct HnVerify {
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
-static void tensors_free(HnTensor **t, int n)
-{
-    for (int i = 0; t != NULL && i < n; i++)
-        hn_tensor_unref(t[i]);
-    g_free(t);
-}
-
 static void sample_free(const HnVerify *v, Sample *s)
 {
-    tensors_free(s->in, v->n_in);
-    tensors_free(s->out, v->n_out);
+    hn_outputs_free(s->in, v->n_in);
+    hn_outputs_free(s->out, v->n_out);
     hn_shapes_free(s->shapes);
     g_free(s);
 }
@@ -49,17 +43,8 @@ static void sample_free(const HnVerify *v, Sample *s)
 /* Runs the original; keeps what comes out. */
 static gboolean run_original(HnVerify *v, Sample *s, GError **error)
 {
-    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)v->n_out + 1);
-    if (!hn_session_run(v->session, s->in, out, error))
-        return FALSE;
-    s->out = g_new0(HnTensor *, (gsize)v->n_out + 1);
-    gboolean ok = TRUE;
-    for (int k = 0; k < v->n_out; k++) {
-        if (out[k] != NULL && ok)
-            ok = (s->out[k] = hn_tensor_copy(out[k], v->o->budget, error)) != NULL;
-        hn_tensor_unref(out[k]);
-    }
-    return ok;
+    s->out = hn_outputs_run(v->session, s->in, v->o->budget, error);
+    return s->out != NULL;
 }
 
 /* The k-th number (from 1) that the model compares this input's only element with, where there are so many. */

@@ -1,13 +1,29 @@
 /*
- * A node's copy in another graph, with everything inside it.
+ * A node's copy in another graph, with everything inside it, and a model's.
  */
-#include "ir/graph.h"
+#include "ir/copy.h"
 
 typedef struct {
     GHashTable *values; /* HnValue * of the original's world -> HnValue * of the copy's */
+    gboolean all;       /* what only a file holds too: documentation, metadata, declarations */
 } Copy;
 
-static HnGraph *copy_graph(const Copy *c, const HnGraph *g, HnGraph *outer);
+static HnGraph *copy_graph(const Copy *c, const HnGraph *g, HnModel *m, HnGraph *outer);
+
+static GBytes *copy_bytes(GBytes *b)
+{
+    return b != NULL ? g_bytes_ref(b) : NULL;
+}
+
+static GPtrArray *copy_texts(const GPtrArray *a)
+{
+    if (a == NULL)
+        return NULL;
+    GPtrArray *b = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < a->len; i++)
+        g_ptr_array_add(b, g_strdup(a->pdata[i]));
+    return b;
+}
 
 /* The copy's value for v; made in `to`, which is the copy of v's graph, on first sight. */
 static HnValue *copy_value(const Copy *c, HnGraph *to, HnValue *v)
@@ -18,6 +34,11 @@ static HnValue *copy_value(const Copy *c, HnGraph *to, HnValue *v)
     made = hn_graph_value(to, v->name);
     if (v->type != NULL)
         hn_value_set_type(made, v->type);
+    if (c->all) {
+        made->doc = g_strdup(v->doc);
+        made->metadata = copy_texts(v->metadata);
+        made->unknown = copy_bytes(v->unknown);
+    }
     g_hash_table_insert(c->values, v, made);
     return made;
 }
@@ -29,6 +50,7 @@ static HnSparse *copy_sparse(const HnSparse *s)
     t->indices = s->indices != NULL ? hn_tensor_ref(s->indices) : NULL;
     t->ndim = s->ndim;
     t->dims = g_memdup2(s->dims, (gsize)s->ndim * sizeof *s->dims);
+    t->unknown = copy_bytes(s->unknown);
     return t;
 }
 
@@ -68,6 +90,8 @@ static HnAttr *copy_attr(const Copy *c, const HnAttr *a, HnGraph *to)
     b->implicit = a->implicit;
     b->ref_attr = g_strdup(a->ref_attr);
     b->n = a->n;
+    b->doc = c->all ? g_strdup(a->doc) : NULL;
+    b->unknown = c->all ? copy_bytes(a->unknown) : NULL;
     switch (a->kind) {
     case HN_ATTR_UNDEFINED:
         break;
@@ -84,7 +108,7 @@ static HnAttr *copy_attr(const Copy *c, const HnAttr *a, HnGraph *to)
         b->t = a->t != NULL ? hn_tensor_ref(a->t) : NULL;
         break;
     case HN_ATTR_GRAPH:
-        b->g = a->g != NULL ? copy_graph(c, a->g, to) : NULL;
+        b->g = a->g != NULL ? copy_graph(c, a->g, to->model, to) : NULL;
         break;
     case HN_ATTR_SPARSE:
         b->sparse = a->sparse != NULL ? copy_sparse(a->sparse) : NULL;
@@ -113,7 +137,7 @@ static HnAttr *copy_attr(const Copy *c, const HnAttr *a, HnGraph *to)
     case HN_ATTR_GRAPHS:
         b->graphs = g_new0(HnGraph *, (gsize)a->n + 1);
         for (int64_t i = 0; i < a->n; i++)
-            b->graphs[i] = copy_graph(c, a->graphs[i], to);
+            b->graphs[i] = copy_graph(c, a->graphs[i], to->model, to);
         break;
     }
     return b;
@@ -130,12 +154,44 @@ static HnNode *copy_node(const Copy *c, const HnNode *n, HnGraph *to)
         hn_node_add_out(m, copy_value(c, to, n->out->pdata[k]));
     for (guint i = 0; i < n->attrs->len; i++)
         hn_node_set_attr(m, copy_attr(c, n->attrs->pdata[i], to));
+    if (c->all) {
+        m->doc = g_strdup(n->doc);
+        m->metadata = copy_texts(n->metadata);
+        m->unknown = copy_bytes(n->unknown);
+    }
     return m;
 }
 
-static HnGraph *copy_graph(const Copy *c, const HnGraph *g, HnGraph *outer)
+static void copy_messages(const GPtrArray *from, GPtrArray *to)
 {
-    HnGraph *h = hn_graph_new(outer->model, outer, g->name);
+    for (guint i = 0; i < from->len; i++)
+        g_ptr_array_add(to, g_bytes_ref(from->pdata[i]));
+}
+
+/* What stands beside values and nodes in a graph's message. */
+static void copy_rest(const Copy *c, const HnGraph *g, HnGraph *h)
+{
+    GHashTableIter iter;
+    gpointer key, bytes;
+    for (guint i = 0; i < g->infos->len; i++) {
+        HnValue *v = copy_value(c, h, g->infos->pdata[i]);
+        v->has_info = TRUE;
+        g_ptr_array_add(h->infos, v);
+    }
+    h->doc = g_strdup(g->doc);
+    h->metadata = copy_texts(g->metadata);
+    h->unknown = copy_bytes(g->unknown);
+    copy_messages(g->quant, h->quant);
+    if (g->variants == NULL)
+        return;
+    h->variants = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_bytes_unref);
+    g_hash_table_iter_init(&iter, g->variants);
+    while (g_hash_table_iter_next(&iter, &key, &bytes))
+        g_hash_table_insert(h->variants, g_strdup(key), g_bytes_ref(bytes));
+}
+
+static void fill_graph(const Copy *c, const HnGraph *g, HnGraph *h)
+{
     for (guint i = 0; i < g->inputs->len; i++)
         hn_graph_add_input(h, copy_value(c, h, g->inputs->pdata[i]));
     for (guint i = 0; i < g->weights->len; i++) {
@@ -149,11 +205,51 @@ static HnGraph *copy_graph(const Copy *c, const HnGraph *g, HnGraph *outer)
         copy_node(c, g->nodes->pdata[i], h);
     for (guint i = 0; i < g->outputs->len; i++)
         hn_graph_add_output(h, copy_value(c, h, g->outputs->pdata[i]));
+    if (c->all)
+        copy_rest(c, g, h);
+}
+
+static HnGraph *copy_graph(const Copy *c, const HnGraph *g, HnModel *m, HnGraph *outer)
+{
+    HnGraph *h = hn_graph_new(m, outer, g->name);
+    fill_graph(c, g, h);
     return h;
 }
 
 HnNode *hn_node_copy(HnGraph *to, const HnNode *n, GHashTable *values)
 {
-    Copy c = { values };
+    const Copy c = { values, FALSE };
     return copy_node(&c, n, to);
+}
+
+HnModel *hn_model_copy(const HnModel *m)
+{
+    g_return_val_if_fail(m->functions->len == 0, NULL);
+    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    const Copy c = { values, TRUE };
+    HnModel *k = hn_model_new();
+    k->ir_version = m->ir_version;
+    k->has_ir_version = m->has_ir_version;
+    for (guint i = 0; i < m->opsets->len; i++) {
+        const HnOpset *o = &g_array_index(m->opsets, HnOpset, i);
+        const HnOpset p = { g_strdup(o->domain), o->version, copy_bytes(o->unknown) };
+        g_array_append_val(k->opsets, p);
+    }
+    k->producer_name = g_strdup(m->producer_name);
+    k->producer_version = g_strdup(m->producer_version);
+    k->domain = g_strdup(m->domain);
+    k->doc = g_strdup(m->doc);
+    k->model_version = m->model_version;
+    k->has_model_version = m->has_model_version;
+    k->metadata = copy_texts(m->metadata);
+    copy_messages(m->training, k->training);
+    copy_messages(m->configs, k->configs);
+    k->unknown = copy_bytes(m->unknown);
+    k->path = g_strdup(m->path);
+    k->file_bytes = m->file_bytes;
+    k->weight_bytes = m->weight_bytes;
+    g_free(k->graph->name);
+    k->graph->name = g_strdup(m->graph->name);
+    fill_graph(&c, m->graph, k->graph);
+    return k;
 }

@@ -1,6 +1,6 @@
 /*
  * hn-copy IN OUT: read a model and write it again.
- * hn-copy --check IN OUT: and read that again, which must give an equal model.
+ * hn-copy --check IN OUT: and read that again, which must give an equal model, as must a copy in memory.
  * hn-copy --batch FILE: --check for each line "IN OUT" of FILE; says what failed, and how many did.
  * hn-copy --one-file|--keep|--no-check IN OUT: external data in one file; left where it is; only copy (the default).
  */
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ir/copy.h"
 #include "onnx/onnx.h"
 
 /* As if the weights had never been in files of their own. */
@@ -30,8 +31,14 @@ static gboolean copy(const char *in, const char *out, HnExternal external, gbool
         return FALSE;
     if (!check)
         return TRUE;
-    g_autoptr(HnModel) again = hn_onnx_read_file(out, &options, error);
     g_autofree char *why = NULL;
+    g_autoptr(HnModel) twin = m->functions->len == 0 ? hn_model_copy(m) : NULL;
+    if (twin && (!hn_model_verify(twin, error) || !hn_model_equal(m, twin, &why))) {
+        if (why)
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s': the copy in memory is not equal: %s", in, why);
+        return FALSE;
+    }
+    g_autoptr(HnModel) again = hn_onnx_read_file(out, &options, error);
     if (!again)
         return FALSE;
     if (external != HN_EXTERNAL_KEEP)
