@@ -26,6 +26,7 @@ typedef struct {
     gboolean apart;                    /* by matrix units */
     gboolean is_signed, flat;          /* read as signed; lines of a block are one after the other */
     gboolean joined;                   /* a kernel row is one segment */
+    int64_t base_segs, *again;         /* without second copies; see find_wide() */
     int64_t rows, columns;             /* of outputs, in a block at most */
     int64_t across;                    /* blocks in a line: of whole lines where there is one */
     int64_t source_pitch;              /* bytes from pixel to pixel; 0: the slot's */
@@ -41,6 +42,7 @@ static void conv_release(HnStep *s)
     if (c == NULL)
         return;
     hn_byte_product_clear(&c->product);
+    g_free(c->again);
     g_free(c);
     s->state = NULL;
 }
@@ -54,20 +56,32 @@ static gboolean stays_inside(const HnWindowAxis *a)
 }
 
 /* Bytes of a segment in whole chunks or groups: none is read beyond it. */
-static gboolean cuts_evenly(int64_t depth)
+static gboolean cuts_evenly(const HnByteProduct *p, int64_t depth)
 {
-    if (!hn_byte_has_blocks())
+    if (!p->blocks)
         return depth % HN_BYTE_GROUP == 0;
     return depth % (HN_BYTE_GROUP * ((depth + 63) / 64)) == 0;
 }
 
+/* Are matrix units faster than vectors? A chunk takes them as long however short it is. Cycles for 32 rows and columns.
+ */
+static gboolean pays_in_blocks(const Conv *c, int64_t pixel)
+{
+    const gboolean joined = c->w.kernel > 1 && c->w.dilation == 1 && c->product.n_groups == 1;
+    const int64_t depth = joined ? c->w.kernel * pixel : c->group_in, segs = c->h.kernel * (joined ? 1 : c->w.kernel);
+    const double vectors = 100 + 32.0 * (double)(segs * ((depth + HN_BYTE_GROUP - 1) / HN_BYTE_GROUP));
+    return vectors > 1.15 * (150 + 64.0 * (double)(segs * ((depth + 63) / 64)));
+}
+
 static void choose_source(Conv *c, const HnStep *s)
 {
+    c->pixel = c->planar && c->channels == 3 ? 4 : c->channels;
+    c->product.blocks = hn_byte_has_blocks() && pays_in_blocks(c, c->pixel);
     const gboolean is_signed = hn_byte_input(s, hn_byte_inputs(s)->x)->dtype == HN_I8;
     const gboolean one = c->h.kernel == 1 && c->w.kernel == 1 && c->h.stride == 1 && c->w.stride == 1;
     const int64_t pixels = one ? c->batch * c->h.out * c->w.out : c->w.out;
-    c->direct = !c->planar && stays_inside(&c->h) && stays_inside(&c->w) && cuts_evenly(c->group_in) &&
-                (!is_signed || (hn_byte_has_blocks() && pixels >= 16));
+    c->direct = !c->planar && stays_inside(&c->h) && stays_inside(&c->w) && cuts_evenly(&c->product, c->group_in) &&
+                (!is_signed || (c->product.blocks && pixels >= 16));
     c->is_signed = c->direct && is_signed;
     if (c->direct && one) { /* all pixels are one line */
         c->w.in = c->w.out = pixels;
@@ -75,7 +89,6 @@ static void choose_source(Conv *c, const HnStep *s)
         c->batch = 1;
     }
     c->joined = !c->direct && c->w.dilation == 1 && c->product.n_groups == 1;
-    c->pixel = c->planar && c->channels == 3 ? 4 : c->channels;
     c->product.segs = c->joined ? c->h.kernel : c->h.kernel * c->w.kernel;
     c->product.depth = c->joined ? c->w.kernel * c->pixel : c->group_in;
 }
@@ -96,16 +109,18 @@ static void measure(Conv *c)
     c->columns = (c->w.out + c->across - 1) / c->across;
     c->copy_pitch = ((c->columns - 1) * c->w.stride + (c->w.kernel - 1) * c->w.dilation + 1) * c->pixel;
     c->flat = c->h.stride == 1 && c->w.stride == 1;
-    c->apart = hn_byte_has_blocks() && (c->flat ? c->rows : 1) * c->columns >= 16;
-    c->thread_bytes = (gsize)(c->rows * c->columns) * sizeof(void *);
+    c->apart = c->product.blocks && (c->flat ? c->rows : 1) * c->columns >= 16;
+    c->thread_bytes = 0;
     if (!c->direct)
-        c->thread_bytes +=
+        c->thread_bytes =
             (gsize)(((c->rows - 1) * c->h.stride + (c->h.kernel - 1) * c->h.dilation + 1) * c->copy_pitch) + SLACK;
     c->thread_bytes = (c->thread_bytes + 63) / 64 * 64;
 }
 
-/* The weight at [column][kernel row][kernel column][channel of the group], or 0 where a pixel is filled up. */
-static void arrange(const Conv *c, const HnStep *s, int8_t *to)
+/* Calls for each weight: the segment and place in it, of column m. */
+typedef void (*WeightFn)(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int8_t *to);
+
+static void foreach_weight(Conv *c, const HnStep *s, WeightFn fn, int8_t *to)
 {
     const HnByteProduct *p = &c->product;
     const int64_t taps = c->h.kernel * c->w.kernel, each = c->group_in * taps;
@@ -114,13 +129,47 @@ static void arrange(const Conv *c, const HnStep *s, int8_t *to)
         s->op == &hn_op_quantmatmul || s->op == &hn_op_qlinearmatmul || s->op == &hn_op_matmulinteger;
     const gboolean turned = s->op == &hn_op_quantmatmul && ((const HnQuantProduct *)s->params)->turned;
     const int64_t n = p->n_groups * p->out;
-    memset(to, 0, (gsize)(n * p->segs * p->depth));
     for (int64_t m = 0; m < n; m++)
         for (int64_t k = 0; k < c->group_in; k++)
             for (int64_t t = 0; t < taps; t++) {
-                const int64_t from = matrix && !turned ? k * n + m : m * each + k * taps + t;
-                to[(m * taps + t) * pixel + k] = (int8_t)hn_byte_weight(s, from, matrix && !turned ? 0 : each, n);
+                const int64_t from = matrix && !turned ? k * n + m : m * each + k * taps + t, at = t * pixel + k;
+                fn(c, m, at / p->depth, at % p->depth, hn_byte_weight(s, from, matrix && !turned ? 0 : each, n), to);
             }
+}
+
+static void note_wide(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int8_t *to)
+{
+    (void)m;
+    (void)at;
+    (void)to;
+    if (v != (int8_t)v)
+        c->again[seg] = 1;
+}
+
+/* A weight of more than 8 bits is the sum of two: of one in its segment and one in the segment's second copy. */
+static void place_weight(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int8_t *to)
+{
+    const HnByteProduct *p = &c->product;
+    const int first = CLAMP(v, -128, 127);
+    to[(m * p->segs + seg) * p->depth + at] = (int8_t)first;
+    if (v != first)
+        to[(m * p->segs + c->again[seg]) * p->depth + at] = (int8_t)(v - first);
+}
+
+/* Which segments are there twice: c->again[segment] is the second one's number, or 0. */
+static void find_wide(Conv *c, const HnStep *s)
+{
+    HnByteProduct *p = &c->product;
+    c->again = g_new0(int64_t, (gsize)p->segs);
+    c->base_segs = p->segs;
+    foreach_weight(c, s, note_wide, NULL);
+    for (int64_t i = 0; i < c->base_segs; i++)
+        c->again[i] = c->again[i] != 0 ? p->segs++ : 0;
+}
+
+static uint8_t zero_of(const HnTensor *x, const HnTensor *zero)
+{
+    return (uint8_t)((zero != NULL ? hn_tensor_get_i64(zero, 0) : 0) + (x->dtype == HN_I8 ? 128 : 0));
 }
 
 /* Behind the geometry. */
@@ -130,22 +179,24 @@ static gboolean prepare(HnStep *s, Conv *c, double flops, GError **error)
     const HnTensor *zero = hn_byte_input(s, in->x_zero), *x = hn_byte_input(s, in->x);
     HnByteProduct *p = &c->product;
     choose_source(c, s);
+    find_wide(c, s);
     c->threads = hn_cpu_threads_for(s, flops / 4); /* a multiplication of bytes takes a fraction of one of f32 */
     measure(c);
-    c->zero = (uint8_t)((zero != NULL ? hn_tensor_get_i64(zero, 0) : 0) + (x->dtype == HN_I8 ? 128 : 0));
+    if (zero == NULL || s->in[in->x_zero].slot->constant)
+        c->zero = zero_of(x, zero);
     int8_t *w = hn_budget_alloc_n(s->budget, (gsize)(p->n_groups * p->out), (gsize)(p->segs * p->depth), error);
     if (w == NULL) {
         g_prefix_error(error, "node '%s': ", hn_node_label(s->node));
         return FALSE;
     }
-    arrange(c, s, w);
+    memset(w, 0, (gsize)(p->n_groups * p->out * p->segs * p->depth));
+    foreach_weight(c, s, place_weight, w);
     const gboolean ok = hn_byte_product_prepare(p, s, w, error);
     hn_budget_free(s->budget, w);
     if (!ok)
         return FALSE;
-    c->shared_bytes =
-        (gsize)p->segs * sizeof(int64_t) + (gsize)(p->segs * p->seg_groups + p->n_extra) * sizeof(int32_t);
-    c->shared_bytes = (c->shared_bytes + 63) / 64 * 64;
+    c->shared_bytes = (gsize)p->segs * sizeof(int64_t) + (gsize)p->n_extra * sizeof(int32_t);
+    c->shared_bytes = (c->shared_bytes + 63) / 64 * 64 + (hn_byte_late_bytes(p) + 63) / 64 * 64;
     s->scratch_bytes = c->shared_bytes + c->thread_bytes * (gsize)c->threads;
     return TRUE;
 }
@@ -166,7 +217,7 @@ static const char *conv_reject(const HnStep *s)
         return "windows of very large lines";
     if (plan.group > 1 && plan.out_channels < 2)
         return "groups of few channels";
-    return hn_byte_reject(s, w->dims[0]);
+    return hn_byte_reject_wide(s, w->dims[0]);
 }
 
 static gboolean conv_prepare(HnStep *s, GError **error)
@@ -255,14 +306,14 @@ static void run_block(const Run *r, char *scratch, int64_t image, int64_t oh, in
     const Conv *c = r->c;
     const HnWindowAxis *h = &c->h, *w = &c->w;
     const int64_t rows = MIN(c->rows, h->out - oh);
-    const uint8_t **a = (const uint8_t **)(gpointer)scratch, *base;
+    const uint8_t *base;
     int64_t line, pixel = c->pixel;
     if (c->direct) {
         pixel = r->x_pitch;
         line = w->in * pixel;
         base = r->x + ((image * h->in + oh * h->stride) * w->in + ow * w->stride) * pixel;
     } else {
-        uint8_t *copy = (uint8_t *)(a + c->rows * c->columns);
+        uint8_t *copy = (uint8_t *)scratch;
         const uint8_t flip = hn_byte_input(r->run.s, hn_byte_inputs(r->run.s)->x)->dtype == HN_I8 ? 128 : 0;
         const int64_t lines = (rows - 1) * h->stride + (h->kernel - 1) * h->dilation + 1;
         line = c->copy_pitch;
@@ -283,11 +334,7 @@ static void run_block(const Run *r, char *scratch, int64_t image, int64_t oh, in
                                u0, u1);
         return;
     }
-    const uint8_t **to = a;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            *to++ = base + i * h->stride * line + k * step;
-    hn_byte_strips(&r->run, a, row, rows * columns, u0, u1);
+    hn_byte_lines(&r->run, base, h->stride * line, rows, step, columns, row, u0, u1);
 }
 
 static void run_part(const Run *r, int part, int parts)
@@ -333,9 +380,23 @@ static gboolean conv_run(HnStep *s, GError **error)
                        .y_size = hn_dtype_size(y->dtype),
                        .y_pitch = c->source_pitch > 0 ? out : hn_slot_pitch(s->out[0].slot) } };
     const int64_t pixel = c->direct ? r.x_pitch : c->pixel, line = c->direct ? c->w.in * pixel : c->copy_pitch;
-    for (int64_t i = 0; i < p->segs; i++) {
+    for (int64_t i = 0; i < c->base_segs; i++) {
         const int64_t kh = c->joined ? i : i / c->w.kernel, kw = c->joined ? 0 : i % c->w.kernel;
         seg_at[i] = kh * c->h.dilation * line + kw * c->w.dilation * pixel;
+        if (c->again[i] > 0)
+            seg_at[c->again[i]] = seg_at[i];
+    }
+    const gsize late_bytes = (hn_byte_late_bytes(p) + 63) / 64 * 64;
+    HnByteProduct now;
+    Conv late;
+    if (late_bytes > 0) {
+        const HnByteInputs *in = hn_byte_inputs(s);
+        hn_byte_product_now(p, s, &now, (char *)s->scratch + c->shared_bytes - late_bytes);
+        late = *c;
+        late.zero = zero_of(hn_byte_input(s, in->x), hn_byte_input(s, in->x_zero));
+        r.c = &late;
+        r.run.p = &now;
+        r.run.finish = now.finish;
     }
     r.run.finish.table = s->table;
     hn_byte_offsets(&r.run);
@@ -375,7 +436,7 @@ static const char *matmul_reject(const HnStep *s)
         return "a stack of right operands";
     if ((double)w->n > MOST_COPIED || (double)w->dims[0] > MOST_COPIED)
         return "a very large matrix";
-    return hn_byte_reject(s, w->dims[is_turned(s) ? 0 : 1]);
+    return hn_byte_reject_wide(s, w->dims[is_turned(s) ? 0 : 1]);
 }
 
 static gboolean matmul_prepare(HnStep *s, GError **error)

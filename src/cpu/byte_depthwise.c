@@ -61,7 +61,7 @@ VBMI INLINE void stage_columns(uint8_t *to, const uint8_t *const *row, const int
 
 VBMI static void stage_narrow(const HnDepthwiseRow *d)
 {
-    const int64_t groups = (d->kernel_h + 3) / 4;
+    const int64_t groups = d->groups;
     const int64_t from = CLAMP(-d->first, 0, d->columns), to = CLAMP(d->in - d->first, from, d->columns);
     const __mmask16 mask = (__mmask16)((1u << d->channels) - 1);
     uint8_t pad[NARROW];
@@ -71,7 +71,7 @@ VBMI static void stage_narrow(const HnDepthwiseRow *d)
         int64_t step[4];
         const int64_t still[4] = { 0, 0, 0, 0 };
         for (int64_t t = 0; t < 4; t++) {
-            const uint8_t *line = g * 4 + t < d->kernel_h ? d->row[g * 4 + t] : NULL;
+            const uint8_t *line = g * 4 + t < d->seen ? d->row[g * 4 + t] : NULL;
             row[t] = line != NULL ? line + (d->first + from) * d->pitch : pad;
             step[t] = line != NULL ? d->pitch : 0;
         }
@@ -85,29 +85,33 @@ VBMI static void stage_narrow(const HnDepthwiseRow *d)
     }
 }
 
-/* n outputs, a constant after inlining: 1 or a multiple of 4 */
-VBMI INLINE void some_narrow(const HnDepthwiseRow *d, int64_t o, const int n)
+/* n outputs of `lines` lines, constants after inlining; n is 1 or a multiple of 4. */
+VBMI INLINE void some_narrow(const HnDepthwiseRow *d, int64_t o, const int n, const int lines)
 {
     const HnByteOut *out = d->finish;
-    const int64_t groups = (d->kernel_h + 3) / 4, column = groups * 64;
+    const int64_t groups = d->groups, column = groups * 64;
     const uint8_t *w = d->weights;
-    __m512i sum[NARROW_AT_ONCE];
+    __m512i sum[2][NARROW_AT_ONCE];
     HN_UNROLL
-    for (int i = 0; i < n; i++)
-        sum[i] = _mm512_loadu_si512(d->begin);
+    for (int i = 0; i < n * lines; i++)
+        sum[i / n][i % n] = _mm512_loadu_si512(d->begin);
     for (int64_t k = 0; k < d->kernel_w; k++) {
         const uint8_t *x = d->staged + (o * d->stride + k * d->dilation) * column;
         for (int64_t g = 0; g < groups; g++, w += 64, x += 64) {
-            const __m512i v = _mm512_loadu_si512(w);
+            const __m512i v = _mm512_loadu_si512(w), u = lines > 1 ? _mm512_loadu_si512(w + d->weights_line) : v;
             HN_UNROLL
-            for (int i = 0; i < n; i++)
-                sum[i] = _mm512_dpbusd_epi32(sum[i], _mm512_loadu_si512(x + i * d->stride * column), v);
+            for (int i = 0; i < n; i++) {
+                const __m512i at = _mm512_loadu_si512(x + i * d->stride * column);
+                sum[0][i] = _mm512_dpbusd_epi32(sum[0][i], at, v);
+                if (lines > 1)
+                    sum[1][i] = _mm512_dpbusd_epi32(sum[1][i], at, u);
+            }
         }
     }
     if (d->sums != NULL) {
         HN_UNROLL
-        for (int i = 0; i < n; i++)
-            _mm512_storeu_si512(d->sums + (o + i) * NARROW, sum[i]);
+        for (int i = 0; i < n * lines; i++)
+            _mm512_storeu_si512(d->sums + i / n * d->sums_line + (o + i % n) * NARROW, sum[i / n][i % n]);
         return;
     }
     const __m512i zero = _mm512_set1_epi16((short)out->zero), lo = _mm512_set1_epi16((short)((int)out->lo + out->zero));
@@ -117,19 +121,20 @@ VBMI INLINE void some_narrow(const HnDepthwiseRow *d, int64_t o, const int n)
     const __m512 shift = d->shift != NULL ? _mm512_loadu_ps(d->shift) : _mm512_set1_ps(-0.0f);
     const __mmask16 mask = (__mmask16)((1u << d->channels) - 1);
     HN_UNROLL
-    for (int i = 0; i < n; i += 4) {
+    for (int i = 0; i<n * lines; i += n> 1 ? 4 : 1) {
+        const __m512i *of = sum[i / n] + i % n;
         __m512i v[4];
         HN_UNROLL
         for (int j = 0; j < 4; j++)
-            v[j] = _mm512_cvtps_epi32(
-                _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum[n > 1 ? i + j : 0]), scale), shift));
+            v[j] =
+                _mm512_cvtps_epi32(_mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(of[n > 1 ? j : 0]), scale), shift));
         const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
         const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
         const __m512i p = _mm512_min_epi16(_mm512_max_epi16(a, lo), hi),
                       q = _mm512_min_epi16(_mm512_max_epi16(b, lo), hi);
         const __m512i y = _mm512_permutexvar_epi32(in_order, out->dtype == HN_I8 ? _mm512_packs_epi16(p, q)
                                                                                  : _mm512_packus_epi16(p, q));
-        uint8_t *to = d->y + (o + i) * d->y_pitch;
+        uint8_t *to = d->y + i / n * d->y_line + (o + i % n) * d->y_pitch;
         _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(y));
         if (n > 1) {
             _mm_mask_storeu_epi8(to + d->y_pitch, mask, _mm512_extracti32x4_epi32(y, 1));
@@ -143,12 +148,153 @@ VBMI static void dw_row_narrow(const HnDepthwiseRow *d)
 {
     stage_narrow(d);
     int64_t o = 0;
+    if (d->lines > 1) {
+        for (; o + NARROW_AT_ONCE <= d->out; o += NARROW_AT_ONCE)
+            some_narrow(d, o, NARROW_AT_ONCE, 2);
+        for (; o + 4 <= d->out; o += 4)
+            some_narrow(d, o, 4, 2);
+        for (; o < d->out; o++)
+            some_narrow(d, o, 1, 2);
+        return;
+    }
     for (; o + NARROW_AT_ONCE <= d->out; o += NARROW_AT_ONCE)
-        some_narrow(d, o, NARROW_AT_ONCE);
+        some_narrow(d, o, NARROW_AT_ONCE, 1);
     for (; o + 4 <= d->out; o += 4)
-        some_narrow(d, o, 4);
+        some_narrow(d, o, 4, 1);
     for (; o < d->out; o++)
-        some_narrow(d, o, 1);
+        some_narrow(d, o, 1, 1);
+}
+
+/* ... without dot products of bytes: 16 channels with two taps fill two vectors, in their order. */
+#define HALF_AT_ONCE 4
+
+AVX2 INLINE void stage_pairs(uint8_t *to, const uint8_t *const *row, const int64_t *step, int64_t columns, int64_t next,
+                             int channels, const uint8_t *end, uint8_t flip_by)
+{
+    const __m128i flip = _mm_set1_epi8((char)flip_by);
+    const uint8_t *a = row[0], *b = row[1];
+    for (int64_t i = 0; i < columns; i++, to += next, a += step[0], b += step[1]) {
+        __m128i x, y;
+        if (channels == NARROW || (end - a >= NARROW && end - b >= NARROW)) {
+            x = _mm_loadu_si128((const __m128i *)(const void *)a);
+            y = _mm_loadu_si128((const __m128i *)(const void *)b);
+        } else {
+            uint8_t copy[2][NARROW] = { 0 };
+            memcpy(copy[0], a, (gsize)channels);
+            memcpy(copy[1], b, (gsize)channels);
+            x = _mm_loadu_si128((const __m128i *)(const void *)copy[0]);
+            y = _mm_loadu_si128((const __m128i *)(const void *)copy[1]);
+        }
+        x = _mm_xor_si128(x, flip);
+        y = _mm_xor_si128(y, flip);
+        ISTORE_avx2(to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y)));
+        ISTORE_avx2(to + 32, _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x, y)));
+    }
+}
+
+AVX2 static void stage_half(const HnDepthwiseRow *d)
+{
+    const int64_t groups = d->groups, next = groups * 64;
+    const int64_t from = CLAMP(-d->first, 0, d->columns), to = CLAMP(d->in - d->first, from, d->columns);
+    uint8_t pad[NARROW];
+    memset(pad, d->pad ^ d->flip, sizeof pad);
+    for (int64_t g = 0; g < groups; g++) {
+        const uint8_t *row[2], *none[2] = { pad, pad };
+        int64_t step[2];
+        const int64_t still[2] = { 0, 0 };
+        const uint8_t *end = d->end;
+        for (int64_t t = 0; t < 2; t++) {
+            const uint8_t *line = g * 2 + t < d->seen ? d->row[g * 2 + t] : NULL;
+            row[t] = line != NULL ? line + (d->first + from) * d->pitch : pad;
+            step[t] = line != NULL ? d->pitch : 0;
+        }
+        uint8_t *at = d->staged + g * 64;
+        stage_pairs(at, none, still, from, next, NARROW, NULL, d->flip);
+        stage_pairs(at + from * next, row, step, to - from, next, d->channels, end, d->flip);
+        stage_pairs(at + to * next, none, still, d->columns - to, next, NARROW, NULL, d->flip);
+    }
+}
+
+/* n outputs of `lines` lines, constants after inlining; of one line n is 1 or a multiple of 2. */
+AVX2 INLINE void some_half(const HnDepthwiseRow *d, int64_t o, const int n, const int lines)
+{
+    const HnByteOut *out = d->finish;
+    const int64_t groups = d->groups, column = groups * 64;
+    const uint8_t *w = d->weights;
+    __m256i sum[2][HALF_AT_ONCE][2];
+    HN_UNROLL
+    for (int i = 0; i < n * lines; i++) {
+        sum[i / n][i % n][0] = ILOAD_avx2(d->begin);
+        sum[i / n][i % n][1] = ILOAD_avx2(d->begin + 8);
+    }
+    for (int64_t k = 0; k < d->kernel_w; k++) {
+        const uint8_t *x = d->staged + (o * d->stride + k * d->dilation) * column;
+        for (int64_t g = 0; g < groups; g++, w += 64, x += 64)
+            HN_UNROLL
+        for (int j = 0; j < 2; j++) {
+            const __m256i v = ILOAD_avx2(w + 32 * j), u = lines > 1 ? ILOAD_avx2(w + d->weights_line + 32 * j) : v;
+            HN_UNROLL
+            for (int i = 0; i < n; i++) {
+                const __m256i at = ILOAD_avx2(x + i * d->stride * column + 32 * j);
+                sum[0][i][j] = _mm256_add_epi32(sum[0][i][j], _mm256_madd_epi16(at, v));
+                if (lines > 1)
+                    sum[1][i][j] = _mm256_add_epi32(sum[1][i][j], _mm256_madd_epi16(at, u));
+            }
+        }
+    }
+    if (d->sums != NULL) {
+        HN_UNROLL
+        for (int i = 0; i < n * lines; i++) {
+            int32_t *to = d->sums + i / n * d->sums_line + (o + i % n) * NARROW;
+            ISTORE_avx2(to, sum[i / n][i % n][0]);
+            ISTORE_avx2(to + 8, sum[i / n][i % n][1]);
+        }
+        return;
+    }
+    const __m256i zero = _mm256_set1_epi16((short)out->zero), lo = _mm256_set1_epi16((short)((int)out->lo + out->zero));
+    const __m256i hi = _mm256_set1_epi16((short)((int)out->hi + out->zero));
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    /* two pixels at a time: below each other, or side by side */
+    const int64_t second = lines > 1 ? d->y_line : d->y_pitch;
+    HN_UNROLL
+    for (int i = 0; i<n; i += lines> 1 ? 1 : 2) {
+        __m256i v[2];
+        HN_UNROLL
+        for (int j = 0; j < 2; j++) {
+            const __m256i *of = lines > 1 ? sum[j][i] : sum[0][n > 1 ? i + j : 0];
+            __m256i half[2];
+            HN_UNROLL
+            for (int k = 0; k < 2; k++) {
+                const __m256 x = _mm256_mul_ps(_mm256_cvtepi32_ps(of[k]), _mm256_loadu_ps(d->scale + 8 * k));
+                half[k] =
+                    _mm256_cvtps_epi32(d->shift != NULL ? _mm256_add_ps(x, _mm256_loadu_ps(d->shift + 8 * k)) : x);
+            }
+            const __m256i all = _mm256_adds_epi16(_mm256_packs_epi32(half[0], half[1]), zero);
+            v[j] = _mm256_min_epi16(_mm256_max_epi16(all, lo), hi);
+        }
+        const __m256i y = _mm256_permutevar8x32_epi32(
+            out->dtype == HN_I8 ? _mm256_packs_epi16(v[0], v[1]) : _mm256_packus_epi16(v[0], v[1]), in_order);
+        uint8_t *to = d->y + (o + i) * d->y_pitch;
+        store_some(to, _mm256_castsi256_si128(y), d->channels);
+        if (n * lines > 1)
+            store_some(to + second, _mm256_extracti128_si256(y, 1), d->channels);
+    }
+}
+
+AVX2 static void dw_row_half(const HnDepthwiseRow *d)
+{
+    stage_half(d);
+    int64_t o = 0;
+    for (; d->lines > 1 && o + 3 <= d->out; o += 3)
+        some_half(d, o, 3, 2);
+    for (; d->lines > 1 && o < d->out; o++)
+        some_half(d, o, 1, 2);
+    for (; o + HALF_AT_ONCE <= d->out; o += HALF_AT_ONCE)
+        some_half(d, o, HALF_AT_ONCE, 1);
+    for (; o + 2 <= d->out; o += 2)
+        some_half(d, o, 2, 1);
+    for (; o < d->out; o++)
+        some_half(d, o, 1, 1);
 }
 
 /* Plain C: one tap at a time, 16-bit weights; channels are in the same order as with vectors. */
@@ -161,11 +307,11 @@ static void dw_row_plain(const HnDepthwiseRow *d)
         int32_t sum[PLAIN_WIDTH];
         memcpy(sum, d->begin, sizeof sum);
         for (int64_t kw = 0; kw < d->kernel_w; kw++)
-            for (int64_t kh = 0; kh < d->kernel_h; kh++) {
+            for (int64_t kh = 0; kh < d->seen; kh++) {
                 const int64_t at = d->first + o * d->stride + kw * d->dilation;
                 const uint8_t *x = d->row[kh] != NULL && at >= 0 && at < d->in ? d->row[kh] + at * d->pitch : NULL;
                 for (int c = 0; c < d->channels; c++)
-                    sum[c] += (x != NULL ? x[c] ^ d->flip : d->pad) * w[(kw * d->kernel_h + kh) * PLAIN_WIDTH + c];
+                    sum[c] += (x != NULL ? x[c] ^ d->flip : d->pad) * w[(kw * d->seen + kh) * PLAIN_WIDTH + c];
             }
         for (int c = 0; c < d->channels && d->sums == NULL; c++) {
             float v = (float)sum[c] * d->scale[c];
@@ -185,19 +331,36 @@ typedef struct {
     int lanes;       /* of 16 channels, in which vector j has every fourth group of 4; 0: channels are in order */
 } Level;
 
-/* For so many channels: vectors of 16 do less for each, but there are fewer that nobody needs. */
-static const Level *level(int64_t channels)
+/* For so many channels and outputs of a line: narrow vectors do less for each, but there are fewer that nobody needs.
+ */
+static const Level *level(int64_t channels, int64_t out)
 {
-    static const Level narrow = { dw_row_narrow, NARROW, 4, 0 };
-    static const Level levels[] = { { dw_row_plain, PLAIN_WIDTH, 1, 0 },
-                                    { dw_row_avx2, HN_DW_WIDTH_avx2, HN_DW_TAPS_avx2, 2 },
-                                    { dw_row_avx512, HN_DW_WIDTH_avx512, HN_DW_TAPS_avx512, 4 },
-                                    { dw_row_vnni, HN_DW_WIDTH_vnni, HN_DW_TAPS_vnni, 4 } };
+    static const struct {
+        Level level;
+        double cost, begin; /* of a block's output, estimated; of its line */
+        HnIsa least, most;
+    } levels[] = {
+        { { dw_row_plain, PLAIN_WIDTH, 1, 0 }, 1, 0, HN_ISA_NONE, HN_ISA_NONE },
+        { { dw_row_half, NARROW, 2, 0 }, 0.58, 0, HN_ISA_AVX2, HN_ISA_AVX512 },
+        { { dw_row_avx2, HN_DW_WIDTH_avx2, HN_DW_TAPS_avx2, 2 }, 1, 0, HN_ISA_AVX2, HN_ISA_AVX512 },
+        { { dw_row_avx512, HN_DW_WIDTH_avx512, HN_DW_TAPS_avx512, 4 }, 1.4, 0, HN_ISA_AVX512, HN_ISA_AVX512 },
+        { { dw_row_narrow, NARROW, 4, 0 }, 0.21, 1.5, HN_ISA_VNNI, HN_ISA_AMX },
+        { { dw_row_vnni, HN_DW_WIDTH_vnni, HN_DW_TAPS_vnni, 4 }, 1, 0, HN_ISA_VNNI, HN_ISA_AMX }
+    };
     const HnIsa isa = hn_cpu_isa();
-    if (isa >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi") &&
-        (channels + NARROW - 1) / NARROW < 3 * ((channels + HN_DW_WIDTH_vnni - 1) / HN_DW_WIDTH_vnni))
-        return &narrow;
-    return &levels[isa >= HN_ISA_VNNI ? 3 : isa >= HN_ISA_AVX512 ? 2 : isa >= HN_ISA_AVX2 ? 1 : 0];
+    const Level *best = NULL;
+    double least = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(levels); i++) {
+        const Level *l = &levels[i].level;
+        const double each = levels[i].cost + levels[i].begin / (double)out;
+        const double cost = each * (double)((channels + l->width - 1) / l->width);
+        if (isa >= levels[i].least && isa <= levels[i].most && (best == NULL || cost < least) &&
+            (l->row != dw_row_narrow || __builtin_cpu_supports("avx512vbmi"))) {
+            best = l;
+            least = cost;
+        }
+    }
+    return best;
 }
 
 /* Where channel c of a block is among the sums. */
@@ -220,6 +383,7 @@ typedef struct {
     int32_t *begin; /* [blocks][width], in the order of sums */
     float *scale, *shift;
     uint8_t pad, flip;
+    int lines; /* of outputs at a time */
     int threads;
     gsize staged, thread_bytes;
 } Depthwise;
@@ -260,7 +424,13 @@ typedef struct {
     const HnStep *s;
 } Source;
 
-/* [blocks][kernel_w][groups of taps][sums][taps]: bytes, or with one or two taps 16-bit numbers */
+/* Bytes of a block's weights for one line. */
+static gsize block_bytes(const Depthwise *d)
+{
+    return (gsize)(d->w.kernel * d->groups * d->level->width) * (d->level->taps == 1 ? 2 : 4);
+}
+
+/* [blocks][lines][kernel_w][groups of taps][sums][taps]: bytes, or with one or two taps 16-bit numbers */
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 {
     (void)t;
@@ -268,13 +438,13 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
     const Depthwise *d = from->d;
     const int width = d->level->width, taps = d->level->taps;
     const int64_t all = d->h.kernel * d->w.kernel;
-    memset(to, 0, (gsize)(d->blocks * d->w.kernel * d->groups * width) * (taps == 1 ? 2 : 4));
+    memset(to, 0, (gsize)(d->blocks * d->lines) * block_bytes(d));
     for (int64_t c = 0; c < d->channels; c++)
-        for (int64_t k = 0; k < all; k++) {
-            const int64_t kh = k / d->w.kernel, kw = k % d->w.kernel, block = c / width;
-            const int64_t group = (block * d->w.kernel + kw) * d->groups + kh / taps;
+        for (int64_t k = 0; k < all * d->lines; k++) {
+            const int64_t line = k / all, kh = k % all / d->w.kernel + line, kw = k % d->w.kernel;
+            const int64_t group = ((c / width * d->lines + line) * d->w.kernel + kw) * d->groups + kh / taps;
             const int64_t at = (group * width + place_of(d->level, (int)(c % width))) * taps + kh % taps;
-            const int v = hn_byte_weight(from->s, c * all + k, all, 0);
+            const int v = hn_byte_weight(from->s, c * all + k % all, all, 0);
             if (taps == 4)
                 ((int8_t *)to)[at] = (int8_t)v;
             else
@@ -305,9 +475,8 @@ static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
         d->shift[at] = p->shift[c];
     }
     const Source from = { d, s };
-    const gsize bytes = (gsize)(d->blocks * d->w.kernel * d->groups * d->level->width) * (d->level->taps == 1 ? 2 : 4);
-    return hn_pack_own(s, hn_byte_inputs(s)->w, pack_weights, d->level->width * 8 + d->level->taps, bytes, &from,
-                       &d->packed, error);
+    return hn_pack_own(s, hn_byte_inputs(s)->w, pack_weights, d->level->width * 8 + d->level->taps,
+                       (gsize)(d->blocks * d->lines) * block_bytes(d), &from, &d->packed, error);
 }
 
 static gboolean depthwise_prepare(HnStep *s, GError **error)
@@ -322,33 +491,35 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;
     d->channels = plan.group;
-    d->level = level(d->channels);
+    d->level = level(d->channels, d->w.out);
     d->blocks = (d->channels + d->level->width - 1) / d->level->width;
     d->groups = (d->h.kernel + d->level->taps - 1) / d->level->taps;
+    /* a second line where a tap is free for it */
+    d->lines = d->h.stride == 1 && d->h.dilation == 1 && d->h.kernel < d->groups * d->level->taps ? 2 : 1;
     d->flip = x->dtype == HN_I8 ? 128 : 0;
     d->pad = (uint8_t)((zero != NULL ? hn_tensor_get_i64(zero, 0) : 0) + d->flip);
     d->threads = hn_cpu_threads_for(s, (double)y->n * (double)plan.taps / 2);
     const int64_t columns = (STRETCH - 1) * d->w.stride + (d->w.kernel - 1) * d->w.dilation + 1;
     d->staged = (gsize)(columns * d->groups * d->level->width * 4 + 63) / 64 * 64;
-    d->thread_bytes = d->staged + (gsize)(STRETCH * d->level->width) * sizeof(int32_t) * 2 +
-                      (gsize)(d->h.kernel * (int64_t)sizeof(void *) + 63) / 64 * 64;
+    d->thread_bytes = d->staged + (gsize)(STRETCH * d->level->width) * sizeof(int32_t) * 3 +
+                      (gsize)((d->h.kernel + 1) * (int64_t)sizeof(void *) + 63) / 64 * 64;
     s->scratch_bytes = d->thread_bytes * (gsize)d->threads;
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
     return set_columns(d, s, error);
 }
 
-/* Sums in their order become results of channels in order, by way of `in_order`. */
-static void finish_sums(const Depthwise *d, const HnByteOut *o, const HnDepthwiseRow *r, int32_t *in_order, char *y,
-                        gsize size, int64_t pitch, int64_t c0)
+/* Sums of a line in their order become results of channels in order, by way of `in_order`. */
+static void finish_sums(const Depthwise *d, const HnByteOut *o, const HnDepthwiseRow *r, const int32_t *sums,
+                        int32_t *in_order, char *y, gsize size, int64_t c0)
 {
     const int cols = hn_byte_cols();
     for (int64_t i = 0; i < r->out; i++) {
         for (int c = 0; c < r->channels; c++)
-            in_order[c] = r->sums[i * d->level->width + place_of(d->level, c)];
+            in_order[c] = sums[i * d->level->width + place_of(d->level, c)];
         for (int c = 0; c < r->channels; c += cols)
-            hn_byte_finish(o, y + (gsize)(i * pitch + c) * size, pitch, in_order + c, 1, MIN(cols, r->channels - c),
-                           c0 + c);
+            hn_byte_finish(o, y + (gsize)(i * r->y_pitch + c) * size, r->y_pitch, in_order + c, 1,
+                           MIN(cols, r->channels - c), c0 + c);
     }
 }
 
@@ -365,31 +536,38 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
     out.table = s->table;
     const gboolean through = size != 1 || !out.small; /* sums */
     char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
-    int32_t *sums = (int32_t *)(void *)(scratch + d->staged), *in_order = sums + STRETCH * width;
+    int32_t *sums = (int32_t *)(void *)(scratch + d->staged), *in_order = sums + 2 * STRETCH * width;
     const uint8_t **row = (const uint8_t **)(void *)(in_order + STRETCH * width);
-    const gsize packed = (gsize)(w->kernel * d->groups * width) * (d->level->taps == 1 ? 2 : 4);
     HnDepthwiseRow r = { .row = row,
-                         .kernel_h = h->kernel,
+                         .groups = d->groups,
                          .kernel_w = w->kernel,
                          .stride = w->stride,
                          .dilation = w->dilation,
                          .in = w->in,
                          .pitch = xp,
+                         .end = (const uint8_t *)hn_cpu_data(&s->in[0]) + (d->batch * h->in * w->in - 1) * xp +
+                                d->channels,
                          .pad = d->pad,
                          .flip = d->flip,
                          .staged = (uint8_t *)scratch,
+                         .weights_line = (int64_t)block_bytes(d),
                          .finish = &out,
                          .y_pitch = yp,
-                         .sums = through ? sums : NULL };
-    for (int64_t i = lo; i < hi; i++)
+                         .y_line = w->out * yp,
+                         .sums = through ? sums : NULL,
+                         .sums_line = STRETCH * width };
+    for (int64_t i = lo; i < hi; i += r.lines) {
+        r.lines = (int)MIN(MIN(d->lines, hi - i), h->out - i % h->out);
+        r.seen = h->kernel + r.lines - 1;
         for (int64_t b = 0; b < d->blocks; b++) {
             const uint8_t *x = (const uint8_t *)hn_cpu_data(&s->in[0]) + i / h->out * h->in * w->in * xp + b * width;
-            for (int64_t k = 0; k < h->kernel; k++) {
+            for (int64_t k = 0; k < r.seen; k++) {
                 const int64_t line = i % h->out * h->stride - h->pad + k * h->dilation;
                 row[k] = line >= 0 && line < h->in ? x + line * w->in * xp : NULL;
             }
             r.channels = (int)MIN(width, d->channels - b * width);
-            r.weights = (const uint8_t *)hn_pack_data(d->packed, s, hn_byte_inputs(s)->w) + (gsize)b * packed;
+            r.weights = (const uint8_t *)hn_pack_data(d->packed, s, hn_byte_inputs(s)->w) +
+                        (gsize)(b * d->lines) * block_bytes(d);
             r.begin = d->begin + b * width;
             r.scale = d->scale + b * width;
             r.shift = out.shift != NULL ? d->shift + b * width : NULL;
@@ -400,12 +578,17 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
                 char *to = (char *)y->data + (gsize)((i * w->out + o) * yp + b * width) * size;
                 r.y = (uint8_t *)to;
                 d->level->row(&r);
-                for (int64_t k = 0; k < r.out && !through && out.table != NULL; k++)
-                    hn_byte_exchange(r.y + k * yp, r.y + k * yp, out.table, r.channels);
-                if (through)
-                    finish_sums(d, &out, &r, in_order, to, size, yp, b * width);
+                for (int l = 0; l < r.lines; l++) {
+                    uint8_t *line = r.y + l * r.y_line;
+                    for (int64_t k = 0; k < r.out && !through && out.table != NULL; k++)
+                        hn_byte_exchange(line + k * yp, line + k * yp, out.table, r.channels);
+                    if (through)
+                        finish_sums(d, &out, &r, sums + l * r.sums_line, in_order, to + (gsize)(l * r.y_line) * size,
+                                    size, b * width);
+                }
             }
         }
+    }
 }
 
 static gboolean depthwise_run(HnStep *s, GError **error)

@@ -13,6 +13,7 @@
 #define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define HN_DW_WIDTH_avx2 32
 #define HN_DW_TAPS_avx2 2
+#define HN_DW_OF_TWO_avx2 1
 #define HN_DW_AT_ONCE_avx2 2
 #define HN_DW_SET_avx2 _mm256_set1_epi8
 #define HN_DW_XOR_avx2 _mm256_xor_si256
@@ -31,24 +32,43 @@
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline))
 
-AVX2 INLINE __m256i load_avx2(const uint8_t *p, int n)
+/* n bytes, and what lies behind them; where that is the end, zeros. */
+AVX2 INLINE __m256i load_avx2(const uint8_t *p, int n, const uint8_t *end)
 {
-    if (n >= 32)
+    if (n >= 32 || end - p >= 32)
         return ILOAD_avx2(p);
     uint8_t copy[32] = { 0 };
     memcpy(copy, p, (gsize)n);
     return ILOAD_avx2(copy);
 }
 
-AVX2 INLINE void store_avx2(uint8_t *p, __m256i v, int n)
+/* The first n bytes. */
+AVX2 INLINE void store_some(uint8_t *p, __m128i v, int n)
 {
-    if (n >= 32) {
-        ISTORE_avx2(p, v);
+    if (n >= 16) {
+        _mm_storeu_si128((__m128i *)(void *)p, v);
         return;
     }
-    uint8_t copy[32];
-    ISTORE_avx2(copy, v);
-    memcpy(p, copy, (gsize)n);
+    if ((n & 8) != 0) {
+        _mm_storel_epi64((__m128i *)(void *)p, v);
+        v = _mm_srli_si128(v, 8);
+        p += 8;
+    }
+    uint64_t rest = (uint64_t)_mm_cvtsi128_si64(v);
+    if ((n & 4) != 0) {
+        memcpy(p, &rest, 4);
+        rest >>= 32;
+        p += 4;
+    }
+    for (int i = 0; i < (n & 3); i++, rest >>= 8)
+        p[i] = (uint8_t)rest;
+}
+
+AVX2 INLINE void store_avx2(uint8_t *p, __m256i v, int n)
+{
+    store_some(p, _mm256_castsi256_si128(v), n);
+    if (n > 16)
+        store_some(p + 16, _mm256_extracti128_si256(v, 1), n - 16);
 }
 #define HN_DW_LOAD_avx2 load_avx2
 #define HN_DW_STORE_avx2 store_avx2
@@ -78,6 +98,7 @@ AVX2 INLINE __m256i finish_avx2(const HnDepthwiseRow *d, const __m256i *sum)
 #define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
 #define HN_DW_WIDTH_avx512 64
 #define HN_DW_TAPS_avx512 2
+#define HN_DW_OF_TWO_avx512 3
 #define HN_DW_AT_ONCE_avx512 4
 #define HN_DW_SET_avx512 _mm512_set1_epi8
 #define HN_DW_XOR_avx512 _mm512_xor_si512
@@ -96,7 +117,7 @@ AVX512 INLINE __mmask64 first_bytes(int n)
 {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
 }
-#define HN_DW_LOAD_avx512(p, n) _mm512_maskz_loadu_epi8(first_bytes(n), p)
+#define HN_DW_LOAD_avx512(p, n, end) ((void)(end), _mm512_maskz_loadu_epi8(first_bytes(n), p))
 #define HN_DW_STORE_avx512(p, v, n) _mm512_mask_storeu_epi8(p, first_bytes(n), v)
 
 AVX512 INLINE __m512i finish_avx512(const HnDepthwiseRow *d, const __m512i *sum)
@@ -124,6 +145,7 @@ AVX512 INLINE __m512i finish_avx512(const HnDepthwiseRow *d, const __m512i *sum)
 #define ISTORE_vnni ISTORE_avx512
 #define HN_DW_WIDTH_vnni 64
 #define HN_DW_TAPS_vnni 4
+#define HN_DW_OF_TWO_vnni 3
 #define HN_DW_AT_ONCE_vnni 4
 #define HN_DW_SET_vnni _mm512_set1_epi8
 #define HN_DW_XOR_vnni _mm512_xor_si512

@@ -59,7 +59,8 @@ static gboolean no_zero(const HnTensor *w, const HnTensor *zero)
     return none;
 }
 
-static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows)
+/* All are from -most - 1 to most. */
+static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows, int most)
 {
     const HnByteInputs *in = hn_byte_inputs(s);
     const HnTensor *w = hn_byte_input(s, in->w);
@@ -67,7 +68,7 @@ static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows)
         return TRUE;
     for (int64_t i = 0; i < w->n; i++) {
         const int v = hn_byte_weight(s, i, by_rows ? MAX(1, w->n / channels) : 0, channels);
-        if (v < -128 || v > 127)
+        if (v < -most - 1 || v > most)
             return FALSE;
     }
     return TRUE;
@@ -90,7 +91,32 @@ static gboolean all_finite(const HnTensor *t)
     return TRUE;
 }
 
-const char *hn_byte_reject(const HnStep *s, int64_t channels)
+static gboolean fits_bits(const HnStep *s, int64_t channels, int most)
+{
+    const gboolean by_rows = s->op != &hn_op_qlinearmatmul && s->op != &hn_op_matmulinteger &&
+                             (s->op != &hn_op_quantmatmul || ((const HnQuantProduct *)s->params)->turned);
+    return weights_fit(s, channels, by_rows, most);
+}
+
+static gboolean is_late(const HnStep *s, int i)
+{
+    return hn_byte_input(s, i) != NULL && !s->in[i].slot->constant;
+}
+
+gboolean hn_byte_is_late(const HnStep *s)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    return is_late(s, in->x_scale) || is_late(s, in->x_zero);
+}
+
+/* The activation's: of one element. */
+static gboolean is_step(const HnStep *s, int i, gboolean late)
+{
+    const HnTensor *t = hn_byte_input(s, i);
+    return t == NULL || (t->n == 1 && (late || s->in[i].slot->constant));
+}
+
+const char *hn_byte_reject_wide(const HnStep *s, int64_t channels)
 {
     const HnByteInputs *in = hn_byte_inputs(s);
     const HnTensor *y = s->out[0].slot->tensor, *bias = hn_byte_input(s, in->bias);
@@ -107,7 +133,8 @@ const char *hn_byte_reject(const HnStep *s, int64_t channels)
     for (guint i = 0; i < G_N_ELEMENTS(scales); i++)
         if (scales[i] != NULL && scales[i]->dtype != HN_F32)
             return "scales of another type than f32";
-    if (!is_parameter(s, in->x_scale, 1) || !is_parameter(s, in->x_zero, 1) || !is_parameter(s, in->y_scale, 1) ||
+    const gboolean numbers = y->dtype == HN_F32 || y->dtype == HN_I32;
+    if (!is_step(s, in->x_scale, numbers) || !is_step(s, in->x_zero, numbers) || !is_parameter(s, in->y_scale, 1) ||
         !is_parameter(s, in->y_zero, 1) || !is_parameter(s, in->w_scale, channels) ||
         !is_parameter(s, in->w_zero, channels) || !is_parameter(s, in->bias, channels))
         return "parameters that are known only at run time, or of another size";
@@ -117,11 +144,19 @@ const char *hn_byte_reject(const HnStep *s, int64_t channels)
         if (zeros[i] != NULL && !is_byte(zeros[i]))
             return "a zero point of another type";
     for (guint i = 0; i < G_N_ELEMENTS(scales); i++)
-        if (!all_finite(scales[i]))
+        if (!(i == 0 && is_late(s, in->x_scale)) && !all_finite(scales[i]))
             return "scales that are no numbers above 0";
-    const gboolean by_rows = s->op != &hn_op_qlinearmatmul && s->op != &hn_op_matmulinteger &&
-                             (s->op != &hn_op_quantmatmul || ((const HnQuantProduct *)s->params)->turned);
-    return weights_fit(s, channels, by_rows) ? NULL : "weights of more than 8 bits without their zero point";
+    return fits_bits(s, channels, 254) ? NULL : "weights of more than 9 bits without their zero point";
+}
+
+const char *hn_byte_reject(const HnStep *s, int64_t channels)
+{
+    const char *reason = hn_byte_reject_wide(s, channels);
+    if (reason != NULL)
+        return reason;
+    if (hn_byte_is_late(s))
+        return "parameters that are known only at run time, or of another size";
+    return fits_bits(s, channels, 127) ? NULL : "weights of more than 8 bits without their zero point";
 }
 
 /* --- packing -------------------------------------------------------------------------------------------------------
@@ -216,7 +251,7 @@ static void set_begins(HnByteProduct *p, const HnStep *s, const int8_t *w)
     const HnByteInputs *in = hn_byte_inputs(s);
     const HnTensor *zero = hn_byte_input(s, in->x_zero), *bias = hn_byte_input(s, in->bias);
     const gboolean is_signed = hn_byte_input(s, in->x)->dtype == HN_I8;
-    const uint32_t z = zero != NULL ? (uint32_t)hn_tensor_get_i64(zero, 0) : 0;
+    const uint32_t z = zero != NULL && !is_late(s, in->x_zero) ? (uint32_t)hn_tensor_get_i64(zero, 0) : 0;
     for (int64_t u = 0; u < p->n_groups * p->panels; u++)
         for (int j = 0; j < p->panel[u].cols; j++) {
             const int8_t *column = column_of(p, w, u, j);
@@ -227,6 +262,8 @@ static void set_begins(HnByteProduct *p, const HnStep *s, const int8_t *w)
                 sum += (uint32_t)(int32_t)column[k];
                 weight += ABS(column[k]);
             }
+            if (p->weight_sum != NULL)
+                p->weight_sum[at] = (int32_t)sum;
             const uint32_t first = bias != NULL && bias->dtype == HN_I32 ? (uint32_t)hn_tensor_get_i64(bias, m) : 0;
             p->begin_signed[at] = (int32_t)(first - z * sum);
             /* no sum in between is further from 0 than all of its products together */
@@ -247,7 +284,7 @@ static void set_finish(HnByteProduct *p, const HnStep *s)
     const HnTensor *y_zero = hn_byte_input(s, in->y_zero);
     const HnQuantProduct *limits = limits_of(s), none = { .lo = -INFINITY, .hi = INFINITY };
     const HnDtype dtype = s->out[0].slot->tensor->dtype;
-    const float xs = element(hn_byte_input(s, in->x_scale), 0), step = element(ys, 0);
+    const float xs = is_late(s, in->x_scale) ? 1 : element(hn_byte_input(s, in->x_scale), 0), step = element(ys, 0);
     HnByteOut *o = &p->finish;
     *o = (HnByteOut){ .dtype = dtype, .scale = p->scale, .lo = -INFINITY, .hi = INFINITY, .small = TRUE };
     for (int64_t u = 0; u < p->n_groups * p->panels; u++)
@@ -293,6 +330,7 @@ void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w)
     p->scale = g_new0(float, n);
     p->shift = g_new0(float, n);
     p->most = g_new0(double, n);
+    p->weight_sum = hn_byte_is_late(s) ? g_new0(int32_t, n) : NULL;
     for (gsize u = 0; u < units; u++)
         p->panel[u].cols = (int)MIN(cols, p->out - (int64_t)u % p->panels * cols);
     set_begins(p, s, w);
@@ -302,7 +340,7 @@ void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w)
 gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, GError **error)
 {
     p->seg_groups = (p->depth + HN_BYTE_GROUP - 1) / HN_BYTE_GROUP;
-    if (hn_byte_has_blocks()) {
+    if (p->blocks) {
         p->chunks = (p->depth + 63) / 64;
         p->chunk = (int)((p->depth + p->chunks - 1) / p->chunks + HN_BYTE_GROUP - 1) / HN_BYTE_GROUP * HN_BYTE_GROUP;
         p->seg_groups = p->chunks * p->chunk / HN_BYTE_GROUP;
@@ -312,7 +350,7 @@ gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, G
     const Source from = { p, w };
     const int port = hn_byte_inputs(s)->w;
     for (int i = 0; i < s->n_in; i++)
-        s->in[i].unread = i != hn_byte_inputs(s)->x;
+        s->in[i].unread = i != hn_byte_inputs(s)->x && (i == hn_byte_inputs(s)->w || !is_late(s, i));
     return hn_pack_own(s, port, pack_panels, variant_of(p), bytes, &from, &p->packed, error);
 }
 
@@ -326,6 +364,40 @@ void hn_byte_product_clear(HnByteProduct *p)
     g_free(p->scale);
     g_free(p->shift);
     g_free(p->most);
+    g_free(p->weight_sum);
+}
+
+static gsize columns_of(const HnByteProduct *p)
+{
+    return (gsize)(p->n_groups * p->panels) * (gsize)hn_byte_cols();
+}
+
+gsize hn_byte_late_bytes(const HnByteProduct *p)
+{
+    return p->weight_sum != NULL ? columns_of(p) * (2 * sizeof(int32_t) + sizeof(float)) : 0;
+}
+
+void hn_byte_product_now(const HnByteProduct *p, const HnStep *s, HnByteProduct *now, void *scratch)
+{
+    const HnByteInputs *in = hn_byte_inputs(s);
+    const gsize n = columns_of(p);
+    *now = *p;
+    if (is_late(s, in->x_zero)) {
+        const uint32_t z = (uint32_t)hn_tensor_get_i64(hn_byte_input(s, in->x_zero), 0);
+        now->begin = scratch;
+        now->begin_signed = now->begin + n;
+        for (gsize i = 0; i < n; i++) {
+            now->begin[i] = (int32_t)((uint32_t)p->begin[i] - z * (uint32_t)p->weight_sum[i]);
+            now->begin_signed[i] = (int32_t)((uint32_t)p->begin_signed[i] - z * (uint32_t)p->weight_sum[i]);
+        }
+    }
+    if (is_late(s, in->x_scale)) {
+        const float x_scale = *(const float *)hn_cpu_data(&s->in[in->x_scale]);
+        now->scale = (float *)(void *)((int32_t *)scratch + 2 * n);
+        for (gsize i = 0; i < n; i++)
+            now->scale[i] = x_scale * p->scale[i];
+        now->finish.scale = now->scale;
+    }
 }
 
 /* --- run -----------------------------------------------------------------------------------------------------------
@@ -334,12 +406,8 @@ void hn_byte_product_clear(HnByteProduct *p)
 void hn_byte_offsets(HnByteRun *r)
 {
     const HnByteProduct *p = r->p;
-    int32_t *at = r->at;
-    for (int64_t s = 0; s < p->segs; s++)
-        for (int64_t g = 0; g < p->seg_groups; g++)
-            *at++ = (int32_t)(r->seg_at[s] + g * HN_BYTE_GROUP);
     for (int64_t e = 0; e < p->n_extra; e++)
-        *at++ = r->at[p->extra[e]];
+        r->at[e] = (int32_t)(r->seg_at[p->extra[e] / p->seg_groups] + p->extra[e] % p->seg_groups * HN_BYTE_GROUP);
 }
 
 static char *result(const HnByteRun *r, int64_t row, int64_t unit)
@@ -347,31 +415,6 @@ static char *result(const HnByteRun *r, int64_t row, int64_t unit)
     const HnByteProduct *p = r->p;
     const int64_t column = unit / p->panels * p->out + unit % p->panels * hn_byte_cols();
     return r->y + (gsize)(row * r->y_pitch + column) * r->y_size;
-}
-
-void hn_byte_strips(const HnByteRun *r, const uint8_t *const *a, int64_t row, int64_t rows, int64_t u0, int64_t u1)
-{
-    const HnByteProduct *p = r->p;
-    const int64_t most = hn_byte_rows(), cols = hn_byte_cols(), strips = (rows + most - 1) / most;
-    int32_t c[HN_BYTE_MAX_ROWS * HN_BYTE_MAX_COLS];
-    for (int64_t u = u0; u < u1; u++) {
-        const HnBytePanel *panel = &p->panel[u];
-        const HnByteTileFn *fns = hn_byte_fns(panel->cols > cols / 2);
-        HnByteTile t = { .a_at = u / p->panels * r->group_step,
-                         .at = r->at,
-                         .groups = panel->groups,
-                         .extra_at = r->at + p->segs * p->seg_groups + panel->extra,
-                         .extras = panel->extras,
-                         .b = r->b + panel->b,
-                         .begin = p->begin + u * cols,
-                         .c = c };
-        for (int64_t i = 0; i < strips; i++) {
-            const int64_t from = rows * i / strips, n = rows * (i + 1) / strips - from;
-            t.a = a + from;
-            fns[n - 1](&t);
-            hn_byte_finish(&r->finish, result(r, row + from, u), r->y_pitch, c, n, panel->cols, u * cols);
-        }
-    }
 }
 
 /* Rows [from, to) of a block's sums, whose first is row `first` of those that are apart. */
@@ -390,6 +433,55 @@ static void finish_block(const HnByteRun *r, const int32_t *c, int64_t first, in
         hn_byte_finish(&r->finish, result(r, row + at / line * valid + at % line, u), r->y_pitch, c + i * cols, n,
                        p->panel[u].cols, u * cols);
         i += n;
+    }
+}
+
+#define STRIP_COST 2                    /* what a strip of rows takes besides its rows, in rows */
+#define FINISHED (4 * HN_BYTE_MAX_ROWS) /* rows of sums that become results at a time */
+
+static int64_t strips_of(int64_t rows)
+{
+    return (rows + hn_byte_rows() - 1) / hn_byte_rows();
+}
+
+void hn_byte_lines(const HnByteRun *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
+                   int64_t row, int64_t u0, int64_t u1)
+{
+    const HnByteProduct *p = r->p;
+    const int64_t cols = hn_byte_cols();
+    /* short lines are taken together, with what lies between them, where their rows are equally far apart */
+    const int64_t between = line % step == 0 ? line / step : n, all = (lines - 1) * between + n;
+    const gboolean together =
+        lines > 1 && line % step == 0 && all + STRIP_COST * strips_of(all) < lines * (n + STRIP_COST * strips_of(n));
+    const int64_t apart = together ? between : n; /* rows whose sums are computed for a line */
+    const int64_t of_line = together ? all : n, strips = strips_of(of_line);
+    int32_t c[FINISHED * HN_BYTE_MAX_COLS] __attribute__((aligned(64)));
+    for (int64_t u = u0; u < u1; u++) {
+        const HnBytePanel *panel = &p->panel[u];
+        const HnByteTileFn *fns = hn_byte_fns(panel->cols > cols / 2);
+        HnByteTile t = { .step = step,
+                         .seg_at = r->seg_at,
+                         .segs = p->segs,
+                         .groups = p->seg_groups,
+                         .more_at = r->at + panel->extra,
+                         .more = panel->extras,
+                         .b = r->b + panel->b,
+                         .begin = p->begin + u * cols };
+        const uint8_t *base = a + u / p->panels * r->group_step;
+        int64_t first = 0, end = 0; /* rows whose sums wait in c */
+        for (int64_t k = 0; k < (together ? 1 : lines); k++, base += line)
+            for (int64_t i = 0; i < strips; i++) {
+                const int64_t from = of_line * i / strips, count = of_line * (i + 1) / strips - from;
+                if (end - first + count > FINISHED) {
+                    finish_block(r, c, first, 0, end - first, row, apart, n, u);
+                    first = end;
+                }
+                t.a = base + from * step;
+                t.c = c + (end - first) * cols;
+                fns[count - 1](&t);
+                end += count;
+            }
+        finish_block(r, c, first, 0, end - first, row, apart, n, u);
     }
 }
 

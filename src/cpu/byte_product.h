@@ -34,6 +34,7 @@ typedef struct {
 
 typedef struct {
     int64_t n_groups, out, segs, depth; /* set before prepare */
+    gboolean blocks;                    /* that too: by matrix units, which are there */
     int64_t panels;                     /* of a group */
     int64_t chunks, seg_groups;         /* of a segment: chunks for matrix units (0: none), groups of 4 bytes */
     int chunk;                          /* bytes of one */
@@ -43,7 +44,8 @@ typedef struct {
     /* [n_groups][panels][hn_byte_cols()]; begin: for activations as they are if signed, or flipped to unsigned ones */
     int32_t *begin, *begin_signed;
     float *scale, *shift;
-    double *most; /* that a sum can be away from 0 */
+    double *most;        /* that a sum can be away from 0 */
+    int32_t *weight_sum; /* where the activation's scale or zero point is known at run time only; else NULL */
     HnByteOut finish;
     HnPack *packed;
 } HnByteProduct;
@@ -51,11 +53,20 @@ typedef struct {
 /* NULL: the step's types and parameters can be computed by such a product, `channels` columns in all; else why not. */
 const char *hn_byte_reject(const HnStep *s, int64_t channels);
 
+/* The same for who can do with weights of 9 bits, and takes an activation's scale and zero point that are known at run
+ * time only: of results that are numbers. */
+const char *hn_byte_reject_wide(const HnStep *s, int64_t channels);
+/* One of these is. */
+gboolean hn_byte_is_late(const HnStep *s);
+
 /* Weights less their zero point as rows for columns: w[column][segs * depth]. On failure p is to be cleared too. */
 gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, GError **error);
 /* The part of it that says what sums begin with and become; without packing. */
 void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w);
 void hn_byte_product_clear(HnByteProduct *p);
+/* *now: p with a late scale and zero point as they are in this run; uses hn_byte_late_bytes() of scratch memory. */
+gsize hn_byte_late_bytes(const HnByteProduct *p);
+void hn_byte_product_now(const HnByteProduct *p, const HnStep *s, HnByteProduct *now, void *scratch);
 /* Weight i less its zero point; `each` elements belong to one channel, or with 0 they take turns of `turn` channels. */
 int hn_byte_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn);
 
@@ -65,7 +76,7 @@ typedef struct {
     const HnStep *s;
     HnByteOut finish;
     const int8_t *b;
-    int32_t *at;           /* [segs * seg_groups + n_extra] */
+    int32_t *at;           /* [n_extra] */
     const int64_t *seg_at; /* [segs]: from a row's begin to its segments */
     int64_t group_step;    /* bytes of A from group to group */
     gboolean is_signed;    /* A holds signed bytes */
@@ -76,8 +87,10 @@ typedef struct {
 
 /* Fills in r->at; behind r->seg_at. */
 void hn_byte_offsets(HnByteRun *r);
-/* `rows` rows whose bytes begin at a[i], results from row `row` on; units (panels of all groups) [u0, u1). Unsigned. */
-void hn_byte_strips(const HnByteRun *r, const uint8_t *const *a, int64_t row, int64_t rows, int64_t u0, int64_t u1);
+/* `lines` lines, `line` bytes apart, of `n` rows, `step` bytes apart; results from row `row` on, one after the other;
+ * units (panels of all groups) [u0, u1). Unsigned. */
+void hn_byte_lines(const HnByteRun *r, const uint8_t *a, int64_t line, int64_t lines, int64_t step, int64_t n,
+                   int64_t row, int64_t u0, int64_t u1);
 /* At least 16 rows, `step` bytes apart, between hn_byte_blocks_begin() and _end(). Of every `line` rows the first
  * `valid` are results. */
 void hn_byte_rows_apart(const HnByteRun *r, const uint8_t *a, int64_t step, int64_t row, int64_t rows, int64_t line,

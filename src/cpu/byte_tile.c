@@ -26,21 +26,23 @@
 #define PLAIN_ROWS 4
 #define PLAIN_COLS 8
 
+static void plain_group(int32_t *sum, const uint8_t *k, const int8_t *w)
+{
+    for (int c = 0; c < PLAIN_COLS; c++, w += HN_BYTE_GROUP) {
+        const int32_t four = k[0] * w[0] + k[1] * w[1] + k[2] * w[2] + k[3] * w[3];
+        sum[c] = (int32_t)((uint32_t)sum[c] + (uint32_t)four);
+    }
+}
+
 static inline __attribute__((always_inline)) void plain_tile(const HnByteTile *t, const int rows)
 {
     for (int r = 0; r < rows; r++) {
-        const uint8_t *a = t->a[r] + t->a_at;
         const int8_t *b = t->b;
         int32_t sum[PLAIN_COLS];
         memcpy(sum, t->begin, sizeof sum);
-        for (int64_t g = 0; g < t->groups; g++, b += PLAIN_COLS * HN_BYTE_GROUP) {
-            const uint8_t *k = a + t->at[g];
-            for (int c = 0; c < PLAIN_COLS; c++) {
-                const int8_t *w = b + c * HN_BYTE_GROUP;
-                const int32_t four = k[0] * w[0] + k[1] * w[1] + k[2] * w[2] + k[3] * w[3];
-                sum[c] = (int32_t)((uint32_t)sum[c] + (uint32_t)four);
-            }
-        }
+        for (int64_t s = 0; s < t->segs; s++)
+            for (int64_t g = 0; g < t->groups; g++, b += PLAIN_COLS * HN_BYTE_GROUP)
+                plain_group(sum, t->a + r * t->step + t->seg_at[s] + g * HN_BYTE_GROUP, b);
         memcpy(t->c + r * PLAIN_COLS, sum, sizeof sum);
     }
 }
@@ -88,6 +90,11 @@ int hn_byte_cols(void)
 const HnByteTileFn *hn_byte_fns(gboolean whole)
 {
     return level()->fns[whole ? 1 : 0];
+}
+
+const HnByteTileFn *hn_byte_pair_fns(gboolean whole)
+{
+    return hn_cpu_isa() >= HN_ISA_AVX2 ? level()->fns[whole ? 3 : 2] : NULL;
 }
 
 gboolean hn_byte_saturates(void)
@@ -287,6 +294,12 @@ static void finish_plain(const HnByteOut *o, void *y, int64_t pitch, const int32
     any_rows(o, y, pitch, c, PLAIN_COLS, rows, cols, col);
 }
 
+/* Are the bytes' limits those of their type, the zero point 0? */
+static gboolean only_saturates(const HnByteOut *o)
+{
+    return o->zero == 0 && (o->dtype == HN_U8 ? o->lo <= 0 && o->hi >= 255 : o->lo <= -128 && o->hi >= 127);
+}
+
 /* 8 sums as rounded numbers of steps */
 AVX2 INLINE __m256i steps_avx2(const int32_t *c, __m256 scale, __m256 shift, gboolean shifted)
 {
@@ -294,11 +307,22 @@ AVX2 INLINE __m256i steps_avx2(const int32_t *c, __m256 scale, __m256 shift, gbo
     return _mm256_cvtps_epi32(shifted ? _mm256_add_ps(v, shift) : v);
 }
 
+/* The first n bytes, up to 16. */
+INLINE void store_bytes(uint8_t *y, const uint8_t *from, int n)
+{
+    if (n == 16)
+        memcpy(y, from, 16);
+    else if (n == 8)
+        memcpy(y, from, 8);
+    else
+        memcpy(y, from, (gsize)n);
+}
+
 /* Rows of up to 16 bytes, two at a time. */
 AVX2 INLINE void finish_bytes_avx2(const HnByteOut *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,
                                    const int cols, int64_t col)
 {
-    const gboolean shifted = o->shift != NULL;
+    const gboolean shifted = o->shift != NULL, plain = only_saturates(o);
     const __m256 scale0 = _mm256_loadu_ps(o->scale + col), scale1 = _mm256_loadu_ps(o->scale + col + 8);
     const __m256 shift0 = shifted ? _mm256_loadu_ps(o->shift + col) : scale0;
     const __m256 shift1 = shifted ? _mm256_loadu_ps(o->shift + col + 8) : scale1;
@@ -307,21 +331,26 @@ AVX2 INLINE void finish_bytes_avx2(const HnByteOut *o, uint8_t *y, int64_t pitch
     const __m256i hi = _mm256_set1_epi16((short)((int)o->hi + o->zero));
     for (int64_t r = 0; r < rows; r += 2, c += 4 * HN_BYTE_LANES_avx2, y += 2 * pitch) {
         const int32_t *next = r + 1 < rows ? c + 2 * HN_BYTE_LANES_avx2 : c;
+        uint8_t *second = r + 1 < rows ? y + pitch : y;
         const __m256i a = _mm256_packs_epi32(steps_avx2(c, scale0, shift0, shifted),
                                              steps_avx2(c + HN_BYTE_LANES_avx2, scale1, shift1, shifted));
         const __m256i b = _mm256_packs_epi32(steps_avx2(next, scale0, shift0, shifted),
                                              steps_avx2(next + HN_BYTE_LANES_avx2, scale1, shift1, shifted));
-        const __m256i p = _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(a, zero), lo), hi);
-        const __m256i q = _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(b, zero), lo), hi);
+        const __m256i p = plain ? a : _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(a, zero), lo), hi);
+        const __m256i q = plain ? b : _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(b, zero), lo), hi);
         const __m256i v = _mm256_permutevar8x32_epi32(
             o->dtype == HN_I8 ? _mm256_packs_epi16(p, q) : _mm256_packus_epi16(p, q), in_order);
+        if (cols == 16 && o->table == NULL) {
+            _mm_storeu_si128((__m128i *)(void *)second, _mm256_extracti128_si256(v, 1));
+            _mm_storeu_si128((__m128i *)(void *)y, _mm256_castsi256_si128(v));
+            continue;
+        }
         uint8_t two[32];
         _mm256_storeu_si256((__m256i *)(void *)two, v);
         for (int i = 0; o->table != NULL && i < 32; i++)
             two[i] = o->table[two[i]];
-        uint8_t *second = r + 1 < rows ? y + pitch : y;
-        memcpy(second, two + 16, (gsize)cols);
-        memcpy(y, two, (gsize)cols);
+        store_bytes(second, two + 16, cols);
+        store_bytes(y, two, cols);
     }
 }
 
@@ -344,10 +373,10 @@ AVX2 static void finish_avx2(const HnByteOut *o, void *y, int64_t pitch, const i
     _mm512_cvtps_epi32(shifted ? _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale), shift) \
                                : _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(c)), scale))
 
-/* 4 x 16 of them as bytes, one after the other. None was too large for 32 bits (HnByteOut.small). */
-#define BYTES(a, b, c, d)                                                                                   \
-    bytes_of(_mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(a, b), zero), lo), hi), \
-             _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(_mm512_packs_epi32(c, d), zero), lo), hi), is_signed)
+/* 4 x 16 of them as bytes, one after the other. None was too large for 32 bits (HnByteOut.small). Where the limits are
+ * those of the type and the zero point is 0, saturation is all that is left to do. */
+#define LIMITED(v) (plain ? (v) : _mm512_min_epi16(_mm512_max_epi16(_mm512_adds_epi16(v, zero), lo), hi))
+#define BYTES(a, b, c, d) bytes_of(LIMITED(_mm512_packs_epi32(a, b)), LIMITED(_mm512_packs_epi32(c, d)), is_signed)
 
 AVX512 INLINE __m512i bytes_of(__m512i low, __m512i high, gboolean is_signed)
 {
@@ -358,48 +387,55 @@ AVX512 INLINE __m512i bytes_of(__m512i low, __m512i high, gboolean is_signed)
 
 /* Rows of sums to bytes, 64 at a time: two rows of a panel, or four of half of one. EXCHANGE: by the table in t0 to t3.
  */
-#define DEFINE_FINISH(name, attribute, LOAD, EXCHANGE)                                                              \
-    attribute static void name(const HnByteOut *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,       \
-                               int cols, int64_t col)                                                               \
-    {                                                                                                               \
-        const __m512 none = _mm512_setzero_ps();                                                                    \
-        const __m512i zero = _mm512_set1_epi16((short)o->zero);                                                     \
-        const __m512i lo = _mm512_set1_epi16((short)((int)o->lo + o->zero));                                        \
-        const __m512i hi = _mm512_set1_epi16((short)((int)o->hi + o->zero));                                        \
-        const gboolean shifted = o->shift != NULL;                                                                  \
-        const __m512 scale0 = _mm512_loadu_ps(o->scale + col), scale1 = _mm512_loadu_ps(o->scale + col + 16);       \
-        const __m512 shift0 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col) : none;                            \
-        const __m512 shift1 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col + 16) : none;                       \
-        const __mmask32 mask = cols == 32 ? ~(__mmask32)0 : ((__mmask32)1 << cols) - 1;                             \
-        const gboolean is_signed = o->dtype == HN_I8;                                                               \
-        const int32_t *const end = c + (rows - 1) * HN_BYTE_MAX_COLS;                                               \
-        LOAD if (cols <= 16)                                                                                        \
-        {                                                                                                           \
-            for (; rows > 0; rows -= 4, c += 4 * HN_BYTE_MAX_COLS, y += 4 * pitch) {                                \
-                const int32_t *c1 = MIN(c + HN_BYTE_MAX_COLS, end), *c2 = MIN(c + 2 * HN_BYTE_MAX_COLS, end);       \
-                const int32_t *c3 = MIN(c + 3 * HN_BYTE_MAX_COLS, end);                                             \
-                __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c1, scale0, shift0), STEPS(c2, scale0, shift0),   \
-                                  STEPS(c3, scale0, shift0));                                                       \
-                EXCHANGE                                                                                            \
-                _mm_mask_storeu_epi8(y, (__mmask16)mask, _mm512_castsi512_si128(v));                                \
-                if (rows > 1)                                                                                       \
-                    _mm_mask_storeu_epi8(y + pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 1));              \
-                if (rows > 2)                                                                                       \
-                    _mm_mask_storeu_epi8(y + 2 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 2));          \
-                if (rows > 3)                                                                                       \
-                    _mm_mask_storeu_epi8(y + 3 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 3));          \
-            }                                                                                                       \
-            return;                                                                                                 \
-        }                                                                                                           \
-        for (; rows > 0; rows -= 2, c += 2 * HN_BYTE_MAX_COLS, y += 2 * pitch) {                                    \
-            const int32_t *next = rows > 1 ? c + HN_BYTE_MAX_COLS : c;                                              \
-            __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c + 16, scale1, shift1), STEPS(next, scale0, shift0), \
-                              STEPS(next + 16, scale1, shift1));                                                    \
-            EXCHANGE                                                                                                \
-            _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(v));                                            \
-            if (rows > 1)                                                                                           \
-                _mm256_mask_storeu_epi8(y + pitch, mask, _mm512_extracti64x4_epi64(v, 1));                          \
-        }                                                                                                           \
+#define DEFINE_FINISH(name, attribute, LOAD, EXCHANGE)                                                                \
+    attribute static void name(const HnByteOut *o, uint8_t *y, int64_t pitch, const int32_t *c, int64_t rows,         \
+                               int cols, int64_t col)                                                                 \
+    {                                                                                                                 \
+        const __m512 none = _mm512_setzero_ps();                                                                      \
+        const __m512i zero = _mm512_set1_epi16((short)o->zero);                                                       \
+        const __m512i lo = _mm512_set1_epi16((short)((int)o->lo + o->zero));                                          \
+        const __m512i hi = _mm512_set1_epi16((short)((int)o->hi + o->zero));                                          \
+        const gboolean shifted = o->shift != NULL;                                                                    \
+        const __m512 scale0 = _mm512_loadu_ps(o->scale + col), scale1 = _mm512_loadu_ps(o->scale + col + 16);         \
+        const __m512 shift0 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col) : none;                              \
+        const __m512 shift1 = o->shift != NULL ? _mm512_loadu_ps(o->shift + col + 16) : none;                         \
+        const __mmask32 mask = cols == 32 ? ~(__mmask32)0 : ((__mmask32)1 << cols) - 1;                               \
+        const gboolean is_signed = o->dtype == HN_I8, plain = only_saturates(o);                                      \
+        LOAD if (cols <= 16)                                                                                          \
+        {                                                                                                             \
+            const int32_t *const end = c + (rows - 1) * HN_BYTE_MAX_COLS;                                             \
+            for (; rows > 0; rows -= 4, c += 4 * HN_BYTE_MAX_COLS, y += 4 * pitch) {                                  \
+                const int32_t *c1 = MIN(c + HN_BYTE_MAX_COLS, end), *c2 = MIN(c + 2 * HN_BYTE_MAX_COLS, end);         \
+                const int32_t *c3 = MIN(c + 3 * HN_BYTE_MAX_COLS, end);                                               \
+                __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c1, scale0, shift0), STEPS(c2, scale0, shift0),     \
+                                  STEPS(c3, scale0, shift0));                                                         \
+                EXCHANGE                                                                                              \
+                if (rows > 3 && cols == 16 && pitch == 16) {                                                          \
+                    _mm512_storeu_si512(y, v);                                                                        \
+                    continue;                                                                                         \
+                }                                                                                                     \
+                _mm_mask_storeu_epi8(y, (__mmask16)mask, _mm512_castsi512_si128(v));                                  \
+                if (rows > 1)                                                                                         \
+                    _mm_mask_storeu_epi8(y + pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 1));                \
+                if (rows > 2)                                                                                         \
+                    _mm_mask_storeu_epi8(y + 2 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 2));            \
+                if (rows > 3)                                                                                         \
+                    _mm_mask_storeu_epi8(y + 3 * pitch, (__mmask16)mask, _mm512_extracti32x4_epi32(v, 3));            \
+            }                                                                                                         \
+            return;                                                                                                   \
+        }                                                                                                             \
+        for (; rows > 1; rows -= 2, c += 2 * HN_BYTE_MAX_COLS, y += 2 * pitch) {                                      \
+            __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c + 16, scale1, shift1), STEPS(c + 32, scale0, shift0), \
+                              STEPS(c + 48, scale1, shift1));                                                         \
+            EXCHANGE                                                                                                  \
+            _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(v));                                              \
+            _mm256_mask_storeu_epi8(y + pitch, mask, _mm512_extracti64x4_epi64(v, 1));                                \
+        }                                                                                                             \
+        if (rows > 0) {                                                                                               \
+            __m512i v = BYTES(STEPS(c, scale0, shift0), STEPS(c + 16, scale1, shift1), zero, zero);                   \
+            EXCHANGE                                                                                                  \
+            _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(v));                                              \
+        }                                                                                                             \
     }
 DEFINE_FINISH(finish_bytes_avx512, AVX512, , )
 #define LOAD_TABLE                                                                           \

@@ -25,12 +25,12 @@ int hn_byte_cols(void);
 
 /* c[row][col] = begin[col] + sum over groups */
 typedef struct {
-    const uint8_t *const *a; /* [rows]: where rows begin */
-    int64_t a_at;            /* is added to each */
-    const int32_t *at;       /* [groups]: from there to each group */
-    int64_t groups;
-    const int32_t *extra_at; /* [extras]: the same for further ones, whose B lies behind */
-    int64_t extras;
+    const uint8_t *a;
+    int64_t step;           /* bytes from row to row */
+    const int64_t *seg_at;  /* [segs]: from a row's begin to its segments */
+    int64_t segs, groups;   /* of a segment */
+    const int32_t *more_at; /* [more]: from a row's begin to further groups, whose B lies behind */
+    int64_t more;
     const int8_t *b;
     const int32_t *begin; /* [hn_byte_cols()] */
     int32_t *c;           /* [rows][hn_byte_cols()] */
@@ -40,6 +40,8 @@ typedef void (*HnByteTileFn)(const HnByteTile *t);
 
 /* For 1, 2 ... hn_byte_rows() rows; of more columns than half of a panel, or not. */
 const HnByteTileFn *hn_byte_fns(gboolean whole);
+/* The same of groups of two signed 16-bit numbers, of A and of B; sums wrap around. NULL: not at this level. */
+const HnByteTileFn *hn_byte_pair_fns(gboolean whole);
 
 /* Do two sums of products saturate at this level? */
 gboolean hn_byte_saturates(void);

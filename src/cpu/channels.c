@@ -1,5 +1,8 @@
 #include "cpu/channels.h"
 
+#include <immintrin.h>
+#include <string.h>
+
 #include "cpu/copy.h"
 #include "cpu/level.h"
 
@@ -36,16 +39,41 @@ HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n)
     return c;
 }
 
+/* The even bytes of pixels, 32 at a time. */
+static HN_TARGET_avx512 void pick_even(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t count, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < count; c += 32) {
+            const int64_t left = MIN(32, count - c);
+            const __mmask64 mask = ~(__mmask64)0 >> (65 - 2 * left); /* without the odd byte at the end */
+            const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i * xp + 2 * c);
+            _mm256_mask_storeu_epi8(y + i * yp + c, (__mmask32)((1ull << left) - 1), _mm512_cvtepi16_epi8(v));
+        }
+}
+
+/* `count` adjacent bytes of pixels, 16 at least; the last piece lies back so that it fits. */
+static void copy_pieces(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t count, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++, y += yp, x += xp) {
+        for (int64_t c = 0; c + 16 < count; c += 16)
+            memcpy(y + c, x + c, 16);
+        memcpy(y + count - 16, x + count - 16, 16);
+    }
+}
+
 static void move_bytes(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t step, int64_t count, int64_t n)
 {
     static void (*const pick[HN_LEVELS])(uint8_t *, int64_t, const uint8_t *, int64_t, int64_t, int64_t, int64_t) =
         HN_TABLE_OF_LEVELS(pick_bytes);
-    if (step != 1) {
+    if (step == 2 && hn_cpu_level() == 2)
+        pick_even(y, yp, x, xp, count, n);
+    else if (step != 1)
         pick[hn_cpu_level()](y, yp, x, xp, step, count, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        hn_copy_bytes(y + i * yp, x + i * xp, (size_t)count);
+    else if (count >= 16 && count <= 256)
+        copy_pieces(y, yp, x, xp, count, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            hn_copy_bytes(y + i * yp, x + i * xp, (size_t)count);
 }
 
 /* Pixels [lo, hi) of part k. */

@@ -2,6 +2,7 @@
  * ConvInteger and QLinearConv, exact, with 1 or 2 spatial axes.
  */
 #include "cpu/byte_conv.h"
+#include "cpu/byte_winograd.h"
 #include "cpu/cpu.h"
 #include "cpu/integer.h"
 #include "op/conv.h"
@@ -205,5 +206,7 @@ static const HnKernel qlinearconv_kernel = {
     .release = integer_release,
 };
 
-const HnKernel *const hn_cpu_convinteger[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_conv, &convinteger_kernel, NULL };
-const HnKernel *const hn_cpu_qlinearconv[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_conv, &qlinearconv_kernel, NULL };
+const HnKernel *const hn_cpu_convinteger[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_winograd, &hn_cpu_byte_conv,
+                                               &convinteger_kernel, NULL };
+const HnKernel *const hn_cpu_qlinearconv[] = { &hn_cpu_byte_depthwise, &hn_cpu_byte_winograd, &hn_cpu_byte_conv,
+                                               &qlinearconv_kernel, NULL };

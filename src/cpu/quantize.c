@@ -198,26 +198,83 @@ static const char *dynamic_reject(const HnStep *s)
     return NULL;
 }
 
+/* As in the loops, 64 at a time. */
+static HN_TARGET_avx512 void wide_range(const float *x, int64_t n, float *least, float *most)
+{
+    __m512 lo[4], hi[4];
+    int64_t i = 0;
+    for (int j = 0; j < 4; j++)
+        lo[j] = hi[j] = _mm512_setzero_ps();
+    for (; i + 64 <= n; i += 64)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            const __m512 v = _mm512_loadu_ps(x + i + 16 * j);
+            lo[j] = _mm512_min_ps(v, lo[j]); /* of NaN the second operand */
+            hi[j] = _mm512_max_ps(v, hi[j]);
+        }
+    find_range_avx512(x + i, n - i, least, most);
+    for (int j = 0; j < 4; j++) {
+        *least = MIN(*least, _mm512_reduce_min_ps(lo[j]));
+        *most = MAX(*most, _mm512_reduce_max_ps(hi[j]));
+    }
+}
+
+typedef struct {
+    int threads;
+    int64_t parts; /* whose ranges lie in scratch memory, two numbers each */
+} Dynamic;
+
 static gboolean dynamic_prepare(HnStep *s, GError **error)
 {
-    (void)s;
     (void)error;
+    Dynamic *d = g_new0(Dynamic, 1);
+    s->state = d;
+    d->threads = hn_cpu_threads_for(s, (double)hn_cpu_in(s, 0)->n / 2);
+    d->parts = d->threads > 1 ? d->threads : 1;
+    s->scratch_bytes = (gsize)d->parts * 2 * sizeof(float);
+    if (s->out[0].slot != NULL && hn_layout_is_last(s->in[0].slot->layout)) {
+        s->in[0].any = TRUE;
+        s->out[0].slot->layout = hn_layout_last(s->out[0].slot->tensor);
+    }
     return TRUE;
+}
+
+static void find_part(const HnStep *s, int64_t part)
+{
+    static void (*const range[HN_LEVELS])(const float *, int64_t, float *, float *) = { find_range_plain,
+                                                                                        find_range_avx2, wide_range };
+    const Dynamic *d = s->state;
+    const HnTensor *x = s->in[0].slot->tensor;
+    const int64_t from = x->n * part / d->parts, to = x->n * (part + 1) / d->parts;
+    float *found = (float *)s->scratch + 2 * part;
+    range[hn_cpu_level()]((const float *)x->data + from, to - from, &found[0], &found[1]);
 }
 
 static gboolean dynamic_run(HnStep *s, GError **error)
 {
     (void)error;
-    static void (*const range[HN_LEVELS])(const float *, int64_t, float *, float *) = HN_TABLE_OF_LEVELS(find_range);
+    const Dynamic *d = s->state;
     const HnTensor *x = s->in[0].slot->tensor;
-    float lo, hi;
-    range[hn_cpu_level()](x->data, x->n, &lo, &hi);
+    const float *found = s->scratch;
+#pragma omp parallel for num_threads(d->threads) if (d->threads > 1)
+    for (int64_t i = 0; i < d->parts; i++)
+        find_part(s, i);
+    float lo = found[0], hi = found[1];
+    for (int64_t i = 1; i < d->parts; i++) {
+        lo = found[2 * i] < lo ? found[2 * i] : lo;
+        hi = found[2 * i + 1] > hi ? found[2 * i + 1] : hi;
+    }
     const float scale = hi == lo ? 1.0f : (hi - lo) / 255.0f;
     float zero = 0.0f - lo / scale;
     zero = zero > 0 ? zero < 255 ? rintf(zero) : 255 : 0;
     const uint8_t z = (uint8_t)zero;
-    if (s->out[0].slot != NULL)
-        quantize_u8[hn_cpu_level()](hn_cpu_data(&s->out[0]), x->data, &scale, &z, x->n, FALSE);
+    char *y = s->out[0].slot != NULL ? hn_cpu_data(&s->out[0]) : NULL;
+#pragma omp parallel for num_threads(d->threads) if (d->threads > 1)
+    for (int64_t i = 0; i < d->parts; i++) {
+        const int64_t from = x->n * i / d->parts, to = x->n * (i + 1) / d->parts;
+        if (y != NULL)
+            quantize_u8[hn_cpu_level()](y + from, (const float *)x->data + from, &scale, &z, to - from, FALSE);
+    }
     if (s->n_out > 1 && s->out[1].slot != NULL)
         *(float *)hn_cpu_data(&s->out[1]) = scale;
     if (s->n_out > 2 && s->out[2].slot != NULL)
@@ -230,6 +287,7 @@ static const HnKernel dynamic = {
     .reject = dynamic_reject,
     .prepare = dynamic_prepare,
     .run = dynamic_run,
+    .release = quantize_release,
 };
 
 const HnKernel *const hn_cpu_dynamicquantizelinear[] = { &dynamic, NULL };

@@ -376,8 +376,7 @@ static void div_ref(HnEval *e)
 #define ARITH_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32
 #define ARITH_RECORD                                                                                      \
     .since = { 1, 6, 7, 13, 14 }, .in = "TT", .out = "T", .T = HN_T_NUM, .params_size = sizeof(HnBinary), \
-    .bind = hn_binary_bind, .cost = hn_cost_elementwise, .quant = { .kind = HN_Q_ELEMENTWISE },           \
-    .prune = { .kind = HN_P_JOIN }
+    .bind = hn_binary_bind, .cost = hn_cost_elementwise, .prune = { .kind = HN_P_JOIN }
 
 const HnOp hn_op_add = {
     .name = "Add",
@@ -387,6 +386,7 @@ const HnOp hn_op_add = {
     .flags = ARITH_FLAGS | HN_OP_COMMUTATIVE,
     ARITH_RECORD,
     .infer = add_infer,
+    .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = add_ref,
     .range = { .addends = 1 | 1 << 1 },
 };
@@ -399,6 +399,7 @@ const HnOp hn_op_sub = {
     .flags = ARITH_FLAGS,
     ARITH_RECORD,
     .infer = sub_infer,
+    .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = sub_ref,
     .range = { .addends = 1 | 1 << 1 },
 };
@@ -411,6 +412,7 @@ const HnOp hn_op_mul = {
     .flags = ARITH_FLAGS | HN_OP_COMMUTATIVE,
     ARITH_RECORD,
     .infer = mul_infer,
+    .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = mul_ref,
 };
 
@@ -422,6 +424,7 @@ const HnOp hn_op_div = {
     .flags = ARITH_FLAGS,
     ARITH_RECORD,
     .infer = div_infer,
+    .quant = { .kind = HN_Q_ELEMENTWISE },
     .ref = div_ref,
     .range = { .divisors = 2 },
 };

@@ -109,7 +109,7 @@ const HnOp hn_op_globalaveragepool = {
     .since = { 1, 22 },
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .ref = globalaveragepool_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
 };
 

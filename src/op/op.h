@@ -177,6 +177,9 @@ typedef enum {
     HN_QB_NONE,
     HN_QB_MOVES, /* its results are elements of the inputs under the letter of input 0: bytes do as well */
     HN_QB_MOST,  /* the same, always the largest of some: where larger bytes are larger numbers */
+    HN_QB_FILLS, /* moves elements of input 0, and others are all the number of input 2, or 0: Pad */
+    HN_QB_PAIR,  /* a sum or product of two, which broadcast */
+    HN_QB_MEAN,  /* means of some of input 0: AveragePool */
 } HnQuantBytes;
 
 typedef struct {

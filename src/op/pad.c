@@ -323,7 +323,7 @@ const HnOp hn_op_pad = {
     .infer = pad_infer,
     .cost = hn_cost_move,
     .ref = pad_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS },
     .prune = { .kind = HN_P_PASS },
 };
 

@@ -118,8 +118,7 @@ typedef struct {
 DEFINE_SUMS(float)
 DEFINE_SUMS(double)
 
-/* Elements that output o's window holds along an axis. */
-static int64_t held(const HnWindowAxis *a, int64_t o, gboolean count_pad)
+int64_t hn_pool_held(const HnWindowAxis *a, int64_t o, gboolean count_pad)
 {
     int64_t begin = o * a->stride - a->pad, lo = 0, hi = a->in;
     if (count_pad) {
@@ -138,7 +137,7 @@ static void divisors(const HnPool *p, const Planes *t, double *div)
     for (int64_t y = 0; y < t->y_plane; y++) {
         double d = 1;
         for (int i = 0; i < t->n; i++)
-            d *= (double)held(&t->axis[i], idx[i], p->count_pad);
+            d *= (double)hn_pool_held(&t->axis[i], idx[i], p->count_pad);
         div[y] = d;
         for (int i = t->n - 1; i >= 0 && ++idx[i] == t->axis[i].out; i--)
             idx[i] = 0;
@@ -380,7 +379,7 @@ const HnOp hn_op_averagepool = {
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = averagepool_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .prune = { .kind = HN_P_PASS },
     .range = { .kind = HN_R_MEAN },
 };

@@ -17,5 +17,7 @@ typedef struct {
 
 /* Dims of the output, x's rank of them; axes: rank - 2 places. Errors: ATTRIBUTE, SHAPE. */
 gboolean hn_pool_place(const HnPool *p, int ndim, const int64_t *x, HnWindowAxis *axes, int64_t *dims, GError **error);
+/* Elements that output o's window holds along an axis. */
+int64_t hn_pool_held(const HnWindowAxis *a, int64_t o, gboolean count_pad);
 
 G_END_DECLS

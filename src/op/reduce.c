@@ -587,7 +587,7 @@ const HnOp hn_op_reducemean = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducemean_ref,
-    .quant = { .kind = HN_Q_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
 };
 

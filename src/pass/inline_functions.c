@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "pass/contrib.h"
 
 #define MAX_NODES 100000 /* a chain of functions that call the next one twice doubles with each link */
 
@@ -268,5 +269,5 @@ static gboolean inline_graph(HnModel *m, HnGraph *g, guint *made, GError **error
 gboolean hn_inline_functions(HnModel *m, GError **error)
 {
     guint made = 0;
-    return m->functions->len == 0 || inline_graph(m, m->graph, &made, error);
+    return (m->functions->len == 0 || inline_graph(m, m->graph, &made, error)) && hn_spell_out_contrib(m, error);
 }

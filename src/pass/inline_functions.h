@@ -1,5 +1,6 @@
 /*
- * Calls of a model's own functions become the nodes of their bodies.
+ * Calls of a model's own functions become the nodes of their bodies, and operators of ONNX Runtime's domain those that
+ * they consist of (contrib.h).
  */
 #pragma once
 

@@ -40,7 +40,7 @@ struct HnSlot {
     HnLayout *layout;     /* NULL: plain */
     gboolean constant;    /* elements are known at prepare and stay */
     HnDtype half;         /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
-    HnTensor *origin;     /* of a wide constant: the tensor with the halves; NULL: no such */
+    HnTensor *origin;     /* of a constant made of another: that one, or what stands for it; NULL mostly */
     HnSlot *root;         /* whose memory this one looks at (output of a view); NULL: its own */
     int first, last;      /* steps between which it is alive, of a root: kept by the planner */
     int block;            /* index of its block in the memory plan; -1: not in the arena */

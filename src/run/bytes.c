@@ -117,12 +117,16 @@ static gboolean is_moved(const HnNode *n, int i)
     const char *in = n->op->in;
     const size_t last = strlen(in) - 1;
     const char letter = in[last] == '*' && (size_t)i >= last ? in[last - 1] : (size_t)i <= last ? in[i] : 0;
-    return letter == in[0];
+    return letter == in[0] && (i == 0 || n->op->quant.bytes != HN_QB_FILLS);
 }
 
 static gboolean takes_bytes(const HnNode *n)
 {
-    if (n->op == NULL || (n->op->quant.bytes == HN_QB_NONE && (n->op->flags & HN_OP_VIEW) == 0))
+    const HnQuantBytes how = n->op != NULL ? n->op->quant.bytes : HN_QB_NONE;
+    if (n->op == NULL ||
+        (how != HN_QB_MOVES && how != HN_QB_MOST && how != HN_QB_FILLS && (n->op->flags & HN_OP_VIEW) == 0))
+        return FALSE;
+    if (how == HN_QB_FILLS && n->version < 11)
         return FALSE;
     const HnResize *r = n->op == &hn_op_resize ? n->params : NULL;
     return r == NULL || (r->mode == HN_RESIZE_NEAREST && r->place != HN_RESIZE_CROP);
@@ -203,7 +207,7 @@ const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v)
 HnHeld *hn_bytes_held(const HnByteStep *s, int lo, int hi)
 {
     HnHeld *h = g_new(HnHeld, 1);
-    *h = (HnHeld){ .step = *s, .plain = TRUE, .lo = lo, .hi = hi };
+    *h = (HnHeld){ .step = *s, .fit = *s, .plain = TRUE, .lo = lo, .hi = hi };
     for (int i = 0; i < HN_BYTES; i++)
         h->value[i] = hn_bytes_number(s, i);
     return h;
@@ -307,12 +311,30 @@ gboolean hn_bytes_change_nothing(const HnHeld *h, const uint8_t *map, HnDtype dt
     return same;
 }
 
-/* The step that makes the slot's bytes can exchange them, and nobody else than v's readers sees them: `v` comes from
- * the slot's own value through functions and views that have one reader each. */
+#define MOST_VALUES 64 /* that share a slot */
+
+/* Whoever reads `from`, or a function or view of it that shares the slot, does so on the way to v. */
+static gboolean leads_to(const HnPlan *p, const HnValue *from, const HnValue *v, const HnSlot *slot, int *left)
+{
+    if (!hn_bytes_stay(p, from) || from->users->len == 0 || --*left < 0)
+        return FALSE;
+    if (from == v)
+        return v->users->len == 1;
+    for (guint i = 0; i < from->users->len; i++) {
+        const HnNode *u = from->users->pdata[i];
+        const HnValue *next = hn_node_out(u, 0);
+        if (u->out->len != 1 || hn_plan_find_slot(p, next) != slot || !leads_to(p, next, v, slot, left))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The step that makes the slot's bytes, if it can exchange them and nobody else than v's only reader sees them. */
 static HnStep *only_maker(const HnPlan *p, const HnValue *v, const HnSlot *slot)
 {
     HnStep *maker = NULL;
-    for (guint i = 0; i < p->steps->len && maker == NULL; i++) {
+    int left = MOST_VALUES;
+    for (guint i = 0; i < p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
         if (s->n_out == 1 && s->out[0].slot == slot)
             maker = s;
@@ -320,21 +342,8 @@ static HnStep *only_maker(const HnPlan *p, const HnValue *v, const HnSlot *slot)
             if (s->in[k].slot == slot)
                 return NULL;
     }
-    if (maker == NULL || maker->kernel == NULL || !maker->kernel->exchanges || maker->table != NULL)
-        return NULL;
-    while (hn_bytes_stay(p, v) && v->users->len == 1) {
-        if (v == slot->value)
-            return maker;
-        const HnNode *n = v->producer;
-        const HnValue *from = NULL;
-        for (guint i = 0; n != NULL && i < n->in->len; i++)
-            if (n->in->pdata[i] != NULL && hn_plan_find_slot(p, n->in->pdata[i]) == slot)
-                from = n->in->pdata[i];
-        if (from == NULL)
-            return NULL;
-        v = from;
-    }
-    return NULL;
+    const gboolean can = maker != NULL && maker->kernel != NULL && maker->kernel->exchanges && maker->table == NULL;
+    return can && slot->value != NULL && leads_to(p, slot->value, v, slot, &left) ? maker : NULL;
 }
 
 /* The slot of x's bytes after an exchange by map, in steps of dtype; `to` is the value they are, or NULL. */
@@ -373,7 +382,21 @@ HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot 
     return done ? out : NULL;
 }
 
-/* QuantizeLinear of what is held. */
+/* All who read q make numbers of it, in these steps: it needs no bytes of its own. */
+static gboolean only_dequantized(const HnPlan *p, const HnValue *q, const HnByteStep *s)
+{
+    gboolean all = hn_bytes_stay(p, q) && q->users->len > 0;
+    for (guint i = 0; all && i < q->users->len; i++) {
+        const HnNode *u = q->users->pdata[i];
+        HnByteStep back;
+        all = u->op == &hn_op_dequantizelinear && hn_node_in(u, 0) == q && step_of(p, u, &back) &&
+              same_step(&back, s) && hn_bytes_stay(p, hn_node_out(u, 0));
+    }
+    return all;
+}
+
+/* QuantizeLinear of what is held. Bytes are exchanged only when somebody wants them: what comes behind may be a
+ * function of the bytes that are there. */
 static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     HnValue *x = hn_node_in(n, 0), *q = hn_node_out(n, 0);
@@ -386,7 +409,17 @@ static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **erro
     for (int i = 0; i < HN_BYTES; i++)
         map[i] = (uint8_t)hn_bytes_of(&s, h->value[i]);
     *done = TRUE;
-    if (!hn_bytes_change_nothing(h, map, s.dtype) || !hn_bytes_stay(p, q))
+    const gboolean changes = !hn_bytes_change_nothing(h, map, s.dtype);
+    if (changes && only_dequantized(p, q, &s) && only_maker(p, x, slot) == NULL) {
+        HnHeld *later = g_memdup2(h, sizeof *h);
+        later->plain = FALSE;
+        later->fit = s;
+        for (int i = 0; i < HN_BYTES; i++)
+            later->value[i] = hn_bytes_number(&s, map[i]);
+        hn_bytes_hold(p, q, slot, later);
+        return TRUE;
+    }
+    if (changes || !hn_bytes_stay(p, q))
         slot = hn_bytes_exchanged(p, n, x, slot, map, s.dtype, q, error);
     if (slot != NULL)
         g_hash_table_insert(p->by_value, q, slot);
@@ -397,61 +430,15 @@ static gboolean add_dequantize(HnPlan *p, const HnNode *n, gboolean *done, GErro
 {
     HnValue *q = hn_node_in(n, 0), *v = hn_node_out(n, 0);
     HnByteStep s;
-    if (hn_types_value(p->types, q) != NULL) { /* left to hn_plan_slot(), where somebody wants the numbers */
-        *done = hn_plan_is_deferred(p, n);
-        return TRUE;
-    }
-    if (!step_of(p, n, &s) || !hn_bytes_stay(p, v))
+    if (hn_types_value(p->types, q) != NULL || !step_of(p, n, &s) || !hn_bytes_stay(p, v))
         return TRUE;
     HnSlot *slot = hn_plan_slot(p, q, error);
     if (slot == NULL)
         return FALSE;
-    hn_bytes_hold(p, v, slot, hn_bytes_held_whole(&s));
+    const HnHeld *later = hn_plan_held_as(p, q);
+    hn_bytes_hold(p, v, slot, later != NULL ? g_memdup2(later, sizeof *later) : hn_bytes_held_whole(&s));
     *done = TRUE;
     return TRUE;
-}
-
-gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
-{
-    const HnValue *v = hn_node_out(n, 0);
-    if (!p->bytes || !hn_op_bind(n, NULL) || (n->op->flags & HN_OP_UNPACK) == 0 || v == NULL || v->is_output)
-        return FALSE;
-    for (guint i = 0; i < v->users->len; i++)
-        if (((const HnNode *)v->users->pdata[i])->graph != v->graph)
-            return FALSE;
-    return TRUE;
-}
-
-gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n)
-{
-    if (!p->bytes || n->op == NULL || (n->op->flags & HN_OP_UNPACK) == 0 || n->out->len != 1 ||
-        !hn_bytes_stay(p, hn_node_out(n, 0)))
-        return FALSE;
-    for (guint i = 0; i < n->in->len; i++)
-        if (n->in->pdata[i] != NULL && hn_types_value(p->types, n->in->pdata[i]) == NULL)
-            return FALSE;
-    return TRUE;
-}
-
-HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error)
-{
-    HnTensor *in[4] = { NULL }, *out[1] = { NULL };
-    const HnNode *n = v->producer;
-    if (n == NULL || n->in->len > G_N_ELEMENTS(in) || !hn_plan_is_deferred(p, n))
-        return NULL;
-    for (guint i = 0; i < n->in->len; i++) {
-        in[i] = n->in->pdata[i] != NULL ? hn_types_value(p->types, n->in->pdata[i]) : NULL;
-        if (in[i] != NULL && !hn_tensor_align(in[i], p->exec->env->o.budget, error))
-            return NULL;
-    }
-    HnEval e = { .node = n,
-                 .params = n->params,
-                 .n_in = (int)n->in->len,
-                 .n_out = 1,
-                 .in = in,
-                 .out = out,
-                 .budget = p->exec->env->o.budget };
-    return hn_op_eval(&e, error) ? out[0] : NULL;
 }
 
 /* --- functions of one operand --------------------------------------------------------------------------------------
@@ -527,11 +514,32 @@ static void add_function(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolea
     }
     if (slot == NULL || from == NULL || !same_dims(p, v, slot))
         return;
-    HnHeld *h = g_memdup2(from, sizeof *from);
-    memcpy(h->value, t->data, sizeof h->value);
-    h->plain = from->plain && memcmp(h->value, from->value, sizeof h->value) == 0;
-    hn_bytes_hold(p, v, (HnSlot *)slot, h);
+    for (guint i = 0; i < n_nodes; i++) {
+        const HnValue *inner = hn_node_out(nodes[i], 0);
+        if (!same_dims(p, inner, slot))
+            continue;
+        HnHeld *h = g_memdup2(from, sizeof *from);
+        memcpy(h->value, ((const HnTensor *)g_hash_table_lookup(made, inner))->data, sizeof h->value);
+        h->plain = from->plain && memcmp(h->value, from->value, sizeof h->value) == 0;
+        hn_bytes_hold(p, inner, (HnSlot *)slot, h);
+    }
     *done = TRUE;
+}
+
+/* Such nodes, or two operands at most that are functions of one each. */
+static gboolean add_elementwise(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolean *done, GError **error)
+{
+    g_autoptr(GPtrArray) rest = g_ptr_array_new();
+    add_function(p, nodes, n_nodes, done);
+    for (guint i = 0; i < n_nodes && !*done; i++) {
+        gboolean is_function = FALSE;
+        add_function(p, &nodes[i], 1, &is_function);
+        if (!is_function)
+            g_ptr_array_add(rest, nodes[i]);
+    }
+    if (rest->len == 0 || rest->pdata[rest->len - 1] != nodes[n_nodes - 1])
+        return TRUE;
+    return hn_bytes_add_pair(p, (HnNode *const *)rest->pdata, rest->len, done, error);
 }
 
 /* --- moves ---------------------------------------------------------------------------------------------------------
@@ -550,6 +558,12 @@ static gboolean is_rising(const HnHeld *h)
     return TRUE;
 }
 
+/* The largest byte is not that of the largest number. */
+static gboolean is_wrong_for(const HnNode *n, const HnHeld *h)
+{
+    return n->op->quant.bytes == HN_QB_MOST && !is_rising(h);
+}
+
 /* x in steps of `want`, for a concatenation of several kinds; NULL without an error: it cannot be. */
 static HnSlot *in_steps_of(HnPlan *p, const HnNode *n, const HnValue *x, const HnWant *want, GError **error)
 {
@@ -563,6 +577,18 @@ static HnSlot *in_steps_of(HnPlan *p, const HnNode *n, const HnValue *x, const H
     return hn_bytes_change_nothing(h, map, want->step.dtype)
                ? slot
                : hn_bytes_exchanged(p, n, x, slot, map, want->step.dtype, NULL, error);
+}
+
+/* All that n moves as bytes of steps of their own, where that is possible. */
+static gboolean moved_as_steps(HnPlan *p, const HnNode *n, GError **error)
+{
+    GError *failure = NULL;
+    for (guint i = 0; i < n->in->len && failure == NULL; i++)
+        if (is_moved(n, (int)i) && hn_plan_held_as(p, n->in->pdata[i]) != NULL)
+            (void)hn_bytes_as_step(p, n, n->in->pdata[i], &failure);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
 }
 
 /* All that n moves is held, and alike. */
@@ -591,23 +617,61 @@ static gboolean results_stay(const HnPlan *p, const HnNode *n)
     return TRUE;
 }
 
+#define FILLER 2 /* input */
+
+/* The byte that n fills up with, of what is held or, as it is quantized, of what is wanted; it occurs from now on.
+ * *filler NULL: no byte is that number. */
+static gboolean filler_of(const HnPlan *p, const HnNode *n, HnHeld *h, const HnWant *want, HnTensor **filler,
+                          GError **error)
+{
+    const HnTensor *t = hn_node_in(n, FILLER) != NULL ? hn_types_value(p->types, hn_node_in(n, FILLER)) : NULL;
+    if (hn_node_in(n, FILLER) != NULL && (t == NULL || t->n != 1 || t->dtype != HN_F32))
+        return TRUE;
+    const float v = t != NULL ? (float)hn_tensor_get_f64(t, 0) : 0;
+    int byte = want != NULL ? hn_bytes_of(&want->step, CLAMP(v, want->lo, want->hi)) : 0;
+    while (want == NULL && byte < HN_BYTES && h->value[byte] != v)
+        byte++;
+    if (byte == HN_BYTES || (*filler = hn_tensor_new(h->step.dtype, 0, NULL, NULL, error)) == NULL)
+        return byte == HN_BYTES;
+    ((uint8_t *)(*filler)->data)[0] = (uint8_t)byte;
+    h->lo = MIN(h->lo, number_of(h->step.dtype, byte));
+    h->hi = MAX(h->hi, number_of(h->step.dtype, byte));
+    return TRUE;
+}
+
 static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     gboolean all;
     const HnHeld *held = moved_held(p, n, &all);
     const HnWant *want = g_hash_table_lookup(p->wants, hn_node_out(n, 0));
-    if (!all || (held == NULL && (want == NULL || n->op->quant.bytes != HN_QB_MOVES || n->out->len != 1)) ||
-        !results_stay(p, n) || (held != NULL && n->op->quant.bytes == HN_QB_MOST && !is_rising(held)))
+    if (!all || !results_stay(p, n))
+        return TRUE;
+    if ((held == NULL || is_wrong_for(n, held)) && want == NULL) {
+        if (!moved_as_steps(p, n, error))
+            return FALSE;
+        held = moved_held(p, n, &all);
+    }
+    if (held != NULL && is_wrong_for(n, held))
+        held = NULL;
+    if (held == NULL && (want == NULL || n->out->len != 1)) /* else all are brought into the steps that are wanted */
         return TRUE;
     g_autofree HnHeld *made = held != NULL ? g_memdup2(held, sizeof *held) : hn_bytes_held_whole(&want->step);
-    HnStep *s = hn_step_new(p, n, (int)n->in->len, 0, (int)n->out->len);
+    const gboolean fills = n->op->quant.bytes == HN_QB_FILLS;
+    HnTensor *filler = NULL;
+    if (fills && !filler_of(p, n, made, held == NULL ? want : NULL, &filler, error))
+        return FALSE;
+    if (fills && filler == NULL)
+        return TRUE;
+    HnStep *s = hn_step_new(p, n, fills ? MAX((int)n->in->len, FILLER + 1) : (int)n->in->len, 0, (int)n->out->len);
     gboolean ok = TRUE;
     for (guint i = 0; i < n->in->len && ok; i++) {
         HnValue *v = n->in->pdata[i];
-        if (v != NULL)
+        if (v != NULL && !(fills && i == FILLER))
             ok = (s->in[i].slot = held == NULL && is_moved(n, (int)i) ? in_steps_of(p, n, v, want, error)
                                                                       : hn_plan_slot(p, v, error)) != NULL;
     }
+    if (fills)
+        s->in[FILLER].slot = hn_bytes_constant(p, filler);
     for (guint k = 0; k < n->out->len && ok; k++) {
         HnValue *v = n->out->pdata[k];
         if (v == NULL)
@@ -652,13 +716,14 @@ gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolea
     if (n->op == &hn_op_dequantizelinear)
         return add_dequantize(p, n, done, error);
     if ((n->op->flags & HN_OP_ELEMENTWISE) != 0) {
-        if (group != NULL)
-            add_function(p, (HnNode *const *)group->pdata, group->len, done);
-        else
-            add_function(p, &n, 1, done);
-        return TRUE;
+        return group != NULL ? add_elementwise(p, (HnNode *const *)group->pdata, group->len, done, error)
+                             : add_elementwise(p, &n, 1, done, error);
     }
+    if (n->op == &hn_op_convinteger || n->op == &hn_op_matmulinteger)
+        return hn_bytes_add_integer(p, n, done, error);
     if (takes_bytes(n) && (n->op->flags & HN_OP_VIEW) == 0)
         return add_move(p, n, done, error);
+    if (n->op->quant.bytes == HN_QB_MEAN)
+        return hn_bytes_add_mean(p, n, done, error);
     return n->op->quant.kind == HN_Q_WEIGHTED ? hn_bytes_add_product(p, n, done, error) : TRUE;
 }

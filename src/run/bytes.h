@@ -1,5 +1,5 @@
 /*
- * The inside of bytes.c and bytes_product.c: numbers held as bytes.
+ * The inside of bytes.c, bytes_product.c and bytes_pair.c: numbers held as bytes.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ typedef struct {
 struct HnHeld {
     HnByteStep step; /* of the bytes: value[i] is that of this step, or a function of it */
     gboolean plain;
-    int lo, hi; /* bytes that occur, as numbers */
+    HnByteStep fit; /* the numbers are some of this step's, most probably */
+    int lo, hi;     /* bytes that occur, as numbers */
     float value[HN_BYTES];
 };
 
@@ -54,5 +55,16 @@ gboolean hn_bytes_change_nothing(const HnHeld *h, const uint8_t *map, HnDtype dt
 /* The slot of x's bytes after an exchange by map, in steps of dtype; `to` is the value they are, or NULL. */
 HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot *slot, const uint8_t *map,
                            HnDtype dtype, const HnValue *to, GError **error);
+/* v, a scale or zero point that is known; NULL: a 0 of that type. */
+HnSlot *hn_bytes_scalar(HnPlan *p, const HnValue *v, HnDtype dtype);
+/* x's bytes as those of its step: of Relu's results those below the zero point are raised to it. NULL without an error:
+ * that does not give the same numbers. */
+HnSlot *hn_bytes_as_step(HnPlan *p, const HnNode *n, const HnValue *x, GError **error);
 /* n, a product with constant weights of held numbers, in integers. */
 gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error);
+/* n, ConvInteger or MatMulInteger, with what makes numbers of its sums. */
+gboolean hn_bytes_add_integer(HnPlan *p, HnNode *n, gboolean *done, GError **error);
+/* The first of the nodes adds or multiplies two tensors, one of which is held at least; the others limit the result. */
+gboolean hn_bytes_add_pair(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolean *done, GError **error);
+/* n, a mean of held numbers over windows or all spatial axes. */
+gboolean hn_bytes_add_mean(HnPlan *p, HnNode *n, gboolean *done, GError **error);

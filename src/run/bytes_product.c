@@ -90,38 +90,6 @@ static gboolean product_of(const HnPlan *p, const HnNode *n, float x_scale, Prod
            bias_of(p, hn_node_in(n, 2), x_scale, o);
 }
 
-/* x's bytes as those of its step: of Relu's results those below the zero point are raised to it. NULL without an error:
- * that does not give the same numbers. */
-static HnSlot *as_step(HnPlan *p, const HnNode *n, const HnValue *x, GError **error)
-{
-    const HnHeld *h = hn_plan_held_as(p, x);
-    HnSlot *slot = hn_plan_find_slot(p, x);
-    uint8_t map[HN_BYTES];
-    if (h->plain)
-        return slot;
-    for (int i = 0; i < HN_BYTES; i++) {
-        map[i] = (uint8_t)hn_bytes_of(&h->step, h->value[i]);
-        if (hn_bytes_occurs(h, i) && hn_bytes_number(&h->step, map[i]) != h->value[i])
-            return NULL;
-    }
-    HnHeld *plain = hn_bytes_held_whole(&h->step);
-    if (!hn_bytes_change_nothing(h, map, h->step.dtype))
-        slot = hn_bytes_exchanged(p, n, x, slot, map, h->step.dtype, NULL, error);
-    if (slot != NULL)
-        hn_bytes_hold(p, x, slot, plain);
-    else
-        g_free(plain);
-    return slot;
-}
-
-static HnSlot *scalar_slot(HnPlan *p, const HnValue *v, HnDtype dtype)
-{
-    if (v != NULL)
-        return hn_bytes_constant(p, hn_tensor_ref(hn_types_value(p->types, v)));
-    HnTensor *t = hn_tensor_new(dtype, 0, NULL, NULL, NULL);
-    return t != NULL ? hn_bytes_constant(p, t) : NULL;
-}
-
 /* The only reader of v, where it does nothing but limit it. */
 static HnNode *limiting_reader(const HnPlan *p, const HnValue *v, float *lo, float *hi)
 {
@@ -141,7 +109,7 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     if (h == NULL || hn_bytes_dtype(p, v) != HN_F32 || !product_of(p, n, h->step.scale, &o))
         return TRUE;
     GError *failure = NULL;
-    HnSlot *from = as_step(p, n, x, &failure);
+    HnSlot *from = hn_bytes_as_step(p, n, x, &failure);
     if (from == NULL) {
         if (failure != NULL)
             g_propagate_error(error, failure);
@@ -151,8 +119,8 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     HnStep *s = hn_step_new(p, n, HN_QUANT_INPUTS, 0, 1);
     s->op = o.op;
     s->in[HN_QUANT_X].slot = from;
-    s->in[HN_QUANT_X_SCALE].slot = scalar_slot(p, step.scale_of, HN_F32);
-    s->in[HN_QUANT_X_ZERO].slot = scalar_slot(p, step.zero_of, step.dtype);
+    s->in[HN_QUANT_X_SCALE].slot = hn_bytes_scalar(p, step.scale_of, HN_F32);
+    s->in[HN_QUANT_X_ZERO].slot = hn_bytes_scalar(p, step.zero_of, step.dtype);
     s->in[HN_QUANT_W].slot = hn_bytes_constant(p, hn_tensor_ref(o.w));
     s->in[HN_QUANT_W_SCALE].slot = hn_bytes_constant(p, hn_tensor_ref(o.scale));
     if (o.zero != NULL)
@@ -165,8 +133,8 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     if (want != NULL) {
         o.params.lo = want->lo;
         o.params.hi = want->hi;
-        s->in[HN_QUANT_Y_SCALE].slot = scalar_slot(p, want->step.scale_of, HN_F32);
-        s->in[HN_QUANT_Y_ZERO].slot = scalar_slot(p, want->step.zero_of, want->step.dtype);
+        s->in[HN_QUANT_Y_SCALE].slot = hn_bytes_scalar(p, want->step.scale_of, HN_F32);
+        s->in[HN_QUANT_Y_ZERO].slot = hn_bytes_scalar(p, want->step.zero_of, want->step.dtype);
         const HnQuantBounds b = hn_quant_bounds(&o.params, want->step.dtype, want->step.scale, want->step.zero);
         made = hn_bytes_held(&want->step, (int)b.lo + want->step.zero, (int)b.hi + want->step.zero);
     }

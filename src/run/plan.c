@@ -202,7 +202,7 @@ static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
         gboolean known = TRUE;
         for (guint k = 0; k < n->out->len; k++)
             known = known && (hn_node_out(n, (int)k) == NULL || hn_types_value(p->types, hn_node_out(n, (int)k)));
-        if (known || !live[i - p->start] || g_hash_table_contains(p->fused, n))
+        if (known || !live[i - p->start] || g_hash_table_contains(p->fused, n) || hn_plan_is_deferred(p, n))
             continue;
         HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
         gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
@@ -212,6 +212,8 @@ static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
             continue;
         gboolean done = FALSE;
         if (!view && !hn_plan_add_bytes(p, n, group, &done, error))
+            return FALSE;
+        if (!done && !view && group == NULL && !hn_plan_add_unpacked(p, n, i, live, &done, error))
             return FALSE;
         if (done)
             continue;
@@ -337,6 +339,7 @@ HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *i
     x->inputs = g_ptr_array_ref(inputs);
     x->plans = g_ptr_array_new_with_free_func(plan_free);
     x->last_use = last_uses(g);
+    x->unpacked = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)hn_tensor_unref);
     if (owner == NULL) {
         x->base = hn_types_new(g->model);
         hn_types_set_budget(x->base, env->o.budget);
@@ -357,6 +360,7 @@ void hn_exec_free(HnExec *x)
     g_ptr_array_unref(x->plans);
     g_ptr_array_unref(x->inputs);
     g_hash_table_unref(x->last_use);
+    g_hash_table_unref(x->unpacked);
     hn_types_free(x->base);
     g_free(x);
 }

@@ -32,6 +32,7 @@ struct HnExec {
     GPtrArray *inputs;    /* HnValue *: fed values, then captures */
     GPtrArray *plans;     /* HnPlan *, most recently used first */
     GHashTable *last_use; /* HnValue * -> 1 + index of the last node that reads it; G_MAXINT: a result */
+    GHashTable *unpacked; /* HnValue * that was deferred -> HnTensor * without elements: HnSlot.origin in every plan */
 };
 
 struct HnPlan {
@@ -97,6 +98,9 @@ HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
 /* Steps for node n of the graph, index `at`, with what can be computed along (HnStep.fused, noted in p->fused). */
 gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error);
+/* Takes s, a step of an internal operator in the place of its node, index `at` of the graph, with what can be computed
+ * along. *done: a kernel takes it. */
+gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, int at, const gboolean *live, gboolean *done, GError **error);
 /* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns
  * it in any case. */
 gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
@@ -114,8 +118,10 @@ gboolean hn_plan_widens(const HnPlan *p, const HnNode *n);
 HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error);
 /* A new result that is a half is f32 from now on. */
 void hn_plan_widen_result(HnSlot *s);
-/* Frees the elements of wide constants that no step reads. */
+/* Frees the elements of wide and of deferred constants that no step reads. */
 void hn_plan_drop_wide(HnPlan *p);
+/* The same at once for those that only this step takes, so that the next ones can have their memory. */
+void hn_plan_drop_packed(HnPlan *p, const HnStep *step);
 
 /* --- bytes.c: numbers held as bytes */
 
@@ -130,14 +136,21 @@ const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
 HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **error);
 /* What can be done on bytes for node n, the last one of `group` (NULL: it has none). *done: nothing else is to do. */
 gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
+/* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
+gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
+
+/* --- unpack.c: constant weights of few bits */
+
 /* n makes large constants of few bytes, which are better made where somebody reads them. */
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n);
-/* Such a node whose inputs are known: nothing is to be done for it, ... */
+/* Such a node whose inputs are known, or one that moves what it makes: nothing is to be done for it, ... */
 gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n);
 /* ... and this is v, made by such a node: a new reference. NULL without an error: it is something else. */
 HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error);
-/* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
-gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
+/* What packed copies of it are found by, for its slot. */
+HnTensor *hn_plan_deferred_origin(HnPlan *p, const HnValue *v, const HnTensor *t);
+/* Node n, index `at`, of such a constant without its numbers. *done: nothing else is to do. */
+gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error);
 
 /* --- watch.c: values that somebody looks at */
 

@@ -83,6 +83,7 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
         return s;
     HnTensor *t = hn_types_value(p->types, v);
     GError *failure = NULL;
+    const gboolean deferred = t == NULL;
     t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &failure);
     if (failure != NULL) {
         g_propagate_error(error, failure);
@@ -95,6 +96,8 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
     s = slot_new(p, v);
     s->tensor = t;
     s->constant = TRUE;
+    if (deferred)
+        s->origin = hn_plan_deferred_origin(p, v, t);
     return s;
 }
 
@@ -414,6 +417,20 @@ static gboolean choose_kernel(HnPlan *p, HnStep *s, int at, const gboolean *live
     return s->kernel != NULL ? s->kernel->prepare(s, error) : hn_ref_prepare(s, p, error);
 }
 
+gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, int at, const gboolean *live, gboolean *done, GError **error)
+{
+    const int length = any_fuses(p, s->op) ? chain_behind(p, s->node, at, live, s) : 0;
+    s->refusals = g_ptr_array_new();
+    const gboolean ok = choose_fused(p, s, length, error);
+    *done = ok && s->kernel != NULL;
+    if (!*done) {
+        hn_step_free(s);
+        return ok;
+    }
+    take_over(p, s);
+    return hn_plan_finish_step(p, s, s->kernel->prepare(s, error), error);
+}
+
 /* Results of data-dependent shape have no tensor yet and are never offered to kernels. */
 static gboolean fixed_results(const HnStep *s)
 {
@@ -463,6 +480,7 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
     ok = ok && (!p->exec->env->backend->computes || aligned_constants(s, error));
     g_ptr_array_add(p->steps, s);
+    hn_plan_drop_packed(p, s);
     ok = ok && hn_plan_watch_step(p, s, error);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",

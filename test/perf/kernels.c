@@ -5,13 +5,15 @@
  *
  * Per layer: the least time of hone's own kernel (the first whose name begins with KERNELS) and of oneDNN's, GFLOP/s,
  * percent of what the machine can do (as hone-profile measures it) and how many times faster the first is. Reorder
- * steps around the node are in "all".
+ * steps around the node are in "all". Products with weights of few bits are compared with those of f32, and
+ * so are, as bytes/..., convolutions and products of 8-bit integers, with oneDNN's convolutions beside them.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "../unit/run_model.h"
 #include "base/text.h"
+#include "onednn_bytes.h"
 #include "perf/roofline.h"
 
 typedef struct {
@@ -100,6 +102,8 @@ static const struct {
     { "bert/values", 12, 128, 128, 64, FALSE },     { "square/512", 1, 512, 512, 512, FALSE },
 };
 
+static const int weights_rows[] = { 1, 4, 16, 64, 256 }, weights_k[] = { 768, 1024, 2048 };
+
 static char *conv_text(const Conv *c, double *flops)
 {
     const int reach = (c->k - 1) * c->dilation + 1, w = (c->w + 2 * c->pad - reach) / c->stride + 1;
@@ -167,32 +171,114 @@ static void side_run(Side *side, GPtrArray *in)
 static double layer_ns;
 static const char *own = "cpu.";
 
-static void measure(const char *name, const char *text, double flops, const HnRoofline *roof, int threads)
+/* Sides of texts that take turns. */
+static void run_sides(Side *side, int n, const char *const *text, const char *const *prefer, int threads)
 {
-    const char *const prefer[] = { own, "onednn." };
-    Side side[2] = { { .node = 1e12, .all = 1e12 }, { .node = 1e12, .all = 1e12 } };
     g_autoptr(GPtrArray) in = NULL;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < n; i++) {
         HnSessionOptions o = { .threads = threads, .prefer = prefer[i] };
-        side[i].m = test_model(text);
+        side[i] = (Side){ .node = 1e12, .all = 1e12 };
+        side[i].m = test_model(text[i]);
         side[i].s = test_session(side[i].m, &hn_backend_cpu, &o);
         hn_session_set_timer(side[i].s, &side[i].timer);
     }
     in = test_inputs(side[0].s, 1);
     guint64 start = hn_now_ns();
-    for (int round = 0; round < 3 || (double)(hn_now_ns() - start) < layer_ns; round++)
-        side_run(&side[round % 2], in);
-    for (int i = 0; i < 2; i++) {
-        if (i == 0)
-            printf("%-28s", name);
-        printf(" %-16s %8.1f us %6.1f GF/s %3.0f %% (all %8.1f)", side[i].kernel, side[i].node,
-               flops / side[i].node / 1e3, flops / side[i].node * 1e8 / roof->flops, side[i].all);
+    for (int round = 0; round < 3 * n || (double)(hn_now_ns() - start) < layer_ns; round++)
+        side_run(&side[round % n], in);
+    for (int i = 0; i < n; i++) {
         hn_session_free(side[i].s);
         hn_model_free(side[i].m);
         g_free(side[i].timer.spans);
     }
+}
+
+static void measure(const char *name, const char *text, double flops, const HnRoofline *roof, int threads)
+{
+    Side side[2];
+    run_sides(side, 2, (const char *const[]){ text, text }, (const char *const[]){ own, "onednn." }, threads);
+    printf("%-28s", name);
+    for (int i = 0; i < 2; i++)
+        printf(" %-16s %8.1f us %6.1f GF/s %3.0f %% (all %8.1f)", side[i].kernel, side[i].node,
+               flops / side[i].node / 1e3, flops / side[i].node * 1e8 / roof->flops, side[i].all);
     printf("  x %.2f (all %.2f)\n", side[1].node / side[0].node, side[1].all / side[0].all);
     fflush(stdout);
+}
+
+/* Rows times k x k weights of 8 bits with a scale per column, and of 4 bits with one for 32, against f32. */
+static void measure_weights(const char *name, int rows, int k, int threads)
+{
+    Side side[4];
+    g_autofree char *plain =
+        g_strdup_printf("opset 21 graph g(%%x:f32[%d,%d]) -> (%%y) { %%y = MatMul(%%x, w:f32[%d,%d]) }", rows, k, k, k);
+    g_autofree char *bytes = g_strdup_printf(
+        "opset 21 graph g(%%x:f32[%d,%d]) -> (%%y) { %%w = DequantizeLinear(q:i8[%d,%d], s:f32[%d]) axis=1 "
+        "%%y = MatMul(%%x, %%w) }",
+        rows, k, k, k, k);
+    g_autofree char *nibbles = g_strdup_printf(
+        "opset 21 graph g(%%x:f32[%d,%d]) -> (%%y) { %%w = DequantizeLinear(q:u4[%d,%d], s:f32[%d,%d], z:u4[%d,%d]) "
+        "axis=0 block_size=32 %%y = MatMul(%%x, %%w) }",
+        rows, k, k, k, k / 32, k, k / 32, k);
+    run_sides(side, 4, (const char *const[]){ plain, plain, bytes, nibbles },
+              (const char *const[]){ own, "onednn.", NULL, NULL }, threads);
+    const double best = MIN(side[0].all, side[1].all);
+    printf("%-28s f32 %8.1f us, oneDNN %8.1f us, 8 bits %8.1f us x %.2f, 4 bits %8.1f us x %.2f\n", name, side[0].all,
+           side[1].all, side[2].all, best / side[2].all, side[3].all, best / side[3].all);
+    fflush(stdout);
+}
+
+static void print_bytes(const char *name, const Side *side, double onednn, double flops)
+{
+    printf("%-34s %-18s %8.1f us %6.0f GOP/s, f32 %-16s %8.1f us x %.2f", name, side[0].kernel, side[0].node,
+           flops / side[0].node / 1e3, side[1].kernel, side[1].node, side[1].node / side[0].node);
+    if (isfinite(onednn))
+        printf(", oneDNN's bytes %8.1f us x %.2f", onednn, onednn / side[0].node);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* A convolution of bytes by bytes to bytes against that of f32, and against oneDNN's. */
+static void measure_byte_conv(const char *name, const Conv *c, int threads)
+{
+    double flops;
+    Side side[2];
+    Conv plain = *c;
+    plain.after = strcmp(c->after, "relu") == 0 ? "relu" : "";
+    g_autofree char *numbers = conv_text(&plain, &flops);
+    const int k = c->k, s = c->stride, d = c->dilation, p = c->pad;
+    g_autofree char *bytes = g_strdup_printf(
+        "opset 17 graph g(%%x:u8[%d,%d,%d,%d]) -> (%%y) { %%y = QLinearConv(%%x, xs:f32={0.02}, xz:u8={110}, "
+        "w:i8[%d,%d,%d,%d]=fill(1,-63,63), ws:f32[%d]=fill(2,0.001,0.01), wz:i8={0}, ys:f32={0.05}, yz:u8={3}, "
+        "b:i32[%d]=fill(3,-99,99)) group=%d strides=[%d,%d] dilations=[%d,%d] pads=[%d,%d,%d,%d] }",
+        c->n, c->c, c->h, c->w, c->m, c->c / c->group, k, k, c->m, c->m, c->group, s, s, d, d, p, p, p, p);
+    const PerfConv same = { c->n, c->c, c->h, c->w, c->m, k, s, p, d, c->group };
+    run_sides(&side[0], 1, (const char *const[]){ bytes }, (const char *const[]){ NULL }, threads);
+    run_sides(&side[1], 1, (const char *const[]){ numbers }, (const char *const[]){ own }, threads);
+    print_bytes(name, side, perf_onednn_bytes(&same, threads, layer_ns), flops);
+}
+
+static void measure_byte_product(const char *name, int m, int k, int n, int threads)
+{
+    Side side[2];
+    g_autofree char *numbers =
+        g_strdup_printf("opset 17 graph g(%%a:f32[%d,%d]) -> (%%y) { %%y = MatMul(%%a, b:f32[%d,%d]) }", m, k, k, n);
+    g_autofree char *bytes = g_strdup_printf(
+        "opset 17 graph g(%%a:u8[%d,%d]) -> (%%y) { %%y = QLinearMatMul(%%a, as:f32={0.02}, az:u8={110}, "
+        "b:i8[%d,%d]=fill(1,-63,63), bs:f32={0.002}, bz:i8={0}, ys:f32={0.05}, yz:u8={3}) }",
+        m, k, k, n);
+    run_sides(&side[0], 1, (const char *const[]){ bytes }, (const char *const[]){ NULL }, threads);
+    run_sides(&side[1], 1, (const char *const[]){ numbers }, (const char *const[]){ own }, threads);
+    print_bytes(name, side, NAN, 2.0 * m * k * n);
+}
+
+/* Is it asked for? With bytes/ in front. */
+static char *byte_name(const char *name, const char *wanted)
+{
+    char *s = g_strconcat("bytes/", name, NULL);
+    if (wanted == NULL || g_regex_match_simple(wanted, s, 0, 0))
+        return s;
+    g_free(s);
+    return NULL;
 }
 
 int main(int argc, char **argv)
@@ -229,6 +315,22 @@ int main(int argc, char **argv)
             s, m, k, products[i].constant ? k : s, products[i].constant ? n : k, n);
         if (argc < 2 || g_regex_match_simple(argv[1], products[i].name, 0, 0))
             measure(products[i].name, text, 2.0 * s * m * k * n, &roof, (int)threads);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(weights_rows); i++)
+        for (guint j = 0; j < G_N_ELEMENTS(weights_k); j++) {
+            g_autofree char *name = g_strdup_printf("weights/%dx%d", weights_rows[i], weights_k[j]);
+            if (argc < 2 || g_regex_match_simple(argv[1], name, 0, 0))
+                measure_weights(name, weights_rows[i], weights_k[j], (int)threads);
+        }
+    for (guint i = 0; i < G_N_ELEMENTS(convs); i++) {
+        g_autofree char *name = byte_name(convs[i].name, argc < 2 ? NULL : argv[1]);
+        if (name != NULL && convs[i].h > 0 && !convs[i].up)
+            measure_byte_conv(name, &convs[i], (int)threads);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(products); i++) {
+        g_autofree char *name = byte_name(products[i].name, argc < 2 ? NULL : argv[1]);
+        if (name != NULL && products[i].constant)
+            measure_byte_product(name, products[i].m, products[i].k, products[i].n, (int)threads);
     }
     return 0;
 }

@@ -28,6 +28,18 @@ static void look(const HnStep *s, int depth, gpointer data)
     f->f32_products += s->op->quant.kind == HN_Q_WEIGHTED;
 }
 
+typedef struct {
+    const char *kernel;
+    int found;
+} Named;
+
+static void count_named(const HnStep *s, int depth, gpointer data)
+{
+    Named *n = data;
+    (void)depth;
+    n->found += s->kernel != NULL && strcmp(s->kernel->name, n->kernel) == 0;
+}
+
 /* Weights of a text are random numbers of 0 to 7; that many products run as integers, and as many values are made
  * numbers again. */
 static void check(const char *text, int products, int numbers)
@@ -46,6 +58,22 @@ static void check(const char *text, int products, int numbers)
             g_test_fail();
         }
         g_assert_cmpint(f.f32_products, ==, 0);
+    }
+}
+
+/* So many products, no numbers, and so many steps on the kernel. */
+static void check_steps(const char *text, int products, const char *kernel, int steps)
+{
+    check(text, products, 0);
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 5);
+    g_autoptr(GPtrArray) out = test_run(s, in);
+    Named n = { kernel, 0 };
+    hn_session_foreach_step(s, count_named, &n);
+    if (n.found != steps) {
+        g_test_message("%d steps on %s instead of %d: %s", n.found, kernel, steps, text);
+        g_test_fail();
     }
 }
 
@@ -87,8 +115,33 @@ static void test_tables(void)
           "%f = LeakyRelu(%e) alpha=0.25 %h = MaxPool(%f) kernel_shape=[3,3] strides=[2,2] "
           "%r = QuantizeLinear(%h, rs:f32={0.25}, rz:i8={3}) %y = DequantizeLinear(%r, rs, rz) }",
           1, 0);
-    check(X QUANTIZED "%e = Neg(%d) %f = MaxPool(%e) kernel_shape=[2,2] " OUT("%f"), 0, 1); /* falls: no maximum */
+    check(X QUANTIZED "%e = Neg(%d) %f = MaxPool(%e) kernel_shape=[2,2] " OUT("%f"), 0, 0); /* falls: quantized first */
+    check(X QUANTIZED "%e = Sin(%d) %y = MaxPool(%e) kernel_shape=[2,2] }", 0, 1);
     check(X QUANTIZED "%e = Mul(%d, two:f32={2}) %f = Sub(one:f32={1}, %e) " OUT("%f"), 0, 0);
+}
+
+#define SIGMOID                                                                                          \
+    "%g = HardSigmoid(%c) alpha=0.125 beta=0.5 %gq = QuantizeLinear(%g, gs:f32={0.0078125}, gz:u8={0}) " \
+    "%h = DequantizeLinear(%gq, gs, gz) "
+#define SUMS                                                                                        \
+    WEIGHTS "%a = Conv(%d, %w) pads=[1,1,1,1] %aq = QuantizeLinear(%a, as:f32={0.25}, az:u8={90}) " \
+            "%c = DequantizeLinear(%aq, as, az) "
+
+/* A function of bytes and of another function of them, quantized in between, is one function, which the product makes
+ * at once; several who want what was quantized get it once. */
+static void test_composed(void)
+{
+    const char *table = "cpu.byte_table";
+    check_steps(X QUANTIZED SUMS SIGMOID "%m = Mul(%c, %h) " OUT("%m"), 1, table, 0);
+    check_steps(X QUANTIZED SUMS SIGMOID "%m = Mul(%c, %h) %k = MaxPool(%m) kernel_shape=[2,2] " OUT("%k"), 1, table,
+                0);
+    check_steps(X QUANTIZED SUMS SIGMOID "%i = DequantizeLinear(%gq, gs, gz) %k = AveragePool(%h) kernel_shape=[2,2] "
+                                         "%o = AveragePool(%i) kernel_shape=[1,1] %e = AveragePool(%c) "
+                                         "kernel_shape=[2,2] strides=[3,3] %n = ReduceMean(%e) axes=[2,3] "
+                                         "%m = ReduceMean(%k) axes=[2,3] %p = ReduceMean(%o) axes=[2,3] "
+                                         "%t = Add(%m, %n) %y = Add(%t, %p) }",
+                1, table, 1);
+    check_steps(X QUANTIZED SUMS SIGMOID "%k = Concat(%c, %h) axis=1 " OUT("%k"), 1, table, 2);
 }
 
 /* What moves elements moves bytes; a concatenation of several scales is in that of its result. */
@@ -105,6 +158,10 @@ static void test_moves(void)
           "%f = DequantizeLinear(%p, ps, pz) %v = DequantizeLinear(vq:i8[8,40,1,1], vs:f32={0.5}) %z = Conv(%f, %v) "
           "%r = QuantizeLinear(%z, rs:f32={4}, rz:u8={100}) %y = DequantizeLinear(%r, rs, rz) }",
           2, 0);
+    check(X QUANTIZED "%e = Pad(%d, n:i64[8]={0,0,1,2,0,3,0,1}) " OUT("%e"), 0, 0);
+    check(X QUANTIZED "%e = Pad(%d, n:i64[8]={0,0,1,2,0,3,0,1}, fill:f32={1.5}) " OUT("%e"), 0, 1); /* no byte is 1.5 */
+    check(X QUANTIZED "%f = Sin(%d) %e = Pad(%f, n:i64[8]={0,1,1,2,0,3,0,1}, fill:f32={1}) " OUT("%e"), 0, 1);
+    check(X QUANTIZED "%e = Pad(%d, n:i64[8]={0,0,1,2,0,3,0,1}) mode='reflect' " OUT("%e"), 0, 0);
     check(X QUANTIZED "%a, %b = Split(%d, n:i64[2]={4,12}) axis=1 %p = QuantizeLinear(%b, xs, xz) "
                       "%y = DequantizeLinear(%p, xs, xz) %z = QuantizeLinear(%a, xs, xz) }",
           0, 0);
@@ -149,15 +206,123 @@ static void test_full_range(void)
     check(text, 1, 0);
 }
 
+/* Of the step itself, or of a node in it. */
+static void count_op(const HnStep *s, int depth, gpointer data)
+{
+    Named *n = data;
+    (void)depth;
+    n->found += s->op != NULL && strcmp(s->op->name, n->kernel) == 0;
+    for (int i = 0; s->group != NULL && i < s->group->n; i++)
+        n->found += s->group->node[i] != s->node && strcmp(s->group->node[i]->op->name, n->kernel) == 0;
+}
+
+/* That many steps run on the kernel, and no numbers are made of bytes. */
+static void check_named(const char *text, const char *kernel, int steps)
+{
+    check_steps(text, 0, kernel, steps);
+}
+
+#define OTHER "%r = QuantizeLinear(%x, rs:f32={0.015625}, rz:u8={60}) %e = DequantizeLinear(%r, rs, rz) "
+#define PIXEL                                                                             \
+    "%g = ReduceMax(%x) axes=[2,3] %r = QuantizeLinear(%g, rs:f32={0.03125}, rz:i8={3}) " \
+    "%e = DequantizeLinear(%r, rs, rz) "
+#define SMALL(v) "%p = QuantizeLinear(" v ", ps:f32={0.0625}, pz:i8={-10}) %y = DequantizeLinear(%p, ps, pz) }"
+
+/* Two tensors of bytes, or one with numbers. */
+static void test_pairs(void)
+{
+    const char *kernel = "cpu.quantpair";
+    check_named(X QUANTIZED OTHER "%s = Add(%d, %e) " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED OTHER "%s = Sub(%e, %d) %t = Relu(%s) " SMALL("%t"), kernel, 1);
+    check_named(X QUANTIZED OTHER "%s = Mul(%e, %d) %t = Clip(%s, l:f32={-0.25}, h:f32={0.5}) " SMALL("%t"), kernel, 1);
+    check_named(X QUANTIZED OTHER "%y = Add(%e, %d) }", kernel, 1);
+    check_named(X QUANTIZED OTHER "%f = Relu(%d) %s = Add(%f, %e) %y = Relu(%s) }", kernel, 1);
+    check_named(X QUANTIZED "%s = Add(%d, %d) " SMALL("%s"), kernel, 0); /* a function of one */
+    check_named(X QUANTIZED PIXEL "%s = Mul(%d, %e) " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED PIXEL "%s = Sub(%e, %d) " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED "%s = Add(%d, c:f32[16,1,1]={1,2,3,4,5,6,7,8,-1,-2,-3,-4,-5,-6,-7,-8}) " SMALL("%s"),
+                kernel, 1);
+    check_named(X QUANTIZED "%g = ReduceMax(%x) axes=[2,3] %s = Sub(%g, %d) " SMALL("%s"), kernel, 1);
+    /* results within one another's memory */
+    check_named(X QUANTIZED OTHER "%s = Add(%d, %e) %p = QuantizeLinear(%s, ps:f32={0.0625}, pz:i8={-10}) "
+                                  "%f = DequantizeLinear(%p, ps, pz) %t = Mul(%d, %e) %o = QuantizeLinear(%t, ps, pz) "
+                                  "%h = DequantizeLinear(%o, ps, pz) %k = Concat(%f, %h) axis=1 "
+                                  "%i = QuantizeLinear(%k, ps, pz) %y = DequantizeLinear(%i, ps, pz) }",
+                kernel, 2);
+}
+
+static void test_means(void)
+{
+    const char *kernel = "cpu.quantpool";
+    check_named(X QUANTIZED "%s = GlobalAveragePool(%d) %y = Flatten(%s) }", kernel, 1);
+    check_named(X QUANTIZED "%s = ReduceMean(%d) axes=[-1,2] keepdims=0 %t = Relu(%s) " SMALL("%t"), kernel, 1);
+    check_named(X QUANTIZED "%s = ReduceMean(%d) axes=[2,3] " SMALL("%s"), kernel, 1);
+    check(X QUANTIZED "%s = ReduceMean(%d) axes=[2] " SMALL("%s"), 0, 1);
+    check_named(X QUANTIZED "%s = AveragePool(%d) kernel_shape=[2,2] strides=[2,2] " SMALL("%s"), kernel, 1);
+    check_named(X QUANTIZED
+                "%f = Relu(%d) %s = AveragePool(%f) kernel_shape=[4,4] pads=[1,1,1,1] count_include_pad=1 " SMALL("%s"),
+                kernel, 1);
+}
+
+#define DYNAMIC "%q, %s, %z = DynamicQuantizeLinear(%x) "
+#define INTEGER "%i = ConvInteger(%q, wq:u8[24,16,3,3], %z, wz:u8={3}) pads=[1,1,1,1] %f = Cast(%i) to=1 "
+
+/* That many steps on the kernel, with what makes numbers of their sums. */
+static void check_integer(const char *text, const char *kernel, int steps)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        Named on = { kernel, 0 }, casts = { "Cast", 0 };
+        TestCount c = test_preferring(NULL, text, threads, 0, 1e-6);
+        g_autoptr(HnModel) m = test_model(text);
+        g_autoptr(HnSession) s = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads });
+        g_autoptr(GPtrArray) in = test_inputs(s, 5);
+        g_autoptr(GPtrArray) out = test_run(s, in);
+        hn_session_foreach_step(s, count_named, &on);
+        hn_session_foreach_step(s, count_op, &casts);
+        if (c.ref > 0 || on.found != steps || (casts.found == 0) != (steps > 0)) {
+            g_test_message("%d steps on %s instead of %d, %d casts: %s", on.found, kernel, steps, casts.found, text);
+            g_test_fail();
+        }
+    }
+}
+
+/* Integer operators with what makes numbers of their sums are one step, whose scale may come from the data. */
+static void test_integer(void)
+{
+    const char *conv = "cpu.byte_conv";
+    check_integer(X DYNAMIC INTEGER "%t = Mul(%s, ws:f32={0.5}) %y = Mul(%f, %t) }", conv, 1);
+    check_integer(X DYNAMIC "%t = Mul(ws:f32[1,24,1,1]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}, %s) " INTEGER
+                            "%m = Mul(%t, %f) %b = Add(%m, bias:f32[24,1,1]) %y = Relu(%b) }",
+                  conv, 1);
+    check_integer(X "%q = QuantizeLinear(%x, xs:f32={0.0078125}, xz:i8={-12}) "
+                    "%i = ConvInteger(%q, wq:i8[24,16,3,3], xz) %f = Cast(%i) to=1 "
+                    "%m = Mul(%f, ms:f32={0.0078125}) %r = Clip(%m, l:f32={0}, h:f32={6}) "
+                    "%k = MaxPool(%r) kernel_shape=[2,2] " OUT("%k"),
+                  conv, 1);
+    check_integer("opset 17 graph g(%x:f32[7,36]) -> (%y) { " DYNAMIC "%i = MatMulInteger(%q, wq:i8[36,20], %z) "
+                  "%f = Cast(%i) to=1 %t = Mul(%s, ws:f32[20]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}) %m = Mul(%f, "
+                  "%t) %y = Add(bias:f32[20], %m) }",
+                  "cpu.byte_matmul", 1);
+    /* a scale by pixels; somebody else who looks at the sums */
+    check_integer(X DYNAMIC INTEGER "%y = Mul(%f, ms:f32[9,1]) }", "cpu.byte_table", 0);
+    check_integer("opset 17 graph g(%x:f32[1,16,9,11]) -> (%y, %h) { " DYNAMIC INTEGER
+                  "%y = Mul(%f, ms:f32={0.5}) %h = Cast(%i) to=7 }",
+                  "cpu.byte_table", 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bytes/conv", test_conv);
     g_test_add_func("/bytes/signed", test_signed);
     g_test_add_func("/bytes/tables", test_tables);
+    g_test_add_func("/bytes/composed", test_composed);
     g_test_add_func("/bytes/moves", test_moves);
     g_test_add_func("/bytes/matmul", test_matmul);
     g_test_add_func("/bytes/numbers", test_numbers);
     g_test_add_func("/bytes/full_range", test_full_range);
+    g_test_add_func("/bytes/pairs", test_pairs);
+    g_test_add_func("/bytes/means", test_means);
+    g_test_add_func("/bytes/integer", test_integer);
     return g_test_run();
 }

@@ -1,0 +1,87 @@
+/*
+ * Integer operators of ONNX Runtime's domain compute what they are spelled out as, and forms that are not refuse.
+ */
+#include <string.h>
+
+#include "run_model.h"
+
+#define HEAD "opset 17 opset com.microsoft 1 graph g(%x:f32[1,8,4,6]) -> (%y) { "
+#define INPUTS                                                  \
+    "%a = QuantizeLinear(%x, as:f32={0.0078125}, az:u8={121}) " \
+    "%t = Neg(%x) %b = QuantizeLinear(%t, bs:f32={0.015625}, bz:u8={60}) "
+#define NUMBERS "%d = DequantizeLinear(%a, as, az) %e = DequantizeLinear(%b, bs, bz) "
+#define SCALES "ys:f32={0.03125}, yz:u8={100}"
+#define OUT " %y = DequantizeLinear(%q, ys, yz) }"
+
+/* `text` computes what `plain` does on ref. */
+static void check(const char *text, const char *plain)
+{
+    g_autofree char *all = g_strconcat(HEAD INPUTS, text, NULL), *want = g_strconcat(HEAD INPUTS NUMBERS, plain, NULL);
+    g_autoptr(HnModel) m = test_model(all), judge = test_model(want);
+    g_autoptr(HnSession) ref = test_session(judge, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) cpu = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(ref, 3), a = test_run(ref, in), b = test_run(cpu, in);
+    test_assert_close(b->pdata[0], a->pdata[0], 0, 1e-6, text);
+    g_assert_cmpint(test_count(cpu).ref, ==, 0);
+}
+
+static void test_same(void)
+{
+    check("%q = com.microsoft::QLinearAdd(%a, as, az, %b, bs, bz, " SCALES ")" OUT,
+          "%s = Add(%d, %e) %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearMul(%b, bs, bz, %a, as, az, " SCALES ")" OUT,
+          "%s = Mul(%d, %e) %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearLeakyRelu(%a, as, az, " SCALES ") alpha=0.25" OUT,
+          "%s = LeakyRelu(%d) alpha=0.25 %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearSigmoid(%a, as, az, " SCALES ")" OUT,
+          "%s = Sigmoid(%d) %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearGlobalAveragePool(%a, as, az, " SCALES ") channels_last=0" OUT,
+          "%s = GlobalAveragePool(%d) %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearAveragePool(%a, as, az, " SCALES ") kernel_shape=[2,2]" OUT,
+          "%s = AveragePool(%d) kernel_shape=[2,2] %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%q = com.microsoft::QLinearConcat(" SCALES ", %a, as, az, %b, bs, bz) axis=1" OUT,
+          "%s = Concat(%d, %e) axis=1 %q = QuantizeLinear(%s, " SCALES ")" OUT);
+}
+
+static void test_gemm(void)
+{
+    check("%f = Flatten(%a) %q = com.microsoft::QGemm(%f, as, az, w:i8[192,2], ws:f32[2]={0.5,0.25}, wz:i8[2]={0,0}, "
+          "c:i32[2]={300,-7}, " SCALES ")" OUT,
+          "%f = Flatten(%d) %v = DequantizeLinear(w:i8[192,2], ws:f32[2]={0.5,0.25}, wz:i8[2]={0,0}) axis=1 "
+          "%c = DequantizeLinear(cq:i32[2]={300,-7}, cs:f32[2]={0.00390625,0.001953125}) axis=0 "
+          "%s = Gemm(%f, %v, %c) %q = QuantizeLinear(%s, " SCALES ")" OUT);
+    check("%f = Flatten(%a) %y = com.microsoft::QGemm(%f, as, az, w:i8[2,192], ws:f32={0.5}, wz:i8={0}) transB=1 "
+          "alpha=2.0 }",
+          "%f = Flatten(%d) %v = DequantizeLinear(w:i8[2,192], ws:f32={0.5}, wz:i8={0}) %y = Gemm(%f, %v) transB=1 "
+          "alpha=2.0 }");
+}
+
+static void refuse(const char *text)
+{
+    g_autofree char *all = g_strconcat(HEAD INPUTS, text, NULL);
+    g_autoptr(HnModel) m = test_model(all);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnSession) s = hn_session_new(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 }, &error);
+    g_assert_null(s);
+    g_assert_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED);
+    g_assert_nonnull(strstr(error->message, "com.microsoft"));
+}
+
+static void test_refused(void)
+{
+    refuse(
+        "%q = com.microsoft::QLinearAdd(%a, as, az, %b, bs, bz, ys:f32={0.03125}) %y = DequantizeLinear(%q, ys, az) }");
+    refuse("%q = com.microsoft::QLinearGlobalAveragePool(%a, as, az, " SCALES ") channels_last=1" OUT);
+    refuse("%q = com.microsoft::QLinearConcat(" SCALES ", %a, as) axis=1" OUT);
+    refuse("%q = com.microsoft::QLinearWhere(%a, as, az, " SCALES ")" OUT);
+    refuse("%f = Flatten(%a) %y = com.microsoft::QGemm(%f, as, az, w:i8[2,192], ws:f32={0.5}) }");
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/contrib/same", test_same);
+    g_test_add_func("/contrib/gemm", test_gemm);
+    g_test_add_func("/contrib/refused", test_refused);
+    return g_test_run();
+}
