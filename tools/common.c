@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "check/recipe.h"
 #include "hone.h"
 #include "onnx/onnx.h"
 
@@ -21,7 +22,17 @@ HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error)
 {
     if (!strcmp(path, "-") && !hn_context_take_stdin(ctx, "the model", error))
         return NULL;
-    return hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = ctx->budget }, error);
+    HnModel *m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = ctx->budget }, error);
+    if (m != NULL)
+        hn_tool_warn_speed_only(ctx, path, m);
+    return m;
+}
+
+void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m)
+{
+    if (hn_model_is_speed_only(m))
+        hn_context_warn(ctx, "'%s' was quantized without data, to measure speed with: its results mean nothing",
+                        !strcmp(path, "-") ? "stdin" : path);
 }
 
 const HnBackend *hn_tool_backend(HnContext *ctx, GError **error)

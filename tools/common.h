@@ -10,8 +10,11 @@
 /* The one model that the arguments name. Errors: USAGE where there is none or more. */
 const char *hn_tool_one_model(HnContext *ctx, GError **error);
 
-/* Reads a model within the memory limit; "-" takes stdin. */
+/* Reads a model within the memory limit; "-" takes stdin. Warns as below. */
 HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error);
+
+/* Says so where a model is for measuring speed only (check/recipe.h). */
+void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m);
 
 /* The backend of --device. */
 const HnBackend *hn_tool_backend(HnContext *ctx, GError **error);

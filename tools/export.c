@@ -202,6 +202,7 @@ static gboolean prepare(Export *e, GError **error)
     g_autoptr(HnModel) m = open_model(e, error);
     if (m == NULL || (p->extract != NULL && !parse_extract(e, m, error)))
         return FALSE;
+    hn_tool_warn_speed_only(e->ctx, e->path, m);
     e->file_before = m->file_bytes;
     e->orphaned = e->bytes == NULL ? hn_orphaned_bytes(m, e->path) : 0;
     e->o = (HnExportOptions){

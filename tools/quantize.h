@@ -5,30 +5,44 @@
 
 #include "cli/report.h"
 #include "common.h"
+#include "onnx/onnx.h"
 #include "quant/calibrate.h"
 #include "quant/range.h"
+#include "quant/repair.h"
 #include "quant/search.h"
 
 typedef struct {
-    char *output, *calib, *ranges, *write_ranges, *method, *mode, *metric, *target, *activations, *exclude, *external;
-    char **dim, **shapes;
+    char *output, *calib, *ranges, *write_ranges, *method, *mode, *format, *metric, *target, *activations, *exclude,
+        *external, *repair, *plan, *write_plan, *journal, *timing_cache, *time_budget, *size, *only_ops;
+    char **dim, **shapes, **set;
     int samples, bits, block;
-    double max_drop, min_speedup, percentile;
+    double min_speedup, percentile;
     char *max_drop_text;
-    gboolean per_tensor, symmetric, analyze, force, allow_larger, speed_only;
+    gboolean per_tensor, per_channel, symmetric, analyze, force, allow_larger, speed_only, resume;
 } QuantizeParams;
 
 typedef struct {
     HnContext *ctx;
     const QuantizeParams *p;
     const char *path;
-    GBytes *file;     /* of a model from stdin */
-    GBytes *prepared; /* the model that plans are carried out on */
+    GBytes *file;      /* of a model from stdin */
+    HnModel *prepared; /* the model whose copies plans are carried out on */
     const HnBackend *backend;
     HnShapes *shapes;
     HnMetric metric;
-    gboolean metric_set, weights_only;
-    double max_drop;
+    const char *command;                          /* of cmd:PROGRAM */
+    gboolean metric_set, weights_only, by_ranges; /* the latter: those of activations are asked for */
+    HnQuantForm form;                             /* of all nodes, where they can take it */
+    HnExternal external;
+    double max_drop;     /* NaN: not said */
+    double seconds;      /* of --time-budget; 0: none */
+    guint64 most_bytes;  /* of --size; 0: none */
+    GHashTable *pinned;  /* nodes of --set */
+    char *plan_repairs;  /* of --plan: names with commas between, or "none"; NULL: there is no plan */
+    gboolean plan_spans; /* the plan has spans */
+    HnJournal *journal;
+    char *best_path; /* of the best model so far; NULL: is not kept */
+    char *model_hash, *data_hash;
     HnModel *f32; /* prepared */
     HnData *data;
     int64_t calib, held_first, held; /* samples to calibrate with, and to score with */
@@ -36,6 +50,7 @@ typedef struct {
     HnCalibMethod method;
     HnScorer *scorer;
     HnSearchOptions so;
+    HnRepairLog repairs;
     HnSearch search;
     HnModel *result;
     HnQuantLog log;
@@ -45,4 +60,42 @@ typedef struct {
     gsize forecast; /* bytes of calibration */
 } Quantize;
 
+/* quantize_options.c */
+extern const QuantizeParams quantize_defaults;
+extern const GOptionEntry quantize_entries[];
+gboolean quantize_parse_mode(Quantize *q, GError **error);
+gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error);
+
+/* quantize_model.c */
+HnModel *quantize_open_given(const Quantize *q, GError **error);    /* the model as it was given */
+HnModel *quantize_open_prepared(gpointer quantize, GError **error); /* a fresh copy for a plan */
+gboolean quantize_prepare(Quantize *q, GError **error);
+gboolean quantize_base_plan(Quantize *q, GError **error); /* all nodes that may be quantized, in q->base */
+gboolean quantize_open_data(Quantize *q, GError **error);
+
+/* quantize_ranges.c: the spans of q->base */
+gboolean quantize_calibrate(Quantize *q, GError **error);
+/* Those of each method, for the model as it is now: p[HN_CALIB_METHODS]. */
+gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error);
+
+/* quantize_repair.c: q->base, made less wrong */
+gboolean quantize_repair(Quantize *q, GError **error);
+void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent);
+gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
+
+/* quantize_recipe.c: what went in */
+gboolean quantize_take_hashes(Quantize *q, GError **error);
+JsonObject *quantize_options_json(const Quantize *q);
+char *quantize_text(JsonObject *o);            /* takes it; g_free */
+void quantize_write_recipe(const Quantize *q); /* into the result's metadata */
+
+/* quantize_journal.c */
+gboolean quantize_open_journal(Quantize *q, GError **error);
+gboolean quantize_improved(gpointer quantize, const HnQuantPlan *p, GError **error);
+void quantize_close_journal(Quantize *q, const GError *why); /* NULL: all is well */
+gboolean quantize_read_plan(Quantize *q, const HnQuantOptions *o, const GPtrArray *nodes, GError **error);
+gboolean quantize_write_plan(const Quantize *q, GError **error);
+
+/* quantize_report.c */
+char *quantize_goals(const Quantize *q); /* "1 % of top1"; g_free */
 gboolean quantize_report(const Quantize *q, GError **error);

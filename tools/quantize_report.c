@@ -11,11 +11,38 @@ static const HnColumn columns[] = {
     { "form", "form", HN_COL_TEXT },
     { "why", "why", HN_COL_TEXT },
     { "alone_sqnr_db", "alone dB", HN_COL_NUMBER },
+    { "accumulated_sqnr_db", "there dB", HN_COL_NUMBER | HN_COL_MINOR },
+    { "region", "region", HN_COL_INT | HN_COL_MINOR },
     { "f32_ms", "f32", HN_COL_MS },
     { "int_ms", "integers", HN_COL_MS },
     { "weight_bytes", "weights", HN_COL_BYTES },
     { 0 },
 };
+
+static const HnColumn pareto[] = {
+    { "what", "trial", HN_COL_TEXT },    { "drop", "drop", HN_COL_PERCENT },
+    { "sqnr_db", "dB", HN_COL_NUMBER },  { "ms", "latency", HN_COL_MS },
+    { "how", "which is", HN_COL_TEXT },  { "weight_bytes", "weights", HN_COL_BYTES },
+    { "chosen", "chosen", HN_COL_TEXT }, { 0 },
+};
+
+/* -q leaves the table to --json and --csv, but for what was asked for. */
+static gboolean is_silent(const Quantize *q)
+{
+    return q->ctx->common.quiet && !q->p->analyze;
+}
+
+static void say(const Quantize *q, HnReport *report, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void say(const Quantize *q, HnReport *report, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (!is_silent(q))
+        hn_report_line(report, "%s", text);
+}
 
 static void set_number(JsonObject *o, const char *name, double x)
 {
@@ -40,10 +67,41 @@ static void add_nodes(const Quantize *q, HnReport *report)
         set_number(row, "f32_ms", n->f32_ms);
         set_number(row, "int_ms", n->int_ms);
         set_number(row, "weight_bytes", n->weight_bytes);
+        set_number(row, "int_bytes", n->int_bytes);
+        set_number(row, "accumulated_sqnr_db", n->accumulated);
+        json_object_set_int_member(row, "region", n->region);
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "nodes", rows);
-    hn_report_table(report, "nodes", columns);
+    if (is_silent(q))
+        hn_report_csv_table(report, "nodes", columns);
+    else
+        hn_report_table(report, "nodes", columns);
+}
+
+/* What no other trial beats in loss, time and bytes at once. */
+static void add_pareto(const Quantize *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->search.points->len; i++) {
+        const HnPoint *p = q->search.points->pdata[i];
+        if (!p->best && !p->chosen)
+            continue;
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "what", p->what);
+        json_object_set_string_member(row, "plan", p->plan);
+        set_number(row, "drop", p->drop);
+        set_number(row, "sqnr_db", p->score.sqnr);
+        json_object_set_boolean_member(row, "within", p->met);
+        set_number(row, "ms", p->ms);
+        json_object_set_string_member(row, "how", isnan(p->ms) ? NULL : p->predicted ? "expected" : "measured");
+        json_object_set_int_member(row, "weight_bytes", (gint64)p->bytes);
+        json_object_set_string_member(row, "chosen", p->chosen ? "*" : NULL);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "pareto", rows);
+    if (q->search.points->len > 2 && !is_silent(q))
+        hn_report_table(report, "pareto", pareto);
 }
 
 static JsonObject *score_object(const HnScore *s)
@@ -53,27 +111,56 @@ static JsonObject *score_object(const HnScore *s)
     set_number(o, "cos", s->cos);
     set_number(o, "worst_cos", s->worst_cos);
     set_number(o, "sqnr_db", s->sqnr);
+    set_number(o, "scores", s->scores);
+    set_number(o, "cmd", s->command);
     return o;
+}
+
+char *quantize_goals(const Quantize *q)
+{
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < q->so.goals.n; i++)
+        g_string_append_printf(text, "%s%g %% of %s", i > 0 ? ", " : "", q->so.goals.goal[i].most * 100,
+                               hn_metric_name(q->so.goals.goal[i].metric));
+    return g_string_free(text, FALSE);
+}
+
+static void add_goals(const Quantize *q, HnReport *report)
+{
+    const HnSearch *s = &q->search;
+    JsonArray *goals = json_array_new();
+    for (int i = 0; i < q->so.goals.n; i++) {
+        const HnMetric metric = q->so.goals.goal[i].metric;
+        JsonObject *o = json_object_new();
+        json_object_set_string_member(o, "metric", hn_metric_name(metric));
+        json_object_set_double_member(o, "max_drop", q->so.goals.goal[i].most);
+        set_number(o, "drop", s->plan != NULL ? hn_score_drop(metric, &s->score, &s->original) : NAN);
+        json_array_add_object_element(goals, o);
+        if (s->plan != NULL)
+            say(q, report, "%s drops by %.3g %% (at most %g %%)", hn_metric_name(metric),
+                hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
+    }
+    json_object_set_array_member(hn_report_root(report), "goals", goals);
 }
 
 static void add_result(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
-    json_object_set_string_member(root, "metric", hn_metric_name(q->metric));
-    json_object_set_double_member(root, "max_drop", q->max_drop);
+    const guint samples = hn_scorer_samples(q->scorer);
+    json_object_set_string_member(root, "metric", hn_metric_name(q->so.goals.goal[0].metric));
+    json_object_set_double_member(root, "max_drop", q->so.goals.goal[0].most);
+    add_goals(q, report);
     json_object_set_int_member(root, "trials", q->search.trials);
     json_object_set_object_member(root, "original", score_object(&q->search.original));
     if (q->search.plan == NULL) {
+        g_autofree char *goals = quantize_goals(q);
         json_object_set_null_member(root, "score");
-        hn_report_line(report, "no choice keeps the loss within %g %% of %s", q->max_drop * 100,
-                       hn_metric_name(q->metric));
+        say(q, report, "no choice keeps the loss within %s", goals);
         return;
     }
     json_object_set_object_member(root, "score", score_object(&q->search.score));
-    hn_report_line(report, "%s drops by %.3g %% (at most %g %%), cosine %.6f, %.1f dB, on %u sample%s%s",
-                   hn_metric_name(q->metric), q->search.drop * 100, q->max_drop * 100, q->search.score.cos,
-                   q->search.score.sqnr, hn_scorer_samples(q->scorer), hn_scorer_samples(q->scorer) == 1 ? "" : "s",
-                   hn_data_synthetic(q->data) ? ", made-up" : "");
+    say(q, report, "cosine %.6f, %.1f dB, on %u sample%s%s", q->search.score.cos, q->search.score.sqnr, samples,
+        samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
 }
 
 static void add_gain(const Quantize *q, HnReport *report)
@@ -94,14 +181,12 @@ static void add_gain(const Quantize *q, HnReport *report)
     json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
     g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
     g_autofree char *old_ms = hn_text_time(q->gain.old_ms / 1e3), *new_ms = hn_text_time(q->gain.new_ms / 1e3);
-    hn_report_line(report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms,
-                   q->gain.effect.effect, q->gain.effect.lo, q->gain.effect.hi);
-    hn_report_line(report, "bytes: %s instead of %s, %.3f", after, before,
-                   (double)q->file_after / (double)q->file_before);
-    hn_report_line(report,
-                   "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
-                   " channels",
-                   q->log.int8, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+    say(q, report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms, q->gain.effect.effect,
+        q->gain.effect.lo, q->gain.effect.hi);
+    say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
+    say(q, report,
+        "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64 " channels",
+        q->log.int8, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
 }
 
 gboolean quantize_report(const Quantize *q, GError **error)
@@ -112,8 +197,10 @@ gboolean quantize_report(const Quantize *q, GError **error)
     json_object_set_string_member(root, "model", q->path);
     json_object_set_string_member(root, "calibration", hn_data_source(q->data));
     json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(q->data));
-    json_object_set_string_member(root, "method", q->weights_only ? NULL : hn_calib_method_name(q->method));
+    json_object_set_string_member(root, "method", !q->by_ranges ? NULL : hn_calib_method_name(q->method));
     add_nodes(q, report);
+    add_pareto(q, report);
+    quantize_report_repairs(q, report, is_silent(q));
     add_result(q, report);
     add_gain(q, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));

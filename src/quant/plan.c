@@ -2,7 +2,19 @@
 
 #include <string.h>
 
-static const char *const form_names[] = { "f32", "int8", "w8", "w4" };
+#include "op/gather.h"
+#include "op/transpose.h"
+#include "quant/rounding.h"
+
+#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
+#include "op/ops.def"
+#undef HN_OP
+
+#define LEAST_TABLE 4096 /* elements: a smaller one is not worth two nodes */
+#define LEAST_WEIGHT 128 /* the same, of weights alone */
+#define LEAST_BLOCK 16
+
+static const char *const form_names[] = { "f32", "int8", "w8", "w4", "dynamic" };
 
 const char *hn_quant_form_name(HnQuantForm form)
 {
@@ -25,6 +37,8 @@ HnQuantPlan *hn_quant_plan_new(const HnQuantOptions *o)
     p->o = *o;
     p->forms = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     p->spans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    p->integers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)hn_rounded_unref);
+    p->shifts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)hn_tensor_unref);
     return p;
 }
 
@@ -34,6 +48,8 @@ void hn_quant_plan_free(HnQuantPlan *p)
         return;
     g_hash_table_unref(p->forms);
     g_hash_table_unref(p->spans);
+    g_hash_table_unref(p->integers);
+    g_hash_table_unref(p->shifts);
     g_free(p);
 }
 
@@ -48,18 +64,32 @@ HnQuantPlan *hn_quant_plan_copy(const HnQuantPlan *p)
     g_hash_table_iter_init(&iter, p->spans);
     while (g_hash_table_iter_next(&iter, &name, &value))
         g_hash_table_insert(c->spans, g_strdup(name), g_memdup2(value, sizeof(HnQuantSpan)));
+    g_hash_table_iter_init(&iter, p->integers);
+    while (g_hash_table_iter_next(&iter, &name, &value))
+        g_hash_table_insert(c->integers, g_strdup(name), hn_rounded_ref(value));
+    g_hash_table_iter_init(&iter, p->shifts);
+    while (g_hash_table_iter_next(&iter, &name, &value))
+        g_hash_table_insert(c->shifts, g_strdup(name), hn_tensor_ref(value));
     return c;
 }
 
-static const char *node_name(const HnNode *n)
+static const HnValue *first_out(const HnNode *n)
 {
-    const HnValue *v = hn_node_out(n, 0);
+    const HnValue *v = NULL;
+    for (guint k = 0; k < n->out->len && v == NULL; k++)
+        v = n->out->pdata[k];
+    return v;
+}
+
+const char *hn_quant_name(const HnNode *n)
+{
+    const HnValue *v = first_out(n);
     return v != NULL ? v->name : "";
 }
 
 HnQuantForm hn_quant_plan_form(const HnQuantPlan *p, const HnNode *n)
 {
-    return (HnQuantForm)GPOINTER_TO_INT(g_hash_table_lookup(p->forms, node_name(n)));
+    return (HnQuantForm)GPOINTER_TO_INT(g_hash_table_lookup(p->forms, hn_quant_name(n)));
 }
 
 void hn_quant_plan_set_form(HnQuantPlan *p, const char *node, HnQuantForm form)
@@ -88,17 +118,98 @@ static gboolean is_f32(const HnValue *v)
     return v != NULL && v->type != NULL && v->type->kind == HN_TYPE_TENSOR && v->type->dtype == HN_F32;
 }
 
-static gboolean is_weight(const HnValue *v)
+static HnValue *weight_of(HnValue *v)
 {
-    return v != NULL && v->weight != NULL && !v->is_input && v->weight->dtype == HN_F32 && v->weight->n > 0;
+    return v != NULL && v->weight != NULL && !v->is_input && v->weight->dtype == HN_F32 && v->weight->n > 0 ? v : NULL;
+}
+
+gboolean hn_quant_is_turned(const HnNode *n)
+{
+    const HnValue *v = hn_node_in(n, 1);
+    const HnNode *t = v != NULL ? v->producer : NULL;
+    if (n->op == NULL || n->op->quant.kind != HN_Q_WEIGHTED || t == NULL || t->op != &hn_op_transpose)
+        return FALSE;
+    const HnTranspose *p = t->params;
+    return t->graph == n->graph && v->type != NULL && v->type->rank == 2 && (p->perm == NULL || p->perm[0] == 1);
+}
+
+static gboolean is_recurrent(const HnNode *n)
+{
+    return n->op == &hn_op_lstm || n->op == &hn_op_gru || n->op == &hn_op_rnn;
+}
+
+HnValue *hn_quant_weight(const HnNode *n)
+{
+    HnValue *v;
+    if (n->op == NULL)
+        return NULL;
+    for (int i = 1; i < 3 && is_recurrent(n); i++) {
+        v = weight_of(hn_node_in(n, i));
+        if (v != NULL && v->weight->ndim == 3)
+            return v;
+    }
+    if (n->op == &hn_op_gather) {
+        v = ((const HnGather *)n->params)->axis == 0 ? weight_of(hn_node_in(n, 0)) : NULL;
+        return v != NULL && v->weight->ndim == 2 && v->weight->n >= LEAST_TABLE ? v : NULL;
+    }
+    if (n->op->quant.kind != HN_Q_WEIGHTED)
+        return NULL;
+    v = hn_node_in(n, 1);
+    return weight_of(hn_quant_is_turned(n) ? hn_node_in(v->producer, 0) : v);
+}
+
+int hn_quant_scale_axis(const HnNode *n, int rank)
+{
+    if (n->op == &hn_op_gather)
+        return 0;
+    if (is_recurrent(n))
+        return 1;
+    int axis = n->op->quant.axis != NULL ? n->op->quant.axis(n->params) : n->op->quant.weight_axis;
+    axis += axis < 0 ? rank : 0;
+    if (rank == 2 && hn_quant_is_turned(n))
+        axis = 1 - axis;
+    return axis < rank && rank > 1 ? axis : -1;
 }
 
 static void add_candidate(HnNode *n, gpointer data)
 {
-    const HnValue *x = hn_node_in(n, 0), *y = hn_node_out(n, 0);
-    if (n->op != NULL && n->op->quant.kind == HN_Q_WEIGHTED && is_weight(hn_node_in(n, 1)) && y != NULL && x != NULL &&
-        x->weight == NULL && is_f32(x) && is_f32(y))
+    const HnValue *x = hn_node_in(n, 0), *y = first_out(n);
+    if (n->op != NULL && y != NULL && hn_quant_weight(n) != NULL && is_f32(y) &&
+        (n->op == &hn_op_gather || (x->weight == NULL && is_f32(x))))
         g_ptr_array_add(data, n);
+}
+
+static gboolean is_dynamic(const HnNode *n, const HnTensor *w)
+{
+    const HnValue *bias = hn_node_in(n, 2);
+    return n->op == &hn_op_matmul || n->op == &hn_op_gemm ||
+           (n->op == &hn_op_conv && w->ndim > 2 && (bias == NULL || bias->weight != NULL));
+}
+
+int hn_quant_block(int64_t size, int most)
+{
+    for (int block = most; block >= LEAST_BLOCK; block--)
+        if (size % block == 0)
+            return block;
+    return 0;
+}
+
+HnQuantForm hn_quant_form_fit(const HnNode *n, HnQuantForm wanted, const HnQuantOptions *o)
+{
+    const HnValue *v = hn_quant_weight(n);
+    const HnTensor *w = v != NULL ? v->weight : NULL;
+    const int axis = w != NULL ? hn_quant_scale_axis(n, w->ndim) : -1;
+    HnQuantForm form = wanted;
+    if (w == NULL || (is_recurrent(n) && (form == HN_FORM_INT8 || form == HN_FORM_DYNAMIC)))
+        return HN_FORM_F32;
+    if (form == HN_FORM_INT8 && n->op->quant.kind != HN_Q_WEIGHTED)
+        form = HN_FORM_W8;
+    if (form == HN_FORM_DYNAMIC && !is_dynamic(n, w))
+        form = HN_FORM_W8;
+    if (form == HN_FORM_W4 && (is_recurrent(n) || axis < 0 || axis > 1 || (w->ndim > 2 && n->op == &hn_op_matmul) ||
+                               hn_quant_block(w->dims[1 - axis], o->block) == 0))
+        form = HN_FORM_W8;
+    return form == HN_FORM_W8 && w->n < LEAST_WEIGHT ? HN_FORM_F32 : form;
 }
 
 GPtrArray *hn_quant_candidates(HnModel *m)
@@ -118,9 +229,20 @@ typedef struct {
 /* Integers on its way in and out gain something: no sums over many, no functions that need numbers as they are. */
 static gboolean may_spread(const HnNode *n)
 {
+    if (hn_quant_weight(n) != NULL)
+        return FALSE;
     const HnQuantKind kind = n->op != NULL ? n->op->quant.kind : HN_Q_NONE;
-    return (kind == HN_Q_PASS || kind == HN_Q_ELEMENTWISE || kind == HN_Q_FIXED_RANGE) && is_f32(hn_node_out(n, 0)) &&
-           is_f32(hn_node_in(n, 0)) && n->out->len == 1;
+    int operands = 0;
+    for (guint i = 0; i < n->in->len; i++)
+        operands += is_f32(n->in->pdata[i]) && ((const HnValue *)n->in->pdata[i])->weight == NULL;
+    for (guint k = 0; k < n->out->len; k++)
+        if (!is_f32(n->out->pdata[k]))
+            return FALSE;
+    /* functions of one operand are tables; all else has to be something that works on bytes */
+    const gboolean on_bytes = n->op != NULL && (n->op->quant.bytes != HN_QB_NONE || (n->op->flags & HN_OP_VIEW) != 0 ||
+                                                ((n->op->flags & HN_OP_ELEMENTWISE) != 0 && operands == 1));
+    return (kind == HN_Q_PASS || kind == HN_Q_ELEMENTWISE || kind == HN_Q_FIXED_RANGE) && on_bytes &&
+           is_f32(hn_node_in(n, 0)) && n->out->len > 0;
 }
 
 static gboolean makes_integers(const HnQuantPlan *p, const HnValue *v)
@@ -148,7 +270,10 @@ static gboolean fits(const HnQuantPlan *p, const HnNode *n)
         if (is_f32(v) && v->weight != NULL && !n->op->quant.clamps)
             return FALSE; /* a constant operand would have to be quantized, too */
     }
-    return is_wanted(p, hn_node_out(n, 0));
+    for (guint k = 0; k < n->out->len; k++)
+        if (is_wanted(p, n->out->pdata[k]))
+            return TRUE;
+    return FALSE;
 }
 
 /* Begins with all that might, and takes away what does not fit until all do. */
@@ -156,7 +281,7 @@ static void mark(HnNode *n, gpointer data)
 {
     Spread *s = data;
     if (may_spread(n))
-        hn_quant_plan_set_form(s->p, node_name(n), HN_FORM_INT8);
+        hn_quant_plan_set_form(s->p, hn_quant_name(n), HN_FORM_INT8);
 }
 
 static void unmark(HnNode *n, gpointer data)
@@ -164,7 +289,7 @@ static void unmark(HnNode *n, gpointer data)
     Spread *s = data;
     if (!may_spread(n) || hn_quant_plan_form(s->p, n) != HN_FORM_INT8 || fits(s->p, n))
         return;
-    hn_quant_plan_set_form(s->p, node_name(n), HN_FORM_F32);
+    hn_quant_plan_set_form(s->p, hn_quant_name(n), HN_FORM_F32);
     s->changed = TRUE;
 }
 
@@ -200,7 +325,8 @@ static void want(HnNode *n, gpointer data)
     add_wanted(w, hn_node_in(n, 0));
     for (guint i = 1; i < n->in->len && n->op->quant.kind != HN_Q_WEIGHTED; i++)
         add_wanted(w, n->in->pdata[i]);
-    add_wanted(w, hn_node_out(n, 0));
+    for (guint k = 0; k < n->out->len; k++)
+        add_wanted(w, n->out->pdata[k]);
 }
 
 GPtrArray *hn_quant_wanted(const HnQuantPlan *p, HnModel *m)

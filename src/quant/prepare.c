@@ -1,8 +1,13 @@
 #include "quant/prepare.h"
 
+#include <string.h>
+
 #include "op/infer.h"
 #include "pass/opset.h"
-#include "pass/pass.h"
+#include "pass/precision.h"
+#include "pass/rewrite.h"
+
+#define LEAST_TIED 4096 /* elements */
 
 static gboolean simplify(HnModel *m, HnBudget *budget, const HnProgress *progress, GError **error)
 {
@@ -12,6 +17,112 @@ static gboolean simplify(HnModel *m, HnBudget *budget, const HnProgress *progres
     const gboolean ok = hn_pass_run(m, &o, &log, error);
     hn_pass_log_clear(&log);
     return ok;
+}
+
+static gboolean has_halves(const HnGraph *g)
+{
+    for (guint i = 0; i < g->weights->len; i++) {
+        const HnTensor *t = ((const HnValue *)g->weights->pdata[i])->weight;
+        if (t != NULL && t->ndim > 1 && (t->dtype == HN_F16 || t->dtype == HN_BF16))
+            return TRUE;
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        if (has_halves(g->inner->pdata[i]))
+            return TRUE;
+    return FALSE;
+}
+
+/* Weights of halves are quantized like others, between Casts. */
+static gboolean widen(HnModel *m, HnBudget *budget, GError **error)
+{
+    HnPrecisionLog log;
+    if (!has_halves(m->graph))
+        return TRUE;
+    hn_precision_log_init(&log);
+    const gboolean ok =
+        hn_graph_infer(m->graph, FALSE, error) &&
+        hn_convert_precision(m, &(HnPrecisionOptions){ .to = HN_F32, .keep_io = TRUE, .budget = budget }, &log, error);
+    hn_precision_log_clear(&log);
+    return ok;
+}
+
+/* --- tied weights ------------------------------------------------------------------------------------------------- */
+
+static gboolean is_matrix(const HnValue *v)
+{
+    const HnTensor *t = v->weight;
+    return t != NULL && !v->is_input && !v->is_output && t->dtype == HN_F32 && t->ndim == 2 && t->n >= LEAST_TIED &&
+           !t->unloaded;
+}
+
+/* b holds what a does, rows for columns. */
+static gboolean is_turned(const HnTensor *a, const HnTensor *b)
+{
+    if (a->dims[0] != b->dims[1] || a->dims[1] != b->dims[0])
+        return FALSE;
+    const char *x = a->data, *y = b->data; /* perhaps not aligned */
+    for (int64_t i = 0; i < a->dims[0]; i++)
+        for (int64_t k = 0; k < a->dims[1]; k++)
+            if (memcmp(x + (i * a->dims[1] + k) * 4, y + (k * b->dims[1] + i) * 4, 4) != 0)
+                return FALSE;
+    return TRUE;
+}
+
+static gboolean is_gathered(const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++)
+        if (((const HnNode *)v->users->pdata[i])->op == &hn_op_gather)
+            return TRUE;
+    return FALSE;
+}
+
+/* All that read v multiply with it. */
+static gboolean is_factor(const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *n = v->users->pdata[i];
+        if ((n->op != &hn_op_matmul && n->op != &hn_op_gemm) || hn_node_in(n, 1) != v || hn_node_in(n, 0) == v)
+            return FALSE;
+    }
+    return v->users->len > 0;
+}
+
+static void read_through(HnGraph *g, HnValue *table, HnValue *v)
+{
+    HnNode *n = hn_graph_add_node(g, 0, "Transpose", NULL, NULL);
+    HnValue *t = hn_graph_new_value(g, v->name);
+    hn_node_set_ints(n, "perm", (const int64_t[]){ 1, 0 }, 2);
+    hn_node_add_in(n, table);
+    hn_node_add_out(n, t);
+    hn_value_replace(v, t);
+    hn_graph_remove_weight(g, v);
+    if (v->has_info)
+        g_ptr_array_remove(g->infos, v);
+    g_hash_table_remove(g->values, v->name);
+}
+
+/* A product's weight that is a table turned round is read from the table: a file that has both holds them once, and
+ * folding constants makes the second where there was one. */
+static void tie(HnGraph *g)
+{
+    g_autoptr(GPtrArray) tables = g_ptr_array_new(), factors = g_ptr_array_new();
+    for (guint i = 0; i < g->weights->len; i++) {
+        HnValue *v = g->weights->pdata[i];
+        if (!is_matrix(v))
+            continue;
+        if (is_gathered(v))
+            g_ptr_array_add(tables, v);
+        else if (is_factor(v))
+            g_ptr_array_add(factors, v);
+    }
+    for (guint i = 0; i < factors->len; i++)
+        for (guint k = 0; k < tables->len; k++) {
+            const HnValue *table = tables->pdata[k], *v = factors->pdata[i];
+            if (!is_turned(table->weight, v->weight))
+                continue;
+            read_through(g, tables->pdata[k], factors->pdata[i]);
+            break;
+        }
 }
 
 HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnProgress *progress, GError **error)
@@ -24,7 +135,8 @@ HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnP
             g_prefix_error(error, "%s: ", (const char *)blocked->pdata[0]);
         return NULL;
     }
-    if (!simplify(m, budget, progress, error) || !hn_graph_infer(m->graph, FALSE, error))
+    if (!widen(m, budget, error) || !simplify(m, budget, progress, error) || !hn_graph_infer(m->graph, FALSE, error))
         return NULL;
+    tie(m->graph);
     return g_steal_pointer(&owned);
 }

@@ -1,5 +1,6 @@
 /*
- * A model made ready for quantization: functions unfolded, simplified, and of an opset that the forms need.
+ * A model made ready for quantization: functions unfolded, halves widened to f32, simplified, tied weights tied again,
+ * and of an opset that the forms need.
  */
 #pragma once
 

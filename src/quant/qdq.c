@@ -3,8 +3,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "quant/pack.h"
+#include "op/infer.h"
+#include "pass/opset.h"
+#include "quant/correct.h"
+#include "quant/dynamic.h"
+#include "quant/product.h"
+#include "quant/qoperator.h"
 #include "quant/range.h"
+#include "quant/rounding.h"
+
+#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
+#include "op/ops.def"
+#undef HN_OP
 
 typedef struct {
     const HnQuantPlan *p;
@@ -98,7 +108,8 @@ static gboolean is_f32(const HnValue *v)
 static void align_spans(HnNode *n, gpointer data)
 {
     Apply *a = data;
-    if (n->op == NULL || form_of(a, n) != HN_FORM_INT8 || n->op->quant.bytes == HN_QB_NONE)
+    const HnQuantBytes how = n->op != NULL ? n->op->quant.bytes : HN_QB_NONE;
+    if (form_of(a, n) != HN_FORM_INT8 || (how != HN_QB_MOVES && how != HN_QB_MOST && how != HN_QB_FILLS))
         return;
     const HnQuantSpan *out = span_of(a, hn_node_out(n, 0)), *in = span_of(a, hn_node_in(n, 0));
     guint activations = 0;
@@ -106,7 +117,8 @@ static void align_spans(HnNode *n, gpointer data)
         activations += is_f32(n->in->pdata[i]);
     if (n->op->quant.kind == HN_Q_PASS && in != NULL) {
         const HnQuantSpan copy = *in;
-        set_span(a, hn_node_out(n, 0), &copy);
+        for (guint k = 0; k < n->out->len; k++)
+            set_span(a, n->out->pdata[k], &copy);
     } else if (activations > 1 && out != NULL) {
         const HnQuantSpan copy = *out;
         for (guint i = 0; i < n->in->len; i++)
@@ -179,20 +191,17 @@ static void quantize_value(Apply *a, HnValue *v)
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
-static int axis_of(const HnNode *n, int rank)
-{
-    int axis = n->op->quant.axis != NULL ? n->op->quant.axis(n->params) : n->op->quant.weight_axis;
-    axis += axis < 0 ? rank : 0;
-    return axis < rank ? axis : -1;
-}
-
 /* Output channels of n for each place along the weight's channel axis: 1, unless groups share it. */
-static gboolean is_per_channel(const Apply *a, const HnNode *n, const HnTensor *w, int axis)
+static gboolean is_per_channel(const HnQuantPlan *p, const HnNode *n, const HnTensor *w, int axis)
 {
-    const HnType *y = hn_node_out(n, 0)->type;
-    if (a->p->o.per_tensor || axis < 0)
+    const HnType *y = hn_node_out(n, 0) != NULL ? hn_node_out(n, 0)->type : NULL;
+    if (axis < 0)
         return FALSE;
-    if (w->ndim == 2)
+    if (n->op == &hn_op_gather)
+        return TRUE; /* of one scale for all rows the rare ones would have next to nothing */
+    if (p->o.per_tensor)
+        return FALSE;
+    if (w->ndim == 2 || !is_weighted(n))
         return TRUE;
     return axis == 0 || (y != NULL && y->rank > 1 && y->dims[1].known && y->dims[1].n == w->dims[axis]);
 }
@@ -254,44 +263,63 @@ static HnValue *unpacked(HnValue *v, const HnPacked *k)
     return d;
 }
 
+/* Somebody multiplies v with integers, perhaps turned round. */
+static gboolean is_multiplied(const HnQuantPlan *p, const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *u = v->users->pdata[i];
+        const HnQuantForm form = u->op != NULL ? hn_quant_plan_form(p, u) : HN_FORM_F32;
+        if (form == HN_FORM_INT8 || form == HN_FORM_DYNAMIC ||
+            (u->op == &hn_op_transpose && is_multiplied(p, hn_node_out(u, 0))))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean hn_quant_pack(const HnQuantPlan *p, const HnNode *n, const HnValue *v, float x_scale, HnBudget *budget,
+                       HnPacked *k, GError **error)
+{
+    const HnQuantForm form = hn_quant_plan_form(p, n);
+    HnTensor *w = v->weight;
+    const int axis = hn_quant_scale_axis(n, w->ndim);
+    const HnTensor *b = is_weighted(n) && hn_node_in(n, 2) != NULL ? hn_node_in(n, 2)->weight : NULL;
+    const gboolean multiplied = w->ndim < 3 ? is_multiplied(p, v) : form == HN_FORM_INT8;
+    if (!hn_tensor_align(w, budget, error))
+        return FALSE;
+    if (form == HN_FORM_W4 && hn_quant_form_fit(n, form, &p->o) == form) {
+        const int block = hn_quant_block(w->dims[1 - axis], p->o.block);
+        return hn_pack_4(w, 1 - axis, block, p->o.symmetric_block, budget, k, error);
+    }
+    const int channels = is_per_channel(p, n, w, axis) ? axis : -1;
+    g_autofree float *least =
+        b != NULL && x_scale > 0 && channels >= 0 ? least_scales(b, x_scale, w->dims[channels]) : NULL;
+    return hn_pack_s8(w, channels, least, multiplied && p->o.reduced, multiplied && p->o.reduced_all, budget, k, error);
+}
+
 static void quantize_weight(Apply *a, HnNode *n)
 {
     const HnQuantForm form = form_of(a, n);
-    HnValue *v = hn_node_in(n, 1), *x = hn_node_in(n, 0);
-    HnTensor *w = v->weight;
+    HnValue *v, *x = hn_node_in(n, 0);
     const HnTensor *xs = g_hash_table_lookup(a->scales, x);
     const float x_scale = form == HN_FORM_INT8 && xs != NULL ? ((const float *)xs->data)[0] : 0;
-    if (w != NULL) {
-        int axis = axis_of(n, w->ndim);
-        const HnTensor *b = hn_node_in(n, 2) != NULL ? hn_node_in(n, 2)->weight : NULL;
+    while ((v = hn_quant_weight(n)) != NULL) { /* LSTM has two */
         HnPacked k;
-        gboolean ok;
-        if (!hn_tensor_align(w, a->budget, &a->error))
+        if (!hn_quant_pack(a->p, n, v, x_scale, a->budget, &k, &a->error))
             return;
-        if (form == HN_FORM_W4) {
-            ok = hn_pack_4(w, w->ndim == 2 ? 1 - axis : 0, a->p->o.block, a->p->o.symmetric_block, a->budget, &k,
-                           &a->error);
-        } else {
-            axis = is_per_channel(a, n, w, axis) ? axis : -1;
-            g_autofree float *least =
-                b != NULL && x_scale > 0 && axis >= 0 ? least_scales(b, x_scale, w->dims[axis]) : NULL;
-            ok = hn_pack_s8(w, axis, least, form == HN_FORM_INT8 && a->p->o.reduced, a->p->o.reduced_all, a->budget, &k,
-                            &a->error);
-        }
-        if (!ok)
-            return;
+        hn_rounded_use(a->p, v->name, form, &k);
         HnValue *d = unpacked(v, &k);
         a->log->reduced += k.reduced;
         g_hash_table_insert(a->scales, d, hn_tensor_ref(k.scale));
         hn_packed_clear(&k);
-        v = d;
     }
-    const HnTensor *ws = g_hash_table_lookup(a->scales, v);
+    v = hn_node_in(n, 1);
+    const HnTensor *ws = g_hash_table_lookup(a->scales, hn_quant_is_turned(n) ? hn_node_in(v->producer, 0) : v);
     if (x_scale > 0 && ws != NULL && a->error == NULL)
         bias_as_integers(a, n, ws, x_scale);
     a->log->int8 += form == HN_FORM_INT8;
     a->log->w8 += form == HN_FORM_W8;
     a->log->w4 += form == HN_FORM_W4;
+    a->log->dynamic += form == HN_FORM_DYNAMIC;
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -299,21 +327,6 @@ static void quantize_weight(Apply *a, HnNode *n)
 static void list(HnNode *n, gpointer data)
 {
     g_ptr_array_add(data, n);
-}
-
-static void drop_unused(HnGraph *g)
-{
-    for (guint i = g->weights->len; i-- > 0;) {
-        HnValue *v = g->weights->pdata[i];
-        if (v->users->len > 0 || v->is_output || v->is_input)
-            continue;
-        hn_graph_remove_weight(g, v);
-        if (v->has_info)
-            g_ptr_array_remove(g->infos, v);
-        g_hash_table_remove(g->values, v->name);
-    }
-    for (guint i = 0; i < g->inner->len; i++)
-        drop_unused(g->inner->pdata[i]);
 }
 
 static void apply_values(Apply *a, const GPtrArray *nodes)
@@ -334,9 +347,29 @@ static void apply_values(Apply *a, const GPtrArray *nodes)
         quantize_value(a, values->pdata[i]);
 }
 
+/* Other operators, where the plan wants them. */
+static gboolean make_integers(const HnQuantPlan *p, HnModel *m, const GPtrArray *dynamic, HnBudget *budget,
+                              GError **error)
+{
+    if (dynamic->len == 0 && !p->o.integers)
+        return TRUE;
+    return hn_graph_infer(m->graph, FALSE, error) && hn_quant_make_dynamic(m, dynamic, budget, error) &&
+           (!p->o.integers || hn_quant_make_integers(m, budget, error)) && hn_model_verify(m, error);
+}
+
+static gboolean raise_opset(const HnQuantPlan *p, HnModel *m, GError **error)
+{
+    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
+    const int64_t opset = hn_quant_opset(p);
+    return hn_model_opset(m, NULL) >= opset ||
+           (hn_settle_opset(m, opset, blocked, error) && hn_graph_infer(m->graph, FALSE, error));
+}
+
 gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQuantLog *log, GError **error)
 {
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new(), dynamic = g_ptr_array_new();
+    if (!raise_opset(p, m, error) || !hn_quant_shift(p, m, budget, error))
+        return FALSE;
     Apply a = { .p = p,
                 .m = m,
                 .budget = budget,
@@ -347,13 +380,17 @@ gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQu
     hn_graph_foreach_node(m->graph, list, nodes);
     for (guint i = 0; i < nodes->len; i++)
         align_spans(nodes->pdata[i], &a);
-    apply_values(&a, nodes);
+    if (p->o.part != HN_PART_WEIGHTS)
+        apply_values(&a, nodes);
     for (guint i = 0; i < nodes->len && a.error == NULL; i++) {
         HnNode *n = nodes->pdata[i];
         const HnQuantForm form = form_of(&a, n);
-        if (form != HN_FORM_F32 && is_weighted(n))
-            quantize_weight(&a, n);
-        else if (form == HN_FORM_INT8)
+        if (form == HN_FORM_DYNAMIC)
+            g_ptr_array_add(dynamic, n);
+        if (form != HN_FORM_F32 && (is_weighted(n) || form != HN_FORM_INT8)) {
+            if (p->o.part != HN_PART_ACTIVATIONS)
+                quantize_weight(&a, n);
+        } else if (form == HN_FORM_INT8)
             log->between++;
     }
     g_hash_table_unref(a.scales);
@@ -362,6 +399,6 @@ gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQu
         g_propagate_error(error, a.error);
         return FALSE;
     }
-    drop_unused(m->graph);
-    return hn_model_verify(m, error);
+    hn_quant_drop_unused(m->graph);
+    return hn_model_verify(m, error) && make_integers(p, m, dynamic, budget, error);
 }

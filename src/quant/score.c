@@ -1,11 +1,16 @@
 #include "quant/score.h"
 
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
 
-#include "check/compare.h"
+#include "check/outputs.h"
+#include "onnx/onnx.h"
+#include "quant/kinds.h"
 
 #define LEAST_CLASSES 8
+#define DENSE 2 /* how much more the mean of strong scores may change than the best ones */
+#define BEST 10 /* scores that stand for the strong ones where there are none */
 
 typedef struct {
     HnSample *sample;
@@ -16,20 +21,29 @@ struct HnScorer {
     HnScorerOptions o;
     int n_in, n_out;
     GPtrArray *kept; /* Kept * */
+    HnKinds *kinds;  /* of each output */
     gboolean labelled, classes;
     HnScore original;
 };
 
-static const char *const names[] = { "top1", "cos", "sqnr" };
+/* --- metrics ------------------------------------------------------------------------------------------------------ */
 
-gboolean hn_metric_name_parse(const char *name, HnMetric *metric, GError **error)
+static const char *const names[] = { "top1", "cos", "sqnr", "scores", "cmd" };
+
+gboolean hn_metric_name_parse(const char *name, HnMetric *metric, const char **command, GError **error)
 {
-    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+    *command = NULL;
+    if (g_str_has_prefix(name, "cmd:") && name[4] != '\0') {
+        *metric = HN_METRIC_CMD;
+        *command = name + 4;
+        return TRUE;
+    }
+    for (int i = 0; i < HN_METRIC_CMD; i++)
         if (strcmp(name, names[i]) == 0) {
             *metric = (HnMetric)i;
             return TRUE;
         }
-    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "metric '%s' is none of top1, cos, sqnr", name);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "metric '%s' is none of top1, cos, sqnr, scores, cmd:PROGRAM", name);
     return FALSE;
 }
 
@@ -38,48 +52,71 @@ const char *hn_metric_name(HnMetric metric)
     return names[metric];
 }
 
-/* --- running ------------------------------------------------------------------------------------------------------ */
-
-static void kept_free(const HnScorer *s, Kept *k)
+double hn_score_drop(HnMetric metric, const HnScore *score, const HnScore *original)
 {
-    for (int i = 0; k->out != NULL && i < s->n_out; i++)
-        hn_tensor_unref(k->out[i]);
-    g_free(k->out);
-    hn_sample_free(k->sample);
-    g_free(k);
-}
-
-static HnTensor **run_sample(const HnScorer *s, HnSession *session, const HnSample *sample, GError **error)
-{
-    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)s->n_out + 1);
-    HnTensor **copy = g_new0(HnTensor *, (gsize)s->n_out + 1);
-    gboolean ok = hn_session_run(session, sample->in, out, error);
-    for (int k = 0; k < s->n_out; k++) {
-        if (ok && out[k] != NULL)
-            ok = (copy[k] = hn_tensor_copy(out[k], s->o.budget, error)) != NULL;
-        hn_tensor_unref(out[k]);
+    switch (metric) {
+    case HN_METRIC_TOP1:
+        return original->top1 - score->top1;
+    case HN_METRIC_COS:
+        return original->cos - score->cos;
+    case HN_METRIC_SQNR:
+        return isfinite(score->sqnr) ? pow(10, -score->sqnr / 20) : 0;
+    case HN_METRIC_SCORES:
+        return isnan(original->scores) ? 0 : isnan(score->scores) ? INFINITY : score->scores;
+    case HN_METRIC_CMD: {
+        const double lost = original->command - score->command;
+        return original->command != 0 ? lost / fabs(original->command) : lost;
     }
-    if (ok)
-        return copy;
-    for (int k = 0; k < s->n_out; k++)
-        hn_tensor_unref(copy[k]);
-    g_free(copy);
-    return NULL;
+    }
+    return INFINITY;
 }
 
-static HnSession *open_session(const HnScorer *s, HnModel *m, GError **error)
+gboolean hn_goals_met(const HnGoals *g, const HnScore *score, const HnScore *original)
 {
-    const HnSessionOptions o = { .threads = s->o.threads, .budget = s->o.budget };
-    return hn_session_new(m, s->o.backend, &o, error);
+    for (int i = 0; i < g->n; i++)
+        if (!(hn_score_drop(g->goal[i].metric, score, original) <= g->goal[i].most))
+            return FALSE;
+    return TRUE;
+}
+
+double hn_goals_part(const HnGoals *g, const HnScore *score, const HnScore *original)
+{
+    double worst = 0;
+    for (int i = 0; i < g->n; i++) {
+        const double drop = hn_score_drop(g->goal[i].metric, score, original), most = g->goal[i].most;
+        const double part = most > 0 ? drop / most : drop > 0 ? INFINITY : 0;
+        worst = isnan(part) ? INFINITY : fmax(worst, part);
+    }
+    return worst;
+}
+
+double hn_goals_drop(const HnGoals *g, const HnScore *score, const HnScore *original, int *which)
+{
+    double worst = -INFINITY, found = 0;
+    int at = 0;
+    for (int i = 0; i < g->n; i++) {
+        const double drop = hn_score_drop(g->goal[i].metric, score, original), most = g->goal[i].most;
+        const double part = !(drop <= most) ? 2 + drop - most : most > 0 ? drop / most : 1;
+        if (i == 0 || part > worst) {
+            worst = part;
+            found = drop;
+            at = i;
+        }
+    }
+    if (which != NULL)
+        *which = at;
+    return found;
 }
 
 /* --- scores ------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     int64_t rows, right;
-    double cos, worst_cos;
-    guint n_cos;
-    double signal, noise;
+    double *cos; /* of each output, sums over samples and kinds, and how many */
+    guint *n_cos;
+    double worst_cos, signal, noise;
+    double scores;
+    gboolean has_scores;
 } Sums;
 
 static int64_t best_of(const HnTensor *t, int64_t row, int64_t n)
@@ -111,68 +148,263 @@ static void add_classes(Sums *sums, const HnTensor *got, const HnTensor *want, c
     }
 }
 
-static void add_output(Sums *sums, const HnTensor *got, const HnTensor *want)
+/* One kind of numbers in one output of one sample. */
+typedef struct {
+    double dot, got, want;
+    gboolean one_sided; /* a pair of which only one is finite */
+    GArray *strong;     /* Pair */
+} Kind;
+
+typedef struct {
+    double want, got;
+} Pair;
+
+/* A score that was raised counts as much as one that was lowered. */
+static double size_of(const Pair *p)
 {
-    const HnTolerance any = { INFINITY, INFINITY, NAN };
-    HnDiff d;
-    if (got == NULL || want == NULL || !hn_dtype_in(want->dtype, HN_T_FLOATS) || want->n == 0)
+    return fmax(p->want, p->got);
+}
+
+static gint by_size(gconstpointer a, gconstpointer b)
+{
+    const Pair *x = a, *y = b;
+    if (size_of(x) != size_of(y))
+        return size_of(x) < size_of(y) ? 1 : -1;
+    return (x->want < y->want) - (x->want > y->want);
+}
+
+/* How far a score lies above the border of a yes. */
+static double above(double score)
+{
+    return fmax(score - HN_STRONG_SCORE, 0);
+}
+
+/* Root mean square of the change of strong scores, or of the best ones; the array is put in order. */
+static double change_of(GArray *pairs)
+{
+    double sum = 0;
+    guint n = 0;
+    g_array_sort(pairs, by_size);
+    const gboolean strong = pairs->len > 0 && size_of(&g_array_index(pairs, Pair, 0)) >= HN_STRONG_SCORE;
+    for (; n < pairs->len; n++) {
+        const Pair *p = &g_array_index(pairs, Pair, n);
+        if (strong ? size_of(p) < HN_STRONG_SCORE : n >= BEST)
+            break;
+        const double change = strong ? above(p->got) - above(p->want) : p->got - p->want;
+        sum += change * change;
+    }
+    return n > 0 ? sqrt(sum / n) : 0;
+}
+
+/* Change of each channel's best score, of those that are strong. */
+static double peaks_of(const HnKinds *k, const HnTensor *got, const HnTensor *want)
+{
+    const int64_t step = hn_kinds_step(k, want);
+    g_autofree Pair *peak = g_new(Pair, (gsize)k->channels);
+    double most = 0;
+    for (int64_t c = 0; c < k->channels; c++)
+        peak[c] = (Pair){ -INFINITY, -INFINITY };
+    for (int64_t i = 0; i < want->n; i++) {
+        const int64_t c = i / step % k->channels;
+        peak[c].want = fmax(peak[c].want, hn_tensor_get_f64(want, i));
+        peak[c].got = fmax(peak[c].got, hn_tensor_get_f64(got, i));
+    }
+    for (int64_t c = 0; c < k->channels; c++)
+        if (k->scores[k->of[c]])
+            most = fmax(most, fabs(above(peak[c].got) - above(peak[c].want)));
+    return most;
+}
+
+static double cosine(const Kind *k)
+{
+    if (k->one_sided)
+        return 0;
+    if (k->got == 0 || k->want == 0)
+        return k->got == k->want;
+    return k->dot / sqrt(k->got * k->want);
+}
+
+static void add_kinds(Sums *sums, const HnKinds *k, int output, const HnTensor *got, const HnTensor *want)
+{
+    const int64_t step = hn_kinds_step(k, want);
+    g_autofree Kind *kind = g_new0(Kind, (gsize)k->n);
+    for (int i = 0; i < k->n; i++)
+        kind[i].strong = k->scores[i] ? g_array_new(FALSE, FALSE, sizeof(Pair)) : NULL;
+    for (int64_t i = 0; i < want->n; i++) {
+        Kind *at = &kind[k->of[i / step % k->channels]];
+        const double w = hn_tensor_get_f64(want, i), g = hn_tensor_get_f64(got, i);
+        if (isfinite(w) && isfinite(g)) {
+            at->dot += w * g;
+            at->want += w * w;
+            at->got += g * g;
+            sums->signal += w * w;
+            sums->noise += (g - w) * (g - w);
+        } else if (isfinite(w) != isfinite(g)) {
+            at->one_sided = TRUE;
+        }
+        if (at->strong != NULL) {
+            const Pair pair = { w, isfinite(g) ? g : INFINITY };
+            g_array_append_val(at->strong, pair);
+        }
+    }
+    for (int i = 0; i < k->n; i++) {
+        const double cos = cosine(&kind[i]);
+        if (k->n == 1 || !k->scores[i]) { /* scores beside other numbers are left to their own measure */
+            sums->cos[output] += cos;
+            sums->n_cos[output]++;
+        }
+        sums->worst_cos = fmin(sums->worst_cos, cos);
+        if (kind[i].strong == NULL)
+            continue;
+        sums->has_scores = TRUE;
+        sums->scores = fmax(sums->scores, fmax(change_of(kind[i].strong) / DENSE, peaks_of(k, got, want)));
+        g_array_unref(kind[i].strong);
+    }
+}
+
+static void add_output(const HnScorer *s, Sums *sums, int output, const HnTensor *got, const HnTensor *want)
+{
+    if (want == NULL || !hn_dtype_in(want->dtype, HN_T_FLOATS) || want->n == 0)
         return;
-    hn_compare_numbers(got, want, &any, &d);
-    const double cos = isfinite(d.cos) ? d.cos : 0;
-    sums->cos += cos;
-    sums->worst_cos = fmin(sums->worst_cos, cos);
-    sums->n_cos++;
-    for (int64_t i = 0; i < want->n && got->n == want->n; i++) {
-        const double w = hn_tensor_get_f64(want, i), e = hn_tensor_get_f64(got, i) - w;
-        sums->signal += isfinite(w) ? w * w : 0;
-        sums->noise += isfinite(e) ? e * e : 0;
+    if (got != NULL && hn_dtype_in(got->dtype, HN_T_FLOATS) && got->n == want->n) {
+        add_kinds(sums, &s->kinds[output], output, got, want);
+        return;
     }
+    sums->n_cos[output]++; /* nothing of it is there */
+    sums->worst_cos = 0;
+    sums->scores = s->kinds[output].scores[0] ? 1 : sums->scores;
 }
 
-static void add_sample(const HnScorer *s, Sums *sums, HnTensor *const *got, const Kept *k)
+static void score_of(const HnScorer *s, GPtrArray *outputs, HnScore *score)
 {
-    if (s->classes)
-        add_classes(sums, got[0], k->out[0], k->sample->label);
-    for (int i = 0; i < s->n_out; i++)
-        add_output(sums, got[i], k->out[i]);
-}
-
-static void finish(const Sums *sums, HnScore *score)
-{
-    score->top1 = sums->rows > 0 ? (double)sums->right / (double)sums->rows : NAN;
-    score->cos = sums->n_cos > 0 ? sums->cos / sums->n_cos : 1;
-    score->worst_cos = sums->n_cos > 0 ? sums->worst_cos : 1;
-    score->sqnr = sums->noise > 0 ? 10 * log10(sums->signal / sums->noise) : INFINITY;
-}
-
-double hn_score_drop(HnMetric metric, const HnScore *score, const HnScore *original)
-{
-    switch (metric) {
-    case HN_METRIC_TOP1:
-        return original->top1 - score->top1;
-    case HN_METRIC_COS:
-        return original->cos - score->cos;
-    case HN_METRIC_SQNR:
-        return isfinite(score->sqnr) ? pow(10, -score->sqnr / 20) : 0;
+    g_autofree double *cos = g_new0(double, (gsize)s->n_out + 1);
+    g_autofree guint *n_cos = g_new0(guint, (gsize)s->n_out + 1);
+    Sums sums = { .cos = cos, .n_cos = n_cos, .worst_cos = 1 };
+    for (guint i = 0; i < outputs->len; i++) {
+        const Kept *k = s->kept->pdata[i];
+        HnTensor *const *got = outputs->pdata[i];
+        if (s->classes)
+            add_classes(&sums, got[0], k->out[0], k->sample->label);
+        for (int j = 0; j < s->n_out; j++)
+            add_output(s, &sums, j, got[j], k->out[j]);
     }
-    return INFINITY;
+    *score = (HnScore){ .top1 = sums.rows > 0 ? (double)sums.right / (double)sums.rows : NAN,
+                        .cos = 1,
+                        .sqnr = sums.noise > 0 ? 10 * log10(sums.signal / sums.noise) : INFINITY,
+                        .worst_cos = sums.worst_cos,
+                        .scores = sums.has_scores ? sums.scores : NAN,
+                        .command = NAN };
+    for (int j = 0; j < s->n_out; j++)
+        if (n_cos[j] > 0)
+            score->cos = fmin(score->cos, cos[j] / n_cos[j]);
+}
+
+/* --- a program's opinion ------------------------------------------------------------------------------------------ */
+
+static gboolean number_of(const char *command, char *text, double *number, GError **error)
+{
+    char *end;
+    g_strstrip(text);
+    *number = g_ascii_strtod(text, &end);
+    if (*text != '\0' && *end == '\0' && isfinite(*number))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' prints no number", command);
+    return FALSE;
+}
+
+static gboolean ask_command(const char *command, const char *path, double *number, GError **error)
+{
+    g_auto(GStrv) words = NULL;
+    g_autofree char *text = NULL;
+    GError *cause = NULL;
+    int n = 0, status = 0;
+    gboolean ok = g_shell_parse_argv(command, &n, &words, &cause);
+    if (ok) {
+        words = g_renew(char *, words, n + 2);
+        words[n] = g_strdup(path);
+        words[n + 1] = NULL;
+        ok = g_spawn_sync(NULL, words, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &text, NULL, &status, &cause) &&
+             g_spawn_check_wait_status(status, &cause);
+    }
+    if (ok)
+        return number_of(command, text, number, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "'%s' failed: %s", command, cause->message);
+    g_error_free(cause);
+    return FALSE;
+}
+
+static gboolean run_command(const HnScorer *s, HnModel *m, HnScore *score, GError **error)
+{
+    if (s->o.command == NULL)
+        return TRUE;
+    GError *cause = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-XXXXXX", &cause);
+    if (folder == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_IO, "a folder for the metric's model: %s", cause->message);
+        g_error_free(cause);
+        return FALSE;
+    }
+    g_autofree char *path = g_build_filename(folder, "model.onnx", NULL);
+    g_autofree char *data = g_strconcat(path, ".data", NULL);
+    const gboolean ok = hn_onnx_write_file(m, path, &(HnOnnxWriteOptions){ .budget = s->o.budget }, error) &&
+                        ask_command(s->o.command, path, &score->command, error);
+    g_remove(path);
+    g_remove(data); /* of large models only */
+    g_rmdir(folder);
+    return ok;
 }
 
 /* --- the scorer --------------------------------------------------------------------------------------------------- */
 
+static void kept_free(const HnScorer *s, Kept *k)
+{
+    hn_outputs_free(k->out, s->n_out);
+    hn_sample_free(k->sample);
+    g_free(k);
+}
+
+static HnSession *open_session(const HnScorer *s, HnModel *m, GError **error)
+{
+    const HnSessionOptions o = { .threads = s->o.threads, .budget = s->o.budget };
+    return hn_session_new(m, s->o.backend, &o, error);
+}
+
+/* [C], [N, C] or [N, C, 1, 1]: a waveform or a mask has other axes beside. */
 static gboolean looks_like_classes(const HnScorer *s)
 {
     const HnTensor *t = s->kept->len > 0 ? ((const Kept *)s->kept->pdata[0])->out[0] : NULL;
     if (t == NULL || !hn_dtype_in(t->dtype, HN_T_FLOATS) || t->ndim < 1)
         return FALSE;
-    int wide = 0;
-    int64_t n = 0;
-    for (int i = t->ndim > 1; i < t->ndim; i++) /* one axis beside the batch is longer than 1 */
-        if (t->dims[i] > 1) {
-            wide++;
-            n = t->dims[i];
-        }
-    return wide == 1 && n >= LEAST_CLASSES;
+    for (int i = 2; i < t->ndim; i++)
+        if (t->dims[i] != 1)
+            return FALSE;
+    return t->dims[t->ndim > 1] >= LEAST_CLASSES;
+}
+
+static void find_kinds(HnScorer *s)
+{
+    g_autofree HnTensor **t = g_new0(HnTensor *, (gsize)s->kept->len + 1);
+    s->kinds = g_new0(HnKinds, (gsize)s->n_out + 1);
+    for (int j = 0; j < s->n_out; j++) {
+        for (guint i = 0; i < s->kept->len; i++)
+            t[i] = ((const Kept *)s->kept->pdata[i])->out[j];
+        hn_kinds_find(&s->kinds[j], t, s->kept->len);
+    }
+}
+
+static gboolean run_original(HnScorer *s, HnSession *session, const HnData *d, int64_t first, int64_t n, GError **error)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
+            return FALSE;
+        Kept *k = g_new0(Kept, 1);
+        g_ptr_array_add(s->kept, k);
+        k->sample = hn_data_load(d, first + i, error);
+        if (k->sample == NULL || (k->out = hn_outputs_run(session, k->sample->in, s->o.budget, error)) == NULL)
+            return FALSE;
+        s->labelled = s->labelled || k->sample->label != NULL;
+    }
+    return TRUE;
 }
 
 HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64_t n, const HnScorerOptions *o,
@@ -186,22 +418,15 @@ HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64
         return NULL;
     s->n_in = hn_session_n_inputs(session);
     s->n_out = hn_session_n_outputs(session);
-    for (int64_t i = 0; i < n; i++) {
-        if (o->progress != NULL && hn_progress_stop(o->progress, error))
-            return NULL;
-        Kept *k = g_new0(Kept, 1);
-        g_ptr_array_add(s->kept, k);
-        k->sample = hn_data_load(d, first + i, error);
-        if (k->sample == NULL || (k->out = run_sample(s, session, k->sample, error)) == NULL)
-            return NULL;
-        s->labelled = s->labelled || k->sample->label != NULL;
-    }
+    if (!run_original(s, session, d, first, n, error))
+        return NULL;
     s->classes = s->n_out > 0 && (s->labelled || looks_like_classes(s));
-    Sums sums = { .worst_cos = 1 };
+    find_kinds(s);
+    g_autoptr(GPtrArray) outputs = g_ptr_array_new();
     for (guint i = 0; i < s->kept->len; i++)
-        add_sample(s, &sums, ((const Kept *)s->kept->pdata[i])->out, s->kept->pdata[i]);
-    finish(&sums, &s->original);
-    return g_steal_pointer(&s);
+        g_ptr_array_add(outputs, ((const Kept *)s->kept->pdata[i])->out);
+    score_of(s, outputs, &s->original);
+    return run_command(s, original, &s->original, error) ? g_steal_pointer(&s) : NULL;
 }
 
 void hn_scorer_free(HnScorer *s)
@@ -210,6 +435,9 @@ void hn_scorer_free(HnScorer *s)
         return;
     for (guint i = 0; i < s->kept->len; i++)
         kept_free(s, s->kept->pdata[i]);
+    for (int j = 0; s->kinds != NULL && j < s->n_out; j++)
+        hn_kinds_clear(&s->kinds[j]);
+    g_free(s->kinds);
     g_ptr_array_unref(s->kept);
     g_free(s);
 }
@@ -217,31 +445,53 @@ void hn_scorer_free(HnScorer *s)
 gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error)
 {
     g_autoptr(HnSession) session = open_session(s, m, error);
-    Sums sums = { .worst_cos = 1 };
-    for (guint i = 0; session != NULL && i < s->kept->len; i++) {
-        Kept *k = s->kept->pdata[i];
-        if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
-            return FALSE;
-        HnTensor **out = run_sample(s, session, k->sample, error);
-        if (out == NULL)
-            return FALSE;
-        add_sample(s, &sums, out, k);
-        for (int i2 = 0; i2 < s->n_out; i2++)
-            hn_tensor_unref(out[i2]);
-        g_free(out);
+    g_autoptr(GPtrArray) outputs = g_ptr_array_new();
+    gboolean ok = session != NULL;
+    for (guint i = 0; ok && i < s->kept->len; i++) {
+        const Kept *k = s->kept->pdata[i];
+        HnTensor **out = NULL;
+        ok = (s->o.progress == NULL || !hn_progress_stop(s->o.progress, error)) &&
+             (out = hn_outputs_run(session, k->sample->in, s->o.budget, error)) != NULL;
+        if (ok)
+            g_ptr_array_add(outputs, out);
     }
-    finish(&sums, score);
-    return session != NULL;
+    if (ok)
+        score_of(s, outputs, score);
+    for (guint i = 0; i < outputs->len; i++)
+        hn_outputs_free(outputs->pdata[i], s->n_out);
+    return ok && run_command(s, m, score, error);
+}
+
+static double default_drop(HnMetric metric)
+{
+    return metric == HN_METRIC_COS ? 0.001 : metric == HN_METRIC_SCORES ? 0.02 : 0.01;
+}
+
+static void add_goal(HnGoals *g, HnMetric metric, double most)
+{
+    g->goal[g->n].metric = metric;
+    g->goal[g->n++].most = most;
+}
+
+void hn_goals_one(HnMetric metric, double max_drop, HnGoals *out)
+{
+    out->n = 0;
+    add_goal(out, metric, isnan(max_drop) ? default_drop(metric) : max_drop);
+}
+
+void hn_scorer_goals(const HnScorer *s, double max_drop, HnGoals *out)
+{
+    const double one = isnan(max_drop) ? default_drop(HN_METRIC_TOP1) : max_drop;
+    hn_goals_one(s->classes ? HN_METRIC_TOP1 : HN_METRIC_COS, max_drop, out);
+    if (s->classes && !s->labelled)
+        add_goal(out, HN_METRIC_COS, one);
+    else if (!s->classes && !isnan(s->original.scores))
+        add_goal(out, HN_METRIC_SCORES, fmax(default_drop(HN_METRIC_SCORES), isnan(max_drop) ? 0 : max_drop));
 }
 
 void hn_scorer_original(const HnScorer *s, HnScore *score)
 {
     *score = s->original;
-}
-
-gboolean hn_scorer_has_classes(const HnScorer *s)
-{
-    return s->classes;
 }
 
 guint hn_scorer_samples(const HnScorer *s)

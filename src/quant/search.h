@@ -2,14 +2,21 @@
  * Which nodes become integers: by measured error and measured time.
  *
  * Each trial is a plan carried out on a fresh copy of the model and run on held-out samples. All candidates together
- * come first. Where that loses too much, each is tried alone, and those that lose most stay f32, as few as possible.
- * Then nodes whose integer form is not faster than the f32 form go back, as long as that makes the whole faster.
+ * come first. Where that loses a little too much, a few are looked for without which it does not. Where it loses more,
+ * error, as each node makes it alone, gets a price, and the plan with the least time, conversions at the borders
+ * included (quant/region.h), is found for the lowest price that will do; where time is not asked for, as few nodes as
+ * possible go that lose most for their bytes. Then what stays f32 is given back, one by one, where there is room for
+ * its error. Last comes time: nodes that integers do not make faster go back in regions, as long as whole models, raced
+ * against each other, get faster.
+ *
+ * What was tried and timed is in a journal (quant/journal.h): what it knows is not done again, so that a search that
+ * goes on with one, or finds its times in the cache, chooses the same.
  */
 #pragma once
 
 #include "check/gain.h"
+#include "quant/points.h"
 #include "quant/qdq.h"
-#include "quant/score.h"
 
 G_BEGIN_DECLS
 
@@ -18,7 +25,7 @@ typedef struct {
     guint number;     /* from 1 */
     const char *what; /* "all", "only 'conv1'", "without 3" */
     HnScore score;
-    double drop; /* hn_score_drop() */
+    double drop; /* hn_goals_drop() */
 } HnTrial;
 
 typedef struct {
@@ -26,43 +33,54 @@ typedef struct {
     HnModel *(*open)(gpointer data, GError **error);
     gpointer data;
     HnScorer *scorer;
-    HnMetric metric;
-    double max_drop;
-    gboolean by_time;   /* leave what integers do not make faster */
-    gboolean all_alone; /* each candidate alone in any case: the sensitivity table */
+    HnGoals goals;
+    gboolean fixed;       /* the plan is tried as it is */
+    gboolean by_time;     /* leave what integers do not make faster */
+    gboolean all_alone;   /* each candidate alone in any case: the sensitivity table */
+    gboolean accumulated; /* errors at each node's output in the plan `base` too */
+    GHashTable *pinned;   /* names of nodes whose form stays, whatever it costs; may be NULL */
+    guint64 most_bytes;   /* of the weights: nothing goes back for time's sake beyond that; 0: no limit */
     const HnBackend *backend;
     int threads;
     double seconds; /* for the whole search; 0: no limit */
     HnBudget *budget;
     const HnProgress *progress;
+    HnJournal *journal;                             /* NULL: one of its own */
     void (*trial)(gpointer data, const HnTrial *t); /* told of each; may be NULL */
-    /* The score of a plan that an earlier, interrupted search has tried; FALSE: not known. May be NULL. */
-    gboolean (*known)(gpointer data, const HnQuantPlan *p, HnScore *score);
+    /* Makes again what depends on all forms of a plan together: shifts of biases, which only the base has otherwise.
+     * May be NULL. */
+    gboolean (*refine)(gpointer data, HnQuantPlan **p, GError **error);
+    /* The plan is the best so far. May be NULL; FALSE with an error ends the search. */
+    gboolean (*improved)(gpointer data, const HnQuantPlan *p, GError **error);
 } HnSearchOptions;
 
 /* A node with weights. */
 typedef struct {
     char *name, *op;
-    double weight_bytes; /* as f32 */
-    gboolean tried;      /* alone; then: */
+    double weight_bytes, int_bytes; /* as f32, and in its form */
+    gboolean tried;                 /* alone; then: */
     HnScore alone;
     double drop;
+    double accumulated;    /* dB, at its output with all candidates quantized; NaN: not looked at */
+    guint region;          /* chain of integer nodes that it is in when all candidates are, from 1; 0: of none */
     double f32_ms, int_ms; /* own time, NaN: not measured */
     HnQuantForm form;      /* in the plan found */
-    const char *why;       /* of HN_FORM_F32: "error", "slower", ...; else NULL */
+    const char *why;       /* of HN_FORM_F32: "error", "slower"; else NULL */
 } HnSensitivity;
 
 typedef struct {
     GPtrArray *nodes;  /* HnSensitivity *, in the model's order */
-    HnQuantPlan *plan; /* the one found; NULL: no plan keeps within max_drop */
+    GPtrArray *points; /* HnPoint *: the f32 model, then each plan that was tried with most nodes */
+    HnQuantPlan *plan; /* the one found; NULL: no plan keeps within the goals */
     HnScore score, original;
     double drop;
     guint trials;
     gboolean out_of_time;
+    gboolean slower; /* the plan has no integers left, since f32 is faster than any */
 } HnSearch;
 
-/* base: options, spans, and the forms of what may be quantized. Errors: those of open, apply and running; INTERRUPTED.
- */
+/* base: options, spans, and the forms of what may be quantized. Errors: those of open, apply, running and the journal;
+ * INTERRUPTED. */
 gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSearch *out, GError **error);
 void hn_search_clear(HnSearch *s);
 

@@ -70,6 +70,9 @@ def models():
     image = (1, 64, 24, 24)
     yield "conv", simple([node("Conv", ["x", "w"], ["y"], attr_ints("pads", (1, 1, 1, 1)))], (floats("w", 64, 64, 3, 3),),
                          (value("x", FLOAT, image),), (value("y", FLOAT, image),))
+    # a product so small that more nodes take more bytes than its weights
+    yield "small", simple([node("MatMul", ["x", "w"], ["y"])], (floats("w", 16, 4),), (value("x", FLOAT, ("N", 16)),),
+                          (value("y", FLOAT, ("N", 4)),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 

@@ -2,7 +2,10 @@
 
 load helpers
 
-setup_file() { make_work; }
+setup_file() {
+    export XDG_CACHE_HOME=$BATS_FILE_TMPDIR/cache
+    make_work
+}
 setup() { cd "$work" || return; }
 
 digits=$root/models/digits
@@ -47,8 +50,63 @@ holds() {
 
 @test "quantize: 4-bit weights, without samples" {
     quantizes --mode weights --bits 4 --force --max-drop 100%
-    holds '.synthetic and .method == null and ([.nodes[] | select(.form == "w4") | .op] == ["Gemm"])'
+    holds '.synthetic and .method == null and ([.nodes[].form] == ["w8", "w4", "w4", "w4"]) and .bytes_after < 0.2 * .bytes_before'
     hone-run out.onnx --data "$digits/test.npz" --metric top1 | grep -q top1
+}
+
+@test "quantize: dynamic mode, with and without samples" {
+    quantizes --calib "$digits/train.npz" --mode dynamic --force --max-drop 1%
+    holds '.method == null and (.synthetic | not) and .score.cos > 0.999'
+    quantizes --mode dynamic --force
+    holds '.synthetic and ([.nodes[].form] | unique - ["f32", "dynamic"] == [])'
+    refuses 2 "leave out '--activations s8'" hone-quantize "$digits/model.onnx" --mode dynamic --activations s8 -o no.onnx
+}
+
+@test "quantize: operators on integers, and combinations that some runtime computes wrong" {
+    quantizes --calib "$digits/train.npz" --format qoperator --force
+    holds '.score.cos > 0.999'
+    hone-run out.onnx --data "$digits/test.npz" --metric top1 | grep -q '(35[0-9] of 360)'
+    quantizes --calib "$digits/train.npz" --format qoperator --per-channel --force
+    holds '.score.cos > 0.999'
+    refuses 2 "'--per-tensor'" hone-quantize "$digits/model.onnx" --calib "$digits/train.npz" --format qoperator --per-channel --activations s8 -o no.onnx
+    refuses 2 "'--format' is for" hone-quantize "$digits/model.onnx" --mode weights --format qdq -o no.onnx
+    refuses 2 "'--format' is one of" hone-quantize "$digits/model.onnx" --calib x.npy --format best -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "quantize: weights beside the model" {
+    quantizes --mode weights --external one-file --force
+    [ -e out.onnx.data ]
+    holds '.bytes_after < 0.3 * .bytes_before'
+    hone-run out.onnx --data "$digits/test.npz" --metric top1 | grep -q '(35[0-9] of 360)'
+    rm out.onnx.data
+    refuses 2 "'--external' is one of" hone-quantize "$digits/model.onnx" --mode weights --external there -o no.onnx
+}
+
+@test "quantize: each repair is tried, told, and kept where it helps" {
+    quantizes --calib "$digits/train.npz" --force --max-drop 100%
+    holds '[.repairs[].repair] == ["rounding", "equalize", "smooth", "ranges", "bias"]'
+    holds '.error_budget | (.weights_db - .both_db | fabs) < 1 and .activations_db > .both_db + 3'
+    holds '.error_budget.repaired_db > .error_budget.both_db + 1 and .repairs[0].kept == "yes"'
+    cp out.onnx first.onnx
+    quantizes --calib "$digits/train.npz" --force --max-drop 100%
+    cmp first.onnx out.onnx
+}
+
+@test "quantize: --repair takes some, or none" {
+    quantizes --calib "$digits/train.npz" --force --repair bias,rounding
+    holds '[.repairs[].repair] == ["rounding", "bias"]'
+    quantizes --calib "$digits/train.npz" --force --repair none
+    holds '.repairs == [] and .error_budget.repaired_db == .error_budget.both_db'
+    refuses 2 "repair 'luck' is none of" hone-quantize "$digits/model.onnx" --calib "$digits/train.npz" --repair luck -o no.onnx
+}
+
+@test "quantize: 4-bit weights are rounded for what samples show" {
+    quantizes --mode weights --bits 4 --calib "$digits/train.npz" --force --max-drop 100% --repair none
+    local before
+    before=$(jq .score.sqnr_db report.json)
+    quantizes --mode weights --bits 4 --calib "$digits/train.npz" --force --max-drop 100% --repair rounding
+    holds ".repairs[0].kept == \"yes\" and .score.sqnr_db > $before"
 }
 
 @test "quantize: --exclude leaves nodes alone" {

@@ -1,0 +1,426 @@
+#include "quant/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+#define SCHEMA "hone.journal/1"
+#define CACHE_BYTES ((goffset)16 << 20) /* a cache that is larger starts anew */
+
+struct HnJournal {
+    int file, cache; /* -1: none */
+    char *path, *key;
+    GHashTable *tried; /* plan -> HnTried * */
+    GHashTable *times; /* plan -> HnNodeTimes * */
+    GHashTable *races; /* "before after" -> double * */
+    guint trials, resumed;
+};
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
+HnNodeTimes *hn_node_times_new(void)
+{
+    HnNodeTimes *t = g_new0(HnNodeTimes, 1);
+    t->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return t;
+}
+
+void hn_node_times_free(HnNodeTimes *t)
+{
+    if (t == NULL)
+        return;
+    g_hash_table_unref(t->nodes);
+    g_free(t);
+}
+
+void hn_tried_free(HnTried *t)
+{
+    if (t == NULL)
+        return;
+    g_free(t->plan);
+    g_free(t->what);
+    g_clear_pointer(&t->f32, g_ptr_array_unref);
+    g_free(t);
+}
+
+HnJournal *hn_journal_new(void)
+{
+    HnJournal *j = g_new0(HnJournal, 1);
+    j->file = j->cache = -1;
+    j->tried = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)hn_tried_free);
+    j->times = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)hn_node_times_free);
+    j->races = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return j;
+}
+
+void hn_journal_free(HnJournal *j)
+{
+    if (j == NULL)
+        return;
+    if (j->file >= 0)
+        close(j->file);
+    if (j->cache >= 0)
+        close(j->cache);
+    g_free(j->path);
+    g_free(j->key);
+    g_hash_table_unref(j->tried);
+    g_hash_table_unref(j->times);
+    g_hash_table_unref(j->races);
+    g_free(j);
+}
+
+const HnTried *hn_journal_tried(const HnJournal *j, const char *plan)
+{
+    return g_hash_table_lookup(j->tried, plan);
+}
+
+const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan)
+{
+    return g_hash_table_lookup(j->times, plan);
+}
+
+gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, double *effect)
+{
+    g_autofree char *name = g_strdup_printf("%s %s", before, after);
+    const double *found = g_hash_table_lookup(j->races, name);
+    if (found != NULL)
+        *effect = *found;
+    return found != NULL;
+}
+
+guint hn_journal_resumed(const HnJournal *j)
+{
+    return j->resumed;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static const char *string_at(JsonObject *o, const char *name)
+{
+    JsonNode *n = json_object_get_member(o, name);
+    return n != NULL && JSON_NODE_HOLDS_VALUE(n) && json_node_get_value_type(n) == G_TYPE_STRING
+               ? json_node_get_string(n)
+               : NULL;
+}
+
+static JsonObject *object_at(JsonObject *o, const char *name)
+{
+    JsonNode *n = json_object_get_member(o, name);
+    return n != NULL && JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
+}
+
+/* NaN: it is not there. */
+static double number_at(JsonObject *o, const char *name)
+{
+    JsonNode *n = json_object_get_member(o, name);
+    const GType type = n != NULL && JSON_NODE_HOLDS_VALUE(n) ? json_node_get_value_type(n) : G_TYPE_INVALID;
+    return type == G_TYPE_DOUBLE || type == G_TYPE_INT64 ? json_node_get_double(n) : NAN;
+}
+
+/* Members of a score; null is the second number. */
+static const struct {
+    const char *name;
+    gsize at;
+    double null;
+} members[] = {
+    { "top1", G_STRUCT_OFFSET(HnScore, top1), NAN },         { "cos", G_STRUCT_OFFSET(HnScore, cos), NAN },
+    { "sqnr_db", G_STRUCT_OFFSET(HnScore, sqnr), INFINITY }, { "worst_cos", G_STRUCT_OFFSET(HnScore, worst_cos), NAN },
+    { "scores", G_STRUCT_OFFSET(HnScore, scores), NAN },     { "cmd", G_STRUCT_OFFSET(HnScore, command), NAN },
+};
+
+static void read_tried(HnJournal *j, JsonObject *line)
+{
+    const char *plan = string_at(line, "plan"), *what = string_at(line, "what");
+    JsonObject *score = object_at(line, "score");
+    const double bytes = number_at(line, "bytes");
+    JsonNode *names = json_object_get_member(line, "f32");
+    if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0) || names == NULL ||
+        !JSON_NODE_HOLDS_ARRAY(names))
+        return;
+    HnTried *t = g_new0(HnTried, 1);
+    t->plan = g_strdup(plan);
+    t->what = g_strdup(what);
+    t->bytes = (guint64)bytes;
+    t->f32 = g_ptr_array_new_with_free_func(g_free);
+    for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
+        const double x = number_at(score, members[i].name);
+        G_STRUCT_MEMBER(double, &t->score, members[i].at) = isnan(x) ? members[i].null : x;
+    }
+    JsonArray *list = json_node_get_array(names);
+    for (guint i = 0; i < json_array_get_length(list); i++) {
+        JsonNode *n = json_array_get_element(list, i);
+        if (JSON_NODE_HOLDS_VALUE(n) && json_node_get_value_type(n) == G_TYPE_STRING)
+            g_ptr_array_add(t->f32, g_strdup(json_node_get_string(n)));
+    }
+    g_hash_table_replace(j->tried, t->plan, t);
+    j->resumed++;
+}
+
+static void read_times(HnJournal *j, const char *plan, JsonObject *line)
+{
+    JsonObject *nodes = object_at(line, "nodes");
+    g_autoptr(HnNodeTimes) t = hn_node_times_new();
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *n;
+    t->total_ms = number_at(line, "total_ms");
+    if (nodes == NULL || !(t->total_ms > 0))
+        return;
+    json_object_iter_init(&iter, nodes);
+    while (json_object_iter_next(&iter, &name, &n)) {
+        JsonObject *o = JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
+        const HnNodeTime at = { o != NULL ? number_at(o, "ms") : NAN, o != NULL ? number_at(o, "elements") : NAN };
+        if (!(at.ms >= 0) || !(at.elements >= 0))
+            return;
+        g_hash_table_insert(t->nodes, g_strdup(name), g_memdup2(&at, sizeof at));
+    }
+    if (!g_hash_table_contains(j->times, plan))
+        g_hash_table_insert(j->times, g_strdup(plan), g_steal_pointer(&t));
+}
+
+static void note_race(HnJournal *j, const char *before, const char *after, double effect)
+{
+    char *name = g_strdup_printf("%s %s", before, after);
+    if (g_hash_table_contains(j->races, name))
+        g_free(name);
+    else
+        g_hash_table_insert(j->races, name, g_memdup2(&effect, sizeof effect));
+}
+
+static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)
+{
+    const double effect = number_at(line, "effect");
+    if (json_array_get_length(plans) != 2 || !(effect > 0))
+        return;
+    JsonNode *a = json_array_get_element(plans, 0), *b = json_array_get_element(plans, 1);
+    if (json_node_get_value_type(a) == G_TYPE_STRING && json_node_get_value_type(b) == G_TYPE_STRING)
+        note_race(j, json_node_get_string(a), json_node_get_string(b), effect);
+}
+
+static void read_line(HnJournal *j, JsonObject *line, gboolean cache)
+{
+    const char *key = string_at(line, "key"), *times = string_at(line, "times");
+    JsonNode *race = json_object_get_member(line, "race");
+    if (!cache && json_object_has_member(line, "trial"))
+        read_tried(j, line);
+    else if (cache && g_strcmp0(key, j->key) != 0)
+        return;
+    else if (times != NULL)
+        read_times(j, times, line);
+    else if (race != NULL && JSON_NODE_HOLDS_ARRAY(race))
+        read_race(j, json_node_get_array(race), line);
+}
+
+/* FALSE with a sentence of the first member that is not the same. */
+static gboolean is_same(const char *path, JsonObject *line, JsonObject *header, GError **error)
+{
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *n;
+    if (g_strcmp0(string_at(line, "schema"), SCHEMA) != 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no journal of '" SCHEMA "'", path);
+        return FALSE;
+    }
+    json_object_iter_init_ordered(&iter, header);
+    while (json_object_iter_next_ordered(&iter, &name, &n))
+        if (g_strcmp0(string_at(line, name), json_node_get_string(n)) != 0) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is the journal of a run whose '%s' was another", path,
+                        name);
+            return FALSE;
+        }
+    return TRUE;
+}
+
+static JsonObject *parse(JsonParser *parser, const char *line, gsize n)
+{
+    if (!json_parser_load_from_data(parser, line, (gssize)n, NULL))
+        return NULL;
+    JsonNode *root = json_parser_get_root(parser);
+    return root != NULL && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
+}
+
+/* *good: bytes up to the end of the last line that is whole. */
+static gboolean read_lines(HnJournal *j, const char *path, const char *text, gsize n, JsonObject *header, gsize *good,
+                           GError **error)
+{
+    g_autoptr(JsonParser) parser = json_parser_new();
+    gboolean first = header != NULL;
+    *good = 0;
+    for (gsize at = 0; at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        JsonObject *line = end != NULL ? parse(parser, text + at, (gsize)(end - text) - at) : NULL;
+        if (line == NULL && (header != NULL || end == NULL))
+            break;
+        if (first && !is_same(path, line, header, error))
+            return FALSE;
+        if (!first && line != NULL)
+            read_line(j, line, header == NULL);
+        first = FALSE;
+        at = *good = (gsize)(end - text) + 1;
+    }
+    if (first)
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no journal of '" SCHEMA "'", path);
+    return !first;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static gboolean put(int fd, const char *path, const char *text, gsize n, GError **error)
+{
+    const ssize_t put = write(fd, text, n);
+    if (put == (ssize_t)n)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "'%s' cannot be written: %s", path, g_strerror(put < 0 ? errno : ENOSPC));
+    return FALSE;
+}
+
+static char *line_of(JsonObject *o, gsize *n)
+{
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_node_set_object(node, o);
+    g_autofree char *json = json_to_string(node, FALSE);
+    json_node_unref(node);
+    char *line = g_strconcat(json, "\n", NULL);
+    *n = strlen(line);
+    return line;
+}
+
+/* Takes o. */
+static gboolean write_line(HnJournal *j, JsonObject *o, gboolean cached, GError **error)
+{
+    gsize n;
+    if (cached && j->key != NULL)
+        json_object_set_string_member(o, "key", j->key);
+    g_autofree char *line = line_of(o, &n);
+    json_object_unref(o);
+    if (cached && j->cache >= 0 && !put(j->cache, "", line, n, NULL)) {
+        close(j->cache);
+        j->cache = -1;
+    }
+    return j->file < 0 || put(j->file, j->path, line, n, error);
+}
+
+static gboolean fail(const char *path, const char *what, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "'%s' cannot be %s: %s", path, what, g_strerror(errno));
+    return FALSE;
+}
+
+gboolean hn_journal_open(HnJournal *j, const char *path, gboolean resume, JsonObject *header, GError **error)
+{
+    gsize good = 0;
+    if (resume) {
+        g_autoptr(GBytes) bytes = hn_file_bytes(path, NULL, error);
+        gsize n = 0;
+        const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
+        if (bytes == NULL || !read_lines(j, path, text, n, header, &good, error))
+            return FALSE;
+    }
+    j->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (j->file < 0)
+        return fail(path, "opened", error);
+    if (ftruncate(j->file, (off_t)good) != 0)
+        return fail(path, "written", error);
+    g_free(j->path);
+    j->path = g_strdup(path);
+    if (resume)
+        return TRUE;
+    JsonObject *line = json_object_new();
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *n;
+    json_object_set_string_member(line, "schema", SCHEMA);
+    json_object_iter_init_ordered(&iter, header);
+    while (json_object_iter_next_ordered(&iter, &name, &n))
+        json_object_set_string_member(line, name, json_node_get_string(n));
+    return write_line(j, line, FALSE, error);
+}
+
+void hn_journal_use_cache(HnJournal *j, const char *path, const char *key)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    gsize good = 0, n = 0;
+    g_free(j->key);
+    j->key = g_strdup(key);
+    if (g_mkdir_with_parents(folder, 0755) != 0)
+        return;
+    g_autoptr(GBytes) bytes = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? hn_file_bytes(path, NULL, NULL) : NULL;
+    const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
+    if (text != NULL && n <= CACHE_BYTES)
+        read_lines(j, path, text, n, NULL, &good, NULL);
+    j->cache = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (n > CACHE_BYTES ? O_TRUNC : 0), 0666);
+    if (j->cache >= 0 && good < n && n <= CACHE_BYTES) /* behind a line that was cut off */
+        put(j->cache, path, "\n", 1, NULL);
+}
+
+static JsonObject *score_line(const HnScore *s)
+{
+    JsonObject *o = json_object_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
+        const double x = G_STRUCT_MEMBER(double, s, members[i].at);
+        if (isfinite(x))
+            json_object_set_double_member(o, members[i].name, x);
+        else
+            json_object_set_null_member(o, members[i].name);
+    }
+    return o;
+}
+
+gboolean hn_journal_add_tried(HnJournal *j, HnTried *t, GError **error)
+{
+    JsonObject *o = json_object_new();
+    JsonArray *f32 = json_array_new();
+    for (guint i = 0; i < t->f32->len; i++)
+        json_array_add_string_element(f32, t->f32->pdata[i]);
+    j->trials = g_hash_table_size(j->tried) + 1;
+    json_object_set_int_member(o, "trial", j->trials);
+    json_object_set_string_member(o, "what", t->what);
+    json_object_set_string_member(o, "plan", t->plan);
+    json_object_set_object_member(o, "score", score_line(&t->score));
+    json_object_set_int_member(o, "bytes", (gint64)t->bytes);
+    json_object_set_array_member(o, "f32", f32);
+    g_hash_table_replace(j->tried, t->plan, t);
+    return write_line(j, o, FALSE, error);
+}
+
+gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times, GError **error)
+{
+    JsonObject *o = json_object_new(), *nodes = json_object_new();
+    GHashTableIter iter;
+    gpointer name, at;
+    g_hash_table_iter_init(&iter, times->nodes);
+    while (g_hash_table_iter_next(&iter, &name, &at)) {
+        const HnNodeTime *t = at;
+        JsonObject *n = json_object_new();
+        json_object_set_double_member(n, "ms", t->ms);
+        json_object_set_double_member(n, "elements", t->elements);
+        json_object_set_object_member(nodes, name, n);
+    }
+    json_object_set_string_member(o, "times", plan);
+    json_object_set_double_member(o, "total_ms", times->total_ms);
+    json_object_set_object_member(o, "nodes", nodes);
+    g_hash_table_replace(j->times, g_strdup(plan), times);
+    return write_line(j, o, TRUE, error);
+}
+
+gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, double effect, GError **error)
+{
+    JsonObject *o = json_object_new();
+    JsonArray *plans = json_array_new();
+    json_array_add_string_element(plans, before);
+    json_array_add_string_element(plans, after);
+    json_object_set_array_member(o, "race", plans);
+    json_object_set_double_member(o, "effect", effect);
+    note_race(j, before, after, effect);
+    return write_line(j, o, TRUE, error);
+}
+
+gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error)
+{
+    return write_line(j, json_object_ref(line), FALSE, error);
+}

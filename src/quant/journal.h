@@ -1,0 +1,79 @@
+/*
+ * HnJournal: what a search has measured, kept in files that only grow, so that it need not be measured again.
+ *
+ * There are two files, either of which may be missing. The journal belongs to one run and what continues it; the timing
+ * cache to all runs on this machine, and holds times only. Both are lines of JSON (schemas/journal.json), each written
+ * at once: what a killed process leaves behind is whole but for the last line, which is cut off when it is read again.
+ *
+ *     { "schema": "hone.journal/1", "hone": "0.1.0", "model": "5e1f...", "data": "...", "options": "...", ... }
+ *     { "trial": 1, "what": "all", "plan": "77ab...", "score": { "top1": 1, ... }, "bytes": 26500, "f32": [] }
+ *     { "times": "77ab...", "key": "...", "total_ms": 1.5, "nodes": { "conv1": { "ms": 0.4, "elements": 1024 } } }
+ *     { "race": ["77ab...", "0c4d..."], "key": "...", "effect": 0.93 }
+ *
+ * Plans are named by hn_quant_plan_hash().
+ */
+#pragma once
+
+#include <json-glib/json-glib.h>
+
+#include "quant/score.h"
+
+G_BEGIN_DECLS
+
+/* Own time of a node, and elements of its first output. */
+typedef struct {
+    double ms, elements;
+} HnNodeTime;
+
+typedef struct {
+    GHashTable *nodes; /* char * first output -> HnNodeTime * */
+    double total_ms;   /* of a run, as a median */
+} HnNodeTimes;
+
+HnNodeTimes *hn_node_times_new(void);
+void hn_node_times_free(HnNodeTimes *t);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnNodeTimes, hn_node_times_free)
+
+/* What was tried. */
+typedef struct {
+    char *plan; /* hash */
+    char *what; /* "all", "only 'conv1'", "without 3" */
+    HnScore score;
+    guint64 bytes;  /* of the weights */
+    GPtrArray *f32; /* char *: nodes with weights that are left alone */
+} HnTried;
+
+typedef struct HnJournal HnJournal;
+
+/* With nothing in it, and without files. */
+HnJournal *hn_journal_new(void);
+void hn_journal_free(HnJournal *j);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnJournal, hn_journal_free)
+
+/*
+ * Goes on with the journal at `path`, or starts it anew. `header`: members that say what it is a journal of, strings
+ * all; going on, they must be the same. Errors: IO; FORMAT; USAGE naming the first member that differs, or a file that
+ * is not there to go on with.
+ */
+gboolean hn_journal_open(HnJournal *j, const char *path, gboolean resume, JsonObject *header, GError **error);
+
+/* Times of `key` are taken from the cache at `path`, and added to it: the key stands for all that they depend on. A
+ * cache that cannot be read or written is no cache. */
+void hn_journal_use_cache(HnJournal *j, const char *path, const char *key);
+
+/* NULL: not known. */
+const HnTried *hn_journal_tried(const HnJournal *j, const char *plan);
+const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan);
+gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, double *effect);
+
+/* Noted, and written. t, times: taken; what is known already stays as it is. Errors: IO. */
+gboolean hn_journal_add_tried(HnJournal *j, HnTried *t, GError **error);
+gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times, GError **error);
+gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, double effect, GError **error);
+/* A line more that nobody reads again: how it ended. */
+gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error);
+
+guint hn_journal_resumed(const HnJournal *j); /* trials that were there */
+void hn_tried_free(HnTried *t);
+
+G_END_DECLS

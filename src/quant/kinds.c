@@ -1,0 +1,141 @@
+#include "quant/kinds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    double sum; /* of squares; then their root mean */
+    double lo, hi;
+    int64_t n, channel;
+} Channel;
+
+static gboolean is_told(const HnTensor *t)
+{
+    return t != NULL && hn_dtype_in(t->dtype, HN_T_FLOATS) && t->n > 0;
+}
+
+/* Channels along this axis, the same of all tensors; 0: none. *fewest: elements of a channel in a single tensor. */
+static int64_t channels_along(HnTensor *const *t, guint n, int axis, int64_t *fewest)
+{
+    int64_t channels = 0;
+    *fewest = INT64_MAX;
+    for (guint i = 0; i < n; i++) {
+        if (!is_told(t[i]))
+            continue;
+        if (axis >= t[i]->ndim || (channels > 0 && t[i]->dims[axis] != channels))
+            return 0;
+        channels = t[i]->dims[axis];
+        *fewest = MIN(*fewest, t[i]->n / channels);
+    }
+    return channels <= HN_KINDS_CHANNELS ? channels : 0;
+}
+
+static int64_t step_of(const HnTensor *t, int axis)
+{
+    int64_t step = 1;
+    for (int a = axis + 1; a < t->ndim; a++)
+        step *= t->dims[a];
+    return step;
+}
+
+static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels)
+{
+    Channel *c = g_new0(Channel, (gsize)channels + 1);
+    for (int64_t k = 0; k < channels; k++)
+        c[k] = (Channel){ 0, INFINITY, -INFINITY, 0, k };
+    for (guint i = 0; i < n; i++) {
+        if (!is_told(t[i]))
+            continue;
+        const int64_t step = axis >= 0 ? step_of(t[i], axis) : t[i]->n;
+        for (int64_t e = 0; e < t[i]->n; e++) {
+            Channel *at = &c[e / step % channels];
+            const double x = hn_tensor_get_f64(t[i], e);
+            if (!isfinite(x))
+                continue;
+            at->sum += x * x;
+            at->lo = fmin(at->lo, x);
+            at->hi = fmax(at->hi, x);
+            at->n++;
+        }
+    }
+    for (int64_t k = 0; k < channels; k++)
+        c[k].sum = c[k].n > 0 ? sqrt(c[k].sum / (double)c[k].n) : 0;
+    return c;
+}
+
+static gint by_size(gconstpointer a, gconstpointer b)
+{
+    const Channel *x = a, *y = b;
+    return x->sum != y->sum ? (x->sum > y->sum) - (x->sum < y->sum)
+                            : (x->channel > y->channel) - (x->channel < y->channel);
+}
+
+/* The widest gap of channels in order of size; those that are 0 throughout are of no kind of their own. */
+static double gap_of(const Channel *c, int64_t n)
+{
+    double most = 1;
+    for (int64_t k = 1; k < n; k++)
+        if (c[k - 1].sum > 0)
+            most = fmax(most, c[k].sum / c[k - 1].sum);
+    return most;
+}
+
+static void number(HnKinds *k, const Channel *c, gboolean apart)
+{
+    k->n = 1;
+    k->of = g_new0(int, (gsize)k->channels + 1);
+    for (int64_t i = 0; i < k->channels; i++) {
+        if (apart && i > 0 && c[i - 1].sum > 0 && c[i].sum / c[i - 1].sum >= HN_KINDS_GAP)
+            k->n++;
+        k->of[c[i].channel] = k->n - 1;
+    }
+    k->scores = g_new(gboolean, (gsize)k->n);
+    for (int i = 0; i < k->n; i++)
+        k->scores[i] = FALSE;
+    for (int i = 0; i < k->n; i++) {
+        gboolean within = TRUE;
+        double most = 0;
+        for (int64_t j = 0; j < k->channels; j++)
+            if (k->of[c[j].channel] == i && c[j].n > 0) {
+                within = within && c[j].lo >= 0 && c[j].hi <= 1;
+                most = fmax(most, c[j].hi);
+            }
+        k->scores[i] = within && most > 0;
+    }
+}
+
+void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
+{
+    double widest = HN_KINDS_GAP;
+    int64_t shortest = 0;
+    *k = (HnKinds){ .axis = -1, .channels = 1 };
+    for (int axis = 1; axis < HN_MAX_RANK; axis++) {
+        int64_t fewest;
+        const int64_t channels = channels_along(t, n, axis, &fewest);
+        if (channels == 0)
+            continue;
+        g_autofree Channel *c = look(t, n, axis, channels);
+        qsort(c, (gsize)channels, sizeof *c, by_size);
+        const double gap = gap_of(c, channels);
+        const gboolean wider = gap >= widest && fewest >= HN_KINDS_ELEMENTS;
+        if (wider || (widest <= HN_KINDS_GAP && (shortest == 0 || channels < shortest))) {
+            k->axis = axis;
+            k->channels = shortest = channels;
+        }
+        widest = fmax(widest, wider ? nextafter(gap, INFINITY) : 0);
+    }
+    g_autofree Channel *c = look(t, n, k->axis, k->channels);
+    qsort(c, (gsize)k->channels, sizeof *c, by_size);
+    number(k, c, widest > HN_KINDS_GAP);
+}
+
+void hn_kinds_clear(HnKinds *k)
+{
+    g_clear_pointer(&k->of, g_free);
+    g_clear_pointer(&k->scores, g_free);
+}
+
+int64_t hn_kinds_step(const HnKinds *k, const HnTensor *t)
+{
+    return k->axis >= 0 && k->axis < t->ndim ? step_of(t, k->axis) : MAX(t->n, 1);
+}

@@ -1,0 +1,34 @@
+/*
+ * Which channels of an output hold the same kind of number.
+ *
+ * A detector may write boxes in pixels beside scores below 1 into one tensor: over all of it, an error of the scores
+ * is not to be seen. Channels are told apart along the one axis (of those behind the first) where their root mean
+ * squares, in order of size, show the widest gap, of HN_KINDS_GAP at least; what lies between gaps is one kind. Outputs
+ * without a gap are one kind: a spectrum falls off, but nowhere at once.
+ */
+#pragma once
+
+#include "ir/tensor.h"
+
+G_BEGIN_DECLS
+
+#define HN_KINDS_GAP 10
+#define HN_KINDS_ELEMENTS 8    /* of a channel in each tensor, at least: a class has one, and is no kind of number */
+#define HN_KINDS_CHANNELS 4096 /* an axis that is longer has no channels */
+
+typedef struct {
+    int axis;         /* of channels; the shortest one where there is no gap. -1: the tensors have no second axis */
+    int64_t channels; /* along it; 1 without axis */
+    int n;            /* kinds */
+    int *of;          /* channel -> kind */
+    gboolean *scores; /* kind -> all its numbers are in [0, 1], and not all 0 */
+} HnKinds;
+
+/* Of one output of several samples; NULL among t: absent. Shapes may differ, but not the number of channels. */
+void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n);
+void hn_kinds_clear(HnKinds *k);
+
+/* Elements from one channel to the next; channel of element i is i / step % k->channels. */
+int64_t hn_kinds_step(const HnKinds *k, const HnTensor *t);
+
+G_END_DECLS

@@ -1,0 +1,275 @@
+#include "quant/qoperator.h"
+
+#include <math.h>
+
+#include "op/clip.h"
+#include "op/gemm.h"
+#include "op/resize.h"
+#include "quant/product.h"
+
+#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
+#include "op/ops.def"
+#undef HN_OP
+
+gboolean hn_quant_check(const HnQuantOptions *o, gboolean dynamic, GError **error)
+{
+    if (dynamic && (o->activations != HN_U8 || o->symmetric))
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
+                            "activations that are quantized as they come are u8 with any zero point: leave out "
+                            "'--activations s8' and '--symmetric', or take '--mode static'");
+    else if (o->integers && o->activations != HN_U8 && !o->per_tensor)
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
+                            "s8 activations and a scale for each channel do not go together as integer operators; "
+                            "'--activations u8' does, or '--per-tensor', or '--format qdq'");
+    else
+        return TRUE;
+    return FALSE;
+}
+
+/* --- steps -------------------------------------------------------------------------------------------------------- */
+
+/* The only node that reads v, which is nothing else's. */
+static HnNode *reader_of(const HnValue *v)
+{
+    return v->users->len == 1 && !v->is_output ? v->users->pdata[0] : NULL;
+}
+
+/* The step of QuantizeLinear n: one scale, a zero point, both constant. */
+static gboolean step_of(const HnNode *n, HnQuantized *q)
+{
+    if (n == NULL || n->op != &hn_op_quantizelinear || hn_node_in(n, 2) == NULL)
+        return FALSE;
+    *q = (HnQuantized){ hn_node_out(n, 0), hn_node_in(n, 1), hn_node_in(n, 2), -1, FALSE, FALSE };
+    const HnTensor *s = q->scale->weight, *z = q->zero->weight;
+    return s != NULL && z != NULL && s->n == 1 && z->n == 1 && s->dtype == HN_F32 &&
+           (z->dtype == HN_U8 || z->dtype == HN_I8);
+}
+
+static gboolean same_step(const HnQuantized *a, const HnQuantized *b)
+{
+    return a->axis == -1 && b->axis == -1 && a->zero != NULL && b->zero != NULL && a->scale->weight->n == 1 &&
+           a->zero->weight->dtype == b->zero->weight->dtype &&
+           hn_tensor_get_f64(a->scale->weight, 0) == hn_tensor_get_f64(b->scale->weight, 0) &&
+           hn_tensor_get_i64(a->zero->weight, 0) == hn_tensor_get_i64(b->zero->weight, 0);
+}
+
+/* --- limits ------------------------------------------------------------------------------------------------------- */
+
+/* What a node with HN_Q rule `clamps` holds its input within. FALSE: not known. */
+static gboolean limits_of(const HnNode *n, double *lo, double *hi)
+{
+    *lo = -INFINITY;
+    *hi = INFINITY;
+    if (n->op == &hn_op_relu) {
+        *lo = 0;
+        return TRUE;
+    }
+    if (n->op != &hn_op_clip)
+        return FALSE;
+    const HnClip *c = n->params;
+    const HnValue *a = c->attrs ? NULL : hn_node_in(n, 1), *b = c->attrs ? NULL : hn_node_in(n, 2);
+    if ((a != NULL && a->weight == NULL) || (b != NULL && b->weight == NULL))
+        return FALSE;
+    if (c->attrs) {
+        *lo = c->has_min ? (double)c->min : *lo;
+        *hi = c->has_max ? (double)c->max : *hi;
+    }
+    if (a != NULL)
+        *lo = hn_tensor_get_f64(a->weight, 0);
+    if (b != NULL)
+        *hi = hn_tensor_get_f64(b->weight, 0);
+    return *lo <= *hi;
+}
+
+static int quantized(double x, const HnQuantized *q, int least, int most)
+{
+    const double s = hn_tensor_get_f64(q->scale->weight, 0), z = (double)hn_tensor_get_i64(q->zero->weight, 0);
+    return (int)fmin(fmax(rint(x / s) + z, least), most);
+}
+
+/* Integers within what the limits of n become, in the place of n and the QuantizeLinear behind it. */
+static HnValue *limited(HnNode *n, const HnQuantized *y, HnValue *q, HnBudget *budget, GError **error)
+{
+    const HnDtype dtype = y->zero->weight->dtype;
+    const int least = dtype == HN_U8 ? 0 : -128, most = least + 255;
+    double lo, hi;
+    if (!limits_of(n, &lo, &hi))
+        return NULL;
+    const int a = quantized(lo, y, least, most), b = quantized(hi, y, least, most);
+    if (a == least && b == most)
+        return q;
+    HnValue *bound[2];
+    for (int i = 0; i < 2; i++) {
+        HnTensor *t = hn_tensor_new(dtype, 0, NULL, budget, error);
+        if (t == NULL)
+            return NULL;
+        hn_tensor_set_i64(t, 0, i == 0 ? a : b);
+        g_autofree char *stem = g_strconcat(q->name, i == 0 ? "_min" : "_max", NULL);
+        bound[i] = hn_quant_constant(n->graph, stem, t);
+    }
+    g_autofree char *stem = g_strconcat(q->name, "_limited", NULL);
+    return hn_quant_node(n->graph, "Clip", stem, (HnValue *const[]){ q, bound[0], bound[1], NULL }, NULL);
+}
+
+/* --- products ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnProducts products;
+    GError *error;
+    HnBudget *budget;
+} Make;
+
+/* i32 in units of both scales, as QLinearConv takes it; absent is fine. */
+static gboolean integer_bias(const HnNode *n, const HnQuantized *x, const HnQuantized *w, HnValue **bias)
+{
+    const HnValue *v = hn_node_in(n, 2);
+    const HnNode *d = v != NULL ? v->producer : NULL;
+    *bias = NULL;
+    if (v == NULL)
+        return TRUE;
+    if (d == NULL || d->op != &hn_op_dequantizelinear)
+        return FALSE;
+    const HnTensor *q = hn_node_in(d, 0)->weight, *s = hn_node_in(d, 1)->weight;
+    const float unit = ((const float *)x->scale->weight->data)[0] * ((const float *)w->scale->weight->data)[0];
+    if (q == NULL || q->dtype != HN_I32 || s == NULL || s->n != 1 || hn_node_in(d, 2) != NULL ||
+        (float)hn_tensor_get_f64(s, 0) != unit)
+        return FALSE;
+    *bias = hn_node_in(d, 0);
+    return TRUE;
+}
+
+/* One scale, and no factors that QLinearMatMul has no place for. */
+static gboolean is_linear(const HnNode *n, const HnQuantized *x, const HnQuantized *w, HnValue **bias)
+{
+    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
+    *bias = NULL;
+    if (w->axis != -1 || w->zero == NULL || x->zero == NULL)
+        return FALSE;
+    if (n->op == &hn_op_conv)
+        return integer_bias(n, x, w, bias);
+    return hn_node_in(n, 2) == NULL && (gemm == NULL || (gemm->alpha == 1 && !gemm->trans_a));
+}
+
+/* QLinearConv or QLinearMatMul, with what limits the result and quantizes it. */
+static gboolean linear(Make *m, HnNode *n, const HnQuantized *x, const HnQuantized *w, HnValue *bias)
+{
+    HnNode *limit = reader_of(hn_node_out(n, 0)), *last = limit, *made;
+    HnQuantized y;
+    double lo, hi;
+    if (limit != NULL && limit->op != NULL && limit->op->quant.clamps && limit->graph == n->graph &&
+        limits_of(limit, &lo, &hi))
+        last = reader_of(hn_node_out(limit, 0));
+    else
+        limit = NULL;
+    if (!step_of(last, &y) || last->graph != n->graph)
+        return FALSE;
+    const gboolean conv = n->op == &hn_op_conv;
+    HnValue *wq = conv ? w->q : hn_quant_matrix(&m->products, n, w, &m->error);
+    if (wq == NULL)
+        return FALSE;
+    g_autofree char *stem = g_strconcat(hn_node_out(n, 0)->name, "_q", NULL);
+    HnValue *q = hn_quant_node(
+        n->graph, conv ? "QLinearConv" : "QLinearMatMul", stem,
+        (HnValue *const[]){ x->q, x->scale, x->zero, wq, w->scale, w->zero, y.scale, y.zero, bias, NULL }, &made);
+    if (conv)
+        hn_quant_copy_attrs(n, made);
+    if (limit != NULL)
+        q = limited(limit, &y, q, m->budget, &m->error);
+    if (q == NULL)
+        return FALSE;
+    g_autoptr(HnType) type = y.q->type != NULL ? hn_type_ref(y.q->type) : NULL;
+    hn_value_set_type(q, type);
+    hn_value_replace(y.q, q);
+    hn_graph_remove_node(last->graph, last);
+    if (limit != NULL)
+        hn_graph_remove_node(limit->graph, limit);
+    hn_graph_remove_node(n->graph, n);
+    return TRUE;
+}
+
+static void make_product(Make *m, HnNode *n)
+{
+    HnQuantized x, w;
+    HnValue *bias;
+    if (!hn_quantized_weight(n, &w) || !hn_quantized_of(hn_node_in(n, 0), &x) || x.axis != -1)
+        return;
+    if (is_linear(n, &x, &w, &bias) && linear(m, n, &x, &w, bias))
+        return;
+    if (m->error == NULL && hn_node_in(n, 0)->type != NULL && x.zero != NULL && x.zero->weight->dtype == HN_U8)
+        hn_quant_product(&m->products, n, &x, &w, &m->error);
+}
+
+/* --- what moves numbers ------------------------------------------------------------------------------------------- */
+
+static const HnOp *const moves[] = {
+    &hn_op_concat,       &hn_op_depthtospace, &hn_op_expand,  &hn_op_flatten,   &hn_op_gather,
+    &hn_op_identity,     &hn_op_maxpool,      &hn_op_reshape, &hn_op_resize,    &hn_op_slice,
+    &hn_op_spacetodepth, &hn_op_squeeze,      &hn_op_tile,    &hn_op_transpose, &hn_op_unsqueeze,
+};
+
+static gboolean is_move(const HnNode *n)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(moves); i++)
+        if (n->op == moves[i])
+            return n->out->len == 1 &&
+                   (n->op != &hn_op_resize || (((const HnResize *)n->params)->mode == HN_RESIZE_NEAREST &&
+                                               ((const HnResize *)n->params)->place != HN_RESIZE_CROP));
+    return FALSE;
+}
+
+/* All floats that n reads and what it makes are of one step: it may as well see the integers. */
+static void make_move(HnNode *n)
+{
+    HnQuantized y, x;
+    HnNode *last = is_move(n) ? reader_of(hn_node_out(n, 0)) : NULL;
+    if (!step_of(last, &y) || last->graph != n->graph)
+        return;
+    const gboolean all = n->op == &hn_op_concat; /* other inputs of other operators are no numbers of this kind */
+    for (guint i = 0; i < n->in->len && (all || i == 0); i++)
+        if (!hn_quantized_of(n->in->pdata[i], &x) || !same_step(&x, &y))
+            return;
+    for (guint i = 0; i < n->in->len && (all || i == 0); i++) {
+        hn_quantized_of(n->in->pdata[i], &x);
+        hn_node_set_in(n, (int)i, x.q);
+    }
+    HnValue *old = hn_node_out(n, 0), *q = y.q;
+    hn_node_set_in(last, 0, NULL);
+    hn_node_set_out(n, 0, q);
+    hn_graph_remove_node(last->graph, last);
+    if (old->has_info)
+        g_ptr_array_remove(old->graph->infos, old);
+    g_hash_table_remove(old->graph->values, old->name);
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static void list_products(HnNode *n, gpointer data)
+{
+    if (n->op != NULL && n->op->quant.kind == HN_Q_WEIGHTED)
+        g_ptr_array_add(data, n);
+}
+
+static void list_moves(HnNode *n, gpointer data)
+{
+    if (is_move(n))
+        g_ptr_array_add(data, n);
+}
+
+gboolean hn_quant_make_integers(HnModel *m, HnBudget *budget, GError **error)
+{
+    g_autoptr(GPtrArray) products = g_ptr_array_new(), places = g_ptr_array_new();
+    Make k = { .budget = budget };
+    hn_products_init(&k.products, budget);
+    hn_graph_foreach_node(m->graph, list_products, products);
+    hn_graph_foreach_node(m->graph, list_moves, places);
+    for (guint i = 0; i < products->len && k.error == NULL; i++)
+        make_product(&k, products->pdata[i]);
+    for (guint i = 0; i < places->len && k.error == NULL; i++)
+        make_move(places->pdata[i]);
+    hn_products_clear(&k.products);
+    hn_quant_drop_unused(m->graph);
+    if (k.error == NULL)
+        return TRUE;
+    g_propagate_error(error, k.error);
+    return FALSE;
+}

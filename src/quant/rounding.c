@@ -1,0 +1,651 @@
+#include "quant/rounding.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/team.h"
+#include "quant/qdq.h"
+#include "quant/rows.h"
+
+#define LONGEST 2304               /* inputs of a row: H takes k * k numbers, and time */
+#define TOGETHER ((gsize)32 << 20) /* bytes of H and of inputs for one pass over the samples */
+#define ROWS 4096                  /* of inputs that are looked at in all samples together, at least; */
+#define ROWS_OF_K 2                /* and so many times k more */
+#define BATCH 8                    /* of products() */
+#define PASSES 24                  /* over a row of weights, at most */
+#define DAMPING 0.01               /* of H's mean diagonal: what samples did not show */
+#define CUTS 6                     /* steps in which a range of 4 bits is made smaller, */
+#define CUT_TO 0.5F                /* down to that */
+#define PAIR 128                   /* sum of two neighbours that 16 bits hold after a multiplication by 255 */
+
+#define HN_LEVEL plain
+#include "quant/rounding_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "quant/rounding_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "quant/rounding_loops.h"
+#undef HN_LEVEL
+
+static void (*const products_at[])(float *h, const float *x, int64_t k, int64_t from,
+                                   int64_t to) = HN_TABLE_OF_LEVELS(products);
+static void (*const add_at[])(float *g, const float *row, float d, int64_t k) = HN_TABLE_OF_LEVELS(add);
+
+/* A weight and all nodes that multiply by it. */
+typedef struct {
+    HnValue *value;
+    HnQuantForm form;
+    GPtrArray *nodes; /* HnNode * */
+    GArray *inputs;   /* guint, as many: numbers of their inputs among those that are looked at */
+    int64_t k, groups;
+    float *h;    /* [groups, k, k], below the diagonal until solve() */
+    double *sum; /* [groups, k]: of the rows */
+    double seen; /* rows */
+} Layer;
+
+typedef struct {
+    const HnQuantPlan *p;
+    const HnTapOptions *o;
+    HnBudget *budget;
+    int level;
+    GPtrArray *layers; /* of this pass */
+    float *rows;       /* [BATCH] rows of the layer that is looked at, those of its groups one behind the other */
+    HnRoundingLog *log;
+} Rounding;
+
+static void layer_free(gpointer data)
+{
+    Layer *l = data;
+    g_ptr_array_unref(l->nodes);
+    g_array_unref(l->inputs);
+    g_free(l);
+}
+
+/* --- in a plan ---------------------------------------------------------------------------------------------------- */
+
+static void rounded_clear(gpointer data)
+{
+    hn_packed_clear(&((HnRounded *)data)->packed);
+}
+
+HnRounded *hn_rounded_ref(HnRounded *r)
+{
+    return g_rc_box_acquire(r);
+}
+
+void hn_rounded_unref(HnRounded *r)
+{
+    g_rc_box_release_full(r, rounded_clear);
+}
+
+static gboolean same_dims(const HnTensor *a, const HnTensor *b)
+{
+    return a->dtype == b->dtype && a->ndim == b->ndim &&
+           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
+}
+
+/* Channel c of k becomes that of r. */
+static void use_channel(const HnPacked *r, HnPacked *k, int64_t c)
+{
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < k->axis; i++)
+        outer *= k->q->dims[i];
+    for (int i = k->axis + 1; i < k->q->ndim; i++)
+        inner *= k->q->dims[i];
+    for (int64_t o = 0; o < outer; o++) {
+        const int64_t at = (o * k->scale->n + c) * inner;
+        memcpy((int8_t *)k->q->data + at, (const int8_t *)r->q->data + at, (gsize)inner);
+    }
+    ((float *)k->scale->data)[c] = ((const float *)r->scale->data)[c];
+}
+
+void hn_rounded_use(const HnQuantPlan *p, const char *weight, HnQuantForm form, HnPacked *k)
+{
+    const HnRounded *r = g_hash_table_lookup(p->integers, weight);
+    if (r == NULL || r->form != form || r->packed.axis != k->axis || r->packed.block != k->block ||
+        !same_dims(r->packed.q, k->q) || !same_dims(r->packed.scale, k->scale))
+        return;
+    const float *there = r->packed.scale->data, *here = k->scale->data;
+    if (form == HN_FORM_W4 || k->axis < 0) {
+        if (form != HN_FORM_W4 && there[0] < here[0])
+            return;
+        const int64_t reduced = k->reduced;
+        hn_packed_clear(k);
+        *k = r->packed;
+        k->reduced = reduced;
+        hn_tensor_ref(k->q);
+        hn_tensor_ref(k->scale);
+        hn_tensor_ref(k->zero);
+        return;
+    }
+    for (int64_t c = 0; c < k->scale->n; c++)
+        if (there[c] >= here[c]) /* else a bias asks for more */
+            use_channel(&r->packed, k, c);
+}
+
+/* --- inputs ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Rounding *r;
+    const Layer *l;
+    int n; /* shares */
+} Split;
+
+static void add_share(void *data)
+{
+    const Split *s = data;
+    const int64_t k = s->l->k;
+    const int id = hn_team_share()->id;
+    for (int64_t g = 0; g < s->l->groups; g++) {
+        const float *x = s->r->rows + g * BATCH * k;
+        /* shares of a triangle have the same area */
+        const int64_t from = s->n == 1 ? 0 : (int64_t)((double)k * sqrt((double)id / s->n));
+        const int64_t to = id + 1 == s->n ? k : (int64_t)((double)k * sqrt((double)(id + 1) / s->n));
+        products_at[s->r->level](s->l->h + g * k * k, x, k, from, to);
+    }
+}
+
+static void add_rows(const Rounding *r, const Layer *l)
+{
+    Split s = { r, l, l->k >= 64 ? MAX(r->o->threads, 1) : 1 };
+    HnRegion region = { .fn = add_share, .data = &s, .n = s.n };
+    hn_team_run(&region, FALSE);
+}
+
+static double energy_of(const float *row, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum += (double)row[k] * (double)row[k];
+    return sum;
+}
+
+/* A few rows are much larger than all others (the first word of a text, the sun): they count for less. */
+static void take_row(const Rounding *r, Layer *l, float *row, double mean, int64_t at)
+{
+    const float weight = (float)sqrt(1 / (1 + energy_of(row, l->groups * l->k) / mean));
+    for (int64_t k = 0; k < l->groups * l->k; k++) {
+        row[k] *= weight;
+        l->sum[k] += (double)row[k];
+    }
+    for (int64_t g = 0; g < l->groups; g++)
+        memcpy(r->rows + (g * BATCH + at) * l->k, row + g * l->k, (gsize)l->k * sizeof *row);
+    l->seen++;
+}
+
+static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor *x, GError **error)
+{
+    HnRows rows;
+    g_autofree float *row = g_try_new(float, (gsize)(l->groups * l->k));
+    if (row == NULL)
+        return hn_budget_ask(NULL, error);
+    hn_rows_of(n, &rows);
+    const int64_t all = hn_rows_feed(&rows, x), wanted = MAX((ROWS + ROWS_OF_K * l->k) / MAX(r->o->n, 1), 2 * BATCH);
+    const int64_t step = MAX(all / wanted, 1);
+    int64_t filled = 0;
+    double mean = 0;
+    for (int64_t i = 0; i < all; i += step) {
+        hn_rows_get(&rows, i, row);
+        mean += energy_of(row, l->groups * l->k) * (double)step / (double)all;
+    }
+    for (int64_t i = 0; i < all && mean > 0; i += step) {
+        hn_rows_get(&rows, i, row);
+        take_row(r, l, row, mean, filled);
+        if (++filled == BATCH) {
+            add_rows(r, l);
+            filled = 0;
+        }
+    }
+    if (filled > 0) {
+        for (int64_t g = 0; g < l->groups; g++)
+            memset(r->rows + (g * BATCH + filled) * l->k, 0, (gsize)((BATCH - filled) * l->k) * sizeof *row);
+        add_rows(r, l);
+    }
+    return TRUE;
+}
+
+static gboolean saw(gpointer data, guint i, const HnTensor *x, GError **error)
+{
+    const Rounding *r = data;
+    for (guint k = 0; k < r->layers->len; k++) {
+        Layer *l = r->layers->pdata[k];
+        for (guint j = 0; j < l->nodes->len; j++)
+            if (g_array_index(l->inputs, guint, j) == i && !see(r, l, l->nodes->pdata[j], x, error))
+                return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- integers ----------------------------------------------------------------------------------------------------- */
+
+/* A row of weights while its integers are looked for; k of each. */
+typedef struct {
+    int64_t k, taps;
+    int least, most;
+    gboolean pairs; /* neighbours' sums are bounded */
+    const float *h;
+    float *w, *scale, *g;
+    int *q, *zero, *best;
+} Line;
+
+static int room_for(const Line *l, int64_t i)
+{
+    int other = 0;
+    if (!l->pairs)
+        return G_MAXINT;
+    const int64_t at[] = { i - 1, i + 1, l->taps > 1 ? i - l->taps : -1, l->taps > 1 ? i + l->taps : -1 };
+    for (guint k = 0; k < G_N_ELEMENTS(at); k++)
+        if (at[k] >= 0 && at[k] < l->k)
+            other = MAX(other, ABS(l->q[at[k]]));
+    return PAIR - other;
+}
+
+/* The best integer for weight i while the others stay: the error falls by its distance from the present one. */
+static int best_for(const Line *l, int64_t i)
+{
+    const float here = l->scale[i] * (float)(l->q[i] - l->zero[i]), h = l->h[i * l->k + i];
+    const float x = rintf((here - l->g[i] / h) / l->scale[i]) + (float)l->zero[i];
+    const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most), room = room_for(l, i);
+    return ABS(q) <= room ? q : l->q[i];
+}
+
+static void gradient(const Line *l, int level)
+{
+    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
+    for (int64_t i = 0; i < l->k; i++)
+        add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i], l->k);
+}
+
+static double error_of(const Line *l)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < l->k; i++)
+        sum += (double)(l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i]) * (double)l->g[i];
+    return fmax(sum, 0);
+}
+
+static void settle(const Line *l, int level)
+{
+    for (int pass = 0; pass < PASSES; pass++) {
+        gboolean changed = FALSE;
+        for (int64_t i = 0; i < l->k; i++) {
+            const int q = best_for(l, i);
+            if (q == l->q[i])
+                continue;
+            add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(q - l->q[i]), l->k);
+            l->q[i] = q;
+            changed = TRUE;
+        }
+        if (!changed)
+            break;
+    }
+}
+
+/* Each integer makes up for those before it, as if those behind it were exact. */
+static void diffuse(const Line *l, int level)
+{
+    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
+    for (int64_t i = 0; i < l->k; i++) {
+        const float h = l->h[i * l->k + i];
+        const float x = rintf((l->w[i] - l->g[i] / h) / l->scale[i]) + (float)l->zero[i];
+        const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most);
+        if (!l->pairs || ABS(q) <= ABS(l->q[i])) /* else what was there fits its neighbours */
+            l->q[i] = q;
+        add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i], l->k);
+    }
+}
+
+/* Error of the best integers found. */
+static void solve_line(const Line *l, int level, double *after)
+{
+    memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
+    gradient(l, level);
+    *after = error_of(l);
+    settle(l, level);
+    const double first = error_of(l);
+    g_autofree int *start = g_memdup2(l->best, (gsize)l->k * sizeof *start);
+    if (first < *after) {
+        memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
+        *after = first;
+    }
+    memcpy(l->q, start, (gsize)l->k * sizeof *l->q);
+    diffuse(l, level);
+    settle(l, level);
+    gradient(l, level); /* anew: sums of many small steps drift */
+    const double second = error_of(l);
+    if (second < *after) {
+        memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
+        *after = second;
+    }
+}
+
+/* H in full. What the mean of the inputs does to each two of them is known well; how they vary together is taken for
+ * less the fewer rows were seen. */
+static void complete(float *h, const double *sum, int64_t k, double rows)
+{
+    const double trust = rows / (rows + (double)k);
+    double mean = 0;
+    for (int64_t i = 0; i < k; i++)
+        mean += (double)h[i * k + i] / (double)k;
+    for (int64_t i = 0; i < k; i++) {
+        h[i * k + i] += (float)(DAMPING * mean);
+        for (int64_t j = 0; j < i; j++) {
+            const double together = sum[i] * sum[j] / rows, rest = (double)h[i * k + j] - together;
+            h[j * k + i] = h[i * k + j] = (float)(together + trust * rest);
+        }
+    }
+}
+
+/* The rows of a weight, shared out among threads. */
+typedef struct {
+    const Rounding *r;
+    const Layer *l;
+    const HnRows *rows;
+    const HnPacked *packed;
+    int shares;
+    int16_t *q;     /* [row, k]: what was found */
+    int64_t blocks; /* of a row, with scales of their own: */
+    float *scale;   /* [row, blocks] */
+    int8_t *zero;
+    double *before, *after, *signal; /* of each row */
+} Solve;
+
+/* Place of weight (row m, element i)'s scale. */
+static int64_t scale_at(const Solve *s, int64_t m, int64_t i)
+{
+    const HnPacked *k = s->packed;
+    if (k->block > 0)
+        return s->rows->axis == 0 ? i / k->block * k->scale->dims[1] + m : m * k->scale->dims[1] + i / k->block;
+    return k->axis >= 0 ? m : 0;
+}
+
+static int nearest(float w, float scale, int zero, int least, int most)
+{
+    return (int)fminf(fmaxf(rintf(w / scale) + (float)zero, (float)least), (float)most);
+}
+
+/* Sum of squared errors of weights [from, to), each as heavy as its inputs. */
+static double block_error(const Line *l, int64_t from, int64_t to, float scale, int zero)
+{
+    double sum = 0;
+    for (int64_t i = from; i < to; i++) {
+        const double e = (double)(scale * (float)(nearest(l->w[i], scale, zero, l->least, l->most) - zero) - l->w[i]);
+        sum += e * e * (double)l->h[i * l->k + i];
+    }
+    return sum;
+}
+
+/* A smaller scale for some weights of 4 bits, where cutting off the largest costs less than it gains. */
+static void fit_block(const Line *l, int64_t from, int64_t to, gboolean symmetric)
+{
+    float scale = l->scale[from];
+    int zero = l->zero[from];
+    const float lo = scale * (float)(l->least - zero), hi = scale * (float)(l->most - zero);
+    double best = block_error(l, from, to, scale, zero);
+    for (int a = CUTS; a > 0; a--)
+        for (int b = symmetric ? a : CUTS; b > 0 && (!symmetric || b == a); b--) {
+            const float low = lo * (CUT_TO + (1 - CUT_TO) * (float)a / CUTS);
+            const float high = hi * (CUT_TO + (1 - CUT_TO) * (float)b / CUTS);
+            const float s = (high - low) / (float)(l->most - l->least);
+            const int z = symmetric ? 0 : CLAMP((int)rintf(-low / s), l->least, l->most);
+            const double error = block_error(l, from, to, s, z);
+            if (error >= best)
+                continue;
+            best = error;
+            scale = s;
+            zero = z;
+        }
+    for (int64_t i = from; i < to; i++) {
+        l->scale[i] = scale;
+        l->zero[i] = zero;
+        l->q[i] = nearest(l->w[i], scale, zero, l->least, l->most);
+    }
+}
+
+static void solve_row(const Solve *s, Line *l, int64_t m)
+{
+    const HnPacked *k = s->packed;
+    const float *w = s->l->value->weight->data;
+    l->h = s->l->h + m / s->rows->outs * l->k * l->k;
+    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
+    for (int64_t i = 0; i < l->k; i++) {
+        const int64_t at = m * s->rows->row + i * s->rows->col, scale = scale_at(s, m, i);
+        l->w[i] = w[at];
+        l->q[i] = l->best[i] = (int)hn_tensor_get_i64(k->q, at);
+        l->scale[i] = ((const float *)k->scale->data)[scale];
+        l->zero[i] = (int)hn_tensor_get_i64(k->zero, scale);
+        add_at[s->r->level](l->g, l->h + i * l->k, l->w[i], l->k);
+    }
+    for (int64_t i = 0; i < l->k; i++)
+        s->signal[m] += (double)l->w[i] * (double)l->g[i];
+    if (isfinite(s->signal[m]) && s->signal[m] > 0) { /* else nothing to go by */
+        gradient(l, s->r->level);
+        s->before[m] = error_of(l);
+        for (int64_t i = 0; i < l->k && k->block > 0; i += k->block)
+            fit_block(l, i, MIN(i + k->block, l->k), s->r->p->o.symmetric_block);
+        solve_line(l, s->r->level, &s->after[m]);
+    }
+    for (int64_t i = 0; i < l->k; i++)
+        s->q[m * l->k + i] = (int16_t)l->best[i];
+    for (int64_t i = 0; i < l->k && k->block > 0; i += k->block) {
+        s->scale[m * s->blocks + i / k->block] = l->scale[i];
+        s->zero[m * s->blocks + i / k->block] = (int8_t)l->zero[i];
+    }
+}
+
+static void solve_share(void *data)
+{
+    const Solve *s = data;
+    const int id = hn_team_share()->id;
+    const int64_t k = s->l->k, all = s->rows->groups * s->rows->outs;
+    const HnQuantOptions *o = &s->r->p->o;
+    const gboolean four = s->l->form == HN_FORM_W4, whole = four && !o->symmetric_block;
+    const int most = four ? 7 : o->reduced_all ? 63 : 127;
+    g_autofree float *floats = g_new(float, (gsize)k * 3);
+    g_autofree int *ints = g_new(int, (gsize)k * 3);
+    Line l = { .k = k,
+               .taps = s->rows->taps,
+               .least = whole  ? 0
+                        : four ? -8
+                               : -most,
+               .most = whole ? 15 : most,
+               .pairs = s->l->form == HN_FORM_INT8 && o->reduced,
+               .w = floats,
+               .scale = floats + k,
+               .g = floats + 2 * k,
+               .q = ints,
+               .zero = ints + k,
+               .best = ints + 2 * k };
+    for (int64_t m = all * id / s->shares; m < all * (id + 1) / s->shares; m++)
+        solve_row(s, &l, m);
+}
+
+static gboolean is_smooth(const float *h, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(h[i]))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean solve(Rounding *r, Layer *l, HnRounded *out, GError **error)
+{
+    HnRows rows;
+    const HnNode *n = l->nodes->pdata[0];
+    if (!(l->seen > 0) || !is_smooth(l->h, l->groups * l->k * l->k) || !hn_rows_of(n, &rows))
+        return TRUE;
+    for (int64_t g = 0; g < l->groups; g++)
+        complete(l->h + g * l->k * l->k, l->sum + g * l->k, l->k, l->seen);
+    if (!hn_quant_pack(r->p, n, l->value, 0, r->budget, &out->packed, error))
+        return FALSE;
+    const int64_t all = rows.groups * rows.outs;
+    g_autofree double *errors = g_new0(double, (gsize)all * 3);
+    g_autofree float *scales = NULL;
+    g_autofree int8_t *zeros = NULL;
+    g_autofree int16_t *q = g_try_new(int16_t, (gsize)(all * l->k));
+    Solve s = { .r = r,
+                .l = l,
+                .rows = &rows,
+                .packed = &out->packed,
+                .shares = (int)MIN(MAX(r->o->threads, 1), all),
+                .q = q,
+                .before = errors,
+                .after = errors + all,
+                .signal = errors + 2 * all };
+    if (q == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory is left for the integers of '%s'", l->value->name);
+        return FALSE;
+    }
+    s.blocks = out->packed.block > 0 ? (l->k + out->packed.block - 1) / out->packed.block : 0;
+    s.scale = scales = g_new(float, (gsize)(all * s.blocks + 1));
+    s.zero = zeros = g_new(int8_t, (gsize)(all * s.blocks + 1));
+    HnRegion region = { .fn = solve_share, .data = &s, .n = s.shares };
+    hn_team_run(&region, FALSE);
+    double before = 0, after = 0, signal = 0;
+    for (int64_t m = 0; m < all; m++) {
+        for (int64_t i = 0; i < l->k && s.blocks > 0; i += out->packed.block) {
+            const int64_t at = scale_at(&s, m, i);
+            ((float *)out->packed.scale->data)[at] = s.scale[m * s.blocks + i / out->packed.block];
+            hn_tensor_set_i64(out->packed.zero, at, s.zero[m * s.blocks + i / out->packed.block]);
+        }
+        before += s.before[m];
+        after += s.after[m];
+        signal += s.signal[m];
+        for (int64_t i = 0; i < l->k; i++)
+            hn_tensor_set_i64(out->packed.q, m * rows.row + i * rows.col, q[m * l->k + i]);
+    }
+    if (signal > 0) {
+        r->log->before += before / signal;
+        r->log->after += after / signal;
+    }
+    r->log->weights++;
+    return TRUE;
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static void list(HnNode *n, gpointer data)
+{
+    g_ptr_array_add(data, n);
+}
+
+/* Weights of the main graph that may be rounded, with their nodes. */
+static GPtrArray *find_layers(const HnQuantPlan *p, HnModel *m, HnRoundingLog *log)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    GPtrArray *layers = g_ptr_array_new_with_free_func(layer_free);
+    hn_graph_foreach_node(m->graph, list, nodes);
+    for (guint i = 0; i < nodes->len; i++) {
+        HnNode *n = nodes->pdata[i];
+        HnRows rows;
+        const HnQuantForm form = n->op != NULL && n->op->quant.kind == HN_Q_WEIGHTED ? hn_quant_plan_form(p, n) : 0;
+        if (form == HN_FORM_F32)
+            continue;
+        Layer *l = g_hash_table_lookup(seen, hn_node_in(n, 1));
+        if (n->graph != m->graph || !hn_rows_of(n, &rows) || rows.k > LONGEST || hn_node_in(n, 0)->graph != m->graph ||
+            (form == HN_FORM_W4 && rows.w->ndim != 2) ||
+            (l != NULL && (l->form != form || l->k != rows.k || l->groups != rows.groups))) {
+            log->skipped++;
+            continue;
+        }
+        if (l == NULL) {
+            l = g_new0(Layer, 1);
+            *l = (Layer){ .value = hn_node_in(n, 1), .form = form, .k = rows.k, .groups = rows.groups };
+            l->nodes = g_ptr_array_new();
+            l->inputs = g_array_new(FALSE, FALSE, sizeof(guint));
+            g_hash_table_insert(seen, l->value, l);
+            g_ptr_array_add(layers, l);
+        }
+        g_ptr_array_add(l->nodes, n);
+    }
+    return layers;
+}
+
+static gsize bytes_of(const Layer *l)
+{
+    return (gsize)(l->groups * l->k * l->k) * sizeof *l->h;
+}
+
+/* With the inputs, as far as their sizes are known. */
+static gsize bytes_of_pass(const Layer *l)
+{
+    gsize bytes = bytes_of(l);
+    for (guint i = 0; i < l->nodes->len; i++)
+        bytes += (gsize)hn_type_count(hn_node_in(l->nodes->pdata[i], 0)->type) * sizeof *l->h;
+    return bytes;
+}
+
+/* One pass over the samples for the layers of r, whose inputs are `names`. */
+static gboolean look(Rounding *r, HnTap *tap, GError **error)
+{
+    gsize longest = 0;
+    gboolean ok = TRUE;
+    for (guint i = 0; i < r->layers->len; i++) {
+        Layer *l = r->layers->pdata[i];
+        longest = MAX(longest, (gsize)(l->groups * l->k));
+        ok = ok && (l->h = hn_budget_alloc0(r->budget, bytes_of(l), error)) != NULL;
+        l->sum = g_new0(double, (gsize)(l->groups * l->k));
+        l->seen = 0;
+    }
+    if (ok)
+        ok = (r->rows = hn_budget_alloc_n(r->budget, longest * BATCH, sizeof *r->rows, error)) != NULL;
+    ok = ok && hn_tap_all(tap, saw, r, error);
+    for (guint i = 0; i < r->layers->len && ok; i++) {
+        Layer *l = r->layers->pdata[i];
+        HnRounded *out = g_rc_box_new0(HnRounded);
+        out->form = l->form;
+        hn_progress_tell(r->o->progress, "rounding", i, r->layers->len);
+        ok = !hn_progress_stop(r->o->progress, error) && solve(r, l, out, error);
+        if (ok && out->packed.q != NULL)
+            g_hash_table_insert(r->p->integers, g_strdup(l->value->name), hn_rounded_ref(out));
+        hn_rounded_unref(out);
+    }
+    for (guint i = 0; i < r->layers->len; i++) {
+        Layer *l = r->layers->pdata[i];
+        hn_budget_free(r->budget, l->h);
+        l->h = NULL;
+        g_clear_pointer(&l->sum, g_free);
+    }
+    hn_budget_free(r->budget, r->rows);
+    r->rows = NULL;
+    return ok;
+}
+
+static guint name_at(GPtrArray *names, const char *name)
+{
+    guint i = 0;
+    while (i < names->len && !g_str_equal(names->pdata[i], name))
+        i++;
+    if (i == names->len)
+        g_ptr_array_add(names, (gpointer)name);
+    return i;
+}
+
+gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
+{
+    *log = (HnRoundingLog){ 0 };
+    g_autoptr(GPtrArray) layers = find_layers(p, m, log), names = g_ptr_array_new();
+    Rounding r = { .p = p, .o = o, .budget = o->budget, .level = hn_cpu_level(), .log = log };
+    gboolean ok = TRUE;
+    for (guint i = 0; i < layers->len && ok;) {
+        gsize bytes = 0;
+        r.layers = g_ptr_array_new();
+        g_ptr_array_set_size(names, 0);
+        for (; i < layers->len && (r.layers->len == 0 || bytes + bytes_of_pass(layers->pdata[i]) <= TOGETHER); i++) {
+            Layer *l = layers->pdata[i];
+            for (guint k = 0; k < l->nodes->len; k++) {
+                const guint at = name_at(names, hn_node_in(l->nodes->pdata[k], 0)->name);
+                g_array_append_val(l->inputs, at);
+            }
+            bytes += bytes_of_pass(l);
+            g_ptr_array_add(r.layers, l);
+        }
+        HnTap *tap = hn_tap_new(m, names, o, error);
+        ok = tap != NULL && look(&r, tap, error);
+        hn_tap_free(tap);
+        g_clear_pointer(&r.layers, g_ptr_array_unref);
+    }
+    return ok;
+}

@@ -1,0 +1,218 @@
+# hone-quantize: how it searches, what it leaves behind, and how it goes on with that.
+
+load helpers
+
+setup_file() {
+    export XDG_CACHE_HOME=$BATS_FILE_TMPDIR/cache
+    make_work
+}
+setup() {
+    cd "$work" || return
+    rm -f out.onnx* report.json
+}
+
+model=$root/models/digits/model.onnx
+train=$root/models/digits/train.npz
+
+# quantizes OPTION...: the digits into out.onnx and report.json, which must be as the schema says; nothing else is said
+quantizes() {
+    succeeds hone-quantize --json=report.json -q -o out.onnx "$model" "$@" && [ -z "$output" ] && schema quantize report.json
+}
+
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+# a loss that not all nodes can have together, so that there is something to search for
+hard=(--calib "$train" --metric sqnr --max-drop 0.7% --repair none --calib-method minmax --force)
+
+# killed N OPTION...: the run is killed as soon as its journal has N lines
+killed() {
+    local n=$1 pid
+    shift
+    hone-quantize -q --no-progress -o out.onnx "$model" "$@" &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && { [ ! -e out.onnx.journal ] || [ "$(wc -l <out.onnx.journal)" -lt "$n" ]; }; do
+        sleep 0.02
+    done
+    kill -9 $pid 2>/dev/null || echo "it was through before line $n"
+    wait $pid 2>/dev/null || true
+}
+
+each_line_holds() {
+    while read -r line; do
+        schema journal <<<"$line" || return 1
+    done <"$1"
+}
+
+@test "quantize: the journal has what was tried, and is as the schema says" {
+    quantizes "${hard[@]}"
+    holds '.trials > 4 and (.pareto | length) >= 2 and ([.pareto[] | select(.chosen == "*")] | length) == 1'
+    holds '.pareto[0].what == "f32" and .pareto[0].drop == 0'
+    each_line_holds out.onnx.journal
+    head -n1 out.onnx.journal | jq -e '.schema == "hone.journal/1" and .model == $hash' --arg hash "$(sha256sum <"$model" | cut -d' ' -f1)"
+    tail -n1 out.onnx.journal | jq -e '.end == "done"'
+    [ "$(grep -c '"trial"' out.onnx.journal)" -gt 4 ]
+    [ ! -e out.onnx.best-so-far ]
+    cp out.onnx searched.onnx
+}
+
+@test "quantize: the same command gives the same bytes, where times decide too" {
+    quantizes "${hard[@]}"
+    cp out.onnx first.onnx
+    quantizes "${hard[@]}"
+    cmp first.onnx out.onnx
+    [ -s "$XDG_CACHE_HOME/hone/timings.jsonl" ]
+    grep -q '"times"' out.onnx.journal && return 1 # taken from the cache
+    each_line_holds "$XDG_CACHE_HOME/hone/timings.jsonl"
+}
+
+@test "quantize: killed at any time, --resume ends with the same bytes" {
+    local n
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache # nothing is known from before
+    for n in 1 2 4 6 7; do
+        killed "$n" "${hard[@]}" --resume
+        each_line_holds <(head -n "$(wc -l <out.onnx.journal)" out.onnx.journal) # a last line may be cut off
+    done
+    printf '{"trial":9,"what":"half a l' >>out.onnx.journal
+    quantizes "${hard[@]}" --resume
+    each_line_holds out.onnx.journal
+    [ "$(jq -r 'select(.trial) | .plan' out.onnx.journal | sort | uniq -d | wc -l)" -eq 0 ] # nothing was tried twice
+    [ ! -e out.onnx.best-so-far ]
+    cp out.onnx resumed.onnx
+    quantizes "${hard[@]}"
+    cmp resumed.onnx out.onnx
+}
+
+@test "quantize: what was killed leaves its best model so far" {
+    export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+    local pid
+    hone-quantize -q --no-progress -o out.onnx "$model" "${hard[@]}" --max-drop 2% &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && [ ! -e out.onnx.best-so-far ]; do sleep 0.02; done
+    kill -9 $pid
+    wait $pid || true
+    [ ! -e out.onnx ]
+    hone-run out.onnx.best-so-far --data "$root/models/digits/test.npz" --metric top1 | grep -q '(35[0-9] of 360)'
+}
+
+@test "quantize: the journal of another run is refused" {
+    quantizes "${hard[@]}"
+    refuses 2 "'options' was another" hone-quantize -q -o out.onnx "$model" "${hard[@]}" --symmetric --resume
+    refuses 2 "'data' was another" hone-quantize -q -o out.onnx "$model" "${hard[@]}" --calib "$root/models/digits/test.npz" --resume
+    hone-export -q --no-check "$model" -o other.onnx
+    refuses 2 "'model' was another" hone-quantize -q -o out.onnx other.onnx "${hard[@]}" --resume
+    echo '{}' >out.onnx.journal
+    refuses 1 "no journal" hone-quantize -q -o out.onnx "$model" "${hard[@]}" --resume
+    refuses 2 "'--resume' needs" hone-quantize -q -o out.onnx "$model" "${hard[@]}" --journal none --resume
+    cmp out.onnx.journal <(echo '{}') # as it was
+}
+
+@test "quantize: --journal and --timing-cache go elsewhere, or nowhere" {
+    quantizes "${hard[@]}" --journal here.jsonl --timing-cache cache.jsonl
+    [ -s here.jsonl ] && [ -s cache.jsonl ] && [ ! -e out.onnx.journal ]
+    rm here.jsonl
+    quantizes "${hard[@]}" --journal none --timing-cache none
+    [ ! -e out.onnx.journal ] && [ ! -e here.jsonl ]
+}
+
+@test "quantize: a plan is written and read, and the report of --analyze serves as one" {
+    quantizes "${hard[@]}" --write-plan plan.json
+    schema plan plan.json
+    cp report.json searched.json
+    quantizes --calib "$train" --plan plan.json --force
+    jq -e --slurpfile s searched.json '.trials == 1 and [.nodes[] | .form] == [$s[0].nodes[] | select(.form != "f32") | .form]' report.json
+    hone-quantize "$model" --calib "$train" --analyze --json | jq '(.nodes[] | select(.op == "Gemm")).form = "f32"' >table.json
+    jq -e '[.nodes[] | .region] | all(. >= 1)' table.json
+    jq -e '[.nodes[] | .accumulated_sqnr_db] | all(. > 10)' table.json
+    quantizes --calib "$train" --plan table.json --force
+    holds '[.nodes[].op] | unique == ["Conv"]'
+}
+
+@test "quantize: plans that say nonsense" {
+    plan() { jq -c "$1" <<<'{"schema":"hone.plan/1","options":{"activations":"u8","block":32,"symmetric":false,"per_tensor":false,"reduced":true,"reduced_all":false,"symmetric_block":false,"integers":false},"repairs":[],"nodes":[{"name":"scores","form":"int8"}],"spans":{}}' >bad.json; }
+    reads() { refuses "$1" "$2" hone-quantize -q "$model" --calib "$train" --plan bad.json -o no.onnx; }
+    plan '.nodes[0].name = "conv9"'
+    reads 2 "'conv9'"
+    plan '.nodes[0].form = "int3"'
+    reads 1 "'scores'"
+    plan '.nodes = 7'
+    reads 1 "no plan"
+    plan '.schema = "other"'
+    reads 1 "no plan"
+    plan '.options.block = 1e300'
+    reads 1 "'block'"
+    plan '.options.symmetric = "no"'
+    reads 1 "'symmetric'"
+    plan '.spans.scores = {"lo": 2, "hi": 1}'
+    reads 1 "'scores'"
+    plan '.nodes = [[], null]'
+    reads 1 "'nodes'"
+    plan '.repairs = ["magic"]'
+    reads 2 "'magic'"
+    echo '[' >bad.json
+    reads 1 "no JSON"
+    [ ! -e no.onnx ]
+}
+
+@test "quantize: --set and --only-ops choose nodes" {
+    quantizes "${hard[@]}" --set '.*=f32' --set 'scores=int8'
+    holds '[.nodes[] | [.name, .form]] == [["scores", "int8"]]'
+    quantizes --calib "$train" --force --only-ops Gemm,MatMul
+    holds '[.nodes[].op] | unique == ["Gemm"]'
+    refuses 2 "no node with weights matches 'nothing'" hone-quantize -q "$model" --calib "$train" --set nothing=f32 -o no.onnx
+    refuses 2 "is no REGEX=FORM" hone-quantize -q "$model" --calib "$train" --set scores=int3 -o no.onnx
+}
+
+@test "quantize: a metric of one's own" {
+    cat >wrong.sh <<'EOF'
+#!/bin/sh
+echo very good
+EOF
+    printf '#!/bin/sh\n[ -s "$1" ] && echo 37.5\n' >const.sh
+    chmod +x ./*.sh
+    quantizes --calib "$train" --metric cmd:./const.sh --force
+    holds '.metric == "cmd" and .original.cmd == 37.5 and .score.cmd == 37.5'
+    refuses 1 "prints no number" hone-quantize -q "$model" --calib "$train" --metric cmd:./wrong.sh -o no.onnx
+    refuses 1 "'./none.sh' failed" hone-quantize -q "$model" --calib "$train" --metric cmd:./none.sh -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "quantize: --size and --time-budget" {
+    refuses 3 "of '--size'" hone-quantize -q "$model" --calib "$train" --size 10% --allow-larger --min-speedup 0.01 -o no.onnx
+    quantizes --calib "$train" --force --size 60%
+    holds '.bytes_after < 0.6 * .bytes_before'
+    refuses 6 "'--time-budget' was over" hone-quantize -q "$model" --calib "$train" --metric sqnr --max-drop 0.01% --time-budget 1ms --timing-cache none -o no.onnx
+    [ ! -e no.onnx ] && [ -s no.onnx.journal ]
+    refuses 2 "size" hone-quantize -q "$model" --calib "$train" --size 0% -o no.onnx
+}
+
+@test "quantize: what would not be smaller is not written" {
+    echo '{"schema": "hone.quantize/1", "nodes": [{"name": "y", "form": "int8"}]}' >small.json
+    refuses 3 "not less than" hone-quantize -q small.onnx --calib random:8 --plan small.json --max-drop 100% --min-speedup 0.001 -o no.onnx
+    [ ! -e no.onnx ] && [ ! -e no.onnx.best-so-far ]
+    tail -n1 no.onnx.journal | jq -e '.end | contains("not less than")'
+    succeeds hone-quantize -q small.onnx --calib random:8 --plan small.json --max-drop 100% --min-speedup 0.001 --allow-larger --journal none -o larger.onnx
+    [ "$(wc -c <larger.onnx)" -gt "$(wc -c <small.onnx)" ]
+}
+
+@test "quantize: the file says how it was made, and for what it is not" {
+    quantizes --calib "$train" --force --mode weights
+    strings -n 20 out.onnx | grep -q '"tool":"hone-quantize"'
+    strings -n 20 out.onnx | grep -q "\"input\":\"$(sha256sum <"$model" | cut -d' ' -f1)\""
+    run --separate-stderr hone-run out.onnx --data random
+    [ -z "$stderr" ]
+    quantizes --speed-only --force
+    for tool in run bench export; do
+        args=()
+        [ $tool = export ] && args=(-o copy.onnx --no-check)
+        [ $tool = bench ] && args=(--runs 3)
+        [ $tool = run ] && args=(--data random --out results)
+        run --separate-stderr hone-$tool out.onnx "${args[@]}"
+        [ "$status" -eq 0 ] && [[ $stderr == *"its results mean nothing"* ]] || explain $tool
+    done
+}

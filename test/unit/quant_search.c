@@ -1,0 +1,391 @@
+/* What a search is made of: kinds of numbers, scores and goals, regions, plans and journals as files. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "ir/text.h"
+#include "op/infer.h"
+#include "quant/kinds.h"
+#include "quant/plan_file.h"
+#include "quant/region.h"
+#include "quant/score.h"
+#include "run/session.h"
+
+static HnModel *parse(const char *text)
+{
+    GError *error = NULL;
+    HnModel *m = hn_model_parse(text, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_model_verify(m, &error));
+    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+    return m;
+}
+
+/* --- kinds -------------------------------------------------------------------------------------------------------- */
+
+/* [1, n, 4]: channel c holds numbers of about size[c] */
+static HnTensor *channels(int64_t n, const float *size)
+{
+    const int64_t dims[] = { 1, n, 4 };
+    HnTensor *t = hn_tensor_new(HN_F32, 3, dims, NULL, NULL);
+    for (int64_t i = 0; i < t->n; i++)
+        ((float *)t->data)[i] = size[i % 4] * (0.5f + 0.5f * (float)(i / 4 % 2));
+    return t;
+}
+
+static void test_kinds(void)
+{
+    const float detector[] = { 300, 0.9f, 200, 0.2f }, spectrum[] = { 90, 10, 1.2f, 0.2f },
+                raised[] = { 300, 1.5f, 200, 1 };
+    HnKinds k;
+    g_autoptr(HnTensor) a = channels(20, detector);
+    hn_kinds_find(&k, &a, 1);
+    g_assert_cmpint(k.axis, ==, 2);
+    g_assert_cmpint(k.n, ==, 2);
+    g_assert_cmpint(k.of[0], ==, k.of[2]);
+    g_assert_cmpint(k.of[1], ==, k.of[3]);
+    g_assert_true(k.scores[k.of[1]]);
+    g_assert_false(k.scores[k.of[0]]);
+    g_assert_cmpint(hn_kinds_step(&k, a), ==, 1);
+    hn_kinds_clear(&k);
+
+    g_autoptr(HnTensor) b = channels(20, spectrum); /* no gap of ten times */
+    hn_kinds_find(&k, &b, 1);
+    g_assert_cmpint(k.n, ==, 1);
+    g_assert_false(k.scores[0]);
+    hn_kinds_clear(&k);
+
+    g_autoptr(HnTensor) c = channels(20, raised); /* beyond 1: no scores, in any sample */
+    HnTensor *both[] = { a, NULL, c };
+    hn_kinds_find(&k, both, 3);
+    g_assert_cmpint(k.n, ==, 2);
+    g_assert_false(k.scores[k.of[1]]);
+    hn_kinds_clear(&k);
+
+    g_autoptr(HnTensor) d = channels(3, detector); /* a few numbers are no channel */
+    hn_kinds_find(&k, &d, 1);
+    g_assert_cmpint(k.n, ==, 1);
+    hn_kinds_clear(&k);
+}
+
+/* --- scores ------------------------------------------------------------------------------------------------------- */
+
+/* Two channels of boxes below 100, two of scores; `add` is added to what the Sigmoid reads. */
+static HnModel *detector_of(const char *add)
+{
+    g_autofree char *text = g_strconcat("opset 17\n"
+                                        "%z = Add(%x:f32[1,40,4], d:f32[4]=",
+                                        add,
+                                        ")\n"
+                                        "%s = Sigmoid(%z)\n"
+                                        "%y = Mul(%s, size:f32[4]={100,100,1,1})\n",
+                                        NULL);
+    return parse(text);
+}
+
+static void loss_of(const char *add, HnGoals *goals, HnScore *score, gboolean *met)
+{
+    GError *error = NULL;
+    g_autoptr(HnModel) original = detector_of("{0,0,0,0}");
+    g_autoptr(HnModel) m = detector_of(add);
+    HnValue *inputs[] = { original->graph->inputs->pdata[0] };
+    g_autoptr(HnData) d = hn_data_open("random:2", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_assert_no_error(error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(original, d, 0, 2, &o, &error);
+    g_assert_no_error(error);
+    HnScore before;
+    hn_scorer_original(s, &before);
+    hn_scorer_goals(s, NAN, goals);
+    g_assert_true(hn_scorer_run(s, m, score, &error));
+    *met = hn_goals_met(goals, score, &before);
+}
+
+static void test_goals(void)
+{
+    HnGoals g;
+    HnScore s;
+    gboolean met;
+    loss_of("{0,0,0,0}", &g, &s, &met);
+    g_assert_true(met);
+    g_assert_cmpint(g.n, ==, 2);
+    g_assert_cmpint(g.goal[0].metric, ==, HN_METRIC_COS);
+    g_assert_cmpint(g.goal[1].metric, ==, HN_METRIC_SCORES);
+    g_assert_cmpfloat(s.scores, ==, 0);
+    /* scores that are off do not show in the cosine of all, which boxes rule, and are refused */
+    loss_of("{0,0,0,0.5}", &g, &s, &met);
+    g_assert_false(met);
+    g_assert_cmpfloat(1 - s.cos, <, 0.001);
+    g_assert_cmpfloat(s.scores, >, 0.02);
+    /* and so are boxes that are off while scores hold */
+    loss_of("{2,-2,0,0}", &g, &s, &met);
+    g_assert_false(met);
+    g_assert_cmpfloat(s.scores, ==, 0);
+    loss_of("{0,0,0,0.01}", &g, &s, &met);
+    g_assert_true(met);
+    g_assert_cmpfloat(s.scores, >, 0);
+}
+
+static void test_metric_names(void)
+{
+    HnMetric metric;
+    const char *command;
+    g_assert_true(hn_metric_name_parse("scores", &metric, &command, NULL));
+    g_assert_cmpint(metric, ==, HN_METRIC_SCORES);
+    g_assert_null(command);
+    g_assert_true(hn_metric_name_parse("cmd:map --fast", &metric, &command, NULL));
+    g_assert_cmpstr(command, ==, "map --fast");
+    g_assert_false(hn_metric_name_parse("cmd:", &metric, &command, NULL));
+    g_assert_false(hn_metric_name_parse("cmd", &metric, &command, NULL));
+    const HnScore before = { .command = 40 }, after = { .command = 38 };
+    g_assert_cmpfloat(hn_score_drop(HN_METRIC_CMD, &after, &before), ==, 0.05); /* relative */
+    HnGoals g;
+    hn_goals_one(HN_METRIC_CMD, 0.05, &g);
+    g_assert_true(hn_goals_met(&g, &after, &before));
+    hn_goals_one(HN_METRIC_CMD, NAN, &g);
+    g_assert_false(hn_goals_met(&g, &after, &before));
+    const HnScore none = { .command = NAN };
+    g_assert_false(hn_goals_met(&g, &none, &before)); /* no number is no success */
+}
+
+/* --- regions ------------------------------------------------------------------------------------------------------ */
+
+static const char chain[] = "opset 17\n"
+                            "%a = Conv(%x:f32[1,4,8,8], u:f32[4,4,1,1])\n"
+                            "%b = Conv(%a, v:f32[4,4,1,1])\n"
+                            "%c = Conv(%b, w:f32[4,4,1,1])\n"
+                            "%y = Exp(%c)\n";
+
+static void set_time(HnNodeTimes *t, const char *name, double ms, double elements)
+{
+    const HnNodeTime at = { ms, elements };
+    g_hash_table_insert(t->nodes, g_strdup(name), g_memdup2(&at, sizeof at));
+}
+
+/* Nodes that stay integers, "ac", with times in us as f32 and as integers, and ns for each converted element. */
+static char *chosen(const double *f32, const double *ints, double convert_ns, const char *pinned)
+{
+    static const char *const names[] = { "a", "b", "c" };
+    g_autoptr(HnModel) m = parse(chain);
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8 });
+    g_autoptr(HnNodeTimes) before = hn_node_times_new();
+    g_autoptr(HnNodeTimes) after = hn_node_times_new();
+    g_autoptr(GHashTable) pins = g_hash_table_new(g_str_hash, g_str_equal);
+    set_time(before, "x", 0, 256);
+    for (int i = 0; i < 3; i++) {
+        hn_quant_plan_set_form(p, names[i], HN_FORM_INT8);
+        set_time(before, names[i], f32[i] / 1e3, 256);
+        set_time(after, names[i], ints[i] / 1e3, 256);
+    }
+    set_time(after, "x_q", 256 * convert_ns / 1e6, 256);
+    if (pinned != NULL)
+        g_hash_table_add(pins, (gpointer)pinned);
+    const HnRegionOptions o = { .f32 = before, .integers = after, .pinned = pins, .bonus = 0.03 };
+    before->total_ms = f32[0] / 1e3 + f32[1] / 1e3 + f32[2] / 1e3;
+    const double sum =
+        (ints[0] + ints[1] + ints[2] + 2 * 256 * convert_ns / 1e3) / 1e3; /* what goes in, what comes out */
+    g_assert_cmpfloat(fabs(hn_region_ms(p, m, &o) - sum), <, 1e-9);
+    g_autoptr(HnQuantPlan) found = hn_region_choose(p, m, &o);
+    GString *left = g_string_new(NULL);
+    for (int i = 0; i < 3; i++)
+        if (g_hash_table_contains(found->forms, names[i]))
+            g_string_append(left, names[i]);
+    return g_string_free(left, FALSE);
+}
+
+static void expect(const double *f32, const double *ints, double convert_ns, const char *pinned, const char *want)
+{
+    g_autofree char *got = chosen(f32, ints, convert_ns, pinned);
+    g_assert_cmpstr(got, ==, want);
+}
+
+static void test_regions(void)
+{
+    const double f32[] = { 10, 10, 10 }, fast[] = { 2, 2, 2 }, slow_middle[] = { 2, 11, 2 },
+                 slower_middle[] = { 2, 90, 2 };
+    const double even[] = { 10.1, 10.1, 10.1 }, one[] = { 12, 9, 12 };
+    expect(f32, fast, 0.1, NULL, "abc");
+    /* a little slower, but two conversions would cost more */
+    expect(f32, slow_middle, 10, NULL, "abc");
+    /* and now they do not */
+    expect(f32, slow_middle, 0.1, NULL, "ac");
+    expect(f32, slower_middle, 10, NULL, "ac");
+    expect(f32, slower_middle, 10, "b", "abc");
+    /* no conversion pays: a little faster alone is nothing */
+    expect(f32, one, 10, NULL, "");
+    expect(f32, one, 0.1, NULL, "b");
+    /* what is even stays */
+    expect(f32, even, 0.0001, NULL, "abc");
+    /* a chain whose conversions cost all that it gains */
+    expect(f32, fast, 60, NULL, "");
+
+    g_autoptr(HnModel) m = parse(chain);
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8 });
+    hn_quant_plan_set_form(p, "a", HN_FORM_INT8);
+    hn_quant_plan_set_form(p, "c", HN_FORM_INT8);
+    g_autoptr(GHashTable) regions = hn_regions(p, m);
+    g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(regions, "a")), ==, 1);
+    g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(regions, "c")), ==, 2);
+    g_assert_null(g_hash_table_lookup(regions, "b"));
+}
+
+/* --- plans -------------------------------------------------------------------------------------------------------- */
+
+static HnQuantPlan *some_plan(void)
+{
+    HnQuantPlan *p = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_I8, .reduced = TRUE, .block = 64 });
+    hn_quant_plan_set_form(p, "b", HN_FORM_INT8);
+    hn_quant_plan_set_form(p, "a", HN_FORM_W4);
+    hn_quant_plan_set_span(p, "x", -1.0 / 3, 1e-30);
+    return p;
+}
+
+static void test_plan_file(void)
+{
+    GError *error = NULL;
+    g_autoptr(HnQuantPlan) p = some_plan();
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    const char *repairs[] = { "rounding", NULL };
+    HnPlanFile f;
+    g_ptr_array_add(nodes, (gpointer) "a");
+    g_ptr_array_add(nodes, (gpointer) "b");
+    JsonNode *json = hn_quant_plan_json(p, NULL, repairs);
+    g_autofree char *text = json_to_string(json, TRUE);
+    json_node_unref(json);
+    JsonNode *read = json_from_string(text, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_quant_plan_read(read, &(HnQuantOptions){ .block = 32 }, nodes, &f, &error));
+    g_assert_no_error(error);
+    g_assert_true(f.has_options && f.has_spans);
+    g_assert_cmpstr(f.repairs[0], ==, "rounding");
+    g_autofree char *before = hn_quant_plan_hash(p), *after = hn_quant_plan_hash(f.plan);
+    g_assert_cmpstr(before, ==, after); /* numbers come back to the last bit */
+    hn_plan_file_clear(&f);
+    g_ptr_array_remove_index(nodes, 1);
+    g_assert_false(hn_quant_plan_read(read, &(HnQuantOptions){ .block = 32 }, nodes, &f, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
+    g_assert_nonnull(strstr(error->message, "'b'"));
+    g_clear_error(&error);
+    json_node_unref(read);
+
+    hn_quant_plan_set_span(p, "x", -1.0 / 3, 2e-30);
+    g_autofree char *other = hn_quant_plan_hash(p);
+    g_assert_cmpstr(before, !=, other);
+}
+
+/* --- journals ----------------------------------------------------------------------------------------------------- */
+
+static HnTried *a_trial(const char *plan)
+{
+    HnTried *t = g_new0(HnTried, 1);
+    t->plan = g_strdup(plan);
+    t->what = g_strdup("all");
+    t->score =
+        (HnScore){ .top1 = NAN, .cos = 1.0 / 3, .sqnr = INFINITY, .worst_cos = 1, .scores = 0.5, .command = NAN };
+    t->bytes = 77;
+    t->f32 = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(t->f32, g_strdup("a"));
+    return t;
+}
+
+static HnNodeTimes *some_times(void)
+{
+    HnNodeTimes *t = hn_node_times_new();
+    t->total_ms = 1.0 / 7;
+    set_time(t, "a", 1.0 / 9, 4);
+    return t;
+}
+
+static void test_journal(void)
+{
+    GError *error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-XXXXXX", NULL), *path = g_build_filename(folder, "j", NULL);
+    g_autoptr(JsonObject) header = json_object_new();
+    json_object_set_string_member(header, "model", "m");
+    {
+        g_autoptr(HnJournal) j = hn_journal_new();
+        g_assert_true(hn_journal_open(j, path, FALSE, header, &error));
+        g_assert_true(hn_journal_add_tried(j, a_trial("p1"), &error));
+        g_assert_true(hn_journal_add_times(j, "p1", some_times(), &error));
+        g_assert_true(hn_journal_add_race(j, "p1", "p2", 0.75, &error));
+        g_assert_true(hn_journal_add_tried(j, a_trial("p2"), &error));
+    }
+    g_autofree char *text = NULL;
+    gsize n;
+    g_assert_true(g_file_get_contents(path, &text, &n, NULL));
+    /* killed in the middle of the last line, at each of its bytes */
+    const char *last = g_strrstr_len(text, (gssize)n - 1, "\n") + 1;
+    for (const char *end = last; end < text + n; end++) {
+        g_assert_true(g_file_set_contents(path, text, end - text, NULL));
+        g_autoptr(HnJournal) j = hn_journal_new();
+        double effect;
+        g_assert_true(hn_journal_open(j, path, TRUE, header, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(hn_journal_resumed(j), ==, 1);
+        const HnTried *t = hn_journal_tried(j, "p1");
+        g_assert_cmpfloat(t->score.cos, ==, 1.0 / 3);
+        g_assert_true(isinf(t->score.sqnr) && isnan(t->score.top1));
+        g_assert_cmpuint(t->bytes, ==, 77);
+        g_assert_cmpstr(t->f32->pdata[0], ==, "a");
+        g_assert_null(hn_journal_tried(j, "p2"));
+        g_assert_cmpfloat(hn_journal_times(j, "p1")->total_ms, ==, 1.0 / 7);
+        g_assert_true(hn_journal_race(j, "p1", "p2", &effect));
+        g_assert_cmpfloat(effect, ==, 0.75);
+        g_assert_false(hn_journal_race(j, "p2", "p1", &effect));
+        g_assert_true(hn_journal_add_tried(j, a_trial("p2"), &error));
+        g_autofree char *again = NULL;
+        g_assert_true(g_file_get_contents(path, &again, NULL, NULL));
+        g_assert_cmpstr(again, ==, text); /* what was cut off is there again, and whole */
+    }
+    json_object_set_string_member(header, "model", "other");
+    g_autoptr(HnJournal) j = hn_journal_new();
+    g_assert_false(hn_journal_open(j, path, TRUE, header, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
+    g_assert_nonnull(strstr(error->message, "'model'"));
+    g_clear_error(&error);
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
+static void test_cache(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("hone-XXXXXX", NULL), *path = g_build_filename(folder, "in", "c", NULL);
+    g_autofree char *inner = g_path_get_dirname(path);
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(HnJournal) j = hn_journal_new();
+        hn_journal_use_cache(j, path, i == 0 ? "k1" : "k2");
+        g_assert_null(hn_journal_times(j, "p"));
+        g_assert_true(hn_journal_add_times(j, "p", some_times(), NULL));
+        g_assert_true(hn_journal_add_tried(j, a_trial("p"), NULL));
+    }
+    g_autofree char *text = NULL;
+    gsize n;
+    g_assert_true(g_file_get_contents(path, &text, &n, NULL));
+    g_autofree char *damaged = g_strconcat("nonsense\n[]\n{\"times\":3}\n", text, "{\"times\":\"q", NULL);
+    g_assert_true(g_file_set_contents(path, damaged, -1, NULL));
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(HnJournal) j = hn_journal_new();
+        hn_journal_use_cache(j, path, "k2");
+        g_assert_cmpfloat(hn_node_time(hn_journal_times(j, "p"), "a")->ms, ==, 1.0 / 9);
+        g_assert_null(hn_journal_tried(j, "p")); /* times only */
+        g_assert_cmpint(hn_journal_times(j, "q2") != NULL, ==, i == 1);
+        if (i == 0)
+            g_assert_true(hn_journal_add_times(j, "q2", some_times(), NULL));
+    }
+    g_unlink(path);
+    g_rmdir(inner);
+    g_rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/quant/kinds", test_kinds);
+    g_test_add_func("/quant/score/goals", test_goals);
+    g_test_add_func("/quant/score/metrics", test_metric_names);
+    g_test_add_func("/quant/regions", test_regions);
+    g_test_add_func("/quant/plan-file", test_plan_file);
+    g_test_add_func("/quant/journal", test_journal);
+    g_test_add_func("/quant/timing-cache", test_cache);
+    return g_test_run();
+}

@@ -1,0 +1,166 @@
+/* hone-quantize: what a search leaves behind so that another run can go on, and plans as files. */
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "quant/plan_file.h"
+#include "quantize.h"
+
+/* --- the journal -------------------------------------------------------------------------------------------------- */
+
+static gboolean is_file(const Quantize *q)
+{
+    return q->p->output != NULL && strcmp(q->p->output, "-") != 0;
+}
+
+/* NULL: none. */
+static char *journal_path(const Quantize *q)
+{
+    if (q->p->journal != NULL)
+        return strcmp(q->p->journal, "none") ? g_strdup(q->p->journal) : NULL;
+    return is_file(q) && !q->p->analyze ? g_strconcat(q->p->output, ".journal", NULL) : NULL;
+}
+
+static char *cache_path(const Quantize *q)
+{
+    if (q->p->timing_cache != NULL)
+        return strcmp(q->p->timing_cache, "none") ? g_strdup(q->p->timing_cache) : NULL;
+    return g_build_filename(g_get_user_cache_dir(), "hone", "timings.jsonl", NULL);
+}
+
+static char *machine_of(const Quantize *q)
+{
+    g_autofree char *cpu = hn_cpu_model(NULL);
+    return g_strdup_printf("%s; %s; %s; %d threads", cpu, hn_cpu_isa_name(hn_cpu_isa()), q->ctx->common.device,
+                           q->ctx->common.threads);
+}
+
+static JsonObject *header_of(const Quantize *q)
+{
+    JsonObject *o = json_object_new();
+    g_autofree char *options = quantize_text(quantize_options_json(q)), *machine = machine_of(q);
+    g_autofree char *plan = hn_quant_plan_hash(q->base);
+    json_object_set_string_member(o, "hone", hn_version());
+    json_object_set_string_member(o, "model", q->model_hash);
+    json_object_set_string_member(o, "data", q->data_hash);
+    json_object_set_string_member(o, "options", options);
+    json_object_set_string_member(o, "machine", machine);
+    json_object_set_string_member(o, "plan", plan);
+    return o;
+}
+
+gboolean quantize_open_journal(Quantize *q, GError **error)
+{
+    g_autofree char *path = journal_path(q), *cache = cache_path(q);
+    g_autoptr(JsonObject) header = header_of(q);
+    if (q->p->resume && path == NULL) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
+                            "'--resume' needs a journal: '-o FILE' or '--journal FILE'");
+        return FALSE;
+    }
+    q->journal = hn_journal_new();
+    if (cache != NULL) {
+        g_autofree char *text = quantize_text(json_object_ref(header));
+        g_autofree char *key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+        hn_journal_use_cache(q->journal, cache, key);
+    }
+    const gboolean resume = q->p->resume && g_file_test(path, G_FILE_TEST_EXISTS); /* killed before it began */
+    if (path != NULL && !hn_journal_open(q->journal, path, resume, header, error))
+        return FALSE;
+    if (resume)
+        hn_context_note(q->ctx, 1, "goes on with %u trials of '%s'", hn_journal_resumed(q->journal), path);
+    q->so.journal = q->journal;
+    if (path != NULL && is_file(q) && !q->p->analyze)
+        q->best_path = g_strconcat(q->p->output, ".best-so-far", NULL);
+    return TRUE;
+}
+
+gboolean quantize_improved(gpointer data, const HnQuantPlan *p, GError **error)
+{
+    Quantize *q = data;
+    HnQuantLog log;
+    if (q->best_path == NULL || g_hash_table_size(p->forms) == 0)
+        return TRUE;
+    g_autoptr(HnModel) m = hn_quant_build(p, &q->so, &log, error);
+    return m != NULL &&
+           hn_onnx_write_file(m, q->best_path,
+                              &(HnOnnxWriteOptions){ .external = q->external, .budget = q->ctx->budget }, error);
+}
+
+/* What ended early leaves its best model beside its journal. */
+void quantize_close_journal(Quantize *q, const GError *why)
+{
+    const gboolean early = g_error_matches(why, HN_ERROR, HN_ERROR_BUDGET) ||
+                           g_error_matches(why, HN_ERROR, HN_ERROR_INTERRUPTED) ||
+                           g_error_matches(why, HN_ERROR, HN_ERROR_IO);
+    if (q->best_path != NULL && !early) {
+        g_autofree char *beside = g_strconcat(q->best_path, ".data", NULL);
+        g_unlink(q->best_path);
+        g_unlink(beside);
+    }
+    if (q->journal != NULL) {
+        g_autoptr(JsonObject) line = json_object_new();
+        json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
+        hn_journal_note(q->journal, line, NULL);
+    }
+    g_clear_pointer(&q->journal, hn_journal_free);
+    g_clear_pointer(&q->best_path, g_free);
+}
+
+/* --- plans -------------------------------------------------------------------------------------------------------- */
+
+static GPtrArray *names_of(const GPtrArray *nodes)
+{
+    GPtrArray *names = g_ptr_array_new();
+    for (guint i = 0; i < nodes->len; i++)
+        g_ptr_array_add(names, (gpointer)hn_quant_name(nodes->pdata[i]));
+    return names;
+}
+
+gboolean quantize_read_plan(Quantize *q, const HnQuantOptions *o, const GPtrArray *nodes, GError **error)
+{
+    g_autoptr(JsonParser) parser = json_parser_new();
+    g_autoptr(GBytes) bytes = hn_file_bytes(q->p->plan, q->ctx->budget, error);
+    g_autoptr(GPtrArray) names = names_of(nodes);
+    HnPlanFile file;
+    GError *cause = NULL;
+    gsize n = 0;
+    if (bytes == NULL)
+        return FALSE;
+    const char *text = g_bytes_get_data(bytes, &n);
+    if (!json_parser_load_from_data(parser, text != NULL ? text : "", (gssize)n, &cause)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no JSON: %s", q->p->plan, cause->message);
+        g_error_free(cause);
+        return FALSE;
+    }
+    if (!hn_quant_plan_read(json_parser_get_root(parser), o, names, &file, error)) {
+        g_prefix_error(error, "'%s': ", q->p->plan);
+        return FALSE;
+    }
+    q->base = g_steal_pointer(&file.plan);
+    q->plan_repairs =
+        file.repairs != NULL && file.repairs[0] != NULL ? g_strjoinv(",", file.repairs) : g_strdup("none");
+    q->plan_spans = file.has_spans;
+    q->so.fixed = TRUE;
+    hn_plan_file_clear(&file);
+    return TRUE;
+}
+
+gboolean quantize_write_plan(const Quantize *q, GError **error)
+{
+    const char *repairs[HN_REPAIRS + 1] = { NULL };
+    guint n = 0;
+    if (q->p->write_plan == NULL || q->search.plan == NULL)
+        return TRUE;
+    for (int k = 0; k < HN_REPAIRS; k++)
+        if (q->repairs.kept >> k & 1)
+            repairs[n++] = hn_repair_name((HnRepair)k);
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
+    g_autoptr(GPtrArray) names = names_of(nodes);
+    JsonNode *json = hn_quant_plan_json(q->search.plan, names, repairs);
+    g_autofree char *text = json_to_string(json, TRUE);
+    json_node_unref(json);
+    g_autofree char *line = g_strconcat(text, "\n", NULL);
+    return hn_out_save(q->p->write_plan, line, strlen(line), error);
+}

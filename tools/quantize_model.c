@@ -1,0 +1,140 @@
+/* hone-quantize: the model, the nodes of it that may be quantized, and samples for it. */
+#include <string.h>
+
+#include "base/file.h"
+#include "ir/copy.h"
+#include "op/infer.h"
+#include "onnx/onnx.h"
+#include "quant/prepare.h"
+#include "quantize.h"
+
+HnModel *quantize_open_prepared(gpointer data, GError **error)
+{
+    const Quantize *q = data;
+    g_autoptr(HnModel) m = hn_model_copy(q->prepared);
+    return hn_graph_infer(m->graph, FALSE, error) ? g_steal_pointer(&m) : NULL;
+}
+
+/* The model as it was given. */
+HnModel *quantize_open_given(const Quantize *q, GError **error)
+{
+    const HnOnnxOptions o = { .budget = q->ctx->budget };
+    return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
+}
+
+gboolean quantize_prepare(Quantize *q, GError **error)
+{
+    if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
+                                  (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
+        return FALSE;
+    HnModel *m = quantize_open_given(q, error);
+    if (m == NULL)
+        return FALSE;
+    q->file_before = m->file_bytes;
+    const int64_t opset = q->form == HN_FORM_W4 ? 21 : 13;
+    q->prepared = hn_quant_prepare(m, opset, q->ctx->budget, &q->ctx->progress, error);
+    return q->prepared != NULL && (q->f32 = quantize_open_prepared(q, error)) != NULL;
+}
+
+static gboolean matches(const GRegex *regex, const HnNode *n)
+{
+    return regex != NULL &&
+           (g_regex_match(regex, hn_node_label(n), 0, NULL) || g_regex_match(regex, hn_quant_name(n), 0, NULL));
+}
+
+/* Every node that may be quantized is, unless the user says otherwise. */
+static gboolean set_forms(Quantize *q, const GPtrArray *nodes, const HnQuantOptions *o, GError **error)
+{
+    g_autoptr(GRegex) exclude = NULL;
+    g_auto(GStrv) ops = q->p->only_ops != NULL ? g_strsplit(q->p->only_ops, ",", -1) : NULL;
+    if (q->p->exclude != NULL && (exclude = g_regex_new(q->p->exclude, 0, 0, error)) == NULL)
+        return FALSE;
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnNode *n = nodes->pdata[i];
+        if (!matches(exclude, n) && (ops == NULL || g_strv_contains((const char *const *)ops, n->op_type)))
+            hn_quant_plan_set_form(q->base, hn_quant_name(n), hn_quant_form_fit(n, q->form, o));
+    }
+    return TRUE;
+}
+
+/* One --set. */
+static gboolean set_form(Quantize *q, const char *text, const GPtrArray *nodes, const HnQuantOptions *o, GError **error)
+{
+    const char *equals = strrchr(text, '=');
+    g_autofree char *pattern = equals != NULL ? g_strndup(text, (gsize)(equals - text)) : NULL;
+    HnQuantForm form;
+    guint n = 0;
+    if (equals == NULL || !hn_quant_form_parse(equals + 1, &form)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--set': '%s' is no REGEX=FORM with a form of f32, int8, dynamic, w8, w4", text);
+        return FALSE;
+    }
+    g_autoptr(GRegex) regex = g_regex_new(pattern, 0, 0, error);
+    if (regex == NULL)
+        return FALSE;
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnNode *node = nodes->pdata[i];
+        const char *name = hn_quant_name(node);
+        if (!matches(regex, node))
+            continue;
+        hn_quant_plan_set_form(q->base, name, hn_quant_form_fit(node, form, o));
+        g_hash_table_add(q->pinned, g_strdup(name));
+        n++;
+    }
+    if (n == 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--set': no node with weights matches '%s'", pattern);
+    return n > 0;
+}
+
+gboolean quantize_base_plan(Quantize *q, GError **error)
+{
+    HnQuantOptions o;
+    if (!quantize_parse_options(q, &o, error))
+        return FALSE;
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
+    q->pinned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (q->p->plan != NULL) {
+        if (!quantize_read_plan(q, &o, nodes, error))
+            return FALSE;
+    } else {
+        q->base = hn_quant_plan_new(&o);
+        if (!set_forms(q, nodes, &o, error))
+            return FALSE;
+    }
+    for (char **set = q->p->set; set != NULL && *set != NULL; set++)
+        if (!set_form(q, *set, nodes, &o, error))
+            return FALSE;
+    if (g_hash_table_size(q->base->forms) == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the model has no node whose weights could be quantized");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- data --------------------------------------------------------------------------------------------------------- */
+
+gboolean quantize_open_data(Quantize *q, GError **error)
+{
+    const QuantizeParams *p = q->p;
+    const char *source = p->calib != NULL ? p->calib : "random:8";
+    g_autoptr(HnSession) s =
+        hn_session_new(q->f32, &hn_backend_null, &(HnSessionOptions){ .budget = q->ctx->budget }, error);
+    if (s == NULL || (!strcmp(source, "-") && !hn_context_take_stdin(q->ctx, "the samples", error)))
+        return FALSE;
+    const int n = hn_session_n_inputs(s);
+    g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
+    for (int i = 0; i < n; i++)
+        inputs[i] = (HnValue *)hn_session_input(s, i);
+    const HnDataOptions o = { .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes };
+    q->data = hn_data_open(source, inputs, n, &o, error);
+    if (q->data == NULL)
+        return FALSE;
+    const int64_t all = MIN(hn_data_count(q->data), p->samples);
+    q->held = all < 4 ? all : MAX(all / 4, 2); /* too few to be split: they serve for both */
+    q->held_first = all - q->held;
+    q->calib = all < 4 ? all : q->held_first;
+    if (all > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples", source);
+    return FALSE;
+}

@@ -1,0 +1,133 @@
+/* hone-quantize: the ranges of activations, looked for or read. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "quant/table.h"
+#include "quantize.h"
+
+static gboolean watch(Quantize *q, HnCalibrator *c, GError **error)
+{
+    for (int64_t i = 0; i < q->calib; i++) {
+        g_autoptr(HnSample) s = hn_data_load(q->data, i, error);
+        hn_progress_tell(&q->ctx->progress, "calibrating", (guint64)i, (guint64)q->calib);
+        if (s == NULL || (i == 0 && !hn_calibrator_prepare(c, s->in, &q->forecast, error)))
+            return FALSE;
+        if (i == 0) {
+            g_autofree char *text = hn_text_size(q->forecast);
+            hn_context_note(q->ctx, 1, "calibration needs %s, whatever the number of samples", text);
+        }
+        if (!hn_calibrator_run(c, s->in, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void set_spans(const Quantize *q, const HnCalibrator *c, const GPtrArray *values, HnCalibMethod method,
+                      HnQuantPlan *p)
+{
+    const HnQuantizer quantizer = hn_quantizer_of(&p->o);
+    for (guint i = 0; i < values->len; i++) {
+        const HnValue *v = values->pdata[i];
+        const HnHistogram *h = hn_calibrator_get(c, v->name);
+        HnQuantSpan span = { 0, 0 };
+        if ((v->producer == NULL || v->producer->op == NULL || !hn_quant_span_fixed(v->producer, &span)) && h != NULL)
+            hn_quant_span_of(h, method, q->p->percentile, &quantizer, &span);
+        hn_quant_plan_set_span(p, v->name, span.lo, span.hi);
+    }
+}
+
+/* The method with the least error of the whole model on the samples held out. */
+static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArray *values, GError **error)
+{
+    const gboolean given = q->p->method != NULL && strcmp(q->p->method, "auto");
+    double best = INFINITY;
+    for (int k = 0; k < HN_CALIB_METHODS && !given; k++) {
+        g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(q->base);
+        HnQuantLog log;
+        HnScore score;
+        set_spans(q, c, values, (HnCalibMethod)k, p);
+        g_autoptr(HnModel) m = hn_quant_build(p, &q->so, &log, error);
+        if (m == NULL || !hn_scorer_run(q->scorer, m, &score, error))
+            return FALSE;
+        hn_context_note(q->ctx, 1, "%s: %.2f dB, cosine %.6f", hn_calib_method_name((HnCalibMethod)k), score.sqnr,
+                        score.cos);
+        if (hn_repair_error(&score) < best) {
+            best = hn_repair_error(&score);
+            q->method = (HnCalibMethod)k;
+        }
+    }
+    set_spans(q, c, values, q->method, q->base);
+    return TRUE;
+}
+
+static gboolean write_ranges(const Quantize *q, const HnCalibrator *c, GError **error)
+{
+    const HnCalibTableOptions o = { q->method, q->p->percentile, hn_quantizer_of(&q->base->o),
+                                    hn_data_source(q->data) };
+    if (q->p->write_ranges == NULL)
+        return TRUE;
+    JsonNode *table = hn_calib_table(c, &o);
+    g_autofree char *text = json_to_string(table, TRUE);
+    json_node_unref(table);
+    return hn_out_save(q->p->write_ranges, text, strlen(text), error);
+}
+
+static gboolean read_ranges(const Quantize *q, GError **error)
+{
+    g_autoptr(GBytes) bytes = hn_file_bytes(q->p->ranges, q->ctx->budget, error);
+    g_autoptr(JsonParser) parser = json_parser_new();
+    GError *cause = NULL;
+    gsize n = 0;
+    const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
+    if (bytes == NULL)
+        return FALSE;
+    if (!json_parser_load_from_data(parser, text != NULL ? text : "", (gssize)n, &cause)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no JSON: %s", q->p->ranges, cause->message);
+        g_error_free(cause);
+        return FALSE;
+    }
+    if (hn_calib_table_apply(json_parser_get_root(parser), q->base, error))
+        return TRUE;
+    g_prefix_error(error, "'%s': ", q->p->ranges);
+    return FALSE;
+}
+
+/* Looks at the samples for what p wants to know of m; *values: that. */
+static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, GPtrArray **values, GError **error)
+{
+    g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
+    hn_quant_spread(spread, m);
+    *values = hn_quant_wanted(spread, m);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < (*values)->len; i++)
+        g_ptr_array_add(names, ((const HnValue *)(*values)->pdata[i])->name);
+    g_ptr_array_add(names, NULL);
+    const HnCalibrateOptions o = { .values = (const char *const *)names->pdata,
+                                   .threads = q->ctx->common.threads,
+                                   .seed = q->ctx->common.seed,
+                                   .budget = q->ctx->budget,
+                                   .progress = &q->ctx->progress };
+    g_autoptr(HnCalibrator) c = hn_calibrator_new(m, q->backend, &o, error);
+    return c != NULL && watch(q, c, error) ? g_steal_pointer(&c) : NULL;
+}
+
+gboolean quantize_calibrate(Quantize *q, GError **error)
+{
+    g_autoptr(GPtrArray) values = NULL;
+    if (q->p->ranges != NULL)
+        return read_ranges(q, error);
+    g_autoptr(HnCalibrator) c = calibrate(q, q->f32, q->base, &values, error);
+    return c != NULL && choose_method(q, c, values, error) && write_ranges(q, c, error);
+}
+
+gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error)
+{
+    g_autoptr(GPtrArray) values = NULL;
+    g_autoptr(HnModel) m = quantize_open_prepared(q, error);
+    g_autoptr(HnCalibrator) c = m != NULL ? calibrate(q, m, p[0], &values, error) : NULL;
+    for (int k = 0; c != NULL && k < HN_CALIB_METHODS; k++)
+        set_spans(q, c, values, (HnCalibMethod)k, p[k]);
+    return c != NULL;
+}

@@ -1,0 +1,149 @@
+/* hone-quantize: what went into a result, as hashes and options; the same run, the same text. */
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/file.h"
+#include "check/recipe.h"
+#include "quant/plan_file.h"
+#include "quantize.h"
+
+/* Options that say where something is, or have no part in the result. */
+static const char *const elsewhere[] = { "output",       "calib",      "ranges",       "write-ranges",
+                                         "plan",         "write-plan", "journal",      "resume",
+                                         "timing-cache", "analyze",    "allow-larger", NULL };
+
+/* --- hashes ------------------------------------------------------------------------------------------------------- */
+
+static void add_tensor(GChecksum *sum, const HnTensor *t)
+{
+    g_autoptr(GString) text = g_string_new(hn_dtype_name(t->dtype));
+    for (int i = 0; i < t->ndim; i++)
+        g_string_append_printf(text, ",%" PRId64, t->dims[i]);
+    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len + 1);
+    for (int64_t i = 0; t->dtype == HN_STRING && i < t->n; i++) {
+        gsize n;
+        const guchar *s = g_bytes_get_data(hn_tensor_get_string(t, i), &n);
+        g_checksum_update(sum, (const guchar *)&n, sizeof n);
+        g_checksum_update(sum, s, (gssize)n);
+    }
+    if (t->dtype != HN_STRING && t->bytes > 0)
+        g_checksum_update(sum, t->data, (gssize)t->bytes);
+}
+
+/* Of the file, as sha256sum prints it; with weights in files of their own, of the bytes of these too. */
+static char *model_hash(const Quantize *q, GError **error)
+{
+    g_autoptr(GBytes) bytes = q->file != NULL ? g_bytes_ref(q->file) : hn_file_bytes(q->path, q->ctx->budget, error);
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize n = 0;
+    const guchar *data = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
+    if (bytes == NULL)
+        return NULL;
+    g_checksum_update(sum, data, (gssize)n);
+    if (q->file_before > n) {
+        g_autoptr(HnModel) m = quantize_open_given(q, error);
+        if (m == NULL)
+            return NULL;
+        for (guint i = 0; i < m->graph->weights->len; i++) {
+            const HnValue *v = m->graph->weights->pdata[i];
+            if (v->weight != NULL)
+                add_tensor(sum, v->weight);
+        }
+    }
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+static char *data_hash(const Quantize *q, GError **error)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    const int64_t all = q->held_first + q->held;
+    for (int64_t i = 0; i < all; i++) {
+        g_autoptr(HnSample) s = hn_data_load(q->data, i, error);
+        if (s == NULL)
+            return NULL;
+        for (int k = 0; k < s->n; k++)
+            if (s->in[k] != NULL)
+                add_tensor(sum, s->in[k]);
+        if (s->label != NULL)
+            add_tensor(sum, s->label);
+    }
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+gboolean quantize_take_hashes(Quantize *q, GError **error)
+{
+    return (q->model_hash = model_hash(q, error)) != NULL && (q->data_hash = data_hash(q, error)) != NULL;
+}
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+/* A program is called by its name: where it lies is this machine's. */
+static void add_string(JsonObject *o, const char *name, const char *text)
+{
+    g_autofree char *base = g_str_has_prefix(text, "cmd:") ? g_path_get_basename(text + 4) : NULL;
+    g_autofree char *command = base != NULL ? g_strconcat("cmd:", base, NULL) : NULL;
+    json_object_set_string_member(o, name, command != NULL ? command : text);
+}
+
+static void add_strings(JsonObject *o, const char *name, char *const *texts)
+{
+    JsonArray *list = json_array_new();
+    for (; *texts != NULL; texts++)
+        json_array_add_string_element(list, *texts);
+    json_object_set_array_member(o, name, list);
+}
+
+static void add_option(JsonObject *o, const GOptionEntry *e, const QuantizeParams *p)
+{
+    const glong at = (glong)GPOINTER_TO_SIZE(e->arg_data);
+    const QuantizeParams *usual = &quantize_defaults;
+    if (e->arg == G_OPTION_ARG_NONE && G_STRUCT_MEMBER(gboolean, p, at))
+        json_object_set_boolean_member(o, e->long_name, TRUE);
+    else if (e->arg == G_OPTION_ARG_INT && G_STRUCT_MEMBER(int, p, at) != G_STRUCT_MEMBER(int, usual, at))
+        json_object_set_int_member(o, e->long_name, G_STRUCT_MEMBER(int, p, at));
+    else if (e->arg == G_OPTION_ARG_DOUBLE && G_STRUCT_MEMBER(double, p, at) != G_STRUCT_MEMBER(double, usual, at))
+        json_object_set_double_member(o, e->long_name, G_STRUCT_MEMBER(double, p, at));
+    else if (e->arg == G_OPTION_ARG_STRING && G_STRUCT_MEMBER(char *, p, at) != NULL)
+        add_string(o, e->long_name, G_STRUCT_MEMBER(char *, p, at));
+    else if (e->arg == G_OPTION_ARG_STRING_ARRAY && G_STRUCT_MEMBER(char **, p, at) != NULL)
+        add_strings(o, e->long_name, G_STRUCT_MEMBER(char **, p, at));
+}
+
+/* Those that are not as they are by default. */
+JsonObject *quantize_options_json(const Quantize *q)
+{
+    JsonObject *o = json_object_new();
+    for (const GOptionEntry *e = quantize_entries; e->long_name != NULL; e++)
+        if (!g_strv_contains(elsewhere, e->long_name))
+            add_option(o, e, q->p);
+    if (q->ctx->common.seed != 0)
+        json_object_set_int_member(o, "seed", (gint64)q->ctx->common.seed);
+    return o;
+}
+
+char *quantize_text(JsonObject *o)
+{
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    json_node_take_object(node, o);
+    char *text = json_to_string(node, FALSE);
+    json_node_unref(node);
+    return text;
+}
+
+/* --- the recipe --------------------------------------------------------------------------------------------------- */
+
+void quantize_write_recipe(const Quantize *q)
+{
+    JsonObject *o = json_object_new();
+    g_autofree char *plan = hn_quant_plan_hash(q->search.plan);
+    json_object_set_string_member(o, "tool", "hone-quantize");
+    json_object_set_string_member(o, "hone", hn_version());
+    json_object_set_object_member(o, "options", quantize_options_json(q));
+    json_object_set_string_member(o, "target", q->p->target != NULL ? q->p->target : "any");
+    json_object_set_string_member(o, "input", q->model_hash);
+    json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
+    json_object_set_string_member(o, "plan", plan);
+    g_autofree char *text = quantize_text(o);
+    hn_model_set_metadata(q->result, HN_RECIPE, text);
+    hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
+}

@@ -1,0 +1,130 @@
+/* hone-quantize: what can be done about the error before nodes are given up. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/copy.h"
+#include "quantize.h"
+
+static gboolean replace(gpointer data, HnModel *m, GError **error)
+{
+    Quantize *q = data;
+    hn_model_free(q->prepared);
+    q->prepared = hn_model_copy(m);
+    (void)error;
+    return TRUE;
+}
+
+static gboolean calibrate(gpointer data, HnQuantPlan *const *p, GError **error)
+{
+    return quantize_recalibrate(data, p, error);
+}
+
+static HnRepairOptions options_of(Quantize *q, guint wanted)
+{
+    const gboolean one_method = q->p->method != NULL && strcmp(q->p->method, "auto") != 0;
+    return (HnRepairOptions){
+        .search = &q->so,
+        .samples = { .backend = q->backend,
+                     .threads = q->ctx->common.threads,
+                     .budget = q->ctx->budget,
+                     .progress = &q->ctx->progress,
+                     .data = q->data,
+                     .first = 0,
+                     .n = q->calib },
+        .held_first = q->held_first,
+        .held = q->held,
+        .wanted = wanted,
+        .parts = !q->weights_only && q->p->calib != NULL,
+        .anyway = q->plan_repairs != NULL,
+        .replace = replace,
+        .calibrate = calibrate,
+        .one_method = one_method,
+        .method = q->method,
+        .data = q,
+    };
+}
+
+gboolean quantize_refine(gpointer data, HnQuantPlan **p, GError **error)
+{
+    Quantize *q = data;
+    HnRepairOptions o = options_of(q, 1u << HN_REPAIR_BIAS);
+    HnRepairLog log = { 0 };
+    o.parts = FALSE;
+    o.anyway = TRUE;
+    const gboolean ok = hn_quant_repair(p, &o, &log, error);
+    hn_repair_log_clear(&log);
+    return ok;
+}
+
+gboolean quantize_repair(Quantize *q, GError **error)
+{
+    guint wanted;
+    const char *list = q->plan_repairs != NULL ? q->plan_repairs : q->p->repair != NULL ? q->p->repair : "auto";
+    if (!hn_repair_parse(list, &wanted, error))
+        return FALSE;
+    if (q->p->ranges != NULL || q->p->write_ranges != NULL || q->weights_only) /* they would be in other units */
+        wanted &= ~(1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH);
+    if (q->p->ranges != NULL || q->weights_only)
+        wanted &= ~(1u << HN_REPAIR_RANGES);
+    if (q->p->calib == NULL) /* made-up samples teach nothing */
+        wanted = 0;
+    if (q->p->method != NULL && strcmp(q->p->method, "auto") != 0)
+        wanted &= ~(1u << HN_REPAIR_RANGES);
+    const HnRepairOptions o = options_of(q, wanted);
+    if (!hn_quant_repair(&q->base, &o, &q->repairs, error))
+        return FALSE;
+    return TRUE;
+}
+
+static const HnColumn columns[] = {
+    { "repair", "repair", HN_COL_TEXT },
+    { "kept", "kept", HN_COL_TEXT },
+    { "before_db", "before dB", HN_COL_NUMBER },
+    { "after_db", "after dB", HN_COL_NUMBER },
+    { "what", "what", HN_COL_TEXT },
+    { 0 },
+};
+
+static void set_db(JsonObject *o, const char *name, double db)
+{
+    if (isfinite(db))
+        json_object_set_double_member(o, name, db);
+    else
+        json_object_set_null_member(o, name);
+}
+
+void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent)
+{
+    const HnRepairLog *log = &q->repairs;
+    JsonObject *root = hn_report_root(report);
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; log->steps != NULL && i < log->steps->len; i++) {
+        const HnRepairStep *s = &g_array_index(log->steps, HnRepairStep, i);
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "repair", hn_repair_name(s->repair));
+        json_object_set_string_member(row, "kept", s->kept ? "yes" : "no");
+        set_db(row, "before_db", s->before.sqnr);
+        set_db(row, "after_db", s->after.sqnr);
+        json_object_set_string_member(row, "what", s->what);
+        json_array_add_object_element(rows, row);
+    }
+    const guint n = json_array_get_length(rows);
+    json_object_set_array_member(root, "repairs", rows);
+    if (!log->has_parts) {
+        json_object_set_null_member(root, "error_budget");
+        return;
+    }
+    JsonObject *parts = json_object_new();
+    set_db(parts, "weights_db", log->weights.sqnr);
+    set_db(parts, "activations_db", log->activations.sqnr);
+    set_db(parts, "both_db", log->full.sqnr);
+    set_db(parts, "repaired_db", log->repaired.sqnr);
+    json_object_set_object_member(root, "error_budget", parts);
+    if (silent)
+        return;
+    hn_report_line(report,
+                   "weights alone in integers: %.1f dB, activations alone: %.1f dB, both: %.1f dB, repaired: %.1f dB",
+                   log->weights.sqnr, log->activations.sqnr, log->full.sqnr, log->repaired.sqnr);
+    if (n > 0)
+        hn_report_table(report, "repairs", columns);
+}
