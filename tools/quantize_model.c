@@ -130,9 +130,9 @@ gboolean quantize_open_data(Quantize *q, GError **error)
     if (q->data == NULL)
         return FALSE;
     const int64_t all = MIN(hn_data_count(q->data), p->samples);
-    q->held = all < 4 ? all : MAX(all / 4, 2); /* too few to be split: they serve for both */
+    q->held = all < 8 ? all : MAX(all / 4, 2); /* too few to be split: they serve for both */
     q->held_first = all - q->held;
-    q->calib = all < 4 ? all : q->held_first;
+    q->calib = all < 8 ? all : q->held_first;
     if (all > 0)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples", source);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define ONE 1e-3 /* a sum of probabilities is 1 but for that */
+
 typedef struct {
     double sum; /* of squares; then their root mean */
     double lo, hi;
@@ -104,11 +106,66 @@ static void number(HnKinds *k, const Channel *c, gboolean apart)
     }
 }
 
+static gboolean is_score(const HnKinds *k, int64_t channel)
+{
+    return k->scores[k->of[channel]];
+}
+
+/* Channels [from, to) of each position add up to 1. */
+static gboolean is_distribution(const HnKinds *k, HnTensor *const *t, guint n, int64_t from, int64_t to)
+{
+    if (to - from < 2)
+        return FALSE;
+    for (guint i = 0; i < n; i++) {
+        if (!is_told(t[i]))
+            continue;
+        const int64_t step = hn_kinds_step(k, t[i]), block = step * k->channels;
+        for (int64_t first = 0; first + block <= t[i]->n; first += block)
+            for (int64_t p = 0; p < step; p++) {
+                double sum = 0;
+                for (int64_t c = from; c < to; c++)
+                    sum += hn_tensor_get_f64(t[i], first + c * step + p);
+                if (!(fabs(sum - 1) <= ONE))
+                    return FALSE;
+            }
+    }
+    return TRUE;
+}
+
+/* A distribution of classes, with one score in front of it or behind, that is itself no part of one. */
+static void find_gate(HnKinds *k, HnTensor *const *t, guint n)
+{
+    for (int64_t from = 0, to; from < k->channels && k->gate < 0; from = to + 1) {
+        for (to = from; to < k->channels && is_score(k, to); to++)
+            ;
+        if (to - from < 3)
+            continue;
+        if (is_distribution(k, t, n, from + 1, to)) {
+            k->gate = from;
+            k->gated = from + 1;
+            k->gated_end = to;
+        } else if (is_distribution(k, t, n, from, to - 1)) {
+            k->gate = to - 1;
+            k->gated = from;
+            k->gated_end = to - 1;
+        }
+    }
+}
+
+double hn_kinds_value(const HnKinds *k, const HnTensor *t, int64_t step, int64_t i)
+{
+    const int64_t channel = i / step % k->channels;
+    const double x = hn_tensor_get_f64(t, i);
+    if (channel < k->gated || channel >= k->gated_end)
+        return x;
+    return x * hn_tensor_get_f64(t, i + (k->gate - channel) * step);
+}
+
 void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
 {
     double widest = HN_KINDS_GAP;
     int64_t shortest = 0;
-    *k = (HnKinds){ .axis = -1, .channels = 1 };
+    *k = (HnKinds){ .axis = -1, .channels = 1, .gate = -1 };
     for (int axis = 1; axis < HN_MAX_RANK; axis++) {
         int64_t fewest;
         const int64_t channels = channels_along(t, n, axis, &fewest);
@@ -127,6 +184,8 @@ void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
     g_autofree Channel *c = look(t, n, k->axis, k->channels);
     qsort(c, (gsize)k->channels, sizeof *c, by_size);
     number(k, c, widest > HN_KINDS_GAP);
+    if (k->axis >= 0)
+        find_gate(k, t, n);
 }
 
 void hn_kinds_clear(HnKinds *k)

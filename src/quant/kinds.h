@@ -22,11 +22,18 @@ typedef struct {
     int n;            /* kinds */
     int *of;          /* channel -> kind */
     gboolean *scores; /* kind -> all its numbers are in [0, 1], and not all 0 */
+    /* Scores of channels [gated, gated_end) are 1 together, and one more score stands beside them: they are
+     * probabilities on condition of that one, which a detector multiplies them by. -1, and no channels: there is none.
+     */
+    int64_t gate, gated, gated_end;
 } HnKinds;
 
 /* Of one output of several samples; NULL among t: absent. Shapes may differ, but not the number of channels. */
 void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n);
 void hn_kinds_clear(HnKinds *k);
+
+/* Element i of t; of a score on condition of another one their product. `step`: hn_kinds_step(). */
+double hn_kinds_value(const HnKinds *k, const HnTensor *t, int64_t step, int64_t i);
 
 /* Elements from one channel to the next; channel of element i is i / step % k->channels. */
 int64_t hn_kinds_step(const HnKinds *k, const HnTensor *t);

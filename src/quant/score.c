@@ -9,8 +9,9 @@
 #include "quant/kinds.h"
 
 #define LEAST_CLASSES 8
-#define DENSE 2 /* how much more the mean of strong scores may change than the best ones */
-#define BEST 10 /* scores that stand for the strong ones where there are none */
+#define DENSE 2  /* how much more the mean of strong scores may change than the best ones */
+#define SPREAD 2 /* times the root mean square over samples stand for the largest, where there are many */
+#define BEST 10  /* scores that stand for the strong ones where there are none */
 
 typedef struct {
     HnSample *sample;
@@ -110,13 +111,20 @@ double hn_goals_drop(const HnGoals *g, const HnScore *score, const HnScore *orig
 
 /* --- scores ------------------------------------------------------------------------------------------------------- */
 
+/* Of one output, over samples and kinds. */
+typedef struct {
+    double cos;
+    guint n_cos;
+    double peaks, worst; /* largest change of a channel's best score in each sample: sum of squares, and the largest */
+    double strong;       /* mean squares of changes of strong scores, of each sample and kind */
+    guint n_strong, samples;
+    gboolean lost; /* nothing of it is there */
+} Output;
+
 typedef struct {
     int64_t rows, right;
-    double *cos; /* of each output, sums over samples and kinds, and how many */
-    guint *n_cos;
+    Output *out;
     double worst_cos, signal, noise;
-    double scores;
-    gboolean has_scores;
 } Sums;
 
 static int64_t best_of(const HnTensor *t, int64_t row, int64_t n)
@@ -179,7 +187,7 @@ static double above(double score)
     return fmax(score - HN_STRONG_SCORE, 0);
 }
 
-/* Root mean square of the change of strong scores, or of the best ones; the array is put in order. */
+/* Mean square of the change of strong scores, or of the best ones; the array is put in order. */
 static double change_of(GArray *pairs)
 {
     double sum = 0;
@@ -193,7 +201,7 @@ static double change_of(GArray *pairs)
         const double change = strong ? above(p->got) - above(p->want) : p->got - p->want;
         sum += change * change;
     }
-    return n > 0 ? sqrt(sum / n) : 0;
+    return n > 0 ? sum / n : 0;
 }
 
 /* Change of each channel's best score, of those that are strong. */
@@ -206,8 +214,9 @@ static double peaks_of(const HnKinds *k, const HnTensor *got, const HnTensor *wa
         peak[c] = (Pair){ -INFINITY, -INFINITY };
     for (int64_t i = 0; i < want->n; i++) {
         const int64_t c = i / step % k->channels;
-        peak[c].want = fmax(peak[c].want, hn_tensor_get_f64(want, i));
-        peak[c].got = fmax(peak[c].got, hn_tensor_get_f64(got, i));
+        const double w = hn_kinds_value(k, want, step, i), g = hn_kinds_value(k, got, step, i);
+        peak[c].want = fmax(peak[c].want, w);
+        peak[c].got = fmax(peak[c].got, isfinite(g) ? g : INFINITY);
     }
     for (int64_t c = 0; c < k->channels; c++)
         if (k->scores[k->of[c]])
@@ -224,7 +233,7 @@ static double cosine(const Kind *k)
     return k->dot / sqrt(k->got * k->want);
 }
 
-static void add_kinds(Sums *sums, const HnKinds *k, int output, const HnTensor *got, const HnTensor *want)
+static void add_kinds(Sums *sums, const HnKinds *k, Output *o, const HnTensor *got, const HnTensor *want)
 {
     const int64_t step = hn_kinds_step(k, want);
     g_autofree Kind *kind = g_new0(Kind, (gsize)k->n);
@@ -243,23 +252,28 @@ static void add_kinds(Sums *sums, const HnKinds *k, int output, const HnTensor *
             at->one_sided = TRUE;
         }
         if (at->strong != NULL) {
-            const Pair pair = { w, isfinite(g) ? g : INFINITY };
+            const double score = hn_kinds_value(k, got, step, i);
+            const Pair pair = { hn_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
             g_array_append_val(at->strong, pair);
         }
     }
     for (int i = 0; i < k->n; i++) {
         const double cos = cosine(&kind[i]);
         if (k->n == 1 || !k->scores[i]) { /* scores beside other numbers are left to their own measure */
-            sums->cos[output] += cos;
-            sums->n_cos[output]++;
+            o->cos += cos;
+            o->n_cos++;
         }
         sums->worst_cos = fmin(sums->worst_cos, cos);
         if (kind[i].strong == NULL)
             continue;
-        sums->has_scores = TRUE;
-        sums->scores = fmax(sums->scores, fmax(change_of(kind[i].strong) / DENSE, peaks_of(k, got, want)));
+        o->strong += change_of(kind[i].strong);
+        o->n_strong++;
         g_array_unref(kind[i].strong);
     }
+    const double peak = peaks_of(k, got, want);
+    o->peaks += peak * peak;
+    o->worst = fmax(o->worst, peak);
+    o->samples++;
 }
 
 static void add_output(const HnScorer *s, Sums *sums, int output, const HnTensor *got, const HnTensor *want)
@@ -267,19 +281,29 @@ static void add_output(const HnScorer *s, Sums *sums, int output, const HnTensor
     if (want == NULL || !hn_dtype_in(want->dtype, HN_T_FLOATS) || want->n == 0)
         return;
     if (got != NULL && hn_dtype_in(got->dtype, HN_T_FLOATS) && got->n == want->n) {
-        add_kinds(sums, &s->kinds[output], output, got, want);
+        add_kinds(sums, &s->kinds[output], &sums->out[output], got, want);
         return;
     }
-    sums->n_cos[output]++; /* nothing of it is there */
+    sums->out[output].n_cos++;
+    sums->out[output].lost = TRUE;
     sums->worst_cos = 0;
-    sums->scores = s->kinds[output].scores[0] ? 1 : sums->scores;
+}
+
+/* NaN: holds none. */
+static double scores_of(const Output *o, const HnKinds *k)
+{
+    if (o->lost)
+        return k->scores[0] ? 1 : NAN;
+    if (o->n_strong == 0)
+        return NAN;
+    const double peak = fmin(o->worst, SPREAD * sqrt(o->peaks / o->samples));
+    return fmax(peak, sqrt(o->strong / o->n_strong) / DENSE);
 }
 
 static void score_of(const HnScorer *s, GPtrArray *outputs, HnScore *score)
 {
-    g_autofree double *cos = g_new0(double, (gsize)s->n_out + 1);
-    g_autofree guint *n_cos = g_new0(guint, (gsize)s->n_out + 1);
-    Sums sums = { .cos = cos, .n_cos = n_cos, .worst_cos = 1 };
+    g_autofree Output *out = g_new0(Output, (gsize)s->n_out + 1);
+    Sums sums = { .out = out, .worst_cos = 1 };
     for (guint i = 0; i < outputs->len; i++) {
         const Kept *k = s->kept->pdata[i];
         HnTensor *const *got = outputs->pdata[i];
@@ -292,11 +316,13 @@ static void score_of(const HnScorer *s, GPtrArray *outputs, HnScore *score)
                         .cos = 1,
                         .sqnr = sums.noise > 0 ? 10 * log10(sums.signal / sums.noise) : INFINITY,
                         .worst_cos = sums.worst_cos,
-                        .scores = sums.has_scores ? sums.scores : NAN,
+                        .scores = NAN,
                         .command = NAN };
-    for (int j = 0; j < s->n_out; j++)
-        if (n_cos[j] > 0)
-            score->cos = fmin(score->cos, cos[j] / n_cos[j]);
+    for (int j = 0; j < s->n_out; j++) {
+        score->scores = fmax(score->scores, scores_of(&out[j], &s->kinds[j])); /* a number before NaN */
+        if (out[j].n_cos > 0)
+            score->cos = fmin(score->cos, out[j].cos / out[j].n_cos);
+    }
 }
 
 /* --- a program's opinion ------------------------------------------------------------------------------------------ */

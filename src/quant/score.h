@@ -18,9 +18,11 @@ typedef enum {
     HN_METRIC_COS,    /* the lowest of the outputs' cosines, each the mean over samples and kinds of numbers; scores
                          among other kinds are left out */
     HN_METRIC_SQNR,   /* dB, of all float outputs and samples together */
-    HN_METRIC_SCORES, /* the largest change of strong scores, in any sample: of a channel's best one, or half the root
-                         mean square over all strong ones (where there are none, over the ten best). Strong is what is
-                         HN_STRONG_SCORE at least, before or after; below that a score is a no, however far */
+    HN_METRIC_SCORES, /* change of strong scores, in that output where it is largest: of a channel's best one, in any
+                         sample (with many samples: twice the root mean square over them), or half the root mean square
+                         over all strong ones (where there are none, over the ten best). Strong is what is
+                         HN_STRONG_SCORE at least, before or after; below that a score is a no, however far. Classes'
+                         probabilities with one more score beside them count as products with it (quant/kinds.h) */
     HN_METRIC_CMD,    /* what a program says of the model's file */
 } HnMetric;
 

@@ -68,6 +68,33 @@ static void test_kinds(void)
     hn_kinds_clear(&k);
 }
 
+/* Probabilities of classes beside one more score count as products with it, wherever that stands. */
+static void test_gates(void)
+{
+    static const float rows[3][6] = {
+        { 300, 0.25f, 0.5f, 0.25f, 0.25f, 200 }, /* score, classes */
+        { 300, 0.5f, 0.25f, 0.25f, 0.75f, 200 }, /* classes, score */
+        { 300, 0.5f, 0.25f, 0.5f, 0.75f, 200 },  /* none are 1 together */
+    };
+    static const int64_t gates[] = { 1, 4, -1 };
+    for (int r = 0; r < 3; r++) {
+        const int64_t dims[] = { 1, 8, 6 };
+        g_autoptr(HnTensor) t = hn_tensor_new(HN_F32, 3, dims, NULL, NULL);
+        for (int i = 0; i < 48; i++)
+            ((float *)t->data)[i] = rows[r][i % 6] * (i % 6 == 0 || i % 6 == 5 ? 1 + (float)(i / 6) : 1);
+        HnKinds k;
+        hn_kinds_find(&k, &t, 1);
+        g_assert_cmpint(k.axis, ==, 2);
+        g_assert_cmpint(k.gate, ==, gates[r]);
+        const double gate = gates[r] < 0 ? 1 : (double)rows[r][gates[r]];
+        g_assert_cmpfloat(hn_kinds_value(&k, t, 1, 8), ==, (double)rows[r][2] * gate);
+        g_assert_cmpfloat(hn_kinds_value(&k, t, 1, 5), ==, 200);
+        if (gates[r] >= 0)
+            g_assert_cmpfloat(hn_kinds_value(&k, t, 1, gates[r]), ==, gate);
+        hn_kinds_clear(&k);
+    }
+}
+
 /* --- scores ------------------------------------------------------------------------------------------------------- */
 
 /* Two channels of boxes below 100, two of scores; `add` is added to what the Sigmoid reads. */
@@ -381,6 +408,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/quant/kinds", test_kinds);
+    g_test_add_func("/quant/kinds/gates", test_gates);
     g_test_add_func("/quant/score/goals", test_goals);
     g_test_add_func("/quant/score/metrics", test_metric_names);
     g_test_add_func("/quant/regions", test_regions);
