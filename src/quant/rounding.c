@@ -345,19 +345,37 @@ typedef struct {
     const HnPacked *packed;
     int shares;
     int16_t *q;     /* [row, k]: what was found */
-    int64_t blocks; /* of a row, with scales of their own: */
+    int64_t blocks; /* of a row, with scales of their own: along channels, for each tap */
     float *scale;   /* [row, blocks] */
     int8_t *zero;
     double *before, *after, *signal; /* of each row */
 } Solve;
 
-/* Place of weight (row m, element i)'s scale. */
-static int64_t scale_at(const Solve *s, int64_t m, int64_t i)
+/* The block of a row that its element i belongs to. */
+static int64_t block_of(const Solve *s, int64_t i)
+{
+    const int64_t taps = s->rows->taps;
+    return i / taps / s->packed->block * taps + i % taps;
+}
+
+/* Place of the scale of block b in row m; without blocks of the row's. */
+static int64_t scale_at(const Solve *s, int64_t m, int64_t b)
 {
     const HnPacked *k = s->packed;
     if (k->block > 0)
-        return s->rows->axis == 0 ? i / k->block * k->scale->dims[1] + m : m * k->scale->dims[1] + i / k->block;
+        return s->rows->axis == 0 ? b * k->scale->dims[1] + m : m * s->blocks + b;
     return k->axis >= 0 ? m : 0;
+}
+
+/* Elements of a row that share a scale: from, from + step, ..., below to. */
+typedef struct {
+    int64_t from, to, step;
+} Block;
+
+static Block block_at(const Solve *s, int64_t b)
+{
+    const int64_t taps = s->rows->taps, first = b / taps * s->packed->block;
+    return (Block){ first * taps + b % taps, MIN((first + s->packed->block) * taps, s->l->k), taps };
 }
 
 static int nearest(float w, float scale, int zero, int least, int most)
@@ -365,11 +383,11 @@ static int nearest(float w, float scale, int zero, int least, int most)
     return (int)fminf(fmaxf(rintf(w / scale) + (float)zero, (float)least), (float)most);
 }
 
-/* Sum of squared errors of weights [from, to), each as heavy as its inputs. */
-static double block_error(const Line *l, int64_t from, int64_t to, float scale, int zero)
+/* Sum of squared errors of a block's weights, each as heavy as its inputs. */
+static double block_error(const Line *l, const Block *b, float scale, int zero)
 {
     double sum = 0;
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = b->from; i < b->to; i += b->step) {
         const double e = (double)(scale * (float)(nearest(l->w[i], scale, zero, l->least, l->most) - zero) - l->w[i]);
         sum += e * e * (double)l->h[i * l->k + i];
     }
@@ -377,26 +395,26 @@ static double block_error(const Line *l, int64_t from, int64_t to, float scale, 
 }
 
 /* A smaller scale for some weights of 4 bits, where cutting off the largest costs less than it gains. */
-static void fit_block(const Line *l, int64_t from, int64_t to, gboolean symmetric)
+static void fit_block(const Line *l, const Block *block, gboolean symmetric)
 {
-    float scale = l->scale[from];
-    int zero = l->zero[from];
+    float scale = l->scale[block->from];
+    int zero = l->zero[block->from];
     const float lo = scale * (float)(l->least - zero), hi = scale * (float)(l->most - zero);
-    double best = block_error(l, from, to, scale, zero);
+    double best = block_error(l, block, scale, zero);
     for (int a = CUTS; a > 0; a--)
         for (int b = symmetric ? a : CUTS; b > 0 && (!symmetric || b == a); b--) {
             const float low = lo * (CUT_TO + (1 - CUT_TO) * (float)a / CUTS);
             const float high = hi * (CUT_TO + (1 - CUT_TO) * (float)b / CUTS);
             const float s = (high - low) / (float)(l->most - l->least);
             const int z = symmetric ? 0 : CLAMP((int)rintf(-low / s), l->least, l->most);
-            const double error = block_error(l, from, to, s, z);
+            const double error = block_error(l, block, s, z);
             if (error >= best)
                 continue;
             best = error;
             scale = s;
             zero = z;
         }
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = block->from; i < block->to; i += block->step) {
         l->scale[i] = scale;
         l->zero[i] = zero;
         l->q[i] = nearest(l->w[i], scale, zero, l->least, l->most);
@@ -410,7 +428,8 @@ static void solve_row(const Solve *s, Line *l, int64_t m)
     l->h = s->l->h + m / s->rows->outs * l->k * l->k;
     memset(l->g, 0, (gsize)l->k * sizeof *l->g);
     for (int64_t i = 0; i < l->k; i++) {
-        const int64_t at = m * s->rows->row + i * s->rows->col, scale = scale_at(s, m, i);
+        const int64_t at = m * s->rows->row + i * s->rows->col,
+                      scale = scale_at(s, m, k->block > 0 ? block_of(s, i) : 0);
         l->w[i] = w[at];
         l->q[i] = l->best[i] = (int)hn_tensor_get_i64(k->q, at);
         l->scale[i] = ((const float *)k->scale->data)[scale];
@@ -422,15 +441,18 @@ static void solve_row(const Solve *s, Line *l, int64_t m)
     if (isfinite(s->signal[m]) && s->signal[m] > 0) { /* else nothing to go by */
         gradient(l, s->r->level);
         s->before[m] = error_of(l);
-        for (int64_t i = 0; i < l->k && k->block > 0; i += k->block)
-            fit_block(l, i, MIN(i + k->block, l->k), s->r->p->o.symmetric_block);
+        for (int64_t b = 0; b < s->blocks; b++) {
+            const Block block = block_at(s, b);
+            fit_block(l, &block, s->r->p->o.symmetric_block);
+        }
         solve_line(l, s->r->level, &s->after[m]);
     }
     for (int64_t i = 0; i < l->k; i++)
         s->q[m * l->k + i] = (int16_t)l->best[i];
-    for (int64_t i = 0; i < l->k && k->block > 0; i += k->block) {
-        s->scale[m * s->blocks + i / k->block] = l->scale[i];
-        s->zero[m * s->blocks + i / k->block] = (int8_t)l->zero[i];
+    for (int64_t b = 0; b < s->blocks; b++) {
+        const Block block = block_at(s, b);
+        s->scale[m * s->blocks + b] = l->scale[block.from];
+        s->zero[m * s->blocks + b] = (int8_t)l->zero[block.from];
     }
 }
 
@@ -497,17 +519,17 @@ static gboolean solve(Rounding *r, Layer *l, HnRounded *out, GError **error)
         g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory is left for the integers of '%s'", l->value->name);
         return FALSE;
     }
-    s.blocks = out->packed.block > 0 ? (l->k + out->packed.block - 1) / out->packed.block : 0;
+    s.blocks = out->packed.block > 0 ? out->packed.scale->n / all : 0;
     s.scale = scales = g_new(float, (gsize)(all * s.blocks + 1));
     s.zero = zeros = g_new(int8_t, (gsize)(all * s.blocks + 1));
     HnRegion region = { .fn = solve_share, .data = &s, .n = s.shares };
     hn_team_run(&region, FALSE);
     double before = 0, after = 0, signal = 0;
     for (int64_t m = 0; m < all; m++) {
-        for (int64_t i = 0; i < l->k && s.blocks > 0; i += out->packed.block) {
-            const int64_t at = scale_at(&s, m, i);
-            ((float *)out->packed.scale->data)[at] = s.scale[m * s.blocks + i / out->packed.block];
-            hn_tensor_set_i64(out->packed.zero, at, s.zero[m * s.blocks + i / out->packed.block]);
+        for (int64_t b = 0; b < s.blocks; b++) {
+            const int64_t at = scale_at(&s, m, b);
+            ((float *)out->packed.scale->data)[at] = s.scale[m * s.blocks + b];
+            hn_tensor_set_i64(out->packed.zero, at, s.zero[m * s.blocks + b]);
         }
         before += s.before[m];
         after += s.after[m];
@@ -545,7 +567,6 @@ static GPtrArray *find_layers(const HnQuantPlan *p, HnModel *m, HnRoundingLog *l
             continue;
         Layer *l = g_hash_table_lookup(seen, hn_node_in(n, 1));
         if (n->graph != m->graph || !hn_rows_of(n, &rows) || rows.k > LONGEST || hn_node_in(n, 0)->graph != m->graph ||
-            (form == HN_FORM_W4 && rows.w->ndim != 2) ||
             (l != NULL && (l->form != form || l->k != rows.k || l->groups != rows.groups))) {
             log->skipped++;
             continue;

@@ -60,7 +60,7 @@ static HnNodeTimes *merged(const HnNodeTimes *before, const HnNodeTimes *now)
 static void mark_slower(HnSearchState *s, const HnQuantPlan *before, const HnQuantPlan *now)
 {
     for (guint i = 0; i < s->out->nodes->len; i++)
-        if (hn_search_has(before, hn_search_node(s, i)) && !hn_search_has(now, hn_search_node(s, i)))
+        if (hn_search_has(s, before, hn_search_node(s, i)) && !hn_search_has(s, now, hn_search_node(s, i)))
             hn_search_node(s, i)->why = "slower";
 }
 
@@ -161,6 +161,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
         x->op = g_strdup(n->op_type);
         x->weight_bytes = (double)hn_quant_weight(n)->weight->bytes;
         x->int_bytes = int_bytes(n, form);
+        x->less = form == HN_FORM_W4 ? hn_quant_form_fit(n, HN_FORM_W8, &s->base->o) : HN_FORM_F32;
         x->f32_ms = x->int_ms = x->drop = x->accumulated = NAN;
         g_ptr_array_add(s->out->nodes, x);
     }
@@ -210,26 +211,56 @@ static void set_forms(HnSearchState *s)
     }
 }
 
-static gboolean search(HnSearchState *s, GError **error)
+/* The base, or as much of it as the goals allow. */
+static gboolean settle(HnSearchState *s, const char *what, GError **error)
 {
     const HnSearchOptions *o = s->o;
     HnOutcome all;
+    if (!hn_search_try(s, s->base, what, TRUE, &all, error) ||
+        (all.met && !hn_search_keep(s, hn_quant_plan_copy(s->base), &all, error)))
+        return FALSE;
+    if (o->accumulated && !accumulate(s, error))
+        return FALSE;
+    if (((!all.met && !o->fixed) || o->all_alone) && !hn_search_alone(s, error))
+        return FALSE;
+    return o->fixed || all.met || hn_search_by_error(s, all.part, error);
+}
+
+/* The base with more bits where there were 4; NULL: there were none. */
+static HnQuantPlan *with_more_bits(HnSearchState *s)
+{
+    HnQuantPlan *p = hn_quant_plan_copy(s->base);
+    gboolean any = FALSE;
+    for (guint i = 0; i < s->out->nodes->len; i++) {
+        HnSensitivity *n = hn_search_node(s, i);
+        if (n->less == HN_FORM_F32 || hn_search_pinned(s, n))
+            continue;
+        any = TRUE;
+        hn_quant_plan_set_form(p, n->name, n->less);
+        n->int_bytes *= 2;
+        n->less = HN_FORM_F32;
+    }
+    if (!any)
+        g_clear_pointer(&p, hn_quant_plan_free);
+    return p;
+}
+
+static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
+{
+    const HnSearchOptions *o = s->o;
     if (!list_nodes(s, error))
         return FALSE;
     if (s->out->nodes->len == 0)
         return TRUE;
     if (o->by_time && (!o->fixed || o->all_alone) && !hn_search_time_all(s, error))
         return FALSE;
-    if (!hn_search_try(s, s->base, o->fixed ? "the plan" : "all", TRUE, &all, error) ||
-        (all.met && !hn_search_keep(s, hn_quant_plan_copy(s->base), &all, error)))
+    if (!settle(s, o->fixed ? "the plan" : "all", error))
         return FALSE;
-    if (o->accumulated && !accumulate(s, error))
-        return FALSE;
-    if ((!all.met && !o->fixed) || o->all_alone)
-        if (!hn_search_alone(s, error))
+    if (!o->fixed && s->out->plan == NULL && !s->out->out_of_time && (*wider = with_more_bits(s)) != NULL) {
+        s->base = *wider;
+        if (!settle(s, "all with 8 bits", error))
             return FALSE;
-    if (!o->fixed && !all.met && !hn_search_by_error(s, all.part, error))
-        return FALSE;
+    }
     if (!o->fixed && o->by_time && s->out->plan != NULL && !settle_by_time(s, error))
         return FALSE;
     if (!o->fixed && !refine(s, error))
@@ -249,7 +280,8 @@ gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSe
                         .end = o->seconds > 0 ? hn_now_ns() + (guint64)(o->seconds * 1e9) : 0 };
     *out = (HnSearch){ .nodes = g_ptr_array_new_with_free_func(sensitivity_free), .points = hn_points_new() };
     hn_scorer_original(o->scorer, &out->original);
-    const gboolean ok = search(&s, error);
+    g_autoptr(HnQuantPlan) wider = NULL;
+    const gboolean ok = search(&s, &wider, error);
     hn_model_free(s.model);
     return ok;
 }

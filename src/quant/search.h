@@ -64,6 +64,7 @@ typedef struct {
     double accumulated;    /* dB, at its output with all candidates quantized; NaN: not looked at */
     guint region;          /* chain of integer nodes that it is in when all candidates are, from 1; 0: of none */
     double f32_ms, int_ms; /* own time, NaN: not measured */
+    HnQuantForm less;      /* what it is where its form loses too much: f32, or 8 bits instead of 4 */
     HnQuantForm form;      /* in the plan found */
     const char *why;       /* of HN_FORM_F32: "error", "slower"; else NULL */
 } HnSensitivity;

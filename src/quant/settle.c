@@ -67,7 +67,7 @@ gboolean hn_search_alone(HnSearchState *s, GError **error)
         g_autofree char *what = g_strdup_printf("only '%s'", node->name);
         HnOutcome o;
         wanted[i] = TRUE;
-        g_autoptr(HnQuantPlan) p = hn_search_plan(s, wanted);
+        g_autoptr(HnQuantPlan) p = hn_search_plan(s, wanted, FALSE);
         hn_progress_tell(s->o->progress, "sensitivity", i, n);
         if (!hn_search_try(s, p, what, FALSE, &o, error))
             return FALSE;
@@ -88,7 +88,7 @@ static gboolean try_without(HnSearchState *s, GPtrArray *order, guint k, HnQuant
         g_ptr_array_find(order, hn_search_node(s, i), &place);
         wanted[i] = place >= k || hn_search_pinned(s, hn_search_node(s, i));
     }
-    *p = hn_search_plan(s, wanted);
+    *p = hn_search_plan(s, wanted, TRUE);
     return hn_search_try(s, *p, what, TRUE, o, error);
 }
 
@@ -124,13 +124,13 @@ static gboolean leave_one(HnSearchState *s, GPtrArray *order, HnQuantPlan **plan
     for (guint i = 0; i < order->len && n < NEAR && !hn_search_late(s); i++) {
         const HnSensitivity *node = order->pdata[i];
         HnOutcome o;
-        if (!hn_search_has(*plan, node) || hn_search_pinned(s, node))
+        if (!hn_search_has(s, *plan, node) || hn_search_pinned(s, node))
             continue;
         n++;
         g_autoptr(HnQuantPlan) p = hn_search_apart(hn_quant_plan_copy(*plan));
         g_autofree char *what =
             g_strdup_printf("without %u, '%s' too", s->out->nodes->len - hn_search_forms(s, *plan) + 1, node->name);
-        hn_quant_plan_set_form(p, node->name, HN_FORM_F32);
+        hn_quant_plan_set_form(p, node->name, node->less);
         if (!hn_search_try(s, p, what, TRUE, &o, error))
             return FALSE;
         if (o.part >= *part)
@@ -245,7 +245,7 @@ static GArray *list_left(const HnSearchState *s)
     const double now = hn_search_ms(s, s->out->plan);
     for (guint i = 0; i < s->out->nodes->len; i++) {
         Left l = { hn_search_node(s, i), 0 };
-        if (hn_search_has(s->out->plan, l.node))
+        if (hn_search_has(s, s->out->plan, l.node))
             continue;
         g_autoptr(HnQuantPlan) p = plan_with(s, l.node);
         l.ms = isnan(now) ? -cost_of(s, l.node) : hn_search_ms(s, p);

@@ -23,9 +23,14 @@ HnSensitivity *hn_search_node(const HnSearchState *s, guint i)
     return s->out->nodes->pdata[i];
 }
 
-gboolean hn_search_has(const HnQuantPlan *p, const HnSensitivity *n)
+static HnQuantForm form_in(const HnQuantPlan *p, const HnSensitivity *n)
 {
-    return g_hash_table_contains(p->forms, n->name);
+    return (HnQuantForm)GPOINTER_TO_INT(g_hash_table_lookup(p->forms, n->name));
+}
+
+gboolean hn_search_has(const HnSearchState *s, const HnQuantPlan *p, const HnSensitivity *n)
+{
+    return form_in(p, n) == form_in(s->base, n);
 }
 
 gboolean hn_search_pinned(const HnSearchState *s, const HnSensitivity *n)
@@ -39,7 +44,7 @@ static GPtrArray *left_alone(const HnSearchState *s, const HnQuantPlan *p)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     for (guint i = 0; i < s->out->nodes->len; i++)
-        if (!hn_search_has(p, hn_search_node(s, i)))
+        if (form_in(p, hn_search_node(s, i)) == HN_FORM_F32)
             g_ptr_array_add(names, g_strdup(hn_search_node(s, i)->name));
     return names;
 }
@@ -128,12 +133,12 @@ HnQuantPlan *hn_search_apart(HnQuantPlan *p)
 }
 
 /* A plan with the forms of the base for those nodes that `wanted` marks. */
-HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted)
+HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted, gboolean less)
 {
     HnQuantPlan *p = hn_quant_plan_copy(s->base);
     for (guint i = 0; i < s->out->nodes->len; i++)
         if (!wanted[i])
-            hn_quant_plan_set_form(p, hn_search_node(s, i)->name, HN_FORM_F32);
+            hn_quant_plan_set_form(p, hn_search_node(s, i)->name, less ? hn_search_node(s, i)->less : HN_FORM_F32);
     return hn_search_apart(p);
 }
 
@@ -251,6 +256,6 @@ guint hn_search_forms(const HnSearchState *s, const HnQuantPlan *p)
 {
     guint n = 0;
     for (guint i = 0; i < s->out->nodes->len; i++)
-        n += hn_search_has(p, hn_search_node(s, i));
+        n += hn_search_has(s, p, hn_search_node(s, i));
     return n;
 }

@@ -37,10 +37,11 @@ gboolean hn_search_pinned(const HnSearchState *s, const HnSensitivity *n);
 
 /* --- plans; the caller frees them --- */
 
-gboolean hn_search_has(const HnQuantPlan *p, const HnSensitivity *n);
-guint hn_search_forms(const HnSearchState *s, const HnQuantPlan *p); /* nodes that have one */
-/* Forms of the base for those nodes that `wanted` marks. */
-HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted);
+/* Whether the node has its form of the base, and how many have. */
+gboolean hn_search_has(const HnSearchState *s, const HnQuantPlan *p, const HnSensitivity *n);
+guint hn_search_forms(const HnSearchState *s, const HnQuantPlan *p);
+/* Forms of the base for those nodes that `wanted` marks; others are f32, or, with `less`, in the form that is. */
+HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted, gboolean less);
 HnQuantPlan *hn_search_none(const HnQuantPlan *p); /* without any form */
 /* p, without shifts of biases: they make up for what all nodes of the base do together, and others need others
  * (HnSearchOptions.refine). */
