@@ -419,16 +419,23 @@ static gboolean is_finite(const HnTensor *t)
     return TRUE;
 }
 
+/* The elements of v where they are constant, be it as integers that have not been unpacked. */
+static HnTensor *constant(const Match *m, const HnValue *v)
+{
+    HnTensor *t = v != NULL ? hn_types_value(m->p->types, v) : NULL;
+    return t != NULL ? hn_tensor_ref(t) : v != NULL ? hn_plan_deferred(m->p, v, NULL) : NULL;
+}
+
 /* `product` may be that of a one-hot matrix, compared and cast, with constant rows. */
 static void match_lookup(Match *m, const HnNode *product)
 {
     HnValue *rows = hn_node_in(product, 1);
-    const HnTensor *table = rows != NULL ? hn_types_value(m->p->types, rows) : NULL;
-    if (table == NULL || table->ndim != 2 || table->dtype != HN_F32 || table->n == 0 || !note(m, product))
+    if (!note(m, product))
         return;
     const HnNode *cast = made_by(m, hn_node_in(product, 0), &hn_op_cast);
     const HnNode *equal = cast != NULL ? made_by(m, hn_node_in(cast, 0), &hn_op_equal) : NULL;
-    if (equal == NULL)
+    g_autoptr(HnTensor) table = equal != NULL ? constant(m, rows) : NULL;
+    if (table == NULL || table->ndim != 2 || table->dtype != HN_F32 || table->n == 0)
         return;
     const int k = counts_up(m, hn_node_in(equal, 0), table->dims[0]) ? 1 : 0;
     HnValue *x = hn_node_in(equal, k);

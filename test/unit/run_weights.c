@@ -76,6 +76,14 @@ static void test_matmul(void)
     check("opset 21 graph g(%x:f32[99,96]) -> (%y) { " W8 "%m = MatMul(%x, %w) %y = Add(%m, b:f32[180]) }", 1, 0, 0);
 }
 
+/* A one-hot matrix picks rows, which are unpacked once: no product is left. */
+static void test_lookup(void)
+{
+    check("opset 21 graph g(%i:i64[40,1]) -> (%y) { %w = DequantizeLinear(q:i8[8,2160], s:f32[2160]) axis=1 "
+          "%e = Equal(%i, r:i64[8]={0,1,2,3,4,5,6,7}) %x = Cast(%e) to=1 %y = MatMul(%x, %w) }",
+          0, 0, 1);
+}
+
 static void test_gemm(void)
 {
     check(X W8 "%y = Gemm(%x, %w, b:f32[180]) }", 1, 0, 0);
@@ -237,6 +245,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/weights/matmul", test_matmul);
+    g_test_add_func("/weights/lookup", test_lookup);
     g_test_add_func("/weights/gemm", test_gemm);
     g_test_add_func("/weights/moved", test_moved);
     g_test_add_func("/weights/conv", test_conv);
