@@ -1,13 +1,12 @@
 /* hone: `hone VERB ...` runs the tool hone-VERB that lies beside it, else the one on PATH. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "cli/program.h"
 
 #define PREFIX "hone-"
 
@@ -20,15 +19,9 @@ static const struct {
     { "export", "simplify and convert a model, and prove that it computes the same" },
     { "profile", "show where a model's time and memory go, node by node" },
     { "quantize", "make a model of integers, where that is right, smaller and faster" },
+    { "replay", "make a model again as its recipe says, and compare" },
     { "run", "compute the outputs of a model, or compare them with expected ones" },
 };
-
-/* the folder that this program lies in, NULL where the system does not tell */
-static char *own_folder(void)
-{
-    g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
-    return path ? g_path_get_dirname(path) : NULL;
-}
 
 /* verbs of the executable files hone-VERB of a folder into the set */
 static void add_verbs(GHashTable *verbs, const char *folder)
@@ -52,7 +45,7 @@ static int compare_names(gconstpointer a, gconstpointer b)
 static GPtrArray *find_verbs(void)
 {
     g_autoptr(GHashTable) verbs = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autofree char *folder = own_folder();
+    g_autofree char *folder = hn_program_folder();
     g_auto(GStrv) path = g_strsplit(g_getenv("PATH") ? g_getenv("PATH") : "", ":", -1);
     add_verbs(verbs, folder);
     for (char **p = path; *p; p++)
@@ -104,23 +97,20 @@ static gboolean unknown_verb(const char *verb, GError **error)
 /* Becomes hone-VERB; returns only where that fails. */
 static gboolean become(const char *verb, char **args, GError **error)
 {
-    g_autofree char *name = g_strconcat(PREFIX, verb, NULL), *folder = own_folder();
-    g_autofree char *path = folder ? g_build_filename(folder, name, NULL) : NULL;
+    GError *cause = NULL;
+    g_autofree char *name = g_strconcat(PREFIX, verb, NULL);
+    g_autoptr(GPtrArray) rest = g_ptr_array_new();
     if (!*verb || *verb == '-' || strchr(verb, '/'))
         return unknown_verb(verb, error);
-    g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    g_ptr_array_add(argv, name);
     for (; *args; args++)
-        g_ptr_array_add(argv, *args);
-    g_ptr_array_add(argv, NULL);
-    if (path && access(path, X_OK) == 0)
-        execv(path, (char **)argv->pdata);
-    else
-        execvp(name, (char **)argv->pdata);
-    if (errno == ENOENT)
-        return unknown_verb(verb, error);
-    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot run '%s': %s", name, g_strerror(errno));
-    return FALSE;
+        g_ptr_array_add(rest, *args);
+    hn_program_become(name, rest, &cause);
+    if (!g_error_matches(cause, HN_ERROR, HN_ERROR_UNSUPPORTED)) {
+        g_propagate_error(error, cause);
+        return FALSE;
+    }
+    g_error_free(cause);
+    return unknown_verb(verb, error);
 }
 
 static gboolean act(int argc, char **argv, GError **error)

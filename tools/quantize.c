@@ -43,7 +43,6 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                .by_time = !q->weights_only,
                                .all_alone = q->p->analyze,
                                .accumulated = q->p->analyze,
-                               .fixed = q->p->plan != NULL,
                                .pinned = q->pinned,
                                .seconds = q->seconds,
                                .most_bytes = most_weights(q),
@@ -68,6 +67,8 @@ static gboolean guard_speed(Quantize *q, GError **error)
     if (!hn_measure_gain(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer, 0), &o, &q->gain, error))
         return FALSE;
     q->has_gain = TRUE;
+    if (q->recipe != NULL) /* another machine's times are no reason */
+        return TRUE;
     const double most = q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
     if (q->gain.effect.effect <= most || q->p->force)
         return TRUE;
@@ -106,6 +107,8 @@ static gboolean write_model(Quantize *q, GError **error)
                     q->file_after, q->most_bytes);
         return FALSE;
     }
+    if (q->recipe != NULL && (!quantize_compare_made(q, error) || q->p->output == NULL))
+        return error == NULL || *error == NULL;
     return !hn_progress_stop(&q->ctx->progress, error) &&
            hn_onnx_write_file(q->result, path,
                               &(HnOnnxWriteOptions){ .external = q->external, .budget = q->ctx->budget }, error);
@@ -125,23 +128,36 @@ static gboolean refuse(Quantize *q, GError **error)
     return FALSE;
 }
 
+/* What is told beforehand is not looked for. */
+static gboolean fix_plan(Quantize *q, GError **error)
+{
+    if (q->p->plan != NULL)
+        q->so.fixed = q->base;
+    return q->recipe == NULL || quantize_replay_plan(q, error);
+}
+
 static gboolean work(Quantize *q, GError **error)
 {
+    if (q->p->replay != NULL && !quantize_read_recipe(q, error))
+        return FALSE;
     const QuantizeParams *p = q->p;
+    const gboolean writes = !p->analyze && (p->replay == NULL || p->output != NULL);
     if (!quantize_parse_mode(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
         (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
         return FALSE;
-    if (!p->analyze && (p->output == NULL || !strcmp(p->output, "-")) &&
-        !hn_context_take_stdout(q->ctx, "the model", error))
+    if (writes && (p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(q->ctx, "the model", error))
         return FALSE;
     if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error) ||
-        !quantize_take_hashes(q, error) || !open_scorer(q, error) ||
-        (q->by_ranges && !q->plan_spans && !quantize_calibrate(q, error)) || !quantize_repair(q, error) ||
-        !quantize_open_journal(q, error) || !hn_quant_search(q->base, &q->so, &q->search, error))
+        !quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)) ||
+        !open_scorer(q, error) || (q->by_ranges && !q->plan_spans && !quantize_calibrate(q, error)) ||
+        !quantize_repair(q, error) || !fix_plan(q, error) || !quantize_open_journal(q, error) ||
+        !hn_quant_search(q->base, &q->so, &q->search, error))
         return FALSE;
     if (p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
+    if (q->recipe != NULL && q->search.plan == NULL)
+        q->search.plan = hn_quant_plan_copy(q->fixed);
     if (p->force && (q->search.plan == NULL || g_hash_table_size(q->search.plan->forms) == 0)) {
         g_clear_pointer(&q->search.plan, hn_quant_plan_free);
         q->search.plan = hn_quant_plan_copy(q->base);
@@ -167,6 +183,13 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_scorer_free(q.scorer);
     hn_data_free(q.data);
     hn_quant_plan_free(q.base);
+    hn_quant_plan_free(q.fixed);
+    g_clear_pointer(&q.recipe, json_object_unref);
+    if (q.p == &q.replayed) {
+        g_strfreev(q.replayed.dim);
+        g_strfreev(q.replayed.shapes);
+        g_strfreev(q.replayed.set);
+    }
     hn_model_free(q.result);
     hn_model_free(q.f32);
     hn_shapes_free(q.shapes);

@@ -13,7 +13,7 @@
 
 typedef struct {
     char *output, *calib, *ranges, *write_ranges, *method, *mode, *format, *metric, *target, *activations, *exclude,
-        *external, *repair, *plan, *write_plan, *journal, *timing_cache, *time_budget, *size, *only_ops;
+        *external, *repair, *plan, *write_plan, *journal, *timing_cache, *time_budget, *size, *only_ops, *replay;
     char **dim, **shapes, **set;
     int samples, bits, block;
     double min_speedup, percentile;
@@ -24,6 +24,8 @@ typedef struct {
 typedef struct {
     HnContext *ctx;
     const QuantizeParams *p;
+    QuantizeParams replayed; /* with --replay what p is */
+    JsonObject *recipe;      /* of --replay; NULL: none */
     const char *path;
     GBytes *file;      /* of a model from stdin */
     HnModel *prepared; /* the model whose copies plans are carried out on */
@@ -46,7 +48,7 @@ typedef struct {
     HnModel *f32; /* prepared */
     HnData *data;
     int64_t calib, held_first, held; /* samples to calibrate with, and to score with */
-    HnQuantPlan *base;
+    HnQuantPlan *base, *fixed;       /* fixed: what --replay says, else NULL */
     HnCalibMethod method;
     HnScorer *scorer;
     HnSearchOptions so;
@@ -83,8 +85,15 @@ gboolean quantize_repair(Quantize *q, GError **error);
 void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent);
 gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
 
+/* quantize_replay.c */
+gboolean quantize_read_recipe(Quantize *q, GError **error);        /* options: q->p */
+gboolean quantize_check_recipe(const Quantize *q, GError **error); /* GUARD: made of something else */
+gboolean quantize_replay_plan(Quantize *q, GError **error);        /* q->fixed */
+gboolean quantize_compare_made(const Quantize *q, GError **error); /* GUARD: the result has other bytes */
+
 /* quantize_recipe.c: what went in */
 gboolean quantize_take_hashes(Quantize *q, GError **error);
+gboolean quantize_is_recorded(const GOptionEntry *e); /* the option has a part in the result */
 JsonObject *quantize_options_json(const Quantize *q);
 char *quantize_text(JsonObject *o);            /* takes it; g_free */
 void quantize_write_recipe(const Quantize *q); /* into the result's metadata */

@@ -142,7 +142,6 @@ gboolean quantize_read_plan(Quantize *q, const HnQuantOptions *o, const GPtrArra
     q->plan_repairs =
         file.repairs != NULL && file.repairs[0] != NULL ? g_strjoinv(",", file.repairs) : g_strdup("none");
     q->plan_spans = file.has_spans;
-    q->so.fixed = TRUE;
     hn_plan_file_clear(&file);
     return TRUE;
 }

@@ -8,9 +8,9 @@
 #include "quantize.h"
 
 /* Options that say where something is, or have no part in the result. */
-static const char *const elsewhere[] = { "output",       "calib",      "ranges",       "write-ranges",
-                                         "plan",         "write-plan", "journal",      "resume",
-                                         "timing-cache", "analyze",    "allow-larger", NULL };
+static const char *const elsewhere[] = { "output",       "calib",   "ranges", "write-ranges", "plan",
+                                         "write-plan",   "journal", "resume", "timing-cache", "analyze",
+                                         "allow-larger", "replay",  NULL };
 
 /* --- hashes ------------------------------------------------------------------------------------------------------- */
 
@@ -109,12 +109,17 @@ static void add_option(JsonObject *o, const GOptionEntry *e, const QuantizeParam
         add_strings(o, e->long_name, G_STRUCT_MEMBER(char **, p, at));
 }
 
+gboolean quantize_is_recorded(const GOptionEntry *e)
+{
+    return !g_strv_contains(elsewhere, e->long_name);
+}
+
 /* Those that are not as they are by default. */
 JsonObject *quantize_options_json(const Quantize *q)
 {
     JsonObject *o = json_object_new();
     for (const GOptionEntry *e = quantize_entries; e->long_name != NULL; e++)
-        if (!g_strv_contains(elsewhere, e->long_name))
+        if (quantize_is_recorded(e))
             add_option(o, e, q->p);
     if (q->ctx->common.seed != 0)
         json_object_set_int_member(o, "seed", (gint64)q->ctx->common.seed);
@@ -132,6 +137,21 @@ char *quantize_text(JsonObject *o)
 
 /* --- the recipe --------------------------------------------------------------------------------------------------- */
 
+/* Forms that differ from what the options say: what measuring chose. NULL: none. */
+static JsonObject *chosen_forms(const Quantize *q)
+{
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
+    JsonObject *forms = json_object_new();
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnQuantForm form = hn_quant_plan_form(q->search.plan, nodes->pdata[i]);
+        if (form != hn_quant_plan_form(q->base, nodes->pdata[i]))
+            json_object_set_string_member(forms, hn_quant_name(nodes->pdata[i]), hn_quant_form_name(form));
+    }
+    if (json_object_get_size(forms) == 0)
+        g_clear_pointer(&forms, json_object_unref);
+    return forms;
+}
+
 void quantize_write_recipe(const Quantize *q)
 {
     JsonObject *o = json_object_new();
@@ -143,6 +163,11 @@ void quantize_write_recipe(const Quantize *q)
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
     json_object_set_string_member(o, "plan", plan);
+    JsonObject *forms = chosen_forms(q);
+    if (forms != NULL)
+        json_object_set_object_member(o, "forms", forms);
+    if (q->search.refined || (q->fixed != NULL && json_object_has_member(q->recipe, "refined")))
+        json_object_set_boolean_member(o, "refined", TRUE);
     g_autofree char *text = quantize_text(o);
     hn_model_set_metadata(q->result, HN_RECIPE, text);
     hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);

@@ -73,6 +73,8 @@ gboolean quantize_repair(Quantize *q, GError **error)
     const HnRepairOptions o = options_of(q, wanted);
     if (!hn_quant_repair(&q->base, &o, &q->repairs, error))
         return FALSE;
+    if (q->repairs.kept >> HN_REPAIR_BIAS & 1)
+        q->so.refine = quantize_refine;
     return TRUE;
 }
 

@@ -90,7 +90,7 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
     *more = FALSE;
     for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_search_late(s); k++) {
         const HnRegionOptions o = { .f32 = s->f32, .integers = ints, .pinned = s->o->pinned, .bonus = bonuses[k] };
-        g_autoptr(HnQuantPlan) p = hn_search_apart(hn_region_choose(s->out->plan, s->model, &o));
+        g_autoptr(HnQuantPlan) p = hn_region_choose(s->out->plan, s->model, &o);
         const guint left = hn_search_forms(s, p);
         if (left == before)
             break;
@@ -134,7 +134,8 @@ static gboolean refine(HnSearchState *s, GError **error)
     HnOutcome o;
     if (!s->o->refine(s->o->data, &p, error) || !hn_search_try(s, p, "refined", TRUE, &o, error))
         return FALSE;
-    return !o.met || o.drop > s->out->drop || hn_search_keep(s, g_steal_pointer(&p), &o, error);
+    s->out->refined = o.met && o.drop <= s->out->drop;
+    return !s->out->refined || hn_search_keep(s, g_steal_pointer(&p), &o, error);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -215,15 +216,16 @@ static void set_forms(HnSearchState *s)
 static gboolean settle(HnSearchState *s, const char *what, GError **error)
 {
     const HnSearchOptions *o = s->o;
+    const HnQuantPlan *first = o->fixed != NULL ? o->fixed : s->base;
     HnOutcome all;
-    if (!hn_search_try(s, s->base, what, TRUE, &all, error) ||
-        (all.met && !hn_search_keep(s, hn_quant_plan_copy(s->base), &all, error)))
+    if (!hn_search_try(s, first, what, TRUE, &all, error) ||
+        (all.met && !hn_search_keep(s, hn_quant_plan_copy(first), &all, error)))
         return FALSE;
     if (o->accumulated && !accumulate(s, error))
         return FALSE;
     if (((!all.met && !o->fixed) || o->all_alone) && !hn_search_alone(s, error))
         return FALSE;
-    return o->fixed || all.met || hn_search_by_error(s, all.part, error);
+    return o->fixed != NULL || all.met || hn_search_by_error(s, all.part, error);
 }
 
 /* The base with more bits where there were 4; NULL: there were none. */

@@ -34,12 +34,12 @@ typedef struct {
     gpointer data;
     HnScorer *scorer;
     HnGoals goals;
-    gboolean fixed;       /* the plan is tried as it is */
-    gboolean by_time;     /* leave what integers do not make faster */
-    gboolean all_alone;   /* each candidate alone in any case: the sensitivity table */
-    gboolean accumulated; /* errors at each node's output in the plan `base` too */
-    GHashTable *pinned;   /* names of nodes whose form stays, whatever it costs; may be NULL */
-    guint64 most_bytes;   /* of the weights: nothing goes back for time's sake beyond that; 0: no limit */
+    const HnQuantPlan *fixed; /* tried as it is, instead of a search; NULL: none */
+    gboolean by_time;         /* leave what integers do not make faster */
+    gboolean all_alone;       /* each candidate alone in any case: the sensitivity table */
+    gboolean accumulated;     /* errors at each node's output in the plan `base` too */
+    GHashTable *pinned;       /* names of nodes whose form stays, whatever it costs; may be NULL */
+    guint64 most_bytes;       /* of the weights: nothing goes back for time's sake beyond that; 0: no limit */
     const HnBackend *backend;
     int threads;
     double seconds; /* for the whole search; 0: no limit */
@@ -47,8 +47,8 @@ typedef struct {
     const HnProgress *progress;
     HnJournal *journal;                             /* NULL: one of its own */
     void (*trial)(gpointer data, const HnTrial *t); /* told of each; may be NULL */
-    /* Makes again what depends on all forms of a plan together: shifts of biases, which only the base has otherwise.
-     * May be NULL. */
+    /* Makes again what depends on all forms of a plan together: shifts of biases, which are those of the base
+     * otherwise. May be NULL. */
     gboolean (*refine)(gpointer data, HnQuantPlan **p, GError **error);
     /* The plan is the best so far. May be NULL; FALSE with an error ends the search. */
     gboolean (*improved)(gpointer data, const HnQuantPlan *p, GError **error);
@@ -76,7 +76,7 @@ typedef struct {
     HnScore score, original;
     double drop;
     guint trials;
-    gboolean out_of_time;
+    gboolean out_of_time, refined;
     gboolean slower; /* the plan has no integers left, since f32 is faster than any */
 } HnSearch;
 

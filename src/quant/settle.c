@@ -127,7 +127,7 @@ static gboolean leave_one(HnSearchState *s, GPtrArray *order, HnQuantPlan **plan
         if (!hn_search_has(s, *plan, node) || hn_search_pinned(s, node))
             continue;
         n++;
-        g_autoptr(HnQuantPlan) p = hn_search_apart(hn_quant_plan_copy(*plan));
+        g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(*plan);
         g_autofree char *what =
             g_strdup_printf("without %u, '%s' too", s->out->nodes->len - hn_search_forms(s, *plan) + 1, node->name);
         hn_quant_plan_set_form(p, node->name, node->less);
@@ -168,7 +168,7 @@ static HnQuantPlan *plan_at(HnSearchState *s, double rate)
         const double ms = rate * error_of(s, hn_search_node(s, i));
         g_hash_table_insert(penalty, hn_search_node(s, i)->name, g_memdup2(&ms, sizeof ms));
     }
-    return hn_search_apart(hn_region_choose(s->base, s->model, &o));
+    return hn_region_choose(s->base, s->model, &o);
 }
 
 /* *met: it is within the goals, or a plan near it, and kept. */

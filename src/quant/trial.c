@@ -125,21 +125,13 @@ gboolean hn_search_keep(HnSearchState *s, HnQuantPlan *p, const HnOutcome *o, GE
     return s->o->improved == NULL || s->o->improved(s->o->data, p, error);
 }
 
-/* Shifts of biases make up for what all nodes of the base do together: others need others (HnSearchOptions.refine). */
-HnQuantPlan *hn_search_apart(HnQuantPlan *p)
-{
-    g_hash_table_remove_all(p->shifts);
-    return p;
-}
-
-/* A plan with the forms of the base for those nodes that `wanted` marks. */
 HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted, gboolean less)
 {
     HnQuantPlan *p = hn_quant_plan_copy(s->base);
     for (guint i = 0; i < s->out->nodes->len; i++)
         if (!wanted[i])
             hn_quant_plan_set_form(p, hn_search_node(s, i)->name, less ? hn_search_node(s, i)->less : HN_FORM_F32);
-    return hn_search_apart(p);
+    return p;
 }
 
 /* --- times -------------------------------------------------------------------------------------------------------- */

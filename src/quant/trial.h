@@ -43,9 +43,6 @@ guint hn_search_forms(const HnSearchState *s, const HnQuantPlan *p);
 /* Forms of the base for those nodes that `wanted` marks; others are f32, or, with `less`, in the form that is. */
 HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted, gboolean less);
 HnQuantPlan *hn_search_none(const HnQuantPlan *p); /* without any form */
-/* p, without shifts of biases: they make up for what all nodes of the base do together, and others need others
- * (HnSearchOptions.refine). */
-HnQuantPlan *hn_search_apart(HnQuantPlan *p);
 
 /* --- trials --- */
 

@@ -216,3 +216,31 @@ EOF
         [ "$status" -eq 0 ] && [[ $stderr == *"its results mean nothing"* ]] || explain $tool
     done
 }
+
+@test "replay: the recipe of a model makes the same bytes, whatever the times are" {
+    quantizes "${hard[@]}" --resume
+    cp out.onnx made.onnx
+    XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache succeeds hone-replay made.onnx "$model" --calib "$train" -o again.onnx
+    cmp made.onnx again.onnx
+    rm again.onnx
+    succeeds hone replay made.onnx "$model" --calib "$train" # compares only
+    [ ! -e again.onnx ]
+    succeeds hone-quantize -q -o w4.onnx "$model" --calib "$train" --mode weights --bits 4 --force
+    succeeds hone-replay w4.onnx "$model" --calib "$train"
+}
+
+@test "replay: something else went in, or there is no recipe" {
+    quantizes --calib "$train" --activations s8
+    hone-export "$model" --no-check -q -o shorter.onnx
+    refuses 3 'made of other samples' hone-replay out.onnx "$model" --calib "$root/models/digits/test_data_set_0"
+    refuses 3 'made of another model' hone-replay out.onnx shorter.onnx --calib "$train"
+    refuses 4 'no recipe' hone-replay "$model" "$model" --calib "$train"
+    refuses 2 'two models' hone-replay out.onnx --calib "$train"
+    refuses 1 'no recipe of hone-quantize' hone-quantize --replay "$model" "$model" --calib "$train"
+    # a recipe that was tampered with
+    sed 's/"activations":"s8/"activations":"u8/' out.onnx >other.onnx
+    cmp -s out.onnx other.onnx && return 1
+    refuses 3 'other bytes' hone-replay other.onnx "$model" --calib "$train"
+    sed 's/"activations":/"activatiens":/' out.onnx >other.onnx
+    refuses 4 'not known here' hone-replay other.onnx "$model" --calib "$train"
+}
