@@ -34,7 +34,7 @@ static gboolean open_scorer(Quantize *q, GError **error)
         quantize_open_given(q, error); /* not the prepared one: what preparing broke would not be seen */
     if (given == NULL)
         return FALSE;
-    q->scorer = hn_scorer_new(given, q->data, q->held_first, q->held, &o, error);
+    q->scorer = hn_scorer_new(g_steal_pointer(&given), q->data, q->held_first, q->held, &o, error);
     if (q->scorer == NULL)
         return FALSE;
     q->so = (HnSearchOptions){ .open = quantize_open_prepared,
@@ -64,7 +64,7 @@ static gboolean guard_speed(Quantize *q, GError **error)
     const HnGainOptions o = {
         .threads = q->ctx->common.threads, .seconds = 5, .budget = q->ctx->budget, .progress = &q->ctx->progress
     };
-    if (!hn_measure_gain(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer, 0), &o, &q->gain, error))
+    if (!hn_measure_gain(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->gain, error))
         return FALSE;
     q->has_gain = TRUE;
     if (q->recipe != NULL) /* another machine's times are no reason */

@@ -146,7 +146,7 @@ static void add_goals(const Quantize *q, HnReport *report)
 static void add_result(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
-    const guint samples = hn_scorer_samples(q->scorer);
+    const gint64 samples = hn_scorer_samples(q->scorer);
     json_object_set_string_member(root, "metric", hn_metric_name(q->so.goals.goal[0].metric));
     json_object_set_double_member(root, "max_drop", q->so.goals.goal[0].most);
     add_goals(q, report);
@@ -159,8 +159,8 @@ static void add_result(const Quantize *q, HnReport *report)
         return;
     }
     json_object_set_object_member(root, "score", score_object(&q->search.score));
-    say(q, report, "cosine %.6f, %.1f dB, on %u sample%s%s", q->search.score.cos, q->search.score.sqnr, samples,
-        samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
+    say(q, report, "cosine %.6f, %.1f dB, on %" G_GINT64_FORMAT " sample%s%s", q->search.score.cos,
+        q->search.score.sqnr, samples, samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
 }
 
 static void add_gain(const Quantize *q, HnReport *report)

@@ -120,7 +120,7 @@ static gboolean open_scorer(Repair *r, GError **error)
             g_array_append_val(r->covered, k);
     if (!show_inner(r, m, error))
         return FALSE;
-    r->scorer = hn_scorer_new(m, t->data, r->o->held_first, r->o->held, &so, error);
+    r->scorer = hn_scorer_new(g_steal_pointer(&m), t->data, r->o->held_first, r->o->held, &so, error);
     return r->scorer != NULL;
 }
 

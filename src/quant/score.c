@@ -9,20 +9,23 @@
 #include "quant/kinds.h"
 
 #define LEAST_CLASSES 8
-#define DENSE 2  /* how much more the mean of strong scores may change than the best ones */
-#define SPREAD 2 /* times the root mean square over samples stand for the largest, where there are many */
-#define BEST 10  /* scores that stand for the strong ones where there are none */
+#define KEPT_BYTES (4 << 20) /* of outputs */
+#define DENSE 2              /* how much more the mean of strong scores may change than the best ones */
+#define SPREAD 2             /* times the root mean square over samples stand for the largest, where there are many */
+#define BEST 10              /* scores that stand for the strong ones where there are none */
 
-typedef struct {
-    HnSample *sample;
-    HnTensor **out;
-} Kept;
-
+/* Memory does not grow with the number of samples: these are loaded again for each run, and beyond some bytes the
+ * original computes again what it said of them. */
 struct HnScorer {
     HnScorerOptions o;
-    int n_in, n_out;
-    GPtrArray *kept; /* Kept * */
-    HnKinds *kinds;  /* of each output */
+    const HnData *data;
+    int64_t first, n;
+    HnModel *model; /* the original, with its session; NULL: all that it says is kept */
+    HnSession *session;
+    int n_out;
+    HnSample *sample; /* the first */
+    GPtrArray *kept;  /* HnTensor **: outputs of the first samples */
+    HnKinds *kinds;   /* of each output */
     gboolean labelled, classes;
     HnScore original;
 };
@@ -300,28 +303,28 @@ static double scores_of(const Output *o, const HnKinds *k)
     return fmax(peak, sqrt(o->strong / o->n_strong) / DENSE);
 }
 
-static void score_of(const HnScorer *s, GPtrArray *outputs, HnScore *score)
+static void add_sample(const HnScorer *s, Sums *sums, HnTensor *const *got, HnTensor *const *want,
+                       const HnTensor *label)
 {
-    g_autofree Output *out = g_new0(Output, (gsize)s->n_out + 1);
-    Sums sums = { .out = out, .worst_cos = 1 };
-    for (guint i = 0; i < outputs->len; i++) {
-        const Kept *k = s->kept->pdata[i];
-        HnTensor *const *got = outputs->pdata[i];
-        if (s->classes)
-            add_classes(&sums, got[0], k->out[0], k->sample->label);
-        for (int j = 0; j < s->n_out; j++)
-            add_output(s, &sums, j, got[j], k->out[j]);
-    }
-    *score = (HnScore){ .top1 = sums.rows > 0 ? (double)sums.right / (double)sums.rows : NAN,
+    if (s->classes)
+        add_classes(sums, got[0], want[0], label);
+    for (int j = 0; j < s->n_out; j++)
+        add_output(s, sums, j, got[j], want[j]);
+}
+
+static void score_of(const HnScorer *s, const Sums *sums, HnScore *score)
+{
+    *score = (HnScore){ .top1 = sums->rows > 0 ? (double)sums->right / (double)sums->rows : NAN,
                         .cos = 1,
-                        .sqnr = sums.noise > 0 ? 10 * log10(sums.signal / sums.noise) : INFINITY,
-                        .worst_cos = sums.worst_cos,
+                        .sqnr = sums->noise > 0 ? 10 * log10(sums->signal / sums->noise) : INFINITY,
+                        .worst_cos = sums->worst_cos,
                         .scores = NAN,
                         .command = NAN };
     for (int j = 0; j < s->n_out; j++) {
-        score->scores = fmax(score->scores, scores_of(&out[j], &s->kinds[j])); /* a number before NaN */
-        if (out[j].n_cos > 0)
-            score->cos = fmin(score->cos, out[j].cos / out[j].n_cos);
+        const Output *o = &sums->out[j];
+        score->scores = fmax(score->scores, scores_of(o, &s->kinds[j])); /* a number before NaN */
+        if (o->n_cos > 0)
+            score->cos = fmin(score->cos, o->cos / o->n_cos);
     }
 }
 
@@ -382,13 +385,6 @@ static gboolean run_command(const HnScorer *s, HnModel *m, HnScore *score, GErro
 
 /* --- the scorer --------------------------------------------------------------------------------------------------- */
 
-static void kept_free(const HnScorer *s, Kept *k)
-{
-    hn_outputs_free(k->out, s->n_out);
-    hn_sample_free(k->sample);
-    g_free(k);
-}
-
 static HnSession *open_session(const HnScorer *s, HnModel *m, GError **error)
 {
     const HnSessionOptions o = { .threads = s->o.threads, .budget = s->o.budget };
@@ -398,7 +394,7 @@ static HnSession *open_session(const HnScorer *s, HnModel *m, GError **error)
 /* [C], [N, C] or [N, C, 1, 1]: a waveform or a mask has other axes beside. */
 static gboolean looks_like_classes(const HnScorer *s)
 {
-    const HnTensor *t = s->kept->len > 0 ? ((const Kept *)s->kept->pdata[0])->out[0] : NULL;
+    const HnTensor *t = s->kept->len > 0 ? ((HnTensor *const *)s->kept->pdata[0])[0] : NULL;
     if (t == NULL || !hn_dtype_in(t->dtype, HN_T_FLOATS) || t->ndim < 1)
         return FALSE;
     for (int i = 2; i < t->ndim; i++)
@@ -413,23 +409,68 @@ static void find_kinds(HnScorer *s)
     s->kinds = g_new0(HnKinds, (gsize)s->n_out + 1);
     for (int j = 0; j < s->n_out; j++) {
         for (guint i = 0; i < s->kept->len; i++)
-            t[i] = ((const Kept *)s->kept->pdata[i])->out[j];
+            t[i] = ((HnTensor *const *)s->kept->pdata[i])[j];
         hn_kinds_find(&s->kinds[j], t, s->kept->len);
     }
 }
 
-static gboolean run_original(HnScorer *s, HnSession *session, const HnData *d, int64_t first, int64_t n, GError **error)
+static gsize bytes_of(const HnScorer *s, HnTensor *const *out)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
+    gsize bytes = 0;
+    for (int j = 0; j < s->n_out; j++)
+        bytes += out[j] != NULL ? out[j]->bytes : 0;
+    return bytes;
+}
+
+/* What the original says of the first samples, one at least. */
+static gboolean keep_outputs(HnScorer *s, GError **error)
+{
+    gsize bytes = 0;
+    for (int64_t i = 0; i < s->n && bytes < KEPT_BYTES; i++) {
+        g_autoptr(HnSample) x = hn_data_load(s->data, s->first + i, error);
+        HnTensor **out = x != NULL ? hn_outputs_run(s->session, x->in, s->o.budget, error) : NULL;
+        if (out == NULL || (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))) {
+            hn_outputs_free(out, s->n_out);
             return FALSE;
-        Kept *k = g_new0(Kept, 1);
-        g_ptr_array_add(s->kept, k);
-        k->sample = hn_data_load(d, first + i, error);
-        if (k->sample == NULL || (k->out = hn_outputs_run(session, k->sample->in, s->o.budget, error)) == NULL)
-            return FALSE;
-        s->labelled = s->labelled || k->sample->label != NULL;
+        }
+        g_ptr_array_add(s->kept, out);
+        bytes += bytes_of(s, out);
+        s->labelled = s->labelled || x->label != NULL;
+        if (i == 0)
+            s->sample = g_steal_pointer(&x);
     }
+    return TRUE;
+}
+
+/* Adds sample i as `session` computes it; NULL: as the original does. */
+static gboolean run_sample(HnScorer *s, HnSession *session, int64_t i, Sums *sums, GError **error)
+{
+    if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
+        return FALSE;
+    g_autoptr(HnSample) loaded = i > 0 ? hn_data_load(s->data, s->first + i, error) : NULL;
+    const HnSample *x = i > 0 ? loaded : s->sample;
+    if (x == NULL)
+        return FALSE;
+    HnTensor **kept = i < (int64_t)s->kept->len ? s->kept->pdata[i] : NULL;
+    HnTensor **want = kept != NULL ? kept : hn_outputs_run(s->session, x->in, s->o.budget, error);
+    HnTensor **got = want != NULL && session != NULL ? hn_outputs_run(session, x->in, s->o.budget, error) : NULL;
+    const gboolean ok = want != NULL && (got != NULL || session == NULL);
+    if (ok)
+        add_sample(s, sums, got != NULL ? got : want, want, x->label);
+    hn_outputs_free(got, s->n_out);
+    if (kept == NULL)
+        hn_outputs_free(want, s->n_out);
+    return ok;
+}
+
+static gboolean run_samples(HnScorer *s, HnSession *session, HnScore *score, GError **error)
+{
+    g_autofree Output *out = g_new0(Output, (gsize)s->n_out + 1);
+    Sums sums = { .out = out, .worst_cos = 1 };
+    for (int64_t i = 0; i < s->n; i++)
+        if (!run_sample(s, session, i, &sums, error))
+            return FALSE;
+    score_of(s, &sums, score);
     return TRUE;
 }
 
@@ -437,22 +478,22 @@ HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64
                         GError **error)
 {
     g_autoptr(HnScorer) s = g_new0(HnScorer, 1);
-    s->o = *o;
-    s->kept = g_ptr_array_new();
-    g_autoptr(HnSession) session = open_session(s, original, error);
-    if (session == NULL)
+    *s = (HnScorer){ .o = *o, .data = d, .first = first, .n = n, .model = original, .kept = g_ptr_array_new() };
+    s->session = open_session(s, original, error);
+    if (s->session == NULL)
         return NULL;
-    s->n_in = hn_session_n_inputs(session);
-    s->n_out = hn_session_n_outputs(session);
-    if (!run_original(s, session, d, first, n, error))
+    s->n_out = hn_session_n_outputs(s->session);
+    if (!keep_outputs(s, error))
         return NULL;
     s->classes = s->n_out > 0 && (s->labelled || looks_like_classes(s));
     find_kinds(s);
-    g_autoptr(GPtrArray) outputs = g_ptr_array_new();
-    for (guint i = 0; i < s->kept->len; i++)
-        g_ptr_array_add(outputs, ((const Kept *)s->kept->pdata[i])->out);
-    score_of(s, outputs, &s->original);
-    return run_command(s, original, &s->original, error) ? g_steal_pointer(&s) : NULL;
+    if (!run_samples(s, NULL, &s->original, error) || !run_command(s, original, &s->original, error))
+        return NULL;
+    if ((int64_t)s->kept->len == n) {
+        g_clear_pointer(&s->session, hn_session_free);
+        g_clear_pointer(&s->model, hn_model_free);
+    }
+    return g_steal_pointer(&s);
 }
 
 void hn_scorer_free(HnScorer *s)
@@ -460,9 +501,12 @@ void hn_scorer_free(HnScorer *s)
     if (s == NULL)
         return;
     for (guint i = 0; i < s->kept->len; i++)
-        kept_free(s, s->kept->pdata[i]);
+        hn_outputs_free(s->kept->pdata[i], s->n_out);
     for (int j = 0; s->kinds != NULL && j < s->n_out; j++)
         hn_kinds_clear(&s->kinds[j]);
+    g_clear_pointer(&s->session, hn_session_free);
+    g_clear_pointer(&s->model, hn_model_free);
+    g_clear_pointer(&s->sample, hn_sample_free);
     g_free(s->kinds);
     g_ptr_array_unref(s->kept);
     g_free(s);
@@ -471,21 +515,7 @@ void hn_scorer_free(HnScorer *s)
 gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error)
 {
     g_autoptr(HnSession) session = open_session(s, m, error);
-    g_autoptr(GPtrArray) outputs = g_ptr_array_new();
-    gboolean ok = session != NULL;
-    for (guint i = 0; ok && i < s->kept->len; i++) {
-        const Kept *k = s->kept->pdata[i];
-        HnTensor **out = NULL;
-        ok = (s->o.progress == NULL || !hn_progress_stop(s->o.progress, error)) &&
-             (out = hn_outputs_run(session, k->sample->in, s->o.budget, error)) != NULL;
-        if (ok)
-            g_ptr_array_add(outputs, out);
-    }
-    if (ok)
-        score_of(s, outputs, score);
-    for (guint i = 0; i < outputs->len; i++)
-        hn_outputs_free(outputs->pdata[i], s->n_out);
-    return ok && run_command(s, m, score, error);
+    return session != NULL && run_samples(s, session, score, error) && run_command(s, m, score, error);
 }
 
 static double default_drop(HnMetric metric)
@@ -520,12 +550,12 @@ void hn_scorer_original(const HnScorer *s, HnScore *score)
     *score = s->original;
 }
 
-guint hn_scorer_samples(const HnScorer *s)
+gint64 hn_scorer_samples(const HnScorer *s)
 {
-    return s->kept->len;
+    return s->n;
 }
 
-HnTensor *const *hn_scorer_inputs(const HnScorer *s, guint i)
+HnTensor *const *hn_scorer_inputs(const HnScorer *s)
 {
-    return ((const Kept *)s->kept->pdata[i])->sample->in;
+    return s->sample->in;
 }

@@ -73,7 +73,8 @@ typedef struct {
         *command; /* of HN_METRIC_CMD: gets the path of a model, prints a number; larger is better. May be NULL */
 } HnScorerOptions;
 
-/* Runs `original` on samples [first, first + n) of d, and keeps what comes out. The model's inputs are d's. */
+/* `original`, which is taken, judges others on n >= 1 samples of d from `first` on. The model's inputs are d's, which
+ * outlives the scorer. */
 HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64_t n, const HnScorerOptions *o,
                         GError **error);
 void hn_scorer_free(HnScorer *s);
@@ -90,7 +91,7 @@ void hn_scorer_goals(const HnScorer *s, double max_drop, HnGoals *out);
 gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error);
 /* The original held against the labels, or against itself. */
 void hn_scorer_original(const HnScorer *s, HnScore *score);
-guint hn_scorer_samples(const HnScorer *s);
-HnTensor *const *hn_scorer_inputs(const HnScorer *s, guint i);
+gint64 hn_scorer_samples(const HnScorer *s);
+HnTensor *const *hn_scorer_inputs(const HnScorer *s); /* of the first sample */
 
 G_END_DECLS

@@ -186,7 +186,7 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     };
     const HnSide a = { f32, s->o->backend }, b = { m, s->o->backend };
     g_autoptr(HnLockstep) l = m != NULL ? hn_lockstep_new(&a, &b, &o, error) : NULL;
-    if (l == NULL || !hn_lockstep_run(l, hn_scorer_inputs(s->o->scorer, 0), error))
+    if (l == NULL || !hn_lockstep_run(l, hn_scorer_inputs(s->o->scorer), error))
         return FALSE;
     g_autoptr(GHashTable) rows = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < hn_lockstep_rows(l); i++)

@@ -154,7 +154,7 @@ static gboolean time_round(HnSearchState *s, Timed *t, GError **error)
 {
     const HnTimingOptions o = { .backend = s->o->backend,
                                 .threads = s->o->threads,
-                                .in = hn_scorer_inputs(s->o->scorer, 0),
+                                .in = hn_scorer_inputs(s->o->scorer),
                                 .seconds = TIMING_SECONDS,
                                 .budget = s->o->budget,
                                 .progress = s->o->progress };
@@ -210,7 +210,7 @@ gboolean hn_search_race(HnSearchState *s, const HnQuantPlan *before, const HnQua
     const HnGainOptions o = {
         .threads = s->o->threads, .seconds = RACE_SECONDS, .budget = s->o->budget, .progress = s->o->progress
     };
-    if (mb == NULL || !hn_measure_gain(ma, mb, s->o->backend, hn_scorer_inputs(s->o->scorer, 0), &o, &gain, error) ||
+    if (mb == NULL || !hn_measure_gain(ma, mb, s->o->backend, hn_scorer_inputs(s->o->scorer), &o, &gain, error) ||
         (s->o->progress != NULL && hn_progress_stop(s->o->progress, error)))
         return FALSE;
     *effect = gain.effect.effect;

@@ -120,7 +120,7 @@ static void case_init(Case *c, const char *text, const HnQuantOptions *o, HnQuan
     if (form == HN_FORM_INT8)
         g_assert_true(set_spans(c, c->plan, HN_CALIB_MINMAX, &error));
     const HnScorerOptions so = { .backend = &hn_backend_ref, .threads = 1 };
-    c->scorer = hn_scorer_new(c->inputs, c->data, CALIB, HELD, &so, &error);
+    c->scorer = hn_scorer_new(typed(text), c->data, CALIB, HELD, &so, &error);
     g_assert_no_error(error);
     c->samples = (HnTapOptions){ .backend = &hn_backend_ref, .threads = 2, .data = c->data, .first = 0, .n = CALIB };
     c->search = (HnSearchOptions){

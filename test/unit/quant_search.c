@@ -119,7 +119,7 @@ static void loss_of(const char *add, HnGoals *goals, HnScore *score, gboolean *m
     g_autoptr(HnData) d = hn_data_open("random:2", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
     g_assert_no_error(error);
     const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
-    g_autoptr(HnScorer) s = hn_scorer_new(original, d, 0, 2, &o, &error);
+    g_autoptr(HnScorer) s = hn_scorer_new(detector_of("{0,0,0,0}"), d, 0, 2, &o, &error);
     g_assert_no_error(error);
     HnScore before;
     hn_scorer_original(s, &before);
@@ -151,6 +151,29 @@ static void test_goals(void)
     loss_of("{0,0,0,0.01}", &g, &s, &met);
     g_assert_true(met);
     g_assert_cmpfloat(s.scores, >, 0);
+}
+
+/* Outputs so large that the original computes those of later samples again. */
+static void test_large_outputs(void)
+{
+    static const char *const texts[] = { "opset 17\n%y = Neg(%x:f32[1,3,600000])",
+                                         "opset 17\n%z = Neg(%x:f32[1,3,600000])\n%y = Mul(%z, "
+                                         "a:f32={1.01})" };
+    GError *error = NULL;
+    g_autoptr(HnModel) first = parse(texts[0]);
+    HnValue *inputs[] = { first->graph->inputs->pdata[0] };
+    g_autoptr(HnData) d = hn_data_open("random:3", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_assert_no_error(error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(texts[0]), d, 0, 3, &o, &error);
+    g_assert_no_error(error);
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(HnModel) m = parse(texts[i]);
+        HnScore score;
+        g_assert_true(hn_scorer_run(s, m, &score, &error));
+        g_assert_cmpfloat_with_epsilon(score.cos, 1, 1e-6);
+        g_assert_true(i == 0 ? isinf(score.sqnr) : fabs(score.sqnr - 40) < 0.01); /* a hundredth */
+    }
 }
 
 static void test_metric_names(void)
@@ -409,6 +432,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/quant/kinds", test_kinds);
     g_test_add_func("/quant/kinds/gates", test_gates);
+    g_test_add_func("/quant/score/large_outputs", test_large_outputs);
     g_test_add_func("/quant/score/goals", test_goals);
     g_test_add_func("/quant/score/metrics", test_metric_names);
     g_test_add_func("/quant/regions", test_regions);
