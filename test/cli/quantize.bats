@@ -34,6 +34,19 @@ holds() {
     [[ $output =~ \(35[0-9]\ of\ 360\) ]]
 }
 
+# integers are exact everywhere, and all of this model is integers
+@test "quantize: results are the same at every instruction level" {
+    quantizes --calib "$digits/train.npz" --force --set '.*=int8'
+    holds '[.nodes[] | select(.form == "int8")] | length == 4'
+    HONE_MAX_ISA=none succeeds hone-run out.onnx --data "$digits/test.npz" --out plain
+    for level in avx2 avx512 vnni amx; do
+        HONE_MAX_ISA=$level succeeds hone-run out.onnx --data "$digits/test.npz" --out $level
+        for set in plain/*; do
+            cmp "$set/output_0.pb" "$level/${set#plain/}/output_0.pb"
+        done
+    done
+}
+
 @test "quantize: the same command gives the same bytes" {
     quantizes --calib "$digits/train.npz" --mode weights --force
     cp out.onnx first.onnx
