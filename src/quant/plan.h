@@ -46,7 +46,7 @@ typedef struct {
     GHashTable *forms; /* char * -> GINT_TO_POINTER(HnQuantForm); absent: HN_FORM_F32 */
     GHashTable *spans; /* char * -> HnQuantSpan * */
     /* what repairs found (quant/repair.h), good for the weights that it was found for: */
-    GHashTable *integers; /* char * weight -> HnRounded * (quant/rounding.h) */
+    GHashTable *integers; /* char *, form and weight -> HnRounded * (quant/rounding.h) */
     GHashTable *shifts;   /* char * node -> HnTensor *, f32 [channels], of its bias */
 } HnQuantPlan;
 

@@ -100,11 +100,18 @@ static void use_channel(const HnPacked *r, HnPacked *k, int64_t c)
     ((float *)k->scale->data)[c] = ((const float *)r->scale->data)[c];
 }
 
+/* In HnQuantPlan.integers; g_free. */
+static char *key_of(const char *weight, HnQuantForm form)
+{
+    return g_strconcat(hn_quant_form_name(form), " ", weight, NULL);
+}
+
 void hn_rounded_use(const HnQuantPlan *p, const char *weight, HnQuantForm form, HnPacked *k)
 {
-    const HnRounded *r = g_hash_table_lookup(p->integers, weight);
-    if (r == NULL || r->form != form || r->packed.axis != k->axis || r->packed.block != k->block ||
-        !same_dims(r->packed.q, k->q) || !same_dims(r->packed.scale, k->scale))
+    g_autofree char *key = key_of(weight, form);
+    const HnRounded *r = g_hash_table_lookup(p->integers, key);
+    if (r == NULL || r->packed.axis != k->axis || r->packed.block != k->block || !same_dims(r->packed.q, k->q) ||
+        !same_dims(r->packed.scale, k->scale))
         return;
     const float *there = r->packed.scale->data, *here = k->scale->data;
     if (form == HN_FORM_W4 || k->axis < 0) {
@@ -620,7 +627,7 @@ static gboolean look(Rounding *r, HnTap *tap, GError **error)
         hn_progress_tell(r->o->progress, "rounding", i, r->layers->len);
         ok = !hn_progress_stop(r->o->progress, error) && solve(r, l, out, error);
         if (ok && out->packed.q != NULL)
-            g_hash_table_insert(r->p->integers, g_strdup(l->value->name), hn_rounded_ref(out));
+            g_hash_table_insert(r->p->integers, key_of(l->value->name, l->form), hn_rounded_ref(out));
         hn_rounded_unref(out);
     }
     for (guint i = 0; i < r->layers->len; i++) {
@@ -644,7 +651,7 @@ static guint name_at(GPtrArray *names, const char *name)
     return i;
 }
 
-gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
+static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
 {
     *log = (HnRoundingLog){ 0 };
     g_autoptr(GPtrArray) layers = find_layers(p, m, log), names = g_ptr_array_new();
@@ -669,4 +676,37 @@ gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRou
         g_clear_pointer(&r.layers, g_ptr_array_unref);
     }
     return ok;
+}
+
+/* The nodes with 4 bits, in the 8 that they may get instead; NULL: there are none. */
+static HnQuantPlan *with_eight(const HnQuantPlan *p, HnModel *m)
+{
+    HnQuantPlan *q = hn_quant_plan_new(&p->o);
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(m);
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnNode *n = nodes->pdata[i];
+        if (hn_quant_plan_form(p, n) == HN_FORM_W4)
+            hn_quant_plan_set_form(q, hn_quant_name(n), hn_quant_form_fit(n, HN_FORM_W8, &p->o));
+    }
+    if (g_hash_table_size(q->forms) == 0)
+        g_clear_pointer(&q, hn_quant_plan_free);
+    return q;
+}
+
+gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
+{
+    if (!round_all(p, m, o, log, error))
+        return FALSE;
+    g_autoptr(HnQuantPlan) eight = with_eight(p, m);
+    HnRoundingLog beside;
+    if (eight == NULL)
+        return TRUE;
+    if (!round_all(eight, m, o, &beside, error))
+        return FALSE;
+    GHashTableIter iter;
+    gpointer key, rounded;
+    g_hash_table_iter_init(&iter, eight->integers);
+    while (g_hash_table_iter_next(&iter, &key, &rounded))
+        g_hash_table_insert(p->integers, g_strdup(key), hn_rounded_ref(rounded));
+    return TRUE;
 }
