@@ -207,7 +207,7 @@ static void test_rounding(void)
     g_assert_cmpfloat(log.after, <, 0.5 * log.before);
     g_assert_cmpfloat(sqnr_of(&c, p), >, before + 3);
 
-    const HnRounded *r = g_hash_table_lookup(p->integers, "w");
+    const HnRounded *r = g_hash_table_lookup(p->integers, "int8 w");
     const int8_t *q = r->packed.q->data;
     for (int64_t k = 0; k < 16; k++) /* what saturation asks for holds still */
         for (int64_t i = 0; i < 72; i++) {
@@ -220,7 +220,7 @@ static void test_rounding(void)
     g_autoptr(HnQuantPlan) again = hn_quant_plan_copy(c.plan); /* threads and repetition change nothing */
     c.samples.threads = 1;
     g_assert_true(hn_quant_round(again, m, &c.samples, &log, &error));
-    const HnRounded *s = g_hash_table_lookup(again->integers, "w");
+    const HnRounded *s = g_hash_table_lookup(again->integers, "int8 w");
     g_assert_true(hn_tensor_equal(r->packed.q, s->packed.q));
     case_clear(&c);
 }
@@ -230,8 +230,10 @@ static void test_rounding_four_bits(void)
     static const char *const models[] = {
         "opset 21\n%a = Abs(%x:f32[32,64])\n%1 = MatMul(%a, w:f32[64,24])\n%y = Tanh(%1)\n",
         "opset 21\n%a = Abs(%x:f32[32,64])\n%1 = Gemm(%a, w:f32[24,64]) transB=1\n%y = Tanh(%1)\n",
+        "opset 21\n%a = Abs(%x:f32[1,64,9,9])\n%1 = Conv(%a, w:f32[24,64,3,3])\n%y = Tanh(%1)\n",
+        "opset 21\n%a = Abs(%x:f32[1,128,9])\n%1 = Conv(%a, w:f32[24,64,1]) group=2\n%y = Tanh(%1)\n",
     };
-    for (guint i = 0; i < 4; i++) {
+    for (guint i = 0; i < 2 * G_N_ELEMENTS(models); i++) {
         Case c;
         HnRoundingLog log;
         g_autoptr(GError) error = NULL;
@@ -241,6 +243,12 @@ static void test_rounding_four_bits(void)
         g_assert_true(hn_quant_round(c.plan, m, &c.samples, &log, &error));
         g_assert_no_error(error);
         g_assert_cmpfloat(sqnr_of(&c, c.plan), >, before + 1);
+        /* to 8 bits, too */
+        g_autoptr(HnQuantPlan) eight = hn_quant_plan_copy(c.plan);
+        hn_quant_plan_set_form(eight, "1", HN_FORM_W8);
+        const double rounded = sqnr_of(&c, eight);
+        g_hash_table_remove_all(eight->integers);
+        g_assert_cmpfloat(rounded, >, sqnr_of(&c, eight) + 1);
         case_clear(&c);
     }
 }
@@ -256,7 +264,7 @@ static void test_rounding_elsewhere(void)
     const HnNode *n = fresh->graph->nodes->pdata[1];
     const HnValue *w = hn_node_in(n, 1);
     g_assert_true(hn_quant_round(c.plan, m, &c.samples, &log, NULL));
-    const HnRounded *r = g_hash_table_lookup(c.plan->integers, "w");
+    const HnRounded *r = g_hash_table_lookup(c.plan->integers, "int8 w");
     g_assert_true(hn_quant_pack(c.plan, n, w, 0, NULL, &k, NULL));
     g_autoptr(HnTensor) nearest = hn_tensor_copy(k.q, NULL, NULL);
     hn_rounded_use(c.plan, "w", HN_FORM_W8, &k);
