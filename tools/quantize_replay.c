@@ -2,29 +2,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/jsonread.h"
 #include "check/recipe.h"
 #include "quantize.h"
-
-static JsonNode *member(JsonObject *o, const char *name, GType type)
-{
-    JsonNode *n = o != NULL ? json_object_get_member(o, name) : NULL;
-    if (n == NULL || (type == G_TYPE_NONE ? !JSON_NODE_HOLDS_OBJECT(n)
-                                          : !JSON_NODE_HOLDS_VALUE(n) || json_node_get_value_type(n) != type))
-        return NULL;
-    return n;
-}
-
-static const char *string_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = member(o, name, G_TYPE_STRING);
-    return n != NULL ? json_node_get_string(n) : NULL;
-}
-
-static JsonObject *object_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = member(o, name, G_TYPE_NONE);
-    return n != NULL ? json_node_get_object(n) : NULL;
-}
 
 static gboolean wrong(const Quantize *q, const char *what, GError **error)
 {
@@ -42,9 +22,9 @@ static gboolean set_texts(JsonNode *n, char ***out)
     g_auto(GStrv) texts = g_new0(char *, count + 1);
     for (guint i = 0; i < count; i++) {
         JsonNode *text = json_array_get_element(list, i);
-        if (!JSON_NODE_HOLDS_VALUE(text) || json_node_get_value_type(text) != G_TYPE_STRING)
+        if (hn_json_string(text) == NULL)
             return FALSE;
-        texts[i] = g_strdup(json_node_get_string(text));
+        texts[i] = g_strdup(hn_json_string(text));
     }
     if (list == NULL)
         return FALSE;
@@ -55,23 +35,24 @@ static gboolean set_texts(JsonNode *n, char ***out)
 static gboolean set_option(QuantizeParams *p, const GOptionEntry *e, JsonNode *n)
 {
     const glong at = (glong)GPOINTER_TO_SIZE(e->arg_data);
-    const GType type = JSON_NODE_HOLDS_VALUE(n) ? json_node_get_value_type(n) : G_TYPE_INVALID;
     switch (e->arg) {
     case G_OPTION_ARG_NONE:
-        G_STRUCT_MEMBER(gboolean, p, at) = type == G_TYPE_BOOLEAN && json_node_get_boolean(n);
-        return type == G_TYPE_BOOLEAN;
+        if (hn_json_is_switch(n))
+            G_STRUCT_MEMBER(gboolean, p, at) = json_node_get_boolean(n);
+        return hn_json_is_switch(n);
     case G_OPTION_ARG_INT: {
-        const gint64 x = type == G_TYPE_INT64 ? json_node_get_int(n) : -1;
-        G_STRUCT_MEMBER(int, p, at) = (int)CLAMP(x, G_MININT, G_MAXINT);
+        const double x = hn_json_is_number(n) ? json_node_get_double(n) : -1;
+        if (x >= 0 && x <= G_MAXINT)
+            G_STRUCT_MEMBER(int, p, at) = (int)x;
         return x >= 0 && x <= G_MAXINT;
     }
     case G_OPTION_ARG_DOUBLE:
-        G_STRUCT_MEMBER(double, p, at) = json_node_get_double(n);
-        return type == G_TYPE_DOUBLE || type == G_TYPE_INT64;
+        if (hn_json_is_number(n))
+            G_STRUCT_MEMBER(double, p, at) = json_node_get_double(n);
+        return hn_json_is_number(n);
     case G_OPTION_ARG_STRING:
-        if (type == G_TYPE_STRING)
-            G_STRUCT_MEMBER(const char *, p, at) = json_node_get_string(n);
-        return type == G_TYPE_STRING;
+        G_STRUCT_MEMBER(const char *, p, at) = hn_json_string(n);
+        return hn_json_string(n) != NULL;
     case G_OPTION_ARG_STRING_ARRAY:
         return set_texts(n, &G_STRUCT_MEMBER(char **, p, at));
     default:
@@ -106,7 +87,7 @@ static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
     json_object_iter_init(&iter, options);
     while (json_object_iter_next(&iter, &name, &n)) {
         const GOptionEntry *e = entry_of(name);
-        if (!strcmp(name, "seed") && JSON_NODE_HOLDS_VALUE(n))
+        if (!strcmp(name, "seed") && hn_json_is_number(n))
             q->ctx->common.seed = (guint64)json_node_get_int(n);
         else if (e == NULL || !set_option(p, e, n)) {
             g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "option '%s' in the recipe of '%s' is not known here",
@@ -119,7 +100,7 @@ static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
 
 static void warn_version(Quantize *q)
 {
-    const char *version = string_at(q->recipe, "hone");
+    const char *version = hn_json_string_at(q->recipe, "hone");
     if (g_strcmp0(version, hn_version()) != 0)
         hn_context_warn(q->ctx, "'%s' was made by version %s, this is %s: the bytes may differ", q->p->replay,
                         version != NULL ? version : "unknown", hn_version());
@@ -135,14 +116,13 @@ gboolean quantize_read_recipe(Quantize *q, GError **error)
     const char *text = hn_model_metadata(made, HN_RECIPE);
     JsonNode *root =
         text != NULL && json_parser_load_from_data(parser, text, -1, NULL) ? json_parser_get_root(parser) : NULL;
-    if (root == NULL || !JSON_NODE_HOLDS_OBJECT(root) ||
-        g_strcmp0(string_at(json_node_get_object(root), "tool"), "hone-quantize") != 0) {
+    if (g_strcmp0(hn_json_string_at(hn_json_object(root), "tool"), "hone-quantize") != 0) {
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no recipe of hone-quantize in its metadata",
                     q->p->replay);
         return FALSE;
     }
-    q->recipe = json_object_ref(json_node_get_object(root));
-    JsonObject *options = object_at(q->recipe, "options");
+    q->recipe = json_object_ref(hn_json_object(root));
+    JsonObject *options = hn_json_object_at(q->recipe, "options");
     warn_version(q);
     return options != NULL ? set_options(q, options, error) : wrong(q, "'options'", error);
 }
@@ -151,7 +131,7 @@ gboolean quantize_read_recipe(Quantize *q, GError **error)
 
 static gboolean same(const Quantize *q, const char *name, const char *hash, const char *what, GError **error)
 {
-    const char *recorded = string_at(q->recipe, name);
+    const char *recorded = hn_json_string_at(q->recipe, name);
     if (recorded == NULL || g_strcmp0(recorded, hash) == 0)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' was made of %s: of %s, not %s", q->p->replay, what, recorded,
@@ -169,8 +149,8 @@ gboolean quantize_check_recipe(const Quantize *q, GError **error)
 
 gboolean quantize_replay_plan(Quantize *q, GError **error)
 {
-    JsonObject *forms = object_at(q->recipe, "forms");
-    JsonNode *refined = member(q->recipe, "refined", G_TYPE_BOOLEAN);
+    JsonObject *forms = hn_json_object_at(q->recipe, "forms");
+    JsonNode *refined = hn_json_at(q->recipe, "refined");
     JsonObjectIter iter;
     const char *name;
     JsonNode *n;
@@ -179,12 +159,12 @@ gboolean quantize_replay_plan(Quantize *q, GError **error)
         json_object_iter_init(&iter, forms);
     while (forms != NULL && json_object_iter_next(&iter, &name, &n)) {
         HnQuantForm form;
-        if (!g_hash_table_contains(q->base->forms, name) || !JSON_NODE_HOLDS_VALUE(n) ||
-            json_node_get_value_type(n) != G_TYPE_STRING || !hn_quant_form_parse(json_node_get_string(n), &form))
+        if (!g_hash_table_contains(q->base->forms, name) || hn_json_string(n) == NULL ||
+            !hn_quant_form_parse(hn_json_string(n), &form))
             return wrong(q, "a form", error);
         hn_quant_plan_set_form(q->fixed, name, form);
     }
-    if (refined != NULL && json_node_get_boolean(refined) && !quantize_refine(q, &q->fixed, error))
+    if (hn_json_is_switch(refined) && json_node_get_boolean(refined) && !quantize_refine(q, &q->fixed, error))
         return FALSE;
     q->so.fixed = q->fixed;
     return TRUE;

@@ -1,11 +1,10 @@
 /* hone-replay: a model made again as the recipe in its metadata says. */
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "check/recipe.h"
 #include "cli/program.h"
 #include "common.h"
-
-#include <json-glib/json-glib.h>
 
 typedef struct {
     char *output, *calib, *plan, *ranges;
@@ -30,13 +29,11 @@ static char *tool_of(HnContext *ctx, const char *path, GError **error)
     const char *recipe = m != NULL ? hn_model_metadata(m, HN_RECIPE) : NULL;
     JsonNode *root =
         recipe != NULL && json_parser_load_from_data(parser, recipe, -1, NULL) ? json_parser_get_root(parser) : NULL;
-    JsonObject *o = root != NULL && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-    JsonNode *tool = o != NULL ? json_object_get_member(o, "tool") : NULL;
+    const char *tool = hn_json_string_at(hn_json_object(root), "tool");
     if (m == NULL)
         return NULL;
-    if (tool != NULL && JSON_NODE_HOLDS_VALUE(tool) && json_node_get_value_type(tool) == G_TYPE_STRING &&
-        g_str_equal(json_node_get_string(tool), "hone-quantize"))
-        return g_strdup(json_node_get_string(tool));
+    if (g_strcmp0(tool, "hone-quantize") == 0)
+        return g_strdup(tool);
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "'%s' has no recipe of a tool that can repeat it", path);
     return NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/jsonread.h"
 
 #define SCHEMA "hone.journal/1"
 #define CACHE_BYTES ((goffset)16 << 20) /* a cache that is larger starts anew */
@@ -100,26 +101,11 @@ guint hn_journal_resumed(const HnJournal *j)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static const char *string_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = json_object_get_member(o, name);
-    return n != NULL && JSON_NODE_HOLDS_VALUE(n) && json_node_get_value_type(n) == G_TYPE_STRING
-               ? json_node_get_string(n)
-               : NULL;
-}
-
-static JsonObject *object_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = json_object_get_member(o, name);
-    return n != NULL && JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
-}
-
 /* NaN: it is not there. */
 static double number_at(JsonObject *o, const char *name)
 {
-    JsonNode *n = json_object_get_member(o, name);
-    const GType type = n != NULL && JSON_NODE_HOLDS_VALUE(n) ? json_node_get_value_type(n) : G_TYPE_INVALID;
-    return type == G_TYPE_DOUBLE || type == G_TYPE_INT64 ? json_node_get_double(n) : NAN;
+    double x;
+    return hn_json_number_at(o, name, &x) ? x : NAN;
 }
 
 /* Members of a score; null is the second number. */
@@ -135,8 +121,8 @@ static const struct {
 
 static void read_tried(HnJournal *j, JsonObject *line)
 {
-    const char *plan = string_at(line, "plan"), *what = string_at(line, "what");
-    JsonObject *score = object_at(line, "score");
+    const char *plan = hn_json_string_at(line, "plan"), *what = hn_json_string_at(line, "what");
+    JsonObject *score = hn_json_object_at(line, "score");
     const double bytes = number_at(line, "bytes");
     JsonNode *names = json_object_get_member(line, "f32");
     if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0) || names == NULL ||
@@ -154,7 +140,7 @@ static void read_tried(HnJournal *j, JsonObject *line)
     JsonArray *list = json_node_get_array(names);
     for (guint i = 0; i < json_array_get_length(list); i++) {
         JsonNode *n = json_array_get_element(list, i);
-        if (JSON_NODE_HOLDS_VALUE(n) && json_node_get_value_type(n) == G_TYPE_STRING)
+        if (hn_json_string(n) != NULL)
             g_ptr_array_add(t->f32, g_strdup(json_node_get_string(n)));
     }
     g_hash_table_replace(j->tried, t->plan, t);
@@ -163,7 +149,7 @@ static void read_tried(HnJournal *j, JsonObject *line)
 
 static void read_times(HnJournal *j, const char *plan, JsonObject *line)
 {
-    JsonObject *nodes = object_at(line, "nodes");
+    JsonObject *nodes = hn_json_object_at(line, "nodes");
     g_autoptr(HnNodeTimes) t = hn_node_times_new();
     JsonObjectIter iter;
     const char *name;
@@ -173,8 +159,8 @@ static void read_times(HnJournal *j, const char *plan, JsonObject *line)
         return;
     json_object_iter_init(&iter, nodes);
     while (json_object_iter_next(&iter, &name, &n)) {
-        JsonObject *o = JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
-        const HnNodeTime at = { o != NULL ? number_at(o, "ms") : NAN, o != NULL ? number_at(o, "elements") : NAN };
+        JsonObject *o = hn_json_object(n);
+        const HnNodeTime at = { number_at(o, "ms"), number_at(o, "elements") };
         if (!(at.ms >= 0) || !(at.elements >= 0))
             return;
         g_hash_table_insert(t->nodes, g_strdup(name), g_memdup2(&at, sizeof at));
@@ -204,7 +190,7 @@ static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)
 
 static void read_line(HnJournal *j, JsonObject *line, gboolean cache)
 {
-    const char *key = string_at(line, "key"), *times = string_at(line, "times");
+    const char *key = hn_json_string_at(line, "key"), *times = hn_json_string_at(line, "times");
     JsonNode *race = json_object_get_member(line, "race");
     if (!cache && json_object_has_member(line, "trial"))
         read_tried(j, line);
@@ -222,13 +208,13 @@ static gboolean is_same(const char *path, JsonObject *line, JsonObject *header, 
     JsonObjectIter iter;
     const char *name;
     JsonNode *n;
-    if (g_strcmp0(string_at(line, "schema"), SCHEMA) != 0) {
+    if (g_strcmp0(hn_json_string_at(line, "schema"), SCHEMA) != 0) {
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no journal of '" SCHEMA "'", path);
         return FALSE;
     }
     json_object_iter_init_ordered(&iter, header);
     while (json_object_iter_next_ordered(&iter, &name, &n))
-        if (g_strcmp0(string_at(line, name), json_node_get_string(n)) != 0) {
+        if (g_strcmp0(hn_json_string_at(line, name), json_node_get_string(n)) != 0) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is the journal of a run whose '%s' was another", path,
                         name);
             return FALSE;
@@ -241,7 +227,7 @@ static JsonObject *parse(JsonParser *parser, const char *line, gsize n)
     if (!json_parser_load_from_data(parser, line, (gssize)n, NULL))
         return NULL;
     JsonNode *root = json_parser_get_root(parser);
-    return root != NULL && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
+    return hn_json_object(root);
 }
 
 /* *good: bytes up to the end of the last line that is whole. */

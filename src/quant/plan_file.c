@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/jsonread.h"
 
 #define SCHEMA "hone.plan/1"
 #define REPORT "hone.quantize/1"
@@ -125,49 +126,19 @@ static gboolean wrong(GError **error, const char *what, const char *name)
     return FALSE;
 }
 
-static const char *string_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = o != NULL ? json_object_get_member(o, name) : NULL;
-    return n != NULL && JSON_NODE_HOLDS_VALUE(n) && json_node_get_value_type(n) == G_TYPE_STRING
-               ? json_node_get_string(n)
-               : NULL;
-}
-
-static JsonObject *object_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = o != NULL ? json_object_get_member(o, name) : NULL;
-    return n != NULL && JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
-}
-
-static JsonArray *array_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = o != NULL ? json_object_get_member(o, name) : NULL;
-    return n != NULL && JSON_NODE_HOLDS_ARRAY(n) ? json_node_get_array(n) : NULL;
-}
-
-static gboolean number_at(JsonObject *o, const char *name, double *x)
-{
-    JsonNode *n = json_object_get_member(o, name);
-    const GType type = n != NULL && JSON_NODE_HOLDS_VALUE(n) ? json_node_get_value_type(n) : G_TYPE_INVALID;
-    if (type != G_TYPE_DOUBLE && type != G_TYPE_INT64)
-        return FALSE;
-    *x = json_node_get_double(n);
-    return isfinite(*x);
-}
-
 static gboolean read_options(JsonObject *o, HnQuantOptions *out, GError **error)
 {
-    const char *activations = string_at(o, "activations");
+    const char *activations = hn_json_string_at(o, "activations");
     double block;
     if (activations == NULL || (strcmp(activations, "u8") && strcmp(activations, "s8")))
         return wrong(error, "an option", "activations");
     out->activations = strcmp(activations, "u8") ? HN_I8 : HN_U8;
-    if (!number_at(o, "block", &block) || (block != 32 && block != 64 && block != 128))
+    if (!hn_json_number_at(o, "block", &block) || (block != 32 && block != 64 && block != 128))
         return wrong(error, "an option", "block");
     out->block = (int)block;
     for (gsize i = 0; i < G_N_ELEMENTS(switches); i++) {
         JsonNode *n = json_object_get_member(o, switches[i].name);
-        if (n == NULL || !JSON_NODE_HOLDS_VALUE(n) || json_node_get_value_type(n) != G_TYPE_BOOLEAN)
+        if (!hn_json_is_switch(n))
             return wrong(error, "an option", switches[i].name);
         G_STRUCT_MEMBER(gboolean, out, switches[i].at) = json_node_get_boolean(n);
     }
@@ -181,8 +152,8 @@ static gboolean read_nodes(JsonArray *rows, const GPtrArray *nodes, HnQuantPlan 
         g_hash_table_add(known, nodes->pdata[i]);
     for (guint i = 0; i < json_array_get_length(rows); i++) {
         JsonNode *n = json_array_get_element(rows, i);
-        JsonObject *row = JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
-        const char *name = string_at(row, "name"), *form_name = string_at(row, "form");
+        JsonObject *row = hn_json_object(n);
+        const char *name = hn_json_string_at(row, "name"), *form_name = hn_json_string_at(row, "form");
         HnQuantForm form;
         if (name == NULL)
             return wrong(error, "the name", "nodes");
@@ -207,8 +178,8 @@ static gboolean read_spans(JsonObject *spans, HnQuantPlan *p, GError **error)
     json_object_iter_init(&iter, spans);
     while (json_object_iter_next(&iter, &name, &row)) {
         HnQuantSpan s;
-        JsonObject *o = JSON_NODE_HOLDS_OBJECT(row) ? json_node_get_object(row) : NULL;
-        if (o == NULL || !number_at(o, "lo", &s.lo) || !number_at(o, "hi", &s.hi) || s.lo > s.hi)
+        JsonObject *o = hn_json_object(row);
+        if (o == NULL || !hn_json_number_at(o, "lo", &s.lo) || !hn_json_number_at(o, "hi", &s.hi) || s.lo > s.hi)
             return wrong(error, "the span", name);
         hn_quant_plan_set_span(p, name, s.lo, s.hi);
     }
@@ -220,7 +191,7 @@ static gboolean read_repairs(JsonArray *names, HnPlanFile *out, GError **error)
     g_autoptr(GPtrArray) repairs = g_ptr_array_new();
     for (guint i = 0; names != NULL && i < json_array_get_length(names); i++) {
         JsonNode *n = json_array_get_element(names, i);
-        if (!JSON_NODE_HOLDS_VALUE(n) || json_node_get_value_type(n) != G_TYPE_STRING)
+        if (hn_json_string(n) == NULL)
             return wrong(error, "a name", "repairs");
         g_ptr_array_add(repairs, (gpointer)json_node_get_string(n));
     }
@@ -232,9 +203,9 @@ static gboolean read_repairs(JsonArray *names, HnPlanFile *out, GError **error)
 static gboolean read_plan(JsonObject *root, const HnQuantOptions *o, const GPtrArray *nodes, HnPlanFile *out,
                           GError **error)
 {
-    const char *schema = string_at(root, "schema");
-    JsonArray *rows = array_at(root, "nodes");
-    JsonObject *options = object_at(root, "options"), *spans = object_at(root, "spans");
+    const char *schema = hn_json_string_at(root, "schema");
+    JsonArray *rows = hn_json_array_at(root, "nodes");
+    JsonObject *options = hn_json_object_at(root, "options"), *spans = hn_json_object_at(root, "spans");
     HnQuantOptions read = *o;
     if (schema == NULL || (strcmp(schema, SCHEMA) && strcmp(schema, REPORT)) || rows == NULL) {
         g_set_error_literal(error, HN_ERROR, HN_ERROR_FORMAT,
@@ -248,15 +219,14 @@ static gboolean read_plan(JsonObject *root, const HnQuantOptions *o, const GPtrA
     out->plan = hn_quant_plan_new(&read);
     out->has_spans = is_plan && spans != NULL && json_object_get_size(spans) > 0;
     return read_nodes(rows, nodes, out->plan, error) && (!out->has_spans || read_spans(spans, out->plan, error)) &&
-           read_repairs(is_plan ? array_at(root, "repairs") : NULL, out, error);
+           read_repairs(is_plan ? hn_json_array_at(root, "repairs") : NULL, out, error);
 }
 
 gboolean hn_quant_plan_read(JsonNode *root, const HnQuantOptions *o, const GPtrArray *nodes, HnPlanFile *out,
                             GError **error)
 {
     *out = (HnPlanFile){ 0 };
-    JsonObject *object = root != NULL && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-    if (read_plan(object, o, nodes, out, error))
+    if (read_plan(hn_json_object(root), o, nodes, out, error))
         return TRUE;
     hn_plan_file_clear(out);
     return FALSE;

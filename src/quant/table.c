@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/jsonread.h"
 
 #define SCHEMA "hone.calibration/1"
 
@@ -52,29 +53,11 @@ JsonNode *hn_calib_table(const HnCalibrator *c, const HnCalibTableOptions *o)
     return node;
 }
 
-static gboolean number_of(JsonObject *o, const char *name, double *number)
-{
-    JsonNode *n = json_object_get_member(o, name);
-    const GType type = n != NULL && JSON_NODE_HOLDS_VALUE(n) ? json_node_get_value_type(n) : G_TYPE_INVALID;
-    if (type != G_TYPE_DOUBLE && type != G_TYPE_INT64)
-        return FALSE;
-    *number = json_node_get_double(n);
-    return isfinite(*number);
-}
-
-static JsonObject *object_at(JsonObject *o, const char *name)
-{
-    JsonNode *n = json_object_get_member(o, name);
-    return n != NULL && JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) : NULL;
-}
-
 static JsonObject *tensors_of(JsonNode *table, GError **error)
 {
-    JsonObject *o = JSON_NODE_HOLDS_OBJECT(table) ? json_node_get_object(table) : NULL;
-    JsonNode *schema = o != NULL ? json_object_get_member(o, "schema") : NULL;
-    const gboolean known =
-        schema != NULL && JSON_NODE_HOLDS_VALUE(schema) && g_strcmp0(json_node_get_string(schema), SCHEMA) == 0;
-    JsonObject *tensors = known ? object_at(o, "tensors") : NULL;
+    JsonObject *o = hn_json_object(table);
+    JsonObject *tensors =
+        g_strcmp0(hn_json_string_at(o, "schema"), SCHEMA) == 0 ? hn_json_object_at(o, "tensors") : NULL;
     if (tensors == NULL)
         g_set_error_literal(error, HN_ERROR, HN_ERROR_FORMAT, "this is no calibration table of '" SCHEMA "'");
     return tensors;
@@ -92,8 +75,8 @@ gboolean hn_calib_table_apply(JsonNode *table, HnQuantPlan *p, GError **error)
         json_object_iter_init(&iter, tensors);
         while (json_object_iter_next(&iter, &name, &row)) {
             HnQuantSpan s;
-            JsonObject *o = JSON_NODE_HOLDS_OBJECT(row) ? json_node_get_object(row) : NULL;
-            if (o == NULL || !number_of(o, "lo", &s.lo) || !number_of(o, "hi", &s.hi) || s.lo > s.hi) {
+            JsonObject *o = hn_json_object(row);
+            if (o == NULL || !hn_json_number_at(o, "lo", &s.lo) || !hn_json_number_at(o, "hi", &s.hi) || s.lo > s.hi) {
                 g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "the calibration table has no range for '%s'", name);
                 return FALSE;
             }
