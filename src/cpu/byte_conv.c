@@ -360,7 +360,7 @@ static void run_part(const Run *r, int part, int parts)
 static gboolean conv_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Conv *c = s->state;
+    Conv *c = s->state;
     const HnByteProduct *p = &c->product;
     const HnTensor *y = s->out[0].slot->tensor;
     const int64_t out = p->n_groups * p->out;
@@ -398,7 +398,7 @@ static gboolean conv_run(HnStep *s, GError **error)
         r.run.p = &now;
         r.run.finish = now.finish;
     }
-    r.run.finish.table = s->table;
+    hn_byte_product_exchange(&c->product, &r.run.finish, s);
     hn_byte_offsets(&r.run);
     if (c->threads == 1) {
         run_part(&r, 0, 1);

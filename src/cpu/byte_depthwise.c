@@ -1,5 +1,8 @@
 /*
  * QuantConv, QLinearConv and ConvInteger with a filter for each channel, channels last.
+ *
+ * Tiles of byte_depthwise_tile.h read columns where they are, and do so for most windows; what is left, and plain C,
+ * goes by rows, which are copied with the taps of a group side by side.
  */
 #include "cpu/byte_depthwise.h"
 
@@ -9,14 +12,12 @@
 
 #include "base/cpu.h"
 #include "cpu/byte_conv.h"
+#include "cpu/byte_depthwise_tile.h"
 #include "cpu/byte_product.h"
 
 /* --- levels --------------------------------------------------------------------------------------------------------
  */
 
-#define HN_LEVEL avx2
-#include "cpu/byte_depthwise_loops.h"
-#undef HN_LEVEL
 #define HN_LEVEL avx512
 #include "cpu/byte_depthwise_loops.h"
 #undef HN_LEVEL
@@ -165,138 +166,6 @@ VBMI static void dw_row_narrow(const HnDepthwiseRow *d)
         some_narrow(d, o, 1, 1);
 }
 
-/* ... without dot products of bytes: 16 channels with two taps fill two vectors, in their order. */
-#define HALF_AT_ONCE 4
-
-AVX2 INLINE void stage_pairs(uint8_t *to, const uint8_t *const *row, const int64_t *step, int64_t columns, int64_t next,
-                             int channels, const uint8_t *end, uint8_t flip_by)
-{
-    const __m128i flip = _mm_set1_epi8((char)flip_by);
-    const uint8_t *a = row[0], *b = row[1];
-    for (int64_t i = 0; i < columns; i++, to += next, a += step[0], b += step[1]) {
-        __m128i x, y;
-        if (channels == NARROW || (end - a >= NARROW && end - b >= NARROW)) {
-            x = _mm_loadu_si128((const __m128i *)(const void *)a);
-            y = _mm_loadu_si128((const __m128i *)(const void *)b);
-        } else {
-            uint8_t copy[2][NARROW] = { 0 };
-            memcpy(copy[0], a, (gsize)channels);
-            memcpy(copy[1], b, (gsize)channels);
-            x = _mm_loadu_si128((const __m128i *)(const void *)copy[0]);
-            y = _mm_loadu_si128((const __m128i *)(const void *)copy[1]);
-        }
-        x = _mm_xor_si128(x, flip);
-        y = _mm_xor_si128(y, flip);
-        ISTORE_avx2(to, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y)));
-        ISTORE_avx2(to + 32, _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x, y)));
-    }
-}
-
-AVX2 static void stage_half(const HnDepthwiseRow *d)
-{
-    const int64_t groups = d->groups, next = groups * 64;
-    const int64_t from = CLAMP(-d->first, 0, d->columns), to = CLAMP(d->in - d->first, from, d->columns);
-    uint8_t pad[NARROW];
-    memset(pad, d->pad ^ d->flip, sizeof pad);
-    for (int64_t g = 0; g < groups; g++) {
-        const uint8_t *row[2], *none[2] = { pad, pad };
-        int64_t step[2];
-        const int64_t still[2] = { 0, 0 };
-        const uint8_t *end = d->end;
-        for (int64_t t = 0; t < 2; t++) {
-            const uint8_t *line = g * 2 + t < d->seen ? d->row[g * 2 + t] : NULL;
-            row[t] = line != NULL ? line + (d->first + from) * d->pitch : pad;
-            step[t] = line != NULL ? d->pitch : 0;
-        }
-        uint8_t *at = d->staged + g * 64;
-        stage_pairs(at, none, still, from, next, NARROW, NULL, d->flip);
-        stage_pairs(at + from * next, row, step, to - from, next, d->channels, end, d->flip);
-        stage_pairs(at + to * next, none, still, d->columns - to, next, NARROW, NULL, d->flip);
-    }
-}
-
-/* n outputs of `lines` lines, constants after inlining; of one line n is 1 or a multiple of 2. */
-AVX2 INLINE void some_half(const HnDepthwiseRow *d, int64_t o, const int n, const int lines)
-{
-    const HnByteOut *out = d->finish;
-    const int64_t groups = d->groups, column = groups * 64;
-    const uint8_t *w = d->weights;
-    __m256i sum[2][HALF_AT_ONCE][2];
-    HN_UNROLL
-    for (int i = 0; i < n * lines; i++) {
-        sum[i / n][i % n][0] = ILOAD_avx2(d->begin);
-        sum[i / n][i % n][1] = ILOAD_avx2(d->begin + 8);
-    }
-    for (int64_t k = 0; k < d->kernel_w; k++) {
-        const uint8_t *x = d->staged + (o * d->stride + k * d->dilation) * column;
-        for (int64_t g = 0; g < groups; g++, w += 64, x += 64)
-            HN_UNROLL
-        for (int j = 0; j < 2; j++) {
-            const __m256i v = ILOAD_avx2(w + 32 * j), u = lines > 1 ? ILOAD_avx2(w + d->weights_line + 32 * j) : v;
-            HN_UNROLL
-            for (int i = 0; i < n; i++) {
-                const __m256i at = ILOAD_avx2(x + i * d->stride * column + 32 * j);
-                sum[0][i][j] = _mm256_add_epi32(sum[0][i][j], _mm256_madd_epi16(at, v));
-                if (lines > 1)
-                    sum[1][i][j] = _mm256_add_epi32(sum[1][i][j], _mm256_madd_epi16(at, u));
-            }
-        }
-    }
-    if (d->sums != NULL) {
-        HN_UNROLL
-        for (int i = 0; i < n * lines; i++) {
-            int32_t *to = d->sums + i / n * d->sums_line + (o + i % n) * NARROW;
-            ISTORE_avx2(to, sum[i / n][i % n][0]);
-            ISTORE_avx2(to + 8, sum[i / n][i % n][1]);
-        }
-        return;
-    }
-    const __m256i zero = _mm256_set1_epi16((short)out->zero), lo = _mm256_set1_epi16((short)((int)out->lo + out->zero));
-    const __m256i hi = _mm256_set1_epi16((short)((int)out->hi + out->zero));
-    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    /* two pixels at a time: below each other, or side by side */
-    const int64_t second = lines > 1 ? d->y_line : d->y_pitch;
-    HN_UNROLL
-    for (int i = 0; i<n; i += lines> 1 ? 1 : 2) {
-        __m256i v[2];
-        HN_UNROLL
-        for (int j = 0; j < 2; j++) {
-            const __m256i *of = lines > 1 ? sum[j][i] : sum[0][n > 1 ? i + j : 0];
-            __m256i half[2];
-            HN_UNROLL
-            for (int k = 0; k < 2; k++) {
-                const __m256 x = _mm256_mul_ps(_mm256_cvtepi32_ps(of[k]), _mm256_loadu_ps(d->scale + 8 * k));
-                half[k] =
-                    _mm256_cvtps_epi32(d->shift != NULL ? _mm256_add_ps(x, _mm256_loadu_ps(d->shift + 8 * k)) : x);
-            }
-            const __m256i all = _mm256_adds_epi16(_mm256_packs_epi32(half[0], half[1]), zero);
-            v[j] = _mm256_min_epi16(_mm256_max_epi16(all, lo), hi);
-        }
-        const __m256i y = _mm256_permutevar8x32_epi32(
-            out->dtype == HN_I8 ? _mm256_packs_epi16(v[0], v[1]) : _mm256_packus_epi16(v[0], v[1]), in_order);
-        uint8_t *to = d->y + (o + i) * d->y_pitch;
-        store_some(to, _mm256_castsi256_si128(y), d->channels);
-        if (n * lines > 1)
-            store_some(to + second, _mm256_extracti128_si256(y, 1), d->channels);
-    }
-}
-
-AVX2 static void dw_row_half(const HnDepthwiseRow *d)
-{
-    stage_half(d);
-    int64_t o = 0;
-    for (; d->lines > 1 && o + 3 <= d->out; o += 3)
-        some_half(d, o, 3, 2);
-    for (; d->lines > 1 && o < d->out; o++)
-        some_half(d, o, 1, 2);
-    for (; o + HALF_AT_ONCE <= d->out; o += HALF_AT_ONCE)
-        some_half(d, o, HALF_AT_ONCE, 1);
-    for (; o + 2 <= d->out; o += 2)
-        some_half(d, o, 2, 1);
-    for (; o < d->out; o++)
-        some_half(d, o, 1, 1);
-}
-
 /* Plain C: one tap at a time, 16-bit weights; channels are in the same order as with vectors. */
 #define PLAIN_WIDTH 16
 
@@ -326,36 +195,56 @@ static void dw_row_plain(const HnDepthwiseRow *d)
 }
 
 typedef struct {
-    void (*row)(const HnDepthwiseRow *d);
-    int width, taps; /* channels of a block; rows that are interleaved */
-    int lanes;       /* of 16 channels, in which vector j has every fourth group of 4; 0: channels are in order */
+    void (*row)(const HnDepthwiseRow *d); /* NULL: tiles */
+    int width, taps;                      /* channels of a block; rows that are interleaved */
+    int lanes; /* of 16 channels, in which vector j has every fourth group of 4; 0: channels are in order */
 } Level;
 
-/* For so many channels and outputs of a line: narrow vectors do less for each, but there are fewer that nobody needs.
- */
-static const Level *level(int64_t channels, int64_t out)
+#define LONG_STRETCH 256       /* outputs of a line that tiles compute at a time */
+#define MAX_POINTERS (1 << 17) /* to columns of the source */
+
+/* Columns that a stretch of tiles sees, lines from the window's first to its last. */
+static int64_t tile_columns(const HnWindowAxis *w)
+{
+    return (MIN(LONG_STRETCH, w->out) - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+}
+
+static int64_t row_span(const HnWindowAxis *h)
+{
+    return (h->kernel - 1) * h->dilation + 1;
+}
+
+/* For so many channels and such a window: narrow vectors do less for each, but there are fewer that nobody needs. */
+static const Level *level(int64_t channels, const HnWindowAxis *h, const HnWindowAxis *w)
 {
     static const struct {
         Level level;
         double cost, begin; /* of a block's output, estimated; of its line */
         HnIsa least, most;
     } levels[] = {
-        { { dw_row_plain, PLAIN_WIDTH, 1, 0 }, 1, 0, HN_ISA_NONE, HN_ISA_NONE },
-        { { dw_row_half, NARROW, 2, 0 }, 0.58, 0, HN_ISA_AVX2, HN_ISA_AVX512 },
-        { { dw_row_avx2, HN_DW_WIDTH_avx2, HN_DW_TAPS_avx2, 2 }, 1, 0, HN_ISA_AVX2, HN_ISA_AVX512 },
+        { { dw_row_plain, PLAIN_WIDTH, 1, 0 }, 1e6, 0, HN_ISA_NONE, HN_ISA_AVX2 },
+        { { NULL, HN_BYTE_DEPTH_PAIR_BLOCK, HN_BYTE_DEPTH_PAIR, 0 }, 0.2, 0, HN_ISA_AVX2, HN_ISA_AMX },
         { { dw_row_avx512, HN_DW_WIDTH_avx512, HN_DW_TAPS_avx512, 4 }, 1.4, 0, HN_ISA_AVX512, HN_ISA_AVX512 },
+        { { NULL, HN_BYTE_DEPTH_QUAD_BLOCK, HN_BYTE_DEPTH_QUAD, 0 }, 0.2, 0, HN_ISA_VNNI, HN_ISA_AMX },
         { { dw_row_narrow, NARROW, 4, 0 }, 0.21, 1.5, HN_ISA_VNNI, HN_ISA_AMX },
         { { dw_row_vnni, HN_DW_WIDTH_vnni, HN_DW_TAPS_vnni, 4 }, 1, 0, HN_ISA_VNNI, HN_ISA_AMX }
     };
     const HnIsa isa = hn_cpu_isa();
     const Level *best = NULL;
     double least = 0;
+    const gboolean known = hn_byte_depth_known(h->kernel, w->kernel, w->stride, w->dilation);
+    const gboolean vbmi = __builtin_cpu_supports("avx512vbmi"), fits = row_span(h) < MAX_POINTERS / tile_columns(w);
+    /* tiles read columns where they are: the others copy each of them, of which an output has `stride` */
+    const double of_tiles = (known ? 1 : 1.6) * (w->stride > 1 ? 0.7 : 1);
     for (guint i = 0; i < G_N_ELEMENTS(levels); i++) {
         const Level *l = &levels[i].level;
-        const double each = levels[i].cost + levels[i].begin / (double)out;
+        const double each = levels[i].cost * (l->row == NULL ? of_tiles : 1) + levels[i].begin / (double)w->out;
         const double cost = each * (double)((channels + l->width - 1) / l->width);
-        if (isa >= levels[i].least && isa <= levels[i].most && (best == NULL || cost < least) &&
-            (l->row != dw_row_narrow || __builtin_cpu_supports("avx512vbmi"))) {
+        const gboolean quads = l->row == NULL && l->taps == HN_BYTE_DEPTH_QUAD;
+        if (isa < levels[i].least || isa > levels[i].most || (best != NULL && cost >= least))
+            continue;
+        if ((l->row != NULL || (fits && channels >= l->width)) && (!quads || known) &&
+            ((l->row != dw_row_narrow && !quads) || vbmi)) {
             best = l;
             least = cost;
         }
@@ -383,7 +272,9 @@ typedef struct {
     int32_t *begin; /* [blocks][width], in the order of sums */
     float *scale, *shift;
     uint8_t pad, flip;
-    int lines; /* of outputs at a time */
+    int lines;                 /* of outputs at a time */
+    const HnByteDepthFn *tile; /* by outputs less 1; NULL: rows */
+    uint8_t *padding;          /* [channels], for tiles */
     int threads;
     gsize staged, thread_bytes;
 } Depthwise;
@@ -414,6 +305,7 @@ static void depthwise_release(HnStep *s)
     g_free(d->begin);
     g_free(d->scale);
     g_free(d->shift);
+    g_free(d->padding);
     hn_byte_product_clear(&d->product);
     g_free(d);
     s->state = NULL;
@@ -424,10 +316,48 @@ typedef struct {
     const HnStep *s;
 } Source;
 
+static int64_t tile_groups(const Depthwise *d)
+{
+    return hn_byte_depth_groups(d->level->taps, d->h.kernel, d->w.kernel);
+}
+
 /* Bytes of a block's weights for one line. */
 static gsize block_bytes(const Depthwise *d)
 {
+    if (d->tile != NULL)
+        return (gsize)(tile_groups(d) * d->level->width) * 4; /* of two 16-bit numbers or four bytes */
     return (gsize)(d->w.kernel * d->groups * d->level->width) * (d->level->taps == 1 ? 2 : 4);
+}
+
+/* The first channel of a block: the last one of tiles lies back. */
+static int64_t block_begin(const Depthwise *d, int64_t block)
+{
+    const int64_t at = block * d->level->width;
+    return d->tile != NULL ? MIN(at, d->channels - d->level->width) : at;
+}
+
+/* [blocks][groups of taps][channels][taps]: of two taps 16-bit numbers, of four bytes */
+static void pack_tiles(void *to, const HnTensor *t, gconstpointer data)
+{
+    (void)t;
+    const Source *from = data;
+    const Depthwise *d = from->d;
+    const int64_t all = d->h.kernel * d->w.kernel, groups = tile_groups(d);
+    const int width = d->level->width, taps = d->level->taps;
+    int64_t n = 0;
+    for (int64_t b = 0; b < d->blocks; b++)
+        for (int64_t i = 0; i < groups; i++) {
+            int64_t of[HN_BYTE_DEPTH_QUAD];
+            hn_byte_depth_group(taps, d->h.kernel, d->w.kernel, i, of);
+            for (int k = 0; k < width * taps; k++, n++) {
+                const int64_t tap = of[k % taps], at = (block_begin(d, b) + k / taps) * all + tap;
+                const int v = tap >= 0 ? hn_byte_weight(from->s, at, all, 0) : 0;
+                if (taps == HN_BYTE_DEPTH_QUAD)
+                    ((int8_t *)to)[n] = (int8_t)v;
+                else
+                    ((int16_t *)to)[n] = (int16_t)v;
+            }
+        }
 }
 
 /* [blocks][lines][kernel_w][groups of taps][sums][taps]: bytes, or with one or two taps 16-bit numbers */
@@ -468,15 +398,38 @@ static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
     d->begin = g_new0(int32_t, (gsize)n);
     d->scale = g_new0(float, (gsize)n);
     d->shift = g_new0(float, (gsize)n);
-    for (int64_t c = 0; c < d->channels; c++) {
-        const int64_t at = c / d->level->width * d->level->width + place_of(d->level, (int)(c % d->level->width));
-        d->begin[at] = p->begin[c];
+    /* pairs are of signed bytes as they are */
+    const int32_t *begin = d->tile != NULL && d->level->taps == HN_BYTE_DEPTH_PAIR ? p->begin_signed : p->begin;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t block = i / d->level->width, c = block_begin(d, block) + i % d->level->width;
+        if (c >= d->channels)
+            break;
+        const int64_t at = block * d->level->width + place_of(d->level, (int)(i % d->level->width));
+        d->begin[at] = begin[c];
         d->scale[at] = p->scale[c];
         d->shift[at] = p->shift[c];
     }
     const Source from = { d, s };
-    return hn_pack_own(s, hn_byte_inputs(s)->w, pack_weights, d->level->width * 8 + d->level->taps,
+    return hn_pack_own(s, hn_byte_inputs(s)->w, d->tile != NULL ? pack_tiles : pack_weights,
+                       (d->level->width * 8 + d->level->taps) * 4 + d->lines,
                        (gsize)(d->blocks * d->lines) * block_bytes(d), &from, &d->packed, error);
+}
+
+/* Scratch memory of a thread: of rows what they see, sums twice, sums in order, lines; of tiles pointers and sums. */
+static void set_scratch(Depthwise *d)
+{
+    const gsize number = sizeof(int32_t), pointer = sizeof(void *);
+    const int64_t columns = (STRETCH - 1) * d->w.stride + (d->w.kernel - 1) * d->w.dilation + 1;
+    if (d->tile != NULL) {
+        d->staged = (gsize)((row_span(&d->h) + 1) * tile_columns(&d->w)) * pointer;
+        d->thread_bytes = d->staged + (gsize)row_span(&d->h) * sizeof(int64_t) + (gsize)d->h.kernel * pointer +
+                          HN_BYTE_DEPTH_NX * HN_BYTE_MAX_COLS * number;
+    } else {
+        d->staged = (gsize)(columns * d->groups * d->level->width * 4 + 63) / 64 * 64;
+        d->thread_bytes =
+            d->staged + (gsize)(STRETCH * d->level->width) * number * 3 + (gsize)(d->h.kernel + 1) * pointer;
+    }
+    d->thread_bytes = (d->thread_bytes + 63) / 64 * 64;
 }
 
 static gboolean depthwise_prepare(HnStep *s, GError **error)
@@ -491,18 +444,24 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->w = plan.axis[plan.n - 1];
     d->batch = plan.batch;
     d->channels = plan.group;
-    d->level = level(d->channels, d->w.out);
+    d->level = level(d->channels, &d->h, &d->w);
     d->blocks = (d->channels + d->level->width - 1) / d->level->width;
     d->groups = (d->h.kernel + d->level->taps - 1) / d->level->taps;
     /* a second line where a tap is free for it */
     d->lines = d->h.stride == 1 && d->h.dilation == 1 && d->h.kernel < d->groups * d->level->taps ? 2 : 1;
+    if (d->level->row == NULL) {
+        d->tile = hn_byte_depth_tiles(d->level->taps, d->h.kernel, d->w.kernel, d->w.stride, d->w.dilation,
+                                      x->dtype == HN_I8);
+        d->lines = 1;
+    }
     d->flip = x->dtype == HN_I8 ? 128 : 0;
     d->pad = (uint8_t)((zero != NULL ? hn_tensor_get_i64(zero, 0) : 0) + d->flip);
     d->threads = hn_cpu_threads_for(s, (double)y->n * (double)plan.taps / 2);
-    const int64_t columns = (STRETCH - 1) * d->w.stride + (d->w.kernel - 1) * d->w.dilation + 1;
-    d->staged = (gsize)(columns * d->groups * d->level->width * 4 + 63) / 64 * 64;
-    d->thread_bytes = d->staged + (gsize)(STRETCH * d->level->width) * sizeof(int32_t) * 3 +
-                      (gsize)((d->h.kernel + 1) * (int64_t)sizeof(void *) + 63) / 64 * 64;
+    if (d->tile != NULL) {
+        d->padding = g_malloc((gsize)d->channels);
+        memset(d->padding, d->pad ^ d->flip, (gsize)d->channels);
+    }
+    set_scratch(d);
     s->scratch_bytes = d->thread_bytes * (gsize)d->threads;
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
@@ -532,8 +491,7 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
     const int width = d->level->width;
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
     const gsize size = hn_dtype_size(y->dtype);
-    HnByteOut out = d->product.finish;
-    out.table = s->table;
+    const HnByteOut out = d->product.finish;
     const gboolean through = size != 1 || !out.small; /* sums */
     char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
     int32_t *sums = (int32_t *)(void *)(scratch + d->staged), *in_order = sums + 2 * STRETCH * width;
@@ -580,8 +538,8 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
                 d->level->row(&r);
                 for (int l = 0; l < r.lines; l++) {
                     uint8_t *line = r.y + l * r.y_line;
-                    for (int64_t k = 0; k < r.out && !through && out.table != NULL; k++)
-                        hn_byte_exchange(line + k * yp, line + k * yp, out.table, r.channels);
+                    if (!through && out.map != NULL)
+                        hn_byte_map_rows(out.map, line, yp, line, yp, r.out, r.channels);
                     if (through)
                         finish_sums(d, &out, &r, sums + l * r.sums_line, in_order, to + (gsize)(l * r.y_line) * size,
                                     size, b * width);
@@ -591,18 +549,158 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
     }
 }
 
+/* --- by tiles ------------------------------------------------------------------------------------------------------
+ */
+
+#define STRIP_BYTES (24 << 10) /* of source rows that a row of outputs looks at: stays in the first cache */
+#define STRIP_LEAST 8          /* blocks */
+
+/* A stretch of the source: pointers to its columns, or to padding, of the rows that lines of outputs looked at last. */
+typedef struct {
+    const Depthwise *d;
+    const uint8_t *x;
+    int64_t pitch, first, columns;
+    const uint8_t **column;     /* [row_span()][columns], and of a row of padding */
+    int64_t *line;              /* [row_span()]: whose columns they are; -1: nobody's */
+    const uint8_t *const **row; /* [rows of the window] */
+} Rows;
+
+static void point(const Rows *r, int64_t line, const uint8_t **at)
+{
+    const int64_t in = r->d->w.in;
+    const int64_t begin = line >= 0 ? CLAMP(-r->first, 0, r->columns) : r->columns;
+    const int64_t end = line >= 0 ? CLAMP(in - r->first, begin, r->columns) : r->columns;
+    for (int64_t i = 0; i < begin; i++)
+        at[i] = r->d->padding;
+    const uint8_t *x = begin < end ? r->x + (line * in + r->first + begin) * r->pitch : NULL;
+    for (int64_t i = begin; i < end; i++, x += r->pitch)
+        at[i] = x;
+    for (int64_t i = end; i < r->columns; i++)
+        at[i] = r->d->padding;
+}
+
+/* Outputs from column o of the result on. */
+static void begin_rows(Rows *r, int64_t o, int64_t n)
+{
+    const HnWindowAxis *w = &r->d->w;
+    const int64_t span = row_span(&r->d->h);
+    r->first = o * w->stride - w->pad;
+    r->columns = (n - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+    for (int64_t k = 0; k < span; k++)
+        r->line[k] = -1;
+    point(r, -1, r->column + span * r->columns);
+}
+
+static void find_rows(Rows *r, int64_t line)
+{
+    const HnWindowAxis *h = &r->d->h;
+    const int64_t span = row_span(h), image = line / h->out;
+    int64_t at = (line - image * h->out) * h->stride - h->pad;
+    for (int64_t k = 0; k < h->kernel; k++, at += h->dilation) {
+        const int64_t of = image * h->in + at;
+        const int64_t slot = at >= 0 && at < h->in ? (guint32)at % (guint32)span : span; /* short divisions are fast */
+        r->row[k] = r->column + slot * r->columns;
+        if (slot < span && r->line[slot] != of) {
+            point(r, of, r->column + slot * r->columns);
+            r->line[slot] = of;
+        }
+    }
+}
+
+/* Outputs through sums, tile by tile and block by block. */
+static void tile_sums(const Depthwise *d, const HnByteDepthTile *t, int64_t n, const HnByteOut *o, char *y, gsize size)
+{
+    HnByteDepthTile one = *t;
+    one.tiles = 1;
+    for (int64_t i = 0; i < t->tiles; i++, one.column += n * d->w.stride, y += (gsize)(n * t->y_pitch) * size)
+        for (one.first = t->first; one.first < t->end; one.first = one.end) {
+            one.end = one.first + 1;
+            d->tile[n - 1](&one);
+            const int64_t c = block_begin(d, one.first);
+            hn_byte_finish(o, y + (gsize)c * size, t->y_pitch, t->sums, n, d->level->width, c);
+        }
+}
+
+/* n outputs of a line. */
+static void run_tiles(const Depthwise *d, HnByteDepthTile *t, int64_t outputs, const HnByteOut *out, char *y,
+                      gsize size)
+{
+    for (int64_t o = 0, n; o < outputs; o += n * t->tiles) {
+        n = MIN(HN_BYTE_DEPTH_NX, outputs - o);
+        t->tiles = n == HN_BYTE_DEPTH_NX ? (outputs - o) / HN_BYTE_DEPTH_NX : 1;
+        t->column = o * d->w.stride;
+        t->y = (uint8_t *)y + (gsize)(o * t->y_pitch) * size;
+        if (t->sums != NULL)
+            tile_sums(d, t, n, out, (char *)t->y, size);
+        else
+            d->tile[n - 1](t);
+    }
+}
+
+/* Lines [lo, hi) of the result. */
+static void run_tile_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    const Depthwise *d = s->state;
+    const HnTensor *y = s->out[0].slot->tensor;
+    const int64_t yp = hn_slot_pitch(s->out[0].slot);
+    const gsize size = hn_dtype_size(y->dtype);
+    const HnByteOut out = d->product.finish;
+    char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
+    Rows r = { .d = d, .x = hn_cpu_data(&s->in[0]), .pitch = hn_slot_pitch(s->in[0].slot) };
+    r.column = (const uint8_t **)(void *)scratch;
+    r.line = (int64_t *)(void *)(scratch + d->staged);
+    r.row = (const uint8_t *const **)(void *)(r.line + row_span(&d->h));
+    int32_t *sums = (int32_t *)(void *)(r.row + d->h.kernel);
+    const gboolean through = size != 1 || !out.small;
+    HnByteDepthTile t = { .row = r.row,
+                          .rows = (int)d->h.kernel,
+                          .k = (int)d->w.kernel,
+                          .stride = (int)d->w.stride,
+                          .dilation = (int)d->w.dilation,
+                          .channels = d->channels,
+                          .weights = hn_pack_data(d->packed, s, hn_byte_inputs(s)->w),
+                          .groups = tile_groups(d),
+                          .begin = d->begin,
+                          .scale = d->scale,
+                          .shift = out.shift != NULL ? d->shift : NULL,
+                          .y_pitch = yp,
+                          .sums = through ? sums : NULL,
+                          .sums_pitch = hn_byte_cols() };
+    if (!through)
+        hn_byte_depth_end(&t, &out);
+    const int64_t seen = d->h.kernel * MIN(d->w.in, LONG_STRETCH * d->w.stride);
+    const int64_t strip = MAX(STRIP_BYTES / (seen * d->level->width), STRIP_LEAST);
+    for (int64_t o = 0, n; o < d->w.out; o += n) {
+        n = MIN(LONG_STRETCH, d->w.out - o);
+        begin_rows(&r, o, n);
+        for (t.first = 0; t.first < d->blocks; t.first = t.end) {
+            t.end = d->blocks - t.first < strip * 3 / 2 ? d->blocks : t.first + strip;
+            const int64_t c = block_begin(d, t.first), end = block_begin(d, t.end - 1) + d->level->width;
+            for (int64_t i = lo; i < hi; i++) {
+                char *line = (char *)y->data + (gsize)((i * d->w.out + o) * yp) * size;
+                find_rows(&r, i);
+                run_tiles(d, &t, n, &out, line, size);
+                if (!through && out.map != NULL)
+                    hn_byte_map_rows(out.map, (uint8_t *)line + c, yp, (uint8_t *)line + c, yp, n, end - c);
+            }
+        }
+    }
+}
+
 static gboolean depthwise_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Depthwise *d = s->state;
+    Depthwise *d = s->state;
     const int64_t lines = d->batch * d->h.out;
+    hn_byte_product_exchange(&d->product, &d->product.finish, s);
+    void (*const run)(const HnStep *, int, int64_t, int64_t) = d->tile != NULL ? run_tile_lines : run_lines;
     if (d->threads == 1) {
-        run_lines(s, 0, 0, lines);
+        run(s, 0, 0, lines);
         return TRUE;
     }
 #pragma omp parallel for num_threads(d->threads)
     for (int t = 0; t < d->threads; t++)
-        run_lines(s, t, lines * t / d->threads, lines * (t + 1) / d->threads);
+        run(s, t, lines * t / d->threads, lines * (t + 1) / d->threads);
     return TRUE;
 }
 

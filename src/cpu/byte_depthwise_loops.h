@@ -6,7 +6,7 @@
  * which order the sums are packed to bytes again.
  */
 #ifndef HN_LEVEL /* read by itself */
-#define HN_LEVEL avx2
+#define HN_LEVEL avx512
 #endif
 #include "cpu/byte_depthwise_level.h"
 #include "cpu/vec.h"

@@ -417,6 +417,13 @@ static char *result(const HnByteRun *r, int64_t row, int64_t unit)
     return r->y + (gsize)(row * r->y_pitch + column) * r->y_size;
 }
 
+void hn_byte_product_exchange(HnByteProduct *p, HnByteOut *finish, const HnStep *s)
+{
+    hn_byte_map_once(&p->map, s->table);
+    finish->table = s->table;
+    finish->map = s->table != NULL ? &p->map : NULL;
+}
+
 /* Rows [from, to) of a block's sums, whose first is row `first` of those that are apart. */
 static void finish_block(const HnByteRun *r, const int32_t *c, int64_t first, int64_t from, int64_t to, int64_t row,
                          int64_t line, int64_t valid, int64_t u)

@@ -47,6 +47,7 @@ typedef struct {
     double *most;        /* that a sum can be away from 0 */
     int32_t *weight_sum; /* where the activation's scale or zero point is known at run time only; else NULL */
     HnByteOut finish;
+    HnByteMap map; /* of HnStep.table */
     HnPack *packed;
 } HnByteProduct;
 
@@ -67,6 +68,8 @@ void hn_byte_product_clear(HnByteProduct *p);
 /* *now: p with a late scale and zero point as they are in this run; uses hn_byte_late_bytes() of scratch memory. */
 gsize hn_byte_late_bytes(const HnByteProduct *p);
 void hn_byte_product_now(const HnByteProduct *p, const HnStep *s, HnByteProduct *now, void *scratch);
+/* What bytes are exchanged by in this run; once before parallel regions. */
+void hn_byte_product_exchange(HnByteProduct *p, HnByteOut *finish, const HnStep *s);
 /* Weight i less its zero point; `each` elements belong to one channel, or with 0 they take turns of `turn` channels. */
 int hn_byte_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn);
 

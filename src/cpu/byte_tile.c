@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "cpu/byte_map_avx2.h"
 
 /* --- products with vectors ---------------------------------------------------------------------------------------- */
 
@@ -329,6 +330,9 @@ AVX2 INLINE void finish_bytes_avx2(const HnByteOut *o, uint8_t *y, int64_t pitch
     const __m256i zero = _mm256_set1_epi16((short)o->zero), in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const __m256i lo = _mm256_set1_epi16((short)((int)o->lo + o->zero));
     const __m256i hi = _mm256_set1_epi16((short)((int)o->hi + o->zero));
+    static const HnByteLine none;
+    const gboolean is_line = o->map != NULL && o->map->is_line, is_table = o->map != NULL && !is_line;
+    const HnMapLine line = hn_map_line(is_line ? &o->map->line : &none);
     for (int64_t r = 0; r < rows; r += 2, c += 4 * HN_BYTE_LANES_avx2, y += 2 * pitch) {
         const int32_t *next = r + 1 < rows ? c + 2 * HN_BYTE_LANES_avx2 : c;
         uint8_t *second = r + 1 < rows ? y + pitch : y;
@@ -338,17 +342,19 @@ AVX2 INLINE void finish_bytes_avx2(const HnByteOut *o, uint8_t *y, int64_t pitch
                                              steps_avx2(next + HN_BYTE_LANES_avx2, scale1, shift1, shifted));
         const __m256i p = plain ? a : _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(a, zero), lo), hi);
         const __m256i q = plain ? b : _mm256_min_epi16(_mm256_max_epi16(_mm256_adds_epi16(b, zero), lo), hi);
-        const __m256i v = _mm256_permutevar8x32_epi32(
+        __m256i v = _mm256_permutevar8x32_epi32(
             o->dtype == HN_I8 ? _mm256_packs_epi16(p, q) : _mm256_packus_epi16(p, q), in_order);
-        if (cols == 16 && o->table == NULL) {
+        if (is_line)
+            v = hn_map_compute(&line, v);
+        else if (is_table)
+            v = hn_map_look_up(o->map->steps, v);
+        if (cols == 16) {
             _mm_storeu_si128((__m128i *)(void *)second, _mm256_extracti128_si256(v, 1));
             _mm_storeu_si128((__m128i *)(void *)y, _mm256_castsi256_si128(v));
             continue;
         }
         uint8_t two[32];
         _mm256_storeu_si256((__m256i *)(void *)two, v);
-        for (int i = 0; o->table != NULL && i < 32; i++)
-            two[i] = o->table[two[i]];
         store_bytes(second, two + 16, cols);
         store_bytes(y, two, cols);
     }
@@ -366,6 +372,8 @@ AVX2 static void finish_avx2(const HnByteOut *o, void *y, int64_t pitch, const i
         finish_bytes_avx2(o, y, pitch, c, rows, cols, col);
     else
         any_rows(o, y, pitch, c, 2 * HN_BYTE_LANES_avx2, rows, cols, col);
+    if (bytes && o->table != NULL && o->map == NULL)
+        hn_byte_exchange_rows(y, pitch, y, pitch, o->table, rows, cols);
 }
 
 /* 16 sums as rounded numbers of steps. */
@@ -446,11 +454,6 @@ DEFINE_FINISH(finish_bytes_avx512, AVX512, , )
                                _mm512_permutex2var_epi8(t2, v, t3));
 DEFINE_FINISH(finish_exchanged_vbmi, VBMI, LOAD_TABLE, EXCHANGE_BYTES)
 
-static gboolean has_vbmi(void)
-{
-    return hn_cpu_isa() >= HN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi");
-}
-
 AVX512 static void finish_avx512(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols,
                                  int64_t col)
 {
@@ -462,15 +465,15 @@ AVX512 static void finish_avx512(const HnByteOut *o, void *y, int64_t pitch, con
         any_rows(o, y, pitch, c, HN_BYTE_MAX_COLS, rows, cols, col);
         return;
     }
-    if (o->table != NULL && has_vbmi()) {
+    if (o->table != NULL && hn_byte_has_vbmi()) {
         finish_exchanged_vbmi(o, y, pitch, c, rows, cols, col);
         return;
     }
     finish_bytes_avx512(o, y, pitch, c, rows, cols, col);
-    for (int64_t r = 0; o->table != NULL && r < rows; r++) {
-        uint8_t *row = (uint8_t *)y + r * pitch;
-        hn_byte_exchange(row, row, o->table, cols);
-    }
+    if (o->map != NULL)
+        hn_byte_map_rows(o->map, y, pitch, y, pitch, rows, cols);
+    else if (o->table != NULL)
+        hn_byte_exchange_rows(y, pitch, y, pitch, o->table, rows, cols);
 }
 
 void hn_byte_finish(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols, int64_t col)
@@ -483,28 +486,6 @@ void hn_byte_finish(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c
 
 /* --- bytes for bytes -----------------------------------------------------------------------------------------------
  */
-
-VBMI static void exchange_vbmi(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n)
-{
-    const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
-    const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
-    for (int64_t i = 0; i < n; i += 64) {
-        const __mmask64 mask = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
-        const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i low = _mm512_permutex2var_epi8(t0, v, t1), high = _mm512_permutex2var_epi8(t2, v, t3);
-        _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high));
-    }
-}
-
-void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n)
-{
-    if (has_vbmi()) {
-        exchange_vbmi(y, x, table, n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        y[i] = table[x[i]];
-}
 
 INLINE void flip_row(uint8_t *restrict to, const uint8_t *restrict from, uint8_t flip, int64_t n)
 {

@@ -11,6 +11,7 @@
 #include <glib.h>
 #include <stdint.h>
 
+#include "cpu/byte_map.h"
 #include "ir/dtype.h"
 
 G_BEGIN_DECLS
@@ -85,13 +86,12 @@ typedef struct {
     gboolean small;       /* scaled and shifted sums surely fit into 32 bits */
     int zero;             /* of bytes */
     const uint8_t *table; /* [256] what bytes are exchanged by; NULL: by themselves */
+    const HnByteMap *map; /* what is known about the table; NULL: nothing */
 } HnByteOut;
 
 /* rows x cols of sums, hn_byte_cols() apart, from column `col` on, to y with `pitch` elements from row to row. */
 void hn_byte_finish(const HnByteOut *o, void *y, int64_t pitch, const int32_t *c, int64_t rows, int cols, int64_t col);
 
-/* y[i] = table[x[i]] */
-void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n);
 /* to[i] = from[i] ^ flip */
 void hn_byte_flip(uint8_t *to, const uint8_t *from, uint8_t flip, int64_t n);
 

@@ -388,7 +388,7 @@ static void run_part(const Run *r, int part, int parts)
 static gboolean winograd_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Winograd *c = s->state;
+    Winograd *c = s->state;
     const int in = hn_byte_inputs(s)->x;
     const HnTensor *y = s->out[0].slot->tensor;
     Run r = { .c = c,
@@ -400,7 +400,7 @@ static gboolean winograd_run(HnStep *s, GError **error)
               .y = y->data,
               .y_size = hn_dtype_size(y->dtype),
               .y_pitch = hn_slot_pitch(s->out[0].slot) };
-    r.finish.table = s->table;
+    hn_byte_product_exchange(&c->product, &r.finish, s);
     if (c->threads == 1) {
         run_part(&r, 0, 1);
         return TRUE;

@@ -2,7 +2,7 @@
  * ByteTable: bytes in whatever order they lie.
  */
 #include "cpu/byte_conv.h"
-#include "cpu/byte_tile.h"
+#include "cpu/byte_map.h"
 #include "cpu/cpu.h"
 #include "cpu/level.h"
 
@@ -13,13 +13,20 @@ static const char *table_reject(const HnStep *s)
     return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
 }
 
+typedef struct {
+    HnByteMap map;
+    int threads;
+} Table;
+
 static gboolean table_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    int *threads = g_new(int, 1);
-    *threads = hn_cpu_threads_for(s, 0);
-    s->state = threads;
+    Table *t = g_new0(Table, 1);
+    s->state = t;
+    hn_byte_map_init(&t->map, s->in[1].slot->tensor->data);
+    t->threads = hn_cpu_threads_for(s, 0);
     s->in[0].any = TRUE;
+    s->in[1].unread = TRUE;
     s->out[0].slot->layout = s->in[0].slot->layout != NULL ? hn_layout_last(s->out[0].slot->tensor) : NULL;
     return TRUE;
 }
@@ -27,21 +34,21 @@ static gboolean table_prepare(HnStep *s, GError **error)
 /* Pixels [from, to), or bytes where there are no pitches. */
 static void exchange(const HnStep *s, int64_t from, int64_t to, int64_t channels)
 {
-    const uint8_t *x = hn_cpu_data(&s->in[0]), *table = hn_cpu_data(&s->in[1]);
+    const HnByteMap *map = &((const Table *)s->state)->map;
+    const uint8_t *x = hn_cpu_data(&s->in[0]);
     uint8_t *y = hn_cpu_data(&s->out[0]);
     if (channels == 0) {
-        hn_byte_exchange(y + from, x + from, table, to - from);
+        hn_byte_map_rows(map, y + from, 0, x + from, 0, 1, to - from);
         return;
     }
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
-    for (int64_t i = from; i < to; i++)
-        hn_byte_exchange(y + i * yp, x + i * xp, table, channels);
+    hn_byte_map_rows(map, y + from * yp, yp, x + from * xp, xp, to - from, channels);
 }
 
 static gboolean table_run(HnStep *s, GError **error)
 {
     (void)error;
-    const int threads = *(const int *)s->state;
+    const int threads = ((const Table *)s->state)->threads;
     const HnTensor *y = s->out[0].slot->tensor;
     const gboolean apart = s->in[0].slot->pitch > 0 || s->out[0].slot->pitch > 0;
     const int64_t channels = apart ? y->dims[1] : 0, n = apart ? y->n / channels : y->n;

@@ -39,16 +39,41 @@ HnChannels *hn_channels_prepare(HnStep *s, gboolean into, guint n)
     return c;
 }
 
-/* The even bytes of pixels, 32 at a time. */
-static HN_TARGET_avx512 void pick_even(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t count, int64_t n)
+#define INLINE_AVX2 static inline __attribute__((always_inline)) HN_TARGET_avx2
+
+/* The even or the odd ones of 32 bytes, in the words of what comes out. */
+INLINE_AVX2 __m256i half_of(const uint8_t *x, gboolean odd)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c < count; c += 32) {
-            const int64_t left = MIN(32, count - c);
-            const __mmask64 mask = ~(__mmask64)0 >> (65 - 2 * left); /* without the odd byte at the end */
-            const __m512i v = _mm512_maskz_loadu_epi8(mask, x + i * xp + 2 * c);
-            _mm256_mask_storeu_epi8(y + i * yp + c, (__mmask32)((1ull << left) - 1), _mm512_cvtepi16_epi8(v));
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)x);
+    return odd ? _mm256_srli_epi16(v, 8) : _mm256_and_si256(v, _mm256_set1_epi16(255));
+}
+
+INLINE_AVX2 void halve_bytes(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t count, int64_t n,
+                             gboolean odd)
+{
+    for (int64_t i = 0; i < n && count >= 32; i++, y += yp, x += xp)
+        for (int64_t from = 0; from < count; from += 32) {
+            const int64_t c = MIN(from, count - 32);
+            const __m256i v = _mm256_packus_epi16(half_of(x + 2 * c, odd), half_of(x + 2 * c + 32, odd));
+            _mm256_storeu_si256((__m256i *)(void *)(y + c), _mm256_permute4x64_epi64(v, 0xd8));
         }
+    for (int64_t i = 0; i < n && count < 32; i++, y += yp, x += xp)
+        for (int64_t from = 0; from < count; from += 16) {
+            const int64_t c = MIN(from, count - 16);
+            const __m256i v = half_of(x + 2 * c, odd);
+            const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
+            _mm_storeu_si128((__m128i *)(void *)(y + c), _mm_packus_epi16(low, high));
+        }
+}
+
+/* Every other of 2 * count bytes of pixels, 16 at least are wanted; the last vector lies back so that it fits. */
+static HN_TARGET_avx2 void pick_half(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t count, int64_t n,
+                                     gboolean odd)
+{
+    if (odd)
+        halve_bytes(y, yp, x, xp, count, n, TRUE);
+    else
+        halve_bytes(y, yp, x, xp, count, n, FALSE);
 }
 
 /* `count` adjacent bytes of pixels, 16 at least; the last piece lies back so that it fits. */
@@ -61,12 +86,19 @@ static void copy_pieces(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, in
     }
 }
 
-static void move_bytes(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t step, int64_t count, int64_t n)
+/* As pick_pixels(): `left` bytes are there from x on, and one before it where `before`. */
+static void move_bytes(uint8_t *y, int64_t yp, const uint8_t *x, int64_t xp, int64_t step, int64_t count, int64_t n,
+                       int64_t left, gboolean before)
 {
     static void (*const pick[HN_LEVELS])(uint8_t *, int64_t, const uint8_t *, int64_t, int64_t, int64_t, int64_t) =
         HN_TABLE_OF_LEVELS(pick_bytes);
-    if (step == 2 && hn_cpu_level() == 2)
-        pick_even(y, yp, x, xp, count, n);
+    const gboolean pairs = left >= 2 * count;                               /* both of them */
+    if (step == 2 && xp == 2 * count && yp == count && (pairs || before)) { /* pixels are one long pixel */
+        count *= n;
+        n = 1;
+    }
+    if (step == 2 && count >= 16 && (pairs || before) && hn_cpu_level() > 0)
+        pick_half(y, yp, pairs ? x : x - 1, xp, count, n, !pairs);
     else if (step != 1)
         pick[hn_cpu_level()](y, yp, x, xp, step, count, n);
     else if (count >= 16 && count <= 256)
@@ -89,7 +121,8 @@ static void move(const HnStep *s, guint k, int64_t lo, int64_t hi)
     const int64_t count = c->part[k].count, step = c->part[k].step;
     if (c->size == 1) {
         move_bytes((uint8_t *)hn_cpu_data(to) + lo * yp + (c->into ? first : 0), yp,
-                   (const uint8_t *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first), xp, step, count, hi - lo);
+                   (const uint8_t *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first), xp, step, count, hi - lo,
+                   from->slot->tensor->dims[1] - first, first > 0);
         return;
     }
     const float *x = (const float *)hn_cpu_data(from) + lo * xp + (c->into ? 0 : first);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cpu/norm.h"
+#include "cpu/vec.h"
 #include "cpu/vecmath.h"
 
 static HN_TARGET float HN_V(row_sum)(const float *x, int64_t n)
@@ -76,15 +77,18 @@ static HN_TARGET void HN_V(row_affine)(float *y, const float *x, int64_t n, floa
 static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
 {
     float a = -INFINITY, b = -INFINITY;
-    const int64_t h = n / 2;
+    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* whole vectors; the rest alone */
     const float *x1 = x + h;
     HN_MAX2(a, b)
     for (int64_t i = 0; i < h; i++) {
         a = x[i] > a ? x[i] : a;
         b = x1[i] > b ? x1[i] : b;
     }
-    if (n % 2 != 0)
-        a = x[n - 1] > a ? x[n - 1] : a;
+    if (2 * h == n)
+        return a > b ? a : b;
+    HN_MAX2(a, b)
+    for (int64_t i = 2 * h; i < n; i++)
+        a = x[i] > a ? x[i] : a;
     return a > b ? a : b;
 }
 
@@ -99,7 +103,7 @@ static inline HN_TARGET float HN_V(exp_share)(float v)
 static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
 {
     float a = 0, b = 0;
-    const int64_t h = n / 2;
+    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* as above */
     const float *x1 = x + h;
     float *y1 = y + h;
     HN_SUM2(a, b)
@@ -110,9 +114,13 @@ static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float 
         a += v;
         b += v1;
     }
-    if (n % 2 != 0) {
-        y[n - 1] = HN_V(exp_share)(x[n - 1] - max);
-        a += y[n - 1];
+    if (2 * h == n)
+        return a + b;
+    HN_SUM1(a)
+    for (int64_t i = 2 * h; i < n; i++) {
+        const float v = HN_V(exp_share)(x[i] - max);
+        y[i] = v;
+        a += v;
     }
     return a + b;
 }

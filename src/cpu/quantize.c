@@ -63,20 +63,58 @@ static inline __attribute__((always_inline)) HN_TARGET_avx512 void quick_avx512(
         loops(y + i, x + i, s, zeros, n - i, FALSE);
 }
 
-#define DEFINE_QUICK(name, loops, is_signed)                                                                  \
-    static HN_TARGET_avx512 void name(void *to, const float *x, const float *s, const void *zeros, int64_t n, \
-                                      gboolean each)                                                          \
-    {                                                                                                         \
-        if (each)                                                                                             \
-            loops(to, x, s, zeros, n, TRUE);                                                                  \
-        else                                                                                                  \
-            quick_avx512(loops, to, x, s, zeros, n, is_signed);                                               \
+/* The same 32 at a time. */
+static inline __attribute__((always_inline)) HN_TARGET_avx2 void quick_avx2(QuantizeFn loops, uint8_t *y,
+                                                                            const float *x, const float *s,
+                                                                            const void *zeros, int64_t n,
+                                                                            const gboolean is_signed)
+{
+    const int z = zeros == NULL ? 0 : is_signed ? *(const int8_t *)zeros : *(const uint8_t *)zeros;
+    const __m256 by = _mm256_set1_ps(1 / *s), lo = _mm256_set1_ps((float)((is_signed ? -128 : 0) - z));
+    const __m256 hi = _mm256_set1_ps((float)((is_signed ? 127 : 255) - z)), sign = _mm256_set1_ps(-0.0f);
+    const __m256 near = _mm256_set1_ps(0.4995f);
+    const __m256i zero = _mm256_set1_epi16((short)z), in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    int64_t i = 0;
+    for (; i + PIECE <= n; i += PIECE) {
+        __m256 most = _mm256_setzero_ps();
+        for (int64_t k = i; k < i + PIECE; k += 32) {
+            __m256i v[4];
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++) {
+                const __m256 q = _mm256_mul_ps(_mm256_loadu_ps(x + k + 8 * j), by);
+                const __m256 limited = _mm256_min_ps(_mm256_max_ps(q, lo), hi);
+                v[j] = _mm256_cvtps_epi32(limited);
+                const __m256 off = _mm256_sub_ps(limited, _mm256_cvtepi32_ps(v[j]));
+                most = _mm256_max_ps(most, _mm256_andnot_ps(sign, off));
+            }
+            const __m256i a = _mm256_add_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
+            const __m256i b = _mm256_add_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
+            const __m256i bytes = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+            _mm256_storeu_si256((__m256i *)(void *)(y + k), _mm256_permutevar8x32_epi32(bytes, in_order));
+        }
+        if (_mm256_movemask_ps(_mm256_cmp_ps(most, near, _CMP_NLT_UQ)) != 0 || !(1 / *s < 1e30f))
+            loops(y + i, x + i, s, zeros, PIECE, FALSE);
     }
-DEFINE_QUICK(quick_uint8_t, quantize_uint8_t_avx512, FALSE)
-DEFINE_QUICK(quick_int8_t, quantize_int8_t_avx512, TRUE)
+    if (i < n)
+        loops(y + i, x + i, s, zeros, n - i, FALSE);
+}
 
-static const QuantizeFn quantize_u8[HN_LEVELS] = { quantize_uint8_t_plain, quantize_uint8_t_avx2, quick_uint8_t };
-static const QuantizeFn quantize_i8[HN_LEVELS] = { quantize_int8_t_plain, quantize_int8_t_avx2, quick_int8_t };
+#define DEFINE_QUICK(T, level, is_signed)                                                                          \
+    static HN_TARGET_##level void quick_##T##_##level(void *to, const float *x, const float *s, const void *zeros, \
+                                                      int64_t n, gboolean each)                                    \
+    {                                                                                                              \
+        if (each)                                                                                                  \
+            quantize_##T##_##level(to, x, s, zeros, n, TRUE);                                                      \
+        else                                                                                                       \
+            quick_##level(quantize_##T##_##level, to, x, s, zeros, n, is_signed);                                  \
+    }
+DEFINE_QUICK(uint8_t, avx2, FALSE)
+DEFINE_QUICK(int8_t, avx2, TRUE)
+DEFINE_QUICK(uint8_t, avx512, FALSE)
+DEFINE_QUICK(int8_t, avx512, TRUE)
+
+static const QuantizeFn quantize_u8[HN_LEVELS] = { quantize_uint8_t_plain, quick_uint8_t_avx2, quick_uint8_t_avx512 };
+static const QuantizeFn quantize_i8[HN_LEVELS] = { quantize_int8_t_plain, quick_int8_t_avx2, quick_int8_t_avx512 };
 static const DequantizeFn dequantize_u8[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_uint8_t);
 static const DequantizeFn dequantize_i8[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_int8_t);
 static const DequantizeFn dequantize_i32[HN_LEVELS] = HN_TABLE_OF_LEVELS(dequantize_int32_t);

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/byte_tile.h"
+#include "cpu/byte_map.h"
 #include "cpu/cpu.h"
 #include "op/quantpair.h"
 #include "op/quantproduct.h"
@@ -22,6 +22,7 @@
 #include "cpu/quantpair_loops.h"
 #undef HN_LEVEL
 #define HN_LEVEL avx512
+#define HN_NUMBERS_ONLY /* bytes are made 64 at a time */
 #include "cpu/quantpair_loops.h"
 #undef HN_LEVEL
 
@@ -91,6 +92,74 @@ AVX512 static void wide_products(uint8_t *y, const uint8_t *x, const uint8_t *b,
         wide_row(y, x, NULL, other, n, p, q, TRUE);
 }
 
+/* --- 32 at a time -------------------------------------------------------------------------------------------------
+ */
+
+#define AVX2 __attribute__((target("avx2")))
+
+/* 8 bytes, as numbers of steps */
+AVX2 INLINE __m256 few_numbers_of(const uint8_t *x, __m128i flip, __m256 by, __m256 plus)
+{
+    const __m128i v = _mm_xor_si128(_mm_loadl_epi64((const __m128i *)(const void *)x), flip);
+    return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)), by), plus);
+}
+
+/* The first bytes, a multiple of 8; returns how many. b: bytes, or NULL and `other` holds their numbers. */
+AVX2 INLINE int64_t row_avx2(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
+                             const HnPairRow *p, const HnPairRow *q, const gboolean product)
+{
+    const __m256 by = _mm256_set1_ps(p->by), plus = _mm256_set1_ps(p->plus);
+    const __m256 b_by = _mm256_set1_ps(q->by), b_plus = _mm256_set1_ps(q->plus);
+    const __m256 lo = _mm256_set1_ps(p->lo), hi = _mm256_set1_ps(p->hi);
+    const __m256i zero = _mm256_set1_epi16((short)p->zero), y_flip = _mm256_set1_epi8((char)p->y_flip);
+    const __m128i x_flip = _mm_set1_epi8((char)p->x_flip), b_flip = _mm_set1_epi8((char)q->x_flip);
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    int64_t i = 0;
+#define STEPS(at, v)                                                                                                 \
+    {                                                                                                                \
+        const __m256 a = few_numbers_of(x + (at), x_flip, by, plus);                                                 \
+        const __m256 c = b != NULL ? few_numbers_of(b + (at), b_flip, b_by, b_plus) : _mm256_loadu_ps(other + (at)); \
+        const __m256 sum = product ? _mm256_mul_ps(a, c) : _mm256_add_ps(a, c);                                      \
+        v = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(sum, lo), hi)); /* of NaN the second operand */           \
+    }
+    for (; i + 32 <= n; i += 32) {
+        __m256i v[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+            STEPS(i + 8 * j, v[j])
+        const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
+        const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
+        const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), in_order);
+        _mm256_storeu_si256((__m256i *)(void *)(y + i), _mm256_xor_si256(bytes, y_flip));
+    }
+    for (; i + 8 <= n; i += 8) {
+        __m256i v;
+        STEPS(i, v)
+        const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+        const __m128i words = _mm_add_epi16(packed, _mm256_castsi256_si128(zero));
+        const __m128i bytes = _mm_xor_si128(_mm_packus_epi16(words, words), _mm256_castsi256_si128(y_flip));
+        _mm_storel_epi64((__m128i *)(void *)(y + i), bytes);
+    }
+#undef STEPS
+    return i;
+}
+
+#define DEFINE_ROWS(name, rest_bytes, product)                                                                     \
+    AVX2 static void name(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,           \
+                          const HnPairRow *p, const HnPairRow *q)                                                  \
+    {                                                                                                              \
+        float rest[8];                                                                                             \
+        const int64_t i =                                                                                          \
+            b != NULL ? row_avx2(y, x, b, NULL, n, p, q, product) : row_avx2(y, x, NULL, other, n, p, q, product); \
+        if (i == n)                                                                                                \
+            return;                                                                                                \
+        if (b != NULL)                                                                                             \
+            scale_bytes_avx2(rest, b + i, n - i, q->x_flip, q->by, q->plus);                                       \
+        rest_bytes(y + i, x + i, b != NULL ? rest : other + i, n - i, p);                                          \
+    }
+DEFINE_ROWS(few_sums, sum_bytes_avx2, FALSE)
+DEFINE_ROWS(few_products, product_bytes_avx2, TRUE)
+
 /* --- what meets what ------------------------------------------------------------------------------------------------
  */
 
@@ -104,6 +173,7 @@ typedef struct {
     int64_t image_b, row_b;    /* elements of b from image to image and row to row; one: no pitch counts */
     gboolean one_b, pitched_b; /* of b a row meets a single element; its steps are pixels */
     int threads;
+    HnByteMap map; /* of HnStep.table */
 } Pair;
 
 static int64_t dim_of(const HnTensor *t, int rank, int i)
@@ -276,9 +346,10 @@ typedef struct {
 
 static void combine(const Run *r, char *y, const uint8_t *a, const uint8_t *b, const float *other, int64_t n)
 {
-    typedef void (*BytesFn)(uint8_t *, const uint8_t *, const float *, int64_t, const HnPairRow *);
+    typedef void (*BytesFn)(uint8_t *, const uint8_t *, const uint8_t *, const float *, int64_t, const HnPairRow *,
+                            const HnPairRow *);
     typedef void (*NumbersFn)(float *, const uint8_t *, const float *, int64_t, const HnPairRow *);
-    static const BytesFn bytes[2][HN_LEVELS] = { HN_TABLE_OF_LEVELS(sum_bytes), HN_TABLE_OF_LEVELS(product_bytes) };
+    static const BytesFn bytes[2][HN_LEVELS] = { { NULL, few_sums, wide_sums }, { NULL, few_products, wide_products } };
     static const NumbersFn numbers[2][HN_LEVELS] = { HN_TABLE_OF_LEVELS(sum_numbers),
                                                      HN_TABLE_OF_LEVELS(product_numbers) };
     const Pair *p = r->p;
@@ -287,12 +358,12 @@ static void combine(const Run *r, char *y, const uint8_t *a, const uint8_t *b, c
         numbers[p->product][level]((float *)(void *)y, a, other, n, &p->a);
         return;
     }
-    if (level == 2)
-        (p->product ? wide_products : wide_sums)((uint8_t *)y, a, b, other, n, &p->a, &p->b);
+    if (level > 0)
+        bytes[p->product][level]((uint8_t *)y, a, b, other, n, &p->a, &p->b);
     else
-        bytes[p->product][level]((uint8_t *)y, a, other, n, &p->a);
+        (p->product ? product_bytes_plain : sum_bytes_plain)((uint8_t *)y, a, other, n, &p->a);
     if (r->s->table != NULL)
-        hn_byte_exchange((uint8_t *)y, (uint8_t *)y, r->s->table, n);
+        hn_byte_map_rows(&p->map, (uint8_t *)y, 0, (uint8_t *)y, 0, 1, n);
 }
 
 /* n numbers of steps of b from element `at` on, or of that element alone */
@@ -317,7 +388,7 @@ static void run_piece(const Run *r, int64_t image, int64_t from, int64_t to, int
 {
     const Pair *p = r->p;
     const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
-    const gboolean straight = hn_cpu_level() == 2 && !p->f32_b && !p->one_b && p->row_b > 0 && size == 1;
+    const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && p->row_b > 0 && size == 1;
     float other[PIECE];
     for (int64_t i = from; i < to; i++) {
         const int64_t row = image * p->rows + i;
@@ -334,7 +405,7 @@ static void run_flat(const Run *r, int64_t from, int64_t to)
 {
     const Pair *p = r->p;
     const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
-    const gboolean straight = hn_cpu_level() == 2 && !p->f32_b && !p->one_b && size == 1;
+    const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && size == 1;
     float other[PIECE];
     if (straight) {
         combine(r, r->y + from, r->a + from, (const uint8_t *)r->b + from, NULL, to - from);
@@ -372,7 +443,8 @@ static void run_part(const Run *r, int part, int parts)
 static gboolean pair_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Pair *p = s->state;
+    Pair *p = s->state;
+    hn_byte_map_once(&p->map, s->table);
     const HnSlot *b = s->in[HN_PAIR_B].slot;
     const Run r = { .s = s,
                     .p = p,

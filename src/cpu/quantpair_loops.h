@@ -22,8 +22,9 @@ static HN_TARGET void HN_V(scale_numbers)(float *restrict to, const float *restr
         to[i] = x[i] * by + plus;
 }
 
+#ifndef HN_NUMBERS_ONLY
 /* y[i] = (x[i] * by + plus) + or * other[i] */
-#define ROWS(name, OP)                                                                                              \
+#define BYTES(name, OP)                                                                                             \
     static HN_TARGET void HN_V(name##_bytes)(uint8_t * y, const uint8_t *x, const float *restrict other, int64_t n, \
                                              const HnPairRow *p)                                                    \
     {                                                                                                               \
@@ -37,20 +38,27 @@ static HN_TARGET void HN_V(scale_numbers)(float *restrict to, const float *restr
             v = v < hi ? v : hi;                                                                                    \
             y[i] = (uint8_t)((int)((v + ROUND) - ROUND) + zero) ^ y_flip;                                           \
         }                                                                                                           \
-    }                                                                                                               \
-    static HN_TARGET void HN_V(name##_numbers)(float *restrict y, const uint8_t *restrict x,                        \
-                                               const float *restrict other, int64_t n, const HnPairRow *p)          \
-    {                                                                                                               \
-        const uint8_t flip = p->x_flip;                                                                             \
-        const float by = p->by, plus = p->plus, lo = p->lo, hi = p->hi;                                             \
-        for (int64_t i = 0; i < n; i++) {                                                                           \
-            float v = ((float)(int)(uint8_t)(x[i] ^ flip) * by + plus) OP other[i];                                 \
-            v = lo > v ? lo : v;                                                                                    \
-            y[i] = hi < v ? hi : v;                                                                                 \
-        }                                                                                                           \
     }
-ROWS(sum, +)
-ROWS(product, *)
+BYTES(sum, +)
+BYTES(product, *)
+#undef BYTES
+#endif
+
+/* The same as numbers */
+#define NUMBERS(name, OP)                                                                                  \
+    static HN_TARGET void HN_V(name##_numbers)(float *restrict y, const uint8_t *restrict x,               \
+                                               const float *restrict other, int64_t n, const HnPairRow *p) \
+    {                                                                                                      \
+        const uint8_t flip = p->x_flip;                                                                    \
+        const float by = p->by, plus = p->plus, lo = p->lo, hi = p->hi;                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                  \
+            float v = ((float)(int)(uint8_t)(x[i] ^ flip) * by + plus) OP other[i];                        \
+            v = lo > v ? lo : v;                                                                           \
+            y[i] = hi < v ? hi : v;                                                                        \
+        }                                                                                                  \
+    }
+NUMBERS(sum, +)
+NUMBERS(product, *)
 
 #undef ROUND
-#undef ROWS
+#undef NUMBERS

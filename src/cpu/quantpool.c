@@ -7,14 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/byte_tile.h"
+#include "cpu/byte_map.h"
 #include "cpu/cpu.h"
 #include "op/quantproduct.h"
-
-typedef uint8_t Bytes32 __attribute__((vector_size(32)));
-typedef uint16_t Sums32 __attribute__((vector_size(64)));
-typedef uint8_t Bytes8 __attribute__((vector_size(8)));
-typedef uint16_t Sums8 __attribute__((vector_size(16)));
 
 #define HN_LEVEL plain
 #include "cpu/quantpool_loops.h"
@@ -22,54 +17,60 @@ typedef uint16_t Sums8 __attribute__((vector_size(16)));
 #define HN_LEVEL avx2
 #include "cpu/quantpool_loops.h"
 #undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/quantpool_loops.h"
-#undef HN_LEVEL
 
-/* WIDTH channels from c on as long as there are as many, of n rows: 16-bit sums in registers */
-#define ADD_BLOCKS(WIDTH, FROM, TO)                        \
-    for (; c + WIDTH <= count; c += WIDTH) {               \
-        FROM x;                                            \
-        TO part = { 0 };                                   \
-        for (int64_t k = 0; k < n; k++) {                  \
-            memcpy(&x, row[k] + at + c, WIDTH);            \
-            part += __builtin_convertvector(x ^ flip, TO); \
-        }                                                  \
-        for (int i = 0; i < WIDTH; i++)                    \
-            sum[c + i] += part[i];                         \
-    }
-
-/* sum[c] += the bytes ^ flip of n rows, n <= 257 */
-#define DEFINE_ADD(name, attribute)                                                                           \
-    attribute static void name(int32_t *sum, const uint8_t *const *row, int64_t n, int64_t at, int64_t count, \
-                               uint8_t flip)                                                                  \
-    {                                                                                                         \
-        int64_t c = 0;                                                                                        \
-        ADD_BLOCKS(32, Bytes32, Sums32)                                                                       \
-        ADD_BLOCKS(8, Bytes8, Sums8)                                                                          \
-        for (; c < count; c++)                                                                                \
-            for (int64_t k = 0; k < n; k++)                                                                   \
-                sum[c] += row[k][at + c] ^ flip;                                                              \
-    }
-DEFINE_ADD(add_plain, )
-DEFINE_ADD(add_avx2, HN_TARGET_avx2)
-
-/* The same, 32 at a time; writes to sum as far as a multiple of that. */
-static HN_TARGET_avx512 void add_avx512(int32_t *sum, const uint8_t *const *row, int64_t n, int64_t at, int64_t count,
-                                        uint8_t flip)
+/* sum[c] += the bytes ^ flip of n rows, 0 < n <= 257 */
+static void add_plain(int32_t *sum, const uint8_t *const *row, int64_t n, int64_t at, int64_t count, uint8_t flip)
 {
-    const __m256i flips = _mm256_set1_epi8((char)flip);
-    for (int64_t c = 0; c < count; c += 32) {
-        const __mmask32 mask = count - c >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << (count - c)) - 1;
-        __m512i part = _mm512_setzero_si512();
-        for (int64_t k = 0; k < n; k++) {
-            const __m256i x = _mm256_xor_si256(_mm256_maskz_loadu_epi8(mask, row[k] + at + c), flips);
-            part = _mm512_add_epi16(part, _mm512_cvtepu8_epi16(x));
-        }
-        const __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(part));
-        const __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(part, 1));
-        _mm512_storeu_si512(sum + c, _mm512_add_epi32(_mm512_loadu_si512(sum + c), low));
-        _mm512_storeu_si512(sum + c + 16, _mm512_add_epi32(_mm512_loadu_si512(sum + c + 16), high));
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t c = 0; c < count; c++)
+            sum[c] += row[k][at + c] ^ flip;
+}
+
+#define INLINE_AVX2 static inline __attribute__((always_inline)) HN_TARGET_avx2
+
+/* 16 bytes, or 8, as 16-bit numbers */
+INLINE_AVX2 __m256i words_avx2(const uint8_t *x, __m128i flips, gboolean whole)
+{
+    const __m128i *at = (const __m128i *)(const void *)x;
+    return _mm256_cvtepu8_epi16(_mm_xor_si128(whole ? _mm_loadu_si128(at) : _mm_loadl_epi64(at), flips));
+}
+
+INLINE_AVX2 void add_words_avx2(int32_t *sum, __m128i words)
+{
+    __m256i *to = (__m256i *)(void *)sum;
+    _mm256_storeu_si256(to, _mm256_add_epi32(_mm256_loadu_si256(to), _mm256_cvtepu16_epi32(words)));
+}
+
+/* 16 channels, or 8, without the first `done` ones */
+INLINE_AVX2 void add_block_avx2(int32_t *sum, const uint8_t *const *row, int64_t n, int64_t at, int64_t done,
+                                __m128i flips, gboolean whole)
+{
+    const __m256i order = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m256i part = words_avx2(row[0] + at, flips, whole);
+    for (int64_t k = 1; k < n; k++)
+        part = _mm256_add_epi16(part, words_avx2(row[k] + at, flips, whole));
+    part = _mm256_andnot_si256(_mm256_cmpgt_epi16(_mm256_set1_epi16((short)done), order), part);
+    add_words_avx2(sum, _mm256_castsi256_si128(part));
+    if (whole)
+        add_words_avx2(sum + 8, _mm256_extracti128_si256(part, 1));
+}
+
+/* The same; the last block lies back so that it fits. */
+static HN_TARGET_avx2 void add_avx2(int32_t *sum, const uint8_t *const *row, int64_t n, int64_t at, int64_t count,
+                                    uint8_t flip)
+{
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    if (count < 8) {
+        add_plain(sum, row, n, at, count, flip);
+        return;
+    }
+    for (int64_t from = 0; from < count && count >= 16; from += 16) {
+        const int64_t c = MIN(from, count - 16);
+        add_block_avx2(sum + c, row, n, at + c, from - c, flips, TRUE);
+    }
+    for (int64_t from = 0; from < count && count < 16; from += 8) {
+        const int64_t c = MIN(from, count - 8);
+        add_block_avx2(sum + c, row, n, at + c, from - c, flips, FALSE);
     }
 }
 
@@ -92,6 +93,7 @@ typedef struct {
     int zero, x_zero;
     uint8_t flip;
     int threads;
+    HnByteMap map; /* of HnStep.table */
 } Pool;
 
 static gboolean place(const HnStep *s, Pool *p)
@@ -197,10 +199,8 @@ typedef struct {
 
 static void add_held(Window *w, int64_t n)
 {
-    static void (*const add[HN_LEVELS])(int32_t *, const uint8_t *const *, int64_t, int64_t, int64_t,
-                                        uint8_t) = { add_plain, add_avx2, add_avx512 };
     if (n > 0)
-        add[hn_cpu_level()](w->sum, w->row, n, w->c, w->count, w->p->flip);
+        (hn_cpu_isa() >= HN_ISA_AVX2 ? add_avx2 : add_plain)(w->sum, w->row, n, w->c, w->count, w->p->flip);
     w->taps += n;
 }
 
@@ -211,7 +211,7 @@ static void add_window(Window *w, int64_t o)
     const HnWindowAxis *a = p->axis;
     const int64_t line = o / a[2].out;
     const Span *z = &p->span[0][line / a[1].out], *y = &p->span[1][line % a[1].out], *x = &p->span[2][o % a[2].out];
-    memset(w->sum, 0, (gsize)((w->count + 31) / 32 * 32) * sizeof *w->sum);
+    memset(w->sum, 0, (gsize)w->count * sizeof *w->sum);
     w->taps = 0;
     w->elements = (double)z->held * (double)y->held * (double)x->held;
     int64_t n = 0;
@@ -231,20 +231,19 @@ static void add_window(Window *w, int64_t o)
 
 static void finish(const HnStep *s, const Window *w, char *y)
 {
-    static void (*const bytes[HN_LEVELS])(uint8_t *, const int32_t *, int64_t, int32_t, float, float, float, int) =
-        HN_TABLE_OF_LEVELS(means_bytes);
-    static void (*const numbers[HN_LEVELS])(float *, const int32_t *, int64_t, int32_t, float, float, float) =
-        HN_TABLE_OF_LEVELS(means_numbers);
+    /* with 256 bits at any level: loads of more than was stored at once would wait */
+    const gboolean vectors = hn_cpu_isa() >= HN_ISA_AVX2;
     const Pool *p = w->p;
     const float by = w->elements > 0 ? p->scale / (float)w->elements : 0;
     const int32_t less = (int32_t)(w->taps * p->x_zero);
     if (s->out[0].slot->tensor->dtype == HN_F32) {
-        numbers[hn_cpu_level()]((float *)(void *)y, w->sum, w->count, less, by, p->lo, p->hi);
+        (vectors ? means_numbers_avx2 : means_numbers_plain)((float *)(void *)y, w->sum, w->count, less, by, p->lo,
+                                                             p->hi);
         return;
     }
-    bytes[hn_cpu_level()]((uint8_t *)y, w->sum, w->count, less, by, p->lo, p->hi, p->zero);
+    (vectors ? means_bytes_avx2 : means_bytes_plain)((uint8_t *)y, w->sum, w->count, less, by, p->lo, p->hi, p->zero);
     if (s->table != NULL)
-        hn_byte_exchange((uint8_t *)y, (uint8_t *)y, s->table, w->count);
+        hn_byte_map_rows(&p->map, (uint8_t *)y, 0, (uint8_t *)y, 0, 1, w->count);
 }
 
 /* Parts of CHANNELS channels of outputs: jobs [lo, hi). */
@@ -269,7 +268,8 @@ static void run_jobs(const HnStep *s, int64_t lo, int64_t hi)
 static gboolean pool_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Pool *p = s->state;
+    Pool *p = s->state;
+    hn_byte_map_once(&p->map, s->table);
     const int64_t jobs = p->batch * p->outs * ((p->channels + CHANNELS - 1) / CHANNELS);
     if (p->threads == 1) {
         run_jobs(s, 0, jobs);

@@ -120,6 +120,61 @@ static void test_tables(void)
     check(X QUANTIZED "%e = Mul(%d, two:f32={2}) %f = Sub(one:f32={1}, %e) " OUT("%f"), 0, 0);
 }
 
+/* What a step's bytes are exchanged by, of any number of channels: a line, a bent one, one that falls. */
+static void test_exchanged(void)
+{
+    static const int channels[] = { 1, 3, 8, 15, 16, 17, 24, 33, 58 };
+    static const char *const functions[] = { "Relu(%e)", "LeakyRelu(%e) alpha=0.25", "Neg(%e)",
+                                             "HardSigmoid(%e) alpha=0.125 beta=0.5" };
+    static const struct {
+        const char *text; /* makes %c of %d, %w, and %t, which has another scale */
+        int kernel;       /* of a product; 0: none */
+        int tables;       /* steps of their own */
+    } makers[] = {
+        { "Conv(%d, %w) pads=[1,1,1,1]", 3, 0 },
+        { "Conv(%d, %w) strides=[2,1]", 1, 0 },
+        { "MaxPool(%d) kernel_shape=[3,3] strides=[2,2]", 0, 1 }, /* exchanged first */
+        { "AveragePool(%d) kernel_shape=[3,3] strides=[1,2]", 0, 0 },
+        { "Add(%d, %t)", 0, 0 },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(channels); i++)
+        for (guint k = 0; k < G_N_ELEMENTS(functions); k++)
+            for (guint j = 0; j < G_N_ELEMENTS(makers); j++) {
+                const int c = channels[i], kernel = makers[j].kernel;
+                g_autofree char *head = g_strdup_printf(
+                    "opset 17 graph g(%%x:f32[1,%d,9,11]) -> (%%y) { %%w = DequantizeLinear(wq:i8[%d,16,%d,%d], "
+                    "ws:f32={0.015625}, wz:i8={0}) ",
+                    kernel > 0 ? 16 : c, c, kernel, kernel);
+                g_autofree char *text = g_strconcat(
+                    head, QUANTIZED,
+                    "%tq = QuantizeLinear(%x, ts:f32={0.015625}, tz:u8={99}) %t = DequantizeLinear(%tq, ts, tz) %c = ",
+                    makers[j].text,
+                    " %aq = QuantizeLinear(%c, as:f32={0.25}, az:u8={90}) %e = DequantizeLinear(%aq, as, az) %f = ",
+                    functions[k], " %p = QuantizeLinear(%f, ",
+                    k % 2 == 0 ? "ps:f32={0.3125}, pz:u8={0}" : "ps:f32={0.1875}, pz:i8={3}",
+                    ") %y = DequantizeLinear(%p, ps, pz) }", NULL);
+                check_steps(text, kernel > 0, "cpu.byte_table", makers[j].tables);
+            }
+}
+
+/* ... with a filter for each channel: of blocks of channels that lie on each other, of strips of them. */
+static void test_exchanged_depthwise(void)
+{
+    static const int channels[] = { 8, 15, 24, 33, 58, 200 };
+    for (guint i = 0; i < G_N_ELEMENTS(channels); i++)
+        for (int stride = 1; stride <= 2; stride++) {
+            const int c = channels[i];
+            g_autofree char *text = g_strdup_printf(
+                "opset 17 graph g(%%x:f32[1,%d,9,141]) -> (%%y) { %%w = DequantizeLinear(wq:i8[%d,1,3,3], "
+                "ws:f32={0.015625}, wz:i8={0}) %s%%c = Conv(%%d, %%w) group=%d pads=[1,1,1,1] "
+                "strides=[%d,%d] %%aq = QuantizeLinear(%%c, as:f32={0.25}, az:u8={90}) "
+                "%%e = DequantizeLinear(%%aq, as, az) %%f = LeakyRelu(%%e) alpha=0.25 "
+                "%%p = QuantizeLinear(%%f, ps:f32={0.1875}, pz:i8={3}) %%y = DequantizeLinear(%%p, ps, pz) }",
+                c, c, QUANTIZED, c, stride, stride);
+            check_steps(text, 1, "cpu.byte_table", 0);
+        }
+}
+
 #define SIGMOID                                                                                          \
     "%g = HardSigmoid(%c) alpha=0.125 beta=0.5 %gq = QuantizeLinear(%g, gs:f32={0.0078125}, gz:u8={0}) " \
     "%h = DequantizeLinear(%gq, gs, gz) "
@@ -315,7 +370,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/bytes/conv", test_conv);
     g_test_add_func("/bytes/signed", test_signed);
+    g_test_add_func("/bytes/exchanged_depthwise", test_exchanged_depthwise);
     g_test_add_func("/bytes/tables", test_tables);
+    g_test_add_func("/bytes/exchanged", test_exchanged);
     g_test_add_func("/bytes/composed", test_composed);
     g_test_add_func("/bytes/moves", test_moves);
     g_test_add_func("/bytes/matmul", test_matmul);
