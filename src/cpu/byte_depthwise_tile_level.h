@@ -50,7 +50,7 @@ INLINE HN_TARGET_pair void put(uint8_t *y, __m128i v)
 
 INLINE HN_TARGET_pair void put_high(uint8_t *y, __m128i v)
 {
-    _mm_storeh_pd((double *)(void *)y, _mm_castsi128_pd(v));
+    put(y, _mm_unpackhi_epi64(v, v)); /* y is anywhere: a store of doubles would have to be aligned */
 }
 
 /* What becomes of the sums of n outputs. */
