@@ -107,8 +107,10 @@ static gboolean write_model(Quantize *q, GError **error)
                     q->file_after, q->most_bytes);
         return FALSE;
     }
-    if (q->recipe != NULL && (!quantize_compare_made(q, error) || q->p->output == NULL))
-        return error == NULL || *error == NULL;
+    if (q->recipe != NULL && !quantize_compare_made(q, error))
+        return FALSE;
+    if (q->recipe != NULL && q->p->output == NULL)
+        return TRUE;
     return !hn_progress_stop(&q->ctx->progress, error) &&
            hn_onnx_write_file(q->result, path,
                               &(HnOnnxWriteOptions){ .external = q->external, .budget = q->ctx->budget }, error);

@@ -16,8 +16,7 @@ const GOptionEntry quantize_entries[] = {
       "write the model to PATH, '-' is stdout", "PATH" },
     { "calib", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, calib),
       "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-'; the last quarter is held "
-      "out "
-      "and decides",
+      "out and decides",
       "SRC" },
     { "mode", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, mode),
       "static: activations and weights (default); dynamic: both, activations as they come; weights: weights only",

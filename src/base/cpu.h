@@ -9,6 +9,13 @@
 
 G_BEGIN_DECLS
 
+/* Behind the names in a target attribute: vectors of 512 bits for what compilers make of loops. */
+#ifdef __clang__ /* knows no such preference in an attribute */
+#define HN_WIDE
+#else
+#define HN_WIDE ",prefer-vector-width=512"
+#endif
+
 /* Each level includes those before it. */
 typedef enum {
     HN_ISA_NONE,   /* plain C */

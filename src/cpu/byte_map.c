@@ -306,8 +306,3 @@ void hn_byte_exchange_rows(uint8_t *y, int64_t y_pitch, const uint8_t *x, int64_
 {
     run_rows(y, y_pitch, x, x_pitch, table, NULL, rows, n);
 }
-
-void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n)
-{
-    run_rows(y, n, x, n, table, NULL, 1, n);
-}

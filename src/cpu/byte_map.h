@@ -45,7 +45,6 @@ void hn_byte_map_rows(const HnByteMap *m, uint8_t *y, int64_t y_pitch, const uin
 /* The same by a table that nothing is known about. */
 void hn_byte_exchange_rows(uint8_t *y, int64_t y_pitch, const uint8_t *x, int64_t x_pitch, const uint8_t *table,
                            int64_t rows, int64_t n);
-void hn_byte_exchange(uint8_t *y, const uint8_t *x, const uint8_t *table, int64_t n);
 
 /* Instructions that look up 128 bytes at once may be used. */
 gboolean hn_byte_has_vbmi(void);

@@ -231,13 +231,8 @@ void hn_byte_block(const HnByteBlock *b)
  */
 
 #define AVX2 __attribute__((target("avx2")))
-#ifdef __clang__ /* knows no such preference in an attribute */
-#define WIDE
-#else
-#define WIDE ",prefer-vector-width=512"
-#endif
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" WIDE)))
-#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi" WIDE)))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" HN_WIDE)))
+#define VBMI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi" HN_WIDE)))
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE void f32_row(const HnByteOut *o, float *restrict y, const int32_t *restrict c, int cols, int64_t col)

@@ -275,12 +275,7 @@ CELLS(avx2, AVX2)
 
 /* --- AVX-512 ------------------------------------------------------------------------------------------------------ */
 
-#ifdef __clang__ /* knows no such preference in an attribute */
-#define WIDE
-#else
-#define WIDE ",prefer-vector-width=512"
-#endif
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" WIDE)))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" HN_WIDE)))
 #define AVX512_INLINE AVX512 INLINE
 
 /* Two sums per gate, of even and odd k: one alone waits for the multiply-add before it. */

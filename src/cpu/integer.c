@@ -168,12 +168,7 @@ INLINE void bytes_of(const HnIntegerOut *o, uint8_t *restrict to, const int32_t 
     }
 DEFINE_BYTES(plain, )
 DEFINE_BYTES(avx2, AVX2)
-#ifdef __clang__ /* knows no such preference in an attribute */
-#define WIDE
-#else
-#define WIDE ",prefer-vector-width=512"
-#endif
-DEFINE_BYTES(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" WIDE))))
+DEFINE_BYTES(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" HN_WIDE))))
 
 /* --- moves when packing --------------------------------------------------------------------------------------------
  */

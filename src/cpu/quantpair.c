@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "cpu/byte_map.h"
 #include "cpu/cpu.h"
 #include "op/quantpair.h"
@@ -29,12 +30,7 @@
 /* --- 64 at a time -------------------------------------------------------------------------------------------------
  */
 
-#ifdef __clang__ /* knows no such preference in an attribute */
-#define WIDE
-#else
-#define WIDE ",prefer-vector-width=512"
-#endif
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" WIDE)))
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" HN_WIDE)))
 #define INLINE static inline __attribute__((always_inline))
 
 /* 16 bytes, as numbers of steps */

@@ -38,26 +38,34 @@ static void quantconv_infer(HnInfer *x)
     hn_conv_infer(x, HN_QUANT_X, HN_QUANT_W, result_type(x));
 }
 
-static void quantmatmul_infer(HnInfer *x)
+void hn_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result)
 {
-    const HnQuantProduct *p = x->params;
-    const int rank = hn_infer_rank(x, HN_QUANT_X), of = hn_infer_rank(x, HN_QUANT_W);
+    const int rank = hn_infer_rank(x, rows), of = hn_infer_rank(x, w);
     HnDim dims[HN_MAX_RANK];
     if (of >= 0 && of != 2)
         hn_infer_fail(x, HN_ERROR_SHAPE, "the weights have %d dimensions, 2 are needed", of);
     if (rank == 0)
         hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 is a scalar");
-    if (rank > 0 && of == 2 &&
-        hn_dim_differ(hn_infer_dim(x, HN_QUANT_X, rank - 1), hn_infer_dim(x, HN_QUANT_W, p->turned ? 1 : 0)))
+    if (rank > 0 && of == 2 && hn_dim_differ(hn_infer_dim(x, rows, rank - 1), hn_infer_dim(x, w, turned ? 1 : 0)))
         hn_infer_fail(x, HN_ERROR_SHAPE, "the inner sizes differ");
     if (rank <= 0 || x->error != NULL) {
-        hn_infer_out_unknown(x, 0, result_type(x));
+        hn_infer_out_unknown(x, 0, result);
         return;
     }
     for (int i = 0; i < rank - 1; i++)
-        dims[i] = hn_infer_dim(x, HN_QUANT_X, i);
-    dims[rank - 1] = of == 2 ? hn_infer_dim(x, HN_QUANT_W, p->turned ? 0 : 1) : hn_dim_unknown();
-    hn_infer_out(x, 0, result_type(x), rank, dims);
+        dims[i] = hn_infer_dim(x, rows, i);
+    dims[rank - 1] = of == 2 ? hn_infer_dim(x, w, turned ? 0 : 1) : hn_dim_unknown();
+    hn_infer_out(x, 0, result, rank, dims);
+}
+
+void hn_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned)
+{
+    c->flops = 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, w, turned ? 1 : 0).n;
+}
+
+static void quantmatmul_infer(HnInfer *x)
+{
+    hn_rows_infer(x, HN_QUANT_X, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned, result_type(x));
 }
 
 static void quantconv_cost(const HnInfer *x, HnCost *c)
@@ -70,8 +78,7 @@ static void quantconv_cost(const HnInfer *x, HnCost *c)
 
 static void quantmatmul_cost(const HnInfer *x, HnCost *c)
 {
-    const HnQuantProduct *p = x->params;
-    c->flops = 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, HN_QUANT_W, p->turned ? 1 : 0).n;
+    hn_rows_cost(x, c, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned);
 }
 
 /* --- ref --------------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "op/quantproduct.h"
+
 static void weights_bind(HnBind *b, void *params)
 {
     HnWeights *p = params;
@@ -54,30 +56,12 @@ static double weight(const HnTensor *w, const HnTensor *scale, const HnTensor *z
 
 static void matmul_infer(HnInfer *x)
 {
-    const HnWeights *p = x->params;
-    const int rank = hn_infer_rank(x, HN_WEIGHT_X), of = hn_infer_rank(x, HN_WEIGHT_W);
-    HnDim dims[HN_MAX_RANK];
-    if (of >= 0 && of != 2)
-        hn_infer_fail(x, HN_ERROR_SHAPE, "the weights have %d dimensions, 2 are needed", of);
-    if (rank == 0)
-        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 is a scalar");
-    if (rank > 0 && of == 2 &&
-        hn_dim_differ(hn_infer_dim(x, HN_WEIGHT_X, rank - 1), hn_infer_dim(x, HN_WEIGHT_W, p->turned ? 1 : 0)))
-        hn_infer_fail(x, HN_ERROR_SHAPE, "the inner sizes differ");
-    if (rank <= 0 || x->error != NULL) {
-        hn_infer_out_unknown(x, 0, HN_F32);
-        return;
-    }
-    for (int i = 0; i < rank - 1; i++)
-        dims[i] = hn_infer_dim(x, HN_WEIGHT_X, i);
-    dims[rank - 1] = of == 2 ? hn_infer_dim(x, HN_WEIGHT_W, p->turned ? 0 : 1) : hn_dim_unknown();
-    hn_infer_out(x, 0, HN_F32, rank, dims);
+    hn_rows_infer(x, HN_WEIGHT_X, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned, HN_F32);
 }
 
 static void matmul_cost(const HnInfer *x, HnCost *c)
 {
-    const HnWeights *p = x->params;
-    c->flops = 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, HN_WEIGHT_W, p->turned ? 1 : 0).n;
+    hn_rows_cost(x, c, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned);
 }
 
 static void matmul_ref(HnEval *e)

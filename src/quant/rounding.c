@@ -623,7 +623,6 @@ static gboolean look(Rounding *r, HnTap *tap, GError **error)
     for (guint i = 0; i < r->layers->len && ok; i++) {
         Layer *l = r->layers->pdata[i];
         HnRounded *out = g_rc_box_new0(HnRounded);
-        out->form = l->form;
         hn_progress_tell(r->o->progress, "rounding", i, r->layers->len);
         ok = !hn_progress_stop(r->o->progress, error) && solve(r, l, out, error);
         if (ok && out->packed.q != NULL)

@@ -30,7 +30,6 @@ gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRou
 
 /* A weight's integers in a plan. */
 typedef struct {
-    HnQuantForm form;
     HnPacked packed;
 } HnRounded;
 

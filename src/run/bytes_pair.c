@@ -108,6 +108,16 @@ static gboolean finish(HnPlan *p, HnStep *s, const Result *r, HnHeld *held, gboo
     return ok;
 }
 
+/* The step cannot be; TRUE where that is no error. */
+static gboolean decline(HnStep *s, HnHeld *held, GError *failure, GError **error)
+{
+    g_free(held);
+    hn_step_free(s);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
+}
+
 /* --- two operands --------------------------------------------------------------------------------------------------
  */
 
@@ -180,13 +190,8 @@ gboolean hn_bytes_add_pair(HnPlan *p, HnNode *const *nodes, guint n_nodes, gbool
     g_ptr_array_add(p->owned, (gpointer)s->params);
     if (!set_operand(p, n, a, &s->in[HN_PAIR_A], &s->in[HN_PAIR_A_SCALE], &s->in[HN_PAIR_A_ZERO], &failure) ||
         !set_operand(p, n, b, &s->in[HN_PAIR_B], &s->in[HN_PAIR_B_SCALE], &s->in[HN_PAIR_B_ZERO], &failure) ||
-        !set_result(p, s, &r, HN_PAIR_Y_SCALE, &held, &failure)) {
-        g_free(held);
-        hn_step_free(s);
-        if (failure != NULL)
-            g_propagate_error(error, failure);
-        return failure == NULL;
-    }
+        !set_result(p, s, &r, HN_PAIR_Y_SCALE, &held, &failure))
+        return decline(s, held, failure, error);
     return finish(p, s, &r, held, done, error);
 }
 
@@ -240,12 +245,7 @@ gboolean hn_bytes_add_mean(HnPlan *p, HnNode *n, gboolean *done, GError **error)
     s->params = g_memdup2(&q, sizeof q);
     g_ptr_array_add(p->owned, (gpointer)s->params);
     if (!set_operand(p, n, x, &s->in[HN_MEAN_X], &s->in[HN_MEAN_X_SCALE], &s->in[HN_MEAN_X_ZERO], &failure) ||
-        !set_result(p, s, &r, HN_MEAN_Y_SCALE, &held, &failure)) {
-        g_free(held);
-        hn_step_free(s);
-        if (failure != NULL)
-            g_propagate_error(error, failure);
-        return failure == NULL;
-    }
+        !set_result(p, s, &r, HN_MEAN_Y_SCALE, &held, &failure))
+        return decline(s, held, failure, error);
     return finish(p, s, &r, held, done, error);
 }

@@ -261,7 +261,7 @@ static void check_map(const HnByteMap *m)
         x[i] = y[i] = (uint8_t)i;
     hn_byte_map_rows(m, y, 32, y, 32, 8, 32);
     g_assert_cmpmem(y, 256, m->table, 256);
-    hn_byte_exchange(x, x, m->table, 256);
+    hn_byte_exchange_rows(x, 256, x, 256, m->table, 1, 256);
     g_assert_cmpmem(x, 256, m->table, 256);
 }
 
