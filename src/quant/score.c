@@ -273,6 +273,8 @@ static void add_kinds(Sums *sums, const HnKinds *k, Output *o, const HnTensor *g
         o->n_strong++;
         g_array_unref(kind[i].strong);
     }
+    if (o->n_strong == 0)
+        return;
     const double peak = peaks_of(k, got, want);
     o->peaks += peak * peak;
     o->worst = fmax(o->worst, peak);
