@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
 
 from wire import (  # noqa: E402
-    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, function, i64, ints, node, num,
-    simple, sub, tensor, value,
+    BOOL, FLOAT, FLOAT16, INT64, attr_graph, attr_int, attr_ints, attr_tensor, external, f32, floats, function, graph,
+    i64, ints, node, num, simple, sub, tensor, value,
 )
 
 OPSET = ((17, ""),)
@@ -73,6 +73,16 @@ def models():
     # a product so small that more nodes take more bytes than its weights
     yield "small", simple([node("MatMul", ["x", "w"], ["y"])], (floats("w", 16, 4),), (value("x", FLOAT, ("N", 16)),),
                           (value("y", FLOAT, ("N", 4)),))
+    # a product, and then 2 to the power of 62 times around a loop, with something to compute and with nothing
+    for form, op in (("forever", "Sin"), ("idle-forever", "Identity")):
+        body = graph([node(op, ["s"], ["t"]), node("Identity", ["d"], ["e"])],
+                     (value("i", INT64, ()), value("d", BOOL, ()), value("s", FLOAT)), (value("e", BOOL), value("t", FLOAT)))
+        loop = node("Loop", ["m", "", "p"], ["y"], attr_graph("body", body))
+        yield form, simple([node("MatMul", ["x", "w"], ["p"]), loop],
+                           (tensor("m", INT64, (), i64(1 << 62)), floats("w", 3, 64)), (x,), (value("y", FLOAT),))
+    # one step that takes device ref minutes
+    square = (4000, 4000)
+    yield "heavy", simple([node("MatMul", ["x", "x"], ["y"])], ins=(value("x", FLOAT, square),), outs=(value("y", FLOAT, square),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 
