@@ -283,7 +283,7 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(p->exec->env->backend, s);
     g_hash_table_insert(p->numbers, (gpointer)v, to);
-    g_ptr_array_add(p->steps, s);
+    hn_plan_append(p, s);
     return s->kernel->prepare(s, error) ? to : NULL;
 }
 
