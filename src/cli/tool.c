@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
+
 /* A signal handler can reach nothing but a global: set by the first Ctrl-C, read through HnProgress.cancel. */
 static gint interrupted;
 
@@ -32,9 +34,15 @@ static void catch_signals(void)
         sigaction(SIGINT, &action, NULL);
 }
 
+char *hn_tool_line(const char *name, const char *text)
+{
+    g_autofree char *clean = hn_text_clean(text), *cut = hn_text_cut(clean, MAX_LINE);
+    return g_strconcat(name, ": ", cut, NULL);
+}
+
 static void say(HnContext *ctx, const char *name, const char *text)
 {
-    g_autofree char *clean = hn_text_clean(text), *line = g_strdup_printf("%s: %s", name, clean);
+    g_autofree char *line = hn_tool_line(name, text);
     g_autoptr(GString) shown = g_string_new(NULL);
     hn_terminal_wrap(shown, line, hn_terminal_width(STDERR_FILENO));
     hn_bar_wipe(ctx ? ctx->bar : NULL);

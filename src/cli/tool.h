@@ -40,6 +40,10 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool);
 gboolean hn_context_take_stdin(HnContext *ctx, const char *what, GError **error);
 gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error);
 
+/* "hone-run: sentence" as all that is said goes to stderr: without what a terminal would act upon, and where it is very
+ * long with its beginning and its end alone; g_free. */
+char *hn_tool_line(const char *name, const char *text);
+
 /* A line on stderr, "hone-run: ..."; note: only with -v given at least level times; warn: unless -q. */
 void hn_context_warn(HnContext *ctx, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void hn_context_note(HnContext *ctx, int level, const char *format, ...) G_GNUC_PRINTF(3, 4);
