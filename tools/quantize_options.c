@@ -99,6 +99,13 @@ const GOptionEntry quantize_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
+/* Switches that have no part in the result; what names files has none anyway. */
+static const char *const left_out[] = { "resume", "analyze", "allow-larger", NULL };
+
+const HnRecorded quantize_recorded = {
+    .entries = quantize_entries, .left_out = left_out, .program = "metric", .defaults = &quantize_defaults
+};
+
 static gboolean usage(GError **error, const char *text)
 {
     g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
