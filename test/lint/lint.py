@@ -240,6 +240,23 @@ def check_calls():
                           "the library does not print", code_of)
 
 
+ONLY = (  # what is called in few files of src and tools, which these are, and what others do
+    (r"json_parser_load_\w+\s*\(", ("src/base/jsonread.c",), "JSON from elsewhere is read by hn_json_read()"),
+    (r'g_regex_(?:new|match_simple|replace\w*|split\w*)\s*\((?!")', ("src/base/regex.c",),
+     "patterns that are no constants are hn_regex_new()'s"),
+    (r"(?:g_spawn_\w+|g_subprocess_new\w*|g_subprocess_launcher_\w+|g_app_info_\w+|posix_spawnp?|f?exec[vl]\w*|v?fork|"
+     r"popen|system)\s*\(", ("src/cli/program.c", "src/quant/score.c", "tools/bench_plot.c"),
+     "programs are started by hn_program_become(), as a metric, or to draw"),
+)
+
+
+def check_only():
+    """programs are started, JSON and patterns taken in, where it is done with care, and nowhere else"""
+    for pattern, there, instead in ONLY:
+        names = [f for f in c_files("src/", "tools/", "cuda/", ends=(".c", ".h", ".cu")) if f not in there]
+        yield from each_match(names, r"(?<![\w.>])" + pattern, lambda m, i=instead: f"{m[0].rstrip('( ')}(): {i}", code_of)
+
+
 def check_notes():
     """no notes to self"""
     words = "TO" + "DO|FIX" + "ME|XX" + "X"
