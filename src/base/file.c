@@ -162,6 +162,27 @@ GBytes *hn_file_bytes(const char *path, HnBudget *budget, GError **error)
     return bytes;
 }
 
+/* A pipe or a device may have no end: what is read of it is counted by a budget with an end of its own, unless the
+ * given one ends before. */
+GBytes *hn_file_bytes_most(const char *path, gsize most, HnBudget *budget, GError **error)
+{
+    const gsize room = 2 * MAX(most, FIRST_READ), limit = hn_budget_limit(budget); /* it is doubled as it fills */
+    const gboolean given = limit > 0 && limit <= room;
+    g_autoptr(HnBudget) own = given ? hn_budget_ref(budget) : hn_budget_new(room);
+    GError *cause = NULL;
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, own, &cause);
+    const gboolean endless = !given && g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET);
+    if (bytes != NULL && g_bytes_get_size(bytes) <= most)
+        return g_steal_pointer(&bytes);
+    if (cause != NULL && !endless) {
+        g_propagate_error(error, cause);
+        return NULL;
+    }
+    g_clear_error(&cause);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has more than %" G_GSIZE_FORMAT " bytes", path, most);
+    return NULL;
+}
+
 struct HnOutFile {
     char *name;   /* as the user wrote it, for messages */
     char *target; /* where the file goes, links followed; NULL: fd is what was asked for, written directly */

@@ -19,6 +19,10 @@ G_BEGIN_DECLS
 GBytes *hn_file_bytes(const char *path, HnBudget *budget, GError **error);
 GBytes *hn_stdin_bytes(HnBudget *budget, GError **error);
 
+/* The same of a file that is small if it is right, and may be one without end. Errors: FORMAT: more than `most` bytes.
+ */
+GBytes *hn_file_bytes_most(const char *path, gsize most, HnBudget *budget, GError **error);
+
 /* The same for an open descriptor, from where it stands; name is for messages. fd stays open. */
 GBytes *hn_fd_bytes(int fd, const char *name, HnBudget *budget, GError **error);
 

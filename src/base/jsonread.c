@@ -275,36 +275,14 @@ JsonNode *hn_json_read(const char *text, gsize n, gsize most, HnBudget *budget, 
     return root;
 }
 
-/* A pipe or a device may have no end: what is read of it is counted by a budget with an end of its own, unless the
- * given one ends before. */
-static GBytes *read_file(const char *path, gsize most, HnBudget *budget, GError **error)
-{
-    const gsize room = 2 * most, limit = hn_budget_limit(budget); /* room for a pipe is doubled as it fills */
-    if (limit > 0 && limit <= room)
-        return hn_file_bytes(path, budget, error);
-    g_autoptr(HnBudget) own = hn_budget_new(room);
-    GError *cause = NULL;
-    GBytes *bytes = hn_file_bytes(path, own, &cause);
-    if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET)) {
-        refuse(&(Scan){ .error = error }, "bytes", most);
-        g_error_free(cause);
-    } else if (cause != NULL) {
-        g_propagate_error(error, cause);
-    }
-    return bytes;
-}
-
 JsonNode *hn_json_read_file(const char *path, gsize most, HnBudget *budget, GError **error)
 {
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(GBytes) bytes = read_file(path, most, budget, &cause);
+    g_autoptr(GBytes) bytes = hn_file_bytes_most(path, most, budget, error);
     gsize n = 0;
     const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
-    JsonNode *root = bytes != NULL ? hn_json_read(text != NULL ? text : "", n, most, budget, &cause) : NULL;
-    if (root == NULL && g_error_matches(cause, HN_ERROR, HN_ERROR_FORMAT))
-        g_prefix_error(&cause, "'%s': ", path);
-    if (root == NULL)
-        g_propagate_error(error, g_steal_pointer(&cause));
+    JsonNode *root = bytes != NULL ? hn_json_read(text != NULL ? text : "", n, most, budget, error) : NULL;
+    if (bytes != NULL && root == NULL)
+        g_prefix_error(error, "'%s': ", path);
     return root;
 }
 

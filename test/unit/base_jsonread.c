@@ -161,7 +161,7 @@ static void test_file(void)
     g_autoptr(HnBudget) budget = hn_budget_new(1 << 16);
     g_assert_null(hn_json_read_file("/dev/zero", MOST, NULL, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
-    g_assert_cmpstr(error->message, ==, "'/dev/zero': this JSON has more than 1048576 bytes");
+    g_assert_cmpstr(error->message, ==, "'/dev/zero' has more than 1048576 bytes");
     g_clear_error(&error);
     g_assert_null(hn_json_read_file("/dev/zero", MOST, budget, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
