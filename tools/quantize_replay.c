@@ -108,7 +108,7 @@ static void warn_version(Quantize *q)
 
 gboolean quantize_read_recipe(Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget };
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = TRUE };
     g_autoptr(HnModel) made = hn_onnx_read_file(q->p->replay, &o, error);
     if (made == NULL)
         return FALSE;

@@ -24,6 +24,7 @@ static const GOptionEntry entries[] = {
 /* The name of the tool that made the model: g_free. */
 static char *tool_of(HnContext *ctx, const char *path, GError **error)
 {
+    ctx->common.verify_data = TRUE; /* a model is made of it */
     g_autoptr(HnModel) m = hn_tool_read_model(ctx, path, error);
     g_autoptr(JsonParser) parser = json_parser_new();
     const char *recipe = m != NULL ? hn_model_metadata(m, HN_RECIPE) : NULL;

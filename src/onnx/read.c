@@ -16,6 +16,7 @@ void hn_onnx_reader_init(HnOnnxReader *r, GBytes *bytes, const char *base_dir, c
     if (options) {
         r->budget = options->budget;
         r->keep_external = options->keep_external;
+        r->verify_data = options->verify_data;
     }
     r->declared = g_hash_table_new(NULL, NULL);
 }
@@ -25,6 +26,8 @@ void hn_onnx_reader_clear(HnOnnxReader *r)
     g_hash_table_unref(r->declared);
     if (r->externals)
         g_hash_table_unref(r->externals);
+    if (r->sums)
+        g_hash_table_unref(r->sums);
 }
 
 /* --- pieces of messages ------------------------------------------------------------------------------------------ */
