@@ -22,7 +22,8 @@ HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error)
 {
     if (!strcmp(path, "-") && !hn_context_take_stdin(ctx, "the model", error))
         return NULL;
-    HnModel *m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = ctx->budget }, error);
+    HnModel *m = hn_onnx_read_file(
+        path, &(HnOnnxOptions){ .budget = ctx->budget, .verify_data = ctx->common.verify_data }, error);
     if (m != NULL)
         hn_tool_warn_speed_only(ctx, path, m);
     return m;

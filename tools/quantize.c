@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "onnx/onnx.h"
 
 #define LARGE (1 << 30)     /* bytes */
@@ -148,7 +149,8 @@ static gboolean work(Quantize *q, GError **error)
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
         (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
         return FALSE;
-    if (writes && (p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(q->ctx, "the model", error))
+    if (writes && (p->output == NULL || hn_out_is_stdout(p->output)) &&
+        !hn_context_take_stdout(q->ctx, "the model", error))
         return FALSE;
     if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error) ||
         !quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)) ||

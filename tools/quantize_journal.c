@@ -13,7 +13,7 @@
 
 static gboolean is_file(const Quantize *q)
 {
-    return q->p->output != NULL && strcmp(q->p->output, "-") != 0;
+    return q->p->output != NULL && !hn_out_is_stdout(q->p->output);
 }
 
 /* NULL: none. */
@@ -98,11 +98,8 @@ void quantize_close_journal(Quantize *q, const GError *why)
     const gboolean early = g_error_matches(why, HN_ERROR, HN_ERROR_BUDGET) ||
                            g_error_matches(why, HN_ERROR, HN_ERROR_INTERRUPTED) ||
                            g_error_matches(why, HN_ERROR, HN_ERROR_IO);
-    if (q->best_path != NULL && !early) {
-        g_autofree char *beside = g_strconcat(q->best_path, ".data", NULL);
-        g_unlink(q->best_path);
-        g_unlink(beside);
-    }
+    if (q->best_path != NULL && !early)
+        hn_onnx_remove(q->best_path);
     if (q->journal != NULL) {
         g_autoptr(JsonObject) line = json_object_new();
         json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);

@@ -19,7 +19,8 @@ HnModel *quantize_open_prepared(gpointer data, GError **error)
 /* The model as it was given. */
 HnModel *quantize_open_given(const Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget };
+    /* the first time, files of weights are compared with their checksums */
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->prepared == NULL };
     return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
 }
 

@@ -83,7 +83,7 @@ const GOptionEntry quantize_entries[] = {
     { "timing-cache", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, timing_cache),
       "keep times that decide in FILE, 'none' in no file (default: hone/timings.jsonl in the user's cache)", "FILE" },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, external),
-      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.data", "WHERE" },
+      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
     { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, replay),
       "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",
       "FILE" },

@@ -71,7 +71,7 @@ static gboolean is_complete(const Quantize *q, GError **error)
 
 gboolean quantize_read_recipe(Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget };
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = TRUE };
     const char *path = q->p->replay;
     g_autoptr(HnModel) made = hn_onnx_read_file(path, &o, error);
     if (made == NULL)

@@ -28,6 +28,7 @@ static const GOptionEntry entries[] = {
 /* What MAKER left in the model's metadata; json_object_unref(). */
 static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
 {
+    ctx->common.verify_data = TRUE; /* a model is made of it */
     g_autoptr(HnModel) m = hn_tool_read_model(ctx, path, error);
     g_autoptr(JsonObject) recipe = m != NULL ? hn_recipe_read(hn_model_metadata(m, HN_RECIPE), path, error) : NULL;
     if (recipe == NULL)

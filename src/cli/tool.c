@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/text.h"
 
 #define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
@@ -20,15 +21,48 @@ static void on_interrupt(G_GNUC_UNUSED int signal_number)
     g_atomic_int_set(&interrupted, 1);
 }
 
+/* The same for whoever reads a mapped file that another program has cut short: the tool's name, and whether a thread
+ * has said so already. */
+static const char *tool_name;
+static gint bus_seen;
+
+static void put(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody to tell */
+}
+
+/* Runs in whatever thread was hit, on its stack, and calls only what may be called there. */
+static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where)
+{
+    if (!g_atomic_int_compare_and_exchange(&bus_seen, 0, 1))
+        for (;;)
+            pause(); /* another thread is ending the process */
+    const char *file = info->si_code > 0 ? hn_guard_find(info->si_addr) : NULL;
+    if (file) {
+        put(tool_name);
+        put(": '");
+        put(file);
+        put("' was cut short by another program while it was being read\n");
+        hn_guard_unlink();
+        _exit(1);
+    }
+    signal(signal_number, SIG_DFL);
+    raise(signal_number); /* is delivered on return */
+}
+
 /* Blocking calls are not restarted, so that reading a pipe ends too; the second signal kills. */
 static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction bus = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     struct sigaction old;
     sigemptyset(&action.sa_mask);
     sigemptyset(&ignore.sa_mask);
+    sigemptyset(&bus.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGBUS, &bus, NULL);
     /* a shell starts background jobs with SIGINT ignored: leave it so */
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
@@ -155,6 +189,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX"))
         setlocale(LC_CTYPE, "C.UTF-8");
     g_set_prgname(tool->name);
+    tool_name = tool->name;
     catch_signals();
 
     g_autoptr(GError) error = NULL;

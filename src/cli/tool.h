@@ -5,7 +5,8 @@
  *
  * It reads the options, calls run, prints the error if there is one ("hone-run: sentence" on stderr, once) and returns
  * the exit status. The first Ctrl-C sets the flag that ctx->progress carries, the second ends the process. A closed
- * stdout ends the tool quietly with status 1.
+ * stdout ends the tool quietly with status 1. A mapped file that another program cuts short ends it with a sentence and
+ * status 1, whatever thread reads there.
  */
 #pragma once
 
