@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
 
 from wire import (  # noqa: E402
-    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, function, i64, ints, node, num,
-    simple, sub, tensor, value,
+    BOOL, FLOAT, FLOAT16, INT64, attr_graph, attr_int, attr_ints, attr_tensor, external, f32, floats, function, graph,
+    i64, ints, node, num, simple, sub, tensor, value,
 )
 
 OPSET = ((17, ""),)
@@ -73,6 +73,21 @@ def models():
     # a product so small that more nodes take more bytes than its weights
     yield "small", simple([node("MatMul", ["x", "w"], ["y"])], (floats("w", 16, 4),), (value("x", FLOAT, ("N", 16)),),
                           (value("y", FLOAT, ("N", 4)),))
+    # an LSTM in both directions as some exporters write it: two loops over time whose bodies have the same names, of
+    # weights too; what the second one multiplies is 8 times as large
+    def body(x, k):
+        inside = [node("Gather", [x, "t"], ["xt"]), node("Concat", ["xt", "h"], ["xh"], attr_int("axis", 1)),
+                  node("MatMul", ["xh", "k"], ["gates"]), node("Tanh", ["gates"], ["out"]),
+                  node("Identity", ["go"], ["on"])]
+        return graph(inside, (value("t", INT64, ()), value("go", BOOL, ()), value("h", FLOAT, (4, 32))),
+                     (value("on", BOOL, ()), value("out", FLOAT, (4, 32)), value("xt", FLOAT, (4, 32))),
+                     (tensor("k", FLOAT, (64, 32), f32(*(k * ((i * 7919) % 201 - 100) / 1000 for i in range(64 * 32)))),))
+    loops = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["steps"]), node("Mul", ["x", "eight"], ["x8"])]
+    loops += [node("Loop", ["steps", "", "h0"], ["y" + d, "all" + d], attr_graph("body", body(x, k)), name="rnn" + d)
+              for d, x, k in (("1", "x", 1), ("2", "x8", 0.5))]
+    loops += [node("Add", ["y1", "y2"], ["both"]), node("MatMul", ["both", "last"], ["y"])]
+    weights = (tensor("zero", INT64, (), i64(0)), tensor("eight", FLOAT, (), f32(8)), floats("h0", 4, 32), floats("last", 32, 32))
+    yield "twins", simple(loops, weights, (value("x", FLOAT, ("T", 4, 32)),), (value("y", FLOAT, (4, 32)),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 
