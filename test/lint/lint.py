@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+import twice
+
 ARGS = sys.argv[1:]
 ROOT = os.path.abspath(ARGS[1] if ARGS[:1] == ["--root"] else os.path.join(os.path.dirname(__file__), "../.."))
 MAX_LINES = 800
@@ -238,6 +240,13 @@ def check_calls():
     library = [f for f in c_files("src/", "cuda/", ends=(".c", ".h", ".cu")) if not f.startswith("src/cli/")]
     yield from each_match(library, r"\b(fprintf|vfprintf|fputs|fputc|fwrite|putc)\s*\([^;]*\b(stdout|stderr)\b",
                           "the library does not print", code_of)
+
+
+def check_twice():
+    """no recursion and nothing that changes something inside MAX, MIN, CLAMP, ABS (twice.py)"""
+    names = c_files("src/", "tools/", "cuda/", "test/", ends=(".c", ".h", ".cu"))
+    for name, line, what in twice.complaints({name: code_of(read(name)) for name in names}):
+        yield f"{name}:{line}: {what}"
 
 
 def check_notes():
