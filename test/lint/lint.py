@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+import twice
+
 ARGS = sys.argv[1:]
 ROOT = os.path.abspath(ARGS[1] if ARGS[:1] == ["--root"] else os.path.join(os.path.dirname(__file__), "../.."))
 MAX_LINES = 800
@@ -255,6 +257,13 @@ def check_only():
     for pattern, there, instead in ONLY:
         names = [f for f in c_files("src/", "tools/", "cuda/", ends=(".c", ".h", ".cu")) if f not in there]
         yield from each_match(names, r"(?<![\w.>])" + pattern, lambda m, i=instead: f"{m[0].rstrip('( ')}(): {i}", code_of)
+
+
+def check_twice():
+    """no recursion and nothing that changes something inside MAX, MIN, CLAMP, ABS (twice.py)"""
+    names = c_files("src/", "tools/", "cuda/", "test/", ends=(".c", ".h", ".cu"))
+    for name, line, what in twice.complaints({name: code_of(read(name)) for name in names}):
+        yield f"{name}:{line}: {what}"
 
 
 def check_notes():
