@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/memory.h"
 
 /* A signal handler can reach nothing but a global: set by the first Ctrl-C, read through HnProgress.cancel. */
 static gint interrupted;
@@ -157,7 +158,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         return finish(NULL, tool, error);
 
     ctx.n_args = (int)g_strv_length(ctx.args);
-    ctx.budget = hn_budget_new(ctx.common.mem_limit);
+    ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &interrupted };
     gboolean ok = act(&ctx, action, &error);
