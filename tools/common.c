@@ -29,6 +29,15 @@ HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error)
     return m;
 }
 
+gboolean hn_tool_has_outputs(const HnModel *m, const char *path, GError **error)
+{
+    if (m->graph->outputs->len > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "'%s': the model has no outputs, so there is nothing to compute",
+                !strcmp(path, "-") ? "stdin" : path);
+    return FALSE;
+}
+
 void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m)
 {
     if (hn_model_is_speed_only(m))

@@ -194,7 +194,7 @@ static gboolean prepare(Export *e, GError **error)
     if (!e->backend->computes && !p->no_check)
         return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
     g_autoptr(HnModel) m = open_model(e, error);
-    if (m == NULL || (p->extract != NULL && !parse_extract(e, m, error)))
+    if (m == NULL || !(p->extract != NULL ? parse_extract(e, m, error) : hn_tool_has_outputs(m, e->path, error)))
         return FALSE;
     hn_tool_warn_speed_only(e->ctx, e->path, m);
     e->file_before = m->file_bytes;

@@ -30,8 +30,10 @@ gboolean quantize_prepare(Quantize *q, GError **error)
                                   (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
         return FALSE;
     HnModel *m = quantize_open_given(q, error);
-    if (m == NULL)
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error)) {
+        hn_model_free(m);
         return FALSE;
+    }
     q->file_before = m->file_bytes;
     const int64_t opset = q->form == HN_FORM_W4 ? 21 : 13;
     q->prepared = hn_quant_prepare(m, opset, q->ctx->budget, &q->ctx->progress, error);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/text.h"
+#include "cli/memory.h"
 
 #define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
 
@@ -200,7 +201,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         return finish(NULL, tool, error);
 
     ctx.n_args = (int)g_strv_length(ctx.args);
-    ctx.budget = hn_budget_new(ctx.common.mem_limit);
+    ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &interrupted };
     gboolean ok = act(&ctx, action, &error);

@@ -45,6 +45,7 @@ def models():
     loop = [node("Add", ["x", "q"], ["p"], name="first"), node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["y"])]
     yield "cycle", simple(loop, ins=(x,), outs=(y,))
     yield "dangling", simple([node("Add", ["x", "nowhere"], ["y"], name="lost")], ins=(x,), outs=(y,))
+    yield "no-outputs", simple([node("Relu", ["x"], ["y"])], ins=(x,), outs=())
     # one computation in four forms: as it is, with another weight in its first node, under other names, with a node more
     for form, first, names, more in (("chain", "w", "ab", False), ("chain-off", "v", "ab", False),
                                      ("chain-renamed", "w", "pq", False), ("chain-longer", "w", "ab", True)):
