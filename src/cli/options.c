@@ -11,6 +11,7 @@
 
 #define MAX_THREADS 4096
 #define MAX_DEVICE 1023
+#define LEAST_TIME_S 1e-3 /* of --time-limit */
 
 const char *hn_version(void)
 {
@@ -72,7 +73,20 @@ static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
     return TRUE;
 }
 
-/* "" is stdout, too */
+static gboolean set_time_limit(Parse *p, const char *value, GError **error)
+{
+    double x;
+    if (!hn_parse_duration(value, &x, error))
+        return FALSE;
+    if (x < LEAST_TIME_S) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves no time at all", value);
+        return FALSE;
+    }
+    p->common->time_limit = x;
+    return TRUE;
+}
+
+/* "" and "-" are stdout */
 static void set_file(gboolean *on, char **file, const char *value)
 {
     *on = TRUE;
@@ -92,6 +106,8 @@ static gboolean on_value(const char *option, const char *value, gpointer data, G
         ok = set_seed(p, value, error);
     else if (!strcmp(option, "--mem-limit"))
         ok = set_mem_limit(p, value, error);
+    else if (!strcmp(option, "--time-limit"))
+        ok = set_time_limit(p, value, error);
     else if (!strcmp(option, "--json"))
         set_file(&p->common->json, &p->common->json_file, value);
     else if (!strcmp(option, "--csv"))
@@ -143,6 +159,8 @@ static const GOptionEntry common_entries[] = {
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
     { "verify-data", 0, FLAG, CALLBACK, (gpointer)on_flag,
       "compare files of weights beside a model with the checksums that it gives", NULL },
+    { "time-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "end with status 6, nothing written, when this time has passed, such as 30s or 2m", "T" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },
     { "csv", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as CSV, to FILE or in place of the table", "FILE" },
     { "config", 0, FILENAME, CALLBACK, (gpointer)on_value, "read options from a key file", "FILE" },

@@ -59,6 +59,7 @@ typedef struct {
     gboolean strict_math;
     gboolean verify_data;
     guint64 mem_limit; /* bytes, 0: none */
+    double time_limit; /* seconds of the clock, 0: none */
     gboolean json;     /* print JSON to json_file, or instead of the table to stdout (NULL) */
     char *json_file;
     gboolean csv;

@@ -171,6 +171,10 @@ static gboolean drop_guilty(Export *e, const HnVerified *v, GError **error)
         return FALSE;
     HnVerified at;
     verify(e, m, &at);
+    if (hn_progress_stop(e->o->progress, error)) { /* what was found by then is no verdict */
+        hn_verified_clear(&at);
+        return FALSE;
+    }
     g_autoptr(HnModel) before = NULL;
     HnSite *site = e->x->log.made->pdata[e->x->log.made->len - 1];
     HnDropped *d = drop(e, site, at.why != NULL ? at.why : v->why);

@@ -98,6 +98,8 @@ static void walk_nodes(HnRewrite *r, HnGraph *g)
     hn_graph_foreach_node(g, list_node, nodes);
     for (guint i = 0; i < nodes->len && r->error == NULL && !r->full; i++) {
         HnNode *n = nodes->pdata[i];
+        if (hn_progress_stop(r->o->progress, &r->error) || !hn_budget_ask(r->o->budget, &r->error))
+            return;
         if (g_hash_table_contains(r->live, n) && r->pass->node(r, n))
             hn_rw_sweep(r);
     }
@@ -154,7 +156,7 @@ static gboolean run_rounds(HnRewrite *r)
         for (const HnPass *const *p = passes; *p != NULL && !r->full; p++) {
             if (!wanted(r->o, *p))
                 continue;
-            if (r->o->progress != NULL && hn_progress_stop(r->o->progress, &r->error))
+            if (hn_progress_stop(r->o->progress, &r->error))
                 return FALSE;
             if (!run_pass(r, *p))
                 return FALSE;

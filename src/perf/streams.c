@@ -102,7 +102,7 @@ static gboolean slice(Crowd *c, Stream *streams, HnTimes *all, double *wall, GEr
     guint64 first = G_MAXUINT64, last = 0;
     for (int i = 0; i < c->n; i++) {
         Stream *s = &streams[i];
-        if (s->error) {
+        if (s->error && !hn_progress_cut(&s->error)) {
             g_propagate_error(error, g_steal_pointer(&s->error));
             return FALSE;
         }

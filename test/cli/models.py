@@ -89,6 +89,16 @@ def models():
     loops += [node("Add", ["y1", "y2"], ["both"]), node("MatMul", ["both", "last"], ["y"])]
     weights = (tensor("zero", INT64, (), i64(0)), tensor("eight", FLOAT, (), f32(8)), floats("h0", 4, 32), floats("last", 32, 32))
     yield "twins", simple(loops, weights, (value("x", FLOAT, ("T", 4, 32)),), (value("y", FLOAT, (4, 32)),))
+    # a product, and then 2 to the power of 62 times around a loop, with something to compute and with nothing
+    for form, op in (("forever", "Sin"), ("idle-forever", "Identity")):
+        body = graph([node(op, ["s"], ["t"]), node("Identity", ["d"], ["e"])],
+                     (value("i", INT64, ()), value("d", BOOL, ()), value("s", FLOAT)), (value("e", BOOL), value("t", FLOAT)))
+        loop = node("Loop", ["m", "", "p"], ["y"], attr_graph("body", body))
+        yield form, simple([node("MatMul", ["x", "w"], ["p"]), loop],
+                           (tensor("m", INT64, (), i64(1 << 62)), floats("w", 3, 64)), (x,), (value("y", FLOAT),))
+    # one step that takes device ref minutes
+    square = (4000, 4000)
+    yield "heavy", simple([node("MatMul", ["x", "x"], ["y"])], ins=(value("x", FLOAT, square),), outs=(value("y", FLOAT, square),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 
