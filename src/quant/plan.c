@@ -4,12 +4,9 @@
 
 #include "op/gather.h"
 #include "op/linear.h"
+#include "op/ops.h"
 #include "op/transpose.h"
 #include "quant/rounding.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 #define LEAST_TABLE 4096 /* elements: a smaller one is not worth two nodes */
 #define LEAST_WEIGHT 128 /* the same, of weights alone */

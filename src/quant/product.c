@@ -3,10 +3,7 @@
 #include <string.h>
 
 #include "op/linear.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
+#include "op/ops.h"
 
 void hn_products_init(HnProducts *p, HnBudget *budget)
 {

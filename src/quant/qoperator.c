@@ -4,12 +4,9 @@
 
 #include "op/clip.h"
 #include "op/linear.h"
+#include "op/ops.h"
 #include "op/resize.h"
 #include "quant/product.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 gboolean hn_quant_check(const HnQuantOptions *o, gboolean dynamic, GError **error)
 {

@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "op/linear.h"
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/quantproduct.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- products with constant weights --------------------------------------------------------------------------------
  */

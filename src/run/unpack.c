@@ -9,14 +9,11 @@
 
 #include "op/gather.h"
 #include "op/linear.h"
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/transpose.h"
 #include "op/weightproduct.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- deferred values -----------------------------------------------------------------------------------------------
  */
