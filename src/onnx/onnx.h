@@ -46,6 +46,8 @@ typedef struct {
 /* "-" is stdout. Data first, then the model, each put in place as a whole; on failure the target is as it was. The
  * model may be written over the files it was read from. Errors: IO, BUDGET, UNSUPPORTED. */
 gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error);
+/* How long the file would be with everything inline. */
+gboolean hn_onnx_size(const HnModel *m, HnBudget *budget, gsize *bytes, GError **error);
 /* Everything inline. */
 GBytes *hn_onnx_write_bytes(const HnModel *m, HnBudget *budget, GError **error);
 
