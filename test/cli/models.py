@@ -73,6 +73,12 @@ def models():
     # a product so small that more nodes take more bytes than its weights
     yield "small", simple([node("MatMul", ["x", "w"], ["y"])], (floats("w", 16, 4),), (value("x", FLOAT, ("N", 16)),),
                           (value("y", FLOAT, ("N", 4)),))
+    # 32 kB of halves that are computed with in f32, and a constant of 64 kB that two numbers make
+    grown = [node("Cast", ["h"], ["w"], attr_int("to", FLOAT)), node("MatMul", ["x", "w"], ["p"]),
+             node("Expand", ["one", "dims"], ["ones"]), node("Add", ["p", "ones"], ["y"])]
+    yield "grown", simple(grown, (tensor("h", FLOAT16, (128, 128), bytes(range(0, 60)) * 546 + bytes(8)),
+                                  tensor("one", FLOAT, (1,), f32(2)), ints("dims", 128, 128)),
+                          (value("x", FLOAT, (128, 128)),), (value("y", FLOAT, (128, 128)),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 
