@@ -2,6 +2,7 @@
  * How a model was made: entries of its metadata that the tool who wrote it leaves for others.
  *
  *     hone.recipe        JSON: tool, version, options, hashes of what went in. The same command gives the same text
+ *     hone.checked       "not compared": it was never held against the model that it was made from
  *     hone.speed_only    "true": its numbers mean nothing, it is for measuring speed
  */
 #pragma once
@@ -13,6 +14,8 @@
 G_BEGIN_DECLS
 
 #define HN_RECIPE "hone.recipe"
+#define HN_CHECKED "hone.checked"
+#define HN_NOT_COMPARED "not compared"
 #define HN_SPEED_ONLY "hone.speed_only"
 
 /* NULL: there is none. */

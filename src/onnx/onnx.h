@@ -51,6 +51,8 @@ typedef struct {
 gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error);
 /* Removes a model and the data file that hone wrote beside it. */
 void hn_onnx_remove(const char *path);
+/* How long the file would be with everything inline. */
+gboolean hn_onnx_size(const HnModel *m, HnBudget *budget, gsize *bytes, GError **error);
 /* Everything inline. */
 GBytes *hn_onnx_write_bytes(const HnModel *m, HnBudget *budget, GError **error);
 

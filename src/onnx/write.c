@@ -326,3 +326,13 @@ void hn_onnx_remove(const char *path)
 {
     hn_pair_remove(path);
 }
+
+gboolean hn_onnx_size(const HnModel *m, HnBudget *budget, gsize *bytes, GError **error)
+{
+    HnOnnxWriter w;
+    hn_onnx_writer_init(&w, HN_EXTERNAL_INLINE, budget);
+    const Onnx__ModelProto *p = build(&w, m, error);
+    *bytes = p != NULL ? protobuf_c_message_get_packed_size(&p->base) : 0;
+    hn_onnx_writer_clear(&w);
+    return p != NULL;
+}

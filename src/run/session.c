@@ -419,7 +419,7 @@ HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionO
     s->env.backend = backend;
     s->env.o = *o;
     if (s->env.o.plan_cache <= 0)
-        s->env.o.plan_cache = 8;
+        s->env.o.plan_cache = HN_PLAN_CACHE;
     if (s->env.o.threads <= 0)
         s->env.o.threads = hn_cpu_threads(NULL);
     if (s->env.o.budget != NULL)

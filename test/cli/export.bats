@@ -178,6 +178,8 @@ END
     same_results calls.onnx out.onnx
     cp out.onnx checked.onnx
     exports calls.onnx --keep-functions --no-check
+    cp out.onnx unchecked.onnx
+    exports unchecked.onnx --keep-functions
     cmp checked.onnx out.onnx
 }
 
@@ -304,16 +306,45 @@ END
     refuses 1 "'gone'" hone-export relu.onnx -o out.onnx --data gone
 }
 
-@test "export: what cannot be run is written with a warning, but not with data" {
+@test "export: what cannot be run is not written, unless it need not be compared, which the file says" {
     rm -f out.onnx
-    run --separate-stderr hone-export unknown.onnx -o out.onnx --json=report.json
-    [ "$status" -eq 0 ] && sentence "results are not compared" && [ -s out.onnx ] || explain
-    schema export report.json
-    holds '.check.status == "not possible" and (.check.why | contains("Frobnicate")) and .after.nodes == 1'
-    rm out.onnx
+    refuses 4 "operator 'Frobnicate' of node 'odd' is not known; '--no-check' writes without comparing" \
+        hone-export unknown.onnx -o out.onnx
     refuses 4 "operator 'Frobnicate' of node 'odd' is not known" hone-export unknown.onnx -o out.onnx --data x.npy
     [ ! -e out.onnx ]
-    succeeds hone-export unknown.onnx -o out.onnx --no-check
+    exports unknown.onnx --no-check --clear-metadata
+    holds '.check.status == "off" and .after.nodes == 1'
+    grep -aq 'hone.checked..not compared' out.onnx
+    # what is written anew and compared says so no longer
+    exports slack.onnx --no-check
+    grep -aq 'hone.checked..not compared' out.onnx
+    cp out.onnx unchecked.onnx
+    exports unchecked.onnx
+    cp out.onnx again.onnx
+    ! grep -aq hone.checked again.onnx
+    exports slack.onnx
+    cmp out.onnx again.onnx
+}
+
+@test "export: a check that there is no memory for is no wrong rewrite" {
+    rm -f out.onnx
+    refuses 6 'memory' hone-export wide.onnx -o out.onnx --mem-limit 40M
+    [ ! -e out.onnx ]
+}
+
+@test "export: a file does not grow for nothing" {
+    exports grown.onnx
+    holds '[.grown[].site] == ["ones", "w"] and .grown[0].bytes > 60000 and .dropped == []'
+    holds '.after.file_bytes <= .before.file_bytes and .after.nodes == 2 and (.kept_functions | not)'
+    [[ $output == *'left out, since the file would grow: fold-constants 2 (98.2 KB)'* ]] || explain
+    exports grown.onnx --allow-larger
+    holds '.grown == [] and .after.nodes == 1 and .after.file_bytes > 2 * .before.file_bytes'
+    [[ $output == *'% longer, as the options ask for or allow'* ]] || explain
+    hone-export grown.onnx -o out.onnx --json=report.json --to f32 >/dev/null 2>&1 # which warns that it gains nothing
+    holds '.grown == [] and .after.weight_bytes > 100000'
+    # --no-check: nothing can be measured, but what needs no measuring goes all the same
+    exports grown.onnx --no-check
+    holds '(.grown | length) == 2'
 }
 
 @test "export: --bench tells the latency of both" {
