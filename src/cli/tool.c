@@ -1,6 +1,7 @@
 #include "cli/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -135,6 +136,16 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     return FALSE;
 }
 
+/* Where somebody has closed a standard descriptor, the next file would get its number, and the talk meant for stderr.
+ * What is opened in its place fails as a closed one does: it cannot be read, or written to. */
+static void fill_standard(void)
+{
+    static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)
+            return;
+}
+
 static void say(HnContext *ctx, const char *name, const char *text)
 {
     g_autofree char *line = hn_tool_line(name, text);
@@ -261,6 +272,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         setlocale(LC_CTYPE, "C.UTF-8");
     g_set_prgname(tool->name);
     tool_name = tool->name;
+    fill_standard();
     catch_signals();
 
     g_autoptr(GError) error = NULL;
