@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "op/op.h"
@@ -63,6 +62,8 @@ static const GOptionEntry entries[] = {
       "write a minimal model for each rewrite that changed results, into DIR", "DIR" },
     { "bench", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, bench),
       "measure latency before and after, interleaved; slower by more than 3 % is not written", NULL },
+    { "allow-larger", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, allow_larger),
+      "write although the file is more than a tenth longer, and the model not faster", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, force), "write although a guard was missed", NULL },
     G_OPTION_ENTRY_NULL,
 };
@@ -139,8 +140,9 @@ static gboolean check_options(Export *e, GError **error)
 
 static HnModel *open_model(gpointer data, GError **error)
 {
-    const Export *e = data;
-    const HnOnnxOptions o = { .budget = e->ctx->budget };
+    Export *e = data;
+    const HnOnnxOptions o = { .budget = e->ctx->budget, .verify_data = !e->verified };
+    e->verified = TRUE;
     return e->bytes != NULL ? hn_onnx_read_bytes(e->bytes, NULL, &o, error) : hn_onnx_read_file(e->path, &o, error);
 }
 
@@ -177,10 +179,18 @@ static gboolean parse_extract(Export *e, const HnModel *m, GError **error)
     return FALSE;
 }
 
-static guint64 file_bytes(const char *path)
+/* What may not grow: the file, or the piece of it that is wanted. Where growing is what the user asked for it is said,
+ * and nothing else. */
+static gboolean limit_size(Export *e, GError **error)
 {
-    struct stat st;
-    return stat(path, &st) == 0 ? (guint64)st.st_size : 0;
+    const ExportParams *p = e->p;
+    gsize piece = 0;
+    if (p->allow_larger || p->force || e->to != HN_UNDEFINED || p->fold_limit > (gint64)HN_FOLD_BYTES)
+        return TRUE;
+    if (p->extract != NULL && !hn_onnx_size(e->original, e->ctx->budget, &piece, error))
+        return FALSE;
+    e->o.file_bytes = p->extract != NULL ? piece : e->file_before - MIN(e->orphaned, e->file_before);
+    return TRUE;
 }
 
 static gboolean prepare(Export *e, GError **error)
@@ -195,12 +205,12 @@ static gboolean prepare(Export *e, GError **error)
         return FALSE;
     if (p->data != NULL && !strcmp(p->data, "-") && !hn_context_take_stdin(e->ctx, "the data", error))
         return FALSE;
-    if ((p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(e->ctx, "the model", error))
+    if ((p->output == NULL || hn_out_is_stdout(p->output)) && !hn_context_take_stdout(e->ctx, "the model", error))
         return FALSE;
     if (!e->backend->computes && !p->no_check)
         return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
     g_autoptr(HnModel) m = open_model(e, error);
-    if (m == NULL || (p->extract != NULL && !parse_extract(e, m, error)))
+    if (m == NULL || !(p->extract != NULL ? parse_extract(e, m, error) : hn_tool_has_outputs(m, e->path, error)))
         return FALSE;
     hn_tool_warn_speed_only(e->ctx, e->path, m);
     e->file_before = m->file_bytes;
@@ -223,6 +233,7 @@ static gboolean prepare(Export *e, GError **error)
         .to = e->to,
         .keep_io = p->keep_io,
         .half_tol = fmax(1e-2, p->rtol),
+        .threads = e->ctx->common.threads,
         .infer_shapes = p->infer_shapes,
         .clear_metadata = p->clear_metadata,
         .rtol = p->rtol,
@@ -232,41 +243,42 @@ static gboolean prepare(Export *e, GError **error)
     };
     e->original = hn_export_original(&e->o, error);
     e->has_functions = e->original != NULL && e->original->functions->len > 0;
-    return e->original != NULL;
+    return e->original != NULL && limit_size(e, error);
 }
 
 /* --- work --------------------------------------------------------------------------------------------------------- */
 
-/* Runs the original. Where that cannot be done on made-up data the model is written all the same, with a warning. */
+/* Runs the original. Where that cannot be done nothing is written, unless the user can do without. */
 static gboolean open_check(Export *e, GError **error)
 {
-    GError *failure = NULL;
-    if (e->p->no_check)
+    const ExportParams *p = e->p;
+    if (p->no_check)
         return TRUE;
-    e->vo =
-        (HnVerifyOptions){ .backend = e->backend,
-                           .threads = e->ctx->common.threads,
-                           .seed = e->ctx->common.seed,
-                           .source = e->p->data,
-                           .samples = e->p->samples == 0 && e->to != HN_UNDEFINED && e->p->data == NULL ? HALF_SAMPLES
-                                                                                                        : e->p->samples,
-                           .shapes = e->shapes,
-                           .budget = e->ctx->budget,
-                           .progress = &e->ctx->progress };
+    e->vo = (HnVerifyOptions){
+        .backend = e->backend,
+        .threads = e->ctx->common.threads,
+        .seed = e->ctx->common.seed,
+        .source = p->data,
+        .samples = p->samples == 0 && e->to != HN_UNDEFINED && p->data == NULL ? HALF_SAMPLES : p->samples,
+        .shapes = e->shapes,
+        .budget = e->ctx->budget,
+        .progress = &e->ctx->progress,
+    };
+    GError *failure = NULL;
     e->verify = hn_verify_new(e->original, &e->vo, &failure);
     if (e->verify != NULL) {
         hn_verify_tolerance(e->verify, &e->o.rtol, &e->o.atol);
         return TRUE;
     }
-    if (e->p->data != NULL || !g_error_matches(failure, HN_ERROR, HN_ERROR_UNSUPPORTED)) {
-        g_propagate_error(error, failure);
-        return FALSE;
-    }
-    e->unverified = g_strdup(failure->message);
-    hn_context_warn(e->ctx, "results are not compared, since the original could not be run on made-up data: %s",
+    if (g_error_matches(failure, HN_ERROR, HN_ERROR_UNSUPPORTED))
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "there is nothing to compare with, since the original cannot be run: %s; '--no-check' writes "
+                    "without comparing",
                     failure->message);
-    g_error_free(failure);
-    return TRUE;
+    else
+        g_propagate_error(error, g_steal_pointer(&failure));
+    g_clear_error(&failure);
+    return FALSE;
 }
 
 static gboolean make_repro_dir(Export *e, GError **error)
@@ -306,16 +318,11 @@ static gboolean guard_speed(Export *e, GError **error)
         .budget = e->ctx->budget,
         .progress = &e->ctx->progress,
     };
+    e->has_gain = e->x.has_gain;
+    e->gain = e->x.gain;
     if (e->verify == NULL || (!e->p->bench && (e->to == HN_UNDEFINED || e->p->keep_functions)))
         return TRUE;
-    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
-    for (guint i = 0; i < e->original->graph->inputs->len; i++) {
-        const HnValue *v = e->original->graph->inputs->pdata[i];
-        if (v->weight == NULL && v->sparse == NULL)
-            g_ptr_array_add(in, hn_verify_input(e->verify, 0, v));
-    }
-    g_ptr_array_add(in, NULL);
-    if (!hn_measure_gain(e->original, e->x.model, e->backend, (HnTensor *const *)in->pdata, &o, &e->gain, error))
+    if (!hn_export_gain(&e->o, e->verify, e->x.model, &o, &e->gain, error))
         return FALSE;
     e->has_gain = TRUE;
     if (e->to != HN_UNDEFINED && e->gain.pointless) {
@@ -333,33 +340,35 @@ static gboolean guard_speed(Export *e, GError **error)
 static gboolean write_model(Export *e, GError **error)
 {
     const char *path = e->p->output != NULL ? e->p->output : "-";
-    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget };
+    guint64 bytes = 0;
+    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget, .bytes = &bytes };
     if (hn_progress_stop(&e->ctx->progress, error) || !hn_onnx_write_file(e->x.model, path, &o, error))
         return FALSE;
-    if (strcmp(path, "-")) {
-        g_autofree char *data = g_strconcat(path, ".data", NULL);
-        const gboolean beside = e->external == HN_EXTERNAL_ONE_FILE ||
-                                (e->external == HN_EXTERNAL_AUTO && file_bytes(path) < e->after.weight_bytes);
-        e->file_after = file_bytes(path) + (beside ? file_bytes(data) : 0);
-    }
+    e->file_after = hn_out_is_stdout(path) ? 0 : bytes;
     return TRUE;
 }
 
-static gboolean add_facts(Export *e, GError **error)
+static const HnShapes *sizes(const Export *e)
 {
-    const HnShapes *sizes = e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
-    /* running the original has unfolded its functions */
-    g_autoptr(HnModel) as_read = e->has_functions ? hn_export_original(&e->o, error) : NULL;
-    if (e->has_functions && as_read == NULL)
-        return FALSE;
-    hn_facts(as_read != NULL ? as_read : e->original, sizes, e->ctx->budget, &e->before);
-    hn_facts(e->x.model, sizes, e->ctx->budget, &e->after);
+    return e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
+}
+
+/* What there is to tell of the original; then it goes, for the others to have its memory. */
+static gboolean leave_original(Export *e, GError **error)
+{
+    if (e->verify != NULL && e->has_functions) { /* running it has unfolded them */
+        hn_model_free(e->original);
+        if ((e->original = hn_export_original(&e->o, error)) == NULL)
+            return FALSE;
+    }
+    hn_facts(e->original, sizes(e), e->ctx->budget, &e->before);
+    g_clear_pointer(&e->original, hn_model_free);
     return TRUE;
 }
 
 static gboolean work(Export *e, GError **error)
 {
-    if (!make_repro_dir(e, error) || !open_check(e, error))
+    if (!make_repro_dir(e, error) || !open_check(e, error) || !leave_original(e, error))
         return FALSE;
     GError *failure = NULL;
     const gboolean made = hn_export(&e->o, e->verify, &e->x, &failure);
@@ -369,7 +378,8 @@ static gboolean work(Export *e, GError **error)
         g_propagate_error(error, failure);
         return FALSE;
     }
-    return add_facts(e, error) && guard_speed(e, error) && write_model(e, error) && export_report(e, error);
+    hn_facts(e->x.model, sizes(e), e->ctx->budget, &e->after);
+    return guard_speed(e, error) && write_model(e, error) && export_report(e, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)
@@ -385,7 +395,6 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_model_free(e.original);
     hn_shapes_free(e.shapes);
     g_free((char *)e.o.repro);
-    g_free(e.unverified);
     g_strfreev(e.in);
     g_strfreev(e.out);
     if (e.bytes != NULL)
@@ -400,8 +409,9 @@ static const HnTool tool = {
     .details =
         "The new model is run against the original before it is written. A rewrite that breaks the model or "
         "changes its results is found, undone and named; the others stay.\n\n"
-        "Exit status: 0 written; 1 bad model or data, or the output cannot be written; 2 usage; 3 results or speed "
-        "missed a guard, nothing written; 4 unsupported, as a node that has no equivalent in the opset asked for; "
+        "Exit status: 0 written; 1 bad model or data, or the output cannot be written; 2 usage; 3 results, speed or "
+        "length missed a guard, nothing written; 4 unsupported, as an original that cannot be run, or a node that has "
+        "no equivalent in the opset asked for; "
         "6 a limit was reached; 130 interrupted.",
     .options = entries,
     .params_size = sizeof(ExportParams),

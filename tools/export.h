@@ -17,6 +17,7 @@ typedef struct {
     gint64 opset, fold_limit;
     double rtol, atol;
     gboolean no_check, force, explain, list_passes, infer_shapes, clear_metadata, keep_functions, bench, keep_io;
+    gboolean allow_larger;
 } ExportParams;
 
 typedef struct {
@@ -32,10 +33,10 @@ typedef struct {
     HnExportOptions o;
     HnExported x;
     HnModel *original;
+    gboolean verified;      /* files of weights are compared with their checksums when they are first read */
     gboolean has_functions; /* of the model's own */
     HnVerifyOptions vo;
     HnVerify *verify;
-    char *unverified; /* why nothing was compared; NULL: it was, or --no-check */
     HnFacts before, after;
     guint64 file_before, file_after, orphaned; /* bytes, data files included */
     gboolean has_gain;

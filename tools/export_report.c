@@ -51,6 +51,50 @@ static void add_passes(const Export *e, HnReport *report)
     hn_report_line(report, "passes: %s", line->len > 0 ? line->str : "nothing to do");
 }
 
+/* What was left out since the file would have grown: a line for each pass. */
+static void add_grown(const Export *e, HnReport *report)
+{
+    JsonArray *grown = json_array_new();
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (const HnPass *const *p = hn_pass_all(); *p != NULL; p++) {
+        guint n = 0;
+        guint64 bytes = 0;
+        for (guint i = 0; i < e->x.grown->len; i++) {
+            const HnDropped *d = e->x.grown->pdata[i];
+            const gboolean same = strcmp(d->pass, (*p)->name) == 0;
+            bytes += same ? (guint64)d->bytes : 0;
+            n += same;
+        }
+        g_autofree char *size = hn_text_size(bytes);
+        if (n > 0)
+            g_string_append_printf(line, "%s%s %u (%s)", line->len > 0 ? ", " : "", (*p)->name, n, size);
+    }
+    for (guint i = 0; i < e->x.grown->len; i++) {
+        const HnDropped *d = e->x.grown->pdata[i];
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "pass", d->pass);
+        json_object_set_string_member(row, "op", d->op);
+        json_object_set_string_member(row, "site", d->site);
+        json_object_set_int_member(row, "bytes", d->bytes);
+        json_array_add_object_element(grown, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "grown", grown);
+    json_object_set_boolean_member(hn_report_root(report), "kept_functions", e->x.functions);
+    if (line->len > 0)
+        hn_report_line(report, "left out, since the file would grow: %s", line->str);
+    if (e->x.functions)
+        hn_report_line(report, "the model's own functions stay, since their bodies would make the file grow");
+}
+
+/* A file that is longer all the same: measured to be worth it, or asked for. */
+static void tell_growth(const Export *e, HnReport *report)
+{
+    const double more = e->file_before > 0 ? (double)e->file_after / (double)e->file_before - 1 : 0;
+    if (more > 0.1)
+        hn_report_line(report, "the file is %.0f %% longer%s", more * 100,
+                       e->x.has_gain ? ", and the model faster" : ", as the options ask for or allow");
+}
+
 static void add_sites(const Export *e, HnReport *report)
 {
     JsonArray *dropped = json_array_new(), *missed = json_array_new();
@@ -203,8 +247,7 @@ static void add_check(const Export *e, HnReport *report)
     JsonObject *o = json_object_new();
     const HnVerified *v = &e->x.verified;
     json_object_set_object_member(hn_report_root(report), "check", o);
-    json_object_set_string_member(o, "status", e->p->no_check ? "off" : e->verify != NULL ? "equal" : "not possible");
-    json_object_set_string_member(o, "why", e->unverified);
+    json_object_set_string_member(o, "status", e->verify != NULL ? "equal" : "off");
     json_object_set_int_member(o, "samples", e->verify != NULL ? hn_verify_samples(e->verify) : 0);
     json_object_set_boolean_member(o, "synthetic", e->verify != NULL && hn_verify_synthetic(e->verify));
     set_number(o, "rtol", e->o.rtol);
@@ -304,6 +347,8 @@ gboolean export_report(const Export *e, GError **error)
         add_operators(e, report);
     add_passes(e, report);
     add_sites(e, report);
+    add_grown(e, report);
+    tell_growth(e, report);
     add_precision(e, report);
     add_check(e, report);
     add_speed(e, report);

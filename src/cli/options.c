@@ -5,6 +5,7 @@
 #include "config.h" /* HN_VERSION */
 
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/keyfile.h"
 
@@ -90,7 +91,7 @@ static void set_file(gboolean *on, char **file, const char *value)
 {
     *on = TRUE;
     g_free(*file);
-    *file = *value && strcmp(value, "-") ? g_strdup(value) : NULL;
+    *file = *value && !hn_out_is_stdout(value) ? g_strdup(value) : NULL;
 }
 
 static gboolean on_value(const char *option, const char *value, gpointer data, GError **error)
@@ -130,6 +131,8 @@ static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpo
         p->common->verbose++;
     else if (!strcmp(option, "--strict-math"))
         p->common->strict_math = TRUE;
+    else if (!strcmp(option, "--verify-data"))
+        p->common->verify_data = TRUE;
     else if (!strcmp(option, "--no-progress"))
         p->common->no_progress = TRUE;
     else if (!strcmp(option, "--version"))
@@ -154,6 +157,8 @@ static const GOptionEntry common_entries[] = {
       "compute what operators say term by term: no faster algorithms that round otherwise", NULL },
     { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
+    { "verify-data", 0, FLAG, CALLBACK, (gpointer)on_flag,
+      "compare files of weights beside a model with the checksums that it gives", NULL },
     { "time-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6, nothing written, when this time has passed, such as 30s or 2m", "T" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },

@@ -1,6 +1,7 @@
 #include "cli/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -12,7 +13,11 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/text.h"
+#include "cli/memory.h"
+
+#define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
 
 #define GRACE_S 5      /* behind twice the time limit the process is ended */
 #define STATUS_LIMIT 6 /* HN_ERROR_BUDGET's */
@@ -31,17 +36,48 @@ static void on_interrupt(G_GNUC_UNUSED int signal_number)
     g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_USER);
 }
 
-/* Results go into files without names until they are complete: ending here leaves none behind. */
+/* Files that are not complete have no names, or are known to hn_guard_unlink(): ending here leaves none behind. */
 static void on_alarm(G_GNUC_UNUSED int signal_number)
 {
     static volatile sig_atomic_t due; /* the time limit was reached before */
     if (due) {
         ssize_t ignored = write(STDERR_FILENO, last_words.line, last_words.length);
         (void)ignored;
+        hn_guard_unlink();
         _exit(STATUS_LIMIT);
     }
     due = 1;
     g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_TIME);
+}
+
+/* The same for whoever reads a mapped file that another program has cut short: the tool's name, and whether a thread
+ * has said so already. */
+static const char *tool_name;
+static gint bus_seen;
+
+static void put(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody to tell */
+}
+
+/* Runs in whatever thread was hit, on its stack, and calls only what may be called there. */
+static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where)
+{
+    if (!g_atomic_int_compare_and_exchange(&bus_seen, 0, 1))
+        for (;;)
+            pause(); /* another thread is ending the process */
+    const char *file = info->si_code > 0 ? hn_guard_find(info->si_addr) : NULL;
+    if (file) {
+        put(tool_name);
+        put(": '");
+        put(file);
+        put("' was cut short by another program while it was being read\n");
+        hn_guard_unlink();
+        _exit(1);
+    }
+    signal(signal_number, SIG_DFL);
+    raise(signal_number); /* is delivered on return */
 }
 
 /* Blocking calls are not restarted, so that reading a pipe ends too; the second signal kills. */
@@ -49,13 +85,22 @@ static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction bus = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     struct sigaction old;
     sigemptyset(&action.sa_mask);
     sigemptyset(&ignore.sa_mask);
+    sigemptyset(&bus.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGBUS, &bus, NULL);
     /* a shell starts background jobs with SIGINT ignored: leave it so */
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
+}
+
+char *hn_tool_line(const char *name, const char *text)
+{
+    g_autofree char *clean = hn_text_clean(text), *cut = hn_text_cut(clean, MAX_LINE);
+    return g_strconcat(name, ": ", cut, NULL);
 }
 
 static char *time_words(const HnContext *ctx)
@@ -75,9 +120,9 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     if (seconds <= 0)
         return TRUE;
     g_autofree char *words = time_words(ctx);
-    last_words.length =
-        MIN((size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words),
-            sizeof last_words.line - 1);
+    const size_t length =
+        (size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words);
+    last_words.length = MIN(length, sizeof last_words.line - 1);
     struct sigaction action = { .sa_handler = on_alarm };
     struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     const struct itimerspec due = { .it_value = timespec_of(MAX(seconds - passed, 1e-6)),
@@ -91,9 +136,19 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     return FALSE;
 }
 
+/* Where somebody has closed a standard descriptor, the next file would get its number, and the talk meant for stderr.
+ * What is opened in its place fails as a closed one does: it cannot be read, or written to. */
+static void fill_standard(void)
+{
+    static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)
+            return;
+}
+
 static void say(HnContext *ctx, const char *name, const char *text)
 {
-    g_autofree char *clean = hn_text_clean(text), *line = g_strdup_printf("%s: %s", name, clean);
+    g_autofree char *line = hn_tool_line(name, text);
     g_autoptr(GString) shown = g_string_new(NULL);
     hn_terminal_wrap(shown, line, hn_terminal_width(STDERR_FILENO));
     hn_bar_wipe(ctx ? ctx->bar : NULL);
@@ -216,6 +271,8 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX"))
         setlocale(LC_CTYPE, "C.UTF-8");
     g_set_prgname(tool->name);
+    tool_name = tool->name;
+    fill_standard();
     catch_signals();
 
     g_autoptr(GError) error = NULL;
@@ -226,7 +283,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         return finish(NULL, tool, error);
 
     ctx.n_args = (int)g_strv_length(ctx.args);
-    ctx.budget = hn_budget_new(ctx.common.mem_limit);
+    ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
     hn_budget_watch(ctx.budget, &halt);

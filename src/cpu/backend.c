@@ -68,6 +68,7 @@ const HnBackend hn_backend_cpu = {
     .close = cpu_close,
     .kernels = cpu_kernels,
     .packed_bytes = cpu_packed,
+    .hold_packs = hn_cpu_hold_packs,
     .reorders = hn_cpu_reorders,
     .group = &hn_cpu_region,
     .group_takes = hn_program_takes,

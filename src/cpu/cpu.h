@@ -30,6 +30,7 @@ typedef struct {
     GMutex lock;                /* of what follows */
     GHashTable *packs;          /* HnTensor * -> GPtrArray of HnPack * */
     gsize packed_bytes;
+    gboolean hold_packs; /* packs without users stay for the moment */
 } HnCpu;
 
 /* Threads for a step of our own of so many floating-point operations: one, unless it takes long enough, some
@@ -142,5 +143,7 @@ gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes
 /* What run() shall read for input i. */
 void *hn_pack_data(const HnPack *pack, const HnStep *s, int i);
 void hn_pack_unref(HnPack *pack); /* NULL is fine */
+/* HnBackend.hold_packs */
+void hn_cpu_hold_packs(gpointer device, gboolean hold);
 
 G_END_DECLS

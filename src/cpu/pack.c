@@ -36,6 +36,41 @@ static void pack_free(HnPack *p)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPack, pack_free)
 
+/* p, which no step uses, goes. */
+static void drop(HnCpu *c, HnPack *p)
+{
+    GPtrArray *list = g_hash_table_lookup(c->packs, p->from);
+    g_ptr_array_remove_fast(list, p);
+    if (list->len == 0)
+        g_hash_table_remove(c->packs, p->from);
+    c->packed_bytes -= p->bytes;
+    pack_free(p);
+}
+
+/* Of the packs of one weight those that nobody uses go; `gone`: only where nobody else holds the weight. */
+static void drop_idle(HnCpu *c, GPtrArray *list, gboolean gone)
+{
+    for (guint i = list->len; i-- > 0;) {
+        HnPack *p = list->pdata[i];
+        const gboolean last = list->len == 1; /* the list goes with it */
+        if (p->ref == 0 && (!gone || g_atomic_int_get(&p->from->ref) == (int)list->len))
+            drop(c, p);
+        if (last)
+            return;
+    }
+}
+
+void hn_cpu_hold_packs(gpointer device, gboolean hold)
+{
+    HnCpu *c = device;
+    g_mutex_lock(&c->lock);
+    g_autoptr(GList) lists = g_hash_table_get_values(c->packs); /* each list goes with its own last pack only */
+    c->hold_packs = hold;
+    for (GList *l = lists; l != NULL; l = l->next)
+        drop_idle(c, l->data, hold);
+    g_mutex_unlock(&c->lock);
+}
+
 static HnPack *find(HnCpu *c, const HnTensor *t, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t md)
 {
     const GPtrArray *list = g_hash_table_lookup(c->packs, t);
@@ -99,6 +134,9 @@ static HnTensor *key_of(const HnSlot *slot)
 
 static HnPack *pack_alloc(HnCpu *c, const HnStep *s, const HnSlot *slot, gsize bytes, GError **error)
 {
+    GPtrArray *old = g_hash_table_lookup(c->packs, key_of(slot));
+    if (old != NULL)
+        drop_idle(c, old, FALSE);
     g_autoptr(HnPack) p = g_new0(HnPack, 1);
     p->cpu = c;
     p->from = hn_tensor_ref(key_of(slot));
@@ -203,13 +241,7 @@ void hn_pack_unref(HnPack *p)
         return;
     HnCpu *c = p->cpu;
     g_mutex_lock(&c->lock);
-    if (--p->ref == 0) {
-        GPtrArray *list = g_hash_table_lookup(c->packs, p->from);
-        g_ptr_array_remove_fast(list, p);
-        if (list->len == 0)
-            g_hash_table_remove(c->packs, p->from);
-        c->packed_bytes -= p->bytes;
-        pack_free(p);
-    }
+    if (--p->ref == 0 && !c->hold_packs)
+        drop(c, p);
     g_mutex_unlock(&c->lock);
 }

@@ -1,7 +1,6 @@
 #include "export/export.h"
 
-#include <string.h>
-
+#include "check/recipe.h"
 #include "export/cut.h"
 #include "export/private.h"
 #include "pass/opset.h"
@@ -21,39 +20,55 @@ HnModel *hn_export_original(const HnExportOptions *o, GError **error)
     return g_steal_pointer(&m);
 }
 
-static gboolean convert(const HnExportOptions *o, HnModel *m, GPtrArray *blocked, GError **error)
+static gboolean convert(const HnExportJob *e, HnModel *m, GError **error)
 {
-    if (!o->keep_functions)
+    const HnExportOptions *o = e->o;
+    GPtrArray *blocked = e->x->blocked;
+    if (!o->keep_functions && !e->keep_functions)
         return hn_settle_opset(m, o->opset, blocked, error);
     return o->opset == 0 || o->opset == hn_model_opset(m, NULL) || hn_convert_opset(m, o->opset, blocked, error);
 }
 
-static gboolean run_passes(const HnExportOptions *o, HnModel *m, guint64 most, GHashTable *banned, HnPassLog *log,
-                           GError **error)
+static gboolean run_passes(HnExportJob *e, HnModel *m, guint64 most, GError **error)
 {
-    HnPassOptions p = o->pass;
+    HnPassOptions p = e->o->pass;
     p.most = most;
-    p.banned = banned;
-    return most == 0 || hn_pass_run(m, &p, log, error);
+    p.banned = e->banned;
+    return most == 0 || hn_pass_run(m, &p, &e->x->log, error);
+}
+
+HnModel *hn_export_plain(const HnExportJob *e, GError **error)
+{
+    g_autoptr(HnModel) m = hn_export_original(e->o, error);
+    if (m == NULL || !convert(e, m, error))
+        return NULL;
+    if (e->o->pass.level > 0)
+        hn_model_drop_defaults(m);
+    return g_steal_pointer(&m);
 }
 
 /* The model with the first `most` rewrites; 0: with none. */
-static HnModel *make(const HnExportOptions *o, guint64 most, GHashTable *banned, HnPassLog *log, GPtrArray *blocked,
-                     GError **error)
+static HnModel *make(HnExportJob *e, guint64 most, GError **error)
 {
-    g_autoptr(HnModel) m = hn_export_original(o, error);
-    if (m == NULL || !convert(o, m, blocked, error))
-        return NULL;
-    if (o->pass.level > 0)
-        hn_model_drop_defaults(m);
-    return run_passes(o, m, most, banned, log, error) ? g_steal_pointer(&m) : NULL;
+    g_autoptr(HnModel) m = hn_export_plain(e, error);
+    return m != NULL && run_passes(e, m, most, error) ? g_steal_pointer(&m) : NULL;
 }
 
 /* --- undoing ------------------------------------------------------------------------------------------------------ */
 
-static void dropped_free(gpointer data)
+HnDropped *hn_dropped_new(const HnSite *site, const char *why)
 {
-    HnDropped *d = data;
+    HnDropped *d = g_new0(HnDropped, 1);
+    d->pass = g_strdup(site->pass->name);
+    d->op = g_strdup(site->op);
+    d->site = g_strdup(site->site);
+    d->why = g_strdup(why);
+    return d;
+}
+
+void hn_dropped_free(gpointer dropped)
+{
+    HnDropped *d = dropped;
     g_free(d->pass);
     g_free(d->op);
     g_free(d->site);
@@ -62,44 +77,26 @@ static void dropped_free(gpointer data)
     g_free(d);
 }
 
-typedef struct {
-    const HnExportOptions *o;
-    const HnVerify *verify;
-    HnExported *x;
-    GHashTable *banned;
-} Export;
-
-static HnDropped *drop(Export *e, const HnSite *site, const char *why)
+static HnDropped *drop(HnExportJob *e, const HnSite *site, const char *why)
 {
-    HnDropped *d = g_new0(HnDropped, 1);
-    d->pass = g_strdup(site->pass->name);
-    d->op = g_strdup(site->op);
-    d->site = g_strdup(site->site);
-    d->why = g_strdup(why);
+    HnDropped *d = hn_dropped_new(site, why);
     g_hash_table_add(e->banned, hn_site_key(site->pass, site->site));
     g_ptr_array_add(e->x->dropped, d);
     return d;
 }
 
-static gboolean is_final(const GError *error)
-{
-    return g_error_matches(error, HN_ERROR, HN_ERROR_INTERRUPTED) ||
-           g_error_matches(error, HN_ERROR, HN_ERROR_BUDGET) || g_error_matches(error, HN_ERROR, HN_ERROR_IO);
-}
-
-/* The model with at most so many rewrites; those that fail are dropped on the way. */
-static HnModel *build(Export *e, guint64 most, GError **error)
+HnModel *hn_export_build(HnExportJob *e, guint64 most, GError **error)
 {
     for (;;) {
         GError *failure = NULL;
         hn_pass_log_clear(&e->x->log);
         hn_pass_log_init(&e->x->log);
         g_ptr_array_set_size(e->x->blocked, 0);
-        HnModel *m = make(e->o, most, e->banned, &e->x->log, e->x->blocked, &failure);
+        HnModel *m = make(e, most, &failure);
         if (m != NULL)
             return m;
         const guint made = e->x->log.made->len;
-        if (made == 0 || is_final(failure) || e->x->dropped->len >= MOST_DROPPED) {
+        if (made == 0 || hn_export_is_final(failure) || e->x->dropped->len >= MOST_DROPPED) {
             g_propagate_error(error, failure);
             return NULL;
         }
@@ -110,90 +107,93 @@ static HnModel *build(Export *e, guint64 most, GError **error)
 
 /* --- proving ------------------------------------------------------------------------------------------------------ */
 
-static void verify(const Export *e, HnModel *m, HnVerified *out)
+static gboolean verify(const HnExportJob *e, HnModel *m, HnVerified *out, GError **error)
 {
-    hn_verify(e->verify, m, e->o->rtol, e->o->atol, 0, out);
+    return hn_verify(e->verify, m, e->o->rtol, e->o->atol, 0, out, error);
 }
 
-/* TRUE: the outputs agree after the first n rewrites. */
-static gboolean agrees(Export *e, guint64 n, gboolean *failed, GError **error)
+/* *equal: the outputs agree after the first n rewrites. */
+static gboolean agrees(HnExportJob *e, guint64 n, gboolean *equal, GError **error)
 {
-    g_autoptr(HnModel) m = build(e, n, error);
+    g_autoptr(HnModel) m = hn_export_build(e, n, error);
     HnVerified v;
-    *failed = m == NULL;
-    if (m == NULL)
+    if (m == NULL || !verify(e, m, &v, error))
         return FALSE;
-    verify(e, m, &v);
-    const gboolean equal = v.equal;
+    *equal = v.equal;
     hn_verified_clear(&v);
-    return equal;
-}
-
-/* Number of the first rewrite behind which outputs differ, out of n behind which they do; 0: they do before all. */
-static guint64 first_bad(Export *e, guint64 n, GError **error)
-{
-    guint64 good = 0, bad = n;
-    gboolean failed;
-    if (!agrees(e, 0, &failed, error))
-        return 0;
-    while (bad - good > 1) {
-        if (e->o->progress != NULL && hn_progress_stop(e->o->progress, error))
-            return 0;
-        const guint64 mid = good + (bad - good) / 2;
-        const gboolean equal = agrees(e, mid, &failed, error);
-        if (failed)
-            return 0;
-        if (equal)
-            good = mid;
-        else
-            bad = mid;
-    }
-    return bad;
-}
-
-/* Finds the rewrite that changes results, and drops it. */
-static gboolean drop_guilty(Export *e, const HnVerified *v, GError **error)
-{
-    GError *failure = NULL;
-    const guint made = e->x->log.made->len;
-    const guint64 bad = made > 0 && e->x->dropped->len < MOST_DROPPED ? first_bad(e, made, &failure) : 0;
-    if (failure != NULL) {
-        g_propagate_error(error, failure);
-        return FALSE;
-    }
-    if (bad == 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                    "the new model computes something else, and no rewrite is to blame: %s", v->why);
-        return FALSE;
-    }
-    g_autoptr(HnModel) m = build(e, bad, error);
-    if (m == NULL || e->x->log.made->len == 0)
-        return FALSE;
-    HnVerified at;
-    verify(e, m, &at);
-    if (hn_progress_stop(e->o->progress, error)) { /* what was found by then is no verdict */
-        hn_verified_clear(&at);
-        return FALSE;
-    }
-    g_autoptr(HnModel) before = NULL;
-    HnSite *site = e->x->log.made->pdata[e->x->log.made->len - 1];
-    HnDropped *d = drop(e, site, at.why != NULL ? at.why : v->why);
-    hn_verified_clear(&at);
-    if (e->o->repro != NULL) {
-        const HnPass *pass = site->pass;
-        g_autofree char *name = g_strdup(site->site);
-        before = build(e, bad - 1, error);
-        if (before == NULL)
-            return FALSE;
-        d->repro = hn_export_repro(e->o, before, pass, name, e->x->dropped->len);
-    }
     return TRUE;
 }
 
-static gboolean prove(Export *e, GError **error)
+/* *bad: number of the first rewrite behind which outputs differ, out of n behind which they do; 0: they do before all.
+ */
+static gboolean first_bad(HnExportJob *e, guint64 n, guint64 *bad, GError **error)
 {
-    for (;;) {
-        verify(e, e->x->model, &e->x->verified);
+    guint64 good = 0, found = n;
+    gboolean equal;
+    *bad = 0;
+    if (!agrees(e, 0, &equal, error))
+        return FALSE;
+    if (!equal)
+        return TRUE;
+    while (found - good > 1) {
+        const guint64 mid = good + (found - good) / 2;
+        if ((e->o->progress != NULL && hn_progress_stop(e->o->progress, error)) || !agrees(e, mid, &equal, error))
+            return FALSE;
+        if (equal)
+            good = mid;
+        else
+            found = mid;
+    }
+    *bad = found;
+    return TRUE;
+}
+
+/* Drops the rewrite numbered `bad`, behind which results are no longer the same; `why`: what the end result showed. */
+static gboolean drop_bad(HnExportJob *e, guint64 bad, const char *why, GError **error)
+{
+    g_autoptr(HnModel) m = hn_export_build(e, bad, error);
+    HnVerified at;
+    if (m == NULL)
+        return FALSE;
+    if (e->x->log.made->len == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "results differ, but not each time: %s", why);
+        return FALSE;
+    }
+    if (!verify(e, m, &at, error))
+        return FALSE;
+    g_clear_pointer(&m, hn_model_free);
+    HnSite *site = e->x->log.made->pdata[e->x->log.made->len - 1];
+    HnDropped *d = drop(e, site, at.why != NULL ? at.why : why);
+    hn_verified_clear(&at);
+    if (e->o->repro == NULL)
+        return TRUE;
+    const HnPass *pass = site->pass;
+    if ((m = hn_export_build(e, bad - 1, error)) == NULL)
+        return FALSE;
+    d->repro = hn_export_repro(e->o, m, pass, d->site, e->x->dropped->len);
+    return TRUE;
+}
+
+/* Finds the rewrite that changes results, and drops it. */
+static gboolean drop_guilty(HnExportJob *e, const HnVerified *v, GError **error)
+{
+    const guint made = e->x->log.made->len;
+    guint64 bad = 0;
+    if (made > 0 && e->x->dropped->len < MOST_DROPPED && !first_bad(e, made, &bad, error))
+        return FALSE;
+    if (bad > 0)
+        return drop_bad(e, bad, v->why, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                "the new model computes something else, and no rewrite is to blame: %s", v->why);
+    return FALSE;
+}
+
+/* Until results are the same. *again: the model was made again on the way. */
+static gboolean prove(HnExportJob *e, gboolean *again, GError **error)
+{
+    for (*again = FALSE;; *again = TRUE) {
+        if (!verify(e, e->x->model, &e->x->verified, error))
+            return FALSE;
         if (e->x->verified.equal)
             return TRUE;
         if (e->o->progress != NULL && hn_progress_stop(e->o->progress, error))
@@ -203,8 +203,25 @@ static gboolean prove(Export *e, GError **error)
         g_clear_pointer(&e->x->model, hn_model_free);
         const gboolean dropped = drop_guilty(e, &v, error);
         hn_verified_clear(&v);
-        if (!dropped || (e->x->model = build(e, G_MAXUINT64, error)) == NULL)
+        if (!dropped || (e->x->model = hn_export_build(e, G_MAXUINT64, error)) == NULL)
             return FALSE;
+    }
+}
+
+/* Small enough and the same: what is undone for one of them can cost the other. */
+static gboolean settle(HnExportJob *e, GError **error)
+{
+    for (;;) {
+        gboolean smaller, remade;
+        if (!hn_export_fit(e, &smaller, error))
+            return FALSE;
+        if (e->verify == NULL || (e->x->verified.equal && !smaller))
+            return TRUE;
+        hn_verified_clear(&e->x->verified);
+        if (!prove(e, &remade, error))
+            return FALSE;
+        if (!remade)
+            return TRUE;
     }
 }
 
@@ -241,16 +258,16 @@ static void clear_metadata(HnModel *m)
 }
 
 /* Running a model unfolds its functions: where they are to stay it is made again. */
-static gboolean finish(Export *e, GError **error)
+static gboolean finish(HnExportJob *e, GError **error)
 {
     HnModel *m = e->x->model;
     if (m->functions->len == 0 || e->verify == NULL)
         return TRUE;
     hn_model_free(m);
-    return (e->x->model = build(e, G_MAXUINT64, error)) != NULL;
+    return (e->x->model = hn_export_build(e, G_MAXUINT64, error)) != NULL;
 }
 
-static gboolean declare_all(const Export *e, GError **error)
+static gboolean declare_all(const HnExportJob *e, GError **error)
 {
     HnModel *m = e->x->model;
     if ((e->o->infer_shapes || e->o->fix != NULL) && !hn_graph_infer(m->graph, FALSE, error))
@@ -259,17 +276,19 @@ static gboolean declare_all(const Export *e, GError **error)
         hn_graph_foreach_node(m->graph, declare, NULL);
     if (e->o->clear_metadata)
         clear_metadata(m);
+    hn_model_set_metadata(m, HN_CHECKED, e->verify != NULL ? NULL : HN_NOT_COMPARED);
     return hn_model_verify(m, error);
 }
 
 gboolean hn_export(const HnExportOptions *o, const HnVerify *v, HnExported *x, GError **error)
 {
-    *x = (HnExported){ .dropped = g_ptr_array_new_with_free_func(dropped_free),
+    *x = (HnExported){ .dropped = g_ptr_array_new_with_free_func(hn_dropped_free),
+                       .grown = g_ptr_array_new_with_free_func(hn_dropped_free),
                        .blocked = g_ptr_array_new_with_free_func(g_free) };
-    Export e = { o, v, x, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
+    HnExportJob e = { o, v, x, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL), FALSE, FALSE };
     hn_pass_log_init(&x->log);
-    x->model = build(&e, G_MAXUINT64, error);
-    const gboolean ok = x->model != NULL && (v == NULL || prove(&e, error)) && finish(&e, error) &&
+    x->model = hn_export_build(&e, G_MAXUINT64, error);
+    const gboolean ok = x->model != NULL && settle(&e, error) && finish(&e, error) &&
                         (o->to == HN_UNDEFINED || hn_export_half(o, v, x, error)) && declare_all(&e, error);
     g_hash_table_unref(e.banned);
     return ok;
@@ -280,6 +299,7 @@ void hn_exported_clear(HnExported *x)
     g_clear_pointer(&x->model, hn_model_free);
     hn_pass_log_clear(&x->log);
     g_clear_pointer(&x->dropped, g_ptr_array_unref);
+    g_clear_pointer(&x->grown, g_ptr_array_unref);
     g_clear_pointer(&x->blocked, g_ptr_array_unref);
     hn_verified_clear(&x->verified);
     if (x->converted)

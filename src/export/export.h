@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "check/gain.h"
 #include "export/verify.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
@@ -28,6 +29,12 @@ typedef struct {
     gboolean keep_io; /* inputs and outputs do */
     double half_tol;  /* of what is in halves then, relative to the largest magnitude */
 
+    /* Length of the original, data files included. Where the result is more than a tenth longer, its speed is measured,
+     * and without a gain what made it longer is undone; 0: it may be of any length. What the conversion to an opset
+     * adds, `to` and `infer_shapes` do not count. */
+    guint64 file_bytes;
+    int threads; /* that the speed is measured with; 0: hn_cpu_threads() */
+
     gboolean infer_shapes;    /* every value's type is declared */
     gboolean clear_metadata;  /* doc strings, metadata, producer, names of nodes' origins */
     double rtol, atol;        /* hn_verify() */
@@ -39,14 +46,19 @@ typedef struct {
 /* A rewrite that was undone. */
 typedef struct {
     char *pass, *op, *site;
-    char *why;   /* one sentence */
-    char *repro; /* the file written; NULL: none */
+    char *why;    /* one sentence */
+    char *repro;  /* the file written; NULL: none */
+    gint64 bytes; /* that the file grew by */
 } HnDropped;
 
 typedef struct {
-    HnModel *model;      /* the result */
-    HnPassLog log;       /* of the run that made it */
-    GPtrArray *dropped;  /* HnDropped * */
+    HnModel *model;     /* the result */
+    HnPassLog log;      /* of the run that made it */
+    GPtrArray *dropped; /* HnDropped * */
+    GPtrArray *grown;   /* HnDropped *: right, but they made the file longer */
+    gboolean functions; /* are kept, since their bodies would make the file longer */
+    gboolean has_gain;  /* the speed was measured, since the file is longer: */
+    HnGain gain;
     GPtrArray *blocked;  /* char *: nodes that have no equivalent in the opset asked for, where that is the error */
     HnVerified verified; /* of the result; n is 0 where nothing was verified */
     gboolean converted;  /* the precision was; then: */
@@ -57,6 +69,10 @@ typedef struct {
  * rewrite is to blame, or the precision is not enough; INTERRUPTED. verify NULL: results are not looked at. */
 gboolean hn_export(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error);
 void hn_exported_clear(HnExported *x);
+
+/* Latency of m beside that of the original, on the first of the samples. */
+gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnGainOptions *how,
+                        HnGain *gain, GError **error);
 
 /* The model before anything is rewritten: cut, and with its shapes fixed. What hn_verify_new() is to be given. */
 HnModel *hn_export_original(const HnExportOptions *o, GError **error);

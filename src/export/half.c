@@ -32,8 +32,10 @@ static gboolean watch(const HnVerify *v, HnObserver *w, GError **error)
     gboolean ok = TRUE;
     for (guint s = 0; s < hn_verify_samples(v) && ok; s++) {
         for (int i = 0; i < n; i++)
-            in[i] = hn_verify_input(v, s, hn_observer_input(w, i));
-        ok = hn_observer_run(w, in, error);
+            in[i] = NULL;
+        for (int i = 0; i < n && ok; i++)
+            ok = hn_verify_input(v, s, hn_observer_input(w, i), &in[i], error);
+        ok = ok && hn_observer_run(w, in, error);
         for (int i = 0; i < n; i++)
             hn_tensor_unref(in[i]);
     }
@@ -60,9 +62,8 @@ static double try_groups(Half *h, const gboolean *keep, HnModel **m, HnPrecision
     p.keep = (const char *const *)names->pdata;
     hn_precision_log_init(log);
     *m = open_bytes(h, error);
-    if (*m == NULL || !hn_convert_precision(*m, &p, log, error))
+    if (*m == NULL || !hn_convert_precision(*m, &p, log, error) || !hn_verify(h->verify, *m, 0, h->aim, 0, v, error))
         return NAN;
-    hn_verify(h->verify, *m, 0, h->aim, 0, v);
     return v->equal ? 0 : isfinite(v->worst) && v->worst > 0 ? v->worst : INFINITY;
 }
 
@@ -187,6 +188,7 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     const HnObserveOptions wo = { .budget = h.p.budget, .progress = o->progress };
     /* made-up samples show less than real ones: they get a quarter of what is allowed */
     h.aim = hn_verify_synthetic(verify) ? o->half_tol / 4 : o->half_tol;
+    hn_model_name_apart(x->model); /* ranges go by name */
     h.bytes = hn_onnx_write_bytes(x->model, h.p.budget, error);
     gboolean ok = h.bytes != NULL && (seen = open_bytes(&h, error)) != NULL &&
                   (w = hn_observer_new(seen, o->backend, &wo, error)) != NULL && watch(verify, w, error);
@@ -196,8 +198,7 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     }
     if (ok) {
         hn_verified_clear(&x->verified);
-        hn_verify(verify, x->model, 0, o->half_tol, 0, &x->verified);
-        ok = refine(&h, x, error);
+        ok = hn_verify(verify, x->model, 0, o->half_tol, 0, &x->verified, error) && refine(&h, x, error);
     }
     g_clear_pointer(&h.bytes, g_bytes_unref);
     g_clear_pointer(&h.sites, g_ptr_array_unref);

@@ -7,6 +7,34 @@
 
 G_BEGIN_DECLS
 
+/* One export. */
+typedef struct {
+    const HnExportOptions *o;
+    const HnVerify *verify; /* NULL: nothing is compared */
+    HnExported *x;
+    GHashTable *banned;      /* hn_site_key() of rewrites that are not made */
+    gboolean keep_functions; /* though the options do not ask for it */
+    gboolean may_grow;       /* the size of the result is not looked at any more */
+} HnExportJob;
+
+/* The model with at most so many rewrites; those that fail are dropped on the way. x->log is of this one. */
+HnModel *hn_export_build(HnExportJob *e, guint64 most, GError **error);
+/* The same with none, and nothing of x changes. */
+HnModel *hn_export_plain(const HnExportJob *e, GError **error);
+HnDropped *hn_dropped_new(const HnSite *site, const char *why);
+void hn_dropped_free(gpointer dropped);
+
+/* Takes out of x->model, which is in place, what makes it too large (HnExportOptions.file_bytes). *again: the model was
+ * made again. Errors: GUARD where it stays too large, and those of hn_export(). */
+gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error);
+
+/* Neither a rewrite nor the choice of samples is to blame for this one: nothing else is worth trying. */
+static inline gboolean hn_export_is_final(const GError *error)
+{
+    return g_error_matches(error, HN_ERROR, HN_ERROR_INTERRUPTED) ||
+           g_error_matches(error, HN_ERROR, HN_ERROR_BUDGET) || g_error_matches(error, HN_ERROR, HN_ERROR_IO);
+}
+
 /* Writes the smallest piece of `before` around value `site` on which `pass` still changes results; the path (g_free),
  * or NULL where no piece shows it or it cannot be written. `before` is used up. number makes the file's name unique. */
 char *hn_export_repro(const HnExportOptions *o, HnModel *before, const HnPass *pass, const char *site, guint number);

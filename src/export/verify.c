@@ -5,14 +5,22 @@
 
 #include "check/outputs.h"
 #include "data/random.h"
+#include "export/private.h"
 #include "op/infer.h"
 
 /* Tried one after the other for dimensions that are open. */
-static const int64_t sizes[] = { 1, 2, 8, 16, 32, 64, 128, 224, 256, 320, 512, 576, 640, 1024, 16000 };
+static const int64_t sizes[] = {
+    1, 2, 8, 16, 32, 64, 128, 224, 256, 320, 512, 576, 640, 1024, 2048, 4096, 8192, 16000
+};
 #define MOST_CHOICES 3  /* numbers that branches hang on, each tried */
 #define MOST_NAMELESS 3 /* inputs of which both sizes are tried for dimensions without a name */
 
 #define MOST_ELEMENTS ((int64_t)1 << 24) /* of a made-up sample: sizes that make more are not tried */
+
+/* Nor are those whose run would need more memory than this, and than some times what the first does that can be
+ * planned: it is the smallest, and there are models that need much at any size. */
+#define MOST_MEMORY ((gsize)256 << 20)
+#define MOST_TIMES 4
 
 typedef struct {
     HnTensor **in, **out;
@@ -21,13 +29,17 @@ typedef struct {
 
 struct HnVerify {
     const HnVerifyOptions *o;
-    HnModel *original;
-    HnSession *session; /* until the samples have been run */
     int n_in, n_out;
-    const HnValue **in, **out; /* of the original's graph */
-    GPtrArray *samples;        /* Sample * */
+    char **in_name, **out_name;
+    double unit;        /* coarsest() of the original */
+    GPtrArray *samples; /* Sample * */
     gboolean synthetic;
     GString *text;
+    /* until the samples have been run: */
+    HnModel *original;
+    HnSession *session;
+    const HnValue **in; /* of the original's graph */
+    gsize least;        /* memory of the first sizes that could be planned; 0: none yet */
 };
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
@@ -55,11 +67,28 @@ static void choose(const HnValue *x, HnTensor *t, int k)
         hn_tensor_set_f64(t, 0, c[k - 1]);
 }
 
-static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice, GError **error)
+/* A run on inputs of these types takes little enough memory; what depends on data is not looked at. */
+static gboolean is_affordable(HnVerify *v, HnType *const *in, GError **error)
 {
-    const HnRng root = hn_rng(v->o->seed);
+    HnSessionStats stats;
+    if (!hn_session_prepare(v->session, in, error))
+        return FALSE;
+    hn_session_stats(v->session, &stats);
+    const gsize bytes = stats.arena_bytes + stats.output_bytes;
+    if (v->least == 0)
+        v->least = MAX(bytes, 1);
+    if (bytes <= MOST_MEMORY || bytes / MOST_TIMES <= v->least)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "made-up inputs of a size that takes %" G_GSIZE_FORMAT " bytes to run are too large: give data", bytes);
+    return FALSE;
+}
+
+/* Plans for the sample's sizes before any of its numbers are drawn. */
+static gboolean plan_sizes(HnVerify *v, const Sample *s, GError **error)
+{
+    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     int64_t elements = 0;
-    s->in = g_new0(HnTensor *, (gsize)v->n_in + 1);
     for (int i = 0; i < v->n_in; i++) {
         const HnValue *x = v->in[i];
         int64_t dims[HN_MAX_RANK], n = 0;
@@ -70,6 +99,21 @@ static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice,
             g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "inputs are too large to be made up: give data");
             return FALSE;
         }
+        if (x->type->kind == HN_TYPE_TENSOR && hn_dtype_in(x->type->dtype, HN_T_COMPUTE))
+            g_ptr_array_add(in, hn_type_fixed(x->type->dtype, rank, dims));
+    }
+    g_ptr_array_add(in, NULL);
+    return (int)in->len <= v->n_in || is_affordable(v, (HnType *const *)in->pdata, error);
+}
+
+static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice, GError **error)
+{
+    const HnRng root = hn_rng(v->o->seed);
+    s->in = g_new0(HnTensor *, (gsize)v->n_in + 1);
+    if (!plan_sizes(v, s, error))
+        return FALSE;
+    for (int i = 0; i < v->n_in; i++) {
+        const HnValue *x = v->in[i];
         s->in[i] =
             hn_random_tensor(hn_rng_split(&root, stream * 4096 + (uint64_t)i), x, s->shapes, v->o->budget, error);
         if (s->in[i] == NULL)
@@ -154,13 +198,13 @@ static void describe(HnVerify *v, const Sample *s)
         g_string_append(v->text, ",...");
 }
 
-/* One more sample of these sizes, where the original accepts them. */
-static gboolean try_sizes(HnVerify *v, const Sizes *z, gboolean *open, GError **error)
+/* One more sample of these sizes, drawn from a stream of its own, where the original accepts them. */
+static gboolean try_sizes(HnVerify *v, const Sizes *z, uint64_t stream, gboolean *open, GError **error)
 {
     Sample *s = g_new0(Sample, 1);
     s->shapes = hn_shapes_copy(v->o->shapes);
     *open = size_dims(v, s->shapes, z);
-    if (make_inputs(v, s, v->samples->len, z->choice, error) && run_original(v, s, error)) {
+    if (make_inputs(v, s, stream, z->choice, error) && run_original(v, s, error)) {
         if (v->samples->len < 2)
             describe(v, s);
         g_ptr_array_add(v->samples, s);
@@ -170,8 +214,9 @@ static gboolean try_sizes(HnVerify *v, const Sizes *z, gboolean *open, GError **
     return FALSE;
 }
 
-/* The first of the sizes from `at` on that the original accepts, into *z; its place, or -1: none. The first error is
- * kept. */
+/* The first of the sizes from `at` on that the original accepts, into *z; its place, or -1: none. They grow, so that
+ * the one that is found costs least, and the first that there is no memory for is the last; that error is kept, else
+ * the first. */
 static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *open, GError **error)
 {
     guint nameless = 0;
@@ -182,14 +227,18 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
         for (guint small = 0; small < 1u << nameless && *open; small++) {
             GError *failure = NULL;
             *z = (Sizes){ first, sizes[i], 0, small };
-            if (v->o->progress != NULL && hn_progress_stop(v->o->progress, NULL))
-                return -1;
-            if (try_sizes(v, z, open, &failure))
+            if (!(v->o->progress != NULL && hn_progress_stop(v->o->progress, &failure)) &&
+                try_sizes(v, z, v->samples->len, open, &failure))
                 return i;
-            if (error != NULL && *error == NULL)
+            const gboolean final = hn_export_is_final(failure);
+            if (final)
+                g_clear_error(error);
+            if (*error == NULL)
                 *error = failure;
             else
-                g_clear_error(&failure);
+                g_error_free(failure);
+            if (final)
+                return -1;
         }
     }
     return -1;
@@ -199,9 +248,11 @@ static int most_choices(const HnVerify *v)
 {
     double c[MOST_CHOICES];
     int most = 0;
-    for (int i = 0; i < v->n_in; i++)
-        if (((const Sample *)v->samples->pdata[0])->in[i]->n == 1)
-            most = MAX(most, hn_random_choices(v->in[i], c, MOST_CHOICES));
+    for (int i = 0; i < v->n_in; i++) {
+        const int n =
+            ((const Sample *)v->samples->pdata[0])->in[i]->n == 1 ? hn_random_choices(v->in[i], c, MOST_CHOICES) : 0;
+        most = MAX(most, n);
+    }
     return most;
 }
 
@@ -209,48 +260,82 @@ static int most_choices(const HnVerify *v)
 static void tell_failure(HnVerify *v, GError *failure, GError **error)
 {
     GError *mistake = NULL;
+    if (hn_export_is_final(failure)) {
+        g_propagate_error(error, failure);
+        return;
+    }
     if (!hn_graph_infer(v->original->graph, TRUE, &mistake) && hn_error_exit_status(mistake) == 1) {
         g_error_free(failure);
         failure = g_steal_pointer(&mistake);
-    } else if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+    } else {
         failure->code = HN_ERROR_UNSUPPORTED;
     }
     g_clear_error(&mistake);
     g_propagate_error(error, failure);
 }
 
+/* A second sample of another shape, where there is one: what differs by chance only shows at two of them. */
+static gboolean find_second(HnVerify *v, int at, Sizes *z, gboolean *found, GError **error)
+{
+    GError *failure = NULL;
+    gboolean open;
+    *found = find_size(v, 2, at + 1, z, &open, &failure) >= 0 ||
+             (!hn_export_is_final(failure) && find_size(v, 1, at + 1, z, &open, &failure) >= 0);
+    if (!*found && hn_export_is_final(failure)) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    g_clear_error(&failure);
+    return TRUE;
+}
+
+/* Of `n` more samples those from `from` on in steps of `step`, which are of one shape. Single numbers in them go
+ * through what the model compares them with; a branch that these shapes do not fit is left out. `before`: samples that
+ * were there before the n. */
+static gboolean add_samples(HnVerify *v, Sizes z, gint64 from, gint64 step, gint64 n, guint before, int choices,
+                            GError **error)
+{
+    for (gint64 k = from; k < n; k += step) {
+        GError *failure = NULL;
+        gboolean open;
+        z.choice = choices > 0 ? (int)((k + 1) % (choices + 1)) : 0;
+        if (v->o->progress != NULL && hn_progress_stop(v->o->progress, error))
+            return FALSE;
+        if (try_sizes(v, &z, before + (uint64_t)k, &open, &failure))
+            continue;
+        if (hn_export_is_final(failure)) {
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
+        g_error_free(failure);
+        if (z.choice == 0 || k > choices)
+            break;
+    }
+    return TRUE;
+}
+
 static gboolean make_samples(HnVerify *v, GError **error)
 {
-    gboolean open;
+    gboolean open, second = FALSE;
     Sizes z[2];
     GError *failure = NULL;
     v->synthetic = TRUE;
     const int at = find_size(v, 1, 0, &z[0], &open, &failure);
     if (at < 0) {
-        if (v->o->progress != NULL && hn_progress_stop(v->o->progress, error)) {
-            g_error_free(failure);
-            return FALSE;
-        }
         tell_failure(v, failure, error);
         return FALSE;
     }
     g_clear_error(&failure);
     const int choices = most_choices(v);
     const gint64 wanted = v->o->samples > 0 ? v->o->samples : (open ? 2 : 1) + choices;
-    const gboolean second =
-        open && wanted > 1 &&
-        (find_size(v, 2, at + 1, &z[1], &open, NULL) >= 0 || find_size(v, 1, at + 1, &z[1], &open, NULL) >= 0);
-    for (int k = 0; (gint64)v->samples->len < wanted; k++) {
-        if (v->o->progress != NULL && hn_progress_stop(v->o->progress, error))
-            return FALSE;
-        Sizes *next = &z[second && v->samples->len % 2 == 1];
-        next->choice = choices > 0 ? (k + 1) % (choices + 1) : 0;
-        if (try_sizes(v, next, &open, NULL))
-            continue;
-        if (next->choice == 0 || k > choices) /* a branch that these shapes do not fit is left out */
-            break;
-    }
-    return v->o->progress == NULL || !hn_progress_stop(v->o->progress, error);
+    if (open && wanted > 1 && !find_second(v, at, &z[1], &second, error))
+        return FALSE;
+    /* shapes take turns by number, but those of one are run together: there is one plan at a time */
+    const guint before = v->samples->len;
+    const gint64 more = wanted - before;
+    return second ? add_samples(v, z[1], 1, 2, more, before, choices, error) &&
+                        add_samples(v, z[0], 0, 2, more, before, choices, error)
+                  : add_samples(v, z[0], 0, 1, more, before, choices, error);
 }
 
 static gboolean read_samples(HnVerify *v, GError **error)
@@ -288,17 +373,42 @@ static void list_values(HnVerify *v)
     v->n_in = hn_session_n_inputs(v->session);
     v->n_out = hn_session_n_outputs(v->session);
     v->in = g_new0(const HnValue *, (gsize)v->n_in + 1);
-    v->out = g_new0(const HnValue *, (gsize)v->n_out + 1);
-    for (int i = 0; i < v->n_in; i++)
+    v->in_name = g_new0(char *, (gsize)v->n_in + 1);
+    v->out_name = g_new0(char *, (gsize)v->n_out + 1);
+    for (int i = 0; i < v->n_in; i++) {
         v->in[i] = hn_session_input(v->session, i);
+        v->in_name[i] = g_strdup(v->in[i]->name);
+    }
     for (int k = 0; k < v->n_out; k++)
-        v->out[k] = hn_session_output(v->session, k);
+        v->out_name[k] = g_strdup(hn_session_output(v->session, k)->name);
+}
+
+/* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
+ * none. */
+static double coarsest(const HnGraph *g)
+{
+    double unit = 0;
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, g->values);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const HnValue *v = value;
+        const HnDtype d = v->weight != NULL                                    ? v->weight->dtype
+                          : v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
+                                                                               : HN_UNDEFINED;
+        unit = MAX(unit, d == HN_BF16 ? 0x1p-8 : d == HN_F16 ? 0x1p-11 : 0);
+    }
+    for (guint i = 0; i < g->inner->len; i++) {
+        const double inner = coarsest(g->inner->pdata[i]);
+        unit = MAX(unit, inner);
+    }
+    return unit;
 }
 
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error)
 {
     HnVerify *v = g_new0(HnVerify, 1);
-    const HnSessionOptions so = { .threads = o->threads, .seed = o->seed, .budget = o->budget, .plan_cache = 2 };
+    const HnSessionOptions so = { .threads = o->threads, .seed = o->seed, .budget = o->budget, .plan_cache = 1 };
     v->o = o;
     v->original = original;
     v->samples = g_ptr_array_new();
@@ -313,7 +423,10 @@ HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **er
         hn_verify_free(v);
         return NULL;
     }
+    v->unit = coarsest(original->graph);
     g_clear_pointer(&v->session, hn_session_free); /* candidates need the memory */
+    g_clear_pointer(&v->in, g_free);
+    v->original = NULL;
     return v;
 }
 
@@ -326,7 +439,8 @@ void hn_verify_free(HnVerify *v)
     g_ptr_array_unref(v->samples);
     hn_session_free(v->session);
     g_free(v->in);
-    g_free(v->out);
+    g_strfreev(v->in_name);
+    g_strfreev(v->out_name);
     g_string_free(v->text, TRUE);
     g_free(v);
 }
@@ -351,54 +465,37 @@ const HnShapes *hn_verify_sizes(const HnVerify *v, guint i)
     return ((const Sample *)v->samples->pdata[i])->shapes;
 }
 
-HnTensor *hn_verify_input(const HnVerify *v, guint i, const HnValue *input)
+gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTensor **out, GError **error)
 {
     const Sample *s = v->samples->pdata[i];
+    *out = NULL;
     for (int k = 0; k < v->n_in; k++) {
         HnTensor *t = s->in[k];
-        if (strcmp(v->in[k]->name, input->name) != 0 || t == NULL)
+        if (strcmp(v->in_name[k], input->name) != 0 || t == NULL)
             continue;
         const HnType *type = input->type;
         const HnDtype want = type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype;
-        if (want == t->dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(want, HN_T_FLOATS))
-            return hn_tensor_ref(t);
-        HnTensor *c = hn_tensor_new_uninit(want, t->ndim, t->dims, v->o->budget, NULL);
-        for (int64_t e = 0; c != NULL && e < t->n; e++)
-            hn_tensor_set_f64(c, e, hn_tensor_get_f64(t, e));
-        return c;
+        if (want == t->dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(want, HN_T_FLOATS)) {
+            *out = hn_tensor_ref(t);
+            return TRUE;
+        }
+        if ((*out = hn_tensor_new_uninit(want, t->ndim, t->dims, v->o->budget, error)) == NULL)
+            return FALSE;
+        for (int64_t e = 0; e < t->n; e++)
+            hn_tensor_set_f64(*out, e, hn_tensor_get_f64(t, e));
+        return TRUE;
     }
-    return NULL;
+    return TRUE;
 }
 
 /* --- tolerance ---------------------------------------------------------------------------------------------------- */
 
-/* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
- * none. */
-static double coarsest(const HnGraph *g)
-{
-    double unit = 0;
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, g->values);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const HnValue *v = value;
-        const HnDtype d = v->weight != NULL                                    ? v->weight->dtype
-                          : v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
-                                                                               : HN_UNDEFINED;
-        unit = MAX(unit, d == HN_BF16 ? 0x1p-8 : d == HN_F16 ? 0x1p-11 : 0);
-    }
-    for (guint i = 0; i < g->inner->len; i++)
-        unit = MAX(unit, coarsest(g->inner->pdata[i]));
-    return unit;
-}
-
 void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol)
 {
-    const double unit = coarsest(v->original->graph);
     if (isnan(*rtol))
-        *rtol = MAX(1e-3, 8 * unit);
+        *rtol = MAX(1e-3, 8 * v->unit);
     if (isnan(*atol))
-        *atol = MAX(1e-4, 4 * unit);
+        *atol = MAX(1e-4, 4 * v->unit);
 }
 
 /* --- candidates --------------------------------------------------------------------------------------------------- */
@@ -417,6 +514,18 @@ static void blame(Judge *j, char *why)
         j->out->why = why;
     else
         g_free(why);
+}
+
+/* Takes the error: the candidate is to blame for it, or it goes to the caller: FALSE. */
+static gboolean fails(Judge *j, GError *failure, GError **error)
+{
+    if (hn_export_is_final(failure)) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    blame(j, g_strdup_printf("the new model does not run: %s", failure->message));
+    g_error_free(failure);
+    return TRUE;
 }
 
 static double largest(const HnTensor *t)
@@ -457,52 +566,53 @@ static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
     blame(j, g_strdup_printf("output '%s': %s", row->name, row->why));
 }
 
-static void judge_sample(Judge *j, guint sample)
+/* FALSE with an error that says nothing about the candidate. */
+static gboolean judge_sample(Judge *j, guint sample, GError **error)
 {
     const Sample *s = j->v->samples->pdata[sample];
     const int n_in = hn_session_n_inputs(j->session), n_out = j->v->n_out;
     g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n_in + 1), **out = g_new0(HnTensor *, (gsize)n_out + 1);
-    GError *error = NULL;
-    for (int i = 0; i < n_in; i++)
-        in[i] = hn_verify_input(j->v, sample, hn_session_input(j->session, i));
-    if (!hn_session_run(j->session, in, out, &error)) {
-        blame(j, g_strdup_printf("the new model does not run: %s", error->message));
-        g_error_free(error);
-    } else {
-        for (int k = 0; k < n_out; k++) {
-            compare(j, k, out[k], s->out[k]);
-            hn_tensor_unref(out[k]);
-        }
+    GError *failure = NULL;
+    gboolean ok = TRUE;
+    for (int i = 0; ok && i < n_in; i++)
+        ok = hn_verify_input(j->v, sample, hn_session_input(j->session, i), &in[i], error);
+    const gboolean ran = ok && hn_session_run(j->session, in, out, &failure);
+    if (ok && !ran)
+        ok = fails(j, failure, error);
+    for (int k = 0; ran && k < n_out; k++) {
+        compare(j, k, out[k], s->out[k]);
+        hn_tensor_unref(out[k]);
     }
     for (int i = 0; i < n_in; i++)
         hn_tensor_unref(in[i]);
+    return ok;
 }
 
-void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out)
+gboolean hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out,
+                   GError **error)
 {
     const HnSessionOptions o = {
-        .threads = v->o->threads, .seed = v->o->seed, .budget = v->o->budget, .plan_cache = 2
+        .threads = v->o->threads, .seed = v->o->seed, .budget = v->o->budget, .plan_cache = 1
     };
-    GError *error = NULL;
+    GError *failure = NULL;
+    gboolean ok = TRUE;
     *out = (HnVerified){ .n = (guint)v->n_out, .row = g_new0(HnVerifyRow, (gsize)v->n_out + 1), .equal = TRUE };
     for (int k = 0; k < v->n_out; k++) {
-        out->row[k].name = v->out[k]->name;
+        out->row[k].name = v->out_name[k];
         out->row[k].equal = TRUE;
     }
-    Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &error), rtol, atol, out };
-    if (j.session == NULL || hn_session_n_outputs(j.session) != v->n_out) {
-        blame(&j, g_strdup_printf("the new model does not run: %s", error != NULL ? error->message : "other outputs"));
-        g_clear_error(&error);
-    } else {
-        for (guint i = 0; i < v->samples->len && (samples == 0 || i < samples); i++) {
-            if (v->o->progress != NULL && hn_progress_stop(v->o->progress, NULL)) {
-                blame(&j, g_strdup("interrupted"));
-                break;
-            }
-            judge_sample(&j, i);
-        }
-    }
+    Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &failure), rtol, atol, out };
+    if (j.session == NULL)
+        ok = fails(&j, failure, error);
+    else if (hn_session_n_outputs(j.session) != v->n_out)
+        blame(&j, g_strdup("the new model does not run: other outputs"));
+    const guint n = !out->equal ? 0 : samples > 0 ? MIN(samples, v->samples->len) : v->samples->len;
+    for (guint i = 0; ok && i < n; i++)
+        ok = !(v->o->progress != NULL && hn_progress_stop(v->o->progress, error)) && judge_sample(&j, i, error);
     hn_session_free(j.session);
+    if (!ok)
+        hn_verified_clear(out);
+    return ok;
 }
 
 void hn_verified_clear(HnVerified *out)

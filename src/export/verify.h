@@ -3,11 +3,12 @@
  *
  *     g_autoptr(HnVerify) v = hn_verify_new(original, &options, &error);
  *     if (v == NULL) ...                      the original itself cannot be run: error says why
- *     HnVerdictRow *row = hn_verify(v, candidate, &n) ...
+ *     if (!hn_verify(v, candidate, rtol, atol, 0, &found, &error)) ...
  *
- * The original is run once on each sample, and its outputs are kept; candidates are held against them. Without data two
- * samples are made up, of two different shapes where the model leaves dimensions open: sizes are tried until the
- * original accepts them.
+ * The original is run once on each sample, and its outputs are kept; candidates are held against them, after the
+ * original is gone. Without data two samples are made up, of two different shapes where the model leaves dimensions
+ * open: sizes are tried, the smallest first, until the original accepts them. No more than one model is ready to run at
+ * a time, for no more than one shape.
  */
 #pragma once
 
@@ -31,8 +32,9 @@ typedef struct {
     const HnProgress *progress; /* may be NULL */
 } HnVerifyOptions;
 
-/* Errors: those of hn_session_new(), where the original is no valid model or holds what is not supported; UNSUPPORTED
- * where it does not run on any made-up sample; INTERRUPTED, BUDGET, those of reading data. */
+/* The original is not needed any longer, nor are its weights. Errors: those of hn_session_new(), where it is no valid
+ * model or holds what is not supported; UNSUPPORTED where it does not run on any made-up sample; INTERRUPTED, BUDGET,
+ * those of reading data. */
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error);
 void hn_verify_free(HnVerify *v);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnVerify, hn_verify_free)
@@ -43,9 +45,9 @@ gboolean hn_verify_synthetic(const HnVerify *v);
 const char *hn_verify_shapes(const HnVerify *v);
 /* The sizes of sample i, for whoever plans with them. */
 const HnShapes *hn_verify_sizes(const HnVerify *v, guint i);
-/* The tensor of sample i for an input of that name, in the float type that the input has; a new reference. NULL: the
- * original has no such input. */
-HnTensor *hn_verify_input(const HnVerify *v, guint i, const HnValue *input);
+/* The tensor of sample i for an input of that name, in the float type that the input has, into *out: a new reference,
+ * or NULL where the original has no such input. */
+gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTensor **out, GError **error);
 
 typedef struct {
     const char *name; /* of the output */
@@ -68,10 +70,11 @@ typedef struct {
 void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol);
 
 /* Elements have to agree within rtol * |want| + atol * (the output's largest magnitude); integers exactly. Inputs are
- * matched by name and converted where the candidate takes another float type. Never fails: a candidate that does not
- * run is not equal, nor is one during which the user wanted to stop. `samples`: only so many of the first ones; 0: all.
- */
-void hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out);
+ * matched by name and converted where the candidate takes another float type. A candidate that does not run is not
+ * equal. `samples`: only so many of the first ones; 0: all. Errors say nothing about the candidate, and leave *out
+ * empty: BUDGET, IO, INTERRUPTED. */
+gboolean hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out,
+                   GError **error);
 void hn_verified_clear(HnVerified *out);
 
 G_END_DECLS

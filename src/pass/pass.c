@@ -216,6 +216,7 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
     for (guint i = 0; i < m->functions->len; i++)
         hn_graph_foreach_node(((HnFunction *)m->functions->pdata[i])->body, bind_and_list, &r);
     gboolean ok = run_rounds(&r);
+    hn_rw_weigh(&r);
     if (ok && log->made->len > 0)
         undeclare(m->graph);
     for (guint i = 0; ok && i < m->functions->len; i++)

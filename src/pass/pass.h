@@ -37,9 +37,10 @@ const HnPass *hn_pass_find(const char *name); /* NULL: none of that name */
 /* A rewrite that was made, or nearly: where, and why not. */
 typedef struct {
     const HnPass *pass;
-    char *op;   /* of the node it began with; "" for a whole graph */
-    char *site; /* name of the node's first output */
-    char *why;  /* of a near miss; else NULL */
+    char *op;     /* of the node it began with; "" for a whole graph */
+    char *site;   /* name of the node's first output */
+    char *why;    /* of a near miss; else NULL */
+    gint64 bytes; /* that the file grew by: exact for weights, roughly for nodes; negative where it shrank */
 } HnSite;
 
 typedef struct {

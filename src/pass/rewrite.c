@@ -197,6 +197,7 @@ static gboolean go(HnRewrite *r, const char *op, const char *site)
         r->full = TRUE;
         return FALSE;
     }
+    hn_rw_weigh(r);
     g_ptr_array_add(r->log->made, site_new(r, op, site));
     r->changed = TRUE;
     return TRUE;
@@ -210,6 +211,53 @@ gboolean hn_rw_go(HnRewrite *r, const HnNode *n)
 gboolean hn_rw_go_graph(HnRewrite *r, const HnGraph *g, const HnValue *site)
 {
     return go(r, "", site != NULL ? site->name : g->name != NULL ? g->name : "");
+}
+
+/* --- what it weighs ----------------------------------------------------------------------------------------------- */
+
+#define NODE_BYTES 40 /* of a node without attributes, its names included */
+
+static gint64 sparse_bytes(const HnSparse *s)
+{
+    return s != NULL ? (gint64)s->values->bytes + (gint64)s->indices->bytes : 0;
+}
+
+static gint64 weight_bytes(const HnValue *v)
+{
+    return v->weight != NULL ? (gint64)v->weight->bytes : sparse_bytes(v->sparse);
+}
+
+static gint64 graph_bytes(const HnGraph *g)
+{
+    gint64 bytes = 0;
+    for (guint i = 0; i < g->weights->len; i++)
+        bytes += weight_bytes(g->weights->pdata[i]);
+    for (guint i = 0; i < g->nodes->len; i++)
+        bytes += hn_rw_node_bytes(g->nodes->pdata[i]);
+    return bytes;
+}
+
+gint64 hn_rw_node_bytes(const HnNode *n)
+{
+    gint64 bytes = NODE_BYTES;
+    for (guint i = 0; i < n->attrs->len; i++) {
+        const HnAttr *a = n->attrs->pdata[i];
+        if (a->kind == HN_ATTR_TENSOR && a->t != NULL)
+            bytes += (gint64)a->t->bytes;
+        else if (a->kind == HN_ATTR_SPARSE)
+            bytes += sparse_bytes(a->sparse);
+        else if (a->kind == HN_ATTR_GRAPH && a->g != NULL)
+            bytes += graph_bytes(a->g);
+    }
+    return bytes;
+}
+
+void hn_rw_weigh(HnRewrite *r)
+{
+    const guint n = r->log->made->len;
+    if (n > 0)
+        ((HnSite *)r->log->made->pdata[n - 1])->bytes += r->bytes - r->begun;
+    r->begun = r->bytes;
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */
@@ -244,6 +292,7 @@ HnValue *hn_rw_weight(HnRewrite *r, HnGraph *g, const char *stem, HnTensor *t)
     }
     hn_graph_add_weight(g, v, t);
     hn_types_set_value(r->types, v, t);
+    r->bytes += (gint64)t->bytes;
     hn_tensor_unref(t);
     g_ptr_array_add(r->unused, v); /* looked at when the pass returns */
     return v;
@@ -264,6 +313,7 @@ HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *
         hn_node_add_in(n, in[i]);
     g_hash_table_add(r->live, n);
     g_ptr_array_add(r->loose, n);
+    r->bytes += NODE_BYTES;
     return n;
 }
 
@@ -475,6 +525,7 @@ void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t)
         hn_graph_add_weight(v->graph, v, t);
         hn_types_set_value(r->types, v, t);
     }
+    r->bytes += (gint64)t->bytes;
     hn_tensor_unref(t);
 }
 
@@ -530,6 +581,7 @@ static void remove_node(HnRewrite *r, HnNode *n)
         if (n->in->pdata[i] != NULL)
             g_ptr_array_add(captured, n->in->pdata[i]);
     forget_graphs(r, n);
+    r->bytes -= hn_rw_node_bytes(n);
     g_hash_table_remove(r->live, n);
     for (guint k = 0; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL)
@@ -542,9 +594,10 @@ static void remove_node(HnRewrite *r, HnNode *n)
         loosen(r, captured->pdata[i]);
 }
 
-static void remove_weight(HnValue *v)
+static void remove_weight(HnRewrite *r, HnValue *v)
 {
     HnGraph *g = v->graph;
+    r->bytes -= weight_bytes(v);
     hn_graph_remove_weight(g, v);
     if (v->has_info)
         g_ptr_array_remove(g->infos, v);
@@ -565,7 +618,7 @@ void hn_rw_sweep(HnRewrite *r)
             (v->weight == NULL && v->sparse == NULL))
             continue;
         hn_types_forget(r->types, v);
-        remove_weight(v);
+        remove_weight(r, v);
     }
     g_ptr_array_set_size(r->unused, 0);
 }

@@ -23,13 +23,10 @@
  */
 #pragma once
 
+#include "op/ops.h"
 #include "pass/pass.h"
 
 G_BEGIN_DECLS
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 

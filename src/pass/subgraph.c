@@ -81,6 +81,7 @@ static void adopt(HnRewrite *r, HnNode *n, GHashTable *names)
         if (a->kind == HN_ATTR_GRAPH && a->g != NULL)
             hn_graph_foreach_node(a->g, add_live, r);
     }
+    r->bytes += hn_rw_node_bytes(n);
     if (hn_op_bind(n, NULL))
         hn_types_node(r->types, n, 0, NULL);
 }

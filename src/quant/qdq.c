@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/infer.h"
+#include "op/ops.h"
 #include "pass/opset.h"
 #include "quant/correct.h"
 #include "quant/dynamic.h"
@@ -11,10 +12,6 @@
 #include "quant/qoperator.h"
 #include "quant/range.h"
 #include "quant/rounding.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 typedef struct {
     const HnQuantPlan *p;
@@ -53,7 +50,7 @@ static gboolean is_weighted(const HnNode *n)
 static HnValue *weight(HnGraph *g, const char *stem, const char *suffix, HnTensor *t)
 {
     g_autofree char *name = g_strconcat(stem, suffix, NULL);
-    HnValue *v = hn_graph_new_value(g, name);
+    HnValue *v = hn_quant_value(g, name);
     hn_graph_add_weight(g, v, t);
     return v;
 }
@@ -64,7 +61,7 @@ static HnValue *node(HnGraph *g, const char *op, const char *stem, const char *s
 {
     g_autofree char *name = g_strconcat(stem, suffix, NULL);
     HnNode *n = hn_graph_add_node(g, -1, op, NULL, NULL);
-    HnValue *y = hn_graph_new_value(g, name);
+    HnValue *y = hn_quant_value(g, name);
     n->name = g_strdup(y->name);
     hn_node_add_in(n, x);
     hn_node_add_in(n, scale);

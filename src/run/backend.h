@@ -144,6 +144,10 @@ struct HnBackend {
     const HnKernel *const *(*kernels)(const HnOp *op);
     /* Bytes that packed weights fill, over all sessions of the handle. */
     gsize (*packed_bytes)(gpointer device);
+    /* From TRUE to FALSE packed weights that no step uses any more wait for a step that wants them as they are, while
+     * somebody else holds the weight and until it is packed in another way. TRUE once more drops those whose weight is
+     * gone. NULL: there are none. */
+    void (*hold_packs)(gpointer device, gboolean hold);
     /* For steps that turn input 0 into the layout of output 0 (either may be plain), or into its element type where
      * both are plain; in order of preference, the last takes everything. With an input 1, f32[256]: bytes into the
      * numbers that it says, in a layout that the kernel chooses. */

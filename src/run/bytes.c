@@ -12,13 +12,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/resize.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- what nodes say ------------------------------------------------------------------------------------------------
  */

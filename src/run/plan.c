@@ -325,11 +325,37 @@ static HnPlan *cache_find(GPtrArray *plans, guint n, HnType *const *key)
     return NULL;
 }
 
-static void cache_add(GPtrArray *plans, HnPlan *p, int limit)
+/* The session's limit is for the main graph's plans, each of which may hold weights once more, in its own order. Those
+ * of a sub-graph take turns within one run: fewer would make each of its runs plan anew. */
+static guint cache_limit(const HnExec *x)
 {
-    g_ptr_array_insert(plans, 0, p);
-    if (plans->len > (guint)limit)
-        g_ptr_array_set_size(plans, limit);
+    const int limit = x->env->o.plan_cache;
+    return (guint)(x->owner != NULL ? MAX(limit, HN_PLAN_CACHE) : limit);
+}
+
+static void hold_packs(const HnExec *x, gboolean hold)
+{
+    if (x->env->backend->hold_packs != NULL)
+        x->env->backend->hold_packs(x->env->device, hold);
+}
+
+/* Builds p and puts it in front. It takes the place of another one before it is made: there are never more than the
+ * limit, not even for a moment. Only what both have packed in the same way stays. */
+static gboolean cache_build(GPtrArray *plans, HnPlan *p, GError **error)
+{
+    const guint limit = cache_limit(p->exec);
+    const gboolean full = plans->len >= limit;
+    if (full) {
+        hold_packs(p->exec, TRUE);
+        g_ptr_array_set_size(plans, (gint)limit - 1);
+        hold_packs(p->exec, TRUE);
+    }
+    const gboolean ok = plan_build(p, error);
+    if (full)
+        hold_packs(p->exec, FALSE);
+    if (ok)
+        g_ptr_array_insert(plans, 0, p);
+    return ok;
 }
 
 HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs, GError **error)
@@ -379,11 +405,10 @@ HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error)
     }
     for (guint i = 0; i < x->inputs->len; i++)
         hn_types_set(p->types, x->inputs->pdata[i], in[i]);
-    if (!add_inputs(p, error) || !plan_build(p, error)) {
+    if (!add_inputs(p, error) || !cache_build(x->plans, p, error)) {
         plan_free(p);
         return NULL;
     }
-    cache_add(x->plans, p, x->env->o.plan_cache);
     return p;
 }
 
@@ -406,10 +431,9 @@ HnPlan *hn_plan_next(HnPlan *p, GError **error)
     q = plan_new(p->exec, p, key->len, (HnType *const *)key->pdata);
     for (guint i = 0; i < p->seen->len; i++)
         hn_types_set(q->types, ((HnSlot *)p->seen->pdata[i])->value, key->pdata[i]);
-    if (!plan_build(q, error)) {
+    if (!cache_build(p->next, q, error)) {
         plan_free(q);
         return NULL;
     }
-    cache_add(p->next, q, p->exec->env->o.plan_cache);
     return q;
 }

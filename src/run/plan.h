@@ -12,6 +12,8 @@
 
 #include "run/session.h"
 
+#define HN_PLAN_CACHE 8 /* plans kept per point of decision, unless the session says otherwise */
+
 typedef struct HnExec HnExec;
 typedef struct HnLowered HnLowered;
 typedef struct HnPlan HnPlan;

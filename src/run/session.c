@@ -409,12 +409,17 @@ static void bind_first_failure(HnNode *n, gpointer data)
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
+    if (m->graph->outputs->len == 0) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_GRAPH,
+                            "the model has no outputs, so there is nothing to compute");
+        return NULL;
+    }
     g_autoptr(HnSession) s = g_new0(HnSession, 1);
     s->model = m;
     s->env.backend = backend;
     s->env.o = *o;
     if (s->env.o.plan_cache <= 0)
-        s->env.o.plan_cache = 8;
+        s->env.o.plan_cache = HN_PLAN_CACHE;
     if (s->env.o.threads <= 0)
         s->env.o.threads = hn_cpu_threads(NULL);
     if (s->env.o.budget != NULL)

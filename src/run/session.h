@@ -44,7 +44,7 @@ typedef struct {
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
     const char *const *feeds; /* NULL-terminated names of initializers that are graph inputs and shall be fed */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
-    int plan_cache;       /* plans kept per point of decision; 0: 8 */
+    int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
     const HnWatch *watch; /* not copied: outlives the session; NULL: nobody looks */
 } HnSessionOptions;
@@ -60,7 +60,7 @@ typedef struct {
 } HnSessionStats;
 
 /* Calls of the model's own functions are inlined in the model. Errors: UNSUPPORTED naming an operator that is not
- * known, GRAPH, ATTRIBUTE, BUDGET. */
+ * known, GRAPH (a model without outputs, too), ATTRIBUTE, BUDGET. */
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error);
 void hn_session_free(HnSession *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSession, hn_session_free)

@@ -7,7 +7,7 @@ setup() { cd "$work" || return; }
 
 # exports [OPTION...] MODEL: into out.onnx and report.json, which must be as the schema says
 exports() {
-    rm -f out.onnx out.onnx.data
+    rm -f out.onnx out.onnx.*.data
     succeeds hone-export --json=report.json -o out.onnx "$@" && schema export report.json
 }
 
@@ -178,6 +178,8 @@ END
     same_results calls.onnx out.onnx
     cp out.onnx checked.onnx
     exports calls.onnx --keep-functions --no-check
+    cp out.onnx unchecked.onnx
+    exports unchecked.onnx --keep-functions
     cmp checked.onnx out.onnx
 }
 
@@ -192,30 +194,44 @@ END
 
 @test "export: --external one-file, never appended to" {
     exports conv.onnx --external one-file
-    [ "$(stat -c %s out.onnx)" -lt 1000 ] && [ "$(stat -c %s out.onnx.data)" -eq 147456 ]
+    local data
+    data=$(echo out.onnx.*.data)
+    [ "$(stat -c %s out.onnx)" -lt 1000 ] && [ "$(stat -c %s "$data")" -eq 147456 ]
+    # its name holds its hash, and the model has the whole of it
+    [[ $data == out.onnx.$(sha1sum <"$data" | head -c 16).data ]]
+    grep -aq "$(sha1sum <"$data" | head -c 40)" out.onnx
     holds '.after.file_bytes > 147456'
-    cp out.onnx first.onnx
-    cp out.onnx.data kept
+    cp out.onnx first
+    cp "$data" kept
     hone-export conv.onnx -o out.onnx --external one-file >/dev/null
-    cmp out.onnx first.onnx
-    cmp out.onnx.data kept
+    cmp out.onnx first
+    cmp "$data" kept
     # over itself, and what it is read from is the file that is replaced
     hone-export out.onnx -o out.onnx --external one-file >/dev/null
-    cmp out.onnx first.onnx
-    cmp out.onnx.data kept
+    cmp out.onnx first
+    cmp "$data" kept
+    [ "$(echo out.onnx.*.data)" = "$data" ]
     hone-export out.onnx -o inline.onnx --external inline >/dev/null
     hone-export conv.onnx -o direct.onnx >/dev/null
     cmp inline.onnx direct.onnx
+    # what only the replaced model needed goes with it
+    hone-export conv.onnx -o out.onnx >/dev/null
+    [ ! -e "$data" ]
     refuses 2 "'--external' is one of auto, inline, one-file" hone-export conv.onnx -o out.onnx --external two-files
 }
 
 @test "export: orphaned and duplicate bytes are told" {
     hone-export conv.onnx -o grown.onnx --external one-file >/dev/null
-    head -c 5000 /dev/zero >>grown.onnx.data
+    head -c 5000 /dev/zero >>"$(echo grown.onnx.*.data)"
+    refuses 1 "of tensor 'w' has the checksum" hone-export grown.onnx -o out.onnx --external one-file
+    refuses 1 "of tensor 'w' has the checksum" hone-run grown.onnx --data random --verify-data
+    hone-run grown.onnx --data random >/dev/null
+    # a model that gives no checksums
+    sed -i 's/checksum/chEcksum/g' grown.onnx
     exports grown.onnx --external one-file
     holds '.orphaned_bytes == 5000'
     [[ $output == *'holds 5 KB that nothing refers to'* ]] || explain
-    [ "$(stat -c %s out.onnx.data)" -eq 147456 ]
+    [ "$(cat out.onnx.*.data | wc -c)" -eq 147456 ]
     exports slack.onnx
     [[ $output == *'equal to others: 12 B before'* ]] || explain
 }
@@ -290,16 +306,45 @@ END
     refuses 1 "'gone'" hone-export relu.onnx -o out.onnx --data gone
 }
 
-@test "export: what cannot be run is written with a warning, but not with data" {
+@test "export: what cannot be run is not written, unless it need not be compared, which the file says" {
     rm -f out.onnx
-    run --separate-stderr hone-export unknown.onnx -o out.onnx --json=report.json
-    [ "$status" -eq 0 ] && sentence "results are not compared" && [ -s out.onnx ] || explain
-    schema export report.json
-    holds '.check.status == "not possible" and (.check.why | contains("Frobnicate")) and .after.nodes == 1'
-    rm out.onnx
+    refuses 4 "operator 'Frobnicate' of node 'odd' is not known; '--no-check' writes without comparing" \
+        hone-export unknown.onnx -o out.onnx
     refuses 4 "operator 'Frobnicate' of node 'odd' is not known" hone-export unknown.onnx -o out.onnx --data x.npy
     [ ! -e out.onnx ]
-    succeeds hone-export unknown.onnx -o out.onnx --no-check
+    exports unknown.onnx --no-check --clear-metadata
+    holds '.check.status == "off" and .after.nodes == 1'
+    grep -aq 'hone.checked..not compared' out.onnx
+    # what is written anew and compared says so no longer
+    exports slack.onnx --no-check
+    grep -aq 'hone.checked..not compared' out.onnx
+    cp out.onnx unchecked.onnx
+    exports unchecked.onnx
+    cp out.onnx again.onnx
+    ! grep -aq hone.checked again.onnx
+    exports slack.onnx
+    cmp out.onnx again.onnx
+}
+
+@test "export: a check that there is no memory for is no wrong rewrite" {
+    rm -f out.onnx
+    refuses 6 'memory' hone-export wide.onnx -o out.onnx --mem-limit 40M
+    [ ! -e out.onnx ]
+}
+
+@test "export: a file does not grow for nothing" {
+    exports grown.onnx
+    holds '[.grown[].site] == ["ones", "w"] and .grown[0].bytes > 60000 and .dropped == []'
+    holds '.after.file_bytes <= .before.file_bytes and .after.nodes == 2 and (.kept_functions | not)'
+    [[ $output == *'left out, since the file would grow: fold-constants 2 (98.2 KB)'* ]] || explain
+    exports grown.onnx --allow-larger
+    holds '.grown == [] and .after.nodes == 1 and .after.file_bytes > 2 * .before.file_bytes'
+    [[ $output == *'% longer, as the options ask for or allow'* ]] || explain
+    hone-export grown.onnx -o out.onnx --json=report.json --to f32 >/dev/null 2>&1 # which warns that it gains nothing
+    holds '.grown == [] and .after.weight_bytes > 100000'
+    # --no-check: nothing can be measured, but what needs no measuring goes all the same
+    exports grown.onnx --no-check
+    holds '(.grown | length) == 2'
 }
 
 @test "export: --bench tells the latency of both" {
@@ -340,10 +385,9 @@ END
     cp ../relu.onnx out.onnx
     refuses 1 "cannot write 'out.onnx" with_limit 4096 hone-export ../conv.onnx -o out.onnx
     cmp out.onnx ../relu.onnx
-    echo old >out.onnx.data
     refuses 1 "cannot write 'out.onnx" with_limit 4096 hone-export ../conv.onnx -o out.onnx --external one-file
     cmp out.onnx ../relu.onnx
-    [ "$(cat out.onnx.data)" = old ] && [ "$(files)" = './out.onnx ./out.onnx.data ' ] || {
+    [ "$(files)" = './out.onnx ' ] || {
         files
         return 1
     }
