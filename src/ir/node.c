@@ -7,21 +7,19 @@
 HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *domain, const char *name)
 {
     HnNode *n = g_new0(HnNode, 1);
+    hn_model_count(g->model, HN_NODE_BYTES);
     n->graph = g;
-    n->op_type = g_strdup(op_type);
-    n->domain = g_strdup(domain);
+    n->op_type = hn_model_text(g->model, op_type);
+    n->domain = hn_model_text(g->model, domain);
     n->name = g_strdup(name);
     n->version = hn_graph_opset(g, domain);
-    n->in = g_ptr_array_new();
-    n->out = g_ptr_array_new();
-    n->attrs = g_ptr_array_new();
     g_ptr_array_insert(g->nodes, at, n);
     return n;
 }
 
 void hn_node_add_in(HnNode *n, HnValue *v_or_null)
 {
-    g_ptr_array_add(n->in, v_or_null);
+    hn_ptrs_add(n->in, v_or_null);
     if (v_or_null)
         hn_value_add_user(v_or_null, n);
 }
@@ -36,14 +34,14 @@ static void produce(HnNode *n, int i, HnValue *v)
 
 void hn_node_add_out(HnNode *n, HnValue *v_or_null)
 {
-    g_ptr_array_add(n->out, v_or_null);
+    hn_ptrs_add(n->out, v_or_null);
     produce(n, (int)n->out->len - 1, v_or_null);
 }
 
 void hn_node_set_in(HnNode *n, int i, HnValue *v_or_null)
 {
     if ((guint)i >= n->in->len)
-        g_ptr_array_set_size(n->in, i + 1);
+        hn_ptrs_set_len(n->in, (guint)i + 1);
     HnValue *old = n->in->pdata[i];
     if (old == v_or_null)
         return;
@@ -66,7 +64,7 @@ static void unproduce(HnNode *n, int i)
 void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null)
 {
     if ((guint)i >= n->out->len)
-        g_ptr_array_set_size(n->out, i + 1);
+        hn_ptrs_set_len(n->out, (guint)i + 1);
     if (n->out->pdata[i] == v_or_null)
         return;
     unproduce(n, i);
@@ -79,13 +77,13 @@ void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null)
 void hn_node_remove_in(HnNode *n, int i)
 {
     hn_node_set_in(n, i, NULL);
-    g_ptr_array_remove_index(n->in, (guint)i);
+    hn_ptrs_remove(n->in, (guint)i);
 }
 
 void hn_node_remove_out(HnNode *n, int k)
 {
     unproduce(n, k);
-    g_ptr_array_remove_index(n->out, (guint)k);
+    hn_ptrs_remove(n->out, (guint)k);
     for (guint i = (guint)k; i < n->out->len; i++) {
         HnValue *v = n->out->pdata[i];
         if (v && v->producer == n && v->producer_out == (int)i + 1)
@@ -103,19 +101,17 @@ void hn_node_release(HnNode *n)
 {
     for (guint i = 0; i < n->attrs->len; i++)
         hn_attr_release(n->attrs->pdata[i]);
-    g_ptr_array_unref(n->attrs);
-    g_ptr_array_unref(n->in);
-    g_ptr_array_unref(n->out);
+    hn_ptrs_clear(n->attrs);
+    hn_ptrs_clear(n->in);
+    hn_ptrs_clear(n->out);
     if (n->metadata)
         g_ptr_array_unref(n->metadata);
     if (n->unknown)
         g_bytes_unref(n->unknown);
     g_free(n->params);
-    g_free(n->op_type);
-    g_free(n->domain);
-    g_free(n->overload);
     g_free(n->name);
     g_free(n->doc);
+    hn_model_count(n->graph->model, -(gssize)HN_NODE_BYTES);
     g_free(n);
 }
 
@@ -140,8 +136,8 @@ static gboolean is_named(const HnValue *v)
 
 void hn_graph_remove_node(HnGraph *g, HnNode *n)
 {
-    g_autoptr(GPtrArray) out = g_steal_pointer(&n->out);
-    n->out = g_ptr_array_new();
+    g_autoptr(GPtrArray) out = hn_ptrs_copy(n->out);
+    hn_ptrs_clear(n->out);
     for (guint i = 0; i < out->len; i++) {
         HnValue *v = out->pdata[i];
         if (v && v->producer == n)
@@ -226,7 +222,7 @@ void hn_node_set_attr(HnNode *n, HnAttr *a)
             return;
         }
     }
-    g_ptr_array_add(n->attrs, a);
+    hn_ptrs_add(n->attrs, a);
 }
 
 void hn_node_remove_attr(HnNode *n, const char *name)
@@ -235,7 +231,7 @@ void hn_node_remove_attr(HnNode *n, const char *name)
         HnAttr *a = n->attrs->pdata[i];
         if (g_strcmp0(a->name, name) == 0) {
             unbind(n);
-            g_ptr_array_remove_index(n->attrs, i);
+            hn_ptrs_remove(n->attrs, i);
             hn_attr_free(a);
             return;
         }

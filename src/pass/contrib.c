@@ -66,7 +66,8 @@ static void finish(Site *s, HnNode *core, HnValue *scale, HnValue *zero)
 static void move_attributes(HnNode *from, HnNode *to)
 {
     while (from->attrs->len > 0) {
-        HnAttr *a = g_ptr_array_steal_index(from->attrs, 0);
+        HnAttr *a = from->attrs->pdata[0];
+        hn_ptrs_remove(from->attrs, 0);
         if (strcmp(a->name, "channels_last") == 0)
             hn_attr_free(a);
         else
