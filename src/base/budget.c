@@ -77,7 +77,7 @@ gboolean hn_budget_charge(HnBudget *budget, gsize size, GError **error)
     g_mutex_lock(&budget->lock);
     budget->count++;
     gboolean injected = budget->fail_at && budget->count == budget->fail_at;
-    gsize left = (budget->limit ? budget->limit : G_MAXSIZE) - budget->used;
+    gsize limit = budget->limit ? budget->limit : G_MAXSIZE, left = limit - MIN(budget->used, limit);
     gboolean fits = !injected && size <= left;
     if (fits) {
         budget->used += size;
@@ -91,11 +91,21 @@ gboolean hn_budget_charge(HnBudget *budget, gsize size, GError **error)
     if (injected || !budget->limit) {
         g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "no memory for %s more", need);
     } else {
-        g_autofree char *limit = hn_text_size(budget->limit), *rest = hn_text_size(left);
-        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "needs %s more, the memory limit of %s leaves %s", need, limit,
+        g_autofree char *most = hn_text_size(budget->limit), *rest = hn_text_size(left);
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "needs %s more, the memory limit of %s leaves %s", need, most,
                     rest);
     }
     return FALSE;
+}
+
+void hn_budget_take(HnBudget *budget, gsize size)
+{
+    if (!budget)
+        return;
+    g_mutex_lock(&budget->lock);
+    budget->used += size;
+    budget->peak = MAX(budget->peak, budget->used);
+    g_mutex_unlock(&budget->lock);
 }
 
 void hn_budget_uncharge(HnBudget *budget, gsize size)

@@ -35,6 +35,9 @@ GBytes *hn_budget_bytes(HnBudget *budget, gpointer block, gsize size);
 /* Count memory that somebody else allocates (a library's packed weights, a mapping). */
 gboolean hn_budget_charge(HnBudget *budget, gsize size, GError **error);
 void hn_budget_uncharge(HnBudget *budget, gsize size);
+/* The same where it is taken already and nobody can say no: beyond the limit, too. Then the next that asks is refused.
+ */
+void hn_budget_take(HnBudget *budget, gsize size);
 
 gsize hn_budget_limit(HnBudget *budget); /* 0: none */
 gsize hn_budget_used(HnBudget *budget);

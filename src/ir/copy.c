@@ -147,7 +147,7 @@ static HnNode *copy_node(const Copy *c, const HnNode *n, HnGraph *to)
 {
     HnNode *m = hn_graph_add_node(to, -1, n->op_type, n->domain, n->name);
     m->version = n->version;
-    m->overload = g_strdup(n->overload);
+    m->overload = hn_model_text(to->model, n->overload);
     for (guint i = 0; i < n->in->len; i++)
         hn_node_add_in(m, copy_value(c, to, n->in->pdata[i]));
     for (guint k = 0; k < n->out->len; k++)
@@ -228,6 +228,8 @@ HnModel *hn_model_copy(const HnModel *m)
     g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
     const Copy c = { values, TRUE };
     HnModel *k = hn_model_new();
+    hn_model_set_budget(k, m->budget);
+    k->kept = m->kept;
     k->ir_version = m->ir_version;
     k->has_ir_version = m->has_ir_version;
     for (guint i = 0; i < m->opsets->len; i++) {

@@ -171,24 +171,31 @@ static gboolean same_attr(Eq *e, const HnAttr *a, const HnAttr *b)
            same_bytes(e, a->unknown, b->unknown, "unknown field") && same_values_of_attr(e, a, b);
 }
 
-static gboolean same_attrs(Eq *e, const GPtrArray *a, const GPtrArray *b)
+/* What LIST(x) passes on: entries of a GPtrArray or HnPtrs, and how many. */
+typedef struct {
+    gpointer const *p;
+    guint len;
+} List;
+#define LIST(x) ((List){ (x)->pdata, (x)->len })
+
+static gboolean same_attrs(Eq *e, List a, List b)
 {
-    if (a->len != b->len)
+    if (a.len != b.len)
         return differ(e, "number of attributes");
-    for (guint i = 0; i < a->len; i++) {
-        enter(e, ((const HnAttr *)a->pdata[i])->name);
-        if (!leave(e, same_attr(e, a->pdata[i], b->pdata[i])))
+    for (guint i = 0; i < a.len; i++) {
+        enter(e, ((const HnAttr *)a.p[i])->name);
+        if (!leave(e, same_attr(e, a.p[i], b.p[i])))
             return FALSE;
     }
     return TRUE;
 }
 
-static gboolean same_names(Eq *e, const GPtrArray *a, const GPtrArray *b, const char *what)
+static gboolean same_names(Eq *e, List a, List b, const char *what)
 {
-    if (a->len != b->len)
+    if (a.len != b.len)
         return differ(e, what);
-    for (guint i = 0; i < a->len; i++) {
-        const HnValue *x = a->pdata[i], *y = b->pdata[i];
+    for (guint i = 0; i < a.len; i++) {
+        const HnValue *x = a.p[i], *y = b.p[i];
         if (g_strcmp0(x ? x->name : NULL, y ? y->name : NULL) != 0)
             return differ(e, what);
     }
@@ -199,9 +206,9 @@ static gboolean same_node(Eq *e, const HnNode *a, const HnNode *b)
 {
     return same_text(e, a->name, b->name, "name") && same_text(e, a->op_type, b->op_type, "operator") &&
            same_text(e, a->domain, b->domain, "domain") && same_text(e, a->overload, b->overload, "overload") &&
-           same_names(e, a->in, b->in, "an input") && same_names(e, a->out, b->out, "an output") &&
-           same_attrs(e, a->attrs, b->attrs) && same_text(e, a->doc, b->doc, "doc") &&
-           same_texts(e, a->metadata, b->metadata, "metadata") &&
+           same_names(e, LIST(a->in), LIST(b->in), "an input") &&
+           same_names(e, LIST(a->out), LIST(b->out), "an output") && same_attrs(e, LIST(a->attrs), LIST(b->attrs)) &&
+           same_text(e, a->doc, b->doc, "doc") && same_texts(e, a->metadata, b->metadata, "metadata") &&
            same_bytes(e, a->unknown, b->unknown, "unknown field");
 }
 
@@ -214,7 +221,7 @@ static gboolean same_value(Eq *e, const HnValue *a, const HnValue *b)
 
 static gboolean same_values(Eq *e, const GPtrArray *a, const GPtrArray *b, const char *what)
 {
-    if (!same_names(e, a, b, what))
+    if (!same_names(e, LIST(a), LIST(b), what))
         return FALSE;
     for (guint i = 0; i < a->len; i++) {
         enter(e, ((const HnValue *)a->pdata[i])->name);
@@ -226,7 +233,7 @@ static gboolean same_values(Eq *e, const GPtrArray *a, const GPtrArray *b, const
 
 static gboolean same_weights(Eq *e, const GPtrArray *a, const GPtrArray *b)
 {
-    if (!same_names(e, a, b, "a weight"))
+    if (!same_names(e, LIST(a), LIST(b), "a weight"))
         return FALSE;
     for (guint i = 0; i < a->len; i++) {
         const HnValue *x = a->pdata[i], *y = b->pdata[i];
@@ -287,7 +294,7 @@ static gboolean same_function(Eq *e, const HnFunction *a, const HnFunction *b)
            same_text(e, a->overload, b->overload, "overload") && same_text(e, a->doc, b->doc, "doc") &&
            same_texts(e, a->inputs, b->inputs, "an input") && same_texts(e, a->outputs, b->outputs, "an output") &&
            same_texts(e, a->attrs, b->attrs, "an attribute name") &&
-           same_attrs(e, a->attr_defaults, b->attr_defaults) && same_opsets(e, a->opsets, b->opsets) &&
+           same_attrs(e, LIST(a->attr_defaults), LIST(b->attr_defaults)) && same_opsets(e, a->opsets, b->opsets) &&
            same_graph(e, a->body, b->body) && same_texts(e, a->metadata, b->metadata, "metadata") &&
            same_bytes(e, a->unknown, b->unknown, "unknown field");
 }

@@ -79,6 +79,7 @@ HnModel *hn_model_new(void)
     m->functions = g_ptr_array_new();
     m->training = g_ptr_array_new_with_free_func(bytes_free);
     m->configs = g_ptr_array_new_with_free_func(bytes_free);
+    m->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->graph = hn_graph_new(m, NULL, "main");
     return m;
 }
@@ -96,12 +97,67 @@ void hn_model_free(HnModel *m)
     array_free(m->configs);
     pairs_free(m->metadata);
     bytes_free(m->unknown);
+    g_hash_table_unref(m->texts);
     g_free(m->producer_name);
     g_free(m->producer_version);
     g_free(m->domain);
     g_free(m->doc);
     g_free(m->path);
+    hn_model_set_budget(m, NULL);
     g_free(m);
+}
+
+/* The budget is told in steps: an object at a time would be a lock each. */
+#define STEP ((gsize)64 << 10)
+
+void hn_model_count(HnModel *m, gssize bytes)
+{
+    m->objects += (gsize)bytes;
+    if (!m->budget)
+        return;
+    gsize need = m->objects + m->kept;
+    if (need > m->charged) {
+        hn_budget_take(m->budget, need + STEP - m->charged);
+        m->charged = need + STEP;
+    } else if (bytes < 0 && m->charged - need > 16 * STEP) {
+        hn_budget_uncharge(m->budget, m->charged - need - STEP);
+        m->charged = need + STEP;
+    }
+}
+
+void hn_model_set_budget(HnModel *m, HnBudget *budget)
+{
+    hn_budget_uncharge(m->budget, m->charged);
+    hn_budget_unref(m->budget);
+    m->budget = hn_budget_ref(budget);
+    m->charged = 0;
+    hn_model_count(m, 0);
+}
+
+gboolean hn_model_reserve(HnModel *m, gsize bytes, GError **error)
+{
+    if (!hn_budget_charge(m->budget, bytes, error))
+        return FALSE;
+    m->charged += bytes;
+    return TRUE;
+}
+
+void hn_model_settle(HnModel *m)
+{
+    if (m->charged > m->objects)
+        m->kept = m->charged - m->objects;
+}
+
+const char *hn_model_text(HnModel *m, const char *text)
+{
+    if (!text)
+        return NULL;
+    char *own = g_hash_table_lookup(m->texts, text);
+    if (!own) {
+        own = g_strdup(text);
+        g_hash_table_add(m->texts, own);
+    }
+    return own;
 }
 
 static HnOpset *opset_find(GArray *opsets, HnOpsetIndex *index, const char *domain)
@@ -299,10 +355,10 @@ HnValue *hn_graph_value(HnGraph *g, const char *name)
     if (v)
         return v;
     v = g_new0(HnValue, 1);
+    hn_model_count(g->model, HN_VALUE_BYTES);
     v->name = g_strdup(name);
     v->id = g->model->n_values++;
     v->graph = g;
-    v->users = g_ptr_array_new();
     g_hash_table_insert(g->values, v->name, v);
     return v;
 }
@@ -312,11 +368,12 @@ void hn_value_release(HnValue *v)
     hn_type_unref(v->type);
     hn_tensor_unref(v->weight);
     hn_sparse_free(v->sparse);
-    g_ptr_array_unref(v->users);
+    hn_ptrs_clear(v->users);
     pairs_free(v->metadata);
     bytes_free(v->unknown);
     g_free(v->name);
     g_free(v->doc);
+    hn_model_count(v->graph->model, -(gssize)HN_VALUE_BYTES);
     g_free(v);
 }
 
@@ -447,12 +504,12 @@ GBytes *hn_graph_variant(const HnGraph *g, const char *role, const HnValue *v)
 
 void hn_value_add_user(HnValue *v, HnNode *n)
 {
-    g_ptr_array_add(v->users, n);
+    hn_ptrs_add(v->users, n);
 }
 
 void hn_value_drop_user(HnValue *v, HnNode *n)
 {
-    hn_array_drop(v->users, n);
+    hn_ptrs_drop(v->users, n);
 }
 
 static void replace_in_graph_outputs(HnGraph *g, HnValue *from, HnValue *to)
@@ -486,7 +543,7 @@ void hn_value_replace(HnValue *from, HnValue *to)
             replace_in_node(n, from, to);
         hn_value_add_user(to, n);
     }
-    g_ptr_array_set_size(from->users, 0);
+    hn_ptrs_clear(from->users);
     if (!from->is_output)
         return;
     HnGraph *g = from->graph;

@@ -80,6 +80,13 @@ struct HnAttr {
     GBytes *unknown;
 };
 
+/* Pointers in order, as GPtrArray's, but mostly there is one, which lies here: nothing is allocated for it. */
+typedef struct {
+    gpointer *pdata;
+    guint len, room;
+    gpointer first;
+} HnPtrs;
+
 /* (key, value) pairs in file order; may be NULL when empty. Elements are char *: key at 2i, value at 2i+1. */
 typedef GPtrArray HnPairs;
 
@@ -93,7 +100,7 @@ struct HnValue {
     HnTensor
         *weight; /* initializer's elements; NULL for others. Missing external data: type only, data is loaded on open */
     HnSparse *sparse; /* a sparse initializer; weight is NULL until it is made dense on use */
-    GPtrArray *users; /* HnNode *, one entry per use, nodes of inner graphs included */
+    HnPtrs users[1];  /* HnNode *, one entry per use, nodes of inner graphs included */
     gboolean
         is_input; /* listed among the graph's inputs (a weight may be, too: then it is a constant with a default) */
     gboolean is_output;
@@ -105,16 +112,16 @@ struct HnValue {
 
 struct HnNode {
     HnGraph *graph;
-    char *op_type; /* as in the file */
-    char *domain;  /* as in the file; NULL and "" and "ai.onnx" mean the same */
-    char *overload;
+    const char *op_type; /* as in the file; these three are the model's, see hn_model_text() */
+    const char *domain;  /* as in the file; NULL and "" and "ai.onnx" mean the same */
+    const char *overload;
     char *name;            /* as in the file; may be NULL */
     int64_t version;       /* opset version of its domain that the model (or function) imports; 0: not imported */
     const struct HnOp *op; /* set by hn_op_bind(); NULL: not bound, or unknown operator */
     void *params;          /* op->params_size bytes, owned; pointers inside borrow from attrs */
-    GPtrArray *in;         /* HnValue *, NULL: absent optional input */
-    GPtrArray *out;        /* HnValue *, NULL: absent optional output */
-    GPtrArray *attrs;      /* HnAttr *; added to and taken from by the calls below only */
+    HnPtrs in[1];          /* HnValue *, NULL: absent optional input */
+    HnPtrs out[1];         /* HnValue *, NULL: absent optional output */
+    HnPtrs attrs[1];       /* HnAttr *; added to and taken from by the calls below only */
     guint at;              /* its place in graph->nodes when somebody last looked: a hint, hn_graph_index() */
     gboolean buried;       /* hn_graph_bury_node() */
     GHashTable *by_name;   /* their names -> 1 + place among them, where they are many; NULL mostly */
@@ -181,16 +188,41 @@ struct HnModel {
     GPtrArray *training;  /* GBytes *: training_info messages as they were */
     GPtrArray *configs;   /* GBytes *: device configuration messages as they were */
     GBytes *unknown;
+    GHashTable *texts; /* hn_model_text() */
+    HnBudget *budget;  /* hn_model_set_budget(); NULL: none */
+    gsize objects;     /* bytes of nodes and values, about */
+    gsize kept;        /* bytes of all else that came with the file */
+    gsize charged;     /* what the budget knows of both */
     uint32_t n_values; /* next HnValue.id */
     char *path;        /* where it came from; NULL: stdin or made in memory */
     gsize file_bytes, weight_bytes;
 };
+
+/* --- lists -------------------------------------------------------------------------------------------------------
+ */
+
+void hn_ptrs_add(HnPtrs *list, gpointer p);
+void hn_ptrs_insert(HnPtrs *list, guint i, gpointer p);
+void hn_ptrs_remove(HnPtrs *list, guint i);           /* those behind move up */
+void hn_ptrs_set_len(HnPtrs *list, guint len);        /* new places are NULL */
+gboolean hn_ptrs_drop(HnPtrs *list, gconstpointer p); /* the first or last entry that equals p; FALSE: there is none */
+void hn_ptrs_clear(HnPtrs *list);                     /* frees what it took, and leaves it empty */
+GPtrArray *hn_ptrs_copy(const HnPtrs *list);
 
 /* --- making and freeing ------------------------------------------------------------------------------------------ */
 
 HnModel *hn_model_new(void); /* IR version 8, no opsets, an empty main graph named "main" */
 void hn_model_free(HnModel *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnModel, hn_model_free)
+/* From now on m's graphs count against the budget (NULL: none), of which a reference is taken. What is edited in goes
+ * beyond its limit where it must: the next that asks the budget is refused then. */
+void hn_model_set_budget(HnModel *m, HnBudget *budget);
+/* For a reader: asks for bytes that are about to be filled with graphs, ... */
+gboolean hn_model_reserve(HnModel *m, gsize bytes, GError **error);
+/* ... which they are now: what is no node or value of it stays with the model. */
+void hn_model_settle(HnModel *m);
+/* The model's own copy of a text that many nodes share, which stays as long as the model; NULL: NULL. */
+const char *hn_model_text(HnModel *m, const char *text);
 /* Version imported for a domain ("" and "ai.onnx" alike); 0: none. */
 int64_t hn_model_opset(const HnModel *m, const char *domain);
 void hn_model_set_opset(HnModel *m, const char *domain, int64_t version);

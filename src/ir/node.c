@@ -10,14 +10,12 @@
 static HnNode *node_new(HnGraph *g, const char *op_type, const char *domain, const char *name)
 {
     HnNode *n = g_new0(HnNode, 1);
+    hn_model_count(g->model, HN_NODE_BYTES);
     n->graph = g;
-    n->op_type = g_strdup(op_type);
-    n->domain = g_strdup(domain);
+    n->op_type = hn_model_text(g->model, op_type);
+    n->domain = hn_model_text(g->model, domain);
     n->name = g_strdup(name);
     n->version = hn_graph_opset(g, domain);
-    n->in = g_ptr_array_new();
-    n->out = g_ptr_array_new();
-    n->attrs = g_ptr_array_new();
     return n;
 }
 
@@ -62,7 +60,7 @@ guint hn_graph_index(const HnGraph *g, const HnNode *n)
 
 void hn_node_add_in(HnNode *n, HnValue *v_or_null)
 {
-    g_ptr_array_add(n->in, v_or_null);
+    hn_ptrs_add(n->in, v_or_null);
     if (v_or_null)
         hn_value_add_user(v_or_null, n);
 }
@@ -77,14 +75,14 @@ static void produce(HnNode *n, int i, HnValue *v)
 
 void hn_node_add_out(HnNode *n, HnValue *v_or_null)
 {
-    g_ptr_array_add(n->out, v_or_null);
+    hn_ptrs_add(n->out, v_or_null);
     produce(n, (int)n->out->len - 1, v_or_null);
 }
 
 void hn_node_set_in(HnNode *n, int i, HnValue *v_or_null)
 {
     if ((guint)i >= n->in->len)
-        g_ptr_array_set_size(n->in, i + 1);
+        hn_ptrs_set_len(n->in, (guint)i + 1);
     HnValue *old = n->in->pdata[i];
     if (old == v_or_null)
         return;
@@ -107,7 +105,7 @@ static void unproduce(HnNode *n, int i)
 void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null)
 {
     if ((guint)i >= n->out->len)
-        g_ptr_array_set_size(n->out, i + 1);
+        hn_ptrs_set_len(n->out, (guint)i + 1);
     if (n->out->pdata[i] == v_or_null)
         return;
     unproduce(n, i);
@@ -120,13 +118,13 @@ void hn_node_set_out(HnNode *n, int i, HnValue *v_or_null)
 void hn_node_remove_in(HnNode *n, int i)
 {
     hn_node_set_in(n, i, NULL);
-    g_ptr_array_remove_index(n->in, (guint)i);
+    hn_ptrs_remove(n->in, (guint)i);
 }
 
 void hn_node_remove_out(HnNode *n, int k)
 {
     unproduce(n, k);
-    g_ptr_array_remove_index(n->out, (guint)k);
+    hn_ptrs_remove(n->out, (guint)k);
     for (guint i = (guint)k; i < n->out->len; i++) {
         HnValue *v = n->out->pdata[i];
         if (v && v->producer == n && v->producer_out == (int)i + 1)
@@ -150,19 +148,17 @@ void hn_node_release(HnNode *n)
     for (guint i = 0; i < n->attrs->len; i++)
         hn_attr_release(n->attrs->pdata[i]);
     forget_index(n);
-    g_ptr_array_unref(n->attrs);
-    g_ptr_array_unref(n->in);
-    g_ptr_array_unref(n->out);
+    hn_ptrs_clear(n->attrs);
+    hn_ptrs_clear(n->in);
+    hn_ptrs_clear(n->out);
     if (n->metadata)
         g_ptr_array_unref(n->metadata);
     if (n->unknown)
         g_bytes_unref(n->unknown);
     g_free(n->params);
-    g_free(n->op_type);
-    g_free(n->domain);
-    g_free(n->overload);
     g_free(n->name);
     g_free(n->doc);
+    hn_model_count(n->graph->model, -(gssize)HN_NODE_BYTES);
     g_free(n);
 }
 
@@ -204,8 +200,8 @@ static void free_unnamed(const GPtrArray *out)
 /* n makes nothing any more: what it made. */
 static GPtrArray *take_out(HnNode *n)
 {
-    GPtrArray *out = g_steal_pointer(&n->out);
-    n->out = g_ptr_array_new();
+    GPtrArray *out = hn_ptrs_copy(n->out);
+    hn_ptrs_clear(n->out);
     for (guint i = 0; i < out->len; i++) {
         HnValue *v = out->pdata[i];
         if (v && v->producer == n)
@@ -226,13 +222,11 @@ void hn_graph_bury_node(HnGraph *g, HnNode *n)
 {
     g_autoptr(GPtrArray) out = take_out(n);
     HnNode *grave = g_new0(HnNode, 1);
+    hn_model_count(g->model, HN_NODE_BYTES);
     grave->graph = g;
     grave->buried = TRUE;
     grave->at = hn_graph_index(g, n);
-    grave->op_type = g_strdup("");
-    grave->in = g_ptr_array_new();
-    grave->out = g_ptr_array_new();
-    grave->attrs = g_ptr_array_new();
+    grave->op_type = "";
     g->nodes->pdata[grave->at] = grave;
     g->buried++;
     hn_node_free(n);
@@ -342,7 +336,7 @@ void hn_node_set_attr(HnNode *n, HnAttr *a)
             g_hash_table_replace(n->by_name, a->name, GUINT_TO_POINTER(at));
         hn_attr_free(old);
     } else if (!old) {
-        g_ptr_array_add(n->attrs, a);
+        hn_ptrs_add(n->attrs, a);
         index_attrs(n, n->attrs->len - 1);
     }
 }
@@ -354,14 +348,16 @@ void hn_node_remove_attr(HnNode *n, const char *name)
         return;
     unbind(n);
     forget_index(n);
-    hn_attr_free(g_ptr_array_steal_index(n->attrs, at - 1));
+    HnAttr *a = n->attrs->pdata[at - 1];
+    hn_ptrs_remove(n->attrs, at - 1);
+    hn_attr_free(a);
     index_attrs(n, 0);
 }
 
 void hn_node_take_attrs(HnNode *n, HnNode *from)
 {
-    g_autoptr(GPtrArray) attrs = g_steal_pointer(&from->attrs);
-    from->attrs = g_ptr_array_new();
+    g_autoptr(GPtrArray) attrs = hn_ptrs_copy(from->attrs);
+    hn_ptrs_clear(from->attrs);
     forget_index(from);
     unbind(from);
     for (guint i = 0; i < attrs->len; i++)

@@ -17,6 +17,11 @@ void hn_value_release(HnValue *v);
 /* v is called `name` from now on, which is taken and which no other value of its graph has. Second declarations under
  * the old name go. */
 void hn_value_take_name(HnValue *v, char *name);
+/* About what a node and a value take, in bytes, with their names and their places in tables; ... */
+#define HN_NODE_BYTES (sizeof(HnNode) + 96)
+#define HN_VALUE_BYTES (sizeof(HnValue) + 96)
+/* ... counted as they come and go. */
+void hn_model_count(HnModel *m, gssize bytes);
 void hn_graph_release(HnGraph *g);
 void hn_node_release(HnNode *n);
 void hn_attr_release(HnAttr *a);

@@ -217,7 +217,8 @@ static gboolean no_model(const HnOnnxReader *r, const char *why, GError **error)
 static gboolean read_all(HnOnnxReader *r, GError **error)
 {
     GError *cause = NULL;
-    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_MODEL, r->budget, &cause);
+    gsize objects;
+    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_MODEL, r->budget, &objects, &cause);
     if (!wire && g_error_matches(cause, HN_ERROR, HN_ERROR_FORMAT)) {
         no_model(r, cause->message, error);
         g_error_free(cause);
@@ -230,7 +231,10 @@ static gboolean read_all(HnOnnxReader *r, GError **error)
     Onnx__ModelProto *p = (Onnx__ModelProto *)hn_wire_root(wire);
     if (!p->graph)
         return no_model(r, r->size ? "it has no graph" : "it is empty", error);
-    return read_model(r, p, error) && hn_model_verify(r->model, error);
+    if (!hn_model_reserve(r->model, objects, error) || !read_model(r, p, error) || !hn_model_verify(r->model, error))
+        return FALSE;
+    hn_model_settle(r->model);
+    return TRUE;
 }
 
 HnModel *hn_onnx_read_bytes(GBytes *bytes, const char *base_dir, const HnOnnxOptions *options, GError **error)
@@ -239,6 +243,7 @@ HnModel *hn_onnx_read_bytes(GBytes *bytes, const char *base_dir, const HnOnnxOpt
     HnOnnxReader r;
     hn_onnx_reader_init(&r, bytes, base_dir, options);
     r.model = m;
+    hn_model_set_budget(m, r.budget);
     m->file_bytes = r.size;
     gboolean ok = read_all(&r, error);
     hn_onnx_reader_clear(&r);

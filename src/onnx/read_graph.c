@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "onnx/writer.h"
 
+#define FEW 16 /* names that are compared with each other without a table */
 #define BAD(error, code, ...) (g_set_error(error, HN_ERROR, code, __VA_ARGS__), FALSE)
 
 static const char *graph_name(const HnGraph *g)
@@ -173,7 +174,8 @@ static HnNode *declare_node(HnOnnxReader *r, Onnx__NodeProto *p, HnGraph *g)
     if (n->version == 0)
         n->version = implied_version(r->model, p->domain);
     p->op_type = p->domain = p->name = NULL;
-    n->overload = hn_onnx_take(&p->overload);
+    n->overload = hn_model_text(r->model, p->overload);
+    p->overload = NULL;
     n->doc = hn_onnx_take(&p->doc_string);
     n->metadata = hn_onnx_take_pairs(p->metadata_props, &p->n_metadata_props);
     for (size_t i = 0; i < p->n_output; i++)
@@ -195,9 +197,10 @@ static gboolean complete_node(HnOnnxReader *r, Onnx__NodeProto *p, HnNode *n, GE
         hn_node_add_in(n, v);
     }
     p->n_input = 0;
+    g_autoptr(GHashTable) seen = p->n_attribute > FEW ? g_hash_table_new(g_str_hash, g_str_equal) : NULL;
     for (size_t i = 0; i < p->n_attribute; i++) {
         HnAttr *a = hn_onnx_read_attr(r, p->attribute[i], g, n, error);
-        if (a && hn_node_attr(n, a->name)) {
+        if (a && (seen ? !g_hash_table_add(seen, a->name) : hn_node_attr(n, a->name) != NULL)) {
             g_set_error(error, HN_ERROR, HN_ERROR_ATTRIBUTE, "the attribute '%s' is given twice", a->name);
             g_clear_pointer(&a, hn_attr_free);
         }
@@ -205,7 +208,7 @@ static gboolean complete_node(HnOnnxReader *r, Onnx__NodeProto *p, HnNode *n, GE
             g_prefix_error(error, "node '%s': ", hn_node_label(n));
             return FALSE;
         }
-        hn_node_set_attr(n, a);
+        hn_ptrs_add(n->attrs, a); /* its graphs know n already */
     }
     p->n_attribute = 0;
     return hn_onnx_rest(r, &p->base, &n->unknown, error);

@@ -14,7 +14,7 @@ static gboolean is_other(const HnOnnxReader *r)
 {
     static const HnWireKind others[] = { HN_WIRE_SEQUENCE, HN_WIRE_OPTIONAL, HN_WIRE_MAP };
     for (guint i = 0; r->size > 0 && i < G_N_ELEMENTS(others); i++) {
-        g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, others[i], r->budget, NULL);
+        g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, others[i], r->budget, NULL, NULL);
         const ProtobufCMessage *p = wire ? hn_wire_root(wire) : NULL;
         if (p && p->n_unknown_fields == 0)
             return TRUE;
@@ -24,7 +24,7 @@ static gboolean is_other(const HnOnnxReader *r)
 
 static HnTensor *read_tensor(HnOnnxReader *r, GError **error)
 {
-    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_TENSOR, r->budget, error);
+    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_TENSOR, r->budget, NULL, error);
     if (!wire)
         return NULL;
     return hn_onnx_read_tensor(r, (Onnx__TensorProto *)hn_wire_root(wire), TRUE, error);

@@ -28,12 +28,35 @@ static const ProtobufCMessageDescriptor *const roots[] = {
     [HN_WIRE_TYPE] = &onnx__type_proto__descriptor,
 };
 
+/* About what the reader makes of a message besides its texts, in bytes: structures, tables, lists, and the pieces that
+ * allocating rounds up to. */
+static const struct {
+    const ProtobufCMessageDescriptor *message;
+    gsize bytes;
+} made[] = {
+    { &onnx__node_proto__descriptor, 264 },
+    { &onnx__attribute_proto__descriptor, 176 },
+    { &onnx__value_info_proto__descriptor, 96 },
+    { &onnx__type_proto__descriptor, 112 },
+    { &onnx__tensor_shape_proto__dimension__descriptor, 24 },
+    { &onnx__tensor_proto__descriptor, 600 },
+    { &onnx__graph_proto__descriptor, 1400 },
+    { &onnx__function_proto__descriptor, 2600 },
+    { &onnx__string_string_entry_proto__descriptor, 96 },
+    { &onnx__operator_set_id_proto__descriptor, 64 },
+};
+#define MADE_NAME 16    /* an input or output of a node: its place in lists, and in the value's users */
+#define MADE_OUTPUT 232 /* the value that a node makes */
+#define MADE_STRING 80  /* an element of a list of strings */
+#define MADE_UNKNOWN 128
+
 /* One walk: the first measures (out is NULL) and checks, the second writes. */
 typedef struct {
     const guint8 *data; /* the whole input; every position counts from here */
     guint8 *out;
     gsize room; /* bytes that may be written */
     gsize used;
+    gsize unpacked, objects; /* bytes that protobuf-c and the reader will take; measured */
 } Walk;
 
 typedef struct {
@@ -131,37 +154,83 @@ static guint wire_of(ProtobufCType type)
     }
 }
 
+/* Numbers of a list, unpacked; those of tensors are counted where they are made. */
+static void measure_numbers(Walk *w, const ProtobufCMessageDescriptor *message, gsize bytes)
+{
+    w->unpacked += bytes;
+    if (message != &onnx__tensor_proto__descriptor)
+        w->objects += bytes;
+}
+
 /* A list of numbers in one field: whole numbers only */
-static gboolean check_packed(const Walk *w, const Field *f, guint wire, GError **error)
+static gboolean check_packed(Walk *w, const ProtobufCMessageDescriptor *message, const Field *f, guint wire,
+                             GError **error)
 {
     gsize pos = f->start;
     guint64 value;
     if (wire != WIRE_VARINT) {
         gsize width = wire == WIRE_64 ? 8 : 4;
+        measure_numbers(w, message, f->end - f->start);
         return (f->end - f->start) % width == 0 ||
                BAD(error, "the list at byte %" G_GSIZE_FORMAT " is not a multiple of %" G_GSIZE_FORMAT " bytes", f->at,
                    width);
     }
-    while (pos < f->end)
+    gsize n = 0;
+    for (; pos < f->end; n++)
         if (!read_varint(w, &pos, f->end, &value, error))
             return FALSE;
+    measure_numbers(w, message, n * sizeof value);
     return TRUE;
 }
 
-static gboolean check_field(const Walk *w, const ProtobufCMessageDescriptor *message,
-                            const ProtobufCFieldDescriptor *desc, const Field *f, GError **error)
+/* What a text or a number in a field of its own costs, as far as it adds up. */
+static void measure_field(Walk *w, const ProtobufCMessageDescriptor *message, const ProtobufCFieldDescriptor *desc,
+                          gsize length)
+{
+    gboolean many = desc->label == PROTOBUF_C_LABEL_REPEATED, text = wire_of(desc->type) == WIRE_BYTES;
+    if (message == &onnx__tensor_proto__descriptor && desc->id == RAW_DATA_ID)
+        return; /* it stays in the file */
+    if (text) {
+        w->unpacked += 2 * sizeof(guint64) + length;
+        w->objects += length;
+    }
+    if (!many)
+        return;
+    if (!text) {
+        measure_numbers(w, message, sizeof(guint64));
+        return;
+    }
+    w->unpacked += 2 * sizeof(gpointer);
+    if (message == &onnx__node_proto__descriptor)
+        w->objects += MADE_NAME + (!strcmp(desc->name, "output") ? MADE_OUTPUT : 0);
+    else
+        w->objects += MADE_STRING;
+}
+
+static gboolean check_field(Walk *w, const ProtobufCMessageDescriptor *message, const ProtobufCFieldDescriptor *desc,
+                            const Field *f, GError **error)
 {
     guint wire = wire_of(desc->type);
     gsize length = f->end - f->start;
     if (f->wire == WIRE_BYTES && wire != WIRE_BYTES && desc->label == PROTOBUF_C_LABEL_REPEATED)
-        return check_packed(w, f, wire, error);
+        return check_packed(w, message, f, wire, error);
     if (f->wire != wire)
         return BAD(error, "field '%s' of %s at byte %" G_GSIZE_FORMAT " has wire type %u instead of %u", desc->name,
                    message->short_name, f->at, f->wire, wire);
     if (desc->type == PROTOBUF_C_TYPE_STRING && length > 0 && memchr(w->data + f->start, 0, length))
         return BAD(error, "the string '%s' of %s at byte %" G_GSIZE_FORMAT " contains a NUL", desc->name,
                    message->short_name, f->at);
+    if (desc->type != PROTOBUF_C_TYPE_MESSAGE)
+        measure_field(w, message, desc, length);
     return TRUE;
+}
+
+static void measure_message(Walk *w, const ProtobufCMessageDescriptor *message)
+{
+    w->unpacked += message->sizeof_message + 2 * sizeof(guint64);
+    for (guint i = 0; i < G_N_ELEMENTS(made); i++)
+        if (made[i].message == message)
+            w->objects += made[i].bytes;
 }
 
 static gboolean put(Walk *w, const guint8 *bytes, gsize n, GError **error)
@@ -206,14 +275,20 @@ static gboolean walk(Walk *w, const ProtobufCMessageDescriptor *message, gsize p
 {
     guint64 seen = 0; /* a bit for each field that is a single message */
     g_assert(message->n_fields <= 64);
+    if (!w->out)
+        measure_message(w, message);
 
     while (pos < end) {
         Field f;
         if (!read_field(w, &pos, end, &f, error) || !put_varint(w, (guint64)f.id << 3 | f.wire, error))
             return FALSE;
         const ProtobufCFieldDescriptor *desc = protobuf_c_message_descriptor_get_field(message, f.id);
-        if (desc && !w->out && !check_field(w, message, desc, &f, error))
+        if (!w->out && desc && !check_field(w, message, desc, &f, error))
             return FALSE;
+        if (!w->out && !desc) {
+            w->unpacked += sizeof(ProtobufCMessageUnknownField) + sizeof(guint64) + (f.end - f.start);
+            w->objects += MADE_UNKNOWN + (f.end - f.start);
+        }
 
         if (desc && desc->type == PROTOBUF_C_TYPE_MESSAGE) {
             static const guint8 zeros[LENGTH_SIZE];
@@ -244,24 +319,26 @@ static gboolean walk(Walk *w, const ProtobufCMessageDescriptor *message, gsize p
     return TRUE;
 }
 
+static GBytes *copy_out(const Walk *measured, HnWireKind kind, gsize size, HnBudget *budget, GError **error)
+{
+    guint8 *out = hn_budget_alloc(budget, measured->used, error);
+    if (!out)
+        return NULL;
+    Walk copy = { .data = measured->data, .out = out, .room = measured->used };
+    if (!walk(&copy, roots[kind], 0, size, 0, error)) {
+        hn_budget_free(budget, out);
+        return NULL;
+    }
+    return hn_budget_bytes(budget, out, copy.used);
+}
+
 GBytes *hn_wire_compact(const guint8 *data, gsize size, HnWireKind kind, HnBudget *budget, GError **error)
 {
     g_return_val_if_fail((guint)kind < G_N_ELEMENTS(roots), NULL);
     g_return_val_if_fail(data || size == 0, NULL);
 
     Walk measure = { .data = data, .room = G_MAXINT32 };
-    if (!walk(&measure, roots[kind], 0, size, 0, error))
-        return NULL;
-
-    guint8 *out = hn_budget_alloc(budget, measure.used, error);
-    if (!out)
-        return NULL;
-    Walk copy = { .data = data, .out = out, .room = measure.used };
-    if (!walk(&copy, roots[kind], 0, size, 0, error)) {
-        hn_budget_free(budget, out);
-        return NULL;
-    }
-    return hn_budget_bytes(budget, out, copy.used);
+    return walk(&measure, roots[kind], 0, size, 0, error) ? copy_out(&measure, kind, size, budget, error) : NULL;
 }
 
 gboolean hn_wire_stub_decode(const guint8 *stub, gsize stub_size, gsize size, gsize *offset, gsize *length)
@@ -355,9 +432,22 @@ static void wire_free(void *data, void *pointer)
         block_free(data, (Block *)pointer - 1);
 }
 
-HnWire *hn_wire_new(const guint8 *data, gsize size, HnWireKind kind, HnBudget *budget, GError **error)
+HnWire *hn_wire_new(const guint8 *data, gsize size, HnWireKind kind, HnBudget *budget, gsize *objects, GError **error)
 {
-    g_autoptr(GBytes) bytes = hn_wire_compact(data, size, kind, budget, error);
+    g_return_val_if_fail((guint)kind < G_N_ELEMENTS(roots), NULL);
+    g_return_val_if_fail(data || size == 0, NULL);
+
+    Walk measure = { .data = data, .room = G_MAXINT32 };
+    if (!walk(&measure, roots[kind], 0, size, 0, error))
+        return NULL;
+    /* all of it is there at once: refused before the first of it is taken */
+    gsize need = measure.used + measure.unpacked + (objects ? measure.objects : 0);
+    if (!hn_budget_charge(budget, need, error))
+        return NULL;
+    hn_budget_uncharge(budget, need);
+    if (objects)
+        *objects = measure.objects;
+    g_autoptr(GBytes) bytes = copy_out(&measure, kind, size, budget, error);
     if (!bytes)
         return NULL;
 

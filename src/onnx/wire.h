@@ -54,7 +54,9 @@ GBytes *hn_wire_compact(const guint8 *data, gsize size, HnWireKind kind, HnBudge
  */
 typedef struct HnWire HnWire;
 
-HnWire *hn_wire_new(const guint8 *data, gsize size, HnWireKind kind, HnBudget *budget, GError **error);
+/* *objects: about the bytes that a reader will make of it, asked of the budget along with the message's own, so that
+ * what cannot fit is refused before any of it is taken; NULL: nothing is made of it. */
+HnWire *hn_wire_new(const guint8 *data, gsize size, HnWireKind kind, HnBudget *budget, gsize *objects, GError **error);
 void hn_wire_free(HnWire *wire);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnWire, hn_wire_free)
 

@@ -219,7 +219,7 @@ static Onnx__ValueInfoProto **put_infos(HnOnnxWriter *w, const HnGraph *g, const
     return infos;
 }
 
-static char **put_value_names(HnOnnxWriter *w, const GPtrArray *values, size_t *n)
+static char **put_value_names(HnOnnxWriter *w, const HnPtrs *values, size_t *n)
 {
     char **names = HN_ONNX_ARRAY(w, char *, values->len);
     *n = values->len;
@@ -231,9 +231,9 @@ static char **put_value_names(HnOnnxWriter *w, const GPtrArray *values, size_t *
 static Onnx__NodeProto *put_node(HnOnnxWriter *w, const HnNode *n)
 {
     Onnx__NodeProto *p = NEW(w, Onnx__NodeProto, onnx__node_proto__init);
-    p->op_type = n->op_type;
-    p->domain = n->domain;
-    p->overload = n->overload;
+    p->op_type = (char *)(guintptr)n->op_type; /* only read */
+    p->domain = (char *)(guintptr)n->domain;
+    p->overload = (char *)(guintptr)n->overload;
     p->name = n->name;
     p->doc_string = n->doc;
     p->input = put_value_names(w, n->in, &p->n_input);

@@ -628,7 +628,7 @@ gboolean hn_types_node(HnTypes *t, HnNode *n, gsize fold_bytes, GError **error)
     return walk_node(&w, n, error);
 }
 
-static gboolean is_fixed(const HnTypes *t, const GPtrArray *values)
+static gboolean is_fixed(const HnTypes *t, const HnPtrs *values)
 {
     int64_t dims[HN_MAX_RANK];
     for (guint i = 0; i < values->len; i++) {

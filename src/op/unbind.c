@@ -129,10 +129,10 @@ static void remove_unused(HnValue *v)
         forget(v);
 }
 
-static void trim(GPtrArray *values)
+static void trim(HnPtrs *values)
 {
     while (values->len > 0 && values->pdata[values->len - 1] == NULL)
-        g_ptr_array_set_size(values, (gint)values->len - 1);
+        hn_ptrs_set_len(values, values->len - 1);
 }
 
 void hn_unbind_drop(HnUnbind *u, int i)

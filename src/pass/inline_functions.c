@@ -284,7 +284,7 @@ static gboolean clone_node(Inline *x, const HnNode *n, HnGraph *to)
     }
     HnNode *c = hn_graph_add_node(to, -1, n->op_type, n->domain, n->name);
     c->version = n->version;
-    c->overload = g_strdup(n->overload);
+    c->overload = hn_model_text(c->graph->model, n->overload);
     for (guint i = 0; i < n->in->len; i++)
         hn_node_add_in(c, mapped(x, to, n->in->pdata[i]));
     for (guint k = 0; k < n->out->len; k++) {

@@ -483,10 +483,9 @@ static void settle_like(HnNode *n, gpointer data)
     HnValue *v = hn_node_in(n, 0), *out = hn_node_out(n, 0);
     if (v == NULL || out == NULL)
         return;
-    g_free(n->op_type);
-    n->op_type = g_strdup("Cast");
+    n->op_type = hn_model_text(n->graph->model, "Cast");
     hn_node_set_in(n, 1, NULL);
-    g_ptr_array_set_size(n->in, 1);
+    hn_ptrs_set_len(n->in, 1);
     hn_node_set_int(n, "to", like);
     (void)hn_op_bind(n, NULL);
 }

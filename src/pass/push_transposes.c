@@ -276,7 +276,7 @@ static gboolean follow(Push *p, HnNode *m, HnValue *v, HnValue *s)
 static void settle(Push *p, HnNode *n, HnValue *v, HnValue *s)
 {
     gboolean wanted = v->is_output;
-    g_autoptr(GPtrArray) users = g_ptr_array_copy(v->users, NULL, NULL);
+    g_autoptr(GPtrArray) users = hn_ptrs_copy(v->users);
     g_autoptr(GHashTable) once = g_hash_table_new(NULL, NULL);
     for (guint u = 0; u < users->len; u++)
         if (g_hash_table_add(once, users->pdata[u]))

@@ -428,7 +428,7 @@ void hn_rw_set_in(HnRewrite *r, HnNode *n, int i, HnValue *v)
     hn_node_set_in(n, i, v);
     loosen(r, old);
     while (n->in->len > 0 && n->in->pdata[n->in->len - 1] == NULL)
-        g_ptr_array_set_size(n->in, (int)n->in->len - 1);
+        hn_ptrs_set_len(n->in, n->in->len - 1);
 }
 
 void hn_rw_cut_in(HnRewrite *r, HnNode *n, int n_in)
@@ -437,7 +437,7 @@ void hn_rw_cut_in(HnRewrite *r, HnNode *n, int n_in)
         int i = (int)n->in->len - 1;
         HnValue *old = hn_node_in(n, i);
         hn_node_set_in(n, i, NULL);
-        g_ptr_array_set_size(n->in, i);
+        hn_ptrs_set_len(n->in, (guint)i);
         loosen(r, old);
     }
 }
@@ -456,7 +456,7 @@ void hn_rw_drop_out(HnRewrite *r, HnNode *n, int k)
         return;
     hn_node_set_out(n, k, NULL);
     while (n->out->len > 0 && n->out->pdata[n->out->len - 1] == NULL)
-        g_ptr_array_set_size(n->out, (int)n->out->len - 1);
+        hn_ptrs_set_len(n->out, n->out->len - 1);
     if (v->has_info)
         g_ptr_array_remove(v->graph->infos, v);
     hn_types_forget(r->types, v);

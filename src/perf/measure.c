@@ -272,7 +272,7 @@ void hn_measured_from(HnTimes *times, HnStop stop, HnMeasured *out)
                          .busy = times->sum * 1e-9,
                          .wall = times->sum * 1e-9,
                          .bytes = times->n * sizeof times->x[0] };
-    hn_stats(times->x, times->n, &out->ms);
+    hn_times_stats(times, &out->ms);
     to_ms(&out->ms);
     for (int i = 0; i < HN_CURVE; i++)
         out->curve[i] = hn_quantile(times->x, times->n, (double)i / (HN_CURVE - 1)) / 1e6;

@@ -558,6 +558,6 @@ void hn_profile_finish(HnProfile *p, const HnRoofline *roofline)
     find_parents(p);
     for (guint i = 0; i < p->rows->len; i++)
         rate(p->rows->pdata[i], roofline);
-    hn_stats(p->profiled.x, p->profiled.n, &p->with);
-    hn_stats(p->unprofiled.x, p->unprofiled.n, &p->without);
+    hn_times_stats(&p->profiled, &p->with);
+    hn_times_stats(&p->unprofiled, &p->without);
 }

@@ -29,6 +29,8 @@ void hn_times_reserve(HnTimes *t)
 void hn_times_add(HnTimes *t, double x)
 {
     hn_times_reserve(t);
+    t->least = t->seen == 0 ? x : MIN(t->least, x);
+    t->most = t->seen == 0 ? x : MAX(t->most, x);
     t->seen++;
     t->sum += x;
     if (t->n < t->max) {
@@ -105,4 +107,14 @@ void hn_stats(double *x, gsize n, HnStats *stats)
         stats->lo = x[r - 1];
         stats->hi = x[n - r];
     }
+}
+
+void hn_times_stats(HnTimes *t, HnStats *stats)
+{
+    hn_stats(t->x, t->n, stats);
+    if (t->seen == 0)
+        return;
+    stats->mean = t->sum / (double)t->seen;
+    stats->min = t->least;
+    stats->max = t->most;
 }

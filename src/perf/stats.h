@@ -1,9 +1,9 @@
 /*
  * Statistics of measured times: order statistics, since times have a long tail that makes means jump.
  *
- * HnTimes keeps what was measured; beyond its room of some millions it holds a random selection (a reservoir) in which
+ * HnTimes keeps what was measured; beyond its room it holds a random selection (a reservoir) in which
  * each time ever added is equally likely to be, so that memory stays bounded and quantiles stay unbiased. How many
- * there were, and their sum, are exact.
+ * there were, their sum and their ends are exact.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 G_BEGIN_DECLS
 
-#define HN_TIMES_MAX ((gsize)1 << 22) /* kept at most: 32 MB */
+#define HN_TIMES_MAX ((gsize)1 << 16) /* kept at most: half a MB, which tells the 99 % quantile of hours */
 #define HN_MIN_INTERVAL 6             /* times below which no 95 % interval of the median exists */
 
 typedef struct {
@@ -20,6 +20,7 @@ typedef struct {
     gsize room, max;
     guint64 seen; /* added */
     double sum;   /* of all that were added */
+    double least, most;
     HnRng rng;
 } HnTimes;
 
@@ -39,7 +40,8 @@ typedef struct {
 
 /* Sorts x. */
 void hn_stats(double *x, gsize n, HnStats *stats);
-double hn_median(double *x, gsize n); /* sorts x; NaN for none */
+void hn_times_stats(HnTimes *t, HnStats *stats); /* the same; mean and ends are those of all times */
+double hn_median(double *x, gsize n);            /* sorts x; NaN for none */
 
 /* The quantile q in [0,1] of sorted values: linear between neighbours, so that q = 0.5 is the usual median (type 7 of
  * Hyndman and Fan, "Sample quantiles in statistical packages", 1996). NaN for none. */

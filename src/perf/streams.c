@@ -8,7 +8,7 @@
 #define SLICE_RUNS 20
 #define FIRST_LOOK 0.5 /* seconds, as in measure.c */
 #define GROWTH 1.25
-#define PER_SLICE ((gsize)1 << 20) /* times of a thread that are kept, at most */
+#define PER_SLICE ((gsize)1 << 14) /* times of a thread that are kept, at most */
 
 typedef struct {
     const HnRunner *runner;
@@ -117,6 +117,8 @@ static gboolean slice(Crowd *c, Stream *streams, HnTimes *all, double *wall, GEr
         }
         all->seen += s->times.seen - s->times.n; /* what was not kept is still counted */
         all->sum += s->times.sum - kept;
+        all->least = MIN(all->least, s->times.least);
+        all->most = MAX(all->most, s->times.most);
     }
     if (last > first)
         *wall += (double)(last - first) * 1e-9;

@@ -340,7 +340,7 @@ gboolean hn_contest(const HnContest *contest, const HnContestOptions *options, c
     c->o = options;
     c->progress = progress;
     for (int s = 0; s < contest->sides; s++)
-        hn_times_init(&c->times[s], HN_TIMES_MAX / HN_MAX_SIDES);
+        hn_times_init(&c->times[s], HN_TIMES_MAX / 4);
     gboolean ok = play(c, &stop, error);
     if (ok) {
         out->stop = stop;

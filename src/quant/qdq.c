@@ -146,8 +146,7 @@ static gboolean is_clamped_next(const Apply *a, const HnValue *v)
 
 static void redirect(Apply *a, HnValue *v, HnValue *to, gboolean all)
 {
-    g_autoptr(GPtrArray) users = g_ptr_array_new();
-    g_ptr_array_extend(users, v->users, NULL, NULL);
+    g_autoptr(GPtrArray) users = hn_ptrs_copy(v->users);
     for (guint i = 0; i < users->len; i++) {
         HnNode *u = users->pdata[i];
         const gboolean integer = form_of(a, u) == HN_FORM_INT8;

@@ -15,8 +15,10 @@
 #include "base/clock.h"
 #include "run/memory.h"
 
-#define FOLD_BYTES ((gsize)1 << 20) /* constants beyond it are made only where their inputs were as large */
-#define MAX_DEPTH 4000              /* plans one behind the other, which are freed and counted by recursion */
+#define FOLD_BYTES ((gsize)1 << 20)   /* constants beyond it are made only where their inputs were as large */
+#define CHARGE_STEP ((gsize)16 << 10) /* the budget is told in steps: an object at a time would be a lock each */
+#define NODE_BYTES 320 /* about what a node takes apart from its step: types of its outputs, places in tables */
+#define MAX_DEPTH 4000 /* plans one behind the other, which are freed and counted by recursion */
 
 /* --- 1. types ---------------------------------------------------------------------------------------------------- */
 
@@ -142,6 +144,7 @@ static void plan_free(gpointer data)
     for (guint i = 0; i < p->n_key; i++)
         hn_type_unref(p->key[i]);
     g_free(p->key);
+    hn_budget_uncharge(p->exec->env->o.budget, p->charged);
     hn_budget_free(p->exec->env->o.budget, p->arena);
     for (guint i = 0; p->apart != NULL && i < p->apart->len; i++)
         hn_budget_free(p->exec->env->o.budget, p->apart->pdata[i]);
@@ -197,9 +200,30 @@ static gboolean add_inputs(HnPlan *p, GError **error)
     return TRUE;
 }
 
+gboolean hn_plan_charge(HnPlan *p, GError **error)
+{
+    if (p->objects <= p->charged)
+        return TRUE;
+    gsize more = p->objects - p->charged + CHARGE_STEP;
+    if (!hn_budget_charge(p->exec->env->o.budget, more, error))
+        return FALSE;
+    p->charged += more;
+    return TRUE;
+}
+
+static void give_back_rest(HnPlan *p)
+{
+    if (p->charged <= p->objects)
+        return;
+    hn_budget_uncharge(p->exec->env->o.budget, p->charged - p->objects);
+    p->charged = p->objects;
+}
+
 static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
 {
     for (int i = p->start; i < p->end; i++) {
+        if (!hn_plan_charge(p, error))
+            return FALSE;
         HnNode *n = p->exec->graph->nodes->pdata[i];
         gboolean known = TRUE;
         for (guint k = 0; k < n->out->len; k++)
@@ -279,15 +303,19 @@ static gboolean plan_build(HnPlan *p, GError **error)
 {
     HnRunEnv *env = p->exec->env;
     gint64 t0 = hn_now_ns();
-    gboolean ok = infer_nodes(p, error);
+    p->end = p->start;
+    p->objects = ((gsize)p->exec->graph->nodes->len - (gsize)p->start) * NODE_BYTES;
+    gboolean ok = hn_plan_charge(p, error) && infer_nodes(p, error);
     gint64 t1 = hn_now_ns();
+    p->objects -= ((gsize)p->exec->graph->nodes->len - (gsize)p->end) * NODE_BYTES;
     if (ok) {
         g_autofree gboolean *live = live_nodes(p);
         hn_plan_find_wants(p, live);
         hn_plan_lower(p, live);
         hn_plan_find_groups(p, live);
-        ok = add_steps(p, live, error) && add_ends(p, error);
+        ok = add_steps(p, live, error) && add_ends(p, error) && hn_plan_charge(p, error);
     }
+    give_back_rest(p);
     hn_plan_drop_wide(p);
     if (ok) {
         hn_plan_join(p);

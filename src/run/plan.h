@@ -67,6 +67,7 @@ struct HnPlan {
     void *arena;
     GPtrArray *apart; /* instead of the arena: a block for each value and each step's scratch memory */
     gsize arena_bytes;
+    gsize objects, charged; /* bytes of steps, slots and types, about, and what the budget knows of them */
     gboolean last;
 };
 
@@ -74,6 +75,8 @@ HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *i
 void hn_exec_free(HnExec *x);
 /* The plan for these input types, made when there is none. */
 HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error);
+/* Tells the budget of p->objects. */
+gboolean hn_plan_charge(HnPlan *p, GError **error);
 /* The plan that goes on behind `p` now that the types of p->seen are known. */
 HnPlan *hn_plan_next(HnPlan *p, GError **error);
 gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error);

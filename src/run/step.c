@@ -8,6 +8,10 @@
 /* Of a value: more than any process can address, so that what kernels reckon with its sizes stays in range. */
 #define MOST_ELEMENTS ((int64_t)1 << 47)
 
+/* About what a slot takes with its tensor and its places in tables, and a step with its kernel's state. */
+#define SLOT_BYTES (sizeof(HnSlot) + sizeof(HnTensor) + 160)
+#define STEP_BYTES (sizeof(HnStep) + 512)
+
 /* --- slots ------------------------------------------------------------------------------------------------------- */
 
 HnLayout *hn_layout_ref(HnLayout *l)
@@ -35,6 +39,7 @@ void hn_slot_free(gpointer data)
 static HnSlot *slot_new(HnPlan *p, const HnValue *v)
 {
     HnSlot *s = g_new0(HnSlot, 1);
+    p->objects += SLOT_BYTES;
     s->value = v;
     s->block = -1;
     s->first = -1;
@@ -141,6 +146,7 @@ void hn_step_free(gpointer data)
 HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out)
 {
     HnStep *s = g_new0(HnStep, 1);
+    p->objects += STEP_BYTES + (gsize)(n_in + n_hidden + n_out) * sizeof(HnPort);
     s->node = n;
     s->op = n != NULL ? n->op : NULL;
     s->params = n != NULL ? n->params : NULL;

@@ -41,6 +41,30 @@ every() {
     [ ! -e out.onnx ]
 }
 
+# peak COMMAND...: its status, and the most memory that it had, mapped files included, in MB
+peak() {
+    python3 -c 'import os, resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)' "$@"
+}
+
+@test "memory: whatever a file has many of, its objects count" {
+    local model tool
+    python3 "$here/large.py" large 40000
+    for model in large/*.onnx; do
+        for tool in 'run --data random --out out' 'profile --runs 1' 'export -o out.onnx'; do
+            # shellcheck disable=SC2086
+            run --separate-stderr peak hone-${tool%% *} "$model" ${tool#* } --mem-limit 12M
+            case ${output% *} in
+                6) sentence limit ;;
+                0) ;;
+                4) [ "$model" = large/empty.onnx ] ;;
+                *) false ;;
+            esac && [ "${output#* }" -lt 33 ] || explain "$tool" "$model"
+        done
+    done
+}
+
 @test "memory: address space runs out at any place" {
     every 40000 150000 -v nodes.onnx
     every 40000 100000 -v "$root/models/digits/model.onnx"

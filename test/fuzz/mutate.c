@@ -430,8 +430,7 @@ static void change_operator(HnNode *n, HnRng *rng)
     const HnOp *op = all[hn_rng_int(rng, 0, count - 1)];
     if (op->domain != NULL)
         return;
-    g_free(n->op_type);
-    n->op_type = g_strdup(op->name);
+    n->op_type = hn_model_text(n->graph->model, op->name);
 }
 
 static void change_once(HnModel *m, HnRng *rng)

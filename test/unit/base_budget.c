@@ -98,6 +98,22 @@ static void test_fail_at(void)
     g_assert_true(hn_budget_ask(b, NULL));
 }
 
+/* What is taken in any case goes beyond the limit; the next that asks is refused, until there is room again. */
+static void test_take(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnBudget) b = hn_budget_new(100);
+    hn_budget_take(b, 150);
+    g_assert_cmpuint(hn_budget_used(b), ==, 150);
+    g_assert_cmpuint(hn_budget_peak(b), ==, 150);
+    g_assert_false(hn_budget_charge(b, 1, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+    g_assert_nonnull(strstr(error->message, "leaves 0 B"));
+    hn_budget_uncharge(b, 100);
+    g_assert_true(hn_budget_charge(b, 50, NULL));
+    hn_budget_take(NULL, 1);
+}
+
 /* the block outlives the caller's reference to its budget */
 static void test_bytes(void)
 {
@@ -222,6 +238,7 @@ int main(int argc, char **argv)
     g_test_add_func("/base/budget/too-large", test_too_large);
     g_test_add_func("/base/budget/fail-at", test_fail_at);
     g_test_add_func("/base/budget/halt", test_halt);
+    g_test_add_func("/base/budget/take", test_take);
     g_test_add_func("/base/budget/bytes", test_bytes);
     g_test_add_func("/base/budget/threads", test_threads);
     g_test_add_func("/base/checked", test_checked);

@@ -223,7 +223,7 @@ static void test_broken(void)
 
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) m = good(nested);
-    g_ptr_array_add(value(m, "x")->users, value(m, "y")->producer);
+    hn_ptrs_add(value(m, "x")->users, value(m, "y")->producer);
     g_assert_false(hn_model_verify(m, &error));
     g_assert_cmpstr(error->message, ==, "'x' lists 3 users but has 2");
 }
@@ -402,9 +402,74 @@ static void test_name_apart_long(void)
     }
 }
 
+/* Lists against an array, by many small edits. */
+static void test_lists(void)
+{
+    g_autoptr(GPtrArray) want = g_ptr_array_new();
+    HnPtrs list[1] = { 0 };
+    guint seed = 1;
+    for (guint i = 1; i < 3000; i++) {
+        seed = seed * 1103515245u + 12345u;
+        guint what = (seed >> 16) % 7, at = want->len ? (seed >> 8) % want->len : 0;
+        gpointer p = GUINT_TO_POINTER(i);
+        if (what < 2) {
+            g_ptr_array_add(want, p);
+            hn_ptrs_add(list, p);
+        } else if (what == 2) {
+            g_ptr_array_insert(want, (gint)at, p);
+            hn_ptrs_insert(list, at, p);
+        } else if (what == 3 && want->len > 0) {
+            g_ptr_array_remove_index(want, at);
+            hn_ptrs_remove(list, at);
+        } else if (what == 4 && want->len > 0) {
+            p = want->pdata[want->len - 1];
+            g_ptr_array_remove_index(want, want->len - 1);
+            g_assert_true(hn_ptrs_drop(list, p));
+        } else if (what == 5) {
+            g_assert_false(hn_ptrs_drop(list, want));
+        } else if (i % 50 == 0) {
+            g_ptr_array_set_size(want, (gint)(seed % 5));
+            hn_ptrs_set_len(list, seed % 5);
+        }
+        g_autoptr(GPtrArray) copy = hn_ptrs_copy(list);
+        g_assert_cmpuint(copy->len, ==, want->len);
+        g_assert_true(want->len == 0 || memcmp(copy->pdata, want->pdata, want->len * sizeof p) == 0);
+    }
+    hn_ptrs_clear(list);
+    g_assert_cmpuint(list->len, ==, 0);
+    hn_ptrs_clear(list);
+}
+
+/* Nodes and values count while they are there; who edits beyond the limit is told by the next that asks. */
+static void test_counted(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnBudget) budget = hn_budget_new(1000000);
+    HnModel *m = parse("opset 17 graph g(%x:f32[2]) -> (%y) { %y = Relu(%x) }");
+    hn_model_set_budget(m, budget);
+    gsize before = hn_budget_used(budget);
+    g_assert_cmpuint(before, >, 2 * sizeof(HnValue) + sizeof(HnNode));
+    const int n = 10000;
+    for (int i = 0; i < n; i++) {
+        HnNode *node = hn_graph_add_node(m->graph, -1, "Relu", NULL, NULL);
+        hn_node_add_in(node, hn_graph_find(m->graph, "x"));
+        hn_node_add_out(node, hn_graph_new_value(m->graph, NULL));
+    }
+    g_assert_cmpuint(hn_budget_used(budget), >=, n * (sizeof(HnNode) + sizeof(HnValue)));
+    g_assert_false(hn_budget_charge(budget, 1, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+    while (m->graph->nodes->len > 1)
+        hn_graph_remove_node(m->graph, m->graph->nodes->pdata[m->graph->nodes->len - 1]);
+    g_assert_cmpuint(hn_budget_used(budget), <, before + 2000000);
+    hn_model_free(m);
+    g_assert_cmpuint(hn_budget_used(budget), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ir/graph/lists", test_lists);
+    g_test_add_func("/ir/graph/counted", test_counted);
     g_test_add_func("/ir/graph/edit", test_edit);
     g_test_add_func("/ir/graph/attrs", test_attrs);
     g_test_add_func("/ir/graph/nested", test_nested);

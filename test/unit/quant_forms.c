@@ -15,7 +15,7 @@ static HnModel *parse(const char *text)
 
 static void count_op(HnNode *n, gpointer data)
 {
-    g_ptr_array_add(data, n->op_type);
+    g_ptr_array_add(data, (gpointer)(guintptr)n->op_type);
 }
 
 static guint count(HnModel *m, const char *op)

@@ -426,9 +426,9 @@ static void test_each_allocation_fails(void)
 static void test_limit(void)
 {
     g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[N]) -> (%y) { %1 = Neg(%x) %y = Neg(%1) }");
-    g_autoptr(HnBudget) budget = hn_budget_new(1000);
+    g_autoptr(HnBudget) budget = hn_budget_new(50000);
     g_autoptr(HnSession) s = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .budget = budget });
-    g_autoptr(HnTensor) big = test_random(HN_F32, 1, (const int64_t[]){ 1000 }, 1);
+    g_autoptr(HnTensor) big = test_random(HN_F32, 1, (const int64_t[]){ 20000 }, 1);
     g_autoptr(GError) error = NULL;
     HnTensor *out[1] = { NULL };
     g_assert_false(hn_session_run(s, &big, out, &error));

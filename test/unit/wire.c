@@ -221,7 +221,7 @@ static gboolean check_sane(const guint8 *data, gsize size)
         g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
         return FALSE;
     }
-    g_autoptr(HnWire) wire = hn_wire_new(exact, size, HN_WIRE_MODEL, NULL, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(exact, size, HN_WIRE_MODEL, NULL, NULL, &error);
     g_assert_no_error(error);
     gsize n;
     const guint8 *compact = g_bytes_get_data(bytes, &n);
@@ -257,7 +257,7 @@ static void test_model(void)
 {
     g_autoptr(GByteArray) bytes = make_model();
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnWire) wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, NULL, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, NULL, NULL, &error);
     g_assert_no_error(error);
     const Onnx__ModelProto *m = hn_wire_root(wire);
     g_assert_cmpint(m->ir_version, ==, 8);
@@ -310,7 +310,7 @@ static void test_empty(void)
     g_autoptr(GBytes) bytes = hn_wire_compact(NULL, 0, HN_WIRE_TENSOR, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(g_bytes_get_size(bytes), ==, 0);
-    g_autoptr(HnWire) wire = hn_wire_new(NULL, 0, HN_WIRE_MODEL, NULL, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(NULL, 0, HN_WIRE_MODEL, NULL, NULL, &error);
     g_assert_no_error(error);
     g_assert_null(((const Onnx__ModelProto *)hn_wire_root(wire))->graph);
     hn_wire_free(NULL);
@@ -374,12 +374,12 @@ static void test_nesting(void)
                           deep = make_nested(10000);
     check_same(&onnx__sequence_proto__descriptor, HN_WIRE_SEQUENCE, legal->data, legal->len);
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnWire) wire = hn_wire_new(one_more->data, one_more->len, HN_WIRE_SEQUENCE, NULL, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(one_more->data, one_more->len, HN_WIRE_SEQUENCE, NULL, NULL, &error);
     g_assert_null(wire);
     g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
     g_assert_true(g_str_has_prefix(error->message, "nesting deeper than 100 at byte "));
     g_clear_error(&error);
-    wire = hn_wire_new(deep->data, deep->len, HN_WIRE_SEQUENCE, NULL, &error);
+    wire = hn_wire_new(deep->data, deep->len, HN_WIRE_SEQUENCE, NULL, NULL, &error);
     g_assert_null(wire);
     g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
     g_assert_true(g_str_has_prefix(error->message, "nesting deeper than 100 at byte "));
@@ -435,18 +435,18 @@ static void test_accepted(void)
     static const guint8 twice[] = { 0x08, 0x05, 0x12, 0x01, 'a', 0x08, 0x06, 0x12, 0x01, 'b' };
     static const guint8 choice[] = { 0x0a, 0x02, 0x08, 0x01, 0x22, 0x04, 0x0a, 0x02, 0x0a, 0x00 };
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnWire) a = hn_wire_new(padded, sizeof padded, HN_WIRE_MODEL, NULL, &error);
+    g_autoptr(HnWire) a = hn_wire_new(padded, sizeof padded, HN_WIRE_MODEL, NULL, NULL, &error);
     g_assert_no_error(error);
     const Onnx__ModelProto *m = hn_wire_root(a);
     g_assert_cmpint(m->ir_version, ==, 5);
     g_assert_cmpstr(m->producer_name, ==, "p");
-    g_autoptr(HnWire) b = hn_wire_new(twice, sizeof twice, HN_WIRE_MODEL, NULL, &error);
+    g_autoptr(HnWire) b = hn_wire_new(twice, sizeof twice, HN_WIRE_MODEL, NULL, NULL, &error);
     g_assert_no_error(error);
     m = hn_wire_root(b);
     g_assert_cmpint(m->ir_version, ==, 6);
     g_assert_cmpstr(m->producer_name, ==, "b");
     check_same(&onnx__model_proto__descriptor, HN_WIRE_MODEL, twice, sizeof twice);
-    g_autoptr(HnWire) c = hn_wire_new(choice, sizeof choice, HN_WIRE_TYPE, NULL, &error);
+    g_autoptr(HnWire) c = hn_wire_new(choice, sizeof choice, HN_WIRE_TYPE, NULL, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpint(((const Onnx__TypeProto *)hn_wire_root(c))->value_case, ==, ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE);
     check_same(&onnx__type_proto__descriptor, HN_WIRE_TYPE, choice, sizeof choice);
@@ -492,7 +492,7 @@ static void test_huge(void)
         return;
     }
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnWire) wire = hn_wire_new(p, size, HN_WIRE_TENSOR, NULL, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(p, size, HN_WIRE_TENSOR, NULL, NULL, &error);
     g_assert_no_error(error);
     const Onnx__TensorProto *t = hn_wire_root(wire);
     gsize offset, length;
@@ -503,7 +503,7 @@ static void test_huge(void)
 
     p = map_tensor(6, G_GUINT64_CONSTANT(2200000000), &size); /* string_data is not left out */
     g_assert_true(p != MAP_FAILED);
-    g_autoptr(HnWire) refused = hn_wire_new(p, size, HN_WIRE_TENSOR, NULL, &error);
+    g_autoptr(HnWire) refused = hn_wire_new(p, size, HN_WIRE_TENSOR, NULL, NULL, &error);
     g_assert_null(refused);
     g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
     g_assert_cmpstr(error->message, ==, "there are more than 2 GB besides the raw data of tensors");
@@ -528,7 +528,7 @@ static void test_budget(void)
 
     g_autoptr(HnBudget) budget = hn_budget_new(0);
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnWire) wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, budget, &error);
+    g_autoptr(HnWire) wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, budget, NULL, &error);
     g_assert_no_error(error);
     g_autoptr(GBytes) packed = pack(hn_wire_root(wire));
     gsize peak = hn_budget_peak(budget);
@@ -537,7 +537,7 @@ static void test_budget(void)
     g_assert_cmpuint(hn_budget_used(budget), ==, 0);
 
     g_autoptr(HnBudget) tight = hn_budget_new(peak / 2);
-    wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, tight, &error);
+    wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, tight, NULL, &error);
     g_assert_null(wire);
     g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
     g_assert_cmpuint(hn_budget_used(tight), ==, 0);
@@ -546,7 +546,7 @@ static void test_budget(void)
     for (;; k++) { /* every allocation fails once */
         g_clear_error(&error);
         hn_budget_fail_at(budget, k);
-        wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, budget, &error);
+        wire = hn_wire_new(bytes->data, bytes->len, HN_WIRE_MODEL, budget, NULL, &error);
         if (wire)
             break;
         g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
