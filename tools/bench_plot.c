@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "bench.h"
 
 typedef struct {
@@ -60,11 +61,10 @@ gboolean bench_plot_check(const char *path, GError **error)
     return FALSE;
 }
 
-/* What a quoted text of gnuplot can hold. */
+/* What a quoted text of gnuplot can hold: neither the end of it, nor a command in backquotes, nor an escape. */
 static char *clean(const char *text)
 {
-    char *s = g_utf8_make_valid(text, -1);
-    return g_strdelimit(s, "\"\\'`\n\r\t", '_');
+    return g_strdelimit(hn_text_clean(text), "\"\\'`", '_');
 }
 
 void bench_plot_add(BenchPlot *plot, const Subject *s)

@@ -190,7 +190,8 @@ static gboolean read_model(Subject *s, GError **error)
     if (!s->bytes)
         return FALSE;
     s->folder = is_stdin ? NULL : g_path_get_dirname(s->path);
-    s->model = hn_onnx_read_bytes(s->bytes, s->folder, &(HnOnnxOptions){ .budget = budget }, error);
+    const HnOnnxOptions o = { .budget = budget, .verify_data = s->b->ctx->common.verify_data };
+    s->model = hn_onnx_read_bytes(s->bytes, s->folder, &o, error);
     s->phases[BENCH_PARSE] = lap_ms(&t);
     if (!s->model)
         g_prefix_error(error, "'%s': ", is_stdin ? "stdin" : s->path);

@@ -22,10 +22,20 @@ HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error)
 {
     if (!strcmp(path, "-") && !hn_context_take_stdin(ctx, "the model", error))
         return NULL;
-    HnModel *m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = ctx->budget }, error);
+    HnModel *m = hn_onnx_read_file(
+        path, &(HnOnnxOptions){ .budget = ctx->budget, .verify_data = ctx->common.verify_data }, error);
     if (m != NULL)
         hn_tool_warn_speed_only(ctx, path, m);
     return m;
+}
+
+gboolean hn_tool_has_outputs(const HnModel *m, const char *path, GError **error)
+{
+    if (m->graph->outputs->len > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "'%s': the model has no outputs, so there is nothing to compute",
+                !strcmp(path, "-") ? "stdin" : path);
+    return FALSE;
 }
 
 void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m)

@@ -13,6 +13,9 @@ const char *hn_tool_one_model(HnContext *ctx, GError **error);
 /* Reads a model within the memory limit; "-" takes stdin. Warns as below. */
 HnModel *hn_tool_read_model(HnContext *ctx, const char *path, GError **error);
 
+/* FALSE for a model that computes nothing. */
+gboolean hn_tool_has_outputs(const HnModel *m, const char *path, GError **error);
+
 /* Says so where a model is for measuring speed only (check/recipe.h). */
 void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m);
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "op/op.h"
@@ -141,8 +140,9 @@ static gboolean check_options(Export *e, GError **error)
 
 static HnModel *open_model(gpointer data, GError **error)
 {
-    const Export *e = data;
-    const HnOnnxOptions o = { .budget = e->ctx->budget };
+    Export *e = data;
+    const HnOnnxOptions o = { .budget = e->ctx->budget, .verify_data = !e->verified };
+    e->verified = TRUE;
     return e->bytes != NULL ? hn_onnx_read_bytes(e->bytes, NULL, &o, error) : hn_onnx_read_file(e->path, &o, error);
 }
 
@@ -179,12 +179,6 @@ static gboolean parse_extract(Export *e, const HnModel *m, GError **error)
     return FALSE;
 }
 
-static guint64 file_bytes(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (guint64)st.st_size : 0;
-}
-
 /* What may not grow: the file, or the piece of it that is wanted. Where growing is what the user asked for it is said,
  * and nothing else. */
 static gboolean limit_size(Export *e, GError **error)
@@ -211,12 +205,12 @@ static gboolean prepare(Export *e, GError **error)
         return FALSE;
     if (p->data != NULL && !strcmp(p->data, "-") && !hn_context_take_stdin(e->ctx, "the data", error))
         return FALSE;
-    if ((p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(e->ctx, "the model", error))
+    if ((p->output == NULL || hn_out_is_stdout(p->output)) && !hn_context_take_stdout(e->ctx, "the model", error))
         return FALSE;
     if (!e->backend->computes && !p->no_check)
         return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
     g_autoptr(HnModel) m = open_model(e, error);
-    if (m == NULL || (p->extract != NULL && !parse_extract(e, m, error)))
+    if (m == NULL || !(p->extract != NULL ? parse_extract(e, m, error) : hn_tool_has_outputs(m, e->path, error)))
         return FALSE;
     hn_tool_warn_speed_only(e->ctx, e->path, m);
     e->file_before = m->file_bytes;
@@ -346,15 +340,11 @@ static gboolean guard_speed(Export *e, GError **error)
 static gboolean write_model(Export *e, GError **error)
 {
     const char *path = e->p->output != NULL ? e->p->output : "-";
-    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget };
+    guint64 bytes = 0;
+    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget, .bytes = &bytes };
     if (hn_progress_stop(&e->ctx->progress, error) || !hn_onnx_write_file(e->x.model, path, &o, error))
         return FALSE;
-    if (strcmp(path, "-")) {
-        g_autofree char *data = g_strconcat(path, ".data", NULL);
-        const gboolean beside = e->external == HN_EXTERNAL_ONE_FILE ||
-                                (e->external == HN_EXTERNAL_AUTO && file_bytes(path) < e->after.weight_bytes);
-        e->file_after = file_bytes(path) + (beside ? file_bytes(data) : 0);
-    }
+    e->file_after = hn_out_is_stdout(path) ? 0 : bytes;
     return TRUE;
 }
 

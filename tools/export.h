@@ -33,6 +33,7 @@ typedef struct {
     HnExportOptions o;
     HnExported x;
     HnModel *original;
+    gboolean verified;      /* files of weights are compared with their checksums when they are first read */
     gboolean has_functions; /* of the model's own */
     HnVerifyOptions vo;
     HnVerify *verify;

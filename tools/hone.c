@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/options.h"
 #include "cli/program.h"
+#include "cli/tool.h"
 
 #define PREFIX "hone-"
 
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     if (act(argc, argv, &error))
         return 0;
-    g_autofree char *clean = hn_text_clean(error->message);
-    fprintf(stderr, "hone: %s\n", clean);
+    g_autofree char *line = hn_tool_line("hone", error->message);
+    fprintf(stderr, "%s\n", line);
     return hn_error_exit_status(error);
 }

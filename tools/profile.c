@@ -1,6 +1,7 @@
 /* hone-profile: where a model's time and memory go, node by node. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "perf/trace.h"
 #include "profile.h"
@@ -80,8 +81,8 @@ static gboolean check_options(Profiling *f, GError **error)
         return usage(error, "option '--top' needs a number from 0 on");
     if (p->trace && p->folded && !strcmp(p->trace, p->folded))
         return usage(error, "'--trace' and '--folded' need two files");
-    if ((p->trace && !strcmp(p->trace, "-") && !hn_context_take_stdout(ctx, "the trace", error)) ||
-        (p->folded && !strcmp(p->folded, "-") && !hn_context_take_stdout(ctx, "the stacks", error)) ||
+    if ((p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error)) ||
+        (p->folded && hn_out_is_stdout(p->folded) && !hn_context_take_stdout(ctx, "the stacks", error)) ||
         (p->data && !strcmp(p->data, "-") && !hn_context_take_stdin(ctx, "the data", error)))
         return FALSE;
     if (!(f->backend = hn_tool_backend(ctx, error)))

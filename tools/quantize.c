@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "onnx/onnx.h"
 
 #define LARGE (1 << 30)     /* bytes */
@@ -148,13 +149,17 @@ static gboolean work(Quantize *q, GError **error)
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
         (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
         return FALSE;
-    if (writes && (p->output == NULL || !strcmp(p->output, "-")) && !hn_context_take_stdout(q->ctx, "the model", error))
+    if (writes && (p->output == NULL || hn_out_is_stdout(p->output)) &&
+        !hn_context_take_stdout(q->ctx, "the model", error))
         return FALSE;
     if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error) ||
         !quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)) ||
-        !open_scorer(q, error) || (q->by_ranges && !q->plan_spans && !quantize_calibrate(q, error)) ||
-        !quantize_repair(q, error) || !fix_plan(q, error) || !quantize_open_journal(q, error) ||
-        !hn_quant_search(q->base, &q->so, &q->search, error))
+        !open_scorer(q, error) || !quantize_check_original(q, error) ||
+        (q->by_ranges && !q->plan_spans && !quantize_calibrate(q, error)) || !quantize_repair(q, error) ||
+        !fix_plan(q, error) || !quantize_open_journal(q, error) || !hn_quant_search(q->base, &q->so, &q->search, error))
+        return FALSE;
+    q->made_number = q->search.plan != NULL ? q->search.score.command : NAN;
+    if (!quantize_check_score(q, error))
         return FALSE;
     if (p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
@@ -186,12 +191,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_data_free(q.data);
     hn_quant_plan_free(q.base);
     hn_quant_plan_free(q.fixed);
-    g_clear_pointer(&q.recipe, json_object_unref);
-    if (q.p == &q.replayed) {
-        g_strfreev(q.replayed.dim);
-        g_strfreev(q.replayed.shapes);
-        g_strfreev(q.replayed.set);
-    }
+    quantize_clear_replayed(&q);
     hn_model_free(q.result);
     hn_model_free(q.f32);
     hn_shapes_free(q.shapes);

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "check/recorded.h"
 #include "cli/report.h"
 #include "common.h"
 #include "onnx/onnx.h"
@@ -33,6 +34,7 @@ typedef struct {
     HnShapes *shapes;
     HnMetric metric;
     const char *command;                          /* of cmd:PROGRAM */
+    double made_number;                           /* that it gave for the result; NaN: none */
     gboolean metric_set, weights_only, by_ranges; /* the latter: those of activations are asked for */
     HnQuantForm form;                             /* of all nodes, where they can take it */
     HnExternal external;
@@ -65,6 +67,7 @@ typedef struct {
 /* quantize_options.c */
 extern const QuantizeParams quantize_defaults;
 extern const GOptionEntry quantize_entries[];
+extern const HnRecorded quantize_recorded; /* those that have a part in the result */
 gboolean quantize_parse_mode(Quantize *q, GError **error);
 gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error);
 
@@ -88,12 +91,15 @@ gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /*
 /* quantize_replay.c */
 gboolean quantize_read_recipe(Quantize *q, GError **error);        /* options: q->p */
 gboolean quantize_check_recipe(const Quantize *q, GError **error); /* GUARD: made of something else */
+/* GUARD: the metric's program says something else. Both are TRUE where there is none. */
+gboolean quantize_check_original(const Quantize *q, GError **error);
+gboolean quantize_check_score(const Quantize *q, GError **error);
 gboolean quantize_replay_plan(Quantize *q, GError **error);        /* q->fixed */
 gboolean quantize_compare_made(const Quantize *q, GError **error); /* GUARD: the result has other bytes */
+void quantize_clear_replayed(Quantize *q);
 
 /* quantize_recipe.c: what went in */
 gboolean quantize_take_hashes(Quantize *q, GError **error);
-gboolean quantize_is_recorded(const GOptionEntry *e); /* the option has a part in the result */
 JsonObject *quantize_options_json(const Quantize *q);
 char *quantize_text(JsonObject *o);            /* takes it; g_free */
 void quantize_write_recipe(const Quantize *q); /* into the result's metadata */

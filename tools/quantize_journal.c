@@ -4,6 +4,8 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/jsonread.h"
+#include "cli/json.h"
 #include "quant/plan_file.h"
 #include "quantize.h"
 
@@ -11,7 +13,7 @@
 
 static gboolean is_file(const Quantize *q)
 {
-    return q->p->output != NULL && strcmp(q->p->output, "-") != 0;
+    return q->p->output != NULL && !hn_out_is_stdout(q->p->output);
 }
 
 /* NULL: none. */
@@ -45,6 +47,8 @@ static JsonObject *header_of(const Quantize *q)
     json_object_set_string_member(o, "model", q->model_hash);
     json_object_set_string_member(o, "data", q->data_hash);
     json_object_set_string_member(o, "options", options);
+    if (q->command != NULL) /* which the options do not tell */
+        json_object_set_string_member(o, "metric", q->p->metric);
     json_object_set_string_member(o, "machine", machine);
     json_object_set_string_member(o, "plan", plan);
     return o;
@@ -94,11 +98,8 @@ void quantize_close_journal(Quantize *q, const GError *why)
     const gboolean early = g_error_matches(why, HN_ERROR, HN_ERROR_BUDGET) ||
                            g_error_matches(why, HN_ERROR, HN_ERROR_INTERRUPTED) ||
                            g_error_matches(why, HN_ERROR, HN_ERROR_IO);
-    if (q->best_path != NULL && !early) {
-        g_autofree char *beside = g_strconcat(q->best_path, ".data", NULL);
-        g_unlink(q->best_path);
-        g_unlink(beside);
-    }
+    if (q->best_path != NULL && !early)
+        hn_onnx_remove(q->best_path);
     if (q->journal != NULL) {
         g_autoptr(JsonObject) line = json_object_new();
         json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
@@ -120,21 +121,12 @@ static GPtrArray *names_of(const GPtrArray *nodes)
 
 gboolean quantize_read_plan(Quantize *q, const HnQuantOptions *o, const GPtrArray *nodes, GError **error)
 {
-    g_autoptr(JsonParser) parser = json_parser_new();
-    g_autoptr(GBytes) bytes = hn_file_bytes(q->p->plan, q->ctx->budget, error);
+    g_autoptr(JsonNode) json = hn_json_read_file(q->p->plan, HN_JSON_BYTES, q->ctx->budget, error);
     g_autoptr(GPtrArray) names = names_of(nodes);
     HnPlanFile file;
-    GError *cause = NULL;
-    gsize n = 0;
-    if (bytes == NULL)
+    if (json == NULL)
         return FALSE;
-    const char *text = g_bytes_get_data(bytes, &n);
-    if (!json_parser_load_from_data(parser, text != NULL ? text : "", (gssize)n, &cause)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no JSON: %s", q->p->plan, cause->message);
-        g_error_free(cause);
-        return FALSE;
-    }
-    if (!hn_quant_plan_read(json_parser_get_root(parser), o, names, &file, error)) {
+    if (!hn_quant_plan_read(json, o, names, &file, error)) {
         g_prefix_error(error, "'%s': ", q->p->plan);
         return FALSE;
     }
@@ -158,8 +150,7 @@ gboolean quantize_write_plan(const Quantize *q, GError **error)
     g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
     g_autoptr(GPtrArray) names = names_of(nodes);
     JsonNode *json = hn_quant_plan_json(q->search.plan, names, repairs);
-    g_autofree char *text = json_to_string(json, TRUE);
+    g_autofree char *text = hn_json_text(json);
     json_node_unref(json);
-    g_autofree char *line = g_strconcat(text, "\n", NULL);
-    return hn_out_save(q->p->write_plan, line, strlen(line), error);
+    return hn_out_save(q->p->write_plan, text, strlen(text), error);
 }

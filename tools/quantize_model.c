@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/regex.h"
 #include "ir/copy.h"
 #include "op/infer.h"
 #include "onnx/onnx.h"
@@ -18,7 +19,8 @@ HnModel *quantize_open_prepared(gpointer data, GError **error)
 /* The model as it was given. */
 HnModel *quantize_open_given(const Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget };
+    /* the first time, files of weights are compared with their checksums */
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->prepared == NULL };
     return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
 }
 
@@ -28,30 +30,48 @@ gboolean quantize_prepare(Quantize *q, GError **error)
                                   (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
         return FALSE;
     HnModel *m = quantize_open_given(q, error);
-    if (m == NULL)
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error)) {
+        hn_model_free(m);
         return FALSE;
+    }
     q->file_before = m->file_bytes;
     const int64_t opset = q->form == HN_FORM_W4 ? 21 : 13;
     q->prepared = hn_quant_prepare(m, opset, q->ctx->budget, &q->ctx->progress, error);
     return q->prepared != NULL && (q->f32 = quantize_open_prepared(q, error)) != NULL;
 }
 
-static gboolean matches(const GRegex *regex, const HnNode *n)
+/* NULL with the option's name before the reason. */
+static HnRegex *regex_of(const char *option, const char *pattern, GError **error)
 {
-    return regex != NULL &&
-           (g_regex_match(regex, hn_node_label(n), 0, NULL) || g_regex_match(regex, hn_quant_name(n), 0, NULL));
+    HnRegex *r = hn_regex_new(pattern, error);
+    if (r == NULL)
+        g_prefix_error(error, "option '%s': ", option);
+    return r;
+}
+
+/* Its name or its first output. */
+static gboolean matches(const char *option, HnRegex *regex, const HnNode *n, gboolean *found, GError **error)
+{
+    if (hn_regex_find(regex, hn_node_label(n), found, error) &&
+        (*found || hn_regex_find(regex, hn_quant_name(n), found, error)))
+        return TRUE;
+    g_prefix_error(error, "option '%s': ", option);
+    return FALSE;
 }
 
 /* Every node that may be quantized is, unless the user says otherwise. */
 static gboolean set_forms(Quantize *q, const GPtrArray *nodes, const HnQuantOptions *o, GError **error)
 {
-    g_autoptr(GRegex) exclude = NULL;
+    g_autoptr(HnRegex) exclude = NULL;
     g_auto(GStrv) ops = q->p->only_ops != NULL ? g_strsplit(q->p->only_ops, ",", -1) : NULL;
-    if (q->p->exclude != NULL && (exclude = g_regex_new(q->p->exclude, 0, 0, error)) == NULL)
+    if (q->p->exclude != NULL && (exclude = regex_of("--exclude", q->p->exclude, error)) == NULL)
         return FALSE;
     for (guint i = 0; i < nodes->len; i++) {
         const HnNode *n = nodes->pdata[i];
-        if (!matches(exclude, n) && (ops == NULL || g_strv_contains((const char *const *)ops, n->op_type)))
+        gboolean out = FALSE;
+        if (exclude != NULL && !matches("--exclude", exclude, n, &out, error))
+            return FALSE;
+        if (!out && (ops == NULL || g_strv_contains((const char *const *)ops, n->op_type)))
             hn_quant_plan_set_form(q->base, hn_quant_name(n), hn_quant_form_fit(n, q->form, o));
     }
     return TRUE;
@@ -69,13 +89,16 @@ static gboolean set_form(Quantize *q, const char *text, const GPtrArray *nodes, 
                     "option '--set': '%s' is no REGEX=FORM with a form of f32, int8, dynamic, w8, w4", text);
         return FALSE;
     }
-    g_autoptr(GRegex) regex = g_regex_new(pattern, 0, 0, error);
+    g_autoptr(HnRegex) regex = regex_of("--set", pattern, error);
     if (regex == NULL)
         return FALSE;
     for (guint i = 0; i < nodes->len; i++) {
         const HnNode *node = nodes->pdata[i];
         const char *name = hn_quant_name(node);
-        if (!matches(regex, node))
+        gboolean found;
+        if (!matches("--set", regex, node, &found, error))
+            return FALSE;
+        if (!found)
             continue;
         hn_quant_plan_set_form(q->base, name, hn_quant_form_fit(node, form, o));
         g_hash_table_add(q->pinned, g_strdup(name));

@@ -83,7 +83,7 @@ const GOptionEntry quantize_entries[] = {
     { "timing-cache", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, timing_cache),
       "keep times that decide in FILE, 'none' in no file (default: hone/timings.jsonl in the user's cache)", "FILE" },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, external),
-      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.data", "WHERE" },
+      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
     { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, replay),
       "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",
       "FILE" },
@@ -97,6 +97,13 @@ const GOptionEntry quantize_entries[] = {
       "write although the file is not smaller", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(QuantizeParams, force), "write although a guard was missed", NULL },
     G_OPTION_ENTRY_NULL,
+};
+
+/* Switches that have no part in the result; what names files has none anyway. */
+static const char *const left_out[] = { "resume", "analyze", "allow-larger", NULL };
+
+const HnRecorded quantize_recorded = {
+    .entries = quantize_entries, .left_out = left_out, .program = "metric", .defaults = &quantize_defaults
 };
 
 static gboolean usage(GError **error, const char *text)

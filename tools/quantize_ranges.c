@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/jsonread.h"
 #include "base/text.h"
+#include "cli/json.h"
 #include "quant/table.h"
 #include "quantize.h"
 
@@ -69,26 +71,17 @@ static gboolean write_ranges(const Quantize *q, const HnCalibrator *c, GError **
     if (q->p->write_ranges == NULL)
         return TRUE;
     JsonNode *table = hn_calib_table(c, &o);
-    g_autofree char *text = json_to_string(table, TRUE);
+    g_autofree char *text = hn_json_text(table);
     json_node_unref(table);
     return hn_out_save(q->p->write_ranges, text, strlen(text), error);
 }
 
 static gboolean read_ranges(const Quantize *q, GError **error)
 {
-    g_autoptr(GBytes) bytes = hn_file_bytes(q->p->ranges, q->ctx->budget, error);
-    g_autoptr(JsonParser) parser = json_parser_new();
-    GError *cause = NULL;
-    gsize n = 0;
-    const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
-    if (bytes == NULL)
+    g_autoptr(JsonNode) table = hn_json_read_file(q->p->ranges, HN_JSON_BYTES, q->ctx->budget, error);
+    if (table == NULL)
         return FALSE;
-    if (!json_parser_load_from_data(parser, text != NULL ? text : "", (gssize)n, &cause)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no JSON: %s", q->p->ranges, cause->message);
-        g_error_free(cause);
-        return FALSE;
-    }
-    if (hn_calib_table_apply(json_parser_get_root(parser), q->base, error))
+    if (hn_calib_table_apply(table, q->base, error))
         return TRUE;
     g_prefix_error(error, "'%s': ", q->p->ranges);
     return FALSE;

@@ -1,16 +1,13 @@
 /* hone-quantize: what went into a result, as hashes and options; the same run, the same text. */
+#include <math.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/jsonread.h"
 #include "check/recipe.h"
 #include "quant/plan_file.h"
 #include "quantize.h"
-
-/* Options that say where something is, or have no part in the result. */
-static const char *const elsewhere[] = { "output",       "calib",   "ranges", "write-ranges", "plan",
-                                         "write-plan",   "journal", "resume", "timing-cache", "analyze",
-                                         "allow-larger", "replay",  NULL };
 
 /* --- hashes ------------------------------------------------------------------------------------------------------- */
 
@@ -75,55 +72,11 @@ gboolean quantize_take_hashes(Quantize *q, GError **error)
     return (q->model_hash = model_hash(q, error)) != NULL && (q->data_hash = data_hash(q, error)) != NULL;
 }
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
+/* --- the recipe --------------------------------------------------------------------------------------------------- */
 
-/* A program is called by its name: where it lies is this machine's. */
-static void add_string(JsonObject *o, const char *name, const char *text)
-{
-    g_autofree char *base = g_str_has_prefix(text, "cmd:") ? g_path_get_basename(text + 4) : NULL;
-    g_autofree char *command = base != NULL ? g_strconcat("cmd:", base, NULL) : NULL;
-    json_object_set_string_member(o, name, command != NULL ? command : text);
-}
-
-static void add_strings(JsonObject *o, const char *name, char *const *texts)
-{
-    JsonArray *list = json_array_new();
-    for (; *texts != NULL; texts++)
-        json_array_add_string_element(list, *texts);
-    json_object_set_array_member(o, name, list);
-}
-
-static void add_option(JsonObject *o, const GOptionEntry *e, const QuantizeParams *p)
-{
-    const glong at = (glong)GPOINTER_TO_SIZE(e->arg_data);
-    const QuantizeParams *usual = &quantize_defaults;
-    if (e->arg == G_OPTION_ARG_NONE && G_STRUCT_MEMBER(gboolean, p, at))
-        json_object_set_boolean_member(o, e->long_name, TRUE);
-    else if (e->arg == G_OPTION_ARG_INT && G_STRUCT_MEMBER(int, p, at) != G_STRUCT_MEMBER(int, usual, at))
-        json_object_set_int_member(o, e->long_name, G_STRUCT_MEMBER(int, p, at));
-    else if (e->arg == G_OPTION_ARG_DOUBLE && G_STRUCT_MEMBER(double, p, at) != G_STRUCT_MEMBER(double, usual, at))
-        json_object_set_double_member(o, e->long_name, G_STRUCT_MEMBER(double, p, at));
-    else if (e->arg == G_OPTION_ARG_STRING && G_STRUCT_MEMBER(char *, p, at) != NULL)
-        add_string(o, e->long_name, G_STRUCT_MEMBER(char *, p, at));
-    else if (e->arg == G_OPTION_ARG_STRING_ARRAY && G_STRUCT_MEMBER(char **, p, at) != NULL)
-        add_strings(o, e->long_name, G_STRUCT_MEMBER(char **, p, at));
-}
-
-gboolean quantize_is_recorded(const GOptionEntry *e)
-{
-    return !g_strv_contains(elsewhere, e->long_name);
-}
-
-/* Those that are not as they are by default. */
 JsonObject *quantize_options_json(const Quantize *q)
 {
-    JsonObject *o = json_object_new();
-    for (const GOptionEntry *e = quantize_entries; e->long_name != NULL; e++)
-        if (quantize_is_recorded(e))
-            add_option(o, e, q->p);
-    if (q->ctx->common.seed != 0)
-        json_object_set_int_member(o, "seed", (gint64)q->ctx->common.seed);
-    return o;
+    return hn_recorded_json(&quantize_recorded, q->p, q->ctx->common.seed);
 }
 
 char *quantize_text(JsonObject *o)
@@ -134,8 +87,6 @@ char *quantize_text(JsonObject *o)
     json_node_unref(node);
     return text;
 }
-
-/* --- the recipe --------------------------------------------------------------------------------------------------- */
 
 /* Forms that differ from what the options say: what measuring chose. NULL: none. */
 static JsonObject *chosen_forms(const Quantize *q)
@@ -152,17 +103,45 @@ static JsonObject *chosen_forms(const Quantize *q)
     return forms;
 }
 
+static void set_number(JsonObject *o, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_set_double_member(o, name, x);
+    else
+        json_object_set_null_member(o, name);
+}
+
+/* What the program said, and not which one it was. Of an older recipe, which did, the words are kept: that the same
+ * bytes come of it. */
+static void add_program(const Quantize *q, JsonObject *recipe, JsonObject *options)
+{
+    const char *older = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
+    JsonObject *numbers = json_object_new();
+    HnScore original;
+    hn_scorer_original(q->scorer, &original);
+    set_number(numbers, "original", original.command);
+    set_number(numbers, "made", q->made_number);
+    if (older == NULL || strcmp(older, "cmd") == 0) {
+        json_object_set_object_member(recipe, "cmd", numbers);
+        return;
+    }
+    json_object_set_string_member(options, "metric", older);
+    json_object_unref(numbers);
+}
+
 void quantize_write_recipe(const Quantize *q)
 {
-    JsonObject *o = json_object_new();
+    JsonObject *o = json_object_new(), *options = quantize_options_json(q);
     g_autofree char *plan = hn_quant_plan_hash(q->search.plan);
     json_object_set_string_member(o, "tool", "hone-quantize");
     json_object_set_string_member(o, "hone", hn_version());
-    json_object_set_object_member(o, "options", quantize_options_json(q));
+    json_object_set_object_member(o, "options", options);
     json_object_set_string_member(o, "target", q->p->target != NULL ? q->p->target : "any");
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
     json_object_set_string_member(o, "plan", plan);
+    if (q->command != NULL)
+        add_program(q, o, options);
     JsonObject *forms = chosen_forms(q);
     if (forms != NULL)
         json_object_set_object_member(o, "forms", forms);

@@ -1,9 +1,11 @@
 /* hone-quantize --replay: the options and forms of a model's recipe, and whether the same bytes come of them. */
+#include <math.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/jsonread.h"
 #include "check/recipe.h"
+#include "cli/json.h"
 #include "quantize.h"
 
 static gboolean wrong(const Quantize *q, const char *what, GError **error)
@@ -12,90 +14,35 @@ static gboolean wrong(const Quantize *q, const char *what, GError **error)
     return FALSE;
 }
 
-/* --- options ------------------------------------------------------------------------------------------------------ */
-
-/* Strings live as long as the recipe. */
-static gboolean set_texts(JsonNode *n, char ***out)
-{
-    JsonArray *list = JSON_NODE_HOLDS_ARRAY(n) ? json_node_get_array(n) : NULL;
-    const guint count = list != NULL ? json_array_get_length(list) : 0;
-    g_auto(GStrv) texts = g_new0(char *, count + 1);
-    for (guint i = 0; i < count; i++) {
-        JsonNode *text = json_array_get_element(list, i);
-        if (hn_json_string(text) == NULL)
-            return FALSE;
-        texts[i] = g_strdup(hn_json_string(text));
-    }
-    if (list == NULL)
-        return FALSE;
-    *out = g_steal_pointer(&texts);
-    return TRUE;
-}
-
-static gboolean set_option(QuantizeParams *p, const GOptionEntry *e, JsonNode *n)
-{
-    const glong at = (glong)GPOINTER_TO_SIZE(e->arg_data);
-    switch (e->arg) {
-    case G_OPTION_ARG_NONE:
-        if (hn_json_is_switch(n))
-            G_STRUCT_MEMBER(gboolean, p, at) = json_node_get_boolean(n);
-        return hn_json_is_switch(n);
-    case G_OPTION_ARG_INT: {
-        const double x = hn_json_is_number(n) ? json_node_get_double(n) : -1;
-        if (x >= 0 && x <= G_MAXINT)
-            G_STRUCT_MEMBER(int, p, at) = (int)x;
-        return x >= 0 && x <= G_MAXINT;
-    }
-    case G_OPTION_ARG_DOUBLE:
-        if (hn_json_is_number(n))
-            G_STRUCT_MEMBER(double, p, at) = json_node_get_double(n);
-        return hn_json_is_number(n);
-    case G_OPTION_ARG_STRING:
-        G_STRUCT_MEMBER(const char *, p, at) = hn_json_string(n);
-        return hn_json_string(n) != NULL;
-    case G_OPTION_ARG_STRING_ARRAY:
-        return set_texts(n, &G_STRUCT_MEMBER(char **, p, at));
-    default:
-        return FALSE;
-    }
-}
-
-static const GOptionEntry *entry_of(const char *name)
-{
-    for (const GOptionEntry *e = quantize_entries; e->long_name != NULL; e++)
-        if (!strcmp(e->long_name, name) && quantize_is_recorded(e))
-            return e;
-    return NULL;
-}
-
-/* The command line names files; all else is the recipe's. */
+/* The command line names files and the program; all else is the recipe's. */
 static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
 {
     const QuantizeParams *given = q->p;
     QuantizeParams *p = &q->replayed;
-    JsonObjectIter iter;
-    const char *name;
-    JsonNode *n;
     *p = quantize_defaults;
+    q->p = p;
+    if (!hn_recorded_read(&quantize_recorded, options, p, &q->ctx->common.seed, error)) {
+        g_prefix_error(error, "'%s': ", given->replay);
+        return FALSE;
+    }
     p->output = given->output;
     p->calib = given->calib;
     p->ranges = given->ranges;
     p->plan = given->plan;
     p->replay = given->replay;
     p->journal = p->timing_cache = (char *)"none";
-    q->p = p;
-    json_object_iter_init(&iter, options);
-    while (json_object_iter_next(&iter, &name, &n)) {
-        const GOptionEntry *e = entry_of(name);
-        if (!strcmp(name, "seed") && hn_json_is_number(n))
-            q->ctx->common.seed = (guint64)json_node_get_int(n);
-        else if (e == NULL || !set_option(p, e, n)) {
-            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "option '%s' in the recipe of '%s' is not known here",
-                        name, given->replay);
-            return FALSE;
-        }
+    if (given->metric != NULL) {
+        g_free(p->metric);
+        p->metric = g_strdup(given->metric);
     }
     return TRUE;
+}
+
+void quantize_clear_replayed(Quantize *q)
+{
+    if (q->p == &q->replayed)
+        hn_recorded_clear(&quantize_recorded, &q->replayed);
+    g_clear_pointer(&q->recipe, json_object_unref);
 }
 
 static void warn_version(Quantize *q)
@@ -106,25 +53,43 @@ static void warn_version(Quantize *q)
                         version != NULL ? version : "unknown", hn_version());
 }
 
+/* Whether all is there that a replay is held against: a missing hash would be equal to any. */
+static gboolean is_complete(const Quantize *q, GError **error)
+{
+    JsonNode *data = hn_json_at(q->recipe, "calibration");
+    JsonObject *numbers = hn_json_object_at(q->recipe, "cmd");
+    const char *metric = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
+    double x;
+    if (hn_json_string_at(q->recipe, "input") == NULL)
+        return wrong(q, "'input'", error);
+    if (data == NULL || (!JSON_NODE_HOLDS_NULL(data) && hn_json_string(data) == NULL))
+        return wrong(q, "'calibration'", error);
+    if (g_strcmp0(metric, "cmd") == 0 && !hn_json_number_at(numbers, "original", &x))
+        return wrong(q, "'cmd'", error);
+    return TRUE;
+}
+
 gboolean quantize_read_recipe(Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget };
-    g_autoptr(HnModel) made = hn_onnx_read_file(q->p->replay, &o, error);
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = TRUE };
+    const char *path = q->p->replay;
+    g_autoptr(HnModel) made = hn_onnx_read_file(path, &o, error);
     if (made == NULL)
         return FALSE;
-    g_autoptr(JsonParser) parser = json_parser_new();
     const char *text = hn_model_metadata(made, HN_RECIPE);
-    JsonNode *root =
-        text != NULL && json_parser_load_from_data(parser, text, -1, NULL) ? json_parser_get_root(parser) : NULL;
-    if (g_strcmp0(hn_json_string_at(hn_json_object(root), "tool"), "hone-quantize") != 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no recipe of hone-quantize in its metadata",
-                    q->p->replay);
+    if (text != NULL && (q->recipe = hn_recipe_read(text, path, error)) == NULL)
+        return FALSE;
+    if (g_strcmp0(hn_json_string_at(q->recipe, "tool"), "hone-quantize") != 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no recipe of hone-quantize in its metadata", path);
         return FALSE;
     }
-    q->recipe = json_object_ref(hn_json_object(root));
     JsonObject *options = hn_json_object_at(q->recipe, "options");
+    if (options == NULL)
+        return wrong(q, "'options'", error);
+    if (!hn_recipe_check_metric(q->recipe, path, q->p->metric, error) || !is_complete(q, error))
+        return FALSE;
     warn_version(q);
-    return options != NULL ? set_options(q, options, error) : wrong(q, "'options'", error);
+    return set_options(q, options, error);
 }
 
 /* --- what went in ------------------------------------------------------------------------------------------------- */
@@ -132,17 +97,46 @@ gboolean quantize_read_recipe(Quantize *q, GError **error)
 static gboolean same(const Quantize *q, const char *name, const char *hash, const char *what, GError **error)
 {
     const char *recorded = hn_json_string_at(q->recipe, name);
-    if (recorded == NULL || g_strcmp0(recorded, hash) == 0)
+    if (g_strcmp0(recorded, hash) == 0)
         return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' was made of %s: of %s, not %s", q->p->replay, what, recorded,
-                hash);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' was made of %s: of %s, not %s", q->p->replay, what,
+                recorded != NULL ? recorded : "none", hash != NULL ? hash : "none");
     return FALSE;
 }
 
 gboolean quantize_check_recipe(const Quantize *q, GError **error)
 {
     return same(q, "input", q->model_hash, "another model", error) &&
-           same(q, "calibration", q->data_hash, "other samples", error);
+           same(q, "calibration", q->p->calib != NULL ? q->data_hash : NULL, "other samples", error);
+}
+
+static gboolean same_number(const Quantize *q, const char *name, const char *of, double now, GError **error)
+{
+    JsonObject *numbers = hn_json_object_at(q->recipe, "cmd");
+    double then;
+    if (q->command == NULL || numbers == NULL) /* older recipes say no numbers */
+        return TRUE;
+    if (!hn_json_number_at(numbers, name, &then))
+        then = NAN;
+    if (then == now || (isnan(then) && isnan(now)))
+        return TRUE;
+    g_autofree char *was = isnan(then) ? g_strdup("none") : hn_json_number(then);
+    g_autofree char *is = isnan(now) ? g_strdup("none") : hn_json_number(now);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' gives %s for the %s model, where the recipe of '%s' says %s",
+                q->command, is, of, q->p->replay, was);
+    return FALSE;
+}
+
+gboolean quantize_check_original(const Quantize *q, GError **error)
+{
+    HnScore original;
+    hn_scorer_original(q->scorer, &original);
+    return same_number(q, "original", "original", original.command, error);
+}
+
+gboolean quantize_check_score(const Quantize *q, GError **error)
+{
+    return same_number(q, "made", "quantized", q->made_number, error);
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */

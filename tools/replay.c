@@ -7,7 +7,7 @@
 #include "common.h"
 
 typedef struct {
-    char *output, *calib, *plan, *ranges;
+    char *output, *calib, *plan, *ranges, *metric;
 } ReplayParams;
 
 static const GOptionEntry entries[] = {
@@ -18,32 +18,45 @@ static const GOptionEntry entries[] = {
     { "plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, plan), "the plan that MADE was made with", "FILE" },
     { "ranges", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, ranges), "the ranges that MADE was made with",
       "FILE" },
+    { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ReplayParams, metric),
+      "the program that MADE was judged by, where one was: a recipe names none", "cmd:PROGRAM" },
     G_OPTION_ENTRY_NULL,
 };
 
-/* The name of the tool that made the model: g_free. */
-static char *tool_of(HnContext *ctx, const char *path, GError **error)
+#define MAKER "hone-quantize"
+
+/* What MAKER left in the model's metadata; json_object_unref(). */
+static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
 {
+    ctx->common.verify_data = TRUE; /* a model is made of it */
     g_autoptr(HnModel) m = hn_tool_read_model(ctx, path, error);
-    g_autoptr(JsonParser) parser = json_parser_new();
-    const char *recipe = m != NULL ? hn_model_metadata(m, HN_RECIPE) : NULL;
-    JsonNode *root =
-        recipe != NULL && json_parser_load_from_data(parser, recipe, -1, NULL) ? json_parser_get_root(parser) : NULL;
-    const char *tool = hn_json_string_at(hn_json_object(root), "tool");
-    if (m == NULL)
+    g_autoptr(JsonObject) recipe = m != NULL ? hn_recipe_read(hn_model_metadata(m, HN_RECIPE), path, error) : NULL;
+    if (recipe == NULL)
         return NULL;
-    if (g_strcmp0(tool, "hone-quantize") == 0)
-        return g_strdup(tool);
+    if (g_strcmp0(hn_json_string_at(recipe, "tool"), MAKER) == 0)
+        return g_steal_pointer(&recipe);
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "'%s' has no recipe of a tool that can repeat it", path);
     return NULL;
 }
 
+/* As one word: a value that begins with '-' is no option. */
 static void add(GPtrArray *args, const char *option, const char *value)
 {
-    if (value == NULL)
-        return;
-    g_ptr_array_add(args, g_strdup(option));
-    g_ptr_array_add(args, g_strdup(value));
+    if (value != NULL)
+        g_ptr_array_add(args, g_strconcat(option, "=", value, NULL));
+}
+
+static void add_common(GPtrArray *args, const HnCommon *c)
+{
+    g_ptr_array_add(args, g_strdup_printf("--threads=%d", c->threads));
+    if (c->mem_limit > 0)
+        g_ptr_array_add(args, g_strdup_printf("--mem-limit=%" G_GUINT64_FORMAT, c->mem_limit));
+    if (c->quiet)
+        g_ptr_array_add(args, g_strdup("--quiet"));
+    if (c->no_progress)
+        g_ptr_array_add(args, g_strdup("--no-progress"));
+    for (int i = 0; i < c->verbose; i++)
+        g_ptr_array_add(args, g_strdup("--verbose"));
 }
 
 /* Becomes the tool. */
@@ -55,19 +68,20 @@ static gboolean run(HnContext *ctx, GError **error)
                             "two models are wanted: the one that was made, and the one that it was made of");
         return FALSE;
     }
-    g_autofree char *tool = tool_of(ctx, ctx->args[0], error);
-    if (tool == NULL)
+    g_autoptr(JsonObject) recipe = recipe_of(ctx, ctx->args[0], error);
+    if (recipe == NULL || !hn_recipe_check_metric(recipe, ctx->args[0], p->metric, error))
         return FALSE;
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *threads = g_strdup_printf("%d", ctx->common.threads);
     add(args, "--replay", ctx->args[0]);
     add(args, "--calib", p->calib);
     add(args, "--plan", p->plan);
     add(args, "--ranges", p->ranges);
+    add(args, "--metric", p->metric);
     add(args, "--output", p->output);
-    add(args, "--threads", threads);
-    add(args, "--", ctx->args[1]);
-    hn_program_become(tool, args, error);
+    add_common(args, &ctx->common);
+    g_ptr_array_add(args, g_strdup("--"));
+    g_ptr_array_add(args, g_strdup(ctx->args[1]));
+    hn_program_become(MAKER, args, error);
     return FALSE;
 }
 
@@ -77,10 +91,9 @@ static const HnTool tool = {
     .usage = "[OPTIONS] MADE ORIGINAL --calib SRC",
     .details =
         "MADE has a recipe in its metadata, as hone-quantize leaves one. What went in is compared first, then what "
-        "comes "
-        "out, byte by byte.\n\n"
+        "comes out, byte by byte. A recipe names neither programs nor files: those of the command line are taken.\n\n"
         "Exit status: 0 the same; 1 bad model or data; 2 usage; 3 something else went in, or comes out; 4 there is no "
-        "recipe that can be repeated; 130 interrupted.",
+        "recipe that can be repeated, or it needs '--metric'; 130 interrupted.",
     .options = entries,
     .params_size = sizeof(ReplayParams),
     .run = run,

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/checked.h"
-#include "base/error.h"
+#include "base/halt.h"
 #include "base/text.h"
 
 #ifdef __has_feature
@@ -25,8 +25,10 @@
 
 struct HnBudget {
     gint refs;
-    gsize limit; /* 0: none */
-    GMutex lock; /* of what follows */
+    gsize limit;      /* 0: none */
+    const gint *halt; /* NULL: nobody ends the work */
+    gint fails;       /* atomic: fail_at is set */
+    GMutex lock;      /* of what follows */
     gsize used;
     gsize peak;
     guint64 count;
@@ -70,6 +72,8 @@ gboolean hn_budget_charge(HnBudget *budget, gsize size, GError **error)
 {
     if (!budget)
         return TRUE;
+    if (!hn_halt_go(budget->halt, error))
+        return FALSE;
     g_mutex_lock(&budget->lock);
     budget->count++;
     gboolean injected = budget->fail_at && budget->count == budget->fail_at;
@@ -234,6 +238,7 @@ void hn_budget_fail_at(HnBudget *budget, guint64 k)
 {
     g_mutex_lock(&budget->lock);
     budget->fail_at = k ? budget->count + k : 0;
+    g_atomic_int_set(&budget->fails, k > 0);
     g_mutex_unlock(&budget->lock);
 }
 
@@ -241,8 +246,22 @@ gboolean hn_budget_ask(HnBudget *budget, GError **error)
 {
     if (!budget)
         return TRUE;
+    if (!hn_halt_go(budget->halt, error))
+        return FALSE;
+    if (!g_atomic_int_get(&budget->fails))
+        return TRUE;
     g_mutex_lock(&budget->lock);
     gboolean fails = budget->fail_at && budget->count + 1 == budget->fail_at;
     g_mutex_unlock(&budget->lock);
     return !fails || hn_budget_charge(budget, 0, error);
+}
+
+void hn_budget_watch(HnBudget *budget, const gint *halt)
+{
+    budget->halt = halt;
+}
+
+const gint *hn_budget_halt(HnBudget *budget)
+{
+    return budget ? budget->halt : NULL;
 }

@@ -47,4 +47,10 @@ void hn_budget_fail_at(HnBudget *budget, guint64 k);
  */
 gboolean hn_budget_ask(HnBudget *budget, GError **error);
 
+/* From now on *halt (an HnHalt, atomic; it has to stay) ends all work: where it is not HN_HALT_NOT every allocation,
+ * charge and question fails with its error. Before the budget is shared with other threads. */
+void hn_budget_watch(HnBudget *budget, const gint *halt);
+/* That number, for a loop that cannot spare the call; NULL: none. */
+const gint *hn_budget_halt(HnBudget *budget);
+
 G_END_DECLS

@@ -2,22 +2,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/rng.h"
+#include "base/guard.h"
+#include "base/temp.h"
+#include "base/text.h"
 
 #define FIRST_READ ((gsize)1 << 16)   /* room for a pipe's content at the start; doubled when full */
 #define WRITE_BUFFER ((gsize)1 << 17) /* larger pieces are written as they come */
-#define NAME_TRIES 100                /* for a temporary name that is free */
+#define MAX_LINKS 40                  /* that lead to each other, as in the kernel */
 
 static void io_error(GError **error, const char *verb, const char *name, int errnum)
 {
@@ -107,23 +108,38 @@ static GBytes *read_to_end(int fd, const char *name, HnBudget *budget, GError **
     return len == 0 ? g_bytes_new_static("", 0) : NULL;
 }
 
+typedef struct {
+    gpointer start;
+    gsize size;
+    HnGuard *guard;
+} Mapping;
+
+static void mapping_free(gpointer data)
+{
+    Mapping *m = data;
+    hn_guard_end(m->guard);
+    munmap(m->start, m->size);
+    g_free(m);
+}
+
 /* A read-only mapping of a regular file from where fd stands. */
 static GBytes *map_rest(int fd, const char *name, const struct stat *st, GError **error)
 {
+    const gsize size = (gsize)st->st_size;
     off_t at = lseek(fd, 0, SEEK_CUR);
     if (at < 0)
         at = 0;
     if (st->st_size <= at)
         return g_bytes_new_static("", 0);
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(GMappedFile) map = g_mapped_file_new_from_fd(fd, FALSE, &cause);
-    if (!map) {
-        g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot map '%s' into memory", name);
+    gpointer start = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (start == MAP_FAILED) {
+        g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot map '%s' into memory: %s", name, g_strerror(errno));
         return NULL;
     }
-    g_autoptr(GBytes) all = g_mapped_file_get_bytes(map);
-    gsize size = g_bytes_get_size(all), start = MIN((gsize)at, size);
-    return g_bytes_new_from_bytes(all, start, size - start);
+    g_autofree char *clean = hn_text_clean(name);
+    Mapping *m = g_new(Mapping, 1);
+    *m = (Mapping){ start, size, hn_guard_mapping(start, size, clean) };
+    return g_bytes_new_with_free_func((guint8 *)start + at, size - (gsize)at, mapping_free, m);
 }
 
 GBytes *hn_fd_bytes(int fd, const char *name, HnBudget *budget, GError **error)
@@ -162,23 +178,49 @@ GBytes *hn_file_bytes(const char *path, HnBudget *budget, GError **error)
     return bytes;
 }
 
+/* A pipe or a device may have no end: what is read of it is counted by a budget with an end of its own, unless the
+ * given one ends before. */
+GBytes *hn_file_bytes_most(const char *path, gsize most, HnBudget *budget, GError **error)
+{
+    const gsize room = 2 * MAX(most, FIRST_READ), limit = hn_budget_limit(budget); /* it is doubled as it fills */
+    const gboolean given = limit > 0 && limit <= room;
+    g_autoptr(HnBudget) own = given ? hn_budget_ref(budget) : hn_budget_new(room);
+    GError *cause = NULL;
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, own, &cause);
+    const gboolean endless = !given && g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET);
+    if (bytes != NULL && g_bytes_get_size(bytes) <= most)
+        return g_steal_pointer(&bytes);
+    if (cause != NULL && !endless) {
+        g_propagate_error(error, cause);
+        return NULL;
+    }
+    g_clear_error(&cause);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has more than %" G_GSIZE_FORMAT " bytes", path, most);
+    return NULL;
+}
+
+/* --- out ---------------------------------------------------------------------------------------------------------- */
+
 struct HnOutFile {
     char *name;   /* as the user wrote it, for messages */
     char *target; /* where the file goes, links followed; NULL: fd is what was asked for, written directly */
-    char *temp;   /* name beside the target, NULL while the file has none */
+    HnTemp *temp; /* name beside the target, NULL while the file has none */
+    HnGuard *guard;
     int fd;
     guint64 written;
     guint8 *buffer;
     gsize fill; /* bytes of buffer not yet written */
-    gboolean done;
+    gboolean synced, done;
 };
 
-static char *temp_name(const char *target)
+gboolean hn_out_is_stdout(const char *path)
 {
-    HnRng rng = hn_rng(hn_now_ns() ^ (guint64)getpid() << 40);
-    g_autofree char *folder = g_path_get_dirname(target), *base = g_path_get_basename(target);
-    g_autofree char *name = g_strdup_printf(".%.64s.%08x", base, (guint)hn_rng_u64(&rng));
-    return g_build_filename(folder, name, NULL);
+    struct stat st, out;
+    if (!strcmp(path, "-"))
+        return TRUE;
+    if (stat(path, &st) != 0 || fstat(STDOUT_FILENO, &out) != 0 || st.st_dev != out.st_dev || st.st_ino != out.st_ino)
+        return FALSE;
+    return !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3); /* in /dev/null nothing gets mixed */
 }
 
 /* A file without a name disappears by itself however the process ends; not every file system can do that. */
@@ -195,16 +237,40 @@ static int open_nameless(const char *target)
 
 static gboolean open_temp(HnOutFile *file)
 {
+    g_ptr_array_unref(hn_temp_sweep(file->target, FALSE));
     file->fd = open_nameless(file->target);
-    for (int i = 0; file->fd < 0 && i < NAME_TRIES; i++) {
-        g_autofree char *temp = temp_name(file->target);
-        file->fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd >= 0)
-            file->temp = g_steal_pointer(&temp);
-        else if (errno != EEXIST)
-            return FALSE;
+    if (file->fd >= 0)
+        return TRUE;
+    file->temp = hn_temp_create(file->target, &file->fd);
+    file->guard = file->temp ? hn_guard_temp(file->temp->path) : NULL;
+    return file->temp != NULL;
+}
+
+/* Where path leads to through links, the last of which may lead nowhere yet; NULL with errno. */
+static char *follow(const char *path)
+{
+    g_autofree char *at = g_strdup(path);
+    char next[PATH_MAX];
+    for (int i = 0; i < MAX_LINKS; i++) {
+        const ssize_t n = readlink(at, next, sizeof next - 1);
+        if (n < 0 && (errno == EINVAL || errno == ENOENT)) /* no link, or nothing at all */
+            return g_steal_pointer(&at);
+        if (n < 0)
+            return NULL;
+        next[n] = '\0';
+        g_autofree char *folder = g_path_get_dirname(at);
+        char *to = g_path_is_absolute(next) ? g_strdup(next) : g_build_filename(folder, next, NULL);
+        g_free(at);
+        at = to;
     }
-    return file->fd >= 0;
+    errno = ELOOP;
+    return NULL;
+}
+
+static HnOutFile *out_fail(const char *verb, const char *name, GError **error)
+{
+    io_error(error, verb, name, errno);
+    return NULL;
 }
 
 HnOutFile *hn_out_open(const char *path, GError **error)
@@ -212,42 +278,53 @@ HnOutFile *hn_out_open(const char *path, GError **error)
     g_autoptr(HnOutFile) file = g_new0(HnOutFile, 1);
     struct stat st;
     file->fd = -1;
-    if (!strcmp(path, "-")) {
-        file->name = g_strdup("stdout");
+    file->name = g_strdup(!strcmp(path, "-") ? "stdout" : path);
+    if (hn_out_is_stdout(path)) {
         file->fd = dup(STDOUT_FILENO);
-        if (file->fd < 0) {
-            io_error(error, "write", file->name, errno);
-            return NULL;
-        }
-        return g_steal_pointer(&file);
+        return file->fd >= 0 ? g_steal_pointer(&file) : out_fail("write", file->name, error);
     }
-    file->name = g_strdup(path);
     gboolean exists = stat(path, &st) == 0;
+    if (*path && !exists && errno != ENOENT)
+        return out_fail("write", path, error);
     if (!*path || (exists && S_ISDIR(st.st_mode))) {
         g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot write '%s': it is %s", path, *path ? "a folder" : "no name");
         return NULL;
     }
     if (exists && !S_ISREG(st.st_mode)) {
         file->fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (file->fd < 0) {
-            io_error(error, "open", path, errno);
-            return NULL;
-        }
-        return g_steal_pointer(&file);
+        return file->fd >= 0 ? g_steal_pointer(&file) : out_fail("open", path, error);
     }
-    /* through a link the file behind it is replaced; a file that forbids writing is left alone */
-    char *real = exists ? realpath(path, NULL) : NULL;
-    file->target = g_strdup(real ? real : path);
-    free(real);
-    if ((exists && access(path, W_OK) != 0) || !open_temp(file)) {
-        io_error(error, "write", path, errno);
-        return NULL;
-    }
-    if (exists && fchmod(file->fd, st.st_mode & 0777) != 0) {
-        io_error(error, "write", path, errno);
-        return NULL;
-    }
+    /* through a link the file behind it is written; a file that forbids writing is left alone */
+    file->target = follow(path);
+    if (!file->target || (exists && access(path, W_OK) != 0) || !open_temp(file) ||
+        (exists && fchmod(file->fd, st.st_mode & 0777) != 0))
+        return out_fail("write", path, error);
     return g_steal_pointer(&file);
+}
+
+HnOutFile *hn_out_open_beside(const char *path, GError **error)
+{
+    g_autoptr(HnOutFile) file = g_new0(HnOutFile, 1);
+    file->fd = -1;
+    file->name = g_strdup(path);
+    file->target = g_strdup(path);
+    return open_temp(file) ? g_steal_pointer(&file) : out_fail("write", path, error);
+}
+
+gboolean hn_out_is_file(const HnOutFile *file)
+{
+    return file->target != NULL;
+}
+
+/* What is written may be bytes of a mapped file, which the kernel finds gone without a signal. */
+static void write_error(const HnOutFile *file, gconstpointer data, GError **error)
+{
+    const char *source = errno == EFAULT ? hn_guard_find(data) : NULL;
+    if (source)
+        g_set_error(error, HN_ERROR, HN_ERROR_IO, "'%s' was cut short by another program while it was being read",
+                    source);
+    else
+        io_error(error, "write", file->name, errno);
 }
 
 static gboolean write_all(HnOutFile *file, const guint8 *data, gsize size, GError **error)
@@ -257,7 +334,7 @@ static gboolean write_all(HnOutFile *file, const guint8 *data, gsize size, GErro
         if (n < 0 && wait_ready(file->fd, POLLOUT))
             continue;
         if (n < 0) {
-            io_error(error, "write", file->name, errno);
+            write_error(file, data, error);
             return FALSE;
         }
         data += n;
@@ -296,27 +373,33 @@ guint64 hn_out_tell(const HnOutFile *file)
     return file->written;
 }
 
-/* Give a nameless file a name beside its target. */
-static gboolean name_temp(HnOutFile *file)
+static gboolean fail_to_write(const HnOutFile *file, int errnum, GError **error)
 {
-    char source[64];
-    g_snprintf(source, sizeof source, "/proc/self/fd/%d", file->fd);
-    for (int i = 0; i < NAME_TRIES; i++) {
-        g_autofree char *temp = temp_name(file->target);
-        if (linkat(AT_FDCWD, source, AT_FDCWD, temp, AT_SYMLINK_FOLLOW) == 0) {
-            file->temp = g_steal_pointer(&temp);
-            return TRUE;
-        }
-        if (errno != EEXIST)
-            return FALSE;
-    }
+    io_error(error, "write", file->name, errnum);
     return FALSE;
 }
 
-/* The new name in its folder has to reach the disk too; where that cannot be asked for, nothing is lost by going on. */
-static void sync_folder(const char *target)
+gboolean hn_out_sync(HnOutFile *file, GError **error)
 {
-    g_autofree char *folder = g_path_get_dirname(target);
+    if (!flush(file, error))
+        return FALSE;
+    if (!file->synced && file->target && fsync(file->fd) != 0)
+        return fail_to_write(file, errno, error);
+    file->synced = TRUE;
+    return TRUE;
+}
+
+/* Give a nameless file a name beside its target. */
+static gboolean name_temp(HnOutFile *file)
+{
+    if (!file->temp)
+        file->temp = hn_temp_name(file->fd, file->target);
+    return file->temp != NULL;
+}
+
+void hn_sync_folder(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
@@ -324,30 +407,45 @@ static void sync_folder(const char *target)
     close(fd);
 }
 
-gboolean hn_out_commit(HnOutFile *file, GError **error)
+gboolean hn_out_link(HnOutFile *file, const char *path, GError **error)
 {
-    g_assert(!file->done);
-    if (!flush(file, error))
-        return FALSE;
+    int why = 0;
+    g_assert(file->synced && !file->done);
     file->done = TRUE;
-    if (file->target && (fsync(file->fd) != 0 || (!file->temp && !name_temp(file)))) {
-        io_error(error, "write", file->name, errno);
-        return FALSE;
+    if (!name_temp(file))
+        return fail_to_write(file, errno, error);
+    if (link(file->temp->path, path) != 0) { /* it is there, or the file system has no second names */
+        hn_guard_end(g_steal_pointer(&file->guard));
+        if (!hn_temp_rename(g_steal_pointer(&file->temp), path, &why))
+            return fail_to_write(file, why, error);
     }
+    hn_sync_folder(path);
+    return TRUE;
+}
+
+static gboolean close_direct(HnOutFile *file, GError **error)
+{
     int fd = file->fd;
     file->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) {
-        io_error(error, "write", file->name, errno);
+    return close(fd) == 0 || errno == EINTR || fail_to_write(file, errno, error);
+}
+
+gboolean hn_out_commit(HnOutFile *file, GError **error)
+{
+    int why = 0;
+    g_assert(!file->done);
+    if (!hn_out_sync(file, error))
         return FALSE;
-    }
+    file->done = TRUE;
     if (!file->target)
-        return TRUE;
-    if (rename(file->temp, file->target) != 0) {
-        io_error(error, "write", file->name, errno);
-        return FALSE;
-    }
-    g_clear_pointer(&file->temp, g_free);
-    sync_folder(file->target);
+        return close_direct(file, error);
+    if (!name_temp(file))
+        return fail_to_write(file, errno, error);
+    /* the descriptor stays open until then: it holds the lock that says that the temporary name is in use */
+    hn_guard_end(g_steal_pointer(&file->guard));
+    if (!hn_temp_rename(g_steal_pointer(&file->temp), file->target, &why))
+        return fail_to_write(file, why, error);
+    hn_sync_folder(file->target);
     return TRUE;
 }
 
@@ -355,11 +453,10 @@ void hn_out_free(HnOutFile *file)
 {
     if (!file)
         return;
+    hn_guard_end(file->guard);
+    hn_temp_remove(file->temp);
     if (file->fd >= 0)
         close(file->fd);
-    if (file->temp)
-        unlink(file->temp);
-    g_free(file->temp);
     g_free(file->target);
     g_free(file->name);
     g_free(file->buffer);

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "base/error.h"
+#include "base/halt.h"
 
 G_BEGIN_DECLS
 
@@ -18,7 +18,7 @@ typedef void (*HnProgressFn)(gpointer data, const char *what, guint64 done, guin
 typedef struct {
     HnProgressFn fn; /* may be NULL */
     gpointer data;
-    const gint *cancel; /* atomic; not 0: please stop; may be NULL */
+    const gint *cancel; /* atomic: an HnHalt; may be NULL */
 } HnProgress;
 
 static inline void hn_progress_tell(const HnProgress *progress, const char *what, guint64 done, guint64 total)
@@ -27,12 +27,19 @@ static inline void hn_progress_tell(const HnProgress *progress, const char *what
         progress->fn(progress->data, what, done, total);
 }
 
-/* TRUE with HN_ERROR_INTERRUPTED set when the user wants to stop */
+/* TRUE with HN_ERROR_INTERRUPTED set when the user wants to stop, with HN_ERROR_BUDGET when the time limit was reached
+ */
 static inline gboolean hn_progress_stop(const HnProgress *progress, GError **error)
 {
-    if (!progress || !progress->cancel || !g_atomic_int_get(progress->cancel))
+    return progress && !hn_halt_go(progress->cancel, error);
+}
+
+/* Work that failed was only cut short by the user: TRUE, and the error is gone; what was done before stands. */
+static inline gboolean hn_progress_cut(GError **failure)
+{
+    if (!g_error_matches(*failure, HN_ERROR, HN_ERROR_INTERRUPTED))
         return FALSE;
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_INTERRUPTED, "interrupted");
+    g_clear_error(failure);
     return TRUE;
 }
 

@@ -96,6 +96,19 @@ char *hn_text_percent(double fraction)
     return g_strdup_printf("%s%s %%", fraction < 0 ? "-" : "", buf);
 }
 
+gboolean hn_text_is_hidden(gunichar c)
+{
+    switch (g_unichar_type(c)) {
+    case G_UNICODE_CONTROL:
+    case G_UNICODE_FORMAT:
+    case G_UNICODE_LINE_SEPARATOR:
+    case G_UNICODE_PARAGRAPH_SEPARATOR:
+        return TRUE;
+    default:
+        return FALSE;
+    }
+}
+
 char *hn_text_clean(const char *s)
 {
     GString *out = g_string_new(NULL);
@@ -106,10 +119,24 @@ char *hn_text_clean(const char *s)
             s++;
             continue;
         }
-        g_string_append_unichar(out, g_unichar_iscntrl(c) || g_unichar_type(c) == G_UNICODE_FORMAT ? '?' : c);
+        g_string_append_unichar(out, hn_text_is_hidden(c) ? '?' : c);
         s = g_utf8_next_char(s);
     }
     return g_string_free(out, FALSE);
+}
+
+char *hn_text_cut(const char *s, gsize most)
+{
+    static const char gap[] = " ... ";
+    const gsize n = strlen(s), kept = most - strlen(gap);
+    if (n <= most)
+        return g_strdup(s);
+    const char *head = s + kept - kept / 3, *tail = s + n - kept / 3;
+    while ((*head & 0xc0) == 0x80) /* inside a character */
+        head--;
+    while ((*tail & 0xc0) == 0x80)
+        tail++;
+    return g_strdup_printf("%.*s%s%s", (int)(head - s), s, gap, tail);
 }
 
 /* Reads plain decimal digits, with a fraction and an exponent where real is set; no blanks, no hex, no inf. */

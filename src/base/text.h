@@ -15,8 +15,14 @@ char *hn_text_time(double seconds);     /* "3.41 ms", "2 min 5 s", "unknown" for
 char *hn_text_number(double x);         /* "0.125", "12.3 k", "4.5 M": powers of 1000; "-" for NaN */
 char *hn_text_percent(double fraction); /* 0.031 -> "3.1 %" */
 
-/* s with control characters and broken UTF-8 replaced by '?': names out of a file, on their way to a terminal */
+/* What a terminal may take for more than a character: controls, marks of direction and other formats, ends of lines. */
+gboolean hn_text_is_hidden(gunichar c);
+
+/* s with such characters and broken UTF-8 replaced by '?': names out of a file, on their way to a terminal */
 char *hn_text_clean(const char *s);
+
+/* UTF-8 of at most `most` bytes, 16 at least: of what is longer both ends, with " ... " in place of the rest */
+char *hn_text_cut(const char *s, gsize most);
 
 /* "512", "512M", "2GB", "1.5 GiB": K, M, G, T (with or without B) are powers of 1000, KiB to TiB of 1024 */
 gboolean hn_parse_size(const char *text, guint64 *bytes, GError **error);

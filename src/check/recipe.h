@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "ir/graph.h"
 
 G_BEGIN_DECLS
@@ -22,5 +24,19 @@ const char *hn_model_metadata(const HnModel *m, const char *key);
 void hn_model_set_metadata(HnModel *m, const char *key, const char *value);
 
 gboolean hn_model_is_speed_only(const HnModel *m);
+
+/*
+ * A recipe is somebody else's text: it names neither programs nor files. Where a program judged the model, the recipe
+ * says "cmd" for the metric, and the numbers that the program gave.
+ */
+
+/* text: the entry HN_RECIPE; path: the model's, for messages. json_object_unref(). Errors: UNSUPPORTED: there is none;
+ * FORMAT. */
+JsonObject *hn_recipe_read(const char *text, const char *path, GError **error);
+
+/* Whether `metric`, that of the command line or NULL, is what the recipe needs: "cmd:PROGRAM" where a program judged
+ * (else UNSUPPORTED), and nothing where none did (else USAGE). */
+gboolean hn_recipe_check_metric(JsonObject *recipe, const char *path, const char *metric, GError **error);
+gboolean hn_recipe_by_program(JsonObject *recipe);
 
 G_END_DECLS

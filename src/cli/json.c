@@ -3,10 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
+
 char *hn_json_number(double x)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];
     static const char *const formats[] = { "%.15g", "%.16g", "%.17g" };
+    if (x == 0) /* "-0" would be a whole number, which has no sign there */
+        return g_strdup(signbit(x) ? "-0.0" : "0");
     for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
         g_ascii_formatd(buf, sizeof buf, formats[i], x);
         if (g_ascii_strtod(buf, NULL) == x)
@@ -35,21 +39,31 @@ JsonNode *hn_json_find(JsonNode *node, const char *path)
     return node;
 }
 
+/* By its number, beyond 16 bits by those of two halves: what a terminal would act upon is ASCII then. */
+static void put_escaped(GString *out, gunichar c)
+{
+    if (c > 0xffff)
+        g_string_append_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+    else
+        g_string_append_printf(out, "\\u%04x", c);
+}
+
 static void put_string(GString *out, const char *s)
 {
     g_autofree char *valid = g_utf8_make_valid(s, -1);
     g_string_append_c(out, '"');
-    for (const char *p = valid; *p; p++) {
-        if (*p == '"' || *p == '\\')
+    for (const char *p = valid; *p; p = g_utf8_next_char(p)) {
+        const gunichar c = g_utf8_get_char(p);
+        if (c == '"' || c == '\\')
             g_string_append_printf(out, "\\%c", *p);
-        else if (*p == '\n')
+        else if (c == '\n')
             g_string_append(out, "\\n");
-        else if (*p == '\t')
+        else if (c == '\t')
             g_string_append(out, "\\t");
-        else if ((guchar)*p < 0x20 || *p == 0x7f)
-            g_string_append_printf(out, "\\u%04x", (guchar)*p);
+        else if (hn_text_is_hidden(c))
+            put_escaped(out, c);
         else
-            g_string_append_c(out, *p);
+            g_string_append_unichar(out, c);
     }
     g_string_append_c(out, '"');
 }

@@ -6,8 +6,10 @@
 #include "config.h" /* HN_DATADIR */
 
 #include "base/error.h"
+#include "base/file.h"
 
 #define SUFFIX ".conf"
+#define MOST_BYTES ((gsize)1 << 16) /* of a key file: there are some 50 options */
 
 static const GOptionEntry *find_entry(const GOptionEntry *const *tables, const char *key)
 {
@@ -72,10 +74,13 @@ gboolean hn_keyfile_args(const char *path, const char *tool, const GOptionEntry 
     static const char *const refused[] = { "config", "preset", "help", "version", NULL };
     g_autoptr(GKeyFile) file = g_key_file_new();
     g_autoptr(GError) cause = NULL;
-    if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &cause)) {
-        gboolean io = cause->domain == G_FILE_ERROR;
-        g_set_error(error, HN_ERROR, io ? HN_ERROR_IO : HN_ERROR_USAGE, "cannot read configuration '%s': %s", path,
-                    cause->message);
+    g_autoptr(GBytes) bytes = hn_file_bytes_most(path, MOST_BYTES, NULL, error);
+    if (bytes == NULL) {
+        g_prefix_error(error, "configuration: ");
+        return FALSE;
+    }
+    if (!g_key_file_load_from_bytes(file, bytes, G_KEY_FILE_NONE, &cause)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "cannot read configuration '%s': %s", path, cause->message);
         return FALSE;
     }
     const char *const groups[] = { "hone", tool };

@@ -5,11 +5,13 @@
 #include "config.h" /* HN_VERSION */
 
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/keyfile.h"
 
 #define MAX_THREADS 4096
 #define MAX_DEVICE 1023
+#define LEAST_TIME_S 1e-3 /* of --time-limit */
 
 const char *hn_version(void)
 {
@@ -71,12 +73,25 @@ static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
     return TRUE;
 }
 
+static gboolean set_time_limit(Parse *p, const char *value, GError **error)
+{
+    double x;
+    if (!hn_parse_duration(value, &x, error))
+        return FALSE;
+    if (x < LEAST_TIME_S) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves no time at all", value);
+        return FALSE;
+    }
+    p->common->time_limit = x;
+    return TRUE;
+}
+
 /* "" and "-" are stdout */
 static void set_file(gboolean *on, char **file, const char *value)
 {
     *on = TRUE;
     g_free(*file);
-    *file = *value && strcmp(value, "-") ? g_strdup(value) : NULL;
+    *file = *value && !hn_out_is_stdout(value) ? g_strdup(value) : NULL;
 }
 
 static gboolean on_value(const char *option, const char *value, gpointer data, GError **error)
@@ -91,6 +106,8 @@ static gboolean on_value(const char *option, const char *value, gpointer data, G
         ok = set_seed(p, value, error);
     else if (!strcmp(option, "--mem-limit"))
         ok = set_mem_limit(p, value, error);
+    else if (!strcmp(option, "--time-limit"))
+        ok = set_time_limit(p, value, error);
     else if (!strcmp(option, "--json"))
         set_file(&p->common->json, &p->common->json_file, value);
     else if (!strcmp(option, "--csv"))
@@ -114,6 +131,8 @@ static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpo
         p->common->verbose++;
     else if (!strcmp(option, "--strict-math"))
         p->common->strict_math = TRUE;
+    else if (!strcmp(option, "--verify-data"))
+        p->common->verify_data = TRUE;
     else if (!strcmp(option, "--no-progress"))
         p->common->no_progress = TRUE;
     else if (!strcmp(option, "--version"))
@@ -138,6 +157,10 @@ static const GOptionEntry common_entries[] = {
       "compute what operators say term by term: no faster algorithms that round otherwise", NULL },
     { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
+    { "verify-data", 0, FLAG, CALLBACK, (gpointer)on_flag,
+      "compare files of weights beside a model with the checksums that it gives", NULL },
+    { "time-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "end with status 6, nothing written, when this time has passed, such as 30s or 2m", "T" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },
     { "csv", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as CSV, to FILE or in place of the table", "FILE" },
     { "config", 0, FILENAME, CALLBACK, (gpointer)on_value, "read options from a key file", "FILE" },

@@ -57,7 +57,9 @@ typedef struct {
     int device_index; /* of "cuda:1" */
     guint64 seed;
     gboolean strict_math;
+    gboolean verify_data;
     guint64 mem_limit; /* bytes, 0: none */
+    double time_limit; /* seconds of the clock, 0: none */
     gboolean json;     /* print JSON to json_file, or instead of the table to stdout (NULL) */
     char *json_file;
     gboolean csv;

@@ -281,13 +281,21 @@ static void put_field(GString *out, const char *s, gboolean last)
     g_string_append_c(out, last ? '\n' : ',');
 }
 
+/* Names come out of files: without what a terminal acts upon, and a spreadsheet, which takes what begins like a formula
+ * for one, gets a quote before it. */
+static char *csv_text(const char *text)
+{
+    g_autofree char *clean = hn_text_clean(text);
+    return g_strconcat(*clean && strchr("=+-@", *clean) ? "'" : "", clean, NULL);
+}
+
 static char *csv_cell(JsonNode *row, const HnColumn *column)
 {
     JsonNode *node = hn_json_find(row, column->key);
     if (!node || JSON_NODE_HOLDS_NULL(node))
         return g_strdup("");
     if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING)
-        return g_utf8_make_valid(json_node_get_string(node), -1);
+        return csv_text(json_node_get_string(node));
     if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE && !is_number(node))
         return g_strdup("");
     return g_strchomp(hn_json_text(node));

@@ -1,21 +1,82 @@
 #include "cli/tool.h"
 
+#include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/text.h"
+#include "cli/memory.h"
 
-/* A signal handler can reach nothing but a global: set by the first Ctrl-C, read through HnProgress.cancel. */
-static gint interrupted;
+#define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
+
+#define GRACE_S 5      /* behind twice the time limit the process is ended */
+#define STATUS_LIMIT 6 /* HN_ERROR_BUDGET's */
+
+/* A signal handler can reach nothing but globals. What Ctrl-C and the alarm of --time-limit set: an HnHalt, which
+ * HnProgress.cancel and the budget read; ... */
+static gint halt;
+/* ... and how the second alarm ends a process that did not end by itself: written before the first is due. */
+static struct {
+    char line[128];
+    size_t length;
+} last_words;
 
 static void on_interrupt(G_GNUC_UNUSED int signal_number)
 {
-    g_atomic_int_set(&interrupted, 1);
+    g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_USER);
+}
+
+/* Files that are not complete have no names, or are known to hn_guard_unlink(): ending here leaves none behind. */
+static void on_alarm(G_GNUC_UNUSED int signal_number)
+{
+    static volatile sig_atomic_t due; /* the time limit was reached before */
+    if (due) {
+        ssize_t ignored = write(STDERR_FILENO, last_words.line, last_words.length);
+        (void)ignored;
+        hn_guard_unlink();
+        _exit(STATUS_LIMIT);
+    }
+    due = 1;
+    g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_TIME);
+}
+
+/* The same for whoever reads a mapped file that another program has cut short: the tool's name, and whether a thread
+ * has said so already. */
+static const char *tool_name;
+static gint bus_seen;
+
+static void put(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody to tell */
+}
+
+/* Runs in whatever thread was hit, on its stack, and calls only what may be called there. */
+static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where)
+{
+    if (!g_atomic_int_compare_and_exchange(&bus_seen, 0, 1))
+        for (;;)
+            pause(); /* another thread is ending the process */
+    const char *file = info->si_code > 0 ? hn_guard_find(info->si_addr) : NULL;
+    if (file) {
+        put(tool_name);
+        put(": '");
+        put(file);
+        put("' was cut short by another program while it was being read\n");
+        hn_guard_unlink();
+        _exit(1);
+    }
+    signal(signal_number, SIG_DFL);
+    raise(signal_number); /* is delivered on return */
 }
 
 /* Blocking calls are not restarted, so that reading a pipe ends too; the second signal kills. */
@@ -23,18 +84,60 @@ static void catch_signals(void)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction bus = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     struct sigaction old;
     sigemptyset(&action.sa_mask);
     sigemptyset(&ignore.sa_mask);
+    sigemptyset(&bus.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGBUS, &bus, NULL);
     /* a shell starts background jobs with SIGINT ignored: leave it so */
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);
 }
 
+char *hn_tool_line(const char *name, const char *text)
+{
+    g_autofree char *clean = hn_text_clean(text), *cut = hn_text_cut(clean, MAX_LINE);
+    return g_strconcat(name, ": ", cut, NULL);
+}
+
+static char *time_words(const HnContext *ctx)
+{
+    return g_strdup_printf("time limit of %g s reached", ctx->common.time_limit);
+}
+
+static struct timespec timespec_of(double seconds)
+{
+    return (struct timespec){ .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9) };
+}
+
+/* Two alarms: at the limit, and long enough behind it for everything that looks at `halt` to have ended. */
+static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **error)
+{
+    const double seconds = ctx->common.time_limit, passed = (double)(hn_now_ns() - since_ns) * 1e-9;
+    if (seconds <= 0)
+        return TRUE;
+    g_autofree char *words = time_words(ctx);
+    last_words.length =
+        MIN((size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words),
+            sizeof last_words.line - 1);
+    struct sigaction action = { .sa_handler = on_alarm };
+    struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+    const struct itimerspec due = { .it_value = timespec_of(MAX(seconds - passed, 1e-6)),
+                                    .it_interval = timespec_of(seconds + GRACE_S) };
+    timer_t timer;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGALRM, &action, NULL) == 0 && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
+        timer_settime(timer, 0, &due, NULL) == 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "no clock can be set for a time limit: %s", g_strerror(errno));
+    return FALSE;
+}
+
 static void say(HnContext *ctx, const char *name, const char *text)
 {
-    g_autofree char *clean = hn_text_clean(text), *line = g_strdup_printf("%s: %s", name, clean);
+    g_autofree char *line = hn_tool_line(name, text);
     g_autoptr(GString) shown = g_string_new(NULL);
     hn_terminal_wrap(shown, line, hn_terminal_width(STDERR_FILENO));
     hn_bar_wipe(ctx ? ctx->bar : NULL);
@@ -115,6 +218,15 @@ static int finish(HnContext *ctx, const HnTool *tool, const GError *error)
 {
     if (!error)
         return 0;
+    if (ctx && g_atomic_int_get(&halt) == HN_HALT_TIME) { /* whatever it was that it made fail */
+        g_autofree char *words = time_words(ctx);
+        say(ctx, tool->name, words);
+        return STATUS_LIMIT;
+    }
+    if (g_error_matches(error, HN_ERROR, HN_ERROR_INTERRUPTED)) { /* wherever it was */
+        say(ctx, tool->name, "interrupted");
+        return hn_error_exit_status(error);
+    }
     gboolean quiet = g_error_matches(error, HN_ERROR, HN_ERROR_IO) && stdout_is_closed();
     if (!quiet)
         say(ctx, tool->name, error->message);
@@ -126,7 +238,7 @@ static gboolean print_stdout(const char *text, GError **error)
     return hn_out_save("-", text, strlen(text), error);
 }
 
-static gboolean act(HnContext *ctx, HnAction action, GError **error)
+static gboolean act(HnContext *ctx, HnAction action, guint64 since_ns, GError **error)
 {
     const HnTool *tool = ctx->tool;
     if (action == HN_ACTION_HELP) {
@@ -137,16 +249,18 @@ static gboolean act(HnContext *ctx, HnAction action, GError **error)
         g_autofree char *line = g_strdup_printf("%s %s\n", tool->name, hn_version());
         return print_stdout(line, error);
     }
-    return hn_cpu_check_env(error) && tool->run(ctx, error);
+    return hn_cpu_check_env(error) && start_clock(ctx, since_ns, error) && tool->run(ctx, error);
 }
 
 int hn_tool_main(int argc, char **argv, const HnTool *tool)
 {
+    const guint64 since_ns = hn_now_ns();
     /* characters as the user's terminal has them (UTF-8 where it does not say), numbers always as in C */
     const char *locale = setlocale(LC_CTYPE, "");
     if (!locale || !strcmp(locale, "C") || !strcmp(locale, "POSIX"))
         setlocale(LC_CTYPE, "C.UTF-8");
     g_set_prgname(tool->name);
+    tool_name = tool->name;
     catch_signals();
 
     g_autoptr(GError) error = NULL;
@@ -157,10 +271,11 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         return finish(NULL, tool, error);
 
     ctx.n_args = (int)g_strv_length(ctx.args);
-    ctx.budget = hn_budget_new(ctx.common.mem_limit);
+    ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
-    ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &interrupted };
-    gboolean ok = act(&ctx, action, &error);
+    ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
+    hn_budget_watch(ctx.budget, &halt);
+    gboolean ok = act(&ctx, action, since_ns, &error);
     hn_bar_wipe(ctx.bar);
     g_assert(ok == !error);
     int status = finish(&ctx, tool, error);

@@ -5,7 +5,8 @@
  *
  * It reads the options, calls run, prints the error if there is one ("hone-run: sentence" on stderr, once) and returns
  * the exit status. The first Ctrl-C sets the flag that ctx->progress carries, the second ends the process. A closed
- * stdout ends the tool quietly with status 1.
+ * stdout ends the tool quietly with status 1. A mapped file that another program cuts short ends it with a sentence and
+ * status 1, whatever thread reads there.
  */
 #pragma once
 
@@ -39,6 +40,10 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool);
  */
 gboolean hn_context_take_stdin(HnContext *ctx, const char *what, GError **error);
 gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error);
+
+/* "hone-run: sentence" as all that is said goes to stderr: without what a terminal would act upon, and where it is very
+ * long with its beginning and its end alone; g_free. */
+char *hn_tool_line(const char *name, const char *text);
 
 /* A line on stderr, "hone-run: ..."; note: only with -v given at least level times; warn: unless -q. */
 void hn_context_warn(HnContext *ctx, const char *format, ...) G_GNUC_PRINTF(2, 3);

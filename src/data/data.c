@@ -647,6 +647,10 @@ HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error
     gsize size;
     gconstpointer data = g_bytes_get_data(bytes, &size);
     const char *name = strcmp(path, "-") ? path : "stdin";
+    if (size == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
+        return NULL;
+    }
     if (!hn_npy_is(data, size) && !hn_npz_is(data, size)) {
         HnTensor *t = hn_onnx_tensor_read_bytes(bytes, budget, error);
         if (!t)

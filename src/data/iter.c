@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "data/data.h"
 
@@ -77,8 +78,13 @@ static HnSample *next_ahead(HnDataIter *it, GError **error)
 {
     if (!it->pool)
         it->pool = g_thread_pool_new(work, it, it->o.threads, FALSE, NULL);
-    while (it->scheduled < it->batches && it->scheduled < it->next + it->n_slots)
-        g_thread_pool_push(it->pool, GSIZE_TO_POINTER((gsize)++it->scheduled), NULL);
+    while (it->scheduled < it->batches && it->scheduled < it->next + it->n_slots) {
+        gboolean more = g_thread_pool_push(it->pool, GSIZE_TO_POINTER((gsize)++it->scheduled), NULL);
+        if (!more && g_thread_pool_get_num_threads(it->pool) == 0) { /* else the others do the task that is queued */
+            g_set_error_literal(error, HN_ERROR, HN_ERROR_BUDGET, "no thread can be had to read samples with");
+            return NULL;
+        }
+    }
     Slot *slot = &it->slots[it->next % it->n_slots];
     g_mutex_lock(&it->mutex);
     while (!slot->done)

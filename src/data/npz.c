@@ -8,13 +8,17 @@
 #include "base/error.h"
 
 #define DOS_EPOCH_DATE ((0 << 9) | (1 << 5) | 1) /* 1 January 1980, where zip's calendar begins */
+#define DEFLATE_RATIO 1032                       /* the most bytes that deflate makes of one */
+#define PIECE ((gsize)1 << 16)                   /* bytes that are read at once where nobody wants them */
+#define LONGEST_NAME 200                         /* of a member, in bytes without ".npy" */
 
 typedef struct {
     HnNpzArray shown;
     zip_uint64_t index;
     zip_uint64_t size; /* of the member, unpacked */
     gboolean stored;
-    GBytes *whole; /* of a compressed one, unpacked at its first use; the elements start at 0 */
+    gboolean checked; /* read to its end once: its bytes are those that its CRC was made of */
+    GBytes *whole;    /* of a compressed one, unpacked at its first use; the elements start at 0 */
 } Member;
 
 struct HnNpz {
@@ -23,7 +27,8 @@ struct HnNpz {
     HnBudget *budget;
     zip_t *zip;
     GArray *members; /* Member */
-    GMutex mutex;    /* of zip and of Member.whole */
+    GHashTable *ids; /* HnNpzArray.name -> index in members + 1 */
+    GMutex mutex;    /* of zip, Member.checked and Member.whole */
 };
 
 static void member_clear(gpointer data)
@@ -46,6 +51,7 @@ void hn_npz_free(HnNpz *z)
         return;
     if (z->zip)
         zip_discard(z->zip);
+    g_hash_table_unref(z->ids);
     g_array_unref(z->members);
     g_bytes_unref(z->bytes);
     hn_budget_unref(z->budget);
@@ -72,22 +78,54 @@ static zip_t *open_zip(GBytes *bytes, const char *name, GError **error)
     return zip;
 }
 
-/* n bytes of a member from offset on. The caller holds the mutex. */
-static gboolean read_member(HnNpz *z, const Member *m, zip_uint64_t offset, void *data, gsize n, GError **error)
+/* n bytes, to nowhere where data is NULL. */
+static gboolean take(zip_file_t *f, guint8 *data, zip_uint64_t n)
+{
+    g_autofree guint8 *scratch = data == NULL ? g_malloc(PIECE) : NULL;
+    while (n > 0) {
+        const zip_int64_t got = zip_fread(f, data ? data : scratch, data ? n : MIN(n, PIECE));
+        if (got <= 0)
+            return FALSE;
+        data += data ? got : 0;
+        n -= (zip_uint64_t)got;
+    }
+    return TRUE;
+}
+
+/* The first n bytes of a member. Nothing is known of their CRC. The caller holds the mutex. */
+static gboolean read_start(HnNpz *z, const Member *m, void *data, gsize n, GError **error)
 {
     zip_file_t *f = zip_fopen_index(z->zip, m->index, 0);
-    gboolean ok = f && (offset == 0 || zip_fseek(f, (zip_int64_t)offset, SEEK_SET) == 0);
-    guint8 *p = data;
-    while (ok && n > 0) {
-        zip_int64_t got = zip_fread(f, p, n);
-        ok = got > 0;
-        p += ok ? got : 0;
-        n -= ok ? (gsize)got : 0;
-    }
-    if (!ok) {
-        const char *why = f ? zip_file_strerror(f) : zip_strerror(z->zip);
+    const gboolean ok = f && take(f, data, n);
+    if (!ok)
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read array '%s' of '%s': %s", m->shown.name, z->name,
-                    why);
+                    f ? zip_file_strerror(f) : zip_strerror(z->zip));
+    if (f)
+        zip_fclose(f);
+    return ok;
+}
+
+/*
+ * n bytes of a member from offset on, none of which is damaged: the first time all of it is read, in order, and its end
+ * asked for, which is where libzip compares the CRC. The caller holds the mutex.
+ */
+static gboolean read_member(HnNpz *z, Member *m, zip_uint64_t offset, void *data, gsize n, GError **error)
+{
+    guint8 end;
+    zip_file_t *f = zip_fopen_index(z->zip, m->index, 0);
+    gboolean ok = f != NULL;
+    if (ok && m->checked)
+        ok = (offset == 0 || zip_fseek(f, (zip_int64_t)offset, SEEK_SET) == 0) && (n == 0 || take(f, data, n));
+    else if (ok)
+        ok = m->checked = take(f, NULL, offset) && (n == 0 || take(f, data, n)) &&
+                          take(f, NULL, m->size - offset - n) && zip_fread(f, &end, 1) == 0;
+    if (!ok) {
+        const int cause = f ? zip_error_code_zip(zip_file_get_error(f)) : zip_error_code_zip(zip_get_error(z->zip));
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read array '%s' of '%s': %s", m->shown.name, z->name,
+                    cause == ZIP_ER_CRC  ? "it is damaged, its bytes are not those of its checksum"
+                    : cause == ZIP_ER_OK ? "its size is not that of the archive's directory"
+                    : f                  ? zip_file_strerror(f)
+                                         : zip_strerror(z->zip));
     }
     if (f)
         zip_fclose(f);
@@ -101,7 +139,7 @@ static gboolean read_head(HnNpz *z, Member *m, GError **error)
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "array '%s' of '%s' is cut off", m->shown.name, z->name);
         return FALSE;
     }
-    if (!read_member(z, m, 0, first, sizeof first, error))
+    if (!read_start(z, m, first, sizeof first, error))
         return FALSE;
     gsize length = 12 + (first[8] | (gsize)first[9] << 8); /* of version 1.0; longer ones are refused below */
     if (first[6] > 1)
@@ -109,10 +147,34 @@ static gboolean read_head(HnNpz *z, Member *m, GError **error)
     length = MIN(MIN(length, HN_NPY_HEAD), m->size);
     g_autofree guint8 *head = g_malloc(length);
     g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
-    if (!read_member(z, m, 0, head, length, error) || !hn_npy_parse(head, length, name, &m->shown.head, error))
+    if (!read_start(z, m, head, length, error) || !hn_npy_parse(head, length, name, &m->shown.head, error))
         return FALSE;
-    if (m->shown.head.bytes > m->size - m->shown.head.offset) {
+    const zip_uint64_t rest = m->size - m->shown.head.offset;
+    if (m->shown.head.bytes > rest) {
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "array '%s' of '%s' is cut off", m->shown.name, z->name);
+        return FALSE;
+    }
+    if (m->shown.head.bytes < rest) { /* reading to the end has to cost what the array does */
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "array '%s' of '%s' has %" PRIu64 " bytes behind its elements",
+                    m->shown.name, z->name, rest - m->shown.head.bytes);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* A method and a size that can be: what is stored has as many bytes in the file, deflate makes so many of one at most.
+ */
+static gboolean check_sizes(const HnNpz *z, const zip_stat_t *st, GError **error)
+{
+    if (st->comp_method != ZIP_CM_STORE && st->comp_method != ZIP_CM_DEFLATE) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "'%s' is compressed by method %d, and hone reads stored and deflated arrays", z->name,
+                    st->comp_method);
+        return FALSE;
+    }
+    const zip_uint64_t most = g_bytes_get_size(z->bytes), ratio = st->comp_method == ZIP_CM_STORE ? 1 : DEFLATE_RATIO;
+    if (st->size > G_MAXINT64 || st->comp_size > most || st->size / ratio > st->comp_size) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is cut off", z->name);
         return FALSE;
     }
     return TRUE;
@@ -120,9 +182,9 @@ static gboolean read_head(HnNpz *z, Member *m, GError **error)
 
 static gboolean add_member(HnNpz *z, zip_uint64_t index, GError **error)
 {
+    const zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
     zip_stat_t st;
-    if (zip_stat_index(z->zip, index, 0, &st) != 0 || !(st.valid & ZIP_STAT_NAME) || !(st.valid & ZIP_STAT_SIZE) ||
-        !(st.valid & ZIP_STAT_COMP_METHOD)) {
+    if (zip_stat_index(z->zip, index, 0, &st) != 0 || (st.valid & needed) != needed) {
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read '%s' as an .npz archive: %s", z->name,
                     zip_strerror(z->zip));
         return FALSE;
@@ -130,17 +192,21 @@ static gboolean add_member(HnNpz *z, zip_uint64_t index, GError **error)
     if (!g_str_has_suffix(st.name, ".npy"))
         return TRUE;
     Member m = { .index = index, .size = st.size, .stored = st.comp_method == ZIP_CM_STORE };
-    if (st.size > G_MAXINT64 || (m.stored && st.size > g_bytes_get_size(z->bytes))) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is cut off", z->name);
+    if (!check_sizes(z, &st, error))
         return FALSE;
-    }
     g_autofree char *valid = g_utf8_make_valid(st.name, -1);
     m.shown.name = g_strndup(valid, strlen(valid) - strlen(".npy"));
+    if (g_hash_table_contains(z->ids, m.shown.name)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds two arrays '%s'", z->name, m.shown.name);
+        g_free(m.shown.name);
+        return FALSE;
+    }
     if (!read_head(z, &m, error)) {
         g_free(m.shown.name);
         return FALSE;
     }
     g_array_append_val(z->members, m);
+    g_hash_table_insert(z->ids, m.shown.name, GUINT_TO_POINTER(z->members->len));
     return TRUE;
 }
 
@@ -156,6 +222,7 @@ HnNpz *hn_npz_open(GBytes *bytes, const char *name, HnBudget *budget, GError **e
     z->budget = hn_budget_ref(budget);
     z->members = g_array_new(FALSE, TRUE, sizeof(Member));
     g_array_set_clear_func(z->members, member_clear);
+    z->ids = g_hash_table_new(g_str_hash, g_str_equal);
     g_mutex_init(&z->mutex);
     zip_int64_t n = zip_get_num_entries(zip, 0);
     for (zip_int64_t i = 0; i < n; i++)
@@ -178,12 +245,36 @@ const HnNpzArray *hn_npz_array(const HnNpz *z, int i)
     return &g_array_index(z->members, Member, i).shown;
 }
 
+/* What an array of this name is called as a member: no path, whoever unpacks the archive; see the header. */
+static char *member_name(const char *name)
+{
+    GString *s = g_string_new(NULL);
+    const char *valid;
+    g_utf8_validate(name, -1, &valid);
+    for (const char *p = name; *p != '\0'; p++) {
+        if (p > valid) /* behind the byte that was wrong */
+            g_utf8_validate(p, -1, &valid);
+        if (p == valid || g_ascii_iscntrl(*p) || strchr("/\\%", *p) != NULL || (p == name && *p == '.'))
+            g_string_append_printf(s, "%%%02X", (guint8)*p);
+        else
+            g_string_append_c(s, *p);
+    }
+    if (s->len > LONGEST_NAME) {
+        g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, name, -1);
+        const char *cut = g_utf8_find_prev_char(s->str, s->str + LONGEST_NAME - 17); /* no half of a character */
+        g_string_truncate(s, (gsize)(cut - s->str));
+        g_string_append_printf(s, "%%~%.16s", hash);
+    }
+    return g_string_free(s, FALSE);
+}
+
 int hn_npz_find(const HnNpz *z, const char *name)
 {
-    for (int i = 0; i < hn_npz_count(z); i++)
-        if (!strcmp(hn_npz_array(z, i)->name, name))
-            return i;
-    return -1;
+    g_autofree char *written = member_name(name);
+    gconstpointer id = g_hash_table_lookup(z->ids, name);
+    if (id == NULL)
+        id = g_hash_table_lookup(z->ids, written);
+    return (int)GPOINTER_TO_UINT(id) - 1;
 }
 
 /* The elements of a compressed member. The caller holds the mutex. */
@@ -290,7 +381,7 @@ static gboolean add_array(zip_t *zip, const char *name, const HnTensor *t, GPtrA
         memcpy(block + size, t->data, t->bytes);
     g_ptr_array_add(blocks, hn_budget_bytes(budget, block, total));
 
-    g_autofree char *file = g_strconcat(name, ".npy", NULL);
+    g_autofree char *member = member_name(name), *file = g_strconcat(member, ".npy", NULL);
     zip_source_t *source = zip_source_buffer(zip, block, total, 0);
     zip_int64_t at = source ? zip_file_add(zip, file, source, ZIP_FL_ENC_UTF_8) : -1;
     if (at < 0) {
@@ -310,10 +401,10 @@ static gboolean copy_out(zip_source_t *archive, const char *path, GError **error
         return FALSE;
     if (zip_source_open(archive) != 0)
         return zip_failed(path, zip_error_strerror(zip_source_error(archive)), error);
-    g_autofree guint8 *piece = g_malloc(1 << 16);
+    g_autofree guint8 *piece = g_malloc(PIECE);
     zip_int64_t n;
     gboolean ok = TRUE;
-    while (ok && (n = zip_source_read(archive, piece, 1 << 16)) != 0)
+    while (ok && (n = zip_source_read(archive, piece, PIECE)) != 0)
         ok = n > 0 ? hn_out_write(out, piece, (gsize)n, error)
                    : zip_failed(path, zip_error_strerror(zip_source_error(archive)), error);
     zip_source_close(archive);

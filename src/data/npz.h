@@ -2,8 +2,14 @@
  * NumPy's .npz: named arrays in a zip archive.
  *
  * HnNpz reads the headers of all arrays when it is opened and elements when they are asked for, rows of an array alone
- * too: of one that is stored (numpy.savez) only these are read, one that is compressed is unpacked whole at its first
- * use and kept. All functions may be called from several threads at once.
+ * too. The first use of an array reads all of it and compares its CRC, so that damaged elements are an error. One that
+ * is compressed (numpy.savez_compressed) stays unpacked then; of one that is stored (numpy.savez) later uses read only
+ * what they ask for. All functions may be called from several threads at once.
+ *
+ * Names of arrays are no paths: nothing that is read is looked for or written under one. In archives that hone writes
+ * they cannot become any either. A '/', '\', '%', control character, broken UTF-8 and a '.' in front are written as '%'
+ * and two hexadecimal digits a byte, and of a name beyond 200 bytes the end as "%~" and 16 digits of its SHA-256:
+ * names stay apart, and hn_npz_find() knows both forms.
  */
 #pragma once
 
@@ -21,7 +27,8 @@ typedef struct {
 /* Whether these bytes begin like a zip archive. */
 gboolean hn_npz_is(gconstpointer data, gsize size);
 
-/* name is for messages. Members that are no .npy are passed over. Errors: FORMAT, UNSUPPORTED, BUDGET. */
+/* name is for messages. Members that are no .npy are passed over; two of one name are an error. Errors: FORMAT,
+ * UNSUPPORTED, BUDGET. */
 HnNpz *hn_npz_open(GBytes *bytes, const char *name, HnBudget *budget, GError **error);
 void hn_npz_free(HnNpz *z);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnNpz, hn_npz_free)

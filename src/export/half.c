@@ -188,6 +188,7 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     const HnObserveOptions wo = { .budget = h.p.budget, .progress = o->progress };
     /* made-up samples show less than real ones: they get a quarter of what is allowed */
     h.aim = hn_verify_synthetic(verify) ? o->half_tol / 4 : o->half_tol;
+    hn_model_name_apart(x->model); /* ranges go by name */
     h.bytes = hn_onnx_write_bytes(x->model, h.p.budget, error);
     gboolean ok = h.bytes != NULL && (seen = open_bytes(&h, error)) != NULL &&
                   (w = hn_observer_new(seen, o->backend, &wo, error)) != NULL && watch(verify, w, error);

@@ -492,6 +492,20 @@ void hn_value_swap_names(HnValue *a, HnValue *b)
     g_hash_table_insert(values, b->name, b);
 }
 
+void hn_value_take_name(HnValue *v, char *name)
+{
+    static const char *const roles[] = { "output", "info" };
+    HnGraph *g = v->graph;
+    for (gsize i = 0; g->variants && i < G_N_ELEMENTS(roles); i++) {
+        g_autofree char *key = g_strdup_printf("%s %s", roles[i], v->name);
+        g_hash_table_remove(g->variants, key);
+    }
+    g_hash_table_steal(g->values, v->name);
+    g_free(v->name);
+    v->name = name;
+    g_hash_table_insert(g->values, v->name, v);
+}
+
 void hn_model_drop_defaults(HnModel *m)
 {
     GPtrArray *in = m->graph->inputs;

@@ -240,6 +240,13 @@ void hn_graph_remove_node(HnGraph *g, HnNode *n);
 void hn_value_replace(HnValue *from, HnValue *to);
 /* a is called as b was, and b as a was; both belong to one graph. */
 void hn_value_swap_names(HnValue *a, HnValue *b);
+/* From now on a name tells which float is meant, in tables and files beside the model as well: floats of sub-graphs,
+ * and values without a type, get names of their own where values of other graphs are called the same. Such a name is
+ * that of the first output of the node around the graph, the attribute and the name before, "loop_1/body/x". What is
+ * called as nothing else keeps its name. The names are those that any copy of the model gets. */
+void hn_model_name_apart(HnModel *m);
+/* Some value of the model's graph, or of one inside it, is called so. */
+gboolean hn_model_has_name(const HnModel *m, const char *name);
 static inline HnValue *hn_node_in(const HnNode *n, int i)
 {
     return i >= 0 && (guint)i < n->in->len ? (HnValue *)n->in->pdata[i] : NULL;

@@ -14,6 +14,9 @@ void hn_value_add_user(HnValue *v, HnNode *n);
 /* One entry; the ends are searched first. */
 void hn_value_drop_user(HnValue *v, HnNode *n);
 void hn_value_release(HnValue *v);
+/* v is called `name` from now on, which is taken and which no other value of its graph has. Second declarations under
+ * the old name go. */
+void hn_value_take_name(HnValue *v, char *name);
 void hn_graph_release(HnGraph *g);
 void hn_node_release(HnNode *n);
 void hn_attr_release(HnAttr *a);

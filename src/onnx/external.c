@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "onnx/pair.h"
 #include "onnx/reader.h"
 
 /* What messages are about. */
@@ -102,6 +103,23 @@ static GBytes *open_file(HnOnnxReader *r, const Where *at, GError **error)
     return bytes;
 }
 
+/* The whole file against the SHA-1 that the model gives for it; each file is read once. */
+static gboolean verify(HnOnnxReader *r, const Where *at, GBytes *bytes, const char *want, GError **error)
+{
+    if (!r->sums)
+        r->sums = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    const char *sum = g_hash_table_lookup(r->sums, bytes);
+    if (!sum) {
+        char *made = hn_pair_sum(bytes);
+        g_hash_table_insert(r->sums, bytes, made);
+        sum = made;
+    }
+    if (!g_ascii_strcasecmp(sum, want))
+        return TRUE;
+    g_autofree char *why = g_strdup_printf("has the checksum %s, not '%s' as the model says", sum, want);
+    return fail(error, HN_ERROR_FORMAT, at, why);
+}
+
 GBytes *hn_onnx_external(HnOnnxReader *r, const char *name, const HnPairs *pairs, gsize need, gsize *offset,
                          GError **error)
 {
@@ -130,6 +148,9 @@ GBytes *hn_onnx_external(HnOnnxReader *r, const char *name, const HnPairs *pairs
         fail(error, HN_ERROR_FORMAT, &at, why);
         return NULL;
     }
+    const char *sum = r->verify_data ? entry(pairs, "checksum") : NULL;
+    if (sum && !verify(r, &at, bytes, sum, error))
+        return NULL;
     *offset = start;
     return g_bytes_ref(bytes);
 }

@@ -21,6 +21,7 @@ G_BEGIN_DECLS
 typedef struct {
     HnBudget *budget;       /* of what is unpacked and copied, and of tensors made later; NULL: unlimited */
     gboolean keep_external; /* external data is not looked for: its tensors are `unloaded` */
+    gboolean verify_data;   /* files of external data are compared with the checksums that the model gives */
 } HnOnnxOptions;
 
 /* "-" is stdin; external data is then relative to the working directory. options may be NULL. The model is verified
@@ -34,18 +35,22 @@ HnModel *hn_onnx_read_bytes(GBytes *bytes, const char *base_dir, const HnOnnxOpt
 typedef enum {
     HN_EXTERNAL_AUTO,     /* into the model, beyond 2 GB as ONE_FILE */
     HN_EXTERNAL_INLINE,   /* into the model; UNSUPPORTED beyond the 2 GB of a protobuf message */
-    HN_EXTERNAL_ONE_FILE, /* initializers of 1 kB and more into PATH.data beside the model */
+    HN_EXTERNAL_ONE_FILE, /* initializers of 1 kB and more into PATH.HASH.data beside the model (onnx/pair.h) */
     HN_EXTERNAL_KEEP,     /* what was external still names its old file: right only in the folder it came from */
 } HnExternal;
 
 typedef struct {
     HnExternal external;
     HnBudget *budget; /* of lists that have to be converted; NULL: unlimited */
+    guint64 *bytes;   /* of all that was written, data file included; may be NULL */
 } HnOnnxWriteOptions;
 
-/* "-" is stdout. Data first, then the model, each put in place as a whole; on failure the target is as it was. The
- * model may be written over the files it was read from. Errors: IO, BUDGET, UNSUPPORTED. */
+/* "-" is stdout. Data first, then the model, each put in place as a whole; on failure the target is as it was. Data
+ * files that the replaced model had from hone and nobody needs any more are removed. The model may be written over the
+ * files it was read from. Errors: IO, BUDGET, UNSUPPORTED, INTERRUPTED, USAGE (ONE_FILE beside a pipe). */
 gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error);
+/* Removes a model and the data file that hone wrote beside it. */
+void hn_onnx_remove(const char *path);
 /* How long the file would be with everything inline. */
 gboolean hn_onnx_size(const HnModel *m, HnBudget *budget, gsize *bytes, GError **error);
 /* Everything inline. */

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "onnx/kind.h"
 #include "onnx/wire.h"
 
 /* Elements are used as they lie in the file, and the format is little-endian. */
@@ -16,6 +17,7 @@ void hn_onnx_reader_init(HnOnnxReader *r, GBytes *bytes, const char *base_dir, c
     if (options) {
         r->budget = options->budget;
         r->keep_external = options->keep_external;
+        r->verify_data = options->verify_data;
     }
     r->declared = g_hash_table_new(NULL, NULL);
 }
@@ -25,6 +27,8 @@ void hn_onnx_reader_clear(HnOnnxReader *r)
     g_hash_table_unref(r->declared);
     if (r->externals)
         g_hash_table_unref(r->externals);
+    if (r->sums)
+        g_hash_table_unref(r->sums);
 }
 
 /* --- pieces of messages ------------------------------------------------------------------------------------------ */
@@ -203,20 +207,31 @@ static gboolean read_model(HnOnnxReader *r, Onnx__ModelProto *p, GError **error)
            hn_onnx_rest(r, &p->base, &m->unknown, error);
 }
 
+/* Why the bytes are no model: what else they seem to be, else what a reader of models has against them. */
+static gboolean no_model(const HnOnnxReader *r, const char *why, GError **error)
+{
+    const char *kind = hn_onnx_other_kind(r->data, r->size);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "not an ONNX model: %s%s", kind ? "it looks like " : "",
+                kind ? kind : why);
+    return FALSE;
+}
+
 static gboolean read_all(HnOnnxReader *r, GError **error)
 {
-    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_MODEL, r->budget, error);
+    GError *cause = NULL;
+    g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, HN_WIRE_MODEL, r->budget, &cause);
+    if (!wire && g_error_matches(cause, HN_ERROR, HN_ERROR_FORMAT)) {
+        no_model(r, cause->message, error);
+        g_error_free(cause);
+        return FALSE;
+    }
     if (!wire) {
-        if (error && g_error_matches(*error, HN_ERROR, HN_ERROR_FORMAT))
-            g_prefix_error(error, "not an ONNX model: ");
+        g_propagate_error(error, cause);
         return FALSE;
     }
     Onnx__ModelProto *p = (Onnx__ModelProto *)hn_wire_root(wire);
-    if (!p->graph) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "not an ONNX model: %s",
-                    r->size ? "it has no graph" : "it is empty");
-        return FALSE;
-    }
+    if (!p->graph)
+        return no_model(r, r->size ? "it has no graph" : "it is empty", error);
     return read_model(r, p, error) && hn_model_verify(r->model, error);
 }
 
@@ -238,6 +253,10 @@ HnModel *hn_onnx_read_file(const char *path, const HnOnnxOptions *options, GErro
     g_autoptr(GBytes) bytes = hn_file_bytes(path, options ? options->budget : NULL, error);
     if (!bytes)
         return NULL;
+    if (g_bytes_get_size(bytes) == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", is_stdin ? "stdin" : path);
+        return NULL;
+    }
     g_autofree char *folder = is_stdin ? NULL : g_path_get_dirname(path);
     HnModel *m = hn_onnx_read_bytes(bytes, folder, options, error);
     if (!m) {

@@ -20,9 +20,10 @@ typedef struct {
     gsize size;
     const char *base_dir;
     HnBudget *budget;
-    gboolean keep_external;
+    gboolean keep_external, verify_data;
     HnModel *model;        /* NULL for tensor files */
     GHashTable *externals; /* real path -> GBytes, made with the first */
+    GHashTable *sums;      /* GBytes of those -> SHA-1 in hexadecimal digits, made with the first */
     GHashTable *declared;  /* HnValue * of which a ValueInfoProto was read */
 } HnOnnxReader;
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "onnx/kind.h"
 #include "onnx/reader.h"
 #include "onnx/wire.h"
 #include "onnx/writer.h"
@@ -29,6 +30,18 @@ static HnTensor *read_tensor(HnOnnxReader *r, GError **error)
     return hn_onnx_read_tensor(r, (Onnx__TensorProto *)hn_wire_root(wire), TRUE, error);
 }
 
+/* takes cause: what a reader of tensors has against the bytes */
+static void no_tensor(const HnOnnxReader *r, GError *cause, GError **error)
+{
+    const char *kind = cause->code == HN_ERROR_FORMAT ? hn_onnx_other_kind(r->data, r->size) : NULL;
+    if (kind) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "not an ONNX tensor: it looks like %s", kind);
+        g_error_free(cause);
+    } else {
+        g_propagate_error(error, cause);
+    }
+}
+
 HnTensor *hn_onnx_tensor_read_bytes(GBytes *bytes, HnBudget *budget, GError **error)
 {
     HnOnnxReader r;
@@ -41,7 +54,7 @@ HnTensor *hn_onnx_tensor_read_bytes(GBytes *bytes, HnBudget *budget, GError **er
             g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
                                 "a sequence, map or optional, and only tensors are computed with");
         else
-            g_propagate_error(error, g_steal_pointer(&cause));
+            no_tensor(&r, g_steal_pointer(&cause), error);
     }
     hn_onnx_reader_clear(&r);
     return t;
@@ -50,6 +63,10 @@ HnTensor *hn_onnx_tensor_read_bytes(GBytes *bytes, HnBudget *budget, GError **er
 HnTensor *hn_onnx_tensor_read(const char *path, HnBudget *budget, GError **error)
 {
     g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
+    if (bytes && g_bytes_get_size(bytes) == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", strcmp(path, "-") ? path : "stdin");
+        return NULL;
+    }
     HnTensor *t = bytes ? hn_onnx_tensor_read_bytes(bytes, budget, error) : NULL;
     if (bytes && !t)
         g_prefix_error(error, "'%s': ", strcmp(path, "-") ? path : "stdin");

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "onnx/pair.h"
 
 #define FIRST_CHUNK 4096         /* bytes */
 #define MAX_CHUNK 262144         /* bytes */
@@ -31,6 +32,7 @@ void hn_onnx_writer_clear(HnOnnxWriter *w)
     array_free(w->data);
     if (w->places)
         g_hash_table_unref(w->places);
+    g_free(w->location);
     g_clear_error(&w->error);
 }
 
@@ -223,16 +225,21 @@ static gboolean stream(const ProtobufCMessage *p, HnOutFile *out, GError **error
     return FALSE;
 }
 
-static gboolean write_data(const HnOnnxWriter *w, HnOutFile *out, GError **error)
+/* *sum: the SHA-1 of what was written */
+static gboolean write_data(const HnOnnxWriter *w, HnOutFile *out, char **sum, GError **error)
 {
     static const guint8 zeros[PAGE];
+    g_autoptr(GChecksum) sha1 = g_checksum_new(G_CHECKSUM_SHA1);
     for (guint i = 0; i < w->data->len; i++) {
         const HnOnnxPlace *p = w->data->pdata[i];
-        if (!hn_out_write(out, zeros, (gsize)(p->offset - hn_out_tell(out)), error) ||
-            !hn_out_write(out, p->tensor->data, p->tensor->bytes, error))
+        const gsize gap = (gsize)(p->offset - hn_out_tell(out));
+        if (!hn_out_write(out, zeros, gap, error) || !hn_out_write(out, p->tensor->data, p->tensor->bytes, error))
             return FALSE;
+        g_checksum_update(sha1, zeros, (gssize)gap);
+        g_checksum_update(sha1, p->tensor->data, (gssize)p->tensor->bytes);
     }
-    return TRUE;
+    *sum = g_strdup(g_checksum_get_string(sha1));
+    return hn_out_sync(out, error);
 }
 
 /* The tree of m, as w->external says; NULL with the error. */
@@ -245,16 +252,24 @@ static Onnx__ModelProto *build(HnOnnxWriter *w, const HnModel *m, GError **error
     return NULL;
 }
 
-static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path, gboolean is_auto, GError **error)
+static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path, const HnOnnxWriteOptions *options,
+                            GError **error)
 {
-    g_autofree char *data_path = g_strconcat(path, ".data", NULL);
-    g_autofree char *location = g_path_get_basename(data_path);
-    w->location = location;
+    const gboolean is_auto = !options || options->external == HN_EXTERNAL_AUTO;
+    g_autoptr(HnOutFile) out = hn_out_open(path, error);
+    if (!out)
+        return FALSE;
+    if (w->external == HN_EXTERNAL_ONE_FILE && !hn_out_is_file(out)) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "weights of their own file need a path for the model");
+        return FALSE;
+    }
+    memset(w->sum, '0', sizeof w->sum - 1); /* until it is known: the model's size does not depend on it */
+    w->location = hn_pair_data_name(path, w->sum);
     Onnx__ModelProto *p = build(w, m, error);
     if (!p)
         return FALSE;
     gsize size = protobuf_c_message_get_packed_size(&p->base);
-    if (is_auto && size > MESSAGE_LIMIT && strcmp(path, "-") != 0) {
+    if (is_auto && size > MESSAGE_LIMIT && hn_out_is_file(out)) {
         w->external = HN_EXTERNAL_ONE_FILE;
         if (!(p = build(w, m, error)))
             return FALSE;
@@ -264,28 +279,34 @@ static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path,
         return FALSE;
 
     g_autoptr(HnOutFile) data = NULL;
-    if (w->data && (!(data = hn_out_open(data_path, error)) || !write_data(w, data, error)))
+    g_autofree char *sum = NULL;
+    if (w->data) {
+        if (!(data = hn_out_open_beside(path, error)) || !write_data(w, data, &sum, error))
+            return FALSE;
+        g_autofree char *name = hn_pair_data_name(path, sum);
+        memcpy(w->sum, sum, sizeof w->sum - 1);
+        memcpy(w->location, name, strlen(name)); /* the tree has both by address */
+    }
+    if (!stream(&p->base, out, error) || !hn_out_sync(out, error))
         return FALSE;
-    g_autoptr(HnOutFile) out = hn_out_open(path, error);
-    return out && stream(&p->base, out, error) && (!data || hn_out_commit(data, error)) && hn_out_commit(out, error);
+    if (options && options->bytes)
+        *options->bytes = hn_out_tell(out) + (data ? hn_out_tell(data) : 0);
+    return hn_out_is_file(out) ? hn_pair_commit(out, path, g_steal_pointer(&data), sum, error)
+                               : hn_out_commit(out, error);
 }
 
 gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error)
 {
     HnExternal external = options ? options->external : HN_EXTERNAL_AUTO;
-    if (external == HN_EXTERNAL_ONE_FILE && !strcmp(path, "-")) {
-        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "weights of their own file need a path for the model");
-        return FALSE;
-    }
     HnOnnxWriter w;
     hn_onnx_writer_init(&w, external == HN_EXTERNAL_AUTO ? HN_EXTERNAL_INLINE : external,
                         options ? options->budget : NULL);
     g_autoptr(GError) cause = NULL;
-    gboolean ok = write_model(&w, m, path, external == HN_EXTERNAL_AUTO, &cause);
+    gboolean ok = write_model(&w, m, path, options, &cause);
     hn_onnx_writer_clear(&w);
     if (ok)
         return TRUE;
-    if (cause->code != HN_ERROR_IO) /* those name the file */
+    if (cause->code != HN_ERROR_IO && cause->code != HN_ERROR_USAGE) /* those name the file, or the option */
         g_prefix_error(&cause, "'%s': ", strcmp(path, "-") ? path : "stdout");
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
@@ -299,6 +320,11 @@ GBytes *hn_onnx_write_bytes(const HnModel *m, HnBudget *budget, GError **error)
     GBytes *bytes = p ? hn_onnx_pack(&p->base, budget, error) : NULL;
     hn_onnx_writer_clear(&w);
     return bytes;
+}
+
+void hn_onnx_remove(const char *path)
+{
+    hn_pair_remove(path);
 }
 
 gboolean hn_onnx_size(const HnModel *m, HnBudget *budget, gsize *bytes, GError **error)

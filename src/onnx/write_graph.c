@@ -41,11 +41,12 @@ static void put_external(HnOnnxWriter *w, HnTensor *t, Onnx__TensorProto *p)
     char *text = hn_onnx_alloc(w, 64);
     g_snprintf(text, 32, "%" G_GUINT64_FORMAT, offset);
     g_snprintf(text + 32, 32, "%" G_GSIZE_FORMAT, t->bytes);
-    p->external_data = HN_ONNX_ARRAY(w, Onnx__StringStringEntryProto *, 3);
+    p->external_data = HN_ONNX_ARRAY(w, Onnx__StringStringEntryProto *, 4);
     p->external_data[0] = hn_onnx_put_pair(w, "location", w->location);
     p->external_data[1] = hn_onnx_put_pair(w, "offset", text);
     p->external_data[2] = hn_onnx_put_pair(w, "length", text + 32);
-    p->n_external_data = 3;
+    p->external_data[3] = hn_onnx_put_pair(w, "checksum", w->sum);
+    p->n_external_data = 4;
 }
 
 Onnx__TensorProto *hn_onnx_put_tensor(HnOnnxWriter *w, HnTensor *t, const char *name, gboolean is_weight)

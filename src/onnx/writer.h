@@ -21,14 +21,15 @@ typedef struct {
 
 typedef struct {
     HnBudget *budget;
-    HnExternal external;  /* never AUTO */
-    const char *location; /* ONE_FILE: what the model calls the data file */
-    GPtrArray *chunks;    /* the arena: g_malloc0 each */
-    gsize used;           /* bytes of the newest chunk */
-    GPtrArray *lists;     /* GBytes *: converted lists */
-    GPtrArray *data;      /* ONE_FILE: HnOnnxPlace * in the arena, in the order of their offsets */
-    GHashTable *places;   /* ONE_FILE: the elements' address -> HnOnnxPlace * */
-    guint64 data_size;    /* ONE_FILE: bytes so far */
+    HnExternal external; /* never AUTO */
+    char *location;      /* ONE_FILE: what the model calls the data file */
+    char sum[41];        /* ONE_FILE: its SHA-1 in hexadecimal digits */
+    GPtrArray *chunks;   /* the arena: g_malloc0 each */
+    gsize used;          /* bytes of the newest chunk */
+    GPtrArray *lists;    /* GBytes *: converted lists */
+    GPtrArray *data;     /* ONE_FILE: HnOnnxPlace * in the arena, in the order of their offsets */
+    GHashTable *places;  /* ONE_FILE: the elements' address -> HnOnnxPlace * */
+    guint64 data_size;   /* ONE_FILE: bytes so far */
     GError *error;
 } HnOnnxWriter;
 

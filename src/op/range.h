@@ -1,8 +1,8 @@
 /*
  * HnRanges: how large the elements of a model's tensors were on sample data, by name of the value.
  *
- * Names rather than pointers, so that what was seen on one copy of a model serves for another. Values of sub-graphs
- * that stand beside each other may share a name: then they share an entry.
+ * Names rather than pointers, so that what was seen on one copy of a model serves for another. Where graphs of a model
+ * use a name twice, its values share an entry, unless they were named apart (hn_model_name_apart()).
  */
 #pragma once
 

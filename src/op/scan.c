@@ -181,7 +181,7 @@ static gboolean run(HnEval *e, HnTensor *const *in, int64_t length, HnTensor **o
             now[p->states + i] =
                 hn_control_slice(e, in[p->states + i], axis[i], item(p->in_back, i) ? runs - 1 - t : t);
         }
-        if (e->error != NULL || !e->graph(e, p->body, n_in, now, n_out, got))
+        if (e->error != NULL || !hn_budget_ask(e->budget, &e->error) || !e->graph(e, p->body, n_in, now, n_out, got))
             break;
         for (int i = 0; i < p->states; i++) {
             hn_tensor_unref(now[i]);

@@ -45,6 +45,7 @@ void hn_pass_log_init(HnPassLog *log)
 {
     log->made = g_ptr_array_new_with_free_func(site_free);
     log->missed = g_ptr_array_new_with_free_func(site_free);
+    log->spared = g_ptr_array_new_with_free_func(site_free);
     log->rounds = 0;
 }
 
@@ -52,6 +53,7 @@ void hn_pass_log_clear(HnPassLog *log)
 {
     g_clear_pointer(&log->made, g_ptr_array_unref);
     g_clear_pointer(&log->missed, g_ptr_array_unref);
+    g_clear_pointer(&log->spared, g_ptr_array_unref);
 }
 
 char *hn_site_key(const HnPass *pass, const char *site)
@@ -98,6 +100,8 @@ static void walk_nodes(HnRewrite *r, HnGraph *g)
     hn_graph_foreach_node(g, list_node, nodes);
     for (guint i = 0; i < nodes->len && r->error == NULL && !r->full; i++) {
         HnNode *n = nodes->pdata[i];
+        if (hn_progress_stop(r->o->progress, &r->error) || !hn_budget_ask(r->o->budget, &r->error))
+            return;
         if (g_hash_table_contains(r->live, n) && r->pass->node(r, n))
             hn_rw_sweep(r);
     }
@@ -154,7 +158,7 @@ static gboolean run_rounds(HnRewrite *r)
         for (const HnPass *const *p = passes; *p != NULL && !r->full; p++) {
             if (!wanted(r->o, *p))
                 continue;
-            if (r->o->progress != NULL && hn_progress_stop(r->o->progress, &r->error))
+            if (hn_progress_stop(r->o->progress, &r->error))
                 return FALSE;
             if (!run_pass(r, *p))
                 return FALSE;

@@ -146,17 +146,27 @@ static gboolean cancelled(const HnProgress *progress)
     return progress && progress->cancel && g_atomic_int_get(progress->cancel);
 }
 
+/* What the failure of a run means: FALSE, unless it was cut short by the user. */
+static gboolean failed(GError *failure, GError **error)
+{
+    if (hn_progress_cut(&failure))
+        return TRUE;
+    g_propagate_error(error, failure);
+    return FALSE;
+}
+
 /* Runs until ns have passed or the number of runs has reached `last`: no clock but the runs' own, no input or output.
  */
 static gboolean slice(Loop *l, HnTimes *times, guint64 ns, guint64 last, HnOutliers *outliers,
                       const HnProgress *progress, GError **error)
 {
     double took, far = outliers ? outliers->limit_ns : INFINITY;
+    GError *failure = NULL;
     gboolean first = TRUE;
     do {
         hn_times_reserve(times);
-        if (!run_next(l, first, &took, error))
-            return FALSE;
+        if (!run_next(l, first, &took, &failure))
+            return failed(failure, error);
         hn_times_add(times, took);
         if (took > far)
             hn_outliers_add(outliers, l->next - 1, took);
@@ -220,6 +230,7 @@ static gboolean measure(Loop *l, HnTimes *times, const HnMeasureOptions *o, cons
                         GError **error)
 {
     double passed = 0, look = FIRST_LOOK, unused;
+    GError *failure = NULL;
     guint64 last = o->until == HN_UNTIL_RUNS ? o->runs : G_MAXUINT64;
     *stop = HN_STOP_INTERRUPTED;
     tell(l, o, passed, progress);
@@ -227,8 +238,8 @@ static gboolean measure(Loop *l, HnTimes *times, const HnMeasureOptions *o, cons
         gboolean brief = times->sum * SHORT < (double)times->seen * SLICE_NS;
         if (l->next ? brief : o->warm) {
             Loop warm = *l;
-            if (!run_next(&warm, FALSE, &unused, error))
-                return FALSE;
+            if (!run_next(&warm, FALSE, &unused, &failure))
+                return failed(failure, error);
         }
         if (o->outliers)
             hn_outliers_mark(o->outliers);

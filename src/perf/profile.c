@@ -241,6 +241,13 @@ static gboolean block(HnProfile *p, const HnProfileOptions *o, guint64 *i, guint
     return ok;
 }
 
+/* The same behind a run without a look at it. */
+static gboolean warm_block(HnProfile *p, const HnProfileOptions *o, guint64 *i, guint64 last, const gint *cancel,
+                           GError **error)
+{
+    return o->run(o->data, *i, error) && block(p, o, i, last, cancel, error);
+}
+
 static gboolean narrow(HnTimes *t, double precision)
 {
     HnStats s;
@@ -281,8 +288,11 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
                              (guint64)(o->seconds * 1e3));
         if (cancel && g_atomic_int_get(cancel))
             return pairs > 0 || !hn_progress_stop(progress, error);
-        if (!o->run(o->data, pairs, error) || !block(p, o, &pairs, last, cancel, error))
+        GError *failure = NULL;
+        if (!warm_block(p, o, &pairs, last, cancel, &failure) && (p->profiled.n == 0 || !hn_progress_cut(&failure))) {
+            g_propagate_error(error, failure);
             return FALSE;
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/error.h"
+
 #define SLICE_S 0.5
 #define SLICE_RUNS 20
 #define FIRST_LOOK 0.5 /* seconds, as in measure.c */
@@ -67,6 +69,19 @@ static gpointer stream_slice(gpointer data)
     return NULL;
 }
 
+/* A thread for each stream but the first. One that cannot be had ends the slice: streams wait for each other. */
+static void start_others(Crowd *c, Stream *streams, GThread **threads)
+{
+    g_autoptr(GError) cause = NULL;
+    for (int i = 1; i < c->n && !cause; i++) {
+        threads[i] = g_thread_try_new("stream", stream_slice, &streams[i], &cause);
+        if (threads[i])
+            continue;
+        g_set_error(&streams[i].error, HN_ERROR, HN_ERROR_BUDGET, "no more than %d threads can be had", i);
+        g_atomic_int_set(&c->failed, 1);
+    }
+}
+
 /* One slice of all streams, its times onto `all`, its length onto *wall. */
 static gboolean slice(Crowd *c, Stream *streams, HnTimes *all, double *wall, GError **error)
 {
@@ -78,15 +93,16 @@ static gboolean slice(Crowd *c, Stream *streams, HnTimes *all, double *wall, GEr
         streams[i].times.sum = 0;
         streams[i].start = 0;
     }
+    start_others(c, streams, threads);
+    if (!stopped(c))
+        stream_slice(&streams[0]);
     for (int i = 1; i < c->n; i++)
-        threads[i] = g_thread_new("stream", stream_slice, &streams[i]);
-    stream_slice(&streams[0]);
-    for (int i = 1; i < c->n; i++)
-        g_thread_join(threads[i]);
+        if (threads[i])
+            g_thread_join(threads[i]);
     guint64 first = G_MAXUINT64, last = 0;
     for (int i = 0; i < c->n; i++) {
         Stream *s = &streams[i];
-        if (s->error) {
+        if (s->error && !hn_progress_cut(&s->error)) {
             g_propagate_error(error, g_steal_pointer(&s->error));
             return FALSE;
         }

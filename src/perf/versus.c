@@ -319,8 +319,11 @@ static gboolean play(Contest *c, HnStop *stop, GError **error)
             hn_progress_tell(c->progress, "comparing", c->rounds, 0);
         if (cancelled(c->progress))
             return TRUE;
-        if (!run_round(c, error))
+        GError *failure = NULL;
+        if (!run_round(c, &failure) && !hn_progress_cut(&failure)) {
+            g_propagate_error(error, failure);
             return FALSE;
+        }
         if (cancelled(c->progress))
             return TRUE;
     } while (!enough(c, &look, stop) && c->rounds < HN_MAX_ROUNDS);

@@ -15,8 +15,9 @@ struct HnCalibrator {
     HnSession *session;
     guint n_places;
     int *place;        /* by HnValue.id: index of its histogram; -1: not looked at */
-    GPtrArray *names;  /* char *: what was asked for; owned */
-    GHashTable *index; /* name -> 1 + index of its histogram */
+    GHashTable *asked; /* names; NULL: all, and once it is known which these are */
+    GPtrArray *names;  /* char *: of those looked at, keys of the index */
+    GHashTable *index; /* name -> 1 + index of its histogram; owns its keys */
     GArray *histograms;
     HnHistogram *parts; /* one for each thread */
     guint64 samples;
@@ -113,25 +114,18 @@ static const HnValue *seen_as(const HnValue *v)
 static void add_value(HnCalibrator *c, const HnTypes *types, const HnValue *v)
 {
     const HnValue *root = seen_as(v);
-    int i = GPOINTER_TO_INT(g_hash_table_lookup(c->index, v->name)) - 1;
     if (!may_be_float(types, v) || !may_be_float(types, root) ||
-        (c->o.values != NULL && !g_strv_contains(c->o.values, v->name)))
+        (c->asked != NULL && !g_hash_table_contains(c->asked, v->name)) || g_hash_table_contains(c->index, v->name))
         return;
-    if (i < 0)
-        i = c->place[root->id];
-    if (i < 0) {
+    if (c->place[root->id] < 0) {
         HnHistogram h;
         hn_histogram_init(&h, c->o.budget);
-        i = (int)c->histograms->len;
+        c->place[root->id] = (int)c->histograms->len;
         g_array_append_val(c->histograms, h);
     }
-    if (c->place[root->id] < 0)
-        c->place[root->id] = i;
     char *name = g_strdup(v->name);
-    if (g_hash_table_insert(c->index, name, GINT_TO_POINTER(i + 1)))
-        g_ptr_array_add(c->names, name);
-    else
-        g_free(name);
+    g_hash_table_insert(c->index, name, GINT_TO_POINTER(c->place[root->id] + 1));
+    g_ptr_array_add(c->names, name);
 }
 
 static void add_values(HnCalibrator *c, const HnTypes *types, const HnGraph *g)
@@ -161,7 +155,12 @@ static gboolean find_values(HnCalibrator *c, GError **error)
     c->place = g_new(int, c->n_places + 1u);
     for (guint i = 0; i < c->n_places; i++)
         c->place[i] = -1;
+    if (c->o.values != NULL)
+        c->asked = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; c->o.values != NULL && c->o.values[i] != NULL; i++)
+        g_hash_table_add(c->asked, (gpointer)c->o.values[i]);
     add_values(c, types, c->model->graph);
+    g_clear_pointer(&c->asked, g_hash_table_unref);
     for (guint i = 0; c->o.values != NULL && c->o.values[i] != NULL; i++)
         if (!g_hash_table_contains(c->index, c->o.values[i])) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is no float that the model computes", c->o.values[i]);
@@ -262,7 +261,10 @@ HnCalibrator *hn_calibrator_new(HnModel *m, const HnBackend *backend, const HnCa
     c->parts = g_new0(HnHistogram, c->o.threads);
     for (int k = 0; k < c->o.threads; k++)
         hn_histogram_init(&c->parts[k], c->o.budget);
-    if (!hn_inline_functions(m, error) || !find_values(c, error))
+    if (!hn_inline_functions(m, error))
+        return NULL;
+    hn_model_name_apart(m);
+    if (!find_values(c, error))
         return NULL;
     c->o.values = NULL;
     c->watch = (HnWatch){ wants, saw, c };

@@ -9,8 +9,8 @@
  *
  * The model runs as ever; each value is looked at when it is made, while its elements are in the processor's caches,
  * and is overwritten like in any run. What every method of range.h needs is there after this one pass. Samples may have
- * different shapes. Values are known by name, those of sub-graphs too; where sub-graphs beside each other use a name
- * twice, both count as one. A view (Reshape, Flatten) has the histogram of what it looks at.
+ * different shapes. Values are known by name, those of sub-graphs too, after hn_model_name_apart(). A view (Reshape,
+ * Flatten) has the histogram of what it looks at.
  */
 #pragma once
 
@@ -31,8 +31,8 @@ typedef struct {
     const HnProgress *progress; /* may be NULL; outlives the calibrator */
 } HnCalibrateOptions;
 
-/* The model outlives the calibrator and is not edited meanwhile; calls of its functions are inlined in it. Errors:
- * USAGE for a name that is no such value, and those of hn_session_new(). */
+/* The model outlives the calibrator and is not edited meanwhile; calls of its functions are inlined in it, and its
+ * values named apart. Errors: USAGE for a name that is no such value, and those of hn_session_new(). */
 HnCalibrator *hn_calibrator_new(HnModel *m, const HnBackend *backend, const HnCalibrateOptions *o, GError **error);
 void hn_calibrator_free(HnCalibrator *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnCalibrator, hn_calibrator_free)

@@ -11,8 +11,8 @@ static HnQuantized quantized(HnValue *x)
     HnNode *n;
     HnQuantized made = { .axis = -1 };
     made.q = hn_quant_node(g, "DynamicQuantizeLinear", q, (HnValue *const[]){ x, NULL }, &n);
-    hn_node_add_out(n, made.scale = hn_graph_new_value(g, s));
-    hn_node_add_out(n, made.zero = hn_graph_new_value(g, z));
+    hn_node_add_out(n, made.scale = hn_quant_value(g, s));
+    hn_node_add_out(n, made.zero = hn_quant_value(g, z));
     return made;
 }
 

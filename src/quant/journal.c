@@ -125,7 +125,7 @@ static void read_tried(HnJournal *j, JsonObject *line)
     JsonObject *score = hn_json_object_at(line, "score");
     const double bytes = number_at(line, "bytes");
     JsonNode *names = json_object_get_member(line, "f32");
-    if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0) || names == NULL ||
+    if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0 && bytes < 0x1p63) || names == NULL ||
         !JSON_NODE_HOLDS_ARRAY(names))
         return;
     HnTried *t = g_new0(HnTried, 1);
@@ -184,7 +184,7 @@ static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)
     if (json_array_get_length(plans) != 2 || !(effect > 0))
         return;
     JsonNode *a = json_array_get_element(plans, 0), *b = json_array_get_element(plans, 1);
-    if (json_node_get_value_type(a) == G_TYPE_STRING && json_node_get_value_type(b) == G_TYPE_STRING)
+    if (hn_json_string(a) != NULL && hn_json_string(b) != NULL)
         note_race(j, json_node_get_string(a), json_node_get_string(b), effect);
 }
 
@@ -222,24 +222,16 @@ static gboolean is_same(const char *path, JsonObject *line, JsonObject *header, 
     return TRUE;
 }
 
-static JsonObject *parse(JsonParser *parser, const char *line, gsize n)
+gboolean hn_journal_read(HnJournal *j, const char *path, const char *text, gsize n, JsonObject *header, gsize *good,
+                         GError **error)
 {
-    if (!json_parser_load_from_data(parser, line, (gssize)n, NULL))
-        return NULL;
-    JsonNode *root = json_parser_get_root(parser);
-    return hn_json_object(root);
-}
-
-/* *good: bytes up to the end of the last line that is whole. */
-static gboolean read_lines(HnJournal *j, const char *path, const char *text, gsize n, JsonObject *header, gsize *good,
-                           GError **error)
-{
-    g_autoptr(JsonParser) parser = json_parser_new();
     gboolean first = header != NULL;
     *good = 0;
     for (gsize at = 0; at < n;) {
         const char *end = memchr(text + at, '\n', n - at);
-        JsonObject *line = end != NULL ? parse(parser, text + at, (gsize)(end - text) - at) : NULL;
+        g_autoptr(JsonNode) root =
+            end != NULL ? hn_json_read(text + at, (gsize)(end - text) - at, HN_JSON_BYTES, NULL, NULL) : NULL;
+        JsonObject *line = hn_json_object(root);
         if (line == NULL && (header != NULL || end == NULL))
             break;
         if (first && !is_same(path, line, header, error))
@@ -304,7 +296,7 @@ gboolean hn_journal_open(HnJournal *j, const char *path, gboolean resume, JsonOb
         g_autoptr(GBytes) bytes = hn_file_bytes(path, NULL, error);
         gsize n = 0;
         const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
-        if (bytes == NULL || !read_lines(j, path, text, n, header, &good, error))
+        if (bytes == NULL || !hn_journal_read(j, path, text, n, header, &good, error))
             return FALSE;
     }
     j->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -338,7 +330,7 @@ void hn_journal_use_cache(HnJournal *j, const char *path, const char *key)
     g_autoptr(GBytes) bytes = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? hn_file_bytes(path, NULL, NULL) : NULL;
     const char *text = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
     if (text != NULL && n <= CACHE_BYTES)
-        read_lines(j, path, text, n, NULL, &good, NULL);
+        hn_journal_read(j, path, text, n, NULL, &good, NULL);
     j->cache = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (n > CACHE_BYTES ? O_TRUNC : 0), 0666);
     if (j->cache >= 0 && good < n && n <= CACHE_BYTES) /* behind a line that was cut off */
         put(j->cache, path, "\n", 1, NULL);

@@ -61,6 +61,13 @@ gboolean hn_journal_open(HnJournal *j, const char *path, gboolean resume, JsonOb
  * cache that cannot be read or written is no cache. */
 void hn_journal_use_cache(HnJournal *j, const char *path, const char *key);
 
+/*
+ * What both do with bytes that are there: a line that is no JSON of an object ends a journal, and is passed over in a
+ * cache (header NULL). *good: bytes up to the end of the last line that is whole. Errors: those of hn_journal_open().
+ */
+gboolean hn_journal_read(HnJournal *j, const char *path, const char *text, gsize n, JsonObject *header, gsize *good,
+                         GError **error);
+
 /* NULL: not known. */
 const HnTried *hn_journal_tried(const HnJournal *j, const char *plan);
 const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan);

@@ -2,7 +2,8 @@
  * HnQuantPlan: which nodes of a model compute with integers, and what the integers of each tensor stand for.
  *
  * Nodes and tensors are named, a node by its first output that is there, so that a plan made on one copy of a model
- * serves for another and can be written down. A number is scale * (q - zero).
+ * serves for another and can be written down; hn_quant_prepare() sees to it that each of them has a name of its own.
+ * A number is scale * (q - zero).
  */
 #pragma once
 

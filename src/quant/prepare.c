@@ -138,5 +138,6 @@ HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnP
     if (!widen(m, budget, error) || !simplify(m, budget, progress, error) || !hn_graph_infer(m->graph, FALSE, error))
         return NULL;
     tie(m->graph);
+    hn_model_name_apart(m);
     return g_steal_pointer(&owned);
 }

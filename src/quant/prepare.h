@@ -1,6 +1,6 @@
 /*
  * A model made ready for quantization: functions unfolded, halves widened to f32, simplified, tied weights tied again,
- * and of an opset that the forms need.
+ * of an opset that the forms need, and its values named apart (hn_model_name_apart()).
  */
 #pragma once
 

@@ -112,11 +112,21 @@ gboolean hn_quantized_weight(const HnNode *n, HnQuantized *w)
 
 /* --- building ----------------------------------------------------------------------------------------------------- */
 
+HnValue *hn_quant_value(HnGraph *g, const char *stem)
+{
+    g_autofree char *name = g_strdup(stem);
+    for (uint32_t k = g->model->n_values; hn_model_has_name(g->model, name); k++) {
+        g_free(name);
+        name = g_strdup_printf("%s_%u", stem, k);
+    }
+    return hn_graph_value(g, name);
+}
+
 HnValue *hn_quant_constant(HnGraph *g, const char *stem, HnTensor *t)
 {
     if (t == NULL)
         return NULL;
-    HnValue *v = hn_graph_new_value(g, stem);
+    HnValue *v = hn_quant_value(g, stem);
     hn_graph_add_weight(g, v, t);
     hn_tensor_unref(t);
     return v;
@@ -129,7 +139,7 @@ HnValue *hn_quant_node(HnGraph *g, const char *op, const char *stem, HnValue *co
     for (; *in != NULL; in++)
         hn_node_add_in(n, *in);
     if (stem != NULL) {
-        y = hn_graph_new_value(g, stem);
+        y = hn_quant_value(g, stem);
         n->name = g_strdup(y->name);
         hn_node_add_out(n, y);
     }

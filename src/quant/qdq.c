@@ -53,7 +53,7 @@ static gboolean is_weighted(const HnNode *n)
 static HnValue *weight(HnGraph *g, const char *stem, const char *suffix, HnTensor *t)
 {
     g_autofree char *name = g_strconcat(stem, suffix, NULL);
-    HnValue *v = hn_graph_new_value(g, name);
+    HnValue *v = hn_quant_value(g, name);
     hn_graph_add_weight(g, v, t);
     return v;
 }
@@ -64,7 +64,7 @@ static HnValue *node(HnGraph *g, const char *op, const char *stem, const char *s
 {
     g_autofree char *name = g_strconcat(stem, suffix, NULL);
     HnNode *n = hn_graph_add_node(g, -1, op, NULL, NULL);
-    HnValue *y = hn_graph_new_value(g, name);
+    HnValue *y = hn_quant_value(g, name);
     n->name = g_strdup(y->name);
     hn_node_add_in(n, x);
     hn_node_add_in(n, scale);

@@ -376,11 +376,9 @@ static gboolean run_command(const HnScorer *s, HnModel *m, HnScore *score, GErro
         return FALSE;
     }
     g_autofree char *path = g_build_filename(folder, "model.onnx", NULL);
-    g_autofree char *data = g_strconcat(path, ".data", NULL);
     const gboolean ok = hn_onnx_write_file(m, path, &(HnOnnxWriteOptions){ .budget = s->o.budget }, error) &&
                         ask_command(s->o.command, path, &score->command, error);
-    g_remove(path);
-    g_remove(data); /* of large models only */
+    hn_onnx_remove(path);
     g_rmdir(folder);
     return ok;
 }

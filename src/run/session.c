@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/halt.h"
 #include "pass/inline_functions.h"
 #include "run/plan.h"
 
@@ -245,8 +246,9 @@ static void look_at_results(const HnPlan *p, const HnStep *s)
 
 static gboolean run_watched(HnPlan *p, GError **error)
 {
+    const gint *halt = p->exec->env->halt;
     for (guint i = 0; i < p->steps->len; i++) {
-        if (!run_step(p->steps->pdata[i], error))
+        if (!hn_halt_go(halt, error) || !run_step(p->steps->pdata[i], error))
             return FALSE;
         look_at_results(p, p->steps->pdata[i]);
     }
@@ -255,12 +257,13 @@ static gboolean run_watched(HnPlan *p, GError **error)
 
 static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
 {
+    const gint *halt = p->exec->env->halt;
     int depth = t->depth++;
     guint64 start = hn_timer_now(t);
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
-        ok = run_step(s, error);
+        ok = hn_halt_go(halt, error) && run_step(s, error);
         guint64 end = hn_timer_now(t);
         hn_timer_add(t, s, depth, start, end);
         start = end;
@@ -285,8 +288,9 @@ static gboolean run_steps(HnPlan *p, GError **error)
         return run_timed(p, p->exec->env->timer, error);
     if (p->exec->env->o.watch != NULL)
         return run_watched(p, error);
+    const gint *halt = p->exec->env->halt;
     for (guint i = 0; i < p->steps->len; i++)
-        if (!run_step(p->steps->pdata[i], error))
+        if (!hn_halt_go(halt, error) || !run_step(p->steps->pdata[i], error))
             return FALSE;
     return TRUE;
 }
@@ -405,6 +409,11 @@ static void bind_first_failure(HnNode *n, gpointer data)
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
+    if (m->graph->outputs->len == 0) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_GRAPH,
+                            "the model has no outputs, so there is nothing to compute");
+        return NULL;
+    }
     g_autoptr(HnSession) s = g_new0(HnSession, 1);
     s->model = m;
     s->env.backend = backend;
@@ -415,6 +424,7 @@ HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionO
         s->env.o.threads = hn_cpu_threads(NULL);
     if (s->env.o.budget != NULL)
         hn_budget_ref(s->env.o.budget);
+    s->env.halt = hn_budget_halt(s->env.o.budget);
     s->env.o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
     s->feeds = g_strdupv((char **)o->feeds);
     s->inputs = g_ptr_array_new();

@@ -60,7 +60,7 @@ typedef struct {
 } HnSessionStats;
 
 /* Calls of the model's own functions are inlined in the model. Errors: UNSUPPORTED naming an operator that is not
- * known, GRAPH, ATTRIBUTE, BUDGET. */
+ * known, GRAPH (a model without outputs, too), ATTRIBUTE, BUDGET. */
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error);
 void hn_session_free(HnSession *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSession, hn_session_free)

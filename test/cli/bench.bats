@@ -247,6 +247,18 @@ EOF
     [ "$status" -eq 1 ] && [[ $output == *latency* ]] && sentence nowhere || explain
 }
 
+@test "bench: a model's name is no command of gnuplot" {
+    local name='a"; system("touch ran"); print "`touch ran`\".onnx'
+    mkdir -p bin
+    printf '#!/bin/sh\n[ $# -eq 0 ] || exit 1\ncat >script\necho drawn\n' >bin/gnuplot
+    chmod +x bin/gnuplot
+    cp relu.onnx "$name"
+    PATH=$PWD/bin:$PATH succeeds hone-bench -q "$name" --runs 10 --plot times.svg --json=report.json
+    [ "$(cat times.svg)" = drawn ]
+    grep -q 'title "a_; system(_touch ran_); print __touch ran__' script
+    ! grep -q '`' script
+}
+
 @test "bench: no gnuplot, no pictures" {
     local bin
     bin=$(dirname "$(command -v hone-bench)")

@@ -7,7 +7,7 @@ setup() { cd "$work" || return; }
 
 # exports [OPTION...] MODEL: into out.onnx and report.json, which must be as the schema says
 exports() {
-    rm -f out.onnx out.onnx.data
+    rm -f out.onnx out.onnx.*.data
     succeeds hone-export --json=report.json -o out.onnx "$@" && schema export report.json
 }
 
@@ -194,30 +194,44 @@ END
 
 @test "export: --external one-file, never appended to" {
     exports conv.onnx --external one-file
-    [ "$(stat -c %s out.onnx)" -lt 1000 ] && [ "$(stat -c %s out.onnx.data)" -eq 147456 ]
+    local data
+    data=$(echo out.onnx.*.data)
+    [ "$(stat -c %s out.onnx)" -lt 1000 ] && [ "$(stat -c %s "$data")" -eq 147456 ]
+    # its name holds its hash, and the model has the whole of it
+    [[ $data == out.onnx.$(sha1sum <"$data" | head -c 16).data ]]
+    grep -aq "$(sha1sum <"$data" | head -c 40)" out.onnx
     holds '.after.file_bytes > 147456'
-    cp out.onnx first.onnx
-    cp out.onnx.data kept
+    cp out.onnx first
+    cp "$data" kept
     hone-export conv.onnx -o out.onnx --external one-file >/dev/null
-    cmp out.onnx first.onnx
-    cmp out.onnx.data kept
+    cmp out.onnx first
+    cmp "$data" kept
     # over itself, and what it is read from is the file that is replaced
     hone-export out.onnx -o out.onnx --external one-file >/dev/null
-    cmp out.onnx first.onnx
-    cmp out.onnx.data kept
+    cmp out.onnx first
+    cmp "$data" kept
+    [ "$(echo out.onnx.*.data)" = "$data" ]
     hone-export out.onnx -o inline.onnx --external inline >/dev/null
     hone-export conv.onnx -o direct.onnx >/dev/null
     cmp inline.onnx direct.onnx
+    # what only the replaced model needed goes with it
+    hone-export conv.onnx -o out.onnx >/dev/null
+    [ ! -e "$data" ]
     refuses 2 "'--external' is one of auto, inline, one-file" hone-export conv.onnx -o out.onnx --external two-files
 }
 
 @test "export: orphaned and duplicate bytes are told" {
     hone-export conv.onnx -o grown.onnx --external one-file >/dev/null
-    head -c 5000 /dev/zero >>grown.onnx.data
+    head -c 5000 /dev/zero >>"$(echo grown.onnx.*.data)"
+    refuses 1 "of tensor 'w' has the checksum" hone-export grown.onnx -o out.onnx --external one-file
+    refuses 1 "of tensor 'w' has the checksum" hone-run grown.onnx --data random --verify-data
+    hone-run grown.onnx --data random >/dev/null
+    # a model that gives no checksums
+    sed -i 's/checksum/chEcksum/g' grown.onnx
     exports grown.onnx --external one-file
     holds '.orphaned_bytes == 5000'
     [[ $output == *'holds 5 KB that nothing refers to'* ]] || explain
-    [ "$(stat -c %s out.onnx.data)" -eq 147456 ]
+    [ "$(cat out.onnx.*.data | wc -c)" -eq 147456 ]
     exports slack.onnx
     [[ $output == *'equal to others: 12 B before'* ]] || explain
 }
@@ -371,10 +385,9 @@ END
     cp ../relu.onnx out.onnx
     refuses 1 "cannot write 'out.onnx" with_limit 4096 hone-export ../conv.onnx -o out.onnx
     cmp out.onnx ../relu.onnx
-    echo old >out.onnx.data
     refuses 1 "cannot write 'out.onnx" with_limit 4096 hone-export ../conv.onnx -o out.onnx --external one-file
     cmp out.onnx ../relu.onnx
-    [ "$(cat out.onnx.data)" = old ] && [ "$(files)" = './out.onnx ./out.onnx.data ' ] || {
+    [ "$(files)" = './out.onnx ' ] || {
         files
         return 1
     }

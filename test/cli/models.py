@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "onnx"))
 
 from wire import (  # noqa: E402
-    FLOAT, FLOAT16, INT64, attr_int, attr_ints, attr_tensor, external, f32, floats, function, i64, ints, node, num,
-    simple, sub, tensor, value,
+    BOOL, FLOAT, FLOAT16, INT64, attr_graph, attr_int, attr_ints, attr_tensor, external, f32, floats, function, graph,
+    i64, ints, node, num, simple, sub, tensor, value,
 )
 
 OPSET = ((17, ""),)
@@ -45,6 +45,7 @@ def models():
     loop = [node("Add", ["x", "q"], ["p"], name="first"), node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["y"])]
     yield "cycle", simple(loop, ins=(x,), outs=(y,))
     yield "dangling", simple([node("Add", ["x", "nowhere"], ["y"], name="lost")], ins=(x,), outs=(y,))
+    yield "no-outputs", simple([node("Relu", ["x"], ["y"])], ins=(x,), outs=())
     # one computation in four forms: as it is, with another weight in its first node, under other names, with a node more
     for form, first, names, more in (("chain", "w", "ab", False), ("chain-off", "v", "ab", False),
                                      ("chain-renamed", "w", "pq", False), ("chain-longer", "w", "ab", True)):
@@ -79,6 +80,31 @@ def models():
     yield "grown", simple(grown, (tensor("h", FLOAT16, (128, 128), bytes(range(0, 60)) * 546 + bytes(8)),
                                   tensor("one", FLOAT, (1,), f32(2)), ints("dims", 128, 128)),
                           (value("x", FLOAT, (128, 128)),), (value("y", FLOAT, (128, 128)),))
+    # an LSTM in both directions as some exporters write it: two loops over time whose bodies have the same names, of
+    # weights too; what the second one multiplies is 8 times as large
+    def body(x, k):
+        inside = [node("Gather", [x, "t"], ["xt"]), node("Concat", ["xt", "h"], ["xh"], attr_int("axis", 1)),
+                  node("MatMul", ["xh", "k"], ["gates"]), node("Tanh", ["gates"], ["out"]),
+                  node("Identity", ["go"], ["on"])]
+        return graph(inside, (value("t", INT64, ()), value("go", BOOL, ()), value("h", FLOAT, (4, 32))),
+                     (value("on", BOOL, ()), value("out", FLOAT, (4, 32)), value("xt", FLOAT, (4, 32))),
+                     (tensor("k", FLOAT, (64, 32), f32(*(k * ((i * 7919) % 201 - 100) / 1000 for i in range(64 * 32)))),))
+    loops = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["steps"]), node("Mul", ["x", "eight"], ["x8"])]
+    loops += [node("Loop", ["steps", "", "h0"], ["y" + d, "all" + d], attr_graph("body", body(x, k)), name="rnn" + d)
+              for d, x, k in (("1", "x", 1), ("2", "x8", 0.5))]
+    loops += [node("Add", ["y1", "y2"], ["both"]), node("MatMul", ["both", "last"], ["y"])]
+    weights = (tensor("zero", INT64, (), i64(0)), tensor("eight", FLOAT, (), f32(8)), floats("h0", 4, 32), floats("last", 32, 32))
+    yield "twins", simple(loops, weights, (value("x", FLOAT, ("T", 4, 32)),), (value("y", FLOAT, (4, 32)),))
+    # a product, and then 2 to the power of 62 times around a loop, with something to compute and with nothing
+    for form, op in (("forever", "Sin"), ("idle-forever", "Identity")):
+        body = graph([node(op, ["s"], ["t"]), node("Identity", ["d"], ["e"])],
+                     (value("i", INT64, ()), value("d", BOOL, ()), value("s", FLOAT)), (value("e", BOOL), value("t", FLOAT)))
+        loop = node("Loop", ["m", "", "p"], ["y"], attr_graph("body", body))
+        yield form, simple([node("MatMul", ["x", "w"], ["p"]), loop],
+                           (tensor("m", INT64, (), i64(1 << 62)), floats("w", 3, 64)), (x,), (value("y", FLOAT),))
+    # one step that takes device ref minutes
+    square = (4000, 4000)
+    yield "heavy", simple([node("MatMul", ["x", "x"], ["y"])], ins=(value("x", FLOAT, square),), outs=(value("y", FLOAT, square),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 

@@ -12,7 +12,9 @@
 #include "fuzz.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed) __attribute__((weak));
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define LIMIT_S 30      /* for one input; a signal ends the program then */
 #define LONG_US 1000000 /* a file that takes longer (a loop without end) is run as it is, without changes */
@@ -51,9 +53,7 @@ static void run_changed(const Driver *d, const char *data, size_t size)
         unsigned seed = (unsigned)(d->seed + i);
         memcpy(copy, data, size);
         mutate_rng = hn_rng(seed);
-        size_t n = LLVMFuzzerCustomMutator != NULL ? LLVMFuzzerCustomMutator(copy, size, max, seed)
-                                                   : LLVMFuzzerMutate(copy, size, max);
-        run(d, copy, n);
+        run(d, copy, LLVMFuzzerCustomMutator(copy, size, max, seed));
     }
 }
 

@@ -1,7 +1,11 @@
 /*
- * What the fuzz targets share. A target is one file with LLVMFuzzerTestOneInput(): libFuzzer drives it when configured
- * with -Dfuzz=true, else driver.c does, over the files of test/fuzz/corpus/<target>. A property that does not hold is
- * g_error(), which ends the program with the reason.
+ * What the fuzz targets share. A target is one file that defines fuzz_target; frame.c runs it and checks what holds for
+ * all of them. libFuzzer drives it when configured with -Dfuzz=true, else driver.c does, over the files of
+ * test/fuzz/corpus/<target>. A property that does not hold is g_error(), which ends the program with the reason.
+ *
+ * Time per byte is such a property: an input may take 50 ms and 2 us per byte of processor time, ten times that where
+ * sanitizers or a missing -O slow the program down. What an input is over it by once may be the machine's doing; what
+ * is over it three times fails.
  */
 #pragma once
 
@@ -14,10 +18,21 @@ G_BEGIN_DECLS
 
 #define FUZZ_BUDGET ((gsize)64 << 20) /* bytes that one input may cost */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+typedef struct {
+    void (*one)(const uint8_t *data, size_t size);
+    void (*init)(void); /* once, before the first input; NULL: nothing to do */
+    /* An own change of data[size], of which max bytes are there: the new size, or 0 where bytes had better change
+     * without knowing what they mean. NULL: they always do. */
+    size_t (*mutate)(uint8_t *data, size_t size, size_t max, HnRng *rng);
+    double times; /* how many times the time of one reading: what it does with each input; 0: 1 */
+} FuzzTarget;
 
-/* Called once before the first input. */
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+extern const FuzzTarget fuzz_target;
+
+/* What is between the two takes as long as the input asks for, such as running a model, and is not counted. A target
+ * bounds it by other means. They do not nest. */
+void fuzz_untimed_begin(void);
+void fuzz_untimed_end(void);
 
 /* The bytes as the reader gets them from a file: counted, and on the heap alone, so that the sanitizer sees the end. */
 static inline GBytes *fuzz_bytes(const uint8_t *data, size_t size)
@@ -51,7 +66,18 @@ static inline void fuzz_result(gboolean ok, const GError *error)
         g_error("no message, or one that ends with a full stop: '%s'", error->message);
 }
 
-/* Some changes to a model that is not bound yet: attributes, weights, inputs, operators, versions. mutate.c */
+/* --- models: models.c, mutate.c ----------------------------------------------------------------------------------- */
+
+/* A model as ONNX, or as text where it begins with "opset"; its external data is nowhere. */
+HnModel *fuzz_read_model(const uint8_t *data, size_t size, HnBudget *budget, GError **error);
+
+/* Some changes to a model that is not bound yet: attributes, weights, inputs, operators, versions. */
 void fuzz_mutate(HnModel *m, HnRng *rng);
+
+/* The same for FuzzTarget.mutate: m is changed and written to data. 0: it is NULL, or becomes too large. */
+size_t fuzz_mutate_to(HnModel *m, uint8_t *data, size_t max, HnRng *rng);
+
+/* Changes to the model that data holds, three times out of four: a FuzzTarget.mutate. */
+size_t fuzz_mutate_model(uint8_t *data, size_t size, size_t max, HnRng *rng);
 
 G_END_DECLS

@@ -2,13 +2,6 @@
 #include "fuzz.h"
 #include "onnx/onnx.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    return 0;
-}
-
 static void round_trip(const HnModel *m, HnBudget *budget)
 {
     g_autoptr(GError) error = NULL;
@@ -25,7 +18,7 @@ static void round_trip(const HnModel *m, HnBudget *budget)
         g_error("what was written reads as another model: %s", why);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GBytes) bytes = fuzz_bytes(data, size);
@@ -37,5 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         round_trip(m, budget);
     hn_model_free(m);
     fuzz_budget_done(budget);
-    return 0;
 }
+
+const FuzzTarget fuzz_target = { .one = one };

@@ -126,7 +126,8 @@ static HnTensor *other_dims(const HnTensor *t, HnRng *rng)
         dims[at] = dims[ndim - 1];
         dims[ndim - 1] = d;
     } else if (ndim > 0) {
-        dims[at] = MAX(0, what == 3 ? dims[at] + hn_rng_int(rng, -1, 1) : hn_rng_int(rng, 0, 9));
+        const int64_t d = what == 3 ? dims[at] + hn_rng_int(rng, -1, 1) : hn_rng_int(rng, 0, 9);
+        dims[at] = MAX(0, d);
     }
     if (!hn_dims_count(ndim, dims, &n) || n > 100000)
         return NULL;
@@ -221,9 +222,10 @@ static void change_input(HnGraph *g, HnRng *rng)
         rank -= rank > 0;
         break;
     default:
-        if (rank > 0)
-            dims[hn_rng_int(rng, 0, rank - 1)] =
-                hn_rng_int(rng, 0, 3) ? hn_dim(MAX(0, odd_int(rng))) : hn_dim_unknown();
+        if (rank > 0) {
+            const int64_t at = hn_rng_int(rng, 0, rank - 1), n = odd_int(rng);
+            dims[at] = hn_rng_int(rng, 0, 3) ? hn_dim(MAX(0, n)) : hn_dim_unknown();
+        }
     }
     g_autoptr(HnType) type = hn_type_tensor(dtype, rank, dims);
     hn_value_set_type(v, type);
@@ -267,13 +269,15 @@ static void change_attr(HnNode *n, HnRng *rng)
         hn_node_remove_attr(n, name);
         return;
     }
+    double x;
     HnTensor *t;
     switch (a->kind) {
     case HN_ATTR_INT:
         hn_node_set_int(n, name, odd_int(rng));
         break;
     case HN_ATTR_FLOAT:
-        hn_node_set_float(n, name, (float)CLAMP(odd_float(rng), -3e38, 3e38));
+        x = odd_float(rng);
+        hn_node_set_float(n, name, (float)CLAMP(x, -3e38, 3e38));
         break;
     case HN_ATTR_STRING:
         hn_node_set_string(n, name, PICK(rng, words));

@@ -10,21 +10,10 @@
 
 #include "fuzz.h"
 #include "ir/text.h"
-#include "onnx/onnx.h"
 #include "pass/inline_functions.h"
 #include "pass/pass.h"
 
 #define MOST_REWRITES 400 /* a change that makes the model larger without end stops here */
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
-
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    return 0;
-}
 
 /* --- models --------------------------------------------------------------------------------------------------------
  */
@@ -38,17 +27,6 @@ static HnModel *read_text(const char *text, HnBudget *budget, GError **error)
 static gboolean begins(const uint8_t *data, size_t size, const char *word)
 {
     return size >= strlen(word) && memcmp(data, word, strlen(word)) == 0;
-}
-
-static HnModel *read_model(const uint8_t *data, size_t size, HnBudget *budget, GError **error)
-{
-    if (begins(data, size, "opset")) {
-        g_autofree char *text = g_strndup((const char *)data, size);
-        return read_text(text, budget, error);
-    }
-    g_autoptr(GBytes) bytes = fuzz_bytes(data, size);
-    HnOnnxOptions o = { .budget = budget };
-    return hn_onnx_read_bytes(bytes, "/nonexistent", &o, error);
 }
 
 /* The models of a file of test/pass, as text. */
@@ -137,7 +115,7 @@ static void rewrite_and_free(HnModel *m, const GError *error, uint64_t seed, HnB
     fuzz_budget_done(budget);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
     const uint64_t seed = fuzz_seed(data, size);
     g_autoptr(GPtrArray) cases = begins(data, size, "==") ? cases_of(data, size) : NULL;
@@ -150,32 +128,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (cases == NULL) {
         g_autoptr(GError) error = NULL;
         HnBudget *budget = hn_budget_new(FUZZ_BUDGET);
-        HnModel *m = read_model(data, size, budget, &error);
+        HnModel *m = fuzz_read_model(data, size, budget, &error);
         rewrite_and_free(m, error, seed, budget);
     }
-    return 0;
 }
 
 /* Changes to the model rather than to bytes, seven times out of eight. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+static size_t mutate(uint8_t *data, size_t size, size_t max, HnRng *rng)
 {
-    HnRng rng = hn_rng(seed);
-    if (hn_rng_int(&rng, 0, 7) == 0)
-        return LLVMFuzzerMutate(data, size, max);
+    if (hn_rng_int(rng, 0, 7) == 0)
+        return 0;
     HnBudget *budget = hn_budget_new(FUZZ_BUDGET);
     g_autoptr(GPtrArray) cases = begins(data, size, "==") ? cases_of(data, size) : NULL;
     const guint n_cases = cases != NULL ? cases->len : 0;
-    const char *text = n_cases > 0 ? cases->pdata[hn_rng_int(&rng, 0, (int64_t)n_cases - 1)] : NULL;
-    g_autoptr(HnModel) m = text != NULL ? read_text(text, budget, NULL) : read_model(data, size, budget, NULL);
+    const char *text = n_cases > 0 ? cases->pdata[hn_rng_int(rng, 0, (int64_t)n_cases - 1)] : NULL;
+    g_autoptr(HnModel) m = text != NULL ? read_text(text, budget, NULL) : fuzz_read_model(data, size, budget, NULL);
     hn_budget_unref(budget);
-    if (m == NULL)
-        return LLVMFuzzerMutate(data, size, max);
-    fuzz_mutate(m, &rng);
-    g_autoptr(GBytes) out = hn_onnx_write_bytes(m, NULL, NULL);
-    gsize n = 0;
-    gconstpointer changed = out != NULL ? g_bytes_get_data(out, &n) : NULL;
-    if (n == 0 || n > max)
-        return LLVMFuzzerMutate(data, size, max);
-    memcpy(data, changed, n);
-    return n;
+    return fuzz_mutate_to(m, data, max, rng);
 }
+
+const FuzzTarget fuzz_target = { .one = one, .mutate = mutate };

@@ -9,16 +9,11 @@
 
 #include "cpu/backend.h"
 #include "fuzz.h"
-#include "ir/text.h"
-#include "onnx/onnx.h"
 #include "run/session.h"
 
 #define MOST_FLOPS 3e7    /* of a plan: more is not run */
 #define MOST_ELEMENTS 1e6 /* of one input that is made up */
 #define PATIENCE_S 2      /* then the budget says no to the next that asks, which ends a loop */
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 /* --- patience ------------------------------------------------------------------------------------------------------
  */
@@ -50,12 +45,9 @@ static void watch_set(HnBudget *budget)
     g_mutex_unlock(&watch.lock);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void init(void)
 {
-    (void)argc;
-    (void)argv;
     g_thread_unref(g_thread_new("watch", watch_budget, NULL));
-    return 0;
 }
 
 /* --- inputs --------------------------------------------------------------------------------------------------------
@@ -183,7 +175,9 @@ static GPtrArray *run_once(HnSession *s, int64_t size, uint64_t seed, HnBudget *
         return NULL;
     int n = hn_session_n_outputs(s);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n + 1);
+    fuzz_untimed_begin(); /* watch_budget() and MOST_FLOPS bound it */
     gboolean ok = hn_session_run(s, (HnTensor *const *)in->pdata, out, error);
+    fuzz_untimed_end();
     fuzz_result(ok, *error);
     GPtrArray *results = ok ? g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref) : NULL;
     for (int k = 0; k < n; k++) {
@@ -267,26 +261,12 @@ static void tell(GPtrArray *ref, GPtrArray *cpu, const GError *ref_error, const 
             worst);
 }
 
-static HnModel *read_model(const uint8_t *data, size_t size, HnBudget *budget, GError **error)
-{
-    static const char text[] = "opset";
-    g_autoptr(HnModel) m = NULL;
-    if (size >= strlen(text) && memcmp(data, text, strlen(text)) == 0) {
-        g_autofree char *copy = g_strndup((const char *)data, size);
-        m = hn_model_parse(copy, budget, error);
-        return m != NULL && hn_model_verify(m, error) ? g_steal_pointer(&m) : NULL;
-    }
-    g_autoptr(GBytes) bytes = fuzz_bytes(data, size);
-    HnOnnxOptions o = { .budget = budget };
-    return hn_onnx_read_bytes(bytes, "/nonexistent", &o, error);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL, ref_error = NULL, cpu_error = NULL;
     HnBudget *budget = hn_budget_new(FUZZ_BUDGET);
     uint64_t seed = fuzz_seed(data, size);
-    HnModel *m = read_model(data, size, budget, &error);
+    HnModel *m = fuzz_read_model(data, size, budget, &error);
     fuzz_result(m != NULL, error);
     if (error != NULL && g_getenv("FUZZ_VERBOSE") != NULL)
         fprintf(stderr, "# %s\n", error->message);
@@ -304,26 +284,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     hn_model_free(m);
     fuzz_budget_done(budget);
-    return 0;
 }
 
-/* Changes to the model rather than to bytes, three times out of four. */
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
-{
-    HnRng rng = hn_rng(seed);
-    if (hn_rng_int(&rng, 0, 3) == 0)
-        return LLVMFuzzerMutate(data, size, max);
-    HnBudget *budget = hn_budget_new(FUZZ_BUDGET);
-    g_autoptr(HnModel) m = read_model(data, size, budget, NULL);
-    hn_budget_unref(budget);
-    if (m == NULL)
-        return LLVMFuzzerMutate(data, size, max);
-    fuzz_mutate(m, &rng);
-    g_autoptr(GBytes) out = hn_onnx_write_bytes(m, NULL, NULL);
-    gsize n = 0;
-    gconstpointer changed = out != NULL ? g_bytes_get_data(out, &n) : NULL;
-    if (n == 0 || n > max)
-        return LLVMFuzzerMutate(data, size, max);
-    memcpy(data, changed, n);
-    return n;
-}
+const FuzzTarget fuzz_target = { .one = one, .mutate = fuzz_mutate_model, .init = init };

@@ -2,13 +2,6 @@
 #include "fuzz.h"
 #include "onnx/tensor_file.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    return 0;
-}
-
 static void round_trip(const HnTensor *t, HnBudget *budget)
 {
     g_autoptr(GError) error = NULL;
@@ -21,7 +14,7 @@ static void round_trip(const HnTensor *t, HnBudget *budget)
         g_error("what was written reads as another tensor");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GBytes) bytes = fuzz_bytes(data, size);
@@ -34,5 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     hn_tensor_unref(t);
     fuzz_budget_done(budget);
-    return 0;
 }
+
+const FuzzTarget fuzz_target = { .one = one };

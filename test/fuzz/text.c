@@ -4,13 +4,6 @@
 #include "fuzz.h"
 #include "ir/text.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    return 0;
-}
-
 static void round_trip(const HnModel *m, HnBudget *budget)
 {
     g_autoptr(GError) error = NULL;
@@ -28,7 +21,7 @@ static void round_trip(const HnModel *m, HnBudget *budget)
         g_error("printed twice and different:\n%s\n%s", one->str, two->str);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void one(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strndup((const char *)data, size);
@@ -39,5 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         round_trip(m, budget);
     hn_model_free(m);
     fuzz_budget_done(budget);
-    return 0;
 }
+
+const FuzzTarget fuzz_target = { .one = one };

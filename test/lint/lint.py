@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+import twice
+
 ARGS = sys.argv[1:]
 ROOT = os.path.abspath(ARGS[1] if ARGS[:1] == ["--root"] else os.path.join(os.path.dirname(__file__), "../.."))
 MAX_LINES = 800
@@ -238,6 +240,30 @@ def check_calls():
     library = [f for f in c_files("src/", "cuda/", ends=(".c", ".h", ".cu")) if not f.startswith("src/cli/")]
     yield from each_match(library, r"\b(fprintf|vfprintf|fputs|fputc|fwrite|putc)\s*\([^;]*\b(stdout|stderr)\b",
                           "the library does not print", code_of)
+
+
+ONLY = (  # what is called in few files of src and tools, which these are, and what others do
+    (r"json_parser_load_\w+\s*\(", ("src/base/jsonread.c",), "JSON from elsewhere is read by hn_json_read()"),
+    (r'g_regex_(?:new|match_simple|replace\w*|split\w*)\s*\((?!")', ("src/base/regex.c",),
+     "patterns that are no constants are hn_regex_new()'s"),
+    (r"(?:g_spawn_\w+|g_subprocess_new\w*|g_subprocess_launcher_\w+|g_app_info_\w+|posix_spawnp?|f?exec[vl]\w*|v?fork|"
+     r"popen|system)\s*\(", ("src/cli/program.c", "src/quant/score.c", "tools/bench_plot.c"),
+     "programs are started by hn_program_become(), as a metric, or to draw"),
+)
+
+
+def check_only():
+    """programs are started, JSON and patterns taken in, where it is done with care, and nowhere else"""
+    for pattern, there, instead in ONLY:
+        names = [f for f in c_files("src/", "tools/", "cuda/", ends=(".c", ".h", ".cu")) if f not in there]
+        yield from each_match(names, r"(?<![\w.>])" + pattern, lambda m, i=instead: f"{m[0].rstrip('( ')}(): {i}", code_of)
+
+
+def check_twice():
+    """no recursion and nothing that changes something inside MAX, MIN, CLAMP, ABS (twice.py)"""
+    names = c_files("src/", "tools/", "cuda/", "test/", ends=(".c", ".h", ".cu"))
+    for name, line, what in twice.complaints({name: code_of(read(name)) for name in names}):
+        yield f"{name}:{line}: {what}"
 
 
 def check_notes():

@@ -7,13 +7,18 @@ import tempfile
 
 LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
 NOTE = "TO" + "DO"
+with open(os.path.join(os.path.dirname(LINT), "..", "..", ".clang-format"), encoding="utf-8") as style:
+    FORMAT = style.read()
 CLEAN = {
+    ".clang-format": FORMAT,
     "src/LAYERS": "base:\nir: base\nonnx: ir base\npass: ir base\ncpu: ir base\nhone: cpu ir base\ntools: hone onnx ir base\n",
     "src/base/a.h": "#pragma once\n\n#include <stddef.h>\n\nsize_t hn_a(size_t n);\n",
     "src/ir/b.c": '#include "base/a.h"\n\n/* gets(): a word in a comment is no call */\n'
-                  'const char *hn_b = "exit(1)";\n',
+                  'const char *hn_b = "exit(1)";\nint hn_c = g_regex_match_simple("^a", "a", 0, 0);\n',
     "src/hone.c": '#include "ir/b.h"\n',
-    "src/ir/b.h": "#pragma once\n",
+    "src/ir/b.h": "#pragma once\n\nint hn_pure(const int *a);\n",
+    "src/ir/b_pure.c": '#include "ir/b.h"\n\nint hn_pure(const int *a)\n{\n    return MAX(hn_two(a), 2);\n}\n\n'
+                       "int hn_two(const int *a)\n{\n    return 2 * *a;\n}\n",
     "tools/run.c": '#include "onnx/read.h"\n\n#include "common.h"\n',
     "tools/common.h": "#pragma once\n",
     "src/onnx/read.h": "#pragma once\n",
@@ -40,6 +45,16 @@ FAULTS = (
     ("calls", "src/ir/x.c", "void f(void) { exit(1); }\n", "exit() is banned"),
     ("calls", "src/ir/x.c", 'void f(void) { fprintf(stderr, "x"); }\n', "does not print"),
     ("calls", "tools/x.c", "void f(int a) { assert(a); }\n", "assert() is banned"),
+    ("only", "src/ir/x.c", "void f(char **a) { g_spawn_sync(0, a); }\n", "programs are started by"),
+    ("only", "tools/x.c", "void f(char **a) { execvp(a[0], a); }\n", "execvp(): programs"),
+    ("only", "tools/x.c", "void f(P *p) { json_parser_load_from_data(p, 0); }\n", "hn_json_read()"),
+    ("only", "src/ir/x.c", "void f(char *a) { g_regex_match_simple(a, a, 0, 0); }\n", "no constants"),
+    ("twice", "src/ir/x.c", "int hn_f(int a)\n{\n    return a ? MAX(a, hn_f(a - 1)) : 0;\n}\n", "leads back to hn_f()"),
+    ("twice", "src/ir/x.c", "int g(int a)\n{\n    return f(a);\n}\n\nint f(int a)\n{\n    return CLAMP(g(a), 0, 1);\n}\n",
+     "CLAMP calls g() twice, which leads back to f()"),
+    ("twice", "src/ir/x.c", "int g(int *a)\n{\n    return *a += 1;\n}\n\nint f(int *a)\n{\n    return ABS(g(a));\n}\n",
+     "may change something"),
+    ("twice", "src/ir/x.c", "int f(int a)\n{\n    return MIN(a++, 3);\n}\n", "MIN would do 'a++, 3' twice"),
     ("notes", "src/ir/x.c", f"/* {NOTE}: more */\n", NOTE),
     ("paths", "scripts/x", "#!/bin/sh\ncat /t" + "mp/x\n", "path of one machine"),
     ("blanks", "src/ir/x.c", "int x; \n", "trailing blank"),

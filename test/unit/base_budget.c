@@ -4,7 +4,7 @@
 
 #include "base/budget.h"
 #include "base/checked.h"
-#include "base/error.h"
+#include "base/progress.h"
 
 static void test_alloc(void)
 {
@@ -183,6 +183,37 @@ static void test_exit_status(void)
     g_assert_cmpint(hn_error_exit_status(NULL), ==, 0);
 }
 
+/* A signal ends all work, whatever there is room for. */
+static void test_halt(void)
+{
+    gint halt = HN_HALT_NOT;
+    HnBudget *b = hn_budget_new(1000);
+    g_assert_null(hn_budget_halt(b));
+    g_assert_null(hn_budget_halt(NULL));
+    hn_budget_watch(b, &halt);
+    g_assert_true(hn_budget_halt(b) == &halt);
+    gpointer before = hn_budget_alloc(b, 10, NULL);
+    g_assert_true(hn_budget_ask(b, NULL) && hn_halt_go(&halt, NULL) && hn_halt_go(NULL, NULL));
+    for (gint why = HN_HALT_USER; why <= HN_HALT_TIME; why++) {
+        const int code = why == HN_HALT_TIME ? HN_ERROR_BUDGET : HN_ERROR_INTERRUPTED;
+        HnProgress progress = { .cancel = &halt };
+        g_autoptr(GError) asked = NULL, charged = NULL, made = NULL, told = NULL;
+        halt = why;
+        g_assert_false(hn_budget_ask(b, &asked));
+        g_assert_false(hn_budget_charge(b, 1, &charged));
+        g_assert_null(hn_budget_alloc(b, 0, &made));
+        g_assert_true(hn_progress_stop(&progress, &told));
+        g_assert_error(asked, HN_ERROR, code);
+        g_assert_error(charged, HN_ERROR, code);
+        g_assert_error(made, HN_ERROR, code);
+        g_assert_error(told, HN_ERROR, code);
+        g_assert_true(hn_progress_cut(&told) == (why == HN_HALT_USER));
+    }
+    g_assert_cmpuint(hn_budget_used(b), ==, 10);
+    hn_budget_free(b, before);
+    hn_budget_unref(b);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -190,6 +221,7 @@ int main(int argc, char **argv)
     g_test_add_func("/base/budget/zeroed", test_zeroed);
     g_test_add_func("/base/budget/too-large", test_too_large);
     g_test_add_func("/base/budget/fail-at", test_fail_at);
+    g_test_add_func("/base/budget/halt", test_halt);
     g_test_add_func("/base/budget/bytes", test_bytes);
     g_test_add_func("/base/budget/threads", test_threads);
     g_test_add_func("/base/checked", test_checked);

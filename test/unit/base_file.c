@@ -138,6 +138,26 @@ static void test_link_and_device(void)
     folder_free(folder);
 }
 
+/* What a link names is written though it is not there yet, as a shell's redirection would. */
+static void test_dangling_link(void)
+{
+    char *folder = folder_new();
+    g_autofree char *link = g_build_filename(folder, "link", NULL), *loop = g_build_filename(folder, "loop", NULL);
+    g_autofree char *nowhere = g_build_filename(folder, "nowhere", NULL);
+    g_autofree char *second = g_build_filename(folder, "second", NULL), *end = g_build_filename(folder, "end", NULL);
+    g_assert_cmpint(symlink("second", link), ==, 0);
+    g_assert_cmpint(symlink(end, second), ==, 0);
+    g_assert_cmpint(symlink("loop", loop), ==, 0);
+    g_assert_cmpint(symlink("no/such", nowhere), ==, 0);
+    g_assert_true(hn_out_save(link, "one", 3, NULL));
+    expect_content(end, "one");
+    g_assert_true(g_file_test(link, G_FILE_TEST_IS_SYMLINK) && g_file_test(second, G_FILE_TEST_IS_SYMLINK));
+    expect_open_error(loop, NULL);
+    expect_open_error(nowhere, NULL);
+    g_assert_cmpuint(count_names(folder), ==, 5);
+    folder_free(folder);
+}
+
 static void expect_bytes(GBytes *bytes, const char *data, gsize size)
 {
     g_assert_nonnull(bytes);
@@ -253,6 +273,7 @@ int main(int argc, char **argv)
     g_test_add_func("/base/file/abort", test_abort);
     g_test_add_func("/base/file/refused", test_refused);
     g_test_add_func("/base/file/link-and-device", test_link_and_device);
+    g_test_add_func("/base/file/dangling-link", test_dangling_link);
     g_test_add_func("/base/file/map", test_map);
     g_test_add_func("/base/file/pipe", test_pipe);
     g_test_add_func("/base/file/pipe-limit", test_pipe_limit);

@@ -46,6 +46,21 @@ static void test_format(void)
     SAME(hn_text_percent(0), "0.0 %");
     SAME(hn_text_percent(0.0001234), "0.012 %");
     SAME(hn_text_clean("caf\xc3\xa9 \x1b[31m\xff\n"), "caf\xc3\xa9 ?[31m??");
+    SAME(hn_text_clean("\xc2\x9b\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xae\x7f\t"), "??????");
+}
+
+static void test_cut(void)
+{
+    SAME(hn_text_cut("0123456789abcdef", 16), "0123456789abcdef");
+    SAME(hn_text_cut("0123456789abcdefg", 16), "01234567 ... efg");
+    SAME(hn_text_cut("", 16), "");
+    /* never inside a character: each takes 2 bytes here, then 3 */
+    SAME(hn_text_cut("\xc3\xa1\xc3\xa2\xc3\xa3\xc3\xa4\xc3\xa5\xc3\xa6\xc3\xa7\xc3\xa8\xc3\xa9", 16),
+         "\xc3\xa1\xc3\xa2\xc3\xa3\xc3\xa4 ... \xc3\xa9");
+    SAME(hn_text_cut("\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad", 16),
+         "\xe4\xb8\xad\xe4\xb8\xad ... \xe4\xb8\xad");
+    g_autofree char *huge = g_strnfill(1 << 20, 'x'), *cut = hn_text_cut(huge, 1000);
+    g_assert_cmpuint(strlen(cut), ==, 1000);
 }
 
 static void test_size(void)
@@ -249,6 +264,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/base/text/format", test_format);
+    g_test_add_func("/base/text/cut", test_cut);
     g_test_add_func("/base/text/size", test_size);
     g_test_add_func("/base/text/duration", test_duration);
     g_test_add_func("/base/text/numbers", test_numbers);

@@ -123,7 +123,7 @@ static void test_csv(void)
     g_assert_cmpstr(csv, ==,
                     "model,n,latency_ms.p50,memory_bytes,ci.1,rate\n"
                     "\"a,\"\"b\"\".onnx\",12,0.0812,1200000,0.031,12345\n"
-                    "caf\xc3\xa9\x1b[2J.onnx,7,,0,,0.1\n");
+                    "caf\xc3\xa9?[2J.onnx,7,,0,,0.1\n");
 
     /* a table for CSV alone takes the first one's place, and is not in the text */
     static const HnColumn only[] = { { "n", "only in CSV", HN_COL_INT }, { 0 } };
@@ -131,6 +131,44 @@ static void test_csv(void)
     g_autofree char *short_csv = hn_report_csv(r), *text = hn_report_text(r, 0, FALSE);
     g_assert_cmpstr(short_csv, ==, "n\n12\n7\n");
     g_assert_null(strstr(text, "only in CSV"));
+}
+
+/* Texts out of a file, as CSV and as JSON: what a terminal or a spreadsheet would act upon is text alone. */
+static void test_hostile(void)
+{
+    static const struct {
+        const char *name, *csv, *json;
+    } cases[] = {
+        { "a\nb", "a?b", "\"a\\nb\"" },
+        { "\x1b]0;x\x07", "?]0;x?", "\"\\u001b]0;x\\u0007\"" },
+        { "\xc2\x9b"
+          "2J",
+          "?2J", "\"\\u009b2J\"" },                           /* the same as ESC [ in one character */
+        { "\xe2\x80\xae.exe", "?.exe", "\"\\u202e.exe\"" },   /* right to left from here */
+        { "\xe2\x80\xa8x", "?x", "\"\\u2028x\"" },            /* line separator */
+        { "\xf3\xa0\x80\x81x", "?x", "\"\\udb40\\udc01x\"" }, /* language tag */
+        { "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"" },
+        { "=1+1", "'=1+1", "\"=1+1\"" },
+        { "+x", "'+x", "\"+x\"" },
+        { "-x,y", "\"'-x,y\"", "\"-x,y\"" },
+        { "@SUM(A1)", "'@SUM(A1)", "\"@SUM(A1)\"" },
+        { "\t=1", "?=1", "\"\\t=1\"" },
+        { "say \"=1\"", "\"say \"\"=1\"\"\"", "\"say \\\"=1\\\"\"" },
+    };
+    static const HnColumn one[] = { { "model", "model", HN_COL_TEXT }, { 0 } };
+    HnContext ctx;
+    context_init(&ctx);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HnReport) r = hn_report_new(&ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+        JsonArray *runs = json_array_new();
+        add_run(runs, cases[i].name, -1, -1, 1, 1, 1);
+        json_object_set_array_member(hn_report_root(r), "runs", runs);
+        hn_report_table(r, "runs", one);
+        g_autofree char *csv = hn_report_csv(r), *want = g_strdup_printf("model\n%s\n", cases[i].csv);
+        g_autofree char *json = hn_report_json(r), *member = g_strdup_printf("\"model\": %s", cases[i].json);
+        g_assert_cmpstr(csv, ==, want);
+        g_assert_nonnull(strstr(json, member));
+    }
 }
 
 static void test_json(void)
@@ -206,6 +244,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/report/wrap", test_wrap);
     g_test_add_func("/cli/report/minor", test_minor);
     g_test_add_func("/cli/report/csv", test_csv);
+    g_test_add_func("/cli/report/hostile", test_hostile);
     g_test_add_func("/cli/report/json", test_json);
     g_test_add_func("/cli/report/numbers", test_numbers);
     g_test_add_func("/cli/report/broken-utf8", test_broken_utf8);

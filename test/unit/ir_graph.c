@@ -337,6 +337,71 @@ static void test_equal(void)
     g_assert_cmpstr(why, ==, "model version differs");
 }
 
+/* Floats that share a name with others get one of their own; integers, and what is called as nothing else, keep theirs.
+ * Names that exist are not taken. */
+static void test_name_apart(void)
+{
+    g_autoptr(HnModel) m =
+        good("opset 17 graph g(%c:bool[], %x:f32[2]) -> (%y, %z) {\n"
+             "%t = Neg(%x)\n%y/then_branch/t = Abs(%x)\n"
+             "%y = If(%c) then_branch=graph() -> (%p) { w:f32[2]={1,2} %t = Add(%x, w) %n:i64[1] = Shape(%t)\n"
+             "    %p = If(%c) then_branch=graph() -> (%t) { %t = Neg(%x) } else_branch=graph() -> (%own) { %own = "
+             "Exp(%t) } }\n"
+             "  else_branch=graph() -> (%q) { w:f32[2]={3,4} %n:i64[1] = Shape(%x) %q = Sub(%t, w) }\n"
+             "%z = Add(%t, %y/then_branch/t) }");
+    hn_model_name_apart(m);
+    verified(m);
+    check_text(m, "graph g(%c:bool[], %x:f32[2]) -> (%y, %z) {\n"
+                  "  %t = Neg(%x)\n"
+                  "  %y/then_branch/t = Abs(%x)\n"
+                  "  %y = If(%c) then_branch=graph() -> (%p) {\n"
+                  "    %y/then_branch/t_1 = Add(%x, y/then_branch/w:f32[2]={1.0,2.0})\n"
+                  "    %n:i64[1] = Shape(%y/then_branch/t_1)\n"
+                  "    %p = If(%c) then_branch=graph() -> (%p/then_branch/t) {\n"
+                  "      %p/then_branch/t = Neg(%x)\n"
+                  "    } else_branch=graph() -> (%own) {\n"
+                  "      %own = Exp(%y/then_branch/t_1)\n"
+                  "    }\n"
+                  "  } else_branch=graph() -> (%q) {\n"
+                  "    %n:i64[1] = Shape(%x)\n"
+                  "    %q = Sub(%t, y/else_branch/w:f32[2]={3.0,4.0})\n"
+                  "  }\n"
+                  "  %z = Add(%t, %y/then_branch/t)\n"
+                  "}\n");
+    g_assert_true(hn_model_has_name(m, "own"));
+    g_assert_false(hn_model_has_name(m, "w"));
+    hn_model_name_apart(m); /* once is enough */
+    g_assert_true(hn_model_has_name(m, "y/then_branch/t_1"));
+}
+
+/* Long names do not grow from graph to graph, and many graphs around nodes with the same beginning take no longer. */
+static void test_name_apart_long(void)
+{
+    g_autoptr(HnModel) m = hn_model_new();
+    g_autofree char *stem = g_strnfill(4096, 'n');
+    HnValue *c = hn_graph_value(m->graph, "c");
+    hn_graph_add_input(m->graph, c);
+    for (int i = 0; i < 2000; i++) {
+        g_autofree char *name = g_strdup_printf("%s%d", stem, i);
+        HnNode *n = hn_graph_add_node(m->graph, -1, "If", NULL, NULL);
+        HnAttr *a = hn_attr_new("then_branch", HN_ATTR_GRAPH);
+        a->g = hn_graph_new(m, m->graph, "g");
+        HnNode *inner = hn_graph_add_node(a->g, -1, "Neg", NULL, NULL);
+        hn_node_add_in(inner, c);
+        hn_node_add_out(inner, hn_graph_value(a->g, "t"));
+        hn_graph_add_output(a->g, hn_graph_value(a->g, "t"));
+        hn_node_add_in(n, c);
+        hn_node_add_out(n, hn_graph_value(m->graph, name));
+        hn_node_set_attr(n, a);
+    }
+    hn_model_name_apart(m);
+    for (guint i = 0; i < m->graph->inner->len; i++) {
+        const HnGraph *g = m->graph->inner->pdata[i];
+        g_assert_cmpuint(strlen(((const HnValue *)g->outputs->pdata[0])->name), <, 200);
+        g_assert_cmpuint(g_hash_table_size(g->values), ==, 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -348,5 +413,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ir/graph/sort", test_sort);
     g_test_add_func("/ir/graph/large", test_large);
     g_test_add_func("/ir/graph/equal", test_equal);
+    g_test_add_func("/ir/graph/name-apart", test_name_apart);
+    g_test_add_func("/ir/graph/name-apart-long", test_name_apart_long);
     return g_test_run();
 }

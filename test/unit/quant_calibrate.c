@@ -205,6 +205,52 @@ static void test_subgraphs(void)
     g_assert_null(hn_calibrator_get(c, "c"));
 }
 
+/* Values called the same in graphs beside each other, in one inside the other and in that of the model, and in two
+ * calls of a function: each has a range of its own. */
+static void test_same_names(void)
+{
+    static const char text[] =
+        "opset 17 opset own 1 function own::Pick(%w, %s) -> (%r) { opset 17\n"
+        "  %r = If(%w) then_branch=graph() -> (%b) { %t = Neg(%s) %b = Mul(%t, %t) }\n"
+        "    else_branch=graph() -> (%b) { %b = Identity(%s) } }\n"
+        "graph g(%c:bool[], %x:f32[N]) -> (%y, %z, %u, %v) {\n"
+        "%y = Loop(three:i64={3}, -, %x) body=graph(%i:i64[], %k:bool[], %a:f32[N]) -> (%k, %t) {\n"
+        "  %t = Add(%a, one:f32={1}) }\n"
+        "%z = If(%c) then_branch=graph() -> (%p) { %t = Mul(%y, ten:f32={10})\n"
+        "    %p = If(%c) then_branch=graph() -> (%q) { %t = Neg(%y) %q = Mul(%t, hundred:f32={100}) }\n"
+        "      else_branch=graph() -> (%q) { %q = Identity(%t) } }\n"
+        "  else_branch=graph() -> (%p) { %t = Exp(%y) %p = Identity(%t) }\n"
+        "%t = Mul(%x, half:f32={0.5})\n"
+        "%u = own::Pick(%c, %t)\n"
+        "%v = own::Pick(%c, %y) }\n";
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnCalibrator) c = calibrator(m, &hn_backend_cpu, &(HnCalibrateOptions){ .threads = 1 });
+    g_autoptr(HnTensor) yes = test_tensor("bool={true}"), x = test_tensor("f32[2]={3,4}");
+    HnTensor *in[] = { yes, x };
+    run(c, in);
+    static const struct {
+        const char *name;
+        double min, max;
+    } want[] = {
+        { "t", 1.5, 2 },
+        { "y/body/t", 4, 7 },
+        { "y", 6, 7 },
+        { "z/then_branch/t", 60, 70 },
+        { "z/then_branch/p/then_branch/t", -7, -6 },
+        { "u/then_branch/b", 2.25, 4 },
+        { "v/then_branch/b", 36, 49 },
+        { "z", -700, -600 },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(want); i++) {
+        const HnHistogram *h = hn_calibrator_get(c, want[i].name);
+        g_test_message("%s", want[i].name);
+        g_assert_nonnull(h);
+        g_assert_cmpfloat_with_epsilon((double)h->min, want[i].min, 1e-5);
+        g_assert_cmpfloat_with_epsilon((double)h->max, want[i].max, 1e-5);
+    }
+    g_assert_cmpuint(hn_calibrator_get(c, "z/else_branch/t")->n, ==, 0);
+}
+
 /* Any rank and type, samples of different shapes, empty ones. */
 static void test_shapes(void)
 {
@@ -403,6 +449,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/calibrate/gaps", test_gaps);
     g_test_add_func("/quant/calibrate/padded", test_padded);
     g_test_add_func("/quant/calibrate/subgraphs", test_subgraphs);
+    g_test_add_func("/quant/calibrate/same-names", test_same_names);
     g_test_add_func("/quant/calibrate/shapes", test_shapes);
     g_test_add_func("/quant/calibrate/memory", test_memory);
     g_test_add_func("/quant/calibrate/forecast", test_forecast);

@@ -1,6 +1,7 @@
 /*
  * The memory plan: blocks alive together never overlap, and the arena is not much larger than what is alive at once.
  */
+#include "base/clock.h"
 #include "base/rng.h"
 #include "run/memory.h"
 
@@ -38,6 +39,90 @@ static void test_random(void)
     g_assert_cmpfloat(worst, <, 1.5);
 }
 
+/* The same plan by looking at every block that lives with each: what the fast one has to come to. */
+static gsize plain_plan(HnBlock *blocks, guint n)
+{
+    gsize end = 0;
+    g_autofree gboolean *placed = g_new0(gboolean, (gsize)n + 1);
+    for (guint round = 0; round < n; round++) {
+        HnBlock *b = NULL;
+        for (guint i = 0; i < n; i++) /* the largest, the earliest of them */
+            if (!placed[i] && (b == NULL || blocks[i].bytes > b->bytes ||
+                               (blocks[i].bytes == b->bytes && blocks[i].first < b->first)))
+                b = &blocks[i];
+        b->offset = 0;
+        for (gboolean moved = TRUE; moved;) {
+            moved = FALSE;
+            for (guint i = 0; i < n; i++) {
+                const HnBlock *q = &blocks[i];
+                if (!placed[i] || b->bytes == 0 || q->bytes == 0 || q->last < b->first || b->last < q->first ||
+                    q->offset >= b->offset + (b->bytes + 63) / 64 * 64 || b->offset >= q->offset + q->bytes)
+                    continue;
+                b->offset = q->offset + (q->bytes + 63) / 64 * 64;
+                moved = TRUE;
+            }
+        }
+        placed[b - blocks] = TRUE;
+        end = MAX(end, b->offset + (b->bytes + 63) / 64 * 64);
+    }
+    return end;
+}
+
+static void test_same(void)
+{
+    HnRng rng = hn_rng(6);
+    for (int round = 0; round < 1000; round++) {
+        HnBlock a[80], b[80];
+        int n = (int)hn_rng_int(&rng, 1, 80), steps = (int)hn_rng_int(&rng, 1, 50);
+        int span = (int)hn_rng_int(&rng, 0, steps - 1), kind = (int)hn_rng_int(&rng, 0, 2);
+        for (int i = 0; i < n; i++) {
+            int first = (int)hn_rng_int(&rng, 0, steps - 1), last = first + (int)hn_rng_int(&rng, 0, span);
+            gsize bytes = kind == 0   ? 1024
+                          : kind == 1 ? (gsize)64 << hn_rng_int(&rng, 0, 4)
+                                      : (gsize)hn_rng_int(&rng, 0, 3000);
+            a[i] = b[i] = (HnBlock){ bytes, first, MIN(last, steps - 1), 0 };
+        }
+        gsize end = hn_memory_plan(a, n);
+        g_assert_cmpuint(end, ==, plain_plan(b, (guint)n));
+        for (int i = 0; i < n; i++)
+            g_assert_cmpuint(a[i].offset, ==, b[i].offset);
+    }
+}
+
+/* Blocks that are all alive at the end, from the outside to the inside, and at random. */
+static HnBlock *many_blocks(int n, int kind)
+{
+    HnRng rng = hn_rng(7);
+    HnBlock *b = g_new(HnBlock, (guint)n);
+    for (int i = 0; i < n; i++) {
+        int first = kind == 1 ? i / 2 : i, last = kind == 1 ? n - 1 - i / 2 : n - 1;
+        if (kind == 2) {
+            first = (int)hn_rng_int(&rng, 0, n - 1);
+            last = (int)hn_rng_int(&rng, first, n - 1);
+        }
+        b[i] = (HnBlock){ (gsize)64 * (gsize)hn_rng_int(&rng, 1, 100), first, last, 0 };
+    }
+    return b;
+}
+
+static void test_many(void)
+{
+    static const double most[] = { 1, 1, 3 }; /* of what is alive at once */
+    for (int kind = 0; kind < 3; kind++) {
+        guint64 took[2];
+        for (int k = 0; k < 2; k++) {
+            int n = k == 0 ? 10000 : 40000;
+            g_autofree HnBlock *b = many_blocks(n, kind);
+            guint64 start = hn_process_cpu_ns();
+            gsize end = hn_memory_plan(b, n);
+            took[k] = hn_process_cpu_ns() - start;
+            g_assert_cmpfloat((double)end, <=, most[kind] * (double)hn_memory_floor(b, n));
+        }
+        g_test_message("kind %d: %.1f and %.1f ms", kind, (double)took[0] * 1e-6, (double)took[1] * 1e-6);
+        g_assert_cmpuint(took[1], <, 8 * took[0] + 100000000); /* not 16 times as long */
+    }
+}
+
 /* A chain, each value read by the next step only: two blocks are enough. */
 static void test_chain(void)
 {
@@ -65,6 +150,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/run/memory/random", test_random);
+    g_test_add_func("/run/memory/same", test_same);
+    g_test_add_func("/run/memory/many", test_many);
     g_test_add_func("/run/memory/chain", test_chain);
     g_test_add_func("/run/memory/edges", test_edges);
     return g_test_run();

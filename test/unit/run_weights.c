@@ -23,7 +23,8 @@ static void look(const HnStep *s, int depth, gpointer data)
     const char *name = s->op != NULL && s->kernel != NULL ? s->op->name : "";
     if (strcmp(name, "WeightMatMul") == 0) {
         f->products++;
-        f->error = MAX(f->error, s->kernel->error(s));
+        const double error = s->kernel->error(s);
+        f->error = MAX(f->error, error);
     }
     f->rows += strcmp(name, "WeightGather") == 0;
     f->others += strcmp(name, "WeightGather") != 0 && strcmp(name, "WeightMatMul") != 0;

@@ -1,0 +1,133 @@
+# Recipes are somebody else's text: what hone-replay and hone-quantize --replay do with one that means harm, or is none.
+
+load helpers
+
+setup_file() {
+    export XDG_CACHE_HOME=$BATS_FILE_TMPDIR/cache
+    make_work
+    printf '#!/bin/sh\ntouch "%s/ran"\n[ -s "$1" ] && echo "${NUMBER:-37.5}"\n' "$work" >judge.sh
+    chmod +x judge.sh
+    hone-quantize -q "$model" --calib "$train" --metric cmd:./judge.sh --force --repair none --calib-method minmax -o judged.onnx
+    hone-quantize -q "$model" --calib "$train" --force --repair none --calib-method minmax -o plain.onnx
+}
+setup() {
+    cd "$work" || return
+    rm -f ran
+}
+
+model=$root/models/digits/model.onnx
+train=$root/models/digits/train.npz
+
+# altered MADE FILTER: made.onnx, which is MADE with its recipe changed by jq
+altered() {
+    python3 "$here/recipe.py" "$1" | jq -cj "$2" | python3 "$here/recipe.py" "$1" made.onnx
+}
+
+# replay STATUS WORDS [OPTION...]: both ways to replay made.onnx end so, and no program was run
+replay() {
+    local status=$1 words=$2
+    shift 2
+    refuses "$status" "$words" hone-replay made.onnx "$model" --calib "$train" "$@"
+    refuses "$status" "$words" hone-quantize --replay made.onnx "$model" --calib "$train" "$@"
+    [ ! -e ran ]
+}
+
+@test "recipe: the metric was a program, and it is not said which" {
+    python3 "$here/recipe.py" judged.onnx >recipe.json
+    jq -e '.options.metric == "cmd" and .cmd == {"original": 37.5, "made": 37.5}' recipe.json
+    ! grep -q judge recipe.json
+}
+
+@test "recipe: no program is run that the command line does not name" {
+    cp judged.onnx made.onnx
+    replay 4 "'--metric cmd:PROGRAM'"
+    # what older versions wrote, and what somebody may have made of it
+    altered judged.onnx ".options.metric = \"cmd:./judge.sh\" | del(.cmd)"
+    replay 4 "'--metric cmd:PROGRAM'"
+    altered judged.onnx ".options.metric = \"cmd:sh -c 'touch ran'\" | del(.cmd, .input, .calibration)"
+    replay 4 "'--metric cmd:PROGRAM'"
+    altered plain.onnx '.options.metric = "cmd:touch ran"'
+    replay 4 "'--metric cmd:PROGRAM'"
+}
+
+@test "recipe: the program is named again, and says the same" {
+    succeeds hone-replay judged.onnx "$model" --calib "$train" --metric cmd:./judge.sh -o again.onnx -q
+    [ -e ran ]
+    cmp judged.onnx again.onnx
+    export NUMBER=12.25
+    refuses 3 "gives 12.25 for the original model, where the recipe of 'judged.onnx' says 37.5" \
+        hone-replay judged.onnx "$model" --calib "$train" --metric cmd:./judge.sh
+    unset NUMBER
+    altered judged.onnx '.cmd.made = 36.5'
+    refuses 3 "gives 37.5 for the quantized model, where the recipe of 'made.onnx' says 36.5" \
+        hone-replay made.onnx "$model" --calib "$train" --metric cmd:./judge.sh
+    # an older one: the program alone is given again
+    altered judged.onnx '.options.metric = "cmd:judge.sh" | del(.cmd)'
+    succeeds hone-replay made.onnx "$model" --calib "$train" --metric cmd:./judge.sh
+}
+
+@test "recipe: --metric is for what a program has judged" {
+    cp judged.onnx made.onnx
+    replay 2 "names none" --metric cos
+    cp plain.onnx made.onnx
+    replay 2 "was not judged by a program" --metric cmd:./judge.sh
+}
+
+@test "recipe: what is missing is not taken for equal" {
+    altered plain.onnx 'del(.input)'
+    replay 1 "'input'"
+    altered plain.onnx '.input = null'
+    replay 1 "'input'"
+    altered plain.onnx 'del(.calibration)'
+    replay 1 "'calibration'"
+    altered plain.onnx '.calibration = 7'
+    replay 1 "'calibration'"
+    altered plain.onnx '.calibration = null'
+    replay 3 "other samples"
+    altered plain.onnx 'del(.options)'
+    replay 1 "'options'"
+    altered judged.onnx 'del(.cmd)'
+    replay 1 "'cmd'" --metric cmd:./judge.sh
+    altered judged.onnx '.cmd.original = "much"'
+    replay 1 "'cmd'" --metric cmd:./judge.sh
+    # what was made without samples says so
+    hone-quantize -q "$model" --mode weights --force --repair none -o made.onnx
+    succeeds hone-replay -q made.onnx "$model"
+    replay 3 "other samples"
+}
+
+@test "recipe: no option in it names a file" {
+    for option in output plan timing-cache config; do
+        altered plain.onnx ".options[\"$option\"] = \"ran\""
+        replay 4 "'$option' in the recipe is not known"
+    done
+    altered plain.onnx '.options.samples = 1.5'
+    replay 4 "'samples'"
+    altered plain.onnx '.options.seed = -1'
+    replay 4 "'seed'"
+}
+
+@test "recipe: deep, long, broken or doubled JSON" {
+    python3 -c 'print("{\"tool\":" + "[" * 100000 + "]" * 100000 + "}", end="")' | python3 "$here/recipe.py" plain.onnx made.onnx
+    replay 1 "more than 100 levels"
+    python3 -c 'print("{\"tool\":\"" + "a" * 2000000 + "\"}", end="")' | python3 "$here/recipe.py" plain.onnx made.onnx
+    replay 1 "bytes"
+    for text in '' '{' '[]' 'null' '{"tool":"hone-quantize",}' "{'tool':'hone-quantize'}" '{"tool":"hone-quantize"} {}'; do
+        printf %s "$text" | python3 "$here/recipe.py" plain.onnx made.onnx
+        replay 1 "recipe of 'made.onnx'"
+    done
+    python3 "$here/recipe.py" plain.onnx | sed 's/^{/{"tool":"x",/' | python3 "$here/recipe.py" plain.onnx made.onnx
+    replay 1 "two members of one name"
+}
+
+@test "recipe: a pattern that would never end" {
+    altered plain.onnx '.options.exclude = "(.*.*.*.*.*.*.*.*.*.*)+[!?]$"'
+    replay 2 "option '--exclude': pattern"
+    altered plain.onnx '.options.set = ["(((.+)+)+)+[!?]=f32"]'
+    replay 2 "option '--set': pattern"
+}
+
+@test "replay: names that begin with a dash are names" {
+    cp plain.onnx ./--config=x.onnx
+    succeeds hone-replay --calib "$train" -- --config=x.onnx "$model"
+}

@@ -1,0 +1,91 @@
+/* What libFuzzer and driver.c call: a target's functions, and time per byte around them. */
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "fuzz.h"
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
+    __has_feature(thread_sanitizer) || !defined(__OPTIMIZE__)
+#define SLOWDOWN 10
+#else
+#define SLOWDOWN 1
+#endif
+
+#define INPUT_S 0.050 /* of processor time for an input of no bytes */
+#define BYTE_S 2e-6   /* and for each byte more */
+#define TRIES 3       /* of which the fastest counts */
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+
+/* Inputs come one after the other, and libFuzzer's interface leaves no other place. */
+static struct {
+    double since; /* when counting stopped, s; 0: it goes on */
+    double sum;   /* not counted in this input, s */
+} untimed;
+
+/* Processor time of all threads, and of children that have ended, s. */
+static double spent(void)
+{
+    struct rusage c;
+    getrusage(RUSAGE_CHILDREN, &c);
+    return (double)hn_process_cpu_ns() / 1e9 + (double)(c.ru_utime.tv_sec + c.ru_stime.tv_sec) +
+           (double)(c.ru_utime.tv_usec + c.ru_stime.tv_usec) / 1e6;
+}
+
+void fuzz_untimed_begin(void)
+{
+    untimed.since = spent();
+}
+
+void fuzz_untimed_end(void)
+{
+    untimed.sum += spent() - untimed.since;
+    untimed.since = 0;
+}
+
+static double run_timed(const uint8_t *data, size_t size)
+{
+    const double start = spent();
+    untimed.sum = 0;
+    fuzz_target.one(data, size);
+    if (untimed.since > 0)
+        fuzz_untimed_end();
+    return spent() - start - untimed.sum;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    if (fuzz_target.init != NULL)
+        fuzz_target.init();
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const double times = SLOWDOWN * (fuzz_target.times > 0 ? fuzz_target.times : 1);
+    const double limit = times * (INPUT_S + BYTE_S * (double)size);
+    double least = G_MAXDOUBLE;
+    for (int i = 0; i < TRIES && least > limit; i++) {
+        const double t = run_timed(data, size);
+        least = MIN(least, t);
+    }
+    if (least > limit)
+        g_error("%.3f s of processor time for %zu bytes, where %.3f s are allowed", least, size, limit);
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+    HnRng rng = hn_rng(seed);
+    const size_t n = fuzz_target.mutate != NULL ? fuzz_target.mutate(data, size, max, &rng) : 0;
+    return n > 0 ? n : LLVMFuzzerMutate(data, size, max);
+}
