@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define NAMES 100   /* that are tried */
-#define SWEPT 16    /* of them are looked through: more are only needed where so many programs write one file at once */
+#define SWEPT 8     /* of them are looked through: more are only needed where so many programs write one file at once */
 #define LONGEST 200 /* bytes of NAME that a temporary name repeats */
 
 static char *nth_name(const char *beside, int n)

@@ -1,6 +1,7 @@
 #include "cli/tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
@@ -119,9 +120,9 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     if (seconds <= 0)
         return TRUE;
     g_autofree char *words = time_words(ctx);
-    last_words.length =
-        MIN((size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words),
-            sizeof last_words.line - 1);
+    const size_t length =
+        (size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words);
+    last_words.length = MIN(length, sizeof last_words.line - 1);
     struct sigaction action = { .sa_handler = on_alarm };
     struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     const struct itimerspec due = { .it_value = timespec_of(MAX(seconds - passed, 1e-6)),
@@ -133,6 +134,16 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "no clock can be set for a time limit: %s", g_strerror(errno));
     return FALSE;
+}
+
+/* Where somebody has closed a standard descriptor, the next file would get its number, and the talk meant for stderr.
+ * What is opened in its place fails as a closed one does: it cannot be read, or written to. */
+static void fill_standard(void)
+{
+    static const int flags[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)
+            return;
 }
 
 static void say(HnContext *ctx, const char *name, const char *text)
@@ -261,6 +272,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         setlocale(LC_CTYPE, "C.UTF-8");
     g_set_prgname(tool->name);
     tool_name = tool->name;
+    fill_standard();
     catch_signals();
 
     g_autoptr(GError) error = NULL;

@@ -164,12 +164,11 @@ gboolean hn_channels_run(HnStep *s, GError **error)
 static HnPlace place_of(const HnStep *s, const HnSlot *slot, const HnSlot *whole, int port, gsize *offset)
 {
     const HnChannels *c = s->state;
-    for (guint k = 0; k < c->n && slot->layout != NULL && whole->layout != NULL; k++)
-        if (c->part[k].port == port && c->part[k].step == 1) {
-            *offset = (gsize)c->part[k].first * c->size;
-            return HN_PLACE_PIXELS;
-        }
-    return HN_PLACE_NONE;
+    const guint k = c->n > 1 ? (guint)port : 0; /* a part for each port, or one alone */
+    if (slot->layout == NULL || whole->layout == NULL || k >= c->n || c->part[k].port != port || c->part[k].step != 1)
+        return HN_PLACE_NONE;
+    *offset = (gsize)c->part[k].first * c->size;
+    return HN_PLACE_PIXELS;
 }
 
 HnPlace hn_channels_joins(const HnStep *s, int i, gsize *offset)

@@ -496,26 +496,30 @@ gboolean hn_copies_run(HnStep *s, GError **error)
     return TRUE;
 }
 
+/* The copy of an input, or of an output: each has one, or one alone; NULL: there is none. */
+static const HnCopy *copy_of(const HnCopies *c, gboolean in, int port)
+{
+    const guint k = c->n > 1 ? (guint)port : 0;
+    return k < c->n && (in ? c->part[k].in : c->part[k].out) == port ? c->part[k].copy : NULL;
+}
+
+static HnPlace place_of(const HnCopy *c)
+{
+    return c != NULL && c->piece ? HN_PLACE_PIECE : HN_PLACE_NONE;
+}
+
 HnPlace hn_copies_joins(const HnStep *s, int i, gsize *offset)
 {
-    const HnCopies *c = s->state;
-    for (guint k = 0; k < c->n; k++)
-        if (c->part[k].in == i && c->part[k].copy != NULL) {
-            *offset = (gsize)c->part[k].copy->y0;
-            return c->part[k].copy->piece ? HN_PLACE_PIECE : HN_PLACE_NONE;
-        }
-    return HN_PLACE_NONE;
+    const HnCopy *c = copy_of(s->state, TRUE, i);
+    *offset = c != NULL ? (gsize)c->y0 : 0;
+    return place_of(c);
 }
 
 HnPlace hn_copies_splits(const HnStep *s, int i, gsize *offset)
 {
-    const HnCopies *c = s->state;
-    for (guint k = 0; k < c->n; k++)
-        if (c->part[k].out == i && c->part[k].copy != NULL) {
-            *offset = (gsize)c->part[k].copy->x0;
-            return c->part[k].copy->piece ? HN_PLACE_PIECE : HN_PLACE_NONE;
-        }
-    return HN_PLACE_NONE;
+    const HnCopy *c = copy_of(s->state, FALSE, i);
+    *offset = c != NULL ? (gsize)c->x0 : 0;
+    return place_of(c);
 }
 
 void hn_copies_release(HnStep *s)

@@ -4,6 +4,8 @@
 
 #include "ir/private.h"
 
+#define FEW_OPSETS 8 /* are looked through one by one */
+
 /* --- small things ------------------------------------------------------------------------------------------------ */
 
 static void bytes_free(gpointer b)
@@ -35,6 +37,13 @@ static GArray *opsets_new(void)
     GArray *a = g_array_new(FALSE, TRUE, sizeof(HnOpset));
     g_array_set_clear_func(a, opset_clear);
     return a;
+}
+
+static void opsets_free(GArray *opsets, HnOpsetIndex *index)
+{
+    g_array_unref(opsets);
+    if (index->by_domain)
+        g_hash_table_unref(index->by_domain);
 }
 
 gboolean hn_array_drop(GPtrArray *array, gconstpointer p)
@@ -82,7 +91,7 @@ void hn_model_free(HnModel *m)
     for (guint i = 0; i < m->functions->len; i++)
         hn_function_free(m->functions->pdata[i]);
     g_ptr_array_unref(m->functions);
-    g_array_unref(m->opsets);
+    opsets_free(m->opsets, &m->opset_index);
     array_free(m->training);
     array_free(m->configs);
     pairs_free(m->metadata);
@@ -95,25 +104,37 @@ void hn_model_free(HnModel *m)
     g_free(m);
 }
 
-static HnOpset *opset_find(GArray *opsets, const char *domain)
+static HnOpset *opset_find(GArray *opsets, HnOpsetIndex *index, const char *domain)
 {
-    for (guint i = 0; i < opsets->len; i++) {
+    const char *name = !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+    for (guint i = 0; i < opsets->len && i < FEW_OPSETS; i++) {
         HnOpset *o = &g_array_index(opsets, HnOpset, i);
-        if (hn_domain_equal(o->domain, domain))
+        if (hn_domain_equal(o->domain, name))
             return o;
     }
-    return NULL;
+    if (opsets->len <= FEW_OPSETS)
+        return NULL;
+    if (!index->by_domain)
+        index->by_domain = g_hash_table_new(g_str_hash, g_str_equal);
+    for (; index->n < opsets->len; index->n++) {
+        const HnOpset *o = &g_array_index(opsets, HnOpset, index->n);
+        const char *key = hn_domain_equal(o->domain, "") ? "" : o->domain;
+        if (!g_hash_table_contains(index->by_domain, key)) /* the first one counts */
+            g_hash_table_insert(index->by_domain, (gpointer)key, GUINT_TO_POINTER(index->n + 1));
+    }
+    const guint at = GPOINTER_TO_UINT(g_hash_table_lookup(index->by_domain, name));
+    return at > 0 ? &g_array_index(opsets, HnOpset, at - 1) : NULL;
 }
 
 int64_t hn_model_opset(const HnModel *m, const char *domain)
 {
-    const HnOpset *o = opset_find(m->opsets, domain);
+    const HnOpset *o = hn_graph_import(m->graph, domain);
     return o ? o->version : 0;
 }
 
 void hn_model_set_opset(HnModel *m, const char *domain, int64_t version)
 {
-    HnOpset *o = opset_find(m->opsets, domain);
+    HnOpset *o = opset_find(m->opsets, &m->opset_index, domain);
     if (o) {
         o->version = version;
         return;
@@ -134,6 +155,7 @@ HnFunction *hn_function_new(HnModel *m, const char *domain, const char *name)
     f->attr_defaults = g_ptr_array_new();
     f->opsets = opsets_new();
     f->body = hn_graph_new(m, NULL, name);
+    f->body->function = f;
     g_ptr_array_add(m->functions, f);
     return f;
 }
@@ -148,7 +170,7 @@ void hn_function_free(HnFunction *f)
     g_ptr_array_unref(f->inputs);
     g_ptr_array_unref(f->outputs);
     g_ptr_array_unref(f->attrs);
-    g_array_unref(f->opsets);
+    opsets_free(f->opsets, &f->opset_index);
     hn_graph_free(f->body);
     pairs_free(f->metadata);
     bytes_free(f->unknown);
@@ -159,19 +181,19 @@ void hn_function_free(HnFunction *f)
     g_free(f);
 }
 
-int64_t hn_graph_opset(const HnGraph *g, const char *domain)
+const HnOpset *hn_graph_import(const HnGraph *g, const char *domain)
 {
     while (g->outer)
         g = g->outer;
-    const HnModel *m = g->model;
-    for (guint i = 0; g != m->graph && i < m->functions->len; i++) {
-        const HnFunction *f = m->functions->pdata[i];
-        if (f->body == g) {
-            const HnOpset *o = opset_find(f->opsets, domain);
-            return o ? o->version : 0;
-        }
-    }
-    return hn_model_opset(m, domain);
+    HnModel *m = g->model;
+    HnFunction *f = g->function;
+    return f ? opset_find(f->opsets, &f->opset_index, domain) : opset_find(m->opsets, &m->opset_index, domain);
+}
+
+int64_t hn_graph_opset(const HnGraph *g, const char *domain)
+{
+    const HnOpset *o = hn_graph_import(g, domain);
+    return o ? o->version : 0;
 }
 
 /* --- graphs ------------------------------------------------------------------------------------------------------ */

@@ -114,7 +114,10 @@ struct HnNode {
     void *params;          /* op->params_size bytes, owned; pointers inside borrow from attrs */
     GPtrArray *in;         /* HnValue *, NULL: absent optional input */
     GPtrArray *out;        /* HnValue *, NULL: absent optional output */
-    GPtrArray *attrs;      /* HnAttr * */
+    GPtrArray *attrs;      /* HnAttr *; added to and taken from by the calls below only */
+    guint at;              /* its place in graph->nodes when somebody last looked: a hint, hn_graph_index() */
+    gboolean buried;       /* hn_graph_bury_node() */
+    GHashTable *by_name;   /* their names -> 1 + place among them, where they are many; NULL mostly */
     char *doc;
     HnPairs *metadata;
     GBytes *unknown;
@@ -122,14 +125,16 @@ struct HnNode {
 
 struct HnGraph {
     HnModel *model;
-    HnGraph *outer; /* graph around it; NULL for the main graph and for function bodies */
-    HnNode *holder; /* node whose attribute holds it; NULL as above */
+    HnGraph *outer;       /* graph around it; NULL for the main graph and for function bodies */
+    HnNode *holder;       /* node whose attribute holds it; NULL as above */
+    HnFunction *function; /* whose body it is; NULL for others */
     char *name, *doc;
     GPtrArray *inputs;  /* HnValue *, in order */
     GPtrArray *outputs; /* HnValue *, in order; in a sub-graph possibly a value of an outer graph */
     GPtrArray *weights; /* HnValue * with weight or sparse, in file order */
     GPtrArray *infos;   /* HnValue * declared in value_info, in file order */
     GPtrArray *nodes;   /* HnNode *, in an order in which they can run */
+    guint buried;       /* of them */
     GPtrArray *inner;   /* HnGraph * made with this one as `outer`, in order of making; not owned */
     GHashTable *values; /* name -> HnValue *, of this graph */
     HnPairs *metadata;
@@ -144,21 +149,29 @@ typedef struct {
     GBytes *unknown; /* fields that hone does not know; NULL mostly */
 } HnOpset;
 
+/* Where many domains are imported they are found by a table. */
+typedef struct {
+    GHashTable *by_domain; /* NULL: not needed so far */
+    guint n;               /* imports that are in it */
+} HnOpsetIndex;
+
 struct HnFunction {
     HnModel *model;
     char *name, *domain, *overload, *doc;
     GPtrArray *inputs, *outputs; /* char *: formal names; body->inputs holds the same as values */
     GPtrArray *attrs;            /* char *: attribute names without default */
     GPtrArray *attr_defaults;    /* HnAttr * */
-    GArray *opsets;              /* HnOpset */
-    HnGraph *body;               /* values have no types unless the file gives them */
+    GArray *opsets;              /* HnOpset; only ever appended to */
+    HnOpsetIndex opset_index;
+    HnGraph *body; /* values have no types unless the file gives them */
     HnPairs *metadata;
     GBytes *unknown;
 };
 
 struct HnModel {
     int64_t ir_version;
-    GArray *opsets; /* HnOpset, in file order */
+    GArray *opsets; /* HnOpset, in file order; only ever appended to */
+    HnOpsetIndex opset_index;
     char *producer_name, *producer_version, *domain, *doc;
     int64_t model_version;
     gboolean has_ir_version, has_model_version;
@@ -193,6 +206,8 @@ void hn_graph_free(HnGraph *g);
 
 /* Version of a domain for the nodes of g: as the model imports it, in function bodies as the function does; 0: none. */
 int64_t hn_graph_opset(const HnGraph *g, const char *domain);
+/* That import, until the next one is added; NULL: none. */
+const HnOpset *hn_graph_import(const HnGraph *g, const char *domain);
 
 /* The value of that name in g, made when there is none. */
 HnValue *hn_graph_value(HnGraph *g, const char *name);
@@ -223,6 +238,11 @@ GBytes *hn_graph_variant(const HnGraph *g, const char *role, const HnValue *v);
 /* Inserted at `at` (-1: the end), with the version of hn_graph_opset(). Inputs and outputs are added with the calls
  * below. */
 HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *domain, const char *name);
+/* The same right in front of a node of g. */
+HnNode *hn_graph_add_node_before(HnGraph *g, const HnNode *before, const char *op_type, const char *domain,
+                                 const char *name);
+/* The place of a node of g in its list: found at once where it is near to where it was. */
+guint hn_graph_index(const HnGraph *g, const HnNode *n);
 void hn_node_add_in(HnNode *n, HnValue *v_or_null);
 void hn_node_add_out(HnNode *n, HnValue *v_or_null);
 /* Places up to i are made where there are fewer. */
@@ -236,6 +256,10 @@ void hn_node_free(HnNode *n);
 /* Takes the node out of its graph and frees it; its uses and productions end, and outputs that nothing else names are
  * freed too. */
 void hn_graph_remove_node(HnGraph *g, HnNode *n);
+/* The same for who removes many: n's place in the list is left to a node without operator, inputs and outputs, which
+ * the next node added before the one behind it takes; hn_graph_settle() frees those that are left, in g and below. */
+void hn_graph_bury_node(HnGraph *g, HnNode *n);
+void hn_graph_settle(HnGraph *g);
 /* Every use of `from` (graph outputs too, which then carry `to`) becomes `to`. */
 void hn_value_replace(HnValue *from, HnValue *to);
 /* a is called as b was, and b as a was; both belong to one graph. */
@@ -274,6 +298,8 @@ const HnAttr *hn_node_attr(const HnNode *n, const char *name);
  * NULL), as after each of the four below and hn_node_remove_attr(). */
 void hn_node_set_attr(HnNode *n, HnAttr *a);
 void hn_node_remove_attr(HnNode *n, const char *name);
+/* All attributes of `from` become n's. */
+void hn_node_take_attrs(HnNode *n, HnNode *from);
 void hn_node_set_int(HnNode *n, const char *name, int64_t v);
 void hn_node_set_float(HnNode *n, const char *name, float v);
 void hn_node_set_ints(HnNode *n, const char *name, const int64_t *v, int64_t len);

@@ -4,7 +4,10 @@
 
 #include "ir/private.h"
 
-HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *domain, const char *name)
+#define FEW_ATTRS 16 /* are looked through one by one */
+#define NEAR 1000    /* places around the one where a node was that are looked at first */
+
+static HnNode *node_new(HnGraph *g, const char *op_type, const char *domain, const char *name)
 {
     HnNode *n = g_new0(HnNode, 1);
     n->graph = g;
@@ -15,8 +18,46 @@ HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *d
     n->in = g_ptr_array_new();
     n->out = g_ptr_array_new();
     n->attrs = g_ptr_array_new();
+    return n;
+}
+
+HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *domain, const char *name)
+{
+    HnNode *n = node_new(g, op_type, domain, name);
+    n->at = at < 0 ? g->nodes->len : (guint)at;
     g_ptr_array_insert(g->nodes, at, n);
     return n;
+}
+
+HnNode *hn_graph_add_node_before(HnGraph *g, const HnNode *before, const char *op_type, const char *domain,
+                                 const char *name)
+{
+    const guint at = hn_graph_index(g, before);
+    HnNode *grave = at > 0 ? g->nodes->pdata[at - 1] : NULL;
+    if (!grave || !grave->buried)
+        return hn_graph_add_node(g, (int)at, op_type, domain, name);
+    HnNode *n = node_new(g, op_type, domain, name);
+    n->at = at - 1;
+    g->nodes->pdata[at - 1] = n;
+    g->buried--;
+    hn_node_release(grave);
+    return n;
+}
+
+guint hn_graph_index(const HnGraph *g, const HnNode *n)
+{
+    HnNode *const *nodes = (HnNode *const *)g->nodes->pdata;
+    const guint len = g->nodes->len, at = n->at;
+    for (guint d = 0; d < NEAR && d <= MAX(at, len); d++) {
+        if (at + d < len && nodes[at + d] == n)
+            return nodes[at + d]->at = at + d;
+        if (at >= d && at - d < len && nodes[at - d] == n)
+            return nodes[at - d]->at = at - d;
+    }
+    for (guint i = 0; i < len; i++) /* many have come or gone: all places are told anew */
+        nodes[i]->at = i;
+    g_return_val_if_fail(n->at < len && nodes[n->at] == n, 0);
+    return n->at;
 }
 
 void hn_node_add_in(HnNode *n, HnValue *v_or_null)
@@ -99,10 +140,16 @@ static void unbind(HnNode *n)
     g_clear_pointer(&n->params, g_free);
 }
 
+static void forget_index(HnNode *n)
+{
+    g_clear_pointer(&n->by_name, g_hash_table_unref);
+}
+
 void hn_node_release(HnNode *n)
 {
     for (guint i = 0; i < n->attrs->len; i++)
         hn_attr_release(n->attrs->pdata[i]);
+    forget_index(n);
     g_ptr_array_unref(n->attrs);
     g_ptr_array_unref(n->in);
     g_ptr_array_unref(n->out);
@@ -138,17 +185,9 @@ static gboolean is_named(const HnValue *v)
     return v->users->len > 0 || v->is_input || v->is_output || v->weight || v->sparse || v->producer;
 }
 
-void hn_graph_remove_node(HnGraph *g, HnNode *n)
+/* Values that n made and that nothing names any more go. */
+static void free_unnamed(const GPtrArray *out)
 {
-    g_autoptr(GPtrArray) out = g_steal_pointer(&n->out);
-    n->out = g_ptr_array_new();
-    for (guint i = 0; i < out->len; i++) {
-        HnValue *v = out->pdata[i];
-        if (v && v->producer == n)
-            v->producer = NULL;
-    }
-    hn_array_drop(g->nodes, n);
-    hn_node_free(n);
     for (guint i = 0; i < out->len; i++) {
         HnValue *v = out->pdata[i];
         for (guint j = 0; v && j < i; j++) /* named twice by a broken node: freed once */
@@ -160,6 +199,63 @@ void hn_graph_remove_node(HnGraph *g, HnNode *n)
             hn_array_drop(v->graph->infos, v);
         g_hash_table_remove(v->graph->values, v->name);
     }
+}
+
+/* n makes nothing any more: what it made. */
+static GPtrArray *take_out(HnNode *n)
+{
+    GPtrArray *out = g_steal_pointer(&n->out);
+    n->out = g_ptr_array_new();
+    for (guint i = 0; i < out->len; i++) {
+        HnValue *v = out->pdata[i];
+        if (v && v->producer == n)
+            v->producer = NULL;
+    }
+    return out;
+}
+
+void hn_graph_remove_node(HnGraph *g, HnNode *n)
+{
+    g_autoptr(GPtrArray) out = take_out(n);
+    g_ptr_array_remove_index(g->nodes, hn_graph_index(g, n));
+    hn_node_free(n);
+    free_unnamed(out);
+}
+
+void hn_graph_bury_node(HnGraph *g, HnNode *n)
+{
+    g_autoptr(GPtrArray) out = take_out(n);
+    HnNode *grave = g_new0(HnNode, 1);
+    grave->graph = g;
+    grave->buried = TRUE;
+    grave->at = hn_graph_index(g, n);
+    grave->op_type = g_strdup("");
+    grave->in = g_ptr_array_new();
+    grave->out = g_ptr_array_new();
+    grave->attrs = g_ptr_array_new();
+    g->nodes->pdata[grave->at] = grave;
+    g->buried++;
+    hn_node_free(n);
+    free_unnamed(out);
+}
+
+void hn_graph_settle(HnGraph *g)
+{
+    guint kept = 0;
+    for (guint i = 0; g->buried > 0 && i < g->nodes->len; i++) {
+        HnNode *n = g->nodes->pdata[i];
+        if (n->buried) {
+            hn_node_release(n);
+        } else {
+            n->at = kept;
+            g->nodes->pdata[kept++] = n;
+        }
+    }
+    if (g->buried > 0)
+        g_ptr_array_set_size(g->nodes, (int)kept);
+    g->buried = 0;
+    for (guint i = 0; i < g->inner->len; i++)
+        hn_graph_settle(g->inner->pdata[i]);
 }
 
 const char *hn_node_label(const HnNode *n)
@@ -174,14 +270,36 @@ const char *hn_node_label(const HnNode *n)
 
 /* --- attributes of nodes ----------------------------------------------------------------------------------------- */
 
+/* 1 + place of the attribute; 0: there is none. */
+static guint attr_place(const HnNode *n, const char *name)
+{
+    if (n->by_name)
+        return GPOINTER_TO_UINT(g_hash_table_lookup(n->by_name, name));
+    for (guint i = 0; i < n->attrs->len; i++)
+        if (g_strcmp0(((const HnAttr *)n->attrs->pdata[i])->name, name) == 0)
+            return i + 1;
+    return 0;
+}
+
+/* From `first` on they are found by name, if they are many. */
+static void index_attrs(HnNode *n, guint first)
+{
+    if (n->attrs->len <= FEW_ATTRS)
+        return;
+    if (!n->by_name) {
+        n->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+        first = 0;
+    }
+    for (guint i = first; i < n->attrs->len; i++) {
+        const HnAttr *a = n->attrs->pdata[i];
+        g_hash_table_replace(n->by_name, a->name, GUINT_TO_POINTER(i + 1));
+    }
+}
+
 const HnAttr *hn_node_attr(const HnNode *n, const char *name)
 {
-    for (guint i = 0; i < n->attrs->len; i++) {
-        const HnAttr *a = n->attrs->pdata[i];
-        if (g_strcmp0(a->name, name) == 0)
-            return a;
-    }
-    return NULL;
+    const guint at = attr_place(n, name);
+    return at > 0 ? n->attrs->pdata[at - 1] : NULL;
 }
 
 /* Makes n the holder of g; outputs of g that are values of n's side of the border become uses by n. */
@@ -216,30 +334,38 @@ void hn_node_set_attr(HnNode *n, HnAttr *a)
     for (int64_t i = 0; i < k; i++)
         adopt(n, graphs[i]);
     unbind(n); /* params may point into the attribute that goes */
-    for (guint i = 0; i < n->attrs->len; i++) {
-        HnAttr *old = n->attrs->pdata[i];
-        if (old == a)
-            return;
-        if (g_strcmp0(old->name, a->name) == 0) {
-            n->attrs->pdata[i] = a;
-            hn_attr_free(old);
-            return;
-        }
+    const guint at = attr_place(n, a->name);
+    HnAttr *old = at > 0 ? n->attrs->pdata[at - 1] : NULL;
+    if (old && old != a) {
+        n->attrs->pdata[at - 1] = a;
+        if (n->by_name)
+            g_hash_table_replace(n->by_name, a->name, GUINT_TO_POINTER(at));
+        hn_attr_free(old);
+    } else if (!old) {
+        g_ptr_array_add(n->attrs, a);
+        index_attrs(n, n->attrs->len - 1);
     }
-    g_ptr_array_add(n->attrs, a);
 }
 
 void hn_node_remove_attr(HnNode *n, const char *name)
 {
-    for (guint i = 0; i < n->attrs->len; i++) {
-        HnAttr *a = n->attrs->pdata[i];
-        if (g_strcmp0(a->name, name) == 0) {
-            unbind(n);
-            g_ptr_array_remove_index(n->attrs, i);
-            hn_attr_free(a);
-            return;
-        }
-    }
+    const guint at = attr_place(n, name);
+    if (at == 0)
+        return;
+    unbind(n);
+    forget_index(n);
+    hn_attr_free(g_ptr_array_steal_index(n->attrs, at - 1));
+    index_attrs(n, 0);
+}
+
+void hn_node_take_attrs(HnNode *n, HnNode *from)
+{
+    g_autoptr(GPtrArray) attrs = g_steal_pointer(&from->attrs);
+    from->attrs = g_ptr_array_new();
+    forget_index(from);
+    unbind(from);
+    for (guint i = 0; i < attrs->len; i++)
+        hn_node_set_attr(n, attrs->pdata[i]);
 }
 
 void hn_node_set_int(HnNode *n, const char *name, int64_t v)

@@ -133,7 +133,7 @@ gboolean hn_onnx_rest(HnOnnxReader *r, ProtobufCMessage *p, GBytes **rest, GErro
  */
 
 gboolean hn_onnx_read_opsets(HnOnnxReader *r, Onnx__OperatorSetIdProto **entries, size_t *n, GArray *opsets,
-                             GError **error)
+                             const HnGraph *g, GError **error)
 {
     size_t odd = 0;
     for (size_t i = 0; i < *n; i++) {
@@ -142,14 +142,12 @@ gboolean hn_onnx_read_opsets(HnOnnxReader *r, Onnx__OperatorSetIdProto **entries
             entries[odd++] = e;
             continue;
         }
-        for (guint j = 0; j < opsets->len; j++) {
-            const HnOpset *o = &g_array_index(opsets, HnOpset, j);
-            if (hn_domain_equal(o->domain, e->domain) && o->version != e->version) {
-                g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
-                            "the domain '%s' is imported twice, as opset %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
-                            e->domain ? e->domain : "", o->version, e->version);
-                return FALSE;
-            }
+        const HnOpset *before = hn_graph_import(g, e->domain);
+        if (before && before->version != e->version) {
+            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                        "the domain '%s' is imported twice, as opset %" G_GINT64_FORMAT " and %" G_GINT64_FORMAT,
+                        e->domain ? e->domain : "", before->version, e->version);
+            return FALSE;
         }
         HnOpset o = { hn_onnx_take(&e->domain), e->version, NULL };
         e->has_version = FALSE;
@@ -188,7 +186,7 @@ static gboolean read_model(HnOnnxReader *r, Onnx__ModelProto *p, GError **error)
     m->domain = hn_onnx_take(&p->domain);
     m->doc = hn_onnx_take(&p->doc_string);
     m->metadata = hn_onnx_take_pairs(p->metadata_props, &p->n_metadata_props);
-    if (!hn_onnx_read_opsets(r, p->opset_import, &p->n_opset_import, m->opsets, error))
+    if (!hn_onnx_read_opsets(r, p->opset_import, &p->n_opset_import, m->opsets, m->graph, error))
         return FALSE;
     if (m->opsets->len == 0 && m->ir_version >= 3 && p->graph->n_node > 0) {
         g_set_error_literal(error, HN_ERROR, HN_ERROR_FORMAT, "the model imports no opset");

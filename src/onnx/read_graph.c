@@ -281,7 +281,7 @@ static gboolean read_function(HnOnnxReader *r, Onnx__FunctionProto *p, HnFunctio
     f->overload = hn_onnx_take(&p->overload);
     f->doc = hn_onnx_take(&p->doc_string);
     f->metadata = hn_onnx_take_pairs(p->metadata_props, &p->n_metadata_props);
-    if (!hn_onnx_read_opsets(r, p->opset_import, &p->n_opset_import, f->opsets, error) ||
+    if (!hn_onnx_read_opsets(r, p->opset_import, &p->n_opset_import, f->opsets, f->body, error) ||
         !read_formals(r, f, p, error) || !read_value_infos(r, p->value_info, &p->n_value_info, f->body, error) ||
         !complete_nodes(r, p->node, &p->n_node, f->body, error))
         return FALSE;

@@ -41,7 +41,7 @@ GBytes *hn_onnx_repack(HnOnnxReader *r, ProtobufCMessage *p, GError **error);
 gboolean hn_onnx_read_graph(HnOnnxReader *r, Onnx__GraphProto *p, HnGraph *g, GError **error);
 gboolean hn_onnx_read_function(HnOnnxReader *r, Onnx__FunctionProto *p, GError **error);
 gboolean hn_onnx_read_opsets(HnOnnxReader *r, Onnx__OperatorSetIdProto **entries, size_t *n, GArray *opsets,
-                             GError **error);
+                             const HnGraph *g, GError **error); /* opsets: those of g's nodes */
 
 /* read_attr.c: what n's attribute says, without adding it; n is NULL for a function's default, whose values are of g */
 HnAttr *hn_onnx_read_attr(HnOnnxReader *r, Onnx__AttributeProto *p, HnGraph *g, HnNode *n, GError **error);

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "op/gemm.h"
 #include "op/index.h"
+#include "op/linear.h"
 
 /* --- geometry ---------------------------------------------------------------------------------------------------- */
 
@@ -283,6 +284,13 @@ static void conv_ref(HnEval *e)
         hn_conv_run(e, &plan, x->dtype, x->data, w->data, bias != NULL ? bias->data : NULL, y);
 }
 
+static void conv_linear(const void *params, HnLinearView *v)
+{
+    const HnConv *p = params;
+    v->groups = p->group;
+    v->window = &p->window;
+}
+
 const HnOp hn_op_conv = {
     .name = "Conv",
     .flags = HN_OP_HALF_VIA_F32,
@@ -297,7 +305,8 @@ const HnOp hn_op_conv = {
     .infer = conv_infer,
     .cost = conv_cost,
     .ref = conv_ref,
-    .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = 0 },
+    .linear = { .weight = 1, .bias = 2, .out = 0, .in = 1, .x_axis = 1, .y_axis = 1, .read = conv_linear },
+    .quant = { .kind = HN_Q_WEIGHTED },
     .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "op/conv.h"
 #include "op/index.h"
+#include "op/linear.h"
 #include "op/types.h"
 
 /* Output size along an axis before padding is taken off. */
@@ -271,6 +272,14 @@ static void convtranspose_ref(HnEval *e)
     hn_eval_scratch_free(e, sum);
 }
 
+static void convtranspose_linear(const void *params, HnLinearView *v)
+{
+    const HnConvTranspose *p = params;
+    v->groups = p->group;
+    v->window = &p->window;
+    v->adjoint = TRUE;
+}
+
 const HnOp hn_op_convtranspose = {
     .name = "ConvTranspose",
     .flags = HN_OP_HALF_VIA_F32,
@@ -285,7 +294,8 @@ const HnOp hn_op_convtranspose = {
     .infer = convtranspose_infer,
     .cost = convtranspose_cost,
     .ref = convtranspose_ref,
-    .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = 1 },
+    .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = convtranspose_linear },
+    .quant = { .kind = HN_Q_WEIGHTED },
     .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/op.h"
+#include "op/linear.h"
 #include "op/unbind.h"
 
 /* --- the product ------------------------------------------------------------------------------------------------- */
@@ -259,9 +259,16 @@ static void gemm_unbind(HnUnbind *u)
     hn_node_set_in(u->node, 2, hn_unbind_fill(u, dtype, 1, &one, 0));
 }
 
-static int gemm_weight_axis(const void *params)
+static void gemm_linear(const void *params, HnLinearView *v)
 {
-    return ((const HnGemmParams *)params)->trans_b ? 0 : 1;
+    const HnGemmParams *p = params;
+    v->x_turned = p->trans_a;
+    v->x_axis = p->trans_a ? 0 : 1;
+    v->w_turned = p->trans_b;
+    v->out = p->trans_b ? 0 : 1;
+    v->in = p->trans_b ? 1 : 0;
+    v->alpha = (double)p->alpha;
+    v->beta = (double)p->beta;
 }
 
 const HnOp hn_op_gemm = {
@@ -281,7 +288,8 @@ const HnOp hn_op_gemm = {
     .infer = gemm_infer,
     .cost = gemm_cost,
     .ref = gemm_ref,
-    .quant = { .kind = HN_Q_WEIGHTED, .axis = gemm_weight_axis },
+    .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = gemm_linear },
+    .quant = { .kind = HN_Q_WEIGHTED },
     .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

@@ -595,6 +595,8 @@ static void store(const Walk *w, HnNode *n, HnInfer *x)
 static gboolean walk_node(const Walk *w, HnNode *n, GError **error)
 {
     HnInfer x = { .graph = infer_graph, .data = (gpointer)w };
+    if (n->buried)
+        return TRUE;
     if (!hn_budget_ask(w->t->budget, error))
         return FALSE;
     infer_init(&x, w->t, n);

@@ -176,7 +176,8 @@ const HnOp hn_op_matmul = {
     .infer = matmul_infer,
     .cost = matmul_cost,
     .ref = matmul_ref,
-    .quant = { .kind = HN_Q_WEIGHTED, .weight_axis = -1 },
+    .linear = { .weight = 1, .out = -1, .in = -2, .x_axis = -1, .y_axis = -1, .either = TRUE },
+    .quant = { .kind = HN_Q_WEIGHTED },
     .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS },
 };

@@ -3,13 +3,10 @@
  */
 #include "op/op.h"
 #include "op/internal.h"
+#include "op/ops.h"
 
 #include <stdarg.h>
 #include <string.h>
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 static const HnOp *const all[] = {
 #define HN_OP(name, symbol, file) &hn_op_##symbol,

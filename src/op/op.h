@@ -185,11 +185,21 @@ typedef enum {
 typedef struct {
     HnQuantKind kind;
     float lo, hi;
-    int weight_axis;                 /* output channel axis of input 1 */
-    int (*axis)(const void *params); /* the same where it depends on the node's parameters; NULL: weight_axis */
     HnQuantBytes bytes;
     gboolean clamps; /* only holds numbers within bounds, which the bounds of a quantized result can do: Relu, Clip */
 } HnQuantRule;
+
+typedef struct HnLinearView HnLinearView; /* op/linear.h, which explains the fields, too */
+
+/* A linear layer. Axes are counted from the back where negative. */
+typedef struct {
+    uint8_t weight;                                    /* input with the weights; 0: the operator is none */
+    uint8_t bias;                                      /* input with the bias; 0: it takes none */
+    int8_t out, in;                                    /* axes of the weights: output channels, what is summed over */
+    int8_t x_axis, y_axis;                             /* of data and result: their channels */
+    gboolean either;                                   /* input 0 may hold the weights as well */
+    void (*read)(const void *params, HnLinearView *v); /* changes what parameters change; NULL: nothing */
+} HnLinearRule;
 
 typedef enum {
     HN_P_NONE,
@@ -319,6 +329,7 @@ struct HnOp {
     HnCostFn cost; /* NULL: no flops */
     void (*ref)(HnEval *e);
     void (*grad)(struct HnTape *t, const HnNode *n);
+    HnLinearRule linear;
     HnQuantRule quant;
     HnPruneRule prune;
     HnRangeRule range;

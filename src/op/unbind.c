@@ -124,7 +124,7 @@ static void remove_unused(HnValue *v)
         return;
     HnNode *p = v->producer;
     if (p != NULL && strcmp(p->op_type, "Constant") == 0 && hn_domain_equal(p->domain, NULL) && p->out->len == 1)
-        hn_graph_remove_node(p->graph, p);
+        hn_graph_bury_node(p->graph, p);
     else if (p == NULL && (v->weight != NULL || v->sparse != NULL))
         forget(v);
 }
@@ -186,10 +186,9 @@ void hn_unbind_axis(HnUnbind *u, const char *name, int rank)
 
 static HnNode *add_node(HnUnbind *u, const char *op, int n_in, HnValue *const *in, int n_out, int offset)
 {
-    guint at = 0;
     HnGraph *g = u->node->graph;
-    g_ptr_array_find(g->nodes, u->node, &at);
-    HnNode *n = hn_graph_add_node(g, (int)at + offset, op, NULL, NULL);
+    HnNode *n = offset == 0 ? hn_graph_add_node_before(g, u->node, op, NULL, NULL)
+                            : hn_graph_add_node(g, (int)hn_graph_index(g, u->node) + offset, op, NULL, NULL);
     n->version = HN_OPSET_MAX;
     for (int i = 0; i < n_in; i++)
         hn_node_add_in(n, in[i]);
@@ -209,8 +208,7 @@ HnNode *hn_unbind_node(HnUnbind *u, const char *op, int n_in, HnValue *const *in
 HnNode *hn_unbind_again(HnUnbind *u)
 {
     HnGraph *g = u->node->graph;
-    guint at = 0;
-    g_ptr_array_find(g->nodes, u->node, &at);
+    const guint at = hn_graph_index(g, u->node);
     g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < u->node->in->len; i++)
         if (hn_node_in(u->node, (int)i) != NULL)
@@ -229,12 +227,10 @@ HnNode *hn_unbind_again(HnUnbind *u)
 void hn_unbind_last(HnUnbind *u, HnNode *n)
 {
     GPtrArray *nodes = n->graph->nodes;
-    guint at = 0;
     g_ptr_array_remove(u->made, n);
     g_ptr_array_add(u->made, n);
-    g_ptr_array_remove(nodes, n);
-    g_ptr_array_find(nodes, u->node, &at);
-    g_ptr_array_insert(nodes, (int)at, n);
+    g_ptr_array_remove_index(nodes, hn_graph_index(n->graph, n));
+    g_ptr_array_insert(nodes, (int)hn_graph_index(n->graph, u->node), n);
 }
 
 HnValue *hn_unbind_op1(HnUnbind *u, const char *op, HnValue *a)
@@ -689,7 +685,7 @@ static gboolean convert(HnNode *n, int64_t to, HnTypes *types, int depth, GError
     if (u.error == NULL && has_outputs(n))
         rewrite(&u, op, behind);
     else if (u.error == NULL)
-        hn_graph_remove_node(n->graph, n);
+        hn_graph_bury_node(n->graph, n);
     for (guint i = 0; i < made->len + behind->len && u.error == NULL; i++) {
         HnNode *m = i < made->len ? made->pdata[i] : behind->pdata[i - made->len];
         g_autofree char *name = g_strdup(m->op_type);

@@ -65,13 +65,8 @@ static void finish(Site *s, HnNode *core, HnValue *scale, HnValue *zero)
 
 static void move_attributes(HnNode *from, HnNode *to)
 {
-    while (from->attrs->len > 0) {
-        HnAttr *a = g_ptr_array_steal_index(from->attrs, 0);
-        if (strcmp(a->name, "channels_last") == 0)
-            hn_attr_free(a);
-        else
-            hn_node_set_attr(to, a);
-    }
+    hn_node_remove_attr(from, "channels_last");
+    hn_node_take_attrs(to, from);
 }
 
 static gboolean all_present(const HnNode *n, int from, int to)

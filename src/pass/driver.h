@@ -18,7 +18,10 @@ struct HnRewrite {
     GPtrArray *loose;  /* HnNode *: may have lost their last user */
     GPtrArray *unused; /* HnValue * weights of which the same is true */
     GHashTable *misses;
-    gboolean full; /* no more rewrites are wanted */
+    GHashTable *names; /* char *, owned: of the nodes of names_of, those that went too; NULL: nobody asked */
+    const HnGraph *names_of;
+    gboolean burying; /* nodes that go leave their places in the list until the walk is over */
+    gboolean full;    /* no more rewrites are wanted */
     gboolean changed;
     GError *error;
 };

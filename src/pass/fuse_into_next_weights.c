@@ -4,8 +4,6 @@
  * shifted, so that summands only go into convolutions without. What ends a function that others know as a whole
  * (LayerNormalization, Gelu written out) stays in front.
  */
-#include "op/conv.h"
-#include "op/gemm.h"
 #include "pass/weights.h"
 
 /* Where the data of a product has its channels. */
@@ -18,35 +16,16 @@ typedef struct {
 
 static gboolean entry_of(const HnRewrite *r, const HnLinear *l, const HnValue *y, Entry *e)
 {
-    const HnTensor *w = l->w;
-    const HnOp *op = l->node->op;
-    *e = (Entry){ .in = 1 - l->w_in, .rank = w->ndim, .axis = 1 };
-    if (op == &hn_op_conv) {
-        const int64_t group = ((const HnConv *)l->node->params)->group;
-        e->view = hn_weights_along(w, 1);
-        e->view.g = group;
-        e->view.a /= group;
-        e->channels = e->view.b * group;
-        return e->view.a > 0;
-    }
-    if (op == &hn_op_convtranspose) {
-        e->view = hn_weights_along(w, 0);
-    } else if (op == &hn_op_gemm) {
-        const HnGemmParams *p = l->node->params;
-        e->axis = p->trans_a ? 0 : 1;
-        e->view = hn_weights_along(w, p->trans_b ? 1 : 0);
-    } else {
-        e->rank = hn_rw_rank(r, y);
-        e->axis = e->rank - (l->w_in == 1 ? 1 : 2);
-        e->view = hn_weights_along(w, w->ndim - (l->w_in == 1 ? 2 : 1));
-    }
-    e->channels = e->view.b;
-    return e->axis >= 0;
+    const HnLinearView *v = &l->view;
+    *e = (Entry){ .in = v->x_in, .rank = v->b_in < 0 ? hn_rw_rank(r, y) : l->w->ndim };
+    e->axis = v->x_axis < 0 ? v->x_axis + e->rank : v->x_axis;
+    e->view = hn_linear_weights(l, v->in);
+    e->channels = e->view.b * e->view.g;
+    return e->axis >= 0 && e->view.a > 0;
 }
 
-static gboolean is_padded(const HnConv *p)
+static gboolean is_padded(const HnWindow *w)
 {
-    const HnWindow *w = &p->window;
     for (int i = 0; w->pad_mode == HN_PAD_EXPLICIT && w->pads != NULL && i < 2 * w->n; i++)
         if (w->pads[i] != 0)
             return TRUE;
@@ -56,11 +35,11 @@ static gboolean is_padded(const HnConv *p)
 /* NULL: the product can take up summands. */
 static const char *shift_obstacle(const HnLinear *l)
 {
-    if (l->node->op == &hn_op_convtranspose)
+    if (l->view.adjoint)
         return "the borders of a transposed convolution get fewer summands";
-    if (l->node->op == &hn_op_conv && is_padded(l->node->params))
+    if (l->view.window != NULL && is_padded(l->view.window))
         return "the padding behind it is not shifted";
-    if (l->node->op == &hn_op_matmul && (l->add == NULL || l->w->ndim != 2))
+    if (l->view.b_in < 0 && (l->add == NULL || l->w->ndim != 2))
         return "the product has no bias to take up a summand";
     return l->b != NULL && l->bias == NULL ? "the bias is not one constant for each channel" : NULL;
 }
@@ -113,14 +92,12 @@ static gboolean is_end_of_function(const HnRewrite *r, const HnValue *x)
 static HnTensor *shifted_bias(const HnRewrite *r, const HnLinear *l, const Entry *e, const HnAffine *a)
 {
     g_autofree double *dot = hn_weights_dot(l->w, &e->view, a->shift);
-    const HnGemmParams *p = l->node->op == &hn_op_gemm ? l->node->params : NULL;
-    const double alpha = p != NULL ? (double)p->alpha : 1, beta = p != NULL ? (double)p->beta : 1;
-    const int64_t taps = l->node->op == &hn_op_conv ? e->view.inner : 1;
+    const int64_t taps = l->view.window != NULL ? e->view.inner : 1;
     g_autofree double *sum = g_new0(double, (gsize)l->channels);
     for (int64_t i = 0; i < l->channels; i++) {
         for (int64_t t = 0; t < taps; t++)
             sum[i] += dot[i * taps + t];
-        sum[i] = alpha * sum[i] + (l->bias != NULL ? beta * l->bias[i] : 0);
+        sum[i] = l->view.alpha * sum[i] + (l->bias != NULL ? l->view.beta * l->bias[i] : 0);
     }
     return hn_linear_bias(r, l, sum);
 }
@@ -147,7 +124,7 @@ static gboolean fuse_into_next_weights(HnRewrite *r, HnNode *n)
         return hn_rw_miss(r, n, "%s", obstacle);
     if (is_end_of_function(r, x))
         return hn_rw_miss(r, n, "it ends a function that is known as a whole");
-    HnValue *weight = hn_node_in(next, l.w_in);
+    HnValue *weight = l.view.w;
     if (a.scales && !hn_weights_own(r, weight))
         return hn_rw_miss(r, n, "the weights of '%s' are used by others too", label);
     w = a.scales ? hn_weights_scaled(l.w, &e.view, a.scale, hn_rw_budget(r)) : NULL;
@@ -159,7 +136,7 @@ static gboolean fuse_into_next_weights(HnRewrite *r, HnNode *n)
         return FALSE;
     hn_rw_set_in(r, next, e.in, x);
     if (w != NULL)
-        hn_rw_set_in(r, next, l.w_in, hn_rw_weight(r, next->graph, weight->name, g_steal_pointer(&w)));
+        hn_rw_set_in(r, next, l.view.w_in, hn_rw_weight(r, next->graph, weight->name, g_steal_pointer(&w)));
     if (b != NULL)
         hn_linear_set_bias(r, &l, g_steal_pointer(&b));
     if (l.add != NULL)

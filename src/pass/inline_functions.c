@@ -5,27 +5,183 @@
 #include "base/error.h"
 #include "pass/contrib.h"
 
-#define MAX_NODES 100000 /* a chain of functions that call the next one twice doubles with each link */
+#define MAX_NODES 100000 /* that calls may unfold to, ... */
+#define MAX_GROWTH 16    /* ... or so many times the nodes of the file, where that is more */
+#define MAX_DEPTH 100    /* graphs one inside the other */
+
+/* --- the functions, and what calls of them come to -----------------------------------------------------------------
+ */
+
+/* What a call finds a function by. */
+typedef struct {
+    const char *domain, *name, *overload;
+} Name;
+
+typedef struct {
+    Name name;
+    const HnFunction *function; /* NULL: the model's own graph */
+    enum { NEW, OPEN, DONE } state;
+    guint64 nodes;        /* that a call unfolds to, the calls in between too; once it is DONE */
+    GArray *calls;        /* Call; once it is not NEW any more, as the next one */
+    GHashTable *defaults; /* name -> HnAttr *: of the function's attributes */
+    guint next;           /* call to look at */
+} Body;
+
+typedef struct {
+    const HnNode *node;
+    Body *body;
+} Call;
 
 typedef struct {
     HnModel *model;
-    const HnFunction *function;
-    const HnNode *call;
-    GHashTable *values; /* HnValue * of the body -> HnValue * of the target */
-    guint *made;
-    GError **error;
-} Inline;
+    GHashTable *bodies; /* Name * -> Body *, which owns it */
+    guint64 nodes;      /* of the file, as far as it is called */
+    guint64 left;       /* nodes that may still be made */
+} Functions;
 
-static const HnFunction *function_of(const HnModel *m, const HnNode *n)
+static const char *overload_of(const Name *n)
 {
+    return n->overload != NULL ? n->overload : "";
+}
+
+static guint name_hash(gconstpointer p)
+{
+    const Name *n = p;
+    return g_str_hash(n->name) * 31 + g_str_hash(overload_of(n));
+}
+
+static gboolean name_equal(gconstpointer p, gconstpointer q)
+{
+    const Name *a = p, *b = q;
+    return strcmp(a->name, b->name) == 0 && hn_domain_equal(a->domain, b->domain) &&
+           strcmp(overload_of(a), overload_of(b)) == 0;
+}
+
+static void body_free(gpointer data)
+{
+    Body *b = data;
+    if (b->calls != NULL) {
+        g_array_unref(b->calls);
+        g_hash_table_unref(b->defaults);
+    }
+    g_free(b);
+}
+
+static void functions_init(Functions *fs, HnModel *m)
+{
+    *fs = (Functions){ .model = m, .bodies = g_hash_table_new_full(name_hash, name_equal, NULL, body_free) };
     for (guint i = 0; i < m->functions->len; i++) {
         const HnFunction *f = m->functions->pdata[i];
-        if (strcmp(f->name, n->op_type) == 0 && hn_domain_equal(f->domain, n->domain) &&
-            g_strcmp0(f->overload != NULL ? f->overload : "", n->overload != NULL ? n->overload : "") == 0)
-            return f;
+        Body *b = g_new0(Body, 1);
+        b->name = (Name){ f->domain, f->name, f->overload };
+        b->function = f;
+        if (g_hash_table_contains(fs->bodies, &b->name)) /* of two the first is called */
+            body_free(b);
+        else
+            g_hash_table_insert(fs->bodies, &b->name, b);
     }
-    return NULL;
 }
+
+static Body *called(const Functions *fs, const HnNode *n)
+{
+    const Name name = { n->domain, n->op_type, n->overload };
+    return g_hash_table_lookup(fs->bodies, &name);
+}
+
+typedef struct {
+    const Functions *fs;
+    Body *body;
+} Listing;
+
+static void list_call(HnNode *n, gpointer data)
+{
+    const Listing *l = data;
+    const Call call = { n, called(l->fs, n) };
+    l->body->nodes++;
+    if (call.body != NULL)
+        g_array_append_val(l->body->calls, call);
+}
+
+static void open_body(Functions *fs, Body *b)
+{
+    Listing l = { fs, b };
+    b->state = OPEN;
+    b->calls = g_array_new(FALSE, FALSE, sizeof(Call));
+    b->defaults = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = b->function != NULL ? b->function->attr_defaults->len : 0; i-- > 0;) { /* of two the first counts */
+        HnAttr *a = b->function->attr_defaults->pdata[i];
+        g_hash_table_replace(b->defaults, a->name, a);
+    }
+    hn_graph_foreach_node(b->function != NULL ? b->function->body : fs->model->graph, list_call, &l);
+    for (guint i = 0; b->function != NULL && i < b->function->attr_defaults->len; i++) {
+        const HnAttr *a = b->function->attr_defaults->pdata[i];
+        if (a->kind == HN_ATTR_GRAPH)
+            hn_graph_foreach_node(a->g, list_call, &l);
+    }
+    fs->nodes += b->nodes;
+}
+
+/* Counts what each call that `top` reaches unfolds to, without unfolding any. Errors: GRAPH for a circle. */
+static gboolean count(Functions *fs, Body *top, GError **error)
+{
+    g_autoptr(GPtrArray) stack = g_ptr_array_new();
+    open_body(fs, top);
+    g_ptr_array_add(stack, top);
+    while (stack->len > 0) {
+        Body *b = stack->pdata[stack->len - 1];
+        if (b->next == b->calls->len) {
+            b->state = DONE;
+            g_ptr_array_set_size(stack, (int)stack->len - 1);
+            continue;
+        }
+        Body *c = g_array_index(b->calls, Call, b->next).body;
+        if (c->state == OPEN) {
+            g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "function '%s' is called by itself or in a circle",
+                        c->function->name);
+            return FALSE;
+        }
+        if (c->state == NEW) {
+            open_body(fs, c);
+            g_ptr_array_add(stack, c);
+            continue;
+        }
+        b->nodes = c->nodes > G_MAXUINT64 - b->nodes ? G_MAXUINT64 : b->nodes + c->nodes;
+        b->next++;
+    }
+    return TRUE;
+}
+
+/* Functions that call the next one twice double with each link: nothing is unfolded that comes to too much. */
+static gboolean forecast(Functions *fs, GError **error)
+{
+    Body top = { 0 };
+    gboolean ok = count(fs, &top, error);
+    fs->left = MAX(MAX_NODES, MAX_GROWTH * fs->nodes);
+    guint64 left = fs->left;
+    for (guint i = 0; ok && i < top.calls->len; i++) {
+        const Call *call = &g_array_index(top.calls, Call, i);
+        if ((ok = call->body->nodes <= left))
+            left -= call->body->nodes;
+        else
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                        "the functions called by node '%s' unfold to more than %" G_GUINT64_FORMAT " nodes",
+                        hn_node_label(call->node), fs->left);
+    }
+    g_array_unref(top.calls);
+    g_hash_table_unref(top.defaults);
+    return ok;
+}
+
+/* --- copying what a body has ---------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    Functions *fs;
+    const Body *body;
+    HnNode *call;
+    GHashTable *values; /* HnValue * of the body -> HnValue * of the target */
+    GError **error;
+} Inline;
 
 /* The target's value for one of the body's; made on first sight. */
 static HnValue *mapped(Inline *x, HnGraph *to, HnValue *v)
@@ -105,7 +261,7 @@ static HnAttr *clone_attr(Inline *x, const HnAttr *a, const char *name, HnGraph 
         hn_attr_free(c);
         if (*x->error == NULL)
             g_set_error(x->error, HN_ERROR, HN_ERROR_UNSUPPORTED, "attribute '%s' of function '%s' cannot be inlined",
-                        name, x->function->name);
+                        name, x->body->function->name);
         return NULL;
     }
     return c;
@@ -115,22 +271,18 @@ static HnAttr *clone_attr(Inline *x, const HnAttr *a, const char *name, HnGraph 
 static const HnAttr *referred(const Inline *x, const char *name)
 {
     const HnAttr *given = hn_node_attr(x->call, name);
-    for (guint i = 0; given == NULL && i < x->function->attr_defaults->len; i++) {
-        const HnAttr *a = x->function->attr_defaults->pdata[i];
-        given = strcmp(a->name, name) == 0 ? a : NULL;
-    }
-    return given;
+    return given != NULL ? given : g_hash_table_lookup(x->body->defaults, name);
 }
 
-static gboolean clone_node(Inline *x, const HnNode *n, HnGraph *to, int at)
+static gboolean clone_node(Inline *x, const HnNode *n, HnGraph *to)
 {
-    if (++*x->made > MAX_NODES) {
+    if (x->fs->left-- == 0) { /* graphs that calls hand on count where they are used */
+        x->fs->left = 0;
         g_set_error(x->error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                    "the functions called by node '%s' unfold to more than %d nodes", hn_node_label(x->call),
-                    MAX_NODES);
+                    "the functions called by node '%s' unfold to too many nodes", hn_node_label(x->call));
         return FALSE;
     }
-    HnNode *c = hn_graph_add_node(to, at, n->op_type, n->domain, n->name);
+    HnNode *c = hn_graph_add_node(to, -1, n->op_type, n->domain, n->name);
     c->version = n->version;
     c->overload = g_strdup(n->overload);
     for (guint i = 0; i < n->in->len; i++)
@@ -152,10 +304,23 @@ static gboolean clone_node(Inline *x, const HnNode *n, HnGraph *to, int at)
     return TRUE;
 }
 
+static gboolean is_too_deep(const HnGraph *g)
+{
+    int depth = 0;
+    for (; g != NULL; g = g->outer)
+        depth++;
+    return depth > MAX_DEPTH;
+}
+
 /* A sub-graph of a body. A failure is left in x->error; what is built so far is valid to free. */
 static HnGraph *clone_graph(Inline *x, const HnGraph *g, HnGraph *outer)
 {
-    HnGraph *c = hn_graph_new(x->model, outer, g->name);
+    HnGraph *c = hn_graph_new(x->fs->model, outer, g->name);
+    if (is_too_deep(c)) {
+        g_set_error(x->error, HN_ERROR, HN_ERROR_UNSUPPORTED, "function '%s' nests graphs more than %d deep",
+                    x->body->function->name, MAX_DEPTH);
+        return c;
+    }
     for (guint i = 0; i < g->inputs->len; i++)
         hn_graph_add_input(c, mapped(x, c, g->inputs->pdata[i]));
     for (guint i = 0; i < g->weights->len; i++) {
@@ -164,17 +329,64 @@ static HnGraph *clone_graph(Inline *x, const HnGraph *g, HnGraph *outer)
             hn_graph_add_weight(c, mapped(x, c, v), v->weight);
     }
     for (guint i = 0; i < g->nodes->len; i++)
-        if (!clone_node(x, g->nodes->pdata[i], c, -1))
+        if (!clone_node(x, g->nodes->pdata[i], c))
             break;
     for (guint i = 0; i < g->outputs->len; i++)
         hn_graph_add_output(c, mapped(x, c, g->outputs->pdata[i]));
     return c;
 }
 
-/* An output that the body hands through from an input, or gives twice, needs a node of its own. */
-static void add_identity(HnGraph *g, int at, HnValue *from, HnValue *to)
+/* --- calls ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A call that is being unfolded: its node is in no graph's list. */
+typedef struct {
+    Inline x;
+    guint next;       /* node of the body */
+    HnValue **handed; /* per output of the call: what the body hands through from an input, or gives twice; else NULL */
+} Frame;
+
+static void frame_clear(gpointer data)
 {
-    HnNode *n = hn_graph_add_node(g, at, "Identity", NULL, NULL);
+    Frame *f = data;
+    g_hash_table_unref(f->x.values);
+    g_free(f->handed);
+}
+
+/* The call's inputs and outputs stand for the body's. */
+static gboolean enter(Functions *fs, GArray *stack, HnNode *call, GError **error)
+{
+    const Body *b = called(fs, call);
+    const HnFunction *f = b->function;
+    if (call->in->len > f->body->inputs->len || call->out->len > f->body->outputs->len) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "node '%s' gives function '%s' more inputs or outputs than it has",
+                    hn_node_label(call), f->name);
+        return FALSE;
+    }
+    GHashTable *values = g_hash_table_new(NULL, NULL);
+    Frame frame = { { fs, b, call, values, error }, 0, g_new0(HnValue *, call->out->len + 1u) };
+    for (guint i = 0; i < f->body->inputs->len; i++)
+        g_hash_table_insert(values, f->body->inputs->pdata[i], hn_node_in(call, (int)i));
+    for (guint k = 0; k < call->out->len; k++) {
+        HnValue *formal = f->body->outputs->pdata[k], *actual = hn_node_out(call, (int)k);
+        if (actual != NULL && g_hash_table_contains(values, formal))
+            frame.handed[k] = formal;
+        else if (actual != NULL)
+            g_hash_table_insert(values, formal, actual);
+    }
+    for (guint i = 0; i < f->body->weights->len; i++) {
+        HnValue *v = f->body->weights->pdata[i];
+        if (v->weight != NULL)
+            hn_graph_add_weight(call->graph, mapped(&frame.x, call->graph, v), v->weight);
+    }
+    g_array_append_val(stack, frame);
+    return TRUE;
+}
+
+/* An output that the body hands through needs a node of its own. */
+static void add_identity(HnGraph *g, HnValue *from, HnValue *to)
+{
+    HnNode *n = hn_graph_add_node(g, -1, "Identity", NULL, NULL);
     if (n->version == 0)
         n->version = 1;
     hn_node_add_in(n, from);
@@ -182,92 +394,86 @@ static void add_identity(HnGraph *g, int at, HnValue *from, HnValue *to)
     hn_node_set_out(n, 0, to);
 }
 
-static gboolean inline_call(HnModel *m, const HnFunction *f, HnNode *call, guint *made, GError **error)
+static void leave(GArray *stack)
 {
-    HnGraph *to = call->graph;
-    guint index = 0;
-    g_ptr_array_find(to->nodes, call, &index);
-    int at = (int)index;
-    if (call->in->len > f->body->inputs->len || call->out->len > f->body->outputs->len) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "node '%s' gives function '%s' more inputs or outputs than it has",
-                    hn_node_label(call), f->name);
-        return FALSE;
-    }
-    GError *failure = NULL;
-    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
-    Inline x = { m, f, call, values, made, &failure };
-    for (guint i = 0; i < f->body->inputs->len; i++)
-        g_hash_table_insert(values, f->body->inputs->pdata[i], hn_node_in(call, (int)i));
-    g_autofree HnValue **handed = g_new0(HnValue *, call->out->len + 1u);
-    for (guint k = 0; k < call->out->len; k++) {
-        HnValue *formal = f->body->outputs->pdata[k], *actual = hn_node_out(call, (int)k);
-        if (actual != NULL && g_hash_table_contains(values, formal))
-            handed[k] = formal;
-        else if (actual != NULL)
-            g_hash_table_insert(values, formal, actual);
-    }
-    for (guint i = 0; failure == NULL && i < f->body->weights->len; i++) {
-        HnValue *v = f->body->weights->pdata[i];
-        if (v->weight != NULL)
-            hn_graph_add_weight(to, mapped(&x, to, v), v->weight);
-    }
-    guint before = to->nodes->len;
-    for (guint i = 0; failure == NULL && i < f->body->nodes->len; i++)
-        clone_node(&x, f->body->nodes->pdata[i], to, at + (int)i);
-    if (failure != NULL) {
-        g_propagate_error(error, failure);
-        return FALSE;
-    }
-    at += (int)(to->nodes->len - before);
+    Frame *f = &g_array_index(stack, Frame, stack->len - 1);
+    HnNode *call = f->x.call;
+    HnGraph *g = call->graph;
     for (guint k = 0; k < call->out->len; k++)
-        if (handed[k] != NULL)
-            add_identity(to, at++, mapped(&x, to, handed[k]), hn_node_out(call, (int)k));
-    hn_graph_remove_node(to, call);
-    return TRUE;
+        if (f->handed[k] != NULL)
+            add_identity(g, mapped(&f->x, g, f->handed[k]), hn_node_out(call, (int)k));
+    g_array_set_size(stack, stack->len - 1);
+    g_ptr_array_add(g->nodes, call);
+    hn_graph_remove_node(g, call);
 }
 
-/* Calls in g and below, until there are none: a chain of calls is at most as deep as there are functions. */
-static gboolean inline_graph(HnModel *m, HnGraph *g, guint *made, GError **error)
+/* Appends to the call's graph what the call unfolds to. The call goes, except where that fails: then all that were
+ * being unfolded stay, at the end. */
+static gboolean unfold(Functions *fs, HnNode *call, GError **error)
 {
-    for (guint round = 0; round <= m->functions->len; round++) {
-        const HnFunction *found = NULL;
-        for (guint i = 0; i < g->nodes->len;) {
-            HnNode *n = g->nodes->pdata[i];
-            const HnFunction *f = function_of(m, n);
-            if (f == NULL) {
-                i++;
-                continue;
-            }
-            found = f;
-            guint body = f->body->nodes->len, before = g->nodes->len;
-            if (!inline_call(m, f, n, made, error))
-                return FALSE;
-            i += MAX(body, g->nodes->len + 1 - before); /* what the body calls is the next round's */
+    HnGraph *g = call->graph;
+    GError *failure = NULL;
+    g_autoptr(GArray) stack = g_array_new(FALSE, FALSE, sizeof(Frame)); /* calls in calls in calls: no recursion */
+    g_array_set_clear_func(stack, frame_clear);
+    gboolean ok = enter(fs, stack, call, &failure);
+    if (!ok)
+        g_ptr_array_add(g->nodes, call);
+    while (ok && stack->len > 0) {
+        Frame *f = &g_array_index(stack, Frame, stack->len - 1);
+        const GPtrArray *nodes = f->x.body->function->body->nodes;
+        if (f->next == nodes->len) {
+            leave(stack);
+            continue;
         }
-        if (!found)
-            break;
-        if (round == m->functions->len) {
-            g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "function '%s' is called by itself or in a circle",
-                        found->name);
-            return FALSE;
-        }
+        const HnNode *n = nodes->pdata[f->next++];
+        if (!(ok = clone_node(&f->x, n, g)) || called(fs, n) == NULL)
+            continue;
+        HnNode *inner = g_ptr_array_steal_index(g->nodes, g->nodes->len - 1);
+        if (!(ok = enter(fs, stack, inner, &failure)))
+            g_ptr_array_add(g->nodes, inner);
     }
-    for (guint i = 0; i < g->nodes->len; i++) {
+    for (guint i = 0; i < stack->len; i++)
+        g_ptr_array_add(g->nodes, g_array_index(stack, Frame, i).x.call);
+    if (!ok)
+        g_propagate_error(error, failure);
+    return ok;
+}
+
+static gboolean inline_graph(Functions *fs, HnGraph *g, GError **error)
+{
+    g_autoptr(GPtrArray) old = g->nodes;
+    gboolean ok = TRUE;
+    g->nodes = g_ptr_array_sized_new(old->len);
+    for (guint i = 0; i < old->len; i++) {
+        HnNode *n = old->pdata[i];
+        if (!ok || called(fs, n) == NULL)
+            g_ptr_array_add(g->nodes, n);
+        else
+            ok = unfold(fs, n, error);
+    }
+    for (guint i = 0; ok && i < g->nodes->len; i++) {
         const HnNode *n = g->nodes->pdata[i];
-        for (guint k = 0; k < n->attrs->len; k++) {
+        for (guint k = 0; ok && k < n->attrs->len; k++) {
             const HnAttr *a = n->attrs->pdata[k];
-            if (a->kind == HN_ATTR_GRAPH && !inline_graph(m, a->g, made, error))
-                return FALSE;
-            for (int64_t j = 0; a->kind == HN_ATTR_GRAPHS && j < a->n; j++)
-                if (!inline_graph(m, a->graphs[j], made, error))
-                    return FALSE;
+            if (a->kind == HN_ATTR_GRAPH)
+                ok = inline_graph(fs, a->g, error);
+            for (int64_t j = 0; ok && a->kind == HN_ATTR_GRAPHS && j < a->n; j++)
+                ok = inline_graph(fs, a->graphs[j], error);
         }
     }
-    return TRUE;
+    return ok;
+}
+
+static gboolean inline_all(HnModel *m, GError **error)
+{
+    Functions fs;
+    functions_init(&fs, m);
+    const gboolean ok = forecast(&fs, error) && inline_graph(&fs, m->graph, error);
+    g_hash_table_unref(fs.bodies);
+    return ok;
 }
 
 gboolean hn_inline_functions(HnModel *m, GError **error)
 {
-    guint made = 0;
-    return (m->functions->len == 0 || inline_graph(m, m->graph, &made, error)) && hn_spell_out_contrib(m, error);
+    return (m->functions->len == 0 || inline_all(m, error)) && hn_spell_out_contrib(m, error);
 }

@@ -9,5 +9,7 @@
 /* Replaces every call in the model's graph, in sub-graphs and, one inside the other, in function bodies. Attributes
  * that a body refers to take the call's values or the function's defaults; references without either disappear. The
  * functions themselves stay. Inlined nodes keep the opset versions that their function imports.
- * Errors: GRAPH for functions that call themselves, UNSUPPORTED beyond a million nodes, ATTRIBUTE for a missing one. */
+ * How much that comes to is known before the first call is replaced. Errors: GRAPH for functions that call themselves,
+ * UNSUPPORTED where calls unfold to 16 times the nodes of the file and more than 100,000, or nest more than 100 graphs.
+ */
 gboolean hn_inline_functions(HnModel *m, GError **error);

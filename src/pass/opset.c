@@ -79,14 +79,6 @@ static void drop_functions(HnModel *m)
     g_ptr_array_set_size(m->functions, 0);
 }
 
-static int64_t function_opset(const HnFunction *f)
-{
-    for (guint i = 0; i < f->opsets->len; i++)
-        if (hn_domain_equal(g_array_index(f->opsets, HnOpset, i).domain, NULL))
-            return g_array_index(f->opsets, HnOpset, i).version;
-    return 0;
-}
-
 gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
 {
     int64_t from = hn_model_opset(m, NULL);
@@ -99,7 +91,7 @@ gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError
     }
     gboolean inlined = FALSE;
     for (guint i = 0; i < m->functions->len; i++)
-        inlined = inlined || function_opset(m->functions->pdata[i]) != target;
+        inlined = inlined || hn_graph_opset(((const HnFunction *)m->functions->pdata[i])->body, NULL) != target;
     if (inlined) {
         if (!hn_inline_functions(m, error))
             return FALSE;
@@ -111,6 +103,7 @@ gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError
     if (!hn_types_enter(types, m->graph, TRUE, error))
         return FALSE;
     convert_graph(&c, m->graph);
+    hn_graph_settle(m->graph);
     hn_model_set_opset(m, NULL, target);
     m->ir_version = MAX(m->ir_version, ir_version_of(target));
     for (guint i = 0; i < m->graph->weights->len; i++)

@@ -98,13 +98,16 @@ static void walk_nodes(HnRewrite *r, HnGraph *g)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_new();
     hn_graph_foreach_node(g, list_node, nodes);
+    r->burying = TRUE;
     for (guint i = 0; i < nodes->len && r->error == NULL && !r->full; i++) {
         HnNode *n = nodes->pdata[i];
         if (hn_progress_stop(r->o->progress, &r->error) || !hn_budget_ask(r->o->budget, &r->error))
-            return;
+            break;
         if (g_hash_table_contains(r->live, n) && r->pass->node(r, n))
             hn_rw_sweep(r);
     }
+    r->burying = FALSE;
+    hn_graph_settle(g);
 }
 
 static void walk_graphs(HnRewrite *r, HnGraph *g)
@@ -128,6 +131,7 @@ static gboolean run_pass(HnRewrite *r, const HnPass *pass)
 {
     r->pass = pass;
     r->changed = FALSE;
+    g_clear_pointer(&r->names, g_hash_table_unref);
     walk(r, r->model->graph);
     for (guint i = 0; i < r->model->functions->len && r->error == NULL; i++)
         walk(r, ((HnFunction *)r->model->functions->pdata[i])->body);
@@ -226,5 +230,6 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
     g_ptr_array_unref(r.loose);
     g_ptr_array_unref(r.unused);
     g_hash_table_unref(r.misses);
+    g_clear_pointer(&r.names, g_hash_table_unref);
     return ok;
 }

@@ -284,8 +284,7 @@ static void settle(Push *p, HnNode *n, HnValue *v, HnValue *s)
     if (!wanted)
         return;
     HnNode *t = add_transpose(p, n, s, p->q.to);
-    guint at = 0;
-    g_ptr_array_find(p->g->nodes, t, &at);
+    const guint at = hn_graph_index(p->g, t);
     p->g->nodes->pdata[at] = n;
     p->g->nodes->pdata[at + 1] = t;
     hn_rw_take_value(p->r, t, v);

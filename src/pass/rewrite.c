@@ -325,9 +325,7 @@ HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int
 HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *in, int n_in)
 {
     HnGraph *g = before->graph;
-    guint at = g->nodes->len;
-    g_ptr_array_find(g->nodes, before, &at);
-    HnNode *n = hn_graph_add_node(g, (int)at, op, NULL, NULL);
+    HnNode *n = hn_graph_add_node_before(g, before, op, NULL, NULL);
     while (n_in > 0 && in[n_in - 1] == NULL)
         n_in--;
     for (int i = 0; i < n_in; i++)
@@ -607,7 +605,10 @@ static void remove_node(HnRewrite *r, HnNode *n)
     for (guint k = 0; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL)
             hn_types_forget(r->types, n->out->pdata[k]);
-    hn_graph_remove_node(n->graph, n);
+    if (r->burying)
+        hn_graph_bury_node(n->graph, n);
+    else
+        hn_graph_remove_node(n->graph, n);
     for (guint i = 0; i < captured->len; i++)
         loosen(r, captured->pdata[i]);
 }

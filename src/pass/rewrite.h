@@ -23,13 +23,10 @@
  */
 #pragma once
 
+#include "op/ops.h"
 #include "pass/pass.h"
 
 G_BEGIN_DECLS
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
@@ -123,7 +120,7 @@ void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t);
 /* The nodes of g, which an attribute of `holder` holds, once more in front of holder. in[i] stands for g's input i;
  * out[k] becomes what stands for its output k (places for all). `shared`: g's weights -> theirs outside, kept from copy
  * to copy; NULL where there is one. Behind hn_rw_go(). */
-void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, const HnGraph *g, HnValue *const *in, GHashTable *shared,
+void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, HnGraph *g, HnValue *const *in, GHashTable *shared,
                         HnValue **out);
 /* Output k of n is `to`, through an Identity where v is a graph's output that `to` cannot become. Behind hn_rw_go(). */
 void hn_rw_stand_in(HnRewrite *r, HnNode *n, int k, HnValue *to);

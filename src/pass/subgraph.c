@@ -72,7 +72,7 @@ static void add_live(HnNode *n, gpointer data)
 /* n, a copy at the end of its graph, is one of the rewrite's nodes from here on. */
 static void adopt(HnRewrite *r, HnNode *n, GHashTable *names)
 {
-    if (n->name != NULL && !g_hash_table_add(names, n->name))
+    if (n->name != NULL && !g_hash_table_add(names, g_strdup(n->name)))
         g_clear_pointer(&n->name, g_free); /* names of nodes are unique within a graph */
     g_hash_table_add(r->live, n);
     g_ptr_array_add(r->loose, n);
@@ -86,20 +86,30 @@ static void adopt(HnRewrite *r, HnNode *n, GHashTable *names)
         hn_types_node(r->types, n, 0, NULL);
 }
 
-void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, const HnGraph *g, HnValue *const *in, GHashTable *shared,
-                        HnValue **out)
+/* Names of the nodes of g: looked for once in a pass, since many graphs may go into one. */
+static GHashTable *names_in(HnRewrite *r, const HnGraph *g)
+{
+    if (r->names != NULL && r->names_of == g && g->outer == NULL) /* an inner one may be another at the same address */
+        return r->names;
+    g_clear_pointer(&r->names, g_hash_table_unref);
+    r->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    r->names_of = g;
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *n = g->nodes->pdata[i];
+        if (n->name != NULL)
+            g_hash_table_add(r->names, g_strdup(n->name));
+    }
+    return r->names;
+}
+
+void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, HnGraph *g, HnValue *const *in, GHashTable *shared, HnValue **out)
 {
     HnGraph *to = holder->graph;
     g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal); /* borrowed: nothing is renamed here */
+    GHashTable *names = names_in(r, to);
     const Copy c = { to, values };
-    guint at = 0;
-    for (guint i = 0; i < to->nodes->len; i++) {
-        const HnNode *n = to->nodes->pdata[i];
-        at = n == holder ? i : at;
-        if (n->name != NULL)
-            g_hash_table_add(names, n->name);
-    }
+    const guint at = hn_graph_index(to, holder);
+    hn_graph_settle(g);
     map_outer(&c, g);
     map_own(r, &c, g, in, shared);
     const guint before = to->nodes->len, made = g->nodes->len;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "op/batchnorm.h"
-#include "op/conv.h"
 #include "op/gemm.h"
 
 #define HALF_KEEPS 0x1p-10               /* f16 weights that are all below have lost digits */
@@ -176,62 +175,64 @@ static gboolean is_packed(const HnValue *v)
     return n != NULL && n->op != NULL && (n->op->flags & HN_OP_UNPACK) != 0;
 }
 
+static int axis_of(int axis, int rank)
+{
+    return axis < 0 ? axis + rank : axis;
+}
+
 static int64_t known(HnDim d)
 {
     return d.known ? d.n : 0;
 }
 
+/* The rank of y, channels along l->axis: where the weights tell, by them. */
 static void read_conv(const HnRewrite *r, HnLinear *l)
 {
     HnValue *y = hn_node_out(l->node, 0);
     l->rank = l->w != NULL ? l->w->ndim : hn_rw_rank(r, y);
-    l->axis = 1;
-    l->channels = known(hn_rw_dim(r, y, 1));
-    if (l->w == NULL || l->w->ndim < 3)
-        return;
-    const int64_t group = l->node->op == &hn_op_conv ? ((const HnConv *)l->node->params)->group
-                                                     : ((const HnConvTranspose *)l->node->params)->group;
-    l->channels = l->w->dims[0] % group != 0 ? 0 : l->node->op == &hn_op_conv ? l->w->dims[0] : l->w->dims[1] * group;
+    l->axis = l->view.y_axis;
+    l->channels = l->w != NULL && l->w->ndim > 2 ? hn_linear_channels(&l->view, l->w) : known(hn_rw_dim(r, y, l->axis));
 }
 
-static void read_gemm(const HnRewrite *r, HnLinear *l)
+/* Products with vectors have no channels, nor has the Gemm of old opsets that cannot broadcast its bias. */
+static void read_matrices(const HnRewrite *r, HnLinear *l)
 {
-    const HnGemmParams *p = l->node->params;
-    l->rank = p->exact ? -1 : 2;
-    l->axis = 1;
-    l->channels = l->w != NULL && l->w->ndim == 2 ? l->w->dims[p->trans_b ? 0 : 1]
-                                                  : known(hn_rw_dim(r, hn_node_out(l->node, 0), 1));
+    const HnValue *x = l->view.x, *y = hn_node_out(l->node, 0);
+    const HnGemmParams *gemm = l->node->op == &hn_op_gemm ? l->node->params : NULL;
+    if (gemm != NULL ? gemm->exact : l->w == NULL || l->w->ndim < 2 || hn_rw_rank(r, x) < 2)
+        return;
+    l->rank = gemm != NULL ? 2 : MAX(l->w->ndim, hn_rw_rank(r, x));
+    l->axis = axis_of(l->view.y_axis, l->rank);
+    l->channels = l->w != NULL && l->w->ndim >= 2 ? l->w->dims[axis_of(l->view.out, l->w->ndim)]
+                                                  : known(hn_rw_dim(r, y, l->axis));
 }
 
-/* The weights are the second matrix, or else the first; products with vectors have no channels. */
-static void read_matmul(const HnRewrite *r, HnLinear *l)
+/* The weights are input 1, or of a MatMul without known ones, input 0. FALSE: it is no such product. */
+static gboolean read_view(const HnRewrite *r, HnNode *node, HnLinear *l)
 {
-    if (l->w == NULL) {
-        l->w_in = 0;
-        l->w = hn_rw_known(r, hn_node_in(l->node, 0));
-    }
-    const HnValue *other = hn_node_in(l->node, 1 - l->w_in);
-    l->rank = -1;
-    if (l->w == NULL || l->w->ndim < 2 || hn_rw_rank(r, other) < 2)
-        return;
-    l->rank = MAX(l->w->ndim, hn_rw_rank(r, other));
-    l->axis = l->w_in == 1 ? l->rank - 1 : l->rank - 2;
-    l->channels = l->w->dims[l->w->ndim - (l->w_in == 1 ? 1 : 2)];
+    if (!hn_op_linear(node, &l->view) || is_packed(l->view.w))
+        return FALSE;
+    l->w = hn_rw_known(r, l->view.w);
+    if (!node->op->linear.either)
+        return TRUE;
+    if (is_packed(l->view.x))
+        return FALSE;
+    if (l->w == NULL && hn_op_linear_first(node, &l->view))
+        l->w = hn_rw_known(r, l->view.w);
+    return TRUE;
 }
 
 static gboolean read_product(const HnRewrite *r, HnNode *node, HnLinear *l)
 {
-    *l = (HnLinear){ .node = node, .y = hn_node_out(node, 0), .w_in = 1, .rank = -1, .b = hn_node_in(node, 2) };
-    const gboolean conv = node->op == &hn_op_conv || node->op == &hn_op_convtranspose;
-    l->w = hn_rw_known(r, hn_node_in(node, 1));
-    if (is_packed(hn_node_in(node, 1)) || (l->w != NULL && l->w->n == 0))
+    *l = (HnLinear){ .node = node, .y = hn_node_out(node, 0), .rank = -1 };
+    if (!read_view(r, node, l) || (l->w != NULL && l->w->n == 0))
         return FALSE;
+    const gboolean conv = l->view.window != NULL;
+    l->b = l->view.b;
     if (conv)
         read_conv(r, l);
-    else if (node->op == &hn_op_gemm)
-        read_gemm(r, l);
-    else if (node->op == &hn_op_matmul && !is_packed(hn_node_in(node, 0)))
-        read_matmul(r, l);
+    else
+        read_matrices(r, l);
     if (l->rank < (conv ? 3 : 1) || l->channels < 1 || l->channels > MOST_CHANNELS ||
         !hn_dtype_in(hn_rw_dtype(r, l->y), HN_T_FLOATS))
         return FALSE;
@@ -288,6 +289,17 @@ HnWeightsView hn_weights_along(const HnTensor *w, int axis)
             v.a *= w->dims[i];
         else if (i > axis)
             v.inner *= w->dims[i];
+    return v;
+}
+
+HnWeightsView hn_linear_weights(const HnLinear *l, int axis)
+{
+    const int at = axis_of(axis, l->w->ndim);
+    HnWeightsView v = hn_weights_along(l->w, at);
+    if (at == 0) /* holds the channels of all groups */
+        return v;
+    v.g = l->view.groups;
+    v.a /= v.g;
     return v;
 }
 
@@ -358,7 +370,7 @@ gboolean hn_weights_own(const HnRewrite *r, const HnValue *v)
 HnTensor *hn_linear_bias(const HnRewrite *r, const HnLinear *l, const double *bias)
 {
     const int64_t dims[2] = { l->channels, 1 };
-    const gboolean rows = l->node->op == &hn_op_matmul && l->axis == l->rank - 2;
+    const gboolean rows = l->view.w_in == 0;
     return hn_weights_new(hn_rw_dtype(r, l->y), rows ? 2 : 1, dims, bias, hn_rw_budget(r));
 }
 
@@ -389,8 +401,7 @@ static gboolean end_absorb(HnRewrite *r, HnNode *n, const HnLinear *l)
 /* The factors of a Gemm take one for all. */
 static gboolean absorb_number(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAffine *a)
 {
-    const HnGemmParams *p = l->node->params;
-    const float alpha = (float)((double)p->alpha * a->scale[0]), beta = (float)((double)p->beta * a->scale[0]);
+    const float alpha = (float)(l->view.alpha * a->scale[0]), beta = (float)(l->view.beta * a->scale[0]);
     if (!isfinite(alpha) || !isfinite(beta))
         return hn_rw_miss(r, n, "a factor of '%s' would not be finite", hn_node_label(l->node));
     if (!begin_absorb(r, n, l))
@@ -401,29 +412,13 @@ static gboolean absorb_number(HnRewrite *r, HnNode *n, const HnLinear *l, const 
     return end_absorb(r, n, l);
 }
 
-/* Where the weights have the channels of the result. */
-static HnWeightsView out_channels(const HnLinear *l)
-{
-    HnWeightsView v;
-    if (l->node->op == &hn_op_conv)
-        return hn_weights_along(l->w, 0);
-    if (l->node->op == &hn_op_gemm)
-        return hn_weights_along(l->w, ((const HnGemmParams *)l->node->params)->trans_b ? 0 : 1);
-    if (l->node->op == &hn_op_matmul)
-        return hn_weights_along(l->w, l->w->ndim - (l->w_in == 1 ? 1 : 2));
-    v = hn_weights_along(l->w, 1);
-    v.g = l->channels / v.b;
-    v.a /= v.g;
-    return v;
-}
-
 gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAffine *a)
 {
     const char *label = hn_node_label(l->node);
-    const gboolean matmul = l->node->op == &hn_op_matmul, gemm = l->node->op == &hn_op_gemm;
-    HnValue *weight = hn_node_in(l->node, l->w_in);
+    const gboolean gemm = l->node->op == &hn_op_gemm;
+    HnValue *weight = l->view.w;
     g_autoptr(HnTensor) w = NULL, b = NULL;
-    if ((!a->scales && !a->shifts) || (matmul && l->add == NULL && !a->scales))
+    if ((!a->scales && !a->shifts) || (l->view.b_in < 0 && l->add == NULL && !a->scales))
         return FALSE;
     if (gemm && !a->shifts && (l->w == NULL || (l->b != NULL && l->bias == NULL)) && hn_affine_uniform(a))
         return absorb_number(r, n, l, a);
@@ -434,16 +429,15 @@ gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAf
     if (a->scales && !hn_weights_own(r, weight))
         return hn_rw_miss(r, n, "the weights of '%s' are used by others too", label);
     if (a->scales) {
-        const HnWeightsView v = out_channels(l);
+        const HnWeightsView v = hn_linear_weights(l, l->view.out);
         w = hn_weights_scaled(l->w, &v, a->scale, hn_rw_budget(r));
         if (w == NULL || !hn_weights_good(w, l->w))
             return hn_rw_miss(r, n, "the weights of '%s' would not be finite, or lose digits", label);
     }
     if (l->b != NULL || a->shifts) {
         g_autofree double *sum = g_new(double, (gsize)l->channels);
-        const double beta = gemm ? (double)((const HnGemmParams *)l->node->params)->beta : 1;
         for (int64_t i = 0; i < l->channels; i++)
-            sum[i] = (l->bias != NULL ? beta * l->bias[i] * a->scale[i] : 0) + a->shift[i];
+            sum[i] = (l->bias != NULL ? l->view.beta * l->bias[i] * a->scale[i] : 0) + a->shift[i];
         b = hn_linear_bias(r, l, sum);
         if (b == NULL || !hn_weights_good(b, NULL))
             return hn_rw_miss(r, n, "the bias of '%s' would not be finite", label);
@@ -451,8 +445,8 @@ gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAf
     if (!begin_absorb(r, n, l))
         return FALSE;
     if (w != NULL)
-        hn_rw_set_in(r, l->node, l->w_in, hn_rw_weight(r, l->node->graph, weight->name, g_steal_pointer(&w)));
-    if (b != NULL && matmul && l->add == NULL) {
+        hn_rw_set_in(r, l->node, l->view.w_in, hn_rw_weight(r, l->node->graph, weight->name, g_steal_pointer(&w)));
+    if (b != NULL && l->view.b_in < 0 && l->add == NULL) {
         hn_rw_done(r, l->node);
         HnValue *sum = hn_rw_weight(r, n->graph, "bias", g_steal_pointer(&b));
         return hn_rw_take(r, hn_rw_add(r, n, "Add", HN_INS(l->y, sum)), n);

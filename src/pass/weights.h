@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "op/linear.h"
 #include "pass/rewrite.h"
 
 G_BEGIN_DECLS
@@ -40,7 +41,7 @@ typedef struct {
     HnNode *node;      /* Conv, ConvTranspose, Gemm, MatMul */
     HnNode *add;       /* of a constant, behind a MatMul; NULL: none */
     HnValue *y;        /* what add, or else node, makes */
-    int w_in;          /* input of node with the weights */
+    HnLinearView view; /* of node; a MatMul's weights may be its first input */
     const HnTensor *w; /* they have elements; NULL: not constant */
     int rank, axis;    /* of y: its channels lie along axis */
     int64_t channels;  /* of y */
@@ -74,6 +75,8 @@ typedef struct {
 
 /* `axis` of w is b, what lies in front of it a. */
 HnWeightsView hn_weights_along(const HnTensor *w, int axis);
+/* The same of l's weights, and groups are g where the axis holds the channels of one: l->view.in or out. */
+HnWeightsView hn_linear_weights(const HnLinear *l, int axis);
 /* Element [i, j, k, ...] times s[i * b + k]. NULL: no memory. */
 HnTensor *hn_weights_scaled(const HnTensor *w, const HnWeightsView *v, const double *s, HnBudget *budget);
 /* Sums over k of element [i, j, k, m] times s[i * b + k]: [g, a, inner] of them, to be g_free'd. */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "op/op.h"
+#include "op/linear.h"
 
 #define DEAD 1e-6
 
@@ -25,13 +25,9 @@ static void load(const HnTensor *t, int64_t at, int n, double *x)
 static int channel_axis(const HnValue *v, const HnTensor *t)
 {
     for (guint i = 0; i < v->users->len; i++) {
-        const HnNode *n = v->users->pdata[i];
-        if (!n->op || n->op->quant.kind != HN_Q_WEIGHTED || hn_node_in(n, 1) != v || t->ndim < 2)
-            continue;
-        const HnAttr *transposed = hn_node_attr(n, "transB");
-        int axis = transposed && transposed->kind == HN_ATTR_INT && transposed->i ? 0 : n->op->quant.weight_axis;
-        axis += axis < 0 ? t->ndim : 0;
-        return axis >= 0 && axis < t->ndim ? axis : -1;
+        HnLinearView l;
+        if (hn_op_linear(v->users->pdata[i], &l) && l.w == v)
+            return l.out < t->ndim ? l.out : -1;
     }
     return -1;
 }

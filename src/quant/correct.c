@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/gemm.h"
+#include "op/linear.h"
 #include "pass/rewrite.h"
 
 #define ROUNDS 48  /* at most: deeper models correct several layers at a time */
@@ -32,14 +32,13 @@ static HnNode *adder_of(const HnNode *n, int64_t channels, int *input)
  * for one. */
 static HnNode *bias_of(HnNode *n, int64_t channels, int *input)
 {
-    *input = 2;
-    if (n->op == &hn_op_matmul)
+    HnLinearView l;
+    if (!hn_op_linear(n, &l) || l.adjoint)
+        return NULL;
+    *input = l.b_in;
+    if (l.b_in < 0)
         return adder_of(n, channels, input);
-    if (n->op == &hn_op_gemm) {
-        const HnGemmParams *p = n->params;
-        return (double)p->beta == 1 && (hn_node_in(n, 2) == NULL || is_vector(hn_node_in(n, 2), channels)) ? n : NULL;
-    }
-    return n->op == &hn_op_conv && (hn_node_in(n, 2) == NULL || is_vector(hn_node_in(n, 2), channels)) ? n : NULL;
+    return l.beta == 1 && (l.b == NULL || is_vector(l.b, channels)) ? n : NULL;
 }
 
 typedef struct {
@@ -174,14 +173,15 @@ static void find_target(HnNode *n, gpointer data)
             f->level[((const HnValue *)n->out->pdata[i])->id] = level + counts;
     if (!counts)
         return;
-    const gboolean conv = n->op == &hn_op_conv;
-    const int axis = n->op->quant.axis != NULL ? n->op->quant.axis(n->params) : n->op->quant.weight_axis;
-    const int64_t channels = w->weight->dims[axis < 0 ? axis + w->weight->ndim : axis];
+    HnLinearView l;
     int input;
+    if (!hn_op_linear(n, &l))
+        return;
+    const int64_t channels = w->weight->dims[l.out];
     if (bias_of(n, channels, &input) == NULL)
         return;
     Target *t = g_new0(Target, 1);
-    *t = (Target){ .name = g_strdup(y->name), .axis = conv ? 1 : -1, .channels = channels, .level = level };
+    *t = (Target){ .name = g_strdup(y->name), .axis = l.y_axis, .channels = channels, .level = level };
     t->want = g_new0(float, (gsize)channels *SAMPLES);
     t->got = g_new0(float, (gsize)channels *SAMPLES);
     g_ptr_array_add(f->targets, t);

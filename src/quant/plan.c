@@ -3,12 +3,10 @@
 #include <string.h>
 
 #include "op/gather.h"
+#include "op/linear.h"
+#include "op/ops.h"
 #include "op/transpose.h"
 #include "quant/rounding.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 #define LEAST_TABLE 4096 /* elements: a smaller one is not worth two nodes */
 #define LEAST_WEIGHT 128 /* the same, of weights alone */
@@ -164,8 +162,10 @@ int hn_quant_scale_axis(const HnNode *n, int rank)
         return 0;
     if (is_recurrent(n))
         return 1;
-    int axis = n->op->quant.axis != NULL ? n->op->quant.axis(n->params) : n->op->quant.weight_axis;
-    axis += axis < 0 ? rank : 0;
+    HnLinearView l;
+    if (!hn_op_linear(n, &l))
+        return -1;
+    int axis = l.out + (l.out < 0 ? rank : 0);
     if (rank == 2 && hn_quant_is_turned(n))
         axis = 1 - axis;
     return axis < rank && rank > 1 ? axis : -1;
@@ -181,9 +181,10 @@ static void add_candidate(HnNode *n, gpointer data)
 
 static gboolean is_dynamic(const HnNode *n, const HnTensor *w)
 {
-    const HnValue *bias = hn_node_in(n, 2);
-    return n->op == &hn_op_matmul || n->op == &hn_op_gemm ||
-           (n->op == &hn_op_conv && w->ndim > 2 && (bias == NULL || bias->weight != NULL));
+    HnLinearView l;
+    if (!hn_op_linear(n, &l) || l.adjoint)
+        return FALSE;
+    return l.window == NULL || (w->ndim > 2 && (l.b == NULL || l.b->weight != NULL));
 }
 
 int hn_quant_block(int64_t size, int most)

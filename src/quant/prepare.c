@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/infer.h"
+#include "op/linear.h"
 #include "pass/opset.h"
 #include "pass/precision.h"
 #include "pass/rewrite.h"
@@ -80,8 +81,8 @@ static gboolean is_gathered(const HnValue *v)
 static gboolean is_factor(const HnValue *v)
 {
     for (guint i = 0; i < v->users->len; i++) {
-        const HnNode *n = v->users->pdata[i];
-        if ((n->op != &hn_op_matmul && n->op != &hn_op_gemm) || hn_node_in(n, 1) != v || hn_node_in(n, 0) == v)
+        HnLinearView l;
+        if (!hn_op_linear(v->users->pdata[i], &l) || l.window != NULL || l.w != v || l.x == v)
             return FALSE;
     }
     return v->users->len > 0;

@@ -2,11 +2,8 @@
 
 #include <string.h>
 
-#include "op/gemm.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
+#include "op/linear.h"
+#include "op/ops.h"
 
 void hn_products_init(HnProducts *p, HnBudget *budget)
 {
@@ -58,9 +55,10 @@ gboolean hn_quantized_of(const HnValue *v, HnQuantized *q)
     return s->n == 1 || q->axis >= 0;
 }
 
-static gboolean is_matrix(const HnNode *n)
+gboolean hn_quant_is_conv(const HnNode *n)
 {
-    return n->op == &hn_op_matmul || n->op == &hn_op_gemm;
+    HnLinearView l;
+    return hn_op_linear(n, &l) && l.window != NULL && !l.adjoint;
 }
 
 /* The axis of the output channels of weights as they are stored. */
@@ -82,7 +80,7 @@ static gboolean is_integer_list(const HnNode *d)
 static gboolean has_plain_bias(const HnNode *n)
 {
     const HnValue *b = hn_node_in(n, 2);
-    return n->op != &hn_op_conv || b == NULL || b->weight != NULL || is_integer_list(b->producer);
+    return !hn_quant_is_conv(n) || b == NULL || b->weight != NULL || is_integer_list(b->producer);
 }
 
 /* The zero point of all of w. FALSE: there are several. */
@@ -99,7 +97,8 @@ static gboolean zero_point(const HnQuantized *w, int *zero)
 gboolean hn_quantized_weight(const HnNode *n, HnQuantized *w)
 {
     const HnValue *v = hn_node_in(n, 1);
-    if (n->op == NULL || v == NULL || (!is_matrix(n) && n->op != &hn_op_conv) || !has_plain_bias(n))
+    HnLinearView l;
+    if (!hn_op_linear(n, &l) || l.adjoint || !has_plain_bias(n))
         return FALSE;
     const gboolean turned = hn_quant_is_turned(n);
     if (!hn_quantized_of(turned ? hn_node_in(v->producer, 0) : v, w) || w->q->weight == NULL)
@@ -107,7 +106,8 @@ gboolean hn_quantized_weight(const HnNode *n, HnQuantized *w)
     w->turned = turned;
     int zero;
     const int rank = w->q->weight->ndim;
-    return rank >= (is_matrix(n) ? 2 : 3) && (w->axis == -1 || w->axis == channels_of(n, w)) && zero_point(w, &zero);
+    return rank >= (l.window == NULL ? 2 : 3) && (w->axis == -1 || w->axis == channels_of(n, w)) &&
+           zero_point(w, &zero);
 }
 
 /* --- building ----------------------------------------------------------------------------------------------------- */
@@ -174,8 +174,8 @@ static HnTensor *transposed(const HnTensor *t, HnBudget *budget, GError **error)
 
 HnValue *hn_quant_matrix(HnProducts *p, const HnNode *n, const HnQuantized *w, GError **error)
 {
-    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
-    if ((gemm != NULL && gemm->trans_b) == w->turned)
+    HnLinearView l;
+    if (!hn_op_linear(n, &l) || l.w_turned == w->turned)
         return w->q;
     HnValue *v = g_hash_table_lookup(p->turned, w->q);
     if (v != NULL)
@@ -221,7 +221,7 @@ static HnTensor *along_channels(const HnNode *n, const HnTensor *list, int rank,
                                 GError **error)
 {
     int64_t dims[HN_MAX_RANK] = { 1, list->n };
-    const gboolean conv = n->op == &hn_op_conv && list->n != 1;
+    const gboolean conv = list->n != 1 && hn_quant_is_conv(n);
     for (int i = 2; conv && i < rank; i++)
         dims[i] = 1;
     HnTensor *t = conv ? hn_tensor_new_uninit(HN_F32, rank, dims, budget, error)
@@ -270,8 +270,10 @@ void hn_quant_copy_attrs(const HnNode *conv, HnNode *to)
 static HnValue *sums(HnProducts *p, const HnNode *n, const HnQuantized *x, const HnQuantized *w, GError **error)
 {
     const HnValue *y = hn_node_out(n, 0);
-    const gboolean conv = n->op == &hn_op_conv;
-    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
+    HnLinearView l;
+    if (!hn_op_linear(n, &l))
+        return NULL;
+    const gboolean conv = l.window != NULL;
     HnValue *q = conv ? as_unsigned(p, w->q, error) : hn_quant_matrix(p, n, w, error);
     if (q == NULL)
         return NULL;
@@ -284,7 +286,7 @@ static HnValue *sums(HnProducts *p, const HnNode *n, const HnQuantized *x, const
     HnNode *made;
     if (zero == NULL)
         return NULL;
-    if (gemm != NULL && gemm->trans_a) {
+    if (l.x_turned) {
         xq = node(n->graph, "Transpose", xq, "_t", xq, NULL, &made);
         hn_node_set_ints(made, "perm", (const int64_t[]){ 1, 0 }, 2);
     }
@@ -297,12 +299,11 @@ static HnValue *sums(HnProducts *p, const HnNode *n, const HnQuantized *x, const
     return s;
 }
 
-/* The product of both scales, as a constant where both are. */
-static HnValue *scale(HnProducts *p, const HnNode *n, const HnQuantized *x, const HnQuantized *w, GError **error)
+/* The product of both scales and alpha, as a constant where both are. */
+static HnValue *scale(HnProducts *p, const HnNode *n, const HnQuantized *x, const HnQuantized *w, double alpha,
+                      GError **error)
 {
     const HnValue *y = hn_node_out(n, 0);
-    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
-    const double alpha = gemm != NULL ? (double)gemm->alpha : 1;
     const HnTensor *xs = x->scale->weight;
     const double factor = xs != NULL ? alpha * hn_tensor_get_f64(xs, 0) : alpha;
     HnTensor *t = along_channels(n, w->scale->weight, w->q->weight->ndim, factor, p->budget, error);
@@ -314,11 +315,13 @@ gboolean hn_quant_product(HnProducts *p, HnNode *n, const HnQuantized *x, const 
 {
     HnValue *y = hn_node_out(n, 0), *c = hn_node_in(n, 2);
     HnGraph *g = n->graph;
-    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
-    const double beta = gemm != NULL ? (double)gemm->beta : 1;
+    HnLinearView l;
     HnNode *last, *cast;
+    if (!hn_op_linear(n, &l))
+        return FALSE;
+    const double beta = l.beta;
     HnValue *acc = sums(p, n, x, w, error);
-    HnValue *s = acc != NULL ? scale(p, n, x, w, error) : NULL;
+    HnValue *s = acc != NULL ? scale(p, n, x, w, l.alpha, error) : NULL;
     if (s == NULL)
         return FALSE;
     HnValue *v = node(g, "Cast", y, "_cast", acc, NULL, &cast);

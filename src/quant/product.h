@@ -31,6 +31,8 @@ gboolean hn_quantized_weight(const HnNode *n, HnQuantized *w);
 
 /* A new value of g, called after `stem`: as nothing else in the model is called. */
 HnValue *hn_quant_value(HnGraph *g, const char *stem);
+gboolean hn_quant_is_conv(const HnNode *n);
+
 /* At the end of g, called after what it makes: hn_model_verify() puts it where it belongs. `in` ends with NULL. Its
  * output, called after `stem`, is what comes back; NULL: the caller adds outputs to *made. */
 HnValue *hn_quant_node(HnGraph *g, const char *op, const char *stem, HnValue *const *in, HnNode **made);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/infer.h"
+#include "op/ops.h"
 #include "pass/opset.h"
 #include "quant/correct.h"
 #include "quant/dynamic.h"
@@ -11,10 +12,6 @@
 #include "quant/qoperator.h"
 #include "quant/range.h"
 #include "quant/rounding.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 typedef struct {
     const HnQuantPlan *p;

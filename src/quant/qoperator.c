@@ -3,13 +3,10 @@
 #include <math.h>
 
 #include "op/clip.h"
-#include "op/gemm.h"
+#include "op/linear.h"
+#include "op/ops.h"
 #include "op/resize.h"
 #include "quant/product.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 gboolean hn_quant_check(const HnQuantOptions *o, gboolean dynamic, GError **error)
 {
@@ -141,13 +138,13 @@ static gboolean integer_bias(const HnNode *n, const HnQuantized *x, const HnQuan
 /* One scale, and no factors that QLinearMatMul has no place for. */
 static gboolean is_linear(const HnNode *n, const HnQuantized *x, const HnQuantized *w, HnValue **bias)
 {
-    const HnGemmParams *gemm = n->op == &hn_op_gemm ? n->params : NULL;
+    HnLinearView l;
     *bias = NULL;
-    if (w->axis != -1 || w->zero == NULL || x->zero == NULL)
+    if (w->axis != -1 || w->zero == NULL || x->zero == NULL || !hn_op_linear(n, &l))
         return FALSE;
-    if (n->op == &hn_op_conv)
+    if (l.window != NULL)
         return integer_bias(n, x, w, bias);
-    return hn_node_in(n, 2) == NULL && (gemm == NULL || (gemm->alpha == 1 && !gemm->trans_a));
+    return l.b == NULL && l.alpha == 1 && !l.x_turned;
 }
 
 /* QLinearConv or QLinearMatMul, with what limits the result and quantizes it. */
@@ -163,7 +160,7 @@ static gboolean linear(Make *m, HnNode *n, const HnQuantized *x, const HnQuantiz
         limit = NULL;
     if (!step_of(last, &y) || last->graph != n->graph)
         return FALSE;
-    const gboolean conv = n->op == &hn_op_conv;
+    const gboolean conv = hn_quant_is_conv(n);
     HnValue *wq = conv ? w->q : hn_quant_matrix(&m->products, n, w, &m->error);
     if (wq == NULL)
         return FALSE;

@@ -16,10 +16,12 @@ typedef struct {
     const HnNode *node;
     const HnTensor *w, *x;
     int64_t groups, outs, k;
-    int64_t taps;     /* of a window, k = channels * taps; 1 for others */
-    int64_t row, col; /* steps in w: from row to row, from element to element of a row */
-    int axis;         /* of w along which its elements are summed over, and of a channel of x; Conv: 1 */
-    HnConvPlan plan;  /* of x, Conv only */
+    int64_t taps;      /* of a window, k = channels * taps; 1 for others */
+    int64_t row, col;  /* steps in w: from row to row, from element to element of a row */
+    int axis;          /* of w along which its elements are summed over, and of a channel of x; Conv: 1 */
+    gboolean conv;     /* a convolution */
+    gboolean x_turned; /* x is [k, rows] */
+    HnConvPlan plan;   /* of x, convolutions only */
 } HnRows;
 
 /* FALSE: none of these operators, or the weights are not constant f32. */

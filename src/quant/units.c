@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "op/clip.h"
-#include "op/conv.h"
-#include "op/gemm.h"
 #include "op/layernorm.h"
+#include "op/linear.h"
 #include "pass/rewrite.h"
 
 #define COPY ((gsize)16 << 10)     /* bytes of a weight that may become one for each of its readers */
@@ -299,25 +298,26 @@ static void reads(Factor *f, int axis, int64_t groups, const Place *p)
     f->in = g_memdup2(p->at, (gsize)p->n * sizeof *p->at);
 }
 
-/* Conv, Gemm, MatMul: channels that are read are along in_axis of the weight, those that are made along out_axis. */
-static gboolean multiply(HnUnits *c, const HnNode *n, int64_t groups, int in_axis, int out_axis, int axis)
+/* A linear layer: channels that are read are along l->in of the weight, those that are made along l->out. */
+static gboolean multiply(HnUnits *c, const HnNode *n, const HnLinearView *l)
 {
     const HnValue *x = hn_node_in(n, 0), *y = hn_node_out(n, 0), *b = hn_node_in(n, 2);
     const HnTensor *w = weight_of(hn_node_in(n, 1)), *bias = weight_of(b);
     const Place *p = place_of(c, x);
     if (w == NULL || (b != NULL && (bias == NULL || bias->ndim != 1)))
         return FALSE;
-    int from_front = axis;
+    int from_front = l->x_axis;
     if (p != NULL && p->at != NULL &&
-        (groups < 1 || size_of(x, &from_front) != p->n || from_front != p->axis || p->n != w->dims[in_axis] * groups))
+        (l->groups < 1 || size_of(x, &from_front) != p->n || from_front != p->axis ||
+         p->n != w->dims[l->in] * l->groups))
         return FALSE;
-    const Place *q = make(c, y, axis);
-    if (q == NULL || q->n != w->dims[out_axis] || q->n % groups != 0 || (bias != NULL && bias->n != q->n))
+    const Place *q = make(c, y, l->y_axis);
+    if (q == NULL || q->n != w->dims[l->out] || q->n % l->groups != 0 || (bias != NULL && bias->n != q->n))
         return FALSE;
     Factor *f = add_factor(c, n, 1);
-    makes(f, out_axis, q);
+    makes(f, l->out, q);
     if (p != NULL && p->at != NULL)
-        reads(f, in_axis, groups, p);
+        reads(f, l->in, l->groups, p);
     else
         lock(c, x);
     if (bias != NULL)
@@ -328,16 +328,12 @@ static gboolean multiply(HnUnits *c, const HnNode *n, int64_t groups, int in_axi
 static gboolean weighted(HnUnits *c, const HnNode *n)
 {
     const HnTensor *w = weight_of(hn_node_in(n, 1));
+    HnLinearView l;
     if (w == NULL)
         return FALSE;
-    if (n->op == &hn_op_conv)
-        return multiply(c, n, ((const HnConv *)n->params)->group, 1, 0, 1);
-    if (n->op == &hn_op_matmul && w->ndim == 2)
-        return multiply(c, n, 1, 0, 1, -1);
-    const HnGemmParams *g = n->op == &hn_op_gemm ? n->params : NULL;
-    if (g == NULL || g->trans_a)
+    if (!hn_op_linear(n, &l) || l.adjoint || l.x_turned || (l.window == NULL && w->ndim != 2))
         return FALSE;
-    return multiply(c, n, 1, g->trans_b ? 1 : 0, g->trans_b ? 0 : 1, -1);
+    return multiply(c, n, &l);
 }
 
 /* A constant operand of an element-wise node lies along the channels of v: its axis; -1: it does not. */

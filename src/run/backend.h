@@ -47,6 +47,7 @@ struct HnSlot {
     gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
     gsize offset;         /* bytes into root's memory */
     int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
+    gboolean read;        /* some step reads it, or a view looks at it */
     gboolean watched;     /* HnWatch: somebody looks at the elements as soon as they are there */
     gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
     HnTensor *spare;      /* of a sub-graph's result: the one of an earlier run; NULL mostly */

@@ -12,13 +12,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/resize.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- what nodes say ------------------------------------------------------------------------------------------------
  */
@@ -283,7 +280,7 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(p->exec->env->backend, s);
     g_hash_table_insert(p->numbers, (gpointer)v, to);
-    g_ptr_array_add(p->steps, s);
+    hn_plan_append(p, s);
     return s->kernel->prepare(s, error) ? to : NULL;
 }
 

@@ -5,12 +5,9 @@
  */
 #include <math.h>
 
+#include "op/ops.h"
 #include "op/quantproduct.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 typedef struct {
     HnPlan *p;

@@ -4,15 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/ops.h"
 #include "op/quantpair.h"
 #include "op/quantpool.h"
 #include "op/quantproduct.h"
 #include "op/reduce.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- what steps read and make ---------------------------------------------------------------------------------------
  */

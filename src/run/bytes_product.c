@@ -4,14 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/gemm.h"
+#include "op/linear.h"
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/quantproduct.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- products with constant weights --------------------------------------------------------------------------------
  */
@@ -73,21 +70,15 @@ static gboolean bias_of(const HnPlan *p, const HnValue *v, float x_scale, Produc
 static gboolean product_of(const HnPlan *p, const HnNode *n, float x_scale, Product *o)
 {
     *o = (Product){ .params = { .lo = -INFINITY, .hi = INFINITY } };
-    if (n->op == &hn_op_conv) {
-        o->op = &hn_op_quantconv;
-        o->params.conv = *(const HnConv *)n->params;
-        return weights_of(p, hn_node_in(n, 1), 0, o) && bias_of(p, hn_node_in(n, 2), x_scale, o);
-    }
-    o->op = &hn_op_quantmatmul;
-    if (n->op == &hn_op_matmul)
-        return weights_of(p, hn_node_in(n, 1), 1, o) && o->w->ndim == 2;
-    if (n->op != &hn_op_gemm)
+    HnLinearView l;
+    if (!hn_op_linear(n, &l) || l.adjoint || l.x_turned || l.alpha != 1 || (l.beta != 1 && l.b != NULL))
         return FALSE;
-    const HnGemmParams *g = n->params;
-    o->params.turned = g->trans_b;
-    return !g->trans_a && g->alpha == 1 && (g->beta == 1 || hn_node_in(n, 2) == NULL) &&
-           weights_of(p, hn_node_in(n, 1), g->trans_b ? 0 : 1, o) && o->w->ndim == 2 &&
-           bias_of(p, hn_node_in(n, 2), x_scale, o);
+    o->op = l.window != NULL ? &hn_op_quantconv : &hn_op_quantmatmul;
+    o->params.turned = l.w_turned;
+    if (l.window != NULL)
+        o->params.conv = (HnConv){ .window = *l.window, .group = l.groups };
+    return weights_of(p, l.w, l.out < 0 ? l.out + 2 : l.out, o) && (l.window != NULL || o->w->ndim == 2) &&
+           bias_of(p, l.b, x_scale, o);
 }
 
 /* The only reader of v, where it does nothing but limit it. */

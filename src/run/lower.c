@@ -11,15 +11,12 @@
 
 #include "op/gather.h"
 #include "op/layernorm.h"
+#include "op/ops.h"
 #include "op/reduce.h"
 #include "op/slice.h"
 #include "op/softmax.h"
 #include "op/transpose.h"
 #include "run/plan.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 #define MOST 16 /* nodes of a pattern */
 

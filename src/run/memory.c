@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define ALIGN ((gsize)64)
-#define WORK ((gsize)1 << 24) /* looks at blocks placed so far, beyond which gaps are no longer searched */
+#define WORK ((gsize)1 << 22) /* looks at blocks placed so far, beyond which gaps are no longer searched */
 #define WORK_EACH 100         /* as many more for each block */
 
 static int by_size(const void *a, const void *b)

@@ -123,6 +123,7 @@ static void plan_free(gpointer data)
         return;
     g_ptr_array_unref(p->next);
     g_ptr_array_unref(p->steps);
+    g_hash_table_unref(p->copies);
     g_hash_table_unref(p->fused);
     g_hash_table_unref(p->groups);
     g_hash_table_unref(p->lowered);
@@ -162,6 +163,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->slots = g_ptr_array_new_with_free_func(hn_slot_free);
     p->by_value = g_hash_table_new(NULL, NULL);
     p->steps = g_ptr_array_new_with_free_func(hn_step_free);
+    p->copies = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     p->fused = g_hash_table_new(NULL, NULL);
     p->lowered = g_hash_table_new_full(NULL, NULL, NULL, hn_lowered_free);
     p->groups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);

@@ -49,6 +49,7 @@ struct HnPlan {
     GPtrArray *slots;     /* HnSlot *, owned */
     GHashTable *by_value; /* HnValue * -> HnSlot * */
     GPtrArray *steps;     /* HnStep *, owned */
+    GHashTable *copies;   /* HnSlot * -> GPtrArray * of HnSlot *: what reorders make of it */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
     GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
     GHashTable *lowered; /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
@@ -110,6 +111,8 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
 /* The first kernel that takes the step as it is; NULL: none. Refusals are noted. */
 const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s);
 HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out);
+/* At the plan's end, which owns it from now on. */
+void hn_plan_append(HnPlan *p, HnStep *s);
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
 void hn_step_free(gpointer step);
 
@@ -124,7 +127,7 @@ void hn_plan_widen_result(HnSlot *s);
 /* Frees the elements of wide and of deferred constants that no step reads. */
 void hn_plan_drop_wide(HnPlan *p);
 /* The same at once for those that only this step takes, so that the next ones can have their memory. */
-void hn_plan_drop_packed(HnPlan *p, const HnStep *step);
+void hn_plan_drop_packed(const HnStep *step);
 
 /* --- bytes.c: numbers held as bytes */
 

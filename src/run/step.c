@@ -156,6 +156,25 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     return s;
 }
 
+/* Its output 0 holds what its input 0 holds. */
+static void note_copy(HnPlan *p, const HnStep *s)
+{
+    GPtrArray *copies = g_hash_table_lookup(p->copies, s->in[0].slot);
+    if (copies == NULL)
+        g_hash_table_insert(p->copies, s->in[0].slot, copies = g_ptr_array_new());
+    g_ptr_array_add(copies, s->out[0].slot);
+}
+
+void hn_plan_append(HnPlan *p, HnStep *s)
+{
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        if (s->in[i].slot != NULL && !s->in[i].unread)
+            s->in[i].slot->read = TRUE;
+    if (s->node == NULL)
+        note_copy(p, s);
+    g_ptr_array_add(p->steps, s);
+}
+
 const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s)
 {
     const HnKernel *const *k = b->reorders;
@@ -177,11 +196,10 @@ HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want
         return from;
     if (from->constant && !hn_tensor_align(from->tensor, p->exec->env->o.budget, error))
         return NULL;
-    for (guint i = 0; i < p->steps->len; i++) { /* somebody else wanted the same */
-        HnStep *s = p->steps->pdata[i];
-        if (s->node == NULL && s->in[0].slot == from && lies_as(b, s->out[0].slot, dtype, want))
-            return s->out[0].slot;
-    }
+    const GPtrArray *copies = g_hash_table_lookup(p->copies, from);
+    for (guint i = 0; copies != NULL && i < copies->len; i++) /* somebody else wanted the same */
+        if (lies_as(b, copies->pdata[i], dtype, want))
+            return copies->pdata[i];
     HnStep *s = hn_step_new(p, NULL, 1, 0, 1);
     HnSlot *to = slot_new(p, NULL);
     to->tensor = hn_tensor_new_borrowed(dtype, from->tensor->ndim, from->tensor->dims, NULL);
@@ -191,7 +209,7 @@ HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want
     s->in[0].any = TRUE;
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(b, s);
-    g_ptr_array_add(p->steps, s);
+    hn_plan_append(p, s);
     return s->kernel->prepare(s, error) ? to : NULL;
 }
 
@@ -479,8 +497,8 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
         if (s->in[i].slot != NULL && !s->in[i].any && !s->in[i].unread)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
     ok = ok && (!p->exec->env->backend->computes || aligned_constants(s, error));
-    g_ptr_array_add(p->steps, s);
-    hn_plan_drop_packed(p, s);
+    hn_plan_append(p, s);
+    hn_plan_drop_packed(s);
     ok = ok && hn_plan_watch_step(p, s, error);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",
@@ -501,6 +519,7 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
         return FALSE;
     if (from->half != HN_UNDEFINED)
         hn_plan_widen_result(s);
-    s->root = from;
+    from->read = TRUE;
+    s->root = hn_slot_root(from);
     return TRUE;
 }

@@ -7,17 +7,13 @@
  */
 #include <string.h>
 
-#include "op/conv.h"
 #include "op/gather.h"
-#include "op/gemm.h"
+#include "op/linear.h"
+#include "op/ops.h"
 #include "op/quantize.h"
 #include "op/transpose.h"
 #include "op/weightproduct.h"
 #include "run/bytes.h"
-
-#define HN_OP(name, symbol, file) extern const HnOp hn_op_##symbol;
-#include "op/ops.def"
-#undef HN_OP
 
 /* --- deferred values -----------------------------------------------------------------------------------------------
  */
@@ -227,28 +223,28 @@ static void set_params(HnPlan *p, HnStep *s, gboolean turned, int64_t block)
 static gboolean reads_matrix(const HnPlan *p, const HnNode *n, int64_t *dims, gboolean *turned, HnValue **bias)
 {
     int64_t x[HN_MAX_RANK], w[HN_MAX_RANK], y[HN_MAX_RANK];
+    HnLinearView l;
     const HnType *xt = hn_types_get(p->types, hn_node_in(n, 0)), *wt = hn_types_get(p->types, hn_node_in(n, 1));
     const HnType *yt = hn_types_get(p->types, hn_node_out(n, 0));
     if (!hn_type_is_fixed(xt, x) || !hn_type_is_fixed(wt, w) || yt == NULL || !hn_type_is_fixed(yt, y) ||
         xt->rank < 1 || wt->rank < 2)
         return FALSE;
+    if (!hn_op_linear(n, &l) || l.adjoint || l.x_turned || l.groups != 1 || l.alpha != 1 ||
+        (l.beta != 1 && l.b != NULL))
+        return FALSE;
     dims[0] = w[0];
     dims[1] = w[1];
-    *bias = hn_node_in(n, 2);
-    *turned = FALSE;
-    if (n->op == &hn_op_matmul)
-        return wt->rank == 2 && x[xt->rank - 1] == w[0];
-    if (n->op == &hn_op_gemm) {
-        const HnGemmParams *g = n->params;
-        *turned = g->trans_b;
-        return wt->rank == 2 && !g->trans_a && g->alpha == 1 && (g->beta == 1 || *bias == NULL) &&
-               x[1] == w[g->trans_b ? 1 : 0];
-    }
+    *bias = l.b;
+    *turned = l.w_turned;
+    if (l.window == NULL)
+        return wt->rank == 2 && x[xt->rank - 1] == w[l.w_turned ? 1 : 0];
     *turned = TRUE; /* a convolution of one pixel by one tap */
-    for (int i = 2; i < xt->rank && wt->rank == xt->rank && yt->rank == xt->rank; i++)
+    if (wt->rank != xt->rank || yt->rank != xt->rank || x[1] != w[1])
+        return FALSE;
+    for (int i = 2; i < xt->rank; i++)
         if (x[i] != 1 || y[i] != 1 || w[i] != 1)
             return FALSE;
-    return n->op == &hn_op_conv && ((const HnConv *)n->params)->group == 1 && wt->rank == xt->rank && x[1] == w[1];
+    return TRUE;
 }
 
 /* A bias is one number for each of n columns. */

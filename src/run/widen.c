@@ -98,23 +98,9 @@ void hn_plan_widen_result(HnSlot *s)
     s->tensor = t;
 }
 
-static gboolean is_read(const HnPlan *p, const HnSlot *slot)
+static void drop_unread(HnSlot *s)
 {
-    for (guint k = 0; k < p->steps->len; k++) {
-        const HnStep *s = p->steps->pdata[k];
-        for (int i = 0; i < s->n_in + s->n_hidden; i++)
-            if (s->in[i].slot == slot && !s->in[i].unread)
-                return TRUE;
-    }
-    for (guint k = 0; k < p->slots->len; k++)
-        if (((const HnSlot *)p->slots->pdata[k])->root == slot)
-            return TRUE;
-    return FALSE;
-}
-
-static void drop_unread(const HnPlan *p, HnSlot *s)
-{
-    if (s == NULL || s->origin == NULL || s->tensor == NULL || s->tensor->data == NULL || is_read(p, s))
+    if (s == NULL || s->origin == NULL || s->tensor == NULL || s->tensor->data == NULL || s->read)
         return;
     HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, NULL);
     hn_tensor_unref(s->tensor);
@@ -124,14 +110,14 @@ static void drop_unread(const HnPlan *p, HnSlot *s)
 void hn_plan_drop_wide(HnPlan *p)
 {
     for (guint i = 0; i < p->slots->len; i++)
-        drop_unread(p, p->slots->pdata[i]);
+        drop_unread(p->slots->pdata[i]);
 }
 
-void hn_plan_drop_packed(HnPlan *p, const HnStep *step)
+void hn_plan_drop_packed(const HnStep *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         HnSlot *s = step->in[i].unread ? step->in[i].slot : NULL;
         if (s != NULL && s->value != NULL && s->value->users->len == 1)
-            drop_unread(p, s);
+            drop_unread(s);
     }
 }

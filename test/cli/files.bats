@@ -132,3 +132,16 @@ looks_like() {
     head -c 60 relu.onnx >odd.onnx
     refuses 1 "not an ONNX model: the field at byte" hone-run odd.onnx --data random
 }
+
+@test "files: closed descriptors do not become those of files" {
+    hone-export relu.onnx -o want.onnx >/dev/null
+    hone-export -v relu.onnx -o got.onnx >/dev/null 2>&-
+    cmp got.onnx want.onnx
+    hone-export -vv --explain relu.onnx -o got.onnx <&- >/dev/null 2>&-
+    cmp got.onnx want.onnx
+    hone-export relu.onnx -o other.onnx >&- 2>err || [ $? -eq 1 ]
+    cmp other.onnx want.onnx
+    grep -q "cannot write 'stdout': Bad file descriptor" err
+    run bash -c 'hone-run relu.onnx --data - <&-'
+    [ "$status" -eq 1 ] && [[ $output == *"Bad file descriptor"* ]] || explain
+}

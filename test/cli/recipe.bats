@@ -131,3 +131,20 @@ replay() {
     cp plain.onnx ./--config=x.onnx
     succeeds hone-replay --calib "$train" -- --config=x.onnx "$model"
 }
+
+@test "error lines: a node's name of a million characters, or one that a terminal acts upon" {
+    python3 - "$here/../onnx" <<'EOF'
+import sys
+sys.path.insert(0, sys.argv[1])
+from wire import FLOAT, node, simple, value
+for file, name in (("long", "first" + "0" * 1000000 + "last"), ("escapes", "a\x1b[2Jb\u009bc\u202e")):
+    with open(file + ".onnx", "wb") as f:
+        f.write(simple([node("Frobnicate", ["x"], ["y"], name=name)], ins=(value("x", FLOAT, (1,)),),
+                       outs=(value("y", FLOAT, (1,)),)))
+EOF
+    refuses 4 "first000" hone-run long.onnx --data random
+    [ "${#stderr}" -lt 1100 ]
+    [[ $stderr == *"00 ... 00"* ]]
+    refuses 4 "a?[2Jb?c?" hone-run escapes.onnx --data random
+    refuses 2 "a?[2Jb?c" hone $'a\e[2Jb\u009bc'
+}

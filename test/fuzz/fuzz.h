@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "ir/graph.h"
+#include "run/session.h"
 
 G_BEGIN_DECLS
 
@@ -79,5 +80,14 @@ size_t fuzz_mutate_to(HnModel *m, uint8_t *data, size_t max, HnRng *rng);
 
 /* Changes to the model that data holds, three times out of four: a FuzzTarget.mutate. */
 size_t fuzz_mutate_model(uint8_t *data, size_t size, size_t max, HnRng *rng);
+
+/* --- running models: running.c ------------------------------------------------------------------------------------ */
+
+/* For FuzzTarget.init, before fuzz_watch(). */
+void fuzz_watch_init(void);
+/* Some seconds from now the budget says no to the next that asks, which ends a loop. NULL: it does not any more. */
+void fuzz_watch(HnBudget *budget);
+/* Prepares s for such inputs. FALSE with an error, or without one where that is too much to compute. */
+gboolean fuzz_affordable(HnSession *s, HnTensor *const *in, GError **error);
 
 G_END_DECLS

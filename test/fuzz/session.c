@@ -11,44 +11,7 @@
 #include "fuzz.h"
 #include "run/session.h"
 
-#define MOST_FLOPS 3e7    /* of a plan: more is not run */
 #define MOST_ELEMENTS 1e6 /* of one input that is made up */
-#define PATIENCE_S 2      /* then the budget says no to the next that asks, which ends a loop */
-
-/* --- patience ------------------------------------------------------------------------------------------------------
- */
-
-static struct {
-    GMutex lock;
-    HnBudget *budget; /* NULL: nothing is running */
-    gint64 until;
-} watch;
-
-static gpointer watch_budget(gpointer data)
-{
-    (void)data;
-    for (;;) {
-        g_usleep(100000);
-        g_mutex_lock(&watch.lock);
-        if (watch.budget != NULL && g_get_monotonic_time() > watch.until)
-            hn_budget_fail_at(watch.budget, 1);
-        g_mutex_unlock(&watch.lock);
-    }
-    return NULL;
-}
-
-static void watch_set(HnBudget *budget)
-{
-    g_mutex_lock(&watch.lock);
-    watch.budget = budget;
-    watch.until = g_get_monotonic_time() + PATIENCE_S * G_USEC_PER_SEC;
-    g_mutex_unlock(&watch.lock);
-}
-
-static void init(void)
-{
-    g_thread_unref(g_thread_new("watch", watch_budget, NULL));
-}
 
 /* --- inputs --------------------------------------------------------------------------------------------------------
  */
@@ -114,68 +77,15 @@ static GPtrArray *make_inputs(const HnSession *s, int64_t size, uint64_t seed, H
 /* --- running -------------------------------------------------------------------------------------------------------
  */
 
-static HnType *slot_type(const HnSlot *s)
-{
-    return s != NULL && s->tensor != NULL ? hn_type_fixed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims) : NULL;
-}
-
-static void add_cost(const HnStep *s, int depth, gpointer data)
-{
-    double *flops = data;
-    (void)depth;
-    if (s->op == NULL)
-        return;
-    g_autofree HnType **types = g_new0(HnType *, (gsize)(s->n_in + s->n_out) + 1);
-    g_autofree HnTensor **values = g_new0(HnTensor *, (gsize)s->n_in + 1);
-    g_autofree HnContents **contents = g_new0(HnContents *, (gsize)s->n_in + 1);
-    gboolean fixed = TRUE;
-    for (int i = 0; i < s->n_in + s->n_out; i++) {
-        const HnSlot *slot = i < s->n_in ? s->in[i].slot : s->out[i - s->n_in].slot;
-        types[i] = slot_type(slot);
-        fixed = fixed && (slot == NULL || types[i] != NULL);
-        if (i < s->n_in && slot != NULL && slot->constant)
-            values[i] = slot->tensor;
-    }
-    HnInfer x = { .node = s->node,
-                  .params = s->params,
-                  .n_in = s->n_in,
-                  .n_out = s->n_out,
-                  .in = types,
-                  .value = values,
-                  .contents = contents,
-                  .out = types + s->n_in };
-    HnCost c = { 0 };
-    if (fixed)
-        hn_op_cost(&x, &c);
-    if (c.flops > 0)
-        *flops += c.flops;
-    for (int i = 0; i < s->n_in + s->n_out; i++)
-        hn_type_unref(types[i]);
-}
-
-static gboolean affordable(HnSession *s, GPtrArray *in, GError **error)
-{
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (guint i = 0; i < in->len; i++) {
-        const HnTensor *t = in->pdata[i];
-        g_ptr_array_add(types, hn_type_fixed(t->dtype, t->ndim, t->dims));
-    }
-    double flops = 0;
-    if (!hn_session_prepare(s, (HnType *const *)types->pdata, error))
-        return FALSE;
-    hn_session_foreach_step(s, add_cost, &flops);
-    return flops < MOST_FLOPS;
-}
-
 /* Copies of the outputs; NULL with or without an error. */
 static GPtrArray *run_once(HnSession *s, int64_t size, uint64_t seed, HnBudget *budget, GError **error)
 {
     g_autoptr(GPtrArray) in = make_inputs(s, size, seed, budget);
-    if (in == NULL || !affordable(s, in, error))
+    if (in == NULL || !fuzz_affordable(s, (HnTensor *const *)in->pdata, error))
         return NULL;
     int n = hn_session_n_outputs(s);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n + 1);
-    fuzz_untimed_begin(); /* watch_budget() and MOST_FLOPS bound it */
+    fuzz_untimed_begin(); /* fuzz_watch() and fuzz_affordable() bound it */
     gboolean ok = hn_session_run(s, (HnTensor *const *)in->pdata, out, error);
     fuzz_untimed_end();
     fuzz_result(ok, *error);
@@ -213,7 +123,7 @@ static GPtrArray *run_session(HnModel *m, const HnBackend *backend, uint64_t see
                            .plan_cache = (int)(seed >> 1 & 1),
                            .apart = (seed >> 12 & 3) != 0,
                            .feeds = (const char *const *)feeds->pdata };
-    watch_set(budget);
+    fuzz_watch(budget);
     HnSession *s = hn_session_new(m, backend, &o, error);
     fuzz_result(s != NULL, *error);
     GPtrArray *first = NULL;
@@ -226,7 +136,7 @@ static GPtrArray *run_session(HnModel *m, const HnBackend *backend, uint64_t see
             g_ptr_array_unref(results);
     }
     hn_session_free(s);
-    watch_set(NULL);
+    fuzz_watch(NULL);
     return first;
 }
 
@@ -286,4 +196,4 @@ static void one(const uint8_t *data, size_t size)
     fuzz_budget_done(budget);
 }
 
-const FuzzTarget fuzz_target = { .one = one, .mutate = fuzz_mutate_model, .init = init };
+const FuzzTarget fuzz_target = { .one = one, .mutate = fuzz_mutate_model, .init = fuzz_watch_init };

@@ -219,6 +219,25 @@ static void test_weights(void)
     g_assert_true(isnan(w[1].min));
 }
 
+/* Output channels lie where the node says: the same weights, stored both ways. */
+static void test_weights_axis(void)
+{
+    static const char *const texts[] = {
+        "opset 17 graph g(%x:f32[1,2]) -> (%y) { %y = Gemm(%x, w:f32[2,3]={0,1,2,0,3,4}) }",
+        "opset 17 graph g(%x:f32[1,2]) -> (%y) { %y = Gemm(%x, w:f32[3,2]={0,0,1,3,2,4}) transB=1 }",
+        "opset 17 graph g(%x:f32[1,2,4]) -> (%y) { %y = ConvTranspose(%x, w:f32[2,3,1]={0,1,2,0,3,4}) }",
+        "opset 17 graph g(%x:f32[1,2,4]) -> (%y) { %y = Conv(%x, w:f32[3,2,1]={0,0,1,3,2,4}) }",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(HnModel) m = test_model(texts[i]);
+        g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+        g_autoptr(GArray) list = hn_weights_report(m->graph);
+        const HnWeightReport *w = (const HnWeightReport *)(void *)list->data;
+        g_assert_cmpint(w->channels, ==, 3);
+        g_assert_cmpint(w->dead, ==, 1);
+    }
+}
+
 static void test_roofline(void)
 {
     g_autoptr(GError) error = NULL;
@@ -260,6 +279,7 @@ int main(int argc, char **argv)
     g_test_add_func("/profile/files", test_files);
     g_test_add_func("/profile/memory", test_memory);
     g_test_add_func("/profile/weights", test_weights);
+    g_test_add_func("/profile/weights/axis", test_weights_axis);
     g_test_add_func("/profile/roofline", test_roofline);
     return g_test_run();
 }
