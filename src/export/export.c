@@ -34,6 +34,7 @@ static gboolean run_passes(HnExportJob *e, HnModel *m, guint64 most, GError **er
     HnPassOptions p = e->o->pass;
     p.most = most;
     p.banned = e->banned;
+    p.lean = e->lean;
     return most == 0 || hn_pass_run(m, &p, &e->x->log, error);
 }
 
@@ -75,6 +76,13 @@ void hn_dropped_free(gpointer dropped)
     g_free(d->why);
     g_free(d->repro);
     g_free(d);
+}
+
+void hn_export_note_growth(HnExported *x, const HnSite *site)
+{
+    HnDropped *d = hn_dropped_new(site, "it makes the file longer");
+    d->bytes = site->bytes;
+    g_ptr_array_add(x->grown, d);
 }
 
 static HnDropped *drop(HnExportJob *e, const HnSite *site, const char *why)
@@ -285,11 +293,15 @@ gboolean hn_export(const HnExportOptions *o, const HnVerify *v, HnExported *x, G
     *x = (HnExported){ .dropped = g_ptr_array_new_with_free_func(hn_dropped_free),
                        .grown = g_ptr_array_new_with_free_func(hn_dropped_free),
                        .blocked = g_ptr_array_new_with_free_func(g_free) };
-    HnExportJob e = { o, v, x, g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL), FALSE, FALSE };
+    HnExportJob e = {
+        .o = o, .verify = v, .x = x, .banned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)
+    };
     hn_pass_log_init(&x->log);
     x->model = hn_export_build(&e, G_MAXUINT64, error);
     const gboolean ok = x->model != NULL && settle(&e, error) && finish(&e, error) &&
                         (o->to == HN_UNDEFINED || hn_export_half(o, v, x, error)) && declare_all(&e, error);
+    for (guint i = 0; i < x->log.spared->len; i++)
+        hn_export_note_growth(x, x->log.spared->pdata[i]);
     g_hash_table_unref(e.banned);
     return ok;
 }

@@ -9,7 +9,7 @@
 #include "onnx/onnx.h"
 
 #define SPARE 4096     /* bytes that any file may grow by */
-#define MOST_ROUNDS 32 /* of undoing: what is undone at one node may appear at the next */
+#define MOST_ROUNDS 16 /* of undoing: what is undone at one node may appear at the next */
 
 extern const HnPass hn_pass_fold_constants;
 
@@ -61,13 +61,10 @@ static gboolean ban(HnExportJob *e, gboolean folds, gsize excess)
     gboolean any = FALSE;
     for (guint i = 0; i < sites->len && left > 0; i++) {
         const HnSite *s = sites->pdata[i];
-        char *key = hn_site_key(s->pass, s->site);
         left -= s->bytes;
-        if (!g_hash_table_add(e->banned, key))
+        if (!g_hash_table_add(e->banned, hn_site_key(s->pass, s->site)))
             continue;
-        HnDropped *d = hn_dropped_new(s, "it makes the file longer");
-        d->bytes = s->bytes;
-        g_ptr_array_add(e->x->grown, d);
+        hn_export_note_growth(e->x, s);
         any = TRUE;
     }
     return any;
@@ -87,7 +84,8 @@ static gboolean plain_bytes(const HnExportJob *e, gsize *bytes, GError **error)
     return m != NULL && hn_onnx_size(m, e->o->pass.budget, bytes, error);
 }
 
-/* Is what is left of the growth worth it? A model that cannot be measured is not. */
+/* Is what is left of the growth worth it? Where that cannot be measured, as with no memory for two models, it is not.
+ */
 static gboolean measure(HnExportJob *e, GError **error)
 {
     const HnGainOptions how = { .threads = e->o->threads, .budget = e->o->pass.budget, .progress = e->o->progress };
@@ -98,12 +96,8 @@ static gboolean measure(HnExportJob *e, GError **error)
         e->may_grow = e->x->has_gain = e->x->gain.faster;
         return TRUE;
     }
-    if (hn_export_is_final(failure)) {
-        g_propagate_error(error, failure);
-        return FALSE;
-    }
     g_error_free(failure);
-    return TRUE;
+    return e->o->progress == NULL || !hn_progress_stop(e->o->progress, error);
 }
 
 /* Functions stay where their bodies are too much; what was undone before may have been right. */
@@ -124,8 +118,9 @@ static gboolean keep_functions(HnExportJob *e)
 static gboolean refuse(const HnExportJob *e, gsize bytes, GError **error)
 {
     g_autofree char *now = hn_text_size(bytes), *before = hn_text_size(e->o->file_bytes);
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the new model would take %s, the original %s, and it is not faster",
-                now, before);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                "the new model would take %s, the original %s, and it is not faster; '--allow-larger' writes it", now,
+                before);
     return FALSE;
 }
 
@@ -148,7 +143,8 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
             continue;
         }
         /* computing ahead is worth nothing: none of what it adds has to stay */
-        gboolean less = round < MOST_ROUNDS && ban(e, TRUE, bytes - base);
+        gboolean less = !e->lean || (round < MOST_ROUNDS && ban(e, TRUE, bytes - base));
+        e->lean = TRUE;
         if (!less && !measured && !measure(e, error))
             return FALSE;
         measured = measured || !less;

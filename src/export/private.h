@@ -14,6 +14,7 @@ typedef struct {
     HnExported *x;
     GHashTable *banned;      /* hn_site_key() of rewrites that are not made */
     gboolean keep_functions; /* though the options do not ask for it */
+    gboolean lean;           /* HnPassOptions.lean */
     gboolean may_grow;       /* the size of the result is not looked at any more */
 } HnExportJob;
 
@@ -23,6 +24,8 @@ HnModel *hn_export_build(HnExportJob *e, guint64 most, GError **error);
 HnModel *hn_export_plain(const HnExportJob *e, GError **error);
 HnDropped *hn_dropped_new(const HnSite *site, const char *why);
 void hn_dropped_free(gpointer dropped);
+/* Into x->grown. */
+void hn_export_note_growth(HnExported *x, const HnSite *site);
 
 /* Takes out of x->model, which is in place, what makes it too large (HnExportOptions.file_bytes). *again: the model was
  * made again. Errors: GUARD where it stays too large, and those of hn_export(). */

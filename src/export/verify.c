@@ -249,8 +249,8 @@ static int most_choices(const HnVerify *v)
     double c[MOST_CHOICES];
     int most = 0;
     for (int i = 0; i < v->n_in; i++) {
-        const int n =
-            ((const Sample *)v->samples->pdata[0])->in[i]->n == 1 ? hn_random_choices(v->in[i], c, MOST_CHOICES) : 0;
+        const gboolean one = ((const Sample *)v->samples->pdata[0])->in[i]->n == 1;
+        const int n = one ? hn_random_choices(v->in[i], c, MOST_CHOICES) : 0;
         most = MAX(most, n);
     }
     return most;

@@ -1,7 +1,7 @@
 /*
  * What follows from weights and shapes alone becomes a weight: Constant nodes, arithmetic on constants, shape
  * arithmetic of known sizes. Results that are longer than what they are made of and than fold_bytes stay computed, and
- * so do weights that are stored quantized (HN_OP_UNPACK).
+ * so do weights that are stored quantized (HN_OP_UNPACK), and with HnPassOptions.lean what would make the file longer.
  */
 #include "pass/rewrite.h"
 
@@ -13,6 +13,7 @@ static gboolean is_read(const HnValue *v)
 static gboolean fold_constants(HnRewrite *r, HnNode *n)
 {
     gboolean any = FALSE;
+    gsize bytes = 0;
     if (n->op == NULL || (n->op->flags & (HN_OP_UNPACK | HN_OP_RANDOM | HN_OP_CONTROL)) != 0)
         return FALSE;
     for (guint k = 0; k < n->out->len; k++) {
@@ -22,8 +23,9 @@ static gboolean fold_constants(HnRewrite *r, HnNode *n)
         if (hn_rw_const(r, v) == NULL || (v->is_output && n->op == &hn_op_constant))
             return FALSE;
         any = TRUE;
+        bytes += hn_rw_const(r, v)->bytes;
     }
-    if (!any || !hn_rw_go(r, n))
+    if (!any || !hn_rw_may_store(r, n, bytes) || !hn_rw_go(r, n))
         return FALSE;
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = n->out->pdata[k];

@@ -45,6 +45,7 @@ void hn_pass_log_init(HnPassLog *log)
 {
     log->made = g_ptr_array_new_with_free_func(site_free);
     log->missed = g_ptr_array_new_with_free_func(site_free);
+    log->spared = g_ptr_array_new_with_free_func(site_free);
     log->rounds = 0;
 }
 
@@ -52,6 +53,7 @@ void hn_pass_log_clear(HnPassLog *log)
 {
     g_clear_pointer(&log->made, g_ptr_array_unref);
     g_clear_pointer(&log->missed, g_ptr_array_unref);
+    g_clear_pointer(&log->spared, g_ptr_array_unref);
 }
 
 char *hn_site_key(const HnPass *pass, const char *site)

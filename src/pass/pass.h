@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
     GPtrArray *made;   /* HnSite *, in order */
     GPtrArray *missed; /* HnSite *, each once; only with `explain` */
+    GPtrArray *spared; /* HnSite *, each once; only with `lean`: what is computed as before, and what it would add */
     guint rounds;
 } HnPassLog;
 
@@ -60,6 +61,7 @@ typedef struct {
     guint64 most;                /* rewrites; 0: no limit */
     GHashTable *banned;          /* set of hn_site_key(): not made; NULL: none */
     gsize fold_bytes;            /* constants longer than this are made only where they replace longer ones */
+    gboolean lean;               /* nothing is stored that is much longer than the weights that it is computed from */
     gboolean explain;
     HnBudget *budget;           /* of tensors that are made; NULL: unlimited */
     const HnProgress *progress; /* NULL: cannot be interrupted */

@@ -215,7 +215,8 @@ gboolean hn_rw_go_graph(HnRewrite *r, const HnGraph *g, const HnValue *site)
 
 /* --- what it weighs ----------------------------------------------------------------------------------------------- */
 
-#define NODE_BYTES 40 /* of a node without attributes, its names included */
+#define NODE_BYTES 40   /* of a node without attributes, its names included */
+#define LEAN_BYTES 1024 /* that any node may add where the file is to stay short */
 
 static gint64 sparse_bytes(const HnSparse *s)
 {
@@ -250,6 +251,24 @@ gint64 hn_rw_node_bytes(const HnNode *n)
             bytes += graph_bytes(a->g);
     }
     return bytes;
+}
+
+gboolean hn_rw_may_store(HnRewrite *r, const HnNode *n, gsize bytes)
+{
+    if (!r->o->lean)
+        return TRUE;
+    gint64 more = (gint64)bytes - hn_rw_node_bytes(n);
+    for (guint i = 0; i < n->in->len; i++)
+        more -= n->in->pdata[i] != NULL ? weight_bytes(n->in->pdata[i]) : 0;
+    if (more <= LEAN_BYTES)
+        return TRUE;
+    char *key = g_strdup_printf("%s\t%s", r->pass->name, site_of(n));
+    if (g_hash_table_add(r->misses, key)) {
+        HnSite *s = site_new(r, n->op_type, site_of(n));
+        s->bytes = more;
+        g_ptr_array_add(r->log->spared, s);
+    }
+    return FALSE;
 }
 
 void hn_rw_weigh(HnRewrite *r)

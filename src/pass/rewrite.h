@@ -72,6 +72,9 @@ HnBudget *hn_rw_budget(const HnRewrite *r);
 
 /* Says that n nearly was a match; returns FALSE. */
 gboolean hn_rw_miss(HnRewrite *r, const HnNode *n, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* May n's results, of so many bytes, be stored instead of n? With HnPassOptions.lean not where that adds some kB to the
+ * file: what n reads is stored, too, or is computed itself. */
+gboolean hn_rw_may_store(HnRewrite *r, const HnNode *n, gsize bytes);
 /* May the rewrite that begins with n be made? */
 gboolean hn_rw_go(HnRewrite *r, const HnNode *n);
 /* The same for a pass over graphs. */

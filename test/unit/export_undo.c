@@ -53,6 +53,20 @@ static const HnPass given_up = {
     .name = "given-up", .summary = "gives up half way", .level = 1, .node = given_up_node
 };
 
+/* A weight of 64 kB instead of a node. */
+static gboolean bloat_node(HnRewrite *r, HnNode *n)
+{
+    const int64_t dims[] = { 4096, 4 };
+    if (n->op != &hn_op_neg || !hn_rw_go(r, n))
+        return FALSE;
+    HnValue *w = hn_rw_weight(r, n->graph, "zeros", hn_tensor_new(HN_F32, 2, dims, NULL, NULL));
+    HnNode *sum = hn_rw_add(r, n, "ReduceSum", HN_INS(w));
+    hn_node_set_int(sum, "keepdims", 0);
+    return hn_rw_take(r, hn_rw_add(r, n, "Sub", HN_INS(hn_rw_out(r, sum, "zero"), hn_node_in(n, 0))), n);
+}
+
+static const HnPass bloat = { .name = "bloat", .summary = "adds what is 0", .level = 1, .node = bloat_node };
+
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
 static HnModel *open_text(gpointer data, GError **error)
@@ -273,6 +287,85 @@ static void test_functions(void)
     run_clear(&r);
 }
 
+static gsize bytes_of(const HnModel *m)
+{
+    g_autoptr(GError) error = NULL;
+    gsize bytes = 0;
+    g_assert_true(hn_onnx_size(m, NULL, &bytes, &error));
+    g_assert_no_error(error);
+    return bytes;
+}
+
+/* One that makes the file longer is not made where it does not pay; nothing can be measured here. */
+static void test_grown(void)
+{
+    const HnPass *const passes[] = { &good, &bloat, NULL };
+    static const char text[] = "opset 17 graph g(%x:f32[N,4]) -> (%y) { %a = Identity(%x) %b = Abs(%a) %y = Neg(%b) }";
+    g_autoptr(HnModel) original = test_model(text);
+    for (int allowed = 0; allowed < 2; allowed++) {
+        HnExported x;
+        Run r;
+        run_init(&r, text, passes);
+        r.o.file_bytes = allowed ? 0 : bytes_of(original);
+        r.o.pass.most = 0;
+        g_assert_true(hn_export(&r.o, NULL, &x, &r.error));
+        g_assert_no_error(r.error);
+        g_assert_cmpuint(x.dropped->len, ==, 0);
+        g_assert_cmpuint(x.grown->len, ==, allowed ? 0 : 1);
+        if (!allowed) {
+            const HnDropped *d = x.grown->pdata[0];
+            g_assert_cmpstr(d->pass, ==, "bloat");
+            g_assert_cmpstr(d->site, ==, "y");
+            g_assert_cmpint(d->bytes, >, 65536);
+            g_assert_cmpuint(count_op(x.model, "Identity"), ==, 0); /* what is good stays done */
+        }
+        g_assert_cmpuint(bytes_of(x.model), allowed ? > : <=, allowed ? 65536 : bytes_of(original) + 4096);
+        hn_exported_clear(&x);
+    }
+}
+
+/* Bodies of functions, each called many times, are longer than the calls: these stay. */
+static void test_functions_stay(void)
+{
+    GString *s = g_string_new("opset 17 opset com.acme 1 function com.acme::F(%a) -> (%l) { opset 17 %b = Sin(%a) ");
+    for (char c = 'b'; c < 'l'; c++)
+        g_string_append_printf(s, "%%%c = Sin(%%%c) ", c + 1, c);
+    g_string_append(s, "} graph g(%x0:f32[N,4]) -> (%x40) { ");
+    for (int i = 0; i < 40; i++)
+        g_string_append_printf(s, "%%x%d = com.acme::F(%%x%d) ", i + 1, i);
+    g_string_append(s, "}");
+    g_autofree char *text = g_string_free(s, FALSE);
+    g_autoptr(HnModel) original = test_model(text);
+    HnExported x;
+    Run r;
+    run_init(&r, text, NULL);
+    r.o.file_bytes = bytes_of(original);
+    g_assert_true(hn_export(&r.o, NULL, &x, &r.error));
+    g_assert_no_error(r.error);
+    g_assert_true(x.functions);
+    g_assert_cmpuint(count_op(x.model, "F"), ==, 40);
+    hn_exported_clear(&x);
+}
+
+/* Nothing can be undone: what is read is longer than what it is to be. */
+static void test_refused(void)
+{
+    GString *s = g_string_new("opset 17 graph g(%x0:f32[N,4]) -> (%x200) { ");
+    for (int i = 0; i < 200; i++)
+        g_string_append_printf(s, "%%x%d = Sin(%%x%d) ", i + 1, i);
+    g_string_append(s, "}");
+    g_autofree char *text = g_string_free(s, FALSE);
+    HnExported x;
+    Run r;
+    run_init(&r, text, NULL);
+    r.o.file_bytes = 1000;
+    g_assert_false(hn_export(&r.o, NULL, &x, &r.error));
+    g_assert_error(r.error, HN_ERROR, HN_ERROR_GUARD);
+    g_assert_nonnull(strstr(r.error->message, "the original 1 KB"));
+    hn_exported_clear(&x);
+    g_clear_error(&r.error);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -283,5 +376,8 @@ int main(int argc, char **argv)
     g_test_add_func("/export/undo/unchecked", test_unchecked);
     g_test_add_func("/export/undo/no-culprit", test_no_culprit);
     g_test_add_func("/export/undo/functions", test_functions);
+    g_test_add_func("/export/undo/grown", test_grown);
+    g_test_add_func("/export/undo/functions-stay", test_functions_stay);
+    g_test_add_func("/export/undo/refused", test_refused);
     return g_test_run();
 }
