@@ -411,7 +411,7 @@ static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
     }
     const Source from = { d, s };
     return hn_pack_own(s, hn_byte_inputs(s)->w, d->tile != NULL ? pack_tiles : pack_weights,
-                       (d->level->width * 8 + d->level->taps) * 4 + d->lines,
+                       hn_byte_variant(s, (guint64)((d->level->width * 8 + d->level->taps) * 4 + d->lines)),
                        (gsize)(d->blocks * d->lines) * block_bytes(d), &from, &d->packed, error);
 }
 

@@ -39,6 +39,11 @@ static gboolean is_byte(const HnTensor *t)
     return t->dtype == HN_U8 || t->dtype == HN_I8;
 }
 
+int64_t hn_byte_variant(const HnStep *s, guint64 how)
+{
+    return (int64_t)hn_pack_mix(how, hn_byte_input(s, hn_byte_inputs(s)->w_zero));
+}
+
 int hn_byte_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn)
 {
     const HnByteInputs *in = hn_byte_inputs(s);
@@ -309,14 +314,14 @@ static void set_finish(HnByteProduct *p, const HnStep *s)
     }
 }
 
-/* Tells packed weights apart: how they were cut. */
-static int64_t variant_of(const HnByteProduct *p)
+/* Tells packed weights apart: how they were cut, and what was taken from them. */
+static int64_t variant_of(const HnByteProduct *p, const HnStep *s)
 {
     const int64_t how[] = { p->n_groups, p->segs, p->depth, p->seg_groups, p->out };
     guint64 hash = 14695981039346656037u;
     for (guint i = 0; i < G_N_ELEMENTS(how); i++)
         hash = (hash ^ (guint64)how[i]) * 1099511628211u;
-    return (int64_t)hash;
+    return hn_byte_variant(s, hash);
 }
 
 void hn_byte_product_columns(HnByteProduct *p, const HnStep *s, const int8_t *w)
@@ -351,7 +356,7 @@ gboolean hn_byte_product_prepare(HnByteProduct *p, HnStep *s, const int8_t *w, G
     const int port = hn_byte_inputs(s)->w;
     for (int i = 0; i < s->n_in; i++)
         s->in[i].unread = i != hn_byte_inputs(s)->x && (i == hn_byte_inputs(s)->w || !is_late(s, i));
-    return hn_pack_own(s, port, pack_panels, variant_of(p), bytes, &from, &p->packed, error);
+    return hn_pack_own(s, port, pack_panels, variant_of(p, s), bytes, &from, &p->packed, error);
 }
 
 void hn_byte_product_clear(HnByteProduct *p)

@@ -22,6 +22,8 @@ typedef struct {
 /* Of QuantConv, QuantMatMul, QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. */
 const HnByteInputs *hn_byte_inputs(const HnStep *s);
 const HnTensor *hn_byte_input(const HnStep *s, int i); /* NULL: absent */
+/* For hn_pack_own(): this, of weights that the step's zero points have been taken from. */
+int64_t hn_byte_variant(const HnStep *s, guint64 how);
 /* Of a convolution's step; FALSE: the window does not fit. */
 gboolean hn_byte_conv_plan(const HnStep *s, HnConvPlan *plan);
 

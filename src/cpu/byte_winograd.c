@@ -231,8 +231,8 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     s->in[in->x].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(s->out[0].slot->tensor);
     const Source from = { c, s };
-    return hn_pack_own(s, in->w, pack_weights, 3 * 64 + hn_byte_cols(), weight_bytes(&c->plan), &from, &c->weights,
-                       error);
+    return hn_pack_own(s, in->w, pack_weights, hn_byte_variant(s, 3 * 64 + (guint64)hn_byte_cols()),
+                       weight_bytes(&c->plan), &from, &c->weights, error);
 }
 
 static void winograd_release(HnStep *s)

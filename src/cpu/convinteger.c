@@ -112,8 +112,7 @@ static gboolean integer_prepare(HnStep *s, GError **error)
     const gboolean known = s->in[i->w].slot->constant && (zero == NULL || s->in[i->w_zero].slot->constant);
     if (known) {
         const Packing k = { c, zero };
-        const int64_t variant = zero == NULL ? 0 : zero->n == 1 ? hn_tensor_get_i64(zero, 0) : (int64_t)(gintptr)zero;
-        if (!hn_pack_own(s, i->w, pack_weights, variant, rows, &k, &c->weights, error))
+        if (!hn_pack_own(s, i->w, pack_weights, (int64_t)hn_pack_mix(0, zero), rows, &k, &c->weights, error))
             return FALSE;
     } else {
         c->rows = aligned(rows);

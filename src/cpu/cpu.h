@@ -140,6 +140,8 @@ gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_mem
 typedef void (*HnPackFn)(void *to, const HnTensor *t, gconstpointer data);
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error);
+/* A hash of t's elements, too, for a `variant`: what else the arrangement depends on. NULL is fine. */
+guint64 hn_pack_mix(guint64 hash, const HnTensor *t);
 /* What run() shall read for input i. */
 void *hn_pack_data(const HnPack *pack, const HnStep *s, int i);
 void hn_pack_unref(HnPack *pack); /* NULL is fine */

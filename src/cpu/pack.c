@@ -187,6 +187,19 @@ static void flush_denormals(float *w, gsize n)
         w[i] = fabsf(w[i]) < FLT_MIN ? 0 : w[i]; /* NaN stays */
 }
 
+guint64 hn_pack_mix(guint64 hash, const HnTensor *t)
+{
+    const char *bytes = t != NULL ? t->data : NULL;
+    guint64 word;
+    for (gsize i = 0; t != NULL && i < t->bytes; i += sizeof word) {
+        word = 0;
+        memcpy(&word, bytes + i, MIN(sizeof word, t->bytes - i));
+        hash = (hash ^ word) * 1099511628211u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error)
 {

@@ -201,24 +201,11 @@ static void pack_panels(void *to, const HnTensor *w, gconstpointer data)
     }
 }
 
-static guint64 mix(guint64 hash, const HnTensor *t)
-{
-    const char *bytes = t != NULL ? t->data : NULL;
-    guint64 word;
-    for (gsize i = 0; t != NULL && i < t->bytes; i += sizeof word) {
-        word = 0;
-        memcpy(&word, bytes + i, MIN(sizeof word, t->bytes - i));
-        hash = (hash ^ word) * 1099511628211u;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
 /* Tells packed weights apart: other scales of the same weights. */
 static int64_t variant_of(const Source *src)
 {
     const guint64 how = (guint64)src->params->block * 2 + (src->params->turned ? 1 : 0);
-    return (int64_t)mix(mix((14695981039346656037u ^ how) * 1099511628211u, src->scale), src->zero);
+    return (int64_t)hn_pack_mix(hn_pack_mix((14695981039346656037u ^ how) * 1099511628211u, src->scale), src->zero);
 }
 
 /* Of a panel's weights that are unpacked at once. */

@@ -365,6 +365,32 @@ static void test_integer(void)
                   "cpu.byte_table", 0);
 }
 
+/* One weight of several products, each with zero points of its own: what is packed is not the same. */
+static void test_shared(void)
+{
+    static const char *const texts[] = {
+        "opset 13 graph g(%x:u8[1,8,9,9]) -> (%a, %b, %c) { w:u8[16,8,3,3] %a = ConvInteger(%x, w, z:u8={3}, o:u8={2}) "
+        "%b = ConvInteger(%x, w, z, p:u8={5}) %c = QLinearConv(%x, s:f32={0.01}, z, w, s, q:u8={9}, s, z) }",
+        "opset 13 graph g(%x:u8[1,8,9,9]) -> (%a, %b) { w:i8[8,1,3,3] %a = QLinearConv(%x, s:f32={0.1}, z:u8={3}, w, "
+        "s, "
+        "p:i8={1}, s, z) group=8 %b = QLinearConv(%x, s, z, w, s, q:i8={-2}, s, z) group=8 }",
+        "opset 13 graph g(%x:u8[6,40]) -> (%a, %b, %c) { w:u8[40,24] s:f32={0.01} z:u8={3} "
+        "%a = QLinearMatMul(%x, s, z, w, s, p:u8={1}, t:f32={0.1}, z) "
+        "%b = QLinearMatMul(%x, s, z, w, s, q:u8={130}, t, z) %c = MatMulInteger(%x, w, z, p) }",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(HnModel) m = test_model(texts[i]);
+        HnSession *ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ 0 });
+        HnSession *cpu = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ 0 });
+        g_autoptr(GPtrArray) in = test_inputs(ref, 3);
+        g_autoptr(GPtrArray) want = test_run(ref, in), got = test_run(cpu, in);
+        for (guint k = 0; k < want->len; k++)
+            test_assert_close(got->pdata[k], want->pdata[k], 0, 1, texts[i]);
+        hn_session_free(ref);
+        hn_session_free(cpu);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -381,5 +407,6 @@ int main(int argc, char **argv)
     g_test_add_func("/bytes/pairs", test_pairs);
     g_test_add_func("/bytes/means", test_means);
     g_test_add_func("/bytes/integer", test_integer);
+    g_test_add_func("/bytes/shared", test_shared);
     return g_test_run();
 }
