@@ -272,9 +272,9 @@ static gboolean open_check(Export *e, GError **error)
     }
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_UNSUPPORTED))
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                    "there is nothing to compare with, since the original cannot be run: %s; '--no-check' writes "
+                    "there is nothing to compare with, since the original cannot be run%s: %s; '--no-check' writes "
                     "without comparing",
-                    failure->message);
+                    p->data == NULL ? " on made-up data" : "", failure->message);
     else
         g_propagate_error(error, g_steal_pointer(&failure));
     g_clear_error(&failure);

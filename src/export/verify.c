@@ -39,7 +39,7 @@ struct HnVerify {
     HnModel *original;
     HnSession *session;
     const HnValue **in; /* of the original's graph */
-    gsize least;        /* memory of the first sizes that could be planned; 0: none yet */
+    gboolean limited;   /* what a run may take */
 };
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
@@ -67,21 +67,18 @@ static void choose(const HnValue *x, HnTensor *t, int k)
         hn_tensor_set_f64(t, 0, c[k - 1]);
 }
 
-/* A run on inputs of these types takes little enough memory; what depends on data is not looked at. */
+/* A run on inputs of these types can be planned. The first that can is the smallest, and says what is too large. */
 static gboolean is_affordable(HnVerify *v, HnType *const *in, GError **error)
 {
     HnSessionStats stats;
     if (!hn_session_prepare(v->session, in, error))
         return FALSE;
-    hn_session_stats(v->session, &stats);
-    const gsize bytes = stats.arena_bytes + stats.output_bytes;
-    if (v->least == 0)
-        v->least = MAX(bytes, 1);
-    if (bytes <= MOST_MEMORY || bytes / MOST_TIMES <= v->least)
+    if (v->limited)
         return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                "made-up inputs of a size that takes %" G_GSIZE_FORMAT " bytes to run are too large: give data", bytes);
-    return FALSE;
+    hn_session_stats(v->session, &stats);
+    hn_session_limit(v->session, MAX(MOST_MEMORY, MOST_TIMES * (stats.arena_bytes + stats.output_bytes)));
+    v->limited = TRUE;
+    return TRUE;
 }
 
 /* Plans for the sample's sizes before any of its numbers are drawn. */

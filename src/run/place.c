@@ -98,6 +98,26 @@ static gboolean allocate(HnPlan *p, const HnBlock *blocks, guint n, GError **err
     return TRUE;
 }
 
+/* Memory of its own, which is not in the arena. */
+static gboolean owns_memory(const HnSlot *s)
+{
+    return s->root == NULL && !s->constant && !s->changing && s->tensor != NULL && s->first >= 0 && s->block < 0;
+}
+
+static gboolean within_limit(const HnPlan *p, GError **error)
+{
+    gsize bytes = p->arena_bytes;
+    for (guint i = 0; i < p->slots->len; i++)
+        if (owns_memory(p->slots->pdata[i]))
+            bytes += slot_bytes(p->slots->pdata[i]);
+    if (p->exec->env->most_bytes == 0 || bytes <= p->exec->env->most_bytes)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "a run would need %" G_GSIZE_FORMAT " bytes beside its inputs, more than %" G_GSIZE_FORMAT, bytes,
+                p->exec->env->most_bytes);
+    return FALSE;
+}
+
 static void *block_at(const HnPlan *p, const HnBlock *blocks, guint i)
 {
     return p->apart != NULL ? p->apart->pdata[i] : (char *)p->arena + blocks[i].offset;
@@ -133,6 +153,8 @@ gboolean hn_plan_place(HnPlan *p, GError **error)
     p->arena_bytes = hn_memory_plan(at, (int)blocks->len);
     if (!p->exec->env->backend->computes)
         return TRUE;
+    if (!within_limit(p, error))
+        return FALSE;
     if (!allocate(p, at, blocks->len, error)) {
         g_prefix_error(error, "node '%s': ", largest_result(p));
         return FALSE;
@@ -166,9 +188,7 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
 {
     for (guint i = 0; i < p->slots->len; i++) {
         HnSlot *s = p->slots->pdata[i];
-        if (s->root != NULL || s->constant || s->changing || s->tensor == NULL || s->first < 0 || s->block >= 0)
-            continue;
-        if (!p->exec->env->backend->computes)
+        if (!owns_memory(s) || !p->exec->env->backend->computes)
             continue;
         HnTensor *t = s->layout != NULL ? tensor_in_layout(s, p->exec->env->o.budget, error)
                                         : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims,

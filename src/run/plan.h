@@ -22,6 +22,7 @@ typedef struct {
     const HnBackend *backend;
     gpointer device;
     HnSessionOptions o;
+    gsize most_bytes; /* hn_session_limit() */
     const gint *halt; /* the budget's: an HnHalt that steps look at; may be NULL */
     double optimize_ms, prepare_ms;
     HnTimer *timer; /* NULL mostly */

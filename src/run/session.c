@@ -535,6 +535,11 @@ gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GErro
     return hn_exec_run(s->main, in, out, error);
 }
 
+void hn_session_limit(HnSession *s, gsize bytes)
+{
+    s->env.most_bytes = bytes;
+}
+
 void hn_session_set_timer(HnSession *s, HnTimer *t)
 {
     s->env.timer = t;

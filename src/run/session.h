@@ -79,6 +79,10 @@ gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error);
  * copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each naming node or input. */
 gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error);
 
+/* From now on no plan is made whose values and scratch memory take more than that: UNSUPPORTED, before any of it is
+ * allocated. 0, as at first: any. */
+void hn_session_limit(HnSession *s, gsize bytes);
+
 /* From now on runs are timed step by step into t, which has to stay; NULL: no longer. Costs nothing when off. While
  * it is on nobody watches (HnSessionOptions.watch). */
 void hn_session_set_timer(HnSession *s, HnTimer *t);
