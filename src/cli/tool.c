@@ -119,9 +119,9 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     if (seconds <= 0)
         return TRUE;
     g_autofree char *words = time_words(ctx);
-    last_words.length =
-        MIN((size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words),
-            sizeof last_words.line - 1);
+    const size_t length =
+        (size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words);
+    last_words.length = MIN(length, sizeof last_words.line - 1);
     struct sigaction action = { .sa_handler = on_alarm };
     struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     const struct itimerspec due = { .it_value = timespec_of(MAX(seconds - passed, 1e-6)),
