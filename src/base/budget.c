@@ -6,14 +6,10 @@
 
 #include "base/checked.h"
 #include "base/halt.h"
+#include "base/sanitize.h"
 #include "base/text.h"
 
-#ifdef __has_feature
-#define HAS_FEATURE(x) __has_feature(x) /* clang's */
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#if HN_SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h> /* told of the bytes behind a block, which belong to nobody */
 #else
 #define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))

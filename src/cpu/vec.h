@@ -6,17 +6,19 @@
 #include "cpu/level.h"
 
 #include <immintrin.h>
+#include <string.h>
+
+#include "base/sanitize.h"
 
 /* Before a loop of a constant and small number of turns, which indexes registers. With a sanitizer's checks in each
  * turn compilers would take minutes over it. */
-#if defined(__SANITIZE_ADDRESS__)
+#if HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD
 #define HN_UNROLL
 #elif defined(__clang__)
 #define HN_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define HN_UNROLL _Pragma("GCC unroll 32")
 #endif
-#include <string.h>
 
 #define HN_VEC HN_JOIN(HN_VEC, HN_LEVEL)
 #define HN_LANES HN_JOIN(HN_LANES, HN_LEVEL)

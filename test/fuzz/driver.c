@@ -1,7 +1,7 @@
 /*
  * Runs a target without libFuzzer: over files, and folders of files, each one test of the TAP it prints; with --mutate
  * also over N changed copies of each. --save keeps what is being run in a file: what is found there after a crash
- * repeats it.
+ * repeats it. --write puts the changed copies into a folder instead of running them.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 typedef struct {
     gint64 mutate, seed;
-    char *save;
+    char *save, *write;
+    int written;
     int n, failed; /* tests */
 } Driver;
 
@@ -45,7 +46,14 @@ static void run(const Driver *d, const uint8_t *data, size_t size)
     alarm(0);
 }
 
-static void run_changed(const Driver *d, const char *data, size_t size)
+static void write_copy(Driver *d, const uint8_t *data, size_t size)
+{
+    g_autofree char *name = g_strdup_printf("%06d", d->written++), *path = g_build_filename(d->write, name, NULL);
+    if (!g_file_set_contents(path, (const char *)data, (gssize)size, NULL))
+        fprintf(stderr, "cannot write %s\n", path);
+}
+
+static void run_changed(Driver *d, const char *data, size_t size)
 {
     size_t max = size * 2 + 4096;
     g_autofree uint8_t *copy = g_malloc(max);
@@ -53,7 +61,11 @@ static void run_changed(const Driver *d, const char *data, size_t size)
         unsigned seed = (unsigned)(d->seed + i);
         memcpy(copy, data, size);
         mutate_rng = hn_rng(seed);
-        run(d, copy, LLVMFuzzerCustomMutator(copy, size, max, seed));
+        const size_t n = LLVMFuzzerCustomMutator(copy, size, max, seed);
+        if (d->write != NULL)
+            write_copy(d, copy, n);
+        else
+            run(d, copy, n);
     }
 }
 
@@ -64,7 +76,8 @@ static void run_file(Driver *d, const char *path)
     gboolean ok = g_file_get_contents(path, &data, &size, NULL);
     if (ok) {
         gint64 start = g_get_monotonic_time();
-        run(d, (const uint8_t *)data, size);
+        if (d->write == NULL)
+            run(d, (const uint8_t *)data, size);
         if (g_get_monotonic_time() - start < LONG_US)
             run_changed(d, data, size);
     }
@@ -103,6 +116,7 @@ int main(int argc, char **argv)
         { "mutate", 0, 0, G_OPTION_ARG_INT64, &d.mutate, "changed copies of each file", "N" },
         { "seed", 0, 0, G_OPTION_ARG_INT64, &d.seed, "of the changes", "N" },
         { "save", 0, 0, G_OPTION_ARG_FILENAME, &d.save, "keep what is being run here", "FILE" },
+        { "write", 0, 0, G_OPTION_ARG_FILENAME, &d.write, "write the changed copies here, and run nothing", "FOLDER" },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &paths, NULL, "PATH..." },
         { NULL, 0, 0, 0, NULL, NULL, NULL },
     };
@@ -119,5 +133,6 @@ int main(int argc, char **argv)
         run_path(&d, *p);
     printf("1..%d\n", d.n);
     g_free(d.save);
+    g_free(d.write);
     return d.failed > 0 || d.n == 0 ? 1 : 0;
 }

@@ -2,14 +2,10 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/sanitize.h"
 #include "fuzz.h"
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || __has_feature(address_sanitizer) || \
-    __has_feature(thread_sanitizer) || !defined(__OPTIMIZE__)
+#if HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD || !defined(__OPTIMIZE__)
 #define SLOWDOWN 10
 #else
 #define SLOWDOWN 1
@@ -26,7 +22,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 
 /* Inputs come one after the other, and libFuzzer's interface leaves no other place. */
 static struct {
-    double since; /* when counting stopped, s; 0: it goes on */
+    int depth;    /* of begin and end */
+    double since; /* when counting stopped, s */
     double sum;   /* not counted in this input, s */
 } untimed;
 
@@ -41,13 +38,14 @@ static double spent(void)
 
 void fuzz_untimed_begin(void)
 {
-    untimed.since = spent();
+    if (untimed.depth++ == 0)
+        untimed.since = spent();
 }
 
 void fuzz_untimed_end(void)
 {
-    untimed.sum += spent() - untimed.since;
-    untimed.since = 0;
+    if (--untimed.depth == 0)
+        untimed.sum += spent() - untimed.since;
 }
 
 static double run_timed(const uint8_t *data, size_t size)
@@ -55,8 +53,6 @@ static double run_timed(const uint8_t *data, size_t size)
     const double start = spent();
     untimed.sum = 0;
     fuzz_target.one(data, size);
-    if (untimed.since > 0)
-        fuzz_untimed_end();
     return spent() - start - untimed.sum;
 }
 

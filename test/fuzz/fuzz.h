@@ -31,7 +31,7 @@ typedef struct {
 extern const FuzzTarget fuzz_target;
 
 /* What is between the two takes as long as the input asks for, such as running a model, and is not counted. A target
- * bounds it by other means. They do not nest. */
+ * bounds it by other means. */
 void fuzz_untimed_begin(void);
 void fuzz_untimed_end(void);
 

@@ -87,7 +87,8 @@ static gsize peak_of_runs(const char *text)
         g_assert_no_error(error);
         hn_tensor_unref(in);
         hn_tensor_unref(out);
-        most = MAX(most, hn_budget_peak(budget));
+        const gsize peak = hn_budget_peak(budget);
+        most = MAX(most, peak);
     }
     return most;
 }

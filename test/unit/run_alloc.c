@@ -11,10 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sanitize.h"
 #include "onnx/onnx.h"
 #include "run_model.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#if HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD || !defined(__GLIBC__)
 #define COUNTS 0
 #else
 #define COUNTS 1
