@@ -616,6 +616,7 @@ void hn_verified_clear(HnVerified *out)
 {
     for (guint k = 0; k < out->n; k++)
         g_free(out->row[k].why);
-    g_clear_pointer(&out->row, g_free);
-    g_clear_pointer(&out->why, g_free);
+    g_free(out->row);
+    g_free(out->why);
+    *out = (HnVerified){ 0 };
 }

@@ -350,8 +350,8 @@ static void test_functions_stay(void)
 /* Nothing can be undone: what is read is longer than what it is to be. */
 static void test_refused(void)
 {
-    GString *s = g_string_new("opset 17 graph g(%x0:f32[N,4]) -> (%x200) { ");
-    for (int i = 0; i < 200; i++)
+    GString *s = g_string_new("opset 17 graph g(%x0:f32[N,4]) -> (%x400) { ");
+    for (int i = 0; i < 400; i++)
         g_string_append_printf(s, "%%x%d = Sin(%%x%d) ", i + 1, i);
     g_string_append(s, "}");
     g_autofree char *text = g_string_free(s, FALSE);
