@@ -60,7 +60,7 @@ static gboolean bias_of(const HnPlan *p, const HnValue *v, float x_scale, Produc
                fabs(hn_tensor_get_f64(scale, scale->n > 1 ? i : 0) - step) <= 1e-5 * step;
     }
     HnTensor *t = fits ? ints : hn_types_value(p->types, v);
-    if (t == NULL || (t->dtype != HN_F32 && t->dtype != HN_I32) || t->n != t->dims[MAX(t->ndim - 1, 0)] || t->ndim < 1)
+    if (t == NULL || (t->dtype != HN_F32 && t->dtype != HN_I32) || t->ndim < 1 || t->n != t->dims[t->ndim - 1])
         return FALSE;
     o->bias = t;
     return TRUE;

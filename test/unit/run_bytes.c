@@ -236,6 +236,22 @@ static void test_matmul(void)
           1, 0);
 }
 
+/* A sum's addend of any shape: only a list of channels is a bias. */
+static void test_addends(void)
+{
+    static const char *const shapes[] = {
+        "f32", "f32[1]", "f32[20]", "f32[1,20]", "f32[7,1]", "f32[7,20]", "f32[1,1]"
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        g_autofree char *text =
+            g_strdup_printf("opset 17 graph g(%%x:f32[7,36]) -> (%%y) { %%q = QuantizeLinear(%%x, xs:f32={0.0078125}, "
+                            "xz:u8={121}) %%d = DequantizeLinear(%%q, xs, xz) %%w = DequantizeLinear(wq:i8[20,36], "
+                            "ws:f32={0.015625}, wz:i8={0}) %%y = Gemm(%%d, %%w, b:%s) transB=1 }",
+                            shapes[i]);
+        test_preferring(NULL, text, 1, 0, 1e-6);
+    }
+}
+
 /* Somebody wants the numbers: other nodes, results, sub-graphs; weights that no integer product takes. */
 static void test_numbers(void)
 {
@@ -402,6 +418,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bytes/composed", test_composed);
     g_test_add_func("/bytes/moves", test_moves);
     g_test_add_func("/bytes/matmul", test_matmul);
+    g_test_add_func("/bytes/addends", test_addends);
     g_test_add_func("/bytes/numbers", test_numbers);
     g_test_add_func("/bytes/full_range", test_full_range);
     g_test_add_func("/bytes/pairs", test_pairs);
