@@ -221,14 +221,14 @@ END
 }
 
 @test "export: orphaned and duplicate bytes are told" {
-    hone-export conv.onnx -o grown.onnx --external one-file >/dev/null
-    head -c 5000 /dev/zero >>"$(echo grown.onnx.*.data)"
-    refuses 1 "of tensor 'w' has the checksum" hone-export grown.onnx -o out.onnx --external one-file
-    refuses 1 "of tensor 'w' has the checksum" hone-run grown.onnx --data random --verify-data
-    hone-run grown.onnx --data random >/dev/null
+    hone-export conv.onnx -o padded.onnx --external one-file >/dev/null
+    head -c 5000 /dev/zero >>"$(echo padded.onnx.*.data)"
+    refuses 1 "of tensor 'w' has the checksum" hone-export padded.onnx -o out.onnx --external one-file
+    refuses 1 "of tensor 'w' has the checksum" hone-run padded.onnx --data random --verify-data
+    hone-run padded.onnx --data random >/dev/null
     # a model that gives no checksums
-    sed -i 's/checksum/chEcksum/g' grown.onnx
-    exports grown.onnx --external one-file
+    sed -i 's/checksum/chEcksum/g' padded.onnx
+    exports padded.onnx --external one-file
     holds '.orphaned_bytes == 5000'
     [[ $output == *'holds 5 KB that nothing refers to'* ]] || explain
     [ "$(cat out.onnx.*.data | wc -c)" -eq 147456 ]
