@@ -93,7 +93,8 @@ static gboolean plan_sizes(HnVerify *v, const Sample *s, GError **error)
         if (rank < 0)
             return FALSE;
         if (!hn_dims_count(rank, dims, &n) || n > MOST_ELEMENTS || (elements += n) > MOST_ELEMENTS) {
-            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "inputs are too large to be made up: give data");
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is too large to be made up: give data",
+                        x->name);
             return FALSE;
         }
         if (x->type->kind == HN_TYPE_TENSOR && hn_dtype_in(x->type->dtype, HN_T_COMPUTE))

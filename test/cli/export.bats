@@ -334,7 +334,7 @@ END
 
 @test "export: a file does not grow for nothing" {
     exports grown.onnx
-    holds '[.grown[].site] == ["ones", "w"] and .grown[0].bytes > 60000 and .dropped == []'
+    holds '([.grown[].site] | sort) == ["ones", "w"] and ([.grown[].bytes] | max) > 60000 and .dropped == []'
     holds '.after.file_bytes <= .before.file_bytes and .after.nodes == 2 and (.kept_functions | not)'
     [[ $output == *'left out, since the file would grow: fold-constants 2 (98.2 KB)'* ]] || explain
     exports grown.onnx --allow-larger
