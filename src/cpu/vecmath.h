@@ -180,10 +180,11 @@ INLINE float HN_V(gelu)(float v)
     return v * (v < 0 ? y : 1.0f - y);
 }
 
+/* v / 2 (1 + tanh(u)) is v / (1 + e^(-2 u)), which does not take the difference of 1 and almost 1 times a large v. */
 INLINE float HN_V(gelu_tanh)(float v)
 {
     const float u = HN_FMA(v * v, 0.0356774081f, 0.797884561f) * v; /* sqrt(2/pi) (v + 0.044715 v^3) */
-    return 0.5f * v * (1.0f + HN_V(tanh)(u));
+    return v * HN_V(sigmoid)(2.0f * u);
 }
 
 INLINE float HN_V(softplus)(float v)

@@ -18,6 +18,7 @@ HN_CASES(elu, "Elu", elu_cases);
 static const HnCase gelu_cases[] = {
     { "f32[3]={-1,0,1}", NULL, "f32[3]={-0.15865526,0,0.8413447}" },
     { "f32[3]={-1,0,1}", "approximate='tanh'", "f32[3]={-0.15880801,0,0.841192}" },
+    { "f32[4]={-10000,-100,-10,10000}", "approximate='tanh'", "f32[4]={0,0,0,10000}" },
     { "f32[3]={-10,-100,100}", NULL, "f32[3]={-7.619853e-23,0,100}", .rtol = 1e-5 },
     { "f32[2,3,4]", "approximate='none'" },
     { "f32[1]", "approximate='sigmoid'", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
