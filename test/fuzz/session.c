@@ -207,11 +207,11 @@ static GPtrArray *run_noisy(HnModel *m, uint64_t seed, uint64_t other, HnBudget 
     const HnSessionOptions o = {
         .threads = 1, .seed = seed, .budget = budget, .feeds = (const char *const *)feeds->pdata, .watch = &noise
     };
-    watch_set(budget);
+    fuzz_watch(budget);
     HnSession *s = hn_session_new(m, &hn_backend_ref, &o, &error);
     GPtrArray *results = s != NULL ? run_once(s, 2, seed, budget, &error) : NULL;
     hn_session_free(s);
-    watch_set(NULL);
+    fuzz_watch(NULL);
     return results;
 }
 
