@@ -1,7 +1,8 @@
 /*
  * A whole session: a model, as ONNX or as text that begins with "opset", is planned and run on the backends ref and cpu
  * with made-up inputs, within a budget. Errors are fine. An initializer that is also a graph input is fed with its own
- * elements by every other file, so that a file can bring along data as well.
+ * elements by every other file, so that a file can bring along data as well. With FUZZ_VALUES in the environment the
+ * values on both backends are compared, too.
  */
 #include <math.h>
 #include <stdio.h>
@@ -170,6 +171,13 @@ static GPtrArray *initializers_to_feed(const HnModel *m, gboolean feed)
     return names;
 }
 
+/* Algorithms that round otherwise than operators say (Winograd, weights of few bits with rounded rows) are run, too,
+ * but not held against ref. */
+static gboolean is_strict(uint64_t seed)
+{
+    return (seed >> 14 & 3) != 0;
+}
+
 /* Two runs of different sizes, and the first size again, which meets its cached plan. Gives the first one's results. */
 static GPtrArray *run_session(HnModel *m, const HnBackend *backend, uint64_t seed, HnBudget *budget, GError **error)
 {
@@ -179,6 +187,7 @@ static GPtrArray *run_session(HnModel *m, const HnBackend *backend, uint64_t see
                            .budget = budget,
                            .plan_cache = (int)(seed >> 1 & 1),
                            .apart = (seed >> 12 & 3) != 0,
+                           .strict_math = is_strict(seed),
                            .feeds = (const char *const *)feeds->pdata };
     fuzz_watch(budget);
     HnSession *s = hn_session_new(m, backend, &o, error);
@@ -333,7 +342,8 @@ static void one(const uint8_t *data, size_t size)
             hn_budget_fail_at(budget, 0);
             same_shapes(ref, cpu);
             fuzz_untimed_begin(); /* as often as it ran before, at most NOISY_RUNS times */
-            same_values(m, seed, ref, cpu, budget);
+            if (is_strict(seed) && g_getenv("FUZZ_VALUES") != NULL)
+                same_values(m, seed, ref, cpu, budget);
             fuzz_untimed_end();
         }
         g_clear_pointer(&ref, g_ptr_array_unref);
