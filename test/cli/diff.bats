@@ -100,7 +100,8 @@ END
     local few
     few=$(jq .peak_bytes report.json)
     differs deep300.onnx deep300.onnx --per-layer --device-b ref
-    holds ".counts.compared == 300 and .peak_bytes == $few"
+    # 290 more nodes take some hundred bytes each in both graphs; their values, 40 kB each, stay as few as before
+    holds ".counts.compared == 300 and .peak_bytes - $few < 290 * 4000"
 }
 
 @test "diff: a real model on the CPU and on ref" {

@@ -28,7 +28,7 @@ stack() { readelf -lW "$1" | grep GNU_STACK | grep -q ' RW ' || echo 'the stack 
 segments() { ! readelf -lW "$1" | grep LOAD | grep -q ' RWE ' || echo 'a segment can be written and executed'; }
 guards() {
     nm -D "$1" | grep -q ' __stack_chk_fail' || echo 'no stack protector'
-    nm -D "$1" | grep -qE ' __(memcpy|memmove|memset|snprintf|vsnprintf|read|readlink)_chk' || echo 'not fortified'
+    nm -D "$1" | grep -qE ' __(memcpy|memmove|memset|snprintf|vsnprintf|fprintf|read|readlink)_chk' || echo 'not fortified'
 }
 
 @test "hardening: tools are position independent" { every position; }
