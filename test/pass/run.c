@@ -123,7 +123,8 @@ static void print_form(HnGraph *g, const char *indent, GString *out)
         for (guint k = 0; k < n->in->len; k++)
             print_value(n->in->pdata[k], out);
         g_string_append(out, " )");
-        qsort(n->attrs->pdata, n->attrs->len, sizeof(gpointer), by_name);
+        if (n->attrs->len > 1)
+            qsort(n->attrs->pdata, n->attrs->len, sizeof(gpointer), by_name);
         for (guint k = 0; k < n->attrs->len; k++) {
             const HnAttr *a = n->attrs->pdata[k];
             g_string_append_printf(out, " %s=", a->name);
