@@ -6,8 +6,10 @@
 #include "base/half.h"
 #include "op/op.h"
 
-#define MAX_ID 9    /* of integers of which nothing is known */
-#define MAX_DEPTH 4 /* nodes between an input and the table that its values look up */
+#define MAX_ID 9                         /* of integers of which nothing is known */
+#define MAX_DEPTH 4                      /* nodes between an input and the table that its values look up */
+#define STRETCH 65536                    /* elements between two looks at whether work is to end */
+#define MOST_ELEMENTS ((int64_t)1 << 27) /* of an input whose size nobody chose: some seconds of random numbers */
 
 static int64_t table_length(const HnNode *n)
 {
@@ -36,7 +38,7 @@ static int64_t shortest_table(const HnValue *v, int depth)
         const HnNode *n = v->users->pdata[i];
         const HnOp *op = hn_op_find(n->domain, n->op_type);
         int64_t length = 0;
-        if (op == NULL)
+        if (op == NULL || (i > 0 && n == v->users->pdata[i - 1])) /* a node may read a value many times */
             continue;
         if ((op->flags & HN_OP_LOOKUP) != 0 && hn_node_in(n, 1) == v)
             length = table_length(n);
@@ -54,9 +56,10 @@ static gboolean is_mask(const HnValue *v, HnDtype dtype)
     return dtype == HN_BOOL || strstr(name, "mask");
 }
 
-static void fill_floats(HnRng *rng, HnTensor *t)
+/* Elements [first, end) of t. */
+static void fill_floats(HnRng *rng, HnTensor *t, int64_t first, int64_t end)
 {
-    for (int64_t i = 0; i < t->n; i++) {
+    for (int64_t i = first; i < end; i++) {
         double x = hn_rng_normal(rng);
         switch (t->dtype) {
         case HN_F32:
@@ -71,16 +74,43 @@ static void fill_floats(HnRng *rng, HnTensor *t)
     }
 }
 
-static void fill_mask(HnRng *rng, HnTensor *t)
+static void fill_mask(HnRng *rng, HnTensor *t, int64_t first, int64_t end)
 {
     int64_t row = t->ndim > 0 ? MAX(t->dims[t->ndim - 1], 1) : 1;
-    for (int64_t i = 0; i < t->n; i++)
+    for (int64_t i = first; i < end; i++)
         hn_tensor_set_i64(t, i, i % row == 0 || hn_rng_int(rng, 0, 7) != 0);
 }
 
-HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error)
+/* The largest id of an input. */
+static int64_t most_of(const HnValue *input, HnDtype dtype)
 {
-    int64_t dims[HN_MAX_RANK];
+    int64_t length = shortest_table(input, MAX_DEPTH), most = length ? length - 1 : MAX_ID;
+    if (!length && dtype == HN_U8)
+        most = 255;
+    return MIN(most, dtype == HN_I8 ? 127 : dtype == HN_U8 ? 255 : 32767);
+}
+
+static gboolean fill(HnRng *rng, const HnValue *input, HnTensor *t, HnBudget *budget, GError **error)
+{
+    const gboolean floats = hn_dtype_in(t->dtype, HN_T_FLOATS), mask = !floats && is_mask(input, t->dtype);
+    const int64_t most = floats || mask ? 0 : most_of(input, t->dtype);
+    for (int64_t first = 0; first < t->n; first += STRETCH) {
+        const int64_t end = t->n - first > STRETCH ? first + STRETCH : t->n;
+        if (!hn_budget_ask(budget, error))
+            return FALSE;
+        if (floats)
+            fill_floats(rng, t, first, end);
+        else if (mask)
+            fill_mask(rng, t, first, end);
+        for (int64_t i = first; i < end && !floats && !mask; i++)
+            hn_tensor_set_i64(t, i, hn_rng_int(rng, 0, most));
+    }
+    return TRUE;
+}
+
+HnType *hn_random_type(const HnValue *input, const HnShapes *shapes, GError **error)
+{
+    int64_t dims[HN_MAX_RANK], n;
     int rank = hn_shapes_dims(shapes, input, dims, error);
     if (rank < 0)
         return NULL;
@@ -92,24 +122,29 @@ HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shap
                     hn_dtype_name(type->dtype), input->name);
         return NULL;
     }
-    HnTensor *t = hn_tensor_new_uninit(type->dtype, rank, dims, budget, error);
+    HnType *made = hn_type_fixed(type->dtype, rank, dims);
+    if ((hn_dims_count(rank, dims, &n) && n <= MOST_ELEMENTS) || hn_shapes_chosen(shapes, input))
+        return made;
+    g_autofree char *text = hn_type_describe(made);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "input '%s', %s as the file says, is too large to be made up: give data or another shape", input->name,
+                text);
+    hn_type_unref(made);
+    return NULL;
+}
+
+HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error)
+{
+    g_autoptr(HnType) type = hn_random_type(input, shapes, error);
+    int64_t dims[HN_MAX_RANK];
+    if (!type || !hn_type_is_fixed(type, dims))
+        return NULL;
+    g_autoptr(HnTensor) t = hn_tensor_new_uninit(type->dtype, type->rank, dims, budget, error);
     if (!t) {
         g_prefix_error(error, "input '%s': ", input->name);
         return NULL;
     }
-    if (hn_dtype_in(t->dtype, HN_T_FLOATS)) {
-        fill_floats(&rng, t);
-    } else if (is_mask(input, t->dtype)) {
-        fill_mask(&rng, t);
-    } else {
-        int64_t length = shortest_table(input, MAX_DEPTH), most = length ? length - 1 : MAX_ID;
-        if (!length && t->dtype == HN_U8)
-            most = 255;
-        most = MIN(most, t->dtype == HN_I8 ? 127 : t->dtype == HN_U8 ? 255 : 32767);
-        for (int64_t i = 0; i < t->n; i++)
-            hn_tensor_set_i64(t, i, hn_rng_int(&rng, 0, most));
-    }
-    return t;
+    return fill(&rng, input, t, budget, error) ? g_steal_pointer(&t) : NULL;
 }
 
 /* --- numbers that branches hang on ---------------------------------------------------------------------------------
@@ -146,7 +181,7 @@ static void find_choices(const HnValue *v, int depth, double *x, int max, int *n
     for (guint i = 0; i < v->users->len; i++) {
         const HnNode *u = v->users->pdata[i];
         const HnOp *op = hn_op_find(u->domain, u->op_type);
-        if (op == NULL)
+        if (op == NULL || (i > 0 && u == v->users->pdata[i - 1]))
             continue;
         if (is_test(op) && u->in->len == 2)
             add_choice(elements_of(hn_node_in(u, hn_node_in(u, 0) == v)), x, max, n);

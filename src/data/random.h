@@ -16,6 +16,10 @@ G_BEGIN_DECLS
  */
 HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error);
 
+/* The type of such a tensor, without making it. Errors: the same but for BUDGET; UNSUPPORTED for what the file alone
+ * makes larger than anybody would want to have made up. */
+HnType *hn_random_type(const HnValue *input, const HnShapes *shapes, GError **error);
+
 /* Numbers that the model compares a single element of the input with, at once or behind a few nodes that keep values:
  * those that its branches hang on. Up to `max` different ones into x; how many. */
 int hn_random_choices(const HnValue *input, double *x, int max);

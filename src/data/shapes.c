@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#define KNOWN 1000 /* bytes of names that there are: enough for a message */
+
 struct HnShapes {
     GHashTable *dims;   /* name -> int64_t * */
     GHashTable *shapes; /* name -> GArray * of int64_t */
@@ -154,7 +156,7 @@ static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GString 
             const char *sym = t->dims[d].sym;
             if (sym && sym_uses(sym, name))
                 return TRUE;
-            g_autofree char *quoted = sym ? g_strdup_printf("'%s'", sym) : NULL;
+            g_autofree char *quoted = sym && known->len < KNOWN ? g_strdup_printf("'%s'", sym) : NULL;
             if (quoted && !strstr(known->str, quoted))
                 g_string_append_printf(known, "%s%s", known->len ? ", " : "", quoted);
         }
@@ -167,7 +169,8 @@ static gboolean is_input(const char *name, HnValue *const *inputs, int n, GStrin
     for (int i = 0; i < n; i++) {
         if (!strcmp(inputs[i]->name, name))
             return TRUE;
-        g_string_append_printf(known, "%s'%s'", known->len ? ", " : "", inputs[i]->name);
+        if (known->len < KNOWN)
+            g_string_append_printf(known, "%s'%s'", known->len ? ", " : "", inputs[i]->name);
     }
     return FALSE;
 }
@@ -235,6 +238,18 @@ int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GErro
     for (int d = 0; d < t->rank; d++)
         dims[d] = dim_value(s, t->dims[d]);
     return t->rank;
+}
+
+gboolean hn_shapes_chosen(const HnShapes *s, const HnValue *input)
+{
+    const HnType *t = tensor_type(input);
+    int64_t n;
+    if (!s || !t)
+        return FALSE;
+    for (int d = 0; d < MAX(t->rank, 1); d++)
+        if (hn_shapes_says(s, input, d, &n))
+            return TRUE;
+    return FALSE;
 }
 
 gboolean hn_shapes_says(const HnShapes *s, const HnValue *input, int axis, int64_t *n)

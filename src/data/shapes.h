@@ -32,6 +32,9 @@ gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GErro
  * not known) or SHAPE (too many dimensions). s may be NULL. */
 int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GError **error);
 
+/* Did somebody choose a size of this input? */
+gboolean hn_shapes_chosen(const HnShapes *s, const HnValue *input);
+
 /* Is anything said of this input's dimension, which the model leaves open? Then *n is its size. */
 gboolean hn_shapes_says(const HnShapes *s, const HnValue *input, int axis, int64_t *n);
 

@@ -31,8 +31,9 @@ struct HnVerify {
     const HnVerifyOptions *o;
     int n_in, n_out;
     char **in_name, **out_name;
-    double unit;        /* coarsest() of the original */
-    GPtrArray *samples; /* Sample * */
+    GHashTable *in_place; /* in_name[i] -> 1 + i */
+    double unit;          /* coarsest() of the original */
+    GPtrArray *samples;   /* Sample * */
     gboolean synthetic;
     GString *text;
     /* until the samples have been run: */
@@ -372,10 +373,12 @@ static void list_values(HnVerify *v)
     v->n_out = hn_session_n_outputs(v->session);
     v->in = g_new0(const HnValue *, (gsize)v->n_in + 1);
     v->in_name = g_new0(char *, (gsize)v->n_in + 1);
+    v->in_place = g_hash_table_new(g_str_hash, g_str_equal);
     v->out_name = g_new0(char *, (gsize)v->n_out + 1);
     for (int i = 0; i < v->n_in; i++) {
         v->in[i] = hn_session_input(v->session, i);
         v->in_name[i] = g_strdup(v->in[i]->name);
+        g_hash_table_insert(v->in_place, v->in_name[i], GINT_TO_POINTER(i + 1));
     }
     for (int k = 0; k < v->n_out; k++)
         v->out_name[k] = g_strdup(hn_session_output(v->session, k)->name);
@@ -437,6 +440,8 @@ void hn_verify_free(HnVerify *v)
     g_ptr_array_unref(v->samples);
     hn_session_free(v->session);
     g_free(v->in);
+    if (v->in_place != NULL)
+        g_hash_table_unref(v->in_place);
     g_strfreev(v->in_name);
     g_strfreev(v->out_name);
     g_string_free(v->text, TRUE);
@@ -467,22 +472,20 @@ gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTen
 {
     const Sample *s = v->samples->pdata[i];
     *out = NULL;
-    for (int k = 0; k < v->n_in; k++) {
-        HnTensor *t = s->in[k];
-        if (strcmp(v->in_name[k], input->name) != 0 || t == NULL)
-            continue;
-        const HnType *type = input->type;
-        const HnDtype want = type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype;
-        if (want == t->dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(want, HN_T_FLOATS)) {
-            *out = hn_tensor_ref(t);
-            return TRUE;
-        }
-        if ((*out = hn_tensor_new_uninit(want, t->ndim, t->dims, v->o->budget, error)) == NULL)
-            return FALSE;
-        for (int64_t e = 0; e < t->n; e++)
-            hn_tensor_set_f64(*out, e, hn_tensor_get_f64(t, e));
+    const int at = GPOINTER_TO_INT(g_hash_table_lookup(v->in_place, input->name));
+    HnTensor *t = at > 0 ? s->in[at - 1] : NULL;
+    const HnType *type = input->type;
+    if (t == NULL)
+        return TRUE;
+    const HnDtype want = type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype;
+    if (want == t->dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(want, HN_T_FLOATS)) {
+        *out = hn_tensor_ref(t);
         return TRUE;
     }
+    if ((*out = hn_tensor_new_uninit(want, t->ndim, t->dims, v->o->budget, error)) == NULL)
+        return FALSE;
+    for (int64_t e = 0; e < t->n; e++)
+        hn_tensor_set_f64(*out, e, hn_tensor_get_f64(t, e));
     return TRUE;
 }
 

@@ -4,7 +4,8 @@
 
 #include "ir/private.h"
 
-#define FEW_OPSETS 8 /* are looked through one by one */
+#define FEW_OPSETS 8  /* are looked through one by one */
+#define FEW_GRAPHS 64 /* the same of a model's graphs */
 
 /* --- small things ------------------------------------------------------------------------------------------------ */
 
@@ -88,6 +89,8 @@ void hn_model_free(HnModel *m)
 {
     if (!m)
         return;
+    if (m->names)
+        g_hash_table_unref(m->names);
     hn_graph_free(m->graph);
     for (guint i = 0; i < m->functions->len; i++)
         hn_function_free(m->functions->pdata[i]);
@@ -275,11 +278,13 @@ HnGraph *hn_graph_new(HnModel *m, HnGraph *outer, const char *name)
     g->values = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, value_destroy);
     if (outer)
         g_ptr_array_add(outer->inner, g);
+    m->n_graphs++;
     return g;
 }
 
 void hn_graph_release(HnGraph *g)
 {
+    g->model->n_graphs--;
     for (guint i = 0; i < g->nodes->len; i++)
         hn_node_release(g->nodes->pdata[i]);
     g_ptr_array_unref(g->nodes);
@@ -349,6 +354,12 @@ void hn_graph_detach(HnGraph *g)
 
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
+static void note_name(HnModel *m, const char *name)
+{
+    if (m->names && !g_hash_table_contains(m->names, name))
+        g_hash_table_add(m->names, g_strdup(name));
+}
+
 HnValue *hn_graph_value(HnGraph *g, const char *name)
 {
     HnValue *v = g_hash_table_lookup(g->values, name);
@@ -360,6 +371,7 @@ HnValue *hn_graph_value(HnGraph *g, const char *name)
     v->id = g->model->n_values++;
     v->graph = g;
     g_hash_table_insert(g->values, v->name, v);
+    note_name(g->model, v->name);
     return v;
 }
 
@@ -397,13 +409,52 @@ static gboolean named_below(const HnGraph *g, const char *name)
     return FALSE;
 }
 
+void hn_graph_note_names(const HnGraph *g)
+{
+    HnModel *m = g->model;
+    GHashTableIter it;
+    gpointer name;
+    g_hash_table_iter_init(&it, g->values);
+    while (m->names && g_hash_table_iter_next(&it, &name, NULL))
+        note_name(m, name);
+    for (guint i = 0; m->names && i < g->inner->len; i++)
+        hn_graph_note_names(g->inner->pdata[i]);
+}
+
+/* Has a value of the model had the name? To ask all graphs inside one takes too long where there are thousands. */
+static gboolean named_anywhere(HnModel *m, const char *name)
+{
+    if (!m->names) {
+        m->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        hn_graph_note_names(m->graph);
+        for (guint i = 0; i < m->functions->len; i++)
+            hn_graph_note_names(((const HnFunction *)m->functions->pdata[i])->body);
+    }
+    return g_hash_table_contains(m->names, name);
+}
+
+static gboolean is_taken(const HnGraph *g, const char *name)
+{
+    if (hn_graph_find(g, name))
+        return TRUE;
+    return g->inner->len > 0 &&
+           (g->model->n_graphs > FEW_GRAPHS ? named_anywhere(g->model, name) : named_below(g, name));
+}
+
 HnValue *hn_graph_new_value(HnGraph *g, const char *stem)
 {
+    HnModel *m = g->model;
     g_autofree char *name = g_strdup(stem && *stem ? stem : "v");
-    for (uint32_t k = g->model->n_values; hn_graph_find(g, name) || named_below(g, name); k++) {
+    if (!is_taken(g, name))
+        return hn_graph_value(g, name);
+    const uint32_t least = MAX(m->n_values, m->suffix);
+    uint32_t k = least;
+    do {
         g_free(name);
-        name = g_strdup_printf("%s_%u", stem && *stem ? stem : "v", k);
-    }
+        name = g_strdup_printf("%s_%u", stem && *stem ? stem : "v", k++);
+    } while (is_taken(g, name));
+    if (k > least + 1) /* a file took care that many are: nobody tries those again */
+        m->suffix = k;
     return hn_graph_value(g, name);
 }
 
@@ -416,7 +467,7 @@ void hn_graph_add_input(HnGraph *g, HnValue *v)
 void hn_graph_add_output(HnGraph *g, HnValue *v)
 {
     if (v->graph == g)
-        v->is_output = TRUE;
+        v->is_output++;
     else if (g->holder)
         hn_value_add_user(v, g->holder);
     g_ptr_array_add(g->outputs, v);
@@ -425,14 +476,14 @@ void hn_graph_add_output(HnGraph *g, HnValue *v)
 void hn_graph_remove_input(HnGraph *g, int i)
 {
     HnValue *v = g_ptr_array_steal_index(g->inputs, (guint)i);
-    v->is_input = g_ptr_array_find(g->inputs, v, NULL);
+    v->is_input = FALSE;
 }
 
 void hn_graph_remove_output(HnGraph *g, int k)
 {
     HnValue *v = g_ptr_array_steal_index(g->outputs, (guint)k);
     if (v->graph == g)
-        v->is_output = g_ptr_array_find(g->outputs, v, NULL);
+        v->is_output--;
     else if (g->holder)
         hn_value_drop_user(v, g->holder);
 }
@@ -441,12 +492,12 @@ void hn_graph_set_output(HnGraph *g, guint k, HnValue *v)
 {
     HnValue *old = g->outputs->pdata[k];
     if (v->graph == g)
-        v->is_output = TRUE;
+        v->is_output++;
     else if (g->holder)
         hn_value_add_user(v, g->holder);
     g->outputs->pdata[k] = v;
     if (old->graph == g)
-        old->is_output = g_ptr_array_find(g->outputs, old, NULL);
+        old->is_output--;
     else if (g->holder)
         hn_value_drop_user(old, g->holder);
 }
@@ -512,48 +563,54 @@ void hn_value_drop_user(HnValue *v, HnNode *n)
     hn_ptrs_drop(v->users, n);
 }
 
-static void replace_in_graph_outputs(HnGraph *g, HnValue *from, HnValue *to)
+/* The first `most` places of a list that are `from`, looked for from *near on and around, become `to`. */
+static void replace_in(gpointer *p, guint len, guint *near, guint most, const HnValue *from, HnValue *to)
 {
-    for (guint i = 0; i < g->outputs->len; i++)
-        if (g->outputs->pdata[i] == from)
-            g->outputs->pdata[i] = to;
+    for (guint k = 0, i = *near < len ? *near : 0; k < len && most > 0; k++) {
+        const gboolean found = p[i] == from;
+        if (found)
+            p[i] = to;
+        i = i + 1 < len ? i + 1 : 0;
+        if (found)
+            *near = i;
+        most -= found ? 1 : 0;
+    }
 }
 
-static void replace_in_node(HnNode *n, HnValue *from, HnValue *to)
+static gboolean replace_in_graphs(HnNode *n, const HnValue *from, HnValue *to)
 {
-    for (guint i = 0; i < n->in->len; i++)
-        if (n->in->pdata[i] == from)
-            n->in->pdata[i] = to;
+    gboolean any = FALSE;
     for (guint i = 0; i < n->attrs->len; i++) {
         HnGraph *const *graphs;
         int64_t k = hn_attr_graphs(n->attrs->pdata[i], &graphs);
-        while (k-- > 0)
+        for (; k-- > 0; any = TRUE)
             if (graphs[k])
-                replace_in_graph_outputs(graphs[k], from, to);
+                replace_in(graphs[k]->outputs->pdata, graphs[k]->outputs->len, &graphs[k]->near, G_MAXUINT, from, to);
     }
+    return any;
 }
 
 void hn_value_replace(HnValue *from, HnValue *to)
 {
     if (from == to)
         return;
-    for (guint i = 0; i < from->users->len; i++) {
+    for (guint i = 0, run; i < from->users->len; i += run) {
         HnNode *n = from->users->pdata[i];
-        if (i == 0 || n != from->users->pdata[i - 1])
-            replace_in_node(n, from, to);
-        hn_value_add_user(to, n);
+        for (run = 0; i + run < from->users->len && from->users->pdata[i + run] == n; run++)
+            hn_value_add_user(to, n);
+        const gboolean graphs = replace_in_graphs(n, from, to); /* which have a part in the uses */
+        replace_in(n->in->pdata, n->in->len, &n->near, graphs ? G_MAXUINT : run, from, to);
     }
     hn_ptrs_clear(from->users);
     if (!from->is_output)
         return;
     HnGraph *g = from->graph;
-    for (guint i = 0; i < g->outputs->len; i++)
-        if (g->outputs->pdata[i] == from && to->graph != g && g->holder)
-            hn_value_add_user(to, g->holder);
-    replace_in_graph_outputs(g, from, to);
-    from->is_output = FALSE;
+    for (guint i = 0; i < from->is_output && to->graph != g && g->holder; i++)
+        hn_value_add_user(to, g->holder);
+    replace_in(g->outputs->pdata, g->outputs->len, &g->near, from->is_output, from, to);
     if (to->graph == g)
-        to->is_output = TRUE;
+        to->is_output += from->is_output;
+    from->is_output = 0;
 }
 
 void hn_value_swap_names(HnValue *a, HnValue *b)
@@ -579,6 +636,7 @@ void hn_value_take_name(HnValue *v, char *name)
         g_autofree char *key = g_strdup_printf("%s %s", roles[i], v->name);
         g_hash_table_remove(g->variants, key);
     }
+    note_name(g->model, name);
     g_hash_table_steal(g->values, v->name);
     g_free(v->name);
     v->name = name;

@@ -80,11 +80,15 @@ struct HnAttr {
     GBytes *unknown;
 };
 
-/* Pointers in order, as GPtrArray's, but mostly there is one, which lies here: nothing is allocated for it. */
+/* Pointers in order, as GPtrArray's, but mostly there is one, which lies here: nothing is allocated for it. Those near
+ * either end are cheap to remove. */
 typedef struct {
     gpointer *pdata;
-    guint len, room;
-    gpointer first;
+    guint len, room; /* places from pdata on */
+    union {
+        gpointer first; /* pdata points here, or, */
+        gsize front;    /* where it is allocated: places in front of pdata */
+    };
 } HnPtrs;
 
 /* (key, value) pairs in file order; may be NULL when empty. Elements are char *: key at 2i, value at 2i+1. */
@@ -102,8 +106,8 @@ struct HnValue {
     HnSparse *sparse; /* a sparse initializer; weight is NULL until it is made dense on use */
     HnPtrs users[1];  /* HnNode *, one entry per use, nodes of inner graphs included */
     gboolean
-        is_input; /* listed among the graph's inputs (a weight may be, too: then it is a constant with a default) */
-    gboolean is_output;
+        is_input;    /* listed among the graph's inputs (a weight may be, too: then it is a constant with a default) */
+    guint is_output; /* how often it is among the graph's outputs: mostly once or not at all */
     gboolean has_info; /* the file declared it in value_info */
     char *doc;
     HnPairs *metadata;
@@ -123,6 +127,7 @@ struct HnNode {
     HnPtrs out[1];         /* HnValue *, NULL: absent optional output */
     HnPtrs attrs[1];       /* HnAttr *; added to and taken from by the calls below only */
     guint at;              /* its place in graph->nodes when somebody last looked: a hint, hn_graph_index() */
+    guint near;            /* input behind the one that was last replaced: where to look for the next */
     gboolean buried;       /* hn_graph_bury_node() */
     GHashTable *by_name;   /* their names -> 1 + place among them, where they are many; NULL mostly */
     char *doc;
@@ -142,6 +147,7 @@ struct HnGraph {
     GPtrArray *infos;   /* HnValue * declared in value_info, in file order */
     GPtrArray *nodes;   /* HnNode *, in an order in which they can run */
     guint buried;       /* of them */
+    guint near;         /* output behind the one that was last replaced */
     GPtrArray *inner;   /* HnGraph * made with this one as `outer`, in order of making; not owned */
     GHashTable *values; /* name -> HnValue *, of this graph */
     HnPairs *metadata;
@@ -194,6 +200,9 @@ struct HnModel {
     gsize kept;        /* bytes of all else that came with the file */
     gsize charged;     /* what the budget knows of both */
     uint32_t n_values; /* next HnValue.id */
+    uint32_t suffix;   /* names made of smaller numbers were taken when somebody looked: hn_graph_new_value() */
+    guint n_graphs;
+    GHashTable *names; /* char *: what values of all graphs are and were called; NULL: not needed so far */
     char *path;        /* where it came from; NULL: stdin or made in memory */
     gsize file_bytes, weight_bytes;
 };

@@ -186,9 +186,6 @@ static void free_unnamed(const GPtrArray *out)
 {
     for (guint i = 0; i < out->len; i++) {
         HnValue *v = out->pdata[i];
-        for (guint j = 0; v && j < i; j++) /* named twice by a broken node: freed once */
-            if (out->pdata[j] == v)
-                v = NULL;
         if (!v || is_named(v))
             continue;
         if (v->has_info)
@@ -197,7 +194,7 @@ static void free_unnamed(const GPtrArray *out)
     }
 }
 
-/* n makes nothing any more: what it made. */
+/* n makes nothing any more: what it made, each value once. */
 static GPtrArray *take_out(HnNode *n)
 {
     GPtrArray *out = hn_ptrs_copy(n->out);
@@ -206,6 +203,8 @@ static GPtrArray *take_out(HnNode *n)
         HnValue *v = out->pdata[i];
         if (v && v->producer == n)
             v->producer = NULL;
+        else /* none, or named twice by a broken node */
+            out->pdata[i] = NULL;
     }
     return out;
 }
@@ -306,6 +305,7 @@ static void adopt(HnNode *n, HnGraph *g)
             hn_array_drop(g->outer->inner, g);
         g->outer = n->graph;
         g_ptr_array_add(n->graph->inner, g);
+        hn_graph_note_names(g);
     }
     HnNode *old = g->holder;
     if (old == n)
@@ -463,9 +463,10 @@ GPtrArray *hn_node_reads(const HnNode *n)
 {
     GPtrArray *reads = g_ptr_array_new();
     g_autoptr(GPtrArray) captures = hn_node_captures(n);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < n->in->len + captures->len; i++) {
         HnValue *v = i < n->in->len ? n->in->pdata[i] : captures->pdata[i - n->in->len];
-        if (v && !g_ptr_array_find(reads, v, NULL))
+        if (v && g_hash_table_add(seen, v))
             g_ptr_array_add(reads, v);
     }
     return reads;

@@ -17,6 +17,8 @@ void hn_value_release(HnValue *v);
 /* v is called `name` from now on, which is taken and which no other value of its graph has. Second declarations under
  * the old name go. */
 void hn_value_take_name(HnValue *v, char *name);
+/* The names of a graph that came from elsewhere are used in the model. */
+void hn_graph_note_names(const HnGraph *g);
 /* About what a node and a value take, in bytes, with their names and their places in tables; ... */
 #define HN_NODE_BYTES (sizeof(HnNode) + 96)
 #define HN_VALUE_BYTES (sizeof(HnValue) + 96)

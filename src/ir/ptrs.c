@@ -2,22 +2,44 @@
 
 #include "ir/graph.h"
 
+static gboolean is_allocated(const HnPtrs *list)
+{
+    return list->pdata && list->pdata != &list->first;
+}
+
+/* The places in front are taken. */
+static void close_front(HnPtrs *list)
+{
+    gpointer *start = list->pdata - list->front;
+    memmove(start, list->pdata, list->len * sizeof *start);
+    list->pdata = start;
+    list->room += (guint)list->front;
+    list->front = 0;
+}
+
 /* Room for len entries: twice as much each time, so that adding one by one is linear. */
 static void reserve(HnPtrs *list, guint len)
 {
+    if (is_allocated(list) && len > list->room && list->front > list->len) /* half of what is there at least */
+        close_front(list);
     if (len <= list->room)
         return;
-    if (len == 1) {
+    if (len == 1 && !list->pdata) {
         list->pdata = &list->first;
         list->room = 1;
         return;
     }
-    guint room = MAX(len, list->room < G_MAXUINT / 2 ? 2 * list->room : G_MAXUINT);
-    gpointer *old = list->pdata == &list->first ? NULL : list->pdata;
-    list->pdata = g_renew(gpointer, old, room);
-    if (!old)
-        list->pdata[0] = list->first;
-    list->room = room;
+    if (!is_allocated(list)) {
+        const gpointer only = list->first;
+        list->room = MAX(len, 2);
+        list->pdata = g_new(gpointer, list->room);
+        list->pdata[0] = only;
+        list->front = 0;
+        return;
+    }
+    close_front(list);
+    list->room = MAX(len, list->room < G_MAXUINT / 2 ? 2 * list->room : G_MAXUINT);
+    list->pdata = g_renew(gpointer, list->pdata, list->room);
 }
 
 void hn_ptrs_add(HnPtrs *list, gpointer p)
@@ -37,7 +59,14 @@ void hn_ptrs_insert(HnPtrs *list, guint i, gpointer p)
 void hn_ptrs_remove(HnPtrs *list, guint i)
 {
     list->len--;
-    memmove(list->pdata + i, list->pdata + i + 1, (list->len - i) * sizeof *list->pdata);
+    if (is_allocated(list) && i < list->len / 2) {
+        memmove(list->pdata + 1, list->pdata, i * sizeof *list->pdata);
+        list->pdata++;
+        list->front++;
+        list->room--;
+    } else {
+        memmove(list->pdata + i, list->pdata + i + 1, (list->len - i) * sizeof *list->pdata);
+    }
 }
 
 void hn_ptrs_set_len(HnPtrs *list, guint len)
@@ -65,8 +94,8 @@ gboolean hn_ptrs_drop(HnPtrs *list, gconstpointer p)
 
 void hn_ptrs_clear(HnPtrs *list)
 {
-    if (list->pdata != &list->first)
-        g_free(list->pdata);
+    if (is_allocated(list))
+        g_free(list->pdata - list->front);
     *list = (HnPtrs){ 0 };
 }
 

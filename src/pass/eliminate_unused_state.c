@@ -68,19 +68,11 @@ static GHashTable *needed_inside(const Control *c)
     return seen;
 }
 
-static int times_given(const HnGraph *g, const HnValue *v)
-{
-    int times = 0;
-    for (guint k = 0; k < g->outputs->len; k++)
-        times += g->outputs->pdata[k] == v;
-    return times;
-}
-
 /* Every run hands state i on as it was. */
 static gboolean is_constant(const Control *c, int i)
 {
     const HnValue *v = c->body->inputs->pdata[c->first_in + i];
-    return c->body->outputs->pdata[c->first_out + i] == v && times_given(c->body, v) == 1;
+    return c->body->outputs->pdata[c->first_out + i] == v && v->is_output == 1;
 }
 
 /* What goes, for each output of n: 'u'nused, 'c'onstant, or 0. FALSE: nothing. */
