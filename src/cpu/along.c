@@ -40,13 +40,30 @@ static gboolean constant_of(const HnStep *s, int k, int i, float absent, float *
     return TRUE;
 }
 
+typedef struct {
+    const HnStep *s;
+    int k; /* node of those that it does */
+} Reader;
+
+static gboolean read_bound(gconstpointer of, int i, double *x)
+{
+    const Reader *r = of;
+    float value;
+    if (!constant_of(r->s, r->k, i, (float)*x, &value))
+        return FALSE;
+    *x = (double)value;
+    return TRUE;
+}
+
 static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
 {
-    const HnClip *p = s->fused[k]->params;
+    double lo = (double)-FLT_MAX, hi = (double)FLT_MAX;
+    if (s->fused_at[k] != 0 || !hn_op_bounds(&hn_op_clip, s->fused[k]->params, read_bound, &(Reader){ s, k }, &lo, &hi))
+        return FALSE;
     op->kind = HN_ALONG_CLIP;
-    op->a = p->has_min ? p->min : -FLT_MAX;
-    op->b = p->has_max ? p->max : FLT_MAX;
-    return s->fused_at[k] == 0 && constant_of(s, k, 1, op->a, &op->a) && constant_of(s, k, 2, op->b, &op->b);
+    op->a = (float)lo;
+    op->b = (float)hi;
+    return TRUE;
 }
 
 static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)

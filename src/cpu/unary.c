@@ -129,14 +129,28 @@ static gboolean constant_of(const HnOperand *in, int n_in, int i, float absent, 
     return TRUE;
 }
 
+typedef struct {
+    const HnOperand *in;
+    int n_in;
+} Reader;
+
+static gboolean read_bound(gconstpointer of, int i, double *x)
+{
+    const Reader *r = of;
+    float value;
+    if (!constant_of(r->in, r->n_in, i, (float)*x, &value))
+        return FALSE;
+    *x = (double)value;
+    return TRUE;
+}
+
 static const char *clip_of(const HnClip *c, const HnOperand *in, int n_in, HnUnary *u)
 {
-    u->fn = clip_fns[hn_cpu_level()];
-    u->a = c->has_min ? c->min : -FLT_MAX;
-    u->b = c->has_max ? c->max : FLT_MAX;
-    return constant_of(in, n_in, 1, u->a, &u->a) && constant_of(in, n_in, 2, u->b, &u->b)
-               ? NULL
-               : "bounds that are not constant";
+    double lo = (double)-FLT_MAX, hi = (double)FLT_MAX;
+    if (!hn_op_bounds(&hn_op_clip, c, read_bound, &(Reader){ in, n_in }, &lo, &hi))
+        return "bounds that are not constant numbers";
+    *u = (HnUnary){ .fn = clip_fns[hn_cpu_level()], .a = (float)lo, .b = (float)hi };
+    return NULL;
 }
 
 static const char *pow_of(const HnOperand *in, int n_in, HnUnary *u)

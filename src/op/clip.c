@@ -2,14 +2,13 @@
  * Clip: numbers held within [min, max]; where min is larger than max, max comes out. The bounds were attributes before
  * opset 11. A bound that is absent is the smallest or largest finite number; NaN stays.
  */
-#include <math.h>
-
 #include "op/clip.h"
 
 #include <float.h>
 #include <math.h>
 
 #include "op/elementwise.h"
+#include "op/ops.h"
 #include "op/unbind.h"
 
 static void clip_bind(HnBind *b, void *params)
@@ -133,6 +132,24 @@ static void clip_unbind(HnUnbind *u)
     if (hn_unbind_in(u, 2) != NULL)
         v = hn_unbind_op2(u, "Min", v, hn_unbind_in(u, 2));
     hn_unbind_take(u, 0, v);
+}
+
+gboolean hn_op_bounds(const HnOp *op, const HnClip *p, HnReadBound read, gconstpointer of, double *lo, double *hi)
+{
+    if (op == &hn_op_relu) {
+        *lo = 0;
+        return TRUE;
+    }
+    if (op != &hn_op_clip)
+        return FALSE;
+    if (p->attrs) {
+        *lo = p->has_min ? (double)p->min : *lo;
+        *hi = p->has_max ? (double)p->max : *hi;
+    } else if (!read(of, 1, lo) || !read(of, 2, hi)) {
+        return FALSE;
+    }
+    *lo = *lo > *hi ? *hi : *lo;
+    return !isnan(*lo) && !isnan(*hi);
 }
 
 const HnOp hn_op_clip = {

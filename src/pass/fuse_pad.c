@@ -7,10 +7,10 @@
 #include <float.h>
 #include <math.h>
 
-#include "op/clip.h"
 #include "op/conv.h"
 #include "op/pad.h"
 #include "op/pool.h"
+#include "pass/pattern.h"
 #include "pass/rewrite.h"
 
 #define MOST_PAD ((int64_t)1 << 24)
@@ -53,12 +53,8 @@ static gboolean value_of(const HnRewrite *r, const HnNode *pad, double *x)
 
 static gboolean clips_below(const HnRewrite *r, const HnNode *n)
 {
-    const HnClip *p = n->params;
-    double low = (double)p->min, high = (double)p->max;
-    if (p->attrs)
-        return p->has_min && low >= 0 && (!p->has_max || high >= 0);
-    return hn_rw_number(r, hn_node_in(n, 1), &low) && low >= 0 &&
-           (hn_node_in(n, 2) == NULL || (hn_rw_number(r, hn_node_in(n, 2), &high) && high >= 0));
+    double lo, hi;
+    return hn_pattern_bounds(r, n, &lo, &hi) && lo >= 0;
 }
 
 /* No element of v is below 0, whatever the inputs are. */

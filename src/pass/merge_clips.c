@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "op/clip.h"
+#include "pass/pattern.h"
 #include "pass/shapes.h"
 
 /* Bounds of what n does to *x; infinite where there is none. */
@@ -13,16 +13,6 @@ typedef struct {
     double lo, hi;
     gboolean clip; /* is a Clip: without a bound it stops at the type's last number */
 } Bounds;
-
-static gboolean bound(const HnRewrite *r, const HnNode *n, int i, gboolean has, float attr, double *to)
-{
-    const HnClip *p = n->params;
-    if (p->attrs) {
-        *to = has ? (double)attr : *to;
-        return TRUE;
-    }
-    return hn_node_in(n, i) == NULL || hn_rw_number(r, hn_node_in(n, i), to);
-}
 
 /* Max or Min of x and a number that does not broadcast it. */
 static gboolean bounded_by(const HnRewrite *r, const HnNode *n, Bounds *b)
@@ -41,15 +31,10 @@ static gboolean bounded_by(const HnRewrite *r, const HnNode *n, Bounds *b)
 static gboolean bounds_of(const HnRewrite *r, const HnNode *n, Bounds *b)
 {
     *b = (Bounds){ hn_node_in(n, 0), -INFINITY, INFINITY, n->op == &hn_op_clip };
-    if (n->op == &hn_op_relu) {
-        b->lo = 0;
-    } else if (n->op == &hn_op_clip) {
-        const HnClip *p = n->params;
-        if (!bound(r, n, 1, p->has_min, p->min, &b->lo) || !bound(r, n, 2, p->has_max, p->max, &b->hi))
-            return FALSE;
-    } else if ((n->op != &hn_op_max && n->op != &hn_op_min) || !bounded_by(r, n, b)) {
+    if (hn_pattern_bounds(r, n, &b->lo, &b->hi))
+        return TRUE;
+    if ((n->op != &hn_op_max && n->op != &hn_op_min) || !bounded_by(r, n, b))
         return FALSE;
-    }
     return !isnan(b->lo) && !isnan(b->hi);
 }
 

@@ -36,22 +36,23 @@ gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v)
     return hn_dtype_in(hn_rw_dtype(r, v), HN_BIT(HN_F32) | HN_BIT(HN_F16));
 }
 
+typedef struct {
+    const HnRewrite *r;
+    const HnNode *n;
+} Reader;
+
+static gboolean read_bound(gconstpointer of, int i, double *x)
+{
+    const Reader *p = of;
+    const HnValue *v = hn_node_in(p->n, i);
+    return v == NULL || hn_rw_number(p->r, v, x);
+}
+
 gboolean hn_pattern_bounds(const HnRewrite *r, const HnNode *n, double *lo, double *hi)
 {
-    const HnClip *p = n->params;
-    *lo = n->op == &hn_op_relu ? 0 : -(double)INFINITY;
+    *lo = -(double)INFINITY;
     *hi = (double)INFINITY;
-    if (n->op == &hn_op_relu)
-        return TRUE;
-    if (n->op != &hn_op_clip)
-        return FALSE;
-    if (p->attrs) {
-        *lo = p->has_min ? (double)p->min : *lo;
-        *hi = p->has_max ? (double)p->max : *hi;
-        return TRUE;
-    }
-    return (hn_node_in(n, 1) == NULL || hn_rw_number(r, hn_node_in(n, 1), lo)) &&
-           (hn_node_in(n, 2) == NULL || hn_rw_number(r, hn_node_in(n, 2), hi));
+    return n->op != NULL && hn_op_bounds(n->op, n->params, read_bound, &(Reader){ r, n }, lo, hi);
 }
 
 int hn_pattern_axis(const HnRewrite *r, const HnNode *n)

@@ -52,30 +52,12 @@ static gboolean same_step(const HnQuantized *a, const HnQuantized *b)
 
 /* --- limits ------------------------------------------------------------------------------------------------------- */
 
-/* What a node with HN_Q rule `clamps` holds its input within. FALSE: not known. */
-static gboolean limits_of(const HnNode *n, double *lo, double *hi)
+static gboolean read_bound(gconstpointer of, int i, double *x)
 {
-    *lo = -INFINITY;
-    *hi = INFINITY;
-    if (n->op == &hn_op_relu) {
-        *lo = 0;
-        return TRUE;
-    }
-    if (n->op != &hn_op_clip)
-        return FALSE;
-    const HnClip *c = n->params;
-    const HnValue *a = c->attrs ? NULL : hn_node_in(n, 1), *b = c->attrs ? NULL : hn_node_in(n, 2);
-    if ((a != NULL && a->weight == NULL) || (b != NULL && b->weight == NULL))
-        return FALSE;
-    if (c->attrs) {
-        *lo = c->has_min ? (double)c->min : *lo;
-        *hi = c->has_max ? (double)c->max : *hi;
-    }
-    if (a != NULL)
-        *lo = hn_tensor_get_f64(a->weight, 0);
-    if (b != NULL)
-        *hi = hn_tensor_get_f64(b->weight, 0);
-    return *lo <= *hi;
+    const HnValue *v = hn_node_in(of, i);
+    if (v != NULL && v->weight != NULL && v->weight->n == 1)
+        *x = hn_tensor_get_f64(v->weight, 0);
+    return v == NULL || (v->weight != NULL && v->weight->n == 1);
 }
 
 static int quantized(double x, const HnQuantized *q, int least, int most)
@@ -89,8 +71,8 @@ static HnValue *limited(HnNode *n, const HnQuantized *y, HnValue *q, HnBudget *b
 {
     const HnDtype dtype = y->zero->weight->dtype;
     const int least = dtype == HN_U8 ? 0 : -128, most = least + 255;
-    double lo, hi;
-    if (!limits_of(n, &lo, &hi))
+    double lo = -INFINITY, hi = INFINITY;
+    if (!hn_op_bounds(n->op, n->params, read_bound, n, &lo, &hi))
         return NULL;
     const int a = quantized(lo, y, least, most), b = quantized(hi, y, least, most);
     if (a == least && b == most)
@@ -152,9 +134,9 @@ static gboolean linear(Make *m, HnNode *n, const HnQuantized *x, const HnQuantiz
 {
     HnNode *limit = reader_of(hn_node_out(n, 0)), *last = limit, *made;
     HnQuantized y;
-    double lo, hi;
+    double lo = -INFINITY, hi = INFINITY;
     if (limit != NULL && limit->op != NULL && limit->op->quant.clamps && limit->graph == n->graph &&
-        limits_of(limit, &lo, &hi))
+        hn_op_bounds(limit->op, limit->params, read_bound, limit, &lo, &hi))
         last = reader_of(hn_node_out(limit, 0));
     else
         limit = NULL;

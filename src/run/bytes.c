@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/clip.h"
 #include "op/ops.h"
 #include "op/quantize.h"
 #include "op/resize.h"
@@ -87,25 +88,29 @@ gboolean hn_bytes_stay(const HnPlan *p, const HnValue *v)
     return TRUE;
 }
 
+typedef struct {
+    const HnPlan *p;
+    const HnNode *n;
+} Reader;
+
+static gboolean read_bound(gconstpointer of, int i, double *x)
+{
+    const Reader *r = of;
+    const HnValue *v = hn_node_in(r->n, i);
+    const HnTensor *t = v != NULL ? hn_types_value(r->p->types, v) : NULL;
+    if (t != NULL && t->n == 1 && t->dtype == HN_F32)
+        *x = hn_tensor_get_f64(t, 0);
+    return v == NULL || (t != NULL && t->n == 1 && t->dtype == HN_F32);
+}
+
 gboolean hn_bytes_limits(const HnPlan *p, const HnNode *n, float *lo, float *hi)
 {
-    *lo = -INFINITY;
-    *hi = INFINITY;
-    if (n->op == &hn_op_relu) {
-        *lo = 0;
-        return TRUE;
-    }
-    if (n->op != &hn_op_clip || n->version < 11)
+    double from = -INFINITY, to = INFINITY;
+    if (n->op == NULL || !hn_op_bounds(n->op, n->params, read_bound, &(Reader){ p, n }, &from, &to))
         return FALSE;
-    for (int i = 1; i <= 2; i++) {
-        const HnValue *v = hn_node_in(n, i);
-        const HnTensor *t = v != NULL ? hn_types_value(p->types, v) : NULL;
-        if (v != NULL && (t == NULL || t->n != 1 || t->dtype != HN_F32))
-            return FALSE;
-        if (t != NULL)
-            *(i == 1 ? lo : hi) = (float)hn_tensor_get_f64(t, 0);
-    }
-    return *lo <= *hi;
+    *lo = (float)from;
+    *hi = (float)to;
+    return TRUE;
 }
 
 /* Input i is one of those whose elements the outputs of n consist of. */

@@ -242,6 +242,7 @@ static void test_unary(void)
     static const char *const ops[] = { "Relu(%c)",
                                        "LeakyRelu(%c) alpha=0.3",
                                        "Clip(%c, lo:f32={-0.25}, hi:f32={0.5})",
+                                       "Clip(%c, lo:f32={0.5}, hi:f32={-0.25})", /* -0.25 throughout */
                                        "Clip(%c, lo:f32={0.25})",
                                        "Clip(%c)",
                                        "HardSigmoid(%c) alpha=0.3 beta=0.4",
@@ -343,7 +344,11 @@ static void test_fused(void)
     fused(1, CONV "%y = Relu(%c) }");
     fused(1, CONV "%y = LeakyRelu(%c) alpha=0.2 }");
     fused(1, CONV "%y = Clip(%c, lo:f32={-0.25}, hi:f32={0.5}) }");
+    fused(1, CONV "%y = Clip(%c, lo:f32={0.5}, hi:f32={-0.25}) }");
     fused(1, CONV "%y = Clip(%c, -, hi:f32={0.5}) }");
+    fused(1,
+          "opset 17 graph g(%x:f32[1,6,5,4]) -> (%y) { %c = Conv(%x, w:f32[6,1,3,3], b:f32[6]) group=6 strides=[2,1] "
+          "%y = Clip(%c, lo:f32={255}, hi:f32={6}) }");
     fused(1, CONV "%y = Sigmoid(%c) }");
     fused(1, CONV "%y = HardSwish(%c) }");
     fused(1, CONV "%y = HardSigmoid(%c) }");

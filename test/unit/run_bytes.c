@@ -82,6 +82,7 @@ static void test_conv(void)
     check(X QUANTIZED WEIGHTS CONV OUT("%c"), 1, 0);
     check(X QUANTIZED WEIGHTS CONV "%r = Relu(%c) " OUT("%r"), 1, 0);
     check(X QUANTIZED WEIGHTS CONV "%r = Clip(%c, l:f32={-3}, h:f32={20}) " OUT("%r"), 1, 0);
+    check(X QUANTIZED WEIGHTS CONV "%r = Clip(%c, l:f32={20}, h:f32={-3}) " OUT("%r"), 1, 0); /* -3 throughout */
     check(X QUANTIZED WEIGHTS "%b = DequantizeLinear(bq:i32[24], bs:f32={0.0001220703125}) "
                               "%c = Conv(%d, %w, %b) strides=[2,2] " OUT("%c"),
           1, 0);
