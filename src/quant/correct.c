@@ -86,9 +86,10 @@ typedef struct {
     char *name; /* of its output */
     int axis;   /* of channels, from the front where positive, else from the back */
     int64_t channels;
-    int level;        /* nodes with weights before it, in a row */
-    float *want;      /* [samples, channels]: means in f32 */
-    float *got;       /* the same of the quantized model */
+    int level;   /* nodes with weights before it, in a row */
+    float *want; /* [samples, channels], of the budget: means in f32 */
+    float *got;  /* the same of the quantized model */
+    HnBudget *budget;
     guint samples[2]; /* seen of both */
     double power;     /* mean square of f32 elements, summed over samples */
 } Target;
@@ -97,8 +98,8 @@ static void target_free(gpointer data)
 {
     Target *t = data;
     g_free(t->name);
-    g_free(t->want);
-    g_free(t->got);
+    hn_budget_free(t->budget, t->want);
+    hn_budget_free(t->budget, t->got);
     g_free(t);
 }
 
@@ -156,6 +157,8 @@ typedef struct {
     GPtrArray *targets;
     int *level; /* by HnValue.id: nodes with weights on the longest way to it */
     int deepest;
+    HnBudget *budget;
+    GError *error;
 } Find;
 
 static void find_target(HnNode *n, gpointer data)
@@ -171,7 +174,7 @@ static void find_target(HnNode *n, gpointer data)
     for (guint i = 0; i < n->out->len; i++)
         if (n->out->pdata[i] != NULL)
             f->level[((const HnValue *)n->out->pdata[i])->id] = level + counts;
-    if (!counts)
+    if (!counts || f->error != NULL)
         return;
     HnLinearView l;
     int input;
@@ -181,10 +184,13 @@ static void find_target(HnNode *n, gpointer data)
     if (bias_of(n, channels, &input) == NULL)
         return;
     Target *t = g_new0(Target, 1);
-    *t = (Target){ .name = g_strdup(y->name), .axis = l.y_axis, .channels = channels, .level = level };
-    t->want = g_new0(float, (gsize)channels *SAMPLES);
-    t->got = g_new0(float, (gsize)channels *SAMPLES);
+    *t = (Target){
+        .name = g_strdup(y->name), .axis = l.y_axis, .channels = channels, .level = level, .budget = f->budget
+    };
     g_ptr_array_add(f->targets, t);
+    t->want = hn_budget_alloc_n(f->budget, (gsize)channels, SAMPLES * sizeof *t->want, &f->error);
+    if (t->want != NULL)
+        t->got = hn_budget_alloc_n(f->budget, (gsize)channels, SAMPLES * sizeof *t->got, &f->error);
     f->deepest = MAX(f->deepest, level);
 }
 
@@ -251,8 +257,12 @@ gboolean hn_quant_correct(HnQuantPlan *p, const HnCorrectOptions *o, HnCorrectLo
         return FALSE;
     g_autoptr(GPtrArray) targets = g_ptr_array_new_with_free_func(target_free);
     g_autofree int *level = g_new0(int, (gsize)f32->n_values + 1);
-    Find f = { p, f32->graph, targets, level, 0 };
+    Find f = { p, f32->graph, targets, level, 0, o->tap.budget, NULL };
     hn_graph_foreach_node(f32->graph, find_target, &f);
+    if (f.error != NULL) {
+        g_propagate_error(error, f.error);
+        return FALSE;
+    }
     if (targets->len == 0)
         return TRUE;
     if (!run_means(f32, targets, TRUE, o, error))

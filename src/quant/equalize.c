@@ -29,7 +29,9 @@ typedef struct {
 } Seen;
 
 /* A product that computes with integers, or a sum. */
-typedef struct {
+typedef struct Sink Sink;
+
+struct Sink {
     const Seen *x;
     const int *at;                /* classes of x's channels */
     int64_t groups, outs, inputs; /* rows and channels of one group */
@@ -38,13 +40,17 @@ typedef struct {
     float *pair;          /* of the same: the largest sum of two neighbours */
     double *signal;       /* [groups * outs]: mean square of the output, as if channels did not correlate */
     double mean;          /* of signal */
-} Sink;
+    Sink *next;           /* that reads the same set */
+};
 
 typedef struct {
     const HnTapOptions *o;
     const HnUnits *units;
-    GPtrArray *seen;  /* Seen * */
-    GPtrArray *sinks; /* Sink * */
+    GPtrArray *seen;    /* Seen * */
+    GHashTable *places; /* HnValue * -> 1 + index in seen */
+    GPtrArray *sinks;   /* Sink * */
+    gsize counted;      /* bytes of the budget for all that follows from the model's size */
+    GError *error;
     int classes;
     gboolean reduced;     /* HnQuantOptions */
     int64_t size;         /* numbers about weights */
@@ -52,6 +58,8 @@ typedef struct {
     double *reach;  /* [classes]: of activations, or weights that make them, relative to the largest of a tensor */
     double *weight; /* [classes]: the same of weights that read them */
     int *set;       /* [classes]: of classes that some product reads together; -1: none, or locked */
+    int *next;      /* [classes]: the next class of the same set; -1: none. A set is called after its first one */
+    Sink **readers; /* [classes]: the first of a set */
 } Equalize;
 
 static void seen_free(gpointer data)
@@ -75,18 +83,35 @@ static void sink_free(gpointer data)
 
 /* --- what there is ------------------------------------------------------------------------------------------------ */
 
+/* FALSE: e->error. */
+static gboolean count(Equalize *e, int64_t n, gsize bytes_each)
+{
+    const gsize bytes = (gsize)n * bytes_each;
+    if (e->error != NULL || !hn_budget_charge(e->o->budget, bytes, &e->error))
+        return FALSE;
+    e->counted += bytes;
+    return TRUE;
+}
+
+/* NULL: e->error. */
 static Seen *seen_of(Equalize *e, const HnValue *v)
 {
-    for (guint i = 0; i < e->seen->len; i++)
-        if (((const Seen *)e->seen->pdata[i])->v == v)
-            return e->seen->pdata[i];
+    int axis;
+    int64_t n;
+    const guint at = GPOINTER_TO_UINT(g_hash_table_lookup(e->places, v));
+    if (at > 0)
+        return e->seen->pdata[at - 1];
+    if (hn_units_of(e->units, v, &axis, &n) == NULL)
+        n = axis = 0;
+    if (!count(e, n, 5 * sizeof(double)))
+        return NULL;
     Seen *s = g_new0(Seen, 1);
-    s->v = v;
-    hn_units_of(e->units, v, &s->axis, &s->n);
+    *s = (Seen){ .v = v, .axis = axis, .n = n };
     s->lo = g_new0(double, (gsize)s->n * 2 + 1);
     s->hi = g_new0(double, (gsize)s->n * 2 + 1);
     s->square = g_new0(double, (gsize)s->n + 1);
     g_ptr_array_add(e->seen, s);
+    g_hash_table_insert(e->places, (gpointer)v, GUINT_TO_POINTER(e->seen->len));
     return s;
 }
 
@@ -102,8 +127,12 @@ static void add_sink(Equalize *e, const HnNode *n)
     e->size += rows.groups * rows.outs * rows.k / rows.taps;
     if (e->size > LARGEST)
         return;
+    const Seen *seen = seen_of(e, x);
+    const int64_t rest = rows.groups * rows.outs;
+    if (seen == NULL || !count(e, rest * (rows.k / rows.taps), 3 * sizeof(float)) || !count(e, rest, sizeof(double)))
+        return;
     Sink *s = g_new0(Sink, 1);
-    *s = (Sink){ .x = seen_of(e, x),
+    *s = (Sink){ .x = seen,
                  .at = at,
                  .groups = rows.groups,
                  .outs = rows.outs,
@@ -132,10 +161,11 @@ static void add_operand(Equalize *e, const HnValue *x)
     int axis;
     int64_t n;
     const int *at = hn_units_of(e->units, x, &axis, &n);
-    if (at == NULL)
+    const Seen *seen = at != NULL ? seen_of(e, x) : NULL;
+    if (seen == NULL || !count(e, n, 3 * sizeof(float) + sizeof(double)))
         return;
     Sink *s = g_new0(Sink, 1);
-    *s = (Sink){ .x = seen_of(e, x), .at = at, .groups = n, .outs = 1, .inputs = 1, .taps = 1 };
+    *s = (Sink){ .x = seen, .at = at, .groups = n, .outs = 1, .inputs = 1, .taps = 1 };
     s->most = g_new0(float, (gsize)n);
     s->pair = g_new0(float, (gsize)n);
     s->square = g_new0(float, (gsize)n);
@@ -358,11 +388,24 @@ static void weights_that_read(Equalize *e)
     }
 }
 
-static int top_of(const int *set, int k)
+static int top_of(int *set, int k)
 {
     while (set[k] != k)
-        k = set[k];
+        k = set[k] = set[set[k]]; /* the next one has half the way */
     return k;
+}
+
+/* Of the set that s reads, in order: what it reads that is free is all of one set. */
+static void add_to_set(Equalize *e, Sink *s)
+{
+    int64_t c = 0;
+    while (c < s->x->n && e->set[s->at[c]] < 0)
+        c++;
+    if (c == s->x->n)
+        return;
+    Sink **first = &e->readers[e->set[s->at[c]]];
+    s->next = *first;
+    *first = s;
 }
 
 /* Classes that products read together. */
@@ -385,15 +428,23 @@ static void find_sets(Equalize *e)
     }
     for (int k = 0; k < e->classes; k++)
         e->set[k] = e->set[k] == 0 ? top_of(set, k) : -1;
+    int *last = set; /* of each set so far */
+    for (int k = 0; k < e->classes; k++) {
+        e->next[k] = -1;
+        if (e->set[k] >= 0 && e->set[k] != k)
+            e->next[last[e->set[k]]] = k;
+        if (e->set[k] >= 0)
+            last[e->set[k]] = k;
+    }
+    for (guint i = e->sinks->len; i-- > 0;)
+        add_to_set(e, e->sinks->pdata[i]);
 }
 
 /* --- choice ------------------------------------------------------------------------------------------------------- */
 
 static void set_units(const Equalize *e, int set, double alpha, double beta)
 {
-    for (int k = 0; k < e->classes; k++) {
-        if (e->set[k] != set)
-            continue;
+    for (int k = set; k >= 0; k = e->next[k]) {
         const double reach = e->reach[k], weight = e->weight[k];
         const double u = reach > 0 && weight > 0 ? pow(reach, alpha) / pow(weight, beta) : 1;
         e->unit[k] = fmin(fmax(fmax(u, 1 / FURTHEST), e->least[k]), FURTHEST);
@@ -408,11 +459,11 @@ static void refine(const Equalize *e, const GPtrArray *sinks, int set, double *n
         const Sink *s = sinks->pdata[i];
         work += (double)(s->groups * s->outs * s->inputs);
     }
-    for (int k = 0; k < e->classes; k++)
-        classes += e->set[k] == set;
+    for (int k = set; k >= 0; k = e->next[k])
+        classes++;
     for (double factor = 2; factor > 1.1 && work * classes * 8 < STEPS; factor = sqrt(factor))
-        for (int k = 0; k < e->classes; k++)
-            for (int up = 0; up < 2 && e->set[k] == set; up++) {
+        for (int k = set; k >= 0; k = e->next[k])
+            for (int up = 0; up < 2; up++) {
                 const double old = e->unit[k];
                 e->unit[k] = fmin(fmax(up ? old * factor : old / factor, fmax(1 / FURTHEST, e->least[k])), FURTHEST);
                 const double now = noise_of_set(e, sinks);
@@ -427,14 +478,8 @@ static void choose(const Equalize *e, int set, gboolean from_samples, HnEqualize
 {
     g_autoptr(GPtrArray) sinks = g_ptr_array_new();
     double alpha = 0.5, beta = 0.5;
-    for (guint i = 0; i < e->sinks->len; i++) {
-        const Sink *s = e->sinks->pdata[i];
-        gboolean reads = FALSE;
-        for (int64_t c = 0; c < s->x->n && !reads; c++)
-            reads = e->set[s->at[c]] == set;
-        if (reads)
-            g_ptr_array_add(sinks, (gpointer)s);
-    }
+    for (Sink *s = e->readers[set]; s != NULL; s = s->next)
+        g_ptr_array_add(sinks, s);
     const double before = noise_of_set(e, sinks);
     double best = from_samples ? before : INFINITY;
     for (int a = 0; a <= GRID && from_samples; a++)
@@ -463,6 +508,10 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
         add_reader(e, m->graph->nodes->pdata[i]);
     for (guint i = 0; i < hn_units_clips(e->units)->len; i++)
         seen_of(e, g_array_index(hn_units_clips(e->units), HnClipped, i).v);
+    if (e->error != NULL) {
+        g_propagate_error(error, g_steal_pointer(&e->error));
+        return FALSE;
+    }
     if (e->size > LARGEST)
         return TRUE;
     if (!look_all(e, m, error))
@@ -496,25 +545,37 @@ gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_sampl
         return FALSE;
     Equalize e = { .o = o, .units = units, .classes = hn_units_count(units) };
     const gsize n = (gsize)e.classes + 1;
+    if (!count(&e, e.classes, 4 * sizeof *e.unit + 3 * sizeof *e.set + sizeof *e.readers)) { /* find_sets() has one */
+        g_propagate_error(error, e.error);
+        return FALSE;
+    }
     e.reduced = p->o.reduced;
     e.seen = g_ptr_array_new_with_free_func(seen_free);
+    e.places = g_hash_table_new(NULL, NULL);
     e.sinks = g_ptr_array_new_with_free_func(sink_free);
     e.unit = g_new(double, n);
     e.least = g_new0(double, n);
     e.reach = g_new0(double, n);
     e.weight = g_new0(double, n);
     e.set = g_new(int, n);
+    e.next = g_new(int, n);
+    e.readers = g_new0(Sink *, n);
     for (gsize i = 0; i < n; i++) {
         e.unit[i] = 1;
         e.set[i] = -1;
     }
     const gboolean ok = equalize(&e, m, from_samples, log, error);
+    hn_budget_uncharge(o->budget, e.counted);
+    g_clear_error(&e.error);
     g_ptr_array_unref(e.seen);
+    g_hash_table_unref(e.places);
     g_ptr_array_unref(e.sinks);
     g_free(e.unit);
     g_free(e.least);
     g_free(e.reach);
     g_free(e.weight);
     g_free(e.set);
+    g_free(e.next);
+    g_free(e.readers);
     return ok;
 }

@@ -224,7 +224,8 @@ GPtrArray *hn_quant_candidates(HnModel *m)
 
 typedef struct {
     HnQuantPlan *p;
-    gboolean changed;
+    GQueue open;        /* HnNode *: to be looked at */
+    GHashTable *marked; /* HnNode * -> 1 + whether it is open */
 } Spread;
 
 /* Integers on its way in and out gain something: no sums over many, no functions that need numbers as they are. */
@@ -281,27 +282,48 @@ static gboolean fits(const HnQuantPlan *p, const HnNode *n)
 static void mark(HnNode *n, gpointer data)
 {
     Spread *s = data;
-    if (may_spread(n))
-        hn_quant_plan_set_form(s->p, hn_quant_name(n), HN_FORM_INT8);
+    if (!may_spread(n))
+        return;
+    hn_quant_plan_set_form(s->p, hn_quant_name(n), HN_FORM_INT8);
+    g_hash_table_insert(s->marked, n, GINT_TO_POINTER(1 + TRUE));
+    g_queue_push_tail(&s->open, n);
 }
 
-static void unmark(HnNode *n, gpointer data)
+/* n is looked at once more. */
+static void reopen(Spread *s, HnNode *n)
 {
-    Spread *s = data;
-    if (!may_spread(n) || hn_quant_plan_form(s->p, n) != HN_FORM_INT8 || fits(s->p, n))
+    if (n == NULL || GPOINTER_TO_INT(g_hash_table_lookup(s->marked, n)) != 1 + FALSE)
         return;
+    g_hash_table_insert(s->marked, n, GINT_TO_POINTER(1 + TRUE));
+    g_queue_push_tail(&s->open, n);
+}
+
+/* Those around n fit because it was marked, if they do. */
+static void unmark(Spread *s, HnNode *n)
+{
     hn_quant_plan_set_form(s->p, hn_quant_name(n), HN_FORM_F32);
-    s->changed = TRUE;
+    g_hash_table_remove(s->marked, n);
+    for (guint i = 0; i < n->in->len; i++)
+        if (n->in->pdata[i] != NULL)
+            reopen(s, ((const HnValue *)n->in->pdata[i])->producer);
+    for (guint k = 0; k < n->out->len; k++) {
+        const HnValue *v = n->out->pdata[k];
+        for (guint i = 0; v != NULL && i < v->users->len; i++)
+            reopen(s, v->users->pdata[i]);
+    }
 }
 
 void hn_quant_spread(HnQuantPlan *p, HnModel *m)
 {
-    Spread s = { p, TRUE };
+    Spread s = { p, G_QUEUE_INIT, g_hash_table_new(NULL, NULL) };
+    HnNode *n;
     hn_graph_foreach_node(m->graph, mark, &s);
-    while (s.changed) {
-        s.changed = FALSE;
-        hn_graph_foreach_node(m->graph, unmark, &s);
+    while ((n = g_queue_pop_head(&s.open)) != NULL) { /* an open node is a marked one */
+        g_hash_table_insert(s.marked, n, GINT_TO_POINTER(1 + FALSE));
+        if (!fits(p, n))
+            unmark(&s, n);
     }
+    g_hash_table_unref(s.marked);
 }
 
 /* --- which tensors ------------------------------------------------------------------------------------------------ */

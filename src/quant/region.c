@@ -100,6 +100,7 @@ typedef struct {
     Net net;
     GHashTable *places; /* HnNode * -> place */
     GPtrArray *values;  /* HnValue * that integer nodes make or read */
+    GHashTable *known;  /* the same */
     double element_ms;
 } Region;
 
@@ -131,18 +132,15 @@ static gboolean is_f32(const HnValue *v)
            v->type->dtype == HN_F32;
 }
 
-/* Activations: a weight's node takes them from its first input. */
+/* n, which is a user of v, takes it as activations: a weight's node does so with its first input. */
 static gboolean takes(const HnNode *n, const HnValue *v)
 {
-    for (guint i = 0; i < n->in->len && !(is_weighted(n) && i > 0); i++)
-        if (n->in->pdata[i] == v)
-            return TRUE;
-    return FALSE;
+    return !is_weighted(n) || hn_node_in(n, 0) == v;
 }
 
 static void add_value(Region *r, HnValue *v)
 {
-    if (is_f32(v) && !g_ptr_array_find(r->values, v, NULL))
+    if (is_f32(v) && g_hash_table_add(r->known, v))
         g_ptr_array_add(r->values, v);
 }
 
@@ -250,6 +248,7 @@ static void region_init(Region *r, HnQuantPlan *spread, HnModel *m, const HnRegi
                    .o = o,
                    .places = g_hash_table_new(NULL, NULL),
                    .values = g_ptr_array_new(),
+                   .known = g_hash_table_new(NULL, NULL),
                    .element_ms = element_ms(o->integers, spread->o.integers) };
     net_init(&r->net);
     hn_graph_foreach_node(m->graph, add_node, r);
@@ -260,6 +259,7 @@ static void region_clear(Region *r)
     net_clear(&r->net);
     g_hash_table_unref(r->places);
     g_ptr_array_unref(r->values);
+    g_hash_table_unref(r->known);
 }
 
 HnQuantPlan *hn_region_choose(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o)

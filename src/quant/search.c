@@ -162,6 +162,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
         x->op = g_strdup(n->op_type);
         x->weight_bytes = (double)hn_quant_weight(n)->weight->bytes;
         x->int_bytes = int_bytes(n, form);
+        s->weight_bytes += x->weight_bytes;
         x->less = form == HN_FORM_W4 ? hn_quant_form_fit(n, HN_FORM_W8, &s->base->o) : HN_FORM_F32;
         x->f32_ms = x->int_ms = x->drop = x->accumulated = NAN;
         g_ptr_array_add(s->out->nodes, x);

@@ -16,11 +16,8 @@
 /* What f32 costs for the node, as a part of the model's time, or of its weights where time is not asked for. */
 static double cost_of(const HnSearchState *s, const HnSensitivity *n)
 {
-    double all = 0;
-    for (guint i = 0; i < s->out->nodes->len; i++)
-        all += hn_search_node(s, i)->weight_bytes;
     if (s->f32 == NULL)
-        return n->weight_bytes / fmax(all, 1) + LEAST_COST;
+        return n->weight_bytes / fmax(s->weight_bytes, 1) + LEAST_COST;
     const double lost = n->f32_ms - n->int_ms, part = isfinite(lost) && s->f32_ms > 0 ? fmax(lost, 0) / s->f32_ms : 0;
     return exp2(rint(log2(part + LEAST_COST))); /* powers of 2: times that differ a little make the same order */
 }
@@ -83,10 +80,12 @@ static gboolean try_without(HnSearchState *s, GPtrArray *order, guint k, HnQuant
 {
     g_autofree gboolean *wanted = g_new0(gboolean, s->out->nodes->len);
     g_autofree char *what = g_strdup_printf("without %u", k);
+    g_autoptr(GHashTable) first = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < k; i++)
+        g_hash_table_add(first, order->pdata[i]);
     for (guint i = 0; i < s->out->nodes->len; i++) {
-        guint place = 0;
-        g_ptr_array_find(order, hn_search_node(s, i), &place);
-        wanted[i] = place >= k || hn_search_pinned(s, hn_search_node(s, i));
+        const HnSensitivity *n = hn_search_node(s, i);
+        wanted[i] = !g_hash_table_contains(first, n) || hn_search_pinned(s, n);
     }
     *p = hn_search_plan(s, wanted, TRUE);
     return hn_search_try(s, *p, what, TRUE, o, error);

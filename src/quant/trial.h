@@ -22,6 +22,7 @@ typedef struct {
     HnModel *model;               /* prepared, to look at */
     const HnNodeTimes *f32, *all; /* all nodes as f32, all candidates as integers; NULL: time is not asked for */
     double f32_ms;                /* sum of f32's nodes */
+    double weight_bytes;          /* the same of their weights */
 } HnSearchState;
 
 typedef struct {

@@ -10,13 +10,18 @@
 
 #define COPY ((gsize)16 << 10)     /* bytes of a weight that may become one for each of its readers */
 #define LARGEST ((int64_t)1 << 22) /* elements of a tensor that is followed while its elements are moved */
+#define MOST_MOVED (1e9 / 2)       /* elements that are moved to follow them, in all tensors together: some 30 s */
+#define MOST_HELD (1e9 / 8)        /* elements whose classes are held apart at one time, 4 bytes each */
+#define MOST_CLASSES (1 << 24)
+#define CLASS_BYTES (sizeof(int) + sizeof(gboolean)) /* of a class in `parent` and `fixed` */
 
 /* Channels of a value. */
 typedef struct {
     int axis;
     int64_t n;
-    int *at;       /* [n]: their classes; NULL: not known, or elements are held apart */
+    int *at;       /* [n]: their classes, in HnUnits.lists; NULL: not known, or elements are held apart */
     HnTensor *ids; /* f32, 1 + the class of each element; between movements only */
+    gboolean locked;
 } Place;
 
 /* A weight that changes with the classes' units: element [.., i, ..] along axis is divided by the unit of out[i] and
@@ -32,13 +37,22 @@ typedef struct {
     int *in; /* [groups * in_n] */
 } Factor;
 
+/* Classes, in memory of the budget. */
+typedef struct {
+    int *at;
+    int64_t n;
+} List;
+
 struct HnUnits {
     HnModel *model;
     HnBudget *budget;
     GArray *parent; /* int: of each class, the one that it is part of, or itself */
     GArray *fixed;  /* gboolean, of classes that are their own parent */
-    Place *places;  /* by HnValue.id */
+    gsize counted;  /* bytes of the budget for both */
+    double moved, held;
+    Place *places; /* by HnValue.id */
     guint n_places;
+    GArray *lists;      /* List: what places and factors look at, several at one of them */
     GPtrArray *factors; /* Factor * */
     GArray *clips;
     GError *error;
@@ -48,8 +62,9 @@ struct HnUnits {
 
 static int root_of(const HnUnits *c, int k)
 {
-    while (g_array_index(c->parent, int, k) != k)
-        k = g_array_index(c->parent, int, k);
+    int *parent = (int *)c->parent->data;
+    while (parent[k] != k)
+        k = parent[k] = parent[parent[k]]; /* the next one has half the way */
     return k;
 }
 
@@ -121,9 +136,10 @@ static int64_t size_of(const HnValue *v, int *axis)
 
 static void lock(HnUnits *c, const HnValue *v)
 {
-    const Place *p = place_of(c, v);
-    if (p == NULL)
+    Place *p = place_of(c, v);
+    if (p == NULL || p->locked)
         return;
+    p->locked = p->at != NULL || p->ids != NULL;
     for (int64_t i = 0; p->at != NULL && i < p->n; i++)
         hn_units_lock(c, p->at[i]);
     for (int64_t i = 0; p->ids != NULL && i < p->ids->n; i++)
@@ -131,14 +147,32 @@ static void lock(HnUnits *c, const HnValue *v)
             hn_units_lock(c, (int)((const float *)p->ids->data)[i] - 1);
 }
 
-/* Channels of its own along an axis of v. */
-static Place *make(HnUnits *c, const HnValue *v, int axis)
+/* NULL: c->error. */
+static int *new_list(HnUnits *c, int64_t n)
+{
+    List list = { NULL, n };
+    if (c->error == NULL && (list.at = hn_budget_alloc_n(c->budget, (gsize)n, sizeof *list.at, &c->error)) != NULL)
+        g_array_append_val(c->lists, list);
+    return list.at;
+}
+
+static void drop_last_list(HnUnits *c)
+{
+    hn_budget_free(c->budget, g_array_index(c->lists, List, c->lists->len - 1).at);
+    g_array_set_size(c->lists, c->lists->len - 1);
+}
+
+/* Channels of its own along an axis of v: n of them. */
+static Place *make(HnUnits *c, const HnValue *v, int axis, int64_t n)
 {
     Place *p = place_of(c, v);
-    const int64_t n = p != NULL ? size_of(v, &axis) : -1;
-    if (n <= 0 || n > G_MAXINT / 4)
+    if (p == NULL || n <= 0 || n > MOST_CLASSES - (int64_t)c->parent->len || size_of(v, &axis) != n)
         return NULL;
-    *p = (Place){ .axis = axis, .n = n, .at = g_new(int, n) };
+    int *at = new_list(c, n);
+    if (at == NULL || !hn_budget_charge(c->budget, (gsize)n * CLASS_BYTES, &c->error))
+        return NULL;
+    c->counted += (gsize)n * CLASS_BYTES;
+    *p = (Place){ .axis = axis, .n = n, .at = at };
     for (int64_t i = 0; i < n; i++)
         p->at[i] = new_class(c);
     if (v->is_output)
@@ -154,7 +188,7 @@ static Place *pass_on(HnUnits *c, const HnValue *from, const HnValue *v)
     int axis = p != NULL ? p->axis : 0;
     if (p == NULL || p->at == NULL || q == NULL || size_of(v, &axis) != p->n)
         return NULL;
-    *q = (Place){ .axis = axis, .n = p->n, .at = g_memdup2(p->at, (gsize)p->n * sizeof *p->at) };
+    *q = (Place){ .axis = axis, .n = p->n, .at = p->at };
     if (v->is_output)
         lock(c, v);
     return q;
@@ -185,43 +219,54 @@ static HnTensor *ids_of(HnUnits *c, const HnValue *v)
 }
 
 /* Each place along an axis of t holds elements of one class alone. */
-static int *classes_along(const HnTensor *t, int axis)
+static int *classes_along(HnUnits *c, const HnTensor *t, int axis)
 {
-    if (axis >= t->ndim || t->n == 0)
+    if (axis < 0 || axis >= t->ndim || t->n == 0)
         return NULL;
     const float *x = t->data;
     const int64_t n = t->dims[axis];
-    g_autofree int *at = g_new0(int, n);
+    int *at = new_list(c, n);
     int64_t inner = 1;
+    if (at == NULL)
+        return NULL;
+    memset(at, 0, (gsize)n * sizeof *at);
     for (int i = axis + 1; i < t->ndim; i++)
         inner *= t->dims[i];
     for (int64_t i = 0; i < t->n; i++) {
         const int64_t k = i / inner % n;
         const int id = (int)x[i];
-        if (id == 0 || (float)id != x[i] || (at[k] != 0 && at[k] != id))
+        if (id == 0 || (float)id != x[i] || (at[k] != 0 && at[k] != id)) {
+            drop_last_list(c);
             return NULL;
+        }
         at[k] = id;
     }
     for (int64_t k = 0; k < n; k++)
         at[k]--;
-    return g_steal_pointer(&at);
+    return at;
 }
 
-static void set_ids(HnUnits *c, const HnValue *v, HnTensor *t, int like)
+/* FALSE: there are too many to be held. */
+static gboolean set_ids(HnUnits *c, const HnValue *v, HnTensor *t, int like)
 {
     Place *p = place_of(c, v);
     if (p == NULL || t->dtype != HN_F32)
-        return;
+        return TRUE;
     const int axes[] = { like, 1, t->ndim - 1 };
     for (guint i = 0; i < G_N_ELEMENTS(axes) && p->at == NULL; i++)
-        if ((p->at = classes_along(t, axes[i])) != NULL) {
+        if ((p->at = classes_along(c, t, axes[i])) != NULL) {
             p->axis = axes[i];
             p->n = t->dims[axes[i]];
         }
-    if (p->at == NULL)
+    if (p->at == NULL && c->held + (double)t->n > MOST_HELD)
+        return FALSE;
+    if (p->at == NULL) {
         p->ids = hn_tensor_ref(t);
+        c->held += (double)t->n;
+    }
     if (v->is_output)
         lock(c, v);
+    return TRUE;
 }
 
 /* n moves the numbers of its f32 inputs: does it with their classes. FALSE: it cannot be followed. */
@@ -229,9 +274,12 @@ static gboolean move(HnUnits *c, const HnNode *n)
 {
     g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_autofree HnTensor **out = g_new0(HnTensor *, n->out->len + 1);
-    for (guint k = 0; k < n->out->len; k++)
-        if (n->out->pdata[k] != NULL && hn_type_count(((const HnValue *)n->out->pdata[k])->type) > (double)LARGEST)
+    for (guint k = 0; k < n->out->len; k++) {
+        const double count = n->out->pdata[k] != NULL ? hn_type_count(hn_node_out(n, (int)k)->type) : 0;
+        if (count > (double)LARGEST || c->moved + count > MOST_MOVED)
             return FALSE;
+        c->moved += count;
+    }
     for (guint i = 0; i < n->in->len; i++) {
         const HnValue *v = n->in->pdata[i];
         HnTensor *t = NULL;
@@ -253,13 +301,13 @@ static gboolean move(HnUnits *c, const HnNode *n)
                  .out = out,
                  .budget = c->budget };
     GError *failure = NULL;
-    const gboolean ok = hn_op_eval(&e, &failure);
+    gboolean ok = hn_op_eval(&e, &failure);
     g_clear_error(&failure);
     const Place *first = place_of(c, hn_node_in(n, 0));
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = n->out->pdata[k];
         if (ok && v != NULL && out[k] != NULL)
-            set_ids(c, v, out[k], first != NULL && first->at != NULL ? first->axis : 1);
+            ok = set_ids(c, v, out[k], first != NULL && first->at != NULL ? first->axis : 1);
         hn_tensor_unref(out[k]);
     }
     return ok;
@@ -275,19 +323,11 @@ static Factor *add_factor(HnUnits *c, const HnNode *n, int input)
     return f;
 }
 
-static void factor_free(gpointer data)
-{
-    Factor *f = data;
-    g_free(f->in);
-    g_free(f->out);
-    g_free(f);
-}
-
 static void makes(Factor *f, int axis, const Place *p)
 {
     f->axis = axis;
     f->n = p->n;
-    f->out = g_memdup2(p->at, (gsize)p->n * sizeof *p->at);
+    f->out = p->at;
 }
 
 static void reads(Factor *f, int axis, int64_t groups, const Place *p)
@@ -295,7 +335,7 @@ static void reads(Factor *f, int axis, int64_t groups, const Place *p)
     f->in_axis = axis;
     f->groups = groups;
     f->in_n = p->n / groups;
-    f->in = g_memdup2(p->at, (gsize)p->n * sizeof *p->at);
+    f->in = p->at;
 }
 
 /* A linear layer: channels that are read are along l->in of the weight, those that are made along l->out. */
@@ -311,8 +351,8 @@ static gboolean multiply(HnUnits *c, const HnNode *n, const HnLinearView *l)
         (l->groups < 1 || size_of(x, &from_front) != p->n || from_front != p->axis ||
          p->n != w->dims[l->in] * l->groups))
         return FALSE;
-    const Place *q = make(c, y, l->y_axis);
-    if (q == NULL || q->n != w->dims[l->out] || q->n % l->groups != 0 || (bias != NULL && bias->n != q->n))
+    const Place *q = make(c, y, l->y_axis, w->dims[l->out]);
+    if (q == NULL || q->n % l->groups != 0 || (bias != NULL && bias->n != q->n))
         return FALSE;
     Factor *f = add_factor(c, n, 1);
     makes(f, l->out, q);
@@ -368,8 +408,8 @@ static gboolean multiply_constant(HnUnits *c, const HnNode *n, int i)
     for (int k = 0; k < t->ndim; k++)
         if (t->dims[k] == t->n)
             axis = k - t->ndim;
-    const Place *p = t->n > 1 ? make(c, y, axis) : NULL;
-    if (p == NULL || p->n != t->n)
+    const Place *p = t->n > 1 ? make(c, y, axis, t->n) : NULL;
+    if (p == NULL)
         return FALSE;
     makes(add_factor(c, n, i), axis + t->ndim, p);
     return TRUE;
@@ -383,8 +423,8 @@ static gboolean normalize(HnUnits *c, const HnNode *n)
     if (scale == NULL || scale->ndim != 1 || n->out->len > 1 ||
         (hn_node_in(n, 2) != NULL && (bias == NULL || bias->n != scale->n || bias->ndim != 1)))
         return FALSE;
-    const Place *p = make(c, y, -1);
-    if (p == NULL || p->n != scale->n)
+    const Place *p = make(c, y, -1, scale->n);
+    if (p == NULL)
         return FALSE;
     makes(add_factor(c, n, 1), 0, p);
     if (bias != NULL)
@@ -412,26 +452,24 @@ static gboolean sum(HnUnits *c, const HnNode *n)
     return pass_on(c, x, y) != NULL;
 }
 
-static gboolean bound_of(const HnNode *n, int input, gboolean has, float attr, double *x)
+static gboolean read_bound(gconstpointer of, int i, double *x)
 {
-    const HnClip *p = n->params;
-    const HnTensor *t = p->attrs ? NULL : weight_of(hn_node_in(n, input));
-    *x = p->attrs && has ? (double)attr : t != NULL && t->n == 1 ? hn_tensor_get_f64(t, 0) : NAN;
-    return !isnan(*x) || (p->attrs ? !has : hn_node_in(n, input) == NULL);
+    const HnValue *v = hn_node_in(of, i);
+    const HnTensor *t = weight_of(v);
+    if (t != NULL && t->n == 1)
+        *x = hn_tensor_get_f64(t, 0);
+    return v == NULL || (t != NULL && t->n == 1);
 }
 
 static gboolean clip(HnUnits *c, const HnNode *n)
 {
-    const HnClip *p = n->params;
     HnClipped clipped = { hn_node_in(n, 0), INFINITY };
-    double lo, hi;
-    if (!bound_of(n, 1, p->has_min, p->min, &lo) || !bound_of(n, 2, p->has_max, p->max, &hi) || lo != 0 || hi <= 0 ||
+    double lo = -INFINITY;
+    if (!hn_op_bounds(n->op, n->params, read_bound, n, &lo, &clipped.most) || lo != 0 || clipped.most <= 0 ||
         pass_on(c, clipped.v, hn_node_out(n, 0)) == NULL)
         return FALSE;
-    if (!isnan(hi)) {
-        clipped.most = hi;
+    if (!isinf(clipped.most))
         g_array_append_val(c->clips, clipped);
-    }
     return TRUE;
 }
 
@@ -507,7 +545,8 @@ HnUnits *hn_units_new(HnModel *m, HnBudget *budget, GError **error)
     c->fixed = g_array_new(FALSE, FALSE, sizeof(gboolean));
     c->n_places = m->n_values;
     c->places = g_new0(Place, c->n_places + 1u);
-    c->factors = g_ptr_array_new_with_free_func(factor_free);
+    c->lists = g_array_new(FALSE, FALSE, sizeof(List));
+    c->factors = g_ptr_array_new_with_free_func(g_free);
     c->clips = g_array_new(FALSE, FALSE, sizeof(HnClipped));
     for (guint i = 0; i < m->graph->weights->len && c->error == NULL; i++) {
         HnTensor *t = ((HnValue *)m->graph->weights->pdata[i])->weight;
@@ -521,11 +560,12 @@ HnUnits *hn_units_new(HnModel *m, HnBudget *budget, GError **error)
         return NULL;
     }
     lock_shared(c);
-    for (guint i = 0; i < c->n_places; i++) {
-        Place *p = &c->places[i];
-        g_clear_pointer(&p->ids, hn_tensor_unref);
-        for (int64_t k = 0; p->at != NULL && k < p->n; k++)
-            p->at[k] = root_of(c, p->at[k]);
+    for (guint i = 0; i < c->n_places; i++)
+        g_clear_pointer(&c->places[i].ids, hn_tensor_unref);
+    for (guint i = 0; i < c->lists->len; i++) {
+        const List *l = &g_array_index(c->lists, List, i);
+        for (int64_t k = 0; k < l->n; k++)
+            l->at[k] = root_of(c, l->at[k]);
     }
     return g_steal_pointer(&c);
 }
@@ -534,10 +574,12 @@ void hn_units_free(HnUnits *c)
 {
     if (c == NULL)
         return;
-    for (guint i = 0; i < c->n_places; i++) {
-        g_free(c->places[i].at);
+    for (guint i = 0; i < c->n_places; i++)
         hn_tensor_unref(c->places[i].ids);
-    }
+    while (c->lists->len > 0)
+        drop_last_list(c);
+    hn_budget_uncharge(c->budget, c->counted);
+    g_array_unref(c->lists);
     g_free(c->places);
     g_array_unref(c->parent);
     g_array_unref(c->fixed);

@@ -271,6 +271,11 @@ END
     [[ $stderr == *"'first'"* && $stderr == *"'second'"* && $stderr == *NonZero* ]] || explain
 }
 
+@test "export: --to f16 keeps what overflows in one branch, not what is called the same in another" {
+    exports branches.onnx --to f16 --data random:3
+    holds '[.precision.kept[].site] | sort == ["z", "z/then_branch/o", "z/then_branch/t"]'
+}
+
 @test "export: --to f16, there and back" {
     npy make '<f2' 2,3 '1 -2 3 -4 5 -6' half.npy
     exports chain.onnx --to f16

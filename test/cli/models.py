@@ -89,6 +89,14 @@ def models():
     loops += [node("Add", ["y1", "y2"], ["both"]), node("MatMul", ["both", "last"], ["y"])]
     weights = (tensor("zero", INT64, (), i64(0)), tensor("eight", FLOAT, (), f32(8)), floats("h0", 4, 32), floats("last", 32, 32))
     yield "twins", simple(loops, weights, (value("x", FLOAT, ("T", 4, 32)),), (value("y", FLOAT, (4, 32)),))
+    # two branches with the same names inside, of which the second one reaches 100,000 times its input
+    def branch(k):
+        return graph([node("Mul", ["x", k], ["t"]), node("Add", ["t", k], ["o"])], outs=(value("o", FLOAT, ("N", 3)),))
+    asks = [node("ReduceMax", ["x"], ["top"], attr_int("keepdims", 0)), node("Less", ["top", "bound"], ["small"])]
+    asks += [node("If", ["small"], [y], attr_graph("then_branch", branch(k)), attr_graph("else_branch", branch("one")),
+                  name="if " + y) for y, k in (("y", "two"), ("z", "many"))]
+    scalars = tuple(tensor(n, FLOAT, (), f32(v)) for n, v in (("one", 1), ("two", 2), ("many", 1e5), ("bound", 60000)))
+    yield "branches", simple(asks, scalars, (x,), (y, value("z", FLOAT, ("N", 3))))
     # a product, and then 2 to the power of 62 times around a loop, with something to compute and with nothing
     for form, op in (("forever", "Sin"), ("idle-forever", "Identity")):
         body = graph([node(op, ["s"], ["t"]), node("Identity", ["d"], ["e"])],

@@ -383,6 +383,31 @@ static void test_units(void)
                 0);
 }
 
+/* What a model only declares takes no memory, what is there counts, and values that share channels share a list. */
+static void test_units_memory(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) empty = typed("opset 17\n%y = LayerNormalization(%x:f32[0,100000000], s:f32[1])\n");
+    g_autoptr(HnUnits) none = hn_units_new(empty, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(hn_units_count(none), ==, 0);
+    g_autoptr(GString) text = g_string_new("opset 17\n%y0 = MatMul(%x:f32[0,1], w:f32[1,50000])\n");
+    for (int i = 1; i <= 200; i++)
+        g_string_append_printf(text, "%%y%d = Relu(%%y%d)\n", i, i - 1);
+    g_autoptr(HnModel) long_one = typed(text->str);
+    g_autoptr(HnBudget) budget = hn_budget_new((gsize)4 << 20), small = hn_budget_new((gsize)400 << 10);
+    HnUnits *u = hn_units_new(long_one, budget, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(hn_units_count(u), ==, 50000);
+    g_assert_cmpuint(hn_budget_peak(budget), >=, 50000 * 12);
+    g_assert_cmpuint(hn_budget_peak(budget), <, (gsize)1 << 20);
+    hn_units_free(u);
+    g_assert_cmpuint(hn_budget_used(budget), ==, 0);
+    g_assert_null(hn_units_new(long_one, small, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+    g_assert_cmpuint(hn_budget_used(small), ==, 0);
+}
+
 /* Channels of very different size, made so by one layer and taken back by the next. */
 static char *uneven(const char *between)
 {
@@ -503,6 +528,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/rounding/elsewhere", test_rounding_elsewhere);
     g_test_add_func("/quant/correct", test_bias);
     g_test_add_func("/quant/units", test_units);
+    g_test_add_func("/quant/units-memory", test_units_memory);
     g_test_add_func("/quant/equalize", test_equalize);
     g_test_add_func("/quant/repair/all", test_repair);
     g_test_add_func("/quant/repair/dropped", test_dropped);

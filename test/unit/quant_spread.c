@@ -1,6 +1,7 @@
 /*
  * Which nodes between integer products become integers, too: those that work on bytes, and whose neighbours do.
  */
+#include "base/clock.h"
 #include "ir/text.h"
 #include "op/infer.h"
 #include "quant/plan.h"
@@ -51,10 +52,25 @@ static void test_left(void)
     check(HEAD "%b = Add(%a, %x)" TAIL("%b"), "");
 }
 
+/* What does not fit takes all before it along, one after the other: in time that grows with the model, not with its
+ * square. */
+static void test_long(void)
+{
+    g_autoptr(GString) text = g_string_new("opset 17 %y0 = MatMul(%x:f32[2,16], w:f32[16,16])\n");
+    for (int i = 1; i <= 20000; i++)
+        g_string_append_printf(text, "%%y%d = Relu(%%y%d)\n", i, i - 1);
+    const guint64 start = hn_process_cpu_ns();
+    check(text->str, ""); /* nobody wants the last one as integers */
+    const double s = (double)(hn_process_cpu_ns() - start) / 1e9;
+    g_test_message("%.3f s of processor time", s);
+    g_assert_cmpfloat(s, <, 5);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/spread/marked", test_marked);
     g_test_add_func("/spread/left", test_left);
+    g_test_add_func("/spread/long", test_long);
     return g_test_run();
 }
