@@ -10,6 +10,8 @@
 #include "pass/shapes.h"
 #include "pass/weights.h"
 
+#define MOST_INPUTS 512 /* of a node that is carried: all of them are looked at for each one, several times */
+
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
 gboolean hn_order_of(const HnRewrite *r, const HnNode *transpose, HnOrder *o)
@@ -216,7 +218,7 @@ static gboolean input_can(const HnRewrite *r, const HnValue *v, int rank)
 gboolean hn_carry_can(const HnRewrite *r, const HnNode *n, const HnOrder *o)
 {
     const Rule *rule = rule_of(n);
-    if (rule == NULL || n->in->len == 0)
+    if (rule == NULL || n->in->len == 0 || n->in->len > MOST_INPUTS)
         return FALSE;
     for (guint k = 0; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL && hn_rw_rank(r, n->out->pdata[k]) != o->rank)

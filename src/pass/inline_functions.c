@@ -47,7 +47,8 @@ static const char *overload_of(const Name *n)
 static guint name_hash(gconstpointer p)
 {
     const Name *n = p;
-    return g_str_hash(n->name) * 31 + g_str_hash(overload_of(n));
+    const guint domain = hn_domain_equal(n->domain, "") ? 0 : g_str_hash(n->domain);
+    return (domain * 31 + g_str_hash(n->name)) * 31 + g_str_hash(overload_of(n));
 }
 
 static gboolean name_equal(gconstpointer p, gconstpointer q)

@@ -13,6 +13,7 @@
 
 #define INPUT_S 0.050 /* of processor time for an input of no bytes */
 #define BYTE_S 2e-6   /* and for each byte more */
+#define MEMORY_S 1e-7 /* and for each byte that its budgets grant at a time */
 #define TRIES 3       /* of which the fastest counts */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -26,6 +27,7 @@ static struct {
     double since; /* when counting stopped, s */
     double sum;   /* not counted in this input, s */
 } untimed;
+static gsize granted; /* bytes, in this input */
 
 /* Processor time of all threads, and of children that have ended, s. */
 static double spent(void)
@@ -48,10 +50,19 @@ void fuzz_untimed_end(void)
         untimed.sum += spent() - untimed.since;
 }
 
+void fuzz_budget_done(HnBudget *budget)
+{
+    if (hn_budget_used(budget) != 0)
+        g_error("%" G_GSIZE_FORMAT " bytes were not given back", hn_budget_used(budget));
+    granted += hn_budget_peak(budget);
+    hn_budget_unref(budget);
+}
+
 static double run_timed(const uint8_t *data, size_t size)
 {
     const double start = spent();
     untimed.sum = 0;
+    granted = 0;
     fuzz_target.one(data, size);
     return spent() - start - untimed.sum;
 }
@@ -68,11 +79,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const double times = SLOWDOWN * (fuzz_target.times > 0 ? fuzz_target.times : 1);
-    const double limit = times * (INPUT_S + BYTE_S * (double)size);
-    double least = G_MAXDOUBLE;
+    double least = G_MAXDOUBLE, limit = 0;
     for (int i = 0; i < TRIES && least > limit; i++) {
         const double t = run_timed(data, size);
         least = MIN(least, t);
+        limit = times * (INPUT_S + BYTE_S * (double)size + MEMORY_S * (double)granted);
     }
     if (least > limit)
         g_error("%.3f s of processor time for %zu bytes, where %.3f s are allowed", least, size, limit);

@@ -4,6 +4,7 @@
  * elements by every other file, so that a file can bring along data as well. Both backends have to give the same
  * values.
  */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -289,11 +290,12 @@ static gboolean numbers(const HnTensor *t)
     return t->dtype != HN_STRING && t->dtype != HN_C64 && t->dtype != HN_C128;
 }
 
-/* What any kernel may be off by, whatever stands behind it, in an element that is `want` of a tensor of this scale. */
+/* What any kernel may be off by, whatever stands behind it, in an element that is `want` of a tensor of this scale; as
+ * much as the least normal number is, which leaves out what has lost its digits. */
 static double allowance(HnDtype d, double want, double scale)
 {
     const double unit = unit_of(d) * 64;
-    return unit * (fabs(want) + scale / 16);
+    return unit * (fabs(want) + scale / 16) + (unit > 0 ? (double)FLT_MIN : 0);
 }
 
 /* The first element that is off by more than that; -1: none. */
