@@ -166,9 +166,23 @@ gboolean quantize_replay_plan(Quantize *q, GError **error)
 
 /* --- what came out ------------------------------------------------------------------------------------------------ */
 
+/* The bytes of a model that lies in several files, as those of one. */
+static GBytes *gather(const char *path, GBytes *file, HnBudget *budget, GError **error)
+{
+    HnModel *m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = budget, .verify_data = TRUE }, error);
+    GBytes *bytes = NULL;
+    if (m != NULL && m->file_bytes > g_bytes_get_size(file))
+        bytes = hn_onnx_write_bytes(m, budget, error);
+    else if (m != NULL)
+        bytes = g_bytes_ref(file);
+    hn_model_free(m);
+    return bytes;
+}
+
 gboolean quantize_compare_made(const Quantize *q, GError **error)
 {
-    g_autoptr(GBytes) made = hn_file_bytes(q->p->replay, q->ctx->budget, error);
+    g_autoptr(GBytes) file = hn_file_bytes(q->p->replay, q->ctx->budget, error);
+    g_autoptr(GBytes) made = file != NULL ? gather(q->p->replay, file, q->ctx->budget, error) : NULL;
     g_autoptr(GBytes) now = made != NULL ? hn_onnx_write_bytes(q->result, q->ctx->budget, error) : NULL;
     if (now == NULL)
         return FALSE;

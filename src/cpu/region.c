@@ -353,6 +353,8 @@ static void run_tiles(const Region *r, const HnStep *s, int thread, int64_t from
 {
     float *scratch = s->scratch;
     float *at[OPERANDS], *tile[OPERANDS];
+    if (from == to) /* of no elements: nothing was booked */
+        return;
     int64_t used = r->n_tiles * thread;
     for (int i = 0; i < r->n_in; i++)
         tile[i] = r->in[i].staged ? scratch + r->room * used++ : NULL;

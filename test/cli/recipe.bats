@@ -127,6 +127,21 @@ replay() {
     replay 2 "option '--set': pattern"
 }
 
+@test "replay: a model in several files is compared with all of them" {
+    local external="--external one-file"
+    # shellcheck disable=SC2086 # two words
+    hone-quantize -q "$model" --calib "$train" --force --repair none --calib-method minmax $external -o apart.onnx
+    [ "$(stat -c %s apart.onnx)" -lt "$(stat -c %s plain.onnx)" ]
+    succeeds hone-replay -q apart.onnx "$model" --calib "$train"
+    local data
+    data=$(echo apart.onnx.*.data)
+    [ -s "$data" ]
+    printf x | dd of="$data" bs=1 seek=70 conv=notrunc status=none
+    refuses 1 checksum hone-replay -q apart.onnx "$model" --calib "$train"
+    rm "$data"
+    refuses 1 "$data" hone-replay -q apart.onnx "$model" --calib "$train"
+}
+
 @test "replay: names that begin with a dash are names" {
     cp plain.onnx ./--config=x.onnx
     succeeds hone-replay --calib "$train" -- --config=x.onnx "$model"

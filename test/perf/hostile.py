@@ -3,8 +3,8 @@
 
 usage: hostile.py [--build DIR] [--seconds S] [--mb M] [--tools LIST] N [SHAPE...]
 
-A tool is expected to end within S seconds of processor time (2) and M megabytes (500), or to refuse, with a sentence,
-within half of that time. Prints a line for each run that does not, a summary, and the five slowest; the status is 1
+A tool is run with --mem-limit M (500) megabytes. It is expected to end within S seconds of processor time (2), or to
+refuse, with a sentence, within half of that time; and to keep the limit. Prints a line for each run that does not, a summary, and the five slowest; the status is 1
 where there were any. Children (the proof of hone-export) count.
 """
 import argparse
@@ -55,6 +55,7 @@ def main():
             for tool in a.tools.split(","):
                 command = [str(a.build / "tools" / f"hone-{tool}"), str(model)]
                 command += [w.format(out=f"{work}/out", model=model) for w in RUNS[tool]]
+                command.append(f"--mem-limit={int(a.mb)}M")
                 status, seconds, mb, last = measure(command, 30 * a.seconds, environment)
                 good = seconds <= (a.seconds if status == 0 else a.seconds / 2) and mb <= a.mb and status in (0, 1, 3, 4, 5, 6)
                 row = f"{model.stem:28} {tool:9} status {status:4} {seconds:8.2f} s {mb:7.0f} MB  {last[:120]}"
