@@ -13,6 +13,7 @@ typedef struct {
     guint left;
     int row;        /* -1: none */
     int work;       /* that makes it; -1: input or weight */
+    int output;     /* of the model; -1: none */
     gboolean fixed; /* the same at each run with inputs of these shapes */
 } Place;
 
@@ -35,9 +36,9 @@ typedef struct {
 struct HnLockstep {
     Side side[2];
     HnLockstepOptions o;
-    GPtrArray *rows;   /* HnLockstepRow * of all matched results */
-    GPtrArray *shown;  /* those that are no constants */
-    HnValue **partner; /* per input of the second model: input of the first */
+    GPtrArray *rows;  /* HnLockstepRow * of all matched results */
+    GPtrArray *shown; /* those that are no constants */
+    int *partner;     /* per input of the second model: the place among those of the first */
 };
 
 static const char *const names[] = { "first", "second" };
@@ -426,11 +427,8 @@ static gboolean inputs_of_second(const HnLockstep *l, HnTensor *const *in, HnTen
 {
     for (int i = 0; i < hn_session_n_inputs(l->side[1].whole); i++) {
         const HnType *t = hn_session_input(l->side[1].whole, i)->type;
-        for (int k = 0; k < hn_session_n_inputs(l->side[0].whole); k++)
-            if (hn_session_input(l->side[0].whole, k) == l->partner[i]) {
-                HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
-                out[i] = as_type(in[k], dtype, l->o.budget, error);
-            }
+        const HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
+        out[i] = as_type(in[l->partner[i]], dtype, l->o.budget, error);
         if (out[i] == NULL)
             return FALSE;
     }
@@ -476,12 +474,10 @@ static gboolean run_whole(const Side *s, const char *name, HnTensor *const *in, 
     return FALSE;
 }
 
-static HnTensor *output_of(const Side *s, HnTensor **out, const HnValue *v)
+static HnTensor *output_of(Side *s, HnTensor **out, const HnValue *v)
 {
-    for (int k = 0; k < hn_session_n_outputs(s->whole); k++)
-        if (hn_session_output(s->whole, k) == v)
-            return out[k];
-    return NULL;
+    const int output = place(s, v)->output;
+    return output >= 0 ? out[output] : NULL;
 }
 
 static gboolean run_outputs(HnLockstep *l, HnTensor *const *in_a, HnTensor *const *in_b, GError **error)
@@ -539,7 +535,9 @@ static gboolean open_side(HnLockstep *l, int i, const HnSide *from, GError **err
     }
     s->places = g_new0(Place, (gsize)s->model->n_values + 1);
     for (guint k = 0; k < s->model->n_values; k++)
-        s->places[k].row = s->places[k].work = -1;
+        s->places[k].row = s->places[k].work = s->places[k].output = -1;
+    for (int k = hn_session_n_outputs(s->whole) - 1; k >= 0; k--)
+        place(s, hn_session_output(s->whole, k))->output = k;
     s->works = g_array_new(FALSE, FALSE, sizeof(Work));
     g_array_set_clear_func(s->works, work_clear);
     return TRUE;
@@ -547,7 +545,7 @@ static gboolean open_side(HnLockstep *l, int i, const HnSide *from, GError **err
 
 static gboolean is_result_of(const HnGraph *g, const HnValue *v)
 {
-    return g_ptr_array_find(g->outputs, v, NULL);
+    return v->graph == g && v->is_output > 0;
 }
 
 static void add_rows(HnLockstep *l, const GArray *matches)
@@ -569,21 +567,35 @@ static void add_rows(HnLockstep *l, const GArray *matches)
     }
 }
 
+static GHashTable *places_of_inputs(const HnSession *s)
+{
+    GHashTable *at = g_hash_table_new(NULL, NULL);
+    for (int i = 0; i < hn_session_n_inputs(s); i++)
+        g_hash_table_insert(at, (gpointer)hn_session_input(s, i), GINT_TO_POINTER(i + 1));
+    return at;
+}
+
 static gboolean find_partners(HnLockstep *l, const GArray *matches, GError **error)
 {
-    int n = hn_session_n_inputs(l->side[1].whole);
-    l->partner = g_new0(HnValue *, (gsize)n + 1);
-    for (int i = 0; i < n; i++) {
-        const HnValue *v = hn_session_input(l->side[1].whole, i);
-        for (guint k = 0; k < matches->len; k++)
-            if (g_array_index(matches, HnMatch, k).b == v)
-                l->partner[i] = g_array_index(matches, HnMatch, k).a;
-        if (l->partner[i] == NULL) {
+    const HnSession *first = l->side[0].whole, *second = l->side[1].whole;
+    const int n = hn_session_n_inputs(second);
+    g_autoptr(GHashTable) in_a = places_of_inputs(first), in_b = places_of_inputs(second);
+    l->partner = g_new(int, (gsize)n + 1);
+    for (int i = 0; i < n; i++)
+        l->partner[i] = -1;
+    for (guint k = 0; k < matches->len; k++) {
+        const HnMatch *m = &g_array_index(matches, HnMatch, k);
+        const int a = GPOINTER_TO_INT(g_hash_table_lookup(in_a, m->a));
+        const int b = GPOINTER_TO_INT(g_hash_table_lookup(in_b, m->b));
+        if (a > 0 && b > 0)
+            l->partner[b - 1] = a - 1;
+    }
+    for (int i = 0; i < n; i++)
+        if (l->partner[i] < 0) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "input '%s' of the second model is none of the first",
-                        v->name);
+                        hn_session_input(second, i)->name);
             return FALSE;
         }
-    }
     return TRUE;
 }
 

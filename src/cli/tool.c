@@ -25,11 +25,15 @@
 /* A signal handler can reach nothing but globals. What Ctrl-C and the alarm of --time-limit set: an HnHalt, which
  * HnProgress.cancel and the budget read; ... */
 static gint halt;
-/* ... and how the second alarm ends a process that did not end by itself: written before the first is due. */
+/* ... and the clock, with how its second alarm ends a process that did not end by itself: written before the first is
+ * due. */
 static struct {
+    gboolean runs;
+    timer_t timer;
+    volatile sig_atomic_t due; /* the time limit was reached before */
     char line[128];
     size_t length;
-} last_words;
+} timing;
 
 static void on_interrupt(G_GNUC_UNUSED int signal_number)
 {
@@ -39,14 +43,13 @@ static void on_interrupt(G_GNUC_UNUSED int signal_number)
 /* Files that are not complete have no names, or are known to hn_guard_unlink(): ending here leaves none behind. */
 static void on_alarm(G_GNUC_UNUSED int signal_number)
 {
-    static volatile sig_atomic_t due; /* the time limit was reached before */
-    if (due) {
-        ssize_t ignored = write(STDERR_FILENO, last_words.line, last_words.length);
+    if (timing.due) {
+        ssize_t ignored = write(STDERR_FILENO, timing.line, timing.length);
         (void)ignored;
         hn_guard_unlink();
         _exit(STATUS_LIMIT);
     }
-    due = 1;
+    timing.due = 1;
     g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_TIME);
 }
 
@@ -120,20 +123,28 @@ static gboolean start_clock(const HnContext *ctx, guint64 since_ns, GError **err
     if (seconds <= 0)
         return TRUE;
     g_autofree char *words = time_words(ctx);
-    const size_t length =
-        (size_t)g_snprintf(last_words.line, sizeof last_words.line, "%s: %s\n", ctx->tool->name, words);
-    last_words.length = MIN(length, sizeof last_words.line - 1);
+    const size_t length = (size_t)g_snprintf(timing.line, sizeof timing.line, "%s: %s\n", ctx->tool->name, words);
+    timing.length = MIN(length, sizeof timing.line - 1);
     struct sigaction action = { .sa_handler = on_alarm };
     struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     const struct itimerspec due = { .it_value = timespec_of(MAX(seconds - passed, 1e-6)),
                                     .it_interval = timespec_of(seconds + GRACE_S) };
-    timer_t timer;
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGALRM, &action, NULL) == 0 && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 &&
-        timer_settime(timer, 0, &due, NULL) == 0)
+    timing.runs = sigaction(SIGALRM, &action, NULL) == 0 && timer_create(CLOCK_MONOTONIC, &event, &timing.timer) == 0;
+    if (timing.runs && timer_settime(timing.timer, 0, &due, NULL) == 0)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "no clock can be set for a time limit: %s", g_strerror(errno));
     return FALSE;
+}
+
+/* The next tool in this process has its own time. */
+static void stop_clock(void)
+{
+    if (timing.runs)
+        timer_delete(timing.timer);
+    timing.runs = FALSE;
+    timing.due = 0;
+    g_atomic_int_compare_and_exchange(&halt, HN_HALT_TIME, HN_HALT_NOT);
 }
 
 /* Where somebody has closed a standard descriptor, the next file would get its number, and the talk meant for stderr.
@@ -292,6 +303,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     g_assert(ok == !error);
     int status = finish(&ctx, tool, error);
 
+    stop_clock();
     hn_bar_free(ctx.bar);
     hn_budget_unref(ctx.budget);
     hn_options_clear(tool, params);

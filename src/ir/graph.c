@@ -563,17 +563,18 @@ void hn_value_drop_user(HnValue *v, HnNode *n)
     hn_ptrs_drop(v->users, n);
 }
 
-/* The first `most` places of a list that are `from`, looked for from *near on and around, become `to`. */
+/* `most` places of a list that are `from`, looked for on both sides of *near, become `to`. */
 static void replace_in(gpointer *p, guint len, guint *near, guint most, const HnValue *from, HnValue *to)
 {
-    for (guint k = 0, i = *near < len ? *near : 0; k < len && most > 0; k++) {
-        const gboolean found = p[i] == from;
-        if (found)
-            p[i] = to;
-        i = i + 1 < len ? i + 1 : 0;
-        if (found)
-            *near = i;
-        most -= found ? 1 : 0;
+    const guint middle = *near < len ? *near : 0;
+    for (guint k = 0; k < len && most > 0; k++) {
+        const guint places[] = { k <= middle ? middle - k : G_MAXUINT, middle + k }; /* one, where k is 0 */
+        for (guint side = 0; side < 2; side++)
+            if (places[side] < len && p[places[side]] == from && most > 0) {
+                p[places[side]] = to;
+                *near = places[side];
+                most--;
+            }
     }
 }
 

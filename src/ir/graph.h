@@ -127,7 +127,7 @@ struct HnNode {
     HnPtrs out[1];         /* HnValue *, NULL: absent optional output */
     HnPtrs attrs[1];       /* HnAttr *; added to and taken from by the calls below only */
     guint at;              /* its place in graph->nodes when somebody last looked: a hint, hn_graph_index() */
-    guint near;            /* input behind the one that was last replaced: where to look for the next */
+    guint near;            /* input that was last replaced: the next is looked for around it */
     gboolean buried;       /* hn_graph_bury_node() */
     GHashTable *by_name;   /* their names -> 1 + place among them, where they are many; NULL mostly */
     char *doc;
@@ -147,7 +147,7 @@ struct HnGraph {
     GPtrArray *infos;   /* HnValue * declared in value_info, in file order */
     GPtrArray *nodes;   /* HnNode *, in an order in which they can run */
     guint buried;       /* of them */
-    guint near;         /* output behind the one that was last replaced */
+    guint near;         /* output that was last replaced */
     GPtrArray *inner;   /* HnGraph * made with this one as `outer`, in order of making; not owned */
     GHashTable *values; /* name -> HnValue *, of this graph */
     HnPairs *metadata;

@@ -29,7 +29,7 @@ static gboolean known_scales(const HnUnbind *u, float *scale, gboolean *exact)
         if (in <= 0 || sizes[i] <= 0)
             return FALSE;
         scale[i] = (float)((double)sizes[i] / (double)in);
-        *exact = *exact && (int64_t)floor((double)scale[i] * (double)in) == sizes[i];
+        *exact = *exact && floor((double)scale[i] * (double)in) == (double)sizes[i];
     }
     return TRUE;
 }

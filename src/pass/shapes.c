@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "op/concat.h"
 #include "op/reduce.h"
 #include "op/slice.h"
@@ -224,13 +225,14 @@ int64_t *hn_shapes_parts(const HnRewrite *r, const HnNode *split, int *axis)
         return NULL;
     *axis = (int)(p->axis + (p->axis < 0 ? rank : 0));
     g_autofree int64_t *sizes = g_new(int64_t, (gsize)n + 1);
+    int64_t all = 0;
     for (int k = 0; k < n; k++) {
         HnDim d = hn_dim_unknown();
         if (p->sizes != NULL)
             d = hn_dim(p->sizes[k]);
         else if (hn_node_out(split, k) != NULL)
             d = hn_rw_dim(r, hn_node_out(split, k), *axis);
-        if (!d.known)
+        if (!d.known || d.n < 0 || !hn_add_i64(all, d.n, &all)) /* what a file declares may be anything */
             return NULL;
         sizes[k] = d.n;
     }

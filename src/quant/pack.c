@@ -14,6 +14,13 @@ void hn_packed_clear(HnPacked *p)
     g_clear_pointer(&p->zero, hn_tensor_unref);
 }
 
+/* The whole number next to x within [lo, hi]; 0 for NaN, whatever becomes of a model with such weights. */
+static int nearest(float x, int lo, int hi)
+{
+    x = rintf(x);
+    return x > (float)lo ? (x < (float)hi ? (int)x : hi) : x <= (float)lo ? lo : 0;
+}
+
 /* w as [outer, n, inner] around an axis; axis -1 is [1, 1, all]. */
 typedef struct {
     int64_t outer, n, inner;
@@ -66,10 +73,8 @@ static void quantize(const float *w, const View *v, int64_t c, float scale, int 
     const float inverse = 1 / scale;
     for (int64_t o = 0; o < v->outer; o++) {
         const int64_t at = (o * v->n + c) * v->inner;
-        for (int64_t i = 0; i < v->inner; i++) {
-            const float x = rintf(w[at + i] * inverse);
-            q[at + i] = (int8_t)(x > (float)most ? (float)most : x < (float)-most ? (float)-most : x);
-        }
+        for (int64_t i = 0; i < v->inner; i++)
+            q[at + i] = (int8_t)nearest(w[at + i] * inverse, -most, most);
     }
 }
 
@@ -122,7 +127,7 @@ static void span_4(float lo, float hi, gboolean symmetric, float *scale, int *ze
     *scale = symmetric ? fmaxf(-lo / 8, hi / 7) : (hi - lo) / 15;
     if (!(*scale > SMALLEST) || !isfinite(*scale))
         *scale = 1;
-    *zero = symmetric ? 0 : (int)fminf(fmaxf(rintf(-lo / *scale), 0), 15);
+    *zero = symmetric ? 0 : nearest(-lo / *scale, 0, 15);
 }
 
 gboolean hn_pack_4(const HnTensor *w, int axis, int block, gboolean symmetric, HnBudget *budget, HnPacked *out,
@@ -158,8 +163,8 @@ gboolean hn_pack_4(const HnTensor *w, int axis, int block, gboolean symmetric, H
                 put_nibble(out->zero->data, s, zero);
                 for (int64_t k = b * block; k < end; k++) {
                     const int64_t at = (o * v.n + k) * v.inner + i;
-                    const int q = (int)rintf(x[at] / scale) + zero;
-                    put_nibble(out->q->data, at, symmetric ? CLAMP(q, -8, 7) : CLAMP(q, 0, 15));
+                    const int least = symmetric ? -8 : -zero;
+                    put_nibble(out->q->data, at, zero + nearest(x[at] / scale, least, least + 15));
                 }
             }
     return TRUE;

@@ -1,5 +1,6 @@
 #include "quant/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "op/gather.h"
@@ -171,11 +172,21 @@ int hn_quant_scale_axis(const HnNode *n, int rank)
     return axis < rank && rank > 1 ? axis : -1;
 }
 
+/* Infinity and NaN have no integer. */
+static gboolean all_finite(const HnTensor *w)
+{
+    const float *x = w->data;
+    for (int64_t i = 0; i < w->n; i++)
+        if (!isfinite(x[i]))
+            return FALSE;
+    return TRUE;
+}
+
 static void add_candidate(HnNode *n, gpointer data)
 {
     const HnValue *x = hn_node_in(n, 0), *y = first_out(n);
     if (n->op != NULL && y != NULL && hn_quant_weight(n) != NULL && is_f32(y) &&
-        (n->op == &hn_op_gather || (x->weight == NULL && is_f32(x))))
+        (n->op == &hn_op_gather || (x->weight == NULL && is_f32(x))) && all_finite(hn_quant_weight(n)->weight))
         g_ptr_array_add(data, n);
 }
 
