@@ -86,7 +86,8 @@ static gboolean take(zip_file_t *f, guint8 *data, zip_uint64_t n)
         const zip_int64_t got = zip_fread(f, data ? data : scratch, data ? n : MIN(n, PIECE));
         if (got <= 0)
             return FALSE;
-        data += data ? got : 0;
+        if (data)
+            data += got;
         n -= (zip_uint64_t)got;
     }
     return TRUE;

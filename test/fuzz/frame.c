@@ -1,4 +1,6 @@
 /* What libFuzzer and driver.c call: a target's functions, and time per byte around them. */
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -67,10 +69,18 @@ static double run_timed(const uint8_t *data, size_t size)
     return spent() - start - untimed.sum;
 }
 
+/* What g_error() ends with; libFuzzer keeps the input of what aborts, but knows nothing of this one. */
+static void on_trap(int signal_number)
+{
+    (void)signal_number;
+    abort();
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
+    signal(SIGTRAP, on_trap);
     if (fuzz_target.init != NULL)
         fuzz_target.init();
     return 0;
