@@ -57,7 +57,7 @@ static const GOptionEntry entries[] = {
     { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, rtol),
       "relative tolerance (default: 1e-3; 4e-3 for models with f16)", "R" },
     { "atol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, atol),
-      "tolerance relative to an output's largest magnitude (default: 1e-4; 2e-3 for models with f16)", "A" },
+      "absolute tolerance (default: 1e-4 of the largest magnitude; 2e-3 for models with f16)", "A" },
     { "keep-repro", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, repro),
       "write a minimal model for each rewrite that changed results, into DIR", "DIR" },
     { "bench", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, bench),
@@ -236,8 +236,7 @@ static gboolean prepare(Export *e, GError **error)
         .threads = e->ctx->common.threads,
         .infer_shapes = p->infer_shapes,
         .clear_metadata = p->clear_metadata,
-        .rtol = p->rtol,
-        .atol = p->atol,
+        .tolerance = { .rtol = p->rtol, .atol = p->atol, .part = NAN },
         .backend = e->backend,
         .progress = &e->ctx->progress,
     };
@@ -267,7 +266,7 @@ static gboolean open_check(Export *e, GError **error)
     GError *failure = NULL;
     e->verify = hn_verify_new(e->original, &e->vo, &failure);
     if (e->verify != NULL) {
-        hn_verify_tolerance(e->verify, &e->o.rtol, &e->o.atol);
+        hn_verify_tolerance(e->verify, &e->o.tolerance);
         return TRUE;
     }
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_UNSUPPORTED))

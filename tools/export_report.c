@@ -250,8 +250,9 @@ static void add_check(const Export *e, HnReport *report)
     json_object_set_string_member(o, "status", e->verify != NULL ? "equal" : "off");
     json_object_set_int_member(o, "samples", e->verify != NULL ? hn_verify_samples(e->verify) : 0);
     json_object_set_boolean_member(o, "synthetic", e->verify != NULL && hn_verify_synthetic(e->verify));
-    set_number(o, "rtol", e->o.rtol);
-    set_number(o, "atol", e->o.atol);
+    set_number(o, "rtol", e->o.tolerance.rtol);
+    set_number(o, "atol", e->o.tolerance.atol);
+    set_number(o, "part", e->o.tolerance.part);
     JsonArray *rows = json_array_new();
     for (guint k = 0; k < v->n; k++) {
         JsonObject *row = json_object_new();

@@ -521,8 +521,9 @@ static gboolean finish(Run *r, GError **error)
 static gboolean run(HnContext *ctx, GError **error)
 {
     Run r = { .ctx = ctx, .p = ctx->params };
-    r.tolerance =
-        (HnTolerance){ isnan(r.p->rtol) ? 1e-3 : r.p->rtol, isnan(r.p->atol) ? 1e-5 : r.p->atol, r.p->min_cos };
+    r.tolerance = (HnTolerance){ .rtol = isnan(r.p->rtol) ? 1e-3 : r.p->rtol,
+                                 .atol = isnan(r.p->atol) ? 1e-5 : r.p->atol,
+                                 .min_cos = r.p->min_cos };
     GError *cause = NULL;
     gboolean ok = prepare(&r, error);
     if (ok && !run_all(&r, &cause)) {

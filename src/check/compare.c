@@ -42,7 +42,14 @@ static void load(const HnTensor *t, int64_t i, int n, double *out)
 static void add(Compare *c, int64_t i, double got, double want, double d)
 {
     HnDiff *diff = c->diff;
-    double excess = d - (c->tolerance->atol + c->tolerance->rtol * fabs(want));
+    const HnTolerance *t = c->tolerance;
+    double limit = t->atol + t->rtol * fabs(want);
+    if (t->size != NULL) {
+        const double size = t->size[i / t->step % t->channels];
+        limit += t->part * size;
+        diff->max_part = d > 0 ? fmax(diff->max_part, size > 0 ? d / size : INFINITY) : diff->max_part;
+    }
+    double excess = d - limit;
     if (isnan(excess)) /* an infinite tolerance, or one side alone is infinite */
         excess = isfinite(d) ? -INFINITY : INFINITY;
     if (excess > 0)

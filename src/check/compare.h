@@ -1,9 +1,10 @@
 /*
  * Two tensors side by side: are they equal within a tolerance, and where do they differ most.
  *
- * Types and shapes have to be equal. Elements are equal where |got - want| <= atol + rtol * |want|; NaN equals NaN and
- * an infinity equals itself. With min_cos only the cosine of the two, read as vectors, is judged: pairs of equal NaN or
- * infinity are left out of it, a pair of which only one is finite makes it NaN, which fails. Strings are equal or not.
+ * Types and shapes have to be equal. Elements are equal where |got - want| <= atol + rtol * |want| + part * size, with
+ * the size of the element's channel where sizes are given; NaN equals NaN and an infinity equals itself. With min_cos
+ * only the cosine of the two, read as vectors, is judged: pairs of equal NaN or infinity are left out of it, a pair of
+ * which only one is finite makes it NaN, which fails. Strings are equal or not.
  */
 #pragma once
 
@@ -14,6 +15,10 @@ G_BEGIN_DECLS
 typedef struct {
     double rtol, atol;
     double min_cos; /* NaN: judge element by element */
+    double part;
+    const double *size; /* of each channel; NULL: none of them count */
+    int64_t step;       /* elements from one channel to the next: element i is of channel i / step % channels */
+    int64_t channels;
 } HnTolerance;
 
 typedef struct {
@@ -22,6 +27,7 @@ typedef struct {
     int64_t n;        /* elements compared; 0 where type or shape differ */
     int64_t n_wrong;  /* elements beyond atol + rtol * |want| */
     double max_abs;   /* largest |got - want|, infinite where only one is NaN or infinite */
+    double max_part;  /* largest |got - want| / size, infinite where the size is 0; 0 without sizes */
     double max_rel;   /* largest |got - want| / |want| where want is not 0 */
     double cos;       /* 1 where both are empty or all zero, 0 where one is */
     double sqnr;      /* power of want over power of got - want in dB: infinite where all are the same; NaN as cos */

@@ -117,7 +117,7 @@ HnModel *hn_export_build(HnExportJob *e, guint64 most, GError **error)
 
 static gboolean verify(const HnExportJob *e, HnModel *m, HnVerified *out, GError **error)
 {
-    return hn_verify(e->verify, m, e->o->rtol, e->o->atol, 0, out, error);
+    return hn_verify(e->verify, m, &e->o->tolerance, 0, out, error);
 }
 
 /* *equal: the outputs agree after the first n rewrites. */

@@ -27,7 +27,7 @@ typedef struct {
 
     HnDtype to;       /* HN_F16, HN_BF16, HN_F32; HN_UNDEFINED: types stay */
     gboolean keep_io; /* inputs and outputs do */
-    double half_tol;  /* of what is in halves then, relative to the largest magnitude */
+    double half_tol;  /* of what is in halves then, HnVerifyTolerance.part */
 
     /* Length of the original, data files included. Where the result is more than a tenth longer, its speed is measured,
      * and without a gain what made it longer is undone; 0: it may be of any length. What the conversion to an opset
@@ -35,9 +35,9 @@ typedef struct {
     guint64 file_bytes;
     int threads; /* that the speed is measured with; 0: hn_cpu_threads() */
 
-    gboolean infer_shapes;    /* every value's type is declared */
-    gboolean clear_metadata;  /* doc strings, metadata, producer, names of nodes' origins */
-    double rtol, atol;        /* hn_verify() */
+    gboolean infer_shapes;   /* every value's type is declared */
+    gboolean clear_metadata; /* doc strings, metadata, producer, names of nodes' origins */
+    HnVerifyTolerance tolerance;
     const HnBackend *backend; /* that looks at ranges, for `to` */
     const char *repro;        /* path for a minimal model of each rewrite that changes results: "DIR/"; NULL: none */
     const HnProgress *progress;

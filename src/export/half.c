@@ -62,7 +62,8 @@ static double try_groups(Half *h, const gboolean *keep, HnModel **m, HnPrecision
     p.keep = (const char *const *)names->pdata;
     hn_precision_log_init(log);
     *m = open_bytes(h, error);
-    if (*m == NULL || !hn_convert_precision(*m, &p, log, error) || !hn_verify(h->verify, *m, 0, h->aim, 0, v, error))
+    if (*m == NULL || !hn_convert_precision(*m, &p, log, error) ||
+        !hn_verify(h->verify, *m, &(HnVerifyTolerance){ .part = h->aim }, 0, v, error))
         return NAN;
     return v->equal ? 0 : isfinite(v->worst) && v->worst > 0 ? v->worst : INFINITY;
 }
@@ -198,7 +199,8 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     }
     if (ok) {
         hn_verified_clear(&x->verified);
-        ok = hn_verify(verify, x->model, 0, o->half_tol, 0, &x->verified, error) && refine(&h, x, error);
+        ok = hn_verify(verify, x->model, &(HnVerifyTolerance){ .part = o->half_tol }, 0, &x->verified, error) &&
+             refine(&h, x, error);
     }
     g_clear_pointer(&h.bytes, g_bytes_unref);
     g_clear_pointer(&h.sites, g_ptr_array_unref);

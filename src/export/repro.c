@@ -74,7 +74,7 @@ static gboolean shows(const HnExportOptions *o, const Piece *p, const HnPass *pa
     po.explain = FALSE;
     hn_pass_log_init(&log);
     gboolean shown = hn_pass_run(m, &po, &log, NULL) && log.made->len > 0;
-    if (shown && (shown = hn_verify(v, m, o->rtol, o->atol, 0, &found, NULL))) {
+    if (shown && (shown = hn_verify(v, m, &o->tolerance, 0, &found, NULL))) {
         shown = !found.equal;
         hn_verified_clear(&found);
     }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/kinds.h"
 #include "check/outputs.h"
 #include "data/random.h"
 #include "export/private.h"
@@ -22,6 +23,9 @@ static const int64_t sizes[] = {
 #define MOST_MEMORY ((gsize)256 << 20)
 #define MOST_TIMES 4
 
+/* What f32 may leave of the largest magnitude in numbers that others cancel out of. */
+#define ROUNDING 0x1p-20
+
 typedef struct {
     HnTensor **in, **out;
     HnShapes *shapes;
@@ -34,6 +38,7 @@ struct HnVerify {
     GHashTable *in_place; /* in_name[i] -> 1 + i */
     double unit;          /* coarsest() of the original */
     GPtrArray *samples;   /* Sample * */
+    HnKinds *kinds;       /* of each output, in all samples */
     gboolean synthetic;
     GString *text;
     /* until the samples have been run: */
@@ -406,6 +411,17 @@ static double coarsest(const HnGraph *g)
     return unit;
 }
 
+static void find_kinds(HnVerify *v)
+{
+    g_autofree HnTensor **t = g_new(HnTensor *, (gsize)v->samples->len + 1);
+    v->kinds = g_new0(HnKinds, (gsize)v->n_out + 1);
+    for (int k = 0; k < v->n_out; k++) {
+        for (guint i = 0; i < v->samples->len; i++)
+            t[i] = ((const Sample *)v->samples->pdata[i])->out[k];
+        hn_kinds_find(&v->kinds[k], t, v->samples->len);
+    }
+}
+
 HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error)
 {
     HnVerify *v = g_new0(HnVerify, 1);
@@ -425,6 +441,7 @@ HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **er
         return NULL;
     }
     v->unit = coarsest(original->graph);
+    find_kinds(v);
     g_clear_pointer(&v->session, hn_session_free); /* candidates need the memory */
     g_clear_pointer(&v->in, g_free);
     v->original = NULL;
@@ -438,6 +455,9 @@ void hn_verify_free(HnVerify *v)
     for (guint i = 0; i < v->samples->len; i++)
         sample_free(v, v->samples->pdata[i]);
     g_ptr_array_unref(v->samples);
+    for (int k = 0; v->kinds != NULL && k < v->n_out; k++)
+        hn_kinds_clear(&v->kinds[k]);
+    g_free(v->kinds);
     hn_session_free(v->session);
     g_free(v->in);
     if (v->in_place != NULL)
@@ -491,12 +511,14 @@ gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTen
 
 /* --- tolerance ---------------------------------------------------------------------------------------------------- */
 
-void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol)
+void hn_verify_tolerance(const HnVerify *v, HnVerifyTolerance *t)
 {
-    if (isnan(*rtol))
-        *rtol = MAX(1e-3, 8 * v->unit);
-    if (isnan(*atol))
-        *atol = MAX(1e-4, 4 * v->unit);
+    if (isnan(t->rtol))
+        t->rtol = MAX(1e-3, 8 * v->unit);
+    if (isnan(t->part))
+        t->part = isnan(t->atol) ? MAX(1e-4, 4 * v->unit) : 0;
+    if (isnan(t->atol))
+        t->atol = 0;
 }
 
 /* --- candidates --------------------------------------------------------------------------------------------------- */
@@ -504,7 +526,7 @@ void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol)
 typedef struct {
     const HnVerify *v;
     HnSession *session;
-    double rtol, atol;
+    const HnVerifyTolerance *t;
     HnVerified *out;
 } Judge;
 
@@ -529,36 +551,59 @@ static gboolean fails(Judge *j, GError *failure, GError **error)
     return TRUE;
 }
 
-static double largest(const HnTensor *t)
+/* Largest magnitudes of the channels' kinds, channel by channel; *largest: of all. */
+static double *sizes_of(const Judge *j, const HnKinds *kinds, const HnTensor *want, double *largest)
 {
-    double most = 0;
-    if (!hn_dtype_in(t->dtype, HN_T_FLOATS))
-        return 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        double a = t->dtype == HN_F32 ? fabs((double)((const float *)t->data)[i]) : fabs(hn_tensor_get_f64(t, i));
-        if (isfinite(a) && a > most)
-            most = a;
+    double *size = g_new0(double, (gsize)kinds->channels + 1);
+    g_autofree double *kind = g_new0(double, (gsize)kinds->n + 1);
+    const int64_t step = hn_kinds_step(kinds, want);
+    const float *f = want->dtype == HN_F32 ? want->data : NULL;
+    *largest = 0;
+    for (int64_t first = 0; first < want->n; first += step) {
+        double *most = &kind[kinds->of[first / step % kinds->channels]];
+        for (int64_t i = first; i < first + step; i++) {
+            const double a = fabs(f != NULL ? (double)f[i] : hn_tensor_get_f64(want, i));
+            *most = isfinite(a) && a > *most ? a : *most;
+        }
     }
-    return most;
+    for (int k = 0; k < kinds->n; k++)
+        *largest = fmax(*largest, kind[k]);
+    const double least = j->t->part > 0 ? *largest * ROUNDING / j->t->part : 0;
+    for (int64_t c = 0; c < kinds->channels; c++)
+        size[c] = fmax(kind[kinds->of[c]], least);
+    return size;
 }
 
 static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
 {
     HnVerifyRow *row = &j->out->row[k];
     if (got == NULL || want == NULL) {
-        row->equal = row->equal && got == want;
+        if (got == want)
+            return;
+        row->equal = FALSE;
+        blame(j, g_strdup_printf("output '%s': %s", row->name, got == NULL ? "it is missing" : "it was absent before"));
         return;
     }
     const gboolean floats = hn_dtype_in(want->dtype, HN_T_FLOATS) && hn_dtype_in(got->dtype, HN_T_FLOATS);
-    const double scale = largest(want);
-    const HnTolerance tol = { floats ? j->rtol : 0, floats ? j->atol * scale : 0, NAN };
+    const HnKinds *kinds = &j->v->kinds[k];
+    double scale = 0;
+    g_autofree double *size = floats ? sizes_of(j, kinds, want, &scale) : NULL;
+    HnTolerance tol = { .min_cos = NAN };
+    if (floats)
+        tol = (HnTolerance){ .rtol = j->t->rtol,
+                             .atol = j->t->atol,
+                             .min_cos = NAN,
+                             .part = j->t->part,
+                             .size = size,
+                             .step = hn_kinds_step(kinds, want),
+                             .channels = kinds->channels };
     HnDiff d;
     gboolean equal = floats ? hn_compare_numbers(got, want, &tol, &d) : hn_compare(got, want, &tol, &d);
     row->scale = MAX(row->scale, scale);
     if (d.n > 0 && d.max_abs > row->max_abs)
         row->max_abs = d.max_abs;
     if (d.n > 0 && d.max_abs > 0)
-        j->out->worst = MAX(j->out->worst, scale > 0 ? d.max_abs / scale : INFINITY);
+        j->out->worst = MAX(j->out->worst, floats ? d.max_part : INFINITY);
     if (equal)
         return;
     if (row->why == NULL)
@@ -589,7 +634,7 @@ static gboolean judge_sample(Judge *j, guint sample, GError **error)
     return ok;
 }
 
-gboolean hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out,
+gboolean hn_verify(const HnVerify *v, HnModel *candidate, const HnVerifyTolerance *t, guint samples, HnVerified *out,
                    GError **error)
 {
     const HnSessionOptions o = {
@@ -602,7 +647,7 @@ gboolean hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double at
         out->row[k].name = v->out_name[k];
         out->row[k].equal = TRUE;
     }
-    Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &failure), rtol, atol, out };
+    Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &failure), t, out };
     if (j.session == NULL)
         ok = fails(&j, failure, error);
     else if (hn_session_n_outputs(j.session) != v->n_out)

@@ -3,7 +3,7 @@
  *
  *     g_autoptr(HnVerify) v = hn_verify_new(original, &options, &error);
  *     if (v == NULL) ...                      the original itself cannot be run: error says why
- *     if (!hn_verify(v, candidate, rtol, atol, 0, &found, &error)) ...
+ *     if (!hn_verify(v, candidate, &tolerance, 0, &found, &error)) ...
  *
  * The original is run once on each sample, and its outputs are kept; candidates are held against them, after the
  * original is gone. Without data two samples are made up, of two different shapes where the model leaves dimensions
@@ -62,18 +62,24 @@ typedef struct {
     HnVerifyRow *row;
     gboolean equal; /* all are */
     char *why;      /* the first reason: "output 'y': ..." or why the candidate cannot be run; NULL where equal */
-    double worst;   /* largest max_abs / scale */
+    double worst;   /* largest difference over the largest magnitude of the element's kind */
 } HnVerified;
 
-/* Tolerances that are NaN become what results of the original are known to: 1e-3 and 1e-4 in f32, some roundings more
- * where it holds f16 or bf16. */
-void hn_verify_tolerance(const HnVerify *v, double *rtol, double *atol);
+typedef struct {
+    double rtol, atol; /* of an element's magnitude, and as it is: as in all tools */
+    double part;       /* of the largest magnitude among channels of the element's kind (check/kinds.h) */
+} HnVerifyTolerance;
 
-/* Elements have to agree within rtol * |want| + atol * (the output's largest magnitude); integers exactly. Inputs are
+/* What is NaN becomes what results of the original are known to. rtol: 1e-3 in f32, some roundings more where it holds
+ * f16 or bf16. part: 1e-4, or some roundings; none where atol is given. atol: 0. */
+void hn_verify_tolerance(const HnVerify *v, HnVerifyTolerance *t);
+
+/* Elements have to agree within the sum of the three; integers, booleans and strings exactly. A part is never taken of
+ * less than what rounding in f32 leaves of the output's largest magnitude. Inputs are
  * matched by name and converted where the candidate takes another float type. A candidate that does not run is not
  * equal. `samples`: only so many of the first ones; 0: all. Errors say nothing about the candidate, and leave *out
  * empty: BUDGET, IO, INTERRUPTED. */
-gboolean hn_verify(const HnVerify *v, HnModel *candidate, double rtol, double atol, guint samples, HnVerified *out,
+gboolean hn_verify(const HnVerify *v, HnModel *candidate, const HnVerifyTolerance *t, guint samples, HnVerified *out,
                    GError **error);
 void hn_verified_clear(HnVerified *out);
 

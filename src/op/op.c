@@ -173,9 +173,12 @@ static void check_arity(HnBind *b, const HnOp *op)
         hn_bind_fail(b, HN_ERROR_GRAPH, "has %u inputs, at most %d are allowed", n->in->len, max_in);
     if (n->out->len > (guint)max_out)
         hn_bind_fail(b, HN_ERROR_GRAPH, "has %u outputs, at most %d are allowed", n->out->len, max_out);
-    for (int i = 0; i < min_in; i++)
-        if (hn_node_in(n, i) == NULL)
+    const gboolean repeats = g_str_has_suffix(op->in, "*"); /* and none of the many may be left out */
+    for (int i = 0; i < (repeats ? MAX((int)n->in->len, min_in) : min_in); i++)
+        if (hn_node_in(n, i) == NULL) {
             hn_bind_fail(b, HN_ERROR_GRAPH, "input %d is missing", i);
+            break;
+        }
 }
 
 static void check_version(HnBind *b, const HnOp *op)

@@ -6,7 +6,7 @@
 
 #include "check/outputs.h"
 #include "onnx/onnx.h"
-#include "quant/kinds.h"
+#include "check/kinds.h"
 
 #define LEAST_CLASSES 8
 #define KEPT_BYTES (4 << 20) /* of outputs */

@@ -15,8 +15,7 @@
 #include "onnx/onnx.h"
 #include "pass/rewrite.h"
 
-#define RTOL 1e-3
-#define ATOL 1e-4
+static const HnVerifyTolerance tolerance = { .rtol = 1e-3, .part = 1e-4 };
 #define SPARE 4200 /* bytes that a file may grow by, and the entry that says it was not compared */
 
 /* --- wrong passes ------------------------------------------------------------------------------------------------- */
@@ -134,7 +133,7 @@ static void agrees(const Input *in, const HnModel *m)
     g_autoptr(HnModel) again = bytes != NULL ? hn_onnx_read_bytes(bytes, "/nonexistent", &o, &error) : NULL;
     g_autoptr(HnVerify) v = again != NULL && original != NULL ? hn_verify_new(original, &vo, &error) : NULL;
     HnVerified found;
-    const gboolean asked = v != NULL && hn_verify(v, again, RTOL, ATOL, 0, &found, &error);
+    const gboolean asked = v != NULL && hn_verify(v, again, &tolerance, 0, &found, &error);
     if (!asked && !g_error_matches(error, HN_ERROR, HN_ERROR_BUDGET))
         g_error("what was accepted cannot be compared again: %s", error->message);
     if (asked && !found.equal)
@@ -183,8 +182,7 @@ static void export_input(const Input *in, HnModel *original)
                           .file_bytes = file_bytes,
                           .infer_shapes = FALSE,
                           .clear_metadata = (in->seed >> 5 & 1) != 0,
-                          .rtol = RTOL,
-                          .atol = ATOL,
+                          .tolerance = tolerance,
                           .backend = &hn_backend_ref };
     fuzz_result(v != NULL || !compared, error);
     if (error != NULL)

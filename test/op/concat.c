@@ -13,6 +13,7 @@ static const HnCase concat[] = {
     { "f32[2,3] f32[3]", "axis=0", .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2] i32[2]", "axis=0", .refused = TRUE, .code = HN_ERROR_TYPE },
     { "f32={1} f32={2}", "axis=0", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { "f32[2,3] - f32[1,3]", "axis=0", .refused = TRUE, .code = HN_ERROR_GRAPH },
     { "f32[3,5,1] f32[3,5,1] f32[3,5,2]", "axis=-1" },
     { "i8[3,0,7] i8[3,2,7] i8[3,11,7]", "axis=1" },
     { "f64[700,3,200] f64[700,1,200]", "axis=1" },

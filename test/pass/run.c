@@ -208,7 +208,7 @@ static gboolean same_values(const Case *c, HnModel *a, HnModel *b)
     HnTensor **y = run_model(b, (HnTensor *const *)in->pdata, &error);
     gboolean ok = y != NULL || fail(c, "after: %s", error->message);
     for (guint i = 0; i < n; i++) {
-        HnTolerance tol = { c->rtol, c->rtol, NAN };
+        HnTolerance tol = { .rtol = c->rtol, .atol = c->rtol, .min_cos = NAN };
         HnDiff diff;
         if (ok && !hn_compare(y[i], x[i], &tol, &diff)) {
             g_autofree char *why = hn_diff_describe(&diff, y[i], x[i], &tol);

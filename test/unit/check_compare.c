@@ -6,7 +6,7 @@
 #include "check/metric.h"
 #include "ir/text.h"
 
-static const HnTolerance exact = { 0, 0, NAN };
+static const HnTolerance exact = { .rtol = 0, .atol = 0, .min_cos = NAN };
 
 static HnTensor *tensor(const char *text)
 {
@@ -32,7 +32,7 @@ static HnDiff compare(const char *got, const char *want, HnTolerance tolerance, 
 
 static void test_tolerance(void)
 {
-    HnTolerance t = { 0.1, 1, NAN };
+    HnTolerance t = { .rtol = 0.1, .atol = 1, .min_cos = NAN };
     HnDiff d = compare("f32[2]={12,0}", "f32[2]={10,1}", t, NULL);
     g_assert_cmpint(d.n, ==, 2);
     g_assert_cmpfloat(d.max_abs, ==, 2);
@@ -56,12 +56,12 @@ static void test_types(void)
     HnDiff d = compare("f32[2]={1,2}", "f64[2]={1,2}", exact, "f32[2] instead of f64[2]");
     g_assert_true(isnan(d.max_abs) && d.same_shape && !d.same_type);
     compare("f32[2]={1,2}", "f32[2,1]={1,2}", exact, "f32[2] instead of f32[2,1]");
-    compare("f32[1]={1}", "f32[]={1}", (HnTolerance){ 1, 1, -1 }, "f32[1] instead of f32[]");
+    compare("f32[1]={1}", "f32[]={1}", (HnTolerance){ .rtol = 1, .atol = 1, .min_cos = -1 }, "f32[1] instead of f32[]");
 }
 
 static void test_special(void)
 {
-    HnTolerance t = { 1e-3, 1e9, NAN };
+    HnTolerance t = { .rtol = 1e-3, .atol = 1e9, .min_cos = NAN };
     compare("f32[3]={nan,inf,-inf}", "f32[3]={nan,inf,-inf}", exact, NULL);
     compare("f32[1]={nan}", "f32[1]={1}", t, "1 of 1 elements differ, most at [0]: nan instead of 1");
     compare("f32[1]={inf}", "f32[1]={-inf}", t, "1 of 1 elements differ, most at [0]: inf instead of -inf");
@@ -74,14 +74,15 @@ static void test_long(void)
     HnDiff d = compare("i64[1]={9223372036854775807}", "i64[1]={9223372036854775806}", exact,
                        "1 of 1 elements differ, most at [0]: 9.22337204e+18 instead of 9.22337204e+18");
     g_assert_cmpfloat(d.max_abs, ==, 1);
-    d = compare("i64[1]={-9223372036854775808}", "i64[1]={9223372036854775807}", (HnTolerance){ 2.1, 0, NAN }, NULL);
+    d = compare("i64[1]={-9223372036854775808}", "i64[1]={9223372036854775807}",
+                (HnTolerance){ .rtol = 2.1, .atol = 0, .min_cos = NAN }, NULL);
     g_assert_cmpfloat(d.max_abs, ==, 0x1p64);
     compare("u64[1]={18446744073709551615}", "u64[1]={18446744073709551615}", exact, NULL);
 }
 
 static void test_cosine(void)
 {
-    HnTolerance t = { 0, 0, 0.99 };
+    HnTolerance t = { .rtol = 0, .atol = 0, .min_cos = 0.99 };
     HnDiff d = compare("f32[2]={1,1}", "f32[2]={2,2}", t, NULL);
     g_assert_cmpfloat_with_epsilon(d.cos, 1, 1e-12);
     d = compare("f32[2]={1,0}", "f32[2]={0,1}", t, "its cosine is 0, below 0.99");
@@ -133,7 +134,7 @@ static void test_numbers(void)
 {
     g_autoptr(HnTensor) half = tensor("f16[3]={1,2,4}"), single = tensor("f32[3]={1,2,3}"),
                         other = tensor("f32[2]={1,2}");
-    const HnTolerance loose = { 0.5, 0, NAN };
+    const HnTolerance loose = { .rtol = 0.5, .atol = 0, .min_cos = NAN };
     HnDiff d;
     g_assert_true(hn_compare_numbers(half, single, &loose, &d));
     g_assert_false(hn_compare_numbers(half, single, &exact, &d));

@@ -33,8 +33,7 @@ static gboolean export_text(const Source *s, HnExported *x, GError **error)
                                 .data = (gpointer)s,
                                 .pass = { .level = 2, .fold_bytes = HN_FOLD_BYTES, .budget = s->budget },
                                 .backend = &hn_backend_cpu,
-                                .rtol = 1e-3,
-                                .atol = 1e-4 };
+                                .tolerance = { .rtol = 1e-3, .part = 1e-4 } };
     g_autoptr(HnModel) original = hn_export_original(&o, error);
     g_autoptr(HnVerify) v = original != NULL ? hn_verify_new(original, &vo, error) : NULL;
     g_clear_pointer(&original, hn_model_free);

@@ -91,8 +91,7 @@ static void run_init(Run *r, const char *text, const HnPass *const *passes)
                 .o = { .open = open_text,
                        .data = (gpointer)text,
                        .pass = { .level = 2, .passes = passes },
-                       .rtol = 1e-3,
-                       .atol = 1e-4 } };
+                       .tolerance = { .rtol = 1e-3, .part = 1e-4 } } };
 }
 
 static void run(Run *r)

@@ -5,7 +5,7 @@
 
 #include "ir/text.h"
 #include "op/infer.h"
-#include "quant/kinds.h"
+#include "check/kinds.h"
 #include "quant/plan_file.h"
 #include "quant/region.h"
 #include "quant/score.h"
@@ -430,8 +430,8 @@ static void test_cache(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/quant/kinds", test_kinds);
-    g_test_add_func("/quant/kinds/gates", test_gates);
+    g_test_add_func("/check/kinds", test_kinds);
+    g_test_add_func("/check/kinds/gates", test_gates);
     g_test_add_func("/quant/score/large_outputs", test_large_outputs);
     g_test_add_func("/quant/score/goals", test_goals);
     g_test_add_func("/quant/score/metrics", test_metric_names);

@@ -1,4 +1,4 @@
-#include "quant/kinds.h"
+#include "check/kinds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +40,21 @@ static int64_t step_of(const HnTensor *t, int axis)
     return step;
 }
 
+/* Elements [from, from + n) are of channel c. */
+static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n)
+{
+    const float *f = t->dtype == HN_F32 ? t->data : NULL;
+    for (int64_t e = from; e < from + n; e++) {
+        const double x = f != NULL ? (double)f[e] : hn_tensor_get_f64(t, e);
+        if (!isfinite(x))
+            continue;
+        c->sum += x * x;
+        c->lo = x < c->lo ? x : c->lo;
+        c->hi = x > c->hi ? x : c->hi;
+        c->n++;
+    }
+}
+
 static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels)
 {
     Channel *c = g_new0(Channel, (gsize)channels + 1);
@@ -49,16 +64,8 @@ static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels)
         if (!is_told(t[i]))
             continue;
         const int64_t step = axis >= 0 ? step_of(t[i], axis) : t[i]->n;
-        for (int64_t e = 0; e < t[i]->n; e++) {
-            Channel *at = &c[e / step % channels];
-            const double x = hn_tensor_get_f64(t[i], e);
-            if (!isfinite(x))
-                continue;
-            at->sum += x * x;
-            at->lo = fmin(at->lo, x);
-            at->hi = fmax(at->hi, x);
-            at->n++;
-        }
+        for (int64_t e = 0; e < t[i]->n; e += step)
+            add_run(&c[e / step % channels], t[i], e, step);
     }
     for (int64_t k = 0; k < channels; k++)
         c[k].sum = c[k].n > 0 ? sqrt(c[k].sum / (double)c[k].n) : 0;
