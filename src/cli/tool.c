@@ -14,12 +14,14 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/guard.h"
+#include "base/sanitize.h"
 #include "base/text.h"
 #include "cli/memory.h"
 
 #define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
 
-#define GRACE_S 5      /* behind twice the time limit the process is ended */
+/* behind twice the time limit the process is ended; a step takes ten times as long where it is watched */
+#define GRACE_S (HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD ? 30 : 5)
 #define STATUS_LIMIT 6 /* HN_ERROR_BUDGET's */
 
 /* A signal handler can reach nothing but globals. What Ctrl-C and the alarm of --time-limit set: an HnHalt, which
