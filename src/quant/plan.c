@@ -175,10 +175,12 @@ int hn_quant_scale_axis(const HnNode *n, int rank)
 /* Infinity and NaN have no integer. */
 static gboolean all_finite(const HnTensor *w)
 {
-    const float *x = w->data;
-    for (int64_t i = 0; i < w->n; i++)
-        if (!isfinite(x[i]))
+    for (int64_t i = 0; i < w->n; i++) {
+        float x; /* the file's elements need not be aligned */
+        memcpy(&x, (const char *)w->data + (gsize)i * sizeof x, sizeof x);
+        if (!isfinite(x))
             return FALSE;
+    }
     return TRUE;
 }
 
