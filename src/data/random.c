@@ -108,7 +108,8 @@ static gboolean fill(HnRng *rng, const HnValue *input, HnTensor *t, HnBudget *bu
     return TRUE;
 }
 
-HnType *hn_random_type(const HnValue *input, const HnShapes *shapes, GError **error)
+/* The type of a tensor for the input. */
+static HnType *type_of(const HnValue *input, const HnShapes *shapes, GError **error)
 {
     int64_t dims[HN_MAX_RANK], n;
     int rank = hn_shapes_dims(shapes, input, dims, error);
@@ -123,7 +124,8 @@ HnType *hn_random_type(const HnValue *input, const HnShapes *shapes, GError **er
         return NULL;
     }
     HnType *made = hn_type_fixed(type->dtype, rank, dims);
-    if ((hn_dims_count(rank, dims, &n) && n <= MOST_ELEMENTS) || hn_shapes_chosen(shapes, input))
+    /* what cannot even be counted has its own error, when it is made */
+    if (!hn_dims_count(rank, dims, &n) || n <= MOST_ELEMENTS || hn_shapes_chosen(shapes, input))
         return made;
     g_autofree char *text = hn_type_describe(made);
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
@@ -135,7 +137,7 @@ HnType *hn_random_type(const HnValue *input, const HnShapes *shapes, GError **er
 
 HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shapes, HnBudget *budget, GError **error)
 {
-    g_autoptr(HnType) type = hn_random_type(input, shapes, error);
+    g_autoptr(HnType) type = type_of(input, shapes, error);
     int64_t dims[HN_MAX_RANK];
     if (!type || !hn_type_is_fixed(type, dims))
         return NULL;
