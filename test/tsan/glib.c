@@ -10,10 +10,15 @@ void __tsan_acquire(void *at); /* what others did before they released `at` has 
 void __tsan_release(void *at);
 
 /* GLib's own function behind the one of that name here. */
-#define REAL(type, name, ...)                         \
-    static type (*volatile real_##name)(__VA_ARGS__); \
-    if (real_##name == NULL)                          \
-    *(void **)(gpointer)&real_##name = dlsym(RTLD_NEXT, #name)
+#define REAL(type, name, ...)                                 \
+    static gpointer found_##name;                             \
+    type (*real_##name)(__VA_ARGS__);                         \
+    gpointer at_##name = g_atomic_pointer_get(&found_##name); \
+    if (at_##name == NULL) {                                  \
+        at_##name = dlsym(RTLD_NEXT, #name);                  \
+        g_atomic_pointer_set(&found_##name, at_##name);       \
+    }                                                         \
+    *(void **)(gpointer)&real_##name = at_##name
 
 void g_mutex_lock(GMutex *mutex)
 {
