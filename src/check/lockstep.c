@@ -474,7 +474,7 @@ static gboolean run_whole(const Side *s, const char *name, HnTensor *const *in, 
     return FALSE;
 }
 
-static HnTensor *output_of(Side *s, HnTensor **out, const HnValue *v)
+static HnTensor *output_of(const Side *s, HnTensor **out, const HnValue *v)
 {
     const int output = place(s, v)->output;
     return output >= 0 ? out[output] : NULL;

@@ -1,12 +1,10 @@
 #include "cpu/along.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "cpu/tile.h"
 #include "op/activation.h"
 #include "op/batchnorm.h"
-#include "op/clip.h"
 
 /* --- reading the fused nodes */
 
@@ -30,39 +28,20 @@ static gboolean per_channel(const HnTensor *t, const HnTensor *y, int axis)
     return t->dtype == HN_F32;
 }
 
-static gboolean constant_of(const HnStep *s, int k, int i, float absent, float *value)
-{
-    int port;
-    const HnSlot *c = operand(s, k, i, &port);
-    if (c != NULL && (!c->constant || c->tensor->n != 1))
-        return FALSE;
-    *value = c != NULL ? (float)hn_tensor_get_f64(c->tensor, 0) : absent;
-    return TRUE;
-}
-
-typedef struct {
-    const HnStep *s;
-    int k; /* node of those that it does */
-} Reader;
-
-static gboolean read_bound(gconstpointer of, int i, double *x)
-{
-    const Reader *r = of;
-    float value;
-    if (!constant_of(r->s, r->k, i, (float)*x, &value))
-        return FALSE;
-    *x = (double)value;
-    return TRUE;
-}
-
 static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
 {
-    double lo = (double)-FLT_MAX, hi = (double)FLT_MAX;
-    if (s->fused_at[k] != 0 || !hn_op_bounds(&hn_op_clip, s->fused[k]->params, read_bound, &(Reader){ s, k }, &lo, &hi))
+    HnOperand in[3] = { { 0 } };
+    HnUnary u;
+    for (int i = 1; i < 3; i++) {
+        int port;
+        const HnSlot *c = operand(s, k, i, &port);
+        in[i] = (HnOperand){ .known = c != NULL && c->constant ? c->tensor : NULL, .present = c != NULL };
+    }
+    if (s->fused_at[k] != 0 || hn_unary_of(&hn_op_clip, s->fused[k]->params, in, 3, &u) != NULL)
         return FALSE;
     op->kind = HN_ALONG_CLIP;
-    op->a = (float)lo;
-    op->b = (float)hi;
+    op->a = u.a;
+    op->b = u.b;
     return TRUE;
 }
 
