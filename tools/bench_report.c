@@ -157,7 +157,7 @@ static void add_memory(const Subject *s, JsonObject *row)
     set_count(memory, "private_running", (gint64)s->running, s->before > 0 && s->has_warmed);
     json_object_set_int_member(memory, "arena", (gint64)s->stats.arena_bytes);
     json_object_set_int_member(memory, "outputs", (gint64)s->stats.output_bytes);
-    json_object_set_int_member(memory, "weights", (gint64)s->model->weight_bytes);
+    json_object_set_int_member(memory, "weights", (gint64)hn_model_weight_bytes(s->model));
     json_object_set_int_member(memory, "packed", (gint64)s->stats.packed_bytes);
     json_object_set_int_member(memory, "file", (gint64)s->model->file_bytes);
     JsonObject *steps = object(row, "steps");

@@ -363,7 +363,7 @@ static void add_memory(Report *r, const HnMemoryTimeline *t)
     json_object_set_string_member(memory, "peak_node", peak ? point_name(peak) : NULL);
     json_object_set_int_member(memory, "arena", (gint64)stats.arena_bytes);
     json_object_set_int_member(memory, "outputs", (gint64)stats.output_bytes);
-    json_object_set_int_member(memory, "weights", (gint64)r->f->model->weight_bytes);
+    json_object_set_int_member(memory, "weights", (gint64)hn_model_weight_bytes(r->f->model));
     json_object_set_int_member(memory, "packed", (gint64)stats.packed_bytes);
     json_object_set_array_member(memory, "alive", alive);
     json_object_set_array_member(memory, "timeline", timeline);

@@ -20,7 +20,8 @@ static void tell_trial(gpointer data, const HnTrial *t)
 /* What --size leaves for weights: the rest of the file stays about as large. */
 static guint64 most_weights(const Quantize *q)
 {
-    const guint64 weights = hn_weight_bytes(q->f32), rest = q->file_before > weights ? q->file_before - weights : 0;
+    const guint64 weights = hn_model_weight_bytes(q->f32),
+                  rest = q->file_before > weights ? q->file_before - weights : 0;
     return q->most_bytes > rest ? q->most_bytes - rest : q->most_bytes;
 }
 
@@ -81,7 +82,7 @@ static gboolean guard_speed(Quantize *q, GError **error)
 /* Of a large model its weights: the rest is next to nothing, and it has no single message. */
 static gboolean count_bytes(Quantize *q, GError **error)
 {
-    q->file_after = hn_weight_bytes(q->result);
+    q->file_after = hn_model_weight_bytes(q->result);
     if (q->file_after >= LARGE)
         return TRUE;
     g_autoptr(GBytes) bytes = hn_onnx_write_bytes(q->result, q->ctx->budget, error);

@@ -93,25 +93,6 @@ static void side_clear(Side *s)
     g_free(s->out);
 }
 
-static gsize bytes_of(const HnGraph *g, GHashTable *seen)
-{
-    gsize n = 0;
-    for (guint i = 0; i < g->weights->len; i++) {
-        const HnValue *v = g->weights->pdata[i];
-        if (v->weight != NULL && g_hash_table_add(seen, v->weight))
-            n += v->weight->bytes;
-    }
-    for (guint i = 0; i < g->inner->len; i++)
-        n += bytes_of(g->inner->pdata[i], seen);
-    return n;
-}
-
-gsize hn_weight_bytes(const HnModel *m)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    return bytes_of(m->graph, seen);
-}
-
 static gboolean contest(Gain *g, HnGain *out, GError **error)
 {
     const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
@@ -133,7 +114,7 @@ gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backe
     Gain g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
                .backend = backend,
                .o = o };
-    *out = (HnGain){ .old_bytes = hn_weight_bytes(before), .new_bytes = hn_weight_bytes(after) };
+    *out = (HnGain){ .old_bytes = hn_model_weight_bytes(before), .new_bytes = hn_model_weight_bytes(after) };
     const gboolean ok =
         take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);
     side_clear(&g.side[0]);

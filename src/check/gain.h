@@ -32,9 +32,6 @@ typedef struct {
 gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
                          const HnGainOptions *o, HnGain *out, GError **error);
 
-/* Of all weights, shared ones once. */
-gsize hn_weight_bytes(const HnModel *m);
-
 /* For people: "slower on this machine (1.043 times the latency, 95% interval 1.031 to 1.058), 0.502 times the bytes of
  * the weights"; g_free. */
 char *hn_gain_describe(const HnGain *gain);

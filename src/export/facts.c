@@ -33,7 +33,6 @@ typedef struct {
 static void count_tensor(Count *c, HnTensor *t)
 {
     c->f->weights++;
-    c->f->weight_bytes += t->bytes;
     if (t->dtype == HN_STRING || t->unloaded || t->bytes == 0)
         return;
     if (!g_hash_table_add(c->seen, t))
@@ -133,6 +132,7 @@ void hn_facts(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *fac
     facts->opset = hn_model_opset(m, NULL);
     hn_graph_foreach_node(m->graph, count_node, &c);
     count_weights(&c, m->graph);
+    facts->weight_bytes = hn_model_weight_bytes(m);
     if (m->functions->len == 0) /* planning unfolds them */
         plan(m, shapes, budget, facts);
 }

@@ -249,7 +249,6 @@ HnModel *hn_model_copy(const HnModel *m)
     k->unknown = copy_bytes(m->unknown);
     k->path = g_strdup(m->path);
     k->file_bytes = m->file_bytes;
-    k->weight_bytes = m->weight_bytes;
     g_free(k->graph->name);
     k->graph->name = g_strdup(m->graph->name);
     fill_graph(&c, m->graph, k->graph);

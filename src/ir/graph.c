@@ -656,3 +656,33 @@ void hn_model_drop_defaults(HnModel *m)
         m->ir_version = MAX(m->ir_version, 4);
     }
 }
+
+static gsize bytes_once(HnTensor *t, GHashTable *seen)
+{
+    return t != NULL && g_hash_table_add(seen, t) ? t->bytes : 0;
+}
+
+static gsize graph_bytes(const HnGraph *g, GHashTable *seen)
+{
+    gsize bytes = 0;
+    for (guint i = 0; i < g->weights->len; i++) {
+        const HnValue *v = g->weights->pdata[i];
+        bytes += bytes_once(v->weight != NULL ? v->weight : v->sparse != NULL ? v->sparse->values : NULL, seen);
+    }
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *n = g->nodes->pdata[i];
+        for (guint k = 0; k < n->attrs->len; k++) {
+            const HnAttr *a = n->attrs->pdata[k];
+            bytes += a->kind == HN_ATTR_TENSOR ? bytes_once(a->t, seen) : 0;
+        }
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        bytes += graph_bytes(g->inner->pdata[i], seen);
+    return bytes;
+}
+
+gsize hn_model_weight_bytes(const HnModel *m)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    return graph_bytes(m->graph, seen);
+}

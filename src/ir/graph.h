@@ -204,7 +204,7 @@ struct HnModel {
     guint n_graphs;
     GHashTable *names; /* char *: what values of all graphs are and were called; NULL: not needed so far */
     char *path;        /* where it came from; NULL: stdin or made in memory */
-    gsize file_bytes, weight_bytes;
+    gsize file_bytes;
 };
 
 /* --- lists -------------------------------------------------------------------------------------------------------
@@ -238,6 +238,9 @@ void hn_model_set_opset(HnModel *m, const char *domain, int64_t version);
 /* Weights that are listed among the graph's inputs too, as files before IR 4 had to, are weights only: nobody can feed
  * something else then. The IR version becomes 4 at least. */
 void hn_model_drop_defaults(HnModel *m);
+/* Of the elements of all weights, the values of sparse ones, and tensors that attributes hold, in sub-graphs too but
+ * not in functions; a tensor that several share counts once. */
+gsize hn_model_weight_bytes(const HnModel *m);
 /* An empty function with an empty body, appended to m->functions. hn_function_free() does not take it out of there. */
 HnFunction *hn_function_new(HnModel *m, const char *domain, const char *name);
 void hn_function_free(HnFunction *f);

@@ -25,7 +25,7 @@ typedef struct {
 } HnOnnxOptions;
 
 /* "-" is stdin; external data is then relative to the working directory. options may be NULL. The model is verified
- * (hn_model_verify()); path, file_bytes (external files included) and weight_bytes (all tensors) are filled in.
+ * (hn_model_verify()); path and file_bytes (external files included) are filled in.
  * Errors: IO, FORMAT, GRAPH, UNSUPPORTED, BUDGET. */
 HnModel *hn_onnx_read_file(const char *path, const HnOnnxOptions *options, GError **error);
 /* The same from bytes, which the model's weights keep alive; base_dir is where external data lies, NULL: ".". */

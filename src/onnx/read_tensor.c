@@ -156,8 +156,6 @@ HnTensor *hn_onnx_read_tensor(HnOnnxReader *r, Onnx__TensorProto *p, gboolean al
     t->metadata = hn_onnx_take_pairs(p->metadata_props, &p->n_metadata_props);
     if (!hn_onnx_rest(r, &p->base, &t->unknown, error))
         return NULL;
-    if (r->model)
-        r->model->weight_bytes += t->bytes;
     return g_steal_pointer(&t);
 }
 

@@ -204,7 +204,6 @@ static void thresholdedrelu_unbind(HnUnbind *u)
         .infer = hn_infer_same,                                          \
         .cost = hn_cost_elementwise,                                     \
         .ref = symbol##_ref,                                             \
-        .prune = { .kind = HN_P_PASS },                                  \
         __VA_ARGS__,                                                     \
     };
 #define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }
@@ -219,7 +218,7 @@ DEFINE_RECORD(hardsigmoid, "HardSigmoid", hardsigmoid_bind, .since = { 1, 6, 22 
 DEFINE_RECORD(hardswish, "HardSwish", NULL, .since = { 14, 22 }, .unbind = hardswish_unbind,
               .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)
 DEFINE_RECORD(leakyrelu, "LeakyRelu", leakyrelu_bind, .since = { 1, 6, 16 }, .lacks = HN_LACKS(HN_BF16_SINCE(16)),
-              NEEDS_RANGES)
+              NEEDS_RANGES, .channels = { .unit = HN_UNIT_SAME })
 DEFINE_RECORD(mish, "Mish", NULL, .since = { 18, 22 }, .unbind = mish_unbind, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
               NEEDS_RANGES)
 DEFINE_RECORD(selu, "Selu", selu_bind, .since = { 1, 6, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)), NEEDS_RANGES)

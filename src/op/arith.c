@@ -376,7 +376,7 @@ static void div_ref(HnEval *e)
 #define ARITH_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32
 #define ARITH_RECORD                                                                                      \
     .since = { 1, 6, 7, 13, 14 }, .in = "TT", .out = "T", .T = HN_T_NUM, .params_size = sizeof(HnBinary), \
-    .bind = hn_binary_bind, .cost = hn_cost_elementwise, .prune = { .kind = HN_P_JOIN }
+    .bind = hn_binary_bind, .cost = hn_cost_elementwise
 
 const HnOp hn_op_add = {
     .name = "Add",
@@ -389,6 +389,7 @@ const HnOp hn_op_add = {
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = add_ref,
     .range = { .addends = 1 | 1 << 1 },
+    .channels = { .unit = HN_UNIT_SUM },
 };
 
 const HnOp hn_op_sub = {
@@ -414,6 +415,7 @@ const HnOp hn_op_mul = {
     .infer = mul_infer,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = mul_ref,
+    .channels = { .unit = HN_UNIT_CONSTANT },
 };
 
 const HnOp hn_op_div = {
@@ -491,5 +493,4 @@ const HnOp hn_op_mod = {
     .infer = mod_infer,
     .cost = hn_cost_elementwise,
     .ref = mod_ref,
-    .prune = { .kind = HN_P_JOIN },
 };

@@ -660,4 +660,5 @@ const HnOp hn_op_attention = {
     .infer = attention_infer,
     .cost = attention_cost,
     .ref = attention_ref,
+    .channels = { HN_CH_ATTENTION },
 };

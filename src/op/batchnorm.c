@@ -206,6 +206,6 @@ const HnOp hn_op_batchnormalization = {
     .infer = batchnorm_infer,
     .cost = batchnorm_cost,
     .ref = batchnorm_ref,
-    .prune = { .kind = HN_P_PASS },
     .range = { .addends = 1 << 2 | 1 << 3 },
+    .channels = { HN_CH_PLANES },
 };

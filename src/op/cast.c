@@ -402,7 +402,6 @@ const HnOp hn_op_cast = {
     .cost = hn_cost_elementwise,
     .ref = cast_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_PASS },
 };
 
 static void castlike_unbind(HnUnbind *u)
@@ -437,5 +436,4 @@ const HnOp hn_op_castlike = {
     .infer = cast_infer,
     .cost = hn_cost_elementwise,
     .ref = cast_ref,
-    .prune = { .kind = HN_P_PASS },
 };

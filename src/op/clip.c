@@ -171,5 +171,4 @@ const HnOp hn_op_clip = {
     .cost = hn_cost_elementwise,
     .ref = clip_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
-    .prune = { .kind = HN_P_PASS },
 };

@@ -77,7 +77,7 @@ DEFINE_RULE(le, <=)
 #define COMPARE_FLAGS HN_OP_ELEMENTWISE | HN_OP_HALF_VIA_F32
 #define COMPARE_RECORD(mask)                                                                    \
     .in = "TT", .out = "b", .T = mask, .params_size = sizeof(HnBinary), .bind = hn_binary_bind, \
-    .cost = hn_cost_elementwise, .prune = { .kind = HN_P_JOIN }
+    .cost = hn_cost_elementwise
 
 /* --- opsets that do not have them -------------------------------------------------------------------------------- */
 

@@ -137,7 +137,6 @@ const HnOp hn_op_concat = {
     .infer = concat_infer,
     .ref = concat_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 /* --- Split ----------------------------------------------------------------------------------------------------------
@@ -359,5 +358,4 @@ const HnOp hn_op_split = {
     .cost = hn_cost_move,
     .ref = split_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };

@@ -307,6 +307,5 @@ const HnOp hn_op_conv = {
     .ref = conv_ref,
     .linear = { .weight = 1, .bias = 2, .out = 0, .in = 1, .x_axis = 1, .y_axis = 1, .read = conv_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
-    .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

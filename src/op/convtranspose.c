@@ -296,6 +296,5 @@ const HnOp hn_op_convtranspose = {
     .ref = convtranspose_ref,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = convtranspose_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
-    .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

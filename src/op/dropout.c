@@ -45,7 +45,7 @@ const HnOp hn_op_identity = {
     .infer = identity_infer,
     .ref = identity_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_PASS },
+    .channels = { .unit = HN_UNIT_SAME },
 };
 
 /* --- Dropout ----------------------------------------------------------------------------------------------------- */
@@ -202,5 +202,5 @@ const HnOp hn_op_dropout = {
     .cost = hn_cost_elementwise,
     .ref = dropout_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_PASS },
+    .channels = { .unit = HN_UNIT_SAME },
 };

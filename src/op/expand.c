@@ -98,7 +98,6 @@ const HnOp hn_op_expand = {
     .infer = expand_infer,
     .ref = expand_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 /* --- Tile -----------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ static void globallppool_ref(HnEval *e)
 
 #define GLOBALPOOL_RECORD                                                                            \
     .flags = HN_OP_HALF_VIA_F32, .in = "T", .out = "T", .T = HN_T_FLOATS, .infer = globalpool_infer, \
-    .cost = globalpool_cost, .prune = { .kind = HN_P_PASS }
+    .cost = globalpool_cost
 
 const HnOp hn_op_globalaveragepool = {
     .name = "GlobalAveragePool",
@@ -111,6 +111,7 @@ const HnOp hn_op_globalaveragepool = {
     .ref = globalaveragepool_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
+    .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
 
 const HnOp hn_op_globalmaxpool = {
@@ -121,6 +122,7 @@ const HnOp hn_op_globalmaxpool = {
     .wide = HN_WIDE_PICKS,
     .ref = globalmaxpool_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
+    .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
 
 const HnOp hn_op_globallppool = {
@@ -132,4 +134,5 @@ const HnOp hn_op_globallppool = {
     .bind = globallppool_bind,
     .ref = globallppool_ref,
     .range = { .kind = HN_R_SQUARE },
+    .channels = { HN_CH_PLANES },
 };

@@ -120,8 +120,8 @@ const HnOp hn_op_instancenormalization = {
     .since = { 1, 6, 22 },
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .bind = instancenorm_bind,
-    .prune = { .kind = HN_P_PASS },
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
+    .channels = { HN_CH_PLANES },
 };
 
 /* As an instance norm over the groups. Before opset 21 scale and bias are those of groups, and the operator was
@@ -164,4 +164,5 @@ const HnOp hn_op_groupnormalization = {
     .unbind = groupnorm_unbind,
     .bind = groupnorm_bind,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
+    .channels = { HN_CH_PLANES },
 };

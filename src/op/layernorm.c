@@ -283,6 +283,7 @@ const HnOp hn_op_layernormalization = {
     .cost = layernorm_cost,
     .ref = layernorm_ref,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
+    .channels = { HN_CH_ROWS, HN_UNIT_NONE },
 };
 
 const HnOp hn_op_rmsnormalization = {
@@ -300,4 +301,5 @@ const HnOp hn_op_rmsnormalization = {
     .cost = rmsnorm_cost,
     .ref = rmsnorm_ref,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
+    .channels = { HN_CH_ROWS, HN_UNIT_NONE },
 };

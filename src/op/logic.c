@@ -103,11 +103,10 @@ static void bitshift_ref(HnEval *e)
 
 #define LOGIC_RECORD                                                                                           \
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_COMMUTATIVE, .since = { 1, 7 }, .in = "TT", .out = "b", \
-    .T = HN_T_BOOL, .params_size = sizeof(HnBinary), .bind = hn_binary_bind, .cost = hn_cost_elementwise,      \
-    .prune = { .kind = HN_P_JOIN }
+    .T = HN_T_BOOL, .params_size = sizeof(HnBinary), .bind = hn_binary_bind, .cost = hn_cost_elementwise
 #define BITS_RECORD                                                                               \
     .in = "TT", .out = "T", .T = HN_T_INTS, .params_size = sizeof(HnBinary), .infer = bits_infer, \
-    .cost = hn_cost_elementwise, .prune = { .kind = HN_P_JOIN }
+    .cost = hn_cost_elementwise
 
 const HnOp hn_op_and = {
     .name = "And",

@@ -77,6 +77,7 @@ const HnOp hn_op_lpnormalization = {
     .cost = lpnorm_cost,
     .ref = lpnorm_ref,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_AXIS },
+    .channels = { HN_CH_ROWS },
 };
 
 /* --- MeanVarianceNormalization --------------------------------------------------------------------------------------

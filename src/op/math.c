@@ -61,7 +61,6 @@ static void round_unbind(HnUnbind *u)
         .infer = infer_fn,                              \
         .cost = hn_cost_elementwise,                    \
         .ref = symbol##_ref,                            \
-        .prune = { .kind = HN_P_PASS },                 \
         __VA_ARGS__,                                    \
     };
 

@@ -178,7 +178,6 @@ const HnOp hn_op_matmul = {
     .ref = matmul_ref,
     .linear = { .weight = 1, .out = -1, .in = -2, .x_axis = -1, .y_axis = -1, .either = TRUE },
     .quant = { .kind = HN_Q_WEIGHTED },
-    .prune = { .kind = HN_P_SOURCE },
     .range = { .kind = HN_R_PRODUCTS },
 };
 

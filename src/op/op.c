@@ -362,6 +362,21 @@ void hn_cost_elementwise(const HnInfer *x, HnCost *c)
     c->flops = hn_type_count(x->out[0]);
 }
 
+HnQuantBytes hn_op_bytes(const HnNode *n)
+{
+    if (n->op == NULL)
+        return HN_QB_NONE;
+    if ((n->op->flags & HN_OP_VIEW) != 0)
+        return HN_QB_MOVES;
+    return n->op->quant.computes != NULL && n->op->quant.computes(n) ? HN_QB_NONE : n->op->quant.bytes;
+}
+
+gboolean hn_op_is_moved(const HnNode *n, int i)
+{
+    gboolean same;
+    return hn_op_letter(n->op->in, i, &same) == n->op->in[0] && (i == 0 || n->op->quant.bytes != HN_QB_FILLS);
+}
+
 void hn_op_cost(const HnInfer *x, HnCost *c)
 {
     *c = (HnCost){ 0, 0 };

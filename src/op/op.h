@@ -186,6 +186,7 @@ typedef struct {
     HnQuantKind kind;
     float lo, hi;
     HnQuantBytes bytes;
+    gboolean (*computes)(const HnNode *n); /* with these parameters it does not do what `bytes` says; NULL: never */
     gboolean clamps; /* only holds numbers within bounds, which the bounds of a quantized result can do: Relu, Clip */
 } HnQuantRule;
 
@@ -201,17 +202,31 @@ typedef struct {
     void (*read)(const void *params, HnLinearView *v); /* changes what parameters change; NULL: nothing */
 } HnLinearRule;
 
+/* How channels pass from an operator's inputs to its result, where no other field says so: pass/channel_groups.h. */
 typedef enum {
-    HN_P_NONE,
-    HN_P_SOURCE,  /* has output channels of its own that may go: Conv, Gemm, MatMul */
-    HN_P_PASS,    /* channels go through one to one: Relu, pooling, BatchNormalization */
-    HN_P_JOIN,    /* channels of all inputs must match: Add */
-    HN_P_RESHAPE, /* axes move: handled by following the shape */
-} HnPruneKind;
+    HN_CH_OTHER,     /* element-wise, a linear layer or a move, as the other fields say; else not known */
+    HN_CH_MOVE,      /* the result's elements come from a few of input 0 each, in the same places for all channels */
+    HN_CH_PLANES,    /* axis 1, each channel by itself; other inputs hold a number for each of them: pools, norms */
+    HN_CH_ROWS,      /* all elements of a row decide about each (HnOp.range.row); other inputs lie along the row */
+    HN_CH_REDUCE,    /* some axes go, or become 1 */
+    HN_CH_RECURRENT, /* LSTM, GRU, RNN */
+    HN_CH_ATTENTION, /* heads of queries, keys and values, in inputs 0 to 2 */
+    HN_CH_STEP,      /* with a scale for all elements or for each channel: QuantizeLinear */
+} HnChannelKind;
+
+/* What becomes of the result when a channel of the input is measured in another (positive) unit. */
+typedef enum {
+    HN_UNIT_OTHER,    /* something else */
+    HN_UNIT_SAME,     /* it is in that unit, too: Relu, pools */
+    HN_UNIT_SUM,      /* the same where all operands are: Add */
+    HN_UNIT_CONSTANT, /* times a constant, that may bring any unit along: Mul */
+    HN_UNIT_NONE,     /* nothing: it is normalized first, and then multiplied by weights: LayerNormalization */
+} HnChannelUnit;
 
 typedef struct {
-    HnPruneKind kind;
-} HnPruneRule;
+    HnChannelKind kind;
+    HnChannelUnit unit;
+} HnChannelRule;
 
 /* What comes up inside while a result is made and may be larger than it: whether a half would hold it. */
 typedef enum {
@@ -300,8 +315,6 @@ typedef struct {
 
 struct HnUnbind; /* op/unbind.h */
 
-struct HnTape; /* train/ */
-
 struct HnOp {
     const char *name;
     const char *domain; /* NULL: the default domain */
@@ -328,10 +341,9 @@ struct HnOp {
     void (*infer)(HnInfer *x);
     HnCostFn cost; /* NULL: no flops */
     void (*ref)(HnEval *e);
-    void (*grad)(struct HnTape *t, const HnNode *n);
     HnLinearRule linear;
     HnQuantRule quant;
-    HnPruneRule prune;
+    HnChannelRule channels;
     HnRangeRule range;
 };
 
@@ -356,6 +368,11 @@ gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, co
 gboolean hn_op_infer(HnInfer *x, GError **error);
 /* Runs ref, with the half conversions around it. n is bound. On success every output that is named is non-NULL. */
 gboolean hn_op_eval(HnEval *e, GError **error);
+/* What n, which is bound, makes of numbers that are held as bytes, with its parameters and in its version: views and
+ * nearest neighbours are HN_QB_MOVES, other kinds of Resize HN_QB_NONE. */
+HnQuantBytes hn_op_bytes(const HnNode *n);
+/* Input i is one of those whose elements the results of n, which moves, consist of. */
+gboolean hn_op_is_moved(const HnNode *n, int i);
 /* Cost with all types of x fixed. */
 void hn_op_cost(const HnInfer *x, HnCost *c);
 

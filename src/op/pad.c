@@ -303,6 +303,12 @@ static void pad_unbind(HnUnbind *u)
         pad_all_axes(u);
 }
 
+/* The number that fills is an attribute. */
+static gboolean pad_computes(const HnNode *n)
+{
+    return n->version < 11;
+}
+
 const HnOp hn_op_pad = {
     .name = "Pad",
     .since = { 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 },
@@ -323,8 +329,8 @@ const HnOp hn_op_pad = {
     .infer = pad_infer,
     .cost = hn_cost_move,
     .ref = pad_ref,
-    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS },
-    .prune = { .kind = HN_P_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS, .computes = pad_computes },
+    .channels = { HN_CH_MOVE },
 };
 
 /* --- CenterCropPad --------------------------------------------------------------------------------------------------

@@ -380,8 +380,8 @@ const HnOp hn_op_averagepool = {
     .cost = pool_cost,
     .ref = averagepool_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
-    .prune = { .kind = HN_P_PASS },
     .range = { .kind = HN_R_MEAN },
+    .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
 
 const HnOp hn_op_maxpool = {
@@ -402,7 +402,7 @@ const HnOp hn_op_maxpool = {
     .cost = pool_cost,
     .ref = maxpool_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
-    .prune = { .kind = HN_P_PASS },
+    .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
 
 const HnOp hn_op_lppool = {
@@ -421,6 +421,6 @@ const HnOp hn_op_lppool = {
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = lppool_ref,
-    .prune = { .kind = HN_P_PASS },
     .range = { .kind = HN_R_SQUARE },
+    .channels = { HN_CH_PLANES },
 };

@@ -123,6 +123,5 @@ const HnOp hn_op_pow = {
     .cost = hn_cost_elementwise,
     .ref = pow_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE },
-    .prune = { .kind = HN_P_JOIN },
     .range = { .divisors = 1 },
 };

@@ -98,5 +98,4 @@ const HnOp hn_op_prelu = {
     .cost = hn_cost_elementwise,
     .ref = prelu_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE },
-    .prune = { .kind = HN_P_JOIN },
 };

@@ -12,6 +12,7 @@
 
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/ops.h"
 #include "op/unbind.h"
 
 static HnDtype bind_dtype(HnBind *b, const char *name, HnTypeMask mask)
@@ -55,6 +56,63 @@ static void dequantize_bind(HnBind *b, void *params)
     common_bind(b, p);
     if (b->version >= 23)
         p->to = bind_dtype(b, "output_dtype", REAL);
+}
+
+/* --- for whoever computes with the integers ------------------------------------------------------------------------
+ */
+
+static HnTensor *known(HnReadTensor read, gconstpointer of, HnValue *v)
+{
+    if (v == NULL)
+        return NULL;
+    return read != NULL ? read(of, v) : v->weight;
+}
+
+/* Axes of v, whose elements are t; -1: not known. */
+static int rank_of(const HnValue *v, const HnTensor *t)
+{
+    if (t != NULL)
+        return t->ndim;
+    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->rank : -1;
+}
+
+/* Which axis several scales belong to. */
+static gboolean scales_axis(const HnQuantize *q, int rank, HnQParams *p)
+{
+    int64_t axis = rank == 1 ? 0 : q->axis;
+    if (!q->per_axis || (axis < 0 && rank < 0) || (q->block == 0 && p->scale->ndim != 1))
+        return FALSE;
+    axis += axis < 0 ? rank : 0;
+    if (axis < 0 || axis >= (rank >= 0 ? rank : HN_MAX_RANK) || (q->block != 0 && p->scale->ndim <= axis))
+        return FALSE;
+    p->axis = (int)axis;
+    p->block = q->block;
+    return TRUE;
+}
+
+gboolean hn_op_qparams(const HnNode *n, HnReadTensor read, gconstpointer of, HnQParams *p)
+{
+    const HnOp *op = n != NULL ? n->op : NULL;
+    const gboolean back = op == &hn_op_dequantizelinear;
+    if (op != &hn_op_quantizelinear && !back)
+        return FALSE;
+    HnValue *x = hn_node_in(n, 0), *y = hn_node_out(n, 0);
+    const HnQuantize *q = n->params;
+    *p = (HnQParams){ .back = back,
+                      .real = back ? y : x,
+                      .q = back ? x : y,
+                      .scale_of = hn_node_in(n, 1),
+                      .zero_of = hn_node_in(n, 2),
+                      .scale = known(read, of, hn_node_in(n, 1)),
+                      .zero = known(read, of, hn_node_in(n, 2)),
+                      .axis = -1 };
+    if (x == NULL || y == NULL || p->scale == NULL || p->scale->dtype != HN_F32)
+        return FALSE;
+    if (p->zero_of != NULL && (p->zero == NULL || p->zero->n != p->scale->n))
+        return FALSE;
+    if (q->precision != HN_UNDEFINED && q->precision != HN_F32)
+        return FALSE;
+    return p->scale->n == 1 || scales_axis(q, rank_of(p->q, known(read, of, p->q)), p);
 }
 
 /* --- which scale belongs to which element ---------------------------------------------------------------------------
@@ -636,6 +694,7 @@ const HnOp hn_op_quantizelinear = {
     .infer = quantize_infer,
     .cost = quantize_cost,
     .ref = quantize_ref,
+    .channels = { HN_CH_STEP },
 };
 
 const HnOp hn_op_dequantizelinear = {
@@ -660,6 +719,7 @@ const HnOp hn_op_dequantizelinear = {
     .infer = dequantize_infer,
     .cost = quantize_cost,
     .ref = dequantize_ref,
+    .channels = { HN_CH_STEP },
 };
 
 const HnOp hn_op_dynamicquantizelinear = {

@@ -1,5 +1,6 @@
 /*
- * Parameters of QuantizeLinear and DequantizeLinear, for their records and for backends.
+ * Parameters of QuantizeLinear and DequantizeLinear, for their records and for backends; and the step between numbers
+ * and integers that such a node has, for whoever computes with the integers.
  */
 #pragma once
 
@@ -12,3 +13,24 @@ typedef struct {
     HnDtype precision; /* HN_UNDEFINED: that of the scale */
     gboolean saturate;
 } HnQuantize;
+
+/* Quantization parameters: number = scale * (integer - zero), for all elements, each index of an axis of q, or each
+ * block of them. */
+typedef struct {
+    gboolean back;               /* DequantizeLinear: numbers are made of integers */
+    HnValue *real, *q;           /* the numbers and the integers */
+    HnValue *scale_of, *zero_of; /* zero_of, zero: NULL where absent, which is 0 */
+    HnTensor *scale, *zero;      /* as many of one as of the other */
+    int axis;                    /* that scales belong to, counted from the front; -1: there is one scale */
+    int64_t block;               /* 0: a scale for each index of the axis */
+} HnQParams;
+
+/* Elements of v where they are known; NULL: they are not. */
+typedef HnTensor *(*HnReadTensor)(gconstpointer of, HnValue *v);
+
+/*
+ * Those of n, which is bound. Elements are known where `read` says so; NULL: those of the file's weights. FALSE: n is
+ * NULL, no QuantizeLinear and no DequantizeLinear; or its parameters are not known, not f32, or of no shape that
+ * belongs together.
+ */
+gboolean hn_op_qparams(const HnNode *n, HnReadTensor read, gconstpointer of, HnQParams *p);

@@ -476,7 +476,7 @@ static void recurrent_ref(HnEval *e)
 
 #define RECURRENT_RECORD                                                                            \
     .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent), \
-    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref
+    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref, .channels = { HN_CH_RECURRENT }
 
 /* Before opset 14 the batch is the second axis: X [B,T,I] becomes [T,B,I], the states [B,D,H] become [D,B,H]. */
 static void recurrent_unbind(HnUnbind *u)

@@ -488,7 +488,7 @@ static void reducelogsumexp_ref(HnEval *e)
 #define ORDER_TYPES (REDUCE_TYPES | HN_BIT(HN_I8) | HN_BIT(HN_U8) | HN_T_BOOL)
 #define REDUCE_RECORD                                                                                  \
     .flags = HN_OP_HALF_VIA_F32, .in = "Ti", .out = "T", .min_in = 1, .params_size = sizeof(HnReduce), \
-    .cost = reduce_cost, .prune = { .kind = HN_P_RESHAPE }
+    .cost = reduce_cost, .channels = { HN_CH_REDUCE }
 
 /* What an operator does to each element where it reduces over no axis. */
 static HnValue *of_nothing(HnUnbind *u)

@@ -199,7 +199,6 @@ const HnOp hn_op_reshape = {
     .cost = hn_cost_nothing,
     .ref = reshape_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 /* --- Squeeze, Unsqueeze ---------------------------------------------------------------------------------------------
@@ -319,7 +318,6 @@ const HnOp hn_op_squeeze = {
     .cost = hn_cost_nothing,
     .ref = squeeze_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 static void unsqueeze_infer(HnInfer *x)
@@ -403,7 +401,6 @@ const HnOp hn_op_unsqueeze = {
     .cost = hn_cost_nothing,
     .ref = unsqueeze_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 /* --- Flatten --------------------------------------------------------------------------------------------------------
@@ -461,5 +458,4 @@ const HnOp hn_op_flatten = {
     .cost = hn_cost_nothing,
     .ref = flatten_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_RESHAPE },
 };

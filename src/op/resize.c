@@ -592,6 +592,12 @@ static void resize_ref(HnEval *e)
 
 #define RESIZE_TYPES (HN_T_COMPUTE | HN_BIT(HN_C64) | HN_BIT(HN_C128) | HN_BIT(HN_STRING))
 
+static gboolean resize_computes(const HnNode *n)
+{
+    const HnResize *p = n->params;
+    return p->mode != HN_RESIZE_NEAREST || p->place == HN_RESIZE_CROP;
+}
+
 const HnOp hn_op_resize = {
     .name = "Resize",
     .flags = HN_OP_HALF_VIA_F32,
@@ -615,8 +621,7 @@ const HnOp hn_op_resize = {
     .infer = resize_infer,
     .cost = resize_cost,
     .ref = resize_ref,
-    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_PASS },
+    .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES, .computes = resize_computes },
     .range = { .exact = "U" },
 };
 
@@ -637,5 +642,5 @@ const HnOp hn_op_upsample = {
     .cost = resize_cost,
     .ref = resize_ref,
     .quant = { .kind = HN_Q_PASS },
-    .prune = { .kind = HN_P_PASS },
+    .channels = { HN_CH_MOVE },
 };

@@ -12,7 +12,7 @@
 #include "op/unbind.h"
 
 #define SIGN_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE
-#define SIGN_COMMON .infer = hn_infer_same, .cost = hn_cost_elementwise, .prune = { .kind = HN_P_PASS }
+#define SIGN_COMMON .infer = hn_infer_same, .cost = hn_cost_elementwise
 
 #define LOOP(T, EXPR)                    \
     const T *from = t->data;             \
@@ -151,7 +151,7 @@ const HnOp hn_op_abs = {
     .infer = abs_infer,
     .cost = hn_cost_elementwise,
     .ref = abs_ref,
-    .prune = { .kind = HN_P_PASS },
+    .channels = { .unit = HN_UNIT_SAME },
 };
 
 const HnOp hn_op_neg = {
@@ -164,7 +164,7 @@ const HnOp hn_op_neg = {
     .infer = neg_infer,
     .cost = hn_cost_elementwise,
     .ref = neg_ref,
-    .prune = { .kind = HN_P_PASS },
+    .channels = { .unit = HN_UNIT_SAME },
 };
 
 const HnOp hn_op_sign = {
@@ -189,6 +189,7 @@ const HnOp hn_op_relu = {
     SIGN_COMMON,
     .ref = relu_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
+    .channels = { .unit = HN_UNIT_SAME },
 };
 
 const HnOp hn_op_erf = {
@@ -210,7 +211,6 @@ const HnOp hn_op_not = {
     .infer = not_infer,
     .cost = hn_cost_elementwise,
     .ref = not_ref,
-    .prune = { .kind = HN_P_PASS },
 };
 
 const HnOp hn_op_bitwisenot = {
@@ -344,8 +344,7 @@ static void isnan_unbind(HnUnbind *u)
 
 #define IS_RECORD                                                                                       \
     .flags = HN_OP_ELEMENTWISE | HN_OP_HALF_VIA_F32, .in = "T", .out = "b", .T = HN_T_FLOATS | HN_T_F8, \
-    .params_size = sizeof(HnIs), .infer = is_infer, .cost = hn_cost_elementwise, .ref = is_ref,         \
-    .prune = { .kind = HN_P_PASS }
+    .params_size = sizeof(HnIs), .infer = is_infer, .cost = hn_cost_elementwise, .ref = is_ref
 
 const HnOp hn_op_isinf = {
     .name = "IsInf",

@@ -265,5 +265,4 @@ const HnOp hn_op_slice = {
     .cost = hn_cost_move,
     .ref = slice_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };

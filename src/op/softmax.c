@@ -156,6 +156,7 @@ const HnOp hn_op_softmax = {
     .ref = softmax_ref,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
+    .channels = { HN_CH_ROWS },
 };
 
 const HnOp hn_op_logsoftmax = {
@@ -165,6 +166,7 @@ const HnOp hn_op_logsoftmax = {
     SOFTMAX_RECORD,
     .ref = logsoftmax_ref,
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
+    .channels = { HN_CH_ROWS },
 };
 
 const HnOp hn_op_hardmax = {

@@ -79,5 +79,4 @@ const HnOp hn_op_swiglu = {
     .cost = swiglu_cost,
     .ref = swiglu_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE },
-    .prune = { .kind = HN_P_JOIN },
 };

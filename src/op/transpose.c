@@ -91,7 +91,6 @@ const HnOp hn_op_transpose = {
     .infer = transpose_infer,
     .ref = transpose_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 /* --- DepthToSpace, SpaceToDepth -------------------------------------------------------------------------------------
@@ -258,7 +257,6 @@ const HnOp hn_op_depthtospace = {
     .infer = depthtospace_infer,
     .ref = depthtospace_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };
 
 const HnOp hn_op_spacetodepth = {
@@ -276,5 +274,4 @@ const HnOp hn_op_spacetodepth = {
     .infer = spacetodepth_infer,
     .ref = spacetodepth_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
-    .prune = { .kind = HN_P_RESHAPE },
 };

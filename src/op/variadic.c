@@ -264,7 +264,7 @@ static void pick_unbind(HnUnbind *u)
 #define VARIADIC_RECORD(mask)                                                                                    \
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32 | HN_OP_COMMUTATIVE, .in = "T*", .out = "T", \
     .T = mask, .min_in = 1, .params_size = sizeof(HnVariadic), .bind = variadic_bind, .cost = variadic_cost,     \
-    .quant = { .kind = HN_Q_ELEMENTWISE }, .prune = { .kind = HN_P_JOIN }
+    .quant = { .kind = HN_Q_ELEMENTWISE }
 
 const HnOp hn_op_max = {
     .name = "Max",
@@ -297,6 +297,7 @@ const HnOp hn_op_sum = {
     .unbind = sum_unbind,
     .infer = sum_infer,
     .ref = sum_ref,
+    .channels = { .unit = HN_UNIT_SUM },
 };
 
 const HnOp hn_op_mean = {

@@ -134,5 +134,4 @@ const HnOp hn_op_where = {
     .cost = hn_cost_elementwise,
     .ref = where_ref,
     .quant = { .kind = HN_Q_ELEMENTWISE },
-    .prune = { .kind = HN_P_JOIN },
 };

@@ -92,31 +92,6 @@ static void note_node(const Work *w, const HnPortNode *pn)
     g_ptr_array_add(w->log->nodes, l);
 }
 
-static gsize bytes_of(const HnGraph *g, GHashTable *seen)
-{
-    gsize n = 0;
-    for (guint i = 0; i < g->weights->len; i++) {
-        const HnValue *v = g->weights->pdata[i];
-        if (v->weight != NULL && g_hash_table_add(seen, v->weight))
-            n += v->weight->bytes;
-    }
-    for (guint i = 0; i < g->nodes->len; i++) {
-        const HnNode *c = g->nodes->pdata[i];
-        const HnAttr *a = c->op == &hn_op_constant ? hn_node_attr(c, "value") : NULL;
-        if (a != NULL && a->kind == HN_ATTR_TENSOR && a->t != NULL && g_hash_table_add(seen, a->t))
-            n += a->t->bytes;
-    }
-    for (guint i = 0; i < g->inner->len; i++)
-        n += bytes_of(g->inner->pdata[i], seen);
-    return n;
-}
-
-static gsize weight_bytes(const HnModel *m)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    return bytes_of(m->graph, seen);
-}
-
 /* --- elements ---------------------------------------------------------------------------------------------------- */
 
 static void narrow(Work *w, uint16_t *to, const float *from, int64_t n)
@@ -623,7 +598,7 @@ gboolean hn_convert_precision(HnModel *m, const HnPrecisionOptions *o, HnPrecisi
         g_hash_table_new_full(NULL, NULL, (GDestroyNotify)hn_tensor_unref, (GDestroyNotify)hn_tensor_unref);
     g_autoptr(GHashTable) casts = w.casts = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) made = w.made = g_ptr_array_new(), order = w.order = g_ptr_array_new();
-    log->bytes_before = weight_bytes(m);
+    log->bytes_before = hn_model_weight_bytes(m);
     apply(&w);
     if (w.error != NULL) {
         g_propagate_error(error, w.error);
@@ -632,6 +607,6 @@ gboolean hn_convert_precision(HnModel *m, const HnPrecisionOptions *o, HnPrecisi
     raise_ir(m);
     if (!check(m, FALSE, error) || !sweep(&w, error) || !check(m, strict, error))
         return FALSE;
-    log->bytes_after = weight_bytes(m);
+    log->bytes_after = hn_model_weight_bytes(m);
     return TRUE;
 }

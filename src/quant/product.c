@@ -4,6 +4,7 @@
 
 #include "op/linear.h"
 #include "op/ops.h"
+#include "op/quantize.h"
 
 void hn_products_init(HnProducts *p, HnBudget *budget)
 {
@@ -32,27 +33,14 @@ static HnDtype dtype_of(const HnValue *v)
 
 gboolean hn_quantized_of(const HnValue *v, HnQuantized *q)
 {
-    const HnNode *n = v != NULL ? v->producer : NULL;
-    if (n == NULL || n->op != &hn_op_dequantizelinear)
+    HnQParams p;
+    if (v == NULL || dtype_of(v) != HN_F32 || !hn_op_qparams(v->producer, NULL, NULL, &p))
         return FALSE;
-    const HnAttr *axis = hn_node_attr(n, "axis"), *block = hn_node_attr(n, "block_size");
-    if (dtype_of(v) != HN_F32)
+    if (!p.back || p.block != 0 || !is_byte(dtype_of(p.q)))
         return FALSE;
-    *q = (HnQuantized){ hn_node_in(n, 0),
-                        hn_node_in(n, 1),
-                        hn_node_in(n, 2),
-                        axis != NULL ? (int)axis->i : 1,
-                        FALSE,
-                        v->users->len > 1 || v->is_output || hn_node_in(n, 0)->users->len > 1 };
-    const HnTensor *s = q->scale->weight, *z = q->zero != NULL ? q->zero->weight : NULL;
-    if (!is_byte(dtype_of(q->q)) || (block != NULL && block->i != 0) || s == NULL || s->dtype != HN_F32 ||
-        s->ndim > 1 || (q->zero != NULL && (z == NULL || z->n != s->n)))
-        return FALSE;
-    if (s->n == 1)
-        q->axis = -1;
-    else if (q->axis < 0)
-        q->axis += q->q->weight != NULL ? q->q->weight->ndim : 0;
-    return s->n == 1 || q->axis >= 0;
+    const gboolean shared = v->users->len > 1 || v->is_output || p.q->users->len > 1;
+    *q = (HnQuantized){ p.q, p.scale_of, p.zero_of, p.axis, FALSE, shared };
+    return TRUE;
 }
 
 gboolean hn_quant_is_conv(const HnNode *n)
@@ -67,13 +55,13 @@ static int channels_of(const HnNode *n, const HnQuantized *w)
     return hn_quant_scale_axis(n, w->q->weight->ndim);
 }
 
-/* What DequantizeLinear makes of a constant list of i32. */
+/* What DequantizeLinear, d, makes of a constant list of i32. */
 static gboolean is_integer_list(const HnNode *d)
 {
-    if (d == NULL || d->op != &hn_op_dequantizelinear || hn_node_in(d, 2) != NULL)
+    HnQParams p;
+    if (!hn_op_qparams(d, NULL, NULL, &p) || !p.back || p.zero_of != NULL || p.q->weight == NULL)
         return FALSE;
-    const HnTensor *q = hn_node_in(d, 0)->weight, *s = hn_node_in(d, 1)->weight;
-    return q != NULL && s != NULL && q->dtype == HN_I32 && q->ndim == 1 && (s->n == 1 || s->n == q->n);
+    return p.q->weight->dtype == HN_I32 && p.q->weight->ndim == 1 && (p.axis < 0 || p.scale->n == p.q->weight->n);
 }
 
 /* Of a convolution: what is not constant would have to be brought into shape. */

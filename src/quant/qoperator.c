@@ -5,7 +5,8 @@
 #include "op/clip.h"
 #include "op/linear.h"
 #include "op/ops.h"
-#include "op/resize.h"
+#include "op/quantize.h"
+#include "op/unbind.h"
 #include "quant/product.h"
 
 gboolean hn_quant_check(const HnQuantOptions *o, gboolean dynamic, GError **error)
@@ -34,12 +35,11 @@ static HnNode *reader_of(const HnValue *v)
 /* The step of QuantizeLinear n: one scale, a zero point, both constant. */
 static gboolean step_of(const HnNode *n, HnQuantized *q)
 {
-    if (n == NULL || n->op != &hn_op_quantizelinear || hn_node_in(n, 2) == NULL)
+    HnQParams p;
+    if (!hn_op_qparams(n, NULL, NULL, &p) || p.back || p.zero == NULL || p.axis >= 0)
         return FALSE;
-    *q = (HnQuantized){ hn_node_out(n, 0), hn_node_in(n, 1), hn_node_in(n, 2), -1, FALSE, FALSE };
-    const HnTensor *s = q->scale->weight, *z = q->zero->weight;
-    return s != NULL && z != NULL && s->n == 1 && z->n == 1 && s->dtype == HN_F32 &&
-           (z->dtype == HN_U8 || z->dtype == HN_I8);
+    *q = (HnQuantized){ p.q, p.scale_of, p.zero_of, -1, FALSE, FALSE };
+    return p.zero->dtype == HN_U8 || p.zero->dtype == HN_I8;
 }
 
 static gboolean same_step(const HnQuantized *a, const HnQuantized *b)
@@ -106,14 +106,13 @@ static gboolean integer_bias(const HnNode *n, const HnQuantized *x, const HnQuan
     *bias = NULL;
     if (v == NULL)
         return TRUE;
-    if (d == NULL || d->op != &hn_op_dequantizelinear)
+    HnQParams p;
+    if (!hn_op_qparams(d, NULL, NULL, &p) || !p.back || p.axis >= 0 || p.zero_of != NULL || p.q->weight == NULL)
         return FALSE;
-    const HnTensor *q = hn_node_in(d, 0)->weight, *s = hn_node_in(d, 1)->weight;
     const float unit = ((const float *)x->scale->weight->data)[0] * ((const float *)w->scale->weight->data)[0];
-    if (q == NULL || q->dtype != HN_I32 || s == NULL || s->n != 1 || hn_node_in(d, 2) != NULL ||
-        (float)hn_tensor_get_f64(s, 0) != unit)
+    if (p.q->weight->dtype != HN_I32 || (float)hn_tensor_get_f64(p.scale, 0) != unit)
         return FALSE;
-    *bias = hn_node_in(d, 0);
+    *bias = p.q;
     return TRUE;
 }
 
@@ -180,37 +179,27 @@ static void make_product(Make *m, HnNode *n)
 
 /* --- what moves numbers ------------------------------------------------------------------------------------------- */
 
-static const HnOp *const moves[] = {
-    &hn_op_concat,       &hn_op_depthtospace, &hn_op_expand,  &hn_op_flatten,   &hn_op_gather,
-    &hn_op_identity,     &hn_op_maxpool,      &hn_op_reshape, &hn_op_resize,    &hn_op_slice,
-    &hn_op_spacetodepth, &hn_op_squeeze,      &hn_op_tile,    &hn_op_transpose, &hn_op_unsqueeze,
-};
-
-static gboolean is_move(const HnNode *n)
+/* Moves integers as it moves floats. */
+static gboolean is_move(const HnNode *n, HnDtype dtype)
 {
-    for (gsize i = 0; i < G_N_ELEMENTS(moves); i++)
-        if (n->op == moves[i])
-            return n->out->len == 1 &&
-                   (n->op != &hn_op_resize || (((const HnResize *)n->params)->mode == HN_RESIZE_NEAREST &&
-                                               ((const HnResize *)n->params)->place != HN_RESIZE_CROP));
-    return FALSE;
+    const HnQuantBytes how = hn_op_bytes(n);
+    return (how == HN_QB_MOVES || how == HN_QB_MOST) &&
+           hn_dtype_in(dtype, hn_op_types(n->op, n->op->in[0], n->version));
 }
 
 /* All floats that n reads and what it makes are of one step: it may as well see the integers. */
 static void make_move(HnNode *n)
 {
     HnQuantized y, x;
-    HnNode *last = is_move(n) ? reader_of(hn_node_out(n, 0)) : NULL;
-    if (!step_of(last, &y) || last->graph != n->graph)
+    HnNode *last = n->out->len == 1 ? reader_of(hn_node_out(n, 0)) : NULL;
+    if (!step_of(last, &y) || last->graph != n->graph || !is_move(n, y.zero->weight->dtype))
         return;
-    const gboolean all = n->op == &hn_op_concat; /* other inputs of other operators are no numbers of this kind */
-    for (guint i = 0; i < n->in->len && (all || i == 0); i++)
-        if (!hn_quantized_of(n->in->pdata[i], &x) || !same_step(&x, &y))
+    for (guint i = 0; i < n->in->len; i++)
+        if (hn_op_is_moved(n, (int)i) && (!hn_quantized_of(n->in->pdata[i], &x) || !same_step(&x, &y)))
             return;
-    for (guint i = 0; i < n->in->len && (all || i == 0); i++) {
-        hn_quantized_of(n->in->pdata[i], &x);
-        hn_node_set_in(n, (int)i, x.q);
-    }
+    for (guint i = 0; i < n->in->len; i++)
+        if (hn_op_is_moved(n, (int)i) && hn_quantized_of(n->in->pdata[i], &x))
+            hn_node_set_in(n, (int)i, x.q);
     HnValue *old = hn_node_out(n, 0), *q = y.q;
     hn_node_set_in(last, 0, NULL);
     hn_node_set_out(n, 0, q);
@@ -230,7 +219,7 @@ static void list_products(HnNode *n, gpointer data)
 
 static void list_moves(HnNode *n, gpointer data)
 {
-    if (is_move(n))
+    if (hn_op_bytes(n) == HN_QB_MOVES || hn_op_bytes(n) == HN_QB_MOST)
         g_ptr_array_add(data, n);
 }
 

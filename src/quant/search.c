@@ -167,7 +167,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
         x->f32_ms = x->int_ms = x->drop = x->accumulated = NAN;
         g_ptr_array_add(s->out->nodes, x);
     }
-    const HnOutcome f32 = { .score = s->out->original, .met = TRUE, .bytes = hn_weight_bytes(m) };
+    const HnOutcome f32 = { .score = s->out->original, .met = TRUE, .bytes = hn_model_weight_bytes(m) };
     g_autoptr(HnQuantPlan) none = hn_search_none(s->base);
     hn_search_point(s, "f32", none, &f32);
     g_autoptr(GHashTable) regions = hn_regions(s->base, m);

@@ -65,7 +65,7 @@ static const HnTried *tried(HnSearchState *s, const HnQuantPlan *p, const char *
     t->plan = g_steal_pointer(&hash);
     t->what = g_strdup(what);
     t->score = score;
-    t->bytes = hn_weight_bytes(m);
+    t->bytes = hn_model_weight_bytes(m);
     t->f32 = left_alone(s, p);
     return hn_journal_add_tried(s->journal, t, error) ? t : NULL;
 }

@@ -15,7 +15,6 @@
 #include "op/clip.h"
 #include "op/ops.h"
 #include "op/quantize.h"
-#include "op/resize.h"
 #include "run/bytes.h"
 
 /* --- what nodes say ------------------------------------------------------------------------------------------------
@@ -37,24 +36,22 @@ static int number_of(HnDtype dtype, int byte)
     return dtype == HN_I8 ? (int8_t)byte : byte;
 }
 
+HnTensor *hn_bytes_known(gconstpointer types, HnValue *v)
+{
+    return hn_types_value(types, v);
+}
+
 /* n quantizes or dequantizes bytes with one scale, which is known. */
 static gboolean step_of(const HnPlan *p, const HnNode *n, HnByteStep *s)
 {
-    const gboolean back = n->op == &hn_op_dequantizelinear;
-    if (n->op != &hn_op_quantizelinear && !back)
+    HnQParams q;
+    if (!hn_op_qparams(n, hn_bytes_known, p->types, &q) || q.axis >= 0)
         return FALSE;
-    const HnQuantize *q = n->params;
-    HnValue *scale_of = hn_node_in(n, 1), *zero_of = hn_node_in(n, 2);
-    const HnTensor *scale = scale_of != NULL ? hn_types_value(p->types, scale_of) : NULL;
-    const HnTensor *zero = zero_of != NULL ? hn_types_value(p->types, zero_of) : NULL;
-    const HnDtype dtype = hn_bytes_dtype(p, back ? hn_node_in(n, 0) : hn_node_out(n, 0));
-    if (scale == NULL || scale->dtype != HN_F32 || scale->n != 1 || (zero_of != NULL && zero == NULL) ||
-        (zero != NULL && (zero->n != 1 || zero->dtype != dtype)) || !hn_bytes_is_byte(dtype) ||
-        hn_bytes_dtype(p, back ? hn_node_out(n, 0) : hn_node_in(n, 0)) != HN_F32 ||
-        (q->precision != HN_UNDEFINED && q->precision != HN_F32) || q->block != 0)
+    const HnDtype dtype = hn_bytes_dtype(p, q.q);
+    if (!hn_bytes_is_byte(dtype) || hn_bytes_dtype(p, q.real) != HN_F32 || (q.zero != NULL && q.zero->dtype != dtype))
         return FALSE;
-    *s = (HnByteStep){ dtype, (float)hn_tensor_get_f64(scale, 0), zero != NULL ? (int)hn_tensor_get_i64(zero, 0) : 0,
-                       scale_of, zero_of };
+    *s = (HnByteStep){ dtype, (float)hn_tensor_get_f64(q.scale, 0),
+                       q.zero != NULL ? (int)hn_tensor_get_i64(q.zero, 0) : 0, q.scale_of, q.zero_of };
     return isfinite(s->scale) && s->scale > 0;
 }
 
@@ -113,25 +110,10 @@ gboolean hn_bytes_limits(const HnPlan *p, const HnNode *n, float *lo, float *hi)
     return TRUE;
 }
 
-/* Input i is one of those whose elements the outputs of n consist of. */
-static gboolean is_moved(const HnNode *n, int i)
-{
-    const char *in = n->op->in;
-    const size_t last = strlen(in) - 1;
-    const char letter = in[last] == '*' && (size_t)i >= last ? in[last - 1] : (size_t)i <= last ? in[i] : 0;
-    return letter == in[0] && (i == 0 || n->op->quant.bytes != HN_QB_FILLS);
-}
-
 static gboolean takes_bytes(const HnNode *n)
 {
-    const HnQuantBytes how = n->op != NULL ? n->op->quant.bytes : HN_QB_NONE;
-    if (n->op == NULL ||
-        (how != HN_QB_MOVES && how != HN_QB_MOST && how != HN_QB_FILLS && (n->op->flags & HN_OP_VIEW) == 0))
-        return FALSE;
-    if (how == HN_QB_FILLS && n->version < 11)
-        return FALSE;
-    const HnResize *r = n->op == &hn_op_resize ? n->params : NULL;
-    return r == NULL || (r->mode == HN_RESIZE_NEAREST && r->place != HN_RESIZE_CROP);
+    const HnQuantBytes how = hn_op_bytes(n);
+    return how == HN_QB_MOVES || how == HN_QB_MOST || how == HN_QB_FILLS;
 }
 
 /* --- what readers want ---------------------------------------------------------------------------------------------
@@ -162,7 +144,7 @@ static gboolean want_of_reader(const HnPlan *p, const HnNode *u, const HnValue *
     }
     if (takes_bytes(u)) {
         for (guint i = 0; i < u->in->len; i++)
-            if (u->in->pdata[i] == v && !is_moved(u, (int)i))
+            if (u->in->pdata[i] == v && !hn_op_is_moved(u, (int)i))
                 return FALSE;
         return TRUE;
     }
@@ -586,7 +568,7 @@ static gboolean moved_as_steps(HnPlan *p, const HnNode *n, GError **error)
 {
     GError *failure = NULL;
     for (guint i = 0; i < n->in->len && failure == NULL; i++)
-        if (is_moved(n, (int)i) && hn_plan_held_as(p, n->in->pdata[i]) != NULL)
+        if (hn_op_is_moved(n, (int)i) && hn_plan_held_as(p, n->in->pdata[i]) != NULL)
             (void)hn_bytes_as_step(p, n, n->in->pdata[i], &failure);
     if (failure != NULL)
         g_propagate_error(error, failure);
@@ -601,7 +583,7 @@ static const HnHeld *moved_held(const HnPlan *p, const HnNode *n, gboolean *all)
     *all = TRUE;
     for (guint i = 0; i < n->in->len; i++) {
         const HnHeld *h = hn_plan_held_as(p, n->in->pdata[i]);
-        if (n->in->pdata[i] == NULL || !is_moved(n, (int)i))
+        if (n->in->pdata[i] == NULL || !hn_op_is_moved(n, (int)i))
             continue;
         *all = *all && h != NULL;
         first = first == NULL ? h : first;
@@ -669,8 +651,8 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
     for (guint i = 0; i < n->in->len && ok; i++) {
         HnValue *v = n->in->pdata[i];
         if (v != NULL && !(fills && i == FILLER))
-            ok = (s->in[i].slot = held == NULL && is_moved(n, (int)i) ? in_steps_of(p, n, v, want, error)
-                                                                      : hn_plan_slot(p, v, error)) != NULL;
+            ok = (s->in[i].slot = held == NULL && hn_op_is_moved(n, (int)i) ? in_steps_of(p, n, v, want, error)
+                                                                            : hn_plan_slot(p, v, error)) != NULL;
     }
     if (fills)
         s->in[FILLER].slot = hn_bytes_constant(p, filler);

@@ -32,6 +32,7 @@ typedef struct {
 /* v's element type where its shape is known, too. */
 HnDtype hn_bytes_dtype(const HnPlan *p, const HnValue *v);
 gboolean hn_bytes_is_byte(HnDtype d);
+HnTensor *hn_bytes_known(gconstpointer types, HnValue *v); /* as hn_op_qparams() asks */
 float hn_bytes_number(const HnByteStep *s, int byte);
 /* As QuantizeLinear. */
 int hn_bytes_of(const HnByteStep *s, float v);

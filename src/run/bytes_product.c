@@ -22,21 +22,18 @@ typedef struct {
 /* The constant bytes that v is made of, with scales for all of it or for each index of `axis`. */
 static gboolean weights_of(const HnPlan *p, const HnValue *v, int axis, Product *o)
 {
-    const HnNode *n = v != NULL ? v->producer : NULL;
-    if (n == NULL || n->op != &hn_op_dequantizelinear || hn_node_in(n, 1) == NULL)
+    HnQParams q;
+    if (v == NULL || !hn_op_qparams(v->producer, hn_bytes_known, p->types, &q) || !q.back ||
+        hn_bytes_dtype(p, v) != HN_F32)
         return FALSE;
-    const HnQuantize *q = n->params;
-    o->w = hn_types_value(p->types, hn_node_in(n, 0));
-    o->scale = hn_types_value(p->types, hn_node_in(n, 1));
-    o->zero = hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
-    if (o->w == NULL || o->scale == NULL || !hn_bytes_is_byte(o->w->dtype) || o->scale->dtype != HN_F32 ||
-        q->block != 0 || hn_bytes_dtype(p, v) != HN_F32 || (hn_node_in(n, 2) != NULL && o->zero == NULL) ||
-        o->w->ndim <= axis)
+    o->w = hn_types_value(p->types, q.q);
+    o->scale = q.scale;
+    o->zero = q.zero;
+    if (o->w == NULL || !hn_bytes_is_byte(o->w->dtype) || o->w->ndim <= axis)
         return FALSE;
-    const int64_t at = q->axis < 0 ? q->axis + o->w->ndim : q->axis;
-    return (o->scale->n == 1 ||
-            (o->scale->ndim == 1 && q->per_axis && at == axis && o->scale->n == o->w->dims[axis])) &&
-           (o->zero == NULL || (o->zero->n == o->scale->n && o->zero->dtype == o->w->dtype));
+    if (o->zero != NULL && o->zero->dtype != o->w->dtype)
+        return FALSE;
+    return q.axis < 0 || (q.block == 0 && q.axis == axis && q.scale->n == o->w->dims[axis]);
 }
 
 /* The bias as integers where they count steps of the sums, else as numbers. FALSE: neither is known. */
@@ -44,14 +41,11 @@ static gboolean bias_of(const HnPlan *p, const HnValue *v, float x_scale, Produc
 {
     if (v == NULL)
         return TRUE;
-    const HnNode *n = v->producer;
-    const gboolean back = n != NULL && n->op == &hn_op_dequantizelinear;
-    HnTensor *ints = back ? hn_types_value(p->types, hn_node_in(n, 0)) : NULL;
-    const HnTensor *scale = back ? hn_types_value(p->types, hn_node_in(n, 1)) : NULL;
-    const HnTensor *zero = back && hn_node_in(n, 2) != NULL ? hn_types_value(p->types, hn_node_in(n, 2)) : NULL;
-    gboolean fits = ints != NULL && ints->dtype == HN_I32 && ints->ndim == 1 && scale != NULL &&
-                    scale->dtype == HN_F32 && (scale->n == 1 || scale->n == ints->n) &&
-                    (hn_node_in(n, 2) == NULL || zero != NULL);
+    HnQParams q;
+    const gboolean back = hn_op_qparams(v->producer, hn_bytes_known, p->types, &q) && q.back;
+    HnTensor *ints = back ? hn_types_value(p->types, q.q) : NULL;
+    const HnTensor *scale = back ? q.scale : NULL, *zero = back ? q.zero : NULL;
+    gboolean fits = ints != NULL && ints->dtype == HN_I32 && ints->ndim == 1 && (scale->n == 1 || scale->n == ints->n);
     for (int64_t i = 0; fits && zero != NULL && i < zero->n; i++)
         fits = hn_tensor_get_i64(zero, i) == 0;
     for (int64_t i = 0; fits && i < ints->n; i++) {

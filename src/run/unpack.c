@@ -135,31 +135,27 @@ static int axis_of(const Matrix *m, int axis)
 /* The step of n, DequantizeLinear in front of the matrix. */
 static gboolean read_scales(const HnPlan *p, const HnNode *n, Matrix *m)
 {
-    const HnQuantize *q = n->params;
-    const HnValue *scale = hn_node_in(n, 1), *zero = hn_node_in(n, 2);
-    m->w = hn_types_value(p->types, hn_node_in(n, 0));
-    m->scale = scale != NULL ? hn_types_value(p->types, scale) : NULL;
-    m->zero = zero != NULL ? hn_types_value(p->types, zero) : NULL;
-    if (m->w == NULL || m->scale == NULL || m->scale->dtype != HN_F32 || (zero != NULL && m->zero == NULL) ||
-        !hn_dtype_in(m->w->dtype, HN_BIT(HN_I8) | HN_BIT(HN_U8) | HN_BIT(HN_I4) | HN_BIT(HN_U4)) || m->w->n == 0 ||
-        !is_matrix(m->w->ndim, m->w->dims, m->dims) ||
-        (m->zero != NULL && (m->zero->dtype != m->w->dtype || m->zero->n != m->scale->n)))
+    HnQParams q;
+    if (!hn_op_qparams(n, hn_bytes_known, p->types, &q) || (m->w = hn_types_value(p->types, q.q)) == NULL)
         return FALSE;
+    m->scale = q.scale;
+    m->zero = q.zero;
     m->axis = -1;
-    m->block = 0;
-    if (m->scale->n == 1)
-        return TRUE;
-    const int64_t axis = q->axis < 0 ? q->axis + m->w->ndim : m->w->ndim == 1 ? 0 : q->axis;
-    if (!q->per_axis || axis < 0 || axis >= m->w->ndim || m->scale->ndim != (q->block == 0 ? 1 : m->w->ndim))
+    m->block = q.block;
+    if (!hn_dtype_in(m->w->dtype, HN_BIT(HN_I8) | HN_BIT(HN_U8) | HN_BIT(HN_I4) | HN_BIT(HN_U4)) || m->w->n == 0 ||
+        !is_matrix(m->w->ndim, m->w->dims, m->dims) || (m->zero != NULL && m->zero->dtype != m->w->dtype))
         return FALSE;
-    m->axis = axis_of(m, (int)axis);
-    m->block = q->block;
+    if (q.axis < 0)
+        return TRUE;
+    if (q.axis >= m->w->ndim || q.scale->ndim != (q.block == 0 ? 1 : m->w->ndim))
+        return FALSE;
+    m->axis = axis_of(m, q.axis);
     if (m->axis < 0)
         return FALSE;
     if (m->block == 0)
         return m->scale->n == m->dims[m->axis];
     const int64_t blocks = m->dims[m->axis] / m->block + (m->dims[m->axis] % m->block != 0);
-    return m->scale->dims[axis] == blocks && m->scale->n == m->dims[1 - m->axis] * blocks;
+    return m->scale->dims[q.axis] == blocks && m->scale->n == m->dims[1 - m->axis] * blocks;
 }
 
 /* v, f32 of these dims (and ones), is such a matrix, perhaps moved. */

@@ -581,16 +581,15 @@ static int check_list(const HnCaseList *list, uint64_t seed)
 static void print_abilities(void)
 {
     const HnBackend *cpu = hn_backend_find("cpu", NULL);
-    printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "grad",
-           "cpu kernels");
+    printf("%-22s %-8s %-9s %-6s %-5s %-4s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "cpu kernels");
     for (const HnOp *const *o = hn_op_all(); *o != NULL; o++) {
         int newest = 0;
         for (int i = 0; (*o)->since[i] != 0; i++)
             newest = (*o)->since[i];
         g_autofree char *since = g_strdup_printf("%d..%d", (*o)->since[0], (*o)->until > 0 ? (*o)->until : newest);
         g_autofree char *opsets = opsets_of(*o, lists[o - hn_op_all()]);
-        printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
-               (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-", (*o)->grad != NULL ? "yes" : "-");
+        printf("%-22s %-8s %-9s %-6s %-5s %-4s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
+               (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-");
         const HnKernel *const *kernels = cpu->kernels(*o);
         for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
             printf(" %s", kernels[i]->name);
