@@ -55,6 +55,8 @@ static gboolean bench_point(Bench *b, Point *point, GError **error)
         char *label = g_strdup_printf("%s%s%s=%" G_GINT64_FORMAT, point->label, *point->label ? "," : "", dim, batch);
         g_free(point->label);
         point->label = label;
+        point->batch_dim = g_steal_pointer(&dim);
+        point->batch = batch;
     }
     if (n > 1 && b->streams == 1 && b->backend->computes)
         return bench_compare(b, point, error);
@@ -69,12 +71,14 @@ static gboolean run(HnContext *ctx, GError **error)
     Bench b = { .ctx = ctx, .p = ctx->params };
     gboolean ok = bench_options(&b, error);
     if (ok) {
+        bench_apart_start(&b);
         b.report = bench_report_new(&b);
         for (guint i = 0; i < b.points->len && ok; i++)
             ok = bench_point(&b, b.points->pdata[i], error);
         /* what is known is shown, although another model failed or Ctrl-C ended it */
         ok = bench_report_write(b.report, ok ? error : NULL) && ok;
         bench_report_free(b.report);
+        bench_apart_end(&b);
     }
     if (ok && b.verdict) {
         g_propagate_error(error, g_steal_pointer(&b.verdict));

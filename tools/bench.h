@@ -1,7 +1,7 @@
 /*
  * hone-bench: what its files share. bench.c reads the options and goes through what is asked for, bench_options.c
- * parses, bench_subject.c opens models, bench_measure.c measures and compares them, bench_report.c tells,
- * bench_plot.c draws.
+ * parses, bench_subject.c opens models, bench_apart.c asks what memory each takes by itself, bench_measure.c measures
+ * and compares them, bench_report.c tells, bench_plot.c draws.
  */
 #pragma once
 
@@ -35,11 +35,20 @@ typedef struct {
     HnShapes *shapes;
     char *label; /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
     double x;    /* the value of the option that is swept alone, NaN: none or several are */
+    char *batch_dim;
+    gint64 batch; /* that --batch-max found for it; 0: not asked for */
 } Point;
+
+/* The helper of bench_apart.c: its process and the pipes to and from it; -1: there is none. */
+typedef struct {
+    int helper, to, from;
+} BenchApart;
 
 typedef struct {
     HnContext *ctx;
     const BenchParams *p;
+    BenchApart apart;
+    guint asked; /* subjects whose peak was asked for */
     HnWarmup warmup;
     HnMeasureOptions measure;
     double margin, gate;
@@ -72,6 +81,7 @@ typedef struct {
     Bench *b;
     const Point *point;
     const char *path;
+    guint number; /* of the model, from 0 */
     char *label;
     GBytes *bytes; /* of the file */
     char *folder;  /* that it is in; NULL: stdin */
@@ -123,6 +133,15 @@ gboolean instance_run(gpointer x, guint64 i, guint64 *start, guint64 *end, GErro
 /* The largest batch up to the limit that fits the memory limit, for a model at a point: its first input's first
  * dimension *dim (g_free), 0 on failure. */
 gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GError **error);
+
+/* --- bench_apart.c -------------------------------------------------------------------------------------------------
+ */
+
+void bench_apart_start(Bench *b); /* before a model is opened */
+/* s->peak_rss becomes that of a process that opens and runs this subject alone. Where there is no helper it stays what
+ * it is if no other was opened before, and is 0 else. */
+void bench_apart_peak(Bench *b, Subject *s);
+void bench_apart_end(Bench *b);
 
 /* --- bench_measure.c -----------------------------------------------------------------------------------------------
  */

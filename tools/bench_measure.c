@@ -92,7 +92,8 @@ gboolean bench_alone(Bench *b, const Point *point, int model, GError **error)
     subject_init(&s, b, point, model);
     gboolean ok = subject_open(&s, &cause) && (!b->backend->computes || measure_subject(&s, &cause));
     if (s.ready) {
-        hn_session_stats(s.first.session, &s.stats);
+        subject_retire(&s); /* one instance at a time: there may not be memory for two */
+        bench_apart_peak(b, &s);
         if (ok || g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
             bench_report_add(b->report, &s);
     }
@@ -205,8 +206,10 @@ gboolean bench_compare(Bench *b, const Point *point, GError **error)
         subject_init(s, b, point, i);
         ok = subject_open(s, &cause) && warm_subject(s, &cause);
         opened += ok;
-        if (s->ready)
+        if (s->ready) {
             subject_retire(s);
+            bench_apart_peak(b, s);
+        }
         if (!ok && s->model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
             g_prefix_error(&cause, "'%s': ", s->path);
     }

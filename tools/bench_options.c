@@ -203,6 +203,7 @@ static void point_free(gpointer data)
     Point *point = data;
     hn_shapes_free(point->shapes);
     g_free(point->label);
+    g_free(point->batch_dim);
     g_free(point);
 }
 

@@ -172,7 +172,7 @@ gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GE
 
 void subject_init(Subject *s, Bench *b, const Point *point, int model)
 {
-    *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[model] };
+    *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[model], .number = (guint)model };
     s->streams = b->streams ? b->streams : point->threads;
     s->threads = MAX(1, point->threads / s->streams);
     s->label = *point->label ? g_strdup_printf("%s %s", b->labels[model], point->label) : g_strdup(b->labels[model]);

@@ -290,3 +290,30 @@ EOF
     refuses 1 gone hone-bench relu.onnx --data gone
     refuses 6 20 hone-bench wide.onnx --mem-limit 20M
 }
+
+# peak FILTER: the peak of that run in report.json, in MB
+peak() { jq "$1.memory_bytes.peak_rss / 1e6 | round" report.json; }
+
+@test "bench: the peak of a model is its own, whatever was measured before it" {
+    python3 "$here/../onnx/bigmodel.py" big.onnx --gb 0.1
+    bench two.onnx --runs 3 --warmup 1
+    alone=$(peak '.runs[0]')
+    bench big.onnx two.onnx big.onnx --runs 3 --warmup 1
+    (($(peak '.runs[1]') < alone + 10))
+    (($(peak '.runs[0]') > alone + 100 && $(peak '.runs[2]') - $(peak '.runs[0]') < 10))
+    (($(peak '.runs[0]') - $(peak '.runs[2]') < 10))
+    bench big.onnx two.onnx --streams 2 --runs 3 --warmup 1
+    (($(peak '.runs[1]') < alone + 10 && $(peak '.runs[0]') > alone + 100))
+    bench big.onnx two.onnx --device null
+    (($(peak '.runs[1]') < alone + 10))
+    rm big.onnx
+    bench relu.onnx --dim N=4000000,1 --runs 3 --warmup 1
+    (($(peak '.runs[0]') > alone + 30 && $(peak '.runs[1]') < alone + 10))
+}
+
+@test "bench: a peak that nobody could measure is null" {
+    bench two.onnx - --runs 3 --warmup 1 <relu.onnx
+    holds '.runs[0].memory_bytes.peak_rss > 0 and .runs[1].memory_bytes.peak_rss == null'
+    bench - two.onnx --runs 3 --warmup 1 <relu.onnx
+    holds '[.runs[].memory_bytes.peak_rss > 0] == [true, true]'
+}
