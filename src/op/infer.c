@@ -545,6 +545,7 @@ static void fold(HnTypes *t, HnNode *n, gsize limit)
             !hn_add_size(bytes, size, &bytes))
             return;
     }
+    g_autoptr(GPtrArray) aligned = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n->in->len + 1);
     gsize in_bytes = 0;
     for (guint i = 0; i < n->in->len; i++) {
@@ -569,7 +570,8 @@ static void fold(HnTypes *t, HnNode *n, gsize limit)
     };
     gboolean done = TRUE;
     for (guint i = 0; i < n->in->len && done; i++)
-        done = in[i] == NULL || hn_tensor_align(in[i], t->budget, NULL);
+        if (in[i] != NULL && in[i]->misaligned && (done = (in[i] = hn_tensor_copy(in[i], t->budget, NULL)) != NULL))
+            g_ptr_array_add(aligned, in[i]); /* tables on other threads may know the weight, which stays as it is */
     done = done && hn_op_eval(&e, NULL);
     for (guint k = 0; k < n->out->len; k++) {
         if (done && out[k] != NULL && hn_node_out(n, (int)k) != NULL)

@@ -37,6 +37,7 @@ typedef struct {
     GHashTable *bodies; /* Name * -> Body *, which owns it */
     guint64 nodes;      /* of the file, as far as it is called */
     guint64 left;       /* nodes that may still be made */
+    gboolean any;       /* the model's own graph calls one */
 } Functions;
 
 static const char *overload_of(const Name *n)
@@ -158,6 +159,7 @@ static gboolean forecast(Functions *fs, GError **error)
     Body top = { 0 };
     gboolean ok = count(fs, &top, error);
     fs->left = MAX(MAX_NODES, MAX_GROWTH * fs->nodes);
+    fs->any = top.calls->len > 0;
     guint64 left = fs->left;
     for (guint i = 0; ok && i < top.calls->len; i++) {
         const Call *call = &g_array_index(top.calls, Call, i);
@@ -469,7 +471,7 @@ static gboolean inline_all(HnModel *m, GError **error)
 {
     Functions fs;
     functions_init(&fs, m);
-    const gboolean ok = forecast(&fs, error) && inline_graph(&fs, m->graph, error);
+    const gboolean ok = forecast(&fs, error) && (!fs.any || inline_graph(&fs, m->graph, error));
     g_hash_table_unref(fs.bodies);
     return ok;
 }
