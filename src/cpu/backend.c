@@ -12,25 +12,35 @@ static void cpu_close(gpointer device)
     HnCpu *c = device;
     if (c == NULL)
         return;
-    g_hash_table_unref(c->packs);
     g_mutex_clear(&c->lock);
     if (c->attr != NULL)
         hn_dnnl(primitive_attr_destroy)(c->attr);
-    if (c->stream != NULL)
-        hn_dnnl(stream_destroy)(c->stream);
     if (c->engine != NULL)
         hn_dnnl(engine_destroy)(c->engine);
     g_free(c);
 }
 
-static gpointer cpu_open(int threads, GError **error)
+static gpointer cpu_open(GError **error)
 {
     (void)error;
     HnCpu *c = g_new0(HnCpu, 1);
-    c->threads = threads;
-    c->packs = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     g_mutex_init(&c->lock);
     return c;
+}
+
+static gpointer cpu_stream_new(gpointer device, GError **error)
+{
+    (void)device;
+    (void)error;
+    return g_new0(HnCpuStream, 1);
+}
+
+static void cpu_stream_free(gpointer stream)
+{
+    HnCpuStream *t = stream;
+    if (t != NULL && t->onednn != NULL)
+        hn_dnnl(stream_destroy)(t->onednn);
+    g_free(t);
 }
 
 static const HnKernel *const *cpu_kernels(const HnOp *op)
@@ -41,15 +51,6 @@ static const HnKernel *const *cpu_kernels(const HnOp *op)
 #include "cpu/kernels.def"
 #undef HN_CPU
     return NULL;
-}
-
-static gsize cpu_packed(gpointer device)
-{
-    HnCpu *c = device;
-    g_mutex_lock(&c->lock);
-    gsize bytes = c->packed_bytes;
-    g_mutex_unlock(&c->lock);
-    return bytes;
 }
 
 static const char *cpu_describe(void)
@@ -66,9 +67,9 @@ const HnBackend hn_backend_cpu = {
     .name = "cpu",
     .open = cpu_open,
     .close = cpu_close,
+    .stream_new = cpu_stream_new,
+    .stream_free = cpu_stream_free,
     .kernels = cpu_kernels,
-    .packed_bytes = cpu_packed,
-    .hold_packs = hn_cpu_hold_packs,
     .reorders = hn_cpu_reorders,
     .group = &hn_cpu_region,
     .group_takes = hn_program_takes,
@@ -96,7 +97,7 @@ static int threads_for(const HnStep *s, double flops, double enough_flops, gsize
         if (p->slot != NULL && !p->slot->constant)
             bytes += p->slot->tensor->bytes;
     }
-    return flops >= enough_flops || bytes >= enough_bytes ? ((HnCpu *)s->device)->threads : 1;
+    return flops >= enough_flops || bytes >= enough_bytes ? s->threads : 1;
 }
 
 #define BF16_FLOPS 4e6 /* calling oneDNN and changing types costs about as much as this saves */
@@ -146,15 +147,13 @@ const char *hn_cpu_reject_f32(const HnStep *s)
     return NULL;
 }
 
-/* Engine and stream of the device; FALSE: oneDNN is not there or does not start. */
-static gboolean start_onednn(HnCpu *c)
+/* What sessions share of oneDNN; under the device's lock. */
+static gboolean start_shared(HnCpu *c)
 {
     if (c->attr != NULL)
         return TRUE;
     dnnl_primitive_attr_t attr = NULL;
     if (hn_onednn() == NULL || (c->engine == NULL && hn_dnnl(engine_create)(&c->engine, dnnl_cpu, 0) != dnnl_success) ||
-        (c->stream == NULL &&
-         hn_dnnl(stream_create)(&c->stream, c->engine, dnnl_stream_default_flags) != dnnl_success) ||
         hn_dnnl(primitive_attr_create)(&attr) != dnnl_success)
         return FALSE;
     if (hn_dnnl(primitive_attr_set_scratchpad_mode)(attr, dnnl_scratchpad_mode_user) != dnnl_success) {
@@ -165,10 +164,23 @@ static gboolean start_onednn(HnCpu *c)
     return TRUE;
 }
 
+/* Engine of the device and stream of the session; FALSE: oneDNN is not there or does not start. */
+static gboolean start_onednn(const HnStep *s)
+{
+    HnCpu *c = s->device;
+    HnCpuStream *t = s->stream;
+    if (t->onednn != NULL) /* the engine came before it */
+        return TRUE;
+    g_mutex_lock(&c->lock);
+    const gboolean ok = start_shared(c);
+    g_mutex_unlock(&c->lock);
+    return ok && hn_dnnl(stream_create)(&t->onednn, c->engine, dnnl_stream_default_flags) == dnnl_success;
+}
+
 const char *hn_cpu_reject_onednn(const HnStep *s)
 {
     const char *reason = hn_cpu_reject_f32(s);
-    return reason != NULL ? reason : start_onednn(s->device) ? NULL : "oneDNN cannot be loaded";
+    return reason != NULL ? reason : start_onednn(s) ? NULL : "oneDNN cannot be loaded";
 }
 
 gboolean hn_cpu_wants_only(const HnStep *s, int n_out)

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "cpu/onednn.h"
-#include "run/backend.h"
+#include "run/packs.h"
 
 G_BEGIN_DECLS
 
@@ -22,16 +22,17 @@ G_BEGIN_DECLS
 
 /* --- the device -------------------------------------------------------------------------------------------------- */
 
+/* Shared by sessions. Both are made with the first step that asks for oneDNN, and stay. */
 typedef struct {
-    int threads;
+    GMutex lock; /* of making them */
     dnnl_engine_t engine;
-    dnnl_stream_t stream;
     dnnl_primitive_attr_t attr; /* scratch memory comes from the plan's arena */
-    GMutex lock;                /* of what follows */
-    GHashTable *packs;          /* HnTensor * -> GPtrArray of HnPack * */
-    gsize packed_bytes;
-    gboolean hold_packs; /* packs without users stay for the moment */
 } HnCpu;
+
+/* A session's own; NULL until it has a step that asks for oneDNN. */
+typedef struct {
+    dnnl_stream_t onednn;
+} HnCpuStream;
 
 /* Threads for a step of our own of so many floating-point operations: one, unless it takes long enough, some
  * microseconds, for others to be of use (base/team.h). */
@@ -127,25 +128,17 @@ void hn_prim_clear(HnPrim *p);
 
 /* --- packed weights ---------------------------------------------------------------------------------------------- */
 
-/* Constant elements in the layout that a primitive wants, shared by all steps of the device that ask for the same. */
-typedef struct HnPack HnPack;
-
 /* Input i of s, a constant whose elements lie as `view` says, in layout `want`. Where they lie that way already, *pack
  * is NULL and run() reads the slot; otherwise the port is marked unread. */
 gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t want, HnPack **pack,
                  GError **error);
-/* The same in an arrangement of our own: fn writes `bytes` bytes from t, whose elements may be misaligned; of f32 it
- * makes floats, of which denormal ones become 0. `variant` tells arrangements by the same fn apart; data is handed on
- * to it. */
-typedef void (*HnPackFn)(void *to, const HnTensor *t, gconstpointer data);
+/* The same in an arrangement of our own: fn writes `bytes` bytes; of f32 it makes floats, of which denormal ones become
+ * 0. `variant` tells arrangements by the same fn apart; data is handed on to it. */
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error);
 /* A hash of t's elements, too, for a `variant`: what else the arrangement depends on. NULL is fine. */
 guint64 hn_pack_mix(guint64 hash, const HnTensor *t);
 /* What run() shall read for input i. */
 void *hn_pack_data(const HnPack *pack, const HnStep *s, int i);
-void hn_pack_unref(HnPack *pack); /* NULL is fine */
-/* HnBackend.hold_packs */
-void hn_cpu_hold_packs(gpointer device, gboolean hold);
 
 G_END_DECLS

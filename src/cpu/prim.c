@@ -40,7 +40,7 @@ gboolean hn_prim_run(HnPrim *p, const HnStep *s, void *const *data, GError **err
         hn_dnnl(memory_set_data_handle)(p->arg[n].memory, s->scratch);
     omp_set_num_threads(p->threads);
     gboolean before = hn_team_together(TRUE);
-    dnnl_status_t status = hn_dnnl(primitive_execute)(p->prim, ((HnCpu *)s->device)->stream, p->n, p->arg);
+    dnnl_status_t status = hn_dnnl(primitive_execute)(p->prim, ((HnCpuStream *)s->stream)->onednn, p->n, p->arg);
     hn_team_together(before);
     return hn_cpu_check(status, s, error);
 }

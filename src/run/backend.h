@@ -5,6 +5,9 @@
  * first whose reject() answers NULL is prepared; if none is left, the operator's ref runs on the host. Everything is
  * decided in prepare: layouts are agreed, weights packed, scratch booked. run() allocates nothing and takes no lock.
  *
+ * Threads. A step belongs to one session, and a session to one thread at a time; but sessions of one device plan and
+ * run at the same time, so a kernel writes to nothing but its step, its session's stream, and the device behind a lock.
+ *
  * Layouts. A value is plain (row-major, as in the file) unless the kernel that makes it said otherwise: a layout is the
  * backend's own description of how elements lie in memory (for oneDNN: a memory descriptor). A kernel that wants an
  * input in another layout says so in prepare with HnPort.want; the planner then puts the backend's reorder step
@@ -20,6 +23,7 @@ typedef struct HnBackend HnBackend;
 typedef struct HnKernel HnKernel;
 typedef struct HnStep HnStep;
 typedef struct HnSlot HnSlot;
+typedef struct HnPacks HnPacks;
 
 /* A backend's description of a memory layout; compared, measured and freed by the backend. */
 typedef struct HnLayout {
@@ -90,7 +94,10 @@ struct HnStep {
     gpointer state;      /* the kernel's own; freed by release() */
     gsize scratch_bytes; /* set in prepare: booked memory, 64-byte aligned ... */
     void *scratch;       /* ... granted in run; shared with all other steps */
-    gpointer device;     /* what HnBackend.open returned */
+    gpointer device;     /* what HnBackend.open returned: shared by sessions */
+    gpointer stream;     /* what HnBackend.stream_new returned: the session's own */
+    HnPacks *packs;      /* the device's packed weights (run/packs.h) */
+    int threads;         /* HnSessionOptions.threads */
     HnBudget *budget;
     gboolean strict_math; /* HnSessionOptions.strict_math */
     gboolean bf16;        /* HnSessionOptions.bf16 */
@@ -137,17 +144,14 @@ struct HnKernel {
 
 struct HnBackend {
     const char *name; /* "cpu", "null" */
-    /* threads > 0. The handle is shared by all sessions that were given it. */
-    gpointer (*open)(int threads, GError **error);
+    /* What the sessions of an HnDevice share (run/device.h); NULL without an error: nothing. */
+    gpointer (*open)(GError **error);
     void (*close)(gpointer device);
+    /* What each session has for itself beside it; NULL: nothing. stream_new fails with NULL. */
+    gpointer (*stream_new)(gpointer device, GError **error);
+    void (*stream_free)(gpointer stream);
     /* Kernels for an operator in order of preference, NULL ends; NULL: none. */
     const HnKernel *const *(*kernels)(const HnOp *op);
-    /* Bytes that packed weights fill, over all sessions of the handle. */
-    gsize (*packed_bytes)(gpointer device);
-    /* From TRUE to FALSE packed weights that no step uses any more wait for a step that wants them as they are, while
-     * somebody else holds the weight and until it is packed in another way. TRUE once more drops those whose weight is
-     * gone. NULL: there are none. */
-    void (*hold_packs)(gpointer device, gboolean hold);
     /* For steps that turn input 0 into the layout of output 0 (either may be plain), or into its element type where
      * both are plain; in order of preference, the last takes everything. With an input 1, f32[256]: bytes into the
      * numbers that it says, in a layout that the kernel chooses. */

@@ -420,7 +420,7 @@ static gboolean is_finite(const HnTensor *t)
 static HnTensor *constant(const Match *m, const HnValue *v)
 {
     HnTensor *t = v != NULL ? hn_types_value(m->p->types, v) : NULL;
-    return t != NULL ? hn_tensor_ref(t) : v != NULL ? hn_plan_deferred(m->p, v, NULL) : NULL;
+    return t != NULL ? hn_tensor_ref(t) : v != NULL ? hn_plan_deferred(m->p, v, NULL, NULL) : NULL;
 }
 
 /* `product` may be that of a one-hot matrix, compared and cast, with constant rows. */

@@ -3,9 +3,8 @@
  */
 #include "run/backend.h"
 
-static gpointer open_nothing(int threads, GError **error)
+static gpointer open_nothing(GError **error)
 {
-    (void)threads;
     (void)error;
     return NULL;
 }
@@ -21,20 +20,12 @@ static const HnKernel *const *no_kernels(const HnOp *op)
     return NULL;
 }
 
-static gsize no_bytes(gpointer device)
-{
-    (void)device;
-    return 0;
-}
-
 static gboolean never_equal(const HnLayout *a, const HnLayout *b)
 {
     return a == b;
 }
 
-#define WITHOUT_KERNELS                                                                            \
-    .open = open_nothing, .close = close_nothing, .kernels = no_kernels, .packed_bytes = no_bytes, \
-    .layout_equal = never_equal
+#define WITHOUT_KERNELS .open = open_nothing, .close = close_nothing, .kernels = no_kernels, .layout_equal = never_equal
 
 const HnBackend hn_backend_null = { .name = "null", WITHOUT_KERNELS };
 const HnBackend hn_backend_ref = { .name = "ref", WITHOUT_KERNELS, .computes = TRUE };

@@ -33,18 +33,29 @@ static gboolean known_or_fixed(const HnPlan *p, const HnNode *n)
     return TRUE;
 }
 
+static gboolean ends_known(const HnPlan *p, int last)
+{
+    const HnExec *x = p->exec;
+    return (x->owner == NULL && x->env->engine->settled[last] != 0) || known_or_fixed(p, x->graph->nodes->pdata[last]);
+}
+
 static gboolean infer_nodes(HnPlan *p, GError **error)
 {
     GPtrArray *nodes = p->exec->graph->nodes;
     p->end = p->start;
+    const guint8 *settled = p->exec->owner == NULL ? p->exec->env->engine->settled : NULL;
     while (p->end < (int)nodes->len) {
         HnNode *n = nodes->pdata[p->end++];
+        if (settled != NULL && settled[p->end - 1] != 0)
+            continue;
         if (!hn_types_node(p->types, n, hn_plan_unpacks(p, n) ? HN_TENSOR_SMALL : FOLD_BYTES, error))
             return FALSE;
         if (!known_or_fixed(p, n))
             break;
     }
-    p->last = p->end == (int)nodes->len && (p->end == p->start || known_or_fixed(p, nodes->pdata[p->end - 1]));
+    p->last = p->end == (int)nodes->len && (p->end == p->start || ends_known(p, p->end - 1));
+    if (settled != NULL)
+        hn_engine_settle(p->exec->env->engine, p->types, p->start, p->end);
     return TRUE;
 }
 
@@ -69,7 +80,7 @@ static void foreach_use(const HnNode *n, void (*fn)(const HnValue *v, GHashTable
 }
 
 /* Found once: looking at all nodes behind each of many plans would take their square. */
-static GHashTable *last_uses(const HnGraph *g)
+GHashTable *hn_plan_last_uses(const HnGraph *g)
 {
     GHashTable *last_use = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < g->nodes->len; i++)
@@ -180,7 +191,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->results = g_ptr_array_new();
     p->seen = g_ptr_array_new();
     p->next = g_ptr_array_new_with_free_func(plan_free);
-    const HnTypes *base = before != NULL ? before->types : x->owner != NULL ? x->owner->types : x->base;
+    const HnTypes *base = before != NULL ? before->types : x->owner != NULL ? x->owner->types : x->env->engine->base;
     p->types = hn_types_copy(base);
     p->bytes = hn_plan_holds_bytes(x->env->backend);
     return p;
@@ -361,32 +372,32 @@ static guint cache_limit(const HnExec *x)
     return (guint)(x->owner != NULL ? MAX(limit, HN_PLAN_CACHE) : limit);
 }
 
-static void hold_packs(const HnExec *x, gboolean hold)
-{
-    if (x->env->backend->hold_packs != NULL)
-        x->env->backend->hold_packs(x->env->device, hold);
-}
-
-/* Builds p and puts it in front. It takes the place of another one before it is made: there are never more than the
- * limit, not even for a moment. Only what both have packed in the same way stays. */
+/* Builds p and puts it in front, or frees it. It takes the place of another one before it is made: there are never more
+ * than the limit, not even for a moment. Only what both have packed in the same way stays. */
 static gboolean cache_build(GPtrArray *plans, HnPlan *p, GError **error)
 {
     const guint limit = cache_limit(p->exec);
     const gboolean full = plans->len >= limit;
+    HnEngine *e = p->exec->env->engine;
+    HnPacks *packs = e->device->packs;
     if (full) {
-        hold_packs(p->exec, TRUE);
+        hn_packs_hold(packs);
         g_ptr_array_set_size(plans, (gint)limit - 1);
-        hold_packs(p->exec, TRUE);
+        hn_constants_sweep(e->constants);
+        hn_packs_sweep(packs);
     }
     const gboolean ok = plan_build(p, error);
     if (full)
-        hold_packs(p->exec, FALSE);
+        hn_packs_release(packs);
     if (ok)
         g_ptr_array_insert(plans, 0, p);
+    else
+        plan_free(p);
+    hn_constants_sweep(e->constants);
     return ok;
 }
 
-HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs, GError **error)
+HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs)
 {
     HnExec *x = g_new0(HnExec, 1);
     x->env = env;
@@ -394,18 +405,7 @@ HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *i
     x->owner = owner;
     x->inputs = g_ptr_array_ref(inputs);
     x->plans = g_ptr_array_new_with_free_func(plan_free);
-    x->last_use = last_uses(g);
-    x->unpacked = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)hn_tensor_unref);
-    if (owner == NULL) {
-        x->base = hn_types_new(g->model);
-        hn_types_set_budget(x->base, env->o.budget);
-        if (!hn_types_enter(x->base, g, FALSE, error)) {
-            hn_exec_free(x);
-            return NULL;
-        }
-        for (guint i = 0; i < inputs->len; i++) /* an initializer that is fed is no constant */
-            hn_types_set(x->base, inputs->pdata[i], NULL);
-    }
+    x->last_use = owner == NULL ? g_hash_table_ref(env->engine->last_use) : hn_plan_last_uses(g);
     return x;
 }
 
@@ -416,9 +416,24 @@ void hn_exec_free(HnExec *x)
     g_ptr_array_unref(x->plans);
     g_ptr_array_unref(x->inputs);
     g_hash_table_unref(x->last_use);
-    g_hash_table_unref(x->unpacked);
-    hn_types_free(x->base);
     g_free(x);
+}
+
+/* The first plan of a chain; under the engine's lock. */
+static HnPlan *plan_first(HnExec *x, HnType *const *in, GError **error)
+{
+    HnPlan *p = plan_new(x, NULL, x->inputs->len, in);
+    if (x->owner != NULL && !hn_types_enter(p->types, x->graph, FALSE, error)) {
+        plan_free(p);
+        return NULL;
+    }
+    for (guint i = 0; i < x->inputs->len; i++)
+        hn_types_set(p->types, x->inputs->pdata[i], in[i]);
+    if (!add_inputs(p, error)) {
+        plan_free(p);
+        return NULL;
+    }
+    return cache_build(x->plans, p, error) ? p : NULL;
 }
 
 HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error)
@@ -426,17 +441,9 @@ HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error)
     HnPlan *p = cache_find(x->plans, x->inputs->len, in);
     if (p != NULL)
         return p;
-    p = plan_new(x, NULL, x->inputs->len, in);
-    if (x->owner != NULL && !hn_types_enter(p->types, x->graph, FALSE, error)) {
-        plan_free(p);
-        return NULL;
-    }
-    for (guint i = 0; i < x->inputs->len; i++)
-        hn_types_set(p->types, x->inputs->pdata[i], in[i]);
-    if (!add_inputs(p, error) || !cache_build(x->plans, p, error)) {
-        plan_free(p);
-        return NULL;
-    }
+    g_mutex_lock(&x->env->engine->lock);
+    p = plan_first(x, in, error);
+    g_mutex_unlock(&x->env->engine->lock);
     return p;
 }
 
@@ -456,12 +463,12 @@ HnPlan *hn_plan_next(HnPlan *p, GError **error)
                     hn_node_label(p->exec->graph->nodes->pdata[p->end - 1]), MAX_DEPTH);
         return NULL;
     }
+    g_mutex_lock(&p->exec->env->engine->lock);
     q = plan_new(p->exec, p, key->len, (HnType *const *)key->pdata);
     for (guint i = 0; i < p->seen->len; i++)
         hn_types_set(q->types, ((HnSlot *)p->seen->pdata[i])->value, key->pdata[i]);
-    if (!cache_build(p->next, q, error)) {
-        plan_free(q);
-        return NULL;
-    }
+    if (!cache_build(p->next, q, error))
+        q = NULL;
+    g_mutex_unlock(&p->exec->env->engine->lock);
     return q;
 }

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "run/constants.h"
 #include "run/session.h"
 
 #define HN_PLAN_CACHE 8 /* plans kept per point of decision, unless the session says otherwise */
@@ -18,9 +19,26 @@ typedef struct HnExec HnExec;
 typedef struct HnLowered HnLowered;
 typedef struct HnPlan HnPlan;
 
+struct HnEngine {
+    gint ref;
+    HnGraph *graph; /* of the prepared model: nobody writes to it */
+    HnDevice *device;
+    GPtrArray *inputs;    /* HnValue * to feed */
+    GHashTable *last_use; /* HnExec.last_use of the main graph */
+    GMutex lock;          /* held while a session plans; of all that follows */
+    HnTypes *base;        /* what every plan knows: weights, and what was computed of them */
+    guint8 *settled;      /* for each node of the main graph: its results are in `base`, or nobody wants them */
+    HnConstants *constants;
+};
+
+/* Nodes [start, end) of the main graph were inferred for a plan: what follows from weights alone is known from now on.
+ */
+void hn_engine_settle(HnEngine *e, const HnTypes *plan, int start, int end);
+
 typedef struct {
+    HnEngine *engine;
     const HnBackend *backend;
-    gpointer device;
+    gpointer device, stream;
     HnSessionOptions o;
     gsize most_bytes; /* hn_session_limit() */
     const gint *halt; /* the budget's: an HnHalt that steps look at; may be NULL */
@@ -32,11 +50,9 @@ struct HnExec {
     HnRunEnv *env;
     HnGraph *graph;
     const HnPlan *owner;  /* plan of the step that holds this sub-graph; NULL: main graph */
-    HnTypes *base;        /* main graph: weights */
     GPtrArray *inputs;    /* HnValue *: fed values, then captures */
     GPtrArray *plans;     /* HnPlan *, most recently used first */
     GHashTable *last_use; /* HnValue * -> 1 + index of the last node that reads it; G_MAXINT: a result */
-    GHashTable *unpacked; /* HnValue * that was deferred -> HnTensor * without elements: HnSlot.origin in every plan */
 };
 
 struct HnPlan {
@@ -72,7 +88,9 @@ struct HnPlan {
     gboolean last;
 };
 
-HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs, GError **error);
+HnExec *hn_exec_new(HnRunEnv *env, HnGraph *g, const HnPlan *owner, GPtrArray *inputs);
+/* HnExec.last_use of g. */
+GHashTable *hn_plan_last_uses(const HnGraph *g);
 void hn_exec_free(HnExec *x);
 /* The plan for these input types, made when there is none. */
 HnPlan *hn_exec_plan(HnExec *x, HnType *const *in, GError **error);
@@ -131,7 +149,7 @@ void hn_plan_widen_result(HnSlot *s);
 /* Frees the elements of wide and of deferred constants that no step reads. */
 void hn_plan_drop_wide(HnPlan *p);
 /* The same at once for those that only this step takes, so that the next ones can have their memory. */
-void hn_plan_drop_packed(const HnStep *step);
+void hn_plan_drop_packed(HnPlan *p, const HnStep *step);
 
 /* --- bytes.c: numbers held as bytes */
 
@@ -155,10 +173,9 @@ gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, cons
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n);
 /* Such a node whose inputs are known, or one that moves what it makes: nothing is to be done for it, ... */
 gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n);
-/* ... and this is v, made by such a node: a new reference. NULL without an error: it is something else. */
-HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error);
-/* What packed copies of it are found by, for its slot. */
-HnTensor *hn_plan_deferred_origin(HnPlan *p, const HnValue *v, const HnTensor *t);
+/* ... and this is v, made by such a node: a new reference, another in *origin of what packed copies of it are found by,
+ * for its slot. NULL without an error: it is something else. */
+HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, HnTensor **origin, GError **error);
 /* Node n, index `at`, of such a constant without its numbers. *done: nothing else is to do. */
 gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error);
 
@@ -210,7 +227,7 @@ void hn_plan_resolve_aliases(HnPlan *p);
 /* --- session.c */
 
 /* State of a step that runs a record's ref; see session.c. */
-gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error);
+void hn_ref_prepare(HnStep *s, HnPlan *p);
 gboolean hn_ref_run(HnStep *s, GError **error);
 void hn_ref_release(HnStep *s);
 /* What a step with sub-graphs runs on; prepared by hn_ref_prepare(). */

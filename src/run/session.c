@@ -7,15 +7,12 @@
 
 #include "base/cpu.h"
 #include "base/halt.h"
-#include "pass/inline_functions.h"
 #include "run/plan.h"
 
 struct HnSession {
-    HnModel *model;
     HnRunEnv env;
-    GPtrArray *inputs; /* HnValue * */
+    GPtrArray *inputs; /* the engine's */
     HnExec *main;
-    char **feeds;
 };
 
 /* --- the step that runs ref -------------------------------------------------------------------------------------- */
@@ -62,7 +59,7 @@ static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, 
 }
 
 /* captures: what the step's hidden inputs are, which may be read from a slot of another type. */
-static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, const GPtrArray *captures, GError **error)
+static void add_exec(Ref *r, HnPlan *p, HnGraph *g, const GPtrArray *captures)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new();
     for (guint i = 0; i < g->inputs->len; i++)
@@ -72,16 +69,12 @@ static gboolean add_exec(Ref *r, HnPlan *p, HnGraph *g, const GPtrArray *capture
         if (!s->constant)
             g_ptr_array_add(inputs, captures->pdata[i]);
     }
-    HnExec *x = hn_exec_new(p->exec->env, g, p, inputs, error);
-    if (x == NULL)
-        return FALSE;
-    g_ptr_array_add(r->execs, x);
+    g_ptr_array_add(r->execs, hn_exec_new(p->exec->env, g, p, inputs));
     r->fed = g_renew(HnTensor *, r->fed, MAX(r->n_fed, inputs->len) + 1);
     r->n_fed = MAX(r->n_fed, inputs->len);
-    return TRUE;
 }
 
-gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error)
+void hn_ref_prepare(HnStep *s, HnPlan *p)
 {
     Ref *r = g_new0(Ref, 1);
     s->state = r;
@@ -100,15 +93,14 @@ gboolean hn_ref_prepare(HnStep *s, HnPlan *p, GError **error)
     const HnValue *v = hn_node_out(s->node, 0);
     r->e.seed = p->exec->env->o.seed * 0x9e3779b97f4a7c15u + (v != NULL ? v->id : 0);
     if ((s->op->flags & HN_OP_CONTROL) == 0)
-        return TRUE;
+        return;
     g_autoptr(GPtrArray) captures = hn_node_captures(s->node);
     r->execs = g_ptr_array_new_with_free_func((GDestroyNotify)hn_exec_free);
     for (guint i = 0; i < s->node->attrs->len; i++) {
         const HnAttr *a = s->node->attrs->pdata[i];
-        if (a->kind == HN_ATTR_GRAPH && !add_exec(r, p, a->g, captures, error))
-            return FALSE;
+        if (a->kind == HN_ATTR_GRAPH)
+            add_exec(r, p, a->g, captures);
     }
-    return TRUE;
 }
 
 gboolean hn_ref_run(HnStep *s, GError **error)
@@ -381,84 +373,55 @@ void hn_exec_foreach(const HnExec *x, HnStepFn fn, int depth, gpointer data)
 
 /* --- the session ------------------------------------------------------------------------------------------------- */
 
-static gboolean find_inputs(HnSession *s, GError **error)
+HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **error)
 {
-    const HnGraph *g = s->model->graph;
-    for (guint i = 0; i < g->inputs->len; i++) {
-        HnValue *v = g->inputs->pdata[i];
-        gboolean weight = v->weight != NULL || v->sparse != NULL;
-        if (!weight || (s->feeds != NULL && g_strv_contains((const char *const *)s->feeds, v->name)))
-            g_ptr_array_add(s->inputs, v);
-    }
-    for (char **f = s->feeds; f != NULL && *f != NULL; f++) {
-        const HnValue *v = g_hash_table_lookup(g->values, *f);
-        if (v == NULL || !v->is_input) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is no input of the model", *f);
-            return FALSE;
-        }
-    }
-    return TRUE;
-}
-
-static void bind_first_failure(HnNode *n, gpointer data)
-{
-    GError **error = data;
-    if (*error == NULL)
-        hn_op_bind(n, error);
+    g_autoptr(HnSession) s = g_new0(HnSession, 1);
+    HnRunEnv *env = &s->env;
+    env->engine = hn_engine_ref(e);
+    env->backend = e->device->backend;
+    env->device = e->device->handle;
+    env->o = *o;
+    if (env->o.plan_cache <= 0)
+        env->o.plan_cache = HN_PLAN_CACHE;
+    if (env->o.threads <= 0)
+        env->o.threads = hn_cpu_threads(NULL);
+    if (env->o.budget != NULL)
+        hn_budget_ref(env->o.budget);
+    env->halt = hn_budget_halt(env->o.budget);
+    env->o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
+    if (env->backend->stream_new != NULL && (env->stream = env->backend->stream_new(env->device, error)) == NULL)
+        return NULL;
+    s->inputs = e->inputs;
+    s->main = hn_exec_new(env, e->graph, NULL, s->inputs);
+    return g_steal_pointer(&s);
 }
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
-    if (m->graph->outputs->len == 0) {
-        g_set_error_literal(error, HN_ERROR, HN_ERROR_GRAPH,
-                            "the model has no outputs, so there is nothing to compute");
-        return NULL;
-    }
-    g_autoptr(HnSession) s = g_new0(HnSession, 1);
-    s->model = m;
-    s->env.backend = backend;
-    s->env.o = *o;
-    if (s->env.o.plan_cache <= 0)
-        s->env.o.plan_cache = HN_PLAN_CACHE;
-    if (s->env.o.threads <= 0)
-        s->env.o.threads = hn_cpu_threads(NULL);
-    if (s->env.o.budget != NULL)
-        hn_budget_ref(s->env.o.budget);
-    s->env.halt = hn_budget_halt(s->env.o.budget);
-    s->env.o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
-    s->feeds = g_strdupv((char **)o->feeds);
-    s->inputs = g_ptr_array_new();
-    if (!hn_inline_functions(m, error))
-        return NULL;
-    GError *failure = NULL; /* all of the graph's operators are known, or nothing starts */
-    hn_graph_foreach_node(m->graph, bind_first_failure, &failure);
-    if (failure != NULL) {
-        g_propagate_error(error, failure);
-        return NULL;
-    }
-    if (!find_inputs(s, error))
-        return NULL;
-    GError *closed = NULL;
-    s->env.device = backend->open(s->env.o.threads, &closed);
-    if (closed != NULL) {
-        g_propagate_error(error, closed);
-        return NULL;
-    }
-    s->main = hn_exec_new(&s->env, m->graph, NULL, s->inputs, error);
-    return s->main != NULL ? g_steal_pointer(&s) : NULL;
+    g_autoptr(HnDevice) device = hn_device_new(backend, error);
+    g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, o->budget, o->feeds, error) : NULL;
+    return engine != NULL ? hn_session_new_on(engine, o, error) : NULL;
+}
+
+HnEngine *hn_session_engine(const HnSession *s)
+{
+    return s->env.engine;
 }
 
 void hn_session_free(HnSession *s)
 {
     if (s == NULL)
         return;
+    HnEngine *e = s->env.engine;
+    g_mutex_lock(&e->lock);
     hn_exec_free(s->main);
-    if (s->env.device != NULL)
-        s->env.backend->close(s->env.device);
+    hn_constants_sweep(e->constants);
+    g_mutex_unlock(&e->lock);
+    if (s->env.stream != NULL)
+        s->env.backend->stream_free(s->env.stream);
     if (s->env.o.budget != NULL)
         hn_budget_unref(s->env.o.budget);
-    g_clear_pointer(&s->inputs, g_ptr_array_unref);
-    g_strfreev(s->feeds);
+    hn_engine_unref(e);
     g_free(s);
 }
 
@@ -474,12 +437,12 @@ const HnValue *hn_session_input(const HnSession *s, int i)
 
 int hn_session_n_outputs(const HnSession *s)
 {
-    return (int)s->model->graph->outputs->len;
+    return (int)s->env.engine->graph->outputs->len;
 }
 
 const HnValue *hn_session_output(const HnSession *s, int k)
 {
-    return s->model->graph->outputs->pdata[k];
+    return s->env.engine->graph->outputs->pdata[k];
 }
 
 static gboolean check_input(const HnValue *v, HnDtype dtype, int ndim, const int64_t *dims, GError **error)
@@ -549,7 +512,7 @@ void hn_session_stats(const HnSession *s, HnSessionStats *stats)
 {
     *stats = (HnSessionStats){ .optimize_ms = s->env.optimize_ms, .prepare_ms = s->env.prepare_ms };
     hn_exec_stats(s->main, stats);
-    stats->packed_bytes = s->env.backend->packed_bytes(s->env.device);
+    stats->packed_bytes = hn_packs_bytes(s->env.engine->device->packs);
 }
 
 void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data)

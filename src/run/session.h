@@ -1,5 +1,5 @@
 /*
- * HnSession: a model made ready to run on a backend.
+ * HnSession: one stream of runs of a model on a device.
  *
  *     g_autoptr(HnSession) s = hn_session_new(model, &hn_backend_cpu, &(HnSessionOptions){ .threads = 2 }, &error);
  *     if (s == NULL || !hn_session_run(s, inputs, outputs, &error)) ...
@@ -9,10 +9,13 @@
  * output's shape depends on elements (NonZero, a Reshape fed at run time, an If whose branches differ) the plan ends
  * behind that node, and the rest is planned when the shape is seen, again cached.
  *
- * A session is used by one thread at a time. The model must outlive it and must not be edited meanwhile.
+ * A session is used by one thread at a time; several sessions of one engine (run/engine.h), each in a thread of its
+ * own, share the model, its packed weights and what follows from its weights. The model must outlive it and must not be
+ * edited meanwhile.
  */
 #pragma once
 
+#include "run/engine.h"
 #include "run/timer.h"
 
 G_BEGIN_DECLS
@@ -42,7 +45,7 @@ typedef struct {
     gboolean strict_math;     /* only algorithms that add up what the operator says: no Winograd */
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
-    const char *const *feeds; /* NULL-terminated names of initializers that are graph inputs and shall be fed */
+    const char *const *feeds; /* hn_session_new() only: as of hn_engine_new() */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
@@ -52,16 +55,19 @@ typedef struct {
 typedef struct {
     gsize arena_bytes;      /* of all plans alive */
     gsize output_bytes;     /* results that the plans own */
-    gsize weight_bytes;     /* elements of weights that the plans refer to, mapped or not */
-    gsize packed_bytes;     /* copies that kernels packed */
+    gsize weight_bytes;     /* elements of weights that the plans refer to, mapped or not, others' plans perhaps too */
+    gsize packed_bytes;     /* copies that kernels packed: all of the device, which its sessions share */
     guint steps, ref_steps; /* of the plans alive, sub-graphs included */
     guint plans;
     double optimize_ms, prepare_ms; /* spent so far: shape inference and folding; kernels and memory */
 } HnSessionStats;
 
-/* Calls of the model's own functions are inlined in the model. Errors: UNSUPPORTED naming an operator that is not
- * known, GRAPH (a model without outputs, too), ATTRIBUTE, BUDGET. */
+/* A session of its own engine and device; the model is prepared (hn_model_prepare()). Errors: UNSUPPORTED naming an
+ * operator that is not known, GRAPH (a model without outputs, too), ATTRIBUTE, USAGE, BUDGET. */
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error);
+/* One more session of an engine; any thread may call it. */
+HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **error);
+HnEngine *hn_session_engine(const HnSession *s); /* borrowed */
 void hn_session_free(HnSession *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnSession, hn_session_free)
 

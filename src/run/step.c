@@ -86,10 +86,9 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
     HnSlot *s = hn_plan_find_slot(p, v);
     if (s != NULL)
         return s;
-    HnTensor *t = hn_types_value(p->types, v);
+    HnTensor *t = hn_types_value(p->types, v), *origin = NULL;
     GError *failure = NULL;
-    const gboolean deferred = t == NULL;
-    t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &failure);
+    t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &origin, &failure);
     if (failure != NULL) {
         g_propagate_error(error, failure);
         return NULL;
@@ -101,8 +100,7 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
     s = slot_new(p, v);
     s->tensor = t;
     s->constant = TRUE;
-    if (deferred)
-        s->origin = hn_plan_deferred_origin(p, v, t);
+    s->origin = origin;
     return s;
 }
 
@@ -156,6 +154,9 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     s->in = g_new0(HnPort, (gsize)(n_in + n_hidden) + 1);
     s->out = g_new0(HnPort, (gsize)n_out + 1);
     s->device = p->exec->env->device;
+    s->stream = p->exec->env->stream;
+    s->packs = p->exec->env->engine->device->packs;
+    s->threads = p->exec->env->o.threads;
     s->budget = p->exec->env->o.budget;
     s->strict_math = p->exec->env->o.strict_math;
     s->bf16 = p->exec->env->o.bf16;
@@ -195,12 +196,25 @@ static gboolean lies_as(const HnBackend *b, const HnSlot *s, HnDtype dtype, cons
            (s->layout == want || (s->layout != NULL && want != NULL && b->layout_equal(s->layout, want)));
 }
 
+/* Elements of a constant that somebody reads are where their type may be. */
+static gboolean align_constant(HnPlan *p, HnSlot *s, GError **error)
+{
+    if (!s->constant || !s->tensor->misaligned)
+        return TRUE;
+    HnTensor *t = hn_constants_aligned(p->exec->env->engine->constants, s->tensor, error);
+    if (t == NULL)
+        return FALSE;
+    s->origin = s->tensor; /* elements of the file are no other's copy */
+    s->tensor = t;
+    return TRUE;
+}
+
 HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error)
 {
     const HnBackend *b = p->exec->env->backend;
     if (lies_as(b, from, dtype, want))
         return from;
-    if (from->constant && !hn_tensor_align(from->tensor, p->exec->env->o.budget, error))
+    if (!align_constant(p, from, error))
         return NULL;
     const GPtrArray *copies = g_hash_table_lookup(p->copies, from);
     for (guint i = 0; copies != NULL && i < copies->len; i++) /* somebody else wanted the same */
@@ -224,11 +238,10 @@ HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **erro
     return hn_plan_converted(p, from, from->tensor->dtype, want, error);
 }
 
-static gboolean aligned_constants(HnStep *s, GError **error)
+static gboolean aligned_constants(HnPlan *p, HnStep *s, GError **error)
 {
     for (int i = 0; i < s->n_in + s->n_hidden; i++)
-        if (s->in[i].slot != NULL && s->in[i].slot->constant && !s->in[i].unread &&
-            !hn_tensor_align(s->in[i].slot->tensor, s->budget, error))
+        if (s->in[i].slot != NULL && !s->in[i].unread && !align_constant(p, s->in[i].slot, error))
             return FALSE;
     return TRUE;
 }
@@ -438,7 +451,10 @@ static gboolean choose_kernel(HnPlan *p, HnStep *s, int at, const gboolean *live
     if (!choose_fused(p, s, length, error))
         return FALSE;
     take_over(p, s);
-    return s->kernel != NULL ? s->kernel->prepare(s, error) : hn_ref_prepare(s, p, error);
+    if (s->kernel != NULL)
+        return s->kernel->prepare(s, error);
+    hn_ref_prepare(s, p);
+    return TRUE;
 }
 
 gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, int at, const gboolean *live, gboolean *done, GError **error)
@@ -489,10 +505,12 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
             hn_plan_widen_result(s->out[k].slot);
     }
     if (ok && (n->op->flags & HN_OP_CONTROL) != 0) {
-        ok = hn_ref_prepare(s, p, error);
+        hn_ref_prepare(s, p);
         s->kernel = &hn_control_kernel;
+    } else if (ok && fixed_results(s)) {
+        ok = choose_kernel(p, s, at, live, error);
     } else if (ok) {
-        ok = fixed_results(s) ? choose_kernel(p, s, at, live, error) : hn_ref_prepare(s, p, error);
+        hn_ref_prepare(s, p);
     }
     return hn_plan_finish_step(p, s, ok, error);
 }
@@ -502,9 +520,9 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
     for (int i = 0; ok && i < s->n_in + s->n_hidden; i++)
         if (s->in[i].slot != NULL && !s->in[i].any && !s->in[i].unread)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
-    ok = ok && (!p->exec->env->backend->computes || aligned_constants(s, error));
+    ok = ok && (!p->exec->env->backend->computes || aligned_constants(p, s, error));
     hn_plan_append(p, s);
-    hn_plan_drop_packed(s);
+    hn_plan_drop_packed(p, s);
     ok = ok && hn_plan_watch_step(p, s, error);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",

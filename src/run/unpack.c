@@ -23,7 +23,7 @@
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 {
     const HnValue *v = hn_node_out(n, 0);
-    if (!p->bytes || !hn_op_bind(n, NULL) || (n->op->flags & HN_OP_UNPACK) == 0 || v == NULL || v->is_output)
+    if (!p->bytes || (n->op->flags & HN_OP_UNPACK) == 0 || v == NULL || v->is_output)
         return FALSE;
     for (guint i = 0; i < v->users->len; i++)
         if (((const HnNode *)v->users->pdata[i])->graph != v->graph)
@@ -52,19 +52,37 @@ gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n)
     return is_deferred(p, n, CHAIN);
 }
 
-HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error)
+/* What stands for v in all plans where it is made of the same. NULL: it is not deferred. */
+static HnTensor *standin_of(const HnPlan *p, const HnValue *v)
 {
-    HnTensor *in[4] = { NULL }, *out[1] = { NULL };
+    HnTensor *in[HN_CONSTANT_INPUTS] = { NULL };
     const HnNode *n = v->producer;
     if (n == NULL || n->in->len > G_N_ELEMENTS(in) || !hn_plan_is_deferred(p, n))
         return NULL;
+    for (guint i = 0; i < n->in->len; i++) {
+        const HnValue *from = n->in->pdata[i];
+        HnTensor *t = from != NULL ? hn_types_value(p->types, from) : NULL;
+        in[i] = from == NULL || t != NULL ? hn_tensor_ref(t) : standin_of(p, from);
+    }
+    HnTensor *standin = hn_constants_standin(p->exec->env->engine->constants, n, in);
+    for (guint i = 0; i < n->in->len; i++)
+        hn_tensor_unref(in[i]);
+    return standin;
+}
+
+/* The elements of v, which is deferred. */
+static HnTensor *unpacked(const HnPlan *p, const HnValue *v, GError **error)
+{
+    HnConstants *constants = p->exec->env->engine->constants;
+    HnTensor *in[HN_CONSTANT_INPUTS] = { NULL }, *out[1] = { NULL };
+    const HnNode *n = v->producer;
     gboolean ok = TRUE;
     for (guint i = 0; i < n->in->len && ok; i++) {
         const HnValue *from = n->in->pdata[i];
         HnTensor *t = from != NULL ? hn_types_value(p->types, from) : NULL;
         if (from != NULL)
-            in[i] = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, from, error);
-        ok = from == NULL || (in[i] != NULL && hn_tensor_align(in[i], p->exec->env->o.budget, error));
+            in[i] = t != NULL ? hn_constants_aligned(constants, t, error) : hn_plan_deferred(p, from, NULL, error);
+        ok = from == NULL || in[i] != NULL;
     }
     HnEval e = { .node = n,
                  .params = n->params,
@@ -75,18 +93,24 @@ HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, GError **error)
                  .budget = p->exec->env->o.budget };
     ok = ok && hn_op_eval(&e, error);
     for (guint i = 0; i < n->in->len; i++)
-        hn_tensor_unref(in[i]);
+        hn_constants_unref(constants, in[i]);
     return ok ? out[0] : NULL;
 }
 
-HnTensor *hn_plan_deferred_origin(HnPlan *p, const HnValue *v, const HnTensor *t)
+HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, HnTensor **origin, GError **error)
 {
-    HnTensor *origin = g_hash_table_lookup(p->exec->unpacked, v);
-    if (origin == NULL) {
-        origin = hn_tensor_new_borrowed(t->dtype, t->ndim, t->dims, NULL);
-        g_hash_table_insert(p->exec->unpacked, (gpointer)v, origin);
-    }
-    return hn_tensor_ref(origin);
+    HnConstants *constants = p->exec->env->engine->constants;
+    HnTensor *standin = standin_of(p, v);
+    if (standin == NULL)
+        return NULL;
+    HnTensor *t = hn_constants_made(constants, standin);
+    if (t == NULL && (t = unpacked(p, v, error)) != NULL)
+        hn_constants_note_made(constants, standin, t);
+    if (origin != NULL && t != NULL)
+        *origin = standin;
+    else
+        hn_tensor_unref(standin);
+    return t;
 }
 
 /* --- matrices of few bits ------------------------------------------------------------------------------------------
@@ -188,8 +212,7 @@ static gboolean matrix_of(const HnPlan *p, const HnValue *v, const int64_t *dims
 /* The same tensor where it can be, which is what packed weights are found by. */
 static HnSlot *weights_slot(HnPlan *p, const Matrix *m)
 {
-    const gboolean same = m->w->ndim == 2 && m->w->dims[0] == m->dims[0];
-    return hn_bytes_constant(p, same ? hn_tensor_ref(m->w) : hn_tensor_reshaped(m->w, 2, m->dims));
+    return hn_bytes_constant(p, hn_constants_reshaped(p->exec->env->engine->constants, m->w, 2, m->dims));
 }
 
 /* Scales and zero points in the shape that the internal operators want. */

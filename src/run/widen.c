@@ -6,12 +6,7 @@
  * the graph, a control node, an operator that has no f32 form. Constants are converted for the plan and dropped again
  * where kernels packed them.
  */
-#include <string.h>
-
-#include "base/half.h"
 #include "run/plan.h"
-
-#define CHUNK 1024
 
 static HnDtype dtype_of(const HnPlan *p, const HnValue *v)
 {
@@ -42,16 +37,9 @@ gboolean hn_plan_widens(const HnPlan *p, const HnNode *n)
 /* The constant's elements in f32. */
 static gboolean fill(HnPlan *p, HnSlot *s, GError **error)
 {
-    const HnTensor *from = s->origin;
-    HnTensor *t = hn_tensor_new_uninit(HN_F32, from->ndim, from->dims, p->exec->env->o.budget, error);
+    HnTensor *t = hn_constants_wide(p->exec->env->engine->constants, s->origin, error);
     if (t == NULL)
         return FALSE;
-    for (int64_t i = 0; i < from->n; i += CHUNK) {
-        uint16_t part[CHUNK]; /* the file's elements may lie at any address */
-        const int64_t n = MIN(from->n - i, CHUNK);
-        memcpy(part, (const char *)from->data + i * (int64_t)sizeof *part, (size_t)n * sizeof *part);
-        (from->dtype == HN_F16 ? hn_f16_to_f32_n : hn_bf16_to_f32_n)((float *)t->data + i, part, (size_t)n);
-    }
     hn_tensor_unref(s->tensor);
     s->tensor = t;
     return TRUE;
@@ -59,16 +47,19 @@ static gboolean fill(HnPlan *p, HnSlot *s, GError **error)
 
 static HnSlot *wide_constant(HnPlan *p, HnSlot *from, GError **error)
 {
+    HnTensor *half = hn_constants_source(p->exec->env->engine->constants, from->tensor);
     HnSlot *s = NULL;
-    for (guint i = 0; i < p->slots->len && s == NULL; i++)
-        if (((HnSlot *)p->slots->pdata[i])->origin == from->tensor)
-            s = p->slots->pdata[i];
+    for (guint i = 0; i < p->slots->len && s == NULL; i++) {
+        HnSlot *other = p->slots->pdata[i];
+        if (other->origin == half && other->half != HN_UNDEFINED)
+            s = other;
+    }
     if (s == NULL) {
         s = hn_plan_new_slot(p);
         s->value = from->value;
         s->constant = TRUE;
-        s->half = from->tensor->dtype;
-        s->origin = hn_tensor_ref(from->tensor);
+        s->half = half->dtype;
+        s->origin = hn_tensor_ref(half);
     }
     return (s->tensor != NULL && s->tensor->data != NULL) || fill(p, s, error) ? s : NULL;
 }
@@ -98,26 +89,26 @@ void hn_plan_widen_result(HnSlot *s)
     s->tensor = t;
 }
 
-static void drop_unread(HnSlot *s)
+static void drop_unread(HnPlan *p, HnSlot *s)
 {
     if (s == NULL || s->origin == NULL || s->tensor == NULL || s->tensor->data == NULL || s->read)
         return;
     HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, NULL);
-    hn_tensor_unref(s->tensor);
+    hn_constants_unref(p->exec->env->engine->constants, s->tensor);
     s->tensor = t;
 }
 
 void hn_plan_drop_wide(HnPlan *p)
 {
     for (guint i = 0; i < p->slots->len; i++)
-        drop_unread(p->slots->pdata[i]);
+        drop_unread(p, p->slots->pdata[i]);
 }
 
-void hn_plan_drop_packed(const HnStep *step)
+void hn_plan_drop_packed(HnPlan *p, const HnStep *step)
 {
     for (int i = 0; i < step->n_in; i++) {
         HnSlot *s = step->in[i].unread ? step->in[i].slot : NULL;
         if (s != NULL && s->value != NULL && s->value->users->len == 1)
-            drop_unread(s);
+            drop_unread(p, s);
     }
 }

@@ -1,0 +1,32 @@
+#include "run/device.h"
+
+HnDevice *hn_device_new(const HnBackend *backend, GError **error)
+{
+    GError *failure = NULL;
+    gpointer handle = backend->open(&failure);
+    if (failure != NULL) {
+        g_propagate_error(error, failure);
+        return NULL;
+    }
+    HnDevice *d = g_new0(HnDevice, 1);
+    d->ref = 1;
+    d->backend = backend;
+    d->handle = handle;
+    d->packs = hn_packs_new(backend);
+    return d;
+}
+
+HnDevice *hn_device_ref(HnDevice *d)
+{
+    g_atomic_int_inc(&d->ref);
+    return d;
+}
+
+void hn_device_unref(HnDevice *d)
+{
+    if (d == NULL || !g_atomic_int_dec_and_test(&d->ref))
+        return;
+    hn_packs_free(d->packs);
+    d->backend->close(d->handle);
+    g_free(d);
+}

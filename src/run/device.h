@@ -1,0 +1,23 @@
+/*
+ * HnDevice: a device of a backend, opened: its handle and the packed weights on it, which all engines and sessions that
+ * were given it share. It may be used by several threads at once.
+ */
+#pragma once
+
+#include "run/packs.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    gint ref;
+    const HnBackend *backend;
+    gpointer handle; /* what HnBackend.open returned */
+    HnPacks *packs;
+} HnDevice;
+
+HnDevice *hn_device_new(const HnBackend *backend, GError **error);
+HnDevice *hn_device_ref(HnDevice *d);
+void hn_device_unref(HnDevice *d); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnDevice, hn_device_unref)
+
+G_END_DECLS

@@ -1,0 +1,139 @@
+#include "run/engine.h"
+
+#include "pass/inline_functions.h"
+#include "run/plan.h"
+
+static void bind_first_failure(HnNode *n, gpointer data)
+{
+    GError **error = data;
+    if (*error == NULL)
+        hn_op_bind(n, error);
+}
+
+gboolean hn_model_prepare(HnModel *m, GError **error)
+{
+    if (m->graph->outputs->len == 0) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_GRAPH,
+                            "the model has no outputs, so there is nothing to compute");
+        return FALSE;
+    }
+    if (!hn_inline_functions(m, error))
+        return FALSE;
+    GError *failure = NULL; /* all of the graph's operators are known, or nothing starts */
+    hn_graph_foreach_node(m->graph, bind_first_failure, &failure);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
+}
+
+static gboolean find_inputs(HnEngine *e, const char *const *feeds, GError **error)
+{
+    const HnGraph *g = e->graph;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        HnValue *v = g->inputs->pdata[i];
+        gboolean weight = v->weight != NULL || v->sparse != NULL;
+        if (!weight || (feeds != NULL && g_strv_contains(feeds, v->name)))
+            g_ptr_array_add(e->inputs, v);
+    }
+    for (const char *const *f = feeds; f != NULL && *f != NULL; f++) {
+        const HnValue *v = g_hash_table_lookup(g->values, *f);
+        if (v == NULL || !v->is_input) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is no input of the model", *f);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+HnEngine *hn_engine_new(HnModel *m, HnDevice *device, HnBudget *budget, const char *const *feeds, GError **error)
+{
+    if (!hn_model_prepare(m, error))
+        return NULL;
+    g_autoptr(HnEngine) e = g_new0(HnEngine, 1);
+    e->ref = 1;
+    e->graph = m->graph;
+    e->device = hn_device_ref(device);
+    e->inputs = g_ptr_array_new();
+    e->last_use = hn_plan_last_uses(e->graph);
+    e->settled = g_new0(guint8, (gsize)e->graph->nodes->len + 1);
+    e->constants = hn_constants_new(budget);
+    g_mutex_init(&e->lock);
+    e->base = hn_types_new(m);
+    hn_types_set_budget(e->base, budget);
+    if (!find_inputs(e, feeds, error) || !hn_types_enter(e->base, e->graph, FALSE, error))
+        return NULL;
+    for (guint i = 0; i < e->inputs->len; i++) /* an initializer that is fed is no constant */
+        hn_types_set(e->base, e->inputs->pdata[i], NULL);
+    return g_steal_pointer(&e);
+}
+
+HnEngine *hn_engine_ref(HnEngine *e)
+{
+    g_atomic_int_inc(&e->ref);
+    return e;
+}
+
+void hn_engine_unref(HnEngine *e)
+{
+    if (e == NULL || !g_atomic_int_dec_and_test(&e->ref))
+        return;
+    hn_types_free(e->base);
+    hn_constants_free(e->constants);
+    g_free(e->settled);
+    g_hash_table_unref(e->last_use);
+    g_ptr_array_unref(e->inputs);
+    g_mutex_clear(&e->lock);
+    hn_device_unref(e->device);
+    g_free(e);
+}
+
+/* --- constants that follow from weights alone -------------------------------------------------------------------- */
+
+static gboolean all_known(const HnTypes *t, const HnPtrs *values)
+{
+    for (guint i = 0; i < values->len; i++)
+        if (values->pdata[i] != NULL && hn_types_value(t, values->pdata[i]) == NULL)
+            return FALSE;
+    return TRUE;
+}
+
+/* The plan knows what n makes, and that follows from what every plan knows. */
+static gboolean follows(const HnEngine *e, const HnTypes *plan, const HnNode *n)
+{
+    return (n->op->flags & HN_OP_CONTROL) == 0 && all_known(e->base, n->in) && all_known(plan, n->out);
+}
+
+/* Somebody may want v's elements, as only settled nodes do not. */
+static gboolean is_wanted(const HnValue *v, GHashTable *settled)
+{
+    if (v->is_output)
+        return TRUE;
+    for (guint i = 0; i < v->users->len; i++)
+        if (!g_hash_table_contains(settled, v->users->pdata[i]))
+            return TRUE;
+    return FALSE;
+}
+
+void hn_engine_settle(HnEngine *e, const HnTypes *plan, int start, int end)
+{
+    g_autoptr(GHashTable) settled = g_hash_table_new(NULL, NULL);
+    for (int i = start; i < end; i++) {
+        const HnNode *n = e->graph->nodes->pdata[i];
+        if (e->settled[i] == 0 && follows(e, plan, n)) {
+            e->settled[i] = 1;
+            g_hash_table_add(settled, (gpointer)n);
+            for (guint k = 0; k < n->out->len; k++)
+                if (n->out->pdata[k] != NULL)
+                    hn_types_set_value(e->base, n->out->pdata[k], hn_types_value(plan, n->out->pdata[k]));
+        }
+    }
+    for (int i = start; i < end; i++) {
+        const HnNode *n = e->graph->nodes->pdata[i];
+        for (guint k = 0; k < n->out->len && g_hash_table_contains(settled, n); k++) {
+            const HnValue *v = n->out->pdata[k];
+            const HnTensor *t = v != NULL ? hn_types_value(e->base, v) : NULL;
+            if (t != NULL && t->bytes > HN_TENSOR_SMALL && !is_wanted(v, settled))
+                hn_types_forget(e->base, v);
+        }
+    }
+}
