@@ -124,8 +124,10 @@ void subject_clear(Subject *s);
 guint64 subject_growth(const Subject *s); /* private bytes beyond those before it was opened, samples left out */
 guint64 bench_peak_rss(void);
 
-/* A further instance of a subject; moved: everything in other memory, as far as that goes. */
-gboolean instance_open(const Subject *s, gboolean moved, Instance *x, GError **error);
+/* A further instance of a subject: everything once more, in other memory, as far as that goes. */
+gboolean instance_open(const Subject *s, Instance *x, GError **error);
+/* One that shares the first one's model and what was made of its weights, for a thread of its own. */
+gboolean instance_share(const Subject *s, Instance *x, GError **error);
 void instance_clear(Instance *x);
 /* HnRunner.run, for an Instance *: nothing but the run is between the two stamps. */
 gboolean instance_run(gpointer x, guint64 i, guint64 *start, guint64 *end, GError **error);

@@ -32,7 +32,7 @@ static gboolean measure_streams(Subject *s, GError **error)
     g_autofree HnRunner *runners = g_new0(HnRunner, n);
     gboolean ok = TRUE;
     for (int i = 0; i < n && ok; i++) {
-        ok = i == 0 || instance_open(s, FALSE, &more[i], error);
+        ok = i == 0 || instance_share(s, &more[i], error);
         runners[i] = (HnRunner){ instance_run, i ? &more[i] : &s->first, s->n_sets };
     }
     if (ok)
@@ -118,7 +118,7 @@ typedef struct {
 static gboolean open_side(gpointer data, int side, GError **error)
 {
     Sides *sides = data;
-    return instance_open(&sides->subjects[side], TRUE, &sides->now[side], error);
+    return instance_open(&sides->subjects[side], &sides->now[side], error);
 }
 
 static void close_side(gpointer data, int side)

@@ -41,17 +41,22 @@ static double lap_ms(guint64 *since)
 
 /* --- instances --------------------------------------------------------------------------------------------------- */
 
-static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
+static HnSessionOptions session_options(const Subject *s)
 {
     HnContext *ctx = s->b->ctx;
-    HnSessionOptions o = { .threads = s->threads,
-                           .strict = s->b->p->strict,
-                           .strict_math = ctx->common.strict_math,
-                           .bf16 = !strcmp(s->point->precision, "bf16"),
-                           .seed = ctx->common.seed,
-                           .budget = ctx->budget,
-                           .feeds = (const char *const *)s->given.feeds->pdata,
-                           .plan_cache = BENCH_SETS };
+    return (HnSessionOptions){ .threads = s->threads,
+                               .strict = s->b->p->strict,
+                               .strict_math = ctx->common.strict_math,
+                               .bf16 = !strcmp(s->point->precision, "bf16"),
+                               .seed = ctx->common.seed,
+                               .budget = ctx->budget,
+                               .feeds = (const char *const *)s->given.feeds->pdata,
+                               .plan_cache = BENCH_SETS };
+}
+
+static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
+{
+    const HnSessionOptions o = session_options(s);
     return hn_session_new(model, s->b->backend, &o, error);
 }
 
@@ -88,13 +93,31 @@ static GBytes *moved_bytes(const Subject *s)
     return g_bytes_new_with_free_func(copy, n, free, copy);
 }
 
-gboolean instance_open(const Subject *s, gboolean moved, Instance *x, GError **error)
+static gboolean plan_all(const Subject *s, Instance *x, GError **error)
+{
+    for (guint k = 0; k < (s->vary ? x->n_sets : 1); k++)
+        if (!plan(x->session, x->in[k], x->n_in, error))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean instance_share(const Subject *s, Instance *x, GError **error)
+{
+    const HnSessionOptions o = session_options(s);
+    *x = (Instance){ .session = hn_session_new_on(hn_session_engine(s->first.session), &o, error) };
+    if (!x->session)
+        return FALSE;
+    instance_places(x, s);
+    for (; x->n_sets < s->n_sets; x->n_sets++)
+        x->in[x->n_sets] = s->sets[x->n_sets]->in;
+    return plan_all(s, x, error);
+}
+
+gboolean instance_open(const Subject *s, Instance *x, GError **error)
 {
     HnBudget *budget = s->b->ctx->budget;
-    *x = (Instance){ .own = moved };
-    if (moved)
-        x->pad = g_malloc(64 + g_random_int_range(0, PAD / 64) * 64);
-    g_autoptr(GBytes) copy = moved ? moved_bytes(s) : NULL;
+    *x = (Instance){ .own = TRUE, .pad = g_malloc(64 + g_random_int_range(0, PAD / 64) * 64) };
+    g_autoptr(GBytes) copy = moved_bytes(s);
     x->model = hn_onnx_read_bytes(copy ? copy : s->bytes, s->folder, &(HnOnnxOptions){ .budget = budget }, error);
     x->session = x->model ? new_session(s, x->model, error) : NULL;
     if (!x->session)
@@ -102,17 +125,14 @@ gboolean instance_open(const Subject *s, gboolean moved, Instance *x, GError **e
     instance_places(x, s);
     for (; x->n_sets < s->n_sets; x->n_sets++) {
         HnTensor *const *from = s->sets[x->n_sets]->in;
-        x->in[x->n_sets] = moved ? g_new0(HnTensor *, x->n_in + 1) : (HnTensor **)from;
-        for (int i = 0; moved && i < x->n_in; i++)
+        x->in[x->n_sets] = g_new0(HnTensor *, x->n_in + 1);
+        for (int i = 0; i < x->n_in; i++)
             if (from[i] && !(x->in[x->n_sets][i] = hn_tensor_copy(from[i], budget, error))) {
                 x->n_sets++;
                 return FALSE;
             }
     }
-    for (guint k = 0; k < (s->vary ? x->n_sets : 1); k++)
-        if (!plan(x->session, x->in[k], x->n_in, error))
-            return FALSE;
-    return TRUE;
+    return plan_all(s, x, error);
 }
 
 void instance_clear(Instance *x)
