@@ -61,7 +61,7 @@ static guint64 peak_of(Bench *b, const Point *point, guint model)
     gboolean ok = subject_open(&s, NULL) && (!b->backend->computes || run_sets(&s.first));
     for (int i = 1; ok && b->backend->computes && i < s.streams; i++) {
         Instance *x = g_new0(Instance, 1); /* the process ends with it */
-        ok = instance_open(&s, FALSE, x, NULL) && run_sets(x);
+        ok = instance_share(&s, x, NULL) && run_sets(x);
     }
     return ok ? bench_peak_rss() : 0;
 }
