@@ -13,10 +13,12 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "case.h"
 #include "hone.h"
+#include "ir/text.h"
 #include "op/infer.h"
 #include "op/unbind.h"
 #include "pass/opset.h"
@@ -42,6 +44,13 @@ typedef struct {
     HnNode *node;
     GArray *in; /* HnSpec */
 } Subject;
+
+/* Two, so that kernels share their work; HONE_CHECK_THREADS=1 for tools that do not get on with threads. */
+static int threads_of_sessions(void)
+{
+    const char *text = g_getenv("HONE_CHECK_THREADS");
+    return text != NULL ? atoi(text) : 2;
+}
 
 /* --- building the one-node model --------------------------------------------------------------------------------- */
 
@@ -309,7 +318,7 @@ static char *run_session(Subject *s, const HnBackend *backend, const char *prefe
                          double rtol, double atol)
 {
     g_autoptr(GError) error = NULL;
-    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer, .apart = TRUE };
+    HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
     g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
     if (session == NULL)
         return g_strdup_printf("session on %s: %s", backend->name, error->message);
@@ -335,7 +344,7 @@ static char *run_session(Subject *s, const HnBackend *backend, const char *prefe
 static char *refused_in_session(Subject *s, const char *prefer, int n_out)
 {
     g_autoptr(GError) error = NULL;
-    HnSessionOptions o = { .threads = 2, .seed = 1, .prefer = prefer, .apart = TRUE };
+    HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
     g_autoptr(HnSession) session = hn_session_new(s->model, hn_backend_find("cpu", NULL), &o, &error);
     if (session == NULL)
         return NULL;
@@ -379,11 +388,36 @@ static int64_t version_of(const HnOp *op, const HnCase *c)
     return c->opset > 0 ? c->opset : op->until > 0 ? op->until : HN_OPSET_MAX;
 }
 
+typedef struct {
+    int64_t opset;
+    GString *text;
+} Meaning;
+
+static void add_last_change(HnNode *n, gpointer data)
+{
+    const Meaning *m = data;
+    const HnOp *op = hn_op_find(n->domain, n->op_type);
+    int last = 0;
+    for (int i = 0; op != NULL && op->since[i] != 0 && op->since[i] <= m->opset; i++)
+        last = op->since[i];
+    g_string_append_printf(m->text, " %d", last);
+}
+
+/* What the model computes: its nodes, with the opset that changed each one's operator last. */
+static char *meaning_of(const Subject *s, int64_t opset)
+{
+    Meaning m = { opset, g_string_new(NULL) };
+    hn_graph_print(s->model->graph, 64, m.text);
+    hn_graph_foreach_node(s->model->graph, add_last_change, &m);
+    return g_string_free(m.text, FALSE);
+}
+
 /* In every opset that the case can be written in, it computes the same. */
 static char *check_opsets(const HnOp *op, const HnCase *c, const GArray *in, HnDtype dtype, int n_out,
                           HnTensor *const *want, double rtol, double atol)
 {
     char *wrong = NULL;
+    g_autofree char *before = NULL;
     if (op->domain != NULL || version_of(op, c) < HN_OPSET_MIN || c->own)
         return NULL;
     for (int64_t target = HN_OPSET_MIN; target <= HN_OPSET_MAX && wrong == NULL; target += dtype == HN_F32 ? 1 : 3) {
@@ -392,10 +426,13 @@ static char *check_opsets(const HnOp *op, const HnCase *c, const GArray *in, HnD
         g_autoptr(GError) broken = NULL;
         g_autofree char *d = NULL;
         if (convert_case(&s, op, c, in, n_out, target, &why)) {
+            g_autofree char *meaning = meaning_of(&s, target);
             if (!hn_model_verify(s.model, &broken))
                 d = g_strdup(broken->message);
-            else
+            else if (g_strcmp0(meaning, before) != 0) /* else it was run as the opset before */
                 d = run_session(&s, &hn_backend_ref, NULL, n_out, want, rtol, atol);
+            g_free(before);
+            before = g_steal_pointer(&meaning);
         }
         if (d != NULL)
             wrong = g_strdup_printf("as opset %" PRId64 ": %s", target, d);

@@ -254,7 +254,7 @@ static void test_sort(void)
 
 static void test_large(void)
 {
-    enum { N = 100000 };
+    enum { N = 30000 };
     g_autoptr(HnModel) m = hn_model_new();
     HnGraph *g = m->graph;
     HnValue *prev = hn_graph_value(g, "x");
