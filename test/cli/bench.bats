@@ -311,6 +311,16 @@ peak() { jq "$1.memory_bytes.peak_rss / 1e6 | round" report.json; }
     (($(peak '.runs[0]') > alone + 30 && $(peak '.runs[1]') < alone + 10))
 }
 
+@test "bench: streams share a model's weights, packed or not" {
+    python3 "$here/../onnx/bigmodel.py" big.onnx --gb 0.1
+    bench big.onnx --runs 8 --warmup 1
+    alone=$(peak '.runs[0]')
+    bench big.onnx --streams 8 --runs 16 --warmup 1
+    (($(peak '.runs[0]') * 10 < alone * 13))
+    holds '.runs[0].memory_bytes | .private_running * 10 < .private * 13'
+    rm big.onnx
+}
+
 @test "bench: a peak that nobody could measure is null" {
     bench two.onnx - --runs 3 --warmup 1 <relu.onnx
     holds '.runs[0].memory_bytes.peak_rss > 0 and .runs[1].memory_bytes.peak_rss == null'
