@@ -7,7 +7,7 @@
 #include "cli/report.h"
 #include "common.h"
 #include "onnx/onnx.h"
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/range.h"
 #include "quant/repair.h"
 #include "quant/search.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "quant/plan.h"
-#include "quant/tap.h"
+#include "check/tap.h"
 
 G_BEGIN_DECLS
 

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "quant/histogram.h"
+#include "check/histogram.h"
 #include "quant/plan.h"
 
 G_BEGIN_DECLS

@@ -374,3 +374,16 @@ GHashTable *hn_regions(const HnQuantPlan *p, HnModel *m)
     g_hash_table_unref(c.number);
     return names;
 }
+
+double hn_node_integer_ms(const HnNodeTimes *t, const char *name, gboolean operators)
+{
+    const char *const parts[] = { "", "_sums", operators ? "_q" : NULL };
+    double ms = NAN;
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
+        g_autofree char *part = g_strconcat(name, parts[i], NULL);
+        const HnNodeTime *at = parts[i] != NULL ? hn_node_time(t, part) : NULL;
+        if (at != NULL)
+            ms = (isnan(ms) ? 0 : ms) + at->ms;
+    }
+    return ms;
+}

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "quant/plan.h"
-#include "quant/timing.h"
+#include "tune/timing.h"
 
 G_BEGIN_DECLS
 
@@ -31,5 +31,9 @@ double hn_region_ms(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o);
 
 /* Maximal chains of integer nodes: name of each integer node with weights -> number of its region, from 1. */
 GHashTable *hn_regions(const HnQuantPlan *p, HnModel *m);
+
+/* Of a node as integers, by what its form is made of: sums in integers (`NAME_sums`) and, where operators are on
+ * integers, a quantized result (`NAME_q`) too, which is a conversion otherwise. NaN: not measured. */
+double hn_node_integer_ms(const HnNodeTimes *t, const char *name, gboolean operators);
 
 G_END_DECLS

@@ -15,7 +15,7 @@
 
 #include "quant/range.h"
 #include "quant/search.h"
-#include "quant/tap.h"
+#include "check/tap.h"
 
 G_BEGIN_DECLS
 

@@ -13,7 +13,7 @@
 
 #include "quant/pack.h"
 #include "quant/plan.h"
-#include "quant/tap.h"
+#include "check/tap.h"
 
 G_BEGIN_DECLS
 

@@ -9,13 +9,13 @@
  * its error. Last comes time: nodes that integers do not make faster go back in regions, as long as whole models, raced
  * against each other, get faster.
  *
- * What was tried and timed is in a journal (quant/journal.h): what it knows is not done again, so that a search that
+ * What was tried and timed is in a journal (tune/journal.h): what it knows is not done again, so that a search that
  * goes on with one, or finds its times in the cache, chooses the same.
  */
 #pragma once
 
 #include "check/gain.h"
-#include "quant/points.h"
+#include "tune/points.h"
 #include "quant/qdq.h"
 
 G_BEGIN_DECLS

@@ -13,7 +13,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/range.h"
 
 G_BEGIN_DECLS

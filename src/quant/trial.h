@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "quant/journal.h"
+#include "tune/journal.h"
 #include "quant/search.h"
-#include "quant/timing.h"
+#include "tune/timing.h"
 
 G_BEGIN_DECLS
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "quant/journal.h"
+#include "tune/journal.h"
 #include "scratch.h"
 
 #define FIRST "{\"schema\":\"hone.journal/1\",\"model\":\"5e1f\"}\n"

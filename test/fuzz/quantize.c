@@ -12,7 +12,7 @@
 #include "ir/copy.h"
 #include "onnx/onnx.h"
 #include "op/infer.h"
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/prepare.h"
 #include "quant/qoperator.h"
 #include "quant/repair.h"

@@ -1,6 +1,6 @@
 /* Timing caches: lines of any run, of which those of one key count; what is no line is passed over. */
 #include "json.h"
-#include "quant/journal.h"
+#include "tune/journal.h"
 #include "scratch.h"
 
 #define KEY "5e1f"

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "cpu/backend.h"
 #include "onnx/onnx.h"
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/range.h"
 
 static int threads, samples = 16;

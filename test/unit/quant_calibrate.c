@@ -2,7 +2,7 @@
  * Calibration held against runs whose every value is an output.
  */
 #include "base/cpu.h"
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/table.h"
 #include "run_model.h"
 
@@ -445,17 +445,17 @@ static void test_table(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/quant/calibrate/layers", test_layers);
-    g_test_add_func("/quant/calibrate/gaps", test_gaps);
-    g_test_add_func("/quant/calibrate/padded", test_padded);
-    g_test_add_func("/quant/calibrate/subgraphs", test_subgraphs);
-    g_test_add_func("/quant/calibrate/same-names", test_same_names);
-    g_test_add_func("/quant/calibrate/shapes", test_shapes);
-    g_test_add_func("/quant/calibrate/memory", test_memory);
-    g_test_add_func("/quant/calibrate/forecast", test_forecast);
-    g_test_add_func("/quant/calibrate/interrupted", test_interrupted);
-    g_test_add_func("/quant/calibrate/asked", test_asked);
-    g_test_add_func("/quant/calibrate/stream", test_stream);
-    g_test_add_func("/quant/calibrate/table", test_table);
+    g_test_add_func("/check/calibrate/layers", test_layers);
+    g_test_add_func("/check/calibrate/gaps", test_gaps);
+    g_test_add_func("/check/calibrate/padded", test_padded);
+    g_test_add_func("/check/calibrate/subgraphs", test_subgraphs);
+    g_test_add_func("/check/calibrate/same-names", test_same_names);
+    g_test_add_func("/check/calibrate/shapes", test_shapes);
+    g_test_add_func("/check/calibrate/memory", test_memory);
+    g_test_add_func("/check/calibrate/forecast", test_forecast);
+    g_test_add_func("/check/calibrate/interrupted", test_interrupted);
+    g_test_add_func("/check/calibrate/asked", test_asked);
+    g_test_add_func("/check/calibrate/stream", test_stream);
+    g_test_add_func("/check/calibrate/table", test_table);
     return g_test_run();
 }

@@ -1,7 +1,7 @@
 /*
  * Histograms held against counts by hand, element by element.
  */
-#include "quant/histogram.h"
+#include "check/histogram.h"
 
 #include <float.h>
 #include <math.h>
@@ -250,11 +250,11 @@ static void test_memory(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/quant/histogram/counts", test_counts);
-    g_test_add_func("/quant/histogram/rescaling", test_rescaling);
-    g_test_add_func("/quant/histogram/zeros", test_zeros);
-    g_test_add_func("/quant/histogram/types", test_types);
-    g_test_add_func("/quant/histogram/rows", test_rows);
-    g_test_add_func("/quant/histogram/memory", test_memory);
+    g_test_add_func("/check/histogram/counts", test_counts);
+    g_test_add_func("/check/histogram/rescaling", test_rescaling);
+    g_test_add_func("/check/histogram/zeros", test_zeros);
+    g_test_add_func("/check/histogram/types", test_types);
+    g_test_add_func("/check/histogram/rows", test_rows);
+    g_test_add_func("/check/histogram/memory", test_memory);
     return g_test_run();
 }

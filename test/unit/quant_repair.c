@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "op/infer.h"
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 #include "quant/correct.h"
 #include "quant/equalize.h"
 #include "quant/qdq.h"

@@ -8,7 +8,7 @@
 #include "check/kinds.h"
 #include "quant/plan_file.h"
 #include "quant/region.h"
-#include "quant/score.h"
+#include "check/score.h"
 #include "run/session.h"
 
 static HnModel *parse(const char *text)
@@ -432,12 +432,12 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/check/kinds", test_kinds);
     g_test_add_func("/check/kinds/gates", test_gates);
-    g_test_add_func("/quant/score/large_outputs", test_large_outputs);
-    g_test_add_func("/quant/score/goals", test_goals);
-    g_test_add_func("/quant/score/metrics", test_metric_names);
+    g_test_add_func("/check/score/large_outputs", test_large_outputs);
+    g_test_add_func("/check/score/goals", test_goals);
+    g_test_add_func("/check/score/metrics", test_metric_names);
     g_test_add_func("/quant/regions", test_regions);
     g_test_add_func("/quant/plan-file", test_plan_file);
-    g_test_add_func("/quant/journal", test_journal);
-    g_test_add_func("/quant/timing-cache", test_cache);
+    g_test_add_func("/tune/journal", test_journal);
+    g_test_add_func("/tune/timing-cache", test_cache);
     return g_test_run();
 }

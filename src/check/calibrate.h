@@ -16,7 +16,7 @@
 
 #include "base/progress.h"
 #include "data/data.h"
-#include "quant/histogram.h"
+#include "check/histogram.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS

@@ -1,4 +1,4 @@
-#include "quant/points.h"
+#include "tune/points.h"
 
 #include <math.h>
 #include <string.h>

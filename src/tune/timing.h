@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "quant/journal.h"
+#include "tune/journal.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS
@@ -23,9 +23,5 @@ HnNodeTimes *hn_node_times_measure(HnModel *m, const HnTimingOptions *o, GError 
 
 /* NULL: not measured. */
 const HnNodeTime *hn_node_time(const HnNodeTimes *t, const char *name);
-
-/* Of a node as integers, by what its form is made of: sums in integers (`NAME_sums`) and, where operators are on
- * integers, a quantized result (`NAME_q`) too, which is a conversion otherwise. NaN: not measured. */
-double hn_node_integer_ms(const HnNodeTimes *t, const char *name, gboolean operators);
 
 G_END_DECLS

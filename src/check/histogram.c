@@ -1,4 +1,4 @@
-#include "quant/histogram.h"
+#include "check/histogram.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 #define FLUSH ((int64_t)65000 * TABLES)
 
 #define HN_LEVEL plain
-#include "quant/histogram_loops.h"
+#include "check/histogram_loops.h"
 #undef HN_LEVEL
 #define HN_LEVEL avx2
-#include "quant/histogram_loops.h"
+#include "check/histogram_loops.h"
 #undef HN_LEVEL
 #define HN_LEVEL avx512
-#include "quant/histogram_loops.h"
+#include "check/histogram_loops.h"
 #undef HN_LEVEL
 
 static void (*const survey_at[])(const float *x, int n, int32_t *lo, int32_t *hi, int32_t *odd,

@@ -1,4 +1,4 @@
-#include "quant/tap.h"
+#include "check/tap.h"
 
 struct HnTap {
     HnTapOptions o;

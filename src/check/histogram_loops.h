@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/level.h"
-#include "quant/histogram.h"
+#include "check/histogram.h"
 
 /* Keys are f32 bits as integers in the order of the numbers; -0 is one below +0. Counted are those between these two.
  */

@@ -1,4 +1,4 @@
-#include "quant/score.h"
+#include "check/score.h"
 
 #include <glib/gstdio.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "quant/timing.h"
+#include "tune/timing.h"
 
 #include <math.h>
 
@@ -86,17 +86,4 @@ HnNodeTimes *hn_node_times_measure(HnModel *m, const HnTimingOptions *o, GError 
 const HnNodeTime *hn_node_time(const HnNodeTimes *t, const char *name)
 {
     return g_hash_table_lookup(t->nodes, name);
-}
-
-double hn_node_integer_ms(const HnNodeTimes *t, const char *name, gboolean operators)
-{
-    const char *const parts[] = { "", "_sums", operators ? "_q" : NULL };
-    double ms = NAN;
-    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
-        g_autofree char *part = g_strconcat(name, parts[i], NULL);
-        const HnNodeTime *at = parts[i] != NULL ? hn_node_time(t, part) : NULL;
-        if (at != NULL)
-            ms = (isnan(ms) ? 0 : ms) + at->ms;
-    }
-    return ms;
 }

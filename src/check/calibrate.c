@@ -1,4 +1,4 @@
-#include "quant/calibrate.h"
+#include "check/calibrate.h"
 
 #include "base/cpu.h"
 #include "base/team.h"

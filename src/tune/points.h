@@ -3,8 +3,8 @@
  */
 #pragma once
 
-#include "quant/journal.h"
-#include "quant/score.h"
+#include "tune/journal.h"
+#include "check/score.h"
 
 G_BEGIN_DECLS
 

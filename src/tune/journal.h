@@ -16,7 +16,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "quant/score.h"
+#include "check/score.h"
 
 G_BEGIN_DECLS
 

@@ -1,4 +1,4 @@
-#include "quant/journal.h"
+#include "tune/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
