@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "ir/text.h"
 #include "perf/trace.h"
 #include "profile.h"
 
@@ -38,6 +39,11 @@ static const GOptionEntry entries[] = {
       "FILE" },
     { "measure-roofline", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, remeasure),
       "measure what the machine can do again, instead of taking it from the cache", NULL },
+    { "lowered", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, lowered),
+      "print what runs instead, as text: a graph for each plan, in which operators stand for the nodes that are "
+      "computed "
+      "as one",
+      NULL },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, strict), "fail where a node would run on ref", NULL },
     G_OPTION_ENTRY_NULL,
 };
@@ -81,7 +87,8 @@ static gboolean check_options(Profiling *f, GError **error)
         return usage(error, "option '--top' needs a number from 0 on");
     if (p->trace && p->folded && !strcmp(p->trace, p->folded))
         return usage(error, "'--trace' and '--folded' need two files");
-    if ((p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error)) ||
+    if ((p->lowered && !hn_context_take_stdout(ctx, "the lowered graph", error)) ||
+        (p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error)) ||
         (p->folded && hn_out_is_stdout(p->folded) && !hn_context_take_stdout(ctx, "the stacks", error)) ||
         (p->data && !strcmp(p->data, "-") && !hn_context_take_stdin(ctx, "the data", error)))
         return FALSE;
@@ -214,6 +221,35 @@ static gboolean measure(Profiling *f, GError **error)
     return TRUE;
 }
 
+/* --- what runs ------------------------------------------------------------------------------------------- */
+
+#define SHOWN_ELEMENTS 16 /* of a weight; of larger ones there is the type */
+
+typedef struct {
+    const HnLowered *last;
+    GString *text;
+} Lowered;
+
+/* HnStepFn. Steps of a plan follow each other, but for those of sub-graphs. */
+static void add_lowered(const HnStep *s, int depth, gpointer data)
+{
+    Lowered *l = data;
+    if (depth > 0 || s->low == l->last)
+        return;
+    g_autoptr(HnModel) m = hn_lowered_model(s->low);
+    hn_model_print(m, SHOWN_ELEMENTS, l->text);
+    l->last = s->low;
+}
+
+static gboolean print_lowered(Profiling *f, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (!run_set(f, 0, error))
+        return FALSE;
+    hn_session_foreach_step(f->session, add_lowered, &(Lowered){ NULL, text });
+    return hn_out_save("-", text->str, text->len, error);
+}
+
 /* --- all of it ------------------------------------------------------------------------------------------- */
 
 static gboolean tell(Profiling *f, GError **error)
@@ -251,7 +287,7 @@ static gboolean run(HnContext *ctx, GError **error)
     gboolean ok = check_options(&f, error);
     if (ok) {
         f.label = make_label(f.path);
-        ok = open_model(&f, error) && measure(&f, error) && tell(&f, error);
+        ok = open_model(&f, error) && (f.p->lowered ? print_lowered(&f, error) : measure(&f, error) && tell(&f, error));
     }
     profiling_clear(&f);
     return ok;

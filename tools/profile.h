@@ -21,7 +21,7 @@ typedef struct {
     char **input, **dim, **shapes;
     gint64 runs;
     int top;
-    gboolean strict, weights, remeasure;
+    gboolean strict, weights, remeasure, lowered;
 } ProfileParams;
 
 typedef struct {

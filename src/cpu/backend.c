@@ -73,6 +73,7 @@ const HnBackend hn_backend_cpu = {
     .reorders = hn_cpu_reorders,
     .group = &hn_cpu_region,
     .group_takes = hn_program_takes,
+    .lowers = TRUE,
     .layout_equal = hn_layout_equal,
     .describe = cpu_describe,
     .widens = TRUE,

@@ -9,6 +9,7 @@
 HnAttr *hn_attr_new(const char *name, HnAttrKind kind)
 {
     HnAttr *a = g_new0(HnAttr, 1);
+    a->refs = 1;
     a->name = g_strdup(name);
     a->kind = kind;
     a->has_kind = TRUE;
@@ -45,6 +46,8 @@ static void string_free(GBytes *s)
 
 void hn_attr_release(HnAttr *a)
 {
+    if (!g_atomic_int_dec_and_test(&a->refs))
+        return;
     switch (a->kind) {
     case HN_ATTR_UNDEFINED:
     case HN_ATTR_FLOAT:

@@ -54,6 +54,7 @@ typedef struct {
 } HnSparse;
 
 struct HnAttr {
+    gint refs; /* nodes that hold it: several where they were given it by hn_node_share_attrs() */
     char *name;
     HnAttrKind kind;
     gboolean has_kind; /* files before IR 3 leave the type out */
@@ -342,6 +343,9 @@ const HnAttr *hn_node_attr(const HnNode *n, const char *name);
  * NULL), as after each of the four below and hn_node_remove_attr(). */
 void hn_node_set_attr(HnNode *n, HnAttr *a);
 void hn_node_remove_attr(HnNode *n, const char *name);
+/* Those of `from` that hold no graphs are n's, too, from now on, as they are: nobody edits them in place. n has none.
+ */
+void hn_node_share_attrs(HnNode *n, const HnNode *from);
 /* All attributes of `from` become n's. */
 void hn_node_take_attrs(HnNode *n, HnNode *from);
 void hn_node_set_int(HnNode *n, const char *name, int64_t v);

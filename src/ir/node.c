@@ -354,6 +354,18 @@ void hn_node_remove_attr(HnNode *n, const char *name)
     index_attrs(n, 0);
 }
 
+void hn_node_share_attrs(HnNode *n, const HnNode *from)
+{
+    for (guint i = 0; i < from->attrs->len; i++) {
+        HnAttr *a = from->attrs->pdata[i];
+        if (a->kind == HN_ATTR_GRAPH || a->kind == HN_ATTR_GRAPHS)
+            continue;
+        g_atomic_int_inc(&a->refs);
+        hn_ptrs_add(n->attrs, a);
+        index_attrs(n, n->attrs->len - 1);
+    }
+}
+
 void hn_node_take_attrs(HnNode *n, HnNode *from)
 {
     g_autoptr(GPtrArray) attrs = hn_ptrs_copy(from->attrs);

@@ -352,13 +352,20 @@ static gboolean parse_node(Parse *p, HnGraph *g)
     HnLexer *x = &p->x;
     g_autoptr(GArray) outs = slots_new();
     g_autofree char *domain = NULL, *op = NULL;
+    int64_t version = 0;
     do {
         if (!parse_slot(p, outs))
             return FALSE;
     } while (hn_lex_accept(x, ","));
-    if (!hn_lex_expect(x, "=") || !parse_op(p, &domain, &op) || !hn_lex_expect(x, "("))
+    if (!hn_lex_expect(x, "=") || !parse_op(p, &domain, &op))
+        return FALSE;
+    if (hn_lex_accept(x, "<") && (!hn_lex_int(x, &version) || !hn_lex_expect(x, ">")))
+        return FALSE;
+    if (!hn_lex_expect(x, "("))
         return FALSE;
     HnNode *n = hn_graph_add_node(g, -1, op, domain, NULL);
+    if (version > 0)
+        n->version = version;
     while (!hn_lex_accept(x, ")"))
         if ((n->in->len > 0 && !hn_lex_expect(x, ",")) || !parse_arg(p, n))
             return FALSE;

@@ -1,6 +1,7 @@
 #include "ir/text.h"
 
 #include <math.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "ir/private.h"
@@ -321,6 +322,8 @@ static void print_node(Print *p, const HnNode *n, GHashTable *inlined)
         g_string_append_c(p->out, '-');
     g_string_append(p->out, " = ");
     print_op(p, n->domain, n->op_type);
+    if (n->version > 0 && n->version != hn_graph_opset(n->graph, n->domain))
+        g_string_append_printf(p->out, "<%" PRId64 ">", n->version);
     g_string_append_c(p->out, '(');
     for (guint i = 0; i < n->in->len; i++) {
         const HnValue *v = n->in->pdata[i];

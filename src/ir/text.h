@@ -13,6 +13,7 @@
  * quotes;
  *   - a weight holds ={elements}, =fill(seed,lo,hi) (random), or, with neither, random elements from its name, the same
  *     at each reading: floats in [-1,1), integers in [-8,8) or [0,16);
+ *   - Softmax<11>(...) is a node of another version than its domain's opset has;
  *   - "-" is an absent input or output; @'name' is the node's name; a # starts a comment; line ends are blanks;
  *   - types are printed as by hn_type_print(); f32[] and f32 are scalars, f32[...] has an unknown rank;
  *   - attributes: 1 (int), 1.0 (float), 'text', [1,2], [1.0,2.0], ['a','b'], floats[], strings[], f32[2]={1,2}

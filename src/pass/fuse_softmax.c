@@ -5,6 +5,12 @@
  */
 #include "pass/pattern.h"
 
+/* Softmax takes the largest number off, so that nothing overflows. */
+static gboolean may_overflow(const HnRewrite *r, const HnValue *u, const HnValue *x)
+{
+    return u == x && hn_rw_lowers(r);
+}
+
 /* u is x minus the largest number along the axis: x; else u itself. */
 static HnValue *without_largest(const HnRewrite *r, const HnGraph *g, HnValue *u, int axis)
 {
@@ -42,8 +48,10 @@ static gboolean fuse_plain(HnRewrite *r, HnNode *n)
     if (e->users->len != 2 || e->is_output)
         return hn_rw_miss(r, n, "'%s' is used elsewhere", e->name);
     const int axis = hn_pattern_axis(r, sum);
-    HnValue *u = hn_node_in(exp, 0);
-    return becomes(r, n, &hn_op_softmax, hn_rw_single(u) ? without_largest(r, g, u, axis) : u, axis);
+    HnValue *u = hn_node_in(exp, 0), *x = without_largest(r, g, u, axis);
+    if (may_overflow(r, u, x))
+        return FALSE;
+    return becomes(r, n, &hn_op_softmax, hn_rw_single(u) ? x : u, axis);
 }
 
 /* u - log(sum(exp(u))) */
@@ -55,13 +63,15 @@ static gboolean fuse_log(HnRewrite *r, HnNode *n)
     const HnNode *log = all == NULL ? hn_pattern_maker(g, v, &hn_op_log) : NULL;
     const HnNode *sum = log != NULL ? hn_pattern_maker(g, hn_node_in(log, 0), &hn_op_reducesum) : NULL;
     const HnNode *exp = sum != NULL ? hn_pattern_maker(g, hn_node_in(sum, 0), &hn_op_exp) : NULL;
-    if (all != NULL && hn_node_in(all, 0) == u)
+    if (all != NULL && hn_node_in(all, 0) == u && !hn_rw_lowers(r))
         return becomes(r, n, &hn_op_logsoftmax, u, hn_pattern_axis(r, all));
     if (exp == NULL || hn_node_in(exp, 0) != u)
         return FALSE;
     const int axis = hn_pattern_axis(r, sum);
-    return becomes(r, n, &hn_op_logsoftmax, u->users->len == 2 && !u->is_output ? without_largest(r, g, u, axis) : u,
-                   axis);
+    HnValue *x = without_largest(r, g, u, axis);
+    if (may_overflow(r, u, x))
+        return FALSE;
+    return becomes(r, n, &hn_op_logsoftmax, u->users->len == 2 && !u->is_output ? x : u, axis);
 }
 
 static gboolean fuse_softmax(HnRewrite *r, HnNode *n)

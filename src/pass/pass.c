@@ -94,10 +94,8 @@ static void list_node(HnNode *n, gpointer data)
     g_ptr_array_add(data, n);
 }
 
-static void walk_nodes(HnRewrite *r, HnGraph *g)
+static void visit(HnRewrite *r, const GPtrArray *nodes, HnGraph *g)
 {
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    hn_graph_foreach_node(g, list_node, nodes);
     r->burying = TRUE;
     for (guint i = 0; i < nodes->len && r->error == NULL && !r->full; i++) {
         HnNode *n = nodes->pdata[i];
@@ -108,6 +106,13 @@ static void walk_nodes(HnRewrite *r, HnGraph *g)
     }
     r->burying = FALSE;
     hn_graph_settle(g);
+}
+
+static void walk_nodes(HnRewrite *r, HnGraph *g)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    hn_graph_foreach_node(g, list_node, nodes);
+    visit(r, nodes, g);
 }
 
 static void walk_graphs(HnRewrite *r, HnGraph *g)
@@ -203,9 +208,9 @@ static void weights_to_nodes(HnGraph *body)
     }
 }
 
-gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError **error)
+static void rewrite_init(HnRewrite *r, HnModel *m, const HnPassOptions *o, HnPassLog *log)
 {
-    HnRewrite r = {
+    *r = (HnRewrite){
         .model = m,
         .o = o,
         .log = log,
@@ -214,6 +219,45 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
         .unused = g_ptr_array_new(),
         .misses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
+}
+
+/* Its types stay, if it has any. */
+static void rewrite_clear(HnRewrite *r)
+{
+    g_hash_table_unref(r->live);
+    g_ptr_array_unref(r->loose);
+    g_ptr_array_unref(r->unused);
+    g_hash_table_unref(r->misses);
+    g_clear_pointer(&r->names, g_hash_table_unref);
+}
+
+gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error)
+{
+    const HnPassOptions o = { .budget = budget, .lowering = TRUE };
+    HnPassLog log;
+    HnRewrite r;
+    hn_pass_log_init(&log);
+    rewrite_init(&r, m, &o, &log);
+    r.types = types;
+    for (guint i = 0; i < m->graph->nodes->len; i++)
+        g_hash_table_add(r.live, m->graph->nodes->pdata[i]);
+    for (; *passes != NULL && r.error == NULL; passes++) {
+        g_autoptr(GPtrArray) nodes = g_ptr_array_copy(m->graph->nodes, NULL, NULL);
+        r.pass = *passes;
+        visit(&r, nodes, m->graph);
+    }
+    if (r.error != NULL)
+        g_propagate_error(error, r.error);
+    const gboolean ok = r.error == NULL;
+    rewrite_clear(&r);
+    hn_pass_log_clear(&log);
+    return ok;
+}
+
+gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError **error)
+{
+    HnRewrite r;
+    rewrite_init(&r, m, o, log);
     hn_graph_foreach_node(m->graph, bind_and_list, &r);
     for (guint i = 0; i < m->functions->len; i++)
         hn_graph_foreach_node(((HnFunction *)m->functions->pdata[i])->body, bind_and_list, &r);
@@ -226,10 +270,6 @@ gboolean hn_pass_run(HnModel *m, const HnPassOptions *o, HnPassLog *log, GError 
     if (!ok)
         g_propagate_error(error, r.error);
     hn_types_free(r.types);
-    g_hash_table_unref(r.live);
-    g_ptr_array_unref(r.loose);
-    g_ptr_array_unref(r.unused);
-    g_hash_table_unref(r.misses);
-    g_clear_pointer(&r.names, g_hash_table_unref);
+    rewrite_clear(&r);
     return ok;
 }

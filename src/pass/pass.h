@@ -63,11 +63,16 @@ typedef struct {
     gsize fold_bytes;            /* constants longer than this are made only where they replace longer ones */
     gboolean lean;               /* nothing is stored that is much longer than the weights that it is computed from */
     gboolean explain;
+    gboolean lowering;          /* hn_rw_lowers() */
     HnBudget *budget;           /* of tensors that are made; NULL: unlimited */
     const HnProgress *progress; /* NULL: cannot be interrupted */
 } HnPassOptions;
 
 #define HN_FOLD_BYTES ((gsize)1 << 20)
+
+/* Each of the passes once, in order, over the nodes of m's graph, whose functions were inlined and whose types are
+ * known already; `types` follows. hn_rw_lowers() is TRUE meanwhile. On failure m is only good to be freed. */
+gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error);
 
 /* To be g_free'd. */
 char *hn_site_key(const HnPass *pass, const char *site);

@@ -62,7 +62,7 @@ HnTensor *hn_rw_known(const HnRewrite *r, const HnValue *v)
 HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v)
 {
     HnTensor *t = hn_rw_known(r, v);
-    return t != NULL && hn_tensor_align(t, r->o->budget, NULL) ? t : NULL;
+    return t != NULL && (hn_rw_lowers(r) || hn_tensor_align(t, r->o->budget, NULL)) ? t : NULL;
 }
 
 gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x)
@@ -145,6 +145,11 @@ gboolean hn_rw_can(const HnGraph *g, const HnOp *op, int64_t version)
 HnBudget *hn_rw_budget(const HnRewrite *r)
 {
     return r->o->budget;
+}
+
+gboolean hn_rw_lowers(const HnRewrite *r)
+{
+    return r->o->lowering;
 }
 
 /* --- deciding ----------------------------------------------------------------------------------------------------- */
@@ -322,10 +327,9 @@ HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int
     return hn_rw_weight(r, g, stem, hn_tensor_ints(x, n));
 }
 
-HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *in, int n_in)
+static HnNode *add_node(HnRewrite *r, HnNode *before, const char *op, const char *domain, HnValue *const *in, int n_in)
 {
-    HnGraph *g = before->graph;
-    HnNode *n = hn_graph_add_node_before(g, before, op, NULL, NULL);
+    HnNode *n = hn_graph_add_node_before(before->graph, before, op, domain, NULL);
     while (n_in > 0 && in[n_in - 1] == NULL)
         n_in--;
     for (int i = 0; i < n_in; i++)
@@ -334,6 +338,16 @@ HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *
     g_ptr_array_add(r->loose, n);
     r->bytes += NODE_BYTES;
     return n;
+}
+
+HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *in, int n_in)
+{
+    return add_node(r, before, op, NULL, in, n_in);
+}
+
+HnNode *hn_rw_add_internal(HnRewrite *r, HnNode *before, const HnOp *op, HnValue *const *in, int n_in)
+{
+    return add_node(r, before, op->name, op->domain, in, n_in);
 }
 
 static gboolean bound(HnRewrite *r, HnNode *n)

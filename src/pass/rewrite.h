@@ -41,7 +41,8 @@ gboolean hn_rw_same_shape(const HnRewrite *r, const HnValue *a, const HnValue *b
 /* All dimensions are numbers: written to dims (HN_MAX_RANK places). */
 gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims);
 
-/* Elements that are known ahead (a weight, or what follows from weights and shapes), aligned; NULL: not known. */
+/* Elements that are known ahead (a weight, or what follows from weights and shapes), aligned unless the graph is
+ * lowered: other threads may run the model that they belong to. NULL: not known. */
 HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v);
 /* The same, perhaps not aligned, so that nothing is copied: for its sizes, hn_tensor_get_*() and memcpy(). */
 HnTensor *hn_rw_known(const HnRewrite *r, const HnValue *v);
@@ -67,6 +68,9 @@ gboolean hn_rw_visible(const HnGraph *g, const HnValue *v);
 gboolean hn_rw_can(const HnGraph *g, const HnOp *op, int64_t version);
 int64_t hn_rw_opset(const HnGraph *g); /* of the default domain */
 HnBudget *hn_rw_budget(const HnRewrite *r);
+/* The graph is about to run, no file is made of it, and nobody compares results: a formula that overflows where its
+ * operator does not stays a formula. */
+gboolean hn_rw_lowers(const HnRewrite *r);
 
 /* --- deciding ----------------------------------------------------------------------------------------------------- */
 
@@ -91,6 +95,8 @@ HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int
 /* A new node of the default domain in front of `before`, without outputs; set its attributes, then one of the next
  * two. Inputs at the end that are NULL are left out. */
 HnNode *hn_rw_add(HnRewrite *r, HnNode *before, const char *op, HnValue *const *in, int n_in);
+/* The same for an operator of domain "hone". */
+HnNode *hn_rw_add_internal(HnRewrite *r, HnNode *before, const HnOp *op, HnValue *const *in, int n_in);
 /* n makes a new value: that. Binds and infers n. */
 HnValue *hn_rw_out(HnRewrite *r, HnNode *n, const char *stem);
 /* n makes output 0 of `old` instead of it, with its name. Binds and infers n; the rewrite fails where the types

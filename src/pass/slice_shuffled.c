@@ -137,7 +137,7 @@ static gboolean read_shuffle(const HnRewrite *r, HnValue *v, int cut, int64_t pa
     if (first == NULL || !hn_order_of(r, turn, &o))
         return FALSE;
     *x = hn_node_in(first, 0);
-    if (is_quantized(*x, v))
+    if (!hn_rw_lowers(r) && is_quantized(*x, v))
         return FALSE; /* runtimes move the bytes instead, through the operators that are there */
     int64_t elements, same;
     if (!sizes_of(r, *x, *x, dims) || !hn_dims_count(hn_rw_rank(r, *x), dims, &elements) || elements == 0)
@@ -175,6 +175,18 @@ static void place_select(Place *p, int axis, int64_t index)
     p->rank--;
 }
 
+/* Nobody needs the shuffled channels any more when all their parts are Slices: else one would be a step more. */
+static gboolean all_are_parts(const HnRewrite *r, const HnValue *v)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *n = v->users->pdata[i];
+        const HnTensor *t = n->op == &hn_op_gather ? hn_rw_known(r, hn_node_in(n, 1)) : NULL;
+        if (t == NULL || t->ndim != 0)
+            return FALSE;
+    }
+    return !v->is_output;
+}
+
 static gboolean slice_gathered(HnRewrite *r, HnNode *n)
 {
     HnValue *x;
@@ -182,7 +194,9 @@ static gboolean slice_gathered(HnRewrite *r, HnNode *n)
     HnBounds s;
     int64_t dims[HN_MAX_RANK], index;
     const HnTensor *t = hn_rw_known(r, hn_node_in(n, 1));
-    if (t == NULL || t->ndim != 0 || !read_shuffle(r, hn_node_in(n, 0), 0, 1, &x, &p))
+    if (t == NULL || t->ndim != 0 || (hn_rw_lowers(r) && !all_are_parts(r, hn_node_in(n, 0))))
+        return FALSE;
+    if (!read_shuffle(r, hn_node_in(n, 0), 0, 1, &x, &p))
         return FALSE;
     int64_t axis = ((const HnGather *)n->params)->axis;
     axis += axis < 0 ? p.rank : 0;

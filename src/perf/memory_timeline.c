@@ -104,7 +104,7 @@ static void list_alive(HnMemoryTimeline *t, const GArray *lives, const HnStep *s
         g_array_append_val(t->alive, x);
     }
     if (step->scratch_bytes) {
-        HnMemoryTensor x = { g_strdup("scratch"), NULL, step->node, "scratch", step->scratch_bytes };
+        HnMemoryTensor x = { g_strdup("scratch"), NULL, step->origin, "scratch", step->scratch_bytes };
         g_array_append_val(t->alive, x);
     }
     g_array_sort(t->alive, larger_first);
@@ -125,7 +125,7 @@ static void add_segment(HnMemoryTimeline *t, HnStep *const *steps, int n)
     int best = -1;
     for (int i = 0; i < n; i++) {
         now += change[i];
-        HnMemoryPoint p = { steps[i]->node, (gsize)now + steps[i]->scratch_bytes };
+        HnMemoryPoint p = { steps[i]->origin, (gsize)now + steps[i]->scratch_bytes };
         g_array_append_val(t->points, p);
         if (t->points->len == 1 || p.bytes > g_array_index(t->points, HnMemoryPoint, t->peak).bytes) {
             t->peak = t->points->len - 1;

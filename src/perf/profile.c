@@ -378,14 +378,14 @@ static void step_cost(const HnStep *s, HnCost *c)
 #define SHOWN 4 /* operators of a group */
 
 /* "Mul+Add", "Mul+Tanh+Add+5 more" */
-static char *group_name(const HnGroup *g)
+static char *group_name(const HnNode *const *node, guint n)
 {
-    GString *name = g_string_new(g->node[0]->op_type);
-    int shown = g->n <= SHOWN ? g->n : SHOWN - 1;
-    for (int i = 1; i < shown; i++)
-        g_string_append_printf(name, "+%s", g->node[i]->op_type);
-    if (shown < g->n)
-        g_string_append_printf(name, "+%d more", g->n - shown);
+    GString *name = g_string_new(node[0]->op_type);
+    const guint shown = n <= SHOWN ? n : SHOWN - 1;
+    for (guint i = 1; i < shown; i++)
+        g_string_append_printf(name, "+%s", node[i]->op_type);
+    if (shown < n)
+        g_string_append_printf(name, "+%u more", n - shown);
     return g_string_free(name, FALSE);
 }
 
@@ -405,18 +405,20 @@ static void describe(const HnStep *s, int depth, gpointer data)
     HnProfile *p = data;
     HnCost c;
     const HnValue *value = !s->node && s->in[0].slot ? s->in[0].slot->value : NULL;
-    if (!has_types(s) || !g_hash_table_contains(p->by_key, key_of(s->node, value)))
+    if (!has_types(s) || !g_hash_table_contains(p->by_key, key_of(s->origin, value)))
         return;
-    HnProfileRow *r = p->rows->pdata[row_index(p, s->node, value, depth)];
+    HnProfileRow *r = p->rows->pdata[row_index(p, s->origin, value, depth)];
     step_cost(s, &c);
     r->flops = (r->flops * r->known + c.flops) / (r->known + 1);
     r->bytes = (r->bytes * r->known + c.bytes) / (r->known + 1);
     if (r->known++)
         return;
     r->integer = is_int8(s);
-    if (s->group) {
+    const GPtrArray *parts = s->node ? hn_lowered_parts(s->low, s->node) : NULL;
+    if (s->group || (parts && parts->len > 1)) {
         g_free(r->op);
-        r->op = group_name(s->group);
+        r->op = s->group ? group_name(s->group->node, (guint)s->group->n)
+                         : group_name((const HnNode *const *)parts->pdata, parts->len);
     }
     for (int i = 0; i < s->n_fused; i++) {
         char *op = g_strconcat(r->op, "+", s->fused[i]->op_type, NULL);
@@ -433,7 +435,7 @@ static void describe(const HnStep *s, int depth, gpointer data)
 static void judge(const HnStep *s, gpointer data)
 {
     HnProfile *p = data;
-    gpointer found = s->node ? g_hash_table_lookup(p->by_key, s->node) : NULL;
+    gpointer found = s->node ? g_hash_table_lookup(p->by_key, s->origin) : NULL;
     if (!found || !s->kernel || !s->kernel->error)
         return;
     HnProfileRow *r = p->rows->pdata[GPOINTER_TO_INT(found) - 1];

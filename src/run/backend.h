@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "op/infer.h"
+#include "lower/lower.h"
 
 G_BEGIN_DECLS
 
@@ -38,23 +38,24 @@ void hn_layout_unref(HnLayout *l);
 
 /* A value while a plan runs: where its elements are. */
 struct HnSlot {
-    const HnValue *value; /* NULL: made by the planner (reordered copy) */
-    HnTensor *tensor;     /* type, dims and the current place of the data. In a layout that is not plain, data is
-                             what the layout says and `dims` stay the logical ones */
-    HnLayout *layout;     /* NULL: plain */
-    gboolean constant;    /* elements are known at prepare and stay */
-    HnDtype half;         /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
-    HnTensor *origin;     /* of a constant made of another: that one, or what stands for it; NULL mostly */
-    HnSlot *root;         /* whose memory this one looks at (output of a view); NULL: its own */
-    int first, last;      /* steps between which it is alive, of a root: kept by the planner */
-    int block;            /* index of its block in the memory plan; -1: not in the arena */
-    gboolean kept;        /* alive beyond the plan: a result, or used behind the plan's end */
-    gsize offset;         /* bytes into root's memory */
-    int64_t pitch;        /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
-    gboolean read;        /* some step reads it, or a view looks at it */
-    gboolean watched;     /* HnWatch: somebody looks at the elements as soon as they are there */
-    gboolean changing;    /* the tensor is another one at each run: inputs, results of data-dependent shape */
-    HnTensor *spare;      /* of a sub-graph's result: the one of an earlier run; NULL mostly */
+    const HnValue *value;   /* of the model; NULL: made by the planner (reordered copy) */
+    const HnValue *lowered; /* while planning: of the plan's lowered graph, that it is the slot of */
+    HnTensor *tensor;       /* type, dims and the current place of the data. In a layout that is not plain, data is
+                               what the layout says and `dims` stay the logical ones */
+    HnLayout *layout;       /* NULL: plain */
+    gboolean constant;      /* elements are known at prepare and stay */
+    HnDtype half;           /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
+    HnTensor *origin;       /* of a constant made of another: that one, or what stands for it; NULL mostly */
+    HnSlot *root;           /* whose memory this one looks at (output of a view); NULL: its own */
+    int first, last;        /* steps between which it is alive, of a root: kept by the planner */
+    int block;              /* index of its block in the memory plan; -1: not in the arena */
+    gboolean kept;          /* alive beyond the plan: a result, or used behind the plan's end */
+    gsize offset;           /* bytes into root's memory */
+    int64_t pitch;          /* channels last within wider pixels: elements from a pixel to the next; 0: its channels */
+    gboolean read;          /* some step reads it, or a view looks at it */
+    gboolean watched;       /* HnWatch: somebody looks at the elements as soon as they are there */
+    gboolean changing;      /* the tensor is another one at each run: inputs, results of data-dependent shape */
+    HnTensor *spare;        /* of a sub-graph's result: the one of an earlier run; NULL mostly */
 };
 
 #define HN_FUSED_MAX 10
@@ -68,11 +69,10 @@ typedef struct {
     gboolean joined; /* an input that lies in its place in output 0 already, or an output that lies in input 0 */
 } HnPort;
 
-/* Nodes that one step computes: element-wise ones, or such as are one operator together. */
+/* Element-wise nodes that one step computes. */
 typedef struct {
     int n;
-    const HnNode **node;  /* in order; the last one makes output 0, which has the shape of all element-wise results */
-    gboolean elementwise; /* else the step's op and params say what they are together */
+    const HnNode **node; /* in order; the last one makes output 0, which has the shape of all element-wise results */
     /* For each input of each node: a port of the step, -1 - index of the node that makes it, or HN_GROUP_ABSENT. */
     int from[];
 } HnGroup;
@@ -83,7 +83,9 @@ typedef struct {
 #define HN_GROUP_INPUTS 8
 
 struct HnStep {
-    const HnNode *node;
+    const HnNode *node;   /* of the plan's lowered graph; NULL: the planner's own step, a reorder */
+    const HnNode *origin; /* of the model: the one whose result it makes. For reports */
+    HnLowered *low;       /* hn_lowered_parts() of node are all the model's nodes that are computed here */
     const HnOp *op;
     const void *params;     /* node->params */
     const HnKernel *kernel; /* NULL: ref */
@@ -162,6 +164,7 @@ struct HnBackend {
      */
     gboolean (*group_takes)(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out);
     gboolean (*layout_equal)(const HnLayout *a, const HnLayout *b);
+    gboolean lowers;               /* nodes that spell an operator out become that operator */
     gboolean widens;               /* halves are computed in f32: the planner keeps them so in between */
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */

@@ -75,14 +75,9 @@ int hn_bytes_of(const HnByteStep *s, float v)
     return (uint8_t)((int)nearbyintf(v) + s->zero);
 }
 
-gboolean hn_bytes_stay(const HnPlan *p, const HnValue *v)
+gboolean hn_bytes_stay(const HnValue *v)
 {
-    if (v == NULL || v->is_output || hn_plan_needed_behind(p, v))
-        return FALSE;
-    for (guint i = 0; i < v->users->len; i++)
-        if (((const HnNode *)v->users->pdata[i])->graph != v->graph)
-            return FALSE;
-    return TRUE;
+    return v != NULL && !v->is_output;
 }
 
 typedef struct {
@@ -158,7 +153,7 @@ static gboolean want_of_reader(const HnPlan *p, const HnNode *u, const HnValue *
 static void find_want(HnPlan *p, const HnValue *v)
 {
     HnWant want, other;
-    if (v == NULL || hn_bytes_dtype(p, v) != HN_F32 || v->users->len == 0 || !hn_bytes_stay(p, v))
+    if (v == NULL || hn_bytes_dtype(p, v) != HN_F32 || v->users->len == 0 || !hn_bytes_stay(v))
         return;
     for (guint i = 0; i < v->users->len; i++)
         if (!want_of_reader(p, v->users->pdata[i], v, i == 0 ? &want : &other) || (i > 0 && !same_want(&want, &other)))
@@ -171,11 +166,12 @@ gboolean hn_plan_holds_bytes(const HnBackend *b)
     return b->kernels(&hn_op_quantconv) != NULL && b->kernels(&hn_op_bytetable) != NULL;
 }
 
-void hn_plan_find_wants(HnPlan *p, const gboolean *live)
+void hn_plan_find_wants(HnPlan *p)
 {
-    for (int i = p->end - 1; i >= p->start && p->bytes; i--) {
-        const HnNode *n = p->exec->graph->nodes->pdata[i];
-        for (guint k = 0; k < n->out->len && live[i - p->start]; k++)
+    const GPtrArray *nodes = p->low->model->graph->nodes;
+    for (guint i = nodes->len; i-- > 0 && p->bytes;) {
+        const HnNode *n = nodes->pdata[i];
+        for (guint k = 0; k < n->out->len; k++)
             find_want(p, n->out->pdata[k]);
     }
 }
@@ -221,7 +217,7 @@ static gboolean same_held(const HnHeld *a, const HnHeld *b)
 /* v's numbers are those of the slot's bytes; takes h. */
 void hn_bytes_hold(HnPlan *p, const HnValue *v, HnSlot *slot, HnHeld *h)
 {
-    g_hash_table_insert(p->by_value, (gpointer)v, slot);
+    hn_plan_set_slot(p, v, slot);
     g_hash_table_insert(p->held, (gpointer)v, h);
 }
 
@@ -300,7 +296,7 @@ gboolean hn_bytes_change_nothing(const HnHeld *h, const uint8_t *map, HnDtype dt
 /* Whoever reads `from`, or a function or view of it that shares the slot, does so on the way to v. */
 static gboolean leads_to(const HnPlan *p, const HnValue *from, const HnValue *v, const HnSlot *slot, int *left)
 {
-    if (!hn_bytes_stay(p, from) || from->users->len == 0 || --*left < 0)
+    if (!hn_bytes_stay(from) || from->users->len == 0 || --*left < 0)
         return FALSE;
     if (from == v)
         return v->users->len == 1;
@@ -327,7 +323,7 @@ static HnStep *only_maker(const HnPlan *p, const HnValue *v, const HnSlot *slot)
                 return NULL;
     }
     const gboolean can = maker != NULL && maker->kernel != NULL && maker->kernel->exchanges && maker->table == NULL;
-    return can && slot->value != NULL && leads_to(p, slot->value, v, slot, &left) ? maker : NULL;
+    return can && slot->lowered != NULL && leads_to(p, slot->lowered, v, slot, &left) ? maker : NULL;
 }
 
 /* The slot of x's bytes after an exchange by map, in steps of dtype; `to` is the value they are, or NULL. */
@@ -342,7 +338,7 @@ HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot 
         hn_tensor_unref(slot->tensor);
         slot->tensor = t;
         if (to != NULL) /* nobody else asks for what it was */
-            slot->value = to;
+            hn_slot_set_value(p, slot, to);
         return slot;
     }
     HnTensor *table = hn_tensor_new(dtype, 1, &count, NULL, error);
@@ -355,7 +351,7 @@ HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot 
     s->in[0].slot = slot;
     s->in[1].slot = hn_bytes_constant(p, table);
     HnSlot *out = hn_plan_new_slot(p);
-    out->value = to;
+    hn_slot_set_value(p, out, to);
     out->tensor = hn_tensor_new_borrowed(dtype, slot->tensor->ndim, slot->tensor->dims, NULL);
     s->out[0].slot = out;
     gboolean done;
@@ -369,12 +365,12 @@ HnSlot *hn_bytes_exchanged(HnPlan *p, const HnNode *n, const HnValue *x, HnSlot 
 /* All who read q make numbers of it, in these steps: it needs no bytes of its own. */
 static gboolean only_dequantized(const HnPlan *p, const HnValue *q, const HnByteStep *s)
 {
-    gboolean all = hn_bytes_stay(p, q) && q->users->len > 0;
+    gboolean all = hn_bytes_stay(q) && q->users->len > 0;
     for (guint i = 0; all && i < q->users->len; i++) {
         const HnNode *u = q->users->pdata[i];
         HnByteStep back;
         all = u->op == &hn_op_dequantizelinear && hn_node_in(u, 0) == q && step_of(p, u, &back) &&
-              same_step(&back, s) && hn_bytes_stay(p, hn_node_out(u, 0));
+              same_step(&back, s) && hn_bytes_stay(hn_node_out(u, 0));
     }
     return all;
 }
@@ -403,10 +399,10 @@ static gboolean add_quantize(HnPlan *p, HnNode *n, gboolean *done, GError **erro
         hn_bytes_hold(p, q, slot, later);
         return TRUE;
     }
-    if (changes || !hn_bytes_stay(p, q))
+    if (changes || !hn_bytes_stay(q))
         slot = hn_bytes_exchanged(p, n, x, slot, map, s.dtype, q, error);
     if (slot != NULL)
-        g_hash_table_insert(p->by_value, q, slot);
+        hn_plan_set_slot(p, q, slot);
     return slot != NULL;
 }
 
@@ -414,7 +410,7 @@ static gboolean add_dequantize(HnPlan *p, const HnNode *n, gboolean *done, GErro
 {
     HnValue *q = hn_node_in(n, 0), *v = hn_node_out(n, 0);
     HnByteStep s;
-    if (hn_types_value(p->types, q) != NULL || !step_of(p, n, &s) || !hn_bytes_stay(p, v))
+    if (hn_types_value(p->types, q) != NULL || !step_of(p, n, &s) || !hn_bytes_stay(v))
         return TRUE;
     HnSlot *slot = hn_plan_slot(p, q, error);
     if (slot == NULL)
@@ -487,7 +483,7 @@ static void add_function(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolea
     const HnSlot *slot = NULL;
     const HnHeld *from = NULL;
     HnTensor *t = NULL;
-    if (!hn_bytes_stay(p, v))
+    if (!hn_bytes_stay(v))
         return;
     for (guint i = 0; i < n_nodes; i++) {
         if (g_hash_table_contains(p->fused, nodes[i]) || (t = eval_table(p, nodes[i], made, &slot)) == NULL)
@@ -596,7 +592,7 @@ static gboolean results_stay(const HnPlan *p, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL &&
-            (!hn_bytes_stay(p, n->out->pdata[k]) || hn_bytes_dtype(p, n->out->pdata[k]) != HN_F32))
+            (!hn_bytes_stay(n->out->pdata[k]) || hn_bytes_dtype(p, n->out->pdata[k]) != HN_F32))
             return FALSE;
     return TRUE;
 }
@@ -678,7 +674,7 @@ static gboolean add_move(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out)
 {
     const HnHeld *h = hn_plan_held_as(p, x);
-    if (h == NULL || !hn_bytes_stay(p, v) || (op->quant.bytes != HN_QB_MOVES && (op->flags & HN_OP_VIEW) == 0))
+    if (h == NULL || !hn_bytes_stay(v) || (op->quant.bytes != HN_QB_MOVES && (op->flags & HN_OP_VIEW) == 0))
         return FALSE;
     HnTensor *t = hn_tensor_new_borrowed(h->step.dtype, out->tensor->ndim, out->tensor->dims, NULL);
     hn_tensor_unref(out->tensor);
@@ -693,7 +689,7 @@ gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, cons
 gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error)
 {
     *done = FALSE;
-    if (!p->bytes || (group != NULL && g_hash_table_contains(p->lowered, n)))
+    if (!p->bytes)
         return TRUE;
     if (n->op == &hn_op_quantizelinear)
         return add_quantize(p, n, done, error);

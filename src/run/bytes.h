@@ -36,8 +36,8 @@ HnTensor *hn_bytes_known(gconstpointer types, HnValue *v); /* as hn_op_qparams()
 float hn_bytes_number(const HnByteStep *s, int byte);
 /* As QuantizeLinear. */
 int hn_bytes_of(const HnByteStep *s, float v);
-/* Only nodes of this plan read v. */
-gboolean hn_bytes_stay(const HnPlan *p, const HnValue *v);
+/* Only nodes of the lowered graph read v. */
+gboolean hn_bytes_stay(const HnValue *v);
 /* Limits of a node that only limits its input 0. */
 gboolean hn_bytes_limits(const HnPlan *p, const HnNode *n, float *lo, float *hi);
 /* All bytes of that step from lo to hi. */

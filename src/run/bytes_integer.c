@@ -25,10 +25,9 @@ typedef struct {
 /* The next node, the only reader of what there is so far. */
 static HnNode *next_of(const Chain *c, const HnOp *op)
 {
-    HnNode *u = hn_bytes_stay(c->p, c->end) && c->end->users->len == 1 ? c->end->users->pdata[0] : NULL;
+    HnNode *u = hn_bytes_stay(c->end) && c->end->users->len == 1 ? c->end->users->pdata[0] : NULL;
     return u != NULL && u->op != NULL && (op == NULL || u->op == op) && u->in->len <= 3 &&
-                   !hn_plan_is_lowered(c->p, u) && !g_hash_table_contains(c->p->fused, u) &&
-                   hn_bytes_dtype(c->p, hn_node_out(u, 0)) == HN_F32
+                   !g_hash_table_contains(c->p->fused, u) && hn_bytes_dtype(c->p, hn_node_out(u, 0)) == HN_F32
                ? u
                : NULL;
 }
@@ -196,7 +195,7 @@ gboolean hn_bytes_add_integer(HnPlan *p, HnNode *n, gboolean *done, GError **err
         g_hash_table_insert(p->held, c.end, held);
     for (int i = 0; i < c.n; i++)
         g_hash_table_add(p->fused, c.node[i]);
-    if (c.both != NULL && hn_node_out(c.both, 0)->users->len == 1 && hn_bytes_stay(p, hn_node_out(c.both, 0)))
+    if (c.both != NULL && hn_node_out(c.both, 0)->users->len == 1 && hn_bytes_stay(hn_node_out(c.both, 0)))
         g_hash_table_add(p->fused, c.both);
     return TRUE;
 }

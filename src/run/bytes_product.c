@@ -78,9 +78,9 @@ static gboolean product_of(const HnPlan *p, const HnNode *n, float x_scale, Prod
 /* The only reader of v, where it does nothing but limit it. */
 static HnNode *limiting_reader(const HnPlan *p, const HnValue *v, float *lo, float *hi)
 {
-    HnNode *u = hn_bytes_stay(p, v) && v->users->len == 1 ? v->users->pdata[0] : NULL;
-    return u != NULL && u->op != NULL && !hn_plan_is_lowered(p, u) && hn_node_in(u, 0) == v &&
-                   hn_bytes_dtype(p, hn_node_out(u, 0)) == HN_F32 && hn_bytes_limits(p, u, lo, hi)
+    HnNode *u = hn_bytes_stay(v) && v->users->len == 1 ? v->users->pdata[0] : NULL;
+    return u != NULL && u->op != NULL && hn_node_in(u, 0) == v && hn_bytes_dtype(p, hn_node_out(u, 0)) == HN_F32 &&
+                   hn_bytes_limits(p, u, lo, hi)
                ? u
                : NULL;
 }

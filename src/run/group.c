@@ -48,7 +48,7 @@ static HnNode *only_reader(const HnPlan *p, const HnNode *n, GHashTable *last_of
 {
     const HnValue *v = hn_node_out(n, 0);
     HnNode *reader = NULL;
-    if (v->is_output || v->users->len == 0 || hn_plan_needed_behind(p, v))
+    if (v->is_output || v->users->len == 0)
         return NULL;
     for (guint i = 0; i < v->users->len; i++) {
         HnNode *last = g_hash_table_lookup(last_of, v->users->pdata[i]);
@@ -59,14 +59,15 @@ static HnNode *only_reader(const HnPlan *p, const HnNode *n, GHashTable *last_of
     return same_dims(fixed_type(p, v), fixed_type(p, hn_node_out(reader, 0))) ? reader : NULL;
 }
 
-void hn_plan_find_groups(HnPlan *p, const gboolean *live)
+void hn_plan_find_groups(HnPlan *p)
 {
     if (p->exec->env->backend->group == NULL)
         return;
     g_autoptr(GHashTable) last_of = g_hash_table_new(NULL, NULL); /* node -> last node of its group */
-    for (int i = p->end - 1; i >= p->start; i--) {
-        HnNode *n = p->exec->graph->nodes->pdata[i];
-        if (!live[i - p->start] || !can_join(p, n))
+    const GPtrArray *nodes = p->low->model->graph->nodes;
+    for (guint i = nodes->len; i-- > 0;) {
+        HnNode *n = nodes->pdata[i];
+        if (!can_join(p, n))
             continue;
         HnNode *last = only_reader(p, n, last_of);
         GPtrArray *group = last != NULL ? g_hash_table_lookup(p->groups, last) : NULL;
@@ -127,14 +128,13 @@ static HnStep *group_step(HnPlan *p, HnGroup *g, const GPtrArray *reads, GError 
     const HnNode *last = g->node[g->n - 1];
     HnStep *s = hn_step_new(p, last, (int)reads->len, 0, 1);
     s->group = g;
-    g->elementwise = TRUE;
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < reads->len; i++)
         ok = (s->in[i].slot = hn_plan_slot(p, reads->pdata[i], error)) != NULL &&
              (s->in[i].slot = hn_plan_numbers(p, reads->pdata[i], s->in[i].slot, error)) != NULL;
     const HnValue *v = hn_node_out(last, 0);
     if (ok && (s->out[0].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL) {
-        if (p->exec->env->backend->widens && !v->is_output)
+        if (p->exec->env->backend->widens && !hn_lowered_origin(p->low, v)->is_output)
             hn_plan_widen_result(s->out[0].slot);
         s->kernel = p->exec->env->backend->group;
         return s;
@@ -143,7 +143,7 @@ static HnStep *group_step(HnPlan *p, HnGroup *g, const GPtrArray *reads, GError 
     return NULL;
 }
 
-gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, int at, const gboolean *live, GError **error)
+gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, GError **error)
 {
     g_autoptr(GPtrArray) rest = g_ptr_array_new(); /* without those that an earlier step computes along */
     for (guint i = 0; i < group->len; i++)
@@ -151,28 +151,13 @@ gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, int at, const gboo
             g_ptr_array_add(rest, group->pdata[i]);
     g_autoptr(GPtrArray) reads = g_ptr_array_new();
     HnGroup *g = rest->len > 1 ? group_new(rest, reads) : NULL;
-    const HnNode *last = group->pdata[group->len - 1];
-    const HnLowered *lowered = g_hash_table_lookup(p->lowered, last);
-    if (lowered != NULL && rest->len == group->len) {
-        GError *failure = NULL;
-        HnStep *s = hn_plan_lowered_step(p, lowered, last, &failure);
-        if (s != NULL) {
-            s->group = g;
-            return hn_plan_finish_step(p, s, s->kernel->prepare(s, error), error);
-        }
-        if (failure != NULL) {
-            hn_group_free(g);
-            g_propagate_error(error, failure);
-            return FALSE;
-        }
-    }
-    if (lowered == NULL && g != NULL && reads->len <= HN_GROUP_PORTS) {
+    if (g != NULL && reads->len <= HN_GROUP_PORTS) {
         HnStep *s = group_step(p, g, reads, error);
         return s != NULL && hn_plan_finish_step(p, s, s->kernel->prepare(s, error), error);
     }
     hn_group_free(g);
     for (guint i = 0; i < rest->len; i++)
-        if (!hn_plan_add_step(p, rest->pdata[i], at, live, error))
+        if (!hn_plan_add_step(p, rest->pdata[i], error))
             return FALSE;
     return TRUE;
 }

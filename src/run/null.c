@@ -27,5 +27,5 @@ static gboolean never_equal(const HnLayout *a, const HnLayout *b)
 
 #define WITHOUT_KERNELS .open = open_nothing, .close = close_nothing, .kernels = no_kernels, .layout_equal = never_equal
 
-const HnBackend hn_backend_null = { .name = "null", WITHOUT_KERNELS };
+const HnBackend hn_backend_null = { .name = "null", WITHOUT_KERNELS, .lowers = TRUE };
 const HnBackend hn_backend_ref = { .name = "ref", WITHOUT_KERNELS, .computes = TRUE };

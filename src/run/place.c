@@ -60,7 +60,7 @@ static HnSlot *inplace_source(const HnStep *s, int i)
     HnSlot *from = NULL;
     if (!able || s->n_out < 1 || s->out[0].slot == NULL)
         return NULL;
-    for (int j = 0; j < (s->group != NULL && s->group->elementwise ? s->n_in : MIN(s->n_in, 1)) && from == NULL; j++)
+    for (int j = 0; j < (s->group != NULL ? s->n_in : MIN(s->n_in, 1)) && from == NULL; j++)
         from = dying_input(s, i, j);
     return from;
 }

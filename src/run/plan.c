@@ -3,8 +3,7 @@
  *
  *   1. types:    shapes become numbers, shape arithmetic and what follows from weights becomes constant
  *   2. liveness: nodes whose results nobody reads are dropped
- *                nodes that are one operator together, and element-wise ones, become groups of one step (lower.c,
- * group.c)
+ *                what has to run becomes a graph of its own (lower/), its element-wise nodes groups (group.c)
  *   3. steps:    views become aliases; kernels are chosen and prepared, reorders put in between
  *   4. memory:   lifetimes, in-place results, places in the arena
  */
@@ -26,8 +25,8 @@ static gboolean known_or_fixed(const HnPlan *p, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++) {
         HnValue *v = hn_node_out(n, (int)k);
-        HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
-        if (v != NULL && hn_types_value(p->types, v) == NULL && (t == NULL || !hn_type_is_fixed(t, NULL)))
+        HnType *t = v != NULL ? hn_types_get(p->known, v) : NULL;
+        if (v != NULL && hn_types_value(p->known, v) == NULL && (t == NULL || !hn_type_is_fixed(t, NULL)))
             return FALSE;
     }
     return TRUE;
@@ -48,14 +47,14 @@ static gboolean infer_nodes(HnPlan *p, GError **error)
         HnNode *n = nodes->pdata[p->end++];
         if (settled != NULL && settled[p->end - 1] != 0)
             continue;
-        if (!hn_types_node(p->types, n, hn_plan_unpacks(p, n) ? HN_TENSOR_SMALL : FOLD_BYTES, error))
+        if (!hn_types_node(p->known, n, hn_plan_unpacks(p, n) ? HN_TENSOR_SMALL : FOLD_BYTES, error))
             return FALSE;
         if (!known_or_fixed(p, n))
             break;
     }
     p->last = p->end == (int)nodes->len && (p->end == p->start || ends_known(p, p->end - 1));
     if (settled != NULL)
-        hn_engine_settle(p->exec->env->engine, p->types, p->start, p->end);
+        hn_engine_settle(p->exec->env->engine, p->known, p->start, p->end);
     return TRUE;
 }
 
@@ -92,12 +91,14 @@ GHashTable *hn_plan_last_uses(const HnGraph *g)
 
 static gboolean read_behind(const HnPlan *p, const HnValue *v)
 {
-    return GPOINTER_TO_INT(g_hash_table_lookup(p->exec->last_use, v)) > p->end && hn_types_value(p->types, v) == NULL;
+    return GPOINTER_TO_INT(g_hash_table_lookup(p->exec->last_use, v)) > p->end && hn_types_value(p->known, v) == NULL;
 }
 
-gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v)
+/* Does something behind the plan's end read v, is it a result, or does somebody watch it? Not where its elements are
+ * known. */
+static gboolean needed_behind(const HnPlan *p, const HnValue *v)
 {
-    return read_behind(p, v) || (hn_types_value(p->types, v) == NULL && hn_plan_watches(p, v));
+    return read_behind(p, v) || (hn_types_value(p->known, v) == NULL && hn_plan_watches(p, v));
 }
 
 static void need(const HnValue *v, GHashTable *needed, int use)
@@ -118,8 +119,8 @@ static gboolean *live_nodes(const HnPlan *p)
         *l = !p->last && i == p->end - 1;
         for (guint k = 0; k < n->out->len && !*l; k++) {
             const HnValue *v = hn_node_out(n, (int)k);
-            *l = v != NULL && (hn_plan_needed_behind(p, v) ||
-                               (g_hash_table_contains(needed, v) && hn_types_value(p->types, v) == NULL));
+            *l = v != NULL &&
+                 (needed_behind(p, v) || (g_hash_table_contains(needed, v) && hn_types_value(p->known, v) == NULL));
         }
         if (*l)
             foreach_use(n, need, needed, 0);
@@ -139,7 +140,6 @@ static void plan_free(gpointer data)
     g_hash_table_unref(p->copies);
     g_hash_table_unref(p->fused);
     g_hash_table_unref(p->groups);
-    g_hash_table_unref(p->lowered);
     g_hash_table_unref(p->wants);
     g_hash_table_unref(p->held);
     g_hash_table_unref(p->numbers);
@@ -151,7 +151,8 @@ static void plan_free(gpointer data)
     g_ptr_array_unref(p->fresh);
     g_ptr_array_unref(p->results);
     g_ptr_array_unref(p->seen);
-    hn_types_free(p->types);
+    hn_types_free(p->known);
+    hn_lowered_free(p->low);
     for (guint i = 0; i < p->n_key; i++)
         hn_type_unref(p->key[i]);
     g_free(p->key);
@@ -179,7 +180,6 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->steps = g_ptr_array_new_with_free_func(hn_step_free);
     p->copies = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     p->fused = g_hash_table_new(NULL, NULL);
-    p->lowered = g_hash_table_new_full(NULL, NULL, NULL, hn_lowered_free);
     p->groups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     p->wants = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     p->held = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -191,8 +191,8 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->results = g_ptr_array_new();
     p->seen = g_ptr_array_new();
     p->next = g_ptr_array_new_with_free_func(plan_free);
-    const HnTypes *base = before != NULL ? before->types : x->owner != NULL ? x->owner->types : x->env->engine->base;
-    p->types = hn_types_copy(base);
+    const HnTypes *base = before != NULL ? before->known : x->owner != NULL ? x->owner->known : x->env->engine->base;
+    p->known = hn_types_copy(base);
     p->bytes = hn_plan_holds_bytes(x->env->backend);
     return p;
 }
@@ -230,16 +230,53 @@ static void give_back_rest(HnPlan *p)
     p->charged = p->objects;
 }
 
-static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
+/* Somebody else reads v. The shapes of what the plan ends with are looked at. */
+static gboolean is_kept(const HnValue *v, gpointer data)
 {
-    for (int i = p->start; i < p->end; i++) {
+    const HnPlan *p = data;
+    return needed_behind(p, v) || (!p->last && v->producer == p->exec->graph->nodes->pdata[p->end - 1]);
+}
+
+static gboolean lower(HnPlan *p, const gboolean *live, GError **error)
+{
+    const HnLowering o = { .graph = p->exec->graph,
+                           .start = p->start,
+                           .end = p->end,
+                           .live = live,
+                           .types = p->known,
+                           .is_kept = is_kept,
+                           .data = p,
+                           .plain = !p->exec->env->backend->lowers,
+                           .budget = p->exec->env->o.budget };
+    p->low = hn_lower(&o, error);
+    if (p->low == NULL)
+        return FALSE;
+    p->types = p->low->types;
+    p->objects += p->low->model->objects;
+    return hn_plan_charge(p, error);
+}
+
+const HnTypes *hn_plan_types(const HnPlan *p, const HnValue *v)
+{
+    return p->low != NULL && v->graph->model == p->low->model ? p->types : p->known;
+}
+
+static gboolean all_known(const HnPlan *p, const HnNode *n)
+{
+    gboolean known = TRUE;
+    for (guint k = 0; k < n->out->len; k++)
+        known = known && (n->out->pdata[k] == NULL || hn_types_value(p->types, n->out->pdata[k]) != NULL);
+    return known;
+}
+
+static gboolean add_steps(HnPlan *p, GError **error)
+{
+    const GPtrArray *nodes = p->low->model->graph->nodes;
+    for (guint i = 0; i < nodes->len; i++) {
         if (!hn_plan_charge(p, error))
             return FALSE;
-        HnNode *n = p->exec->graph->nodes->pdata[i];
-        gboolean known = TRUE;
-        for (guint k = 0; k < n->out->len; k++)
-            known = known && (hn_node_out(n, (int)k) == NULL || hn_types_value(p->types, hn_node_out(n, (int)k)));
-        if (known || !live[i - p->start] || g_hash_table_contains(p->fused, n) || hn_plan_is_deferred(p, n))
+        HnNode *n = nodes->pdata[i];
+        if (all_known(p, n) || g_hash_table_contains(p->fused, n) || hn_plan_is_deferred(p, n))
             continue;
         HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
         gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
@@ -250,13 +287,13 @@ static gboolean add_steps(HnPlan *p, const gboolean *live, GError **error)
         gboolean done = FALSE;
         if (!view && !hn_plan_add_bytes(p, n, group, &done, error))
             return FALSE;
-        if (!done && !view && group == NULL && !hn_plan_add_unpacked(p, n, i, live, &done, error))
+        if (!done && !view && group == NULL && !hn_plan_add_unpacked(p, n, &done, error))
             return FALSE;
         if (done)
             continue;
         if (view            ? !hn_plan_add_view(p, n, error)
-            : group != NULL ? !hn_plan_add_group(p, group, i, live, error)
-                            : !hn_plan_add_step(p, n, i, live, error))
+            : group != NULL ? !hn_plan_add_group(p, group, error)
+                            : !hn_plan_add_step(p, n, error))
             return FALSE;
     }
     return TRUE;
@@ -299,7 +336,7 @@ static gboolean add_ends(HnPlan *p, GError **error)
     return TRUE;
 }
 
-/* May anybody ask for p->types later? Steps with sub-graphs plan them by it, a plan that goes on starts from it. */
+/* May anybody ask for p->known later? Steps with sub-graphs plan them by it, a plan that goes on starts from it. */
 static gboolean types_stay(const HnPlan *p)
 {
     for (guint i = 0; i < p->steps->len; i++) {
@@ -321,10 +358,14 @@ static gboolean plan_build(HnPlan *p, GError **error)
     p->objects -= ((gsize)p->exec->graph->nodes->len - (gsize)p->end) * NODE_BYTES;
     if (ok) {
         g_autofree gboolean *live = live_nodes(p);
-        hn_plan_find_wants(p, live);
-        hn_plan_lower(p, live);
-        hn_plan_find_groups(p, live);
-        ok = add_steps(p, live, error) && add_ends(p, error) && hn_plan_charge(p, error);
+        ok = lower(p, live, error);
+    }
+    if (ok) {
+        hn_plan_find_wants(p);
+        hn_plan_find_groups(p);
+        ok = add_steps(p, error) && add_ends(p, error) && hn_plan_charge(p, error);
+        hn_lowered_settle(p->low);
+        p->types = NULL;
     }
     give_back_rest(p);
     hn_plan_drop_wide(p);
@@ -338,7 +379,7 @@ static gboolean plan_build(HnPlan *p, GError **error)
         hn_plan_watch_slots(p);
     }
     if (ok && !types_stay(p))
-        g_clear_pointer(&p->types, hn_types_free);
+        g_clear_pointer(&p->known, hn_types_free);
     env->optimize_ms += (double)(t1 - t0) * 1e-6;
     env->prepare_ms += (double)(hn_now_ns() - t1) * 1e-6;
     return ok;
@@ -423,12 +464,12 @@ void hn_exec_free(HnExec *x)
 static HnPlan *plan_first(HnExec *x, HnType *const *in, GError **error)
 {
     HnPlan *p = plan_new(x, NULL, x->inputs->len, in);
-    if (x->owner != NULL && !hn_types_enter(p->types, x->graph, FALSE, error)) {
+    if (x->owner != NULL && !hn_types_enter(p->known, x->graph, FALSE, error)) {
         plan_free(p);
         return NULL;
     }
     for (guint i = 0; i < x->inputs->len; i++)
-        hn_types_set(p->types, x->inputs->pdata[i], in[i]);
+        hn_types_set(p->known, x->inputs->pdata[i], in[i]);
     if (!add_inputs(p, error)) {
         plan_free(p);
         return NULL;
@@ -466,7 +507,7 @@ HnPlan *hn_plan_next(HnPlan *p, GError **error)
     g_mutex_lock(&p->exec->env->engine->lock);
     q = plan_new(p->exec, p, key->len, (HnType *const *)key->pdata);
     for (guint i = 0; i < p->seen->len; i++)
-        hn_types_set(q->types, ((HnSlot *)p->seen->pdata[i])->value, key->pdata[i]);
+        hn_types_set(q->known, ((HnSlot *)p->seen->pdata[i])->value, key->pdata[i]);
     if (!cache_build(p->next, q, error))
         q = NULL;
     g_mutex_unlock(&p->exec->env->engine->lock);

@@ -10,13 +10,13 @@
  */
 #pragma once
 
+#include "lower/lower.h"
 #include "run/constants.h"
 #include "run/session.h"
 
 #define HN_PLAN_CACHE 8 /* plans kept per point of decision, unless the session says otherwise */
 
 typedef struct HnExec HnExec;
-typedef struct HnLowered HnLowered;
 typedef struct HnPlan HnPlan;
 
 struct HnEngine {
@@ -62,14 +62,15 @@ struct HnPlan {
     int start, end;
     guint n_key;
     HnType **key;         /* types that this plan is for: of the exec's inputs, or of what the plan before ended with */
-    HnTypes *types;       /* kept while a later plan or a sub-graph may ask; else NULL */
+    HnTypes *known;       /* of the graph's values; kept while a later plan or a sub-graph may ask; else NULL */
+    HnLowered *low;       /* what its steps are made of: all nodes below are of this graph */
+    HnTypes *types;       /* low->types */
     GPtrArray *slots;     /* HnSlot *, owned */
-    GHashTable *by_value; /* HnValue * -> HnSlot * */
+    GHashTable *by_value; /* hn_lowered_origin() -> HnSlot * */
     GPtrArray *steps;     /* HnStep *, owned */
     GHashTable *copies;   /* HnSlot * -> GPtrArray * of HnSlot *: what reorders make of it */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
     GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
-    GHashTable *lowered; /* last HnNode * of a group -> HnLowered *: the operator that it is; else element by element */
     gboolean bytes;      /* numbers may be held as bytes (bytes.c); by HnValue *: */
     GHashTable *wants;   /* HnWant: how all readers quantize it */
     GHashTable *held;    /* HnHeld: what its slot's bytes stand for */
@@ -99,9 +100,8 @@ gboolean hn_plan_charge(HnPlan *p, GError **error);
 /* The plan that goes on behind `p` now that the types of p->seen are known. */
 HnPlan *hn_plan_next(HnPlan *p, GError **error);
 gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **error);
-/* Does something behind the plan's end read v, is it a result, or does somebody watch it? Not where its elements are
- * known. */
-gboolean hn_plan_needed_behind(const HnPlan *p, const HnValue *v);
+/* The types of v's world: of the plan's lowered graph, or of the graph that it is made of. */
+const HnTypes *hn_plan_types(const HnPlan *p, const HnValue *v);
 
 /* --- step.c: slots and steps */
 
@@ -116,17 +116,21 @@ HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error);
 HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GError **error);
 /* The slot of a value in this plan or one before it; NULL: none yet. */
 HnSlot *hn_plan_find_slot(const HnPlan *p, const HnValue *v);
+/* What the slot is called after; NULL: nothing. */
+void hn_slot_set_value(const HnPlan *p, HnSlot *s, const HnValue *v);
+/* v is read from that slot from now on. */
+void hn_plan_set_slot(HnPlan *p, const HnValue *v, HnSlot *s);
 /* An empty slot that belongs to no value's name. */
 HnSlot *hn_plan_new_slot(HnPlan *p);
 /* The slot's elements as dtype in layout `want` (NULL: plain), by a reorder step where they are not. */
 HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error);
 /* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
-/* Steps for node n of the graph, index `at`, with what can be computed along (HnStep.fused, noted in p->fused). */
-gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error);
-/* Takes s, a step of an internal operator in the place of its node, index `at` of the graph, with what can be computed
- * along. *done: a kernel takes it. */
-gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, int at, const gboolean *live, gboolean *done, GError **error);
+/* Steps for node n, with what can be computed along (HnStep.fused, noted in p->fused). */
+gboolean hn_plan_add_step(HnPlan *p, HnNode *n, GError **error);
+/* Takes s, a step of an internal operator in the place of its node, with what can be computed along. *done: a kernel
+ * takes it. */
+gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, gboolean *done, GError **error);
 /* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns
  * it in any case. */
 gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
@@ -157,7 +161,7 @@ typedef struct HnHeld HnHeld;
 /* The backend can do with bytes. */
 gboolean hn_plan_holds_bytes(const HnBackend *b);
 /* Fills in p->wants. */
-void hn_plan_find_wants(HnPlan *p, const gboolean *live);
+void hn_plan_find_wants(HnPlan *p);
 /* NULL: v's slot holds what its type says. */
 const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
 /* The slot with v's numbers as its type says, of `slot`, which may hold them as bytes. */
@@ -169,15 +173,16 @@ gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, cons
 
 /* --- unpack.c: constant weights of few bits */
 
-/* n makes large constants of few bytes, which are better made where somebody reads them. */
+/* n, of the graph before lowering, makes large constants of few bytes, which are better made where somebody reads them.
+ */
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n);
 /* Such a node whose inputs are known, or one that moves what it makes: nothing is to be done for it, ... */
 gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n);
 /* ... and this is v, made by such a node: a new reference, another in *origin of what packed copies of it are found by,
  * for its slot. NULL without an error: it is something else. */
 HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, HnTensor **origin, GError **error);
-/* Node n, index `at`, of such a constant without its numbers. *done: nothing else is to do. */
-gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error);
+/* Node n of such a constant without its numbers. *done: nothing else is to do. */
+gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, gboolean *done, GError **error);
 
 /* --- watch.c: values that somebody looks at */
 
@@ -188,28 +193,12 @@ gboolean hn_plan_watch_step(HnPlan *p, const HnStep *s, GError **error);
 void hn_plan_watch_slots(HnPlan *p);
 void hn_plan_look(const HnPlan *p, const HnSlot *s);
 
-/* --- lower.c: nodes that are one operator together */
-
-struct HnLowered {
-    const HnOp *op;
-    gpointer params; /* g_free */
-    HnValue *in[3];  /* NULL: absent */
-    int n_in;
-};
-void hn_lowered_free(gpointer lowered);
-/* Fills in p->lowered, and p->groups for their nodes. */
-void hn_plan_lower(HnPlan *p, const gboolean *live);
-/* Is n part of one? */
-gboolean hn_plan_is_lowered(const HnPlan *p, const HnNode *n);
-/* Its step, not prepared yet. NULL: an error, or, without one, no kernel takes it. */
-HnStep *hn_plan_lowered_step(HnPlan *p, const HnLowered *l, const HnNode *last, GError **error);
-
 /* --- group.c: element-wise nodes in one pass */
 
 /* Fills in p->groups. */
-void hn_plan_find_groups(HnPlan *p, const gboolean *live);
-/* One step for those nodes of a group that no earlier step computes along. `at`: index of the last. */
-gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, int at, const gboolean *live, GError **error);
+void hn_plan_find_groups(HnPlan *p);
+/* One step for those nodes of a group that no earlier step computes along. */
+gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, GError **error);
 void hn_group_free(HnGroup *g);
 
 /* --- join.c: values inside one another's memory */

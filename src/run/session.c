@@ -90,14 +90,14 @@ void hn_ref_prepare(HnStep *s, HnPlan *p)
                      .budget = s->budget,
                      .graph = run_graph,
                      .data = r };
-    const HnValue *v = hn_node_out(s->node, 0);
+    const HnValue *v = hn_node_out(s->origin, 0);
     r->e.seed = p->exec->env->o.seed * 0x9e3779b97f4a7c15u + (v != NULL ? v->id : 0);
     if ((s->op->flags & HN_OP_CONTROL) == 0)
         return;
-    g_autoptr(GPtrArray) captures = hn_node_captures(s->node);
+    g_autoptr(GPtrArray) captures = hn_node_captures(s->origin);
     r->execs = g_ptr_array_new_with_free_func((GDestroyNotify)hn_exec_free);
-    for (guint i = 0; i < s->node->attrs->len; i++) {
-        const HnAttr *a = s->node->attrs->pdata[i];
+    for (guint i = 0; i < s->origin->attrs->len; i++) {
+        const HnAttr *a = s->origin->attrs->pdata[i];
         if (a->kind == HN_ATTR_GRAPH)
             add_exec(r, p, a->g, captures);
     }

@@ -36,17 +36,23 @@ void hn_slot_free(gpointer data)
     g_free(s);
 }
 
+void hn_slot_set_value(const HnPlan *p, HnSlot *s, const HnValue *v)
+{
+    s->value = hn_lowered_origin(p->low, v);
+    s->lowered = v;
+}
+
 static HnSlot *slot_new(HnPlan *p, const HnValue *v)
 {
     HnSlot *s = g_new0(HnSlot, 1);
     p->objects += SLOT_BYTES;
-    s->value = v;
+    hn_slot_set_value(p, s, v);
     s->block = -1;
     s->first = -1;
     s->last = -1;
     g_ptr_array_add(p->slots, s);
     if (v != NULL)
-        g_hash_table_insert(p->by_value, (gpointer)v, s);
+        hn_plan_set_slot(p, v, s);
     return s;
 }
 
@@ -72,6 +78,7 @@ HnSlot *hn_plan_new_slot(HnPlan *p)
 
 HnSlot *hn_plan_find_slot(const HnPlan *p, const HnValue *v)
 {
+    v = hn_lowered_origin(p->low, v);
     for (; p != NULL; p = p->before) {
         HnSlot *s = g_hash_table_lookup(p->by_value, v);
         if (s != NULL)
@@ -80,13 +87,18 @@ HnSlot *hn_plan_find_slot(const HnPlan *p, const HnValue *v)
     return NULL;
 }
 
+void hn_plan_set_slot(HnPlan *p, const HnValue *v, HnSlot *s)
+{
+    g_hash_table_insert(p->by_value, (gpointer)hn_lowered_origin(p->low, v), s);
+}
+
 /* The slot to read v from. A constant gets one on its first use. */
 HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
 {
     HnSlot *s = hn_plan_find_slot(p, v);
     if (s != NULL)
         return s;
-    HnTensor *t = hn_types_value(p->types, v), *origin = NULL;
+    HnTensor *t = hn_types_value(hn_plan_types(p, v), v), *origin = NULL;
     GError *failure = NULL;
     t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &origin, &failure);
     if (failure != NULL) {
@@ -146,6 +158,8 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     HnStep *s = g_new0(HnStep, 1);
     p->objects += STEP_BYTES + (gsize)(n_in + n_hidden + n_out) * sizeof(HnPort);
     s->node = n;
+    s->origin = n != NULL ? hn_lowered_node(p->low, n) : NULL;
+    s->low = p->low;
     s->op = n != NULL ? n->op : NULL;
     s->params = n != NULL ? n->params : NULL;
     s->n_in = n_in;
@@ -279,8 +293,7 @@ static gboolean same_type(const HnPlan *p, const HnValue *a, const HnValue *b)
 static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, int *at)
 {
     const HnValue *y = hn_node_out(u, 0);
-    if (u->op == NULL || (u->op->flags & (HN_OP_ELEMENTWISE | HN_OP_ALONG)) == 0 || y == NULL || !same_type(p, y, v) ||
-        hn_plan_is_lowered(p, u))
+    if (u->op == NULL || (u->op->flags & (HN_OP_ELEMENTWISE | HN_OP_ALONG)) == 0 || y == NULL || !same_type(p, y, v))
         return FALSE;
     for (guint k = 1; k < u->out->len; k++)
         if (u->out->pdata[k] != NULL)
@@ -303,20 +316,19 @@ static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, i
 /* A chain of nodes that is looked for from index `at` of the graph on. */
 typedef struct {
     const HnPlan *p;
-    const gboolean *live;
     HnStep *s;
-    int at, length;
+    guint at;
+    int length;
 } Chain;
 
-/* The chain's next node is u, whose input `in` is the result so far. FALSE: no room, or it does not run in this plan.
+/* The chain's next node is u, whose input `in` is the result so far. FALSE: no room, or it stands before another one.
  */
 static gboolean follow(Chain *c, const HnNode *u, int in, int before)
 {
-    const GPtrArray *nodes = c->p->exec->graph->nodes;
-    while (c->at < c->p->end && nodes->pdata[c->at] != u)
-        c->at++;
-    if (c->length == HN_FUSED_MAX || c->at == c->p->end || !c->live[c->at - c->p->start])
+    const guint at = hn_graph_index(u->graph, u);
+    if (c->length == HN_FUSED_MAX || at < c->at)
         return FALSE;
+    c->at = at;
     c->s->fused[c->length] = u;
     c->s->fused_at[c->length] = in;
     c->s->fused_before[c->length++] = before;
@@ -337,7 +349,7 @@ static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
                 u = other;
                 break;
             }
-            const gboolean inner = r->users->len == 1 && !r->is_output && !hn_plan_watches(c->p, r);
+            const gboolean inner = r->users->len == 1 && !r->is_output;
             const HnNode *next = inner ? r->users->pdata[0] : NULL;
             r = next != NULL ? hn_node_out(next, 0) : NULL;
         }
@@ -349,23 +361,23 @@ static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
         if (!can_follow(c->p, u, w, &in) || !follow(c, u, in, -1))
             return FALSE;
         w = hn_node_out(u, 0);
-        if (w->users->len != 1 || w->is_output || hn_plan_watches(c->p, w))
+        if (w->users->len != 1 || w->is_output)
             return FALSE;
     }
     *end = u != NULL ? hn_node_out(last, 0) : NULL;
     return *end != NULL && last->op != NULL && (last->op->flags & HN_OP_ELEMENTWISE) != 0 && same_type(c->p, *end, v) &&
-           !hn_plan_is_lowered(c->p, last) && follow(c, last, hn_node_in(last, 0) == w ? 0 : 1, before);
+           follow(c, last, hn_node_in(last, 0) == w ? 0 : 1, before);
 }
 
-/* Nodes behind n, index `at`, that are the only readers of the result so far. Fills in the step's fused nodes. */
-static int chain_behind(const HnPlan *p, const HnNode *n, int at, const gboolean *live, HnStep *s)
+/* Nodes behind n that are the only readers of the result so far. Fills in the step's fused nodes. */
+static int chain_behind(const HnPlan *p, const HnNode *n, HnStep *s)
 {
-    Chain c = { .p = p, .live = live, .s = s, .at = at };
+    Chain c = { .p = p, .s = s, .at = hn_graph_index(n->graph, n) };
     const HnValue *v = hn_node_out(n, 0);
     for (guint k = 1; k < n->out->len; k++)
         if (n->out->pdata[k] != NULL)
             return 0;
-    while (v != NULL && !v->is_output && !hn_plan_watches(p, v)) {
+    while (v != NULL && !v->is_output) {
         const Chain before = c;
         const HnNode *u = v->users->len > 0 ? v->users->pdata[0] : NULL;
         int in;
@@ -440,13 +452,13 @@ static void take_over(HnPlan *p, HnStep *s)
         return;
     HnSlot *o = s->out[0].slot;
     g_hash_table_remove(p->by_value, o->value);
-    o->value = hn_node_out(s->fused[s->n_fused - 1], 0);
-    g_hash_table_insert(p->by_value, (gpointer)o->value, o);
+    hn_slot_set_value(p, o, hn_node_out(s->fused[s->n_fused - 1], 0));
+    hn_plan_set_slot(p, o->lowered, o);
 }
 
-static gboolean choose_kernel(HnPlan *p, HnStep *s, int at, const gboolean *live, GError **error)
+static gboolean choose_kernel(HnPlan *p, HnStep *s, GError **error)
 {
-    int length = any_fuses(p, s->op) ? chain_behind(p, s->node, at, live, s) : 0;
+    int length = any_fuses(p, s->op) ? chain_behind(p, s->node, s) : 0;
     s->refusals = g_ptr_array_new();
     if (!choose_fused(p, s, length, error))
         return FALSE;
@@ -457,9 +469,9 @@ static gboolean choose_kernel(HnPlan *p, HnStep *s, int at, const gboolean *live
     return TRUE;
 }
 
-gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, int at, const gboolean *live, gboolean *done, GError **error)
+gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, gboolean *done, GError **error)
 {
-    const int length = any_fuses(p, s->op) ? chain_behind(p, s->node, at, live, s) : 0;
+    const int length = any_fuses(p, s->op) ? chain_behind(p, s->node, s) : 0;
     s->refusals = g_ptr_array_new();
     const gboolean ok = choose_fused(p, s, length, error);
     *done = ok && s->kernel != NULL;
@@ -480,14 +492,14 @@ static gboolean fixed_results(const HnStep *s)
     return TRUE;
 }
 
-gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GError **error)
+gboolean hn_plan_add_step(HnPlan *p, HnNode *n, GError **error)
 {
-    g_autoptr(GPtrArray) captures = (n->op->flags & HN_OP_CONTROL) != 0 ? hn_node_captures(n) : NULL;
-    int n_hidden = captures != NULL ? (int)captures->len : 0, n_in = (int)n->in->len;
-    HnStep *s = hn_step_new(p, n, n_in, n_hidden, (int)n->out->len);
+    const int n_all = (int)n->in->len; /* what sub-graphs capture stands behind the node's own inputs */
+    const int n_in = (n->op->flags & HN_OP_CONTROL) != 0 ? (int)hn_lowered_node(p->low, n)->in->len : n_all;
+    HnStep *s = hn_step_new(p, n, n_in, n_all - n_in, (int)n->out->len);
     s->widened = hn_plan_widens(p, n);
-    for (int i = 0; i < n_in + n_hidden; i++) {
-        const HnValue *v = i < n_in ? hn_node_in(n, i) : captures->pdata[i - n_in];
+    for (int i = 0; i < n_all; i++) {
+        const HnValue *v = hn_node_in(n, i);
         if (v != NULL && (s->in[i].slot = operand(p, v, s->widened, error)) == NULL) {
             s->n_hidden = 0;
             g_free(s->in);
@@ -508,7 +520,7 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, int at, const gboolean *live, GE
         hn_ref_prepare(s, p);
         s->kernel = &hn_control_kernel;
     } else if (ok && fixed_results(s)) {
-        ok = choose_kernel(p, s, at, live, error);
+        ok = choose_kernel(p, s, error);
     } else if (ok) {
         hn_ref_prepare(s, p);
     }

@@ -59,7 +59,7 @@ static inline void hn_timer_add(HnTimer *t, const HnStep *s, int depth, guint64 
         t->spans = g_renew(HnSpan, t->spans, t->room);
     }
     const HnValue *v = s->node == NULL && s->in[0].slot != NULL ? s->in[0].slot->value : NULL;
-    t->spans[t->n++] = (HnSpan){ s->node, v, s->kernel, depth, start, end };
+    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, depth, start, end };
 }
 
 G_END_DECLS

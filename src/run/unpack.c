@@ -34,12 +34,12 @@ gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 static gboolean is_deferred(const HnPlan *p, const HnNode *n, int chain)
 {
     if (!p->bytes || n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0 ||
-        !hn_bytes_stay(p, hn_node_out(n, 0)))
+        !hn_bytes_stay(hn_node_out(n, 0)))
         return FALSE;
     const gboolean moves = (n->op->flags & HN_OP_VIEW) != 0 || n->op == &hn_op_transpose;
     const HnValue *x = hn_node_in(n, 0);
-    if ((n->op->flags & HN_OP_UNPACK) == 0 && (!moves || x == NULL || x->graph != n->graph || chain == 0 ||
-                                               hn_plan_is_lowered(p, n) || !is_deferred(p, x->producer, chain - 1)))
+    if ((n->op->flags & HN_OP_UNPACK) == 0 &&
+        (!moves || x == NULL || x->graph != n->graph || chain == 0 || !is_deferred(p, x->producer, chain - 1)))
         return FALSE;
     for (guint i = moves ? 1 : 0; i < n->in->len; i++)
         if (n->in->pdata[i] != NULL && hn_types_value(p->types, n->in->pdata[i]) == NULL)
@@ -64,7 +64,7 @@ static HnTensor *standin_of(const HnPlan *p, const HnValue *v)
         HnTensor *t = from != NULL ? hn_types_value(p->types, from) : NULL;
         in[i] = from == NULL || t != NULL ? hn_tensor_ref(t) : standin_of(p, from);
     }
-    HnTensor *standin = hn_constants_standin(p->exec->env->engine->constants, n, in);
+    HnTensor *standin = hn_constants_standin(p->exec->env->engine->constants, hn_lowered_node(p->low, n), in);
     for (guint i = 0; i < n->in->len; i++)
         hn_tensor_unref(in[i]);
     return standin;
@@ -274,7 +274,7 @@ static gboolean bias_fits(const HnPlan *p, const HnValue *v, int64_t n)
     return hn_bytes_dtype(p, v) == HN_F32 && hn_type_is_fixed(t, dims) && t->rank == 1 && dims[0] == n;
 }
 
-static gboolean add_product(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error)
+static gboolean add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     HnValue *x = hn_node_in(n, 0), *w = hn_node_in(n, 1), *v = hn_node_out(n, 0), *bias;
     int64_t dims[2];
@@ -302,7 +302,7 @@ static gboolean add_product(HnPlan *p, HnNode *n, int at, const gboolean *live, 
              (s->in[HN_WEIGHT_BIAS].slot = hn_plan_numbers(p, bias, s->in[HN_WEIGHT_BIAS].slot, error)) != NULL;
     ok = ok && (s->out[0].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL;
     if (ok)
-        return hn_plan_add_internal(p, s, at, live, done, error);
+        return hn_plan_add_internal(p, s, done, error);
     hn_step_free(s);
     return FALSE;
 }
@@ -310,7 +310,7 @@ static gboolean add_product(HnPlan *p, HnNode *n, int at, const gboolean *live, 
 /* --- rows of a table -----------------------------------------------------------------------------------------------
  */
 
-static gboolean add_rows(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error)
+static gboolean add_rows(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     const HnGather *g = n->params;
     HnValue *table = hn_node_in(n, 0), *places = hn_node_in(n, 1), *v = hn_node_out(n, 0);
@@ -332,15 +332,15 @@ static gboolean add_rows(HnPlan *p, HnNode *n, int at, const gboolean *live, gbo
         hn_step_free(s);
         return FALSE;
     }
-    return hn_plan_add_internal(p, s, at, live, done, error);
+    return hn_plan_add_internal(p, s, done, error);
 }
 
-gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, int at, const gboolean *live, gboolean *done, GError **error)
+gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     *done = FALSE;
     if (!p->bytes || hn_node_out(n, 0) == NULL || hn_bytes_dtype(p, hn_node_out(n, 0)) != HN_F32)
         return TRUE;
     if (n->op == &hn_op_gather)
-        return add_rows(p, n, at, live, done, error);
-    return n->op->quant.kind == HN_Q_WEIGHTED ? add_product(p, n, at, live, done, error) : TRUE;
+        return add_rows(p, n, done, error);
+    return n->op->quant.kind == HN_Q_WEIGHTED ? add_product(p, n, done, error) : TRUE;
 }

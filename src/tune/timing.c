@@ -41,7 +41,7 @@ static void count_elements(const HnStep *s, int depth, gpointer data)
     (void)depth;
     if (slot != NULL && slot->value != NULL && slot->tensor != NULL)
         at_name(data, slot->value->name)->elements = (double)slot->tensor->n;
-    const HnValue *v = s->node != NULL ? hn_node_out(s->node, 0) : NULL;
+    const HnValue *v = s->origin != NULL ? hn_node_out(s->origin, 0) : NULL;
     if (slot != NULL && slot->tensor != NULL && v != NULL)
         at_name(data, v->name)->elements = (double)slot->tensor->n;
 }

@@ -79,6 +79,14 @@ holds() {
     holds 'has("weights") | not'
 }
 
+@test "profile: --lowered prints what runs" {
+    run --separate-stderr hone-profile -t1 --lowered two.onnx
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain
+    [[ $output == *"opset 28"*"graph main("*") {"*"}" ]]
+    run --separate-stderr hone-profile -t1 --lowered --json two.onnx
+    [ "$status" -eq 2 ] || explain
+}
+
 @test "profile: a trace is valid and of bounded size, stacks are folded" {
     profile two.onnx --runs 20000 --warmup 0 --trace trace.json --folded stacks.txt
     jq -e '[.traceEvents[] | select(.ph == "X") | .ts >= 0 and .dur >= 0 and (.name | length > 0)] | all and length > 1000' trace.json >/dev/null

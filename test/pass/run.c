@@ -1,5 +1,5 @@
 /*
- * Judges passes by text: test-pass FILE.txt..., each file named after its pass and holding cases like
+ * Judges passes by text: test-pass [--lower] FILE.txt..., each file named after its pass and holding cases like
  *
  *     == a name
  *     opset 17                        # left out: 17
@@ -13,6 +13,8 @@
  * the text before, and "unchanged: words" asks that --explain says these words. Before and after are then both run on
  * random data and have to agree, unless the case has a line "no run" with its reason, behind a '#'. A line "rtol R"
  * loosens that comparison from 1e-5; "dim N=3" fixes a symbolic dimension for it (2 without).
+ *
+ * With --lower passes run as they do when a plan is made, on a copy of the graph that is to run (hn_lower()).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,13 +24,13 @@
 #include "data/random.h"
 #include "hone.h"
 #include "ir/text.h"
-#include "pass/pass.h"
+#include "lower/lower.h"
 
 typedef struct {
     const HnPass *pass;
     char *file, *name;
     GString *before, *after;
-    gboolean unchanged, no_run;
+    gboolean unchanged, no_run, lower;
     char *why; /* of a near miss */
     double rtol;
     HnShapes *shapes;
@@ -233,10 +235,41 @@ static gboolean explained(const Case *c, const HnPassLog *log)
     return FALSE;
 }
 
+static gboolean always(const HnValue *v, gpointer data)
+{
+    (void)data;
+    return v->is_output;
+}
+
+/* The model as it is lowered, but for the passes. */
+static HnModel *lowered(HnModel *m, GError **error)
+{
+    const GPtrArray *nodes = m->graph->nodes;
+    g_autofree gboolean *live = g_new(gboolean, nodes->len + 1u);
+    g_autoptr(HnTypes) types = hn_types_new(m);
+    if (!hn_types_graph(types, m->graph, 0, 0, error))
+        return NULL;
+    for (guint i = 0; i < nodes->len; i++) {
+        live[i] = TRUE;
+        if (!hn_op_bind(nodes->pdata[i], error))
+            return NULL;
+    }
+    HnLowering o = { .graph = m->graph, .end = (int)nodes->len, .live = live, .types = types, .is_kept = always };
+    o.plain = TRUE;
+    HnLowered *l = hn_lower(&o, error);
+    HnModel *k = l != NULL ? hn_lowered_model(l) : NULL;
+    hn_lowered_free(l);
+    return k;
+}
+
 static void judge(Case *c)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) before = parse(c->before, &error), m = parse(c->before, NULL);
+    if (c->lower && before != NULL) {
+        g_autoptr(HnModel) whole = g_steal_pointer(&m);
+        m = lowered(whole, &error);
+    }
     g_autoptr(HnModel) after = error != NULL ? NULL : parse(c->unchanged ? c->before : c->after, &error);
     if (before == NULL || after == NULL) {
         fail(c, "the text: %s", error->message);
@@ -249,6 +282,8 @@ static void judge(Case *c)
         .only = (const char *const[]){ c->pass->name, NULL },
         .fold_bytes = HN_FOLD_BYTES,
         .explain = TRUE,
+        .lowering = c->lower,
+        .passes = c->lower ? hn_lower_passes : NULL,
     };
     gboolean ok = hn_pass_run(m, &o, &log, &error) || fail(c, "%s", error->message);
     if (ok && c->unchanged && log.made->len > 0)
@@ -278,13 +313,25 @@ static void finish(Case *c)
     c->unchanged = c->no_run = FALSE;
 }
 
-static void run_file(const char *path)
+static const HnPass *find_pass(const char *name, gboolean lower)
+{
+    const HnPass *const *p = lower ? hn_lower_passes : hn_pass_all();
+    while (*p != NULL && strcmp((*p)->name, name) != 0)
+        p++;
+    return *p;
+}
+
+static void run_file(const char *path, gboolean lower)
 {
     g_autofree char *text = NULL, *base = g_path_get_basename(path);
     g_autoptr(GError) error = NULL;
     base[strcspn(base, ".")] = '\0';
     g_autofree char *name = g_strdelimit(g_strdup(base), "_", '-');
-    Case c = { .pass = hn_pass_find(name), .file = base, .before = g_string_new(NULL), .after = g_string_new(NULL) };
+    Case c = { .pass = find_pass(name, lower),
+               .lower = lower,
+               .file = base,
+               .before = g_string_new(NULL),
+               .after = g_string_new(NULL) };
     if (c.pass == NULL || !g_file_get_contents(path, &text, NULL, &error)) {
         c.name = name;
         fail(&c, "%s", c.pass == NULL ? "no such pass" : error->message);
@@ -324,8 +371,9 @@ static void run_file(const char *path)
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        run_file(argv[i]);
+    const gboolean lower = argc > 1 && strcmp(argv[1], "--lower") == 0;
+    for (int i = lower ? 2 : 1; i < argc; i++)
+        run_file(argv[i], lower);
     g_print("1..%u\n", n_cases);
     return n_failed > 0;
 }

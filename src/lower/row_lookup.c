@@ -1,0 +1,82 @@
+/*
+ * hone.RowLookup for the product of a one-hot matrix, compared and cast, with constant rows, which may be integers that
+ * are still to be unpacked.
+ */
+#include <math.h>
+
+#include "lower/lower.h"
+#include "pass/pattern.h"
+
+#define CHAIN 8     /* nodes that move rows on the way */
+#define LARGE 1e30F /* scales below it times any integer of 8 bits are finite */
+
+/* v is 0, 1, 2, ... along its last axis, the others are of size 1. */
+static gboolean counts_up(const HnRewrite *r, const HnValue *v, int64_t n)
+{
+    const HnTensor *t = hn_rw_known(r, v);
+    if (t == NULL || t->ndim == 0 || t->n != n || t->dims[t->ndim - 1] != n)
+        return FALSE;
+    for (int64_t i = 0; i < n; i++)
+        if (hn_tensor_get_i64(t, i) != i)
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean all_below(const HnTensor *t, double most)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        if (!(fabs(hn_tensor_get_f64(t, i)) <= most))
+            return FALSE;
+    return TRUE;
+}
+
+/* The elements of v are constant and finite: a product with 0 is 0. */
+static gboolean is_finite(const HnRewrite *r, const HnValue *v)
+{
+    const HnTensor *t = hn_rw_known(r, v), *scale;
+    for (int chain = 0; t == NULL && v->producer != NULL && chain <= CHAIN; chain++) {
+        const HnNode *n = v->producer;
+        if (n->op == &hn_op_dequantizelinear) {
+            t = hn_rw_known(r, hn_node_in(n, 0));
+            scale = hn_rw_known(r, hn_node_in(n, 1));
+            return t != NULL && scale != NULL && hn_dtype_in(t->dtype, HN_T_INTS) && hn_dtype_bits(t->dtype) <= 8 &&
+                   all_below(scale, (double)LARGE) && (hn_node_in(n, 2) == NULL || hn_rw_known(r, hn_node_in(n, 2)));
+        }
+        if ((n->op->flags & HN_OP_VIEW) == 0 && n->op != &hn_op_transpose)
+            return FALSE;
+        v = hn_node_in(n, 0);
+        t = hn_rw_known(r, v);
+    }
+    return t != NULL && all_below(t, (double)G_MAXFLOAT);
+}
+
+static gboolean row_lookup(HnRewrite *r, HnNode *n)
+{
+    int64_t table[HN_MAX_RANK], dims[HN_MAX_RANK];
+    HnValue *rows = hn_node_in(n, 1);
+    if (n->op != &hn_op_matmul)
+        return FALSE;
+    const HnNode *cast = hn_pattern_maker(n->graph, hn_node_in(n, 0), &hn_op_cast);
+    const HnNode *equal = cast != NULL ? hn_pattern_maker(n->graph, hn_node_in(cast, 0), &hn_op_equal) : NULL;
+    if (equal == NULL || hn_rw_dtype(r, rows) != HN_F32 || hn_rw_rank(r, rows) != 2 || !hn_rw_fixed(r, rows, table) ||
+        table[0] == 0 || table[1] == 0)
+        return FALSE;
+    const int k = counts_up(r, hn_node_in(equal, 0), table[0]) ? 1 : 0;
+    HnValue *x = hn_node_in(equal, k), *places = hn_node_in(equal, 1 - k);
+    const int rank = hn_rw_rank(r, x);
+    if (!counts_up(r, places, table[0]))
+        return hn_rw_miss(r, n, "'%s' does not count the rows up", places->name);
+    if (!hn_dtype_in(hn_rw_dtype(r, x), HN_BIT(HN_I32) | HN_BIT(HN_I64)) || rank < 1 || !hn_rw_fixed(r, x, dims) ||
+        dims[rank - 1] != 1 || hn_rw_rank(r, places) > rank)
+        return hn_rw_miss(r, n, "'%s' is not one integer for each row of the result", x->name);
+    if (!is_finite(r, rows))
+        return hn_rw_miss(r, n, "'%s' is not constant and finite", rows->name);
+    return hn_rw_go(r, n) && hn_rw_take(r, hn_rw_add_internal(r, n, &hn_op_rowlookup, HN_INS(rows, x)), n);
+}
+
+const HnPass hn_pass_row_lookup = {
+    .name = "row-lookup",
+    .summary = "rows of a table instead of its product with a one-hot matrix",
+    .level = 2,
+    .node = row_lookup,
+};
