@@ -45,6 +45,13 @@ void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m)
                         !strcmp(path, "-") ? "stdin" : path);
 }
 
+void hn_tool_warn_version(HnContext *ctx, const char *path, const char *version)
+{
+    if (g_strcmp0(version, hn_version()) != 0)
+        hn_context_warn(ctx, "'%s' was made by version %s, this is %s: the bytes may differ", path,
+                        version != NULL ? version : "unknown", hn_version());
+}
+
 const HnBackend *hn_tool_backend(HnContext *ctx, GError **error)
 {
     const HnCommon *c = &ctx->common;

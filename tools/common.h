@@ -19,6 +19,9 @@ gboolean hn_tool_has_outputs(const HnModel *m, const char *path, GError **error)
 /* Says so where a model is for measuring speed only (check/recipe.h). */
 void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m);
 
+/* Says so where a recipe is of another version of hone than this; NULL: unknown. */
+void hn_tool_warn_version(HnContext *ctx, const char *path, const char *version);
+
 /* The backend of --device. */
 const HnBackend *hn_tool_backend(HnContext *ctx, GError **error);
 

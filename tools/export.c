@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "check/recipe.h"
 #include "op/op.h"
 
 #define HALF_SAMPLES 4 /* made-up ones, where precision is converted: each has other numbers that come out worst */
 
-static const ExportParams defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
+const ExportParams export_defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
 
 static const GOptionEntry entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, output), "write the model to PATH, '-' is stdout",
@@ -45,7 +46,7 @@ static const GOptionEntry entries[] = {
       "weights go into the model (inline), beside it (one-file), or beside it beyond 2 GB (auto; the default)",
       "WHERE" },
     { "clear-metadata", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, clear_metadata),
-      "drop doc strings, metadata and the producer's name", NULL },
+      "drop doc strings, metadata and the producer's name, and leave no recipe", NULL },
     { "fold-limit", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ExportParams, fold_limit),
       "largest constant that is made where its inputs are shorter, in bytes (default: 1048576)", "N" },
     { "check", 0, 0, G_OPTION_ARG_INT, HN_FIELD(ExportParams, samples),
@@ -65,8 +66,16 @@ static const GOptionEntry entries[] = {
     { "allow-larger", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, allow_larger),
       "write although the file is more than a tenth longer, and the model not faster", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, force), "write although a guard was missed", NULL },
+    { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, replay),
+      "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",
+      "FILE" },
     G_OPTION_ENTRY_NULL,
 };
+
+/* Switches that have no part in the result; what names files has none anyway. */
+static const char *const left_out[] = { "list-passes", "explain", "bench", NULL };
+
+const HnRecorded export_recorded = { .entries = entries, .left_out = left_out, .defaults = &export_defaults };
 
 static gboolean usage(GError **error, const char *text)
 {
@@ -193,8 +202,16 @@ static gboolean limit_size(Export *e, GError **error)
     return TRUE;
 }
 
+/* A replay only compares where no output is named. */
+static gboolean writes(const Export *e)
+{
+    return e->recipe == NULL || e->p->output != NULL;
+}
+
 static gboolean prepare(Export *e, GError **error)
 {
+    if (e->p->replay != NULL && !export_read_recipe(e, error))
+        return FALSE;
     const ExportParams *p = e->p;
     if (!check_options(e, error) || (e->path = hn_tool_one_model(e->ctx, error)) == NULL ||
         (e->backend = hn_tool_backend(e->ctx, error)) == NULL ||
@@ -205,7 +222,8 @@ static gboolean prepare(Export *e, GError **error)
         return FALSE;
     if (p->data != NULL && !strcmp(p->data, "-") && !hn_context_take_stdin(e->ctx, "the data", error))
         return FALSE;
-    if ((p->output == NULL || hn_out_is_stdout(p->output)) && !hn_context_take_stdout(e->ctx, "the model", error))
+    if (writes(e) && (p->output == NULL || hn_out_is_stdout(p->output)) &&
+        !hn_context_take_stdout(e->ctx, "the model", error))
         return FALSE;
     if (!e->backend->computes && !p->no_check)
         return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
@@ -233,6 +251,7 @@ static gboolean prepare(Export *e, GError **error)
         .to = e->to,
         .keep_io = p->keep_io,
         .half_tol = fmax(1e-2, p->rtol),
+        .growth = e->growth,
         .threads = e->ctx->common.threads,
         .infer_shapes = p->infer_shapes,
         .clear_metadata = p->clear_metadata,
@@ -340,6 +359,11 @@ static gboolean write_model(Export *e, GError **error)
 {
     const char *path = e->p->output != NULL ? e->p->output : "-";
     guint64 bytes = 0;
+    if (!export_add_recipe(e, error) ||
+        (e->recipe != NULL && !hn_recipe_check_bytes(e->p->replay, e->x.model, e->ctx->budget, error)))
+        return FALSE;
+    if (!writes(e))
+        return hn_onnx_size(e->x.model, e->ctx->budget, &e->file_after, error);
     const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget, .bytes = &bytes };
     if (hn_progress_stop(&e->ctx->progress, error) || !hn_onnx_write_file(e->x.model, path, &o, error))
         return FALSE;
@@ -367,7 +391,8 @@ static gboolean leave_original(Export *e, GError **error)
 
 static gboolean work(Export *e, GError **error)
 {
-    if (!make_repro_dir(e, error) || !open_check(e, error) || !leave_original(e, error))
+    if (!make_repro_dir(e, error) || (e->recipe != NULL && !export_check_input(e, error)) || !open_check(e, error) ||
+        (e->recipe != NULL && !export_check_samples(e, error)) || !leave_original(e, error))
         return FALSE;
     GError *failure = NULL;
     const gboolean made = hn_export(&e->o, e->verify, &e->x, &failure);
@@ -390,6 +415,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_facts_clear(&e.before);
     hn_facts_clear(&e.after);
     hn_exported_clear(&e.x);
+    export_clear_replayed(&e);
     hn_verify_free(e.verify);
     hn_model_free(e.original);
     hn_shapes_free(e.shapes);
@@ -402,7 +428,7 @@ static gboolean run(HnContext *ctx, GError **error)
 }
 
 static const HnTool tool = {
-    .name = "hone-export",
+    .name = EXPORT_TOOL,
     .summary = "simplify and convert a model, and prove that it computes the same",
     .usage = "[OPTIONS] MODEL -o OUT",
     .details =
@@ -414,7 +440,7 @@ static const HnTool tool = {
         "6 a limit was reached; 130 interrupted.",
     .options = entries,
     .params_size = sizeof(ExportParams),
-    .defaults = &defaults,
+    .defaults = &export_defaults,
     .run = run,
 };
 

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "check/recorded.h"
 #include "cli/report.h"
 #include "common.h"
 #include "export/export.h"
@@ -10,8 +11,10 @@
 #include "onnx/onnx.h"
 #include "check/gain.h"
 
+#define EXPORT_TOOL "hone-export" /* in recipes */
+
 typedef struct {
-    char *output, *external, *extract, *data, *repro, *to;
+    char *output, *external, *extract, *data, *repro, *to, *replay;
     char **dim, **shapes, **only, **skip;
     int level, samples;
     gint64 opset, fold_limit;
@@ -23,6 +26,9 @@ typedef struct {
 typedef struct {
     HnContext *ctx;
     const ExportParams *p;
+    ExportParams replayed; /* with --replay what p is */
+    JsonObject *recipe;    /* of --replay; NULL: none */
+    HnGrowth growth;
     const char *path; /* of the model, as named */
     GBytes *bytes;    /* of a model from stdin */
     const HnBackend *backend;
@@ -38,10 +44,21 @@ typedef struct {
     HnVerifyOptions vo;
     HnVerify *verify;
     HnFacts before, after;
-    guint64 file_before, file_after, orphaned; /* bytes, data files included */
+    guint64 file_before, orphaned;
+    gsize file_after; /* bytes, data files included */
     gboolean has_gain;
     HnGain gain; /* latency of both models, interleaved on the first sample */
 } Export;
+
+extern const ExportParams export_defaults;
+extern const HnRecorded export_recorded; /* options that have a part in the result */
+
+/* export_replay.c */
+gboolean export_add_recipe(Export *e, GError **error);          /* to the result's metadata, unless that is cleared */
+gboolean export_read_recipe(Export *e, GError **error);         /* options: e->p */
+gboolean export_check_input(const Export *e, GError **error);   /* GUARD: made of another model */
+gboolean export_check_samples(const Export *e, GError **error); /* GUARD: proved on others */
+void export_clear_replayed(Export *e);
 
 /* The tables, lines and JSON of what was done. */
 gboolean export_report(const Export *e, GError **error);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "check/recipe.h"
 #include "onnx/onnx.h"
 
 #define LARGE (1 << 30)     /* bytes */
@@ -109,7 +110,7 @@ static gboolean write_model(Quantize *q, GError **error)
                     q->file_after, q->most_bytes);
         return FALSE;
     }
-    if (q->recipe != NULL && !quantize_compare_made(q, error))
+    if (q->recipe != NULL && !hn_recipe_check_bytes(q->p->replay, q->result, q->ctx->budget, error))
         return FALSE;
     if (q->recipe != NULL && q->p->output == NULL)
         return TRUE;
@@ -206,7 +207,7 @@ static gboolean run(HnContext *ctx, GError **error)
 }
 
 static const HnTool tool = {
-    .name = "hone-quantize",
+    .name = QUANTIZE_TOOL,
     .summary = "make a model of integers, where that is right, smaller and faster",
     .usage = "[OPTIONS] MODEL --calib SRC -o OUT",
     .details =

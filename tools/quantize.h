@@ -12,6 +12,8 @@
 #include "quant/repair.h"
 #include "quant/search.h"
 
+#define QUANTIZE_TOOL "hone-quantize" /* in recipes */
+
 typedef struct {
     char *output, *calib, *ranges, *write_ranges, *method, *mode, *format, *metric, *target, *activations, *exclude,
         *external, *repair, *plan, *write_plan, *journal, *timing_cache, *time_budget, *size, *only_ops, *replay;
@@ -94,14 +96,12 @@ gboolean quantize_check_recipe(const Quantize *q, GError **error); /* GUARD: mad
 /* GUARD: the metric's program says something else. Both are TRUE where there is none. */
 gboolean quantize_check_original(const Quantize *q, GError **error);
 gboolean quantize_check_score(const Quantize *q, GError **error);
-gboolean quantize_replay_plan(Quantize *q, GError **error);        /* q->fixed */
-gboolean quantize_compare_made(const Quantize *q, GError **error); /* GUARD: the result has other bytes */
+gboolean quantize_replay_plan(Quantize *q, GError **error); /* q->fixed */
 void quantize_clear_replayed(Quantize *q);
 
 /* quantize_recipe.c: what went in */
 gboolean quantize_take_hashes(Quantize *q, GError **error);
 JsonObject *quantize_options_json(const Quantize *q);
-char *quantize_text(JsonObject *o);            /* takes it; g_free */
 void quantize_write_recipe(const Quantize *q); /* into the result's metadata */
 
 /* quantize_journal.c */

@@ -41,7 +41,8 @@ static char *machine_of(const Quantize *q)
 static JsonObject *header_of(const Quantize *q)
 {
     JsonObject *o = json_object_new();
-    g_autofree char *options = quantize_text(quantize_options_json(q)), *machine = machine_of(q);
+    g_autoptr(JsonObject) recorded = quantize_options_json(q);
+    g_autofree char *options = hn_json_line(recorded), *machine = machine_of(q);
     g_autofree char *plan = hn_quant_plan_hash(q->base);
     json_object_set_string_member(o, "hone", hn_version());
     json_object_set_string_member(o, "model", q->model_hash);
@@ -65,7 +66,7 @@ gboolean quantize_open_journal(Quantize *q, GError **error)
     }
     q->journal = hn_journal_new();
     if (cache != NULL) {
-        g_autofree char *text = quantize_text(json_object_ref(header));
+        g_autofree char *text = hn_json_line(header);
         g_autofree char *key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
         hn_journal_use_cache(q->journal, cache, key);
     }

@@ -2,53 +2,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/cpu.h"
-#include "base/file.h"
 #include "base/jsonread.h"
 #include "check/recipe.h"
 #include "quant/plan_file.h"
 #include "quantize.h"
 
 /* --- hashes ------------------------------------------------------------------------------------------------------- */
-
-static void add_tensor(GChecksum *sum, const HnTensor *t)
-{
-    g_autoptr(GString) text = g_string_new(hn_dtype_name(t->dtype));
-    for (int i = 0; i < t->ndim; i++)
-        g_string_append_printf(text, ",%" PRId64, t->dims[i]);
-    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len + 1);
-    for (int64_t i = 0; t->dtype == HN_STRING && i < t->n; i++) {
-        gsize n;
-        const guchar *s = g_bytes_get_data(hn_tensor_get_string(t, i), &n);
-        g_checksum_update(sum, (const guchar *)&n, sizeof n);
-        g_checksum_update(sum, s, (gssize)n);
-    }
-    if (t->dtype != HN_STRING && t->bytes > 0)
-        g_checksum_update(sum, t->data, (gssize)t->bytes);
-}
-
-/* Of the file, as sha256sum prints it; with weights in files of their own, of the bytes of these too. */
-static char *model_hash(const Quantize *q, GError **error)
-{
-    g_autoptr(GBytes) bytes = q->file != NULL ? g_bytes_ref(q->file) : hn_file_bytes(q->path, q->ctx->budget, error);
-    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    gsize n = 0;
-    const guchar *data = bytes != NULL ? g_bytes_get_data(bytes, &n) : NULL;
-    if (bytes == NULL)
-        return NULL;
-    g_checksum_update(sum, data, (gssize)n);
-    if (q->file_before > n) {
-        g_autoptr(HnModel) m = quantize_open_given(q, error);
-        if (m == NULL)
-            return NULL;
-        for (guint i = 0; i < m->graph->weights->len; i++) {
-            const HnValue *v = m->graph->weights->pdata[i];
-            if (v->weight != NULL)
-                add_tensor(sum, v->weight);
-        }
-    }
-    return g_strdup(g_checksum_get_string(sum));
-}
 
 static char *data_hash(const Quantize *q, GError **error)
 {
@@ -60,16 +19,17 @@ static char *data_hash(const Quantize *q, GError **error)
             return NULL;
         for (int k = 0; k < s->n; k++)
             if (s->in[k] != NULL)
-                add_tensor(sum, s->in[k]);
+                hn_recipe_hash_tensor(sum, s->in[k]);
         if (s->label != NULL)
-            add_tensor(sum, s->label);
+            hn_recipe_hash_tensor(sum, s->label);
     }
     return g_strdup(g_checksum_get_string(sum));
 }
 
 gboolean quantize_take_hashes(Quantize *q, GError **error)
 {
-    return (q->model_hash = model_hash(q, error)) != NULL && (q->data_hash = data_hash(q, error)) != NULL;
+    return (q->model_hash = hn_recipe_hash_model(q->path, q->file, q->ctx->budget, error)) != NULL &&
+           (q->data_hash = data_hash(q, error)) != NULL;
 }
 
 /* --- the recipe --------------------------------------------------------------------------------------------------- */
@@ -77,15 +37,6 @@ gboolean quantize_take_hashes(Quantize *q, GError **error)
 JsonObject *quantize_options_json(const Quantize *q)
 {
     return hn_recorded_json(&quantize_recorded, q->p, q->ctx->common.seed);
-}
-
-char *quantize_text(JsonObject *o)
-{
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-    json_node_take_object(node, o);
-    char *text = json_to_string(node, FALSE);
-    json_node_unref(node);
-    return text;
 }
 
 /* Forms that differ from what the options say: what measuring chose. NULL: none. */
@@ -133,9 +84,6 @@ void quantize_write_recipe(const Quantize *q)
 {
     JsonObject *o = json_object_new(), *options = quantize_options_json(q);
     g_autofree char *plan = hn_quant_plan_hash(q->search.plan);
-    json_object_set_string_member(o, "tool", "hone-quantize");
-    json_object_set_string_member(o, "hone", hn_version());
-    json_object_set_object_member(o, "options", options);
     json_object_set_string_member(o, "target", q->p->target != NULL ? q->p->target : "any");
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
@@ -147,7 +95,6 @@ void quantize_write_recipe(const Quantize *q)
         json_object_set_object_member(o, "forms", forms);
     if (q->search.refined || (q->fixed != NULL && json_object_has_member(q->recipe, "refined")))
         json_object_set_boolean_member(o, "refined", TRUE);
-    g_autofree char *text = quantize_text(o);
-    hn_model_set_metadata(q->result, HN_RECIPE, text);
+    hn_recipe_write(q->result, QUANTIZE_TOOL, options, o);
     hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
 }

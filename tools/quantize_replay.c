@@ -45,69 +45,35 @@ void quantize_clear_replayed(Quantize *q)
     g_clear_pointer(&q->recipe, json_object_unref);
 }
 
-static void warn_version(Quantize *q)
-{
-    const char *version = hn_json_string_at(q->recipe, "hone");
-    if (g_strcmp0(version, hn_version()) != 0)
-        hn_context_warn(q->ctx, "'%s' was made by version %s, this is %s: the bytes may differ", q->p->replay,
-                        version != NULL ? version : "unknown", hn_version());
-}
-
 /* Whether all is there that a replay is held against: a missing hash would be equal to any. */
 static gboolean is_complete(const Quantize *q, GError **error)
 {
-    JsonNode *data = hn_json_at(q->recipe, "calibration");
     JsonObject *numbers = hn_json_object_at(q->recipe, "cmd");
-    const char *metric = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
+    const char *path = q->p->replay, *metric = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
     double x;
-    if (hn_json_string_at(q->recipe, "input") == NULL)
-        return wrong(q, "'input'", error);
-    if (data == NULL || (!JSON_NODE_HOLDS_NULL(data) && hn_json_string(data) == NULL))
-        return wrong(q, "'calibration'", error);
-    if (g_strcmp0(metric, "cmd") == 0 && !hn_json_number_at(numbers, "original", &x))
-        return wrong(q, "'cmd'", error);
-    return TRUE;
+    if (!hn_recipe_has_hash(q->recipe, path, "input", FALSE, error) ||
+        !hn_recipe_has_hash(q->recipe, path, "calibration", TRUE, error))
+        return FALSE;
+    return g_strcmp0(metric, "cmd") != 0 || hn_json_number_at(numbers, "original", &x) || wrong(q, "'cmd'", error);
 }
 
 gboolean quantize_read_recipe(Quantize *q, GError **error)
 {
-    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = TRUE };
     const char *path = q->p->replay;
-    g_autoptr(HnModel) made = hn_onnx_read_file(path, &o, error);
-    if (made == NULL)
+    q->recipe = hn_recipe_open(path, QUANTIZE_TOOL, q->ctx->budget, error);
+    if (q->recipe == NULL || !hn_recipe_check_metric(q->recipe, path, q->p->metric, error) || !is_complete(q, error))
         return FALSE;
-    const char *text = hn_model_metadata(made, HN_RECIPE);
-    if (text != NULL && (q->recipe = hn_recipe_read(text, path, error)) == NULL)
-        return FALSE;
-    if (g_strcmp0(hn_json_string_at(q->recipe, "tool"), "hone-quantize") != 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no recipe of hone-quantize in its metadata", path);
-        return FALSE;
-    }
-    JsonObject *options = hn_json_object_at(q->recipe, "options");
-    if (options == NULL)
-        return wrong(q, "'options'", error);
-    if (!hn_recipe_check_metric(q->recipe, path, q->p->metric, error) || !is_complete(q, error))
-        return FALSE;
-    warn_version(q);
-    return set_options(q, options, error);
+    hn_tool_warn_version(q->ctx, path, hn_json_string_at(q->recipe, "hone"));
+    return set_options(q, hn_json_object_at(q->recipe, "options"), error);
 }
 
 /* --- what went in ------------------------------------------------------------------------------------------------- */
 
-static gboolean same(const Quantize *q, const char *name, const char *hash, const char *what, GError **error)
-{
-    const char *recorded = hn_json_string_at(q->recipe, name);
-    if (g_strcmp0(recorded, hash) == 0)
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' was made of %s: of %s, not %s", q->p->replay, what,
-                recorded != NULL ? recorded : "none", hash != NULL ? hash : "none");
-    return FALSE;
-}
-
 gboolean quantize_check_recipe(const Quantize *q, GError **error)
 {
-    return same(q, "input", q->model_hash, "another model", error) &&
-           same(q, "calibration", q->p->calib != NULL ? q->data_hash : NULL, "other samples", error);
+    const char *path = q->p->replay, *data = q->p->calib != NULL ? q->data_hash : NULL;
+    return hn_recipe_check_hash(q->recipe, path, "input", q->model_hash, "another model", error) &&
+           hn_recipe_check_hash(q->recipe, path, "calibration", data, "other samples", error);
 }
 
 static gboolean same_number(const Quantize *q, const char *name, const char *of, double now, GError **error)
@@ -162,32 +128,4 @@ gboolean quantize_replay_plan(Quantize *q, GError **error)
         return FALSE;
     q->so.fixed = q->fixed;
     return TRUE;
-}
-
-/* --- what came out ------------------------------------------------------------------------------------------------ */
-
-/* The bytes of a model that lies in several files, as those of one. */
-static GBytes *gather(const char *path, GBytes *file, HnBudget *budget, GError **error)
-{
-    HnModel *m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = budget, .verify_data = TRUE }, error);
-    GBytes *bytes = NULL;
-    if (m != NULL && m->file_bytes > g_bytes_get_size(file))
-        bytes = hn_onnx_write_bytes(m, budget, error);
-    else if (m != NULL)
-        bytes = g_bytes_ref(file);
-    hn_model_free(m);
-    return bytes;
-}
-
-gboolean quantize_compare_made(const Quantize *q, GError **error)
-{
-    g_autoptr(GBytes) file = hn_file_bytes(q->p->replay, q->ctx->budget, error);
-    g_autoptr(GBytes) made = file != NULL ? gather(q->p->replay, file, q->ctx->budget, error) : NULL;
-    g_autoptr(GBytes) now = made != NULL ? hn_onnx_write_bytes(q->result, q->ctx->budget, error) : NULL;
-    if (now == NULL)
-        return FALSE;
-    if (g_bytes_equal(made, now))
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "what the recipe of '%s' makes here has other bytes", q->p->replay);
-    return FALSE;
 }

@@ -7,7 +7,7 @@
 #include "common.h"
 
 typedef struct {
-    char *output, *calib, *plan, *ranges, *metric;
+    char *output, *calib, *plan, *ranges, *metric, *data;
 } ReplayParams;
 
 static const GOptionEntry entries[] = {
@@ -18,14 +18,17 @@ static const GOptionEntry entries[] = {
     { "plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, plan), "the plan that MADE was made with", "FILE" },
     { "ranges", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, ranges), "the ranges that MADE was made with",
       "FILE" },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, data),
+      "the samples that hone-export compared MADE on, where it was given some", "SRC" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ReplayParams, metric),
       "the program that MADE was judged by, where one was: a recipe names none", "cmd:PROGRAM" },
     G_OPTION_ENTRY_NULL,
 };
 
-#define MAKER "hone-quantize"
+#define QUANTIZE "hone-quantize"
+#define EXPORT "hone-export"
 
-/* What MAKER left in the model's metadata; json_object_unref(). */
+/* What one of them left in the model's metadata; json_object_unref(). */
 static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
 {
     ctx->common.verify_data = TRUE; /* a model is made of it */
@@ -33,7 +36,8 @@ static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
     g_autoptr(JsonObject) recipe = m != NULL ? hn_recipe_read(hn_model_metadata(m, HN_RECIPE), path, error) : NULL;
     if (recipe == NULL)
         return NULL;
-    if (g_strcmp0(hn_json_string_at(recipe, "tool"), MAKER) == 0)
+    const char *tool = hn_json_string_at(recipe, "tool");
+    if (g_strcmp0(tool, QUANTIZE) == 0 || g_strcmp0(tool, EXPORT) == 0)
         return g_steal_pointer(&recipe);
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "'%s' has no recipe of a tool that can repeat it", path);
     return NULL;
@@ -59,6 +63,21 @@ static void add_common(GPtrArray *args, const HnCommon *c)
         g_ptr_array_add(args, g_strdup("--verbose"));
 }
 
+/* An option that is for what another tool has made. */
+static gboolean fits(const ReplayParams *p, const char *path, gboolean quantized, GError **error)
+{
+    const char *wrong = quantized           ? (p->data != NULL ? "data" : NULL)
+                        : p->calib != NULL  ? "calib"
+                        : p->plan != NULL   ? "plan"
+                        : p->ranges != NULL ? "ranges"
+                        : p->metric != NULL ? "metric"
+                                            : NULL;
+    if (wrong != NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was made by %s, which takes no '--%s'", path,
+                    quantized ? QUANTIZE : EXPORT, wrong);
+    return wrong == NULL;
+}
+
 /* Becomes the tool. */
 static gboolean run(HnContext *ctx, GError **error)
 {
@@ -71,26 +90,31 @@ static gboolean run(HnContext *ctx, GError **error)
     g_autoptr(JsonObject) recipe = recipe_of(ctx, ctx->args[0], error);
     if (recipe == NULL || !hn_recipe_check_metric(recipe, ctx->args[0], p->metric, error))
         return FALSE;
+    const gboolean quantized = strcmp(hn_json_string_at(recipe, "tool"), QUANTIZE) == 0;
+    if (!fits(p, ctx->args[0], quantized, error))
+        return FALSE;
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     add(args, "--replay", ctx->args[0]);
     add(args, "--calib", p->calib);
     add(args, "--plan", p->plan);
     add(args, "--ranges", p->ranges);
     add(args, "--metric", p->metric);
+    add(args, "--data", p->data);
     add(args, "--output", p->output);
     add_common(args, &ctx->common);
     g_ptr_array_add(args, g_strdup("--"));
     g_ptr_array_add(args, g_strdup(ctx->args[1]));
-    hn_program_become(MAKER, args, error);
+    hn_program_become(quantized ? QUANTIZE : EXPORT, args, error);
     return FALSE;
 }
 
 static const HnTool tool = {
     .name = "hone-replay",
     .summary = "make a model again as its recipe says, and compare",
-    .usage = "[OPTIONS] MADE ORIGINAL --calib SRC",
+    .usage = "[OPTIONS] MADE ORIGINAL",
     .details =
-        "MADE has a recipe in its metadata, as hone-quantize leaves one. What went in is compared first, then what "
+        "MADE has a recipe in its metadata, as hone-quantize and hone-export leave one. What went in is compared "
+        "first, then what "
         "comes out, byte by byte. A recipe names neither programs nor files: those of the command line are taken.\n\n"
         "Exit status: 0 the same; 1 bad model or data; 2 usage; 3 something else went in, or comes out; 4 there is no "
         "recipe that can be repeated, or it needs '--metric'; 130 interrupted.",

@@ -342,3 +342,10 @@ gboolean hn_json_number_at(JsonObject *o, const char *name, double *x)
     *x = json_node_get_double(n);
     return isfinite(*x);
 }
+
+char *hn_json_line(JsonObject *o)
+{
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    json_node_set_object(node, o);
+    return json_to_string(node, FALSE);
+}

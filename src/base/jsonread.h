@@ -1,6 +1,6 @@
 /*
  * JSON that comes from elsewhere: read within limits, and members of objects, where they are there and of the type that
- * is asked for. Objects and nodes may be NULL; what is returned is the object's.
+ * is asked for; objects as text. Objects and nodes may be NULL; what is returned is the object's.
  *
  * Text is looked over in one pass before anything is built of it: it is JSON as RFC 8259 has it (no comments, no single
  * quotes, nothing behind the value), UTF-8 without NUL, at most HN_JSON_DEPTH levels deep, of at most HN_JSON_VALUES
@@ -35,5 +35,8 @@ JsonObject *hn_json_object_at(JsonObject *o, const char *name);
 JsonArray *hn_json_array_at(JsonObject *o, const char *name);
 /* FALSE: it is no finite number. */
 gboolean hn_json_number_at(JsonObject *o, const char *name, double *x);
+
+/* In one line, without its end; g_free. */
+char *hn_json_line(JsonObject *o);
 
 G_END_DECLS

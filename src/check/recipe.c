@@ -1,9 +1,14 @@
 #include "check/recipe.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "config.h" /* HN_VERSION */
+
 #include "base/error.h"
+#include "base/file.h"
 #include "base/jsonread.h"
+#include "onnx/onnx.h"
 
 #define MOST_BYTES ((gsize)1 << 20) /* of a recipe: each node with weights takes some 60 at most */
 
@@ -40,6 +45,23 @@ gboolean hn_model_is_speed_only(const HnModel *m)
     return g_strcmp0(hn_model_metadata(m, HN_SPEED_ONLY), "true") == 0;
 }
 
+void hn_recipe_write(HnModel *m, const char *tool, JsonObject *options, JsonObject *rest)
+{
+    g_autoptr(JsonObject) o = json_object_new();
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *n;
+    json_object_set_string_member(o, "tool", tool);
+    json_object_set_string_member(o, "hone", HN_VERSION);
+    json_object_set_object_member(o, "options", options);
+    json_object_iter_init_ordered(&iter, rest);
+    while (json_object_iter_next_ordered(&iter, &name, &n))
+        json_object_set_member(o, name, json_node_copy(n));
+    json_object_unref(rest);
+    g_autofree char *text = hn_json_line(o);
+    hn_model_set_metadata(m, HN_RECIPE, text);
+}
+
 JsonObject *hn_recipe_read(const char *text, const char *path, GError **error)
 {
     if (text == NULL) {
@@ -54,6 +76,29 @@ JsonObject *hn_recipe_read(const char *text, const char *path, GError **error)
     else
         return json_object_ref(hn_json_object(root));
     return NULL;
+}
+
+static gboolean wrong(const char *path, const char *name, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' in the recipe of '%s' is missing or wrong", name, path);
+    return FALSE;
+}
+
+JsonObject *hn_recipe_open(const char *path, const char *tool, HnBudget *budget, GError **error)
+{
+    const HnOnnxOptions o = { .budget = budget, .verify_data = TRUE };
+    g_autoptr(HnModel) made = hn_onnx_read_file(path, &o, error);
+    const char *text = made != NULL ? hn_model_metadata(made, HN_RECIPE) : NULL;
+    g_autoptr(JsonObject) recipe = text != NULL ? hn_recipe_read(text, path, error) : NULL;
+    if (made == NULL || (text != NULL && recipe == NULL))
+        return NULL;
+    if (g_strcmp0(hn_json_string_at(recipe, "tool"), tool) != 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no recipe of %s in its metadata", path, tool);
+        return NULL;
+    }
+    if (hn_json_object_at(recipe, "options") == NULL && !wrong(path, "options", error))
+        return NULL;
+    return g_steal_pointer(&recipe);
 }
 
 gboolean hn_recipe_by_program(JsonObject *recipe)
@@ -75,5 +120,88 @@ gboolean hn_recipe_check_metric(JsonObject *recipe, const char *path, const char
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was not judged by a program: its recipe says by what", path);
     else
         return TRUE;
+    return FALSE;
+}
+
+/* --- what went in, and what came out ------------------------------------------------------------------------------ */
+
+void hn_recipe_hash_tensor(GChecksum *sum, const HnTensor *t)
+{
+    g_autoptr(GString) text = g_string_new(hn_dtype_name(t->dtype));
+    for (int i = 0; i < t->ndim; i++)
+        g_string_append_printf(text, ",%" PRId64, t->dims[i]);
+    g_checksum_update(sum, (const guchar *)text->str, (gssize)text->len + 1);
+    for (int64_t i = 0; t->dtype == HN_STRING && i < t->n; i++) {
+        gsize n;
+        const guchar *s = g_bytes_get_data(hn_tensor_get_string(t, i), &n);
+        g_checksum_update(sum, (const guchar *)&n, sizeof n);
+        g_checksum_update(sum, s, (gssize)n);
+    }
+    if (t->dtype != HN_STRING && t->bytes > 0)
+        g_checksum_update(sum, t->data, (gssize)t->bytes);
+}
+
+char *hn_recipe_hash_model(const char *path, GBytes *file, HnBudget *budget, GError **error)
+{
+    const HnOnnxOptions o = { .budget = budget };
+    g_autoptr(GBytes) bytes = file != NULL ? g_bytes_ref(file) : hn_file_bytes(path, budget, error);
+    if (bytes == NULL)
+        return NULL;
+    g_autoptr(HnModel) m =
+        file != NULL ? hn_onnx_read_bytes(file, NULL, &o, error) : hn_onnx_read_file(path, &o, error);
+    if (m == NULL)
+        return NULL;
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize n = 0;
+    const guchar *data = g_bytes_get_data(bytes, &n);
+    g_checksum_update(sum, data, (gssize)n);
+    for (guint i = 0; m->file_bytes > n && i < m->graph->weights->len; i++) {
+        const HnValue *v = m->graph->weights->pdata[i];
+        if (v->weight != NULL)
+            hn_recipe_hash_tensor(sum, v->weight);
+    }
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+gboolean hn_recipe_has_hash(JsonObject *recipe, const char *path, const char *name, gboolean may_be_null,
+                            GError **error)
+{
+    JsonNode *n = hn_json_at(recipe, name);
+    const gboolean is_null = n != NULL && JSON_NODE_HOLDS_NULL(n);
+    return hn_json_string(n) != NULL || (may_be_null && is_null) || wrong(path, name, error);
+}
+
+gboolean hn_recipe_check_hash(JsonObject *recipe, const char *path, const char *name, const char *hash,
+                              const char *another, GError **error)
+{
+    const char *recorded = hn_json_string_at(recipe, name);
+    if (g_strcmp0(recorded, hash) == 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' was made of %s: of %s, not %s", path, another,
+                recorded != NULL ? recorded : "none", hash != NULL ? hash : "none");
+    return FALSE;
+}
+
+/* The bytes of a model that lies in several files, as those of one. */
+static GBytes *gather(const char *path, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) file = hn_file_bytes(path, budget, error);
+    if (file == NULL)
+        return NULL;
+    g_autoptr(HnModel) m = hn_onnx_read_file(path, &(HnOnnxOptions){ .budget = budget, .verify_data = TRUE }, error);
+    if (m == NULL)
+        return NULL;
+    return m->file_bytes > g_bytes_get_size(file) ? hn_onnx_write_bytes(m, budget, error) : g_bytes_ref(file);
+}
+
+gboolean hn_recipe_check_bytes(const char *path, const HnModel *m, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) made = gather(path, budget, error);
+    g_autoptr(GBytes) now = made != NULL ? hn_onnx_write_bytes(m, budget, error) : NULL;
+    if (now == NULL)
+        return FALSE;
+    if (g_bytes_equal(made, now))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "what the recipe of '%s' makes here has other bytes", path);
     return FALSE;
 }

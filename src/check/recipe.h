@@ -27,8 +27,17 @@ gboolean hn_model_is_speed_only(const HnModel *m);
 
 /*
  * A recipe is somebody else's text: it names neither programs nor files. Where a program judged the model, the recipe
- * says "cmd" for the metric, and the numbers that the program gave.
+ * says "cmd" for the metric, and the numbers that the program gave. It begins with the tool, the version of hone and
+ * the options that are not as by default (check/recorded.h); the rest is what went in, as hashes, and what measuring
+ * chose.
  */
+
+/* Into the metadata. Both objects are taken; `rest` in the order of its members. */
+void hn_recipe_write(HnModel *m, const char *tool, JsonObject *options, JsonObject *rest);
+
+/* Of the model in a file, with options in it: json_object_unref(). Errors: those of reading and of hn_recipe_read();
+ * FORMAT: it is none of `tool`. */
+JsonObject *hn_recipe_open(const char *path, const char *tool, HnBudget *budget, GError **error);
 
 /* text: the entry HN_RECIPE; path: the model's, for messages. json_object_unref(). Errors: UNSUPPORTED: there is none;
  * FORMAT. */
@@ -38,5 +47,24 @@ JsonObject *hn_recipe_read(const char *text, const char *path, GError **error);
  * (else UNSUPPORTED), and nothing where none did (else USAGE). */
 gboolean hn_recipe_check_metric(JsonObject *recipe, const char *path, const char *metric, GError **error);
 gboolean hn_recipe_by_program(JsonObject *recipe);
+
+/* --- what went in, and what came out --- */
+
+/* Of the file, as sha256sum prints it; with weights in files of their own, of the bytes of these too. `file`: its bytes
+ * where it has no path (g_free). */
+char *hn_recipe_hash_model(const char *path, GBytes *file, HnBudget *budget, GError **error);
+/* A tensor of the samples, into a SHA-256. */
+void hn_recipe_hash_tensor(GChecksum *sum, const HnTensor *t);
+
+/* Is that member a hash, or null where nothing may have gone in? What is missing would equal anything. Errors: FORMAT.
+ */
+gboolean hn_recipe_has_hash(JsonObject *recipe, const char *path, const char *name, gboolean may_be_null,
+                            GError **error);
+/* GUARD where that member is not `hash` (NULL: none): "'m.onnx' was made of another model: of ..., not ...". */
+gboolean hn_recipe_check_hash(JsonObject *recipe, const char *path, const char *name, const char *hash,
+                              const char *another, GError **error);
+
+/* GUARD where the model at `path` has other bytes than m; one in several files is taken as one. */
+gboolean hn_recipe_check_bytes(const char *path, const HnModel *m, HnBudget *budget, GError **error);
 
 G_END_DECLS

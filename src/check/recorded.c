@@ -14,6 +14,7 @@ gboolean hn_recorded_has(const HnRecorded *r, const GOptionEntry *e)
     switch (e->arg) {
     case G_OPTION_ARG_NONE:
     case G_OPTION_ARG_INT:
+    case G_OPTION_ARG_INT64:
     case G_OPTION_ARG_DOUBLE:
     case G_OPTION_ARG_STRING:
     case G_OPTION_ARG_STRING_ARRAY:
@@ -46,7 +47,9 @@ static void add_option(const HnRecorded *r, JsonObject *o, const GOptionEntry *e
         json_object_set_boolean_member(o, e->long_name, TRUE);
     else if (e->arg == G_OPTION_ARG_INT && G_STRUCT_MEMBER(int, p, at) != G_STRUCT_MEMBER(int, r->defaults, at))
         json_object_set_int_member(o, e->long_name, G_STRUCT_MEMBER(int, p, at));
-    else if (e->arg == G_OPTION_ARG_DOUBLE &&
+    else if (e->arg == G_OPTION_ARG_INT64 && G_STRUCT_MEMBER(gint64, p, at) != G_STRUCT_MEMBER(gint64, r->defaults, at))
+        json_object_set_int_member(o, e->long_name, G_STRUCT_MEMBER(gint64, p, at));
+    else if (e->arg == G_OPTION_ARG_DOUBLE && !isnan(G_STRUCT_MEMBER(double, p, at)) &&
              G_STRUCT_MEMBER(double, p, at) != G_STRUCT_MEMBER(double, r->defaults, at))
         json_object_set_double_member(o, e->long_name, G_STRUCT_MEMBER(double, p, at));
     else if (e->arg == G_OPTION_ARG_STRING && G_STRUCT_MEMBER(char *, p, at) != NULL) {
@@ -111,6 +114,10 @@ static gboolean read_option(const HnRecorded *r, const GOptionEntry *e, JsonNode
             return FALSE;
         G_STRUCT_MEMBER(int, p, at) = (int)x;
         return TRUE;
+    case G_OPTION_ARG_INT64:
+        if (whole(n, G_MAXINT64, &x))
+            G_STRUCT_MEMBER(gint64, p, at) = x;
+        return whole(n, G_MAXINT64, &x);
     case G_OPTION_ARG_DOUBLE:
         if (!hn_json_is_number(n))
             return FALSE;

@@ -14,6 +14,12 @@
 
 G_BEGIN_DECLS
 
+typedef enum {
+    HN_GROWTH_MEASURED, /* stays where the model is faster */
+    HN_GROWTH_STAYS,
+    HN_GROWTH_GOES,
+} HnGrowth;
+
 typedef struct {
     /* A fresh copy of the model, each time the same. */
     HnModel *(*open)(gpointer data, GError **error);
@@ -33,7 +39,8 @@ typedef struct {
      * and without a gain what made it longer is undone; 0: it may be of any length. What the conversion to an opset
      * adds, `to` and `infer_shapes` do not count. */
     guint64 file_bytes;
-    int threads; /* that the speed is measured with; 0: hn_cpu_threads() */
+    HnGrowth growth; /* otherwise as a recipe says */
+    int threads;     /* that the speed is measured with; 0: hn_cpu_threads() */
 
     gboolean infer_shapes;   /* every value's type is declared */
     gboolean clear_metadata; /* doc strings, metadata, producer, names of nodes' origins */

@@ -90,7 +90,8 @@ static gboolean measure(HnExportJob *e, GError **error)
 {
     const HnGainOptions how = { .threads = e->o->threads, .budget = e->o->pass.budget, .progress = e->o->progress };
     GError *failure = NULL;
-    if (e->verify == NULL || e->x->has_gain)
+    e->may_grow = e->o->growth == HN_GROWTH_STAYS;
+    if (e->verify == NULL || e->x->has_gain || e->o->growth != HN_GROWTH_MEASURED)
         return TRUE;
     if (hn_export_gain(e->o, e->verify, e->x->model, &how, &e->x->gain, &failure)) {
         e->may_grow = e->x->has_gain = e->x->gain.faster;

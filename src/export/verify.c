@@ -5,6 +5,7 @@
 
 #include "check/kinds.h"
 #include "check/outputs.h"
+#include "check/recipe.h"
 #include "data/random.h"
 #include "export/private.h"
 #include "op/infer.h"
@@ -481,6 +482,16 @@ gboolean hn_verify_synthetic(const HnVerify *v)
 const char *hn_verify_shapes(const HnVerify *v)
 {
     return v->text->str;
+}
+
+void hn_verify_hash(const HnVerify *v, GChecksum *sum)
+{
+    for (guint i = 0; i < v->samples->len; i++) {
+        const Sample *s = v->samples->pdata[i];
+        for (int k = 0; k < v->n_in; k++)
+            if (s->in[k] != NULL)
+                hn_recipe_hash_tensor(sum, s->in[k]);
+    }
 }
 
 const HnShapes *hn_verify_sizes(const HnVerify *v, guint i)

@@ -83,4 +83,7 @@ gboolean hn_verify(const HnVerify *v, HnModel *candidate, const HnVerifyToleranc
                    GError **error);
 void hn_verified_clear(HnVerified *out);
 
+/* All inputs of all samples, into a SHA-256. */
+void hn_verify_hash(const HnVerify *v, GChecksum *sum);
+
 G_END_DECLS

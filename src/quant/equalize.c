@@ -45,7 +45,7 @@ struct Sink {
 
 typedef struct {
     const HnTapOptions *o;
-    const HnUnits *units;
+    const HnChannels *units;
     GPtrArray *seen;    /* Seen * */
     GHashTable *places; /* HnValue * -> 1 + index in seen */
     GPtrArray *sinks;   /* Sink * */
@@ -101,7 +101,7 @@ static Seen *seen_of(Equalize *e, const HnValue *v)
     const guint at = GPOINTER_TO_UINT(g_hash_table_lookup(e->places, v));
     if (at > 0)
         return e->seen->pdata[at - 1];
-    if (hn_units_of(e->units, v, &axis, &n) == NULL)
+    if (hn_channels_at(e->units, v, &axis, &n) == NULL)
         n = axis = 0;
     if (!count(e, n, 5 * sizeof(double)))
         return NULL;
@@ -121,7 +121,7 @@ static void add_sink(Equalize *e, const HnNode *n)
     int axis;
     int64_t channels;
     const HnValue *x = hn_node_in(n, 0);
-    const int *at = hn_units_of(e->units, x, &axis, &channels);
+    const int *at = hn_channels_at(e->units, x, &axis, &channels);
     if (at == NULL || !hn_rows_of(n, &rows) || rows.groups * rows.k != channels * rows.taps)
         return;
     e->size += rows.groups * rows.outs * rows.k / rows.taps;
@@ -160,7 +160,7 @@ static void add_operand(Equalize *e, const HnValue *x)
 {
     int axis;
     int64_t n;
-    const int *at = hn_units_of(e->units, x, &axis, &n);
+    const int *at = hn_channels_at(e->units, x, &axis, &n);
     const Seen *seen = at != NULL ? seen_of(e, x) : NULL;
     if (seen == NULL || !count(e, n, 3 * sizeof(float) + sizeof(double)))
         return;
@@ -320,13 +320,13 @@ static void set_signals(const Equalize *e)
 
 static void clips(Equalize *e)
 {
-    const GArray *all = hn_units_clips(e->units);
+    const GArray *all = hn_channels_clips(e->units);
     for (guint i = 0; i < all->len; i++) {
         const HnClipped *c = &g_array_index(all, HnClipped, i);
         const Seen *s = seen_of(e, c->v);
         int axis;
         int64_t n;
-        const int *at = hn_units_of(e->units, c->v, &axis, &n);
+        const int *at = hn_channels_at(e->units, c->v, &axis, &n);
         for (int64_t k = 0; at != NULL && k < n; k++)
             e->least[at[k]] = fmax(e->least[at[k]], s->hi[k] * MARGIN / c->most);
     }
@@ -335,7 +335,7 @@ static void clips(Equalize *e)
 /* Classes that reach a bound stay as they are. */
 static gboolean is_free(const Equalize *e, int k)
 {
-    return !hn_units_locked(e->units, k) && e->least[k] < 1;
+    return hn_channels_locked(e->units, k) == NULL && e->least[k] < 1;
 }
 
 static void reaches_seen(Equalize *e)
@@ -357,7 +357,7 @@ static void reaches_of_weights(Equalize *e, const HnModel *m)
         HnRows rows;
         int axis;
         int64_t channels;
-        const int *at = hn_rows_of(n, &rows) ? hn_units_of(e->units, hn_node_out(n, 0), &axis, &channels) : NULL;
+        const int *at = hn_rows_of(n, &rows) ? hn_channels_at(e->units, hn_node_out(n, 0), &axis, &channels) : NULL;
         if (at == NULL || channels != rows.groups * rows.outs)
             continue;
         g_autofree double *most = g_new0(double, (gsize)channels);
@@ -506,8 +506,8 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
 {
     for (guint i = 0; i < m->graph->nodes->len; i++)
         add_reader(e, m->graph->nodes->pdata[i]);
-    for (guint i = 0; i < hn_units_clips(e->units)->len; i++)
-        seen_of(e, g_array_index(hn_units_clips(e->units), HnClipped, i).v);
+    for (guint i = 0; i < hn_channels_clips(e->units)->len; i++)
+        seen_of(e, g_array_index(hn_channels_clips(e->units), HnClipped, i).v);
     if (e->error != NULL) {
         g_propagate_error(error, g_steal_pointer(&e->error));
         return FALSE;
@@ -525,7 +525,7 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
     else
         reaches_of_weights(e, m);
     for (int k = 0; k < e->classes; k++) {
-        log->channels += hn_units_locked(e->units, k) || e->set[k] >= 0;
+        log->channels += hn_channels_locked(e->units, k) != NULL || e->set[k] >= 0;
         log->free += e->set[k] >= 0;
         if (e->set[k] == k)
             choose(e, k, from_samples, log);
@@ -540,10 +540,10 @@ gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_sampl
                            HnEqualizeLog *log, GError **error)
 {
     *log = (HnEqualizeLog){ 0 };
-    g_autoptr(HnUnits) units = hn_units_new(m, o->budget, error);
+    g_autoptr(HnChannels) units = hn_channels_new(m, HN_BOND_UNIT, o->budget, error);
     if (units == NULL)
         return FALSE;
-    Equalize e = { .o = o, .units = units, .classes = hn_units_count(units) };
+    Equalize e = { .o = o, .units = units, .classes = hn_channels_count(units) };
     const gsize n = (gsize)e.classes + 1;
     if (!count(&e, e.classes, 4 * sizeof *e.unit + 3 * sizeof *e.set + sizeof *e.readers)) { /* find_sets() has one */
         g_propagate_error(error, e.error);

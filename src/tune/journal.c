@@ -257,24 +257,14 @@ static gboolean put(int fd, const char *path, const char *text, gsize n, GError 
     return FALSE;
 }
 
-static char *line_of(JsonObject *o, gsize *n)
-{
-    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
-    json_node_set_object(node, o);
-    g_autofree char *json = json_to_string(node, FALSE);
-    json_node_unref(node);
-    char *line = g_strconcat(json, "\n", NULL);
-    *n = strlen(line);
-    return line;
-}
-
 /* Takes o. */
 static gboolean write_line(HnJournal *j, JsonObject *o, gboolean cached, GError **error)
 {
-    gsize n;
     if (cached && j->key != NULL)
         json_object_set_string_member(o, "key", j->key);
-    g_autofree char *line = line_of(o, &n);
+    g_autofree char *json = hn_json_line(o);
+    g_autofree char *line = g_strconcat(json, "\n", NULL);
+    const gsize n = strlen(line);
     json_object_unref(o);
     if (cached && j->cache >= 0 && !put(j->cache, "", line, n, NULL)) {
         close(j->cache);

@@ -163,3 +163,85 @@ EOF
     refuses 4 "a?[2Jb?c?" hone-run escapes.onnx --data random
     refuses 2 "a?[2Jb?c" hone $'a\e[2Jb\u009bc'
 }
+
+# exported OPTION...: made.onnx from digits, whose recipe makes it again
+exported() {
+    succeeds hone-export -q "$model" "$@" -o made.onnx
+    succeeds hone-replay -q made.onnx "$model" -o again.onnx
+    cmp made.onnx again.onnx
+}
+
+@test "recipe: hone-export leaves one, and the same bytes come of it" {
+    exported
+    python3 "$here/recipe.py" made.onnx >recipe.json
+    jq -e '.tool == "hone-export" and .options == {} and .samples == null and (.longer | not)' recipe.json
+    [ "$(jq -r .input recipe.json)" = "$(sha256sum <"$model" | cut -d' ' -f1)" ]
+    rm again.onnx
+    succeeds hone replay -q made.onnx "$model" # compares only
+    [ ! -e again.onnx ]
+    exported --level 1 --skip eliminate-nop --seed 7
+    exported --only fold-constants --fold-limit 0 --opset 17
+    python3 "$here/recipe.py" made.onnx | jq -e '.options == {"only": ["fold-constants"], "fold-limit": 0, "opset": 17}'
+    exported --to f16 --keep-io --check 3 --rtol 0.25 --atol 0.5 --force
+    python3 "$here/recipe.py" made.onnx | jq -e '.options.rtol == 0.25 and .options.atol == 0.5 and .options.check == 3'
+    exported --no-check --infer-shapes --dim N=3 --explain
+    succeeds hone-export -q "$model" --external one-file -o apart.onnx
+    succeeds hone-replay -q apart.onnx "$model"
+    succeeds hone-export -q "$model" --data "$train" -o made.onnx
+    python3 "$here/recipe.py" made.onnx | jq -e '.options == {} and (.samples | length) == 64'
+    succeeds hone-replay -q made.onnx "$model" --data "$train"
+    succeeds hone-export -q - --level 1 -o made.onnx <"$model"
+    succeeds hone-replay -q made.onnx "$model"
+}
+
+@test "recipe: of hone-export, what went in is compared" {
+    rm -f again.onnx
+    succeeds hone-export -q "$model" --data "$train" -o made.onnx
+    refuses 3 'made of other samples' hone-replay -q made.onnx "$model"
+    refuses 3 'made of other samples' hone-replay -q made.onnx "$model" --data "$root/models/digits/test_data_set_0"
+    refuses 3 'made of another model' hone-replay -q made.onnx made.onnx --data "$train"
+    cp made.onnx data.onnx
+    altered data.onnx 'del(.samples)'
+    refuses 1 "'samples'" hone-replay -q made.onnx "$model" --data "$train"
+    altered data.onnx 'del(.input)'
+    refuses 1 "'input'" hone-replay -q made.onnx "$model" --data "$train"
+    altered data.onnx 'del(.options)'
+    refuses 1 "'options'" hone-replay -q made.onnx "$model" --data "$train"
+    altered data.onnx '.options.level = 0'
+    refuses 3 'other bytes' hone-replay -q made.onnx "$model" --data "$train" -o again.onnx
+    [ ! -e again.onnx ]
+}
+
+@test "recipe: of hone-export, it names no file and no other tool" {
+    succeeds hone-export -q "$model" -o plainest.onnx
+    for option in output data keep-repro replay config list-passes bench; do
+        altered plainest.onnx ".options[\"$option\"] = \"ran\""
+        refuses 4 "'$option' in the recipe is not known" hone-replay -q made.onnx "$model"
+    done
+    altered plainest.onnx '.options["fold-limit"] = -1'
+    refuses 4 "'fold-limit'" hone-replay -q made.onnx "$model"
+    altered plainest.onnx '.options.metric = "cmd:touch ran"'
+    refuses 4 "'--metric cmd:PROGRAM'" hone-replay -q made.onnx "$model"
+    refuses 4 "'metric' in the recipe is not known" hone-export -q --replay made.onnx "$model"
+    refuses 2 "takes no '--metric'" hone-replay -q made.onnx "$model" --metric cmd:true
+    altered plainest.onnx '.tool = "./judge.sh"'
+    refuses 4 'no recipe of a tool that can repeat it' hone-replay -q made.onnx "$model"
+    altered plainest.onnx '.tool = "hone-quantize"'
+    refuses 1 "'calibration'" hone-replay -q made.onnx "$model"
+    [ ! -e ran ]
+    refuses 2 "takes no '--calib'" hone-replay plainest.onnx "$model" --calib "$train"
+    refuses 2 "takes no '--data'" hone-replay plain.onnx "$model" --data "$train"
+    refuses 1 'no recipe of hone-export' hone-export --replay plain.onnx "$model"
+    succeeds hone-export -q "$model" --clear-metadata -o made.onnx
+    refuses 4 'no recipe' hone-replay made.onnx "$model"
+}
+
+@test "recipe: what stayed for the sake of speed is said, and said again" {
+    succeeds hone-export -q grown.onnx -o small.onnx
+    succeeds hone-replay -q small.onnx grown.onnx
+    altered small.onnx '.longer = true'
+    succeeds hone-replay -q made.onnx grown.onnx -o again.onnx
+    cmp made.onnx again.onnx
+    succeeds hone-export -q grown.onnx --allow-larger --no-check -o large.onnx
+    succeeds hone-replay -q large.onnx grown.onnx
+}

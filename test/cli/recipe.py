@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Print the recipe in a model's metadata, or write the model with another one. Standard library only.
+"""Print the recipe in a model's metadata, or write the model with another one, or none. Standard library only.
 
 usage: recipe.py MODEL           what it says
        recipe.py MODEL OUT       with stdin as its recipe, in place of the one it has
+       recipe.py MODEL --bare    the model without one, to stdout
 """
 import os
 import sys
@@ -42,6 +43,9 @@ def main():
     entries = [dict((k, v) for k, v, _ in fields(value)) for field, value, _ in model if field == METADATA]
     if len(sys.argv) == 2:
         sys.stdout.buffer.write(next(e[2] for e in entries if e[1] == NAME))
+        return
+    if sys.argv[2] == "--bare":
+        sys.stdout.buffer.write(b"".join(raw for field, value, raw in model if field != METADATA or NAME not in value))
         return
     entry = sub(1, NAME) + sub(2, sys.stdin.buffer.read())
     rest = b"".join(raw for field, value, raw in model if field != METADATA or NAME not in value)

@@ -13,7 +13,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "case.h"
@@ -48,8 +47,7 @@ typedef struct {
 /* Two, so that kernels share their work; HONE_CHECK_THREADS=1 for tools that do not get on with threads. */
 static int threads_of_sessions(void)
 {
-    const char *text = g_getenv("HONE_CHECK_THREADS");
-    return text != NULL ? atoi(text) : 2;
+    return g_strcmp0(g_getenv("HONE_CHECK_THREADS"), "1") == 0 ? 1 : 2;
 }
 
 /* --- building the one-node model --------------------------------------------------------------------------------- */

@@ -315,9 +315,9 @@ static void check_units(const char *text, int free)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) m = typed(text), other = typed(text);
-    g_autoptr(HnUnits) u = hn_units_new(m, NULL, &error);
+    g_autoptr(HnChannels) u = hn_channels_new(m, HN_BOND_UNIT, NULL, &error);
     g_assert_no_error(error);
-    const int n = hn_units_count(u);
+    const int n = hn_channels_count(u);
     g_autofree double *s = g_new(double, n + 1);
     g_autofree gboolean *seen = g_new0(gboolean, n + 1);
     HnRng rng = hn_rng(9);
@@ -327,9 +327,9 @@ static void check_units(const char *text, int free)
     for (guint i = 0; i < m->graph->nodes->len; i++) {
         int axis;
         int64_t channels;
-        const int *at = hn_units_of(u, hn_node_out(m->graph->nodes->pdata[i], 0), &axis, &channels);
+        const int *at = hn_channels_at(u, hn_node_out(m->graph->nodes->pdata[i], 0), &axis, &channels);
         for (int64_t c = 0; at != NULL && c < channels; c++) {
-            found += !hn_units_locked(u, at[c]) && !seen[at[c]];
+            found += hn_channels_locked(u, at[c]) == NULL && !seen[at[c]];
             seen[at[c]] = TRUE;
         }
     }
@@ -388,22 +388,22 @@ static void test_units_memory(void)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) empty = typed("opset 17\n%y = LayerNormalization(%x:f32[0,100000000], s:f32[1])\n");
-    g_autoptr(HnUnits) none = hn_units_new(empty, NULL, &error);
+    g_autoptr(HnChannels) none = hn_channels_new(empty, HN_BOND_UNIT, NULL, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(hn_units_count(none), ==, 0);
+    g_assert_cmpint(hn_channels_count(none), ==, 0);
     g_autoptr(GString) text = g_string_new("opset 17\n%y0 = MatMul(%x:f32[0,1], w:f32[1,50000])\n");
     for (int i = 1; i <= 200; i++)
         g_string_append_printf(text, "%%y%d = Relu(%%y%d)\n", i, i - 1);
     g_autoptr(HnModel) long_one = typed(text->str);
     g_autoptr(HnBudget) budget = hn_budget_new((gsize)4 << 20), small = hn_budget_new((gsize)400 << 10);
-    HnUnits *u = hn_units_new(long_one, budget, &error);
+    HnChannels *u = hn_channels_new(long_one, HN_BOND_UNIT, budget, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(hn_units_count(u), ==, 50000);
-    g_assert_cmpuint(hn_budget_peak(budget), >=, 50000 * 12);
+    g_assert_cmpint(hn_channels_count(u), ==, 50000);
+    g_assert_cmpuint(hn_budget_peak(budget), >=, 50000 * 16);
     g_assert_cmpuint(hn_budget_peak(budget), <, (gsize)1 << 20);
-    hn_units_free(u);
+    hn_channels_free(u);
     g_assert_cmpuint(hn_budget_used(budget), ==, 0);
-    g_assert_null(hn_units_new(long_one, small, &error));
+    g_assert_null(hn_channels_new(long_one, HN_BOND_UNIT, small, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
     g_assert_cmpuint(hn_budget_used(small), ==, 0);
 }
