@@ -272,7 +272,7 @@ static gboolean open_check(Export *e, GError **error)
     const ExportParams *p = e->p;
     if (p->no_check)
         return TRUE;
-    e->vo = (HnVerifyOptions){
+    e->vo = (HnSamplesOptions){
         .backend = e->backend,
         .threads = e->ctx->common.threads,
         .seed = e->ctx->common.seed,
@@ -373,7 +373,7 @@ static gboolean write_model(Export *e, GError **error)
 
 static const HnShapes *sizes(const Export *e)
 {
-    return e->verify != NULL ? hn_verify_sizes(e->verify, 0) : e->shapes;
+    return e->verify != NULL ? hn_samples_sizes(hn_verify_samples(e->verify), 0) : e->shapes;
 }
 
 /* What there is to tell of the original; then it goes, for the others to have its memory. */

@@ -41,7 +41,7 @@ typedef struct {
     HnModel *original;
     gboolean verified;      /* files of weights are compared with their checksums when they are first read */
     gboolean has_functions; /* of the model's own */
-    HnVerifyOptions vo;
+    HnSamplesOptions vo;
     HnVerify *verify;
     HnFacts before, after;
     guint64 file_before, orphaned;

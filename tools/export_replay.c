@@ -14,7 +14,7 @@ static char *samples_hash(const Export *e)
     if (e->p->data == NULL || e->verify == NULL)
         return NULL;
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    hn_verify_hash(e->verify, sum);
+    hn_samples_hash(hn_verify_samples(e->verify), sum);
     return g_strdup(g_checksum_get_string(sum));
 }
 

@@ -248,8 +248,9 @@ static void add_check(const Export *e, HnReport *report)
     const HnVerified *v = &e->x.verified;
     json_object_set_object_member(hn_report_root(report), "check", o);
     json_object_set_string_member(o, "status", e->verify != NULL ? "equal" : "off");
-    json_object_set_int_member(o, "samples", e->verify != NULL ? hn_verify_samples(e->verify) : 0);
-    json_object_set_boolean_member(o, "synthetic", e->verify != NULL && hn_verify_synthetic(e->verify));
+    json_object_set_int_member(o, "samples", e->verify != NULL ? hn_samples_count(hn_verify_samples(e->verify)) : 0);
+    json_object_set_boolean_member(o, "synthetic",
+                                   e->verify != NULL && hn_samples_synthetic(hn_verify_samples(e->verify)));
     set_number(o, "rtol", e->o.tolerance.rtol);
     set_number(o, "atol", e->o.tolerance.atol);
     set_number(o, "part", e->o.tolerance.part);
@@ -266,11 +267,11 @@ static void add_check(const Export *e, HnReport *report)
         hn_report_line(report, "results were not compared");
         return;
     }
-    const char *shapes = hn_verify_shapes(e->verify);
-    const guint n = hn_verify_samples(e->verify);
+    const char *shapes = hn_samples_shapes(hn_verify_samples(e->verify));
+    const guint n = hn_samples_count(hn_verify_samples(e->verify));
     hn_report_line(report, "same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
-                   hn_verify_synthetic(e->verify) ? "made-up " : "", n == 1 ? "" : "s", *shapes ? " (" : "", shapes,
-                   *shapes ? ")" : "", v->worst);
+                   hn_samples_synthetic(hn_verify_samples(e->verify)) ? "made-up " : "", n == 1 ? "" : "s",
+                   *shapes ? " (" : "", shapes, *shapes ? ")" : "", v->worst);
 }
 
 static void add_speed(const Export *e, HnReport *report)

@@ -104,7 +104,7 @@ HnModel *hn_export_build(HnExportJob *e, guint64 most, GError **error)
         if (m != NULL)
             return m;
         const guint made = e->x->log.made->len;
-        if (made == 0 || hn_export_is_final(failure) || e->x->dropped->len >= MOST_DROPPED) {
+        if (made == 0 || hn_samples_is_final(failure) || e->x->dropped->len >= MOST_DROPPED) {
             g_propagate_error(error, failure);
             return NULL;
         }

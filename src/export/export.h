@@ -8,7 +8,7 @@
 #pragma once
 
 #include "check/gain.h"
-#include "export/verify.h"
+#include "check/verify.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
 

@@ -30,7 +30,7 @@ gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnMode
         HnTensor *t = NULL;
         if (v->weight != NULL || v->sparse != NULL)
             continue;
-        if (!hn_verify_input(verify, 0, v, &t, error))
+        if (!hn_samples_input(hn_verify_samples(verify), 0, v, &t, error))
             return FALSE;
         g_ptr_array_add(in, t);
     }

@@ -30,11 +30,11 @@ static gboolean watch(const HnVerify *v, HnObserver *w, GError **error)
     const int n = hn_observer_n_inputs(w);
     g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n + 1);
     gboolean ok = TRUE;
-    for (guint s = 0; s < hn_verify_samples(v) && ok; s++) {
+    for (guint s = 0; s < hn_samples_count(hn_verify_samples(v)) && ok; s++) {
         for (int i = 0; i < n; i++)
             in[i] = NULL;
         for (int i = 0; i < n && ok; i++)
-            ok = hn_verify_input(v, s, hn_observer_input(w, i), &in[i], error);
+            ok = hn_samples_input(hn_verify_samples(v), s, hn_observer_input(w, i), &in[i], error);
         ok = ok && hn_observer_run(w, in, error);
         for (int i = 0; i < n; i++)
             hn_tensor_unref(in[i]);
@@ -188,7 +188,7 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
         return hn_convert_precision(x->model, &h.p, &x->precision, error);
     const HnObserveOptions wo = { .budget = h.p.budget, .progress = o->progress };
     /* made-up samples show less than real ones: they get a quarter of what is allowed */
-    h.aim = hn_verify_synthetic(verify) ? o->half_tol / 4 : o->half_tol;
+    h.aim = hn_samples_synthetic(hn_verify_samples(verify)) ? o->half_tol / 4 : o->half_tol;
     hn_model_name_apart(x->model); /* ranges go by name */
     h.bytes = hn_onnx_write_bytes(x->model, h.p.budget, error);
     gboolean ok = h.bytes != NULL && (seen = open_bytes(&h, error)) != NULL &&

@@ -31,13 +31,6 @@ void hn_export_note_growth(HnExported *x, const HnSite *site);
  * made again. Errors: GUARD where it stays too large, and those of hn_export(). */
 gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error);
 
-/* Neither a rewrite nor the choice of samples is to blame for this one: nothing else is worth trying. */
-static inline gboolean hn_export_is_final(const GError *error)
-{
-    return g_error_matches(error, HN_ERROR, HN_ERROR_INTERRUPTED) ||
-           g_error_matches(error, HN_ERROR, HN_ERROR_BUDGET) || g_error_matches(error, HN_ERROR, HN_ERROR_IO);
-}
-
 /* Writes the smallest piece of `before` around value `site` on which `pass` still changes results; the path (g_free),
  * or NULL where no piece shows it or it cannot be written. `before` is used up. number makes the file's name unique. */
 char *hn_export_repro(const HnExportOptions *o, HnModel *before, const HnPass *pass, const char *site, guint number);

@@ -58,7 +58,7 @@ static HnModel *open_piece(const Piece *p)
 /* The pass alone changes what the piece computes. */
 static gboolean shows(const HnExportOptions *o, const Piece *p, const HnPass *pass)
 {
-    const HnVerifyOptions vo = {
+    const HnSamplesOptions vo = {
         .backend = &hn_backend_ref, .threads = 1, .seed = 1, .samples = 2, .budget = p->budget
     };
     g_autoptr(HnModel) original = open_piece(p), m = open_piece(p);

@@ -117,15 +117,15 @@ static char *border(const HnModel *m)
     return g_string_free(s, FALSE);
 }
 
-static HnVerifyOptions verify_options(const Input *in)
+static HnSamplesOptions verify_options(const Input *in)
 {
-    return (HnVerifyOptions){ .backend = &hn_backend_ref, .threads = 1, .seed = in->seed, .budget = in->budget };
+    return (HnSamplesOptions){ .backend = &hn_backend_ref, .threads = 1, .seed = in->seed, .budget = in->budget };
 }
 
 /* What was accepted agrees with the original once more, both made anew. */
 static void agrees(const Input *in, const HnModel *m)
 {
-    const HnVerifyOptions vo = verify_options(in);
+    const HnSamplesOptions vo = verify_options(in);
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) original = open_input((gpointer)in, &error);
     g_autoptr(GBytes) bytes = hn_onnx_write_bytes(m, in->budget, &error);
@@ -163,7 +163,7 @@ static void export_input(const Input *in, HnModel *original)
 {
     static const HnPass *const wrong[] = { &wrong_lose, &wrong_confuse, &wrong_tangle, &wrong_give_up, &heavy_bloat };
     const gboolean compared = (in->seed & 3) != 0, spoilt = (in->seed >> 2 & 1) != 0;
-    const HnVerifyOptions vo = verify_options(in);
+    const HnSamplesOptions vo = verify_options(in);
     g_autoptr(GPtrArray) passes =
         compared ? passes_with(wrong, spoilt ? 4 : 0) : passes_with(wrong + 2, spoilt ? 3 : 0);
     g_autoptr(GError) error = NULL;

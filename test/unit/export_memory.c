@@ -28,7 +28,7 @@ static HnModel *open_source(gpointer data, GError **error)
 /* An export with its check, as the tool does it. */
 static gboolean export_text(const Source *s, HnExported *x, GError **error)
 {
-    const HnVerifyOptions vo = { .backend = &hn_backend_cpu, .threads = 1, .seed = 5, .budget = s->budget };
+    const HnSamplesOptions vo = { .backend = &hn_backend_cpu, .threads = 1, .seed = 5, .budget = s->budget };
     const HnExportOptions o = { .open = open_source,
                                 .data = (gpointer)s,
                                 .pass = { .level = 2, .fold_bytes = HN_FOLD_BYTES, .budget = s->budget },
@@ -133,10 +133,10 @@ static void test_sizes_are_near(void)
     static const char text[] = "opset 17 graph g(%x:f32[1,1,T]) -> (%y) { %y = Conv(%x, w:f32[2,1,1500]) }";
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) m = test_model(text);
-    const HnVerifyOptions vo = { .backend = &hn_backend_cpu, .threads = 1 };
+    const HnSamplesOptions vo = { .backend = &hn_backend_cpu, .threads = 1 };
     g_autoptr(HnVerify) v = hn_verify_new(m, &vo, &error);
     g_assert_no_error(error);
-    g_assert_cmpstr(hn_verify_shapes(v), ==, "x:1x1x2048 and x:1x1x4096");
+    g_assert_cmpstr(hn_samples_shapes(hn_verify_samples(v)), ==, "x:1x1x2048 and x:1x1x4096");
 }
 
 int main(int argc, char **argv)

@@ -76,7 +76,7 @@ static HnModel *open_text(gpointer data, GError **error)
 }
 
 typedef struct {
-    HnVerifyOptions vo;
+    HnSamplesOptions vo;
     HnExportOptions o;
     HnModel *original;
     HnVerify *verify;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "cpu/backend.h"
-#include "export/verify.h"
+#include "check/verify.h"
 #include "ir/text.h"
 
 static const HnVerifyTolerance usual = { .rtol = NAN, .atol = NAN, .part = NAN };
@@ -32,7 +32,7 @@ static gboolean verify(const char *original, const char *candidate, HnVerifyTole
                        HnVerified *found, char **names, GError **error)
 {
     g_autoptr(HnBudget) budget = hn_budget_new(memory);
-    const HnVerifyOptions o = {
+    const HnSamplesOptions o = {
         .backend = &hn_backend_ref, .threads = 1, .seed = 3, .budget = memory > 0 ? budget : NULL
     };
     g_autoptr(HnModel) a = parse(original), b = parse(candidate);

@@ -1,13 +1,10 @@
-#include "export/verify.h"
+#include "check/samples.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "check/kinds.h"
 #include "check/outputs.h"
 #include "check/recipe.h"
 #include "data/random.h"
-#include "export/private.h"
 #include "op/infer.h"
 
 /* Tried one after the other for dimensions that are open. */
@@ -24,22 +21,17 @@ static const int64_t sizes[] = {
 #define MOST_MEMORY ((gsize)256 << 20)
 #define MOST_TIMES 4
 
-/* What f32 may leave of the largest magnitude in numbers that others cancel out of. */
-#define ROUNDING 0x1p-20
-
 typedef struct {
     HnTensor **in, **out;
     HnShapes *shapes;
 } Sample;
 
-struct HnVerify {
-    const HnVerifyOptions *o;
+struct HnSamples {
+    const HnSamplesOptions *o;
     int n_in, n_out;
     char **in_name, **out_name;
     GHashTable *in_place; /* in_name[i] -> 1 + i */
-    double unit;          /* coarsest() of the original */
     GPtrArray *samples;   /* Sample * */
-    HnKinds *kinds;       /* of each output, in all samples */
     gboolean synthetic;
     GString *text;
     /* until the samples have been run: */
@@ -51,7 +43,7 @@ struct HnVerify {
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
-static void sample_free(const HnVerify *v, Sample *s)
+static void sample_free(const HnSamples *v, Sample *s)
 {
     hn_outputs_free(s->in, v->n_in);
     hn_outputs_free(s->out, v->n_out);
@@ -60,7 +52,7 @@ static void sample_free(const HnVerify *v, Sample *s)
 }
 
 /* Runs the original; keeps what comes out. */
-static gboolean run_original(HnVerify *v, Sample *s, GError **error)
+static gboolean run_original(HnSamples *v, Sample *s, GError **error)
 {
     s->out = hn_outputs_run(v->session, s->in, v->o->budget, error);
     return s->out != NULL;
@@ -75,7 +67,7 @@ static void choose(const HnValue *x, HnTensor *t, int k)
 }
 
 /* A run on inputs of these types can be planned. The first that can is the smallest, and says what is too large. */
-static gboolean is_affordable(HnVerify *v, HnType *const *in, GError **error)
+static gboolean is_affordable(HnSamples *v, HnType *const *in, GError **error)
 {
     HnSessionStats stats;
     if (!hn_session_prepare(v->session, in, error))
@@ -89,7 +81,7 @@ static gboolean is_affordable(HnVerify *v, HnType *const *in, GError **error)
 }
 
 /* Plans for the sample's sizes before any of its numbers are drawn. */
-static gboolean plan_sizes(HnVerify *v, const Sample *s, GError **error)
+static gboolean plan_sizes(HnSamples *v, const Sample *s, GError **error)
 {
     g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     int64_t elements = 0;
@@ -111,7 +103,7 @@ static gboolean plan_sizes(HnVerify *v, const Sample *s, GError **error)
     return (int)in->len <= v->n_in || is_affordable(v, (HnType *const *)in->pdata, error);
 }
 
-static gboolean make_inputs(HnVerify *v, Sample *s, uint64_t stream, int choice, GError **error)
+static gboolean make_inputs(HnSamples *v, Sample *s, uint64_t stream, int choice, GError **error)
 {
     const HnRng root = hn_rng(v->o->seed);
     s->in = g_new0(HnTensor *, (gsize)v->n_in + 1);
@@ -160,7 +152,7 @@ static void size_nameless(HnShapes *s, const HnValue *x, const Sizes *z, gboolea
 }
 
 /* Gives every open dimension that nothing is said of a size. FALSE: there is none. */
-static gboolean size_dims(const HnVerify *v, HnShapes *s, const Sizes *z)
+static gboolean size_dims(const HnSamples *v, HnShapes *s, const Sizes *z)
 {
     gboolean open = FALSE;
     guint nameless = 0;
@@ -188,7 +180,7 @@ static gboolean size_dims(const HnVerify *v, HnShapes *s, const Sizes *z)
     return open;
 }
 
-static void describe(HnVerify *v, const Sample *s)
+static void describe(HnSamples *v, const Sample *s)
 {
     if (v->n_in == 0)
         return;
@@ -204,7 +196,7 @@ static void describe(HnVerify *v, const Sample *s)
 }
 
 /* One more sample of these sizes, drawn from a stream of its own, where the original accepts them. */
-static gboolean try_sizes(HnVerify *v, const Sizes *z, uint64_t stream, gboolean *open, GError **error)
+static gboolean try_sizes(HnSamples *v, const Sizes *z, uint64_t stream, gboolean *open, GError **error)
 {
     Sample *s = g_new0(Sample, 1);
     s->shapes = hn_shapes_copy(v->o->shapes);
@@ -222,7 +214,7 @@ static gboolean try_sizes(HnVerify *v, const Sizes *z, uint64_t stream, gboolean
 /* The first of the sizes from `at` on that the original accepts, into *z; its place, or -1: none. They grow, so that
  * the one that is found costs least, and the first that there is no memory for is the last; that error is kept, else
  * the first. */
-static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *open, GError **error)
+static int find_size(HnSamples *v, int64_t first, int at, Sizes *z, gboolean *open, GError **error)
 {
     guint nameless = 0;
     *open = TRUE;
@@ -235,7 +227,7 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
             if (!(v->o->progress != NULL && hn_progress_stop(v->o->progress, &failure)) &&
                 try_sizes(v, z, v->samples->len, open, &failure))
                 return i;
-            const gboolean final = hn_export_is_final(failure);
+            const gboolean final = hn_samples_is_final(failure);
             if (final)
                 g_clear_error(error);
             if (*error == NULL)
@@ -249,7 +241,7 @@ static int find_size(HnVerify *v, int64_t first, int at, Sizes *z, gboolean *ope
     return -1;
 }
 
-static int most_choices(const HnVerify *v)
+static int most_choices(const HnSamples *v)
 {
     double c[MOST_CHOICES];
     int most = 0;
@@ -262,10 +254,10 @@ static int most_choices(const HnVerify *v)
 }
 
 /* The model did not run on anything made up: by a mistake of its own, or other data might do. */
-static void tell_failure(HnVerify *v, GError *failure, GError **error)
+static void tell_failure(HnSamples *v, GError *failure, GError **error)
 {
     GError *mistake = NULL;
-    if (hn_export_is_final(failure)) {
+    if (hn_samples_is_final(failure)) {
         g_propagate_error(error, failure);
         return;
     }
@@ -280,13 +272,13 @@ static void tell_failure(HnVerify *v, GError *failure, GError **error)
 }
 
 /* A second sample of another shape, where there is one: what differs by chance only shows at two of them. */
-static gboolean find_second(HnVerify *v, int at, Sizes *z, gboolean *found, GError **error)
+static gboolean find_second(HnSamples *v, int at, Sizes *z, gboolean *found, GError **error)
 {
     GError *failure = NULL;
     gboolean open;
     *found = find_size(v, 2, at + 1, z, &open, &failure) >= 0 ||
-             (!hn_export_is_final(failure) && find_size(v, 1, at + 1, z, &open, &failure) >= 0);
-    if (!*found && hn_export_is_final(failure)) {
+             (!hn_samples_is_final(failure) && find_size(v, 1, at + 1, z, &open, &failure) >= 0);
+    if (!*found && hn_samples_is_final(failure)) {
         g_propagate_error(error, failure);
         return FALSE;
     }
@@ -297,7 +289,7 @@ static gboolean find_second(HnVerify *v, int at, Sizes *z, gboolean *found, GErr
 /* Of `n` more samples those from `from` on in steps of `step`, which are of one shape. Single numbers in them go
  * through what the model compares them with; a branch that these shapes do not fit is left out. `before`: samples that
  * were there before the n. */
-static gboolean add_samples(HnVerify *v, Sizes z, gint64 from, gint64 step, gint64 n, guint before, int choices,
+static gboolean add_samples(HnSamples *v, Sizes z, gint64 from, gint64 step, gint64 n, guint before, int choices,
                             GError **error)
 {
     for (gint64 k = from; k < n; k += step) {
@@ -308,7 +300,7 @@ static gboolean add_samples(HnVerify *v, Sizes z, gint64 from, gint64 step, gint
             return FALSE;
         if (try_sizes(v, &z, before + (uint64_t)k, &open, &failure))
             continue;
-        if (hn_export_is_final(failure)) {
+        if (hn_samples_is_final(failure)) {
             g_propagate_error(error, failure);
             return FALSE;
         }
@@ -319,7 +311,7 @@ static gboolean add_samples(HnVerify *v, Sizes z, gint64 from, gint64 step, gint
     return TRUE;
 }
 
-static gboolean make_samples(HnVerify *v, GError **error)
+static gboolean make_samples(HnSamples *v, GError **error)
 {
     gboolean open, second = FALSE;
     Sizes z[2];
@@ -343,7 +335,7 @@ static gboolean make_samples(HnVerify *v, GError **error)
                   : add_samples(v, z[0], 0, 1, more, before, choices, error);
 }
 
-static gboolean read_samples(HnVerify *v, GError **error)
+static gboolean read_samples(HnSamples *v, GError **error)
 {
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)v->n_in + 1);
     for (int i = 0; i < v->n_in; i++)
@@ -373,7 +365,7 @@ static gboolean read_samples(HnVerify *v, GError **error)
     return n > 0;
 }
 
-static void list_values(HnVerify *v)
+static void list_values(HnSamples *v)
 {
     v->n_in = hn_session_n_inputs(v->session);
     v->n_out = hn_session_n_outputs(v->session);
@@ -390,75 +382,37 @@ static void list_values(HnVerify *v)
         v->out_name[k] = g_strdup(hn_session_output(v->session, k)->name);
 }
 
-/* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
- * none. */
-static double coarsest(const HnGraph *g)
+HnSamples *hn_samples_new(HnModel *m, const HnSamplesOptions *o, GError **error)
 {
-    double unit = 0;
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, g->values);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const HnValue *v = value;
-        const HnDtype d = v->weight != NULL                                    ? v->weight->dtype
-                          : v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
-                                                                               : HN_UNDEFINED;
-        unit = MAX(unit, d == HN_BF16 ? 0x1p-8 : d == HN_F16 ? 0x1p-11 : 0);
-    }
-    for (guint i = 0; i < g->inner->len; i++) {
-        const double inner = coarsest(g->inner->pdata[i]);
-        unit = MAX(unit, inner);
-    }
-    return unit;
-}
-
-static void find_kinds(HnVerify *v)
-{
-    g_autofree HnTensor **t = g_new(HnTensor *, (gsize)v->samples->len + 1);
-    v->kinds = g_new0(HnKinds, (gsize)v->n_out + 1);
-    for (int k = 0; k < v->n_out; k++) {
-        for (guint i = 0; i < v->samples->len; i++)
-            t[i] = ((const Sample *)v->samples->pdata[i])->out[k];
-        hn_kinds_find(&v->kinds[k], t, v->samples->len);
-    }
-}
-
-HnVerify *hn_verify_new(HnModel *original, const HnVerifyOptions *o, GError **error)
-{
-    HnVerify *v = g_new0(HnVerify, 1);
+    HnSamples *v = g_new0(HnSamples, 1);
     const HnSessionOptions so = { .threads = o->threads, .seed = o->seed, .budget = o->budget, .plan_cache = 1 };
     v->o = o;
-    v->original = original;
+    v->original = m;
     v->samples = g_ptr_array_new();
     v->text = g_string_new(NULL);
-    v->session = hn_session_new(original, o->backend, &so, error);
+    v->session = hn_session_new(m, o->backend, &so, error);
     gboolean ok = v->session != NULL;
     if (ok) {
         list_values(v);
         ok = o->source != NULL ? read_samples(v, error) : make_samples(v, error);
     }
     if (!ok) {
-        hn_verify_free(v);
+        hn_samples_free(v);
         return NULL;
     }
-    v->unit = coarsest(original->graph);
-    find_kinds(v);
-    g_clear_pointer(&v->session, hn_session_free); /* candidates need the memory */
+    g_clear_pointer(&v->session, hn_session_free); /* others need the memory */
     g_clear_pointer(&v->in, g_free);
     v->original = NULL;
     return v;
 }
 
-void hn_verify_free(HnVerify *v)
+void hn_samples_free(HnSamples *v)
 {
     if (v == NULL)
         return;
     for (guint i = 0; i < v->samples->len; i++)
         sample_free(v, v->samples->pdata[i]);
     g_ptr_array_unref(v->samples);
-    for (int k = 0; v->kinds != NULL && k < v->n_out; k++)
-        hn_kinds_clear(&v->kinds[k]);
-    g_free(v->kinds);
     hn_session_free(v->session);
     g_free(v->in);
     if (v->in_place != NULL)
@@ -469,22 +423,22 @@ void hn_verify_free(HnVerify *v)
     g_free(v);
 }
 
-guint hn_verify_samples(const HnVerify *v)
+guint hn_samples_count(const HnSamples *v)
 {
     return v->samples->len;
 }
 
-gboolean hn_verify_synthetic(const HnVerify *v)
+gboolean hn_samples_synthetic(const HnSamples *v)
 {
     return v->synthetic;
 }
 
-const char *hn_verify_shapes(const HnVerify *v)
+const char *hn_samples_shapes(const HnSamples *v)
 {
     return v->text->str;
 }
 
-void hn_verify_hash(const HnVerify *v, GChecksum *sum)
+void hn_samples_hash(const HnSamples *v, GChecksum *sum)
 {
     for (guint i = 0; i < v->samples->len; i++) {
         const Sample *s = v->samples->pdata[i];
@@ -494,12 +448,27 @@ void hn_verify_hash(const HnVerify *v, GChecksum *sum)
     }
 }
 
-const HnShapes *hn_verify_sizes(const HnVerify *v, guint i)
+int hn_samples_n_outputs(const HnSamples *v)
+{
+    return v->n_out;
+}
+
+const char *hn_samples_output_name(const HnSamples *v, int k)
+{
+    return v->out_name[k];
+}
+
+HnTensor *hn_samples_output(const HnSamples *v, guint i, int k)
+{
+    return ((const Sample *)v->samples->pdata[i])->out[k];
+}
+
+const HnShapes *hn_samples_sizes(const HnSamples *v, guint i)
 {
     return ((const Sample *)v->samples->pdata[i])->shapes;
 }
 
-gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTensor **out, GError **error)
+gboolean hn_samples_input(const HnSamples *v, guint i, const HnValue *input, HnTensor **out, GError **error)
 {
     const Sample *s = v->samples->pdata[i];
     *out = NULL;
@@ -518,165 +487,4 @@ gboolean hn_verify_input(const HnVerify *v, guint i, const HnValue *input, HnTen
     for (int64_t e = 0; e < t->n; e++)
         hn_tensor_set_f64(*out, e, hn_tensor_get_f64(t, e));
     return TRUE;
-}
-
-/* --- tolerance ---------------------------------------------------------------------------------------------------- */
-
-void hn_verify_tolerance(const HnVerify *v, HnVerifyTolerance *t)
-{
-    if (isnan(t->rtol))
-        t->rtol = MAX(1e-3, 8 * v->unit);
-    if (isnan(t->part))
-        t->part = isnan(t->atol) ? MAX(1e-4, 4 * v->unit) : 0;
-    if (isnan(t->atol))
-        t->atol = 0;
-}
-
-/* --- candidates --------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    const HnVerify *v;
-    HnSession *session;
-    const HnVerifyTolerance *t;
-    HnVerified *out;
-} Judge;
-
-static void blame(Judge *j, char *why)
-{
-    j->out->equal = FALSE;
-    if (j->out->why == NULL)
-        j->out->why = why;
-    else
-        g_free(why);
-}
-
-/* Takes the error: the candidate is to blame for it, or it goes to the caller: FALSE. */
-static gboolean fails(Judge *j, GError *failure, GError **error)
-{
-    if (hn_export_is_final(failure)) {
-        g_propagate_error(error, failure);
-        return FALSE;
-    }
-    blame(j, g_strdup_printf("the new model does not run: %s", failure->message));
-    g_error_free(failure);
-    return TRUE;
-}
-
-/* Largest magnitudes of the channels' kinds, channel by channel; *largest: of all. */
-static double *sizes_of(const Judge *j, const HnKinds *kinds, const HnTensor *want, double *largest)
-{
-    double *size = g_new0(double, (gsize)kinds->channels + 1);
-    g_autofree double *kind = g_new0(double, (gsize)kinds->n + 1);
-    const int64_t step = hn_kinds_step(kinds, want);
-    const float *f = want->dtype == HN_F32 ? want->data : NULL;
-    *largest = 0;
-    for (int64_t first = 0; first < want->n; first += step) {
-        double *most = &kind[kinds->of[first / step % kinds->channels]];
-        for (int64_t i = first; i < first + step; i++) {
-            const double a = fabs(f != NULL ? (double)f[i] : hn_tensor_get_f64(want, i));
-            *most = isfinite(a) && a > *most ? a : *most;
-        }
-    }
-    for (int k = 0; k < kinds->n; k++)
-        *largest = fmax(*largest, kind[k]);
-    const double least = j->t->part > 0 ? *largest * ROUNDING / j->t->part : 0;
-    for (int64_t c = 0; c < kinds->channels; c++)
-        size[c] = fmax(kind[kinds->of[c]], least);
-    return size;
-}
-
-static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
-{
-    HnVerifyRow *row = &j->out->row[k];
-    if (got == NULL || want == NULL) {
-        if (got == want)
-            return;
-        row->equal = FALSE;
-        blame(j, g_strdup_printf("output '%s': %s", row->name, got == NULL ? "it is missing" : "it was absent before"));
-        return;
-    }
-    const gboolean floats = hn_dtype_in(want->dtype, HN_T_FLOATS) && hn_dtype_in(got->dtype, HN_T_FLOATS);
-    const HnKinds *kinds = &j->v->kinds[k];
-    double scale = 0;
-    g_autofree double *size = floats ? sizes_of(j, kinds, want, &scale) : NULL;
-    HnTolerance tol = { .min_cos = NAN };
-    if (floats)
-        tol = (HnTolerance){ .rtol = j->t->rtol,
-                             .atol = j->t->atol,
-                             .min_cos = NAN,
-                             .part = j->t->part,
-                             .size = size,
-                             .step = hn_kinds_step(kinds, want),
-                             .channels = kinds->channels };
-    HnDiff d;
-    gboolean equal = floats ? hn_compare_numbers(got, want, &tol, &d) : hn_compare(got, want, &tol, &d);
-    row->scale = MAX(row->scale, scale);
-    if (d.n > 0 && d.max_abs > row->max_abs)
-        row->max_abs = d.max_abs;
-    if (d.n > 0 && d.max_abs > 0)
-        j->out->worst = MAX(j->out->worst, floats ? d.max_part : INFINITY);
-    if (equal)
-        return;
-    if (row->why == NULL)
-        row->why = hn_diff_describe(&d, got, want, &tol);
-    row->equal = FALSE;
-    blame(j, g_strdup_printf("output '%s': %s", row->name, row->why));
-}
-
-/* FALSE with an error that says nothing about the candidate. */
-static gboolean judge_sample(Judge *j, guint sample, GError **error)
-{
-    const Sample *s = j->v->samples->pdata[sample];
-    const int n_in = hn_session_n_inputs(j->session), n_out = j->v->n_out;
-    g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n_in + 1), **out = g_new0(HnTensor *, (gsize)n_out + 1);
-    GError *failure = NULL;
-    gboolean ok = TRUE;
-    for (int i = 0; ok && i < n_in; i++)
-        ok = hn_verify_input(j->v, sample, hn_session_input(j->session, i), &in[i], error);
-    const gboolean ran = ok && hn_session_run(j->session, in, out, &failure);
-    if (ok && !ran)
-        ok = fails(j, failure, error);
-    for (int k = 0; ran && k < n_out; k++) {
-        compare(j, k, out[k], s->out[k]);
-        hn_tensor_unref(out[k]);
-    }
-    for (int i = 0; i < n_in; i++)
-        hn_tensor_unref(in[i]);
-    return ok;
-}
-
-gboolean hn_verify(const HnVerify *v, HnModel *candidate, const HnVerifyTolerance *t, guint samples, HnVerified *out,
-                   GError **error)
-{
-    const HnSessionOptions o = {
-        .threads = v->o->threads, .seed = v->o->seed, .budget = v->o->budget, .plan_cache = 1
-    };
-    GError *failure = NULL;
-    gboolean ok = TRUE;
-    *out = (HnVerified){ .n = (guint)v->n_out, .row = g_new0(HnVerifyRow, (gsize)v->n_out + 1), .equal = TRUE };
-    for (int k = 0; k < v->n_out; k++) {
-        out->row[k].name = v->out_name[k];
-        out->row[k].equal = TRUE;
-    }
-    Judge j = { v, hn_session_new(candidate, v->o->backend, &o, &failure), t, out };
-    if (j.session == NULL)
-        ok = fails(&j, failure, error);
-    else if (hn_session_n_outputs(j.session) != v->n_out)
-        blame(&j, g_strdup("the new model does not run: other outputs"));
-    const guint n = !out->equal ? 0 : samples > 0 ? MIN(samples, v->samples->len) : v->samples->len;
-    for (guint i = 0; ok && i < n; i++)
-        ok = !(v->o->progress != NULL && hn_progress_stop(v->o->progress, error)) && judge_sample(&j, i, error);
-    hn_session_free(j.session);
-    if (!ok)
-        hn_verified_clear(out);
-    return ok;
-}
-
-void hn_verified_clear(HnVerified *out)
-{
-    for (guint k = 0; k < out->n; k++)
-        g_free(out->row[k].why);
-    g_free(out->row);
-    g_free(out->why);
-    *out = (HnVerified){ 0 };
 }
