@@ -20,9 +20,10 @@ static void cpu_close(gpointer device)
     g_free(c);
 }
 
-static gpointer cpu_open(GError **error)
+static gpointer cpu_open(int index, GError **error)
 {
-    (void)error;
+    if (!hn_backend_only(index, error))
+        return NULL;
     HnCpu *c = g_new0(HnCpu, 1);
     g_mutex_init(&c->lock);
     return c;

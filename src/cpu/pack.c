@@ -71,7 +71,8 @@ gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_mem
         return TRUE;
     const Reorder r = { view, want, hn_dnnl(memory_desc_get_size)(want) };
     const HnPackForm form = { .view = hn_layout_new(view), .want = hn_layout_new(want) };
-    *pack = hn_packs_get(s, i, &form, r.bytes, fill_reordered, &r, error);
+    *pack = hn_packs_get(s, s->in[i].slot, &form, r.bytes, fill_reordered, &r, error);
+    s->in[i].unread = *pack != NULL;
     hn_layout_unref(form.view);
     hn_layout_unref(form.want);
     return *pack != NULL;
@@ -108,7 +109,9 @@ gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes
                      GError **error)
 {
     const Own own = { fn, bytes, data };
-    *pack = hn_packs_get(s, i, &(HnPackForm){ .fn = fn, .variant = variant }, bytes, fill_own, &own, error);
+    const HnPackForm form = { .fn = fn, .variant = variant };
+    *pack = hn_packs_get(s, s->in[i].slot, &form, bytes, fill_own, &own, error);
+    s->in[i].unread = *pack != NULL;
     return *pack != NULL;
 }
 

@@ -12,6 +12,11 @@
  * backend's own description of how elements lie in memory (for oneDNN: a memory descriptor). A kernel that wants an
  * input in another layout says so in prepare with HnPort.want; the planner then puts the backend's reorder step
  * in between, once for all consumers that want the same. Graph outputs, ref and other backends see plain values only.
+ *
+ * Places. A backend with memory of its own (HnBackend.memory) computes there: all that its kernels read and write is on
+ * the device, but for HnKernel.host_in, and their run() only enqueues, on the session's stream. Inputs, results, and
+ * what ref and sub-graphs read and write are on the host; the planner puts steps in between that copy, once for all
+ * consumers.
  */
 #pragma once
 
@@ -24,6 +29,10 @@ typedef struct HnKernel HnKernel;
 typedef struct HnStep HnStep;
 typedef struct HnSlot HnSlot;
 typedef struct HnPacks HnPacks;
+typedef struct HnPack HnPack;
+
+/* In whose memory elements are. */
+typedef enum { HN_HOST, HN_DEVICE, HN_PLACES } HnWhere;
 
 /* A backend's description of a memory layout; compared, measured and freed by the backend. */
 typedef struct HnLayout {
@@ -46,6 +55,8 @@ struct HnSlot {
     gboolean constant;      /* elements are known at prepare and stay */
     HnDtype half;           /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
     HnTensor *origin;       /* of a constant made of another: that one, or what stands for it; NULL mostly */
+    HnWhere where;          /* of HN_DEVICE, the tensor's data is an address for kernels alone */
+    HnPack *pack;           /* of a constant on the device: what holds its elements; NULL mostly */
     HnSlot *root;           /* whose memory this one looks at (output of a view); NULL: its own */
     int first, last;        /* steps between which it is alive, of a root: kept by the planner */
     int block;              /* index of its block in the memory plan; -1: not in the arena */
@@ -131,6 +142,7 @@ struct HnKernel {
     gboolean (*run)(HnStep *s, GError **error);
     void (*release)(HnStep *s);
     gboolean inplace; /* run() may write output 0 over input 0 */
+    guint64 host_in;  /* of a backend with memory: bits of the inputs that run() reads on the host (shapes, axes) */
     /* A concatenation: where in output 0 the elements of input i are in the end, `offset` bytes from its start. run()
      * leaves alone what is HnPort.joined. NULL: never. */
     HnPlace (*joins)(const HnStep *s, int i, gsize *offset);
@@ -144,10 +156,32 @@ struct HnKernel {
     gboolean (*fuses)(const HnStep *s);
 };
 
+/* Memory that is not the host's. What is enqueued is done in the order of the stream, perhaps much later. */
+typedef struct {
+    /* For kernels alone; of 0 bytes it is no NULL, either. Error: BUDGET. */
+    void *(*alloc)(gpointer device, gsize bytes, GError **error);
+    void (*free)(gpointer device, void *data);
+    /* Enqueued: plain bytes to the device, whose source may be overwritten as soon as it returns, and back to the host,
+     * where they are behind wait(). */
+    gboolean (*upload)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
+    gboolean (*download)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
+    /* For all that was enqueued; what went wrong there is its error. */
+    gboolean (*wait)(gpointer stream, GError **error);
+    /* What kernels enqueue between record() and recorded() is not done, but kept, to be enqueued at once by each
+     * replay(); all addresses are the same each time. NULL: nothing is recorded. recorded() without an error may be
+     * NULL, too: these steps cannot be, and are enqueued one by one. */
+    gboolean (*record)(gpointer stream, GError **error);
+    gpointer (*recorded)(gpointer stream, GError **error);
+    gboolean (*replay)(gpointer stream, gpointer recorded, GError **error);
+    void (*forget)(gpointer stream, gpointer recorded);
+} HnMemory;
+
 struct HnBackend {
-    const char *name; /* "cpu", "null" */
-    /* What the sessions of an HnDevice share (run/device.h); NULL without an error: nothing. */
-    gpointer (*open)(GError **error);
+    const char *name;       /* "cpu", "null" */
+    const HnMemory *memory; /* NULL: kernels work on the host's, and run() returns when they are done */
+    /* What the sessions of an HnDevice share (run/device.h), of the backend's device `index`, from 0 on; NULL without
+     * an error: nothing. Error: UNSUPPORTED where there are fewer. */
+    gpointer (*open)(int index, GError **error);
     void (*close)(gpointer device);
     /* What each session has for itself beside it; NULL: nothing. stream_new fails with NULL. */
     gpointer (*stream_new)(gpointer device, GError **error);
@@ -169,6 +203,9 @@ struct HnBackend {
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
 };
+
+/* HnBackend.open where there is one device only: is it that one? */
+gboolean hn_backend_only(int index, GError **error);
 
 /* The reorder of b for such a step. */
 const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s);

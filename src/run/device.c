@@ -1,9 +1,9 @@
 #include "run/device.h"
 
-HnDevice *hn_device_new(const HnBackend *backend, GError **error)
+HnDevice *hn_device_new(const HnBackend *backend, int index, GError **error)
 {
     GError *failure = NULL;
-    gpointer handle = backend->open(&failure);
+    gpointer handle = backend->open(index, &failure);
     if (failure != NULL) {
         g_propagate_error(error, failure);
         return NULL;
@@ -12,7 +12,7 @@ HnDevice *hn_device_new(const HnBackend *backend, GError **error)
     d->ref = 1;
     d->backend = backend;
     d->handle = handle;
-    d->packs = hn_packs_new(backend);
+    d->packs = hn_packs_new(backend, handle);
     return d;
 }
 

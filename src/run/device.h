@@ -15,7 +15,8 @@ typedef struct {
     HnPacks *packs;
 } HnDevice;
 
-HnDevice *hn_device_new(const HnBackend *backend, GError **error);
+/* index: from 0 on, of several devices of one kind. Errors: UNSUPPORTED where there is none. */
+HnDevice *hn_device_new(const HnBackend *backend, int index, GError **error);
 HnDevice *hn_device_ref(HnDevice *d);
 void hn_device_unref(HnDevice *d); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnDevice, hn_device_unref)

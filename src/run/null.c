@@ -3,9 +3,17 @@
  */
 #include "run/backend.h"
 
-static gpointer open_nothing(GError **error)
+gboolean hn_backend_only(int index, GError **error)
 {
-    (void)error;
+    if (index == 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "there is no device %d, only device 0", index);
+    return FALSE;
+}
+
+static gpointer open_nothing(int index, GError **error)
+{
+    hn_backend_only(index, error);
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 
 struct HnPacks {
     const HnBackend *backend;
+    gpointer device;
     GMutex lock;       /* of all that follows */
     GCond made;        /* a pack became ready, or was given up */
     GHashTable *packs; /* HnTensor * -> GPtrArray of HnPack * */
@@ -9,10 +10,11 @@ struct HnPacks {
     guint holds;
 };
 
-HnPacks *hn_packs_new(const HnBackend *backend)
+HnPacks *hn_packs_new(const HnBackend *backend, gpointer device)
 {
     HnPacks *c = g_new0(HnPacks, 1);
     c->backend = backend;
+    c->device = device;
     c->packs = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     g_mutex_init(&c->lock);
     g_cond_init(&c->made);
@@ -33,7 +35,9 @@ static void pack_free(HnPack *p)
 {
     hn_layout_unref(p->form.view);
     hn_layout_unref(p->form.want);
-    if (p->data != NULL)
+    if (p->data != NULL && p->cache->backend->memory != NULL)
+        p->cache->backend->memory->free(p->cache->device, p->data);
+    else if (p->data != NULL)
         hn_budget_free(p->budget, p->data);
     if (p->budget != NULL)
         hn_budget_unref(p->budget);
@@ -152,32 +156,48 @@ static HnPack *wait_for(HnPacks *c, const HnTensor *key, const HnPackForm *f)
     return p;
 }
 
-HnPack *hn_packs_get(HnStep *s, int i, const HnPackForm *form, gsize bytes, HnPackFill fill, gconstpointer data,
-                     GError **error)
+/* Elements that lie on the host, onto the device; behind it they may go. */
+static gboolean upload(const HnPack *p, const HnStep *s, const void *from, GError **error)
 {
-    const HnSlot *slot = s->in[i].slot;
+    const HnMemory *m = p->cache->backend->memory;
+    return m->upload(s->stream, p->data, from, p->bytes, error) && m->wait(s->stream, error);
+}
+
+static gboolean make(HnPack *p, const HnStep *s, const HnTensor *t, HnPackFill fill, gconstpointer data, GError **error)
+{
+    const HnMemory *m = p->cache->backend->memory;
+    p->data = m != NULL ? m->alloc(p->cache->device, p->bytes, error) : hn_budget_alloc(p->budget, p->bytes, error);
+    if (p->data == NULL || m == NULL)
+        return p->data != NULL && fill(s, p->data, t, data, error);
+    if (fill == NULL)
+        return upload(p, s, t->data, error);
+    void *packed = hn_budget_alloc(p->budget, p->bytes, error);
+    const gboolean ok = packed != NULL && fill(s, packed, t, data, error) && upload(p, s, packed, error);
+    hn_budget_free(p->budget, packed);
+    return ok;
+}
+
+HnPack *hn_packs_get(const HnStep *s, const HnSlot *slot, const HnPackForm *form, gsize bytes, HnPackFill fill,
+                     gconstpointer data, GError **error)
+{
     HnTensor *key = slot->origin != NULL ? slot->origin : slot->tensor;
     HnPacks *c = s->packs;
     g_mutex_lock(&c->lock);
     HnPack *p = wait_for(c, key, form);
-    const gboolean make = p == NULL;
-    if (make)
+    const gboolean first = p == NULL;
+    if (first)
         p = add(c, key, form, s->budget, bytes);
     p->ref++;
     g_mutex_unlock(&c->lock);
-    if (!make) {
-        s->in[i].unread = TRUE;
+    if (!first)
         return p;
-    }
-    p->data = hn_budget_alloc(p->budget, bytes, error);
-    const gboolean ok = p->data != NULL && fill(s, p->data, slot->tensor, data, error);
+    const gboolean ok = make(p, s, slot->tensor, fill, data, error);
     g_mutex_lock(&c->lock);
     p->ready = ok;
     if (!ok)
         drop(c, p);
     g_cond_broadcast(&c->made);
     g_mutex_unlock(&c->lock);
-    s->in[i].unread = ok;
     return ok ? p : NULL;
 }
 

@@ -24,8 +24,8 @@ typedef struct {
     HnLayout *view, *want; /* how the elements are seen, and how they shall lie; NULL: plain */
 } HnPackForm;
 
-typedef struct HnPack {
-    void *data; /* the elements; all else belongs to packs.c */
+struct HnPack {
+    void *data; /* the elements, on the device if that has memory; all else belongs to packs.c */
     int ref;    /* steps; under the cache's lock, like all of it */
     gboolean ready;
     HnPacks *cache;
@@ -33,18 +33,18 @@ typedef struct HnPack {
     HnPackForm form;
     HnBudget *budget;
     gsize bytes;
-} HnPack;
+};
 
-/* Fills `to` by the form; called once for a pack. */
+/* Fills `to`, memory of the host, by the form; called once for a pack. */
 typedef gboolean (*HnPackFill)(const HnStep *s, void *to, const HnTensor *t, gconstpointer data, GError **error);
 
-HnPacks *hn_packs_new(const HnBackend *backend);
+HnPacks *hn_packs_new(const HnBackend *backend, gpointer device);
 void hn_packs_free(HnPacks *c); /* nobody uses one any more */
 
-/* Input i of s, a constant, in that form: `bytes` bytes that `fill` writes where nobody has packed it yet. The port is
- * marked unread. NULL: error. */
-HnPack *hn_packs_get(HnStep *s, int i, const HnPackForm *form, gsize bytes, HnPackFill fill, gconstpointer data,
-                     GError **error);
+/* The slot's elements, which are constant, in that form, for step s: `bytes` bytes that `fill` writes where nobody has
+ * packed it yet. fill NULL: they are copied to the device as they are. NULL: error. */
+HnPack *hn_packs_get(const HnStep *s, const HnSlot *slot, const HnPackForm *form, gsize bytes, HnPackFill fill,
+                     gconstpointer data, GError **error);
 void hn_pack_unref(HnPack *pack); /* NULL is fine */
 
 /* Bytes that all of them fill. */

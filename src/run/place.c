@@ -43,8 +43,9 @@ static HnSlot *dying_input(const HnStep *s, int i, int j)
     if (s->in[j].slot == NULL)
         return NULL;
     HnSlot *from = hn_slot_root(s->in[j].slot), *to = s->out[0].slot;
-    if (!in_arena(from) || !in_arena(to) || from->last != i || slot_bytes(from) != slot_bytes(to) ||
-        from->tensor->dtype != to->tensor->dtype || s->in[j].slot->tensor->ndim != to->tensor->ndim ||
+    if (!in_arena(from) || !in_arena(to) || from->where != to->where || from->last != i ||
+        slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
+        s->in[j].slot->tensor->ndim != to->tensor->ndim ||
         memcmp(s->in[j].slot->tensor->dims, to->tensor->dims, (size_t)to->tensor->ndim * sizeof(int64_t)) != 0)
         return NULL;
     for (int k = 0; k < s->n_in + s->n_hidden; k++)
@@ -83,19 +84,45 @@ static const char *largest_result(const HnPlan *p)
     return most != NULL ? hn_node_label(most->node) : "scratch";
 }
 
-static gboolean allocate(HnPlan *p, const HnBlock *blocks, guint n, GError **error)
+static void *place_alloc(const HnRunEnv *env, HnWhere where, gsize bytes, GError **error)
 {
-    HnBudget *budget = p->exec->env->o.budget;
-    if (!p->exec->env->o.apart)
-        return (p->arena = hn_budget_alloc(budget, p->arena_bytes, error)) != NULL;
-    p->apart = g_ptr_array_sized_new(n);
+    return where == HN_HOST ? hn_budget_alloc(env->o.budget, bytes, error)
+                            : env->backend->memory->alloc(env->device, bytes, error);
+}
+
+static void place_free(const HnRunEnv *env, HnWhere where, void *data)
+{
+    if (where == HN_HOST)
+        hn_budget_free(env->o.budget, data);
+    else if (data != NULL)
+        env->backend->memory->free(env->device, data);
+}
+
+static gboolean allocate(HnPlan *p, HnWhere where, const HnBlock *blocks, guint n, GError **error)
+{
+    const HnRunEnv *env = p->exec->env;
+    HnArena *a = &p->arena[where];
+    if (!env->o.apart)
+        return (a->data = place_alloc(env, where, a->bytes, error)) != NULL;
+    a->apart = g_ptr_array_sized_new(n);
     for (guint i = 0; i < n; i++) {
-        void *block = hn_budget_alloc(budget, blocks[i].bytes, error);
+        void *block = place_alloc(env, where, blocks[i].bytes, error);
         if (block == NULL)
             return FALSE;
-        g_ptr_array_add(p->apart, block);
+        g_ptr_array_add(a->apart, block);
     }
     return TRUE;
+}
+
+void hn_plan_free_memory(HnPlan *p)
+{
+    for (HnWhere w = HN_HOST; w < HN_PLACES; w++) {
+        HnArena *a = &p->arena[w];
+        place_free(p->exec->env, w, a->data);
+        for (guint i = 0; a->apart != NULL && i < a->apart->len; i++)
+            place_free(p->exec->env, w, a->apart->pdata[i]);
+        g_clear_pointer(&a->apart, g_ptr_array_unref);
+    }
 }
 
 /* Memory of its own, which is not in the arena. */
@@ -106,7 +133,7 @@ static gboolean owns_memory(const HnSlot *s)
 
 static gboolean within_limit(const HnPlan *p, GError **error)
 {
-    gsize bytes = p->arena_bytes;
+    gsize bytes = p->arena[HN_HOST].bytes + p->arena[HN_DEVICE].bytes;
     for (guint i = 0; i < p->slots->len; i++)
         if (owns_memory(p->slots->pdata[i]))
             bytes += slot_bytes(p->slots->pdata[i]);
@@ -118,18 +145,52 @@ static gboolean within_limit(const HnPlan *p, GError **error)
     return FALSE;
 }
 
-static void *block_at(const HnPlan *p, const HnBlock *blocks, guint i)
+static void *block_at(const HnArena *a, const HnBlock *blocks, guint i)
 {
-    return p->apart != NULL ? p->apart->pdata[i] : (char *)p->arena + blocks[i].offset;
+    return a->apart != NULL ? a->apart->pdata[i] : (char *)a->data + blocks[i].offset;
 }
 
-gboolean hn_plan_place(HnPlan *p, GError **error)
+/* Memory for the blocks in one place: those of values, then scratch memory for each step. */
+static gboolean place_blocks(HnPlan *p, HnWhere where, GArray *blocks, GError **error)
 {
-    g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(HnBlock));
+    const guint scratch = blocks->len;
+    for (int i = 0; i < (int)p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        HnBlock b = { hn_step_where(p, s) == where ? s->scratch_bytes : 0, i, i, 0 };
+        g_array_append_val(blocks, b);
+    }
+    HnBlock *at = (HnBlock *)(void *)blocks->data;
+    HnArena *a = &p->arena[where];
+    a->bytes = hn_memory_plan(at, (int)blocks->len);
+    if (!p->exec->env->backend->computes)
+        return TRUE;
+    if (!within_limit(p, error))
+        return FALSE;
+    if (!allocate(p, where, at, blocks->len, error)) {
+        g_prefix_error(error, "node '%s': ", largest_result(p));
+        return FALSE;
+    }
+    for (guint i = 0; i < p->slots->len; i++) {
+        HnSlot *s = p->slots->pdata[i];
+        if (s->block >= 0 && s->where == where)
+            s->tensor->data = block_at(a, at, (guint)s->block);
+    }
+    for (guint i = 0; i < p->steps->len; i++) {
+        HnStep *s = p->steps->pdata[i];
+        if (s->scratch_bytes > 0 && hn_step_where(p, s) == where)
+            s->scratch = block_at(a, at, scratch + i);
+    }
+    return TRUE;
+}
+
+/* The blocks of values in one place. */
+static GArray *blocks_of(HnPlan *p, HnWhere where)
+{
+    GArray *blocks = g_array_new(FALSE, FALSE, sizeof(HnBlock));
     for (int i = 0; i < (int)p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
         HnSlot *from = inplace_source(s, i);
-        if (from != NULL) {
+        if (from != NULL && from->where == where) {
             HnSlot *to = s->out[0].slot;
             to->block = from->block;
             g_array_index(blocks, HnBlock, to->block).last = to->last;
@@ -137,38 +198,52 @@ gboolean hn_plan_place(HnPlan *p, GError **error)
         }
         for (int k = 0; k < s->n_out; k++) {
             HnSlot *o = s->out[k].slot;
-            if (o == NULL || o->block >= 0 || !in_arena(o))
+            if (o == NULL || o->block >= 0 || o->where != where || !in_arena(o))
                 continue;
             o->block = (int)blocks->len;
             HnBlock b = { slot_bytes(o), o->first, o->last, 0 };
             g_array_append_val(blocks, b);
         }
     }
-    guint scratch = blocks->len;
-    for (int i = 0; i < (int)p->steps->len; i++) {
-        HnBlock b = { ((HnStep *)p->steps->pdata[i])->scratch_bytes, i, i, 0 };
-        g_array_append_val(blocks, b);
-    }
-    HnBlock *at = (HnBlock *)(void *)blocks->data;
-    p->arena_bytes = hn_memory_plan(at, (int)blocks->len);
-    if (!p->exec->env->backend->computes)
-        return TRUE;
-    if (!within_limit(p, error))
-        return FALSE;
-    if (!allocate(p, at, blocks->len, error)) {
-        g_prefix_error(error, "node '%s': ", largest_result(p));
-        return FALSE;
-    }
-    for (guint i = 0; i < p->slots->len; i++) {
-        HnSlot *s = p->slots->pdata[i];
-        if (s->block >= 0)
-            s->tensor->data = block_at(p, at, (guint)s->block);
-    }
-    for (guint i = 0; i < p->steps->len; i++) {
-        HnStep *s = p->steps->pdata[i];
-        s->scratch = s->scratch_bytes > 0 ? block_at(p, at, scratch + i) : NULL;
+    return blocks;
+}
+
+gboolean hn_plan_place(HnPlan *p, GError **error)
+{
+    const HnWhere places = p->exec->env->backend->memory != NULL ? HN_PLACES : HN_DEVICE;
+    for (HnWhere w = HN_HOST; w < places; w++) {
+        g_autoptr(GArray) blocks = blocks_of(p, w);
+        if (!place_blocks(p, w, blocks, error))
+            return FALSE;
     }
     return TRUE;
+}
+
+typedef struct {
+    HnDevice *device;
+    void *data;
+} Lent;
+
+static void give_back(gpointer data)
+{
+    Lent *l = data;
+    l->device->backend->memory->free(l->device->handle, l->data);
+    hn_device_unref(l->device);
+    g_free(l);
+}
+
+/* A tensor with the slot's bytes on the device. */
+static HnTensor *tensor_on_device(const HnPlan *p, const HnSlot *s, GError **error)
+{
+    HnDevice *d = p->exec->env->engine->device;
+    void *data = place_alloc(p->exec->env, HN_DEVICE, slot_bytes(s), error);
+    if (data == NULL)
+        return NULL;
+    HnTensor *t = hn_tensor_new_borrowed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, data);
+    Lent *l = g_new0(Lent, 1);
+    *l = (Lent){ hn_device_ref(d), data };
+    t->owner = g_bytes_new_with_free_func(data, slot_bytes(s), give_back, l);
+    return t;
 }
 
 /* A tensor of the slot's logical dims whose bytes are what its layout needs. */
@@ -190,15 +265,17 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
         HnSlot *s = p->slots->pdata[i];
         if (!owns_memory(s) || !p->exec->env->backend->computes)
             continue;
-        HnTensor *t = s->layout != NULL ? tensor_in_layout(s, p->exec->env->o.budget, error)
-                                        : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims,
-                                                        p->exec->env->o.budget, error);
+        HnBudget *budget = p->exec->env->o.budget;
+        HnTensor *t = s->where == HN_DEVICE ? tensor_on_device(p, s, error)
+                      : s->layout != NULL
+                          ? tensor_in_layout(s, budget, error)
+                          : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, budget, error);
         if (t == NULL) {
             const HnNode *n = s->value != NULL ? s->value->producer : NULL;
             g_prefix_error(error, "node '%s': ", n != NULL ? hn_node_label(n) : "reorder");
             return FALSE;
         }
-        if (s->layout == NULL)
+        if (s->layout == NULL && s->where == HN_HOST)
             g_ptr_array_add(p->fresh, s);
         hn_tensor_unref(s->tensor);
         s->tensor = t;

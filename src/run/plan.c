@@ -135,6 +135,7 @@ static void plan_free(gpointer data)
     HnPlan *p = data;
     if (p == NULL)
         return;
+    hn_plan_forget_segments(p);
     g_ptr_array_unref(p->next);
     g_ptr_array_unref(p->steps);
     g_hash_table_unref(p->copies);
@@ -157,10 +158,7 @@ static void plan_free(gpointer data)
         hn_type_unref(p->key[i]);
     g_free(p->key);
     hn_budget_uncharge(p->exec->env->o.budget, p->charged);
-    hn_budget_free(p->exec->env->o.budget, p->arena);
-    for (guint i = 0; p->apart != NULL && i < p->apart->len; i++)
-        hn_budget_free(p->exec->env->o.budget, p->apart->pdata[i]);
-    g_clear_pointer(&p->apart, g_ptr_array_unref);
+    hn_plan_free_memory(p);
     g_free(p);
 }
 
@@ -317,7 +315,8 @@ static gboolean add_ends(HnPlan *p, GError **error)
     for (guint k = 0; p->last && k < g->outputs->len; k++) {
         HnSlot *s = hn_plan_slot(p, g->outputs->pdata[k], error);
         if (s == NULL || (s = hn_plan_held(p, s, FALSE, error)) == NULL ||
-            (s = hn_plan_in_layout(p, s, NULL, error)) == NULL || !as_declared(p, s, g->outputs->pdata[k], error))
+            (s = hn_plan_in_layout(p, s, NULL, error)) == NULL || (s = hn_plan_moved(p, s, HN_HOST, error)) == NULL ||
+            !as_declared(p, s, g->outputs->pdata[k], error))
             return FALSE;
         hn_slot_root(s)->kept = TRUE;
         g_ptr_array_add(p->results, s);
@@ -376,6 +375,7 @@ static gboolean plan_build(HnPlan *p, GError **error)
     }
     if (ok) {
         hn_plan_resolve_aliases(p);
+        hn_plan_find_segments(p);
         hn_plan_watch_slots(p);
     }
     if (ok && !types_stay(p))

@@ -55,6 +55,13 @@ struct HnExec {
     GHashTable *last_use; /* HnValue * -> 1 + index of the last node that reads it; G_MAXINT: a result */
 };
 
+/* Memory of a plan in one place. */
+typedef struct {
+    gsize bytes;
+    void *data;
+    GPtrArray *apart; /* instead: a block for each value and each step's scratch memory */
+} HnArena;
+
 struct HnPlan {
     HnExec *exec;
     HnPlan *before; /* whose `next` this one is */
@@ -82,9 +89,8 @@ struct HnPlan {
     GPtrArray *results;  /* HnSlot * per graph output; last plan only */
     GPtrArray *seen;     /* HnSlot * whose types choose the next plan */
     GPtrArray *next;     /* HnPlan *, most recently used first */
-    void *arena;
-    GPtrArray *apart; /* instead of the arena: a block for each value and each step's scratch memory */
-    gsize arena_bytes;
+    HnArena arena[HN_PLACES];
+    GArray *segments;       /* HnSegment, of a backend with memory of its own: all steps; else NULL */
     gsize objects, charged; /* bytes of steps, slots and types, about, and what the budget knows of them */
     gboolean last;
 };
@@ -137,6 +143,8 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
 /* The first kernel that takes the step as it is; NULL: none. Refusals are noted. */
 const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s);
 HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_out);
+/* Its output 0 holds what its input 0 holds. */
+void hn_plan_note_copy(HnPlan *p, const HnStep *s);
 /* At the plan's end, which owns it from now on. */
 void hn_plan_append(HnPlan *p, HnStep *s);
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
@@ -205,7 +213,31 @@ void hn_group_free(HnGroup *g);
 
 void hn_plan_join(HnPlan *p);
 
+/* --- transfer.c: memory of the host and of a device */
+
+/* Steps [start, end) that are of one kind. */
+typedef struct {
+    int start, end;
+    enum { HN_ON_HOST, HN_MOVES, HN_READS_HOST, HN_ON_DEVICE } kind; /* READS_HOST: on the device, of host_in */
+    guint runs;
+    gpointer recorded; /* HN_ON_DEVICE: from the second run on; NULL: cannot be recorded */
+} HnSegment;
+/* The slot's elements in that place, plain where they have to be moved, by a step that copies them; device constants
+ * are copied while planning. */
+HnSlot *hn_plan_moved(HnPlan *p, HnSlot *from, HnWhere where, GError **error);
+/* Where the step's kernel works. */
+HnWhere hn_step_where(const HnPlan *p, const HnStep *s);
+/* Behind prepare: inputs are moved to where the kernel reads them, outputs are where it writes. */
+gboolean hn_plan_move_ports(HnPlan *p, HnStep *s, GError **error);
+void hn_plan_find_segments(HnPlan *p);
+void hn_plan_forget_segments(HnPlan *p);
+gboolean hn_plan_run_segments(HnPlan *p, GError **error);
+/* For all that the session has enqueued. */
+gboolean hn_env_wait(const HnRunEnv *env, GError **error);
+
 /* --- place.c: memory */
+
+void hn_plan_free_memory(HnPlan *p);
 
 void hn_plan_lifetimes(HnPlan *p);
 gboolean hn_plan_place(HnPlan *p, GError **error);
@@ -221,5 +253,6 @@ gboolean hn_ref_run(HnStep *s, GError **error);
 void hn_ref_release(HnStep *s);
 /* What a step with sub-graphs runs on; prepared by hn_ref_prepare(). */
 extern const HnKernel hn_control_kernel;
+gboolean hn_step_run(HnStep *s, GError **error);
 void hn_exec_foreach(const HnExec *x, HnStepFn fn, int depth, gpointer data);
 void hn_exec_stats(const HnExec *x, HnSessionStats *stats);

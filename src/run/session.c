@@ -224,7 +224,7 @@ static gboolean renew_results(HnPlan *p, GError **error)
     return TRUE;
 }
 
-static gboolean run_step(HnStep *s, GError **error)
+gboolean hn_step_run(HnStep *s, GError **error)
 {
     return s->kernel != NULL ? s->kernel->run(s, error) : hn_ref_run(s, error);
 }
@@ -240,7 +240,7 @@ static gboolean run_watched(HnPlan *p, GError **error)
 {
     const gint *halt = p->exec->env->halt;
     for (guint i = 0; i < p->steps->len; i++) {
-        if (!hn_halt_go(halt, error) || !run_step(p->steps->pdata[i], error))
+        if (!hn_halt_go(halt, error) || !hn_step_run(p->steps->pdata[i], error) || !hn_env_wait(p->exec->env, error))
             return FALSE;
         look_at_results(p, p->steps->pdata[i]);
     }
@@ -255,7 +255,7 @@ static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
-        ok = hn_halt_go(halt, error) && run_step(s, error);
+        ok = hn_halt_go(halt, error) && hn_step_run(s, error) && hn_env_wait(p->exec->env, error);
         guint64 end = hn_timer_now(t);
         hn_timer_add(t, s, depth, start, end);
         start = end;
@@ -280,9 +280,11 @@ static gboolean run_steps(HnPlan *p, GError **error)
         return run_timed(p, p->exec->env->timer, error);
     if (p->exec->env->o.watch != NULL)
         return run_watched(p, error);
+    if (p->segments != NULL)
+        return hn_plan_run_segments(p, error);
     const gint *halt = p->exec->env->halt;
     for (guint i = 0; i < p->steps->len; i++)
-        if (!hn_halt_go(halt, error) || !run_step(p->steps->pdata[i], error))
+        if (!hn_halt_go(halt, error) || !hn_step_run(p->steps->pdata[i], error))
             return FALSE;
     return TRUE;
 }
@@ -326,7 +328,8 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
 static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
 {
     t->plans++;
-    t->arena_bytes += p->arena_bytes;
+    for (int w = 0; w < HN_PLACES; w++)
+        t->arena_bytes += p->arena[w].bytes;
     for (guint i = 0; i < p->slots->len; i++) {
         const HnSlot *s = p->slots->pdata[i];
         if (s->constant)
@@ -398,7 +401,7 @@ HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **er
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(backend, error);
+    g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
     g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, o->budget, o->feeds, error) : NULL;
     return engine != NULL ? hn_session_new_on(engine, o, error) : NULL;
 }

@@ -32,6 +32,7 @@ void hn_slot_free(gpointer data)
     hn_tensor_unref(s->tensor);
     hn_tensor_unref(s->spare);
     hn_tensor_unref(s->origin);
+    hn_pack_unref(s->pack);
     hn_layout_unref(s->layout);
     g_free(s);
 }
@@ -177,8 +178,7 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     return s;
 }
 
-/* Its output 0 holds what its input 0 holds. */
-static void note_copy(HnPlan *p, const HnStep *s)
+void hn_plan_note_copy(HnPlan *p, const HnStep *s)
 {
     GPtrArray *copies = g_hash_table_lookup(p->copies, s->in[0].slot);
     if (copies == NULL)
@@ -192,7 +192,7 @@ void hn_plan_append(HnPlan *p, HnStep *s)
         if (s->in[i].slot != NULL && !s->in[i].unread)
             s->in[i].slot->read = TRUE;
     if (s->node == NULL)
-        note_copy(p, s);
+        hn_plan_note_copy(p, s);
     g_ptr_array_add(p->steps, s);
 }
 
@@ -204,9 +204,9 @@ const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s)
     return *k;
 }
 
-static gboolean lies_as(const HnBackend *b, const HnSlot *s, HnDtype dtype, const HnLayout *want)
+static gboolean lies_as(const HnBackend *b, const HnSlot *s, HnWhere where, HnDtype dtype, const HnLayout *want)
 {
-    return s->tensor->dtype == dtype &&
+    return s->where == where && s->tensor->dtype == dtype &&
            (s->layout == want || (s->layout != NULL && want != NULL && b->layout_equal(s->layout, want)));
 }
 
@@ -226,19 +226,20 @@ static gboolean align_constant(HnPlan *p, HnSlot *s, GError **error)
 HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error)
 {
     const HnBackend *b = p->exec->env->backend;
-    if (lies_as(b, from, dtype, want))
+    if (lies_as(b, from, from->where, dtype, want))
         return from;
-    if (!align_constant(p, from, error))
+    if (!align_constant(p, from, error) || (from = hn_plan_moved(p, from, HN_DEVICE, error)) == NULL)
         return NULL;
     const GPtrArray *copies = g_hash_table_lookup(p->copies, from);
     for (guint i = 0; copies != NULL && i < copies->len; i++) /* somebody else wanted the same */
-        if (lies_as(b, copies->pdata[i], dtype, want))
+        if (lies_as(b, copies->pdata[i], from->where, dtype, want))
             return copies->pdata[i];
     HnStep *s = hn_step_new(p, NULL, 1, 0, 1);
     HnSlot *to = slot_new(p, NULL);
     to->tensor = hn_tensor_new_borrowed(dtype, from->tensor->ndim, from->tensor->dims, NULL);
     to->layout = want != NULL ? hn_layout_ref(want) : NULL;
     to->half = dtype == from->tensor->dtype ? from->half : HN_UNDEFINED;
+    to->where = from->where;
     s->in[0].slot = from;
     s->in[0].any = TRUE;
     s->out[0].slot = to;
@@ -532,7 +533,7 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
     for (int i = 0; ok && i < s->n_in + s->n_hidden; i++)
         if (s->in[i].slot != NULL && !s->in[i].any && !s->in[i].unread)
             ok = (s->in[i].slot = hn_plan_in_layout(p, s->in[i].slot, s->in[i].want, error)) != NULL;
-    ok = ok && (!p->exec->env->backend->computes || aligned_constants(p, s, error));
+    ok = ok && hn_plan_move_ports(p, s, error) && (!p->exec->env->backend->computes || aligned_constants(p, s, error));
     hn_plan_append(p, s);
     hn_plan_drop_packed(p, s);
     ok = ok && hn_plan_watch_step(p, s, error);
@@ -557,5 +558,6 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
         hn_plan_widen_result(s);
     from->read = TRUE;
     s->root = hn_slot_root(from);
+    s->where = from->where;
     return TRUE;
 }

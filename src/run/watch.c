@@ -18,10 +18,11 @@ gboolean hn_plan_watch_step(HnPlan *p, const HnStep *s, GError **error)
 {
     for (int k = 0; k < s->n_out; k++) {
         HnSlot *o = s->out[k].slot;
-        if (o == NULL || o->value == NULL || o->tensor == NULL || !has_gaps(o) || !hn_plan_watches(p, o->value))
+        if (o == NULL || o->value == NULL || o->tensor == NULL || (!has_gaps(o) && o->where == HN_HOST) ||
+            !hn_plan_watches(p, o->value))
             continue;
         HnSlot *plain = hn_plan_in_layout(p, o, NULL, error);
-        if (plain == NULL)
+        if (plain == NULL || (plain = hn_plan_moved(p, plain, HN_HOST, error)) == NULL)
             return FALSE;
         plain->value = o->value;
     }
@@ -32,8 +33,8 @@ void hn_plan_watch_slots(HnPlan *p)
 {
     for (guint i = 0; i < p->slots->len && p->exec->env->o.watch != NULL; i++) {
         HnSlot *s = p->slots->pdata[i];
-        s->watched =
-            s->value != NULL && !s->constant && !(s->tensor != NULL && has_gaps(s)) && hn_plan_watches(p, s->value);
+        s->watched = s->value != NULL && !s->constant && s->where == HN_HOST && !(s->tensor != NULL && has_gaps(s)) &&
+                     hn_plan_watches(p, s->value);
     }
 }
 

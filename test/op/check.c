@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../fence.h"
 #include "case.h"
 #include "hone.h"
 #include "ir/text.h"
@@ -580,6 +581,8 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
         wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
         for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
             wrong = run_session(&s, cpu, kernels[k]->name, n_out, out, rtol, atol);
+        if (wrong == NULL) /* in memory that the host cannot touch, all of it, and but for the first input */
+            wrong = run_session(&s, &hn_backend_fence, seed % 2 == 0 ? "fence.host" : NULL, n_out, out, rtol, atol);
         if (wrong == NULL)
             wrong = check_opsets(op, c, in, HN_F32, n_out, out, MAX(rtol, 1e-5), MAX(atol, 1e-6));
         const HnDtype types[] = { HN_F64, HN_F16, HN_BF16 };
