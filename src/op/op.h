@@ -368,6 +368,11 @@ gboolean hn_op_widens(const HnOp *op, int n_in, const HnDtype *in, int n_out, co
 gboolean hn_op_infer(HnInfer *x, GError **error);
 /* Runs ref, with the half conversions around it. n is bound. On success every output that is named is non-NULL. */
 gboolean hn_op_eval(HnEval *e, GError **error);
+/* Picks rows of a table: HN_OP_LOOKUP. */
+static inline gboolean hn_op_is_lookup(const HnOp *op)
+{
+    return op != NULL && (op->flags & HN_OP_LOOKUP) != 0;
+}
 /* What n, which is bound, makes of numbers that are held as bytes, with its parameters and in its version: views and
  * nearest neighbours are HN_QB_MOVES, other kinds of Resize HN_QB_NONE. */
 HnQuantBytes hn_op_bytes(const HnNode *n);

@@ -134,7 +134,7 @@ gboolean hn_quant_is_turned(const HnNode *n)
 
 static gboolean is_recurrent(const HnNode *n)
 {
-    return n->op == &hn_op_lstm || n->op == &hn_op_gru || n->op == &hn_op_rnn;
+    return n->op != NULL && n->op->channels.kind == HN_CH_RECURRENT;
 }
 
 HnValue *hn_quant_weight(const HnNode *n)
@@ -147,7 +147,7 @@ HnValue *hn_quant_weight(const HnNode *n)
         if (v != NULL && v->weight->ndim == 3)
             return v;
     }
-    if (n->op == &hn_op_gather) {
+    if (hn_op_is_lookup(n->op)) {
         v = ((const HnGather *)n->params)->axis == 0 ? weight_of(hn_node_in(n, 0)) : NULL;
         return v != NULL && v->weight->ndim == 2 && v->weight->n >= LEAST_TABLE ? v : NULL;
     }
@@ -159,7 +159,7 @@ HnValue *hn_quant_weight(const HnNode *n)
 
 int hn_quant_scale_axis(const HnNode *n, int rank)
 {
-    if (n->op == &hn_op_gather)
+    if (hn_op_is_lookup(n->op))
         return 0;
     if (is_recurrent(n))
         return 1;
@@ -188,7 +188,7 @@ static void add_candidate(HnNode *n, gpointer data)
 {
     const HnValue *x = hn_node_in(n, 0), *y = first_out(n);
     if (n->op != NULL && y != NULL && hn_quant_weight(n) != NULL && is_f32(y) &&
-        (n->op == &hn_op_gather || (x->weight == NULL && is_f32(x))) && all_finite(hn_quant_weight(n)->weight))
+        (hn_op_is_lookup(n->op) || (x->weight == NULL && is_f32(x))) && all_finite(hn_quant_weight(n)->weight))
         g_ptr_array_add(data, n);
 }
 
@@ -198,6 +198,13 @@ static gboolean is_dynamic(const HnNode *n, const HnTensor *w)
     if (!hn_op_linear(n, &l) || l.adjoint)
         return FALSE;
     return l.window == NULL || (w->ndim > 2 && (l.b == NULL || l.b->weight != NULL));
+}
+
+/* Weights of several matrices. */
+static gboolean is_batch(const HnNode *n, const HnTensor *w)
+{
+    HnLinearView l;
+    return w->ndim > 2 && hn_op_linear(n, &l) && l.window == NULL;
 }
 
 int hn_quant_block(int64_t size, int most)
@@ -220,8 +227,8 @@ HnQuantForm hn_quant_form_fit(const HnNode *n, HnQuantForm wanted, const HnQuant
         form = HN_FORM_W8;
     if (form == HN_FORM_DYNAMIC && !is_dynamic(n, w))
         form = HN_FORM_W8;
-    if (form == HN_FORM_W4 && (is_recurrent(n) || axis < 0 || axis > 1 || (w->ndim > 2 && n->op == &hn_op_matmul) ||
-                               hn_quant_block(w->dims[1 - axis], o->block) == 0))
+    if (form == HN_FORM_W4 &&
+        (is_recurrent(n) || axis < 0 || axis > 1 || is_batch(n, w) || hn_quant_block(w->dims[1 - axis], o->block) == 0))
         form = HN_FORM_W8;
     return form == HN_FORM_W8 && w->n < LEAST_WEIGHT ? HN_FORM_F32 : form;
 }

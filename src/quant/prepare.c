@@ -72,7 +72,7 @@ static gboolean is_turned(const HnTensor *a, const HnTensor *b)
 static gboolean is_gathered(const HnValue *v)
 {
     for (guint i = 0; i < v->users->len; i++)
-        if (((const HnNode *)v->users->pdata[i])->op == &hn_op_gather)
+        if (hn_op_is_lookup(((const HnNode *)v->users->pdata[i])->op))
             return TRUE;
     return FALSE;
 }

@@ -365,7 +365,7 @@ static void drop_weights(HnGraph *g)
 /* What integers take the place of. */
 static gboolean is_swept(const HnNode *n)
 {
-    return n->op == &hn_op_transpose || n->op == &hn_op_dequantizelinear || n->op == &hn_op_quantizelinear;
+    return n->op == &hn_op_transpose || (n->op != NULL && n->op->channels.kind == HN_CH_STEP);
 }
 
 static void drop_nodes(HnGraph *g)

@@ -193,7 +193,7 @@ static gboolean is_per_channel(const HnQuantPlan *p, const HnNode *n, const HnTe
     const HnType *y = hn_node_out(n, 0) != NULL ? hn_node_out(n, 0)->type : NULL;
     if (axis < 0)
         return FALSE;
-    if (n->op == &hn_op_gather)
+    if (hn_op_is_lookup(n->op))
         return TRUE; /* of one scale for all rows the rare ones would have next to nothing */
     if (p->o.per_tensor)
         return FALSE;

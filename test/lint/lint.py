@@ -260,6 +260,24 @@ def check_only():
         yield from each_match(names, r"(?<![\w.>])" + pattern, lambda m, i=instead: f"{m[0].rstrip('( ')}(): {i}", code_of)
 
 
+# what may be asked of a node by its operator's name, in the layers that know operators best; others ask the record
+ASKS_BY_NAME = ("src/op/", "src/pass/", "src/lower/", "src/cpu/")
+MOST_BY_NAME = 22
+MOST_BY_NAME_IN_CPU = 81
+
+
+def check_records():
+    """comparisons with operators (== &hn_op_conv) are few, and do not become more: a record says what one needs to know"""
+    def found(names):
+        return sorted(set(each_match(names, r"[!=]= *&hn_op_", lambda m: m[0], code_of)))  # lines, as grep counts them
+    others = found([f for f in c_files("src/", "tools/") if not f.startswith(ASKS_BY_NAME)])
+    kernels = found(c_files("src/cpu/"))
+    for what, most, where in (others, MOST_BY_NAME, "outside of " + ", ".join(ASKS_BY_NAME)), \
+                             (kernels, MOST_BY_NAME_IN_CPU, "in src/cpu/"):
+        if len(what) > most:
+            yield f"{what[-1]}: {len(what)} of them {where}, {most} at most: make it a field of the record (op/op.h)"
+
+
 def check_twice():
     """no recursion and nothing that changes something inside MAX, MIN, CLAMP, ABS (twice.py)"""
     names = c_files("src/", "tools/", "cuda/", "test/", ends=(".c", ".h", ".cu"))
