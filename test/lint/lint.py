@@ -355,6 +355,23 @@ def check_optimizer():
             yield f"{table}:{k}: no case '{title}' in test/pass/{file}.txt"
 
 
+def check_walks():
+    """each file and function that CONTRIBUTING.md's tables lead through is there"""
+    page = "CONTRIBUTING.md"
+    if page not in FILES:
+        raise Skip("there is no such page here")
+    for k, line in enumerate(read(page).splitlines(), 1):
+        hop = line.split("|")[1] if line.startswith("| `") else ""
+        name = None
+        for file, function in re.findall(r"`([\w/]+\.c)`|`(\w+)\(\)`", hop):
+            name = file or name
+            if name not in FILES:
+                yield f"{page}:{k}: no file '{name}'"
+                break
+            if function and not re.search(rf"^\w[^\n;]*\b{function}\(", read(name), re.M):
+                yield f"{page}:{k}: no function '{function}' in {name}"
+
+
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
