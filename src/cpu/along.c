@@ -45,26 +45,31 @@ static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
     return TRUE;
 }
 
+static const struct {
+    const HnOp *op;
+    HnAlongKind kind;
+} activations[] = {
+    { &hn_op_relu, HN_ALONG_RELU },           { &hn_op_leakyrelu, HN_ALONG_LEAKY },
+    { &hn_op_sigmoid, HN_ALONG_SIGMOID },     { &hn_op_hardsigmoid, HN_ALONG_HARDSIGMOID },
+    { &hn_op_swish, HN_ALONG_SWISH },         { &hn_op_gelu, HN_ALONG_GELU },
+    { &hn_op_hardswish, HN_ALONG_HARDSWISH },
+};
+
 static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
 {
     const HnNode *n = s->fused[k];
     const HnActivation *p = n->params;
-    if (n->op == &hn_op_relu || n->op == &hn_op_sigmoid || n->op == &hn_op_hardswish) {
-        op->kind = n->op == &hn_op_relu      ? HN_ALONG_RELU
-                   : n->op == &hn_op_sigmoid ? HN_ALONG_SIGMOID
-                                             : HN_ALONG_HARDSWISH;
-        return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
-    }
-    if (n->op == &hn_op_gelu && !p->tanh) {
-        op->kind = HN_ALONG_GELU;
-        return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
-    }
-    if (n->op != &hn_op_leakyrelu && n->op != &hn_op_hardsigmoid)
+    guint i = 0;
+    while (i < G_N_ELEMENTS(activations) && activations[i].op != n->op)
+        i++;
+    if (i == G_N_ELEMENTS(activations) || hn_unary_of(n->op, p, NULL, 0, &op->unary) != NULL)
         return FALSE;
-    op->kind = n->op == &hn_op_leakyrelu ? HN_ALONG_LEAKY : HN_ALONG_HARDSIGMOID;
-    op->a = (float)p->a;
-    op->b = (float)p->b;
-    return hn_unary_of(n->op, p, NULL, 0, &op->unary) == NULL;
+    op->kind = activations[i].kind;
+    if (op->kind == HN_ALONG_LEAKY || op->kind == HN_ALONG_HARDSIGMOID || op->kind == HN_ALONG_SWISH) {
+        op->a = (float)p->a;
+        op->b = (float)p->b;
+    }
+    return op->kind != HN_ALONG_GELU || !p->tanh;
 }
 
 /* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
@@ -105,76 +110,11 @@ static gboolean read_node(const HnStep *s, int k, int axis, HnAlongOp *op)
            read_binary(s, k, axis, op) || read_batchnorm(s, k, axis, op);
 }
 
-/* Fused node k is `op` with one constant, which is v; where it is to be read: *port. */
-static gboolean is_with(const HnStep *s, int k, const HnOp *op, double v)
-{
-    int port;
-    const HnSlot *c = k < s->n_fused && s->fused[k]->op == op && s->fused[k]->in->len == 2 && s->fused_before[k] < 0
-                          ? operand(s, k, 1 - s->fused_at[k], &port)
-                          : NULL;
-    return c != NULL && c->constant && c->tensor->n == 1 &&
-           fabs(hn_tensor_get_f64(c->tensor, 0) - v) <= 1e-6 * fabs(v) &&
-           (s->fused_at[k] == 0 || op == &hn_op_add || op == &hn_op_mul);
-}
-
-static gboolean is_sixth(const HnStep *s, int k)
-{
-    return is_with(s, k, &hn_op_div, 6) || is_with(s, k, &hn_op_mul, 1.0 / 6);
-}
-
-static gboolean is_product(const HnStep *s, int k, int before)
-{
-    return k < s->n_fused && s->fused[k]->op == &hn_op_mul && s->fused_before[k] == before;
-}
-
-/* y * (1 + erf(y / sqrt(2))) / 2, as frameworks write it out: 5 nodes from k on. */
-static gboolean is_gelu(const HnStep *s, int k)
-{
-    return (is_with(s, k, &hn_op_div, G_SQRT2) || is_with(s, k, &hn_op_mul, 1 / G_SQRT2)) && k + 4 < s->n_fused &&
-           s->fused[k + 1]->op == &hn_op_erf && is_with(s, k + 2, &hn_op_add, 1) && is_product(s, k + 3, k) &&
-           is_with(s, k + 4, &hn_op_mul, 0.5);
-}
-
-/* y * sigmoid(y), y * hardsigmoid(y) and GELU, in the ways that exporters spell them. Returns how many nodes from k on
- * they are; 0: something else. */
-static int read_gate(const HnStep *s, int k, HnAlongOp *op)
-{
-    const HnActivation one = { .a = 1 };
-    const HnActivation *p = s->fused[k]->params;
-    HnAlongOp clip = { 0 };
-    int n = 0;
-    *op = (HnAlongOp){ .kind = HN_ALONG_HARDSWISH };
-    if (s->fused[k]->op == &hn_op_sigmoid && is_product(s, k + 1, k)) {
-        *op = (HnAlongOp){ .kind = HN_ALONG_SWISH, .a = 1 };
-        n = 2;
-    } else if (s->fused[k]->op == &hn_op_hardsigmoid && is_product(s, k + 1, k)) {
-        n = fabs(p->a - 1.0 / 6) < 1e-6 && p->b == 0.5 ? 2 : 0;
-    } else if (is_with(s, k, &hn_op_add, 3) && k + 1 < s->n_fused && s->fused[k + 1]->op == &hn_op_clip &&
-               read_clip(s, k + 1, &clip) && clip.a == 0 && clip.b == 6) {
-        n = (is_product(s, k + 2, k) && is_sixth(s, k + 3)) || (is_sixth(s, k + 2) && is_product(s, k + 3, k)) ? 4 : 0;
-    }
-    if (is_gelu(s, k)) {
-        op->kind = HN_ALONG_GELU;
-        n = 5;
-    }
-    const HnOp *o = op->kind == HN_ALONG_SWISH  ? &hn_op_swish
-                    : op->kind == HN_ALONG_GELU ? &hn_op_gelu
-                                                : &hn_op_hardswish;
-    return n > 0 && hn_unary_of(o, &one, NULL, 0, &op->unary) == NULL ? n : 0;
-}
-
-/* The op that fused node k and perhaps some behind it are. Returns how many; 0: none. */
-static int read_some(const HnStep *s, int k, int axis, HnAlongOp *op)
-{
-    int n = read_gate(s, k, op);
-    return n > 0 ? n : s->fused_before[k] < 0 && read_node(s, k, axis, op) ? 1 : 0;
-}
-
 gboolean hn_along_fits(const HnStep *s, int axis)
 {
     HnAlongOp op;
-    for (int k = 0, n; k < s->n_fused; k += n)
-        if ((n = read_some(s, k, axis, &op)) == 0)
+    for (int k = 0; k < s->n_fused; k++)
+        if (!read_node(s, k, axis, &op))
             return FALSE;
     return TRUE;
 }
@@ -226,15 +166,14 @@ void hn_along_init(HnAlong *a, HnStep *s, int axis)
 {
     const HnTensor *y = s->out[0].slot->tensor;
     *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1 };
-    for (int k = 0, n; k < s->n_fused; k += n) {
+    for (int k = 0; k < s->n_fused; k++) {
         HnAlongOp *op = &a->op[a->n++];
-        n = read_some(s, k, axis, op);
+        read_node(s, k, axis, op);
         if (op->kind == HN_ALONG_AFFINE)
             read_constants(op, s, k, a->channels);
-        for (int j = k; j < k + n; j++)
-            for (int i = 0, port; i < (int)s->fused[j]->in->len; i++)
-                if (operand(s, j, i, &port) != NULL && op->kind != HN_ALONG_ADD)
-                    s->in[port].unread = TRUE;
+        for (int i = 0, port; i < (int)s->fused[k]->in->len; i++)
+            if (operand(s, k, i, &port) != NULL && op->kind != HN_ALONG_ADD)
+                s->in[port].unread = TRUE;
     }
 }
 
@@ -359,7 +298,7 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlong
     case HN_ALONG_HARDSIGMOID:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardsigmoid, op->a, op->b);
     case HN_ALONG_SWISH:
-        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, 1, 0);
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, op->a, 0);
     case HN_ALONG_GELU:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_erf, 0, 0);
     case HN_ALONG_HARDSWISH:

@@ -15,7 +15,7 @@ typedef enum {
     HN_ALONG_CLIP,  /* into [a, b] */
     HN_ALONG_SIGMOID,
     HN_ALONG_HARDSIGMOID, /* a * y + b into [0, 1] */
-    HN_ALONG_SWISH,       /* y * sigmoid(y) */
+    HN_ALONG_SWISH,       /* y * sigmoid(a * y) */
     HN_ALONG_GELU,        /* with erf */
     HN_ALONG_HARDSWISH,   /* y * (y / 6 + 1/2 into [0, 1]) */
     HN_ALONG_ADD,         /* the slot of a port, of the result's shape */
@@ -31,7 +31,7 @@ typedef struct {
 } HnAlongOp;
 
 typedef struct {
-    int n; /* of them; some stand for several fused nodes */
+    int n; /* of them, one for each fused node */
     int64_t channels;
     HnAlongOp op[HN_FUSED_MAX];
 } HnAlong;

@@ -144,16 +144,6 @@ static int add_unary(Compiler *c, const HnOp *op, HnUnary u, int x)
     return add(c, (Instruction){ .unary = u, .op = op, .n_arg = 1, .arg = { x } });
 }
 
-/* Number of a constant port of one element. */
-static gboolean constant_number(const Compiler *c, int operand, double *v)
-{
-    const HnSlot *slot = operand < c->n_in ? c->s->in[operand].slot : NULL;
-    if (slot == NULL || !slot->constant || slot->tensor->n != 1)
-        return FALSE;
-    *v = hn_tensor_get_f64(slot->tensor, 0);
-    return TRUE;
-}
-
 static gboolean is_truth(const Compiler *c, int operand)
 {
     const Instruction *i = code_at(c, operand);
@@ -210,162 +200,8 @@ static int add_node(Compiler *c, const HnNode *n, const int *arg)
     return y;
 }
 
-/* --- what is written as several nodes and is one function
- * -------------------------------------------------------------
- */
-
-#define MOST_FACTORS 6
-
-/* A product as numbers and operands that are no products. */
-typedef struct {
-    double number;
-    int n, factor[MOST_FACTORS];
-} Product;
-
-/* FALSE: too many factors. */
-static gboolean factors_of(const Compiler *c, int operand, Product *p)
-{
-    double v;
-    const Instruction *i = code_at(c, operand);
-    if (constant_number(c, operand, &v)) {
-        p->number *= v;
-        return TRUE;
-    }
-    if (i != NULL && i->op == &hn_op_mul)
-        return factors_of(c, i->arg[0], p) && factors_of(c, i->arg[1], p);
-    if (i != NULL && i->op == &hn_op_div && constant_number(c, i->arg[1], &v)) {
-        p->number /= v;
-        return factors_of(c, i->arg[0], p);
-    }
-    int times = 1;
-    if (i != NULL && i->op == &hn_op_pow && i->n_arg == 1 && (i->unary.a == 2 || i->unary.a == 3)) {
-        times = (int)i->unary.a;
-        operand = i->arg[0];
-    }
-    for (int k = 0; k < times; k++) {
-        if (p->n == MOST_FACTORS)
-            return FALSE;
-        p->factor[p->n++] = operand;
-    }
-    return TRUE;
-}
-
-static gboolean product_of(const Compiler *c, int operand, Product *p)
-{
-    *p = (Product){ .number = 1 };
-    return factors_of(c, operand, p);
-}
-
-static gboolean near(double a, double b)
-{
-    return fabs(a - b) <= 1e-5 * fabs(b);
-}
-
-/* Is operand v + w? Then in either order: *other is w. */
-static gboolean sum_with(const Compiler *c, int operand, int v, int *other)
-{
-    const Instruction *i = code_at(c, operand);
-    if (i == NULL || i->op != &hn_op_add || (i->arg[0] != v && i->arg[1] != v))
-        return FALSE;
-    *other = i->arg[0] == v ? i->arg[1] : i->arg[0];
-    return TRUE;
-}
-
-static gboolean sum_with_one(const Compiler *c, int operand, int *other)
-{
-    const Instruction *i = code_at(c, operand);
-    for (int k = 0; i != NULL && i->op == &hn_op_add && k < 2; k++) {
-        double v;
-        if (constant_number(c, i->arg[k], &v) && v == 1) {
-            *other = i->arg[1 - k];
-            return TRUE;
-        }
-    }
-    return FALSE;
-}
-
-/* p is number * x^times */
-static gboolean is_power(const Product *p, double number, int x, int times)
-{
-    for (int k = 0; k < p->n; k++)
-        if (p->factor[k] != x)
-            return FALSE;
-    return p->n == times && near(p->number, number);
-}
-
-/* sqrt(2 / pi) (x + 0.044715 x^3), or with x taken out of the brackets */
-static gboolean is_tanh_argument(const Compiler *c, int operand, int x)
-{
-    Product p, q;
-    int other;
-    if (!product_of(c, operand, &p) || !near(p.number, sqrt(2 / G_PI)) || p.n < 1 || p.n > 2)
-        return FALSE;
-    if (p.n == 1)
-        return sum_with(c, p.factor[0], x, &other) && product_of(c, other, &q) && is_power(&q, 0.044715, x, 3);
-    const int k = p.factor[0] == x ? 1 : 0;
-    return p.factor[1 - k] == x && sum_with_one(c, p.factor[k], &other) && product_of(c, other, &q) &&
-           is_power(&q, 0.044715, x, 2);
-}
-
-/* x / 2 (1 + erf(x / sqrt(2))), or the same with tanh for erf: what function it is. */
-static gboolean is_gelu(const Compiler *c, const Product *p, int x, int rest, HnUnary *u)
-{
-    int bent;
-    Product q;
-    if (!near(p->number, 0.5) || !sum_with_one(c, rest, &bent) || code_at(c, bent) == NULL)
-        return FALSE;
-    const Instruction *i = code_at(c, bent);
-    HnActivation gelu = { .tanh = i->op == &hn_op_tanh };
-    if (i->op == &hn_op_erf ? !product_of(c, i->arg[0], &q) || !is_power(&q, sqrt(0.5), x, 1)
-                            : !gelu.tanh || !is_tanh_argument(c, i->arg[0], x))
-        return FALSE;
-    return hn_unary_of(&hn_op_gelu, &gelu, NULL, 0, u) == NULL;
-}
-
-/* x sigmoid(a x) */
-static gboolean is_swish(const Compiler *c, const Product *p, int x, int rest, HnUnary *u)
-{
-    Product q;
-    const Instruction *i = code_at(c, rest);
-    if (p->number != 1 || i == NULL || i->op != &hn_op_sigmoid || !product_of(c, i->arg[0], &q) || q.n != 1 ||
-        q.factor[0] != x)
-        return FALSE;
-    HnActivation swish = { .a = q.number };
-    return hn_unary_of(&hn_op_swish, &swish, NULL, 0, u) == NULL;
-}
-
-/* Instruction i, a product, as a function of one of its factors. */
-static void simplify(const Compiler *c, Instruction *i)
-{
-    Product p;
-    HnUnary u;
-    if (i->op != &hn_op_mul || !product_of(c, i->result, &p) || p.n != 2)
-        return;
-    for (int k = 0; k < 2; k++) {
-        const int x = p.factor[k], rest = p.factor[1 - k];
-        if (is_gelu(c, &p, x, rest, &u) || is_swish(c, &p, x, rest, &u)) {
-            *i = (Instruction){ .unary = u, .op = &hn_op_gelu, .n_arg = 1, .arg = { x }, .result = i->result };
-            return;
-        }
-    }
-}
-
 /* --- registers -------------------------------------------------------------------------------------------------------
  */
-
-static void drop_unread(GArray *code, int n_in)
-{
-    g_autofree gboolean *read = g_new0(gboolean, (gsize)n_in + code->len);
-    read[n_in + (int)code->len - 1] = TRUE;
-    for (int k = (int)code->len - 1; k >= 0; k--) {
-        const Instruction *i = &g_array_index(code, Instruction, k);
-        for (int a = 0; a < i->n_arg && read[i->result]; a++)
-            read[i->arg[a]] = TRUE;
-    }
-    for (int k = (int)code->len - 1; k >= 0; k--)
-        if (!read[g_array_index(code, Instruction, k).result])
-            g_array_remove_index(code, (guint)k);
-}
 
 /* Registers are taken again as soon as their numbers were read for the last time, by the same instruction even. */
 static void allot_registers(HnProgram *p, int n_values)
@@ -413,9 +249,6 @@ HnProgram *hn_program_new(const HnStep *s)
     if (c.code->len == 0 || result != c.n_in + (int)c.code->len - 1) /* a cast that does nothing */
         add_row(&c, &hn_op_cast, hn_broadcast_rows(&hn_op_max, HN_F32), result, result);
     const int n_values = c.n_in + (int)c.code->len;
-    for (guint k = 0; k < c.code->len; k++)
-        simplify(&c, &g_array_index(c.code, Instruction, k));
-    drop_unread(c.code, c.n_in);
     HnProgram *p = g_new0(HnProgram, 1);
     p->n_ports = s->n_in;
     p->n = (int)c.code->len;

@@ -46,7 +46,7 @@ static gboolean fuse_swish(HnRewrite *r, HnNode *n)
     double alpha;
     if (n->op != &hn_op_mul)
         return FALSE;
-    if (fuse_swiglu(r, n))
+    if (!hn_rw_lowers(r) && fuse_swiglu(r, n)) /* a product is computed along with others */
         return TRUE;
     if (!hn_pattern_product(r, n->graph, hn_node_out(n, 0), &p) || p.n != 2 || p.factor != 1)
         return FALSE;

@@ -27,13 +27,17 @@ HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x)
 
 gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b)
 {
-    const double step = hn_rw_dtype(r, v) == HN_F16 ? 1e-3 : hn_rw_dtype(r, v) == HN_F64 ? 1e-12 : 1e-6;
+    const double step = hn_rw_dtype(r, v) == HN_BF16  ? 1e-2
+                        : hn_rw_dtype(r, v) == HN_F16 ? 1e-3
+                        : hn_rw_dtype(r, v) == HN_F64 ? 1e-12
+                                                      : 1e-6;
     return fabs(a - b) <= step * fabs(b);
 }
 
 gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v)
 {
-    return hn_dtype_in(hn_rw_dtype(r, v), HN_BIT(HN_F32) | HN_BIT(HN_F16));
+    const HnTypeMask lowered = hn_rw_lowers(r) ? HN_BIT(HN_BF16) : 0; /* files have what other runtimes have */
+    return hn_dtype_in(hn_rw_dtype(r, v), HN_BIT(HN_F32) | HN_BIT(HN_F16) | lowered);
 }
 
 typedef struct {

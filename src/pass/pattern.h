@@ -38,7 +38,7 @@ gboolean hn_pattern_number(const HnRewrite *r, const HnValue *v, const HnValue *
 HnValue *hn_pattern_with_number(const HnRewrite *r, const HnNode *n, double *x);
 /* Equal but for the rounding of a constant. */
 gboolean hn_pattern_near(const HnRewrite *r, const HnValue *v, double a, double b);
-/* v is of f32 or f16. */
+/* v is of f32 or f16, or of bf16 where the graph is lowered. */
 gboolean hn_pattern_is_float(const HnRewrite *r, const HnValue *v);
 /* n is Clip or Relu with constant bounds, infinite where there are none. */
 gboolean hn_pattern_bounds(const HnRewrite *r, const HnNode *n, double *lo, double *hi);

@@ -377,16 +377,41 @@ static void step_cost(const HnStep *s, HnCost *c)
 
 #define SHOWN 4 /* operators of a group */
 
-/* "Mul+Add", "Mul+Tanh+Add+5 more" */
-static char *group_name(const HnNode *const *node, guint n)
+/* All nodes of the model that n stands for are added. */
+static void add_parts(const HnStep *s, const HnNode *n, GPtrArray *all)
 {
-    GString *name = g_string_new(node[0]->op_type);
-    const guint shown = n <= SHOWN ? n : SHOWN - 1;
+    const GPtrArray *parts = hn_lowered_parts(s->low, n);
+    for (guint i = 0; i < parts->len; i++)
+        g_ptr_array_add(all, parts->pdata[i]);
+}
+
+/* "Mul+Add", "Mul+Tanh+Add+5 more"; most: operators that are named. */
+static char *joined_name(const GPtrArray *nodes, guint most)
+{
+    GString *name = g_string_new(((const HnNode *)nodes->pdata[0])->op_type);
+    const guint n = nodes->len, shown = n <= most ? n : most - 1;
     for (guint i = 1; i < shown; i++)
-        g_string_append_printf(name, "+%s", node[i]->op_type);
+        g_string_append_printf(name, "+%s", ((const HnNode *)nodes->pdata[i])->op_type);
     if (shown < n)
         g_string_append_printf(name, "+%u more", n - shown);
     return g_string_free(name, FALSE);
+}
+
+/* The operators of a step, of those computed along all. */
+static char *step_name(const HnStep *s)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new(), along = g_ptr_array_new();
+    for (int i = 0; s->group && i < s->group->n; i++)
+        add_parts(s, s->group->node[i], nodes);
+    if (!s->group)
+        add_parts(s, s->node, nodes);
+    for (int i = 0; i < s->n_fused; i++)
+        add_parts(s, s->fused[i], along);
+    char *name = joined_name(nodes, SHOWN);
+    if (along->len == 0)
+        return name;
+    g_autofree char *first = name, *rest = joined_name(along, along->len);
+    return g_strconcat(first, "+", rest, NULL);
 }
 
 static gboolean is_int8(const HnStep *s)
@@ -414,16 +439,9 @@ static void describe(const HnStep *s, int depth, gpointer data)
     if (r->known++)
         return;
     r->integer = is_int8(s);
-    const GPtrArray *parts = s->node ? hn_lowered_parts(s->low, s->node) : NULL;
-    if (s->group || (parts && parts->len > 1)) {
+    if (s->node) {
         g_free(r->op);
-        r->op = s->group ? group_name(s->group->node, (guint)s->group->n)
-                         : group_name((const HnNode *const *)parts->pdata, parts->len);
-    }
-    for (int i = 0; i < s->n_fused; i++) {
-        char *op = g_strconcat(r->op, "+", s->fused[i]->op_type, NULL);
-        g_free(r->op);
-        r->op = op;
+        r->op = step_name(s);
     }
     for (guint i = 0; s->refusals && i < s->refusals->len; i++)
         g_ptr_array_add(r->refusals, s->refusals->pdata[i]);

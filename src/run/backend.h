@@ -118,9 +118,7 @@ struct HnStep {
     gboolean inplace;     /* the planner let output 0 share input 0's memory */
     int n_fused;          /* nodes computed along, in order: each takes the result so far as one of its inputs */
     const HnNode *fused[HN_FUSED_MAX];
-    int fused_at[HN_FUSED_MAX]; /* which input that is */
-    /* The node's other input is the result as it was before node fused_before[k]: x * sigmoid(x). -1: it is not. */
-    int fused_before[HN_FUSED_MAX];
+    int fused_at[HN_FUSED_MAX];   /* which input that is */
     int fused_port[HN_FUSED_MAX]; /* where in `in` the node's other inputs are, in order; constants or of one shape */
     guint8 *table;  /* [256] what the bytes of output 0 are exchanged by, where the kernel `exchanges`; NULL mostly */
     HnGroup *group; /* its nodes instead of `node`, which is the last of them; NULL mostly */

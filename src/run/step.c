@@ -324,50 +324,15 @@ typedef struct {
 
 /* The chain's next node is u, whose input `in` is the result so far. FALSE: no room, or it stands before another one.
  */
-static gboolean follow(Chain *c, const HnNode *u, int in, int before)
+static gboolean follow(Chain *c, const HnNode *u, int in)
 {
     const guint at = hn_graph_index(u->graph, u);
     if (c->length == HN_FUSED_MAX || at < c->at)
         return FALSE;
     c->at = at;
     c->s->fused[c->length] = u;
-    c->s->fused_at[c->length] = in;
-    c->s->fused_before[c->length++] = before;
+    c->s->fused_at[c->length++] = in;
     return TRUE;
-}
-
-/* Two nodes read v: the first of a few in a row, and one that takes their result and v again. FALSE: something else. */
-static gboolean follow_twice(Chain *c, const HnValue *v, const HnValue **end)
-{
-    const int before = c->length;
-    const HnNode *last = NULL, *u = NULL;
-    for (int i = 0; i < 2; i++) { /* the last one also reads what the row ends with */
-        const HnNode *n = v->users->pdata[i], *other = v->users->pdata[1 - i];
-        const HnValue *r = hn_node_out(other, 0);
-        for (int k = 0; k < HN_FUSED_MAX && r != NULL && n->in->len == 2 && n != other; k++) {
-            if (hn_node_in(n, 0) == r || hn_node_in(n, 1) == r) {
-                last = n;
-                u = other;
-                break;
-            }
-            const gboolean inner = r->users->len == 1 && !r->is_output;
-            const HnNode *next = inner ? r->users->pdata[0] : NULL;
-            r = next != NULL ? hn_node_out(next, 0) : NULL;
-        }
-        if (u != NULL)
-            break;
-    }
-    const HnValue *w = v;
-    for (int in; u != NULL && u != last; u = w->users->pdata[0]) {
-        if (!can_follow(c->p, u, w, &in) || !follow(c, u, in, -1))
-            return FALSE;
-        w = hn_node_out(u, 0);
-        if (w->users->len != 1 || w->is_output)
-            return FALSE;
-    }
-    *end = u != NULL ? hn_node_out(last, 0) : NULL;
-    return *end != NULL && last->op != NULL && (last->op->flags & HN_OP_ELEMENTWISE) != 0 && same_type(c->p, *end, v) &&
-           follow(c, last, hn_node_in(last, 0) == w ? 0 : 1, before);
 }
 
 /* Nodes behind n that are the only readers of the result so far. Fills in the step's fused nodes. */
@@ -379,25 +344,13 @@ static int chain_behind(const HnPlan *p, const HnNode *n, HnStep *s)
         if (n->out->pdata[k] != NULL)
             return 0;
     while (v != NULL && !v->is_output) {
-        const Chain before = c;
-        const HnNode *u = v->users->len > 0 ? v->users->pdata[0] : NULL;
+        const HnNode *u = v->users->len == 1 ? v->users->pdata[0] : NULL;
         int in;
-        if (v->users->len == 1 && can_follow(p, u, v, &in) && follow(&c, u, in, -1)) {
-            v = hn_node_out(u, 0);
-        } else if (v->users->len != 2 || !follow_twice(&c, v, &v)) {
-            return before.length;
-        }
+        if (u == NULL || !can_follow(p, u, v, &in) || !follow(&c, u, in))
+            break;
+        v = hn_node_out(u, 0);
     }
     return c.length;
-}
-
-/* Does the chain hold together where it ends behind `length` nodes? Not between a value's two readers. */
-static gboolean ends_well(const HnStep *s, int total, int length)
-{
-    for (int k = length; k < total; k++)
-        if (s->fused_before[k] >= 0 && s->fused_before[k] < length)
-            return FALSE;
-    return TRUE;
 }
 
 /* The slot to read v from, its halves as f32 or as they are. */
@@ -433,13 +386,13 @@ static gboolean choose_fused(HnPlan *p, HnStep *s, int length, GError **error)
             const HnValue *w = hn_node_in(s->fused[k], i);
             if (i == s->fused_at[k])
                 continue;
-            if (w != NULL && s->fused_before[k] < 0 && (s->in[port].slot = operand(p, w, s->widened, error)) == NULL)
+            if (w != NULL && (s->in[port].slot = operand(p, w, s->widened, error)) == NULL)
                 return FALSE;
             port++;
         }
     for (s->n_fused = length;; s->n_fused--) {
         s->n_hidden = hidden[s->n_fused];
-        if (ends_well(s, length, s->n_fused) && ((s->kernel = hn_plan_ask_kernels(p, s)) != NULL || s->n_fused == 0))
+        if ((s->kernel = hn_plan_ask_kernels(p, s)) != NULL || s->n_fused == 0)
             return TRUE;
     }
 }
