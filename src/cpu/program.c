@@ -45,18 +45,27 @@ static gboolean is_number(HnDtype d)
     return d == HN_F32 || hn_dtype_is_half(d);
 }
 
-/* Comparison or logic of two. */
+static const struct {
+    const HnOp *op;
+    HnRowFn rows[HN_LEVELS];
+} truths[] = {
+    { &hn_op_equal, HN_TABLE_OF_LEVELS(is_equal) },
+    { &hn_op_greater, HN_TABLE_OF_LEVELS(is_greater) },
+    { &hn_op_greaterorequal, HN_TABLE_OF_LEVELS(is_greaterorequal) },
+    { &hn_op_less, HN_TABLE_OF_LEVELS(is_less) },
+    { &hn_op_lessorequal, HN_TABLE_OF_LEVELS(is_lessorequal) },
+    { &hn_op_and, HN_TABLE_OF_LEVELS(both) },
+    { &hn_op_or, HN_TABLE_OF_LEVELS(either) },
+    { &hn_op_xor, HN_TABLE_OF_LEVELS(one_of) },
+};
+
+/* Comparison or logic of two; NULL: something else. */
 static HnRowFn truth_rows(const HnOp *op)
 {
-    return op == &hn_op_equal            ? HERE(is_equal)
-           : op == &hn_op_greater        ? HERE(is_greater)
-           : op == &hn_op_greaterorequal ? HERE(is_greaterorequal)
-           : op == &hn_op_less           ? HERE(is_less)
-           : op == &hn_op_lessorequal    ? HERE(is_lessorequal)
-           : op == &hn_op_and            ? HERE(both)
-           : op == &hn_op_or             ? HERE(either)
-           : op == &hn_op_xor            ? HERE(one_of)
-                                         : NULL;
+    guint i = 0;
+    while (i < G_N_ELEMENTS(truths) && truths[i].op != op)
+        i++;
+    return i < G_N_ELEMENTS(truths) ? truths[i].rows[hn_cpu_level()] : NULL;
 }
 
 static gboolean any_count(const HnOp *op)

@@ -94,8 +94,10 @@ static void list_node(HnNode *n, gpointer data)
     g_ptr_array_add(data, n);
 }
 
-static void visit(HnRewrite *r, const GPtrArray *nodes, HnGraph *g)
+static void walk_nodes(HnRewrite *r, HnGraph *g)
 {
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    hn_graph_foreach_node(g, list_node, nodes);
     r->burying = TRUE;
     for (guint i = 0; i < nodes->len && r->error == NULL && !r->full; i++) {
         HnNode *n = nodes->pdata[i];
@@ -106,13 +108,6 @@ static void visit(HnRewrite *r, const GPtrArray *nodes, HnGraph *g)
     }
     r->burying = FALSE;
     hn_graph_settle(g);
-}
-
-static void walk_nodes(HnRewrite *r, HnGraph *g)
-{
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    hn_graph_foreach_node(g, list_node, nodes);
-    visit(r, nodes, g);
 }
 
 static void walk_graphs(HnRewrite *r, HnGraph *g)
@@ -234,6 +229,7 @@ static void rewrite_clear(HnRewrite *r)
 gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error)
 {
     const HnPassOptions o = { .budget = budget, .lowering = TRUE };
+    g_autoptr(GPtrArray) nodes = g_ptr_array_copy(m->graph->nodes, NULL, NULL);
     HnPassLog log;
     HnRewrite r;
     hn_pass_log_init(&log);
@@ -241,11 +237,14 @@ gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, 
     r.types = types;
     for (guint i = 0; i < m->graph->nodes->len; i++)
         g_hash_table_add(r.live, m->graph->nodes->pdata[i]);
-    for (; *passes != NULL && r.error == NULL; passes++) {
-        g_autoptr(GPtrArray) nodes = g_ptr_array_copy(m->graph->nodes, NULL, NULL);
-        r.pass = *passes;
-        visit(&r, nodes, m->graph);
-    }
+    r.burying = TRUE;
+    for (guint i = 0; i < nodes->len && hn_budget_ask(budget, &r.error); i++)
+        for (const HnPass *const *p = passes; *p != NULL && g_hash_table_contains(r.live, nodes->pdata[i]); p++) {
+            r.pass = *p;
+            if (r.error == NULL && r.pass->node(&r, nodes->pdata[i]))
+                hn_rw_sweep(&r);
+        }
+    hn_graph_settle(m->graph);
     if (r.error != NULL)
         g_propagate_error(error, r.error);
     const gboolean ok = r.error == NULL;

@@ -70,7 +70,7 @@ typedef struct {
 
 #define HN_FOLD_BYTES ((gsize)1 << 20)
 
-/* Each of the passes once, in order, over the nodes of m's graph, whose functions were inlined and whose types are
+/* All passes once, in order, at each node of m's graph, whose functions were inlined and whose types are
  * known already; `types` follows. hn_rw_lowers() is TRUE meanwhile. On failure m is only good to be freed. */
 gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error);
 

@@ -215,14 +215,15 @@ static gboolean is_spatial_mean(const HnPlan *p, const HnNode *n, int rank)
 static gboolean mean_of(const HnPlan *p, const HnNode *n, HnQuantPool *q)
 {
     const HnType *x = hn_node_in(n, 0) != NULL ? hn_types_get(p->types, hn_node_in(n, 0)) : NULL;
-    *q = (HnQuantPool){ .whole = n->op != &hn_op_averagepool };
-    if (n->op == &hn_op_averagepool)
+    const gboolean windows = n->op == &hn_op_averagepool, reduces = n->op == &hn_op_reducemean;
+    *q = (HnQuantPool){ .whole = !windows };
+    if (windows)
         q->pool = *(const HnPool *)n->params;
-    else if (n->op == &hn_op_reducemean)
+    else if (reduces)
         q->flat = !((const HnReduce *)n->params)->keepdims;
     else if (n->op != &hn_op_globalaveragepool)
         return FALSE;
-    return x != NULL && x->rank >= 3 && (n->op != &hn_op_reducemean || is_spatial_mean(p, n, x->rank));
+    return x != NULL && x->rank >= 3 && (!reduces || is_spatial_mean(p, n, x->rank));
 }
 
 gboolean hn_bytes_add_mean(HnPlan *p, HnNode *n, gboolean *done, GError **error)
