@@ -29,11 +29,12 @@ struct HnCopy {
     BlockFn fn;
     Block b;
     int ndim; /* of the loop around the block; bytes */
-    int64_t dims[AXES], ys[AXES], xs[AXES];
+    int64_t *dims, *ys, *xs;
     int64_t y0, x0;
     int threads;
     gboolean piece; /* adjacent elements on both sides */
     int cut;        /* which threads share: an axis of the loop; -1: m; -2: n */
+    int64_t axes[]; /* what dims, ys and xs point to */
 };
 
 /* --- loops over a block ------------------------------------------------------------------------------------------ */
@@ -378,7 +379,10 @@ static void choose_cut(HnCopy *c)
 HnCopy *hn_copy_new(size_t size, int ndim, const int64_t *dims, int64_t y0, const int64_t *ys, int64_t x0,
                     const int64_t *xs, int threads)
 {
-    HnCopy *c = g_new0(HnCopy, 1);
+    HnCopy *c = g_malloc0(sizeof *c + 3 * (gsize)ndim * sizeof *c->axes);
+    c->dims = c->axes;
+    c->ys = c->dims + ndim;
+    c->xs = c->ys + ndim;
     const int64_t width = (int64_t)size;
     int n = 0;
     c->y0 = y0 * width;

@@ -21,12 +21,12 @@
 
 typedef struct {
     HnDtype type;
-    gsize size;                   /* of an element */
-    int64_t strides[HN_MAX_RANK]; /* of the axes outside the rows */
-    int step;                     /* within a row */
-    gboolean staged;              /* through a tile of its own */
-    gboolean once;                /* which is the same for all tiles */
-    gboolean number;              /* one for all of the result */
+    gsize size;       /* of an element */
+    int64_t *strides; /* of the axes outside the rows; behind the region's inputs */
+    int step;         /* within a row */
+    gboolean staged;  /* through a tile of its own */
+    gboolean once;    /* which is the same for all tiles */
+    gboolean number;  /* one for all of the result */
 } Input;
 
 typedef struct {
@@ -175,8 +175,11 @@ static void place_inputs(Region *r)
 static gboolean region_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    Region *r = g_malloc0(sizeof *r + (gsize)s->n_in * sizeof(Input));
+    const gsize ndim = (gsize)s->out[0].slot->tensor->ndim;
+    Region *r = g_malloc0(sizeof *r + (gsize)s->n_in * (sizeof(Input) + ndim * sizeof(int64_t)));
     s->state = r;
+    for (int i = 0; i < s->n_in; i++)
+        r->in[i].strides = (int64_t *)(void *)&r->in[s->n_in] + (gsize)i * ndim;
     r->program = hn_program_new(s);
     r->n_in = s->n_in;
     r->n_operands = s->n_in + hn_program_registers(r->program) + 1;
