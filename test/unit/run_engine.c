@@ -175,6 +175,20 @@ static void test_scale_of_a_shape(void)
     }
 }
 
+/* A result that follows from weights alone is there for those who come later, too. */
+static void test_constant_result(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[2]) -> (%t, %y) { %t = Transpose(w:f32[70,40]) "
+                                      "%u = Transpose(%t) %s = ReduceSum(%u) keepdims=0 %y = Add(%x, %s) }");
+    g_autoptr(HnEngine) e = engine_of(m, NULL);
+    g_autoptr(HnSession) a = session_on(e, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) b = session_on(e, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(a, 1);
+    g_autoptr(GPtrArray) first = test_run(a, in), second = test_run(b, in);
+    for (guint k = 0; k < first->len; k++)
+        g_assert_true(hn_tensor_equal(first->pdata[k], second->pdata[k]));
+}
+
 /* --- the model --------------------------------------------------------------------------------------------------- */
 
 static char *printed(const HnModel *m)
@@ -379,6 +393,7 @@ static void test_pack_held(void)
     hn_pack_unref(get(&p, 1, NULL));
     g_assert_cmpint(p.filled, ==, 1);
     HnPack *other = get(&p, 2, NULL);
+    g_assert_cmpint(p.filled, ==, 2);
     g_assert_cmpuint(hn_packs_bytes(p.packs), ==, one);
     hn_pack_unref(other);
     hn_packs_release(p.packs);
@@ -403,6 +418,7 @@ int main(int argc, char **argv)
     g_test_add_func("/engine/comes_and_goes", test_comes_and_goes);
     g_test_add_func("/engine/constants_once", test_constants_once);
     g_test_add_func("/engine/scale_of_a_shape", test_scale_of_a_shape);
+    g_test_add_func("/engine/constant_result", test_constant_result);
     g_test_add_func("/engine/prepared_stays", test_prepared_stays);
     g_test_add_func("/engine/refused", test_refused);
     g_test_add_func("/engine/threads_on_one_engine", test_threads_on_one_engine);
