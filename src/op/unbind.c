@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "ir/build.h"
 #include "op/internal.h"
 
 #define FOLD_BYTES 4096 /* shapes, axes, scalars: what can become an attribute */
@@ -184,23 +185,39 @@ void hn_unbind_axis(HnUnbind *u, const char *name, int rank)
 
 /* --- building ---------------------------------------------------------------------------------------------------- */
 
-static HnNode *add_node(HnUnbind *u, const char *op, int n_in, HnValue *const *in, int n_out, int offset)
+static void keep_constant(const HnBuild *b, HnValue *v, HnTensor *t)
 {
-    HnGraph *g = u->node->graph;
-    HnNode *n = offset == 0 ? hn_graph_add_node_before(g, u->node, op, NULL, NULL)
-                            : hn_graph_add_node(g, (int)hn_graph_index(g, u->node) + offset, op, NULL, NULL);
-    n->version = HN_OPSET_MAX;
-    for (int i = 0; i < n_in; i++)
-        hn_node_add_in(n, in[i]);
-    trim(n->in);
-    for (int k = 0; k < n_out; k++)
-        hn_node_add_out(n, hn_graph_new_value(g, op));
-    return n;
+    hn_types_set_value(b->data, v, t);
+}
+
+/* In front of the node, or so many places behind; constants belong to the graph around all. */
+static HnBuild builder(const HnUnbind *u, int offset)
+{
+    HnGraph *g = u->node->graph, *outermost = g;
+    const guint at = offset != 0 ? hn_graph_index(g, u->node) + (guint)offset : 0;
+    while (outermost->outer != NULL)
+        outermost = outermost->outer;
+    return (HnBuild){ .graph = g,
+                      .before = offset == 0          ? u->node
+                                : at < g->nodes->len ? g->nodes->pdata[at]
+                                                     : NULL,
+                      .weights = outermost,
+                      .version = HN_OPSET_MAX,
+                      .on_constant = keep_constant,
+                      .data = u->types };
+}
+
+/* What was built last is one of those that are converted in turn. */
+static HnValue *note(HnUnbind *u, HnValue *v)
+{
+    g_ptr_array_add(u->made, v->producer);
+    return v;
 }
 
 HnNode *hn_unbind_node(HnUnbind *u, const char *op, int n_in, HnValue *const *in, int n_out)
 {
-    HnNode *n = add_node(u, op, n_in, in, n_out, 0);
+    const HnBuild b = builder(u, 0);
+    HnNode *n = hn_build_node(&b, op, NULL, n_in, in, n_out);
     g_ptr_array_add(u->made, n);
     return n;
 }
@@ -235,39 +252,33 @@ void hn_unbind_last(HnUnbind *u, HnNode *n)
 
 HnValue *hn_unbind_op1(HnUnbind *u, const char *op, HnValue *a)
 {
-    return hn_node_out(hn_unbind_node(u, op, 1, &a, 1), 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_op1(&b, op, a));
 }
 
-HnValue *hn_unbind_op2(HnUnbind *u, const char *op, HnValue *a, HnValue *b)
+HnValue *hn_unbind_op2(HnUnbind *u, const char *op, HnValue *x, HnValue *y)
 {
-    HnValue *in[] = { a, b };
-    return hn_node_out(hn_unbind_node(u, op, 2, in, 1), 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_op2(&b, op, x, y));
 }
 
-HnValue *hn_unbind_op3(HnUnbind *u, const char *op, HnValue *a, HnValue *b, HnValue *c)
+HnValue *hn_unbind_op3(HnUnbind *u, const char *op, HnValue *x, HnValue *y, HnValue *z)
 {
-    HnValue *in[] = { a, b, c };
-    return hn_node_out(hn_unbind_node(u, op, 3, in, 1), 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_op3(&b, op, x, y, z));
 }
 
 HnValue *hn_unbind_cast(HnUnbind *u, HnValue *v, HnDtype to)
 {
     const HnType *t = type_of(u, v);
-    if (t != NULL && t->dtype == to)
-        return v;
-    HnNode *n = hn_unbind_node(u, "Cast", 1, &v, 1);
-    hn_node_set_int(n, "to", to);
-    return hn_node_out(n, 0);
+    const HnBuild b = builder(u, 0);
+    return t != NULL && t->dtype == to ? v : note(u, hn_build_cast(&b, v, to));
 }
 
 HnValue *hn_unbind_shape(HnUnbind *u, HnValue *v, int64_t start, int64_t end)
 {
-    HnNode *n = hn_unbind_node(u, "Shape", 1, &v, 1);
-    if (start != 0)
-        hn_node_set_int(n, "start", start);
-    if (end != INT64_MAX)
-        hn_node_set_int(n, "end", end);
-    return hn_node_out(n, 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_shape(&b, v, start, end));
 }
 
 HnValue *hn_unbind_size(HnUnbind *u, HnValue *v, int64_t axis)
@@ -277,47 +288,38 @@ HnValue *hn_unbind_size(HnUnbind *u, HnValue *v, int64_t axis)
 
 HnValue *hn_unbind_reshape(HnUnbind *u, HnValue *v, const int64_t *dims, int n)
 {
-    return hn_unbind_op2(u, "Reshape", v, hn_unbind_list(u, dims, n));
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_reshape(&b, v, dims, n));
 }
 
 HnValue *hn_unbind_transpose(HnUnbind *u, HnValue *v, const int64_t *perm, int n)
 {
-    HnNode *t = hn_unbind_node(u, "Transpose", 1, &v, 1);
-    hn_node_set_ints(t, "perm", perm, n);
-    return hn_node_out(t, 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_transpose(&b, v, perm, n));
 }
 
 HnValue *hn_unbind_concat(HnUnbind *u, int n, HnValue *const *parts, int64_t axis)
 {
-    HnNode *c = hn_unbind_node(u, "Concat", n, parts, 1);
-    hn_node_set_int(c, "axis", axis);
-    return hn_node_out(c, 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_concat(&b, n, parts, axis));
 }
 
 HnValue *hn_unbind_slice(HnUnbind *u, HnValue *v, int64_t axis, int64_t start, int64_t end)
 {
-    HnValue *in[] = { v, hn_unbind_int(u, start), hn_unbind_int(u, end), hn_unbind_int(u, axis) };
-    return hn_node_out(hn_unbind_node(u, "Slice", 4, in, 1), 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_slice(&b, v, axis, start, end));
 }
 
 HnValue *hn_unbind_reduce(HnUnbind *u, const char *op, HnValue *v, const int64_t *axes, int n, gboolean keep)
 {
-    HnValue *in[] = { v, hn_unbind_list(u, axes, n) };
-    HnNode *r = hn_unbind_node(u, op, 2, in, 1);
-    hn_node_set_int(r, "keepdims", keep);
-    return hn_node_out(r, 0);
+    const HnBuild b = builder(u, 0);
+    return note(u, hn_build_reduce(&b, op, v, axes, n, keep));
 }
 
 HnValue *hn_unbind_const(HnUnbind *u, HnTensor *t)
 {
-    HnGraph *g = u->node->graph;
-    while (g->outer != NULL)
-        g = g->outer;
-    HnValue *v = hn_graph_new_value(g, "const");
-    hn_graph_add_weight(g, v, t);
-    hn_types_set_value(u->types, v, t);
-    hn_tensor_unref(t);
-    return v;
+    const HnBuild b = builder(u, 0);
+    return hn_build_constant(&b, "const", t);
 }
 
 HnValue *hn_unbind_list(HnUnbind *u, const int64_t *v, int n)
@@ -613,7 +615,8 @@ static void apply_widening(HnUnbind *u, const HnOp *op, const Widening *w, GPtrA
         g_autoptr(HnType) type = hn_type_tensor(to, t != NULL ? t->rank : -1, t != NULL ? t->dims : NULL);
         hn_types_set(u->types, wide, type);
         hn_node_set_out(u->node, (int)k, wide);
-        HnNode *cast = add_node(u, "Cast", 1, &wide, 0, 1);
+        const HnBuild b = builder(u, 1);
+        HnNode *cast = hn_build_node(&b, "Cast", NULL, 1, &wide, 0);
         hn_node_set_int(cast, "to", w->from[(int)letter]);
         hn_node_add_out(cast, v);
         g_ptr_array_add(behind, cast);

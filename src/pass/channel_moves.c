@@ -100,12 +100,13 @@ gboolean hn_channels_set_ids(HnChannels *c, const HnValue *v, HnTensor *ids, int
     HnChannelPlace *p = hn_channels_place(c, v);
     if (p == NULL || ids->dtype != HN_F32)
         return TRUE;
-    const int axes[] = { like, 1, ids->ndim - 1 };
-    for (guint i = 0; i < G_N_ELEMENTS(axes) && p->at == NULL; i++)
-        if ((p->at = classes_along(c, ids, axes[i])) != NULL) {
-            p->axis = axes[i];
-            p->n = ids->dims[axes[i]];
-        }
+    const int axes[] = { like, 1, ids->ndim - 1 }, first = G_N_ELEMENTS(axes);
+    const int tries = first + (c->bond == HN_BOND_FATE ? ids->ndim : 0);
+    for (int i = 0; i < tries && p->at == NULL; i++) {
+        p->axis = i < first ? axes[i] : i - first;
+        p->at = classes_along(c, ids, p->axis);
+        p->n = p->at != NULL ? ids->dims[p->axis] : 0;
+    }
     if (p->at == NULL && c->held + (double)ids->n > MOST_HELD)
         return FALSE;
     if (p->at == NULL) {

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "ir/build.h"
 #include "pass/driver.h"
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -307,19 +308,20 @@ static void loosen(HnRewrite *r, HnValue *v)
         g_ptr_array_add(r->unused, v);
 }
 
-HnValue *hn_rw_weight(HnRewrite *r, HnGraph *g, const char *stem, HnTensor *t)
+static void note_weight(const HnBuild *b, HnValue *v, HnTensor *t)
 {
-    HnValue *v = hn_graph_new_value(g, stem);
-    if (t == NULL) {
-        hn_rw_fail(r, HN_ERROR_BUDGET, "no memory for weight '%s'", v->name);
-        t = hn_tensor_scalar_f32(0);
-    }
-    hn_graph_add_weight(g, v, t);
+    HnRewrite *r = b->data;
     hn_types_set_value(r->types, v, t);
     r->bytes += (gint64)t->bytes;
-    hn_tensor_unref(t);
     g_ptr_array_add(r->unused, v); /* looked at when the pass returns */
-    return v;
+}
+
+HnValue *hn_rw_weight(HnRewrite *r, HnGraph *g, const char *stem, HnTensor *t)
+{
+    const HnBuild b = { .graph = g, .on_constant = note_weight, .data = r };
+    if (t == NULL)
+        hn_rw_fail(r, HN_ERROR_BUDGET, "no memory for a weight called after '%s'", stem);
+    return hn_build_constant(&b, stem, t != NULL ? t : hn_tensor_scalar_f32(0));
 }
 
 HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int64_t *x, int n)
@@ -329,11 +331,8 @@ HnValue *hn_rw_weight_ints(HnRewrite *r, HnGraph *g, const char *stem, const int
 
 static HnNode *add_node(HnRewrite *r, HnNode *before, const char *op, const char *domain, HnValue *const *in, int n_in)
 {
-    HnNode *n = hn_graph_add_node_before(before->graph, before, op, domain, NULL);
-    while (n_in > 0 && in[n_in - 1] == NULL)
-        n_in--;
-    for (int i = 0; i < n_in; i++)
-        hn_node_add_in(n, in[i]);
+    const HnBuild b = { .graph = before->graph, .before = before };
+    HnNode *n = hn_build_node(&b, op, domain, n_in, in, 0);
     g_hash_table_add(r->live, n);
     g_ptr_array_add(r->loose, n);
     r->bytes += NODE_BYTES;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/build.h"
 #include "op/linear.h"
 #include "op/ops.h"
 #include "op/quantize.h"
@@ -122,10 +123,12 @@ HnValue *hn_quant_constant(HnGraph *g, const char *stem, HnTensor *t)
 
 HnValue *hn_quant_node(HnGraph *g, const char *op, const char *stem, HnValue *const *in, HnNode **made)
 {
-    HnNode *n = hn_graph_add_node(g, -1, op, NULL, NULL);
+    const HnBuild b = { .graph = g };
     HnValue *y = NULL;
-    for (; *in != NULL; in++)
-        hn_node_add_in(n, *in);
+    int n_in = 0;
+    while (in[n_in] != NULL)
+        n_in++;
+    HnNode *n = hn_build_node(&b, op, NULL, n_in, in, 0);
     if (stem != NULL) {
         y = hn_quant_value(g, stem);
         n->name = g_strdup(y->name);

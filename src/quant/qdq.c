@@ -60,17 +60,7 @@ static HnValue *node(HnGraph *g, const char *op, const char *stem, const char *s
                      HnValue *zero, HnNode **made)
 {
     g_autofree char *name = g_strconcat(stem, suffix, NULL);
-    HnNode *n = hn_graph_add_node(g, -1, op, NULL, NULL);
-    HnValue *y = hn_quant_value(g, name);
-    n->name = g_strdup(y->name);
-    hn_node_add_in(n, x);
-    hn_node_add_in(n, scale);
-    if (zero != NULL)
-        hn_node_add_in(n, zero);
-    hn_node_add_out(n, y);
-    if (made != NULL)
-        *made = n;
-    return y;
+    return hn_quant_node(g, op, name, (HnValue *const[]){ x, scale, zero, NULL }, made);
 }
 
 /* --- activations -------------------------------------------------------------------------------------------------- */

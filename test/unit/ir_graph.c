@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ir/build.h"
 #include "ir/text.h"
 
 static HnModel *parse(const char *text)
@@ -465,6 +466,61 @@ static void test_counted(void)
     g_assert_cmpuint(hn_budget_used(budget), ==, 0);
 }
 
+/* --- building ----------------------------------------------------------------------------------------------------- */
+
+static void count_node(const HnBuild *b, HnNode *n)
+{
+    g_assert_cmpint(n->version, ==, b->version);
+    ((int *)b->data)[0]++;
+}
+
+static void count_constant(const HnBuild *b, HnValue *v, HnTensor *t)
+{
+    g_assert_true(v->weight == t);
+    ((int *)b->data)[1]++;
+}
+
+/* In order, in front of a node; what is told to whom; where constants go. */
+static void test_build(void)
+{
+    g_autoptr(HnModel) m = good("opset 17\n%1 = Relu(%x:f32[2,3])\n%y = Neg(%1)\n");
+    HnGraph *g = m->graph;
+    HnValue *x = hn_graph_find(g, "x"), *last = hn_graph_find(g, "1");
+    int seen[2] = { 0, 0 };
+    const HnBuild b = { .graph = g,
+                        .before = hn_graph_find(g, "y")->producer,
+                        .version = 21,
+                        .on_node = count_node,
+                        .on_constant = count_constant,
+                        .data = seen };
+    HnValue *t = hn_build_transpose(&b, x, (int64_t[]){ 1, 0 }, 2);
+    HnValue *r = hn_build_reshape(&b, t, (int64_t[]){ 2, -1 }, 2);
+    HnValue *s = hn_build_reduce(&b, "ReduceSum", r, (int64_t[]){ 1 }, 1, TRUE);
+    HnValue *c = hn_build_concat(&b, 2, (HnValue *[]){ hn_build_slice(&b, r, 1, 0, 2), s }, 1);
+    HnValue *k = hn_build_cast(&b, hn_build_shape(&b, c, 1, 2), HN_F32);
+    HnValue *sum = hn_build_op2(&b, "Add", c, k);
+    HnNode *n = hn_build_node(&b, "Clip", NULL, 3, (HnValue *[]){ sum, NULL, NULL }, 1);
+    hn_value_replace(last, hn_node_out(n, 0));
+    hn_build_op1(&(HnBuild){ .graph = g }, "Sin", x);
+    verified(m);
+    check_text(m, "graph main(%x:f32[2,3]) -> (%y) {\n"
+                  "  %1 = Relu(%x)\n"
+                  "  %Transpose = Transpose<21>(%x) perm=[1,0]\n"
+                  "  %Reshape = Reshape<21>(%Transpose, const:i64[2]={2,-1})\n"
+                  "  %ReduceSum = ReduceSum<21>(%Reshape, const_6:i64[1]={1}) keepdims=1\n"
+                  "  %Slice = Slice<21>(%Reshape, const_8:i64[1]={0}, const_9:i64[1]={2}, const_10:i64[1]={1})\n"
+                  "  %Concat = Concat<21>(%Slice, %ReduceSum) axis=1\n"
+                  "  %Shape = Shape<21>(%Concat) start=1 end=2\n"
+                  "  %Cast = Cast<21>(%Shape) to=1\n"
+                  "  %Add = Add<21>(%Concat, %Cast)\n"
+                  "  %Clip = Clip<21>(%Add)\n"
+                  "  %y = Neg(%Clip)\n"
+                  "  %Sin = Sin(%x)\n"
+                  "}\n");
+    g_assert_cmpint(seen[0], ==, 9);
+    g_assert_cmpint(seen[1], ==, 5);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -476,6 +532,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ir/graph/half-built", test_half_built);
     g_test_add_func("/ir/graph/broken", test_broken);
     g_test_add_func("/ir/graph/sort", test_sort);
+    g_test_add_func("/ir/build", test_build);
     g_test_add_func("/ir/graph/large", test_large);
     g_test_add_func("/ir/graph/equal", test_equal);
     g_test_add_func("/ir/graph/name-apart", test_name_apart);

@@ -101,6 +101,7 @@ static void test_qparams(void)
     expect_qparams("%y = QuantizeLinear(%x:f32[2,3], s:f32, %z:u8)", NULL);
     expect_qparams("%y = QuantizeLinear(%x:f16[2,3], s:f16, z:u8)", NULL);
     expect_qparams("%y = QuantizeLinear(%x:f32[2,3], s:f32, z:u8) precision=10", NULL);
+    expect_qparams("%y = DequantizeLinear(q:i8[2,3]=fill(1), s:f32[2], z:i8) axis=0", NULL);
     g_autoptr(HnModel) m = test_model("opset 17\n%y = QuantizeLinear(%x:f32[2,3], s:f32, z:u8)\n");
     HnQParams p;
     g_assert_false(hn_op_qparams(maker(m), knows_nothing, NULL, &p));

@@ -225,6 +225,21 @@ static const Case chain[] = {
       "72: 1[1] 2[1] w[1] v[0]; locked: weight 'v' is read by several nodes\n"
       "72: 3[1] v[1] z[0]; locked: weight 'v' is read by several nodes\n"
       "3: y[1] z[1]; locked: 'y' is an output of the model\n" },
+    /* near miss: a long weight of two products that read it along different axes */
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[2,72], w:f32[72,72])\n"
+      "%2 = Relu(%1)\n"
+      "%3 = MatMul(%2, v:f32[72,72])\n"
+      "%4 = Relu(%3)\n"
+      "%5 = MatMul(%u:f32[2,72], v)\n"
+      "%6 = Relu(%5)\n"
+      "%7 = MatMul(%6, q:f32[72,3])\n"
+      "%8 = MatMul(%4, z:f32[72,3])\n"
+      "%y = Add(%7, %8)\n",
+      "72: 1[1] 2[1] w[1] v[0]; locked: weight 'v' is read by several nodes\n"
+      "72: 3[1] 4[1] v[1] z[0]; locked: weight 'v' is read by several nodes\n"
+      "72: 5[1] 6[1] v[1] q[0]; locked: weight 'v' is read by several nodes\n"
+      "3: 7[1] 8[1] y[1] q[1] z[1]; locked: 'y' is an output of the model\n" },
     { NULL, NULL },
 };
 
@@ -238,7 +253,7 @@ static const Case heads[] = {
       "%2 = Transpose(%1) perm=[0,2,1,3]\n"
       "%3 = Reshape(%2, t:i64[3]={0,0,8})\n"
       "%y = MatMul(%3, z:f32[8,3])\n",
-      "2: q[2]x4 3[2]x4 wq[1]x4 z[0]x4\n"
+      "2: q[2]x4 2[2] 3[2]x4 wq[1]x4 z[0]x4\n"
       "3: y[2] z[1]; locked: 'y' is an output of the model\n" },
     /* heads, written out: queries, keys and values of one go together */
     { "opset 17\n"
@@ -259,7 +274,7 @@ static const Case heads[] = {
       "%o1 = Transpose(%o) perm=[0,2,1,3]\n"
       "%o2 = Reshape(%o1, t:i64[3]={0,0,8})\n"
       "%y = MatMul(%o2, z:f32[8,3])\n",
-      "2: q[2]x4 k[2]x4 v[2]x4 p[1] p1[1] p2[1] p3[1] o[1] o2[2]x4 wq[1]x4 wk[1]x4 wv[1]x4 z[0]x4\n"
+      "2: q[2]x4 k[2]x4 v[2]x4 p[1] p1[1] p2[1] p3[1] o[1] o1[2] o2[2]x4 wq[1]x4 wk[1]x4 wv[1]x4 z[0]x4\n"
       "3: y[2] z[1]; locked: 'y' is an output of the model\n" },
     /* near miss: keys are an input */
     { "opset 17\n"
@@ -288,7 +303,7 @@ static const Case heads[] = {
       "%8 = Add(%2, %7)\n"
       "%9 = Reshape(%8, t:i64[3]={0,0,8})\n"
       "%y = MatMul(%9, z:f32[8,3])\n",
-      "2: q[2]x4 9[2]x4 wq[1]x4 z[0]x4\n"
+      "2: q[2]x4 2[2] 3[2] 4[2] 5[2] 6[2] 7[2] 8[2] 9[2]x4 wq[1]x4 z[0]x4\n"
       "3: y[2] z[1]; locked: 'y' is an output of the model\n" },
     /* near miss: a number for each head cannot go with it */
     { "opset 17\n"
@@ -299,6 +314,17 @@ static const Case heads[] = {
       "%y = MatMul(%9, z:f32[8,3])\n",
       "4: q[2]x2 2[3] 9[2]x2 wq[1]x2 z[0]x2\n"
       "3: y[2] z[1]; locked: 'y' is an output of the model\n" },
+    /* heads of each batch by themselves, where keys have one for all */
+    { "opset 17\n"
+      "%q = MatMul(%x:f32[2,5,6], wq:f32[6,8])\n"
+      "%k = MatMul(%x, wk:f32[6,4])\n"
+      "%q1 = Reshape(%q, s:i64[4]={0,0,2,4})\n"
+      "%k1 = Reshape(%k, t:i64[4]={0,0,1,4})\n"
+      "%q2 = Transpose(%q1) perm=[0,2,1,3]\n"
+      "%k2 = Transpose(%k1) perm=[0,2,3,1]\n"
+      "%p = MatMul(%q2, %k2)\n"
+      "%y = ReduceMax(%p) axes=[-1]\n",
+      "1: q[2]x8 k[2]x4 k1[3]x4 k2[2]x4 p[1]x2 y[1]x2 wq[1]x8 wk[1]x4; locked: 'y' is an output of the model\n" },
     { NULL, NULL },
 };
 
@@ -386,6 +412,19 @@ static const Case joins[] = {
       "%y = Conv(%2, z:f32[3,2,1,1])\n",
       "2: 1[1] w[0]\n"
       "2: 1[1] 2[1] w[0] z[1]\n" LAST },
+    /* near miss: channels along different axes */
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[2,4,3], w:f32[3,4])\n"
+      "%2 = Conv(%u:f32[2,3,4], v:f32[4,3,1])\n"
+      "%3 = Add(%1, %2)\n"
+      "%y = MatMul(%3, z:f32[4,3])\n",
+      "4: 1[2] w[1]; locked: '3' (Add): operands have channels along different axes\n"
+      "4: 2[1] v[0]; locked: '3' (Add): operands have channels along different axes\n"
+      "3: y[2] z[1]; locked: 'y' is an output of the model\n" },
+    /* a class of two makers is locked with either */
+    { "opset 17 graph g(%x:f32[2,3,4,4]) -> (%3, %y) { %1 = Conv(%x, w:f32[4,3,1,1]) %2 = Conv(%x, v:f32[4,3,1,1]) %3 "
+      "= Neg(%2) %4 = Add(%1, %2) %y = Conv(%4, z:f32[3,4,1,1]) }\n",
+      "4: 1[1] 2[1] 3[1] 4[1] w[0] v[0] z[1]; locked: '3' is an output of the model\n" LAST },
     { NULL, NULL },
 };
 
@@ -533,6 +572,36 @@ static const Case rows[] = {
       "%2 = MatMul(%1, v:f32[8,5])\n"
       "%y = Conv(%2, z:f32[3,4,1])\n",
       "4: 1[1] 2[1] w[0] z[1]\n" LAST },
+    /* near miss: an old Softmax takes all axes from the first of a row on */
+    { "opset 12\n"
+      "%1 = Conv(%x:f32[2,3,4,4], w:f32[4,3,1,1])\n"
+      "%2 = Softmax(%1)\n"
+      "%3 = Conv(%2, z:f32[3,4,1,1])\n"
+      "%y = Neg(%3)\n",
+      "4: 1[1] w[0]; locked: '2' (Softmax): all channels of a row decide about each\n"
+      "3: 3[1] y[1] z[0]; locked: 'y' is an output of the model\n" },
+    /* and so does a norm from its axis on */
+    { "opset 17\n"
+      "%1 = Conv(%x:f32[2,3,4,4], w:f32[4,3,1,1])\n"
+      "%2 = Transpose(%1) perm=[0,2,1,3]\n"
+      "%3 = LayerNormalization(%2, s:f32[4,4,4]) axis=1\n"
+      "%4 = Transpose(%3) perm=[0,2,1,3]\n"
+      "%y = Conv(%4, z:f32[3,4,1,1])\n",
+      "4: 1[1] 2[2] w[0]; locked: '3' (LayerNormalization): all channels of a row decide about each\n" LAST },
+    /* a mean over an axis in front of the channels, which is gone then */
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[2,5,3], w:f32[3,4])\n"
+      "%2 = ReduceMean(%1) axes=[1] keepdims=0\n"
+      "%y = MatMul(%2, z:f32[4,3])\n",
+      "4: 1[2] 2[1] w[1] z[0]\n"
+      "3: y[1] z[1]; locked: 'y' is an output of the model\n" },
+    /* the same where another axis has as many */
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[4,5,3], w:f32[3,4])\n"
+      "%2 = ReduceMax(%1) axes=[1] keepdims=0\n"
+      "%y = MatMul(%2, z:f32[4,3])\n",
+      "4: 1[2] 2[1] w[1] z[0]\n"
+      "3: y[1] z[1]; locked: 'y' is an output of the model\n" },
     { NULL, NULL },
 };
 

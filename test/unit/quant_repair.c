@@ -377,6 +377,16 @@ static void test_units(void)
     /* what must not change: outputs, functions that know units, weights of two nodes */
     check_units(
         "opset 17\n%1 = Conv(%x:f32[1,3,8,8], w:f32[8,3,1,1])\n%2 = Sigmoid(%1)\n%y = Conv(%2, v:f32[4,8,1,1])\n", 0);
+    check_units("opset 17\n%1 = Conv(%x:f32[1,3,8,8], w:f32[8,3,1,1])\n%2 = Clip(%1, l:f32={-0.1}, h:f32={6})\n"
+                "%y = Conv(%2, v:f32[4,8,1,1])\n",
+                0);
+    /* a pool over channels, and a sum of channels along different axes */
+    check_units("opset 17\n%1 = MatMul(%x:f32[1,4,3], w:f32[3,6])\n%2 = MaxPool(%1) kernel_shape=[3] pads=[1,1]\n"
+                "%y = MatMul(%2, v:f32[6,3])\n",
+                0);
+    check_units("opset 17\n%1 = MatMul(%x:f32[1,4,3], w:f32[3,4])\n%2 = Conv(%u:f32[1,3,4], v:f32[4,3,1])\n"
+                "%3 = Add(%1, %2)\n%y = MatMul(%3, z:f32[4,3])\n",
+                0);
     check_units("opset 17\n%1 = Conv(%x:f32[1,128,2,2], w:f32[128,128,1,1])\n%2 = Relu(%1)\n%y = Conv(%2, w)\n", 0);
     check_units("opset 17 graph g(%x:f32[1,8,8,8]) -> (%1, %y) { %1 = Conv(%x, w:f32[8,8,1,1]) %2 = Relu(%1) "
                 "%y = Conv(%2, v:f32[8,8,1,1]) }",
