@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "check/guard.h"
 #include "check/recipe.h"
 #include "op/op.h"
 
+#define SLOWER 1.03    /* of the time: what --bench does not write */
 #define HALF_SAMPLES 4 /* made-up ones, where precision is converted: each has other numbers that come out worst */
 
 const ExportParams export_defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
@@ -347,12 +349,8 @@ static gboolean guard_speed(Export *e, GError **error)
         g_autofree char *text = hn_gain_describe(&e->gain);
         hn_context_warn(e->ctx, "the conversion to %s gains nothing here: %s", e->p->to, text);
     }
-    if (e->p->bench && e->gain.effect.lo > 1.03 && !e->p->force) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the new model is slower by %.1f %%",
-                    (e->gain.effect.effect - 1) * 100);
-        return FALSE;
-    }
-    return TRUE;
+    return !e->p->bench || e->p->force ||
+           hn_guard_speed(&e->gain.effect, SLOWER, HN_BY_INTERVAL, "the new model", error);
 }
 
 static gboolean write_model(Export *e, GError **error)

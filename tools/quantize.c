@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "check/guard.h"
 #include "check/recipe.h"
 #include "onnx/onnx.h"
 
+#define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
 #define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
@@ -73,11 +75,7 @@ static gboolean guard_speed(Quantize *q, GError **error)
     if (q->recipe != NULL) /* another machine's times are no reason */
         return TRUE;
     const double most = q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
-    if (q->gain.effect.effect <= most || q->p->force)
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the quantized model takes %.3f of the time of f32, more than %.3f",
-                q->gain.effect.effect, most);
-    return FALSE;
+    return q->p->force || hn_guard_speed(&q->gain.effect, most, HN_BY_EFFECT, WHAT, error);
 }
 
 /* Of a large model its weights: the rest is next to nothing, and it has no single message. */
@@ -91,25 +89,20 @@ static gboolean count_bytes(Quantize *q, GError **error)
     return bytes != NULL;
 }
 
+static gboolean guard_size(const Quantize *q, GError **error)
+{
+    if (q->p->force)
+        return TRUE;
+    return (q->p->allow_larger || hn_guard_smaller(q->file_after, q->file_before, WHAT, error)) &&
+           hn_guard_size(q->file_after, q->most_bytes, "--size", WHAT, error);
+}
+
 static gboolean write_model(Quantize *q, GError **error)
 {
     const char *path = q->p->output != NULL ? q->p->output : "-";
     quantize_write_recipe(q);
-    if (!count_bytes(q, error))
+    if (!count_bytes(q, error) || !guard_size(q, error))
         return FALSE;
-    if (q->file_after >= q->file_before && !q->p->force && !q->p->allow_larger) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                    "the quantized model has %" G_GUINT64_FORMAT " bytes, not less than %" G_GUINT64_FORMAT,
-                    q->file_after, q->file_before);
-        return FALSE;
-    }
-    if (q->most_bytes > 0 && q->file_after > q->most_bytes && !q->p->force) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                    "the quantized model has %" G_GUINT64_FORMAT " bytes, more than the %" G_GUINT64_FORMAT
-                    " of '--size'",
-                    q->file_after, q->most_bytes);
-        return FALSE;
-    }
     if (q->recipe != NULL && !hn_recipe_check_bytes(q->p->replay, q->result, q->ctx->budget, error))
         return FALSE;
     if (q->recipe != NULL && q->p->output == NULL)
@@ -141,41 +134,78 @@ static gboolean fix_plan(Quantize *q, GError **error)
     return q->recipe == NULL || quantize_replay_plan(q, error);
 }
 
-static gboolean work(Quantize *q, GError **error)
+/* What the command line, or a recipe, says; no model is read yet. */
+static gboolean begin(Quantize *q, GError **error)
 {
     if (q->p->replay != NULL && !quantize_read_recipe(q, error))
         return FALSE;
     const QuantizeParams *p = q->p;
-    const gboolean writes = !p->analyze && (p->replay == NULL || p->output != NULL);
-    if (!quantize_parse_mode(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
-        (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
-        (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
+    if (!quantize_parse_mode(q, error))
         return FALSE;
-    if (writes && (p->output == NULL || hn_out_is_stdout(p->output)) &&
-        !hn_context_take_stdout(q->ctx, "the model", error))
+    q->path = hn_tool_one_model(q->ctx, error);
+    q->backend = q->path != NULL ? hn_tool_backend(q->ctx, error) : NULL;
+    q->shapes = q->backend != NULL ? hn_tool_shapes(p->dim, p->shapes, error) : NULL;
+    if (q->shapes == NULL)
         return FALSE;
-    if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error) ||
-        !quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)) ||
-        !open_scorer(q, error) || !quantize_check_original(q, error) ||
-        (q->by_ranges && !q->plan_spans && !quantize_calibrate(q, error)) || !quantize_repair(q, error) ||
-        !fix_plan(q, error) || !quantize_open_journal(q, error) || !hn_quant_search(q->base, &q->so, &q->search, error))
+    if (p->analyze || (p->replay != NULL && p->output == NULL)) /* nothing is written */
+        return TRUE;
+    const gboolean to_stdout = p->output == NULL || hn_out_is_stdout(p->output);
+    return !to_stdout || hn_context_take_stdout(q->ctx, "the model", error);
+}
+
+/* The model, what may become of it, samples, and who judges by them. */
+static gboolean open_all(Quantize *q, GError **error)
+{
+    if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error))
+        return FALSE;
+    if (!quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)))
+        return FALSE;
+    return open_scorer(q, error) && quantize_check_original(q, error);
+}
+
+/* Ranges, repairs, and the search: q->search. */
+static gboolean find_plan(Quantize *q, GError **error)
+{
+    const gboolean ranges = q->by_ranges && !q->plan_spans;
+    if ((ranges && !quantize_calibrate(q, error)) || !quantize_repair(q, error))
+        return FALSE;
+    if (!fix_plan(q, error) || !quantize_open_journal(q, error))
+        return FALSE;
+    if (!hn_quant_search(q->base, &q->so, &q->search, error))
         return FALSE;
     q->made_number = q->search.plan != NULL ? q->search.score.command : NAN;
-    if (!quantize_check_score(q, error))
-        return FALSE;
-    if (p->analyze)
-        return quantize_write_plan(q, error) && quantize_report(q, error);
+    return quantize_check_score(q, error);
+}
+
+static gboolean has_forms(const HnQuantPlan *p)
+{
+    return p != NULL && g_hash_table_size(p->forms) > 0;
+}
+
+/* A replay makes what was made then, --force all that may be, whatever it loses. */
+static void insist(Quantize *q)
+{
     if (q->recipe != NULL && q->search.plan == NULL)
         q->search.plan = hn_quant_plan_copy(q->fixed);
-    if (p->force && (q->search.plan == NULL || g_hash_table_size(q->search.plan->forms) == 0)) {
-        g_clear_pointer(&q->search.plan, hn_quant_plan_free);
-        q->search.plan = hn_quant_plan_copy(q->base);
-    }
-    if (q->search.plan == NULL || g_hash_table_size(q->search.plan->forms) == 0)
+    if (!q->p->force || has_forms(q->search.plan))
+        return;
+    hn_quant_plan_free(q->search.plan);
+    q->search.plan = hn_quant_plan_copy(q->base);
+}
+
+static gboolean work(Quantize *q, GError **error)
+{
+    if (!begin(q, error) || !open_all(q, error) || !find_plan(q, error))
+        return FALSE;
+    if (q->p->analyze)
+        return quantize_write_plan(q, error) && quantize_report(q, error);
+    insist(q);
+    if (!has_forms(q->search.plan))
         return refuse(q, error);
     q->result = hn_quant_build(q->search.plan, &q->so, &q->log, error);
-    return q->result != NULL && guard_speed(q, error) && write_model(q, error) && quantize_write_plan(q, error) &&
-           quantize_report(q, error);
+    if (q->result == NULL || !guard_speed(q, error) || !write_model(q, error))
+        return FALSE;
+    return quantize_write_plan(q, error) && quantize_report(q, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)

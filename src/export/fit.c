@@ -5,18 +5,13 @@
  * other reasons (a loop unrolled, weights multiplied into others) stays where the model is measured to be faster.
  */
 #include "base/text.h"
+#include "check/guard.h"
 #include "export/private.h"
 #include "onnx/onnx.h"
 
-#define SPARE 4096     /* bytes that any file may grow by */
 #define MOST_ROUNDS 16 /* of undoing: what is undone at one node may appear at the next */
 
 extern const HnPass hn_pass_fold_constants;
-
-static gsize most_for(gsize bytes)
-{
-    return bytes + MAX(bytes / 10, SPARE);
-}
 
 gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnGainOptions *how,
                         HnGain *gain, GError **error)
@@ -133,7 +128,7 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
     for (guint round = 0; base > 0 && !e->may_grow; round++) {
         if (!hn_onnx_size(e->x->model, e->o->pass.budget, &bytes, error))
             return FALSE;
-        if (bytes <= most_for(base))
+        if (bytes <= hn_guard_room(base))
             return TRUE;
         if (e->o->progress != NULL && hn_progress_stop(e->o->progress, error))
             return FALSE;
@@ -149,8 +144,9 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
         if (!less && !measured && !measure(e, error))
             return FALSE;
         measured = measured || !less;
-        less = less || (!e->may_grow && round < MOST_ROUNDS &&
-                        ((plain > most_for(base) && keep_functions(e)) || ban(e, FALSE, bytes - most_for(base))));
+        less = less ||
+               (!e->may_grow && round < MOST_ROUNDS &&
+                ((plain > hn_guard_room(base) && keep_functions(e)) || ban(e, FALSE, bytes - hn_guard_room(base))));
         if (!less && !e->may_grow)
             return refuse(e, bytes, error);
         if (less && !rebuild(e, again, error))

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "check/guard.h"
 #include "check/lockstep.h"
 #include "quant/region.h"
 #include "quant/settle.h"
@@ -68,15 +68,15 @@ static void mark_slower(HnSearchState *s, const HnQuantPlan *before, const HnQua
 static gboolean challenge(HnSearchState *s, HnQuantPlan *p, gboolean *won, GError **error)
 {
     HnOutcome o;
-    double effect;
+    HnEffect effect;
     *won = FALSE;
-    if (!hn_search_try(s, p, "without slower ones", TRUE, &o, error))
+    if (!hn_tune_try(&s->tune, p, "without slower ones", TRUE, &o, error))
         return FALSE;
     if (!o.met || (s->o->most_bytes > 0 && o.bytes > s->o->most_bytes))
         return TRUE;
-    if (!hn_search_race(s, s->out->plan, p, &effect, error))
+    if (!hn_tune_race(&s->tune, s->out->plan, p, &effect, error))
         return FALSE;
-    *won = effect <= FASTER;
+    *won = !hn_is_slower(&effect, FASTER, HN_BY_EFFECT);
     if (!*won)
         return TRUE;
     mark_slower(s, s->out->plan, p);
@@ -88,7 +88,7 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
 {
     guint before = hn_search_forms(s, s->out->plan), fewest = G_MAXUINT;
     *more = FALSE;
-    for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_search_late(s); k++) {
+    for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_tune_late(&s->tune.budget); k++) {
         const HnRegionOptions o = { .f32 = s->f32, .integers = ints, .pinned = s->o->pinned, .bonus = bonuses[k] };
         g_autoptr(HnQuantPlan) p = hn_region_choose(s->out->plan, s->model, &o);
         const guint left = hn_search_forms(s, p);
@@ -106,11 +106,11 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
 static gboolean settle_by_time(HnSearchState *s, GError **error)
 {
     g_autoptr(HnNodeTimes) ints = NULL;
-    for (int round = 0; round < ROUNDS && !hn_search_late(s); round++) {
+    for (int round = 0; round < ROUNDS && !hn_tune_late(&s->tune.budget); round++) {
         gboolean more;
-        const HnQuantPlan *plan = s->out->plan;
+        const gconstpointer plan = s->out->plan;
         const HnNodeTimes *now;
-        if (!hn_search_times(s, &plan, 1, &now, error))
+        if (!hn_tune_times(&s->tune, &plan, 1, &now, error))
             return FALSE;
         HnNodeTimes *both = merged(ints != NULL ? ints : s->all, now);
         hn_node_times_free(ints);
@@ -132,7 +132,7 @@ static gboolean refine(HnSearchState *s, GError **error)
         return TRUE;
     g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(s->out->plan);
     HnOutcome o;
-    if (!s->o->refine(s->o->data, &p, error) || !hn_search_try(s, p, "refined", TRUE, &o, error))
+    if (!s->o->refine(s->o->data, &p, error) || !hn_tune_try(&s->tune, p, "refined", TRUE, &o, error))
         return FALSE;
     s->out->refined = o.met && o.drop <= s->out->drop;
     return !s->out->refined || hn_search_keep(s, g_steal_pointer(&p), &o, error);
@@ -169,7 +169,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
     }
     const HnOutcome f32 = { .score = s->out->original, .met = TRUE, .bytes = hn_model_weight_bytes(m) };
     g_autoptr(HnQuantPlan) none = hn_search_none(s->base);
-    hn_search_point(s, "f32", none, &f32);
+    hn_tune_point(&s->tune, "f32", none, &f32);
     g_autoptr(GHashTable) regions = hn_regions(s->base, m);
     for (guint i = 0; i < s->out->nodes->len; i++)
         hn_search_node(s, i)->region = GPOINTER_TO_UINT(g_hash_table_lookup(regions, hn_search_node(s, i)->name));
@@ -219,7 +219,7 @@ static gboolean settle(HnSearchState *s, const char *what, GError **error)
     const HnSearchOptions *o = s->o;
     const HnQuantPlan *first = o->fixed != NULL ? o->fixed : s->base;
     HnOutcome all;
-    if (!hn_search_try(s, first, what, TRUE, &all, error) ||
+    if (!hn_tune_try(&s->tune, first, what, TRUE, &all, error) ||
         (all.met && !hn_search_keep(s, hn_quant_plan_copy(first), &all, error)))
         return FALSE;
     if (o->accumulated && !accumulate(s, error))
@@ -259,7 +259,7 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
         return FALSE;
     if (!settle(s, o->fixed ? "the plan" : "all", error))
         return FALSE;
-    if (!o->fixed && s->out->plan == NULL && !s->out->out_of_time && (*wider = with_more_bits(s)) != NULL) {
+    if (!o->fixed && s->out->plan == NULL && !s->tune.budget.late && (*wider = with_more_bits(s)) != NULL) {
         s->base = *wider;
         if (!settle(s, "all with 8 bits", error))
             return FALSE;
@@ -269,22 +269,21 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
     if (!o->fixed && !refine(s, error))
         return FALSE;
     set_forms(s);
-    hn_points_finish(s->out->points, s->journal);
+    hn_points_finish(s->out->points, s->tune.journal);
     return TRUE;
 }
 
 gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSearch *out, GError **error)
 {
     g_autoptr(HnJournal) own = o->journal == NULL ? hn_journal_new() : NULL;
-    HnSearchState s = { .o = o,
-                        .base = base,
-                        .out = out,
-                        .journal = own != NULL ? own : o->journal,
-                        .end = o->seconds > 0 ? hn_now_ns() + (guint64)(o->seconds * 1e9) : 0 };
+    HnSearchState s;
     *out = (HnSearch){ .nodes = g_ptr_array_new_with_free_func(sensitivity_free), .points = hn_points_new() };
     hn_scorer_original(o->scorer, &out->original);
+    hn_search_init(&s, base, o, own != NULL ? own : o->journal, out);
     g_autoptr(HnQuantPlan) wider = NULL;
     const gboolean ok = search(&s, &wider, error);
+    out->trials = s.tune.trials;
+    out->out_of_time = s.tune.budget.late;
     hn_model_free(s.model);
     return ok;
 }

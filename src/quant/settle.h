@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "quant/trial.h"
+#include "quant/search_state.h"
 
 G_BEGIN_DECLS
 

@@ -1,13 +1,11 @@
 /*
- * A search at work: plans tried, timed and raced. For the files of the search (quant/search.h) alone.
- *
- * What the journal knows is not done again.
+ * A search at work: what trials (tune/trial.h) and plans of forms are to each other. For the files of the search
+ * (quant/search.h) alone.
  */
 #pragma once
 
-#include "tune/journal.h"
 #include "quant/search.h"
-#include "tune/timing.h"
+#include "tune/trial.h"
 
 G_BEGIN_DECLS
 
@@ -17,22 +15,15 @@ typedef struct {
     const HnSearchOptions *o;
     const HnQuantPlan *base;
     HnSearch *out;
-    HnJournal *journal;
-    guint64 end;                  /* ns; 0: no limit */
+    HnTune tune;
     HnModel *model;               /* prepared, to look at */
     const HnNodeTimes *f32, *all; /* all nodes as f32, all candidates as integers; NULL: time is not asked for */
     double f32_ms;                /* sum of f32's nodes */
     double weight_bytes;          /* the same of their weights */
 } HnSearchState;
 
-typedef struct {
-    HnScore score;
-    double drop, part; /* hn_goals_part() */
-    gboolean met;
-    guint64 bytes;
-} HnOutcome;
-
-gboolean hn_search_late(HnSearchState *s);
+void hn_search_init(HnSearchState *s, const HnQuantPlan *base, const HnSearchOptions *o, HnJournal *journal,
+                    HnSearch *out);
 HnSensitivity *hn_search_node(const HnSearchState *s, guint i);
 gboolean hn_search_pinned(const HnSearchState *s, const HnSensitivity *n);
 
@@ -45,25 +36,12 @@ guint hn_search_forms(const HnSearchState *s, const HnQuantPlan *p);
 HnQuantPlan *hn_search_plan(const HnSearchState *s, const gboolean *wanted, gboolean less);
 HnQuantPlan *hn_search_none(const HnQuantPlan *p); /* without any form */
 
-/* --- trials --- */
-
-/* A row of the table at the end. */
-void hn_search_point(HnSearchState *s, const char *what, const HnQuantPlan *p, const HnOutcome *o);
-/* is_point: it gets one. */
-gboolean hn_search_try(HnSearchState *s, const HnQuantPlan *p, const char *what, gboolean is_point, HnOutcome *out,
-                       GError **error);
 /* p is the best plan so far; taken. */
 gboolean hn_search_keep(HnSearchState *s, HnQuantPlan *p, const HnOutcome *o, GError **error);
 
 /* --- times --- */
 
 gboolean hn_search_time_all(HnSearchState *s, GError **error);
-/* Own times of nodes with each plan carried out, out[n]; they are the journal's. Plans take turns. */
-gboolean hn_search_times(HnSearchState *s, const HnQuantPlan *const *plans, guint n, const HnNodeTimes **out,
-                         GError **error);
 double hn_search_ms(const HnSearchState *s, const HnQuantPlan *p); /* expected; NaN: time is not asked for */
-/* Time of `after` over that of `before`. */
-gboolean hn_search_race(HnSearchState *s, const HnQuantPlan *before, const HnQuantPlan *after, double *effect,
-                        GError **error);
 
 G_END_DECLS

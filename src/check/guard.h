@@ -1,0 +1,29 @@
+/*
+ * What no tool writes: a model that is slower, or larger, than what it was made of. That it computes something else is
+ * check/verify's to say, that it loses too much check/score's.
+ *
+ * Errors are GUARD; `what` begins them: "the quantized model".
+ */
+#pragma once
+
+#include "perf/versus.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    HN_BY_EFFECT,   /* the effect itself is beyond the limit: also where it is not known */
+    HN_BY_INTERVAL, /* so is all of its interval: never where that is not known */
+} HnSurety;
+
+/* Does a model take more than `most` of the other one's time? Every decision by time is made here. */
+gboolean hn_is_slower(const HnEffect *e, double most, HnSurety by);
+gboolean hn_guard_speed(const HnEffect *e, double most, HnSurety by, const char *what, GError **error);
+
+/* What a file of so many bytes may grow to by the way: a tenth, or 4096 more. */
+guint64 hn_guard_room(guint64 bytes);
+/* Less than there were. */
+gboolean hn_guard_smaller(guint64 now, guint64 before, const char *what, GError **error);
+/* At most what `option` says; 0: it says nothing. */
+gboolean hn_guard_size(guint64 now, guint64 most, const char *option, const char *what, GError **error);
+
+G_END_DECLS

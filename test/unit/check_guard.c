@@ -1,0 +1,225 @@
+/*
+ * What is not written because of its speed or its size: each limit from both sides.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "check/guard.h"
+#include "tune/trial.h"
+
+static HnEffect effect(double lo, double middle, double hi)
+{
+    return (HnEffect){ .effect = middle, .lo = lo, .hi = hi };
+}
+
+/* Slower by the effect alone, and by all of the interval. */
+static void check_slower(HnEffect e, double most, gboolean by_effect, gboolean by_interval)
+{
+    g_assert_cmpint(hn_is_slower(&e, most, HN_BY_EFFECT), ==, by_effect);
+    g_assert_cmpint(hn_is_slower(&e, most, HN_BY_INTERVAL), ==, by_interval);
+}
+
+static void test_slower(void)
+{
+    check_slower(effect(0.9, 0.95, 0.99), 1, FALSE, FALSE);
+    check_slower(effect(0.98, 1, 1.02), 1, FALSE, FALSE); /* the limit itself is within it */
+    check_slower(effect(0.99, 1.001, 1.02), 1, TRUE, FALSE);
+    check_slower(effect(1, 1.01, 1.02), 1, TRUE, FALSE);
+    check_slower(effect(1.001, 1.01, 1.02), 1, TRUE, TRUE);
+    check_slower(effect(1.001, 1.01, 1.02), 1.03, FALSE, FALSE);
+    check_slower(effect(0.5, 0.6, 0.7), 0.5, TRUE, FALSE); /* a speed-up of 2 is asked for */
+    check_slower(effect(NAN, 1.2, NAN), 1.03, TRUE, FALSE);
+    check_slower(effect(NAN, 0.9, NAN), 1.03, FALSE, FALSE);
+    check_slower(effect(NAN, NAN, NAN), 1.03, TRUE, FALSE);
+}
+
+static void refused(gboolean ok, GError **error, const char *words)
+{
+    g_assert_false(ok);
+    g_assert_error(*error, HN_ERROR, HN_ERROR_GUARD);
+    g_assert_cmpstr((*error)->message, ==, words);
+    g_clear_error(error);
+}
+
+static void test_speed(void)
+{
+    g_autoptr(GError) error = NULL;
+    const HnEffect e = effect(1.04, 1.05, 1.06);
+    g_assert_true(hn_guard_speed(&e, 1.05, HN_BY_EFFECT, "it", &error));
+    g_assert_true(hn_guard_speed(&e, 1.04, HN_BY_INTERVAL, "it", &error));
+    g_assert_no_error(error);
+    refused(hn_guard_speed(&e, 1.03, HN_BY_INTERVAL, "it", &error), &error,
+            "it takes 1.050 of the time of the original, more than 1.030");
+    refused(hn_guard_speed(&e, 1.04, HN_BY_EFFECT, "it", &error), &error,
+            "it takes 1.050 of the time of the original, more than 1.040");
+}
+
+static void test_size(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(hn_guard_smaller(99, 100, "it", &error));
+    g_assert_no_error(error);
+    refused(hn_guard_smaller(100, 100, "it", &error), &error, "it has 100 bytes, not less than 100");
+    refused(hn_guard_smaller(G_GUINT64_CONSTANT(5000000001), G_GUINT64_CONSTANT(5000000000), "it", &error), &error,
+            "it has 5000000001 bytes, not less than 5000000000");
+    g_assert_true(hn_guard_size(100, 100, "--size", "it", &error));
+    g_assert_true(hn_guard_size(100, 0, "--size", "it", &error));
+    g_assert_no_error(error);
+    refused(hn_guard_size(101, 100, "--size", "it", &error), &error, "it has 101 bytes, more than the 100 of '--size'");
+    g_assert_cmpuint(hn_guard_room(0), ==, 4096);
+    g_assert_cmpuint(hn_guard_room(40960), ==, 40960 + 4096);
+    g_assert_cmpuint(hn_guard_room(40970), ==, 40970 + 4097);
+    g_assert_cmpuint(hn_guard_room(G_GUINT64_CONSTANT(10000000000)), ==, G_GUINT64_CONSTANT(11000000000));
+}
+
+/* What loses too much: any goal that is missed, and what is no number. */
+static void test_lossy(void)
+{
+    const HnGoals g = { 2, { { HN_METRIC_TOP1, 0.01 }, { HN_METRIC_COS, 0.001 } } };
+    const HnScore f32 = { .top1 = 1, .cos = 1, .sqnr = INFINITY, .scores = NAN, .command = NAN };
+    HnScore s = f32;
+    g_assert_true(hn_goals_met(&g, &s, &f32));
+    s.cos = 0.9991;
+    g_assert_true(hn_goals_met(&g, &s, &f32));
+    s.cos = 0.9989;
+    g_assert_false(hn_goals_met(&g, &s, &f32));
+    s.cos = NAN;
+    g_assert_false(hn_goals_met(&g, &s, &f32));
+    s = f32;
+    s.top1 = 0.98;
+    g_assert_false(hn_goals_met(&g, &s, &f32));
+}
+
+/* --- trials of a job whose plans are texts ------------------------------------------------------------------------ */
+
+typedef struct {
+    guint built, told;
+} Job;
+
+static char *name_of(gconstpointer plan)
+{
+    return g_strdup(plan);
+}
+
+static HnModel *never(gpointer data, gconstpointer plan, GError **error)
+{
+    Job *job = data;
+    job->built++;
+    g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "'%s' cannot be built", (const char *)plan);
+    return NULL;
+}
+
+static GPtrArray *none(gpointer data, gconstpointer plan)
+{
+    (void)data;
+    (void)plan;
+    return g_ptr_array_new();
+}
+
+static double twice(gpointer data, gconstpointer plan)
+{
+    (void)data;
+    return 2.0 * (double)strlen(plan);
+}
+
+static void count(gpointer data, gconstpointer plan, guint number, const char *what, const HnScore *score, double drop)
+{
+    Job *job = data;
+    (void)plan;
+    (void)what;
+    g_assert_cmpuint(number, ==, ++job->told);
+    g_assert_cmpfloat_with_epsilon(drop, 1 - score->cos, 1e-12);
+}
+
+static void know(HnJournal *j, const char *plan, double cos)
+{
+    g_autoptr(GError) error = NULL;
+    HnTried *t = g_new0(HnTried, 1);
+    t->plan = g_strdup(plan);
+    t->what = g_strdup("before");
+    t->score = (HnScore){ .top1 = NAN, .cos = cos, .scores = NAN, .command = NAN };
+    t->bytes = 10;
+    t->f32 = g_ptr_array_new_with_free_func(g_free);
+    g_assert_true(hn_journal_add_tried(j, t, &error));
+    g_assert_no_error(error);
+}
+
+static void test_trials(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnJournal) journal = hn_journal_new();
+    g_autoptr(GPtrArray) points = hn_points_new();
+    const HnGoals goals = { 1, { { HN_METRIC_COS, 0.1 } } };
+    const HnScore original = { .cos = 1 };
+    Job job = { 0, 0 };
+    HnTune t = { .job = { &job, name_of, never, none, twice, count },
+                 .goals = &goals,
+                 .original = &original,
+                 .journal = journal,
+                 .points = points };
+    HnOutcome o;
+    know(journal, "good", 0.95);
+    know(journal, "poor", 0.5);
+    g_assert_true(hn_tune_try(&t, "good", "first", TRUE, &o, &error));
+    g_assert_true(o.met && o.bytes == 10);
+    g_assert_cmpfloat_with_epsilon(o.part, 0.5, 1e-9);
+    g_assert_true(hn_tune_try(&t, "poor", "second", TRUE, &o, &error));
+    g_assert_false(o.met);
+    g_assert_true(hn_tune_try(&t, "good", "the same by another way", TRUE, &o, &error));
+    g_assert_true(hn_tune_try(&t, "good", "alone", FALSE, &o, &error));
+    g_assert_cmpuint(t.trials, ==, 3);
+    g_assert_cmpuint(job.told, ==, 3);
+    g_assert_cmpuint(job.built, ==, 0);
+    g_assert_cmpuint(points->len, ==, 2);
+    hn_tune_choose(&t, "poor");
+    g_assert_false(hn_points_find(points, "good")->chosen);
+    g_assert_true(hn_points_find(points, "poor")->chosen);
+    g_assert_cmpfloat(hn_points_find(points, "good")->ms, ==, 8);
+    g_assert_false(hn_tune_try(&t, "unknown", "third", TRUE, &o, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GRAPH);
+    g_assert_cmpuint(job.built, ==, 1);
+}
+
+/* What the journal knows is not raced again, and its interval is not known. */
+static void test_races(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnJournal) journal = hn_journal_new();
+    Job job = { 0, 0 };
+    HnTune t = { .job = { &job, name_of, never, none, twice, count }, .journal = journal };
+    HnEffect e;
+    g_assert_true(hn_journal_add_race(journal, "a", "b", 0.75, &error));
+    g_assert_true(hn_tune_race(&t, "a", "b", &e, &error));
+    g_assert_cmpfloat(e.effect, ==, 0.75);
+    g_assert_true(isnan(e.lo) && isnan(e.hi));
+    g_assert_false(hn_is_slower(&e, 0.99, HN_BY_EFFECT));
+    g_assert_false(hn_tune_race(&t, "b", "a", &e, &error)); /* the other way round it is another race */
+    g_assert_cmpuint(job.built, ==, 1);
+}
+
+static void test_budget(void)
+{
+    HnTuneBudget b;
+    hn_tune_budget_init(&b, 0, NULL);
+    g_assert_false(hn_tune_late(&b));
+    hn_tune_budget_init(&b, 3600, NULL);
+    g_assert_false(hn_tune_late(&b));
+    b.end = 1;
+    g_assert_true(hn_tune_late(&b));
+    b.end = G_MAXUINT64;
+    g_assert_true(hn_tune_late(&b)); /* and stays so */
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guard/slower", test_slower);
+    g_test_add_func("/guard/speed", test_speed);
+    g_test_add_func("/guard/size", test_size);
+    g_test_add_func("/guard/lossy", test_lossy);
+    g_test_add_func("/tune/trials", test_trials);
+    g_test_add_func("/tune/races", test_races);
+    g_test_add_func("/tune/budget", test_budget);
+    return g_test_run();
+}
