@@ -8,7 +8,8 @@
 #include "pass/carry.h"
 #include "pass/shapes.h"
 
-#define MOST_PARTS 3 /* more Slices would not be fewer nodes */
+#define MOST_PARTS 3    /* more Slices would not be fewer nodes */
+#define MOST_READERS 64 /* of shuffled channels, each of which looks at the others */
 
 /* Where the elements of a value lie in the memory of another one. */
 typedef struct {
@@ -178,13 +179,15 @@ static void place_select(Place *p, int axis, int64_t index)
 /* Nobody needs the shuffled channels any more when all their parts are Slices: else one would be a step more. */
 static gboolean all_are_parts(const HnRewrite *r, const HnValue *v)
 {
+    if (v->users->len > MOST_READERS || v->is_output)
+        return FALSE;
     for (guint i = 0; i < v->users->len; i++) {
         const HnNode *n = v->users->pdata[i];
         const HnTensor *t = n->op == &hn_op_gather ? hn_rw_known(r, hn_node_in(n, 1)) : NULL;
         if (t == NULL || t->ndim != 0)
             return FALSE;
     }
-    return !v->is_output;
+    return TRUE;
 }
 
 static gboolean slice_gathered(HnRewrite *r, HnNode *n)
