@@ -262,6 +262,27 @@ static void test_failures(void)
         }
 }
 
+/* A step on the host fails while the device has not begun yet: nothing of it is done later. */
+static void test_host_failure(void)
+{
+    Place p;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnBudget) budget = hn_budget_new(0);
+    place_open(&p, "opset 17 graph g(%x:f32[6,5]) -> (%n, %i) { %n = Neg(%x) %i = NonZero(%x) }");
+    HnSession *s = place_session(&p, &(HnSessionOptions){ .threads = 1, .budget = budget });
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    g_autoptr(GPtrArray) out = test_run(s, in);
+    HnTensor *none[2] = { NULL };
+    const int before = hn_fence_counts(p.device).waits;
+    hn_budget_fail_at(budget, 1);
+    g_assert_false(hn_session_run(s, (HnTensor *const *)in->pdata, none, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+    g_assert_cmpint(hn_fence_counts(p.device).waits, ==, before + 1);
+    g_ptr_array_set_size(out, 0);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* The fence is one. */
 static void test_fence(void)
 {
@@ -286,6 +307,7 @@ int main(int argc, char **argv)
     g_test_add_func("/place/watched", test_watched);
     g_test_add_func("/place/timed", test_timed);
     g_test_add_func("/place/failures", test_failures);
+    g_test_add_func("/place/host_failure", test_host_failure);
     g_test_add_func("/place/fence", test_fence);
     return g_test_run();
 }
