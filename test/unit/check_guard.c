@@ -181,6 +181,48 @@ static void test_trials(void)
     g_assert_cmpuint(job.built, ==, 1);
 }
 
+static void add_point(GPtrArray *points, const char *plan, double drop, double ms, guint64 bytes)
+{
+    hn_points_add(points,
+                  &(HnPoint){ .what = (char *)plan, .plan = (char *)plan, .drop = drop, .bytes = bytes, .ms = ms });
+}
+
+/* The best are those that no other is better than in one thing, and as good in the others; times that were measured
+ * count, not those that were expected. */
+static void test_best(void)
+{
+    static const struct {
+        const char *plan;
+        double drop, ms;
+        guint64 bytes;
+        gboolean best;
+    } rows[] = {
+        { "all", 0.1, 1, 10, TRUE },     { "slower", 0.1, 2, 10, FALSE },   { "larger", 0.1, 1, 11, FALSE },
+        { "worse", 0.2, 1, 10, FALSE },  { "exact", 0, 9, 40, TRUE },       { "twin", 0.1, 1, 10, TRUE },
+        { "small", 0.3, 5, 2, TRUE },    { "untimed", 0.4, NAN, 50, TRUE }, { "measured", 0.1, 0.5, 10, FALSE },
+        { "quick", 0.5, 0.2, 60, TRUE },
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnJournal) journal = hn_journal_new();
+    g_autoptr(GPtrArray) points = hn_points_new();
+    HnNodeTimes *times = hn_node_times_new();
+    times->total_ms = 7;
+    g_assert_true(hn_journal_add_times(journal, "measured", times, &error));
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        add_point(points, rows[i].plan, rows[i].drop, rows[i].ms, rows[i].bytes);
+    hn_points_finish(points, journal);
+    for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (hn_points_find(points, rows[i].plan)->best != rows[i].best) {
+            g_test_message("'%s' counts as %s", rows[i].plan, rows[i].best ? "beaten" : "best");
+            g_test_fail();
+        }
+    g_assert_cmpfloat(hn_points_find(points, "measured")->ms, ==, 7);
+    hn_points_choose(points, "all");
+    hn_points_choose(points, "exact");
+    g_assert_false(hn_points_find(points, "all")->chosen);
+    g_assert_true(hn_points_find(points, "exact")->chosen);
+}
+
 /* What the journal knows is not raced again, and its interval is not known. */
 static void test_races(void)
 {
@@ -220,6 +262,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guard/lossy", test_lossy);
     g_test_add_func("/tune/trials", test_trials);
     g_test_add_func("/tune/races", test_races);
+    g_test_add_func("/tune/best", test_best);
     g_test_add_func("/tune/budget", test_budget);
     return g_test_run();
 }
