@@ -4,6 +4,7 @@
  * and for each model that is asked about it forks a child, which opens and runs that one and nothing else.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "bench.h"
+
+#define LOOK_MS 20 /* from one look at the clock to the next while a child runs */
 
 /* What the helper is asked, followed by `length` bytes: the dimension that the batch is of. */
 typedef struct {
@@ -128,6 +131,16 @@ void bench_apart_start(Bench *b)
         bench_apart_end(b);
 }
 
+/* FALSE: the helper is gone, or there is no more time: the child may run a model without end. */
+static gboolean wait_for_answer(const Bench *b)
+{
+    struct pollfd from = { .fd = b->apart.from, .events = POLLIN };
+    while (!hn_progress_stop(&b->ctx->progress, NULL))
+        if (poll(&from, 1, LOOK_MS) > 0)
+            return (from.revents & POLLIN) != 0;
+    return FALSE;
+}
+
 static guint point_number(const Bench *b, const Point *point)
 {
     guint at = 0;
@@ -142,7 +155,8 @@ void bench_apart_peak(Bench *b, Subject *s)
                          s->point->batch_dim != NULL ? strlen(s->point->batch_dim) : 0 };
     guint64 peak = 0;
     if (b->apart.helper > 0 && !is_stdin && write_all(b->apart.to, &q, sizeof q) &&
-        write_all(b->apart.to, s->point->batch_dim, q.length) && read_all(b->apart.from, &peak, sizeof peak))
+        write_all(b->apart.to, s->point->batch_dim, q.length) && wait_for_answer(b) &&
+        read_all(b->apart.from, &peak, sizeof peak))
         s->peak_rss = peak;
     else if (!first || b->p->batch_max)
         s->peak_rss = 0;
