@@ -23,6 +23,8 @@
 /* behind twice the time limit the process is ended; a step takes ten times as long where it is watched */
 #define GRACE_S (HN_SANITIZE_ADDRESS || HN_SANITIZE_THREAD ? 30 : 5)
 #define STATUS_LIMIT 6 /* HN_ERROR_BUDGET's */
+/* timeout(1) and its like send the signal twice, to the process and to its group: that is one Ctrl-C */
+#define SAME_KEY_MS 200
 
 /* A signal handler can reach nothing but globals. What Ctrl-C and the alarm of --time-limit set: an HnHalt, which
  * HnProgress.cancel and the budget read; ... */
@@ -37,8 +39,19 @@ static struct {
     size_t length;
 } timing;
 
-static void on_interrupt(G_GNUC_UNUSED int signal_number)
+static gint first_interrupt; /* when: ms of the monotonic clock, which may wrap; 0: not yet */
+
+/* The first asks for an end, the second kills. */
+static void on_interrupt(int signal_number)
 {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const guint now = (guint)t.tv_sec * 1000 + (guint)(t.tv_nsec / 1000000) + 1;
+    if (!g_atomic_int_compare_and_exchange(&first_interrupt, 0, (gint)now) &&
+        now - (guint)g_atomic_int_get(&first_interrupt) > SAME_KEY_MS) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number); /* is delivered on return */
+    }
     g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_USER);
 }
 
@@ -85,10 +98,10 @@ static void on_bus(int signal_number, siginfo_t *info, G_GNUC_UNUSED void *where
     raise(signal_number); /* is delivered on return */
 }
 
-/* Blocking calls are not restarted, so that reading a pipe ends too; the second signal kills. */
+/* Blocking calls are not restarted, so that reading a pipe ends too. */
 static void catch_signals(void)
 {
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction action = { .sa_handler = on_interrupt };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     struct sigaction bus = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     struct sigaction old;
