@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cpu/backend.h"
+#include "cpu/core/backend.h"
 
 const HnBackend *hn_backend_find(const char *device, GError **error)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/quantproduct.h"
+#include "op/quantlinear.h"
 
 #define INPUT(e, name) hn_eval_in(e, HN_MEAN_##name)
 

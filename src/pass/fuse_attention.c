@@ -45,7 +45,7 @@ static HnNode *turned(const HnGraph *g, const HnValue *v, const int64_t *perm)
 /* v = factor * leaf, one leaf only: that; else v. */
 static HnValue *scaled(const Attend *a, HnValue *v, double *factor)
 {
-    HnProduct p;
+    HnSgemm p;
     *factor = 1;
     if (!hn_rw_single(v) || !hn_pattern_product(a->r, a->g, v, &p) || p.n != 1)
         return v;

@@ -22,7 +22,7 @@ static HnValue *one_plus(const HnRewrite *r, const HnGraph *g, const HnValue *v,
 /* v is x + CUBIC * x^3. */
 static gboolean is_cubic(const HnRewrite *r, const HnGraph *g, const HnValue *v, const HnValue *x)
 {
-    HnProduct p;
+    HnSgemm p;
     const HnNode *add = hn_pattern_maker(g, v, &hn_op_add);
     return add != NULL && (hn_node_in(add, 0) == x || hn_node_in(add, 1) == x) &&
            hn_pattern_product(r, g, hn_rw_other(add, x), &p) && hn_rw_single(hn_rw_other(add, x)) && p.n == 3 &&
@@ -33,7 +33,7 @@ static gboolean is_cubic(const HnRewrite *r, const HnGraph *g, const HnValue *v,
 /* v is 1 + CUBIC * x^2. */
 static gboolean is_square(const HnRewrite *r, const HnGraph *g, const HnValue *v, const HnValue *x)
 {
-    HnProduct p;
+    HnSgemm p;
     double one;
     const HnNode *add = hn_pattern_maker(g, v, &hn_op_add);
     HnValue *w = add != NULL ? hn_pattern_with_number(r, add, &one) : NULL;
@@ -43,7 +43,7 @@ static gboolean is_square(const HnRewrite *r, const HnGraph *g, const HnValue *v
 
 static gboolean is_tanh_argument(const HnRewrite *r, const HnGraph *g, HnValue *u, const HnValue *x)
 {
-    HnProduct p;
+    HnSgemm p;
     if (!hn_rw_single(u) || !hn_pattern_product(r, g, u, &p) || !hn_pattern_near(r, x, p.factor, 0.7978845608028654))
         return FALSE;
     if (p.n == 1)
@@ -53,13 +53,13 @@ static gboolean is_tanh_argument(const HnRewrite *r, const HnGraph *g, HnValue *
 
 static gboolean is_erf_argument(const HnRewrite *r, const HnGraph *g, HnValue *u, const HnValue *x)
 {
-    HnProduct p;
+    HnSgemm p;
     return hn_rw_single(u) && hn_pattern_product(r, g, u, &p) && p.n == 1 && p.leaf[0] == x &&
            hn_pattern_near(r, x, p.factor, 0.7071067811865476);
 }
 
 /* The function's argument where `factors`, the product without 1 + ..., is half of it: x itself. */
-static HnValue *half_of(const HnRewrite *r, const HnProduct *p, int without)
+static HnValue *half_of(const HnRewrite *r, const HnSgemm *p, int without)
 {
     HnValue *x = p->n == 2 ? p->leaf[1 - without] : NULL;
     return x != NULL && hn_pattern_near(r, x, p->factor, 0.5) ? x : NULL;
@@ -67,7 +67,7 @@ static HnValue *half_of(const HnRewrite *r, const HnProduct *p, int without)
 
 static gboolean fuse_gelu(HnRewrite *r, HnNode *n)
 {
-    HnProduct p;
+    HnSgemm p;
     const HnGraph *g = n->graph;
     if ((n->op != &hn_op_mul && n->op != &hn_op_div) || !hn_pattern_product(r, g, hn_node_out(n, 0), &p))
         return FALSE;

@@ -58,7 +58,7 @@ static gboolean fuse_one(HnRewrite *r, HnNode *n, const HnValue *v, double facto
 }
 
 /* n is x times a ramp, which is leaf i of the product. */
-static gboolean fuse_product(HnRewrite *r, HnNode *n, const HnProduct *p, int i)
+static gboolean fuse_product(HnRewrite *r, HnNode *n, const HnSgemm *p, int i)
 {
     HnValue *x = p->leaf[1 - i], *v = p->leaf[i];
     Ramp ramp;
@@ -80,7 +80,7 @@ static gboolean fuse_product(HnRewrite *r, HnNode *n, const HnProduct *p, int i)
 
 static gboolean fuse_hard_sigmoid(HnRewrite *r, HnNode *n)
 {
-    HnProduct p;
+    HnSgemm p;
     if (n->op == &hn_op_clip)
         return fuse_one(r, n, hn_node_out(n, 0), 1);
     if ((n->op != &hn_op_mul && n->op != &hn_op_div) || !hn_pattern_product(r, n->graph, hn_node_out(n, 0), &p))

@@ -58,7 +58,7 @@ static gboolean fuse_relu(HnRewrite *r, HnNode *n)
 /* n is x where that is positive and v, a multiple of x, where it is negative. */
 static gboolean fuse_leaky(HnRewrite *r, HnNode *n, HnValue *x, HnValue *v, double least, double most)
 {
-    HnProduct p;
+    HnSgemm p;
     if (x == v || !hn_rw_single(v) || !hn_pattern_product(r, n->graph, v, &p) || p.n != 1 || p.leaf[0] != x)
         return FALSE;
     if (!(p.factor >= least && p.factor <= most))

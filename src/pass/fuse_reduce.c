@@ -36,7 +36,7 @@ static gboolean becomes(HnRewrite *r, HnNode *n, const HnNode *like, const HnOp 
 /* v is x * x: x. */
 static HnValue *root_of(const HnRewrite *r, const HnGraph *g, const HnValue *v)
 {
-    HnProduct p;
+    HnSgemm p;
     if (!hn_rw_single(v) || v->graph != g || !hn_pattern_product(r, g, (HnValue *)v, &p) || p.n != 2 || p.factor != 1)
         return NULL;
     return p.leaf[0] == p.leaf[1] ? p.leaf[0] : NULL;

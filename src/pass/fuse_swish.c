@@ -8,8 +8,7 @@
 #include "pass/pattern.h"
 
 /* Leaf i of the product is the sigmoid of a multiple of leaf x. */
-static gboolean is_gate(const HnRewrite *r, const HnGraph *g, const HnProduct *p, int i, const HnValue *x,
-                        double *alpha)
+static gboolean is_gate(const HnRewrite *r, const HnGraph *g, const HnSgemm *p, int i, const HnValue *x, double *alpha)
 {
     double shift;
     const HnNode *s = hn_pattern_maker(g, p->leaf[i], &hn_op_sigmoid);
@@ -42,7 +41,7 @@ static gboolean fuse_swiglu(HnRewrite *r, HnNode *n)
 
 static gboolean fuse_swish(HnRewrite *r, HnNode *n)
 {
-    HnProduct p;
+    HnSgemm p;
     double alpha;
     if (n->op != &hn_op_mul)
         return FALSE;

@@ -83,7 +83,7 @@ HnValue *hn_pattern_scalar(HnRewrite *r, HnGraph *g, const char *stem, const HnV
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-static gboolean add_leaf(HnProduct *p, HnValue *v, int times)
+static gboolean add_leaf(HnSgemm *p, HnValue *v, int times)
 {
     for (int i = 0; i < times; i++) {
         if (p->n == HN_PATTERN_LEAVES)
@@ -93,7 +93,7 @@ static gboolean add_leaf(HnProduct *p, HnValue *v, int times)
     return TRUE;
 }
 
-static gboolean grow(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p, int depth)
+static gboolean grow(const HnRewrite *r, const HnGraph *g, HnValue *v, HnSgemm *p, int depth)
 {
     double x;
     HnNode *n = v->producer;
@@ -120,13 +120,13 @@ static gboolean grow(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct
     return add_leaf(p, v, 1);
 }
 
-gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p)
+gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnSgemm *p)
 {
-    *p = (HnProduct){ .factor = 1 };
+    *p = (HnSgemm){ .factor = 1 };
     return v != NULL && grow(r, g, v, p, 0);
 }
 
-gboolean hn_product_take(HnProduct *p, const HnValue *x)
+gboolean hn_product_take(HnSgemm *p, const HnValue *x)
 {
     for (int i = 0; i < p->n; i++) {
         if (p->leaf[i] != x)

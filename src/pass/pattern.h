@@ -17,13 +17,13 @@ typedef struct {
     double factor;
     HnValue *leaf[HN_PATTERN_LEAVES];
     int n;
-} HnProduct;
+} HnSgemm;
 
 /* Taken apart as far as Mul, Neg, Div by a number and Pow by 2 or 3 go; v may be read by many. FALSE: more leaves than
  * there is room for. */
-gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnProduct *p);
+gboolean hn_pattern_product(const HnRewrite *r, const HnGraph *g, HnValue *v, HnSgemm *p);
 /* x is one of the leaves: takes it out. */
-gboolean hn_product_take(HnProduct *p, const HnValue *x);
+gboolean hn_product_take(HnSgemm *p, const HnValue *x);
 
 /* v = scale * u + shift through Mul, Div, Add, Sub and Neg with numbers: u, which is `stop` where that is on the way. v
  * may be read by many. */

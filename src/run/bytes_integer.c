@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "op/ops.h"
-#include "op/quantproduct.h"
+#include "op/quantlinear.h"
 #include "run/bytes.h"
 
 typedef struct {

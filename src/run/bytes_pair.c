@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "op/ops.h"
-#include "op/quantpair.h"
+#include "op/quantbinary.h"
 #include "op/quantpool.h"
-#include "op/quantproduct.h"
+#include "op/quantlinear.h"
 #include "op/reduce.h"
 #include "run/bytes.h"
 
@@ -178,16 +178,18 @@ gboolean hn_bytes_add_pair(HnPlan *p, HnNode *const *nodes, guint n_nodes, gbool
         hn_bytes_dtype(p, b) != HN_F32)
         return TRUE;
     const Result r = result_of(p, v, lo, hi);
-    HnQuantPair params = { r.lo, r.hi, n->op == &hn_op_sub && turned, n->op == &hn_op_sub && !turned };
-    HnStep *s = hn_step_new(p, nodes[n_nodes - 1], HN_PAIR_INPUTS, 0, 1);
+    HnQuantBinary params = { r.lo, r.hi, n->op == &hn_op_sub && turned, n->op == &hn_op_sub && !turned };
+    HnStep *s = hn_step_new(p, nodes[n_nodes - 1], HN_QUANTBINARY_INPUTS, 0, 1);
     HnHeld *held = NULL;
     GError *failure = NULL;
     s->op = product ? &hn_op_quantmul : &hn_op_quantadd;
     s->params = g_memdup2(&params, sizeof params);
     g_ptr_array_add(p->owned, (gpointer)s->params);
-    if (!set_operand(p, n, a, &s->in[HN_PAIR_A], &s->in[HN_PAIR_A_SCALE], &s->in[HN_PAIR_A_ZERO], &failure) ||
-        !set_operand(p, n, b, &s->in[HN_PAIR_B], &s->in[HN_PAIR_B_SCALE], &s->in[HN_PAIR_B_ZERO], &failure) ||
-        !set_result(p, s, &r, HN_PAIR_Y_SCALE, &held, &failure))
+    if (!set_operand(p, n, a, &s->in[HN_QUANTBINARY_A], &s->in[HN_QUANTBINARY_A_SCALE], &s->in[HN_QUANTBINARY_A_ZERO],
+                     &failure) ||
+        !set_operand(p, n, b, &s->in[HN_QUANTBINARY_B], &s->in[HN_QUANTBINARY_B_SCALE], &s->in[HN_QUANTBINARY_B_ZERO],
+                     &failure) ||
+        !set_result(p, s, &r, HN_QUANTBINARY_Y_SCALE, &held, &failure))
         return decline(s, held, failure, error);
     return finish(p, s, &r, held, done, error);
 }

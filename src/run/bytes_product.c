@@ -7,7 +7,7 @@
 #include "op/linear.h"
 #include "op/ops.h"
 #include "op/quantize.h"
-#include "op/quantproduct.h"
+#include "op/quantlinear.h"
 #include "run/bytes.h"
 
 /* --- products with constant weights --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@
 #include "op/ops.h"
 #include "op/quantize.h"
 #include "op/transpose.h"
-#include "op/weightproduct.h"
+#include "op/weightmatmul.h"
 #include "run/bytes.h"
 
 /* --- deferred values -----------------------------------------------------------------------------------------------

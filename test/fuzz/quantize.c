@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cpu/backend.h"
+#include "cpu/core/backend.h"
 #include "fuzz.h"
 #include "ir/copy.h"
 #include "onnx/onnx.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cpu/onednn.h"
+#include "cpu/core/onednn.h"
 
 typedef struct {
     dnnl_engine_t engine;

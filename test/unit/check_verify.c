@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "cpu/backend.h"
+#include "cpu/core/backend.h"
 #include "check/verify.h"
 #include "ir/text.h"
 

@@ -97,7 +97,7 @@ static void test_conv_tile(void)
                 "%%n = BatchNormalization(%%c, s:f32[%d], o:f32[%d], m:f32[%d], v:f32[%d]=fill(3,0.5,1.5)) "
                 "%%y = Clip(%%n, lo:f32={-0.5}, hi:f32={0.75}) }",
                 cases[i].x, cases[i].w, m, cases[i].attrs, m, m, m, m);
-            TestCount c = test_preferring("cpu.conv_tile", text, threads, 1e-4, 1e-4);
+            TestCount c = test_preferring("cpu.conv_gemm", text, threads, 1e-4, 1e-4);
             g_assert_cmpint(c.ref, ==, 0);
         }
 }
@@ -324,7 +324,7 @@ static void test_regions(void)
  */
 static void fused(int steps, const char *graph)
 {
-    static const char *const prefer[] = { NULL, "onednn", "cpu.conv_tile", "cpu.matmul_tile", "cpu.gemm_tile" };
+    static const char *const prefer[] = { NULL, "onednn", "cpu.conv_gemm", "cpu.matmul_packed", "cpu.gemm_packed" };
     for (guint i = 0; i < G_N_ELEMENTS(prefer); i++) {
         TestCount c = test_preferring(prefer[i], graph, 2, 1e-4, 1e-4);
         if (c.steps - c.reorders != steps || c.ref > 0) {

@@ -21,7 +21,7 @@ static void look(const HnStep *s, int depth, gpointer data)
 {
     Found *f = data;
     (void)depth;
-    f->numbers += s->kernel != NULL && strcmp(s->kernel->name, "cpu.byte_numbers") == 0;
+    f->numbers += s->kernel != NULL && strcmp(s->kernel->name, "cpu.int8_numbers") == 0;
     if (s->op == NULL || s->kernel == NULL)
         return;
     f->products += strcmp(s->op->name, "QuantConv") == 0 || strcmp(s->op->name, "QuantMatMul") == 0;
@@ -154,7 +154,7 @@ static void test_exchanged(void)
                     functions[k], " %p = QuantizeLinear(%f, ",
                     k % 2 == 0 ? "ps:f32={0.3125}, pz:u8={0}" : "ps:f32={0.1875}, pz:i8={3}",
                     ") %y = DequantizeLinear(%p, ps, pz) }", NULL);
-                check_steps(text, kernel > 0, "cpu.byte_table", makers[j].tables);
+                check_steps(text, kernel > 0, "cpu.int8_table", makers[j].tables);
             }
 }
 
@@ -172,7 +172,7 @@ static void test_exchanged_depthwise(void)
                 "%%e = DequantizeLinear(%%aq, as, az) %%f = LeakyRelu(%%e) alpha=0.25 "
                 "%%p = QuantizeLinear(%%f, ps:f32={0.1875}, pz:i8={3}) %%y = DequantizeLinear(%%p, ps, pz) }",
                 c, c, QUANTIZED, c, stride, stride);
-            check_steps(text, 1, "cpu.byte_table", 0);
+            check_steps(text, 1, "cpu.int8_table", 0);
         }
 }
 
@@ -187,7 +187,7 @@ static void test_exchanged_depthwise(void)
  * at once; several who want what was quantized get it once. */
 static void test_composed(void)
 {
-    const char *table = "cpu.byte_table";
+    const char *table = "cpu.int8_table";
     check_steps(X QUANTIZED SUMS SIGMOID "%m = Mul(%c, %h) " OUT("%m"), 1, table, 0);
     check_steps(X QUANTIZED SUMS SIGMOID "%m = Mul(%c, %h) %k = MaxPool(%m) kernel_shape=[2,2] " OUT("%k"), 1, table,
                 0);
@@ -303,7 +303,7 @@ static void check_named(const char *text, const char *kernel, int steps)
 /* Two tensors of bytes, or one with numbers. */
 static void test_pairs(void)
 {
-    const char *kernel = "cpu.quantpair";
+    const char *kernel = "cpu.quantbinary";
     check_named(X QUANTIZED OTHER "%s = Add(%d, %e) " SMALL("%s"), kernel, 1);
     check_named(X QUANTIZED OTHER "%s = Sub(%e, %d) %t = Relu(%s) " SMALL("%t"), kernel, 1);
     check_named(X QUANTIZED OTHER "%s = Mul(%e, %d) %t = Clip(%s, l:f32={-0.25}, h:f32={0.5}) " SMALL("%t"), kernel, 1);
@@ -361,7 +361,7 @@ static void check_integer(const char *text, const char *kernel, int steps)
 /* Integer operators with what makes numbers of their sums are one step, whose scale may come from the data. */
 static void test_integer(void)
 {
-    const char *conv = "cpu.byte_conv";
+    const char *conv = "cpu.int8_conv";
     check_integer(X DYNAMIC INTEGER "%t = Mul(%s, ws:f32={0.5}) %y = Mul(%f, %t) }", conv, 1);
     check_integer(X DYNAMIC "%t = Mul(ws:f32[1,24,1,1]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}, %s) " INTEGER
                             "%m = Mul(%t, %f) %b = Add(%m, bias:f32[24,1,1]) %y = Relu(%b) }",
@@ -374,12 +374,12 @@ static void test_integer(void)
     check_integer("opset 17 graph g(%x:f32[7,36]) -> (%y) { " DYNAMIC "%i = MatMulInteger(%q, wq:i8[36,20], %z) "
                   "%f = Cast(%i) to=1 %t = Mul(%s, ws:f32[20]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}) %m = Mul(%f, "
                   "%t) %y = Add(bias:f32[20], %m) }",
-                  "cpu.byte_matmul", 1);
+                  "cpu.int8_matmul", 1);
     /* a scale by pixels; somebody else who looks at the sums */
-    check_integer(X DYNAMIC INTEGER "%y = Mul(%f, ms:f32[9,1]) }", "cpu.byte_table", 0);
+    check_integer(X DYNAMIC INTEGER "%y = Mul(%f, ms:f32[9,1]) }", "cpu.int8_table", 0);
     check_integer("opset 17 graph g(%x:f32[1,16,9,11]) -> (%y, %h) { " DYNAMIC INTEGER
                   "%y = Mul(%f, ms:f32={0.5}) %h = Cast(%i) to=7 }",
-                  "cpu.byte_table", 0);
+                  "cpu.int8_table", 0);
 }
 
 /* One weight of several products, each with zero points of its own: what is packed is not the same. */

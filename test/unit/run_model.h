@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "cpu/backend.h"
+#include "cpu/core/backend.h"
 #include "ir/text.h"
 #include "run/session.h"
 

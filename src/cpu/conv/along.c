@@ -1,0 +1,370 @@
+#include "cpu/conv/along.h"
+
+#include <math.h>
+
+#include "cpu/gemm/gemm_kernel.h"
+#include "op/activation.h"
+#include "op/batchnorm.h"
+
+/* --- reading the fused nodes */
+
+/* Input i of fused node k; NULL: absent, or the result so far. */
+static const HnSlot *operand(const HnStep *s, int k, int i, int *port)
+{
+    if (i >= (int)s->fused[k]->in->len || i == s->fused_at[k])
+        return NULL;
+    *port = s->fused_port[k] + (i < s->fused_at[k] ? i : i - 1);
+    return s->in[*port].slot;
+}
+
+/* Every dimension is 1 but that of the channels: constants that broadcast along `axis` of a result. */
+static gboolean per_channel(const HnTensor *t, const HnTensor *y, int axis)
+{
+    for (int i = 0; i < t->ndim; i++) {
+        int of = i + y->ndim - t->ndim;
+        if (of < 0 || (t->dims[i] != 1 && (of != axis || t->dims[i] != y->dims[axis])))
+            return FALSE;
+    }
+    return t->dtype == HN_F32;
+}
+
+static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
+{
+    HnOperand in[3] = { { 0 } };
+    HnUnary u;
+    for (int i = 1; i < 3; i++) {
+        int port;
+        const HnSlot *c = operand(s, k, i, &port);
+        in[i] = (HnOperand){ .known = c != NULL && c->constant ? c->tensor : NULL, .present = c != NULL };
+    }
+    if (s->fused_at[k] != 0 || hn_unary_of(&hn_op_clip, s->fused[k]->params, in, 3, &u) != NULL)
+        return FALSE;
+    op->kind = HN_ALONG_CLIP;
+    op->a = u.a;
+    op->b = u.b;
+    return TRUE;
+}
+
+static const struct {
+    const HnOp *op;
+    HnAlongKind kind;
+} activations[] = {
+    { &hn_op_relu, HN_ALONG_RELU },           { &hn_op_leakyrelu, HN_ALONG_LEAKY },
+    { &hn_op_sigmoid, HN_ALONG_SIGMOID },     { &hn_op_hardsigmoid, HN_ALONG_HARDSIGMOID },
+    { &hn_op_swish, HN_ALONG_SWISH },         { &hn_op_gelu, HN_ALONG_GELU },
+    { &hn_op_hardswish, HN_ALONG_HARDSWISH },
+};
+
+static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
+{
+    const HnNode *n = s->fused[k];
+    const HnActivation *p = n->params;
+    guint i = 0;
+    while (i < G_N_ELEMENTS(activations) && activations[i].op != n->op)
+        i++;
+    if (i == G_N_ELEMENTS(activations) || hn_unary_of(n->op, p, NULL, 0, &op->unary) != NULL)
+        return FALSE;
+    op->kind = activations[i].kind;
+    if (op->kind == HN_ALONG_LEAKY || op->kind == HN_ALONG_HARDSIGMOID || op->kind == HN_ALONG_SWISH) {
+        op->a = (float)p->a;
+        op->b = (float)p->b;
+    }
+    return op->kind != HN_ALONG_GELU || !p->tanh;
+}
+
+/* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
+static gboolean read_binary(const HnStep *s, int k, int axis, HnAlongOp *op)
+{
+    const HnOp *o = s->fused[k]->op;
+    const HnTensor *y = s->out[0].slot->tensor;
+    gboolean add = o == &hn_op_add, sub = o == &hn_op_sub, mul = o == &hn_op_mul, div = o == &hn_op_div;
+    if ((!add && !sub && !mul && !div) || s->fused[k]->in->len != 2)
+        return FALSE;
+    const HnSlot *c = operand(s, k, 1 - s->fused_at[k], &op->port);
+    if (c == NULL || ((sub || div) && s->fused_at[k] != 0))
+        return FALSE;
+    op->kind = c->constant ? HN_ALONG_AFFINE : HN_ALONG_ADD;
+    return c->constant ? per_channel(c->tensor, y, axis) : add;
+}
+
+static gboolean read_batchnorm(const HnStep *s, int k, int axis, HnAlongOp *op)
+{
+    const HnBatchNorm *p = s->fused[k]->params;
+    int port;
+    if (s->fused[k]->op != &hn_op_batchnormalization || s->fused_at[k] != 0 || axis != 1 || p->training ||
+        p->per_element)
+        return FALSE;
+    for (int i = 1; i < 5; i++) {
+        const HnSlot *c = operand(s, k, i, &port);
+        if (c == NULL || !c->constant || c->tensor->dtype != HN_F32 || c->tensor->n != s->out[0].slot->tensor->dims[1])
+            return FALSE;
+    }
+    op->kind = HN_ALONG_AFFINE;
+    return TRUE;
+}
+
+static gboolean read_node(const HnStep *s, int k, int axis, HnAlongOp *op)
+{
+    *op = (HnAlongOp){ 0 };
+    return (s->fused[k]->op == &hn_op_clip && read_clip(s, k, op)) || read_activation(s, k, op) ||
+           read_binary(s, k, axis, op) || read_batchnorm(s, k, axis, op);
+}
+
+gboolean hn_along_fits(const HnStep *s, int axis)
+{
+    HnAlongOp op;
+    for (int k = 0; k < s->n_fused; k++)
+        if (!read_node(s, k, axis, &op))
+            return FALSE;
+    return TRUE;
+}
+
+/* --- constants per channel */
+
+static float element(const HnTensor *t, int64_t c)
+{
+    return (float)hn_tensor_get_f64(t, t->n == 1 ? 0 : c);
+}
+
+static void scale_of_batchnorm(const HnStep *s, int k, HnAlongOp *op, int64_t channels)
+{
+    const HnBatchNorm *p = s->fused[k]->params;
+    const HnTensor *t[5];
+    int port;
+    for (int i = 1; i < 5; i++)
+        t[i] = operand(s, k, i, &port)->tensor;
+    op->scale = g_new(float, (gsize)channels);
+    for (int64_t c = 0; c < channels; c++) { /* in double: the two roundings are those of the file's numbers */
+        double scale = hn_tensor_get_f64(t[1], c) / sqrt(hn_tensor_get_f64(t[4], c) + (double)p->epsilon);
+        op->scale[c] = (float)scale;
+        op->shift[c] = (float)(hn_tensor_get_f64(t[2], c) - hn_tensor_get_f64(t[3], c) * scale);
+    }
+}
+
+static void read_constants(HnAlongOp *op, HnStep *s, int k, int64_t channels)
+{
+    const HnOp *o = s->fused[k]->op;
+    op->shift = g_new0(float, (gsize)channels);
+    if (o == &hn_op_batchnormalization) {
+        scale_of_batchnorm(s, k, op, channels);
+        return;
+    }
+    const HnTensor *t = s->in[op->port].slot->tensor;
+    gboolean product = o == &hn_op_mul || o == &hn_op_div;
+    if (product)
+        op->scale = g_new(float, (gsize)channels);
+    for (int64_t c = 0; c < channels; c++) {
+        float v = element(t, c);
+        if (product)
+            op->scale[c] = o == &hn_op_mul ? v : 1 / v;
+        else
+            op->shift[c] = o == &hn_op_add ? v : -v;
+    }
+}
+
+void hn_along_init(HnAlong *a, HnStep *s, int axis)
+{
+    const HnTensor *y = s->out[0].slot->tensor;
+    *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1 };
+    for (int k = 0; k < s->n_fused; k++) {
+        HnAlongOp *op = &a->op[a->n++];
+        read_node(s, k, axis, op);
+        if (op->kind == HN_ALONG_AFFINE)
+            read_constants(op, s, k, a->channels);
+        for (int i = 0, port; i < (int)s->fused[k]->in->len; i++)
+            if (operand(s, k, i, &port) != NULL && op->kind != HN_ALONG_ADD)
+                s->in[port].unread = TRUE;
+    }
+}
+
+void hn_along_clear(HnAlong *a)
+{
+    for (int k = 0; k < a->n; k++) {
+        g_free(a->op[k].scale);
+        g_free(a->op[k].shift);
+    }
+    *a = (HnAlong){ 0 };
+}
+
+/* --- own loops */
+
+static void affine_row(const HnAlongOp *op, float *restrict y, int64_t n, int64_t channel)
+{
+    const float *restrict shift = op->shift, *restrict scale = op->scale;
+    if (channel >= 0) {
+        const float a = scale != NULL ? scale[channel] : 1, b = shift[channel];
+        for (int64_t i = 0; i < n; i++)
+            y[i] = y[i] * a + b;
+    } else if (scale != NULL) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = y[i] * scale[i] + shift[i];
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            y[i] += shift[i];
+    }
+}
+
+void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t at, int64_t n, int64_t channel)
+{
+    for (int k = 0; k < a->n; k++) {
+        const HnAlongOp *op = &a->op[k];
+        switch (op->kind) {
+        case HN_ALONG_CLIP:
+            for (int64_t i = 0; i < n; i++)
+                y[i] = y[i] < op->a ? op->a : y[i] > op->b ? op->b : y[i];
+            break;
+        case HN_ALONG_RELU:
+        case HN_ALONG_LEAKY:
+        case HN_ALONG_SIGMOID:
+        case HN_ALONG_HARDSIGMOID:
+        case HN_ALONG_SWISH:
+        case HN_ALONG_GELU:
+        case HN_ALONG_HARDSWISH:
+            op->unary.fn(y, y, n, op->unary.a, op->unary.b);
+            break;
+        case HN_ALONG_ADD: {
+            const float *restrict x = (const float *)hn_cpu_data(&s->in[op->port]) + at;
+            for (int64_t i = 0; i < n; i++)
+                y[i] += x[i];
+            break;
+        }
+        case HN_ALONG_AFFINE:
+            affine_row(op, y, n, channel);
+            break;
+        }
+    }
+}
+
+/* --- tiles */
+
+HnAlongEnd hn_along_end(const HnAlong *a, int first)
+{
+    HnAlongEnd e = { .rest = first, .add_port = -1, .lo = HN_GEMM_KERNEL_LOW, .hi = HN_GEMM_KERNEL_HIGH };
+    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_ADD)
+        e.add_port = a->op[e.rest++].port;
+    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_RELU) {
+        e.lo = 0;
+        e.rest++;
+    } else if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_CLIP) {
+        e.lo = a->op[e.rest].a;
+        e.hi = a->op[e.rest++].b;
+    }
+    return e;
+}
+
+void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row, int64_t rows,
+                   int64_t col, int64_t cols)
+{
+    for (int k = first; k < a->n; k++) {
+        HnAlong one = { .n = 1, .channels = cols, .op = { a->op[k] } };
+        HnAlongOp *op = &one.op[0];
+        int64_t other = cols;
+        if (op->kind == HN_ALONG_ADD)
+            other = s->in[op->port].slot->pitch > 0 ? s->in[op->port].slot->pitch : a->channels;
+        if (op->kind == HN_ALONG_AFFINE) {
+            op->scale = op->scale != NULL ? op->scale + col : NULL;
+            op->shift += col;
+        } else if (pitch == cols && other == cols) { /* rows are adjacent */
+            hn_along_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
+            continue;
+        }
+        for (int64_t i = row; i < row + rows; i++)
+            hn_along_row(&one, s, y + i * pitch + col, i * other + col, cols, -1);
+    }
+}
+
+/* --- through oneDNN */
+
+static dnnl_memory_desc_t channel_md(const HnAlong *a, int ndim, int axis)
+{
+    int64_t dims[HN_MAX_RANK];
+    for (int i = 0; i < ndim; i++)
+        dims[i] = i == axis ? a->channels : 1;
+    return hn_md_plain(ndim, dims);
+}
+
+static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlongOp *op, int ndim, const int64_t *dims,
+                            int axis)
+{
+    switch (op->kind) {
+    case HN_ALONG_RELU:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_relu, 0, 0);
+    case HN_ALONG_LEAKY:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_relu, op->a, 0);
+    case HN_ALONG_CLIP:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_clip, op->a, op->b);
+    case HN_ALONG_SIGMOID:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_logistic, 0, 0);
+    case HN_ALONG_HARDSIGMOID:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardsigmoid, op->a, op->b);
+    case HN_ALONG_SWISH:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, op->a, 0);
+    case HN_ALONG_GELU:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_erf, 0, 0);
+    case HN_ALONG_HARDSWISH:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
+    case HN_ALONG_ADD: {
+        g_auto(dnnl_memory_desc_t) md = hn_md_any(ndim, dims);
+        return hn_dnnl(post_ops_append_binary)(ops, dnnl_binary_add, md);
+    }
+    case HN_ALONG_AFFINE: {
+        g_auto(dnnl_memory_desc_t) md = channel_md(a, ndim, axis);
+        dnnl_status_t status =
+            op->scale != NULL ? hn_dnnl(post_ops_append_binary)(ops, dnnl_binary_mul, md) : dnnl_success;
+        return status == dnnl_success ? hn_dnnl(post_ops_append_binary)(ops, dnnl_binary_add, md) : status;
+    }
+    }
+    return dnnl_invalid_arguments;
+}
+
+dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis, gboolean bf16)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    if (hn_dnnl(primitive_attr_create)(&attr) != dnnl_success)
+        return NULL;
+    dnnl_status_t status = hn_dnnl(primitive_attr_set_scratchpad_mode)(attr, dnnl_scratchpad_mode_user);
+    if (bf16 && status == dnnl_success)
+        status = hn_dnnl(primitive_attr_set_fpmath_mode)(attr, dnnl_fpmath_mode_bf16);
+    if (a->n > 0 && status == dnnl_success && (status = hn_dnnl(post_ops_create)(&ops)) == dnnl_success) {
+        for (int k = 0; k < a->n && status == dnnl_success; k++)
+            status = append(ops, a, &a->op[k], ndim, dims, axis);
+        if (status == dnnl_success)
+            status = hn_dnnl(primitive_attr_set_post_ops)(attr, ops);
+        hn_dnnl(post_ops_destroy)(ops);
+    }
+    if (status == dnnl_success)
+        return attr;
+    hn_dnnl(primitive_attr_destroy)(attr);
+    return NULL;
+}
+
+int hn_along_args(const HnAlong *a, HnStep *s, const_dnnl_primitive_desc_t pd, int *args, int n)
+{
+    for (int k = 0, post = 0; k < a->n; k++, post++) {
+        const HnAlongOp *op = &a->op[k];
+        if (op->kind == HN_ALONG_AFFINE && op->scale != NULL)
+            args[n++] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post++) | DNNL_ARG_SRC_1;
+        if (op->kind != HN_ALONG_AFFINE && op->kind != HN_ALONG_ADD)
+            continue;
+        args[n++] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1;
+        if (op->kind == HN_ALONG_ADD)
+            s->in[op->port].want =
+                hn_layout_new(hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_exec_arg_md, args[n - 1]));
+    }
+    return n;
+}
+
+int hn_along_data(const HnAlong *a, const HnStep *s, void **data, int n)
+{
+    for (int k = 0; k < a->n; k++) {
+        const HnAlongOp *op = &a->op[k];
+        if (op->kind == HN_ALONG_AFFINE && op->scale != NULL)
+            data[n++] = op->scale;
+        if (op->kind == HN_ALONG_AFFINE)
+            data[n++] = op->shift;
+        else if (op->kind == HN_ALONG_ADD)
+            data[n++] = hn_cpu_data(&s->in[op->port]);
+    }
+    return n;
+}

@@ -1,0 +1,306 @@
+/*
+ * Depthwise convolutions channels last: each channel has a window of its own. Vectors are channels; tiles of a few
+ * output columns read their inputs through pointers, so that a column or row of padding is one of zeros.
+ *
+ * Channels go in strips whose rows stay in the first cache from one row of outputs to the next.
+ */
+#include "cpu/conv/depthwise.h"
+
+#include <string.h>
+
+#include "cpu/conv/along.h"
+#include "op/conv.h"
+#include "op/index.h"
+
+#define SMALL_FLOPS 1e5        /* below it a plain source is left to cpu.conv: reorders would cost more */
+#define NEAR_BYTES (640 << 10) /* of a source that is likely in the second cache; others are read in order */
+#define STRIP_BYTES (24 << 10) /* of source rows that a row of outputs looks at */
+#define STRIP_LEAST 32         /* channels */
+#define MAX_TAPS 1024
+#define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
+
+#define HN_LEVEL plain
+#include "cpu/conv/depthwise_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/conv/depthwise_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/conv/depthwise_loops.h"
+#undef HN_LEVEL
+
+typedef struct {
+    HnConvPlan plan;
+    HnWindowAxis axis[3]; /* depth, height, width */
+    int64_t channels, strip;
+    int64_t columns, taps; /* input columns of the widest tile; taps of the window */
+    const HnDepthFn *fn;   /* by outputs of a tile */
+    float *weights;        /* [taps][channels], then the bias [channels], then as many zeros */
+    const float *bias, *zeros;
+    gboolean bias_read; /* the bias is an input at run time, with nothing to be folded into it */
+    HnAlong along;
+    int folded; /* operations that went into weights and bias */
+    HnAlongEnd end;
+    gboolean hardswish; /* behind that, in registers */
+    int rest;           /* the first operation that is none of these */
+    int threads;
+    gsize part_bytes; /* scratch of a thread */
+} Depthwise;
+
+/* Spatial axes as three of them. */
+static void three_axes(const HnConvPlan *p, HnWindowAxis *axis)
+{
+    for (int i = 0; i < 3; i++)
+        axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    memcpy(axis + 3 - p->n, p->axis, (gsize)p->n * sizeof *axis);
+}
+
+static const char *depthwise_reject(const HnStep *s)
+{
+    const char *reason = hn_cpu_reject_f32(s);
+    if (reason != NULL)
+        return reason;
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    if (x->ndim < 3 || x->ndim > 5)
+        return "only 1 to 3 spatial axes";
+    if (!s->in[1].slot->constant)
+        return "weights that are not constant";
+    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
+        return "a bias of another size than the output's channels";
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
+        return "the window does not fit";
+    if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
+        return "groups of several channels, or few groups";
+    const HnWindowAxis *v = &plan.axis[plan.n - 1];
+    if (plan.taps > MAX_TAPS || v->stride > MAX_SPREAD || v->dilation > MAX_SPREAD)
+        return "a window that is large or spread wide";
+    if (!hn_slot_is_last(s->in[0].slot) && 2.0 * (double)y->n * (double)plan.taps < SMALL_FLOPS)
+        return "too small to change the layout for";
+    return NULL;
+}
+
+static void depthwise_release(HnStep *s)
+{
+    Depthwise *d = s->state;
+    if (d == NULL)
+        return;
+    hn_along_clear(&d->along);
+    g_free(d->weights);
+    g_free(d);
+    s->state = NULL;
+}
+
+static float element(const HnTensor *t, int64_t i)
+{
+    float v; /* weights of a mapped file may lie anywhere */
+    memcpy(&v, (const char *)t->data + i * (int64_t)sizeof v, sizeof v);
+    return v;
+}
+
+/* Scales and shifts right behind the sum go into weights and bias. */
+static void fold(Depthwise *d, const HnTensor *w, const HnTensor *b)
+{
+    float *bias = d->weights + d->taps * d->channels;
+    for (int64_t c = 0; c < d->channels; c++) {
+        double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
+        for (int k = 0; k < d->folded; k++) {
+            const HnAlongOp *op = &d->along.op[k];
+            const double by = op->scale != NULL ? (double)op->scale[c] : 1;
+            scale *= by;
+            shift = shift * by + (double)op->shift[c];
+        }
+        bias[c] = (float)shift;
+        for (int64_t t = 0; t < d->taps; t++)
+            d->weights[t * d->channels + c] = (float)((double)element(w, c * d->taps + t) * scale);
+    }
+    d->bias = bias;
+}
+
+/* What is done where: in the weights, in registers, behind a row of the result. */
+static void choose_along(Depthwise *d, HnStep *s)
+{
+    const HnAlong *a = &d->along;
+    while (!d->bias_read && d->folded < a->n && a->op[d->folded].kind == HN_ALONG_AFFINE)
+        d->folded++;
+    d->end = hn_along_end(a, d->folded);
+    d->hardswish = d->end.rest < a->n && a->op[d->end.rest].kind == HN_ALONG_HARDSWISH;
+    d->rest = d->end.rest + (d->hardswish ? 1 : 0);
+    for (int k = 0; k < a->n; k++)
+        if (a->op[k].kind == HN_ALONG_ADD)
+            s->in[a->op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
+}
+
+/* The level whose vectors the channels fill. */
+static const HnDepthFn *choose_tiles(const Depthwise *d)
+{
+    static const HnDepthFn(*const levels[HN_LEVELS])[HN_DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
+    const HnWindowAxis *w = &d->axis[2];
+    int kind = HN_DEPTH_ANY, level = hn_cpu_level();
+    if (w->dilation == 1 && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
+        kind = (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
+    if (w->dilation == 1 && w->stride == 1 && w->kernel == 7)
+        kind = HN_DEPTH_7_1;
+    while (level > 0 && d->channels < 4 << level)
+        level--;
+    return levels[level][kind];
+}
+
+static gboolean depthwise_prepare(HnStep *s, GError **error)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    Depthwise *d = g_new0(Depthwise, 1);
+    s->state = d;
+    hn_along_init(&d->along, s, 1);
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &d->plan, error))
+        return FALSE;
+    three_axes(&d->plan, d->axis);
+    d->channels = d->plan.group;
+    d->taps = d->plan.taps;
+    d->bias_read = b != NULL && !s->in[2].slot->constant;
+    d->weights = g_new0(float, (gsize)((d->taps + 2) * d->channels));
+    d->zeros = d->weights + (d->taps + 1) * d->channels;
+    choose_along(d, s);
+    fold(d, w, d->bias_read ? NULL : b);
+    d->fn = choose_tiles(d);
+    const HnWindowAxis *v = &d->axis[2];
+    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
+    const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
+    d->strip = d->channels;
+    if (d->rest == d->along.n && x->bytes <= NEAR_BYTES)
+        d->strip = MAX(STRIP_BYTES / row / 16 * 16, STRIP_LEAST);
+    d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
+    d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
+    s->scratch_bytes = d->part_bytes * (gsize)d->threads;
+    s->in[0].want = hn_layout_last(x);
+    s->out[0].slot->layout = hn_layout_last(y);
+    s->in[1].unread = TRUE;
+    if (b != NULL)
+        s->in[2].unread = !d->bias_read;
+    return TRUE;
+}
+
+/* What a row of outputs looks at: rows of the source inside it, and the weights for each. */
+typedef struct {
+    const float **from; /* [rows][columns], for a tile */
+    const float **w, **row;
+    int rows;
+} Rows;
+
+static void find_rows(const Depthwise *d, Rows *r, const float *x, int64_t pitch, int64_t depth, int64_t height)
+{
+    const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
+    r->rows = 0;
+    for (int64_t i = 0; i < a->kernel; i++) {
+        const int64_t z = depth * a->stride + i * a->dilation - a->pad;
+        for (int64_t j = 0; j < h->kernel && z >= 0 && z < a->in; j++) {
+            const int64_t y = height * h->stride + j * h->dilation - h->pad;
+            if (y < 0 || y >= h->in)
+                continue;
+            r->row[r->rows] = x + (z * h->in + y) * v->in * pitch;
+            r->w[r->rows++] = d->weights + (i * h->kernel + j) * v->kernel * d->channels;
+        }
+    }
+}
+
+/* Columns of all rows from input column `first` on; `inside`: all are there, and counted from column 0. */
+static void point(const Depthwise *d, const Rows *r, int64_t pitch, int64_t first, int64_t n, gboolean inside)
+{
+    const int64_t in = d->axis[2].in;
+    for (int k = 0; k < r->rows; k++) {
+        const float **from = r->from + k * d->columns;
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t column = inside ? i : first + i;
+            from[i] = inside || (column >= 0 && column < in) ? r->row[k] + column * pitch : d->zeros;
+        }
+    }
+}
+
+/* One row of outputs in tiles, channels [t->first, t->end). */
+static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y, const float *add, int64_t pitch)
+{
+    const HnWindowAxis *v = &d->axis[2];
+    const int64_t tiles = (v->out + HN_DEPTH_NX - 1) / HN_DEPTH_NX;
+    gboolean ready = FALSE; /* the pointers are those of tiles inside */
+    t->from = r->from;
+    t->w = r->w;
+    t->rows = r->rows;
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t o = v->out * i / tiles, n = v->out * (i + 1) / tiles - o, first = o * v->stride - v->pad;
+        const int64_t columns = (n - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
+        const gboolean inside = first >= 0 && first + columns <= v->in;
+        if (!inside || !ready)
+            point(d, r, pitch, first, inside ? MIN(d->columns, v->in) : columns, inside);
+        ready = inside;
+        t->at = inside ? first * pitch : 0;
+        t->y = y + o * t->pitch;
+        t->add = add != NULL ? add + o * t->add_pitch : NULL;
+        d->fn[n - 1](t);
+    }
+}
+
+/* Rows [lo, hi) of the result. */
+static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+{
+    const Depthwise *d = s->state;
+    const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
+    const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot), window = a->kernel * h->kernel;
+    const float *x = hn_cpu_data(&s->in[0]);
+    float *y = hn_cpu_data(&s->out[0]);
+    Rows r;
+    r.from = (const float **)(void *)((char *)s->scratch + (gsize)part * d->part_bytes);
+    r.row = r.from + window * d->columns;
+    r.w = r.row + window;
+    HnDepthTile t = { .columns = d->columns,
+                      .channels = d->channels,
+                      .pitch = yp,
+                      .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
+                      .k = (int)v->kernel,
+                      .stride = (int)v->stride,
+                      .dilation = (int)v->dilation,
+                      .lo = d->end.lo,
+                      .hi = d->end.hi,
+                      .hardswish = d->hardswish };
+    const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
+    t.add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
+    for (t.first = 0; t.first < d->channels; t.first = t.end) {
+        t.end = d->channels - t.first < d->strip * 3 / 2 ? d->channels : t.first + d->strip;
+        for (int64_t i = lo; i < hi; i++) {
+            const int64_t n = i / (a->out * h->out);
+            find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
+            const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * t.add_pitch : NULL;
+            run_row(d, &t, &r, y + i * v->out * yp, add, xp);
+            hn_along_rest(&d->along, d->rest, s, y, yp, i * v->out, v->out, 0, d->channels);
+        }
+    }
+}
+
+static gboolean depthwise_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Depthwise *d = s->state;
+    const int64_t rows = d->plan.batch * d->axis[0].out * d->axis[1].out;
+    if (d->threads == 1) {
+        run_part(s, 0, 0, rows);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(d->threads)
+    for (int k = 0; k < d->threads; k++)
+        run_part(s, k, rows * k / d->threads, rows * (k + 1) / d->threads);
+    return TRUE;
+}
+
+static gboolean depthwise_fuses(const HnStep *s)
+{
+    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+}
+
+const HnKernel hn_cpu_depthwise = {
+    .name = "cpu.depthwise",
+    .reject = depthwise_reject,
+    .prepare = depthwise_prepare,
+    .run = depthwise_run,
+    .release = depthwise_release,
+    .pitched = TRUE,
+    .fuses = depthwise_fuses,
+};

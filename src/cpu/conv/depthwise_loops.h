@@ -1,0 +1,119 @@
+/*
+ * Tiles of depthwise convolutions, for depthwise.c at one instruction level: up to HN_DEPTH_NX outputs of a row side by
+ * side, HN_LANES channels each, whose sums stay in registers.
+ */
+#include "cpu/conv/depthwise.h"
+#include "cpu/core/vec.h"
+
+#define INLINE static inline __attribute__((always_inline)) HN_TARGET
+
+INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
+{
+    const HN_VEC lo = HN_VSET(t->lo), hi = HN_VSET(t->hi);
+    if (t->add != NULL) {
+        HN_UNROLL
+        for (int i = 0; i < nx; i++)
+            sum[i] = HN_VADD(sum[i], HN_VLOAD(t->add + i * t->add_pitch + c));
+    }
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        sum[i] = HN_VMIN(hi, HN_VMAX(lo, sum[i]));
+    if (t->hardswish) {
+        const HN_VEC zero = HN_VSET(0), one = HN_VSET(1), half = HN_VSET(0.5f), sixth = HN_VSET(1.0f / 6);
+        HN_UNROLL
+        for (int i = 0; i < nx; i++)
+            sum[i] = HN_VMUL(sum[i], HN_VMIN(one, HN_VMAX(zero, HN_VFMA(sum[i], sixth, half))));
+    }
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        HN_VSTORE(t->y + i * t->pitch + c, sum[i]);
+}
+
+/* Channels c ... of nx outputs; nx, the k taps of a row and the stride are constants. An input is read once for all
+ * outputs that see it. */
+INLINE void HN_V(tile)(const HnDepthTile *t, int64_t c, int nx, int k, int stride)
+{
+    const float *const *from = t->from;
+    HN_VEC sum[HN_DEPTH_NX], w[HN_DEPTH_K];
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        sum[i] = HN_VLOAD(t->bias + c);
+    for (int r = 0; r < t->rows; r++, from += t->columns) {
+        HN_UNROLL
+        for (int j = 0; j < k; j++)
+            w[j] = HN_VLOAD(t->w[r] + j * t->channels + c);
+        HN_UNROLL
+        for (int x = 0; x < (nx - 1) * stride + k; x++) {
+            const HN_VEC in = HN_VLOAD(from[x] + t->at + c);
+            HN_UNROLL
+            for (int j = 0; j < k; j++)
+                if (j <= x && (x - j) % stride == 0 && (x - j) / stride < nx)
+                    sum[(x - j) / stride] = HN_VFMA(in, w[j], sum[(x - j) / stride]);
+        }
+    }
+    HN_V(tile_end)(t, c, nx, sum);
+}
+
+/* Any number of taps at any distances: each sum reads its own inputs. */
+INLINE void HN_V(tile_any)(const HnDepthTile *t, int64_t c, int nx)
+{
+    const float *const *from = t->from;
+    HN_VEC sum[HN_DEPTH_NX];
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        sum[i] = HN_VLOAD(t->bias + c);
+    for (int r = 0; r < t->rows; r++, from += t->columns)
+        for (int j = 0; j < t->k; j++) {
+            const HN_VEC w = HN_VLOAD(t->w[r] + j * t->channels + c);
+            HN_UNROLL
+            for (int i = 0; i < nx; i++)
+                sum[i] = HN_VFMA(HN_VLOAD(from[i * t->stride + j * t->dilation] + t->at + c), w, sum[i]);
+        }
+    HN_V(tile_end)(t, c, nx, sum);
+}
+
+/* All vectors of the tile's channels; the last one lies back so that it fits, and computes some channels again. */
+#define EACH_VECTOR(CALL)                                   \
+    for (int64_t i = t->first; i < t->end; i += HN_LANES) { \
+        const int64_t c = MIN(i, t->end - HN_LANES);        \
+        CALL;                                               \
+    }
+#define TILE(K, S, NX)                                                      \
+    static HN_TARGET void HN_V(tile_##K##_##S##_##NX)(const HnDepthTile *t) \
+    {                                                                       \
+        EACH_VECTOR(HN_V(tile)(t, c, NX, K, S))                             \
+    }
+#define TILE_ANY(NX)                                                \
+    static HN_TARGET void HN_V(tile_any_##NX)(const HnDepthTile *t) \
+    {                                                               \
+        EACH_VECTOR(HN_V(tile_any)(t, c, NX))                       \
+    }
+#define TILES(K, S) \
+    TILE(K, S, 1) TILE(K, S, 2) TILE(K, S, 3) TILE(K, S, 4) TILE(K, S, 5) TILE(K, S, 6) TILE(K, S, 7) TILE(K, S, 8)
+#define NAMES(K)                                                                                        \
+    HN_V(tile_##K##_1), HN_V(tile_##K##_2), HN_V(tile_##K##_3), HN_V(tile_##K##_4), HN_V(tile_##K##_5), \
+        HN_V(tile_##K##_6), HN_V(tile_##K##_7), HN_V(tile_##K##_8)
+
+TILES(3, 1)
+TILES(3, 2)
+TILES(5, 1)
+TILES(5, 2)
+TILES(7, 1)
+TILE_ANY(1)
+TILE_ANY(2)
+TILE_ANY(3)
+TILE_ANY(4)
+TILE_ANY(5)
+TILE_ANY(6)
+TILE_ANY(7)
+TILE_ANY(8)
+
+static const HnDepthFn HN_V(tiles)[HN_DEPTH_KINDS][HN_DEPTH_NX] = {
+    { NAMES(3_1) }, { NAMES(3_2) }, { NAMES(5_1) }, { NAMES(5_2) }, { NAMES(7_1) }, { NAMES(any) },
+};
+#undef INLINE
+#undef EACH_VECTOR
+#undef TILE
+#undef TILE_ANY
+#undef TILES
+#undef NAMES

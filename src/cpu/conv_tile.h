@@ -1,9 +1,0 @@
-/*
- * Convolutions of any size, stride, dilation and grouping with results channels last, as products of rows of channels
- * with packed weights.
- */
-#pragma once
-
-#include "cpu/cpu.h"
-
-extern const HnKernel hn_cpu_conv_tile;

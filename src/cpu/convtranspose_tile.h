@@ -1,8 +1,0 @@
-/*
- * ConvTranspose with results channels last, as products of rows of channels with packed weights.
- */
-#pragma once
-
-#include "cpu/cpu.h"
-
-extern const HnKernel hn_cpu_convtranspose_tile;

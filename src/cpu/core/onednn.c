@@ -1,0 +1,55 @@
+#include "cpu/core/onednn.h"
+
+#include <dlfcn.h>
+
+#include "base/cpu.h"
+
+#define LIBRARY "libdnnl.so.3"
+
+/* oneDNN's choice of instructions is one of the process, made before its first use. */
+static void cap_isa(const HnOneDnn *t)
+{
+    static const dnnl_cpu_isa_t isa[] = {
+        [HN_ISA_NONE] = dnnl_cpu_isa_sse41,          [HN_ISA_AVX2] = dnnl_cpu_isa_avx2,
+        [HN_ISA_AVX512] = dnnl_cpu_isa_avx512_core,  [HN_ISA_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
+        [HN_ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
+    };
+    if (hn_cpu_isa() < hn_cpu_machine_isa())
+        t->set_max_cpu_isa(isa[hn_cpu_isa()]);
+}
+
+static HnOneDnn *open_library(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    HnOneDnn *t = g_new0(HnOneDnn, 1);
+    gboolean whole = library != NULL;
+#define HN_DNNL(name) \
+    if (whole)        \
+        whole = (*(void **)&t->name = dlsym(library, "dnnl_" #name)) != NULL;
+#include "cpu/core/onednn.def"
+#undef HN_DNNL
+    if (!whole) {
+        if (library != NULL)
+            dlclose(library);
+        g_free(t);
+        return NULL;
+    }
+    cap_isa(t);
+    return t;
+}
+
+static gsize opened; /* 0: not asked yet, 1: not there, else the table: a constant once made */
+
+const HnOneDnn *hn_onednn(void)
+{
+    if (g_once_init_enter(&opened)) {
+        HnOneDnn *t = open_library();
+        g_once_init_leave(&opened, t != NULL ? (gsize)t : 1);
+    }
+    return opened != 1 ? (const HnOneDnn *)opened : NULL;
+}
+
+gboolean hn_onednn_is_open(void)
+{
+    return g_atomic_pointer_get(&opened) > 1;
+}

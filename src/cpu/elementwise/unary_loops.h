@@ -1,0 +1,90 @@
+/*
+ * Loops of one operand, for unary.c at one instruction level.
+ */
+#include <stdint.h>
+
+#include "cpu/core/vecmath.h"
+
+#define DEFINE_FN(name, EXPR)                                                               \
+    static HN_TARGET void HN_V(name)(const float *x, float *y, int64_t n, float a, float b) \
+    {                                                                                       \
+        (void)a;                                                                            \
+        (void)b;                                                                            \
+        HN_IVDEP                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                   \
+            const float v = x[i];                                                           \
+            y[i] = EXPR;                                                                    \
+        }                                                                                   \
+    }
+#define LIMITED(v, lo, hi) ((v) < (lo) ? (lo) : (v) > (hi) ? (hi) : (v))
+
+DEFINE_FN(do_abs, fabsf(v))
+DEFINE_FN(do_acos, acosf(v))
+DEFINE_FN(do_acosh, acoshf(v))
+DEFINE_FN(do_asin, asinf(v))
+DEFINE_FN(do_asinh, asinhf(v))
+DEFINE_FN(do_atan, atanf(v))
+DEFINE_FN(do_atanh, atanhf(v))
+DEFINE_FN(do_ceil, ceilf(v))
+DEFINE_FN(do_celu, v >= 0 ? v : a * HN_V(expm1_negative)(v * b))
+DEFINE_FN(do_cosh, coshf(v))
+DEFINE_FN(do_cube, v *v *v)
+DEFINE_FN(do_elu, v >= 0 ? v : a * HN_V(expm1_negative)(v))
+DEFINE_FN(do_erf, HN_V(erf)(v))
+DEFINE_FN(do_exp, HN_V(exp)(v))
+DEFINE_FN(do_floor, floorf(v))
+DEFINE_FN(do_gelu, HN_V(gelu)(v))
+DEFINE_FN(do_gelu_tanh, HN_V(gelu_tanh)(v))
+DEFINE_FN(do_hardsigmoid, LIMITED(a *v + b, 0.0f, 1.0f))
+DEFINE_FN(do_hardswish, v *LIMITED(v *(1.0f / 6) + 0.5f, 0.0f, 1.0f))
+DEFINE_FN(do_leakyrelu, v >= 0 ? v : a * v)
+DEFINE_FN(do_log, HN_V(log)(v))
+DEFINE_FN(do_mish, HN_V(mish)(v))
+DEFINE_FN(do_neg, -v)
+DEFINE_FN(do_power, powf(v, a))
+DEFINE_FN(do_reciprocal, 1.0f / v)
+DEFINE_FN(do_relu, v <= 0 ? 0 : v)
+DEFINE_FN(do_round, rintf(v))
+DEFINE_FN(do_selu, b *(v > 0 ? v : a * HN_V(expm1_negative)(v)))
+DEFINE_FN(do_shrink, v<-a ? v + b : v> a ? v - b : v != v ? v : 0.0f)
+DEFINE_FN(do_sigmoid, HN_V(sigmoid)(v))
+DEFINE_FN(do_sign, v > 0 ? 1.0f : v < 0 ? -1.0f : v)
+DEFINE_FN(do_sinh, sinhf(v))
+DEFINE_FN(do_softplus, HN_V(softplus)(v))
+DEFINE_FN(do_softsign, v / (1.0f + fabsf(v)))
+DEFINE_FN(do_sqrt, sqrtf(v))
+DEFINE_FN(do_square, v *v)
+DEFINE_FN(do_swish, v *HN_V(sigmoid)(a *v))
+DEFINE_FN(do_tan, tanf(v))
+DEFINE_FN(do_tanh, HN_V(tanh)(v))
+DEFINE_FN(do_thresholdedrelu, v > a ? v : v != v ? v : 0.0f)
+
+static HN_TARGET void HN_V(do_clip)(const float *x, float *y, int64_t n, float a, float b)
+{
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++) {
+        const float v = x[i] < a ? a : x[i];
+        y[i] = v > b ? b : v;
+    }
+}
+
+/* quarter in b: 0 sine, 1 cosine. Angles that are too large for the vectors go to C's functions. */
+static HN_TARGET void HN_V(do_sine)(const float *x, float *y, int64_t n, float a, float b)
+{
+    (void)a;
+    const int32_t quarter = (int32_t)b;
+    int64_t near = 0;
+    for (int64_t i = 0; i < n; i++)
+        near += fabsf(x[i]) < 0x1p29f;
+    if (near < n) {
+        for (int64_t i = 0; i < n; i++)
+            y[i] = quarter == 0 ? sinf(x[i]) : cosf(x[i]);
+        return;
+    }
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = HN_V(sine)(x[i], quarter);
+}
+
+#undef DEFINE_FN
+#undef LIMITED

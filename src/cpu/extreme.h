@@ -1,8 +1,0 @@
-/*
- * The kernel of all reductions of f32, over any axes.
- */
-#pragma once
-
-#include "cpu/cpu.h"
-
-extern const HnKernel hn_cpu_reduce;

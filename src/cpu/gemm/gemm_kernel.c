@@ -1,0 +1,187 @@
+#include "cpu/gemm/gemm_kernel.h"
+
+#include <string.h>
+
+#include "cpu/core/vec.h"
+
+#define HN_LEVEL plain
+#include "cpu/gemm/gemm_kernel_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/gemm/gemm_kernel_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/gemm/gemm_kernel_loops.h"
+
+/* --- choice of a level --- */
+
+typedef struct {
+    int rows, lanes;
+    const HnGemmKernelFn (*fns)[HN_GEMM_KERNEL_MAX_ROWS];
+    void (*pack)(float *to, const char *from, int64_t row, int64_t k);
+    void (*interleave)(float *to, const float *from, int64_t plane, int64_t planes, int64_t n);
+} Level;
+
+static const Level *level(void)
+{
+    static const Level levels[HN_LEVELS] = {
+        { TILE_ROWS_plain, HN_LANES_plain, fns_plain, pack_plain, interleave_plain },
+        { TILE_ROWS_avx2, HN_LANES_avx2, fns_avx2, pack_avx2, interleave_avx2 },
+        { TILE_ROWS_avx512, HN_LANES_avx512, fns_avx512, pack_avx512, interleave_avx512 },
+    };
+    return &levels[hn_cpu_level()];
+}
+
+int hn_gemm_kernel_rows(void)
+{
+    return level()->rows;
+}
+
+int hn_gemm_kernel_cols(void)
+{
+    return level()->lanes * 2;
+}
+
+const HnGemmKernelFn *hn_gemm_kernel_fns(int cols)
+{
+    const Level *l = level();
+    return l->fns[cols > l->lanes];
+}
+
+void hn_gemm_kernel_interleave(float *to, const float *from, int64_t plane, int64_t planes, int64_t n)
+{
+    level()->interleave(to, from, plane, planes, n);
+}
+
+/* --- packing --- */
+
+int64_t hn_gemm_kernel_packed(int64_t k, int64_t n)
+{
+    const int64_t cols = hn_gemm_kernel_cols();
+    return (n + cols - 1) / cols * cols * k;
+}
+
+#define PACK_ROWS 16 /* of a column: neighbours in memory when columns are its rows */
+
+void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k, int64_t n)
+{
+    const int64_t cols = hn_gemm_kernel_cols(), size = sizeof(float);
+    const char *from = b;
+    for (int64_t j = 0; j < n; j += cols, to += k * cols, from += cols * col * size) {
+        const int64_t width = MIN(cols, n - j);
+        if (col == 1 && width == cols) {
+            level()->pack(to, from, row * size, k);
+            continue;
+        }
+        if (col == 1) {
+            for (int64_t i = 0; i < k; i++) {
+                memcpy(to + i * cols, from + i * row * size, (size_t)(width * size));
+                memset(to + i * cols + width, 0, (size_t)((cols - width) * size));
+            }
+            continue;
+        }
+        if (width < cols)
+            memset(to, 0, (size_t)(k * cols * size));
+        for (int64_t i0 = 0; i0 < k; i0 += PACK_ROWS)
+            for (int64_t c = 0; c < width; c++)
+                for (int64_t i = i0; i < MIN(k, i0 + PACK_ROWS); i++)
+                    memcpy(to + i * cols + c, from + (i * row + c * col) * size, sizeof(float));
+    }
+}
+
+/* --- products --- */
+
+#define BLOCK_K 2400             /* rows of a panel that are used at once */
+#define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache */
+
+/* Rows [from, to) of the t->cols columns from c on, elements [k, k + t->k) of each product. */
+static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from, int64_t to, int64_t c, int64_t k)
+{
+    const int64_t most = g->b_pitch != 0 ? HN_GEMM_KERNEL_LOOSE_ROWS : hn_gemm_kernel_rows();
+    const int64_t strips = (to - from + most - 1) / most;
+    const gboolean last = k + t->k >= g->k;
+    const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t->cols);
+    const float *a[HN_GEMM_KERNEL_MAX_ROWS];
+    t->a = a;
+    t->accumulate = g->accumulate || k > 0;
+    t->lo = last ? g->lo : HN_GEMM_KERNEL_LOW;
+    t->hi = last ? g->hi : HN_GEMM_KERNEL_HIGH;
+    for (int64_t s = 0; s < strips; s++) {
+        const int64_t i = from + (to - from) * s / strips, n = from + (to - from) * (s + 1) / strips - i;
+        for (int64_t r = 0; r < n; r++)
+            a[r] = g->a + (i + r) * g->a_pitch + k;
+        t->c = g->c + i * g->c_pitch + c;
+        t->next =
+            s == strips - 1 && g->b_pitch == 0 ? t->b + g->k * hn_gemm_kernel_cols() : NULL; /* the next columns' */
+        t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
+        fns[n - 1](t);
+    }
+}
+
+/* The same where B is not packed. Rows of t->cols < hn_gemm_kernel_cols() columns are read beyond their end as long as
+ * that is inside of B; the last ones are copied. */
+static void loose_strips(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from, int64_t to, int64_t c, int64_t k)
+{
+    float copy[HN_GEMM_KERNEL_MAX_COLS * HN_GEMM_KERNEL_MAX_COLS];
+    const int64_t cols = hn_gemm_kernel_cols(), size = (g->k - 1) * g->b_pitch + g->n, room = size - c - cols;
+    const int64_t safe = CLAMP(room < 0 ? 0 : room / g->b_pitch + 1, k, k + t->k), end = k + t->k;
+    t->b = g->b + k * g->b_pitch + c;
+    t->b_pitch = g->b_pitch;
+    t->k = safe - k;
+    if (safe > k || k == end)
+        strips_of(g, t, from, to, c, k);
+    if (safe == end)
+        return;
+    for (int64_t i = safe; i < end; i++) {
+        memset(copy + (i - safe) * cols, 0, (size_t)cols * sizeof *copy);
+        memcpy(copy + (i - safe) * cols, g->b + i * g->b_pitch + c, (size_t)t->cols * sizeof *copy);
+    }
+    t->b = copy;
+    t->b_pitch = cols;
+    t->k = end - safe;
+    strips_of(g, t, from, to, c, safe);
+}
+
+/* Rows [r0, r1) and columns [c0, c1) of the result; c0 is the first of a panel. */
+static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
+{
+    const int64_t max_rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
+    const int64_t parts = MAX(1, (g->k + BLOCK_K - 1) / BLOCK_K), depth = MAX(1, (g->k + parts - 1) / parts);
+    const int64_t most = MAX(4, BLOCK_A / depth / max_rows) * max_rows;
+    const int64_t blocks = (r1 - r0 + most - 1) / most;
+    for (int64_t block = 0; block < blocks; block++) {
+        const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
+        for (int64_t k = 0; k < g->k || k == 0; k += depth)
+            for (int64_t c = c0; c < c1; c += cols) {
+                HnGemmKernelArgs t = { .taps = 1,
+                                       .k = MIN(depth, g->k - k),
+                                       .b = g->b + c * g->k + k * cols,
+                                       .b_pitch = cols,
+                                       .bias = g->bias != NULL ? g->bias + c : NULL,
+                                       .add_pitch = g->add_pitch,
+                                       .c_pitch = g->c_pitch,
+                                       .cols = (int)MIN(cols, c1 - c) };
+                if (g->b_pitch == 0)
+                    strips_of(g, &t, from, to, c, k);
+                else
+                    loose_strips(g, &t, from, to, c, k);
+            }
+        if (g->done != NULL)
+            g->done(g->data, from, to - from, c0, c1 - c0);
+    }
+}
+
+void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)
+{
+    const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
+    const int64_t strips = (g->m + rows - 1) / rows, panels = (g->n + cols - 1) / cols;
+    /* whose share of the more loaded part is clearly the smaller one: rows of two threads share no line of memory */
+    const int64_t by_rows = (strips + parts - 1) / parts * panels, by_cols = (panels + parts - 1) / parts * strips;
+    if (parts == 1 || by_rows * 7 <= by_cols * 8) {
+        gemm_part(g, g->m * part / parts, g->m * (part + 1) / parts, 0, g->n);
+    } else {
+        const int64_t c0 = panels * part / parts * cols, c1 = MIN(g->n, panels * (part + 1) / parts * cols);
+        if (c0 < c1)
+            gemm_part(g, 0, g->m, c0, c1);
+    }
+}

@@ -1,0 +1,85 @@
+/*
+ * Products of a few rows with a panel of packed columns, whose sums stay in registers: what matrix products and
+ * convolutions are made of.
+ *
+ * The right operand B [k, n] is packed by hn_gemm_kernel_pack() into panels of hn_gemm_kernel_cols() columns, [n /
+ * cols][k][cols], zeros beyond the last column. Rows of A are given by pointers: k elements each, adjacent. A row may
+ * consist of segments ("taps") that lie apart, as those of a convolution do: the panel is then [taps][k][cols]. A tap
+ * that lies in padding points to zeros.
+ *
+ *     one tile       hn_gemm_kernel_fns(cols)[rows - 1](&args): rows x cols sums of all taps
+ *     one product    hn_gemm_blocked(&g, part, parts): m x n sums, blocked for the caches, this part of the work
+ *
+ * Both begin with the bias, zeros or what C holds (accumulate), and end with an optional addend of C's shape and a
+ * clamp to [lo, hi], which NaN passes. No clamp: HN_GEMM_KERNEL_LOW, HN_GEMM_KERNEL_HIGH. Nothing is allocated.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdint.h>
+
+G_BEGIN_DECLS
+
+#define HN_GEMM_KERNEL_MAX_ROWS 12 /* of hn_gemm_kernel_rows() at any level */
+#define HN_GEMM_KERNEL_MAX_COLS 32
+#define HN_GEMM_KERNEL_LOOSE_ROWS 6          /* up to which B need not be packed */
+#define HN_GEMM_KERNEL_LOW (-G_MAXFLOAT * 2) /* -inf */
+#define HN_GEMM_KERNEL_HIGH (G_MAXFLOAT * 2)
+
+/* For the instructions that may be used: the largest tile. */
+int hn_gemm_kernel_rows(void);
+int hn_gemm_kernel_cols(void);
+
+typedef struct {
+    const float *const *a; /* [taps][a_tap]: where rows begin; the first `rows` of each tap are read */
+    int64_t a_tap;         /* pointers from tap to tap; 0: all taps have the same ones */
+    int64_t a_at, a_step;  /* elements that are added to each pointer: for the first tap; more for each further tap */
+    int64_t taps, k;
+    const float *b;         /* [taps][k][hn_gemm_kernel_cols()]: (part of) a panel */
+    int64_t b_pitch, b_tap; /* floats from k to the next one: hn_gemm_kernel_cols(), which is taken as read above
+                               HN_GEMM_KERNEL_LOOSE_ROWS; from tap to tap */
+    const float *bias;      /* [cols]; NULL: zeros */
+    const float *add;       /* [rows][add_pitch]; NULL: none */
+    float *c;               /* [rows][c_pitch] */
+    int64_t add_pitch, c_pitch;
+    int cols;            /* 1 ... hn_gemm_kernel_cols() */
+    gboolean accumulate; /* begin with c instead of the bias */
+    float lo, hi;
+    const float *next; /* [k][cols]: a panel to bring closer meanwhile; NULL: none */
+} HnGemmKernelArgs;
+
+typedef void (*HnGemmKernelFn)(const HnGemmKernelArgs *t);
+
+/* For 1, 2 ... hn_gemm_kernel_rows() rows of so many columns, which t->cols has to be. */
+const HnGemmKernelFn *hn_gemm_kernel_fns(int cols);
+
+/* to[i * planes + p] = from[p * plane + i], i < n: a few planes side by side. */
+void hn_gemm_kernel_interleave(float *to, const float *from, int64_t plane, int64_t planes, int64_t n);
+
+/* Floats of n columns of k rows in panels. */
+int64_t hn_gemm_kernel_packed(int64_t k, int64_t n);
+/* Packs b[i * row + j * col] of any alignment, i < k, j < n. */
+void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k, int64_t n);
+
+/* c[m, n] = a[m, k] * b[k, n] and what the tiles begin and end with. */
+typedef struct {
+    int64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    int64_t b_pitch; /* 0: b is packed; else elements from row to row of a plain b, which pays for a few rows of c */
+    int64_t a_pitch, c_pitch; /* elements from row to row */
+    const float *bias;        /* [n] or NULL */
+    const float *add;         /* [m][add_pitch] or NULL */
+    int64_t add_pitch;
+    gboolean accumulate;
+    float lo, hi;
+    /* Called for each block of finished results while they are hot, rows [row, row + rows) and columns [col, col +
+     * cols) of c; NULL: not. */
+    void (*done)(gpointer data, int64_t row, int64_t rows, int64_t col, int64_t cols);
+    gpointer data;
+} HnGemmBlocked;
+
+/* Part `part` of `parts` that may run at the same time. */
+void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts);
+
+G_END_DECLS

@@ -1,0 +1,213 @@
+/*
+ * Tiles at one instruction level, for gemm_kernel.c.
+ *
+ * Sums have names of their own, p##i and q##i for the two vectors of row i: arrays of them would live in memory. Few
+ * rows have too few sums to hide an addition's latency: they have a second set r, s for every other k.
+ */
+#include "cpu/gemm/gemm_kernel.h"
+#include "cpu/core/vec.h"
+
+#define TILE_ROWS_plain 6 /* with two vectors each: the sums, two of B and one of A fill the registers */
+#define TILE_ROWS_avx2 6
+#define TILE_ROWS_avx512 12
+
+#if defined(__clang__)
+#define TWICE _Pragma("clang loop unroll_count(2)")
+#else
+#define TWICE _Pragma("GCC unroll 2")
+#endif
+#define LANES HN_LANES
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define LOAD_TAIL(p) (whole ? HN_VLOAD(p) : HN_VLOAD_N(p, tail))
+#define BEGIN(i) HN_VEC p##i = begin0, q##i = begin1, r##i = HN_VSET(0), s##i = r##i;
+#define RESUME(i)                                      \
+    if (i < rows) {                                    \
+        const float *const from = c + i * c_pitch;     \
+        p##i = two ? HN_VLOAD(from) : LOAD_TAIL(from); \
+        if (two)                                       \
+            q##i = LOAD_TAIL(from + LANES);            \
+    }
+#define POINT(i) const float *const a##i = i < rows ? a[i] + at : NULL;
+#define FIRST(i)                           \
+    if (i < rows) {                        \
+        const HN_VEC v = HN_VSET(a##i[k]); \
+        p##i = HN_VFMA(v, b0, p##i);       \
+        if (two)                           \
+            q##i = HN_VFMA(v, b1, q##i);   \
+    }
+#define SECOND(i)                              \
+    if (i < rows) {                            \
+        const HN_VEC v = HN_VSET(a##i[k + 1]); \
+        r##i = HN_VFMA(v, b0, r##i);           \
+        if (two)                               \
+            s##i = HN_VFMA(v, b1, s##i);       \
+    }
+#define JOIN(i)                         \
+    if (i < rows) {                     \
+        p##i = HN_VADD(p##i, r##i);     \
+        if (two)                        \
+            q##i = HN_VADD(q##i, s##i); \
+    }
+#define SUM(i)                                                        \
+    if (i < rows) {                                                   \
+        const float *const from = add + i * add_pitch;                \
+        p##i = HN_VADD(p##i, two ? HN_VLOAD(from) : LOAD_TAIL(from)); \
+        if (two)                                                      \
+            q##i = HN_VADD(q##i, LOAD_TAIL(from + LANES));            \
+    }
+#define LIMITED(v) HN_VMIN(hi, HN_VMAX(lo, v)) /* of a NaN, the second operand */
+#define WHOLE(i)                                               \
+    if (i < rows) {                                            \
+        HN_VSTORE(c + i * c_pitch, LIMITED(p##i));             \
+        if (two)                                               \
+            HN_VSTORE(c + i * c_pitch + LANES, LIMITED(q##i)); \
+    }
+#define RAGGED(i)                                          \
+    if (i < rows) {                                        \
+        const HN_VEC v = LIMITED(p##i), w = LIMITED(q##i); \
+        float *const to = c + i * c_pitch;                 \
+        if (two)                                           \
+            HN_VSTORE(to, v);                              \
+        else                                               \
+            HN_VSTORE_N(to, v, tail);                      \
+        if (two)                                           \
+            HN_VSTORE_N(to + LANES, w, tail);              \
+    }
+
+/* rows and two (more columns than one vector) are constants after inlining. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnGemmKernelArgs *t, const int rows,
+                                                                       const gboolean two)
+{
+    const int tail = two ? t->cols - LANES : t->cols; /* columns of the last vector */
+    const gboolean whole = tail == LANES, few = rows < 4;
+    float *const c = t->c;
+    const int64_t c_pitch = t->c_pitch, b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : 2 * LANES;
+    HN_VEC begin0 = HN_VSET(0), begin1 = begin0;
+    if (t->bias != NULL) {
+        begin0 = two ? HN_VLOAD(t->bias) : LOAD_TAIL(t->bias);
+        begin1 = two ? LOAD_TAIL(t->bias + LANES) : begin0;
+    }
+    EACH_ROW(BEGIN)
+    if (t->accumulate) {
+        EACH_ROW(RESUME)
+    }
+    for (int64_t tap = 0; tap < t->taps; tap++) {
+        const float *const *a = t->a + tap * t->a_tap;
+        const int64_t at = t->a_at + tap * t->a_step;
+        const float *b = t->b + tap * t->b_tap;
+        EACH_ROW(POINT)
+        int64_t k = 0;
+        for (; few && k + 2 <= t->k; k += 2, b += 2 * b_pitch) {
+            {
+                const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
+                EACH_ROW(FIRST)
+            }
+            const HN_VEC b0 = HN_VLOAD(b + b_pitch), b1 = two ? HN_VLOAD(b + b_pitch + LANES) : b0;
+            EACH_ROW(SECOND)
+        }
+        const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
+        TWICE
+        for (; k < t->k; k++, b += b_pitch, next += 2 * LANES) {
+            for (int line = 0; two && line < 2 * LANES; line += 16) /* one vector leaves no time for it */
+                __builtin_prefetch(next + line, 0, 2);
+            const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
+            EACH_ROW(FIRST)
+        }
+    }
+    if (few) {
+        EACH_ROW(JOIN)
+    }
+    if (t->add != NULL) {
+        const float *const add = t->add;
+        const int64_t add_pitch = t->add_pitch;
+        EACH_ROW(SUM)
+    }
+    const HN_VEC lo = HN_VSET(t->lo), hi = HN_VSET(t->hi); /* not before: registers are few */
+    if (whole) {
+        EACH_ROW(WHOLE)
+    } else {
+        EACH_ROW(RAGGED)
+    }
+}
+
+#define TILE(n)                                                    \
+    static HN_TARGET void HN_V(one_##n)(const HnGemmKernelArgs *t) \
+    {                                                              \
+        HN_V(tile)(t, n, FALSE);                                   \
+    }                                                              \
+    static HN_TARGET void HN_V(two_##n)(const HnGemmKernelArgs *t) \
+    {                                                              \
+        HN_V(tile)(t, n, TRUE);                                    \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+#if HN_JOIN(TILE_ROWS, HN_LEVEL) > 6
+TILE(7)
+TILE(8)
+TILE(9)
+TILE(10)
+TILE(11)
+TILE(12)
+#endif
+
+static const HnGemmKernelFn HN_V(fns)[2][HN_GEMM_KERNEL_MAX_ROWS] = {
+#define SIX(v) HN_V(v##_1), HN_V(v##_2), HN_V(v##_3), HN_V(v##_4), HN_V(v##_5), HN_V(v##_6)
+#define MORE(v) HN_V(v##_7), HN_V(v##_8), HN_V(v##_9), HN_V(v##_10), HN_V(v##_11), HN_V(v##_12)
+#if HN_JOIN(TILE_ROWS, HN_LEVEL) > 6
+    { SIX(one), MORE(one) },
+    { SIX(two), MORE(two) },
+#else
+    { SIX(one) },
+    { SIX(two) },
+#endif
+};
+
+/* k rows of a whole panel, `row` bytes apart. */
+static HN_TARGET void HN_V(pack)(float *to, const char *from, int64_t row, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++, to += 2 * LANES, from += row) {
+        const float *const in = (gconstpointer)from; /* perhaps misaligned */
+        HN_VSTORE(to, HN_VLOAD(in));
+        HN_VSTORE(to + LANES, HN_VLOAD(in + LANES));
+    }
+}
+
+/* Three planes are what images have. */
+static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict from, int64_t plane, int64_t planes,
+                                       int64_t n)
+{
+    if (planes == 3) {
+        const float *restrict second = from + plane, *restrict third = second + plane;
+        for (int64_t i = 0; i < n; i++) {
+            to[3 * i] = from[i];
+            to[3 * i + 1] = second[i];
+            to[3 * i + 2] = third[i];
+        }
+        return;
+    }
+    for (int64_t p = 0; p < planes; p++)
+        for (int64_t i = 0; i < n; i++)
+            to[i * planes + p] = from[p * plane + i];
+}
+
+#undef LANES
+#undef TWICE
+#undef EACH_ROW
+#undef LOAD_TAIL
+#undef BEGIN
+#undef RESUME
+#undef POINT
+#undef FIRST
+#undef SECOND
+#undef JOIN
+#undef SUM
+#undef LIMITED
+#undef WHOLE
+#undef RAGGED
+#undef TILE
+#undef SIX
+#undef MORE

@@ -1,0 +1,170 @@
+/*
+ * MatMul: stacks of matrices as in numpy.matmul.
+ */
+#include "cpu/gemm/sgemm.h"
+
+/* Stacks of a and b along one axis, after axes that behave alike were merged: equal, or one of them 1. */
+typedef struct {
+    int64_t a, b;
+} Stack;
+
+static gboolean alike(Stack x, Stack y)
+{
+    return (x.a == x.b && y.a == y.b) || (x.a == 1 && y.a == 1) || (x.b == 1 && y.b == 1);
+}
+
+/* Number of merged axes; -1: the shapes do not fit. */
+static int stacks_of(const HnTensor *a, const HnTensor *b, Stack *merged)
+{
+    int all = MAX(MAX(a->ndim, b->ndim) - 2, 0), n = 0;
+    for (int i = 0; i < all; i++) {
+        int ia = a->ndim - 2 - all + i, ib = b->ndim - 2 - all + i;
+        Stack x = { ia >= 0 ? a->dims[ia] : 1, ib >= 0 ? b->dims[ib] : 1 };
+        if (x.a != x.b && x.a != 1 && x.b != 1)
+            return -1;
+        if (x.a == 1 && x.b == 1)
+            continue;
+        if (n > 0 && alike(merged[n - 1], x)) {
+            merged[n - 1].a *= x.a;
+            merged[n - 1].b *= x.b;
+        } else {
+            merged[n++] = x;
+        }
+    }
+    return n;
+}
+
+static void row_major(int ndim, const int64_t *dims, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= dims[i];
+    }
+}
+
+static const char *matrices_of(const HnStep *s, HnMatrices *m)
+{
+    const HnTensor *a = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 1);
+    Stack stack[HN_MAX_RANK];
+    int n = a->ndim > 0 && b->ndim > 0 ? stacks_of(a, b, stack) : -1;
+    if (n < 0)
+        return "the shapes do not fit";
+    int64_t rows = a->ndim > 1 ? a->dims[a->ndim - 2] : 1, inner = a->dims[a->ndim - 1];
+    int64_t cols = b->ndim > 1 ? b->dims[b->ndim - 1] : 1;
+    if (b->dims[b->ndim > 1 ? b->ndim - 2 : 0] != inner)
+        return "the inner sizes differ";
+    if (n == 1 && stack[0].b == 1) { /* one matrix b for all of a: one tall product */
+        rows *= stack[0].a;
+        n = 0;
+    }
+    if (n + 2 > DNNL_MAX_NDIMS)
+        return "too many axes that broadcast";
+    *m = (HnMatrices){ .ndim = n + 2 };
+    for (int i = 0; i < n; i++) {
+        m->a[i] = stack[i].a;
+        m->b[i] = stack[i].b;
+        m->y[i] = MAX(stack[i].a, stack[i].b);
+    }
+    m->a[n] = m->y[n] = rows;
+    m->a[n + 1] = m->b[n] = inner;
+    m->b[n + 1] = m->y[n + 1] = cols;
+    row_major(n + 2, m->a, m->a_strides);
+    row_major(n + 2, m->b, m->b_strides);
+    return NULL;
+}
+
+static const char *reject(const HnStep *s, HnSgemmWay way)
+{
+    HnMatrices m;
+    const char *reason = hn_cpu_reject_f32(s);
+    if (reason == NULL)
+        reason = matrices_of(s, &m);
+    return reason != NULL ? reason : hn_sgemm_reject(s, &m, way);
+}
+
+static void matmul_release(HnStep *s)
+{
+    if (s->state != NULL)
+        hn_sgemm_clear(s->state);
+    g_clear_pointer(&s->state, g_free);
+}
+
+static gboolean prepare(HnStep *s, HnSgemmWay way, GError **error)
+{
+    HnSgemm *p = g_new0(HnSgemm, 1);
+    HnMatrices m;
+    s->state = p;
+    return hn_cpu_check(matrices_of(s, &m) == NULL ? dnnl_success : dnnl_invalid_arguments, s, error) &&
+           hn_sgemm_prepare(p, s, &m, way, error);
+}
+
+static gboolean matmul_run(HnStep *s, GError **error)
+{
+    return hn_sgemm_run(s->state, s, NULL, error);
+}
+
+static const char *onednn_reject(const HnStep *s)
+{
+    return reject(s, HN_SGEMM_ONEDNN);
+}
+
+static gboolean onednn_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_SGEMM_ONEDNN, error);
+}
+
+static const char *small_reject(const HnStep *s)
+{
+    return reject(s, HN_SGEMM_SMALL);
+}
+
+static gboolean small_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_SGEMM_SMALL, error);
+}
+
+static const char *tile_reject(const HnStep *s)
+{
+    return reject(s, HN_SGEMM_KERNEL);
+}
+
+static gboolean tile_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_SGEMM_KERNEL, error);
+}
+
+static gboolean matmul_fuses(const HnStep *s)
+{
+    HnMatrices m;
+    return hn_cpu_reject_f32(s) == NULL && matrices_of(s, &m) == NULL && hn_sgemm_fuses(s, &m);
+}
+
+static const HnKernel matmul_small = {
+    .name = "cpu.matmul",
+    .reject = small_reject,
+    .prepare = small_prepare,
+    .run = matmul_run,
+    .release = matmul_release,
+    .fuses = matmul_fuses,
+};
+
+static const HnKernel matmul_packed = {
+    .name = "cpu.matmul_packed",
+    .reject = tile_reject,
+    .prepare = tile_prepare,
+    .run = matmul_run,
+    .release = matmul_release,
+    .fuses = matmul_fuses,
+};
+
+static const HnKernel matmul_onednn = {
+    .name = "onednn.matmul",
+    .reject = onednn_reject,
+    .prepare = onednn_prepare,
+    .run = matmul_run,
+    .release = matmul_release,
+    .fuses = matmul_fuses,
+};
+
+const HnKernel *const hn_cpu_matmul[] = { &matmul_small, &matmul_packed, &matmul_onednn, NULL };

@@ -1,0 +1,419 @@
+/*
+ * RNN, GRU and LSTM of f32: an own kernel for constant weights and the usual functions of the gates.
+ *
+ * Up to BATCH samples of one direction are a task; tasks are independent and shared by the threads. A task multiplies
+ * the inputs of a stretch of steps with W at once, then goes from step to step: per panel of 16 units the product with
+ * R is added to that and the cell follows. The state is held twice, because all panels of a step need the last one.
+ */
+#include "op/recurrent.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "cpu/gemm/rnn_cell.h"
+#include "cpu/core/cpu.h"
+
+#define BATCH 32 /* samples of a task */
+#define ROWS 64  /* rows of inputs that are multiplied at once, where a step has fewer */
+
+typedef struct {
+    const HnRecurrent *p;
+    const HnRnnCellOps *ops;
+    int64_t steps, batch, directions, inputs, hidden, panels, units; /* units: panels of 16 */
+    int slots, w_slot[4], r_slot[4]; /* of a panel; of the gates' products with W and R */
+    int64_t width, rows;             /* floats of all slots; rows of gates in scratch */
+    int64_t task_floats;             /* scratch of one thread */
+    int64_t blocks, tasks;           /* blocks of a direction */
+    int threads;
+    HnPack *w, *r; /* [D][panels][K][gates][16] */
+} Recurrent;
+
+/* --- prepare ------------------------------------------------------------------------------------------------------ */
+
+static void measure(const HnStep *s, Recurrent *c)
+{
+    static const int gru_w[4] = { 0, 1, 3, 0 };
+    const HnTensor *x = hn_cpu_in(s, 0), *r = hn_cpu_in(s, 2);
+    c->p = s->params;
+    c->steps = x->dims[c->p->batch_first ? 1 : 0];
+    c->batch = x->dims[c->p->batch_first ? 0 : 1];
+    c->inputs = x->dims[2];
+    c->hidden = r->dims[2];
+    c->directions = c->p->direction == HN_BIDIRECTIONAL ? 2 : 1;
+    c->panels = (c->hidden + HN_RNN_CELL - 1) / HN_RNN_CELL;
+    c->units = c->panels * HN_RNN_CELL;
+    gboolean apart = c->p->kind == HN_GRU && c->p->linear_before_reset; /* the hidden gate's sums stay apart */
+    c->slots = apart ? 4 : c->p->gates;
+    for (int g = 0; g < 4; g++) {
+        c->r_slot[g] = g;
+        c->w_slot[g] = apart ? gru_w[g] : g;
+    }
+    c->width = c->units * c->slots;
+    int64_t samples = MIN(c->batch, BATCH), stretch = MIN(c->steps, MAX(1, ROWS / samples));
+    c->rows = samples * stretch;
+    c->blocks = (c->batch + BATCH - 1) / BATCH;
+    c->tasks = c->directions * c->blocks;
+    /* gates, bias, two states and the reset or cell state, peepholes */
+    c->task_floats = (c->rows + 1) * c->width + (3 * samples + 3) * c->units;
+}
+
+static gboolean has_shape(const HnStep *s, int i, int ndim, int64_t a, int64_t b, int64_t c)
+{
+    const HnTensor *t = hn_cpu_in(s, i);
+    const int64_t want[3] = { a, b, c };
+    return t == NULL || (t->ndim == ndim && memcmp(t->dims, want, (size_t)ndim * sizeof *want) == 0);
+}
+
+static const char *reject_shapes(const HnStep *s)
+{
+    const HnRecurrent *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0), *r = hn_cpu_in(s, 2);
+    int64_t width;
+    if (x->ndim != 3 || r->ndim != 3 || (p->hidden > 0 && r->dims[2] != p->hidden) ||
+        !hn_mul_i64(r->dims[2], 2 * p->gates, &width))
+        return "the shapes do not fit";
+    Recurrent c;
+    measure(s, &c);
+    int64_t first = p->batch_first ? c.batch : c.directions, second = p->batch_first ? c.directions : c.batch;
+    gboolean fit = has_shape(s, 1, 3, c.directions, width / 2, c.inputs) &&
+                   has_shape(s, 2, 3, c.directions, width / 2, c.hidden) &&
+                   has_shape(s, 3, 2, c.directions, width, 0) && has_shape(s, 4, 1, c.batch, 0, 0) &&
+                   has_shape(s, 5, 3, first, second, c.hidden) && has_shape(s, 6, 3, first, second, c.hidden) &&
+                   has_shape(s, 7, 2, c.directions, 3 * c.hidden, 0);
+    return fit ? NULL : "the shapes do not fit";
+}
+
+static const char *reject_functions(const HnRecurrent *p)
+{
+    static const HnGateFunction usual[][3] = {
+        [HN_RNN] = { HN_GATE_TANH },
+        [HN_GRU] = { HN_GATE_SIGMOID, HN_GATE_TANH },
+        [HN_LSTM] = { HN_GATE_SIGMOID, HN_GATE_TANH, HN_GATE_TANH },
+    };
+    if (p->input_forget)
+        return "input_forget";
+    for (int i = 0; i < p->per_direction * (p->direction == HN_BIDIRECTIONAL ? 2 : 1); i++)
+        if (p->act[i].f != usual[p->kind][i % p->per_direction])
+            return "other functions than Sigmoid and Tanh";
+    return NULL;
+}
+
+static const char *recurrent_reject(const HnStep *s)
+{
+    for (int i = 0; i < s->n_in + s->n_out; i++) {
+        const HnSlot *slot = i < s->n_in ? s->in[i].slot : s->out[i - s->n_in].slot;
+        if (slot == NULL || i == 4)
+            continue;
+        if (slot->tensor->dtype != HN_F32)
+            return "only f32";
+        if (slot->tensor->n == 0)
+            return "nothing to compute";
+    }
+    if (!s->in[1].slot->constant || !s->in[2].slot->constant)
+        return "weights that are not constant";
+    const char *reason = reject_functions(s->params);
+    return reason != NULL ? reason : reject_shapes(s);
+}
+
+/* [D][gates][H][K] to [D][panels][K][gates][16] */
+static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
+{
+    const int64_t gates = *(const int *)data, hidden = t->dims[1] / gates, k = t->dims[2];
+    const int64_t panels = (hidden + HN_RNN_CELL - 1) / HN_RNN_CELL;
+    const char *from = t->data;
+    memset(to, 0, (gsize)(t->dims[0] * panels * k * gates * HN_RNN_CELL) * sizeof(float));
+    for (int64_t d = 0; d < t->dims[0]; d++)
+        for (int64_t g = 0; g < gates; g++)
+            for (int64_t u = 0; u < hidden; u++) {
+                float *panel =
+                    (float *)to + ((d * panels + u / HN_RNN_CELL) * k * gates + g) * HN_RNN_CELL + u % HN_RNN_CELL;
+                for (int64_t i = 0; i < k; i++, from += sizeof(float))
+                    memcpy(panel + i * gates * HN_RNN_CELL, from, sizeof(float));
+            }
+}
+
+static void recurrent_release(HnStep *s)
+{
+    Recurrent *c = s->state;
+    if (c == NULL)
+        return;
+    hn_pack_unref(c->w);
+    hn_pack_unref(c->r);
+    g_free(c);
+    s->state = NULL;
+}
+
+static gboolean recurrent_prepare(HnStep *s, GError **error)
+{
+    Recurrent *c = g_new0(Recurrent, 1);
+    s->state = c;
+    measure(s, c);
+    c->ops = hn_rnn_cell_ops();
+    const int gates = c->p->gates;
+    const double row = 2 * (double)c->hidden * (double)gates * (double)(c->inputs + c->hidden);
+    const double flops = row * (double)c->steps * (double)c->batch * (double)c->directions;
+    c->threads = (int)MIN(c->tasks, (int64_t)hn_cpu_threads_for(s, flops));
+    s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
+    const gsize unit = (gsize)(c->directions * c->units * gates) * sizeof(float);
+    return hn_pack_own(s, 1, pack_weights, gates, unit * (gsize)c->inputs, &gates, &c->w, error) &&
+           hn_pack_own(s, 2, pack_weights, gates, unit * (gsize)c->hidden, &gates, &c->r, error);
+}
+
+/* --- run ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const HnStep *s;
+    const Recurrent *c;
+    int64_t d, first, n; /* direction, samples */
+    gboolean reverse;
+    const float *w, *r;
+    float *gates, *bias, *h, *next, *more, *peep; /* more: LSTM's cell state, GRU's reset state */
+} Task;
+
+static int64_t length_of(const Task *t, int64_t b)
+{
+    const HnTensor *lens = hn_cpu_in(t->s, 4);
+    return lens != NULL ? hn_tensor_get_i64(lens, t->first + b) : t->c->steps;
+}
+
+/* Row of sample b in a state tensor. */
+static int64_t state_row(const Task *t, int64_t b)
+{
+    const Recurrent *c = t->c;
+    return c->p->batch_first ? (t->first + b) * c->directions + t->d : t->d * c->batch + t->first + b;
+}
+
+static void load_bias(Task *t)
+{
+    const Recurrent *c = t->c;
+    const float *from = hn_cpu_in(t->s, 3) != NULL ? hn_cpu_data(&t->s->in[3]) : NULL;
+    memset(t->bias, 0, (gsize)c->width * sizeof(float));
+    if (from == NULL)
+        return;
+    const int gates = c->p->gates;
+    const float *wb = from + t->d * 2 * gates * c->hidden, *rb = wb + gates * c->hidden;
+    for (int g = 0; g < gates; g++)
+        for (int64_t u = 0; u < c->hidden; u++) {
+            float *to = t->bias + u / HN_RNN_CELL * c->slots * HN_RNN_CELL + u % HN_RNN_CELL;
+            to[c->w_slot[g] * HN_RNN_CELL] += wb[g * c->hidden + u];
+            to[c->r_slot[g] * HN_RNN_CELL] += rb[g * c->hidden + u];
+        }
+}
+
+static void load_state(const Task *t, int input, float *to)
+{
+    const Recurrent *c = t->c;
+    memset(to, 0, (gsize)(t->n * c->units) * sizeof(float));
+    for (int64_t b = 0; hn_cpu_in(t->s, input) != NULL && b < t->n; b++)
+        memcpy(to + b * c->units, (const float *)hn_cpu_data(&t->s->in[input]) + state_row(t, b) * c->hidden,
+               (gsize)c->hidden * sizeof(float));
+}
+
+static void store_state(const Task *t, int k, const float *from)
+{
+    const Recurrent *c = t->c;
+    for (int64_t b = 0; k < t->s->n_out && t->s->out[k].slot != NULL && b < t->n; b++) {
+        float *to = (float *)hn_cpu_data(&t->s->out[k]) + state_row(t, b) * c->hidden;
+        if (length_of(t, b) > 0)
+            memcpy(to, from + b * c->units, (gsize)c->hidden * sizeof(float));
+        else
+            memset(to, 0, (gsize)c->hidden * sizeof(float));
+    }
+}
+
+/* Gates of the steps first .. first + n - 1 for all samples: bias and product with W. Rows beyond a sequence's end are
+ * computed from some other row and never used. */
+static void multiply_inputs(const Task *t, int64_t first, int64_t n)
+{
+    const Recurrent *c = t->c;
+    const float *x = hn_cpu_data(&t->s->in[0]), *row[ROWS];
+    const int gates = c->p->gates;
+    const int64_t rows = n * t->n;
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t b = i % t->n, k = first + i / t->n, len = length_of(t, b), at = 0;
+        if (k < len)
+            at = t->reverse ? len - 1 - k : k;
+        row[i] = x + (c->p->batch_first ? (t->first + b) * c->steps + at : at * c->batch + t->first + b) * c->inputs;
+        memcpy(t->gates + i * c->width, t->bias, (gsize)c->width * sizeof(float));
+    }
+    for (int64_t p = 0; p < c->panels; p++) {
+        const float *w = t->w + p * c->inputs * gates * HN_RNN_CELL;
+        float *to = t->gates + p * c->slots * HN_RNN_CELL;
+        if (rows == 1) {
+            c->ops->one(to, c->w_slot, row[0], w, c->inputs, gates, gates);
+            continue;
+        }
+        for (int g = 0; g < gates; g++)
+            for (int64_t i = 0; i < rows; i += HN_RNN_CELL_ROWS) {
+                const int some = (int)MIN(rows - i, HN_RNN_CELL_ROWS);
+                float *sums[HN_RNN_CELL_ROWS];
+                for (int j = 0; j < some; j++)
+                    sums[j] = to + (i + j) * c->width + c->w_slot[g] * HN_RNN_CELL;
+                c->ops->rows(sums, row + i, some, w + g * HN_RNN_CELL, gates * HN_RNN_CELL, c->inputs);
+            }
+    }
+}
+
+/* Adds the product of `state` with R to gates lo .. hi - 1 of panel p, for all samples. */
+static void multiply_state(const Task *t, float *gates, const float *state, int64_t p, int lo, int hi)
+{
+    const Recurrent *c = t->c;
+    const int all = c->p->gates;
+    const float *w = t->r + (p * c->hidden * all + lo) * HN_RNN_CELL;
+    float *to = gates + p * c->slots * HN_RNN_CELL;
+    if (t->n == 1) {
+        c->ops->one(to, c->r_slot + lo, state, w, c->hidden, hi - lo, all);
+        return;
+    }
+    for (int g = lo; g < hi; g++, w += HN_RNN_CELL)
+        for (int64_t b = 0; b < t->n; b += HN_RNN_CELL_ROWS) {
+            const int some = (int)MIN(t->n - b, HN_RNN_CELL_ROWS);
+            const float *rows[HN_RNN_CELL_ROWS];
+            float *sums[HN_RNN_CELL_ROWS];
+            for (int j = 0; j < some; j++) {
+                sums[j] = to + (b + j) * c->width + c->r_slot[g] * HN_RNN_CELL;
+                rows[j] = state + (b + j) * c->units;
+            }
+            c->ops->rows(sums, rows, some, w, all * HN_RNN_CELL, c->hidden);
+        }
+}
+
+static void cells(const Task *t, const float *gates, int64_t k, int64_t p, const HnRnnCellGates *with)
+{
+    const Recurrent *c = t->c;
+    for (int64_t b = 0; b < t->n; b++) {
+        if (k >= length_of(t, b))
+            continue;
+        const float *g = gates + b * c->width + p * c->slots * HN_RNN_CELL;
+        const int64_t at = b * c->units + p * HN_RNN_CELL;
+        if (c->p->kind == HN_LSTM)
+            c->ops->lstm(with, g, t->more + at, t->next + at);
+        else if (c->p->kind == HN_GRU)
+            c->ops->gru(with, g, c->p->linear_before_reset, t->h + at, t->next + at);
+        else
+            c->ops->rnn(with, g, t->next + at);
+    }
+}
+
+/* Step k of all samples: from state h to state next. */
+static void advance(const Task *t, float *gates, int64_t k)
+{
+    const Recurrent *c = t->c;
+    const gboolean reset = c->p->kind == HN_GRU && !c->p->linear_before_reset;
+    HnRnnCellGates with = { .clip = (float)c->p->clip };
+    for (int64_t p = 0; reset && p < c->panels; p++) {
+        multiply_state(t, gates, t->h, p, 0, 2);
+        for (int64_t b = 0; b < t->n; b++) {
+            const int64_t at = b * c->units + p * HN_RNN_CELL;
+            c->ops->reset(&with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
+        }
+    }
+    for (int64_t p = 0; p < c->panels; p++) {
+        for (int i = 0; hn_cpu_in(t->s, 7) != NULL && i < 3; i++)
+            with.peep[i] = t->peep + i * c->units + p * HN_RNN_CELL;
+        multiply_state(t, gates, reset ? t->more : t->h, p, reset ? 2 : 0, c->p->gates);
+        cells(t, gates, k, p, &with);
+    }
+}
+
+/* Stores the output; the state of a sequence that has ended stays. */
+static void finish_step(const Task *t, int64_t k)
+{
+    const Recurrent *c = t->c;
+    float *y = t->s->out[0].slot != NULL ? hn_cpu_data(&t->s->out[0]) : NULL;
+    for (int64_t b = 0; b < t->n; b++) {
+        const int64_t len = length_of(t, b), sample = t->first + b;
+        float *h = t->next + b * c->units;
+        if (k >= len)
+            memcpy(h, t->h + b * c->units, (gsize)c->units * sizeof(float));
+        const int64_t at = t->reverse && k < len ? len - 1 - k : k;
+        if (y == NULL)
+            continue;
+        float *to = y + (c->p->batch_first ? (sample * c->steps + at) * c->directions + t->d
+                                           : (at * c->directions + t->d) * c->batch + sample) *
+                            c->hidden;
+        if (k < len)
+            memcpy(to, h, (gsize)c->hidden * sizeof(float));
+        else
+            memset(to, 0, (gsize)c->hidden * sizeof(float));
+    }
+}
+
+static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *scratch)
+{
+    const int64_t panel = c->panels * c->p->gates * HN_RNN_CELL;
+    Task t = { .s = s, .c = c, .d = task / c->blocks, .first = task % c->blocks * BATCH };
+    t.n = MIN(c->batch - t.first, BATCH);
+    t.reverse = c->p->direction == HN_REVERSE || t.d == 1;
+    t.w = (const float *)hn_pack_data(c->w, s, 1) + t.d * panel * c->inputs;
+    t.r = (const float *)hn_pack_data(c->r, s, 2) + t.d * panel * c->hidden;
+    const int64_t state = MIN(c->batch, BATCH) * c->units;
+    t.gates = scratch;
+    t.bias = t.gates + c->rows * c->width;
+    t.h = t.bias + c->width;
+    t.next = t.h + state;
+    t.more = t.next + state;
+    t.peep = t.more + state;
+    load_bias(&t);
+    load_state(&t, 5, t.h);
+    load_state(&t, 6, t.more);
+    for (int i = 0; hn_cpu_in(s, 7) != NULL && i < 3; i++) {
+        memset(t.peep + i * c->units, 0, (gsize)c->units * sizeof(float));
+        memcpy(t.peep + i * c->units, (const float *)hn_cpu_data(&s->in[7]) + (t.d * 3 + i) * c->hidden,
+               (gsize)c->hidden * sizeof(float));
+    }
+    const int64_t stretch = MAX(1, c->rows / MIN(c->batch, BATCH));
+    for (int64_t k = 0; k < c->steps; k += stretch) {
+        const int64_t n = MIN(c->steps - k, stretch);
+        multiply_inputs(&t, k, n);
+        for (int64_t i = 0; i < n; i++) {
+            advance(&t, t.gates + i * t.n * c->width, k + i);
+            finish_step(&t, k + i);
+            float *last = t.h;
+            t.h = t.next;
+            t.next = last;
+        }
+    }
+    store_state(&t, 1, t.h);
+    if (c->p->kind == HN_LSTM)
+        store_state(&t, 2, t.more);
+}
+
+static gboolean recurrent_run(HnStep *s, GError **error)
+{
+    const Recurrent *c = s->state;
+    const HnTensor *lens = hn_cpu_in(s, 4);
+    for (int64_t b = 0; lens != NULL && b < c->batch; b++) {
+        const int64_t len = hn_tensor_get_i64(lens, b);
+        if (len < 0 || len > c->steps) {
+            g_set_error(error, HN_ERROR, HN_ERROR_VALUE,
+                        "node '%s': sequence length %" PRId64 " is outside [0, %" PRId64 "]", hn_node_label(s->node),
+                        len, c->steps);
+            return FALSE;
+        }
+    }
+    if (c->threads == 1) {
+        for (int64_t task = 0; task < c->tasks; task++)
+            run_task(s, c, task, s->scratch);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(c->threads) schedule(static)
+    for (int i = 0; i < c->threads; i++)
+        for (int64_t task = i; task < c->tasks; task += c->threads)
+            run_task(s, c, task, (float *)s->scratch + i * c->task_floats);
+    return TRUE;
+}
+
+#define KERNEL(symbol)                        \
+    static const HnKernel symbol##_kernel = { \
+        .name = "cpu." #symbol,               \
+        .reject = recurrent_reject,           \
+        .prepare = recurrent_prepare,         \
+        .run = recurrent_run,                 \
+        .release = recurrent_release,         \
+    };                                        \
+    const HnKernel *const hn_cpu_##symbol[] = { &symbol##_kernel, NULL };
+KERNEL(rnn)
+KERNEL(gru)
+KERNEL(lstm)

@@ -1,0 +1,405 @@
+#include "cpu/gemm/sgemm.h"
+
+#include <string.h>
+
+#include "cpu/gemm/gemm_kernel.h"
+#include "op/index.h"
+
+#define SMALL_FLOPS 1e4
+
+/* --- small products ----------------------------------------------------------------------------------------------- */
+
+static double flops_of(const HnMatrices *m)
+{
+    double flops = 2 * (double)m->a[m->ndim - 1];
+    for (int i = 0; i < m->ndim; i++)
+        flops *= (double)m->y[i];
+    return flops;
+}
+
+/* y[n] += sum over k of a[k * as] * b[k * bs + n] */
+static void add_rows(float *restrict y, const float *a, int64_t as, const float *b, int64_t bs, int64_t k, int64_t n)
+{
+    for (; k > 0; k--, a += as, b += bs) {
+        const float v = *a;
+        for (int64_t j = 0; j < n; j++)
+            y[j] += v * b[j];
+    }
+}
+
+#define LANES 8
+
+/* sum over k of a[k * as] * b[k * bs] */
+static float dot(const float *a, int64_t as, const float *b, int64_t bs, int64_t k)
+{
+    float part[LANES] = { 0 }, sum = 0;
+    int64_t i = 0;
+    for (; as == 1 && bs == 1 && i + LANES <= k; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            part[j] += a[i + j] * b[i + j];
+    for (; i < k; i++)
+        sum += a[i * as] * b[i * bs];
+    for (int j = 0; j < LANES; j++)
+        sum += part[j];
+    return sum;
+}
+
+static void small_matrix(const HnMatrices *m, const float *a, const float *b, const float *bias, float *y)
+{
+    const int r = m->ndim - 2, c = m->ndim - 1;
+    const int64_t rows = m->y[r], n = m->y[c], k = m->a[c];
+    for (int64_t i = 0; i < rows; i++, y += n, a += m->a_strides[r]) {
+        if (bias != NULL)
+            memcpy(y, bias, (gsize)n * sizeof *y);
+        else
+            memset(y, 0, (gsize)n * sizeof *y);
+        if (m->b_strides[c] == 1 && n > 1)
+            add_rows(y, a, m->a_strides[c], b, m->b_strides[r], k, n);
+        else
+            for (int64_t j = 0; j < n; j++)
+                y[j] += dot(a, m->a_strides[c], b + j * m->b_strides[c], m->b_strides[r], k);
+    }
+}
+
+static void small_product(const HnMatrices *m, const float *a, const float *b, const float *bias, float *y)
+{
+    const int stacks = m->ndim - 2;
+    int64_t idx[DNNL_MAX_NDIMS] = { 0 }, as[DNNL_MAX_NDIMS], bs[DNNL_MAX_NDIMS], off[2] = { 0 };
+    int64_t *strides[] = { as, bs };
+    for (int i = 0; i < stacks; i++) {
+        as[i] = m->a[i] == 1 ? 0 : m->a_strides[i];
+        bs[i] = m->b[i] == 1 ? 0 : m->b_strides[i];
+    }
+    do {
+        small_matrix(m, a + off[0], b + off[1], bias, y);
+        y += m->y[stacks] * m->y[stacks + 1];
+    } while (hn_index_next(stacks, m->y, idx, 2, strides, off));
+}
+
+/* --- through oneDNN ---------------------------------------------------------------------------------------------- */
+
+/* How the right operand lies in the slot's memory, seen as the primitive counts its axes. */
+static dnnl_memory_desc_t stored_right(const HnMatrices *m, gboolean inner)
+{
+    if (!inner)
+        return hn_md_strided(m->ndim, m->b, m->b_strides);
+    return hn_md_strided(2, (const int64_t[]){ m->b[1], m->b[0] },
+                         (const int64_t[]){ m->b_strides[1], m->b_strides[0] });
+}
+
+static dnnl_status_t describe_inner(const HnStep *s, const HnMatrices *m, const_dnnl_primitive_attr_t attr,
+                                    dnnl_primitive_desc_t *pd)
+{
+    HnCpu *c = s->device;
+    g_auto(dnnl_memory_desc_t) src = hn_md_plain(2, m->a);
+    g_auto(dnnl_memory_desc_t) weights = hn_md_any(2, (const int64_t[]){ m->b[1], m->b[0] });
+    g_auto(dnnl_memory_desc_t) bias = m->bias ? hn_md_plain(1, &m->y[1]) : NULL;
+    g_auto(dnnl_memory_desc_t) dst = hn_md_plain(2, m->y);
+    return hn_dnnl(inner_product_forward_primitive_desc_create)(pd, c->engine, dnnl_forward_inference, src, weights,
+                                                                bias, dst, attr);
+}
+
+static dnnl_status_t describe_matmul(const HnStep *s, const HnMatrices *m, const_dnnl_primitive_attr_t attr,
+                                     dnnl_primitive_desc_t *pd)
+{
+    HnCpu *c = s->device;
+    int64_t row[DNNL_MAX_NDIMS];
+    for (int i = 0; i < m->ndim; i++)
+        row[i] = i < m->ndim - 1 ? 1 : m->y[i];
+    g_auto(dnnl_memory_desc_t) src = hn_md_strided(m->ndim, m->a, m->a_strides);
+    g_auto(dnnl_memory_desc_t) weights = s->in[1].slot->constant ? hn_md_any(m->ndim, m->b) : stored_right(m, FALSE);
+    g_auto(dnnl_memory_desc_t) bias = m->bias ? hn_md_plain(m->ndim, row) : NULL;
+    g_auto(dnnl_memory_desc_t) dst = hn_md_plain(m->ndim, m->y);
+    return hn_dnnl(matmul_primitive_desc_create)(pd, c->engine, src, weights, bias, dst, attr);
+}
+
+/* *inner: which of the two it became. */
+static dnnl_status_t describe(const HnStep *s, const HnMatrices *m, const HnAlong *along, gboolean *inner,
+                              dnnl_primitive_desc_t *pd)
+{
+    g_auto(dnnl_primitive_attr_t) attr =
+        hn_along_attr(along, m->ndim, m->y, m->ndim - 1, hn_cpu_in_bf16(s, flops_of(m)));
+    if (attr == NULL)
+        return dnnl_unimplemented;
+    gboolean rows = m->ndim == 2 && m->a_strides[1] == 1 && m->a_strides[0] == m->a[1];
+    hn_cpu_begin(s, flops_of(m));
+    *inner = rows && s->in[1].slot->constant && describe_inner(s, m, attr, pd) == dnnl_success;
+    return *inner ? dnnl_success : describe_matmul(s, m, attr, pd);
+}
+
+/* --- by tiles ----------------------------------------------------------------------------------------------------- */
+
+#define LOOSE_ROWS (2 * HN_GEMM_KERNEL_LOOSE_ROWS) /* of a product; more of them pay for packing b */
+
+static void pack_rights(void *to, const HnTensor *b, gconstpointer data)
+{
+    const HnSgemm *p = data;
+    const HnMatrices *m = &p->matrices;
+    const int64_t k = m->a[m->ndim - 1], n = m->y[m->ndim - 1];
+    for (int64_t i = 0; i < p->rights; i++)
+        hn_gemm_kernel_pack((float *)to + i * p->packed_right,
+                            (const char *)b->data + i * k * n * (int64_t)sizeof(float), m->b_strides[m->ndim - 2],
+                            m->b_strides[m->ndim - 1], k, n);
+}
+
+static void place_stacks(HnSgemm *p)
+{
+    const HnMatrices *m = &p->matrices;
+    const int stacks = m->ndim - 2;
+    int64_t idx[DNNL_MAX_NDIMS] = { 0 }, as[DNNL_MAX_NDIMS], bs[DNNL_MAX_NDIMS], off[2] = { 0 }, at = 0;
+    int64_t *strides[] = { as, bs };
+    p->stacks = hn_span(m->y, 0, stacks);
+    p->rights = hn_span(m->b, 0, stacks);
+    p->a_at = g_new(int64_t, (gsize)p->stacks);
+    p->b_at = g_new(int64_t, (gsize)p->stacks);
+    for (int i = 0; i < stacks; i++) {
+        as[i] = m->a[i] == 1 ? 0 : m->a_strides[i];
+        bs[i] = m->b[i] == 1 ? 0 : m->b_strides[i];
+    }
+    do {
+        p->a_at[at] = off[0];
+        p->b_at[at++] = off[1];
+    } while (hn_index_next(stacks, m->y, idx, 2, strides, off));
+}
+
+static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
+{
+    const HnMatrices *m = &p->matrices;
+    const int r = m->ndim - 2, c = m->ndim - 1;
+    int first = 0;
+    place_stacks(p);
+    p->packed_right = hn_gemm_kernel_packed(m->a[c], m->y[c]);
+    p->threads = hn_cpu_threads_for(s, flops_of(m));
+    p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
+    p->turn = m->a[c] > 1 && m->a_strides[c] != 1;
+    if (p->along.n > 0 && p->along.op[0].kind == HN_ALONG_AFFINE && p->along.op[0].scale == NULL && !p->bias) {
+        p->shift = p->along.op[0].shift;
+        first = 1;
+    }
+    p->end = hn_along_end(&p->along, first);
+    if (p->turn)
+        s->scratch_bytes = (gsize)hn_span(m->a, 0, m->ndim) * sizeof(float);
+    if (s->in[1].slot->constant)
+        return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
+                           (gsize)(p->rights * p->packed_right) * sizeof(float), p, &p->packed, error);
+    p->loose = m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;
+    if (!p->loose)
+        s->scratch_bytes += (gsize)((p->whole ? 1 : p->threads) * p->packed_right) * sizeof(float);
+    return TRUE;
+}
+
+typedef struct {
+    const HnSgemm *p;
+    const HnStep *s;
+    const float *a, *b, *bias, *add;
+    float *y, *scratch;
+    int64_t row; /* of y, where the present product begins */
+} Run;
+
+static void rest_of_rows(gpointer data, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+    const Run *r = data;
+    const int64_t n = r->p->matrices.y[r->p->matrices.ndim - 1];
+    hn_along_rest(&r->p->along, r->p->end.rest, r->s, r->y, n, r->row + row, rows, col, cols);
+}
+
+/* Product i with b as given: part `part` of it. */
+static void one_product(const Run *run, int64_t i, const float *b, int part, int parts)
+{
+    const HnSgemm *p = run->p;
+    const HnMatrices *m = &p->matrices;
+    const int64_t rows = m->y[m->ndim - 2], n = m->y[m->ndim - 1], k = m->a[m->ndim - 1];
+    Run here = *run;
+    here.row = i * rows;
+    HnGemmBlocked g = { .m = rows,
+                        .n = n,
+                        .k = k,
+                        .a = run->a + p->a_at[i],
+                        .b = b,
+                        .c = run->y + here.row * n,
+                        .b_pitch = p->loose ? m->b_strides[m->ndim - 2] : 0,
+                        .a_pitch = p->turn ? k : m->a_strides[m->ndim - 2],
+                        .c_pitch = n,
+                        .bias = run->bias,
+                        .add = run->add != NULL ? run->add + here.row * n : NULL,
+                        .add_pitch = n,
+                        .lo = p->end.lo,
+                        .hi = p->end.hi,
+                        .done = p->end.rest < p->along.n ? rest_of_rows : NULL,
+                        .data = &here };
+    hn_gemm_blocked(&g, part, parts);
+}
+
+/* Product i's right operand, into `to` where it has to be packed now: panels of part `part`. */
+static const float *right_of(const Run *run, int64_t i, float *to, int part, int parts)
+{
+    const HnSgemm *p = run->p;
+    const HnMatrices *m = &p->matrices;
+    const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1], cols = hn_gemm_kernel_cols();
+    if (p->packed != NULL)
+        return run->b + p->b_at[i] / (k * n) * p->packed_right;
+    if (p->loose)
+        return run->b + p->b_at[i];
+    const int64_t panels = (n + cols - 1) / cols, from = panels * part / parts * cols;
+    const int64_t end = MIN(n, panels * (part + 1) / parts * cols), row = m->b_strides[m->ndim - 2];
+    const int64_t col = m->b_strides[m->ndim - 1];
+    if (from < end)
+        hn_gemm_kernel_pack(to + from * k, run->b + p->b_at[i] + from * col, row, col, k, end - from);
+    return to;
+}
+
+/* Products [from, to), one after the other. */
+static void some_products(const Run *run, int64_t from, int64_t to, float *buffer)
+{
+    const HnSgemm *p = run->p;
+    const float *b = NULL;
+    for (int64_t i = from; i < to; i++) {
+        if (b == NULL || p->b_at[i] != p->b_at[i - 1])
+            b = right_of(run, i, buffer, 0, 1);
+        one_product(run, i, b, 0, 1);
+    }
+}
+
+/* Every product by all threads. */
+static void whole_products(const Run *run)
+{
+    const HnSgemm *p = run->p;
+    for (int64_t i = 0; i < p->stacks; i++) {
+        if (p->packed == NULL && !p->loose && (i == 0 || p->b_at[i] != p->b_at[i - 1])) {
+#pragma omp parallel for num_threads(p->threads)
+            for (int t = 0; t < p->threads; t++)
+                right_of(run, i, run->scratch, t, p->threads);
+        }
+        const float *b = p->packed == NULL && !p->loose ? run->scratch : right_of(run, i, NULL, 0, 1);
+#pragma omp parallel for num_threads(p->threads)
+        for (int t = 0; t < p->threads; t++)
+            one_product(run, i, b, t, p->threads);
+    }
+}
+
+#define TURN 16 /* rows and columns at a time: cache lines */
+
+/* y[i, j] = x[j, i] for i < m, j < n */
+static void exchange(float *restrict y, const float *restrict x, int64_t m, int64_t n)
+{
+    for (int64_t j0 = 0; j0 < n; j0 += TURN)
+        for (int64_t i0 = 0; i0 < m; i0 += TURN)
+            for (int64_t i = i0; i < MIN(m, i0 + TURN); i++)
+                for (int64_t j = j0; j < MIN(n, j0 + TURN); j++)
+                    y[i * n + j] = x[j * m + i];
+}
+
+static void run_packed(const HnSgemm *p, const HnStep *s, const float *bias)
+{
+    const HnMatrices *m = &p->matrices;
+    Run run = { .p = p,
+                .s = s,
+                .a = hn_cpu_data(&s->in[0]),
+                .b = hn_pack_data(p->packed, s, 1),
+                .bias = p->shift != NULL ? p->shift : bias,
+                .add = p->end.add_port >= 0 ? hn_cpu_data(&s->in[p->end.add_port]) : NULL,
+                .y = hn_cpu_data(&s->out[0]),
+                .scratch = s->scratch };
+    if (p->turn) {
+        const int64_t rows = m->a[m->ndim - 2], k = m->a[m->ndim - 1];
+        exchange(run.scratch, run.a, rows, k);
+        run.a = run.scratch;
+        run.scratch += rows * k;
+    }
+    if (p->threads == 1) {
+        some_products(&run, 0, p->stacks, run.scratch);
+    } else if (p->whole) {
+        whole_products(&run);
+    } else {
+#pragma omp parallel for num_threads(p->threads)
+        for (int t = 0; t < p->threads; t++)
+            some_products(&run, p->stacks * t / p->threads, p->stacks * (t + 1) / p->threads,
+                          run.scratch != NULL ? run.scratch + t * p->packed_right : NULL);
+    }
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static int channel_axis(const HnStep *s)
+{
+    return MAX(s->out[0].slot->tensor->ndim - 1, 0);
+}
+
+gboolean hn_sgemm_fuses(const HnStep *s, const HnMatrices *m)
+{
+    const HnTensor *y = s->out[0].slot->tensor;
+    return y->ndim > 0 && y->dims[y->ndim - 1] == m->y[m->ndim - 1] && hn_along_fits(s, y->ndim - 1);
+}
+
+const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way)
+{
+    const char *reason;
+    g_auto(dnnl_primitive_desc_t) pd = NULL;
+    gboolean inner;
+    if (way == HN_SGEMM_SMALL)
+        return flops_of(m) <= SMALL_FLOPS || m->y[m->ndim - 1] == 1 ? NULL : "large enough for tiles";
+    if (way == HN_SGEMM_KERNEL)
+        return m->ndim > 2 && m->a_strides[m->ndim - 1] != 1 ? "a stack of transposed matrices"
+               : hn_cpu_in_bf16(s, flops_of(m))              ? "bf16 is asked for"
+                                                             : NULL;
+    if ((reason = hn_cpu_reject_onednn(s)) != NULL)
+        return reason;
+    HnAlong along;
+    hn_along_init(&along, (HnStep *)s, channel_axis(s));
+    dnnl_status_t status = describe(s, m, &along, &inner, &pd);
+    hn_along_clear(&along);
+    return status == dnnl_success ? NULL : "oneDNN has no implementation";
+}
+
+gboolean hn_sgemm_prepare(HnSgemm *p, HnStep *s, const HnMatrices *m, HnSgemmWay way, GError **error)
+{
+    g_auto(dnnl_primitive_desc_t) pd = NULL;
+    gboolean inner;
+    p->matrices = *m;
+    p->bias = m->bias;
+    if (s->n_fused > 0)
+        hn_along_init(&p->along, s, channel_axis(s));
+    p->way = way;
+    if (way == HN_SGEMM_SMALL)
+        return TRUE;
+    if (way == HN_SGEMM_KERNEL)
+        return prepare_packed(p, s, error);
+    if (!hn_cpu_check(describe(s, m, &p->along, &inner, &pd), s, error))
+        return FALSE;
+    g_auto(dnnl_memory_desc_t) stored = stored_right(m, inner);
+    const_dnnl_memory_desc_t wanted = hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_weights_md, 0);
+    if (s->in[1].slot->constant && !hn_pack(s, 1, stored, wanted, &p->packed, error))
+        return FALSE;
+    int args[HN_PRIM_ARGS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS };
+    int n = hn_along_args(&p->along, s, pd, args, m->bias ? 4 : 3);
+    return hn_prim_init(&p->prim, s, pd, n, args, error);
+}
+
+gboolean hn_sgemm_run(HnSgemm *p, const HnStep *s, void *bias, GError **error)
+{
+    float *y = hn_cpu_data(&s->out[0]);
+    if (p->way == HN_SGEMM_KERNEL) {
+        run_packed(p, s, bias);
+        return TRUE;
+    }
+    if (p->way == HN_SGEMM_SMALL) {
+        const int64_t total = s->out[0].slot->tensor->n, n = p->matrices.y[p->matrices.ndim - 1];
+        small_product(&p->matrices, hn_cpu_data(&s->in[0]), hn_cpu_data(&s->in[1]), bias, y);
+        for (int64_t at = 0; p->along.n > 0 && at < total; at += n)
+            hn_along_row(&p->along, s, y + at, at, n, -1);
+        return TRUE;
+    }
+    void *data[HN_PRIM_ARGS] = { hn_cpu_data(&s->in[0]), hn_pack_data(p->packed, s, 1), y, bias };
+    hn_along_data(&p->along, s, data, p->bias ? 4 : 3);
+    return hn_prim_run(&p->prim, s, data, error);
+}
+
+void hn_sgemm_clear(HnSgemm *p)
+{
+    hn_prim_clear(&p->prim);
+    hn_along_clear(&p->along);
+    hn_pack_unref(p->packed);
+    p->packed = NULL;
+    g_clear_pointer(&p->a_at, g_free);
+    g_clear_pointer(&p->b_at, g_free);
+}

@@ -1,0 +1,14 @@
+/*
+ * Integer kernels with constant weights; see int8_conv.c.
+ */
+#pragma once
+
+#include "run/backend.h"
+
+extern const HnKernel hn_cpu_int8_conv;
+extern const HnKernel hn_cpu_int8_depthwise;
+extern const HnKernel hn_cpu_int8_matmul;
+/* MaxPool of bytes. */
+extern const HnKernel hn_cpu_int8_maxpool;
+/* Bytes as the numbers that input 1 says: a reorder. */
+extern const HnKernel hn_cpu_int8_numbers;

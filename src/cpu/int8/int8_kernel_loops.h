@@ -1,0 +1,186 @@
+/*
+ * Tiles of bytes at one instruction level with vectors, for int8_kernel.c. A level says how groups are multiplied and
+ * added: HN_INT8_DOT(sum, a, b), a unsigned and b signed, and HN_PAIR_DOT(), of 16-bit numbers.
+ */
+#ifndef HN_LEVEL /* read by itself */
+#define HN_LEVEL avx2
+#endif
+#include "cpu/int8/int8_kernel.h"
+#include "cpu/core/vec.h"
+
+#define HN_PAIR_DOT_avx2(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
+#define HN_INT8_ROWS_avx2 6
+#define HN_INT8_LANES_avx2 8
+#define IVEC_avx2 __m256i
+#define ISET_avx2 _mm256_set1_epi32
+#define IADD_avx2 _mm256_add_epi32
+#define ILOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define ISTORE_avx2(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define HN_INT8_DOT_avx2(sum, a, b) \
+    _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)))
+
+#define HN_PAIR_DOT_avx512(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#define HN_INT8_ROWS_avx512 12
+#define HN_INT8_LANES_avx512 16
+#define IVEC_avx512 __m512i
+#define ISET_avx512 _mm512_set1_epi32
+#define IADD_avx512 _mm512_add_epi32
+#define ILOAD_avx512(p) _mm512_loadu_si512(p)
+#define ISTORE_avx512(p, v) _mm512_storeu_si512(p, v)
+#define HN_INT8_DOT_avx512(sum, a, b) \
+    _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)))
+
+#define HN_PAIR_DOT_vnni(sum, a, b) _mm512_dpwssd_epi32(sum, a, b)
+#define HN_INT8_ROWS_vnni 12
+#define HN_INT8_LANES_vnni 16
+#define IVEC_vnni __m512i
+#define ISET_vnni _mm512_set1_epi32
+#define IADD_vnni _mm512_add_epi32
+#define ILOAD_vnni(p) _mm512_loadu_si512(p)
+#define ISTORE_vnni(p, v) _mm512_storeu_si512(p, v)
+#define HN_INT8_DOT_vnni(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
+
+#define IVEC HN_JOIN(IVEC, HN_LEVEL)
+#define ISET HN_JOIN(ISET, HN_LEVEL)
+#define IADD HN_JOIN(IADD, HN_LEVEL)
+#define ILOAD HN_JOIN(ILOAD, HN_LEVEL)
+#define ISTORE HN_JOIN(ISTORE, HN_LEVEL)
+#define DOT(sum, a, b) (pairs ? HN_JOIN(HN_PAIR_DOT, HN_LEVEL)(sum, a, b) : HN_JOIN(HN_INT8_DOT, HN_LEVEL)(sum, a, b))
+#define LANES HN_JOIN(HN_INT8_LANES, HN_LEVEL)
+#define ROWS HN_JOIN(HN_INT8_ROWS, HN_LEVEL)
+
+#define PER_BASE 3 /* rows: so many are addressed from one register, and two with the step */
+#define B_STEP (2 * LANES * HN_INT8_GROUP)
+
+/* A group of `rows` rows, from base[i] of every third one, into the sums. */
+#define ADD_GROUP(sum, base, step, at, b)                                                    \
+    {                                                                                        \
+        const IVEC b0 = ILOAD(b), b1 = vectors > 1 ? ILOAD((b) + B_STEP / 2) : b0;           \
+        HN_UNROLL                                                                            \
+        for (int r = 0; r < rows; r++) {                                                     \
+            int32_t four;                                                                    \
+            memcpy(&four, (base)[r / PER_BASE] + r % PER_BASE * (step) + (at), sizeof four); \
+            const IVEC v = ISET(four);                                                       \
+            (sum)[0][r] = DOT((sum)[0][r], v, b0);                                           \
+            if (vectors > 1)                                                                 \
+                (sum)[1][r] = DOT((sum)[1][r], v, b1);                                       \
+        }                                                                                    \
+    }
+
+/* rows, vectors and pairs are constants after inlining. Few sums are taken in several chains, for each addition waits
+ * for the one before. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(int8_kernel)(const HnInt8Kernel *t, const int rows,
+                                                                              const int vectors, const gboolean pairs)
+{
+    const int chains = rows * vectors <= 2 ? 4 : rows * vectors <= 6 ? 2 : 1, bases = (rows + PER_BASE - 1) / PER_BASE;
+    IVEC sum[4][2][HN_INT8_MAX_ROWS];
+    const int8_t *b = t->b;
+    const int64_t step = t->step;
+    HN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        sum[0][0][r] = ILOAD(t->begin);
+        if (vectors > 1)
+            sum[0][1][r] = ILOAD(t->begin + LANES);
+        HN_UNROLL
+        for (int k = 1; k < chains; k++)
+            sum[k][0][r] = sum[k][1][r] = ISET(0);
+    }
+    for (int64_t s = 0; s < t->segs; s++) {
+        const uint8_t *base[4];
+        HN_UNROLL
+        for (int i = 0; i < bases; i++)
+            base[i] = t->a + t->seg_at[s] + i * PER_BASE * step;
+        int64_t g = t->groups;
+        for (; chains > 1 && g >= chains; g -= chains, b += chains * B_STEP) {
+            HN_UNROLL
+            for (int k = 0; k < chains; k++)
+                ADD_GROUP(sum[k], base, step, k * HN_INT8_GROUP, b + k * B_STEP)
+            HN_UNROLL
+            for (int i = 0; i < bases; i++)
+                base[i] += chains * HN_INT8_GROUP;
+        }
+        for (; g > 0; g--, b += B_STEP) {
+            ADD_GROUP(sum[0], base, step, 0, b)
+            HN_UNROLL
+            for (int i = 0; i < bases; i++)
+                base[i] += HN_INT8_GROUP;
+        }
+    }
+    for (int64_t g = 0; g < t->more; g++, b += B_STEP) {
+        const uint8_t *base[4];
+        HN_UNROLL
+        for (int i = 0; i < bases; i++)
+            base[i] = t->a + t->more_at[g] + i * PER_BASE * step;
+        ADD_GROUP(sum[0], base, step, 0, b)
+    }
+    HN_UNROLL
+    for (int r = 0; r < rows; r++) {
+        HN_UNROLL
+        for (int k = 1; k < chains; k++) {
+            sum[0][0][r] = IADD(sum[0][0][r], sum[k][0][r]);
+            if (vectors > 1)
+                sum[0][1][r] = IADD(sum[0][1][r], sum[k][1][r]);
+        }
+        ISTORE(t->c + r * 2 * LANES, sum[0][0][r]);
+        if (vectors > 1)
+            ISTORE(t->c + r * 2 * LANES + LANES, sum[0][1][r]);
+    }
+}
+
+#define ONE_TILE(name, n, vectors, pairs)                         \
+    static HN_TARGET void HN_V(name##_##n)(const HnInt8Kernel *t) \
+    {                                                             \
+        HN_V(int8_kernel)(t, n, vectors, pairs);                  \
+    }
+#define TILE(n)                     \
+    ONE_TILE(byte_one, n, 1, FALSE) \
+    ONE_TILE(byte_two, n, 2, FALSE) \
+    ONE_TILE(pair_one, n, 1, TRUE)  \
+    ONE_TILE(pair_two, n, 2, TRUE)
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
+#if HN_JOIN(HN_INT8_ROWS, HN_LEVEL) > 6
+TILE(7)
+TILE(8)
+TILE(9)
+TILE(10)
+TILE(11)
+TILE(12)
+#endif
+
+static const HnInt8KernelFn HN_V(byte_fns)[4][HN_INT8_MAX_ROWS] = {
+#define SIX(v) HN_V(v##_1), HN_V(v##_2), HN_V(v##_3), HN_V(v##_4), HN_V(v##_5), HN_V(v##_6)
+#define MORE(v) HN_V(v##_7), HN_V(v##_8), HN_V(v##_9), HN_V(v##_10), HN_V(v##_11), HN_V(v##_12)
+#if HN_JOIN(HN_INT8_ROWS, HN_LEVEL) > 6
+    { SIX(byte_one), MORE(byte_one) },
+    { SIX(byte_two), MORE(byte_two) },
+    { SIX(pair_one), MORE(pair_one) },
+    { SIX(pair_two), MORE(pair_two) },
+#else
+    { SIX(byte_one) },
+    { SIX(byte_two) },
+    { SIX(pair_one) },
+    { SIX(pair_two) },
+#endif
+};
+
+#undef IVEC
+#undef ISET
+#undef IADD
+#undef PER_BASE
+#undef B_STEP
+#undef ADD_GROUP
+#undef ILOAD
+#undef ISTORE
+#undef DOT
+#undef LANES
+#undef ROWS
+#undef TILE
+#undef ONE_TILE
+#undef SIX
+#undef MORE

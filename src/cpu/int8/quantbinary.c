@@ -1,0 +1,484 @@
+/*
+ * QuantAdd and QuantMul: rows of bytes with rows of bytes or numbers. The second operand becomes numbers of steps
+ * first, a piece at a time, or once for all rows that meet the same.
+ *
+ * Rows are pixels channels last, or whatever lies side by side of plain tensors.
+ */
+#include "cpu/int8/quantbinary.h"
+
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "cpu/int8/int8_lut.h"
+#include "cpu/core/cpu.h"
+#include "op/quantbinary.h"
+#include "op/quantlinear.h"
+
+#define HN_LEVEL plain
+#include "cpu/int8/quantbinary_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/int8/quantbinary_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#define HN_NUMBERS_ONLY /* bytes are made 64 at a time */
+#include "cpu/int8/quantbinary_loops.h"
+#undef HN_LEVEL
+
+/* --- 64 at a time -------------------------------------------------------------------------------------------------
+ */
+
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl" HN_WIDE)))
+#define INLINE static inline __attribute__((always_inline))
+
+/* 16 bytes, as numbers of steps */
+AVX512 INLINE __m512 numbers_of(__m128i x, __m512 by, __m512 plus)
+{
+    return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x)), by), plus);
+}
+
+/* b: bytes, or NULL and `other` holds their numbers */
+AVX512 INLINE void wide_row(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
+                            const HnPairRow *p, const HnPairRow *q, const gboolean product)
+{
+    const __m512 by = _mm512_set1_ps(p->by), plus = _mm512_set1_ps(p->plus);
+    const __m512 b_by = _mm512_set1_ps(q->by), b_plus = _mm512_set1_ps(q->plus);
+    const __m512 lo = _mm512_set1_ps(p->lo), hi = _mm512_set1_ps(p->hi);
+    const __m512i zero = _mm512_set1_epi16((short)p->zero), y_flip = _mm512_set1_epi8((char)p->y_flip);
+    const __m128i x_flip = _mm_set1_epi8((char)p->x_flip), b_flip = _mm_set1_epi8((char)q->x_flip);
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    for (int64_t i = 0; i < n; i += 64) {
+        const __mmask64 mask = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
+        __m512i v[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            const __mmask16 part = (__mmask16)(mask >> (16 * j));
+            const __m128i left = _mm_xor_si128(_mm_maskz_loadu_epi8(part, x + i + 16 * j), x_flip);
+            const __m512 a = numbers_of(left, by, plus);
+            const __m512 c =
+                b != NULL ? numbers_of(_mm_xor_si128(_mm_maskz_loadu_epi8(part, b + i + 16 * j), b_flip), b_by, b_plus)
+                          : _mm512_maskz_loadu_ps(part, other + i + 16 * j);
+            const __m512 sum = product ? _mm512_mul_ps(a, c) : _mm512_add_ps(a, c);
+            v[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(sum, lo), hi)); /* of NaN the second operand */
+        }
+        const __m512i low = _mm512_add_epi16(_mm512_packs_epi32(v[0], v[1]), zero);
+        const __m512i high = _mm512_add_epi16(_mm512_packs_epi32(v[2], v[3]), zero);
+        const __m512i bytes = _mm512_permutexvar_epi32(in_order, _mm512_packus_epi16(low, high));
+        _mm512_mask_storeu_epi8(y + i, mask, _mm512_xor_si512(bytes, y_flip));
+    }
+}
+
+AVX512 static void wide_sums(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
+                             const HnPairRow *p, const HnPairRow *q)
+{
+    if (b != NULL)
+        wide_row(y, x, b, NULL, n, p, q, FALSE);
+    else
+        wide_row(y, x, NULL, other, n, p, q, FALSE);
+}
+
+AVX512 static void wide_products(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
+                                 const HnPairRow *p, const HnPairRow *q)
+{
+    if (b != NULL)
+        wide_row(y, x, b, NULL, n, p, q, TRUE);
+    else
+        wide_row(y, x, NULL, other, n, p, q, TRUE);
+}
+
+/* --- 32 at a time -------------------------------------------------------------------------------------------------
+ */
+
+#define AVX2 __attribute__((target("avx2")))
+
+/* 8 bytes, as numbers of steps */
+AVX2 INLINE __m256 few_numbers_of(const uint8_t *x, __m128i flip, __m256 by, __m256 plus)
+{
+    const __m128i v = _mm_xor_si128(_mm_loadl_epi64((const __m128i *)(const void *)x), flip);
+    return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)), by), plus);
+}
+
+/* The first bytes, a multiple of 8; returns how many. b: bytes, or NULL and `other` holds their numbers. */
+AVX2 INLINE int64_t row_avx2(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,
+                             const HnPairRow *p, const HnPairRow *q, const gboolean product)
+{
+    const __m256 by = _mm256_set1_ps(p->by), plus = _mm256_set1_ps(p->plus);
+    const __m256 b_by = _mm256_set1_ps(q->by), b_plus = _mm256_set1_ps(q->plus);
+    const __m256 lo = _mm256_set1_ps(p->lo), hi = _mm256_set1_ps(p->hi);
+    const __m256i zero = _mm256_set1_epi16((short)p->zero), y_flip = _mm256_set1_epi8((char)p->y_flip);
+    const __m128i x_flip = _mm_set1_epi8((char)p->x_flip), b_flip = _mm_set1_epi8((char)q->x_flip);
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    int64_t i = 0;
+#define STEPS(at, v)                                                                                                 \
+    {                                                                                                                \
+        const __m256 a = few_numbers_of(x + (at), x_flip, by, plus);                                                 \
+        const __m256 c = b != NULL ? few_numbers_of(b + (at), b_flip, b_by, b_plus) : _mm256_loadu_ps(other + (at)); \
+        const __m256 sum = product ? _mm256_mul_ps(a, c) : _mm256_add_ps(a, c);                                      \
+        v = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(sum, lo), hi)); /* of NaN the second operand */           \
+    }
+    for (; i + 32 <= n; i += 32) {
+        __m256i v[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+            STEPS(i + 8 * j, v[j])
+        const __m256i low = _mm256_add_epi16(_mm256_packs_epi32(v[0], v[1]), zero);
+        const __m256i high = _mm256_add_epi16(_mm256_packs_epi32(v[2], v[3]), zero);
+        const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), in_order);
+        _mm256_storeu_si256((__m256i *)(void *)(y + i), _mm256_xor_si256(bytes, y_flip));
+    }
+    for (; i + 8 <= n; i += 8) {
+        __m256i v;
+        STEPS(i, v)
+        const __m128i packed = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+        const __m128i words = _mm_add_epi16(packed, _mm256_castsi256_si128(zero));
+        const __m128i bytes = _mm_xor_si128(_mm_packus_epi16(words, words), _mm256_castsi256_si128(y_flip));
+        _mm_storel_epi64((__m128i *)(void *)(y + i), bytes);
+    }
+#undef STEPS
+    return i;
+}
+
+#define DEFINE_ROWS(name, rest_bytes, product)                                                                     \
+    AVX2 static void name(uint8_t *y, const uint8_t *x, const uint8_t *b, const float *other, int64_t n,           \
+                          const HnPairRow *p, const HnPairRow *q)                                                  \
+    {                                                                                                              \
+        float rest[8];                                                                                             \
+        const int64_t i =                                                                                          \
+            b != NULL ? row_avx2(y, x, b, NULL, n, p, q, product) : row_avx2(y, x, NULL, other, n, p, q, product); \
+        if (i == n)                                                                                                \
+            return;                                                                                                \
+        if (b != NULL)                                                                                             \
+            scale_bytes_avx2(rest, b + i, n - i, q->x_flip, q->by, q->plus);                                       \
+        rest_bytes(y + i, x + i, b != NULL ? rest : other + i, n - i, p);                                          \
+    }
+DEFINE_ROWS(few_sums, sum_bytes_avx2, FALSE)
+DEFINE_ROWS(few_products, product_bytes_avx2, TRUE)
+
+/* --- what meets what ------------------------------------------------------------------------------------------------
+ */
+
+#define PIECE 512 /* numbers at a time */
+
+typedef struct {
+    HnPairRow a, b; /* b: by, plus and x_flip */
+    gboolean product, f32_b;
+    gboolean last;             /* rows are pixels */
+    int64_t images, rows, n;   /* rows of n elements in an image */
+    int64_t image_b, row_b;    /* elements of b from image to image and row to row; one: no pitch counts */
+    gboolean one_b, pitched_b; /* of b a row meets a single element; its steps are pixels */
+    int threads;
+    HnInt8Lut map; /* of HnStep.table */
+} Pair;
+
+static int64_t dim_of(const HnTensor *t, int rank, int i)
+{
+    return i < rank - t->ndim ? 1 : t->dims[i - (rank - t->ndim)];
+}
+
+/* Plain: b repeats what is at the end, or is one for each of what is at the front. */
+static gboolean meets_plain(Pair *p, const HnTensor *a, const HnTensor *b)
+{
+    int start = 0, stop = a->ndim, first, end;
+    while (start < stop && a->dims[start] == 1)
+        start++;
+    while (stop > start && a->dims[stop - 1] == 1)
+        stop--;
+    for (first = start; first < stop && dim_of(b, a->ndim, first) == 1;)
+        first++;
+    for (end = stop; end > first && dim_of(b, a->ndim, end - 1) == 1;)
+        end--;
+    *p = (Pair){ .images = 1, .rows = 1, .n = 1 };
+    if (first == end) { /* one element */
+        p->n = a->n;
+        p->one_b = TRUE;
+        return TRUE;
+    }
+    const gboolean by_rows = first > start || end == stop; /* what b repeats is at the end */
+    const int to = by_rows ? stop : end;
+    for (int i = first; i < to; i++)
+        if (dim_of(b, a->ndim, i) != a->dims[i])
+            return FALSE;
+    for (int i = start; i < stop; i++)
+        *((by_rows ? i < first : i < to) ? &p->rows : &p->n) *= a->dims[i];
+    p->one_b = !by_rows;
+    p->row_b = by_rows ? 0 : 1;
+    return TRUE;
+}
+
+/* Channels last: b is of all pixels or one, of all channels or one. */
+static gboolean meets_last(Pair *p, const HnTensor *a, const HnTensor *b)
+{
+    gboolean all = TRUE, none = TRUE;
+    int64_t pixels = 1;
+    for (int i = 2; i < a->ndim; i++) {
+        all = all && dim_of(b, a->ndim, i) == a->dims[i];
+        none = none && dim_of(b, a->ndim, i) == 1;
+        pixels *= a->dims[i];
+    }
+    const int64_t images = dim_of(b, a->ndim, 0), channels = dim_of(b, a->ndim, 1);
+    if ((!all && !none) || (b->ndim != a->ndim && !none && channels != 1))
+        return FALSE;
+    *p = (Pair){ .last = TRUE, .images = a->dims[0], .rows = pixels, .n = a->dims[1] };
+    p->one_b = channels == 1;
+    p->pitched_b = b->ndim == a->ndim;
+    p->row_b = none ? 0 : 1;
+    p->image_b = images == 1 ? 0 : none ? 1 : pixels;
+    return TRUE;
+}
+
+/* b lies channels last as it is, and may be part of something wider. */
+static gboolean may_be_pitched(const HnPort *b, int rank)
+{
+    return !b->slot->constant && b->slot->tensor->ndim == rank && hn_slot_is_last(b->slot);
+}
+
+static gboolean meet(const HnStep *s, Pair *p)
+{
+    const HnTensor *a = hn_cpu_in(s, HN_QUANTBINARY_A), *b = hn_cpu_in(s, HN_QUANTBINARY_B);
+    const HnSlot *sa = s->in[HN_QUANTBINARY_A].slot, *sb = s->in[HN_QUANTBINARY_B].slot;
+    if (a->ndim < 3 || a->ndim > 5)
+        return meets_plain(p, a, b);
+    if (hn_slot_is_last(sa) || may_be_pitched(&s->in[HN_QUANTBINARY_B], a->ndim))
+        return meets_last(p, a, b);
+    return (sa->layout == NULL && sb->layout == NULL && meets_plain(p, a, b)) || meets_last(p, a, b);
+}
+
+static gboolean is_byte(const HnTensor *t)
+{
+    return t->dtype == HN_U8 || t->dtype == HN_I8;
+}
+
+static gboolean is_positive(const HnTensor *t)
+{
+    return t == NULL || (isfinite(*(const float *)t->data) && *(const float *)t->data > 0);
+}
+
+static const char *pair_reject(const HnStep *s)
+{
+    const HnTensor *a = hn_cpu_in(s, HN_QUANTBINARY_A), *b = hn_cpu_in(s, HN_QUANTBINARY_B),
+                   *y = s->out[0].slot->tensor;
+    Pair p;
+    for (int i = HN_QUANTBINARY_A_SCALE; i < HN_QUANTBINARY_INPUTS; i++)
+        if (hn_cpu_in(s, i) != NULL && (!s->in[i].slot->constant || hn_cpu_in(s, i)->n != 1))
+            return "parameters that are known only at run time, or of another size";
+    if (!is_positive(hn_cpu_in(s, HN_QUANTBINARY_A_SCALE)) || !is_positive(hn_cpu_in(s, HN_QUANTBINARY_B_SCALE)) ||
+        !is_positive(hn_cpu_in(s, HN_QUANTBINARY_Y_SCALE)))
+        return "scales that are no numbers above 0";
+    if ((b->dtype == HN_F32) != (hn_cpu_in(s, HN_QUANTBINARY_B_SCALE) == NULL))
+        return "bytes without a scale, or numbers with one";
+    if (y->n == 0)
+        return "nothing to compute";
+    if (y->ndim != a->ndim || memcmp(y->dims, a->dims, (gsize)a->ndim * sizeof *a->dims) != 0)
+        return "a first operand that broadcasts";
+    return is_byte(a) && meet(s, &p) ? NULL : "operands that broadcast along some axes in between";
+}
+
+static int whole(const HnTensor *t)
+{
+    return t != NULL ? (int)hn_tensor_get_i64(t, 0) : 0;
+}
+
+static float number(const HnTensor *t)
+{
+    return t != NULL ? *(const float *)t->data : 1;
+}
+
+/* What bytes are as unsigned ones is larger by 128 where they are signed. */
+static void set_rows(Pair *p, const HnStep *s)
+{
+    const HnQuantBinary *limits = s->params;
+    const HnTensor *a = hn_cpu_in(s, HN_QUANTBINARY_A), *b = hn_cpu_in(s, HN_QUANTBINARY_B),
+                   *y = s->out[0].slot->tensor;
+    const gboolean a_signed = a->dtype == HN_I8, b_signed = b->dtype == HN_I8, y_signed = y->dtype == HN_I8;
+    const int az = whole(hn_cpu_in(s, HN_QUANTBINARY_A_ZERO)) + (a_signed ? 128 : 0);
+    const int bz = whole(hn_cpu_in(s, HN_QUANTBINARY_B_ZERO)) + (b_signed ? 128 : 0);
+    const int yz = whole(hn_cpu_in(s, HN_QUANTBINARY_Y_ZERO));
+    const float as = number(hn_cpu_in(s, HN_QUANTBINARY_A_SCALE)), bs = number(hn_cpu_in(s, HN_QUANTBINARY_B_SCALE));
+    const float ys = number(hn_cpu_in(s, HN_QUANTBINARY_Y_SCALE));
+    p->product = s->op == &hn_op_quantmul;
+    p->f32_b = b->dtype == HN_F32;
+    const HnQuantBinarySteps k =
+        p->product ? hn_quant_mul_steps(as, az, bs, bz, ys) : hn_quant_add_steps(limits, as, az, bs, bz, ys);
+    const HnQuantProduct within = { .lo = limits->lo, .hi = limits->hi };
+    HnQuantBounds bound = { limits->lo, limits->hi };
+    if (y->dtype != HN_F32)
+        bound = hn_quant_bounds(&within, y->dtype, ys, yz);
+    p->a = (HnPairRow){
+        k.a_by, k.a_plus, bound.lo, bound.hi, yz + (y_signed ? 128 : 0), a_signed ? 128 : 0, y_signed ? 128 : 0
+    };
+    p->b = (HnPairRow){ .by = k.b_by, .plus = k.b_plus, .x_flip = b_signed ? 128 : 0 };
+}
+
+static gboolean pair_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    Pair *p = g_new0(Pair, 1);
+    s->state = p;
+    meet(s, p);
+    set_rows(p, s);
+    p->threads = hn_cpu_threads_for(s, (double)s->out[0].slot->tensor->n);
+    for (int i = HN_QUANTBINARY_A_SCALE; i < s->n_in; i++)
+        s->in[i].unread = TRUE;
+    if (!p->last)
+        return TRUE;
+    s->in[HN_QUANTBINARY_A].want = hn_layout_last(hn_cpu_in(s, HN_QUANTBINARY_A));
+    if (p->pitched_b)
+        s->in[HN_QUANTBINARY_B].want = hn_layout_last(hn_cpu_in(s, HN_QUANTBINARY_B));
+    s->out[0].slot->layout = hn_layout_last(s->out[0].slot->tensor);
+    return TRUE;
+}
+
+/* --- run -----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const HnStep *s;
+    const Pair *p;
+    const uint8_t *a;
+    const char *b;
+    char *y;
+    int64_t a_pitch, b_pitch, y_pitch;
+} Run;
+
+static void combine(const Run *r, char *y, const uint8_t *a, const uint8_t *b, const float *other, int64_t n)
+{
+    typedef void (*BytesFn)(uint8_t *, const uint8_t *, const uint8_t *, const float *, int64_t, const HnPairRow *,
+                            const HnPairRow *);
+    typedef void (*NumbersFn)(float *, const uint8_t *, const float *, int64_t, const HnPairRow *);
+    static const BytesFn bytes[2][HN_LEVELS] = { { NULL, few_sums, wide_sums }, { NULL, few_products, wide_products } };
+    static const NumbersFn numbers[2][HN_LEVELS] = { HN_TABLE_OF_LEVELS(sum_numbers),
+                                                     HN_TABLE_OF_LEVELS(product_numbers) };
+    const Pair *p = r->p;
+    const int level = hn_cpu_level();
+    if (r->s->out[0].slot->tensor->dtype == HN_F32) {
+        numbers[p->product][level]((float *)(void *)y, a, other, n, &p->a);
+        return;
+    }
+    if (level > 0)
+        bytes[p->product][level]((uint8_t *)y, a, b, other, n, &p->a, &p->b);
+    else
+        (p->product ? product_bytes_plain : sum_bytes_plain)((uint8_t *)y, a, other, n, &p->a);
+    if (r->s->table != NULL)
+        hn_int8_lut_rows(&p->map, (uint8_t *)y, 0, (uint8_t *)y, 0, 1, n);
+}
+
+/* n numbers of steps of b from element `at` on, or of that element alone */
+static void load_other(const Run *r, float *to, int64_t at, int64_t n)
+{
+    static void (*const bytes[HN_LEVELS])(float *, const uint8_t *, int64_t, uint8_t, float, float) =
+        HN_TABLE_OF_LEVELS(scale_bytes);
+    static void (*const numbers[HN_LEVELS])(float *, const float *, int64_t, float, float) =
+        HN_TABLE_OF_LEVELS(scale_numbers);
+    const HnPairRow *q = &r->p->b;
+    const int64_t of_b = r->p->one_b ? 1 : n;
+    if (r->p->f32_b)
+        numbers[hn_cpu_level()](to, (const float *)(const void *)r->b + at, of_b, q->by, q->plus);
+    else
+        bytes[hn_cpu_level()](to, (const uint8_t *)r->b + at, of_b, q->x_flip, q->by, q->plus);
+    for (int64_t i = 1; i < n && r->p->one_b; i++)
+        to[i] = to[0];
+}
+
+/* Elements [c, c + n) of rows [from, to) of an image; `other` is loaded once where they all meet the same. */
+static void run_piece(const Run *r, int64_t image, int64_t from, int64_t to, int64_t c, int64_t n)
+{
+    const Pair *p = r->p;
+    const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
+    const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && p->row_b > 0 && size == 1;
+    float other[PIECE];
+    for (int64_t i = from; i < to; i++) {
+        const int64_t row = image * p->rows + i;
+        const int64_t at = (image * p->image_b + i * p->row_b) * r->b_pitch + (p->one_b ? 0 : c);
+        if (!straight && (i == from || p->row_b > 0))
+            load_other(r, other, at, n);
+        combine(r, r->y + (gsize)(row * r->y_pitch + c) * size, r->a + row * r->a_pitch + c,
+                straight ? (const uint8_t *)r->b + at : NULL, straight ? NULL : other, n);
+    }
+}
+
+/* Plain tensors of one shape, or one with a single element. */
+static void run_flat(const Run *r, int64_t from, int64_t to)
+{
+    const Pair *p = r->p;
+    const gsize size = hn_dtype_size(r->s->out[0].slot->tensor->dtype);
+    const gboolean straight = hn_cpu_level() > 0 && !p->f32_b && !p->one_b && size == 1;
+    float other[PIECE];
+    if (straight) {
+        combine(r, r->y + from, r->a + from, (const uint8_t *)r->b + from, NULL, to - from);
+        return;
+    }
+    for (int64_t i = from; i < to; i += PIECE) {
+        const int64_t n = MIN(PIECE, to - i);
+        if (i == from || !p->one_b)
+            load_other(r, other, p->one_b ? 0 : i, n);
+        combine(r, r->y + (gsize)i * size, r->a + i, NULL, other, n);
+    }
+}
+
+/* Part `part` of the rows of all images, or of all elements. */
+static void run_part(const Run *r, int part, int parts)
+{
+    const Pair *p = r->p;
+    const int64_t total = p->images * p->rows * p->n, rows = p->images * p->rows;
+    const gboolean flat = p->last ? r->a_pitch == p->n && r->y_pitch == p->n && r->b_pitch == p->n && !p->one_b &&
+                                        p->row_b > 0 && (p->images == 1 || p->image_b > 0)
+                                  : p->rows == 1;
+    if (flat) {
+        run_flat(r, total * part / parts, total * (part + 1) / parts);
+        return;
+    }
+    const int64_t first = rows * part / parts, end = rows * (part + 1) / parts;
+    for (int64_t i = first, next; i < end; i = next) {
+        const int64_t image = i / p->rows;
+        next = MIN(end, (image + 1) * p->rows);
+        for (int64_t c = 0; c < p->n; c += PIECE)
+            run_piece(r, image, i - image * p->rows, next - image * p->rows, c, MIN(PIECE, p->n - c));
+    }
+}
+
+static gboolean pair_run(HnStep *s, GError **error)
+{
+    (void)error;
+    Pair *p = s->state;
+    hn_int8_lut_once(&p->map, s->table);
+    const HnSlot *b = s->in[HN_QUANTBINARY_B].slot;
+    const Run r = { .s = s,
+                    .p = p,
+                    .a = hn_cpu_data(&s->in[HN_QUANTBINARY_A]),
+                    .b = hn_cpu_data(&s->in[HN_QUANTBINARY_B]),
+                    .y = hn_cpu_data(&s->out[0]),
+                    .a_pitch = p->last ? hn_slot_pitch(s->in[HN_QUANTBINARY_A].slot) : p->n,
+                    .b_pitch = p->pitched_b           ? hn_slot_pitch(b)
+                               : p->last && !p->one_b ? p->n
+                                                      : 1,
+                    .y_pitch = p->last ? hn_slot_pitch(s->out[0].slot) : p->n };
+    if (p->threads == 1) {
+        run_part(&r, 0, 1);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(p->threads)
+    for (int t = 0; t < p->threads; t++)
+        run_part(&r, t, p->threads);
+    return TRUE;
+}
+
+static void pair_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
+
+static const HnKernel quantpair = {
+    .name = "cpu.quantbinary",
+    .reject = pair_reject,
+    .prepare = pair_prepare,
+    .run = pair_run,
+    .release = pair_release,
+    .inplace = TRUE,
+    .pitched = TRUE,
+    .exchanges = TRUE,
+};
+
+const HnKernel *const hn_cpu_quantadd[] = { &quantpair, NULL };
+const HnKernel *const hn_cpu_quantmul[] = { &quantpair, NULL };

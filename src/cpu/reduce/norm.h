@@ -1,0 +1,28 @@
+/*
+ * The rows of normalisations, at the machine's instruction level.
+ */
+#pragma once
+
+#include "cpu/core/cpu.h"
+
+typedef struct {
+    float (*sum)(const float *x, int64_t n);
+    float (*squares)(const float *x, int64_t n, float mean); /* of the differences */
+    /* y = (x - mean) * inv * w + b; b may be NULL */
+    void (*scale)(float *y, const float *x, int64_t n, float mean, float inv, const float *w, const float *b);
+    void (*affine)(float *y, const float *x, int64_t n, float a, float b); /* y = x * a + b */
+    float (*max)(const float *x, int64_t n);
+    float (*exp)(float *y, const float *x, int64_t n, float max); /* y = e^(x - max); their sum */
+    float (*exp_sum)(const float *x, int64_t n, float max);       /* the sum alone */
+    void (*log_share)(float *y, const float *x, int64_t n, float max, float log_sum);
+    /* Softmax or its logarithm down the columns of x [n, inner]; most and sum: `width` places */
+    void (*columns)(float *y, const float *x, int64_t n, int64_t inner, int64_t width, float *most, float *sum,
+                    gboolean logs);
+    /* The same along rows of n <= HN_SHORT elements */
+    void (*short_rows)(float *y, const float *x, int64_t n, int64_t rows, gboolean logs);
+} HnRowFns;
+
+#define HN_SHORT 16
+#define HN_SHORT_ROWS 64
+
+const HnRowFns *hn_cpu_rows(void);

@@ -1,0 +1,216 @@
+/*
+ * Rows of the normalisations and of Softmax, for norm.c and softmax.c at one instruction level. Sums are of four
+ * quarters of the row, so that additions do not wait for one another.
+ */
+#include <glib.h>
+#include <stdint.h>
+
+#include "cpu/reduce/norm.h"
+#include "cpu/core/vec.h"
+#include "cpu/core/vecmath.h"
+
+static HN_TARGET float HN_V(row_sum)(const float *x, int64_t n)
+{
+    float a = 0, b = 0, c = 0, d = 0;
+    const int64_t q = n / 4;
+    const float *x1 = x + q, *x2 = x1 + q, *x3 = x2 + q;
+    HN_SUM4(a, b, c, d)
+    for (int64_t i = 0; i < q; i++) {
+        a += x[i];
+        b += x1[i];
+        c += x2[i];
+        d += x3[i];
+    }
+    for (int64_t i = 4 * q; i < n; i++)
+        a += x[i];
+    return (a + b) + (c + d);
+}
+
+/* Sum of (x - mean)^2 */
+static HN_TARGET float HN_V(row_squares)(const float *x, int64_t n, float mean)
+{
+    float a = 0, b = 0, c = 0, d = 0;
+    const int64_t q = n / 4;
+    const float *x1 = x + q, *x2 = x1 + q, *x3 = x2 + q;
+    HN_SUM4(a, b, c, d)
+    for (int64_t i = 0; i < q; i++) {
+        const float v = x[i] - mean, v1 = x1[i] - mean, v2 = x2[i] - mean, v3 = x3[i] - mean;
+        a = HN_FMA(v, v, a);
+        b = HN_FMA(v1, v1, b);
+        c = HN_FMA(v2, v2, c);
+        d = HN_FMA(v3, v3, d);
+    }
+    for (int64_t i = 4 * q; i < n; i++)
+        a = HN_FMA(x[i] - mean, x[i] - mean, a);
+    return (a + b) + (c + d);
+}
+
+/* y = (x - mean) * inv * w + b; b may be NULL, and w where b is */
+static HN_TARGET void HN_V(row_scale)(float *y, const float *x, int64_t n, float mean, float inv, const float *w,
+                                      const float *b)
+{
+    if (w == NULL) {
+        HN_IVDEP
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - mean) * inv;
+        return;
+    }
+    if (b == NULL) {
+        HN_IVDEP
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] - mean) * inv * w[i];
+        return;
+    }
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = HN_FMA((x[i] - mean) * inv, w[i], b[i]);
+}
+
+/* y = x * a + b */
+static HN_TARGET void HN_V(row_affine)(float *y, const float *x, int64_t n, float a, float b)
+{
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = HN_FMA(x[i], a, b);
+}
+
+static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
+{
+    float a = -INFINITY, b = -INFINITY;
+    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* whole vectors; the rest alone */
+    const float *x1 = x + h;
+    HN_MAX2(a, b)
+    for (int64_t i = 0; i < h; i++) {
+        a = x[i] > a ? x[i] : a;
+        b = x1[i] > b ? x1[i] : b;
+    }
+    if (2 * h == n)
+        return a > b ? a : b;
+    HN_MAX2(a, b)
+    for (int64_t i = 2 * h; i < n; i++)
+        a = x[i] > a ? x[i] : a;
+    return a > b ? a : b;
+}
+
+/* e^v for v <= 0, and 0 where that is next to nothing */
+static inline HN_TARGET float HN_V(exp_share)(float v)
+{
+    const float y = HN_V(exp_small)(v);
+    return v < -87.0f ? 0.0f : y;
+}
+
+/* y = e^(x - max); their sum */
+static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
+{
+    float a = 0, b = 0;
+    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* as above */
+    const float *x1 = x + h;
+    float *y1 = y + h;
+    HN_SUM2(a, b)
+    for (int64_t i = 0; i < h; i++) {
+        const float v = HN_V(exp_share)(x[i] - max), v1 = HN_V(exp_share)(x1[i] - max);
+        y[i] = v;
+        y1[i] = v1;
+        a += v;
+        b += v1;
+    }
+    if (2 * h == n)
+        return a + b;
+    HN_SUM1(a)
+    for (int64_t i = 2 * h; i < n; i++) {
+        const float v = HN_V(exp_share)(x[i] - max);
+        y[i] = v;
+        a += v;
+    }
+    return a + b;
+}
+
+/* The sum alone */
+static HN_TARGET float HN_V(row_exp_sum)(const float *x, int64_t n, float max)
+{
+    float a = 0;
+    HN_SUM1(a)
+    for (int64_t i = 0; i < n; i++)
+        a += HN_V(exp_share)(x[i] - max);
+    return a;
+}
+
+static HN_TARGET void HN_V(row_log_share)(float *y, const float *x, int64_t n, float max, float log_sum)
+{
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] - max - log_sum;
+}
+
+/* Columns of x [n, inner], `width` of them: most and sum have a place for each. */
+static HN_TARGET void HN_V(columns_softmax)(float *y, const float *x, int64_t n, int64_t inner, int64_t width,
+                                            float *most, float *sum, gboolean logs)
+{
+    for (int64_t i = 0; i < width; i++) {
+        most[i] = -INFINITY;
+        sum[i] = 0;
+    }
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < width; i++)
+            most[i] = x[k * inner + i] > most[i] ? x[k * inner + i] : most[i];
+    for (int64_t k = 0; k < n; k++) {
+        const float *from = x + k * inner;
+        float *to = y + k * inner;
+        HN_IVDEP
+        for (int64_t i = 0; i < width; i++) {
+            const float v = from[i] - most[i], e = HN_V(exp_share)(v);
+            to[i] = logs ? v : e;
+            sum[i] += e;
+        }
+    }
+    for (int64_t i = 0; i < width; i++)
+        sum[i] = logs ? HN_V(log)(sum[i]) : 1.0f / sum[i];
+    for (int64_t k = 0; k < n; k++) {
+        float *to = y + k * inner;
+        HN_IVDEP
+        for (int64_t i = 0; i < width; i++)
+            to[i] = logs ? to[i] - sum[i] : to[i] * sum[i];
+    }
+}
+
+/* Rows of n elements, `many` of them, as the columns of t [n][HN_SHORT_ROWS], and back. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(stand)(float *restrict t, const float *restrict x,
+                                                                        int64_t n, int64_t many)
+{
+    for (int64_t i = 0; i < many; i++)
+        for (int64_t k = 0; k < n; k++)
+            t[k * HN_SHORT_ROWS + i] = x[i * n + k];
+}
+
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(lay)(float *restrict y, const float *restrict t,
+                                                                      int64_t n, int64_t many)
+{
+    for (int64_t i = 0; i < many; i++)
+        for (int64_t k = 0; k < n; k++)
+            y[i * n + k] = t[k * HN_SHORT_ROWS + i];
+}
+
+/* Softmax of short rows: a vector is the same element of many rows. */
+static HN_TARGET void HN_V(short_softmax)(float *y, const float *x, int64_t n, int64_t rows, gboolean logs)
+{
+    float t[HN_SHORT * HN_SHORT_ROWS], most[HN_SHORT_ROWS], sum[HN_SHORT_ROWS];
+    for (int64_t i = 0; i < rows; i += HN_SHORT_ROWS) {
+        const int64_t many = MIN(HN_SHORT_ROWS, rows - i);
+#define TURNED(N)                                                         \
+    HN_V(stand)(t, x + i * n, N, many);                                   \
+    HN_V(columns_softmax)(t, t, N, HN_SHORT_ROWS, many, most, sum, logs); \
+    HN_V(lay)(y + i * n, t, N, many);                                     \
+    break;
+        switch (n) { /* constants make vectors of the two loops */
+        case 2:
+            TURNED(2)
+        case 3:
+            TURNED(3)
+        case 4:
+            TURNED(4)
+        default:
+            TURNED(n)
+        }
+#undef TURNED
+    }
+}

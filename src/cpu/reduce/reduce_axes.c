@@ -1,0 +1,234 @@
+/*
+ * Reductions of f32 over any axes: the elements are taken in the order in which they lie, blocks of [n, inner] at a
+ * time, of which n are reduced.
+ */
+#include "cpu/reduce/reduce_axes.h"
+
+#include <math.h>
+
+#include "op/index.h"
+#include "op/reduce.h"
+
+#define HN_LEVEL plain
+#include "cpu/reduce/reduce_axes_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/reduce/reduce_axes_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/reduce/reduce_axes_loops.h"
+#undef HN_LEVEL
+
+typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, int64_t inner);
+typedef void (*PowersFn)(float *restrict y, const float *restrict shift, const float *restrict x, int64_t n,
+                         int64_t inner);
+
+typedef enum { PLAIN, ROOT, LOG, MEAN, LOG_POWERS } Last;
+
+typedef struct {
+    const HnOp *op;
+    ReduceFn fns[HN_LEVELS];
+    float start;
+    Last last; /* what is done with the result */
+} Kind;
+
+static const Kind kinds[] = {
+    { &hn_op_reducemax, HN_TABLE_OF_LEVELS(do_max), -INFINITY, PLAIN },
+    { &hn_op_reducemin, HN_TABLE_OF_LEVELS(do_min), INFINITY, PLAIN },
+    { &hn_op_reduceprod, HN_TABLE_OF_LEVELS(do_prod), 1, PLAIN },
+    { &hn_op_reducesum, HN_TABLE_OF_LEVELS(do_sum), 0, PLAIN },
+    { &hn_op_reducemean, HN_TABLE_OF_LEVELS(do_sum), 0, MEAN },
+    { &hn_op_reducelogsum, HN_TABLE_OF_LEVELS(do_sum), 0, LOG },
+    { &hn_op_reducelogsumexp, HN_TABLE_OF_LEVELS(do_max), -INFINITY, LOG_POWERS },
+    { &hn_op_reducel1, HN_TABLE_OF_LEVELS(do_sizes), 0, PLAIN },
+    { &hn_op_reducel2, HN_TABLE_OF_LEVELS(do_squares), 0, ROOT },
+    { &hn_op_reducesumsquare, HN_TABLE_OF_LEVELS(do_squares), 0, PLAIN },
+};
+
+static const PowersFn powers_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_powers);
+
+/* Axes side by side that are both reduced, or both kept, are one. */
+typedef struct {
+    ReduceFn fn;
+    PowersFn powers;
+    float start;
+    Last last;
+    int ndim;                                        /* axes outside the blocks */
+    int64_t dims[HN_MAX_RANK], strides[HN_MAX_RANK]; /* strides: of y, 0 for reduced ones */
+    int64_t n, inner;                                /* a block */
+    int64_t results, each;                           /* of all; elements for one */
+    int threads;                                     /* that share the first axis, which is kept */
+} Reduce;
+
+/* Which axes are reduced. FALSE: some are outside the rank. */
+static gboolean mask_of(const HnStep *s, gboolean *mask)
+{
+    const HnReduce *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0), *axes = hn_cpu_in(s, 1);
+    const int64_t n = axes != NULL ? axes->n : p->n_axes;
+    for (int i = 0; i < x->ndim; i++)
+        mask[i] = n == 0 && !p->noop;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t a = axes != NULL ? hn_tensor_get_i64(axes, i) : p->axes[i];
+        if (a < -x->ndim || a >= x->ndim)
+            return FALSE;
+        mask[a < 0 ? a + x->ndim : a] = TRUE;
+    }
+    return TRUE;
+}
+
+static const char *reduce_reject(const HnStep *s)
+{
+    gboolean mask[HN_MAX_RANK];
+    if (hn_cpu_in(s, 0)->dtype != HN_F32)
+        return "only f32";
+    if (hn_cpu_in(s, 0)->n == 0)
+        return "nothing to compute";
+    if (s->n_in > 1 && s->in[1].slot != NULL && !s->in[1].slot->constant)
+        return "axes that are known only at run time";
+    return mask_of(s, mask) ? NULL : "an axis outside the rank";
+}
+
+static void find_axes(Reduce *r, const HnTensor *x, const gboolean *mask)
+{
+    gboolean reduced[HN_MAX_RANK + 1];
+    for (int i = 0; i < x->ndim; i++) {
+        if (x->dims[i] == 1)
+            continue;
+        if (r->ndim > 0 && reduced[r->ndim - 1] == mask[i]) {
+            r->dims[r->ndim - 1] *= x->dims[i];
+        } else {
+            r->dims[r->ndim] = x->dims[i];
+            reduced[r->ndim++] = mask[i];
+        }
+    }
+    r->results = 1;
+    for (int i = r->ndim - 1; i >= 0; i--) {
+        r->strides[i] = reduced[i] ? 0 : r->results;
+        r->results *= reduced[i] ? 1 : r->dims[i];
+    }
+    r->each = x->n / r->results;
+    r->n = r->inner = 1;
+    if (r->ndim > 0 && !reduced[r->ndim - 1])
+        r->inner = r->dims[--r->ndim];
+    if (r->ndim > 0 && reduced[r->ndim - 1])
+        r->n = r->dims[--r->ndim];
+}
+
+static gboolean reduce_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    gboolean mask[HN_MAX_RANK];
+    Reduce *r = g_new0(Reduce, 1);
+    s->state = r;
+    (void)mask_of(s, mask);
+    find_axes(r, hn_cpu_in(s, 0), mask);
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (s->op == kinds[i].op) {
+            r->fn = kinds[i].fns[hn_cpu_level()];
+            r->start = kinds[i].start;
+            r->last = kinds[i].last;
+        }
+    r->threads = 1;
+    if (r->ndim > 0 && r->strides[0] > 0)
+        r->threads = (int)MIN(hn_cpu_threads_for(s, (double)hn_cpu_in(s, 0)->n), r->dims[0]);
+    if (r->last == LOG_POWERS) {
+        r->powers = powers_fns[hn_cpu_level()];
+        s->scratch_bytes = (gsize)r->results * sizeof(float);
+    }
+    if (s->n_in > 1)
+        s->in[1].unread = TRUE;
+    return TRUE;
+}
+
+/* All blocks of [first, last) along the first axis. shift NULL: fn, else powers. */
+static void walk(const Reduce *r, float *y, const float *shift, const float *x, int64_t first, int64_t last)
+{
+    int64_t idx[HN_MAX_RANK] = { 0 }, dims[HN_MAX_RANK], off = 0;
+    int64_t *strides = (int64_t *)r->strides;
+    for (int i = 0; i < r->ndim; i++)
+        dims[i] = i == 0 ? last - first : r->dims[i];
+    do {
+        if (shift != NULL)
+            r->powers(y + off, shift + off, x, r->n, r->inner);
+        else
+            r->fn(y + off, x, r->n, r->inner);
+        x += r->n * r->inner;
+    } while (hn_index_next(r->ndim, dims, idx, 1, &strides, &off));
+}
+
+static void finish(const Reduce *r, float *y, const float *sum, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (r->last == ROOT)
+            y[i] = sqrtf(y[i]);
+        else if (r->last == LOG)
+            y[i] = logf(y[i]);
+        else if (r->last == MEAN)
+            y[i] /= (float)r->each;
+        else if (r->last == LOG_POWERS)
+            y[i] += logf(sum[i]);
+}
+
+/* Part [first, last) along the first axis; the whole where there is none, or a reduced one. */
+static void run_part(const HnStep *s, int64_t first, int64_t last)
+{
+    const Reduce *r = s->state;
+    const gboolean split = r->ndim > 0 && r->strides[0] > 0;
+    const int64_t at = split ? first * r->strides[0] : 0, n = split ? (last - first) * r->strides[0] : r->results;
+    const int64_t step = r->ndim > 0 ? hn_cpu_in(s, 0)->n / r->dims[0] : 0;
+    const float *x = (const float *)hn_cpu_data(&s->in[0]) + first * step;
+    float *y = (float *)hn_cpu_data(&s->out[0]) + at, *sum = NULL;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = r->start;
+    walk(r, y, NULL, x, first, last);
+    if (r->last ==
+        LOG_POWERS) { /* log(sum(e^x)) = m + log(sum(e^(x - m))), m the largest, or 0 where that is infinite */
+        sum = (float *)s->scratch + at;
+        for (int64_t i = 0; i < n; i++) {
+            sum[i] = 0;
+            y[i] = isinf(y[i]) ? 0 : y[i];
+        }
+        walk(r, sum, y, x, first, last);
+    }
+    if (r->last != PLAIN)
+        finish(r, y, sum, n);
+}
+
+static gboolean reduce_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Reduce *r = s->state;
+    const int64_t all = r->ndim > 0 ? r->dims[0] : 1;
+    if (r->threads == 1) {
+        run_part(s, 0, all);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(r->threads)
+    for (int t = 0; t < r->threads; t++)
+        run_part(s, all * t / r->threads, all * (t + 1) / r->threads);
+    return TRUE;
+}
+
+static void reduce_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
+
+const HnKernel hn_cpu_reduce = {
+    .name = "cpu.reduce",
+    .reject = reduce_reject,
+    .prepare = reduce_prepare,
+    .run = reduce_run,
+    .release = reduce_release,
+};
+
+#define KERNELS(symbol) const HnKernel *const hn_cpu_##symbol[] = { &hn_cpu_reduce, NULL };
+KERNELS(reducel1)
+KERNELS(reducel2)
+KERNELS(reducelogsum)
+KERNELS(reducelogsumexp)
+KERNELS(reducemax)
+KERNELS(reducemin)
+KERNELS(reduceprod)
+KERNELS(reducesumsquare)

@@ -1,0 +1,85 @@
+/*
+ * Reductions, for reduce_axes.c at one instruction level: x is [n, inner], y [inner] holds the result so far.
+ */
+#include <math.h>
+#include <stdint.h>
+
+#include "cpu/core/vecmath.h"
+
+#define LANES 16
+
+#define REDUCE(name, STEP, START)                                                                          \
+    static HN_TARGET void HN_V(name)(float *restrict y, const float *restrict x, int64_t n, int64_t inner) \
+    {                                                                                                      \
+        if (inner == 1) {                                                                                  \
+            float part[LANES], s = *y;                                                                     \
+            int64_t i = 0;                                                                                 \
+            for (int j = 0; j < LANES; j++)                                                                \
+                part[j] = START;                                                                           \
+            for (; i + LANES <= n; i += LANES)                                                             \
+                for (int j = 0; j < LANES; j++)                                                            \
+                    part[j] = STEP(part[j], x[i + j]);                                                     \
+            for (; i < n; i++)                                                                             \
+                s = STEP(s, x[i]);                                                                         \
+            for (int j = 0; j < LANES; j++)                                                                \
+                s = HN_V(name##_join)(s, part[j]);                                                         \
+            *y = s;                                                                                        \
+            return;                                                                                        \
+        }                                                                                                  \
+        for (int64_t k = 0; k < n; k++)                                                                    \
+            for (int64_t i = 0; i < inner; i++)                                                            \
+                y[i] = STEP(y[i], x[k * inner + i]);                                                       \
+    }
+#define JOIN(name, EXPR)                                              \
+    static inline HN_TARGET float HN_V(name##_join)(float s, float v) \
+    {                                                                 \
+        return EXPR;                                                  \
+    }
+
+/* NaN stays */
+#define LARGER(s, v) ((v) > (s) || (v) != (v) ? (v) : (s))
+#define SMALLER(s, v) ((v) < (s) || (v) != (v) ? (v) : (s))
+#define TIMES(s, v) ((s) * (v))
+#define PLUS(s, v) ((s) + (v))
+#define PLUS_SIZE(s, v) ((s) + fabsf(v))
+#define PLUS_SQUARE(s, v) ((s) + (v) * (v))
+JOIN(do_max, LARGER(s, v))
+REDUCE(do_max, LARGER, -INFINITY)
+JOIN(do_min, SMALLER(s, v))
+REDUCE(do_min, SMALLER, INFINITY)
+JOIN(do_sum, s + v)
+REDUCE(do_sum, PLUS, 0)
+JOIN(do_prod, s *v)
+REDUCE(do_prod, TIMES, 1)
+JOIN(do_sizes, s + v)
+REDUCE(do_sizes, PLUS_SIZE, 0)
+JOIN(do_squares, s + v)
+REDUCE(do_squares, PLUS_SQUARE, 0)
+
+/* y += e^(x - shift) */
+static HN_TARGET void HN_V(do_powers)(float *restrict y, const float *restrict shift, const float *restrict x,
+                                      int64_t n, int64_t inner)
+{
+    if (inner == 1) {
+        float sum = 0;
+        const float most = *shift;
+        HN_SUM1(sum)
+        for (int64_t i = 0; i < n; i++)
+            sum += HN_V(exp)(x[i] - most);
+        *y += sum;
+        return;
+    }
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < inner; i++)
+            y[i] += HN_V(exp)(x[k * inner + i] - shift[i]);
+}
+
+#undef REDUCE
+#undef JOIN
+#undef LARGER
+#undef SMALLER
+#undef TIMES
+#undef PLUS
+#undef PLUS_SIZE
+#undef PLUS_SQUARE
+#undef LANES

@@ -1,0 +1,164 @@
+/*
+ * Softmax and LogSoftmax along any axis. f16 and bf16 rows are computed in f32.
+ */
+#include "op/softmax.h"
+
+#include <math.h>
+
+#include "cpu/core/half_rows.h"
+#include "cpu/reduce/norm.h"
+#include "op/index.h"
+
+#define WIDTH 64 /* columns taken at a time */
+
+typedef struct {
+    const HnRowFns *fns;
+    int64_t outer, n, inner;
+    gboolean logs;
+    HnDtype half;     /* HN_UNDEFINED: f32 */
+    gboolean several; /* rows so short that they are taken HN_SHORT_ROWS at a time */
+    int threads;
+} Softmax;
+
+static int axis_of(const HnStep *s)
+{
+    const HnSoftmax *p = s->params;
+    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+}
+
+/* Of channels that lie side by side. */
+static gboolean is_last(const HnStep *s)
+{
+    return hn_layout_is_last(s->in[0].slot->layout) && axis_of(s) == 1 && !((const HnSoftmax *)s->params)->flatten;
+}
+
+/* The rows that are normalised; an axis behind the last one makes rows of one element. */
+static void rows_of(const HnStep *s, int64_t *outer, int64_t *n, int64_t *inner)
+{
+    const HnSoftmax *p = s->params;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    int axis = axis_of(s);
+    if (is_last(s)) {
+        *n = x->dims[1];
+        *outer = x->n / *n;
+        *inner = 1;
+        return;
+    }
+    int end = p->flatten || x->ndim == 0 ? x->ndim : axis + 1;
+    axis = CLAMP(axis, 0, x->ndim);
+    *outer = hn_span(x->dims, 0, axis);
+    *n = hn_span(x->dims, axis, end);
+    *inner = hn_span(x->dims, end, x->ndim);
+}
+
+static const char *softmax_reject(const HnStep *s)
+{
+    const HnTensor *x = hn_cpu_in(s, 0);
+    int64_t outer, n, inner;
+    if (x->dtype != HN_F32 && !hn_dtype_is_half(x->dtype))
+        return "only f32, f16, bf16";
+    if (x->n == 0)
+        return "nothing to compute";
+    rows_of(s, &outer, &n, &inner);
+    return x->dtype != HN_F32 && inner > 1 ? "rows of a half type that are not contiguous" : NULL;
+}
+
+static gboolean softmax_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *x = hn_cpu_in(s, 0);
+    Softmax *m = g_new0(Softmax, 1);
+    s->state = m;
+    m->fns = hn_cpu_rows();
+    rows_of(s, &m->outer, &m->n, &m->inner);
+    m->logs = s->op == &hn_op_logsoftmax;
+    m->half = x->dtype != HN_F32 ? x->dtype : HN_UNDEFINED;
+    m->several = m->half == HN_UNDEFINED && m->inner == 1 && m->n <= HN_SHORT && m->outer >= 4;
+    m->threads = hn_cpu_threads_for(s, 16 * (double)x->n);
+    if (m->half != HN_UNDEFINED)
+        s->scratch_bytes = (gsize)m->n * sizeof(float) * (gsize)m->threads;
+    if (is_last(s)) {
+        s->in[0].any = TRUE;
+        s->out[0].slot->layout = hn_layout_ref(s->in[0].slot->layout);
+    }
+    return TRUE;
+}
+
+static void one_row(const Softmax *m, float *y, const float *x)
+{
+    const HnRowFns *f = m->fns;
+    const float max = f->max(x, m->n);
+    if (m->logs)
+        f->log_share(y, x, m->n, max, logf(f->exp_sum(x, m->n, max)));
+    else
+        f->affine(y, y, m->n, 1.0f / f->exp(y, x, m->n, max), 0);
+}
+
+static void half_row(const Softmax *m, uint16_t *y, const uint16_t *x, float *row)
+{
+    hn_cpu_half_to_f32(m->half, row, x, m->n);
+    one_row(m, row, row);
+    hn_cpu_half_from_f32(m->half, y, row, m->n);
+}
+
+static void one_block(const Softmax *m, float *y, const float *x, int64_t i)
+{
+    const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
+    float most[WIDTH], sum[WIDTH];
+    const int64_t c = i % blocks * WIDTH, at = i / blocks * m->n * m->inner + c;
+    m->fns->columns(y + at, x + at, m->n, m->inner, MIN(WIDTH, m->inner - c), most, sum, m->logs);
+}
+
+/* Part t of all blocks, rows or rows of half numbers, as many parts as threads. */
+static void run_part(const HnStep *s, int t)
+{
+    const Softmax *m = s->state;
+    const void *x = hn_cpu_data(&s->in[0]);
+    void *y = hn_cpu_data(&s->out[0]);
+    const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
+    const int64_t n = m->half == HN_UNDEFINED && m->inner > 1 ? m->outer * blocks : m->outer;
+    if (m->several) {
+        const int64_t lo = n * t / m->threads, hi = n * (t + 1) / m->threads;
+        m->fns->short_rows((float *)y + lo * m->n, (const float *)x + lo * m->n, m->n, hi - lo, m->logs);
+        return;
+    }
+    for (int64_t i = n * t / m->threads; i < n * (t + 1) / m->threads; i++) {
+        if (m->half != HN_UNDEFINED)
+            half_row(m, (uint16_t *)y + i * m->n, (const uint16_t *)x + i * m->n, (float *)s->scratch + t * m->n);
+        else if (m->inner > 1)
+            one_block(m, y, x, i);
+        else
+            one_row(m, (float *)y + i * m->n, (const float *)x + i * m->n);
+    }
+}
+
+static gboolean softmax_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Softmax *m = s->state;
+    if (m->threads == 1) {
+        run_part(s, 0);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(m->threads)
+    for (int t = 0; t < m->threads; t++)
+        run_part(s, t);
+    return TRUE;
+}
+
+static void softmax_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
+
+static const HnKernel softmax = {
+    .name = "cpu.softmax",
+    .reject = softmax_reject,
+    .prepare = softmax_prepare,
+    .run = softmax_run,
+    .release = softmax_release,
+    .inplace = TRUE,
+};
+
+const HnKernel *const hn_cpu_softmax[] = { &softmax, NULL };
+const HnKernel *const hn_cpu_logsoftmax[] = { &softmax, NULL };
