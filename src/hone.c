@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 
 const HnBackend *hn_backend_find(const char *device, GError **error)
 {

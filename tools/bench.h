@@ -12,7 +12,7 @@
 #include "perf/measure.h"
 #include "perf/noise.h"
 #include "perf/outliers.h"
-#include "perf/versus.h"
+#include "perf/contest.h"
 
 #define BENCH_SETS 32     /* samples that take turns, at most */
 #define BENCH_LIMIT_S 10  /* of measuring until the interval is narrow enough */

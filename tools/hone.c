@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options.h"
-#include "cli/program.h"
+#include "cli/child_program.h"
 #include "cli/tool.h"
 
 #define PREFIX "hone-"

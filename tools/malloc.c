@@ -1,13 +1,13 @@
 /*
  * malloc() and the like of a tool: the C library's, which a tool's limit may refuse, and the end of memory is one
- * sentence instead of a crash wherever it is met: in GLib, in oneDNN, in the C library itself (cli/memory.h).
+ * sentence instead of a crash wherever it is met: in GLib, in oneDNN, in the C library itself (cli/out_of_memory.h).
  * A program's business, for it serves the whole process. Sanitizers have these functions for themselves.
  */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 
-#include "cli/memory.h"
+#include "cli/out_of_memory.h"
 
 #ifdef __has_feature
 #define HAS_FEATURE(x) __has_feature(x) /* clang's */

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "perf/trace.h"
 #include "profile.h"
 

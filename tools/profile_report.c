@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "cli/report.h"
-#include "perf/weights.h"
+#include "perf/weight_stats.h"
 #include "profile.h"
 
 #define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */

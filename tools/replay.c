@@ -3,7 +3,7 @@
 
 #include "base/jsonread.h"
 #include "check/recipe.h"
-#include "cli/program.h"
+#include "cli/child_program.h"
 #include "common.h"
 
 typedef struct {

@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/guard.h"
+#include "base/mapped.h"
 #include "base/temp.h"
 #include "base/text.h"
 

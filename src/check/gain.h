@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "perf/versus.h"
+#include "perf/contest.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS

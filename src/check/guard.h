@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "perf/versus.h"
+#include "perf/contest.h"
 
 G_BEGIN_DECLS
 

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/file.h"
-#include "base/guard.h"
+#include "base/mapped.h"
 #include "base/sanitize.h"
 #include "base/text.h"
-#include "cli/memory.h"
+#include "cli/out_of_memory.h"
 
 #define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
 

@@ -15,7 +15,7 @@
 #include "base/budget.h"
 #include "base/progress.h"
 #include "cli/options.h"
-#include "cli/progress.h"
+#include "cli/progress_bar.h"
 
 G_BEGIN_DECLS
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "data/shapes.h"
+#include "data/input_shapes.h"
 
 G_BEGIN_DECLS
 

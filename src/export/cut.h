@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "data/shapes.h"
+#include "data/input_shapes.h"
 #include "ir/graph.h"
 
 G_BEGIN_DECLS

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "data/shapes.h"
+#include "data/input_shapes.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS

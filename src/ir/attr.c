@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "ir/private.h"
+#include "ir/detach.h"
 
 HnAttr *hn_attr_new(const char *name, HnAttrKind kind)
 {

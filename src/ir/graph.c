@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ir/private.h"
+#include "ir/detach.h"
 
 #define FEW_OPSETS 8  /* are looked through one by one */
 #define FEW_GRAPHS 64 /* the same of a model's graphs */

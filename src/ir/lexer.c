@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "ir/private.h"
+#include "ir/detach.h"
 
 /* --- tokens ------------------------------------------------------------------------------------------------------ */
 

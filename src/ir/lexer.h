@@ -1,11 +1,11 @@
 /*
- * Tokens, types and tensors of ir/text.h; nobody outside ir/ includes this.
+ * Tokens, types and tensors of ir/ir_text.h; nobody outside ir/ includes this.
  *
  * A function that returns FALSE or NULL has set x->error, with the line's number.
  */
 #pragma once
 
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 G_BEGIN_DECLS
 

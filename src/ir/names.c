@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "ir/private.h"
+#include "ir/detach.h"
 
 #define LONGEST 120 /* bytes of what stands before the last '/' */
 

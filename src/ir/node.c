@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ir/private.h"
+#include "ir/detach.h"
 
 #define FEW_ATTRS 16 /* are looked through one by one */
 #define NEAR 1000    /* places around the one where a node was that are looked at first */

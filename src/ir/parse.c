@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ir/lexer.h"
-#include "ir/private.h"
+#include "ir/detach.h"
 
 typedef struct {
     HnLexer x;

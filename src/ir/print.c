@@ -1,10 +1,10 @@
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 #include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "ir/private.h"
+#include "ir/detach.h"
 
 typedef struct {
     GString *out;

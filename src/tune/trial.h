@@ -5,7 +5,7 @@
 #pragma once
 
 #include "check/score.h"
-#include "perf/versus.h"
+#include "perf/contest.h"
 #include "tune/budget.h"
 #include "tune/journal.h"
 #include "tune/points.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "onnx/onnx.h"
 
 HnModel *fuzz_read_model(const uint8_t *data, size_t size, HnBudget *budget, GError **error)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "pass/inline_functions.h"
 #include "pass/pass.h"
 

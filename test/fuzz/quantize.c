@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 #include "fuzz.h"
 #include "ir/copy.h"
 #include "onnx/onnx.h"

@@ -6,7 +6,7 @@
 #include "base/regex.h"
 #include "check/recipe.h"
 #include "cli/json.h"
-#include "data/shapes.h"
+#include "data/input_shapes.h"
 #include "json.h"
 
 static const char *const names[] = { "norm1.out", "/model/layers.10/self_attn/q_proj/MatMul_output_0",

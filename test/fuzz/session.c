@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 #include "fuzz.h"
 #include "run/session.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 static void round_trip(const HnModel *m, HnBudget *budget)
 {

@@ -20,7 +20,7 @@
 #include "base/sanitize.h"
 #include "data/npz.h"
 #include "fuzz.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "onnx/onnx.h"
 
 #if HN_SANITIZE_ADDRESS

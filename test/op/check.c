@@ -18,7 +18,7 @@
 #include "../fence.h"
 #include "case.h"
 #include "hone.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "op/infer.h"
 #include "op/unbind.h"
 #include "pass/opset.h"

@@ -23,7 +23,7 @@
 #include "check/compare.h"
 #include "data/random.h"
 #include "hone.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "lower/lower.h"
 
 typedef struct {

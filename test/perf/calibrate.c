@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/rng.h"
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 #include "onnx/onnx.h"
 #include "check/calibrate.h"
 #include "quant/range.h"

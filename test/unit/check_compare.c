@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "check/compare.h"
 #include "check/metric.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 static const HnTolerance exact = { .rtol = 0, .atol = 0, .min_cos = NAN };
 

@@ -3,9 +3,9 @@
  */
 #include <math.h>
 
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 #include "check/verify.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 static const HnVerifyTolerance usual = { .rtol = NAN, .atol = NAN, .part = NAN };
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "data/npz.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 static HnTensor *tensor(const char *text)
 {

@@ -8,7 +8,7 @@
 #include "data/data.h"
 #include "data/npz.h"
 #include "data/testset.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 /* --- files below a folder that is removed at the end ------------------------------------------------------------- */
 

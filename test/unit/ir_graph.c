@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 static HnModel *parse(const char *text)
 {

@@ -1,5 +1,5 @@
 /* ir/text: what is printed reads back as the same; bad text is refused with its line; noise does no harm. */
-#include "ir/text.h"
+#include "ir/ir_text.h"
 
 #include <string.h>
 

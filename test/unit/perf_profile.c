@@ -3,7 +3,7 @@
 
 #include "perf/memory_timeline.h"
 #include "perf/trace.h"
-#include "perf/weights.h"
+#include "perf/weight_stats.h"
 #include "run_model.h"
 
 typedef struct {

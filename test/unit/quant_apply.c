@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "op/infer.h"
 #include "quant/pack.h"
 #include "quant/qdq.h"

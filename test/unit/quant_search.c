@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "op/infer.h"
 #include "check/kinds.h"
 #include "quant/plan_file.h"

@@ -2,7 +2,7 @@
  * Which nodes between integer products become integers, too: those that work on bytes, and whose neighbours do.
  */
 #include "base/clock.h"
-#include "ir/text.h"
+#include "ir/ir_text.h"
 #include "op/infer.h"
 #include "quant/plan.h"
 

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "cpu/core/backend.h"
-#include "ir/text.h"
+#include "cpu/core/cpu_backend.h"
+#include "ir/ir_text.h"
 #include "run/session.h"
 
 static inline HnModel *test_model(const char *text)

@@ -6,7 +6,7 @@
 #include "cpu/conv/along.h"
 #include "cpu/conv/conv_small.h"
 #include "cpu/conv/conv_gemm.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/winograd.h"
 

@@ -4,6 +4,6 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 extern const HnKernel hn_cpu_conv_gemm;

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 extern const HnKernel hn_cpu_conv_small;
 

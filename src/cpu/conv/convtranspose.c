@@ -10,7 +10,7 @@
 
 #include "cpu/conv/conv_small.h"
 #include "cpu/conv/convtranspose_gemm.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/conv.h"
 
 #define MAX_FLOPS 4e5  /* as for convolutions */

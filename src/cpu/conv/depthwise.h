@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 extern const HnKernel hn_cpu_depthwise;
 

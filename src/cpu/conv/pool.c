@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "cpu/int8/int8_conv.h"
-#include "cpu/core/cpu.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_kernel.h"
+#include "cpu/core/cpu_level.h"
 #include "cpu/conv/pool.h"
 #include "op/index.h"
 

@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 #include "cpu/int8/int8_conv.h"
 #include "cpu/core/strided_copy.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
 #include "op/index.h"
 

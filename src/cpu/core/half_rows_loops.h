@@ -2,7 +2,7 @@
  * bf16 loops, for half_rows.c at one instruction level.
  */
 #include "base/half.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 static HN_TARGET void HN_V(widen_bf16)(float *to, const uint16_t *from, int64_t n)
 {

@@ -1,7 +1,7 @@
 #include <omp.h>
 
 #include "base/team.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 static gboolean add_arg(HnPrim *p, HnStep *s, int arg, const_dnnl_memory_desc_t md, GError **error)
 {

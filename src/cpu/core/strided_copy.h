@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 G_BEGIN_DECLS
 

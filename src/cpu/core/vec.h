@@ -1,9 +1,9 @@
 /*
- * Vectors of the instruction level that a file of loops is included for (cpu/core/level.h): HN_LANES numbers each.
+ * Vectors of the instruction level that a file of loops is included for (cpu/core/cpu_level.h): HN_LANES numbers each.
  * Loads and stores need no alignment. HN_VMAX(a, b) is a > b ? a : b and HN_VMIN(a, b) is a < b ? a : b, hence b where
  * either is NaN.
  */
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 #include <immintrin.h>
 #include <string.h>

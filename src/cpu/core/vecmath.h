@@ -1,9 +1,9 @@
 /*
  * Functions of one f32, written without branches so that a loop over them becomes vectors. Included for each
- * instruction level (cpu/core/level.h). Errors are some units in the last place; NaN comes through; infinities give
+ * instruction level (cpu/core/cpu_level.h). Errors are some units in the last place; NaN comes through; infinities give
  * what C's functions do.
  */
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 #include <float.h>
 #include <math.h>

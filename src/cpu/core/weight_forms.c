@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/team.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 /* Smaller weights are packed by one thread: a second one that has no core to itself costs milliseconds. */
 #define PACK_BYTES ((gsize)4 << 20)

@@ -3,7 +3,7 @@
  * scalar or a value per channel. Other broadcasts stay with ref.
  */
 #include "cpu/elementwise/broadcast.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 #include "op/elementwise.h"
 
 #define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time */

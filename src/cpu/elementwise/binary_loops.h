@@ -3,7 +3,7 @@
  */
 #include <stdint.h>
 
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 /* same: elements in pairs; right: y is one number, left: x is. The last two: y, or x, holds one row of n elements for
  * all of m rows. */

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 /* Rows of two operands: n elements of z from x and y, which advance by sx and sy, 0 or 1. */
 typedef void (*HnRowFn)(void *z, const void *x, const void *y, int64_t n, int sx, int sy);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 #define ROW(name, T, Z, EXPR)                                                                                  \
     static HN_TARGET void HN_V(name)(void *to, const void *left, const void *right, int64_t n, int sx, int sy) \

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
 
 static const char *cast_reject(const HnStep *s)

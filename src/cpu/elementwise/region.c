@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
 #include "cpu/elementwise/program.h"
 #include "op/index.h"

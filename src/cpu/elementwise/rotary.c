@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 /* Sizes, and strides of x in elements. */
 typedef struct {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 static const char *swiglu_reject(const HnStep *s)
 {

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 /* y = f(x), which may lie in one place; what a and b are is the function's. */
 typedef void (*HnUnaryFn)(const float *x, float *y, int64_t n, float a, float b);

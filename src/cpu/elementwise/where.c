@@ -1,7 +1,7 @@
 /*
  * Where: rows of three operands that broadcast, by the size of their elements.
  */
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/elementwise.h"
 #include "op/types.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/gemm/rnn_cell.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };

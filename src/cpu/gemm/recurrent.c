@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "cpu/gemm/rnn_cell.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 #define BATCH 32 /* samples of a task */
 #define ROWS 64  /* rows of inputs that are multiplied at once, where a step has fewer */

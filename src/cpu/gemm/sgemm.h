@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cpu/conv/along.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 G_BEGIN_DECLS
 

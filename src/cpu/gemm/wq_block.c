@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/int8/int8_kernel.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 #define COLS 32
 #define LANES 16

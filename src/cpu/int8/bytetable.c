@@ -3,8 +3,8 @@
  */
 #include "cpu/int8/int8_conv.h"
 #include "cpu/int8/int8_lut.h"
-#include "cpu/core/cpu.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_kernel.h"
+#include "cpu/core/cpu_level.h"
 
 static const char *table_reject(const HnStep *s)
 {

@@ -3,7 +3,7 @@
  */
 #include "cpu/int8/int8_conv.h"
 #include "cpu/int8/int8_winograd.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/int8/int16_gemm.h"
 #include "op/conv.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "cpu/int8/int8_kernel.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/conv.h"
 #include "op/quantlinear.h"
 

@@ -5,8 +5,8 @@
 
 #include "cpu/int8/int8_conv.h"
 #include "cpu/int8/int8_lut.h"
-#include "cpu/core/cpu.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_kernel.h"
+#include "cpu/core/cpu_level.h"
 #include "op/pool.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 G_BEGIN_DECLS
 

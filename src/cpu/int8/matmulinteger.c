@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/int8/int8_conv.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/int8/int16_gemm.h"
 
 typedef struct {

@@ -12,7 +12,7 @@
 
 #include "base/cpu.h"
 #include "cpu/int8/int8_lut.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/quantbinary.h"
 #include "op/quantlinear.h"
 

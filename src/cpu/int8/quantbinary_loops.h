@@ -3,7 +3,7 @@
  */
 #include <stdint.h>
 
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 #include "cpu/int8/quantbinary.h"
 
 #define ROUND 12582912.0f /* 1.5 * 2^23: adding it rounds to a whole number, halves to even */

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
 #define HN_LEVEL plain

@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <stdint.h>
 
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 /* Halves to even: what is added has no place for a fraction. */
 #define ROUNDED(v) ((int)(((v) + 12582912.0f) - 12582912.0f))

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/int8/int8_lut.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/quantlinear.h"
 
 #define HN_LEVEL plain

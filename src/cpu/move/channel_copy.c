@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/core/strided_copy.h"
-#include "cpu/core/level.h"
+#include "cpu/core/cpu_level.h"
 
 #define HN_LEVEL plain
 #include "cpu/move/channel_copy_loops.h"

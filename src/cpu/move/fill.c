@@ -1,7 +1,7 @@
 /*
  * ConstantOfShape and Range of known length, beyond what planning folds.
  */
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/constant.h"
 #include "op/move.h"
 

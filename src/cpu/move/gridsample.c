@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 #define STRIP 128 /* outputs whose taps are kept at a time */
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 
 static const char *lookup_reject(const HnStep *s)
 {

@@ -3,7 +3,7 @@
  */
 #include "op/cumsum.h"
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
 #define COLUMNS 64

@@ -3,7 +3,7 @@
  */
 #include "op/lrn.h"
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
 #define HN_LEVEL plain

@@ -4,7 +4,7 @@
  */
 #include "op/topk.h"
 
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-#include "base/guard.h"
+#include "base/mapped.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "cli/program.h"
+#include "cli/child_program.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "perf/weights.h"
+#include "perf/weight_stats.h"
 
 #include <math.h>
 

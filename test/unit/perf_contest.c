@@ -3,7 +3,7 @@
 
 #include "perf/outliers.h"
 #include "perf/streams.h"
-#include "perf/versus.h"
+#include "perf/contest.h"
 
 #define SIDES 3
 

@@ -1,4 +1,4 @@
-#include "data/shapes.h"
+#include "data/input_shapes.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "ir/graph.h"
 
 #include "base/error.h"
-#include "ir/private.h"
+#include "ir/detach.h"
 
 static gboolean fail(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static gboolean fail(GError **error, const char *format, ...)

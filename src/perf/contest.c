@@ -1,4 +1,4 @@
-#include "perf/versus.h"
+#include "perf/contest.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "cpu/core/backend.h"
+#include "cpu/core/cpu_backend.h"
 
 #include <omp.h>
 
 #include "base/cpu.h"
-#include "cpu/core/cpu.h"
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/program.h"
 #include "cpu/elementwise/region.h"
 

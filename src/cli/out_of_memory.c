@@ -1,4 +1,4 @@
-#include "cli/memory.h"
+#include "cli/out_of_memory.h"
 
 #include <fcntl.h>
 #include <malloc.h>
