@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "check/lockstep.h"
+#include "check/layer_diff.h"
 #include "cli/report.h"
 #include "common.h"
 #include "hone.h"
@@ -50,7 +50,7 @@ typedef struct {
     const char *path[2];
     HnShapes *shapes;
     HnToolInputs given;
-    HnLockstep *steps;
+    HnLayerDiff *steps;
     HnData *data;
     int64_t done; /* samples */
 } Diff;
@@ -108,11 +108,11 @@ static gboolean open_data(Diff *d, GError **error)
     const char *source = p->data != NULL ? p->data : "random";
     if (!strcmp(source, "-") && !hn_context_take_stdin(d->ctx, "the data", error))
         return FALSE;
-    int n = hn_lockstep_n_inputs(d->steps), n_open = 0;
+    int n = hn_layer_diff_n_inputs(d->steps), n_open = 0;
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
     g_autofree HnTensor **given = g_new0(HnTensor *, (gsize)n + 1);
     for (int i = 0; i < n; i++) {
-        inputs[i] = (HnValue *)hn_lockstep_input(d->steps, i);
+        inputs[i] = (HnValue *)hn_layer_diff_input(d->steps, i);
         given[i] = hn_tool_input(&d->given, inputs[i]->name);
         n_open += given[i] == NULL;
     }
@@ -140,21 +140,21 @@ static gboolean prepare(Diff *d, GError **error)
                     "option '--input': '%s' is an initializer, which stays as it is", (char *)d->given.feeds->pdata[0]);
         return FALSE;
     }
-    HnLockstepOptions o = { .per_layer = d->p->per_layer,
-                            .threads = d->ctx->common.threads,
-                            .strict_math = d->ctx->common.strict_math,
-                            .seed = d->ctx->common.seed,
-                            .budget = d->ctx->budget,
-                            .progress = &d->ctx->progress };
+    HnLayerDiffOptions o = { .per_layer = d->p->per_layer,
+                             .threads = d->ctx->common.threads,
+                             .strict_math = d->ctx->common.strict_math,
+                             .seed = d->ctx->common.seed,
+                             .budget = d->ctx->budget,
+                             .progress = &d->ctx->progress };
     d->steps =
-        hn_lockstep_new(&(HnSide){ d->model[0], d->backend[0] }, &(HnSide){ d->model[1], d->backend[1] }, &o, error);
+        hn_layer_diff_new(&(HnSide){ d->model[0], d->backend[0] }, &(HnSide){ d->model[1], d->backend[1] }, &o, error);
     return d->steps != NULL && open_data(d, error);
 }
 
 static void diff_clear(Diff *d)
 {
     hn_data_free(d->data);
-    hn_lockstep_free(d->steps);
+    hn_layer_diff_free(d->steps);
     if (d->given.names != NULL)
         hn_tool_inputs_clear(&d->given);
     hn_shapes_free(d->shapes);
@@ -173,7 +173,7 @@ static gboolean run_all(Diff *d, GError **error)
         g_autoptr(HnSample) s = hn_data_load(d->data, d->done, error);
         if (s == NULL)
             return FALSE;
-        if (!hn_lockstep_run(d->steps, s->in, error)) {
+        if (!hn_layer_diff_run(d->steps, s->in, error)) {
             if (error != NULL && !g_error_matches(*error, HN_ERROR, HN_ERROR_INTERRUPTED) && n > 1)
                 g_prefix_error(error, "sample '%s': ", s->name);
             return FALSE;
@@ -233,17 +233,17 @@ static double score(const HnTensorError *e)
     return e->samples == 0 ? INFINITY : isnan(e->sqnr) ? -INFINITY : e->sqnr;
 }
 
-static double row_score(const HnLockstepRow *r)
+static double row_score(const HnLayerDiffRow *r)
 {
     return r->differs ? -INFINITY : MIN(score(&r->accumulated), score(&r->isolated));
 }
 
 /* The worst row by one of the errors, NULL where there is no difference at all. */
-static const HnLockstepRow *worst_row(const Diff *d, gboolean isolated)
+static const HnLayerDiffRow *worst_row(const Diff *d, gboolean isolated)
 {
-    const HnLockstepRow *worst = NULL;
-    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
-        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+    const HnLayerDiffRow *worst = NULL;
+    for (guint i = 0; i < hn_layer_diff_rows(d->steps); i++) {
+        const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
         const HnTensorError *e = isolated ? &r->isolated : &r->accumulated;
         const HnTensorError *w = worst == NULL ? NULL : isolated ? &worst->isolated : &worst->accumulated;
         if (e->samples > 0 && e->max_abs > 0 && (w == NULL || score(e) < score(w)))
@@ -267,7 +267,7 @@ static void set_error(JsonObject *row, const char *name, const HnTensorError *e)
     json_object_set_object_member(row, name, o);
 }
 
-static JsonObject *row_object(const HnLockstepRow *r, const char *mark)
+static JsonObject *row_object(const HnLayerDiffRow *r, const char *mark)
 {
     static const char *const by[] = { "name", "position", "order" };
     const HnNode *n = r->match.b->producer;
@@ -290,18 +290,18 @@ static JsonObject *row_object(const HnLockstepRow *r, const char *mark)
 /* Is the row among the --top worst? Of equal ones the first. */
 static gboolean shown(const Diff *d, guint i)
 {
-    const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+    const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
     int before = 0;
     if (r->type_a == NULL) /* not seen, as where nothing ran to the end */
         return FALSE;
-    for (guint k = 0; k < hn_lockstep_rows(d->steps) && d->p->top > 0; k++) {
-        double a = row_score(hn_lockstep_row(d->steps, k)), b = row_score(r);
+    for (guint k = 0; k < hn_layer_diff_rows(d->steps) && d->p->top > 0; k++) {
+        double a = row_score(hn_layer_diff_row(d->steps, k)), b = row_score(r);
         before += a < b || (a == b && k < i);
     }
     return d->p->top == 0 || before < d->p->top;
 }
 
-static void worst_line(HnReport *report, const HnLockstepRow *r, gboolean isolated)
+static void worst_line(HnReport *report, const HnLayerDiffRow *r, gboolean isolated)
 {
     if (r == NULL)
         return;
@@ -312,11 +312,11 @@ static void worst_line(HnReport *report, const HnLockstepRow *r, gboolean isolat
 
 static void add_tensors(const Diff *d, HnReport *report)
 {
-    const HnLockstepRow *all = worst_row(d, FALSE), *own = worst_row(d, TRUE);
+    const HnLayerDiffRow *all = worst_row(d, FALSE), *own = worst_row(d, TRUE);
     JsonArray *rows = json_array_new();
     guint n = 0, equal = 0, differ = 0;
-    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
-        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+    for (guint i = 0; i < hn_layer_diff_rows(d->steps); i++) {
+        const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
         n += r->type_a != NULL;
         equal += r->accumulated.samples > 0 && r->accumulated.max_abs == 0 && !r->differs;
         differ += r->differs;
@@ -333,14 +333,14 @@ static void add_tensors(const Diff *d, HnReport *report)
     json_object_set_int_member(counts, "compared", n);
     json_object_set_int_member(counts, "equal", equal);
     json_object_set_int_member(counts, "not_comparable", differ);
-    json_object_set_int_member(counts, "only_a", hn_lockstep_unmatched(d->steps, 0));
-    json_object_set_int_member(counts, "only_b", hn_lockstep_unmatched(d->steps, 1));
+    json_object_set_int_member(counts, "only_a", hn_layer_diff_unmatched(d->steps, 0));
+    json_object_set_int_member(counts, "only_b", hn_layer_diff_unmatched(d->steps, 1));
     json_object_set_object_member(root, "counts", counts);
     hn_report_line(report, "%u tensor%s compared on %" PRId64 " sample%s: %u equal, %u with other shape or type", n,
                    n == 1 ? "" : "s", d->done, d->done == 1 ? "" : "s", equal, differ);
     if (d->p->per_layer)
         hn_report_line(report, "only in the first model: %u, only in the second: %u",
-                       hn_lockstep_unmatched(d->steps, 0), hn_lockstep_unmatched(d->steps, 1));
+                       hn_layer_diff_unmatched(d->steps, 0), hn_layer_diff_unmatched(d->steps, 1));
     worst_line(report, all, FALSE);
     worst_line(report, own, TRUE);
 }
@@ -371,8 +371,8 @@ static gboolean write_report(const Diff *d, GError **error)
 static gboolean guard(const Diff *d, GError **error)
 {
     const Params *p = d->p;
-    for (guint i = 0; i < hn_lockstep_rows(d->steps); i++) {
-        const HnLockstepRow *r = hn_lockstep_row(d->steps, i);
+    for (guint i = 0; i < hn_layer_diff_rows(d->steps); i++) {
+        const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
         const HnTensorError *e = &r->accumulated;
         if (!r->is_output || (isnan(p->min_sqnr) && isnan(p->min_cos)))
             continue;

@@ -332,25 +332,25 @@ static void tell_dropped(const Export *e)
 /* Says so where a conversion gains nothing; with --bench a slower model is not written. */
 static gboolean guard_speed(Export *e, GError **error)
 {
-    const HnGainOptions o = {
+    const HnSpeedupOptions o = {
         .threads = e->ctx->common.threads,
         .seconds = e->p->bench ? 5 : 1,
         .budget = e->ctx->budget,
         .progress = &e->ctx->progress,
     };
-    e->has_gain = e->x.has_gain;
-    e->gain = e->x.gain;
+    e->has_speedup = e->x.has_speedup;
+    e->speedup = e->x.speedup;
     if (e->verify == NULL || (!e->p->bench && (e->to == HN_UNDEFINED || e->p->keep_functions)))
         return TRUE;
-    if (!hn_export_gain(&e->o, e->verify, e->x.model, &o, &e->gain, error))
+    if (!hn_export_speedup(&e->o, e->verify, e->x.model, &o, &e->speedup, error))
         return FALSE;
-    e->has_gain = TRUE;
-    if (e->to != HN_UNDEFINED && e->gain.pointless) {
-        g_autofree char *text = hn_gain_describe(&e->gain);
+    e->has_speedup = TRUE;
+    if (e->to != HN_UNDEFINED && e->speedup.pointless) {
+        g_autofree char *text = hn_speedup_describe(&e->speedup);
         hn_context_warn(e->ctx, "the conversion to %s gains nothing here: %s", e->p->to, text);
     }
     return !e->p->bench || e->p->force ||
-           hn_guard_speed(&e->gain.effect, SLOWER, HN_BY_INTERVAL, "the new model", error);
+           hn_guard_speed(&e->speedup.effect, SLOWER, HN_BY_INTERVAL, "the new model", error);
 }
 
 static gboolean write_model(Export *e, GError **error)

@@ -9,7 +9,7 @@
 #include "export/export.h"
 #include "export/facts.h"
 #include "onnx/onnx.h"
-#include "check/gain.h"
+#include "check/speedup.h"
 
 #define EXPORT_TOOL "hone-export" /* in recipes */
 
@@ -46,8 +46,8 @@ typedef struct {
     HnFacts before, after;
     guint64 file_before, orphaned;
     gsize file_after; /* bytes, data files included */
-    gboolean has_gain;
-    HnGain gain; /* latency of both models, interleaved on the first sample */
+    gboolean has_speedup;
+    HnSpeedup speedup; /* latency of both models, interleaved on the first sample */
 } Export;
 
 extern const ExportParams export_defaults;

@@ -29,7 +29,7 @@ gboolean export_add_recipe(Export *e, GError **error)
     JsonObject *rest = json_object_new();
     json_object_set_string_member(rest, "input", model);
     json_object_set_string_member(rest, SAMPLES, samples);
-    if (e->o.growth == HN_GROWTH_STAYS || (e->x.has_gain && e->x.gain.faster))
+    if (e->o.growth == HN_GROWTH_STAYS || (e->x.has_speedup && e->x.speedup.faster))
         json_object_set_boolean_member(rest, LONGER, TRUE);
     hn_recipe_write(e->x.model, EXPORT_TOOL, hn_recorded_json(&export_recorded, e->p, e->ctx->common.seed), rest);
     return TRUE;

@@ -92,7 +92,7 @@ static void tell_growth(const Export *e, HnReport *report)
     const double more = e->file_before > 0 ? (double)e->file_after / (double)e->file_before - 1 : 0;
     if (more > 0.1)
         hn_report_line(report, "the file is %.0f %% longer%s", more * 100,
-                       e->x.has_gain ? ", and the model faster" : ", as the options ask for or allow");
+                       e->x.has_speedup ? ", and the model faster" : ", as the options ask for or allow");
 }
 
 static void add_sites(const Export *e, HnReport *report)
@@ -175,7 +175,7 @@ static char *flops_text(double x)
 static void add_facts(const Export *e, HnReport *report)
 {
     const HnFacts *a = &e->before, *b = &e->after;
-    const double ms[2] = { e->has_gain ? e->gain.old_ms : NAN, e->has_gain ? e->gain.new_ms : NAN };
+    const double ms[2] = { e->has_speedup ? e->speedup.old_ms : NAN, e->has_speedup ? e->speedup.new_ms : NAN };
     json_object_set_object_member(hn_report_root(report), "before", facts_object(a, e->file_before, ms[0]));
     json_object_set_object_member(hn_report_root(report), "after", facts_object(b, e->file_after, ms[1]));
     json_object_set_int_member(hn_report_root(report), "orphaned_bytes", (gint64)e->orphaned);
@@ -189,7 +189,7 @@ static void add_facts(const Export *e, HnReport *report)
     line_of(report, "file", bytes_text(e->file_before), bytes_text(e->file_after));
     line_of(report, "flops", flops_text(a->flops), flops_text(b->flops));
     line_of(report, "planned memory", bytes_text(a->planned_bytes), bytes_text(b->planned_bytes));
-    if (e->has_gain)
+    if (e->has_speedup)
         line_of(report, "latency", hn_text_time(ms[0] / 1e3), hn_text_time(ms[1] / 1e3));
     if (e->orphaned > 0) {
         g_autofree char *text = hn_text_size(e->orphaned);
@@ -276,11 +276,11 @@ static void add_check(const Export *e, HnReport *report)
 
 static void add_speed(const Export *e, HnReport *report)
 {
-    if (!e->has_gain) {
+    if (!e->has_speedup) {
         json_object_set_null_member(hn_report_root(report), "speed");
         return;
     }
-    const HnEffect *f = &e->gain.effect;
+    const HnEffect *f = &e->speedup.effect;
     JsonObject *o = json_object_new();
     JsonArray *ci = json_array_new();
     json_object_set_double_member(o, "effect", f->effect);

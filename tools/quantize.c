@@ -66,16 +66,16 @@ static gboolean open_scorer(Quantize *q, GError **error)
 
 static gboolean guard_speed(Quantize *q, GError **error)
 {
-    const HnGainOptions o = {
+    const HnSpeedupOptions o = {
         .threads = q->ctx->common.threads, .seconds = 5, .budget = q->ctx->budget, .progress = &q->ctx->progress
     };
-    if (!hn_measure_gain(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->gain, error))
+    if (!hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, error))
         return FALSE;
-    q->has_gain = TRUE;
+    q->has_speedup = TRUE;
     if (q->recipe != NULL) /* another machine's times are no reason */
         return TRUE;
     const double most = q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
-    return q->p->force || hn_guard_speed(&q->gain.effect, most, HN_BY_EFFECT, WHAT, error);
+    return q->p->force || hn_guard_speed(&q->speedup.effect, most, HN_BY_EFFECT, WHAT, error);
 }
 
 /* Of a large model its weights: the rest is next to nothing, and it has no single message. */

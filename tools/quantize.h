@@ -60,8 +60,8 @@ typedef struct {
     HnSearch search;
     HnModel *result;
     HnQuantLog log;
-    gboolean has_gain;
-    HnGain gain;
+    gboolean has_speedup;
+    HnSpeedup speedup;
     guint64 file_before, file_after;
     gsize forecast; /* bytes of calibration */
 } Quantize;

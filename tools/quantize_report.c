@@ -163,26 +163,26 @@ static void add_result(const Quantize *q, HnReport *report)
         q->search.score.sqnr, samples, samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
 }
 
-static void add_gain(const Quantize *q, HnReport *report)
+static void add_speedup(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
-    if (!q->has_gain) {
+    if (!q->has_speedup) {
         json_object_set_null_member(root, "speed");
         return;
     }
     JsonObject *o = json_object_new();
-    json_object_set_double_member(o, "effect", q->gain.effect.effect);
-    set_number(o, "lo", q->gain.effect.lo);
-    set_number(o, "hi", q->gain.effect.hi);
-    json_object_set_double_member(o, "f32_ms", q->gain.old_ms);
-    json_object_set_double_member(o, "int_ms", q->gain.new_ms);
+    json_object_set_double_member(o, "effect", q->speedup.effect.effect);
+    set_number(o, "lo", q->speedup.effect.lo);
+    set_number(o, "hi", q->speedup.effect.hi);
+    json_object_set_double_member(o, "f32_ms", q->speedup.old_ms);
+    json_object_set_double_member(o, "int_ms", q->speedup.new_ms);
     json_object_set_object_member(root, "speed", o);
     json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
     json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
     g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
-    g_autofree char *old_ms = hn_text_time(q->gain.old_ms / 1e3), *new_ms = hn_text_time(q->gain.new_ms / 1e3);
-    say(q, report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms, q->gain.effect.effect,
-        q->gain.effect.lo, q->gain.effect.hi);
+    g_autofree char *old_ms = hn_text_time(q->speedup.old_ms / 1e3), *new_ms = hn_text_time(q->speedup.new_ms / 1e3);
+    say(q, report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms, q->speedup.effect.effect,
+        q->speedup.effect.lo, q->speedup.effect.hi);
     say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
     say(q, report,
         "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64 " channels",
@@ -202,7 +202,7 @@ gboolean quantize_report(const Quantize *q, GError **error)
     add_pareto(q, report);
     quantize_report_repairs(q, report, is_silent(q));
     add_result(q, report);
-    add_gain(q, report);
+    add_speedup(q, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));
     return hn_report_write(report, error);
 }

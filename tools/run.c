@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "check/metric.h"
 #include "cli/report.h"
 #include "common.h"

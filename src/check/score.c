@@ -6,7 +6,7 @@
 
 #include "check/outputs.h"
 #include "onnx/onnx.h"
-#include "check/kinds.h"
+#include "check/channel_kinds.h"
 
 #define LEAST_CLASSES 8
 #define KEPT_BYTES (4 << 20) /* of outputs */
@@ -23,9 +23,9 @@ struct HnScorer {
     HnModel *model; /* the original, with its session; NULL: all that it says is kept */
     HnSession *session;
     int n_out;
-    HnSample *sample; /* the first */
-    GPtrArray *kept;  /* HnTensor **: outputs of the first samples */
-    HnKinds *kinds;   /* of each output */
+    HnSample *sample;      /* the first */
+    GPtrArray *kept;       /* HnTensor **: outputs of the first samples */
+    HnChannelKinds *kinds; /* of each output */
     gboolean labelled, classes;
     HnScore original;
 };
@@ -208,16 +208,16 @@ static double change_of(GArray *pairs)
 }
 
 /* Change of each channel's best score, of those that are strong. */
-static double peaks_of(const HnKinds *k, const HnTensor *got, const HnTensor *want)
+static double peaks_of(const HnChannelKinds *k, const HnTensor *got, const HnTensor *want)
 {
-    const int64_t step = hn_kinds_step(k, want);
+    const int64_t step = hn_channel_kinds_step(k, want);
     g_autofree Pair *peak = g_new(Pair, (gsize)k->channels);
     double most = 0;
     for (int64_t c = 0; c < k->channels; c++)
         peak[c] = (Pair){ -INFINITY, -INFINITY };
     for (int64_t i = 0; i < want->n; i++) {
         const int64_t c = i / step % k->channels;
-        const double w = hn_kinds_value(k, want, step, i), g = hn_kinds_value(k, got, step, i);
+        const double w = hn_channel_kinds_value(k, want, step, i), g = hn_channel_kinds_value(k, got, step, i);
         peak[c].want = fmax(peak[c].want, w);
         peak[c].got = fmax(peak[c].got, isfinite(g) ? g : INFINITY);
     }
@@ -236,9 +236,9 @@ static double cosine(const Kind *k)
     return k->dot / sqrt(k->got * k->want);
 }
 
-static void add_kinds(Sums *sums, const HnKinds *k, Output *o, const HnTensor *got, const HnTensor *want)
+static void add_kinds(Sums *sums, const HnChannelKinds *k, Output *o, const HnTensor *got, const HnTensor *want)
 {
-    const int64_t step = hn_kinds_step(k, want);
+    const int64_t step = hn_channel_kinds_step(k, want);
     g_autofree Kind *kind = g_new0(Kind, (gsize)k->n);
     for (int i = 0; i < k->n; i++)
         kind[i].strong = k->scores[i] ? g_array_new(FALSE, FALSE, sizeof(Pair)) : NULL;
@@ -255,8 +255,8 @@ static void add_kinds(Sums *sums, const HnKinds *k, Output *o, const HnTensor *g
             at->one_sided = TRUE;
         }
         if (at->strong != NULL) {
-            const double score = hn_kinds_value(k, got, step, i);
-            const Pair pair = { hn_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
+            const double score = hn_channel_kinds_value(k, got, step, i);
+            const Pair pair = { hn_channel_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
             g_array_append_val(at->strong, pair);
         }
     }
@@ -295,7 +295,7 @@ static void add_output(const HnScorer *s, Sums *sums, int output, const HnTensor
 }
 
 /* NaN: holds none. */
-static double scores_of(const Output *o, const HnKinds *k)
+static double scores_of(const Output *o, const HnChannelKinds *k)
 {
     if (o->lost)
         return k->scores[0] ? 1 : NAN;
@@ -406,11 +406,11 @@ static gboolean looks_like_classes(const HnScorer *s)
 static void find_kinds(HnScorer *s)
 {
     g_autofree HnTensor **t = g_new0(HnTensor *, (gsize)s->kept->len + 1);
-    s->kinds = g_new0(HnKinds, (gsize)s->n_out + 1);
+    s->kinds = g_new0(HnChannelKinds, (gsize)s->n_out + 1);
     for (int j = 0; j < s->n_out; j++) {
         for (guint i = 0; i < s->kept->len; i++)
             t[i] = ((HnTensor *const *)s->kept->pdata[i])[j];
-        hn_kinds_find(&s->kinds[j], t, s->kept->len);
+        hn_channel_kinds_find(&s->kinds[j], t, s->kept->len);
     }
 }
 
@@ -503,7 +503,7 @@ void hn_scorer_free(HnScorer *s)
     for (guint i = 0; i < s->kept->len; i++)
         hn_outputs_free(s->kept->pdata[i], s->n_out);
     for (int j = 0; s->kinds != NULL && j < s->n_out; j++)
-        hn_kinds_clear(&s->kinds[j]);
+        hn_channel_kinds_clear(&s->kinds[j]);
     g_clear_pointer(&s->session, hn_session_free);
     g_clear_pointer(&s->model, hn_model_free);
     g_clear_pointer(&s->sample, hn_sample_free);

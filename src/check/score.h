@@ -1,8 +1,8 @@
 /*
  * HnScorer: how far a quantized model's outputs are from those of the model that it was made of.
  *
- * Numbers of different kinds in one output (check/kinds.h) are held apart. Scores, which are all within [0, 1], have a
- * measure of their own beside the cosine: a detector is judged by its strong scores, and these are few.
+ * Numbers of different kinds in one output (check/channel_kinds.h) are held apart. Scores, which are all within [0, 1],
+ * have a measure of their own beside the cosine: a detector is judged by its strong scores, and these are few.
  */
 #pragma once
 
@@ -22,7 +22,8 @@ typedef enum {
                          sample (with many samples: twice the root mean square over them), or half the root mean square
                          over all strong ones (where there are none, over the ten best). Strong is what is
                          HN_STRONG_SCORE at least, before or after; below that a score is a no, however far. Classes'
-                         probabilities with one more score beside them count as products with it (check/kinds.h) */
+                         probabilities with one more score beside them count as products with it (check/channel_kinds.h)
+                       */
     HN_METRIC_CMD,    /* what a program says of the model's file */
 } HnMetric;
 

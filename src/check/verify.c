@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "check/kinds.h"
+#include "check/channel_kinds.h"
 
 /* What f32 may leave of the largest magnitude in numbers that others cancel out of. */
 #define ROUNDING 0x1p-20
@@ -12,8 +12,8 @@ struct HnVerify {
     const HnSamplesOptions *o;
     HnSamples *samples; /* with the outputs of the original */
     int n_out;
-    double unit;    /* coarsest() of the original */
-    HnKinds *kinds; /* of each output, in all samples */
+    double unit;           /* coarsest() of the original */
+    HnChannelKinds *kinds; /* of each output, in all samples */
 };
 
 /* What one rounding costs in the coarsest of the halves that values of g are known to have, relative; 0: there are
@@ -42,11 +42,11 @@ static void find_kinds(HnVerify *v)
 {
     const guint n = hn_samples_count(v->samples);
     g_autofree HnTensor **t = g_new(HnTensor *, (gsize)n + 1);
-    v->kinds = g_new0(HnKinds, (gsize)v->n_out + 1);
+    v->kinds = g_new0(HnChannelKinds, (gsize)v->n_out + 1);
     for (int k = 0; k < v->n_out; k++) {
         for (guint i = 0; i < n; i++)
             t[i] = hn_samples_output(v->samples, i, k);
-        hn_kinds_find(&v->kinds[k], t, n);
+        hn_channel_kinds_find(&v->kinds[k], t, n);
     }
 }
 
@@ -69,7 +69,7 @@ void hn_verify_free(HnVerify *v)
     if (v == NULL)
         return;
     for (int k = 0; k < v->n_out; k++)
-        hn_kinds_clear(&v->kinds[k]);
+        hn_channel_kinds_clear(&v->kinds[k]);
     g_free(v->kinds);
     hn_samples_free(v->samples);
     g_free(v);
@@ -123,11 +123,11 @@ static gboolean fails(Judge *j, GError *failure, GError **error)
 }
 
 /* Largest magnitudes of the channels' kinds, channel by channel; *largest: of all. */
-static double *sizes_of(const Judge *j, const HnKinds *kinds, const HnTensor *want, double *largest)
+static double *sizes_of(const Judge *j, const HnChannelKinds *kinds, const HnTensor *want, double *largest)
 {
     double *size = g_new0(double, (gsize)kinds->channels + 1);
     g_autofree double *kind = g_new0(double, (gsize)kinds->n + 1);
-    const int64_t step = hn_kinds_step(kinds, want);
+    const int64_t step = hn_channel_kinds_step(kinds, want);
     const float *f = want->dtype == HN_F32 ? want->data : NULL;
     *largest = 0;
     for (int64_t first = 0; first < want->n; first += step) {
@@ -156,7 +156,7 @@ static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
         return;
     }
     const gboolean floats = hn_dtype_in(want->dtype, HN_T_FLOATS) && hn_dtype_in(got->dtype, HN_T_FLOATS);
-    const HnKinds *kinds = &j->v->kinds[k];
+    const HnChannelKinds *kinds = &j->v->kinds[k];
     double scale = 0;
     g_autofree double *size = floats ? sizes_of(j, kinds, want, &scale) : NULL;
     HnTolerance tol = { .min_cos = NAN };
@@ -166,7 +166,7 @@ static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
                              .min_cos = NAN,
                              .part = j->t->part,
                              .size = size,
-                             .step = hn_kinds_step(kinds, want),
+                             .step = hn_channel_kinds_step(kinds, want),
                              .channels = kinds->channels };
     HnDiff d;
     gboolean equal = floats ? hn_compare_numbers(got, want, &tol, &d) : hn_compare(got, want, &tol, &d);

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "check/samples.h"
 
 G_BEGIN_DECLS
@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
     double rtol, atol; /* of an element's magnitude, and as it is: as in all tools */
-    double part;       /* of the largest magnitude among channels of the element's kind (check/kinds.h) */
+    double part;       /* of the largest magnitude among channels of the element's kind (check/channel_kinds.h) */
 } HnVerifyTolerance;
 
 /* What is NaN becomes what results of the original are known to. rtol: 1e-3 in f32, some roundings more where it holds

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "check/gain.h"
+#include "check/speedup.h"
 #include "check/verify.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
@@ -59,13 +59,13 @@ typedef struct {
 } HnDropped;
 
 typedef struct {
-    HnModel *model;     /* the result */
-    HnPassLog log;      /* of the run that made it */
-    GPtrArray *dropped; /* HnDropped * */
-    GPtrArray *grown;   /* HnDropped *: right, but they made the file longer */
-    gboolean functions; /* are kept, since their bodies would make the file longer */
-    gboolean has_gain;  /* the speed was measured, since the file is longer: */
-    HnGain gain;
+    HnModel *model;       /* the result */
+    HnPassLog log;        /* of the run that made it */
+    GPtrArray *dropped;   /* HnDropped * */
+    GPtrArray *grown;     /* HnDropped *: right, but they made the file longer */
+    gboolean functions;   /* are kept, since their bodies would make the file longer */
+    gboolean has_speedup; /* the speed was measured, since the file is longer: */
+    HnSpeedup speedup;
     GPtrArray *blocked;  /* char *: nodes that have no equivalent in the opset asked for, where that is the error */
     HnVerified verified; /* of the result; n is 0 where nothing was verified */
     gboolean converted;  /* the precision was; then: */
@@ -78,8 +78,8 @@ gboolean hn_export(const HnExportOptions *o, const HnVerify *verify, HnExported 
 void hn_exported_clear(HnExported *x);
 
 /* Latency of m beside that of the original, on the first of the samples. */
-gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnGainOptions *how,
-                        HnGain *gain, GError **error);
+gboolean hn_export_speedup(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnSpeedupOptions *how,
+                           HnSpeedup *speedup, GError **error);
 
 /* The model before anything is rewritten: cut, and with its shapes fixed. What hn_verify_new() is to be given. */
 HnModel *hn_export_original(const HnExportOptions *o, GError **error);

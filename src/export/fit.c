@@ -13,8 +13,8 @@
 
 extern const HnPass hn_pass_fold_constants;
 
-gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnGainOptions *how,
-                        HnGain *gain, GError **error)
+gboolean hn_export_speedup(const HnExportOptions *o, const HnVerify *verify, HnModel *m, const HnSpeedupOptions *how,
+                           HnSpeedup *speedup, GError **error)
 {
     g_autoptr(HnModel) original = hn_export_original(o, error);
     g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
@@ -30,7 +30,7 @@ gboolean hn_export_gain(const HnExportOptions *o, const HnVerify *verify, HnMode
         g_ptr_array_add(in, t);
     }
     g_ptr_array_add(in, NULL);
-    return hn_measure_gain(original, m, o->backend, (HnTensor *const *)in->pdata, how, gain, error);
+    return hn_measure_speedup(original, m, o->backend, (HnTensor *const *)in->pdata, how, speedup, error);
 }
 
 /* --- what is too large -------------------------------------------------------------------------------------------- */
@@ -83,13 +83,13 @@ static gboolean plain_bytes(const HnExportJob *e, gsize *bytes, GError **error)
  */
 static gboolean measure(HnExportJob *e, GError **error)
 {
-    const HnGainOptions how = { .threads = e->o->threads, .budget = e->o->pass.budget, .progress = e->o->progress };
+    const HnSpeedupOptions how = { .threads = e->o->threads, .budget = e->o->pass.budget, .progress = e->o->progress };
     GError *failure = NULL;
     e->may_grow = e->o->growth == HN_GROWTH_STAYS;
-    if (e->verify == NULL || e->x->has_gain || e->o->growth != HN_GROWTH_MEASURED)
+    if (e->verify == NULL || e->x->has_speedup || e->o->growth != HN_GROWTH_MEASURED)
         return TRUE;
-    if (hn_export_gain(e->o, e->verify, e->x->model, &how, &e->x->gain, &failure)) {
-        e->may_grow = e->x->has_gain = e->x->gain.faster;
+    if (hn_export_speedup(e->o, e->verify, e->x->model, &how, &e->x->speedup, &failure)) {
+        e->may_grow = e->x->has_speedup = e->x->speedup.faster;
         return TRUE;
     }
     g_error_free(failure);

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "check/observe.h"
+#include "check/ranges.h"
 #include "export/private.h"
 #include "onnx/onnx.h"
 
@@ -24,18 +24,18 @@ typedef struct {
     double aim;
 } Half;
 
-/* Shows the observer all samples. */
-static gboolean watch(const HnVerify *v, HnObserver *w, GError **error)
+/* Shows the probe all samples. */
+static gboolean watch(const HnVerify *v, HnRangeProbe *w, GError **error)
 {
-    const int n = hn_observer_n_inputs(w);
+    const int n = hn_range_probe_n_inputs(w);
     g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)n + 1);
     gboolean ok = TRUE;
     for (guint s = 0; s < hn_samples_count(hn_verify_samples(v)) && ok; s++) {
         for (int i = 0; i < n; i++)
             in[i] = NULL;
         for (int i = 0; i < n && ok; i++)
-            ok = hn_samples_input(hn_verify_samples(v), s, hn_observer_input(w, i), &in[i], error);
-        ok = ok && hn_observer_run(w, in, error);
+            ok = hn_samples_input(hn_verify_samples(v), s, hn_range_probe_input(w, i), &in[i], error);
+        ok = ok && hn_range_probe_run(w, in, error);
         for (int i = 0; i < n; i++)
             hn_tensor_unref(in[i]);
     }
@@ -180,21 +180,21 @@ static gboolean refine(Half *h, HnExported *x, GError **error)
 gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error)
 {
     Half h = { .o = o, .verify = verify, .p = { .to = o->to, .keep_io = o->keep_io, .budget = o->pass.budget } };
-    g_autoptr(HnModel) seen = NULL; /* outlives the observer */
-    g_autoptr(HnObserver) w = NULL;
+    g_autoptr(HnModel) seen = NULL; /* outlives the probe */
+    g_autoptr(HnRangeProbe) w = NULL;
     hn_precision_log_init(&x->precision);
     x->converted = TRUE;
     if (verify == NULL || o->to == HN_F32)
         return hn_convert_precision(x->model, &h.p, &x->precision, error);
-    const HnObserveOptions wo = { .budget = h.p.budget, .progress = o->progress };
+    const HnRangeProbeOptions wo = { .budget = h.p.budget, .progress = o->progress };
     /* made-up samples show less than real ones: they get a quarter of what is allowed */
     h.aim = hn_samples_synthetic(hn_verify_samples(verify)) ? o->half_tol / 4 : o->half_tol;
     hn_model_name_apart(x->model); /* ranges go by name */
     h.bytes = hn_onnx_write_bytes(x->model, h.p.budget, error);
     gboolean ok = h.bytes != NULL && (seen = open_bytes(&h, error)) != NULL &&
-                  (w = hn_observer_new(seen, o->backend, &wo, error)) != NULL && watch(verify, w, error);
+                  (w = hn_range_probe_new(seen, o->backend, &wo, error)) != NULL && watch(verify, w, error);
     if (ok) {
-        h.p.ranges = hn_observer_ranges(w);
+        h.p.ranges = hn_range_probe_ranges(w);
         ok = hn_convert_precision(x->model, &h.p, &x->precision, error);
     }
     if (ok) {
@@ -204,6 +204,6 @@ gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExpo
     }
     g_clear_pointer(&h.bytes, g_bytes_unref);
     g_clear_pointer(&h.sites, g_ptr_array_unref);
-    g_clear_pointer(&w, hn_observer_free);
+    g_clear_pointer(&w, hn_range_probe_free);
     return ok;
 }

@@ -6,7 +6,7 @@
  *     ok = hn_convert_precision(m, &(HnPrecisionOptions){ .to = HN_F16, .ranges = r }, &log, &error);
  *
  * What may become a half is what the records' letters allow in the model's opset. Everything else keeps its type
- * between Casts, of which there is one for a value and a type, whoever reads it. Where `ranges` (check/observe.h) or a
+ * between Casts, of which there is one for a value and a type, whoever reads it. Where `ranges` (check/ranges.h) or a
  * weight says that a half would overflow, or lose what matters, a node stays f32 as well: the log says which, and why.
  * Nodes that only move elements go along with those around them.
  *

@@ -143,10 +143,10 @@ static gboolean run_means(HnModel *m, GPtrArray *targets, gboolean f32, const Hn
     Means s = { targets, f32 };
     for (guint i = 0; i < targets->len; i++)
         g_ptr_array_add(names, ((const Target *)targets->pdata[i])->name);
-    HnTapOptions some = o->tap;
+    HnCaptureOptions some = o->capture;
     some.n = MIN(some.n, SAMPLES);
-    g_autoptr(HnTap) tap = hn_tap_new(m, names, &some, error);
-    return tap != NULL && hn_tap_all(tap, add_means, &s, error);
+    g_autoptr(HnCapture) capture = hn_capture_new(m, names, &some, error);
+    return capture != NULL && hn_capture_all(capture, add_means, &s, error);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -244,7 +244,7 @@ static gboolean correct_levels(HnQuantPlan *p, const GPtrArray *all, int from, i
     hn_model_free(m);
     log->rounds++;
     for (guint i = 0; i < now->len && ok; i++)
-        ok = set_shift(p, now->pdata[i], log, o->tap.budget, error);
+        ok = set_shift(p, now->pdata[i], log, o->capture.budget, error);
     return ok;
 }
 
@@ -257,7 +257,7 @@ gboolean hn_quant_correct(HnQuantPlan *p, const HnCorrectOptions *o, HnCorrectLo
         return FALSE;
     g_autoptr(GPtrArray) targets = g_ptr_array_new_with_free_func(target_free);
     g_autofree int *level = g_new0(int, (gsize)f32->n_values + 1);
-    Find f = { p, f32->graph, targets, level, 0, o->tap.budget, NULL };
+    Find f = { p, f32->graph, targets, level, 0, o->capture.budget, NULL };
     hn_graph_foreach_node(f32->graph, find_target, &f);
     if (f.error != NULL) {
         g_propagate_error(error, f.error);
@@ -269,7 +269,7 @@ gboolean hn_quant_correct(HnQuantPlan *p, const HnCorrectOptions *o, HnCorrectLo
         return FALSE;
     const int levels = f.deepest + 1, rounds = MIN(levels, ROUNDS);
     for (int i = 0; i < rounds; i++) {
-        hn_progress_tell(o->tap.progress, "correcting biases", (guint64)i, (guint64)rounds);
+        hn_progress_tell(o->capture.progress, "correcting biases", (guint64)i, (guint64)rounds);
         if (!correct_levels(p, targets, levels * i / rounds, levels * (i + 1) / rounds, o, log, error))
             return FALSE;
     }

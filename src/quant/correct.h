@@ -6,7 +6,7 @@
 #pragma once
 
 #include "quant/plan.h"
-#include "check/tap.h"
+#include "check/capture.h"
 
 G_BEGIN_DECLS
 
@@ -21,11 +21,11 @@ typedef struct {
     HnModel *(*open)(gpointer data, GError **error);
     HnModel *(*build)(gpointer data, const HnQuantPlan *p, GError **error);
     gpointer data;
-    HnTapOptions tap;
+    HnCaptureOptions capture;
 } HnCorrectOptions;
 
 /* Fills p->shifts for its INT8 nodes of the main graph that have a place for a bias. Errors: those of open, build, and
- * of hn_tap_run(). */
+ * of hn_capture_run(). */
 gboolean hn_quant_correct(HnQuantPlan *p, const HnCorrectOptions *o, HnCorrectLog *log, GError **error);
 
 /* Adds p's shifts to the biases of m, whose types are known. Errors: BUDGET. */

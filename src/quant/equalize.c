@@ -44,7 +44,7 @@ struct Sink {
 };
 
 typedef struct {
-    const HnTapOptions *o;
+    const HnCaptureOptions *o;
     const HnChannels *units;
     GPtrArray *seen;    /* Seen * */
     GHashTable *places; /* HnValue * -> 1 + index in seen */
@@ -252,8 +252,8 @@ static gboolean look_all(const Equalize *e, HnModel *m, GError **error)
             g_ptr_array_add(names, ((const Seen *)e->seen->pdata[i])->v->name);
         }
         hn_progress_tell(e->o->progress, "looking at channels", from, e->seen->len);
-        g_autoptr(HnTap) tap = hn_tap_new(m, names, e->o, error);
-        if (tap == NULL || !hn_tap_all(tap, look, some, error))
+        g_autoptr(HnCapture) capture = hn_capture_new(m, names, e->o, error);
+        if (capture == NULL || !hn_capture_all(capture, look, some, error))
             return FALSE;
         g_ptr_array_foreach(some, expect, NULL);
     }
@@ -536,7 +536,7 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
     return hn_units_scale(e->units, m, e->unit, e->o->budget, error);
 }
 
-gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_samples, const HnTapOptions *o,
+gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_samples, const HnCaptureOptions *o,
                            HnEqualizeLog *log, GError **error)
 {
     *log = (HnEqualizeLog){ 0 };

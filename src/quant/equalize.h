@@ -13,7 +13,7 @@
 #pragma once
 
 #include "quant/plan.h"
-#include "check/tap.h"
+#include "check/capture.h"
 
 G_BEGIN_DECLS
 
@@ -24,8 +24,8 @@ typedef struct {
 } HnEqualizeLog;
 
 /* m, a fresh copy with types, gets other weights, good for p's options. Errors: those of
- * hn_tap_run(), BUDGET. */
-gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_samples, const HnTapOptions *o,
+ * hn_capture_run(), BUDGET. */
+gboolean hn_quant_equalize(const HnQuantPlan *p, HnModel *m, gboolean from_samples, const HnCaptureOptions *o,
                            HnEqualizeLog *log, GError **error);
 
 G_END_DECLS

@@ -108,7 +108,7 @@ static gboolean show_inner(const Repair *r, HnModel *m, GError **error)
 
 static gboolean open_scorer(Repair *r, GError **error)
 {
-    const HnTapOptions *t = &r->o->samples;
+    const HnCaptureOptions *t = &r->o->samples;
     const HnScorerOptions so = {
         .backend = t->backend, .threads = t->threads, .budget = t->budget, .progress = t->progress
     };
@@ -322,7 +322,7 @@ static gboolean choose_ranges(Repair *r, HnQuantPlan **p, char **what, GError **
 static gboolean correct_biases(Repair *r, HnQuantPlan **p, char **what, GError **error)
 {
     HnCorrectLog log;
-    const HnCorrectOptions o = { .open = open_copy, .build = build_copy, .data = r, .tap = r->o->samples };
+    const HnCorrectOptions o = { .open = open_copy, .build = build_copy, .data = r, .capture = r->o->samples };
     if (!hn_quant_correct(*p, &o, &log, error))
         return FALSE;
     r->changes = log.nodes > 0;

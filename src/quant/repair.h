@@ -15,7 +15,7 @@
 
 #include "quant/range.h"
 #include "quant/search.h"
-#include "check/tap.h"
+#include "check/capture.h"
 
 G_BEGIN_DECLS
 
@@ -58,7 +58,7 @@ void hn_repair_log_clear(HnRepairLog *log);
 
 typedef struct {
     const HnSearchOptions *search; /* how models are opened, built and scored */
-    HnTapOptions samples;          /* to repair with: those of the calibration */
+    HnCaptureOptions samples;      /* to repair with: those of the calibration */
     int64_t held_first, held;      /* to decide with: others */
     guint wanted;                  /* set of bits */
     gboolean parts;                /* what weights and activations lose alone is measured too */

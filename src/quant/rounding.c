@@ -46,7 +46,7 @@ typedef struct {
 
 typedef struct {
     const HnQuantPlan *p;
-    const HnTapOptions *o;
+    const HnCaptureOptions *o;
     HnBudget *budget;
     int level;
     GPtrArray *layers; /* of this pass */
@@ -606,7 +606,7 @@ static gsize bytes_of_pass(const Layer *l)
 }
 
 /* One pass over the samples for the layers of r, whose inputs are `names`. */
-static gboolean look(Rounding *r, HnTap *tap, GError **error)
+static gboolean look(Rounding *r, HnCapture *capture, GError **error)
 {
     gsize longest = 0;
     gboolean ok = TRUE;
@@ -619,7 +619,7 @@ static gboolean look(Rounding *r, HnTap *tap, GError **error)
     }
     if (ok)
         ok = (r->rows = hn_budget_alloc_n(r->budget, longest * BATCH, sizeof *r->rows, error)) != NULL;
-    ok = ok && hn_tap_all(tap, saw, r, error);
+    ok = ok && hn_capture_all(capture, saw, r, error);
     for (guint i = 0; i < r->layers->len && ok; i++) {
         Layer *l = r->layers->pdata[i];
         HnRounded *out = g_rc_box_new0(HnRounded);
@@ -650,7 +650,7 @@ static guint name_at(GPtrArray *names, const char *name)
     return i;
 }
 
-static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
+static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error)
 {
     *log = (HnRoundingLog){ 0 };
     g_autoptr(GPtrArray) layers = find_layers(p, m, log), names = g_ptr_array_new();
@@ -669,9 +669,9 @@ static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnR
             bytes += bytes_of_pass(l);
             g_ptr_array_add(r.layers, l);
         }
-        HnTap *tap = hn_tap_new(m, names, o, error);
-        ok = tap != NULL && look(&r, tap, error);
-        hn_tap_free(tap);
+        HnCapture *capture = hn_capture_new(m, names, o, error);
+        ok = capture != NULL && look(&r, capture, error);
+        hn_capture_free(capture);
         g_clear_pointer(&r.layers, g_ptr_array_unref);
     }
     return ok;
@@ -692,7 +692,7 @@ static HnQuantPlan *with_eight(const HnQuantPlan *p, HnModel *m)
     return q;
 }
 
-gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error)
+gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error)
 {
     if (!round_all(p, m, o, log, error))
         return FALSE;

@@ -13,7 +13,7 @@
 
 #include "quant/pack.h"
 #include "quant/plan.h"
-#include "check/tap.h"
+#include "check/capture.h"
 
 G_BEGIN_DECLS
 
@@ -25,8 +25,8 @@ typedef struct {
 
 /* For all weights of p's integer nodes in m, a fresh copy with types, which is of no use afterwards. Where an operator
  * or a bound excludes one, it keeps the nearest integers. What has 4 bits is rounded to 8, too, for plans that give it
- * these. Errors: those of hn_tap_run(), BUDGET. */
-gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnTapOptions *o, HnRoundingLog *log, GError **error);
+ * these. Errors: those of hn_capture_run(), BUDGET. */
+gboolean hn_quant_round(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o, HnRoundingLog *log, GError **error);
 
 /* A weight's integers in a plan. */
 typedef struct {

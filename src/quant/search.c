@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check/guard.h"
-#include "check/lockstep.h"
+#include "check/layer_diff.h"
 #include "quant/region.h"
 #include "quant/settle.h"
 
@@ -182,18 +182,18 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     HnQuantLog log;
     g_autoptr(HnModel) f32 = s->o->open(s->o->data, error);
     g_autoptr(HnModel) m = f32 != NULL ? hn_quant_build(s->base, s->o, &log, error) : NULL;
-    const HnLockstepOptions o = {
+    const HnLayerDiffOptions o = {
         .per_layer = TRUE, .threads = s->o->threads, .budget = s->o->budget, .progress = s->o->progress
     };
     const HnSide a = { f32, s->o->backend }, b = { m, s->o->backend };
-    g_autoptr(HnLockstep) l = m != NULL ? hn_lockstep_new(&a, &b, &o, error) : NULL;
-    if (l == NULL || !hn_lockstep_run(l, hn_scorer_inputs(s->o->scorer), error))
+    g_autoptr(HnLayerDiff) l = m != NULL ? hn_layer_diff_new(&a, &b, &o, error) : NULL;
+    if (l == NULL || !hn_layer_diff_run(l, hn_scorer_inputs(s->o->scorer), error))
         return FALSE;
     g_autoptr(GHashTable) rows = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < hn_lockstep_rows(l); i++)
-        g_hash_table_insert(rows, hn_lockstep_row(l, i)->match.a->name, (gpointer)hn_lockstep_row(l, i));
+    for (guint i = 0; i < hn_layer_diff_rows(l); i++)
+        g_hash_table_insert(rows, hn_layer_diff_row(l, i)->match.a->name, (gpointer)hn_layer_diff_row(l, i));
     for (guint i = 0; i < s->out->nodes->len; i++) {
-        const HnLockstepRow *row = g_hash_table_lookup(rows, hn_search_node(s, i)->name);
+        const HnLayerDiffRow *row = g_hash_table_lookup(rows, hn_search_node(s, i)->name);
         if (row != NULL && row->accumulated.samples > 0)
             hn_search_node(s, i)->accumulated = row->accumulated.sqnr;
     }

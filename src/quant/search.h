@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "check/gain.h"
+#include "check/speedup.h"
 #include "tune/points.h"
 #include "quant/qdq.h"
 

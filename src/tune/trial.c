@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "check/gain.h"
+#include "check/speedup.h"
 #include "tune/timing.h"
 
 #define TIMING_SECONDS 0.4 /* of profiling, for each form of the model in each round */
@@ -138,18 +138,18 @@ gboolean hn_tune_times(HnTune *t, const gconstpointer *plans, guint n, const HnN
 gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, HnEffect *effect, GError **error)
 {
     g_autofree char *a = name_of(t, before), *b = name_of(t, after);
-    HnGain gain;
+    HnSpeedup speedup;
     *effect = (HnEffect){ .effect = NAN, .lo = NAN, .hi = NAN };
     if (hn_journal_race(t->journal, a, b, &effect->effect))
         return TRUE;
     g_autoptr(HnModel) ma = build(t, before, error);
     g_autoptr(HnModel) mb = ma != NULL ? build(t, after, error) : NULL;
-    const HnGainOptions o = {
+    const HnSpeedupOptions o = {
         .threads = t->threads, .seconds = RACE_SECONDS, .budget = t->budget.memory, .progress = t->progress
     };
-    if (mb == NULL || !hn_measure_gain(ma, mb, t->backend, hn_scorer_inputs(t->scorer), &o, &gain, error) ||
+    if (mb == NULL || !hn_measure_speedup(ma, mb, t->backend, hn_scorer_inputs(t->scorer), &o, &speedup, error) ||
         hn_progress_stop(t->progress, error))
         return FALSE;
-    *effect = gain.effect;
+    *effect = speedup.effect;
     return hn_journal_add_race(t->journal, a, b, effect->effect, error);
 }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "data/random.h"
 #include "hone.h"
 #include "ir/ir_text.h"

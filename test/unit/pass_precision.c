@@ -2,8 +2,8 @@
  * Conversion of precision: what a half may be, what it may not, and that what comes out computes the same.
  */
 #include "base/error.h"
-#include "check/gain.h"
-#include "check/observe.h"
+#include "check/speedup.h"
+#include "check/ranges.h"
 #include "pass/precision.h"
 #include "run_model.h"
 
@@ -441,14 +441,14 @@ static GPtrArray *tensors_of(const char *text)
     return t;
 }
 
-static HnObserver *observe(HnModel *m, const char *samples)
+static HnRangeProbe *observe(HnModel *m, const char *samples)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) in = tensors_of(samples);
-    HnObserver *w = hn_observer_new(m, &hn_backend_cpu, &(HnObserveOptions){ .threads = 1 }, &error);
+    HnRangeProbe *w = hn_range_probe_new(m, &hn_backend_cpu, &(HnRangeProbeOptions){ .threads = 1 }, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(hn_observer_n_inputs(w), ==, (int)in->len);
-    (void)hn_observer_run(w, (HnTensor *const *)in->pdata, &error);
+    g_assert_cmpint(hn_range_probe_n_inputs(w), ==, (int)in->len);
+    (void)hn_range_probe_run(w, (HnTensor *const *)in->pdata, &error);
     g_assert_no_error(error);
     return w;
 }
@@ -494,14 +494,14 @@ static void test_case(gconstpointer data)
     const Case *c = data;
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) a = test_model(c->before), b = test_model(c->before), want = NULL;
-    g_autoptr(HnObserver) w = c->samples != NULL ? observe(a, c->samples) : NULL;
+    g_autoptr(HnRangeProbe) w = c->samples != NULL ? observe(a, c->samples) : NULL;
     const char *keep[] = { c->keep, NULL };
     HnPrecisionLog log;
     hn_precision_log_init(&log);
     const HnPrecisionOptions o = { .to = c->to,
                                    .keep_io = c->keep_io,
                                    .keep = c->keep != NULL ? keep : NULL,
-                                   .ranges = w != NULL ? hn_observer_ranges(w) : NULL };
+                                   .ranges = w != NULL ? hn_range_probe_ranges(w) : NULL };
     (void)hn_convert_precision(b, &o, &log, &error);
     g_assert_no_error(error);
     g_assert_true(hn_model_verify(b, &error));
@@ -554,12 +554,12 @@ static void test_log(void)
         test_model("opset 17 graph g(%x:f32[1,4]) -> (%y, %z) { %a = MatMul(%x, w:f32[4,4]={1,1e-9,0,0,0,1,0,0,0,0,1,0,"
                    "0,0,0,1})\n %m = ReduceMean(%a) axes=[1]\n %d = Sub(%a, %m)\n %y = MatMul(%d, w)\n"
                    "%z = MatMul(%x, v:f32[4,4]) @'stays' }");
-    g_autoptr(HnObserver) w = observe(m, "f32[1,4]={8000,8008,9000,8192}");
+    g_autoptr(HnRangeProbe) w = observe(m, "f32[1,4]={8000,8008,9000,8192}");
     const char *const keep[] = { "stays", NULL };
     HnPrecisionLog log;
     hn_precision_log_init(&log);
     g_assert_true(hn_convert_precision(
-        m, &(HnPrecisionOptions){ .to = HN_F16, .ranges = hn_observer_ranges(w), .keep = keep }, &log, &error));
+        m, &(HnPrecisionOptions){ .to = HN_F16, .ranges = hn_range_probe_ranges(w), .keep = keep }, &log, &error));
     g_assert_no_error(error);
     g_assert_cmpuint(log.nodes->len, ==, 5);
     g_assert_cmpuint(log.converted, ==, 3);
@@ -615,44 +615,44 @@ static void test_inside(void)
         "%inst = InstanceNormalization(%x, s, s)\n"
         "%if = If(%c) then_branch=graph() -> (%t) { %t = ReduceMean(%x, ax) } else_branch=graph() -> (%e) { %e = "
         "ReduceMean(%x, ax) } }");
-    g_autoptr(HnObserver) w = observe(m, "f32[1,2,1,2]={3,-4,1,2} bool={1}");
+    g_autoptr(HnRangeProbe) w = observe(m, "f32[1,2,1,2]={3,-4,1,2} bool={1}");
     static const struct {
         const char *name;
         double inside;
     } want[] = { { "mean", 7 }, { "norm", 25 }, { "soft", 1.1353352832 }, { "len", 25 },
                  { "pool", 7 }, { "conv", 10 }, { "inst", 25 },           { "t", 7 } };
     for (guint i = 0; i < G_N_ELEMENTS(want); i++) {
-        const HnRange *r = hn_ranges_get(hn_observer_ranges(w), want[i].name);
+        const HnRange *r = hn_ranges_get(hn_range_probe_ranges(w), want[i].name);
         g_assert_nonnull(r);
         g_assert_nonnull(r->inside_what);
         g_assert_cmpfloat_with_epsilon(r->inside, want[i].inside, 1e-4);
     }
-    g_assert_null(hn_ranges_get(hn_observer_ranges(w), "e")); /* the branch that was not taken */
-    const HnRange *x = hn_ranges_get(hn_observer_ranges(w), "x");
+    g_assert_null(hn_ranges_get(hn_range_probe_ranges(w), "e")); /* the branch that was not taken */
+    const HnRange *x = hn_ranges_get(hn_range_probe_ranges(w), "x");
     g_assert_cmpfloat(x->largest, ==, 4);
     g_assert_cmpfloat(x->smallest, ==, 1);
 }
 
-static void test_gain(void)
+static void test_speedup(void)
 {
     static const char text[] = "opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = MatMul(%x, w:f32[64,64]) }";
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) a = test_model(text), b = test_model(text);
     g_autoptr(HnTensor) x = test_random(HN_F32, 2, (int64_t[]){ 1, 64 }, 1);
     HnPrecisionLog log;
-    HnGain gain;
+    HnSpeedup speedup;
     hn_precision_log_init(&log);
-    const HnGainOptions o = { .threads = 1, .seconds = 0.05 };
-    g_assert_true(hn_measure_gain(a, b, &hn_backend_cpu, &x, &o, &gain, &error));
+    const HnSpeedupOptions o = { .threads = 1, .seconds = 0.05 };
+    g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &o, &speedup, &error));
     g_assert_no_error(error);
-    g_assert_false(gain.smaller);
-    g_assert_true(gain.pointless == !gain.faster);
+    g_assert_false(speedup.smaller);
+    g_assert_true(speedup.pointless == !speedup.faster);
     g_assert_true(hn_convert_precision(b, &(HnPrecisionOptions){ .to = HN_F16 }, &log, &error));
-    g_assert_true(hn_measure_gain(a, b, &hn_backend_cpu, &x, &o, &gain, &error));
+    g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &o, &speedup, &error));
     g_assert_no_error(error);
-    g_assert_true(gain.smaller);
-    g_assert_cmpuint(gain.new_bytes * 2, ==, gain.old_bytes);
-    g_autofree char *text_of_it = hn_gain_describe(&gain);
+    g_assert_true(speedup.smaller);
+    g_assert_cmpuint(speedup.new_bytes * 2, ==, speedup.old_bytes);
+    g_autofree char *text_of_it = hn_speedup_describe(&speedup);
     g_assert_nonnull(strstr(text_of_it, "0.500 times the bytes"));
     hn_precision_log_clear(&log);
 }
@@ -668,6 +668,6 @@ int main(int argc, char **argv)
     g_test_add_func("/precision/log", test_log);
     g_test_add_func("/precision/ranges", test_ranges);
     g_test_add_func("/precision/inside", test_inside);
-    g_test_add_func("/precision/gain", test_gain);
+    g_test_add_func("/precision/gain", test_speedup);
     return g_test_run();
 }

@@ -23,7 +23,7 @@ typedef struct {
     HnData *data;
     HnQuantPlan *plan;
     HnScorer *scorer;
-    HnTapOptions samples;
+    HnCaptureOptions samples;
     HnSearchOptions search;
     GPtrArray *units; /* models that took the place of the text's */
 } Case;
@@ -122,7 +122,8 @@ static void case_init(Case *c, const char *text, const HnQuantOptions *o, HnQuan
     const HnScorerOptions so = { .backend = &hn_backend_ref, .threads = 1 };
     c->scorer = hn_scorer_new(typed(text), c->data, CALIB, HELD, &so, &error);
     g_assert_no_error(error);
-    c->samples = (HnTapOptions){ .backend = &hn_backend_ref, .threads = 2, .data = c->data, .first = 0, .n = CALIB };
+    c->samples =
+        (HnCaptureOptions){ .backend = &hn_backend_ref, .threads = 2, .data = c->data, .first = 0, .n = CALIB };
     c->search = (HnSearchOptions){
         .open = open_case, .data = c, .scorer = c->scorer, .backend = &hn_backend_ref, .threads = 1
     };
@@ -288,7 +289,7 @@ static void check_bias(const char *text, guint nodes)
     g_autoptr(GError) error = NULL;
     case_init(&c, text, &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8);
     hn_quant_plan_set_span(c.plan, "a", 0, 1);
-    const HnCorrectOptions o = { .open = open_case, .build = build_case, .data = &c, .tap = c.samples };
+    const HnCorrectOptions o = { .open = open_case, .build = build_case, .data = &c, .capture = c.samples };
     const double before = sqnr_of(&c, c.plan);
     g_assert_true(hn_quant_correct(c.plan, &o, &log, &error));
     g_assert_no_error(error);

@@ -5,7 +5,7 @@
 
 #include "ir/ir_text.h"
 #include "op/infer.h"
-#include "check/kinds.h"
+#include "check/channel_kinds.h"
 #include "quant/plan_file.h"
 #include "quant/region.h"
 #include "check/score.h"
@@ -37,35 +37,35 @@ static void test_kinds(void)
 {
     const float detector[] = { 300, 0.9f, 200, 0.2f }, spectrum[] = { 90, 10, 1.2f, 0.2f },
                 raised[] = { 300, 1.5f, 200, 1 };
-    HnKinds k;
+    HnChannelKinds k;
     g_autoptr(HnTensor) a = channels(20, detector);
-    hn_kinds_find(&k, &a, 1);
+    hn_channel_kinds_find(&k, &a, 1);
     g_assert_cmpint(k.axis, ==, 2);
     g_assert_cmpint(k.n, ==, 2);
     g_assert_cmpint(k.of[0], ==, k.of[2]);
     g_assert_cmpint(k.of[1], ==, k.of[3]);
     g_assert_true(k.scores[k.of[1]]);
     g_assert_false(k.scores[k.of[0]]);
-    g_assert_cmpint(hn_kinds_step(&k, a), ==, 1);
-    hn_kinds_clear(&k);
+    g_assert_cmpint(hn_channel_kinds_step(&k, a), ==, 1);
+    hn_channel_kinds_clear(&k);
 
     g_autoptr(HnTensor) b = channels(20, spectrum); /* no gap of ten times */
-    hn_kinds_find(&k, &b, 1);
+    hn_channel_kinds_find(&k, &b, 1);
     g_assert_cmpint(k.n, ==, 1);
     g_assert_false(k.scores[0]);
-    hn_kinds_clear(&k);
+    hn_channel_kinds_clear(&k);
 
     g_autoptr(HnTensor) c = channels(20, raised); /* beyond 1: no scores, in any sample */
     HnTensor *both[] = { a, NULL, c };
-    hn_kinds_find(&k, both, 3);
+    hn_channel_kinds_find(&k, both, 3);
     g_assert_cmpint(k.n, ==, 2);
     g_assert_false(k.scores[k.of[1]]);
-    hn_kinds_clear(&k);
+    hn_channel_kinds_clear(&k);
 
     g_autoptr(HnTensor) d = channels(3, detector); /* a few numbers are no channel */
-    hn_kinds_find(&k, &d, 1);
+    hn_channel_kinds_find(&k, &d, 1);
     g_assert_cmpint(k.n, ==, 1);
-    hn_kinds_clear(&k);
+    hn_channel_kinds_clear(&k);
 }
 
 /* Probabilities of classes beside one more score count as products with it, wherever that stands. */
@@ -82,16 +82,16 @@ static void test_gates(void)
         g_autoptr(HnTensor) t = hn_tensor_new(HN_F32, 3, dims, NULL, NULL);
         for (int i = 0; i < 48; i++)
             ((float *)t->data)[i] = rows[r][i % 6] * (i % 6 == 0 || i % 6 == 5 ? 1 + (float)(i / 6) : 1);
-        HnKinds k;
-        hn_kinds_find(&k, &t, 1);
+        HnChannelKinds k;
+        hn_channel_kinds_find(&k, &t, 1);
         g_assert_cmpint(k.axis, ==, 2);
         g_assert_cmpint(k.gate, ==, gates[r]);
         const double gate = gates[r] < 0 ? 1 : (double)rows[r][gates[r]];
-        g_assert_cmpfloat(hn_kinds_value(&k, t, 1, 8), ==, (double)rows[r][2] * gate);
-        g_assert_cmpfloat(hn_kinds_value(&k, t, 1, 5), ==, 200);
+        g_assert_cmpfloat(hn_channel_kinds_value(&k, t, 1, 8), ==, (double)rows[r][2] * gate);
+        g_assert_cmpfloat(hn_channel_kinds_value(&k, t, 1, 5), ==, 200);
         if (gates[r] >= 0)
-            g_assert_cmpfloat(hn_kinds_value(&k, t, 1, gates[r]), ==, gate);
-        hn_kinds_clear(&k);
+            g_assert_cmpfloat(hn_channel_kinds_value(&k, t, 1, gates[r]), ==, gate);
+        hn_channel_kinds_clear(&k);
     }
 }
 

@@ -2,7 +2,7 @@
  * The graph that a plan's steps are made of: it is valid, its text can be read again, and on ref it computes what the
  * model does. With HONE_MODELS, real models too.
  */
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "onnx/onnx.h"
 #include "onnx/tensor_file.h"
 #include "run_model.h"

@@ -1,4 +1,4 @@
-#include "check/gain.h"
+#include "check/speedup.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     Side side[2];
     const HnBackend *backend;
-    const HnGainOptions *o;
+    const HnSpeedupOptions *o;
 } Gain;
 
 static gboolean open_side(gpointer data, int i, GError **error)
@@ -93,7 +93,7 @@ static void side_clear(Side *s)
     g_free(s->out);
 }
 
-static gboolean contest(Gain *g, HnGain *out, GError **error)
+static gboolean contest(Gain *g, HnSpeedup *out, GError **error)
 {
     const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
     const HnContestOptions o = { .until = HN_UNTIL_INTERVAL,
@@ -108,13 +108,13 @@ static gboolean contest(Gain *g, HnGain *out, GError **error)
     return TRUE;
 }
 
-gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
-                         const HnGainOptions *o, HnGain *out, GError **error)
+gboolean hn_measure_speedup(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
+                            const HnSpeedupOptions *o, HnSpeedup *out, GError **error)
 {
     Gain g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
                .backend = backend,
                .o = o };
-    *out = (HnGain){ .old_bytes = hn_model_weight_bytes(before), .new_bytes = hn_model_weight_bytes(after) };
+    *out = (HnSpeedup){ .old_bytes = hn_model_weight_bytes(before), .new_bytes = hn_model_weight_bytes(after) };
     const gboolean ok =
         take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);
     side_clear(&g.side[0]);
@@ -127,14 +127,14 @@ gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backe
     return TRUE;
 }
 
-char *hn_gain_describe(const HnGain *gain)
+char *hn_speedup_describe(const HnSpeedup *speedup)
 {
-    const double bytes = gain->old_bytes > 0 ? (double)gain->new_bytes / (double)gain->old_bytes : 1;
-    const HnEffect *e = &gain->effect;
+    const double bytes = speedup->old_bytes > 0 ? (double)speedup->new_bytes / (double)speedup->old_bytes : 1;
+    const HnEffect *e = &speedup->effect;
     g_autofree char *interval = isfinite(e->lo) && isfinite(e->hi)
                                     ? g_strdup_printf(", 95%% interval %.3f to %.3f", e->lo, e->hi)
                                     : g_strdup("");
     return g_strdup_printf("%s on this machine (%.3f times the latency%s), %.3f times the bytes of the weights%s",
                            hn_verdict_name(e->verdict), e->effect, interval, bytes,
-                           gain->pointless ? ": pointless" : "");
+                           speedup->pointless ? ": pointless" : "");
 }

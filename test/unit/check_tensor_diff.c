@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "check/metric.h"
 #include "ir/ir_text.h"
 

@@ -1,4 +1,4 @@
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "check/lockstep.h"
+#include "check/layer_diff.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,10 +33,10 @@ typedef struct {
     guint unmatched;
 } Side;
 
-struct HnLockstep {
+struct HnLayerDiff {
     Side side[2];
-    HnLockstepOptions o;
-    GPtrArray *rows;  /* HnLockstepRow * of all matched results */
+    HnLayerDiffOptions o;
+    GPtrArray *rows;  /* HnLayerDiffRow * of all matched results */
     GPtrArray *shown; /* those that are no constants */
     int *partner;     /* per input of the second model: the place among those of the first */
 };
@@ -117,7 +117,7 @@ static void describe(char **text, const HnTensor *t)
     *text = hn_tensor_describe(t);
 }
 
-static gboolean note_types(HnLockstepRow *r, const HnTensor *a, const HnTensor *b)
+static gboolean note_types(HnLayerDiffRow *r, const HnTensor *a, const HnTensor *b)
 {
     describe(&r->type_a, a);
     describe(&r->type_b, b);
@@ -208,7 +208,7 @@ static HnTensor *weight_tensor(const HnValue *v, HnBudget *budget, GError **erro
     return hn_tensor_reshaped(v->weight, v->weight->ndim, v->weight->dims);
 }
 
-static gboolean fill_weight(const HnLockstep *l, Side *s, const HnValue *v, GError **error)
+static gboolean fill_weight(const HnLayerDiff *l, Side *s, const HnValue *v, GError **error)
 {
     Place *p = place(s, v);
     if (p->own != NULL || !weight(v) || !p->fixed)
@@ -220,13 +220,13 @@ static gboolean fill_weight(const HnLockstep *l, Side *s, const HnValue *v, GErr
 }
 
 /* The same for both models where the node is. */
-static uint64_t seed_of(const HnLockstep *l, const Side *s, const HnNode *n)
+static uint64_t seed_of(const HnLayerDiff *l, const Side *s, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = hn_node_out(n, (int)k);
         int row = v != NULL ? place(s, v)->row : -1;
         if (v != NULL)
-            return l->o.seed ^ g_str_hash(row < 0 ? v->name : ((HnLockstepRow *)l->rows->pdata[row])->match.a->name);
+            return l->o.seed ^ g_str_hash(row < 0 ? v->name : ((HnLayerDiffRow *)l->rows->pdata[row])->match.a->name);
     }
     return l->o.seed;
 }
@@ -264,7 +264,7 @@ static HnModel *model_of(const Side *s, const Work *w, gboolean alone, GPtrArray
 }
 
 /* out: a place per output of the node. */
-static gboolean run_node(const HnLockstep *l, const Side *s, const Work *w, gboolean alone, HnTensor **out,
+static gboolean run_node(const HnLayerDiff *l, const Side *s, const Work *w, gboolean alone, HnTensor **out,
                          GError **error)
 {
     g_autoptr(GPtrArray) in = g_ptr_array_new();
@@ -304,7 +304,7 @@ static void done(const Side *s, Work *w)
             drop(place(s, hn_node_out(w->node, (int)k)));
 }
 
-static gboolean fill_weights(const HnLockstep *l, Side *s, const Work *w, GError **error)
+static gboolean fill_weights(const HnLayerDiff *l, Side *s, const Work *w, GError **error)
 {
     for (guint i = 0; i < w->reads->len; i++)
         if (!fill_weight(l, s, w->reads->pdata[i], error))
@@ -314,7 +314,7 @@ static gboolean fill_weights(const HnLockstep *l, Side *s, const Work *w, GError
 
 /* --- the first model: as far as asked for ------------------------------------------------------------------------ */
 
-static gboolean step_first(HnLockstep *l, Work *w, GError **error)
+static gboolean step_first(HnLayerDiff *l, Work *w, GError **error)
 {
     Side *s = &l->side[0];
     g_autofree HnTensor **out = g_new0(HnTensor *, w->node->out->len + 1u);
@@ -328,7 +328,7 @@ static gboolean step_first(HnLockstep *l, Work *w, GError **error)
 }
 
 /* Runs what v is made of, and no more. */
-static gboolean ask_first(HnLockstep *l, const HnValue *v, GError **error)
+static gboolean ask_first(HnLayerDiff *l, const HnValue *v, GError **error)
 {
     Side *s = &l->side[0];
     g_autoptr(GArray) stack = g_array_new(FALSE, FALSE, sizeof(int));
@@ -368,9 +368,9 @@ static gboolean runs_alone(const Side *s, const Work *w)
 }
 
 /* Compares result k of the node; *alone becomes what isolated readers of it are fed. */
-static gboolean compare(HnLockstep *l, const HnValue *v, HnTensor *own, HnTensor **alone, GError **error)
+static gboolean compare(HnLayerDiff *l, const HnValue *v, HnTensor *own, HnTensor **alone, GError **error)
 {
-    HnLockstepRow *r = l->rows->pdata[place(&l->side[1], v)->row];
+    HnLayerDiffRow *r = l->rows->pdata[place(&l->side[1], v)->row];
     HnTensor *want = place(&l->side[0], r->match.a)->own;
     if (note_types(r, want, own)) {
         note(&r->accumulated, own, want);
@@ -387,7 +387,7 @@ static gboolean compare(HnLockstep *l, const HnValue *v, HnTensor *own, HnTensor
     return TRUE;
 }
 
-static gboolean step_second(HnLockstep *l, Work *w, GError **error)
+static gboolean step_second(HnLayerDiff *l, Work *w, GError **error)
 {
     Side *s = &l->side[1];
     guint n = w->node->out->len;
@@ -423,7 +423,7 @@ static void reset(Side *s)
 }
 
 /* The second model's inputs out of the first one's. */
-static gboolean inputs_of_second(const HnLockstep *l, HnTensor *const *in, HnTensor **out, GError **error)
+static gboolean inputs_of_second(const HnLayerDiff *l, HnTensor *const *in, HnTensor **out, GError **error)
 {
     for (int i = 0; i < hn_session_n_inputs(l->side[1].whole); i++) {
         const HnType *t = hn_session_input(l->side[1].whole, i)->type;
@@ -435,7 +435,7 @@ static gboolean inputs_of_second(const HnLockstep *l, HnTensor *const *in, HnTen
     return TRUE;
 }
 
-static gboolean run_layers(HnLockstep *l, HnTensor *const *in_a, HnTensor *const *in_b, GError **error)
+static gboolean run_layers(HnLayerDiff *l, HnTensor *const *in_a, HnTensor *const *in_b, GError **error)
 {
     Side *a = &l->side[0], *b = &l->side[1];
     reset(a);
@@ -454,7 +454,7 @@ static gboolean run_layers(HnLockstep *l, HnTensor *const *in_a, HnTensor *const
         for (guint k = 0; k < w->node->out->len; k++) {
             const HnValue *v = hn_node_out(w->node, (int)k);
             int row = v != NULL ? place(b, v)->row : -1;
-            if (row >= 0 && !ask_first(l, ((HnLockstepRow *)l->rows->pdata[row])->match.a, error))
+            if (row >= 0 && !ask_first(l, ((HnLayerDiffRow *)l->rows->pdata[row])->match.a, error))
                 return FALSE;
         }
         if (!step_second(l, w, error)) {
@@ -480,14 +480,14 @@ static HnTensor *output_of(const Side *s, HnTensor **out, const HnValue *v)
     return output >= 0 ? out[output] : NULL;
 }
 
-static gboolean run_outputs(HnLockstep *l, HnTensor *const *in_a, HnTensor *const *in_b, GError **error)
+static gboolean run_outputs(HnLayerDiff *l, HnTensor *const *in_a, HnTensor *const *in_b, GError **error)
 {
     Side *a = &l->side[0], *b = &l->side[1];
     int n = hn_session_n_outputs(a->whole), m = hn_session_n_outputs(b->whole);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n + (gsize)m + 1);
     gboolean ok = run_whole(a, names[0], in_a, out, error) && run_whole(b, names[1], in_b, out + n, error);
     for (guint i = 0; ok && i < l->rows->len; i++) {
-        HnLockstepRow *r = l->rows->pdata[i];
+        HnLayerDiffRow *r = l->rows->pdata[i];
         const HnTensor *want = output_of(a, out, r->match.a), *got = output_of(b, out + n, r->match.b);
         if (want != NULL && got != NULL && note_types(r, want, got))
             note(&r->accumulated, got, want);
@@ -497,7 +497,7 @@ static gboolean run_outputs(HnLockstep *l, HnTensor *const *in_a, HnTensor *cons
     return ok;
 }
 
-gboolean hn_lockstep_run(HnLockstep *l, HnTensor *const *in, GError **error)
+gboolean hn_layer_diff_run(HnLayerDiff *l, HnTensor *const *in, GError **error)
 {
     int n = hn_session_n_inputs(l->side[1].whole);
     g_autofree HnTensor **in_b = g_new0(HnTensor *, (gsize)n + 1);
@@ -514,13 +514,13 @@ gboolean hn_lockstep_run(HnLockstep *l, HnTensor *const *in, GError **error)
 
 static void row_free(gpointer data)
 {
-    HnLockstepRow *r = data;
+    HnLayerDiffRow *r = data;
     g_free(r->type_a);
     g_free(r->type_b);
     g_free(r);
 }
 
-static gboolean open_side(HnLockstep *l, int i, const HnSide *from, GError **error)
+static gboolean open_side(HnLayerDiff *l, int i, const HnSide *from, GError **error)
 {
     Side *s = &l->side[i];
     s->model = from->model;
@@ -548,7 +548,7 @@ static gboolean is_result_of(const HnGraph *g, const HnValue *v)
     return v->graph == g && v->is_output > 0;
 }
 
-static void add_rows(HnLockstep *l, const GArray *matches)
+static void add_rows(HnLayerDiff *l, const GArray *matches)
 {
     Side *a = &l->side[0], *b = &l->side[1];
     for (guint i = 0; i < matches->len; i++) {
@@ -556,7 +556,7 @@ static void add_rows(HnLockstep *l, const GArray *matches)
         gboolean is_output = is_result_of(b->model->graph, m->b);
         if (m->b->producer == NULL || (!l->o.per_layer && (!is_output || !is_result_of(a->model->graph, m->a))))
             continue;
-        HnLockstepRow *r = g_new0(HnLockstepRow, 1);
+        HnLayerDiffRow *r = g_new0(HnLayerDiffRow, 1);
         r->match = *m;
         r->is_output = is_output;
         if (!place(a, m->a)->fixed || !place(b, m->b)->fixed || is_output)
@@ -575,7 +575,7 @@ static GHashTable *places_of_inputs(const HnSession *s)
     return at;
 }
 
-static gboolean find_partners(HnLockstep *l, const GArray *matches, GError **error)
+static gboolean find_partners(HnLayerDiff *l, const GArray *matches, GError **error)
 {
     const HnSession *first = l->side[0].whole, *second = l->side[1].whole;
     const int n = hn_session_n_inputs(second);
@@ -599,9 +599,9 @@ static gboolean find_partners(HnLockstep *l, const GArray *matches, GError **err
     return TRUE;
 }
 
-HnLockstep *hn_lockstep_new(const HnSide *a, const HnSide *b, const HnLockstepOptions *o, GError **error)
+HnLayerDiff *hn_layer_diff_new(const HnSide *a, const HnSide *b, const HnLayerDiffOptions *o, GError **error)
 {
-    g_autoptr(HnLockstep) l = g_new0(HnLockstep, 1);
+    g_autoptr(HnLayerDiff) l = g_new0(HnLayerDiff, 1);
     l->o = *o;
     if (l->o.budget != NULL)
         hn_budget_ref(l->o.budget);
@@ -626,7 +626,7 @@ HnLockstep *hn_lockstep_new(const HnSide *a, const HnSide *b, const HnLockstepOp
     return g_steal_pointer(&l);
 }
 
-void hn_lockstep_free(HnLockstep *l)
+void hn_layer_diff_free(HnLayerDiff *l)
 {
     if (l == NULL)
         return;
@@ -646,27 +646,27 @@ void hn_lockstep_free(HnLockstep *l)
     g_free(l);
 }
 
-int hn_lockstep_n_inputs(const HnLockstep *l)
+int hn_layer_diff_n_inputs(const HnLayerDiff *l)
 {
     return hn_session_n_inputs(l->side[0].whole);
 }
 
-const HnValue *hn_lockstep_input(const HnLockstep *l, int i)
+const HnValue *hn_layer_diff_input(const HnLayerDiff *l, int i)
 {
     return hn_session_input(l->side[0].whole, i);
 }
 
-guint hn_lockstep_rows(const HnLockstep *l)
+guint hn_layer_diff_rows(const HnLayerDiff *l)
 {
     return l->shown->len;
 }
 
-const HnLockstepRow *hn_lockstep_row(const HnLockstep *l, guint i)
+const HnLayerDiffRow *hn_layer_diff_row(const HnLayerDiff *l, guint i)
 {
     return l->shown->pdata[i];
 }
 
-guint hn_lockstep_unmatched(const HnLockstep *l, int side)
+guint hn_layer_diff_unmatched(const HnLayerDiff *l, int side)
 {
     return l->side[side].unmatched;
 }

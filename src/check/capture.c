@@ -1,7 +1,7 @@
-#include "check/tap.h"
+#include "check/capture.h"
 
-struct HnTap {
-    HnTapOptions o;
+struct HnCapture {
+    HnCaptureOptions o;
     HnGraph *graph;
     guint outputs; /* that it had */
     HnSession *session;
@@ -22,9 +22,9 @@ static int output_of(HnGraph *g, HnValue *v)
     return (int)at;
 }
 
-HnTap *hn_tap_new(HnModel *m, const GPtrArray *names, const HnTapOptions *o, GError **error)
+HnCapture *hn_capture_new(HnModel *m, const GPtrArray *names, const HnCaptureOptions *o, GError **error)
 {
-    g_autoptr(HnTap) t = g_new0(HnTap, 1);
+    g_autoptr(HnCapture) t = g_new0(HnCapture, 1);
     g_autofree gboolean *fed = g_new0(gboolean, names->len + 1);
     t->o = *o;
     t->graph = m->graph;
@@ -53,13 +53,13 @@ HnTap *hn_tap_new(HnModel *m, const GPtrArray *names, const HnTapOptions *o, GEr
     return g_steal_pointer(&t);
 }
 
-static void drop(HnTap *t)
+static void drop(HnCapture *t)
 {
     for (int k = 0; t->got != NULL && k < t->n_out; k++)
         g_clear_pointer(&t->got[k], hn_tensor_unref);
 }
 
-void hn_tap_free(HnTap *t)
+void hn_capture_free(HnCapture *t)
 {
     if (t == NULL)
         return;
@@ -72,7 +72,7 @@ void hn_tap_free(HnTap *t)
     g_free(t);
 }
 
-gboolean hn_tap_run(HnTap *t, const HnSample *s, HnTensor **values, GError **error)
+gboolean hn_capture_run(HnCapture *t, const HnSample *s, HnTensor **values, GError **error)
 {
     drop(t);
     if (hn_progress_stop(t->o.progress, error) || !hn_session_run(t->session, s->in, t->got, error))
@@ -82,12 +82,12 @@ gboolean hn_tap_run(HnTap *t, const HnSample *s, HnTensor **values, GError **err
     return TRUE;
 }
 
-gboolean hn_tap_all(HnTap *t, HnTapFn fn, gpointer data, GError **error)
+gboolean hn_capture_all(HnCapture *t, HnCaptureFn fn, gpointer data, GError **error)
 {
     g_autofree HnTensor **values = g_new0(HnTensor *, t->n + 1);
     for (int64_t k = 0; k < t->o.n; k++) {
         g_autoptr(HnSample) s = hn_data_load(t->o.data, t->o.first + k, error);
-        if (s == NULL || !hn_tap_run(t, s, values, error))
+        if (s == NULL || !hn_capture_run(t, s, values, error))
             return FALSE;
         for (guint i = 0; i < t->n; i++)
             if (values[i] != NULL && values[i]->n > 0 && !fn(data, i, values[i], error))

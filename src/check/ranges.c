@@ -1,21 +1,21 @@
-#include "check/observe.h"
+#include "check/ranges.h"
 
 #include <math.h>
 
 #define SMALL 4096 /* elements that ref looks at sooner than a session is opened for them */
 #define LIST 64    /* integers that are given as constants: shapes, axes */
 
-struct HnObserver {
+struct HnRangeProbe {
     HnModel *model;
     const HnBackend *backend;
-    HnObserveOptions o;
+    HnRangeProbeOptions o;
     HnSession *whole; /* on the null backend, for the inputs alone */
     HnRanges *ranges;
     HnTensor **have;  /* by HnValue.id */
     GPtrArray *reads; /* for each node of the main graph: GPtrArray of HnValue *, inputs and what sub-graphs capture */
     guint *users;     /* by HnValue.id: nodes of the main graph that read it */
     guint *left;
-    guint n_values; /* when the observer was made: the model may be edited once all was seen */
+    guint n_values; /* when the probe was made: the model may be edited once all was seen */
 };
 
 /* --- elements ---------------------------------------------------------------------------------------------------- */
@@ -31,14 +31,14 @@ static HnTensor *weight_of(const HnValue *v, HnBudget *budget, GError **error)
     return hn_tensor_align(t, budget, error) ? g_steal_pointer(&t) : NULL;
 }
 
-static gboolean fill(HnObserver *w, const HnValue *v, GError **error)
+static gboolean fill(HnRangeProbe *w, const HnValue *v, GError **error)
 {
     if (w->have[v->id] != NULL || (v->weight == NULL && v->sparse == NULL))
         return TRUE;
     return (w->have[v->id] = weight_of(v, w->o.budget, error)) != NULL;
 }
 
-static void drop(HnObserver *w, const HnValue *v)
+static void drop(HnRangeProbe *w, const HnValue *v)
 {
     if (v != NULL)
         g_clear_pointer(&w->have[v->id], hn_tensor_unref);
@@ -65,12 +65,12 @@ static gboolean is_float(const HnTensor *t)
 
 static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, int n_out, HnTensor **out);
 
-static uint64_t seed_of(const HnObserver *w, const HnNode *n)
+static uint64_t seed_of(const HnRangeProbe *w, const HnNode *n)
 {
     return w->o.seed ^ g_str_hash(hn_node_label(n));
 }
 
-static gboolean run_ref(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
+static gboolean run_ref(HnRangeProbe *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
 {
     HnEval e = { .node = n,
                  .params = n->params,
@@ -86,7 +86,7 @@ static gboolean run_ref(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out,
 }
 
 /* A model of the one node: what has elements in the file, and lists of integers, are weights; the rest is fed. */
-static HnModel *model_of(const HnObserver *w, const HnNode *n, HnTensor **in, GPtrArray *fed)
+static HnModel *model_of(const HnRangeProbe *w, const HnNode *n, HnTensor **in, GPtrArray *fed)
 {
     HnModel *m = hn_model_new();
     for (guint i = 0; i < w->model->opsets->len; i++) {
@@ -117,7 +117,7 @@ static HnModel *model_of(const HnObserver *w, const HnNode *n, HnTensor **in, GP
     return m;
 }
 
-static gboolean run_session(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
+static gboolean run_session(HnRangeProbe *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
 {
     g_autoptr(GPtrArray) fed = g_ptr_array_new();
     g_autoptr(HnModel) m = model_of(w, n, in, fed);
@@ -132,7 +132,7 @@ static gboolean run_session(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **
 }
 
 /* out: new references, a place for each output of the node. */
-static gboolean run_node(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
+static gboolean run_node(HnRangeProbe *w, HnNode *n, HnTensor **in, HnTensor **out, GError **error)
 {
     int64_t elements = 0;
     for (guint i = 0; i < n->in->len; i++)
@@ -145,7 +145,7 @@ static gboolean run_node(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out
 /* --- what comes up inside ---------------------------------------------------------------------------------------- */
 
 /* The largest result of the node on magnitudes; 0 where it cannot be computed. */
-static double of_magnitudes(HnObserver *w, HnNode *n, HnTensor **in)
+static double of_magnitudes(HnRangeProbe *w, HnNode *n, HnTensor **in)
 {
     g_autofree HnTensor **m = g_new0(HnTensor *, n->in->len + 1u), **out = g_new0(HnTensor *, n->out->len + 1u);
     gboolean ok = TRUE;
@@ -223,7 +223,7 @@ static double largest_row(const HnNode *n, const HnTensor *t)
     return largest;
 }
 
-static void look_inside(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out)
+static void look_inside(HnRangeProbe *w, HnNode *n, HnTensor **in, HnTensor **out)
 {
     const char *name = hn_node_out(n, 0) != NULL ? hn_node_out(n, 0)->name : NULL;
     HnRange r = { 0 };
@@ -254,7 +254,7 @@ static void look_inside(HnObserver *w, HnNode *n, HnTensor **in, HnTensor **out)
 
 /* --- graphs ------------------------------------------------------------------------------------------------------ */
 
-static gboolean step(HnObserver *w, HnNode *n, GError **error)
+static gboolean step(HnRangeProbe *w, HnNode *n, GError **error)
 {
     g_autofree HnTensor **in = g_new0(HnTensor *, n->in->len + 1u), **out = g_new0(HnTensor *, n->out->len + 1u);
     for (guint i = 0; i < n->in->len; i++) {
@@ -284,7 +284,7 @@ static gboolean step(HnObserver *w, HnNode *n, GError **error)
     return TRUE;
 }
 
-static void leave(HnObserver *w, const HnGraph *g)
+static void leave(HnRangeProbe *w, const HnGraph *g)
 {
     for (guint i = 0; i < g->inputs->len; i++)
         drop(w, g->inputs->pdata[i]);
@@ -298,7 +298,7 @@ static void leave(HnObserver *w, const HnGraph *g)
 /* HnEval.graph: outer values are those that are there. */
 static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, int n_out, HnTensor **out)
 {
-    HnObserver *w = e->data;
+    HnRangeProbe *w = e->data;
     gboolean ok = TRUE;
     for (int i = 0; i < n_in && (guint)i < g->inputs->len; i++) {
         const HnValue *v = g->inputs->pdata[i];
@@ -321,13 +321,13 @@ static gboolean run_graph(HnEval *e, HnGraph *g, int n_in, HnTensor *const *in, 
     return ok;
 }
 
-static void release(HnObserver *w, const HnValue *v)
+static void release(HnRangeProbe *w, const HnValue *v)
 {
     if (w->left[v->id] > 0 && --w->left[v->id] == 0)
         drop(w, v);
 }
 
-static gboolean run_model(HnObserver *w, GError **error)
+static gboolean run_model(HnRangeProbe *w, GError **error)
 {
     const HnGraph *g = w->model->graph;
     for (guint i = 0; i < g->nodes->len; i++) {
@@ -350,12 +350,12 @@ static gboolean run_model(HnObserver *w, GError **error)
     return TRUE;
 }
 
-gboolean hn_observer_run(HnObserver *w, HnTensor *const *in, GError **error)
+gboolean hn_range_probe_run(HnRangeProbe *w, HnTensor *const *in, GError **error)
 {
     for (guint i = 0; i < w->n_values; i++)
         w->left[i] = w->users[i];
-    for (int i = 0; i < hn_observer_n_inputs(w); i++) {
-        const HnValue *v = hn_observer_input(w, i);
+    for (int i = 0; i < hn_range_probe_n_inputs(w); i++) {
+        const HnValue *v = hn_range_probe_input(w, i);
         if (in[i] == NULL) {
             g_set_error(error, HN_ERROR, HN_ERROR_VALUE, "input '%s' is missing", v->name);
             return FALSE;
@@ -371,24 +371,24 @@ gboolean hn_observer_run(HnObserver *w, HnTensor *const *in, GError **error)
 
 /* --- making it --------------------------------------------------------------------------------------------------- */
 
-int hn_observer_n_inputs(const HnObserver *w)
+int hn_range_probe_n_inputs(const HnRangeProbe *w)
 {
     return hn_session_n_inputs(w->whole);
 }
 
-const HnValue *hn_observer_input(const HnObserver *w, int i)
+const HnValue *hn_range_probe_input(const HnRangeProbe *w, int i)
 {
     return hn_session_input(w->whole, i);
 }
 
-const HnRanges *hn_observer_ranges(const HnObserver *w)
+const HnRanges *hn_range_probe_ranges(const HnRangeProbe *w)
 {
     return w->ranges;
 }
 
-HnObserver *hn_observer_new(HnModel *m, const HnBackend *backend, const HnObserveOptions *o, GError **error)
+HnRangeProbe *hn_range_probe_new(HnModel *m, const HnBackend *backend, const HnRangeProbeOptions *o, GError **error)
 {
-    g_autoptr(HnObserver) w = g_new0(HnObserver, 1);
+    g_autoptr(HnRangeProbe) w = g_new0(HnRangeProbe, 1);
     w->model = m;
     w->backend = backend;
     w->o = *o;
@@ -412,7 +412,7 @@ HnObserver *hn_observer_new(HnModel *m, const HnBackend *backend, const HnObserv
     return g_steal_pointer(&w);
 }
 
-void hn_observer_free(HnObserver *w)
+void hn_range_probe_free(HnRangeProbe *w)
 {
     if (w == NULL)
         return;

@@ -1,4 +1,4 @@
-#include "check/kinds.h"
+#include "check/channel_kinds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static int64_t channels_along(HnTensor *const *t, guint n, int axis, int64_t *fe
         channels = t[i]->dims[axis];
         *fewest = MIN(*fewest, t[i]->n / channels);
     }
-    return channels <= HN_KINDS_CHANNELS ? channels : 0;
+    return channels <= HN_CHANNEL_KINDS_MOST ? channels : 0;
 }
 
 static int64_t step_of(const HnTensor *t, int axis)
@@ -89,12 +89,12 @@ static double gap_of(const Channel *c, int64_t n)
     return most;
 }
 
-static void number(HnKinds *k, const Channel *c, gboolean apart)
+static void number(HnChannelKinds *k, const Channel *c, gboolean apart)
 {
     k->n = 1;
     k->of = g_new0(int, (gsize)k->channels + 1);
     for (int64_t i = 0; i < k->channels; i++) {
-        if (apart && i > 0 && c[i - 1].sum > 0 && c[i].sum / c[i - 1].sum >= HN_KINDS_GAP)
+        if (apart && i > 0 && c[i - 1].sum > 0 && c[i].sum / c[i - 1].sum >= HN_CHANNEL_KINDS_GAP)
             k->n++;
         k->of[c[i].channel] = k->n - 1;
     }
@@ -113,20 +113,20 @@ static void number(HnKinds *k, const Channel *c, gboolean apart)
     }
 }
 
-static gboolean is_score(const HnKinds *k, int64_t channel)
+static gboolean is_score(const HnChannelKinds *k, int64_t channel)
 {
     return k->scores[k->of[channel]];
 }
 
 /* Channels [from, to) of each position add up to 1. */
-static gboolean is_distribution(const HnKinds *k, HnTensor *const *t, guint n, int64_t from, int64_t to)
+static gboolean is_distribution(const HnChannelKinds *k, HnTensor *const *t, guint n, int64_t from, int64_t to)
 {
     if (to - from < 2)
         return FALSE;
     for (guint i = 0; i < n; i++) {
         if (!is_told(t[i]))
             continue;
-        const int64_t step = hn_kinds_step(k, t[i]), block = step * k->channels;
+        const int64_t step = hn_channel_kinds_step(k, t[i]), block = step * k->channels;
         for (int64_t first = 0; first + block <= t[i]->n; first += block)
             for (int64_t p = 0; p < step; p++) {
                 double sum = 0;
@@ -140,7 +140,7 @@ static gboolean is_distribution(const HnKinds *k, HnTensor *const *t, guint n, i
 }
 
 /* A distribution of classes, with one score in front of it or behind, that is itself no part of one. */
-static void find_gate(HnKinds *k, HnTensor *const *t, guint n)
+static void find_gate(HnChannelKinds *k, HnTensor *const *t, guint n)
 {
     for (int64_t from = 0, to; from < k->channels && k->gate < 0; from = to + 1) {
         for (to = from; to < k->channels && is_score(k, to); to++)
@@ -159,7 +159,7 @@ static void find_gate(HnKinds *k, HnTensor *const *t, guint n)
     }
 }
 
-double hn_kinds_value(const HnKinds *k, const HnTensor *t, int64_t step, int64_t i)
+double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i)
 {
     const int64_t channel = i / step % k->channels;
     const double x = hn_tensor_get_f64(t, i);
@@ -168,11 +168,11 @@ double hn_kinds_value(const HnKinds *k, const HnTensor *t, int64_t step, int64_t
     return x * hn_tensor_get_f64(t, i + (k->gate - channel) * step);
 }
 
-void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
+void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
 {
-    double widest = HN_KINDS_GAP;
+    double widest = HN_CHANNEL_KINDS_GAP;
     int64_t shortest = 0;
-    *k = (HnKinds){ .axis = -1, .channels = 1, .gate = -1 };
+    *k = (HnChannelKinds){ .axis = -1, .channels = 1, .gate = -1 };
     for (int axis = 1; axis < HN_MAX_RANK; axis++) {
         int64_t fewest;
         const int64_t channels = channels_along(t, n, axis, &fewest);
@@ -181,8 +181,8 @@ void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
         g_autofree Channel *c = look(t, n, axis, channels);
         qsort(c, (gsize)channels, sizeof *c, by_size);
         const double gap = gap_of(c, channels);
-        const gboolean wider = gap >= widest && fewest >= HN_KINDS_ELEMENTS;
-        if (wider || (widest <= HN_KINDS_GAP && (shortest == 0 || channels < shortest))) {
+        const gboolean wider = gap >= widest && fewest >= HN_CHANNEL_KINDS_ELEMENTS;
+        if (wider || (widest <= HN_CHANNEL_KINDS_GAP && (shortest == 0 || channels < shortest))) {
             k->axis = axis;
             k->channels = shortest = channels;
         }
@@ -190,18 +190,18 @@ void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n)
     }
     g_autofree Channel *c = look(t, n, k->axis, k->channels);
     qsort(c, (gsize)k->channels, sizeof *c, by_size);
-    number(k, c, widest > HN_KINDS_GAP);
+    number(k, c, widest > HN_CHANNEL_KINDS_GAP);
     if (k->axis >= 0)
         find_gate(k, t, n);
 }
 
-void hn_kinds_clear(HnKinds *k)
+void hn_channel_kinds_clear(HnChannelKinds *k)
 {
     g_clear_pointer(&k->of, g_free);
     g_clear_pointer(&k->scores, g_free);
 }
 
-int64_t hn_kinds_step(const HnKinds *k, const HnTensor *t)
+int64_t hn_channel_kinds_step(const HnChannelKinds *k, const HnTensor *t)
 {
     return k->axis >= 0 && k->axis < t->ndim ? step_of(t, k->axis) : MAX(t->n, 1);
 }

@@ -3,8 +3,8 @@
  *
  * A detector may write boxes in pixels beside scores below 1 into one tensor: over all of it, an error of the scores
  * is not to be seen. Channels are told apart along the one axis (of those behind the first) where their root mean
- * squares, in order of size, show the widest gap, of HN_KINDS_GAP at least; what lies between gaps is one kind. Outputs
- * without a gap are one kind: a spectrum falls off, but nowhere at once.
+ * squares, in order of size, show the widest gap, of HN_CHANNEL_KINDS_GAP at least; what lies between gaps is one kind.
+ * Outputs without a gap are one kind: a spectrum falls off, but nowhere at once.
  */
 #pragma once
 
@@ -12,9 +12,10 @@
 
 G_BEGIN_DECLS
 
-#define HN_KINDS_GAP 10
-#define HN_KINDS_ELEMENTS 8    /* of a channel in each tensor, at least: a class has one, and is no kind of number */
-#define HN_KINDS_CHANNELS 4096 /* an axis that is longer has no channels */
+#define HN_CHANNEL_KINDS_GAP 10
+#define HN_CHANNEL_KINDS_ELEMENTS \
+    8 /* of a channel in each tensor, at least: a class has one, and is no kind of number */
+#define HN_CHANNEL_KINDS_MOST 4096 /* an axis that is longer has no channels */
 
 typedef struct {
     int axis;         /* of channels; the shortest one where there is no gap. -1: the tensors have no second axis */
@@ -26,16 +27,16 @@ typedef struct {
      * probabilities on condition of that one, which a detector multiplies them by. -1, and no channels: there is none.
      */
     int64_t gate, gated, gated_end;
-} HnKinds;
+} HnChannelKinds;
 
 /* Of one output of several samples; NULL among t: absent. Shapes may differ, but not the number of channels. */
-void hn_kinds_find(HnKinds *k, HnTensor *const *t, guint n);
-void hn_kinds_clear(HnKinds *k);
+void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n);
+void hn_channel_kinds_clear(HnChannelKinds *k);
 
-/* Element i of t; of a score on condition of another one their product. `step`: hn_kinds_step(). */
-double hn_kinds_value(const HnKinds *k, const HnTensor *t, int64_t step, int64_t i);
+/* Element i of t; of a score on condition of another one their product. `step`: hn_channel_kinds_step(). */
+double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i);
 
 /* Elements from one channel to the next; channel of element i is i / step % k->channels. */
-int64_t hn_kinds_step(const HnKinds *k, const HnTensor *t);
+int64_t hn_channel_kinds_step(const HnChannelKinds *k, const HnTensor *t);
 
 G_END_DECLS

@@ -1,9 +1,9 @@
 /*
- * HnLockstep: two models on the same data, tensor by tensor.
+ * HnLayerDiff: two models on the same data, tensor by tensor.
  *
- *     g_autoptr(HnLockstep) l = hn_lockstep_new(&(HnSide){ ma, cpu }, &(HnSide){ mb, ref }, &options, &error);
- *     for (each sample of hn_lockstep_input(l, i)) hn_lockstep_run(l, in, &error);
- *     for (guint i = 0; i < hn_lockstep_rows(l); i++) hn_lockstep_row(l, i) ...
+ *     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&(HnSide){ ma, cpu }, &(HnSide){ mb, ref }, &options, &error);
+ *     for (each sample of hn_layer_diff_input(l, i)) hn_layer_diff_run(l, in, &error);
+ *     for (guint i = 0; i < hn_layer_diff_rows(l); i++) hn_layer_diff_row(l, i) ...
  *
  * Per layer, both models are run node by node, each node a session of its own, the second model leading and the first
  * going along as far as results are asked for. A result is given back after its last reader, so that memory does not
@@ -19,16 +19,16 @@
 #pragma once
 
 #include "base/progress.h"
-#include "check/compare.h"
+#include "check/tensor_diff.h"
 #include "check/match.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS
 
-typedef struct HnLockstep HnLockstep;
+typedef struct HnLayerDiff HnLayerDiff;
 
 typedef struct {
-    HnModel *model; /* outlives the lock-step; calls of its functions are inlined in it */
+    HnModel *model; /* outlives the layer diff; calls of its functions are inlined in it */
     const HnBackend *backend;
 } HnSide;
 
@@ -39,7 +39,7 @@ typedef struct {
     uint64_t seed;
     HnBudget *budget;
     const HnProgress *progress; /* may be NULL; outlives it */
-} HnLockstepOptions;
+} HnLayerDiffOptions;
 
 /* The worst over all samples; in the scale of the first model's tensor. */
 typedef struct {
@@ -54,25 +54,25 @@ typedef struct {
     gboolean differs;      /* shapes differed, or types that cannot be compared: f32 beside u8 */
     char *type_a, *type_b; /* as seen last: "f32[1,10]"; NULL: not seen */
     HnTensorError accumulated, isolated;
-} HnLockstepRow;
+} HnLayerDiffRow;
 
 /* Errors: those of hn_session_new(); USAGE where an input of b stands for none of a, or nothing is matched. */
-HnLockstep *hn_lockstep_new(const HnSide *a, const HnSide *b, const HnLockstepOptions *o, GError **error);
-void hn_lockstep_free(HnLockstep *l);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnLockstep, hn_lockstep_free)
+HnLayerDiff *hn_layer_diff_new(const HnSide *a, const HnSide *b, const HnLayerDiffOptions *o, GError **error);
+void hn_layer_diff_free(HnLayerDiff *l);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnLayerDiff, hn_layer_diff_free)
 
 /* Inputs of the first model; the second one's are those that they stand for, in its own float type. */
-int hn_lockstep_n_inputs(const HnLockstep *l);
-const HnValue *hn_lockstep_input(const HnLockstep *l, int i);
+int hn_layer_diff_n_inputs(const HnLayerDiff *l);
+const HnValue *hn_layer_diff_input(const HnLayerDiff *l, int i);
 
 /* Compares on one more sample. Errors: INTERRUPTED, and those of hn_session_run(), naming the model. */
-gboolean hn_lockstep_run(HnLockstep *l, HnTensor *const *in, GError **error);
+gboolean hn_layer_diff_run(HnLayerDiff *l, HnTensor *const *in, GError **error);
 
 /* In the order of the second model's nodes. What is constant in both is left out. */
-guint hn_lockstep_rows(const HnLockstep *l);
-const HnLockstepRow *hn_lockstep_row(const HnLockstep *l, guint i);
+guint hn_layer_diff_rows(const HnLayerDiff *l);
+const HnLayerDiffRow *hn_layer_diff_row(const HnLayerDiff *l, guint i);
 
 /* Results of the model (0 or 1) that stand for none of the other; constants left out. */
-guint hn_lockstep_unmatched(const HnLockstep *l, int side);
+guint hn_layer_diff_unmatched(const HnLayerDiff *l, int side);
 
 G_END_DECLS

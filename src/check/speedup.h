@@ -14,7 +14,7 @@ typedef struct {
     double margin;  /* a difference below that is none; 0: 0.02 */
     HnBudget *budget;
     const HnProgress *progress;
-} HnGainOptions;
+} HnSpeedupOptions;
 
 typedef struct {
     HnEffect effect;            /* latency of the new model over that of the old one */
@@ -23,17 +23,17 @@ typedef struct {
     gboolean faster;            /* beyond the margin */
     gboolean smaller;           /* by more than 1 % */
     gboolean pointless;         /* neither of them */
-} HnGain;
+} HnSpeedup;
 
 /*
  * Interleaved runs of `before` and `after` on one sample: `in` are the inputs of `before`, `after` gets them in its own
  * types. Errors: those of hn_session_new() and hn_session_run(), naming the model; INTERRUPTED.
  */
-gboolean hn_measure_gain(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
-                         const HnGainOptions *o, HnGain *out, GError **error);
+gboolean hn_measure_speedup(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
+                            const HnSpeedupOptions *o, HnSpeedup *out, GError **error);
 
 /* For people: "slower on this machine (1.043 times the latency, 95% interval 1.031 to 1.058), 0.502 times the bytes of
  * the weights"; g_free. */
-char *hn_gain_describe(const HnGain *gain);
+char *hn_speedup_describe(const HnSpeedup *speedup);
 
 G_END_DECLS
