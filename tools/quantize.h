@@ -8,7 +8,7 @@
 #include "common.h"
 #include "onnx/onnx.h"
 #include "check/calibrate.h"
-#include "quant/range.h"
+#include "quant/calib_method.h"
 #include "quant/repair.h"
 #include "quant/search.h"
 

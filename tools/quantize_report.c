@@ -84,7 +84,7 @@ static void add_pareto(const Quantize *q, HnReport *report)
 {
     JsonArray *rows = json_array_new();
     for (guint i = 0; i < q->search.points->len; i++) {
-        const HnPoint *p = q->search.points->pdata[i];
+        const HnParetoPoint *p = q->search.points->pdata[i];
         if (!p->best && !p->chosen)
             continue;
         JsonObject *row = json_object_new();

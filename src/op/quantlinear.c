@@ -38,7 +38,7 @@ static void quantconv_infer(HnInfer *x)
     hn_conv_infer(x, HN_QUANT_X, HN_QUANT_W, result_type(x));
 }
 
-void hn_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result)
+void hn_linear_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result)
 {
     const int rank = hn_infer_rank(x, rows), of = hn_infer_rank(x, w);
     HnDim dims[HN_MAX_RANK];
@@ -58,14 +58,14 @@ void hn_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result)
     hn_infer_out(x, 0, result, rank, dims);
 }
 
-void hn_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned)
+void hn_linear_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned)
 {
     c->flops = 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, w, turned ? 1 : 0).n;
 }
 
 static void quantmatmul_infer(HnInfer *x)
 {
-    hn_rows_infer(x, HN_QUANT_X, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned, result_type(x));
+    hn_linear_rows_infer(x, HN_QUANT_X, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned, result_type(x));
 }
 
 static void quantconv_cost(const HnInfer *x, HnCost *c)
@@ -78,7 +78,7 @@ static void quantconv_cost(const HnInfer *x, HnCost *c)
 
 static void quantmatmul_cost(const HnInfer *x, HnCost *c)
 {
-    hn_rows_cost(x, c, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned);
+    hn_linear_rows_cost(x, c, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned);
 }
 
 /* --- ref --------------------------------------------------------------------------------------------------------- */

@@ -46,8 +46,8 @@ typedef struct {
 
 /* Rows, input `rows` [..., K], times a matrix, input `w` [K, N], or [N, K] where it is turned: output 0 and its cost.
  */
-void hn_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result);
-void hn_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned);
+void hn_linear_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result);
+void hn_linear_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned);
 
 HnQuantBounds hn_quant_bounds(const HnQuantProduct *p, HnDtype dtype, float scale, int zero);
 

@@ -56,12 +56,12 @@ static double weight(const HnTensor *w, const HnTensor *scale, const HnTensor *z
 
 static void matmul_infer(HnInfer *x)
 {
-    hn_rows_infer(x, HN_WEIGHT_X, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned, HN_F32);
+    hn_linear_rows_infer(x, HN_WEIGHT_X, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned, HN_F32);
 }
 
 static void matmul_cost(const HnInfer *x, HnCost *c)
 {
-    hn_rows_cost(x, c, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned);
+    hn_linear_rows_cost(x, c, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned);
 }
 
 static void matmul_ref(HnEval *e)

@@ -1,6 +1,6 @@
 #include "quant/dynamic.h"
 
-#include "quant/product.h"
+#include "quant/integer_product.h"
 
 /* u8 of x, and the scale and zero point that it got. */
 static HnQuantized quantized(HnValue *x)

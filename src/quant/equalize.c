@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "quant/units.h"
-#include "quant/rows.h"
+#include "quant/linear_rows.h"
 
 #define LARGEST                                                                                                      \
     ((int64_t)1 << 24)            /* numbers about weights, three times 4 bytes each; larger models stay as they are \
@@ -117,12 +117,12 @@ static Seen *seen_of(Equalize *e, const HnValue *v)
 
 static void add_sink(Equalize *e, const HnNode *n)
 {
-    HnRows rows;
+    HnLinearRows rows;
     int axis;
     int64_t channels;
     const HnValue *x = hn_node_in(n, 0);
     const int *at = hn_channels_at(e->units, x, &axis, &channels);
-    if (at == NULL || !hn_rows_of(n, &rows) || rows.groups * rows.k != channels * rows.taps)
+    if (at == NULL || !hn_linear_rows_of(n, &rows) || rows.groups * rows.k != channels * rows.taps)
         return;
     e->size += rows.groups * rows.outs * rows.k / rows.taps;
     if (e->size > LARGEST)
@@ -288,7 +288,8 @@ static double noise_of(const Equalize *e, const Sink *s)
             weights += (double)s->square[m * s->inputs + i] * u * u;
             activations += square[first + i];
         }
-        const double fine = fmax(most / 127, e->reduced ? fmin(pair / 127.9, most / 63) : 0); /* as quant/pack.h */
+        const double fine =
+            fmax(most / 127, e->reduced ? fmin(pair / 127.9, most / 63) : 0); /* as quant/pack_weights.h */
         sum += (step * step * weights + ROUNDED * fine * fine * activations) / (s->signal[m] + s->mean);
     }
     return sum / (double)all;
@@ -354,10 +355,11 @@ static void reaches_of_weights(Equalize *e, const HnModel *m)
 {
     for (guint i = 0; i < m->graph->nodes->len; i++) {
         const HnNode *n = m->graph->nodes->pdata[i];
-        HnRows rows;
+        HnLinearRows rows;
         int axis;
         int64_t channels;
-        const int *at = hn_rows_of(n, &rows) ? hn_channels_at(e->units, hn_node_out(n, 0), &axis, &channels) : NULL;
+        const int *at =
+            hn_linear_rows_of(n, &rows) ? hn_channels_at(e->units, hn_node_out(n, 0), &axis, &channels) : NULL;
         if (at == NULL || channels != rows.groups * rows.outs)
             continue;
         g_autofree double *most = g_new0(double, (gsize)channels);

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 #include "check/capture.h"
 
 G_BEGIN_DECLS

@@ -14,7 +14,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 G_BEGIN_DECLS
 

@@ -8,9 +8,9 @@
 #include "pass/opset.h"
 #include "quant/correct.h"
 #include "quant/dynamic.h"
-#include "quant/product.h"
+#include "quant/integer_product.h"
 #include "quant/qoperator.h"
-#include "quant/range.h"
+#include "quant/calib_method.h"
 #include "quant/rounding.h"
 
 typedef struct {

@@ -7,7 +7,7 @@
 #include "op/ops.h"
 #include "op/quantize.h"
 #include "op/unbind.h"
-#include "quant/product.h"
+#include "quant/integer_product.h"
 
 gboolean hn_quant_check(const HnQuantOptions *o, gboolean dynamic, GError **error)
 {

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "quant/range.h"
+#include "quant/calib_method.h"
 #include "quant/search.h"
 #include "check/capture.h"
 

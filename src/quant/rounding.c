@@ -5,7 +5,7 @@
 
 #include "base/team.h"
 #include "quant/qdq.h"
-#include "quant/rows.h"
+#include "quant/linear_rows.h"
 
 #define LONGEST 2304               /* inputs of a row: H takes k * k numbers, and time */
 #define TOGETHER ((gsize)32 << 20) /* bytes of H and of inputs for one pass over the samples */
@@ -183,21 +183,22 @@ static void take_row(const Rounding *r, Layer *l, float *row, double mean, int64
 
 static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor *x, GError **error)
 {
-    HnRows rows;
+    HnLinearRows rows;
     g_autofree float *row = g_try_new(float, (gsize)(l->groups * l->k));
     if (row == NULL)
         return hn_budget_ask(NULL, error);
-    hn_rows_of(n, &rows);
-    const int64_t all = hn_rows_feed(&rows, x), wanted = MAX((ROWS + ROWS_OF_K * l->k) / MAX(r->o->n, 1), 2 * BATCH);
+    hn_linear_rows_of(n, &rows);
+    const int64_t all = hn_linear_rows_feed(&rows, x),
+                  wanted = MAX((ROWS + ROWS_OF_K * l->k) / MAX(r->o->n, 1), 2 * BATCH);
     const int64_t step = MAX(all / wanted, 1);
     int64_t filled = 0;
     double mean = 0;
     for (int64_t i = 0; i < all; i += step) {
-        hn_rows_get(&rows, i, row);
+        hn_linear_rows_get(&rows, i, row);
         mean += energy_of(row, l->groups * l->k) * (double)step / (double)all;
     }
     for (int64_t i = 0; i < all && mean > 0; i += step) {
-        hn_rows_get(&rows, i, row);
+        hn_linear_rows_get(&rows, i, row);
         take_row(r, l, row, mean, filled);
         if (++filled == BATCH) {
             add_rows(r, l);
@@ -348,7 +349,7 @@ static void complete(float *h, const double *sum, int64_t k, double rows)
 typedef struct {
     const Rounding *r;
     const Layer *l;
-    const HnRows *rows;
+    const HnLinearRows *rows;
     const HnPacked *packed;
     int shares;
     int16_t *q;     /* [row, k]: what was found */
@@ -500,9 +501,9 @@ static gboolean is_smooth(const float *h, int64_t n)
 
 static gboolean solve(Rounding *r, Layer *l, HnRounded *out, GError **error)
 {
-    HnRows rows;
+    HnLinearRows rows;
     const HnNode *n = l->nodes->pdata[0];
-    if (!(l->seen > 0) || !is_smooth(l->h, l->groups * l->k * l->k) || !hn_rows_of(n, &rows))
+    if (!(l->seen > 0) || !is_smooth(l->h, l->groups * l->k * l->k) || !hn_linear_rows_of(n, &rows))
         return TRUE;
     for (int64_t g = 0; g < l->groups; g++)
         complete(l->h + g * l->k * l->k, l->sum + g * l->k, l->k, l->seen);
@@ -568,12 +569,13 @@ static GPtrArray *find_layers(const HnQuantPlan *p, HnModel *m, HnRoundingLog *l
     hn_graph_foreach_node(m->graph, list, nodes);
     for (guint i = 0; i < nodes->len; i++) {
         HnNode *n = nodes->pdata[i];
-        HnRows rows;
+        HnLinearRows rows;
         const HnQuantForm form = n->op != NULL && n->op->quant.kind == HN_Q_WEIGHTED ? hn_quant_plan_form(p, n) : 0;
         if (form == HN_FORM_F32)
             continue;
         Layer *l = g_hash_table_lookup(seen, hn_node_in(n, 1));
-        if (n->graph != m->graph || !hn_rows_of(n, &rows) || rows.k > LONGEST || hn_node_in(n, 0)->graph != m->graph ||
+        if (n->graph != m->graph || !hn_linear_rows_of(n, &rows) || rows.k > LONGEST ||
+            hn_node_in(n, 0)->graph != m->graph ||
             (l != NULL && (l->form != form || l->k != rows.k || l->groups != rows.groups))) {
             log->skipped++;
             continue;

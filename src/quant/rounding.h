@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "quant/pack.h"
-#include "quant/plan.h"
+#include "quant/pack_weights.h"
+#include "quant/quant_plan.h"
 #include "check/capture.h"
 
 G_BEGIN_DECLS

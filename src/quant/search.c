@@ -5,8 +5,8 @@
 
 #include "check/guard.h"
 #include "check/layer_diff.h"
-#include "quant/region.h"
-#include "quant/settle.h"
+#include "quant/int8_partition.h"
+#include "quant/fallback.h"
 
 #define ROUNDS 3    /* of choosing by time */
 #define FASTER 0.99 /* a race is won with at most that part of the time */
@@ -89,8 +89,8 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
     guint before = hn_search_forms(s, s->out->plan), fewest = G_MAXUINT;
     *more = FALSE;
     for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_tune_late(&s->tune.budget); k++) {
-        const HnRegionOptions o = { .f32 = s->f32, .integers = ints, .pinned = s->o->pinned, .bonus = bonuses[k] };
-        g_autoptr(HnQuantPlan) p = hn_region_choose(s->out->plan, s->model, &o);
+        const HnPartitionOptions o = { .f32 = s->f32, .integers = ints, .pinned = s->o->pinned, .bonus = bonuses[k] };
+        g_autoptr(HnQuantPlan) p = hn_partition_choose(s->out->plan, s->model, &o);
         const guint left = hn_search_forms(s, p);
         if (left == before)
             break;
@@ -170,7 +170,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
     const HnOutcome f32 = { .score = s->out->original, .met = TRUE, .bytes = hn_model_weight_bytes(m) };
     g_autoptr(HnQuantPlan) none = hn_search_none(s->base);
     hn_tune_point(&s->tune, "f32", none, &f32);
-    g_autoptr(GHashTable) regions = hn_regions(s->base, m);
+    g_autoptr(GHashTable) regions = hn_partition_regions(s->base, m);
     for (guint i = 0; i < s->out->nodes->len; i++)
         hn_search_node(s, i)->region = GPOINTER_TO_UINT(g_hash_table_lookup(regions, hn_search_node(s, i)->name));
     return TRUE;
@@ -269,7 +269,7 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
     if (!o->fixed && !refine(s, error))
         return FALSE;
     set_forms(s);
-    hn_points_finish(s->out->points, s->tune.journal);
+    hn_pareto_finish(s->out->points, s->tune.journal);
     return TRUE;
 }
 
@@ -277,7 +277,7 @@ gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSe
 {
     g_autoptr(HnJournal) own = o->journal == NULL ? hn_journal_new() : NULL;
     HnSearchState s;
-    *out = (HnSearch){ .nodes = g_ptr_array_new_with_free_func(sensitivity_free), .points = hn_points_new() };
+    *out = (HnSearch){ .nodes = g_ptr_array_new_with_free_func(sensitivity_free), .points = hn_pareto_new() };
     hn_scorer_original(o->scorer, &out->original);
     hn_search_init(&s, base, o, own != NULL ? own : o->journal, out);
     g_autoptr(HnQuantPlan) wider = NULL;

@@ -4,10 +4,10 @@
  * Each trial is a plan carried out on a fresh copy of the model and run on held-out samples. All candidates together
  * come first. Where that loses a little too much, a few are looked for without which it does not. Where it loses more,
  * error, as each node makes it alone, gets a price, and the plan with the least time, conversions at the borders
- * included (quant/region.h), is found for the lowest price that will do; where time is not asked for, as few nodes as
- * possible go that lose most for their bytes. Then what stays f32 is given back, one by one, where there is room for
- * its error. Last comes time: nodes that integers do not make faster go back in regions, as long as whole models, raced
- * against each other, get faster.
+ * included (quant/int8_partition.h), is found for the lowest price that will do; where time is not asked for, as few
+ * nodes as possible go that lose most for their bytes. Then what stays f32 is given back, one by one, where there is
+ * room for its error. Last comes time: nodes that integers do not make faster go back in regions, as long as whole
+ * models, raced against each other, get faster.
  *
  * What was tried and timed is in a journal (tune/journal.h): what it knows is not done again, so that a search that
  * goes on with one, or finds its times in the cache, chooses the same.
@@ -15,7 +15,7 @@
 #pragma once
 
 #include "check/speedup.h"
-#include "tune/points.h"
+#include "tune/pareto.h"
 #include "quant/qdq.h"
 
 G_BEGIN_DECLS
@@ -71,7 +71,7 @@ typedef struct {
 
 typedef struct {
     GPtrArray *nodes;  /* HnSensitivity *, in the model's order */
-    GPtrArray *points; /* HnPoint *: the f32 model, then each plan that was tried with most nodes */
+    GPtrArray *points; /* HnParetoPoint *: the f32 model, then each plan that was tried with most nodes */
     HnQuantPlan *plan; /* the one found; NULL: no plan keeps within the goals */
     HnScore score, original;
     double drop;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "quant/plan_file.h"
-#include "quant/region.h"
+#include "quant/int8_partition.h"
 
 HnSensitivity *hn_search_node(const HnSearchState *s, guint i)
 {
@@ -41,8 +41,8 @@ static GPtrArray *left_alone(gpointer data, gconstpointer plan)
 
 double hn_search_ms(const HnSearchState *s, const HnQuantPlan *p)
 {
-    const HnRegionOptions o = { .f32 = s->f32, .integers = s->all };
-    return s->all != NULL ? hn_region_ms(p, s->model, &o) : NAN;
+    const HnPartitionOptions o = { .f32 = s->f32, .integers = s->all };
+    return s->all != NULL ? hn_partition_ms(p, s->model, &o) : NAN;
 }
 
 static double expected_ms(gpointer data, gconstpointer plan)

@@ -14,7 +14,7 @@
 #include <json-glib/json-glib.h>
 
 #include "check/calibrate.h"
-#include "quant/range.h"
+#include "quant/calib_method.h"
 
 G_BEGIN_DECLS
 

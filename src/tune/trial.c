@@ -44,21 +44,21 @@ static const HnTried *tried(HnTune *t, gconstpointer plan, const char *what, GEr
 void hn_tune_point(HnTune *t, const char *what, gconstpointer plan, const HnOutcome *o)
 {
     g_autofree char *name = name_of(t, plan);
-    const HnPoint p = { .what = (char *)what,
-                        .plan = name,
-                        .score = o->score,
-                        .drop = o->drop,
-                        .met = o->met,
-                        .bytes = o->bytes,
-                        .ms = t->job.expected_ms(t->job.data, plan),
-                        .predicted = TRUE };
-    hn_points_add(t->points, &p);
+    const HnParetoPoint p = { .what = (char *)what,
+                              .plan = name,
+                              .score = o->score,
+                              .drop = o->drop,
+                              .met = o->met,
+                              .bytes = o->bytes,
+                              .ms = t->job.expected_ms(t->job.data, plan),
+                              .predicted = TRUE };
+    hn_pareto_add(t->points, &p);
 }
 
 void hn_tune_choose(HnTune *t, gconstpointer plan)
 {
     g_autofree char *name = name_of(t, plan);
-    hn_points_choose(t->points, name);
+    hn_pareto_choose(t->points, name);
 }
 
 gboolean hn_tune_try(HnTune *t, gconstpointer plan, const char *what, gboolean is_point, HnOutcome *out, GError **error)
@@ -73,7 +73,7 @@ gboolean hn_tune_try(HnTune *t, gconstpointer plan, const char *what, gboolean i
                         .part = hn_goals_part(t->goals, &found->score, t->original),
                         .met = hn_goals_met(t->goals, &found->score, t->original),
                         .bytes = found->bytes };
-    if (is_point && hn_points_find(t->points, found->plan) != NULL) /* the same by another way */
+    if (is_point && hn_pareto_find(t->points, found->plan) != NULL) /* the same by another way */
         return TRUE;
     t->trials++;
     if (t->job.tried != NULL)

@@ -6,9 +6,9 @@
 
 #include "check/score.h"
 #include "perf/contest.h"
-#include "tune/budget.h"
+#include "tune/tune_budget.h"
 #include "tune/journal.h"
-#include "tune/points.h"
+#include "tune/pareto.h"
 
 G_BEGIN_DECLS
 
@@ -28,7 +28,7 @@ typedef struct {
     const HnGoals *goals;
     const HnScore *original; /* as hn_scorer_original() */
     HnJournal *journal;
-    GPtrArray *points; /* HnPoint * */
+    GPtrArray *points; /* HnParetoPoint * */
     const HnBackend *backend;
     int threads;
     HnTuneBudget budget;

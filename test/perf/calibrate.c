@@ -15,7 +15,7 @@
 #include "cpu/core/cpu_backend.h"
 #include "onnx/onnx.h"
 #include "check/calibrate.h"
-#include "quant/range.h"
+#include "quant/calib_method.h"
 
 static int threads, samples = 16;
 static double percentile = 99.99;

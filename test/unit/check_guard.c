@@ -149,7 +149,7 @@ static void test_trials(void)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(HnJournal) journal = hn_journal_new();
-    g_autoptr(GPtrArray) points = hn_points_new();
+    g_autoptr(GPtrArray) points = hn_pareto_new();
     const HnGoals goals = { 1, { { HN_METRIC_COS, 0.1 } } };
     const HnScore original = { .cos = 1 };
     Job job = { 0, 0 };
@@ -173,9 +173,9 @@ static void test_trials(void)
     g_assert_cmpuint(job.built, ==, 0);
     g_assert_cmpuint(points->len, ==, 2);
     hn_tune_choose(&t, "poor");
-    g_assert_false(hn_points_find(points, "good")->chosen);
-    g_assert_true(hn_points_find(points, "poor")->chosen);
-    g_assert_cmpfloat(hn_points_find(points, "good")->ms, ==, 8);
+    g_assert_false(hn_pareto_find(points, "good")->chosen);
+    g_assert_true(hn_pareto_find(points, "poor")->chosen);
+    g_assert_cmpfloat(hn_pareto_find(points, "good")->ms, ==, 8);
     g_assert_false(hn_tune_try(&t, "unknown", "third", TRUE, &o, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_GRAPH);
     g_assert_cmpuint(job.built, ==, 1);
@@ -183,8 +183,8 @@ static void test_trials(void)
 
 static void add_point(GPtrArray *points, const char *plan, double drop, double ms, guint64 bytes)
 {
-    hn_points_add(points,
-                  &(HnPoint){ .what = (char *)plan, .plan = (char *)plan, .drop = drop, .bytes = bytes, .ms = ms });
+    hn_pareto_add(
+        points, &(HnParetoPoint){ .what = (char *)plan, .plan = (char *)plan, .drop = drop, .bytes = bytes, .ms = ms });
 }
 
 /* The best are those that no other is better than in one thing, and as good in the others; times that were measured
@@ -204,23 +204,23 @@ static void test_best(void)
     };
     g_autoptr(GError) error = NULL;
     g_autoptr(HnJournal) journal = hn_journal_new();
-    g_autoptr(GPtrArray) points = hn_points_new();
+    g_autoptr(GPtrArray) points = hn_pareto_new();
     HnNodeTimes *times = hn_node_times_new();
     times->total_ms = 7;
     g_assert_true(hn_journal_add_times(journal, "measured", times, &error));
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
         add_point(points, rows[i].plan, rows[i].drop, rows[i].ms, rows[i].bytes);
-    hn_points_finish(points, journal);
+    hn_pareto_finish(points, journal);
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++)
-        if (hn_points_find(points, rows[i].plan)->best != rows[i].best) {
+        if (hn_pareto_find(points, rows[i].plan)->best != rows[i].best) {
             g_test_message("'%s' counts as %s", rows[i].plan, rows[i].best ? "beaten" : "best");
             g_test_fail();
         }
-    g_assert_cmpfloat(hn_points_find(points, "measured")->ms, ==, 7);
-    hn_points_choose(points, "all");
-    hn_points_choose(points, "exact");
-    g_assert_false(hn_points_find(points, "all")->chosen);
-    g_assert_true(hn_points_find(points, "exact")->chosen);
+    g_assert_cmpfloat(hn_pareto_find(points, "measured")->ms, ==, 7);
+    hn_pareto_choose(points, "all");
+    hn_pareto_choose(points, "exact");
+    g_assert_false(hn_pareto_find(points, "all")->chosen);
+    g_assert_true(hn_pareto_find(points, "exact")->chosen);
 }
 
 /* What the journal knows is not raced again, and its interval is not known. */

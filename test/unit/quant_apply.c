@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
-#include "quant/pack.h"
+#include "quant/pack_weights.h"
 #include "quant/qdq.h"
 
 static HnTensor *random_weights(int ndim, const int64_t *dims, uint64_t seed)

@@ -9,7 +9,7 @@
 #include "quant/qdq.h"
 #include "quant/repair.h"
 #include "quant/rounding.h"
-#include "quant/rows.h"
+#include "quant/linear_rows.h"
 #include "quant/units.h"
 #include "run_model.h"
 
@@ -149,15 +149,15 @@ static void check_rows(const char *text)
     g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
     g_autoptr(GPtrArray) in = test_inputs(s, 3), out = test_run(s, in);
     const HnTensor *y = out->pdata[0];
-    HnRows rows;
-    g_assert_true(hn_rows_of(m->graph->nodes->pdata[0], &rows));
-    const int64_t n = hn_rows_feed(&rows, in->pdata[0]), all = rows.groups * rows.outs;
+    HnLinearRows rows;
+    g_assert_true(hn_linear_rows_of(m->graph->nodes->pdata[0], &rows));
+    const int64_t n = hn_linear_rows_feed(&rows, in->pdata[0]), all = rows.groups * rows.outs;
     g_assert_cmpint(n * all, ==, y->n);
     g_autofree float *row = g_new(float, (gsize)(rows.groups * rows.k));
     const gboolean conv = y->ndim > 2 && rows.axis == 1;
     const int64_t plane = conv ? y->n / y->dims[0] / y->dims[1] : 1;
     for (int64_t r = 0; r < n; r++) {
-        hn_rows_get(&rows, r, row);
+        hn_linear_rows_get(&rows, r, row);
         for (int64_t c = 0; c < all; c++) {
             double sum = 0;
             for (int64_t i = 0; i < rows.k; i++)
@@ -177,9 +177,9 @@ static void test_rows(void)
     check_rows("opset 17\n%y = MatMul(%x:f32[2,3,5], w:f32[5,4])");
     check_rows("opset 17\n%y = Gemm(%x:f32[3,5], w:f32[4,5]) transB=1");
     check_rows("opset 17\n%y = Gemm(%x:f32[5,3], w:f32[5,4]) transA=1");
-    HnRows rows;
+    HnLinearRows rows;
     g_autoptr(HnModel) m = typed("opset 17\n%y = MatMul(%x:f32[2,3,5], w:f32[2,5,4])");
-    g_assert_false(hn_rows_of(m->graph->nodes->pdata[0], &rows));
+    g_assert_false(hn_linear_rows_of(m->graph->nodes->pdata[0], &rows));
 }
 
 /* --- rounding ----------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "op/infer.h"
 #include "check/channel_kinds.h"
 #include "quant/plan_file.h"
-#include "quant/region.h"
+#include "quant/int8_partition.h"
 #include "check/score.h"
 #include "run/session.h"
 
@@ -230,12 +230,12 @@ static char *chosen(const double *f32, const double *ints, double convert_ns, co
     set_time(after, "x_q", 256 * convert_ns / 1e6, 256);
     if (pinned != NULL)
         g_hash_table_add(pins, (gpointer)pinned);
-    const HnRegionOptions o = { .f32 = before, .integers = after, .pinned = pins, .bonus = 0.03 };
+    const HnPartitionOptions o = { .f32 = before, .integers = after, .pinned = pins, .bonus = 0.03 };
     before->total_ms = f32[0] / 1e3 + f32[1] / 1e3 + f32[2] / 1e3;
     const double sum =
         (ints[0] + ints[1] + ints[2] + 2 * 256 * convert_ns / 1e3) / 1e3; /* what goes in, what comes out */
-    g_assert_cmpfloat(fabs(hn_region_ms(p, m, &o) - sum), <, 1e-9);
-    g_autoptr(HnQuantPlan) found = hn_region_choose(p, m, &o);
+    g_assert_cmpfloat(fabs(hn_partition_ms(p, m, &o) - sum), <, 1e-9);
+    g_autoptr(HnQuantPlan) found = hn_partition_choose(p, m, &o);
     GString *left = g_string_new(NULL);
     for (int i = 0; i < 3; i++)
         if (g_hash_table_contains(found->forms, names[i]))
@@ -273,7 +273,7 @@ static void test_regions(void)
     g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8 });
     hn_quant_plan_set_form(p, "a", HN_FORM_INT8);
     hn_quant_plan_set_form(p, "c", HN_FORM_INT8);
-    g_autoptr(GHashTable) regions = hn_regions(p, m);
+    g_autoptr(GHashTable) regions = hn_partition_regions(p, m);
     g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(regions, "a")), ==, 1);
     g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(regions, "c")), ==, 2);
     g_assert_null(g_hash_table_lookup(regions, "b"));

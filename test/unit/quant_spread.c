@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 #define HEAD "opset 17 graph g(%x:f32[1,8,6,6]) -> (%y:f32[1,8,6,6]) { %a = Conv(%x, w:f32[8,8,1,1]) "
 #define TAIL(v) " %y = Conv(" v ", u:f32[8,8,1,1]) }"

@@ -1,8 +1,8 @@
-#include "quant/settle.h"
+#include "quant/fallback.h"
 
 #include <math.h>
 
-#include "quant/region.h"
+#include "quant/int8_partition.h"
 
 #define BACK 8           /* nodes that are tried to be given back, without a limit of time */
 #define LITTLE 2.0       /* of the limits: so much more is a little */
@@ -160,14 +160,14 @@ static gboolean leave_few(HnSearchState *s, GPtrArray *order, const HnQuantPlan 
 static HnQuantPlan *plan_at(HnSearchState *s, double rate)
 {
     g_autoptr(GHashTable) penalty = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
-    const HnRegionOptions o = {
+    const HnPartitionOptions o = {
         .f32 = s->f32, .integers = s->all, .pinned = s->o->pinned, .penalty = penalty, .bonus = HN_SEARCH_BONUS
     };
     for (guint i = 0; i < s->out->nodes->len; i++) {
         const double ms = rate * error_of(s, hn_search_node(s, i));
         g_hash_table_insert(penalty, hn_search_node(s, i)->name, g_memdup2(&ms, sizeof ms));
     }
-    return hn_region_choose(s->base, s->model, &o);
+    return hn_partition_choose(s->base, s->model, &o);
 }
 
 /* *met: it is within the goals, or a plan near it, and kept. */

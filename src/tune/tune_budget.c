@@ -1,4 +1,4 @@
-#include "tune/budget.h"
+#include "tune/tune_budget.h"
 
 #include "base/clock.h"
 

@@ -1,4 +1,4 @@
-#include "quant/product.h"
+#include "quant/integer_product.h"
 
 #include <string.h>
 

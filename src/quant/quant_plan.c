@@ -1,4 +1,4 @@
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "check/histogram.h"
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 G_BEGIN_DECLS
 

@@ -1,4 +1,4 @@
-#include "quant/region.h"
+#include "quant/int8_partition.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static guint *cut(Net *net)
 
 typedef struct {
     const HnQuantPlan *p; /* spread */
-    const HnRegionOptions *o;
+    const HnPartitionOptions *o;
     Net net;
     GHashTable *places; /* HnNode * -> place */
     GPtrArray *values;  /* HnValue * that integer nodes make or read */
@@ -241,7 +241,7 @@ static void choose(HnNode *n, gpointer data)
 }
 
 /* Nodes and values of p, spread, as a network. */
-static void region_init(Region *r, HnQuantPlan *spread, HnModel *m, const HnRegionOptions *o)
+static void region_init(Region *r, HnQuantPlan *spread, HnModel *m, const HnPartitionOptions *o)
 {
     hn_quant_spread(spread, m);
     *r = (Region){ .p = spread,
@@ -262,7 +262,7 @@ static void region_clear(Region *r)
     g_hash_table_unref(r->known);
 }
 
-HnQuantPlan *hn_region_choose(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o)
+HnQuantPlan *hn_partition_choose(const HnQuantPlan *p, HnModel *m, const HnPartitionOptions *o)
 {
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     Region r;
@@ -303,7 +303,7 @@ static void add_ms(HnNode *n, gpointer data)
     s->ms += integer_ms(s->r, name) - ms_of(s->r->o->f32, name);
 }
 
-double hn_region_ms(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o)
+double hn_partition_ms(const HnQuantPlan *p, HnModel *m, const HnPartitionOptions *o)
 {
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     Region r;
@@ -358,7 +358,7 @@ static void add_chain(HnNode *n, gpointer data)
     reach(c, n);
 }
 
-GHashTable *hn_regions(const HnQuantPlan *p, HnModel *m)
+GHashTable *hn_partition_regions(const HnQuantPlan *p, HnModel *m)
 {
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

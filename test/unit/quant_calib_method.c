@@ -1,7 +1,7 @@
 /*
  * Ranges from histograms, held against what the elements themselves say.
  */
-#include "quant/range.h"
+#include "quant/calib_method.h"
 
 #include <float.h>
 #include <math.h>

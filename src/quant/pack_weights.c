@@ -1,4 +1,4 @@
-#include "quant/pack.h"
+#include "quant/pack_weights.h"
 
 #include <math.h>
 #include <string.h>

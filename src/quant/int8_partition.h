@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 #include "tune/timing.h"
 
 G_BEGIN_DECLS
@@ -19,18 +19,18 @@ typedef struct {
     GHashTable *pinned;                /* names of nodes whose form stays; may be NULL */
     GHashTable *penalty;               /* name -> double *: ms that a node in integers counts as more; may be NULL */
     double bonus; /* part of its time that a node in integers may take more than in f32: 0.03 keeps what is even */
-} HnRegionOptions;
+} HnPartitionOptions;
 
 /* A copy of p without the int8 nodes with weights that are better left alone. m: with types, stays as it is; p need not
  * be spread. */
-HnQuantPlan *hn_region_choose(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o);
+HnQuantPlan *hn_partition_choose(const HnQuantPlan *p, HnModel *m, const HnPartitionOptions *o);
 
 /* What a run is expected to take with p carried out: the f32 model's time, with nodes' own times exchanged, and
  * conversions. Penalty and bonus have no part in it. */
-double hn_region_ms(const HnQuantPlan *p, HnModel *m, const HnRegionOptions *o);
+double hn_partition_ms(const HnQuantPlan *p, HnModel *m, const HnPartitionOptions *o);
 
 /* Maximal chains of integer nodes: name of each integer node with weights -> number of its region, from 1. */
-GHashTable *hn_regions(const HnQuantPlan *p, HnModel *m);
+GHashTable *hn_partition_regions(const HnQuantPlan *p, HnModel *m);
 
 /* Of a node as integers, by what its form is made of: sums in integers (`NAME_sums`) and, where operators are on
  * integers, a quantized result (`NAME_q`) too, which is a conversion otherwise. NaN: not measured. */

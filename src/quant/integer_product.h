@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "quant/plan.h"
+#include "quant/quant_plan.h"
 
 G_BEGIN_DECLS
 

@@ -1,4 +1,4 @@
-#include "quant/range.h"
+#include "quant/calib_method.h"
 
 #include <float.h>
 #include <math.h>

@@ -19,16 +19,16 @@ typedef struct {
     guint64 bytes;      /* of the weights */
     gboolean chosen;
     gboolean best; /* no other one is better in one of the three and as good in the others */
-} HnPoint;
+} HnParetoPoint;
 
-GPtrArray *hn_points_new(void); /* HnPoint * */
+GPtrArray *hn_pareto_new(void); /* HnParetoPoint * */
 /* NULL: none of that plan. */
-HnPoint *hn_points_find(const GPtrArray *points, const char *plan);
+HnParetoPoint *hn_pareto_find(const GPtrArray *points, const char *plan);
 /* A new one, unless the plan has one already; texts are copied. */
-void hn_points_add(GPtrArray *points, const HnPoint *p);
+void hn_pareto_add(GPtrArray *points, const HnParetoPoint *p);
 /* The one that is chosen, and no other. */
-void hn_points_choose(GPtrArray *points, const char *plan);
+void hn_pareto_choose(GPtrArray *points, const char *plan);
 /* Times that the journal knows instead of predicted ones, and which points are the best. */
-void hn_points_finish(GPtrArray *points, const HnJournal *j);
+void hn_pareto_finish(GPtrArray *points, const HnJournal *j);
 
 G_END_DECLS

@@ -1,4 +1,4 @@
-#include "quant/rows.h"
+#include "quant/linear_rows.h"
 
 #include <string.h>
 
@@ -9,13 +9,13 @@ static gboolean is_weight(const HnValue *v)
     return v != NULL && v->weight != NULL && !v->is_input && v->weight->dtype == HN_F32 && v->weight->n > 0;
 }
 
-gboolean hn_rows_of(const HnNode *n, HnRows *p)
+gboolean hn_linear_rows_of(const HnNode *n, HnLinearRows *p)
 {
     HnLinearView l;
     if (!hn_op_linear(n, &l) || l.adjoint || !is_weight(l.w))
         return FALSE;
     const HnTensor *w = l.w->weight;
-    *p = (HnRows){ .node = n, .w = w, .groups = l.groups, .axis = l.in, .taps = 1, .x_turned = l.x_turned };
+    *p = (HnLinearRows){ .node = n, .w = w, .groups = l.groups, .axis = l.in, .taps = 1, .x_turned = l.x_turned };
     if (l.window != NULL) {
         if (w->ndim < 3 || w->dims[0] % l.groups != 0)
             return FALSE;
@@ -35,7 +35,7 @@ gboolean hn_rows_of(const HnNode *n, HnRows *p)
     return TRUE;
 }
 
-int64_t hn_rows_feed(HnRows *p, const HnTensor *x)
+int64_t hn_linear_rows_feed(HnLinearRows *p, const HnTensor *x)
 {
     p->x = x;
     if (x->dtype != HN_F32 || x->n == 0 || x->ndim < 1)
@@ -67,7 +67,7 @@ static int64_t place_of(const HnConvPlan *c, int64_t at, int64_t t)
     return place;
 }
 
-void hn_rows_get(const HnRows *p, int64_t r, float *row)
+void hn_linear_rows_get(const HnLinearRows *p, int64_t r, float *row)
 {
     const float *x = p->x->data;
     if (!p->conv) {

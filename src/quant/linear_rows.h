@@ -22,14 +22,14 @@ typedef struct {
     gboolean conv;     /* a convolution */
     gboolean x_turned; /* x is [k, rows] */
     HnConvPlan plan;   /* of x, convolutions only */
-} HnRows;
+} HnLinearRows;
 
 /* FALSE: none of these operators, or the weights are not constant f32. */
-gboolean hn_rows_of(const HnNode *n, HnRows *p);
+gboolean hn_linear_rows_of(const HnNode *n, HnLinearRows *p);
 
 /* From now on rows are those of x: how many there are; 0: none, or x does not fit. */
-int64_t hn_rows_feed(HnRows *p, const HnTensor *x);
+int64_t hn_linear_rows_feed(HnLinearRows *p, const HnTensor *x);
 /* Row r of all groups: groups * k numbers; 0 where a window lies outside. */
-void hn_rows_get(const HnRows *p, int64_t r, float *row);
+void hn_linear_rows_get(const HnLinearRows *p, int64_t r, float *row);
 
 G_END_DECLS
