@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "hone_bench.h"
 
 #define LOOK_MS 20 /* from one look at the clock to the next while a child runs */
 

@@ -1,7 +1,7 @@
 /* hone-bench: measuring one model alone, or several against each other. */
 #include <string.h>
 
-#include "bench.h"
+#include "hone_bench.h"
 #include "perf/streams.h"
 
 /* The first run, and the warm-up. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "bench.h"
+#include "hone_bench.h"
 
 #define MAX_RUNS 1000000000000 /* of --runs */
 #define MAX_POINTS 10000

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "bench.h"
+#include "hone_bench.h"
 
 typedef struct {
     char *label; /* of the run */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "bench.h"
+#include "hone_bench.h"
 #include "cli/report.h"
 
 #define INPUTS_WIDTH 60 /* characters of a line that lists inputs */

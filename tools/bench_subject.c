@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "bench.h"
+#include "hone_bench.h"
 #include "onnx/onnx.h"
 
 #define PAGE 4096

@@ -1,7 +1,7 @@
 /* hone-export: the recipe of what is written, and --replay, which makes the same bytes of one. */
 #include "base/jsonread.h"
 #include "check/recipe.h"
-#include "export.h"
+#include "hone_export.h"
 
 #define SAMPLES "samples" /* their hash; null: none were given */
 #define LONGER "longer"   /* true: what made the file longer stayed, since the model was faster */

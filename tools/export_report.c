@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "export.h"
+#include "hone_export.h"
 
 /* --- passes ------------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/report.h"
 #include "perf/weight_stats.h"
-#include "profile.h"
+#include "hone_profile.h"
 
 #define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */
 #define ALIVE_SHOWN 5

@@ -7,7 +7,7 @@
 #include "base/jsonread.h"
 #include "cli/json.h"
 #include "quant/plan_file.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 /* --- the journal -------------------------------------------------------------------------------------------------- */
 

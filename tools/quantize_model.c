@@ -7,7 +7,7 @@
 #include "op/infer.h"
 #include "onnx/onnx.h"
 #include "quant/prepare.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 HnModel *quantize_open_prepared(gpointer data, GError **error)
 {

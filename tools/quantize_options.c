@@ -5,7 +5,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "quant/qoperator.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 const QuantizeParams quantize_defaults = {
     .samples = 64, .bits = 8, .block = 32, .min_speedup = 1, .percentile = 99.99

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/json.h"
 #include "quant/table.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 static gboolean watch(Quantize *q, HnCalibrator *c, GError **error)
 {

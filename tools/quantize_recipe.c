@@ -5,7 +5,7 @@
 #include "base/jsonread.h"
 #include "check/recipe.h"
 #include "quant/plan_file.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 /* --- hashes ------------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/copy.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 static gboolean replace(gpointer data, HnModel *m, GError **error)
 {

@@ -6,7 +6,7 @@
 #include "base/jsonread.h"
 #include "check/recipe.h"
 #include "cli/json.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 static gboolean wrong(const Quantize *q, const char *what, GError **error)
 {

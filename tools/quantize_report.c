@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "quantize.h"
+#include "hone_quantize.h"
 
 static const HnColumn columns[] = {
     { "name", "node", HN_COL_TEXT },

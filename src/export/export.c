@@ -1,7 +1,7 @@
 #include "export/export.h"
 
 #include "check/recipe.h"
-#include "export/cut.h"
+#include "export/extract.h"
 #include "export/private.h"
 #include "pass/opset.h"
 

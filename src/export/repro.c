@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "export/cut.h"
+#include "export/extract.h"
 #include "export/private.h"
 #include "onnx/onnx.h"
 

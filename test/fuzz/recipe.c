@@ -1,7 +1,7 @@
 /* Recipes: the options of hone-quantize out of a model's metadata, up to what the command line's would go through. */
 #include <string.h>
 
-#include "../../tools/quantize.h"
+#include "../../tools/hone_quantize.h"
 #include "base/jsonread.h"
 #include "base/regex.h"
 #include "check/recipe.h"

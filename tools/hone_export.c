@@ -1,5 +1,5 @@
 /* hone-export: a model simplified, converted, cut, and proved to compute the same before it is written. */
-#include "export.h"
+#include "hone_export.h"
 
 #include <math.h>
 #include <string.h>

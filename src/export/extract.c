@@ -1,4 +1,4 @@
-#include "export/cut.h"
+#include "export/extract.h"
 
 #include <string.h>
 

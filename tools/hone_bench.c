@@ -1,5 +1,5 @@
 /* hone-bench: how long a model takes, and what it costs to open and to keep. */
-#include "bench.h"
+#include "hone_bench.h"
 
 static const BenchParams defaults = { .runs = -1 };
 

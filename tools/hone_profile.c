@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "ir/ir_text.h"
 #include "perf/trace.h"
-#include "profile.h"
+#include "hone_profile.h"
 
 #define MAX_RUNS 1000000000 /* of --runs */
 

@@ -1,5 +1,5 @@
 /* hone-quantize: a model in integers, where that is right, smaller and faster; else nothing. */
-#include "quantize.h"
+#include "hone_quantize.h"
 
 #include <malloc.h>
 #include <math.h>
