@@ -10,7 +10,7 @@
 #include "check/speedup.h"
 #include "check/verify.h"
 #include "pass/pass.h"
-#include "pass/precision.h"
+#include "pass/precision/precision.h"
 
 G_BEGIN_DECLS
 

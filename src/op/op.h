@@ -202,7 +202,8 @@ typedef struct {
     void (*read)(const void *params, HnLinearView *v); /* changes what parameters change; NULL: nothing */
 } HnLinearRule;
 
-/* How channels pass from an operator's inputs to its result, where no other field says so: pass/channel_groups.h. */
+/* How channels pass from an operator's inputs to its result, where no other field says so: pass/lib/channel_groups.h.
+ */
 typedef enum {
     HN_CH_OTHER,     /* element-wise, a linear layer or a move, as the other fields say; else not known */
     HN_CH_MOVE,      /* the result's elements come from a few of input 0 each, in the same places for all channels */

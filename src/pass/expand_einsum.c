@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "op/einsum.h"
-#include "pass/carry.h"
+#include "pass/lib/carry.h"
 #include "pass/shapes.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 typedef struct {
     HnValue *v;

@@ -1,6 +1,6 @@
 /*
- * Transposes move through operators that do not mind (pass/carry.h) to where they meet their inverse, another of the
- * same, a constant or a reduction, if fewer of them, and none for more elements, are left then.
+ * Transposes move through operators that do not mind (pass/lib/carry.h) to where they meet their inverse, another of
+ * the same, a constant or a reduction, if fewer of them, and none for more elements, are left then.
  *
  * For each permutation q: a connected set of such nodes is laid out in one of two ways, node by node: as it is, or with
  * every value stored the way it is in front of a Transpose by q. A value that is made in the one way and read in the
@@ -8,8 +8,8 @@
  * for nothing, as do constants. A smallest cut between the two ways is the best layout.
  */
 #include "op/transpose.h"
-#include "pass/carry.h"
-#include "pass/cut.h"
+#include "pass/lib/carry.h"
+#include "pass/lib/cut.h"
 
 #define MOST_ORDERS 32 /* permutations of one graph that are looked at */
 

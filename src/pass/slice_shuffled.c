@@ -5,7 +5,7 @@
  */
 #include "op/concat.h"
 #include "op/gather.h"
-#include "pass/carry.h"
+#include "pass/lib/carry.h"
 #include "pass/shapes.h"
 
 #define MOST_PARTS 3    /* more Slices would not be fewer nodes */

@@ -1,7 +1,7 @@
 /*
  * Transpose that moves axes of one element only leaves all elements where they are: Reshape.
  */
-#include "pass/carry.h"
+#include "pass/lib/carry.h"
 #include "pass/shapes.h"
 
 static gboolean transpose_to_reshape(HnRewrite *r, HnNode *n)

@@ -5,7 +5,7 @@
 #include "op/infer.h"
 #include "op/linear.h"
 #include "pass/opset.h"
-#include "pass/precision.h"
+#include "pass/precision/precision.h"
 #include "pass/rewrite.h"
 
 #define LEAST_TIED 4096 /* elements */

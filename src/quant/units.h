@@ -1,10 +1,10 @@
 /*
- * Weights in other units: channels of a model's tensors that share a unit (HN_BOND_UNIT of pass/channel_groups.h) are
- * divided by one number where they are made, and multiplied by it where they are read.
+ * Weights in other units: channels of a model's tensors that share a unit (HN_BOND_UNIT of pass/lib/channel_groups.h)
+ * are divided by one number where they are made, and multiplied by it where they are read.
  */
 #pragma once
 
-#include "pass/channel_groups.h"
+#include "pass/lib/channel_groups.h"
 
 G_BEGIN_DECLS
 

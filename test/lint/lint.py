@@ -332,6 +332,16 @@ def check_length():
             yield f"test/lint/long-files.txt: '{name}' is not longer than {MAX_LINES} lines"
 
 
+def check_names():
+    """a source file's name occurs once, but for an operator's record and its kernel"""
+    first = {}
+    for f in c_files("src/", "tools/"):
+        name = os.path.basename(f)
+        other = first.setdefault(name, f)
+        if other != f and not (other.startswith("src/cpu/") and f == "src/op/" + name):
+            yield f"{f}: {other} is called that, too"
+
+
 def check_optimizer():
     """the table of onnx/optimizer's passes names passes and cases that exist"""
     table, defs = "test/golden/optimizer.txt", "src/pass/passes.def"

@@ -66,6 +66,7 @@ FAULTS = (
     ("blanks", "src/ir/x.c", "int x;", "end with one newline"),
     ("length", "src/ir/x.c", "\n" * 799 + "int x;\nint y;\n", "801 lines"),
     ("length", "test/lint/long-files.txt", "src/ir/b.c: a tale\n", "is not longer"),
+    ("names", "tools/b.c", "int x;\n", "src/ir/b.c is called that, too"),
     ("optimizer", "test/golden/optimizer.txt", "a | drop-all | drop_all: some\n", "no case 'some'"),
     ("optimizer", "test/golden/optimizer.txt", "a | drop-some | drop_some: all\n", "no pass 'drop-some'"),
     ("optimizer", "test/golden/optimizer.txt", "a | drop-all\n", "not 'name | pass | case'"),

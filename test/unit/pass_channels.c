@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "pass/channel_groups.h"
+#include "pass/lib/channel_groups.h"
 #include "run_model.h"
 
 typedef struct {

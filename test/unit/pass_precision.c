@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "check/speedup.h"
 #include "check/ranges.h"
-#include "pass/precision.h"
+#include "pass/precision/precision.h"
 #include "run_model.h"
 
 /* --- models before and after ------------------------------------------------------------------------------------- */

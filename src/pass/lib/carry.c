@@ -1,4 +1,4 @@
-#include "pass/carry.h"
+#include "pass/lib/carry.h"
 
 #include "op/argmax.h"
 #include "op/layernorm.h"
@@ -8,7 +8,7 @@
 #include "op/softmax.h"
 #include "op/transpose.h"
 #include "pass/shapes.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 #define MOST_INPUTS 512 /* of a node that is carried: all of them are looked at for each one, several times */
 

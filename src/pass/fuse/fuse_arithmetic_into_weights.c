@@ -4,7 +4,7 @@
  * there through views and Transposes too.
  */
 #include "pass/shapes.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 #define MOST_VIEWS 4 /* between the product and the constant */
 

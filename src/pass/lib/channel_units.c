@@ -5,7 +5,7 @@
 
 #include "op/clip.h"
 #include "op/linear.h"
-#include "pass/channel_place.h"
+#include "pass/lib/channel_place.h"
 
 /* A linear layer: channels that are read are along l->in of the weight, those that are made along l->out. */
 static const char *multiply(HnChannels *c, const HnNode *n, const HnLinearView *l)

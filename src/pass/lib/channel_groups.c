@@ -1,4 +1,4 @@
-#include "pass/channel_place.h"
+#include "pass/lib/channel_place.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * without. The bias of a Gemm becomes an Add.
  */
 #include "op/gemm.h"
-#include "pass/carry.h"
+#include "pass/lib/carry.h"
 #include "pass/shapes.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 typedef struct {
     HnNode *product;   /* MatMul or Gemm */

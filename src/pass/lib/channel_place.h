@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "pass/channel_groups.h"
+#include "pass/lib/channel_groups.h"
 
 G_BEGIN_DECLS
 

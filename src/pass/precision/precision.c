@@ -1,4 +1,4 @@
-#include "pass/precision.h"
+#include "pass/precision/precision.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "pass/inline_functions.h"
-#include "pass/precision_plan.h"
+#include "pass/precision/precision_plan.h"
 #include "pass/rewrite.h"
 
 #define CHUNK 1024

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "pass/precision_plan.h"
+#include "pass/precision/precision_plan.h"
 #include "pass/rewrite.h"
 
 #define MAX_ROUNDS 8

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "op/gather.h"
-#include "pass/channel_place.h"
+#include "pass/lib/channel_place.h"
 
 #define LARGEST ((int64_t)1 << 22) /* elements of a tensor that is followed while its elements are moved */
 #define MOST_MOVED (1e9 / 2)       /* elements that are moved to follow them, in all tensors together: some 30 s */

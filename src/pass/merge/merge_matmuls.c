@@ -3,7 +3,7 @@
  * the two and takes no more multiplications.
  */
 #include "op/gemm.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 #define MOST_WORK 2e9 /* multiplications: a second */
 

@@ -4,7 +4,7 @@
  * shifted, so that summands only go into convolutions without. What ends a function that others know as a whole
  * (LayerNormalization, Gelu written out) stays in front.
  */
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 /* Where the data of a product has its channels. */
 typedef struct {

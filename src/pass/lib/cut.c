@@ -1,7 +1,7 @@
 /*
  * The largest flow from source to sink, by levels (Dinic): the cut is where it fills the edges.
  */
-#include "pass/cut.h"
+#include "pass/lib/cut.h"
 
 typedef struct {
     guint to, next; /* next edge of the same vertex, plus 1 */

@@ -4,7 +4,7 @@
  *     w' = w * s / sqrt(var + epsilon), b' = (b - mean) * s / sqrt(var + epsilon) + shift, per output channel.
  */
 #include "op/batchnorm.h"
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 static gboolean fuse_bn_into_conv(HnRewrite *r, HnNode *n)
 {

@@ -1,6 +1,6 @@
 /*
  * Which of a model's values change their type in a conversion of precision, and which nodes stay as they are: the
- * decisions of pass/precision.h, which carries them out.
+ * decisions of pass/precision/precision.h, which carries them out.
  *
  * An input or output of a node that has a type to be converted is a port. Ports that must agree, because the record
  * has one letter for them or because a sub-graph hands one on as the other, are one set, and sets are decided: TRUE,
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "op/infer.h"
-#include "pass/precision.h"
+#include "pass/precision/precision.h"
 
 G_BEGIN_DECLS
 

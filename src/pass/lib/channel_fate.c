@@ -10,7 +10,7 @@
 #include "op/recurrent.h"
 #include "op/reduce.h"
 #include "op/softmax.h"
-#include "pass/channel_place.h"
+#include "pass/lib/channel_place.h"
 
 #define OTHER_AXIS "it reads channels along another axis"
 #define NOT_CONSTANT "its weights are not constant"

@@ -1,4 +1,4 @@
-#include "pass/precision_plan.h"
+#include "pass/precision/precision_plan.h"
 
 #include <float.h>
 #include <string.h>

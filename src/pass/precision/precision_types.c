@@ -4,7 +4,7 @@
  * Inference of shapes leaves out the branch that is never taken, and what is behind a node that contradicts itself. A
  * conversion has to change these, too: element types follow from the records' letters alone.
  */
-#include "pass/precision_plan.h"
+#include "pass/precision/precision_plan.h"
 #include "pass/rewrite.h"
 
 static HnDtype dtype_of(const HnTypes *t, const HnValue *v)

@@ -1,4 +1,4 @@
-#include "pass/weights.h"
+#include "pass/lib/weights.h"
 
 #include <math.h>
 #include <string.h>
