@@ -9,8 +9,8 @@
  * A run is deterministic, and each of its rewrites has a number: whoever wants one undone runs again on a fresh copy
  * with that rewrite banned, and whoever looks for a bad one runs with fewer (`most`).
  *
- * To add a pass: <name>.c, where src/pass/passes.def says, with `const HnPass hn_pass_<name>`, its line in that list (the
- * order there is the order of running), and test/pass/<name>.txt with its cases.
+ * To add a pass: <name>.c, where src/pass/passes.def says, with `const HnPass hn_pass_<name>`, its line in that list
+ * (the order there is the order of running), and test/pass/<name>.txt with its cases.
  */
 #pragma once
 
