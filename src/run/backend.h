@@ -53,6 +53,7 @@ struct HnSlot {
                                what the layout says and `dims` stay the logical ones */
     HnLayout *layout;       /* NULL: plain */
     gboolean constant;      /* elements are known at prepare and stay */
+    gboolean variable;      /* elements are there at prepare, and others in later runs (run/variable.h) */
     HnDtype half;           /* f16 or bf16: the value's type while its elements are held in f32; else HN_UNDEFINED */
     HnTensor *origin;       /* of a constant made of another: that one, or what stands for it; NULL mostly */
     HnWhere where;          /* of HN_DEVICE, the tensor's data is an address for kernels alone */
@@ -110,6 +111,7 @@ struct HnStep {
     gpointer device;     /* what HnBackend.open returned: shared by sessions */
     gpointer stream;     /* what HnBackend.stream_new returned: the session's own */
     HnPacks *packs;      /* the device's packed weights (run/packs.h) */
+    GArray *renewals;    /* the session's: hn_step_renews() */
     int threads;         /* HnSessionOptions.threads */
     HnBudget *budget;
     gboolean strict_math; /* HnSessionOptions.strict_math */

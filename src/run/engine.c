@@ -1,5 +1,7 @@
 #include "run/engine.h"
 
+#include <string.h>
+
 #include "pass/inline_functions.h"
 #include "run/plan.h"
 
@@ -26,14 +28,27 @@ gboolean hn_model_prepare(HnModel *m, GError **error)
     return failure == NULL;
 }
 
-static gboolean find_inputs(HnEngine *e, const char *const *feeds, GError **error)
+static gboolean is_variable(const HnVariable *variables, const char *name)
+{
+    for (const HnVariable *v = variables; v != NULL && v->name != NULL; v++)
+        if (strcmp(v->name, name) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean find_inputs(HnEngine *e, const char *const *feeds, const HnVariable *variables, GError **error)
 {
     const HnGraph *g = e->graph;
     for (guint i = 0; i < g->inputs->len; i++) {
         HnValue *v = g->inputs->pdata[i];
         gboolean weight = v->weight != NULL || v->sparse != NULL;
-        if (!weight || (feeds != NULL && g_strv_contains(feeds, v->name)))
-            g_ptr_array_add(e->inputs, v);
+        if (weight && (feeds == NULL || !g_strv_contains(feeds, v->name)))
+            continue;
+        if (is_variable(variables, v->name)) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is to be fed, and is no variable", v->name);
+            return FALSE;
+        }
+        g_ptr_array_add(e->inputs, v);
     }
     for (const char *const *f = feeds; f != NULL && *f != NULL; f++) {
         const HnValue *v = g_hash_table_lookup(g->values, *f);
@@ -45,25 +60,114 @@ static gboolean find_inputs(HnEngine *e, const char *const *feeds, GError **erro
     return TRUE;
 }
 
-HnEngine *hn_engine_new(HnModel *m, HnDevice *device, HnBudget *budget, const char *const *feeds, GError **error)
+/* --- variables ---------------------------------------------------------------------------------------------------- */
+
+static void variable_free(gpointer variable)
 {
+    HnVariableState *s = variable;
+    hn_tensor_unref(s->tensor);
+    g_free(s);
+}
+
+/* What the model says of output `next` is not against w. */
+static gboolean fits(const HnValue *next, const HnTensor *w, const char *name, GError **error)
+{
+    const HnType *t = next->type;
+    if (t == NULL || t->kind == HN_TYPE_NONE)
+        return TRUE;
+    gboolean same = t->kind == HN_TYPE_TENSOR && t->dtype == w->dtype && (t->rank < 0 || t->rank == w->ndim);
+    for (int i = 0; same && t->rank >= 0 && i < w->ndim; i++)
+        same = !t->dims[i].known || t->dims[i].n == w->dims[i];
+    if (!same)
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s', which is to replace '%s', is of another type", next->name,
+                    name);
+    return same;
+}
+
+/* The index of the output of that name and of w's type, as far as the model says; -1: error. */
+static int find_next(const HnGraph *g, const HnTensor *w, const HnVariable *v, GError **error)
+{
+    int k = (int)g->outputs->len - 1;
+    while (k >= 0 && strcmp(((HnValue *)g->outputs->pdata[k])->name, v->next) != 0)
+        k--;
+    if (k < 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s', which is to replace '%s', is no output of the model",
+                    v->next, v->name);
+    return k < 0 || fits(g->outputs->pdata[k], w, v->name, error) ? k : -1;
+}
+
+static gboolean add_variable(HnEngine *e, const HnVariable *v, HnBudget *budget, GError **error)
+{
+    HnValue *value = g_hash_table_lookup(e->graph->values, v->name);
+    if (value == NULL || value->weight == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is no weight of the model, as a variable is", v->name);
+        return FALSE;
+    }
+    if (g_ptr_array_find(e->fed, value, NULL)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is a variable twice", v->name);
+        return FALSE;
+    }
+    const int next = v->next != NULL ? find_next(e->graph, value->weight, v, error) : -1;
+    HnTensor *t = v->next == NULL || next >= 0 ? hn_tensor_copy(value->weight, budget, error) : NULL;
+    if (t == NULL)
+        return FALSE;
+    HnVariableState *s = g_new0(HnVariableState, 1);
+    *s = (HnVariableState){ t, next };
+    g_ptr_array_add(e->variables, s);
+    g_ptr_array_add(e->fed, value);
+    return TRUE;
+}
+
+static gboolean find_variables(HnEngine *e, const HnVariable *variables, HnBudget *budget, GError **error)
+{
+    for (guint i = 0; i < e->inputs->len; i++)
+        g_ptr_array_add(e->fed, e->inputs->pdata[i]);
+    for (const HnVariable *v = variables; v != NULL && v->name != NULL; v++)
+        if (!add_variable(e, v, budget, error))
+            return FALSE;
+    return TRUE;
+}
+
+HnTensor *hn_engine_variable(HnEngine *e, const char *name)
+{
+    for (guint i = e->inputs->len; i < e->fed->len; i++)
+        if (strcmp(((HnValue *)e->fed->pdata[i])->name, name) == 0)
+            return ((HnVariableState *)e->variables->pdata[i - e->inputs->len])->tensor;
+    return NULL;
+}
+
+void hn_engine_wrote(HnEngine *e)
+{
+    g_atomic_int_inc(&e->generation);
+}
+
+/* --- the engine --------------------------------------------------------------------------------------------------- */
+
+HnEngine *hn_engine_new(HnModel *m, HnDevice *device, const HnEngineOptions *o, GError **error)
+{
+    static const HnEngineOptions none = { 0 };
     if (!hn_model_prepare(m, error))
         return NULL;
+    if (o == NULL)
+        o = &none;
     g_autoptr(HnEngine) e = g_new0(HnEngine, 1);
     e->ref = 1;
     e->graph = m->graph;
     e->device = hn_device_ref(device);
     e->inputs = g_ptr_array_new();
+    e->fed = g_ptr_array_new();
+    e->variables = g_ptr_array_new_with_free_func(variable_free);
     e->last_use = hn_plan_last_uses(e->graph);
     e->settled = g_new0(guint8, (gsize)e->graph->nodes->len + 1);
-    e->constants = hn_constants_new(budget);
+    e->constants = hn_constants_new(o->budget);
     g_mutex_init(&e->lock);
     e->base = hn_types_new(m);
-    hn_types_set_budget(e->base, budget);
-    if (!find_inputs(e, feeds, error) || !hn_types_enter(e->base, e->graph, FALSE, error))
+    hn_types_set_budget(e->base, o->budget);
+    if (!find_inputs(e, o->feeds, o->variables, error) || !find_variables(e, o->variables, o->budget, error) ||
+        !hn_types_enter(e->base, e->graph, FALSE, error))
         return NULL;
-    for (guint i = 0; i < e->inputs->len; i++) /* an initializer that is fed is no constant */
-        hn_types_set(e->base, e->inputs->pdata[i], NULL);
+    for (guint i = 0; i < e->fed->len; i++) /* an initializer that is fed, or changes, is no constant */
+        hn_types_set(e->base, e->fed->pdata[i], NULL);
     return g_steal_pointer(&e);
 }
 
@@ -81,6 +185,8 @@ void hn_engine_unref(HnEngine *e)
     hn_constants_free(e->constants);
     g_free(e->settled);
     g_hash_table_unref(e->last_use);
+    g_ptr_array_unref(e->variables);
+    g_ptr_array_unref(e->fed);
     g_ptr_array_unref(e->inputs);
     g_mutex_clear(&e->lock);
     hn_device_unref(e->device);

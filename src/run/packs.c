@@ -116,15 +116,15 @@ static HnPack *find(const HnPacks *c, const HnTensor *key, const HnPackForm *f)
     const GPtrArray *list = g_hash_table_lookup(c->packs, key);
     for (guint i = 0; list != NULL && i < list->len; i++) {
         HnPack *p = list->pdata[i];
-        if (p->form.fn == f->fn && p->form.variant == f->variant && same_layout(c, p->form.view, f->view) &&
-            same_layout(c, p->form.want, f->want))
+        if (!p->alone && p->form.fn == f->fn && p->form.variant == f->variant &&
+            same_layout(c, p->form.view, f->view) && same_layout(c, p->form.want, f->want))
             return p;
     }
     return NULL;
 }
 
 /* A pack that is not ready yet, known to all. */
-static HnPack *add(HnPacks *c, HnTensor *key, const HnPackForm *f, HnBudget *budget, gsize bytes)
+static HnPack *add(HnPacks *c, HnTensor *key, const HnPackForm *f, HnBudget *budget, gsize bytes, gboolean alone)
 {
     GPtrArray *list = g_hash_table_lookup(c->packs, key);
     if (list != NULL)
@@ -141,6 +141,7 @@ static HnPack *add(HnPacks *c, HnTensor *key, const HnPackForm *f, HnBudget *bud
         hn_layout_ref(f->want);
     p->budget = budget != NULL ? hn_budget_ref(budget) : NULL;
     p->bytes = bytes;
+    p->alone = alone;
     c->bytes += bytes;
     g_ptr_array_add(list, p);
     return p;
@@ -183,10 +184,10 @@ HnPack *hn_packs_get(const HnStep *s, const HnSlot *slot, const HnPackForm *form
     HnTensor *key = slot->origin != NULL ? slot->origin : slot->tensor;
     HnPacks *c = s->packs;
     g_mutex_lock(&c->lock);
-    HnPack *p = wait_for(c, key, form);
+    HnPack *p = slot->variable ? NULL : wait_for(c, key, form);
     const gboolean first = p == NULL;
     if (first)
-        p = add(c, key, form, s->budget, bytes);
+        p = add(c, key, form, s->budget, bytes, slot->variable);
     p->ref++;
     g_mutex_unlock(&c->lock);
     if (!first)

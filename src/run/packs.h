@@ -3,7 +3,8 @@
  *
  * A kernel that reads constant elements in an order of its own asks for a packed copy when it is prepared. All steps,
  * of all sessions on the device, that ask for the same elements in the same form share one copy, which lives as long as
- * a step uses it. The elements of a pack never change once a step has it: reading them takes no lock.
+ * a step uses it. The elements of a pack never change once a step has it: reading them takes no lock. A variable
+ * (run/variable.h) is packed for each step alone, which writes its pack anew.
  *
  * All functions may be called from several threads at once. A pack is made outside of the lock, by the first who asks;
  * whoever asks for it meanwhile waits.
@@ -28,6 +29,7 @@ struct HnPack {
     void *data; /* the elements, on the device if that has memory; all else belongs to packs.c */
     int ref;    /* steps; under the cache's lock, like all of it */
     gboolean ready;
+    gboolean alone; /* of a variable: one step has it, which writes it anew */
     HnPacks *cache;
     HnTensor *from; /* kept: its address is the key */
     HnPackForm form;
@@ -41,7 +43,7 @@ typedef gboolean (*HnPackFill)(const HnStep *s, void *to, const HnTensor *t, gco
 HnPacks *hn_packs_new(const HnBackend *backend, gpointer device);
 void hn_packs_free(HnPacks *c); /* nobody uses one any more */
 
-/* The slot's elements, which are constant, in that form, for step s: `bytes` bytes that `fill` writes where nobody has
+/* The slot's elements, those of a weight, in that form, for step s: `bytes` bytes that `fill` writes where nobody has
  * packed it yet. fill NULL: they are copied to the device as they are. NULL: error. */
 HnPack *hn_packs_get(const HnStep *s, const HnSlot *slot, const HnPackForm *form, gsize bytes, HnPackFill fill,
                      gconstpointer data, GError **error);

@@ -37,29 +37,47 @@ void hn_plan_lifetimes(HnPlan *p)
     }
 }
 
+static gboolean same_form(const HnTensor *a, const HnTensor *b)
+{
+    return a->dtype == b->dtype && a->ndim == b->ndim &&
+           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
+}
+
+/* Would output 0 have the very form of input j, whose memory no other input looks at? */
+static gboolean may_take_over(const HnStep *s, int j)
+{
+    const HnSlot *to = s->out[0].slot, *in = s->in[j].slot;
+    const HnSlot *from = hn_slot_root(s->in[j].slot);
+    if (from->where != to->where || slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
+        !same_form(in->tensor, to->tensor))
+        return FALSE;
+    for (int k = 0; k < s->n_in + s->n_hidden; k++)
+        if (s->in[k].slot != NULL && s->in[k].slot != in && hn_slot_root(s->in[k].slot) == from)
+            return FALSE;
+    return TRUE;
+}
+
 /* May output 0 of step i take over the memory of input j, which dies there? Then that memory's slot. */
 static HnSlot *dying_input(const HnStep *s, int i, int j)
 {
-    if (s->in[j].slot == NULL)
+    HnSlot *from = s->in[j].slot != NULL ? hn_slot_root(s->in[j].slot) : NULL;
+    if (from == NULL || !in_arena(from) || !in_arena(s->out[0].slot) || from->last != i)
         return NULL;
-    HnSlot *from = hn_slot_root(s->in[j].slot), *to = s->out[0].slot;
-    if (!in_arena(from) || !in_arena(to) || from->where != to->where || from->last != i ||
-        slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
-        s->in[j].slot->tensor->ndim != to->tensor->ndim ||
-        memcmp(s->in[j].slot->tensor->dims, to->tensor->dims, (size_t)to->tensor->ndim * sizeof(int64_t)) != 0)
-        return NULL;
-    for (int k = 0; k < s->n_in + s->n_hidden; k++)
-        if (s->in[k].slot != NULL && s->in[k].slot != s->in[j].slot && hn_slot_root(s->in[k].slot) == from)
-            return NULL;
-    return from;
+    return may_take_over(s, j) ? from : NULL;
+}
+
+/* The step can write output 0 over what it reads. */
+static gboolean is_inplace(const HnStep *s)
+{
+    const gboolean able = s->kernel != NULL ? s->kernel->inplace : s->op != NULL && (s->op->flags & HN_OP_INPLACE) != 0;
+    return able && s->n_out > 0 && s->out[0].slot != NULL;
 }
 
 /* Input 0's memory; a group, which reads all inputs alike, can do with any. */
 static HnSlot *inplace_source(const HnStep *s, int i)
 {
-    gboolean able = s->kernel != NULL ? s->kernel->inplace : s->op != NULL && (s->op->flags & HN_OP_INPLACE) != 0;
     HnSlot *from = NULL;
-    if (!able || s->n_out < 1 || s->out[0].slot == NULL)
+    if (!is_inplace(s))
         return NULL;
     for (int j = 0; j < (s->group != NULL ? s->n_in : MIN(s->n_in, 1)) && from == NULL; j++)
         from = dying_input(s, i, j);
@@ -258,6 +276,30 @@ static HnTensor *tensor_in_layout(const HnSlot *s, HnBudget *budget, GError **er
     return t;
 }
 
+/* The variable that the slot's value replaces, where nobody reads the old elements any more when the new ones are made,
+ * or the step that makes them may write over them; else NULL. */
+static HnTensor *variable_memory(const HnPlan *p, const HnSlot *s)
+{
+    const HnEngine *e = p->exec->env->engine;
+    if (p->exec->owner != NULL || p->before != NULL || !p->last || s->where != HN_HOST || s->layout != NULL)
+        return NULL;
+    for (guint i = 0; i < e->variables->len; i++) {
+        const HnVariableState *v = e->variables->pdata[i];
+        const HnSlot *old = p->inputs->pdata[e->inputs->len + i];
+        if (v->next < 0 || p->results->pdata[v->next] != s || old->kept || !same_form(s->tensor, v->tensor))
+            continue;
+        HnStep *maker = p->steps->pdata[s->first];
+        if (old->last < s->first)
+            return v->tensor;
+        if (old->last > s->first || !is_inplace(maker) || maker->out[0].slot != s || maker->in[0].slot != old ||
+            !may_take_over(maker, 0))
+            return NULL;
+        maker->inplace = TRUE;
+        return v->tensor;
+    }
+    return NULL;
+}
+
 /* Memory of its own for every result, and for what outlives the plan. */
 gboolean hn_plan_own_memory(HnPlan *p, GError **error)
 {
@@ -266,6 +308,12 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
         if (!owns_memory(s) || !p->exec->env->backend->computes)
             continue;
         HnBudget *budget = p->exec->env->o.budget;
+        HnTensor *variable = variable_memory(p, s);
+        if (variable != NULL) {
+            hn_tensor_unref(s->tensor);
+            s->tensor = hn_tensor_ref(variable);
+            continue;
+        }
         HnTensor *t = s->where == HN_DEVICE ? tensor_on_device(p, s, error)
                       : s->layout != NULL
                           ? tensor_in_layout(s, budget, error)

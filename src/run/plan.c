@@ -198,12 +198,19 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
 /* Slots of the exec's inputs: the first plan of a chain. */
 static gboolean add_inputs(HnPlan *p, GError **error)
 {
+    const HnEngine *e = p->exec->env->engine;
     for (guint i = 0; i < p->exec->inputs->len; i++) {
         const HnValue *v = p->exec->inputs->pdata[i];
         HnSlot *s = hn_plan_result_slot(p, v, p->key[i], error);
         if (s == NULL)
             return FALSE;
         s->changing = TRUE;
+        if (p->exec->owner == NULL && i >= e->inputs->len) {
+            const HnVariableState *variable = e->variables->pdata[i - e->inputs->len];
+            hn_tensor_unref(s->tensor);
+            s->tensor = hn_tensor_ref(variable->tensor);
+            s->variable = TRUE;
+        }
         g_ptr_array_add(p->inputs, s);
     }
     return TRUE;

@@ -19,11 +19,19 @@
 typedef struct HnExec HnExec;
 typedef struct HnPlan HnPlan;
 
+typedef struct {
+    HnTensor *tensor;
+    int next; /* the output that replaces it; -1: none */
+} HnVariableState;
+
 struct HnEngine {
     gint ref;
     HnGraph *graph; /* of the prepared model: nobody writes to it */
     HnDevice *device;
     GPtrArray *inputs;    /* HnValue * to feed */
+    GPtrArray *fed;       /* HnValue *: the inputs, then the variables */
+    GPtrArray *variables; /* HnVariableState *, in that order */
+    gint generation;      /* of the variables' elements; atomic */
     GHashTable *last_use; /* HnExec.last_use of the main graph */
     GMutex lock;          /* held while a session plans; of all that follows */
     HnTypes *base;        /* what every plan knows: weights, and what was computed of them */
@@ -43,7 +51,9 @@ typedef struct {
     gsize most_bytes; /* hn_session_limit() */
     const gint *halt; /* the budget's: an HnHalt that steps look at; may be NULL */
     double optimize_ms, prepare_ms;
-    HnTimer *timer; /* NULL mostly */
+    HnTimer *timer;   /* NULL mostly */
+    GArray *renewals; /* what is made anew where ... */
+    gint generation;  /* ... the engine's is another one */
 } HnRunEnv;
 
 struct HnExec {

@@ -12,6 +12,7 @@
 struct HnSession {
     HnRunEnv env;
     GPtrArray *inputs; /* the engine's */
+    HnTensor **fed;    /* room for the inputs, then the variables */
     HnExec *main;
 };
 
@@ -395,14 +396,20 @@ HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **er
     if (env->backend->stream_new != NULL && (env->stream = env->backend->stream_new(env->device, error)) == NULL)
         return NULL;
     s->inputs = e->inputs;
-    s->main = hn_exec_new(env, e->graph, NULL, s->inputs);
+    s->fed = g_new0(HnTensor *, (gsize)e->fed->len + 1);
+    for (guint i = 0; i < e->variables->len; i++)
+        s->fed[s->inputs->len + i] = ((HnVariableState *)e->variables->pdata[i])->tensor;
+    env->renewals = hn_renewals_new();
+    env->generation = g_atomic_int_get(&e->generation);
+    s->main = hn_exec_new(env, e->graph, NULL, e->fed);
     return g_steal_pointer(&s);
 }
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
     g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
-    g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, o->budget, o->feeds, error) : NULL;
+    const HnEngineOptions eo = { .budget = o->budget, .feeds = o->feeds };
+    g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, &eo, error) : NULL;
     return engine != NULL ? hn_session_new_on(engine, o, error) : NULL;
 }
 
@@ -420,6 +427,8 @@ void hn_session_free(HnSession *s)
     hn_exec_free(s->main);
     hn_constants_sweep(e->constants);
     g_mutex_unlock(&e->lock);
+    g_array_unref(s->env.renewals);
+    g_free(s->fed);
     if (s->env.stream != NULL)
         s->env.backend->stream_free(s->env.stream);
     if (s->env.o.budget != NULL)
@@ -484,7 +493,68 @@ gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error)
         if (!check_input(v, in[i]->dtype, in[i]->rank, dims, error))
             return FALSE;
     }
-    return hn_exec_plan(s->main, in, error) != NULL;
+    const HnEngine *e = s->env.engine;
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < s->inputs->len; i++)
+        g_ptr_array_add(types, hn_type_ref(in[i]));
+    for (guint i = s->inputs->len; i < e->fed->len; i++)
+        g_ptr_array_add(types, hn_type_fixed(s->fed[i]->dtype, s->fed[i]->ndim, s->fed[i]->dims));
+    return hn_exec_plan(s->main, (HnType *const *)types->pdata, error) != NULL;
+}
+
+/* Elements that lie where a variable's do, which is not `own`. */
+static gboolean lies_in_another(const HnEngine *e, const HnTensor *t, const HnTensor *own)
+{
+    for (guint i = 0; i < e->variables->len; i++) {
+        const HnTensor *v = ((HnVariableState *)e->variables->pdata[i])->tensor;
+        if (v != own && t->data == v->data)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Variables become what the run made of them; an output that was made in their memory is there already. */
+static gboolean update_variables(HnEngine *e, HnTensor **out, GError **error)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < e->variables->len; i++) {
+        const HnVariableState *v = e->variables->pdata[i];
+        HnTensor *copy;
+        if (v->next < 0 || !lies_in_another(e, out[v->next], v->tensor))
+            continue;
+        if ((copy = hn_tensor_copy(out[v->next], NULL, error)) == NULL)
+            return FALSE;
+        hn_tensor_unref(out[v->next]);
+        out[v->next] = copy;
+    }
+    for (guint i = 0; i < e->variables->len; i++) {
+        const HnVariableState *v = e->variables->pdata[i];
+        const HnTensor *next = v->next >= 0 ? out[v->next] : NULL;
+        if (next == NULL)
+            continue;
+        any = TRUE;
+        if (next->dtype != v->tensor->dtype || next->ndim != v->tensor->ndim ||
+            memcmp(next->dims, v->tensor->dims, (gsize)next->ndim * sizeof *next->dims) != 0) {
+            g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
+                        "'%s', which is to replace a variable, came out of another type",
+                        ((HnValue *)e->graph->outputs->pdata[v->next])->name);
+            return FALSE;
+        }
+        if (next->data != v->tensor->data)
+            memcpy(v->tensor->data, next->data, next->bytes);
+    }
+    if (any)
+        hn_engine_wrote(e);
+    return TRUE;
+}
+
+static void renew(HnRunEnv *env)
+{
+    const gint now = g_atomic_int_get(&env->engine->generation);
+    if (now == env->generation)
+        return;
+    hn_renewals_run(env->renewals, env->o.threads);
+    env->generation = now;
 }
 
 gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
@@ -498,7 +568,18 @@ gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GErro
         if (!check_input(v, in[i]->dtype, in[i]->ndim, in[i]->dims, error))
             return FALSE;
     }
-    return hn_exec_run(s->main, in, out, error);
+    HnEngine *e = s->env.engine;
+    if (e->variables->len == 0)
+        return hn_exec_run(s->main, in, out, error);
+    memcpy(s->fed, in, s->inputs->len * sizeof *in);
+    renew(&s->env);
+    if (!hn_exec_run(s->main, s->fed, out, error))
+        return FALSE;
+    if (!s->env.backend->computes || update_variables(e, out, error))
+        return TRUE;
+    for (guint k = 0; k < e->graph->outputs->len; k++)
+        g_clear_pointer(&out[k], hn_tensor_unref);
+    return FALSE;
 }
 
 void hn_session_limit(HnSession *s, gsize bytes)

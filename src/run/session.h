@@ -45,7 +45,7 @@ typedef struct {
     gboolean strict_math;     /* only algorithms that add up what the operator says: no Winograd */
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
-    const char *const *feeds; /* hn_session_new() only: as of hn_engine_new() */
+    const char *const *feeds; /* hn_session_new() only: HnEngineOptions.feeds */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */

@@ -144,6 +144,7 @@ void hn_step_free(gpointer data)
         hn_ref_release(s);
     else if (s->kernel->release != NULL)
         s->kernel->release(s);
+    hn_renewals_forget(s->renewals, s);
     for (int i = 0; i < s->n_in + s->n_hidden; i++)
         hn_layout_unref(s->in[i].want);
     g_clear_pointer(&s->refusals, g_ptr_array_unref);
@@ -171,6 +172,7 @@ HnStep *hn_step_new(HnPlan *p, const HnNode *n, int n_in, int n_hidden, int n_ou
     s->device = p->exec->env->device;
     s->stream = p->exec->env->stream;
     s->packs = p->exec->env->engine->device->packs;
+    s->renewals = p->exec->env->renewals;
     s->threads = p->exec->env->o.threads;
     s->budget = p->exec->env->o.budget;
     s->strict_math = p->exec->env->o.strict_math;

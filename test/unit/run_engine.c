@@ -50,7 +50,7 @@ static HnEngine *engine_of(HnModel *m, HnBudget *budget)
     g_autoptr(GError) error = NULL;
     g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
     g_assert_no_error(error);
-    HnEngine *e = hn_engine_new(m, device, budget, NULL, &error);
+    HnEngine *e = hn_engine_new(m, device, &(HnEngineOptions){ .budget = budget }, &error);
     g_assert_no_error(error);
     return e;
 }
@@ -230,13 +230,14 @@ static void test_refused(void)
     g_autoptr(HnModel) unknown = test_model("opset 17 graph g(%x:f32[1]) -> (%y) { %y = Nonsense(%x) }");
     g_autoptr(HnModel) nothing = test_model("opset 17 graph g(%x:f32[1]) -> () { %y = Neg(%x) }");
     g_autoptr(HnModel) fine = test_model("opset 17 graph g(%x:f32[1], %w:f32[1]) -> (%y) { %y = Add(%x, %w) }");
-    g_assert_null(hn_engine_new(unknown, device, NULL, NULL, &error));
+    g_assert_null(hn_engine_new(unknown, device, NULL, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED);
     g_clear_error(&error);
-    g_assert_null(hn_engine_new(nothing, device, NULL, NULL, &error));
+    g_assert_null(hn_engine_new(nothing, device, NULL, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_GRAPH);
     g_clear_error(&error);
-    g_assert_null(hn_engine_new(fine, device, NULL, (const char *const[]){ "v", NULL }, &error));
+    g_assert_null(
+        hn_engine_new(fine, device, &(HnEngineOptions){ .feeds = (const char *const[]){ "v", NULL } }, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
 }
 

@@ -47,7 +47,7 @@ static void place_open(Place *p, const char *text)
     g_autoptr(GError) error = NULL;
     p->model = test_model(text);
     p->device = hn_device_new(&hn_backend_fence, 0, &error);
-    p->engine = hn_engine_new(p->model, p->device, NULL, NULL, &error);
+    p->engine = hn_engine_new(p->model, p->device, NULL, &error);
     g_assert_no_error(error);
 }
 

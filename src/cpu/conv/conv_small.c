@@ -242,8 +242,8 @@ static const char *small_reject(const HnStep *s)
         return "only 1 or 2 spatial axes";
     if (s->in[0].slot->layout != NULL)
         return "the source is in a blocked layout";
-    if (!s->in[1].slot->constant)
-        return "weights that are not constant";
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))

@@ -87,8 +87,8 @@ static const char *small_reject(const HnStep *s)
         return "only 1 or 2 spatial axes";
     if (s->in[0].slot->layout != NULL)
         return "the source is in a blocked layout";
-    if (!s->in[1].slot->constant)
-        return "weights that are not constant";
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
     if (2.0 * (double)s->in[0].slot->tensor->n * (double)plan.out_channels * (double)plan.taps > MAX_FLOPS)
         return "large enough for tiles";
     axes_of(&plan, &h, &v);

@@ -179,7 +179,7 @@ static gboolean tile_prepare(HnStep *s, GError **error)
     const gsize packed =
         (gsize)(p->group * hn_gemm_kernel_packed(p->taps * p->in_channels, p->out_channels)) * sizeof(float);
     s->scratch_bytes = (gsize)c->threads * thread_bytes(c) + (gsize)(p->group * p->in_channels + 16) * sizeof(float);
-    if (s->in[1].slot->constant)
+    if (hn_slot_is_weight(s->in[1].slot))
         return hn_pack_own(s, 1, pack_weights, variant_of(c), packed, c, &c->weights, error);
     s->scratch_bytes += packed; /* at each run */
     return TRUE;

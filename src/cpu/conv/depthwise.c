@@ -64,8 +64,8 @@ static const char *depthwise_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim < 3 || x->ndim > 5)
         return "only 1 to 3 spatial axes";
-    if (!s->in[1].slot->constant)
-        return "weights that are not constant";
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
@@ -99,8 +99,10 @@ static float element(const HnTensor *t, int64_t i)
 }
 
 /* Scales and shifts right behind the sum go into weights and bias. */
-static void fold(Depthwise *d, const HnTensor *w, const HnTensor *b)
+static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
 {
+    const Depthwise *d = s->state;
+    const HnTensor *w = hn_cpu_in(s, 1), *b = d->bias_read ? NULL : hn_cpu_in(s, 2);
     float *bias = d->weights + d->taps * d->channels;
     for (int64_t c = 0; c < d->channels; c++) {
         double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
@@ -114,7 +116,6 @@ static void fold(Depthwise *d, const HnTensor *w, const HnTensor *b)
         for (int64_t t = 0; t < d->taps; t++)
             d->weights[t * d->channels + c] = (float)((double)element(w, c * d->taps + t) * scale);
     }
-    d->bias = bias;
 }
 
 /* What is done where: in the weights, in registers, behind a row of the result. */
@@ -161,7 +162,10 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->weights = g_new0(float, (gsize)((d->taps + 2) * d->channels));
     d->zeros = d->weights + (d->taps + 1) * d->channels;
     choose_along(d, s);
-    fold(d, w, d->bias_read ? NULL : b);
+    d->bias = d->weights + d->taps * d->channels;
+    fold(s, NULL);
+    if (s->in[1].slot->variable)
+        hn_step_renews(s, fold, NULL);
     d->fn = choose_tiles(d);
     const HnWindowAxis *v = &d->axis[2];
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;

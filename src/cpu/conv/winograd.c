@@ -110,10 +110,10 @@ static const char *winograd_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim != 4 || w->dims[2] != 3 || w->dims[3] != 3)
         return "only kernels of 3x3";
-    if (!s->in[1].slot->constant)
-        return "weights that are not constant";
-    if (b != NULL && (!s->in[2].slot->constant || b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias that is not constant or of another size than the output's channels";
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
+    if (b != NULL && (!hn_slot_is_weight(s->in[2].slot) || b->ndim != 1 || b->n != y->dims[1]))
+        return "a bias that is computed or of another size than the output's channels";
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
         return "the window does not fit";
     for (int i = 0; i < 2; i++)
@@ -185,19 +185,14 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
 
 /* --- prepare ----------------------------------------------------------------------------------------------------- */
 
-/* Bias and the constants per channel that are fused first; returns how many nodes that was. */
-static int read_constants(Winograd *c, const HnStep *s)
+/* Bias and the constants per channel that are fused first. */
+static void read_constants(const HnStep *s, G_GNUC_UNUSED gpointer data)
 {
-    const int64_t n = c->plan.out_channels;
+    const Winograd *c = s->state;
     const HnTensor *b = hn_cpu_in(s, 2);
-    c->scale = g_new0(float, (gsize)n + ROUND);
-    c->shift = g_new0(float, (gsize)n + ROUND);
-    int k = 0;
-    while (k < c->along.n && c->along.op[k].kind == HN_ALONG_AFFINE)
-        k++;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < c->plan.out_channels; i++) {
         double scale = 1, shift = b != NULL ? hn_tensor_get_f64(b, i) : 0;
-        for (int j = 0; j < k; j++) {
+        for (int j = 0; j < c->constants; j++) {
             const HnAlongOp *op = &c->along.op[j];
             const double by = op->scale != NULL ? (double)op->scale[i] : 1;
             scale *= by;
@@ -206,7 +201,6 @@ static int read_constants(Winograd *c, const HnStep *s)
         c->scale[i] = (float)scale;
         c->shift[i] = (float)shift;
     }
-    return k;
 }
 
 /* Tiles of a block and how they lie: rows and points are apart by an odd number of cache lines, so that they do not
@@ -254,7 +248,13 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     c->out = (c->edge == 4 ? out4 : out2)[hn_cpu_level()];
     place(c, s);
     c->zeros = g_new0(float, (gsize)p->in_channels);
-    c->constants = read_constants(c, s);
+    c->scale = g_new0(float, (gsize)p->out_channels + ROUND);
+    c->shift = g_new0(float, (gsize)p->out_channels + ROUND);
+    while (c->constants < c->along.n && c->along.op[c->constants].kind == HN_ALONG_AFFINE)
+        c->constants++;
+    read_constants(s, NULL);
+    if (hn_cpu_in(s, 2) != NULL && s->in[2].slot->variable)
+        hn_step_renews(s, read_constants, NULL);
     c->end = hn_along_end(&c->along, c->constants);
     if (hn_cpu_in(s, 2) != NULL)
         s->in[2].unread = TRUE;

@@ -11,6 +11,7 @@
 
 #include "cpu/core/onednn.h"
 #include "run/packs.h"
+#include "run/variable.h"
 
 G_BEGIN_DECLS
 
@@ -133,7 +134,8 @@ void hn_prim_clear(HnPrim *p);
 gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_memory_desc_t want, HnPack **pack,
                  GError **error);
 /* The same in an arrangement of our own: fn writes `bytes` bytes; of f32 it makes floats, of which denormal ones become
- * 0. `variant` tells arrangements by the same fn apart; data is handed on to it. */
+ * 0. `variant` tells arrangements by the same fn apart; data is handed on to it, and stays as long as the step does
+ * where input i is a variable, whose pack fn writes anew whenever it has changed. */
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error);
 /* A hash of t's elements, too, for a `variant`: what else the arrangement depends on. NULL is fine. */

@@ -84,6 +84,8 @@ typedef struct {
     HnPackFn fn;
     gsize bytes;
     gconstpointer data;
+    const HnTensor *t; /* to be written anew: the elements, and where they go */
+    void *to;
 } Own;
 
 /* Weights that training drove towards 0 end below the smallest normal number, where each product takes the processor a
@@ -105,14 +107,26 @@ static gboolean fill_own(const HnStep *s, void *to, const HnTensor *t, gconstpoi
     return TRUE;
 }
 
+static void write_anew(const HnStep *s, gpointer own)
+{
+    const Own *o = own;
+    fill_own(s, o->to, o->t, own, NULL);
+}
+
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error)
 {
-    const Own own = { fn, bytes, data };
+    const HnSlot *slot = s->in[i].slot;
+    const Own own = { fn, bytes, data, slot->tensor, NULL };
     const HnPackForm form = { .fn = fn, .variant = variant };
-    *pack = hn_packs_get(s, s->in[i].slot, &form, bytes, fill_own, &own, error);
+    *pack = hn_packs_get(s, slot, &form, bytes, fill_own, &own, error);
     s->in[i].unread = *pack != NULL;
-    return *pack != NULL;
+    if (*pack == NULL || !slot->variable)
+        return *pack != NULL;
+    Own *again = g_memdup2(&own, sizeof own);
+    again->to = (*pack)->data;
+    hn_step_renews(s, write_anew, again);
+    return TRUE;
 }
 
 guint64 hn_pack_mix(guint64 hash, const HnTensor *t)

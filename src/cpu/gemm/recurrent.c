@@ -110,8 +110,8 @@ static const char *recurrent_reject(const HnStep *s)
         if (slot->tensor->n == 0)
             return "nothing to compute";
     }
-    if (!s->in[1].slot->constant || !s->in[2].slot->constant)
-        return "weights that are not constant";
+    if (!hn_slot_is_weight(s->in[1].slot) || !hn_slot_is_weight(s->in[2].slot))
+        return "weights that are computed";
     const char *reason = reject_functions(s->params);
     return reason != NULL ? reason : reject_shapes(s);
 }
@@ -119,7 +119,8 @@ static const char *recurrent_reject(const HnStep *s)
 /* [D][gates][H][K] to [D][panels][K][gates][16] */
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 {
-    const int64_t gates = *(const int *)data, hidden = t->dims[1] / gates, k = t->dims[2];
+    const Recurrent *c = data;
+    const int64_t gates = c->p->gates, hidden = t->dims[1] / gates, k = t->dims[2];
     const int64_t panels = (hidden + HN_RNN_CELL - 1) / HN_RNN_CELL;
     const char *from = t->data;
     memset(to, 0, (gsize)(t->dims[0] * panels * k * gates * HN_RNN_CELL) * sizeof(float));
@@ -156,8 +157,8 @@ static gboolean recurrent_prepare(HnStep *s, GError **error)
     c->threads = (int)MIN(c->tasks, (int64_t)hn_cpu_threads_for(s, flops));
     s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
     const gsize unit = (gsize)(c->directions * c->units * gates) * sizeof(float);
-    return hn_pack_own(s, 1, pack_weights, gates, unit * (gsize)c->inputs, &gates, &c->w, error) &&
-           hn_pack_own(s, 2, pack_weights, gates, unit * (gsize)c->hidden, &gates, &c->r, error);
+    return hn_pack_own(s, 1, pack_weights, gates, unit * (gsize)c->inputs, c, &c->w, error) &&
+           hn_pack_own(s, 2, pack_weights, gates, unit * (gsize)c->hidden, c, &c->r, error);
 }
 
 /* --- run ---------------------------------------------------------------------------------------------------------- */

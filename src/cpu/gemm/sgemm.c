@@ -179,7 +179,7 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     p->end = hn_along_end(&p->along, first);
     if (p->turn)
         s->scratch_bytes = (gsize)hn_span(m->a, 0, m->ndim) * sizeof(float);
-    if (s->in[1].slot->constant)
+    if (hn_slot_is_weight(s->in[1].slot))
         return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
                            (gsize)(p->rights * p->packed_right) * sizeof(float), p, &p->packed, error);
     p->loose = m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;

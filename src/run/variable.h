@@ -1,0 +1,53 @@
+/*
+ * Variables: weights whose elements change while sessions of an engine live.
+ *
+ *     const HnVariable variables[] = { { "w", "w_next" }, { "b", NULL }, { NULL, NULL } };
+ *     g_autoptr(HnEngine) e = hn_engine_new(m, device, &(HnEngineOptions){ .variables = variables }, &error);
+ *
+ * A variable is an initializer of the main graph that planning never computes with: the engine owns its elements, which
+ * lie at one address. A run replaces them by an output of the graph ("w_next"), in place where nobody reads the old
+ * ones any more, or somebody writes them between two runs and says so with hn_engine_wrote(). Either way the engine's
+ * generation goes up by one, and what kernels made of the elements (packed or transformed weights) is made anew, into
+ * the same memory, at the start of each session's next run, once and on all of its threads.
+ *
+ * Whoever writes a variable, a run included, does so while no other session of the engine runs. A run that fails may
+ * leave variables that it replaces half written.
+ */
+#pragma once
+
+#include "run/backend.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const char *name; /* of the initializer; NULL ends a list */
+    const char *next; /* the output that replaces it, of the same type and shape; NULL: a run leaves it alone */
+} HnVariable;
+
+typedef struct HnEngine HnEngine;
+
+/* Its elements, to be read and written, plain and aligned, on the host; borrowed. NULL: no variable has that name. */
+HnTensor *hn_engine_variable(HnEngine *e, const char *name);
+/* Elements of variables were written. */
+void hn_engine_wrote(HnEngine *e);
+
+/* --- for kernels ------------------------------------------------------------------------------------------------- */
+
+/* The slot's elements are there at prepare, and change only where hn_step_renews() is called for: a constant, or a
+ * variable. */
+static inline gboolean hn_slot_is_weight(const HnSlot *slot)
+{
+    return slot->constant || slot->variable;
+}
+
+/* Makes anew what prepare() made of variables; may be called by any thread, with that of other steps at the same time.
+ */
+typedef void (*HnRenewFn)(const HnStep *s, gpointer data);
+/* In prepare: fn shall be called when variables have changed, until the step is gone. data: g_free()d with it. */
+void hn_step_renews(HnStep *s, HnRenewFn fn, gpointer data);
+/* For the planner. */
+GArray *hn_renewals_new(void);
+void hn_renewals_run(const GArray *renewals, int threads);
+void hn_renewals_forget(GArray *renewals, const HnStep *s);
+
+G_END_DECLS
