@@ -353,6 +353,15 @@ static gboolean guard_speed(Export *e, GError **error)
            hn_guard_speed(&e->speedup.effect, SLOWER, HN_BY_INTERVAL, "the new model", error);
 }
 
+/* The first sample, on what was written. */
+static gboolean guard_written(gpointer data, HnModel *m, GError **error)
+{
+    const Export *e = data;
+    const HnSessionOptions o = { .threads = e->ctx->common.threads, .budget = e->ctx->budget };
+    HnTensor *const *in = e->verify != NULL ? hn_samples_inputs(hn_verify_samples(e->verify), 0) : NULL;
+    return hn_guard_runs(m, e->backend, &o, in, "the new model", error);
+}
+
 static gboolean write_model(Export *e, GError **error)
 {
     const char *path = e->p->output != NULL ? e->p->output : "-";
@@ -362,7 +371,9 @@ static gboolean write_model(Export *e, GError **error)
         return FALSE;
     if (!writes(e))
         return hn_onnx_size(e->x.model, e->ctx->budget, &e->file_after, error);
-    const HnOnnxWriteOptions o = { .external = e->external, .budget = e->ctx->budget, .bytes = &bytes };
+    const HnOnnxWriteOptions o = {
+        .external = e->external, .budget = e->ctx->budget, .bytes = &bytes, .check = guard_written, .data = e
+    };
     if (hn_progress_stop(&e->ctx->progress, error) || !hn_onnx_write_file(e->x.model, path, &o, error))
         return FALSE;
     e->file_after = hn_out_is_stdout(path) ? 0 : bytes;

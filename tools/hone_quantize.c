@@ -97,6 +97,21 @@ static gboolean guard_size(const Quantize *q, GError **error)
            hn_guard_size(q->file_after, q->most_bytes, "--size", WHAT, error);
 }
 
+static gboolean guard_written(gpointer data, HnModel *m, GError **error)
+{
+    const Quantize *q = data;
+    const HnSessionOptions o = { .threads = q->ctx->common.threads, .budget = q->ctx->budget };
+    return hn_guard_runs(m, q->backend, &o, hn_scorer_inputs(q->scorer), WHAT, error);
+}
+
+gboolean quantize_write(Quantize *q, const HnModel *m, const char *path, GError **error)
+{
+    const HnOnnxWriteOptions o = {
+        .external = q->external, .budget = q->ctx->budget, .check = guard_written, .data = q
+    };
+    return hn_onnx_write_file(m, path, &o, error);
+}
+
 static gboolean write_model(Quantize *q, GError **error)
 {
     const char *path = q->p->output != NULL ? q->p->output : "-";
@@ -107,9 +122,7 @@ static gboolean write_model(Quantize *q, GError **error)
         return FALSE;
     if (q->recipe != NULL && q->p->output == NULL)
         return TRUE;
-    return !hn_progress_stop(&q->ctx->progress, error) &&
-           hn_onnx_write_file(q->result, path,
-                              &(HnOnnxWriteOptions){ .external = q->external, .budget = q->ctx->budget }, error);
+    return !hn_progress_stop(&q->ctx->progress, error) && quantize_write(q, q->result, path, error);
 }
 
 static gboolean refuse(Quantize *q, GError **error)

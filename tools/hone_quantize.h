@@ -66,6 +66,9 @@ typedef struct {
     gsize forecast; /* bytes of calibration */
 } Quantize;
 
+/* hone_quantize.c: as a file, after it was read back and run */
+gboolean quantize_write(Quantize *q, const HnModel *m, const char *path, GError **error);
+
 /* quantize_options.c */
 extern const QuantizeParams quantize_defaults;
 extern const GOptionEntry quantize_entries[];

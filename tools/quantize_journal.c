@@ -88,9 +88,7 @@ gboolean quantize_improved(gpointer data, const HnQuantPlan *p, GError **error)
     if (q->best_path == NULL || g_hash_table_size(p->forms) == 0)
         return TRUE;
     g_autoptr(HnModel) m = hn_quant_build(p, &q->so, &log, error);
-    return m != NULL &&
-           hn_onnx_write_file(m, q->best_path,
-                              &(HnOnnxWriteOptions){ .external = q->external, .budget = q->ctx->budget }, error);
+    return m != NULL && quantize_write(q, m, q->best_path, error);
 }
 
 /* What ended early leaves its best model beside its journal. */

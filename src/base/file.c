@@ -229,7 +229,7 @@ static int open_nameless(const char *target)
 #ifdef O_TMPFILE
     g_autofree char *folder = g_path_get_dirname(target);
     if (access("/proc/self/fd", X_OK) == 0)
-        return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+        return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 #endif
     errno = EOPNOTSUPP;
     return -1;
@@ -387,6 +387,15 @@ gboolean hn_out_sync(HnOutFile *file, GError **error)
         return fail_to_write(file, errno, error);
     file->synced = TRUE;
     return TRUE;
+}
+
+GBytes *hn_out_bytes(HnOutFile *file, GError **error)
+{
+    g_assert(file->synced && file->target);
+    if (lseek(file->fd, 0, SEEK_SET) == 0)
+        return hn_fd_bytes(file->fd, file->name, NULL, error);
+    fail_to_write(file, errno, error);
+    return NULL;
 }
 
 /* Give a nameless file a name beside its target. */

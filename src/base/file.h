@@ -40,6 +40,8 @@ gboolean hn_out_is_file(const HnOutFile *file); /* FALSE: it is written directly
 
 /* Everything that can fail for lack of room or by a bad disk; nothing can be written afterwards. */
 gboolean hn_out_sync(HnOutFile *file, GError **error);
+/* What was written, of a file that is synced and has not got its name yet. */
+GBytes *hn_out_bytes(HnOutFile *file, GError **error);
 /* Sync and rename into place; nothing can be written afterwards. The file still has to be freed. */
 gboolean hn_out_commit(HnOutFile *file, GError **error);
 void hn_out_free(HnOutFile *file);

@@ -38,7 +38,7 @@ HnTemp *hn_temp_create(const char *beside, int *fd)
     errno = EEXIST;
     for (int i = 0; i < NAMES; i++) {
         g_autofree char *path = nth_name(beside, i);
-        *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (*fd < 0 && errno != EEXIST)
             return NULL;
         if (*fd < 0)

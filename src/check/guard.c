@@ -1,6 +1,8 @@
 #include "check/guard.h"
 
 #include "base/error.h"
+#include "check/outputs.h"
+#include "check/samples.h"
 
 #define SPARE 4096 /* bytes that any file may grow by */
 
@@ -15,6 +17,35 @@ gboolean hn_guard_speed(const HnEffect *e, double most, HnSurety by, const char 
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s takes %.3f of the time of the original, more than %.3f", what,
                 e->effect, most);
+    return FALSE;
+}
+
+static gboolean run(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, HnTensor *const *in,
+                    GError **error)
+{
+    g_autoptr(HnSession) s = hn_session_new(m, backend, o, error);
+    const int n = s != NULL ? hn_session_n_inputs(s) : 0;
+    gboolean ok = s != NULL;
+    g_autofree HnTensor **own = g_new0(HnTensor *, (gsize)n + 1);
+    for (int i = 0; ok && i < n; i++)
+        ok = in[i] == NULL || (own[i] = hn_input_for(hn_session_input(s, i), in[i], o->budget, error)) != NULL;
+    HnTensor **out = ok ? hn_outputs_run(s, own, o->budget, error) : NULL;
+    for (int i = 0; i < n; i++)
+        hn_tensor_unref(own[i]);
+    hn_outputs_free(out, s != NULL ? hn_session_n_outputs(s) : 0);
+    return out != NULL;
+}
+
+gboolean hn_guard_runs(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, HnTensor *const *in,
+                       const char *what, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    if (in == NULL || run(m, backend, o, in, &why))
+        return TRUE;
+    if (hn_samples_is_final(why))
+        g_propagate_error(error, g_steal_pointer(&why));
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s does not run as it was written: %s", what, why->message);
     return FALSE;
 }
 

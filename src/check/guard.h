@@ -1,12 +1,13 @@
 /*
- * What no tool writes: a model that is slower, or larger, than what it was made of. That it computes something else is
- * check/verify's to say, that it loses too much check/score's.
+ * What no tool writes: a model that is slower, or larger, than what it was made of, or does not run. That it computes
+ * something else is check/verify's to say, that it loses too much check/score's.
  *
  * Errors are GUARD; `what` begins them: "the quantized model".
  */
 #pragma once
 
 #include "perf/contest.h"
+#include "run/session.h"
 
 G_BEGIN_DECLS
 
@@ -18,6 +19,12 @@ typedef enum {
 /* Does a model take more than `most` of the other one's time? Every decision by time is made here. */
 gboolean hn_is_slower(const HnEffect *e, double most, HnSurety by);
 gboolean hn_guard_speed(const HnEffect *e, double most, HnSurety by, const char *what, GError **error);
+
+/* As it is read back from what was written (HnOnnxWriteOptions.check): it runs on inputs of the model that it was made
+ * of, taken in its own types. in NULL: there are none, and that it could be read is all there is to know. Other errors
+ * than GUARD say nothing about the model: IO, BUDGET, INTERRUPTED. */
+gboolean hn_guard_runs(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, HnTensor *const *in,
+                       const char *what, GError **error);
 
 /* What a file of so many bytes may grow to by the way: a tenth, or 4096 more. */
 guint64 hn_guard_room(guint64 bytes);

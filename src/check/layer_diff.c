@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
+#include "check/outputs.h"
 
 /* A value of a model while a sample runs. */
 typedef struct {
@@ -70,24 +70,6 @@ static gboolean same_dims(const HnTensor *a, const HnTensor *b)
 static gboolean comparable(const HnTensor *a, const HnTensor *b)
 {
     return same_dims(a, b) && (a->dtype == b->dtype || (is_float(a->dtype) && is_float(b->dtype)));
-}
-
-/* A new reference to t, or its elements in another float type. */
-static HnTensor *as_type(HnTensor *t, HnDtype dtype, HnBudget *budget, GError **error)
-{
-    if (t->dtype == dtype || !is_float(t->dtype) || !is_float(dtype))
-        return hn_tensor_ref(t);
-    HnTensor *c = hn_tensor_new_uninit(dtype, t->ndim, t->dims, budget, error);
-    if (c == NULL)
-        return NULL;
-    if (t->dtype == HN_F16 && dtype == HN_F32)
-        hn_f16_to_f32_n(c->data, t->data, (size_t)t->n);
-    else if (t->dtype == HN_F32 && dtype == HN_F16)
-        hn_f16_from_f32_n(c->data, t->data, (size_t)t->n);
-    else
-        for (int64_t i = 0; i < t->n; i++)
-            hn_tensor_set_f64(c, i, hn_tensor_get_f64(t, i));
-    return c;
 }
 
 /* NaN stands for the worst there is. */
@@ -376,7 +358,8 @@ static gboolean compare(HnLayerDiff *l, const HnValue *v, HnTensor *own, HnTenso
         note(&r->accumulated, own, want);
         if (comparable(want, *alone))
             note(&r->isolated, *alone, want);
-        HnTensor *fed = hn_tensor_equal(want, own) ? hn_tensor_ref(own) : as_type(want, own->dtype, l->o.budget, error);
+        HnTensor *fed =
+            hn_tensor_equal(want, own) ? hn_tensor_ref(own) : hn_input_as(want, own->dtype, l->o.budget, error);
         if (fed == NULL)
             return FALSE;
         hn_tensor_unref(*alone);
@@ -428,7 +411,7 @@ static gboolean inputs_of_second(const HnLayerDiff *l, HnTensor *const *in, HnTe
     for (int i = 0; i < hn_session_n_inputs(l->side[1].whole); i++) {
         const HnType *t = hn_session_input(l->side[1].whole, i)->type;
         const HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
-        out[i] = as_type(in[l->partner[i]], dtype, l->o.budget, error);
+        out[i] = hn_input_as(in[l->partner[i]], dtype, l->o.budget, error);
         if (out[i] == NULL)
             return FALSE;
     }

@@ -1,5 +1,30 @@
 #include "check/outputs.h"
 
+#include "base/half.h"
+
+HnTensor *hn_input_as(HnTensor *t, HnDtype dtype, HnBudget *budget, GError **error)
+{
+    if (t->dtype == dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(dtype, HN_T_FLOATS))
+        return hn_tensor_ref(t);
+    HnTensor *c = hn_tensor_new_uninit(dtype, t->ndim, t->dims, budget, error);
+    if (c == NULL)
+        return NULL;
+    if (t->dtype == HN_F16 && dtype == HN_F32)
+        hn_f16_to_f32_n(c->data, t->data, (size_t)t->n);
+    else if (t->dtype == HN_F32 && dtype == HN_F16)
+        hn_f16_from_f32_n(c->data, t->data, (size_t)t->n);
+    else
+        for (int64_t i = 0; i < t->n; i++)
+            hn_tensor_set_f64(c, i, hn_tensor_get_f64(t, i));
+    return c;
+}
+
+HnTensor *hn_input_for(const HnValue *input, HnTensor *t, HnBudget *budget, GError **error)
+{
+    const HnType *type = input->type;
+    return hn_input_as(t, type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype, budget, error);
+}
+
 HnTensor **hn_outputs_run(HnSession *s, HnTensor *const *in, HnBudget *budget, GError **error)
 {
     const int n = hn_session_n_outputs(s);

@@ -1,11 +1,17 @@
 /*
- * What a model makes of one sample, kept: a session's own results last until its next run only.
+ * What goes into a model in its own types, and what it makes of one sample, kept: a session's own results last until
+ * its next run only.
  */
 #pragma once
 
 #include "run/session.h"
 
 G_BEGIN_DECLS
+
+/* A new reference to t, or its elements in another float type; NULL: error. */
+HnTensor *hn_input_as(HnTensor *t, HnDtype dtype, HnBudget *budget, GError **error);
+/* In the float type that the model's input declares. */
+HnTensor *hn_input_for(const HnValue *input, HnTensor *t, HnBudget *budget, GError **error);
 
 /* As many tensors as the session has outputs, NULL: absent; hn_outputs_free(). Errors: those of hn_session_run(). */
 HnTensor **hn_outputs_run(HnSession *s, HnTensor *const *in, HnBudget *budget, GError **error);

@@ -468,23 +468,16 @@ const HnShapes *hn_samples_sizes(const HnSamples *v, guint i)
     return ((const Sample *)v->samples->pdata[i])->shapes;
 }
 
+HnTensor *const *hn_samples_inputs(const HnSamples *v, guint i)
+{
+    return ((const Sample *)v->samples->pdata[i])->in;
+}
+
 gboolean hn_samples_input(const HnSamples *v, guint i, const HnValue *input, HnTensor **out, GError **error)
 {
     const Sample *s = v->samples->pdata[i];
     *out = NULL;
     const int at = GPOINTER_TO_INT(g_hash_table_lookup(v->in_place, input->name));
     HnTensor *t = at > 0 ? s->in[at - 1] : NULL;
-    const HnType *type = input->type;
-    if (t == NULL)
-        return TRUE;
-    const HnDtype want = type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype;
-    if (want == t->dtype || !hn_dtype_in(t->dtype, HN_T_FLOATS) || !hn_dtype_in(want, HN_T_FLOATS)) {
-        *out = hn_tensor_ref(t);
-        return TRUE;
-    }
-    if ((*out = hn_tensor_new_uninit(want, t->ndim, t->dims, v->o->budget, error)) == NULL)
-        return FALSE;
-    for (int64_t e = 0; e < t->n; e++)
-        hn_tensor_set_f64(*out, e, hn_tensor_get_f64(t, e));
-    return TRUE;
+    return t == NULL || (*out = hn_input_for(input, t, v->o->budget, error)) != NULL;
 }

@@ -41,6 +41,8 @@ gboolean hn_samples_synthetic(const HnSamples *s);
 const char *hn_samples_shapes(const HnSamples *s);
 /* The sizes of sample i, for whoever plans with them. */
 const HnShapes *hn_samples_sizes(const HnSamples *s, guint i);
+/* Those of sample i, in the order and the types of the original's inputs. */
+HnTensor *const *hn_samples_inputs(const HnSamples *s, guint i);
 /* The tensor of sample i for an input of that name, in the float type that the input has, into *out: a new reference,
  * or NULL where the original has no such input. */
 gboolean hn_samples_input(const HnSamples *s, guint i, const HnValue *input, HnTensor **out, GError **error);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "check/outputs.h"
 #include "ir/tensor.h"
 
 #define MEANT 0.01 /* of the bytes: what is smaller by less is not smaller */
@@ -19,11 +20,11 @@ typedef struct {
     Side side[2];
     const HnBackend *backend;
     const HnSpeedupOptions *o;
-} Gain;
+} Sides;
 
 static gboolean open_side(gpointer data, int i, GError **error)
 {
-    Gain *g = data;
+    Sides *g = data;
     Side *s = &g->side[i];
     HnSessionOptions o = { .threads = g->o->threads, .budget = g->o->budget };
     s->session = hn_session_new(s->model, g->backend, &o, error);
@@ -41,14 +42,14 @@ static void drop_results(Side *s)
 
 static void close_side(gpointer data, int i)
 {
-    Gain *g = data;
+    Sides *g = data;
     drop_results(&g->side[i]);
     g_clear_pointer(&g->side[i].session, hn_session_free);
 }
 
 static gboolean run_side(gpointer data, int i, guint64 run, guint64 *start, guint64 *end, GError **error)
 {
-    Gain *g = data;
+    Sides *g = data;
     Side *s = &g->side[i];
     (void)run;
     drop_results(s);
@@ -61,7 +62,7 @@ static gboolean run_side(gpointer data, int i, guint64 run, guint64 *start, guin
 }
 
 /* The sample's inputs in the types that the model declares. */
-static gboolean take_inputs(Gain *g, Side *s, HnTensor *const *in, GError **error)
+static gboolean take_inputs(Sides *g, Side *s, HnTensor *const *in, GError **error)
 {
     g_autoptr(HnSession) looked =
         hn_session_new(s->model, &hn_backend_null, &(HnSessionOptions){ .budget = g->o->budget }, error);
@@ -71,16 +72,9 @@ static gboolean take_inputs(Gain *g, Side *s, HnTensor *const *in, GError **erro
     s->in = g_new0(HnTensor *, (gsize)n + 1);
     s->out = g_new0(HnTensor *, s->model->graph->outputs->len + 1u);
     for (int i = 0; i < n; i++) {
-        const HnType *t = hn_session_input(looked, i)->type;
-        const HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
-        if (in[i] == NULL || dtype == HN_UNDEFINED || dtype == in[i]->dtype || in[i]->dtype == HN_STRING) {
-            s->in[i] = in[i] != NULL ? hn_tensor_ref(in[i]) : NULL;
-            continue;
-        }
-        if ((s->in[i] = hn_tensor_new_uninit(dtype, in[i]->ndim, in[i]->dims, g->o->budget, error)) == NULL)
+        const HnValue *v = hn_session_input(looked, i);
+        if (in[i] != NULL && (s->in[i] = hn_input_for(v, in[i], g->o->budget, error)) == NULL)
             return FALSE;
-        for (int64_t k = 0; k < in[i]->n; k++)
-            hn_tensor_set_f64(s->in[i], k, hn_tensor_get_f64(in[i], k));
     }
     return TRUE;
 }
@@ -93,7 +87,7 @@ static void side_clear(Side *s)
     g_free(s->out);
 }
 
-static gboolean contest(Gain *g, HnSpeedup *out, GError **error)
+static gboolean contest(Sides *g, HnSpeedup *out, GError **error)
 {
     const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
     const HnContestOptions o = { .until = HN_UNTIL_INTERVAL,
@@ -111,9 +105,9 @@ static gboolean contest(Gain *g, HnSpeedup *out, GError **error)
 gboolean hn_measure_speedup(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
                             const HnSpeedupOptions *o, HnSpeedup *out, GError **error)
 {
-    Gain g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
-               .backend = backend,
-               .o = o };
+    Sides g = { .side = { { .model = before, .name = "original" }, { .model = after, .name = "converted" } },
+                .backend = backend,
+                .o = o };
     *out = (HnSpeedup){ .old_bytes = hn_model_weight_bytes(before), .new_bytes = hn_model_weight_bytes(after) };
     const gboolean ok =
         take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);

@@ -17,20 +17,8 @@ gboolean hn_export_speedup(const HnExportOptions *o, const HnVerify *verify, HnM
                            HnSpeedup *speedup, GError **error)
 {
     g_autoptr(HnModel) original = hn_export_original(o, error);
-    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
-    if (original == NULL)
-        return FALSE;
-    for (guint i = 0; i < original->graph->inputs->len; i++) {
-        const HnValue *v = original->graph->inputs->pdata[i];
-        HnTensor *t = NULL;
-        if (v->weight != NULL || v->sparse != NULL)
-            continue;
-        if (!hn_samples_input(hn_verify_samples(verify), 0, v, &t, error))
-            return FALSE;
-        g_ptr_array_add(in, t);
-    }
-    g_ptr_array_add(in, NULL);
-    return hn_measure_speedup(original, m, o->backend, (HnTensor *const *)in->pdata, how, speedup, error);
+    HnTensor *const *in = hn_samples_inputs(hn_verify_samples(verify), 0);
+    return original != NULL && hn_measure_speedup(original, m, o->backend, in, how, speedup, error);
 }
 
 /* --- what is too large -------------------------------------------------------------------------------------------- */

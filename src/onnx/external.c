@@ -86,6 +86,8 @@ static void bytes_free(gpointer bytes)
 /* One mapping per file; borrowed. */
 static GBytes *open_file(HnOnnxReader *r, const Where *at, GError **error)
 {
+    if (g_strcmp0(at->location, r->held_name) == 0)
+        return r->held;
     g_autofree char *path = resolve(r->base_dir, at, error);
     if (!path)
         return NULL;

@@ -22,6 +22,8 @@ typedef struct {
     HnBudget *budget;       /* of what is unpacked and copied, and of tensors made later; NULL: unlimited */
     gboolean keep_external; /* external data is not looked for: its tensors are `unloaded` */
     gboolean verify_data;   /* files of external data are compared with the checksums that the model gives */
+    const char *held_name;  /* of external data that has no file yet; NULL: there is none */
+    GBytes *held;           /* its bytes */
 } HnOnnxOptions;
 
 /* "-" is stdin; external data is then relative to the working directory. options may be NULL. The model is verified
@@ -43,11 +45,16 @@ typedef struct {
     HnExternal external;
     HnBudget *budget; /* of lists that have to be converted; NULL: unlimited */
     guint64 *bytes;   /* of all that was written, data file included; may be NULL */
+    /* Looks at the model as it is read back from what was written, before that gets its name; FALSE with an error: it
+     * does not get it. May be NULL. */
+    gboolean (*check)(gpointer data, HnModel *written, GError **error);
+    gpointer data;
 } HnOnnxWriteOptions;
 
 /* "-" is stdout. Data first, then the model, each put in place as a whole; on failure the target is as it was. Data
  * files that the replaced model had from hone and nobody needs any more are removed. The model may be written over the
- * files it was read from. Errors: IO, BUDGET, UNSUPPORTED, INTERRUPTED, USAGE (ONE_FILE beside a pipe). */
+ * files it was read from. Errors: IO, BUDGET, UNSUPPORTED, INTERRUPTED, USAGE (ONE_FILE beside a pipe); with `check`
+ * also GUARD: what was written cannot be read back. */
 gboolean hn_onnx_write_file(const HnModel *m, const char *path, const HnOnnxWriteOptions *options, GError **error);
 /* Removes a model and the data file that hone wrote beside it. */
 void hn_onnx_remove(const char *path);

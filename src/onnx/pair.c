@@ -28,7 +28,7 @@ typedef struct {
 char *hn_pair_data_name(const char *path, const char *sum)
 {
     g_autofree char *base = g_path_get_basename(path);
-    return g_strdup_printf("%s.%.*s" SUFFIX, base, HN_QUANTBINARY_HASH, sum);
+    return g_strdup_printf("%s.%.*s" SUFFIX, base, HN_PAIR_HASH, sum);
 }
 
 char *hn_pair_sum(GBytes *bytes)
@@ -41,8 +41,8 @@ static gboolean is_data_name(const Pair *p, const char *name)
 {
     const gsize n = strlen(p->base);
     const char *hash = name + n + 1;
-    return g_str_has_prefix(name, p->base) && name[n] == '.' &&
-           strspn(hash, "0123456789abcdef") == HN_QUANTBINARY_HASH && !strcmp(hash + HN_QUANTBINARY_HASH, SUFFIX);
+    return g_str_has_prefix(name, p->base) && name[n] == '.' && strspn(hash, "0123456789abcdef") == HN_PAIR_HASH &&
+           !strcmp(hash + HN_PAIR_HASH, SUFFIX);
 }
 
 static void doubt_free(gpointer data)

@@ -26,7 +26,7 @@
 
 G_BEGIN_DECLS
 
-#define HN_QUANTBINARY_HASH 16 /* hexadecimal digits */
+#define HN_PAIR_HASH 16 /* hexadecimal digits */
 
 /* "OUT.HASH.data" for the path of OUT, sum being the SHA-1 in hexadecimal digits; g_free(). */
 char *hn_pair_data_name(const char *path, const char *sum);

@@ -18,6 +18,8 @@ void hn_onnx_reader_init(HnOnnxReader *r, GBytes *bytes, const char *base_dir, c
         r->budget = options->budget;
         r->keep_external = options->keep_external;
         r->verify_data = options->verify_data;
+        r->held_name = options->held_name;
+        r->held = options->held;
     }
     r->declared = g_hash_table_new(NULL, NULL);
 }

@@ -21,6 +21,8 @@ typedef struct {
     const char *base_dir;
     HnBudget *budget;
     gboolean keep_external, verify_data;
+    const char *held_name; /* as in HnOnnxOptions */
+    GBytes *held;
     HnModel *model;        /* NULL for tensor files */
     GHashTable *externals; /* real path -> GBytes, made with the first */
     GHashTable *sums;      /* GBytes of those -> SHA-1 in hexadecimal digits, made with the first */

@@ -252,6 +252,41 @@ static Onnx__ModelProto *build(HnOnnxWriter *w, const HnModel *m, GError **error
     return NULL;
 }
 
+/* Whoever asked to is shown the model that these bytes are. */
+static gboolean check(const HnOnnxWriter *w, GBytes *bytes, GBytes *data, const char *path, const HnOnnxWriteOptions *o,
+                      GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    const HnOnnxOptions how = { .budget = o->budget, .held_name = data ? w->location : NULL, .held = data };
+    g_autoptr(GError) why = NULL;
+    g_autoptr(HnModel) m = hn_onnx_read_bytes(bytes, folder, &how, &why);
+    if (m)
+        return o->check(o->data, m, error);
+    if (why->code == HN_ERROR_IO || why->code == HN_ERROR_BUDGET || why->code == HN_ERROR_INTERRUPTED)
+        g_propagate_error(error, g_steal_pointer(&why));
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "what was written cannot be read back: %s", why->message);
+    return FALSE;
+}
+
+/* The message, and looks at it: at a file in place, at what goes into a pipe before it goes. */
+static gboolean put(const HnOnnxWriter *w, const ProtobufCMessage *p, HnOutFile *out, HnOutFile *data, const char *path,
+                    const HnOnnxWriteOptions *o, GError **error)
+{
+    if (!o || !o->check)
+        return stream(p, out, error) && hn_out_sync(out, error);
+    const gboolean is_file = hn_out_is_file(out);
+    if (is_file && (!stream(p, out, error) || !hn_out_sync(out, error)))
+        return FALSE;
+    g_autoptr(GBytes) bytes = is_file ? hn_out_bytes(out, error) : hn_onnx_pack(p, o->budget, error);
+    g_autoptr(GBytes) beside = bytes && data ? hn_out_bytes(data, error) : NULL;
+    if (!bytes || (data && !beside) || !check(w, bytes, beside, path, o, error))
+        return FALSE;
+    gsize size;
+    gconstpointer start = g_bytes_get_data(bytes, &size);
+    return is_file || (hn_out_write(out, start, size, error) && hn_out_sync(out, error));
+}
+
 static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path, const HnOnnxWriteOptions *options,
                             GError **error)
 {
@@ -287,7 +322,7 @@ static gboolean write_model(HnOnnxWriter *w, const HnModel *m, const char *path,
         memcpy(w->sum, sum, sizeof w->sum - 1);
         memcpy(w->location, name, strlen(name)); /* the tree has both by address */
     }
-    if (!stream(&p->base, out, error) || !hn_out_sync(out, error))
+    if (!put(w, &p->base, out, data, path, options, error))
         return FALSE;
     if (options && options->bytes)
         *options->bytes = hn_out_tell(out) + (data ? hn_out_tell(data) : 0);

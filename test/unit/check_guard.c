@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "check/guard.h"
+#include "cpu/core/cpu_backend.h"
+#include "ir/ir_text.h"
 #include "tune/trial.h"
 
 static HnEffect effect(double lo, double middle, double hi)
@@ -240,6 +242,35 @@ static void test_races(void)
     g_assert_cmpuint(job.built, ==, 1);
 }
 
+/* What does not load: a node that nobody knows, one that cannot run, too little memory; and what may. */
+static gboolean runs(const char *text, HnTensor *x, HnBudget *budget, GError **error)
+{
+    g_autofree char *whole = g_strconcat("opset 17 opset com.acme 1 ", text, NULL);
+    g_autoptr(HnModel) m = hn_model_parse(whole, NULL, error);
+    HnTensor *const in[] = { x, NULL };
+    g_assert_true(hn_model_verify(m, error));
+    return hn_guard_runs(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .budget = budget },
+                         x != NULL ? in : NULL, "it", error);
+}
+
+static void test_runs(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) x = hn_tensor_new(HN_F32, 1, (const int64_t[]){ 4 }, NULL, NULL);
+    g_assert_true(runs("%y = Relu(%x:f32[4])", x, NULL, &error));
+    g_assert_true(runs("%y = Relu(%x:f16[4])", x, NULL, &error));             /* in its own type */
+    g_assert_true(runs("%y = com.acme::Foo(%x:f32[4])", NULL, NULL, &error)); /* nothing to run it on */
+    g_assert_no_error(error);
+    refused(runs("%y = com.acme::Foo(%x:f32[4])", x, NULL, &error), &error,
+            "it does not run as it was written: operator 'com.acme.Foo' of node 'y' is not known");
+    g_assert_false(runs("%y = Relu(%x:f32[5])", x, NULL, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GUARD);
+    g_clear_error(&error);
+    g_autoptr(HnBudget) little = hn_budget_new(8);
+    g_assert_false(runs("%y = Relu(%x:f32[4])", x, little, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET); /* which says nothing about the model */
+}
+
 static void test_budget(void)
 {
     HnTuneBudget b;
@@ -260,6 +291,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guard/speed", test_speed);
     g_test_add_func("/guard/size", test_size);
     g_test_add_func("/guard/lossy", test_lossy);
+    g_test_add_func("/guard/runs", test_runs);
     g_test_add_func("/tune/trials", test_trials);
     g_test_add_func("/tune/races", test_races);
     g_test_add_func("/tune/best", test_best);

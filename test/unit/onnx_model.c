@@ -393,6 +393,88 @@ static void test_places(Files *f, gconstpointer unused)
     assert_external(f, HN_ERROR_FORMAT, "leads out", ".", "0", "12");
 }
 
+typedef struct {
+    const HnModel *want;
+    const char *path, *before; /* what the file holds while somebody looks; NULL: it is not there */
+    guint looks;
+    gboolean ok;
+} Look;
+
+static gboolean look(gpointer data, HnModel *written, GError **error)
+{
+    Look *l = data;
+    g_autofree char *now = NULL;
+    const HnValue *want = hn_graph_find(l->want->graph, "big"), *got = hn_graph_find(written->graph, "big");
+    l->looks++;
+    g_file_get_contents(l->path, &now, NULL, NULL);
+    g_assert_cmpstr(now, ==, l->before);
+    g_assert_true(got != NULL && hn_tensor_equal(want->weight, got->weight));
+    if (!l->ok)
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_GUARD, "it is not liked");
+    return l->ok;
+}
+
+static guint count_files(const char *folder)
+{
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    guint n = 0;
+    while (g_dir_read_name(dir) != NULL)
+        n++;
+    return n;
+}
+
+/* What is written is read back, weights and all, and shown before it takes its name; what is not liked never does. */
+static void test_checked(Files *f, gconstpointer unused)
+{
+    (void)unused;
+    g_autoptr(HnModel) m = make_model();
+    const HnExternal how[] = { HN_EXTERNAL_INLINE, HN_EXTERNAL_ONE_FILE };
+    for (gsize i = 0; i < G_N_ELEMENTS(how); i++) {
+        g_autoptr(GError) error = NULL;
+        Look l = { m, f->model, "old", 0, FALSE };
+        HnOnnxWriteOptions o = { .external = how[i], .check = look, .data = &l };
+        g_assert_true(g_file_set_contents(f->model, "old", -1, NULL));
+        g_assert_false(hn_onnx_write_file(m, f->model, &o, &error));
+        g_assert_error(error, HN_ERROR, HN_ERROR_GUARD);
+        g_assert_cmpuint(count_files(f->folder), ==, 1);
+        g_clear_error(&error);
+        l.ok = TRUE;
+        g_assert_true(hn_onnx_write_file(m, f->model, &o, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(l.looks, ==, 2);
+        g_autoptr(HnModel) back = read_file_ok(f->model, FALSE);
+        g_assert_nonnull(hn_graph_find(back->graph, "big"));
+        hn_onnx_remove(f->model);
+        g_assert_cmpuint(count_files(f->folder), ==, 0);
+    }
+}
+
+static gboolean never(gpointer data, HnModel *written, GError **error)
+{
+    (void)written, (void)error;
+    *(gboolean *)data = TRUE;
+    return TRUE;
+}
+
+/* A model that no reader takes: 'gone' comes from nowhere. */
+static void test_unreadable(Files *f, gconstpointer unused)
+{
+    (void)unused;
+    g_autoptr(HnModel) m = make_model();
+    g_autoptr(GError) error = NULL;
+    gboolean shown = FALSE;
+    hn_graph_add_output(m->graph, hn_graph_value(m->graph, "gone"));
+    g_assert_false(hn_onnx_write_file(m, f->model, &(HnOnnxWriteOptions){ .check = never, .data = &shown }, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GUARD);
+    g_assert_nonnull(strstr(error->message, "what was written cannot be read back: "));
+    g_assert_nonnull(strstr(error->message, "gone"));
+    g_assert_false(shown);
+    g_assert_cmpuint(count_files(f->folder), ==, 0);
+    g_clear_error(&error);
+    g_assert_false(hn_onnx_write_file(m, "/dev/null", &(HnOnnxWriteOptions){ .check = never, .data = &shown }, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GUARD); /* what goes into a pipe is looked at before it goes */
+}
+
 static void test_file_errors(Files *f, gconstpointer unused)
 {
     (void)unused;
@@ -487,6 +569,8 @@ int main(int argc, char **argv)
     g_test_add("/onnx/model/one-file", Files, NULL, files_init, test_one_file, files_clear);
     g_test_add("/onnx/model/keep", Files, NULL, files_init, test_keep, files_clear);
     g_test_add("/onnx/model/places", Files, NULL, files_init, test_places, files_clear);
+    g_test_add("/onnx/model/checked", Files, NULL, files_init, test_checked, files_clear);
+    g_test_add("/onnx/model/unreadable", Files, NULL, files_init, test_unreadable, files_clear);
     g_test_add("/onnx/model/file-errors", Files, NULL, files_init, test_file_errors, files_clear);
     g_test_add_func("/onnx/model/no-memory", test_no_memory);
     g_test_add_func("/onnx/model/damaged", test_damaged);
