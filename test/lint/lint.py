@@ -382,6 +382,21 @@ def check_walks():
                 yield f"{page}:{k}: no function '{function}' in {name}"
 
 
+def check_mutants():
+    """each mutant's lines are in its file, once"""
+    page = "test/mutants/mutants.txt"
+    if page not in FILES:
+        raise Skip("there is no such list here")
+    for block in re.split(r"\n\s*\n", read(page)):
+        lines = [line for line in block.split("\n") if line and not line.startswith("#")]
+        if not lines:
+            continue
+        old = "\n".join(line[2:].strip() for line in lines if line.startswith("- "))
+        text = "\n".join(line.strip() for line in read(lines[0]).split("\n")) if lines[0] in FILES else ""
+        if f"\n{text}\n".count(f"\n{old}\n") != 1:
+            yield f"{page}: not once in {lines[0]}: {old}"
+
+
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 

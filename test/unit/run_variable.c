@@ -271,6 +271,31 @@ static void test_subgraph(void)
     }
 }
 
+static void count(const HnStep *s, gpointer data)
+{
+    g_assert_null(data);
+    g_atomic_int_inc((gint *)s->state);
+}
+
+/* Each is called once, on however many threads; those of a step that is gone are not. */
+static void test_renewals(void)
+{
+    g_autoptr(GArray) renewals = hn_renewals_new();
+    gint times[9] = { 0 };
+    HnStep steps[G_N_ELEMENTS(times)] = { 0 };
+    for (guint i = 0; i < G_N_ELEMENTS(times); i++) {
+        steps[i] = (HnStep){ .state = &times[i], .renewals = renewals };
+        for (guint k = 0; k <= i % 3; k++)
+            hn_step_renews(&steps[i], count, NULL);
+    }
+    hn_renewals_forget(renewals, &steps[4]);
+    hn_renewals_forget(renewals, &steps[8]);
+    for (int threads = 1; threads <= 4; threads++)
+        hn_renewals_run(renewals, threads);
+    for (guint i = 0; i < G_N_ELEMENTS(times); i++)
+        g_assert_cmpint(times[i], ==, i == 4 || i == 8 ? 0 : 4 * (gint)(i % 3 + 1));
+}
+
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static void test_errors(void)
@@ -330,6 +355,7 @@ int main(int argc, char **argv)
     g_test_add_func("/variable/next-is-packed", test_next_is_packed);
     g_test_add_func("/variable/swap", test_swap);
     g_test_add_func("/variable/subgraph", test_subgraph);
+    g_test_add_func("/variable/renewals", test_renewals);
     g_test_add_func("/variable/errors", test_errors);
     g_test_add_func("/variable/late-error", test_late_error);
     return g_test_run();
