@@ -48,14 +48,18 @@ static gboolean is_global(const HnStep *s)
     return s->op != &hn_op_maxpool && s->op != &hn_op_averagepool;
 }
 
+static gboolean is_mean(const HnStep *s)
+{
+    return s->op == &hn_op_averagepool || s->op == &hn_op_globalaveragepool;
+}
+
 static const HnPoolFns *fns_for(const HnStep *s, int64_t channels)
 {
     static const HnPoolFns *const levels[HN_LEVELS] = HN_TABLE_OF_LEVELS(pool_fns);
-    const gboolean mean = s->op == &hn_op_averagepool || s->op == &hn_op_globalaveragepool;
     int level = hn_cpu_level();
     while (level > 0 && channels < 4 << level)
         level--;
-    return &levels[level][mean ? 1 : 0];
+    return &levels[level][is_mean(s) ? 1 : 0];
 }
 
 /* The windows, with axes that are not there of size 1. Not for global pools. */
@@ -128,7 +132,7 @@ static gboolean pool_new(HnStep *s, int64_t channels, GError **error)
     if (!is_global(s)) {
         const HnWindowAxis *w = &p->axis[2];
         place(s, p->axis);
-        p->mean = s->op == &hn_op_averagepool;
+        p->mean = is_mean(s);
         p->count_pad = ((const HnPool *)s->params)->count_pad;
         p->most_rows = MIN(p->axis[0].kernel, p->axis[0].in) * MIN(p->axis[1].kernel, p->axis[1].in);
         p->most_columns = MIN(w->kernel, w->in);

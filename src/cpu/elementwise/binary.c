@@ -101,7 +101,10 @@ static BinaryFn choose(const HnStep *s, const Binary *b)
     }
     static const BinaryFn fns[][WAYS][HN_LEVELS] = { WAYS_OF(add), WAYS_OF(sub), WAYS_OF(mul), WAYS_OF(div) };
 #undef WAYS_OF
-    const int op = s->op == &hn_op_add ? 0 : s->op == &hn_op_sub ? 1 : s->op == &hn_op_mul ? 2 : 3;
+    static const HnOp *const ops[] = { &hn_op_add, &hn_op_sub, &hn_op_mul, &hn_op_div };
+    guint op = 0;
+    while (ops[op] != s->op)
+        op++;
     const Way way = b->small < 0    ? SAME
                     : b->tail == 1  ? (b->small == 1 ? RIGHT : LEFT)
                     : b->small == 1 ? ROWS_RIGHT

@@ -2,6 +2,7 @@
  * ConvInteger and QLinearConv, exact, with 1 or 2 spatial axes.
  */
 #include "cpu/int8/int8_conv.h"
+#include "cpu/int8/int8_gemm.h"
 #include "cpu/int8/int8_winograd.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/int8/int16_gemm.h"
@@ -17,22 +18,6 @@ typedef struct {
     int threads;
 } Conv;
 
-/* Inputs by their numbers; -1: the operator has none. */
-typedef struct {
-    int w, x_zero, w_zero, x_scale, w_scale, y_scale, y_zero, bias;
-} Inputs;
-
-static const Inputs *inputs_of(const HnStep *s)
-{
-    static const Inputs integer = { 1, 2, 3, -1, -1, -1, -1, -1 }, linear = { 3, 2, 5, 1, 4, 6, 7, 8 };
-    return s->op == &hn_op_convinteger ? &integer : &linear;
-}
-
-static const HnTensor *in(const HnStep *s, int i)
-{
-    return i >= 0 ? hn_cpu_in(s, i) : NULL;
-}
-
 static gboolean one_or(const HnTensor *t, int64_t channels)
 {
     return t == NULL || t->n == 1 || (channels > 0 && t->ndim == 1 && t->n == channels);
@@ -40,8 +25,9 @@ static gboolean one_or(const HnTensor *t, int64_t channels)
 
 static const char *integer_reject(const HnStep *s)
 {
-    const Inputs *i = inputs_of(s);
-    const HnTensor *x = hn_cpu_in(s, 0), *w = in(s, i->w), *y = s->out[0].slot->tensor, *bias = in(s, i->bias);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_int8_input(s, i->w), *y = s->out[0].slot->tensor,
+                   *bias = hn_int8_input(s, i->bias);
     HnConvPlan plan;
     if (x->n == 0 || w->n == 0 || y->n == 0)
         return "nothing to compute";
@@ -52,8 +38,9 @@ static const char *integer_reject(const HnStep *s)
     for (int k = 0; k < plan.n; k++)
         if (plan.axis[k].pad < 0)
             return "negative padding";
-    if (!one_or(in(s, i->x_zero), 0) || !one_or(in(s, i->w_zero), w->dims[0]) || !one_or(in(s, i->x_scale), 0) ||
-        !one_or(in(s, i->w_scale), w->dims[0]) || !one_or(in(s, i->y_scale), 0) || !one_or(in(s, i->y_zero), 0) ||
+    if (!one_or(hn_int8_input(s, i->x_zero), 0) || !one_or(hn_int8_input(s, i->w_zero), w->dims[0]) ||
+        !one_or(hn_int8_input(s, i->x_scale), 0) || !one_or(hn_int8_input(s, i->w_scale), w->dims[0]) ||
+        !one_or(hn_int8_input(s, i->y_scale), 0) || !one_or(hn_int8_input(s, i->y_zero), 0) ||
         (bias != NULL && (bias->ndim != 1 || bias->n != w->dims[0])))
         return "scales, zero points or a bias of other sizes";
     return NULL;
@@ -95,8 +82,8 @@ static gsize aligned(gsize bytes)
 
 static gboolean integer_prepare(HnStep *s, GError **error)
 {
-    const Inputs *i = inputs_of(s);
-    const HnTensor *x = hn_cpu_in(s, 0), *w = in(s, i->w), *zero = in(s, i->w_zero);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_int8_input(s, i->w), *zero = hn_int8_input(s, i->w_zero);
     Conv *c = g_new0(Conv, 1);
     HnInt16Gemm *p = &c->product;
     s->state = c;
@@ -126,13 +113,13 @@ static gboolean integer_prepare(HnStep *s, GError **error)
 /* What sums are multiplied by, per output channel. */
 static void load_scales(const HnStep *s, float *to)
 {
-    const Inputs *i = inputs_of(s);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
     if (i->y_scale < 0)
         return;
-    const HnTensor *w_scale = in(s, i->w_scale);
-    const float *ws = w_scale->data, xs = *(const float *)in(s, i->x_scale)->data;
-    const float ys = *(const float *)in(s, i->y_scale)->data;
-    for (int64_t m = 0; m < in(s, i->w)->dims[0]; m++)
+    const HnTensor *w_scale = hn_int8_input(s, i->w_scale);
+    const float *ws = w_scale->data, xs = *(const float *)hn_int8_input(s, i->x_scale)->data;
+    const float ys = *(const float *)hn_int8_input(s, i->y_scale)->data;
+    for (int64_t m = 0; m < hn_int8_input(s, i->w)->dims[0]; m++)
         to[m] = xs * ws[w_scale->n > 1 ? m : 0] / ys;
 }
 
@@ -141,8 +128,8 @@ static void run_tile(const HnStep *s, const int16_t *rows, const float *scales, 
 {
     const Conv *c = s->state;
     const HnInt16Gemm *p = &c->product;
-    const Inputs *i = inputs_of(s);
-    const HnTensor *x = hn_cpu_in(s, 0), *x_zero = in(s, i->x_zero), *bias = in(s, i->bias),
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *x = hn_cpu_in(s, 0), *x_zero = hn_int8_input(s, i->x_zero), *bias = hn_int8_input(s, i->bias),
                    *y = s->out[0].slot->tensor;
     const int64_t image = job / c->tiles, g = image % c->plan.group, first = job % c->tiles * p->tile;
     const int64_t n = MIN(p->units - first, p->tile);
@@ -156,7 +143,7 @@ static void run_tile(const HnStep *s, const int16_t *rows, const float *scales, 
         .dtype = y->dtype,
         .scale = scales + g * p->m,
         .row_step = 1,
-        .zero = y->dtype != HN_I32 ? (double)hn_tensor_get_i64(in(s, i->y_zero), 0) : 0,
+        .zero = y->dtype != HN_I32 ? (double)hn_tensor_get_i64(hn_int8_input(s, i->y_zero), 0) : 0,
         .nan = y->dtype == HN_I8 ? -128 : 0,
     };
     hn_int16_gemm_multiply(p, rows + g * p->m * 2 * p->pairs, units, first, n,
@@ -167,11 +154,11 @@ static gboolean integer_run(HnStep *s, GError **error)
 {
     (void)error;
     const Conv *c = s->state;
-    const Inputs *i = inputs_of(s);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
     char *scratch = s->scratch;
     const int16_t *rows = hn_pack_data(c->weights, s, i->w);
     if (c->weights == NULL) {
-        pack_groups(c, (int16_t *)scratch, in(s, i->w), in(s, i->w_zero));
+        pack_groups(c, (int16_t *)scratch, hn_int8_input(s, i->w), hn_int8_input(s, i->w_zero));
         rows = (const int16_t *)scratch;
     }
     float *scales = (float *)(scratch + c->rows);

@@ -125,15 +125,13 @@ static void foreach_weight(Conv *c, const HnStep *s, WeightFn fn, int8_t *to)
     const HnInt8Gemm *p = &c->product;
     const int64_t taps = c->h.kernel * c->w.kernel, each = c->group_in * taps;
     const int64_t pixel = c->joined ? c->pixel : c->group_in;
-    const gboolean matrix =
-        s->op == &hn_op_quantmatmul || s->op == &hn_op_qlinearmatmul || s->op == &hn_op_matmulinteger;
-    const gboolean turned = s->op == &hn_op_quantmatmul && ((const HnQuantProduct *)s->params)->turned;
+    const gboolean by_rows = hn_int8_by_rows(s);
     const int64_t n = p->n_groups * p->out;
     for (int64_t m = 0; m < n; m++)
         for (int64_t k = 0; k < c->group_in; k++)
             for (int64_t t = 0; t < taps; t++) {
-                const int64_t from = matrix && !turned ? k * n + m : m * each + k * taps + t, at = t * pixel + k;
-                fn(c, m, at / p->depth, at % p->depth, hn_int8_weight(s, from, matrix && !turned ? 0 : each, n), to);
+                const int64_t from = !by_rows ? k * n + m : m * each + k * taps + t, at = t * pixel + k;
+                fn(c, m, at / p->depth, at % p->depth, hn_int8_weight(s, from, by_rows ? each : 0, n), to);
             }
 }
 
@@ -423,11 +421,6 @@ const HnKernel hn_cpu_int8_conv = {
 /* --- matrix products -----------------------------------------------------------------------------------------------
  */
 
-static gboolean is_turned(const HnStep *s)
-{
-    return s->op == &hn_op_quantmatmul && ((const HnQuantProduct *)s->params)->turned;
-}
-
 static const char *matmul_reject(const HnStep *s)
 {
     const HnInt8Inputs *in = hn_int8_inputs(s);
@@ -436,7 +429,7 @@ static const char *matmul_reject(const HnStep *s)
         return "a stack of right operands";
     if ((double)w->n > MOST_COPIED || (double)w->dims[0] > MOST_COPIED)
         return "a very large matrix";
-    return hn_int8_reject_wide(s, w->dims[is_turned(s) ? 0 : 1]);
+    return hn_int8_reject_wide(s, w->dims[hn_int8_by_rows(s) ? 0 : 1]);
 }
 
 static gboolean matmul_prepare(HnStep *s, GError **error)
@@ -448,10 +441,10 @@ static gboolean matmul_prepare(HnStep *s, GError **error)
     const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     c->h = c->w = one;
     c->batch = 1;
-    c->group_in = c->channels = c->source_pitch = w->dims[is_turned(s) ? 1 : 0];
+    c->group_in = c->channels = c->source_pitch = w->dims[hn_int8_by_rows(s) ? 1 : 0];
     c->w.in = c->w.out = x->n / c->channels;
     c->product.n_groups = 1;
-    c->product.out = w->dims[is_turned(s) ? 0 : 1];
+    c->product.out = w->dims[hn_int8_by_rows(s) ? 0 : 1];
     return prepare(s, c, 2 * (double)y->n * (double)c->channels, error);
 }
 

@@ -8,13 +8,21 @@
 
 const HnInt8Inputs *hn_int8_inputs(const HnStep *s)
 {
-    static const HnInt8Inputs internal = { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, linear_conv = { 0, 1, 2, 3, 4, 5, 8, 6, 7 },
-                              linear_matmul = { 0, 1, 2, 3, 4, 5, -1, 6, 7 },
-                              integer = { 0, -1, 2, 1, -1, 3, -1, -1, -1 };
-    return s->op == &hn_op_quantconv || s->op == &hn_op_quantmatmul ? &internal
-           : s->op == &hn_op_qlinearconv                            ? &linear_conv
-           : s->op == &hn_op_qlinearmatmul                          ? &linear_matmul
-                                                                    : &integer;
+    static const struct {
+        const HnOp *op;
+        HnInt8Inputs in;
+    } forms[] = {
+        { &hn_op_quantconv, { 0, 1, 2, 3, 4, 5, 6, 7, 8, FALSE, TRUE } },
+        { &hn_op_quantmatmul, { 0, 1, 2, 3, 4, 5, 6, 7, 8, TRUE, TRUE } },
+        { &hn_op_qlinearconv, { 0, 1, 2, 3, 4, 5, 8, 6, 7, FALSE, FALSE } },
+        { &hn_op_qlinearmatmul, { 0, 1, 2, 3, 4, 5, -1, 6, 7, TRUE, FALSE } },
+        { &hn_op_convinteger, { 0, -1, 2, 1, -1, 3, -1, -1, -1, FALSE, FALSE } },
+        { &hn_op_matmulinteger, { 0, -1, 2, 1, -1, 3, -1, -1, -1, TRUE, FALSE } },
+    };
+    guint i = 0;
+    while (forms[i].op != s->op)
+        i++;
+    return &forms[i].in;
 }
 
 const HnTensor *hn_int8_input(const HnStep *s, int i)
@@ -31,7 +39,13 @@ gboolean hn_int8_conv_plan(const HnStep *s, HnConvPlan *plan)
 
 static const HnQuantProduct *limits_of(const HnStep *s)
 {
-    return s->op == &hn_op_quantconv || s->op == &hn_op_quantmatmul ? s->params : NULL;
+    return hn_int8_inputs(s)->internal ? s->params : NULL;
+}
+
+gboolean hn_int8_by_rows(const HnStep *s)
+{
+    const HnQuantProduct *p = limits_of(s);
+    return !hn_int8_inputs(s)->matrix || (p != NULL && p->turned);
 }
 
 static gboolean is_byte(const HnTensor *t)
@@ -98,9 +112,7 @@ static gboolean all_finite(const HnTensor *t)
 
 static gboolean fits_bits(const HnStep *s, int64_t channels, int most)
 {
-    const gboolean by_rows = s->op != &hn_op_qlinearmatmul && s->op != &hn_op_matmulinteger &&
-                             (s->op != &hn_op_quantmatmul || ((const HnQuantProduct *)s->params)->turned);
-    return weights_fit(s, channels, by_rows, most);
+    return weights_fit(s, channels, hn_int8_by_rows(s), most);
 }
 
 static gboolean is_late(const HnStep *s, int i)

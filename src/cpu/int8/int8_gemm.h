@@ -17,11 +17,15 @@ G_BEGIN_DECLS
 /* Inputs of a step by their meaning; -1: it has none. */
 typedef struct {
     int x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero;
+    gboolean matrix;   /* a product of matrices, not a convolution */
+    gboolean internal; /* its parameters are an HnQuantProduct */
 } HnInt8Inputs;
 
 /* Of QuantConv, QuantMatMul, QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. */
 const HnInt8Inputs *hn_int8_inputs(const HnStep *s);
 const HnTensor *hn_int8_input(const HnStep *s, int i); /* NULL: absent */
+/* Weights are [out][...], as a convolution's are, not [in][out]. */
+gboolean hn_int8_by_rows(const HnStep *s);
 /* For hn_pack_own(): this, of weights that the step's zero points have been taken from. */
 int64_t hn_int8_variant(const HnStep *s, guint64 how);
 /* Of a convolution's step; FALSE: the window does not fit. */

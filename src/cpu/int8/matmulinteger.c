@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/int8/int8_conv.h"
+#include "cpu/int8/int8_gemm.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/int8/int16_gemm.h"
 
@@ -17,26 +18,10 @@ typedef struct {
     int threads;
 } Product;
 
-/* Inputs by their numbers; -1: the operator has none. */
-typedef struct {
-    int b, a_zero, b_zero, a_scale, b_scale, y_scale, y_zero;
-} Inputs;
-
-static const Inputs *inputs_of(const HnStep *s)
-{
-    static const Inputs integer = { 1, 2, 3, -1, -1, -1, -1 }, linear = { 3, 2, 5, 1, 4, 6, 7 };
-    return s->op == &hn_op_matmulinteger ? &integer : &linear;
-}
-
-static const HnTensor *in(const HnStep *s, int i)
-{
-    return i >= 0 ? hn_cpu_in(s, i) : NULL;
-}
-
 /* Stacks, rows and columns; FALSE: a form that the kernel does not have. */
 static gboolean sizes_of(const HnStep *s, int64_t *stacks, int64_t *m, int64_t *k, int64_t *n)
 {
-    const HnTensor *a = hn_cpu_in(s, 0), *b = in(s, inputs_of(s)->b);
+    const HnTensor *a = hn_cpu_in(s, 0), *b = hn_int8_input(s, hn_int8_inputs(s)->w);
     if (a->ndim < 2 || b->ndim < 2)
         return FALSE;
     *stacks = *m = 1;
@@ -62,19 +47,21 @@ static gboolean single(const HnTensor *t)
 
 static const char *integer_reject(const HnStep *s)
 {
-    const Inputs *i = inputs_of(s);
-    const HnTensor *y = s->out[0].slot->tensor, *b_scale = in(s, i->b_scale);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *y = s->out[0].slot->tensor, *b_scale = hn_int8_input(s, i->w_scale);
     int64_t stacks, m, k, n;
     if (y->n == 0 || hn_cpu_in(s, 0)->n == 0)
         return "nothing to compute";
     if (!sizes_of(s, &stacks, &m, &k, &n))
         return "vectors, or stacks that broadcast";
-    if (!single(in(s, i->a_zero)) || !single(in(s, i->b_zero)) || !single(in(s, i->a_scale)) ||
-        !single(in(s, i->y_scale)) || !single(in(s, i->y_zero)))
+    if (!single(hn_int8_input(s, i->x_zero)) || !single(hn_int8_input(s, i->w_zero)) ||
+        !single(hn_int8_input(s, i->x_scale)) || !single(hn_int8_input(s, i->y_scale)) ||
+        !single(hn_int8_input(s, i->y_zero)))
         return "scales or zero points per row or column";
     if (b_scale == NULL)
         return NULL;
-    if (b_scale->dtype != HN_F32 || in(s, i->a_scale)->dtype != HN_F32 || in(s, i->y_scale)->dtype != HN_F32)
+    if (b_scale->dtype != HN_F32 || hn_int8_input(s, i->x_scale)->dtype != HN_F32 ||
+        hn_int8_input(s, i->y_scale)->dtype != HN_F32)
         return "only scales of f32";
     return b_scale->n == 1 || (stacks == 1 && b_scale->ndim == 1 && b_scale->n == n) ? NULL : "scales per stack";
 }
@@ -115,13 +102,13 @@ static void pack_columns(void *to, const HnTensor *b, gconstpointer data)
 
 static HnInt16GemmZero zero_of(const HnStep *s, int operand, int zero)
 {
-    const HnTensor *z = in(s, zero);
-    return hn_int16_gemm_zero(in(s, operand)->dtype, z != NULL ? hn_tensor_get_i64(z, 0) : 0);
+    const HnTensor *z = hn_int8_input(s, zero);
+    return hn_int16_gemm_zero(hn_int8_input(s, operand)->dtype, z != NULL ? hn_tensor_get_i64(z, 0) : 0);
 }
 
 static gboolean integer_prepare(HnStep *s, GError **error)
 {
-    const Inputs *i = inputs_of(s);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
     Product *c = g_new0(Product, 1);
     HnInt16Gemm *p = &c->product;
     int64_t m, k, n;
@@ -131,10 +118,10 @@ static gboolean integer_prepare(HnStep *s, GError **error)
     c->tiles = (p->units + p->tile - 1) / p->tile;
     const double flops = 2 * (double)s->out[0].slot->tensor->n * (double)k;
     c->threads = (int)MIN((int64_t)hn_cpu_threads_for(s, flops), c->stacks * c->tiles);
-    if (s->in[i->b].slot->constant && (in(s, i->b_zero) == NULL || s->in[i->b_zero].slot->constant)) {
+    if (s->in[i->w].slot->constant && (hn_int8_input(s, i->w_zero) == NULL || s->in[i->w_zero].slot->constant)) {
         g_autofree int16_t *line = g_malloc(hn_int16_gemm_line_bytes(p));
-        const Packing how = { c, zero_of(s, i->b, i->b_zero), line };
-        if (!hn_pack_own(s, i->b, pack_columns, how.zero.less,
+        const Packing how = { c, zero_of(s, i->w, i->w_zero), line };
+        if (!hn_pack_own(s, i->w, pack_columns, how.zero.less,
                          (gsize)c->stacks * hn_int16_gemm_units_bytes(p, p->units), &how, &c->columns, error))
             return FALSE;
     }
@@ -149,29 +136,29 @@ static gboolean integer_prepare(HnStep *s, GError **error)
 /* What sums are multiplied by: one, or one per column. */
 static void load_scales(const HnStep *s, float *to)
 {
-    const Inputs *i = inputs_of(s);
-    const HnTensor *b_scale = in(s, i->b_scale);
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *b_scale = hn_int8_input(s, i->w_scale);
     for (int64_t k = 0; b_scale != NULL && k < b_scale->n; k++)
-        to[k] = *(const float *)in(s, i->a_scale)->data * ((const float *)b_scale->data)[k] /
-                *(const float *)in(s, i->y_scale)->data;
+        to[k] = *(const float *)hn_int8_input(s, i->x_scale)->data * ((const float *)b_scale->data)[k] /
+                *(const float *)hn_int8_input(s, i->y_scale)->data;
 }
 
 static void run_tile(const HnStep *s, const int16_t *rows, const float *scales, int64_t job, char *scratch)
 {
     const Product *c = s->state;
     const HnInt16Gemm *p = &c->product;
-    const Inputs *i = inputs_of(s);
-    const HnTensor *b = in(s, i->b), *b_scale = in(s, i->b_scale), *y = s->out[0].slot->tensor;
+    const HnInt8Inputs *i = hn_int8_inputs(s);
+    const HnTensor *b = hn_int8_input(s, i->w), *b_scale = hn_int8_input(s, i->w_scale), *y = s->out[0].slot->tensor;
     const int64_t stack = job / c->tiles, first = job % c->tiles * p->tile, n = MIN(p->units - first, p->tile);
     const int16_t *units = (const int16_t *)scratch;
     if (c->columns == NULL)
         hn_int16_gemm_pack_units(p, (int16_t *)scratch, (const char *)b->data + stack * p->k * p->n,
-                                 zero_of(s, i->b, i->b_zero), first, n,
+                                 zero_of(s, i->w, i->w_zero), first, n,
                                  (int16_t *)(scratch + aligned(hn_int16_gemm_units_bytes(p, p->tile))));
     else
-        units = (const int16_t *)((const char *)hn_pack_data(c->columns, s, i->b) +
+        units = (const int16_t *)((const char *)hn_pack_data(c->columns, s, i->w) +
                                   hn_int16_gemm_units_bytes(p, stack * p->units + first));
-    const double zero = y->dtype != HN_I32 ? (double)hn_tensor_get_i64(in(s, i->y_zero), 0) : 0;
+    const double zero = y->dtype != HN_I32 ? (double)hn_tensor_get_i64(hn_int8_input(s, i->y_zero), 0) : 0;
     const HnInt16GemmOut out = {
         .y = (char *)y->data + (gsize)(stack * p->m * p->n) * (y->dtype == HN_I32 ? 4 : 1),
         .pitch = p->n,
@@ -189,7 +176,7 @@ static gboolean integer_run(HnStep *s, GError **error)
     (void)error;
     const Product *c = s->state;
     const HnInt16Gemm *p = &c->product;
-    const HnTensor *a = hn_cpu_in(s, 0), *zero = in(s, inputs_of(s)->a_zero);
+    const HnTensor *a = hn_cpu_in(s, 0), *zero = hn_int8_input(s, hn_int8_inputs(s)->x_zero);
     char *scratch = s->scratch;
     for (int64_t g = 0; g < c->stacks; g++)
         hn_int16_gemm_pack_rows(p, (int16_t *)scratch + g * p->m * 2 * p->pairs,
