@@ -12,6 +12,7 @@
 
 #define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
+#define SHORT 1             /* second of runs of each model, where the time is over */
 #define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
 static void tell_trial(gpointer data, const HnTrial *t)
@@ -49,12 +50,11 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                .all_alone = q->p->analyze,
                                .accumulated = q->p->analyze,
                                .pinned = q->pinned,
-                               .seconds = q->seconds,
                                .most_bytes = most_weights(q),
                                .improved = quantize_improved,
                                .backend = q->backend,
                                .threads = q->ctx->common.threads,
-                               .budget = q->ctx->budget,
+                               .budget = &q->limits,
                                .progress = &q->ctx->progress,
                                .trial = tell_trial };
     if (q->metric_set)
@@ -66,9 +66,10 @@ static gboolean open_scorer(Quantize *q, GError **error)
 
 static gboolean guard_speed(Quantize *q, GError **error)
 {
-    const HnSpeedupOptions o = {
-        .threads = q->ctx->common.threads, .seconds = 5, .budget = q->ctx->budget, .progress = &q->ctx->progress
-    };
+    const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
+                                 .seconds = hn_tune_late(&q->limits) ? SHORT : 5,
+                                 .budget = q->ctx->budget,
+                                 .progress = &q->ctx->progress };
     if (!hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, error))
         return FALSE;
     q->has_speedup = TRUE;
@@ -223,7 +224,7 @@ static gboolean work(Quantize *q, GError **error)
 
 static gboolean run(HnContext *ctx, GError **error)
 {
-    Quantize q = { .ctx = ctx, .p = ctx->params };
+    Quantize q = { .ctx = ctx, .p = ctx->params, .limits = { .memory = ctx->budget } };
     mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     GError *failure = NULL;
     const gboolean ok = work(&q, &failure);

@@ -41,7 +41,7 @@ typedef struct {
     HnQuantForm form;                             /* of all nodes, where they can take it */
     HnExternal external;
     double max_drop;     /* NaN: not said */
-    double seconds;      /* of --time-budget; 0: none */
+    HnTuneBudget limits; /* time and memory of all phases */
     guint64 most_bytes;  /* of --size; 0: none */
     GHashTable *pinned;  /* nodes of --set */
     char *plan_repairs;  /* of --plan: names with commas between, or "none"; NULL: there is no plan */

@@ -213,7 +213,7 @@ gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error)
         return FALSE;
     if (p->samples < 1 || !(p->min_speedup > 0) || !(p->percentile > 50 && p->percentile <= 100))
         return usage(error, "a number of samples and a speed-up are positive, a percentile is from 50 to 100");
-    if (p->time_budget != NULL && !hn_parse_duration(p->time_budget, &q->seconds, error))
+    if (p->time_budget != NULL && !hn_parse_duration(p->time_budget, &q->limits.seconds, error))
         return FALSE;
     return parse_size(q, error) && parse_format(q, o, error) && parse_target(q, o, error);
 }

@@ -45,7 +45,7 @@ static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArra
 {
     const gboolean given = q->p->method != NULL && strcmp(q->p->method, "auto");
     double best = INFINITY;
-    for (int k = 0; k < HN_CALIB_METHODS && !given; k++) {
+    for (int k = 0; k < HN_CALIB_METHODS && !given && !(k > 0 && hn_tune_late(&q->limits)); k++) {
         g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(q->base);
         HnQuantLog log;
         HnScore score;

@@ -58,7 +58,7 @@ static gint by_gain(gconstpointer a, gconstpointer b, gpointer data)
 gboolean hn_search_alone(HnSearchState *s, GError **error)
 {
     const guint n = s->out->nodes->len;
-    for (guint i = 0; i < n && !hn_tune_late(&s->tune.budget); i++) {
+    for (guint i = 0; i < n && !hn_tune_late(s->o->budget); i++) {
         HnSensitivity *node = hn_search_node(s, i);
         g_autofree gboolean *wanted = g_new0(gboolean, n);
         g_autofree char *what = g_strdup_printf("only '%s'", node->name);
@@ -96,7 +96,7 @@ static gboolean find_prefix(HnSearchState *s, GPtrArray *order, GError **error)
 {
     const guint n = order->len;
     guint bad = 0, good = n;
-    for (guint k = 1; bad + 1 < good && !hn_tune_late(&s->tune.budget);) {
+    for (guint k = 1; bad + 1 < good && !hn_tune_late(s->o->budget);) {
         g_autoptr(HnQuantPlan) p = NULL;
         HnOutcome o;
         if (!try_without(s, order, k, &p, &o, error))
@@ -120,7 +120,7 @@ static gboolean leave_one(HnSearchState *s, GPtrArray *order, HnQuantPlan **plan
 {
     g_autoptr(HnQuantPlan) best = NULL;
     guint n = 0;
-    for (guint i = 0; i < order->len && n < NEAR && !hn_tune_late(&s->tune.budget); i++) {
+    for (guint i = 0; i < order->len && n < NEAR && !hn_tune_late(s->o->budget); i++) {
         const HnSensitivity *node = order->pdata[i];
         HnOutcome o;
         if (!hn_search_has(s, *plan, node) || hn_search_pinned(s, node))
@@ -150,7 +150,7 @@ static gboolean leave_few(HnSearchState *s, GPtrArray *order, const HnQuantPlan 
 {
     HnQuantPlan *plan = part <= LITTLE ? hn_quant_plan_copy(from) : NULL;
     gboolean ok = TRUE;
-    for (guint i = 0; ok && i < LEAVES && plan != NULL && s->out->plan == NULL && !hn_tune_late(&s->tune.budget); i++)
+    for (guint i = 0; ok && i < LEAVES && plan != NULL && s->out->plan == NULL && !hn_tune_late(s->o->budget); i++)
         ok = leave_one(s, order, &plan, &part, error);
     hn_quant_plan_free(plan);
     return ok;
@@ -199,7 +199,7 @@ static gboolean find_rate(HnSearchState *s, GPtrArray *order, GError **error)
         all += error_of(s, hn_search_node(s, i));
     if (s->f32 == NULL || !(all > 0))
         return TRUE;
-    for (int k = 0; k < RATES && good == 0 && !hn_tune_late(&s->tune.budget);
+    for (int k = 0; k < RATES && good == 0 && !hn_tune_late(s->o->budget);
          k++) { /* all errors together: LEAST_COST at first */
         const double rate = exp2(k) * LEAST_COST * s->f32->total_ms / all;
         gboolean met;
@@ -208,7 +208,7 @@ static gboolean find_rate(HnSearchState *s, GPtrArray *order, GError **error)
         bad = met ? bad : rate;
         good = met ? rate : 0;
     }
-    for (int k = 0; k < HALVINGS && good > 0 && !hn_tune_late(&s->tune.budget); k++) {
+    for (int k = 0; k < HALVINGS && good > 0 && !hn_tune_late(s->o->budget); k++) {
         const double rate = bad > 0 ? sqrt(bad * good) : good / 2;
         gboolean met;
         if (!try_rate(s, order, rate, &met, error))
@@ -262,8 +262,8 @@ static gboolean give_back(HnSearchState *s, GError **error)
     if (s->out->plan == NULL)
         return TRUE;
     g_autoptr(GArray) left = list_left(s);
-    const guint most = s->o->seconds > 0 ? left->len : MIN(left->len, BACK);
-    for (guint i = 0; i < most && !hn_tune_late(&s->tune.budget); i++) {
+    const guint most = s->o->budget != NULL && s->o->budget->seconds > 0 ? left->len : MIN(left->len, BACK);
+    for (guint i = 0; i < most && !hn_tune_late(s->o->budget); i++) {
         const HnSensitivity *n = g_array_index(left, Left, i).node;
         g_autoptr(HnQuantPlan) p = plan_with(s, n);
         g_autofree char *what = g_strdup_printf("'%s' again", n->name);

@@ -389,7 +389,7 @@ static gboolean repair(Repair *r, HnQuantPlan **p, GError **error)
                             !score_part(r, *p, HN_PART_ACTIVATIONS, &log->activations, error)))
             return FALSE;
     }
-    for (int k = 0; k < HN_REPAIRS; k++)
+    for (int k = 0; k < HN_REPAIRS && !hn_tune_late(r->o->search->budget); k++)
         if ((r->o->wanted & 1u << k) != 0 && !try_repair(r, k, p, &score, error))
             return FALSE;
     log->repaired = score;

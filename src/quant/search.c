@@ -36,7 +36,7 @@ HnModel *hn_quant_build(const HnQuantPlan *p, const HnSearchOptions *o, HnQuantL
         return NULL;
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     hn_quant_spread(spread, m);
-    return hn_quant_apply(spread, m, o->budget, log, error) ? g_steal_pointer(&m) : NULL;
+    return hn_quant_apply(spread, m, hn_tune_memory(o->budget), log, error) ? g_steal_pointer(&m) : NULL;
 }
 
 /* --- by time ------------------------------------------------------------------------------------------------------ */
@@ -88,7 +88,7 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
 {
     guint before = hn_search_forms(s, s->out->plan), fewest = G_MAXUINT;
     *more = FALSE;
-    for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_tune_late(&s->tune.budget); k++) {
+    for (gsize k = 0; k < G_N_ELEMENTS(bonuses) && !*more && !hn_tune_late(s->o->budget); k++) {
         const HnPartitionOptions o = { .f32 = s->f32, .integers = ints, .pinned = s->o->pinned, .bonus = bonuses[k] };
         g_autoptr(HnQuantPlan) p = hn_partition_choose(s->out->plan, s->model, &o);
         const guint left = hn_search_forms(s, p);
@@ -106,7 +106,7 @@ static gboolean drop_slow(HnSearchState *s, const HnNodeTimes *ints, gboolean *m
 static gboolean settle_by_time(HnSearchState *s, GError **error)
 {
     g_autoptr(HnNodeTimes) ints = NULL;
-    for (int round = 0; round < ROUNDS && !hn_tune_late(&s->tune.budget); round++) {
+    for (int round = 0; round < ROUNDS && !hn_tune_late(s->o->budget); round++) {
         gboolean more;
         const gconstpointer plan = s->out->plan;
         const HnNodeTimes *now;
@@ -127,8 +127,9 @@ static gboolean settle_by_time(HnSearchState *s, GError **error)
 /* What depends on the plan as a whole is made again for the one found, and kept where it loses no more. */
 static gboolean refine(HnSearchState *s, GError **error)
 {
-    if (s->o->refine == NULL || s->out->plan == NULL || s->out->slower ||
-        hn_search_forms(s, s->out->plan) == hn_search_forms(s, s->base))
+    if (s->o->refine == NULL || s->out->plan == NULL || s->out->slower)
+        return TRUE;
+    if (hn_search_forms(s, s->out->plan) == hn_search_forms(s, s->base) || hn_tune_late(s->o->budget))
         return TRUE;
     g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(s->out->plan);
     HnOutcome o;
@@ -183,7 +184,7 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     g_autoptr(HnModel) f32 = s->o->open(s->o->data, error);
     g_autoptr(HnModel) m = f32 != NULL ? hn_quant_build(s->base, s->o, &log, error) : NULL;
     const HnLayerDiffOptions o = {
-        .per_layer = TRUE, .threads = s->o->threads, .budget = s->o->budget, .progress = s->o->progress
+        .per_layer = TRUE, .threads = s->o->threads, .budget = hn_tune_memory(s->o->budget), .progress = s->o->progress
     };
     const HnSide a = { f32, s->o->backend }, b = { m, s->o->backend };
     g_autoptr(HnLayerDiff) l = m != NULL ? hn_layer_diff_new(&a, &b, &o, error) : NULL;
@@ -259,7 +260,7 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
         return FALSE;
     if (!settle(s, o->fixed ? "the plan" : "all", error))
         return FALSE;
-    if (!o->fixed && s->out->plan == NULL && !s->tune.budget.late && (*wider = with_more_bits(s)) != NULL) {
+    if (!o->fixed && s->out->plan == NULL && !hn_tune_late(s->o->budget) && (*wider = with_more_bits(s)) != NULL) {
         s->base = *wider;
         if (!settle(s, "all with 8 bits", error))
             return FALSE;
@@ -277,13 +278,15 @@ gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSe
 {
     g_autoptr(HnJournal) own = o->journal == NULL ? hn_journal_new() : NULL;
     HnSearchState s;
+    if (o->budget != NULL)
+        hn_tune_start(o->budget);
     *out = (HnSearch){ .nodes = g_ptr_array_new_with_free_func(sensitivity_free), .points = hn_pareto_new() };
     hn_scorer_original(o->scorer, &out->original);
     hn_search_init(&s, base, o, own != NULL ? own : o->journal, out);
     g_autoptr(HnQuantPlan) wider = NULL;
     const gboolean ok = search(&s, &wider, error);
     out->trials = s.tune.trials;
-    out->out_of_time = s.tune.budget.late;
+    out->out_of_time = o->budget != NULL && o->budget->late;
     hn_model_free(s.model);
     return ok;
 }

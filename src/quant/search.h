@@ -16,6 +16,7 @@
 
 #include "check/speedup.h"
 #include "tune/pareto.h"
+#include "tune/tune_budget.h"
 #include "quant/qdq.h"
 
 G_BEGIN_DECLS
@@ -42,8 +43,7 @@ typedef struct {
     guint64 most_bytes;       /* of the weights: nothing goes back for time's sake beyond that; 0: no limit */
     const HnBackend *backend;
     int threads;
-    double seconds; /* for the whole search; 0: no limit */
-    HnBudget *budget;
+    HnTuneBudget *budget; /* started by the search, if nobody did before; may be NULL */
     const HnProgress *progress;
     HnJournal *journal;                             /* NULL: one of its own */
     void (*trial)(gpointer data, const HnTrial *t); /* told of each; may be NULL */

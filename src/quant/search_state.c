@@ -82,8 +82,8 @@ void hn_search_init(HnSearchState *s, const HnQuantPlan *base, const HnSearchOpt
                         .points = out->points,
                         .backend = o->backend,
                         .threads = o->threads,
+                        .budget = o->budget,
                         .progress = o->progress };
-    hn_tune_budget_init(&s->tune.budget, o->seconds, o->budget);
 }
 
 /* p is the best plan so far; taken. */

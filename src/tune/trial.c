@@ -98,7 +98,7 @@ static gboolean time_round(HnTune *t, Timed *at, GError **error)
                                 .threads = t->threads,
                                 .in = hn_scorer_inputs(t->scorer),
                                 .seconds = TIMING_SECONDS,
-                                .budget = t->budget.memory,
+                                .budget = hn_tune_memory(t->budget),
                                 .progress = t->progress };
     HnNodeTimes *now = hn_node_times_measure(at->model, &o, error);
     if (now == NULL)
@@ -145,7 +145,7 @@ gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, HnEf
     g_autoptr(HnModel) ma = build(t, before, error);
     g_autoptr(HnModel) mb = ma != NULL ? build(t, after, error) : NULL;
     const HnSpeedupOptions o = {
-        .threads = t->threads, .seconds = RACE_SECONDS, .budget = t->budget.memory, .progress = t->progress
+        .threads = t->threads, .seconds = RACE_SECONDS, .budget = hn_tune_memory(t->budget), .progress = t->progress
     };
     if (mb == NULL || !hn_measure_speedup(ma, mb, t->backend, hn_scorer_inputs(t->scorer), &o, &speedup, error) ||
         hn_progress_stop(t->progress, error))

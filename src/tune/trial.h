@@ -31,7 +31,7 @@ typedef struct {
     GPtrArray *points; /* HnParetoPoint * */
     const HnBackend *backend;
     int threads;
-    HnTuneBudget budget;
+    HnTuneBudget *budget;       /* may be NULL */
     const HnProgress *progress; /* may be NULL */
     guint trials;               /* so far */
 } HnTune;

@@ -2,13 +2,21 @@
 
 #include "base/clock.h"
 
-void hn_tune_budget_init(HnTuneBudget *b, double seconds, HnBudget *memory)
+void hn_tune_start(HnTuneBudget *b)
 {
-    *b = (HnTuneBudget){ .memory = memory, .end = seconds > 0 ? hn_now_ns() + (guint64)(seconds * 1e9) : 0 };
+    if (b->end == 0 && b->seconds > 0)
+        b->end = hn_now_ns() + (guint64)(b->seconds * 1e9);
+}
+
+HnBudget *hn_tune_memory(const HnTuneBudget *b)
+{
+    return b != NULL ? b->memory : NULL;
 }
 
 gboolean hn_tune_late(HnTuneBudget *b)
 {
+    if (b == NULL)
+        return FALSE;
     if (b->end != 0 && hn_now_ns() > b->end)
         b->late = TRUE;
     return b->late;

@@ -1,5 +1,6 @@
 /*
- * HnTuneBudget: the time and the memory that all phases of a search have together.
+ * HnTuneBudget: the time and the memory that all phases of a job have together: calibration, repairs, search,
+ * measurements at the end. Each of them asks it; the clock starts when the job says so.
  */
 #pragma once
 
@@ -9,13 +10,16 @@ G_BEGIN_DECLS
 
 typedef struct {
     HnBudget *memory; /* may be NULL */
-    guint64 end;      /* ns of hn_now_ns(); 0: no limit */
+    double seconds;   /* 0: no limit */
+    guint64 end;      /* ns of hn_now_ns(); 0: no limit, or not started */
     gboolean late;    /* the end was met, and stays so */
 } HnTuneBudget;
 
-/* seconds: from now on; 0: no limit. */
-void hn_tune_budget_init(HnTuneBudget *b, double seconds, HnBudget *memory);
+/* The seconds count from now on. Once started it goes on. */
+void hn_tune_start(HnTuneBudget *b);
 
+/* b may be NULL from here on: no limits. */
+HnBudget *hn_tune_memory(const HnTuneBudget *b);
 /* Is its time over? Each phase asks before it begins something that can be left out. */
 gboolean hn_tune_late(HnTuneBudget *b);
 

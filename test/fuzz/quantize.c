@@ -29,6 +29,7 @@ typedef struct {
     HnQuantPlan *base;
     HnCalibMethod method;
     HnSearchOptions so;
+    HnTuneBudget limits;
     HnProgress progress;
     gint cancel, left; /* left: so often somebody tells, then work is interrupted */
 } Quantize;
@@ -134,6 +135,7 @@ static gboolean open_scorer(Quantize *q, HnModel *given, GError **error)
         .backend = &hn_backend_cpu, .threads = 1, .budget = q->budget, .progress = &q->progress
     };
     q->scorer = hn_scorer_new(given, q->data, 0, hn_data_count(q->data), &o, error);
+    q->limits = (HnTuneBudget){ .memory = q->budget };
     q->so = (HnSearchOptions){ .open = open_prepared,
                                .data = q,
                                .scorer = q->scorer,
@@ -141,7 +143,7 @@ static gboolean open_scorer(Quantize *q, HnModel *given, GError **error)
                                .accumulated = chance(q, 4),
                                .backend = &hn_backend_cpu,
                                .threads = 1,
-                               .budget = q->budget,
+                               .budget = &q->limits,
                                .progress = &q->progress };
     if (q->scorer != NULL)
         hn_scorer_goals(q->scorer, chance(q, 2) ? NAN : hn_rng_double(&q->rng), &q->so.goals);

@@ -274,9 +274,21 @@ static void test_runs(void)
 static void test_budget(void)
 {
     HnTuneBudget b;
-    hn_tune_budget_init(&b, 0, NULL);
+    g_assert_false(hn_tune_late(NULL));
+    g_assert_null(hn_tune_memory(NULL));
+    b = (HnTuneBudget){ .seconds = 0 };
+    hn_tune_start(&b);
     g_assert_false(hn_tune_late(&b));
-    hn_tune_budget_init(&b, 3600, NULL);
+    b = (HnTuneBudget){ .seconds = 1e-9 };
+    g_assert_false(hn_tune_late(&b)); /* not started */
+    hn_tune_start(&b);
+    const guint64 end = b.end;
+    g_usleep(10);
+    hn_tune_start(&b);
+    g_assert_cmpuint(b.end, ==, end); /* once */
+    g_assert_true(hn_tune_late(&b));
+    b = (HnTuneBudget){ .seconds = 3600 };
+    hn_tune_start(&b);
     g_assert_false(hn_tune_late(&b));
     b.end = 1;
     g_assert_true(hn_tune_late(&b));

@@ -475,6 +475,24 @@ static void repair(Case *c, guint wanted, HnRepairLog *log)
     g_assert_no_error(error);
 }
 
+/* Where the time is over nothing is repaired, and the plan stays. */
+static void test_late(void)
+{
+    Case c;
+    HnRepairLog log;
+    HnTuneBudget over = { .end = 1 };
+    g_autofree char *text = uneven("Relu(%1)");
+    case_init(&c, text, &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8);
+    c.search.budget = &over;
+    const double before = sqnr_of(&c, c.plan);
+    repair(&c, HN_REPAIR_ALL, &log);
+    g_assert_cmpuint(log.steps->len, ==, 0);
+    g_assert_cmpuint(log.kept, ==, 0);
+    g_assert_cmpfloat(sqnr_of(&c, c.plan), ==, before);
+    hn_repair_log_clear(&log);
+    case_clear(&c);
+}
+
 static void test_repair(void)
 {
     Case c;
@@ -542,6 +560,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/units-memory", test_units_memory);
     g_test_add_func("/quant/equalize", test_equalize);
     g_test_add_func("/quant/repair/all", test_repair);
+    g_test_add_func("/quant/repair/late", test_late);
     g_test_add_func("/quant/repair/dropped", test_dropped);
     g_test_add_func("/quant/repair/names", test_names);
     return g_test_run();
