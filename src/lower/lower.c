@@ -150,9 +150,12 @@ static HnLowered *copy(const HnLowering *o, GError **error)
 
 HnLowered *hn_lower(const HnLowering *o, GError **error)
 {
+    const HnPassOptions passes = {
+        .passes = hn_lower_passes, .lowering = TRUE, .runs = o->runs, .data = o->data, .budget = o->budget
+    };
     GError *failure = NULL;
     HnLowered *l = copy(o, error);
-    if (l == NULL || o->plain || hn_pass_apply(l->model, l->types, hn_lower_passes, o->budget, &failure))
+    if (l == NULL || o->plain || hn_pass_apply(l->model, l->types, &passes, &failure))
         return l;
     hn_lowered_free(l);
     if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* then node by node */

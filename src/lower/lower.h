@@ -33,6 +33,7 @@ typedef struct {
     const HnTypes *types;
     /* Is v, made by one of these nodes, read by somebody else? */
     gboolean (*is_kept)(const HnValue *v, gpointer data);
+    gboolean (*runs)(const HnDraft *d, gpointer data); /* HnPassOptions.runs */
     gpointer data;
     gboolean plain; /* no passes */
     HnBudget *budget;

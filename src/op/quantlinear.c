@@ -38,23 +38,37 @@ static void quantconv_infer(HnInfer *x)
     hn_conv_infer(x, HN_QUANT_X, HN_QUANT_W, result_type(x));
 }
 
-void hn_linear_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result)
+void hn_infer_matrix(HnInfer *x, int w)
+{
+    const int of = hn_infer_rank(x, w);
+    gboolean fits = of != 0 && of != 1;
+    for (int i = 2; i < of; i++)
+        fits = fits && !hn_dim_differ(hn_infer_dim(x, w, i), hn_dim(1));
+    if (!fits)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the weights are no matrix");
+}
+
+void hn_linear_rows_infer(HnInfer *x, int rows, int64_t axis, int w, gboolean turned, HnDtype result)
 {
     const int rank = hn_infer_rank(x, rows), of = hn_infer_rank(x, w);
+    const int64_t at = axis < 0 ? rank + axis : axis;
     HnDim dims[HN_MAX_RANK];
-    if (of >= 0 && of != 2)
-        hn_infer_fail(x, HN_ERROR_SHAPE, "the weights have %d dimensions, 2 are needed", of);
-    if (rank == 0)
-        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 is a scalar");
-    if (rank > 0 && of == 2 && hn_dim_differ(hn_infer_dim(x, rows, rank - 1), hn_infer_dim(x, w, turned ? 1 : 0)))
+    hn_infer_matrix(x, w);
+    if (rank >= 0 && (at < 0 || at >= rank))
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input 0 has no axis %" PRId64, axis);
+    for (int64_t i = at + 1; i < rank; i++)
+        if (hn_dim_differ(hn_infer_dim(x, rows, (int)i), hn_dim(1)))
+            hn_infer_fail(x, HN_ERROR_SHAPE, "the axes of input 0 behind axis %" PRId64 " are not of size 1", axis);
+    if (rank > at && at >= 0 && of >= 2 &&
+        hn_dim_differ(hn_infer_dim(x, rows, (int)at), hn_infer_dim(x, w, turned ? 1 : 0)))
         hn_infer_fail(x, HN_ERROR_SHAPE, "the inner sizes differ");
     if (rank <= 0 || x->error != NULL) {
         hn_infer_out_unknown(x, 0, result);
         return;
     }
-    for (int i = 0; i < rank - 1; i++)
+    for (int i = 0; i < rank; i++)
         dims[i] = hn_infer_dim(x, rows, i);
-    dims[rank - 1] = of == 2 ? hn_infer_dim(x, w, turned ? 0 : 1) : hn_dim_unknown();
+    dims[at] = of >= 2 ? hn_infer_dim(x, w, turned ? 0 : 1) : hn_dim_unknown();
     hn_infer_out(x, 0, result, rank, dims);
 }
 
@@ -65,7 +79,7 @@ void hn_linear_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned)
 
 static void quantmatmul_infer(HnInfer *x)
 {
-    hn_linear_rows_infer(x, HN_QUANT_X, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned, result_type(x));
+    hn_linear_rows_infer(x, HN_QUANT_X, -1, HN_QUANT_W, ((const HnQuantProduct *)x->params)->turned, result_type(x));
 }
 
 static void quantconv_cost(const HnInfer *x, HnCost *c)

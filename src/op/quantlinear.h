@@ -44,9 +44,11 @@ typedef struct {
     float lo, hi;
 } HnQuantBounds;
 
-/* Rows, input `rows` [..., K], times a matrix, input `w` [K, N], or [N, K] where it is turned: output 0 and its cost.
- */
-void hn_linear_rows_infer(HnInfer *x, int rows, int w, gboolean turned, HnDtype result);
+/* Input w, if its shape is known, is a matrix, perhaps with ones behind. */
+void hn_infer_matrix(HnInfer *x, int w);
+/* Rows along an axis of input `rows` [..., K], times a matrix, input `w` [K, N], or [N, K] where it is turned: output 0
+ * and its cost. */
+void hn_linear_rows_infer(HnInfer *x, int rows, int64_t axis, int w, gboolean turned, HnDtype result);
 void hn_linear_rows_cost(const HnInfer *x, HnCost *c, int w, gboolean turned);
 
 HnQuantBounds hn_quant_bounds(const HnQuantProduct *p, HnDtype dtype, float scale, int zero);

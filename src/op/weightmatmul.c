@@ -13,6 +13,12 @@ static void weights_bind(HnBind *b, void *params)
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'block' is %" PRId64, p->block);
 }
 
+static void matmul_bind(HnBind *b, void *params)
+{
+    weights_bind(b, params);
+    ((HnWeights *)params)->axis = hn_bind_int(b, "axis", -1);
+}
+
 gboolean hn_scale_grid(const HnWeights *p, const HnTensor *w, const HnTensor *scale, HnScaleGrid *g)
 {
     const int k = p->turned ? 1 : 0; /* the axis that blocks divide */
@@ -34,8 +40,8 @@ gboolean hn_scale_grid(const HnWeights *p, const HnTensor *w, const HnTensor *sc
 
 static gboolean check(HnEval *e, const HnTensor *w, const HnTensor *scale, const HnTensor *zero, HnScaleGrid *g)
 {
-    if (w->ndim != 2)
-        hn_eval_fail(e, HN_ERROR_SHAPE, "the weights have %d dimensions, 2 are needed", w->ndim);
+    if (w->ndim < 2 || w->n != w->dims[0] * w->dims[1])
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the weights are no matrix");
     else if (!hn_scale_grid(e->params, w, scale, g))
         hn_eval_fail(e, HN_ERROR_SHAPE, "the scale does not fit the weights");
     else if (zero != NULL && zero->n != scale->n)
@@ -56,7 +62,8 @@ static double weight(const HnTensor *w, const HnTensor *scale, const HnTensor *z
 
 static void matmul_infer(HnInfer *x)
 {
-    hn_linear_rows_infer(x, HN_WEIGHT_X, HN_WEIGHT_W, ((const HnWeights *)x->params)->turned, HN_F32);
+    const HnWeights *p = x->params;
+    hn_linear_rows_infer(x, HN_WEIGHT_X, p->axis, HN_WEIGHT_W, p->turned, HN_F32);
 }
 
 static void matmul_cost(const HnInfer *x, HnCost *c)
@@ -75,7 +82,11 @@ static void matmul_ref(HnEval *e)
     if (!check(e, w, scale, zero, &grid))
         return;
     const int64_t k = w->dims[p->turned ? 1 : 0], n = w->dims[p->turned ? 0 : 1];
-    if (x->ndim < 1 || x->dims[x->ndim - 1] != k) {
+    const int64_t axis = p->axis < 0 ? x->ndim + p->axis : p->axis;
+    gboolean fits = axis >= 0 && axis < x->ndim && x->dims[axis] == k;
+    for (int64_t i = axis + 1; fits && i < x->ndim; i++)
+        fits = x->dims[i] == 1;
+    if (!fits) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the inner sizes differ");
         return;
     }
@@ -84,7 +95,7 @@ static void matmul_ref(HnEval *e)
         return;
     }
     memcpy(dims, x->dims, (gsize)x->ndim * sizeof *dims);
-    dims[x->ndim - 1] = n;
+    dims[axis] = n;
     float *y = hn_eval_out(e, 0, HN_F32, x->ndim, dims);
     for (int64_t r = 0; y != NULL && n > 0 && r < e->out[0]->n / n; r++)
         for (int64_t c = 0; c < n; c++) {
@@ -102,15 +113,14 @@ static void gather_infer(HnInfer *x)
 {
     const int rank = hn_infer_rank(x, HN_ROWS_AT), of = hn_infer_rank(x, HN_ROWS_W);
     HnDim dims[HN_MAX_RANK];
-    if (of >= 0 && of != 2)
-        hn_infer_fail(x, HN_ERROR_SHAPE, "the weights have %d dimensions, 2 are needed", of);
+    hn_infer_matrix(x, HN_ROWS_W);
     if (rank < 0 || rank >= HN_MAX_RANK || x->error != NULL) {
         hn_infer_out_unknown(x, 0, HN_F32);
         return;
     }
     for (int i = 0; i < rank; i++)
         dims[i] = hn_infer_dim(x, HN_ROWS_AT, i);
-    dims[rank] = of == 2 ? hn_infer_dim(x, HN_ROWS_W, 1) : hn_dim_unknown();
+    dims[rank] = of >= 2 ? hn_infer_dim(x, HN_ROWS_W, 1) : hn_dim_unknown();
     hn_infer_out(x, 0, HN_F32, rank + 1, dims);
 }
 
@@ -151,7 +161,7 @@ const HnOp hn_op_weightmatmul = {
     .T = BITS,
     .min_in = 3,
     .params_size = sizeof(HnWeights),
-    .bind = weights_bind,
+    .bind = matmul_bind,
     .infer = matmul_infer,
     .cost = matmul_cost,
     .ref = matmul_ref,

@@ -1,13 +1,17 @@
 /*
  * hone.WeightMatMul and hone.WeightGather: f32 products with, and rows of, constant weights that stay in few bits.
- * Planning makes them of DequantizeLinear and MatMul, Gemm, Conv or Gather; no file has them.
+ * lower/weight_only.c makes them of DequantizeLinear and MatMul, Gemm, Conv or Gather; no file has them.
  *
- * A weight is (w - w_zero) * w_scale. w is [K,N], or [N,K] where `turned`; scales and zero points are one for all of
- * it, [N], or (with a block) of w's shape with ceil(K / block) instead of K.
+ * A weight is (w - w_zero) * w_scale. w is [K,N], or [N,K] where `turned`, with any number of ones behind; scales and
+ * zero points are one for all of it, [N], or (with a block) of w's shape with ceil(K / block) instead of K.
  *
- *     WeightMatMul(x [..., K], w, w_scale, w_zero, bias [N]) = x * weight + bias: [..., N]; w_zero and bias may be
- * absent WeightGather(w [V,D], w_scale, w_zero, at [...]) = weight[at[...]]: [..., D]; turned: scales are [V], or [V,
- * ceil(D / block)]; else [D] or [ceil(V / block), D]
+ *     WeightMatMul(x [..., K], w, w_scale, w_zero, bias [N]) = x * weight + bias: [..., N]
+ *
+ * w_zero and bias may be absent. K and N are the last axis, or `axis` with only ones behind it.
+ *
+ *     WeightGather(w [V,D], w_scale, w_zero, at [...]) = weight[at[...]]: [..., D]
+ *
+ * turned: scales are [V], or [V, ceil(D / block)]; else [D] or [ceil(V / block), D].
  */
 #pragma once
 
@@ -21,6 +25,7 @@ enum { HN_ROWS_W, HN_ROWS_SCALE, HN_ROWS_ZERO, HN_ROWS_AT, HN_ROWS_INPUTS };
 typedef struct {
     gboolean turned;
     int64_t block; /* 0: none */
+    int64_t axis;  /* of x and y, that K and N are */
 } HnWeights;
 
 /* Where the scale of w[row, col] is: at row / block * row_step + col / col_block * col_step. */

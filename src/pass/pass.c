@@ -226,20 +226,19 @@ static void rewrite_clear(HnRewrite *r)
     g_clear_pointer(&r->names, g_hash_table_unref);
 }
 
-gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error)
+gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPassOptions *o, GError **error)
 {
-    const HnPassOptions o = { .budget = budget, .lowering = TRUE };
     g_autoptr(GPtrArray) nodes = g_ptr_array_copy(m->graph->nodes, NULL, NULL);
     HnPassLog log;
     HnRewrite r;
     hn_pass_log_init(&log);
-    rewrite_init(&r, m, &o, &log);
+    rewrite_init(&r, m, o, &log);
     r.types = types;
     for (guint i = 0; i < m->graph->nodes->len; i++)
         g_hash_table_add(r.live, m->graph->nodes->pdata[i]);
     r.burying = TRUE;
-    for (guint i = 0; i < nodes->len && hn_budget_ask(budget, &r.error); i++)
-        for (const HnPass *const *p = passes; *p != NULL && g_hash_table_contains(r.live, nodes->pdata[i]); p++) {
+    for (guint i = 0; i < nodes->len && hn_budget_ask(o->budget, &r.error); i++)
+        for (const HnPass *const *p = o->passes; *p != NULL && g_hash_table_contains(r.live, nodes->pdata[i]); p++) {
             r.pass = *p;
             if (r.error == NULL && r.pass->node(&r, nodes->pdata[i]))
                 hn_rw_sweep(&r);

@@ -53,6 +53,15 @@ typedef struct {
 void hn_pass_log_init(HnPassLog *log);
 void hn_pass_log_clear(HnPassLog *log);
 
+/* An operator that is about to be made. */
+typedef struct {
+    const HnOp *op;
+    gconstpointer params;
+    HnTensor *const *in; /* constants, or such without data that have only a type and dims; NULL: absent */
+    int n_in;
+    HnTensor *out; /* has only these */
+} HnDraft;
+
 typedef struct {
     int level;                   /* passes of a higher one are left out */
     const char *const *only;     /* NULL-terminated names; NULL: all */
@@ -63,16 +72,19 @@ typedef struct {
     gsize fold_bytes;            /* constants longer than this are made only where they replace longer ones */
     gboolean lean;               /* nothing is stored that is much longer than the weights that it is computed from */
     gboolean explain;
-    gboolean lowering;          /* hn_rw_lowers() */
+    gboolean lowering; /* hn_rw_lowers() */
+    /* hn_rw_runs(); NULL: all that there is does. */
+    gboolean (*runs)(const HnDraft *d, gpointer data);
+    gpointer data;
     HnBudget *budget;           /* of tensors that are made; NULL: unlimited */
     const HnProgress *progress; /* NULL: cannot be interrupted */
 } HnPassOptions;
 
 #define HN_FOLD_BYTES ((gsize)1 << 20)
 
-/* All passes once, in order, at each node of m's graph, whose functions were inlined and whose types are
- * known already; `types` follows. hn_rw_lowers() is TRUE meanwhile. On failure m is only good to be freed. */
-gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPass *const *passes, HnBudget *budget, GError **error);
+/* All o->passes once, in order, at each node of m's graph, whose functions were inlined and whose types are
+ * known already; `types` follows. On failure m is only good to be freed. */
+gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPassOptions *o, GError **error);
 
 /* To be g_free'd. */
 char *hn_site_key(const HnPass *pass, const char *site);

@@ -153,6 +153,11 @@ gboolean hn_rw_lowers(const HnRewrite *r)
     return r->o->lowering;
 }
 
+gboolean hn_rw_runs(const HnRewrite *r, const HnDraft *d)
+{
+    return r->o->runs == NULL || r->o->runs(d, r->o->data);
+}
+
 /* --- deciding ----------------------------------------------------------------------------------------------------- */
 
 /* The first output that is named; a node that makes nothing has its operator. */

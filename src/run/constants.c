@@ -7,7 +7,7 @@
 #define CHUNK 1024
 #define INPUTS HN_CONSTANT_INPUTS
 
-typedef enum { ALIGNED, WIDE, RESHAPED, OF_NODE } Form;
+typedef enum { ALIGNED, WIDE, OF_NODE } Form;
 
 /* Elements, made or not, and what they are made of. */
 typedef struct {
@@ -61,19 +61,13 @@ static gboolean same_input(const HnTensor *a, const HnTensor *b)
                       hn_tensor_equal(a, b));
 }
 
-static gboolean same_dims(const HnTensor *t, int ndim, const int64_t *dims)
-{
-    return t->ndim == ndim && (ndim == 0 || memcmp(t->dims, dims, (gsize)ndim * sizeof *dims) == 0);
-}
-
-/* NULL: there is none. ndim and dims of what is made count for RESHAPED, others have no choice. */
-static Derived *find(const HnConstants *c, Form form, const HnNode *node, HnTensor *const *in, int n_in, int ndim,
-                     const int64_t *dims)
+/* NULL: there is none. */
+static Derived *find(const HnConstants *c, Form form, const HnNode *node, HnTensor *const *in, int n_in)
 {
     const GPtrArray *list = g_hash_table_lookup(c->by_source, in[0]);
     for (guint i = 0; list != NULL && i < list->len; i++) {
         Derived *d = list->pdata[i];
-        gboolean same = d->form == form && d->node == node && (form != RESHAPED || same_dims(d->made, ndim, dims));
+        gboolean same = d->form == form && d->node == node;
         for (int k = 1; k < n_in && same; k++)
             same = same_input(d->in[k], in[k]);
         if (same)
@@ -110,7 +104,7 @@ HnTensor *hn_constants_aligned(HnConstants *c, HnTensor *t, GError **error)
 {
     if (!t->misaligned)
         return hn_tensor_ref(t);
-    const Derived *d = find(c, ALIGNED, NULL, &t, 1, 0, NULL);
+    const Derived *d = find(c, ALIGNED, NULL, &t, 1);
     return d != NULL ? hn_tensor_ref(d->made) : keep(c, ALIGNED, t, hn_tensor_copy(t, c->budget, error));
 }
 
@@ -134,22 +128,14 @@ static HnTensor *widened(const HnTensor *from, HnBudget *budget, GError **error)
 
 HnTensor *hn_constants_wide(HnConstants *c, HnTensor *half, GError **error)
 {
-    const Derived *d = find(c, WIDE, NULL, &half, 1, 0, NULL);
+    const Derived *d = find(c, WIDE, NULL, &half, 1);
     return d != NULL ? hn_tensor_ref(d->made) : keep(c, WIDE, half, widened(half, c->budget, error));
-}
-
-HnTensor *hn_constants_reshaped(HnConstants *c, HnTensor *t, int ndim, const int64_t *dims)
-{
-    if (same_dims(t, ndim, dims))
-        return hn_tensor_ref(t);
-    const Derived *d = find(c, RESHAPED, NULL, &t, 1, ndim, dims);
-    return d != NULL ? hn_tensor_ref(d->made) : keep(c, RESHAPED, t, hn_tensor_reshaped(t, ndim, dims));
 }
 
 HnTensor *hn_constants_standin(HnConstants *c, const HnNode *n, HnTensor *const *in)
 {
     const int n_in = (int)n->in->len;
-    Derived *d = find(c, OF_NODE, n, in, n_in, 0, NULL);
+    Derived *d = find(c, OF_NODE, n, in, n_in);
     if (d == NULL) {
         d = add(c, OF_NODE, in, n_in);
         d->node = n;

@@ -27,8 +27,6 @@ HnTensor *hn_constants_aligned(HnConstants *c, HnTensor *t, GError **error);
 HnTensor *hn_constants_source(const HnConstants *c, HnTensor *t);
 /* The elements of f16 or bf16 as f32. */
 HnTensor *hn_constants_wide(HnConstants *c, HnTensor *half, GError **error);
-/* The elements of t under other dims. */
-HnTensor *hn_constants_reshaped(HnConstants *c, HnTensor *t, int ndim, const int64_t *dims);
 
 /* What node n makes of tensors, which may stand for such themselves: a tensor without elements that stands for the
  * result, the same for all who have the same inputs. */

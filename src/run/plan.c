@@ -250,6 +250,7 @@ static gboolean lower(HnPlan *p, const gboolean *live, GError **error)
                            .live = live,
                            .types = p->known,
                            .is_kept = is_kept,
+                           .runs = hn_plan_runs,
                            .data = p,
                            .plain = !p->exec->env->backend->lowers,
                            .budget = p->exec->env->o.budget };
@@ -291,8 +292,6 @@ static gboolean add_steps(HnPlan *p, GError **error)
             continue;
         gboolean done = FALSE;
         if (!view && !hn_plan_add_bytes(p, n, group, &done, error))
-            return FALSE;
-        if (!done && !view && group == NULL && !hn_plan_add_unpacked(p, n, &done, error))
             return FALSE;
         if (done)
             continue;

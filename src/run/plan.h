@@ -142,11 +142,10 @@ HnSlot *hn_plan_new_slot(HnPlan *p);
 HnSlot *hn_plan_converted(HnPlan *p, HnSlot *from, HnDtype dtype, HnLayout *want, GError **error);
 /* The slot's elements in layout `want` (NULL: plain), by a reorder step where they lie otherwise. */
 HnSlot *hn_plan_in_layout(HnPlan *p, HnSlot *from, HnLayout *want, GError **error);
+/* A kernel takes d, for a lowering pass. */
+gboolean hn_plan_runs(const HnDraft *d, gpointer plan);
 /* Steps for node n, with what can be computed along (HnStep.fused, noted in p->fused). */
 gboolean hn_plan_add_step(HnPlan *p, HnNode *n, GError **error);
-/* Takes s, a step of an internal operator in the place of its node, with what can be computed along. *done: a kernel
- * takes it. */
-gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, gboolean *done, GError **error);
 /* Behind prepare, whose success `ok` is: reorders for what it asked for, and the step at the plan's end. The plan owns
  * it in any case. */
 gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error);
@@ -189,7 +188,7 @@ gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolea
 /* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
 gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
 
-/* --- unpack.c: constant weights of few bits */
+/* --- deferred.c: constants that are many bytes made of few */
 
 /* n, of the graph before lowering, makes large constants of few bytes, which are better made where somebody reads them.
  */
@@ -199,8 +198,6 @@ gboolean hn_plan_is_deferred(const HnPlan *p, const HnNode *n);
 /* ... and this is v, made by such a node: a new reference, another in *origin of what packed copies of it are found by,
  * for its slot. NULL without an error: it is something else. */
 HnTensor *hn_plan_deferred(const HnPlan *p, const HnValue *v, HnTensor **origin, GError **error);
-/* Node n of such a constant without its numbers. *done: nothing else is to do. */
-gboolean hn_plan_add_unpacked(HnPlan *p, HnNode *n, gboolean *done, GError **error);
 
 /* --- watch.c: values that somebody looks at */
 

@@ -283,6 +283,28 @@ const HnKernel *hn_plan_ask_kernels(const HnPlan *p, HnStep *s)
     return NULL;
 }
 
+gboolean hn_plan_runs(const HnDraft *d, gpointer plan)
+{
+    HnPlan *p = plan;
+    const gsize objects = p->objects;
+    g_autofree HnSlot *slots = g_new0(HnSlot, d->n_in + 1);
+    HnStep *s = hn_step_new(p, NULL, d->n_in, 0, 1);
+    s->op = d->op;
+    s->params = d->params;
+    s->refusals = g_ptr_array_new();
+    for (int i = 0; i < d->n_in; i++) {
+        slots[i].tensor = d->in[i];
+        slots[i].constant = d->in[i] != NULL && d->in[i]->data != NULL;
+        s->in[i].slot = d->in[i] != NULL ? &slots[i] : NULL;
+    }
+    slots[d->n_in].tensor = d->out;
+    s->out[0].slot = &slots[d->n_in];
+    const gboolean runs = hn_plan_ask_kernels(p, s) != NULL;
+    hn_step_free(s);
+    p->objects = objects;
+    return runs;
+}
+
 /* --- nodes computed along with the one before */
 
 static gboolean same_type(const HnPlan *p, const HnValue *a, const HnValue *b)
@@ -423,20 +445,6 @@ static gboolean choose_kernel(HnPlan *p, HnStep *s, GError **error)
         return s->kernel->prepare(s, error);
     hn_ref_prepare(s, p);
     return TRUE;
-}
-
-gboolean hn_plan_add_internal(HnPlan *p, HnStep *s, gboolean *done, GError **error)
-{
-    const int length = any_fuses(p, s->op) ? chain_behind(p, s->node, s) : 0;
-    s->refusals = g_ptr_array_new();
-    const gboolean ok = choose_fused(p, s, length, error);
-    *done = ok && s->kernel != NULL;
-    if (!*done) {
-        hn_step_free(s);
-        return ok;
-    }
-    take_over(p, s);
-    return hn_plan_finish_step(p, s, s->kernel->prepare(s, error), error);
 }
 
 /* Results of data-dependent shape have no tensor yet and are never offered to kernels. */

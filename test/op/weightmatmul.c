@@ -10,6 +10,9 @@ static const HnCase weightmatmul[] = {
     { "f32[3]={1,2,3} i4[3,1]={-8,7,1} f32[2,1]={1,0.5}", "block=2", "f32[1]={7.5}", .rtol = 1e-4 },
     { "f32[3]={1,2,3} u4[1,3]={15,7,1} f32[1,2]={1,0.5} u4[1,2]={8,2}", "block=2 turned=1", "f32[1]={3.5}",
       .rtol = 1e-4 },
+    { "f32[1,2,1]={1,-2} i8[2,2,1]={3,4,5,-6} f32={0.5}", "axis=1", "f32[1,2,1]={-3.5,8}", .rtol = 1e-4 },
+    { "f32[1,2,2,1,1]={1,-2,2,1} i8[1,2,1]={3,4} f32[1]={0.5}", "axis=2 turned=1", "f32[1,2,1,1,1]={-2.5,5}",
+      .rtol = 1e-4 },
     { "f32[2,2]={nan,1,1,1} !i8[2,1]={1,1} !f32={1}", NULL, "f32[2,1]={nan,2}", .rtol = 1e-4 },
     { "f32[2,2]={0,0,1e-35,1} !i8[2,1]={1,1} !f32={1}", NULL, "f32[2,1]={0,1}", .rtol = 1e-4 },
     /* kernels: bytes. More than 8 rows of fewer than 16384 weights are left to others */
@@ -47,6 +50,10 @@ static const HnCase weightmatmul[] = {
     { "f32[0,8] !i8[8,3] !f32={1}" },
     { "f32[2,8] !i8[8,3] !f32[8]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2,9] !i8[8,3] !f32={1}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,8,2] !i8[8,3] !f32={1}", "axis=1", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,8] !i8[8,3] !f32={1}", "axis=2", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,8] !i8[8,3] !f32={1}", "axis=-3", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,8] !i8[8,3,2] !f32={1}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2,8] !i8[8,3] !f32={1} - f32[2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2,8] !i8[8,3] !f32[2,3]", "block=3", .refused = TRUE, .code = HN_ERROR_SHAPE },
 };

@@ -85,13 +85,10 @@ static double flops_of(const HnStep *s)
     return 2 * (double)s->out[0].slot->tensor->n * (double)hn_cpu_in(s, HN_WEIGHT_W)->dims[p->turned ? 1 : 0];
 }
 
-/* The result's last axis, or, of a convolution of one pixel, its second. */
 static int channel_axis(const HnStep *s)
 {
     const HnWeights *p = s->params;
-    const HnTensor *y = s->out[0].slot->tensor, *w = hn_cpu_in(s, HN_WEIGHT_W);
-    const int last = MAX(y->ndim - 1, 0);
-    return y->ndim < 3 || y->dims[last] == w->dims[p->turned ? 0 : 1] ? last : 1;
+    return (int)(p->axis < 0 ? s->out[0].slot->tensor->ndim + p->axis : p->axis);
 }
 
 static gboolean is_constant(const HnStep *s, int i)
