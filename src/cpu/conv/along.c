@@ -165,7 +165,7 @@ static void read_constants(HnAlongOp *op, HnStep *s, int k, int64_t channels)
 void hn_along_init(HnAlong *a, HnStep *s, int axis)
 {
     const HnTensor *y = s->out[0].slot->tensor;
-    *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1 };
+    *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1, .op = g_new0(HnAlongOp, (gsize)s->n_fused) };
     for (int k = 0; k < s->n_fused; k++) {
         HnAlongOp *op = &a->op[a->n++];
         read_node(s, k, axis, op);
@@ -183,6 +183,7 @@ void hn_along_clear(HnAlong *a)
         g_free(a->op[k].scale);
         g_free(a->op[k].shift);
     }
+    g_free(a->op);
     *a = (HnAlong){ 0 };
 }
 
@@ -256,14 +257,14 @@ void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64
                    int64_t col, int64_t cols)
 {
     for (int k = first; k < a->n; k++) {
-        HnAlong one = { .n = 1, .channels = cols, .op = { a->op[k] } };
-        HnAlongOp *op = &one.op[0];
+        HnAlongOp op = a->op[k];
+        const HnAlong one = { .n = 1, .channels = cols, .op = &op };
         int64_t other = cols;
-        if (op->kind == HN_ALONG_ADD)
-            other = s->in[op->port].slot->pitch > 0 ? s->in[op->port].slot->pitch : a->channels;
-        if (op->kind == HN_ALONG_AFFINE) {
-            op->scale = op->scale != NULL ? op->scale + col : NULL;
-            op->shift += col;
+        if (op.kind == HN_ALONG_ADD)
+            other = s->in[op.port].slot->pitch > 0 ? s->in[op.port].slot->pitch : a->channels;
+        if (op.kind == HN_ALONG_AFFINE) {
+            op.scale = op.scale != NULL ? op.scale + col : NULL;
+            op.shift += col;
         } else if (pitch == cols && other == cols) { /* rows are adjacent */
             hn_along_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
             continue;

@@ -31,9 +31,9 @@ typedef struct {
 } HnAlongOp;
 
 typedef struct {
-    int n; /* of them, one for each fused node */
+    int n; /* of op, one for each fused node */
     int64_t channels;
-    HnAlongOp op[HN_FUSED_MAX];
+    HnAlongOp *op;
 } HnAlong;
 
 /* Is every fused node of the step one of these? `axis` is the result's axis of channels. */

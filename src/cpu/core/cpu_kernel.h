@@ -115,7 +115,7 @@ extern const HnKernel *const hn_cpu_reorders[];
 typedef struct {
     dnnl_primitive_t prim;
     int n; /* of arg; with scratch memory the last one is that */
-    dnnl_exec_arg_t arg[HN_PRIM_ARGS + 1];
+    dnnl_exec_arg_t *arg;
     gboolean scratch;
     int threads; /* that it was made for */
 } HnPrim;

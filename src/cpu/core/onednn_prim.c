@@ -15,7 +15,7 @@ static gboolean add_arg(HnPrim *p, HnStep *s, int arg, const_dnnl_memory_desc_t 
 
 gboolean hn_prim_init(HnPrim *p, HnStep *s, const_dnnl_primitive_desc_t pd, int n, const int *args, GError **error)
 {
-    g_return_val_if_fail(n <= HN_PRIM_ARGS, FALSE);
+    p->arg = g_new0(dnnl_exec_arg_t, (gsize)n + 1);
     p->threads = omp_get_max_threads();
     if (!hn_cpu_check(hn_dnnl(primitive_create)(&p->prim, pd), s, error))
         return FALSE;
@@ -51,5 +51,6 @@ void hn_prim_clear(HnPrim *p)
         hn_dnnl(memory_destroy)(p->arg[i].memory);
     if (p->prim != NULL)
         hn_dnnl(primitive_destroy)(p->prim);
+    g_free(p->arg);
     *p = (HnPrim){ 0 };
 }
