@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_export.h"
 
@@ -125,14 +126,6 @@ static void add_sites(const Export *e, HnReport *report)
 
 /* --- before and after --------------------------------------------------------------------------------------------- */
 
-static void set_number(JsonObject *o, const char *name, double x)
-{
-    if (isfinite(x))
-        json_object_set_double_member(o, name, x);
-    else
-        json_object_set_null_member(o, name);
-}
-
 static JsonObject *facts_object(const HnFacts *f, guint64 file, double p50_ms)
 {
     JsonObject *o = json_object_new();
@@ -146,12 +139,12 @@ static JsonObject *facts_object(const HnFacts *f, guint64 file, double p50_ms)
     else
         json_object_set_null_member(o, "file_bytes");
     json_object_set_int_member(o, "opset", f->opset);
-    set_number(o, "flops", f->flops);
+    hn_json_set_number(o, "flops", f->flops);
     if (f->planned_bytes > 0)
         json_object_set_int_member(o, "planned_bytes", (gint64)f->planned_bytes);
     else
         json_object_set_null_member(o, "planned_bytes");
-    set_number(o, "latency_p50_ms", p50_ms);
+    hn_json_set_number(o, "latency_p50_ms", p50_ms);
     return o;
 }
 
@@ -251,15 +244,15 @@ static void add_check(const Export *e, HnReport *report)
     json_object_set_int_member(o, "samples", e->verify != NULL ? hn_samples_count(hn_verify_samples(e->verify)) : 0);
     json_object_set_boolean_member(o, "synthetic",
                                    e->verify != NULL && hn_samples_synthetic(hn_verify_samples(e->verify)));
-    set_number(o, "rtol", e->o.tolerance.rtol);
-    set_number(o, "atol", e->o.tolerance.atol);
-    set_number(o, "part", e->o.tolerance.part);
+    hn_json_set_number(o, "rtol", e->o.tolerance.rtol);
+    hn_json_set_number(o, "atol", e->o.tolerance.atol);
+    hn_json_set_number(o, "part", e->o.tolerance.part);
     JsonArray *rows = json_array_new();
     for (guint k = 0; k < v->n; k++) {
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "name", v->row[k].name);
-        set_number(row, "max_abs", v->row[k].max_abs);
-        set_number(row, "largest", v->row[k].scale);
+        hn_json_set_number(row, "max_abs", v->row[k].max_abs);
+        hn_json_set_number(row, "largest", v->row[k].scale);
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(o, "outputs", rows);
@@ -329,7 +322,7 @@ static void add_precision(const Export *e, HnReport *report)
         json_object_set_string_member(row, "site", n->site);
         json_object_set_string_member(row, "reason", hn_kept_name(n->kept));
         json_object_set_string_member(row, "why", n->why);
-        set_number(row, "headroom", n->headroom);
+        hn_json_set_number(row, "headroom", n->headroom);
         json_array_add_object_element(kept, row);
         if (n->kept == HN_KEPT_OVERFLOW || n->kept == HN_KEPT_INSIDE || n->kept == HN_KEPT_SMALL ||
             n->kept == HN_KEPT_WEIGHT || e->ctx->common.verbose > 0)

@@ -94,6 +94,9 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
 gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
 
 /* quantize_replay.c */
+gboolean quantize_take_hashes(Quantize *q, GError **error);
+JsonObject *quantize_options_json(const Quantize *q);
+void quantize_write_recipe(const Quantize *q);                     /* into the result's metadata */
 gboolean quantize_read_recipe(Quantize *q, GError **error);        /* options: q->p */
 gboolean quantize_check_recipe(const Quantize *q, GError **error); /* GUARD: made of something else */
 /* GUARD: the metric's program says something else. Both are TRUE where there is none. */
@@ -101,11 +104,6 @@ gboolean quantize_check_original(const Quantize *q, GError **error);
 gboolean quantize_check_score(const Quantize *q, GError **error);
 gboolean quantize_replay_plan(Quantize *q, GError **error); /* q->fixed */
 void quantize_clear_replayed(Quantize *q);
-
-/* quantize_recipe.c: what went in */
-gboolean quantize_take_hashes(Quantize *q, GError **error);
-JsonObject *quantize_options_json(const Quantize *q);
-void quantize_write_recipe(const Quantize *q); /* into the result's metadata */
 
 /* quantize_journal.c */
 gboolean quantize_open_journal(Quantize *q, GError **error);

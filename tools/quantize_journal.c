@@ -2,7 +2,6 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/file.h"
 #include "base/jsonread.h"
 #include "cli/json.h"
@@ -31,34 +30,18 @@ static char *cache_path(const Quantize *q)
     return g_build_filename(g_get_user_cache_dir(), "hone", "timings.jsonl", NULL);
 }
 
-static char *machine_of(const Quantize *q)
-{
-    g_autofree char *cpu = hn_cpu_model(NULL);
-    return g_strdup_printf("%s; %s; %s; %d threads", cpu, hn_cpu_isa_name(hn_cpu_isa()), q->ctx->common.device,
-                           q->ctx->common.threads);
-}
-
-static JsonObject *header_of(const Quantize *q)
-{
-    JsonObject *o = json_object_new();
-    g_autoptr(JsonObject) recorded = quantize_options_json(q);
-    g_autofree char *options = hn_json_line(recorded), *machine = machine_of(q);
-    g_autofree char *plan = hn_quant_plan_hash(q->base);
-    json_object_set_string_member(o, "hone", hn_version());
-    json_object_set_string_member(o, "model", q->model_hash);
-    json_object_set_string_member(o, "data", q->data_hash);
-    json_object_set_string_member(o, "options", options);
-    if (q->command != NULL) /* which the options do not tell */
-        json_object_set_string_member(o, "metric", q->p->metric);
-    json_object_set_string_member(o, "machine", machine);
-    json_object_set_string_member(o, "plan", plan);
-    return o;
-}
-
 gboolean quantize_open_journal(Quantize *q, GError **error)
 {
     g_autofree char *path = journal_path(q), *cache = cache_path(q);
-    g_autoptr(JsonObject) header = header_of(q);
+    g_autoptr(JsonObject) options = quantize_options_json(q);
+    g_autofree char *plan = hn_quant_plan_hash(q->base);
+    g_autoptr(JsonObject) header = hn_journal_header(&(HnJournalOf){ .model = q->model_hash,
+                                                                     .data = q->data_hash,
+                                                                     .plan = plan,
+                                                                     .options = options,
+                                                                     .metric = q->command != NULL ? q->p->metric : NULL,
+                                                                     .device = q->ctx->common.device,
+                                                                     .threads = q->ctx->common.threads });
     if (q->p->resume && path == NULL) {
         g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
                             "'--resume' needs a journal: '-o FILE' or '--journal FILE'");
@@ -66,8 +49,7 @@ gboolean quantize_open_journal(Quantize *q, GError **error)
     }
     q->journal = hn_journal_new();
     if (cache != NULL) {
-        g_autofree char *text = hn_json_line(header);
-        g_autofree char *key = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+        g_autofree char *key = hn_journal_key(header);
         hn_journal_use_cache(q->journal, cache, key);
     }
     const gboolean resume = q->p->resume && g_file_test(path, G_FILE_TEST_EXISTS); /* killed before it began */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "ir/copy.h"
 #include "hone_quantize.h"
 
@@ -87,14 +88,6 @@ static const HnColumn columns[] = {
     { 0 },
 };
 
-static void set_db(JsonObject *o, const char *name, double db)
-{
-    if (isfinite(db))
-        json_object_set_double_member(o, name, db);
-    else
-        json_object_set_null_member(o, name);
-}
-
 void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent)
 {
     const HnRepairLog *log = &q->repairs;
@@ -105,8 +98,8 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "repair", hn_repair_name(s->repair));
         json_object_set_string_member(row, "kept", s->kept ? "yes" : "no");
-        set_db(row, "before_db", s->before.sqnr);
-        set_db(row, "after_db", s->after.sqnr);
+        hn_json_set_number(row, "before_db", s->before.sqnr);
+        hn_json_set_number(row, "after_db", s->after.sqnr);
         json_object_set_string_member(row, "what", s->what);
         json_array_add_object_element(rows, row);
     }
@@ -117,10 +110,10 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
         return;
     }
     JsonObject *parts = json_object_new();
-    set_db(parts, "weights_db", log->weights.sqnr);
-    set_db(parts, "activations_db", log->activations.sqnr);
-    set_db(parts, "both_db", log->full.sqnr);
-    set_db(parts, "repaired_db", log->repaired.sqnr);
+    hn_json_set_number(parts, "weights_db", log->weights.sqnr);
+    hn_json_set_number(parts, "activations_db", log->activations.sqnr);
+    hn_json_set_number(parts, "both_db", log->full.sqnr);
+    hn_json_set_number(parts, "repaired_db", log->repaired.sqnr);
     json_object_set_object_member(root, "error_budget", parts);
     if (silent)
         return;

@@ -1,18 +1,60 @@
-/* hone-quantize --replay: the options and forms of a model's recipe, and whether the same bytes come of them. */
-#include <math.h>
+/* hone-quantize: the recipe of what is written, the same of the same run, and --replay, which makes the same bytes. */
 #include <string.h>
 
-#include "base/file.h"
 #include "base/jsonread.h"
 #include "check/recipe.h"
-#include "cli/json.h"
+#include "quant/plan_file.h"
 #include "hone_quantize.h"
 
-static gboolean wrong(const Quantize *q, const char *what, GError **error)
+/* --- hashes ------------------------------------------------------------------------------------------------------- */
+
+gboolean quantize_take_hashes(Quantize *q, GError **error)
 {
-    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "%s in the recipe of '%s' is missing or wrong", what, q->p->replay);
-    return FALSE;
+    return (q->model_hash = hn_recipe_hash_model(q->path, q->file, q->ctx->budget, error)) != NULL &&
+           (q->data_hash = hn_recipe_hash_data(q->data, q->held_first + q->held, error)) != NULL;
 }
+
+/* --- the recipe --------------------------------------------------------------------------------------------------- */
+
+JsonObject *quantize_options_json(const Quantize *q)
+{
+    return hn_recorded_json(&quantize_recorded, q->p, q->ctx->common.seed);
+}
+
+/* What the program said, and not which one it was. Of an older recipe, which did, the words are kept: that the same
+ * bytes come of it. */
+static void add_program(const Quantize *q, JsonObject *recipe, JsonObject *options)
+{
+    const char *older = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
+    HnScore original;
+    hn_scorer_original(q->scorer, &original);
+    if (older == NULL || strcmp(older, "cmd") == 0)
+        hn_recipe_add_numbers(recipe, original.command, q->made_number);
+    else
+        json_object_set_string_member(options, "metric", older);
+}
+
+void quantize_write_recipe(const Quantize *q)
+{
+    JsonObject *o = json_object_new(), *options = quantize_options_json(q);
+    g_autofree char *plan = hn_quant_plan_hash(q->search.plan);
+    json_object_set_string_member(o, "target", q->p->target != NULL ? q->p->target : "any");
+    json_object_set_string_member(o, "input", q->model_hash);
+    json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
+    json_object_set_string_member(o, "plan", plan);
+    if (q->command != NULL)
+        add_program(q, o, options);
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
+    JsonObject *forms = hn_quant_forms_json(q->search.plan, q->base, nodes);
+    if (forms != NULL)
+        json_object_set_object_member(o, "forms", forms);
+    if (q->search.refined || (q->fixed != NULL && json_object_has_member(q->recipe, "refined")))
+        json_object_set_boolean_member(o, "refined", TRUE);
+    hn_recipe_write(q->result, QUANTIZE_TOOL, options, o);
+    hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
+}
+
+/* --- in ----------------------------------------------------------------------------------------------------------- */
 
 /* The command line names files and the program; all else is the recipe's. */
 static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
@@ -45,23 +87,15 @@ void quantize_clear_replayed(Quantize *q)
     g_clear_pointer(&q->recipe, json_object_unref);
 }
 
-/* Whether all is there that a replay is held against: a missing hash would be equal to any. */
-static gboolean is_complete(const Quantize *q, GError **error)
-{
-    JsonObject *numbers = hn_json_object_at(q->recipe, "cmd");
-    const char *path = q->p->replay, *metric = hn_json_string_at(hn_json_object_at(q->recipe, "options"), "metric");
-    double x;
-    if (!hn_recipe_has_hash(q->recipe, path, "input", FALSE, error) ||
-        !hn_recipe_has_hash(q->recipe, path, "calibration", TRUE, error))
-        return FALSE;
-    return g_strcmp0(metric, "cmd") != 0 || hn_json_number_at(numbers, "original", &x) || wrong(q, "'cmd'", error);
-}
-
 gboolean quantize_read_recipe(Quantize *q, GError **error)
 {
     const char *path = q->p->replay;
     q->recipe = hn_recipe_open(path, QUANTIZE_TOOL, q->ctx->budget, error);
-    if (q->recipe == NULL || !hn_recipe_check_metric(q->recipe, path, q->p->metric, error) || !is_complete(q, error))
+    if (q->recipe == NULL || !hn_recipe_check_metric(q->recipe, path, q->p->metric, error))
+        return FALSE;
+    if (!hn_recipe_has_hash(q->recipe, path, "input", FALSE, error) ||
+        !hn_recipe_has_hash(q->recipe, path, "calibration", TRUE, error) ||
+        !hn_recipe_has_numbers(q->recipe, path, error))
         return FALSE;
     hn_tool_warn_version(q->ctx, path, hn_json_string_at(q->recipe, "hone"));
     return set_options(q, hn_json_object_at(q->recipe, "options"), error);
@@ -76,33 +110,16 @@ gboolean quantize_check_recipe(const Quantize *q, GError **error)
            hn_recipe_check_hash(q->recipe, path, "calibration", data, "other samples", error);
 }
 
-static gboolean same_number(const Quantize *q, const char *name, const char *of, double now, GError **error)
-{
-    JsonObject *numbers = hn_json_object_at(q->recipe, "cmd");
-    double then;
-    if (q->command == NULL || numbers == NULL) /* older recipes say no numbers */
-        return TRUE;
-    if (!hn_json_number_at(numbers, name, &then))
-        then = NAN;
-    if (then == now || (isnan(then) && isnan(now)))
-        return TRUE;
-    g_autofree char *was = isnan(then) ? g_strdup("none") : hn_json_number(then);
-    g_autofree char *is = isnan(now) ? g_strdup("none") : hn_json_number(now);
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' gives %s for the %s model, where the recipe of '%s' says %s",
-                q->command, is, of, q->p->replay, was);
-    return FALSE;
-}
-
 gboolean quantize_check_original(const Quantize *q, GError **error)
 {
     HnScore original;
     hn_scorer_original(q->scorer, &original);
-    return same_number(q, "original", "original", original.command, error);
+    return hn_recipe_check_number(q->recipe, q->p->replay, "original", "original", q->command, original.command, error);
 }
 
 gboolean quantize_check_score(const Quantize *q, GError **error)
 {
-    return same_number(q, "made", "quantized", q->made_number, error);
+    return hn_recipe_check_number(q->recipe, q->p->replay, "made", "quantized", q->command, q->made_number, error);
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
@@ -111,18 +128,10 @@ gboolean quantize_replay_plan(Quantize *q, GError **error)
 {
     JsonObject *forms = hn_json_object_at(q->recipe, "forms");
     JsonNode *refined = hn_json_at(q->recipe, "refined");
-    JsonObjectIter iter;
-    const char *name;
-    JsonNode *n;
     q->fixed = hn_quant_plan_copy(q->base);
-    if (forms != NULL)
-        json_object_iter_init(&iter, forms);
-    while (forms != NULL && json_object_iter_next(&iter, &name, &n)) {
-        HnQuantForm form;
-        if (!g_hash_table_contains(q->base->forms, name) || hn_json_string(n) == NULL ||
-            !hn_quant_form_parse(hn_json_string(n), &form))
-            return wrong(q, "a form", error);
-        hn_quant_plan_set_form(q->fixed, name, form);
+    if (!hn_quant_forms_read(forms, q->fixed)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "a form in the recipe of '%s' is missing or wrong", q->p->replay);
+        return FALSE;
     }
     if (hn_json_is_switch(refined) && json_node_get_boolean(refined) && !quantize_refine(q, &q->fixed, error))
         return FALSE;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_quantize.h"
 
@@ -44,14 +45,6 @@ static void say(const Quantize *q, HnReport *report, const char *format, ...)
         hn_report_line(report, "%s", text);
 }
 
-static void set_number(JsonObject *o, const char *name, double x)
-{
-    if (isfinite(x))
-        json_object_set_double_member(o, name, x);
-    else
-        json_object_set_null_member(o, name);
-}
-
 static void add_nodes(const Quantize *q, HnReport *report)
 {
     JsonArray *rows = json_array_new();
@@ -62,13 +55,13 @@ static void add_nodes(const Quantize *q, HnReport *report)
         json_object_set_string_member(row, "op", n->op);
         json_object_set_string_member(row, "form", hn_quant_form_name(n->form));
         json_object_set_string_member(row, "why", n->why);
-        set_number(row, "alone_sqnr_db", n->tried ? n->alone.sqnr : NAN);
-        set_number(row, "alone_drop", n->drop);
-        set_number(row, "f32_ms", n->f32_ms);
-        set_number(row, "int_ms", n->int_ms);
-        set_number(row, "weight_bytes", n->weight_bytes);
-        set_number(row, "int_bytes", n->int_bytes);
-        set_number(row, "accumulated_sqnr_db", n->accumulated);
+        hn_json_set_number(row, "alone_sqnr_db", n->tried ? n->alone.sqnr : NAN);
+        hn_json_set_number(row, "alone_drop", n->drop);
+        hn_json_set_number(row, "f32_ms", n->f32_ms);
+        hn_json_set_number(row, "int_ms", n->int_ms);
+        hn_json_set_number(row, "weight_bytes", n->weight_bytes);
+        hn_json_set_number(row, "int_bytes", n->int_bytes);
+        hn_json_set_number(row, "accumulated_sqnr_db", n->accumulated);
         json_object_set_int_member(row, "region", n->region);
         json_array_add_object_element(rows, row);
     }
@@ -90,10 +83,10 @@ static void add_pareto(const Quantize *q, HnReport *report)
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "what", p->what);
         json_object_set_string_member(row, "plan", p->plan);
-        set_number(row, "drop", p->drop);
-        set_number(row, "sqnr_db", p->score.sqnr);
+        hn_json_set_number(row, "drop", p->drop);
+        hn_json_set_number(row, "sqnr_db", p->score.sqnr);
         json_object_set_boolean_member(row, "within", p->met);
-        set_number(row, "ms", p->ms);
+        hn_json_set_number(row, "ms", p->ms);
         json_object_set_string_member(row, "how", isnan(p->ms) ? NULL : p->predicted ? "expected" : "measured");
         json_object_set_int_member(row, "weight_bytes", (gint64)p->bytes);
         json_object_set_string_member(row, "chosen", p->chosen ? "*" : NULL);
@@ -107,12 +100,12 @@ static void add_pareto(const Quantize *q, HnReport *report)
 static JsonObject *score_object(const HnScore *s)
 {
     JsonObject *o = json_object_new();
-    set_number(o, "top1", s->top1);
-    set_number(o, "cos", s->cos);
-    set_number(o, "worst_cos", s->worst_cos);
-    set_number(o, "sqnr_db", s->sqnr);
-    set_number(o, "scores", s->scores);
-    set_number(o, "cmd", s->command);
+    hn_json_set_number(o, "top1", s->top1);
+    hn_json_set_number(o, "cos", s->cos);
+    hn_json_set_number(o, "worst_cos", s->worst_cos);
+    hn_json_set_number(o, "sqnr_db", s->sqnr);
+    hn_json_set_number(o, "scores", s->scores);
+    hn_json_set_number(o, "cmd", s->command);
     return o;
 }
 
@@ -134,7 +127,7 @@ static void add_goals(const Quantize *q, HnReport *report)
         JsonObject *o = json_object_new();
         json_object_set_string_member(o, "metric", hn_metric_name(metric));
         json_object_set_double_member(o, "max_drop", q->so.goals.goal[i].most);
-        set_number(o, "drop", s->plan != NULL ? hn_score_drop(metric, &s->score, &s->original) : NAN);
+        hn_json_set_number(o, "drop", s->plan != NULL ? hn_score_drop(metric, &s->score, &s->original) : NAN);
         json_array_add_object_element(goals, o);
         if (s->plan != NULL)
             say(q, report, "%s drops by %.3g %% (at most %g %%)", hn_metric_name(metric),
@@ -172,8 +165,8 @@ static void add_speedup(const Quantize *q, HnReport *report)
     }
     JsonObject *o = json_object_new();
     json_object_set_double_member(o, "effect", q->speedup.effect.effect);
-    set_number(o, "lo", q->speedup.effect.lo);
-    set_number(o, "hi", q->speedup.effect.hi);
+    hn_json_set_number(o, "lo", q->speedup.effect.lo);
+    hn_json_set_number(o, "hi", q->speedup.effect.hi);
     json_object_set_double_member(o, "f32_ms", q->speedup.old_ms);
     json_object_set_double_member(o, "int_ms", q->speedup.new_ms);
     json_object_set_object_member(root, "speed", o);

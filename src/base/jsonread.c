@@ -349,3 +349,25 @@ char *hn_json_line(JsonObject *o)
     json_node_set_object(node, o);
     return json_to_string(node, FALSE);
 }
+
+void hn_json_set_number(JsonObject *o, const char *name, double x)
+{
+    if (isfinite(x))
+        json_object_set_double_member(o, name, x);
+    else
+        json_object_set_null_member(o, name);
+}
+
+char *hn_json_number(double x)
+{
+    char buf[G_ASCII_DTOSTR_BUF_SIZE];
+    static const char *const formats[] = { "%.15g", "%.16g", "%.17g" };
+    if (x == 0) /* "-0" would be a whole number, which has no sign there */
+        return g_strdup(signbit(x) ? "-0.0" : "0");
+    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+        g_ascii_formatd(buf, sizeof buf, formats[i], x);
+        if (g_ascii_strtod(buf, NULL) == x)
+            break;
+    }
+    return g_strdup(buf);
+}

@@ -38,5 +38,9 @@ gboolean hn_json_number_at(JsonObject *o, const char *name, double *x);
 
 /* In one line, without its end; g_free. */
 char *hn_json_line(JsonObject *o);
+/* null where it is not finite. */
+void hn_json_set_number(JsonObject *o, const char *name, double x);
+/* The shortest decimal form that reads back as x; x is finite. */
+char *hn_json_number(double x);
 
 G_END_DECLS

@@ -1,6 +1,7 @@
 #include "check/recipe.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "config.h" /* HN_VERSION */
@@ -161,6 +162,56 @@ char *hn_recipe_hash_model(const char *path, GBytes *file, HnBudget *budget, GEr
             hn_recipe_hash_tensor(sum, v->weight);
     }
     return g_strdup(g_checksum_get_string(sum));
+}
+
+char *hn_recipe_hash_data(const HnData *d, int64_t n, GError **error)
+{
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    for (int64_t i = 0; i < n; i++) {
+        g_autoptr(HnSample) s = hn_data_load(d, i, error);
+        if (s == NULL)
+            return NULL;
+        for (int k = 0; k < s->n; k++)
+            if (s->in[k] != NULL)
+                hn_recipe_hash_tensor(sum, s->in[k]);
+        if (s->label != NULL)
+            hn_recipe_hash_tensor(sum, s->label);
+    }
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+void hn_recipe_add_numbers(JsonObject *recipe, double original, double made)
+{
+    JsonObject *numbers = json_object_new();
+    hn_json_set_number(numbers, "original", original);
+    hn_json_set_number(numbers, "made", made);
+    json_object_set_object_member(recipe, "cmd", numbers);
+}
+
+gboolean hn_recipe_has_numbers(JsonObject *recipe, const char *path, GError **error)
+{
+    const char *metric = hn_json_string_at(hn_json_object_at(recipe, "options"), "metric");
+    double x;
+    return g_strcmp0(metric, "cmd") != 0 || hn_json_number_at(hn_json_object_at(recipe, "cmd"), "original", &x) ||
+           wrong(path, "cmd", error);
+}
+
+gboolean hn_recipe_check_number(JsonObject *recipe, const char *path, const char *name, const char *of,
+                                const char *command, double now, GError **error)
+{
+    JsonObject *numbers = hn_json_object_at(recipe, "cmd");
+    double then;
+    if (command == NULL || numbers == NULL)
+        return TRUE;
+    if (!hn_json_number_at(numbers, name, &then))
+        then = NAN;
+    if (then == now || (isnan(then) && isnan(now)))
+        return TRUE;
+    g_autofree char *was = isnan(then) ? g_strdup("none") : hn_json_number(then);
+    g_autofree char *is = isnan(now) ? g_strdup("none") : hn_json_number(now);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "'%s' gives %s for the %s model, where the recipe of '%s' says %s",
+                command, is, of, path, was);
+    return FALSE;
 }
 
 gboolean hn_recipe_has_hash(JsonObject *recipe, const char *path, const char *name, gboolean may_be_null,

@@ -9,6 +9,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "data/data.h"
 #include "ir/graph.h"
 
 G_BEGIN_DECLS
@@ -47,12 +48,21 @@ JsonObject *hn_recipe_read(const char *text, const char *path, GError **error);
  * (else UNSUPPORTED), and nothing where none did (else USAGE). */
 gboolean hn_recipe_check_metric(JsonObject *recipe, const char *path, const char *metric, GError **error);
 gboolean hn_recipe_by_program(JsonObject *recipe);
+/* What a program gave for the original, and for what was made; NaN: it gave none. */
+void hn_recipe_add_numbers(JsonObject *recipe, double original, double made);
+/* Errors: FORMAT: a program judged, and the first of these is missing. */
+gboolean hn_recipe_has_numbers(JsonObject *recipe, const char *path, GError **error);
+/* GUARD where `command` now gives another number of that name: for the `of` model. Older recipes say none. */
+gboolean hn_recipe_check_number(JsonObject *recipe, const char *path, const char *name, const char *of,
+                                const char *command, double now, GError **error);
 
 /* --- what went in, and what came out --- */
 
 /* Of the file, as sha256sum prints it; with weights in files of their own, of the bytes of these too. `file`: its bytes
  * where it has no path (g_free). */
 char *hn_recipe_hash_model(const char *path, GBytes *file, HnBudget *budget, GError **error);
+/* Of the first n samples, labels too (g_free). */
+char *hn_recipe_hash_data(const HnData *d, int64_t n, GError **error);
 /* A tensor of the samples, into a SHA-256. */
 void hn_recipe_hash_tensor(GChecksum *sum, const HnTensor *t);
 

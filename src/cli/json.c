@@ -3,21 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
-
-char *hn_json_number(double x)
-{
-    char buf[G_ASCII_DTOSTR_BUF_SIZE];
-    static const char *const formats[] = { "%.15g", "%.16g", "%.17g" };
-    if (x == 0) /* "-0" would be a whole number, which has no sign there */
-        return g_strdup(signbit(x) ? "-0.0" : "0");
-    for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
-        g_ascii_formatd(buf, sizeof buf, formats[i], x);
-        if (g_ascii_strtod(buf, NULL) == x)
-            break;
-    }
-    return g_strdup(buf);
-}
 
 JsonNode *hn_json_find(JsonNode *node, const char *path)
 {

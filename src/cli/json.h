@@ -11,9 +11,6 @@ G_BEGIN_DECLS
 
 char *hn_json_text(JsonNode *node); /* ends with a line break */
 
-/* The shortest decimal form that reads back as x; x is finite. */
-char *hn_json_number(double x);
-
 /* The node at a dotted path below node ("latency_ms.ci95.0"), NULL where there is none. Not a copy. */
 JsonNode *hn_json_find(JsonNode *node, const char *path);
 

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/jsonread.h"
 #include "base/text.h"
 #include "cli/json.h"
 

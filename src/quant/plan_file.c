@@ -237,3 +237,33 @@ void hn_plan_file_clear(HnPlanFile *f)
     g_clear_pointer(&f->plan, hn_quant_plan_free);
     g_clear_pointer(&f->repairs, g_strfreev);
 }
+
+JsonObject *hn_quant_forms_json(const HnQuantPlan *p, const HnQuantPlan *base, const GPtrArray *nodes)
+{
+    JsonObject *forms = json_object_new();
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnQuantForm form = hn_quant_plan_form(p, nodes->pdata[i]);
+        if (form != hn_quant_plan_form(base, nodes->pdata[i]))
+            json_object_set_string_member(forms, hn_quant_name(nodes->pdata[i]), hn_quant_form_name(form));
+    }
+    if (json_object_get_size(forms) == 0)
+        g_clear_pointer(&forms, json_object_unref);
+    return forms;
+}
+
+gboolean hn_quant_forms_read(JsonObject *forms, HnQuantPlan *p)
+{
+    JsonObjectIter iter;
+    const char *name;
+    JsonNode *n;
+    if (forms != NULL)
+        json_object_iter_init(&iter, forms);
+    while (forms != NULL && json_object_iter_next(&iter, &name, &n)) {
+        HnQuantForm form;
+        if (!g_hash_table_contains(p->forms, name) || hn_json_string(n) == NULL ||
+            !hn_quant_form_parse(hn_json_string(n), &form))
+            return FALSE;
+        hn_quant_plan_set_form(p, name, form);
+    }
+    return TRUE;
+}

@@ -25,6 +25,11 @@ JsonNode *hn_quant_plan_json(const HnQuantPlan *p, const GPtrArray *nodes, const
 /* Equal for plans with equal options, forms and spans and the same repairs: SHA-256, g_free. */
 char *hn_quant_plan_hash(const HnQuantPlan *p);
 
+/* What was chosen: forms of these nodes that p has otherwise than `base`, by name. NULL: there are none. */
+JsonObject *hn_quant_forms_json(const HnQuantPlan *p, const HnQuantPlan *base, const GPtrArray *nodes);
+/* Into p, which is as `base` was; forms may be NULL. FALSE: no form of a node that had one. */
+gboolean hn_quant_forms_read(JsonObject *forms, HnQuantPlan *p);
+
 typedef struct {
     HnQuantPlan *plan;
     gboolean has_options, has_spans; /* they were told */

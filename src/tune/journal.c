@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config.h" /* HN_VERSION */
+
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/jsonread.h"
@@ -331,10 +334,7 @@ static JsonObject *score_line(const HnScore *s)
     JsonObject *o = json_object_new();
     for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
         const double x = G_STRUCT_MEMBER(double, s, members[i].at);
-        if (isfinite(x))
-            json_object_set_double_member(o, members[i].name, x);
-        else
-            json_object_set_null_member(o, members[i].name);
+        hn_json_set_number(o, members[i].name, x);
     }
     return o;
 }
@@ -391,4 +391,27 @@ gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after
 gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error)
 {
     return write_line(j, json_object_ref(line), FALSE, error);
+}
+
+JsonObject *hn_journal_header(const HnJournalOf *of)
+{
+    JsonObject *o = json_object_new();
+    g_autofree char *options = of->options != NULL ? hn_json_line(of->options) : NULL, *cpu = hn_cpu_model(NULL);
+    g_autofree char *machine =
+        g_strdup_printf("%s; %s; %s; %d threads", cpu, hn_cpu_isa_name(hn_cpu_isa()), of->device, of->threads);
+    json_object_set_string_member(o, "hone", HN_VERSION);
+    json_object_set_string_member(o, "model", of->model);
+    json_object_set_string_member(o, "data", of->data);
+    json_object_set_string_member(o, "options", options);
+    if (of->metric != NULL)
+        json_object_set_string_member(o, "metric", of->metric);
+    json_object_set_string_member(o, "machine", machine);
+    json_object_set_string_member(o, "plan", of->plan);
+    return o;
+}
+
+char *hn_journal_key(JsonObject *header)
+{
+    g_autofree char *text = hn_json_line(header);
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }

@@ -45,6 +45,20 @@ typedef struct {
 
 typedef struct HnJournal HnJournal;
 
+/* What a journal is of: hashes of the model, the samples and the plan that the search begins with; all but the device
+ * and its threads may be NULL. */
+typedef struct {
+    const char *model, *data, *plan;
+    JsonObject *options;
+    const char *metric; /* a program, which the options do not tell */
+    const char *device;
+    int threads;
+} HnJournalOf;
+
+JsonObject *hn_journal_header(const HnJournalOf *of);
+/* Of a header, for hn_journal_use_cache(); g_free. */
+char *hn_journal_key(JsonObject *header);
+
 /* With nothing in it, and without files. */
 HnJournal *hn_journal_new(void);
 void hn_journal_free(HnJournal *j);

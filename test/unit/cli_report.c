@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "cli/json.h"
 #include "cli/report.h"
 

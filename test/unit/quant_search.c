@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
 #include "check/channel_kinds.h"
@@ -290,6 +291,34 @@ static HnQuantPlan *some_plan(void)
     return p;
 }
 
+/* Forms that were chosen, out and in again; what names another node, or no form, is refused. */
+static void test_forms(void)
+{
+    g_autoptr(HnModel) m =
+        hn_model_parse("opset 17 %1 = MatMul(%x:f32[2,3], a:f32[3,3]) %y = MatMul(%1, b:f32[3,3])", NULL, NULL);
+    g_assert_true(hn_model_verify(m, NULL) && hn_graph_infer(m->graph, FALSE, NULL));
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(m);
+    g_assert_cmpuint(nodes->len, ==, 2);
+    g_autoptr(HnQuantPlan) base = hn_quant_plan_new(&(HnQuantOptions){ 0 });
+    for (guint i = 0; i < nodes->len; i++)
+        hn_quant_plan_set_form(base, hn_quant_name(nodes->pdata[i]), HN_FORM_INT8);
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(base), again = hn_quant_plan_copy(base);
+    g_assert_null(hn_quant_forms_json(p, base, nodes));
+    g_assert_true(hn_quant_forms_read(NULL, again));
+    hn_quant_plan_set_form(p, "y", HN_FORM_W8);
+    g_autoptr(JsonObject) forms = hn_quant_forms_json(p, base, nodes);
+    g_autofree char *text = hn_json_line(forms);
+    g_assert_cmpstr(text, ==, "{\"y\":\"w8\"}");
+    g_assert_true(hn_quant_forms_read(forms, again));
+    g_assert_cmpint(hn_quant_plan_form(again, nodes->pdata[0]), ==, HN_FORM_INT8);
+    g_assert_cmpint(hn_quant_plan_form(again, nodes->pdata[1]), ==, HN_FORM_W8);
+    json_object_set_string_member(forms, "y", "int9");
+    g_assert_false(hn_quant_forms_read(forms, again));
+    json_object_set_string_member(forms, "y", "w8");
+    json_object_set_string_member(forms, "z", "w8");
+    g_assert_false(hn_quant_forms_read(forms, again));
+}
+
 static void test_plan_file(void)
 {
     GError *error = NULL;
@@ -437,6 +466,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/score/metrics", test_metric_names);
     g_test_add_func("/quant/regions", test_regions);
     g_test_add_func("/quant/plan-file", test_plan_file);
+    g_test_add_func("/quant/forms", test_forms);
     g_test_add_func("/tune/journal", test_journal);
     g_test_add_func("/tune/timing-cache", test_cache);
     return g_test_run();
