@@ -146,25 +146,14 @@ static HnTensor *weights_of(const Matrix *m)
 /* --- the node ------------------------------------------------------------------------------------------------------
  */
 
-/* v's elements where they are known, else its type and dimensions, which are; a new reference. */
-static HnTensor *tensor_of(const HnRewrite *r, const HnValue *v)
-{
-    int64_t dims[HN_MAX_RANK];
-    HnTensor *t = hn_rw_known(r, v);
-    if (t != NULL)
-        return hn_tensor_ref(t);
-    (void)hn_rw_fixed(r, v, dims);
-    return hn_tensor_new_borrowed(hn_rw_dtype(r, v), hn_rw_rank(r, v), dims, NULL);
-}
-
 /* An `op` with these parameters in the place of n, where a kernel takes it. Inputs from `first` on are the matrix. */
 static gboolean replace(HnRewrite *r, HnNode *n, const HnOp *op, const HnWeights *p, HnValue **in, int n_in, int first,
                         const Matrix *m)
 {
-    HnTensor *t[HN_WEIGHT_INPUTS] = { NULL }, *y = tensor_of(r, hn_node_out(n, 0));
+    HnTensor *t[HN_WEIGHT_INPUTS] = { NULL }, *y = hn_rw_tensor(r, hn_node_out(n, 0));
     HnValue *const of[] = { m->q.q, m->q.scale_of, m->q.zero_of };
     for (int i = 0; i < n_in; i++)
-        t[i] = in[i] != NULL ? tensor_of(r, in[i]) : NULL;
+        t[i] = in[i] != NULL ? hn_rw_tensor(r, in[i]) : NULL;
     t[first] = weights_of(m);
     t[first + 1] = steps_of(m, m->q.scale);
     t[first + 2] = m->q.zero != NULL ? steps_of(m, m->q.zero) : NULL;

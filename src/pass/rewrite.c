@@ -66,6 +66,16 @@ HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v)
     return t != NULL && (hn_rw_lowers(r) || hn_tensor_align(t, r->o->budget, NULL)) ? t : NULL;
 }
 
+HnTensor *hn_rw_tensor(const HnRewrite *r, const HnValue *v)
+{
+    int64_t dims[HN_MAX_RANK];
+    HnTensor *t = hn_rw_known(r, v);
+    if (t != NULL)
+        return hn_tensor_ref(t);
+    g_return_val_if_fail(hn_rw_fixed(r, v, dims), NULL);
+    return hn_tensor_new_borrowed(hn_rw_dtype(r, v), hn_rw_rank(r, v), dims, NULL);
+}
+
 gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x)
 {
     const HnTensor *t = hn_rw_const(r, v);

@@ -46,6 +46,9 @@ gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims);
 HnTensor *hn_rw_const(const HnRewrite *r, const HnValue *v);
 /* The same, perhaps not aligned, so that nothing is copied: for its sizes, hn_tensor_get_*() and memcpy(). */
 HnTensor *hn_rw_known(const HnRewrite *r, const HnValue *v);
+/* For HnDraft: a new reference of the same, else a tensor without elements of v's type and dimensions, which are fixed.
+ */
+HnTensor *hn_rw_tensor(const HnRewrite *r, const HnValue *v);
 /* The same for a tensor of one element, and for one where all elements are equal. */
 gboolean hn_rw_number(const HnRewrite *r, const HnValue *v, double *x);
 gboolean hn_rw_uniform(const HnRewrite *r, const HnValue *v, double *x);

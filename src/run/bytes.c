@@ -699,8 +699,8 @@ gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolea
         return group != NULL ? add_elementwise(p, (HnNode *const *)group->pdata, group->len, done, error)
                              : add_elementwise(p, &n, 1, done, error);
     }
-    if (n->op == &hn_op_convinteger || n->op == &hn_op_matmulinteger)
-        return hn_bytes_add_integer(p, n, done, error);
+    if (n->op == &hn_op_quantconv || n->op == &hn_op_quantmatmul)
+        return hn_bytes_requantize(p, n, done, error);
     if (takes_bytes(n) && (n->op->flags & HN_OP_VIEW) == 0)
         return add_move(p, n, done, error);
     if (n->op->quant.bytes == HN_QB_MEAN)

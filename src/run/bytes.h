@@ -63,8 +63,8 @@ HnSlot *hn_bytes_scalar(HnPlan *p, const HnValue *v, HnDtype dtype);
 HnSlot *hn_bytes_as_step(HnPlan *p, const HnNode *n, const HnValue *x, GError **error);
 /* n, a product with constant weights of held numbers, in integers. */
 gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error);
-/* n, ConvInteger or MatMulInteger, with what makes numbers of its sums. */
-gboolean hn_bytes_add_integer(HnPlan *p, HnNode *n, gboolean *done, GError **error);
+/* n, such a product of the lowered graph that makes numbers: bytes where all readers want these. */
+gboolean hn_bytes_requantize(HnPlan *p, HnNode *n, gboolean *done, GError **error);
 /* The first of the nodes adds or multiplies two tensors, one of which is held at least; the others limit the result. */
 gboolean hn_bytes_add_pair(HnPlan *p, HnNode *const *nodes, guint n_nodes, gboolean *done, GError **error);
 /* n, a mean of held numbers over windows or all spatial axes. */

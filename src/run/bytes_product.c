@@ -85,6 +85,18 @@ static HnNode *limiting_reader(const HnPlan *p, const HnValue *v, float *lo, flo
                : NULL;
 }
 
+/* s, with these parameters, makes bytes in steps of `want`, limited as that says; what they stand for. */
+static HnHeld *wanted_result(HnPlan *p, HnStep *s, HnQuantProduct *params, const HnWant *want)
+{
+    const HnByteStep *to = &want->step;
+    params->lo = MAX(params->lo, want->lo);
+    params->hi = MIN(params->hi, want->hi);
+    s->in[HN_QUANT_Y_SCALE].slot = hn_bytes_scalar(p, to->scale_of, HN_F32);
+    s->in[HN_QUANT_Y_ZERO].slot = hn_bytes_scalar(p, to->zero_of, to->dtype);
+    const HnQuantBounds b = hn_quant_bounds(params, to->dtype, to->scale, to->zero);
+    return hn_bytes_held(to, (int)b.lo + to->zero, (int)b.hi + to->zero);
+}
+
 gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **error)
 {
     HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
@@ -116,12 +128,7 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
     HnNode *limit = want == NULL ? limiting_reader(p, v, &o.params.lo, &o.params.hi) : NULL;
     const HnValue *to = limit != NULL ? hn_node_out(limit, 0) : v;
     if (want != NULL) {
-        o.params.lo = want->lo;
-        o.params.hi = want->hi;
-        s->in[HN_QUANT_Y_SCALE].slot = hn_bytes_scalar(p, want->step.scale_of, HN_F32);
-        s->in[HN_QUANT_Y_ZERO].slot = hn_bytes_scalar(p, want->step.zero_of, want->step.dtype);
-        const HnQuantBounds b = hn_quant_bounds(&o.params, want->step.dtype, want->step.scale, want->step.zero);
-        made = hn_bytes_held(&want->step, (int)b.lo + want->step.zero, (int)b.hi + want->step.zero);
+        made = wanted_result(p, s, &o.params, want);
     }
     gpointer params = g_memdup2(&o.params, sizeof o.params);
     g_ptr_array_add(p->owned, params);
@@ -140,5 +147,32 @@ gboolean hn_bytes_add_product(HnPlan *p, HnNode *n, gboolean *done, GError **err
         g_free(made);
     if (ok && *done && limit != NULL)
         g_hash_table_add(p->fused, limit);
+    return ok;
+}
+
+gboolean hn_bytes_requantize(HnPlan *p, HnNode *n, gboolean *done, GError **error)
+{
+    const HnValue *v = hn_node_out(n, 0);
+    const HnWant *want = g_hash_table_lookup(p->wants, v);
+    if (want == NULL || hn_types_value(p->types, hn_node_in(n, HN_QUANT_X_SCALE)) == NULL)
+        return TRUE;
+    HnQuantProduct *params = g_memdup2(n->params, sizeof *params);
+    HnStep *s = hn_step_new(p, n, HN_QUANT_INPUTS, 0, 1);
+    g_ptr_array_add(p->owned, params);
+    s->params = params;
+    gboolean ok = TRUE;
+    for (int i = 0; i < (int)n->in->len && ok; i++)
+        ok = hn_node_in(n, i) == NULL || (s->in[i].slot = hn_plan_slot(p, hn_node_in(n, i), error)) != NULL;
+    HnHeld *made = ok ? wanted_result(p, s, params, want) : NULL;
+    if (!ok || (s->out[0].slot = hn_bytes_slot(p, v, want->step.dtype, error)) == NULL) {
+        g_free(made);
+        hn_step_free(s);
+        return FALSE;
+    }
+    ok = hn_bytes_finish(p, s, done, error);
+    if (ok && *done)
+        g_hash_table_insert(p->held, (gpointer)v, made);
+    else
+        g_free(made);
     return ok;
 }
