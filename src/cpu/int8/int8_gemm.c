@@ -78,12 +78,32 @@ static gboolean no_zero(const HnTensor *w, const HnTensor *zero)
     return none;
 }
 
+/* The smallest and the largest of t's bytes. */
+static void range_of(const HnTensor *t, int *lo, int *hi)
+{
+    const uint8_t flip = t->dtype == HN_I8 ? 0x80 : 0, *const bytes = t->data;
+    uint8_t least = 255, most = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        const uint8_t v = bytes[i] ^ flip;
+        least = MIN(least, v);
+        most = MAX(most, v);
+    }
+    *lo = least - flip;
+    *hi = most - flip;
+}
+
 /* All are from -most - 1 to most. */
 static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows, int most)
 {
     const HnInt8Inputs *in = hn_int8_inputs(s);
-    const HnTensor *w = hn_int8_input(s, in->w);
-    if (no_zero(w, hn_int8_input(s, in->w_zero)))
+    const HnTensor *w = hn_int8_input(s, in->w), *zero = hn_int8_input(s, in->w_zero);
+    int lo, hi, least = 0, largest = 0;
+    if (no_zero(w, zero))
+        return TRUE;
+    range_of(w, &lo, &hi);
+    if (zero != NULL)
+        range_of(zero, &least, &largest);
+    if (lo - largest >= -most - 1 && hi - least <= most)
         return TRUE;
     for (int64_t i = 0; i < w->n; i++) {
         const int v = hn_int8_weight(s, i, by_rows ? MAX(1, w->n / channels) : 0, channels);
