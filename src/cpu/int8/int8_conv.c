@@ -125,13 +125,14 @@ static void foreach_weight(Conv *c, const HnStep *s, WeightFn fn, int8_t *to)
     const HnInt8Gemm *p = &c->product;
     const int64_t taps = c->h.kernel * c->w.kernel, each = c->group_in * taps;
     const int64_t pixel = c->joined ? c->pixel : c->group_in;
+    const HnInt8Weights weights = hn_int8_weights(s);
     const gboolean by_rows = hn_int8_by_rows(s);
     const int64_t n = p->n_groups * p->out;
     for (int64_t m = 0; m < n; m++)
         for (int64_t k = 0; k < c->group_in; k++)
             for (int64_t t = 0; t < taps; t++) {
                 const int64_t from = !by_rows ? k * n + m : m * each + k * taps + t, at = t * pixel + k;
-                fn(c, m, at / p->depth, at % p->depth, hn_int8_weight(s, from, by_rows ? each : 0, n), to);
+                fn(c, m, at / p->depth, at % p->depth, hn_int8_weight(&weights, from, by_rows ? each : 0, n), to);
             }
 }
 

@@ -342,6 +342,7 @@ static void pack_tiles(void *to, const HnTensor *t, gconstpointer data)
     (void)t;
     const Source *from = data;
     const Depthwise *d = from->d;
+    const HnInt8Weights weights = hn_int8_weights(from->s);
     const int64_t all = d->h.kernel * d->w.kernel, groups = tile_groups(d);
     const int width = d->level->width, taps = d->level->taps;
     int64_t n = 0;
@@ -351,7 +352,7 @@ static void pack_tiles(void *to, const HnTensor *t, gconstpointer data)
             hn_int8_depth_group(taps, d->h.kernel, d->w.kernel, i, of);
             for (int k = 0; k < width * taps; k++, n++) {
                 const int64_t tap = of[k % taps], at = (block_begin(d, b) + k / taps) * all + tap;
-                const int v = tap >= 0 ? hn_int8_weight(from->s, at, all, 0) : 0;
+                const int v = tap >= 0 ? hn_int8_weight(&weights, at, all, 0) : 0;
                 if (taps == HN_INT8_DEPTH_QUAD)
                     ((int8_t *)to)[n] = (int8_t)v;
                 else
@@ -366,6 +367,7 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
     (void)t;
     const Source *from = data;
     const Depthwise *d = from->d;
+    const HnInt8Weights weights = hn_int8_weights(from->s);
     const int width = d->level->width, taps = d->level->taps;
     const int64_t all = d->h.kernel * d->w.kernel;
     memset(to, 0, (gsize)(d->blocks * d->lines) * block_bytes(d));
@@ -374,7 +376,7 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
             const int64_t line = k / all, kh = k % all / d->w.kernel + line, kw = k % d->w.kernel;
             const int64_t group = ((c / width * d->lines + line) * d->w.kernel + kw) * d->groups + kh / taps;
             const int64_t at = (group * width + place_of(d->level, (int)(c % width))) * taps + kh % taps;
-            const int v = hn_int8_weight(from->s, c * all + k % all, all, 0);
+            const int v = hn_int8_weight(&weights, c * all + k % all, all, 0);
             if (taps == 4)
                 ((int8_t *)to)[at] = (int8_t)v;
             else
@@ -388,8 +390,9 @@ static gboolean set_columns(Depthwise *d, HnStep *s, GError **error)
     HnInt8Gemm *p = &d->product;
     const int64_t taps = d->h.kernel * d->w.kernel, n = d->blocks * d->level->width;
     g_autofree int8_t *w = g_new(int8_t, (gsize)(d->channels * taps));
+    const HnInt8Weights weights = hn_int8_weights(s);
     for (int64_t i = 0; i < d->channels * taps; i++)
-        w[i] = (int8_t)hn_int8_weight(s, i, taps, 0);
+        w[i] = (int8_t)hn_int8_weight(&weights, i, taps, 0);
     p->n_groups = 1;
     p->out = d->channels;
     p->segs = 1;

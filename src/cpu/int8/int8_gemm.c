@@ -58,24 +58,14 @@ int64_t hn_int8_variant(const HnStep *s, guint64 how)
     return (int64_t)hn_pack_mix(how, hn_int8_input(s, hn_int8_inputs(s)->w_zero));
 }
 
-int hn_int8_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn)
+HnInt8Weights hn_int8_weights(const HnStep *s)
 {
     const HnInt8Inputs *in = hn_int8_inputs(s);
-    const HnTensor *w = hn_int8_input(s, in->w), *zero = hn_int8_input(s, in->w_zero);
-    const int v = w->dtype == HN_I8 ? ((const int8_t *)w->data)[i] : ((const uint8_t *)w->data)[i];
-    if (zero == NULL)
-        return v;
-    const int64_t z = zero->n == 1 ? 0 : each > 0 ? i / each : i % turn;
-    return v - (zero->dtype == HN_I8 ? ((const int8_t *)zero->data)[z] : ((const uint8_t *)zero->data)[z]);
-}
-
-/* Do all zero points leave signed weights as they are? Most files' do. */
-static gboolean no_zero(const HnTensor *w, const HnTensor *zero)
-{
-    gboolean none = w->dtype == HN_I8;
+    const HnTensor *zero = hn_int8_input(s, in->w_zero);
+    gboolean none = TRUE;
     for (int64_t i = 0; none && zero != NULL && i < zero->n; i++)
-        none = ((const int8_t *)zero->data)[i] == 0;
-    return none;
+        none = hn_int8_byte(zero, i) == 0;
+    return (HnInt8Weights){ hn_int8_input(s, in->w), none ? NULL : zero };
 }
 
 /* The smallest and the largest of t's bytes. */
@@ -95,18 +85,18 @@ static void range_of(const HnTensor *t, int *lo, int *hi)
 /* All are from -most - 1 to most. */
 static gboolean weights_fit(const HnStep *s, int64_t channels, gboolean by_rows, int most)
 {
-    const HnInt8Inputs *in = hn_int8_inputs(s);
-    const HnTensor *w = hn_int8_input(s, in->w), *zero = hn_int8_input(s, in->w_zero);
+    const HnInt8Weights weights = hn_int8_weights(s);
+    const int64_t n = weights.w->n;
     int lo, hi, least = 0, largest = 0;
-    if (no_zero(w, zero))
+    if (weights.w->dtype == HN_I8 && weights.zero == NULL) /* most files' are so */
         return TRUE;
-    range_of(w, &lo, &hi);
-    if (zero != NULL)
-        range_of(zero, &least, &largest);
+    range_of(weights.w, &lo, &hi);
+    if (weights.zero != NULL)
+        range_of(weights.zero, &least, &largest);
     if (lo - largest >= -most - 1 && hi - least <= most)
         return TRUE;
-    for (int64_t i = 0; i < w->n; i++) {
-        const int v = hn_int8_weight(s, i, by_rows ? MAX(1, w->n / channels) : 0, channels);
+    for (int64_t i = 0; i < n; i++) {
+        const int v = hn_int8_weight(&weights, i, by_rows ? MAX(1, n / channels) : 0, channels);
         if (v < -most - 1 || v > most)
             return FALSE;
     }

@@ -76,8 +76,24 @@ gsize hn_int8_late_bytes(const HnInt8Gemm *p);
 void hn_int8_gemm_now(const HnInt8Gemm *p, const HnStep *s, HnInt8Gemm *now, void *scratch);
 /* What bytes are exchanged by in this run; once before parallel regions. */
 void hn_int8_gemm_exchange(HnInt8Gemm *p, HnInt8Out *finish, const HnStep *s);
+/* A step's weights, to be read one by one. */
+typedef struct {
+    const HnTensor *w, *zero; /* zero: NULL where all zero points are 0 */
+} HnInt8Weights;
+HnInt8Weights hn_int8_weights(const HnStep *s);
+
+static inline int hn_int8_byte(const HnTensor *t, int64_t i)
+{
+    return t->dtype == HN_I8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
 /* Weight i less its zero point; `each` elements belong to one channel, or with 0 they take turns of `turn` channels. */
-int hn_int8_weight(const HnStep *s, int64_t i, int64_t each, int64_t turn);
+static inline int hn_int8_weight(const HnInt8Weights *of, int64_t i, int64_t each, int64_t turn)
+{
+    const int v = hn_int8_byte(of->w, i);
+    if (of->zero == NULL)
+        return v;
+    return v - hn_int8_byte(of->zero, of->zero->n == 1 ? 0 : each > 0 ? i / each : i % turn);
+}
 
 /* One run of a step. */
 typedef struct {

@@ -84,11 +84,12 @@ static gboolean pays(const HnConvPlan *p)
 /* All that a sum of products with bytes can be stays in SUM_BITS. */
 static gboolean sums_fit(const HnStep *s, const HnConvPlan *p)
 {
+    const HnInt8Weights weights = hn_int8_weights(s);
     const int64_t each = p->in_channels * p->taps;
     for (int64_t m = 0; m < p->out_channels; m++) {
         int64_t above = 0, below = 0;
         for (int64_t i = 0; i < each; i++) {
-            const int w = hn_int8_weight(s, m * each + i, each, 0);
+            const int w = hn_int8_weight(&weights, m * each + i, each, 0);
             above += MAX(w, 0);
             below -= MIN(w, 0);
         }
@@ -157,6 +158,7 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
     (void)t;
     const Source *from = data;
     const Winograd *c = from->c;
+    const HnInt8Weights weights = hn_int8_weights(from->s);
     const int64_t cols = hn_int8_cols(), in = c->plan.in_channels, plane = c->pairs * cols * 2;
     memset(to, 0, weight_bytes(&c->plan));
     for (int64_t o = 0; o < c->plan.out_channels; o++)
@@ -164,7 +166,7 @@ static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
             int16_t *u = (int16_t *)to + o / cols * HN_INT8_POINTS * plane + (i / 2 * cols + o % cols) * 2 + i % 2;
             int w[9], half[3 * SIDE], point[HN_INT8_POINTS];
             for (int k = 0; k < 9; k++)
-                w[k] = hn_int8_weight(from->s, (o * in + i) * 9 + k, in * 9, 0);
+                w[k] = hn_int8_weight(&weights, (o * in + i) * 9 + k, in * 9, 0);
             for (int k = 0; k < 3; k++) /* [SIDE][3] */
                 to_points(half + k, 3, w[k], w[3 + k], w[6 + k]);
             for (int k = 0; k < SIDE; k++)
@@ -217,8 +219,9 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
         g_prefix_error(error, "node '%s': ", hn_node_label(s->node));
         return FALSE;
     }
+    const HnInt8Weights weights = hn_int8_weights(s);
     for (int64_t i = 0; i < n * each; i++)
-        w[i] = (int8_t)hn_int8_weight(s, i, each, 0);
+        w[i] = (int8_t)hn_int8_weight(&weights, i, each, 0);
     hn_int8_gemm_columns(p, s, w);
     hn_budget_free(s->budget, w);
     place(c, s);
