@@ -366,11 +366,14 @@ static void test_integer(void)
     check_integer(X DYNAMIC "%t = Mul(ws:f32[1,24,1,1]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}, %s) " INTEGER
                             "%m = Mul(%t, %f) %b = Add(%m, bias:f32[24,1,1]) %y = Relu(%b) }",
                   conv, 1);
-    check_integer(X "%q = QuantizeLinear(%x, xs:f32={0.0078125}, xz:i8={-12}) "
-                    "%i = ConvInteger(%q, wq:i8[24,16,3,3], xz) %f = Cast(%i) to=1 "
-                    "%m = Mul(%f, ms:f32={0.0078125}) %r = Clip(%m, l:f32={0}, h:f32={6}) "
-                    "%k = MaxPool(%r) kernel_shape=[2,2] " OUT("%k"),
-                  conv, 1);
+#define STATIC                                                                                             \
+    "%q = QuantizeLinear(%x, xs:f32={0.0078125}, xz:i8={-12}) %i = ConvInteger(%q, wq:i8[24,16,3,3], xz) " \
+    "%f = Cast(%i) to=1 %m = Mul(%f, ms:f32={0.0078125}) "
+    const char *pooled = X STATIC "%r = Clip(%m, l:f32={0}, h:f32={6}) %k = MaxPool(%r) kernel_shape=[2,2] " OUT("%k");
+    check_integer(pooled, conv, 1);
+    check_integer(pooled, "cpu.int8_maxpool", 1); /* what is quantized in the end is so from the start */
+    check_integer(X STATIC "%k = MaxPool(%m) kernel_shape=[2,2] %r = Clip(%k, l:f32={-0.5}, h:f32={0.5}) " OUT("%r"),
+                  "cpu.int8_maxpool", 1);
     check_integer("opset 17 graph g(%x:f32[7,36]) -> (%y) { " DYNAMIC "%i = MatMulInteger(%q, wq:i8[36,20], %z) "
                   "%f = Cast(%i) to=1 %t = Mul(%s, ws:f32[20]={1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8,1,2,4,8}) %m = Mul(%f, "
                   "%t) %y = Add(bias:f32[20], %m) }",
