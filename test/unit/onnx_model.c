@@ -1,8 +1,10 @@
 /* onnx/onnx: models out and in again, external data, misaligned weights, failing memory, damaged bytes. */
 #include "onnx/onnx.h"
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -475,6 +477,46 @@ static void test_unreadable(Files *f, gconstpointer unused)
     g_assert_error(error, HN_ERROR, HN_ERROR_GUARD); /* what goes into a pipe is looked at before it goes */
 }
 
+static gboolean as_told(gpointer data, HnModel *written, GError **error)
+{
+    const gboolean ok = *(const gboolean *)data;
+    (void)written;
+    if (!ok)
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_GUARD, "it is not liked");
+    return ok;
+}
+
+/* Into a pipe nothing goes that is not liked, and what is goes once. */
+static void test_pipe(Files *f, gconstpointer unused)
+{
+    (void)unused;
+    g_autoptr(HnModel) m = hn_model_new();
+    HnValue *x = add_value(m->graph, "x");
+    hn_model_set_opset(m, "", 17);
+    hn_graph_add_input(m->graph, x);
+    hn_graph_add_output(m->graph, x);
+    g_autoptr(GBytes) want = hn_onnx_write_bytes(m, NULL, NULL);
+    gsize size = g_bytes_get_size(want);
+    guint8 got[4096];
+    g_assert_cmpuint(size, <, sizeof got / 2);
+    g_assert_cmpint(mkfifo(f->model, 0600), ==, 0);
+    const int fd = open(f->model, O_RDWR | O_NONBLOCK);
+    g_assert_cmpint(fd, >=, 0);
+    gboolean ok = FALSE;
+    const HnOnnxWriteOptions o = { .check = as_told, .data = &ok };
+    g_autoptr(GError) error = NULL;
+    g_assert_false(hn_onnx_write_file(m, f->model, &o, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_GUARD);
+    g_clear_error(&error);
+    g_assert_cmpint(read(fd, got, sizeof got), <, 0);
+    ok = TRUE;
+    g_assert_true(hn_onnx_write_file(m, f->model, &o, &error));
+    g_assert_no_error(error);
+    const gssize n = read(fd, got, sizeof got);
+    g_assert_cmpmem(got, (gsize)MAX(n, 0), g_bytes_get_data(want, NULL), size);
+    close(fd);
+}
+
 static void test_file_errors(Files *f, gconstpointer unused)
 {
     (void)unused;
@@ -570,6 +612,7 @@ int main(int argc, char **argv)
     g_test_add("/onnx/model/keep", Files, NULL, files_init, test_keep, files_clear);
     g_test_add("/onnx/model/places", Files, NULL, files_init, test_places, files_clear);
     g_test_add("/onnx/model/checked", Files, NULL, files_init, test_checked, files_clear);
+    g_test_add("/onnx/model/pipe", Files, NULL, files_init, test_pipe, files_clear);
     g_test_add("/onnx/model/unreadable", Files, NULL, files_init, test_unreadable, files_clear);
     g_test_add("/onnx/model/file-errors", Files, NULL, files_init, test_file_errors, files_clear);
     g_test_add_func("/onnx/model/no-memory", test_no_memory);
