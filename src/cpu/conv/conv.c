@@ -3,7 +3,7 @@
  */
 #include "op/conv.h"
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/conv/conv_small.h"
 #include "cpu/conv/conv_gemm.h"
 #include "cpu/core/cpu_kernel.h"
@@ -13,7 +13,7 @@
 typedef struct {
     HnPrim prim;
     HnPack *weights;
-    HnAlong along;
+    HnEpilogue epilogue;
 } Conv;
 
 /* Weights [group * M, C, k...] as oneDNN counts axes: [group, M, C, k...] where there are groups. */
@@ -44,7 +44,7 @@ static dnnl_memory_desc_t weights_wanted(const HnStep *s, const HnConvPlan *plan
     return s->in[1].slot->constant || plan->group == 1 ? hn_md_any(n, dims) : hn_md_plain(n, dims);
 }
 
-static dnnl_status_t describe(const HnStep *s, const HnAlong *along, HnConvPlan *plan, dnnl_primitive_desc_t *pd)
+static dnnl_status_t describe(const HnStep *s, const HnEpilogue *epilogue, HnConvPlan *plan, dnnl_primitive_desc_t *pd)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     dnnl_dims_t strides, dilations, pad, pad_end;
@@ -58,7 +58,7 @@ static dnnl_status_t describe(const HnStep *s, const HnAlong *along, HnConvPlan 
     }
     const double flops = 2 * (double)y->n * (double)plan->in_channels * (double)plan->taps;
     HnCpu *c = hn_cpu_begin(s, flops);
-    g_auto(dnnl_primitive_attr_t) attr = hn_along_attr(along, y->ndim, y->dims, 1, hn_cpu_in_bf16(s, flops));
+    g_auto(dnnl_primitive_attr_t) attr = hn_epilogue_attr(epilogue, y->ndim, y->dims, 1, hn_cpu_in_bf16(s, flops));
     if (attr == NULL)
         return dnnl_unimplemented;
     g_auto(dnnl_memory_desc_t) src = hn_md_any(x->ndim, x->dims);
@@ -84,10 +84,10 @@ static const char *conv_reject(const HnStep *s)
         return reason;
     g_auto(dnnl_primitive_desc_t) pd = NULL;
     HnConvPlan plan;
-    HnAlong along;
-    hn_along_init(&along, (HnStep *)s, 1);
-    dnnl_status_t status = describe(s, &along, &plan, &pd);
-    hn_along_clear(&along);
+    HnEpilogue epilogue;
+    hn_epilogue_init(&epilogue, (HnStep *)s, 1);
+    dnnl_status_t status = describe(s, &epilogue, &plan, &pd);
+    hn_epilogue_clear(&epilogue);
     return status == dnnl_success ? NULL : "oneDNN has no implementation";
 }
 
@@ -97,7 +97,7 @@ static void conv_release(HnStep *s)
     if (c == NULL)
         return;
     hn_prim_clear(&c->prim);
-    hn_along_clear(&c->along);
+    hn_epilogue_clear(&c->epilogue);
     hn_pack_unref(c->weights);
     g_free(c);
     s->state = NULL;
@@ -109,8 +109,8 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     g_auto(dnnl_primitive_desc_t) pd = NULL;
     HnConvPlan plan;
     s->state = c;
-    hn_along_init(&c->along, s, 1);
-    if (!hn_cpu_check(describe(s, &c->along, &plan, &pd), s, error))
+    hn_epilogue_init(&c->epilogue, s, 1);
+    if (!hn_cpu_check(describe(s, &c->epilogue, &plan, &pd), s, error))
         return FALSE;
     const_dnnl_memory_desc_t weights = hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_weights_md, 0);
     g_auto(dnnl_memory_desc_t) stored = weights_as_stored(&plan, hn_cpu_in(s, 1));
@@ -123,7 +123,7 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     s->in[0].want = hn_layout_new(hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_src_md, 0));
     s->out[0].slot->layout = hn_layout_new(hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_dst_md, 0));
     int args[HN_PRIM_ARGS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS };
-    int n = hn_along_args(&c->along, s, pd, args, hn_cpu_in(s, 2) != NULL ? 4 : 3);
+    int n = hn_epilogue_args(&c->epilogue, s, pd, args, hn_cpu_in(s, 2) != NULL ? 4 : 3);
     return hn_prim_init(&c->prim, s, pd, n, args, error);
 }
 
@@ -133,13 +133,13 @@ static gboolean conv_run(HnStep *s, GError **error)
     gboolean bias = hn_cpu_in(s, 2) != NULL;
     void *data[HN_PRIM_ARGS] = { hn_cpu_data(&s->in[0]), hn_pack_data(c->weights, s, 1), hn_cpu_data(&s->out[0]),
                                  bias ? hn_cpu_data(&s->in[2]) : NULL };
-    hn_along_data(&c->along, s, data, bias ? 4 : 3);
+    hn_epilogue_data(&c->epilogue, s, data, bias ? 4 : 3);
     return hn_prim_run(&c->prim, s, data, error);
 }
 
 static gboolean conv_fuses(const HnStep *s)
 {
-    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
 
 static const HnKernel conv_onednn = {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
 
@@ -41,8 +41,8 @@ typedef struct {
     gsize thread_bytes; /* scratch of a thread: pointers, copied rows */
     float *scale;       /* [group * out_channels], folded into the weights; NULL: 1 */
     float *bias;        /* [group * out_channels]; NULL: input 2 as it is, if any */
-    HnAlong along;
-    HnAlongEnd end;
+    HnEpilogue epilogue;
+    HnEpilogueEnd end;
 } Conv;
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
@@ -81,7 +81,7 @@ static void conv_release(HnStep *s)
     if (c == NULL)
         return;
     hn_pack_unref(c->weights);
-    hn_along_clear(&c->along);
+    hn_epilogue_clear(&c->epilogue);
     g_free(c->from);
     g_free(c->to);
     g_free(c->scale);
@@ -90,20 +90,20 @@ static void conv_release(HnStep *s)
     s->state = NULL;
 }
 
-/* y = (w x + b) * s + t is w s x + (b s + t). Returns how many of c->along that was. */
+/* y = (w x + b) * s + t is w s x + (b s + t). Returns how many of c->epilogue that was. */
 static int fold(Conv *c, const HnStep *s)
 {
     const HnSlot *b = s->n_in > 2 ? s->in[2].slot : NULL;
     const int64_t n = c->plan.group * c->plan.out_channels;
     int k = 0;
-    if (c->along.n == 0 || c->along.op[0].kind != HN_ALONG_AFFINE || !s->in[1].slot->constant ||
+    if (c->epilogue.n == 0 || c->epilogue.op[0].kind != HN_EPILOGUE_AFFINE || !s->in[1].slot->constant ||
         (b != NULL && !b->constant))
         return 0;
     c->bias = g_new0(float, (gsize)n);
     for (int64_t i = 0; b != NULL && i < n; i++)
         c->bias[i] = (float)hn_tensor_get_f64(b->tensor, i);
-    for (; k < c->along.n && c->along.op[k].kind == HN_ALONG_AFFINE; k++) {
-        const HnAlongOp *op = &c->along.op[k];
+    for (; k < c->epilogue.n && c->epilogue.op[k].kind == HN_EPILOGUE_AFFINE; k++) {
+        const HnEpilogueOp *op = &c->epilogue.op[k];
         for (int64_t i = 0; i < n; i++)
             c->bias[i] = c->bias[i] * (op->scale != NULL ? op->scale[i] : 1) + op->shift[i];
         if (op->scale == NULL)
@@ -210,10 +210,10 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     Conv *c = g_new0(Conv, 1);
     HnConvPlan *p = &c->plan;
     s->state = c;
-    hn_along_init(&c->along, s, 1);
+    hn_epilogue_init(&c->epilogue, s, 1);
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
-    c->end = hn_along_end(&c->along, fold(c, s));
+    c->end = hn_epilogue_end(&c->epilogue, fold(c, s));
     axes_of(p, c->axis);
     c->from = g_new(int64_t, (gsize)c->axis[W].kernel);
     c->to = g_new(int64_t, (gsize)c->axis[W].kernel);
@@ -230,9 +230,9 @@ static gboolean conv_prepare(HnStep *s, GError **error)
     measure(c);
     s->in[0].want = c->planar ? NULL : hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
-    for (int i = 0; i < c->along.n; i++)
-        if (c->along.op[i].kind == HN_ALONG_ADD)
-            s->in[c->along.op[i].port].want = hn_layout_last(y);
+    for (int i = 0; i < c->epilogue.n; i++)
+        if (c->epilogue.op[i].kind == HN_EPILOGUE_ADD)
+            s->in[c->epilogue.op[i].port].want = hn_layout_last(y);
     const gsize packed =
         (gsize)(p->group * hn_gemm_kernel_packed(p->taps * p->in_channels, p->out_channels)) * sizeof(float);
     s->scratch_bytes = (gsize)c->threads * c->thread_bytes + (gsize)(p->group * p->in_channels + 16) * sizeof(float);
@@ -290,11 +290,11 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
             }
         }
     }
-    if (c->end.rest == c->along.n)
+    if (c->end.rest == c->epilogue.n)
         return;
     const int64_t from = u0 / c->panels * oc + u0 % c->panels * width;
     const int64_t to = u1 / c->panels * oc + u1 % c->panels * width;
-    hn_along_rest(&c->along, c->end.rest, r->s, r->y, r->y_pitch, row, rows, from, to - from);
+    hn_epilogue_rest(&c->epilogue, c->end.rest, r->s, r->y, r->y_pitch, row, rows, from, to - from);
 }
 
 /* For the taps along a line, `next` pointers apart: pointers of n outputs of a line from position ow on, which look at
@@ -399,7 +399,7 @@ static void by_copies(const Run *r, const float **a, float *copy, int part, int 
 static void product_done(gpointer data, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
     const Run *r = data;
-    hn_along_rest(&r->c->along, r->c->end.rest, r->s, r->y, r->y_pitch, row, rows, col, cols);
+    hn_epilogue_rest(&r->c->epilogue, r->c->end.rest, r->s, r->y, r->y_pitch, row, rows, col, cols);
 }
 
 static void conv_part(Run *r, int part, int parts)
@@ -421,7 +421,7 @@ static void conv_part(Run *r, int part, int parts)
                             .add_pitch = r->add_pitch,
                             .lo = c->end.lo,
                             .hi = c->end.hi,
-                            .done = c->end.rest < c->along.n ? product_done : NULL,
+                            .done = c->end.rest < c->epilogue.n ? product_done : NULL,
                             .data = r };
         hn_gemm_blocked(&g, part, parts);
         return;
@@ -481,7 +481,7 @@ static gboolean conv_run(HnStep *s, GError **error)
 
 static gboolean conv_fuses(const HnStep *s)
 {
-    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
 
 const HnKernel hn_cpu_conv_gemm = {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "op/conv.h"
 
 #define ONE_PIXEL 256  /* weights: fewer of them take no time in any way */
@@ -32,7 +32,7 @@ typedef struct {
     int64_t blocks, taps;       /* blocks of oc output channels of a group; taps of a group */
     int64_t *off;               /* [taps] */
     HnPack *weights;            /* [group][blocks][taps][oc], zeros beyond the last channel */
-    HnAlong along;
+    HnEpilogue epilogue;
 } Small;
 
 static void row_plain(float *y, int64_t plane, int channels, const float *x, const int64_t *off, const float *w,
@@ -267,7 +267,7 @@ static void small_release(HnStep *s)
     if (c == NULL)
         return;
     hn_pack_unref(c->weights);
-    hn_along_clear(&c->along);
+    hn_epilogue_clear(&c->epilogue);
     g_free(c->off);
     g_free(c);
     s->state = NULL;
@@ -294,7 +294,7 @@ static gboolean small_prepare(HnStep *s, GError **error)
     HnConvPlan *p = &c->plan;
     HnWindowAxis h, v;
     s->state = c;
-    hn_along_init(&c->along, s, 1);
+    hn_epilogue_init(&c->epilogue, s, 1);
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
     height_width(p, &h, &v);
@@ -368,9 +368,9 @@ static gboolean small_run(HnStep *s, GError **error)
             for (int64_t o = 0; o < h.out; o++)
                 c->row(to + o * v.out, p->y_plane, channels, from + o * h.stride * c->pitch, c->off, w, c->taps, b,
                        v.out);
-            for (int i = 0; c->along.n > 0 && i < channels; i++) {
+            for (int i = 0; c->epilogue.n > 0 && i < channels; i++) {
                 float *plane = to + i * p->y_plane;
-                hn_along_row(&c->along, s, plane, plane - y, p->y_plane, channel + i);
+                hn_epilogue_row(&c->epilogue, s, plane, plane - y, p->y_plane, channel + i);
             }
         }
     }
@@ -379,7 +379,7 @@ static gboolean small_run(HnStep *s, GError **error)
 
 static gboolean small_fuses(const HnStep *s)
 {
-    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
 
 const HnKernel hn_cpu_conv_small = {

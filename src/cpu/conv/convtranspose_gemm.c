@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
 
@@ -35,8 +35,8 @@ typedef struct {
     int threads;
     int64_t panels, most; /* of a group's output channels; taps of a phase at most */
     HnPack *weights;      /* [phases][group][panels][taps of the phase][in_channels][tile columns] */
-    HnAlong along;
-    HnAlongEnd end;
+    HnEpilogue epilogue;
+    HnEpilogueEnd end;
 } Conv;
 
 static const char *tile_reject(const HnStep *s)
@@ -69,7 +69,7 @@ static void tile_release(HnStep *s)
     if (c == NULL)
         return;
     hn_pack_unref(c->weights);
-    hn_along_clear(&c->along);
+    hn_epilogue_clear(&c->epilogue);
     g_free(c);
     s->state = NULL;
 }
@@ -157,8 +157,8 @@ static gboolean tile_prepare(HnStep *s, GError **error)
     Conv *c = g_new0(Conv, 1);
     HnConvPlan *p = &c->plan;
     s->state = c;
-    hn_along_init(&c->along, s, 1);
-    c->end = hn_along_end(&c->along, 0);
+    hn_epilogue_init(&c->epilogue, s, 1);
+    c->end = hn_epilogue_end(&c->epilogue, 0);
     if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
     c->most = 1;
@@ -329,12 +329,12 @@ static gboolean tile_run(HnStep *s, GError **error)
 /* What the tiles end with, nothing else. */
 static gboolean tile_fuses(const HnStep *s)
 {
-    if (hn_cpu_reject_f32(s) != NULL || !hn_along_fits(s, 1))
+    if (hn_cpu_reject_f32(s) != NULL || !hn_epilogue_fits(s, 1))
         return FALSE;
-    HnAlong along;
-    hn_along_init(&along, (HnStep *)s, 1);
-    gboolean all = hn_along_end(&along, 0).rest == along.n;
-    hn_along_clear(&along);
+    HnEpilogue epilogue;
+    hn_epilogue_init(&epilogue, (HnStep *)s, 1);
+    gboolean all = hn_epilogue_end(&epilogue, 0).rest == epilogue.n;
+    hn_epilogue_clear(&epilogue);
     return all;
 }
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "op/conv.h"
 #include "op/index.h"
 
@@ -38,9 +38,9 @@ typedef struct {
     float *weights;        /* [taps][channels], then the bias [channels], then as many zeros */
     const float *bias, *zeros;
     gboolean bias_read; /* the bias is an input at run time, with nothing to be folded into it */
-    HnAlong along;
+    HnEpilogue epilogue;
     int folded; /* operations that went into weights and bias */
-    HnAlongEnd end;
+    HnEpilogueEnd end;
     gboolean hardswish; /* behind that, in registers */
     int rest;           /* the first operation that is none of these */
     int threads;
@@ -85,7 +85,7 @@ static void depthwise_release(HnStep *s)
     Depthwise *d = s->state;
     if (d == NULL)
         return;
-    hn_along_clear(&d->along);
+    hn_epilogue_clear(&d->epilogue);
     g_free(d->weights);
     g_free(d);
     s->state = NULL;
@@ -107,7 +107,7 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
     for (int64_t c = 0; c < d->channels; c++) {
         double scale = 1, shift = b != NULL ? (double)element(b, c) : 0;
         for (int k = 0; k < d->folded; k++) {
-            const HnAlongOp *op = &d->along.op[k];
+            const HnEpilogueOp *op = &d->epilogue.op[k];
             const double by = op->scale != NULL ? (double)op->scale[c] : 1;
             scale *= by;
             shift = shift * by + (double)op->shift[c];
@@ -121,14 +121,14 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
 /* What is done where: in the weights, in registers, behind a row of the result. */
 static void choose_along(Depthwise *d, HnStep *s)
 {
-    const HnAlong *a = &d->along;
-    while (!d->bias_read && d->folded < a->n && a->op[d->folded].kind == HN_ALONG_AFFINE)
+    const HnEpilogue *a = &d->epilogue;
+    while (!d->bias_read && d->folded < a->n && a->op[d->folded].kind == HN_EPILOGUE_AFFINE)
         d->folded++;
-    d->end = hn_along_end(a, d->folded);
-    d->hardswish = d->end.rest < a->n && a->op[d->end.rest].kind == HN_ALONG_HARDSWISH;
+    d->end = hn_epilogue_end(a, d->folded);
+    d->hardswish = d->end.rest < a->n && a->op[d->end.rest].kind == HN_EPILOGUE_HARDSWISH;
     d->rest = d->end.rest + (d->hardswish ? 1 : 0);
     for (int k = 0; k < a->n; k++)
-        if (a->op[k].kind == HN_ALONG_ADD)
+        if (a->op[k].kind == HN_EPILOGUE_ADD)
             s->in[a->op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
 }
 
@@ -152,7 +152,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     Depthwise *d = g_new0(Depthwise, 1);
     s->state = d;
-    hn_along_init(&d->along, s, 1);
+    hn_epilogue_init(&d->epilogue, s, 1);
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &d->plan, error))
         return FALSE;
     three_axes(&d->plan, d->axis);
@@ -171,7 +171,7 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
     d->strip = d->channels;
-    if (d->rest == d->along.n && x->bytes <= NEAR_BYTES)
+    if (d->rest == d->epilogue.n && x->bytes <= NEAR_BYTES)
         d->strip = MAX(STRIP_BYTES / row / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
@@ -274,7 +274,7 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
             find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
             const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * t.add_pitch : NULL;
             run_row(d, &t, &r, y + i * v->out * yp, add, xp);
-            hn_along_rest(&d->along, d->rest, s, y, yp, i * v->out, v->out, 0, d->channels);
+            hn_epilogue_rest(&d->epilogue, d->rest, s, y, yp, i * v->out, v->out, 0, d->channels);
         }
     }
 }
@@ -296,7 +296,7 @@ static gboolean depthwise_run(HnStep *s, GError **error)
 
 static gboolean depthwise_fuses(const HnStep *s)
 {
-    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
 
 const HnKernel hn_cpu_depthwise = {

@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
 
@@ -56,9 +56,9 @@ typedef struct {
     HnPack *weights;      /* [points] panels */
     float *zeros;         /* what lies in the padding: a pixel's channels */
     float *scale, *shift; /* [out channels, rounded up]: bias, and what is fused of that kind */
-    HnAlong along;
-    int constants;  /* so many */
-    HnAlongEnd end; /* the other fused nodes */
+    HnEpilogue epilogue;
+    int constants;     /* so many */
+    HnEpilogueEnd end; /* the other fused nodes */
 } Winograd;
 
 /* --- which convolutions ------------------------------------------------------------------------------------------ */
@@ -193,7 +193,7 @@ static void read_constants(const HnStep *s, G_GNUC_UNUSED gpointer data)
     for (int64_t i = 0; i < c->plan.out_channels; i++) {
         double scale = 1, shift = b != NULL ? hn_tensor_get_f64(b, i) : 0;
         for (int j = 0; j < c->constants; j++) {
-            const HnAlongOp *op = &c->along.op[j];
+            const HnEpilogueOp *op = &c->epilogue.op[j];
             const double by = op->scale != NULL ? (double)op->scale[i] : 1;
             scale *= by;
             shift = shift * by + (double)op->shift[i];
@@ -238,7 +238,7 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     Winograd *c = g_new0(Winograd, 1);
     HnConvPlan *p = &c->plan;
     s->state = c;
-    hn_along_init(&c->along, s, 1);
+    hn_epilogue_init(&c->epilogue, s, 1);
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
         return FALSE;
     c->edge = edge_for(p);
@@ -250,19 +250,19 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     c->zeros = g_new0(float, (gsize)p->in_channels);
     c->scale = g_new0(float, (gsize)p->out_channels + ROUND);
     c->shift = g_new0(float, (gsize)p->out_channels + ROUND);
-    while (c->constants < c->along.n && c->along.op[c->constants].kind == HN_ALONG_AFFINE)
+    while (c->constants < c->epilogue.n && c->epilogue.op[c->constants].kind == HN_EPILOGUE_AFFINE)
         c->constants++;
     read_constants(s, NULL);
     if (hn_cpu_in(s, 2) != NULL && s->in[2].slot->variable)
         hn_step_renews(s, read_constants, NULL);
-    c->end = hn_along_end(&c->along, c->constants);
+    c->end = hn_epilogue_end(&c->epilogue, c->constants);
     if (hn_cpu_in(s, 2) != NULL)
         s->in[2].unread = TRUE;
     s->in[0].want = hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(s->out[0].slot->tensor);
-    for (int k = 0; k < c->along.n; k++)
-        if (c->along.op[k].kind == HN_ALONG_ADD)
-            s->in[c->along.op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
+    for (int k = 0; k < c->epilogue.n; k++)
+        if (c->epilogue.op[k].kind == HN_EPILOGUE_ADD)
+            s->in[c->epilogue.op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
     return hn_pack_own(s, 1, pack_weights, c->edge, weight_bytes(p, c->edge), c, &c->weights, error);
 }
 
@@ -272,7 +272,7 @@ static void winograd_release(HnStep *s)
     if (c == NULL)
         return;
     hn_pack_unref(c->weights);
-    hn_along_clear(&c->along);
+    hn_epilogue_clear(&c->epilogue);
     g_free(c->zeros);
     g_free(c->scale);
     g_free(c->shift);
@@ -350,12 +350,12 @@ static void rest_of_tile(const Run *r, int64_t tile, int64_t from, int64_t n)
     const Winograd *c = r->c;
     const int64_t down = c->plan.axis[0].out, across = c->plan.axis[1].out;
     int64_t image, row, col;
-    if (c->end.rest == c->along.n)
+    if (c->end.rest == c->epilogue.n)
         return;
     tile_at(c, tile, &image, &row, &col);
     for (int64_t i = row; i < MIN(row + c->edge, down); i++)
-        hn_along_rest(&c->along, c->end.rest, r->s, r->y, r->y_pitch, (image * down + i) * across + col,
-                      MIN(c->edge, across - col), from, n);
+        hn_epilogue_rest(&c->epilogue, c->end.rest, r->s, r->y, r->y_pitch, (image * down + i) * across + col,
+                         MIN(c->edge, across - col), from, n);
 }
 
 /* M of `tiles` tiles and channels [from, from + n), from the first of a panel */
@@ -485,7 +485,7 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
         }
         y[o] = (float)(sum * (double)c->scale[o] + (double)c->shift[o]);
     }
-    hn_along_rest(&c->along, c->constants, s, y, 0, at, 1, 0, p->out_channels); /* pitch 0: y is the row */
+    hn_epilogue_rest(&c->epilogue, c->constants, s, y, 0, at, 1, 0, p->out_channels); /* pitch 0: y is the row */
 }
 
 static double winograd_error(const HnStep *s)
@@ -513,7 +513,7 @@ static double winograd_error(const HnStep *s)
 
 static gboolean winograd_fuses(const HnStep *s)
 {
-    return hn_cpu_reject_f32(s) == NULL && hn_along_fits(s, 1);
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
 
 const HnKernel hn_cpu_winograd = {

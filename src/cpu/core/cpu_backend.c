@@ -4,8 +4,8 @@
 
 #include "base/cpu.h"
 #include "cpu/core/cpu_kernel.h"
-#include "cpu/elementwise/program.h"
-#include "cpu/elementwise/region.h"
+#include "cpu/elementwise/elementwise_program.h"
+#include "cpu/elementwise/fused_elementwise.h"
 
 static void cpu_close(gpointer device)
 {
@@ -72,8 +72,8 @@ const HnBackend hn_backend_cpu = {
     .stream_free = cpu_stream_free,
     .kernels = cpu_kernels,
     .reorders = hn_cpu_reorders,
-    .group = &hn_cpu_region,
-    .group_takes = hn_program_takes,
+    .group = &hn_cpu_fused_elementwise,
+    .group_takes = hn_elementwise_takes,
     .lowers = TRUE,
     .layout_equal = hn_layout_equal,
     .describe = cpu_describe,

@@ -114,11 +114,11 @@ static dnnl_status_t describe_matmul(const HnStep *s, const HnMatrices *m, const
 }
 
 /* *inner: which of the two it became. */
-static dnnl_status_t describe(const HnStep *s, const HnMatrices *m, const HnAlong *along, gboolean *inner,
+static dnnl_status_t describe(const HnStep *s, const HnMatrices *m, const HnEpilogue *epilogue, gboolean *inner,
                               dnnl_primitive_desc_t *pd)
 {
     g_auto(dnnl_primitive_attr_t) attr =
-        hn_along_attr(along, m->ndim, m->y, m->ndim - 1, hn_cpu_in_bf16(s, flops_of(m)));
+        hn_epilogue_attr(epilogue, m->ndim, m->y, m->ndim - 1, hn_cpu_in_bf16(s, flops_of(m)));
     if (attr == NULL)
         return dnnl_unimplemented;
     gboolean rows = m->ndim == 2 && m->a_strides[1] == 1 && m->a_strides[0] == m->a[1];
@@ -172,11 +172,12 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     p->threads = hn_cpu_threads_for(s, flops_of(m));
     p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
     p->turn = m->a[c] > 1 && m->a_strides[c] != 1;
-    if (p->along.n > 0 && p->along.op[0].kind == HN_ALONG_AFFINE && p->along.op[0].scale == NULL && !p->bias) {
-        p->shift = p->along.op[0].shift;
+    if (p->epilogue.n > 0 && p->epilogue.op[0].kind == HN_EPILOGUE_AFFINE && p->epilogue.op[0].scale == NULL &&
+        !p->bias) {
+        p->shift = p->epilogue.op[0].shift;
         first = 1;
     }
-    p->end = hn_along_end(&p->along, first);
+    p->end = hn_epilogue_end(&p->epilogue, first);
     if (p->turn)
         s->scratch_bytes = (gsize)hn_span(m->a, 0, m->ndim) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
@@ -200,7 +201,7 @@ static void rest_of_rows(gpointer data, int64_t row, int64_t rows, int64_t col, 
 {
     const Run *r = data;
     const int64_t n = r->p->matrices.y[r->p->matrices.ndim - 1];
-    hn_along_rest(&r->p->along, r->p->end.rest, r->s, r->y, n, r->row + row, rows, col, cols);
+    hn_epilogue_rest(&r->p->epilogue, r->p->end.rest, r->s, r->y, n, r->row + row, rows, col, cols);
 }
 
 /* Product i with b as given: part `part` of it. */
@@ -225,7 +226,7 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .add_pitch = n,
                         .lo = p->end.lo,
                         .hi = p->end.hi,
-                        .done = p->end.rest < p->along.n ? rest_of_rows : NULL,
+                        .done = p->end.rest < p->epilogue.n ? rest_of_rows : NULL,
                         .data = &here };
     hn_gemm_blocked(&g, part, parts);
 }
@@ -328,7 +329,7 @@ static int channel_axis(const HnStep *s)
 gboolean hn_sgemm_fuses(const HnStep *s, const HnMatrices *m)
 {
     const HnTensor *y = s->out[0].slot->tensor;
-    return y->ndim > 0 && y->dims[y->ndim - 1] == m->y[m->ndim - 1] && hn_along_fits(s, y->ndim - 1);
+    return y->ndim > 0 && y->dims[y->ndim - 1] == m->y[m->ndim - 1] && hn_epilogue_fits(s, y->ndim - 1);
 }
 
 const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way)
@@ -344,10 +345,10 @@ const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way
                                                              : NULL;
     if ((reason = hn_cpu_reject_onednn(s)) != NULL)
         return reason;
-    HnAlong along;
-    hn_along_init(&along, (HnStep *)s, channel_axis(s));
-    dnnl_status_t status = describe(s, m, &along, &inner, &pd);
-    hn_along_clear(&along);
+    HnEpilogue epilogue;
+    hn_epilogue_init(&epilogue, (HnStep *)s, channel_axis(s));
+    dnnl_status_t status = describe(s, m, &epilogue, &inner, &pd);
+    hn_epilogue_clear(&epilogue);
     return status == dnnl_success ? NULL : "oneDNN has no implementation";
 }
 
@@ -358,20 +359,20 @@ gboolean hn_sgemm_prepare(HnSgemm *p, HnStep *s, const HnMatrices *m, HnSgemmWay
     p->matrices = *m;
     p->bias = m->bias;
     if (s->n_fused > 0)
-        hn_along_init(&p->along, s, channel_axis(s));
+        hn_epilogue_init(&p->epilogue, s, channel_axis(s));
     p->way = way;
     if (way == HN_SGEMM_SMALL)
         return TRUE;
     if (way == HN_SGEMM_KERNEL)
         return prepare_packed(p, s, error);
-    if (!hn_cpu_check(describe(s, m, &p->along, &inner, &pd), s, error))
+    if (!hn_cpu_check(describe(s, m, &p->epilogue, &inner, &pd), s, error))
         return FALSE;
     g_auto(dnnl_memory_desc_t) stored = stored_right(m, inner);
     const_dnnl_memory_desc_t wanted = hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_weights_md, 0);
     if (s->in[1].slot->constant && !hn_pack(s, 1, stored, wanted, &p->packed, error))
         return FALSE;
     int args[HN_PRIM_ARGS] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS };
-    int n = hn_along_args(&p->along, s, pd, args, m->bias ? 4 : 3);
+    int n = hn_epilogue_args(&p->epilogue, s, pd, args, m->bias ? 4 : 3);
     return hn_prim_init(&p->prim, s, pd, n, args, error);
 }
 
@@ -385,19 +386,19 @@ gboolean hn_sgemm_run(HnSgemm *p, const HnStep *s, void *bias, GError **error)
     if (p->way == HN_SGEMM_SMALL) {
         const int64_t total = s->out[0].slot->tensor->n, n = p->matrices.y[p->matrices.ndim - 1];
         small_product(&p->matrices, hn_cpu_data(&s->in[0]), hn_cpu_data(&s->in[1]), bias, y);
-        for (int64_t at = 0; p->along.n > 0 && at < total; at += n)
-            hn_along_row(&p->along, s, y + at, at, n, -1);
+        for (int64_t at = 0; p->epilogue.n > 0 && at < total; at += n)
+            hn_epilogue_row(&p->epilogue, s, y + at, at, n, -1);
         return TRUE;
     }
     void *data[HN_PRIM_ARGS] = { hn_cpu_data(&s->in[0]), hn_pack_data(p->packed, s, 1), y, bias };
-    hn_along_data(&p->along, s, data, p->bias ? 4 : 3);
+    hn_epilogue_data(&p->epilogue, s, data, p->bias ? 4 : 3);
     return hn_prim_run(&p->prim, s, data, error);
 }
 
 void hn_sgemm_clear(HnSgemm *p)
 {
     hn_prim_clear(&p->prim);
-    hn_along_clear(&p->along);
+    hn_epilogue_clear(&p->epilogue);
     hn_pack_unref(p->packed);
     p->packed = NULL;
     g_clear_pointer(&p->a_at, g_free);

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/core/cpu_kernel.h"
 
 G_BEGIN_DECLS
@@ -23,7 +23,7 @@ typedef struct {
     HnSgemmWay way;
     HnMatrices matrices;
     gboolean bias;
-    HnAlong along;
+    HnEpilogue epilogue;
     HnPack *packed;
     HnPrim prim; /* oneDNN's */
     /* tiles */
@@ -36,7 +36,7 @@ typedef struct {
     gboolean loose;       /* b is read as it is */
     gboolean turn;        /* a is copied with its axes exchanged */
     const float *shift;   /* a bias out of along; NULL: none */
-    HnAlongEnd end;
+    HnEpilogueEnd end;
 } HnSgemm;
 
 /* Can s->fused be computed along with the product? */

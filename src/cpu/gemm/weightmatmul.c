@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 #include "cpu/core/indices.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "cpu/gemm/wq_block.h"
@@ -64,9 +64,9 @@ typedef struct {
     HnWqBlock block;
     int64_t depth; /* ... so many segments at once */
     int threads;
-    HnAlong along;
-    int rest;           /* the first that is left to hn_along_rest() */
-    const float *shift; /* a bias out of along; NULL: none */
+    HnEpilogue epilogue;
+    int rest;           /* the first that is left to hn_epilogue_rest() */
+    const float *shift; /* a bias out of the epilogue; NULL: none */
     HnPack *packed;
 } Product;
 
@@ -118,7 +118,7 @@ static const char *weight_reject(const HnStep *s)
 
 static gboolean weight_fuses(const HnStep *s)
 {
-    return hn_along_fits(s, channel_axis(s));
+    return hn_epilogue_fits(s, channel_axis(s));
 }
 
 /* --- packing */
@@ -240,10 +240,10 @@ static gboolean weight_prepare(HnStep *s, GError **error)
     p->panel = hn_wq_panel(&p->form);
     p->threads = hn_cpu_threads_for(s, flops_of(s));
     if (s->n_fused > 0)
-        hn_along_init(&p->along, s, channel_axis(s));
-    if (p->along.n > 0 && p->along.op[0].kind == HN_ALONG_AFFINE && p->along.op[0].scale == NULL &&
+        hn_epilogue_init(&p->epilogue, s, channel_axis(s));
+    if (p->epilogue.n > 0 && p->epilogue.op[0].kind == HN_EPILOGUE_AFFINE && p->epilogue.op[0].scale == NULL &&
         hn_cpu_in(s, HN_WEIGHT_BIAS) == NULL) {
-        p->shift = p->along.op[0].shift;
+        p->shift = p->epilogue.op[0].shift;
         p->rest = 1;
     }
     p->wide = s->strict_math || !hn_wq_is_few(p->rows, p->form.bits);
@@ -265,7 +265,7 @@ static void weight_release(HnStep *s)
     Product *p = s->state;
     if (p == NULL)
         return;
-    hn_along_clear(&p->along);
+    hn_epilogue_clear(&p->epilogue);
     hn_pack_unref(p->packed);
     g_free(p);
     s->state = NULL;
@@ -306,9 +306,9 @@ static void some_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_
             t.c = r->y + (r->row + at) * p->n + col;
             fns[n - 1](&t);
         }
-        if (p->rest < p->along.n && (strips > 1 || i == p1 - 1)) { /* while they are hot */
-            hn_along_rest(&p->along, p->rest, r->s, r->y, p->n, r->row + r0, r1 - r0, done * cols,
-                          col + t.cols - done * cols);
+        if (p->rest < p->epilogue.n && (strips > 1 || i == p1 - 1)) { /* while they are hot */
+            hn_epilogue_rest(&p->epilogue, p->rest, r->s, r->y, p->n, r->row + r0, r1 - r0, done * cols,
+                             col + t.cols - done * cols);
             done = i + 1;
         }
     }
@@ -339,8 +339,8 @@ static void wide_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_
                                       .hi = HN_GEMM_KERNEL_HIGH };
             hn_gemm_blocked(&g, 0, 1);
         }
-        if (p->rest < p->along.n)
-            hn_along_rest(&p->along, p->rest, r->s, r->y, p->n, r0, r1 - r0, col, width);
+        if (p->rest < p->epilogue.n)
+            hn_epilogue_rest(&p->epilogue, p->rest, r->s, r->y, p->n, r0, r1 - r0, col, width);
     }
 }
 
@@ -359,8 +359,8 @@ static void blocks(const Run *r, int64_t p0, int64_t p1, char *buffer)
                                .c_pitch = p->n,
                                .cols = (int)MIN(cols, p->n - col) };
         hn_wq_block(&p->block, &r->planes, 0, r->rows, &t, buffer);
-        if (p->rest < p->along.n)
-            hn_along_rest(&p->along, p->rest, r->s, r->y, p->n, r->row, r->rows, col, t.cols);
+        if (p->rest < p->epilogue.n)
+            hn_epilogue_rest(&p->epilogue, p->rest, r->s, r->y, p->n, r->row, r->rows, col, t.cols);
     }
     hn_wq_blocks_end();
 }
@@ -456,13 +456,13 @@ static double weight_error(const HnStep *s)
     g_autofree float *row = g_new(float, (gsize)p->n), *buffer = g_malloc(depth_bytes(p));
     const int64_t samples = MIN(p->rows, (int64_t)CLAMP(SAMPLE_PRODUCTS / ((double)k * (double)p->n), 1, SAMPLES));
     double worst = 0, largest = 0;
-    plain.rest = plain.along.n;
+    plain.rest = plain.epilogue.n;
     for (int64_t i = 0; i < samples; i++) {
         const int64_t at = p->rows * i / samples;
         Run r = { .p = &plain, .s = s, .from = x + at * k, .w = hn_pack_data(p->packed, s, HN_WEIGHT_W), .y = row };
         r.bias = hn_cpu_in(s, HN_WEIGHT_BIAS) != NULL ? hn_cpu_data(&s->in[HN_WEIGHT_BIAS]) : p->shift;
         wide_panels(&r, 0, 1, 0, p->panels, buffer);
-        hn_along_rest(&p->along, p->rest, s, row, 0, at, 1, 0, p->n); /* pitch 0: y is the row */
+        hn_epilogue_rest(&p->epilogue, p->rest, s, row, 0, at, 1, 0, p->n); /* pitch 0: y is the row */
         for (int64_t c = 0; c < p->n; c++) {
             worst = fmax(worst, fabs((double)y[at * p->n + c] - (double)row[c]));
             largest = fmax(largest, fabs((double)row[c]));

@@ -1,4 +1,4 @@
-#include "cpu/conv/along.h"
+#include "cpu/core/epilogue.h"
 
 #include <math.h>
 
@@ -28,7 +28,7 @@ static gboolean per_channel(const HnTensor *t, const HnTensor *y, int axis)
     return t->dtype == HN_F32;
 }
 
-static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
+static gboolean read_clip(const HnStep *s, int k, HnEpilogueOp *op)
 {
     HnOperand in[3] = { { 0 } };
     HnUnary u;
@@ -39,7 +39,7 @@ static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
     }
     if (s->fused_at[k] != 0 || hn_unary_of(&hn_op_clip, s->fused[k]->params, in, 3, &u) != NULL)
         return FALSE;
-    op->kind = HN_ALONG_CLIP;
+    op->kind = HN_EPILOGUE_CLIP;
     op->a = u.a;
     op->b = u.b;
     return TRUE;
@@ -47,15 +47,15 @@ static gboolean read_clip(const HnStep *s, int k, HnAlongOp *op)
 
 static const struct {
     const HnOp *op;
-    HnAlongKind kind;
+    HnEpilogueKind kind;
 } activations[] = {
-    { &hn_op_relu, HN_ALONG_RELU },           { &hn_op_leakyrelu, HN_ALONG_LEAKY },
-    { &hn_op_sigmoid, HN_ALONG_SIGMOID },     { &hn_op_hardsigmoid, HN_ALONG_HARDSIGMOID },
-    { &hn_op_swish, HN_ALONG_SWISH },         { &hn_op_gelu, HN_ALONG_GELU },
-    { &hn_op_hardswish, HN_ALONG_HARDSWISH },
+    { &hn_op_relu, HN_EPILOGUE_RELU },           { &hn_op_leakyrelu, HN_EPILOGUE_LEAKY },
+    { &hn_op_sigmoid, HN_EPILOGUE_SIGMOID },     { &hn_op_hardsigmoid, HN_EPILOGUE_HARDSIGMOID },
+    { &hn_op_swish, HN_EPILOGUE_SWISH },         { &hn_op_gelu, HN_EPILOGUE_GELU },
+    { &hn_op_hardswish, HN_EPILOGUE_HARDSWISH },
 };
 
-static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
+static gboolean read_activation(const HnStep *s, int k, HnEpilogueOp *op)
 {
     const HnNode *n = s->fused[k];
     const HnActivation *p = n->params;
@@ -65,15 +65,15 @@ static gboolean read_activation(const HnStep *s, int k, HnAlongOp *op)
     if (i == G_N_ELEMENTS(activations) || hn_unary_of(n->op, p, NULL, 0, &op->unary) != NULL)
         return FALSE;
     op->kind = activations[i].kind;
-    if (op->kind == HN_ALONG_LEAKY || op->kind == HN_ALONG_HARDSIGMOID || op->kind == HN_ALONG_SWISH) {
+    if (op->kind == HN_EPILOGUE_LEAKY || op->kind == HN_EPILOGUE_HARDSIGMOID || op->kind == HN_EPILOGUE_SWISH) {
         op->a = (float)p->a;
         op->b = (float)p->b;
     }
-    return op->kind != HN_ALONG_GELU || !p->tanh;
+    return op->kind != HN_EPILOGUE_GELU || !p->tanh;
 }
 
 /* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
-static gboolean read_binary(const HnStep *s, int k, int axis, HnAlongOp *op)
+static gboolean read_binary(const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
     const HnOp *o = s->fused[k]->op;
     const HnTensor *y = s->out[0].slot->tensor;
@@ -83,11 +83,11 @@ static gboolean read_binary(const HnStep *s, int k, int axis, HnAlongOp *op)
     const HnSlot *c = operand(s, k, 1 - s->fused_at[k], &op->port);
     if (c == NULL || ((sub || div) && s->fused_at[k] != 0))
         return FALSE;
-    op->kind = c->constant ? HN_ALONG_AFFINE : HN_ALONG_ADD;
+    op->kind = c->constant ? HN_EPILOGUE_AFFINE : HN_EPILOGUE_ADD;
     return c->constant ? per_channel(c->tensor, y, axis) : add;
 }
 
-static gboolean read_batchnorm(const HnStep *s, int k, int axis, HnAlongOp *op)
+static gboolean read_batchnorm(const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
     const HnBatchNorm *p = s->fused[k]->params;
     int port;
@@ -99,20 +99,20 @@ static gboolean read_batchnorm(const HnStep *s, int k, int axis, HnAlongOp *op)
         if (c == NULL || !c->constant || c->tensor->dtype != HN_F32 || c->tensor->n != s->out[0].slot->tensor->dims[1])
             return FALSE;
     }
-    op->kind = HN_ALONG_AFFINE;
+    op->kind = HN_EPILOGUE_AFFINE;
     return TRUE;
 }
 
-static gboolean read_node(const HnStep *s, int k, int axis, HnAlongOp *op)
+static gboolean read_node(const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
-    *op = (HnAlongOp){ 0 };
+    *op = (HnEpilogueOp){ 0 };
     return (s->fused[k]->op == &hn_op_clip && read_clip(s, k, op)) || read_activation(s, k, op) ||
            read_binary(s, k, axis, op) || read_batchnorm(s, k, axis, op);
 }
 
-gboolean hn_along_fits(const HnStep *s, int axis)
+gboolean hn_epilogue_fits(const HnStep *s, int axis)
 {
-    HnAlongOp op;
+    HnEpilogueOp op;
     for (int k = 0; k < s->n_fused; k++)
         if (!read_node(s, k, axis, &op))
             return FALSE;
@@ -126,7 +126,7 @@ static float element(const HnTensor *t, int64_t c)
     return (float)hn_tensor_get_f64(t, t->n == 1 ? 0 : c);
 }
 
-static void scale_of_batchnorm(const HnStep *s, int k, HnAlongOp *op, int64_t channels)
+static void scale_of_batchnorm(const HnStep *s, int k, HnEpilogueOp *op, int64_t channels)
 {
     const HnBatchNorm *p = s->fused[k]->params;
     const HnTensor *t[5];
@@ -141,7 +141,7 @@ static void scale_of_batchnorm(const HnStep *s, int k, HnAlongOp *op, int64_t ch
     }
 }
 
-static void read_constants(HnAlongOp *op, HnStep *s, int k, int64_t channels)
+static void read_constants(HnEpilogueOp *op, HnStep *s, int k, int64_t channels)
 {
     const HnOp *o = s->fused[k]->op;
     op->shift = g_new0(float, (gsize)channels);
@@ -162,34 +162,34 @@ static void read_constants(HnAlongOp *op, HnStep *s, int k, int64_t channels)
     }
 }
 
-void hn_along_init(HnAlong *a, HnStep *s, int axis)
+void hn_epilogue_init(HnEpilogue *a, HnStep *s, int axis)
 {
     const HnTensor *y = s->out[0].slot->tensor;
-    *a = (HnAlong){ .channels = axis < y->ndim ? y->dims[axis] : 1, .op = g_new0(HnAlongOp, (gsize)s->n_fused) };
+    *a = (HnEpilogue){ .channels = axis < y->ndim ? y->dims[axis] : 1, .op = g_new0(HnEpilogueOp, (gsize)s->n_fused) };
     for (int k = 0; k < s->n_fused; k++) {
-        HnAlongOp *op = &a->op[a->n++];
+        HnEpilogueOp *op = &a->op[a->n++];
         read_node(s, k, axis, op);
-        if (op->kind == HN_ALONG_AFFINE)
+        if (op->kind == HN_EPILOGUE_AFFINE)
             read_constants(op, s, k, a->channels);
         for (int i = 0, port; i < (int)s->fused[k]->in->len; i++)
-            if (operand(s, k, i, &port) != NULL && op->kind != HN_ALONG_ADD)
+            if (operand(s, k, i, &port) != NULL && op->kind != HN_EPILOGUE_ADD)
                 s->in[port].unread = TRUE;
     }
 }
 
-void hn_along_clear(HnAlong *a)
+void hn_epilogue_clear(HnEpilogue *a)
 {
     for (int k = 0; k < a->n; k++) {
         g_free(a->op[k].scale);
         g_free(a->op[k].shift);
     }
     g_free(a->op);
-    *a = (HnAlong){ 0 };
+    *a = (HnEpilogue){ 0 };
 }
 
 /* --- own loops */
 
-static void affine_row(const HnAlongOp *op, float *restrict y, int64_t n, int64_t channel)
+static void affine_row(const HnEpilogueOp *op, float *restrict y, int64_t n, int64_t channel)
 {
     const float *restrict shift = op->shift, *restrict scale = op->scale;
     if (channel >= 0) {
@@ -205,31 +205,31 @@ static void affine_row(const HnAlongOp *op, float *restrict y, int64_t n, int64_
     }
 }
 
-void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t at, int64_t n, int64_t channel)
+void hn_epilogue_row(const HnEpilogue *a, const HnStep *s, float *restrict y, int64_t at, int64_t n, int64_t channel)
 {
     for (int k = 0; k < a->n; k++) {
-        const HnAlongOp *op = &a->op[k];
+        const HnEpilogueOp *op = &a->op[k];
         switch (op->kind) {
-        case HN_ALONG_CLIP:
+        case HN_EPILOGUE_CLIP:
             for (int64_t i = 0; i < n; i++)
                 y[i] = y[i] < op->a ? op->a : y[i] > op->b ? op->b : y[i];
             break;
-        case HN_ALONG_RELU:
-        case HN_ALONG_LEAKY:
-        case HN_ALONG_SIGMOID:
-        case HN_ALONG_HARDSIGMOID:
-        case HN_ALONG_SWISH:
-        case HN_ALONG_GELU:
-        case HN_ALONG_HARDSWISH:
+        case HN_EPILOGUE_RELU:
+        case HN_EPILOGUE_LEAKY:
+        case HN_EPILOGUE_SIGMOID:
+        case HN_EPILOGUE_HARDSIGMOID:
+        case HN_EPILOGUE_SWISH:
+        case HN_EPILOGUE_GELU:
+        case HN_EPILOGUE_HARDSWISH:
             op->unary.fn(y, y, n, op->unary.a, op->unary.b);
             break;
-        case HN_ALONG_ADD: {
+        case HN_EPILOGUE_ADD: {
             const float *restrict x = (const float *)hn_cpu_data(&s->in[op->port]) + at;
             for (int64_t i = 0; i < n; i++)
                 y[i] += x[i];
             break;
         }
-        case HN_ALONG_AFFINE:
+        case HN_EPILOGUE_AFFINE:
             affine_row(op, y, n, channel);
             break;
         }
@@ -238,45 +238,45 @@ void hn_along_row(const HnAlong *a, const HnStep *s, float *restrict y, int64_t 
 
 /* --- tiles */
 
-HnAlongEnd hn_along_end(const HnAlong *a, int first)
+HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first)
 {
-    HnAlongEnd e = { .rest = first, .add_port = -1, .lo = HN_GEMM_KERNEL_LOW, .hi = HN_GEMM_KERNEL_HIGH };
-    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_ADD)
+    HnEpilogueEnd e = { .rest = first, .add_port = -1, .lo = HN_GEMM_KERNEL_LOW, .hi = HN_GEMM_KERNEL_HIGH };
+    if (e.rest < a->n && a->op[e.rest].kind == HN_EPILOGUE_ADD)
         e.add_port = a->op[e.rest++].port;
-    if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_RELU) {
+    if (e.rest < a->n && a->op[e.rest].kind == HN_EPILOGUE_RELU) {
         e.lo = 0;
         e.rest++;
-    } else if (e.rest < a->n && a->op[e.rest].kind == HN_ALONG_CLIP) {
+    } else if (e.rest < a->n && a->op[e.rest].kind == HN_EPILOGUE_CLIP) {
         e.lo = a->op[e.rest].a;
         e.hi = a->op[e.rest++].b;
     }
     return e;
 }
 
-void hn_along_rest(const HnAlong *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row, int64_t rows,
-                   int64_t col, int64_t cols)
+void hn_epilogue_rest(const HnEpilogue *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row,
+                      int64_t rows, int64_t col, int64_t cols)
 {
     for (int k = first; k < a->n; k++) {
-        HnAlongOp op = a->op[k];
-        const HnAlong one = { .n = 1, .channels = cols, .op = &op };
+        HnEpilogueOp op = a->op[k];
+        const HnEpilogue one = { .n = 1, .channels = cols, .op = &op };
         int64_t other = cols;
-        if (op.kind == HN_ALONG_ADD)
+        if (op.kind == HN_EPILOGUE_ADD)
             other = s->in[op.port].slot->pitch > 0 ? s->in[op.port].slot->pitch : a->channels;
-        if (op.kind == HN_ALONG_AFFINE) {
+        if (op.kind == HN_EPILOGUE_AFFINE) {
             op.scale = op.scale != NULL ? op.scale + col : NULL;
             op.shift += col;
         } else if (pitch == cols && other == cols) { /* rows are adjacent */
-            hn_along_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
+            hn_epilogue_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
             continue;
         }
         for (int64_t i = row; i < row + rows; i++)
-            hn_along_row(&one, s, y + i * pitch + col, i * other + col, cols, -1);
+            hn_epilogue_row(&one, s, y + i * pitch + col, i * other + col, cols, -1);
     }
 }
 
 /* --- through oneDNN */
 
-static dnnl_memory_desc_t channel_md(const HnAlong *a, int ndim, int axis)
+static dnnl_memory_desc_t channel_md(const HnEpilogue *a, int ndim, int axis)
 {
     int64_t dims[HN_MAX_RANK];
     for (int i = 0; i < ndim; i++)
@@ -284,31 +284,31 @@ static dnnl_memory_desc_t channel_md(const HnAlong *a, int ndim, int axis)
     return hn_md_plain(ndim, dims);
 }
 
-static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlongOp *op, int ndim, const int64_t *dims,
-                            int axis)
+static dnnl_status_t append(dnnl_post_ops_t ops, const HnEpilogue *a, const HnEpilogueOp *op, int ndim,
+                            const int64_t *dims, int axis)
 {
     switch (op->kind) {
-    case HN_ALONG_RELU:
+    case HN_EPILOGUE_RELU:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_relu, 0, 0);
-    case HN_ALONG_LEAKY:
+    case HN_EPILOGUE_LEAKY:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_relu, op->a, 0);
-    case HN_ALONG_CLIP:
+    case HN_EPILOGUE_CLIP:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_clip, op->a, op->b);
-    case HN_ALONG_SIGMOID:
+    case HN_EPILOGUE_SIGMOID:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_logistic, 0, 0);
-    case HN_ALONG_HARDSIGMOID:
+    case HN_EPILOGUE_HARDSIGMOID:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardsigmoid, op->a, op->b);
-    case HN_ALONG_SWISH:
+    case HN_EPILOGUE_SWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, op->a, 0);
-    case HN_ALONG_GELU:
+    case HN_EPILOGUE_GELU:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_erf, 0, 0);
-    case HN_ALONG_HARDSWISH:
+    case HN_EPILOGUE_HARDSWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
-    case HN_ALONG_ADD: {
+    case HN_EPILOGUE_ADD: {
         g_auto(dnnl_memory_desc_t) md = hn_md_any(ndim, dims);
         return hn_dnnl(post_ops_append_binary)(ops, dnnl_binary_add, md);
     }
-    case HN_ALONG_AFFINE: {
+    case HN_EPILOGUE_AFFINE: {
         g_auto(dnnl_memory_desc_t) md = channel_md(a, ndim, axis);
         dnnl_status_t status =
             op->scale != NULL ? hn_dnnl(post_ops_append_binary)(ops, dnnl_binary_mul, md) : dnnl_success;
@@ -318,7 +318,7 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnAlong *a, const HnAlong
     return dnnl_invalid_arguments;
 }
 
-dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *dims, int axis, gboolean bf16)
+dnnl_primitive_attr_t hn_epilogue_attr(const HnEpilogue *a, int ndim, const int64_t *dims, int axis, gboolean bf16)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
@@ -340,31 +340,31 @@ dnnl_primitive_attr_t hn_along_attr(const HnAlong *a, int ndim, const int64_t *d
     return NULL;
 }
 
-int hn_along_args(const HnAlong *a, HnStep *s, const_dnnl_primitive_desc_t pd, int *args, int n)
+int hn_epilogue_args(const HnEpilogue *a, HnStep *s, const_dnnl_primitive_desc_t pd, int *args, int n)
 {
     for (int k = 0, post = 0; k < a->n; k++, post++) {
-        const HnAlongOp *op = &a->op[k];
-        if (op->kind == HN_ALONG_AFFINE && op->scale != NULL)
+        const HnEpilogueOp *op = &a->op[k];
+        if (op->kind == HN_EPILOGUE_AFFINE && op->scale != NULL)
             args[n++] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post++) | DNNL_ARG_SRC_1;
-        if (op->kind != HN_ALONG_AFFINE && op->kind != HN_ALONG_ADD)
+        if (op->kind != HN_EPILOGUE_AFFINE && op->kind != HN_EPILOGUE_ADD)
             continue;
         args[n++] = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1;
-        if (op->kind == HN_ALONG_ADD)
+        if (op->kind == HN_EPILOGUE_ADD)
             s->in[op->port].want =
                 hn_layout_new(hn_dnnl(primitive_desc_query_md)(pd, dnnl_query_exec_arg_md, args[n - 1]));
     }
     return n;
 }
 
-int hn_along_data(const HnAlong *a, const HnStep *s, void **data, int n)
+int hn_epilogue_data(const HnEpilogue *a, const HnStep *s, void **data, int n)
 {
     for (int k = 0; k < a->n; k++) {
-        const HnAlongOp *op = &a->op[k];
-        if (op->kind == HN_ALONG_AFFINE && op->scale != NULL)
+        const HnEpilogueOp *op = &a->op[k];
+        if (op->kind == HN_EPILOGUE_AFFINE && op->scale != NULL)
             data[n++] = op->scale;
-        if (op->kind == HN_ALONG_AFFINE)
+        if (op->kind == HN_EPILOGUE_AFFINE)
             data[n++] = op->shift;
-        else if (op->kind == HN_ALONG_ADD)
+        else if (op->kind == HN_EPILOGUE_ADD)
             data[n++] = hn_cpu_data(&s->in[op->port]);
     }
     return n;

@@ -1,4 +1,4 @@
-#include "cpu/elementwise/program.h"
+#include "cpu/elementwise/elementwise_program.h"
 
 #include <math.h>
 
@@ -9,13 +9,13 @@
 #include "op/cast.h"
 
 #define HN_LEVEL plain
-#include "cpu/elementwise/program_loops.h"
+#include "cpu/elementwise/elementwise_program_loops.h"
 #undef HN_LEVEL
 #define HN_LEVEL avx2
-#include "cpu/elementwise/program_loops.h"
+#include "cpu/elementwise/elementwise_program_loops.h"
 #undef HN_LEVEL
 #define HN_LEVEL avx512
-#include "cpu/elementwise/program_loops.h"
+#include "cpu/elementwise/elementwise_program_loops.h"
 #undef HN_LEVEL
 
 typedef void (*ChooseFn)(float *z, const float *c, const float *x, const float *y, int64_t n, int sc, int sx, int sy);
@@ -29,7 +29,7 @@ typedef struct {
     int n_arg, arg[3], result;
 } Instruction;
 
-struct HnProgram {
+struct HnElementwise {
     int n, n_ports, n_registers;
     double flops;
     Instruction *at;
@@ -89,7 +89,7 @@ static gboolean takes_cast(const HnType *from, const HnType *to)
     return known && (to->dtype == HN_F32 || to->dtype == HN_BOOL);
 }
 
-gboolean hn_program_takes(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out)
+gboolean hn_elementwise_takes(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out)
 {
     HnOperand operand[HN_GROUP_INPUTS] = { { 0 } };
     HnUnary u;
@@ -213,7 +213,7 @@ static int add_node(Compiler *c, const HnNode *n, const int *arg)
  */
 
 /* Registers are taken again as soon as their numbers were read for the last time, by the same instruction even. */
-static void allot_registers(HnProgram *p, int n_values)
+static void allot_registers(HnElementwise *p, int n_values)
 {
     g_autofree int *last = g_new0(int, (gsize)n_values), *place = g_new0(int, (gsize)n_values);
     g_autofree gboolean *taken = g_new0(gboolean, (gsize)p->n + 1);
@@ -242,7 +242,7 @@ static void allot_registers(HnProgram *p, int n_values)
     p->at[p->n - 1].result = p->n_ports + p->n_registers;
 }
 
-HnProgram *hn_program_new(const HnStep *s)
+HnElementwise *hn_elementwise_new(const HnStep *s)
 {
     const HnGroup *g = s->group;
     Compiler c = { .s = s, .n_in = s->n_in, .code = g_array_new(FALSE, FALSE, sizeof(Instruction)) };
@@ -258,7 +258,7 @@ HnProgram *hn_program_new(const HnStep *s)
     if (c.code->len == 0 || result != c.n_in + (int)c.code->len - 1) /* a cast that does nothing */
         add_row(&c, &hn_op_cast, hn_broadcast_rows(&hn_op_max, HN_F32), result, result);
     const int n_values = c.n_in + (int)c.code->len;
-    HnProgram *p = g_new0(HnProgram, 1);
+    HnElementwise *p = g_new0(HnElementwise, 1);
     p->n_ports = s->n_in;
     p->n = (int)c.code->len;
     p->at = (Instruction *)(void *)g_array_free(c.code, FALSE);
@@ -268,24 +268,24 @@ HnProgram *hn_program_new(const HnStep *s)
     return p;
 }
 
-void hn_program_free(HnProgram *p)
+void hn_elementwise_free(HnElementwise *p)
 {
     if (p != NULL)
         g_free(p->at);
     g_free(p);
 }
 
-int hn_program_registers(const HnProgram *p)
+int hn_elementwise_registers(const HnElementwise *p)
 {
     return p->n_registers;
 }
 
-double hn_program_flops(const HnProgram *p)
+double hn_elementwise_flops(const HnElementwise *p)
 {
     return p->flops;
 }
 
-void hn_program_run(const HnProgram *p, float *const *at, const int *step, int64_t n)
+void hn_elementwise_run(const HnElementwise *p, float *const *at, const int *step, int64_t n)
 {
     for (int k = 0; k < p->n; k++) {
         const Instruction *i = &p->at[k];

@@ -5,4 +5,4 @@
 
 #include "run/backend.h"
 
-extern const HnKernel hn_cpu_region;
+extern const HnKernel hn_cpu_fused_elementwise;

@@ -5,13 +5,13 @@
  * short rows as it has room for. An input that lies in the tile as the result does, or is one number there, is read
  * where it is; others (of another type, or repeated in some other way) are laid out in a tile of their own first.
  */
-#include "cpu/elementwise/region.h"
+#include "cpu/elementwise/fused_elementwise.h"
 
 #include <string.h>
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
-#include "cpu/elementwise/program.h"
+#include "cpu/elementwise/elementwise_program.h"
 #include "op/index.h"
 
 #define TILE 1024        /* elements */
@@ -22,7 +22,7 @@
 typedef struct {
     HnDtype type;
     gsize size;       /* of an element */
-    int64_t *strides; /* of the axes outside the rows; behind the region's inputs */
+    int64_t *strides; /* of the axes outside the rows; behind the group's inputs */
     int step;         /* within a row */
     gboolean staged;  /* through a tile of its own */
     gboolean once;    /* which is the same for all tiles */
@@ -30,7 +30,7 @@ typedef struct {
 } Input;
 
 typedef struct {
-    HnProgram *program;
+    HnElementwise *program;
     int n_in, n_operands, n_tiles; /* inputs; with registers and the result; tiles of scratch memory per thread */
     int ndim;                      /* axes outside the rows */
     int64_t dims[HN_MAX_RANK];
@@ -40,7 +40,7 @@ typedef struct {
     int threads;
     int *step; /* of operands */
     Input in[];
-} Region;
+} Fused;
 
 /* --- preparing -------------------------------------------------------------------------------------------------------
  */
@@ -123,7 +123,7 @@ static int merge_axes(int n, int64_t *dims, int n_in, Strides *strides)
 }
 
 /* Rows and the axes around them for a layout. FALSE: within a row some input would advance by more than 1. */
-static gboolean find_rows(Region *r, const HnStep *s, const HnLayout *l)
+static gboolean find_rows(Fused *r, const HnStep *s, const HnLayout *l)
 {
     const HnTensor *z = s->out[0].slot->tensor;
     int axis[HN_MAX_RANK], n = axes_of(z, l, axis);
@@ -153,7 +153,7 @@ static HnLayout *as_in(HnLayout *l, const HnTensor *t)
 }
 
 /* How each input gets into a tile. */
-static void place_inputs(Region *r)
+static void place_inputs(Fused *r)
 {
     int64_t whole[HN_MAX_RANK];
     hn_strides(r->ndim, r->dims, whole);
@@ -172,17 +172,17 @@ static void place_inputs(Region *r)
     }
 }
 
-static gboolean region_prepare(HnStep *s, GError **error)
+static gboolean fused_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const gsize ndim = (gsize)s->out[0].slot->tensor->ndim;
-    Region *r = g_malloc0(sizeof *r + (gsize)s->n_in * (sizeof(Input) + ndim * sizeof(int64_t)));
+    Fused *r = g_malloc0(sizeof *r + (gsize)s->n_in * (sizeof(Input) + ndim * sizeof(int64_t)));
     s->state = r;
     for (int i = 0; i < s->n_in; i++)
         r->in[i].strides = (int64_t *)(void *)&r->in[s->n_in] + (gsize)i * ndim;
-    r->program = hn_program_new(s);
+    r->program = hn_elementwise_new(s);
     r->n_in = s->n_in;
-    r->n_operands = s->n_in + hn_program_registers(r->program) + 1;
+    r->n_operands = s->n_in + hn_elementwise_registers(r->program) + 1;
     r->step = g_new(int, r->n_operands);
     for (int i = 0; i < r->n_operands; i++)
         r->step[i] = 1;
@@ -204,7 +204,7 @@ static gboolean region_prepare(HnStep *s, GError **error)
     r->per = r->rows > 1 && r->n < SHORT ? MIN(TILE / MAX(r->n, 1), r->rows) : 0;
     r->many = r->total == 0 ? 0 : r->per > 0 ? (r->rows + r->per - 1) / r->per : r->rows * ((r->n + TILE - 1) / TILE);
     r->room = (MIN(TILE, r->total) + 15) / 16 * 16;
-    r->n_tiles = hn_program_registers(r->program) + (r->type != HN_F32);
+    r->n_tiles = hn_elementwise_registers(r->program) + (r->type != HN_F32);
     for (int i = 0; i < s->n_in; i++) {
         r->in[i].type = s->in[i].slot->tensor->dtype;
         r->in[i].size = hn_dtype_size(r->in[i].type);
@@ -212,7 +212,7 @@ static gboolean region_prepare(HnStep *s, GError **error)
     place_inputs(r);
     for (int i = 0; i < s->n_in; i++)
         r->n_tiles += r->in[i].staged;
-    r->threads = (int)MIN(hn_cpu_threads_for(s, hn_program_flops(r->program) * (double)r->total), MAX(r->many, 1));
+    r->threads = (int)MIN(hn_cpu_threads_for(s, hn_elementwise_flops(r->program) * (double)r->total), MAX(r->many, 1));
     s->scratch_bytes = (gsize)(r->room * r->n_tiles * r->threads) * sizeof(float);
     return TRUE;
 }
@@ -281,7 +281,7 @@ static void stage_row(const Input *in, float *y, const char *x, int64_t m)
 }
 
 /* Where row `row` of an input begins, in elements; idx: its index. */
-static int64_t row_start(const Region *r, const Input *in, int64_t row, int64_t *idx)
+static int64_t row_start(const Fused *r, const Input *in, int64_t row, int64_t *idx)
 {
     int64_t at = 0;
     for (int k = r->ndim - 1; k >= 0; k--) {
@@ -293,7 +293,7 @@ static int64_t row_start(const Region *r, const Input *in, int64_t row, int64_t 
 }
 
 /* `rows` whole rows from row `row` on. */
-static void stage_rows(const Region *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows)
+static void stage_rows(const Fused *r, const Input *in, float *y, const char *x, int64_t row, int64_t rows)
 {
     int64_t idx[HN_MAX_RANK], at = row_start(r, in, row, idx);
     for (int64_t i = 0; i < rows; i++, y += r->n) {
@@ -309,7 +309,7 @@ static void stage_rows(const Region *r, const Input *in, float *y, const char *x
 }
 
 /* The same row as often as a tile has room for it. */
-static void stage_once(const Region *r, const Input *in, float *y, const char *x)
+static void stage_once(const Fused *r, const Input *in, float *y, const char *x)
 {
     const int64_t all = r->per * r->n;
     stage_row(in, y, x, r->n);
@@ -318,7 +318,7 @@ static void stage_once(const Region *r, const Input *in, float *y, const char *x
 }
 
 /* Operands of tile t; the number of its elements. */
-static int64_t lay_out(const Region *r, const HnStep *s, int64_t t, float **at, float *const *tile, gboolean first)
+static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, float *const *tile, gboolean first)
 {
     const int64_t pieces = (r->n + TILE - 1) / TILE;
     const int64_t row = r->per > 0 ? t * r->per : t / pieces, col = r->per > 0 ? 0 : t % pieces * TILE;
@@ -352,7 +352,7 @@ static int64_t lay_out(const Region *r, const HnStep *s, int64_t t, float **at, 
 }
 
 /* Tiles [from, to) by thread t. */
-static void run_tiles(const Region *r, const HnStep *s, int thread, int64_t from, int64_t to)
+static void run_tiles(const Fused *r, const HnStep *s, int thread, int64_t from, int64_t to)
 {
     float *scratch = s->scratch;
     float *at[OPERANDS], *tile[OPERANDS];
@@ -367,7 +367,7 @@ static void run_tiles(const Region *r, const HnStep *s, int thread, int64_t from
     char *z = hn_cpu_data(&s->out[0]);
     for (int64_t t = from; t < to; t++) {
         const int64_t n = lay_out(r, s, t, at, tile, t == from);
-        hn_program_run(r->program, at, r->step, n);
+        hn_elementwise_run(r->program, at, r->step, n);
         if (r->type != HN_F32) {
             const int64_t pieces = (r->n + TILE - 1) / TILE;
             const int64_t first = r->per > 0 ? t * r->per * r->n : t / pieces * r->n + t % pieces * TILE;
@@ -376,10 +376,10 @@ static void run_tiles(const Region *r, const HnStep *s, int thread, int64_t from
     }
 }
 
-static gboolean region_run(HnStep *s, GError **error)
+static gboolean fused_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Region *r = s->state;
+    const Fused *r = s->state;
     if (r->threads == 1) {
         run_tiles(r, s, 0, 0, r->many);
         return TRUE;
@@ -390,21 +390,21 @@ static gboolean region_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void region_release(HnStep *s)
+static void fused_release(HnStep *s)
 {
-    Region *r = s->state;
+    Fused *r = s->state;
     if (r == NULL)
         return;
-    hn_program_free(r->program);
+    hn_elementwise_free(r->program);
     g_free(r->step);
     g_free(r);
     s->state = NULL;
 }
 
-const HnKernel hn_cpu_region = {
-    .name = "cpu.region",
-    .prepare = region_prepare,
-    .run = region_run,
-    .release = region_release,
+const HnKernel hn_cpu_fused_elementwise = {
+    .name = "cpu.fused_elementwise",
+    .prepare = fused_prepare,
+    .run = fused_run,
+    .release = fused_release,
     .inplace = TRUE,
 };
