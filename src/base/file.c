@@ -296,8 +296,9 @@ HnOutFile *hn_out_open(const char *path, GError **error)
     }
     /* through a link the file behind it is written; a file that forbids writing is left alone */
     file->target = follow(path);
-    if (!file->target || (exists && access(path, W_OK) != 0) || !open_temp(file) ||
-        (exists && fchmod(file->fd, st.st_mode & 0777) != 0))
+    if (!file->target || (exists && access(path, W_OK) != 0) || !open_temp(file))
+        return out_fail("write", path, error);
+    if (exists && fchmod(file->fd, st.st_mode & 0777) != 0)
         return out_fail("write", path, error);
     return g_steal_pointer(&file);
 }

@@ -94,11 +94,9 @@ static void saw(const HnValue *v, const HnSeen *seen, gpointer data)
 
 static gboolean may_be_float(const HnTypes *types, const HnValue *v)
 {
-    const HnType *t = hn_types_get(types, v);
-    if (v->weight != NULL || v->sparse != NULL || hn_types_value(types, v) != NULL)
+    if (hn_value_is_weight(v) || hn_types_value(types, v) != NULL)
         return FALSE;
-    return t == NULL || t->kind == HN_TYPE_NONE ||
-           (t->kind == HN_TYPE_TENSOR && (t->dtype == HN_UNDEFINED || hn_dtype_in(t->dtype, HN_T_FLOATS)));
+    return hn_type_may_be(hn_types_get(types, v), HN_T_FLOATS);
 }
 
 /* Whose elements v's are. */

@@ -110,11 +110,6 @@ static gboolean note_types(HnLayerDiffRow *r, const HnTensor *a, const HnTensor 
 
 /* --- which nodes run, and who reads what ------------------------------------------------------------------------- */
 
-static gboolean weight(const HnValue *v)
-{
-    return v->weight != NULL || v->sparse != NULL;
-}
-
 /* The graph's own inputs are found by the session; everything else that no node makes is a weight. */
 static void find_fixed(Side *s)
 {
@@ -193,7 +188,7 @@ static HnTensor *weight_tensor(const HnValue *v, HnBudget *budget, GError **erro
 static gboolean fill_weight(const HnLayerDiff *l, Side *s, const HnValue *v, GError **error)
 {
     Place *p = place(s, v);
-    if (p->own != NULL || !weight(v) || !p->fixed)
+    if (p->own != NULL || !hn_value_is_weight(v) || !p->fixed)
         return TRUE;
     if ((p->own = weight_tensor(v, l->o.budget, error)) == NULL)
         return FALSE;
@@ -409,8 +404,7 @@ static void reset(Side *s)
 static gboolean inputs_of_second(const HnLayerDiff *l, HnTensor *const *in, HnTensor **out, GError **error)
 {
     for (int i = 0; i < hn_session_n_inputs(l->side[1].whole); i++) {
-        const HnType *t = hn_session_input(l->side[1].whole, i)->type;
-        const HnDtype dtype = t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
+        const HnDtype dtype = hn_type_dtype(hn_session_input(l->side[1].whole, i)->type);
         out[i] = hn_input_as(in[l->partner[i]], dtype, l->o.budget, error);
         if (out[i] == NULL)
             return FALSE;

@@ -21,16 +21,11 @@ static void add(Match *m, HnValue *a, HnValue *b, HnMatchKind by)
     g_hash_table_insert(m->to_b, a, x);
 }
 
-static gboolean is_weight(const HnValue *v)
-{
-    return v->weight != NULL || v->sparse != NULL;
-}
-
 static GPtrArray *fed(const HnGraph *g)
 {
     GPtrArray *inputs = g_ptr_array_new();
     for (guint i = 0; i < g->inputs->len; i++)
-        if (!is_weight(g->inputs->pdata[i]))
+        if (!hn_value_is_weight(g->inputs->pdata[i]))
             g_ptr_array_add(inputs, g->inputs->pdata[i]);
     return inputs;
 }
@@ -52,7 +47,7 @@ static void by_position(Match *m, const GPtrArray *a, const GPtrArray *b)
 {
     for (guint k = 0; a->len == b->len && k < a->len; k++) {
         HnValue *x = a->pdata[k], *y = b->pdata[k];
-        if ((x->producer != NULL) == (y->producer != NULL) && !is_weight(x) && !is_weight(y))
+        if ((x->producer != NULL) == (y->producer != NULL) && !hn_value_is_weight(x) && !hn_value_is_weight(y))
             add(m, x, y, HN_MATCH_OUTPUT);
     }
 }
@@ -141,7 +136,7 @@ GArray *hn_match_values(const HnGraph *a, const HnGraph *b)
     for (guint i = 0; i < fed_b->len + bs->len; i++) {
         HnValue *y = i < fed_b->len ? fed_b->pdata[i] : bs->pdata[i - fed_b->len];
         HnValue *x = g_hash_table_lookup(a->values, y->name);
-        if (x != NULL && !is_weight(x) && (x->producer != NULL) == (y->producer != NULL))
+        if (x != NULL && !hn_value_is_weight(x) && (x->producer != NULL) == (y->producer != NULL))
             add(&m, x, y, HN_MATCH_NAME);
     }
     by_position(&m, fed_a, fed_b);

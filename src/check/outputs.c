@@ -22,7 +22,7 @@ HnTensor *hn_input_as(HnTensor *t, HnDtype dtype, HnBudget *budget, GError **err
 HnTensor *hn_input_for(const HnValue *input, HnTensor *t, HnBudget *budget, GError **error)
 {
     const HnType *type = input->type;
-    return hn_input_as(t, type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : t->dtype, budget, error);
+    return hn_input_as(t, hn_type_is_tensor(type) ? type->dtype : t->dtype, budget, error);
 }
 
 HnTensor **hn_outputs_run(HnSession *s, HnTensor *const *in, HnBudget *budget, GError **error)

@@ -33,7 +33,7 @@ static HnTensor *weight_of(const HnValue *v, HnBudget *budget, GError **error)
 
 static gboolean fill(HnRangeProbe *w, const HnValue *v, GError **error)
 {
-    if (w->have[v->id] != NULL || (v->weight == NULL && v->sparse == NULL))
+    if (w->have[v->id] != NULL || !hn_value_is_weight(v))
         return TRUE;
     return (w->have[v->id] = weight_of(v, w->o.budget, error)) != NULL;
 }
@@ -99,7 +99,7 @@ static HnModel *model_of(const HnRangeProbe *w, const HnNode *n, HnTensor **in, 
         if (v == NULL || g_hash_table_contains(values, v))
             continue;
         g_hash_table_insert(values, v, copy = hn_graph_value(m->graph, v->name));
-        if (v->weight != NULL || v->sparse != NULL || (hn_dtype_in(in[i]->dtype, HN_T_INTS) && in[i]->n <= LIST)) {
+        if (hn_value_is_weight(v) || (hn_dtype_in(in[i]->dtype, HN_T_INTS) && in[i]->n <= LIST)) {
             hn_graph_add_weight(m->graph, copy, in[i]);
             continue;
         }
@@ -191,8 +191,9 @@ static Rows rows_of(const HnNode *n, const HnTensor *t)
         axis = 0;
     for (int i = 0; i < t->ndim; i++)
         *(i < axis ? &r.outer : i > axis && row == HN_ROW_AXIS ? &r.inner : &r.len) *= t->dims[i];
-    if (row == HN_ROW_SPATIAL && groups != NULL && groups->kind == HN_ATTR_INT && groups->i > 0 && t->ndim > 1 &&
-        t->dims[1] % groups->i == 0) {
+    if (row != HN_ROW_SPATIAL || t->ndim < 2 || groups == NULL || groups->kind != HN_ATTR_INT)
+        return r;
+    if (groups->i > 0 && t->dims[1] % groups->i == 0) {
         r.len *= t->dims[1] / groups->i;
         r.outer = r.outer / t->dims[1] * groups->i;
     }

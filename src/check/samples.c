@@ -120,12 +120,16 @@ static gboolean make_inputs(HnSamples *v, Sample *s, uint64_t stream, int choice
     return TRUE;
 }
 
+static gboolean is_open(HnDim d)
+{
+    return !d.known && d.sym == NULL;
+}
+
 /* An input whose file leaves dimensions open without a name, others than the first. */
 static gboolean is_nameless(const HnValue *x)
 {
-    const HnType *t = x->type;
-    for (int a = 1; t != NULL && t->kind == HN_TYPE_TENSOR && a < t->rank; a++)
-        if (!t->dims[a].known && t->dims[a].sym == NULL)
+    for (int a = 1; a < hn_type_rank(x->type); a++)
+        if (is_open(x->type->dims[a]))
             return TRUE;
     return FALSE;
 }
@@ -141,7 +145,7 @@ static void size_nameless(HnShapes *s, const HnValue *x, const Sizes *z, gboolea
 {
     const HnType *t = x->type;
     int64_t dims[HN_MAX_RANK], n;
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank <= 0 || t->rank > HN_MAX_RANK || hn_shapes_says(s, x, 0, &n))
+    if (hn_type_rank(t) <= 0 || t->rank > HN_MAX_RANK || hn_shapes_says(s, x, 0, &n))
         return;
     for (int a = 0; a < t->rank; a++)
         dims[a] = t->dims[a].known ? t->dims[a].n : a == 0 || small ? z->first : t->dims[a].sym == NULL ? z->other : 1;
@@ -161,7 +165,7 @@ static gboolean size_dims(const HnSamples *v, HnShapes *s, const Sizes *z)
         for (int i = 0; i < v->n_in; i++) {
             const HnValue *x = v->in[i];
             const HnType *t = x->type;
-            for (int a = 0; t != NULL && t->kind == HN_TYPE_TENSOR && a < t->rank; a++) {
+            for (int a = 0; a < hn_type_rank(t); a++) {
                 open = open || !t->dims[a].known;
                 if ((a == 0) == (pass == 0) && t->dims[a].sym != NULL && !hn_shapes_says(s, x, a, &n))
                     hn_shapes_set_dim(s, t->dims[a].sym, pass == 0 ? z->first : z->other);
@@ -170,10 +174,8 @@ static gboolean size_dims(const HnSamples *v, HnShapes *s, const Sizes *z)
     }
     for (int i = 0; i < v->n_in; i++) {
         const HnValue *x = v->in[i];
-        const HnType *t = x->type;
-        gboolean unnamed = is_nameless(x);
-        if (unnamed ||
-            (t != NULL && t->kind == HN_TYPE_TENSOR && t->rank > 0 && !t->dims[0].known && t->dims[0].sym == NULL))
+        gboolean unnamed = is_nameless(x), first = hn_type_rank(x->type) > 0 && is_open(x->type->dims[0]);
+        if (unnamed || first)
             size_nameless(s, x, z, unnamed && (z->small >> nameless & 1) != 0);
         nameless += unnamed && nameless < MOST_NAMELESS;
     }

@@ -26,9 +26,7 @@ static double coarsest(const HnGraph *g)
     g_hash_table_iter_init(&iter, g->values);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const HnValue *v = value;
-        const HnDtype d = v->weight != NULL                                    ? v->weight->dtype
-                          : v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
-                                                                               : HN_UNDEFINED;
+        const HnDtype d = v->weight != NULL ? v->weight->dtype : hn_type_dtype(v->type);
         unit = MAX(unit, d == HN_BF16 ? 0x1p-8 : d == HN_F16 ? 0x1p-11 : 0);
     }
     for (guint i = 0; i < g->inner->len; i++) {

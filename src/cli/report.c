@@ -362,7 +362,9 @@ gboolean hn_report_write(HnReport *report, GError **error)
         if (!save(common->csv_file, text, error))
             return FALSE;
     }
-    if ((common->json && !common->json_file) || (common->csv && !common->csv_file) || (taken && common->quiet))
+    if ((common->json && !common->json_file) || (common->csv && !common->csv_file))
+        return TRUE; /* stdout has it */
+    if (taken && common->quiet)
         return TRUE;
     int fd = taken ? STDERR_FILENO : STDOUT_FILENO;
     const char *no_color = g_getenv("NO_COLOR");

@@ -126,7 +126,7 @@ static const HnType *tensor_type(const HnValue *v, gboolean *optional)
         *optional = t && t->kind == HN_TYPE_OPTIONAL;
     while (t && t->kind == HN_TYPE_OPTIONAL)
         t = t->elem;
-    return t && t->kind == HN_TYPE_TENSOR ? t : NULL;
+    return hn_type_is_tensor(t) ? t : NULL;
 }
 
 static int find_array(const Arrays *a, const char *name)
@@ -263,13 +263,13 @@ static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError 
 {
     int n = 0;
     for (int i = 0; i < d->n; i++)
-        n += !d->inputs[i]->weight && !d->inputs[i]->sparse;
+        n += !hn_value_is_weight(d->inputs[i]);
     g_autofree HnTensor **tensors = g_new0(HnTensor *, MAX(n, 1));
     s->name = g_strdup(path);
     if (!hn_testset_read(path, "input", n, tensors, d->o.budget, error))
         return FALSE;
     for (int i = 0, k = 0; i < d->n; i++) {
-        if (d->inputs[i]->weight || d->inputs[i]->sparse)
+        if (hn_value_is_weight(d->inputs[i]))
             continue;
         if (s->in[i] && tensors[k])
             hn_tensor_unref(tensors[k]);
@@ -333,8 +333,10 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
 
 static gboolean can_join(const HnTensor *a, const HnTensor *b)
 {
-    return a && b && a->dtype == b->dtype && a->ndim == b->ndim && a->ndim > 0 && hn_dtype_bits(a->dtype) % 8 == 0 &&
-           hn_dtype_bits(a->dtype) > 0 && !memcmp(a->dims + 1, b->dims + 1, (gsize)(a->ndim - 1) * sizeof a->dims[0]);
+    if (!a || !b || a->dtype != b->dtype || hn_dtype_bits(a->dtype) % 8 != 0 || hn_dtype_bits(a->dtype) == 0)
+        return FALSE;
+    return a->ndim == b->ndim && a->ndim > 0 &&
+           !memcmp(a->dims + 1, b->dims + 1, (gsize)(a->ndim - 1) * sizeof a->dims[0]);
 }
 
 /* Tensors of n samples, at place i of each (-1: labels), one behind the other; *joined stays NULL where all are. */

@@ -133,7 +133,7 @@ static const HnType *tensor_type(const HnValue *v)
     const HnType *t = v->type;
     while (t && t->kind == HN_TYPE_OPTIONAL)
         t = t->elem;
-    return t && t->kind == HN_TYPE_TENSOR ? t : NULL;
+    return hn_type_is_tensor(t) ? t : NULL;
 }
 
 /* Whether sym speaks of name: it is the name, or an expression that has no value without it. */

@@ -38,7 +38,7 @@ static gboolean set_inputs(HnGraph *g, const char *const *in, GError **error)
         HnValue *v = value_of(g, *in, error);
         if (v == NULL)
             return FALSE;
-        if (v->weight != NULL || v->sparse != NULL) {
+        if (hn_value_is_weight(v)) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is a weight, which cannot be an input", *in);
             return FALSE;
         }
@@ -93,7 +93,7 @@ static gboolean drop_rest(HnGraph *g, const char *const *in, GError **error)
             hn_graph_remove_node(g, g->nodes->pdata[i]);
     for (guint i = g->weights->len; i-- > 0;) {
         HnValue *v = g->weights->pdata[i];
-        if (v->users->len == 0 && !v->is_output && !v->is_input)
+        if (!hn_value_is_read(v) && !v->is_input)
             hn_graph_remove_weight(g, v);
     }
     return TRUE;
@@ -102,8 +102,9 @@ static gboolean drop_rest(HnGraph *g, const char *const *in, GError **error)
 gboolean hn_extract(HnModel *m, const char *const *in, const char *const *out, GError **error)
 {
     HnGraph *g = m->graph;
-    return hn_graph_infer(g, FALSE, error) && (out == NULL || set_outputs(g, out, error)) &&
-           (in == NULL || set_inputs(g, in, error)) && drop_rest(g, in, error) && hn_model_verify(m, error);
+    if (!hn_graph_infer(g, FALSE, error) || (out != NULL && !set_outputs(g, out, error)))
+        return FALSE;
+    return (in == NULL || set_inputs(g, in, error)) && drop_rest(g, in, error) && hn_model_verify(m, error);
 }
 
 /* --- shapes ------------------------------------------------------------------------------------------------------- */
@@ -115,7 +116,7 @@ static gboolean fix(HnValue *v, const HnShapes *s, GError **error)
     int64_t n;
     int rank = 0;
     gboolean any = FALSE;
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank > HN_MAX_RANK)
+    if (!hn_type_is_tensor(t) || t->rank > HN_MAX_RANK)
         return TRUE;
     while (t->rank < 0 && rank < HN_MAX_RANK && hn_shapes_says(s, v, rank, &n))
         dims[rank++] = hn_dim(n);

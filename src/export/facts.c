@@ -93,7 +93,7 @@ static double flops_of(HnModel *m, HnType *const *in, HnBudget *budget)
     hn_types_set_budget(t, budget);
     for (guint i = 0; i < m->graph->inputs->len; i++) {
         const HnValue *v = m->graph->inputs->pdata[i];
-        if (v->weight == NULL && v->sparse == NULL)
+        if (!hn_value_is_weight(v))
             hn_types_set(t, v, in[k++]);
     }
     if (!hn_types_graph(t, m->graph, HN_TENSOR_SMALL, 0, NULL))

@@ -37,8 +37,8 @@ static GPtrArray *border(const HnGraph *g, const char *site, int depth)
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < layer->len; i++) {
         const HnValue *x = layer->pdata[i];
-        if (x->graph == g && x->weight == NULL && x->sparse == NULL &&
-            (x->producer == NULL || !g_hash_table_contains(inside, x->producer)) && g_hash_table_add(seen, (gpointer)x))
+        const gboolean made = x->producer != NULL && g_hash_table_contains(inside, x->producer);
+        if (x->graph == g && !hn_value_is_weight(x) && !made && g_hash_table_add(seen, (gpointer)x))
             g_ptr_array_add(names, x->name);
     }
     g_ptr_array_add(names, NULL);

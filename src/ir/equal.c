@@ -61,6 +61,11 @@ static gboolean same_texts(Eq *e, const GPtrArray *a, const GPtrArray *b, const 
     return TRUE;
 }
 
+/* The fields that most things have. */
+#define SAME_REST(e, a, b)                                                                                 \
+    (same_text(e, (a)->doc, (b)->doc, "doc") && same_texts(e, (a)->metadata, (b)->metadata, "metadata") && \
+     same_bytes(e, (a)->unknown, (b)->unknown, "unknown field"))
+
 static gboolean same_messages(Eq *e, const GPtrArray *a, const GPtrArray *b, const char *what)
 {
     if (len_of(a) != len_of(b))
@@ -77,9 +82,9 @@ static gboolean same_opsets(Eq *e, const GArray *a, const GArray *b)
         return differ(e, "number of opsets");
     for (guint i = 0; i < a->len; i++) {
         const HnOpset *x = &g_array_index(a, HnOpset, i), *y = &g_array_index(b, HnOpset, i);
-        if (g_strcmp0(x->domain, y->domain) != 0 || x->version != y->version ||
-            !(x->unknown == y->unknown || (x->unknown && y->unknown && g_bytes_equal(x->unknown, y->unknown))))
-            return differ(e, "opset");
+        if (!same_text(e, x->domain, y->domain, "opset") || !same(e, x->version == y->version, "opset") ||
+            !same_bytes(e, x->unknown, y->unknown, "opset"))
+            return FALSE;
     }
     return TRUE;
 }
@@ -88,12 +93,13 @@ static gboolean same_tensor(Eq *e, const HnTensor *a, const HnTensor *b)
 {
     if (!a || !b)
         return same(e, a == b, "presence of a tensor");
-    return same(e, hn_tensor_equal(a, b), "type, dimensions or an element") &&
-           same(e, a->stored == b->stored && !a->unloaded == !b->unloaded, "way of storing") &&
-           same_text(e, a->name, b->name, "tensor name") && same_text(e, a->doc, b->doc, "tensor doc") &&
+    if (!same(e, hn_tensor_equal(a, b), "type, dimensions or an element"))
+        return FALSE;
+    if (a->stored != b->stored || !a->unloaded != !b->unloaded)
+        return differ(e, "way of storing");
+    return same_text(e, a->name, b->name, "tensor name") && same_text(e, a->doc, b->doc, "tensor doc") &&
            same_texts(e, a->extra, b->extra, "external data") &&
            same_texts(e, a->metadata, b->metadata, "tensor metadata") &&
-           same(e, !a->unloaded == !b->unloaded, "presence of elements") &&
            same_bytes(e, a->unknown, b->unknown, "unknown field");
 }
 
@@ -164,10 +170,13 @@ static gboolean same_values_of_attr(Eq *e, const HnAttr *a, const HnAttr *b)
 
 static gboolean same_attr(Eq *e, const HnAttr *a, const HnAttr *b)
 {
-    return same_text(e, a->name, b->name, "name") &&
-           same(e, a->kind == b->kind && !a->has_kind == !b->has_kind, "kind") && same(e, a->n == b->n, "length") &&
-           same(e, !a->implicit == !b->implicit, "presence of the value") &&
-           same_text(e, a->ref_attr, b->ref_attr, "referred attribute") && same_text(e, a->doc, b->doc, "doc") &&
+    if (!same_text(e, a->name, b->name, "name"))
+        return FALSE;
+    if (a->kind != b->kind || !a->has_kind != !b->has_kind)
+        return differ(e, "kind");
+    if (!same(e, a->n == b->n, "length") || !same(e, !a->implicit == !b->implicit, "presence of the value"))
+        return FALSE;
+    return same_text(e, a->ref_attr, b->ref_attr, "referred attribute") && same_text(e, a->doc, b->doc, "doc") &&
            same_bytes(e, a->unknown, b->unknown, "unknown field") && same_values_of_attr(e, a, b);
 }
 
@@ -204,19 +213,17 @@ static gboolean same_names(Eq *e, List a, List b, const char *what)
 
 static gboolean same_node(Eq *e, const HnNode *a, const HnNode *b)
 {
-    return same_text(e, a->name, b->name, "name") && same_text(e, a->op_type, b->op_type, "operator") &&
-           same_text(e, a->domain, b->domain, "domain") && same_text(e, a->overload, b->overload, "overload") &&
-           same_names(e, LIST(a->in), LIST(b->in), "an input") &&
+    if (!same_text(e, a->name, b->name, "name") || !same_text(e, a->op_type, b->op_type, "operator") ||
+        !same_text(e, a->domain, b->domain, "domain") || !same_text(e, a->overload, b->overload, "overload"))
+        return FALSE;
+    return same_names(e, LIST(a->in), LIST(b->in), "an input") &&
            same_names(e, LIST(a->out), LIST(b->out), "an output") && same_attrs(e, LIST(a->attrs), LIST(b->attrs)) &&
-           same_text(e, a->doc, b->doc, "doc") && same_texts(e, a->metadata, b->metadata, "metadata") &&
-           same_bytes(e, a->unknown, b->unknown, "unknown field");
+           SAME_REST(e, a, b);
 }
 
 static gboolean same_value(Eq *e, const HnValue *a, const HnValue *b)
 {
-    return same(e, hn_type_equal(a->type, b->type), "type") && same_text(e, a->doc, b->doc, "doc") &&
-           same_texts(e, a->metadata, b->metadata, "metadata") &&
-           same_bytes(e, a->unknown, b->unknown, "unknown field");
+    return same(e, hn_type_equal(a->type, b->type), "type") && SAME_REST(e, a, b);
 }
 
 static gboolean same_values(Eq *e, const GPtrArray *a, const GPtrArray *b, const char *what)
@@ -273,30 +280,33 @@ static gboolean same_nodes(Eq *e, const GPtrArray *a, const GPtrArray *b)
     return TRUE;
 }
 
+static gboolean same_declared(Eq *e, const HnGraph *a, const HnGraph *b)
+{
+    return same_values(e, a->inputs, b->inputs, "an input") && same_values(e, a->outputs, b->outputs, "an output") &&
+           same_values(e, a->infos, b->infos, "a declared value") && same_variants(e, a->variants, b->variants) &&
+           same_messages(e, a->quant, b->quant, "quantization annotation");
+}
+
 static gboolean same_graph(Eq *e, const HnGraph *a, const HnGraph *b)
 {
     if (!a || !b)
         return same(e, a == b, "presence of a graph");
     enter(e, a->name);
-    return leave(
-        e, same_text(e, a->name, b->name, "name") && same_text(e, a->doc, b->doc, "doc") &&
-               same_values(e, a->inputs, b->inputs, "an input") &&
-               same_values(e, a->outputs, b->outputs, "an output") &&
-               same_values(e, a->infos, b->infos, "a declared value") && same_weights(e, a->weights, b->weights) &&
-               same_nodes(e, a->nodes, b->nodes) && same_texts(e, a->metadata, b->metadata, "metadata") &&
-               same_messages(e, a->quant, b->quant, "quantization annotation") &&
-               same_variants(e, a->variants, b->variants) && same_bytes(e, a->unknown, b->unknown, "unknown field"));
+    return leave(e, same_text(e, a->name, b->name, "name") && same_declared(e, a, b) &&
+                        same_weights(e, a->weights, b->weights) && same_nodes(e, a->nodes, b->nodes) &&
+                        SAME_REST(e, a, b));
 }
 
 static gboolean same_function(Eq *e, const HnFunction *a, const HnFunction *b)
 {
-    return same_text(e, a->name, b->name, "name") && same_text(e, a->domain, b->domain, "domain") &&
-           same_text(e, a->overload, b->overload, "overload") && same_text(e, a->doc, b->doc, "doc") &&
-           same_texts(e, a->inputs, b->inputs, "an input") && same_texts(e, a->outputs, b->outputs, "an output") &&
-           same_texts(e, a->attrs, b->attrs, "an attribute name") &&
-           same_attrs(e, LIST(a->attr_defaults), LIST(b->attr_defaults)) && same_opsets(e, a->opsets, b->opsets) &&
-           same_graph(e, a->body, b->body) && same_texts(e, a->metadata, b->metadata, "metadata") &&
-           same_bytes(e, a->unknown, b->unknown, "unknown field");
+    if (!same_text(e, a->name, b->name, "name") || !same_text(e, a->domain, b->domain, "domain") ||
+        !same_text(e, a->overload, b->overload, "overload"))
+        return FALSE;
+    if (!same_texts(e, a->inputs, b->inputs, "an input") || !same_texts(e, a->outputs, b->outputs, "an output") ||
+        !same_texts(e, a->attrs, b->attrs, "an attribute name"))
+        return FALSE;
+    return same_attrs(e, LIST(a->attr_defaults), LIST(b->attr_defaults)) && same_opsets(e, a->opsets, b->opsets) &&
+           same_graph(e, a->body, b->body) && SAME_REST(e, a, b);
 }
 
 static gboolean same_functions(Eq *e, const GPtrArray *a, const GPtrArray *b)
@@ -315,16 +325,15 @@ gboolean hn_model_equal(const HnModel *a, const HnModel *b, char **why)
 {
     g_autoptr(GPtrArray) path = g_ptr_array_new();
     Eq e = { path, why };
-    return same(&e, a->ir_version == b->ir_version && !a->has_ir_version == !b->has_ir_version, "IR version") &&
-           same(&e, a->model_version == b->model_version && !a->has_model_version == !b->has_model_version,
-                "model version") &&
-           same_opsets(&e, a->opsets, b->opsets) &&
-           same_text(&e, a->producer_name, b->producer_name, "producer name") &&
-           same_text(&e, a->producer_version, b->producer_version, "producer version") &&
-           same_text(&e, a->domain, b->domain, "domain") && same_text(&e, a->doc, b->doc, "doc") &&
-           same_texts(&e, a->metadata, b->metadata, "metadata") && same_graph(&e, a->graph, b->graph) &&
-           same_functions(&e, a->functions, b->functions) &&
+    if (a->ir_version != b->ir_version || !a->has_ir_version != !b->has_ir_version)
+        return differ(&e, "IR version");
+    if (a->model_version != b->model_version || !a->has_model_version != !b->has_model_version)
+        return differ(&e, "model version");
+    if (!same_opsets(&e, a->opsets, b->opsets) || !same_text(&e, a->producer_name, b->producer_name, "producer name") ||
+        !same_text(&e, a->producer_version, b->producer_version, "producer version") ||
+        !same_text(&e, a->domain, b->domain, "domain"))
+        return FALSE;
+    return same_graph(&e, a->graph, b->graph) && same_functions(&e, a->functions, b->functions) &&
            same_messages(&e, a->training, b->training, "training information") &&
-           same_messages(&e, a->configs, b->configs, "device configuration") &&
-           same_bytes(&e, a->unknown, b->unknown, "unknown field");
+           same_messages(&e, a->configs, b->configs, "device configuration") && SAME_REST(&e, a, b);
 }

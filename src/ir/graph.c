@@ -504,7 +504,7 @@ void hn_graph_set_output(HnGraph *g, guint k, HnValue *v)
 
 static void add_weight(HnGraph *g, HnValue *v, HnTensor *t, HnSparse *s)
 {
-    if (!v->weight && !v->sparse)
+    if (!hn_value_is_weight(v))
         g_ptr_array_add(g->weights, v);
     hn_tensor_unref(v->weight);
     hn_sparse_free(v->sparse);
@@ -529,6 +529,24 @@ void hn_graph_remove_weight(HnGraph *g, HnValue *v)
     hn_sparse_free(v->sparse);
     v->weight = NULL;
     v->sparse = NULL;
+}
+
+gboolean hn_value_is_weight(const HnValue *v)
+{
+    return v->weight || v->sparse;
+}
+
+gboolean hn_value_is_read(const HnValue *v)
+{
+    return v && (v->users->len > 0 || v->is_output);
+}
+
+gboolean hn_node_is_read(const HnNode *n)
+{
+    gboolean read = FALSE;
+    for (guint k = 0; k < n->out->len && !read; k++)
+        read = hn_value_is_read(n->out->pdata[k]);
+    return read;
 }
 
 void hn_value_set_type(HnValue *v, HnType *t)
@@ -649,7 +667,7 @@ void hn_model_drop_defaults(HnModel *m)
     GPtrArray *in = m->graph->inputs;
     for (guint i = in->len; i-- > 0;) {
         HnValue *v = in->pdata[i];
-        if (!v->weight && !v->sparse)
+        if (!hn_value_is_weight(v))
             continue;
         v->is_input = FALSE;
         g_ptr_array_remove_index(in, i);

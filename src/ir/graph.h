@@ -305,6 +305,12 @@ void hn_graph_remove_node(HnGraph *g, HnNode *n);
  * the next node added before the one behind it takes; hn_graph_settle() frees those that are left, in g and below. */
 void hn_graph_bury_node(HnGraph *g, HnNode *n);
 void hn_graph_settle(HnGraph *g);
+/* v has elements of its own: a weight, perhaps sparse. */
+gboolean hn_value_is_weight(const HnValue *v);
+/* Somebody reads v, or it is an output; NULL: FALSE. */
+gboolean hn_value_is_read(const HnValue *v);
+/* The same of any output of n. */
+gboolean hn_node_is_read(const HnNode *n);
 /* Every use of `from` (graph outputs too, which then carry `to`) becomes `to`. */
 void hn_value_replace(HnValue *from, HnValue *to);
 /* a is called as b was, and b as a was; both belong to one graph. */

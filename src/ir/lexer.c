@@ -526,8 +526,8 @@ HnSparse *hn_lex_sparse(HnLexer *x, const char *name)
     }
     if (!fixed)
         hn_lex_fail(x, "a sparse tensor needs fixed dimensions");
-    if (fixed && hn_lex_expect(x, "(") && (s->values = hn_lex_tensor(x, name)) && hn_lex_expect(x, ",") &&
-        (s->indices = hn_lex_tensor(x, name)) && hn_lex_expect(x, ")"))
+    else if (hn_lex_expect(x, "(") && (s->values = hn_lex_tensor(x, name)) && hn_lex_expect(x, ",") &&
+             (s->indices = hn_lex_tensor(x, name)) && hn_lex_expect(x, ")"))
         return s;
     hn_sparse_free(s);
     return NULL;

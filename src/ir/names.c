@@ -27,11 +27,9 @@ static void count(Names *n, const HnGraph *g)
 
 static gboolean may_be_float(const HnValue *v)
 {
-    const HnType *t = v->type;
     if (v->weight != NULL)
         return hn_dtype_in(v->weight->dtype, HN_T_FLOATS);
-    return t == NULL || t->kind == HN_TYPE_NONE ||
-           (t->kind == HN_TYPE_TENSOR && (t->dtype == HN_UNDEFINED || hn_dtype_in(t->dtype, HN_T_FLOATS)));
+    return hn_type_may_be(v->type, HN_T_FLOATS);
 }
 
 static gboolean holds(const HnAttr *a, const HnGraph *g)

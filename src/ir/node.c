@@ -178,7 +178,7 @@ void hn_node_free(HnNode *n)
 
 static gboolean is_named(const HnValue *v)
 {
-    return v->users->len > 0 || v->is_input || v->is_output || v->weight || v->sparse || v->producer;
+    return hn_value_is_read(v) || v->is_input || hn_value_is_weight(v) || v->producer;
 }
 
 /* Values that n made and that nothing names any more go. */

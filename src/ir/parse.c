@@ -226,7 +226,7 @@ static gboolean parse_type(Parse *p, HnType **t)
 static HnValue *parse_weight(Parse *p, HnGraph *g, const char *name)
 {
     HnValue *v = hn_graph_value(g, name);
-    if (v->weight || v->sparse) {
+    if (hn_value_is_weight(v)) {
         hn_lex_fail(&p->x, "weight '%s' is declared twice", name);
         return NULL;
     }
@@ -555,7 +555,7 @@ static void finish_short(HnGraph *g)
     g_hash_table_iter_init(&it, g->values);
     while (g_hash_table_iter_next(&it, NULL, &p)) {
         const HnValue *v = p;
-        if (!v->producer && !v->weight && !v->sparse && v->users->len > 0)
+        if (!v->producer && !hn_value_is_weight(v) && v->users->len > 0)
             g_ptr_array_add(in, p);
     }
     g_ptr_array_sort(in, by_id);
@@ -565,7 +565,7 @@ static void finish_short(HnGraph *g)
         const HnNode *n = g->nodes->pdata[i];
         for (guint j = 0; j < n->out->len; j++) {
             HnValue *v = n->out->pdata[j];
-            if (!v || v->users->len > 0 || v->is_output)
+            if (!v || hn_value_is_read(v))
                 continue;
             hn_graph_add_output(g, v);
             drop_info(g, v);

@@ -212,8 +212,9 @@ const char *const hn_text_kinds[HN_TEXT_KINDS] = {
 
 static gboolean is_empty_single(const HnAttr *a)
 {
-    return (a->kind == HN_ATTR_TENSOR && !a->t) || (a->kind == HN_ATTR_GRAPH && !a->g) ||
-           (a->kind == HN_ATTR_SPARSE && !a->sparse);
+    if (a->kind == HN_ATTR_TENSOR)
+        return !a->t;
+    return a->kind == HN_ATTR_GRAPH ? !a->g : a->kind == HN_ATTR_SPARSE && !a->sparse;
 }
 
 static void print_attr(Print *p, const HnAttr *a)
@@ -250,7 +251,7 @@ static void print_value(Print *p, const HnValue *v)
         g_string_append_c(p->out, '-');
         return;
     }
-    if (!v->weight && !v->sparse)
+    if (!hn_value_is_weight(v))
         g_string_append_c(p->out, '%');
     print_name(p->out, v->name);
 }
@@ -287,7 +288,7 @@ static GHashTable *inline_weights(const HnGraph *g)
         const HnNode *n = g->nodes->pdata[i];
         for (guint j = 0; j < n->in->len; j++) {
             HnValue *v = n->in->pdata[j];
-            if (v && v->graph == g && (v->weight || v->sparse) && !g_hash_table_contains(hidden, v))
+            if (v && v->graph == g && hn_value_is_weight(v) && !g_hash_table_contains(hidden, v))
                 g_hash_table_add(found, v);
         }
         g_autoptr(GPtrArray) captures = hn_node_captures(n);

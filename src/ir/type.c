@@ -54,9 +54,31 @@ void hn_type_unref(HnType *t)
     }
 }
 
+gboolean hn_type_is_tensor(const HnType *t)
+{
+    return t && t->kind == HN_TYPE_TENSOR;
+}
+
+HnDtype hn_type_dtype(const HnType *t)
+{
+    return hn_type_is_tensor(t) ? t->dtype : HN_UNDEFINED;
+}
+
+int hn_type_rank(const HnType *t)
+{
+    return hn_type_is_tensor(t) ? t->rank : -1;
+}
+
+gboolean hn_type_may_be(const HnType *t, HnTypeMask mask)
+{
+    if (!hn_type_is_tensor(t))
+        return !t || t->kind == HN_TYPE_NONE;
+    return t->dtype == HN_UNDEFINED || hn_dtype_in(t->dtype, mask);
+}
+
 gboolean hn_type_is_fixed(const HnType *t, int64_t *dims)
 {
-    if (!t || t->kind != HN_TYPE_TENSOR || t->rank < 0 || t->rank > HN_MAX_RANK)
+    if (!hn_type_is_tensor(t) || t->rank < 0 || t->rank > HN_MAX_RANK)
         return FALSE;
     for (int i = 0; i < t->rank; i++)
         if (!t->dims[i].known || t->dims[i].n < 0)
@@ -74,10 +96,11 @@ static gboolean bytes_equal(GBytes *a, GBytes *b)
 gboolean hn_type_equal(const HnType *a, const HnType *b)
 {
     for (; a != b; a = a->elem, b = b->elem) {
-        if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank ||
-            !a->has_elem != !b->has_elem || !a->denotations != !b->denotations ||
-            g_strcmp0(a->denotation, b->denotation) != 0 || g_strcmp0(a->domain, b->domain) != 0 ||
-            g_strcmp0(a->name, b->name) != 0 || !bytes_equal(a->unknown, b->unknown))
+        if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->rank != b->rank)
+            return FALSE;
+        if (!a->has_elem != !b->has_elem || !a->denotations != !b->denotations || !bytes_equal(a->unknown, b->unknown))
+            return FALSE;
+        if (g_strcmp0(a->denotation, b->denotation) || g_strcmp0(a->domain, b->domain) || g_strcmp0(a->name, b->name))
             return FALSE;
         for (int i = 0; i < a->rank; i++) {
             HnDim x = a->dims[i], y = b->dims[i];

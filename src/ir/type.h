@@ -43,6 +43,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnType, hn_type_unref)
 
 /* A tensor with all dimensions known; writes them to dims (HN_MAX_RANK places) where that is not NULL. */
 gboolean hn_type_is_fixed(const HnType *t, int64_t *dims);
+/* Nothing known (NULL) is no tensor. Of what is none: HN_UNDEFINED, -1. */
+gboolean hn_type_is_tensor(const HnType *t);
+HnDtype hn_type_dtype(const HnType *t);
+int hn_type_rank(const HnType *t);
+/* Not known, or a tensor whose elements are not known, or of one of these types. */
+gboolean hn_type_may_be(const HnType *t, HnTypeMask mask);
 gboolean hn_type_equal(const HnType *a, const HnType *b);
 /* "f32[N,3,224,224]", "seq(f32[?])"; appends. */
 void hn_type_print(const HnType *t, GString *out);

@@ -21,7 +21,7 @@ static const char *graph_name(const HnGraph *g)
 
 static gboolean is_defined(const HnValue *v)
 {
-    return v->producer || v->is_input || v->weight || v->sparse;
+    return v->producer || v->is_input || hn_value_is_weight(v);
 }
 
 /* v can be seen from g: it belongs to g or to a graph around it. */
@@ -41,7 +41,7 @@ static void resolve(HnGraph *g)
     g_hash_table_iter_init(&it, g->values);
     while (g->outer && g_hash_table_iter_next(&it, NULL, &p)) {
         HnValue *v = p, *found = NULL;
-        if (is_defined(v) || (v->users->len == 0 && !v->is_output))
+        if (is_defined(v) || !hn_value_is_read(v))
             continue;
         for (HnGraph *h = g->outer; h && !found; h = h->outer) {
             found = g_hash_table_lookup(h->values, v->name);
@@ -99,7 +99,7 @@ static gboolean check_producers(const HnGraph *g, GHashTable *index, GError **er
                 continue;
             if (v->graph != g)
                 return fail(error, "node '%s' produces '%s' of another graph", hn_node_label(n), v->name);
-            if (v->is_input || v->weight || v->sparse)
+            if (v->is_input || hn_value_is_weight(v))
                 return fail(error, "'%s' is both %s and an output of node '%s'", v->name,
                             v->is_input ? "an input" : "a weight", hn_node_label(n));
             if (v->producer && v->producer != n)

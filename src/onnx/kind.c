@@ -59,8 +59,7 @@ static gboolean is_text(const guint8 *data, gsize size)
     const gsize n = MIN(size, TEXT_SEEN);
     const char *end;
     for (gsize i = 0; i < n; i++)
-        if ((data[i] < ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t' && data[i] != '\f') ||
-            data[i] == 0x7f)
+        if (g_ascii_iscntrl((char)data[i]) && memchr("\n\r\t\f", data[i], 4) == NULL)
             return FALSE;
     return n > 0 && (g_utf8_validate((const char *)data, (gssize)n, &end) || end + 4 > (const char *)data + n);
 }

@@ -81,7 +81,7 @@ static HnValue *weight_value(HnGraph *g, const char *name, GError **error)
         return NULL;
     }
     HnValue *v = hn_graph_value(g, name);
-    if (!v->weight && !v->sparse)
+    if (!hn_value_is_weight(v))
         return v;
     g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "two initializers of graph '%s' are named '%s'", graph_name(g), name);
     return NULL;

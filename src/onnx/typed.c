@@ -54,8 +54,8 @@ static gsize entries_of(HnDtype dtype, int64_t n)
 
 gboolean hn_onnx_typed_present(const Onnx__TensorProto *p)
 {
-    return p->n_float_data > 0 || p->n_int32_data > 0 || p->n_string_data > 0 || p->n_int64_data > 0 ||
-           p->n_double_data > 0 || p->n_uint64_data > 0;
+    const size_t floats = p->n_float_data | p->n_double_data;
+    return (floats | p->n_int32_data | p->n_int64_data | p->n_uint64_data | p->n_string_data) != 0;
 }
 
 static void put_6bit(guint8 *data, gsize i, guint code)

@@ -237,6 +237,11 @@ HnDim hn_dim_fit(HnDim d, HnDtype dtype)
     return d.n >= lo && d.n <= hi ? d : hn_dim_unknown();
 }
 
+HnDim hn_dim_same(HnDim d)
+{
+    return d;
+}
+
 void hn_infer_map1(HnInfer *x, HnDim (*fn)(HnDim a))
 {
     g_autofree HnContents *a = hn_infer_contents(x, 0);

@@ -149,23 +149,29 @@ static gboolean form_of(HnEval *e, int i, int64_t heads, Form *f)
     return FALSE;
 }
 
+static gboolean is_cache(const HnTensor *t, const Form *f)
+{
+    return t->ndim == 4 && t->dims[0] == f->batch && t->dims[1] == f->heads && t->dims[3] == f->size;
+}
+
 static gboolean forms(HnEval *e, Job *j)
 {
     const HnAttention *p = e->params;
     const HnTensor *x = hn_eval_in(e, Q), *nonpad = hn_eval_in(e, NONPAD);
     if (!form_of(e, Q, p->q_heads, &j->q) || !form_of(e, K, p->kv_heads, &j->k) || !form_of(e, V, p->kv_heads, &j->v))
         return FALSE;
-    if (x->ndim != hn_eval_in(e, K)->ndim || x->ndim != hn_eval_in(e, V)->ndim || j->q.batch != j->k.batch ||
-        j->q.batch != j->v.batch || j->k.heads != j->v.heads || j->k.length != j->v.length || j->q.size != j->k.size ||
-        (j->k.heads > 0 ? j->q.heads % j->k.heads != 0 : j->q.heads != 0)) {
+    const Form *q = &j->q, *k = &j->k, *v = &j->v;
+    const gboolean ranks = x->ndim == hn_eval_in(e, K)->ndim && x->ndim == hn_eval_in(e, V)->ndim;
+    const gboolean groups = k->heads > 0 ? q->heads % k->heads == 0 : q->heads == 0;
+    const gboolean values = q->batch == v->batch && k->heads == v->heads && k->length == v->length;
+    if (!ranks || !groups || !values || q->batch != k->batch || q->size != k->size) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the shapes of query, key and value do not fit");
         return FALSE;
     }
     for (int i = PAST_K; i <= PAST_V; i++) {
-        const HnTensor *t = hn_eval_in(e, i), *k = hn_eval_in(e, PAST_K);
-        const Form *f = i == PAST_K ? &j->k : &j->v;
-        if (t != NULL && (t->ndim != 4 || t->dims[0] != f->batch || t->dims[1] != f->heads || t->dims[3] != f->size ||
-                          t->dims[2] != k->dims[2])) {
+        const HnTensor *t = hn_eval_in(e, i);
+        const HnTensor *first = hn_eval_in(e, PAST_K);
+        if (t != NULL && (!is_cache(t, i == PAST_K ? k : v) || t->dims[2] != first->dims[2])) {
             hn_eval_fail(e, HN_ERROR_SHAPE, "the shape of input %d does not fit that of input %d", i, i - PAST_K + K);
             return FALSE;
         }
@@ -637,8 +643,9 @@ static void attention_unbind(HnUnbind *u)
     int64_t length = hn_unbind_dim(u, MASK, -1), keys = hn_unbind_dim(u, K, -2);
     gboolean past = hn_unbind_in(u, PAST_K) != NULL;
     gboolean early = hn_unbind_in(u, MASK) != NULL && length >= 0 && (past || length != keys);
-    if (u->to < 23 || (u->to < 25 && (p->left >= 0 || p->right >= 0)) ||
-        (u->to < 24 && hn_unbind_in(u, NONPAD) != NULL) || ((p->short_mask != (u->to >= 24)) && early))
+    const gboolean window = u->to < 25 && (p->left >= 0 || p->right >= 0);
+    const gboolean nonpad = u->to < 24 && hn_unbind_in(u, NONPAD) != NULL;
+    if (u->to < 23 || window || nonpad || (early && p->short_mask != (u->to >= 24)))
         attention_decompose(u);
 }
 

@@ -337,24 +337,24 @@ static HnDim truth_dim(HnDim d)
     return d.known ? hn_dim(d.n != 0) : hn_dim_unknown();
 }
 
-static HnDim same_dim(HnDim d)
+/* May be: HN_UNDEFINED is not known. */
+static gboolean castable(HnDtype d)
 {
-    return d;
+    return d == HN_UNDEFINED || d == HN_STRING || hn_convertible(d);
 }
 
 static void cast_infer(HnInfer *x)
 {
     const HnCast *p = x->params;
     HnDtype to = p->to != HN_UNDEFINED ? p->to : hn_infer_dtype(x, 1), from = hn_infer_dtype(x, 0);
-    if ((from != HN_UNDEFINED && !hn_convertible(from) && from != HN_STRING) ||
-        (to != HN_UNDEFINED && !hn_convertible(to) && to != HN_STRING)) {
+    if (!castable(from) || !castable(to)) {
         hn_infer_fail(x, HN_ERROR_UNSUPPORTED, "a conversion from %s to %s is not supported", hn_dtype_name(from),
                       hn_dtype_name(to));
         return;
     }
     hn_infer_out_shape_of(x, 0, to, 0);
     if (hn_dtype_in(to, HN_T_INTS | HN_T_FLOATS))
-        hn_infer_map1(x, same_dim);
+        hn_infer_map1(x, hn_dim_same);
     else if (to == HN_BOOL)
         hn_infer_map1(x, truth_dim);
 }

@@ -57,9 +57,11 @@ static gboolean geometry_axis(const HnCol2Im *p, Geometry *g, int a)
     g->stride[a] = p->strides != NULL ? p->strides[a] : 1;
     g->pad[a] = p->pads != NULL ? p->pads[a] : 0;
     g->dilation[a] = p->dilations != NULL ? p->dilations[a] : 1;
-    if (g->image[a] < 1 || g->block[a] < 1 || g->stride[a] < 1 || g->dilation[a] < 1 || g->pad[a] < 0 || end < 0 ||
-        !hn_mul_i64(g->dilation[a], g->block[a] - 1, &span) || !hn_add_i64(g->image[a], g->pad[a], &padded) ||
-        !hn_add_i64(padded, end, &padded) || padded <= span)
+    if (g->image[a] < 1 || g->block[a] < 1 || g->stride[a] < 1 || g->dilation[a] < 1)
+        return FALSE;
+    if (g->pad[a] < 0 || end < 0 || !hn_mul_i64(g->dilation[a], g->block[a] - 1, &span))
+        return FALSE;
+    if (!hn_add_i64(g->image[a], g->pad[a], &padded) || !hn_add_i64(padded, end, &padded) || padded <= span)
         return FALSE;
     g->places[a] = (padded - span - 1) / g->stride[a] + 1;
     return TRUE;

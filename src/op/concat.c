@@ -186,7 +186,9 @@ static void split_fail_equal(GError **error, int64_t size, int n)
 static void split_infer_contents(HnInfer *x, int k, HnDim at, HnDim part)
 {
     const HnContents *c = hn_infer_contents(x, 0);
-    if (c == NULL || c->rank != 1 || !at.known || !part.known || at.n > c->n || part.n > c->n - at.n)
+    if (c == NULL || c->rank != 1 || !at.known || !part.known)
+        return;
+    if (at.n > c->n || part.n > c->n - at.n)
         return;
     HnContents *r = hn_contents_new(1, (int)part.n);
     for (int i = 0; i < r->n; i++)

@@ -189,8 +189,7 @@ static void constantofshape_infer(HnInfer *x)
             hn_infer_fail(x, HN_ERROR_VALUE, "the shape cannot have a size of %" PRId64, dims[i].n);
     }
     hn_infer_out(x, 0, dtype, n, dims);
-    if (x->error != NULL || n > 1 || !hn_dtype_in(dtype, HN_T_INTS) ||
-        (n == 1 && (!dims[0].known || dims[0].n > HN_CONTENTS_MAX)))
+    if (x->error != NULL || !hn_dtype_in(dtype, HN_T_INTS) || !hn_infer_is_list(n, dims))
         return;
     HnContents *r = hn_contents_new(n, n == 1 ? (int)dims[0].n : 1);
     for (int i = 0; i < r->n; i++)

@@ -9,7 +9,7 @@
 HnType *hn_control_common(HnType *a, HnType *b)
 {
     HnDim dims[HN_MAX_RANK];
-    if (a == NULL || b == NULL || a->kind != HN_TYPE_TENSOR || b->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(a) || !hn_type_is_tensor(b))
         return NULL;
     HnDtype dtype = a->dtype == b->dtype ? a->dtype : HN_UNDEFINED;
     if (a->rank != b->rank || a->rank < 0 || a->rank > HN_MAX_RANK)
@@ -40,9 +40,9 @@ void hn_control_unref_types(HnType **types, int n)
 /* Not less than `wide` says; a type that is not known says nothing. */
 static gboolean covers(HnType *wide, HnType *t)
 {
-    if (wide == NULL || wide->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(wide))
         return TRUE;
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || (wide->dtype != t->dtype && wide->dtype != HN_UNDEFINED))
+    if (!hn_type_is_tensor(t) || (wide->dtype != t->dtype && wide->dtype != HN_UNDEFINED))
         return FALSE;
     if (wide->rank < 0)
         return TRUE;
@@ -98,7 +98,7 @@ static HnTensor *empty_stack(HnEval *e, int64_t total, int64_t axis, const HnVal
 {
     const HnType *t = formal != NULL ? formal->type : NULL;
     int64_t dims[HN_MAX_RANK];
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank >= HN_MAX_RANK || t->dtype == HN_UNDEFINED) {
+    if (!hn_type_is_tensor(t) || t->rank >= HN_MAX_RANK || t->dtype == HN_UNDEFINED) {
         hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "output '%s' of a body that never runs has no declared type",
                      formal != NULL ? formal->name : "");
         return NULL;

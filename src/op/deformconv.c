@@ -120,8 +120,8 @@ static gboolean check(HnEval *e, const HnConvPlan *p, const int64_t *dims, int n
         hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%d spatial axes are more than %d", p->n, MAX_AXES);
         return FALSE;
     }
-    if (w->dtype != x->dtype || offset->dtype != x->dtype || (bias != NULL && bias->dtype != x->dtype) ||
-        (mask != NULL && mask->dtype != x->dtype)) {
+    const gboolean others = (bias == NULL || bias->dtype == x->dtype) && (mask == NULL || mask->dtype == x->dtype);
+    if (w->dtype != x->dtype || offset->dtype != x->dtype || !others) {
         hn_eval_fail(e, HN_ERROR_TYPE, "the inputs are not of one type");
         return FALSE;
     }

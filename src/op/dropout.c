@@ -13,11 +13,6 @@
 
 /* --- Identity ---------------------------------------------------------------------------------------------------- */
 
-static HnDim same_dim(HnDim d)
-{
-    return d;
-}
-
 static void identity_infer(HnInfer *x)
 {
     if (x->in[0] != NULL && x->in[0]->kind != HN_TYPE_TENSOR && x->n_out > 0) {
@@ -25,7 +20,7 @@ static void identity_infer(HnInfer *x)
         return;
     }
     hn_infer_same(x);
-    hn_infer_map1(x, same_dim);
+    hn_infer_map1(x, hn_dim_same);
 }
 
 static void identity_ref(HnEval *e)

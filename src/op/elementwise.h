@@ -124,6 +124,7 @@ void hn_eval_fail_type(HnEval *e, int i);
 HnContents *hn_infer_contents(const HnInfer *x, int i);
 /* Contents of output 0, element by element, broadcast; what does not fit its type is unknown. */
 void hn_infer_map1(HnInfer *x, HnDim (*fn)(HnDim a));
+HnDim hn_dim_same(HnDim d); /* d */
 void hn_infer_map2(HnInfer *x, HnDim (*fn)(HnDim a, HnDim b));
 /* d where it is a number that `dtype` holds exactly, or an expression; else unknown. */
 HnDim hn_dim_fit(HnDim d, HnDtype dtype);

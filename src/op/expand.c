@@ -41,7 +41,7 @@ static void expand_infer(HnInfer *x)
         dims[i] = expand_dim(x, in, to);
     }
     hn_infer_out(x, 0, hn_infer_dtype(x, 0), out, dims);
-    if (x->error != NULL || data == NULL || out > 1 || (out == 1 && (!dims[0].known || dims[0].n > HN_CONTENTS_MAX)))
+    if (x->error != NULL || data == NULL || !hn_infer_is_list(out, dims))
         return;
     HnContents *r = hn_contents_new(out, out == 1 ? (int)dims[0].n : 1);
     for (int i = 0; i < r->n && data->n > 0; i++)

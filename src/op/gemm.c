@@ -232,7 +232,8 @@ static void gemm_ref(HnEval *e)
     if (c != NULL) {
         int64_t last = c->ndim > 0 ? c->dims[c->ndim - 1] : 1, first = c->ndim > 1 ? c->dims[0] : 1;
         gboolean same = c->ndim == 2 && first == g.m && last == g.n;
-        if (!same && (p->exact || c->ndim > 2 || (first != 1 && first != g.m) || (last != 1 && last != g.n))) {
+        gboolean fits = c->ndim <= 2 && (first == 1 || first == g.m) && (last == 1 || last == g.n);
+        if (!same && (p->exact || !fits)) {
             hn_eval_fail(e, HN_ERROR_SHAPE, "input 2 does not fit the output's %" PRId64 " x %" PRId64, g.m, g.n);
             return;
         }

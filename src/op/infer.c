@@ -23,7 +23,7 @@ void hn_infer_fail(HnInfer *x, HnError code, const char *format, ...)
 
 static const HnType *tensor_type(const HnInfer *x, int i)
 {
-    return i >= 0 && i < x->n_in && x->in[i] != NULL && x->in[i]->kind == HN_TYPE_TENSOR ? x->in[i] : NULL;
+    return i >= 0 && i < x->n_in && hn_type_is_tensor(x->in[i]) ? x->in[i] : NULL;
 }
 
 gboolean hn_infer_has(const HnInfer *x, int i)
@@ -373,7 +373,7 @@ void hn_types_name_unknown(HnTypes *t)
 static HnType *name_unknown(const HnTypes *t, const HnValue *v, HnType *type)
 {
     gboolean any = FALSE;
-    if (!t->named || type == NULL || type->kind != HN_TYPE_TENSOR)
+    if (!t->named || !hn_type_is_tensor(type))
         return type;
     for (int i = 0; i < type->rank; i++)
         any = any || (!type->dims[i].known && type->dims[i].sym == NULL);
@@ -423,7 +423,7 @@ static HnType *refine(HnType *inferred, HnType *declared)
 {
     if (inferred == NULL || inferred->kind == HN_TYPE_NONE)
         return declared != NULL ? hn_type_ref(declared) : NULL;
-    if (declared == NULL || declared->kind != HN_TYPE_TENSOR || inferred->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(declared) || inferred->kind != HN_TYPE_TENSOR)
         return hn_type_ref(inferred);
     HnDtype dtype = inferred->dtype != HN_UNDEFINED ? inferred->dtype : declared->dtype;
     if (inferred->rank < 0)
@@ -508,7 +508,7 @@ static void settle_contents(HnTypes *t, const HnNode *n)
 {
     for (guint k = 0; k < n->out->len; k++) {
         const Known *o = known(t, hn_node_out(n, (int)k));
-        if (o == NULL || o->value != NULL || o->contents == NULL || o->type == NULL || o->type->kind != HN_TYPE_TENSOR)
+        if (o == NULL || o->value != NULL || o->contents == NULL || !hn_type_is_tensor(o->type))
             continue;
         const HnContents *c = o->contents;
         gboolean all = hn_dtype_in(o->type->dtype, HN_T_INTS | HN_T_BOOL);

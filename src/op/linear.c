@@ -4,7 +4,7 @@ static int rank_of(const HnValue *v)
 {
     if (v->weight != NULL)
         return v->weight->ndim;
-    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->rank : -1;
+    return hn_type_rank(v->type);
 }
 
 static gboolean read_linear(const HnNode *n, int weight, HnLinearView *v)

@@ -36,7 +36,7 @@ static void loop_bind(HnBind *b, void *params)
 static gboolean as_list(const HnGraph *body, guint i)
 {
     const HnValue *v = body->inputs->pdata[i];
-    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR && v->type->rank == 1;
+    return hn_type_rank(v->type) == 1;
 }
 
 /* Runs, where they are known ahead: there is no condition to end them earlier. */
@@ -65,7 +65,7 @@ static void loop_infer(HnInfer *x)
         hn_control_out(x, i, g_steal_pointer(&in[2 + i]));
     for (int k = 0; ok && k < p->stacked; k++) {
         const HnType *t = out[1 + p->carried + k];
-        if (t == NULL || t->kind != HN_TYPE_TENSOR)
+        if (!hn_type_is_tensor(t))
             continue;
         int rank = t->rank >= 0 && t->rank < HN_MAX_RANK && !hn_dim_is(runs, 0) ? t->rank + 1 : -1;
         dims[0] = runs;

@@ -65,15 +65,10 @@ static void round_unbind(HnUnbind *u)
     };
 
 /* Whole numbers stay as they are; hn_infer_map1() keeps nothing else. */
-static HnDim same_dim(HnDim d)
-{
-    return d;
-}
-
 static void rounding_infer(HnInfer *x)
 {
     hn_infer_same(x);
-    hn_infer_map1(x, same_dim);
+    hn_infer_map1(x, hn_dim_same);
 }
 
 #define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }

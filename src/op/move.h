@@ -72,6 +72,11 @@ void hn_infer_pass_contents(HnInfer *x, int rank);
 gboolean hn_dim_nonnegative(HnDim d);
 /* Length of a list input (axes, shape, ...) where known; -1. */
 int hn_infer_length(const HnInfer *x, int i);
+/* May there be contents of such dimensions? */
+static inline gboolean hn_infer_is_list(int rank, const HnDim *dims)
+{
+    return rank == 0 || (rank == 1 && dims[0].known && dims[0].n <= HN_CONTENTS_MAX);
+}
 /* Axes as given, each in [-rank, rank) and once: TRUE with mark[axis] set (HN_MAX_RANK places). */
 gboolean hn_infer_mark_axes(HnInfer *x, const int64_t *axes, int n, int rank, gboolean *mark);
 gboolean hn_eval_mark_axes(HnEval *e, const int64_t *axes, int n, int rank, gboolean *mark);

@@ -121,8 +121,9 @@ static void nonmaxsuppression_ref(HnEval *e)
 {
     const HnTensor *boxes = hn_eval_in(e, 0), *scores = hn_eval_in(e, 1);
     Limits l;
-    if (boxes->ndim != 3 || scores->ndim != 3 || boxes->dims[2] != 4 || boxes->dims[0] != scores->dims[0] ||
-        boxes->dims[1] != scores->dims[2] || boxes->dtype != HN_F32 || scores->dtype != HN_F32) {
+    const gboolean good = boxes->ndim == 3 && boxes->dims[2] == 4 && boxes->dtype == HN_F32;
+    const gboolean paired = good && scores->ndim == 3 && scores->dtype == HN_F32;
+    if (!paired || boxes->dims[0] != scores->dims[0] || boxes->dims[1] != scores->dims[2]) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "boxes and scores do not fit");
         return;
     }

@@ -349,7 +349,7 @@ gboolean hn_op_infer(HnInfer *x, GError **error)
 
 double hn_type_count(const HnType *t)
 {
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank < 0)
+    if (!hn_type_is_tensor(t) || t->rank < 0)
         return 0;
     double n = 1;
     for (int i = 0; i < t->rank; i++)
@@ -369,6 +369,12 @@ HnQuantBytes hn_op_bytes(const HnNode *n)
     if ((n->op->flags & HN_OP_VIEW) != 0)
         return HN_QB_MOVES;
     return n->op->quant.computes != NULL && n->op->quant.computes(n) ? HN_QB_NONE : n->op->quant.bytes;
+}
+
+gboolean hn_op_is_unpacked(const HnValue *v)
+{
+    const HnNode *n = v != NULL ? v->producer : NULL;
+    return n != NULL && n->op != NULL && (n->op->flags & HN_OP_UNPACK) != 0;
 }
 
 gboolean hn_op_is_moved(const HnNode *n, int i)

@@ -377,6 +377,8 @@ static inline gboolean hn_op_is_lookup(const HnOp *op)
 /* What n, which is bound, makes of numbers that are held as bytes, with its parameters and in its version: views and
  * nearest neighbours are HN_QB_MOVES, other kinds of Resize HN_QB_NONE. */
 HnQuantBytes hn_op_bytes(const HnNode *n);
+/* An operator with HN_OP_UNPACK makes v. */
+gboolean hn_op_is_unpacked(const HnValue *v);
 /* Input i is one of those whose elements the results of n, which moves, consist of. */
 gboolean hn_op_is_moved(const HnNode *n, int i);
 /* Cost with all types of x fixed. */

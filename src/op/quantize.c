@@ -73,7 +73,7 @@ static int rank_of(const HnValue *v, const HnTensor *t)
 {
     if (t != NULL)
         return t->ndim;
-    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->rank : -1;
+    return hn_type_rank(v->type);
 }
 
 /* Which axis several scales belong to. */

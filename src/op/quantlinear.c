@@ -117,8 +117,8 @@ static gboolean check(HnEval *e, int64_t channels)
 {
     const HnTensor *b = INPUT(e, BIAS), *ys = INPUT(e, Y_SCALE), *yz = INPUT(e, Y_ZERO), *wz = INPUT(e, W_ZERO);
     const HnTensor *xz = INPUT(e, X_ZERO);
-    if (!fits(INPUT(e, X_SCALE), 1) || !fits(xz, 1) || !fits(ys, 1) || !fits(yz, 1) ||
-        !fits(INPUT(e, W_SCALE), channels) || !fits(wz, channels))
+    const gboolean data = fits(INPUT(e, X_SCALE), 1) && fits(xz, 1) && fits(ys, 1) && fits(yz, 1);
+    if (!data || !fits(INPUT(e, W_SCALE), channels) || !fits(wz, channels))
         hn_eval_fail(e, HN_ERROR_SHAPE, "a scale or zero point has another number of elements");
     else if (b != NULL && (b->ndim != 1 || b->n != channels || (b->dtype != HN_I32 && b->dtype != HN_F32)))
         hn_eval_fail(e, HN_ERROR_SHAPE, "the bias does not have one i32 or f32 element per output channel");

@@ -245,9 +245,10 @@ static gboolean measure(HnEval *e, Run *s)
         return FALSE;
     }
     int64_t first = p->batch_first ? s->batch : s->directions, second = p->batch_first ? s->directions : s->batch;
-    return fits(e, 1, 3, s->directions, s->width, s->inputs) && fits(e, 2, 3, s->directions, s->width, s->hidden) &&
-           fits(e, 3, 2, s->directions, 2 * s->width, 0) && fits(e, 4, 1, s->batch, 0, 0) &&
-           fits(e, 5, 3, first, second, s->hidden) && fits(e, 6, 3, first, second, s->hidden) &&
+    if (!fits(e, 1, 3, s->directions, s->width, s->inputs) || !fits(e, 2, 3, s->directions, s->width, s->hidden) ||
+        !fits(e, 3, 2, s->directions, 2 * s->width, 0) || !fits(e, 4, 1, s->batch, 0, 0))
+        return FALSE;
+    return fits(e, 5, 3, first, second, s->hidden) && fits(e, 6, 3, first, second, s->hidden) &&
            fits(e, 7, 2, s->directions, 3 * s->hidden, 0);
 }
 

@@ -73,7 +73,9 @@ static void infer_contents(HnInfer *x, DimFn fn, const gboolean *mask)
     const HnReduce *p = x->params;
     const HnContents *c = x->contents[0];
     HnDtype dtype = hn_infer_dtype(x, 0);
-    if (fn == NULL || c == NULL || c->rank != 1 || !mask[0] || c->n == 0 || (dtype != HN_I64 && dtype != HN_I32))
+    if (fn == NULL || (dtype != HN_I64 && dtype != HN_I32))
+        return;
+    if (c == NULL || c->rank != 1 || !mask[0] || c->n == 0)
         return;
     HnContents *r = hn_contents_new(p->keepdims ? 1 : 0, 1);
     r->d[0] = c->d[0];
@@ -510,8 +512,8 @@ static gboolean by_sum(HnUnbind *u)
     HnDtype dtype = hn_unbind_dtype(u, 0);
     HnValue *x = hn_unbind_in(u, 0), *count;
     gboolean mean = strcmp(op, "Mean") == 0, l2 = strcmp(op, "L2") == 0;
-    if (u->to < 13 || dtype == HN_UNDEFINED || p->noop ||
-        !(mean || l2 || strcmp(op, "L1") == 0 || strcmp(op, "SumSquare") == 0 || strcmp(op, "LogSum") == 0))
+    static const char *const sums[] = { "Mean", "L2", "L1", "SumSquare", "LogSum", NULL };
+    if (u->to < 13 || dtype == HN_UNDEFINED || p->noop || !g_strv_contains(sums, op))
         return FALSE;
     if (strcmp(op, "L1") == 0)
         x = hn_unbind_op1(u, "Abs", x);

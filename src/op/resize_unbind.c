@@ -74,8 +74,10 @@ static void resize_to_old(HnUnbind *u)
         hn_unbind_take(u, 0, hn_unbind_in(u, 0));
         return;
     }
-    if (!known && scales != NULL && !(empty != NULL && empty->n == 0) && u->to >= 9 &&
-        (p->round == HN_RESIZE_OLD || (p->mode == HN_RESIZE_LINEAR && p->place == HN_RESIZE_ASYMMETRIC))) {
+    const gboolean open = !known && scales != NULL && !(empty != NULL && empty->n == 0);
+    const gboolean as_old =
+        p->round == HN_RESIZE_OLD || (p->mode == HN_RESIZE_LINEAR && p->place == HN_RESIZE_ASYMMETRIC);
+    if (open && as_old && u->to >= 9) {
         rank = 0; /* whatever they are */
     } else if (!known || !exact) {
         hn_unbind_refuse(u, "before opset 11 the sizes of the output follow from scales, which are not known");

@@ -66,7 +66,7 @@ static int64_t item(const int64_t *list, int i)
 static HnType *without(HnInfer *x, const HnType *t, int64_t axis, HnDim *size)
 {
     HnDim dims[HN_MAX_RANK];
-    if (t == NULL || t->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(t))
         return NULL;
     if (t->rank < 0 || t->rank > HN_MAX_RANK)
         return hn_type_tensor(t->dtype, -1, NULL);
@@ -88,7 +88,7 @@ static HnType *without(HnInfer *x, const HnType *t, int64_t axis, HnDim *size)
 static HnType *with(HnInfer *x, HnType *t, int64_t axis, HnDim size)
 {
     HnDim dims[HN_MAX_RANK];
-    if (t == NULL || t->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(t))
         return NULL;
     if (t->rank < 0 || t->rank >= HN_MAX_RANK)
         return hn_type_tensor(t->dtype, -1, NULL);
@@ -107,7 +107,7 @@ static void set_outputs(HnInfer *x, HnType **states, HnType **out, HnDim steps, 
         HnType *t = out[p->states + k];
         if (hn_dim_is(steps, 0) ||
             (p->batched && hn_dim_is(batch, 0))) { /* shape is what the body declares, at run time */
-            if (t != NULL && t->kind == HN_TYPE_TENSOR)
+            if (hn_type_is_tensor(t))
                 hn_infer_out_unknown(x, p->states + k, t->dtype);
             continue;
         }

@@ -64,10 +64,10 @@ static HnDim slice_dim(HnDim n, HnDim start, HnDim end, HnDim step)
         int64_t s = start.n;
         return hn_dim(hn_slice_axis(n.n, &s, end.n, step.n));
     }
-    if (step.n < 0) /* backwards over everything */
-        return step.n == -1 && start.known && (start.n == -1 || start.n >= INT32_MAX) && end.known && end.n <= INT32_MIN
-                   ? n
-                   : hn_dim_unknown();
+    if (step.n < 0) { /* backwards over everything */
+        const gboolean from_last = start.known && (start.n == -1 || start.n >= INT32_MAX);
+        return step.n == -1 && from_last && end.known && end.n <= INT32_MIN ? n : hn_dim_unknown();
+    }
     HnDim s = slice_bound(n, start), t = slice_bound(n, end);
     if (hn_dim_equal(s, t))
         return hn_dim(0);

@@ -23,7 +23,8 @@ static void softmax_infer(HnInfer *x)
     const HnSoftmax *p = x->params;
     int rank = hn_infer_rank(x, 0);
     /* axis == rank is legal for flattening: each row has one element */
-    if (rank >= 0 && !(p->flatten && p->axis == rank) && (rank > 0 || (p->axis != 0 && p->axis != -1)))
+    const gboolean scalar = rank == 0 && (p->axis == 0 || p->axis == -1);
+    if (rank >= 0 && !(p->flatten && p->axis == rank) && !scalar)
         hn_infer_axis(x, p->axis, rank);
     hn_infer_same(x);
 }

@@ -20,7 +20,7 @@ static const HnType *type_of(const HnUnbind *u, const HnValue *v)
     const HnType *t = v != NULL ? hn_types_get(u->types, v) : NULL;
     if (t == NULL && v != NULL)
         t = v->type;
-    return t != NULL && t->kind == HN_TYPE_TENSOR && t->rank <= HN_MAX_RANK ? t : NULL;
+    return hn_type_is_tensor(t) && t->rank <= HN_MAX_RANK ? t : NULL;
 }
 
 HnDtype hn_unbind_dtype(const HnUnbind *u, int i)
@@ -84,8 +84,7 @@ int hn_unbind_ints(const HnUnbind *u, int i, int64_t *v)
 
 gboolean hn_unbind_wants(const HnUnbind *u, int k)
 {
-    const HnValue *v = hn_node_out(u->node, k);
-    return v != NULL && (v->users->len > 0 || v->is_output);
+    return hn_value_is_read(hn_node_out(u->node, k));
 }
 
 HnTypeMask hn_op_types(const HnOp *op, char letter, int64_t version)
@@ -121,12 +120,12 @@ static void forget(HnValue *v)
 /* A weight or a Constant's output that nobody names any more. */
 static void remove_unused(HnValue *v)
 {
-    if (v == NULL || v->users->len > 0 || v->is_output || v->is_input)
+    if (v == NULL || hn_value_is_read(v) || v->is_input)
         return;
     HnNode *p = v->producer;
     if (p != NULL && strcmp(p->op_type, "Constant") == 0 && hn_domain_equal(p->domain, NULL) && p->out->len == 1)
         hn_graph_bury_node(p->graph, p);
-    else if (p == NULL && (v->weight != NULL || v->sparse != NULL))
+    else if (p == NULL && hn_value_is_weight(v))
         forget(v);
 }
 
@@ -556,8 +555,9 @@ static HnDtype wider(const HnOp *op, HnDtype d, HnTypeMask mask)
         HnDtype w = order[i];
         if (!hn_dtype_in(w, mask) || !holds(w, d))
             continue;
-        if (op->wide == HN_WIDE_PICKS || (half && w == HN_F32 && (op->flags & HN_OP_HALF_VIA_F32) != 0) ||
-            (!half && (w == HN_I32 || w == HN_I64) && d != HN_BOOL && op->wide == HN_WIDE_WRAPS))
+        if (op->wide == HN_WIDE_PICKS || (half && w == HN_F32 && (op->flags & HN_OP_HALF_VIA_F32) != 0))
+            return w;
+        if (op->wide == HN_WIDE_WRAPS && !half && d != HN_BOOL && (w == HN_I32 || w == HN_I64))
             return w;
     }
     return HN_UNDEFINED;

@@ -108,8 +108,10 @@ static void where_infer(HnInfer *x)
     if (a == NULL || b == NULL || c == NULL)
         return;
     int n = a->n != 1 ? a->n : b->n != 1 ? b->n : c->n;
-    if ((a->n != 1 && a->n != n) || (b->n != 1 && b->n != n) || (c->n != 1 && c->n != n))
-        return;
+    const HnContents *const all[] = { a, b, c };
+    for (int i = 0; i < 3; i++)
+        if (all[i]->n != 1 && all[i]->n != n)
+            return;
     HnContents *out = hn_contents_new(MAX(c->rank, MAX(a->rank, b->rank)), n);
     for (int k = 0; k < n; k++) {
         HnDim yes = a->d[a->n == 1 ? 0 : k], no = b->d[b->n == 1 ? 0 : k], cond = c->d[c->n == 1 ? 0 : k];

@@ -134,8 +134,9 @@ static HnValue *scale_of_sum(Site *s, GError **error)
 static gboolean scales_are_known(const Site *s)
 {
     const HnTensor *a = hn_node_in(s->n, 1)->weight, *b = hn_node_in(s->n, 4)->weight;
-    return a != NULL && b != NULL && a->dtype == HN_F32 && b->dtype == HN_F32 && a->n == 1 &&
-           (b->n == 1 || (b->ndim == 1 && hn_model_opset(s->g->model, "") >= 13));
+    if (a == NULL || b == NULL || a->dtype != HN_F32 || b->dtype != HN_F32)
+        return FALSE;
+    return a->n == 1 && (b->n == 1 || (b->ndim == 1 && hn_model_opset(s->g->model, "") >= 13));
 }
 
 static gboolean spell_out_gemm(Site *s, GError **error)
@@ -143,8 +144,9 @@ static gboolean spell_out_gemm(Site *s, GError **error)
     HnNode *n = s->n;
     HnValue *c = hn_node_in(n, 6), *y_scale = hn_node_in(n, 7), *y_zero = hn_node_in(n, 8), *of_sum = NULL;
     const HnAttr *turned = hn_node_attr(n, "transB");
-    if (!all_present(n, 0, 6) || (y_scale != NULL && y_zero == NULL) || hn_node_out(n, 0) == NULL ||
-        !scales_are_known(s) || (c != NULL && (of_sum = scale_of_sum(s, error)) == NULL))
+    if (!all_present(n, 0, 6) || (y_scale != NULL && y_zero == NULL) || hn_node_out(n, 0) == NULL)
+        return FALSE;
+    if (!scales_are_known(s) || (c != NULL && (of_sum = scale_of_sum(s, error)) == NULL))
         return FALSE;
     const gboolean each = hn_node_in(n, 4)->weight->n > 1;
     HnValue *a = numbers(s, hn_node_in(n, 0), hn_node_in(n, 1), hn_node_in(n, 2), -1);

@@ -177,7 +177,7 @@ static gboolean sort_labels(const Sum *s, Product *p)
         if (!out && j < 0)
             return FALSE;
         if (!out) {
-            if (!hn_dim_equal(hn_rw_dim(s->r, p->x->v, i), hn_rw_dim(s->r, p->y->v, j)))
+            if (!hn_rw_same_dim(s->r, p->x->v, i, p->y->v, j))
                 return FALSE; /* one of them may be 1 */
             p->k[p->n_k++] = l;
         }

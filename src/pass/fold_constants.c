@@ -5,11 +5,6 @@
  */
 #include "pass/rewrite.h"
 
-static gboolean is_read(const HnValue *v)
-{
-    return v != NULL && (v->users->len > 0 || v->is_output);
-}
-
 static gboolean fold_constants(HnRewrite *r, HnNode *n)
 {
     gboolean any = FALSE;
@@ -18,7 +13,7 @@ static gboolean fold_constants(HnRewrite *r, HnNode *n)
         return FALSE;
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = n->out->pdata[k];
-        if (!is_read(v))
+        if (!hn_value_is_read(v))
             continue;
         if (hn_rw_const(r, v) == NULL || (v->is_output && n->op == &hn_op_constant))
             return FALSE;
@@ -29,7 +24,7 @@ static gboolean fold_constants(HnRewrite *r, HnNode *n)
         return FALSE;
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = n->out->pdata[k];
-        if (is_read(v))
+        if (hn_value_is_read(v))
             hn_rw_make_constant(r, n, (int)k, hn_tensor_ref(hn_rw_const(r, v)));
     }
     return TRUE;

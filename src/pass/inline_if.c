@@ -5,13 +5,8 @@
 
 static gboolean inline_if(HnRewrite *r, HnNode *n)
 {
-    gboolean read = FALSE;
-    if (n->op != &hn_op_if)
+    if (n->op != &hn_op_if || !hn_node_is_read(n))
         return FALSE;
-    for (guint k = 0; k < n->out->len && !read; k++)
-        read = hn_shapes_read(n->out->pdata[k]);
-    if (!read)
-        return FALSE; /* a dead node */
     const HnTensor *c = hn_rw_const(r, hn_node_in(n, 0));
     if (c == NULL)
         return hn_rw_miss(r, n, "the condition is not constant");

@@ -177,7 +177,7 @@ static void undeclare(HnGraph *g)
 {
     for (guint i = g->infos->len; i-- > 0;) {
         HnValue *v = g->infos->pdata[i];
-        if (v->graph == g && (v->producer != NULL || v->is_input || v->weight != NULL || v->sparse != NULL))
+        if (v->graph == g && (v->producer != NULL || v->is_input || hn_value_is_weight(v)))
             continue;
         v->has_info = FALSE;
         g_ptr_array_remove_index(g->infos, i);

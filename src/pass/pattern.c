@@ -97,7 +97,9 @@ static gboolean grow(const HnRewrite *r, const HnGraph *g, HnValue *v, HnSgemm *
 {
     double x;
     HnNode *n = v->producer;
-    if (n == NULL || depth == DEEPEST || v->graph != g || v->producer_out != 0 || (depth > 0 && !hn_rw_single(v)))
+    if (n == NULL || v->graph != g || v->producer_out != 0)
+        return add_leaf(p, v, 1);
+    if (depth == DEEPEST || (depth > 0 && !hn_rw_single(v)))
         return add_leaf(p, v, 1);
     if (n->op == &hn_op_mul) {
         HnValue *a = hn_pattern_with_number(r, n, &x);

@@ -13,7 +13,7 @@ const HnType *hn_rw_type(const HnRewrite *r, const HnValue *v)
     const HnType *t = v != NULL ? hn_types_get(r->types, v) : NULL;
     if (t == NULL && v != NULL)
         t = v->type;
-    return t != NULL && t->kind == HN_TYPE_TENSOR ? t : NULL;
+    return hn_type_is_tensor(t) ? t : NULL;
 }
 
 HnDtype hn_rw_dtype(const HnRewrite *r, const HnValue *v)
@@ -35,6 +35,11 @@ HnDim hn_rw_dim(const HnRewrite *r, const HnValue *v, int axis)
         return hn_dim_unknown();
     axis += axis < 0 ? t->rank : 0;
     return axis >= 0 && axis < t->rank ? t->dims[axis] : hn_dim_unknown();
+}
+
+gboolean hn_rw_same_dim(const HnRewrite *r, const HnValue *a, int i, const HnValue *b, int k)
+{
+    return hn_dim_equal(hn_rw_dim(r, a, i), hn_rw_dim(r, b, k));
 }
 
 gboolean hn_rw_same_shape(const HnRewrite *r, const HnValue *a, const HnValue *b)
@@ -319,7 +324,7 @@ static void loosen(HnRewrite *r, HnValue *v)
         return;
     if (v->producer != NULL)
         g_ptr_array_add(r->loose, v->producer);
-    else if (v->weight != NULL || v->sparse != NULL)
+    else if (hn_value_is_weight(v))
         g_ptr_array_add(r->unused, v);
 }
 
@@ -379,7 +384,7 @@ static gboolean bound(HnRewrite *r, HnNode *n)
 
 static gboolean contradict(const HnType *a, const HnType *b)
 {
-    if (a == NULL || b == NULL || a->kind != HN_TYPE_TENSOR || b->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(a) || !hn_type_is_tensor(b))
         return FALSE;
     if (a->dtype != HN_UNDEFINED && b->dtype != HN_UNDEFINED && a->dtype != b->dtype)
         return TRUE;
@@ -394,7 +399,7 @@ static gboolean contradict(const HnType *a, const HnType *b)
 /* Dimension by dimension what is known more precisely: to work on with, not to be written. */
 static HnType *sharper(HnType *inferred, HnType *before)
 {
-    if (inferred == NULL || inferred->kind != HN_TYPE_TENSOR || before == NULL || before->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(inferred) || !hn_type_is_tensor(before))
         return inferred != NULL ? hn_type_ref(inferred) : before != NULL ? hn_type_ref(before) : NULL;
     HnDtype dtype = inferred->dtype != HN_UNDEFINED ? inferred->dtype : before->dtype;
     if (inferred->rank < 0 || before->rank < 0)
@@ -499,7 +504,7 @@ void hn_rw_drop_out(HnRewrite *r, HnNode *n, int k)
 {
     HnValue *v = hn_node_out(n, k);
     (void)r;
-    if (v == NULL || v->users->len > 0 || v->is_output)
+    if (v == NULL || hn_value_is_read(v))
         return;
     hn_node_set_out(n, k, NULL);
     while (n->out->len > 0 && n->out->pdata[n->out->len - 1] == NULL)
@@ -578,16 +583,6 @@ void hn_rw_make_constant(HnRewrite *r, HnNode *n, int k, HnTensor *t)
 
 /* --- sweeping ----------------------------------------------------------------------------------------------------- */
 
-static gboolean is_useless(const HnNode *n)
-{
-    for (guint k = 0; k < n->out->len; k++) {
-        const HnValue *v = n->out->pdata[k];
-        if (v != NULL && (v->users->len > 0 || v->is_output))
-            return FALSE;
-    }
-    return TRUE;
-}
-
 static void forget_inside(HnNode *n, gpointer data)
 {
     g_hash_table_remove(((HnRewrite *)data)->live, n);
@@ -655,14 +650,13 @@ void hn_rw_sweep(HnRewrite *r)
 {
     while (r->loose->len > 0) {
         HnNode *n = g_ptr_array_steal_index(r->loose, r->loose->len - 1);
-        if (g_hash_table_contains(r->live, n) && is_useless(n))
+        if (g_hash_table_contains(r->live, n) && !hn_node_is_read(n))
             remove_node(r, n);
     }
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < r->unused->len; i++) {
         HnValue *v = r->unused->pdata[i];
-        if (!g_hash_table_add(seen, v) || v->users->len > 0 || v->is_output || v->is_input ||
-            (v->weight == NULL && v->sparse == NULL))
+        if (!g_hash_table_add(seen, v) || hn_value_is_read(v) || v->is_input || !hn_value_is_weight(v))
             continue;
         hn_types_forget(r->types, v);
         remove_weight(r, v);
@@ -691,7 +685,7 @@ gboolean hn_rw_sweep_all(HnRewrite *r, HnGraph *g)
     weights_below(r, g);
     for (guint i = 0; i < r->unused->len; i++) {
         const HnValue *v = r->unused->pdata[i];
-        unused += v->users->len == 0 && !v->is_output && !v->is_input;
+        unused += !hn_value_is_read(v) && !v->is_input;
     }
     hn_rw_sweep(r);
     return g_hash_table_size(r->live) != before || unused > 0;

@@ -36,6 +36,8 @@ HnDtype hn_rw_dtype(const HnRewrite *r, const HnValue *v); /* HN_UNDEFINED: not 
 int hn_rw_rank(const HnRewrite *r, const HnValue *v);      /* -1: not known */
 /* Of the axis counted from the front, or with a negative one from the back; unknown where there is none. */
 HnDim hn_rw_dim(const HnRewrite *r, const HnValue *v, int axis);
+/* Axis i of a is as long as axis k of b. */
+gboolean hn_rw_same_dim(const HnRewrite *r, const HnValue *a, int i, const HnValue *b, int k);
 /* Known to have the same rank and dimensions, symbolic ones included. */
 gboolean hn_rw_same_shape(const HnRewrite *r, const HnValue *a, const HnValue *b);
 /* All dimensions are numbers: written to dims (HN_MAX_RANK places). */

@@ -163,7 +163,7 @@ gboolean hn_shapes_bounds(const HnRewrite *r, const HnNode *slice, HnBounds *b)
         return FALSE;
     for (int i = 0; i < b->n; i++) {
         const int64_t a = axis[i] < 0 && rank >= 0 ? axis[i] + rank : axis[i];
-        if (a < 0 || a >= HN_MAX_RANK || (rank >= 0 && a >= rank) || seen[a] || b->step[i] == 0)
+        if (a < 0 || a >= (rank < 0 ? HN_MAX_RANK : MIN(rank, HN_MAX_RANK)) || seen[a] || b->step[i] == 0)
             return FALSE;
         seen[a] = TRUE;
         b->axis[i] = (int)a;

@@ -43,10 +43,4 @@ int64_t *hn_shapes_parts(const HnRewrite *r, const HnNode *split, int *axis);
 /* Which of them comes first in g. */
 HnNode *hn_shapes_first(const HnGraph *g, HnNode *const *nodes, guint n);
 
-/* Somebody reads v, or it is an output. */
-static inline gboolean hn_shapes_read(const HnValue *v)
-{
-    return v != NULL && (v->users->len > 0 || v->is_output);
-}
-
 G_END_DECLS

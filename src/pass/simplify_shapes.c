@@ -92,9 +92,11 @@ static gboolean constant_slice(HnRewrite *r, HnNode *n)
     const int rank = hn_rw_rank(r, x);
     int64_t axes[HN_MAX_RANK], starts[HN_MAX_RANK], ends[HN_MAX_RANK];
     int count;
-    if (hn_rw_opset(n->graph) < 10 || start == NULL || end == NULL || start->n != end->n || start->n > HN_MAX_RANK ||
-        (hn_rw_const(r, hn_node_in(n, 1)) != NULL && hn_rw_const(r, hn_node_in(n, 2)) != NULL) ||
-        (hn_node_in(n, 4) != NULL && hn_rw_const(r, hn_node_in(n, 4)) == NULL))
+    if (hn_rw_opset(n->graph) < 10 || start == NULL || end == NULL || start->n != end->n || start->n > HN_MAX_RANK)
+        return FALSE;
+    if (hn_rw_const(r, hn_node_in(n, 1)) != NULL && hn_rw_const(r, hn_node_in(n, 2)) != NULL)
+        return FALSE; /* it is constant already */
+    if (hn_node_in(n, 4) != NULL && hn_rw_const(r, hn_node_in(n, 4)) == NULL)
         return FALSE;
     for (int i = 0; i < HN_MAX_RANK; i++)
         axes[i] = i;
@@ -128,8 +130,9 @@ static gboolean constant_resize(HnRewrite *r, HnNode *n)
     const HnValue *x = hn_node_in(n, 0), *sizes = p->sizes >= 0 ? hn_node_in(n, p->sizes) : NULL;
     const HnContents *c = sizes != NULL ? hn_rw_contents(r, sizes) : NULL;
     const int rank = hn_rw_rank(r, x);
-    if (c == NULL || c->n != rank || rank > HN_MAX_RANK || p->axes != NULL || p->policy != HN_RESIZE_STRETCH ||
-        p->place == HN_RESIZE_CROP || hn_rw_const(r, sizes) != NULL)
+    if (c == NULL || c->n != rank || rank > HN_MAX_RANK || hn_rw_const(r, sizes) != NULL)
+        return FALSE;
+    if (p->axes != NULL || p->policy != HN_RESIZE_STRETCH || p->place == HN_RESIZE_CROP)
         return FALSE;
     int64_t len = rank;
     g_autoptr(HnTensor) scales = hn_tensor_new(HN_F32, 1, &len, hn_rw_budget(r), NULL);
@@ -230,7 +233,7 @@ static gboolean simplify_shapes(HnRewrite *r, HnNode *n)
         { &hn_op_resize, constant_resize },   { &hn_op_slice, part_of_shape },    { &hn_op_gather, part_of_shape },
         { &hn_op_concat, join_shapes },
     };
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
         if (n->op == known[i].op && known[i].rewrite(r, n))

@@ -111,8 +111,7 @@ static gboolean sizes_of(const HnRewrite *r, const HnValue *v, const HnValue *x,
 /* x is stored quantized, or a part of v will be. */
 static gboolean is_quantized(const HnValue *x, const HnValue *v)
 {
-    const HnNode *maker = x->producer;
-    if (maker != NULL && maker->op != NULL && (maker->op->flags & HN_OP_UNPACK) != 0)
+    if (hn_op_is_unpacked(x))
         return TRUE;
     for (guint i = 0; i < v->users->len; i++) {
         const HnNode *n = v->users->pdata[i];

@@ -43,7 +43,7 @@ static void map_own(HnRewrite *r, const Copy *c, const HnGraph *g, HnValue *cons
         g_hash_table_insert(c->values, g->inputs->pdata[i], in[i]);
     for (guint i = 0; i < g->weights->len; i++) {
         HnValue *v = g->weights->pdata[i], *w = shared != NULL ? g_hash_table_lookup(shared, v) : NULL;
-        if (g_hash_table_contains(c->values, v) || (v->users->len == 0 && !v->is_output))
+        if (g_hash_table_contains(c->values, v) || !hn_value_is_read(v))
             continue; /* an input with a default, or spare */
         if (w == NULL)
             w = copy_weight(r, c, v);
@@ -131,7 +131,7 @@ void hn_rw_inline_graph(HnRewrite *r, HnNode *holder, HnGraph *g, HnValue *const
 void hn_rw_stand_in(HnRewrite *r, HnNode *n, int k, HnValue *to)
 {
     HnValue *v = hn_node_out(n, k);
-    if (v == NULL || (v->users->len == 0 && !v->is_output))
+    if (!hn_value_is_read(v))
         return;
     if (v->is_output && (to->graph != v->graph || to->producer == NULL || to->is_input || to->is_output)) {
         HnNode *same = hn_rw_add(r, n, "Identity", &to, 1);
@@ -147,7 +147,7 @@ static void lost_a_use(HnRewrite *r, HnValue *v)
 {
     if (v != NULL && v->producer != NULL)
         g_ptr_array_add(r->loose, v->producer);
-    else if (v != NULL && (v->weight != NULL || v->sparse != NULL))
+    else if (v != NULL && hn_value_is_weight(v))
         g_ptr_array_add(r->unused, v);
 }
 
@@ -179,7 +179,7 @@ void hn_rw_remove_graph_in(HnRewrite *r, HnGraph *g, int i)
 {
     HnValue *v = g->inputs->pdata[i];
     hn_graph_remove_input(g, i);
-    if (v->weight == NULL && v->sparse == NULL)
+    if (!hn_value_is_weight(v))
         forget(r, v);
     else
         g_ptr_array_add(r->unused, v);

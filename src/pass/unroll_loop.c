@@ -125,7 +125,7 @@ static HnTensor *bool_tensor(int rank)
 
 static int declared_rank(const HnValue *v)
 {
-    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR && v->type->rank == 1 ? 1 : 0;
+    return hn_type_rank(v->type) == 1;
 }
 
 /* The two inputs that every Loop body has: the number of the run, and that it goes on. */
@@ -197,7 +197,7 @@ static void unroll(HnRewrite *r, const Unroll *u)
             items[k * u->runs + run] = out[u->first_out + u->states + k];
     }
     for (int k = 0; k < u->stacked; k++)
-        if (hn_shapes_read(hn_node_out(u->n, u->states + k)))
+        if (hn_value_is_read(hn_node_out(u->n, u->states + k)))
             stack(r, u, u->states + k, items + k * u->runs);
     for (int i = 0; i < u->states; i++)
         hn_rw_stand_in(r, u->n, i, in[head + i]);
@@ -205,7 +205,6 @@ static void unroll(HnRewrite *r, const Unroll *u)
 
 static gboolean unroll_loop(HnRewrite *r, HnNode *n)
 {
-    gboolean read = FALSE;
     if (n->op != &hn_op_loop && (n->op != &hn_op_scan || n->version < 9))
         return FALSE;
     const gboolean loop = n->op == &hn_op_loop;
@@ -214,13 +213,11 @@ static gboolean unroll_loop(HnRewrite *r, HnNode *n)
     u.scans = loop ? 0 : int_of(n, "num_scan_inputs", 0);
     u.states = loop ? (int)MAX(n->in->len, 2) - 2 : (int)(n->in->len - u.scans);
     u.stacked = (int)a->g->outputs->len - u.first_out - u.states;
-    for (guint k = 0; k < n->out->len && !read; k++)
-        read = hn_shapes_read(n->out->pdata[k]);
-    if (!read || !(loop ? loop_runs(r, &u) : scan_runs(r, &u)) || !is_small(r, &u))
+    if (!hn_node_is_read(n) || !(loop ? loop_runs(r, &u) : scan_runs(r, &u)) || !is_small(r, &u))
         return FALSE;
     for (int k = 0; k < u.stacked; k++) {
         const int64_t axis = int_of(n, "scan_output_axes", k);
-        if (u.runs == 0 && hn_shapes_read(hn_node_out(n, u.states + k)))
+        if (u.runs == 0 && hn_value_is_read(hn_node_out(n, u.states + k)))
             return hn_rw_miss(r, n, "it never runs, and '%s' has no shape", hn_node_out(n, u.states + k)->name);
         if (axis < 0 && !loop && hn_rw_opset(n->graph) < 11)
             return hn_rw_miss(r, n, "axis %" PRId64 " counts from the back", axis);

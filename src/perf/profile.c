@@ -229,13 +229,13 @@ static gboolean block(HnProfile *p, const HnProfileOptions *o, guint64 *i, guint
     guint64 start = hn_now_ns();
     gboolean ok;
     p->timer.n = 0;
+    gboolean full;
     do {
         gboolean first = *i % 2 != 0;
         ok = (!first || run_profiled(p, o, *i, parts, error)) && run_unprofiled(p, o, *i, error) &&
              (first || run_profiled(p, o, *i, parts, error));
-        ++*i;
-    } while (ok && *i < last && hn_now_ns() - start < BLOCK_NS && p->timer.n < BLOCK_SPANS &&
-             !(cancel && g_atomic_int_get(cancel)));
+        full = ++*i >= last || hn_now_ns() - start >= BLOCK_NS || p->timer.n >= BLOCK_SPANS;
+    } while (ok && !full && !(cancel && g_atomic_int_get(cancel)));
     for (guint k = 0; ok && k < parts->len; k++)
         add_run(p, &g_array_index(parts, Part, k));
     return ok;

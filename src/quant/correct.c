@@ -13,8 +13,8 @@
 
 static gboolean is_vector(const HnValue *v, int64_t n)
 {
-    return v != NULL && v->weight != NULL && !v->is_input && v->weight->dtype == HN_F32 && v->weight->ndim == 1 &&
-           v->weight->n == n;
+    const HnTensor *t = v != NULL && !v->is_input ? v->weight : NULL;
+    return t != NULL && t->dtype == HN_F32 && t->ndim == 1 && t->n == n;
 }
 
 /* The only reader of a product without a bias, where that adds a constant to its channels. */

@@ -128,8 +128,7 @@ static gboolean is_weighted(const HnNode *n)
 
 static gboolean is_f32(const HnValue *v)
 {
-    return v != NULL && v->weight == NULL && v->type != NULL && v->type->kind == HN_TYPE_TENSOR &&
-           v->type->dtype == HN_F32;
+    return v != NULL && v->weight == NULL && hn_type_dtype(v->type) == HN_F32;
 }
 
 /* n, which is a user of v, takes it as activations: a weight's node does so with its first input. */

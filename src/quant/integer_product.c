@@ -29,7 +29,7 @@ static HnDtype dtype_of(const HnValue *v)
 {
     if (v->weight != NULL)
         return v->weight->dtype;
-    return v->type != NULL && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype : HN_UNDEFINED;
+    return hn_type_dtype(v->type);
 }
 
 gboolean hn_quantized_of(const HnValue *v, HnQuantized *q)
@@ -342,21 +342,11 @@ gboolean hn_quant_product(HnProducts *p, HnNode *n, const HnQuantized *x, const 
 
 /* --- sweeping ----------------------------------------------------------------------------------------------------- */
 
-static gboolean is_read(const HnNode *n)
-{
-    for (guint k = 0; k < n->out->len; k++) {
-        const HnValue *v = n->out->pdata[k];
-        if (v != NULL && (v->users->len > 0 || v->is_output))
-            return TRUE;
-    }
-    return FALSE;
-}
-
 static void drop_weights(HnGraph *g)
 {
     for (guint i = g->weights->len; i-- > 0;) {
         HnValue *v = g->weights->pdata[i];
-        if (v->users->len > 0 || v->is_output || v->is_input)
+        if (hn_value_is_read(v) || v->is_input)
             continue;
         hn_graph_remove_weight(g, v);
         if (v->has_info)
@@ -375,7 +365,7 @@ static void drop_nodes(HnGraph *g)
 {
     for (guint i = g->nodes->len; i-- > 0;) {
         HnNode *n = g->nodes->pdata[i];
-        if (is_swept(n) && !is_read(n))
+        if (is_swept(n) && !hn_node_is_read(n))
             hn_graph_remove_node(g, n);
     }
 }

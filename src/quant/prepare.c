@@ -52,8 +52,9 @@ static gboolean widen(HnModel *m, HnBudget *budget, GError **error)
 static gboolean is_matrix(const HnValue *v)
 {
     const HnTensor *t = v->weight;
-    return t != NULL && !v->is_input && !v->is_output && t->dtype == HN_F32 && t->ndim == 2 && t->n >= LEAST_TIED &&
-           !t->unloaded;
+    if (t == NULL || t->unloaded || v->is_input || v->is_output)
+        return FALSE;
+    return t->dtype == HN_F32 && t->ndim == 2 && t->n >= LEAST_TIED;
 }
 
 /* b holds what a does, rows for columns. */

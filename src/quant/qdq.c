@@ -86,8 +86,7 @@ static gboolean is_read_by_others(const HnValue *v, const HnNode *n)
 
 static gboolean is_f32(const HnValue *v)
 {
-    return v != NULL && v->weight == NULL && v->type != NULL && v->type->kind == HN_TYPE_TENSOR &&
-           v->type->dtype == HN_F32;
+    return v != NULL && v->weight == NULL && hn_type_dtype(v->type) == HN_F32;
 }
 
 /* What only moves bytes keeps their meaning: inputs of a concatenation take its span, outputs of others their input's.
@@ -129,9 +128,10 @@ static gboolean is_taken(const Apply *a, const HnValue *v)
 static gboolean is_clamped_next(const Apply *a, const HnValue *v)
 {
     const HnNode *u = v->users->len == 1 && !v->is_output ? v->users->pdata[0] : NULL;
-    return u != NULL && v->producer != NULL && v->producer->op != NULL && is_weighted(v->producer) &&
-           form_of(a, v->producer) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 && u->op->quant.clamps &&
-           u->graph == v->graph;
+    const HnNode *n = v->producer;
+    if (u == NULL || u->graph != v->graph || n == NULL || n->op == NULL || !is_weighted(n))
+        return FALSE;
+    return form_of(a, n) == HN_FORM_INT8 && form_of(a, u) == HN_FORM_INT8 && u->op->quant.clamps;
 }
 
 static void redirect(Apply *a, HnValue *v, HnValue *to, gboolean all)

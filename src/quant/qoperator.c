@@ -44,8 +44,9 @@ static gboolean step_of(const HnNode *n, HnQuantized *q)
 
 static gboolean same_step(const HnQuantized *a, const HnQuantized *b)
 {
-    return a->axis == -1 && b->axis == -1 && a->zero != NULL && b->zero != NULL && a->scale->weight->n == 1 &&
-           a->zero->weight->dtype == b->zero->weight->dtype &&
+    if (a->axis != -1 || b->axis != -1 || a->zero == NULL || b->zero == NULL || a->scale->weight->n != 1)
+        return FALSE;
+    return a->zero->weight->dtype == b->zero->weight->dtype &&
            hn_tensor_get_f64(a->scale->weight, 0) == hn_tensor_get_f64(b->scale->weight, 0) &&
            hn_tensor_get_i64(a->zero->weight, 0) == hn_tensor_get_i64(b->zero->weight, 0);
 }

@@ -114,7 +114,7 @@ void hn_quant_plan_set_span(HnQuantPlan *p, const char *value, double lo, double
 
 static gboolean is_f32(const HnValue *v)
 {
-    return v != NULL && v->type != NULL && v->type->kind == HN_TYPE_TENSOR && v->type->dtype == HN_F32;
+    return v != NULL && hn_type_dtype(v->type) == HN_F32;
 }
 
 static HnValue *weight_of(HnValue *v)
@@ -187,8 +187,11 @@ static gboolean all_finite(const HnTensor *w)
 static void add_candidate(HnNode *n, gpointer data)
 {
     const HnValue *x = hn_node_in(n, 0), *y = first_out(n);
-    if (n->op != NULL && y != NULL && hn_quant_weight(n) != NULL && is_f32(y) &&
-        (hn_op_is_lookup(n->op) || (x->weight == NULL && is_f32(x))) && all_finite(hn_quant_weight(n)->weight))
+    if (n->op == NULL || !is_f32(y) || hn_quant_weight(n) == NULL)
+        return;
+    if (!hn_op_is_lookup(n->op) && (x->weight != NULL || !is_f32(x)))
+        return;
+    if (all_finite(hn_quant_weight(n)->weight))
         g_ptr_array_add(data, n);
 }
 
@@ -227,8 +230,9 @@ HnQuantForm hn_quant_form_fit(const HnNode *n, HnQuantForm wanted, const HnQuant
         form = HN_FORM_W8;
     if (form == HN_FORM_DYNAMIC && !is_dynamic(n, w))
         form = HN_FORM_W8;
-    if (form == HN_FORM_W4 &&
-        (is_recurrent(n) || axis < 0 || axis > 1 || is_batch(n, w) || hn_quant_block(w->dims[1 - axis], o->block) == 0))
+    if (form == HN_FORM_W4 && (axis < 0 || axis > 1 || is_recurrent(n) || is_batch(n, w)))
+        form = HN_FORM_W8;
+    if (form == HN_FORM_W4 && hn_quant_block(w->dims[1 - axis], o->block) == 0)
         form = HN_FORM_W8;
     return form == HN_FORM_W8 && w->n < LEAST_WEIGHT ? HN_FORM_F32 : form;
 }
@@ -263,8 +267,9 @@ static gboolean may_spread(const HnNode *n)
     /* functions of one operand are tables; all else has to be something that works on bytes */
     const gboolean on_bytes = n->op != NULL && (n->op->quant.bytes != HN_QB_NONE || (n->op->flags & HN_OP_VIEW) != 0 ||
                                                 ((n->op->flags & HN_OP_ELEMENTWISE) != 0 && operands == 1));
-    return (kind == HN_Q_PASS || kind == HN_Q_ELEMENTWISE || kind == HN_Q_FIXED_RANGE) && on_bytes &&
-           is_f32(hn_node_in(n, 0)) && n->out->len > 0;
+    if (!on_bytes || !is_f32(hn_node_in(n, 0)) || n->out->len == 0)
+        return FALSE;
+    return kind == HN_Q_PASS || kind == HN_Q_ELEMENTWISE || kind == HN_Q_FIXED_RANGE;
 }
 
 static gboolean makes_integers(const HnQuantPlan *p, const HnValue *v)

@@ -75,8 +75,8 @@ static gboolean find_inner(const HnValue *v, GPtrArray *found, int depth)
         return v->weight != NULL;
     if (n->op->quant.kind == HN_Q_FIXED_RANGE) {
         const HnValue *x = hn_node_in(n, 0);
-        if (x == NULL || x->producer == NULL || x->is_output || x->graph != v->graph || x->type == NULL ||
-            x->type->kind != HN_TYPE_TENSOR || x->type->dtype != HN_F32)
+        if (x == NULL || x->producer == NULL || x->is_output || x->graph != v->graph ||
+            hn_type_dtype(x->type) != HN_F32)
             return FALSE;
         if (!g_ptr_array_find_with_equal_func(found, x->name, g_str_equal, NULL))
             g_ptr_array_add(found, g_strdup(x->name));

@@ -574,9 +574,9 @@ static GPtrArray *find_layers(const HnQuantPlan *p, HnModel *m, HnRoundingLog *l
         if (form == HN_FORM_F32)
             continue;
         Layer *l = g_hash_table_lookup(seen, hn_node_in(n, 1));
-        if (n->graph != m->graph || !hn_linear_rows_of(n, &rows) || rows.k > LONGEST ||
-            hn_node_in(n, 0)->graph != m->graph ||
-            (l != NULL && (l->form != form || l->k != rows.k || l->groups != rows.groups))) {
+        const gboolean inner = n->graph != m->graph || hn_node_in(n, 0)->graph != m->graph;
+        const gboolean good = !inner && hn_linear_rows_of(n, &rows) && rows.k <= LONGEST;
+        if (!good || (l != NULL && (l->form != form || l->k != rows.k || l->groups != rows.groups))) {
             log->skipped++;
             continue;
         }

@@ -128,8 +128,9 @@ static void read_tried(HnJournal *j, JsonObject *line)
     JsonObject *score = hn_json_object_at(line, "score");
     const double bytes = number_at(line, "bytes");
     JsonNode *names = json_object_get_member(line, "f32");
-    if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0 && bytes < 0x1p63) || names == NULL ||
-        !JSON_NODE_HOLDS_ARRAY(names))
+    if (plan == NULL || what == NULL || score == NULL || !(bytes >= 0 && bytes < 0x1p63))
+        return;
+    if (names == NULL || !JSON_NODE_HOLDS_ARRAY(names))
         return;
     HnTried *t = g_new0(HnTried, 1);
     t->plan = g_strdup(plan);

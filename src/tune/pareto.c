@@ -47,8 +47,9 @@ void hn_pareto_choose(GPtrArray *points, const char *plan)
 static gboolean beats(const HnParetoPoint *a, const HnParetoPoint *b)
 {
     const double x = isnan(a->ms) ? 0 : a->ms, y = isnan(b->ms) ? 0 : b->ms;
-    return isnan(a->ms) == isnan(b->ms) && a->drop <= b->drop && x <= y && a->bytes <= b->bytes &&
-           (a->drop < b->drop || x < y || a->bytes < b->bytes);
+    if (isnan(a->ms) != isnan(b->ms) || !(a->drop <= b->drop) || x > y || a->bytes > b->bytes)
+        return FALSE;
+    return a->drop < b->drop || x < y || a->bytes < b->bytes;
 }
 
 void hn_pareto_finish(GPtrArray *points, const HnJournal *j)

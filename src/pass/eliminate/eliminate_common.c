@@ -152,7 +152,7 @@ static gboolean merge_nodes(HnRewrite *r, HnNode *n, HnNode *twin)
     gboolean any = FALSE;
     for (int k = 0; k < (int)n->out->len; k++) {
         HnValue *v = hn_node_out(n, k), *to = hn_node_out(twin, k);
-        if (hn_shapes_read(v) && to != NULL)
+        if (hn_value_is_read(v) && to != NULL)
             any |= hn_rw_bypass(r, n, v, to);
     }
     return any;
@@ -161,7 +161,7 @@ static gboolean merge_nodes(HnRewrite *r, HnNode *n, HnNode *twin)
 static gboolean merge_shapes(HnRewrite *r, HnNode *n, const Scope *s)
 {
     HnValue *v = hn_node_out(n, 0);
-    if (n->op == NULL || v == NULL || n->out->len != 1 || !hn_shapes_read(v) || hn_rw_const(r, v) != NULL)
+    if (n->op == NULL || v == NULL || n->out->len != 1 || !hn_value_is_read(v) || hn_rw_const(r, v) != NULL)
         return FALSE;
     GBytes *key = shape_key(r, v);
     HnValue *to = key != NULL ? lookup(s, TRUE, key) : NULL;

@@ -4,19 +4,9 @@
 #include "pass/driver.h"
 #include "pass/rewrite.h"
 
-static gboolean is_dead(const HnNode *n)
-{
-    for (guint k = 0; k < n->out->len; k++) {
-        const HnValue *v = n->out->pdata[k];
-        if (v != NULL && (v->users->len > 0 || v->is_output))
-            return FALSE;
-    }
-    return TRUE;
-}
-
 static gboolean is_spare(const HnValue *v)
 {
-    return v->users->len == 0 && !v->is_output && !v->is_input;
+    return !hn_value_is_read(v) && !v->is_input;
 }
 
 static gboolean eliminate_dead(HnRewrite *r, HnGraph *g)
@@ -24,7 +14,7 @@ static gboolean eliminate_dead(HnRewrite *r, HnGraph *g)
     const HnValue *site = NULL;
     for (guint i = 0; i < g->nodes->len && site == NULL; i++) {
         const HnNode *n = g->nodes->pdata[i];
-        if (is_dead(n) && n->out->len > 0)
+        if (!hn_node_is_read(n) && n->out->len > 0)
             site = n->out->pdata[0];
     }
     for (guint i = 0; i < g->weights->len && site == NULL; i++)

@@ -38,8 +38,7 @@ static gboolean repeats_ones(const HnRewrite *r, const HnNode *tile)
 {
     const HnValue *x = hn_node_in(tile, 0);
     for (int a = 0; a < hn_rw_rank(r, x); a++)
-        if (!hn_dim_is(hn_rw_dim(r, x, a), 1) &&
-            !hn_dim_equal(hn_rw_dim(r, x, a), hn_rw_dim(r, hn_node_out(tile, 0), a)))
+        if (!hn_dim_is(hn_rw_dim(r, x, a), 1) && !hn_rw_same_dim(r, x, a, hn_node_out(tile, 0), a))
             return FALSE;
     return hn_rw_rank(r, x) >= 0 && tile->in->len == 2;
 }
@@ -118,7 +117,7 @@ static gboolean eliminate_expand(HnRewrite *r, HnNode *n)
 {
     if (n->op == &hn_op_lstm || n->op == &hn_op_gru || n->op == &hn_op_rnn)
         return eliminate_states(r, n);
-    if (n->op == NULL || !broadcasts(n) || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == NULL || !broadcasts(n) || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     for (int k = 0; k < (int)n->in->len; k++) {
         const HnValue *v = hn_node_in(n, k);

@@ -24,7 +24,7 @@ static gboolean asks(const HnRewrite *r, const HnNode *n, Ask *q)
         axis = ((const HnArg *)n->params)->axis;
         q->smallest = n->op == &hn_op_argmin;
         q->one = TRUE;
-    } else if (n->op == &hn_op_topk && !hn_shapes_read(hn_node_out(n, 0))) {
+    } else if (n->op == &hn_op_topk && !hn_value_is_read(hn_node_out(n, 0))) {
         const HnTopK *p = n->params;
         axis = p->axis;
         q->smallest = p->smallest;

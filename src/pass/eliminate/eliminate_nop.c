@@ -33,9 +33,10 @@ static gboolean is_shape_of(const HnRewrite *r, const HnValue *v, const HnValue 
 {
     const HnNode *n = hn_rw_maker(v, &hn_op_shape);
     const HnDim len = hn_rw_dim(r, v, 0);
-    return n != NULL && hn_node_in(n, 0) == x &&
-           ((hn_node_attr(n, "start") == NULL && hn_node_attr(n, "end") == NULL) ||
-            (len.known && len.n == hn_rw_rank(r, x)));
+    if (n == NULL || hn_node_in(n, 0) != x)
+        return FALSE;
+    const gboolean whole = hn_node_attr(n, "start") == NULL && hn_node_attr(n, "end") == NULL;
+    return whole || hn_dim_is(len, hn_rw_rank(r, x));
 }
 
 /* --- types -------------------------------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static gboolean nop_dropout(const HnRewrite *r, const HnNode *n)
 {
     const HnDropout *p = n->params;
     double train;
-    if (hn_shapes_read(hn_node_out(n, 1)))
+    if (hn_value_is_read(hn_node_out(n, 1)))
         return FALSE;
     if (!p->by_input || hn_node_in(n, 2) == NULL)
         return !p->train;
@@ -74,10 +75,9 @@ static gboolean nop_view(const HnRewrite *r, const HnNode *n)
     if (n->op == &hn_op_squeeze || n->op == &hn_op_unsqueeze)
         return TRUE;
     for (int a = 0; a < rank; a++)
-        open += !hn_dim_equal(hn_rw_dim(r, x, a), hn_rw_dim(r, y, a));
+        open += !hn_rw_same_dim(r, x, a, y, a);
     for (int a = 0; a < rank && open == 1; a++) /* an empty tensor says nothing of the place */
-        if (hn_dim_equal(hn_rw_dim(r, x, a), hn_rw_dim(r, y, a)) &&
-            !(hn_rw_dim(r, x, a).known && hn_rw_dim(r, x, a).n > 0))
+        if (hn_rw_same_dim(r, x, a, y, a) && !(hn_rw_dim(r, x, a).known && hn_rw_dim(r, x, a).n > 0))
             return FALSE;
     return open <= 1;
 }
@@ -202,11 +202,14 @@ static gboolean nop_pool(const HnRewrite *r, const HnNode *n)
     const HnPool *p = n->params;
     const HnWindow *w = &p->window;
     (void)r;
-    for (int i = 0; i < w->n; i++)
-        if (w->kernel == NULL || w->kernel[i] != 1 || (w->strides != NULL && w->strides[i] != 1) ||
-            (w->pads != NULL && w->pad_mode == HN_PAD_EXPLICIT && (w->pads[i] != 0 || w->pads[w->n + i] != 0)))
+    const gboolean padded = w->pads != NULL && w->pad_mode == HN_PAD_EXPLICIT;
+    for (int i = 0; i < w->n; i++) {
+        if (w->kernel == NULL || w->kernel[i] != 1 || (w->strides != NULL && w->strides[i] != 1))
             return FALSE;
-    return w->n > 0 && !hn_shapes_read(hn_node_out(n, 1));
+        if (padded && (w->pads[i] != 0 || w->pads[w->n + i] != 0))
+            return FALSE;
+    }
+    return w->n > 0 && !hn_value_is_read(hn_node_out(n, 1));
 }
 
 /* Over no axes, or over axes of one element that stay. */
@@ -264,7 +267,7 @@ static gboolean eliminate_nop(HnRewrite *r, HnNode *n)
         { &hn_op_reduceprod, nop_reduce },
     };
     HnValue *x = hn_node_in(n, 0), *y = hn_node_out(n, 0);
-    if (n->op == NULL || x == NULL || !hn_shapes_read(y))
+    if (n->op == NULL || x == NULL || !hn_value_is_read(y))
         return FALSE;
     for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
         if (n->op == known[i].op)

@@ -41,7 +41,7 @@ static gboolean eliminate_repeated(HnRewrite *r, HnNode *n)
 {
     HnValue *x = hn_node_in(n, 0), *y = hn_node_out(n, 0);
     const HnOp *before = x != NULL ? made_by(x) : NULL;
-    if (n->op == NULL || before == NULL || !hn_shapes_read(y))
+    if (n->op == NULL || before == NULL || !hn_value_is_read(y))
         return FALSE;
     for (gsize i = 0; i < G_N_ELEMENTS(idle); i++)
         for (const HnOp *const *op = idle[i].behind; n->op == idle[i].op && *op != NULL; op++)

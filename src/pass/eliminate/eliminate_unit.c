@@ -34,8 +34,9 @@ static gboolean eliminate_operand(HnRewrite *r, HnNode *n, const Unit *u)
     for (int i = 0; i < 2; i++) {
         HnValue *x = hn_node_in(n, 1 - i), *other = hn_node_in(n, i);
         double number;
-        if (x == NULL || other == NULL || (i == 0 && !u->left) || !hn_rw_uniform(r, other, &number) ||
-            number != u->unit)
+        if (x == NULL || other == NULL || (i == 0 && !u->left))
+            continue;
+        if (!hn_rw_uniform(r, other, &number) || number != u->unit)
             continue;
         if (!keeps_shape(r, n, x, other))
             hn_rw_miss(r, n, "'%s' changes nothing but the shape", other->name);
@@ -75,7 +76,7 @@ static gboolean eliminate_where(HnRewrite *r, HnNode *n)
 
 static gboolean eliminate_unit(HnRewrite *r, HnNode *n)
 {
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     if (n->op == &hn_op_where)
         return eliminate_where(r, n);

@@ -19,11 +19,11 @@ static gboolean drop_outputs(HnRewrite *r, HnNode *n, int from)
 {
     gboolean any = FALSE;
     for (int k = from; k < (int)n->out->len; k++)
-        any = any || (hn_node_out(n, k) != NULL && !hn_shapes_read(hn_node_out(n, k)));
+        any = any || (hn_node_out(n, k) != NULL && !hn_value_is_read(hn_node_out(n, k)));
     if (!any || !hn_rw_go(r, n))
         return FALSE;
     for (int k = (int)n->out->len - 1; k >= from; k--)
-        if (!hn_shapes_read(hn_node_out(n, k)))
+        if (!hn_value_is_read(hn_node_out(n, k)))
             hn_rw_drop_out(r, n, k);
     return hn_rw_done(r, n);
 }
@@ -32,7 +32,7 @@ static gboolean split_to_slice(HnRewrite *r, HnNode *n)
 {
     int used = -1, axis;
     for (int k = 0; k < (int)n->out->len; k++) {
-        if (!hn_shapes_read(hn_node_out(n, k)))
+        if (!hn_value_is_read(hn_node_out(n, k)))
             continue;
         if (used >= 0)
             return FALSE;
@@ -54,10 +54,7 @@ static gboolean split_to_slice(HnRewrite *r, HnNode *n)
 
 static gboolean eliminate_unused_output(HnRewrite *r, HnNode *n)
 {
-    gboolean read = FALSE;
-    for (guint k = 0; k < n->out->len; k++)
-        read = read || hn_shapes_read(hn_node_out(n, (int)k));
-    if (n->op == NULL || !read)
+    if (n->op == NULL || !hn_node_is_read(n))
         return FALSE;
     if (n->op == &hn_op_split)
         return split_to_slice(r, n);

@@ -20,11 +20,11 @@ static gboolean shrink_if(HnRewrite *r, HnNode *n)
     const HnAttr *then = hn_node_attr(n, "then_branch"), *other = hn_node_attr(n, "else_branch");
     guint unread = 0;
     for (guint k = 0; k < n->out->len; k++)
-        unread += hn_shapes_read(n->out->pdata[k]) ? 0 : 1;
+        unread += hn_value_is_read(n->out->pdata[k]) ? 0 : 1;
     if (unread == 0 || unread == n->out->len || !hn_rw_go(r, n))
         return FALSE;
     for (guint k = n->out->len; k-- > 0;) {
-        if (hn_shapes_read(n->out->pdata[k]))
+        if (hn_value_is_read(n->out->pdata[k]))
             continue;
         hn_rw_remove_out(r, n, (int)k);
         hn_rw_remove_graph_out(r, then->g, (int)k);
@@ -50,7 +50,7 @@ static GHashTable *needed_inside(const Control *c)
     for (int i = 0; i < c->states; i++)
         g_hash_table_insert(state, c->body->inputs->pdata[c->first_in + i], GINT_TO_POINTER(i + 1));
     for (guint k = 0; k < c->body->outputs->len; k++)
-        if ((int)k < c->first_out || hn_shapes_read(hn_node_out(c->n, (int)k - c->first_out)))
+        if ((int)k < c->first_out || hn_value_is_read(hn_node_out(c->n, (int)k - c->first_out)))
             need(work, seen, c->body->outputs->pdata[k]);
     while (work->len > 0) {
         const HnValue *v = g_ptr_array_steal_index_fast(work, work->len - 1);
@@ -82,7 +82,7 @@ static gboolean decide(const Control *c, char *what)
     gboolean any = FALSE;
     for (int i = 0; i < c->states + c->stacked; i++) {
         const HnValue *v = i < c->states ? c->body->inputs->pdata[c->first_in + i] : NULL;
-        const gboolean read = hn_shapes_read(hn_node_out(c->n, i));
+        const gboolean read = hn_value_is_read(hn_node_out(c->n, i));
         if (!read && (v == NULL || !g_hash_table_contains(needed, v)))
             what[i] = 'u';
         else if (v != NULL && is_constant(c, i))
@@ -126,7 +126,7 @@ static gboolean shrink_body(HnRewrite *r, const Control *c)
     g_autofree char *what = g_new0(char, (gsize)places + 1);
     gboolean read = FALSE;
     for (int i = 0; i < places && !read; i++)
-        read = hn_shapes_read(hn_node_out(c->n, i));
+        read = hn_value_is_read(hn_node_out(c->n, i));
     if (!read || !decide(c, what) || !hn_rw_go(r, c->n))
         return FALSE;
     for (int i = places - 1; i >= 0; i--) {
@@ -139,7 +139,7 @@ static gboolean shrink_body(HnRewrite *r, const Control *c)
             hn_rw_replace(r, c->body->inputs->pdata[c->first_in + i], hn_node_in(c->n, c->first_in + i));
     }
     for (int i = 0; i < places; i++)
-        if (what[i] == 0 && hn_shapes_read(hn_node_out(c->n, i)))
+        if (what[i] == 0 && hn_value_is_read(hn_node_out(c->n, i)))
             read = FALSE;
     if (read)
         return TRUE; /* all that was read is constant: n is useless now */

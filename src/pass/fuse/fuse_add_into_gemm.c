@@ -5,12 +5,6 @@
 #include "op/gemm.h"
 #include "pass/rewrite.h"
 
-static gboolean is_packed(const HnValue *v)
-{
-    const HnNode *n = v->producer;
-    return n != NULL && n->op != NULL && (n->op->flags & HN_OP_UNPACK) != 0;
-}
-
 /* The MatMul or Gemm behind input i of the Add n that could take up the other input. */
 static HnNode *product_of(const HnRewrite *r, const HnNode *n, int i)
 {
@@ -48,7 +42,7 @@ static gboolean fuse_add_into_gemm(HnRewrite *r, HnNode *n)
     HnValue *y = hn_node_in(n, k), *c = hn_node_in(n, 1 - k);
     if (!hn_rw_single(y))
         return hn_rw_miss(r, n, "'%s' is used by others too", y->name);
-    if (is_packed(hn_node_in(p, 0)) || is_packed(hn_node_in(p, 1)))
+    if (hn_op_is_unpacked(hn_node_in(p, 0)) || hn_op_is_unpacked(hn_node_in(p, 1)))
         return hn_rw_miss(r, n, "'%s' multiplies what is stored quantized", hn_node_label(p));
     if (!fits(r, c, y))
         return hn_rw_miss(r, n, "'%s' is not known to fit the product", c->name);

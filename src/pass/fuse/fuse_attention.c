@@ -109,7 +109,7 @@ static gboolean is_one_or(HnDim d, HnDim other)
 static gboolean mask_fits(const Attend *a, HnDim keys)
 {
     const int rank = hn_rw_rank(a->r, a->mask);
-    if ((rank != 2 && rank != 4) || !hn_dim_equal(dim(a, a->mask, -2), dim(a, a->q, 2)) ||
+    if ((rank != 2 && rank != 4) || !hn_rw_same_dim(a->r, a->mask, -2, a->q, 2) ||
         !hn_dim_equal(dim(a, a->mask, -1), keys) || hn_rw_dtype(a->r, a->mask) != hn_rw_dtype(a->r, a->q))
         return FALSE;
     return rank == 2 ||
@@ -121,10 +121,13 @@ static gboolean shapes_fit(const Attend *a)
 {
     const HnValue *k = a->k != NULL ? a->k : a->key_first;
     const int heads = a->k != NULL ? 1 : 2, length = 3 - heads;
-    return hn_rw_rank(a->r, a->q) == 4 && hn_rw_rank(a->r, k) == 4 && hn_rw_rank(a->r, a->v) == 4 &&
-           hn_dim_equal(dim(a, a->q, 0), dim(a, k, 0)) && hn_dim_equal(dim(a, a->q, 0), dim(a, a->v, 0)) &&
-           hn_dim_equal(dim(a, a->q, 1), dim(a, k, heads)) && hn_dim_equal(dim(a, a->q, 1), dim(a, a->v, 1)) &&
-           hn_dim_equal(dim(a, k, length), dim(a, a->v, 2)) && hn_dim_equal(dim(a, a->q, 3), dim(a, k, 3));
+    if (hn_rw_rank(a->r, a->q) != 4 || hn_rw_rank(a->r, k) != 4 || hn_rw_rank(a->r, a->v) != 4)
+        return FALSE;
+    if (!hn_rw_same_dim(a->r, a->q, 0, k, 0) || !hn_rw_same_dim(a->r, a->q, 1, k, heads) ||
+        !hn_rw_same_dim(a->r, a->q, 3, k, 3))
+        return FALSE;
+    return hn_rw_same_dim(a->r, a->q, 0, a->v, 0) && hn_rw_same_dim(a->r, a->q, 1, a->v, 1) &&
+           hn_rw_same_dim(a->r, k, length, a->v, 2);
 }
 
 /* --- heads that share keys and values ------------------------------------------------------------------------------
@@ -142,11 +145,12 @@ static gboolean is_repeated(const Attend *a, const HnValue *v, int axis, Shared 
     const HnNode *more = view != NULL ? hn_pattern_maker(a->g, hn_node_in(view, 0), &hn_op_expand) : NULL;
     HnValue *one = more != NULL ? hn_node_in(more, 0) : NULL;
     const HnValue *all = more != NULL ? hn_node_out(more, 0) : NULL;
-    if (one == NULL || hn_rw_rank(a->r, one) != 5 || hn_rw_rank(a->r, all) != 5 || hn_rw_rank(a->r, v) != 4 ||
-        !hn_dim_is(dim(a, one, axis), 1) || !dim(a, all, axis).known)
+    if (one == NULL || hn_rw_rank(a->r, one) != 5 || hn_rw_rank(a->r, all) != 5 || hn_rw_rank(a->r, v) != 4)
+        return FALSE;
+    if (!hn_dim_is(dim(a, one, axis), 1) || !dim(a, all, axis).known)
         return FALSE;
     for (int i = 0; i < 5; i++)
-        if (i != axis && !hn_dim_equal(dim(a, one, i), dim(a, all, i)))
+        if (i != axis && !hn_rw_same_dim(a->r, one, i, all, i))
             return FALSE;
     for (int i = 0; i < 4; i++) {
         const HnDim d = dim(a, all, i < axis ? i : i + 1);
@@ -189,11 +193,11 @@ static HnValue *joined(const Attend *a, const HnValue *v)
     const HnValue *split = turn != NULL ? hn_node_in(turn, 0) : NULL;
     const HnNode *view = split != NULL && split->graph == a->g ? hn_rw_maker(split, &hn_op_reshape) : NULL;
     HnValue *w = view != NULL ? hn_node_in(view, 0) : NULL;
-    return w != NULL && hn_rw_rank(a->r, w) == 3 && hn_dim_equal(dim(a, w, 0), dim(a, split, 0)) &&
-                   hn_dim_equal(dim(a, w, 1), dim(a, split, 1)) && dim(a, split, 2).known &&
-                   hn_dim_equal(dim(a, w, 2), hn_dim_mul(dim(a, split, 2), dim(a, split, 3)))
-               ? w
-               : NULL;
+    if (w == NULL || hn_rw_rank(a->r, w) != 3 || !dim(a, split, 2).known)
+        return NULL;
+    const gboolean same = hn_rw_same_dim(a->r, w, 0, split, 0) && hn_rw_same_dim(a->r, w, 1, split, 1) &&
+                          hn_dim_equal(dim(a, w, 2), hn_dim_mul(dim(a, split, 2), dim(a, split, 3)));
+    return same ? w : NULL;
 }
 
 /* What turns the result back and joins its heads; NULL: nothing does. */
@@ -203,8 +207,8 @@ static HnNode *joining(const Attend *a)
     const HnNode *turn = hn_rw_reader(y, &hn_op_transpose);
     HnNode *view = turn != NULL && turns(turn, heads_first) ? hn_rw_reader(hn_node_out(turn, 0), &hn_op_reshape) : NULL;
     const HnValue *z = view != NULL ? hn_node_out(view, 0) : NULL;
-    return z != NULL && hn_rw_rank(a->r, z) == 3 && hn_dim_equal(dim(a, z, 0), dim(a, y, 0)) &&
-                   hn_dim_equal(dim(a, z, 1), dim(a, y, 2)) &&
+    return z != NULL && hn_rw_rank(a->r, z) == 3 && hn_rw_same_dim(a->r, z, 0, y, 0) &&
+                   hn_rw_same_dim(a->r, z, 1, y, 2) &&
                    hn_dim_equal(dim(a, z, 2), hn_dim_mul(dim(a, y, 1), dim(a, y, 3)))
                ? view
                : NULL;
@@ -214,8 +218,9 @@ static HnNode *joining(const Attend *a)
 static gboolean is_plain(const HnNode *n)
 {
     const HnAttention *p = n->params;
-    return p->softcap == 0 && p->left == -1 && p->right == -1 && p->mode == HN_QK_RAW && !p->causal &&
-           hn_node_attr(n, "softmax_precision") == NULL;
+    if (p->causal || p->left != -1 || p->right != -1) /* some keys are masked */
+        return FALSE;
+    return p->softcap == 0 && p->mode == HN_QK_RAW && hn_node_attr(n, "softmax_precision") == NULL;
 }
 
 /* n is Attention over four dimensions that were made of three. */

@@ -19,26 +19,34 @@ static HnValue *one_plus(const HnRewrite *r, const HnGraph *g, const HnValue *v,
     return n != NULL ? hn_node_in(n, 0) : NULL;
 }
 
+/* v, which nobody else reads, is factor * x^n. */
+static gboolean is_power(const HnRewrite *r, const HnGraph *g, HnValue *v, const HnValue *x, int n, double factor)
+{
+    HnSgemm p;
+    if (!hn_rw_single(v) || !hn_pattern_product(r, g, v, &p) || p.n != n)
+        return FALSE;
+    for (int i = 0; i < n; i++)
+        if (!hn_product_take(&p, x))
+            return FALSE;
+    return hn_pattern_near(r, x, p.factor, factor);
+}
+
 /* v is x + CUBIC * x^3. */
 static gboolean is_cubic(const HnRewrite *r, const HnGraph *g, const HnValue *v, const HnValue *x)
 {
-    HnSgemm p;
     const HnNode *add = hn_pattern_maker(g, v, &hn_op_add);
-    return add != NULL && (hn_node_in(add, 0) == x || hn_node_in(add, 1) == x) &&
-           hn_pattern_product(r, g, hn_rw_other(add, x), &p) && hn_rw_single(hn_rw_other(add, x)) && p.n == 3 &&
-           hn_product_take(&p, x) && hn_product_take(&p, x) && hn_product_take(&p, x) &&
-           hn_pattern_near(r, x, p.factor, CUBIC);
+    if (add == NULL || (hn_node_in(add, 0) != x && hn_node_in(add, 1) != x))
+        return FALSE;
+    return is_power(r, g, hn_rw_other(add, x), x, 3, CUBIC);
 }
 
 /* v is 1 + CUBIC * x^2. */
 static gboolean is_square(const HnRewrite *r, const HnGraph *g, const HnValue *v, const HnValue *x)
 {
-    HnSgemm p;
     double one;
     const HnNode *add = hn_pattern_maker(g, v, &hn_op_add);
     HnValue *w = add != NULL ? hn_pattern_with_number(r, add, &one) : NULL;
-    return w != NULL && one == 1 && hn_rw_single(w) && hn_pattern_product(r, g, w, &p) && p.n == 2 &&
-           hn_product_take(&p, x) && hn_product_take(&p, x) && hn_pattern_near(r, x, p.factor, CUBIC);
+    return w != NULL && one == 1 && is_power(r, g, w, x, 2, CUBIC);
 }
 
 static gboolean is_tanh_argument(const HnRewrite *r, const HnGraph *g, HnValue *u, const HnValue *x)
@@ -53,9 +61,7 @@ static gboolean is_tanh_argument(const HnRewrite *r, const HnGraph *g, HnValue *
 
 static gboolean is_erf_argument(const HnRewrite *r, const HnGraph *g, HnValue *u, const HnValue *x)
 {
-    HnSgemm p;
-    return hn_rw_single(u) && hn_pattern_product(r, g, u, &p) && p.n == 1 && p.leaf[0] == x &&
-           hn_pattern_near(r, x, p.factor, 0.7071067811865476);
+    return is_power(r, g, u, x, 1, 0.7071067811865476);
 }
 
 /* The function's argument where `factors`, the product without 1 + ..., is half of it: x itself. */

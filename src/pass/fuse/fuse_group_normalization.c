@@ -49,8 +49,8 @@ static gboolean fuse_group_normalization(HnRewrite *r, HnNode *n)
     if (!hn_rw_same_shape(r, x, hn_node_out(back, 0)) || !hn_rw_same_shape(r, x, hn_node_out(n, 0)) ||
         hn_rw_rank(r, x) < 3)
         return hn_rw_miss(r, n, "it does not come back to the shape of '%s'", x->name);
-    if (!groups.known || groups.n < 1 || !hn_dim_equal(hn_rw_dim(r, split, 0), hn_rw_dim(r, x, 0)) ||
-        !hn_rw_dim(r, x, 1).known || hn_rw_dim(r, x, 1).n % groups.n != 0)
+    if (!groups.known || groups.n < 1 || !hn_rw_same_dim(r, split, 0, x, 0) || !hn_rw_dim(r, x, 1).known ||
+        hn_rw_dim(r, x, 1).n % groups.n != 0)
         return hn_rw_miss(r, n, "the groups are not those of channels");
     if (!is_uniform(r, hn_node_in(norm, 1), 1) || !is_uniform(r, hn_node_in(norm, 2), 0))
         return hn_rw_miss(r, n, "the groups are scaled or shifted themselves");

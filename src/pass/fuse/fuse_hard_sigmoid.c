@@ -22,8 +22,9 @@ static gboolean is_ramp(const HnRewrite *r, const HnGraph *g, const HnValue *v, 
         *ramp = (Ramp){ hn_node_in(n, 0), p->a, p->b };
         return TRUE;
     }
-    if (n == NULL || n->op != &hn_op_clip || !hn_pattern_bounds(r, n, &lo, &hi) || lo * factor != 0 ||
-        !hn_pattern_near(r, v, hi * factor, 1) || hn_node_in(n, 0) == NULL)
+    if (n == NULL || n->op != &hn_op_clip || hn_node_in(n, 0) == NULL || !hn_pattern_bounds(r, n, &lo, &hi))
+        return FALSE;
+    if (lo * factor != 0 || !hn_pattern_near(r, v, hi * factor, 1))
         return FALSE;
     ramp->x = hn_node_in(n, 0);
     ramp->alpha = 1;

@@ -110,8 +110,9 @@ static gboolean fuse_into_next_weights(HnRewrite *r, HnNode *n)
     g_auto(HnAffine) a = { 0 };
     g_autoptr(HnTensor) w = NULL, b = NULL;
     Entry e;
-    if (next == NULL || next->graph != n->graph || !hn_linear_from(r, next, &l) || l.w == NULL ||
-        !entry_of(r, &l, y, &e) || hn_node_in(next, e.in) != y)
+    if (next == NULL || next->graph != n->graph || !hn_linear_from(r, next, &l) || l.w == NULL)
+        return FALSE;
+    if (!entry_of(r, &l, y, &e) || hn_node_in(next, e.in) != y)
         return FALSE;
     const char *label = hn_node_label(next);
     if (hn_rw_rank(r, x) != e.rank || !hn_dim_is(hn_rw_dim(r, x, e.axis), e.channels) ||
@@ -129,8 +130,8 @@ static gboolean fuse_into_next_weights(HnRewrite *r, HnNode *n)
         return hn_rw_miss(r, n, "the weights of '%s' are used by others too", label);
     w = a.scales ? hn_weights_scaled(l.w, &e.view, a.scale, hn_rw_budget(r)) : NULL;
     b = a.shifts ? shifted_bias(r, &l, &e, &a) : NULL;
-    if ((w == NULL && a.scales) || (b == NULL && a.shifts) || (w != NULL && !hn_weights_good(w, l.w)) ||
-        (b != NULL && !hn_weights_good(b, NULL)))
+    const gboolean good_w = !a.scales || (w != NULL && hn_weights_good(w, l.w));
+    if (!good_w || (a.shifts && (b == NULL || !hn_weights_good(b, NULL))))
         return hn_rw_miss(r, n, "the weights of '%s' would not be finite, or lose digits", label);
     if (!hn_rw_go(r, n))
         return FALSE;

@@ -158,8 +158,7 @@ static gboolean is_row(const Norm *m, const HnValue *v)
     if (have < want || have > m->rank || (have > want && hn_rw_const(m->r, v) == NULL))
         return FALSE;
     for (int i = 1; i <= have; i++)
-        if (i <= want ? !hn_dim_equal(hn_rw_dim(m->r, v, -i), hn_rw_dim(m->r, m->x, -i))
-                      : !hn_dim_is(hn_rw_dim(m->r, v, -i), 1))
+        if (i <= want ? !hn_rw_same_dim(m->r, v, -i, m->x, -i) : !hn_dim_is(hn_rw_dim(m->r, v, -i), 1))
             return FALSE;
     return TRUE;
 }

@@ -34,12 +34,11 @@ static gboolean amounts(const HnRewrite *r, const HnNode *pad, int rank, int64_t
     if (n != 2 * n_axes)
         return FALSE;
     for (int i = 0; i < n_axes; i++) {
-        int64_t a = axes[i] + (axes[i] < 0 ? rank : 0);
-        if (a < 0 || a >= rank || list[i] < 0 || list[i] > MOST_PAD || list[n_axes + i] < 0 ||
-            list[n_axes + i] > MOST_PAD)
+        const int64_t a = axes[i] + (axes[i] < 0 ? rank : 0), front = list[i], back = list[n_axes + i];
+        if (a < 0 || a >= rank || MIN(front, back) < 0 || MAX(front, back) > MOST_PAD)
             return FALSE;
-        before[a] = list[i];
-        after[a] = list[n_axes + i];
+        before[a] = front;
+        after[a] = back;
     }
     return TRUE;
 }
@@ -77,8 +76,16 @@ static gboolean is_nonnegative(const HnRewrite *r, const HnValue *v)
 
 static gboolean is_smallest(HnDtype dtype, double x)
 {
-    return x == -INFINITY || (dtype == HN_F32 && x <= -(double)FLT_MAX) || (dtype == HN_F64 && x <= -DBL_MAX) ||
-           (dtype == HN_F16 && x <= -65504.0) || (dtype == HN_U8 && x == 0) || (dtype == HN_I8 && x == -128);
+    static const struct {
+        HnDtype dtype;
+        double least;
+    } table[] = {
+        { HN_F32, -(double)FLT_MAX }, { HN_F64, -DBL_MAX }, { HN_F16, -65504 }, { HN_U8, 0 }, { HN_I8, -128 }
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(table); i++)
+        if (dtype == table[i].dtype)
+            return x <= table[i].least;
+    return x == -INFINITY;
 }
 
 static gboolean all(const int64_t *x, int n, int64_t value)
@@ -129,8 +136,8 @@ static gboolean fuse_pad(HnRewrite *r, HnNode *n)
         return FALSE;
     const HnWindow *w = window_of(n);
     const int rank = hn_rw_rank(r, hn_node_in(n, 0)), spatial = rank - 2;
-    if (rank < 3 || rank > HN_MAX_RANK || (w->n != 0 && w->n != spatial) || !amounts(r, pad, rank, before, after) ||
-        !value_of(r, pad, &value))
+    const gboolean good = rank >= 3 && rank <= HN_MAX_RANK && (w->n == 0 || w->n == spatial);
+    if (!good || !amounts(r, pad, rank, before, after) || !value_of(r, pad, &value))
         return hn_rw_miss(r, n, "'%s' does not pad by known amounts with a known number", hn_node_label(pad));
     if (before[0] != 0 || before[1] != 0 || after[0] != 0 || after[1] != 0)
         return hn_rw_miss(r, n, "'%s' pads more than spatial axes", hn_node_label(pad));

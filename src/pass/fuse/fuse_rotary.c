@@ -100,19 +100,21 @@ static gboolean read_table(const Rotate *m, HnValue *v, const HnOp *op, const ch
     if (t != NULL)
         return constant_table(m, t, table);
     const HnNode *view = v->producer;
-    if (view == NULL || (view->op != &hn_op_unsqueeze && view->op != &hn_op_reshape) || hn_rw_rank(m->r, v) != 4 ||
-        !hn_dim_is(dim(m, v, 1), 1))
+    if (view == NULL || (view->op != &hn_op_unsqueeze && view->op != &hn_op_reshape))
+        return FALSE;
+    if (hn_rw_rank(m->r, v) != 4 || !hn_dim_is(dim(m, v, 1), 1))
         return FALSE;
     HnValue *w = hn_node_in(view, 0);
-    if (hn_rw_rank(m->r, w) != 3 || !hn_dim_equal(dim(m, w, 0), dim(m, v, 0)) ||
-        !hn_dim_equal(dim(m, w, 1), dim(m, v, 2)) || !hn_dim_equal(dim(m, w, 2), dim(m, v, 3)))
+    if (hn_rw_rank(m->r, w) != 3 || !hn_rw_same_dim(m->r, w, 0, v, 0) || !hn_rw_same_dim(m->r, w, 1, v, 2) ||
+        !hn_rw_same_dim(m->r, w, 2, v, 3))
         return FALSE;
     const HnNode *f = hn_rw_maker(w, op);
     table->op = f != NULL ? op : NULL;
     table->half = doubled(f != NULL ? hn_node_in(f, 0) : w);
-    return table->half != NULL && hn_dim_equal(dim(m, w, 1), dim(m, m->x, 2)) &&
-           hn_dim_equal(dim(m, w, 2), dim(m, m->x, 3)) && hn_rw_visible(m->g, table->half) &&
-           (hn_dim_is(dim(m, w, 0), 1) || hn_dim_equal(dim(m, w, 0), dim(m, m->x, 0)));
+    if (table->half == NULL || !hn_rw_visible(m->g, table->half))
+        return FALSE;
+    return hn_rw_same_dim(m->r, w, 1, m->x, 2) && hn_rw_same_dim(m->r, w, 2, m->x, 3) &&
+           (hn_dim_is(dim(m, w, 0), 1) || hn_rw_same_dim(m->r, w, 0, m->x, 0));
 }
 
 /* The first half of each row, as [1,S,D/2]. */
@@ -135,7 +137,7 @@ static HnValue *make_table(const Rotate *m, HnNode *n, const Table *table)
         v = half_weight(m, table);
     else if (table->op != NULL)
         v = hn_rw_out(m->r, hn_rw_add(m->r, n, table->op->name, HN_INS(v)), table->stem);
-    if (hn_dim_equal(dim(m, v, 0), dim(m, m->x, 0)))
+    if (hn_rw_same_dim(m->r, v, 0, m->x, 0))
         return v;
     HnNode *batch = hn_rw_add(m->r, n, "Shape", HN_INS(m->x));
     hn_node_set_int(batch, "start", 0);

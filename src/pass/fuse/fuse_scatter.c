@@ -122,8 +122,9 @@ static void add_parts(HnRewrite *r, HnNode *n, GPtrArray *parts, HnValue *v, int
 static gboolean is_cuttable(const HnRewrite *r, const HnValue *v)
 {
     const HnTensor *t = hn_rw_const(r, v);
-    return t != NULL && t->dtype != HN_STRING && hn_dtype_in(t->dtype, HN_T_COMPUTE) &&
-           (v->weight == NULL || hn_rw_single(v) || t->bytes <= 4096);
+    if (t == NULL || t->dtype == HN_STRING || !hn_dtype_in(t->dtype, HN_T_COMPUTE))
+        return FALSE;
+    return v->weight == NULL || hn_rw_single(v) || t->bytes <= 4096; /* not much is stored twice */
 }
 
 /* The part of the Concat that [start, end) lies in, which is constant; -1. *begin: where it begins. */
@@ -179,8 +180,7 @@ static gboolean is_same_shape(HnRewrite *r, const HnNode *n, const Box *box)
     const int rank = hn_rw_rank(r, data);
     gboolean ok = hn_rw_rank(r, u) == rank;
     for (int i = 0; i < rank && ok; i++)
-        ok = i == box->axis ? hn_dim_is(hn_rw_dim(r, u, i), box->end - box->start)
-                            : hn_dim_equal(hn_rw_dim(r, u, i), hn_rw_dim(r, data, i));
+        ok = i == box->axis ? hn_dim_is(hn_rw_dim(r, u, i), box->end - box->start) : hn_rw_same_dim(r, u, i, data, i);
     return ok || hn_rw_miss(r, n, "the shape of the updates is not known");
 }
 

@@ -11,8 +11,9 @@ static HnNode *transpose_of(const HnRewrite *r, const HnNode *n, int i)
 {
     HnNode *t = hn_rw_maker(hn_node_in(n, i), &hn_op_transpose);
     const HnTranspose *p = t != NULL ? t->params : NULL;
-    if (t == NULL || hn_rw_rank(r, hn_node_in(t, 0)) != 2 || (p->perm != NULL && (p->n != 2 || p->perm[0] != 1)) ||
-        hn_rw_known(r, hn_node_out(t, 0)) != NULL)
+    if (t == NULL || hn_rw_rank(r, hn_node_in(t, 0)) != 2 || hn_rw_known(r, hn_node_out(t, 0)) != NULL)
+        return NULL;
+    if (p->perm != NULL && (p->n != 2 || p->perm[0] != 1))
         return NULL;
     return t;
 }

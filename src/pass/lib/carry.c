@@ -154,10 +154,11 @@ static gboolean stays(const HnOrder *o, int axis)
 static gboolean product_can(const HnRewrite *r, const HnNode *n, const HnOrder *o)
 {
     int a = hn_rw_rank(r, hn_node_in(n, 0)), b = hn_rw_rank(r, hn_node_in(n, 1));
+    if (o->rank <= 2 || !stays(o, o->rank - 1))
+        return FALSE;
     if (a == o->rank && b == 2)
-        return o->rank > 2 && stays(o, o->rank - 1);
-    return o->rank > 2 && (a == o->rank || a == 2) && (b == o->rank || b == 2) && stays(o, o->rank - 1) &&
-           stays(o, o->rank - 2);
+        return TRUE;
+    return (a == o->rank || a == 2) && (b == o->rank || b == 2) && stays(o, o->rank - 2);
 }
 
 static gboolean attributes_can(const HnRewrite *r, const HnNode *n, const Rule *rule, const HnOrder *o)

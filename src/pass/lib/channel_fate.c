@@ -47,11 +47,6 @@ static void unite_ids(HnChannels *c, float a, float b)
         hn_channels_unite(c, (int)a - 1, (int)b - 1);
 }
 
-static gboolean is_read(const HnValue *v)
-{
-    return v != NULL && (v->users->len > 0 || v->is_output);
-}
-
 /* --- element by element ------------------------------------------------------------------------------------------- */
 
 /* The operand with the most channels; NULL: none has any, or elements are held apart. */
@@ -180,7 +175,7 @@ static const char *each(HnChannels *c, const HnNode *n)
     gboolean apart;
     const HnValue *x = widest(c, n, &apart);
     for (guint k = 1; k < n->out->len; k++)
-        if (is_read(n->out->pdata[k]))
+        if (hn_value_is_read(n->out->pdata[k]))
             return "it has several results";
     if (apart)
         return elements(c, n);
@@ -235,7 +230,7 @@ static const char *planes(HnChannels *c, const HnNode *n)
     if (p == NULL || (groups > 0 && p->n % groups != 0))
         return OTHER_AXIS;
     for (guint k = 1; k < n->out->len; k++)
-        if (is_read(n->out->pdata[k]))
+        if (hn_value_is_read(n->out->pdata[k]))
             return "it has several results";
     for (int i = 1; i < (int)n->in->len; i++) {
         const HnTensor *t = hn_channels_weight(c, hn_node_in(n, i));
@@ -288,7 +283,7 @@ static const char *rows(HnChannels *c, const HnNode *n)
     if (p == NULL)
         return NULL;
     for (guint k = 1; k < n->out->len; k++)
-        if (is_read(n->out->pdata[k]))
+        if (hn_value_is_read(n->out->pdata[k]))
             return "it has several results";
     if (p->at == NULL)
         return to_end || from == rank - 1 ? unite_rows(c, x, y, from) : OTHER_AXIS;

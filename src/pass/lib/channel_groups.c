@@ -90,7 +90,7 @@ HnChannelPlace *hn_channels_place(const HnChannels *c, const HnValue *v)
 const HnType *hn_channels_type(const HnChannels *c, const HnValue *v)
 {
     const HnType *t = v == NULL ? NULL : c->types != NULL ? hn_types_get(c->types, v) : v->type;
-    return t != NULL && t->kind == HN_TYPE_TENSOR ? t : NULL;
+    return hn_type_is_tensor(t) ? t : NULL;
 }
 
 /* Classes are kept for numbers of these types. */
@@ -312,8 +312,8 @@ static guint types_with(HnChannels *c, int64_t size)
     for (guint i = 0; i < g->inputs->len; i++) {
         const HnValue *v = g->inputs->pdata[i];
         int64_t dims[HN_MAX_RANK];
-        const HnType *t = v->weight == NULL && v->sparse == NULL ? v->type : NULL;
-        if (t == NULL || t->kind != HN_TYPE_TENSOR || t->rank < 0 || t->rank > HN_MAX_RANK)
+        const HnType *t = !hn_value_is_weight(v) ? v->type : NULL;
+        if (!hn_type_is_tensor(t) || t->rank < 0 || t->rank > HN_MAX_RANK)
             continue;
         for (int k = 0; k < t->rank; k++)
             dims[k] = t->dims[k].known ? t->dims[k].n : size;
@@ -449,8 +449,9 @@ static gboolean same_classes(const int *a, const int *b, int64_t n)
 /* Both say the same of one weight. */
 static gboolean same_member(const HnChannelMember *a, const HnChannelMember *b)
 {
-    return a->axis == b->axis && a->n == b->n && a->in_axis == b->in_axis && a->in_n == b->in_n &&
-           a->groups == b->groups && same_classes(a->out, b->out, a->n) &&
+    if (a->axis != b->axis || a->n != b->n || !same_classes(a->out, b->out, a->n))
+        return FALSE;
+    return a->in_axis == b->in_axis && a->in_n == b->in_n && a->groups == b->groups &&
            same_classes(a->in, b->in, a->groups * a->in_n);
 }
 

@@ -158,8 +158,9 @@ static HnTensor *any_position(HnChannels *c, const HnNode *n, int i)
     const HnChannelPlace *p = hn_channels_place(c, hn_node_in(n, 0));
     const HnType *t = hn_channels_type(c, hn_node_in(n, i));
     int64_t dims[HN_MAX_RANK];
-    if (c->bond == HN_BOND_UNIT || i != 1 || (n->op->flags & HN_OP_LOOKUP) == 0 || p == NULL || p->at == NULL ||
-        t == NULL || !hn_type_is_fixed(t, dims))
+    if (c->bond == HN_BOND_UNIT || i != 1 || !hn_op_is_lookup(n->op))
+        return NULL;
+    if (p == NULL || p->at == NULL || !hn_type_is_fixed(t, dims))
         return NULL;
     int axis = (int)((const HnGather *)n->params)->axis;
     if (hn_channels_size(c, hn_node_in(n, 0), &axis) < 1 || axis == p->axis)

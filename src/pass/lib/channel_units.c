@@ -80,8 +80,9 @@ static const char *normalize(HnChannels *c, const HnNode *n)
     const HnValue *y = hn_node_out(n, 0);
     const HnTensor *scale = hn_channels_weight(c, hn_node_in(n, 1)), *bias = hn_channels_weight(c, hn_node_in(n, 2));
     hn_channels_lock_value(c, hn_node_in(n, 0), n, "it is normalized");
-    if (scale == NULL || scale->ndim != 1 || n->out->len > 1 ||
-        (hn_node_in(n, 2) != NULL && (bias == NULL || bias->n != scale->n || bias->ndim != 1)))
+    if (scale == NULL || scale->ndim != 1 || n->out->len > 1)
+        return "its parameters are no lists of constants";
+    if (hn_node_in(n, 2) != NULL && (bias == NULL || bias->n != scale->n || bias->ndim != 1))
         return "its parameters are no lists of constants";
     const HnChannelPlace *p = hn_channels_make(c, y, -1, scale->n);
     if (p == NULL)
@@ -100,8 +101,9 @@ static const char *sum(HnChannels *c, const HnNode *n)
     for (guint i = 0; i < n->in->len; i++) {
         const HnValue *v = n->in->pdata[i];
         const HnChannelPlace *q = hn_channels_place(c, v);
-        if (!hn_channels_is_data(c, v) || q == NULL || q->at == NULL || p == NULL || p->at == NULL || q->n != p->n ||
-            q->axis != p->axis || hn_channels_type(c, v)->rank != hn_channels_type(c, x)->rank)
+        if (!hn_channels_is_data(c, v) || q == NULL || q->at == NULL || p == NULL || p->at == NULL)
+            return "it adds what has other channels";
+        if (q->n != p->n || q->axis != p->axis || hn_channels_type(c, v)->rank != hn_channels_type(c, x)->rank)
             return "it adds what has other channels";
     }
     for (guint i = 1; i < n->in->len; i++)

@@ -169,12 +169,6 @@ void hn_linear_clear(HnLinear *l)
     g_clear_pointer(&l->bias, g_free);
 }
 
-static gboolean is_packed(const HnValue *v)
-{
-    const HnNode *n = v != NULL ? v->producer : NULL;
-    return n != NULL && n->op != NULL && (n->op->flags & HN_OP_UNPACK) != 0;
-}
-
 static int axis_of(int axis, int rank)
 {
     return axis < 0 ? axis + rank : axis;
@@ -210,12 +204,12 @@ static void read_matrices(const HnRewrite *r, HnLinear *l)
 /* The weights are input 1, or of a MatMul without known ones, input 0. FALSE: it is no such product. */
 static gboolean read_view(const HnRewrite *r, HnNode *node, HnLinear *l)
 {
-    if (!hn_op_linear(node, &l->view) || is_packed(l->view.w))
+    if (!hn_op_linear(node, &l->view) || hn_op_is_unpacked(l->view.w))
         return FALSE;
     l->w = hn_rw_known(r, l->view.w);
     if (!node->op->linear.either)
         return TRUE;
-    if (is_packed(l->view.x))
+    if (hn_op_is_unpacked(l->view.x))
         return FALSE;
     if (l->w == NULL && hn_op_linear_first(node, &l->view))
         l->w = hn_rw_known(r, l->view.w);
@@ -418,9 +412,10 @@ gboolean hn_linear_absorb(HnRewrite *r, HnNode *n, const HnLinear *l, const HnAf
     const gboolean gemm = l->node->op == &hn_op_gemm;
     HnValue *weight = l->view.w;
     g_autoptr(HnTensor) w = NULL, b = NULL;
-    if ((!a->scales && !a->shifts) || (l->view.b_in < 0 && l->add == NULL && !a->scales))
+    const gboolean open = l->w == NULL || (l->b != NULL && l->bias == NULL);
+    if (!a->scales && (!a->shifts || (l->view.b_in < 0 && l->add == NULL)))
         return FALSE;
-    if (gemm && !a->shifts && (l->w == NULL || (l->b != NULL && l->bias == NULL)) && hn_affine_uniform(a))
+    if (gemm && !a->shifts && open && hn_affine_uniform(a))
         return absorb_number(r, n, l, a);
     if (a->scales && l->w == NULL)
         return hn_rw_miss(r, n, "the weights of '%s' are not constant", label);

@@ -51,9 +51,11 @@ static gboolean direct(HnDtype a, HnDtype b, HnDtype c)
 {
     if (!holds(b, a))
         return FALSE;
-    return a == c || c == HN_BOOL || holds(c, b) || holds(c, a) || (is_float(a) && is_float(b) && digits(c) > 0) ||
-           (!is_float(a) && is_float(c)) ||
-           (!is_float(a) && !is_float(b) && hn_dtype_in(c, HN_T_INTS)); /* integers are cut off bit by bit */
+    if (a == c || c == HN_BOOL || holds(c, b) || holds(c, a))
+        return TRUE;
+    if (is_float(a))
+        return is_float(b) && digits(c) > 0;
+    return is_float(c) || (!is_float(b) && hn_dtype_in(c, HN_T_INTS)); /* integers are cut off bit by bit */
 }
 
 static gboolean merge_casts(HnRewrite *r, HnNode *n)
@@ -62,7 +64,7 @@ static gboolean merge_casts(HnRewrite *r, HnNode *n)
         return FALSE;
     HnNode *first = hn_rw_maker(hn_node_in(n, 0), &hn_op_cast);
     HnValue *y = hn_node_out(n, 0);
-    if (first == NULL || !hn_shapes_read(y))
+    if (first == NULL || !hn_value_is_read(y))
         return FALSE;
     HnValue *x = hn_node_in(first, 0);
     const HnDtype a = hn_rw_dtype(r, x), b = ((const HnCast *)first->params)->to, c = ((const HnCast *)n->params)->to;

@@ -56,7 +56,7 @@ static HnValue *limit(HnRewrite *r, HnNode *n, const char *stem, HnDtype dtype, 
 static gboolean merge_clips(HnRewrite *r, HnNode *n)
 {
     Bounds a, b;
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)) || !bounds_of(r, n, &b) || b.x == NULL)
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)) || !bounds_of(r, n, &b) || b.x == NULL)
         return FALSE;
     const HnNode *first = b.x->producer;
     if (first == NULL || first->op == NULL || first->graph != n->graph || !bounds_of(r, first, &a) || a.x == NULL)

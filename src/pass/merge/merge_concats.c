@@ -76,8 +76,9 @@ static gboolean undo_slices(HnRewrite *r, HnNode *n, int axis)
         return FALSE;
     for (int i = 0; i < (int)n->in->len; i++) {
         const HnNode *s = hn_rw_maker(hn_node_in(n, i), &hn_op_slice);
-        if (s == NULL || (i > 0 && hn_node_in(s, 0) != x) || !hn_shapes_cut(r, s, &along, &start, &end) ||
-            along != axis || (i > 0 && start != at))
+        if (s == NULL || !hn_shapes_cut(r, s, &along, &start, &end) || along != axis)
+            return FALSE;
+        if (i > 0 && (hn_node_in(s, 0) != x || start != at))
             return FALSE;
         x = hn_node_in(s, 0);
         first = i == 0 ? start : first;
@@ -108,7 +109,7 @@ static gboolean split_of_concat(HnRewrite *r, HnNode *n)
         if (!hn_dim_is(hn_rw_dim(r, hn_node_in(c, k), axis), sizes[k]))
             return FALSE;
     for (int k = 0; k < (int)n->out->len; k++)
-        if (hn_shapes_read(hn_node_out(n, k)))
+        if (hn_value_is_read(hn_node_out(n, k)))
             any |= hn_rw_bypass(r, n, hn_node_out(n, k), hn_node_in(c, k));
     return any;
 }
@@ -146,9 +147,9 @@ static gboolean merge_concats(HnRewrite *r, HnNode *n)
 {
     if (n->op == &hn_op_split)
         return split_of_concat(r, n);
-    if (n->op == &hn_op_slice && hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == &hn_op_slice && hn_value_is_read(hn_node_out(n, 0)))
         return slice_of_concat(r, n);
-    if (n->op != &hn_op_concat || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op != &hn_op_concat || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     const int axis = axis_of(r, n);
     return axis >= 0 && (undo_split(r, n, axis) || undo_slices(r, n, axis) || flatten_inputs(r, n, axis));

@@ -58,8 +58,9 @@ static gboolean index_for_axis(HnRewrite *r, HnNode *n)
     const gboolean keep = n->op == &hn_op_unsqueeze;
     const HnTensor *at = g != NULL ? hn_rw_const(r, hn_node_in(g, 1)) : NULL;
     int axis, axes[HN_MAX_RANK], count;
-    if (at == NULL || at->n != 1 || at->ndim != (keep ? 0 : 1) || !gather_axis(r, g, &axis) ||
-        !hn_shapes_axes(r, n, hn_rw_rank(r, hn_node_in(g, 0)), axes, &count) || count != 1 || axes[0] != axis)
+    if (at == NULL || at->n != 1 || at->ndim != (keep ? 0 : 1) || !gather_axis(r, g, &axis))
+        return FALSE;
+    if (!hn_shapes_axes(r, n, hn_rw_rank(r, hn_node_in(g, 0)), axes, &count) || count != 1 || axes[0] != axis)
         return FALSE;
     if (!hn_rw_single(between))
         return hn_rw_miss(r, n, "'%s' is used by others too", between->name);
@@ -76,8 +77,9 @@ static gboolean slice_to_gather(HnRewrite *r, HnNode *n)
     HnNode *s = hn_rw_maker(between, &hn_op_slice);
     HnBounds b;
     int axes[HN_MAX_RANK], count;
-    if (s == NULL || !hn_shapes_axes(r, n, hn_rw_rank(r, between), axes, &count) || count != 1 ||
-        !hn_shapes_bounds(r, s, &b) || b.n != 1 || b.axis[0] != axes[0] || b.step[0] != 1)
+    if (s == NULL || !hn_shapes_axes(r, n, hn_rw_rank(r, between), axes, &count) || count != 1)
+        return FALSE;
+    if (!hn_shapes_bounds(r, s, &b) || b.n != 1 || b.axis[0] != axes[0] || b.step[0] != 1)
         return FALSE;
     const int64_t i = b.start[0];
     if (!(b.end[0] == i + 1 && i != -1) && !(i == -1 && b.end[0] >= INT32_MAX))
@@ -113,8 +115,9 @@ static GArray *parts_of(const HnRewrite *r, const HnValue *x, const HnGraph *g, 
         HnNode *n = x->users->pdata[i];
         Part p = { .slice = n };
         int along;
-        if (n->op == &hn_op_slice && n->graph == g && hn_node_in(n, 0) == x && hn_shapes_read(hn_node_out(n, 0)) &&
-            hn_shapes_cut(r, n, &along, &p.start, &p.end) && along == axis)
+        if (n->op != &hn_op_slice || n->graph != g || hn_node_in(n, 0) != x || !hn_value_is_read(hn_node_out(n, 0)))
+            continue;
+        if (hn_shapes_cut(r, n, &along, &p.start, &p.end) && along == axis)
             g_array_append_val(parts, p);
     }
     g_array_sort(parts, by_start);
@@ -127,8 +130,9 @@ static gboolean slices_to_split(HnRewrite *r, HnNode *n)
     HnGraph *g = n->graph;
     int axis;
     int64_t start, end, at = 0;
-    if (x == NULL || x->users->len < 2 || x->users->len > MOST_PARTS || hn_rw_opset(g) < 2 ||
-        !hn_shapes_cut(r, n, &axis, &start, &end) || start != 0)
+    if (x == NULL || x->users->len < 2 || x->users->len > MOST_PARTS || hn_rw_opset(g) < 2)
+        return FALSE;
+    if (!hn_shapes_cut(r, n, &axis, &start, &end) || start != 0)
         return FALSE;
     g_autoptr(GArray) parts = parts_of(r, x, g, axis);
     g_autofree int64_t *sizes = g_new(int64_t, parts->len + 1u);
@@ -163,7 +167,7 @@ static gboolean slices_to_split(HnRewrite *r, HnNode *n)
 
 static gboolean merge_parts(HnRewrite *r, HnNode *n)
 {
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     if (n->op == &hn_op_gather)
         return range_to_slice(r, n);

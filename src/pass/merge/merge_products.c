@@ -49,7 +49,7 @@ static gboolean products_of(const HnRewrite *r, const HnNode *first, Products *p
         HnNode *n = x->users->pdata[i];
         const HnTensor *w =
             n->op == &hn_op_matmul && n->graph == first->graph && hn_node_in(n, 0) == x ? own_matrix(n) : NULL;
-        if (w == NULL || !hn_shapes_read(hn_node_out(n, 0)))
+        if (w == NULL || !hn_value_is_read(hn_node_out(n, 0)))
             continue;
         if (p->n == MOST || (p->n > 0 && (w->dtype != p->w[0]->dtype || w->dims[0] != p->w[0]->dims[0])))
             return FALSE;
@@ -107,8 +107,9 @@ static gboolean merge_columns(HnRewrite *r, HnNode *n)
     Products p = { .n = 0 };
     int64_t sizes[MOST];
     const int rank = hn_rw_rank(r, x);
-    if (x == NULL || x->users->len < FEWEST || hn_rw_const(r, x) != NULL || rank < 2 || own_matrix(n) == NULL ||
-        !products_of(r, n, &p) || hn_rw_opset(g) < 2)
+    if (x == NULL || x->users->len < FEWEST || hn_rw_const(r, x) != NULL || rank < 2)
+        return FALSE;
+    if (own_matrix(n) == NULL || !products_of(r, n, &p) || hn_rw_opset(g) < 2)
         return FALSE;
     if (!hn_rw_go(r, n))
         return FALSE;
@@ -159,7 +160,7 @@ static gboolean merge_products(HnRewrite *r, HnNode *n)
 {
     if (n->op == &hn_op_split)
         return merge_rows(r, n);
-    return n->op == &hn_op_matmul && hn_shapes_read(hn_node_out(n, 0)) && merge_columns(r, n);
+    return n->op == &hn_op_matmul && hn_value_is_read(hn_node_out(n, 0)) && merge_columns(r, n);
 }
 
 const HnPass hn_pass_merge_products = {

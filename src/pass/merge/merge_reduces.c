@@ -106,7 +106,7 @@ static gboolean merge_two(HnRewrite *r, HnNode *n)
 
 static gboolean merge_reduces(HnRewrite *r, HnNode *n)
 {
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)))
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)))
         return FALSE;
     if (n->op == &hn_op_squeeze || n->op == &hn_op_unsqueeze)
         return merge_shape(r, n);

@@ -22,7 +22,7 @@ static gboolean has_rows_of(const HnRewrite *r, const HnValue *y, const HnValue 
     if (rank < 2 || hn_rw_rank(r, y) != rank || !hn_dim_is(hn_rw_dim(r, y, -1), n))
         return FALSE;
     for (int a = 0; a < rank - 1; a++)
-        if (!hn_dim_equal(hn_rw_dim(r, x, a), hn_rw_dim(r, y, a)))
+        if (!hn_rw_same_dim(r, x, a, y, a))
             return FALSE;
     return TRUE;
 }

@@ -78,7 +78,7 @@ static HnTensor *put_together(HnRewrite *r, const HnTensor *a, const HnTensor *b
 static gboolean merge_scalars(HnRewrite *r, HnNode *n)
 {
     Step s, t;
-    if (n->op == NULL || !hn_shapes_read(hn_node_out(n, 0)) || !step_of(r, n, &t))
+    if (n->op == NULL || !hn_value_is_read(hn_node_out(n, 0)) || !step_of(r, n, &t))
         return FALSE;
     const HnNode *first = t.x->producer;
     if (first == NULL || first->graph != n->graph || first->op == NULL || !step_of(r, first, &s) ||

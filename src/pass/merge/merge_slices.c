@@ -26,7 +26,7 @@ static gboolean put_together(HnDim d, HnBounds *a, int i, const HnBounds *b, int
             *e = -INT64_MAX;
         return TRUE;
     }
-    if (*t != 1 || b->step[k] != 1 || *s < 0 || from < 0 || from >= TO_END || *s >= TO_END)
+    if (*t != 1 || b->step[k] != 1 || MIN(*s, from) < 0 || MAX(*s, from) >= TO_END)
         return FALSE;
     if (b->end[k] < TO_END) {
         if (*e >= TO_END)

@@ -22,7 +22,7 @@ static gboolean merge_transposes(HnRewrite *r, HnNode *n)
     const int rank = p->perm != NULL ? (int)p->n : q->perm != NULL ? (int)q->n : hn_rw_rank(r, x);
     int64_t perm[HN_MAX_RANK];
     gboolean moved = FALSE;
-    if (rank < 0 || y == NULL || (y->users->len == 0 && !y->is_output))
+    if (rank < 0 || !hn_value_is_read(y))
         return FALSE;
     for (int a = 0; a < rank; a++) {
         perm[a] = from_axis(p, rank, from_axis(q, rank, a));

@@ -121,7 +121,7 @@ static gboolean merge_views(HnRewrite *r, HnNode *n)
 {
     HnValue *y = hn_node_out(n, 0), *between = hn_node_in(n, 0);
     HnNode *first = between != NULL ? between->producer : NULL;
-    if (!hn_shapes_is_view(n) || !hn_shapes_is_view(first) || first->graph != n->graph || !hn_shapes_read(y) ||
+    if (!hn_shapes_is_view(n) || !hn_shapes_is_view(first) || first->graph != n->graph || !hn_value_is_read(y) ||
         hn_rw_opset(n->graph) < 5)
         return FALSE;
     HnValue *x = hn_node_in(first, 0);

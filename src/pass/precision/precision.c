@@ -138,7 +138,7 @@ static HnTensor *converted(Work *w, HnTensor *t)
 static void set_dtype(HnValue *v, const HnType *known, HnDtype dtype)
 {
     const HnType *t = v->type != NULL ? v->type : known;
-    if (t == NULL || t->kind != HN_TYPE_TENSOR)
+    if (!hn_type_is_tensor(t))
         return;
     g_autoptr(HnType) type = hn_type_tensor(dtype, t->rank, t->dims);
     for (int i = 0; t->denotations != NULL && i < t->rank; i++) {
@@ -252,7 +252,7 @@ static HnDtype dtype_now(const Work *w, const HnValue *v)
     const Constant *c = g_hash_table_lookup(w->constants, v);
     if (c != NULL && c->converted == v)
         return w->o->to;
-    return t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
+    return hn_type_dtype(t);
 }
 
 /* What a Cast was made of, where another Cast may begin there too: integers, or the half that is wanted. */
@@ -391,8 +391,7 @@ static gboolean bypass(HnNode *n, HnValue *u, HnValue *v)
 
 static HnDtype stored(const HnTypes *types, const HnValue *v)
 {
-    const HnType *t = v != NULL ? hn_types_get(types, v) : NULL;
-    return t != NULL && t->kind == HN_TYPE_TENSOR ? t->dtype : HN_UNDEFINED;
+    return v != NULL ? hn_type_dtype(hn_types_get(types, v)) : HN_UNDEFINED;
 }
 
 /* Casts to the type that is there already, and those that nobody reads any more. */
@@ -411,7 +410,7 @@ static gboolean sweep(Work *w, GError **error)
             continue;
         if (stored(types, u) == (HnDtype)to->i && hn_dtype_in((HnDtype)to->i, HN_T_FLOATS))
             (void)bypass(n, u, v);
-        if (v->users->len == 0 && !v->is_output) {
+        if (!hn_value_is_read(v)) {
             hn_graph_remove_node(n->graph, n);
             w->log->casts_dropped++;
         }
@@ -511,7 +510,7 @@ static gboolean check(HnModel *m, gboolean strict, GError **error)
     for (guint k = 0; k < m->graph->outputs->len; k++) {
         const HnValue *v = m->graph->outputs->pdata[k];
         const HnDtype is = stored(types, v);
-        if (v->type == NULL || v->type->kind != HN_TYPE_TENSOR || is == HN_UNDEFINED || v->type->dtype == is)
+        if (!hn_type_is_tensor(v->type) || is == HN_UNDEFINED || v->type->dtype == is)
             continue;
         g_set_error(error, HN_ERROR, HN_ERROR_TYPE, "after the conversion output '%s' is %s and is declared as %s",
                     v->name, hn_dtype_name(is), hn_dtype_name(v->type->dtype));

@@ -89,7 +89,7 @@ static void unite(HnPrecisionPlan *p, int a, int b)
 HnDtype hn_precision_dtype(const HnPrecisionPlan *p, const HnValue *v)
 {
     const HnType *t = v != NULL ? hn_types_get(p->types, v) : NULL;
-    return t != NULL && t->kind == HN_TYPE_TENSOR && hn_dtype_in(t->dtype, p->from) ? t->dtype : HN_UNDEFINED;
+    return hn_type_is_tensor(t) && hn_dtype_in(t->dtype, p->from) ? t->dtype : HN_UNDEFINED;
 }
 
 static gboolean concerned(const HnPrecisionPlan *p, const HnValue *v)

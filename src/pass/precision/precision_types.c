@@ -9,15 +9,12 @@
 
 static HnDtype dtype_of(const HnTypes *t, const HnValue *v)
 {
-    const HnType *type = v != NULL ? hn_types_get(t, v) : NULL;
-    return type != NULL && type->kind == HN_TYPE_TENSOR ? type->dtype : HN_UNDEFINED;
+    return v != NULL ? hn_type_dtype(hn_types_get(t, v)) : HN_UNDEFINED;
 }
 
 static gboolean is_open(const HnTypes *t, const HnValue *v)
 {
-    const HnType *type = v != NULL ? hn_types_get(t, v) : NULL;
-    return v != NULL && (type == NULL || type->kind == HN_TYPE_NONE ||
-                         (type->kind == HN_TYPE_TENSOR && type->dtype == HN_UNDEFINED));
+    return v != NULL && hn_type_may_be(hn_types_get(t, v), 0);
 }
 
 static void know(HnTypes *t, const HnValue *v, HnDtype dtype)
@@ -27,7 +24,7 @@ static void know(HnTypes *t, const HnValue *v, HnDtype dtype)
         hn_types_set(t, v, v->type);
         return;
     }
-    const gboolean shaped = declared != NULL && declared->kind == HN_TYPE_TENSOR;
+    const gboolean shaped = hn_type_is_tensor(declared);
     g_autoptr(HnType) type = dtype != HN_UNDEFINED
                                  ? hn_type_tensor(dtype, shaped ? declared->rank : -1, shaped ? declared->dims : NULL)
                                  : NULL;
