@@ -200,8 +200,9 @@ static gboolean is_few(const Conv *c)
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const double lines = (double)(h->kernel - 1) * (double)h->dilation + 1;
     const double columns = (double)(w->out - 1) * (double)w->stride + (double)w->kernel;
-    return !c->direct && p->group == 1 && p->in_channels <= FEW && p->n <= 2 && w->dilation == 1 &&
-           lines * columns * (double)p->in_channels <= MOST_COPIED;
+    if (c->direct || p->group != 1 || p->n > 2 || w->dilation != 1)
+        return FALSE;
+    return p->in_channels <= FEW && lines * columns * (double)p->in_channels <= MOST_COPIED;
 }
 
 static gboolean conv_prepare(HnStep *s, GError **error)

@@ -217,7 +217,8 @@ static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
 {
     *h = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     *w = p->axis[p->n - 1];
-    if (h->kernel == 1 && w->kernel == 1 && h->stride == 1 && w->stride == 1 && h->in == h->out && w->in == w->out) {
+    const gboolean point = h->kernel == 1 && w->kernel == 1, every = h->stride == 1 && w->stride == 1;
+    if (point && every && h->in == h->out && w->in == w->out) { /* all is one line */
         w->in *= h->in;
         w->out *= h->out;
         h->in = h->out = 1;

@@ -56,6 +56,11 @@ static inline const HnTensor *hn_cpu_in(const HnStep *s, int i)
 {
     return i < s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
 }
+/* Of a kernel whose state is one block of memory. */
+static inline void hn_cpu_release(HnStep *s)
+{
+    g_clear_pointer(&s->state, g_free);
+}
 static inline void *hn_cpu_data(const HnPort *p)
 {
     return p->slot->tensor->data;

@@ -76,14 +76,21 @@ typedef struct {
 static gboolean form_of(const_dnnl_memory_desc_t md, Form *f)
 {
     dnnl_format_kind_t kind;
-    return hn_dnnl(memory_desc_query)(md, dnnl_query_format_kind, &kind) == dnnl_success && kind == dnnl_blocked &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_ndims_s32, &f->ndim) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_dims, &f->dims) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_padded_dims, &f->padded) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_strides, &f->strides) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_inner_nblks_s32, &f->n_blocks) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_inner_blks, &f->blocks) == dnnl_success &&
-           hn_dnnl(memory_desc_query)(md, dnnl_query_inner_idxs, &f->axes) == dnnl_success;
+    const struct {
+        dnnl_query_t what;
+        void *to;
+    } queries[] = {
+        { dnnl_query_ndims_s32, &f->ndim },           { dnnl_query_dims, &f->dims },
+        { dnnl_query_padded_dims, &f->padded },       { dnnl_query_strides, &f->strides },
+        { dnnl_query_inner_nblks_s32, &f->n_blocks }, { dnnl_query_inner_blks, &f->blocks },
+        { dnnl_query_inner_idxs, &f->axes },
+    };
+    if (hn_dnnl(memory_desc_query)(md, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked)
+        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(queries); i++)
+        if (hn_dnnl(memory_desc_query)(md, queries[i].what, queries[i].to) != dnnl_success)
+            return FALSE;
+    return TRUE;
 }
 
 static gboolean form_padded(const Form *f)

@@ -49,19 +49,22 @@ static gboolean form_of(const HnTensor *t, int64_t heads, Form *f)
 
 static gboolean is_cache(const HnTensor *t, const Form *f, int64_t past)
 {
-    return t == NULL || (t->ndim == 4 && t->dims[0] == f->batch && t->dims[1] == f->heads && t->dims[2] == past &&
-                         t->dims[3] == f->size);
+    const int64_t dims[] = { f->batch, f->heads, past, f->size };
+    return t == NULL || (t->ndim == 4 && memcmp(t->dims, dims, sizeof dims) == 0);
 }
 
 static const char *measure(const HnStep *s, Attention *c)
 {
     const HnAttention *p = s->params;
     const HnTensor *q = hn_cpu_in(s, Q), *k = hn_cpu_in(s, K), *v = hn_cpu_in(s, V), *past = hn_cpu_in(s, PAST_K);
-    if (q->ndim != k->ndim || q->ndim != v->ndim || !form_of(q, p->q_heads, &c->q) || !form_of(k, p->kv_heads, &c->k) ||
-        !form_of(v, p->kv_heads, &c->v) || c->q.batch != c->k.batch || c->q.batch != c->v.batch ||
-        c->k.heads != c->v.heads || c->k.length != c->v.length || c->q.size != c->k.size || c->k.heads == 0 ||
-        c->q.heads % c->k.heads != 0)
+    if (q->ndim != k->ndim || q->ndim != v->ndim)
+        return "queries, keys and values are not of one rank";
+    if (!form_of(q, p->q_heads, &c->q) || !form_of(k, p->kv_heads, &c->k) || !form_of(v, p->kv_heads, &c->v))
         return "the shapes do not fit";
+    if (c->q.batch != c->k.batch || c->q.size != c->k.size || c->k.heads == 0 || c->q.heads % c->k.heads != 0)
+        return "the shapes of queries and keys do not fit";
+    if (c->q.batch != c->v.batch || c->k.heads != c->v.heads || c->k.length != c->v.length)
+        return "the shapes of keys and values do not fit";
     c->past = past != NULL && past->ndim == 4 ? past->dims[2] : 0;
     if (!is_cache(past, &c->k, c->past) || !is_cache(hn_cpu_in(s, PAST_V), &c->v, c->past) ||
         !form_of(s->out[Y].slot->tensor, p->q_heads, &c->y))
@@ -106,11 +109,6 @@ static const char *attention_reject(const HnStep *s)
     if (p->softcap > 0 || !hn_cpu_wants_only(s, QK))
         return "softcap, or the products as an output";
     return measure(s, &c);
-}
-
-static void attention_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
 }
 
 static gboolean attention_prepare(HnStep *s, GError **error)
@@ -258,7 +256,7 @@ static const HnKernel attention_kernel = {
     .reject = attention_reject,
     .prepare = attention_prepare,
     .run = attention_run,
-    .release = attention_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_attention[] = { &attention_kernel, NULL };

@@ -16,8 +16,9 @@ typedef struct {
 
 static gboolean is_row(const HnGemmParams *p, const HnTensor *c, int64_t n)
 {
-    return c != NULL && p->alpha == 1 && p->beta == 1 && c->n == n &&
-           (c->ndim == 1 || (c->ndim == 2 && c->dims[0] == 1));
+    if (c == NULL || c->n != n || (c->ndim != 1 && (c->ndim != 2 || c->dims[0] != 1)))
+        return FALSE;
+    return p->alpha == 1 && p->beta == 1;
 }
 
 static void matrices_of(const HnStep *s, HnMatrices *m)

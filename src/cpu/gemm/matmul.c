@@ -10,7 +10,9 @@ typedef struct {
 
 static gboolean alike(Stack x, Stack y)
 {
-    return (x.a == x.b && y.a == y.b) || (x.a == 1 && y.a == 1) || (x.b == 1 && y.b == 1);
+    if (x.a == x.b && y.a == y.b)
+        return TRUE;
+    return (x.a == 1 && y.a == 1) || (x.b == 1 && y.b == 1); /* one of them is repeated along both */
 }
 
 /* Number of merged axes; -1: the shapes do not fit. */

@@ -558,17 +558,12 @@ static gboolean rows_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void rows_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel weight_rows = {
     .name = "cpu.wq_rows",
     .reject = rows_reject,
     .prepare = rows_prepare,
     .run = rows_run,
-    .release = rows_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_weightgather[] = { &weight_rows, NULL };

@@ -62,17 +62,12 @@ static gboolean table_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void table_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel byte_table = {
     .name = "cpu.int8_table",
     .reject = table_reject,
     .prepare = table_prepare,
     .run = table_run,
-    .release = table_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
     .pitched = TRUE,
 };
@@ -194,6 +189,6 @@ const HnKernel hn_cpu_int8_numbers = {
     .reject = numbers_reject,
     .prepare = numbers_prepare,
     .run = numbers_run,
-    .release = table_release,
+    .release = hn_cpu_release,
     .pitched = TRUE,
 };

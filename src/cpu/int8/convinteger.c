@@ -39,10 +39,13 @@ static const char *integer_reject(const HnStep *s)
         if (plan.axis[k].pad < 0)
             return "negative padding";
     if (!one_or(hn_int8_input(s, i->x_zero), 0) || !one_or(hn_int8_input(s, i->w_zero), w->dims[0]) ||
-        !one_or(hn_int8_input(s, i->x_scale), 0) || !one_or(hn_int8_input(s, i->w_scale), w->dims[0]) ||
-        !one_or(hn_int8_input(s, i->y_scale), 0) || !one_or(hn_int8_input(s, i->y_zero), 0) ||
-        (bias != NULL && (bias->ndim != 1 || bias->n != w->dims[0])))
-        return "scales, zero points or a bias of other sizes";
+        !one_or(hn_int8_input(s, i->y_zero), 0))
+        return "zero points of other sizes";
+    if (!one_or(hn_int8_input(s, i->x_scale), 0) || !one_or(hn_int8_input(s, i->w_scale), w->dims[0]) ||
+        !one_or(hn_int8_input(s, i->y_scale), 0))
+        return "scales of other sizes";
+    if (bias != NULL && (bias->ndim != 1 || bias->n != w->dims[0]))
+        return "a bias of another size";
     return NULL;
 }
 

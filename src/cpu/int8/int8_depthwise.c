@@ -243,11 +243,12 @@ static const Level *level(int64_t channels, const HnWindowAxis *h, const HnWindo
         const gboolean quads = l->row == NULL && l->taps == HN_INT8_DEPTH_QUAD;
         if (isa < levels[i].least || isa > levels[i].most || (best != NULL && cost >= least))
             continue;
-        if ((l->row != NULL || (fits && channels >= l->width)) && (!quads || known) &&
-            ((l->row != dw_row_narrow && !quads) || vbmi)) {
-            best = l;
-            least = cost;
-        }
+        if (l->row == NULL && (!fits || channels < l->width))
+            continue;
+        if ((quads && !known) || ((quads || l->row == dw_row_narrow) && !vbmi))
+            continue;
+        best = l;
+        least = cost;
     }
     return best;
 }

@@ -162,9 +162,11 @@ const char *hn_int8_reject_wide(const HnStep *s, int64_t channels)
             return "scales of another type than f32";
     const gboolean numbers = y->dtype == HN_F32 || y->dtype == HN_I32;
     if (!is_step(s, in->x_scale, numbers) || !is_step(s, in->x_zero, numbers) || !is_parameter(s, in->y_scale, 1) ||
-        !is_parameter(s, in->y_zero, 1) || !is_parameter(s, in->w_scale, channels) ||
-        !is_parameter(s, in->w_zero, channels) || !is_parameter(s, in->bias, channels))
-        return "parameters that are known only at run time, or of another size";
+        !is_parameter(s, in->y_zero, 1))
+        return "scales or zero points of data that are known only at run time, or more than one";
+    if (!is_parameter(s, in->w_scale, channels) || !is_parameter(s, in->w_zero, channels) ||
+        !is_parameter(s, in->bias, channels))
+        return "parameters of weights that are known only at run time, or of another size";
     if (bias != NULL && (bias->n != channels || (bias->dtype != HN_I32 && bias->dtype != HN_F32)))
         return "a bias of another size than the output's channels";
     for (guint i = 0; i < G_N_ELEMENTS(zeros); i++)

@@ -282,17 +282,12 @@ static gboolean pool_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void pool_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 const HnKernel hn_cpu_int8_maxpool = {
     .name = "cpu.int8_maxpool",
     .reject = pool_reject,
     .prepare = pool_prepare,
     .run = pool_run,
-    .release = pool_release,
+    .release = hn_cpu_release,
     .pitched = TRUE,
     .exchanges = TRUE,
 };

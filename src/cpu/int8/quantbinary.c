@@ -464,17 +464,12 @@ static gboolean pair_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void pair_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel quantpair = {
     .name = "cpu.quantbinary",
     .reject = pair_reject,
     .prepare = pair_prepare,
     .run = pair_run,
-    .release = pair_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
     .pitched = TRUE,
     .exchanges = TRUE,

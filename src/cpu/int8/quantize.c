@@ -151,7 +151,9 @@ static const char *quantize_reject(const HnStep *s)
     if (scale->n == 1)
         return NULL;
     int64_t axis = x->ndim == 1 ? 0 : p->axis < 0 ? p->axis + x->ndim : p->axis;
-    if (p->block != 0 || !p->per_axis || scale->ndim != 1 || axis < 0 || axis >= x->ndim || scale->n != x->dims[axis])
+    if (p->block != 0 || !p->per_axis || scale->ndim != 1)
+        return "scales of blocks, or along several axes";
+    if (axis < 0 || axis >= x->ndim || scale->n != x->dims[axis])
         return "scales that are not one for each index of an axis";
     return NULL;
 }
@@ -211,17 +213,12 @@ static gboolean quantize_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void quantize_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel quantize = {
     .name = "cpu.quantize",
     .reject = quantize_reject,
     .prepare = quantize_prepare,
     .run = quantize_run,
-    .release = quantize_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_quantizelinear[] = { &quantize, NULL };
@@ -325,7 +322,7 @@ static const HnKernel dynamic = {
     .reject = dynamic_reject,
     .prepare = dynamic_prepare,
     .run = dynamic_run,
-    .release = quantize_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_dynamicquantizelinear[] = { &dynamic, NULL };

@@ -180,8 +180,3 @@ HnPlace hn_channel_copy_splits(const HnStep *s, int k, gsize *offset)
 {
     return place_of(s, s->out[k].slot, s->in[0].slot, k, offset);
 }
-
-void hn_channel_copy_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}

@@ -31,6 +31,5 @@ HnChannelCopy *hn_channel_copy_prepare(HnStep *s, gboolean into, guint n);
 gboolean hn_channel_copy_run(HnStep *s, GError **error);
 HnPlace hn_channel_copy_joins(const HnStep *s, int i, gsize *offset);
 HnPlace hn_channel_copy_splits(const HnStep *s, int k, gsize *offset);
-void hn_channel_copy_release(HnStep *s);
 
 G_END_DECLS

@@ -56,7 +56,7 @@ static const HnKernel concat_channels = {
     .reject = channels_reject,
     .prepare = channels_prepare,
     .run = hn_channel_copy_run,
-    .release = hn_channel_copy_release,
+    .release = hn_cpu_release,
     .joins = hn_channel_copy_joins,
     .pitched = TRUE,
 };

@@ -73,11 +73,6 @@ static void pick_all(const Gather *g, const int64_t *place, char *y, const char 
             pick(g, place, y, x, all * t / g->threads, all * (t + 1) / g->threads);
 }
 
-static void gather_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 /* --- Gather ------------------------------------------------------------------------------------------------------ */
 
 /* Constant indices first, first + step, ... */
@@ -173,7 +168,7 @@ static const HnKernel gather_rows = {
     .reject = gather_reject,
     .prepare = rows_prepare,
     .run = rows_run,
-    .release = gather_release,
+    .release = hn_cpu_release,
 };
 
 /* Channels at even distances, channels last. */
@@ -205,7 +200,7 @@ static const HnKernel gather_channels = {
     .reject = channels_reject,
     .prepare = channels_prepare,
     .run = hn_channel_copy_run,
-    .release = hn_channel_copy_release,
+    .release = hn_cpu_release,
     .splits = hn_channel_copy_splits,
     .pitched = TRUE,
 };
@@ -263,7 +258,7 @@ static const HnKernel gather_tuples = {
     .reject = tuples_reject,
     .prepare = tuples_prepare,
     .run = tuples_run,
-    .release = gather_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_gathernd[] = { &gather_tuples, NULL };

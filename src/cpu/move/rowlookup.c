@@ -53,17 +53,12 @@ static gboolean lookup_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void lookup_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel lookup = {
     .name = "cpu.rowlookup",
     .reject = lookup_reject,
     .prepare = lookup_prepare,
     .run = lookup_run,
-    .release = lookup_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_rowlookup[] = { &lookup, NULL };

@@ -115,11 +115,6 @@ static gboolean tuples_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void tuples_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static void run_pieces(const HnStep *s, const Pieces *p)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
@@ -168,7 +163,7 @@ static const HnKernel scatter_tuples = {
     .reject = tuples_reject,
     .prepare = tuples_prepare,
     .run = tuples_run,
-    .release = tuples_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 

@@ -128,7 +128,7 @@ static const HnKernel slice_channels = {
     .reject = channels_reject,
     .prepare = channels_prepare,
     .run = hn_channel_copy_run,
-    .release = hn_channel_copy_release,
+    .release = hn_cpu_release,
     .splits = hn_channel_copy_splits,
     .pitched = TRUE,
 };
@@ -219,7 +219,7 @@ static const HnKernel split_channels = {
     .reject = split_channels_reject,
     .prepare = split_channels_prepare,
     .run = hn_channel_copy_run,
-    .release = hn_channel_copy_release,
+    .release = hn_cpu_release,
     .splits = hn_channel_copy_splits,
     .pitched = TRUE,
 };

@@ -57,17 +57,12 @@ static gboolean arg_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void arg_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel arg = {
     .name = "cpu.argmax",
     .reject = arg_reject,
     .prepare = arg_prepare,
     .run = arg_run,
-    .release = arg_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_argmax[] = { &arg, NULL };

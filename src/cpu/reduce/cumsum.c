@@ -108,17 +108,12 @@ static gboolean cum_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void cum_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel cum = {
     .name = "cpu.cum",
     .reject = cum_reject,
     .prepare = cum_prepare,
     .run = cum_run,
-    .release = cum_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 

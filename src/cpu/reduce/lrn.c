@@ -91,17 +91,12 @@ static gboolean lrn_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void lrn_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel lrn = {
     .name = "cpu.lrn",
     .reject = lrn_reject,
     .prepare = lrn_prepare,
     .run = lrn_run,
-    .release = lrn_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_lrn[] = { &lrn, NULL };

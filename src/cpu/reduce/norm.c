@@ -35,11 +35,6 @@ const HnRowFns *hn_cpu_rows(void)
     return &fns[hn_cpu_level()];
 }
 
-static void norm_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 /* --- rows: LayerNormalization, RMSNormalization --------------------------------------------------------------------
  */
 
@@ -139,7 +134,7 @@ static const HnKernel layernorm = {
     .reject = layernorm_reject,
     .prepare = layernorm_prepare,
     .run = layernorm_run,
-    .release = norm_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 
@@ -224,7 +219,7 @@ static const HnKernel groupnorm = {
     .reject = groupnorm_reject,
     .prepare = groupnorm_prepare,
     .run = groupnorm_run,
-    .release = norm_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 
@@ -343,7 +338,7 @@ static const HnKernel batchnorm = {
     .reject = batchnorm_reject,
     .prepare = batchnorm_prepare,
     .run = batchnorm_run,
-    .release = norm_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 

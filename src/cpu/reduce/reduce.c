@@ -40,11 +40,6 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void reduce_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 /* x is [n, inner], y [inner] */
 static void sum_rows(float *restrict y, const float *restrict x, int64_t n, int64_t inner)
 {
@@ -115,7 +110,7 @@ static const HnKernel sum_rows_kernel = {
     .reject = reduce_reject,
     .prepare = reduce_prepare,
     .run = sum_run,
-    .release = reduce_release,
+    .release = hn_cpu_release,
 };
 
 static const HnKernel mean_rows_kernel = {
@@ -123,7 +118,7 @@ static const HnKernel mean_rows_kernel = {
     .reject = reduce_reject,
     .prepare = reduce_prepare,
     .run = mean_run,
-    .release = reduce_release,
+    .release = hn_cpu_release,
 };
 
 const HnKernel *const hn_cpu_reducesum[] = { &sum_rows_kernel, &hn_cpu_reduce, NULL };

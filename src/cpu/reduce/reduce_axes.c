@@ -210,17 +210,12 @@ static gboolean reduce_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void reduce_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 const HnKernel hn_cpu_reduce = {
     .name = "cpu.reduce",
     .reject = reduce_reject,
     .prepare = reduce_prepare,
     .run = reduce_run,
-    .release = reduce_release,
+    .release = hn_cpu_release,
 };
 
 #define KERNELS(symbol) const HnKernel *const hn_cpu_##symbol[] = { &hn_cpu_reduce, NULL };

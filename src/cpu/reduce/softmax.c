@@ -146,17 +146,12 @@ static gboolean softmax_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static void softmax_release(HnStep *s)
-{
-    g_clear_pointer(&s->state, g_free);
-}
-
 static const HnKernel softmax = {
     .name = "cpu.softmax",
     .reject = softmax_reject,
     .prepare = softmax_prepare,
     .run = softmax_run,
-    .release = softmax_release,
+    .release = hn_cpu_release,
     .inplace = TRUE,
 };
 
