@@ -154,9 +154,9 @@ void bench_apart_peak(Bench *b, Subject *s)
     const Question q = { point_number(b, s->point), s->number, s->point->batch,
                          s->point->batch_dim != NULL ? strlen(s->point->batch_dim) : 0 };
     guint64 peak = 0;
-    if (b->apart.helper > 0 && !is_stdin && write_all(b->apart.to, &q, sizeof q) &&
-        write_all(b->apart.to, s->point->batch_dim, q.length) && wait_for_answer(b) &&
-        read_all(b->apart.from, &peak, sizeof peak))
+    const gboolean asked = b->apart.helper > 0 && !is_stdin && write_all(b->apart.to, &q, sizeof q) &&
+                           write_all(b->apart.to, s->point->batch_dim, q.length);
+    if (asked && wait_for_answer(b) && read_all(b->apart.from, &peak, sizeof peak))
         s->peak_rss = peak;
     else if (!first || b->p->batch_max)
         s->peak_rss = 0;

@@ -8,21 +8,16 @@
 #define MAX_RUNS 1000000000000 /* of --runs */
 #define MAX_POINTS 10000
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
 static gboolean parse_length(const BenchParams *p, HnMeasureOptions *o, GError **error)
 {
     *o = (HnMeasureOptions){ .until = HN_UNTIL_INTERVAL, .seconds = BENCH_LIMIT_S, .precision = 0.01 };
     if ((p->runs != -1) + (p->time != NULL) + (p->ci != NULL) > 1)
-        return usage(error, "options '--runs', '--time' and '--ci' exclude each other");
+        return hn_tool_usage(error, "options '--runs', '--time' and '--ci' exclude each other");
     if (p->runs != -1) {
         o->until = HN_UNTIL_RUNS;
         o->runs = (guint64)p->runs;
-        return (p->runs >= 1 && p->runs <= MAX_RUNS) || usage(error, "option '--runs' needs a number from 1 on");
+        return (p->runs >= 1 && p->runs <= MAX_RUNS) ||
+               hn_tool_usage(error, "option '--runs' needs a number from 1 on");
     }
     if (p->time) {
         o->until = HN_UNTIL_TIME;
@@ -30,14 +25,14 @@ static gboolean parse_length(const BenchParams *p, HnMeasureOptions *o, GError *
             g_prefix_error(error, "option '--time': ");
             return FALSE;
         }
-        return (o->seconds > 0 && o->seconds <= 1e9) || usage(error, "option '--time' needs a time above 0");
+        return (o->seconds > 0 && o->seconds <= 1e9) || hn_tool_usage(error, "option '--time' needs a time above 0");
     }
     if (p->ci && !hn_parse_percent(p->ci, &o->precision, error)) {
         g_prefix_error(error, "option '--ci': ");
         return FALSE;
     }
     return (o->precision > 0 && o->precision < 1) ||
-           usage(error, "option '--ci' needs a part of the median, such as 1%");
+           hn_tool_usage(error, "option '--ci' needs a part of the median, such as 1%");
 }
 
 static gboolean parse_part(const char *option, const char *text, double *x, GError **error)
@@ -96,8 +91,8 @@ static gboolean parse_words(Bench *b, GError **error)
     if (p->batch_max && !b->batch_limit)
         b->batch_limit = G_MAXINT32;
     if (p->batch_max && !b->ctx->common.mem_limit)
-        return usage(error, "option '--batch-max' needs '--mem-limit'");
-    return !p->batch_max || b->ctx->n_args == 1 || usage(error, "option '--batch-max' is for one model");
+        return hn_tool_usage(error, "option '--batch-max' needs '--mem-limit'");
+    return !p->batch_max || b->ctx->n_args == 1 || hn_tool_usage(error, "option '--batch-max' is for one model");
 }
 
 /* What follows the last n slashes of path. */
@@ -250,11 +245,11 @@ static gboolean take_stdin(Bench *b, GError **error)
         if (!strcmp(ctx->args[i], "-") && !hn_context_take_stdin(ctx, "the model", error))
             return FALSE;
     if (data_stdin && ctx->n_args > 1)
-        return usage(error, "data from stdin serves one model, not several");
+        return hn_tool_usage(error, "data from stdin serves one model, not several");
     if ((data_stdin || ctx->stdin_user) && b->points->len > 1)
-        return usage(error, "stdin is read once, and not for each point of a sweep");
+        return hn_tool_usage(error, "stdin is read once, and not for each point of a sweep");
     if (data_stdin && b->p->batch_max)
-        return usage(error, "option '--batch-max' is for random data");
+        return hn_tool_usage(error, "option '--batch-max' is for random data");
     return !data_stdin || hn_context_take_stdin(ctx, "the data", error);
 }
 
@@ -273,11 +268,12 @@ gboolean bench_options(Bench *b, GError **error)
     b->margin = 0.02;
     b->ci_given = p->ci != NULL;
     if (!parse_length(p, &b->measure, error) || !parse_part("--margin", p->margin, &b->margin, error) ||
-        !parse_part("--fail-if-slower", p->fail_if_slower, &b->gate, error) || !parse_words(b, error) ||
-        (p->plot && !bench_plot_check(p->plot, error)))
+        !parse_part("--fail-if-slower", p->fail_if_slower, &b->gate, error))
+        return FALSE;
+    if (!parse_words(b, error) || (p->plot && !bench_plot_check(p->plot, error)))
         return FALSE;
     if (b->gate > 0 && ctx->n_args == 1)
-        return usage(error, "option '--fail-if-slower' needs two models or more");
+        return hn_tool_usage(error, "option '--fail-if-slower' needs two models or more");
     if (ctx->n_args > HN_MAX_SIDES) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "at most %d models can be compared", HN_MAX_SIDES);
         return FALSE;

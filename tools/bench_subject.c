@@ -284,9 +284,7 @@ static gboolean check_precision(const Subject *s, GError **error)
     g_hash_table_iter_init(&iter, s->model->graph->values);
     while (!strcmp(s->point->precision, "f32") && g_hash_table_iter_next(&iter, NULL, &value)) {
         const HnValue *v = value;
-        HnDtype dtype = v->weight                                    ? v->weight->dtype
-                        : v->type && v->type->kind == HN_TYPE_TENSOR ? v->type->dtype
-                                                                     : HN_UNDEFINED;
+        HnDtype dtype = v->weight ? v->weight->dtype : hn_type_dtype(v->type);
         if (dtype != HN_F16 && dtype != HN_BF16)
             continue;
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
@@ -395,7 +393,7 @@ static char *batch_dim(Bench *b, const Point *point, int model, GError **error)
     if (subject_open(&s, error)) {
         const HnValue *v = s.first.n_in ? hn_session_input(s.first.session, 0) : NULL;
         const HnType *t = v ? v->type : NULL;
-        if (t && t->kind == HN_TYPE_TENSOR && t->rank > 0 && !t->dims[0].known && t->dims[0].sym)
+        if (hn_type_is_tensor(t) && t->rank > 0 && !t->dims[0].known && t->dims[0].sym)
             dim = g_strdup(t->dims[0].sym);
         else
             g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,

@@ -5,7 +5,25 @@
 #include "base/cpu.h"
 #include "check/recipe.h"
 #include "hone.h"
-#include "onnx/onnx.h"
+
+gboolean hn_tool_usage(GError **error, const char *text)
+{
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
+    return FALSE;
+}
+
+gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error)
+{
+    if (text == NULL || !strcmp(text, "auto"))
+        *external = HN_EXTERNAL_AUTO;
+    else if (!strcmp(text, "inline"))
+        *external = HN_EXTERNAL_INLINE;
+    else if (!strcmp(text, "one-file"))
+        *external = HN_EXTERNAL_ONE_FILE;
+    else
+        return hn_tool_usage(error, "option '--external' is one of auto, inline, one-file");
+    return TRUE;
+}
 
 const char *hn_tool_one_model(HnContext *ctx, GError **error)
 {
@@ -145,7 +163,7 @@ static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, Hn
         return FALSE;
     g_ptr_array_add(out->names, g_strdup(v->name));
     g_ptr_array_add(out->tensors, t);
-    if (v->weight || v->sparse)
+    if (hn_value_is_weight(v))
         g_ptr_array_add(out->feeds, v->name);
     return TRUE;
 }

@@ -5,7 +5,14 @@
 
 #include "cli/tool.h"
 #include "data/data.h"
+#include "onnx/onnx.h"
 #include "run/session.h"
+
+/* Sets a USAGE error; FALSE. */
+gboolean hn_tool_usage(GError **error, const char *text);
+
+/* The value of --external; NULL: auto. */
+gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error);
 
 /* The one model that the arguments name. Errors: USAGE where there is none or more. */
 const char *hn_tool_one_model(HnContext *ctx, GError **error);

@@ -57,18 +57,12 @@ typedef struct {
 
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
 static gboolean check_options(Diff *d, GError **error)
 {
     const HnContext *ctx = d->ctx;
     const Params *p = d->p;
     if (ctx->n_args == 0 || (ctx->n_args == 1 && p->device_b == NULL))
-        return usage(error, "name two models, or one and '--device-b'");
+        return hn_tool_usage(error, "name two models, or one and '--device-b'");
     if (ctx->n_args > 2) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "two models are enough: what is '%s'?", ctx->args[2]);
         return FALSE;
@@ -76,11 +70,11 @@ static gboolean check_options(Diff *d, GError **error)
     d->path[0] = ctx->args[0];
     d->path[1] = ctx->args[ctx->n_args - 1];
     if (!strcmp(d->path[0], "-") && !strcmp(d->path[1], "-"))
-        return usage(error, "only one model can come from stdin, and be read once");
+        return hn_tool_usage(error, "only one model can come from stdin, and be read once");
     if (p->samples < 0 || p->top < 0)
-        return usage(error, "a number of samples or tensors is not negative");
+        return hn_tool_usage(error, "a number of samples or tensors is not negative");
     if (p->min_cos > 1 || p->min_cos < -1)
-        return usage(error, "option '--min-cos': a cosine is between -1 and 1");
+        return hn_tool_usage(error, "option '--min-cos': a cosine is between -1 and 1");
     return TRUE;
 }
 
@@ -121,7 +115,7 @@ static gboolean open_data(Diff *d, GError **error)
     HnDataOptions o = { .budget = d->ctx->budget, .seed = d->ctx->common.seed, .shapes = d->shapes, .given = given };
     d->data = hn_data_open(n_open == 0 ? NULL : source, inputs, n, &o, error);
     if (d->data != NULL && (p->dim || p->shapes) && !hn_data_synthetic(d->data))
-        return usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return d->data != NULL;
 }
 

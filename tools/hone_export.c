@@ -79,12 +79,6 @@ static const char *const left_out[] = { "list-passes", "explain", "bench", NULL 
 
 const HnRecorded export_recorded = { .entries = entries, .left_out = left_out, .defaults = &export_defaults };
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
 static gboolean check_passes(char **names, const char *option, GError **error)
@@ -105,46 +99,33 @@ static gboolean check_passes(char **names, const char *option, GError **error)
     return TRUE;
 }
 
-static gboolean parse_external(Export *e, GError **error)
-{
-    const char *text = e->p->external != NULL ? e->p->external : "auto";
-    if (!strcmp(text, "auto"))
-        e->external = HN_EXTERNAL_AUTO;
-    else if (!strcmp(text, "inline"))
-        e->external = HN_EXTERNAL_INLINE;
-    else if (!strcmp(text, "one-file"))
-        e->external = HN_EXTERNAL_ONE_FILE;
-    else
-        return usage(error, "option '--external' is one of auto, inline, one-file");
-    return TRUE;
-}
-
 static gboolean parse_to(Export *e, GError **error)
 {
     static const HnDtype types[] = { HN_F16, HN_BF16, HN_F32 };
     if (e->p->to == NULL)
-        return !e->p->keep_io || usage(error, "'--keep-io' is for '--to'");
+        return !e->p->keep_io || hn_tool_usage(error, "'--keep-io' is for '--to'");
     for (gsize i = 0; i < G_N_ELEMENTS(types); i++)
         if (!strcmp(e->p->to, hn_dtype_name(types[i])))
             e->to = types[i];
-    return e->to != HN_UNDEFINED || usage(error, "option '--to' is one of f16, bf16, f32");
+    return e->to != HN_UNDEFINED || hn_tool_usage(error, "option '--to' is one of f16, bf16, f32");
 }
 
 static gboolean check_options(Export *e, GError **error)
 {
     const ExportParams *p = e->p;
     if (p->no_check && (p->data != NULL || p->samples > 0 || p->bench || p->repro != NULL))
-        return usage(error, "'--no-check' excludes '--check', '--data', '--bench' and '--keep-repro'");
+        return hn_tool_usage(error, "'--no-check' excludes '--check', '--data', '--bench' and '--keep-repro'");
     if (p->bench && p->keep_functions)
-        return usage(error, "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
+        return hn_tool_usage(error,
+                             "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
     if (p->samples < 0 || p->level < 0 || p->fold_limit < 0 || p->rtol < 0 || p->atol < 0)
-        return usage(error, "a number of samples, a level, a limit and a tolerance are not negative");
+        return hn_tool_usage(error, "a number of samples, a level, a limit and a tolerance are not negative");
     if (p->opset != 0 && (p->opset < 7 || p->opset > HN_OPSET_MAX)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--opset': a number from 7 to %d", HN_OPSET_MAX);
         return FALSE;
     }
-    return check_passes(p->only, "only", error) && check_passes(p->skip, "skip", error) && parse_external(e, error) &&
-           parse_to(e, error);
+    return check_passes(p->only, "only", error) && check_passes(p->skip, "skip", error) &&
+           hn_tool_parse_external(e->p->external, &e->external, error) && parse_to(e, error);
 }
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
@@ -228,7 +209,7 @@ static gboolean prepare(Export *e, GError **error)
         !hn_context_take_stdout(e->ctx, "the model", error))
         return FALSE;
     if (!e->backend->computes && !p->no_check)
-        return usage(error, "a device that computes nothing cannot check results: add '--no-check'");
+        return hn_tool_usage(error, "a device that computes nothing cannot check results: add '--no-check'");
     g_autoptr(HnModel) m = open_model(e, error);
     if (m == NULL || !(p->extract != NULL ? parse_extract(e, m, error) : hn_tool_has_outputs(m, e->path, error)))
         return FALSE;
@@ -400,8 +381,9 @@ static gboolean leave_original(Export *e, GError **error)
 
 static gboolean work(Export *e, GError **error)
 {
-    if (!make_repro_dir(e, error) || (e->recipe != NULL && !export_check_input(e, error)) || !open_check(e, error) ||
-        (e->recipe != NULL && !export_check_samples(e, error)) || !leave_original(e, error))
+    if (!make_repro_dir(e, error) || (e->recipe != NULL && !export_check_input(e, error)))
+        return FALSE;
+    if (!open_check(e, error) || (e->recipe != NULL && !export_check_samples(e, error)) || !leave_original(e, error))
         return FALSE;
     GError *failure = NULL;
     const gboolean made = hn_export(&e->o, e->verify, &e->x, &failure);

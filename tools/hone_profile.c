@@ -48,27 +48,21 @@ static const GOptionEntry entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
 /* --- options --------------------------------------------------------------------------------------------- */
 
 static gboolean parse_length(Profiling *f, GError **error)
 {
     const ProfileParams *p = f->p;
     if (p->runs != -1 && p->time)
-        return usage(error, "options '--runs' and '--time' exclude each other");
+        return hn_tool_usage(error, "options '--runs' and '--time' exclude each other");
     if (p->runs != -1 && (p->runs < 1 || p->runs > MAX_RUNS))
-        return usage(error, "option '--runs' needs a number from 1 on");
+        return hn_tool_usage(error, "option '--runs' needs a number from 1 on");
     f->seconds = PROFILE_SECONDS;
     if (p->time && !hn_parse_duration(p->time, &f->seconds, error)) {
         g_prefix_error(error, "option '--time': ");
         return FALSE;
     }
-    return (f->seconds > 0 && f->seconds <= 1e9) || usage(error, "option '--time' needs a time above 0");
+    return (f->seconds > 0 && f->seconds <= 1e9) || hn_tool_usage(error, "option '--time' needs a time above 0");
 }
 
 static gboolean check_options(Profiling *f, GError **error)
@@ -84,13 +78,16 @@ static gboolean check_options(Profiling *f, GError **error)
     if (!parse_length(f, error))
         return FALSE;
     if (p->top < 0)
-        return usage(error, "option '--top' needs a number from 0 on");
+        return hn_tool_usage(error, "option '--top' needs a number from 0 on");
     if (p->trace && p->folded && !strcmp(p->trace, p->folded))
-        return usage(error, "'--trace' and '--folded' need two files");
-    if ((p->lowered && !hn_context_take_stdout(ctx, "the lowered graph", error)) ||
-        (p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error)) ||
-        (p->folded && hn_out_is_stdout(p->folded) && !hn_context_take_stdout(ctx, "the stacks", error)) ||
-        (p->data && !strcmp(p->data, "-") && !hn_context_take_stdin(ctx, "the data", error)))
+        return hn_tool_usage(error, "'--trace' and '--folded' need two files");
+    if (p->lowered && !hn_context_take_stdout(ctx, "the lowered graph", error))
+        return FALSE;
+    if (p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error))
+        return FALSE;
+    if (p->folded && hn_out_is_stdout(p->folded) && !hn_context_take_stdout(ctx, "the stacks", error))
+        return FALSE;
+    if (p->data && !strcmp(p->data, "-") && !hn_context_take_stdin(ctx, "the data", error))
         return FALSE;
     if (!(f->backend = hn_tool_backend(ctx, error)))
         return FALSE;
@@ -149,7 +146,7 @@ static gboolean open_data(Profiling *f, GError **error)
     if (!f->data)
         return FALSE;
     if ((p->dim || p->shapes) && !hn_data_synthetic(f->data))
-        return usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return load_sets(f, error);
 }
 

@@ -74,31 +74,25 @@ typedef struct {
 
 /* --- options ----------------------------------------------------------------------------------------------------- */
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
 static gboolean check_options(const Params *p, GError **error)
 {
     gboolean tolerance = !isnan(p->rtol) || !isnan(p->atol) || !isnan(p->min_cos);
     if (p->test_data && p->data)
-        return usage(error, "options '--data' and '--test-data' exclude each other");
+        return hn_tool_usage(error, "options '--data' and '--test-data' exclude each other");
     if (p->test_data && p->metric)
-        return usage(error, "option '--metric' needs labels, which the test sets of '--test-data' have not");
+        return hn_tool_usage(error, "option '--metric' needs labels, which the test sets of '--test-data' have not");
     if (tolerance && !p->test_data)
-        return usage(error, "a tolerance is for '--test-data', which is not given");
+        return hn_tool_usage(error, "a tolerance is for '--test-data', which is not given");
     if (!isnan(p->min_cos) && !isnan(p->atol))
-        return usage(error, "options '--atol' and '--min-cos' exclude each other");
+        return hn_tool_usage(error, "options '--atol' and '--min-cos' exclude each other");
     if (p->rtol < 0 || p->atol < 0)
-        return usage(error, "a tolerance is not negative");
+        return hn_tool_usage(error, "a tolerance is not negative");
     if (p->min_cos > 1 || p->min_cos < -1)
-        return usage(error, "option '--min-cos': a cosine is between -1 and 1");
+        return hn_tool_usage(error, "option '--min-cos': a cosine is between -1 and 1");
     if (p->batch < 1)
-        return usage(error, "option '--batch': at least one sample runs at a time");
+        return hn_tool_usage(error, "option '--batch': at least one sample runs at a time");
     if (p->test_data && p->batch > 1)
-        return usage(error, "option '--batch': the sets of '--test-data' run one by one");
+        return hn_tool_usage(error, "option '--batch': the sets of '--test-data' run one by one");
     return TRUE;
 }
 
@@ -126,7 +120,7 @@ static gboolean find_source(Run *r, int n_open, const char **source, GError **er
     if (n_open == 0)
         return TRUE;
     if (n_open > 1 || r->ctx->stdin_user || !stdin_may_hold_data())
-        return usage(error, "there is no data: name it with '--data', '--input' or '--test-data'");
+        return hn_tool_usage(error, "there is no data: name it with '--data', '--input' or '--test-data'");
     *source = "-";
     return hn_context_take_stdin(r->ctx, "the data", error);
 }
@@ -147,7 +141,7 @@ static gboolean open_data(Run *r, GError **error)
     HnDataOptions o = { .budget = r->ctx->budget, .seed = r->ctx->common.seed, .shapes = r->shapes, .given = given };
     r->data = hn_data_open(source, inputs, n, &o, error);
     if (r->data && (r->p->dim || r->p->shapes) && !hn_data_synthetic(r->data))
-        return usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return r->data != NULL;
 }
 
@@ -160,7 +154,7 @@ static gboolean prepare(Run *r, GError **error)
         return FALSE;
     gboolean both = !strcmp(path, "-") && p->data && !strcmp(p->data, "-");
     if (both)
-        return usage(error, "the model and the data cannot both come from stdin");
+        return hn_tool_usage(error, "the model and the data cannot both come from stdin");
     const HnBackend *backend = r->backend = hn_tool_backend(ctx, error);
     if (!backend)
         return FALSE;
@@ -277,7 +271,7 @@ static gboolean measure(Run *r, const HnSample *s, HnTensor *const *out, GError 
         return FALSE;
     }
     if (r->n_out == 0)
-        return usage(error, "option '--metric': the model has no outputs");
+        return hn_tool_usage(error, "option '--metric': the model has no outputs");
     if (hn_metric_topk(out[0], s->label, r->top, &r->right, &r->total, error))
         return TRUE;
     g_prefix_error(error, "output '%s' with '%s': ", r->names[0], s->name);

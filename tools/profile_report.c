@@ -36,7 +36,7 @@ static const char *open_dim(const Profiling *f)
 {
     for (int i = 0; i < hn_session_n_inputs(f->session) && hn_data_synthetic(f->data); i++) {
         const HnType *t = hn_session_input(f->session, i)->type;
-        for (int k = 0; t && t->kind == HN_TYPE_TENSOR && k < t->rank; k++)
+        for (int k = 0; hn_type_is_tensor(t) && k < t->rank; k++)
             if (t->dims[k].sym && g_regex_match_simple("^[A-Za-z_][A-Za-z0-9_]*$", t->dims[k].sym, 0, 0))
                 return t->dims[k].sym;
     }

@@ -106,26 +106,6 @@ const HnRecorded quantize_recorded = {
     .entries = quantize_entries, .left_out = left_out, .program = "metric", .defaults = &quantize_defaults
 };
 
-static gboolean usage(GError **error, const char *text)
-{
-    g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
-    return FALSE;
-}
-
-static gboolean parse_external(Quantize *q, GError **error)
-{
-    const char *text = q->p->external != NULL ? q->p->external : "auto";
-    if (!strcmp(text, "auto"))
-        q->external = HN_EXTERNAL_AUTO;
-    else if (!strcmp(text, "inline"))
-        q->external = HN_EXTERNAL_INLINE;
-    else if (!strcmp(text, "one-file"))
-        q->external = HN_EXTERNAL_ONE_FILE;
-    else
-        return usage(error, "option '--external' is one of auto, inline, one-file");
-    return TRUE;
-}
-
 gboolean quantize_parse_mode(Quantize *q, GError **error)
 {
     const QuantizeParams *p = q->p;
@@ -134,23 +114,23 @@ gboolean quantize_parse_mode(Quantize *q, GError **error)
     q->by_ranges = !strcmp(mode, "static");
     q->form = q->by_ranges ? HN_FORM_INT8 : !q->weights_only ? HN_FORM_DYNAMIC : p->bits == 4 ? HN_FORM_W4 : HN_FORM_W8;
     if (!q->by_ranges && !q->weights_only && strcmp(mode, "dynamic"))
-        return usage(error, "option '--mode' is one of static, dynamic, weights");
+        return hn_tool_usage(error, "option '--mode' is one of static, dynamic, weights");
     if (p->bits != 8 && (p->bits != 4 || !q->weights_only))
-        return usage(error, "option '--bits' is 8, or 4 with '--mode weights'");
+        return hn_tool_usage(error, "option '--bits' is 8, or 4 with '--mode weights'");
     if (p->block != 32 && p->block != 64 && p->block != 128)
-        return usage(error, "option '--block' is one of 32, 64, 128");
+        return hn_tool_usage(error, "option '--block' is one of 32, 64, 128");
     if (q->by_ranges && p->calib == NULL && !p->speed_only)
-        return usage(error, "no samples are named with '--calib': ranges that are guessed give wrong results; "
-                            "'--speed-only' makes a model to measure speed with");
+        return hn_tool_usage(error, "no samples are named with '--calib': ranges that are guessed give wrong results; "
+                                    "'--speed-only' makes a model to measure speed with");
     if (p->ranges != NULL && (p->write_ranges != NULL || !q->by_ranges))
-        return usage(error, "'--ranges' is for '--mode static', and excludes '--write-ranges'");
+        return hn_tool_usage(error, "'--ranges' is for '--mode static', and excludes '--write-ranges'");
     if (p->format != NULL && !q->by_ranges)
-        return usage(error, "'--format' is for '--mode static': the other modes have one form each");
+        return hn_tool_usage(error, "'--format' is for '--mode static': the other modes have one form each");
     if (p->plan != NULL && (p->ranges != NULL || p->repair != NULL || p->set != NULL))
-        return usage(error, "'--plan' says all: it excludes '--ranges', '--repair' and '--set'");
+        return hn_tool_usage(error, "'--plan' says all: it excludes '--ranges', '--repair' and '--set'");
     if (p->calib != NULL && p->speed_only)
-        return usage(error, "'--speed-only' is for models without data");
-    return parse_external(q, error);
+        return hn_tool_usage(error, "'--speed-only' is for models without data");
+    return hn_tool_parse_external(q->p->external, &q->external, error);
 }
 
 static gboolean parse_format(Quantize *q, HnQuantOptions *o, GError **error)
@@ -159,9 +139,9 @@ static gboolean parse_format(Quantize *q, HnQuantOptions *o, GError **error)
     const char *format = p->format != NULL ? p->format : "qdq";
     o->integers = !strcmp(format, "qoperator");
     if (!o->integers && strcmp(format, "qdq"))
-        return usage(error, "option '--format' is one of qdq, qoperator");
+        return hn_tool_usage(error, "option '--format' is one of qdq, qoperator");
     if (p->per_tensor && p->per_channel)
-        return usage(error, "'--per-tensor' excludes '--per-channel'");
+        return hn_tool_usage(error, "'--per-tensor' excludes '--per-channel'");
     o->per_tensor = p->per_tensor || (o->integers && !p->per_channel);
     return hn_quant_check(o, q->form == HN_FORM_DYNAMIC, error);
 }
@@ -174,7 +154,7 @@ static gboolean parse_target(Quantize *q, HnQuantOptions *o, GError **error)
     else if (!strcmp(target, "this"))
         o->reduced = hn_cpu_isa() < HN_ISA_VNNI;
     else if (strcmp(target, "vnni"))
-        return usage(error, "option '--target' is one of vnni, avx2, any, this");
+        return hn_tool_usage(error, "option '--target' is one of vnni, avx2, any, this");
     return TRUE;
 }
 
@@ -190,7 +170,7 @@ static gboolean parse_size(Quantize *q, GError **error)
     if (!hn_parse_percent(text, &part, error))
         return FALSE;
     if (!(part > 0 && part <= 1))
-        return usage(error, "option '--size' is a number of bytes, or a part of the file up to 100%");
+        return hn_tool_usage(error, "option '--size' is a number of bytes, or a part of the file up to 100%");
     q->most_bytes = (guint64)(part * (double)q->file_before);
     return TRUE;
 }
@@ -203,7 +183,7 @@ gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error)
     if (!strcmp(activations, "s8"))
         o->activations = HN_I8;
     else if (strcmp(activations, "u8"))
-        return usage(error, "option '--activations' is one of u8, s8");
+        return hn_tool_usage(error, "option '--activations' is one of u8, s8");
     if (p->metric != NULL && !(q->metric_set = hn_metric_name_parse(p->metric, &q->metric, &q->command, error)))
         return FALSE;
     q->max_drop = NAN;
@@ -212,7 +192,7 @@ gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error)
     if (p->method != NULL && strcmp(p->method, "auto") && !hn_calib_method_parse(p->method, &q->method, error))
         return FALSE;
     if (p->samples < 1 || !(p->min_speedup > 0) || !(p->percentile > 50 && p->percentile <= 100))
-        return usage(error, "a number of samples and a speed-up are positive, a percentile is from 50 to 100");
+        return hn_tool_usage(error, "a number of samples and a speed-up are positive, a percentile is from 50 to 100");
     if (p->time_budget != NULL && !hn_parse_duration(p->time_budget, &q->limits.seconds, error))
         return FALSE;
     return parse_size(q, error) && parse_format(q, o, error) && parse_target(q, o, error);
