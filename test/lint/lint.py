@@ -278,6 +278,35 @@ def check_records():
             yield f"{what[-1]}: {len(what)} of them {where}, {most} at most: make it a field of the record (op/op.h)"
 
 
+MOST_TERMS = 6
+MORE_TERMS = {  # files whose longest condition has more
+    "src/lower/row_lookup.c": 7, "src/lower/weight_only.c": 9, "src/run/constants.c": 7,
+    "src/run/group.c": 7, "src/run/join.c": 7, "src/run/place.c": 7,
+}
+
+
+def conditions(code):
+    """(offset, text) of each condition of an if or while and of each value returned, in code without comments"""
+    for m in re.finditer(r"\b(?:(if|while)\s*\(|return\b)", code):
+        depth = 0
+        for at in range(m.end(), len(code)):
+            if depth == 0 and code[at] == (")" if m[1] else ";"):
+                yield m.start(), code[m.end():at]
+                break
+            depth += (code[at] in "([{") - (code[at] in ")]}")
+
+
+def check_terms():
+    """no condition of more terms than MOST_TERMS (MORE_TERMS): early returns give one reason at a time"""
+    for name in c_files("src/", "tools/", "cuda/", ends=(".c", ".h", ".cu")):
+        code = code_of(read(name))
+        for at, text in conditions(code):
+            terms = 1 + len(re.findall(r"&&|\|\|", text))
+            if terms > MORE_TERMS.get(name, MOST_TERMS):
+                line = 1 + code.count("\n", 0, at)
+                yield f"{name}:{line}: a condition of {terms} terms: return early, each time with a reason"
+
+
 def check_twice():
     """no recursion and nothing that changes something inside MAX, MIN, CLAMP, ABS (twice.py)"""
     names = c_files("src/", "tools/", "cuda/", "test/", ends=(".c", ".h", ".cu"))

@@ -22,6 +22,8 @@ CLEAN = {
     "tools/run.c": '#include "onnx/read.h"\n\n#include "common.h"\n',
     "tools/common.h": "#pragma once\n",
     "src/onnx/read.h": "#pragma once\n",
+    "src/onnx/terms.c": 'int f(int *a)\n{\n    if (a[0] && a[1] && a[2] && (a[3] || a[4]) && g(a[5]) /* && || */ == 0)\n'
+                        '        a[6] = a[7] && g("&& ) ||");\n    return 0;\n}\n',
     "scripts/go": "#!/bin/sh\necho go\n",
     "CONTRIBUTING.md": "| `src/ir/b_pure.c` `hn_pure()`, `hn_two()` | numbers are doubled |\n",
     "test/lint/long-files.txt": "# none\n",
@@ -53,6 +55,12 @@ FAULTS = (
     ("only", "src/ir/x.c", "void f(char *a) { g_regex_match_simple(a, a, 0, 0); }\n", "no constants"),
     ("records", "tools/x.c", "int a = b == &hn_op_conv;\n" * 20, "20 of them outside"),
     ("records", "src/cpu/x.c", "int a = b != &hn_op_conv;\n" * 41, "41 of them in src/cpu/"),
+    ("terms", "src/ir/x.c", "int f(int *a)\n{\n    if (a[0] && (a[1] || a[2]) && g(a[3]) &&\n        (a[4] || a[5] || a[6]))\n"
+     "        return 1;\n    return 0;\n}\n", "src/ir/x.c:3: a condition of 7 terms"),
+    ("terms", "src/ir/x.c", "int f(int *a)\n{\n    while (a[0] || a[1] || a[2] || a[3] || a[4] || a[5] || a[6])\n"
+     "        a++;\n    return 0;\n}\n", "src/ir/x.c:3: a condition of 7 terms"),
+    ("terms", "tools/x.c", "int f(int *a)\n{\n    return /* ; */ a[0] && a[1] && g(';') && a[3] && a[4] &&\n"
+     "           a[5] && a[6];\n}\n", "tools/x.c:3: a condition of 7 terms"),
     ("twice", "src/ir/x.c", "int hn_f(int a)\n{\n    return a ? MAX(a, hn_f(a - 1)) : 0;\n}\n", "leads back to hn_f()"),
     ("twice", "src/ir/x.c", "int g(int a)\n{\n    return f(a);\n}\n\nint f(int a)\n{\n    return CLAMP(g(a), 0, 1);\n}\n",
      "CLAMP calls g() twice, which leads back to f()"),
