@@ -5,7 +5,7 @@
  * gets them when it asks (hn_plan_slot()), together with what only moves them on the way.
  */
 #include "op/ops.h"
-#include "run/bytes.h"
+#include "run/qdq_fusion.h"
 
 #define CHAIN 8 /* nodes that are looked back */
 
@@ -23,7 +23,7 @@ gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 static gboolean is_deferred(const HnPlan *p, const HnNode *n, int chain)
 {
     if (!p->bytes || n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0 ||
-        !hn_bytes_stay(hn_node_out(n, 0)))
+        !hn_qdq_stay(hn_node_out(n, 0)))
         return FALSE;
     const gboolean moves = (n->op->flags & HN_OP_VIEW) != 0 || n->op == &hn_op_transpose;
     const HnValue *x = hn_node_in(n, 0);

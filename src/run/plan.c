@@ -191,7 +191,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->next = g_ptr_array_new_with_free_func(plan_free);
     const HnTypes *base = before != NULL ? before->known : x->owner != NULL ? x->owner->known : x->env->engine->base;
     p->known = hn_types_copy(base);
-    p->bytes = hn_plan_holds_bytes(x->env->backend);
+    p->bytes = hn_plan_fuses_qdq(x->env->backend);
     return p;
 }
 
@@ -291,7 +291,7 @@ static gboolean add_steps(HnPlan *p, GError **error)
         if (group != NULL && n != group->pdata[group->len - 1])
             continue;
         gboolean done = FALSE;
-        if (!view && !hn_plan_add_bytes(p, n, group, &done, error))
+        if (!view && !hn_plan_add_qdq(p, n, group, &done, error))
             return FALSE;
         if (done)
             continue;

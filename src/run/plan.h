@@ -88,9 +88,9 @@ struct HnPlan {
     GHashTable *copies;   /* HnSlot * -> GPtrArray * of HnSlot *: what reorders make of it */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
     GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
-    gboolean bytes;      /* numbers may be held as bytes (bytes.c); by HnValue *: */
-    GHashTable *wants;   /* HnWant: how all readers quantize it */
-    GHashTable *held;    /* HnHeld: what its slot's bytes stand for */
+    gboolean bytes;      /* numbers may be held as bytes (qdq_fusion.c); by HnValue *: */
+    GHashTable *wants;   /* HnRequantize: how all readers quantize it */
+    GHashTable *held;    /* HnQdqValue: what its slot's bytes stand for */
     GHashTable *numbers; /* HnSlot: the same as f32 */
     GPtrArray *owned;    /* parameters of steps, g_free */
     GPtrArray *inputs;   /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
@@ -172,21 +172,21 @@ void hn_plan_drop_wide(HnPlan *p);
 /* The same at once for those that only this step takes, so that the next ones can have their memory. */
 void hn_plan_drop_packed(HnPlan *p, const HnStep *step);
 
-/* --- bytes.c: numbers held as bytes */
+/* --- qdq_fusion.c: numbers held as bytes */
 
-typedef struct HnHeld HnHeld;
+typedef struct HnQdqValue HnQdqValue;
 /* The backend can do with bytes. */
-gboolean hn_plan_holds_bytes(const HnBackend *b);
+gboolean hn_plan_fuses_qdq(const HnBackend *b);
 /* Fills in p->wants. */
 void hn_plan_find_wants(HnPlan *p);
 /* NULL: v's slot holds what its type says. */
-const HnHeld *hn_plan_held_as(const HnPlan *p, const HnValue *v);
+const HnQdqValue *hn_plan_quantized_as(const HnPlan *p, const HnValue *v);
 /* The slot with v's numbers as its type says, of `slot`, which may hold them as bytes. */
 HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **error);
 /* What can be done on bytes for node n, the last one of `group` (NULL: it has none). *done: nothing else is to do. */
-gboolean hn_plan_add_bytes(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
+gboolean hn_plan_add_qdq(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
 /* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
-gboolean hn_plan_bytes_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
+gboolean hn_plan_quantized_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
 
 /* --- deferred.c: constants that are many bytes made of few */
 

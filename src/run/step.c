@@ -514,7 +514,7 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
     const HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
     HnSlot *from = hn_plan_slot(p, x, error);
     HnSlot *s = from != NULL ? hn_plan_result_slot(p, v, hn_types_get(p->types, v), error) : NULL;
-    if (s == NULL || (!hn_plan_bytes_through(p, n->op, x, v, s) && !(from = hn_plan_numbers(p, x, from, error))) ||
+    if (s == NULL || (!hn_plan_quantized_through(p, n->op, x, v, s) && !(from = hn_plan_numbers(p, x, from, error))) ||
         (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
         return FALSE;
     if (from->half != HN_UNDEFINED)
