@@ -28,8 +28,20 @@ static gboolean per_channel(const HnTensor *t, const HnTensor *y, int axis)
     return t->dtype == HN_F32;
 }
 
-static gboolean read_clip(const HnStep *s, int k, HnEpilogueOp *op)
+/* How fused nodes of an operator are read. */
+typedef struct Reader Reader;
+struct Reader {
+    const HnOp *op;
+    /* Fills in op, whose kind is set; FALSE: does not fit. */
+    gboolean (*read)(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op);
+    HnEpilogueKind kind;
+    gboolean scales;  /* constants are factors, else they are added */
+    gboolean inverse; /* by what undoes a constant, which is input 1: Sub, Div */
+};
+
+static gboolean read_clip(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
+    (void)axis;
     HnOperand in[3] = { { 0 } };
     HnUnary u;
     for (int i = 1; i < 3; i++) {
@@ -37,34 +49,19 @@ static gboolean read_clip(const HnStep *s, int k, HnEpilogueOp *op)
         const HnSlot *c = operand(s, k, i, &port);
         in[i] = (HnOperand){ .known = c != NULL && c->constant ? c->tensor : NULL, .present = c != NULL };
     }
-    if (s->fused_at[k] != 0 || hn_unary_of(&hn_op_clip, s->fused[k]->params, in, 3, &u) != NULL)
+    if (s->fused_at[k] != 0 || hn_unary_of(r->op, s->fused[k]->params, in, 3, &u) != NULL)
         return FALSE;
-    op->kind = HN_EPILOGUE_CLIP;
     op->a = u.a;
     op->b = u.b;
     return TRUE;
 }
 
-static const struct {
-    const HnOp *op;
-    HnEpilogueKind kind;
-} activations[] = {
-    { &hn_op_relu, HN_EPILOGUE_RELU },           { &hn_op_leakyrelu, HN_EPILOGUE_LEAKY },
-    { &hn_op_sigmoid, HN_EPILOGUE_SIGMOID },     { &hn_op_hardsigmoid, HN_EPILOGUE_HARDSIGMOID },
-    { &hn_op_swish, HN_EPILOGUE_SWISH },         { &hn_op_gelu, HN_EPILOGUE_GELU },
-    { &hn_op_hardswish, HN_EPILOGUE_HARDSWISH },
-};
-
-static gboolean read_activation(const HnStep *s, int k, HnEpilogueOp *op)
+static gboolean read_activation(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
-    const HnNode *n = s->fused[k];
-    const HnActivation *p = n->params;
-    guint i = 0;
-    while (i < G_N_ELEMENTS(activations) && activations[i].op != n->op)
-        i++;
-    if (i == G_N_ELEMENTS(activations) || hn_unary_of(n->op, p, NULL, 0, &op->unary) != NULL)
+    (void)axis;
+    const HnActivation *p = s->fused[k]->params;
+    if (hn_unary_of(r->op, p, NULL, 0, &op->unary) != NULL)
         return FALSE;
-    op->kind = activations[i].kind;
     if (op->kind == HN_EPILOGUE_LEAKY || op->kind == HN_EPILOGUE_HARDSIGMOID || op->kind == HN_EPILOGUE_SWISH) {
         op->a = (float)p->a;
         op->b = (float)p->b;
@@ -73,48 +70,68 @@ static gboolean read_activation(const HnStep *s, int k, HnEpilogueOp *op)
 }
 
 /* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
-static gboolean read_binary(const HnStep *s, int k, int axis, HnEpilogueOp *op)
+static gboolean read_binary(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
-    const HnOp *o = s->fused[k]->op;
-    const HnTensor *y = s->out[0].slot->tensor;
-    gboolean add = o == &hn_op_add, sub = o == &hn_op_sub, mul = o == &hn_op_mul, div = o == &hn_op_div;
-    if ((!add && !sub && !mul && !div) || s->fused[k]->in->len != 2)
+    if (s->fused[k]->in->len != 2)
         return FALSE;
     const HnSlot *c = operand(s, k, 1 - s->fused_at[k], &op->port);
-    if (c == NULL || ((sub || div) && s->fused_at[k] != 0))
+    if (c == NULL || (r->inverse && s->fused_at[k] != 0))
         return FALSE;
-    op->kind = c->constant ? HN_EPILOGUE_AFFINE : HN_EPILOGUE_ADD;
-    return c->constant ? per_channel(c->tensor, y, axis) : add;
+    if (c->constant)
+        return per_channel(c->tensor, s->out[0].slot->tensor, axis);
+    op->kind = HN_EPILOGUE_ADD;
+    return !r->scales && !r->inverse;
 }
 
-static gboolean read_batchnorm(const HnStep *s, int k, int axis, HnEpilogueOp *op)
+static gboolean read_batchnorm(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
+    (void)r;
+    (void)op;
     const HnBatchNorm *p = s->fused[k]->params;
     int port;
-    if (s->fused[k]->op != &hn_op_batchnormalization || s->fused_at[k] != 0 || axis != 1 || p->training ||
-        p->per_element)
+    if (s->fused_at[k] != 0 || axis != 1 || p->training || p->per_element)
         return FALSE;
     for (int i = 1; i < 5; i++) {
         const HnSlot *c = operand(s, k, i, &port);
         if (c == NULL || !c->constant || c->tensor->dtype != HN_F32 || c->tensor->n != s->out[0].slot->tensor->dims[1])
             return FALSE;
     }
-    op->kind = HN_EPILOGUE_AFFINE;
     return TRUE;
 }
 
-static gboolean read_node(const HnStep *s, int k, int axis, HnEpilogueOp *op)
+static const Reader readers[] = {
+    { &hn_op_relu, read_activation, .kind = HN_EPILOGUE_RELU },
+    { &hn_op_clip, read_clip, .kind = HN_EPILOGUE_CLIP },
+    { &hn_op_leakyrelu, read_activation, .kind = HN_EPILOGUE_LEAKY },
+    { &hn_op_sigmoid, read_activation, .kind = HN_EPILOGUE_SIGMOID },
+    { &hn_op_hardsigmoid, read_activation, .kind = HN_EPILOGUE_HARDSIGMOID },
+    { &hn_op_swish, read_activation, .kind = HN_EPILOGUE_SWISH },
+    { &hn_op_gelu, read_activation, .kind = HN_EPILOGUE_GELU },
+    { &hn_op_hardswish, read_activation, .kind = HN_EPILOGUE_HARDSWISH },
+    { &hn_op_add, read_binary, .kind = HN_EPILOGUE_AFFINE },
+    { &hn_op_sub, read_binary, .kind = HN_EPILOGUE_AFFINE, .inverse = TRUE },
+    { &hn_op_mul, read_binary, .kind = HN_EPILOGUE_AFFINE, .scales = TRUE },
+    { &hn_op_div, read_binary, .kind = HN_EPILOGUE_AFFINE, .scales = TRUE, .inverse = TRUE },
+    { &hn_op_batchnormalization, read_batchnorm, .kind = HN_EPILOGUE_AFFINE },
+};
+
+/* The reader of fused node k, which fits; NULL: none. */
+static const Reader *read_node(const HnStep *s, int k, int axis, HnEpilogueOp *op)
 {
-    *op = (HnEpilogueOp){ 0 };
-    return (s->fused[k]->op == &hn_op_clip && read_clip(s, k, op)) || read_activation(s, k, op) ||
-           read_binary(s, k, axis, op) || read_batchnorm(s, k, axis, op);
+    const Reader *r = readers, *end = readers + G_N_ELEMENTS(readers);
+    while (r < end && r->op != s->fused[k]->op)
+        r++;
+    if (r == end)
+        return NULL;
+    *op = (HnEpilogueOp){ .kind = r->kind };
+    return r->read(r, s, k, axis, op) ? r : NULL;
 }
 
 gboolean hn_epilogue_fits(const HnStep *s, int axis)
 {
     HnEpilogueOp op;
     for (int k = 0; k < s->n_fused; k++)
-        if (!read_node(s, k, axis, &op))
+        if (read_node(s, k, axis, &op) == NULL)
             return FALSE;
     return TRUE;
 }
@@ -141,24 +158,22 @@ static void scale_of_batchnorm(const HnStep *s, int k, HnEpilogueOp *op, int64_t
     }
 }
 
-static void read_constants(HnEpilogueOp *op, HnStep *s, int k, int64_t channels)
+static void read_constants(const Reader *r, HnEpilogueOp *op, const HnStep *s, int k, int64_t channels)
 {
-    const HnOp *o = s->fused[k]->op;
     op->shift = g_new0(float, (gsize)channels);
-    if (o == &hn_op_batchnormalization) {
+    if (r->read == read_batchnorm) {
         scale_of_batchnorm(s, k, op, channels);
         return;
     }
     const HnTensor *t = s->in[op->port].slot->tensor;
-    gboolean product = o == &hn_op_mul || o == &hn_op_div;
-    if (product)
+    if (r->scales)
         op->scale = g_new(float, (gsize)channels);
     for (int64_t c = 0; c < channels; c++) {
         float v = element(t, c);
-        if (product)
-            op->scale[c] = o == &hn_op_mul ? v : 1 / v;
+        if (r->scales)
+            op->scale[c] = r->inverse ? 1 / v : v;
         else
-            op->shift[c] = o == &hn_op_add ? v : -v;
+            op->shift[c] = r->inverse ? -v : v;
     }
 }
 
@@ -168,9 +183,9 @@ void hn_epilogue_init(HnEpilogue *a, HnStep *s, int axis)
     *a = (HnEpilogue){ .channels = axis < y->ndim ? y->dims[axis] : 1, .op = g_new0(HnEpilogueOp, (gsize)s->n_fused) };
     for (int k = 0; k < s->n_fused; k++) {
         HnEpilogueOp *op = &a->op[a->n++];
-        read_node(s, k, axis, op);
+        const Reader *r = read_node(s, k, axis, op);
         if (op->kind == HN_EPILOGUE_AFFINE)
-            read_constants(op, s, k, a->channels);
+            read_constants(r, op, s, k, a->channels);
         for (int i = 0, port; i < (int)s->fused[k]->in->len; i++)
             if (operand(s, k, i, &port) != NULL && op->kind != HN_EPILOGUE_ADD)
                 s->in[port].unread = TRUE;
