@@ -195,6 +195,12 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
     return ok;
 }
 
+/* The time limit, not that of memory: then nothing that was begun is told about. */
+static gboolean out_of_time(const Bench *b, const GError *cause)
+{
+    return g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET) && hn_progress_stop(&b->ctx->progress, NULL);
+}
+
 gboolean bench_compare(Bench *b, const Point *point, GError **error)
 {
     int n = b->ctx->n_args, opened = 0;
@@ -215,7 +221,7 @@ gboolean bench_compare(Bench *b, const Point *point, GError **error)
     }
     if (ok) {
         ok = compare(b, subjects, n, &cause);
-    } else {
+    } else if (!out_of_time(b, cause)) {
         /* those that opened are told about, without a comparison */
         for (int i = 0; i < opened; i++)
             bench_report_add(b->report, &subjects[i]);

@@ -24,6 +24,7 @@ late() {
         late 3000 hone-run $m.onnx --data random -o out
         late 3000 hone-bench $m.onnx
         late 3000 hone-bench $m.onnx $m.onnx
+        late 3000 hone-bench relu.onnx $m.onnx
         late 3000 hone-bench $m.onnx --streams 2
         late 3000 hone-export $m.onnx -o out.onnx
         late 3000 hone-diff $m.onnx $m.onnx
