@@ -1,11 +1,14 @@
 /*
  * hone-bench: the highest resident set of a model by itself. That of this process counts what models before it left
- * behind (their files, their samples) and the times that are kept. A helper is forked before the first model is opened,
- * and for each model that is asked about it forks a child, which opens and runs that one and nothing else.
+ * behind (their files, their samples) and the times that are kept. For each model the program is started once more with
+ * the same arguments, which opens and runs that one and nothing else, and says on stdout what it took. It shares no
+ * memory with this process: pages that two processes share are mapped one by one, and a model that runs on such is
+ * slower.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,39 +16,10 @@
 
 #include "hone_bench.h"
 
-#define LOOK_MS 20 /* from one look at the clock to the next while a child runs */
+#define QUESTION "HONE_BENCH_PEAK" /* in the environment: point, model, batch and the dimension it is of: "0,1,8,N" */
+#define LOOK_MS 20                 /* from one look at the clock to the next while the other one runs */
 
-/* What the helper is asked, followed by `length` bytes: the dimension that the batch is of. */
-typedef struct {
-    guint point, model;
-    gint64 batch; /* of --batch-max; 0: not given */
-    gsize length;
-} Question;
-
-/* Every byte of it, or FALSE: the other side is gone, or Ctrl-C. */
-static gboolean read_all(int fd, void *to, gsize n)
-{
-    for (gsize got = 0; got < n;) {
-        const ssize_t k = read(fd, (char *)to + got, n - got);
-        if (k <= 0)
-            return FALSE;
-        got += (gsize)k;
-    }
-    return TRUE;
-}
-
-static gboolean write_all(int fd, const void *from, gsize n)
-{
-    for (gsize put = 0; put < n;) {
-        const ssize_t k = write(fd, (const char *)from + put, n - put);
-        if (k < 0)
-            return FALSE;
-        put += (gsize)k;
-    }
-    return TRUE;
-}
-
-/* --- in the child ------------------------------------------------------------------------------------------------- */
+/* --- in the program that is asked --------------------------------------------------------------------------------- */
 
 static gboolean run_sets(Instance *x)
 {
@@ -56,7 +30,7 @@ static gboolean run_sets(Instance *x)
     return TRUE;
 }
 
-/* As many instances as are measured at once, each run on every sample; 0: that did not work. */
+/* As many instances as are measured at once, each run on every sample. 0: that did not work. */
 static guint64 peak_of(Bench *b, const Point *point, guint model)
 {
     Subject s;
@@ -69,108 +43,97 @@ static guint64 peak_of(Bench *b, const Point *point, guint model)
     return ok ? bench_peak_rss() : 0;
 }
 
-/* --- in the helper ------------------------------------------------------------------------------------------------ */
-
-static void answer(Bench *b, const Question *q, const char *dim, int out)
+gboolean bench_apart_is_asked(void)
 {
-    const pid_t child = fork();
-    guint64 peak = 0;
-    if (child == 0) {
-        const Point *point = b->points->pdata[q->point];
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (q->batch > 0)
-            hn_shapes_set_dim(point->shapes, dim, q->batch);
-        peak = peak_of(b, point, q->model);
-        _exit(peak > 0 && write_all(out, &peak, sizeof peak) ? 0 : 1);
-    }
-    int status = 1;
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-        write_all(out, &peak, sizeof peak);
+    return g_getenv(QUESTION) != NULL;
 }
 
-/* Nothing of it is to be seen: what a model does wrong is told by the one who asks. */
-static void serve(Bench *b, int in, int out)
+gboolean bench_apart_answer(Bench *b, GError **error)
 {
-    Question q;
-    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    g_auto(GStrv) q = g_strsplit(g_getenv(QUESTION), ",", 4);
+    guint64 at[3];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        dup2(nothing, fd);
     b->ctx->progress.fn = NULL;
-    while (read_all(in, &q, sizeof q)) {
-        g_autofree char *dim = g_malloc0(q.length + 1);
-        if (!read_all(in, dim, q.length))
-            break;
-        answer(b, &q, dim, out);
-    }
-    _exit(0);
+    for (int i = 0; i < 3; i++)
+        if (g_strv_length(q) < 4 || !g_ascii_string_to_unsigned(q[i], 10, 0, G_MAXINT64, &at[i], NULL))
+            return hn_tool_usage(error, QUESTION " is for hone-bench alone");
+    if (at[0] >= b->points->len || at[1] >= (guint64)b->ctx->n_args)
+        return hn_tool_usage(error, QUESTION " is for hone-bench alone");
+    const Point *point = b->points->pdata[at[0]];
+    if (at[2] > 0)
+        hn_shapes_set_dim(point->shapes, q[3], (gint64)at[2]);
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, peak_of(b, point, (guint)at[1]));
+    return write(STDOUT_FILENO, text, strlen(text)) > 0 || hn_tool_usage(error, "nobody waits for the answer");
 }
 
 /* --- in the process that measures --------------------------------------------------------------------------------- */
 
-void bench_apart_start(Bench *b)
-{
-    int to[2], from[2];
-    b->apart = (BenchApart){ -1, -1, -1 };
-    if (pipe2(to, O_CLOEXEC) != 0)
-        return;
-    if (pipe2(from, O_CLOEXEC) != 0) {
-        close(to[0]);
-        close(to[1]);
-        return;
-    }
-    b->apart = (BenchApart){ fork(), to[1], from[0] };
-    if (b->apart.helper == 0) {
-        close(to[1]);
-        close(from[0]);
-        serve(b, to[0], from[1]);
-    }
-    close(to[0]);
-    close(from[1]);
-    if (b->apart.helper < 0)
-        bench_apart_end(b);
-}
-
-/* FALSE: the helper is gone, or there is no more time: the child may run a model without end. */
-static gboolean wait_for_answer(const Bench *b)
-{
-    struct pollfd from = { .fd = b->apart.from, .events = POLLIN };
-    while (!hn_progress_stop(&b->ctx->progress, NULL))
-        if (poll(&from, 1, LOOK_MS) > 0)
-            return (from.revents & POLLIN) != 0;
-    return FALSE;
-}
-
-static guint point_number(const Bench *b, const Point *point)
+/* The environment with the question in it. */
+static GStrv environment(const Bench *b, const Subject *s)
 {
     guint at = 0;
+    const Point *point = s->point;
     g_ptr_array_find(b->points, point, &at);
-    return at;
+    g_autofree char *question = g_strdup_printf("%u,%u,%" G_GINT64_FORMAT ",%s", at, s->number, point->batch,
+                                                point->batch_dim != NULL ? point->batch_dim : "");
+    return g_environ_setenv(g_get_environ(), QUESTION, question, TRUE);
+}
+
+/* Its stdout is *from; it sees and says nothing else: what a model does wrong is told by the one who asks. -1: none. */
+static pid_t start(const Bench *b, const Subject *s, int *from)
+{
+    int ends[2];
+    pid_t child = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    g_auto(GStrv) env = environment(b, s);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (posix_spawn(&child, "/proc/self/exe", &files, NULL, b->ctx->argv, env) != 0)
+        child = -1;
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    *from = ends[0];
+    if (child < 0)
+        close(ends[0]);
+    return child;
+}
+
+/* All that comes until it ends, or until there is no more time: it may run a model without end. */
+static guint64 read_answer(const Bench *b, int from)
+{
+    char text[32] = "";
+    gsize got = 0;
+    guint64 peak;
+    struct pollfd p = { .fd = from, .events = POLLIN };
+    while (!hn_progress_stop(&b->ctx->progress, NULL)) {
+        if (poll(&p, 1, LOOK_MS) <= 0)
+            continue;
+        const ssize_t n = read(from, text + got, sizeof text - 1 - got);
+        if (n <= 0)
+            break;
+        got += (gsize)n;
+    }
+    return g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &peak, NULL) ? peak : 0;
 }
 
 void bench_apart_peak(Bench *b, Subject *s)
 {
     const gboolean first = b->asked++ == 0, is_stdin = strcmp(s->path, "-") == 0;
-    const Question q = { point_number(b, s->point), s->number, s->point->batch,
-                         s->point->batch_dim != NULL ? strlen(s->point->batch_dim) : 0 };
+    int from;
+    const pid_t child = is_stdin ? -1 : start(b, s, &from);
     guint64 peak = 0;
-    const gboolean asked = b->apart.helper > 0 && !is_stdin && write_all(b->apart.to, &q, sizeof q) &&
-                           write_all(b->apart.to, s->point->batch_dim, q.length);
-    if (asked && wait_for_answer(b) && read_all(b->apart.from, &peak, sizeof peak))
+    if (child > 0) {
+        peak = read_answer(b, from);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        close(from);
+    }
+    if (peak > 0)
         s->peak_rss = peak;
     else if (!first || b->p->batch_max)
         s->peak_rss = 0;
-}
-
-void bench_apart_end(Bench *b)
-{
-    if (b->apart.to >= 0)
-        close(b->apart.to);
-    if (b->apart.from >= 0)
-        close(b->apart.from);
-    if (b->apart.helper > 0) {
-        kill(b->apart.helper, SIGKILL);
-        waitpid(b->apart.helper, NULL, 0);
-    }
-    b->apart = (BenchApart){ -1, -1, -1 };
 }

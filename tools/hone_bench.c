@@ -70,15 +70,15 @@ static gboolean run(HnContext *ctx, GError **error)
 {
     Bench b = { .ctx = ctx, .p = ctx->params };
     gboolean ok = bench_options(&b, error);
-    if (ok) {
-        bench_apart_start(&b);
+    if (ok && bench_apart_is_asked()) {
+        ok = bench_apart_answer(&b, error);
+    } else if (ok) {
         b.report = bench_report_new(&b);
         for (guint i = 0; i < b.points->len && ok; i++)
             ok = bench_point(&b, b.points->pdata[i], error);
         /* what is known is shown, although another model failed or Ctrl-C ended it */
         ok = bench_report_write(b.report, ok ? error : NULL) && ok;
         bench_report_free(b.report);
-        bench_apart_end(&b);
     }
     if (ok && b.verdict) {
         g_propagate_error(error, g_steal_pointer(&b.verdict));

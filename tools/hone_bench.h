@@ -39,15 +39,9 @@ typedef struct {
     gint64 batch; /* that --batch-max found for it; 0: not asked for */
 } Point;
 
-/* The helper of bench_apart.c: its process and the pipes to and from it; -1: there is none. */
-typedef struct {
-    int helper, to, from;
-} BenchApart;
-
 typedef struct {
     HnContext *ctx;
     const BenchParams *p;
-    BenchApart apart;
     guint asked; /* subjects whose peak was asked for */
     HnWarmup warmup;
     HnMeasureOptions measure;
@@ -139,11 +133,12 @@ gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GErr
 /* --- bench_apart.c -------------------------------------------------------------------------------------------------
  */
 
-void bench_apart_start(Bench *b); /* before a model is opened */
-/* s->peak_rss becomes that of a process that opens and runs this subject alone. Where there is no helper it stays what
- * it is if no other was opened before, and is 0 else. */
+/* s->peak_rss becomes that of a process that opens and runs this subject alone. Where there is none it stays what it is
+ * if no other was opened before, and is 0 else. */
 void bench_apart_peak(Bench *b, Subject *s);
-void bench_apart_end(Bench *b);
+/* This is that process: nothing is to be done but to answer. */
+gboolean bench_apart_is_asked(void);
+gboolean bench_apart_answer(Bench *b, GError **error);
 
 /* --- bench_measure.c -----------------------------------------------------------------------------------------------
  */

@@ -303,7 +303,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
 
     g_autoptr(GError) error = NULL;
     g_autofree gpointer params = g_malloc0(MAX(tool->params_size, 1));
-    HnContext ctx = { .tool = tool, .params = params };
+    HnContext ctx = { .tool = tool, .params = params, .argv = argv };
     HnAction action;
     if (!hn_options_parse(tool, argc, argv, &ctx.common, params, &ctx.args, &action, &error))
         return finish(NULL, tool, error);

@@ -23,6 +23,7 @@ struct HnContext {
     const HnTool *tool;
     HnCommon common;
     gpointer params; /* the tool's own options */
+    char **argv;     /* the command line as it was given */
     GStrv args;      /* what is not an option: models */
     int n_args;
     HnBudget *budget;    /* has the limit of --mem-limit */
