@@ -580,6 +580,24 @@ gboolean hn_tensor_equal(const HnTensor *a, const HnTensor *b)
     return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
 }
 
+guint hn_tensor_hash(const HnTensor *t)
+{
+    const gsize places = 16; /* of 8 bytes each */
+    guint64 h = 14695981039346656037u ^ (guint64)t->dtype;
+    for (int i = 0; i < t->ndim; i++)
+        h = (h ^ (guint64)t->dims[i]) * 1099511628211u;
+    if (t->dtype == HN_STRING)
+        return (guint)(h ^ h >> 32);
+    const gsize n = MIN(t->bytes, sizeof(guint64));
+    for (gsize i = 0; i < places; i++) {
+        const gsize at = (t->bytes - n) / (places - 1) * i;
+        guint64 piece = 0;
+        memcpy(&piece, (const char *)t->data + MIN(at, t->bytes - n), n);
+        h = (h ^ piece) * 1099511628211u;
+    }
+    return (guint)(h ^ h >> 32);
+}
+
 char *hn_tensor_describe(const HnTensor *t)
 {
     return describe(t->dtype, t->ndim, t->dims);

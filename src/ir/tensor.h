@@ -87,6 +87,8 @@ void hn_tensor_set_string(HnTensor *t, int64_t i, GBytes *s); /* takes a referen
 
 /* Type, dims and every byte (NaN payloads too) agree. */
 gboolean hn_tensor_equal(const HnTensor *a, const HnTensor *b);
+/* Of type, dims and some of the bytes; equal tensors have the same. */
+guint hn_tensor_hash(const HnTensor *t);
 /* "f32[1,3,224,224]"; free with g_free. */
 char *hn_tensor_describe(const HnTensor *t);
 

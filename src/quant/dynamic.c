@@ -36,6 +36,7 @@ gboolean hn_quant_make_dynamic(HnModel *m, const GPtrArray *nodes, HnBudget *bud
         }
         ok = hn_quant_product(&p, n, q, &w, error);
     }
+    ok = ok && hn_products_settle(&p, error);
     hn_products_clear(&p);
     hn_quant_drop_unused(m->graph);
     return ok;

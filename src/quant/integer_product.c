@@ -9,13 +9,14 @@
 
 void hn_products_init(HnProducts *p, HnBudget *budget)
 {
-    *p = (HnProducts){ budget, g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL) };
+    *p = (HnProducts){ budget, g_hash_table_new(NULL, NULL), g_hash_table_new(NULL, NULL), g_ptr_array_new() };
 }
 
 void hn_products_clear(HnProducts *p)
 {
     g_clear_pointer(&p->turned, g_hash_table_unref);
     g_clear_pointer(&p->unsigned_, g_hash_table_unref);
+    g_clear_pointer(&p->copied, g_ptr_array_unref);
 }
 
 /* --- what is there ------------------------------------------------------------------------------------------------ */
@@ -194,8 +195,10 @@ static HnValue *as_unsigned(HnProducts *p, HnValue *q, GError **error)
     for (int64_t i = 0; u != NULL && i < t->n; i++)
         ((uint8_t *)u->data)[i] = (uint8_t)(((const int8_t *)t->data)[i] + 128);
     v = constant(q->graph, q, "_u8", u);
-    if (v != NULL)
-        g_hash_table_insert(p->unsigned_, q, v);
+    if (v == NULL)
+        return NULL;
+    g_hash_table_insert(p->unsigned_, q, v);
+    g_ptr_array_add(p->copied, q);
     return v;
 }
 
@@ -337,6 +340,54 @@ gboolean hn_quant_product(HnProducts *p, HnNode *n, const HnQuantized *x, const 
     hn_node_set_out(last, 0, y);
     g_hash_table_remove(g->values, old->name);
     hn_graph_remove_node(g, n);
+    return TRUE;
+}
+
+/* The zero points of s8 weights as those of the same as u8: 128 larger. NULL with no error: v is not constant. */
+static HnValue *unsigned_zero(HnProducts *p, const HnValue *q, const HnValue *v, GError **error)
+{
+    const HnTensor *z = v->weight;
+    if (z == NULL || z->dtype != HN_I8)
+        return NULL;
+    HnTensor *u = hn_tensor_new_uninit(HN_U8, z->ndim, z->dims, p->budget, error);
+    for (int64_t i = 0; u != NULL && i < z->n; i++)
+        ((uint8_t *)u->data)[i] = (uint8_t)(hn_tensor_get_i64(z, i) + 128);
+    return constant(q->graph, q, "_u8_zero", u);
+}
+
+/* Whoever reads integers of which there is a copy as u8 reads that: one of the two goes. */
+static gboolean read_unsigned(HnProducts *p, HnValue *q, HnValue *u, GError **error)
+{
+    g_autoptr(GPtrArray) users = hn_ptrs_copy(q->users);
+    for (guint i = 0; i < users->len; i++) {
+        HnNode *n = users->pdata[i];
+        const int at = hn_node_in(n, 0) == q ? 0 : 3, zero_at = at + 2; /* DequantizeLinear or QLinearConv */
+        HnQParams qp;
+        const gboolean known =
+            at == 0 ? hn_op_qparams(n, NULL, NULL, &qp) && qp.back : g_str_equal(n->op_type, "QLinearConv");
+        if (!known || hn_node_in(n, at) != q || hn_node_in(n, zero_at) == NULL)
+            continue;
+        GError *cause = NULL;
+        HnValue *zero = unsigned_zero(p, q, hn_node_in(n, zero_at), &cause);
+        if (cause != NULL) {
+            g_propagate_error(error, cause);
+            return FALSE;
+        }
+        if (zero == NULL)
+            continue;
+        hn_node_set_in(n, at, u);
+        hn_node_set_in(n, zero_at, zero);
+    }
+    return TRUE;
+}
+
+gboolean hn_products_settle(HnProducts *p, GError **error)
+{
+    for (guint i = 0; i < p->copied->len; i++) {
+        HnValue *q = p->copied->pdata[i];
+        if (!read_unsigned(p, q, g_hash_table_lookup(p->unsigned_, q), error))
+            return FALSE;
+    }
     return TRUE;
 }
 

@@ -19,9 +19,12 @@ typedef struct {
 typedef struct {
     HnBudget *budget;
     GHashTable *turned, *unsigned_; /* HnValue * -> HnValue * */
+    GPtrArray *copied;              /* HnValue *, those of unsigned_ in the order of making */
 } HnProducts;
 
 void hn_products_init(HnProducts *p, HnBudget *budget);
+/* All products are made: what others read is not kept a second time. Errors: BUDGET. */
+gboolean hn_products_settle(HnProducts *p, GError **error);
 void hn_products_clear(HnProducts *p);
 
 /* v is what DequantizeLinear makes of 8-bit integers, with one step for all or for an axis. */

@@ -89,42 +89,65 @@ static gboolean is_factor(const HnValue *v)
     return v->users->len > 0;
 }
 
+/* Gemm reads its matrix either way. */
+static void turn_gemm(HnNode *n, HnValue *table)
+{
+    HnLinearView l;
+    hn_op_linear(n, &l);
+    hn_node_set_in(n, l.w_in, table);
+    if (l.w_turned)
+        hn_node_remove_attr(n, "transB");
+    else
+        hn_node_set_int(n, "transB", 1);
+    n->op = NULL;
+    g_clear_pointer(&n->params, g_free);
+    hn_op_bind(n, NULL);
+}
+
 static void read_through(HnGraph *g, HnValue *table, HnValue *v)
 {
-    HnNode *n = hn_graph_add_node(g, 0, "Transpose", NULL, NULL);
-    HnValue *t = hn_graph_new_value(g, v->name);
-    hn_node_set_ints(n, "perm", (const int64_t[]){ 1, 0 }, 2);
-    hn_node_add_in(n, table);
-    hn_node_add_out(n, t);
-    hn_value_replace(v, t);
+    g_autoptr(GPtrArray) users = hn_ptrs_copy(v->users);
+    for (guint i = 0; i < users->len; i++)
+        if (((const HnNode *)users->pdata[i])->op == &hn_op_gemm)
+            turn_gemm(users->pdata[i], table);
+    if (v->users->len > 0) {
+        HnNode *n = hn_graph_add_node(g, 0, "Transpose", NULL, NULL);
+        HnValue *t = hn_graph_new_value(g, v->name);
+        hn_node_set_ints(n, "perm", (const int64_t[]){ 1, 0 }, 2);
+        hn_node_add_in(n, table);
+        hn_node_add_out(n, t);
+        hn_value_replace(v, t);
+    }
     hn_graph_remove_weight(g, v);
     if (v->has_info)
         g_ptr_array_remove(g->infos, v);
     g_hash_table_remove(g->values, v->name);
 }
 
-/* A product's weight that is a table turned round is read from the table: a file that has both holds them once, and
- * folding constants makes the second where there was one. */
+/* A product's weight that is another one turned round is read from that, a table or what another product multiplies
+ * with: a file that has both holds them once, and folding constants makes the second where there was one. */
 static void tie(HnGraph *g)
 {
-    g_autoptr(GPtrArray) tables = g_ptr_array_new(), factors = g_ptr_array_new();
+    g_autoptr(GPtrArray) kept = g_ptr_array_new(), factors = g_ptr_array_new();
     for (guint i = 0; i < g->weights->len; i++) {
         HnValue *v = g->weights->pdata[i];
         if (!is_matrix(v))
             continue;
         if (is_gathered(v))
-            g_ptr_array_add(tables, v);
+            g_ptr_array_add(kept, v);
         else if (is_factor(v))
             g_ptr_array_add(factors, v);
     }
-    for (guint i = 0; i < factors->len; i++)
-        for (guint k = 0; k < tables->len; k++) {
-            const HnValue *table = tables->pdata[k], *v = factors->pdata[i];
-            if (!is_turned(table->weight, v->weight))
-                continue;
-            read_through(g, tables->pdata[k], factors->pdata[i]);
-            break;
-        }
+    for (guint i = 0; i < factors->len; i++) {
+        HnValue *v = factors->pdata[i], *table = NULL;
+        for (guint k = 0; k < kept->len && table == NULL; k++)
+            if (is_turned(((const HnValue *)kept->pdata[k])->weight, v->weight))
+                table = kept->pdata[k];
+        if (table != NULL)
+            read_through(g, table, v);
+        else
+            g_ptr_array_add(kept, v);
+    }
 }
 
 HnModel *hn_quant_prepare(HnModel *m, int64_t opset, HnBudget *budget, const HnProgress *progress, GError **error)

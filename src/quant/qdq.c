@@ -12,6 +12,7 @@
 #include "quant/qoperator.h"
 #include "quant/calib_method.h"
 #include "quant/rounding.h"
+#include "quant/shared_weights.h"
 
 typedef struct {
     const HnQuantPlan *p;
@@ -20,6 +21,7 @@ typedef struct {
     HnQuantLog *log;
     GHashTable *scales; /* HnValue * dequantized activation or weight -> HnTensor * scale */
     GHashTable *spans;  /* HnValue * -> HnQuantSpan *: those of the plan, made equal where bytes only move */
+    HnSharedWeights *shared;
     GError *error;
 } Apply;
 
@@ -232,13 +234,16 @@ static void bias_as_integers(Apply *a, HnNode *n, const HnTensor *scale, float x
     hn_node_set_in(n, 2, d);
 }
 
-/* DequantizeLinear in front of everybody who reads the weight. */
-static HnValue *unpacked(HnValue *v, const HnPacked *k)
+/* DequantizeLinear of k, which q and zero hold (NULL: new weights do), in front of everybody who reads v. */
+static HnNode *unpacked(HnValue *v, const HnPacked *k, HnValue *q, HnValue *zero)
 {
     HnNode *made;
-    HnValue *q = weight(v->graph, v->name, "_q", k->q), *s = weight(v->graph, v->name, "_scale", k->scale);
-    HnValue *d =
-        node(v->graph, "DequantizeLinear", v->name, "_dq", q, s, weight(v->graph, v->name, "_zero", k->zero), &made);
+    if (q == NULL)
+        q = weight(v->graph, v->name, "_q", k->q);
+    if (zero == NULL)
+        zero = weight(v->graph, v->name, "_zero", k->zero);
+    HnValue *s = weight(v->graph, v->name, "_scale", k->scale);
+    HnValue *d = node(v->graph, "DequantizeLinear", v->name, "_dq", q, s, zero, &made);
     if (k->axis >= 0)
         hn_node_set_int(made, "axis", k->axis);
     if (k->block > 0)
@@ -246,7 +251,7 @@ static HnValue *unpacked(HnValue *v, const HnPacked *k)
     g_autoptr(HnType) type = v->type != NULL ? hn_type_ref(v->type) : NULL;
     hn_value_set_type(d, type);
     hn_value_replace(v, d);
-    return d;
+    return made;
 }
 
 /* Somebody multiplies v with integers, perhaps turned round. */
@@ -257,6 +262,21 @@ static gboolean is_multiplied(const HnQuantPlan *p, const HnValue *v)
         const HnQuantForm form = u->op != NULL ? hn_quant_plan_form(p, u) : HN_FORM_F32;
         if (form == HN_FORM_INT8 || form == HN_FORM_DYNAMIC ||
             (u->op == &hn_op_transpose && is_multiplied(p, hn_node_out(u, 0))))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* A product of integers reads v, perhaps turned round, whose output channels lie along another axis of v than `axis`.
+ */
+static gboolean is_read_along_other(const HnQuantPlan *p, const HnValue *v, int axis)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *u = v->users->pdata[i];
+        const HnQuantForm form = u->op != NULL ? hn_quant_plan_form(p, u) : HN_FORM_F32;
+        if (u->op == &hn_op_transpose && is_read_along_other(p, hn_node_out(u, 0), axis))
+            return TRUE;
+        if ((form == HN_FORM_INT8 || form == HN_FORM_DYNAMIC) && is_weighted(u) && hn_quant_scale_axis(u, 2) != axis)
             return TRUE;
     }
     return FALSE;
@@ -276,10 +296,29 @@ gboolean hn_quant_pack(const HnQuantPlan *p, const HnNode *n, const HnValue *v, 
         const int block = hn_quant_block(w->dims[1 - axis], p->o.block);
         return hn_pack_4(w, 1 - axis, block, p->o.symmetric_block, budget, k, error);
     }
-    const int channels = is_per_channel(p, n, w, axis) ? axis : -1;
+    const gboolean both = is_weighted(n) && form != HN_FORM_W8 && w->ndim == 2 && is_read_along_other(p, v, axis);
+    const int channels = !both && is_per_channel(p, n, w, axis) ? axis : -1;
     g_autofree float *least =
         b != NULL && x_scale > 0 && channels >= 0 ? least_scales(b, x_scale, w->dims[channels]) : NULL;
     return hn_pack_s8(w, channels, least, multiplied && p->o.reduced, multiplied && p->o.reduced_all, budget, k, error);
+}
+
+/* v becomes integers: its own, or another weight's with scales of its own. */
+static gboolean pack_weight(Apply *a, const HnNode *n, HnValue *v, float x_scale, HnPacked *k)
+{
+    const HnQuantForm form = form_of(a, n);
+    const int axis = hn_quant_scale_axis(n, v->weight->ndim);
+    HnValue *q = NULL, *zero = NULL;
+    if (!hn_quant_pack(a->p, n, v, x_scale, a->budget, k, &a->error))
+        return FALSE;
+    const gboolean found = hn_shared_weights_find(a->shared, v, form, axis, k, &q, &zero, a->budget, &a->error);
+    if (!found)
+        hn_rounded_use(a->p, v->name, form, k);
+    const HnNode *d = unpacked(v, k, q, zero);
+    if (!found)
+        hn_shared_weights_add(a->shared, v, form, axis, k, hn_node_in(d, 0), hn_node_in(d, 2));
+    g_hash_table_insert(a->scales, hn_node_out(d, 0), hn_tensor_ref(k->scale));
+    return TRUE;
 }
 
 static void quantize_weight(Apply *a, HnNode *n)
@@ -290,12 +329,9 @@ static void quantize_weight(Apply *a, HnNode *n)
     const float x_scale = form == HN_FORM_INT8 && xs != NULL ? ((const float *)xs->data)[0] : 0;
     while ((v = hn_quant_weight(n)) != NULL) { /* LSTM has two */
         HnPacked k;
-        if (!hn_quant_pack(a->p, n, v, x_scale, a->budget, &k, &a->error))
+        if (!pack_weight(a, n, v, x_scale, &k))
             return;
-        hn_rounded_use(a->p, v->name, form, &k);
-        HnValue *d = unpacked(v, &k);
         a->log->reduced += k.reduced;
-        g_hash_table_insert(a->scales, d, hn_tensor_ref(k.scale));
         hn_packed_clear(&k);
     }
     v = hn_node_in(n, 1);
@@ -361,7 +397,8 @@ gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQu
                 .budget = budget,
                 .log = log,
                 .scales = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)hn_tensor_unref),
-                .spans = g_hash_table_new_full(NULL, NULL, NULL, g_free) };
+                .spans = g_hash_table_new_full(NULL, NULL, NULL, g_free),
+                .shared = hn_shared_weights_new() };
     *log = (HnQuantLog){ 0 };
     hn_graph_foreach_node(m->graph, list, nodes);
     for (guint i = 0; i < nodes->len; i++)
@@ -381,10 +418,14 @@ gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQu
     }
     g_hash_table_unref(a.scales);
     g_hash_table_unref(a.spans);
+    hn_shared_weights_free(a.shared);
     if (a.error != NULL) {
         g_propagate_error(error, a.error);
         return FALSE;
     }
     hn_quant_drop_unused(m->graph);
-    return hn_model_verify(m, error) && make_integers(p, m, dynamic, budget, error);
+    if (!hn_model_verify(m, error) || !make_integers(p, m, dynamic, budget, error))
+        return FALSE;
+    hn_weights_merge(m->graph);
+    return TRUE;
 }

@@ -235,6 +235,8 @@ gboolean hn_quant_make_integers(HnModel *m, HnBudget *budget, GError **error)
         make_product(&k, products->pdata[i]);
     for (guint i = 0; i < places->len && k.error == NULL; i++)
         make_move(places->pdata[i]);
+    if (k.error == NULL)
+        hn_products_settle(&k.products, &k.error);
     hn_products_clear(&k.products);
     hn_quant_drop_unused(m->graph);
     if (k.error == NULL)

@@ -153,6 +153,24 @@ def shared():
             {"ids": lambda rng: rng.integers(0, 96, 9)})
 
 
+def repeated():
+    """two convolutions three times each, every time with a BatchNormalization of its own; a product read both ways"""
+    m = Maker(21)
+    m.weight("wa", 24, 24, 3, 3), m.weight("wb", 24, 24, 3, 3)
+    x = m.conv("x", "first", 3, 24, 3, pads=[1] * 4)
+    for i in range(6):
+        x = m.add("Conv", [x, "wb" if i % 2 else "wa"], f"c{i}", pads=[1] * 4)
+        norm = [m.constant(f"{k}{i}", m.rng.uniform(0.5, 1.5, 24).astype(np.float32)) for k in ("scale", "shift", "mean")]
+        norm.append(m.constant(f"var{i}", m.rng.uniform(1, 3, 24).astype(np.float32)))
+        x = m.add("Relu", [m.add("BatchNormalization", [x, *norm], f"n{i}")], f"r{i}")
+    x = m.add("Flatten", [m.add("MaxPool", [x], "p", kernel_shape=[3, 3], strides=[3, 3])], "flat")
+    m.weight("wide", 96, 96)
+    x = m.add("Tanh", [m.add("Gemm", [x, "wide"], "g1", transB=1)], "t1")
+    turned = m.add("Transpose", ["wide"], "turned", perm=[1, 0])
+    m.add("MatMul", [x, turned], "y")
+    return m.model([("x", F, [1, 3, 6, 6])], [("y", F, [1, 96])]), {"x": normal(1, 3, 6, 6)}
+
+
 def function():
     body = [helper.make_node("MatMul", ["a", "b"], ["m"]), helper.make_node("Relu", ["m"], ["c"])]
     f = helper.make_function("local", "Layer", ["a", "b"], ["c"], body, [helper.make_opsetid("", 17)])
@@ -201,14 +219,16 @@ def recurrent():
     return m.model([("x", F, [7, 2, 48])], [("y", F, [1, 2, 32])]), {"x": normal(7, 2, 48)}
 
 
-MODELS = {f.__name__: f for f in (conv_net, depthwise, residual, mlp, attention, branches, shared, function, unknown, old,
+MODELS = {f.__name__: f for f in (conv_net, depthwise, residual, mlp, attention, branches, shared, repeated, function, unknown, old,
                                   recurrent, digits)}
 
 # what a model goes through: these, some all that are not just another type, and two everything
 FEW = ("static", "qoperator", "dynamic", "weights-4")
 MORE = (*FEW, "qoperator-channel", "qoperator-s8", "weights")
-THROUGH = {"residual": MORE, "branches": MORE, "shared": MORE, "recurrent": (*FEW, "weights")}
+THROUGH = {"residual": MORE, "branches": MORE, "shared": MORE, "repeated": MORE, "recurrent": (*FEW, "weights")}
 ALL = ("conv_net", "attention")
+# part of its bytes that a model may take at most where each channel has a scale of its own
+PART = {"repeated": 0.35}
 
 # name: options, operators that some model must have in it, cosine with f32
 MODES = {
@@ -448,6 +468,9 @@ def main():
             m, wrong = judge(mode, f"{at}/{mode}.onnx", feeds, f32, MODES[mode][2], args.tools, vino)
             if twice := copies(m):
                 wrong.append(f"{len(twice)} weights stand there twice")
+            part = os.path.getsize(f"{at}/{mode}.onnx") / os.path.getsize(f"{at}/model.onnx")
+            if mode not in ("qoperator", "qoperator-s8") and part > PART.get(name, 1):
+                wrong.append(f"{part:.3f} of the bytes")
             if mode.startswith("weights") and (left := unquantized(m)):
                 wrong.append(f"f32 weights are left: {', '.join(left)}")
             for _, n in all_nodes(m.graph):

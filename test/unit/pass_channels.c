@@ -23,7 +23,7 @@ static HnModel *typed(const char *text)
 
 /* --- classes that go ---------------------------------------------------------------------------------------------- */
 
-#define COPY ((gsize)16 << 10) /* weights of several nodes that are copied for each */
+#define COPY ((gsize)2 << 10) /* weights of several nodes that are copied for each */
 
 static int class_at(const int *classes, const HnTensor *t, int axis, int64_t i)
 {

@@ -387,6 +387,164 @@ static void test_tied(void)
     }
 }
 
+/* A product that multiplies by another's weights turned round reads those, in whichever way it can. */
+static void test_tied_products(void)
+{
+    static const char text[] = "opset 17\n"
+                               "graph main(%x:f32[2,64]) -> (%y) {\n"
+                               "  w:f32[96,64] b:f32[96]\n"
+                               "  %1 = Gemm(%x, w, b) transB=1\n"
+                               "  %2 = Transpose(w) perm=[1,0]\n"
+                               "  %3 = Identity(w)\n"
+                               "  %4 = MatMul(%x, %2)\n"
+                               "  %5 = Sub(%1, %4)\n"
+                               "  %6 = Tanh(%1)\n"
+                               "  %7 = Gemm(%6, %3)\n"
+                               "  %8 = Relu(%7)\n"
+                               "  %9 = Gemm(%8, %2)\n"
+                               "  %y = Add(%5, %9)\n"
+                               "}\n";
+    static const HnQuantForm forms[] = { HN_FORM_INT8, HN_FORM_W8, HN_FORM_DYNAMIC };
+    g_autoptr(HnModel) f32 = parse(text);
+    for (gsize i = 0; i < G_N_ELEMENTS(forms); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnModel) m = hn_quant_prepare(parse(text), 17, NULL, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(n_matrices(m), ==, 1);
+        g_assert_cmpuint(count(m, "Transpose"), ==, 1); /* for MatMul alone */
+        g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+        apply(m, forms[i], &usual, -3);
+        g_assert_cmpuint(n_matrices(m), ==, 1);
+        /* read along both axes, a weight has one scale, so that all its products are of integers */
+        g_assert_cmpuint(count(m, "MatMulInteger"), ==, forms[i] == HN_FORM_DYNAMIC ? 4 : 0);
+        if (forms[i] != HN_FORM_INT8) /* whose ranges are not these values' */
+            check_near(f32, m, 0.05);
+    }
+}
+
+/* --- one weight for several places -------------------------------------------------------------------------------- */
+
+/* Three times one convolution, with factors of its own behind each; `sign` of the last. */
+static HnModel *repeated(int sign)
+{
+    g_autofree char *text = g_strdup_printf("opset 17\n"
+                                            "graph main(%%x:f32[1,16,8,8]) -> (%%y) {\n"
+                                            "  w:f32[16,16,3,3] a:f32[16,1,1]=fill(1,0.5,1.5)\n"
+                                            "  b:f32[16,1,1]=fill(2,0.5,1.5) c:f32[16,1,1]=fill(3,%s)\n"
+                                            "  %%1 = Conv(%%x, w) pads=[1,1,1,1]\n"
+                                            "  %%2 = Mul(%%1, a)\n"
+                                            "  %%3 = Relu(%%2)\n"
+                                            "  %%4 = Conv(%%3, w) pads=[1,1,1,1]\n"
+                                            "  %%5 = Mul(%%4, b)\n"
+                                            "  %%6 = Relu(%%5)\n"
+                                            "  %%7 = Conv(%%6, w) pads=[1,1,1,1]\n"
+                                            "  %%y = Mul(%%7, c)\n"
+                                            "}\n",
+                                            sign < 0 ? "-1.5,-0.5" : "0.5,1.5");
+    return parse(text);
+}
+
+static guint n_packed(const HnModel *m)
+{
+    guint n = 0;
+    for (guint i = 0; i < m->graph->weights->len; i++) {
+        const HnTensor *t = ((const HnValue *)m->graph->weights->pdata[i])->weight;
+        n += t->ndim == 4 && (t->dtype == HN_I8 || t->dtype == HN_U8);
+    }
+    return n;
+}
+
+static void test_repeated(void)
+{
+    static const HnQuantForm forms[] = { HN_FORM_INT8, HN_FORM_W8, HN_FORM_DYNAMIC };
+    for (gsize i = 0; i < G_N_ELEMENTS(forms); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnModel) f32 = repeated(1), m = hn_quant_prepare(repeated(1), 17, NULL, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(count(m, "Mul"), ==, 0); /* there are three weights now */
+        g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+        apply(m, forms[i], &usual, -3);
+        g_assert_cmpuint(n_packed(m), ==, 1);
+        if (forms[i] != HN_FORM_INT8)
+            check_near(f32, m, 0.05);
+    }
+}
+
+/* A scale is positive: weights of the other sign are others. So are those of one scale for all channels. */
+static void test_not_repeated(void)
+{
+    HnQuantOptions one = usual;
+    one.per_tensor = TRUE;
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnModel) f32 = repeated(-1 + 2 * i),
+                           m = hn_quant_prepare(repeated(-1 + 2 * i), 17, NULL, NULL, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+        apply(m, HN_FORM_W8, i == 0 ? &usual : &one, 0);
+        g_assert_cmpuint(n_packed(m), ==, i == 0 ? 2 : 3);
+        check_near(f32, m, 0.05);
+    }
+}
+
+/* A bias that needs a larger scale, which the other weight's integers do not have. */
+static void test_repeated_bias(void)
+{
+    g_autoptr(HnModel) m =
+        parse("opset 17\n"
+              "graph main(%x:f32[1,16,8,8]) -> (%y) {\n"
+              "  w:f32[16,16,3,3]=fill(7,-1,1) v:f32[16,16,3,3]=fill(7,-1,1) b:f32[16]=fill(1,100000000,100000001)\n"
+              "  %1 = Conv(%x, w)\n"
+              "  %2 = Relu(%1)\n"
+              "  %3 = Conv(%x, v, b)\n"
+              "  %4 = Relu(%3)\n"
+              "  %y = Add(%2, %4)\n"
+              "}\n");
+    apply(m, HN_FORM_INT8, &usual, -3);
+    g_assert_cmpuint(n_packed(m), ==, 2);
+}
+
+/* Integers that an integer convolution wants as u8 are not kept as s8 beside them. */
+static void test_one_type(void)
+{
+    HnQuantOptions o = usual;
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&o);
+    g_autoptr(GError) error = NULL;
+    HnQuantLog log;
+    static const char text[] = "opset 17\n"
+                               "graph main(%x:f32[1,16,8,8]) -> (%y) {\n"
+                               "  w:f32[16,16,3,3]\n"
+                               "  %1 = Conv(%x, w) pads=[1,1,1,1]\n"
+                               "  %2 = Tanh(%1)\n"
+                               "  %y = Conv(%2, w)\n"
+                               "}\n";
+    g_autoptr(HnModel) f32 = parse(text), m = parse(text);
+    hn_quant_plan_set_form(p, "1", HN_FORM_DYNAMIC);
+    hn_quant_plan_set_form(p, "y", HN_FORM_W8);
+    g_assert_true(hn_quant_apply(p, m, NULL, &log, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(count(m, "ConvInteger"), ==, 1);
+    g_assert_cmpuint(n_packed(m), ==, 1);
+    check_near(f32, m, 0.03);
+}
+
+/* Zero points, scales, tables: what is equal is there once. */
+static void test_merged(void)
+{
+    g_autoptr(HnModel) m = parse("opset 17\n"
+                                 "%1 = MatMul(%x:f32[2,64], w:f32[64,64])\n"
+                                 "%2 = Tanh(%1)\n"
+                                 "%y = MatMul(%2, v:f32[64,64])\n");
+    apply(m, HN_FORM_W8, &usual, 0);
+    guint zeros = 0;
+    for (guint i = 0; i < m->graph->weights->len; i++) {
+        const HnTensor *t = ((const HnValue *)m->graph->weights->pdata[i])->weight;
+        zeros += t->dtype == HN_I8 && t->n == 64;
+    }
+    g_assert_cmpuint(count(m, "DequantizeLinear"), ==, 2);
+    g_assert_cmpuint(zeros, ==, 1);
+}
+
 /* One copy of a weight serves all that read it, those that stay f32 too: two would be larger than what there was. */
 static void test_shared(void)
 {
@@ -454,6 +612,12 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/forms/dynamic", test_dynamic);
     g_test_add_func("/quant/forms/dynamic-conv", test_dynamic_conv);
     g_test_add_func("/quant/forms/tied", test_tied);
+    g_test_add_func("/quant/forms/tied-products", test_tied_products);
+    g_test_add_func("/quant/forms/repeated", test_repeated);
+    g_test_add_func("/quant/forms/not-repeated", test_not_repeated);
+    g_test_add_func("/quant/forms/repeated-bias", test_repeated_bias);
+    g_test_add_func("/quant/forms/one-type", test_one_type);
+    g_test_add_func("/quant/forms/merged", test_merged);
     g_test_add_func("/quant/forms/shared", test_shared);
     g_test_add_func("/quant/forms/branches", test_branches);
     g_test_add_func("/quant/forms/recurrent", test_recurrent);

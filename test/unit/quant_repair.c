@@ -389,6 +389,17 @@ static void test_units(void)
                 "%3 = Add(%1, %2)\n%y = MatMul(%3, z:f32[4,3])\n",
                 0);
     check_units("opset 17\n%1 = Conv(%x:f32[1,128,2,2], w:f32[128,128,1,1])\n%2 = Relu(%1)\n%y = Conv(%2, w)\n", 0);
+    check_units("opset 17\n%1 = Conv(%x:f32[1,32,2,2], w:f32[32,32,1,1])\n%2 = Relu(%1)\n%y = Conv(%2, w)\n", 0);
+    /* weights that are another one's times a number for each output can share integers: what they read keeps its unit
+     */
+    check_units("opset 17\n%1 = Conv(%x:f32[1,3,2,2], z:f32[24,3,1,1])\n%2 = Relu(%1)\n"
+                "%3 = Conv(%2, w:f32[24,24,1,1]=fill(7,-1,1))\n%4 = Relu(%3)\n"
+                "%5 = Conv(%4, v:f32[24,24,1,1]=fill(7,-3,3))\n%6 = Relu(%5)\n%y = Conv(%6, u:f32[4,24,1,1])\n",
+                24);
+    check_units("opset 17\n%1 = Conv(%x:f32[1,3,2,2], z:f32[24,3,1,1])\n%2 = Relu(%1)\n"
+                "%3 = Conv(%2, w:f32[24,24,1,1]=fill(7,-1,1))\n%4 = Relu(%3)\n"
+                "%5 = Conv(%4, v:f32[24,24,1,1]=fill(8,-1,1))\n%6 = Relu(%5)\n%y = Conv(%6, u:f32[4,24,1,1])\n",
+                72);
     check_units("opset 17 graph g(%x:f32[1,8,8,8]) -> (%1, %y) { %1 = Conv(%x, w:f32[8,8,1,1]) %2 = Relu(%1) "
                 "%y = Conv(%2, v:f32[8,8,1,1]) }",
                 0);

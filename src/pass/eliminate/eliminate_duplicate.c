@@ -2,34 +2,14 @@
  * Equal weights become one; those of inner graphs that nobody sees from one another move outwards, unless they are too
  * small to matter. Weights that are inputs too stay.
  */
-#include <string.h>
-
 #include "pass/rewrite.h"
 
-#define SAMPLES 16  /* places of 8 bytes that decide what is compared in full */
 #define MOST_LIKE 8 /* different weights of one hash that are told apart */
 #define SMALL 1024  /* bytes that may be there several times, in graphs beside one another */
 
 static gboolean comparable(const HnValue *v)
 {
     return v->weight != NULL && !v->weight->unloaded && !v->is_input && !v->is_output && v->users->len > 0;
-}
-
-static guint hash_of(const HnTensor *t)
-{
-    guint64 h = 14695981039346656037u ^ (guint64)t->dtype;
-    for (int i = 0; i < t->ndim; i++)
-        h = (h ^ (guint64)t->dims[i]) * 1099511628211u;
-    if (t->dtype == HN_STRING)
-        return (guint)(h ^ h >> 32);
-    for (gsize i = 0; i < SAMPLES; i++) {
-        const gsize n = MIN(t->bytes, sizeof(guint64));
-        const gsize at = (t->bytes - n) / (SAMPLES - 1) * i;
-        guint64 piece = 0;
-        memcpy(&piece, (const char *)t->data + MIN(at, t->bytes - n), n);
-        h = (h ^ piece) * 1099511628211u;
-    }
-    return (guint)(h ^ h >> 32);
 }
 
 /* The innermost graph that both see. */
@@ -69,7 +49,7 @@ static gboolean merge_below(HnRewrite *r, HnGraph *g, GHashTable *seen)
         HnValue *v = weights->pdata[i];
         if (!comparable(v))
             continue;
-        gpointer key = GUINT_TO_POINTER(hash_of(v->weight));
+        gpointer key = GUINT_TO_POINTER(hn_tensor_hash(v->weight));
         GPtrArray *like = g_hash_table_lookup(seen, key);
         if (like == NULL) {
             like = g_ptr_array_new();

@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-#define COPY ((gsize)16 << 10) /* bytes of a weight that may become one for each of its readers */
+#include "pass/lib/weights.h"
+
+#define MOST_LIKE 32          /* weights of one shape that are compared */
+#define COPY ((gsize)2 << 10) /* bytes of a weight that may become one for each of its readers */
 #define MOST_CLASSES (1 << 24)
 #define CLASS_BYTES (sizeof(int) + sizeof(const char *)) /* of a class in `parent` and `reasons` */
 
@@ -285,6 +288,47 @@ static void bind_shared(HnChannels *c)
     }
 }
 
+static gboolean same_dims(const HnTensor *a, const HnTensor *b)
+{
+    return a->dtype == HN_F32 && b->dtype == HN_F32 && a->ndim == b->ndim &&
+           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
+}
+
+static void lock_inputs(HnChannels *c, const HnChannelMember *m, const char *reason)
+{
+    for (int64_t k = 0; k < m->groups * m->in_n; k++)
+        hn_channels_lock(c, m->in[k], reason);
+}
+
+/* Weights that are each other's times a factor for each output channel can be stored as one, and stay so: units of what
+ * they read would make them differ. */
+static void bind_proportional(HnChannels *c)
+{
+    g_autoptr(GPtrArray) like = g_ptr_array_new();
+    for (guint i = 0; i < c->members->len; i++) {
+        const HnChannelMember *m = c->members->pdata[i];
+        if (m->axis < 0 || m->in_axis < 0 || weight_of_member(c, m)->weight->bytes <= COPY)
+            continue;
+        const HnValue *w = weight_of_member(c, m);
+        for (guint k = 0, seen = 0; k < like->len && seen < MOST_LIKE; k++) {
+            const HnChannelMember *other = like->pdata[k];
+            const HnValue *u = weight_of_member(c, other);
+            if (u == w || other->axis != m->axis || !same_dims(u->weight, w->weight))
+                continue;
+            seen++;
+            g_autofree float *f = hn_weights_factors(u->weight, w->weight, m->axis);
+            if (f == NULL)
+                continue;
+            g_autofree char *reason =
+                g_strdup_printf("weight '%s' is '%s' times a number for each channel", w->name, u->name);
+            lock_inputs(c, m, reason);
+            lock_inputs(c, other, reason);
+            break;
+        }
+        g_ptr_array_add(like, (gpointer)m);
+    }
+}
+
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static void follow_node(HnChannels *c, HnNode *n)
@@ -383,6 +427,8 @@ HnChannels *hn_channels_new(HnModel *m, HnChannelBond bond, HnBudget *budget, GE
         return NULL;
     }
     bind_shared(c);
+    if (bond == HN_BOND_UNIT)
+        bind_proportional(c);
     for (guint i = 0; i < c->n_places; i++)
         g_clear_pointer(&c->places[i].ids, hn_tensor_unref);
     for (guint i = 0; i < c->lists->len; i++) {

@@ -7,6 +7,7 @@
 #include "op/gemm.h"
 
 #define HALF_KEEPS 0x1p-10               /* f16 weights that are all below have lost digits */
+#define ROUNDED 4e-6F                    /* of a channel's largest weight: products of f32 are that near */
 #define MOST_CHANNELS ((int64_t)1 << 24) /* beyond that it is no weight but an attack */
 
 /* --- affine ------------------------------------------------------------------------------------------------------- */
@@ -353,6 +354,45 @@ gboolean hn_weights_good(const HnTensor *t, const HnTensor *before)
     for (int64_t i = 0; i < before->n; i++)
         was = fmax(was, fabs(hn_tensor_get_f64(before, i)));
     return was <= most || was == 0;
+}
+
+/* The file's elements need not be aligned. */
+static float f32_at(const HnTensor *t, int64_t i)
+{
+    float x;
+    memcpy(&x, (const char *)t->data + (gsize)i * sizeof x, sizeof x);
+    return x;
+}
+
+/* That of channel k, by its largest element; 0: there is none. */
+static float factor_of(const HnTensor *a, const HnTensor *b, const HnWeightsView *v, int64_t k)
+{
+    float largest = 0, f = 1;
+    for (int64_t j = 0; j < v->a; j++)
+        for (int64_t e = (j * v->b + k) * v->inner, end = e + v->inner; e < end; e++)
+            if (fabsf(f32_at(a, e)) > largest) {
+                largest = fabsf(f32_at(a, e));
+                f = f32_at(b, e) / f32_at(a, e);
+            }
+    if (!(f > 0) || !isfinite(f))
+        return 0;
+    for (int64_t j = 0; j < v->a; j++)
+        for (int64_t e = (j * v->b + k) * v->inner, end = e + v->inner; e < end; e++)
+            if (!(fabsf(f32_at(b, e) - f32_at(a, e) * f) <= ROUNDED * largest * f))
+                return 0;
+    return f;
+}
+
+float *hn_weights_factors(const HnTensor *a, const HnTensor *b, int axis)
+{
+    const HnWeightsView v = axis >= 0 ? hn_weights_along(a, axis) : (HnWeightsView){ 1, 1, 1, a->n };
+    g_autofree float *f = g_new(float, (gsize)v.b + 1);
+    for (int64_t k = 0; k < v.b; k++) {
+        f[k] = factor_of(a, b, &v, k);
+        if (f[k] == 0)
+            return NULL;
+    }
+    return g_steal_pointer(&f);
 }
 
 gboolean hn_weights_own(const HnRewrite *r, const HnValue *v)

@@ -85,6 +85,9 @@ double *hn_weights_dot(const HnTensor *w, const HnWeightsView *v, const double *
 HnTensor *hn_weights_new(HnDtype dtype, int ndim, const int64_t *dims, const double *x, HnBudget *budget);
 /* Every element of t is finite; f16 elements made from `before` (NULL: from nothing) have not lost their digits. */
 gboolean hn_weights_good(const HnTensor *t, const HnTensor *before);
+/* f32 weights of the same dims: b is a times a positive factor for each index of `axis` (-1: one for all), but for
+ * roundings. The factors, to be g_free'd; NULL: it is not. */
+float *hn_weights_factors(const HnTensor *a, const HnTensor *b, int axis);
 /* Nobody else uses v, or it is short enough to be copied. */
 gboolean hn_weights_own(const HnRewrite *r, const HnValue *v);
 
