@@ -141,16 +141,22 @@ static guint64 longest_period(const Subject *subjects, int n)
     return longest;
 }
 
+/* Against --fail-if-slower, or, without it, whether there is a difference at all. */
 static void judge(Bench *b, const Subject *a, const Subject *s, const HnEffect *e)
 {
-    double more = (e->effect - 1) * 100;
-    if (b->gate > 0 && e->verdict == HN_VERDICT_SLOWER && e->effect > 1 + b->gate)
-        set_verdict(b, HN_ERROR_GUARD, "'%s' is %.1f %% slower than '%s', which is more than %g %%", s->label, more,
-                    a->label, b->gate * 100);
-    else if (e->verdict == HN_VERDICT_NOISY && b->fail_on_noise)
-        set_verdict(b, HN_ERROR_NOISE, "it is too noisy to tell whether '%s' is slower than '%s'", s->label, a->label);
-    else if (e->verdict == HN_VERDICT_NOISY && b->gate > 0)
-        hn_context_warn(b->ctx, "it is too noisy to tell whether '%s' is slower than '%s'", s->label, a->label);
+    const double more = (e->effect - 1) * 100;
+    const HnDecision decision = hn_decide(e, 1 + b->gate);
+    const char *near = b->gate > 0 ? ", or too near the limit," : "";
+    const gboolean open = b->gate > 0 ? decision == HN_UNDECIDED : e->verdict == HN_VERDICT_NOISY;
+    if (b->gate > 0 && decision == HN_LOST)
+        set_verdict(b, HN_ERROR_GUARD,
+                    "'%s' is %.1f %% slower than '%s' (99.9 %%: %+.1f to %+.1f), which is more than %g %%", s->label,
+                    more, a->label, (e->sure_lo - 1) * 100, (e->sure_hi - 1) * 100, b->gate * 100);
+    else if (open && b->fail_on_noise)
+        set_verdict(b, HN_ERROR_NOISE, "it is too noisy%s to tell whether '%s' is slower than '%s'", near, s->label,
+                    a->label);
+    else if (open && b->gate > 0)
+        hn_context_warn(b->ctx, "it is too noisy%s to tell whether '%s' is slower than '%s'", near, s->label, a->label);
 }
 
 static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
@@ -164,7 +170,7 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
                            .seconds = b->measure.seconds,
                            .precision = b->ci_given ? b->measure.precision : 0,
                            .margin = b->margin,
-                           .gate = b->gate };
+                           .limit = b->gate > 0 ? 1 + b->gate : 0 };
     HnContestResult *result = g_new0(HnContestResult, 1);
     HnOutliers *outliers[HN_MAX_SIDES];
     for (int i = 0; i < n; i++) {

@@ -71,7 +71,7 @@ static gboolean parse_words(Bench *b, GError **error)
     static const char *const noise[] = { "warn", "fail", NULL };
     static const char *const hints[] = { "latency", "throughput", NULL };
     static const char *const io[] = { "reuse", "copy", NULL };
-    int on_noise = parse_word("--on-noise", p->on_noise, noise, 0, error);
+    int on_noise = parse_word("--on-noise", p->on_noise, noise, b->gate > 0, error);
     int hint = on_noise < 0 ? -1 : parse_word("--hint", p->hint, hints, 0, error);
     int copies = hint < 0 ? -1 : parse_word("--io", p->io, io, 0, error);
     if (copies < 0)

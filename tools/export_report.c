@@ -325,7 +325,7 @@ static void add_precision(const Export *e, HnReport *report)
         hn_json_set_number(row, "headroom", n->headroom);
         json_array_add_object_element(kept, row);
         if (n->kept == HN_KEPT_OVERFLOW || n->kept == HN_KEPT_INSIDE || n->kept == HN_KEPT_SMALL ||
-            n->kept == HN_KEPT_WEIGHT || e->ctx->common.verbose > 0)
+            n->kept == HN_KEPT_WEIGHT || n->kept == HN_KEPT_CHECKED || e->ctx->common.verbose > 0)
             hn_report_line(report, "stays as it is: '%s' (%s): %s", n->site, n->op, n->why != NULL ? n->why : "");
     }
 }

@@ -7,9 +7,11 @@
 #include "base/file.h"
 #include "check/guard.h"
 #include "check/recipe.h"
+#include "ir/copy.h"
 #include "op/op.h"
 
-#define SLOWER 1.03    /* of the time: what --bench does not write */
+#define WHAT "the new model"
+#define SLOWER 1.03    /* of the time: what is not written, of halves and with --bench */
 #define HALF_SAMPLES 4 /* made-up ones, where precision is converted: each has other numbers that come out worst */
 
 const ExportParams export_defaults = { .level = 2, .fold_limit = (gint64)HN_FOLD_BYTES, .rtol = NAN, .atol = NAN };
@@ -32,7 +34,10 @@ static const GOptionEntry entries[] = {
     { "keep-functions", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_functions),
       "leave calls of the model's own functions as they are", NULL },
     { "to", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, to),
-      "convert the precision: f16, bf16 or f32; what would overflow or vanish stays f32", "TYPE" },
+      "convert the precision: f16, bf16 or f32; what would overflow or vanish stays f32; slower or larger halves are "
+      "not "
+      "written",
+      "TYPE" },
     { "keep-io", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_io),
       "with --to: inputs and outputs keep their types", NULL },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, dim), "fix a dimension, such as batch=8",
@@ -310,28 +315,52 @@ static void tell_dropped(const Export *e)
     }
 }
 
-/* Says so where a conversion gains nothing; with --bench a slower model is not written. */
+static gboolean is_half(const Export *e)
+{
+    return e->to == HN_F16 || e->to == HN_BF16;
+}
+
+/* Running a model unfolds its functions: where they are to stay a copy runs. */
+static gboolean measure(Export *e, const HnSpeedupOptions *o, GError **error)
+{
+    g_autoptr(HnModel) copy = e->x.model->functions->len > 0 ? hn_model_copy(e->x.model) : NULL;
+    return hn_export_speedup(&e->o, e->verify, copy != NULL ? copy : e->x.model, o, &e->speedup, error);
+}
+
+/* Says so where a conversion gains nothing. What is slower is not written, of halves and with --bench. */
 static gboolean guard_speed(Export *e, GError **error)
 {
     const HnSpeedupOptions o = {
         .threads = e->ctx->common.threads,
-        .seconds = e->p->bench ? 5 : 1,
+        .seconds = e->p->bench ? 10 : 5,
+        .limit = SLOWER,
         .budget = e->ctx->budget,
         .progress = &e->ctx->progress,
     };
     e->has_speedup = e->x.has_speedup;
     e->speedup = e->x.speedup;
-    if (e->verify == NULL || (!e->p->bench && (e->to == HN_UNDEFINED || e->p->keep_functions)))
+    if (e->verify == NULL || (!e->p->bench && e->to == HN_UNDEFINED))
         return TRUE;
-    if (!hn_export_speedup(&e->o, e->verify, e->x.model, &o, &e->speedup, error))
+    if (!measure(e, &o, error))
         return FALSE;
     e->has_speedup = TRUE;
     if (e->to != HN_UNDEFINED && e->speedup.pointless) {
         g_autofree char *text = hn_speedup_describe(&e->speedup);
         hn_context_warn(e->ctx, "the conversion to %s gains nothing here: %s", e->p->to, text);
     }
-    return !e->p->bench || e->p->force ||
-           hn_guard_speed(&e->speedup.effect, SLOWER, HN_BY_INTERVAL, "the new model", error);
+    const gboolean judged = e->p->bench || is_half(e);
+    return !judged || e->p->force || hn_guard_speed(&e->speedup.effect, SLOWER, WHAT, error);
+}
+
+/* Of halves; of all else the export itself sees to it (HnExportOptions.file_bytes). */
+static gboolean guard_size(const Export *e, gsize bytes, GError **error)
+{
+    const ExportParams *p = e->p;
+    const guint64 most = hn_guard_room(e->file_before - MIN(e->orphaned, e->file_before));
+    if (!is_half(e) || p->force || p->allow_larger || p->extract != NULL)
+        return TRUE;
+    return bytes <= most || (e->has_speedup && e->speedup.faster) ||
+           hn_guard_smaller(bytes, e->file_before, WHAT, error);
 }
 
 /* The first sample, on what was written. */
@@ -340,7 +369,7 @@ static gboolean guard_written(gpointer data, HnModel *m, GError **error)
     const Export *e = data;
     const HnSessionOptions o = { .threads = e->ctx->common.threads, .budget = e->ctx->budget };
     HnTensor *const *in = e->verify != NULL ? hn_samples_inputs(hn_verify_samples(e->verify), 0) : NULL;
-    return hn_guard_runs(m, e->backend, &o, in, "the new model", error);
+    return hn_guard_runs(m, e->backend, &o, in, WHAT, error);
 }
 
 static gboolean write_model(Export *e, GError **error)
@@ -350,8 +379,10 @@ static gboolean write_model(Export *e, GError **error)
     if (!export_add_recipe(e, error) ||
         (e->recipe != NULL && !hn_recipe_check_bytes(e->p->replay, e->x.model, e->ctx->budget, error)))
         return FALSE;
+    if (!hn_onnx_size(e->x.model, e->ctx->budget, &e->file_after, error) || !guard_size(e, e->file_after, error))
+        return FALSE;
     if (!writes(e))
-        return hn_onnx_size(e->x.model, e->ctx->budget, &e->file_after, error);
+        return TRUE;
     const HnOnnxWriteOptions o = {
         .external = e->external, .budget = e->ctx->budget, .bytes = &bytes, .check = guard_written, .data = e
     };
@@ -427,7 +458,7 @@ static const HnTool tool = {
         "changes its results is found, undone and named; the others stay.\n\n"
         "Exit status: 0 written; 1 bad model or data, or the output cannot be written; 2 usage; 3 results, speed or "
         "length missed a guard, nothing written; 4 unsupported, as an original that cannot be run, or a node that has "
-        "no equivalent in the opset asked for; "
+        "no equivalent in the opset asked for; 5 too noisy to tell whether it is slower; "
         "6 a limit was reached; 130 interrupted.",
     .options = entries,
     .params_size = sizeof(ExportParams),

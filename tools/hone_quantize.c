@@ -12,7 +12,8 @@
 
 #define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
-#define SHORT 1             /* second of runs of each model, where the time is over */
+#define SHORT 1             /* second of runs of each model at most, where the time is over ... */
+#define LONG 10             /* ... and where it is not */
 #define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
 static void tell_trial(gpointer data, const HnTrial *t)
@@ -64,10 +65,17 @@ static gboolean open_scorer(Quantize *q, GError **error)
     return TRUE;
 }
 
+/* What the result may take of the f32 model's time. */
+static double most_time(const Quantize *q)
+{
+    return q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
+}
+
 static gboolean guard_speed(Quantize *q, GError **error)
 {
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
-                                 .seconds = hn_tune_late(&q->limits) ? SHORT : 5,
+                                 .seconds = hn_tune_late(&q->limits) ? SHORT : LONG,
+                                 .limit = most_time(q),
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
     if (!hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, error))
@@ -75,8 +83,7 @@ static gboolean guard_speed(Quantize *q, GError **error)
     q->has_speedup = TRUE;
     if (q->recipe != NULL) /* another machine's times are no reason */
         return TRUE;
-    const double most = q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
-    return q->p->force || hn_guard_speed(&q->speedup.effect, most, HN_BY_EFFECT, WHAT, error);
+    return q->p->force || hn_guard_speed(&q->speedup.effect, most_time(q), WHAT, error);
 }
 
 /* Of a large model its weights: the rest is next to nothing, and it has no single message. */
@@ -259,7 +266,7 @@ static const HnTool tool = {
         "or are not faster, stay as they are. Nothing is written unless the result is smaller, faster and within "
         "--max-drop.\n\n"
         "Exit status: 0 written; 1 bad model or data; 2 usage; 3 a guard was missed, nothing written; 4 unsupported; "
-        "6 a limit was reached; 130 interrupted.",
+        "5 too noisy to tell whether it is faster, nothing written; 6 a limit was reached; 130 interrupted.",
     .options = quantize_entries,
     .params_size = sizeof(QuantizeParams),
     .defaults = &quantize_defaults,

@@ -165,8 +165,8 @@ static void add_speedup(const Quantize *q, HnReport *report)
     }
     JsonObject *o = json_object_new();
     json_object_set_double_member(o, "effect", q->speedup.effect.effect);
-    hn_json_set_number(o, "lo", q->speedup.effect.lo);
-    hn_json_set_number(o, "hi", q->speedup.effect.hi);
+    hn_json_set_number(o, "lo", q->speedup.effect.sure_lo);
+    hn_json_set_number(o, "hi", q->speedup.effect.sure_hi);
     json_object_set_double_member(o, "f32_ms", q->speedup.old_ms);
     json_object_set_double_member(o, "int_ms", q->speedup.new_ms);
     json_object_set_object_member(root, "speed", o);
@@ -174,8 +174,8 @@ static void add_speedup(const Quantize *q, HnReport *report)
     json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
     g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
     g_autofree char *old_ms = hn_text_time(q->speedup.old_ms / 1e3), *new_ms = hn_text_time(q->speedup.new_ms / 1e3);
-    say(q, report, "latency: %s instead of %s, %.3f (95 %%: %.3f to %.3f)", new_ms, old_ms, q->speedup.effect.effect,
-        q->speedup.effect.lo, q->speedup.effect.hi);
+    say(q, report, "latency: %s instead of %s, %.3f (99.9 %%: %.3f to %.3f)", new_ms, old_ms, q->speedup.effect.effect,
+        q->speedup.effect.sure_lo, q->speedup.effect.sure_hi);
     say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
     say(q, report,
         "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64 " channels",

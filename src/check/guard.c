@@ -1,23 +1,27 @@
 #include "check/guard.h"
 
+#include <math.h>
+
 #include "base/error.h"
 #include "check/outputs.h"
 #include "check/samples.h"
 
 #define SPARE 4096 /* bytes that any file may grow by */
 
-gboolean hn_is_slower(const HnEffect *e, double most, HnSurety by)
+gboolean hn_guard_speed(const HnEffect *e, double most, const char *what, GError **error)
 {
-    return by == HN_BY_INTERVAL ? e->lo > most : !(e->effect <= most);
-}
-
-gboolean hn_guard_speed(const HnEffect *e, double most, HnSurety by, const char *what, GError **error)
-{
-    if (!hn_is_slower(e, most, by))
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s takes %.3f of the time of the original, more than %.3f", what,
-                e->effect, most);
-    return FALSE;
+    const HnDecision decision = hn_decide(e, most);
+    g_autofree char *interval =
+        isfinite(e->sure_lo) ? g_strdup_printf(", 99.9%% interval %.3f to %.3f", e->sure_lo, e->sure_hi) : g_strdup("");
+    if (decision == HN_LOST)
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s takes %.3f of the time of the original, more than %.3f%s",
+                    what, e->effect, most, interval);
+    else if (decision == HN_UNDECIDED)
+        g_set_error(
+            error, HN_ERROR, HN_ERROR_NOISE,
+            "it is too noisy, or too near, to tell whether %s takes more than %.3f of the time of the original: %.3f%s",
+            what, most, e->effect, interval);
+    return decision == HN_WON;
 }
 
 static gboolean run(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, HnTensor *const *in,

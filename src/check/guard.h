@@ -2,7 +2,7 @@
  * What no tool writes: a model that is slower, or larger, than what it was made of, or does not run. That it computes
  * something else is check/verify's to say, that it loses too much check/score's.
  *
- * Errors are GUARD; `what` begins them: "the quantized model".
+ * Errors are GUARD where nothing else is said; `what` begins them: "the quantized model".
  */
 #pragma once
 
@@ -11,14 +11,9 @@
 
 G_BEGIN_DECLS
 
-typedef enum {
-    HN_BY_EFFECT,   /* the effect itself is beyond the limit: also where it is not known */
-    HN_BY_INTERVAL, /* so is all of its interval: never where that is not known */
-} HnSurety;
-
-/* Does a model take more than `most` of the other one's time? Every decision by time is made here. */
-gboolean hn_is_slower(const HnEffect *e, double most, HnSurety by);
-gboolean hn_guard_speed(const HnEffect *e, double most, HnSurety by, const char *what, GError **error);
+/* A model may take `most` of the other one's time, by hn_decide(). Errors: GUARD where it takes more, NOISE where that
+ * is not known. */
+gboolean hn_guard_speed(const HnEffect *e, double most, const char *what, GError **error);
 
 /* As it is read back from what was written (HnOnnxWriteOptions.check): it runs on inputs of the model that it was made
  * of, taken in its own types. in NULL: there are none, and that it could be read is all there is to know. Other errors

@@ -92,13 +92,16 @@ static gboolean contest(Sides *g, HnSpeedup *out, GError **error)
     const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
     const HnContestOptions o = { .until = HN_UNTIL_INTERVAL,
                                  .seconds = g->o->seconds > 0 ? g->o->seconds : 3,
-                                 .margin = g->o->margin > 0 ? g->o->margin : 0.02 };
+                                 .margin = g->o->margin > 0 ? g->o->margin : 0.02,
+                                 .limit = g->o->limit,
+                                 .decide = g->o->limit > 0,
+                                 .end = g->o->end };
     g_autofree HnContestResult *r = g_new0(HnContestResult, 1);
     if (!hn_contest(&c, &o, g->o->progress, r, error))
         return FALSE;
     out->effect = r->effect[1];
-    out->old_ms = r->side[0].ms.p50;
-    out->new_ms = r->side[1].ms.p50;
+    out->old_ms = r->ms;
+    out->new_ms = r->ms * out->effect.effect;
     return TRUE;
 }
 

@@ -12,13 +12,16 @@ typedef struct {
     int threads;    /* 0: hn_cpu_threads() */
     double seconds; /* of runs of each side at most; 0: 3 */
     double margin;  /* a difference below that is none; 0: 0.02 */
+    double limit;   /* it goes on until it is decided whether `after` takes more than that of `before`'s time; 0: until
+                       the interval is within the margin or beyond it */
+    guint64 end;    /* as HnContestOptions.end */
     HnBudget *budget;
     const HnProgress *progress;
 } HnSpeedupOptions;
 
 typedef struct {
     HnEffect effect;            /* latency of the new model over that of the old one */
-    double old_ms, new_ms;      /* medians */
+    double old_ms, new_ms;      /* the latter is the former times the effect */
     gsize old_bytes, new_bytes; /* of the weights */
     gboolean faster;            /* beyond the margin */
     gboolean smaller;           /* by more than 1 % */

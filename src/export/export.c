@@ -20,13 +20,20 @@ HnModel *hn_export_original(const HnExportOptions *o, GError **error)
     return g_steal_pointer(&m);
 }
 
+/* The opset asked for, or the one that bf16 needs; 0: it stays. */
+static int64_t target(const HnExportOptions *o, HnModel *m)
+{
+    return o->opset == 0 && o->to == HN_BF16 ? hn_precision_opset(m, o->to) : o->opset;
+}
+
 static gboolean convert(const HnExportJob *e, HnModel *m, GError **error)
 {
     const HnExportOptions *o = e->o;
     GPtrArray *blocked = e->x->blocked;
+    const int64_t opset = target(o, m);
     if (!o->keep_functions && !e->keep_functions)
-        return hn_settle_opset(m, o->opset, blocked, error);
-    return o->opset == 0 || o->opset == hn_model_opset(m, NULL) || hn_convert_opset(m, o->opset, blocked, error);
+        return hn_settle_opset(m, opset, blocked, error);
+    return opset == 0 || opset == hn_model_opset(m, NULL) || hn_convert_opset(m, opset, blocked, error);
 }
 
 static gboolean run_passes(HnExportJob *e, HnModel *m, guint64 most, GError **error)

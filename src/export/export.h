@@ -27,9 +27,9 @@ typedef struct {
 
     const char *const *extract_in, *const *extract_out; /* hn_extract(); NULL: all */
     const HnShapes *fix;                                /* hn_fix_shapes(); NULL: nothing */
-    int64_t opset;                                      /* of the default domain; 0: as it is */
-    gboolean keep_functions;                            /* calls are not replaced by their bodies */
-    HnPassOptions pass;                                 /* most and banned are not looked at */
+    int64_t opset; /* of the default domain; 0: as it is, or, where `to` is bf16, the lowest that can hold it */
+    gboolean keep_functions; /* calls are not replaced by their bodies */
+    HnPassOptions pass;      /* most and banned are not looked at */
 
     HnDtype to;       /* HN_F16, HN_BF16, HN_F32; HN_UNDEFINED: types stay */
     gboolean keep_io; /* inputs and outputs do */

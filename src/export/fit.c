@@ -9,6 +9,7 @@
 #include "export/private.h"
 #include "onnx/onnx.h"
 
+#define WORTH 0.98     /* of the time: what grows has to be faster by so much */
 #define MOST_ROUNDS 16 /* of undoing: what is undone at one node may appear at the next */
 
 extern const HnPass hn_pass_fold_constants;
@@ -71,13 +72,17 @@ static gboolean plain_bytes(const HnExportJob *e, gsize *bytes, GError **error)
  */
 static gboolean measure(HnExportJob *e, GError **error)
 {
-    const HnSpeedupOptions how = { .threads = e->o->threads, .budget = e->o->pass.budget, .progress = e->o->progress };
+    const HnSpeedupOptions how = {
+        .threads = e->o->threads, .limit = WORTH, .budget = e->o->pass.budget, .progress = e->o->progress
+    };
     GError *failure = NULL;
     e->may_grow = e->o->growth == HN_GROWTH_STAYS;
     if (e->verify == NULL || e->x->has_speedup || e->o->growth != HN_GROWTH_MEASURED)
         return TRUE;
     if (hn_export_speedup(e->o, e->verify, e->x->model, &how, &e->x->speedup, &failure)) {
-        e->may_grow = e->x->has_speedup = e->x->speedup.faster;
+        const HnDecision decision = hn_decide(&e->x->speedup.effect, WORTH);
+        e->may_grow = e->x->has_speedup = decision == HN_WON;
+        e->noisy = decision == HN_UNDECIDED;
         return TRUE;
     }
     g_error_free(failure);
@@ -102,9 +107,9 @@ static gboolean keep_functions(HnExportJob *e)
 static gboolean refuse(const HnExportJob *e, gsize bytes, GError **error)
 {
     g_autofree char *now = hn_text_size(bytes), *before = hn_text_size(e->o->file_bytes);
-    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                "the new model would take %s, the original %s, and it is not faster; '--allow-larger' writes it", now,
-                before);
+    g_set_error(error, HN_ERROR, e->noisy ? HN_ERROR_NOISE : HN_ERROR_GUARD,
+                "the new model would take %s, the original %s, and it is %s faster; '--allow-larger' writes it", now,
+                before, e->noisy ? "too noisy to tell whether it is" : "not");
     return FALSE;
 }
 

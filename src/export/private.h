@@ -16,6 +16,7 @@ typedef struct {
     gboolean keep_functions; /* though the options do not ask for it */
     gboolean lean;           /* HnPassOptions.lean */
     gboolean may_grow;       /* the size of the result is not looked at any more */
+    gboolean noisy;          /* whether growing is worth it could not be measured */
 } HnExportJob;
 
 /* The model with at most so many rewrites; those that fail are dropped on the way. x->log is of this one. */

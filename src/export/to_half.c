@@ -179,7 +179,9 @@ static gboolean refine(Half *h, HnExported *x, GError **error)
 
 gboolean hn_export_half(const HnExportOptions *o, const HnVerify *verify, HnExported *x, GError **error)
 {
-    Half h = { .o = o, .verify = verify, .p = { .to = o->to, .keep_io = o->keep_io, .budget = o->pass.budget } };
+    Half h = { .o = o,
+               .verify = verify,
+               .p = { .to = o->to, .keep_io = o->keep_io, .keep_checked = TRUE, .budget = o->pass.budget } };
     g_autoptr(HnModel) seen = NULL; /* outlives the probe */
     g_autoptr(HnRangeProbe) w = NULL;
     hn_precision_log_init(&x->precision);

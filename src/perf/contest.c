@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 #define BLOCK_NS 4e6   /* of runs of one side */
 #define ROUND_NS 250e6 /* of runs of all sides, unless opening them takes longer */
 #define MAX_BLOCKS 16  /* of a side in a round */
@@ -13,6 +15,11 @@
 #define RUNS_ROUND 100 /* of --runs: runs in a round, where there are more than MIN_ROUNDS rounds of them */
 #define MAX_RUN_ROUNDS 64
 #define GROWTH 1.25 /* of the number of rounds, between two looks at the intervals */
+#define DECIDE_PART \
+    0.5 /* of ROUND_NS: where a decision is all that is asked, more rounds are worth more than long ones */
+#define SLOW_NS 200e6  /* of runs of a new instance, behind which it is warm whatever their number */
+#define MANY_ROUNDS 24 /* with fewer an interval that decides is wider than what they say of themselves */
+#define OPPOSITE 0.02  /* of the time: what is beyond a limit by less is not lost */
 
 typedef struct {
     const HnContest *c;
@@ -21,15 +28,17 @@ typedef struct {
     HnTimes times[HN_MAX_SIDES];               /* ns */
     double ratio[HN_MAX_SIDES][HN_MAX_ROUNDS]; /* logarithms */
     guint rounds;
-    guint64 next;   /* run: that all sides make in the same block */
-    double slowest; /* ns of a run of the slowest side, as warming found it */
-    double open_ns; /* of the latest round */
+    guint64 next;               /* run: that all sides make in the same block */
+    double slowest;             /* ns of a run of the slowest side, as warming found it */
+    double open_ns;             /* of the latest round */
+    double base[HN_MAX_ROUNDS]; /* ns of a run of the first side: medians of its blocks */
+    guint64 round_ns;           /* the longest round so far, opening included */
 } Contest;
 
 /* --- statistics ------------------------------------------------------------------------------------------ */
 
-/* The largest k for which P(W < k) <= 0.025, W the sum of the ranks 1...n that n coins choose. */
-static gsize signed_rank(gsize n)
+/* The largest k for which P(W < k) <= most, W the sum of the ranks 1...n that n coins choose. */
+static gsize signed_rank(gsize n, double most)
 {
     gsize all = n * (n + 1) / 2;
     g_autofree double *p = g_new0(double, all + 1);
@@ -39,12 +48,12 @@ static gsize signed_rank(gsize n)
             p[w] = 0.5 * (p[w] + (w >= r ? p[w - r] : 0));
     double tail = 0;
     gsize k = 0;
-    while (k < all && (tail += p[k]) <= 0.025)
+    while (k < all && (tail += p[k]) <= most)
         k++;
     return k;
 }
 
-void hn_signed_rank(const double *x, gsize n, double *mid, double *lo, double *hi)
+void hn_signed_rank(const double *x, gsize n, double level, double *mid, double *lo, double *hi)
 {
     gsize pairs = n * (n + 1) / 2, m = 0;
     g_autofree double *means = g_new(double, pairs + 1);
@@ -53,11 +62,38 @@ void hn_signed_rank(const double *x, gsize n, double *mid, double *lo, double *h
             means[m++] = 0.5 * (x[i] + x[k]);
     *mid = hn_median(means, pairs);
     *lo = *hi = NAN;
-    gsize rank = n >= HN_MIN_INTERVAL ? signed_rank(n) : 0;
+    gsize rank = n >= HN_MIN_INTERVAL ? signed_rank(n, (1 - level) / 2) : 0;
     if (rank == 0)
         return;
     *lo = means[rank - 1];
     *hi = means[pairs - rank];
+}
+
+/* Values that are below x[i], and half of those that are the same. */
+static double rank_of(const double *x, gsize n, gsize i)
+{
+    double rank = 0;
+    for (gsize k = 0; k < n; k++)
+        rank += x[k] < x[i] ? 1 : x[k] == x[i] ? 0.5 : 0;
+    return rank;
+}
+
+double hn_serial_widening(const double *x, gsize n)
+{
+    double steps = 0, all = 0, before = 0;
+    for (gsize i = 0; i < n; i++) {
+        const double rank = rank_of(x, n, i);
+        steps += i > 0 ? (rank - before) * (rank - before) : 0;
+        all += (rank - 0.5 * (double)n) * (rank - 0.5 * (double)n);
+        before = rank;
+    }
+    if (all == 0)
+        return 1;
+    /* beyond what chance makes of independent values it is of few values too low by (1 + 4 r) / n (M. G. Kendall, "Note
+     * on bias in the estimation of autocorrelation", 1954) */
+    const double seen = 1 - 0.5 * steps / all, missing = seen > 1 / sqrt((double)n) ? (1 + 4 * seen) / (double)n : 0;
+    const double r = CLAMP(seen + missing, 0, 0.95);
+    return sqrt((1 + r) / (1 - r));
 }
 
 const char *hn_verdict_name(HnVerdict v)
@@ -75,15 +111,49 @@ HnVerdict hn_verdict(double lo, double hi, double margin)
     return lo > 1 ? HN_VERDICT_SLOWER : hi < 1 ? HN_VERDICT_FASTER : HN_VERDICT_NOISY;
 }
 
+HnDecision hn_decide(const HnEffect *e, double limit)
+{
+    if (e->sure_hi <= limit)
+        return HN_WON;
+    return e->sure_lo > limit * (1 + OPPOSITE) ? HN_LOST : HN_UNDECIDED;
+}
+
+/* Of HN_SURE. Where the values are too few for ranks to say so much: Student's, which is wide where one of
+ * them is far off. */
+static void sure_interval(const double *x, gsize n, double *lo, double *hi)
+{
+    static const double student[] = { 6.869, 5.959, 5.408, 5.041,
+                                      4.781 }; /* 0.9995, of HN_MIN_INTERVAL values and on */
+    double mid, sum = 0, squares = 0;
+    hn_signed_rank(x, n, HN_SURE, &mid, lo, hi);
+    if (isfinite(*lo) || n < HN_MIN_INTERVAL)
+        return;
+    for (gsize i = 0; i < n; i++)
+        sum += x[i];
+    for (gsize i = 0; i < n; i++)
+        squares += (x[i] - sum / (double)n) * (x[i] - sum / (double)n);
+    const double half = student[n - HN_MIN_INTERVAL] * sqrt(squares / (double)((n - 1) * n));
+    *lo = sum / (double)n - half;
+    *hi = sum / (double)n + half;
+}
+
 static HnEffect effect_of(const Contest *c, int side)
 {
-    HnEffect e = { 1, 1, 1, HN_VERDICT_NONE };
+    HnEffect e = { 1, 1, 1, HN_VERDICT_NONE, 1, 1 };
+    const double *x = c->ratio[side];
+    /* looks at few rounds need more to go by, as in P. C. O'Brien and T. R. Fleming, "A multiple testing procedure for
+     * clinical trials", 1979: a wave that is longer than they are looks like a difference */
+    const double wider = hn_serial_widening(x, c->rounds) * sqrt(MAX((double)MANY_ROUNDS / c->rounds, 1));
+    double mid;
     if (side == 0)
         return e;
-    hn_signed_rank(c->ratio[side], c->rounds, &e.effect, &e.lo, &e.hi);
-    e.effect = exp(e.effect);
+    hn_signed_rank(x, c->rounds, 0.95, &mid, &e.lo, &e.hi);
+    sure_interval(x, c->rounds, &e.sure_lo, &e.sure_hi);
+    e.effect = exp(mid);
     e.lo = exp(e.lo);
     e.hi = exp(e.hi);
+    e.sure_lo = exp(mid + wider * (e.sure_lo - mid));
+    e.sure_hi = exp(mid + wider * (e.sure_hi - mid));
     e.verdict = hn_verdict(e.lo, e.hi, c->o->margin);
     return e;
 }
@@ -94,8 +164,9 @@ static gboolean clear(const HnContestOptions *o, const HnEffect *e)
         return FALSE;
     if (o->precision > 0)
         return MAX(e->hi - e->effect, e->effect - e->lo) <= o->precision * e->effect;
-    if (o->gate > 0 && e->lo <= 1 + o->gate && e->hi > 1 + o->gate)
-        return FALSE;
+    const gboolean decided = o->limit == 0 || hn_decide(e, o->limit) != HN_UNDECIDED;
+    if (o->decide || !decided)
+        return decided;
     return e->verdict == HN_VERDICT_NONE || e->lo > 1 + o->margin || e->hi < 1 - o->margin;
 }
 
@@ -134,7 +205,7 @@ static gboolean open_side(Contest *c, int side, double *ns, GError **error)
     if (!c->c->open(c->c->data, side, error))
         return FALSE;
     c->open_ns += (double)(g_get_monotonic_time() - then) * 1e3;
-    for (guint64 i = 0; i < WARM_RUNS || sum < WARM_NS; i++) {
+    for (guint64 i = 0; sum < WARM_NS || (i < WARM_RUNS && sum < SLOW_NS); i++) {
         if (!run_one(c, side, i, &one, error))
             return FALSE;
         sum += one;
@@ -214,7 +285,8 @@ static Layout layout_of(const Contest *c)
         l.blocks = (guint)MIN(l.runs, (guint64)CLAMP(wanted, 4, 1024));
         return l;
     }
-    double total = MAX(ROUND_NS, MIN(c->open_ns, 8 * ROUND_NS));
+    const double least = o->decide ? DECIDE_PART * ROUND_NS : ROUND_NS;
+    double total = MAX(least, MIN(c->open_ns, 8 * least));
     if (o->until == HN_UNTIL_TIME)
         total = MIN(total, o->seconds * 1e9 * c->c->sides / MIN_ROUNDS);
     l.each = (guint64)MAX(BLOCK_NS / c->slowest, c->slowest < LONG_NS ? 3 : 1);
@@ -246,6 +318,9 @@ static gboolean run_blocks(Contest *c, const Layout *l, GError **error)
         if (cancelled(c->progress))
             return TRUE; /* half a round is no number */
     }
+    for (guint j = 0; j < l->blocks; j++)
+        logs[j] = medians[(gsize)j * (gsize)n];
+    c->base[c->rounds] = hn_median(logs, l->blocks);
     for (int s = 1; s < n; s++) {
         for (guint j = 0; j < l->blocks; j++) {
             const double *m = &medians[(gsize)j * (gsize)n];
@@ -259,6 +334,7 @@ static gboolean run_blocks(Contest *c, const Layout *l, GError **error)
 
 static gboolean run_round(Contest *c, GError **error)
 {
+    const guint64 start = hn_now_ns();
     gboolean ok = open_all(c, error);
     if (ok && !cancelled(c->progress)) {
         Layout l = layout_of(c);
@@ -266,6 +342,7 @@ static gboolean run_round(Contest *c, GError **error)
     }
     for (int s = 0; s < c->c->sides; s++)
         c->c->close(c->c->data, s);
+    c->round_ns = MAX(c->round_ns, hn_now_ns() - start);
     return ok;
 }
 
@@ -284,6 +361,9 @@ static gboolean enough(const Contest *c, double *look, HnStop *stop)
 {
     const HnContestOptions *o = c->o;
     double time = passed(c);
+    *stop = HN_STOP_LIMIT;
+    if (o->end != 0 && hn_now_ns() + c->round_ns > o->end) /* the next one would be cut */
+        return TRUE;
     switch (o->until) {
     case HN_UNTIL_RUNS:
         *stop = HN_STOP_RUNS;
@@ -345,6 +425,7 @@ gboolean hn_contest(const HnContest *contest, const HnContestOptions *options, c
     if (ok) {
         out->stop = stop;
         out->rounds = c->rounds;
+        out->ms = hn_median(c->base, c->rounds) * 1e-6;
     }
     for (int s = 0; s < contest->sides; s++) {
         if (ok) {

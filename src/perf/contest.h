@@ -28,9 +28,9 @@ typedef struct {
 } HnContest;
 
 /*
- * INTERVAL goes on until every verdict is clear: the interval within the margin or beyond it, and on one side of the
- * gate; at least 8 rounds, and `seconds` of runs of each side at most. With `precision` it goes on until the intervals
- * are within that of the effects instead. RUNS and TIME are for each side.
+ * INTERVAL goes on until every verdict is clear: the interval within the margin or beyond it, and decided about the
+ * limit where there is one; at least 8 rounds, and `seconds` of runs of each side at most. With `precision` it goes on
+ * until the intervals are within that of the effects instead. RUNS and TIME are for each side.
  */
 typedef struct {
     HnUntil until;
@@ -38,7 +38,9 @@ typedef struct {
     double seconds;
     double precision;            /* 0: until the verdict is clear */
     double margin;               /* 0.02: a difference of 2 % is none */
-    double gate;                 /* 0.03: whether a side is 3 % slower is asked; 0: is not */
+    double limit;                /* 1.03: whether a side takes more than 1.03 times as long is asked; 0: is not */
+    gboolean decide;             /* that is all that is asked: rounds are shorter, and verdicts may stay open */
+    guint64 end;                 /* ns of hn_now_ns() at which no round goes on; 0: none */
     HnOutliers *const *outliers; /* one for each side, or NULL: filled in */
 } HnContestOptions;
 
@@ -52,17 +54,36 @@ typedef enum {
 const char *hn_verdict_name(HnVerdict v); /* "no difference", "faster", "slower", "too noisy" */
 HnVerdict hn_verdict(double lo, double hi, double margin);
 
-/* Time of a side divided by that of the first one. */
+/*
+ * Time of a side divided by that of the first one. [sure_lo, sure_hi] is the interval that decisions are made by: of
+ * 99.9 %, since it is looked at again and again until it decides, and wider where rounds are few, or like those right
+ * before them, which then are not as many as they seem.
+ */
 typedef struct {
     double effect, lo, hi; /* NaN for the interval: fewer than HN_MIN_INTERVAL rounds */
     HnVerdict verdict;
+    double sure_lo, sure_hi; /* NaN as above */
 } HnEffect;
+
+#define HN_SURE 0.999
+
+typedef enum {
+    HN_UNDECIDED, /* whatever the effect itself says */
+    HN_WON,       /* it takes no more than the limit */
+    HN_LOST,      /* it takes more */
+} HnDecision;
+
+/* By the interval alone. Lost is what is beyond the limit by two hundredths and more: what one process measures may be
+ * off by some of that in all its rounds, and a second one must not come to the opposite. */
+HnDecision hn_decide(const HnEffect *e, double limit);
 
 typedef struct {
     HnStop stop;
     guint rounds;
     HnMeasured side[HN_MAX_SIDES];
     HnEffect effect[HN_MAX_SIDES]; /* [0] is 1 */
+    double ms;                     /* of a run of the first side: the median of its rounds; times an effect it is that
+                                      of the other side, by the same estimate */
 } HnContestResult;
 
 /* Ctrl-C is no error, as in hn_measure(). Errors are those of open and run. */
@@ -70,11 +91,16 @@ gboolean hn_contest(const HnContest *contest, const HnContestOptions *options, c
                     HnContestResult *out, GError **error);
 
 /*
- * Location of n values that lie symmetrically about it, and its 95 % interval: the median of the means of all pairs
- * (J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank tests", 1963), and the interval that inverts
- * Wilcoxon's signed-rank test, with that test's exact distribution. n is HN_MAX_ROUNDS at most; lo and hi are NaN below
- * HN_MIN_INTERVAL values.
+ * Location of n values that lie symmetrically about it, and its interval of that level: the median of the means of all
+ * pairs (J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank tests", 1963), and the interval that
+ * inverts Wilcoxon's signed-rank test, with that test's exact distribution. n is HN_MAX_ROUNDS at most; lo and hi are
+ * NaN where n is too small for the level: below HN_MIN_INTERVAL for 0.95.
  */
-void hn_signed_rank(const double *x, gsize n, double *mid, double *lo, double *hi);
+void hn_signed_rank(const double *x, gsize n, double level, double *mid, double *lo, double *hi);
+
+/* How much wider an interval of n values in a row has to be, since each is like the one before: 1 for independent ones.
+ * By ranks (R. Bartels, "The rank version of von Neumann's ratio test for randomness", 1982), so that single values
+ * that are far off do not count. */
+double hn_serial_widening(const double *x, gsize n);
 
 G_END_DECLS

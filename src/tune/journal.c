@@ -21,7 +21,7 @@ struct HnJournal {
     char *path, *key;
     GHashTable *tried; /* plan -> HnTried * */
     GHashTable *times; /* plan -> HnNodeTimes * */
-    GHashTable *races; /* "before after" -> double * */
+    GHashTable *races; /* "before after" -> HnEffect * */
     guint trials, resumed;
 };
 
@@ -88,12 +88,12 @@ const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan)
     return g_hash_table_lookup(j->times, plan);
 }
 
-gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, double *effect)
+gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, HnEffect *e)
 {
     g_autofree char *name = g_strdup_printf("%s %s", before, after);
-    const double *found = g_hash_table_lookup(j->races, name);
+    const HnEffect *found = g_hash_table_lookup(j->races, name);
     if (found != NULL)
-        *effect = *found;
+        *e = *found;
     return found != NULL;
 }
 
@@ -173,23 +173,27 @@ static void read_times(HnJournal *j, const char *plan, JsonObject *line)
         g_hash_table_insert(j->times, g_strdup(plan), g_steal_pointer(&t));
 }
 
-static void note_race(HnJournal *j, const char *before, const char *after, double effect)
+static void note_race(HnJournal *j, const char *before, const char *after, const HnEffect *e)
 {
+    const HnEffect kept = { e->effect, NAN, NAN, HN_VERDICT_NOISY, e->sure_lo, e->sure_hi };
     char *name = g_strdup_printf("%s %s", before, after);
     if (g_hash_table_contains(j->races, name))
         g_free(name);
     else
-        g_hash_table_insert(j->races, name, g_memdup2(&effect, sizeof effect));
+        g_hash_table_insert(j->races, name, g_memdup2(&kept, sizeof kept));
 }
 
 static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)
 {
-    const double effect = number_at(line, "effect");
-    if (json_array_get_length(plans) != 2 || !(effect > 0))
+    const HnEffect e = { .effect = number_at(line, "effect"),
+                         .sure_lo = number_at(line, "lo"),
+                         .sure_hi = number_at(line, "hi") };
+    const gboolean whole = e.sure_lo > 0 && e.effect > 0 && e.sure_hi > 0;
+    if (json_array_get_length(plans) != 2 || !whole) /* of an older version: without an interval it decides nothing */
         return;
     JsonNode *a = json_array_get_element(plans, 0), *b = json_array_get_element(plans, 1);
     if (hn_json_string(a) != NULL && hn_json_string(b) != NULL)
-        note_race(j, json_node_get_string(a), json_node_get_string(b), effect);
+        note_race(j, json_node_get_string(a), json_node_get_string(b), &e);
 }
 
 static void read_line(HnJournal *j, JsonObject *line, gboolean cache)
@@ -377,15 +381,17 @@ gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times
     return write_line(j, o, TRUE, error);
 }
 
-gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, double effect, GError **error)
+gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, const HnEffect *e, GError **error)
 {
     JsonObject *o = json_object_new();
     JsonArray *plans = json_array_new();
     json_array_add_string_element(plans, before);
     json_array_add_string_element(plans, after);
     json_object_set_array_member(o, "race", plans);
-    json_object_set_double_member(o, "effect", effect);
-    note_race(j, before, after, effect);
+    json_object_set_double_member(o, "effect", e->effect);
+    hn_json_set_number(o, "lo", e->sure_lo);
+    hn_json_set_number(o, "hi", e->sure_hi);
+    note_race(j, before, after, e);
     return write_line(j, o, TRUE, error);
 }
 

@@ -8,7 +8,7 @@
  *     { "schema": "hone.journal/1", "hone": "0.1.0", "model": "5e1f...", "data": "...", "options": "...", ... }
  *     { "trial": 1, "what": "all", "plan": "77ab...", "score": { "top1": 1, ... }, "bytes": 26500, "f32": [] }
  *     { "times": "77ab...", "key": "...", "total_ms": 1.5, "nodes": { "conv1": { "ms": 0.4, "elements": 1024 } } }
- *     { "race": ["77ab...", "0c4d..."], "key": "...", "effect": 0.93 }
+ *     { "race": ["77ab...", "0c4d..."], "key": "...", "effect": 0.93, "lo": 0.91, "hi": 0.94 }
  *
  * Plans are named by hn_quant_plan_hash().
  */
@@ -17,6 +17,7 @@
 #include <json-glib/json-glib.h>
 
 #include "check/score.h"
+#include "perf/contest.h"
 
 G_BEGIN_DECLS
 
@@ -85,12 +86,13 @@ gboolean hn_journal_read(HnJournal *j, const char *path, const char *text, gsize
 /* NULL: not known. */
 const HnTried *hn_journal_tried(const HnJournal *j, const char *plan);
 const HnNodeTimes *hn_journal_times(const HnJournal *j, const char *plan);
-gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, double *effect);
+/* Of *e the effect and what decisions are made by; all else is NaN. */
+gboolean hn_journal_race(const HnJournal *j, const char *before, const char *after, HnEffect *e);
 
 /* Noted, and written. t, times: taken; what is known already stays as it is. Errors: IO. */
 gboolean hn_journal_add_tried(HnJournal *j, HnTried *t, GError **error);
 gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times, GError **error);
-gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, double effect, GError **error);
+gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, const HnEffect *e, GError **error);
 /* A line more that nobody reads again: how it ended. */
 gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error);
 

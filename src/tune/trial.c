@@ -135,21 +135,23 @@ gboolean hn_tune_times(HnTune *t, const gconstpointer *plans, guint n, const HnN
     return ok;
 }
 
-gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, HnEffect *effect, GError **error)
+gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, HnEffect *effect,
+                      GError **error)
 {
     g_autofree char *a = name_of(t, before), *b = name_of(t, after);
     HnSpeedup speedup;
-    *effect = (HnEffect){ .effect = NAN, .lo = NAN, .hi = NAN };
-    if (hn_journal_race(t->journal, a, b, &effect->effect))
+    if (hn_journal_race(t->journal, a, b, effect))
         return TRUE;
     g_autoptr(HnModel) ma = build(t, before, error);
     g_autoptr(HnModel) mb = ma != NULL ? build(t, after, error) : NULL;
-    const HnSpeedupOptions o = {
-        .threads = t->threads, .seconds = RACE_SECONDS, .budget = hn_tune_memory(t->budget), .progress = t->progress
-    };
+    const HnSpeedupOptions o = { .threads = t->threads,
+                                 .seconds = RACE_SECONDS,
+                                 .limit = most,
+                                 .budget = hn_tune_memory(t->budget),
+                                 .progress = t->progress };
     if (mb == NULL || !hn_measure_speedup(ma, mb, t->backend, hn_scorer_inputs(t->scorer), &o, &speedup, error) ||
         hn_progress_stop(t->progress, error))
         return FALSE;
     *effect = speedup.effect;
-    return hn_journal_add_race(t->journal, a, b, effect->effect, error);
+    return hn_journal_add_race(t->journal, a, b, effect, error);
 }

@@ -54,7 +54,9 @@ void hn_tune_choose(HnTune *t, gconstpointer plan);
 
 /* Own times of the nodes of each plan's model, out[n]; they are the journal's. Plans take turns. */
 gboolean hn_tune_times(HnTune *t, const gconstpointer *plans, guint n, const HnNodeTimes **out, GError **error);
-/* Time of `after` over that of `before`; of a race in the journal the interval is not known (NaN). */
-gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, HnEffect *effect, GError **error);
+/* Time of `after` over that of `before`, to decide whether it is more than `most`; of a race in the journal verdict and
+ * 95 % interval are not known (NaN). */
+gboolean hn_tune_race(HnTune *t, gconstpointer before, gconstpointer after, double most, HnEffect *effect,
+                      GError **error);
 
 G_END_DECLS

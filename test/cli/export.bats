@@ -275,17 +275,32 @@ END
 }
 
 @test "export: --to f16 keeps what overflows in one branch, not what is called the same in another" {
-    exports branches.onnx --to f16 --data random:3
+    exports branches.onnx --to f16 --data random:3 --force
     holds '[.precision.kept[].site] | sort == ["z", "z/then_branch/o", "z/then_branch/t"]'
+}
+
+@test "export: halves that are slower, or longer, are refused like all else" {
+    # three nodes of next to no time, whose halves become f32 and back: slower by far, or too noisy to tell
+    rm -f out.onnx
+    run --separate-stderr hone-export chain.onnx -o out.onnx --to f16
+    [ "$status" -eq 3 ] || [ "$status" -eq 5 ] || explain
+    sentence 'of the time of the original' && [ ! -e out.onnx ]
+}
+
+@test "export: --to bf16 raises the opset to one that has it" {
+    hone-export chain.onnx -o chain9.onnx --opset 9 -q --no-check
+    exports chain9.onnx --to bf16 --force
+    holds '.before.opset == 9 and .after.opset >= 13 and .precision.converted > 0'
+    refuses 4 'has no bf16' hone-export chain9.onnx -o out.onnx --to bf16 --opset 12
 }
 
 @test "export: --to f16, there and back" {
     npy make '<f2' 2,3 '1 -2 3 -4 5 -6' half.npy
-    exports chain.onnx --to f16
+    exports chain.onnx --to f16 --force
     holds '.precision.to == "f16" and .precision.converted == 3 and .precision.kept == [] and .check.status == "equal"'
     [ "$(hone-run out.onnx --input x=half.npy | npy show)" = '<f2[2,3] 2 2 12 1 12 3' ]
     cp out.onnx half.onnx
-    exports chain.onnx --to f16 --keep-io
+    exports chain.onnx --to f16 --keep-io --force
     same_results chain.onnx out.onnx
     exports half.onnx --to f32
     holds '.precision.to == "f32"'

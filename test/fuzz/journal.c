@@ -29,14 +29,14 @@ static void add(HnJournal *j)
     t->f32 = g_ptr_array_new_with_free_func(g_free);
     times->total_ms = 1.5;
     if (!hn_journal_add_tried(j, t, NULL) || !hn_journal_add_times(j, "own times", times, NULL) ||
-        !hn_journal_add_race(j, "own", "race", 0.5, NULL))
+        !hn_journal_add_race(j, "own", "race", &(HnEffect){ .effect = 0.5, .sure_lo = 0.4, .sure_hi = 0.6 }, NULL))
         g_error("nothing can be added");
 }
 
 static void one(const uint8_t *data, size_t size)
 {
     g_autofree uint8_t *all = g_malloc(size + sizeof FIRST);
-    double effect;
+    HnEffect effect;
     memcpy(all, FIRST, sizeof FIRST - 1);
     if (size > 0)
         memcpy(all + sizeof FIRST - 1, data, size);

@@ -286,7 +286,7 @@ def examine(a, path, tmp):
             latency(a, row, model, out["hone"], folder)
         if "half" in a.parts:
             half = os.path.join(tmp, "half.onnx")
-            run = metered([os.path.join(os.path.abspath(a.hone), "hone-export"), model, "-o", half, "--to", "f16"])
+            run = metered([os.path.join(os.path.abspath(a.hone), "hone-export"), model, "-o", half, "--to", "f16", "--force"])
             row["half"] = child("half", model, half, folder or "")["worst"] if run["status"] == 0 else None
     except RuntimeError as e:
         row["failed"]["judge"] = str(e)

@@ -12,28 +12,7 @@
 
 static HnEffect effect(double lo, double middle, double hi)
 {
-    return (HnEffect){ .effect = middle, .lo = lo, .hi = hi };
-}
-
-/* Slower by the effect alone, and by all of the interval. */
-static void check_slower(HnEffect e, double most, gboolean by_effect, gboolean by_interval)
-{
-    g_assert_cmpint(hn_is_slower(&e, most, HN_BY_EFFECT), ==, by_effect);
-    g_assert_cmpint(hn_is_slower(&e, most, HN_BY_INTERVAL), ==, by_interval);
-}
-
-static void test_slower(void)
-{
-    check_slower(effect(0.9, 0.95, 0.99), 1, FALSE, FALSE);
-    check_slower(effect(0.98, 1, 1.02), 1, FALSE, FALSE); /* the limit itself is within it */
-    check_slower(effect(0.99, 1.001, 1.02), 1, TRUE, FALSE);
-    check_slower(effect(1, 1.01, 1.02), 1, TRUE, FALSE);
-    check_slower(effect(1.001, 1.01, 1.02), 1, TRUE, TRUE);
-    check_slower(effect(1.001, 1.01, 1.02), 1.03, FALSE, FALSE);
-    check_slower(effect(0.5, 0.6, 0.7), 0.5, TRUE, FALSE); /* a speed-up of 2 is asked for */
-    check_slower(effect(NAN, 1.2, NAN), 1.03, TRUE, FALSE);
-    check_slower(effect(NAN, 0.9, NAN), 1.03, FALSE, FALSE);
-    check_slower(effect(NAN, NAN, NAN), 1.03, TRUE, FALSE);
+    return (HnEffect){ .effect = middle, .lo = middle, .hi = middle, .sure_lo = lo, .sure_hi = hi };
 }
 
 static void refused(gboolean ok, GError **error, const char *words)
@@ -47,14 +26,20 @@ static void refused(gboolean ok, GError **error, const char *words)
 static void test_speed(void)
 {
     g_autoptr(GError) error = NULL;
-    const HnEffect e = effect(1.04, 1.05, 1.06);
-    g_assert_true(hn_guard_speed(&e, 1.05, HN_BY_EFFECT, "it", &error));
-    g_assert_true(hn_guard_speed(&e, 1.04, HN_BY_INTERVAL, "it", &error));
+    const HnEffect e = effect(1.04, 1.05, 1.06), unknown = effect(NAN, 0.9, NAN);
+    g_assert_true(hn_guard_speed(&e, 1.06, "it", &error));
     g_assert_no_error(error);
-    refused(hn_guard_speed(&e, 1.03, HN_BY_INTERVAL, "it", &error), &error,
-            "it takes 1.050 of the time of the original, more than 1.030");
-    refused(hn_guard_speed(&e, 1.04, HN_BY_EFFECT, "it", &error), &error,
-            "it takes 1.050 of the time of the original, more than 1.040");
+    refused(hn_guard_speed(&e, 1.01, "it", &error), &error,
+            "it takes 1.050 of the time of the original, more than 1.010, 99.9% interval 1.040 to 1.060");
+    g_assert_false(hn_guard_speed(&e, 1.05, "it", &error)); /* the effect itself would do */
+    g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
+    g_assert_cmpstr(error->message, ==,
+                    "it is too noisy, or too near, to tell whether it takes more than 1.050 of the time of the "
+                    "original: 1.050, 99.9% interval 1.040 to 1.060");
+    g_clear_error(&error);
+    g_assert_false(hn_guard_speed(&unknown, 1, "it", &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
+    g_assert_true(g_str_has_suffix(error->message, "original: 0.900"));
 }
 
 static void test_size(void)
@@ -225,7 +210,7 @@ static void test_best(void)
     g_assert_true(hn_pareto_find(points, "exact")->chosen);
 }
 
-/* What the journal knows is not raced again, and its interval is not known. */
+/* What the journal knows is not raced again, and decides as it did. */
 static void test_races(void)
 {
     g_autoptr(GError) error = NULL;
@@ -233,12 +218,15 @@ static void test_races(void)
     Job job = { 0, 0 };
     HnTune t = { .job = { &job, name_of, never, none, twice, count }, .journal = journal };
     HnEffect e;
-    g_assert_true(hn_journal_add_race(journal, "a", "b", 0.75, &error));
-    g_assert_true(hn_tune_race(&t, "a", "b", &e, &error));
+    e = effect(0.7, 0.75, 0.8);
+    g_assert_true(hn_journal_add_race(journal, "a", "b", &e, &error));
+    e = effect(0, 0, 0);
+    g_assert_true(hn_tune_race(&t, "a", "b", 1, &e, &error));
     g_assert_cmpfloat(e.effect, ==, 0.75);
     g_assert_true(isnan(e.lo) && isnan(e.hi));
-    g_assert_false(hn_is_slower(&e, 0.99, HN_BY_EFFECT));
-    g_assert_false(hn_tune_race(&t, "b", "a", &e, &error)); /* the other way round it is another race */
+    g_assert_cmpint(hn_decide(&e, 0.8), ==, HN_WON);
+    g_assert_cmpint(hn_decide(&e, 0.68), ==, HN_LOST);
+    g_assert_false(hn_tune_race(&t, "b", "a", 1, &e, &error)); /* the other way round it is another race */
     g_assert_cmpuint(job.built, ==, 1);
 }
 
@@ -299,7 +287,6 @@ static void test_budget(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/guard/slower", test_slower);
     g_test_add_func("/guard/speed", test_speed);
     g_test_add_func("/guard/size", test_size);
     g_test_add_func("/guard/lossy", test_lossy);

@@ -584,6 +584,40 @@ static void test_log(void)
     hn_precision_log_clear(&log);
 }
 
+/* What a check took back was not asked for. */
+static void test_checked(void)
+{
+    static const char *const keep[] = { "z", NULL };
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[4]) -> (%z) { %y = Exp(%x)\n %z = Sin(%y) }");
+    g_autoptr(GError) error = NULL;
+    HnPrecisionLog log;
+    hn_precision_log_init(&log);
+    const HnPrecisionOptions o = { .to = HN_F16, .keep = keep, .keep_checked = TRUE };
+    g_assert_true(hn_convert_precision(m, &o, &log, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(logged(&log, "z")->kept, ==, HN_KEPT_CHECKED);
+    g_assert_cmpstr(logged(&log, "z")->why, ==, "results would be too far off");
+    g_assert_cmpstr(hn_kept_name(HN_KEPT_CHECKED), ==, "checked");
+    hn_precision_log_clear(&log);
+}
+
+static void check_opset(const char *text, HnDtype to, int64_t want)
+{
+    g_autoptr(HnModel) m = test_model(text);
+    g_assert_cmpint(hn_precision_opset(m, to), ==, want);
+}
+
+/* bf16: 13, or what the last operator asks for that ever takes it; never lower than the model's own. */
+static void test_opset(void)
+{
+    check_opset("opset 9 graph g(%x:f32[4]) -> (%y) { %y = Relu(%x) }", HN_BF16, 13);
+    check_opset("opset 18 graph g(%x:f32[4]) -> (%y) { %y = Relu(%x) }", HN_BF16, 18);
+    check_opset("opset 9 graph g(%x:f32[4]) -> (%y) { %y = Elu(%x) }", HN_BF16, 22);
+    check_opset("opset 9 graph g(%x:f32[4]) -> (%y) { %z = Relu(%x)\n %y = LeakyRelu(%z) }", HN_BF16, 16);
+    check_opset("opset 13 graph g(%x:f32[4]) -> (%y) { %y = Elu(%x) }", HN_F16, 13);
+    check_opset("opset 9 graph g(%x:f32[4]) -> (%y) { %y = Elu(%x) }", HN_F32, 9);
+}
+
 static void test_ranges(void)
 {
     static const char *const texts[] = { "f32[9]={0,-3,0.5,1e-30,-65504,-1e9,70000,-2,0}",
@@ -666,6 +700,8 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/precision/refused", test_refused);
     g_test_add_func("/precision/log", test_log);
+    g_test_add_func("/precision/checked", test_checked);
+    g_test_add_func("/precision/opset", test_opset);
     g_test_add_func("/precision/ranges", test_ranges);
     g_test_add_func("/precision/inside", test_inside);
     g_test_add_func("/precision/gain", test_speedup);

@@ -8,8 +8,14 @@
 #define SIDES 3
 
 typedef struct {
-    double ns[SIDES];           /* of a run of a side */
-    double luck, drift;         /* standard deviation of instances; of the machine, per round */
+    double ns[SIDES];     /* of a run of a side */
+    double luck, drift;   /* standard deviation of instances; of the machine, per round */
+    double process;       /* the same of the second side, for as long as the process lives */
+    double trend;         /* of the second side: what it gets slower by, per second */
+    double bursts, inert; /* share of runs beside a burst of others' work; how like a state is to the one before */
+    double swing;         /* standard deviation of the second side's states, one for each round */
+    double state, off;
+    gboolean burst;
     double now[SIDES], machine; /* of the present instance */
     gboolean open[SIDES];
     guint64 clock, runs[SIDES], opened;
@@ -28,9 +34,15 @@ static gboolean fake_open(gpointer data, int side, GError **error)
         g_set_error_literal(error, HN_ERROR, HN_ERROR_VALUE, "no");
         return FALSE;
     }
+    if (f->opened == 1)
+        f->off = f->process * hn_rng_normal(&f->rng);
     f->now[side] = f->ns[side] * exp(f->luck * hn_rng_normal(&f->rng));
     if (side == 0)
         f->machine = exp(f->drift * hn_rng_normal(&f->rng));
+    if (side == 1) {
+        f->state = f->inert * f->state + sqrt(1 - f->inert * f->inert) * f->swing * hn_rng_normal(&f->rng);
+        f->now[side] *= exp(f->off + f->state + f->trend * (double)f->clock * 1e-9);
+    }
     return TRUE;
 }
 
@@ -49,7 +61,10 @@ static gboolean fake_run(gpointer data, int side, G_GNUC_UNUSED guint64 i, guint
     if (side == 0 && all == f->cancel_at)
         f->cancel = 1;
     *start = f->clock;
-    f->clock += (guint64)(f->now[side] * f->machine * (1 + 0.01 * hn_rng_double(&f->rng)));
+    /* others' work comes and goes in stretches of some 20 runs, whoever runs */
+    if (hn_rng_double(&f->rng) < 0.05)
+        f->burst = hn_rng_double(&f->rng) < f->bursts;
+    f->clock += (guint64)(f->now[side] * f->machine * (f->burst ? 1.8 : 1) * (1 + 0.01 * hn_rng_double(&f->rng)));
     *end = f->clock;
     return TRUE;
 }
@@ -69,14 +84,14 @@ static void contest(Fake *f, int sides, guint64 period, const HnContestOptions *
 static void test_signed_rank(void)
 {
     double x[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, mid, lo, hi;
-    hn_signed_rank(x, 8, &mid, &lo, &hi);
+    hn_signed_rank(x, 8, 0.95, &mid, &lo, &hi);
     g_assert_cmpfloat(mid, ==, 4.5);
     g_assert_cmpfloat(lo, ==, 2);
     g_assert_cmpfloat(hi, ==, 7);
-    hn_signed_rank(x, 6, &mid, &lo, &hi);
+    hn_signed_rank(x, 6, 0.95, &mid, &lo, &hi);
     g_assert_cmpfloat(lo, ==, 1);
     g_assert_cmpfloat(hi, ==, 6);
-    hn_signed_rank(x, 5, &mid, &lo, &hi);
+    hn_signed_rank(x, 5, 0.95, &mid, &lo, &hi);
     g_assert_true(isnan(lo) && isnan(hi) && mid == 3);
 
     HnRng rng = hn_rng(5);
@@ -85,7 +100,7 @@ static void test_signed_rank(void)
         double y[20];
         for (int k = 0; k < 20; k++)
             y[k] = hn_rng_normal(&rng);
-        hn_signed_rank(y, 20, &mid, &lo, &hi);
+        hn_signed_rank(y, 20, 0.95, &mid, &lo, &hi);
         hits += lo <= 0 && hi >= 0;
     }
     g_assert_cmpfloat_with_epsilon((double)hits / tries, 0.952, 0.012);
@@ -128,6 +143,168 @@ static void test_rates(void)
     g_free(r);
 }
 
+/* --- decisions --------------------------------------------------------------------------------------------------- */
+
+/* n = 11: 2 of 2^11 orders of signs have a sum of ranks below 1, so that the ends are the outermost values. */
+static void test_sure(void)
+{
+    double x[11], mid, lo, hi;
+    for (int i = 0; i < 11; i++)
+        x[i] = i;
+    hn_signed_rank(x, 11, HN_SURE, &mid, &lo, &hi);
+    g_assert_true(lo == 0 && hi == 10 && mid == 5);
+    hn_signed_rank(x, 10, HN_SURE, &mid, &lo, &hi);
+    g_assert_true(isnan(lo) && isnan(hi));
+}
+
+static HnEffect sure(double lo, double hi)
+{
+    return (HnEffect){ .effect = sqrt(lo * hi), .lo = 1, .hi = 1, .sure_lo = lo, .sure_hi = hi };
+}
+
+static void check_decision(double lo, double hi, double limit, HnDecision want)
+{
+    const HnEffect e = sure(lo, hi);
+    g_assert_cmpint(hn_decide(&e, limit), ==, want);
+}
+
+static void test_decide(void)
+{
+    check_decision(0.9, 0.99, 1, HN_WON);
+    check_decision(0.9, 1, 1, HN_WON); /* the limit itself is within it */
+    check_decision(0.9, 1.001, 1, HN_UNDECIDED);
+    check_decision(1.015, 1.2, 1, HN_UNDECIDED); /* by less than two hundredths */
+    check_decision(1.021, 1.2, 1, HN_LOST);
+    check_decision(1.011, 1.02, 1.02, HN_WON);
+    check_decision(0.45, 0.55, 0.5, HN_UNDECIDED); /* a speed-up of 2 is asked for */
+    check_decision(0.505, 0.55, 0.5, HN_UNDECIDED);
+    check_decision(0.511, 0.55, 0.5, HN_LOST);
+    check_decision(NAN, NAN, 1, HN_UNDECIDED);
+}
+
+/* Independent values hardly widen an interval, a trend and long waves do, single ones that are far off do not. */
+static void test_widening(void)
+{
+    HnRng rng = hn_rng(7);
+    double x[24], mean = 0, wave[24], trend[24];
+    for (int i = 0; i < 24; i++) {
+        wave[i] = sin(i / 3.0);
+        trend[i] = i;
+    }
+    for (int k = 0; k < 1000; k++) {
+        for (int i = 0; i < 24; i++)
+            x[i] = hn_rng_normal(&rng);
+        mean += hn_serial_widening(x, 24) / 1000;
+    }
+    g_test_message("widened by %g", mean);
+    g_assert_cmpfloat(mean, <, 1.15);
+    g_assert_cmpfloat(hn_serial_widening(wave, 24), >, 1.8);
+    g_assert_cmpfloat(hn_serial_widening(trend, 24), >, 1.8);
+    g_assert_cmpfloat(hn_serial_widening(trend, 1), ==, 1);
+    for (int i = 0; i < 24; i++)
+        x[i] = i % 2;
+    g_assert_cmpfloat(hn_serial_widening(x, 24), ==, 1);
+    for (int i = 0; i < 24; i++)
+        x[i] = 3;
+    g_assert_cmpfloat(hn_serial_widening(x, 24), ==, 1);
+    for (int i = 0; i < 24; i++)
+        x[i] = i % 2 ? -i : i;
+    x[12] = x[13] = 1e9;
+    g_assert_cmpfloat(hn_serial_widening(x, 24), <, 1.3);
+}
+
+typedef struct {
+    const char *name;
+    Fake of;
+} Machine;
+
+static const Machine machines[] = {
+    { "quiet", { .luck = 0.005 } },
+    { "bursts", { .luck = 0.02, .bursts = 0.3 } },
+    { "a neighbour", { .luck = 0.02, .bursts = 0.5, .drift = 0.2, .process = 0.003 } },
+    { "drift", { .luck = 0.01, .drift = 0.3, .trend = 0.002 } },
+    { "waves", { .luck = 0.01, .swing = 0.02, .inert = 0.8 } },
+    { "luck of the process", { .luck = 0.005, .process = 0.003 } },
+};
+
+/* Decisions of `commands` processes that compare ms with `ratio` times as much: won, lost, undecided. */
+static void decide(const Machine *m, double ns, double ratio, guint64 seed, int commands, guint *n)
+{
+    HnContestResult *r = g_new0(HnContestResult, 1);
+    const HnContestOptions o = { .until = HN_UNTIL_INTERVAL, .seconds = 3, .margin = 0.02, .limit = 1, .decide = TRUE };
+    n[HN_WON] = n[HN_LOST] = n[HN_UNDECIDED] = 0;
+    for (int i = 0; i < commands; i++) {
+        Fake f = m->of;
+        f.ns[0] = ns;
+        f.ns[1] = ns * ratio;
+        f.rng = hn_rng(seed * 1000 + (guint64)i);
+        contest(&f, 2, 1, &o, r);
+        n[hn_decide(&r->effect[1], 1)]++;
+        g_assert_true(r->stop == HN_STOP_INTERVAL || r->stop == HN_STOP_LIMIT);
+    }
+    g_free(r);
+}
+
+/* The same command again and again: never one that writes beside one that refuses, whatever the machine does beside
+ * it and however near the limit the truth is; and what is clear is decided. */
+static void test_decisions(void)
+{
+    static const double ratios[] = { 0.5, 0.93, 0.98, 0.995, 1, 1.005, 1.01, 1.02, 1.03, 1.1, 2 };
+    for (gsize k = 0; k < G_N_ELEMENTS(machines); k++) {
+        for (gsize i = 0; i < G_N_ELEMENTS(ratios); i++) {
+            guint n[3], wrong = ratios[i] <= 1 ? HN_LOST : HN_WON, right = wrong == HN_LOST ? HN_WON : HN_LOST;
+            decide(&machines[k], 3e6, ratios[i], k * 100 + i, 40, n);
+            g_test_message("%s, %g: %u won, %u lost, %u undecided", machines[k].name, ratios[i], n[HN_WON], n[HN_LOST],
+                           n[HN_UNDECIDED]);
+            g_assert_false(n[HN_WON] > 0 && n[HN_LOST] > 0);
+            if (fabs(ratios[i] - 1) > 0.05)
+                g_assert_cmpuint(n[wrong], ==, 0);
+            if (fabs(ratios[i] - 1) > (machines[k].of.swing > 0 ? 0.4 : 0.05))
+                g_assert_cmpuint(n[right], >=, 38);
+        }
+    }
+}
+
+/* Runs of a second are few: what is clear is decided by few rounds, what is not stays open. */
+static void test_slow(void)
+{
+    guint n[3];
+    decide(&machines[1], 4e8, 0.6, 1, 20, n);
+    g_assert_cmpuint(n[HN_WON], >=, 14);
+    g_assert_cmpuint(n[HN_LOST], ==, 0);
+    decide(&machines[1], 4e8, 1.5, 2, 20, n);
+    g_assert_cmpuint(n[HN_LOST], >=, 14);
+    g_assert_cmpuint(n[HN_WON], ==, 0);
+    decide(&machines[1], 4e8, 1, 3, 20, n);
+    g_assert_cmpuint(n[HN_UNDECIDED], >=, 19);
+}
+
+/* Of all processes that compare a model with itself at the very limit, those that come to any decision at all. */
+static void test_errors(void)
+{
+    guint n[3];
+    decide(&machines[0], 3e6, 1, 77, 1000, n);
+    g_test_message("%u won, %u lost", n[HN_WON], n[HN_LOST]);
+    g_assert_cmpuint(n[HN_WON] + n[HN_LOST], <=, 15);
+}
+
+/* Times printed beside an effect are of the same estimate, and none of a round that a deadline would cut is begun. */
+static void test_estimate(void)
+{
+    HnContestResult *r = g_new0(HnContestResult, 1);
+    Fake f = { .ns = { 2e6, 1e6 }, .luck = 0.02, .rng = hn_rng(3) };
+    HnContestOptions o = { .until = HN_UNTIL_INTERVAL, .seconds = 3, .margin = 0.02, .limit = 1, .decide = TRUE };
+    contest(&f, 2, 1, &o, r);
+    g_assert_cmpfloat_with_epsilon(r->ms, 2, 0.06);
+    g_assert_cmpfloat_with_epsilon(r->ms * r->effect[1].effect, 1, 0.06);
+    g_assert_cmpint(r->stop, ==, HN_STOP_INTERVAL);
+    o.end = 1; /* long ago */
+    contest(&f, 2, 1, &o, r);
+    g_assert_cmpuint(r->rounds, ==, 1);
+    g_assert_cmpint(hn_decide(&r->effect[1], 1), ==, HN_UNDECIDED);
+    g_free(r);
+}
+
 static void test_lengths(void)
 {
     HnContestResult *r = g_new0(HnContestResult, 1);
@@ -148,9 +325,9 @@ static void test_lengths(void)
 
     /* it goes on until the interval is on one side of the gate, or the time is over */
     Fake g = { .ns = { 1e6, 1.05e6 }, .luck = 0.03, .rng = hn_rng(1) };
-    contest(&g, 2, 1, &(HnContestOptions){ .until = HN_UNTIL_INTERVAL, .seconds = 10, .margin = 0.02, .gate = 0.04 },
+    contest(&g, 2, 1, &(HnContestOptions){ .until = HN_UNTIL_INTERVAL, .seconds = 10, .margin = 0.02, .limit = 1.04 },
             r);
-    g_assert_true(r->stop == HN_STOP_LIMIT || r->effect[1].lo > 1.04 || r->effect[1].hi <= 1.04);
+    g_assert_true(r->stop == HN_STOP_LIMIT || hn_decide(&r->effect[1], 1.04) != HN_UNDECIDED);
     contest(&g, 2, 1,
             &(HnContestOptions){ .until = HN_UNTIL_INTERVAL, .seconds = 10, .precision = 0.03, .margin = 0.02 }, r);
     g_assert_cmpint(r->stop, ==, HN_STOP_INTERVAL);
@@ -242,6 +419,13 @@ int main(int argc, char **argv)
     g_test_add_func("/perf/versus/signed-rank", test_signed_rank);
     g_test_add_func("/perf/versus/verdicts", test_verdicts);
     g_test_add_func("/perf/versus/rates", test_rates);
+    g_test_add_func("/perf/versus/sure", test_sure);
+    g_test_add_func("/perf/versus/decide", test_decide);
+    g_test_add_func("/perf/versus/widening", test_widening);
+    g_test_add_func("/perf/versus/decisions", test_decisions);
+    g_test_add_func("/perf/versus/slow", test_slow);
+    g_test_add_func("/perf/versus/errors", test_errors);
+    g_test_add_func("/perf/versus/estimate", test_estimate);
     g_test_add_func("/perf/versus/lengths", test_lengths);
     g_test_add_func("/perf/versus/ends", test_ends);
     g_test_add_func("/perf/streams", test_streams);

@@ -386,7 +386,8 @@ static void test_journal(void)
         g_assert_true(hn_journal_open(j, path, FALSE, header, &error));
         g_assert_true(hn_journal_add_tried(j, a_trial("p1"), &error));
         g_assert_true(hn_journal_add_times(j, "p1", some_times(), &error));
-        g_assert_true(hn_journal_add_race(j, "p1", "p2", 0.75, &error));
+        g_assert_true(hn_journal_add_race(j, "p1", "p2",
+                                          &(HnEffect){ .effect = 0.75, .sure_lo = 0.5, .sure_hi = 0.875 }, &error));
         g_assert_true(hn_journal_add_tried(j, a_trial("p2"), &error));
     }
     g_autofree char *text = NULL;
@@ -397,7 +398,7 @@ static void test_journal(void)
     for (const char *end = last; end < text + n; end++) {
         g_assert_true(g_file_set_contents(path, text, end - text, NULL));
         g_autoptr(HnJournal) j = hn_journal_new();
-        double effect;
+        HnEffect effect;
         g_assert_true(hn_journal_open(j, path, TRUE, header, &error));
         g_assert_no_error(error);
         g_assert_cmpuint(hn_journal_resumed(j), ==, 1);
@@ -409,7 +410,8 @@ static void test_journal(void)
         g_assert_null(hn_journal_tried(j, "p2"));
         g_assert_cmpfloat(hn_journal_times(j, "p1")->total_ms, ==, 1.0 / 7);
         g_assert_true(hn_journal_race(j, "p1", "p2", &effect));
-        g_assert_cmpfloat(effect, ==, 0.75);
+        g_assert_cmpfloat(effect.effect, ==, 0.75);
+        g_assert_true(effect.sure_lo == 0.5 && effect.sure_hi == 0.875);
         g_assert_false(hn_journal_race(j, "p2", "p1", &effect));
         g_assert_true(hn_journal_add_tried(j, a_trial("p2"), &error));
         g_autofree char *again = NULL;

@@ -5,11 +5,13 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "op/unbind.h"
 #include "pass/inline_functions.h"
 #include "pass/precision/precision_plan.h"
 #include "pass/rewrite.h"
 
 #define CHUNK 1024
+#define BF16_OPSET 13 /* the first one with bf16 */
 
 typedef struct {
     HnModel *model;
@@ -35,8 +37,8 @@ typedef struct {
 
 const char *hn_kept_name(HnKept kept)
 {
-    static const char *const names[] = { "converted", "type",   "overflow", "inside", "small",
-                                         "coarse",    "weight", "position", "asked",  "around" };
+    static const char *const names[] = { "converted", "type",     "overflow", "inside", "small",  "coarse",
+                                         "weight",    "position", "asked",    "around", "checked" };
     return (guint)kept < G_N_ELEMENTS(names) ? names[kept] : "?";
 }
 
@@ -567,6 +569,33 @@ static void apply(Work *w)
     w->log->casts_added = w->made->len;
 }
 
+typedef struct {
+    HnDtype to;
+    int64_t opset;
+} Needed;
+
+static void need(HnNode *n, gpointer data)
+{
+    Needed *x = data;
+    const HnOp *op = hn_op_find(n->domain, n->op_type); /* nodes of a model that was just read are not bound yet */
+    if (op == NULL || op->domain != NULL)
+        return;
+    for (const char *letter = op->in; *letter != '\0'; letter++) {
+        const HnTypeMask ever = hn_op_types(op, *letter, HN_OPSET_MAX);
+        const gboolean taken = hn_dtype_in(HN_F32, ever) && hn_dtype_in(x->to, ever);
+        while (taken && x->opset < HN_OPSET_MAX && !hn_dtype_in(x->to, hn_op_types(op, *letter, x->opset)))
+            x->opset++;
+    }
+}
+
+int64_t hn_precision_opset(HnModel *m, HnDtype to)
+{
+    Needed x = { to, MAX(hn_model_opset(m, NULL), to == HN_BF16 ? BF16_OPSET : 1) };
+    if (to != HN_F32)
+        hn_graph_foreach_node(m->graph, need, &x);
+    return x.opset;
+}
+
 static gboolean usable(const HnModel *m, HnDtype to, GError **error)
 {
     const int64_t opset = hn_model_opset(m, NULL);
@@ -575,10 +604,11 @@ static gboolean usable(const HnModel *m, HnDtype to, GError **error)
                     hn_dtype_name(to));
         return FALSE;
     }
-    if (to != HN_BF16 || opset >= 13)
+    if (to != HN_BF16 || opset >= BF16_OPSET)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                "opset %" G_GINT64_FORMAT " has no bf16: convert the model to opset 13 or newer first", opset);
+                "opset %" G_GINT64_FORMAT " has no bf16: convert the model to opset %d or newer first", opset,
+                BF16_OPSET);
     return FALSE;
 }
 

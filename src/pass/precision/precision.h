@@ -28,6 +28,7 @@ typedef struct {
     const HnRanges *ranges;  /* of the model as it is; NULL: nothing is known but the weights */
     double headroom;         /* the half's largest number over the largest magnitude seen; 0: HN_HEADROOM */
     const char *const *keep; /* operators (op_type) and nodes (name or first output) to leave alone; NULL: none */
+    gboolean keep_checked;   /* these are what a check of results took back; nobody asked for them */
     HnBudget *budget;        /* of the weights that are made; NULL: unlimited */
 } HnPrecisionOptions;
 
@@ -42,6 +43,7 @@ typedef enum {
     HN_KEPT_POSITION, /* computes positions or sizes, which a half is too coarse for */
     HN_KEPT_ASKED,    /* named in `keep` */
     HN_KEPT_AROUND,   /* everything around it is f32: it would gain nothing */
+    HN_KEPT_CHECKED,  /* named in `keep`, with keep_checked */
 } HnKept;
 
 /* "overflow", "inside", ... */
@@ -74,6 +76,10 @@ typedef struct {
 
 void hn_precision_log_init(HnPrecisionLog *log);
 void hn_precision_log_clear(HnPrecisionLog *log);
+
+/* The lowest opset from the model's own on in which it can hold `to`, and each operator takes it that ever does: 13 and
+ * more for bf16. */
+int64_t hn_precision_opset(HnModel *m, HnDtype to);
 
 /*
  * Converts m in place; calls of the model's own functions are inlined and the functions go. Names of inputs and outputs

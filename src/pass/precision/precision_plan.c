@@ -439,8 +439,10 @@ static gboolean asked(const HnPrecisionPlan *p, const HnNode *n)
 
 static void keep_asked(HnPrecisionPlan *p, const HnPortNode *pn)
 {
+    const gboolean checked = p->o->keep_checked;
     for (int k = 0; k < n_ports(pn->node) && asked(p, pn->node); k++)
-        (void)hn_precision_keep(p, pn->port[k], HN_KEPT_ASKED, g_strdup("it was asked for"));
+        (void)hn_precision_keep(p, pn->port[k], checked ? HN_KEPT_CHECKED : HN_KEPT_ASKED,
+                                g_strdup(checked ? "results would be too far off" : "it was asked for"));
 }
 
 /* What computes v element by element, or moves it there, stays exact: v becomes integers. */
