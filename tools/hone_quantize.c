@@ -36,7 +36,7 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                 .threads = q->ctx->common.threads,
                                 .budget = q->ctx->budget,
                                 .progress = &q->ctx->progress,
-                                .command = q->command };
+                                .choice = &q->choice };
     g_autoptr(HnModel) given =
         quantize_open_given(q, error); /* not the prepared one: what preparing broke would not be seen */
     if (given == NULL)
@@ -58,10 +58,7 @@ static gboolean open_scorer(Quantize *q, GError **error)
                                .budget = &q->limits,
                                .progress = &q->ctx->progress,
                                .trial = tell_trial };
-    if (q->metric_set)
-        hn_goals_one(q->metric, q->max_drop, &q->so.goals);
-    else
-        hn_scorer_goals(q->scorer, q->max_drop, &q->so.goals);
+    hn_scorer_goals(q->scorer, q->max_drop, &q->so.goals);
     return TRUE;
 }
 
@@ -214,6 +211,14 @@ static void insist(Quantize *q)
     q->search.plan = hn_quant_plan_copy(q->base);
 }
 
+/* At each output of what was written, for the report. */
+static gboolean look(Quantize *q, GError **error)
+{
+    HnScore score;
+    q->looked = !hn_tune_late(&q->limits);
+    return !q->looked || hn_scorer_look(q->scorer, q->result, &score, error);
+}
+
 static gboolean work(Quantize *q, GError **error)
 {
     if (!begin(q, error) || !open_all(q, error) || !find_plan(q, error))
@@ -224,7 +229,7 @@ static gboolean work(Quantize *q, GError **error)
     if (!has_forms(q->search.plan))
         return refuse(q, error);
     q->result = hn_quant_build(q->search.plan, &q->so, &q->log, error);
-    if (q->result == NULL || !guard_speed(q, error) || !write_model(q, error))
+    if (q->result == NULL || !guard_speed(q, error) || !write_model(q, error) || !look(q, error))
         return FALSE;
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }
@@ -241,6 +246,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_search_clear(&q.search);
     hn_repair_log_clear(&q.repairs);
     hn_scorer_free(q.scorer);
+    hn_metric_choice_clear(&q.choice);
     hn_data_free(q.data);
     hn_quant_plan_free(q.base);
     hn_quant_plan_free(q.fixed);

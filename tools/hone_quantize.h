@@ -34,11 +34,11 @@ typedef struct {
     HnModel *prepared; /* the model whose copies plans are carried out on */
     const HnBackend *backend;
     HnShapes *shapes;
-    HnMetric metric;
-    const char *command;                          /* of cmd:PROGRAM */
-    double made_number;                           /* that it gave for the result; NaN: none */
-    gboolean metric_set, weights_only, by_ranges; /* the latter: those of activations are asked for */
-    HnQuantForm form;                             /* of all nodes, where they can take it */
+    gboolean looked;                  /* what the scorer says of outputs is of `result` */
+    HnMetricChoice choice;            /* of --metric */
+    double made_number;               /* that it gave for the result; NaN: none */
+    gboolean weights_only, by_ranges; /* the latter: those of activations are asked for */
+    HnQuantForm form;                 /* of all nodes, where they can take it */
     HnExternal external;
     double max_drop;     /* NaN: not said */
     HnTuneBudget limits; /* time and memory of all phases */

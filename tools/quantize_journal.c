@@ -35,13 +35,14 @@ gboolean quantize_open_journal(Quantize *q, GError **error)
     g_autofree char *path = journal_path(q), *cache = cache_path(q);
     g_autoptr(JsonObject) options = quantize_options_json(q);
     g_autofree char *plan = hn_quant_plan_hash(q->base);
-    g_autoptr(JsonObject) header = hn_journal_header(&(HnJournalOf){ .model = q->model_hash,
-                                                                     .data = q->data_hash,
-                                                                     .plan = plan,
-                                                                     .options = options,
-                                                                     .metric = q->command != NULL ? q->p->metric : NULL,
-                                                                     .device = q->ctx->common.device,
-                                                                     .threads = q->ctx->common.threads });
+    g_autoptr(JsonObject) header =
+        hn_journal_header(&(HnJournalOf){ .model = q->model_hash,
+                                          .data = q->data_hash,
+                                          .plan = plan,
+                                          .options = options,
+                                          .metric = q->choice.command != NULL ? q->p->metric : NULL,
+                                          .device = q->ctx->common.device,
+                                          .threads = q->ctx->common.threads });
     if (q->p->resume && path == NULL) {
         g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
                             "'--resume' needs a journal: '-o FILE' or '--journal FILE'");

@@ -35,11 +35,10 @@ const GOptionEntry quantize_entries[] = {
     { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(QuantizeParams, samples), "use at most N samples (default: 64)",
       "N" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, metric),
-      "top1, cos, sqnr, scores or cmd:PROGRAM (default: top1 where the output is class scores, else cos, and scores "
-      "where there are any)",
+      "top1, r2, cos, sqnr, scores or cmd:PROGRAM, or a list of NAME@OUTPUT (default: by what each output holds)",
       "NAME" },
     { "max-drop", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, max_drop_text),
-      "largest loss of the metric (default: 1%, of the cosine 0.1%, of scores 2%)", "P%" },
+      "largest loss of the metric (default: 1%, of cos 0.1%, of r2 0.2%, of scores 2%)", "P%" },
     { "min-speedup", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(QuantizeParams, min_speedup),
       "how many times faster than f32 the result has to be (default: 1)", "X" },
     { "bits", 0, 0, G_OPTION_ARG_INT, HN_FIELD(QuantizeParams, bits), "of --mode weights: 8 or 4 (default: 8)", "N" },
@@ -184,7 +183,7 @@ gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error)
         o->activations = HN_I8;
     else if (strcmp(activations, "u8"))
         return hn_tool_usage(error, "option '--activations' is one of u8, s8");
-    if (p->metric != NULL && !(q->metric_set = hn_metric_name_parse(p->metric, &q->metric, &q->command, error)))
+    if (p->metric != NULL && !hn_metric_choice_parse(p->metric, &q->choice, error))
         return FALSE;
     q->max_drop = NAN;
     if (p->max_drop_text != NULL && !hn_parse_percent(p->max_drop_text, &q->max_drop, error))

@@ -42,7 +42,7 @@ void quantize_write_recipe(const Quantize *q)
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->p->calib != NULL ? q->data_hash : NULL);
     json_object_set_string_member(o, "plan", plan);
-    if (q->command != NULL)
+    if (q->choice.command != NULL)
         add_program(q, o, options);
     g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
     JsonObject *forms = hn_quant_forms_json(q->search.plan, q->base, nodes);
@@ -114,12 +114,14 @@ gboolean quantize_check_original(const Quantize *q, GError **error)
 {
     HnScore original;
     hn_scorer_original(q->scorer, &original);
-    return hn_recipe_check_number(q->recipe, q->p->replay, "original", "original", q->command, original.command, error);
+    return hn_recipe_check_number(q->recipe, q->p->replay, "original", "original", q->choice.command, original.command,
+                                  error);
 }
 
 gboolean quantize_check_score(const Quantize *q, GError **error)
 {
-    return hn_recipe_check_number(q->recipe, q->p->replay, "made", "quantized", q->command, q->made_number, error);
+    return hn_recipe_check_number(q->recipe, q->p->replay, "made", "quantized", q->choice.command, q->made_number,
+                                  error);
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */

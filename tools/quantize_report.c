@@ -105,6 +105,7 @@ static JsonObject *score_object(const HnScore *s)
     hn_json_set_number(o, "worst_cos", s->worst_cos);
     hn_json_set_number(o, "sqnr_db", s->sqnr);
     hn_json_set_number(o, "scores", s->scores);
+    hn_json_set_number(o, "r2", s->r2);
     hn_json_set_number(o, "cmd", s->command);
     return o;
 }
@@ -129,11 +130,48 @@ static void add_goals(const Quantize *q, HnReport *report)
         json_object_set_double_member(o, "max_drop", q->so.goals.goal[i].most);
         hn_json_set_number(o, "drop", s->plan != NULL ? hn_score_drop(metric, &s->score, &s->original) : NAN);
         json_array_add_object_element(goals, o);
+        const int at = s->plan != NULL ? s->score.at[metric] : -1;
+        json_object_set_string_member(o, "output", at >= 0 ? hn_scorer_output_name(q->scorer, at) : NULL);
         if (s->plan != NULL)
-            say(q, report, "%s drops by %.3g %% (at most %g %%)", hn_metric_name(metric),
+            say(q, report, "%s%s%s%s drops by %.3g %% (at most %g %%)", hn_metric_name(metric), at >= 0 ? " of '" : "",
+                at >= 0 ? hn_scorer_output_name(q->scorer, at) : "", at >= 0 ? "'" : "",
                 hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
     }
     json_object_set_array_member(hn_report_root(report), "goals", goals);
+}
+
+static const HnColumn outputs[] = {
+    { "name", "output", HN_COL_TEXT },
+    { "kind", "holds", HN_COL_TEXT },
+    { "top1", "top1", HN_COL_NUMBER },
+    { "r2", "r2", HN_COL_NUMBER },
+    { "worst_r2", "worst r2", HN_COL_NUMBER },
+    { "scores", "scores", HN_COL_NUMBER },
+    { "cos", "cosine", HN_COL_NUMBER },
+    { "sqnr_db", "dB", HN_COL_NUMBER },
+    { 0 },
+};
+
+/* What was written, output by output. */
+static void add_outputs(const Quantize *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (int k = 0; k < hn_scorer_n_outputs(q->scorer); k++) {
+        const HnOutputScore *o = hn_scorer_output(q->scorer, k);
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
+        json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
+        hn_json_set_number(row, "top1", q->looked ? o->top1 : NAN);
+        hn_json_set_number(row, "r2", q->looked ? o->r2 : NAN);
+        hn_json_set_number(row, "worst_r2", q->looked ? o->worst_r2 : NAN);
+        hn_json_set_number(row, "scores", q->looked ? o->scores : NAN);
+        hn_json_set_number(row, "cos", q->looked ? o->cos : NAN);
+        hn_json_set_number(row, "sqnr_db", q->looked && o->noise > 0 ? 10 * log10(o->signal / o->noise) : NAN);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "outputs", rows);
+    if (!is_silent(q))
+        hn_report_table(report, "outputs", outputs);
 }
 
 static void add_result(const Quantize *q, HnReport *report)
@@ -194,6 +232,7 @@ gboolean quantize_report(const Quantize *q, GError **error)
     add_nodes(q, report);
     add_pareto(q, report);
     quantize_report_repairs(q, report, is_silent(q));
+    add_outputs(q, report);
     add_result(q, report);
     add_speedup(q, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));

@@ -34,9 +34,9 @@ static double error_of(const HnSearchState *s, const HnSensitivity *n)
     for (int i = 0; i < g->n; i++) {
         const HnMetric metric = g->goal[i].metric;
         const double part = hn_score_drop(metric, &n->alone, &s->out->original) / fmax(g->goal[i].most, 1e-9);
-        if (metric == HN_METRIC_COS)
-            most = fmax(g->goal[i].most, 1e-9);
-        else if (isfinite(part) && part > 0)
+        if (metric == HN_METRIC_COS || metric == HN_METRIC_R2) /* half of r2's loss is the cosine's */
+            most = fmax(g->goal[i].most, 1e-9) / (metric == HN_METRIC_R2 ? 2 : 1);
+        if (metric != HN_METRIC_COS && isfinite(part) && part > 0)
             rest += metric == HN_METRIC_SCORES || metric == HN_METRIC_SQNR ? part * part : part;
     }
     const double mean = 1 - n->alone.cos, worst = 1 - n->alone.worst_cos;

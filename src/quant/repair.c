@@ -379,7 +379,7 @@ static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *scor
 static gboolean repair(Repair *r, HnQuantPlan **p, GError **error)
 {
     HnRepairLog *log = r->log;
-    HnScore score = { NAN, NAN, NAN, NAN, NAN, NAN };
+    HnScore score = { NAN, NAN, NAN, NAN, NAN, NAN, NAN, { 0 } };
     if (!r->o->anyway) {
         if (!open_scorer(r, error) || !score_of(r, *p, &score, error))
             return FALSE;

@@ -117,9 +117,13 @@ static const struct {
     gsize at;
     double null;
 } members[] = {
-    { "top1", G_STRUCT_OFFSET(HnScore, top1), NAN },         { "cos", G_STRUCT_OFFSET(HnScore, cos), NAN },
-    { "sqnr_db", G_STRUCT_OFFSET(HnScore, sqnr), INFINITY }, { "worst_cos", G_STRUCT_OFFSET(HnScore, worst_cos), NAN },
-    { "scores", G_STRUCT_OFFSET(HnScore, scores), NAN },     { "cmd", G_STRUCT_OFFSET(HnScore, command), NAN },
+    { "top1", G_STRUCT_OFFSET(HnScore, top1), NAN },
+    { "cos", G_STRUCT_OFFSET(HnScore, cos), NAN },
+    { "sqnr_db", G_STRUCT_OFFSET(HnScore, sqnr), INFINITY },
+    { "worst_cos", G_STRUCT_OFFSET(HnScore, worst_cos), NAN },
+    { "scores", G_STRUCT_OFFSET(HnScore, scores), NAN },
+    { "cmd", G_STRUCT_OFFSET(HnScore, command), NAN },
+    { "r2", G_STRUCT_OFFSET(HnScore, r2), NAN },
 };
 
 static void read_tried(HnJournal *j, JsonObject *line)
@@ -137,6 +141,8 @@ static void read_tried(HnJournal *j, JsonObject *line)
     t->what = g_strdup(what);
     t->bytes = (guint64)bytes;
     t->f32 = g_ptr_array_new_with_free_func(g_free);
+    for (int i = 0; i < HN_METRICS; i++)
+        t->score.at[i] = -1; /* what no file says */
     for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
         const double x = number_at(score, members[i].name);
         G_STRUCT_MEMBER(double, &t->score, members[i].at) = isnan(x) ? members[i].null : x;

@@ -182,6 +182,21 @@ EOF
     [ ! -e no.onnx ]
 }
 
+@test "quantize: each output has a kind and a metric of its own" {
+    local y
+    quantizes --calib "$train" --force
+    y=$(jq -r '.outputs[0].name' report.json)
+    holds '.outputs | length == 1 and .[0].kind == "classes" and .[0].top1 > 0.98 and .[0].sqnr_db > 20'
+    holds ".goals[0] | .metric == \"top1\" and .output == \"$y\""
+    quantizes --calib "$train" --force --metric "r2@$y" --max-drop 2%
+    holds '.outputs[0].kind == "numbers" and .outputs[0].r2 > 0.98 and .outputs[0].r2 >= .score.r2 - 1e-9'
+    holds '[.goals[].metric] == ["r2"] and .goals[0].max_drop == 0.02'
+    run --separate-stderr hone-quantize "$model" --calib "$train" --force -o out.onnx --metric "r2@$y" --max-drop 2%
+    [[ $output == *"r2 of '$y' drops by"* ]] || explain
+    refuses 2 "has no output 'nobody'" hone-quantize -q "$model" --calib "$train" --metric r2@nobody -o no.onnx
+    refuses 2 "METRIC@OUTPUT" hone-quantize -q "$model" --calib "$train" --metric best@y -o no.onnx
+}
+
 @test "quantize: --size and --time-budget" {
     refuses 3 "of '--size'" hone-quantize -q "$model" --calib "$train" --size 10% --allow-larger --min-speedup 0.01 -o no.onnx
     quantizes --calib "$train" --force --size 60%

@@ -64,8 +64,8 @@ static void use(const QuantizeParams *p)
         ok = quantize_parse_options(&q, &o, &options);
         fuzz_result(ok, options);
     }
-    if (q.command != NULL)
-        g_error("a recipe names a program: '%s'", q.command);
+    if (q.choice.command != NULL)
+        g_error("a recipe names a program: '%s'", q.choice.command);
     if (p->exclude != NULL)
         match(p->exclude);
     for (char **set = p->set; set != NULL && *set != NULL; set++)

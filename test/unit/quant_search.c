@@ -137,7 +137,7 @@ static void test_goals(void)
     loss_of("{0,0,0,0}", &g, &s, &met);
     g_assert_true(met);
     g_assert_cmpint(g.n, ==, 2);
-    g_assert_cmpint(g.goal[0].metric, ==, HN_METRIC_COS);
+    g_assert_cmpint(g.goal[0].metric, ==, HN_METRIC_R2);
     g_assert_cmpint(g.goal[1].metric, ==, HN_METRIC_SCORES);
     g_assert_cmpfloat(s.scores, ==, 0);
     /* scores that are off do not show in the cosine of all, which boxes rule, and are refused */
@@ -179,21 +179,31 @@ static void test_large_outputs(void)
 
 static void test_metric_names(void)
 {
-    HnMetric metric;
-    const char *command;
-    g_assert_true(hn_metric_name_parse("scores", &metric, &command, NULL));
-    g_assert_cmpint(metric, ==, HN_METRIC_SCORES);
-    g_assert_null(command);
-    g_assert_true(hn_metric_name_parse("cmd:map --fast", &metric, &command, NULL));
-    g_assert_cmpstr(command, ==, "map --fast");
-    g_assert_false(hn_metric_name_parse("cmd:", &metric, &command, NULL));
-    g_assert_false(hn_metric_name_parse("cmd", &metric, &command, NULL));
+    HnMetricChoice c;
+    g_assert_true(hn_metric_choice_parse("scores", &c, NULL));
+    g_assert_true(c.given && c.all == HN_METRIC_SCORES && c.command == NULL);
+    hn_metric_choice_clear(&c);
+    g_assert_true(hn_metric_choice_parse("cmd:map --fast", &c, NULL));
+    g_assert_cmpstr(c.command, ==, "map --fast");
+    hn_metric_choice_clear(&c);
+    g_assert_true(hn_metric_choice_parse("top1@logits,none@state,cos", &c, NULL));
+    g_assert_cmpint(c.n, ==, 2);
+    g_assert_true(c.of[0].metric == HN_METRIC_TOP1 && c.of[1].metric == HN_METRIC_NONE);
+    g_assert_cmpstr(c.of[1].output, ==, "state");
+    g_assert_true(c.given && c.all == HN_METRIC_COS);
+    hn_metric_choice_clear(&c);
+    const char *const wrong[] = { "cmd:", "cmd", "none", "cos,r2", "top1@", "f1@y", "", "cos,", "cmd@y" };
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_assert_false(hn_metric_choice_parse(wrong[i], &c, NULL));
+        hn_metric_choice_clear(&c);
+    }
     const HnScore before = { .command = 40 }, after = { .command = 38 };
     g_assert_cmpfloat(hn_score_drop(HN_METRIC_CMD, &after, &before), ==, 0.05); /* relative */
-    HnGoals g;
-    hn_goals_one(HN_METRIC_CMD, 0.05, &g);
+    HnGoals g = { 0 };
+    hn_goals_add(&g, HN_METRIC_CMD, 0.05);
     g_assert_true(hn_goals_met(&g, &after, &before));
-    hn_goals_one(HN_METRIC_CMD, NAN, &g);
+    g.n = 0;
+    hn_goals_add(&g, HN_METRIC_CMD, NAN);
     g_assert_false(hn_goals_met(&g, &after, &before));
     const HnScore none = { .command = NAN };
     g_assert_false(hn_goals_met(&g, &none, &before)); /* no number is no success */

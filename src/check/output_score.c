@@ -1,0 +1,524 @@
+#include "check/output_score.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAST_CLASSES 8
+#define LEAST_CURVE 32 /* columns of what may be a curve */
+#define NEAR 0.8       /* from one number of a curve to the next: correlation */
+#define ONE 1e-3       /* a sum of probabilities, or a length, is 1 but for that */
+#define DENSE 2        /* how much more the mean of strong scores may change than the best ones */
+#define SPREAD 2       /* times the root mean square over samples stand for the largest, where there are many */
+#define BEST 10        /* scores that stand for the strong ones where there are none */
+#define FLOOR 0.1      /* of their root mean square: numbers that vary less are told no finer */
+#define WORST 16       /* times the mean square of all errors that of a single sample may be */
+#define CLASS_PART 0.1 /* of the loss of classes counts */
+#define MOST_LOSS 1e9  /* of r2: what is not there, or no number */
+
+const char *hn_output_kind_name(HnOutputKind kind)
+{
+    static const char *const names[] = { "numbers", "classes", "labels", "scores", "embedding", "state", "mixed" };
+    return names[kind];
+}
+
+/* --- what an output holds ----------------------------------------------------------------------------------------- */
+
+static gboolean is_float(const HnTensor *t)
+{
+    return hn_dtype_in(t->dtype, HN_T_FLOATS);
+}
+
+/* [N, C] or [N, C, 1, 1]: a waveform or a mask has other axes beside. Else 0. */
+static int64_t columns_of(const HnTensor *t)
+{
+    for (int i = 2; i < t->ndim; i++)
+        if (t->dims[i] != 1)
+            return 0;
+    return t->ndim >= 2 && t->dims[0] > 0 ? t->dims[1] : 0;
+}
+
+/* As columns_of(), of all n tensors, some of which may be absent; 0 where they differ. */
+static int64_t same_columns(HnTensor *const *t, guint n)
+{
+    int64_t columns = -1;
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL)
+            columns = columns < 0 || columns == columns_of(t[i]) ? columns_of(t[i]) : 0;
+    return MAX(columns, 0);
+}
+
+typedef enum { ROWS_ADD_UP, ROWS_HAVE_LENGTH } RowsAre;
+
+/* All rows of so many elements add up to 1, or their squares do. */
+static gboolean rows_are(HnTensor *const *t, guint n, RowsAre what)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++) {
+        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
+        for (int64_t r = 0; c > 0 && r < t[i]->n / c; r++) {
+            double sum = 0;
+            for (int64_t k = 0; k < c; k++) {
+                const double x = hn_tensor_get_f64(t[i], r * c + k);
+                if (what == ROWS_ADD_UP && x < 0)
+                    return FALSE;
+                sum += what == ROWS_ADD_UP ? x : x * x;
+            }
+            if (!(fabs(sum - 1) <= ONE))
+                return FALSE;
+            any = TRUE;
+        }
+    }
+    return any;
+}
+
+static int64_t best_of(const HnTensor *t, int64_t row, int64_t n)
+{
+    int64_t best = 0;
+    double most = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = hn_tensor_get_f64(t, row * n + i);
+        if (x > most) {
+            most = x;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static gboolean is_of_shape(const HnTensor *t, HnTensor *const *in, int n_in)
+{
+    for (int i = 0; i < n_in; i++)
+        if (in[i] != NULL && in[i]->dtype == t->dtype && in[i]->ndim == t->ndim &&
+            memcmp(in[i]->dims, t->dims, (gsize)t->ndim * sizeof *t->dims) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* Each number is near the one before, as in sound and curves: correlation from one to the next. */
+static gboolean is_curve(HnTensor *const *t, guint n)
+{
+    double at = 0, next = 0, mean = 0, count = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++, count++)
+            mean += hn_tensor_get_f64(t[i], k);
+    mean /= fmax(count, 1);
+    for (guint i = 0; i < n; i++) {
+        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
+        for (int64_t k = 0; c > 0 && k < t[i]->n; k++) {
+            const double x = hn_tensor_get_f64(t[i], k) - mean;
+            at += x * x;
+            next += k % c > 0 ? x * (hn_tensor_get_f64(t[i], k - 1) - mean) : 0;
+        }
+    }
+    return next >= NEAR * at;
+}
+
+static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, guint n, HnTensor *const *in, int n_in,
+                            gboolean first)
+{
+    const HnTensor *some = NULL;
+    for (guint i = 0; i < n && some == NULL; i++)
+        some = t[i];
+    if (some == NULL)
+        return HN_OUTPUT_NUMBERS;
+    if (!is_float(some))
+        return HN_OUTPUT_LABELS;
+    const int64_t columns = same_columns(t, n);
+    if (columns >= 2 && rows_are(t, n, ROWS_ADD_UP))
+        return HN_OUTPUT_CLASSES;
+    if (v->channels.n > 1)
+        return HN_OUTPUT_MIXED;
+    if (v->channels.scores[0])
+        return HN_OUTPUT_SCORES;
+    if (columns >= 2 && rows_are(t, n, ROWS_HAVE_LENGTH))
+        return HN_OUTPUT_EMBEDDING;
+    if (v->beside && is_of_shape(some, in, n_in))
+        return HN_OUTPUT_STATE;
+    return first && columns >= LEAST_CLASSES && !(columns >= LEAST_CURVE && is_curve(t, n)) ? HN_OUTPUT_CLASSES
+                                                                                            : HN_OUTPUT_NUMBERS;
+}
+
+/* Of so few columns each one is a measure of its own. */
+static void set_groups(HnOutputView *v, HnTensor *const *t, guint n)
+{
+    const int64_t columns = same_columns(t, n);
+    const gboolean apart = v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 &&
+                           columns == v->channels.channels && columns < LEAST_CLASSES;
+    v->n_groups = apart ? (int)columns : v->channels.n;
+    v->group = g_new(int, (gsize)v->channels.channels + 1);
+    for (int64_t c = 0; c < v->channels.channels; c++)
+        v->group[c] = apart ? (int)c : v->channels.of[c];
+}
+
+/* The largest of each row is where it is in the other output, which holds probabilities. */
+static gboolean has_classes_of(HnTensor *const *t, HnTensor *const *other, guint n)
+{
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++) {
+        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
+        if (c < 2 || other[i] == NULL || columns_of(other[i]) != c || other[i]->n != t[i]->n)
+            return FALSE;
+        for (int64_t r = 0; r < t[i]->n / c; r++)
+            if (best_of(t[i], r, c) != best_of(other[i], r, c))
+                return FALSE;
+        any = TRUE;
+    }
+    return any;
+}
+
+/* Numbers that other outputs may show to be of classes. */
+static gboolean is_open(HnOutputKind kind)
+{
+    return kind == HN_OUTPUT_NUMBERS || kind == HN_OUTPUT_STATE;
+}
+
+static HnTensor **of_output(HnTensor *const *const *out, guint n, int k)
+{
+    HnTensor **t = g_new0(HnTensor *, (gsize)n + 1);
+    for (guint i = 0; i < n; i++)
+        t[i] = out[i][k];
+    return t;
+}
+
+void hn_output_views_find(HnOutputView *views, int n_out, HnTensor *const *const *out, guint n, HnTensor *const *in,
+                          int n_in, gboolean labelled)
+{
+    for (int k = 0; k < n_out; k++) {
+        g_autofree HnTensor **t = of_output(out, n, k);
+        HnOutputView *v = &views[k];
+        *v = (HnOutputView){ .beside = n_out > 1 };
+        hn_channel_kinds_find(&v->channels, t, n);
+        v->kind = kind_of(v, t, n, in, n_in, k == 0);
+        if (labelled && k == 0 && v->kind != HN_OUTPUT_LABELS)
+            v->kind = HN_OUTPUT_CLASSES;
+        set_groups(v, t, n);
+    }
+    for (int k = 0; k < n_out; k++) {
+        g_autofree HnTensor **t = of_output(out, n, k);
+        for (int j = 0; j < n_out && is_open(views[k].kind); j++) {
+            g_autofree HnTensor **other = of_output(out, n, j);
+            if (j != k && views[j].kind == HN_OUTPUT_CLASSES && has_classes_of(t, other, n))
+                views[k].kind = HN_OUTPUT_CLASSES;
+        }
+    }
+}
+
+void hn_output_view_clear(HnOutputView *v)
+{
+    hn_channel_kinds_clear(&v->channels);
+    g_clear_pointer(&v->group, g_free);
+}
+
+/* --- one sample after the other ----------------------------------------------------------------------------------- */
+
+/* Of numbers that r2 looks at together, over all samples. */
+typedef struct {
+    double n, sum, squares, most;
+    double noise, worst;     /* sum of squares of errors; the largest mean of a sample */
+    double sample, n_sample; /* of the sample that is being added */
+    gboolean one_sided;      /* a pair of which only one is finite */
+} Group;
+
+struct HnOutputSums {
+    const HnOutputView *view;
+    int64_t rows, right;
+    double cos, worst_cos, signal, noise;
+    guint n_cos;
+    double peaks, worst; /* largest change of a channel's best score in each sample: sum of squares, and the largest */
+    double strong;       /* mean squares of changes of strong scores, of each sample and kind */
+    guint n_strong, samples;
+    gboolean lost, labelled; /* something of it is not there; its classes are known */
+    Group *group;
+};
+
+HnOutputSums *hn_output_sums_new(const HnOutputView *view)
+{
+    HnOutputSums *s = g_new0(HnOutputSums, 1);
+    s->view = view;
+    s->worst_cos = 1;
+    s->group = g_new0(Group, (gsize)view->n_groups + 1);
+    return s;
+}
+
+void hn_output_sums_free(HnOutputSums *s)
+{
+    if (s == NULL)
+        return;
+    g_free(s->group);
+    g_free(s);
+}
+
+static void add_classes(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
+{
+    int64_t n = 1;
+    for (int i = want->ndim - 1; i >= 0 && n == 1; i--) /* [N, C, 1, 1] too */
+        n = want->dims[i];
+    const int64_t rows = n > 0 ? want->n / n : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t right = label != NULL && label->n == rows ? hn_tensor_get_i64(label, r) : best_of(want, r, n);
+        s->right += got != NULL && got->n == want->n && best_of(got, r, n) == right;
+        s->rows++;
+    }
+    s->labelled = s->labelled || label != NULL;
+}
+
+static gboolean same_label(const HnTensor *a, const HnTensor *b, int64_t i)
+{
+    if (a->dtype != HN_STRING)
+        return hn_tensor_get_i64(a, i) == hn_tensor_get_i64(b, i);
+    return g_bytes_equal(hn_tensor_get_string(a, i), hn_tensor_get_string(b, i));
+}
+
+static void add_labels(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
+{
+    const gboolean known = label != NULL && label->n == want->n && want->dtype != HN_STRING;
+    const gboolean comparable = got != NULL && got->n == want->n && got->dtype == want->dtype;
+    for (int64_t i = 0; i < want->n; i++)
+        s->right += comparable && same_label(got, known ? label : want, i);
+    s->rows += want->n;
+}
+
+/* One kind of numbers of one sample. */
+typedef struct {
+    double dot, got, want;
+    gboolean one_sided;
+    GArray *strong; /* Pair */
+} Kind;
+
+typedef struct {
+    double want, got;
+} Pair;
+
+/* A score that was raised counts as much as one that was lowered. */
+static double size_of(const Pair *p)
+{
+    return fmax(p->want, p->got);
+}
+
+static gint by_size(gconstpointer a, gconstpointer b)
+{
+    const Pair *x = a, *y = b;
+    if (size_of(x) != size_of(y))
+        return size_of(x) < size_of(y) ? 1 : -1;
+    return (x->want < y->want) - (x->want > y->want);
+}
+
+/* How far a score lies above the border of a yes. */
+static double above(double score)
+{
+    return fmax(score - HN_STRONG_SCORE, 0);
+}
+
+/* Mean square of the change of strong scores, or of the best ones; the array is put in order. */
+static double change_of(GArray *pairs)
+{
+    double sum = 0;
+    guint n = 0;
+    g_array_sort(pairs, by_size);
+    const gboolean strong = pairs->len > 0 && size_of(&g_array_index(pairs, Pair, 0)) >= HN_STRONG_SCORE;
+    for (; n < pairs->len; n++) {
+        const Pair *p = &g_array_index(pairs, Pair, n);
+        if (strong ? size_of(p) < HN_STRONG_SCORE : n >= BEST)
+            break;
+        const double change = strong ? above(p->got) - above(p->want) : p->got - p->want;
+        sum += change * change;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
+/* Change of each channel's best score, of those that are strong. */
+static double peaks_of(const HnChannelKinds *k, const HnTensor *got, const HnTensor *want)
+{
+    const int64_t step = hn_channel_kinds_step(k, want);
+    g_autofree Pair *peak = g_new(Pair, (gsize)k->channels);
+    double most = 0;
+    for (int64_t c = 0; c < k->channels; c++)
+        peak[c] = (Pair){ -INFINITY, -INFINITY };
+    for (int64_t i = 0; i < want->n; i++) {
+        const int64_t c = i / step % k->channels;
+        const double w = hn_channel_kinds_value(k, want, step, i), g = hn_channel_kinds_value(k, got, step, i);
+        peak[c].want = fmax(peak[c].want, w);
+        peak[c].got = fmax(peak[c].got, isfinite(g) ? g : INFINITY);
+    }
+    for (int64_t c = 0; c < k->channels; c++)
+        if (k->scores[k->of[c]])
+            most = fmax(most, fabs(above(peak[c].got) - above(peak[c].want)));
+    return most;
+}
+
+static double cosine(const Kind *k)
+{
+    if (k->one_sided)
+        return 0;
+    if (k->got == 0 || k->want == 0)
+        return k->got == k->want;
+    return k->dot / sqrt(k->got * k->want);
+}
+
+/* A pair of numbers, to its kind and its group. */
+static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double w)
+{
+    if (isfinite(w) && isfinite(g)) {
+        const double error = (g - w) * (g - w);
+        kind->dot += w * g;
+        kind->want += w * w;
+        kind->got += g * g;
+        s->signal += w * w;
+        s->noise += error;
+        group->sample += error;
+    } else if (isfinite(w) != isfinite(g)) {
+        kind->one_sided = group->one_sided = TRUE;
+    } else if (!(isnan(w) && isnan(g)) && w != g) { /* infinities of two signs */
+        group->one_sided = TRUE;
+    }
+    if (!isfinite(w))
+        return;
+    group->n_sample++;
+    group->n++;
+    group->sum += w;
+    group->squares += w * w;
+    group->most = fmax(group->most, w);
+}
+
+static void end_sample(HnOutputSums *s)
+{
+    for (int i = 0; i < s->view->n_groups; i++) {
+        Group *g = &s->group[i];
+        g->noise += g->sample;
+        g->worst = g->n_sample > 0 ? fmax(g->worst, g->sample / g->n_sample) : g->worst;
+        g->sample = g->n_sample = 0;
+    }
+}
+
+static void end_kinds(HnOutputSums *s, Kind *kind)
+{
+    const HnChannelKinds *k = &s->view->channels;
+    for (int i = 0; i < k->n; i++) {
+        const double cos = cosine(&kind[i]);
+        if (k->n == 1 || !k->scores[i]) { /* scores beside other numbers are left to their own measure */
+            s->cos += cos;
+            s->n_cos++;
+        }
+        s->worst_cos = fmin(s->worst_cos, cos);
+        if (kind[i].strong == NULL)
+            continue;
+        s->strong += change_of(kind[i].strong);
+        s->n_strong++;
+        g_array_unref(kind[i].strong);
+    }
+}
+
+static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *want)
+{
+    const HnChannelKinds *k = &s->view->channels;
+    const int64_t step = hn_channel_kinds_step(k, want);
+    g_autofree Kind *kind = g_new0(Kind, (gsize)k->n);
+    for (int i = 0; i < k->n; i++)
+        kind[i].strong = k->scores[i] ? g_array_new(FALSE, FALSE, sizeof(Pair)) : NULL;
+    for (int64_t i = 0; i < want->n; i++) {
+        const int64_t channel = i / step % k->channels;
+        Kind *at = &kind[k->of[channel]];
+        add_pair(s, at, &s->group[s->view->group[channel]], hn_tensor_get_f64(got, i), hn_tensor_get_f64(want, i));
+        if (at->strong != NULL) {
+            const double score = hn_channel_kinds_value(k, got, step, i);
+            const Pair pair = { hn_channel_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
+            g_array_append_val(at->strong, pair);
+        }
+    }
+    end_sample(s);
+    end_kinds(s, kind);
+    if (s->n_strong == 0)
+        return;
+    const double peak = peaks_of(k, got, want);
+    s->peaks += peak * peak;
+    s->worst = fmax(s->worst, peak);
+    s->samples++;
+}
+
+void hn_output_sums_add(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
+{
+    if (want == NULL || want->n == 0)
+        return;
+    if (!is_float(want)) {
+        add_labels(s, got, want, label);
+        return;
+    }
+    const gboolean there = got != NULL && is_float(got) && got->n == want->n;
+    if (s->view->kind == HN_OUTPUT_CLASSES)
+        add_classes(s, there ? got : NULL, want, label);
+    if (there) {
+        add_numbers(s, got, want);
+        return;
+    }
+    s->n_cos++;
+    s->lost = TRUE;
+    s->worst_cos = 0;
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static double scores_of(const HnOutputSums *s)
+{
+    const HnChannelKinds *k = &s->view->channels;
+    if (s->lost)
+        return k->scores[0] ? 1 : NAN;
+    if (s->n_strong == 0)
+        return NAN;
+    const double peak = fmin(s->worst, SPREAD * sqrt(s->peaks / s->samples));
+    return fmax(peak, sqrt(s->strong / s->n_strong) / DENSE);
+}
+
+/* Square of the size that numbers of the group have. */
+static double size_of_group(const Group *g, gboolean scores)
+{
+    const double rest = fmax(g->n - 1, 1), power = g->squares / fmax(g->n, 1), few = FLOOR + (1 - FLOOR) / rest;
+    const double spread = fmax(g->squares - g->sum * g->sum / fmax(g->n, 1), 0) / rest;
+    const double size = fmax(spread, few * few * power);
+    return scores && g->most >= HN_STRONG_SCORE ? fmax(size, HN_STRONG_SCORE * HN_STRONG_SCORE) : size;
+}
+
+/* A mean square of errors over that. */
+static double loss_of(double noise, double size)
+{
+    return noise > 0 ? fmin(noise / size, MOST_LOSS) : 0;
+}
+
+/* Scores beside other numbers, and classes that labels judge, are left to their own measures: NaN where nothing is
+ * left. *worst: of a single sample. */
+static double r2_of(const HnOutputSums *s, double *worst)
+{
+    const HnOutputView *v = s->view;
+    const double part = v->kind == HN_OUTPUT_CLASSES ? CLASS_PART : 1;
+    double loss = NAN, most = NAN;
+    *worst = NAN;
+    if (v->kind == HN_OUTPUT_LABELS || s->labelled)
+        return NAN;
+    for (int64_t c = 0; c < v->channels.channels; c++) {
+        const gboolean scores = v->channels.scores[v->channels.of[c]];
+        const Group *g = &s->group[v->group[c]];
+        if (v->channels.n > 1 && scores)
+            continue;
+        const double size = size_of_group(g, scores && v->kind == HN_OUTPUT_SCORES);
+        const gboolean none = s->lost || g->one_sided;
+        most = fmax(most, none ? MOST_LOSS : loss_of(g->worst, size));
+        loss = fmax(loss,
+                    none ? MOST_LOSS : fmax(loss_of(g->noise / fmax(g->n, 1), size), loss_of(g->worst, size) / WORST));
+    }
+    *worst = 1 - most;
+    return 1 - part * loss;
+}
+
+void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
+{
+    double worst;
+    const double r2 = r2_of(s, &worst);
+    const gboolean counts = s->view->kind == HN_OUTPUT_LABELS || s->view->kind == HN_OUTPUT_CLASSES;
+    *score = (HnOutputScore){ .top1 = counts && s->rows > 0 ? (double)s->right / (double)s->rows : NAN,
+                              .cos = s->n_cos > 0 ? s->cos / s->n_cos : NAN,
+                              .worst_cos = s->worst_cos,
+                              .scores = scores_of(s),
+                              .r2 = r2,
+                              .worst_r2 = worst,
+                              .signal = s->signal,
+                              .noise = s->noise };
+}

@@ -1,0 +1,324 @@
+/* Who judges outputs: kinds of outputs with errors planted in them, from harmless to fatal, under the goals that hold
+ * where the user says nothing. */
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "check/score.h"
+#include "data/npz.h"
+#include "ir/ir_text.h"
+#include "op/infer.h"
+
+#define MOST 3 /* errors of a kind */
+
+/* Element i of sample s. */
+typedef double (*Numbers)(HnRng *rng, int s, int64_t i);
+
+typedef struct {
+    const char *name, *input; /* "f32[1,10]" */
+    int samples;
+    Numbers numbers;
+    HnOutputKind kind;                        /* of output 0 */
+    const char *make;                         /* the original, made of %x */
+    const char *harmless[MOST], *fatal[MOST]; /* others; NULL ends */
+} Case;
+
+static double quality(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, 2.2, 2.8);
+}
+
+static double two_qualities(HnRng *rng, int s, int64_t i)
+{
+    (void)rng, (void)i;
+    return s == 0 ? 2.54 : 2.35;
+}
+
+static double probability(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    const double x = hn_rng_double(rng);
+    return x < 0.5 ? 0.1 * x : 1 - 0.2 * (1 - x);
+}
+
+/* [50,5]: a box in pixels, and a score that is mostly low. */
+static double detection(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    if (i % 5 < 4)
+        return hn_rng_range(rng, 40, 640);
+    return i / 5 % 10 == 0 ? hn_rng_range(rng, 0.7, 0.95) : hn_rng_range(rng, 0, 0.1);
+}
+
+static double normal(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_normal(rng);
+}
+
+static double half_mask(HnRng *rng, int s, int64_t i)
+{
+    return (i / 16 + i + s) % 16 < 5 ? hn_rng_range(rng, 3, 6) : hn_rng_range(rng, -6, -3);
+}
+
+static double logit(HnRng *rng, int s, int64_t i)
+{
+    return hn_rng_normal(rng) + (i == s * 7 % 10 ? 8 : 0);
+}
+
+static double sound(HnRng *rng, int s, int64_t i)
+{
+    return 0.1 * sin((double)i * (0.05 + 0.01 * s)) * (1 + 0.1 * hn_rng_normal(rng));
+}
+
+static double count(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return (double)hn_rng_int(rng, 0, 4 + 5 * i);
+}
+
+/* Three measures, of metres, kilometres and per cent. */
+static double measures(HnRng *rng, int s, int64_t i)
+{
+    static const double size[] = { 0.01, 1, 100 };
+    (void)s;
+    return size[i] * hn_rng_range(rng, 0.5, 1.5);
+}
+
+static double spectrum(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return fabs(hn_rng_normal(rng)) / (1 + 0.02 * (double)(i / 5));
+}
+
+/* The last of 64 samples is another one: above 10. */
+static double odd_one(HnRng *rng, int s, int64_t i)
+{
+    (void)i;
+    return hn_rng_normal(rng) + (s == 63 ? 20 : 0);
+}
+
+#define NOISE(part) "%n = Sin(%x)\n%e = Mul(%n, p:f32={" #part "})\n%z = Add(%x, %e)\n"
+
+static const Case cases[] = {
+    { "one number",
+      "f32[1,1]",
+      8,
+      quality,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.002})", "%y = Add(%x, p:f32={0.003})" },
+      { "%y = Mul(%x, p:f32={0.92})", "%y = Add(%x, p:f32={0.2})", "%y = Sub(p:f32={5}, %x)" } },
+    { "one number, two samples",
+      "f32[1,1]",
+      2,
+      two_qualities,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.005})" },
+      { "%y = Sub(p:f32={4.87}, %x)", "%y = Mul(%x, p:f32={0})" } },
+    { "one number, one sample",
+      "f32[1,1]",
+      1,
+      quality,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%y = Mul(%x, p:f32={1.2})", "%y = Neg(%x)" } },
+    { "scores of windows",
+      "f32[8]",
+      6,
+      probability,
+      HN_OUTPUT_SCORES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.995})" },
+      { "%y = Mul(%x, p:f32={0.85})", "%y = Mul(%x, p:f32={0})" } },
+    { "boxes beside scores",
+      "f32[1,50,5]",
+      3,
+      detection,
+      HN_OUTPUT_MIXED,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32[5]={1,-1,1,-1,0})", "%y = Mul(%x, p:f32[5]={1,1,1,1,0.99})" },
+      { "%y = Mul(%x, p:f32[5]={1,1,1,1,0})", "%y = Mul(%x, p:f32[5]={1,1,1,1,0.9})",
+        "%y = Add(%x, p:f32[5]={30,0,0,0,0})" } },
+    { "embedding",
+      "f32[1,64]",
+      5,
+      normal,
+      HN_OUTPUT_EMBEDDING,
+      "%y = LpNormalization(%x)",
+      { NOISE(0.01) "%y = LpNormalization(%z)" },
+      { NOISE(-0.8) "%y = LpNormalization(%z)", "%z = Mul(%x, p:f32={0})\n%y = Add(%z, c:f32={0.125})",
+        "%z = LpNormalization(%x)\n%y = Mul(%z, p:f32={0.5})" } },
+    { "mask before a threshold",
+      "f32[1,1,16,16]",
+      2,
+      half_mask,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.02})" },
+      { "%y = Add(%x, p:f32={-4})", "%y = Abs(%x)" } },
+    { "logits",
+      "f32[1,10]",
+      10,
+      logit,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { NOISE(0.1) "%y = Identity(%z)", "%y = Mul(%x, p:f32={1.05})" },
+      { "%y = Neg(%x)", "%y = Gather(%x, p:i64[10]={1,2,3,4,5,6,7,8,9,0}) axis=1", "%y = Mul(%x, p:f32={0.5})" } },
+    { "probabilities beside logits",
+      "f32[1,10]",
+      10,
+      logit,
+      HN_OUTPUT_CLASSES,
+      "%y = Softmax(%x)\n%w = Identity(%x)",
+      { NOISE(0.1) "%y = Softmax(%z)\n%w = Identity(%z)" },
+      { "%y = Softmax(%x)\n%w = Neg(%x)", "%z = Neg(%x)\n%y = Softmax(%z)\n%w = Identity(%x)" } },
+    { "state beside an output",
+      "f32[1,1,8]",
+      4,
+      normal,
+      HN_OUTPUT_STATE,
+      "%y = Tanh(%x)\n%w = ReduceSum(%x, a:i64[1]={2}) keepdims=0",
+      { NOISE(0.02) "%y = Tanh(%z)\n%w = ReduceSum(%z, a:i64[1]={2}) keepdims=0" },
+      { "%w = ReduceSum(%x, a:i64[1]={2}) keepdims=0\n%y = Mul(%x, p:f32={0.01})",
+        "%y = Tanh(%x)\n%s = ReduceSum(%x, a:i64[1]={2}) keepdims=0\n%w = Mul(%s, p:f32={0.8})" } },
+    { "sound",
+      "f32[1,800]",
+      3,
+      sound,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%y = Mul(%x, p:f32={0.5})", "%y = Neg(%x)", "%y = Add(%x, p:f32={0.1})" } },
+    { "counts",
+      "f32[1,6]",
+      12,
+      count,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32[6]={0.01,0.02,0.02,0.02,-0.02,0.1})" },
+      { "%y = Mul(%x, p:f32[6]={1,1,1,0.5,1,1})", "%y = Mul(%x, p:f32[6]={0,1,1,1,1,1})" } },
+    { "labels",
+      "f32[1,10]",
+      10,
+      logit,
+      HN_OUTPUT_LABELS,
+      "%y = ArgMax(%x) axis=1",
+      { "%z = Mul(%x, p:f32={1.1})\n%y = ArgMax(%z) axis=1" },
+      { "%z = Neg(%x)\n%y = ArgMax(%z) axis=1", "%a = ArgMax(%x) axis=1\n%y = Add(%a, p:i64={1})" } },
+    { "three measures",
+      "f32[1,3]",
+      9,
+      measures,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.005})" },
+      { "%y = Add(%x, p:f32[3]={0.005,0,0})", "%y = Mul(%x, p:f32[3]={1,0.9,1})" } },
+    { "spectrum",
+      "f32[1,60,5]",
+      2,
+      spectrum,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%y = Mul(%x, p:f32={0.7})", "%y = Mul(%x, p:f32={1.3})" } },
+    { "one sample of many",
+      "f32[1,2,4]",
+      64,
+      odd_one,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Clip(%x, lo:f32={-3}, hi:f32={100})" },
+      { "%y = Clip(%x, lo:f32={-100}, hi:f32={12})" } },
+};
+
+static HnModel *model_of(const Case *c, const char *text)
+{
+    GError *error = NULL;
+    g_autoptr(GString) s = g_string_new(text);
+    g_autofree char *input = g_strdup_printf("%%x:%s", c->input);
+    g_string_replace(s, "%x", input, 1);
+    g_string_prepend(s, "opset 18\n");
+    HnModel *m = hn_model_parse(s->str, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_model_verify(m, &error));
+    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+    return m;
+}
+
+/* An archive of the case's samples, whose first axis counts them. */
+static void write_samples(const Case *c, const HnValue *input, const char *path)
+{
+    int64_t dims[HN_MAX_RANK], n;
+    GError *error = NULL;
+    HnRng rng = hn_rng(7);
+    g_assert_true(hn_type_is_fixed(input->type, dims));
+    g_assert_true(hn_dims_count(input->type->rank, dims, &n));
+    const int rank = input->type->rank == 1 ? 2 : input->type->rank;
+    if (input->type->rank == 1)
+        dims[1] = dims[0];
+    dims[0] = c->samples;
+    HnTensor *t = hn_tensor_new(HN_F32, rank, dims, NULL, &error);
+    for (int64_t i = 0; i < t->n; i++)
+        ((float *)t->data)[i] = (float)c->numbers(&rng, (int)(i / n), i % n);
+    const char *name = input->name;
+    g_assert_true(hn_npz_write(path, &name, &t, 1, NULL, &error));
+    hn_tensor_unref(t);
+}
+
+static gboolean holds(HnScorer *s, const Case *c, const char *text, HnGoals *goals)
+{
+    GError *error = NULL;
+    HnScore score, original;
+    g_autoptr(HnModel) m = model_of(c, text);
+    hn_scorer_original(s, &original);
+    g_assert_true(hn_goals_met(goals, &original, &original));
+    g_assert_true(hn_scorer_run(s, m, &score, &error));
+    for (int i = 0; i < goals->n; i++)
+        g_test_message("%s: %s: %s drops by %g of %g", c->name, text, hn_metric_name(goals->goal[i].metric),
+                       hn_score_drop(goals->goal[i].metric, &score, &original), goals->goal[i].most);
+    return hn_goals_met(goals, &score, &original);
+}
+
+static void test_kind(gconstpointer data)
+{
+    const Case *c = data;
+    GError *error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("hone-score-XXXXXX", &error),
+                    *path = g_build_filename(folder, "x.npz", NULL);
+    g_autoptr(HnModel) m = model_of(c, c->make);
+    HnValue *input = m->graph->inputs->pdata[0];
+    write_samples(c, input, path);
+    g_autoptr(HnData) d = hn_data_open(path, &input, 1, &(HnDataOptions){ 0 }, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(hn_data_count(d), ==, c->samples);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(model_of(c, c->make), d, 0, c->samples, &o, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(hn_output_kind_name(hn_scorer_output_kind(s, 0)), ==, hn_output_kind_name(c->kind));
+    HnGoals goals;
+    hn_scorer_goals(s, NAN, &goals);
+    g_assert_true(holds(s, c, c->make, &goals));
+    for (int i = 0; i < MOST && c->harmless[i] != NULL; i++)
+        if (!holds(s, c, c->harmless[i], &goals))
+            g_error("%s: refused, though harmless: %s", c->name, c->harmless[i]);
+    for (int i = 0; i < MOST && c->fatal[i] != NULL; i++)
+        if (holds(s, c, c->fatal[i], &goals))
+            g_error("%s: taken, though fatal: %s", c->name, c->fatal[i]);
+    g_remove(path);
+    g_rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/check/score/%s", cases[i].name);
+        g_test_add_data_func(path, &cases[i], test_kind);
+    }
+    return g_test_run();
+}
