@@ -143,10 +143,10 @@ static void add_goals(const Quantize *q, HnReport *report)
 static const HnColumn outputs[] = {
     { "name", "output", HN_COL_TEXT },
     { "kind", "holds", HN_COL_TEXT },
-    { "top1", "top1", HN_COL_NUMBER },
-    { "r2", "r2", HN_COL_NUMBER },
-    { "worst_r2", "worst r2", HN_COL_NUMBER },
-    { "scores", "scores", HN_COL_NUMBER },
+    { "top1", "top1", HN_COL_PERCENT },
+    { "r2_lost", "r2 lost", HN_COL_PERCENT },
+    { "worst_r2_lost", "at worst", HN_COL_PERCENT },
+    { "scores", "scores", HN_COL_PERCENT },
     { "cos", "cosine", HN_COL_NUMBER },
     { "sqnr_db", "dB", HN_COL_NUMBER },
     { 0 },
@@ -162,8 +162,8 @@ static void add_outputs(const Quantize *q, HnReport *report)
         json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
         json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
         hn_json_set_number(row, "top1", q->looked ? o->top1 : NAN);
-        hn_json_set_number(row, "r2", q->looked ? o->r2 : NAN);
-        hn_json_set_number(row, "worst_r2", q->looked ? o->worst_r2 : NAN);
+        hn_json_set_number(row, "r2_lost", q->looked ? 1 - o->r2 : NAN);
+        hn_json_set_number(row, "worst_r2_lost", q->looked ? 1 - o->worst_r2 : NAN);
         hn_json_set_number(row, "scores", q->looked ? o->scores : NAN);
         hn_json_set_number(row, "cos", q->looked ? o->cos : NAN);
         hn_json_set_number(row, "sqnr_db", q->looked && o->noise > 0 ? 10 * log10(o->signal / o->noise) : NAN);
