@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "hone_bench.h"
 #include "cli/report.h"
+#include "noise_report.h"
 
 #define INPUTS_WIDTH 60 /* characters of a line that lists inputs */
-#define WORST 16u       /* outliers that are listed */
 
 struct BenchReport {
     const Bench *b;
@@ -180,76 +180,16 @@ static void add_warmup(const Subject *s, JsonObject *row)
         json_object_set_null_member(warmup, "steady");
 }
 
-/* Outliers with a cause; HN_CAUSES: without one that is known. */
-static gint64 count_cause(const HnOutliers *o, int bit)
-{
-    gint64 n = 0;
-    for (guint i = 0; i < o->n; i++)
-        n += bit == HN_CAUSES ? o->x[i].causes == 0 : (o->x[i].causes >> bit) & 1;
-    return n;
-}
-
 static void add_noise(const Subject *s, JsonObject *row)
 {
-    if (!s->has_measured) {
+    if (s->has_measured)
+        hn_report_noise(&s->noise, row);
+    else
         json_object_set_null_member(row, "noise");
-        return;
-    }
-    const HnNoise *n = &s->noise;
-    JsonObject *noise = object(row, "noise");
-    const struct {
-        const char *name;
-        double x;
-    } times[] = { { "wall_ms", n->wall_ms },           { "cpu_ms", n->cpu_ms },
-                  { "steal_ms", n->steal_ms },         { "waiting_ms", n->waiting_ms },
-                  { "throttled_ms", n->throttled_ms }, { "mhz_before", n->mhz_before },
-                  { "mhz_after", n->mhz_after } };
-    for (gsize i = 0; i < G_N_ELEMENTS(times); i++)
-        json_object_set_double_member(noise, times[i].name, times[i].x);
-    const struct {
-        const char *name;
-        gint64 n;
-    } counts[] = { { "minor_faults", n->minor_faults },
-                   { "major_faults", n->major_faults },
-                   { "waits", n->waits },
-                   { "preemptions", n->preemptions },
-                   { "migrations", n->migrations } };
-    for (gsize i = 0; i < G_N_ELEMENTS(counts); i++)
-        set_count(noise, counts[i].name, counts[i].n, counts[i].n >= 0);
-    g_autofree const char **causes = hn_noise_causes(n);
-    JsonArray *list = json_array_new();
-    for (int i = 0; causes[i]; i++)
-        json_array_add_string_element(list, causes[i]);
-    json_object_set_array_member(noise, "causes", list);
-}
-
-/* Runs that took much longer than the median, the worst of them one by one, and what happened in them. */
-static void add_outliers(const Subject *s, JsonObject *row)
-{
-    const HnOutliers *o = &s->outliers;
-    if (!s->has_outliers || !s->has_measured) {
+    if (s->has_outliers && s->has_measured)
+        hn_report_outliers(&s->outliers, row);
+    else
         json_object_set_null_member(row, "outliers");
-        return;
-    }
-    JsonObject *outliers = object(row, "outliers");
-    json_object_set_double_member(outliers, "limit_ms", o->limit_ns * 1e-6);
-    json_object_set_int_member(outliers, "n", (gint64)o->seen);
-    JsonObject *causes = object(outliers, "causes");
-    for (int bit = 0; bit <= HN_CAUSES; bit++)
-        json_object_set_int_member(causes, hn_cause_name(bit), count_cause(o, bit));
-    JsonArray *worst = json_array_new();
-    for (guint i = 0; i < MIN(o->n, WORST); i++) {
-        JsonObject *one = json_object_new();
-        JsonArray *list = json_array_new();
-        json_object_set_int_member(one, "run", (gint64)o->x[i].run);
-        json_object_set_double_member(one, "ms", o->x[i].ms);
-        for (int bit = 0; bit < HN_CAUSES; bit++)
-            if (o->x[i].causes & (1u << bit))
-                json_array_add_string_element(list, hn_cause_name(bit));
-        json_object_set_array_member(one, "causes", list);
-        json_array_add_object_element(worst, one);
-    }
-    json_object_set_array_member(outliers, "worst", worst);
 }
 
 /* --- text -------------------------------------------------------------------------------------------------------- */
@@ -266,38 +206,14 @@ static void note(BenchReport *r, const Subject *s, const char *format, ...)
     g_ptr_array_add(r->notes, g_strconcat(several ? s->label : "", several ? ": " : "", text, NULL));
 }
 
-static void note_causes(BenchReport *r, const Subject *s)
+static void note_noise(BenchReport *r, const Subject *s)
 {
-    g_autofree const char **causes = hn_noise_causes(&s->noise);
-    g_autoptr(GString) text = g_string_new(NULL);
-    for (int i = 0; causes[i]; i++) {
-        double ms = !strcmp(causes[i], "steal")     ? s->noise.steal_ms
-                    : !strcmp(causes[i], "quota")   ? s->noise.throttled_ms
-                    : !strcmp(causes[i], "waiting") ? s->noise.waiting_ms
-                                                    : NAN;
-        g_autofree char *time = isnan(ms) ? NULL : hn_text_time(ms * 1e-3);
-        g_string_append_printf(text, "%s%s%s%s", i ? ", " : "", causes[i], time ? " " : "", time ? time : "");
-    }
-    g_autofree char *wall = hn_text_time(s->noise.wall_ms * 1e-3);
-    if (text->len)
-        note(r, s, "noise in %s: %s", wall, text->str);
-}
-
-/* "12 of 30000 runs took over 1.5 x the median, up to 3.1 ms: preempted 9, unknown 3" */
-static void note_outliers(BenchReport *r, const Subject *s)
-{
-    const HnOutliers *o = &s->outliers;
-    g_autoptr(GString) text = g_string_new(NULL);
-    if (!s->has_outliers || o->n == 0)
-        return;
-    for (int bit = 0; bit <= HN_CAUSES; bit++) {
-        gint64 n = count_cause(o, bit);
-        if (n)
-            g_string_append_printf(text, "%s%s %" G_GINT64_FORMAT, text->len ? ", " : "", hn_cause_name(bit), n);
-    }
-    g_autofree char *worst = hn_text_time(o->x[0].ms * 1e-3);
-    note(r, s, "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " runs took over %g x the median, up to %s: %s", o->seen,
-         s->measured.runs, HN_OUTLIER, worst, text->str);
+    g_autofree char *noise = hn_noise_line(&s->noise);
+    g_autofree char *outliers = s->has_outliers ? hn_outliers_line(&s->outliers, s->measured.runs) : NULL;
+    if (noise)
+        note(r, s, "%s", noise);
+    if (outliers)
+        note(r, s, "%s", outliers);
 }
 
 /* What the numbers in the tables leave out. */
@@ -314,8 +230,7 @@ static void add_notes(BenchReport *r, const Subject *s)
     if (s->has_measured && !isfinite(t->hi))
         note(r, s, "a 95 %% interval takes %d runs", HN_MIN_INTERVAL);
     if (s->has_measured) {
-        note_causes(r, s);
-        note_outliers(r, s);
+        note_noise(r, s);
     }
     if (s->has_measured && s->measured.stop == HN_STOP_INTERRUPTED)
         note(r, s, "interrupted: these are the runs until then");
@@ -365,7 +280,6 @@ void bench_report_add(BenchReport *r, const Subject *s)
     add_throughput(s, row);
     add_memory(s, row);
     add_noise(s, row);
-    add_outliers(s, row);
     json_array_add_object_element(r->runs, row);
     add_about(r, s);
     add_notes(r, s);

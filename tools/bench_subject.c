@@ -220,16 +220,6 @@ static gboolean read_model(Subject *s, GError **error)
     return s->model != NULL;
 }
 
-static gboolean same_shapes(const HnSample *a, const HnSample *b)
-{
-    for (int i = 0; i < a->n; i++) {
-        const HnTensor *x = a->in[i], *y = b->in[i];
-        if (!x != !y || (x && (x->ndim != y->ndim || memcmp(x->dims, y->dims, (gsize)x->ndim * sizeof x->dims[0]))))
-            return FALSE;
-    }
-    return TRUE;
-}
-
 static gboolean open_data(Subject *s, GError **error)
 {
     const Bench *b = s->b;
@@ -271,7 +261,7 @@ static gboolean open_data(Subject *s, GError **error)
         s->first.in[s->n_sets] = set->in;
         s->sets[s->n_sets++] = set;
         s->first.n_sets = s->n_sets;
-        s->vary = s->vary || !same_shapes(s->sets[0], set);
+        s->vary = s->vary || !hn_tool_same_shapes(s->sets[0], set);
     }
     return TRUE;
 }

@@ -223,3 +223,13 @@ void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
     hn_session_foreach_step(s, note_step, &notes);
     g_hash_table_unref(notes.seen);
 }
+
+gboolean hn_tool_same_shapes(const HnSample *a, const HnSample *b)
+{
+    for (int i = 0; i < a->n; i++) {
+        const HnTensor *x = a->in[i], *y = b->in[i];
+        if (!x != !y || (x && (x->ndim != y->ndim || memcmp(x->dims, y->dims, (gsize)x->ndim * sizeof x->dims[0]))))
+            return FALSE;
+    }
+    return TRUE;
+}

@@ -52,6 +52,9 @@ typedef struct {
 gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, char **inputs, HnToolInputs *out, GError **error);
 void hn_tool_inputs_clear(HnToolInputs *inputs);
 
+/* Two samples whose inputs are of the same shapes, the same ones absent. */
+gboolean hn_tool_same_shapes(const HnSample *a, const HnSample *b);
+
 /* The tensor given for an input, NULL: none. */
 HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name);
 
