@@ -15,7 +15,7 @@
 #define SHORT 100           /* a run of less than a slice's n-th part notices cold caches */
 #define FIRST_LOOK 0.5      /* seconds of measuring before the interval may end it */
 #define FIRST_RUNS 10
-#define RECENT 1001           /* times that tell what an outlier is */
+#define USUAL 1001            /* times that tell what an outlier is */
 #define GROWTH 1.25           /* of the time measured, between two looks at the interval */
 #define MAX_WARMUP 1000000000 /* runs, and seconds */
 
@@ -201,14 +201,6 @@ static gboolean enough(const Loop *l, HnTimes *times, const HnMeasureOptions *o,
     return passed >= o->seconds;
 }
 
-/* What a usual run takes, by some of the latest times. */
-static double recent_median(const HnTimes *times)
-{
-    gsize n = MIN(times->n, (gsize)RECENT);
-    g_autofree double *x = g_memdup2(times->x + times->n - n, n * sizeof *x);
-    return hn_median(x, n);
-}
-
 /* The length of the next slice: short of what the time still allows. */
 static guint64 slice_length(const HnMeasureOptions *o, double passed)
 {
@@ -250,7 +242,7 @@ static gboolean measure(Loop *l, HnTimes *times, const HnMeasureOptions *o, cons
             return TRUE;
         *stop = HN_STOP_INTERRUPTED;
         if (o->outliers)
-            hn_outliers_expect(o->outliers, recent_median(times));
+            hn_outliers_expect(o->outliers, hn_times_usual(times, USUAL));
         tell(l, o, passed, progress);
     }
     return TRUE;

@@ -109,6 +109,16 @@ void hn_stats(double *x, gsize n, HnStats *stats)
     }
 }
 
+/* Evenly from the whole list, since nobody knows whether it was sorted meanwhile. */
+double hn_times_usual(const HnTimes *t, gsize n)
+{
+    n = MIN(t->n, n);
+    g_autofree double *x = g_new(double, n + 1);
+    for (gsize i = 0; i < n; i++)
+        x[i] = t->x[i * t->n / n];
+    return hn_median(x, n);
+}
+
 void hn_times_stats(HnTimes *t, HnStats *stats)
 {
     hn_stats(t->x, t->n, stats);

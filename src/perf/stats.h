@@ -28,6 +28,7 @@ void hn_times_init(HnTimes *t, gsize max); /* max: kept at most; 0: HN_TIMES_MAX
 void hn_times_clear(HnTimes *t);
 void hn_times_reserve(HnTimes *t); /* room for one more, so that the next add allocates nothing */
 void hn_times_add(HnTimes *t, double x);
+double hn_times_usual(const HnTimes *t, gsize n); /* the median of some n of them; NaN for none */
 
 /* NaN: too few values to say. */
 typedef struct {
