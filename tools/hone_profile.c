@@ -111,6 +111,22 @@ static char *make_label(const char *path)
 
 /* --- opening --------------------------------------------------------------------------------------------- */
 
+static void find_kinds(Profiling *f)
+{
+    for (guint k = 0; k < f->n_sets; k++) {
+        while (!hn_tool_same_shapes(f->sets[f->kinds[k]], f->sets[k]))
+            f->kinds[k]++;
+        f->shapes_vary |= f->kinds[k] > 0;
+    }
+}
+
+/* HnProfileOptions.kind */
+static guint kind_of_set(gpointer data, guint64 i)
+{
+    const Profiling *f = data;
+    return f->kinds[i % f->n_sets];
+}
+
 static gboolean load_sets(Profiling *f, GError **error)
 {
     gint64 count = hn_data_count(f->data);
@@ -124,6 +140,7 @@ static gboolean load_sets(Profiling *f, GError **error)
             return FALSE;
         f->sets[f->n_sets++] = set;
     }
+    find_kinds(f);
     return TRUE;
 }
 
@@ -204,15 +221,21 @@ static gboolean measure(Profiling *f, GError **error)
         return FALSE;
     hn_tool_note_refs(f->ctx, f->session);
     HnProfileOptions o = { .run = run_set,
+                           .kind = f->shapes_vary ? kind_of_set : NULL,
                            .data = f,
                            .runs = f->p->runs > 0 ? (guint64)f->p->runs : 0,
                            .seconds = f->seconds,
                            .precision = f->p->time ? 0 : PROFILE_PRECISION,
                            .limit = PROFILE_LIMIT,
                            .trace_spans = f->p->trace ? HN_TRACE_SPANS : 0 };
+    HnNoiseMark before, after;
     hn_profile_init(&f->profile, f->session);
-    if (!hn_profile_measure(&f->profile, &o, progress, error) ||
-        (!hn_progress_stop(progress, NULL) && !hn_profile_errors(&f->profile, run_set, f, error)))
+    hn_noise_mark(NULL, &before);
+    if (!hn_profile_measure(&f->profile, &o, progress, error))
+        return FALSE;
+    hn_noise_mark(NULL, &after);
+    hn_noise_between(&before, &after, &f->noise);
+    if (!hn_progress_stop(progress, NULL) && !hn_profile_errors(&f->profile, run_set, f, error))
         return FALSE;
     hn_profile_finish(&f->profile, &f->roofline);
     return TRUE;

@@ -7,6 +7,7 @@
 #include "common.h"
 #include "perf/measure.h"
 #include "perf/memory_timeline.h"
+#include "perf/noise.h"
 #include "perf/profile.h"
 
 #define PROFILE_SETS 32   /* samples that take turns, at most */
@@ -39,12 +40,15 @@ typedef struct {
     HnSession *session;
     HnData *data;
     HnSample *sets[PROFILE_SETS];
+    guint kinds[PROFILE_SETS]; /* of sets: the first one of the same shapes */
+    gboolean shapes_vary;
     guint n_sets;
     HnTensor **out;
     int n_out;
 
     HnRoofline roofline;
     HnProfile profile;
+    HnNoise noise; /* while it was measured */
 } Profiling;
 
 /* --- profile_report.c -------------------------------------------------------------------------------------- */

@@ -7,12 +7,15 @@
 #include "cli/report.h"
 #include "perf/weight_stats.h"
 #include "hone_profile.h"
+#include "noise_report.h"
 
 #define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */
 #define ALIVE_SHOWN 5
 #define WEIGHTS_SHOWN 20
 #define TYPES_SHOWN 8
 #define SMALL_MS 0.02
+#define NEARLY_ALL 0.8 /* of a sum, by one of its rows */
+#define SUM_RULE 0.02  /* by which nodes and outside may miss the unprofiled median */
 
 typedef struct {
     Profiling *f;
@@ -21,6 +24,7 @@ typedef struct {
     JsonArray *bottlenecks;
     GPtrArray *order; /* HnProfileRow *, longest first */
     double total;     /* ms of a run: nodes and outside */
+    double agreement; /* of that with the unprofiled median: 1 is all of it */
     char *model;      /* as on a command line */
     const char *open; /* a free dimension that --dim can name; NULL: none */
 } Report;
@@ -28,6 +32,81 @@ typedef struct {
 static double ratio(double a, double b)
 {
     return b > 0 ? a / b : NAN;
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------- */
+
+/* Of rows with one key. */
+typedef struct {
+    const char *name, *op;
+    guint nodes;
+    double calls, ms, flops, bytes, limit_ms, spread;
+    double largest; /* ms of its longest row */
+} Sum;
+
+static const char *all_operators(const HnProfileRow *row)
+{
+    return row->op;
+}
+
+/* "Conv" of "Conv+Relu" */
+static const char *main_operator(const HnProfileRow *row)
+{
+    return row->node ? row->node->op_type : row->op;
+}
+
+static void add_row(Sum *s, const HnProfileRow *row)
+{
+    s->nodes++;
+    s->calls += row->per_run;
+    s->ms += row->ms;
+    s->spread += row->spread;
+    s->flops += row->known ? row->flops * row->per_run : 0;
+    s->bytes += row->known ? row->bytes * row->per_run : 0;
+    s->limit_ms += isnan(row->limit_ms) ? 0 : row->limit_ms;
+    s->largest = fmax(s->largest, row->ms);
+}
+
+static gint longer_sum_first(gconstpointer a, gconstpointer b)
+{
+    double x = ((const Sum *)a)->ms, y = ((const Sum *)b)->ms;
+    return (x < y) - (x > y);
+}
+
+static GArray *sum_by(const Report *r, const char *(*key)(const HnProfileRow *row))
+{
+    GArray *sums = g_array_new(FALSE, TRUE, sizeof(Sum));
+    for (guint i = 0; i < r->order->len; i++) {
+        const HnProfileRow *row = r->order->pdata[i];
+        guint k = 0;
+        while (k < sums->len && strcmp(g_array_index(sums, Sum, k).op, key(row)))
+            k++;
+        if (k == sums->len)
+            g_array_set_size(sums, k + 1);
+        Sum *s = &g_array_index(sums, Sum, k);
+        s->name = s->op = key(row);
+        add_row(s, row);
+    }
+    g_array_sort(sums, longer_sum_first);
+    return sums;
+}
+
+static JsonObject *sum_object(const Report *r, const Sum *s)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "op", s->op);
+    json_object_set_int_member(o, "nodes", s->nodes);
+    json_object_set_double_member(o, "calls", s->calls);
+    json_object_set_double_member(o, "ms", s->ms);
+    json_object_set_double_member(o, "spread", ratio(s->spread, s->ms));
+    json_object_set_double_member(o, "share", ratio(s->ms, r->total));
+    json_object_set_double_member(o, "flops", s->flops);
+    json_object_set_double_member(o, "bytes", s->bytes);
+    json_object_set_double_member(o, "gflop_per_s", ratio(s->flops, s->ms * 1e6));
+    json_object_set_double_member(o, "gb_per_s", ratio(s->bytes, s->ms * 1e6));
+    json_object_set_double_member(o, "limit_ms", s->limit_ms);
+    json_object_set_double_member(o, "of_limit", ratio(s->limit_ms, s->ms));
+    return o;
 }
 
 /* --- bottlenecks ------------------------------------------------------------------------------------------- */
@@ -65,12 +144,23 @@ static gboolean has_bodies(const HnProfileRow *row)
     return row->node && row->node->op && (row->node->op->flags & HN_OP_CONTROL) != 0;
 }
 
+static const char *at_limit(HnBound bound)
+{
+    return bound == HN_BOUND_COMPUTE  ? "near what the processor can compute"
+           : bound == HN_BOUND_MEMORY ? "near what the memory can move"
+                                      : "near what the caches can move";
+}
+
+/* What may help where the machine is the limit. */
+static char *try_threads(const Report *r)
+{
+    const int threads = r->f->roofline.threads, all = hn_cpu_threads(NULL);
+    return threads < all ? command(r, "--threads %d", all) : command(r, "--weights");
+}
+
 /* Why a node takes so long, as far as one can see from here, and what to try (g_free). */
 static const char *diagnose(const Report *r, const HnProfileRow *row, char **try)
 {
-    const HnRoofline *roof = &r->f->roofline;
-    int threads = roof->threads, all = hn_cpu_threads(NULL);
-    double part = ratio(row->limit_ms, row->ms);
     if (has_bodies(row)) {
         *try = command(r, "--folded stacks.txt");
         return "runs sub-graphs, whose nodes have rows of their own";
@@ -83,17 +173,15 @@ static const char *diagnose(const Report *r, const HnProfileRow *row, char **try
         *try = command(r, "-v --top 0");
         return "runs on its reference kernel";
     }
-    if (part >= NEAR_LIMIT) {
-        gboolean compute = row->flops / (row->integer ? roof->int8_ops : roof->flops) >=
-                           row->bytes / hn_roofline_bandwidth(roof, row->bytes);
-        *try = threads < all ? command(r, "--threads %d", all) : command(r, "--weights");
-        return compute ? "near what the processor can compute" : "near what the memory can move";
+    if (ratio(row->limit_ms, row->ms) >= NEAR_LIMIT) {
+        *try = try_threads(r);
+        return at_limit(row->bound);
     }
     if (row->ms < SMALL_MS * fmax(row->per_run, 1)) {
         *try = try_larger(r);
         return "too little work to keep the processor busy";
     }
-    *try = threads > 1 ? command(r, "--threads 1") : command(r, "-v --top 0");
+    *try = r->f->roofline.threads > 1 ? command(r, "--threads 1") : command(r, "-v --top 0");
     return "far from what the machine can do";
 }
 
@@ -102,16 +190,47 @@ static char *share_text(double share)
     return g_strdup_printf("%.0f %%", share * 100);
 }
 
-static void add_bottleneck(Report *r, const char *name, const char *op, double share, const char *why, char *try)
+static void add_bottleneck(Report *r, const char *kind, const char *name, const char *op, double ms, const char *why,
+                           char *try)
 {
     JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "kind", kind);
     json_object_set_string_member(o, "name", name);
     json_object_set_string_member(o, "op", op);
-    json_object_set_double_member(o, "share", share);
+    json_object_set_double_member(o, "share", ratio(ms, r->total));
     json_object_set_string_member(o, "why", why);
     json_object_set_string_member(o, "try", try);
     json_array_add_object_element(r->bottlenecks, o);
     g_free(try);
+}
+
+static gboolean is_bottleneck(const Report *r, double ms)
+{
+    return ratio(ms, r->total) > BOTTLENECK;
+}
+
+/* What many nodes together are due to. Of those that one node makes up nearly all by itself that one is told of. */
+static void check_sum(Report *r, const char *kind, const Sum *s)
+{
+    if (!is_bottleneck(r, s->ms) || s->nodes < 2 || s->largest > NEARLY_ALL * s->ms)
+        return;
+    const double part = ratio(s->limit_ms, s->ms);
+    const char *how = part >= NEAR_LIMIT                     ? "together near what the machine can do"
+                      : s->ms < SMALL_MS * fmax(s->calls, 1) ? "with too little work each to keep the processor busy"
+                                                             : "together far from what the machine can do";
+    char *try = part >= NEAR_LIMIT                     ? try_threads(r)
+                : s->ms < SMALL_MS * fmax(s->calls, 1) ? try_larger(r)
+                                                       : command(r, "-v --top 0");
+    g_autofree char *why = g_strdup_printf("%u nodes, %s", s->nodes, how);
+    add_bottleneck(r, kind, s->name, s->op, s->ms, why, try);
+}
+
+/* Operators, whatever is computed along with them. */
+static void check_types(Report *r)
+{
+    g_autoptr(GArray) sums = sum_by(r, main_operator);
+    for (guint i = 0; i < sums->len; i++)
+        check_sum(r, "type", &g_array_index(sums, Sum, i));
 }
 
 static void find_bottlenecks(Report *r)
@@ -119,15 +238,15 @@ static void find_bottlenecks(Report *r)
     const HnProfile *p = &r->f->profile;
     for (guint i = 0; i < r->order->len; i++) {
         const HnProfileRow *row = r->order->pdata[i];
-        double share = ratio(row->ms, r->total);
         char *try = NULL;
-        if (!(share > BOTTLENECK))
+        if (!is_bottleneck(r, row->ms))
             break;
         const char *why = diagnose(r, row, &try);
-        add_bottleneck(r, row->name, row->op, share, why, try);
+        add_bottleneck(r, "node", row->name, row->op, row->ms, why, try);
     }
-    if (ratio(p->outside_ms, r->total) > BOTTLENECK)
-        add_bottleneck(r, "outside nodes", "outside", p->outside_ms / r->total,
+    check_types(r);
+    if (is_bottleneck(r, p->outside_ms))
+        add_bottleneck(r, "outside", "outside nodes", "outside", p->outside_ms,
                        "binding inputs and handing out results: the nodes have little to do", try_larger(r));
 }
 
@@ -154,7 +273,6 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
 {
     const HnProfile *p = &r->f->profile;
     JsonObject *o = json_object_new();
-    double share = ratio(row->ms, r->total);
     const HnProfileRow *parent = row->parent >= 0 ? p->rows->pdata[row->parent] : NULL;
     json_object_set_string_member(o, "name", row->name);
     json_object_set_string_member(o, "op", row->op);
@@ -167,14 +285,15 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     json_object_set_double_member(o, "p90", row->p90);
     json_object_set_double_member(o, "spread", ratio(row->spread, row->ms));
     json_object_set_double_member(o, "with_inner_ms", row->with_ms);
-    json_object_set_double_member(o, "share", share);
+    json_object_set_double_member(o, "share", ratio(row->ms, r->total));
     set_known(o, "flops", row->flops * row->per_run, row->known);
     set_known(o, "bytes", row->bytes * row->per_run, row->known);
     json_object_set_double_member(o, "gflop_per_s", row->gflops);
     json_object_set_double_member(o, "gb_per_s", row->gbytes);
     json_object_set_double_member(o, "limit_ms", row->limit_ms);
     json_object_set_double_member(o, "of_limit", ratio(row->limit_ms, row->ms));
-    json_object_set_boolean_member(o, "bottleneck", share > BOTTLENECK);
+    json_object_set_string_member(o, "bound", hn_bound_name(row->bound));
+    json_object_set_boolean_member(o, "bottleneck", is_bottleneck(r, row->ms));
     json_object_set_double_member(o, "error", row->error);
     add_refusals(row, o);
     return o;
@@ -203,63 +322,12 @@ static void add_nodes(Report *r)
     json_object_set_array_member(r->root, "nodes", nodes);
 }
 
-typedef struct {
-    const char *op;
-    guint nodes;
-    double calls, ms, flops, bytes, limit_ms, spread;
-} Type;
-
-static gint longer_type_first(gconstpointer a, gconstpointer b)
-{
-    double x = ((const Type *)a)->ms, y = ((const Type *)b)->ms;
-    return (x < y) - (x > y);
-}
-
-static GArray *sum_types(const Report *r)
-{
-    GArray *types = g_array_new(FALSE, TRUE, sizeof(Type));
-    for (guint i = 0; i < r->order->len; i++) {
-        const HnProfileRow *row = r->order->pdata[i];
-        guint k = 0;
-        while (k < types->len && strcmp(g_array_index(types, Type, k).op, row->op))
-            k++;
-        if (k == types->len)
-            g_array_set_size(types, k + 1);
-        Type *t = &g_array_index(types, Type, k);
-        t->op = row->op;
-        t->nodes++;
-        t->calls += row->per_run;
-        t->ms += row->ms;
-        t->spread += row->spread;
-        t->flops += row->known ? row->flops * row->per_run : 0;
-        t->bytes += row->known ? row->bytes * row->per_run : 0;
-        t->limit_ms += isnan(row->limit_ms) ? 0 : row->limit_ms;
-    }
-    g_array_sort(types, longer_type_first);
-    return types;
-}
-
 static void add_types(Report *r)
 {
-    g_autoptr(GArray) types = sum_types(r);
+    g_autoptr(GArray) types = sum_by(r, all_operators);
     JsonArray *list = json_array_new();
-    for (guint i = 0; i < types->len; i++) {
-        const Type *t = &g_array_index(types, Type, i);
-        JsonObject *o = json_object_new();
-        json_object_set_string_member(o, "op", t->op);
-        json_object_set_int_member(o, "nodes", t->nodes);
-        json_object_set_double_member(o, "calls", t->calls);
-        json_object_set_double_member(o, "ms", t->ms);
-        json_object_set_double_member(o, "spread", ratio(t->spread, t->ms));
-        json_object_set_double_member(o, "share", ratio(t->ms, r->total));
-        json_object_set_double_member(o, "flops", t->flops);
-        json_object_set_double_member(o, "bytes", t->bytes);
-        json_object_set_double_member(o, "gflop_per_s", ratio(t->flops, t->ms * 1e6));
-        json_object_set_double_member(o, "gb_per_s", ratio(t->bytes, t->ms * 1e6));
-        json_object_set_double_member(o, "limit_ms", t->limit_ms);
-        json_object_set_double_member(o, "of_limit", ratio(t->limit_ms, t->ms));
-        json_array_add_object_element(list, o);
-    }
+    for (guint i = 0; i < types->len; i++)
+        json_array_add_object_element(list, sum_object(r, &g_array_index(types, Sum, i)));
     json_object_set_array_member(r->root, "types", list);
 }
 
@@ -291,6 +359,21 @@ static void add_inputs(Report *r)
     json_object_set_string_member(r->root, "device", f->ctx->common.device);
 }
 
+static gboolean adds_up(const Report *r)
+{
+    return fabs(r->agreement - 1) <= SUM_RULE;
+}
+
+static void add_noise(Report *r)
+{
+    const HnProfile *p = &r->f->profile;
+    hn_report_noise(&r->f->noise, r->root);
+    if (isfinite(p->outliers.limit_ns))
+        hn_report_outliers(&p->outliers, r->root);
+    else
+        json_object_set_null_member(r->root, "outliers");
+}
+
 static void add_totals(Report *r)
 {
     const HnProfile *p = &r->f->profile;
@@ -307,7 +390,12 @@ static void add_totals(Report *r)
     json_object_set_object_member(r->root, "outside", outside);
     json_object_set_double_member(r->root, "unprofiled_p50_ms", p->without.p50);
     json_object_set_double_member(r->root, "profiled_p50_ms", p->with.p50);
-    json_object_set_double_member(r->root, "agreement", ratio(r->total, p->without.p50));
+    json_object_set_double_member(r->root, "unprofiled_ms", p->unprofiled_ms);
+    json_object_set_double_member(r->root, "agreement", r->agreement);
+    json_object_set_boolean_member(r->root, "adds_up", adds_up(r));
+    json_object_set_double_member(r->root, "disturbed_ms", p->disturbed_ms);
+    json_object_set_double_member(r->root, "level", p->level);
+    json_object_set_int_member(r->root, "kinds", p->kinds);
     double steps = ratio(p->spans, (double)p->profiled.seen);
     json_object_set_double_member(overhead, "stamp_ns", p->ticks.stamp);
     json_object_set_double_member(overhead, "steps_per_run", steps);
@@ -463,7 +551,7 @@ static void head_lines(const Report *r)
     const Profiling *f = r->f;
     const HnProfile *p = &f->profile;
     const HnRoofline *roof = &f->roofline;
-    g_autofree char *total = hn_text_time(r->total * 1e-3), *plain = hn_text_time(p->without.p50 * 1e-3);
+    g_autofree char *plain = hn_text_time(p->unprofiled_ms * 1e-3), *sum = hn_text_percent(r->agreement);
     g_autofree char *more = hn_text_percent(ratio(p->with.p50, p->without.p50) - 1);
     g_autofree char *flops = hn_text_number(roof->flops * 1e-9);
     g_autofree char *near = hn_text_number(roof->tiers[1].bytes_per_s * 1e-9);
@@ -471,7 +559,12 @@ static void head_lines(const Report *r)
     hn_report_line(r->report, "%s: %s data, %d thread%s, %" G_GUINT64_FORMAT " profiled runs", f->label,
                    hn_data_synthetic(f->data) ? "random" : "given", roof->threads, roof->threads > 1 ? "s" : "",
                    p->profiled.seen);
-    hn_report_line(r->report, "a run takes %s, unprofiled %s (median); profiling adds %s", total, plain, more);
+    hn_report_line(r->report, "a run takes %s (median, unprofiled); profiling adds %s", plain, more);
+    if (adds_up(r))
+        hn_report_line(r->report, "nodes and what is outside of them add up to %s of it", sum);
+    else
+        hn_report_line(r->report, "nodes and what is outside of them add up to %s of it, not to 98 %% to 102 %%: %s",
+                       sum, r->agreement < 1 ? "see 'disturbed'" : "unprofiled runs met better conditions");
     hn_report_line(r->report, "machine: %s GFLOP/s; %s GB/s in caches, %s GB/s in memory%s", flops, near, far,
                    roof->cached ? "" : " (measured now)");
 }
@@ -482,9 +575,24 @@ static void outside_line(const Report *r)
     g_autofree char *time = hn_text_time(p->outside_ms * 1e-3);
     g_autofree char *share = hn_text_percent(ratio(p->outside_ms, r->total));
     guint top = r->f->p->top > 0 ? (guint)r->f->p->top : G_MAXUINT;
-    hn_report_line(r->report, "outside nodes: %s, %s", time, share);
     if (r->order->len > top)
         hn_report_line(r->report, "(%u more nodes; --top 0 shows all)", r->order->len - top);
+    hn_report_line(r->report, "outside nodes: %s, %s", time, share);
+}
+
+/* What runs take beyond the usual times of their nodes, and what the machine says of that. */
+static void disturbed_lines(const Report *r)
+{
+    const HnProfile *p = &r->f->profile;
+    g_autofree char *time = hn_text_time(p->disturbed_ms * 1e-3);
+    g_autofree char *share = hn_text_percent(ratio(p->disturbed_ms, p->unprofiled_ms));
+    g_autofree char *noise = hn_noise_line(&r->f->noise);
+    g_autofree char *outliers = hn_outliers_line(&p->outliers, p->runs_made);
+    hn_report_line(r->report, "disturbed: %s, %s of the median, in no node's usual time", time, share);
+    if (noise)
+        hn_report_line(r->report, "%s", noise);
+    if (outliers)
+        hn_report_line(r->report, "%s", outliers);
 }
 
 static void bottleneck_lines(const Report *r)
@@ -492,8 +600,11 @@ static void bottleneck_lines(const Report *r)
     for (guint i = 0; i < json_array_get_length(r->bottlenecks); i++) {
         JsonObject *o = json_array_get_object_element(r->bottlenecks, i);
         g_autofree char *share = share_text(json_object_get_double_member(o, "share"));
-        hn_report_line(r->report, "bottleneck: %s '%s', %s of the time,", json_object_get_string_member(o, "op"),
-                       json_object_get_string_member(o, "name"), share);
+        const char *op = json_object_get_string_member(o, "op"), *name = json_object_get_string_member(o, "name");
+        if (!strcmp(json_object_get_string_member(o, "kind"), "type"))
+            hn_report_line(r->report, "bottleneck: all %s, %s of the time,", op, share);
+        else
+            hn_report_line(r->report, "bottleneck: %s '%s', %s of the time,", op, name, share);
         hn_report_line(r->report, "  %s; try:", json_object_get_string_member(o, "why"));
         hn_report_line(r->report, "  %s", json_object_get_string_member(o, "try"));
     }
@@ -536,6 +647,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     hn_report_line(report, "%s", "");
     hn_report_top_table(report, "nodes", node_columns, top);
     outside_line(r);
+    disturbed_lines(r);
     refusal_lines(r);
     bottleneck_lines(r);
     if (r->f->profile.timer.dropped)
@@ -561,13 +673,15 @@ gboolean profile_report(Profiling *f, GError **error)
                  .root = hn_report_root(report),
                  .bottlenecks = json_array_new(),
                  .order = order,
-                 .total = f->profile.nodes_ms + f->profile.outside_ms,
+                 .total = f->profile.total_ms,
+                 .agreement = ratio(f->profile.total_ms, f->profile.unprofiled_ms),
                  .model = plain ? (char *)f->path : quoted,
                  .open = open_dim(f) };
     HnMemoryTimeline timeline;
     hn_memory_timeline(f->session, &timeline);
     add_inputs(&r);
     add_totals(&r);
+    add_noise(&r);
     add_nodes(&r);
     add_types(&r);
     find_bottlenecks(&r);

@@ -1,27 +1,25 @@
 #include "perf/profile.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "perf/row_times.h"
+#include "perf/step_facts.h"
 
 #define BLOCK_NS 50000000 /* runs between two looks at the spans */
 #define BLOCK_SPANS ((gsize)1 << 15)
-#define GROWTH 1.25 /* of the time measured between two looks at the intervals */
-#define TYPICAL 0.1
-#define TYPICAL_LEAST 3
+#define GROWTH 1.25                   /* of the time measured between two looks at the intervals */
+#define USUAL 1001                    /* times that tell what an outlier is */
+#define FNV_START 0xcbf29ce484222325u /* the hash FNV-1a, of 64 bits, over rows instead of bytes */
+#define FNV_PRIME 0x100000001b3u
 static const char reorder_key[] = "reorder"; /* its address is the key of steps without node or value */
-
-/* The times of a run, by row. */
-typedef struct {
-    double total, outside; /* ms */
-    guint n;
-    float ms[];
-} Kept;
 
 /* Where a profiled run of the present block is in the list of spans. */
 typedef struct {
     guint64 start, end;
     gsize from, to;
+    guint kind;        /* of its inputs */
+    double unprofiled; /* ms of the run beside it */
 } Part;
 
 static void row_free(gpointer data)
@@ -40,6 +38,14 @@ static void run_free(gpointer data)
     g_free(r);
 }
 
+static void call_free(gpointer data)
+{
+    HnProfileCall *c = data;
+    g_strfreev(c->in);
+    g_strfreev(c->out);
+    g_free(c);
+}
+
 void hn_profile_init(HnProfile *p, HnSession *session)
 {
     *p = (HnProfile){ .session = session, .rng = hn_rng(0) };
@@ -48,6 +54,8 @@ void hn_profile_init(HnProfile *p, HnSession *session)
     p->by_key = g_hash_table_new(NULL, NULL);
     p->runs = g_ptr_array_new_with_free_func(g_free);
     p->traces = g_ptr_array_new_with_free_func(run_free);
+    p->calls = g_hash_table_new_full(NULL, NULL, NULL, call_free);
+    hn_outliers_init(&p->outliers, 0);
     hn_times_init(&p->profiled, 0);
     hn_times_init(&p->unprofiled, 0);
 }
@@ -62,6 +70,8 @@ void hn_profile_clear(HnProfile *p)
     g_hash_table_unref(p->by_key);
     g_ptr_array_unref(p->runs);
     g_ptr_array_unref(p->traces);
+    g_hash_table_unref(p->calls);
+    hn_outliers_clear(&p->outliers);
     hn_times_clear(&p->profiled);
     hn_times_clear(&p->unprofiled);
     p->rows = NULL;
@@ -99,9 +109,15 @@ const HnProfileRow *hn_profile_row(const HnProfile *p, const HnSpan *s)
 
 /* --- a run's spans ---------------------------------------------------------------------------------------- */
 
+const HnProfileCall *hn_profile_call(const HnProfile *p, const HnSpan *s)
+{
+    const HnProfileCall *c = g_hash_table_lookup(p->calls, s->step);
+    return c && c->node == s->node ? c : NULL;
+}
+
 /* Own times of rows in ticks; returns those of the main graph's steps together. A step of a sub-graph comes before the
- * step that holds it. */
-static guint64 add_spans(HnProfile *p, const HnSpan *spans, gsize n, GArray *own)
+ * step that holds it. kind: a hash that the sequence of steps goes into */
+static guint64 add_spans(HnProfile *p, const HnSpan *spans, gsize n, GArray *own, guint64 *kind)
 {
     g_autoptr(GArray) inside = g_array_new(FALSE, TRUE, sizeof(guint64)); /* by depth: steps not yet claimed */
     guint64 sum = 0;
@@ -110,6 +126,7 @@ static guint64 add_spans(HnProfile *p, const HnSpan *spans, gsize n, GArray *own
         guint64 took = s->end - s->start;
         int at = row_index(p, s->node, s->value, s->depth);
         HnProfileRow *row = p->rows->pdata[at];
+        *kind = (*kind ^ (guint64)at) * FNV_PRIME;
         row->calls++;
         row->kernel = s->kernel;
         if ((guint)at >= own->len)
@@ -146,6 +163,13 @@ static void put(GPtrArray *list, gint64 at, gpointer x, GDestroyNotify destroy)
     }
 }
 
+/* Milliseconds, with what the steps of the clock hide filled in at random: quantiles of times of few steps would be
+ * whole steps, and not add up. */
+static double to_ms(HnProfile *p, double ticks)
+{
+    return (ticks * p->ticks.ns + (hn_rng_double(&p->rng) - 0.5) * p->ticks.step) * 1e-6;
+}
+
 static void keep_trace(HnProfile *p, const Part *part)
 {
     gsize n = part->to - part->from;
@@ -163,8 +187,8 @@ static void add_run(HnProfile *p, const Part *part)
 {
     g_autoptr(GArray) own = g_array_new(FALSE, TRUE, sizeof(guint64));
     gsize n = part->to - part->from;
-    double to_ms = p->ticks.ns * 1e-6, total = (double)(part->end - part->start) * to_ms;
-    guint64 sum = add_spans(p, p->timer.spans + part->from, n, own);
+    double total = to_ms(p, (double)(part->end - part->start));
+    guint64 kind = (FNV_START ^ part->kind) * FNV_PRIME, sum = add_spans(p, p->timer.spans + part->from, n, own, &kind);
     hn_times_add(&p->profiled, total);
     p->spans += (double)n;
     if (p->trace_spans)
@@ -172,12 +196,14 @@ static void add_run(HnProfile *p, const Part *part)
     gint64 at = place(&p->rng, p->profiled.seen, p->runs->len, HN_PROFILE_KEPT);
     if (at < 0)
         return;
-    Kept *k = g_malloc0(sizeof *k + own->len * sizeof k->ms[0]);
-    k->total = total;
-    k->outside = total - (double)sum * to_ms;
+    HnRowRun *k = g_malloc0(sizeof *k + own->len * sizeof k->ms[0]);
+    k->kind = kind;
+    k->profiled = total;
+    k->unprofiled = part->unprofiled;
+    k->outside = to_ms(p, (double)(part->end - part->start) - (double)sum);
     k->n = own->len;
     for (guint i = 0; i < own->len; i++)
-        k->ms[i] = (float)((double)g_array_index(own, guint64, i) * to_ms);
+        k->ms[i] = (float)to_ms(p, (double)g_array_index(own, guint64, i));
     put(p->runs, at, k, g_free);
 }
 
@@ -195,30 +221,49 @@ static void reserve_spans(HnTimer *t, gsize last)
     t->room = room;
 }
 
-static gboolean run_profiled(HnProfile *p, const HnProfileOptions *o, guint64 i, GArray *parts, GError **error)
+/* What happened in a run that took very long is asked right behind it. */
+static void look_at(HnProfile *p, double ms)
+{
+    if (ms * 1e6 > p->outliers.limit_ns)
+        hn_outliers_add(&p->outliers, p->runs_made, ms * 1e6);
+    p->runs_made++;
+}
+
+static gboolean run_profiled(HnProfile *p, const HnProfileOptions *o, guint64 i, gsize spans, Part *part,
+                             GError **error)
 {
     HnTimer *t = &p->timer;
-    const Part *before = parts->len ? &g_array_index(parts, Part, parts->len - 1) : NULL;
-    reserve_spans(t, before ? before->to - before->from : t->room / 4);
-    Part part = { .from = t->n };
+    reserve_spans(t, spans);
+    part->from = t->n;
     hn_session_set_timer(p->session, t);
-    part.start = hn_timer_now(t);
+    part->start = hn_timer_now(t);
     gboolean ok = o->run(o->data, i, error);
-    part.end = hn_timer_now(t);
+    part->end = hn_timer_now(t);
     hn_session_set_timer(p->session, NULL);
-    part.to = t->n;
-    g_array_append_val(parts, part);
+    part->to = t->n;
+    look_at(p, (double)(part->end - part->start) * p->ticks.ns * 1e-6);
     return ok;
 }
 
-static gboolean run_unprofiled(HnProfile *p, const HnProfileOptions *o, guint64 i, GError **error)
+static gboolean run_unprofiled(HnProfile *p, const HnProfileOptions *o, guint64 i, Part *part, GError **error)
 {
     hn_times_reserve(&p->unprofiled);
     guint64 start = hn_timer_now(&p->timer);
     if (!o->run(o->data, i, error))
         return FALSE;
-    hn_times_add(&p->unprofiled, (double)(hn_timer_now(&p->timer) - start) * p->ticks.ns * 1e-6);
+    part->unprofiled = to_ms(p, (double)(hn_timer_now(&p->timer) - start));
+    hn_times_add(&p->unprofiled, part->unprofiled);
+    look_at(p, part->unprofiled);
     return TRUE;
+}
+
+/* A profiled and an unprofiled run of the i-th inputs. spans: of a run before */
+static gboolean run_pair(HnProfile *p, const HnProfileOptions *o, guint64 i, gsize spans, Part *part, GError **error)
+{
+    gboolean first = i % 2 != 0;
+    part->kind = o->kind ? o->kind(o->data, i) : 0;
+    return (!first || run_profiled(p, o, i, spans, part, error)) && run_unprofiled(p, o, i, part, error) &&
+           (first || run_profiled(p, o, i, spans, part, error));
 }
 
 /* Pairs of runs until the block is long enough or pair number `last` is reached; *i counts pairs. */
@@ -230,14 +275,18 @@ static gboolean block(HnProfile *p, const HnProfileOptions *o, guint64 *i, guint
     gboolean ok;
     p->timer.n = 0;
     gboolean full;
+    hn_outliers_mark(&p->outliers);
     do {
-        gboolean first = *i % 2 != 0;
-        ok = (!first || run_profiled(p, o, *i, parts, error)) && run_unprofiled(p, o, *i, error) &&
-             (first || run_profiled(p, o, *i, parts, error));
+        Part part = { 0 };
+        const Part *before = parts->len ? &g_array_index(parts, Part, parts->len - 1) : NULL;
+        ok = run_pair(p, o, *i, before ? before->to - before->from : p->timer.room / 4, &part, error);
+        g_array_append_val(parts, part);
         full = ++*i >= last || hn_now_ns() - start >= BLOCK_NS || p->timer.n >= BLOCK_SPANS;
     } while (ok && !full && !(cancel && g_atomic_int_get(cancel)));
     for (guint k = 0; ok && k < parts->len; k++)
         add_run(p, &g_array_index(parts, Part, k));
+    if (!o->kind)
+        hn_outliers_expect(&p->outliers, hn_times_usual(&p->unprofiled, USUAL) * 1e6);
     return ok;
 }
 
@@ -296,132 +345,13 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
     }
 }
 
-/* --- costs ------------------------------------------------------------------------------------------------ */
+/* --- what rows are ---------------------------------------------------------------------------------------- */
 
-static gsize slot_bytes(const HnSlot *s)
+static void keep_call(HnProfile *p, const HnStep *s, const HnCost *cost)
 {
-    return !s || !s->tensor ? 0 : s->layout ? s->layout->bytes : s->tensor->bytes;
-}
-
-static HnType *type_of(const HnSlot *s)
-{
-    return s && s->tensor ? hn_type_fixed(s->tensor->dtype, s->tensor->ndim, s->tensor->dims) : NULL;
-}
-
-/* What the record says of the node with the step's shapes. */
-static void node_cost(const HnStep *s, HnCost *c)
-{
-    HnNode as = *s->node; /* of what it is computed by, which may be an operator with other inputs */
-    as.op = s->op;
-    const int most = s->op == s->node->op ? (int)s->node->in->len : s->n_in;
-    int n_in = MIN(s->n_in, most), n_out = MIN(s->n_out, (int)s->node->out->len);
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    g_autofree HnTensor **value = g_new0(HnTensor *, n_in + 1);
-    g_autofree HnContents **contents = g_new0(HnContents *, n_in + 1), **out = g_new0(HnContents *, n_out + 1);
-    for (int i = 0; i < n_in; i++) {
-        const HnSlot *slot = s->in[i].slot;
-        g_ptr_array_add(types, type_of(slot));
-        value[i] = slot && slot->constant && slot->tensor->data ? slot->tensor : NULL; /* packed ones are gone */
-    }
-    for (int k = 0; k < n_out; k++)
-        g_ptr_array_add(types, type_of(s->out[k].slot));
-    g_ptr_array_add(types, NULL);
-    HnInfer x = { .node = &as,
-                  .params = s->params,
-                  .n_in = n_in,
-                  .n_out = n_out,
-                  .in = (HnType **)types->pdata,
-                  .value = value,
-                  .contents = contents,
-                  .out = (HnType **)types->pdata + n_in,
-                  .out_contents = out };
-    hn_op_cost(&x, c);
-}
-
-/* All that a record's cost function may look at has a type. */
-static gboolean has_types(const HnStep *s)
-{
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i].slot && !s->in[i].slot->tensor)
-            return FALSE;
-    for (int k = 0; k < s->n_out; k++)
-        if (s->out[k].slot && !s->out[k].slot->tensor)
-            return FALSE;
-    return s->n_out > 0 && s->out[0].slot;
-}
-
-static void step_cost(const HnStep *s, HnCost *c)
-{
-    if (!s->node) {
-        *c = (HnCost){ 0, (double)(slot_bytes(s->in[0].slot) + slot_bytes(s->out[0].slot)) };
-        return;
-    }
-    if (s->group) {
-        *c = (HnCost){ (double)s->group->n * (double)s->out[0].slot->tensor->n, (double)slot_bytes(s->out[0].slot) };
-        for (int i = 0; i < s->n_in; i++)
-            c->bytes += (double)slot_bytes(s->in[i].slot);
-        return;
-    }
-    node_cost(s, c);
-    for (int i = 0; i < s->n_in + s->n_out; i++) { /* what lies in its place already is neither read nor written */
-        const HnPort *p = i < s->n_in ? &s->in[i] : &s->out[i - s->n_in];
-        if (p->joined)
-            c->bytes = MAX(0, c->bytes - 2 * (double)slot_bytes(p->slot));
-    }
-    for (int i = 0; i < s->n_fused; i++) {
-        c->flops += (double)s->out[0].slot->tensor->n;
-        if (s->fused_port[i] >= 0)
-            c->bytes += (double)slot_bytes(s->in[s->fused_port[i]].slot);
-    }
-}
-
-#define SHOWN 4 /* operators of a group */
-
-/* All nodes of the model that n stands for are added. */
-static void add_parts(const HnStep *s, const HnNode *n, GPtrArray *all)
-{
-    const GPtrArray *parts = hn_lowered_parts(s->low, n);
-    for (guint i = 0; i < parts->len; i++)
-        g_ptr_array_add(all, parts->pdata[i]);
-}
-
-/* "Mul+Add", "Mul+Tanh+Add+5 more"; most: operators that are named. */
-static char *joined_name(const GPtrArray *nodes, guint most)
-{
-    GString *name = g_string_new(((const HnNode *)nodes->pdata[0])->op_type);
-    const guint n = nodes->len, shown = n <= most ? n : most - 1;
-    for (guint i = 1; i < shown; i++)
-        g_string_append_printf(name, "+%s", ((const HnNode *)nodes->pdata[i])->op_type);
-    if (shown < n)
-        g_string_append_printf(name, "+%u more", n - shown);
-    return g_string_free(name, FALSE);
-}
-
-/* The operators of a step, of those computed along all. */
-static char *step_name(const HnStep *s)
-{
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new(), along = g_ptr_array_new();
-    for (int i = 0; s->group && i < s->group->n; i++)
-        add_parts(s, s->group->node[i], nodes);
-    if (!s->group)
-        add_parts(s, s->node, nodes);
-    for (int i = 0; i < s->n_fused; i++)
-        add_parts(s, s->fused[i], along);
-    char *name = joined_name(nodes, SHOWN);
-    if (along->len == 0)
-        return name;
-    g_autofree char *first = name, *rest = joined_name(along, along->len);
-    return g_strconcat(first, "+", rest, NULL);
-}
-
-static gboolean is_int8(const HnStep *s)
-{
-    for (int i = 0; i < MIN(s->n_in, 2); i++) {
-        const HnTensor *t = s->in[i].slot ? s->in[i].slot->tensor : NULL;
-        if (t && (t->dtype == HN_I8 || t->dtype == HN_U8))
-            return TRUE;
-    }
-    return FALSE;
+    HnProfileCall *c = g_new0(HnProfileCall, 1);
+    *c = (HnProfileCall){ s->origin, hn_step_shapes(s->in, s->n_in), hn_step_shapes(s->out, s->n_out), *cost };
+    g_hash_table_insert(p->calls, (gpointer)s, c);
 }
 
 /* HnStepFn. A node with a plan for each of several shapes gets the mean; known counts the plans meanwhile. */
@@ -430,18 +360,22 @@ static void describe(const HnStep *s, int depth, gpointer data)
     HnProfile *p = data;
     HnCost c;
     const HnValue *value = !s->node && s->in[0].slot ? s->in[0].slot->value : NULL;
-    if (!has_types(s) || !g_hash_table_contains(p->by_key, key_of(s->origin, value)))
+    if (!hn_step_has_types(s) || !g_hash_table_contains(p->by_key, key_of(s->origin, value)))
         return;
     HnProfileRow *r = p->rows->pdata[row_index(p, s->origin, value, depth)];
-    step_cost(s, &c);
+    hn_step_cost(s, &c);
+    double made = s->kernel && s->kernel->products ? c.flops * s->kernel->products(s) : c.flops;
+    if (p->trace_spans)
+        keep_call(p, s, &c);
     r->flops = (r->flops * r->known + c.flops) / (r->known + 1);
+    r->made = (r->made * r->known + made) / (r->known + 1);
     r->bytes = (r->bytes * r->known + c.bytes) / (r->known + 1);
     if (r->known++)
         return;
-    r->integer = is_int8(s);
+    r->integer = hn_step_is_int8(s);
     if (s->node) {
         g_free(r->op);
-        r->op = step_name(s);
+        r->op = hn_step_operators(s);
     }
     for (guint i = 0; s->refusals && i < s->refusals->len; i++)
         g_ptr_array_add(r->refusals, s->refusals->pdata[i]);
@@ -486,58 +420,30 @@ gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 
 
 /* --- statistics ------------------------------------------------------------------------------------------- */
 
-static int by_distance(gconstpointer a, gconstpointer b, gpointer median)
-{
-    double x = fabs((*(Kept *const *)a)->total - *(double *)median);
-    double y = fabs((*(Kept *const *)b)->total - *(double *)median);
-    return (x > y) - (x < y);
-}
-
-static double cell(const Kept *k, guint row)
-{
-    return row < k->n ? (double)k->ms[row] : 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void quantiles(double *x, gsize n, double *p10, double *p90, double *spread)
-{
-    qsort(x, n, sizeof x[0], compare);
-    *p10 = hn_quantile(x, n, 0.1);
-    *p90 = hn_quantile(x, n, 0.9);
-    *spread = (hn_quantile(x, n, 0.75) - hn_quantile(x, n, 0.25)) / 2;
-}
-
 static void times_of_rows(HnProfile *p)
 {
-    guint n = p->runs->len, most = MAX((guint)(TYPICAL * n), MIN(TYPICAL_LEAST, n));
-    g_autofree double *x = g_new(double, n + 1);
-    double unused, median = hn_median(p->unprofiled.x, p->unprofiled.n);
-    g_ptr_array_sort_with_data(p->runs, by_distance, &median);
-    p->typical = most;
+    HnRowTimes t;
+    hn_row_times(p->runs, p->rows->len, p->ticks.step * 1e-6, &t);
     p->nodes_ms = 0;
-    for (guint r = 0; r < p->rows->len; r++) {
-        HnProfileRow *row = p->rows->pdata[r];
-        row->ms = 0;
-        for (guint i = 0; i < n; i++) {
-            x[i] = cell(p->runs->pdata[i], r);
-            row->ms += i < most ? x[i] / most : 0;
-        }
-        quantiles(x, n, &row->p10, &row->p90, &row->spread);
+    for (guint i = 0; i < p->rows->len; i++) {
+        HnProfileRow *row = p->rows->pdata[i];
+        row->ms = row->with_ms = t.rows[i].ms;
+        row->p10 = t.rows[i].p10;
+        row->p90 = t.rows[i].p90;
+        row->spread = t.rows[i].spread;
         row->per_run = (double)row->calls / (double)p->profiled.seen;
-        row->with_ms = row->ms;
         p->nodes_ms += row->ms;
     }
-    p->outside_ms = 0;
-    for (guint i = 0; i < n; i++) {
-        x[i] = ((Kept *)p->runs->pdata[i])->outside;
-        p->outside_ms += i < most ? x[i] / most : 0;
-    }
-    quantiles(x, n, &p->outside_p10, &p->outside_p90, &unused);
+    const HnRowTime *outside = &t.rows[p->rows->len];
+    p->outside_ms = outside->ms;
+    p->outside_p10 = outside->p10;
+    p->outside_p90 = outside->p90;
+    p->total_ms = t.total;
+    p->unprofiled_ms = t.unprofiled;
+    p->disturbed_ms = t.disturbed;
+    p->level = t.level;
+    p->kinds = t.kinds;
+    hn_row_times_clear(&t);
 }
 
 /* The time of sub-graphs goes up to the nodes that hold them, innermost first. */
@@ -563,12 +469,15 @@ static void find_parents(HnProfile *p)
 static void rate(HnProfileRow *r, const HnRoofline *roofline)
 {
     r->gflops = r->gbytes = r->limit_ms = NAN;
+    r->bound = HN_BOUND_NONE;
     if (!r->known || !(r->ms > 0))
         return;
     r->gflops = r->flops * r->per_run / r->ms * 1e-6;
     r->gbytes = r->bytes * r->per_run / r->ms * 1e-6;
-    if (roofline)
-        r->limit_ms = hn_roofline_ms(roofline, r->flops, r->bytes, r->integer) * r->per_run;
+    if (!roofline)
+        return;
+    r->bound = hn_roofline_limit(roofline, r->made, r->bytes, r->integer, r->ms / r->per_run, &r->limit_ms);
+    r->limit_ms = fmin(r->limit_ms * r->per_run, r->ms);
 }
 
 void hn_profile_finish(HnProfile *p, const HnRoofline *roofline)
@@ -580,4 +489,6 @@ void hn_profile_finish(HnProfile *p, const HnRoofline *roofline)
         rate(p->rows->pdata[i], roofline);
     hn_times_stats(&p->profiled, &p->with);
     hn_times_stats(&p->unprofiled, &p->without);
+    if (isfinite(p->outliers.limit_ns)) /* it was looked for them */
+        hn_outliers_finish(&p->outliers, p->without.p50 * 1e6);
 }

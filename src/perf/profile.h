@@ -8,14 +8,13 @@
  * A row is a node (with what was computed along with it), or the reorders of a value. The time of a node with
  * sub-graphs is its own, without the time of the nodes inside. "Outside" is what a run takes beyond its steps.
  *
- * The figures of rows are means over typical runs: the tenth of the profiled runs (3 at least) whose times are nearest
- * the median of the unprofiled ones, since a run as it is without profiling is what is to be explained. So they add up
- * to a time near that median where profiling costs little, which medians of rows would not. What it costs is the
- * difference of `with` and `without`, of all runs.
+ * The times of rows are robust estimates over all runs (perf/row_times.h): a time slice that went to another program
+ * in one run is in no row. What the unprofiled median takes beyond them is `disturbed_ms`.
  */
 #pragma once
 
 #include "base/progress.h"
+#include "perf/outliers.h"
 #include "perf/roofline.h"
 #include "perf/stats.h"
 #include "perf/ticks.h"
@@ -36,6 +35,7 @@ typedef struct {
     int known;              /* steps of plans that it was seen in; 0: nothing is known down to refusals */
     gboolean integer;       /* computes with 8-bit integers */
     double flops, bytes;    /* of one call */
+    double made;            /* flops that the kernel makes: fewer than `flops` by Winograd's algorithm */
     GPtrArray *refusals;    /* constant strings in pairs: kernel, reason */
     double error;           /* HnKernel.error(), the worst of all calls; NaN: nothing to tell */
     guint64 calls;          /* over all profiled runs */
@@ -43,12 +43,20 @@ typedef struct {
     /* set by hn_profile_finish(), per run; NaN: not known */
     double per_run;        /* calls */
     double ms;             /* own time */
-    double p10, p90;       /* of ms over all kept runs */
+    double p10, p90;       /* of own times; never below and above ms */
     double spread;         /* half the distance of the quartiles of the same */
     double with_ms;        /* own time and that of its sub-graphs */
     double gflops, gbytes; /* per second */
-    double limit_ms;       /* what the roofline allows */
+    double limit_ms;       /* what the roofline allows, never above ms */
+    HnBound bound;         /* which part of it */
 } HnProfileRow;
+
+/* What a step was given in each call. */
+typedef struct {
+    const HnNode *node;
+    char **in, **out; /* types and shapes, "" where there is none */
+    HnCost cost;
+} HnProfileCall;
 
 /* A profiled run in full, for traces. */
 typedef struct {
@@ -61,11 +69,14 @@ typedef struct {
     HnSession *session;
     HnTimer timer;
     HnTicks ticks;
-    GPtrArray *rows;              /* HnProfileRow *, in order of first execution */
-    GHashTable *by_key;           /* -> index + 1 */
-    GPtrArray *runs;              /* the kept ones, inner */
-    GPtrArray *traces;            /* HnProfileRun *, inner */
-    gsize trace_spans;            /* room for so many spans in traces; 0: none */
+    GPtrArray *rows;     /* HnProfileRow *, in order of first execution */
+    GHashTable *by_key;  /* -> index + 1 */
+    GPtrArray *runs;     /* HnRowRun *: the kept ones */
+    GPtrArray *traces;   /* HnProfileRun *, inner */
+    gsize trace_spans;   /* room for so many spans in traces; 0: none */
+    GHashTable *calls;   /* HnStep * -> HnProfileCall *; for traces only */
+    HnOutliers outliers; /* among all runs, numbered as they were made; none where inputs are of many kinds */
+    guint64 runs_made;
     HnTimes profiled, unprofiled; /* ms of whole runs */
     HnRng rng;
     guint64 first; /* ticks when measuring began */
@@ -74,11 +85,16 @@ typedef struct {
     /* set by hn_profile_finish() */
     HnStats with, without; /* of profiled and unprofiled runs, ms */
     double nodes_ms, outside_ms, outside_p10, outside_p90;
-    guint typical; /* runs that the figures are means of */
+    double total_ms;      /* nodes and outside */
+    double unprofiled_ms; /* without.p50; where runs are of several kinds, the mean of their medians */
+    double disturbed_ms;  /* by which total_ms is below it */
+    double level;         /* of the quantiles that the figures are */
+    guint kinds;          /* of runs */
 } HnProfile;
 
 typedef struct {
     gboolean (*run)(gpointer data, guint64 i, GError **error); /* one run of the session with the i-th inputs */
+    guint (*kind)(gpointer data, guint64 i); /* equal for inputs of the same shapes; NULL: all inputs are */
     gpointer data;
     guint64 runs;     /* of each kind; 0: as the others say */
     double seconds;   /* of both kinds together; HN_MIN_INTERVAL of each kind at least */
@@ -102,5 +118,8 @@ void hn_profile_finish(HnProfile *p, const HnRoofline *roofline);
 
 /* The row of a span, NULL: none. */
 const HnProfileRow *hn_profile_row(const HnProfile *p, const HnSpan *span);
+
+/* What its step was given, where there was to be a trace; NULL: not known. */
+const HnProfileCall *hn_profile_call(const HnProfile *p, const HnSpan *span);
 
 G_END_DECLS

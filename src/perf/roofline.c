@@ -301,7 +301,31 @@ double hn_roofline_bandwidth(const HnRoofline *r, double bytes)
     return rate;
 }
 
-double hn_roofline_ms(const HnRoofline *r, double flops, double bytes, gboolean integer)
+const char *hn_bound_name(HnBound bound)
 {
-    return fmax(flops / (integer ? r->int8_ops : r->flops), bytes / hn_roofline_bandwidth(r, bytes)) * 1e3;
+    static const char *const names[] = { NULL, "compute", "memory", "cache" };
+    return names[bound];
+}
+
+/* Milliseconds for bytes through the nearest memory that they fit into, or one nearer still where that takes longer
+ * than `ms`, which *nearer tells. */
+static double move_ms(const HnRoofline *r, double bytes, double ms, gboolean *nearer)
+{
+    double least = bytes / hn_roofline_bandwidth(r, bytes) * 1e3;
+    *nearer = least > ms;
+    for (int k = HN_ROOFLINE_TIERS - 1; k >= 0 && least > ms; k--)
+        if (!isnan(r->tiers[k].bytes_per_s))
+            least = fmin(least, bytes / r->tiers[k].bytes_per_s * 1e3);
+    return least;
+}
+
+HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, gboolean integer, double ms,
+                          double *limit_ms)
+{
+    gboolean nearer;
+    const double compute = flops / (integer ? r->int8_ops : r->flops) * 1e3, move = move_ms(r, bytes, ms, &nearer);
+    *limit_ms = fmin(fmax(compute, move), ms);
+    if (!(*limit_ms > 0))
+        return HN_BOUND_NONE;
+    return compute >= move ? HN_BOUND_COMPUTE : nearer ? HN_BOUND_CACHE : HN_BOUND_MEMORY;
 }

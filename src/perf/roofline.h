@@ -28,8 +28,23 @@ typedef struct {
 /* folder: where to keep it; NULL: as said above. fresh: measure even so. A cache that cannot be written is no error. */
 void hn_roofline_get(int threads, const char *folder, gboolean fresh, HnBudget *budget, HnRoofline *out);
 
-/* The least time for so much work, in milliseconds. */
-double hn_roofline_ms(const HnRoofline *r, double flops, double bytes, gboolean integer);
+/* What the least time is due to. */
+typedef enum {
+    HN_BOUND_NONE,
+    HN_BOUND_COMPUTE,
+    HN_BOUND_MEMORY, /* bytes at the pace of the memory that they fit into */
+    HN_BOUND_CACHE,  /* they came faster: at the pace of a nearer cache, in which some of them still lay */
+} HnBound;
+
+const char *hn_bound_name(HnBound bound); /* "compute", ...; NULL for NONE */
+
+/*
+ * *limit_ms: the least time for so much work that took `ms` milliseconds. It is never above ms: bytes that came faster
+ * than the memory that they fit into can give them came from a nearer cache; what was faster than even that, or than
+ * what the processor was seen to compute, is at its limit.
+ */
+HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, gboolean integer, double ms,
+                          double *limit_ms);
 
 /* Bytes per second through memory of this size. */
 double hn_roofline_bandwidth(const HnRoofline *r, double bytes);

@@ -6,6 +6,7 @@
 
 #define CALIBRATE_NS 20000000
 #define STAMPS 1000
+#define MULTIPLES 8 /* that are looked at: interrupts are longer, and of any length */
 
 /* The counter neither stops nor changes its rate. */
 static gboolean invariant(void)
@@ -32,6 +33,31 @@ static void both(const HnTimer *t, guint64 *ns, guint64 *ticks)
     }
 }
 
+/* What a counter goes on by at a time, out of n differences of neighbouring stamps: the least one, if all are about
+ * multiples of it; else one tick. */
+static guint64 step_of(const guint64 *apart, gsize n)
+{
+    guint64 least = G_MAXUINT64;
+    for (gsize i = 0; i < n; i++)
+        if (apart[i] > 0)
+            least = MIN(least, apart[i]);
+    for (gsize i = 0; i < n; i++)
+        if (apart[i] < MULTIPLES * least && (apart[i] + 1) % least > 2)
+            return 1;
+    return least < G_MAXUINT64 ? least : 1;
+}
+
+static guint64 measure_step(const HnTimer *t)
+{
+    guint64 apart[STAMPS], before = hn_timer_now(t);
+    for (int i = 0; i < STAMPS; i++) {
+        guint64 now = hn_timer_now(t);
+        apart[i] = now - before;
+        before = now;
+    }
+    return step_of(apart, STAMPS);
+}
+
 void hn_ticks_start(HnTimer *timer, HnTicks *ticks)
 {
     guint64 ns0 = 0, t0 = 0, ns1 = 0, t1 = 0, best = G_MAXUINT64;
@@ -52,4 +78,5 @@ void hn_ticks_start(HnTimer *timer, HnTicks *ticks)
         best = MIN(best, end - start);
     }
     ticks->stamp = (double)best * ticks->ns / STAMPS;
+    ticks->step = (double)measure_step(timer) * ticks->ns;
 }

@@ -10,6 +10,7 @@ G_BEGIN_DECLS
 typedef struct {
     double ns;    /* per tick */
     double stamp; /* ns that taking one stamp costs */
+    double step;  /* ns by which the clock goes on at a time: some counters stand still for 10 ns */
 } HnTicks;
 
 /* Sets timer->tsc, and compares the counter with the clock for some milliseconds. */

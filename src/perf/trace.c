@@ -1,6 +1,7 @@
 #include "perf/trace.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -33,7 +34,7 @@ static void put_string(GString *out, const char *s)
 static void put_us(GString *out, const char *key, double us)
 {
     char text[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append_printf(out, ",\"%s\":%s", key, g_ascii_formatd(text, sizeof text, "%.3f", us));
+    g_string_append_printf(out, ",\"%s\":%s", key, g_ascii_formatd(text, sizeof text, "%.5f", us));
 }
 
 typedef struct {
@@ -42,9 +43,10 @@ typedef struct {
     GString *text;
 } Trace;
 
-static double to_us(const Trace *t, guint64 ticks)
+/* Whole nanoseconds since measuring began. */
+static guint64 to_ns(const Trace *t, guint64 ticks)
 {
-    return (double)(ticks - t->p->first) * t->p->ticks.ns * 1e-3;
+    return (guint64)((double)(ticks - t->p->first) * t->p->ticks.ns + 0.5);
 }
 
 static gboolean flush(Trace *t, gsize least, GError **error)
@@ -56,23 +58,50 @@ static gboolean flush(Trace *t, gsize least, GError **error)
     return ok;
 }
 
-/* The head of a complete event ("ph":"X"), which the caller ends. */
-static void put_event(Trace *t, const char *name, const char *category, guint64 start, guint64 end)
+/*
+ * The head of a complete event ("ph":"X"), which the caller ends.
+ *
+ * Viewers turn microseconds into whole nanoseconds, some by rounding and some by cutting off, and drop an event that
+ * does not lie within or behind the one before. So both ends are whole nanoseconds, where one step's end is the next
+ * one's start; a quarter more, so that cutting off finds the same ones; and the end somewhat earlier than the start of
+ * what follows, the deeper the more, so that the rounding of a sum start + duration cannot turn them round.
+ */
+static void put_event(Trace *t, const char *name, const char *category, const HnSpan *s, int depth)
 {
+    const guint64 start = to_ns(t, s->start), end = to_ns(t, s->end);
+    const double less = 0.25 + MIN(depth, 8) / 64.0; /* ns; below a half, which would be rounded */
     g_string_append(t->text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":");
     put_string(t->text, name);
     g_string_append(t->text, ",\"cat\":");
     put_string(t->text, category);
-    put_us(t->text, "ts", to_us(t, start));
-    put_us(t->text, "dur", (double)(end - start) * t->p->ticks.ns * 1e-3);
+    put_us(t->text, "ts", ((double)start + 0.25) * 1e-3);
+    put_us(t->text, "dur", end > start ? ((double)(end - start) - less) * 1e-3 : 0);
+}
+
+static void put_shapes(GString *out, const char *key, char *const *shapes)
+{
+    g_string_append_printf(out, "\"%s\":[", key);
+    for (int i = 0; shapes[i]; i++) {
+        g_string_append(out, i ? "," : "");
+        put_string(out, shapes[i]);
+    }
+    g_string_append_c(out, ']');
 }
 
 static void put_span(Trace *t, const HnSpan *s)
 {
     const HnProfileRow *row = hn_profile_row(t->p, s);
-    put_event(t, row ? row->name : "?", row ? row->op : "?", s->start, s->end);
+    const HnProfileCall *call = hn_profile_call(t->p, s);
+    put_event(t, row ? row->name : "?", row ? row->op : "?", s, s->depth + 1);
     g_string_append(t->text, ",\"args\":{\"kernel\":");
     put_string(t->text, s->kernel ? s->kernel->name : "ref");
+    if (call) {
+        g_string_append(t->text, ",\"shapes\":{");
+        put_shapes(t->text, "in", call->in);
+        g_string_append_c(t->text, ',');
+        put_shapes(t->text, "out", call->out);
+        g_string_append_printf(t->text, "},\"flops\":%.0f,\"bytes\":%.0f", call->cost.flops, call->cost.bytes);
+    }
     g_string_append(t->text, "}}");
 }
 
@@ -82,12 +111,22 @@ static int by_start(gconstpointer a, gconstpointer b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
+/* The order in which events nest: steps of a sub-graph were noted before the step that holds them. */
+static int outer_first(const void *a, const void *b)
+{
+    const HnSpan *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start > y->start ? 1 : -1;
+    return x->depth != y->depth ? x->depth - y->depth : (x->end > y->end) - (x->end < y->end);
+}
+
 static gboolean put_runs(Trace *t, GError **error)
 {
     g_ptr_array_sort(t->p->traces, by_start);
     for (guint i = 0; i < t->p->traces->len; i++) {
         const HnProfileRun *r = t->p->traces->pdata[i];
-        put_event(t, "run", "run", r->start, r->end);
+        qsort(r->spans, r->n, sizeof r->spans[0], outer_first);
+        put_event(t, "run", "run", &(HnSpan){ .start = r->start, .end = r->end }, 0);
         g_string_append(t->text, "}");
         for (gsize k = 0; k < r->n; k++) {
             if (hn_out_tell(t->file) + t->text->len > HN_TRACE_BYTES)
@@ -162,5 +201,8 @@ gboolean hn_folded_write(const HnProfile *p, const char *model, const char *path
     g_string_truncate(stack, root);
     put_frame(stack, "outside nodes", strlen("outside nodes"));
     put_line(text, stack, p->outside_ms);
+    g_string_truncate(stack, root);
+    put_frame(stack, "disturbed", strlen("disturbed"));
+    put_line(text, stack, p->disturbed_ms);
     return hn_out_save(path, text->str, text->len, error);
 }

@@ -152,6 +152,9 @@ struct HnKernel {
     /* Behind run(): max |error| / max |result| of output 0, in a kernel whose algorithm rounds more than the operator's
      * own sums would; NaN: not known. For reports, takes its time and allocates. NULL: no such algorithm. */
     double (*error)(const HnStep *s);
+    /* Behind prepare(): the part of the operator's multiply-adds that the algorithm makes, below 1. For reports. NULL:
+     * all of them. */
+    double (*products)(const HnStep *s);
     /* The kernel can compute s->fused along with the node; asked before reject(). NULL: never. */
     gboolean (*fuses)(const HnStep *s);
 };

@@ -25,6 +25,7 @@ typedef struct {
     const HnNode *node;     /* NULL: the planner's own step, a reorder */
     const HnValue *value;   /* whose elements a reorder moves; may be NULL */
     const HnKernel *kernel; /* NULL: ref */
+    const HnStep *step;     /* only to be compared: it may be gone */
     int depth;
     guint64 start, end; /* ticks */
 } HnSpan;
@@ -59,7 +60,7 @@ static inline void hn_timer_add(HnTimer *t, const HnStep *s, int depth, guint64 
         t->spans = g_renew(HnSpan, t->spans, t->room);
     }
     const HnValue *v = s->node == NULL && s->in[0].slot != NULL ? s->in[0].slot->value : NULL;
-    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, depth, start, end };
+    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, s, depth, start, end };
 }
 
 G_END_DECLS

@@ -25,6 +25,8 @@ def models():
     yield "relu", simple([node("Relu", ["x"], ["y"])], ins=(x,), outs=(y,))
     yield "two", simple([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["z"])], ins=(x,),
                         outs=(y, value("z", FLOAT, ("N", 3))))
+    yield "sines", simple([node("Sin", [f"x{k}" if k else "x"], [f"x{k + 1}" if k < 7 else "y"]) for k in range(8)],
+                          ins=(x,), outs=(y,))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),

@@ -43,10 +43,10 @@ static const HnProfileRow *row_named(const HnProfile *p, const char *name)
 
 static void test_flat(void)
 {
-    HnRoofline roof = { .threads = 1, .flops = 1e9, .int8_ops = 4e9 };
+    HnRoofline roof = { .threads = 1, .flops = 1e12, .int8_ops = 4e12 };
     for (int k = 0; k < HN_ROOFLINE_TIERS; k++) {
         roof.tiers[k].bytes = 100 * (k + 1);
-        roof.tiers[k].bytes_per_s = 1e9 / (k + 1);
+        roof.tiers[k].bytes_per_s = 1e11 / (k + 1);
     }
     g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[8,16]) -> (%y) { %1 = MatMul(%x, w:f32[16,4]) "
                                       "%2 = Exp(%1) %y = Softmax(%2) axis=1 }");
@@ -64,18 +64,22 @@ static void test_flat(void)
         sum += r->ms;
         g_assert_cmpuint(r->calls, ==, 200);
         g_assert_cmpfloat(r->per_run, ==, 1);
-        g_assert_true(r->ms > 0 && r->p10 <= r->p90 && r->spread >= 0 && r->parent == -1 && r->kernel == NULL);
+        g_assert_true(r->ms > 0 && r->p10 <= r->ms && r->ms <= r->p90 && r->spread >= 0 && r->parent == -1 &&
+                      r->kernel == NULL);
     }
     g_assert_cmpfloat_with_epsilon(sum, p.nodes_ms, 1e-9);
     g_assert_true(p.outside_ms > 0);
-    /* typical runs are near the median */
-    g_assert_cmpfloat_with_epsilon((p.nodes_ms + p.outside_ms) / p.without.p50, 1, 0.5);
+    g_assert_cmpfloat_with_epsilon(p.nodes_ms + p.outside_ms, p.total_ms, 1e-9);
+    g_assert_cmpfloat_with_epsilon(p.unprofiled_ms, p.without.p50, 1e-9); /* all runs were kept, and are of one kind */
+    g_assert_cmpuint(p.kinds, ==, 1);
+    g_assert_cmpfloat_with_epsilon(p.total_ms / p.unprofiled_ms, 1, 0.5);
     const HnProfileRow *product = p.rows->pdata[0];
     g_assert_cmpstr(product->op, ==, "MatMul");
     g_assert_cmpfloat(product->flops, ==, 2 * 8 * 16 * 4);
     g_assert_cmpfloat(product->bytes, ==, 4 * (8 * 16 + 16 * 4 + 8 * 4));
-    /* 896 bytes go at the pace of the last tier: 1e9 / 6; 1024 operations take less */
-    g_assert_cmpfloat_with_epsilon(product->limit_ms, 896 * 6 * 1e-6, 1e-12);
+    /* 896 bytes go at the pace of the last tier: 1e11 / 6; 1024 operations take less */
+    g_assert_cmpfloat_with_epsilon(product->limit_ms, 896 * 6 * 1e-8, 1e-12);
+    g_assert_cmpint(product->bound, ==, HN_BOUND_MEMORY);
     hn_profile_clear(&p);
 }
 
@@ -99,6 +103,52 @@ static void test_errors(void)
         g_assert_true(strict ? worst == -1 : worst > 1e-9 && worst < 1e-5);
         hn_profile_clear(&p);
     }
+}
+
+/* Winograd's algorithm makes fewer products than the operator has: its limit is that of those it makes. */
+static void test_fewer_products(void)
+{
+    const HnRoofline roof = { .threads = 1, .flops = 1e14, .int8_ops = 1e14, .tiers = { { 1, 1e18 } } };
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[1,64,24,24]) -> (%y) { "
+                                      "%y = Conv(%x, w:f32[64,64,3,3]) pads=[1,1,1,1] }");
+    for (int strict = 0; strict < 2; strict++) {
+        g_autoptr(HnSession) s = test_session(
+            m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .strict_math = strict, .prefer = "cpu.winograd" });
+        g_autoptr(GPtrArray) in = test_inputs(s, 1);
+        HnProfile p;
+        profile(&p, s, in, 5, 0, &roof);
+        const HnProfileRow *conv = row_named(&p, "y");
+        const double part = strict ? 1 : conv->made / conv->flops;
+        g_assert_cmpfloat(conv->flops, ==, 2.0 * 9 * 64 * 64 * 24 * 24);
+        g_assert_true(part == 1 ? strict : fabs(part - 36.0 / 144) < 1e-9 || fabs(part - 16.0 / 36) < 1e-9);
+        g_assert_cmpfloat_with_epsilon(conv->limit_ms, conv->flops * part / 1e14 * 1e3, 1e-9);
+        g_assert_cmpint(conv->bound, ==, HN_BOUND_COMPUTE);
+        hn_profile_clear(&p);
+    }
+}
+
+static guint kind_of_pair(gpointer data, guint64 i)
+{
+    (void)data;
+    return i % 3 == 0;
+}
+
+/* Runs of two kinds, by what the caller says and by what ran. */
+static void test_kinds(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[64]) -> (%y) { %1 = Neg(%x) %y = Exp(%1) }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    Runner r = { s, in };
+    HnProfile p;
+    hn_profile_init(&p, s);
+    const HnProfileOptions o = { .run = run_once, .data = &r, .kind = kind_of_pair, .runs = 30 };
+    g_assert_true(hn_profile_measure(&p, &o, NULL, &error));
+    hn_profile_finish(&p, NULL);
+    g_assert_cmpuint(p.kinds, ==, 2);
+    g_assert_true(isinf(p.outliers.limit_ns)); /* which run takes long depends on its kind */
+    hn_profile_clear(&p);
 }
 
 static void test_inner(void)
@@ -151,12 +201,69 @@ static void test_full(void)
     g_free(t.spans);
 }
 
-static void test_files(void)
+typedef struct {
+    double start, end;
+} Event;
+
+/* The number behind key, from `at` on. */
+static double number_at(const char *at, const char *key)
+{
+    const char *found = strstr(at, key);
+    g_assert_nonnull(found);
+    return g_ascii_strtod(found + strlen(key), NULL);
+}
+
+static double cut_off(double us)
+{
+    return floor(us * 1000);
+}
+
+static double rounded(double us)
+{
+    return floor(us * 1000 + 0.5);
+}
+
+static double as_it_is(double us)
+{
+    return us;
+}
+
+/* Events lie within or behind each other, however a viewer reads microseconds. Returns how many there are. */
+static guint check_nesting(const char *trace, double (*read)(double us))
+{
+    g_autoptr(GArray) open = g_array_new(FALSE, FALSE, sizeof(Event));
+    guint n = 0;
+    double last = 0;
+    for (const char *at = trace; (at = strstr(at, "\"ph\":\"X\"")) != NULL; at++, n++) {
+        Event e = { .start = read(number_at(at, "\"ts\":")) };
+        e.end = e.start + read(number_at(at, "\"dur\":"));
+        g_assert_true(e.start >= last && e.end >= e.start);
+        last = e.start;
+        while (open->len && g_array_index(open, Event, open->len - 1).end <= e.start)
+            g_array_set_size(open, open->len - 1);
+        g_assert_true(open->len == 0 || e.end <= g_array_index(open, Event, open->len - 1).end);
+        g_array_append_val(open, e);
+    }
+    return n;
+}
+
+static char *written(gboolean (*write)(const HnProfile *p, const char *model, const char *path, GError **error),
+                     const HnProfile *p)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *folder = g_dir_make_tmp("hone-profile-XXXXXX", &error);
-    g_autofree char *trace = g_build_filename(folder, "t.json", NULL), *stacks = g_build_filename(folder, "s", NULL);
-    g_autofree char *text = NULL, *folded = NULL;
+    g_autofree char *path = g_build_filename(folder, "out", NULL);
+    char *text = NULL;
+    g_assert_true(write(p, "m", path, &error));
+    g_assert_no_error(error);
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_remove(path);
+    g_rmdir(folder);
+    return text;
+}
+
+static void test_files(void)
+{
     g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[4]) -> (%y) { %1 = Neg(%x) %y = Exp(%1) }");
     ((HnNode *)m->graph->nodes->pdata[0])->name = g_strdup("/a;b/\"c\\\n/d");
     g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
@@ -164,16 +271,37 @@ static void test_files(void)
     HnProfile p;
     profile(&p, s, in, 500, 40, NULL);
     g_assert_cmpuint(p.traces->len, ==, 20); /* of 2 spans each */
-    g_assert_true(hn_trace_write(&p, "m", trace, &error) && hn_folded_write(&p, "m", stacks, &error));
-    g_assert_no_error(error);
-    g_assert_true(g_file_get_contents(trace, &text, NULL, NULL) && g_file_get_contents(stacks, &folded, NULL, NULL));
+    p.disturbed_ms = 0.25;
+    g_autofree char *text = written(hn_trace_write, &p), *folded = written(hn_folded_write, &p);
     g_assert_nonnull(strstr(text, "\"name\":\"/a;b/\\\"c\\\\\\u000a/d\""));
+    g_assert_nonnull(strstr(text, "\"args\":{\"kernel\":\"ref\",\"shapes\":{\"in\":[\"f32[4]\"],\"out\":[\"f32[4]\"]},"
+                                  "\"flops\":4,\"bytes\":32}"));
     g_assert_nonnull(strstr(folded, "m;a:b;\"c\\?;d (Neg) "));
     g_assert_nonnull(strstr(folded, "\nm;outside nodes "));
+    g_assert_nonnull(strstr(folded, "\nm;disturbed 250000\n"));
     hn_profile_clear(&p);
-    g_remove(trace);
-    g_remove(stacks);
-    g_rmdir(folder);
+}
+
+/* Steps follow each other without a gap, some within others: none of them overlaps. */
+static void test_trace(void)
+{
+    g_autoptr(HnModel) m =
+        test_model("opset 17 graph g(%x:f32[64]) -> (%y) { %1 = Neg(%x) %2 = Loop(m:i64={5}, -, %1) "
+                   "body=graph(%i:i64, %c:bool, %s:f32[64]) -> (%go, %next) { %go = Identity(%c) %next = Add(%s, %x) } "
+                   "%y = Exp(%2) }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    HnProfile p;
+    profile(&p, s, in, 300, HN_TRACE_SPANS, NULL);
+    g_autofree char *text = written(hn_trace_write, &p);
+    guint spans = 0;
+    for (guint i = 0; i < p.traces->len; i++)
+        spans += 1 + (guint)((HnProfileRun *)p.traces->pdata[i])->n;
+    g_assert_cmpuint(spans, >=, 300 * (1 + 3 + 5));
+    g_assert_cmpuint(check_nesting(text, as_it_is), ==, spans);
+    g_assert_cmpuint(check_nesting(text, cut_off), ==, spans);
+    g_assert_cmpuint(check_nesting(text, rounded), ==, spans);
+    hn_profile_clear(&p);
 }
 
 static void test_memory(void)
@@ -269,17 +397,51 @@ static void test_roofline(void)
     g_rmdir(folder);
 }
 
+static void test_limit(void)
+{
+    const HnRoofline roof = {
+        .threads = 1,
+        .flops = 1e9,
+        .int8_ops = 4e9,
+        .tiers = { { 100, 8e9 }, { 200, 4e9 }, { 300, NAN }, { 400, 2e9 }, { 500, 1e9 }, { 600, 1e9 } }
+    };
+    const struct {
+        double flops, bytes;
+        gboolean integer;
+        double us, limit_us;
+        HnBound bound;
+    } cases[] = {
+        { 1000, 0, FALSE, 2, 1, HN_BOUND_COMPUTE },     { 1000, 0, TRUE, 2, 0.25, HN_BOUND_COMPUTE },
+        { 0, 500, FALSE, 2, 0.5, HN_BOUND_MEMORY },     { 0, 500, FALSE, 0.5, 0.5, HN_BOUND_MEMORY },
+        { 0, 500, FALSE, 0.4, 0.25, HN_BOUND_CACHE }, /* more than 1e9 per second: at least 2e9, then */
+        { 0, 500, FALSE, 0.1, 0.0625, HN_BOUND_CACHE }, { 0, 500, FALSE, 0.01, 0.01, HN_BOUND_CACHE },
+        { 1000, 0, FALSE, 0.5, 0.5, HN_BOUND_COMPUTE }, { 100, 500, FALSE, 0.2, 0.125, HN_BOUND_CACHE },
+        { 0, 0, FALSE, 1, 0, HN_BOUND_NONE },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        double limit;
+        const HnBound bound =
+            hn_roofline_limit(&roof, cases[i].flops, cases[i].bytes, cases[i].integer, cases[i].us * 1e-3, &limit);
+        g_assert_cmpfloat_with_epsilon(limit * 1e3, cases[i].limit_us, 1e-9);
+        g_assert_cmpint(bound, ==, cases[i].bound);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/profile/flat", test_flat);
     g_test_add_func("/profile/errors", test_errors);
+    g_test_add_func("/profile/fewer-products", test_fewer_products);
+    g_test_add_func("/profile/kinds", test_kinds);
     g_test_add_func("/profile/inner", test_inner);
     g_test_add_func("/profile/full", test_full);
     g_test_add_func("/profile/files", test_files);
+    g_test_add_func("/profile/trace", test_trace);
     g_test_add_func("/profile/memory", test_memory);
     g_test_add_func("/profile/weights", test_weights);
     g_test_add_func("/profile/weights/axis", test_weights_axis);
     g_test_add_func("/profile/roofline", test_roofline);
+    g_test_add_func("/profile/limit", test_limit);
     return g_test_run();
 }

@@ -511,6 +511,12 @@ static double winograd_error(const HnStep *s)
     return largest > 0 ? worst / largest : worst;
 }
 
+static double winograd_products(const HnStep *s)
+{
+    const Winograd *c = s->state;
+    return (double)c->points / (9 * c->edge * c->edge);
+}
+
 static gboolean winograd_fuses(const HnStep *s)
 {
     return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
@@ -523,6 +529,7 @@ const HnKernel hn_cpu_winograd = {
     .run = winograd_run,
     .release = winograd_release,
     .error = winograd_error,
+    .products = winograd_products,
     .fuses = winograd_fuses,
     .pitched = TRUE,
 };

@@ -414,12 +414,19 @@ static gboolean winograd_run(HnStep *s, GError **error)
     return TRUE;
 }
 
+static double winograd_products(const HnStep *s)
+{
+    (void)s;
+    return (double)HN_INT8_POINTS / (9 * EDGE * EDGE);
+}
+
 const HnKernel hn_cpu_int8_winograd = {
     .name = "cpu.int8_winograd",
     .reject = winograd_reject,
     .prepare = winograd_prepare,
     .run = winograd_run,
     .release = winograd_release,
+    .products = winograd_products,
     .pitched = TRUE,
     .exchanges = TRUE,
 };

@@ -1,0 +1,165 @@
+#include "perf/row_times.h"
+
+#include <math.h>
+
+#include "perf/stats.h"
+
+#define LEVELS 13 /* from HN_ROWS_LOWEST to 0.5; linear in between */
+
+/* Of one row; means over kinds. */
+typedef struct {
+    double at[LEVELS];
+    double p10, p25, p75, p90;
+} Quantiles;
+
+static int by_kind(gconstpointer a, gconstpointer b)
+{
+    const HnRowRun *x = *(HnRowRun *const *)a, *y = *(HnRowRun *const *)b;
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+/* Row `row` of a run; behind the last one: outside. */
+static double cell(const HnRowRun *r, guint row, guint n_rows)
+{
+    return row == n_rows ? r->outside : row < r->n ? (double)r->ms[row] : 0;
+}
+
+static double level_of(int k)
+{
+    return HN_ROWS_LOWEST + (0.5 - HN_ROWS_LOWEST) * k / (LEVELS - 1);
+}
+
+/* Of sorted times, of which some may be below 0 by the steps of the clock. */
+static double quantile(const double *x, gsize n, double level)
+{
+    return fmax(0, hn_quantile(x, n, level));
+}
+
+/* x: sorted times of the runs of one kind, which are the part `weight` of all runs. */
+static void add_quantiles(Quantiles *q, const double *x, gsize n, double weight)
+{
+    for (int k = 0; k < LEVELS; k++)
+        q->at[k] += weight * quantile(x, n, level_of(k));
+    q->p10 += weight * quantile(x, n, 0.1);
+    q->p25 += weight * quantile(x, n, 0.25);
+    q->p75 += weight * quantile(x, n, 0.75);
+    q->p90 += weight * quantile(x, n, 0.9);
+}
+
+/* Runs [from, to) are of one kind. x: room for as many times */
+static void add_kind(const GPtrArray *runs, guint from, guint to, Quantiles *q, guint n_rows, double *x)
+{
+    const double weight = (double)(to - from) / runs->len;
+    for (guint row = 0; row <= n_rows; row++) {
+        for (guint i = from; i < to; i++)
+            x[i - from] = cell(runs->pdata[i], row, n_rows);
+        hn_median(x, to - from); /* sorts */
+        add_quantiles(&q[row], x, to - from, weight);
+    }
+}
+
+static double median_unprofiled(const GPtrArray *runs, guint from, guint to, double *x)
+{
+    for (guint i = from; i < to; i++)
+        x[i - from] = ((const HnRowRun *)runs->pdata[i])->unprofiled;
+    return hn_median(x, to - from);
+}
+
+/* Quantiles of rows [0, n_rows] go to q. */
+static void add_kinds(GPtrArray *runs, guint n_rows, Quantiles *q, double *x, HnRowTimes *out)
+{
+    g_ptr_array_sort(runs, by_kind);
+    for (guint from = 0, to; from < runs->len; from = to) {
+        for (to = from + 1; to < runs->len && by_kind(&runs->pdata[from], &runs->pdata[to]) == 0;)
+            to++;
+        add_kind(runs, from, to, q, n_rows, x);
+        out->unprofiled += median_unprofiled(runs, from, to, x) * (double)(to - from) / runs->len;
+        out->kinds++;
+    }
+}
+
+static double scale_of(const GPtrArray *runs, double *x)
+{
+    gsize n = 0;
+    for (guint i = 0; i < runs->len; i++) {
+        const HnRowRun *r = runs->pdata[i];
+        if (r->profiled > 0)
+            x[n++] = r->unprofiled / r->profiled;
+    }
+    return n > 0 ? fmin(1, hn_median(x, n)) : 1;
+}
+
+/* Between two of the levels: where the sum, which grows with them, reaches `most`; 0 to LEVELS - 1. */
+static double find_level(const double *sum, double most)
+{
+    int k = 0;
+    if (sum[0] >= most)
+        return 0;
+    while (k < LEVELS - 1 && sum[k + 1] <= most)
+        k++;
+    return k == LEVELS - 1 ? k : k + (most - sum[k]) / (sum[k + 1] - sum[k]);
+}
+
+static double between(const double *at, double level)
+{
+    const int k = MIN((int)level, LEVELS - 2);
+    return at[k] + (level - k) * (at[k + 1] - at[k]);
+}
+
+/* How high a level may be, by which part the median is above the lowest one: `far` or three times as much. clock: what
+ * it is above by the steps of the clock alone, at most */
+static double steady_level(double lowest, double median, double clock, double far)
+{
+    const double above = lowest > 0 ? (median - lowest - clock) / lowest : 0;
+    return (LEVELS - 1) * CLAMP((3 * far - above) / (2 * far), 0, 1);
+}
+
+/* A row that is slow in about half of the runs gets no median at any level. */
+static void limit_row(Quantiles *q, double clock)
+{
+    const double level = steady_level(q->at[0], q->at[LEVELS - 1], clock, HN_ROWS_ROW_STEP);
+    const double most = between(q->at, level);
+    for (int k = 0; k < LEVELS; k++)
+        q->at[k] = fmin(q->at[k], most);
+}
+
+/* Sets level and lift. Returns the level as find_level() does. */
+static double choose(const Quantiles *q, guint n_rows, double clock, HnRowTimes *out)
+{
+    double sum[LEVELS] = { 0 };
+    for (guint row = 0; row <= n_rows; row++)
+        for (int k = 0; k < LEVELS; k++)
+            sum[k] += q[row].at[k] * out->scale;
+    const double median = sum[LEVELS - 1];
+    const double steady = steady_level(sum[0], median, clock * (n_rows + 1), HN_ROWS_STEP);
+    const double level = fmin(find_level(sum, out->unprofiled), steady);
+    out->level = HN_ROWS_LOWEST + (0.5 - HN_ROWS_LOWEST) * level / (LEVELS - 1);
+    const double missing = level == LEVELS - 1 && median > 0 ? out->unprofiled / median - 1 : 0;
+    out->lift = 1 + fmax(0, fmin(missing, 2 * HN_ROWS_LIFT - missing));
+    return level;
+}
+
+void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
+{
+    g_autofree Quantiles *q = g_new0(Quantiles, n_rows + 1);
+    g_autofree double *x = g_new(double, runs->len);
+    *out = (HnRowTimes){ .rows = g_new0(HnRowTime, n_rows + 1), .scale = scale_of(runs, x) };
+    add_kinds(runs, n_rows, q, x, out);
+    for (guint row = 0; row <= n_rows; row++)
+        limit_row(&q[row], clock);
+    const double level = choose(q, n_rows, clock, out);
+    for (guint row = 0; row <= n_rows; row++) {
+        const double ms = fmin(between(q[row].at, level) * out->lift, q[row].p90);
+        out->rows[row] = (HnRowTime){ .ms = ms * out->scale,
+                                      .p10 = q[row].p10 * out->scale,
+                                      .p90 = q[row].p90 * out->scale,
+                                      .spread = (q[row].p75 - q[row].p25) / 2 * out->scale };
+        out->total += out->rows[row].ms;
+    }
+    out->disturbed = fmax(0, out->unprofiled - out->total);
+}
+
+void hn_row_times_clear(HnRowTimes *t)
+{
+    g_clear_pointer(&t->rows, g_free);
+}

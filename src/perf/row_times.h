@@ -1,0 +1,66 @@
+/*
+ * HnRowTimes: the times of a profile's rows from many runs, most of which were disturbed somewhere.
+ *
+ * Other programs take time slices away and caches change hands. That hits another row in each run, so that no run as a
+ * whole is typical; but most times of a row are. The estimate of a row is therefore a quantile of its own times, of
+ * one level for all rows:
+ *
+ *   - Times of profiled runs are scaled by the median of unprofiled / profiled time over pairs of runs made one after
+ *     the other (1 at most): what profiling costs, which slow phases do not change since they meet both.
+ *   - The level is the median, or the lower one at which the rows add up to the unprofiled median. Where the sum at the
+ *     median is more than HN_ROWS_STEP above that at HN_ROWS_LOWEST it is also lowered, to HN_ROWS_LOWEST from three
+ *     times that on: where about half of the runs are slow, medians of some rows would come from slow runs and those of
+ *     others not. A row by itself is treated alike, with HN_ROWS_ROW_STEP.
+ *   - Medians add up to less than the median of a sum, as delays come on top of a usual time. What is missing is given
+ *     to all rows in proportion, but to none beyond its 90 % quantile: up to HN_ROWS_LIFT, less and less where more is
+ *     missing, and nothing from twice that on, since such a gap has other reasons.
+ *
+ * What is still missing to the unprofiled median is in no row's usual time: `disturbed`.
+ *
+ * Runs of other kinds (inputs of other shapes, other steps) have other times. Each of the figures is then a mean over
+ * kinds, by the number of their runs.
+ */
+#pragma once
+
+#include <glib.h>
+
+G_BEGIN_DECLS
+
+#define HN_ROWS_LOWEST 0.2
+#define HN_ROWS_STEP 0.05
+#define HN_ROWS_ROW_STEP 0.15
+#define HN_ROWS_LIFT 0.05
+
+/* A profiled run. */
+typedef struct {
+    guint64 kind;      /* equal for runs of the same steps on inputs of the same shapes */
+    double profiled;   /* ms of the whole run */
+    double unprofiled; /* ms of the unprofiled run beside it */
+    double outside;    /* ms in no row */
+    guint n;           /* rows known when it was made; it ran none of the later ones */
+    float ms[];        /* by row */
+} HnRowRun;
+
+typedef struct {
+    double ms;       /* per run */
+    double p10, p90; /* of all runs */
+    double spread;   /* half the distance of the quartiles */
+} HnRowTime;
+
+typedef struct {
+    HnRowTime *rows;   /* n_rows of them, then that of `outside` */
+    double level;      /* of the quantiles, up to 0.5 */
+    double scale;      /* what profiled times are multiplied by, up to 1 */
+    double lift;       /* what quantiles are multiplied by, from 1 on */
+    double unprofiled; /* median */
+    double total;      /* of rows and outside */
+    double disturbed;  /* by which that is below the median; 0 at least */
+    guint kinds;
+} HnRowTimes;
+
+/* runs: HnRowRun *, one at least; sorts them. clock: ms by which the clock goes on at a time. Freed by
+ * hn_row_times_clear(). */
+void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out);
+void hn_row_times_clear(HnRowTimes *t);
+
+G_END_DECLS
