@@ -12,7 +12,8 @@
 #include "op/weightmatmul.h"
 #include "pass/rewrite.h"
 
-#define CHAIN 8 /* nodes that are looked back */
+#define CHAIN 8                 /* nodes that are looked back */
+#define LEAST_COLUMNS (1 << 15) /* elements of a table that lookup-first takes rows of */
 
 /* --- matrices of few bits ------------------------------------------------------------------------------------------
  */
@@ -300,6 +301,8 @@ static gboolean weight_gather(HnRewrite *r, HnNode *n)
     int64_t at[HN_MAX_RANK];
     if (!hn_rw_fixed(r, places, at))
         return FALSE;
+    if (m.axis == 1 && m.q.block == 0 && is_byte(m.w->dtype) && m.w->n >= LEAST_COLUMNS)
+        return hn_rw_miss(r, n, "rows with scales of columns are faster as a Gather of integers");
     const HnWeights p = { (m.axis == 0) == (m.q.block == 0), m.q.block, -1 };
     HnValue *in[HN_ROWS_INPUTS] = { [HN_ROWS_AT] = places };
     return replace(r, n, &hn_op_weightgather, &p, in, HN_ROWS_INPUTS, HN_ROWS_W, &m);
