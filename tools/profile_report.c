@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "cli/report.h"
+#include "perf/blocks.h"
 #include "perf/weight_stats.h"
 #include "hone_profile.h"
 #include "noise_report.h"
@@ -13,8 +14,10 @@
 #define ALIVE_SHOWN 5
 #define WEIGHTS_SHOWN 20
 #define TYPES_SHOWN 8
+#define BLOCKS_SHOWN 8
 #define SMALL_MS 0.02
 #define NEARLY_ALL 0.8 /* of a sum, by one of its rows */
+#define ALL 0.95       /* of the time: a block that takes as much is no part of the model */
 #define SUM_RULE 0.02  /* by which nodes and outside may miss the unprofiled median */
 
 typedef struct {
@@ -22,11 +25,12 @@ typedef struct {
     HnReport *report;
     JsonObject *root;
     JsonArray *bottlenecks;
-    GPtrArray *order; /* HnProfileRow *, longest first */
-    double total;     /* ms of a run: nodes and outside */
-    double agreement; /* of that with the unprofiled median: 1 is all of it */
-    char *model;      /* as on a command line */
-    const char *open; /* a free dimension that --dim can name; NULL: none */
+    GPtrArray *order;  /* HnProfileRow *, longest first */
+    GPtrArray *blocks; /* HnProfileBlock * */
+    double total;      /* ms of a run: nodes and outside */
+    double agreement;  /* of that with the unprofiled median: 1 is all of it */
+    char *model;       /* as on a command line */
+    const char *open;  /* a free dimension that --dim can name; NULL: none */
 } Report;
 
 static double ratio(double a, double b)
@@ -39,6 +43,7 @@ static double ratio(double a, double b)
 /* Of rows with one key. */
 typedef struct {
     const char *name, *op;
+    const char *inside; /* of a block: the one around it; else NULL */
     guint nodes;
     double calls, ms, flops, bytes, limit_ms, spread;
     double largest; /* ms of its longest row */
@@ -91,10 +96,19 @@ static GArray *sum_by(const Report *r, const char *(*key)(const HnProfileRow *ro
     return sums;
 }
 
-static JsonObject *sum_object(const Report *r, const Sum *s)
+static Sum sum_block(const HnProfileBlock *b)
+{
+    Sum s = { .name = b->name, .op = "block" };
+    for (guint i = 0; i < b->rows->len; i++)
+        add_row(&s, b->rows->pdata[i]);
+    return s;
+}
+
+/* key: what the name is of */
+static JsonObject *sum_object(const Report *r, const Sum *s, const char *key)
 {
     JsonObject *o = json_object_new();
-    json_object_set_string_member(o, "op", s->op);
+    json_object_set_string_member(o, key, s->name);
     json_object_set_int_member(o, "nodes", s->nodes);
     json_object_set_double_member(o, "calls", s->calls);
     json_object_set_double_member(o, "ms", s->ms);
@@ -233,6 +247,23 @@ static void check_types(Report *r)
         check_sum(r, "type", &g_array_index(sums, Sum, i));
 }
 
+/* Blocks of which no part by itself takes that long. What is nearly all of the model is no part of it. */
+static void check_blocks(Report *r)
+{
+    const guint n = r->blocks->len;
+    g_autofree Sum *sums = g_new0(Sum, n + 1);
+    g_autofree gboolean *outer = g_new0(gboolean, n + 1);
+    for (guint i = n; i > 0; i--) { /* those inside come behind those around them */
+        const HnProfileBlock *b = r->blocks->pdata[i - 1];
+        sums[i - 1] = sum_block(b);
+        if (b->parent >= 0 && is_bottleneck(r, sums[i - 1].ms))
+            outer[b->parent] = TRUE;
+    }
+    for (guint i = 0; i < n; i++)
+        if (!outer[i] && sums[i].ms < ALL * r->total)
+            check_sum(r, "block", &sums[i]);
+}
+
 static void find_bottlenecks(Report *r)
 {
     const HnProfile *p = &r->f->profile;
@@ -245,6 +276,7 @@ static void find_bottlenecks(Report *r)
         add_bottleneck(r, "node", row->name, row->op, row->ms, why, try);
     }
     check_types(r);
+    check_blocks(r);
     if (is_bottleneck(r, p->outside_ms))
         add_bottleneck(r, "outside", "outside nodes", "outside", p->outside_ms,
                        "binding inputs and handing out results: the nodes have little to do", try_larger(r));
@@ -327,8 +359,28 @@ static void add_types(Report *r)
     g_autoptr(GArray) types = sum_by(r, all_operators);
     JsonArray *list = json_array_new();
     for (guint i = 0; i < types->len; i++)
-        json_array_add_object_element(list, sum_object(r, &g_array_index(types, Sum, i)));
+        json_array_add_object_element(list, sum_object(r, &g_array_index(types, Sum, i), "op"));
     json_object_set_array_member(r->root, "types", list);
+}
+
+static void add_blocks(Report *r)
+{
+    g_autoptr(GArray) sums = g_array_new(FALSE, TRUE, sizeof(Sum));
+    JsonArray *list = json_array_new();
+    for (guint i = 0; i < r->blocks->len; i++) {
+        const HnProfileBlock *b = r->blocks->pdata[i];
+        Sum s = sum_block(b);
+        s.inside = b->parent >= 0 ? ((HnProfileBlock *)r->blocks->pdata[b->parent])->name : NULL;
+        g_array_append_val(sums, s);
+    }
+    g_array_sort(sums, longer_sum_first);
+    for (guint i = 0; i < sums->len; i++) {
+        const Sum *s = &g_array_index(sums, Sum, i);
+        JsonObject *o = sum_object(r, s, "block");
+        json_object_set_string_member(o, "inside", s->inside);
+        json_array_add_object_element(list, o);
+    }
+    json_object_set_array_member(r->root, "blocks", list);
 }
 
 /* --- the whole run ----------------------------------------------------------------------------------------- */
@@ -509,6 +561,18 @@ static const HnColumn type_columns[] = {
     { 0 },
 };
 
+static const HnColumn block_columns[] = {
+    { "block", "block", HN_COL_TEXT },
+    { "nodes", "nodes", HN_COL_INT },
+    { "ms", "time", HN_COL_MS },
+    { "spread", "spread", HN_COL_PERCENT },
+    { "share", "share", HN_COL_PERCENT },
+    { "gflop_per_s", "GFLOP/s", HN_COL_NUMBER | HN_COL_MINOR },
+    { "gb_per_s", "GB/s", HN_COL_NUMBER | HN_COL_MINOR },
+    { "of_limit", "of limit", HN_COL_PERCENT },
+    { 0 },
+};
+
 static const HnColumn node_columns[] = {
     { "name", "node", HN_COL_TEXT },
     { "op", "type", HN_COL_TEXT },
@@ -645,6 +709,10 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     hn_report_line(report, "%s", "");
     hn_report_top_table(report, "types", type_columns, TYPES_SHOWN);
     hn_report_line(report, "%s", "");
+    if (r->blocks->len > 1) {
+        hn_report_top_table(report, "blocks", block_columns, BLOCKS_SHOWN);
+        hn_report_line(report, "%s", "");
+    }
     hn_report_top_table(report, "nodes", node_columns, top);
     outside_line(r);
     disturbed_lines(r);
@@ -665,7 +733,7 @@ gboolean profile_report(Profiling *f, GError **error)
 {
     g_autoptr(HnReport) report =
         hn_report_new(f->ctx, "hone.profile/1", &(HnReportEnv){ .onednn = hn_tool_onednn(f->backend) });
-    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    g_autoptr(GPtrArray) order = g_ptr_array_new(), blocks = hn_profile_blocks(&f->profile);
     g_autofree char *quoted = g_shell_quote(f->path);
     gboolean plain = g_regex_match_simple("^[A-Za-z0-9_./+-]+$", f->path, 0, 0);
     Report r = { .f = f,
@@ -673,6 +741,7 @@ gboolean profile_report(Profiling *f, GError **error)
                  .root = hn_report_root(report),
                  .bottlenecks = json_array_new(),
                  .order = order,
+                 .blocks = blocks,
                  .total = f->profile.total_ms,
                  .agreement = ratio(f->profile.total_ms, f->profile.unprofiled_ms),
                  .model = plain ? (char *)f->path : quoted,
@@ -684,6 +753,7 @@ gboolean profile_report(Profiling *f, GError **error)
     add_noise(&r);
     add_nodes(&r);
     add_types(&r);
+    add_blocks(&r);
     find_bottlenecks(&r);
     json_object_set_array_member(r.root, "bottlenecks", r.bottlenecks);
     add_memory(&r, &timeline);

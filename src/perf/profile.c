@@ -92,7 +92,7 @@ static int row_index(HnProfile *p, const HnNode *node, const HnValue *value, int
     if (found)
         return GPOINTER_TO_INT(found) - 1;
     HnProfileRow *r = g_new0(HnProfileRow, 1);
-    *r = (HnProfileRow){ .key = key, .node = node, .depth = depth, .parent = -1, .error = NAN };
+    *r = (HnProfileRow){ .key = key, .node = node, .value = value, .depth = depth, .parent = -1, .error = NAN };
     r->name = g_strdup(node ? hn_node_label(node) : value ? value->name : reorder_key);
     r->op = g_strdup(node ? node->op_type : reorder_key);
     r->refusals = g_ptr_array_new();
@@ -452,8 +452,7 @@ static void find_parents(HnProfile *p)
     int deepest = 0;
     for (guint i = 0; i < p->rows->len; i++) {
         HnProfileRow *r = p->rows->pdata[i];
-        const HnValue *value = !r->node && r->key != (gconstpointer)reorder_key ? r->key : NULL;
-        const HnGraph *g = r->node ? r->node->graph : value ? value->graph : NULL;
+        const HnGraph *g = r->node ? r->node->graph : r->value ? r->value->graph : NULL;
         gpointer found = g && g->holder ? g_hash_table_lookup(p->by_key, g->holder) : NULL;
         r->parent = found ? GPOINTER_TO_INT(found) - 1 : -1;
         deepest = MAX(deepest, r->depth);

@@ -27,6 +27,7 @@ G_BEGIN_DECLS
 typedef struct {
     gconstpointer key; /* HnNode *, or HnValue * of a reorder */
     const HnNode *node;
+    const HnValue *value;   /* that is moved, where node is NULL; may be NULL */
     const HnKernel *kernel; /* as last seen; NULL: ref */
     char *name;             /* "conv1", or "conv1_out" for its reorders */
     char *op;               /* "Conv+Relu", "reorder" */

@@ -106,18 +106,18 @@ static double between(const double *at, double level)
     return at[k] + (level - k) * (at[k + 1] - at[k]);
 }
 
-/* How high a level may be, by which part the median is above the lowest one: `far` or three times as much. clock: what
- * it is above by the steps of the clock alone, at most */
-static double steady_level(double lowest, double median, double clock, double far)
+/* How high a level may be, by which part the median is above the lowest one. clock: what it is above by the steps of
+ * the clock alone, at most */
+static double steady_level(double lowest, double median, double clock)
 {
     const double above = lowest > 0 ? (median - lowest - clock) / lowest : 0;
-    return (LEVELS - 1) * CLAMP((3 * far - above) / (2 * far), 0, 1);
+    return (LEVELS - 1) * CLAMP((3 * HN_ROWS_STEP - above) / (2 * HN_ROWS_STEP), 0, 1);
 }
 
 /* A row that is slow in about half of the runs gets no median at any level. */
 static void limit_row(Quantiles *q, double clock)
 {
-    const double level = steady_level(q->at[0], q->at[LEVELS - 1], clock, HN_ROWS_ROW_STEP);
+    const double level = steady_level(q->at[0], q->at[LEVELS - 1], clock);
     const double most = between(q->at, level);
     for (int k = 0; k < LEVELS; k++)
         q->at[k] = fmin(q->at[k], most);
@@ -131,7 +131,7 @@ static double choose(const Quantiles *q, guint n_rows, double clock, HnRowTimes 
         for (int k = 0; k < LEVELS; k++)
             sum[k] += q[row].at[k] * out->scale;
     const double median = sum[LEVELS - 1];
-    const double steady = steady_level(sum[0], median, clock * (n_rows + 1), HN_ROWS_STEP);
+    const double steady = steady_level(sum[0], median, clock * (n_rows + 1));
     const double level = fmin(find_level(sum, out->unprofiled), steady);
     out->level = HN_ROWS_LOWEST + (0.5 - HN_ROWS_LOWEST) * level / (LEVELS - 1);
     const double missing = level == LEVELS - 1 && median > 0 ? out->unprofiled / median - 1 : 0;

@@ -10,7 +10,7 @@
  *   - The level is the median, or the lower one at which the rows add up to the unprofiled median. Where the sum at the
  *     median is more than HN_ROWS_STEP above that at HN_ROWS_LOWEST it is also lowered, to HN_ROWS_LOWEST from three
  *     times that on: where about half of the runs are slow, medians of some rows would come from slow runs and those of
- *     others not. A row by itself is treated alike, with HN_ROWS_ROW_STEP.
+ *     others not. A row by itself is treated alike.
  *   - Medians add up to less than the median of a sum, as delays come on top of a usual time. What is missing is given
  *     to all rows in proportion, but to none beyond its 90 % quantile: up to HN_ROWS_LIFT, less and less where more is
  *     missing, and nothing from twice that on, since such a gap has other reasons.
@@ -28,7 +28,6 @@ G_BEGIN_DECLS
 
 #define HN_ROWS_LOWEST 0.2
 #define HN_ROWS_STEP 0.05
-#define HN_ROWS_ROW_STEP 0.15
 #define HN_ROWS_LIFT 0.05
 
 /* A profiled run. */

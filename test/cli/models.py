@@ -27,6 +27,9 @@ def models():
                         outs=(y, value("z", FLOAT, ("N", 3))))
     yield "sines", simple([node("Sin", [f"x{k}" if k else "x"], [f"x{k + 1}" if k < 7 else "y"]) for k in range(8)],
                           ins=(x,), outs=(y,))
+    scopes = [f"/m/{'body' if k < 5 else 'head'}/sin{k}" for k in range(8)]
+    yield "scopes", simple([node("Sin", [f"x{k}" if k else "x"], [f"x{k + 1}" if k < 7 else "y"], name=scopes[k])
+                            for k in range(8)], ins=(x,), outs=(y,))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),

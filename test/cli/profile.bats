@@ -114,6 +114,16 @@ told() {
     [[ $output == *"bottleneck: all Sin, "*" of the time,"* && $output == *"8 nodes, together"* ]] || explain
 }
 
+@test "profile: blocks, and which of them is a bottleneck" {
+    profile scopes.onnx --dim N=1000 --runs 100 --device ref
+    holds '[.blocks[] | .block] == ["/m", "/m/body", "/m/head"]'
+    holds '[.blocks[] | .inside] == [null, "/m", "/m"]'
+    holds '[.bottlenecks[] | select(.kind == "block") | .name] == ["/m/body", "/m/head"]'
+    [[ $output == *"bottleneck: block '/m/body', "*" of the time,"* ]] || explain
+    profile two.onnx --runs 6
+    holds '.blocks == []'
+}
+
 @test "profile: weights" {
     profile weighted.onnx --runs 6 --weights
     holds '.weights | length == 1 and all(.zeros >= 0 and .min <= .max and .not_finite == 0)'
