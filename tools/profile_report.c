@@ -316,6 +316,7 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     json_object_set_double_member(o, "p10", row->p10);
     json_object_set_double_member(o, "p90", row->p90);
     json_object_set_double_member(o, "spread", ratio(row->spread, row->ms));
+    json_object_set_double_member(o, "level", row->level);
     json_object_set_double_member(o, "with_inner_ms", row->with_ms);
     json_object_set_double_member(o, "share", ratio(row->ms, r->total));
     set_known(o, "flops", row->flops * row->per_run, row->known);
@@ -446,7 +447,6 @@ static void add_totals(Report *r)
     json_object_set_double_member(r->root, "agreement", r->agreement);
     json_object_set_boolean_member(r->root, "adds_up", adds_up(r));
     json_object_set_double_member(r->root, "disturbed_ms", p->disturbed_ms);
-    json_object_set_double_member(r->root, "level", p->level);
     json_object_set_int_member(r->root, "kinds", p->kinds);
     double steps = ratio(p->spans, (double)p->profiled.seen);
     json_object_set_double_member(overhead, "stamp_ns", p->ticks.stamp);

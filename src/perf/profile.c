@@ -431,6 +431,7 @@ static void times_of_rows(HnProfile *p)
         row->p10 = t.rows[i].p10;
         row->p90 = t.rows[i].p90;
         row->spread = t.rows[i].spread;
+        row->level = t.rows[i].level;
         row->per_run = (double)row->calls / (double)p->profiled.seen;
         p->nodes_ms += row->ms;
     }
@@ -441,7 +442,6 @@ static void times_of_rows(HnProfile *p)
     p->total_ms = t.total;
     p->unprofiled_ms = t.unprofiled;
     p->disturbed_ms = t.disturbed;
-    p->level = t.level;
     p->kinds = t.kinds;
     hn_row_times_clear(&t);
 }

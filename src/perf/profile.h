@@ -46,6 +46,7 @@ typedef struct {
     double ms;             /* own time */
     double p10, p90;       /* of own times; never below and above ms */
     double spread;         /* half the distance of the quartiles of the same */
+    double level;          /* of the quantile of its times that ms is, 0.5 at most */
     double with_ms;        /* own time and that of its sub-graphs */
     double gflops, gbytes; /* per second */
     double limit_ms;       /* what the roofline allows, never above ms */
@@ -89,7 +90,6 @@ typedef struct {
     double total_ms;      /* nodes and outside */
     double unprofiled_ms; /* without.p50; where runs are of several kinds, the mean of their medians */
     double disturbed_ms;  /* by which total_ms is below it */
-    double level;         /* of the quantiles that the figures are */
     guint kinds;          /* of runs */
 } HnProfile;
 

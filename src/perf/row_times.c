@@ -10,6 +10,7 @@
 typedef struct {
     double at[LEVELS];
     double p10, p25, p75, p90;
+    double highest; /* level that is trusted, from 0 to LEVELS - 1 */
 } Quantiles;
 
 static int by_kind(gconstpointer a, gconstpointer b)
@@ -24,7 +25,7 @@ static double cell(const HnRowRun *r, guint row, guint n_rows)
     return row == n_rows ? r->outside : row < r->n ? (double)r->ms[row] : 0;
 }
 
-static double level_of(int k)
+static double level_of(double k)
 {
     return HN_ROWS_LOWEST + (0.5 - HN_ROWS_LOWEST) * k / (LEVELS - 1);
 }
@@ -100,43 +101,32 @@ static double find_level(const double *sum, double most)
     return k == LEVELS - 1 ? k : k + (most - sum[k]) / (sum[k + 1] - sum[k]);
 }
 
-static double between(const double *at, double level)
+static double between(const Quantiles *q, double level)
 {
-    const int k = MIN((int)level, LEVELS - 2);
-    return at[k] + (level - k) * (at[k + 1] - at[k]);
+    const double at = fmin(level, q->highest);
+    const int k = MIN((int)at, LEVELS - 2);
+    return q->at[k] + (at - k) * (q->at[k + 1] - q->at[k]);
 }
 
-/* How high a level may be, by which part the median is above the lowest one. clock: what it is above by the steps of
- * the clock alone, at most */
-static double steady_level(double lowest, double median, double clock)
+/* How high the level of a row may be, by which part its median is above its lowest one. clock: what it is above by the
+ * steps of the clock alone, at most */
+static double highest_level(const Quantiles *q, double clock)
 {
-    const double above = lowest > 0 ? (median - lowest - clock) / lowest : 0;
+    const double lowest = q->at[0], above = lowest > 0 ? (q->at[LEVELS - 1] - lowest - clock) / lowest : 0;
     return (LEVELS - 1) * CLAMP((3 * HN_ROWS_STEP - above) / (2 * HN_ROWS_STEP), 0, 1);
 }
 
-/* A row that is slow in about half of the runs gets no median at any level. */
-static void limit_row(Quantiles *q, double clock)
-{
-    const double level = steady_level(q->at[0], q->at[LEVELS - 1], clock);
-    const double most = between(q->at, level);
-    for (int k = 0; k < LEVELS; k++)
-        q->at[k] = fmin(q->at[k], most);
-}
-
-/* Sets level and lift. Returns the level as find_level() does. */
-static double choose(const Quantiles *q, guint n_rows, double clock, HnRowTimes *out)
+/* Sets lift. Returns the level of the rows that are trusted with it, as find_level() does. */
+static double choose(const Quantiles *q, guint n_rows, HnRowTimes *out)
 {
     double sum[LEVELS] = { 0 };
     for (guint row = 0; row <= n_rows; row++)
         for (int k = 0; k < LEVELS; k++)
-            sum[k] += q[row].at[k] * out->scale;
+            sum[k] += between(&q[row], k) * out->scale;
     const double median = sum[LEVELS - 1];
-    const double steady = steady_level(sum[0], median, clock * (n_rows + 1));
-    const double level = fmin(find_level(sum, out->unprofiled), steady);
-    out->level = HN_ROWS_LOWEST + (0.5 - HN_ROWS_LOWEST) * level / (LEVELS - 1);
-    const double missing = level == LEVELS - 1 && median > 0 ? out->unprofiled / median - 1 : 0;
+    const double missing = median > 0 ? out->unprofiled / median - 1 : 0;
     out->lift = 1 + fmax(0, fmin(missing, 2 * HN_ROWS_LIFT - missing));
-    return level;
+    return find_level(sum, out->unprofiled);
 }
 
 void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
@@ -146,11 +136,12 @@ void hn_row_times(GPtrArray *runs, guint n_rows, double clock, HnRowTimes *out)
     *out = (HnRowTimes){ .rows = g_new0(HnRowTime, n_rows + 1), .scale = scale_of(runs, x) };
     add_kinds(runs, n_rows, q, x, out);
     for (guint row = 0; row <= n_rows; row++)
-        limit_row(&q[row], clock);
-    const double level = choose(q, n_rows, clock, out);
+        q[row].highest = highest_level(&q[row], clock);
+    const double level = choose(q, n_rows, out);
     for (guint row = 0; row <= n_rows; row++) {
-        const double ms = fmin(between(q[row].at, level) * out->lift, q[row].p90);
+        const double ms = fmin(between(&q[row], level) * out->lift, q[row].p90);
         out->rows[row] = (HnRowTime){ .ms = ms * out->scale,
+                                      .level = level_of(fmin(level, q[row].highest)),
                                       .p10 = q[row].p10 * out->scale,
                                       .p90 = q[row].p90 * out->scale,
                                       .spread = (q[row].p75 - q[row].p25) / 2 * out->scale };

@@ -2,15 +2,13 @@
  * HnRowTimes: the times of a profile's rows from many runs, most of which were disturbed somewhere.
  *
  * Other programs take time slices away and caches change hands. That hits another row in each run, so that no run as a
- * whole is typical; but most times of a row are. The estimate of a row is therefore a quantile of its own times, of
- * one level for all rows:
+ * whole is typical; but most times of a row are. The estimate of a row is therefore a quantile of its own times:
  *
  *   - Times of profiled runs are scaled by the median of unprofiled / profiled time over pairs of runs made one after
  *     the other (1 at most): what profiling costs, which slow phases do not change since they meet both.
- *   - The level is the median, or the lower one at which the rows add up to the unprofiled median. Where the sum at the
- *     median is more than HN_ROWS_STEP above that at HN_ROWS_LOWEST it is also lowered, to HN_ROWS_LOWEST from three
- *     times that on: where about half of the runs are slow, medians of some rows would come from slow runs and those of
- *     others not. A row by itself is treated alike.
+ *   - The level is the median, or the lower one at which the rows add up to the unprofiled median. Of a row whose
+ * median is more than HN_ROWS_STEP above its quantile at HN_ROWS_LOWEST it is lowered further, to HN_ROWS_LOWEST from
+ * three times that on: where a row is slow in about half of the runs, chance decides of what its median is.
  *   - Medians add up to less than the median of a sum, as delays come on top of a usual time. What is missing is given
  *     to all rows in proportion, but to none beyond its 90 % quantile: up to HN_ROWS_LIFT, less and less where more is
  *     missing, and nothing from twice that on, since such a gap has other reasons.
@@ -26,7 +24,7 @@
 
 G_BEGIN_DECLS
 
-#define HN_ROWS_LOWEST 0.2
+#define HN_ROWS_LOWEST 0.2 /* level of a quantile */
 #define HN_ROWS_STEP 0.05
 #define HN_ROWS_LIFT 0.05
 
@@ -44,11 +42,11 @@ typedef struct {
     double ms;       /* per run */
     double p10, p90; /* of all runs */
     double spread;   /* half the distance of the quartiles */
+    double level;    /* of the quantile that ms is: 0.5, or lower where the row is slow in many runs */
 } HnRowTime;
 
 typedef struct {
     HnRowTime *rows;   /* n_rows of them, then that of `outside` */
-    double level;      /* of the quantiles, up to 0.5 */
     double scale;      /* what profiled times are multiplied by, up to 1 */
     double lift;       /* what quantiles are multiplied by, from 1 on */
     double unprofiled; /* median */
