@@ -452,7 +452,7 @@ static void add_totals(Report *r)
     json_object_set_double_member(overhead, "stamp_ns", p->ticks.stamp);
     json_object_set_double_member(overhead, "steps_per_run", steps);
     json_object_set_double_member(overhead, "stamps_ms", steps * p->ticks.stamp * 1e-6);
-    json_object_set_double_member(overhead, "relative", ratio(p->with.p50, p->without.p50) - 1);
+    json_object_set_double_member(overhead, "relative", p->overhead);
     json_object_set_boolean_member(overhead, "complete", p->timer.dropped == 0);
     json_object_set_object_member(r->root, "overhead", overhead);
     for (int k = 0; k < HN_ROOFLINE_TIERS; k++) {
@@ -616,7 +616,7 @@ static void head_lines(const Report *r)
     const HnProfile *p = &f->profile;
     const HnRoofline *roof = &f->roofline;
     g_autofree char *plain = hn_text_time(p->unprofiled_ms * 1e-3), *sum = hn_text_percent(r->agreement);
-    g_autofree char *more = hn_text_percent(ratio(p->with.p50, p->without.p50) - 1);
+    g_autofree char *more = hn_text_percent(p->overhead);
     g_autofree char *flops = hn_text_number(roof->flops * 1e-9);
     g_autofree char *near = hn_text_number(roof->tiers[1].bytes_per_s * 1e-9);
     g_autofree char *far = hn_text_number(roof->tiers[HN_ROOFLINE_TIERS - 1].bytes_per_s * 1e-9);

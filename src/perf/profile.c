@@ -442,6 +442,7 @@ static void times_of_rows(HnProfile *p)
     p->total_ms = t.total;
     p->unprofiled_ms = t.unprofiled;
     p->disturbed_ms = t.disturbed;
+    p->overhead = t.scale > 0 ? 1 / t.scale - 1 : NAN;
     p->kinds = t.kinds;
     hn_row_times_clear(&t);
 }

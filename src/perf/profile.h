@@ -90,6 +90,7 @@ typedef struct {
     double total_ms;      /* nodes and outside */
     double unprofiled_ms; /* without.p50; where runs are of several kinds, the mean of their medians */
     double disturbed_ms;  /* by which total_ms is below it */
+    double overhead;      /* by which part of its time profiling makes a run longer */
     guint kinds;          /* of runs */
 } HnProfile;
 

@@ -79,9 +79,9 @@ static void test_graph(void)
 /* What follows from shapes is on its way, too, but says nothing. */
 static void test_shapes(void)
 {
-    check("opset 17 graph g(%x:f32[2,4]) -> (%y) { %s = Shape(%x) %a = Exp(%x) %1 = Sin(%a) %b = Add(%1, %a) "
-          "%2 = Cos(%b) %c = Add(%2, %b) %d = Reshape(%c, %s) %y = Neg(%d) }",
-          (const char *const[]){ "shape", "stem", "sin", "add1", "cos", "add2", "reshape", "head" },
+    check("opset 17 graph g(%x:f32[2,4]) -> (%y) { %a = Exp(%x) %s = Shape(%a) %1 = Sin(%a) %b = Add(%1, %a) "
+          "%2 = Cos(%b) %3 = Reshape(%2, %s) %c = Add(%3, %b) %d = Neg(%c) %y = Exp(%d) }",
+          (const char *const[]){ "stem", "shape", "sin", "add1", "cos", "reshape", "add2", "head", "end" },
           "sin .. add1(2), cos .. add2(2)");
 }
 

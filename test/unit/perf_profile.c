@@ -72,6 +72,7 @@ static void test_flat(void)
     g_assert_cmpfloat_with_epsilon(p.nodes_ms + p.outside_ms, p.total_ms, 1e-9);
     g_assert_cmpfloat_with_epsilon(p.unprofiled_ms, p.without.p50, 1e-9); /* all runs were kept, and are of one kind */
     g_assert_cmpuint(p.kinds, ==, 1);
+    g_assert_true(p.overhead >= 0);
     g_assert_cmpfloat_with_epsilon(p.total_ms / p.unprofiled_ms, 1, 0.5);
     const HnProfileRow *product = p.rows->pdata[0];
     g_assert_cmpstr(product->op, ==, "MatMul");
@@ -148,6 +149,34 @@ static void test_kinds(void)
     hn_profile_finish(&p, NULL);
     g_assert_cmpuint(p.kinds, ==, 2);
     g_assert_true(isinf(p.outliers.limit_ns)); /* which run takes long depends on its kind */
+    hn_profile_clear(&p);
+}
+
+static gboolean run_in_turn(gpointer data, guint64 i, GError **error)
+{
+    return run_once((Runner *)data + i % 2, i, error);
+}
+
+/* Inputs of the same shapes, with which other nodes run. */
+static void test_branches(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m =
+        test_model("opset 17 graph g(%c:bool, %x:f32[64]) -> (%y) { %y = If(%c) "
+                   "then_branch=graph() -> (%a) { %a = Exp(%x) } else_branch=graph() -> (%b) { %b = Sin(%x) } }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) yes = test_inputs(s, 1), no = test_inputs(s, 1);
+    hn_tensor_set_f64(yes->pdata[0], 0, 1);
+    hn_tensor_set_f64(no->pdata[0], 0, 0);
+    HnProfile p;
+    hn_profile_init(&p, s);
+    Runner r[2] = { { s, yes }, { s, no } };
+    g_assert_true(
+        hn_profile_measure(&p, &(HnProfileOptions){ .run = run_in_turn, .data = r, .runs = 40 }, NULL, &error));
+    hn_profile_finish(&p, NULL);
+    g_assert_cmpuint(p.kinds, ==, 2);
+    g_assert_cmpfloat(row_named(&p, "a")->per_run, ==, 0.5);
+    g_assert_true(row_named(&p, "a")->ms > 0 && row_named(&p, "b")->ms > 0);
     hn_profile_clear(&p);
 }
 
@@ -304,6 +333,39 @@ static void test_trace(void)
     hn_profile_clear(&p);
 }
 
+/* Steps of a few nanoseconds without a gap between them, each with one inside that takes all or half of its time: what
+ * a viewer makes of decimals may not turn any of them round. */
+static void test_trace_to_the_nanosecond(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[4]) -> (%y) { %y = Neg(%x) }");
+    g_autoptr(HnSession) s = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    HnProfile p;
+    hn_profile_init(&p, s);
+    p.ticks.ns = 0.4; /* of which ends and starts are no whole nanoseconds */
+    HnRng rng = hn_rng(1);
+    HnProfileRun *run = g_new0(HnProfileRun, 1);
+    run->n = 4000;
+    run->spans = g_new0(HnSpan, run->n);
+    guint64 at = 7;
+    run->start = at;
+    for (gsize i = 0; i < run->n; i += 2) {
+        const guint64 end = at + (guint64)hn_rng_int(&rng, 0, 50);
+        run->spans[i] = (HnSpan){ .depth = 1,
+                                  .start = i % 3 ? at + (end - at) / 2 : at,
+                                  .end = end }; /* what is inside was noted first */
+        run->spans[i + 1] = (HnSpan){ .start = at, .end = end };
+        at = end;
+    }
+    run->end = at;
+    g_ptr_array_add(p.traces, run);
+    p.first = 0;
+    g_autofree char *text = written(hn_trace_write, &p);
+    g_assert_cmpuint(check_nesting(text, as_it_is), ==, 4001);
+    g_assert_cmpuint(check_nesting(text, cut_off), ==, 4001);
+    g_assert_cmpuint(check_nesting(text, rounded), ==, 4001);
+    hn_profile_clear(&p);
+}
+
 static void test_memory(void)
 {
     /* sizes of 64-byte multiples: x 256, 1 256 (dead after 2), 2 1024, y 256 */
@@ -434,10 +496,12 @@ int main(int argc, char **argv)
     g_test_add_func("/profile/errors", test_errors);
     g_test_add_func("/profile/fewer-products", test_fewer_products);
     g_test_add_func("/profile/kinds", test_kinds);
+    g_test_add_func("/profile/branches", test_branches);
     g_test_add_func("/profile/inner", test_inner);
     g_test_add_func("/profile/full", test_full);
     g_test_add_func("/profile/files", test_files);
     g_test_add_func("/profile/trace", test_trace);
+    g_test_add_func("/profile/trace/nanoseconds", test_trace_to_the_nanosecond);
     g_test_add_func("/profile/memory", test_memory);
     g_test_add_func("/profile/weights", test_weights);
     g_test_add_func("/profile/weights/axis", test_weights_axis);

@@ -322,6 +322,20 @@ static void test_noise(void)
     g_assert_false(n.steal_ms < 0);
 }
 
+/* The usual time is that of the whole list, whether it was sorted meanwhile or not. */
+static void test_usual(void)
+{
+    HnTimes t;
+    hn_times_init(&t, 0);
+    g_assert_true(isnan(hn_times_usual(&t, 11)));
+    for (int i = 0; i < 5000; i++)
+        hn_times_add(&t, i);
+    g_assert_cmpfloat_with_epsilon(hn_times_usual(&t, 1001), 2500, 5);
+    g_assert_cmpfloat(t.x[4999], ==, 4999); /* and leaves it as it is */
+    g_assert_cmpfloat(hn_times_usual(&t, 10000), ==, 2499.5);
+    hn_times_clear(&t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -329,6 +343,7 @@ int main(int argc, char **argv)
     g_test_add_func("/perf/stats/rank", test_rank);
     g_test_add_func("/perf/stats/coverage", test_coverage);
     g_test_add_func("/perf/stats/reservoir", test_reservoir);
+    g_test_add_func("/perf/stats/usual", test_usual);
     g_test_add_func("/perf/measure/runs", test_runs);
     g_test_add_func("/perf/measure/time", test_time);
     g_test_add_func("/perf/measure/interval", test_interval);
