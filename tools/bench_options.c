@@ -142,6 +142,14 @@ static void axis_clear(gpointer data)
     g_array_unref(a->values);
 }
 
+static gboolean has_axis(const GArray *axes, const char *name)
+{
+    for (guint i = 0; i < axes->len; i++)
+        if (strcmp(g_array_index(axes, Axis, i).name, name) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 /* The dimensions that have several values, in the order of the command line, and the threads. */
 static gboolean make_axes(const Bench *b, GArray *axes, GError **error)
 {
@@ -157,7 +165,14 @@ static gboolean make_axes(const Bench *b, GArray *axes, GError **error)
             return FALSE;
         }
         a.name = g_strndup(*p, (gsize)(eq - *p));
+        const gboolean known = has_axis(axes, a.name);
         g_array_append_val(axes, a);
+        if (known) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                        "option '--dim' names '%s' twice; several values of one are a list, such as %s=1,8", a.name,
+                        a.name);
+            return FALSE;
+        }
     }
     Axis threads = { NULL, g_array_ref(b->ctx->common.thread_list) };
     g_array_append_val(axes, threads);

@@ -215,7 +215,7 @@ static gboolean read_model(Subject *s, GError **error)
     s->phases[BENCH_PARSE] = lap_ms(&t);
     if (!s->model)
         g_prefix_error(error, "'%s': ", is_stdin ? "stdin" : s->path);
-    else
+    else if (!s->b->checked)
         hn_tool_warn_speed_only(s->b->ctx, s->path, s->model);
     return s->model != NULL;
 }

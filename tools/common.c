@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/nearest.h"
 #include "check/recipe.h"
 #include "hone.h"
 
@@ -135,14 +136,17 @@ static const HnValue *split(const HnModel *m, const char *text, const char **fil
             return v;
     }
     const char *eq = strchr(text, '=');
-    g_autoptr(GString) names = g_string_new(NULL);
-    for (guint i = 0; i < m->graph->inputs->len && i < 8; i++)
-        g_string_append_printf(names, "%s'%s'", i ? ", " : "", ((const HnValue *)m->graph->inputs->pdata[i])->name);
-    if (!eq || eq == text || !eq[1])
+    if (!eq || eq == text || !eq[1]) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': '%s' is not of the form NAME=FILE", text);
-    else
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': the model has no input '%.*s'; there is %s",
-                    (int)(eq - text), text, names->len ? names->str : "none");
+        return NULL;
+    }
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < m->graph->inputs->len; i++)
+        g_ptr_array_add(names, ((HnValue *)m->graph->inputs->pdata[i])->name);
+    g_ptr_array_add(names, NULL);
+    g_autofree char *name = g_strndup(text, (gsize)(eq - text));
+    g_autofree char *words = hn_nearest_words(name, (const char *const *)names->pdata);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': the model has no input '%s'%s", name, words);
     return NULL;
 }
 

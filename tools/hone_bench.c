@@ -1,6 +1,8 @@
 /* hone-bench: how long a model takes, and what it costs to open and to keep. */
 #include "hone_bench.h"
 
+#include <string.h>
+
 static const BenchParams defaults = { .runs = -1 };
 
 static const GOptionEntry entries[] = {
@@ -68,13 +70,43 @@ static gboolean bench_point(Bench *b, Point *point, GError **error)
     return TRUE;
 }
 
+static gboolean check_model(Bench *b, int i, GError **error)
+{
+    Subject s;
+    GError *cause = NULL;
+    subject_init(&s, b, b->points->pdata[0], i);
+    const gboolean ok = subject_open(&s, &cause);
+    if (!ok && s.model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
+        g_prefix_error(&cause, "'%s': ", s.path);
+    if (!ok)
+        g_propagate_error(error, cause);
+    subject_clear(&s);
+    return ok;
+}
+
+/* Of several models each is opened, with its data, before the first is measured: what is wrong with the last one is
+ * said at once. What comes from stdin can be read once only. */
+static gboolean check_models(Bench *b, GError **error)
+{
+    const int n = b->ctx->n_args;
+    for (int i = 0; i < n && n > 1; i++) {
+        hn_progress_tell(&b->ctx->progress, "checking files", (guint64)i, (guint64)n);
+        if (hn_progress_stop(&b->ctx->progress, error))
+            return FALSE;
+        if (strcmp(b->ctx->args[i], "-") != 0 && !check_model(b, i, error))
+            return FALSE;
+    }
+    b->checked = n > 1 && b->ctx->stdin_user == NULL;
+    return TRUE;
+}
+
 static gboolean run(HnContext *ctx, GError **error)
 {
     Bench b = { .ctx = ctx, .p = ctx->params };
     gboolean ok = bench_options(&b, error);
     if (ok && bench_apart_is_asked()) {
         ok = bench_apart_answer(&b, error);
-    } else if (ok) {
+    } else if (ok && (ok = check_models(&b, error))) {
         b.report = bench_report_new(&b);
         for (guint i = 0; i < b.points->len && ok; i++)
             ok = bench_point(&b, b.points->pdata[i], error);

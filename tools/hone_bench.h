@@ -1,7 +1,7 @@
 /*
- * hone-bench: what its files share. bench.c reads the options and goes through what is asked for, bench_options.c
- * parses, bench_subject.c opens models, bench_apart.c asks what memory each takes by itself, bench_measure.c measures
- * and compares them, bench_report.c tells, bench_plot.c draws.
+ * hone-bench: what its files share. hone_bench.c opens all models once and goes through what is asked for,
+ * bench_options.c parses, bench_subject.c opens models, bench_apart.c asks what memory each takes by itself,
+ * bench_measure.c measures and compares them, bench_report.c tells, bench_plot.c draws.
  */
 #pragma once
 
@@ -42,7 +42,8 @@ typedef struct {
 typedef struct {
     HnContext *ctx;
     const BenchParams *p;
-    guint asked; /* subjects whose peak was asked for */
+    guint asked;      /* subjects whose peak was asked for, or that were opened before */
+    gboolean checked; /* all models were opened before, and warned of */
     HnWarmup warmup;
     HnMeasureOptions measure;
     double margin, gate;

@@ -2,9 +2,11 @@
 #include "hone_export.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "check/guard.h"
 #include "check/recipe.h"
 #include "ir/copy.h"
@@ -95,10 +97,9 @@ static gboolean check_passes(char **names, const char *option, GError **error)
         for (const HnPass *const *p = hn_pass_all(); *p != NULL; p++)
             g_ptr_array_add(known, (gpointer)(*p)->name);
         g_ptr_array_add(known, NULL);
-        const char *near = hn_nearest(*n, (const char *const *)known->pdata);
+        g_autofree char *words = hn_nearest_words(*n, (const char *const *)known->pdata);
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                    "option '--%s': there is no pass '%s'%s%s%s; '--list-passes' lists them", option, *n,
-                    near != NULL ? ", but '" : "", near != NULL ? near : "", near != NULL ? "'" : "");
+                    "option '--%s': there is no pass '%s'%s; '--list-passes' lists all", option, *n, words);
         return FALSE;
     }
     return TRUE;
@@ -158,6 +159,27 @@ static gboolean are_values(const HnGraph *g, const char *text, gsize n, char ***
     return TRUE;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* USAGE: the first name that is no value, of a text in which no colon has values on both sides. */
+static gboolean no_value(const HnGraph *g, const char *text, GError **error)
+{
+    g_auto(GStrv) asked = g_strsplit_set(text, ":,", -1);
+    char **name = asked;
+    while (*name != NULL && (**name == '\0' || g_hash_table_contains(g->values, *name)))
+        name++;
+    guint n;
+    g_autofree char **names = (char **)g_hash_table_get_keys_as_array(g->values, &n);
+    qsort(names, n, sizeof *names, compare_names); /* an order that does not hang on how they lie in the table */
+    g_autofree char *words = hn_nearest_words(*name != NULL ? *name : text, (const char *const *)names);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--extract': the model's graph has no value '%s'%s",
+                *name != NULL ? *name : text, words);
+    return FALSE;
+}
+
 /* Names may hold colons: the colon is the one with values on both sides. */
 static gboolean parse_extract(Export *e, const HnModel *m, GError **error)
 {
@@ -168,11 +190,9 @@ static gboolean parse_extract(Export *e, const HnModel *m, GError **error)
             return TRUE;
         g_clear_pointer(&e->in, g_strfreev);
     }
-    if (strchr(text, ':') == NULL)
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--extract': '%s' is not of the form IN:OUT", text);
-    else
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                    "option '--extract': '%s' names what is no value of the model's graph", text);
+    if (strchr(text, ':') != NULL)
+        return no_value(m->graph, text, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--extract': '%s' is not of the form IN:OUT", text);
     return FALSE;
 }
 

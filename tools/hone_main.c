@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "cli/options.h"
 #include "cli/child_program.h"
 #include "cli/tool.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/regex.h"
 #include "ir/copy.h"
 #include "op/infer.h"
@@ -59,22 +60,66 @@ static gboolean matches(const char *option, HnRegex *regex, const HnNode *n, gbo
     return FALSE;
 }
 
+/* USAGE: an option that names nodes names none; the nearest names, of nodes and of their first outputs, or operators.
+ */
+static gboolean names_none(const char *option, const char *asked, const GPtrArray *nodes, gboolean ops, GError **error)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnNode *n = nodes->pdata[i];
+        g_ptr_array_add(names, (gpointer)(ops ? n->op_type : hn_node_label(n)));
+        if (!ops)
+            g_ptr_array_add(names, (gpointer)hn_quant_name(n));
+    }
+    g_ptr_array_add(names, NULL);
+    g_autofree char *words = hn_nearest_words(asked, (const char *const *)names->pdata);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '%s': no node with weights %s '%s'%s", option,
+                ops ? "is a" : "matches", asked, words);
+    return FALSE;
+}
+
+static gboolean has_op(const GPtrArray *nodes, const char *op)
+{
+    for (guint i = 0; i < nodes->len; i++)
+        if (!strcmp(((const HnNode *)nodes->pdata[i])->op_type, op))
+            return TRUE;
+    return FALSE;
+}
+
+/* Some operator of --only-ops is that of a node, and each of them is one: a list may serve several models. */
+static gboolean check_ops(char *const *ops, const GPtrArray *nodes, GError **error)
+{
+    gboolean found = FALSE;
+    for (char *const *op = ops; *op != NULL; op++) {
+        const gboolean here = has_op(nodes, *op);
+        found = found || here;
+        if (!here && hn_op_find("", *op) == NULL)
+            return names_none("--only-ops", *op, nodes, TRUE, error);
+    }
+    return found || names_none("--only-ops", ops[0] != NULL ? ops[0] : "", nodes, TRUE, error);
+}
+
 /* Every node that may be quantized is, unless the user says otherwise. */
 static gboolean set_forms(Quantize *q, const GPtrArray *nodes, const HnQuantOptions *o, GError **error)
 {
     g_autoptr(HnRegex) exclude = NULL;
     g_auto(GStrv) ops = q->p->only_ops != NULL ? g_strsplit(q->p->only_ops, ",", -1) : NULL;
+    guint n_out = 0;
     if (q->p->exclude != NULL && (exclude = regex_of("--exclude", q->p->exclude, error)) == NULL)
+        return FALSE;
+    if (ops != NULL && q->recipe == NULL && !check_ops(ops, nodes, error))
         return FALSE;
     for (guint i = 0; i < nodes->len; i++) {
         const HnNode *n = nodes->pdata[i];
         gboolean out = FALSE;
         if (exclude != NULL && !matches("--exclude", exclude, n, &out, error))
             return FALSE;
+        n_out += out;
         if (!out && (ops == NULL || g_strv_contains((const char *const *)ops, n->op_type)))
             hn_quant_plan_set_form(q->base, hn_quant_name(n), hn_quant_form_fit(n, q->form, o));
     }
-    return TRUE;
+    return exclude == NULL || q->recipe != NULL || n_out > 0 ||
+           names_none("--exclude", q->p->exclude, nodes, FALSE, error);
 }
 
 /* One --set. */
@@ -104,9 +149,35 @@ static gboolean set_form(Quantize *q, const char *text, const GPtrArray *nodes, 
         g_hash_table_add(q->pinned, g_strdup(name));
         n++;
     }
-    if (n == 0)
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--set': no node with weights matches '%s'", pattern);
-    return n > 0;
+    return n > 0 || names_none("--set", pattern, nodes, FALSE, error);
+}
+
+/* Holds integers that stand for floats, or computes with them. */
+static void count_quantized(HnNode *n, gpointer data)
+{
+    static const char *const names[] = {
+        "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits", "QGemm", NULL
+    };
+    guint *count = data;
+    *count += g_strv_contains(names, n->op_type) || g_str_has_prefix(n->op_type, "QLinear") ||
+              g_str_has_suffix(n->op_type, "Integer");
+}
+
+/* Some node is left that may be quantized: GUARD where none is; a warning where others are quantized already. */
+static gboolean check_candidates(Quantize *q, const GPtrArray *nodes, GError **error)
+{
+    guint quantized = 0;
+    hn_graph_foreach_node(q->f32->graph, count_quantized, &quantized);
+    if (nodes->len == 0 && quantized > 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                    "the model is already quantized: %u of its nodes make integers of floats, or read such integers, "
+                    "and no other has weights",
+                    quantized);
+    else if (nodes->len == 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the model has no node whose weights could be quantized");
+    else if (quantized > 0)
+        hn_context_warn(q->ctx, "the model is already quantized in part: what is, stays as it is");
+    return nodes->len > 0;
 }
 
 gboolean quantize_base_plan(Quantize *q, GError **error)
@@ -115,6 +186,8 @@ gboolean quantize_base_plan(Quantize *q, GError **error)
     if (!quantize_parse_options(q, &o, error))
         return FALSE;
     g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
+    if (!check_candidates(q, nodes, error))
+        return FALSE;
     q->pinned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     if (q->p->plan != NULL) {
         if (!quantize_read_plan(q, &o, nodes, error))

@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <math.h>
 
+#include "base/nearest.h"
 #include "check/outputs.h"
 #include "onnx/onnx.h"
 
@@ -191,8 +192,9 @@ static gboolean ask_all(HnScorer *s, GError **error)
     for (guint i = 0; c != NULL && i < c->n; i++) {
         const int j = output_of(s, c->of[i].output);
         if (j < 0) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--metric': the model has no output '%s'",
-                        c->of[i].output);
+            g_autofree char *words = hn_nearest_words(c->of[i].output, (const char *const *)s->name);
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--metric': the model has no output '%s'%s",
+                        c->of[i].output, words);
             return FALSE;
         }
         ask(s, j, c->of[i].metric);

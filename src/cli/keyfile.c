@@ -68,6 +68,33 @@ static gboolean add_key(GKeyFile *file, const char *path, const char *group, con
     return TRUE;
 }
 
+/* GKeyFile takes the last of what stands in a group several times. */
+static gboolean check_twice(GBytes *bytes, const char *path, GError **error)
+{
+    gsize n;
+    const char *data = g_bytes_get_data(bytes, &n);
+    g_autofree char *text = g_strndup(n > 0 ? data : "", n);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autofree char *group = g_strdup("");
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **line = lines; *line != NULL; line++) {
+        char *key = g_strstrip(*line), *equals = strchr(key, '=');
+        if (*key == '[') {
+            g_free(group);
+            group = g_strdup(key);
+        }
+        if (*key == '[' || *key == '#' || equals == NULL)
+            continue;
+        *equals = '\0';
+        g_strchomp(key);
+        if (g_hash_table_add(seen, g_strconcat(group, key, NULL)))
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is in '%s' twice", key, path);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean hn_keyfile_args(const char *path, const char *tool, const GOptionEntry *const *tables, char *const *argv,
                          gboolean lenient, GPtrArray *out, GError **error)
 {
@@ -83,6 +110,8 @@ gboolean hn_keyfile_args(const char *path, const char *tool, const GOptionEntry 
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "cannot read configuration '%s': %s", path, cause->message);
         return FALSE;
     }
+    if (!check_twice(bytes, path, error))
+        return FALSE;
     const char *const groups[] = { "hone", tool };
     for (gsize g = 0; g < G_N_ELEMENTS(groups); g++) {
         g_auto(GStrv) keys = g_key_file_get_keys(file, groups[g], NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "cli/keyfile.h"
 
@@ -166,7 +167,7 @@ static const GOptionEntry common_entries[] = {
     { "config", 0, FILENAME, CALLBACK, (gpointer)on_value, "read options from a key file", "FILE" },
     { "preset", 0, FILENAME, CALLBACK, (gpointer)on_value, "a shipped set of options: low-memory, throughput, latency",
       "NAME" },
-    { "quiet", 'q', FLAG, CALLBACK, (gpointer)on_flag, "say nothing but errors", NULL },
+    { "quiet", 'q', FLAG, CALLBACK, (gpointer)on_flag, "say nothing but errors; reports go to --json and --csv", NULL },
     { "verbose", 'v', FLAG, CALLBACK, (gpointer)on_flag, "say more; may be repeated", NULL },
     { "no-progress", 0, FLAG, CALLBACK, (gpointer)on_flag, "show no progress bar", NULL },
     { "help", 'h', FLAG, CALLBACK, (gpointer)on_flag, "print this and end", NULL },
@@ -201,39 +202,6 @@ void hn_options_clear(const HnTool *tool, gpointer params)
         else if (e->arg == G_OPTION_ARG_STRING_ARRAY || e->arg == G_OPTION_ARG_FILENAME_ARRAY)
             g_clear_pointer((char ***)field, g_strfreev);
     }
-}
-
-/* number of edits (insert, delete, replace, swap of neighbours) between a and b, both at most 63 long */
-static int distance(const char *a, const char *b)
-{
-    int d[64][64], n = (int)MIN(strlen(a), 63), m = (int)MIN(strlen(b), 63);
-    for (int i = 0; i <= n; i++) {
-        for (int j = 0; j <= m; j++) {
-            if (!i || !j) {
-                d[i][j] = i + j;
-                continue;
-            }
-            d[i][j] = MIN(d[i - 1][j], d[i][j - 1]) + 1;
-            d[i][j] = MIN(d[i][j], d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-        }
-    }
-    return d[n][m];
-}
-
-const char *hn_nearest(const char *name, const char *const *names)
-{
-    const char *best = NULL;
-    int least = (int)MIN(strlen(name) / 3, 3) + 1; /* further away is no likeness */
-    for (; *names; names++) {
-        int d = distance(name, *names);
-        if (d < least) {
-            least = d;
-            best = *names;
-        }
-    }
-    return best;
 }
 
 static gboolean unknown_option(const HnTool *tool, const char *arg, GError **error)
@@ -286,13 +254,26 @@ static gboolean is_flag(const GOptionEntry *e)
     return e->arg == G_OPTION_ARG_NONE || (e->flags & G_OPTION_FLAG_NO_ARG);
 }
 
+/* Options by what a further one does: a switch says the same again, or adds to it (-v); values of a list add up; what
+ * takes one value takes one. */
+static gboolean once(const GOptionEntry *e, GHashTable *seen, GError **error)
+{
+    if (seen == NULL || is_flag(e) || e->arg == G_OPTION_ARG_STRING_ARRAY || e->arg == G_OPTION_ARG_FILENAME_ARRAY ||
+        g_hash_table_add(seen, (gpointer)e))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--%s' is given twice, and takes one value", e->long_name);
+    return FALSE;
+}
+
 /* One "--..." into out; *takes_next where its value is the next argument. */
-static gboolean normalise_long(const HnTool *tool, const char *arg, GStrvBuilder *out, gboolean *takes_next,
-                               GError **error)
+static gboolean normalise_long(const HnTool *tool, const char *arg, GHashTable *seen, GStrvBuilder *out,
+                               gboolean *takes_next, GError **error)
 {
     gsize n = strcspn(arg + 2, "=");
     const GOptionEntry *e = find_entry(tool, arg + 2, n, 0);
     gboolean has_value = arg[2 + n] == '=';
+    if (e && !once(e, seen, error))
+        return FALSE;
     if (e && is_flag(e) && has_value) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--%s' takes no value", e->long_name);
         return FALSE;
@@ -305,7 +286,8 @@ static gboolean normalise_long(const HnTool *tool, const char *arg, GStrvBuilder
 }
 
 /* One "-abc" into out: "-t4" becomes "-t" "4". */
-static void normalise_short(const HnTool *tool, const char *arg, GStrvBuilder *out, gboolean *takes_next)
+static gboolean normalise_short(const HnTool *tool, const char *arg, GHashTable *seen, GStrvBuilder *out,
+                                gboolean *takes_next, GError **error)
 {
     for (gsize i = 1; arg[i]; i++) {
         const GOptionEntry *e = find_entry(tool, NULL, 0, arg[i]);
@@ -313,18 +295,22 @@ static void normalise_short(const HnTool *tool, const char *arg, GStrvBuilder *o
             break;
         if (is_flag(e))
             continue;
+        if (!once(e, seen, error))
+            return FALSE;
         g_autofree char *letters = g_strndup(arg, i + 1);
         g_strv_builder_add(out, letters);
         if (arg[i + 1])
             g_strv_builder_add(out, arg + i + 1);
         *takes_next = !arg[i + 1];
-        return;
+        return TRUE;
     }
     g_strv_builder_add(out, arg);
+    return TRUE;
 }
 
-/* argv as GOption understands it: "--json" becomes "--json=", so that the next argument is not taken as its value. */
-static GStrv normalise(const HnTool *tool, char *const *argv, GError **error)
+/* argv as GOption understands it: "--json" becomes "--json=", so that the next argument is not taken as its value.
+ * seen: entries that were there; NULL: what comes later wins. */
+static GStrv normalise(const HnTool *tool, char *const *argv, GHashTable *seen, GError **error)
 {
     g_autoptr(GStrvBuilder) out = g_strv_builder_new();
     gboolean options = TRUE;
@@ -334,10 +320,11 @@ static GStrv normalise(const HnTool *tool, char *const *argv, GError **error)
         if (options && !strcmp(argv[i], "--"))
             options = FALSE;
         if (options && g_str_has_prefix(argv[i], "--")) {
-            if (!normalise_long(tool, argv[i], out, &takes_next, error))
+            if (!normalise_long(tool, argv[i], seen, out, &takes_next, error))
                 return NULL;
         } else if (options && argv[i][0] == '-') {
-            normalise_short(tool, argv[i], out, &takes_next);
+            if (!normalise_short(tool, argv[i], seen, out, &takes_next, error))
+                return NULL;
         } else {
             g_strv_builder_add(out, argv[i]);
         }
@@ -386,9 +373,10 @@ static gboolean collect_args(const HnTool *tool, char *const *argv, GStrv *args,
     return TRUE;
 }
 
-/* One run of GOption over argv, on zeroed common and params; on failure both are clear. */
-static gboolean parse_once(const HnTool *tool, char *const *argv, HnCommon *common, gpointer params, GStrv *args,
-                           HnAction *action, GError **error)
+/* One run of GOption over argv, on zeroed common and params; on failure both are clear. merged: argv has options of
+ * several sources, of which the last wins; else one that takes one value comes once. */
+static gboolean parse_once(const HnTool *tool, char *const *argv, gboolean merged, HnCommon *common, gpointer params,
+                           GStrv *args, HnAction *action, GError **error)
 {
     Parse parse = { common, HN_ACTION_RUN };
     g_autofree GOptionEntry *entries = relocate(tool, params);
@@ -409,7 +397,8 @@ static gboolean parse_once(const HnTool *tool, char *const *argv, HnCommon *comm
         memset(params, 0, tool->params_size);
 
     GError *cause = NULL;
-    g_auto(GStrv) rest = normalise(tool, argv, &cause);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_auto(GStrv) rest = normalise(tool, argv, merged ? NULL : seen, &cause);
     gboolean ok = rest && g_option_context_parse_strv(context, &rest, &cause);
     if (!ok)
         adopt_error(error, cause);
@@ -483,7 +472,7 @@ gboolean hn_options_parse(const HnTool *tool, int argc, char *const *argv, HnCom
         g_ptr_array_add(given, argv[i]);
     g_ptr_array_add(given, NULL);
 
-    if (!parse_once(tool, (char *const *)given->pdata, common, params, &rest, action, error))
+    if (!parse_once(tool, (char *const *)given->pdata, FALSE, common, params, &rest, action, error))
         return FALSE;
     if (*action == HN_ACTION_RUN && (common->config || common->preset)) {
         g_autofree char *config = g_steal_pointer(&common->config), *preset = g_steal_pointer(&common->preset);
@@ -491,7 +480,7 @@ gboolean hn_options_parse(const HnTool *tool, int argc, char *const *argv, HnCom
         hn_options_clear(tool, params);
         g_clear_pointer(&rest, g_strfreev);
         g_auto(GStrv) merged = merge(tool, (char *const *)given->pdata, preset, config, error);
-        if (!merged || !parse_once(tool, merged, common, params, &rest, action, error))
+        if (!merged || !parse_once(tool, merged, TRUE, common, params, &rest, action, error))
             return FALSE;
     }
     if (!finish(tool, common, error)) {

@@ -17,10 +17,14 @@
  * A value flagged G_OPTION_FLAG_OPTIONAL_ARG is taken only after '=': "--json model.onnx" leaves the model's name
  * alone, and a callback then gets "". An unknown option is HN_ERROR_USAGE, with the nearest known name.
  *
+ * An option that comes again says what it said (a switch), adds to it (-v, and the kinds of arrays), or is
+ * HN_ERROR_USAGE (all other kinds): nothing that was typed is dropped.
+ *
  * Configuration: --config FILE and --preset NAME are key files; group [hone] is for every tool, group [hone-bench] for
  * that one. A key is an option's long name; an option that can be repeated takes several values separated by ';'.
- * Backslashes mean nothing special. The command line wins over the file, the file over the preset. A key that the tool
- * does not know is an error in a file, but not in group [hone] of a shipped preset, which serves several tools.
+ * A key that stands in a group twice is HN_ERROR_USAGE. Backslashes mean nothing special. The command line wins over
+ * the file, the file over the preset. A key that the tool does not know is an error in a file, but not in group [hone]
+ * of a shipped preset, which serves several tools.
  */
 #pragma once
 
@@ -94,8 +98,5 @@ const char *hn_version(void);
 
 /* The common options: entries for help and man page checks; they end with a NULL name. */
 const GOptionEntry *hn_options_common(void);
-
-/* The member of names (NULL-terminated) most like name, NULL where none is near. */
-const char *hn_nearest(const char *name, const char *const *names);
 
 G_END_DECLS

@@ -364,7 +364,7 @@ gboolean hn_report_write(HnReport *report, GError **error)
     }
     if ((common->json && !common->json_file) || (common->csv && !common->csv_file))
         return TRUE; /* stdout has it */
-    if (taken && common->quiet)
+    if (common->quiet)
         return TRUE;
     int fd = taken ? STDERR_FILENO : STDOUT_FILENO;
     const char *no_color = g_getenv("NO_COLOR");

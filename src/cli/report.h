@@ -63,7 +63,7 @@ void hn_report_line(HnReport *report, const char *format, ...) G_GNUC_PRINTF(2, 
 
 /*
  * Write what --json and --csv ask for; the text goes to stdout unless one of them went there, to stderr where a model
- * or tensor has stdout (with -q: nowhere).
+ * or tensor has stdout, and nowhere with -q.
  */
 gboolean hn_report_write(HnReport *report, GError **error);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "data/npz.h"
 #include "data/random.h"
@@ -138,12 +139,14 @@ static int find_array(const Arrays *a, const char *name)
 
 static gboolean no_array(const HnData *d, const Arrays *a, int input, GError **error)
 {
-    g_autoptr(GString) names = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (int i = 0; i < arrays_count(a); i++)
         if (i != a->label)
-            g_string_append_printf(names, "%s'%s'", names->len ? ", " : "", array_name(a, i));
-    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'; there is %s", a->name,
-                d->inputs[input]->name, names->len ? names->str : "none");
+            g_ptr_array_add(names, (gpointer)array_name(a, i));
+    g_ptr_array_add(names, NULL);
+    g_autofree char *words = hn_nearest_words(d->inputs[input]->name, (const char *const *)names->pdata);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'%s", a->name, d->inputs[input]->name,
+                words);
     return FALSE;
 }
 

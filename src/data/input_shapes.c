@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/text.h"
-
-#define KNOWN 1000 /* bytes of names that there are: enough for a message */
 
 struct HnShapes {
     GHashTable *dims;   /* name -> int64_t * */
@@ -59,6 +58,13 @@ void hn_shapes_set_dim(HnShapes *s, const char *name, int64_t n)
     g_hash_table_replace(s->dims, g_strdup(name), value);
 }
 
+/* The first one would be dropped. */
+static gboolean twice(const char *option, const char *name, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '%s' names '%s' twice", option, name);
+    return FALSE;
+}
+
 gboolean hn_shapes_parse_dim(HnShapes *s, const char *text, GError **error)
 {
     const char *eq = strrchr(text, '=');
@@ -72,6 +78,8 @@ gboolean hn_shapes_parse_dim(HnShapes *s, const char *text, GError **error)
         return FALSE;
     }
     g_autofree char *name = g_strndup(text, (gsize)(eq - text));
+    if (g_hash_table_contains(s->dims, name))
+        return twice("--dim", name, error);
     hn_shapes_set_dim(s, name, n);
     return TRUE;
 }
@@ -110,8 +118,11 @@ gboolean hn_shapes_parse(HnShapes *s, const char *text, GError **error)
     for (char **p = parts; *p; p++) {
         const char *colon = strrchr(*p, ':'); /* names may hold colons: "x:0:1x3" */
         if (colon && colon > *p) {
+            g_autofree char *name = g_strndup(*p, (gsize)(colon - *p));
+            if (g_hash_table_contains(s->shapes, name))
+                return twice("--shapes", name, error);
             dims = g_array_new(FALSE, FALSE, sizeof(int64_t));
-            g_hash_table_replace(s->shapes, g_strndup(*p, (gsize)(colon - *p)), dims);
+            g_hash_table_insert(s->shapes, g_steal_pointer(&name), dims);
         } else if (!dims || colon || !**p) {
             return bad_shapes(text, error);
         }
@@ -148,7 +159,8 @@ static gboolean sym_uses(const char *sym, const char *name)
     return FALSE;
 }
 
-static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GString *known)
+/* Names of dimensions: some input's shape uses it, else FALSE with all of them in known (borrowed). */
+static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GPtrArray *known)
 {
     for (int i = 0; i < n; i++) {
         const HnType *t = tensor_type(inputs[i]);
@@ -156,23 +168,28 @@ static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GString 
             const char *sym = t->dims[d].sym;
             if (sym && sym_uses(sym, name))
                 return TRUE;
-            g_autofree char *quoted = sym && known->len < KNOWN ? g_strdup_printf("'%s'", sym) : NULL;
-            if (quoted && !strstr(known->str, quoted))
-                g_string_append_printf(known, "%s%s", known->len ? ", " : "", quoted);
+            if (sym)
+                g_ptr_array_add(known, (gpointer)sym);
         }
     }
     return FALSE;
 }
 
-static gboolean is_input(const char *name, HnValue *const *inputs, int n, GString *known)
+static gboolean is_input(const char *name, HnValue *const *inputs, int n, GPtrArray *known)
 {
     for (int i = 0; i < n; i++) {
         if (!strcmp(inputs[i]->name, name))
             return TRUE;
-        if (known->len < KNOWN)
-            g_string_append_printf(known, "%s'%s'", known->len ? ", " : "", inputs[i]->name);
+        g_ptr_array_add(known, inputs[i]->name);
     }
     return FALSE;
+}
+
+/* known gets a NULL at its end. */
+static char *nearest(const char *name, GPtrArray *known)
+{
+    g_ptr_array_add(known, NULL);
+    return hn_nearest_words(name, (const char *const *)known->pdata);
 }
 
 gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GError **error)
@@ -181,20 +198,22 @@ gboolean hn_shapes_check(const HnShapes *s, HnValue *const *inputs, int n, GErro
     gpointer name;
     g_hash_table_iter_init(&iter, s->dims);
     while (g_hash_table_iter_next(&iter, &name, NULL)) {
-        g_autoptr(GString) known = g_string_new(NULL);
+        g_autoptr(GPtrArray) known = g_ptr_array_new();
         if (is_dim(name, inputs, n, known))
             continue;
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--dim': no input has a dimension '%s'; there %s%s",
-                    (char *)name, known->len ? "is " : "is none with a name", known->str);
+        g_autofree char *words = nearest(name, known);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--dim': no input has a dimension '%s'%s%s", (char *)name,
+                    words, known->len > 1 ? "" : " with a name");
         return FALSE;
     }
     g_hash_table_iter_init(&iter, s->shapes);
     while (g_hash_table_iter_next(&iter, &name, NULL)) {
-        g_autoptr(GString) known = g_string_new(NULL);
+        g_autoptr(GPtrArray) known = g_ptr_array_new();
         if (is_input(name, inputs, n, known))
             continue;
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--shapes': the model has no input '%s'; there is %s",
-                    (char *)name, known->len ? known->str : "none");
+        g_autofree char *words = nearest(name, known);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--shapes': the model has no input '%s'%s", (char *)name,
+                    words);
         return FALSE;
     }
     return TRUE;

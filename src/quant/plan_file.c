@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/jsonread.h"
+#include "base/nearest.h"
 
 #define SCHEMA "hone.plan/1"
 #define REPORT "hone.quantize/1"
@@ -145,6 +146,15 @@ static gboolean read_options(JsonObject *o, HnQuantOptions *out, GError **error)
     return TRUE;
 }
 
+static char *nearest(const char *name, const GPtrArray *nodes)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < nodes->len; i++)
+        g_ptr_array_add(names, nodes->pdata[i]);
+    g_ptr_array_add(names, NULL);
+    return hn_nearest_words(name, (const char *const *)names->pdata);
+}
+
 static gboolean read_nodes(JsonArray *rows, const GPtrArray *nodes, HnQuantPlan *p, GError **error)
 {
     g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
@@ -160,9 +170,11 @@ static gboolean read_nodes(JsonArray *rows, const GPtrArray *nodes, HnQuantPlan 
         if (form_name == NULL || !hn_quant_form_parse(form_name, &form))
             return wrong(error, "the form", name);
         if (!g_hash_table_contains(known, name)) {
+            g_autofree char *words = nearest(name, nodes);
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                        "the plan names node '%s', which the model does not have, or which has no weights to quantize",
-                        name);
+                        "the plan names node '%s', which the model does not have, or which has no weights to "
+                        "quantize%s",
+                        name, words);
             return FALSE;
         }
         hn_quant_plan_set_form(p, name, form);

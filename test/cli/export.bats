@@ -105,9 +105,9 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
     exports slack.onnx --level 0
     holds '.passes == [] and .after.nodes == 8'
     same_results slack.onnx out.onnx
-    refuses 2 "option '--only': there is no pass 'eliminate-identiy', but 'eliminate-identity'" \
+    refuses 2 "option '--only': there is no pass 'eliminate-identiy'; the nearest are 'eliminate-identity'" \
         hone-export slack.onnx -o out.onnx --only eliminate-identiy
-    refuses 2 "option '--skip': there is no pass 'qqq'; '--list-passes' lists them" hone-export slack.onnx -o out.onnx --skip qqq
+    refuses 2 "option '--skip': there is no pass 'qqq'; the nearest are" hone-export slack.onnx -o out.onnx --skip qqq
     refuses 2 'negative' hone-export slack.onnx -o out.onnx --level -1
 }
 
@@ -166,7 +166,7 @@ END
     exports slack.onnx --extract features:
     [ "$(hone-run out.onnx --input features=x.npy | npy show)" = '<f4[2,3] 2 0 18 -3 14 -9' ]
     refuses 2 'is not of the form IN:OUT' hone-export slack.onnx -o out.onnx --extract features
-    refuses 2 'names what is no value' hone-export slack.onnx -o out.onnx --extract features:nothing
+    refuses 2 "has no value 'nothing'; the nearest are" hone-export slack.onnx -o out.onnx --extract features:nothing
     refuses 2 "need input 'x' too" hone-export slack.onnx -o out.onnx --extract dead:y
     refuses 2 'is a weight' hone-export slack.onnx -o out.onnx --extract w:y
 }

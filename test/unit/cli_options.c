@@ -126,13 +126,34 @@ static void test_values(void)
     g_assert_cmpint(p.common.verbose, ==, 1);
     g_assert_cmpstr(p.params.out, ==, "x.onnx");
     parsed_clear(&p);
+}
 
-    /* the last one counts */
-    g_assert_true(parse("-o a -o b --device null --device cpu -t 3 -t 2", &p, NULL));
-    g_assert_cmpstr(p.params.out, ==, "b");
-    g_assert_cmpstr(p.common.device, ==, "cpu");
-    g_assert_cmpint(p.common.threads, ==, 2);
+static void test_twice(void)
+{
+    Parsed p;
+    /* switches, and what is a list */
+    g_assert_true(parse("--strict --strict -q -q -v -vv --set a=1 --set a=1 --set b=2 m", &p, NULL));
+    g_assert_true(p.params.strict && p.common.quiet);
+    g_assert_cmpint(p.common.verbose, ==, 3);
+    g_assert_cmpuint(g_strv_length(p.params.set), ==, 3);
+    g_assert_cmpstr(p.params.set[1], ==, "a=1");
     parsed_clear(&p);
+
+    expect_usage("-o a -o b", "option '--output' is given twice, and takes one value");
+    expect_usage("-oa m --output=b", "option '--output' is given twice, and takes one value");
+    expect_usage("-o a -o a", "option '--output' is given twice, and takes one value");
+    expect_usage("-vn4 -qn4", "option '--runs' is given twice, and takes one value");
+    expect_usage("--big 1 --big 2", "option '--big' is given twice, and takes one value");
+    expect_usage("--rate 1 --rate 2", "option '--rate' is given twice, and takes one value");
+    expect_usage("--trace=a --trace=b", "option '--trace' is given twice, and takes one value");
+    expect_usage("--trace --trace", "option '--trace' is given twice, and takes one value");
+    expect_usage("--device null --device cpu", "option '--device' is given twice, and takes one value");
+    expect_usage("-t 3 --threads 2", "option '--threads' is given twice, and takes one value");
+    expect_usage("--seed 1 m --seed 1", "option '--seed' is given twice, and takes one value");
+    expect_usage("--json --json=x", "option '--json' is given twice, and takes one value");
+    /* values and arguments are none */
+    expect_args("-o --runs --runs 3 -- --runs --runs", "--runs --runs");
+    expect_args("-o -n4 -n 4", "");
 }
 
 static void test_arguments(void)
@@ -145,7 +166,9 @@ static void test_arguments(void)
     expect_args("m --csv=x.csv --json -", "m -");
     expect_args("-- -", "-");
     expect_args("-n4 -vqt2 m", "m");
-    expect_args("-o -n4 -o --json -o -- m", "m");
+    expect_args("-o -n4 m", "m");
+    expect_args("-o --json m", "m");
+    expect_args("-o -- m", "m");
 }
 
 static void test_optional_value(void)
@@ -159,8 +182,11 @@ static void test_optional_value(void)
     g_assert_cmpstr(p.common.json_file, ==, "r.json");
     g_assert_true(p.common.csv);
     parsed_clear(&p);
-    g_assert_true(parse("--trace m --trace=x", &p, NULL));
-    g_assert_cmpint(p.params.calls, ==, 101);
+    g_assert_true(parse("--trace m", &p, NULL));
+    g_assert_cmpint(p.params.calls, ==, 1);
+    parsed_clear(&p);
+    g_assert_true(parse("--trace=x m", &p, NULL));
+    g_assert_cmpint(p.params.calls, ==, 100);
     parsed_clear(&p);
 }
 
@@ -240,8 +266,13 @@ static void test_config(void)
     g_assert_cmpuint(g_strv_length(p.params.set), ==, 1);
     parsed_clear(&p);
 
-    static const char *const bad[] = { "[hone]\nthreds=3\n", "[hone-test]\nconfig=x\n", "[hone]\nquiet=perhaps\n",
-                                       "threads=3\n", "[hone]\nthreads=x\n" };
+    static const char *const bad[] = { "[hone]\nthreds=3\n",
+                                       "[hone-test]\nconfig=x\n",
+                                       "[hone]\nquiet=perhaps\n",
+                                       "threads=3\n",
+                                       "[hone]\nthreads=x\n",
+                                       "[hone]\nseed=1\n[hone-test]\nruns=1\n[hone]\nseed=2\n",
+                                       "[hone-test]\nset=a=1\n# again\n set = b=2\n" };
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_assert_false(parse_config(folder, bad[i], "m", &p, &error));
         g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
@@ -295,22 +326,11 @@ static void test_help(void)
     g_assert_null(strstr(help, "hidden"));
 }
 
-static void test_nearest(void)
-{
-    const char *const names[] = { "threads", "device", "json", "no-progress", NULL };
-    g_assert_cmpstr(hn_nearest("thread", names), ==, "threads");
-    g_assert_cmpstr(hn_nearest("jsno", names), ==, "json");
-    g_assert_cmpstr(hn_nearest("noprogress", names), ==, "no-progress");
-    g_assert_null(hn_nearest("x", names));
-    g_assert_null(hn_nearest("", names));
-    g_autofree char *longest = g_strnfill(1000, 'a');
-    g_assert_null(hn_nearest(longest, names));
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cli/options/values", test_values);
+    g_test_add_func("/cli/options/twice", test_twice);
     g_test_add_func("/cli/options/arguments", test_arguments);
     g_test_add_func("/cli/options/optional-value", test_optional_value);
     g_test_add_func("/cli/options/actions", test_actions);
@@ -318,6 +338,5 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/options/config", test_config);
     g_test_add_func("/cli/options/preset", test_preset);
     g_test_add_func("/cli/options/help", test_help);
-    g_test_add_func("/cli/options/nearest", test_nearest);
     return g_test_run();
 }

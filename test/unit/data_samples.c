@@ -174,7 +174,7 @@ static void test_names(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     g_autoptr(HnData) p = open_source(f, placed);
     expect_sample(p, 0, "f32[1]={1}", "i64[1]={3}", NULL);
     g_autofree char *wrong = WRITE(f, "w.npz", "a", "f32[2]={1,2}", "c", "i64[2]={3,4}");
-    check_fails(f, wrong, HN_ERROR_FORMAT, "no array for input 'b'; there is 'a', 'c'");
+    check_fails(f, wrong, HN_ERROR_FORMAT, "no array for input 'b'; the nearest are 'a' and 'c'");
 
     g_autoptr(HnTensor) given = tensor("i64[1]={5}");
     HnTensor *const all[] = { NULL, given };
@@ -356,7 +356,8 @@ static void test_shapes(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     g_clear_error(&error);
     hn_shapes_set_dim(s, "K", 3);
     g_assert_false(hn_shapes_check(s, in, 3, &error));
-    g_assert_cmpstr(error->message, ==, "option '--dim': no input has a dimension 'K'; there is 'N', '2*N', 'M'");
+    g_assert_cmpstr(error->message, ==,
+                    "option '--dim': no input has a dimension 'K'; the nearest are 'N', 'M' and '2*N'");
 }
 
 /* --- one after the other ----------------------------------------------------------------------------------------- */
