@@ -216,8 +216,9 @@ static void add_speedup(const Quantize *q, HnReport *report)
         q->speedup.effect.sure_lo, q->speedup.effect.sure_hi);
     say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
     say(q, report,
-        "%u nodes in int8, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64 " channels",
-        q->log.int8, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+        "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
+        " channels",
+        q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
 }
 
 gboolean quantize_report(const Quantize *q, GError **error)

@@ -22,6 +22,7 @@ typedef struct {
     GHashTable *scales; /* HnValue * dequantized activation or weight -> HnTensor * scale */
     GHashTable *spans;  /* HnValue * -> HnQuantSpan *: those of the plan, made equal where bytes only move */
     HnSharedWeights *shared;
+    gboolean computes; /* some nodes compute with integers */
     GError *error;
 } Apply;
 
@@ -35,6 +36,17 @@ int64_t hn_quant_opset(const HnQuantPlan *p)
         if (GPOINTER_TO_INT(form) == HN_FORM_W4)
             opset = 21;
     return opset;
+}
+
+static gboolean computes(const HnQuantPlan *p)
+{
+    GHashTableIter iter;
+    gpointer form;
+    g_hash_table_iter_init(&iter, p->forms);
+    while (g_hash_table_iter_next(&iter, NULL, &form))
+        if (GPOINTER_TO_INT(form) == HN_FORM_INT8 || GPOINTER_TO_INT(form) == HN_FORM_DYNAMIC)
+            return TRUE;
+    return FALSE;
 }
 
 static HnQuantForm form_of(const Apply *a, const HnNode *n)
@@ -234,24 +246,48 @@ static void bias_as_integers(Apply *a, HnNode *n, const HnTensor *scale, float x
     hn_node_set_in(n, 2, d);
 }
 
-/* DequantizeLinear of k, which q and zero hold (NULL: new weights do), in front of everybody who reads v. */
-static HnNode *unpacked(HnValue *v, const HnPacked *k, HnValue *q, HnValue *zero)
+/* What k stands for, between its integers and everybody who reads v. */
+static HnValue *dequantized(HnValue *v, const HnPacked *k, HnValue *q, HnValue *zero)
 {
     HnNode *made;
-    if (q == NULL)
-        q = weight(v->graph, v->name, "_q", k->q);
-    if (zero == NULL)
-        zero = weight(v->graph, v->name, "_zero", k->zero);
     HnValue *s = weight(v->graph, v->name, "_scale", k->scale);
     HnValue *d = node(v->graph, "DequantizeLinear", v->name, "_dq", q, s, zero, &made);
     if (k->axis >= 0)
         hn_node_set_int(made, "axis", k->axis);
     if (k->block > 0)
         hn_node_set_int(made, "block_size", k->block);
+    return d;
+}
+
+/* The same of s8 as Cast and Mul. Whoever computes with floats makes these once, when a model is loaded, while ONNX
+ * Runtime computes DequantizeLinear at each run; the Cast in between keeps OpenVINO from taking it for that. */
+static HnValue *cast_back(HnValue *v, const HnPacked *k, HnValue *q)
+{
+    int64_t dims[HN_MAX_RANK] = { k->scale->n };
+    const int rank = k->axis >= 0 ? k->q->ndim - k->axis : 0;
+    HnNode *wide, *real;
+    for (int i = 1; i < rank; i++)
+        dims[i] = 1;
+    g_autoptr(HnTensor) scale = hn_tensor_reshaped(k->scale, rank, dims);
+    HnValue *i32 = node(v->graph, "Cast", v->name, "_i32", q, NULL, NULL, &wide);
+    HnValue *f32 = node(v->graph, "Cast", v->name, "_f32", i32, NULL, NULL, &real);
+    hn_node_set_int(wide, "to", 6);
+    hn_node_set_int(real, "to", 1);
+    return node(v->graph, "Mul", v->name, "_dq", f32, weight(v->graph, v->name, "_scale", scale), NULL, NULL);
+}
+
+/* v becomes k, which *q and *zero hold (NULL: new weights do, which they are then). */
+static HnValue *unpacked(HnValue *v, const HnPacked *k, gboolean stored, HnValue **q, HnValue **zero)
+{
+    if (*q == NULL)
+        *q = weight(v->graph, v->name, "_q", k->q);
+    if (*zero == NULL && !stored)
+        *zero = weight(v->graph, v->name, "_zero", k->zero);
+    HnValue *d = stored ? cast_back(v, k, *q) : dequantized(v, k, *q, *zero);
     g_autoptr(HnType) type = v->type != NULL ? hn_type_ref(v->type) : NULL;
     hn_value_set_type(d, type);
     hn_value_replace(v, d);
-    return made;
+    return d;
 }
 
 /* Somebody multiplies v with integers, perhaps turned round. */
@@ -303,6 +339,14 @@ gboolean hn_quant_pack(const HnQuantPlan *p, const HnNode *n, const HnValue *v, 
     return hn_pack_s8(w, channels, least, multiplied && p->o.reduced, multiplied && p->o.reduced_all, budget, k, error);
 }
 
+/* Nobody computes with v's integers: they only make the file smaller. Where a plan has weights alone, that is what
+ * kernels for such weights are for. */
+static gboolean is_stored(const Apply *a, const HnNode *n, const HnValue *v)
+{
+    const gboolean never = n->op->channels.kind == HN_CH_RECURRENT;
+    return form_of(a, n) == HN_FORM_W8 && (never || a->computes) && !is_multiplied(a->p, v);
+}
+
 /* v becomes integers: its own, or another weight's with scales of its own. */
 static gboolean pack_weight(Apply *a, const HnNode *n, HnValue *v, float x_scale, HnPacked *k)
 {
@@ -314,10 +358,10 @@ static gboolean pack_weight(Apply *a, const HnNode *n, HnValue *v, float x_scale
     const gboolean found = hn_shared_weights_find(a->shared, v, form, axis, k, &q, &zero, a->budget, &a->error);
     if (!found)
         hn_rounded_use(a->p, v->name, form, k);
-    const HnNode *d = unpacked(v, k, q, zero);
+    HnValue *d = unpacked(v, k, is_stored(a, n, v), &q, &zero);
     if (!found)
-        hn_shared_weights_add(a->shared, v, form, axis, k, hn_node_in(d, 0), hn_node_in(d, 2));
-    g_hash_table_insert(a->scales, hn_node_out(d, 0), hn_tensor_ref(k->scale));
+        hn_shared_weights_add(a->shared, v, form, axis, k, q, zero);
+    g_hash_table_insert(a->scales, d, hn_tensor_ref(k->scale));
     return TRUE;
 }
 
@@ -398,7 +442,8 @@ gboolean hn_quant_apply(const HnQuantPlan *p, HnModel *m, HnBudget *budget, HnQu
                 .log = log,
                 .scales = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)hn_tensor_unref),
                 .spans = g_hash_table_new_full(NULL, NULL, NULL, g_free),
-                .shared = hn_shared_weights_new() };
+                .shared = hn_shared_weights_new(),
+                .computes = computes(p) };
     *log = (HnQuantLog){ 0 };
     hn_graph_foreach_node(m->graph, list, nodes);
     for (guint i = 0; i < nodes->len; i++)

@@ -224,7 +224,7 @@ HnQuantForm hn_quant_form_fit(const HnNode *n, HnQuantForm wanted, const HnQuant
     const HnTensor *w = v != NULL ? v->weight : NULL;
     const int axis = w != NULL ? hn_quant_scale_axis(n, w->ndim) : -1;
     HnQuantForm form = wanted;
-    if (w == NULL || (is_recurrent(n) && (form == HN_FORM_INT8 || form == HN_FORM_DYNAMIC)))
+    if (w == NULL)
         return HN_FORM_F32;
     if (form == HN_FORM_INT8 && n->op->quant.kind != HN_Q_WEIGHTED)
         form = HN_FORM_W8;

@@ -76,10 +76,9 @@ int hn_quant_scale_axis(const HnNode *n, int rank);
 /* Elements that share a scale where so many lie along the axis that is summed over: all blocks are of one size
  * (OpenVINO reads no other files), at most `most`. 0: no size of 16 or more will do. */
 int hn_quant_block(int64_t size, int most);
-/* The form that comes nearest to the wanted one: of tables only weights become integers; 4 bits need blocks of one size
- * (hn_quant_block()); DynamicQuantizeLinear serves convolutions and products with f32 inputs. F32 where a scale would
- * take more than the weights give, and of LSTM, GRU and RNN beside quantized activations, where OpenVINO wants
- * constants. n is a candidate. */
+/* The form that comes nearest to the wanted one: of tables, LSTM, GRU and RNN only weights become integers; 4 bits need
+ * blocks of one size (hn_quant_block()); DynamicQuantizeLinear serves convolutions and products with f32 inputs. F32
+ * where a scale would take more than the weights give. n is a candidate. */
 HnQuantForm hn_quant_form_fit(const HnNode *n, HnQuantForm wanted, const HnQuantOptions *o);
 
 /* Marks as INT8 whatever else has integers on all sides: nodes between INT8 nodes with weights that move, compare or

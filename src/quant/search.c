@@ -6,6 +6,7 @@
 #include "check/layer_diff.h"
 #include "quant/int8_partition.h"
 #include "quant/fallback.h"
+#include "quant/store.h"
 
 #define ROUNDS 3    /* of choosing by time */
 #define FASTER 0.99 /* of the time: a race is won by no less, and by an interval that does not reach 1 */
@@ -267,6 +268,8 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
     if (!o->fixed && o->by_time && s->out->plan != NULL && !settle_by_time(s, error))
         return FALSE;
     if (!o->fixed && !refine(s, error))
+        return FALSE;
+    if (!o->fixed && !hn_search_store(s, error))
         return FALSE;
     set_forms(s);
     hn_pareto_finish(s->out->points, s->tune.journal);

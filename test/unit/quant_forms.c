@@ -135,8 +135,9 @@ static void test_fit(void)
         { "opset 17 %y = MatMul(%x:f32[3,256], w:f32[256])", HN_FORM_W4, HN_FORM_W8 },
         { "opset 17 %y = MatMul(%x:f32[2,3,64], w:f32[2,64,8])", HN_FORM_W4, HN_FORM_W8 },
         { "opset 17 %y = LSTM(%x:f32[5,1,16], w:f32[1,32,16], r:f32[1,32,8]) hidden_size=8", HN_FORM_W4, HN_FORM_W8 },
-        { "opset 17 %y = LSTM(%x:f32[5,1,16], w:f32[1,32,16], r:f32[1,32,8]) hidden_size=8", HN_FORM_INT8,
-          HN_FORM_F32 },
+        { "opset 17 %y = LSTM(%x:f32[5,1,16], w:f32[1,32,16], r:f32[1,32,8]) hidden_size=8", HN_FORM_INT8, HN_FORM_W8 },
+        { "opset 17 %y = GRU(%x:f32[5,1,16], w:f32[1,24,16], r:f32[1,24,8]) hidden_size=8", HN_FORM_DYNAMIC,
+          HN_FORM_W8 },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_test_message("%s", cases[i].text);
@@ -593,8 +594,42 @@ static void test_recurrent(void)
                                " direction='bidirectional'";
     g_autoptr(HnModel) m = parse(text);
     apply(m, HN_FORM_W8, &usual, 0);
-    g_assert_cmpuint(count(m, "DequantizeLinear"), ==, 2);
+    g_assert_cmpuint(count(m, "DequantizeLinear"), ==, 0); /* which OpenVINO takes for no constant */
+    g_assert_cmpuint(count(m, "Cast"), ==, 4);
+    g_assert_cmpuint(count(m, "Mul"), ==, 2);
+    for (guint i = 0; i < m->graph->weights->len; i++)
+        g_assert_cmpint(((const HnValue *)m->graph->weights->pdata[i])->weight->bytes, <=, 2 * 32 * 16);
     check_form(text, HN_FORM_W8, &usual, 0.02);
+}
+
+/* Weights that a plan of integers only stores are no DequantizeLinear, unless somebody multiplies by their integers. */
+static void test_stored(void)
+{
+    static const char text[] = "opset 17\n"
+                               "graph main(%x:f32[4,64]) -> (%y) {\n"
+                               "  w:f32[64,64] v:f32[64,64]\n"
+                               "  %1 = MatMul(%x, v)\n"
+                               "  %2 = MatMul(%x, w)\n"
+                               "  %3 = MatMul(%1, w)\n"
+                               "  %y = Add(%2, %3)\n"
+                               "}\n";
+    for (int i = 0; i < 3; i++) {
+        static const guint n_dequantized[] = { 0, 1, 2 }, n_integer[] = { 1, 1, 0 };
+        g_autoptr(HnModel) f32 = parse(text), m = parse(text);
+        g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&usual);
+        g_autoptr(GError) error = NULL;
+        HnQuantLog log;
+        hn_quant_plan_set_form(p, "1", i == 0 ? HN_FORM_DYNAMIC : HN_FORM_W8); /* all of v */
+        hn_quant_plan_set_form(p, "2", HN_FORM_W8);                            /* with the next, w */
+        hn_quant_plan_set_form(p, "3", i == 1 ? HN_FORM_DYNAMIC : HN_FORM_W8);
+        g_assert_true(hn_quant_apply(p, m, NULL, &log, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(count(m, "DequantizeLinear"), ==, n_dequantized[i]);
+        g_assert_cmpuint(count(m, "MatMulInteger"), ==, n_integer[i]);
+        g_assert_cmpuint(log.dynamic, ==, n_integer[i]);
+        g_assert_cmpuint(log.w8, ==, 3 - n_integer[i]);
+        check_near(f32, m, 0.03);
+    }
 }
 
 int main(int argc, char **argv)
@@ -621,5 +656,6 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/forms/shared", test_shared);
     g_test_add_func("/quant/forms/branches", test_branches);
     g_test_add_func("/quant/forms/recurrent", test_recurrent);
+    g_test_add_func("/quant/forms/stored", test_stored);
     return g_test_run();
 }

@@ -10,6 +10,7 @@
 #include "quant/plan_file.h"
 #include "quant/int8_partition.h"
 #include "check/score.h"
+#include "quant/search.h"
 #include "run/session.h"
 
 static HnModel *parse(const char *text)
@@ -468,6 +469,74 @@ static void test_cache(void)
     g_rmdir(folder);
 }
 
+/* --- what stays f32 ----------------------------------------------------------------------------------------------- */
+
+/* Products %1, whose first input is 1000 times the others (and its weights a thousandth), and %2. */
+static char *uneven(void)
+{
+    GString *text = g_string_new("opset 17\ngraph main(%x:f32[8,64]) -> (%y) {\n  s:f32[64]={1000");
+    for (int i = 1; i < 64; i++)
+        g_string_append(text, ",1");
+    g_string_append(text, "}\n  w:f32[64,8]={");
+    for (int i = 0; i < 64 * 8; i++)
+        g_string_append_printf(text, "%s%g", i > 0 ? "," : "", (i % 7 - 3) * (i < 8 ? 0.001 : 1));
+    g_string_append(text, "}\n  v:f32[64,8]\n  %0 = Mul(%x, s)\n  %1 = MatMul(%0, w)\n  %2 = MatMul(%x, v)\n"
+                          "  %y = Add(%1, %2)\n}\n");
+    return g_string_free(text, FALSE);
+}
+
+static HnModel *open_text(gpointer data, GError **error)
+{
+    (void)error;
+    return parse(data);
+}
+
+/* The forms of %1 and %2 that a search finds, and the bytes of weights then. */
+static void found_forms(double most, HnQuantForm *forms, guint64 *bytes)
+{
+    g_autofree char *text = uneven();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = parse(text);
+    HnValue *inputs[] = { m->graph->inputs->pdata[0] };
+    g_autoptr(HnData) d = hn_data_open("random:4", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions so = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) scorer = hn_scorer_new(parse(text), d, 0, 4, &so, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnQuantPlan) base = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8, .block = 32 });
+    hn_quant_plan_set_form(base, "1", HN_FORM_DYNAMIC);
+    hn_quant_plan_set_form(base, "2", HN_FORM_DYNAMIC);
+    HnSearchOptions o = { .open = open_text, .data = text, .scorer = scorer, .backend = &hn_backend_ref, .threads = 1 };
+    hn_goals_add(&o.goals, HN_METRIC_COS, most);
+    HnSearch found;
+    g_assert_true(hn_quant_search(base, &o, &found, &error));
+    g_assert_no_error(error);
+    for (int i = 0; i < 2; i++)
+        forms[i] = ((const HnSensitivity *)found.nodes->pdata[i])->form;
+    HnQuantLog log;
+    g_autoptr(HnModel) made = found.plan != NULL ? hn_quant_build(found.plan, &o, &log, &error) : NULL;
+    *bytes = made != NULL ? hn_model_weight_bytes(made) : 0;
+    hn_search_clear(&found);
+}
+
+static void test_store(void)
+{
+    HnQuantForm forms[2];
+    guint64 bytes;
+    found_forms(0.05, forms, &bytes);
+    g_assert_cmpint(forms[0], ==, HN_FORM_W8); /* as integers it would lose half of the output */
+    g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
+    g_assert_cmpuint(bytes, <, 2 * 512 + 512);
+
+    found_forms(0.001, forms, &bytes); /* not even 8-bit weights are good enough */
+    g_assert_cmpint(forms[0], ==, HN_FORM_F32);
+    g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
+    g_assert_cmpuint(bytes, >, 512 * 4);
+
+    found_forms(1, forms, &bytes); /* nothing stays f32 */
+    g_assert_cmpint(forms[0], ==, HN_FORM_DYNAMIC);
+    g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -481,5 +550,6 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/forms", test_forms);
     g_test_add_func("/tune/journal", test_journal);
     g_test_add_func("/tune/timing-cache", test_cache);
+    g_test_add_func("/quant/search/store", test_store);
     return g_test_run();
 }

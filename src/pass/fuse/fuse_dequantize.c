@@ -1,8 +1,8 @@
 /*
  * DequantizeLinear instead of what spells it out for a constant of 8 bits:
  *     Mul(Cast(q), scale)    Mul(Sub(Cast(q), zero), scale)
- * with one scale, or one for each index of an axis. Both round once, the product: not a bit differs. The numbers stay
- * in 8 bits in the file, and what reads them may do with these.
+ * (Cast by way of i32 too) with one scale, or one for each index of an axis. Both round once, the product: not a bit
+ * differs. The numbers stay in 8 bits in the file, and what reads them may do with these.
  */
 #include "pass/pattern.h"
 
@@ -41,11 +41,15 @@ static gboolean are_integers(const HnTensor *t, HnDtype dtype)
     return TRUE;
 }
 
-/* q as f32. */
+/* The Cast of q, perhaps by way of wider integers, that v, f32, comes from. */
 static HnNode *cast_of(const HnRewrite *r, const HnGraph *g, const HnValue *v)
 {
     HnNode *n = hn_pattern_maker(g, v, &hn_op_cast);
-    if (n == NULL || hn_rw_dtype(r, v) != HN_F32 || hn_rw_known(r, hn_node_in(n, 0)) == NULL)
+    if (n == NULL || hn_rw_dtype(r, v) != HN_F32)
+        return NULL;
+    if (hn_dtype_in(hn_rw_dtype(r, hn_node_in(n, 0)), HN_BIT(HN_I16) | HN_BIT(HN_I32) | HN_BIT(HN_I64)))
+        n = hn_pattern_maker(g, hn_node_in(n, 0), &hn_op_cast);
+    if (n == NULL || hn_rw_known(r, hn_node_in(n, 0)) == NULL)
         return NULL;
     const HnDtype d = hn_rw_dtype(r, hn_node_in(n, 0));
     return d == HN_U8 || d == HN_I8 ? n : NULL;
