@@ -275,6 +275,7 @@ static JsonObject *row_object(const HnLayerDiffRow *r, const char *mark)
     json_object_set_string_member(o, "matched_by", by[r->match.by]);
     json_object_set_boolean_member(o, "output", r->is_output);
     json_object_set_boolean_member(o, "comparable", !r->differs);
+    json_object_set_boolean_member(o, "rescaled", r->rescaled);
     set_error(o, "accumulated", &r->accumulated);
     set_error(o, "isolated", &r->isolated);
     json_object_set_string_member(o, "mark", mark);
@@ -304,17 +305,28 @@ static void worst_line(HnReport *report, const HnLayerDiffRow *r, gboolean isola
                    e->sqnr, e->max_abs, r->match.b->name, r->match.b->producer->op_type);
 }
 
+/* "f32[2,3]" beside "u8[2,3]", or beside "f32[3,2]". */
+static const char *why_not(const HnLayerDiffRow *r)
+{
+    const char *a = r->type_a != NULL ? strchr(r->type_a, '[') : NULL;
+    const char *b = r->type_b != NULL ? strchr(r->type_b, '[') : NULL;
+    if (g_strcmp0(a, b) != 0)
+        return "other shape";
+    return g_strcmp0(r->type_a, r->type_b) != 0 ? "other type" : "other units";
+}
+
 static void add_tensors(const Diff *d, HnReport *report)
 {
     const HnLayerDiffRow *all = worst_row(d, FALSE), *own = worst_row(d, TRUE);
     JsonArray *rows = json_array_new();
-    guint n = 0, equal = 0, differ = 0;
+    guint n = 0, equal = 0, differ = 0, rescaled = 0;
     for (guint i = 0; i < hn_layer_diff_rows(d->steps); i++) {
         const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
         n += r->type_a != NULL;
         equal += r->accumulated.samples > 0 && r->accumulated.max_abs == 0 && !r->differs;
         differ += r->differs;
-        const char *mark = r->differs             ? "other shape"
+        rescaled += r->rescaled;
+        const char *mark = r->differs             ? why_not(r)
                            : r == all && r == own ? "< worst, alone too"
                            : r == all             ? "< worst"
                            : r == own             ? "< worst alone"
@@ -335,6 +347,11 @@ static void add_tensors(const Diff *d, HnReport *report)
     if (d->p->per_layer)
         hn_report_line(report, "only in the first model: %u, only in the second: %u",
                        hn_layer_diff_unmatched(d->steps, 0), hn_layer_diff_unmatched(d->steps, 1));
+    if (rescaled > 0)
+        hn_report_line(report, "%u tensor%s in units that a tool had changed: compared in those of the original",
+                       rescaled, rescaled == 1 ? "" : "s");
+    if (hn_data_synthetic(d->data))
+        hn_report_line(report, "the data are made up: real samples ('--data') may differ otherwise");
     worst_line(report, all, FALSE);
     worst_line(report, own, TRUE);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/factors.h"
 #include "check/outputs.h"
 
 /* A value of a model while a sample runs. */
@@ -27,9 +28,10 @@ typedef struct {
 typedef struct {
     HnModel *model;
     const HnBackend *backend;
-    HnSession *whole; /* per layer: on the null backend, for the inputs alone */
-    Place *places;    /* by HnValue.id */
-    GArray *works;    /* Work, in order */
+    HnFactors *factors; /* per layer: of tensors that are in other units than the other model's */
+    HnSession *whole;   /* per layer: on the null backend, for the inputs alone */
+    Place *places;      /* by HnValue.id */
+    GArray *works;      /* Work, in order */
     guint unmatched;
 } Side;
 
@@ -344,22 +346,56 @@ static gboolean runs_alone(const Side *s, const Work *w)
     return FALSE;
 }
 
+/* A tensor of a side in the units of the model that both were made of. NULL: it cannot be, or *error. */
+static HnTensor *in_units(const HnLayerDiff *l, int side, const HnValue *v, HnTensor *t, GError **error)
+{
+    return hn_factors_apply(l->side[side].factors, v->name, t, FALSE, l->o.budget, error);
+}
+
+/* What the second model is fed in place of its own tensor: the first one's, in its units and type. */
+static HnTensor *feed(const HnLayerDiff *l, const HnValue *v, HnTensor *want, HnTensor *own, GError **error)
+{
+    g_autoptr(HnTensor) fed = hn_factors_apply(l->side[1].factors, v->name, want, TRUE, l->o.budget, error);
+    if (fed == NULL)
+        return NULL;
+    return hn_tensor_equal(fed, own) ? hn_tensor_ref(own) : hn_input_as(fed, own->dtype, l->o.budget, error);
+}
+
+/* Both as they were made, compared in the same units; *alone becomes what isolated readers are fed. */
+static gboolean compare_in_units(HnLayerDiff *l, HnLayerDiffRow *r, HnTensor *first, HnTensor *second, HnTensor **alone,
+                                 GError **error)
+{
+    GError *cause = NULL;
+    g_autoptr(HnTensor) want = in_units(l, 0, r->match.a, first, &cause);
+    g_autoptr(HnTensor) own = want != NULL ? in_units(l, 1, r->match.b, second, &cause) : NULL;
+    g_autoptr(HnTensor) apart = own != NULL ? in_units(l, 1, r->match.b, *alone, &cause) : NULL;
+    if (cause != NULL) {
+        g_propagate_error(error, cause);
+        return FALSE;
+    }
+    if (own == NULL) { /* factors that fit no such tensor */
+        r->differs = TRUE;
+        return TRUE;
+    }
+    r->rescaled = own != second || want != first;
+    note(&r->accumulated, own, want);
+    if (apart != NULL && comparable(want, apart))
+        note(&r->isolated, apart, want);
+    HnTensor *fed = feed(l, r->match.b, want, second, error);
+    if (fed == NULL)
+        return FALSE;
+    hn_tensor_unref(*alone);
+    *alone = fed;
+    return TRUE;
+}
+
 /* Compares result k of the node; *alone becomes what isolated readers of it are fed. */
 static gboolean compare(HnLayerDiff *l, const HnValue *v, HnTensor *own, HnTensor **alone, GError **error)
 {
     HnLayerDiffRow *r = l->rows->pdata[place(&l->side[1], v)->row];
     HnTensor *want = place(&l->side[0], r->match.a)->own;
-    if (note_types(r, want, own)) {
-        note(&r->accumulated, own, want);
-        if (comparable(want, *alone))
-            note(&r->isolated, *alone, want);
-        HnTensor *fed =
-            hn_tensor_equal(want, own) ? hn_tensor_ref(own) : hn_input_as(want, own->dtype, l->o.budget, error);
-        if (fed == NULL)
-            return FALSE;
-        hn_tensor_unref(*alone);
-        *alone = fed;
-    }
+    if (note_types(r, want, own) && !compare_in_units(l, r, want, own, alone, error))
+        return FALSE;
     release(&l->side[0], r->match.a);
     release(&l->side[1], v);
     return TRUE;
@@ -502,6 +538,7 @@ static gboolean open_side(HnLayerDiff *l, int i, const HnSide *from, GError **er
     Side *s = &l->side[i];
     s->model = from->model;
     s->backend = from->backend;
+    s->factors = hn_factors_read(s->model);
     HnSessionOptions o = {
         .threads = l->o.threads, .strict_math = l->o.strict_math, .seed = l->o.seed, .budget = l->o.budget
     };
@@ -613,6 +650,7 @@ void hn_layer_diff_free(HnLayerDiff *l)
             drop(&s->places[k]);
         g_free(s->places);
         g_clear_pointer(&s->works, g_array_unref);
+        hn_factors_free(s->factors);
         hn_session_free(s->whole);
     }
     g_clear_pointer(&l->rows, g_ptr_array_unref);

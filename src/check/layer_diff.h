@@ -52,6 +52,7 @@ typedef struct {
     HnMatch match;
     gboolean is_output;    /* of the second model */
     gboolean differs;      /* shapes differed, or types that cannot be compared: f32 beside u8 */
+    gboolean rescaled;     /* a tool had moved factors between layers (check/factors.h); they were undone */
     char *type_a, *type_b; /* as seen last: "f32[1,10]"; NULL: not seen */
     HnTensorError accumulated, isolated;
 } HnLayerDiffRow;

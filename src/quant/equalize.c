@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "check/factors.h"
 #include "quant/units.h"
 #include "quant/linear_rows.h"
 
@@ -504,6 +505,29 @@ static void choose(const Equalize *e, int set, gboolean from_samples, HnEqualize
     log->noise += best - before;
 }
 
+/* Which unit each result is in, for those who compare it with the original's (check/factors.h). */
+static void note_factors(const Equalize *e, HnModel *m)
+{
+    g_autoptr(HnFactors) all = hn_factors_read(m);
+    for (guint i = 0; i < m->graph->nodes->len; i++) {
+        const HnNode *node = m->graph->nodes->pdata[i];
+        for (guint o = 0; o < node->out->len; o++) {
+            const HnValue *v = hn_node_out(node, (int)o);
+            int axis;
+            int64_t n;
+            const int *at = v != NULL ? hn_channels_at(e->units, v, &axis, &n) : NULL;
+            if (at == NULL)
+                continue;
+            g_autofree double *factors = g_new(double, (gsize)n + 1);
+            for (int64_t k = 0; k < n; k++)
+                factors[k] =
+                    hn_channels_locked(e->units, at[k]) != NULL ? 1 : e->unit[hn_channels_class(e->units, at[k])];
+            hn_factors_add(all, v->name, axis, factors, n);
+        }
+    }
+    hn_factors_write(all, m);
+}
+
 static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqualizeLog *log, GError **error)
 {
     for (guint i = 0; i < m->graph->nodes->len; i++)
@@ -535,6 +559,7 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
             return FALSE;
     }
     log->noise = e->sinks->len > 0 ? exp(log->noise / e->sinks->len) : 1;
+    note_factors(e, m);
     return hn_units_scale(e->units, m, e->unit, e->o->budget, error);
 }
 

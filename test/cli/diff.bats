@@ -121,3 +121,24 @@ END
     refuses 4 'Frobnicate' hone-diff relu.onnx unknown.onnx --per-layer
     refuses 1 'gone.onnx' hone-diff relu.onnx gone.onnx
 }
+
+@test "diff: factors that a tool moved between layers are undone" {
+    local digits=$root/models/digits repair
+    for repair in equalize smooth; do
+        hone-quantize -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 16 --repair $repair -o moved.onnx \
+            --force --json=made.json
+        jq -e '.repairs[0].kept == "yes"' made.json
+        differs "$digits/model.onnx" moved.onnx --per-layer --data "$digits/test.npz" --samples 4
+        holds '[.tensors[] | select(.rescaled)] | length >= 4 and all(.accumulated.sqnr_db > 15)'
+        holds 'all(.tensors[]; .isolated.sqnr_db == null or .isolated.sqnr_db > 15)'
+        [[ $output == *'in units that a tool had changed'* && $output != *'made up'* ]]
+        # the other way round, and a model beside itself
+        differs moved.onnx "$digits/model.onnx" --per-layer --data "$digits/test.npz" --samples 4
+        holds 'all(.tensors[]; .accumulated.sqnr_db > 15)'
+        differs moved.onnx moved.onnx --per-layer --data "$digits/test.npz" --samples 1
+        holds '.counts.equal == .counts.compared'
+    done
+    differs "$digits/model.onnx" "$digits/model.onnx" --per-layer
+    holds 'all(.tensors[]; .rescaled == false)'
+    [[ $output == *'the data are made up'* ]]
+}
