@@ -73,7 +73,7 @@ static const GOptionEntry entries[] = {
     { "bench", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, bench),
       "measure latency before and after, interleaved; slower by more than 3 % is not written", NULL },
     { "allow-larger", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, allow_larger),
-      "write although the file is more than a tenth longer, and the model not faster", NULL },
+      "write although the file is more than a twentieth longer, and the model not faster", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, force), "write although a guard was missed", NULL },
     { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, replay),
       "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",

@@ -55,7 +55,7 @@ gboolean hn_guard_runs(HnModel *m, const HnBackend *backend, const HnSessionOpti
 
 guint64 hn_guard_room(guint64 bytes)
 {
-    return bytes + MAX(bytes / 10, SPARE);
+    return bytes + MAX(bytes / 20, SPARE);
 }
 
 gboolean hn_guard_smaller(guint64 now, guint64 before, const char *what, GError **error)
