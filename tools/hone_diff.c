@@ -10,7 +10,7 @@
 
 typedef struct {
     gboolean per_layer;
-    char *data, *device_b;
+    char *data, *device_b, *precision;
     char **input, **dim, **shapes;
     double min_sqnr, min_cos;
     int samples, top;
@@ -34,6 +34,8 @@ static const GOptionEntry entries[] = {
       "shapes of random data, such as x:1x3x224x224", "LIST" },
     { "device-b", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, device_b),
       "what computes the second model (default: as --device)", "DEVICE" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, precision),
+      "what the second model computes in, as of hone-run: bf16 beside what the model says (default: model)", "TYPE" },
     { "top", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, top), "show the N worst tensors only", "N" },
     { "min-sqnr", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_sqnr),
       "fail (3) where an output's signal-to-noise ratio is below DB decibels", "DB" },
@@ -61,8 +63,13 @@ static gboolean check_options(Diff *d, GError **error)
 {
     const HnContext *ctx = d->ctx;
     const Params *p = d->p;
-    if (ctx->n_args == 0 || (ctx->n_args == 1 && p->device_b == NULL))
-        return hn_tool_usage(error, "name two models, or one and '--device-b'");
+    const gboolean two_ways = p->device_b != NULL || p->precision != NULL;
+    if (ctx->n_args == 0 || (ctx->n_args == 1 && !two_ways))
+        return hn_tool_usage(error, "name two models, or one and '--device-b' or '--precision'");
+    if (p->device_b != NULL && p->precision != NULL)
+        return hn_tool_usage(error, "'--precision' excludes '--device-b': one thing at a time is compared");
+    if (!hn_tool_precision(ctx, p->precision, error))
+        return FALSE;
     if (ctx->n_args > 2) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "two models are enough: what is '%s'?", ctx->args[2]);
         return FALSE;
@@ -141,7 +148,8 @@ static gboolean prepare(Diff *d, GError **error)
                              .budget = d->ctx->budget,
                              .progress = &d->ctx->progress };
     d->steps =
-        hn_layer_diff_new(&(HnSide){ d->model[0], d->backend[0] }, &(HnSide){ d->model[1], d->backend[1] }, &o, error);
+        hn_layer_diff_new(&(HnSide){ d->model[0], d->backend[0], FALSE },
+                          &(HnSide){ d->model[1], d->backend[1], g_strcmp0(d->p->precision, "bf16") == 0 }, &o, error);
     return d->steps != NULL && open_data(d, error);
 }
 
@@ -366,6 +374,7 @@ static gboolean write_report(const Diff *d, GError **error)
     json_object_set_string_member(root, "b", d->path[1]);
     json_object_set_string_member(root, "device_a", d->backend[0]->name);
     json_object_set_string_member(root, "device_b", d->backend[1]->name);
+    json_object_set_string_member(root, "precision_b", d->p->precision != NULL ? d->p->precision : "model");
     json_object_set_boolean_member(root, "per_layer", d->p->per_layer);
     json_object_set_string_member(root, "data", hn_data_source(d->data));
     json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(d->data));

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     HnModel *model;
     const HnBackend *backend;
+    gboolean bf16;
     HnFactors *factors; /* per layer: of tensors that are in other units than the other model's */
     HnSession *whole;   /* per layer: on the null backend, for the inputs alone */
     Place *places;      /* by HnValue.id */
@@ -248,9 +249,11 @@ static gboolean run_node(const HnLayerDiff *l, const Side *s, const Work *w, gbo
 {
     g_autoptr(GPtrArray) in = g_ptr_array_new();
     g_autoptr(HnModel) m = model_of(s, w, alone, in);
-    HnSessionOptions o = {
-        .threads = l->o.threads, .strict_math = l->o.strict_math, .seed = seed_of(l, s, w->node), .budget = l->o.budget
-    };
+    HnSessionOptions o = { .threads = l->o.threads,
+                           .strict_math = l->o.strict_math,
+                           .bf16 = s->bf16,
+                           .seed = seed_of(l, s, w->node),
+                           .budget = l->o.budget };
     g_autoptr(HnSession) session = hn_session_new(m, s->backend, &o, error);
     g_autofree HnTensor **results = g_new0(HnTensor *, m->graph->outputs->len + 1u);
     if (session == NULL || !hn_session_run(session, (HnTensor *const *)in->pdata, results, error))
@@ -538,10 +541,13 @@ static gboolean open_side(HnLayerDiff *l, int i, const HnSide *from, GError **er
     Side *s = &l->side[i];
     s->model = from->model;
     s->backend = from->backend;
+    s->bf16 = from->bf16;
     s->factors = hn_factors_read(s->model);
-    HnSessionOptions o = {
-        .threads = l->o.threads, .strict_math = l->o.strict_math, .seed = l->o.seed, .budget = l->o.budget
-    };
+    HnSessionOptions o = { .threads = l->o.threads,
+                           .strict_math = l->o.strict_math,
+                           .bf16 = s->bf16,
+                           .seed = l->o.seed,
+                           .budget = l->o.budget };
     s->whole = hn_session_new(s->model, l->o.per_layer ? &hn_backend_null : s->backend, &o, error);
     if (s->whole == NULL) {
         g_prefix_error(error, "%s model: ", names[i]);

@@ -1,9 +1,9 @@
 /*
  * HnLayerDiff: two models on the same data, tensor by tensor.
  *
- *     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&(HnSide){ ma, cpu }, &(HnSide){ mb, ref }, &options, &error);
- *     for (each sample of hn_layer_diff_input(l, i)) hn_layer_diff_run(l, in, &error);
- *     for (guint i = 0; i < hn_layer_diff_rows(l); i++) hn_layer_diff_row(l, i) ...
+ *     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&(HnSide){ ma, cpu, FALSE }, &(HnSide){ mb, ref, FALSE }, &options,
+ * &error); for (each sample of hn_layer_diff_input(l, i)) hn_layer_diff_run(l, in, &error); for (guint i = 0; i <
+ * hn_layer_diff_rows(l); i++) hn_layer_diff_row(l, i) ...
  *
  * Per layer, both models are run node by node, each node a session of its own, the second model leading and the first
  * going along as far as results are asked for. A result is given back after its last reader, so that memory does not
@@ -30,6 +30,7 @@ typedef struct HnLayerDiff HnLayerDiff;
 typedef struct {
     HnModel *model; /* outlives the layer diff; calls of its functions are inlined in it */
     const HnBackend *backend;
+    gboolean bf16; /* HnSessionOptions */
 } HnSide;
 
 typedef struct {

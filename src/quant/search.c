@@ -186,7 +186,7 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     const HnLayerDiffOptions o = {
         .per_layer = TRUE, .threads = s->o->threads, .budget = hn_tune_memory(s->o->budget), .progress = s->o->progress
     };
-    const HnSide a = { f32, s->o->backend }, b = { m, s->o->backend };
+    const HnSide a = { f32, s->o->backend, FALSE }, b = { m, s->o->backend, FALSE };
     g_autoptr(HnLayerDiff) l = m != NULL ? hn_layer_diff_new(&a, &b, &o, error) : NULL;
     if (l == NULL || !hn_layer_diff_run(l, hn_scorer_inputs(s->o->scorer), error))
         return FALSE;

@@ -109,6 +109,19 @@ END
     holds 'all(.tensors[]; .accumulated.equal or .accumulated.sqnr_db > 100)'
 }
 
+@test "diff: a model in two precisions" {
+    differs chain.onnx --precision f32
+    holds '.precision_b == "f32" and .a == .b and .counts.equal == 1'
+    run --separate-stderr hone-diff "$root/models/digits/model.onnx" --precision bf16 --json
+    if [ "$status" -eq 4 ]; then # no matrix units here
+        sentence "option '--precision': device 'cpu' computes in the types that a model says"
+    else
+        jq -e '.precision_b == "bf16" and .tensors[0].accumulated.sqnr_db > 30' <<<"$output"
+    fi
+    refuses 2 "'f8' is none of" hone-diff chain.onnx --precision f8
+    refuses 2 "'--precision' excludes '--device-b'" hone-diff chain.onnx --precision f32 --device-b ref
+}
+
 @test "diff: what it refuses" {
     refuses 2 'name two models' hone-diff
     refuses 2 'name two models' hone-diff relu.onnx
