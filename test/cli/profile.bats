@@ -10,7 +10,7 @@ setup() {
 
 # profile [OPTION...] MODEL: run it into report.json, which must be as the schema says
 profile() {
-    succeeds hone-profile -t1 --json=report.json --csv=report.csv "$@" && schema profile report.json
+    succeeds hone-profile "-t${threads:-1}" --json=report.json --csv=report.csv "$@" && schema profile report.json
 }
 
 # holds FILTER: jq says true of report.json
@@ -61,7 +61,7 @@ told() {
         python3 -c 'while True: pass' 3>&- &
         burners+=($!)
     done
-    told --time 300ms -t2
+    threads=2 told --time 300ms
     kill "${burners[@]}"
     holds '[.nodes[] | .p10 <= .ms and .ms <= .p90] | all'
     holds '.noise.wall_ms > 250 and (.outliers.n >= 0) and .disturbed_ms >= 0'
