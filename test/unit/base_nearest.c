@@ -36,6 +36,8 @@ static void test_words(void)
     expect("conv_12", nodes, "; the nearest are '/body/conv_12', '/body/conv_2' and '/head/cls/Conv'");
     expect("^/BODY/cnov_\\d*2$", nodes, "; the nearest are '/body/conv_2', '/body/conv_12' and '/body/relu_1'");
     expect("^(/head/boxes)/Conv", nodes, "; the nearest are '/head/box/Conv', '/head/cls/Conv' and '/body/conv_2'");
+    const char *const classes[] = { "dddd", "mask", NULL };
+    expect("\\d\\d\\d\\dmask", classes, "; the nearest are 'mask' and 'dddd'");
     /* what is no text at all, and a name longer than all that counts */
     expect("^.*$\\", two, "; the nearest are 'mask' and 'images'");
     g_autofree char *longest = g_strnfill(10000, 'm');

@@ -31,6 +31,8 @@ static void test_metadata(void)
     g_autoptr(HnFactors) again = hn_factors_read(m);
     g_assert_true(hn_factors_has(again, "a") && hn_factors_has(again, "b\"") && hn_factors_has(again, "c"));
     g_assert_false(hn_factors_has(again, "one"));
+    hn_factors_add(again, "less", 0, (const double[]){ 1, 0.5 }, 2);
+    g_assert_true(hn_factors_has(again, "less"));
 }
 
 static void test_tensors(void)

@@ -266,6 +266,11 @@ static void test_config(void)
     g_assert_cmpuint(g_strv_length(p.params.set), ==, 1);
     parsed_clear(&p);
 
+    /* a key may be in both groups: that of the tool wins */
+    g_assert_true(parse_config(folder, "[hone]\nseed=1\n[hone-test]\nseed=2\n", "m", &p, &error));
+    g_assert_cmpuint(p.common.seed, ==, 2);
+    parsed_clear(&p);
+
     static const char *const bad[] = { "[hone]\nthreds=3\n",
                                        "[hone-test]\nconfig=x\n",
                                        "[hone]\nquiet=perhaps\n",
