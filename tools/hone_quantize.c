@@ -12,8 +12,9 @@
 
 #define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
-#define SHORT 1             /* second of runs of each model at most, where the time is over ... */
-#define LONG 10             /* ... and where it is not */
+#define LONG 10             /* seconds of runs of each model at most, for the last race */
+#define REPAIR_PART 0.5     /* of the time that is left: calibration and repairs */
+#define FIRST_RACE 0.6      /* of what is left for races: another one may follow */
 #define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
 static void tell_trial(gpointer data, const HnTrial *t)
@@ -65,22 +66,42 @@ static gboolean open_scorer(Quantize *q, GError **error)
 /* What the result may take of the f32 model's time. */
 static double most_time(const Quantize *q)
 {
-    return q->weights_only && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
+    return (q->weights_only || q->is_safe) && q->p->min_speedup == 1 ? 1.02 : 1 / q->p->min_speedup;
 }
 
-static gboolean guard_speed(Quantize *q, GError **error)
+/* The result against f32, in that part of the time that is left for it. */
+static gboolean race(Quantize *q, double part, GError **error)
 {
+    GError *failure = NULL;
+    hn_tune_phase(&q->limits, part, quantize_reserve_write(q));
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
-                                 .seconds = hn_tune_late(&q->limits) ? SHORT : LONG,
+                                 .seconds = LONG,
                                  .limit = most_time(q),
+                                 .end = q->limits.end,
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
-    if (!hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, error))
+    const gboolean ok =
+        hn_measure_speedup(q->f32, q->result, q->backend, hn_scorer_inputs(q->scorer), &o, &q->speedup, &failure);
+    q->has_speedup = ok && isfinite(q->speedup.effect.effect);
+    if (!ok && !quantize_was_cut(q, &failure)) {
+        g_propagate_error(error, failure);
         return FALSE;
-    q->has_speedup = TRUE;
-    if (q->recipe != NULL) /* another machine's times are no reason */
+    }
+    (void)hn_tune_phase_end(&q->limits);
+    return !hn_progress_stop(&q->ctx->progress, error);
+}
+
+static HnDecision decision(const Quantize *q)
+{
+    return q->has_speedup ? hn_decide(&q->speedup.effect, most_time(q)) : HN_UNDECIDED;
+}
+
+static gboolean guard_speed(const Quantize *q, GError **error)
+{
+    const HnEffect unknown = { .effect = NAN, .sure_lo = NAN, .sure_hi = NAN };
+    if (q->recipe != NULL || q->p->force) /* another machine's times are no reason */
         return TRUE;
-    return q->p->force || hn_guard_speed(&q->speedup.effect, most_time(q), WHAT, error);
+    return hn_guard_speed(q->has_speedup ? &q->speedup.effect : &unknown, most_time(q), WHAT, error);
 }
 
 /* Of a large model its weights: the rest is next to nothing, and it has no single message. */
@@ -185,8 +206,10 @@ static gboolean open_all(Quantize *q, GError **error)
 static gboolean find_plan(Quantize *q, GError **error)
 {
     const gboolean ranges = q->by_ranges && !q->plan_spans;
+    hn_tune_phase(&q->limits, REPAIR_PART, quantize_reserve(q));
     if ((ranges && !quantize_calibrate(q, error)) || !quantize_repair(q, error))
         return FALSE;
+    hn_tune_phase(&q->limits, 1, quantize_reserve(q));
     if (!fix_plan(q, error) || !quantize_open_journal(q, error))
         return FALSE;
     if (!hn_quant_search(q->base, &q->so, &q->search, error))
@@ -211,25 +234,75 @@ static void insist(Quantize *q)
     q->search.plan = hn_quant_plan_copy(q->base);
 }
 
-/* At each output of what was written, for the report. */
+/* At each output of what was written, for the report, where there is time. */
 static gboolean look(Quantize *q, GError **error)
 {
     HnScore score;
-    q->looked = !hn_tune_late(&q->limits);
-    return !q->looked || hn_scorer_look(q->scorer, q->result, &score, error);
+    GError *failure = NULL;
+    hn_tune_phase(&q->limits, 1, 0);
+    q->looked = hn_scorer_look(q->scorer, q->result, &score, &failure);
+    if (q->looked || quantize_was_cut(q, &failure)) {
+        (void)hn_tune_phase_end(&q->limits);
+        return TRUE;
+    }
+    g_propagate_error(error, failure);
+    return FALSE;
+}
+
+/* Where time is over before any plan is known, and there is a safe one, that is no failure. */
+static gboolean find_in_time(Quantize *q, GError **error)
+{
+    GError *failure = NULL;
+    const gboolean found = find_plan(q, &failure);
+    const gboolean cut = !found && quantize_was_cut(q, &failure);
+    (void)hn_tune_phase_end(&q->limits);
+    if (!found && !cut) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    q->search.out_of_time = q->search.out_of_time || cut;
+    return TRUE;
+}
+
+/* Weights alone, in time: only what is known to be slower is refused. */
+static gboolean fall_back(Quantize *q, GError **error)
+{
+    quantize_take_safe(q);
+    if (!race(q, 1, error) || (decision(q) == HN_LOST && !guard_speed(q, error)))
+        return FALSE;
+    if (decision(q) == HN_UNDECIDED)
+        hn_context_warn(q->ctx,
+                        "only weights are quantized, and there was no time to tell whether they make it slower");
+    return TRUE;
+}
+
+/* The plan found, where it is fast enough; with --time-budget the safe one, where it is not. */
+static gboolean make_result(Quantize *q, GError **error)
+{
+    if (has_forms(q->search.plan)) {
+        q->result = hn_quant_build(q->search.plan, &q->so, &q->log, error);
+        if (q->result == NULL || !race(q, quantize_has_safe(q) ? FIRST_RACE : 1, error))
+            return FALSE;
+        if (decision(q) == HN_WON || !quantize_has_safe(q) || q->p->force)
+            return guard_speed(q, error);
+    }
+    return quantize_has_safe(q) ? fall_back(q, error) : refuse(q, error);
 }
 
 static gboolean work(Quantize *q, GError **error)
 {
-    if (!begin(q, error) || !open_all(q, error) || !find_plan(q, error))
+    GError *failure = NULL;
+    if (!begin(q, error))
+        return FALSE;
+    quantize_start_clock(q);
+    if (!open_all(q, &failure) || !quantize_find_safe(q, &failure))
+        return quantize_too_late(q, failure, error);
+    if (!find_in_time(q, error))
         return FALSE;
     if (q->p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
     insist(q);
-    if (!has_forms(q->search.plan))
-        return refuse(q, error);
-    q->result = hn_quant_build(q->search.plan, &q->so, &q->log, error);
-    if (q->result == NULL || !guard_speed(q, error) || !write_model(q, error) || !look(q, error))
+    if (!make_result(q, error) || !write_model(q, error) || !look(q, error))
         return FALSE;
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }
@@ -245,6 +318,7 @@ static gboolean run(HnContext *ctx, GError **error)
         g_propagate_error(error, failure);
     hn_search_clear(&q.search);
     hn_repair_log_clear(&q.repairs);
+    quantize_clear_safe(&q);
     hn_scorer_free(q.scorer);
     hn_metric_choice_clear(&q.choice);
     hn_data_free(q.data);

@@ -37,6 +37,7 @@ typedef struct {
     gboolean looked;                  /* what the scorer says of outputs is of `result` */
     HnMetricChoice choice;            /* of --metric */
     double made_number;               /* that it gave for the result; NaN: none */
+    gboolean has_data;                /* samples that are not made up */
     gboolean weights_only, by_ranges; /* the latter: those of activations are asked for */
     HnQuantForm form;                 /* of all nodes, where they can take it */
     HnExternal external;
@@ -60,6 +61,14 @@ typedef struct {
     HnSearch search;
     HnModel *result;
     HnQuantLog log;
+    HnQuantPlan *safe_base; /* weights alone, of all nodes; NULL: no such plan is looked for */
+    HnSearch safe;          /* what was found from there */
+    HnModel *safe_result;   /* before anything was repaired; NULL: none */
+    HnQuantLog safe_log;
+    double safe_seconds;  /* that making it takes */
+    gboolean is_safe;     /* q->result is that one */
+    gboolean cut;         /* calibration or repairs had no time for all that they would have tried */
+    guint repairs_wanted; /* set of bits */
     gboolean has_speedup;
     HnSpeedup speedup;
     guint64 file_before, file_after;
@@ -104,6 +113,21 @@ gboolean quantize_check_original(const Quantize *q, GError **error);
 gboolean quantize_check_score(const Quantize *q, GError **error);
 gboolean quantize_replay_plan(Quantize *q, GError **error); /* q->fixed */
 void quantize_clear_replayed(Quantize *q);
+
+/* quantize_budget.c: --time-budget */
+void quantize_start_clock(Quantize *q);
+/* q->safe: weights alone, to be written where time is over before anything better is known. */
+gboolean quantize_find_safe(Quantize *q, GError **error);
+gboolean quantize_has_safe(const Quantize *q);
+void quantize_take_safe(Quantize *q); /* as the result */
+/* Seconds for a last race and for writing, and for the latter alone. */
+double quantize_reserve(const Quantize *q);
+double quantize_reserve_write(const Quantize *q);
+/* Was it a phase's time that was over? Then *failure is gone. The phase has ended in any case. */
+gboolean quantize_was_cut(Quantize *q, GError **failure);
+/* *failure, as it is to be told: FALSE. */
+gboolean quantize_too_late(Quantize *q, GError *failure, GError **error);
+void quantize_clear_safe(Quantize *q);
 
 /* quantize_journal.c */
 gboolean quantize_open_journal(Quantize *q, GError **error);

@@ -16,7 +16,7 @@ const GOptionEntry quantize_entries[] = {
       "write the model to PATH, '-' is stdout", "PATH" },
     { "calib", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, calib),
       "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-'; the last quarter is held "
-      "out and decides",
+      "out and decides; random[:N] is no data",
       "SRC" },
     { "mode", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, mode),
       "static: activations and weights (default); dynamic: both, activations as they come; weights: weights only",
@@ -72,7 +72,7 @@ const GOptionEntry quantize_entries[] = {
     { "write-plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, write_plan),
       "write the plan that was found, as JSON", "FILE" },
     { "time-budget", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, time_budget),
-      "end the search after T (30s, 10m) with the best that was found", "T" },
+      "end after T (30s, 10m), from start to written file, with the best that was found until then", "T" },
     { "size", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, size),
       "largest file: bytes (500K, 2MiB), or a part of the one given", "SIZE|P%" },
     { "journal", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(QuantizeParams, journal),
@@ -105,6 +105,14 @@ const HnRecorded quantize_recorded = {
     .entries = quantize_entries, .left_out = left_out, .program = "metric", .defaults = &quantize_defaults
 };
 
+#define GUESSED "ranges that are guessed give wrong results; '--speed-only' makes a model to measure speed with"
+
+/* Numbers out of thin air, as hn_data_open() has them, are no data. */
+static gboolean made_up(const char *source)
+{
+    return source == NULL || !strcmp(source, "random") || g_str_has_prefix(source, "random:");
+}
+
 gboolean quantize_parse_mode(Quantize *q, GError **error)
 {
     const QuantizeParams *p = q->p;
@@ -118,17 +126,21 @@ gboolean quantize_parse_mode(Quantize *q, GError **error)
         return hn_tool_usage(error, "option '--bits' is 8, or 4 with '--mode weights'");
     if (p->block != 32 && p->block != 64 && p->block != 128)
         return hn_tool_usage(error, "option '--block' is one of 32, 64, 128");
-    if (q->by_ranges && p->calib == NULL && !p->speed_only)
-        return hn_tool_usage(error, "no samples are named with '--calib': ranges that are guessed give wrong results; "
-                                    "'--speed-only' makes a model to measure speed with");
+    if (q->by_ranges && made_up(p->calib) && !p->speed_only)
+        return hn_tool_usage(error, p->calib == NULL ? "no samples are named with '--calib': " GUESSED
+                                                     : "'--calib random' makes samples up: " GUESSED);
+    q->has_data = !made_up(p->calib);
     if (p->ranges != NULL && (p->write_ranges != NULL || !q->by_ranges))
         return hn_tool_usage(error, "'--ranges' is for '--mode static', and excludes '--write-ranges'");
     if (p->format != NULL && !q->by_ranges)
         return hn_tool_usage(error, "'--format' is for '--mode static': the other modes have one form each");
     if (p->plan != NULL && (p->ranges != NULL || p->repair != NULL || p->set != NULL))
         return hn_tool_usage(error, "'--plan' says all: it excludes '--ranges', '--repair' and '--set'");
-    if (p->calib != NULL && p->speed_only)
+    if (!made_up(p->calib) && p->speed_only)
         return hn_tool_usage(error, "'--speed-only' is for models without data");
+    /* what is made again takes the time that it takes */
+    if (p->time_budget != NULL && q->recipe == NULL && !hn_parse_duration(p->time_budget, &q->limits.seconds, error))
+        return FALSE;
     return hn_tool_parse_external(q->p->external, &q->external, error);
 }
 
@@ -192,7 +204,5 @@ gboolean quantize_parse_options(Quantize *q, HnQuantOptions *o, GError **error)
         return FALSE;
     if (p->samples < 1 || !(p->min_speedup > 0) || !(p->percentile > 50 && p->percentile <= 100))
         return hn_tool_usage(error, "a number of samples and a speed-up are positive, a percentile is from 50 to 100");
-    if (p->time_budget != NULL && !hn_parse_duration(p->time_budget, &q->limits.seconds, error))
-        return FALSE;
     return parse_size(q, error) && parse_format(q, o, error) && parse_target(q, o, error);
 }

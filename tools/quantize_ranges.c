@@ -60,6 +60,7 @@ static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArra
             q->method = (HnCalibMethod)k;
         }
     }
+    q->cut = q->cut || (!given && hn_tune_late(&q->limits));
     set_spans(q, c, values, q->method, q->base);
     return TRUE;
 }

@@ -35,7 +35,7 @@ static HnRepairOptions options_of(Quantize *q, guint wanted)
         .held_first = q->held_first,
         .held = q->held,
         .wanted = wanted,
-        .parts = !q->weights_only && q->p->calib != NULL,
+        .parts = !q->weights_only && q->has_data,
         .anyway = q->plan_repairs != NULL,
         .replace = replace,
         .calibrate = calibrate,
@@ -67,13 +67,18 @@ gboolean quantize_repair(Quantize *q, GError **error)
         wanted &= ~(1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH);
     if (q->p->ranges != NULL || q->weights_only)
         wanted &= ~(1u << HN_REPAIR_RANGES);
-    if (q->p->calib == NULL) /* made-up samples teach nothing */
+    if (!q->has_data) /* made-up samples teach nothing */
         wanted = 0;
     if (q->p->method != NULL && strcmp(q->p->method, "auto") != 0)
         wanted &= ~(1u << HN_REPAIR_RANGES);
     const HnRepairOptions o = options_of(q, wanted);
-    if (!hn_quant_repair(&q->base, &o, &q->repairs, error))
+    q->repairs_wanted = wanted;
+    GError *failure = NULL;
+    if (!hn_quant_repair(&q->base, &o, &q->repairs, &failure) && !quantize_was_cut(q, &failure)) {
+        g_propagate_error(error, failure);
         return FALSE;
+    }
+    q->cut = q->cut || (q->limits.last != 0 && (wanted & ~q->repairs.tried) != 0);
     if (q->repairs.kept >> HN_REPAIR_BIAS & 1)
         q->so.refine = quantize_refine;
     return TRUE;
@@ -98,8 +103,8 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "repair", hn_repair_name(s->repair));
         json_object_set_string_member(row, "kept", s->kept ? "yes" : "no");
-        hn_json_set_number(row, "before_db", s->before.sqnr);
-        hn_json_set_number(row, "after_db", s->after.sqnr);
+        hn_json_set_number(row, "before_db", hn_repair_db(&s->before));
+        hn_json_set_number(row, "after_db", hn_repair_db(&s->after));
         json_object_set_string_member(row, "what", s->what);
         json_array_add_object_element(rows, row);
     }
@@ -110,16 +115,17 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
         return;
     }
     JsonObject *parts = json_object_new();
-    hn_json_set_number(parts, "weights_db", log->weights.sqnr);
-    hn_json_set_number(parts, "activations_db", log->activations.sqnr);
-    hn_json_set_number(parts, "both_db", log->full.sqnr);
-    hn_json_set_number(parts, "repaired_db", log->repaired.sqnr);
+    hn_json_set_number(parts, "weights_db", hn_repair_db(&log->weights));
+    hn_json_set_number(parts, "activations_db", hn_repair_db(&log->activations));
+    hn_json_set_number(parts, "both_db", hn_repair_db(&log->full));
+    hn_json_set_number(parts, "repaired_db", hn_repair_db(&log->repaired));
     json_object_set_object_member(root, "error_budget", parts);
     if (silent)
         return;
     hn_report_line(report,
                    "weights alone in integers: %.1f dB, activations alone: %.1f dB, both: %.1f dB, repaired: %.1f dB",
-                   log->weights.sqnr, log->activations.sqnr, log->full.sqnr, log->repaired.sqnr);
+                   hn_repair_db(&log->weights), hn_repair_db(&log->activations), hn_repair_db(&log->full),
+                   hn_repair_db(&log->repaired));
     if (n > 0)
         hn_report_table(report, "repairs", columns);
 }

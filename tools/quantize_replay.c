@@ -34,9 +34,33 @@ static void add_program(const Quantize *q, JsonObject *recipe, JsonObject *optio
         json_object_set_string_member(options, "metric", older);
 }
 
+/* Those that would have come to the same without a limit of time: the safe plan is one of '--mode weights', and what
+ * there was no time for was not wanted. */
+static JsonObject *options_of_result(const Quantize *q)
+{
+    QuantizeParams p = *q->p;
+    g_autoptr(GPtrArray) tried = g_ptr_array_new();
+    for (int k = 0; k < HN_REPAIRS && !q->is_safe; k++)
+        if ((q->repairs.tried & q->repairs_wanted) >> k & 1)
+            g_ptr_array_add(tried, (gpointer)hn_repair_name((HnRepair)k));
+    if (tried->len == 0)
+        g_ptr_array_add(tried, (gpointer) "none");
+    g_ptr_array_add(tried, NULL);
+    g_autofree char *list = g_strjoinv(",", (char **)tried->pdata);
+    if (q->is_safe) {
+        p.mode = (char *)"weights";
+        p.format = NULL;
+    }
+    if (q->is_safe || q->cut)
+        p.repair = list;
+    if (q->cut && !q->is_safe && q->by_ranges)
+        p.method = (char *)hn_calib_method_name(q->method);
+    return hn_recorded_json(&quantize_recorded, &p, q->ctx->common.seed);
+}
+
 void quantize_write_recipe(const Quantize *q)
 {
-    JsonObject *o = json_object_new(), *options = quantize_options_json(q);
+    JsonObject *o = json_object_new(), *options = options_of_result(q);
     g_autofree char *plan = hn_quant_plan_hash(q->search.plan);
     json_object_set_string_member(o, "target", q->p->target != NULL ? q->p->target : "any");
     json_object_set_string_member(o, "input", q->model_hash);
@@ -45,7 +69,7 @@ void quantize_write_recipe(const Quantize *q)
     if (q->choice.command != NULL)
         add_program(q, o, options);
     g_autoptr(GPtrArray) nodes = hn_quant_candidates(q->f32);
-    JsonObject *forms = hn_quant_forms_json(q->search.plan, q->base, nodes);
+    JsonObject *forms = hn_quant_forms_json(q->search.plan, q->is_safe ? q->safe_base : q->base, nodes);
     if (forms != NULL)
         json_object_set_object_member(o, "forms", forms);
     if (q->search.refined || (q->fixed != NULL && json_object_has_member(q->recipe, "refined")))

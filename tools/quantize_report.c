@@ -194,6 +194,19 @@ static void add_result(const Quantize *q, HnReport *report)
         q->search.score.sqnr, samples, samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
 }
 
+static void add_bytes(const Quantize *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report);
+    json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
+    json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
+    g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
+    say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
+    say(q, report,
+        "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
+        " channels",
+        q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+}
+
 static void add_speedup(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
@@ -208,17 +221,11 @@ static void add_speedup(const Quantize *q, HnReport *report)
     json_object_set_double_member(o, "f32_ms", q->speedup.old_ms);
     json_object_set_double_member(o, "int_ms", q->speedup.new_ms);
     json_object_set_object_member(root, "speed", o);
-    json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
-    json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
-    g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
     g_autofree char *old_ms = hn_text_time(q->speedup.old_ms / 1e3), *new_ms = hn_text_time(q->speedup.new_ms / 1e3);
-    say(q, report, "latency: %s instead of %s, %.3f (99.9 %%: %.3f to %.3f)", new_ms, old_ms, q->speedup.effect.effect,
-        q->speedup.effect.sure_lo, q->speedup.effect.sure_hi);
-    say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
-    say(q, report,
-        "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
-        " channels",
-        q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+    const HnEffect *e = &q->speedup.effect;
+    g_autofree char *interval =
+        isfinite(e->sure_lo) ? g_strdup_printf(" (99.9 %%: %.3f to %.3f)", e->sure_lo, e->sure_hi) : g_strdup("");
+    say(q, report, "latency: %s instead of %s, %.3f%s", new_ms, old_ms, e->effect, interval);
 }
 
 gboolean quantize_report(const Quantize *q, GError **error)
@@ -236,6 +243,8 @@ gboolean quantize_report(const Quantize *q, GError **error)
     add_outputs(q, report);
     add_result(q, report);
     add_speedup(q, report);
+    if (q->result != NULL)
+        add_bytes(q, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));
     return hn_report_write(report, error);
 }

@@ -26,11 +26,13 @@ typedef struct {
     gboolean faster;            /* beyond the margin */
     gboolean smaller;           /* by more than 1 % */
     gboolean pointless;         /* neither of them */
+    gboolean same; /* both models run the same steps on the same shapes: the effect is 1, however noisy it is */
 } HnSpeedup;
 
 /*
  * Interleaved runs of `before` and `after` on one sample: `in` are the inputs of `before`, `after` gets them in its own
- * types. Errors: those of hn_session_new() and hn_session_run(), naming the model; INTERRUPTED.
+ * types. With a limit, what runs the same steps is not raced for longer than it takes to know how long they take.
+ * Errors: those of hn_session_new() and hn_session_run(), naming the model; INTERRUPTED.
  */
 gboolean hn_measure_speedup(HnModel *before, HnModel *after, const HnBackend *backend, HnTensor *const *in,
                             const HnSpeedupOptions *o, HnSpeedup *out, GError **error);

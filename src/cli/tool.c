@@ -52,7 +52,7 @@ static void on_interrupt(int signal_number)
         signal(signal_number, SIG_DFL);
         raise(signal_number); /* is delivered on return */
     }
-    g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_USER);
+    hn_halt_set(&halt, HN_HALT_USER);
 }
 
 /* Files that are not complete have no names, or are known to hn_guard_unlink(): ending here leaves none behind. */
@@ -65,7 +65,7 @@ static void on_alarm(G_GNUC_UNUSED int signal_number)
         _exit(STATUS_LIMIT);
     }
     timing.due = 1;
-    g_atomic_int_compare_and_exchange(&halt, HN_HALT_NOT, HN_HALT_TIME);
+    hn_halt_set(&halt, HN_HALT_TIME);
 }
 
 /* The same for whoever reads a mapped file that another program has cut short: the tool's name, and whether a thread
@@ -312,6 +312,8 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
+    ctx.halt = &halt;
+    ctx.since_ns = since_ns;
     hn_budget_watch(ctx.budget, &halt);
     gboolean ok = act(&ctx, action, since_ns, &error);
     hn_bar_wipe(ctx.bar);

@@ -28,6 +28,8 @@ struct HnContext {
     int n_args;
     HnBudget *budget;    /* has the limit of --mem-limit */
     HnProgress progress; /* the bar, and Ctrl-C: hand &ctx->progress to long work */
+    gint *halt;          /* atomic: the HnHalt behind both, for whoever gives parts of the work a time of their own */
+    guint64 since_ns;    /* when the program began, of hn_now_ns() */
     HnBar *bar;
     const char *stdin_user; /* what reads stdin, what writes to stdout; NULL: nothing yet */
     const char *stdout_user;

@@ -43,8 +43,13 @@ gboolean hn_repair_parse(const char *list, guint *set, GError **error)
 
 double hn_repair_error(const HnScore *s)
 {
-    const double product = fmax(pow(10, -s->sqnr / 10), TINY) * fmax(1 - s->cos, TINY);
+    const double product = fmax(pow(10, -s->sqnr / 10), TINY) * fmax(2 * (1 - s->cos), TINY);
     return isnan(s->scores) ? sqrt(product) : pow(product * fmax(s->scores, sqrt(TINY)), 0.4);
+}
+
+double hn_repair_db(const HnScore *s)
+{
+    return -10 * log10(hn_repair_error(s));
 }
 
 void hn_repair_log_clear(HnRepairLog *log)
@@ -355,6 +360,8 @@ static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *scor
         ok = score_of(r, copy, &step.after, &failure);
     else
         step.after = *score;
+    if (ok)
+        r->log->tried |= 1u << k;
     step.kept = ok && r->changes && (r->o->anyway || hn_repair_error(&step.after) < GAIN * r->error);
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* others may need less */
         g_free(step.what);

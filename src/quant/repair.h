@@ -35,9 +35,11 @@ const char *hn_repair_name(HnRepair r);
 gboolean hn_repair_parse(const char *list, guint *set, GError **error);
 
 /* One number for how wrong a model is, in the unit of a noise: 0 is right, smaller is better. The mean, as of factors,
- * of the noise of all outputs, of the distance of the worst cosine from 1 and, with half their weight and where there
- * are such, of the square of the change of strong scores. */
+ * of the noise of all outputs, of twice the distance of the worst cosine from 1 (which is the same, where errors are
+ * noise) and, with half their weight and where there are such, of the square of the change of strong scores. */
 double hn_repair_error(const HnScore *s);
+/* The same in dB, which is what is told of repairs: what decides is what is printed. */
+double hn_repair_db(const HnScore *s);
 
 typedef struct {
     HnRepair repair;
@@ -51,7 +53,8 @@ typedef struct {
     gboolean has_parts;
     HnScore weights, activations, full; /* the plan as it was: integers of one kind alone, and of both */
     HnScore repaired;
-    guint kept; /* set of bits */
+    guint kept;  /* set of bits */
+    guint tried; /* the same: those that were not cut short */
 } HnRepairLog;
 
 void hn_repair_log_clear(HnRepairLog *log);

@@ -267,13 +267,7 @@ static gboolean search(HnSearchState *s, HnQuantPlan **wider, GError **error)
     }
     if (!o->fixed && o->by_time && s->out->plan != NULL && !settle_by_time(s, error))
         return FALSE;
-    if (!o->fixed && !refine(s, error))
-        return FALSE;
-    if (!o->fixed && !hn_search_store(s, error))
-        return FALSE;
-    set_forms(s);
-    hn_pareto_finish(s->out->points, s->tune.journal);
-    return TRUE;
+    return o->fixed != NULL || (refine(s, error) && hn_search_store(s, error));
 }
 
 gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSearch *out, GError **error)
@@ -287,6 +281,8 @@ gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSe
     hn_search_init(&s, base, o, own != NULL ? own : o->journal, out);
     g_autoptr(HnQuantPlan) wider = NULL;
     const gboolean ok = search(&s, &wider, error);
+    set_forms(&s);
+    hn_pareto_finish(out->points, s.tune.journal);
     out->trials = s.tune.trials;
     out->out_of_time = o->budget != NULL && o->budget->late;
     hn_model_free(s.model);

@@ -81,7 +81,7 @@ typedef struct {
 } HnSearch;
 
 /* base: options, spans, and the forms of what may be quantized. Errors: those of open, apply, running and the journal;
- * INTERRUPTED. */
+ * INTERRUPTED. What was found until then is in *out, too. */
 gboolean hn_quant_search(const HnQuantPlan *base, const HnSearchOptions *o, HnSearch *out, GError **error);
 void hn_search_clear(HnSearch *s);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "check/guard.h"
 #include "cpu/core/cpu_backend.h"
@@ -284,6 +285,40 @@ static void test_budget(void)
     g_assert_true(hn_tune_late(&b)); /* and stays so */
 }
 
+/* Phases: each is halted at its end, and not behind it; the whole has an end that does not move. */
+static void test_phases(void)
+{
+    gint halt = HN_HALT_NOT;
+    HnTuneBudget b = { .seconds = 3600, .halt = &halt };
+    hn_tune_phase(&b, 1, 0); /* not started: nothing */
+    g_assert_false(hn_tune_late(&b) || hn_tune_phase_end(&b));
+    g_assert_true(isinf(hn_tune_left(&b)));
+    hn_tune_start_at(&b, hn_now_ns() - (guint64)1800e9);
+    g_assert_cmpfloat_with_epsilon(hn_tune_left(&b), 1800, 10);
+    hn_tune_phase(&b, 0.5, 800);
+    g_assert_cmpfloat_with_epsilon((double)(b.end - hn_now_ns()) * 1e-9, 500, 10);
+    g_assert_false(hn_tune_late(&b));
+    hn_tune_phase(&b, 1, 3000); /* more is reserved than is left */
+    for (int i = 0; i < 1000 && g_atomic_int_get(&halt) == HN_HALT_NOT; i++)
+        g_usleep(10000);
+    g_assert_cmpint(g_atomic_int_get(&halt), ==, HN_HALT_PHASE);
+    g_assert_true(hn_tune_late(&b));
+    g_assert_true(hn_tune_phase_end(&b));
+    g_assert_cmpint(g_atomic_int_get(&halt), ==, HN_HALT_NOT);
+    g_assert_false(hn_tune_late(&b) || hn_tune_phase_end(&b));
+    hn_tune_start(&b); /* there are phases: no other end */
+    g_assert_true(b.end == 0);
+    hn_tune_phase(&b, 1, 3000);
+    halt = HN_HALT_NOT;
+    hn_halt_set(&halt, HN_HALT_PHASE);
+    hn_halt_set(&halt, HN_HALT_USER); /* Ctrl-C counts in any phase, and is not taken back */
+    g_assert_false(hn_tune_phase_end(&b));
+    g_assert_cmpint(halt, ==, HN_HALT_USER);
+    hn_halt_set(&halt, HN_HALT_TIME);
+    g_assert_cmpint(halt, ==, HN_HALT_USER);
+    hn_tune_clear(&b);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -295,5 +330,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tune/races", test_races);
     g_test_add_func("/tune/best", test_best);
     g_test_add_func("/tune/budget", test_budget);
+    g_test_add_func("/tune/phases", test_phases);
     return g_test_run();
 }

@@ -681,6 +681,18 @@ static void test_speedup(void)
     g_assert_no_error(error);
     g_assert_false(speedup.smaller);
     g_assert_true(speedup.pointless == !speedup.faster);
+    /* the very same steps: nothing to be decided, however noisy it is; another shape, or another operator: raced */
+    const HnSpeedupOptions decide = { .threads = 1, .seconds = 0.05, .limit = 1 };
+    g_autoptr(HnModel) c = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = MatMul(%x, w:f32[64,63]) }"),
+                       d = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = Sin(%x) }"),
+                       e = test_model("opset 17 graph g(%x:f32[1,64]) -> (%y) { %y = Cos(%x) }");
+    g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &decide, &speedup, &error));
+    g_assert_true(speedup.same && speedup.effect.effect == 1 && speedup.new_ms == speedup.old_ms);
+    g_assert_cmpint(hn_decide(&speedup.effect, 1), ==, HN_WON);
+    g_assert_true(hn_measure_speedup(a, c, &hn_backend_cpu, &x, &decide, &speedup, &error));
+    g_assert_false(speedup.same);
+    g_assert_true(hn_measure_speedup(d, e, &hn_backend_cpu, &x, &decide, &speedup, &error));
+    g_assert_false(speedup.same);
     g_assert_true(hn_convert_precision(b, &(HnPrecisionOptions){ .to = HN_F16 }, &log, &error));
     g_assert_true(hn_measure_speedup(a, b, &hn_backend_cpu, &x, &o, &speedup, &error));
     g_assert_no_error(error);

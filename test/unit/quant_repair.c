@@ -521,6 +521,7 @@ static void test_repair(void)
     for (guint i = 0; i < log.steps->len; i++) {
         const HnRepairStep *s = &g_array_index(log.steps, HnRepairStep, i);
         g_assert_true(!s->kept || hn_repair_error(&s->after) < hn_repair_error(&s->before));
+        g_assert_true(!s->kept || hn_repair_db(&s->after) > hn_repair_db(&s->before));
         g_assert_true(s->kept == ((log.kept & 1u << s->repair) != 0));
     }
     hn_repair_log_clear(&log);
