@@ -19,10 +19,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 INSIDE = ("run m.onnx --data random:2", "export m.onnx -o out.onnx", "export m.onnx -o out.onnx --opset 21 --explain",
-          "profile m.onnx --runs 1", "quantize m.onnx --calib random:2 -o out.onnx --force --journal none --timing-cache none")
+          "profile m.onnx --runs 1", "quantize m.onnx --speed-only --calib random:2 -o out.onnx --force --journal none --timing-cache none")
 TOOLS = ("run {m} --data random:2", "export {m} -o {out}", "profile {m} --runs 1 --json", "bench {m} --runs 2 --warmup 0",
          "diff {m} {m} --data random:1 --per-layer",
-         "quantize {m} --calib random:2 -o {out} --force --journal none --timing-cache none")
+         "quantize {m} --speed-only --calib random:2 -o {out} --force --journal none --timing-cache none")
 TIME_S, MEMORY = 3, 300 << 20  # --time-limit and --mem-limit
 GRACE_S = 2                    # that a tool may take beyond
 SANITIZED = 10                 # times slower, and that much more memory besides
