@@ -171,9 +171,9 @@ holds() {
     schema quantize report.json
     holds '[.nodes[].name] == ["y1/body/gates", "y2/body/gates", "y"] and ([.nodes[].form] | unique == ["int8"])'
     jq -e '.tensors | .["y2/body/xh"].hi > 6 * .["y1/body/xh"].hi and .["y2/body/gates"].max > 3 * .["y1/body/gates"].max' ranges.json
-    succeeds hone-replay out.onnx twins.onnx --calib random:8
+    succeeds hone-replay -q out.onnx twins.onnx --calib random:8
     succeeds hone-quantize -q -o again.onnx twins.onnx --speed-only --calib random:8 --dim T=6 --plan plan.json --force --allow-larger
-    succeeds hone-diff twins.onnx again.onnx --dim T=5 --min-sqnr 20
+    succeeds hone-diff -q twins.onnx again.onnx --dim T=5 --min-sqnr 20
     # each by its name
     succeeds hone-quantize --json=report.json -q -o out.onnx twins.onnx --speed-only --calib random:8 --dim T=6 --force --max-drop 1% \
         --ranges ranges.json --set '.*=f32' --set 'y2/body/gates=int8'
