@@ -8,12 +8,14 @@
 #include "base/file.h"
 #include "check/guard.h"
 #include "check/recipe.h"
+#include "ir/copy.h"
 #include "onnx/onnx.h"
 
 #define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
 #define LONG 10             /* seconds of runs of each model at most, for the last race */
 #define REPAIR_PART 0.5     /* of the time that is left: calibration and repairs */
+#define FOLD_PART 0.5       /* of what is left then: what few samples are judged by */
 #define FIRST_RACE 0.6      /* of what is left for races: another one may follow */
 #define MMAP_FROM (1 << 17) /* bytes: memory of this size and more goes back to the system when it is freed */
 
@@ -206,8 +208,13 @@ static gboolean open_all(Quantize *q, GError **error)
 static gboolean find_plan(Quantize *q, GError **error)
 {
     const gboolean ranges = q->by_ranges && !q->plan_spans;
+    q->untouched = hn_model_copy(q->prepared);
+    q->blank = hn_quant_plan_copy(q->base);
     hn_tune_phase(&q->limits, REPAIR_PART, quantize_reserve(q));
     if ((ranges && !quantize_calibrate(q, error)) || !quantize_repair(q, error))
+        return FALSE;
+    hn_tune_phase(&q->limits, FOLD_PART, quantize_reserve(q));
+    if (!quantize_make_folds(q, error))
         return FALSE;
     hn_tune_phase(&q->limits, 1, quantize_reserve(q));
     if (!fix_plan(q, error) || !quantize_open_journal(q, error))
@@ -232,21 +239,6 @@ static void insist(Quantize *q)
         return;
     hn_quant_plan_free(q->search.plan);
     q->search.plan = hn_quant_plan_copy(q->base);
-}
-
-/* At each output of what was written, for the report, where there is time. */
-static gboolean look(Quantize *q, GError **error)
-{
-    HnScore score;
-    GError *failure = NULL;
-    hn_tune_phase(&q->limits, 1, 0);
-    q->looked = hn_scorer_look(q->scorer, q->result, &score, &failure);
-    if (q->looked || quantize_was_cut(q, &failure)) {
-        (void)hn_tune_phase_end(&q->limits);
-        return TRUE;
-    }
-    g_propagate_error(error, failure);
-    return FALSE;
 }
 
 /* Where time is over before any plan is known, and there is a safe one, that is no failure. */
@@ -302,7 +294,7 @@ static gboolean work(Quantize *q, GError **error)
     if (q->p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
     insist(q);
-    if (!make_result(q, error) || !write_model(q, error) || !look(q, error))
+    if (!make_result(q, error) || !write_model(q, error) || !quantize_look(q, error))
         return FALSE;
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }
@@ -325,6 +317,9 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_quant_plan_free(q.base);
     hn_quant_plan_free(q.fixed);
     quantize_clear_replayed(&q);
+    quantize_clear_folds(&q);
+    hn_quant_plan_free(q.blank);
+    hn_model_free(q.untouched);
     hn_model_free(q.result);
     hn_model_free(q.f32);
     hn_shapes_free(q.shapes);

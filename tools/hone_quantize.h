@@ -24,6 +24,8 @@ typedef struct {
     gboolean per_tensor, per_channel, symmetric, analyze, force, allow_larger, speed_only, resume;
 } QuantizeParams;
 
+typedef struct QuantizeFold QuantizeFold;
+
 typedef struct {
     HnContext *ctx;
     const QuantizeParams *p;
@@ -59,6 +61,11 @@ typedef struct {
     HnSearchOptions so;
     HnRepairLog repairs;
     HnSearch search;
+    HnModel *untouched;           /* `prepared` before repairs */
+    HnQuantPlan *blank;           /* `base` before ranges and repairs */
+    gboolean seen;                /* the samples that are scored had a part in ranges or repairs ... */
+    QuantizeFold *folds;          /* ... but each is left out in turn: `held` of them; NULL: it is not */
+    double mean_db, lo_db, hi_db; /* `looked`: of a sample, and where that of a further one is with 95 % */
     HnModel *result;
     HnQuantLog log;
     HnQuantPlan *safe_base; /* weights alone, of all nodes; NULL: no such plan is looked for */
@@ -97,10 +104,20 @@ gboolean quantize_calibrate(Quantize *q, GError **error);
 /* Those of each method, for the model as it is now: p[HN_CALIB_METHODS]. */
 gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error);
 
+/* Those of q->base by the method that was chosen. */
+gboolean quantize_spans(Quantize *q, GError **error);
+
 /* quantize_repair.c: q->base, made less wrong */
 gboolean quantize_repair(Quantize *q, GError **error);
 void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent);
 gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
+/* A set of bits of them, whatever comes of it. */
+gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError **error);
+
+/* quantize_unseen.c: of few samples each is scored by a model that is made without it */
+gboolean quantize_make_folds(Quantize *q, GError **error); /* behind repairs, before the search */
+void quantize_clear_folds(Quantize *q);
+gboolean quantize_look(Quantize *q, GError **error); /* at the result: what each output and each sample lose */
 
 /* quantize_replay.c */
 gboolean quantize_take_hashes(Quantize *q, GError **error);
@@ -138,4 +155,6 @@ gboolean quantize_write_plan(const Quantize *q, GError **error);
 
 /* quantize_report.c */
 char *quantize_goals(const Quantize *q); /* "1 % of top1"; g_free */
+/* "r2 of 'boxes'", the output that decided; g_free */
+char *quantize_metric_at(const Quantize *q, HnMetric metric, const HnScore *score);
 gboolean quantize_report(const Quantize *q, GError **error);

@@ -94,6 +94,8 @@ void quantize_take_safe(Quantize *q)
     q->repairs = (HnRepairLog){ 0 };
     q->result = g_steal_pointer(&q->safe_result);
     q->log = q->safe_log;
+    q->seen = FALSE; /* nothing was made from samples */
+    quantize_clear_folds(q);
     q->is_safe = TRUE;
 }
 

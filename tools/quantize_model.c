@@ -221,7 +221,9 @@ gboolean quantize_open_data(Quantize *q, GError **error)
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
     for (int i = 0; i < n; i++)
         inputs[i] = (HnValue *)hn_session_input(s, i);
-    const HnDataOptions o = { .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes };
+    const HnDataOptions o = {
+        .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
+    };
     q->data = hn_data_open(source, inputs, n, &o, error);
     if (q->data == NULL)
         return FALSE;

@@ -116,6 +116,18 @@ gboolean quantize_calibrate(Quantize *q, GError **error)
     return c != NULL && choose_method(q, c, values, error) && write_ranges(q, c, error);
 }
 
+gboolean quantize_spans(Quantize *q, GError **error)
+{
+    g_autoptr(GPtrArray) values = NULL;
+    if (!q->by_ranges || q->p->ranges != NULL || q->plan_spans)
+        return TRUE;
+    g_autoptr(HnModel) m = quantize_open_prepared(q, error);
+    g_autoptr(HnCalibrator) c = m != NULL ? calibrate(q, m, q->base, &values, error) : NULL;
+    if (c != NULL)
+        set_spans(q, c, values, q->method, q->base);
+    return c != NULL;
+}
+
 gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error)
 {
     g_autoptr(GPtrArray) values = NULL;

@@ -38,23 +38,27 @@ static HnRepairOptions options_of(Quantize *q, guint wanted)
         .parts = !q->weights_only && q->has_data,
         .anyway = q->plan_repairs != NULL,
         .replace = replace,
-        .calibrate = calibrate,
+        .calibrate = q->plan_spans || !q->by_ranges ? NULL : calibrate,
         .one_method = one_method,
         .method = q->method,
         .data = q,
     };
 }
 
-gboolean quantize_refine(gpointer data, HnQuantPlan **p, GError **error)
+gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError **error)
 {
-    Quantize *q = data;
-    HnRepairOptions o = options_of(q, 1u << HN_REPAIR_BIAS);
+    HnRepairOptions o = options_of(q, repairs);
     HnRepairLog log = { 0 };
     o.parts = FALSE;
     o.anyway = TRUE;
     const gboolean ok = hn_quant_repair(p, &o, &log, error);
     hn_repair_log_clear(&log);
     return ok;
+}
+
+gboolean quantize_refine(gpointer data, HnQuantPlan **p, GError **error)
+{
+    return quantize_repair_as(data, p, 1u << HN_REPAIR_BIAS, error);
 }
 
 gboolean quantize_repair(Quantize *q, GError **error)

@@ -119,6 +119,13 @@ char *quantize_goals(const Quantize *q)
     return g_string_free(text, FALSE);
 }
 
+char *quantize_metric_at(const Quantize *q, HnMetric metric, const HnScore *score)
+{
+    const int at = score->at[metric];
+    return at < 0 ? g_strdup(hn_metric_name(metric))
+                  : g_strdup_printf("%s of '%s'", hn_metric_name(metric), hn_scorer_output_name(q->scorer, at));
+}
+
 static void add_goals(const Quantize *q, HnReport *report)
 {
     const HnSearch *s = &q->search;
@@ -132,9 +139,9 @@ static void add_goals(const Quantize *q, HnReport *report)
         json_array_add_object_element(goals, o);
         const int at = s->plan != NULL ? s->score.at[metric] : -1;
         json_object_set_string_member(o, "output", at >= 0 ? hn_scorer_output_name(q->scorer, at) : NULL);
+        g_autofree char *what = quantize_metric_at(q, metric, &s->score);
         if (s->plan != NULL)
-            say(q, report, "%s%s%s%s drops by %.3g %% (at most %g %%)", hn_metric_name(metric), at >= 0 ? " of '" : "",
-                at >= 0 ? hn_scorer_output_name(q->scorer, at) : "", at >= 0 ? "'" : "",
+            say(q, report, "%s drops by %.3g %% (at most %g %%)", what,
                 hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
     }
     json_object_set_array_member(hn_report_root(report), "goals", goals);
@@ -207,6 +214,28 @@ static void add_bytes(const Quantize *q, HnReport *report)
         q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
 }
 
+/* What can be said of samples that nobody has seen. */
+static void add_unseen(const Quantize *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report), *o = json_object_new();
+    const gboolean unseen = q->looked && (!q->seen || q->folds != NULL);
+    json_object_set_int_member(o, "samples", q->held);
+    json_object_set_string_member(o, "how",
+                                  q->folds != NULL ? "left out in turn"
+                                  : q->seen        ? "used to calibrate"
+                                                   : "held out");
+    hn_json_set_number(o, "sqnr_db", unseen ? q->mean_db : NAN);
+    hn_json_set_number(o, "lo", unseen ? q->lo_db : NAN);
+    hn_json_set_number(o, "hi", unseen ? q->hi_db : NAN);
+    json_object_set_object_member(root, "judged_on", o);
+    if (q->folds != NULL)
+        say(q, report, "each sample was judged by ranges and repairs that were made without it");
+    else if (q->seen)
+        say(q, report, "judged on data that was also used to calibrate");
+    if (unseen && q->held > 1)
+        say(q, report, "a further sample: %.1f dB (95 %%: %.1f to %.1f)", q->mean_db, q->lo_db, q->hi_db);
+}
+
 static void add_speedup(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
@@ -242,6 +271,7 @@ gboolean quantize_report(const Quantize *q, GError **error)
     quantize_report_repairs(q, report, is_silent(q));
     add_outputs(q, report);
     add_result(q, report);
+    add_unseen(q, report);
     add_speedup(q, report);
     if (q->result != NULL)
         add_bytes(q, report);

@@ -260,14 +260,43 @@ static gboolean run_sample(HnScorer *s, HnSession *session, int64_t i, HnOutputS
     return ok;
 }
 
-static gboolean run_samples(HnScorer *s, HnSession *session, HnScore *score, GError **error)
+/* Noise and signal of all outputs so far. */
+static void power_of(const HnScorer *s, HnOutputSums *const *sums, double *signal, double *noise)
+{
+    *signal = *noise = 0;
+    for (int j = 0; j < s->n_out; j++) {
+        HnOutputScore o;
+        hn_output_sums_score(sums[j], &o);
+        *signal += counts(s, j, HN_METRIC_SQNR) ? o.signal : 0;
+        *noise += counts(s, j, HN_METRIC_SQNR) ? o.noise : 0;
+    }
+}
+
+/* Adds sample i as the model does that is made for it. */
+static gboolean run_made(HnScorer *s, const HnScorerEach *each, int64_t i, HnOutputSums *const *sums, GError **error)
+{
+    g_autoptr(HnModel) m = each->made(each->data, i, error);
+    g_autoptr(HnSession) session = m != NULL ? open_session(s, m, error) : NULL;
+    return session != NULL && run_sample(s, session, i, sums, error);
+}
+
+/* session: of all samples; NULL: those of each, or where that is NULL too the original. */
+static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach *each, HnScore *score, GError **error)
 {
     g_autofree HnOutputSums **sums = g_new0(HnOutputSums *, (gsize)s->n_out + 1);
     gboolean ok = TRUE;
     for (int j = 0; j < s->n_out; j++)
         sums[j] = hn_output_sums_new(&s->view[j]);
-    for (int64_t i = 0; i < s->n && ok; i++)
-        ok = run_sample(s, session, i, sums, error);
+    double signal = 0, noise = 0, before[2];
+    for (int64_t i = 0; i < s->n && ok; i++) {
+        before[0] = signal;
+        before[1] = noise;
+        ok = each != NULL && each->made != NULL ? run_made(s, each, i, sums, error)
+                                                : run_sample(s, session, i, sums, error);
+        power_of(s, sums, &signal, &noise);
+        if (ok && each != NULL)
+            each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
+    }
     for (int j = 0; j < s->n_out; j++) {
         hn_output_sums_score(sums[j], &s->last[j]);
         hn_output_sums_free(sums[j]);
@@ -292,7 +321,7 @@ HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64
         s->name[j] = g_strdup(hn_session_output(s->session, j)->name);
     if (!keep_outputs(s, error) || !find_views(s, error))
         return NULL;
-    if (!run_samples(s, NULL, &s->original, error) || !run_command(s, original, &s->original, error))
+    if (!run_samples(s, NULL, NULL, &s->original, error) || !run_command(s, original, &s->original, error))
         return NULL;
     if ((int64_t)s->kept->len == n) {
         g_clear_pointer(&s->session, hn_session_free);
@@ -320,15 +349,21 @@ void hn_scorer_free(HnScorer *s)
     g_free(s);
 }
 
-gboolean hn_scorer_look(HnScorer *s, HnModel *m, HnScore *score, GError **error)
+gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GError **error)
 {
     g_autoptr(HnSession) session = open_session(s, m, error);
-    return session != NULL && run_samples(s, session, score, error);
+    const HnScorerEach each = { .db = db };
+    return session != NULL && run_samples(s, session, db != NULL ? &each : NULL, score, error);
+}
+
+gboolean hn_scorer_run_each(HnScorer *s, const HnScorerEach *each, HnScore *score, GError **error)
+{
+    return run_samples(s, NULL, each, score, error);
 }
 
 gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error)
 {
-    return hn_scorer_look(s, m, score, error) && run_command(s, m, score, error);
+    return hn_scorer_look(s, m, NULL, score, error) && run_command(s, m, score, error);
 }
 
 /* The metrics of the user's choice, in their order. */

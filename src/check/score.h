@@ -38,8 +38,18 @@ void hn_scorer_goals(const HnScorer *s, double max_drop, HnGoals *out);
 
 /* Runs m on the same samples. */
 gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error);
-/* The same without the program. */
-gboolean hn_scorer_look(HnScorer *s, HnModel *m, HnScore *score, GError **error);
+/* The same without the program. db: of each sample, of all outputs together, infinite where nothing differs; or NULL.
+ */
+gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GError **error);
+
+/* Each sample by a model of its own: made without it, say. */
+typedef struct {
+    HnModel *(*made)(gpointer data, int64_t i, GError **error); /* that the scorer frees */
+    gpointer data;
+    double *db; /* as above */
+} HnScorerEach;
+
+gboolean hn_scorer_run_each(HnScorer *s, const HnScorerEach *each, HnScore *score, GError **error);
 /* The original held against the labels, or against itself. */
 void hn_scorer_original(const HnScorer *s, HnScore *score);
 /* How each output did in the last run. */

@@ -32,6 +32,9 @@ typedef struct {
 } Arrays;
 
 struct HnData {
+    const HnData
+        *whole; /* hn_data_without(): but for sample `skip`, and nothing below but count and o counts. Else NULL */
+    int64_t skip;
     SourceKind kind;
     char *source; /* NULL: given */
     HnDataOptions o;
@@ -307,6 +310,8 @@ static gboolean load_random(const HnData *d, HnSample *s, GError **error)
 HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
 {
     g_assert(i >= 0 && i < d->count);
+    if (d->whole != NULL)
+        return hn_data_load(d->whole, i < d->skip ? i : i + 1, error);
     g_autoptr(HnSample) s = sample_new(d, i, 1);
     gboolean ok = TRUE;
     switch (d->kind) {
@@ -390,6 +395,12 @@ static gboolean check_batch(const HnData *d, GError **error)
 HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GError **error)
 {
     g_assert(n > 0);
+    if (d->whole != NULL) {
+        g_autofree int64_t *at = g_new(int64_t, (gsize)n);
+        for (int k = 0; k < n; k++)
+            at[k] = index[k] < d->skip ? index[k] : index[k] + 1;
+        return hn_data_load_batch(d->whole, at, n, error);
+    }
     if (n == 1)
         return hn_data_load(d, index[0], error);
     if (!check_batch(d, error))
@@ -442,6 +453,20 @@ static gboolean all_fit_whole(const HnData *d)
     for (int i = 0; i < d->n; i++)
         if (a->of_input[i] >= 0 && !fits_whole(d, i, array_rank(a, a->of_input[i]), array_dims(a, a->of_input[i])))
             return FALSE;
+    return TRUE;
+}
+
+/* The first axis of all arrays is one that inputs leave open. */
+static gboolean has_open_rows(const HnData *d)
+{
+    const Arrays *a = &d->arrays;
+    for (int i = 0; i < d->n; i++) {
+        const HnType *type = a->of_input[i] >= 0 ? tensor_type(d->inputs[i], NULL) : NULL;
+        if (a->of_input[i] < 0)
+            continue;
+        if (type == NULL || type->rank < 1 || type->rank != array_rank(a, a->of_input[i]) || type->dims[0].known)
+            return FALSE;
+    }
     return TRUE;
 }
 
@@ -512,7 +537,8 @@ static gboolean open_arrays(HnData *d, GError **error)
     int64_t total = common_rows(&d->arrays, d->n);
     d->kind = SOURCE_WHOLE;
     d->count = 1;
-    if (total < 0 || (d->arrays.npy && all_fit_whole(d)))
+    const gboolean rows = d->o.rows && total > 1 && has_open_rows(d);
+    if (total < 0 || (d->arrays.npy && all_fit_whole(d) && !rows))
         return TRUE;
     GError *cause = NULL;
     if (open_rows(d, total, &cause))
@@ -605,6 +631,18 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
         return NULL;
     }
     return g_steal_pointer(&d);
+}
+
+HnData *hn_data_without(const HnData *d, int64_t i)
+{
+    HnData *rest = g_new0(HnData, 1);
+    g_assert(i >= 0 && i < d->count);
+    *rest = (HnData){
+        .whole = d, .skip = i, .kind = d->kind, .o = { .budget = hn_budget_ref(d->o.budget) }, .count = d->count - 1
+    };
+    rest->arrays.label = d->arrays.label;
+    rest->source = g_strdup(d->source);
+    return rest;
 }
 
 void hn_data_free(HnData *d)

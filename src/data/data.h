@@ -33,6 +33,7 @@ typedef struct {
     uint64_t seed;          /* of random samples */
     const HnShapes *shapes; /* of random samples, not copied: outlives the HnData; may be NULL */
     HnTensor *const *given; /* per input: the tensor that it gets in every sample, NULL: from the source. May be NULL */
+    gboolean rows;          /* a .npy whose first axis is one that the model leaves open holds a sample in each row */
     gboolean drop_rest;     /* rows that do not fill a sample are left out; otherwise SHAPE */
 } HnDataOptions;
 
@@ -41,6 +42,9 @@ typedef struct {
 HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const HnDataOptions *options, GError **error);
 void hn_data_free(HnData *d);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnData, hn_data_free)
+
+/* The samples of d but one, for as long as d is there. */
+HnData *hn_data_without(const HnData *d, int64_t i);
 
 int64_t hn_data_count(const HnData *d); /* samples */
 gboolean hn_data_synthetic(const HnData *d);

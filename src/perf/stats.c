@@ -68,6 +68,29 @@ double hn_median(double *x, gsize n)
     return hn_quantile(x, n, 0.5);
 }
 
+/* The 97.5 % quantile of Student's t: exact to 10 degrees of freedom, then by the expansion of Cornish and Fisher (M.
+ * Abramowitz, I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5), which is right to three digits there. */
+static double student(gsize freedom)
+{
+    static const double small[] = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228 };
+    const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, n = (double)freedom;
+    if (freedom <= G_N_ELEMENTS(small))
+        return small[freedom - 1];
+    return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n);
+}
+
+void hn_prediction_interval(const double *x, gsize n, double *lo, double *hi)
+{
+    double mean = 0, squares = 0;
+    for (gsize i = 0; i < n; i++)
+        mean += x[i] / (double)n;
+    for (gsize i = 0; i < n; i++)
+        squares += (x[i] - mean) * (x[i] - mean);
+    const double half = n >= 2 ? student(n - 1) * sqrt(squares / (double)(n - 1) * (1 + 1 / (double)n)) : INFINITY;
+    *lo = n >= 2 ? mean - half : -INFINITY;
+    *hi = n >= 2 ? mean + half : INFINITY;
+}
+
 gsize hn_median_rank(gsize n, double level)
 {
     double tail = 0, most = (1 - level) / 2;

@@ -48,6 +48,12 @@ double hn_median(double *x, gsize n);            /* sorts x; NaN for none */
  * Hyndman and Fan, "Sample quantiles in statistical packages", 1996). NaN for none. */
 double hn_quantile(const double *sorted, gsize n, double q);
 
+/* Where a further value is, with a probability of 95 %, if n of the same normal distribution are these: mean -+ t s
+ * sqrt(1
+ * + 1/n), with Student's t of n - 1 degrees of freedom. n < 2: all numbers. See W. Q. Meeker, G. J. Hahn, L. A.
+ * Escobar, "Statistical Intervals", 2nd edition 2017, section 4.8. */
+void hn_prediction_interval(const double *x, gsize n, double *lo, double *hi);
+
 /*
  * Rank r, counted from 1, such that the r-th smallest and the r-th largest of n independent values enclose the median
  * of their distribution with at least the probability level, whatever that distribution is: the largest r with 2 P(B <

@@ -190,13 +190,14 @@ static void use_spans(HnQuantPlan *p, const HnQuantPlan *from)
 /* p gets the spans of the best method; a plan that was read has its own. */
 static gboolean calibrate(const Repair *r, HnQuantPlan *p, GError **error)
 {
-    if (r->o->anyway)
+    const gboolean one = r->o->one_method || r->o->anyway;
+    if (r->o->calibrate == NULL)
         return TRUE;
     Methods m = { 0 };
     int best = (int)r->o->method;
     double least = INFINITY;
     gboolean ok = methods_of(r, p, &m, error);
-    for (int k = 0; k < HN_CALIB_METHODS && ok && !r->o->one_method; k++) {
+    for (int k = 0; k < HN_CALIB_METHODS && ok && !one; k++) {
         HnScore score;
         ok = score_of(r, m.of[k], &score, error);
         if (ok && hn_repair_error(&score) < least) {
@@ -307,8 +308,9 @@ static gboolean choose_ranges(Repair *r, HnQuantPlan **p, char **what, GError **
 {
     Methods m = { 0 };
     guint taken = 0;
-    if (r->o->anyway) { /* its spans are the choice */
-        *what = g_strdup("as the plan says");
+    if (r->o->anyway || r->o->calibrate == NULL) { /* its spans are the choice, or there are none */
+        r->changes = r->o->anyway;
+        *what = g_strdup(r->o->anyway ? "as the plan says" : "no ranges of samples");
         return TRUE;
     }
     g_autoptr(HnModel) model = open_copy(r, error);

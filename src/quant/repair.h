@@ -65,10 +65,11 @@ typedef struct {
     int64_t held_first, held;      /* to decide with: others */
     guint wanted;                  /* set of bits */
     gboolean parts;                /* what weights and activations lose alone is measured too */
-    gboolean anyway; /* what is wanted is done without a look at scores and ranges: a plan that was read says so */
+    gboolean anyway; /* what is wanted is done without a look at scores, which are known: spans are those of `method` */
     /* From now on search->open() gives copies of m, whose weights are other ones; m stays the caller's. */
     gboolean (*replace)(gpointer data, HnModel *m, GError **error);
-    /* p[HN_CALIB_METHODS], copies of one plan, get the spans that each method finds in what search->open() gives. */
+    /* p[HN_CALIB_METHODS], copies of one plan, get the spans that each method finds in what search->open() gives. NULL:
+     * the plan has the spans of the repaired model. */
     gboolean (*calibrate)(gpointer data, HnQuantPlan *const *p, GError **error);
     gboolean one_method; /* only the one asked for: it is `method` */
     HnCalibMethod method;

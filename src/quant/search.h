@@ -50,6 +50,8 @@ typedef struct {
     /* Makes again what depends on all forms of a plan together: shifts of biases, which are those of the base
      * otherwise. May be NULL. */
     gboolean (*refine)(gpointer data, HnQuantPlan **p, GError **error);
+    /* What a plan loses, where that is not what its model says on the scorer's samples. May be NULL. */
+    gboolean (*score)(gpointer data, const HnQuantPlan *p, HnScore *score, GError **error);
     /* The plan is the best so far. May be NULL; FALSE with an error ends the search. */
     gboolean (*improved)(gpointer data, const HnQuantPlan *p, GError **error);
 } HnSearchOptions;

@@ -62,6 +62,13 @@ static HnModel *build(gpointer data, gconstpointer plan, GError **error)
     return hn_quant_build(plan, s->o, &log, error);
 }
 
+static gboolean score_of(gpointer data, gconstpointer plan, HnModel *m, HnScore *score, GError **error)
+{
+    const HnSearchState *s = data;
+    return s->o->score != NULL ? s->o->score(s->o->data, plan, score, error)
+                               : hn_scorer_run(s->o->scorer, m, score, error);
+}
+
 static void tell(gpointer data, gconstpointer plan, guint number, const char *what, const HnScore *score, double drop)
 {
     const HnSearchState *s = data;
@@ -74,7 +81,7 @@ void hn_search_init(HnSearchState *s, const HnQuantPlan *base, const HnSearchOpt
                     HnSearch *out)
 {
     *s = (HnSearchState){ .o = o, .base = base, .out = out };
-    s->tune = (HnTune){ .job = { s, hash, build, left_alone, expected_ms, tell },
+    s->tune = (HnTune){ .job = { s, hash, build, left_alone, expected_ms, score_of, tell },
                         .scorer = o->scorer,
                         .goals = &o->goals,
                         .original = &out->original,

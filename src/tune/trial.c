@@ -30,7 +30,8 @@ static const HnTried *tried(HnTune *t, gconstpointer plan, const char *what, GEr
     if (known != NULL)
         return known;
     g_autoptr(HnModel) m = build(t, plan, error);
-    if (m == NULL || !hn_scorer_run(t->scorer, m, &score, error))
+    if (m == NULL || !(t->job.score != NULL ? t->job.score(t->job.data, plan, m, &score, error)
+                                            : hn_scorer_run(t->scorer, m, &score, error)))
         return NULL;
     HnTried *now = g_new0(HnTried, 1);
     now->plan = g_steal_pointer(&name);

@@ -19,6 +19,8 @@ typedef struct {
     GPtrArray *(*left_alone)(gpointer data, gconstpointer plan); /* char *: nodes that stay as they are */
     double (*expected_ms)(gpointer data, gconstpointer plan);    /* NaN: not known */
     /* Told of each trial, from 1; may be NULL. */
+    /* Of the plan's model, m. NULL: the scorer says it. */
+    gboolean (*score)(gpointer data, gconstpointer plan, HnModel *m, HnScore *score, GError **error);
     void (*tried)(gpointer data, gconstpointer plan, guint number, const char *what, const HnScore *score, double drop);
 } HnTuneJob;
 

@@ -197,6 +197,23 @@ EOF
     refuses 2 "METRIC@OUTPUT" hone-quantize -q "$model" --calib "$train" --metric best@y -o no.onnx
 }
 
+@test "quantize: few samples are left out in turn, a single one cannot be" {
+    quantizes --calib "$train" --force
+    holds '.judged_on.how == "held out" and .judged_on.lo < .judged_on.sqnr_db and .judged_on.sqnr_db < .judged_on.hi'
+    quantizes --calib "$train" --samples 5 --force
+    holds '.judged_on | .how == "left out in turn" and .samples == 5 and .lo < .sqnr_db and .sqnr_db < .hi'
+    quantizes --calib "$train" --samples 1 --force
+    holds '.judged_on | .how == "used to calibrate" and .samples == 1 and .lo == null and .sqnr_db == null'
+    run --separate-stderr hone-quantize "$model" --calib "$train" --samples 1 --force -o out.onnx
+    [[ $output == *"judged on data that was also used to calibrate"* ]] || explain
+    # three alike and one forty times as large: ranges that were made without it cut it off
+    awk 'BEGIN { for (i = 0; i < 256; i++) printf "%s ", (i * 7 % 17) / 16 * (i < 192 ? 1 : 40) }' >numbers
+    npy make '<f4' 4,1,8,8 "$(cat numbers)" apart.npy
+    quantizes --calib apart.npy --force --repair none --set '.*=int8'
+    holds '.judged_on | .how == "left out in turn" and .lo < 10 and .hi - .lo > 20'
+    holds '.score.sqnr_db < 15 and .score.r2 < 0.99'
+}
+
 @test "quantize: --size and --time-budget" {
     refuses 3 "of '--size'" hone-quantize -q "$model" --calib "$train" --size 10% --allow-larger --min-speedup 0.01 -o no.onnx
     quantizes --calib "$train" --force --size 60%

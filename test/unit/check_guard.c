@@ -141,7 +141,7 @@ static void test_trials(void)
     const HnGoals goals = { 1, { { HN_METRIC_COS, 0.1 } } };
     const HnScore original = { .cos = 1 };
     Job job = { 0, 0 };
-    HnTune t = { .job = { &job, name_of, never, none, twice, count },
+    HnTune t = { .job = { &job, name_of, never, none, twice, NULL, count },
                  .goals = &goals,
                  .original = &original,
                  .journal = journal,
@@ -217,7 +217,7 @@ static void test_races(void)
     g_autoptr(GError) error = NULL;
     g_autoptr(HnJournal) journal = hn_journal_new();
     Job job = { 0, 0 };
-    HnTune t = { .job = { &job, name_of, never, none, twice, count }, .journal = journal };
+    HnTune t = { .job = { &job, name_of, never, none, twice, NULL, count }, .journal = journal };
     HnEffect e;
     e = effect(0.7, 0.75, 0.8);
     g_assert_true(hn_journal_add_race(journal, "a", "b", &e, &error));

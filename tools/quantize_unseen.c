@@ -1,0 +1,154 @@
+/*
+ * hone-quantize: what the result does on samples that it was not made from.
+ *
+ * Eight samples and more are split: those that are scored have no part in ranges and repairs. Of fewer all serve for
+ * both, and what a plan loses is what models lose that are made in the same way of all samples but one, each on the
+ * one that was left out: its ranges and repairs never saw it (cross-validation). Which method and which repairs serve
+ * is decided on all of them.
+ */
+#include <math.h>
+
+#include "hone_quantize.h"
+#include "ir/copy.h"
+#include "perf/stats.h"
+
+#define MOST_DB 120 /* of a sample where next to nothing differs */
+
+/* Without one of the samples. */
+struct QuantizeFold {
+    HnData *data;
+    HnModel *prepared;
+    HnQuantPlan *base;
+};
+
+/* Samples are few, and something was made from them. */
+static gboolean is_seen(const Quantize *q)
+{
+    const gboolean ranges = q->by_ranges && q->p->ranges == NULL && !q->plan_spans;
+    return q->held_first == 0 && q->p->calib != NULL && (ranges || q->repairs.kept != 0);
+}
+
+/* q as it is without sample i. */
+static Quantize apart(const Quantize *q, int64_t i)
+{
+    Quantize rest = *q;
+    rest.data = q->folds[i].data;
+    rest.calib = rest.held = q->calib - 1;
+    rest.prepared = q->folds[i].prepared;
+    rest.base = q->folds[i].base;
+    return rest;
+}
+
+static gboolean make_fold(const Quantize *q, int64_t i, GError **error)
+{
+    QuantizeFold *f = &q->folds[i];
+    *f = (QuantizeFold){ hn_data_without(q->data, i), hn_model_copy(q->untouched), hn_quant_plan_copy(q->blank) };
+    Quantize rest = apart(q, i);
+    rest.so.data = &rest;
+    const gboolean ok = quantize_spans(&rest, error) && quantize_repair_as(&rest, &rest.base, q->repairs.kept, error);
+    f->prepared = rest.prepared;
+    f->base = rest.base;
+    return ok;
+}
+
+typedef struct {
+    const Quantize *q;
+    const HnQuantPlan *plan;
+} Made;
+
+static void take_forms(HnQuantPlan *to, const HnQuantPlan *from)
+{
+    GHashTableIter it;
+    gpointer name, form;
+    g_hash_table_remove_all(to->forms);
+    g_hash_table_iter_init(&it, from->forms);
+    while (g_hash_table_iter_next(&it, &name, &form))
+        hn_quant_plan_set_form(to, name, (HnQuantForm)GPOINTER_TO_INT(form));
+}
+
+/* The plan as it would be without sample i. */
+static HnModel *made_without(gpointer data, int64_t i, GError **error)
+{
+    const Made *m = data;
+    HnQuantLog log;
+    Quantize rest = apart(m->q, i);
+    rest.so.data = &rest;
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(rest.base);
+    take_forms(p, m->plan);
+    return hn_quant_build(p, &rest.so, &log, error);
+}
+
+static gboolean score_apart(const Quantize *q, const HnQuantPlan *p, double *db, HnScore *score, GError **error)
+{
+    Made made = { q, p };
+    const HnScorerEach each = { made_without, &made, db };
+    return hn_scorer_run_each(q->scorer, &each, score, error);
+}
+
+static gboolean score_of(gpointer data, const HnQuantPlan *p, HnScore *score, GError **error)
+{
+    const Quantize *q = data;
+    g_autofree double *db = g_new0(double, (gsize)q->held + 1);
+    return score_apart(q, p, db, score, error);
+}
+
+gboolean quantize_make_folds(Quantize *q, GError **error)
+{
+    q->seen = is_seen(q);
+    if (!q->seen || q->held < 2 || q->recipe != NULL || q->choice.command != NULL)
+        return TRUE;
+    q->folds = g_new0(QuantizeFold, (gsize)q->held);
+    for (int64_t i = 0; i < q->held; i++) {
+        hn_progress_tell(&q->ctx->progress, "leaving samples out", (guint64)i, (guint64)q->held);
+        GError *failure = NULL;
+        if (hn_tune_late(&q->limits) || !make_fold(q, i, &failure)) {
+            quantize_clear_folds(q);
+            if (failure == NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* of time, or of memory */
+                g_clear_error(&failure);
+                return TRUE;
+            }
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
+    }
+    q->so.score = score_of;
+    return TRUE;
+}
+
+void quantize_clear_folds(Quantize *q)
+{
+    for (int64_t i = 0; q->folds != NULL && i < q->held; i++) {
+        hn_quant_plan_free(q->folds[i].base);
+        hn_model_free(q->folds[i].prepared);
+        hn_data_free(q->folds[i].data);
+    }
+    g_clear_pointer(&q->folds, g_free);
+}
+
+static gboolean look(Quantize *q, double *db, GError **error)
+{
+    HnScore score;
+    return q->folds != NULL ? score_apart(q, q->search.plan, db, &score, error)
+                            : hn_scorer_look(q->scorer, q->result, db, &score, error);
+}
+
+gboolean quantize_look(Quantize *q, GError **error)
+{
+    const int64_t n = q->held;
+    GError *failure = NULL;
+    g_autofree double *db = g_new0(double, (gsize)n + 1);
+    hn_tune_phase(&q->limits, 1, 0);
+    q->looked = look(q, db, &failure);
+    if (!q->looked && !quantize_was_cut(q, &failure)) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    (void)hn_tune_phase_end(&q->limits);
+    q->mean_db = 0;
+    for (int64_t i = 0; i < n; i++) {
+        db[i] = CLAMP(db[i], -MOST_DB, MOST_DB);
+        q->mean_db += db[i] / (double)n;
+    }
+    hn_prediction_interval(db, (gsize)n, &q->lo_db, &q->hi_db);
+    return TRUE;
+}
