@@ -71,6 +71,7 @@ static void use(const QuantizeParams *p)
     for (char **set = p->set; set != NULL && *set != NULL; set++)
         match(*set);
     parse_shapes(p);
+    hn_metric_choice_clear(&q.choice);
 }
 
 static char *text_of(JsonObject *o)
