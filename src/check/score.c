@@ -62,9 +62,21 @@ static void take(const HnScorer *s, HnScore *score, double *to, HnMetric metric,
     score->at[metric] = j;
 }
 
+/* Of what s->last says of all outputs. */
+static void power_of(const HnScorer *s, double *signal, double *noise)
+{
+    *signal = *noise = 0;
+    for (int j = 0; j < s->n_out; j++) {
+        if (!counts(s, j, HN_METRIC_SQNR))
+            continue;
+        *signal += s->last[j].signal;
+        *noise += s->last[j].noise;
+    }
+}
+
 static void score_of(const HnScorer *s, HnScore *score)
 {
-    double signal = 0, noise = 0;
+    double signal, noise;
     *score = (HnScore){
         .top1 = INFINITY, .cos = INFINITY, .worst_cos = 1, .scores = -INFINITY, .command = NAN, .r2 = INFINITY
     };
@@ -77,9 +89,8 @@ static void score_of(const HnScorer *s, HnScore *score)
         take(s, score, &score->r2, HN_METRIC_R2, j, o->r2, 1);
         take(s, score, &score->scores, HN_METRIC_SCORES, j, o->scores, -1);
         score->worst_cos = fmin(score->worst_cos, o->worst_cos);
-        signal += counts(s, j, HN_METRIC_SQNR) ? o->signal : 0;
-        noise += counts(s, j, HN_METRIC_SQNR) ? o->noise : 0;
     }
+    power_of(s, &signal, &noise);
     score->sqnr = noise > 0 ? 10 * log10(signal / noise) : INFINITY;
     score->cos = isinf(score->cos) ? 1 : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
@@ -260,18 +271,6 @@ static gboolean run_sample(HnScorer *s, HnSession *session, int64_t i, HnOutputS
     return ok;
 }
 
-/* Noise and signal of all outputs so far. */
-static void power_of(const HnScorer *s, HnOutputSums *const *sums, double *signal, double *noise)
-{
-    *signal = *noise = 0;
-    for (int j = 0; j < s->n_out; j++) {
-        HnOutputScore o;
-        hn_output_sums_score(sums[j], &o);
-        *signal += counts(s, j, HN_METRIC_SQNR) ? o.signal : 0;
-        *noise += counts(s, j, HN_METRIC_SQNR) ? o.noise : 0;
-    }
-}
-
 /* Adds sample i as the model does that is made for it. */
 static gboolean run_made(HnScorer *s, const HnScorerEach *each, int64_t i, HnOutputSums *const *sums, GError **error)
 {
@@ -280,27 +279,34 @@ static gboolean run_made(HnScorer *s, const HnScorerEach *each, int64_t i, HnOut
     return session != NULL && run_sample(s, session, i, sums, error);
 }
 
+/* What outputs did up to here. */
+static void take_sums(HnScorer *s, HnOutputSums *const *sums)
+{
+    for (int j = 0; j < s->n_out; j++)
+        hn_output_sums_score(sums[j], &s->last[j]);
+}
+
 /* session: of all samples; NULL: those of each, or where that is NULL too the original. */
 static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach *each, HnScore *score, GError **error)
 {
     g_autofree HnOutputSums **sums = g_new0(HnOutputSums *, (gsize)s->n_out + 1);
+    double signal = 0, noise = 0;
     gboolean ok = TRUE;
     for (int j = 0; j < s->n_out; j++)
         sums[j] = hn_output_sums_new(&s->view[j]);
-    double signal = 0, noise = 0, before[2];
     for (int64_t i = 0; i < s->n && ok; i++) {
-        before[0] = signal;
-        before[1] = noise;
+        const double before[] = { signal, noise };
         ok = each != NULL && each->made != NULL ? run_made(s, each, i, sums, error)
                                                 : run_sample(s, session, i, sums, error);
-        power_of(s, sums, &signal, &noise);
-        if (ok && each != NULL)
-            each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
+        if (!ok || each == NULL)
+            continue;
+        take_sums(s, sums);
+        power_of(s, &signal, &noise);
+        each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
     }
-    for (int j = 0; j < s->n_out; j++) {
-        hn_output_sums_score(sums[j], &s->last[j]);
+    take_sums(s, sums);
+    for (int j = 0; j < s->n_out; j++)
         hn_output_sums_free(sums[j]);
-    }
     if (ok)
         score_of(s, score);
     return ok;
