@@ -109,7 +109,7 @@ gboolean quantize_spans(Quantize *q, GError **error);
 
 /* quantize_repair.c: q->base, made less wrong */
 gboolean quantize_repair(Quantize *q, GError **error);
-void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent);
+void quantize_report_repairs(const Quantize *q, HnReport *report);
 gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /* biases of another plan */
 /* A set of bits of them, whatever comes of it. */
 gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError **error);

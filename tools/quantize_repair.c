@@ -97,7 +97,7 @@ static const HnColumn columns[] = {
     { 0 },
 };
 
-void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silent)
+void quantize_report_repairs(const Quantize *q, HnReport *report)
 {
     const HnRepairLog *log = &q->repairs;
     JsonObject *root = hn_report_root(report);
@@ -124,8 +124,6 @@ void quantize_report_repairs(const Quantize *q, HnReport *report, gboolean silen
     hn_json_set_number(parts, "both_db", hn_repair_db(&log->full));
     hn_json_set_number(parts, "repaired_db", hn_repair_db(&log->repaired));
     json_object_set_object_member(root, "error_budget", parts);
-    if (silent)
-        return;
     hn_report_line(report,
                    "weights alone in integers: %.1f dB, activations alone: %.1f dB, both: %.1f dB, repaired: %.1f dB",
                    hn_repair_db(&log->weights), hn_repair_db(&log->activations), hn_repair_db(&log->full),

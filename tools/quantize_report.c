@@ -27,24 +27,6 @@ static const HnColumn pareto[] = {
     { "chosen", "chosen", HN_COL_TEXT }, { 0 },
 };
 
-/* -q leaves the table to --json and --csv, but for what was asked for. */
-static gboolean is_silent(const Quantize *q)
-{
-    return q->ctx->common.quiet && !q->p->analyze;
-}
-
-static void say(const Quantize *q, HnReport *report, const char *format, ...) G_GNUC_PRINTF(3, 4);
-
-static void say(const Quantize *q, HnReport *report, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    if (!is_silent(q))
-        hn_report_line(report, "%s", text);
-}
-
 static void add_nodes(const Quantize *q, HnReport *report)
 {
     JsonArray *rows = json_array_new();
@@ -66,10 +48,7 @@ static void add_nodes(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "nodes", rows);
-    if (is_silent(q))
-        hn_report_csv_table(report, "nodes", columns);
-    else
-        hn_report_table(report, "nodes", columns);
+    hn_report_table(report, "nodes", columns);
 }
 
 /* What no other trial beats in loss, time and bytes at once. */
@@ -93,7 +72,7 @@ static void add_pareto(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "pareto", rows);
-    if (q->search.points->len > 2 && !is_silent(q))
+    if (q->search.points->len > 2)
         hn_report_table(report, "pareto", pareto);
 }
 
@@ -141,8 +120,8 @@ static void add_goals(const Quantize *q, HnReport *report)
         json_object_set_string_member(o, "output", at >= 0 ? hn_scorer_output_name(q->scorer, at) : NULL);
         g_autofree char *what = quantize_metric_at(q, metric, &s->score);
         if (s->plan != NULL)
-            say(q, report, "%s drops by %.3g %% (at most %g %%)", what,
-                hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
+            hn_report_line(report, "%s drops by %.3g %% (at most %g %%)", what,
+                           hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
     }
     json_object_set_array_member(hn_report_root(report), "goals", goals);
 }
@@ -177,8 +156,7 @@ static void add_outputs(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "outputs", rows);
-    if (!is_silent(q))
-        hn_report_table(report, "outputs", outputs);
+    hn_report_table(report, "outputs", outputs);
 }
 
 static void add_result(const Quantize *q, HnReport *report)
@@ -193,12 +171,13 @@ static void add_result(const Quantize *q, HnReport *report)
     if (q->search.plan == NULL) {
         g_autofree char *goals = quantize_goals(q);
         json_object_set_null_member(root, "score");
-        say(q, report, "no choice keeps the loss within %s", goals);
+        hn_report_line(report, "no choice keeps the loss within %s", goals);
         return;
     }
     json_object_set_object_member(root, "score", score_object(&q->search.score));
-    say(q, report, "cosine %.6f, %.1f dB, on %" G_GINT64_FORMAT " sample%s%s", q->search.score.cos,
-        q->search.score.sqnr, samples, samples == 1 ? "" : "s", hn_data_synthetic(q->data) ? ", made-up" : "");
+    hn_report_line(report, "cosine %.6f, %.1f dB, on %" G_GINT64_FORMAT " sample%s%s", q->search.score.cos,
+                   q->search.score.sqnr, samples, samples == 1 ? "" : "s",
+                   hn_data_synthetic(q->data) ? ", made-up" : "");
 }
 
 static void add_bytes(const Quantize *q, HnReport *report)
@@ -207,8 +186,10 @@ static void add_bytes(const Quantize *q, HnReport *report)
     json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
     json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
     g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
-    say(q, report, "bytes: %s instead of %s, %.3f", after, before, (double)q->file_after / (double)q->file_before);
-    say(q, report,
+    hn_report_line(report, "bytes: %s instead of %s, %.3f", after, before,
+                   (double)q->file_after / (double)q->file_before);
+    hn_report_line(
+        report,
         "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
         " channels",
         q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
@@ -229,11 +210,11 @@ static void add_unseen(const Quantize *q, HnReport *report)
     hn_json_set_number(o, "hi", unseen ? q->hi_db : NAN);
     json_object_set_object_member(root, "judged_on", o);
     if (q->folds != NULL)
-        say(q, report, "each sample was judged by ranges and repairs that were made without it");
+        hn_report_line(report, "each sample was judged by ranges and repairs that were made without it");
     else if (q->seen)
-        say(q, report, "judged on data that was also used to calibrate");
+        hn_report_line(report, "judged on data that was also used to calibrate");
     if (unseen && q->held > 1)
-        say(q, report, "a further sample: %.1f dB (95 %%: %.1f to %.1f)", q->mean_db, q->lo_db, q->hi_db);
+        hn_report_line(report, "a further sample: %.1f dB (95 %%: %.1f to %.1f)", q->mean_db, q->lo_db, q->hi_db);
 }
 
 static void add_speedup(const Quantize *q, HnReport *report)
@@ -254,7 +235,7 @@ static void add_speedup(const Quantize *q, HnReport *report)
     const HnEffect *e = &q->speedup.effect;
     g_autofree char *interval =
         isfinite(e->sure_lo) ? g_strdup_printf(" (99.9 %%: %.3f to %.3f)", e->sure_lo, e->sure_hi) : g_strdup("");
-    say(q, report, "latency: %s instead of %s, %.3f%s", new_ms, old_ms, e->effect, interval);
+    hn_report_line(report, "latency: %s instead of %s, %.3f%s", new_ms, old_ms, e->effect, interval);
 }
 
 gboolean quantize_report(const Quantize *q, GError **error)
@@ -268,7 +249,7 @@ gboolean quantize_report(const Quantize *q, GError **error)
     json_object_set_string_member(root, "method", !q->by_ranges ? NULL : hn_calib_method_name(q->method));
     add_nodes(q, report);
     add_pareto(q, report);
-    quantize_report_repairs(q, report, is_silent(q));
+    quantize_report_repairs(q, report);
     add_outputs(q, report);
     add_result(q, report);
     add_unseen(q, report);
