@@ -38,6 +38,9 @@ static void test_speed(void)
                     "it is too noisy, or too near, to tell whether it takes more than 1.050 of the time of the "
                     "original: 1.050, 99.9% interval 1.040 to 1.060");
     g_clear_error(&error);
+    g_assert_false(hn_guard_speed(&e, 1.045, "it", &error)); /* nor is it lost where the effect is above the limit */
+    g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
+    g_clear_error(&error);
     g_assert_false(hn_guard_speed(&unknown, 1, "it", &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_NOISE);
     g_assert_true(g_str_has_suffix(error->message, "original: 0.900"));

@@ -279,6 +279,33 @@ static void test_slow(void)
     g_assert_cmpuint(n[HN_UNDECIDED], >=, 19);
 }
 
+/* Half of the mean width of the interval that decides, over 400 comparisons of n rounds, in deviations of a round. */
+static double half_width(guint n)
+{
+    const double luck = 0.02;
+    HnContestResult *r = g_new0(HnContestResult, 1);
+    double sum = 0;
+    for (guint64 k = 0; k < 400; k++) {
+        Fake f = { .ns = { 2e6, 2e6 }, .luck = luck, .rng = hn_rng(k) };
+        contest(&f, 2, 1, &(HnContestOptions){ .until = HN_UNTIL_RUNS, .runs = n, .margin = 0.02 }, r);
+        g_assert_cmpuint(r->rounds, ==, n);
+        sum += 0.5 * log(r->effect[1].sure_hi / r->effect[1].sure_lo);
+    }
+    g_free(r);
+    return sum / 400 / (luck * G_SQRT2);
+}
+
+/* Few rounds: Student's factor for 99.9 %, over the root of n, and wider by the root of 24 / n; that they seem to be
+ * like each other by chance adds about half of it. */
+static void test_few(void)
+{
+    const double six = half_width(6) / (6.869 / sqrt(6) * sqrt(24.0 / 6));
+    const double eight = half_width(8) / (5.408 / sqrt(8) * sqrt(24.0 / 8));
+    g_test_message("%.3f and %.3f of what is due", six, eight);
+    g_assert_true(six >= 1 && six <= 2);
+    g_assert_true(eight >= 1 && eight <= 2);
+}
+
 /* Of all processes that compare a model with itself at the very limit, those that come to any decision at all. */
 static void test_errors(void)
 {
@@ -424,6 +451,7 @@ int main(int argc, char **argv)
     g_test_add_func("/perf/versus/widening", test_widening);
     g_test_add_func("/perf/versus/decisions", test_decisions);
     g_test_add_func("/perf/versus/slow", test_slow);
+    g_test_add_func("/perf/versus/few", test_few);
     g_test_add_func("/perf/versus/errors", test_errors);
     g_test_add_func("/perf/versus/estimate", test_estimate);
     g_test_add_func("/perf/versus/lengths", test_lengths);
