@@ -6,7 +6,7 @@
 #include "check/outputs.h"
 #include "check/samples.h"
 
-#define SPARE 4096 /* bytes that any file may grow by */
+#define SPARE 512 /* bytes that any file may grow by: a recipe, an axis that became an input */
 
 gboolean hn_guard_speed(const HnEffect *e, double most, const char *what, GError **error)
 {

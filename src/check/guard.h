@@ -21,7 +21,7 @@ gboolean hn_guard_speed(const HnEffect *e, double most, const char *what, GError
 gboolean hn_guard_runs(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, HnTensor *const *in,
                        const char *what, GError **error);
 
-/* What a file of so many bytes may grow to by the way: a twentieth, or 4096 more. */
+/* What a file of so many bytes may grow to by the way: a twentieth, or 512 more. */
 guint64 hn_guard_room(guint64 bytes);
 /* Less than there were. */
 gboolean hn_guard_smaller(guint64 now, guint64 before, const char *what, GError **error);

@@ -9,6 +9,7 @@
 #include "export/private.h"
 #include "onnx/onnx.h"
 
+#define RECIPE 256     /* bytes that the caller is about to add */
 #define WORTH 0.98     /* of the time: what grows has to be faster by so much */
 #define MOST_ROUNDS 16 /* of undoing: what is undone at one node may appear at the next */
 
@@ -20,6 +21,12 @@ gboolean hn_export_speedup(const HnExportOptions *o, const HnVerify *verify, HnM
     g_autoptr(HnModel) original = hn_export_original(o, error);
     HnTensor *const *in = hn_samples_inputs(hn_verify_samples(verify), 0);
     return original != NULL && hn_measure_speedup(original, m, o->backend, in, how, speedup, error);
+}
+
+/* What the model may have of bytes. */
+static gsize room_for(gsize base)
+{
+    return hn_guard_room(base) - RECIPE;
 }
 
 /* --- what is too large -------------------------------------------------------------------------------------------- */
@@ -121,7 +128,7 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
     for (guint round = 0; base > 0 && !e->may_grow; round++) {
         if (!hn_onnx_size(e->x->model, e->o->pass.budget, &bytes, error))
             return FALSE;
-        if (bytes <= hn_guard_room(base))
+        if (bytes <= room_for(base))
             return TRUE;
         if (e->o->progress != NULL && hn_progress_stop(e->o->progress, error))
             return FALSE;
@@ -137,9 +144,8 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
         if (!less && !measured && !measure(e, error))
             return FALSE;
         measured = measured || !less;
-        less = less ||
-               (!e->may_grow && round < MOST_ROUNDS &&
-                ((plain > hn_guard_room(base) && keep_functions(e)) || ban(e, FALSE, bytes - hn_guard_room(base))));
+        less = less || (!e->may_grow && round < MOST_ROUNDS &&
+                        ((plain > room_for(base) && keep_functions(e)) || ban(e, FALSE, bytes - room_for(base))));
         if (!less && !e->may_grow)
             return refuse(e, bytes, error);
         if (less && !rebuild(e, again, error))

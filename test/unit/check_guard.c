@@ -58,9 +58,9 @@ static void test_size(void)
     g_assert_true(hn_guard_size(100, 0, "--size", "it", &error));
     g_assert_no_error(error);
     refused(hn_guard_size(101, 100, "--size", "it", &error), &error, "it has 101 bytes, more than the 100 of '--size'");
-    g_assert_cmpuint(hn_guard_room(0), ==, 4096);
-    g_assert_cmpuint(hn_guard_room(81920), ==, 81920 + 4096);
-    g_assert_cmpuint(hn_guard_room(81940), ==, 81940 + 4097);
+    g_assert_cmpuint(hn_guard_room(0), ==, 512);
+    g_assert_cmpuint(hn_guard_room(10240), ==, 10240 + 512);
+    g_assert_cmpuint(hn_guard_room(10260), ==, 10260 + 513);
     g_assert_cmpuint(hn_guard_room(G_GUINT64_CONSTANT(10000000000)), ==, G_GUINT64_CONSTANT(10500000000));
 }
 
