@@ -11,6 +11,7 @@
 #include "op/attention.h"
 #include "op/gemm.h"
 #include "op/index.h"
+#include "op/narrow.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -649,6 +650,26 @@ static void attention_unbind(HnUnbind *u)
         attention_decompose(u);
 }
 
+/* Heads go as a whole. */
+static gboolean attention_narrow(const HnNarrow *x)
+{
+    const HnAttention *p = x->params;
+    const HnKept *k[3];
+    for (int i = 0; i < 3; i++)
+        k[i] = hn_narrow_in(x, i);
+    if (k[0] == NULL && k[1] == NULL && k[2] == NULL)
+        return TRUE;
+    if (k[0] == NULL || k[1] == NULL || k[2] == NULL)
+        return FALSE;
+    if (p->q_heads == 0 || p->kv_heads == 0)
+        return p->q_heads == p->kv_heads;
+    if (p->q_heads * k[0]->left % k[0]->n != 0 || p->kv_heads * k[1]->left % k[1]->n != 0)
+        return FALSE;
+    hn_node_set_int(x->node, "q_num_heads", p->q_heads * k[0]->left / k[0]->n);
+    hn_node_set_int(x->node, "kv_num_heads", p->kv_heads * k[1]->left / k[1]->n);
+    return TRUE;
+}
+
 const HnOp hn_op_attention = {
     .name = "Attention",
     .flags = HN_OP_HALF_VIA_F32,
@@ -668,4 +689,5 @@ const HnOp hn_op_attention = {
     .cost = attention_cost,
     .ref = attention_ref,
     .channels = { HN_CH_ATTENTION },
+    .narrow = attention_narrow,
 };

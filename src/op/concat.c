@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/unbind.h"
 
 static void concat_bind(HnBind *b, void *params)
@@ -341,6 +342,33 @@ static void split_unbind(HnUnbind *u)
     }
 }
 
+/* Parts lose what they lose, and are no longer equal. */
+static gboolean split_narrow(const HnNarrow *x)
+{
+    const HnSplit *p = x->params;
+    const HnKept *k = hn_narrow_in(x, 0);
+    const HnType *t = k != NULL ? hn_node_in(x->node, 0)->type : NULL;
+    const int64_t n = x->node->out->len;
+    if (k == NULL)
+        return TRUE;
+    if (t == NULL || p->axis + (p->axis < 0 ? t->rank : 0) != k->axis)
+        return t != NULL;
+    g_autoptr(HnTensor) sizes = hn_narrow_constant(x, 1);
+    if (p->sizes != NULL || (hn_node_in(x->node, 1) != NULL && (sizes == NULL || sizes->n != n)))
+        return FALSE;
+    HnTensor *now = hn_tensor_new(HN_I64, 1, &n, NULL, NULL);
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t each = (k->n + n - 1) / n, size = sizes != NULL ? hn_tensor_get_i64(sizes, i) : each;
+        const int64_t end = MIN(at + size, k->n);
+        ((int64_t *)now->data)[i] = hn_kept_before(k, end) - hn_kept_before(k, at);
+        at = end;
+    }
+    hn_narrow_set(x, 1, now);
+    hn_node_remove_attr(x->node, "num_outputs");
+    return TRUE;
+}
+
 const HnOp hn_op_split = {
     .name = "Split",
     .since = { 1, 2, 11, 13, 18 },
@@ -360,4 +388,5 @@ const HnOp hn_op_split = {
     .cost = hn_cost_move,
     .ref = split_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
+    .narrow = split_narrow,
 };

@@ -10,6 +10,7 @@
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/linear.h"
+#include "op/narrow.h"
 
 /* --- geometry ---------------------------------------------------------------------------------------------------- */
 
@@ -291,6 +292,11 @@ static void conv_linear(const void *params, HnLinearView *v)
     v->window = &p->window;
 }
 
+static gboolean conv_narrow(const HnNarrow *x)
+{
+    return hn_narrow_groups(x, "group", ((const HnConv *)x->params)->group);
+}
+
 const HnOp hn_op_conv = {
     .name = "Conv",
     .flags = HN_OP_HALF_VIA_F32,
@@ -307,5 +313,6 @@ const HnOp hn_op_conv = {
     .ref = conv_ref,
     .linear = { .weight = 1, .bias = 2, .out = 0, .in = 1, .x_axis = 1, .y_axis = 1, .read = conv_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
+    .narrow = conv_narrow,
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

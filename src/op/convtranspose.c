@@ -8,6 +8,7 @@
 #include "op/conv.h"
 #include "op/index.h"
 #include "op/linear.h"
+#include "op/narrow.h"
 #include "op/types.h"
 
 /* Output size along an axis before padding is taken off. */
@@ -280,6 +281,11 @@ static void convtranspose_linear(const void *params, HnLinearView *v)
     v->adjoint = TRUE;
 }
 
+static gboolean convtranspose_narrow(const HnNarrow *x)
+{
+    return hn_narrow_groups(x, "group", ((const HnConvTranspose *)x->params)->group);
+}
+
 const HnOp hn_op_convtranspose = {
     .name = "ConvTranspose",
     .flags = HN_OP_HALF_VIA_F32,
@@ -296,5 +302,6 @@ const HnOp hn_op_convtranspose = {
     .ref = convtranspose_ref,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = convtranspose_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
+    .narrow = convtranspose_narrow,
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },
 };

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/unbind.h"
 
 /* Size that `a` of the input and `b` of the shape broadcast to. */
@@ -86,6 +87,19 @@ static void expand_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_in(u, 0), hn_unbind_fill(u, dtype, n, dims, 1)));
 }
 
+static gboolean expand_narrow(const HnNarrow *x)
+{
+    const HnKept *k = hn_narrow_out(x, 0);
+    const HnType *t = k != NULL ? hn_node_out(x->node, 0)->type : NULL;
+    g_autoptr(HnTensor) shape = hn_narrow_constant(x, 1);
+    if (k == NULL || shape == NULL)
+        return TRUE;
+    const int64_t at = t != NULL ? k->axis - (t->rank - shape->n) : -1;
+    if (at >= 0 && hn_tensor_get_i64(shape, at) != 1)
+        hn_narrow_set_number(x, 1, at, k->left);
+    return t != NULL;
+}
+
 const HnOp hn_op_expand = {
     .name = "Expand",
     .since = { 8, 13 },
@@ -98,6 +112,7 @@ const HnOp hn_op_expand = {
     .infer = expand_infer,
     .ref = expand_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
+    .narrow = expand_narrow,
 };
 
 /* --- Tile -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/types.h"
 
 static void gather_bind(HnBind *b, void *params)
@@ -106,6 +107,37 @@ static void gather_ref(HnEval *e)
     hn_eval_scratch_free(e, index);
 }
 
+/* Positions along the axis of channels are counted among those that stay. */
+static gboolean gather_narrow(const HnNarrow *x)
+{
+    const HnGather *p = x->params;
+    const HnKept *k = hn_narrow_in(x, 0), *y = hn_narrow_out(x, 0);
+    const HnType *t = k != NULL ? hn_node_in(x->node, 0)->type : NULL;
+    if (k == NULL)
+        return TRUE;
+    if (t == NULL || p->axis + (p->axis < 0 ? t->rank : 0) != k->axis)
+        return t != NULL;
+    g_autoptr(HnTensor) at = hn_narrow_constant(x, 1);
+    if (at == NULL || at->ndim > 1 || (at->ndim == 1 && (y == NULL ? at->n : y->n) != at->n))
+        return FALSE;
+    const int64_t left = at->ndim == 1 && y != NULL ? y->left : at->n;
+    int64_t n = 0;
+    HnTensor *now = hn_tensor_new(at->dtype, at->ndim, &left, NULL, NULL);
+    for (int64_t i = 0; i < at->n; i++) {
+        int64_t place = hn_tensor_get_i64(at, i);
+        place += place < 0 ? k->n : 0;
+        const gboolean stays = place >= 0 && place < k->n && k->stays[place];
+        if ((y == NULL || at->ndim == 0 || y->stays[i]) != stays) {
+            hn_tensor_unref(now);
+            return FALSE;
+        }
+        if (stays)
+            hn_tensor_set_i64(now, n++, hn_kept_before(k, place));
+    }
+    hn_narrow_set(x, 1, now);
+    return TRUE;
+}
+
 const HnOp hn_op_gather = {
     .name = "Gather",
     .flags = HN_OP_LOOKUP,
@@ -122,6 +154,7 @@ const HnOp hn_op_gather = {
     .cost = hn_cost_move,
     .ref = gather_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
+    .narrow = gather_narrow,
 };
 
 /* --- GatherElements -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "op/index.h"
+#include "op/narrow.h"
 #include "op/op.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -156,6 +157,12 @@ static void groupnorm_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, y);
 }
 
+static gboolean groupnorm_narrow(const HnNarrow *x)
+{
+    const HnAttr *groups = hn_node_attr(x->node, "num_groups");
+    return groups != NULL && hn_narrow_groups(x, "num_groups", groups->i);
+}
+
 const HnOp hn_op_groupnormalization = {
     .name = "GroupNormalization",
     NORM_RECORD,
@@ -165,4 +172,5 @@ const HnOp hn_op_groupnormalization = {
     .bind = groupnorm_bind,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
     .channels = { HN_CH_PLANES },
+    .narrow = groupnorm_narrow,
 };

@@ -315,6 +315,7 @@ typedef struct {
 #define HN_FORMS(...) ((const HnForm[]){ __VA_ARGS__, { 0 } })
 
 struct HnUnbind; /* op/unbind.h */
+struct HnNarrow; /* op/narrow.h */
 
 struct HnOp {
     const char *name;
@@ -345,6 +346,8 @@ struct HnOp {
     HnLinearRule linear;
     HnQuantRule quant;
     HnChannelRule channels;
+    /* Parameters for values that have lost channels. FALSE: they cannot say it. NULL: none depends on it. */
+    gboolean (*narrow)(const struct HnNarrow *x);
     HnRangeRule range;
 };
 

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -309,6 +310,21 @@ static gboolean pad_computes(const HnNode *n)
     return n->version < 11;
 }
 
+/* What is put beside channels is as much as before; none of them may be cut off, or stand for others. */
+static gboolean pad_narrow(const HnNarrow *x)
+{
+    const HnPad *p = x->params;
+    const HnKept *k = hn_narrow_in(x, 0);
+    const HnType *t = k != NULL ? hn_node_in(x->node, 0)->type : NULL;
+    g_autoptr(HnTensor) pads = hn_narrow_constant(x, 1);
+    if (k == NULL)
+        return TRUE;
+    if (t == NULL || pads == NULL || hn_node_in(x->node, 3) != NULL || pads->n != 2 * t->rank)
+        return FALSE;
+    const int64_t before = hn_tensor_get_i64(pads, k->axis), after = hn_tensor_get_i64(pads, t->rank + k->axis);
+    return (before == 0 && after == 0) || (p->mode == HN_PAD_CONSTANT && before >= 0 && after >= 0);
+}
+
 const HnOp hn_op_pad = {
     .name = "Pad",
     .since = { 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 },
@@ -331,6 +347,7 @@ const HnOp hn_op_pad = {
     .ref = pad_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS, .computes = pad_computes },
     .channels = { HN_CH_MOVE },
+    .narrow = pad_narrow,
 };
 
 /* --- CenterCropPad --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "op/gemm.h"
 #include "op/index.h"
+#include "op/narrow.h"
 #include "op/recurrent.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -475,9 +476,29 @@ static void recurrent_ref(HnEval *e)
     release(e, &s);
 }
 
-#define RECURRENT_RECORD                                                                            \
-    .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent), \
-    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref, .channels = { HN_CH_RECURRENT }
+/* A first state that is computed and keeps its size is 0, or the channels would have stayed: it may be absent. */
+static gboolean recurrent_narrow(const HnNarrow *x)
+{
+    const HnRecurrent *p = x->params;
+    const HnKept *k = NULL;
+    for (int i = 0; i < (int)x->node->out->len && k == NULL; i++)
+        k = hn_narrow_out(x, i);
+    if (k == NULL)
+        return TRUE;
+    for (int i = 5; i < 7; i++) {
+        const HnValue *v = hn_node_in(x->node, i);
+        if (v != NULL && v->weight == NULL && hn_narrow_in(x, i) == NULL)
+            hn_node_set_in(x->node, i, NULL);
+    }
+    if (p->hidden != 0)
+        hn_node_set_int(x->node, "hidden_size", k->left);
+    return TRUE;
+}
+
+#define RECURRENT_RECORD                                                                                     \
+    .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent),          \
+    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref, .channels = { HN_CH_RECURRENT }, \
+    .narrow = recurrent_narrow
 
 /* Before opset 14 the batch is the second axis: X [B,T,I] becomes [T,B,I], the states [B,D,H] become [D,B,H]. */
 static void recurrent_unbind(HnUnbind *u)

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/unbind.h"
 
 typedef struct {
@@ -181,6 +182,21 @@ static void reshape_unbind(HnUnbind *u)
         hn_node_remove_attr(u->node, "allowzero");
 }
 
+/* The target says how many channels there are, unless that follows from the input. */
+static gboolean reshape_narrow(const HnNarrow *x)
+{
+    const HnReshape *p = x->params;
+    const HnKept *k = hn_narrow_out(x, 0), *in = hn_narrow_in(x, 0);
+    g_autoptr(HnTensor) shape = hn_narrow_constant(x, 1);
+    if (k == NULL || shape == NULL || k->axis >= shape->n)
+        return TRUE;
+    const int64_t now = hn_tensor_get_i64(shape, k->axis);
+    const gboolean copied = now == 0 && !p->allow_zero && in != NULL && in->axis == k->axis;
+    if (now != -1 && !copied)
+        hn_narrow_set_number(x, 1, k->axis, k->left);
+    return TRUE;
+}
+
 const HnOp hn_op_reshape = {
     .name = "Reshape",
     .flags = HN_OP_VIEW,
@@ -199,6 +215,7 @@ const HnOp hn_op_reshape = {
     .cost = hn_cost_nothing,
     .ref = reshape_ref,
     .quant = { .kind = HN_Q_PASS },
+    .narrow = reshape_narrow,
 };
 
 /* --- Squeeze, Unsqueeze ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "op/index.h"
+#include "op/narrow.h"
 #include "op/op.h"
 #include "op/types.h"
 
@@ -598,6 +599,21 @@ static gboolean resize_computes(const HnNode *n)
     return p->mode != HN_RESIZE_NEAREST || p->place == HN_RESIZE_CROP;
 }
 
+/* Channels are not resized: only sizes say how many there are. */
+static gboolean resize_narrow(const HnNarrow *x)
+{
+    const HnResize *p = x->params;
+    const HnKept *k = hn_narrow_in(x, 0), *y = hn_narrow_out(x, 0);
+    if (k == NULL)
+        return TRUE;
+    if (y == NULL || y->axis != k->axis || y->n != k->n)
+        return FALSE;
+    g_autoptr(HnTensor) sizes = hn_narrow_constant(x, 3);
+    if (sizes != NULL && p->axes == NULL)
+        hn_narrow_set_number(x, 3, k->axis, k->left);
+    return TRUE;
+}
+
 const HnOp hn_op_resize = {
     .name = "Resize",
     .flags = HN_OP_HALF_VIA_F32,
@@ -622,6 +638,7 @@ const HnOp hn_op_resize = {
     .cost = resize_cost,
     .ref = resize_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES, .computes = resize_computes },
+    .narrow = resize_narrow,
     .range = { .exact = "U" },
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/narrow.h"
 #include "op/unbind.h"
 
 static void slice_bind(HnBind *b, void *params)
@@ -246,6 +247,47 @@ static void slice_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, v);
 }
 
+/* Entry of the bounds that is about this axis; -1: none, -2: not known. */
+static int64_t bound_of(const HnTensor *axes, int64_t n, int axis, int rank)
+{
+    int64_t at = axes == NULL && axis < n ? axis : -1;
+    for (int64_t i = 0; axes != NULL && i < n; i++) {
+        const int64_t a = hn_tensor_get_i64(axes, i);
+        if (a + (a < 0 ? rank : 0) == axis)
+            at = i;
+    }
+    return at;
+}
+
+/* Bounds along the axis of channels are counted among those that stay. */
+static gboolean slice_narrow(const HnNarrow *x)
+{
+    const HnKept *k = hn_narrow_in(x, 0);
+    const HnSlice *p = x->params;
+    const HnType *t = k != NULL ? hn_node_in(x->node, 0)->type : NULL;
+    if (k == NULL)
+        return TRUE;
+    g_autoptr(HnTensor) starts = hn_narrow_constant(x, 1), ends = hn_narrow_constant(x, 2);
+    g_autoptr(HnTensor) axes = hn_narrow_constant(x, 3), steps = hn_narrow_constant(x, 4);
+    if (!p->inputs || starts == NULL || ends == NULL || t == NULL || starts->n != ends->n)
+        return FALSE;
+    if ((hn_node_in(x->node, 3) != NULL && axes == NULL) || (hn_node_in(x->node, 4) != NULL && steps == NULL))
+        return FALSE;
+    const int64_t at = bound_of(axes, starts->n, k->axis, t->rank);
+    if (at < 0)
+        return TRUE;
+    const int64_t step = steps != NULL ? hn_tensor_get_i64(steps, at) : 1;
+    int64_t first = hn_tensor_get_i64(starts, at);
+    const int64_t count = step != 0 ? hn_slice_axis(k->n, &first, hn_tensor_get_i64(ends, at), step) : 0;
+    if (step == -1 && count == k->n) /* turned round as a whole */
+        return TRUE;
+    if (step != 1)
+        return FALSE;
+    hn_narrow_set_number(x, 1, at, hn_kept_before(k, first));
+    hn_narrow_set_number(x, 2, at, hn_kept_before(k, first + count));
+    return TRUE;
+}
+
 const HnOp hn_op_slice = {
     .name = "Slice",
     .since = { 1, 10, 11, 13 },
@@ -265,4 +307,5 @@ const HnOp hn_op_slice = {
     .cost = hn_cost_move,
     .ref = slice_ref,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
+    .narrow = slice_narrow,
 };

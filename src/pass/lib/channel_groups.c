@@ -401,6 +401,80 @@ static void align_weights(HnChannels *c)
     }
 }
 
+/* --- elements that are held apart to the end ---------------------------------------------------------------------- */
+
+static int root_of(int *parent, int k)
+{
+    while (parent[k] != k)
+        k = parent[k] = parent[parent[k]];
+    return k;
+}
+
+/* How many classes become one of another when those of each place along an axis are united. */
+static guint unions_along(const HnTensor *ids, int axis, int *parent, guint n_classes)
+{
+    const float *id = ids->data;
+    const int64_t n = ids->dims[axis];
+    int64_t inner = 1;
+    guint unions = 0;
+    g_autofree int *first = g_new(int, (gsize)n + 1);
+    for (guint k = 0; k < n_classes; k++)
+        parent[k] = (int)k;
+    for (int64_t i = 0; i < n; i++)
+        first[i] = -1;
+    for (int i = axis + 1; i < ids->ndim; i++)
+        inner *= ids->dims[i];
+    for (int64_t i = 0; i < ids->n; i++) {
+        int *at = &first[i / inner % n];
+        if (id[i] <= 0)
+            continue;
+        const int k = root_of(parent, (int)id[i] - 1), other = *at >= 0 ? root_of(parent, *at) : k;
+        *at = k;
+        unions += k != other;
+        parent[MAX(k, other)] = MIN(k, other);
+    }
+    return unions;
+}
+
+/* The axis of v along which most classes stay apart. */
+static int best_axis(HnChannels *c, const HnTensor *ids)
+{
+    const guint n = c->parent->len;
+    g_autofree int *parent = g_new(int, n + 1);
+    guint least = G_MAXUINT;
+    int best = 0;
+    for (int axis = 0; axis < ids->ndim; axis++) {
+        const guint unions = unions_along(ids, axis, parent, n);
+        best = unions < least ? axis : best;
+        least = MIN(least, unions);
+    }
+    return best;
+}
+
+static gboolean has_free(const HnChannels *c, const HnTensor *ids)
+{
+    for (int64_t i = 0; i < ids->n; i++)
+        if (((const float *)ids->data)[i] > 0 && hn_channels_locked(c, (int)((const float *)ids->data)[i] - 1) == NULL)
+            return TRUE;
+    return FALSE;
+}
+
+/* A tensor can only lose whole places along one of its axes. */
+static void settle_apart(HnChannels *c)
+{
+    const GPtrArray *nodes = c->model->graph->nodes;
+    for (guint i = 0; i < nodes->len; i++) {
+        const HnNode *n = nodes->pdata[i];
+        for (guint k = 0; k < n->out->len && c->error == NULL; k++) {
+            const HnChannelPlace *p = hn_channels_place(c, n->out->pdata[k]);
+            if (p == NULL || p->ids == NULL || !has_free(c, p->ids))
+                continue;
+            hn_channels_settle(c, p->ids);
+            hn_channels_along(c, n->out->pdata[k], best_axis(c, p->ids));
+        }
+    }
+}
+
 HnChannels *hn_channels_new(HnModel *m, HnChannelBond bond, HnBudget *budget, GError **error)
 {
     g_autoptr(HnChannels) c = g_new0(HnChannels, 1);
@@ -429,6 +503,12 @@ HnChannels *hn_channels_new(HnModel *m, HnChannelBond bond, HnBudget *budget, GE
     bind_shared(c);
     if (bond == HN_BOND_UNIT)
         bind_proportional(c);
+    else
+        settle_apart(c);
+    if (c->error != NULL) {
+        g_propagate_error(error, g_steal_pointer(&c->error));
+        return NULL;
+    }
     for (guint i = 0; i < c->n_places; i++)
         g_clear_pointer(&c->places[i].ids, hn_tensor_unref);
     for (guint i = 0; i < c->lists->len; i++) {
