@@ -62,16 +62,34 @@ static void take(const HnScorer *s, HnScore *score, double *to, HnMetric metric,
     score->at[metric] = j;
 }
 
+/* Some output is judged by it; where none is, it is still told, and says which nodes cost most. */
+static gboolean any_counts(const HnScorer *s, HnMetric metric)
+{
+    for (int j = 0; j < s->n_out; j++)
+        if (counts(s, j, metric))
+            return TRUE;
+    return FALSE;
+}
+
 /* Of what s->last says of all outputs. */
 static void power_of(const HnScorer *s, double *signal, double *noise)
 {
+    const gboolean all = !any_counts(s, HN_METRIC_SQNR);
     *signal = *noise = 0;
     for (int j = 0; j < s->n_out; j++) {
-        if (!counts(s, j, HN_METRIC_SQNR))
+        if (!all && !counts(s, j, HN_METRIC_SQNR))
             continue;
         *signal += s->last[j].signal;
         *noise += s->last[j].noise;
     }
+}
+
+static double least_cos(const HnScorer *s)
+{
+    double least = 1;
+    for (int j = 0; j < s->n_out; j++)
+        least = fmin(least, s->last[j].cos); /* not that of an output that has none */
+    return least;
 }
 
 static void score_of(const HnScorer *s, HnScore *score)
@@ -92,7 +110,7 @@ static void score_of(const HnScorer *s, HnScore *score)
     }
     power_of(s, &signal, &noise);
     score->sqnr = noise > 0 ? 10 * log10(signal / noise) : INFINITY;
-    score->cos = isinf(score->cos) ? 1 : score->cos;
+    score->cos = isinf(score->cos) ? least_cos(s) : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
     score->r2 = isinf(score->r2) ? NAN : score->r2;
     score->scores = isinf(score->scores) ? NAN : score->scores;

@@ -155,6 +155,34 @@ static void test_goals(void)
     g_assert_cmpfloat(s.scores, >, 0);
 }
 
+/* What nothing is judged by is told all the same, and says which nodes cost most. */
+static void test_told(void)
+{
+    GError *error = NULL;
+    g_autoptr(HnModel) original = detector_of("{0,0,0,0}");
+    g_autoptr(HnModel) m = detector_of("{2,-2,0,0}");
+    HnValue *inputs[] = { original->graph->inputs->pdata[0] };
+    g_autoptr(HnData) d = hn_data_open("random:2", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_assert_no_error(error);
+    static const char *const names[] = { "r2", "cos", "sqnr" };
+    HnScore score[3];
+    for (int i = 0; i < 3; i++) {
+        HnMetricChoice c;
+        g_assert_true(hn_metric_choice_parse(names[i], &c, &error));
+        const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1, .choice = &c };
+        g_autoptr(HnScorer) s = hn_scorer_new(detector_of("{0,0,0,0}"), d, 0, 2, &o, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_scorer_run(s, m, &score[i], &error));
+        hn_metric_choice_clear(&c);
+    }
+    g_assert_cmpfloat(score[0].r2, <, 0.99);
+    g_assert_cmpfloat(score[0].cos, ==, score[1].cos);
+    g_assert_cmpfloat(score[0].cos, <, 0.999);
+    g_assert_cmpfloat(score[0].sqnr, ==, score[2].sqnr);
+    g_assert_cmpfloat(score[1].sqnr, ==, score[2].sqnr);
+    g_assert_cmpint(score[0].at[HN_METRIC_COS], ==, -1);
+}
+
 /* Outputs so large that the original computes those of later samples again. */
 static void test_large_outputs(void)
 {
@@ -471,17 +499,38 @@ static void test_cache(void)
 
 /* --- what stays f32 ----------------------------------------------------------------------------------------------- */
 
-/* Products %1, whose first input is 1000 times the others (and its weights a thousandth), and %2. */
-static char *uneven(void)
+static void append_weight(GString *text, const char *name, int columns, double first)
 {
-    GString *text = g_string_new("opset 17\ngraph main(%x:f32[8,64]) -> (%y) {\n  s:f32[64]={1000");
+    g_string_append_printf(text, "  %s:f32[64,%d]={", name, columns);
+    for (int i = 0; i < 64 * columns; i++)
+        g_string_append_printf(text, "%s%g", i > 0 ? "," : "", (i % 7 - 3) * (i < columns ? first : 1));
+    g_string_append(text, "}\n");
+}
+
+static void append_scale(GString *text, const char *name, double first)
+{
+    g_string_append_printf(text, "  %s:f32[64]={%g", name, first);
     for (int i = 1; i < 64; i++)
         g_string_append(text, ",1");
-    g_string_append(text, "}\n  w:f32[64,8]={");
-    for (int i = 0; i < 64 * 8; i++)
-        g_string_append_printf(text, "%s%g", i > 0 ? "," : "", (i % 7 - 3) * (i < 8 ? 0.001 : 1));
-    g_string_append(text, "}\n  v:f32[64,8]\n  %0 = Mul(%x, s)\n  %1 = MatMul(%0, w)\n  %2 = MatMul(%x, v)\n"
-                          "  %y = Add(%1, %2)\n}\n");
+    g_string_append(text, "}\n");
+}
+
+/* Products %1, whose first input is 1000 times the others (and its weights a thousandth), and %2; with `blocked` %3
+ * with more weights, of which the first are 100000 times the others (and their input as much smaller). */
+static char *uneven(gboolean blocked)
+{
+    GString *text = g_string_new("opset 17\ngraph main(%x:f32[8,64]) -> (%y) {\n");
+    append_scale(text, "s", 1000);
+    append_weight(text, "w", 8, 0.001);
+    g_string_append(text, "  v:f32[64,8]\n  %0 = Mul(%x, s)\n  %1 = MatMul(%0, w)\n  %2 = MatMul(%x, v)\n");
+    if (blocked) {
+        append_scale(text, "t", 1e-5);
+        append_weight(text, "b", 16, 1e5);
+        g_string_append(text, "  %4 = Mul(%x, t)\n  %3 = MatMul(%4, b)\n  %5 = Add(%1, %2)\n"
+                              "  %y = Concat(%5, %3) axis=1\n}\n");
+    } else {
+        g_string_append(text, "  %y = Add(%1, %2)\n}\n");
+    }
     return g_string_free(text, FALSE);
 }
 
@@ -491,10 +540,10 @@ static HnModel *open_text(gpointer data, GError **error)
     return parse(data);
 }
 
-/* The forms of %1 and %2 that a search finds, and the bytes of weights then. */
-static void found_forms(double most, HnQuantForm *forms, guint64 *bytes)
+/* The forms of %1 and %2, and of %3 with `blocked`, that a search finds, and the bytes of weights then. */
+static void found_forms(double most, gboolean blocked, HnQuantForm *forms, guint64 *bytes)
 {
-    g_autofree char *text = uneven();
+    g_autofree char *text = uneven(blocked);
     g_autoptr(GError) error = NULL;
     g_autoptr(HnModel) m = parse(text);
     HnValue *inputs[] = { m->graph->inputs->pdata[0] };
@@ -505,12 +554,14 @@ static void found_forms(double most, HnQuantForm *forms, guint64 *bytes)
     g_autoptr(HnQuantPlan) base = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8, .block = 32 });
     hn_quant_plan_set_form(base, "1", HN_FORM_DYNAMIC);
     hn_quant_plan_set_form(base, "2", HN_FORM_DYNAMIC);
+    if (blocked)
+        hn_quant_plan_set_form(base, "3", HN_FORM_DYNAMIC);
     HnSearchOptions o = { .open = open_text, .data = text, .scorer = scorer, .backend = &hn_backend_ref, .threads = 1 };
     hn_goals_add(&o.goals, HN_METRIC_COS, most);
     HnSearch found;
     g_assert_true(hn_quant_search(base, &o, &found, &error));
     g_assert_no_error(error);
-    for (int i = 0; i < 2; i++)
+    for (guint i = 0; i < found.nodes->len; i++)
         forms[i] = ((const HnSensitivity *)found.nodes->pdata[i])->form;
     HnQuantLog log;
     g_autoptr(HnModel) made = found.plan != NULL ? hn_quant_build(found.plan, &o, &log, &error) : NULL;
@@ -520,19 +571,24 @@ static void found_forms(double most, HnQuantForm *forms, guint64 *bytes)
 
 static void test_store(void)
 {
-    HnQuantForm forms[2];
+    HnQuantForm forms[3];
     guint64 bytes;
-    found_forms(0.05, forms, &bytes);
+    found_forms(0.05, FALSE, forms, &bytes);
     g_assert_cmpint(forms[0], ==, HN_FORM_W8); /* as integers it would lose half of the output */
     g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
     g_assert_cmpuint(bytes, <, 2 * 512 + 512);
 
-    found_forms(0.001, forms, &bytes); /* not even 8-bit weights are good enough */
+    found_forms(0.001, FALSE, forms, &bytes); /* not even 8-bit weights are good enough */
     g_assert_cmpint(forms[0], ==, HN_FORM_F32);
     g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
     g_assert_cmpuint(bytes, >, 512 * 4);
 
-    found_forms(1, forms, &bytes); /* nothing stays f32 */
+    found_forms(0.05, TRUE, forms, &bytes); /* the largest weight cannot be stored; a smaller one is all the same */
+    g_assert_cmpint(forms[0], ==, HN_FORM_W8);
+    g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
+    g_assert_cmpint(forms[2], ==, HN_FORM_F32);
+
+    found_forms(1, FALSE, forms, &bytes); /* nothing stays f32 */
     g_assert_cmpint(forms[0], ==, HN_FORM_DYNAMIC);
     g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
 }
@@ -544,6 +600,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/kinds/gates", test_gates);
     g_test_add_func("/check/score/large_outputs", test_large_outputs);
     g_test_add_func("/check/score/goals", test_goals);
+    g_test_add_func("/check/score/told", test_told);
     g_test_add_func("/check/score/metrics", test_metric_names);
     g_test_add_func("/quant/regions", test_regions);
     g_test_add_func("/quant/plan-file", test_plan_file);
