@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "check/guard.h"
 #include "check/recipe.h"
@@ -44,9 +45,11 @@ static gboolean open_scorer(Quantize *q, GError **error)
         quantize_open_given(q, error); /* not the prepared one: what preparing broke would not be seen */
     if (given == NULL)
         return FALSE;
+    const guint64 start = hn_now_ns();
     q->scorer = hn_scorer_new(g_steal_pointer(&given), q->data, q->held_first, q->held, &o, error);
     if (q->scorer == NULL)
         return FALSE;
+    q->sample_seconds = (double)(hn_now_ns() - start) * 1e-9 / (double)MAX(q->held, 1);
     q->so = (HnSearchOptions){ .open = quantize_open_prepared,
                                .data = q,
                                .scorer = q->scorer,
@@ -294,7 +297,7 @@ static gboolean work(Quantize *q, GError **error)
     if (q->p->analyze)
         return quantize_write_plan(q, error) && quantize_report(q, error);
     insist(q);
-    if (!make_result(q, error) || !write_model(q, error) || !quantize_look(q, error))
+    if (!make_result(q, error) || !quantize_look(q, error) || !write_model(q, error))
         return FALSE;
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }

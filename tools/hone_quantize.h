@@ -72,10 +72,11 @@ typedef struct {
     HnSearch safe;          /* what was found from there */
     HnModel *safe_result;   /* before anything was repaired; NULL: none */
     HnQuantLog safe_log;
-    double safe_seconds;  /* that making it takes */
-    gboolean is_safe;     /* q->result is that one */
-    gboolean cut;         /* calibration or repairs had no time for all that they would have tried */
-    guint repairs_wanted; /* set of bits */
+    double safe_seconds;   /* that making it takes */
+    double sample_seconds; /* that the original takes for a sample, opening it included */
+    gboolean is_safe;      /* q->result is that one */
+    gboolean cut;          /* calibration or repairs had no time for all that they would have tried */
+    guint repairs_wanted;  /* set of bits */
     gboolean has_speedup;
     HnSpeedup speedup;
     guint64 file_before, file_after;

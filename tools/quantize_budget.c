@@ -4,10 +4,11 @@
 #include "base/clock.h"
 #include "hone_quantize.h"
 
-#define SAFE_PART 0.8  /* of the time that is left: for the safe plan at most, which mostly is the first one tried */
+#define SAFE_LEFT 0.08 /* of the whole time: what the search for a safe plan leaves; without one nothing is written */
 #define RACE_PART 0.25 /* of the whole time: for races at the end ... */
 #define RACE_MOST 12.0 /* ... seconds at most */
 #define WRITES 4       /* times as long as the safe plan's model took: to build another one, count, write and read it */
+#define WRITE_RUNS 2   /* samples' time: the file is opened and run */
 #define LEAST_WRITE 0.1
 
 void quantize_start_clock(Quantize *q)
@@ -40,6 +41,7 @@ static gboolean search(Quantize *q, GError **error)
 {
     HnSearchOptions so = q->so;
     so.by_time = so.all_alone = so.accumulated = FALSE;
+    so.quick = TRUE;
     return hn_quant_search(q->safe_base, &so, &q->safe, error);
 }
 
@@ -64,7 +66,7 @@ gboolean quantize_find_safe(Quantize *q, GError **error)
     GError *failure = NULL;
     if (!wanted || (q->safe_base = weights_only(q)) == NULL)
         return TRUE;
-    hn_tune_phase(&q->limits, SAFE_PART, 0);
+    hn_tune_phase(&q->limits, 1, SAFE_LEFT * q->limits.seconds);
     if (!search(q, &failure) && !quantize_was_cut(q, &failure)) {
         g_propagate_error(error, failure);
         return FALSE;
@@ -101,7 +103,7 @@ void quantize_take_safe(Quantize *q)
 
 double quantize_reserve_write(const Quantize *q)
 {
-    return q->limits.last == 0 ? 0 : LEAST_WRITE + WRITES * q->safe_seconds;
+    return q->limits.last == 0 ? 0 : LEAST_WRITE + WRITES * q->safe_seconds + WRITE_RUNS * q->sample_seconds;
 }
 
 double quantize_reserve(const Quantize *q)

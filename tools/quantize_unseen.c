@@ -137,13 +137,15 @@ gboolean quantize_look(Quantize *q, GError **error)
     const int64_t n = q->held;
     GError *failure = NULL;
     g_autofree double *db = g_new0(double, (gsize)n + 1);
-    hn_tune_phase(&q->limits, 1, 0);
+    hn_tune_phase(&q->limits, 1, quantize_reserve_write(q));
     q->looked = look(q, db, &failure);
-    if (!q->looked && !quantize_was_cut(q, &failure)) {
+    (void)hn_tune_phase_end(&q->limits);
+    if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) /* of time or memory: the verdict stands without it */
+        g_clear_error(&failure);
+    if (failure != NULL) {
         g_propagate_error(error, failure);
         return FALSE;
     }
-    (void)hn_tune_phase_end(&q->limits);
     q->mean_db = 0;
     for (int64_t i = 0; i < n; i++) {
         db[i] = CLAMP(db[i], -MOST_DB, MOST_DB);

@@ -275,6 +275,21 @@ static gboolean give_back(HnSearchState *s, GError **error)
     return TRUE;
 }
 
+static gint by_noise(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const HnSensitivity *x = *(HnSensitivity *const *)a, *y = *(HnSensitivity *const *)b;
+    const double p = x->noise / cost_of(data, x), q = y->noise / cost_of(data, y);
+    return (p < q) - (p > q);
+}
+
+gboolean hn_search_quick(HnSearchState *s, GError **error)
+{
+    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    g_ptr_array_extend(order, s->out->nodes, NULL, NULL);
+    g_ptr_array_sort_with_data(order, by_noise, s);
+    return find_prefix(s, order, error);
+}
+
 gboolean hn_search_by_error(HnSearchState *s, double part, GError **error)
 {
     g_autoptr(GPtrArray) order = g_ptr_array_new();

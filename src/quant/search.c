@@ -147,6 +147,30 @@ static double int_bytes(const HnNode *n, HnQuantForm form)
     return (double)w->n * (form == HN_FORM_W4 ? 0.5 : 1);
 }
 
+/* Of rounding to 127 steps to either side of 0, each channel by itself: what is known of a node's error before it has
+ * been tried. */
+static double noise_of(const HnNode *n)
+{
+    const HnTensor *w = hn_quant_weight(n)->weight;
+    const int axis = hn_quant_scale_axis(n, w->ndim);
+    const int64_t channels = axis >= 0 ? w->dims[axis] : 1;
+    g_autofree float *most = g_new0(float, (gsize)channels + 1);
+    double energy = 0, noise = 0;
+    int64_t inner = 1;
+    for (int i = axis + 1; i < w->ndim; i++)
+        inner *= w->dims[i];
+    for (int64_t i = 0; i < w->n; i++) {
+        float x;
+        memcpy(&x, (const char *)w->data + (gsize)i * sizeof x, sizeof x); /* perhaps not aligned */
+        float *m = &most[i / inner % channels];
+        *m = fmaxf(*m, fabsf(x));
+        energy += (double)x * x;
+    }
+    for (int64_t c = 0; c < channels; c++)
+        noise += (double)most[c] * most[c] / (127.0 * 127.0 * 12) * ((double)w->n / (double)channels);
+    return energy > 0 ? noise / energy : 0;
+}
+
 static gboolean list_nodes(HnSearchState *s, GError **error)
 {
     HnModel *m = s->model = s->o->open(s->o->data, error);
@@ -165,6 +189,7 @@ static gboolean list_nodes(HnSearchState *s, GError **error)
         x->int_bytes = int_bytes(n, form);
         s->weight_bytes += x->weight_bytes;
         x->less = form == HN_FORM_W4 ? hn_quant_form_fit(n, HN_FORM_W8, &s->base->o) : HN_FORM_F32;
+        x->noise = s->o->quick ? noise_of(n) : 0;
         x->f32_ms = x->int_ms = x->drop = x->accumulated = NAN;
         g_ptr_array_add(s->out->nodes, x);
     }
@@ -225,6 +250,8 @@ static gboolean settle(HnSearchState *s, const char *what, GError **error)
         return FALSE;
     if (o->accumulated && !accumulate(s, error))
         return FALSE;
+    if (o->quick && !all.met && !o->fixed && (!hn_search_quick(s, error) || s->out->plan != NULL))
+        return s->out->plan != NULL;
     if (((!all.met && !o->fixed) || o->all_alone) && !hn_search_alone(s, error))
         return FALSE;
     return o->fixed != NULL || all.met || hn_search_by_error(s, all.part, error);

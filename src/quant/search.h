@@ -37,6 +37,7 @@ typedef struct {
     HnGoals goals;
     const HnQuantPlan *fixed; /* tried as it is, instead of a search; NULL: none */
     gboolean by_time;         /* leave what integers do not make faster */
+    gboolean quick;           /* any plan will do: the first found, by as few trials as may be */
     gboolean all_alone;       /* each candidate alone in any case: the sensitivity table */
     gboolean accumulated;     /* errors at each node's output in the plan `base` too */
     GHashTable *pinned;       /* names of nodes whose form stays, whatever it costs; may be NULL */
@@ -60,7 +61,8 @@ typedef struct {
 typedef struct {
     char *name, *op;
     double weight_bytes, int_bytes; /* as f32, and in its form */
-    gboolean tried;                 /* alone; then: */
+    double noise;   /* energy of rounding its weights to 8 bits, over theirs; of a quick search, else 0 */
+    gboolean tried; /* alone; then: */
     HnScore alone;
     double drop;
     double accumulated;    /* dB, at its output with all candidates quantized; NaN: not looked at */

@@ -593,6 +593,56 @@ static void test_store(void)
     g_assert_cmpint(forms[1], ==, HN_FORM_DYNAMIC);
 }
 
+/* Products of 8, of which one has weights of 1000 beside those of 1 in each channel, for an input that is next to 0. */
+static char *coarse(void)
+{
+    GString *text = g_string_new("opset 17\ngraph main(%x:f32[8,64]) -> (%y) {\n  s:f32[64]={0.0001");
+    for (int i = 1; i < 64; i++)
+        g_string_append(text, ",1");
+    g_string_append(text, "}\n  %0 = Mul(%x, s)\n");
+    for (int k = 1; k <= 8; k++) {
+        g_string_append_printf(text, "  w%d:f32[64,64]={", k);
+        for (int i = 0; i < 64 * 64; i++)
+            g_string_append_printf(text, "%s%d", i > 0 ? "," : "", k == 5 && i < 64 ? 1000 : (i * k + i / 64) % 7 - 3);
+        g_string_append_printf(text, "}\n  %%%d = MatMul(%%0, w%d)\n", k, k);
+    }
+    g_string_append(text, "  %y = Concat(%1, %2, %3, %4, %5, %6, %7, %8) axis=1\n}\n");
+    return g_string_free(text, FALSE);
+}
+
+/* Some plan, soon: all, and all without that one; no node is tried alone. */
+static void test_quick(void)
+{
+    g_autofree char *text = coarse();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = parse(text);
+    HnValue *inputs[] = { m->graph->inputs->pdata[0] };
+    g_autoptr(HnData) d = hn_data_open("random:4", inputs, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions so = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) scorer = hn_scorer_new(parse(text), d, 0, 4, &so, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnQuantPlan) base = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8, .block = 32 });
+    for (int k = 1; k <= 8; k++)
+        hn_quant_plan_set_form(base, (const char[]){ (char)('0' + k), 0 }, HN_FORM_W8);
+    HnSearchOptions o = { .open = open_text, .data = text, .scorer = scorer, .backend = &hn_backend_ref, .threads = 1 };
+    hn_goals_add(&o.goals, HN_METRIC_R2, 0.002);
+    for (int quick = 0; quick < 2; quick++) {
+        HnSearch found;
+        o.quick = quick;
+        g_assert_true(hn_quant_search(base, &o, &found, &error));
+        g_assert_no_error(error);
+        g_assert_nonnull(found.plan);
+        for (guint k = 0; k < 8; k++)
+            g_assert_cmpint(((const HnSensitivity *)found.nodes->pdata[k])->form, ==,
+                            k == 4 ? HN_FORM_F32 : HN_FORM_W8);
+        if (quick)
+            g_assert_cmpuint(found.trials, ==, 2);
+        else
+            g_assert_cmpuint(found.trials, >, 8);
+        hn_search_clear(&found);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -608,5 +658,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tune/journal", test_journal);
     g_test_add_func("/tune/timing-cache", test_cache);
     g_test_add_func("/quant/search/store", test_store);
+    g_test_add_func("/quant/search/quick", test_quick);
     return g_test_run();
 }
