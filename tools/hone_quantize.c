@@ -11,6 +11,7 @@
 #include "check/recipe.h"
 #include "ir/copy.h"
 #include "onnx/onnx.h"
+#include "quant/size_bound.h"
 
 #define WHAT "the quantized model"
 #define LARGE (1 << 30)     /* bytes */
@@ -120,12 +121,12 @@ static gboolean count_bytes(Quantize *q, GError **error)
     return bytes != NULL;
 }
 
-static gboolean guard_size(const Quantize *q, GError **error)
+static gboolean guard_size(const Quantize *q, guint64 bytes, const char *what, GError **error)
 {
     if (q->p->force)
         return TRUE;
-    return (q->p->allow_larger || hn_guard_smaller(q->file_after, q->file_before, WHAT, error)) &&
-           hn_guard_size(q->file_after, q->most_bytes, "--size", WHAT, error);
+    return (q->p->allow_larger || hn_guard_smaller(bytes, q->file_before, what, error)) &&
+           hn_guard_size(bytes, q->most_bytes, "--size", what, error);
 }
 
 static gboolean guard_written(gpointer data, HnModel *m, GError **error)
@@ -147,7 +148,7 @@ static gboolean write_model(Quantize *q, GError **error)
 {
     const char *path = q->p->output != NULL ? q->p->output : "-";
     quantize_write_recipe(q);
-    if (!count_bytes(q, error) || !guard_size(q, error))
+    if (!count_bytes(q, error) || !guard_size(q, q->file_after, WHAT, error))
         return FALSE;
     if (q->recipe != NULL && !hn_recipe_check_bytes(q->p->replay, q->result, q->ctx->budget, error))
         return FALSE;
@@ -197,10 +198,22 @@ static gboolean begin(Quantize *q, GError **error)
     return !to_stdout || hn_context_take_stdout(q->ctx, "the model", error);
 }
 
+/* Where no plan at all makes the file as small as it has to be, none is looked for. */
+static gboolean guard_bound(const Quantize *q, GError **error)
+{
+    gsize bytes;
+    if (q->p->analyze || q->p->plan != NULL || q->recipe != NULL || q->file_before >= LARGE)
+        return TRUE;
+    return hn_onnx_size(q->f32, q->ctx->budget, &bytes, error) &&
+           guard_size(q, hn_quant_least_bytes(q->base, q->f32, bytes), "the smallest quantized model in this mode",
+                      error);
+}
+
 /* The model, what may become of it, samples, and who judges by them. */
 static gboolean open_all(Quantize *q, GError **error)
 {
-    if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !quantize_open_data(q, error))
+    if (!quantize_prepare(q, error) || !quantize_base_plan(q, error) || !guard_bound(q, error) ||
+        !quantize_open_data(q, error))
         return FALSE;
     if (!quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)))
         return FALSE;

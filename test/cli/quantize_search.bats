@@ -221,6 +221,9 @@ EOF
     refuses 6 "'--time-budget' was over" hone-quantize -q "$model" --calib "$train" --time-budget 1ms --timing-cache none -o no.onnx
     [ ! -e no.onnx ] && [ ! -e no.onnx.best-so-far ]
     refuses 2 "size" hone-quantize -q "$model" --calib "$train" --size 0% -o no.onnx
+    # what no plan can reach is refused before anything is tried
+    refuses 3 "the smallest quantized model in this mode" hone-quantize -v "$model" --calib "$train" --size 1% -o no.onnx
+    refuses 3 "the smallest quantized model in this mode" hone-quantize -v "$model" --calib "$train" --size 10% --time-budget 5s -o no.onnx
 }
 
 # in_time SECONDS OPTION...: within that, a tenth of it and 1 s, with a file that does what the report says

@@ -10,7 +10,9 @@
 #include "quant/plan_file.h"
 #include "quant/int8_partition.h"
 #include "check/score.h"
+#include "onnx/onnx.h"
 #include "quant/search.h"
+#include "quant/size_bound.h"
 #include "run/session.h"
 
 static HnModel *parse(const char *text)
@@ -610,6 +612,48 @@ static char *coarse(void)
     return g_string_free(text, FALSE);
 }
 
+/* --- what a file takes at least ----------------------------------------------------------------------------------- */
+
+/* The bound is one, and not far away; it counts weights of one shape once. */
+static void check_bound(const char *text, HnQuantForm form, double near)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = parse(text);
+    g_autoptr(HnQuantPlan) p = hn_quant_plan_new(&(HnQuantOptions){ .activations = HN_U8, .block = 32 });
+    g_autoptr(GPtrArray) nodes = hn_quant_candidates(m);
+    gsize before, after;
+    for (guint i = 0; i < nodes->len; i++)
+        hn_quant_plan_set_form(p, hn_quant_name(nodes->pdata[i]), hn_quant_form_fit(nodes->pdata[i], form, &p->o));
+    g_assert_true(hn_onnx_size(m, NULL, &before, &error));
+    const guint64 least = hn_quant_least_bytes(p, m, before);
+    HnQuantLog log;
+    g_assert_true(hn_quant_apply(p, m, NULL, &log, &error));
+    g_assert_no_error(error);
+    g_assert_true(hn_onnx_size(m, NULL, &after, &error));
+    g_test_message("%s: %" G_GUINT64_FORMAT " of %u, before %u", hn_quant_form_name(form), least, (guint)after,
+                   (guint)before);
+    g_assert_cmpuint(least, <=, after);
+    g_assert_cmpfloat((double)least, >=, near * (double)after);
+}
+
+static void test_bound(void)
+{
+    static const char small[] = "opset 13\n%y = MatMul(%x:f32[2,4], w:f32[4,3])\n";
+    static const char table[] = "opset 13\n%1 = Gather(t:f32[256,64], %i:i64[4])\n%y = MatMul(%1, v:f32[64,8])\n";
+    static const char gates[] =
+        "opset 13\n%y, -, - = LSTM(%x:f32[5,1,64], w:f32[1,256,64], r:f32[1,256,64]) hidden_size=64\n";
+    static const char twice[] = "opset 13\n%1 = MatMul(%x:f32[2,64], w:f32[64,64])\n%y = MatMul(%1, w)\n";
+    g_autofree char *long_text = coarse(), *two = uneven();
+    check_bound(small, HN_FORM_W8, 0.5);
+    check_bound(two, HN_FORM_W8, 0.4);
+    check_bound(two, HN_FORM_DYNAMIC, 0.4);
+    check_bound(table, HN_FORM_W8, 0.9);
+    check_bound(table, HN_FORM_W4, 0.8);
+    check_bound(gates, HN_FORM_W8, 0.4); /* both weights are of one shape */
+    check_bound(twice, HN_FORM_W8, 0.8);
+    check_bound(long_text, HN_FORM_W8, 0.1);
+}
+
 /* Some plan, soon: all, and all without that one; no node is tried alone. */
 static void test_quick(void)
 {
@@ -658,6 +702,7 @@ int main(int argc, char **argv)
     g_test_add_func("/tune/journal", test_journal);
     g_test_add_func("/tune/timing-cache", test_cache);
     g_test_add_func("/quant/search/store", test_store);
+    g_test_add_func("/quant/bound", test_bound);
     g_test_add_func("/quant/search/quick", test_quick);
     return g_test_run();
 }
