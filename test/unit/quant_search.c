@@ -643,7 +643,7 @@ static void test_bound(void)
     static const char gates[] =
         "opset 13\n%y, -, - = LSTM(%x:f32[5,1,64], w:f32[1,256,64], r:f32[1,256,64]) hidden_size=64\n";
     static const char twice[] = "opset 13\n%1 = MatMul(%x:f32[2,64], w:f32[64,64])\n%y = MatMul(%1, w)\n";
-    g_autofree char *long_text = coarse(), *two = uneven();
+    g_autofree char *long_text = coarse(), *two = uneven(FALSE);
     check_bound(small, HN_FORM_W8, 0.5);
     check_bound(two, HN_FORM_W8, 0.4);
     check_bound(two, HN_FORM_DYNAMIC, 0.4);
