@@ -10,7 +10,7 @@
 
 typedef struct {
     gboolean per_layer;
-    char *data, *device_b, *precision;
+    char *data, *device_b, *precision, *max_isa;
     char **input, **dim, **shapes;
     double min_sqnr, min_cos;
     int samples, top;
@@ -35,7 +35,10 @@ static const GOptionEntry entries[] = {
     { "device-b", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, device_b),
       "what computes the second model (default: as --device)", "DEVICE" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, precision),
-      "what the second model computes in, as of hone-run: bf16 beside what the model says (default: model)", "TYPE" },
+      "what the second model computes in, as of hone-run, or both: bf16 beside what the model says (default: model)",
+      "[TYPE,]TYPE" },
+    { "max-isa", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, max_isa),
+      "instructions that the second model may use at most, or both: none, avx2, avx512, vnni or amx", "[LEVEL,]LEVEL" },
     { "top", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, top), "show the N worst tensors only", "N" },
     { "min-sqnr", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_sqnr),
       "fail (3) where an output's signal-to-noise ratio is below DB decibels", "DB" },
@@ -48,6 +51,9 @@ typedef struct {
     HnContext *ctx;
     const Params *p;
     const HnBackend *backend[2];
+    const char *precision[2];
+    HnIsa isa[2];
+    GStrv precisions, levels; /* as options name them */
     HnModel *model[2];
     const char *path[2];
     HnShapes *shapes;
@@ -59,16 +65,84 @@ typedef struct {
 
 /* --- set-up ------------------------------------------------------------------------------------------------------- */
 
+/* Options that make the two sides different. */
+static int n_ways(const Diff *d)
+{
+    const Params *p = d->p;
+    return (d->ctx->common.device_b != NULL) + (p->device_b != NULL) + (p->precision != NULL) + (p->max_isa != NULL);
+}
+
+static gboolean exclude(const Diff *d, GError **error)
+{
+    const Params *p = d->p;
+    const char *device = p->device_b != NULL ? "--device-b" : d->ctx->common.device_b != NULL ? "--device" : NULL;
+    const char *one = p->precision != NULL ? "--precision" : p->max_isa != NULL ? "--max-isa" : "--device";
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' excludes '%s': one thing at a time is compared", one,
+                device != NULL ? device : "--max-isa");
+    return FALSE;
+}
+
+/* "A,B", or "B": of the second side alone. */
+static gboolean find_pair(const char *option, const char *text, GStrv *list, const char **pair, GError **error)
+{
+    if (text == NULL)
+        return TRUE;
+    *list = g_strsplit(text, ",", -1);
+    const guint n = g_strv_length(*list);
+    if (n == 0 || n > 2) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '%s': '%s' is neither one nor two", option, text);
+        return FALSE;
+    }
+    pair[0] = n == 2 ? (*list)[0] : NULL;
+    pair[1] = (*list)[n - 1];
+    return TRUE;
+}
+
+static gboolean find_precisions(Diff *d, GError **error)
+{
+    if (!find_pair("--precision", d->p->precision, &d->precisions, d->precision, error))
+        return FALSE;
+    return hn_tool_precision(d->ctx, d->precision[0], error) && hn_tool_precision(d->ctx, d->precision[1], error);
+}
+
+static gboolean find_level(const char *name, HnIsa *isa, GError **error)
+{
+    if (!hn_cpu_isa_parse(name, isa)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--max-isa': '%s' is none of none, avx2, avx512, vnni, amx", name);
+        return FALSE;
+    }
+    if (*isa <= hn_cpu_isa())
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "option '--max-isa': there is no '%s' here, the most is '%s'",
+                name, hn_cpu_isa_name(hn_cpu_isa()));
+    return FALSE;
+}
+
+static gboolean find_levels(Diff *d, GError **error)
+{
+    const char *names[2] = { NULL, NULL };
+    if (!find_pair("--max-isa", d->p->max_isa, &d->levels, names, error))
+        return FALSE;
+    for (int i = 0; i < 2; i++) {
+        d->isa[i] = hn_cpu_isa();
+        if (names[i] != NULL && !find_level(names[i], &d->isa[i], error))
+            return FALSE;
+    }
+    if (d->p->max_isa != NULL && strcmp(d->ctx->common.device, "cpu") != 0)
+        return hn_tool_usage(error, "'--max-isa' is for device 'cpu'");
+    return TRUE;
+}
+
 static gboolean check_options(Diff *d, GError **error)
 {
     const HnContext *ctx = d->ctx;
     const Params *p = d->p;
-    const gboolean two_ways = p->device_b != NULL || p->precision != NULL;
-    if (ctx->n_args == 0 || (ctx->n_args == 1 && !two_ways))
-        return hn_tool_usage(error, "name two models, or one and '--device-b' or '--precision'");
-    if (p->device_b != NULL && p->precision != NULL)
-        return hn_tool_usage(error, "'--precision' excludes '--device-b': one thing at a time is compared");
-    if (!hn_tool_precision(ctx, p->precision, error))
+    if (ctx->n_args == 0 || (ctx->n_args == 1 && n_ways(d) == 0))
+        return hn_tool_usage(error, "name two models, or one and '--device-b', '--precision' or '--max-isa'");
+    if (n_ways(d) > 1)
+        return exclude(d, error);
+    if (!find_precisions(d, error) || !find_levels(d, error))
         return FALSE;
     if (ctx->n_args > 2) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "two models are enough: what is '%s'?", ctx->args[2]);
@@ -90,7 +164,8 @@ static gboolean find_backends(Diff *d, GError **error)
     d->backend[0] = hn_tool_backend(d->ctx, error);
     if (d->backend[0] == NULL)
         return FALSE;
-    d->backend[1] = d->p->device_b != NULL ? hn_backend_find(d->p->device_b, error) : d->backend[0];
+    const char *second = d->p->device_b != NULL ? d->p->device_b : d->ctx->common.device_b;
+    d->backend[1] = second != NULL ? hn_backend_find(second, error) : d->backend[0];
     for (int i = 0; i < 2; i++) {
         if (d->backend[i] == NULL)
             return FALSE;
@@ -147,9 +222,13 @@ static gboolean prepare(Diff *d, GError **error)
                              .seed = d->ctx->common.seed,
                              .budget = d->ctx->budget,
                              .progress = &d->ctx->progress };
-    d->steps =
-        hn_layer_diff_new(&(HnSide){ d->model[0], d->backend[0], FALSE },
-                          &(HnSide){ d->model[1], d->backend[1], g_strcmp0(d->p->precision, "bf16") == 0 }, &o, error);
+    HnSide side[2];
+    for (int i = 0; i < 2; i++)
+        side[i] = (HnSide){ .model = d->model[i],
+                            .backend = d->backend[i],
+                            .bf16 = g_strcmp0(d->precision[i], "bf16") == 0,
+                            .max_isa = 1 + (int)d->isa[i] };
+    d->steps = hn_layer_diff_new(&side[0], &side[1], &o, error);
     return d->steps != NULL && open_data(d, error);
 }
 
@@ -160,6 +239,8 @@ static void diff_clear(Diff *d)
     if (d->given.names != NULL)
         hn_tool_inputs_clear(&d->given);
     hn_shapes_free(d->shapes);
+    g_strfreev(d->precisions);
+    g_strfreev(d->levels);
     hn_model_free(d->model[0]);
     hn_model_free(d->model[1]);
 }
@@ -374,7 +455,10 @@ static gboolean write_report(const Diff *d, GError **error)
     json_object_set_string_member(root, "b", d->path[1]);
     json_object_set_string_member(root, "device_a", d->backend[0]->name);
     json_object_set_string_member(root, "device_b", d->backend[1]->name);
-    json_object_set_string_member(root, "precision_b", d->p->precision != NULL ? d->p->precision : "model");
+    json_object_set_string_member(root, "precision_a", d->precision[0] != NULL ? d->precision[0] : "model");
+    json_object_set_string_member(root, "precision_b", d->precision[1] != NULL ? d->precision[1] : "model");
+    json_object_set_string_member(root, "max_isa_a", hn_cpu_isa_name(d->isa[0]));
+    json_object_set_string_member(root, "max_isa_b", hn_cpu_isa_name(d->isa[1]));
     json_object_set_boolean_member(root, "per_layer", d->p->per_layer);
     json_object_set_string_member(root, "data", hn_data_source(d->data));
     json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(d->data));
@@ -441,6 +525,7 @@ static const HnTool tool = {
     .options = entries,
     .params_size = sizeof(Params),
     .defaults = &defaults,
+    .two_devices = TRUE,
     .run = run,
 };
 

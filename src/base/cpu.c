@@ -59,23 +59,35 @@ const char *hn_cpu_isa_name(HnIsa isa)
     return isa_names[isa];
 }
 
+gboolean hn_cpu_isa_parse(const char *name, HnIsa *isa)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(isa_names); i++)
+        if (!strcmp(name, isa_names[i])) {
+            *isa = (HnIsa)i;
+            return TRUE;
+        }
+    return FALSE;
+}
+
 gboolean hn_cpu_cap_isa(HnIsa machine, const char *cap, HnIsa *isa, GError **error)
 {
     if (!cap || !*cap) {
         *isa = machine;
         return TRUE;
     }
-    for (gsize i = 0; i < G_N_ELEMENTS(isa_names); i++) {
-        if (!strcmp(cap, isa_names[i])) {
-            *isa = MIN(machine, (HnIsa)i);
-            return TRUE;
-        }
+    HnIsa most;
+    if (hn_cpu_isa_parse(cap, &most)) {
+        *isa = MIN(machine, most);
+        return TRUE;
     }
     g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "HONE_MAX_ISA is '%s', not one of none, avx2, avx512, vnni, amx", cap);
     return FALSE;
 }
 
-HnIsa hn_cpu_isa(void)
+static _Thread_local HnIsa limit = HN_ISA_AMX;
+static gint lowest = HN_ISA_AMX; /* of all limits; atomic */
+
+static HnIsa process_isa(void)
 {
     static gsize once; /* level + 1 */
     if (g_once_init_enter(&once)) {
@@ -84,6 +96,28 @@ HnIsa hn_cpu_isa(void)
         g_once_init_leave(&once, (gsize)isa + 1);
     }
     return (HnIsa)(once - 1);
+}
+
+HnIsa hn_cpu_isa(void)
+{
+    const HnIsa process = process_isa();
+    return MIN(process, limit);
+}
+
+HnIsa hn_cpu_limit_isa(HnIsa most)
+{
+    const HnIsa before = limit;
+    limit = most;
+    gint seen = g_atomic_int_get(&lowest);
+    while ((gint)most < seen && !g_atomic_int_compare_and_exchange(&lowest, seen, (gint)most))
+        seen = g_atomic_int_get(&lowest);
+    return before;
+}
+
+HnIsa hn_cpu_lowest_isa(void)
+{
+    const HnIsa process = process_isa(), least = (HnIsa)g_atomic_int_get(&lowest);
+    return MIN(process, least);
 }
 
 gboolean hn_cpu_check_env(GError **error)

@@ -27,14 +27,22 @@ typedef enum {
 
 HnIsa hn_cpu_machine_isa(void);
 const char *hn_cpu_isa_name(HnIsa isa); /* "none", "avx2", ... */
+gboolean hn_cpu_isa_parse(const char *name, HnIsa *isa);
 
 /* machine capped by the name cap (NULL: not capped); an unknown name is HN_ERROR_USAGE */
 gboolean hn_cpu_cap_isa(HnIsa machine, const char *cap, HnIsa *isa, GError **error);
 
-/* The level to use: the machine's, capped by the environment variable HONE_MAX_ISA, which is read once. A value that
- * means nothing caps nothing; tools call hn_cpu_check_env() at their start to refuse it. */
+/* The level to use: the machine's, capped by the environment variable HONE_MAX_ISA, which is read once, and by the
+ * calling thread's limit. A value that means nothing caps nothing; tools call hn_cpu_check_env() at their start to
+ * refuse it. */
 HnIsa hn_cpu_isa(void);
 gboolean hn_cpu_check_env(GError **error);
+/* From now on the calling thread, and the regions that it runs (base/team.h), use none above `most`. Returns what was
+ * before, to be set again. */
+HnIsa hn_cpu_limit_isa(HnIsa most);
+/* The lowest level that any thread was limited to so far, or hn_cpu_isa()'s: what libraries are opened with whose level
+ * is one of the process. */
+HnIsa hn_cpu_lowest_isa(void);
 
 char *hn_cpu_model(const char *root); /* "Intel(R) Xeon(R) ...", "unknown" */
 

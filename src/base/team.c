@@ -126,6 +126,7 @@ static int claim(Team *t)
 static void run_share(HnRegion *r, int n, int id, HnTeamFn fn, void *data)
 {
     share = (HnShare){ .id = id, .n = n, .inside = TRUE, .region = r };
+    hn_cpu_limit_isa(r->isa);
     fn(data);
 }
 
@@ -361,6 +362,7 @@ static void run_claimed(HnRegion *r)
 gboolean hn_team_begin(HnRegion *r)
 {
     r->outer = share;
+    r->isa = hn_cpu_isa();
     r->n = share.inside ? 1 : CLAMP(r->n, 1, HN_TEAM_MAX);
     if (r->n > 1) {
         Team *t = take_any();
@@ -389,6 +391,7 @@ gboolean hn_team_run(HnRegion *r, gboolean together)
 {
     if (r->n > 1 && !share.inside && !together && !holds_together) {
         r->outer = share;
+        r->isa = hn_cpu_isa();
         r->n = MIN(r->n, HN_TEAM_MAX);
         run_claimed(r);
         return TRUE;

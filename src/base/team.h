@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include <glib.h>
+#include "base/cpu.h"
 
 G_BEGIN_DECLS
 
@@ -37,6 +37,7 @@ struct HnRegion {
     void *data;
     int n; /* shares: 1 in a region inside another one */
     void *team;
+    HnIsa isa;             /* the caller's limit */
     HnShare outer;         /* the caller's, before */
     guint64 began;         /* ticks */
     guint arrived, phase;  /* of the barrier, atomic */

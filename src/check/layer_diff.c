@@ -29,6 +29,7 @@ typedef struct {
     HnModel *model;
     const HnBackend *backend;
     gboolean bf16;
+    int max_isa;
     HnFactors *factors; /* per layer: of tensors that are in other units than the other model's */
     HnSession *whole;   /* per layer: on the null backend, for the inputs alone */
     Place *places;      /* by HnValue.id */
@@ -252,6 +253,7 @@ static gboolean run_node(const HnLayerDiff *l, const Side *s, const Work *w, gbo
     HnSessionOptions o = { .threads = l->o.threads,
                            .strict_math = l->o.strict_math,
                            .bf16 = s->bf16,
+                           .max_isa = s->max_isa,
                            .seed = seed_of(l, s, w->node),
                            .budget = l->o.budget };
     g_autoptr(HnSession) session = hn_session_new(m, s->backend, &o, error);
@@ -542,10 +544,14 @@ static gboolean open_side(HnLayerDiff *l, int i, const HnSide *from, GError **er
     s->model = from->model;
     s->backend = from->backend;
     s->bf16 = from->bf16;
+    s->max_isa = from->max_isa;
+    if (s->max_isa > 0) /* said ahead to what is opened once for both sides */
+        hn_cpu_limit_isa(hn_cpu_limit_isa((HnIsa)(s->max_isa - 1)));
     s->factors = hn_factors_read(s->model);
     HnSessionOptions o = { .threads = l->o.threads,
                            .strict_math = l->o.strict_math,
                            .bf16 = s->bf16,
+                           .max_isa = s->max_isa,
                            .seed = l->o.seed,
                            .budget = l->o.budget };
     s->whole = hn_session_new(s->model, l->o.per_layer ? &hn_backend_null : s->backend, &o, error);

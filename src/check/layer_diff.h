@@ -1,9 +1,12 @@
 /*
  * HnLayerDiff: two models on the same data, tensor by tensor.
  *
- *     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&(HnSide){ ma, cpu, FALSE }, &(HnSide){ mb, ref, FALSE }, &options,
- * &error); for (each sample of hn_layer_diff_input(l, i)) hn_layer_diff_run(l, in, &error); for (guint i = 0; i <
- * hn_layer_diff_rows(l); i++) hn_layer_diff_row(l, i) ...
+ *     const HnSide a = { .model = ma, .backend = cpu }, b = { .model = mb, .backend = ref };
+ *     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&a, &b, &options, &error);
+ *     for (each sample of hn_layer_diff_input(l, i))
+ *         hn_layer_diff_run(l, in, &error);
+ *     for (guint i = 0; i < hn_layer_diff_rows(l); i++)
+ *         hn_layer_diff_row(l, i) ...
  *
  * Per layer, both models are run node by node, each node a session of its own, the second model leading and the first
  * going along as far as results are asked for. A result is given back after its last reader, so that memory does not
@@ -31,6 +34,7 @@ typedef struct {
     HnModel *model; /* outlives the layer diff; calls of its functions are inlined in it */
     const HnBackend *backend;
     gboolean bf16; /* HnSessionOptions */
+    int max_isa;   /* HnSessionOptions */
 } HnSide;
 
 typedef struct {

@@ -21,6 +21,7 @@ const char *hn_version(void)
 
 /* What the callbacks of the common options fill. */
 typedef struct {
+    const HnTool *tool;
     HnCommon *common;
     HnAction action;
 } Parse;
@@ -40,6 +41,12 @@ static gboolean set_threads(Parse *p, const char *value, GError **error)
 static gboolean set_device(Parse *p, const char *value, GError **error)
 {
     gint64 index = 0;
+    g_auto(GStrv) two = g_strsplit(value, ",", 2);
+    if (p->tool->two_devices && *value != '\0') {
+        g_free(p->common->device_b);
+        p->common->device_b = g_strdup(two[1]);
+        value = two[0];
+    }
     gboolean cuda = g_str_has_prefix(value, "cuda:");
     if (cuda ? !hn_parse_int(value + 5, 0, MAX_DEVICE, &index, NULL)
              : strcmp(value, "cpu") && strcmp(value, "cuda") && strcmp(value, "null") && strcmp(value, "ref")) {
@@ -186,6 +193,7 @@ void hn_common_clear(HnCommon *common)
 {
     g_clear_pointer(&common->thread_list, g_array_unref);
     g_free(common->device);
+    g_free(common->device_b);
     g_free(common->json_file);
     g_free(common->csv_file);
     g_free(common->config);
@@ -378,7 +386,7 @@ static gboolean collect_args(const HnTool *tool, char *const *argv, GStrv *args,
 static gboolean parse_once(const HnTool *tool, char *const *argv, gboolean merged, HnCommon *common, gpointer params,
                            GStrv *args, HnAction *action, GError **error)
 {
-    Parse parse = { common, HN_ACTION_RUN };
+    Parse parse = { tool, common, HN_ACTION_RUN };
     g_autofree GOptionEntry *entries = relocate(tool, params);
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     GOptionGroup *own = g_option_group_new("tool", "", "", params, NULL);

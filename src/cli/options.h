@@ -48,6 +48,7 @@ typedef struct {
     gsize params_size;
     gconstpointer defaults;  /* a struct without strings; may be NULL */
     gboolean sweeps_threads; /* --threads may be a list: HnCommon.thread_list */
+    gboolean two_devices;    /* --device may be two: HnCommon.device_b */
 
     /* FALSE with an error set ends the tool with that error's exit status */
     gboolean (*run)(HnContext *ctx, GError **error);
@@ -59,6 +60,7 @@ typedef struct {
     gboolean threads_set;
     char *device;     /* "cpu", "cuda", "null" */
     int device_index; /* of "cuda:1" */
+    char *device_b;   /* what follows the comma of "cpu,ref", as it is; NULL: none */
     guint64 seed;
     gboolean strict_math;
     gboolean verify_data;

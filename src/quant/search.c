@@ -211,7 +211,7 @@ static gboolean accumulate(HnSearchState *s, GError **error)
     const HnLayerDiffOptions o = {
         .per_layer = TRUE, .threads = s->o->threads, .budget = hn_tune_memory(s->o->budget), .progress = s->o->progress
     };
-    const HnSide a = { f32, s->o->backend, FALSE }, b = { m, s->o->backend, FALSE };
+    const HnSide a = { .model = f32, .backend = s->o->backend }, b = { .model = m, .backend = s->o->backend };
     g_autoptr(HnLayerDiff) l = m != NULL ? hn_layer_diff_new(&a, &b, &o, error) : NULL;
     if (l == NULL || !hn_layer_diff_run(l, hn_scorer_inputs(s->o->scorer), error))
         return FALSE;

@@ -12,6 +12,7 @@ HnDevice *hn_device_new(const HnBackend *backend, int index, GError **error)
     d->ref = 1;
     d->backend = backend;
     d->handle = handle;
+    d->isa = HN_ISA_AMX;
     d->packs = hn_packs_new(backend, handle);
     return d;
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/cpu.h"
 #include "run/packs.h"
 
 G_BEGIN_DECLS
@@ -13,6 +14,7 @@ typedef struct {
     const HnBackend *backend;
     gpointer handle; /* what HnBackend.open returned */
     HnPacks *packs;
+    HnIsa isa; /* sessions use no instructions above it; to be set before the first one: what is packed depends on it */
 } HnDevice;
 
 /* index: from 0 on, of several devices of one kind. Errors: UNSUPPORTED where there is none. */

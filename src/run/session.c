@@ -409,6 +409,8 @@ HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionO
 {
     g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
     const HnEngineOptions eo = { .budget = o->budget, .feeds = o->feeds };
+    if (device != NULL && o->max_isa > 0)
+        device->isa = (HnIsa)(o->max_isa - 1);
     g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, &eo, error) : NULL;
     return engine != NULL ? hn_session_new_on(engine, o, error) : NULL;
 }
@@ -499,7 +501,10 @@ gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error)
         g_ptr_array_add(types, hn_type_ref(in[i]));
     for (guint i = s->inputs->len; i < e->fed->len; i++)
         g_ptr_array_add(types, hn_type_fixed(s->fed[i]->dtype, s->fed[i]->ndim, s->fed[i]->dims));
-    return hn_exec_plan(s->main, (HnType *const *)types->pdata, error) != NULL;
+    const HnIsa before = hn_cpu_limit_isa(e->device->isa);
+    const gboolean ok = hn_exec_plan(s->main, (HnType *const *)types->pdata, error) != NULL;
+    hn_cpu_limit_isa(before);
+    return ok;
 }
 
 /* Elements that lie where a variable's do, which is not `own`. */
@@ -557,7 +562,7 @@ static void renew(HnRunEnv *env)
     env->generation = now;
 }
 
-gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
+static gboolean run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
 {
     for (guint i = 0; i < s->inputs->len; i++) {
         const HnValue *v = s->inputs->pdata[i];
@@ -580,6 +585,14 @@ gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GErro
     for (guint k = 0; k < e->graph->outputs->len; k++)
         g_clear_pointer(&out[k], hn_tensor_unref);
     return FALSE;
+}
+
+gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
+{
+    const HnIsa before = hn_cpu_limit_isa(s->env.engine->device->isa);
+    const gboolean ok = run(s, in, out, error);
+    hn_cpu_limit_isa(before);
+    return ok;
 }
 
 void hn_session_limit(HnSession *s, gsize bytes)

@@ -46,6 +46,7 @@ typedef struct {
     uint64_t seed;            /* of random operators */
     HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
     const char *const *feeds; /* hn_session_new() only: HnEngineOptions.feeds */
+    int max_isa;              /* hn_session_new() only: 1 + HnDevice.isa; 0: all that the process may use */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */

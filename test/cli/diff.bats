@@ -122,6 +122,46 @@ END
     refuses 2 "'--precision' excludes '--device-b'" hone-diff chain.onnx --precision f32 --device-b ref
 }
 
+@test "diff: a model on two devices, and in two precisions, as lists" {
+    differs chain.onnx --device cpu,ref --per-layer
+    holds '.device_a == "cpu" and .device_b == "ref" and .counts.equal == 3'
+    differs chain.onnx --precision f32,model
+    holds '.precision_a == "f32" and .precision_b == "model" and .counts.equal == 1'
+    refuses 2 'none of cpu' hone-diff chain.onnx --device cpu,gpu
+    refuses 2 "'gpu' is not a device" hone-diff chain.onnx --device gpu,cpu
+    refuses 2 "'f8' is none of" hone-diff chain.onnx --precision f8,model
+    refuses 2 'is neither one nor two' hone-diff chain.onnx --precision f32,f32,f32
+    refuses 2 "'--device' excludes '--device-b'" hone-diff chain.onnx --device cpu,ref --device-b ref
+    refuses 2 'is not a device' hone-run chain.onnx --device cpu,ref
+}
+
+# sum_at MODEL LEVEL: of what it computes under HONE_MAX_ISA, bit by bit
+sum_at() {
+    HONE_MAX_ISA=$2 hone-run -q "$1" --data "$root/models/digits/test_data_set_0" --out "at-$2" --threads 2 >/dev/null
+    find "at-$2" -name '*.pb' -exec cat {} + | sha256sum
+}
+
+@test "diff: a model at two instruction levels" {
+    local model=$root/models/digits/model.onnx data=$root/models/digits/test_data_set_0 most per equal
+    most=$(hone-diff "$model" --max-isa none --data "$data" --json | jq -r .max_isa_a)
+    for per in '' --per-layer; do
+        differs "$model" --max-isa none --data "$data" $per
+        holds '.max_isa_b == "none" and all(.tensors[]; .accumulated.equal or .accumulated.sqnr_db > 100)'
+        differs "$model" --max-isa none,none --data "$data" $per
+        holds '.max_isa_a == "none" and .counts.equal == .counts.compared'
+    done
+    refuses 2 "'sse2' is none of none, avx2, avx512, vnni, amx" hone-diff "$model" --max-isa avx2,sse2
+    refuses 2 "'' is none of" hone-diff "$model" --max-isa none,
+    refuses 2 "'--max-isa' is for device 'cpu'" hone-diff "$model" --max-isa none --device ref
+    refuses 2 "'--max-isa' excludes '--device-b'" hone-diff "$model" --max-isa none --device-b ref
+    HONE_MAX_ISA=none refuses 4 "there is no 'avx2' here, the most is 'none'" hone-diff "$model" --max-isa avx2
+    [ "$most" != none ] || skip 'this machine has no instructions to compare with'
+    # the same as two processes say: bits differ between them where they do between the two sides
+    differs "$model" --max-isa "$most,none" --data "$data" --threads 2
+    equal=$([ "$(sum_at "$model" "$most")" = "$(sum_at "$model" none)" ] && echo 1 || echo 0)
+    holds ".counts.equal == $equal and .max_isa_a == \"$most\""
+}
+
 @test "diff: what it refuses" {
     refuses 2 'name two models' hone-diff
     refuses 2 'name two models' hone-diff relu.onnx

@@ -120,6 +120,25 @@ static void test_isa(void)
         g_assert_true(hn_cpu_cap_isa(HN_ISA_AMX, hn_cpu_isa_name((HnIsa)i), &isa, NULL) && (int)isa == i);
 }
 
+static gpointer level_of_another(gpointer data)
+{
+    (void)data;
+    return GINT_TO_POINTER(hn_cpu_isa());
+}
+
+static void test_limit(void)
+{
+    const HnIsa all = hn_cpu_isa();
+    const HnIsa before = hn_cpu_limit_isa(HN_ISA_NONE);
+    g_assert_cmpint(before, >=, all);
+    g_assert_cmpint(hn_cpu_isa(), ==, HN_ISA_NONE);
+    GThread *other = g_thread_new("other", level_of_another, NULL);
+    g_assert_cmpint(GPOINTER_TO_INT(g_thread_join(other)), ==, all);
+    g_assert_cmpint(hn_cpu_limit_isa(before), ==, HN_ISA_NONE);
+    g_assert_cmpint(hn_cpu_isa(), ==, all);
+    g_assert_cmpint(hn_cpu_lowest_isa(), ==, HN_ISA_NONE); /* for what is opened once */
+}
+
 static void test_readings(void)
 {
     char *root = root_new("proc/cpuinfo",
@@ -156,6 +175,7 @@ int main(int argc, char **argv)
     g_test_add_func("/base/cpu/quota-v1", test_quota_v1);
     g_test_add_func("/base/cpu/quota-odd", test_quota_odd);
     g_test_add_func("/base/cpu/isa", test_isa);
+    g_test_add_func("/base/cpu/limit", test_limit);
     g_test_add_func("/base/cpu/readings", test_readings);
     return g_test_run();
 }

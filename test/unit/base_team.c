@@ -57,6 +57,28 @@ static void test_shares(void)
     g_assert_true(hn_team_together(before));
 }
 
+static void note_level(void *data)
+{
+    int *level = data;
+    level[hn_team_share()->id] = (int)hn_cpu_isa();
+    g_usleep(500); /* for the others to come */
+}
+
+/* Shares have the limit of the thread whose region it is, whichever thread runs them. */
+static void test_limit(void)
+{
+    const HnIsa all = hn_cpu_isa();
+    for (int k = 0; k < 40; k++) {
+        const HnIsa most = k % 2 == 0 ? HN_ISA_NONE : HN_ISA_AMX, before = hn_cpu_limit_isa(most);
+        int level[4] = { -1, -1, -1, -1 };
+        HnRegion r = { .fn = note_level, .data = level, .n = 4 };
+        g_assert_true(hn_team_run(&r, k % 4 < 2));
+        for (int i = 0; i < 4; i++)
+            g_assert_cmpint(level[i], ==, MIN(all, most));
+        hn_cpu_limit_isa(before);
+    }
+}
+
 static void test_many(void)
 {
     long sum = 0;
@@ -189,6 +211,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/base/team/shares", test_shares);
+    g_test_add_func("/base/team/limit", test_limit);
     g_test_add_func("/base/team/many", test_many);
     g_test_add_func("/base/team/callers", test_callers);
     g_test_add_func("/base/team/fork", test_fork);

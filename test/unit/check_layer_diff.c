@@ -8,8 +8,8 @@ static HnLayerDiff *diff_of(HnModel *a, HnModel *b, gboolean per_layer)
 {
     g_autoptr(GError) error = NULL;
     HnLayerDiffOptions o = { .per_layer = per_layer, .threads = 1, .seed = 3 };
-    HnLayerDiff *l =
-        hn_layer_diff_new(&(HnSide){ a, &hn_backend_cpu, FALSE }, &(HnSide){ b, &hn_backend_ref, FALSE }, &o, &error);
+    HnLayerDiff *l = hn_layer_diff_new(&(HnSide){ .model = a, .backend = &hn_backend_cpu },
+                                       &(HnSide){ .model = b, .backend = &hn_backend_ref }, &o, &error);
     g_assert_no_error(error);
     return l;
 }
@@ -93,12 +93,12 @@ static void test_refused(void)
     HnLayerDiffOptions o = { .per_layer = TRUE };
     g_autoptr(HnModel) a = test_model("opset 17 graph g(%x:f32[3]) -> (%y) { %y = Neg(%x) }");
     g_autoptr(HnModel) b = test_model("opset 17 graph g(%x:f32[3], %z:f32[3]) -> (%y) { %y = Add(%x, %z) }");
-    HnSide side_a = { a, &hn_backend_ref, FALSE }, side_b = { b, &hn_backend_ref, FALSE };
+    HnSide side_a = { .model = a, .backend = &hn_backend_ref }, side_b = { .model = b, .backend = &hn_backend_ref };
     g_assert_null(hn_layer_diff_new(&side_a, &side_b, &o, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
     g_clear_error(&error);
     g_autoptr(HnModel) c = test_model("opset 17 graph g(%x:f32[3]) -> (%y) { %y = MatMul(%x, w:f32[4,4]) }");
-    HnSide side_c = { c, &hn_backend_ref, FALSE };
+    HnSide side_c = { .model = c, .backend = &hn_backend_ref };
     g_autoptr(HnLayerDiff) l = hn_layer_diff_new(&side_a, &side_c, &o, &error);
     g_assert_no_error(error);
     g_autoptr(HnTensor) x = test_tensor("f32[3]={1,2,3}");

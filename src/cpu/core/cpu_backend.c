@@ -155,7 +155,9 @@ static gboolean start_shared(HnCpu *c)
     if (c->attr != NULL)
         return TRUE;
     dnnl_primitive_attr_t attr = NULL;
-    if (hn_onednn() == NULL || (c->engine == NULL && hn_dnnl(engine_create)(&c->engine, dnnl_cpu, 0) != dnnl_success) ||
+    if (hn_onednn() == NULL || hn_onednn()->isa > hn_cpu_isa()) /* opened for a session with a higher level */
+        return FALSE;
+    if ((c->engine == NULL && hn_dnnl(engine_create)(&c->engine, dnnl_cpu, 0) != dnnl_success) ||
         hn_dnnl(primitive_attr_create)(&attr) != dnnl_success)
         return FALSE;
     if (hn_dnnl(primitive_attr_set_scratchpad_mode)(attr, dnnl_scratchpad_mode_user) != dnnl_success) {

@@ -7,15 +7,16 @@
 #define LIBRARY "libdnnl.so.3"
 
 /* oneDNN's choice of instructions is one of the process, made before its first use. */
-static void cap_isa(const HnOneDnn *t)
+static void cap_isa(HnOneDnn *t)
 {
     static const dnnl_cpu_isa_t isa[] = {
         [HN_ISA_NONE] = dnnl_cpu_isa_sse41,          [HN_ISA_AVX2] = dnnl_cpu_isa_avx2,
         [HN_ISA_AVX512] = dnnl_cpu_isa_avx512_core,  [HN_ISA_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
         [HN_ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
     };
-    if (hn_cpu_isa() < hn_cpu_machine_isa())
-        t->set_max_cpu_isa(isa[hn_cpu_isa()]);
+    t->isa = hn_cpu_lowest_isa();
+    if (t->isa < hn_cpu_machine_isa())
+        t->set_max_cpu_isa(isa[t->isa]);
 }
 
 static HnOneDnn *open_library(void)

@@ -9,7 +9,8 @@
 #pragma once
 
 #include <dnnl.h>
-#include <glib.h>
+
+#include "base/cpu.h"
 
 G_BEGIN_DECLS
 
@@ -17,6 +18,7 @@ typedef struct {
 #define HN_DNNL(name) __typeof__(dnnl_##name) *name;
 #include "cpu/core/onednn.def"
 #undef HN_DNNL
+    HnIsa isa; /* its kernels are of this level at most */
 } HnOneDnn;
 
 /* The library's functions; NULL: it is not there, or lacks one of them. Opened once, never closed. */

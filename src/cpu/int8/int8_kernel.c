@@ -130,12 +130,14 @@ gboolean hn_int8_split(int8_t *w, int8_t *rest)
 
 static gboolean ask_permission(void)
 {
-    return hn_cpu_isa() >= HN_ISA_AMX && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
 gboolean hn_int8_has_blocks(void)
 {
     static gsize once; /* 1: no, 2: yes */
+    if (hn_cpu_isa() < HN_ISA_AMX)
+        return FALSE;
     if (g_once_init_enter(&once))
         g_once_init_leave(&once, ask_permission() ? 2 : 1);
     return once == 2;
