@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "base/each.h"
 #include "hone_quantize.h"
 #include "ir/copy.h"
 #include "perf/stats.h"
@@ -28,6 +29,12 @@ static gboolean is_seen(const Quantize *q)
     return q->held_first == 0 && q->p->calib != NULL && (ranges || q->repairs.kept != 0);
 }
 
+/* As many models at a time as there are threads; where memory is limited, one. */
+static int workers_of(const Quantize *q)
+{
+    return q->ctx->common.mem_limit > 0 ? 1 : (int)MIN(q->ctx->common.threads, q->held);
+}
+
 /* q as it is without sample i. */
 static Quantize apart(const Quantize *q, int64_t i)
 {
@@ -39,16 +46,32 @@ static Quantize apart(const Quantize *q, int64_t i)
     return rest;
 }
 
-static gboolean make_fold(const Quantize *q, int64_t i, GError **error)
+typedef struct {
+    Quantize *q;
+    int workers;
+    GError **error; /* [q->held] */
+} Folds;
+
+/* Beside others: it tells nobody how far it is. */
+static void make_fold(gpointer data, gint64 i)
 {
+    const Folds *all = data;
+    Quantize *q = all->q;
     QuantizeFold *f = &q->folds[i];
+    HnContext ctx = *q->ctx;
+    ctx.progress.fn = NULL;
+    ctx.common.quiet = TRUE;
+    ctx.common.threads = MAX(ctx.common.threads / all->workers, 1);
     *f = (QuantizeFold){ hn_data_without(q->data, i), hn_model_copy(q->untouched), hn_quant_plan_copy(q->blank) };
     Quantize rest = apart(q, i);
+    rest.ctx = &ctx;
     rest.so.data = &rest;
-    const gboolean ok = quantize_spans(&rest, error) && quantize_repair_as(&rest, &rest.base, q->repairs.kept, error);
+    rest.so.budget = &rest.limits;
+    rest.so.progress = &ctx.progress;
+    if (!hn_tune_late(&rest.limits) && quantize_spans(&rest, &all->error[i]))
+        quantize_repair_as(&rest, &rest.base, q->repairs.kept, &all->error[i]);
     f->prepared = rest.prepared;
     f->base = rest.base;
-    return ok;
 }
 
 typedef struct {
@@ -81,7 +104,7 @@ static HnModel *made_without(gpointer data, int64_t i, GError **error)
 static gboolean score_apart(const Quantize *q, const HnQuantPlan *p, double *db, HnScore *score, GError **error)
 {
     Made made = { q, p };
-    const HnScorerEach each = { made_without, &made, db };
+    const HnScorerEach each = { made_without, &made, workers_of(q), db };
     return hn_scorer_run_each(q->scorer, &each, score, error);
 }
 
@@ -98,18 +121,24 @@ gboolean quantize_make_folds(Quantize *q, GError **error)
     if (!q->seen || q->held < 2 || q->recipe != NULL || q->choice.command != NULL)
         return TRUE;
     q->folds = g_new0(QuantizeFold, (gsize)q->held);
+    g_autofree GError **failed = g_new0(GError *, (gsize)q->held);
+    Folds all = { q, workers_of(q), failed };
+    hn_progress_tell(&q->ctx->progress, "leaving samples out", 0, 0);
+    hn_each(q->held, all.workers, make_fold, &all);
+    GError *failure = NULL;
     for (int64_t i = 0; i < q->held; i++) {
-        hn_progress_tell(&q->ctx->progress, "leaving samples out", (guint64)i, (guint64)q->held);
-        GError *failure = NULL;
-        if (hn_tune_late(&q->limits) || !make_fold(q, i, &failure)) {
-            quantize_clear_folds(q);
-            if (failure == NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* of time, or of memory */
-                g_clear_error(&failure);
-                return TRUE;
-            }
-            g_propagate_error(error, failure);
-            return FALSE;
+        if (failure == NULL)
+            failure = g_steal_pointer(&failed[i]);
+        g_clear_error(&failed[i]);
+    }
+    if (failure != NULL || hn_tune_late(&q->limits)) {
+        quantize_clear_folds(q);
+        if (failure == NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* of time, or of memory */
+            g_clear_error(&failure);
+            return TRUE;
         }
+        g_propagate_error(error, failure);
+        return FALSE;
     }
     q->so.score = score_of;
     return TRUE;

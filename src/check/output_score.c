@@ -292,7 +292,7 @@ typedef struct {
 /* A score that was raised counts as much as one that was lowered. */
 static double size_of(const Pair *p)
 {
-    return fmax(p->want, p->got);
+    return p->want > p->got || isnan(p->got) ? p->want : p->got; /* as fmax(), which is a call */
 }
 
 static gint by_size(gconstpointer a, gconstpointer b)
@@ -309,16 +309,24 @@ static double above(double score)
     return fmax(score - HN_STRONG_SCORE, 0);
 }
 
-/* Mean square of the change of strong scores, or of the best ones; the array is put in order. */
+/* Mean square of the change of strong scores, or of the best ones; the others leave the array. */
 static double change_of(GArray *pairs)
 {
     double sum = 0;
-    guint n = 0;
+    guint n = 0, strong = 0;
+    Pair *all = (Pair *)(void *)pairs->data;
+    for (guint i = 0; i < pairs->len; i++)
+        if (size_of(&all[i]) >= HN_STRONG_SCORE) {
+            const Pair p = all[i];
+            all[i] = all[strong];
+            all[strong++] = p;
+        }
+    if (strong > 0) /* only they count: mostly few of many */
+        g_array_set_size(pairs, strong);
     g_array_sort(pairs, by_size);
-    const gboolean strong = pairs->len > 0 && size_of(&g_array_index(pairs, Pair, 0)) >= HN_STRONG_SCORE;
     for (; n < pairs->len; n++) {
         const Pair *p = &g_array_index(pairs, Pair, n);
-        if (strong ? size_of(p) < HN_STRONG_SCORE : n >= BEST)
+        if (strong == 0 && n >= BEST)
             break;
         const double change = strong ? above(p->got) - above(p->want) : p->got - p->want;
         sum += change * change;
@@ -377,7 +385,7 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
     group->n++;
     group->sum += w;
     group->squares += w * w;
-    group->most = fmax(group->most, w);
+    group->most = MAX(group->most, w);
 }
 
 static void end_sample(HnOutputSums *s)

@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <math.h>
 
+#include "base/each.h"
 #include "base/nearest.h"
 #include "check/outputs.h"
 #include "onnx/onnx.h"
@@ -176,9 +177,9 @@ static gboolean run_command(const HnScorer *s, HnModel *m, HnScore *score, GErro
 
 /* --- the scorer --------------------------------------------------------------------------------------------------- */
 
-static HnSession *open_session(const HnScorer *s, HnModel *m, GError **error)
+static HnSession *open_session(const HnScorer *s, HnModel *m, int threads, GError **error)
 {
-    const HnSessionOptions o = { .threads = s->o.threads, .budget = s->o.budget };
+    const HnSessionOptions o = { .threads = threads, .budget = s->o.budget };
     return hn_session_new(m, s->o.backend, &o, error);
 }
 
@@ -268,33 +269,106 @@ static gboolean keep_outputs(HnScorer *s, GError **error)
     return TRUE;
 }
 
+/* The sample; the first one is there. */
+static HnSample *load(const HnScorer *s, int64_t i, GError **error)
+{
+    return i > 0 ? hn_data_load(s->data, s->first + i, error) : s->sample;
+}
+
+static void unload(const HnScorer *s, HnSample *x)
+{
+    if (x != s->sample)
+        hn_sample_free(x);
+}
+
+/* Adds what a model says of sample i; NULL: the original. */
+static gboolean add_sample(HnScorer *s, const HnSample *x, int64_t i, HnTensor *const *got, HnOutputSums *const *sums,
+                           GError **error)
+{
+    HnTensor **kept = i < (int64_t)s->kept->len ? s->kept->pdata[i] : NULL;
+    HnTensor **want = kept != NULL ? kept : hn_outputs_run(s->session, x->in, s->o.budget, error);
+    for (int j = 0; want != NULL && j < s->n_out; j++)
+        hn_output_sums_add(sums[j], got != NULL ? got[j] : want[j], want[j], j == 0 ? x->label : NULL);
+    if (kept == NULL)
+        hn_outputs_free(want, s->n_out);
+    return want != NULL;
+}
+
 /* Adds sample i as `session` computes it; NULL: as the original does. */
 static gboolean run_sample(HnScorer *s, HnSession *session, int64_t i, HnOutputSums *const *sums, GError **error)
 {
     if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
         return FALSE;
-    g_autoptr(HnSample) loaded = i > 0 ? hn_data_load(s->data, s->first + i, error) : NULL;
-    const HnSample *x = i > 0 ? loaded : s->sample;
-    if (x == NULL)
-        return FALSE;
-    HnTensor **kept = i < (int64_t)s->kept->len ? s->kept->pdata[i] : NULL;
-    HnTensor **want = kept != NULL ? kept : hn_outputs_run(s->session, x->in, s->o.budget, error);
-    HnTensor **got = want != NULL && session != NULL ? hn_outputs_run(session, x->in, s->o.budget, error) : NULL;
-    const gboolean ok = want != NULL && (got != NULL || session == NULL);
-    for (int j = 0; ok && j < s->n_out; j++)
-        hn_output_sums_add(sums[j], got != NULL ? got[j] : want[j], want[j], j == 0 ? x->label : NULL);
+    HnSample *x = load(s, i, error);
+    HnTensor **got = x != NULL && session != NULL ? hn_outputs_run(session, x->in, s->o.budget, error) : NULL;
+    const gboolean ok = x != NULL && (got != NULL || session == NULL) && add_sample(s, x, i, got, sums, error);
     hn_outputs_free(got, s->n_out);
-    if (kept == NULL)
-        hn_outputs_free(want, s->n_out);
+    unload(s, x);
     return ok;
 }
 
-/* Adds sample i as the model does that is made for it. */
-static gboolean run_made(HnScorer *s, const HnScorerEach *each, int64_t i, HnOutputSums *const *sums, GError **error)
+/* --- samples by models of their own, several at a time ------------------------------------------------------------ */
+
+#define MOST_WORKERS 16
+
+typedef struct {
+    const HnScorer *s;
+    const HnScorerEach *each;
+    int64_t from; /* sample of the first */
+    int threads;  /* of each model */
+    HnTensor **got[MOST_WORKERS];
+    GError *error[MOST_WORKERS];
+} Made;
+
+static void run_made(gpointer data, gint64 k)
 {
-    g_autoptr(HnModel) m = each->made(each->data, i, error);
-    g_autoptr(HnSession) session = m != NULL ? open_session(s, m, error) : NULL;
-    return session != NULL && run_sample(s, session, i, sums, error);
+    Made *r = data;
+    const HnScorer *s = r->s;
+    GError **error = &r->error[k];
+    if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
+        return;
+    g_autoptr(HnModel) m = r->each->made(r->each->data, r->from + k, error);
+    g_autoptr(HnSession) session = m != NULL ? open_session(s, m, r->threads, error) : NULL;
+    HnSample *x = session != NULL ? load(s, r->from + k, error) : NULL;
+    if (x == NULL)
+        return;
+    r->got[k] = hn_outputs_run(session, x->in, s->o.budget, error);
+    unload(s, x);
+}
+
+static gboolean add_made(HnScorer *s, Made *r, int64_t i, HnOutputSums *const *sums, GError **error)
+{
+    const int64_t k = i - r->from;
+    if (r->error[k] != NULL) {
+        g_propagate_error(error, g_steal_pointer(&r->error[k]));
+        return FALSE;
+    }
+    HnSample *x = load(s, i, error);
+    const gboolean ok = x != NULL && add_sample(s, x, i, r->got[k], sums, error);
+    unload(s, x);
+    return ok;
+}
+
+static void clear_made(Made *r)
+{
+    for (int k = 0; k < MOST_WORKERS; k++) {
+        hn_outputs_free(r->got[k], r->s->n_out);
+        r->got[k] = NULL;
+        g_clear_error(&r->error[k]);
+    }
+}
+
+/* Sample i is the first of those that are run now, or one of those that were. */
+static gboolean run_own(HnScorer *s, Made *r, int64_t i, HnOutputSums *const *sums, GError **error)
+{
+    const int workers = (int)CLAMP(r->each->workers, 1, MIN(s->n, MOST_WORKERS));
+    if (i % workers == 0) {
+        clear_made(r);
+        r->from = i;
+        r->threads = workers > 1 ? MAX(s->o.threads / workers, 1) : s->o.threads;
+        hn_each(MIN(workers, s->n - i), workers, run_made, r);
+    }
+    return add_made(s, r, i, sums, error);
 }
 
 /* What outputs did up to here. */
@@ -308,13 +382,14 @@ static void take_sums(HnScorer *s, HnOutputSums *const *sums)
 static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach *each, HnScore *score, GError **error)
 {
     g_autofree HnOutputSums **sums = g_new0(HnOutputSums *, (gsize)s->n_out + 1);
+    Made made = { .s = s, .each = each };
     double signal = 0, noise = 0;
     gboolean ok = TRUE;
     for (int j = 0; j < s->n_out; j++)
         sums[j] = hn_output_sums_new(&s->view[j]);
     for (int64_t i = 0; i < s->n && ok; i++) {
         const double before[] = { signal, noise };
-        ok = each != NULL && each->made != NULL ? run_made(s, each, i, sums, error)
+        ok = each != NULL && each->made != NULL ? run_own(s, &made, i, sums, error)
                                                 : run_sample(s, session, i, sums, error);
         if (!ok || each == NULL)
             continue;
@@ -322,6 +397,7 @@ static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach 
         power_of(s, &signal, &noise);
         each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
     }
+    clear_made(&made);
     take_sums(s, sums);
     for (int j = 0; j < s->n_out; j++)
         hn_output_sums_free(sums[j]);
@@ -335,7 +411,7 @@ HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64
 {
     g_autoptr(HnScorer) s = g_new0(HnScorer, 1);
     *s = (HnScorer){ .o = *o, .data = d, .first = first, .n = n, .model = original, .kept = g_ptr_array_new() };
-    s->session = open_session(s, original, error);
+    s->session = open_session(s, original, s->o.threads, error);
     if (s->session == NULL)
         return NULL;
     s->n_out = hn_session_n_outputs(s->session);
@@ -375,7 +451,7 @@ void hn_scorer_free(HnScorer *s)
 
 gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GError **error)
 {
-    g_autoptr(HnSession) session = open_session(s, m, error);
+    g_autoptr(HnSession) session = open_session(s, m, s->o.threads, error);
     const HnScorerEach each = { .db = db };
     return session != NULL && run_samples(s, session, db != NULL ? &each : NULL, score, error);
 }

@@ -44,9 +44,10 @@ gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GEr
 
 /* Each sample by a model of its own: made without it, say. */
 typedef struct {
-    HnModel *(*made)(gpointer data, int64_t i, GError **error); /* that the scorer frees */
+    HnModel *(*made)(gpointer data, int64_t i, GError **error); /* that the scorer frees; from any thread */
     gpointer data;
-    double *db; /* as above */
+    int workers; /* models at a time, each on its part of the threads; 0: 1 */
+    double *db;  /* as above */
 } HnScorerEach;
 
 gboolean hn_scorer_run_each(HnScorer *s, const HnScorerEach *each, HnScore *score, GError **error);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/each.h"
 #include "check/factors.h"
 #include "quant/units.h"
 #include "quant/linear_rows.h"
@@ -283,8 +284,9 @@ static double noise_of(const Equalize *e, const Sink *s)
         double most = 0, pair = 0, last = 0, weights = 0, activations = 0;
         for (int64_t i = 0; i < s->inputs; i++) {
             const double u = unit[first + i], w = (double)s->most[m * s->inputs + i] * u;
-            most = fmax(most, w);
-            pair = fmax(pair, fmax((double)s->pair[m * s->inputs + i] * u, w + last));
+            const double two = (double)s->pair[m * s->inputs + i] * u, beside = w + last;
+            most = MAX(most, w);
+            pair = MAX(pair, MAX(two, beside));
             last = w;
             weights += (double)s->square[m * s->inputs + i] * u * u;
             activations += square[first + i];
@@ -477,8 +479,16 @@ static void refine(const Equalize *e, const GPtrArray *sinks, int set, double *n
             }
 }
 
-static void choose(const Equalize *e, int set, gboolean from_samples, HnEqualizeLog *log)
+/* Of one set, which has nothing to do with others. */
+typedef struct {
+    int set;
+    gboolean less;
+    double noise; /* logarithm: of all that read it */
+} Chosen;
+
+static void choose(const Equalize *e, gboolean from_samples, Chosen *chosen)
 {
+    const int set = chosen->set;
     g_autoptr(GPtrArray) sinks = g_ptr_array_new();
     double alpha = 0.5, beta = 0.5;
     for (Sink *s = e->readers[set]; s != NULL; s = s->next)
@@ -501,8 +511,41 @@ static void choose(const Equalize *e, int set, gboolean from_samples, HnEqualize
     best = noise_of_set(e, sinks);
     if (from_samples)
         refine(e, sinks, set, &best);
-    log->sets += best < before || !from_samples;
-    log->noise += best - before;
+    chosen->less = best < before || !from_samples;
+    chosen->noise = best - before;
+}
+
+typedef struct {
+    const Equalize *e;
+    gboolean from_samples;
+    GArray *sets; /* Chosen */
+} Choice;
+
+static void choose_one(gpointer data, gint64 i)
+{
+    const Choice *all = data;
+    if (!hn_progress_stop(all->e->o->progress, NULL)) /* it is asked again, by who can tell */
+        choose(all->e, all->from_samples, &g_array_index(all->sets, Chosen, i));
+}
+
+/* Several sets at a time. */
+static gboolean choose_all(const Equalize *e, gboolean from_samples, HnEqualizeLog *log, GError **error)
+{
+    g_autoptr(GArray) sets = g_array_new(FALSE, TRUE, sizeof(Chosen));
+    for (int k = 0; k < e->classes; k++) {
+        const Chosen chosen = { k, FALSE, 0 };
+        log->channels += hn_channels_locked(e->units, k) != NULL || e->set[k] >= 0;
+        log->free += e->set[k] >= 0;
+        if (e->set[k] == k)
+            g_array_append_val(sets, chosen);
+    }
+    Choice all = { e, from_samples, sets };
+    hn_each(sets->len, e->o->threads, choose_one, &all);
+    for (guint i = 0; i < sets->len; i++) {
+        log->sets += g_array_index(sets, Chosen, i).less;
+        log->noise += g_array_index(sets, Chosen, i).noise;
+    }
+    return !hn_progress_stop(e->o->progress, error);
 }
 
 /* Which unit each result is in, for those who compare it with the original's (check/factors.h). */
@@ -550,14 +593,8 @@ static gboolean equalize(Equalize *e, HnModel *m, gboolean from_samples, HnEqual
         reaches_seen(e);
     else
         reaches_of_weights(e, m);
-    for (int k = 0; k < e->classes; k++) {
-        log->channels += hn_channels_locked(e->units, k) != NULL || e->set[k] >= 0;
-        log->free += e->set[k] >= 0;
-        if (e->set[k] == k)
-            choose(e, k, from_samples, log);
-        if (hn_progress_stop(e->o->progress, error))
-            return FALSE;
-    }
+    if (!choose_all(e, from_samples, log, error))
+        return FALSE;
     log->noise = e->sinks->len > 0 ? exp(log->noise / e->sinks->len) : 1;
     note_factors(e, m);
     return hn_units_scale(e->units, m, e->unit, e->o->budget, error);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/each.h"
 #include "base/team.h"
 
 #define MOST 64
@@ -207,6 +208,36 @@ static void test_settings(void)
     g_assert_cmpint(n, ==, 1);
 }
 
+/* --- pieces of work by themselves --------------------------------------------------------------------------------- */
+
+typedef struct {
+    gint done[1000], last;
+    gboolean ordered;
+} Pieces;
+
+static void piece(gpointer data, gint64 i)
+{
+    Pieces *p = data;
+    g_atomic_int_inc(&p->done[i]);
+    if (g_atomic_int_get(&p->last) != (gint)i - 1)
+        p->ordered = FALSE;
+    g_atomic_int_set(&p->last, (gint)i);
+}
+
+static void test_each(void)
+{
+    static const gint64 counts[] = { 0, 1, 2, 7, 1000 };
+    for (int workers = 0; workers < 9; workers++)
+        for (gsize k = 0; k < G_N_ELEMENTS(counts); k++) {
+            Pieces p = { .last = -1, .ordered = TRUE };
+            hn_each(counts[k], workers, piece, &p);
+            for (gint64 i = 0; i < 1000; i++)
+                g_assert_cmpint(p.done[i], ==, i < counts[k]);
+            if (workers < 2)
+                g_assert_true(p.ordered);
+        }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -218,5 +249,6 @@ int main(int argc, char **argv)
     g_test_add_func("/base/team/loops", test_loops);
     g_test_add_func("/base/team/nested", test_nested);
     g_test_add_func("/base/team/settings", test_settings);
+    g_test_add_func("/base/each", test_each);
     return g_test_run();
 }

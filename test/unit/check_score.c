@@ -313,6 +313,58 @@ static void test_kind(gconstpointer data)
     g_rmdir(folder);
 }
 
+/* --- a model for each sample -------------------------------------------------------------------------------------- */
+
+#define SAMPLES 7
+#define SAME "opset 13\n%y = Mul(%x:f32[2,8], a:f32={1})\n"
+
+static HnModel *parse(const char *text)
+{
+    GError *error = NULL;
+    HnModel *m = hn_model_parse(text, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+    return m;
+}
+
+/* Off by more from sample to sample; from *data on there is none. */
+static HnModel *made(gpointer data, int64_t i, GError **error)
+{
+    g_autofree char *text =
+        g_strdup_printf("opset 13\n%%y = Mul(%%x:f32[2,8], a:f32={%g})\n", 1 + 0.01 * (double)(i + 1));
+    if (i < *(const int *)data)
+        return parse(text);
+    g_set_error(error, HN_ERROR, HN_ERROR_VALUE, "no model %d", (int)i);
+    return NULL;
+}
+
+static void test_each(void)
+{
+    GError *error = NULL;
+    g_autoptr(HnModel) m = parse(SAME);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:7", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 4 };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(SAME), d, 0, SAMPLES, &o, &error);
+    g_assert_no_error(error);
+    double db[6][SAMPLES];
+    HnScore score[6];
+    for (int workers = 0; workers < 6; workers++) { /* however many at a time */
+        int all = SAMPLES, some = 3;
+        const HnScorerEach each = { made, &all, workers, db[workers] }, fails = { made, &some, workers, db[workers] };
+        g_assert_false(hn_scorer_run_each(s, &fails, &score[workers], &error));
+        g_assert_error(error, HN_ERROR, HN_ERROR_VALUE);
+        g_assert_cmpstr(error->message, ==, "no model 3");
+        g_clear_error(&error);
+        g_assert_true(hn_scorer_run_each(s, &each, &score[workers], &error));
+        g_assert_no_error(error);
+        g_assert_cmpmem(&score[workers], sizeof *score, &score[0], sizeof *score);
+        g_assert_cmpmem(db[workers], sizeof *db, db[0], sizeof *db);
+    }
+    for (int i = 0; i < SAMPLES; i++)
+        g_assert_cmpfloat_with_epsilon(db[0][i], -20 * log10(0.01 * (i + 1)), 0.01);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -320,5 +372,6 @@ int main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/check/score/%s", cases[i].name);
         g_test_add_data_func(path, &cases[i], test_kind);
     }
+    g_test_add_func("/check/score/each", test_each);
     return g_test_run();
 }
