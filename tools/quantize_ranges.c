@@ -32,10 +32,9 @@ static void set_spans(const Quantize *q, const HnCalibrator *c, const GPtrArray 
     const HnQuantizer quantizer = hn_quantizer_of(&p->o);
     for (guint i = 0; i < values->len; i++) {
         const HnValue *v = values->pdata[i];
-        const HnHistogram *h = hn_calibrator_get(c, v->name);
         HnQuantSpan span = { 0, 0 };
-        if ((v->producer == NULL || v->producer->op == NULL || !hn_quant_span_fixed(v->producer, &span)) && h != NULL)
-            hn_quant_span_of(h, method, q->p->percentile, &quantizer, &span);
+        if (v->producer == NULL || v->producer->op == NULL || !hn_quant_span_fixed(v->producer, &span))
+            hn_calib_span(c, v->name, method, q->p->percentile, &quantizer, &span);
         hn_quant_plan_set_span(p, v->name, span.lo, span.hi);
     }
 }

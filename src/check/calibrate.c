@@ -1,5 +1,7 @@
 #include "check/calibrate.h"
 
+#include <math.h>
+
 #include "base/cpu.h"
 #include "base/team.h"
 #include "pass/inline_functions.h"
@@ -7,6 +9,12 @@
 #define FOLD_BYTES ((gsize)1 << 20) /* as planning: what a session knows before it runs is never seen */
 #define SHARE 32768                 /* elements that are worth a thread */
 #define PLANS 1                     /* kept of each graph: samples of other shapes take each other's memory */
+
+/* A value of which there is a histogram. */
+typedef struct {
+    HnSpread spread;
+    float lo, hi; /* of the present sample */
+} Extremes;
 
 struct HnCalibrator {
     HnModel *model;
@@ -19,6 +27,7 @@ struct HnCalibrator {
     GPtrArray *names;  /* char *: of those looked at, keys of the index */
     GHashTable *index; /* name -> 1 + index of its histogram; owns its keys */
     GArray *histograms;
+    GArray *extremes;   /* of each histogram */
     HnHistogram *parts; /* one for each thread */
     guint64 samples;
     GError *failure; /* of a look during the present run */
@@ -27,6 +36,11 @@ struct HnCalibrator {
 static HnHistogram *histogram(const HnCalibrator *c, int i)
 {
     return &g_array_index(c->histograms, HnHistogram, i);
+}
+
+static Extremes *extremes(const HnCalibrator *c, int i)
+{
+    return &g_array_index(c->extremes, Extremes, i);
 }
 
 /* --- looking ----------------------------------------------------------------------------------------------------- */
@@ -75,18 +89,50 @@ static gboolean add_parts(HnCalibrator *c, HnHistogram *h, const HnSeen *seen, i
     return ok;
 }
 
+static gboolean look(HnCalibrator *c, HnHistogram *h, const HnSeen *seen, int threads, GError **error)
+{
+    return threads > 1 ? add_parts(c, h, seen, threads, error) : add_rows(h, seen, 0, seen->rows, error);
+}
+
+/* The same, and what it says of the present sample. */
+static gboolean look_apart(HnCalibrator *c, int place, const HnSeen *seen, int threads, GError **error)
+{
+    HnHistogram *h = histogram(c, place);
+    Extremes *e = extremes(c, place);
+    const float min = h->min, max = h->max;
+    h->min = INFINITY;
+    h->max = -INFINITY;
+    const gboolean ok = look(c, h, seen, threads, error);
+    e->lo = MIN(e->lo, h->min);
+    e->hi = MAX(e->hi, h->max);
+    h->min = MIN(h->min, min);
+    h->max = MAX(h->max, max);
+    return ok;
+}
+
+/* The sample has come to its end. */
+static void note_extremes(HnCalibrator *c)
+{
+    for (guint i = 0; i < c->extremes->len; i++) {
+        Extremes *e = extremes(c, (int)i);
+        if (e->lo <= e->hi)
+            hn_spread_add(&e->spread, (double)e->lo, (double)e->hi);
+        e->lo = INFINITY;
+        e->hi = -INFINITY;
+    }
+}
+
 static void saw(const HnValue *v, const HnSeen *seen, gpointer data)
 {
     HnCalibrator *c = data;
     HnSeen s = *seen;
     if (!wants(v, c) || c->failure != NULL || !hn_dtype_in(s.dtype, HN_T_FLOATS) || s.rows == 0)
         return;
-    HnHistogram *h = histogram(c, c->place[v->id]);
     const int64_t n = s.rows * s.width;
     const int threads = (int)CLAMP(n / SHARE, 1, c->o.threads);
     if (s.pitch == s.width) /* in one piece: may be divided anywhere */
         s = (HnSeen){ s.dtype, s.data, n, 1, 1 };
-    if (threads > 1 ? !add_parts(c, h, &s, threads, &c->failure) : !add_rows(h, &s, 0, s.rows, &c->failure))
+    if (!look_apart(c, c->place[v->id], &s, threads, &c->failure))
         g_prefix_error(&c->failure, "'%s': ", v->name);
 }
 
@@ -120,6 +166,8 @@ static void add_value(HnCalibrator *c, const HnTypes *types, const HnValue *v)
         hn_histogram_init(&h, c->o.budget);
         c->place[root->id] = (int)c->histograms->len;
         g_array_append_val(c->histograms, h);
+        const Extremes e = { .lo = INFINITY, .hi = -INFINITY };
+        g_array_append_val(c->extremes, e);
     }
     char *name = g_strdup(v->name);
     g_hash_table_insert(c->index, name, GINT_TO_POINTER(c->place[root->id] + 1));
@@ -218,6 +266,8 @@ gboolean hn_calibrator_run(HnCalibrator *c, HnTensor *const *in, GError **error)
         ok = FALSE;
     }
     g_clear_error(&c->failure);
+    if (ok)
+        note_extremes(c);
     c->samples += ok;
     return ok;
 }
@@ -256,6 +306,7 @@ HnCalibrator *hn_calibrator_new(HnModel *m, const HnBackend *backend, const HnCa
     c->names = g_ptr_array_new();
     c->index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     c->histograms = g_array_new(FALSE, FALSE, sizeof(HnHistogram));
+    c->extremes = g_array_new(FALSE, FALSE, sizeof(Extremes));
     c->parts = g_new0(HnHistogram, c->o.threads);
     for (int k = 0; k < c->o.threads; k++)
         hn_histogram_init(&c->parts[k], c->o.budget);
@@ -286,6 +337,7 @@ void hn_calibrator_free(HnCalibrator *c)
     for (int k = 0; k < c->o.threads; k++)
         hn_histogram_clear(&c->parts[k]);
     g_array_unref(c->histograms);
+    g_array_unref(c->extremes);
     g_free(c->parts);
     g_free(c->place);
     g_ptr_array_unref(c->names);
@@ -315,6 +367,12 @@ const HnHistogram *hn_calibrator_get(const HnCalibrator *c, const char *value)
 {
     const int i = GPOINTER_TO_INT(g_hash_table_lookup(c->index, value)) - 1;
     return i >= 0 ? histogram(c, i) : NULL;
+}
+
+const HnSpread *hn_calibrator_spread(const HnCalibrator *c, const char *value)
+{
+    const int i = GPOINTER_TO_INT(g_hash_table_lookup(c->index, value)) - 1;
+    return i >= 0 ? &extremes(c, i)->spread : NULL;
 }
 
 guint hn_calibrator_count(const HnCalibrator *c)

@@ -17,6 +17,7 @@
 #include "base/progress.h"
 #include "data/data.h"
 #include "check/histogram.h"
+#include "check/spread.h"
 #include "run/session.h"
 
 G_BEGIN_DECLS
@@ -54,6 +55,8 @@ gboolean hn_calibrator_stream(HnCalibrator *c, HnDataIter *it, GError **error);
 guint64 hn_calibrator_samples(const HnCalibrator *c);
 /* NULL: not asked for, or none of the model's float values. Lives as long as the calibrator. */
 const HnHistogram *hn_calibrator_get(const HnCalibrator *c, const char *value);
+/* The same values: how samples differ. */
+const HnSpread *hn_calibrator_spread(const HnCalibrator *c, const char *value);
 /* Names asked for, in the order of the model. */
 guint hn_calibrator_count(const HnCalibrator *c);
 const char *hn_calibrator_name(const HnCalibrator *c, guint i);

@@ -27,6 +27,17 @@ static JsonObject *row_of(const HnHistogram *h, const HnQuantSpan *span)
     return o;
 }
 
+gboolean hn_calib_span(const HnCalibrator *c, const char *value, HnCalibMethod method, double percentile,
+                       const HnQuantizer *q, HnQuantSpan *span)
+{
+    const HnHistogram *h = hn_calibrator_get(c, value);
+    if (h == NULL || !hn_quant_span_of(h, method, percentile, q, span))
+        return FALSE;
+    if (method == HN_CALIB_MINMAX || method == HN_CALIB_PERCENTILE)
+        hn_spread_widen(hn_calibrator_spread(c, value), &span->lo, &span->hi);
+    return TRUE;
+}
+
 JsonNode *hn_calib_table(const HnCalibrator *c, const HnCalibTableOptions *o)
 {
     JsonObject *table = json_object_new(), *tensors = json_object_new();
@@ -44,7 +55,7 @@ JsonNode *hn_calib_table(const HnCalibrator *c, const HnCalibTableOptions *o)
         const char *name = hn_calibrator_name(c, i);
         const HnHistogram *h = hn_calibrator_get(c, name);
         HnQuantSpan span;
-        if (hn_quant_span_of(h, o->method, o->percentile, &o->quantizer, &span))
+        if (hn_calib_span(c, name, o->method, o->percentile, &o->quantizer, &span))
             json_object_set_object_member(tensors, name, row_of(h, &span));
     }
     json_object_set_object_member(table, "tensors", tensors);

@@ -25,6 +25,11 @@ typedef struct {
     const char *data; /* where the samples came from; NULL: not said */
 } HnCalibTableOptions;
 
+/* The span that samples suggest for a value: hn_quant_span_of() of its histogram, and what reaches as far as they do
+ * (minmax, percentile) beyond that (hn_spread_widen()). FALSE: nothing was seen. */
+gboolean hn_calib_span(const HnCalibrator *c, const char *value, HnCalibMethod method, double percentile,
+                       const HnQuantizer *q, HnQuantSpan *span);
+
 JsonNode *hn_calib_table(const HnCalibrator *c, const HnCalibTableOptions *o);
 
 /* The spans of a table become p's. Errors: FORMAT, and then p is as before. */

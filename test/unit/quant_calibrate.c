@@ -1,6 +1,8 @@
 /*
  * Calibration held against runs whose every value is an output.
  */
+#include <math.h>
+
 #include "base/cpu.h"
 #include "check/calibrate.h"
 #include "quant/table.h"
@@ -403,14 +405,72 @@ static char *table_of(int threads, HnQuantPlan *p)
     gboolean ok = hn_calib_table_apply(table, p, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
+    guint n_wider = 0;
     for (guint i = 0; i < hn_calibrator_count(c); i++) {
         const HnValue *v = hn_graph_find(m->graph, hn_calibrator_name(c, i));
         const HnQuantSpan *got = hn_quant_plan_span(p, v);
         HnQuantSpan want;
         g_assert_true(hn_quant_span_of(hn_calibrator_get(c, v->name), o.method, o.percentile, &o.quantizer, &want));
+        const HnQuantSpan seen = want;
+        hn_spread_widen(hn_calibrator_spread(c, v->name), &want.lo, &want.hi);
+        n_wider += want.hi - want.lo > seen.hi - seen.lo;
         g_assert_true(got != NULL && got->lo == want.lo && got->hi == want.hi);
     }
+    g_assert_cmpuint(n_wider, >, 0);
     return json_to_string(table, TRUE);
+}
+
+static void widened(const double (*seen)[2], int n, double lo, double hi, double *to)
+{
+    HnSpread s = { 0 };
+    for (int i = 0; i < n; i++)
+        hn_spread_add(&s, seen[i][0], seen[i][1]);
+    to[0] = lo;
+    to[1] = hi;
+    hn_spread_widen(&s, &to[0], &to[1]);
+}
+
+/* By hand, and where there is nothing to add. */
+static void test_spread(void)
+{
+    static const double seen[][2] = { { -1, 1 }, { -1, 3 }, { -0.5, 2 } }, above[][2] = { { 1, 2 }, { 2, 3 } };
+    double to[2];
+    widened(seen, 1, -1, 1, to); /* one sample says nothing of others */
+    g_assert_true(to[0] == -1 && to[1] == 1);
+    widened(seen, 2, -1, 3, to);
+    g_assert_cmpfloat(to[0], ==, -1); /* both end there */
+    g_assert_cmpfloat_with_epsilon(to[1], 3 + 0.78 * sqrt(2) * log(1.5), 1e-12);
+    widened(seen, 3, -0.5, 1.5, to); /* a cut keeps its part of what was seen */
+    g_assert_cmpfloat_with_epsilon(to[1], 1.5 * (1 + 0.78 * log(4 / 3.0) / 3), 1e-12);
+    g_assert_cmpfloat(to[0], ==, -0.5);
+    widened(above, 2, 1, 3, to); /* 0 is in the range anyway */
+    g_assert_true(to[0] == 1 && to[1] > 3);
+}
+
+/* The largest of n Gumbel numbers, widened, is on average the largest of n + 1; of 64 next to nothing is added. */
+static void test_spread_mean(void)
+{
+    static const int counts[] = { 2, 4, 16, 64 };
+    HnRng rng = hn_rng(5);
+    for (gsize k = 0; k < G_N_ELEMENTS(counts); k++) {
+        const int n = counts[k], trials = 20000;
+        double sum = 0, next = 0;
+        for (int i = 0; i < trials; i++) {
+            HnSpread s = { 0 };
+            double most = 0, to[2] = { 0, 0 };
+            for (int j = 0; j <= n; j++) {
+                const double x = 10 - log(-log(hn_rng_range(&rng, 1e-9, 1 - 1e-9)));
+                if (j < n)
+                    hn_spread_add(&s, 0, x);
+                to[1] = j < n ? fmax(to[1], x) : to[1];
+                most = fmax(most, x);
+            }
+            hn_spread_widen(&s, &to[0], &to[1]);
+            sum += to[1] / trials;
+            next += most / trials;
+        }
+        g_assert_cmpfloat_with_epsilon(sum, next, n == 2 ? 0.15 : 0.05); /* of two, deviations are told too small */
+    }
 }
 
 /* The same bytes each time; what is wrong in a table is an error that names it. */
@@ -457,5 +517,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/calibrate/asked", test_asked);
     g_test_add_func("/check/calibrate/stream", test_stream);
     g_test_add_func("/check/calibrate/table", test_table);
+    g_test_add_func("/check/spread/by-hand", test_spread);
+    g_test_add_func("/check/spread/mean", test_spread_mean);
     return g_test_run();
 }
