@@ -433,7 +433,8 @@ static void widened(const double (*seen)[2], int n, double lo, double hi, double
 /* By hand, and where there is nothing to add. */
 static void test_spread(void)
 {
-    static const double seen[][2] = { { -1, 1 }, { -1, 3 }, { -0.5, 2 } }, above[][2] = { { 1, 2 }, { 2, 3 } };
+    static const double seen[][2] = { { -1, 1 }, { -1, 3 }, { -0.5, 2 } }, above[][2] = { { 1, 2 }, { 2, 3 } },
+                        below[][2] = { { -1, 1 }, { -3, 1 } };
     double to[2];
     widened(seen, 1, -1, 1, to); /* one sample says nothing of others */
     g_assert_true(to[0] == -1 && to[1] == 1);
@@ -443,6 +444,9 @@ static void test_spread(void)
     widened(seen, 3, -0.5, 1.5, to); /* a cut keeps its part of what was seen */
     g_assert_cmpfloat_with_epsilon(to[1], 1.5 * (1 + 0.78 * log(4 / 3.0) / 3), 1e-12);
     g_assert_cmpfloat(to[0], ==, -0.5);
+    widened(below, 2, -3, 1, to);
+    g_assert_cmpfloat_with_epsilon(to[0], -3 - 0.78 * sqrt(2) * log(1.5), 1e-12);
+    g_assert_cmpfloat(to[1], ==, 1);
     widened(above, 2, 1, 3, to); /* 0 is in the range anyway */
     g_assert_true(to[0] == 1 && to[1] > 3);
 }
