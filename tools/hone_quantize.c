@@ -14,6 +14,7 @@
 #include "quant/size_bound.h"
 
 #define WHAT "the quantized model"
+#define FIRST_SINGLE 4      /* trial from which on a search is a long one */
 #define LARGE (1 << 30)     /* bytes */
 #define LONG 10             /* seconds of runs of each model at most, for the last race */
 #define REPAIR_PART 0.5     /* of the time that is left: calibration and repairs */
@@ -23,7 +24,11 @@
 
 static void tell_trial(gpointer data, const HnTrial *t)
 {
-    const Quantize *q = data;
+    Quantize *q = data;
+    if (t->number == FIRST_SINGLE && !q->search_long) { /* more than those of a plan that will do */
+        q->search_long = TRUE;
+        quantize_phase(q, QUANTIZE_SEARCH);
+    }
     hn_context_note(q->ctx, 1, "trial %u, %s: drop %.3g %%, %.2f dB", t->number, t->what, t->drop * 100, t->score.sqnr);
 }
 
@@ -79,6 +84,7 @@ static double most_time(const Quantize *q)
 static gboolean race(Quantize *q, double part, GError **error)
 {
     GError *failure = NULL;
+    quantize_phase(q, QUANTIZE_RACES);
     hn_tune_phase(&q->limits, part, quantize_reserve_write(q));
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
                                  .seconds = LONG,
@@ -227,12 +233,19 @@ static gboolean find_plan(Quantize *q, GError **error)
     q->untouched = hn_model_copy(q->prepared);
     q->blank = hn_quant_plan_copy(q->base);
     hn_tune_phase(&q->limits, REPAIR_PART, quantize_reserve(q));
-    if ((ranges && !quantize_calibrate(q, error)) || !quantize_repair(q, error))
+    quantize_phase(q, QUANTIZE_CALIBRATION);
+    if (ranges && !quantize_calibrate(q, error))
+        return FALSE;
+    quantize_hint(q);
+    quantize_phase(q, QUANTIZE_REPAIRS);
+    if (!quantize_repair(q, error))
         return FALSE;
     hn_tune_phase(&q->limits, FOLD_PART, quantize_reserve(q));
+    quantize_phase(q, QUANTIZE_FOLDS);
     if (!quantize_make_folds(q, error))
         return FALSE;
     hn_tune_phase(&q->limits, 1, quantize_reserve(q));
+    quantize_phase(q, QUANTIZE_SEARCH);
     if (!fix_plan(q, error) || !quantize_open_journal(q, error))
         return FALSE;
     if (!hn_quant_search(q->base, &q->so, &q->search, error))

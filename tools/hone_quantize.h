@@ -26,6 +26,15 @@ typedef struct {
 
 typedef struct QuantizeFold QuantizeFold;
 
+typedef enum {
+    QUANTIZE_CALIBRATION,
+    QUANTIZE_REPAIRS,
+    QUANTIZE_FOLDS,
+    QUANTIZE_SEARCH,
+    QUANTIZE_RACES,
+    QUANTIZE_PHASES
+} QuantizePhase;
+
 typedef struct {
     HnContext *ctx;
     const QuantizeParams *p;
@@ -72,11 +81,15 @@ typedef struct {
     HnSearch safe;          /* what was found from there */
     HnModel *safe_result;   /* before anything was repaired; NULL: none */
     HnQuantLog safe_log;
-    double safe_seconds;   /* that making it takes */
-    double sample_seconds; /* that the original takes for a sample, opening it included */
-    gboolean is_safe;      /* q->result is that one */
-    gboolean cut;          /* calibration or repairs had no time for all that they would have tried */
-    guint repairs_wanted;  /* set of bits */
+    double safe_seconds;         /* that making it takes */
+    double sample_seconds;       /* that the original takes for a sample, opening it included */
+    gboolean is_safe;            /* q->result is that one */
+    gboolean cut;                /* calibration or repairs had no time for all that they would have tried */
+    guint repairs_wanted;        /* set of bits */
+    double trial_seconds;        /* of a plan: building its model and running it on the samples; 0: not known */
+    double phase_from, phase_to; /* parts of all work before and behind the present phase */
+    gint told;                   /* thousandths of it that the bar has shown; atomic */
+    gboolean search_long;        /* not all nodes may be in integers */
     gboolean has_speedup;
     HnSpeedup speedup;
     guint64 file_before, file_after;
@@ -146,6 +159,10 @@ gboolean quantize_was_cut(Quantize *q, GError **failure);
 /* *failure, as it is to be told: FALSE. */
 gboolean quantize_too_late(Quantize *q, GError *failure, GError **error);
 void quantize_clear_safe(Quantize *q);
+
+/* quantize_progress.c: what is said of how long it takes */
+void quantize_hint(Quantize *q); /* behind calibration, which shows how long a trial takes */
+void quantize_phase(Quantize *q, QuantizePhase phase);
 
 /* quantize_journal.c */
 gboolean quantize_open_journal(Quantize *q, GError **error);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/jsonread.h"
 #include "base/text.h"
@@ -49,9 +50,11 @@ static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArra
         HnQuantLog log;
         HnScore score;
         set_spans(q, c, values, (HnCalibMethod)k, p);
+        const guint64 start = hn_now_ns();
         g_autoptr(HnModel) m = hn_quant_build(p, &q->so, &log, error);
         if (m == NULL || !hn_scorer_run(q->scorer, m, &score, error))
             return FALSE;
+        q->trial_seconds = (double)(hn_now_ns() - start) * 1e-9;
         hn_context_note(q->ctx, 1, "%s: %.2f dB, cosine %.6f", hn_calib_method_name((HnCalibMethod)k), score.sqnr,
                         score.cos);
         if (hn_repair_error(&score) < best) {

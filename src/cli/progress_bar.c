@@ -84,6 +84,25 @@ static void wipe(HnBar *bar)
     bar->shown = FALSE;
 }
 
+static void append_bar(GString *line, double part)
+{
+    int full = (int)(part * BAR_WIDTH);
+    g_string_append_c(line, '[');
+    for (int i = 0; i < BAR_WIDTH; i++)
+        g_string_append_c(line, i < full ? '=' : i == full ? '>' : ' ');
+    g_string_append_printf(line, "] %3.0f %%", part * 100);
+}
+
+static void show(HnBar *bar, GString *line, guint64 now)
+{
+    gsize width = (gsize)MAX(hn_terminal_width(bar->fd), 20); /* the line is ASCII, and the last column stays free */
+    g_string_truncate(line, MIN(line->len, width));
+    g_string_append(line, "\033[K");
+    put(bar, line->str);
+    bar->shown = TRUE;
+    bar->drawn_ns = now;
+}
+
 /* "reading samples  [=====>      ]  45 %  1.2 k/s  3.0 s left" */
 static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
 {
@@ -92,12 +111,7 @@ static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
     double seconds = (double)(now - bar->phase_ns) * 1e-9;
     double rate = seconds > 0 && done > bar->phase_done ? (double)(done - bar->phase_done) / seconds : 0;
     if (total) {
-        double part = MIN((double)done / (double)total, 1.0);
-        int full = (int)(part * BAR_WIDTH);
-        g_string_append_c(line, '[');
-        for (int i = 0; i < BAR_WIDTH; i++)
-            g_string_append_c(line, i < full ? '=' : i == full ? '>' : ' ');
-        g_string_append_printf(line, "] %3.0f %%", part * 100);
+        append_bar(line, MIN((double)done / (double)total, 1.0));
     } else {
         g_string_append_printf(line, "%" G_GUINT64_FORMAT, done);
     }
@@ -109,12 +123,38 @@ static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
         g_autofree char *left = hn_text_time((double)(total - done) / rate);
         g_string_append_printf(line, "  %s left", left);
     }
-    gsize width = (gsize)MAX(hn_terminal_width(bar->fd), 20); /* the line is ASCII, and the last column stays free */
-    g_string_truncate(line, MIN(line->len, width));
-    g_string_append(line, "\033[K");
-    put(bar, line->str);
-    bar->shown = TRUE;
-    bar->drawn_ns = now;
+    show(bar, line, now);
+}
+
+/* "rounding     [=====>      ]  45 %  3.0 s left": of all phases, at the pace so far */
+static void draw_part(HnBar *bar, double part, guint64 now)
+{
+    g_autoptr(GString) line = g_string_new("\r");
+    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
+    append_bar(line, CLAMP(part, 0, 1));
+    if (part > 0.02) {
+        g_autofree char *left = hn_text_time((double)(now - bar->start_ns) * 1e-9 * (1 - part) / part);
+        g_string_append_printf(line, "  %s left", left);
+    }
+    show(bar, line, now);
+}
+
+/* There is a terminal, and it is time for something new on it; in the background it belongs to somebody else. */
+static gboolean is_due(const HnBar *bar, guint64 now)
+{
+    return now - bar->start_ns >= DELAY_NS && now - bar->drawn_ns >= INTERVAL_NS && tcgetpgrp(bar->fd) == getpgrp();
+}
+
+void hn_bar_part(HnBar *bar, const char *what, double part)
+{
+    if (!bar->enabled)
+        return;
+    const guint64 now = hn_now_ns();
+    g_mutex_lock(&bar->lock);
+    g_strlcpy(bar->what, what, sizeof bar->what);
+    if (is_due(bar, now))
+        draw_part(bar, part, now);
+    g_mutex_unlock(&bar->lock);
 }
 
 void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)
@@ -129,9 +169,7 @@ void hn_bar_tell(gpointer data, const char *what, guint64 done, guint64 total)
         bar->phase_ns = now;
         bar->phase_done = done;
     }
-    gboolean due = now - bar->start_ns >= DELAY_NS && now - bar->drawn_ns >= INTERVAL_NS;
-    /* in the background the terminal belongs to somebody else */
-    if (due && tcgetpgrp(bar->fd) == getpgrp())
+    if (is_due(bar, now))
         draw(bar, done, total, now);
     g_mutex_unlock(&bar->lock);
 }

@@ -12,6 +12,8 @@ typedef struct HnBar HnBar;
 
 HnBar *hn_bar_new(int fd, gboolean enabled);
 void hn_bar_tell(gpointer bar, const char *what, guint64 done, guint64 total); /* an HnProgressFn; from any thread */
+/* One bar for work of several phases, of all of which `part` is done: from any thread. */
+void hn_bar_part(HnBar *bar, const char *what, double part);
 void hn_bar_wipe(HnBar *bar); /* before something else is printed; the next tell draws it again */
 void hn_bar_free(HnBar *bar);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnBar, hn_bar_free)

@@ -214,6 +214,12 @@ EOF
     holds '.score.sqnr_db < 15 and .score.r2 < 0.99'
 }
 
+@test "quantize: how long it takes is told before it does" {
+    run --separate-stderr hone-quantize -v "$model" --calib "$train" --samples 12 --force -o out.onnx
+    [ "$status" -eq 0 ] && [[ $stderr == *"this takes about "*", and some "*"--time-budget ends it earlier"* ]] || explain
+    [[ ${stderr%%trial 1,*} == *"this takes about "* ]] || explain
+}
+
 @test "quantize: --size and --time-budget" {
     refuses 3 "of '--size'" hone-quantize -q "$model" --calib "$train" --size 10% --allow-larger --min-speedup 0.01 -o no.onnx
     quantizes --calib "$train" --force --size 60%

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cli/progress_bar.h"
 #include "cli/report.h"
 
 typedef struct {
@@ -35,6 +36,18 @@ static gboolean work(HnContext *ctx, GError **error)
     return FALSE;
 }
 
+/* the same in phases, of all of which the bar tells */
+static gboolean phases(HnContext *ctx, GError **error)
+{
+    if (write(STDOUT_FILENO, "ready\n", 6) != 6)
+        return TRUE;
+    for (int i = 0; !hn_progress_stop(&ctx->progress, error); i++) {
+        hn_sleep_ns(10000000);
+        hn_bar_part(ctx->bar, i < 80 ? "first" : "second", MIN(i / 200.0, 1));
+    }
+    return FALSE;
+}
+
 /* more output than a pipe holds */
 static gboolean flood(GError **error)
 {
@@ -51,6 +64,8 @@ static gboolean run(HnContext *ctx, GError **error)
     const char *mode = ((Params *)ctx->params)->mode;
     if (!g_strcmp0(mode, "work"))
         return work(ctx, error);
+    if (!g_strcmp0(mode, "phases"))
+        return phases(ctx, error);
     if (!g_strcmp0(mode, "flood"))
         return flood(error);
     if (!g_strcmp0(mode, "guard")) {
@@ -264,6 +279,30 @@ static void test_bar(void)
     g_assert_null(strstr(quiet, "working"));
 }
 
+static void test_phases(void)
+{
+    int status, drawn = 0, before = 0;
+    g_autofree char *shown = on_terminal("--mode phases", &status);
+    g_auto(GStrv) lines = g_strsplit(shown != NULL ? shown : "", "\r", -1);
+    for (int i = 0; lines[i]; i++) {
+        const char *part = strchr(lines[i], ']');
+        if (part == NULL)
+            continue;
+        g_assert_true(g_str_has_prefix(lines[i], "first") || g_str_has_prefix(lines[i], "second"));
+        g_assert_null(strstr(lines[i], "/s")); /* nothing is counted */
+        const int percent = (int)g_ascii_strtod(part + 1, NULL);
+        g_assert_cmpint(percent, >=, before); /* it goes on where the phase before ended */
+        before = percent;
+        drawn++;
+    }
+    if (shown != NULL) {
+        g_assert_cmpint(drawn, >=, 1);
+        g_assert_cmpint(drawn, <=, 4);
+        g_assert_cmpint(before, >, 10);
+        g_assert_nonnull(strstr(shown, " left"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -273,5 +312,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/tool/interrupt-read", test_interrupt_read);
     g_test_add_func("/cli/tool/closed-stdout", test_closed_stdout);
     g_test_add_func("/cli/tool/bar", test_bar);
+    g_test_add_func("/cli/tool/phases", test_phases);
     return g_test_run();
 }
