@@ -131,6 +131,8 @@ gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError 
 /* quantize_unseen.c: of few samples each is scored by a model that is made without it */
 gboolean quantize_make_folds(Quantize *q, GError **error); /* behind repairs, before the search */
 void quantize_clear_folds(Quantize *q);
+/* Models that are made and run at a time: as many as there are threads, or samples; where memory is limited, one. */
+int quantize_workers(const Quantize *q);
 gboolean quantize_look(Quantize *q, GError **error); /* at the result: what each output and each sample lose */
 
 /* quantize_replay.c */

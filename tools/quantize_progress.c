@@ -17,21 +17,20 @@ static double trial_seconds(const Quantize *q)
     return q->trial_seconds > 0 ? q->trial_seconds : 2 * q->sample_seconds * (double)q->held;
 }
 
-/* Few samples: each plan is as many models, some at a time. */
-static double models_of_trial(const Quantize *q)
+/* Of few samples each is left out in turn. */
+static gboolean leaves_out(const Quantize *q)
 {
-    const gboolean apart = q->held_first == 0 && q->held > 1 && q->by_ranges;
-    return apart ? (double)q->held / (double)MIN((gint64)q->ctx->common.threads, q->held) : 1;
+    return q->held_first == 0 && q->held > 1 && q->by_ranges;
 }
 
-/* Seconds from the begin of each phase to its end; `all`: of the longest search. */
+/* Seconds of each phase; `all`: of the longest search. */
 static void forecast(const Quantize *q, gboolean all, double *seconds)
 {
-    const double t = trial_seconds(q), models = models_of_trial(q), nodes = g_hash_table_size(q->base->forms);
-    const gboolean apart = models > 1 || (q->held_first == 0 && q->held > 1 && q->by_ranges);
+    const double t = trial_seconds(q), nodes = g_hash_table_size(q->base->forms);
+    const double models = leaves_out(q) ? (double)q->held / (double)quantize_workers(q) : 1;
     seconds[QUANTIZE_CALIBRATION] = q->by_ranges ? (HN_CALIB_METHODS + 2) * t : 0;
     seconds[QUANTIZE_REPAIRS] = q->has_data ? REPAIR_TRIALS * t : t;
-    seconds[QUANTIZE_FOLDS] = apart ? REPAIR_TRIALS * t * models : 0;
+    seconds[QUANTIZE_FOLDS] = leaves_out(q) ? REPAIR_TRIALS * t * models : 0;
     seconds[QUANTIZE_SEARCH] = (all ? nodes + MORE_TRIALS : FEW_TRIALS) * t * models;
     seconds[QUANTIZE_RACES] = RACE_SECONDS;
 }

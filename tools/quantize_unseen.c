@@ -29,8 +29,7 @@ static gboolean is_seen(const Quantize *q)
     return q->held_first == 0 && q->p->calib != NULL && (ranges || q->repairs.kept != 0);
 }
 
-/* As many models at a time as there are threads; where memory is limited, one. */
-static int workers_of(const Quantize *q)
+int quantize_workers(const Quantize *q)
 {
     return q->ctx->common.mem_limit > 0 ? 1 : (int)MIN(q->ctx->common.threads, q->held);
 }
@@ -104,7 +103,7 @@ static HnModel *made_without(gpointer data, int64_t i, GError **error)
 static gboolean score_apart(const Quantize *q, const HnQuantPlan *p, double *db, HnScore *score, GError **error)
 {
     Made made = { q, p };
-    const HnScorerEach each = { made_without, &made, workers_of(q), db };
+    const HnScorerEach each = { made_without, &made, quantize_workers(q), db };
     return hn_scorer_run_each(q->scorer, &each, score, error);
 }
 
@@ -122,7 +121,7 @@ gboolean quantize_make_folds(Quantize *q, GError **error)
         return TRUE;
     q->folds = g_new0(QuantizeFold, (gsize)q->held);
     g_autofree GError **failed = g_new0(GError *, (gsize)q->held);
-    Folds all = { q, workers_of(q), failed };
+    Folds all = { q, quantize_workers(q), failed };
     hn_progress_tell(&q->ctx->progress, "leaving samples out", 0, 0);
     hn_each(q->held, all.workers, make_fold, &all);
     GError *failure = NULL;
