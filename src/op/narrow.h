@@ -20,8 +20,8 @@ typedef struct {
 } HnKept;
 
 typedef struct HnNarrow {
-    HnNode *node;                                                /* edits of attributes unbind it, params stay */
-    const void *params;                                          /* as they were */
+    HnNode *node;                                                /* edits of attributes unbind it */
+    const void *params;                                          /* as they were; lists in them go with attributes */
     const HnKept *(*kept)(gconstpointer data, const HnValue *v); /* NULL: all of v stays */
     gconstpointer data;
 } HnNarrow;

@@ -235,7 +235,8 @@ static gboolean narrow_node(Removal *r, HnNode *n, GError **error)
         touched = touched || kept_of(r, n->out->pdata[k]) != NULL;
     if (!touched || n->op->narrow == NULL)
         return TRUE;
-    const HnNarrow x = { .node = n, .params = n->params, .kept = kept_of, .data = r };
+    g_autofree void *params = g_memdup2(n->params, n->op->params_size); /* the node's go when an attribute is edited */
+    const HnNarrow x = { .node = n, .params = params, .kept = kept_of, .data = r };
     return n->op->narrow(&x) || fail(r, n, error);
 }
 
