@@ -5,7 +5,9 @@
 #include "check/speedup.h"
 #include "tune/timing.h"
 
-#define TIMING_SECONDS 0.4 /* of profiling, for each form of the model in each round */
+#define TIMING_SECONDS 0.4 /* of profiling, for each form of the model in each round, at most ... */
+#define TIMING_LEAST 0.1   /* ... and at least, as in the first one, which shows how long a run takes: ... */
+#define TIMING_RUNS 1000   /* ... no more of them are needed */
 #define TIMING_ROUNDS 3
 #define RACE_SECONDS 2.0 /* of each side at most */
 
@@ -95,10 +97,11 @@ typedef struct {
 /* The round in which all of it took least: what the machine did beside it is in the others. */
 static gboolean time_round(HnTune *t, Timed *at, GError **error)
 {
+    const double runs = at->best != NULL ? at->best->total_ms * 1e-3 * TIMING_RUNS : 0;
     const HnTimingOptions o = { .backend = t->backend,
                                 .threads = t->threads,
                                 .in = hn_scorer_inputs(t->scorer),
-                                .seconds = TIMING_SECONDS,
+                                .seconds = CLAMP(runs, TIMING_LEAST, TIMING_SECONDS),
                                 .budget = hn_tune_memory(t->budget),
                                 .progress = t->progress };
     HnNodeTimes *now = hn_node_times_measure(at->model, &o, error);
