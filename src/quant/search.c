@@ -250,8 +250,12 @@ static gboolean settle(HnSearchState *s, const char *what, GError **error)
         return FALSE;
     if (o->accumulated && !accumulate(s, error))
         return FALSE;
-    if (o->quick && !all.met && !o->fixed && (!hn_search_quick(s, error) || s->out->plan != NULL))
-        return s->out->plan != NULL;
+    if (o->quick && !all.met && !o->fixed) {
+        if (!hn_search_quick(s, error))
+            return FALSE;
+        if (s->out->plan != NULL)
+            return TRUE;
+    }
     if (((!all.met && !o->fixed) || o->all_alone) && !hn_search_alone(s, error))
         return FALSE;
     return o->fixed != NULL || all.met || hn_search_by_error(s, all.part, error);
