@@ -97,11 +97,11 @@ typedef struct {
 /* The round in which all of it took least: what the machine did beside it is in the others. */
 static gboolean time_round(HnTune *t, Timed *at, GError **error)
 {
-    const double runs = at->best != NULL ? at->best->total_ms * 1e-3 * TIMING_RUNS : 0;
+    const double enough = at->best != NULL ? at->best->total_ms * 1e-3 * TIMING_RUNS : 0; /* seconds */
     const HnTimingOptions o = { .backend = t->backend,
                                 .threads = t->threads,
                                 .in = hn_scorer_inputs(t->scorer),
-                                .seconds = CLAMP(runs, TIMING_LEAST, TIMING_SECONDS),
+                                .seconds = CLAMP(enough, TIMING_LEAST, TIMING_SECONDS),
                                 .budget = hn_tune_memory(t->budget),
                                 .progress = t->progress };
     HnNodeTimes *now = hn_node_times_measure(at->model, &o, error);
