@@ -32,9 +32,8 @@ typedef struct {
 } Arrays;
 
 struct HnData {
-    const HnData
-        *whole; /* hn_data_without(): but for sample `skip`, and nothing below but count and o counts. Else NULL */
-    int64_t skip;
+    const HnData *whole; /* hn_data_some(): these samples of it, and nothing below but count and o counts. Else NULL */
+    int64_t *some;       /* [count] */
     SourceKind kind;
     char *source; /* NULL: given */
     HnDataOptions o;
@@ -311,7 +310,7 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
 {
     g_assert(i >= 0 && i < d->count);
     if (d->whole != NULL)
-        return hn_data_load(d->whole, i < d->skip ? i : i + 1, error);
+        return hn_data_load(d->whole, d->some[i], error);
     g_autoptr(HnSample) s = sample_new(d, i, 1);
     gboolean ok = TRUE;
     switch (d->kind) {
@@ -398,7 +397,7 @@ HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GErro
     if (d->whole != NULL) {
         g_autofree int64_t *at = g_new(int64_t, (gsize)n);
         for (int k = 0; k < n; k++)
-            at[k] = index[k] < d->skip ? index[k] : index[k] + 1;
+            at[k] = d->some[index[k]];
         return hn_data_load_batch(d->whole, at, n, error);
     }
     if (n == 1)
@@ -633,16 +632,25 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
     return g_steal_pointer(&d);
 }
 
+HnData *hn_data_some(const HnData *d, const int64_t *index, int64_t n)
+{
+    HnData *some = g_new0(HnData, 1);
+    *some = (HnData){ .whole = d,
+                      .some = g_memdup2(index, (gsize)n * sizeof *index),
+                      .kind = d->kind,
+                      .o = { .budget = hn_budget_ref(d->o.budget) },
+                      .count = n };
+    some->arrays.label = d->arrays.label;
+    some->source = g_strdup(d->source);
+    return some;
+}
+
 HnData *hn_data_without(const HnData *d, int64_t i)
 {
-    HnData *rest = g_new0(HnData, 1);
-    g_assert(i >= 0 && i < d->count);
-    *rest = (HnData){
-        .whole = d, .skip = i, .kind = d->kind, .o = { .budget = hn_budget_ref(d->o.budget) }, .count = d->count - 1
-    };
-    rest->arrays.label = d->arrays.label;
-    rest->source = g_strdup(d->source);
-    return rest;
+    g_autofree int64_t *rest = g_new(int64_t, (gsize)d->count);
+    for (int64_t k = 0; k + 1 < d->count; k++)
+        rest[k] = k < i ? k : k + 1;
+    return hn_data_some(d, rest, d->count - 1);
 }
 
 void hn_data_free(HnData *d)
@@ -655,6 +663,7 @@ void hn_data_free(HnData *d)
     arrays_clear(&d->arrays);
     g_clear_pointer(&d->paths, g_ptr_array_unref);
     hn_budget_unref(d->o.budget);
+    g_free(d->some);
     g_free(d->drops_axis);
     g_free(d->given);
     g_free(d->inputs);

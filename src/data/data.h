@@ -43,7 +43,9 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
 void hn_data_free(HnData *d);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnData, hn_data_free)
 
-/* The samples of d but one, for as long as d is there. */
+/* Samples index[0..n) of d, for as long as d is there. */
+HnData *hn_data_some(const HnData *d, const int64_t *index, int64_t n);
+/* All of them but one. */
 HnData *hn_data_without(const HnData *d, int64_t i);
 
 int64_t hn_data_count(const HnData *d); /* samples */

@@ -6,7 +6,7 @@
 #include "base/each.h"
 #include "check/factors.h"
 #include "quant/units.h"
-#include "quant/linear_rows.h"
+#include "check/linear_rows.h"
 
 #define LARGEST                                                                                                      \
     ((int64_t)1 << 24)            /* numbers about weights, three times 4 bytes each; larger models stay as they are \

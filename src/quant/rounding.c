@@ -5,7 +5,7 @@
 
 #include "base/team.h"
 #include "quant/qdq.h"
-#include "quant/linear_rows.h"
+#include "check/linear_rows.h"
 
 #define LONGEST 2304               /* inputs of a row: H takes k * k numbers, and time */
 #define TOGETHER ((gsize)32 << 20) /* bytes of H and of inputs for one pass over the samples */

@@ -9,7 +9,7 @@
 #include "quant/qdq.h"
 #include "quant/repair.h"
 #include "quant/rounding.h"
-#include "quant/linear_rows.h"
+#include "check/linear_rows.h"
 #include "quant/units.h"
 #include "run_model.h"
 

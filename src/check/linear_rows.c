@@ -1,4 +1,4 @@
-#include "quant/linear_rows.h"
+#include "check/linear_rows.h"
 
 #include <string.h>
 

@@ -1,0 +1,231 @@
+#include "prune/obs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "prune/spd.h"
+
+/* h with its ridge, [k, k], the lower triangle; *r: the ridge itself. */
+static void take_matrix(const HnGram *g, int64_t group, double ridge, double *h, double *r)
+{
+    const float *from = g->h + group * g->k * g->k;
+    const int64_t inputs = g->k - g->constant;
+    double trace = 0;
+    for (int64_t i = 0; i < g->k; i++)
+        for (int64_t j = 0; j <= i; j++)
+            h[i * g->k + j] = (double)from[i * g->k + j];
+    for (int64_t i = 0; i < inputs; i++)
+        trace += h[i * g->k + i];
+    *r = trace > 0 ? ridge * trace / (double)inputs : 1;
+    for (int64_t i = 0; i < inputs; i++)
+        h[i * g->k + i] += *r;
+    if (g->constant) /* free, but there where no row was seen */
+        h[g->k * g->k - 1] += g->rows > 0 ? 1e-9 * (double)g->rows : 1;
+}
+
+/* What is wanted, [k, outs]: b + r w0, or h w0 where the layer's own results are. */
+static void take_targets(const HnGram *g, int64_t group, const double *w0, const double *h, double r, double *b)
+{
+    const int64_t n = g->k * g->outs;
+    const double *own = w0 + group * n;
+    if (!g->wanted) {
+        memset(b, 0, (gsize)n * sizeof *b);
+        for (int64_t i = 0; i < g->k; i++)
+            for (int64_t j = 0; j < g->k; j++) {
+                const double t = -(j <= i ? h[i * g->k + j] : h[j * g->k + i]);
+                hn_spd_subtract(b + i * g->outs, own + j * g->outs, g->outs, &t, 1, g->outs);
+            }
+        return;
+    }
+    const float *from = g->b + group * n;
+    for (int64_t i = 0; i < n; i++)
+        b[i] = (double)from[i] + (g->constant && i >= n - g->outs ? 0 : r * own[i]);
+}
+
+/* Sum of squares of what is wanted, about its mean where there is a constant. */
+static double energy_of(const HnGram *g, const double *w0)
+{
+    double sum = g->squares;
+    if (!g->wanted) {
+        sum = 0;
+        for (int64_t group = 0; group < g->groups; group++) {
+            const double *w = w0 + group * g->k * g->outs;
+            const float *h = g->h + group * g->k * g->k;
+            for (int64_t i = 0; i < g->k; i++)
+                for (int64_t j = 0; j <= i; j++) {
+                    double dot = 0;
+                    for (int64_t o = 0; o < g->outs; o++)
+                        dot += w[i * g->outs + o] * w[j * g->outs + o];
+                    sum += (i == j ? 1 : 2) * (double)h[i * g->k + j] * dot;
+                }
+        }
+    }
+    for (int64_t group = 0; g->constant && g->rows > 0 && group < g->groups; group++)
+        for (int64_t o = 0; o < g->outs; o++) {
+            const int64_t last = (group + 1) * g->k;
+            double total = g->wanted ? (double)g->b[(last - 1) * g->outs + o] : 0;
+            for (int64_t i = 0; !g->wanted && i < g->k; i++)
+                total += (double)g->h[(last - 1) * g->k + i] * w0[(last - g->k + i) * g->outs + o];
+            sum -= total * total / (double)g->rows;
+        }
+    return fmax(sum, 0);
+}
+
+static gboolean is_finite(const double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * 0;
+    return sum == 0;
+}
+
+HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, GError **error)
+{
+    g_autoptr(HnObs) o = g_new0(HnObs, 1);
+    *o = (HnObs){ .k = g->k, .outs = g->outs, .groups = g->groups, .budget = g->budget };
+    const int64_t square = g->k * g->k;
+    o->inverse = hn_budget_alloc_n(g->budget, (gsize)(g->groups * square), sizeof *o->inverse, error);
+    if (o->inverse == NULL ||
+        (o->w = hn_budget_alloc_n(g->budget, (gsize)(g->groups * g->k * g->outs), sizeof *o->w, error)) == NULL)
+        return NULL;
+    o->gone = g_new0(guint8, (gsize)(g->groups * g->k));
+    double *h = hn_budget_alloc_n(g->budget, (gsize)square, sizeof *h, error);
+    gboolean ok = h != NULL;
+    for (int64_t i = 0; i < g->groups && ok; i++) {
+        double r;
+        take_matrix(g, i, ridge, h, &r);
+        take_targets(g, i, w0, h, r, o->w + i * g->k * g->outs);
+        ok = hn_spd_factor(h, g->k);
+        if (!ok) {
+            g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "inputs of a layer are not finite, or say nothing");
+            break;
+        }
+        hn_spd_solve(h, g->k, o->w + i * g->k * g->outs, g->outs);
+        hn_spd_invert(h, g->k, o->inverse + i * square);
+    }
+    if (ok && !is_finite(o->w, g->groups * g->k * g->outs)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "a layer's least squares have no solution");
+        ok = FALSE;
+    }
+    o->energy = ok ? energy_of(g, w0) : 0;
+    hn_budget_free(g->budget, h);
+    return ok ? g_steal_pointer(&o) : NULL;
+}
+
+void hn_obs_free(HnObs *o)
+{
+    if (o == NULL)
+        return;
+    hn_budget_free(o->budget, o->inverse);
+    hn_budget_free(o->budget, o->w);
+    g_free(o->gone);
+    g_free(o);
+}
+
+/* The factor of H^-1_SS, [m, m]. FALSE: rounding left nothing of it. */
+static gboolean factor_of(const HnObs *o, int64_t group, const int64_t *at, int64_t m, double *l)
+{
+    const double *inverse = o->inverse + group * o->k * o->k;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++)
+            l[i * m + j] = inverse[at[i] * o->k + at[j]];
+    return hn_spd_factor(l, m);
+}
+
+double hn_obs_cost(const HnObs *o, int64_t group, const int64_t *at, int64_t m)
+{
+    const double *w = o->w + group * o->k * o->outs;
+    double sum = 0;
+    if (m == 1) {
+        const double d = o->inverse[group * o->k * o->k + at[0] * (o->k + 1)];
+        for (int64_t i = 0; i < o->outs; i++)
+            sum += w[at[0] * o->outs + i] * w[at[0] * o->outs + i];
+        return d > 0 ? sum / d : 0;
+    }
+    g_autofree double *l = g_new(double, (gsize)(m * m)), *z = g_new(double, (gsize)(m * o->outs));
+    if (!factor_of(o, group, at, m, l))
+        return 0;
+    for (int64_t i = 0; i < m; i++) {
+        double *row = z + i * o->outs;
+        memcpy(row, w + at[i] * o->outs, (gsize)o->outs * sizeof *row);
+        hn_spd_subtract(row, z, o->outs, l + i * m, i, o->outs);
+        for (int64_t k = 0; k < o->outs; k++) {
+            row[k] /= l[i * m + i];
+            sum += row[k] * row[k];
+        }
+    }
+    return sum;
+}
+
+void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m)
+{
+    const int64_t k = o->k;
+    double *inverse = o->inverse + group * k * k, *w = o->w + group * k * o->outs;
+    guint8 *gone = o->gone + group * k;
+    g_autofree double *l = g_new(double, (gsize)(m * m)), *c = g_new(double, (gsize)(m * k)),
+                      *t = g_new(double, (gsize)(m * k)), *v = g_new(double, (gsize)(m * o->outs)),
+                      *row = g_new(double, (gsize)m);
+    const gboolean ok = factor_of(o, group, at, m, l);
+    for (int64_t i = 0; i < m; i++) {
+        memcpy(c + i * k, inverse + at[i] * k, (gsize)k * sizeof *c);
+        memcpy(v + i * o->outs, w + at[i] * o->outs, (gsize)o->outs * sizeof *v);
+        gone[at[i]] = 1;
+    }
+    memcpy(t, c, (gsize)(m * k) * sizeof *t);
+    if (ok)
+        hn_spd_solve(l, m, t, k); /* (H^-1_SS)^-1 H^-1_S: */
+    for (int64_t i = 0; i < k && ok; i++) {
+        if (gone[i])
+            continue;
+        for (int64_t q = 0; q < m; q++)
+            row[q] = t[q * k + i];
+        hn_spd_subtract(inverse + i * k, c, k, row, m, k);
+        hn_spd_subtract(w + i * o->outs, v, o->outs, row, m, o->outs);
+    }
+    for (int64_t q = 0; q < m; q++) {
+        memset(inverse + at[q] * k, 0, (gsize)k * sizeof *inverse);
+        memset(w + at[q] * o->outs, 0, (gsize)o->outs * sizeof *w);
+        for (int64_t i = 0; i < k; i++)
+            inverse[i * k + at[q]] = 0;
+    }
+}
+
+/* Rows and columns of h, and rows of b, that are left, closer together. */
+static int64_t compact(const HnObs *o, int64_t group, double *h, double *b)
+{
+    const guint8 *gone = o->gone + group * o->k;
+    int64_t n = 0;
+    g_autofree int64_t *at = g_new(int64_t, (gsize)o->k);
+    for (int64_t i = 0; i < o->k; i++)
+        if (!gone[i])
+            at[n++] = i;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j <= i; j++)
+            h[i * n + j] = h[at[i] * o->k + at[j]];
+        memmove(b + i * o->outs, b + at[i] * o->outs, (gsize)o->outs * sizeof *b);
+    }
+    return n;
+}
+
+gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error)
+{
+    double *h = hn_budget_alloc_n(g->budget, (gsize)(o->k * (o->k + o->outs)), sizeof *h, error);
+    if (h == NULL)
+        return FALSE;
+    double *b = h + o->k * o->k;
+    for (int64_t i = 0; i < o->groups; i++) {
+        double r, *w = o->w + i * o->k * o->outs;
+        take_matrix(g, i, ridge, h, &r);
+        take_targets(g, i, w0, h, r, b);
+        const int64_t n = compact(o, i, h, b);
+        if (!hn_spd_factor(h, n)) /* what the downdates left is good enough */
+            continue;
+        hn_spd_solve(h, n, b, o->outs);
+        for (int64_t k = 0, at = 0; k < o->k; k++)
+            if (!o->gone[i * o->k + k])
+                memcpy(w + k * o->outs, b + at++ * o->outs, (gsize)o->outs * sizeof *w);
+    }
+    hn_budget_free(g->budget, h);
+    return TRUE;
+}

@@ -1,0 +1,38 @@
+/*
+ * HnObs: a layer's weights by least squares, and what is lost when some of its inputs go: the optimal brain surgeon
+ * (B. Hassibi, D. Stork, "Second order derivatives for network pruning", 1993) for groups of inputs (E. Kurtic et al.,
+ * "ZipLM", 2023; X. Meng et al., "OSSCAR", 2024).
+ *
+ * Of all weights w, those with the least |y - x w|^2 + r |w - w0|^2 over the rows of a HnGram are w = H^-1 B with H = h
+ * + r I and B = b + r w0, where w0 are the layer's own. Without the inputs of a set S the least grows by
+ * tr(w_S' (H^-1_SS)^-1 w_S), and the best weights are w - H^-1_:S (H^-1_SS)^-1 w_S; H^-1 loses S in the same way.
+ */
+#pragma once
+
+#include "prune/gram.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    int64_t k, outs, groups;
+    double *inverse; /* [groups, k, k] */
+    double *w;       /* [groups, k, outs]: the best with what is left */
+    double energy;   /* of what is wanted: sum of squares about the mean, where there is a constant */
+    guint8 *gone;    /* [groups, k] */
+    HnBudget *budget;
+} HnObs;
+
+/* w0: [groups, k, outs], as HnGram counts; where g saw no wanted results, they are those of w0. ridge: r, as part of
+ * the mean square of an input. Errors: BUDGET; GRAPH where the numbers are not finite. */
+HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, GError **error);
+void hn_obs_free(HnObs *o);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnObs, hn_obs_free)
+
+/* What is lost when inputs at[0..m) of that group go, none of which has gone. */
+double hn_obs_cost(const HnObs *o, int64_t group, const int64_t *at, int64_t m);
+void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m);
+
+/* The best weights with the inputs that are left, computed anew: as o->w but for what rounding did to that. */
+gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,62 @@
+/*
+ * Pruning of channels: which go, and what the weights of those that read them become.
+ *
+ * Layers are looked at in the order of the graph. The inputs x of a layer are those of the model pruned up to there, the
+ * results y that it is to make those of the dense model; its weights are the best by least squares (prune/obs.h), and
+ * the channels that go are those without which these are least wrong. Nothing is learned, and no labels are needed.
+ *
+ *     g_autoptr(HnPruneMap) map = hn_prune_map_new(m, budget, &error);
+ *     hn_prune_curves(map, &o, loss, &error);                   what widths would cost
+ *     g_autoptr(HnPruned) p = hn_prune_run(map, &o, keep, &error);
+ *     HnModel *small = hn_pruned_model(p, &error);
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "data/data.h"
+#include "prune/choose.h"
+#include "run/session.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const HnBackend *backend;
+    int threads;
+    HnBudget *budget;
+    const HnProgress *progress; /* may be NULL */
+    const HnData *data;         /* whose inputs are the model's; NULL: there are no samples */
+    int64_t first, n;           /* of it */
+    HnPruneScore score;
+    gboolean fit;  /* weights become others */
+    double ridge;  /* HnObs; 0: a default */
+    uint64_t seed; /* of what is chosen by chance */
+} HnPruneOptions;
+
+/* What goes of a model, and what its weights become. */
+typedef struct {
+    const HnPruneMap *map;
+    HnBudget *budget;
+    guint8 *gone;    /* by hn_channels_class() */
+    int *kept;       /* by class: channels that stay */
+    double *loss;    /* by class: of its readers, relative to what they make, right behind its own removal; NaN: not known */
+    HnTensor **fits; /* by layer, two each: weight, bias; NULL: as it was */
+    guint fitted;    /* layers */
+} HnPruned;
+
+/* loss[c][i]: what the readers of class c lose when the best i + 1 of its channels go, relative to what they make, the
+ * dense model around them; n - 1 of them. By weights alone without samples. Errors: those of running, BUDGET. */
+gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double *const *loss, GError **error);
+
+/* keep[c]: channels of class c that stay, 1 to n. Errors: those of running, BUDGET. */
+HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, GError **error);
+/* The same channels gone, all weights as they were. */
+HnPruned *hn_pruned_without_fits(const HnPruned *p);
+void hn_pruned_free(HnPruned *p);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPruned, hn_pruned_free)
+
+/* Copies of the map's model: without the channels, or (masked) with 0 for all that reads them. Errors: BUDGET, GRAPH.
+ */
+HnModel *hn_pruned_model(const HnPruned *p, GError **error);
+HnModel *hn_pruned_masked(const HnPruned *p, GError **error);
+
+G_END_DECLS

@@ -1,0 +1,22 @@
+/*
+ * Symmetric positive definite matrices of doubles, whole rows one behind the other: what least squares comes down to.
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdint.h>
+
+G_BEGIN_DECLS
+
+/* a[n, n], of which the lower triangle is read, becomes its Cholesky factor there. FALSE: it is not positive definite.
+ */
+gboolean hn_spd_factor(double *a, int64_t n);
+/* Of such a factor, which is used up: the matrix's inverse[n, n], both triangles. */
+void hn_spd_invert(double *l, int64_t n, double *inverse);
+/* x[n, m] becomes A^-1 x, of A's factor. */
+void hn_spd_solve(const double *l, int64_t n, double *x, int64_t m);
+
+/* y[n] -= sum over i below m of t[i] * x[i, n]; rows of x are `ld` apart. */
+void hn_spd_subtract(double *y, const double *x, int64_t ld, const double *t, int64_t m, int64_t n);
+
+G_END_DECLS

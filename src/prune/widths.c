@@ -1,0 +1,164 @@
+#include "prune/widths.h"
+
+#include <math.h>
+
+
+
+
+HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map)
+{
+    HnPruneCosts *c = g_new(HnPruneCosts, 1);
+    *c = (HnPruneCosts){ map, g_new0(double, map->layers->len + 1u), g_new0(double, map->layers->len + 1u), 0 };
+    return c;
+}
+
+void hn_prune_costs_free(HnPruneCosts *c)
+{
+    if (c == NULL)
+        return;
+    g_free(c->layer);
+    g_free(c->part);
+    g_free(c);
+}
+
+/* The part of the channels at[0..n) that stays. */
+static double staying(const HnPruneMap *map, const int *at, int64_t n, const int *keep)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int c = map->class_of[at[i]];
+        sum += c < 0 ? 1 : (double)keep[c] / ((const HnPruneClass *)map->classes->pdata[c])->n;
+    }
+    return n > 0 ? sum / (double)n : 1;
+}
+
+double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep)
+{
+    const HnPruneMap *map = costs->map;
+    const HnPruneLayer *l = map->layers->pdata[layer];
+    int axis;
+    int64_t n;
+    const int *y = hn_channels_at(map->channels, hn_node_out(l->node, 0), &axis, &n);
+    const double out = y != NULL ? staying(map, y, n, keep) : 1;
+    if (l->passes || l->at == NULL)
+        return out;
+    const double in = staying(map, l->at, l->rows.groups * l->rows.k / l->rows.taps, keep);
+    return l->rows.groups > 1 && in == out ? in : in * out; /* whole groups go */
+}
+
+double hn_prune_cost(const HnPruneCosts *costs, const int *keep)
+{
+    double sum = costs->rest;
+    for (int i = 0; i < (int)costs->map->layers->len; i++)
+        if (costs->layer[i] > 0)
+            sum += costs->layer[i] * (costs->part[i] + (1 - costs->part[i]) * hn_prune_layer_part(costs, i, keep));
+    return sum;
+}
+
+int hn_prune_step(const HnPruneMap *map, int c, int vector)
+{
+    const HnPruneClass *k = map->classes->pdata[c];
+    int step = MAX(vector, 1);
+    while (step > 1 && step * 8 > k->n)
+        step /= 2;
+    return step;
+}
+
+void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep)
+{
+    for (int c = 0; c < (int)map->classes->len; c++) {
+        const HnPruneClass *k = map->classes->pdata[c];
+        const int step = hn_prune_step(map, c, vector);
+        const int wanted = (int)lround((1 - ratio) * k->n / step) * step;
+        keep[c] = k->fixed ? k->n : CLAMP(wanted, 1, k->n - 1);
+    }
+}
+
+/* The next width below. */
+static int narrower(const HnPruneMap *map, int c, int vector, int keep)
+{
+    const int step = hn_prune_step(map, c, vector);
+    return MAX((keep - 1) / step * step, 1);
+}
+
+/* Layers behind make up for part of what those before them lost: how much of a class's loss gets through. */
+static double weight_of(const HnPruneMap *map, const HnPruneClass *k, double through)
+{
+    const int level = MIN(k->level, map->levels - 1);
+    return pow(through, (double)(map->levels - 1 - level) / MAX(map->levels - 1, 1));
+}
+
+/* What is lost by going on from one width to another. */
+static double price_of(const HnPruneMap *map, int c, const HnPruneLoss *loss, int from, int to)
+{
+    const HnPruneClass *k = map->classes->pdata[c];
+    const double lost = loss->of[c][k->n - to - 1] - (from < k->n ? loss->of[c][k->n - from - 1] : 0);
+    return weight_of(map, k, loss->through) * fmax(lost, 0);
+}
+
+static double cost_with(const HnPruneCosts *costs, int *keep, int c, int width)
+{
+    const int was = keep[c];
+    keep[c] = width;
+    const double cost = hn_prune_cost(costs, keep);
+    keep[c] = was;
+    return cost;
+}
+
+/* The last step of one class may have been the one too many of another: what there is room for comes back, in smaller
+ * steps, where it helps most. */
+static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep)
+{
+    const HnPruneMap *map = costs->map;
+    for (;;) {
+        double now = hn_prune_cost(costs, keep), gain = 0;
+        int best = -1, width = 0;
+        for (int c = 0; c < (int)map->classes->len; c++) {
+            const HnPruneClass *k = map->classes->pdata[c];
+            const int to = MIN(keep[c] + MAX(hn_prune_step(map, c, vector) / 2, 1), k->n);
+            const double cost = to > keep[c] ? cost_with(costs, keep, c, to) : INFINITY;
+            if (cost > most)
+                continue;
+            const double gained = price_of(map, c, loss, to, keep[c]) / fmax(cost - now, 1e-300);
+            if (best < 0 || gained > gain) {
+                gain = gained;
+                best = c;
+                width = to;
+            }
+        }
+        if (best < 0)
+            return;
+        keep[best] = width;
+    }
+}
+
+gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep)
+{
+    const HnPruneMap *map = costs->map;
+    for (int c = 0; c < (int)map->classes->len; c++)
+        keep[c] = ((const HnPruneClass *)map->classes->pdata[c])->n;
+    for (double now = hn_prune_cost(costs, keep); now > most;) {
+        double least = INFINITY, then = now;
+        int best = -1, width = 0;
+        for (int c = 0; c < (int)map->classes->len; c++) {
+            const HnPruneClass *k = map->classes->pdata[c];
+            const int to = narrower(map, c, vector, keep[c]);
+            if (to >= keep[c] || k->fixed)
+                continue;
+            const double cost = cost_with(costs, keep, c, to);
+            const double price = now > cost ? price_of(map, c, loss, keep[c], to) / (now - cost) : INFINITY;
+            if (best < 0 || price < least) {
+                least = price;
+                best = c;
+                width = to;
+                then = cost;
+            }
+        }
+        if (best < 0)
+            return FALSE;
+        keep[best] = width;
+        now = then;
+    }
+    fill(costs, loss, most, vector, keep);
+    return TRUE;
+}

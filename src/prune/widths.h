@@ -1,0 +1,44 @@
+/*
+ * How many channels of each class stay, for a budget.
+ *
+ * What a model costs, be it operations, time or bytes, is said as a number for each layer that falls with the channels
+ * that it reads and makes; what the classes' readers lose is known for every width (hn_prune_curves()). Widths are
+ * taken back in steps, always where the least is lost for what is gained, until the cost is met.
+ */
+#pragma once
+
+#include "prune/layers.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const HnPruneMap *map;
+    double *layer; /* by layer: cost of the dense model's */
+    double *part;  /* by layer: of that, what does not fall with its channels, 0 to 1 */
+    double rest;   /* of all else */
+} HnPruneCosts;
+
+HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map);
+void hn_prune_costs_free(HnPruneCosts *c);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPruneCosts, hn_prune_costs_free)
+
+/* With keep[c] channels of class c: of a layer, the part of its products that are left, and of all the cost. */
+double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep);
+double hn_prune_cost(const HnPruneCosts *costs, const int *keep);
+
+/* Channels that a width of class c is a multiple of: `vector` numbers, or fewer where it has few channels. */
+int hn_prune_step(const HnPruneMap *map, int c, int vector);
+
+/* Of each class the part `ratio` goes, in such steps: one at least, and one stays. */
+void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep);
+
+/* What widths lose. Layers behind make up for part of what those before them lost, and nobody knows for how much. */
+typedef struct {
+    double *const *of; /* by class, as hn_prune_curves() has it */
+    double through;    /* the part of what the first layers lose that is left at the end, 1 at most */
+} HnPruneLoss;
+
+/* keep[] from all channels on, until the cost is at most `most`. FALSE: it cannot be, and keep[] is the least. */
+gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep);
+
+G_END_DECLS

@@ -1,0 +1,369 @@
+/* hone-prune: a model with fewer channels, repaired, where that is worth it; else nothing. */
+#include "hone_prune.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "check/guard.h"
+#include "check/recipe.h"
+#include "ir/copy.h"
+
+#define WHAT "the pruned model"
+#define RACE 5.0         /* seconds of runs of each model, for the last comparison */
+#define NOT_SLOWER 1.02  /* of the time */
+#define WORTH 0.9        /* of the time: where nothing else is asked for than a loss */
+#define WORTHLESS 0.5    /* a loss of the metric that leaves nothing of the model */
+#define MASK_ERROR 1e-4  /* of the largest result: the order of sums */
+#define TRIALS 7         /* of a search by loss */
+
+/* --- what is made ------------------------------------------------------------------------------------------------- */
+
+static gboolean score(HnScorer *by, const HnPruned *p, HnScore *s, GError **error)
+{
+    g_autoptr(HnModel) m = hn_pruned_model(p, error);
+    return m != NULL && hn_scorer_run(by, m, s, error);
+}
+
+/* The score of q->pruned, whose weights stay as they were where that is better. */
+static gboolean repair(Prune *q, GError **error)
+{
+    g_array_set_size(q->repairs, 0);
+    if (!score(q->scorer, q->pruned, &q->score, error))
+        return FALSE;
+    if (q->pruned->fitted == 0)
+        return TRUE;
+    PruneRepair r = { .name = "fit", .after = q->score.sqnr };
+    HnScore without;
+    g_autoptr(HnPruned) plain = hn_pruned_without_fits(q->pruned);
+    if (!score(q->scorer, plain, &without, error))
+        return FALSE;
+    r.before = without.sqnr;
+    r.kept = r.after > r.before;
+    g_array_append_val(q->repairs, r);
+    if (!r.kept) {
+        hn_pruned_free(q->pruned);
+        q->pruned = g_steal_pointer(&plain);
+        q->score = without;
+    }
+    return TRUE;
+}
+
+/* With the widths of q->keep. */
+static gboolean prune(Prune *q, GError **error)
+{
+    g_clear_pointer(&q->pruned, hn_pruned_free);
+    q->pruned = hn_prune_run(q->map, &q->o, q->keep, error);
+    return q->pruned != NULL && repair(q, error);
+}
+
+/* Of several choices of widths the one with the least error on the samples that layers are fitted to. */
+static gboolean prune_best(Prune *q, GError **error)
+{
+    const guint n = prune_n_widths(q);
+    double best = -INFINITY;
+    g_autofree int *keep = g_new0(int, q->map->classes->len + 1u);
+    g_autoptr(HnPruned) kept = NULL;
+    if (n > 1 && !prune_open_chooser(q, error))
+        return FALSE;
+    for (guint i = 0; i < n; i++) {
+        HnScore s;
+        if (!prune_find_widths(q, i, error))
+            return FALSE;
+        if (i > 0 && memcmp(keep, q->keep, q->map->classes->len * sizeof *keep) == 0)
+            continue;
+        memcpy(keep, q->keep, q->map->classes->len * sizeof *keep);
+        g_autoptr(HnPruned) p = hn_prune_run(q->map, &q->o, q->keep, error);
+        if (p == NULL || (n > 1 && !score(q->chooser, p, &s, error)))
+            return FALSE;
+        if (n > 1)
+            hn_context_note(q->ctx, 1, "widths %u of %u: %.2f dB", i + 1, n, s.sqnr);
+        if (kept == NULL || s.sqnr > best) {
+            best = n > 1 ? s.sqnr : 0;
+            hn_pruned_free(kept);
+            kept = g_steal_pointer(&p);
+        }
+    }
+    q->pruned = g_steal_pointer(&kept);
+    return q->scorer == NULL || repair(q, error);
+}
+
+/* --- as it is masked ---------------------------------------------------------------------------------------------- */
+
+static gboolean outputs_of(const Prune *q, HnModel *m, GPtrArray *out, GError **error)
+{
+    g_autoptr(HnSession) s = hn_session_new(
+        m, q->backend, &(HnSessionOptions){ .threads = q->ctx->common.threads, .budget = q->ctx->budget }, error);
+    if (s == NULL)
+        return FALSE;
+    g_ptr_array_set_size(out, hn_session_n_outputs(s));
+    return hn_session_run(s, q->sample->in, (HnTensor **)out->pdata, error);
+}
+
+/* Largest difference over the largest result. */
+static double difference(const GPtrArray *a, const GPtrArray *b)
+{
+    double worst = 0;
+    for (guint k = 0; k < a->len; k++) {
+        const HnTensor *x = a->pdata[k], *y = b->pdata[k];
+        double most = 0, largest = 0;
+        if (x == NULL || y == NULL || !hn_dtype_in(x->dtype, HN_T_FLOATS))
+            continue;
+        if (x->n != y->n)
+            return INFINITY;
+        for (int64_t i = 0; i < x->n; i++) {
+            const double u = hn_tensor_get_f64(x, i), v = hn_tensor_get_f64(y, i);
+            if (isfinite(v))
+                largest = fmax(largest, fabs(v));
+            if (u != v && !(isnan(u) && isnan(v)))
+                most = fmax(most, isfinite(u - v) ? fabs(u - v) : INFINITY);
+        }
+        worst = fmax(worst, most > 0 ? most / largest : 0);
+    }
+    return worst;
+}
+
+/* Without the channels the model does what it does with 0 in their places. */
+static gboolean check_removal(Prune *q, GError **error)
+{
+    if (!q->backend->computes)
+        return TRUE;
+    g_autoptr(GPtrArray) a = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref),
+                         b = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    g_autoptr(HnModel) masked = hn_pruned_masked(q->pruned, error);
+    if (masked == NULL || !outputs_of(q, q->result, a, error) || !outputs_of(q, masked, b, error))
+        return FALSE;
+    q->mask_error = difference(a, b);
+    if (q->mask_error <= MASK_ERROR)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                "without its channels the model differs from the one with 0 in their places by %.3g of the largest "
+                "result: this is an error of hone",
+                q->mask_error);
+    return FALSE;
+}
+
+/* --- guards ------------------------------------------------------------------------------------------------------- */
+
+static gboolean race(Prune *q, GError **error)
+{
+    const gboolean decides = q->budget == PRUNE_NO_BUDGET;
+    const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
+                                 .seconds = RACE,
+                                 .limit = decides ? WORTH : NOT_SLOWER,
+                                 .budget = q->ctx->budget,
+                                 .progress = &q->ctx->progress };
+    if (!q->backend->computes)
+        return TRUE;
+    if (!hn_measure_speedup(q->dense, q->result, q->backend, q->sample->in, &o, &q->speedup, error))
+        return FALSE;
+    q->has_speedup = isfinite(q->speedup.effect.effect);
+    return !hn_progress_stop(&q->ctx->progress, error);
+}
+
+static gboolean guard_speed(const Prune *q, GError **error)
+{
+    if (q->p->force || !q->has_speedup)
+        return TRUE;
+    if (q->budget == PRUNE_NO_BUDGET)
+        return hn_guard_speed(&q->speedup.effect, WORTH, WHAT, error);
+    return hn_decide(&q->speedup.effect, NOT_SLOWER) != HN_LOST ||
+           hn_guard_speed(&q->speedup.effect, NOT_SLOWER, WHAT, error);
+}
+
+static gboolean guard_loss(const Prune *q, GError **error)
+{
+    HnGoals goals = { 0 };
+    if (q->p->force || q->scorer == NULL)
+        return TRUE;
+    hn_scorer_goals(q->scorer, q->max_drop, &goals);
+    int which;
+    if (!isnan(q->max_drop)) {
+        const double drop = hn_goals_drop(&goals, &q->score, &q->original, &which);
+        if (hn_goals_met(&goals, &q->score, &q->original))
+            return TRUE;
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s loses %.3g %% of %s, more than %.3g %%", WHAT, drop * 100,
+                    hn_metric_name(goals.goal[which].metric), goals.goal[which].most * 100);
+        return FALSE;
+    }
+    const double drop = hn_score_drop(goals.goal[0].metric, &q->score, &q->original);
+    if (drop <= WORTHLESS)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s loses %.3g %% of %s: too little is left of it; see '--force'",
+                WHAT, drop * 100, hn_metric_name(goals.goal[0].metric));
+    return FALSE;
+}
+
+static gboolean guard_size(const Prune *q, GError **error)
+{
+    return q->p->force || hn_guard_smaller(q->file_after, q->file_before, WHAT, error);
+}
+
+static gboolean guard_written(gpointer data, HnModel *m, GError **error)
+{
+    const Prune *q = data;
+    const HnSessionOptions o = { .threads = q->ctx->common.threads, .budget = q->ctx->budget };
+    return hn_guard_runs(m, q->backend, &o, q->sample->in, WHAT, error);
+}
+
+/* --- a search by loss --------------------------------------------------------------------------------------------- */
+
+/* Widths for that part of the operations, pruned and scored: are the goals met? */
+static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
+{
+    HnGoals goals = { 0 };
+    double cost;
+    if (!prune_widths_for(q, part, error) || !prune(q, error))
+        return FALSE;
+    hn_scorer_goals(q->scorer, q->max_drop, &goals);
+    *met = hn_goals_met(&goals, &q->score, &q->original);
+    g_autoptr(HnModel) m = hn_pruned_model(q->pruned, error);
+    if (m == NULL || !prune_count_flops(q, m, NULL, &cost, error))
+        return FALSE;
+    const PrunePoint point = {
+        .flops = cost / q->flops_before, .bytes = NAN, .ms = NAN, .score = q->score, .db = q->score.sqnr, .kept = *met
+    };
+    g_array_append_val(q->points, point);
+    hn_context_note(q->ctx, 1, "%.3f of the operations: drop %.3g %%, %.2f dB%s", part,
+                    hn_goals_drop(&goals, &q->score, &q->original, NULL) * 100, q->score.sqnr, *met ? "" : ", too much");
+    return TRUE;
+}
+
+/* As few operations as --max-drop allows. */
+static gboolean search(Prune *q, GError **error)
+{
+    double lo = 0, hi = 1;
+    g_autoptr(HnPruned) best = NULL;
+    HnScore best_score = { 0 };
+    for (int i = 0; i < TRIALS; i++) {
+        const double part = (lo + hi) / 2;
+        gboolean met;
+        hn_progress_tell(&q->ctx->progress, "search", (guint64)i, TRIALS);
+        if (!try_part(q, part, &met, error))
+            return FALSE;
+        if (!met) {
+            lo = part;
+            continue;
+        }
+        hi = part;
+        hn_pruned_free(best);
+        best = g_steal_pointer(&q->pruned);
+        best_score = q->score;
+    }
+    if (best == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "no channels of the model may go with a loss of at most %.3g %%",
+                    q->max_drop * 100);
+        return FALSE;
+    }
+    hn_pruned_free(q->pruned);
+    q->pruned = g_steal_pointer(&best);
+    q->score = best_score;
+    memcpy(q->keep, q->pruned->kept, q->map->classes->len * sizeof *q->keep);
+    return TRUE;
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static gboolean begin(Prune *q, GError **error)
+{
+    const PruneParams *p = q->p;
+    if (!prune_parse(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
+        (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
+        (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
+        return FALSE;
+    if (p->analyze || p->explain)
+        return TRUE;
+    return (p->output != NULL && !hn_out_is_stdout(p->output)) || hn_context_take_stdout(q->ctx, "the model", error);
+}
+
+static gboolean make(Prune *q, GError **error)
+{
+    GError *failure = NULL;
+    const gboolean ok = q->budget == PRUNE_NO_BUDGET ? search(q, &failure) : prune_best(q, &failure);
+    if (!ok) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    q->result = hn_pruned_model(q->pruned, error);
+    return q->result != NULL && check_removal(q, error) &&
+           prune_count_flops(q, q->result, NULL, &q->flops_after, error);
+}
+
+static gboolean write_model(Prune *q, GError **error)
+{
+    const HnOnnxWriteOptions o = {
+        .external = q->external, .budget = q->ctx->budget, .check = guard_written, .data = q
+    };
+    gsize bytes;
+    prune_write_recipe(q);
+    if (!hn_onnx_size(q->result, q->ctx->budget, &bytes, error))
+        return FALSE;
+    q->file_after = bytes;
+    return guard_size(q, error) && !hn_progress_stop(&q->ctx->progress, error) &&
+           hn_onnx_write_file(q->result, q->p->output != NULL ? q->p->output : "-", &o, error);
+}
+
+static gboolean work(Prune *q, GError **error)
+{
+    if (!begin(q, error) || !prune_open(q, error) ||
+        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
+        return FALSE;
+    if (q->p->explain)
+        return prune_explain(q, error);
+    if (q->p->analyze || q->budget == PRUNE_NO_BUDGET) {
+        if (!prune_find_widths(q, 0, error))
+            return FALSE;
+        if (q->p->analyze)
+            return prune_report(q, error);
+    }
+    return make(q, error) && guard_loss(q, error) && race(q, error) && guard_speed(q, error) && write_model(q, error) &&
+           prune_report(q, error);
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Prune q = { .ctx = ctx, .p = ctx->params };
+    q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
+    q.points = g_array_new(FALSE, FALSE, sizeof(PrunePoint));
+    const gboolean ok = work(&q, error);
+    hn_pruned_free(q.pruned);
+    hn_model_free(q.result);
+    for (guint c = 0; q.loss != NULL && c < q.map->classes->len; c++)
+        g_free(q.loss[c]);
+    g_free(q.loss);
+    g_free(q.keep);
+    hn_scorer_free(q.scorer);
+    hn_scorer_free(q.chooser);
+    hn_metric_choice_clear(&q.choice);
+    hn_sample_free(q.sample);
+    hn_data_free(q.data);
+    hn_data_free(q.all);
+    hn_prune_map_free(q.map);
+    hn_model_free(q.dense);
+    hn_shapes_free(q.shapes);
+    g_clear_pointer(&q.file, g_bytes_unref);
+    g_array_unref(q.repairs);
+    g_array_unref(q.points);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = PRUNE_TOOL,
+    .summary = "remove channels from a model, and repair what is left, without training",
+    .usage = "[OPTIONS] MODEL --calib SRC --flops 0.5x -o OUT",
+    .details =
+        "Channels that go together leave all tensors at once: the file gets smaller and every runtime faster. Which go "
+        "is decided by what the layers that read them lose, and their weights are computed anew by least squares on "
+        "samples, which need no labels. Nothing is written that is larger, slower, or worthless.\n\n"
+        "Exit status: 0 written; 1 bad model or data; 2 usage; 3 a guard was missed, nothing written; 4 unsupported; "
+        "5 too noisy to tell whether it is faster, nothing written; 6 a limit was reached; 130 interrupted.",
+    .options = prune_entries,
+    .params_size = sizeof(PruneParams),
+    .defaults = &prune_defaults,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

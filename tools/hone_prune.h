@@ -1,0 +1,102 @@
+/*
+ * What the files of hone-prune share.
+ */
+#pragma once
+
+#include "check/recorded.h"
+#include "check/score.h"
+#include "check/speedup.h"
+#include "cli/report.h"
+#include "common.h"
+#include "onnx/onnx.h"
+#include "prune/prune.h"
+#include "prune/widths.h"
+
+#define PRUNE_TOOL "hone-prune" /* in recipes */
+
+typedef struct {
+    char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external, *plan,
+        *write_plan, *replay;
+    char **dim, **shapes;
+    int samples, round;
+    double ratio;
+    gboolean structured, analyze, explain, force, allow_larger, speed_only;
+} PruneParams;
+
+typedef enum { PRUNE_NO_BUDGET, PRUNE_RATIO, PRUNE_FLOPS, PRUNE_LATENCY, PRUNE_SIZE } PruneBudget;
+
+/* What was tried, and what came of it. */
+typedef struct {
+    double flops, bytes, ms; /* parts of the dense model's; NaN: not measured */
+    HnScore score;
+    double db;
+    gboolean kept;
+} PrunePoint;
+
+typedef struct {
+    const char *name;
+    gboolean kept;
+    double before, after; /* dB on samples that are held out */
+} PruneRepair;
+
+typedef struct {
+    HnContext *ctx;
+    const PruneParams *p;
+    const char *path;
+    GBytes *file; /* of a model from stdin */
+    const HnBackend *backend;
+    HnShapes *shapes;
+    HnExternal external;
+    HnMetricChoice choice;
+    double max_drop;      /* NaN: not said */
+    PruneBudget budget;   /* what is said beside it */
+    double limit;         /* part of the dense model's, or, where `absolute`, what it says */
+    gboolean absolute;
+    HnPruneScore by;
+    gboolean fit;         /* repair */
+    int vector;           /* widths are multiples of it where there are many channels */
+    guint64 file_before, file_after;
+    HnModel *dense;       /* prepared */
+    HnPruneMap *map;
+    HnData *all, *data;   /* as it was opened, and the samples that were drawn of it; data NULL: none */
+    int64_t calib, held_first, held;
+    HnSample *sample;     /* for times and operations */
+    HnScorer *scorer;  /* on samples that are held out */
+    HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
+    HnPruneOptions o;
+    double **loss;        /* by class; NULL: was not needed */
+    int *keep;
+    double flops_before, flops_after;
+    double weights_before, weights_after;
+    HnPruned *pruned;
+    HnModel *result;
+    HnScore score, original;
+    gboolean has_speedup;
+    HnSpeedup speedup;
+    GArray *repairs; /* PruneRepair */
+    GArray *points;  /* PrunePoint */
+    double mask_error; /* largest difference to the model that is only masked, relative to the largest result */
+} Prune;
+
+/* prune_options.c */
+extern const PruneParams prune_defaults;
+extern const GOptionEntry prune_entries[];
+extern const HnRecorded prune_recorded;
+gboolean prune_parse(Prune *q, GError **error);
+
+/* prune_model.c: the model, and samples for it */
+gboolean prune_open(Prune *q, GError **error);
+gboolean prune_open_chooser(Prune *q, GError **error);
+HnModel *prune_open_given(const Prune *q, GError **error);
+
+/* prune_budget.c: q->keep */
+gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error);
+guint prune_n_widths(const Prune *q); /* choices of widths that are worth a trial */
+gboolean prune_find_widths(Prune *q, guint i, GError **error);
+/* For that part of the operations, as far as what is known of layers tells. */
+gboolean prune_widths_for(Prune *q, double part, GError **error);
+
+/* prune_report.c */
+gboolean prune_report(const Prune *q, GError **error);
+gboolean prune_explain(const Prune *q, GError **error);
+void prune_write_recipe(const Prune *q);

@@ -1,0 +1,301 @@
+/* hone-prune: how many channels of each class stay, so that the model that is left meets the budget. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "hone_prune.h"
+#include "perf/step_facts.h"
+#include "tune/timing.h"
+
+#define ROUNDS 8           /* of widths that are tried for a budget, at most */
+#define NEAR 0.98          /* of the budget is near enough: operations and bytes */
+#define TIME_NEAR 0.02     /* the same of times, on both sides */
+#define PROFILE_SECONDS 1.0
+#define RACE_SECONDS 1.5   /* for one of these rounds */
+#define HALF 0.5           /* of the channels: where a layer's time is measured a second time */
+
+#define CHEAP 2e11         /* operations: several choices of widths are tried */
+#define MEAN_THROUGH 1     /* the one where there is no time for others */
+
+static const double throughs[] = { 1, 0.3, 0.1 }; /* HnPruneLoss.through */
+
+/* --- what a model costs ------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double flops;
+    GHashTable *by_node; /* first output -> double *; may be NULL */
+} Count;
+
+static void count_step(const HnStep *s, int depth, gpointer data)
+{
+    Count *c = data;
+    HnCost cost;
+    (void)depth;
+    if (s->node == NULL || !hn_step_has_types(s))
+        return;
+    hn_step_cost(s, &cost);
+    c->flops += cost.flops;
+    const HnValue *v = s->origin != NULL ? hn_node_out(s->origin, 0) : NULL;
+    if (c->by_node == NULL || v == NULL)
+        return;
+    double *of = g_hash_table_lookup(c->by_node, v->name);
+    if (of == NULL)
+        g_hash_table_insert(c->by_node, g_strdup(v->name), of = g_new0(double, 1));
+    *of += cost.flops;
+}
+
+gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error)
+{
+    g_autoptr(HnSession) s =
+        hn_session_new(m, &hn_backend_null, &(HnSessionOptions){ .threads = 1, .budget = q->ctx->budget }, error);
+    if (s == NULL)
+        return FALSE;
+    const int n = hn_session_n_inputs(s);
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (int i = 0; i < n; i++) {
+        const HnTensor *t = q->sample->in[i];
+        g_ptr_array_add(types, t != NULL ? hn_type_fixed(t->dtype, t->ndim, t->dims) : NULL);
+    }
+    Count c = { 0, by_node };
+    if (!hn_session_prepare(s, (HnType *const *)types->pdata, error))
+        return FALSE;
+    hn_session_foreach_step(s, count_step, &c);
+    *flops = c.flops;
+    return TRUE;
+}
+
+/* The model with so many channels, whichever: for what does not depend on them. */
+static HnModel *narrow(const Prune *q, const int *keep, GError **error)
+{
+    HnPruneOptions o = q->o;
+    o.data = NULL;
+    o.fit = FALSE;
+    o.score = HN_PRUNE_RANDOM;
+    g_autoptr(HnPruned) p = hn_prune_run(q->map, &o, keep, error);
+    return p != NULL ? hn_pruned_model(p, error) : NULL;
+}
+
+static gboolean measure_flops(const Prune *q, HnModel *m, double *cost, GError **error)
+{
+    return prune_count_flops(q, m, NULL, cost, error);
+}
+
+static gboolean measure_size(const Prune *q, HnModel *m, double *cost, GError **error)
+{
+    gsize bytes;
+    if (!hn_onnx_size(m, q->ctx->budget, &bytes, error))
+        return FALSE;
+    *cost = (double)bytes;
+    return TRUE;
+}
+
+/* As a part of the dense model's. */
+static gboolean measure_time(const Prune *q, HnModel *m, double *cost, GError **error)
+{
+    HnSpeedup s;
+    const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
+                                 .seconds = RACE_SECONDS,
+                                 .margin = 0.01,
+                                 .budget = q->ctx->budget,
+                                 .progress = &q->ctx->progress };
+    if (!hn_measure_speedup(q->dense, m, q->backend, q->sample->in, &o, &s, error))
+        return FALSE;
+    *cost = q->absolute ? s.new_ms * 1e-3 : s.effect.effect;
+    return !hn_progress_stop(&q->ctx->progress, error);
+}
+
+/* --- what it is made of ------------------------------------------------------------------------------------------- */
+
+static void set_costs(HnPruneCosts *costs, GHashTable *by_node, double total)
+{
+    costs->rest = total;
+    for (guint i = 0; i < costs->map->layers->len; i++) {
+        const HnPruneLayer *l = costs->map->layers->pdata[i];
+        const double *of = g_hash_table_lookup(by_node, hn_node_out(l->node, 0)->name);
+        costs->layer[i] = of != NULL ? *of : 0;
+        costs->rest -= costs->layer[i];
+    }
+}
+
+static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+{
+    g_autoptr(GHashTable) by_node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    double total;
+    if (!prune_count_flops(q, q->dense, by_node, &total, error))
+        return FALSE;
+    set_costs(costs, by_node, total);
+    return TRUE;
+}
+
+static gboolean bytes_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+{
+    if (!measure_size(q, q->dense, &costs->rest, error))
+        return FALSE;
+    for (guint i = 0; i < costs->map->layers->len; i++) {
+        const HnPruneLayer *l = costs->map->layers->pdata[i];
+        costs->layer[i] = (double)l->rows.w->bytes;
+        costs->rest -= costs->layer[i];
+    }
+    return TRUE;
+}
+
+static HnNodeTimes *times_of(const Prune *q, HnModel *m, GError **error)
+{
+    const HnTimingOptions o = { .backend = q->backend,
+                                .threads = q->ctx->common.threads,
+                                .in = q->sample->in,
+                                .seconds = PROFILE_SECONDS,
+                                .budget = q->ctx->budget,
+                                .progress = &q->ctx->progress };
+    return hn_node_times_measure(m, &o, error);
+}
+
+/* The dense model's, and those at half of the channels, which tell what does not fall with them. */
+static gboolean times_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+{
+    g_autofree int *half = g_new(int, q->map->classes->len + 1u);
+    g_autoptr(HnNodeTimes) whole = times_of(q, q->dense, error);
+    if (whole == NULL)
+        return FALSE;
+    hn_prune_uniform(q->map, HALF, q->vector, half);
+    g_autoptr(HnModel) m = narrow(q, half, error);
+    g_autoptr(HnNodeTimes) less = m != NULL ? times_of(q, m, error) : NULL;
+    if (less == NULL)
+        return FALSE;
+    costs->rest = 1;
+    for (guint i = 0; i < costs->map->layers->len; i++) {
+        const HnPruneLayer *l = costs->map->layers->pdata[i];
+        const char *name = hn_node_out(l->node, 0)->name;
+        const HnNodeTime *a = hn_node_time(whole, name), *b = hn_node_time(less, name);
+        costs->layer[i] = a != NULL && whole->total_ms > 0 ? a->ms / whole->total_ms : 0;
+        costs->rest -= costs->layer[i];
+        const double part = hn_prune_layer_part(costs, (int)i, half);
+        if (a != NULL && b != NULL && a->ms > 0 && part < 1) /* b = a * (fixed + (1 - fixed) * part) */
+            costs->part[i] = CLAMP((b->ms / a->ms - part) / (1 - part), 0, 1);
+    }
+    costs->rest = MAX(costs->rest, 0);
+    if (q->absolute) {
+        for (guint i = 0; i < costs->map->layers->len; i++)
+            costs->layer[i] *= whole->total_ms * 1e-3;
+        costs->rest *= whole->total_ms * 1e-3;
+    }
+    return TRUE;
+}
+
+/* --- widths ------------------------------------------------------------------------------------------------------- */
+
+static gboolean find_curves(Prune *q, GError **error)
+{
+    const guint n = q->map->classes->len;
+    if (q->loss != NULL)
+        return TRUE;
+    q->loss = g_new0(double *, n + 1u);
+    for (guint c = 0; c < n; c++)
+        q->loss[c] = g_new0(double, (gsize)((const HnPruneClass *)q->map->classes->pdata[c])->n);
+    return hn_prune_curves(q->map, &q->o, q->loss, error);
+}
+
+typedef struct {
+    gboolean (*layers)(const Prune *q, HnPruneCosts *costs, GError **error);
+    gboolean (*measure)(const Prune *q, HnModel *m, double *cost, GError **error);
+    const char *what;
+} Kind;
+
+static const Kind kinds[] = {
+    [PRUNE_FLOPS] = { flops_of_layers, measure_flops, "operations" },
+    [PRUNE_LATENCY] = { times_of_layers, measure_time, "time" },
+    [PRUNE_SIZE] = { bytes_of_layers, measure_size, "bytes" },
+};
+
+static gboolean impossible(const Kind *k, double limit, double cost, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                "the %s cannot get to %.3g: with the narrowest classes that may go it is %.3g; '--explain' says what "
+                "has to stay",
+                k->what, limit, cost);
+    return FALSE;
+}
+
+/* What is meant by the budget, in the unit of measure(). */
+static double limit_of(const Prune *q)
+{
+    if (q->absolute || q->budget == PRUNE_LATENCY)
+        return q->limit;
+    return q->limit * (q->budget == PRUNE_SIZE ? (double)q->file_before : q->flops_before);
+}
+
+static gboolean near_enough(const Prune *q, double cost, double limit)
+{
+    return q->budget == PRUNE_LATENCY ? fabs(cost / limit - 1) <= TIME_NEAR : cost <= limit && cost >= NEAR * limit;
+}
+
+/* What costs say of layers is not all: the model is made, and costs what it costs. */
+static gboolean meet(Prune *q, const Kind *k, double through, GError **error)
+{
+    const HnPruneLoss loss = { q->loss, through };
+    const guint n = q->map->classes->len;
+    const double limit = limit_of(q), slack = q->budget == PRUNE_LATENCY ? 1 + TIME_NEAR : 1;
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
+    g_autofree int *keep = g_new(int, n + 1u);
+    double best = 0, least = INFINITY, goal = limit;
+    if (!k->layers(q, costs, error))
+        return FALSE;
+    for (int i = 0; i < ROUNDS; i++) {
+        double cost;
+        hn_progress_tell(&q->ctx->progress, "widths", (guint64)i, ROUNDS);
+        const gboolean possible = hn_prune_allocate(costs, &loss, goal, q->vector, keep);
+        g_autoptr(HnModel) m = narrow(q, keep, error);
+        if (m == NULL || !k->measure(q, m, &cost, error))
+            return FALSE;
+        least = MIN(least, cost);
+        hn_context_note(q->ctx, 1, "widths for %.4g: %.4g of %.4g", goal, cost, limit);
+        if (cost <= limit * slack && cost > best) {
+            best = cost;
+            memcpy(q->keep, keep, (n + 1u) * sizeof *keep);
+        }
+        if (near_enough(q, cost, limit) || (!possible && cost > limit))
+            break;
+        goal *= CLAMP(limit / cost, 0.7, 1.3);
+    }
+    return best > 0 || impossible(k, limit, least, error);
+}
+
+/* About what pruning and looking at the result takes: operations. */
+static double work_of(const Prune *q)
+{
+    return q->flops_before * (double)q->calib * 2 * MAX(q->map->levels, 1);
+}
+
+guint prune_n_widths(const Prune *q)
+{
+    const gboolean one = q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LATENCY;
+    return one || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+}
+
+gboolean prune_find_widths(Prune *q, guint i, GError **error)
+{
+    if (q->map->classes->len == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                    "no channels of the model may go; '--explain' says why each of them has to stay");
+        return FALSE;
+    }
+    if (q->keep == NULL)
+        q->keep = g_new0(int, q->map->classes->len + 1u);
+    hn_prune_uniform(q->map, q->budget == PRUNE_RATIO ? q->limit : 0.5, q->vector, q->keep);
+    if (q->budget == PRUNE_RATIO && !q->p->analyze)
+        return TRUE;
+    if (!find_curves(q, error))
+        return FALSE;
+    return q->budget == PRUNE_NO_BUDGET || q->budget == PRUNE_RATIO ||
+           meet(q, &kinds[q->budget], throughs[prune_n_widths(q) > 1 ? i : MEAN_THROUGH], error);
+}
+
+gboolean prune_widths_for(Prune *q, double part, GError **error)
+{
+    const HnPruneLoss loss = { q->loss, throughs[MEAN_THROUGH] };
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
+    if (!flops_of_layers(q, costs, error))
+        return FALSE;
+    (void)hn_prune_allocate(costs, &loss, part * q->flops_before, q->vector, q->keep);
+    return TRUE;
+}

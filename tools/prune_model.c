@@ -1,0 +1,179 @@
+/* hone-prune: the model, made ready, and samples for it. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/regex.h"
+#include "base/rng.h"
+#include "op/infer.h"
+#include "pass/opset.h"
+#include "pass/pass.h"
+#include "hone_prune.h"
+
+#define LEAST_SPLIT 8 /* samples: fewer serve for everything */
+#define MOST_HELD 128
+
+HnModel *prune_open_given(const Prune *q, GError **error)
+{
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->dense == NULL };
+    return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
+}
+
+static gboolean simplify(const Prune *q, HnModel *m, GError **error)
+{
+    const HnPassOptions o = {
+        .level = 1, .fold_bytes = HN_FOLD_BYTES, .lean = TRUE, .budget = q->ctx->budget, .progress = &q->ctx->progress
+    };
+    HnPassLog log;
+    hn_pass_log_init(&log);
+    const gboolean ok = hn_pass_run(m, &o, &log, error);
+    hn_pass_log_clear(&log);
+    return ok;
+}
+
+static gboolean align(HnModel *m, HnBudget *budget, GError **error)
+{
+    for (guint i = 0; i < m->graph->weights->len; i++) {
+        HnTensor *t = ((HnValue *)m->graph->weights->pdata[i])->weight;
+        if (t != NULL && !t->unloaded && !hn_tensor_align(t, budget, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Functions unfolded, simplified, all names apart, types known: of the opset that it had. */
+static gboolean prepare(Prune *q, GError **error)
+{
+    g_autoptr(HnModel) m = prune_open_given(q, error);
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error))
+        return FALSE;
+    q->file_before = m->file_bytes;
+    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
+    hn_model_drop_defaults(m);
+    if (!hn_settle_opset(m, hn_model_opset(m, NULL), blocked, error)) {
+        if (blocked->len > 0)
+            g_prefix_error(error, "%s: ", (const char *)blocked->pdata[0]);
+        return FALSE;
+    }
+    if (!simplify(q, m, error))
+        return FALSE;
+    hn_model_name_apart(m);
+    if (!hn_graph_infer(m->graph, FALSE, error) || !align(m, q->ctx->budget, error))
+        return FALSE;
+    q->dense = g_steal_pointer(&m);
+    return TRUE;
+}
+
+/* Any N of the samples, as the seed says; those to judge by are the last ones. */
+static void draw(Prune *q)
+{
+    const int64_t all = hn_data_count(q->all), n = MIN(all, q->p->samples);
+    g_autofree uint32_t *index = g_new(uint32_t, (gsize)all);
+    g_autofree int64_t *some = g_new(int64_t, (gsize)n);
+    HnRng rng = hn_rng(q->ctx->common.seed);
+    for (int64_t i = 0; i < all; i++)
+        index[i] = (uint32_t)i;
+    hn_rng_shuffle(&rng, index, (uint32_t)all);
+    for (int64_t i = 0; i < n; i++)
+        some[i] = index[i];
+    q->data = hn_data_some(q->all, some, n);
+    q->held = n < LEAST_SPLIT ? n : MIN(MAX(n / 8, 2), MOST_HELD);
+    q->held_first = n - q->held;
+    q->calib = n < LEAST_SPLIT ? n : q->held_first;
+}
+
+static gboolean open_data(Prune *q, GError **error)
+{
+    const char *source = q->p->calib != NULL ? q->p->calib : "random:1";
+    g_autoptr(HnSession) s =
+        hn_session_new(q->dense, &hn_backend_null, &(HnSessionOptions){ .budget = q->ctx->budget }, error);
+    if (s == NULL || (!strcmp(source, "-") && !hn_context_take_stdin(q->ctx, "the samples", error)))
+        return FALSE;
+    const int n = hn_session_n_inputs(s);
+    g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
+    for (int i = 0; i < n; i++)
+        inputs[i] = hn_graph_find(q->dense->graph, hn_session_input(s, i)->name);
+    const HnDataOptions o = {
+        .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
+    };
+    q->all = hn_data_open(source, inputs, n, &o, error);
+    if (q->all == NULL)
+        return FALSE;
+    if (hn_data_count(q->all) == 0 || hn_data_count(q->all) > G_MAXUINT32) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples, or too many", source);
+        return FALSE;
+    }
+    if (hn_data_synthetic(q->all) && !q->p->speed_only && !q->p->explain)
+        return hn_tool_usage(error, "made-up samples are no data to prune by; '--speed-only' makes a model for "
+                                    "measuring speed");
+    draw(q);
+    q->sample = hn_data_load(q->data, 0, error);
+    return q->sample != NULL;
+}
+
+/* NULL: error. */
+static HnScorer *scorer_on(const Prune *q, int64_t first, int64_t n, GError **error)
+{
+    const HnScorerOptions o = { .backend = q->backend,
+                                .threads = q->ctx->common.threads,
+                                .budget = q->ctx->budget,
+                                .progress = &q->ctx->progress,
+                                .choice = &q->choice };
+    g_autoptr(HnModel) given = prune_open_given(q, error); /* what preparing broke would not be seen by the other one */
+    return given != NULL ? hn_scorer_new(g_steal_pointer(&given), q->data, first, n, &o, error) : NULL;
+}
+
+static gboolean open_scorer(Prune *q, GError **error)
+{
+    if (q->p->speed_only || q->p->explain)
+        return TRUE;
+    q->scorer = scorer_on(q, q->held_first, q->held, error);
+    if (q->scorer != NULL)
+        hn_scorer_original(q->scorer, &q->original);
+    return q->scorer != NULL;
+}
+
+gboolean prune_open_chooser(Prune *q, GError **error)
+{
+    return q->chooser != NULL || (q->chooser = scorer_on(q, 0, MIN(q->calib, MOST_HELD), error)) != NULL;
+}
+
+/* --exclude: classes that a tensor of such a name belongs to stay. */
+static gboolean exclude(Prune *q, GError **error)
+{
+    g_autoptr(HnRegex) regex = q->p->exclude != NULL ? hn_regex_new(q->p->exclude, error) : NULL;
+    if (q->p->exclude != NULL && regex == NULL) {
+        g_prefix_error(error, "option '--exclude': ");
+        return FALSE;
+    }
+    gboolean any = regex == NULL;
+    for (guint c = 0; regex != NULL && c < q->map->classes->len; c++) {
+        HnPruneClass *k = q->map->classes->pdata[c];
+        gboolean found = FALSE;
+        for (guint i = 0; i < k->group->spans->len && !found; i++)
+            if (!hn_regex_find(regex, g_array_index(k->group->spans, HnChannelSpan, i).v->name, &found, error))
+                return FALSE;
+        k->fixed = found;
+        any = any || found;
+    }
+    return any || hn_tool_usage(error, "option '--exclude': no tensor whose channels may go matches");
+}
+
+gboolean prune_open(Prune *q, GError **error)
+{
+    if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
+                                  (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
+        return FALSE;
+    if (!prepare(q, error) || (q->map = hn_prune_map_new(q->dense, q->ctx->budget, error)) == NULL ||
+        !exclude(q, error) || !open_data(q, error) || !open_scorer(q, error))
+        return FALSE;
+    q->o = (HnPruneOptions){ .backend = q->backend,
+                             .threads = q->ctx->common.threads,
+                             .budget = q->ctx->budget,
+                             .progress = &q->ctx->progress,
+                             .data = q->p->speed_only ? NULL : q->data,
+                             .n = q->calib,
+                             .score = q->by,
+                             .fit = q->fit,
+                             .seed = q->ctx->common.seed };
+    return TRUE;
+}

@@ -1,0 +1,141 @@
+/* hone-prune: what its command line says. */
+#include <math.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/text.h"
+#include "hone_prune.h"
+
+const PruneParams prune_defaults = { .samples = 512, .ratio = NAN };
+
+const GOptionEntry prune_entries[] = {
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, output),
+      "write the model to PATH, '-' is stdout", "PATH" },
+    { "calib", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, calib),
+      "samples, labels are not needed: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-'",
+      "SRC" },
+    { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, samples),
+      "use at most N samples, drawn as --seed says (default: 512)", "N" },
+    { "structured", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, structured),
+      "whole channels go (default)", NULL },
+    { "flops", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, flops),
+      "operations that are left: a part of those there are (0.5x), or a number (2G)", "N" },
+    { "latency", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, latency),
+      "time of a run: a part of what it is (0.7x), or a time (8ms)", "T" },
+    { "size", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, size),
+      "bytes of the file: a part (0.5x), or bytes (5MB)", "SIZE" },
+    { "ratio", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(PruneParams, ratio),
+      "part of the channels that leaves each class that may go", "R" },
+    { "max-drop", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, max_drop_text),
+      "largest loss of the metric; without another budget as much goes as it allows", "P%" },
+    { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, metric),
+      "top1, r2, cos, sqnr, scores or cmd:PROGRAM, or a list of NAME@OUTPUT (default: by what each output holds)",
+      "NAME" },
+    { "score", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, score),
+      "which channels go: obs (default), l1, l2, bn-scale, wanda, random", "NAME" },
+    { "repair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, repair),
+      "auto, none or fit: weights anew by least squares, kept where that lowers the error (default: auto)", "LIST" },
+    { "round", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, round),
+      "widths are multiples of N, fewer of classes with few channels (default: numbers of a vector)", "N" },
+    { "exclude", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, exclude),
+      "leave classes alone that a tensor whose name matches belongs to", "REGEX" },
+    { "analyze", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, analyze),
+      "say what each class loses at each width, write no model", NULL },
+    { "explain", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, explain),
+      "list the classes of channels, and why others have to stay; write no model", NULL },
+    { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, external),
+      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
+    { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(PruneParams, dim), "fix a dimension of --calib random",
+      "NAME=N" },
+    { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(PruneParams, shapes),
+      "fix shapes of inputs of --calib random", "LIST" },
+    { "speed-only", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, speed_only),
+      "without samples: a model that is good for measuring speed and nothing else", NULL },
+    { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, force), "write although a guard was missed", NULL },
+    G_OPTION_ENTRY_NULL,
+};
+
+static const char *const left_out[] = { "analyze", "explain", "force", NULL };
+
+const HnRecorded prune_recorded = {
+    .entries = prune_entries, .left_out = left_out, .program = "metric", .defaults = &prune_defaults
+};
+
+/* "0.5x": a part; else what `parse` makes of it. */
+static gboolean parse_limit(Prune *q, const char *option, const char *text, PruneBudget kind, GError **error)
+{
+    gboolean ok;
+    q->budget = kind;
+    q->absolute = !g_str_has_suffix(text, "x");
+    if (!q->absolute) {
+        g_autofree char *number = g_strndup(text, strlen(text) - 1);
+        ok = hn_parse_double(number, 0, 1, &q->limit, error) && q->limit > 0;
+    } else if (kind == PRUNE_LATENCY) {
+        ok = hn_parse_duration(text, &q->limit, error) && q->limit > 0;
+    } else {
+        guint64 n = 0;
+        ok = hn_parse_size(text, &n, error) && n > 0;
+        q->limit = (double)n;
+    }
+    if (ok)
+        return TRUE;
+    if (error != NULL && *error == NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves nothing", text);
+    g_prefix_error(error, "option '%s': ", option);
+    return FALSE;
+}
+
+static gboolean parse_budget(Prune *q, GError **error)
+{
+    const PruneParams *p = q->p;
+    const int given = (p->flops != NULL) + (p->latency != NULL) + (p->size != NULL) + !isnan(p->ratio);
+    if (given > 1)
+        return hn_tool_usage(error, "one of '--flops', '--latency', '--size' and '--ratio' can be met at a time");
+    if (given == 0 && p->max_drop_text == NULL && !p->analyze && !p->explain)
+        return hn_tool_usage(error,
+                             "how much is to go? '--flops', '--latency', '--size', '--ratio' or '--max-drop' says so");
+    if (!isnan(p->ratio)) {
+        q->budget = PRUNE_RATIO;
+        q->limit = p->ratio;
+        return (p->ratio > 0 && p->ratio < 1) || hn_tool_usage(error, "option '--ratio' is between 0 and 1");
+    }
+    return p->flops != NULL     ? parse_limit(q, "--flops", p->flops, PRUNE_FLOPS, error)
+           : p->latency != NULL ? parse_limit(q, "--latency", p->latency, PRUNE_LATENCY, error)
+           : p->size != NULL    ? parse_limit(q, "--size", p->size, PRUNE_SIZE, error)
+                                : TRUE;
+}
+
+static gboolean parse_repair(Prune *q, GError **error)
+{
+    const char *list = q->p->repair != NULL ? q->p->repair : "auto";
+    q->fit = strcmp(list, "none") != 0;
+    return !strcmp(list, "auto") || !strcmp(list, "none") || !strcmp(list, "fit") ||
+           hn_tool_usage(error, "option '--repair' is one of auto, none, fit");
+}
+
+gboolean prune_parse(Prune *q, GError **error)
+{
+    const PruneParams *p = q->p;
+    q->max_drop = NAN;
+    if (p->score != NULL && !hn_prune_score_parse(p->score, &q->by))
+        return hn_tool_usage(error, "option '--score' is one of obs, l1, l2, bn-scale, wanda, random");
+    if (p->max_drop_text != NULL && !hn_parse_percent(p->max_drop_text, &q->max_drop, error)) {
+        g_prefix_error(error, "option '--max-drop': ");
+        return FALSE;
+    }
+    if (p->samples < 1 || p->round < 0)
+        return hn_tool_usage(error, "a number of samples and of channels is positive");
+    q->vector = p->round > 0 ? p->round : hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8;
+    if (p->speed_only && p->calib != NULL)
+        return hn_tool_usage(error, "'--speed-only' is for want of samples: it excludes '--calib'");
+    if (p->calib == NULL && !p->speed_only && !p->explain)
+        return hn_tool_usage(error, "without '--calib' nobody knows what is lost; '--speed-only' makes a model for "
+                                    "measuring speed");
+    if (p->speed_only && (p->max_drop_text != NULL || p->metric != NULL))
+        return hn_tool_usage(error, "'--speed-only' measures no loss: it excludes '--max-drop' and '--metric'");
+    if (p->metric != NULL && !hn_metric_choice_parse(p->metric, &q->choice, error)) {
+        g_prefix_error(error, "option '--metric': ");
+        return FALSE;
+    }
+    return hn_tool_parse_external(p->external, &q->external, error) && parse_budget(q, error) && parse_repair(q, error);
+}

@@ -1,0 +1,276 @@
+/* hone-prune: what it says, and what it leaves in the model. */
+#include <math.h>
+#include <string.h>
+
+#include "base/jsonread.h"
+#include "base/text.h"
+#include "check/recipe.h"
+#include "hone_prune.h"
+#include "op/linear.h"
+
+static const HnColumn class_columns[] = { { "name", "class", HN_COL_TEXT },
+                                          { "members", "tensors", HN_COL_INT },
+                                          { "width_before", "channels", HN_COL_INT },
+                                          { "width_after", "left", HN_COL_INT },
+                                          { "error", "error", HN_COL_PERCENT },
+                                          { 0 } };
+static const HnColumn explain_columns[] = { { "name", "class", HN_COL_TEXT },
+                                            { "members", "tensors", HN_COL_INT },
+                                            { "width_before", "channels", HN_COL_INT },
+                                            { "locked", "stays, because", HN_COL_TEXT },
+                                            { 0 } };
+static const HnColumn repair_columns[] = { { "name", "repair", HN_COL_TEXT },
+                                           { "before", "dB before", HN_COL_NUMBER },
+                                           { "after", "dB after", HN_COL_NUMBER },
+                                           { "kept_text", "kept", HN_COL_TEXT },
+                                           { 0 } };
+static const HnColumn point_columns[] = { { "flops", "operations", HN_COL_PERCENT },
+                                          { "sqnr_db", "dB", HN_COL_NUMBER },
+                                          { "kept_text", "within", HN_COL_TEXT },
+                                          { 0 } };
+
+static HnReport *report_new(const Prune *q)
+{
+    HnReport *report = hn_report_new(q->ctx, "hone.prune/1", &(HnReportEnv){ .onednn = hn_tool_onednn(q->backend) });
+    JsonObject *root = hn_report_root(report);
+    json_object_set_string_member(root, "model", q->path);
+    json_object_set_string_member(root, "calibration", q->p->calib != NULL ? hn_data_source(q->all) : NULL);
+    return report;
+}
+
+/* What the readers of class c lose, those that stay of it. */
+static double loss_of(const Prune *q, guint c)
+{
+    const HnPruneClass *k = q->map->classes->pdata[c];
+    if (q->pruned != NULL)
+        return q->pruned->loss[c];
+    return q->loss != NULL && q->keep[c] > 0 && q->keep[c] < k->n ? q->loss[c][k->n - q->keep[c] - 1] : NAN;
+}
+
+static JsonArray *curve_of(const Prune *q, guint c)
+{
+    const HnPruneClass *k = q->map->classes->pdata[c];
+    JsonArray *curve = json_array_new();
+    const int step = hn_prune_step(q->map, (int)c, q->vector);
+    for (int width = (k->n - 1) / step * step; q->loss != NULL && width >= 1; width -= step) {
+        JsonObject *o = json_object_new();
+        json_object_set_int_member(o, "width", width);
+        hn_json_set_number(o, "error", q->loss[c][k->n - width - 1]);
+        json_array_add_object_element(curve, o);
+    }
+    return curve;
+}
+
+static void add_classes(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint c = 0; c < q->map->classes->len; c++) {
+        const HnPruneClass *k = q->map->classes->pdata[c];
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", k->name);
+        json_object_set_int_member(row, "members", k->group->spans->len);
+        json_object_set_int_member(row, "width_before", k->n);
+        json_object_set_int_member(row, "width_after", q->pruned != NULL ? q->pruned->kept[c] : q->keep[c]);
+        hn_json_set_number(row, "error", loss_of(q, c));
+        if (q->p->analyze)
+            json_object_set_array_member(row, "curve", curve_of(q, c));
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "classes", rows);
+    hn_report_table(report, "classes", class_columns);
+}
+
+/* Layers with weights: elements before and after. */
+static void add_layers(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->map->layers->len; i++) {
+        const HnPruneLayer *l = q->map->layers->pdata[i];
+        const char *name = hn_node_out(l->node, 0)->name;
+        const HnValue *v = q->result != NULL ? hn_graph_find(q->result->graph, name) : NULL;
+        const HnValue *w = v != NULL && v->producer != NULL ? hn_node_in(v->producer, l->w) : NULL;
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", name);
+        json_object_set_string_member(row, "op", l->node->op_type);
+        json_object_set_int_member(row, "weights_before", l->rows.w->n);
+        if (w != NULL && w->weight != NULL)
+            json_object_set_int_member(row, "weights_after", w->weight->n);
+        else
+            json_object_set_null_member(row, "weights_after");
+        json_object_set_boolean_member(row, "fitted", q->pruned != NULL && q->pruned->fits[2 * (gsize)i] != NULL);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "layers", rows);
+}
+
+static void add_repairs(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->repairs->len; i++) {
+        const PruneRepair *r = &g_array_index(q->repairs, PruneRepair, i);
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", r->name);
+        json_object_set_boolean_member(row, "kept", r->kept);
+        json_object_set_string_member(row, "kept_text", r->kept ? "yes" : "no");
+        hn_json_set_number(row, "before", r->before);
+        hn_json_set_number(row, "after", r->after);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "repairs", rows);
+    if (q->repairs->len > 0)
+        hn_report_table(report, "repairs", repair_columns);
+}
+
+static void add_points(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->points->len; i++) {
+        const PrunePoint *p = &g_array_index(q->points, PrunePoint, i);
+        JsonObject *row = json_object_new();
+        hn_json_set_number(row, "flops", p->flops);
+        hn_json_set_number(row, "top1", p->score.top1);
+        hn_json_set_number(row, "sqnr_db", p->db);
+        json_object_set_boolean_member(row, "within", p->kept);
+        json_object_set_string_member(row, "kept_text", p->kept ? "yes" : "no");
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "points", rows);
+    if (q->points->len > 0)
+        hn_report_table(report, "points", point_columns);
+}
+
+static JsonObject *pair(double before, double after)
+{
+    JsonObject *o = json_object_new();
+    hn_json_set_number(o, "before", before);
+    hn_json_set_number(o, "after", after);
+    hn_json_set_number(o, "ratio", before > 0 ? after / before : NAN);
+    return o;
+}
+
+static void add_score(const Prune *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report), *o = json_object_new();
+    if (q->scorer == NULL || q->pruned == NULL) {
+        json_object_unref(o);
+        json_object_set_null_member(root, "score");
+        return;
+    }
+    hn_json_set_number(o, "top1_before", q->original.top1);
+    hn_json_set_number(o, "top1", q->score.top1);
+    hn_json_set_number(o, "r2_lost", 1 - q->score.r2);
+    hn_json_set_number(o, "cos", q->score.cos);
+    hn_json_set_number(o, "sqnr_db", q->score.sqnr);
+    json_object_set_int_member(o, "samples", q->held);
+    json_object_set_boolean_member(o, "held_out", q->held_first > 0);
+    json_object_set_object_member(root, "score", o);
+    if (!isnan(q->score.top1))
+        hn_report_line(report, "top-1 %.2f %% instead of %.2f %%, %.1f dB, on %" G_GINT64_FORMAT " samples%s",
+                       q->score.top1 * 100, q->original.top1 * 100, q->score.sqnr, q->held,
+                       q->held_first > 0 ? " held out" : "");
+    else
+        hn_report_line(report, "%.1f dB, cosine %.4f, on %" G_GINT64_FORMAT " samples%s", q->score.sqnr, q->score.cos,
+                       q->held, q->held_first > 0 ? " held out" : "");
+    if (q->held_first == 0)
+        hn_report_line(report, "judged on data that was also used to prune by");
+}
+
+static void add_outputs(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (int k = 0; q->scorer != NULL && q->pruned != NULL && k < hn_scorer_n_outputs(q->scorer); k++) {
+        const HnOutputScore *s = hn_scorer_output(q->scorer, k);
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
+        json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
+        hn_json_set_number(row, "r2_lost", 1 - s->r2);
+        hn_json_set_number(row, "spread_db", -10 * log10(1 - s->r2));
+        hn_json_set_number(row, "cos", s->cos);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "outputs", rows);
+}
+
+static void add_gain(const Prune *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report), *gain = json_object_new();
+    json_object_set_object_member(root, "flops", pair(q->flops_before, q->flops_after));
+    json_object_set_object_member(root, "bytes", pair((double)q->file_before, (double)q->file_after));
+    if (q->has_speedup) {
+        const HnEffect *e = &q->speedup.effect;
+        hn_json_set_number(gain, "effect", e->effect);
+        hn_json_set_number(gain, "lo", e->sure_lo);
+        hn_json_set_number(gain, "hi", e->sure_hi);
+        hn_json_set_number(gain, "before_ms", q->speedup.old_ms);
+        hn_json_set_number(gain, "after_ms", q->speedup.new_ms);
+    }
+    json_object_set_object_member(root, "gain", gain);
+    g_autofree char *f0 = hn_text_number(q->flops_before), *f1 = hn_text_number(q->flops_after),
+                    *b0 = hn_text_size(q->file_before), *b1 = hn_text_size(q->file_after);
+    hn_report_line(report, "operations: %s instead of %s, %.3f", f1, f0, q->flops_after / q->flops_before);
+    hn_report_line(report, "bytes: %s instead of %s, %.3f", b1, b0, (double)q->file_after / (double)q->file_before);
+    if (!q->has_speedup)
+        return;
+    const HnEffect *e = &q->speedup.effect;
+    g_autofree char *old_ms = hn_text_time(q->speedup.old_ms / 1e3), *new_ms = hn_text_time(q->speedup.new_ms / 1e3);
+    g_autofree char *interval =
+        isfinite(e->sure_lo) ? g_strdup_printf(" (99.9 %%: %.3f to %.3f)", e->sure_lo, e->sure_hi) : g_strdup("");
+    hn_report_line(report, "latency: %s instead of %s, %.3f%s", new_ms, old_ms, e->effect, interval);
+}
+
+gboolean prune_report(const Prune *q, GError **error)
+{
+    g_autoptr(HnReport) report = report_new(q);
+    add_classes(q, report);
+    add_layers(q, report);
+    add_points(q, report);
+    add_repairs(q, report);
+    add_outputs(q, report);
+    add_score(q, report);
+    if (q->result != NULL)
+        add_gain(q, report);
+    json_object_set_int_member(hn_report_root(report), "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));
+    return hn_report_write(report, error);
+}
+
+static void add_group(JsonArray *rows, const HnChannelGroup *g)
+{
+    JsonObject *row = json_object_new();
+    json_object_set_string_member(row, "name", g_array_index(g->spans, HnChannelSpan, 0).v->name);
+    json_object_set_int_member(row, "members", g->spans->len);
+    json_object_set_int_member(row, "width_before", g->classes->len);
+    json_object_set_string_member(row, "locked", g->locked);
+    json_array_add_object_element(rows, row);
+}
+
+gboolean prune_explain(const Prune *q, GError **error)
+{
+    g_autoptr(HnReport) report = report_new(q);
+    JsonArray *rows = json_array_new();
+    guint channels = 0;
+    for (guint i = 0; i < q->map->classes->len; i++) {
+        const HnPruneClass *k = q->map->classes->pdata[i];
+        add_group(rows, k->group);
+        channels += (guint)k->n;
+    }
+    for (guint i = 0; i < q->map->locked->len; i++)
+        add_group(rows, q->map->locked->pdata[i]);
+    json_object_set_array_member(hn_report_root(report), "classes", rows);
+    hn_report_table(report, "classes", explain_columns);
+    hn_report_line(report, "%u classes of %u channels may go, %u have to stay", q->map->classes->len, channels,
+                   q->map->locked->len);
+    return hn_report_write(report, error);
+}
+
+void prune_write_recipe(const Prune *q)
+{
+    JsonObject *o = json_object_new(), *widths = json_object_new();
+    for (guint c = 0; c < q->map->classes->len; c++) {
+        const HnPruneClass *k = q->map->classes->pdata[c];
+        if (q->pruned->kept[c] < k->n)
+            json_object_set_int_member(widths, k->name, q->pruned->kept[c]);
+    }
+    json_object_set_object_member(o, "widths", widths);
+    hn_recipe_write(q->result, PRUNE_TOOL, hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed), o);
+    hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
+}
