@@ -10,12 +10,12 @@
 #include "ir/copy.h"
 
 #define WHAT "the pruned model"
-#define RACE 5.0         /* seconds of runs of each model, for the last comparison */
-#define NOT_SLOWER 1.02  /* of the time */
-#define WORTH 0.9        /* of the time: where nothing else is asked for than a loss */
-#define WORTHLESS 0.5    /* a loss of the metric that leaves nothing of the model */
-#define MASK_ERROR 1e-4  /* of the largest result: the order of sums */
-#define TRIALS 7         /* of a search by loss */
+#define RACE 5.0        /* seconds of runs of each model, for the last comparison */
+#define NOT_SLOWER 1.02 /* of the time */
+#define WORTH 0.9       /* of the time: where nothing else is asked for than a loss */
+#define WORTHLESS 0.5   /* a loss of the metric that leaves nothing of the model */
+#define MASK_ERROR 1e-4 /* of the largest result: the order of sums */
+#define TRIALS 7        /* of a search by loss */
 
 /* --- what is made ------------------------------------------------------------------------------------------------- */
 
@@ -25,28 +25,77 @@ static gboolean score(HnScorer *by, const HnPruned *p, HnScore *s, GError **erro
     return m != NULL && hn_scorer_run(by, m, s, error);
 }
 
+static void clear_folds(Prune *q)
+{
+    for (int64_t i = 0; q->folds != NULL && i < q->held; i++)
+        hn_pruned_free(q->folds[i]);
+    g_clear_pointer(&q->folds, g_free);
+}
+
+/* Where samples are too few for some to be held out, each is judged by a model that is made of the others. */
+static gboolean make_folds(Prune *q, GError **error)
+{
+    clear_folds(q);
+    if (q->held_first > 0 || q->held < 2 || q->choice.command != NULL)
+        return TRUE;
+    q->folds = g_new0(HnPruned *, (gsize)q->held + 1);
+    for (int64_t i = 0; i < q->held; i++) {
+        g_autoptr(HnData) rest = hn_data_without(q->data, i);
+        HnPruneOptions o = q->o;
+        o.data = rest;
+        o.n = q->calib - 1;
+        hn_progress_tell(&q->ctx->progress, "leaving samples out", (guint64)i, (guint64)q->held);
+        if ((q->folds[i] = hn_prune_run(q->map, &o, q->pruned->kept, error)) == NULL)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+typedef struct {
+    const Prune *q;
+    gboolean fits;
+} Made;
+
+static HnModel *made_without(gpointer data, int64_t i, GError **error)
+{
+    const Made *m = data;
+    g_autoptr(HnPruned) plain = m->fits ? NULL : hn_pruned_without_fits(m->q->folds[i]);
+    return hn_pruned_model(plain != NULL ? plain : m->q->folds[i], error);
+}
+
+/* Of what is pruned so, on samples that had no part in it where that is possible. */
+static gboolean judge(const Prune *q, gboolean fits, HnScore *s, GError **error)
+{
+    Made made = { q, fits };
+    const HnScorerEach each = { .made = made_without, .data = &made, .workers = 1 };
+    if (q->folds != NULL)
+        return hn_scorer_run_each(q->scorer, &each, s, error);
+    g_autoptr(HnPruned) plain = fits ? NULL : hn_pruned_without_fits(q->pruned);
+    return score(q->scorer, plain != NULL ? plain : q->pruned, s, error);
+}
+
 /* The score of q->pruned, whose weights stay as they were where that is better. */
 static gboolean repair(Prune *q, GError **error)
 {
+    PruneRepair r = { .name = "fit", .kept = TRUE };
+    HnScore without;
     g_array_set_size(q->repairs, 0);
-    if (!score(q->scorer, q->pruned, &q->score, error))
+    if (!make_folds(q, error))
         return FALSE;
     if (q->pruned->fitted == 0)
-        return TRUE;
-    PruneRepair r = { .name = "fit", .after = q->score.sqnr };
-    HnScore without;
-    g_autoptr(HnPruned) plain = hn_pruned_without_fits(q->pruned);
-    if (!score(q->scorer, plain, &without, error))
+        return judge(q, FALSE, &q->score, error);
+    if (!judge(q, FALSE, &without, error) || !judge(q, TRUE, &q->score, error))
         return FALSE;
     r.before = without.sqnr;
+    r.after = q->score.sqnr;
     r.kept = r.after > r.before;
     g_array_append_val(q->repairs, r);
-    if (!r.kept) {
-        hn_pruned_free(q->pruned);
-        q->pruned = g_steal_pointer(&plain);
-        q->score = without;
-    }
-    return TRUE;
+    if (r.kept)
+        return TRUE;
+    HnPruned *plain = hn_pruned_without_fits(q->pruned);
+    hn_pruned_free(q->pruned);
+    q->pruned = plain;
+    return judge(q, FALSE, &q->score, error);
 }
 
 /* With the widths of q->keep. */
@@ -225,7 +274,8 @@ static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
     };
     g_array_append_val(q->points, point);
     hn_context_note(q->ctx, 1, "%.3f of the operations: drop %.3g %%, %.2f dB%s", part,
-                    hn_goals_drop(&goals, &q->score, &q->original, NULL) * 100, q->score.sqnr, *met ? "" : ", too much");
+                    hn_goals_drop(&goals, &q->score, &q->original, NULL) * 100, q->score.sqnr,
+                    *met ? "" : ", too much");
     return TRUE;
 }
 
@@ -305,8 +355,7 @@ static gboolean write_model(Prune *q, GError **error)
 
 static gboolean work(Prune *q, GError **error)
 {
-    if (!begin(q, error) || !prune_open(q, error) ||
-        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
+    if (!begin(q, error) || !prune_open(q, error) || !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);
@@ -326,6 +375,7 @@ static gboolean run(HnContext *ctx, GError **error)
     q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
     q.points = g_array_new(FALSE, FALSE, sizeof(PrunePoint));
     const gboolean ok = work(&q, error);
+    clear_folds(&q);
     hn_pruned_free(q.pruned);
     hn_model_free(q.result);
     for (guint c = 0; q.loss != NULL && c < q.map->classes->len; c++)

@@ -15,12 +15,11 @@
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 
 typedef struct {
-    char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external, *plan,
-        *write_plan, *replay;
+    char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external;
     char **dim, **shapes;
     int samples, round;
     double ratio;
-    gboolean structured, analyze, explain, force, allow_larger, speed_only;
+    gboolean structured, analyze, explain, force, speed_only;
 } PruneParams;
 
 typedef enum { PRUNE_NO_BUDGET, PRUNE_RATIO, PRUNE_FLOPS, PRUNE_LATENCY, PRUNE_SIZE } PruneBudget;
@@ -48,33 +47,33 @@ typedef struct {
     HnShapes *shapes;
     HnExternal external;
     HnMetricChoice choice;
-    double max_drop;      /* NaN: not said */
-    PruneBudget budget;   /* what is said beside it */
-    double limit;         /* part of the dense model's, or, where `absolute`, what it says */
+    double max_drop;    /* NaN: not said */
+    PruneBudget budget; /* what is said beside it */
+    double limit;       /* part of the dense model's, or, where `absolute`, what it says */
     gboolean absolute;
     HnPruneScore by;
-    gboolean fit;         /* repair */
-    int vector;           /* widths are multiples of it where there are many channels */
+    gboolean fit; /* repair */
+    int vector;   /* widths are multiples of it where there are many channels */
     guint64 file_before, file_after;
-    HnModel *dense;       /* prepared */
+    HnModel *dense; /* prepared */
     HnPruneMap *map;
-    HnData *all, *data;   /* as it was opened, and the samples that were drawn of it; data NULL: none */
+    HnData *all, *data; /* as it was opened, and the samples that were drawn of it; data NULL: none */
     int64_t calib, held_first, held;
-    HnSample *sample;     /* for times and operations */
+    HnSample *sample;  /* for times and operations */
     HnScorer *scorer;  /* on samples that are held out */
     HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
     HnPruneOptions o;
-    double **loss;        /* by class; NULL: was not needed */
+    double **loss; /* by class; NULL: was not needed */
     int *keep;
     double flops_before, flops_after;
-    double weights_before, weights_after;
     HnPruned *pruned;
     HnModel *result;
+    HnPruned **folds; /* of few samples: by sample, what comes of the others; NULL: some are held out */
     HnScore score, original;
     gboolean has_speedup;
     HnSpeedup speedup;
-    GArray *repairs; /* PruneRepair */
-    GArray *points;  /* PrunePoint */
+    GArray *repairs;   /* PruneRepair */
+    GArray *points;    /* PrunePoint */
     double mask_error; /* largest difference to the model that is only masked, relative to the largest result */
 } Prune;
 

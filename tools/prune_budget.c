@@ -7,15 +7,15 @@
 #include "perf/step_facts.h"
 #include "tune/timing.h"
 
-#define ROUNDS 8           /* of widths that are tried for a budget, at most */
-#define NEAR 0.98          /* of the budget is near enough: operations and bytes */
-#define TIME_NEAR 0.02     /* the same of times, on both sides */
+#define ROUNDS 8       /* of widths that are tried for a budget, at most */
+#define NEAR 0.98      /* of the budget is near enough: operations and bytes */
+#define TIME_NEAR 0.02 /* the same of times, on both sides */
 #define PROFILE_SECONDS 1.0
-#define RACE_SECONDS 1.5   /* for one of these rounds */
-#define HALF 0.5           /* of the channels: where a layer's time is measured a second time */
+#define RACE_SECONDS 1.5 /* for one of these rounds */
+#define HALF 0.5         /* of the channels: where a layer's time is measured a second time */
 
-#define CHEAP 2e11         /* operations: several choices of widths are tried */
-#define MEAN_THROUGH 1     /* the one where there is no time for others */
+#define CHEAP 2e11     /* operations: several choices of widths are tried */
+#define MEAN_THROUGH 1 /* the one where there is no time for others */
 
 static const double throughs[] = { 1, 0.3, 0.1 }; /* HnPruneLoss.through */
 

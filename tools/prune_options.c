@@ -9,15 +9,14 @@
 const PruneParams prune_defaults = { .samples = 512, .ratio = NAN };
 
 const GOptionEntry prune_entries[] = {
-    { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, output),
-      "write the model to PATH, '-' is stdout", "PATH" },
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, output), "write the model to PATH, '-' is stdout",
+      "PATH" },
     { "calib", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, calib),
       "samples, labels are not needed: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-'",
       "SRC" },
     { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, samples),
       "use at most N samples, drawn as --seed says (default: 512)", "N" },
-    { "structured", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, structured),
-      "whole channels go (default)", NULL },
+    { "structured", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, structured), "whole channels go (default)", NULL },
     { "flops", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, flops),
       "operations that are left: a part of those there are (0.5x), or a number (2G)", "N" },
     { "latency", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, latency),

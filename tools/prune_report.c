@@ -8,12 +8,11 @@
 #include "hone_prune.h"
 #include "op/linear.h"
 
-static const HnColumn class_columns[] = { { "name", "class", HN_COL_TEXT },
-                                          { "members", "tensors", HN_COL_INT },
-                                          { "width_before", "channels", HN_COL_INT },
-                                          { "width_after", "left", HN_COL_INT },
-                                          { "error", "error", HN_COL_PERCENT },
-                                          { 0 } };
+static const HnColumn class_columns[] = {
+    { "name", "class", HN_COL_TEXT },           { "members", "tensors", HN_COL_INT },
+    { "width_before", "channels", HN_COL_INT }, { "width_after", "left", HN_COL_INT },
+    { "error", "error", HN_COL_PERCENT },       { 0 }
+};
 static const HnColumn explain_columns[] = { { "name", "class", HN_COL_TEXT },
                                             { "members", "tensors", HN_COL_INT },
                                             { "width_before", "channels", HN_COL_INT },
@@ -28,6 +27,9 @@ static const HnColumn point_columns[] = { { "flops", "operations", HN_COL_PERCEN
                                           { "sqnr_db", "dB", HN_COL_NUMBER },
                                           { "kept_text", "within", HN_COL_TEXT },
                                           { 0 } };
+
+#define LITTLE 13.0 /* dB: outputs of which less is left are named */
+#define FEW_SAMPLES 32
 
 static HnReport *report_new(const Prune *q)
 {
@@ -148,6 +150,17 @@ static JsonObject *pair(double before, double after)
     return o;
 }
 
+/* How far below what output k varies by its error is. */
+static double spread_db(const Prune *q, int k)
+{
+    return -10 * log10(1 - hn_scorer_output(q->scorer, k)->r2);
+}
+
+static const char *reason_of(const Prune *q)
+{
+    return q->calib < FEW_SAMPLES ? "samples are few" : "more went than the rest can make up for";
+}
+
 static void add_score(const Prune *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report), *o = json_object_new();
@@ -162,7 +175,10 @@ static void add_score(const Prune *q, HnReport *report)
     hn_json_set_number(o, "cos", q->score.cos);
     hn_json_set_number(o, "sqnr_db", q->score.sqnr);
     json_object_set_int_member(o, "samples", q->held);
-    json_object_set_boolean_member(o, "held_out", q->held_first > 0);
+    json_object_set_string_member(o, "how",
+                                  q->held_first > 0  ? "held out"
+                                  : q->folds != NULL ? "left out in turn"
+                                                     : "used to prune by");
     json_object_set_object_member(root, "score", o);
     if (!isnan(q->score.top1))
         hn_report_line(report, "top-1 %.2f %% instead of %.2f %%, %.1f dB, on %" G_GINT64_FORMAT " samples%s",
@@ -171,8 +187,16 @@ static void add_score(const Prune *q, HnReport *report)
     else
         hn_report_line(report, "%.1f dB, cosine %.4f, on %" G_GINT64_FORMAT " samples%s", q->score.sqnr, q->score.cos,
                        q->held, q->held_first > 0 ? " held out" : "");
-    if (q->held_first == 0)
+    if (q->folds != NULL)
+        hn_report_line(report, "each sample was judged by a model that was made without it");
+    else if (q->held_first == 0)
         hn_report_line(report, "judged on data that was also used to prune by");
+    for (int k = 0; k < hn_scorer_n_outputs(q->scorer); k++) {
+        const double db = spread_db(q, k);
+        if (db < LITTLE)
+            hn_report_line(report, "output '%s': its error is %.1f dB below its spread: %s",
+                           hn_scorer_output_name(q->scorer, k), db, reason_of(q));
+    }
 }
 
 static void add_outputs(const Prune *q, HnReport *report)
@@ -184,7 +208,7 @@ static void add_outputs(const Prune *q, HnReport *report)
         json_object_set_string_member(row, "name", hn_scorer_output_name(q->scorer, k));
         json_object_set_string_member(row, "kind", hn_output_kind_name(hn_scorer_output_kind(q->scorer, k)));
         hn_json_set_number(row, "r2_lost", 1 - s->r2);
-        hn_json_set_number(row, "spread_db", -10 * log10(1 - s->r2));
+        hn_json_set_number(row, "spread_db", spread_db(q, k));
         hn_json_set_number(row, "cos", s->cos);
         json_array_add_object_element(rows, row);
     }

@@ -395,7 +395,8 @@ static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach 
             continue;
         take_sums(s, sums);
         power_of(s, &signal, &noise);
-        each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
+        if (each->db != NULL)
+            each->db[i] = 10 * log10((signal - before[0]) / (noise - before[1]));
     }
     clear_made(&made);
     take_sums(s, sums);

@@ -37,8 +37,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnGram, hn_gram_free)
 
 /* About `most` rows of x, spread over it by chance that the seed says, and of y, the layer's result at the same places
  * (NULL where none is wanted). What does not fit the layer is passed over. */
-void hn_gram_add(HnGram *g, const HnLinearRows *rows, const HnTensor *x, const HnTensor *y, int64_t most,
-                 uint64_t seed, int threads);
+void hn_gram_add(HnGram *g, const HnLinearRows *rows, const HnTensor *x, const HnTensor *y, int64_t most, uint64_t seed,
+                 int threads);
 /* From now on rows are kept, up to `most` of them. FALSE: there is no memory for that, and none is. */
 gboolean hn_gram_keep(HnGram *g, int64_t most);
 

@@ -72,7 +72,9 @@ static HnPruneLayer *layer_new(const HnPruneMap *map, const HnNode *n, int level
     if (!hn_linear_rows_of(n, &rows) || !hn_op_linear(n, &v))
         return NULL;
     HnPruneLayer *l = g_new0(HnPruneLayer, 1);
-    *l = (HnPruneLayer){ .node = n, .rows = rows, .level = level, .x = v.x_in, .w = v.w_in, .bias = bias_of(&v, rows.groups * rows.outs) };
+    *l = (HnPruneLayer){
+        .node = n, .rows = rows, .level = level, .x = v.x_in, .w = v.w_in, .bias = bias_of(&v, rows.groups * rows.outs)
+    };
     l->free = v.alpha == 1 && v.w->users->len == 1 && !v.w->is_output && (l->bias >= 0 || v.b == NULL);
     if (v.x->weight == NULL)
         l->at = classes_of(map, v.x, rows.x_turned ? 0 : v.x_axis, rows.groups * rows.k / rows.taps);

@@ -16,12 +16,12 @@ G_BEGIN_DECLS
 typedef struct {
     const HnNode *node;
     HnLinearRows rows;
-    int level;       /* layers on the longest way to it */
-    gboolean free;   /* its weights may become others: nobody else reads them, and it is a plain product of them */
-    int x, w;        /* inputs of the node: data and weights */
-    int bias;        /* the bias; -1: it has none that could become another */
-    const int *at;   /* class of channels (hn_channels_class()) of each channel of x; NULL: none of them may go */
-    float lo, hi;    /* all results below lo, and all above hi, come to the same behind it; infinite: there is no such */
+    int level;     /* layers on the longest way to it */
+    gboolean free; /* its weights may become others: nobody else reads them, and it is a plain product of them */
+    int x, w;      /* inputs of the node: data and weights */
+    int bias;      /* the bias; -1: it has none that could become another */
+    const int *at; /* class of channels (hn_channels_class()) of each channel of x; NULL: none of them may go */
+    float lo, hi;  /* all results below lo, and all above hi, come to the same behind it; infinite: there is no such */
     gboolean passes; /* what goes of x goes of y: no sum of the layer is missing anything */
 } HnPruneLayer;
 

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "prune/spd.h"
 
-/* h with its ridge, [k, k], the lower triangle; *r: the ridge itself. */
-static void take_matrix(const HnGram *g, int64_t group, double ridge, double *h, double *r)
+/* h with its ridge, [k, k], the lower triangle, without what is gone; *r: the ridge itself. */
+static void take_matrix(const HnGram *g, int64_t group, double ridge, const guint8 *gone, double *h, double *r)
 {
     const float *from = g->h + group * g->k * g->k;
     const int64_t inputs = g->k - g->constant;
@@ -22,10 +22,15 @@ static void take_matrix(const HnGram *g, int64_t group, double ridge, double *h,
         h[i * g->k + i] += *r;
     if (g->constant) /* free, but there where no row was seen */
         h[g->k * g->k - 1] += g->rows > 0 ? 1e-9 * (double)g->rows : 1;
+    for (int64_t i = 0; i < g->k; i++)
+        for (int64_t j = 0; j <= i; j++)
+            if (gone[group * g->k + i] || gone[group * g->k + j])
+                h[i * g->k + j] = i == j;
 }
 
 /* What is wanted, [k, outs]: b + r w0, or h w0 where the layer's own results are. */
-static void take_targets(const HnGram *g, int64_t group, const double *w0, const double *h, double r, double *b)
+static void take_targets(const HnGram *g, int64_t group, const double *w0, const double *h, double r,
+                         const guint8 *gone, double *b)
 {
     const int64_t n = g->k * g->outs;
     const double *own = w0 + group * n;
@@ -34,13 +39,16 @@ static void take_targets(const HnGram *g, int64_t group, const double *w0, const
         for (int64_t i = 0; i < g->k; i++)
             for (int64_t j = 0; j < g->k; j++) {
                 const double t = -(j <= i ? h[i * g->k + j] : h[j * g->k + i]);
-                hn_spd_subtract(b + i * g->outs, own + j * g->outs, g->outs, &t, 1, g->outs);
+                if (i == j || t != 0)
+                    hn_spd_subtract(b + i * g->outs, own + j * g->outs, g->outs, &t, 1, g->outs);
             }
-        return;
     }
     const float *from = g->b + group * n;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && g->wanted; i++)
         b[i] = (double)from[i] + (g->constant && i >= n - g->outs ? 0 : r * own[i]);
+    for (int64_t i = 0; i < g->k; i++)
+        if (gone[group * g->k + i])
+            memset(b + i * g->outs, 0, (gsize)g->outs * sizeof *b);
 }
 
 /* Sum of squares of what is wanted, about its mean where there is a constant. */
@@ -80,29 +88,31 @@ static gboolean is_finite(const double *x, int64_t n)
     return sum == 0;
 }
 
-HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, GError **error)
+HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error)
 {
     g_autoptr(HnObs) o = g_new0(HnObs, 1);
     *o = (HnObs){ .k = g->k, .outs = g->outs, .groups = g->groups, .budget = g->budget };
     const int64_t square = g->k * g->k;
-    o->inverse = hn_budget_alloc_n(g->budget, (gsize)(g->groups * square), sizeof *o->inverse, error);
-    if (o->inverse == NULL ||
+    o->gone = g_memdup2(gone, (gsize)(g->groups * g->k));
+    if (choose)
+        o->inverse = hn_budget_alloc_n(g->budget, (gsize)(g->groups * square), sizeof *o->inverse, error);
+    if ((choose && o->inverse == NULL) ||
         (o->w = hn_budget_alloc_n(g->budget, (gsize)(g->groups * g->k * g->outs), sizeof *o->w, error)) == NULL)
         return NULL;
-    o->gone = g_new0(guint8, (gsize)(g->groups * g->k));
     double *h = hn_budget_alloc_n(g->budget, (gsize)square, sizeof *h, error);
     gboolean ok = h != NULL;
     for (int64_t i = 0; i < g->groups && ok; i++) {
         double r;
-        take_matrix(g, i, ridge, h, &r);
-        take_targets(g, i, w0, h, r, o->w + i * g->k * g->outs);
+        take_matrix(g, i, ridge, o->gone, h, &r);
+        take_targets(g, i, w0, h, r, o->gone, o->w + i * g->k * g->outs);
         ok = hn_spd_factor(h, g->k);
         if (!ok) {
             g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "inputs of a layer are not finite, or say nothing");
             break;
         }
         hn_spd_solve(h, g->k, o->w + i * g->k * g->outs, g->outs);
-        hn_spd_invert(h, g->k, o->inverse + i * square);
+        if (choose)
+            hn_spd_invert(h, g->k, o->inverse + i * square);
     }
     if (ok && !is_finite(o->w, g->groups * g->k * g->outs)) {
         g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "a layer's least squares have no solution");
@@ -191,23 +201,6 @@ void hn_obs_remove(HnObs *o, int64_t group, const int64_t *at, int64_t m)
     }
 }
 
-/* Rows and columns of h, and rows of b, that are left, closer together. */
-static int64_t compact(const HnObs *o, int64_t group, double *h, double *b)
-{
-    const guint8 *gone = o->gone + group * o->k;
-    int64_t n = 0;
-    g_autofree int64_t *at = g_new(int64_t, (gsize)o->k);
-    for (int64_t i = 0; i < o->k; i++)
-        if (!gone[i])
-            at[n++] = i;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j <= i; j++)
-            h[i * n + j] = h[at[i] * o->k + at[j]];
-        memmove(b + i * o->outs, b + at[i] * o->outs, (gsize)o->outs * sizeof *b);
-    }
-    return n;
-}
-
 gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge, GError **error)
 {
     double *h = hn_budget_alloc_n(g->budget, (gsize)(o->k * (o->k + o->outs)), sizeof *h, error);
@@ -215,16 +208,13 @@ gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge
         return FALSE;
     double *b = h + o->k * o->k;
     for (int64_t i = 0; i < o->groups; i++) {
-        double r, *w = o->w + i * o->k * o->outs;
-        take_matrix(g, i, ridge, h, &r);
-        take_targets(g, i, w0, h, r, b);
-        const int64_t n = compact(o, i, h, b);
-        if (!hn_spd_factor(h, n)) /* what the downdates left is good enough */
+        double r;
+        take_matrix(g, i, ridge, o->gone, h, &r);
+        take_targets(g, i, w0, h, r, o->gone, b);
+        if (!hn_spd_factor(h, o->k)) /* what the downdates left is good enough */
             continue;
-        hn_spd_solve(h, n, b, o->outs);
-        for (int64_t k = 0, at = 0; k < o->k; k++)
-            if (!o->gone[i * o->k + k])
-                memcpy(w + k * o->outs, b + at++ * o->outs, (gsize)o->outs * sizeof *w);
+        hn_spd_solve(h, o->k, b, o->outs);
+        memcpy(o->w + i * o->k * o->outs, b, (gsize)(o->k * o->outs) * sizeof *b);
     }
     hn_budget_free(g->budget, h);
     return TRUE;

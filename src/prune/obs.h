@@ -15,7 +15,7 @@ G_BEGIN_DECLS
 
 typedef struct {
     int64_t k, outs, groups;
-    double *inverse; /* [groups, k, k] */
+    double *inverse; /* [groups, k, k]; NULL: nothing is to go */
     double *w;       /* [groups, k, outs]: the best with what is left */
     double energy;   /* of what is wanted: sum of squares about the mean, where there is a constant */
     guint8 *gone;    /* [groups, k] */
@@ -23,8 +23,9 @@ typedef struct {
 } HnObs;
 
 /* w0: [groups, k, outs], as HnGram counts; where g saw no wanted results, they are those of w0. ridge: r, as part of
- * the mean square of an input. Errors: BUDGET; GRAPH where the numbers are not finite. */
-HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, GError **error);
+ * the mean square of an input. gone[groups, k]: inputs that are no more; choose: others are to go. Errors: BUDGET;
+ * GRAPH where the numbers are not finite. */
+HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error);
 void hn_obs_free(HnObs *o);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnObs, hn_obs_free)
 

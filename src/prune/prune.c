@@ -6,10 +6,15 @@
 #include "base/each.h"
 #include "check/capture.h"
 #include "ir/copy.h"
+#include "pass/pass.h"
 
-#define RIDGE 1e-3 /* of the mean square of an input */
-#define ROWS (g_getenv("RW") ? atoi(g_getenv("RW")) : 16384)   /* of a layer's inputs that are looked at, in all samples together, at least; */
-#define ROWS_OF_K 8  /* and so many times k more */
+#define RIDGE 1e-3      /* of the mean square of an input, of many samples; */
+#define FEW 32          /* of fewer it is the larger, */
+#define MOST_RIDGE 1e-2 /* up to that */
+#define ROWS                               \
+    (g_getenv("RW") ? atoi(g_getenv("RW")) \
+                    : 16384)        /* of a layer's inputs that are looked at, in all samples together, at least; */
+#define ROWS_OF_K 8                 /* and so many times k more */
 #define AIMS 2                      /* times that targets are looked for anew */
 #define TOGETHER ((gsize)256 << 20) /* bytes of HnGram for one pass over the samples, where there is no limit; */
 #define PART 4                      /* else that part of it */
@@ -47,10 +52,16 @@ static HnModel *changed(const HnPruned *p)
 
 HnModel *hn_pruned_model(const HnPruned *p, GError **error)
 {
+    static const char *const dead[] = { "eliminate-dead", NULL };
+    const HnPassOptions o = { .level = 1, .only = dead, .budget = p->budget };
     g_autoptr(HnModel) m = changed(p);
-    return hn_graph_infer(m->graph, FALSE, error) && hn_channels_remove(p->map->channels, p->gone, m, error)
-               ? g_steal_pointer(&m)
-               : NULL;
+    if (!hn_graph_infer(m->graph, FALSE, error) || !hn_channels_remove(p->map->channels, p->gone, m, error))
+        return NULL;
+    HnPassLog log;
+    hn_pass_log_init(&log);
+    const gboolean ok = hn_pass_run(m, &o, &log, error); /* constants that others took the place of */
+    hn_pass_log_clear(&log);
+    return ok ? g_steal_pointer(&m) : NULL;
 }
 
 HnModel *hn_pruned_masked(const HnPruned *p, GError **error)
@@ -102,9 +113,11 @@ static gboolean look_open(Look *l, HnModel *m, const GPtrArray *names, const HnP
 typedef struct {
     const HnPruneMap *map;
     const HnPruneOptions *o;
-    GArray *layers;  /* int */
-    HnGram **grams;  /* by layer */
-    guint8 *wanted;  /* by layer: y of the dense model is wanted, too */
+    GArray *layers;     /* int */
+    HnGram **grams;     /* by layer */
+    guint8 *wanted;     /* by layer: y of the dense model is wanted, too ... */
+    guint8 *chosen;     /* ... and some of its inputs are to go */
+    const guint8 *gone; /* by hn_channels_class(): before; NULL: nothing is */
 } Pass;
 
 static int64_t rows_of(const HnPruneOptions *o, const HnPruneLayer *l)
@@ -166,7 +179,8 @@ static Pass pass_new(const HnPruneMap *map, const HnPruneOptions *o)
                    .o = o,
                    .layers = g_array_new(FALSE, FALSE, sizeof(int)),
                    .grams = g_new0(HnGram *, map->layers->len + 1u),
-                   .wanted = g_new0(guint8, map->layers->len + 1u) };
+                   .wanted = g_new0(guint8, map->layers->len + 1u),
+                   .chosen = g_new0(guint8, map->layers->len + 1u) };
 }
 
 static void pass_add(Pass *p, int layer)
@@ -177,6 +191,13 @@ static void pass_add(Pass *p, int layer)
     g_array_append_val(p->layers, layer);
 }
 
+/* For one of its inputs to go. */
+static void pass_choose(Pass *p, int layer)
+{
+    p->chosen[layer] = 1;
+    pass_add(p, layer);
+}
+
 static void pass_clear(Pass *p)
 {
     for (guint i = 0; i < p->map->layers->len; i++)
@@ -184,13 +205,25 @@ static void pass_clear(Pass *p)
     g_array_unref(p->layers);
     g_free(p->grams);
     g_free(p->wanted);
+    g_free(p->chosen);
 }
 
 /* --- least squares ------------------------------------------------------------------------------------------------ */
 
 static double ridge_of(const HnPruneOptions *o)
 {
-    return o->ridge > 0 ? o->ridge : RIDGE;
+    return o->ridge > 0 ? o->ridge : CLAMP(RIDGE * FEW / (double)MAX(o->n, 1), RIDGE, MOST_RIDGE);
+}
+
+/* Inputs of the layer that are no more. */
+static guint8 *gone_inputs(const HnPruneLayer *l, const HnGram *g, const guint8 *gone)
+{
+    const int64_t each = l->rows.k / l->rows.taps;
+    guint8 *all = g_new0(guint8, (gsize)(g->groups * g->k));
+    for (int64_t i = 0; gone != NULL && l->at != NULL && i < g->groups * each; i++)
+        if (gone[l->at[i]])
+            memset(all + i / each * g->k + i % each * l->rows.taps, 1, (gsize)l->rows.taps);
+    return all;
 }
 
 /* A layer of which no row was seen, or no finite one, says nothing: *obs is NULL then. */
@@ -201,8 +234,10 @@ static gboolean obs_of(const Pass *p, int layer, HnObs **obs, GError **error)
     *obs = NULL;
     if (g == NULL || g->rows == 0)
         return TRUE;
-    g_autofree double *w = hn_prune_weights(p->map->layers->pdata[layer]);
-    *obs = hn_obs_new(g, w, ridge_of(p->o), &failure);
+    const HnPruneLayer *l = p->map->layers->pdata[layer];
+    g_autofree double *w = hn_prune_weights(l);
+    g_autofree guint8 *gone = gone_inputs(l, g, p->gone);
+    *obs = hn_obs_new(g, w, ridge_of(p->o), gone, p->chosen[layer], &failure);
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_GRAPH))
         g_clear_error(&failure);
     if (failure == NULL)
@@ -336,7 +371,7 @@ gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double 
                 break;
             bytes += more;
             for (guint i = 0; i < k->layers->len; i++)
-                pass_add(&p, g_array_index(k->layers, int, i));
+                pass_choose(&p, g_array_index(k->layers, int, i));
             g_array_append_val(classes, c);
         }
         ok = (o->data == NULL || p.layers->len == 0 || pass_run(&p, NULL, error)) &&
@@ -432,7 +467,7 @@ static gboolean fit_layer(Run *r, const Pass *p, int layer, HnObs *obs, GError *
     const HnPruneLayer *l = r->out->map->layers->pdata[layer];
     HnTensor **fit = r->out->fits + 2 * (gsize)layer;
     g_autofree double *w = hn_prune_weights(l);
-    if (!hn_obs_settle(obs, p->grams[layer], w, ridge_of(r->o), error))
+    if (p->chosen[layer] && !hn_obs_settle(obs, p->grams[layer], w, ridge_of(r->o), error))
         return FALSE;
     for (int i = 0; i < AIMS && (isfinite(l->lo) || isfinite(l->hi)); i++)
         if (hn_gram_aim(p->grams[layer], obs->w, l->lo, l->hi, r->o->threads) &&
@@ -458,11 +493,12 @@ static gboolean run_level(Run *r, int level, GError **error)
 {
     const HnPruneMap *map = r->out->map;
     Pass p = pass_new(map, r->o);
+    p.gone = r->out->gone;
     gboolean ok = TRUE, any = FALSE;
     for (int c = 0; c < (int)map->classes->len; c++) {
         const HnPruneClass *k = map->classes->pdata[c];
         for (guint i = 0; goes_now(r, c, level) && i < k->layers->len; i++)
-            pass_add(&p, g_array_index(k->layers, int, i));
+            pass_choose(&p, g_array_index(k->layers, int, i));
         any = any || goes_now(r, c, level);
     }
     for (int i = 0; i < (int)map->layers->len && (any || r->dirty); i++)

@@ -1,9 +1,9 @@
 /*
  * Pruning of channels: which go, and what the weights of those that read them become.
  *
- * Layers are looked at in the order of the graph. The inputs x of a layer are those of the model pruned up to there, the
- * results y that it is to make those of the dense model; its weights are the best by least squares (prune/obs.h), and
- * the channels that go are those without which these are least wrong. Nothing is learned, and no labels are needed.
+ * Layers are looked at in the order of the graph. The inputs x of a layer are those of the model pruned up to there,
+ * the results y that it is to make those of the dense model; its weights are the best by least squares (prune/obs.h),
+ * and the channels that go are those without which these are least wrong. Nothing is learned, and no labels are needed.
  *
  *     g_autoptr(HnPruneMap) map = hn_prune_map_new(m, budget, &error);
  *     hn_prune_curves(map, &o, loss, &error);                   what widths would cost
@@ -36,9 +36,10 @@ typedef struct {
 typedef struct {
     const HnPruneMap *map;
     HnBudget *budget;
-    guint8 *gone;    /* by hn_channels_class() */
-    int *kept;       /* by class: channels that stay */
-    double *loss;    /* by class: of its readers, relative to what they make, right behind its own removal; NaN: not known */
+    guint8 *gone; /* by hn_channels_class() */
+    int *kept;    /* by class: channels that stay */
+    double
+        *loss; /* by class: of its readers, relative to what they make, right behind its own removal; NaN: not known */
     HnTensor **fits; /* by layer, two each: weight, bias; NULL: as it was */
     guint fitted;    /* layers */
 } HnPruned;

@@ -19,6 +19,9 @@ static double (*const dot_at[])(const double *a, const double *b, int64_t n) = H
 static void (*const subtract_at[])(double *y, const double *x, int64_t ld, const double *t, int64_t m,
                                    int64_t n) = HN_TABLE_OF_LEVELS(subtract);
 
+static void (*const subtract4_at[])(double *y, int64_t ldy, const double *x, int64_t ld, const double *t, int64_t ldt,
+                                    int64_t m, int64_t n) = HN_TABLE_OF_LEVELS(subtract4);
+
 void hn_spd_subtract(double *y, const double *x, int64_t ld, const double *t, int64_t m, int64_t n)
 {
     subtract_at[hn_cpu_level()](y, x, ld, t, m, n);
@@ -53,26 +56,50 @@ gboolean hn_spd_factor(double *a, int64_t n)
     return TRUE;
 }
 
+/* Rows [i, i + n_rows) of a factor's inverse X in their place, those above being done; t[4, n] is room. */
+static void invert_rows(double *l, int64_t n, int64_t i, int64_t n_rows, double *t, int level)
+{
+    for (int64_t r = 0; r < n_rows; r++) {
+        double *row = l + (i + r) * n;
+        memcpy(t + r * n, row, (gsize)(i + r + 1) * sizeof *t);
+        memset(row, 0, (gsize)n * sizeof *row);
+    }
+    if (n_rows == 4)
+        subtract4_at[level](l + i * n, n, l, n, t, n, i, i);
+    for (int64_t r = 0; r < n_rows; r++) {
+        double *row = l + (i + r) * n;
+        if (n_rows < 4)
+            subtract_at[level](row, l, n, t + r * n, i, i);
+        subtract_at[level](row, l + i * n, n, t + r * n + i, r, i + r); /* those of the same four */
+        const double d = 1 / t[r * n + i + r];
+        for (int64_t j = 0; j < i + r; j++)
+            row[j] *= d;
+        row[i + r] = d;
+    }
+}
+
+/* Rows [i, i + n_rows) of X' X, up to column i + n_rows; x is 0 above its diagonal. */
+static void square_rows(const double *x, int64_t n, int64_t i, int64_t n_rows, double *inverse, double *t, int level)
+{
+    for (int64_t r = 0; r < n_rows; r++) {
+        for (int64_t q = i; q < n; q++)
+            t[r * n + q - i] = -x[q * n + i + r];
+        memset(inverse + (i + r) * n, 0, (gsize)(i + n_rows) * sizeof *inverse);
+    }
+    if (n_rows == 4)
+        subtract4_at[level](inverse + i * n, n, x + i * n, n, t, n, n - i, i + 4);
+    for (int64_t r = 0; r < n_rows && n_rows < 4; r++)
+        subtract_at[level](inverse + (i + r) * n, x + i * n, n, t + r * n, n - i, i + n_rows);
+}
+
 void hn_spd_invert(double *l, int64_t n, double *inverse)
 {
     const int level = hn_cpu_level();
-    g_autofree double *t = g_new(double, (gsize)n + 1);
-    for (int64_t i = 0; i < n; i++) { /* the factor's inverse X, row by row: row i is made of those above */
-        double *row = l + i * n;
-        const double d = 1 / row[i];
-        for (int64_t j = 0; j < i; j++)
-            t[j] = row[j] * d;
-        memset(row, 0, (gsize)n * sizeof *row);
-        subtract_at[level](row, l, n, t, i, i);
-        row[i] = d;
-    }
-    for (int64_t i = 0; i < n; i++) { /* X' X */
-        double *row = inverse + i * n;
-        for (int64_t r = i; r < n; r++)
-            t[r - i] = -l[r * n + i];
-        memset(row, 0, (gsize)(i + 1) * sizeof *row);
-        subtract_at[level](row, l + i * n, n, t, n - i, i + 1);
-    }
+    g_autofree double *t = g_new(double, (gsize)n * 4 + 1);
+    for (int64_t i = 0; i < n; i += 4)
+        invert_rows(l, n, i, MIN(4, n - i), t, level);
+    for (int64_t i = 0; i < n; i += 4)
+        square_rows(l, n, i, MIN(4, n - i), inverse, t, level);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++)
             inverse[j * n + i] = inverse[i * n + j];

@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-
-
-
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map)
 {
     HnPruneCosts *c = g_new(HnPruneCosts, 1);
@@ -115,7 +112,8 @@ static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most
         int best = -1, width = 0;
         for (int c = 0; c < (int)map->classes->len; c++) {
             const HnPruneClass *k = map->classes->pdata[c];
-            const int to = MIN(keep[c] + MAX(hn_prune_step(map, c, vector) / 2, 1), k->n);
+            const int step = hn_prune_step(map, c, vector);
+            const int to = MIN(keep[c] + (step == vector ? step : MAX(step / 2, 1)), k->n);
             const double cost = to > keep[c] ? cost_with(costs, keep, c, to) : INFINITY;
             if (cost > most)
                 continue;
