@@ -19,6 +19,7 @@ static const struct {
     { "diff", "find where two models, or one on two devices, begin to differ" },
     { "export", "simplify and convert a model, and prove that it computes the same" },
     { "profile", "show where a model's time and memory go, node by node" },
+    { "prune", "remove channels from a model, and repair what is left, without training" },
     { "quantize", "make a model of integers, where that is right, smaller and faster" },
     { "replay", "make a model again as its recipe says, and compare" },
     { "run", "compute the outputs of a model, or compare them with expected ones" },

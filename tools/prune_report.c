@@ -21,11 +21,11 @@ static const HnColumn explain_columns[] = { { "name", "class", HN_COL_TEXT },
 static const HnColumn repair_columns[] = { { "name", "repair", HN_COL_TEXT },
                                            { "before", "dB before", HN_COL_NUMBER },
                                            { "after", "dB after", HN_COL_NUMBER },
-                                           { "kept_text", "kept", HN_COL_TEXT },
+                                           { "kept", "kept", HN_COL_TEXT },
                                            { 0 } };
 static const HnColumn point_columns[] = { { "flops", "operations", HN_COL_PERCENT },
                                           { "sqnr_db", "dB", HN_COL_NUMBER },
-                                          { "kept_text", "within", HN_COL_TEXT },
+                                          { "within", "within", HN_COL_TEXT },
                                           { 0 } };
 
 #define LITTLE 13.0 /* dB: outputs of which less is left are named */
@@ -112,8 +112,7 @@ static void add_repairs(const Prune *q, HnReport *report)
         const PruneRepair *r = &g_array_index(q->repairs, PruneRepair, i);
         JsonObject *row = json_object_new();
         json_object_set_string_member(row, "name", r->name);
-        json_object_set_boolean_member(row, "kept", r->kept);
-        json_object_set_string_member(row, "kept_text", r->kept ? "yes" : "no");
+        json_object_set_string_member(row, "kept", r->kept ? "yes" : "no");
         hn_json_set_number(row, "before", r->before);
         hn_json_set_number(row, "after", r->after);
         json_array_add_object_element(rows, row);
@@ -132,8 +131,7 @@ static void add_points(const Prune *q, HnReport *report)
         hn_json_set_number(row, "flops", p->flops);
         hn_json_set_number(row, "top1", p->score.top1);
         hn_json_set_number(row, "sqnr_db", p->db);
-        json_object_set_boolean_member(row, "within", p->kept);
-        json_object_set_string_member(row, "kept_text", p->kept ? "yes" : "no");
+        json_object_set_string_member(row, "within", p->kept ? "yes" : "no");
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "points", rows);

@@ -11,9 +11,7 @@
 #define RIDGE 1e-3      /* of the mean square of an input, of many samples; */
 #define FEW 32          /* of fewer it is the larger, */
 #define MOST_RIDGE 1e-2 /* up to that */
-#define ROWS                               \
-    (g_getenv("RW") ? atoi(g_getenv("RW")) \
-                    : 16384)        /* of a layer's inputs that are looked at, in all samples together, at least; */
+#define ROWS 16384                  /* of a layer's inputs that are looked at, in all samples together, at least; */
 #define ROWS_OF_K 8                 /* and so many times k more */
 #define AIMS 2                      /* times that targets are looked for anew */
 #define TOGETHER ((gsize)256 << 20) /* bytes of HnGram for one pass over the samples, where there is no limit; */

@@ -16,8 +16,12 @@
 #include "cpu/core/epilogue.h"
 #include "op/conv.h"
 
-#define ONE_PIXEL 256  /* weights: fewer of them take no time in any way */
-#define MAX_FLOPS 4e5  /* above, tiles are faster even where the source has to be put channels last */
+#define ONE_PIXEL 256 /* weights: fewer of them take no time in any way */
+#define MAX_FLOPS 4e5 /* above, tiles are faster even where the source has to be put channels last */
+/* products of a sum, channels and pixels that fill tiles, however few operations these are */
+#define TILE_DEPTH 64
+#define TILE_OUT 8
+#define TILE_PIXELS 4
 #define MAX_SOURCE 4e6 /* elements with padding */
 #define OC HN_CONV_OC
 #define NARROW 8 /* columns; shorter rows leave lanes empty, so lanes are output channels there */
@@ -253,6 +257,8 @@ static const char *small_reject(const HnStep *s)
         return "large enough for tiles";
     if (plan.group == 1 && plan.x_plane == 1 && plan.y_plane == 1 && plan.in_channels * plan.out_channels > ONE_PIXEL)
         return "one pixel: a product";
+    if (plan.in_channels * plan.taps >= TILE_DEPTH && plan.out_channels >= TILE_OUT && plan.y_plane >= TILE_PIXELS)
+        return "enough for tiles";
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);

@@ -1,0 +1,150 @@
+# hone-prune: what it writes, prints and refuses.
+
+load helpers
+
+setup_file() {
+    make_work
+}
+setup() { cd "$work" || return; }
+
+digits=$root/models/digits
+
+# prunes OPTION...: the digits into out.onnx and report.json, which must be as the schema says
+prunes() {
+    rm -f out.onnx
+    succeeds hone-prune --json=report.json -q -o out.onnx "$digits/model.onnx" "$@" && schema prune report.json
+}
+
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+# right LEAST: of the 360 test images out.onnx has so many right
+right() {
+    run hone-run out.onnx --data "$digits/test.npz" --metric top1
+    [[ $output =~ \(([0-9]+)\ of\ 360\) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || explain "at least $1"
+}
+
+@test "prune: half of the operations, without labels, and nearly all digits right" {
+    prunes --calib "$digits/train.npz" --flops 0.5x
+    holds '.flops.ratio <= 0.5 and .flops.ratio > 0.4 and .bytes.ratio < 0.9'
+    holds '.score.how == "held out" and .score.samples == 64 and .score.top1 > 0.9'
+    holds '[.classes[] | select(.width_after < .width_before)] | length > 0'
+    holds '.repairs[0].name == "fit" and .repairs[0].kept == "yes" and .repairs[0].after > .repairs[0].before + 3'
+    right 345
+    succeeds hone-export out.onnx -o again.onnx
+    # without new weights hardly any is
+    prunes --calib "$digits/train.npz" --flops 0.5x --repair none --force
+    holds '.repairs == [] and ([.layers[] | select(.fitted)] == [])'
+}
+
+@test "prune: the same command gives the same bytes, with any number of threads" {
+    prunes --calib "$digits/train.npz" --ratio 0.5 --seed 3 -t 1
+    cp out.onnx first.onnx
+    prunes --calib "$digits/train.npz" --ratio 0.5 --seed 3 -t 2
+    cmp first.onnx out.onnx
+    prunes --calib "$digits/train.npz" --ratio 0.5 --seed 4
+    run cmp first.onnx out.onnx
+    [ "$status" -eq 1 ]
+}
+
+@test "prune: each class loses its part, and all files load" {
+    for ratio in 0.2 0.5; do
+        prunes --calib "$digits/train.npz" --samples 64 --ratio $ratio --force
+        holds '[.classes[] | .width_after < .width_before and .width_after >= 1] | all'
+        succeeds hone-run -q out.onnx --data "$digits/test.npz" --out results
+    done
+    holds '[.layers[] | select(.weights_after < .weights_before)] | length >= 3'
+}
+
+@test "prune: bytes, and classes that are left alone" {
+    prunes --calib "$digits/train.npz" --samples 64 --size 0.6x --force
+    holds '.bytes.after <= 0.6 * .bytes.before and .bytes.ratio > 0.4'
+    [ "$(stat -c %s out.onnx)" -le "$(($(stat -c %s "$digits/model.onnx") * 6 / 10))" ]
+    name=$(jq -r '.classes[0].name' report.json)
+    prunes --calib "$digits/train.npz" --samples 64 --ratio 0.5 --exclude "^$name\$" --force
+    holds '.classes[0].width_after == .classes[0].width_before and .classes[1].width_after < .classes[1].width_before'
+    refuses 2 "no tensor whose channels may go matches" \
+        hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --ratio 0.5 --exclude nothing -o no.onnx
+}
+
+@test "prune: of few samples each is judged by a model that is made without it" {
+    prunes --calib "$digits/train.npz" --samples 5 --ratio 0.3 --force
+    holds '.score.how == "left out in turn" and .score.samples == 5'
+}
+
+@test "prune: other scores choose other channels, and are no better" {
+    prunes --calib "$digits/train.npz" --samples 128 --ratio 0.5 --force
+    best=$(jq .score.sqnr_db report.json)
+    for score in l1 l2 bn-scale wanda random; do
+        prunes --calib "$digits/train.npz" --samples 128 --ratio 0.5 --score $score --force
+        holds ".score.sqnr_db < $best + 1"
+    done
+    refuses 2 "option '--score' is one of obs, l1" hone-prune "$digits/model.onnx" --calib x --ratio 0.5 --score best
+}
+
+@test "prune: --analyze and --explain write nothing" {
+    run --separate-stderr hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 64 --analyze --json
+    [ "$status" -eq 0 ]
+    schema prune <<<"$output"
+    jq -e '[.classes[].curve | length > 2 and (.[0].error <= .[-1].error)] | all' <<<"$output"
+    run --separate-stderr hone-prune "$digits/model.onnx" --explain --json
+    [ "$status" -eq 0 ]
+    schema prune <<<"$output"
+    jq -e '[.classes[] | select(.locked != null and (.locked | test("is an output of the model")))] | length == 1' <<<"$output"
+    [ ! -e no.onnx ]
+}
+
+@test "prune: as much as the loss allows, or nothing" {
+    run --separate-stderr hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --max-drop 5% --json=report.json -o loss.onnx
+    [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || [ "$status" -eq 5 ] || explain
+    if [ "$status" -eq 0 ]; then
+        schema prune report.json
+        holds '.points | length > 3'
+    fi
+    refuses 3 'loses' hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 32 --flops 0.1x --repair none \
+        --max-drop 0.1% -o no.onnx
+    refuses 3 'the operations cannot get to' hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 32 \
+        --flops 0.0001x -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "prune: what it needs to be told" {
+    local model=$digits/model.onnx data=$digits/train.npz
+    refuses 2 'how much is to go?' hone-prune "$model" --calib "$data" -o no.onnx
+    refuses 2 "without '--calib' nobody knows what is lost" hone-prune "$model" --ratio 0.5 -o no.onnx
+    refuses 2 'made-up samples are no data' hone-prune "$model" --calib random:8 --ratio 0.5 -o no.onnx
+    refuses 2 "can be met at a time" hone-prune "$model" --calib "$data" --flops 0.5x --ratio 0.5 -o no.onnx
+    refuses 2 "option '--ratio' is between 0 and 1" hone-prune "$model" --calib "$data" --ratio 1 -o no.onnx
+    refuses 2 "option '--flops'" hone-prune "$model" --calib "$data" --flops 2x -o no.onnx
+    refuses 2 "excludes '--calib'" hone-prune "$model" --calib "$data" --speed-only --ratio 0.5 -o no.onnx
+    refuses 3 'no channels of the model may go' hone-prune relu.onnx --speed-only --ratio 0.5 -o no.onnx
+    refuses 1 '' hone-prune bad.onnx --speed-only --ratio 0.5 -o no.onnx
+    refuses 6 '' hone-prune "$model" --calib "$data" --ratio 0.5 --mem-limit 300K -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "prune: for measuring speed alone, which the file says" {
+    succeeds hone-prune -q "$digits/model.onnx" --speed-only --flops 0.5x -o fast.onnx
+    run --separate-stderr hone-run -q fast.onnx --data random
+    [[ $stderr == *'for measuring speed'* || $status -eq 0 ]]
+    run --separate-stderr hone-bench fast.onnx --runs 5
+    [[ $stderr == *'measuring speed'* ]]
+}
+
+@test "prune: a full disk or a folder that cannot be written to leaves what was there" {
+    printf old >kept.onnx
+    refuses 1 '' hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.5 -o nowhere/out.onnx
+    [ "$(cat kept.onnx)" = old ]
+}
+
+@test "prune: in a chain, pruned, then in integers" {
+    prunes --calib "$digits/train.npz" --flops 0.5x
+    succeeds hone-quantize -q out.onnx --calib "$digits/train.npz" -o int8.onnx --force
+    mv int8.onnx out.onnx
+    right 343
+}

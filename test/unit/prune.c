@@ -1,0 +1,516 @@
+/*
+ * Pruning: least squares and what is lost by them against sums made the long way; models that lose channels, at random
+ * too, do what they do with 0 in the channels' places; layers that read what is left are nearer to the dense model than
+ * they were.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "data/data.h"
+#include "prune/prune.h"
+#include "prune/spd.h"
+#include "prune/widths.h"
+#include "run_model.h"
+
+/* --- matrices ----------------------------------------------------------------------------------------------------- */
+
+#define LARGEST 101
+
+static double *random_spd(int64_t n, uint64_t seed)
+{
+    HnRng rng = hn_rng(seed);
+    double *a = g_new0(double, LARGEST *LARGEST);
+    g_autofree double *x = g_new(double, 2 * LARGEST * LARGEST);
+    for (int64_t i = 0; i < 2 * n * n; i++)
+        x[i] = hn_rng_normal(&rng);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t r = 0; r < 2 * n; r++)
+                a[i * n + j] += x[r * n + i] * x[r * n + j];
+    return a;
+}
+
+static void test_spd(void)
+{
+    static const int64_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 47, 48, 49, LARGEST };
+    for (guint k = 0; k < G_N_ELEMENTS(sizes); k++) {
+        const int64_t n = sizes[k], m = 3;
+        g_autofree double *a = random_spd(n, k + 1), *l = g_memdup2(a, LARGEST * LARGEST * sizeof *a);
+        g_autofree double *inverse = g_new(double, LARGEST *LARGEST), *x = g_new(double, LARGEST * 3),
+                          *b = g_new(double, LARGEST * 3);
+        for (int64_t i = 0; i < n * m; i++)
+            b[i] = x[i] = sin((double)i);
+        g_assert_true(hn_spd_factor(l, n));
+        hn_spd_solve(l, n, x, m);
+        hn_spd_invert(l, n, inverse);
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t j = 0; j < m; j++) {
+                double sum = 0;
+                for (int64_t r = 0; r < n; r++)
+                    sum += a[i * n + r] * x[r * m + j];
+                g_assert_cmpfloat_with_epsilon(sum, b[i * m + j], 1e-7);
+            }
+            for (int64_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (int64_t r = 0; r < n; r++)
+                    sum += a[i * n + r] * inverse[r * n + j];
+                g_assert_cmpfloat_with_epsilon(sum, i == j, 1e-7);
+            }
+        }
+    }
+    double not_definite[] = { 1, 0, 2, 1 };
+    g_assert_false(hn_spd_factor(not_definite, 2));
+}
+
+/* --- least squares ------------------------------------------------------------------------------------------------ */
+
+#define ROWS 300
+#define K 12
+#define OUTS 5
+
+/* A Gemm and rows for it: x that hangs together, y that is nearly x w0 + b. */
+typedef struct {
+    HnModel *m;
+    HnLinearRows rows;
+    HnTensor *x, *y;
+    double *w0; /* [K + 1, OUTS] */
+} Problem;
+
+static Problem problem_new(void)
+{
+    Problem p = { .m = test_model("opset 17\n%y = Gemm(%x:f32[N,12], w:f32[12,5], b:f32[5])\n") };
+    g_assert_true(hn_graph_infer(p.m->graph, FALSE, NULL));
+    g_assert_true(hn_linear_rows_of(p.m->graph->nodes->pdata[0], &p.rows));
+    p.x = test_random(HN_F32, 2, (const int64_t[]){ ROWS, K }, 5);
+    p.y = test_random(HN_F32, 2, (const int64_t[]){ ROWS, OUTS }, 6);
+    float *x = p.x->data, *y = p.y->data;
+    p.w0 = g_new0(double, (K + 1) * OUTS);
+    for (int64_t i = 0; i < (K + 1) * OUTS; i++)
+        p.w0[i] = cos((double)(3 * i));
+    for (int64_t r = 0; r < ROWS; r++) {
+        for (int64_t i = 1; i < K; i++)
+            x[r * K + i] += 0.7F * x[r * K + i - 1];
+        for (int64_t o = 0; o < OUTS; o++) {
+            double sum = p.w0[K * OUTS + o] + 0.1 * (double)y[r * OUTS + o];
+            for (int64_t i = 0; i < K; i++)
+                sum += (double)x[r * K + i] * p.w0[i * OUTS + o];
+            y[r * OUTS + o] = (float)sum;
+        }
+    }
+    return p;
+}
+
+static void problem_clear(Problem *p)
+{
+    hn_tensor_unref(p->x);
+    hn_tensor_unref(p->y);
+    hn_model_free(p->m);
+    g_free(p->w0);
+}
+
+/* Sum of squares of what weights w[K + 1, OUTS] leave. */
+static double error_of(const Problem *p, const double *w)
+{
+    const float *x = p->x->data, *y = p->y->data;
+    double all = 0;
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t o = 0; o < OUTS; o++) {
+            double d = w[K * OUTS + o] - (double)y[r * OUTS + o];
+            for (int64_t i = 0; i < K; i++)
+                d += (double)x[r * K + i] * w[i * OUTS + o];
+            all += d * d;
+        }
+    return all;
+}
+
+static void test_obs(void)
+{
+    g_autoptr(GError) error = NULL;
+    Problem p = problem_new();
+    g_autoptr(HnGram) g = hn_gram_new(&p.rows, TRUE, TRUE, NULL, &error);
+    g_assert_no_error(error);
+    hn_gram_add(g, &p.rows, p.x, p.y, ROWS, 1, 2);
+    hn_gram_settle(g, 2);
+    g_assert_cmpint(g->rows, ==, ROWS);
+    const guint8 none[K + 1] = { 0 };
+    g_autoptr(HnObs) o = hn_obs_new(g, p.w0, 1e-9, none, TRUE, &error);
+    g_assert_no_error(error);
+    const double best = error_of(&p, o->w);
+    for (int64_t i = 0; i < (K + 1) * OUTS; i++) { /* no other weights are better */
+        g_autofree double *w = g_memdup2(o->w, (K + 1) * OUTS * sizeof *w);
+        w[i] += 0.01;
+        g_assert_cmpfloat(error_of(&p, w), >, best);
+    }
+    /* what is lost is what the best weights without these inputs lose */
+    const int64_t gone[][2] = { { 3, 4 }, { 0, 11 }, { 7, 5 } };
+    double before = best;
+    for (guint i = 0; i < G_N_ELEMENTS(gone); i++) {
+        const double cost = hn_obs_cost(o, 0, gone[i], 2);
+        hn_obs_remove(o, 0, gone[i], 2);
+        const double now = error_of(&p, o->w);
+        g_assert_cmpfloat_with_epsilon(now - before, cost, 1e-3 * cost + 1e-4);
+        before = now;
+        g_autofree double *was = g_memdup2(o->w, (K + 1) * OUTS * sizeof *was);
+        g_assert_true(hn_obs_settle(o, g, p.w0, 1e-9, &error));
+        for (int64_t e = 0; e < (K + 1) * OUTS; e++)
+            g_assert_cmpfloat_with_epsilon(was[e], o->w[e], 1e-4);
+    }
+    /* inputs that are no more from the beginning come to the same */
+    guint8 all[K + 1] = { 0 };
+    for (guint i = 0; i < G_N_ELEMENTS(gone); i++)
+        all[gone[i][0]] = all[gone[i][1]] = 1;
+    g_autoptr(HnObs) less = hn_obs_new(g, p.w0, 1e-9, all, FALSE, &error);
+    g_assert_no_error(error);
+    for (int64_t e = 0; e < (K + 1) * OUTS; e++)
+        g_assert_cmpfloat_with_epsilon(less->w[e], o->w[e], 1e-6);
+    problem_clear(&p);
+}
+
+/* Behind a Relu: results below 0 need not be met, and those above are met better. */
+static void test_aim(void)
+{
+    g_autoptr(GError) error = NULL;
+    Problem p = problem_new();
+    g_autoptr(HnGram) g = hn_gram_new(&p.rows, TRUE, TRUE, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_gram_keep(g, ROWS));
+    hn_gram_add(g, &p.rows, p.x, p.y, ROWS, 1, 1);
+    hn_gram_settle(g, 1);
+    guint8 gone[K + 1] = { 0 };
+    gone[2] = gone[6] = gone[9] = 1;
+    g_autoptr(HnObs) o = hn_obs_new(g, p.w0, 1e-9, gone, FALSE, &error);
+    g_assert_no_error(error);
+    double errors[2];
+    for (int pass = 0; pass < 2; pass++) {
+        const float *x = p.x->data, *y = p.y->data;
+        errors[pass] = 0;
+        for (int64_t r = 0; r < ROWS; r++)
+            for (int64_t c = 0; c < OUTS; c++) {
+                double sum = o->w[K * OUTS + c];
+                for (int64_t i = 0; i < K; i++)
+                    sum += (double)x[r * K + i] * o->w[i * OUTS + c];
+                errors[pass] += pow(fmax(sum, 0) - fmax((double)y[r * OUTS + c], 0), 2);
+            }
+        for (int i = 0; i < 8; i++) {
+            g_assert_true(hn_gram_aim(g, o->w, 0, INFINITY, 2));
+            g_assert_true(hn_obs_settle(o, g, p.w0, 1e-9, &error));
+        }
+    }
+    g_assert_cmpfloat(errors[1], <, 0.98 * errors[0]);
+    g_assert_true(hn_gram_aim(g, o->w, -INFINITY, INFINITY, 1)); /* no limits: as it was */
+    problem_clear(&p);
+}
+
+/* --- models ------------------------------------------------------------------------------------------------------- */
+
+static const char *const residual = "opset 17\n"
+                                    "%1 = Conv(%x:f32[N,3,6,6], a:f32[16,3,3,3], b:f32[16]) pads=[1,1,1,1]\n"
+                                    "%2 = Relu(%1)\n"
+                                    "%3 = Conv(%2, c:f32[16,16,3,3], d:f32[16]) pads=[1,1,1,1]\n"
+                                    "%4 = Relu(%3)\n"
+                                    "%5 = Conv(%4, e:f32[16,16,3,3], f:f32[16]) pads=[1,1,1,1]\n"
+                                    "%6 = Add(%5, %2)\n"
+                                    "%7 = Relu(%6)\n"
+                                    "%8 = Conv(%7, g:f32[16,1,3,3], h:f32[16]) pads=[1,1,1,1] group=16\n"
+                                    "%9 = GlobalAveragePool(%8)\n"
+                                    "%10 = Flatten(%9)\n"
+                                    "%y = Gemm(%10, i:f32[16,4], j:f32[4])\n";
+
+typedef struct {
+    HnModel *m;
+    HnData *data;
+    HnPruneMap *map;
+    HnPruneOptions o;
+} Subject;
+
+static Subject subject_new(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    Subject s = { .m = test_model(text) };
+    g_assert_true(hn_graph_infer(s.m->graph, FALSE, &error));
+    HnValue *in[] = { s.m->graph->inputs->pdata[0] };
+    s.data = hn_data_open("random:24", in, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    g_assert_no_error(error);
+    s.map = hn_prune_map_new(s.m, NULL, &error);
+    g_assert_no_error(error);
+    s.o = (HnPruneOptions){ .backend = &hn_backend_ref, .threads = 1, .data = s.data, .n = 16, .fit = TRUE };
+    return s;
+}
+
+static void subject_clear(Subject *s)
+{
+    hn_prune_map_free(s->map);
+    hn_data_free(s->data);
+    hn_model_free(s->m);
+}
+
+/* Outputs of m on sample i. */
+static HnTensor *result_of(const Subject *s, HnModel *m, int64_t i)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnSession) session = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSample) sample = hn_data_load(s->data, i, &error);
+    HnTensor *out = NULL;
+    g_assert_no_error(error);
+    g_assert_true(hn_session_run(session, sample->in, &out, &error));
+    g_assert_no_error(error);
+    return out;
+}
+
+/* Mean square of the error on samples that were not looked at. */
+static double loss_of(const Subject *s, const HnPruned *p)
+{
+    g_autoptr(HnModel) m = hn_pruned_model(p, NULL);
+    double sum = 0;
+    for (int64_t i = 16; i < 24; i++) {
+        g_autoptr(HnTensor) got = result_of(s, m, i), want = result_of(s, s->m, i);
+        for (int64_t e = 0; e < want->n; e++)
+            sum += pow(hn_tensor_get_f64(got, e) - hn_tensor_get_f64(want, e), 2);
+    }
+    return sum;
+}
+
+static void test_prune(void)
+{
+    g_autoptr(GError) error = NULL;
+    Subject s = subject_new(residual);
+    g_assert_cmpuint(s.map->classes->len, ==, 2);
+    int keep[] = { 10, 8 };
+    g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(p->kept[0], ==, 10);
+    g_assert_cmpint(p->kept[1], ==, 8);
+    g_autoptr(HnModel) less = hn_pruned_model(p, &error), masked = hn_pruned_masked(p, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnTensor) a = result_of(&s, less, 0), b = result_of(&s, masked, 0);
+    test_assert_close(a, b, 1e-5, 1e-6, residual);
+    g_autoptr(HnPruned) plain = hn_pruned_without_fits(p);
+    g_assert_cmpfloat(loss_of(&s, p), <, 0.5 * loss_of(&s, plain));
+    /* and better than any other choice with weights as good */
+    HnPruneOptions other = s.o;
+    double worst = 0;
+    for (other.seed = 1; other.seed < 4; other.seed++) {
+        other.score = HN_PRUNE_RANDOM;
+        g_autoptr(HnPruned) r = hn_prune_run(s.map, &other, keep, &error);
+        g_assert_no_error(error);
+        worst = fmax(worst, loss_of(&s, r));
+    }
+    g_assert_cmpfloat(loss_of(&s, p), <, worst);
+    /* the same again */
+    g_autoptr(HnPruned) again = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_cmpint(memcmp(p->gone, again->gone, (gsize)hn_channels_count(s.map->channels)), ==, 0);
+    subject_clear(&s);
+}
+
+static void test_widths(void)
+{
+    g_autoptr(GError) error = NULL;
+    Subject s = subject_new(residual);
+    g_autofree double *first = g_new0(double, 16), *second = g_new0(double, 16);
+    double *of[] = { first, second };
+    int keep[2];
+    g_assert_true(hn_prune_curves(s.map, &s.o, of, &error));
+    g_assert_no_error(error);
+    for (int c = 0; c < 2; c++)
+        for (int i = 1; i < 15; i++)
+            g_assert_cmpfloat(of[c][i], >=, of[c][i - 1]);
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(s.map);
+    for (guint i = 0; i < s.map->layers->len; i++)
+        costs->layer[i] = 1;
+    const HnPruneLoss loss = { of, 0.3 };
+    hn_prune_uniform(s.map, 0.5, 8, keep);
+    g_assert_cmpint(keep[0], ==, 8);
+    g_assert_cmpint(keep[1], ==, 8);
+    g_assert_true(hn_prune_allocate(costs, &loss, 3, 8, keep));
+    g_assert_cmpfloat(hn_prune_cost(costs, keep), <=, 3);
+    g_assert_cmpfloat(hn_prune_cost(costs, keep), >, 2);
+    g_assert_false(hn_prune_allocate(costs, &loss, 1e-3, 8, keep)); /* one of each stays */
+    g_assert_cmpint(keep[0], ==, 1);
+    subject_clear(&s);
+}
+
+/* --- any model ---------------------------------------------------------------------------------------------------- */
+
+/* Text of a model of random blocks on images. */
+typedef struct {
+    GString *s;
+    HnRng rng;
+    int values, weights, channels;
+    char now[16];
+} Writer;
+
+static int pick(Writer *w, int lo, int hi)
+{
+    return (int)hn_rng_int(&w->rng, lo, hi);
+}
+
+static void made(Writer *w)
+{
+    g_snprintf(w->now, sizeof w->now, "%%%d", w->values);
+}
+
+/* "%7 = Conv(%6, w3:...)", of any kernel and as many groups; what it makes is `now`. */
+static void conv(Writer *w, const char *from, int in, int out, int groups)
+{
+    const int k = pick(w, 0, 1) ? 3 : 1;
+    w->values++;
+    g_string_append_printf(w->s, "%%%d = Conv(%s, w%d:f32[%d,%d,%d,%d], b%d:f32[%d]) pads=[%d,%d,%d,%d] group=%d\n",
+                           w->values, from, w->weights, out, in / groups, k, k, w->weights, out, k / 2, k / 2, k / 2,
+                           k / 2, groups);
+    w->weights++;
+    w->channels = out;
+    made(w);
+}
+
+static void unary(Writer *w, const char *op)
+{
+    g_string_append_printf(w->s, "%%%d = %s(%s)\n", w->values + 1, op, w->now);
+    w->values++;
+    made(w);
+}
+
+static void norm(Writer *w)
+{
+    const int c = w->channels, n = w->weights++;
+    g_string_append_printf(
+        w->s, "%%%d = BatchNormalization(%s, s%d:f32[%d], t%d:f32[%d], m%d:f32[%d], v%d:f32[%d]=fill(1,1,2))\n",
+        w->values + 1, w->now, n, c, n, c, n, c, n, c);
+    w->values++;
+    made(w);
+}
+
+static void add_block(Writer *w)
+{
+    char from[16], other[16];
+    const int c = w->channels;
+    g_strlcpy(from, w->now, sizeof from);
+    switch (pick(w, 0, 8)) {
+    case 0:
+        conv(w, from, c, 2 * pick(w, 1, 4), 1);
+        break;
+    case 1: /* depthwise */
+        conv(w, from, c, c, c);
+        break;
+    case 2: /* in two groups */
+        conv(w, from, c, c, c % 2 == 0 ? 2 : 1);
+        break;
+    case 3: /* residual */
+        conv(w, from, c, 2 * pick(w, 1, 3), 1);
+        unary(w, "Relu");
+        conv(w, w->now, w->channels, c, 1);
+        g_string_append_printf(w->s, "%%%d = Add(%s, %s)\n", w->values + 1, w->now, from);
+        w->values++;
+        made(w);
+        break;
+    case 4: { /* two branches side by side */
+        conv(w, from, c, pick(w, 1, 4), 1);
+        g_strlcpy(other, w->now, sizeof other);
+        const int first = w->channels;
+        conv(w, from, c, pick(w, 1, 4), 1);
+        g_string_append_printf(w->s, "%%%d = Concat(%s, %s) axis=1\n", w->values + 1, other, w->now);
+        w->values++;
+        w->channels += first;
+        made(w);
+        break;
+    }
+    case 5: /* halves that change places */
+        if (c % 2 != 0)
+            break;
+        g_string_append_printf(w->s, "%%%d, %%%d = Split(%s) axis=1\n%%%d = Concat(%%%d, %%%d) axis=1\n", w->values + 1,
+                               w->values + 2, from, w->values + 3, w->values + 2, w->values + 1);
+        w->values += 3;
+        made(w);
+        break;
+    case 6: /* shuffled */
+        if (c % 2 != 0)
+            break;
+        g_string_append_printf(w->s,
+                               "%%%d = Reshape(%s, r%d:i64[5]={2,2,%d,4,4})\n%%%d = Transpose(%%%d) perm=[0,2,1,3,4]\n"
+                               "%%%d = Reshape(%%%d, q%d:i64[4]={2,%d,4,4})\n",
+                               w->values + 1, from, w->weights, c / 2, w->values + 2, w->values + 1, w->values + 3,
+                               w->values + 2, w->weights, c);
+        w->values += 3;
+        w->weights++;
+        made(w);
+        break;
+    case 7: /* channels that weigh others */
+        unary(w, "GlobalAveragePool");
+        conv(w, w->now, c, pick(w, 1, 3), 1);
+        unary(w, "Relu");
+        conv(w, w->now, w->channels, c, 1);
+        unary(w, "Sigmoid");
+        g_string_append_printf(w->s, "%%%d = Mul(%s, %s)\n", w->values + 1, w->now, from);
+        w->values++;
+        made(w);
+        break;
+    default:
+        unary(w, pick(w, 0, 1) ? "Relu" : "HardSwish");
+        break;
+    }
+    if (pick(w, 0, 2) == 0)
+        norm(w);
+}
+
+static char *random_model(uint64_t seed)
+{
+    Writer w = { g_string_new("opset 17\n"), hn_rng(seed), 0, 0, 3, "" };
+    conv(&w, "%x:f32[2,3,4,4]", 3, 2 * pick(&w, 2, 4), 1);
+    const int blocks = pick(&w, 1, 5);
+    for (int i = 0; i < blocks; i++)
+        add_block(&w);
+    g_string_append_printf(w.s, "%%y = Conv(%s, z:f32[2,%d,1,1])\n", w.now, w.channels);
+    return g_string_free(w.s, FALSE);
+}
+
+#define GRAPHS 1000
+
+static const int64_t images[] = { 2, 3, 4, 4 };
+
+static void test_any(void)
+{
+    guint smaller = 0;
+    const guint64 graphs = g_test_thorough() ? 20 * GRAPHS : GRAPHS;
+    for (guint64 seed = 1; seed <= graphs; seed++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = random_model(seed);
+        g_autoptr(HnModel) m = test_model(text);
+        g_assert_true(hn_graph_infer(m->graph, FALSE, &error));
+        g_autoptr(HnPruneMap) map = hn_prune_map_new(m, NULL, &error);
+        g_assert_no_error(error);
+        g_autofree int *keep = g_new0(int, map->classes->len + 1u);
+        HnRng rng = hn_rng(seed);
+        for (guint c = 0; c < map->classes->len; c++)
+            keep[c] = (int)hn_rng_int(&rng, 1, ((const HnPruneClass *)map->classes->pdata[c])->n);
+        const HnPruneOptions o = { .backend = &hn_backend_ref, .threads = 1, .score = HN_PRUNE_RANDOM, .seed = seed };
+        g_autoptr(HnPruned) p = hn_prune_run(map, &o, keep, &error);
+        g_assert_no_error(error);
+        g_autoptr(HnModel) less = hn_pruned_model(p, &error), masked = hn_pruned_masked(p, &error);
+        if (error != NULL)
+            g_test_message("%s", text);
+        g_assert_no_error(error);
+        g_assert_true(hn_model_verify(less, &error));
+        g_autoptr(HnSession) a = test_session(less, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+        g_autoptr(HnSession) b = test_session(masked, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+        g_autoptr(HnTensor) x = test_random(HN_F32, 4, images, seed);
+        g_autoptr(HnTensor) got = NULL;
+        g_autoptr(HnTensor) want = NULL;
+        g_assert_true(hn_session_run(a, &x, &got, &error));
+        g_assert_no_error(error);
+        g_assert_true(hn_session_run(b, &x, &want, &error));
+        test_assert_close(got, want, 1e-5, 1e-6, text);
+        smaller += memchr(p->gone, 1, (gsize)hn_channels_count(map->channels)) != NULL;
+    }
+    g_assert_cmpuint(smaller, >, graphs / 2);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/prune/spd", test_spd);
+    g_test_add_func("/prune/obs", test_obs);
+    g_test_add_func("/prune/aim", test_aim);
+    g_test_add_func("/prune/run", test_prune);
+    g_test_add_func("/prune/widths", test_widths);
+    g_test_add_func("/prune/any", test_any);
+    return g_test_run();
+}
