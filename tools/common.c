@@ -60,7 +60,7 @@ gboolean hn_tool_has_outputs(const HnModel *m, const char *path, GError **error)
 void hn_tool_warn_speed_only(HnContext *ctx, const char *path, const HnModel *m)
 {
     if (hn_model_is_speed_only(m))
-        hn_context_warn(ctx, "'%s' was quantized without data, to measure speed with: its results mean nothing",
+        hn_context_warn(ctx, "'%s' was made without data, to measure speed with: its results mean nothing",
                         !strcmp(path, "-") ? "stdin" : path);
 }
 

@@ -8,9 +8,9 @@
 #include "ir/copy.h"
 #include "pass/pass.h"
 
-#define RIDGE 1e-3      /* of the mean square of an input, of many samples; */
-#define FEW 32          /* of fewer it is the larger, */
-#define MOST_RIDGE 1e-2 /* up to that */
+#define RIDGE 1e-3                  /* of the mean square of an input, of many samples; */
+#define FEW 32                      /* of fewer it is the larger, */
+#define MOST_RIDGE 1e-2             /* up to that */
 #define ROWS 16384                  /* of a layer's inputs that are looked at, in all samples together, at least; */
 #define ROWS_OF_K 8                 /* and so many times k more */
 #define AIMS 2                      /* times that targets are looked for anew */

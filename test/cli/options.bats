@@ -136,5 +136,5 @@ END
     # each warned of once
     hone-quantize -q "$digits/model.onnx" --speed-only -o fast.onnx --force
     run --separate-stderr hone-bench fast.onnx "$digits/model.onnx" --runs 6 --dim N=1,2
-    [ "$status" -eq 0 ] && sentence 'quantized without data'
+    [ "$status" -eq 0 ] && sentence 'made without data'
 }

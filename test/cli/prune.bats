@@ -130,16 +130,19 @@ right() {
 
 @test "prune: for measuring speed alone, which the file says" {
     succeeds hone-prune -q "$digits/model.onnx" --speed-only --flops 0.5x -o fast.onnx
-    run --separate-stderr hone-run -q fast.onnx --data random
-    [[ $stderr == *'for measuring speed'* || $status -eq 0 ]]
     run --separate-stderr hone-bench fast.onnx --runs 5
-    [[ $stderr == *'measuring speed'* ]]
+    [[ $stderr == *"made without data, to measure speed with"* ]] || explain
 }
 
-@test "prune: a full disk or a folder that cannot be written to leaves what was there" {
+@test "prune: what cannot be written leaves what was there" {
     printf old >kept.onnx
+    cp kept.onnx before
     refuses 1 '' hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.5 -o nowhere/out.onnx
-    [ "$(cat kept.onnx)" = old ]
+    ulimit -f 8 # blocks of 512 or 1024 bytes: less than the model takes
+    run --separate-stderr hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.2 -o kept.onnx
+    [ "$status" -ne 0 ]
+    cmp before kept.onnx
+    [ "$(find . -name 'kept.onnx*' | wc -l)" -eq 1 ]
 }
 
 @test "prune: in a chain, pruned, then in integers" {

@@ -244,6 +244,8 @@ static void subject_clear(Subject *s)
     hn_model_free(s->m);
 }
 
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
+
 /* Outputs of m on sample i. */
 static HnTensor *result_of(const Subject *s, HnModel *m, int64_t i)
 {
@@ -273,7 +275,7 @@ static double loss_of(const Subject *s, const HnPruned *p)
 static void test_prune(void)
 {
     g_autoptr(GError) error = NULL;
-    Subject s = subject_new(residual);
+    g_auto(Subject) s = subject_new(residual);
     g_assert_cmpuint(s.map->classes->len, ==, 2);
     int keep[] = { 10, 8 };
     g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
@@ -299,13 +301,12 @@ static void test_prune(void)
     /* the same again */
     g_autoptr(HnPruned) again = hn_prune_run(s.map, &s.o, keep, &error);
     g_assert_cmpint(memcmp(p->gone, again->gone, (gsize)hn_channels_count(s.map->channels)), ==, 0);
-    subject_clear(&s);
 }
 
 static void test_widths(void)
 {
     g_autoptr(GError) error = NULL;
-    Subject s = subject_new(residual);
+    g_auto(Subject) s = subject_new(residual);
     g_autofree double *first = g_new0(double, 16), *second = g_new0(double, 16);
     double *of[] = { first, second };
     int keep[2];
@@ -326,7 +327,6 @@ static void test_widths(void)
     g_assert_cmpfloat(hn_prune_cost(costs, keep), >, 2);
     g_assert_false(hn_prune_allocate(costs, &loss, 1e-3, 8, keep)); /* one of each stays */
     g_assert_cmpint(keep[0], ==, 1);
-    subject_clear(&s);
 }
 
 /* --- any model ---------------------------------------------------------------------------------------------------- */
