@@ -20,6 +20,7 @@
 #define MAX_FLOPS 4e5 /* above, tiles are faster even where the source has to be put channels last */
 /* products of a sum, channels and pixels that fill tiles, however few operations these are */
 #define TILE_DEPTH 64
+#define TILE_DEPTH_SHORT 16 /* the same where rows of columns leave lanes of a vector empty */
 #define TILE_OUT 8
 #define TILE_PIXELS 4
 #define MAX_SOURCE 4e6 /* elements with padding */
@@ -257,11 +258,12 @@ static const char *small_reject(const HnStep *s)
         return "large enough for tiles";
     if (plan.group == 1 && plan.x_plane == 1 && plan.y_plane == 1 && plan.in_channels * plan.out_channels > ONE_PIXEL)
         return "one pixel: a product";
-    if (plan.in_channels * plan.taps >= TILE_DEPTH && plan.out_channels >= TILE_OUT && plan.y_plane >= TILE_PIXELS)
-        return "enough for tiles";
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);
+    const int64_t depth = v.out < (hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8) ? TILE_DEPTH_SHORT : TILE_DEPTH;
+    if (plan.in_channels * plan.taps >= depth && plan.out_channels >= TILE_OUT && plan.y_plane >= TILE_PIXELS)
+        return "enough for tiles";
     reach(&h, &v, &rows, &columns);
     if (h.pad < 0 || v.pad < 0 || (double)plan.in_channels * (double)rows * (double)(columns + v.stride) > MAX_SOURCE)
         return "a source that is large for what is computed of it";
