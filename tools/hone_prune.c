@@ -45,7 +45,7 @@ static gboolean make_folds(Prune *q, GError **error)
         o.data = rest;
         o.n = q->calib - 1;
         hn_progress_tell(&q->ctx->progress, "leaving samples out", (guint64)i, (guint64)q->held);
-        if ((q->folds[i] = hn_prune_run(q->map, &o, q->pruned->kept, error)) == NULL)
+        if ((q->folds[i] = prune_by(q, &o, q->pruned->kept, error)) == NULL)
             return FALSE;
     }
     return TRUE;
@@ -102,16 +102,18 @@ static gboolean repair(Prune *q, GError **error)
 static gboolean prune(Prune *q, GError **error)
 {
     g_clear_pointer(&q->pruned, hn_pruned_free);
-    q->pruned = hn_prune_run(q->map, &q->o, q->keep, error);
+    q->pruned = prune_by(q, &q->o, q->keep, error);
     return q->pruned != NULL && repair(q, error);
 }
 
 /* Of several choices of widths the one with the least error on the samples that layers are fitted to. */
 static gboolean prune_best(Prune *q, GError **error)
 {
+    const gsize parts = q->map->layers->len * sizeof(double);
     const guint n = prune_n_widths(q);
     double best = -INFINITY;
     g_autofree int *keep = g_new0(int, q->map->classes->len + 1u);
+    g_autofree double *part = NULL; /* of zeros, as those of the best */
     g_autoptr(HnPruned) kept = NULL;
     if (n > 1 && !prune_open_chooser(q, error))
         return FALSE;
@@ -119,10 +121,10 @@ static gboolean prune_best(Prune *q, GError **error)
         HnScore s;
         if (!prune_find_widths(q, i, error))
             return FALSE;
-        if (i > 0 && memcmp(keep, q->keep, q->map->classes->len * sizeof *keep) == 0)
+        if (i > 0 && q->budget != PRUNE_ZEROS && memcmp(keep, q->keep, q->map->classes->len * sizeof *keep) == 0)
             continue;
         memcpy(keep, q->keep, q->map->classes->len * sizeof *keep);
-        g_autoptr(HnPruned) p = hn_prune_run(q->map, &q->o, q->keep, error);
+        g_autoptr(HnPruned) p = prune_by(q, &q->o, q->keep, error);
         if (p == NULL || (n > 1 && !score(q->chooser, p, &s, error)))
             return FALSE;
         if (n > 1)
@@ -131,9 +133,13 @@ static gboolean prune_best(Prune *q, GError **error)
             best = n > 1 ? s.sqnr : 0;
             hn_pruned_free(kept);
             kept = g_steal_pointer(&p);
+            g_free(part);
+            part = g_memdup2(q->zeros_part, parts);
         }
     }
     q->pruned = g_steal_pointer(&kept);
+    if (part != NULL)
+        memcpy(q->zeros_part, part, parts);
     return q->scorer == NULL || repair(q, error);
 }
 
@@ -245,7 +251,7 @@ static gboolean guard_loss(const Prune *q, GError **error)
 
 static gboolean guard_size(const Prune *q, GError **error)
 {
-    return q->p->force || hn_guard_smaller(q->file_after, q->file_before, WHAT, error);
+    return q->p->force || q->budget == PRUNE_ZEROS || hn_guard_smaller(q->file_after, q->file_before, WHAT, error);
 }
 
 static gboolean guard_written(gpointer data, HnModel *m, GError **error)
@@ -382,6 +388,8 @@ static gboolean run(HnContext *ctx, GError **error)
         g_free(q.loss[c]);
     g_free(q.loss);
     g_free(q.keep);
+    hn_zeros_curves_free(q.zeros_loss);
+    g_free(q.zeros_part);
     hn_scorer_free(q.scorer);
     hn_scorer_free(q.chooser);
     hn_metric_choice_clear(&q.choice);

@@ -11,18 +11,20 @@
 #include "onnx/onnx.h"
 #include "prune/prune.h"
 #include "prune/widths.h"
+#include "prune/zeros.h"
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 
 typedef struct {
-    char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external;
+    char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
+        *pattern;
     char **dim, **shapes;
     int samples, round;
-    double ratio;
+    double ratio, sparsity;
     gboolean structured, analyze, explain, force, speed_only;
 } PruneParams;
 
-typedef enum { PRUNE_NO_BUDGET, PRUNE_RATIO, PRUNE_FLOPS, PRUNE_LATENCY, PRUNE_SIZE } PruneBudget;
+typedef enum { PRUNE_NO_BUDGET, PRUNE_RATIO, PRUNE_FLOPS, PRUNE_LATENCY, PRUNE_SIZE, PRUNE_ZEROS } PruneBudget;
 
 /* What was tried, and what came of it. */
 typedef struct {
@@ -53,7 +55,10 @@ typedef struct {
     gboolean absolute;
     HnPruneScore by;
     gboolean fit; /* repair */
-    int vector;   /* widths are multiples of it where there are many channels */
+    HnZerosOptions zeros;
+    HnZerosCurves *zeros_loss; /* NULL: not needed, or not yet */
+    double *zeros_part;        /* by layer */
+    int vector;                /* widths are multiples of it where there are many channels */
     guint64 file_before, file_after;
     HnModel *dense; /* prepared */
     HnPruneMap *map;
@@ -82,6 +87,7 @@ extern const PruneParams prune_defaults;
 extern const GOptionEntry prune_entries[];
 extern const HnRecorded prune_recorded;
 gboolean prune_parse(Prune *q, GError **error);
+const char *prune_pattern_name(const Prune *q);
 
 /* prune_model.c: the model, and samples for it */
 gboolean prune_open(Prune *q, GError **error);
@@ -94,6 +100,9 @@ guint prune_n_widths(const Prune *q); /* choices of widths that are worth a tria
 gboolean prune_find_widths(Prune *q, guint i, GError **error);
 /* For that part of the operations, as far as what is known of layers tells. */
 gboolean prune_widths_for(Prune *q, double part, GError **error);
+
+/* What comes of the model by the samples that o names, with widths keep where channels go. */
+HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error);
 
 /* prune_report.c */
 gboolean prune_report(const Prune *q, GError **error);

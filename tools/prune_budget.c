@@ -266,28 +266,62 @@ static double work_of(const Prune *q)
     return q->flops_before * (double)q->calib * 2 * MAX(q->map->levels, 1);
 }
 
+HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error)
+{
+    return q->budget == PRUNE_ZEROS ? hn_prune_zeros(q->map, o, &q->zeros, q->zeros_part, error)
+                                    : hn_prune_run(q->map, o, keep, error);
+}
+
 guint prune_n_widths(const Prune *q)
 {
     const gboolean one = q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LATENCY;
-    return one || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+    return one || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+}
+
+static double through_of(const Prune *q, guint i)
+{
+    return throughs[prune_n_widths(q) > 1 ? i : MEAN_THROUGH];
+}
+
+/* How many zeros each layer gets. */
+static gboolean share_zeros(Prune *q, guint i, GError **error)
+{
+    gboolean any = FALSE;
+    for (guint k = 0; k < q->map->layers->len; k++)
+        any = any || hn_zeros_takes(q->map->layers->pdata[k]);
+    if (!any) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                    "no layer can take zeros: none has weights of its own and sums over 64 products and more");
+        return FALSE;
+    }
+    const gboolean by_loss = q->zeros.of_four == 0 && q->by == HN_PRUNE_OBS && q->o.data != NULL;
+    if (by_loss && q->zeros_loss == NULL &&
+        (q->zeros_loss = hn_zeros_curves_new(q->map, &q->o, &q->zeros, error)) == NULL)
+        return FALSE;
+    if (q->zeros_part == NULL)
+        q->zeros_part = g_new0(double, q->map->layers->len + 1u);
+    hn_zeros_share(q->map, q->zeros_loss, q->limit, through_of(q, i), q->zeros_part);
+    return TRUE;
 }
 
 gboolean prune_find_widths(Prune *q, guint i, GError **error)
 {
+    if (q->keep == NULL)
+        q->keep = g_new0(int, q->map->classes->len + 1u);
+    if (q->budget == PRUNE_ZEROS)
+        return share_zeros(q, i, error);
     if (q->map->classes->len == 0) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
                     "no channels of the model may go; '--explain' says why each of them has to stay");
         return FALSE;
     }
-    if (q->keep == NULL)
-        q->keep = g_new0(int, q->map->classes->len + 1u);
     hn_prune_uniform(q->map, q->budget == PRUNE_RATIO ? q->limit : 0.5, q->vector, q->keep);
     if (q->budget == PRUNE_RATIO && !q->p->analyze)
         return TRUE;
     if (!find_curves(q, error))
         return FALSE;
     return q->budget == PRUNE_NO_BUDGET || q->budget == PRUNE_RATIO ||
-           meet(q, &kinds[q->budget], throughs[prune_n_widths(q) > 1 ? i : MEAN_THROUGH], error);
+           meet(q, &kinds[q->budget], through_of(q, i), error);
 }
 
 gboolean prune_widths_for(Prune *q, double part, GError **error)

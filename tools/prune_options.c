@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "hone_prune.h"
 
-const PruneParams prune_defaults = { .samples = 512, .ratio = NAN };
+const PruneParams prune_defaults = { .samples = 512, .ratio = NAN, .sparsity = NAN };
 
 const GOptionEntry prune_entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, output), "write the model to PATH, '-' is stdout",
@@ -25,6 +25,12 @@ const GOptionEntry prune_entries[] = {
       "bytes of the file: a part (0.5x), or bytes (5MB)", "SIZE" },
     { "ratio", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(PruneParams, ratio),
       "part of the channels that leaves each class that may go", "R" },
+    { "sparsity", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(PruneParams, sparsity),
+      "channels stay: this part of the weights becomes 0, where that costs least", "S" },
+    { "pattern", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, pattern),
+      "zeros lie as they come (unstructured, default), in 4 or 16 outputs of an input (4x1, 16x1), or are 2 of 4 "
+      "inputs (2:4)",
+      "NAME" },
     { "max-drop", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, max_drop_text),
       "largest loss of the metric; without another budget as much goes as it allows", "P%" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, metric),
@@ -84,15 +90,53 @@ static gboolean parse_limit(Prune *q, const char *option, const char *text, Prun
     return FALSE;
 }
 
+static const struct {
+    const char *name;
+    int rows, of_four;
+} patterns[] = { { "unstructured", 1, 0 }, { "4x1", 4, 0 }, { "16x1", 16, 0 }, { "2:4", 1, 2 } };
+
+const char *prune_pattern_name(const Prune *q)
+{
+    return q->p->pattern != NULL ? q->p->pattern : patterns[0].name;
+}
+
+static gboolean parse_zeros(Prune *q, GError **error)
+{
+    const PruneParams *p = q->p;
+    const char *name = prune_pattern_name(q);
+    guint i = 0;
+    while (i < G_N_ELEMENTS(patterns) && strcmp(patterns[i].name, name) != 0)
+        i++;
+    if (i == G_N_ELEMENTS(patterns))
+        return hn_tool_usage(error, "option '--pattern' is one of unstructured, 4x1, 16x1, 2:4");
+    q->budget = PRUNE_ZEROS;
+    q->limit = p->sparsity;
+    q->zeros = (HnZerosOptions){ .rows = patterns[i].rows, .of_four = patterns[i].of_four };
+    if (p->structured)
+        return hn_tool_usage(error, "'--sparsity' and '--pattern' leave all channels: they exclude '--structured'");
+    if (q->by == HN_PRUNE_BN)
+        return hn_tool_usage(error, "'--score bn-scale' is one of channels, not of single weights");
+    if (q->zeros.of_four > 0)
+        return isnan(p->sparsity) || p->sparsity == 0.5 ||
+               hn_tool_usage(error, "'--pattern 2:4' makes half of the weights 0, no other part");
+    if (isnan(p->sparsity))
+        return hn_tool_usage(error, "how many weights are to become 0? '--sparsity' says so");
+    return (p->sparsity > 0 && p->sparsity < 1) || hn_tool_usage(error, "option '--sparsity' is between 0 and 1");
+}
+
 static gboolean parse_budget(Prune *q, GError **error)
 {
     const PruneParams *p = q->p;
-    const int given = (p->flops != NULL) + (p->latency != NULL) + (p->size != NULL) + !isnan(p->ratio);
+    const gboolean zeros = !isnan(p->sparsity) || p->pattern != NULL;
+    const int given = (p->flops != NULL) + (p->latency != NULL) + (p->size != NULL) + !isnan(p->ratio) + zeros;
     if (given > 1)
-        return hn_tool_usage(error, "one of '--flops', '--latency', '--size' and '--ratio' can be met at a time");
+        return hn_tool_usage(error, "one of '--flops', '--latency', '--size', '--ratio' and '--sparsity' can be met at "
+                                    "a time");
+    if (zeros)
+        return parse_zeros(q, error);
     if (given == 0 && p->max_drop_text == NULL && !p->analyze && !p->explain)
-        return hn_tool_usage(error,
-                             "how much is to go? '--flops', '--latency', '--size', '--ratio' or '--max-drop' says so");
+        return hn_tool_usage(error, "how much is to go? '--flops', '--latency', '--size', '--ratio', '--sparsity' or "
+                                    "'--max-drop' says so");
     if (!isnan(p->ratio)) {
         q->budget = PRUNE_RATIO;
         q->limit = p->ratio;

@@ -13,6 +13,11 @@ static const HnColumn class_columns[] = {
     { "width_before", "channels", HN_COL_INT }, { "width_after", "left", HN_COL_INT },
     { "error", "error", HN_COL_PERCENT },       { 0 }
 };
+static const HnColumn layer_columns[] = { { "name", "layer", HN_COL_TEXT },
+                                          { "op", "operator", HN_COL_TEXT },
+                                          { "weights_before", "weights", HN_COL_INT },
+                                          { "zeros", "zeros", HN_COL_PERCENT },
+                                          { 0 } };
 static const HnColumn explain_columns[] = { { "name", "class", HN_COL_TEXT },
                                             { "members", "tensors", HN_COL_INT },
                                             { "width_before", "channels", HN_COL_INT },
@@ -79,7 +84,17 @@ static void add_classes(const Prune *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "classes", rows);
-    hn_report_table(report, "classes", class_columns);
+    if (q->budget != PRUNE_ZEROS)
+        hn_report_table(report, "classes", class_columns);
+}
+
+/* Part of the weights that are 0. */
+static double zeros_of(const HnTensor *t)
+{
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < t->n; i++)
+        zeros += hn_tensor_get_f64(t, i) == 0;
+    return t->n > 0 ? (double)zeros / (double)t->n : NAN;
 }
 
 /* Layers with weights: elements before and after. */
@@ -99,10 +114,40 @@ static void add_layers(const Prune *q, HnReport *report)
             json_object_set_int_member(row, "weights_after", w->weight->n);
         else
             json_object_set_null_member(row, "weights_after");
+        hn_json_set_number(row, "zeros", w != NULL && w->weight != NULL ? zeros_of(w->weight) : NAN);
         json_object_set_boolean_member(row, "fitted", q->pruned != NULL && q->pruned->fits[2 * (gsize)i] != NULL);
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "layers", rows);
+    if (q->budget == PRUNE_ZEROS)
+        hn_report_table(report, "layers", layer_columns);
+}
+
+/* Of all layers together: those that took part, and all. */
+static void add_zeros(const Prune *q, HnReport *report)
+{
+    double zeros = 0, weights = 0, all = 0;
+    int layers = 0;
+    for (guint i = 0; i < q->map->layers->len; i++) {
+        const HnPruneLayer *l = q->map->layers->pdata[i];
+        const HnTensor *t = q->pruned->fits[2 * (gsize)i];
+        all += (double)l->rows.w->n;
+        if (t == NULL || !hn_zeros_takes(l))
+            continue;
+        zeros += zeros_of(t) * (double)t->n;
+        weights += (double)t->n;
+        layers++;
+    }
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "pattern", prune_pattern_name(q));
+    hn_json_set_number(o, "part", weights > 0 ? zeros / weights : NAN);
+    hn_json_set_number(o, "weights", weights);
+    json_object_set_int_member(o, "layers", layers);
+    json_object_set_object_member(hn_report_root(report), "zeros", o);
+    hn_report_line(report, "zeros: %.1f %% of the %.0f weights of %d layers (%s); %.0f weights of other layers stay",
+                   100 * zeros / weights, weights, layers, prune_pattern_name(q), all - weights);
+    if (q->zeros.of_four > 0)
+        hn_report_line(report, "2:4 is a pattern that other runtimes know: here it gains no time");
 }
 
 static void add_repairs(const Prune *q, HnReport *report)
@@ -245,6 +290,8 @@ gboolean prune_report(const Prune *q, GError **error)
     g_autoptr(HnReport) report = report_new(q);
     add_classes(q, report);
     add_layers(q, report);
+    if (q->budget == PRUNE_ZEROS && q->pruned != NULL)
+        add_zeros(q, report);
     add_points(q, report);
     add_repairs(q, report);
     add_outputs(q, report);
@@ -284,6 +331,18 @@ gboolean prune_explain(const Prune *q, GError **error)
     return hn_report_write(report, error);
 }
 
+/* zeros: by layer, the part that was asked of it. */
+static void add_parts(const Prune *q, JsonObject *o)
+{
+    JsonObject *parts = json_object_new();
+    for (guint i = 0; i < q->map->layers->len; i++) {
+        const HnPruneLayer *l = q->map->layers->pdata[i];
+        if (hn_zeros_takes(l))
+            hn_json_set_number(parts, hn_node_out(l->node, 0)->name, q->zeros_part[i]);
+    }
+    json_object_set_object_member(o, "zeros", parts);
+}
+
 void prune_write_recipe(const Prune *q)
 {
     JsonObject *o = json_object_new(), *widths = json_object_new();
@@ -293,6 +352,8 @@ void prune_write_recipe(const Prune *q)
             json_object_set_int_member(widths, k->name, q->pruned->kept[c]);
     }
     json_object_set_object_member(o, "widths", widths);
+    if (q->budget == PRUNE_ZEROS)
+        add_parts(q, o);
     hn_recipe_write(q->result, PRUNE_TOOL, hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed), o);
     hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
 }

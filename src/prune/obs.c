@@ -29,11 +29,10 @@ static void take_matrix(const HnGram *g, int64_t group, double ridge, const guin
 }
 
 /* What is wanted, [k, outs]: b + r w0, or h w0 where the layer's own results are. */
-static void take_targets(const HnGram *g, int64_t group, const double *w0, const double *h, double r,
+static void take_targets(const HnGram *g, int64_t group, const double *own, const double *h, double r,
                          const guint8 *gone, double *b)
 {
     const int64_t n = g->k * g->outs;
-    const double *own = w0 + group * n;
     if (!g->wanted) {
         memset(b, 0, (gsize)n * sizeof *b);
         for (int64_t i = 0; i < g->k; i++)
@@ -51,8 +50,15 @@ static void take_targets(const HnGram *g, int64_t group, const double *w0, const
             memset(b + i * g->outs, 0, (gsize)g->outs * sizeof *b);
 }
 
-/* Sum of squares of what is wanted, about its mean where there is a constant. */
-static double energy_of(const HnGram *g, const double *w0)
+void hn_obs_system(const HnGram *g, int64_t group, const double *own, double ridge, double *h, double *b)
+{
+    double r;
+    g_autofree guint8 *none = g_new0(guint8, (gsize)(g->groups * g->k));
+    take_matrix(g, group, ridge, none, h, &r);
+    take_targets(g, group, own, h, r, none, b);
+}
+
+double hn_obs_energy(const HnGram *g, const double *w0)
 {
     double sum = g->squares;
     if (!g->wanted) {
@@ -104,7 +110,7 @@ HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 
     for (int64_t i = 0; i < g->groups && ok; i++) {
         double r;
         take_matrix(g, i, ridge, o->gone, h, &r);
-        take_targets(g, i, w0, h, r, o->gone, o->w + i * g->k * g->outs);
+        take_targets(g, i, w0 + i * g->k * g->outs, h, r, o->gone, o->w + i * g->k * g->outs);
         ok = hn_spd_factor(h, g->k);
         if (!ok) {
             g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "inputs of a layer are not finite, or say nothing");
@@ -118,7 +124,7 @@ HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 
         g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "a layer's least squares have no solution");
         ok = FALSE;
     }
-    o->energy = ok ? energy_of(g, w0) : 0;
+    o->energy = ok ? hn_obs_energy(g, w0) : 0;
     hn_budget_free(g->budget, h);
     return ok ? g_steal_pointer(&o) : NULL;
 }
@@ -210,7 +216,7 @@ gboolean hn_obs_settle(HnObs *o, const HnGram *g, const double *w0, double ridge
     for (int64_t i = 0; i < o->groups; i++) {
         double r;
         take_matrix(g, i, ridge, o->gone, h, &r);
-        take_targets(g, i, w0, h, r, o->gone, b);
+        take_targets(g, i, w0 + i * g->k * g->outs, h, r, o->gone, b);
         if (!hn_spd_factor(h, o->k)) /* what the downdates left is good enough */
             continue;
         hn_spd_solve(h, o->k, b, o->outs);

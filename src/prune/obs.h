@@ -27,7 +27,15 @@ typedef struct {
  * GRAPH where the numbers are not finite. */
 HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error);
 void hn_obs_free(HnObs *o);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnObs, hn_obs_free)
+
+/* Sum of squares of what is wanted, about its mean where there is a constant; w0 as for hn_obs_new(). */
+double hn_obs_energy(const HnGram *g, const double *w0);
+
+/* The system of a group, whose own weights are own[k, outs], with its ridge: h[k, k], the lower triangle, and
+ * b[k, outs]. */
+void hn_obs_system(const HnGram *g, int64_t group, const double *own, double ridge, double *h, double *b);
 
 /* What is lost when inputs at[0..m) of that group go, none of which has gone. */
 double hn_obs_cost(const HnObs *o, int64_t group, const int64_t *at, int64_t m);

@@ -41,6 +41,7 @@ typedef struct {
     double
         *loss; /* by class: of its readers, relative to what they make, right behind its own removal; NaN: not known */
     HnTensor **fits; /* by layer, two each: weight, bias; NULL: as it was */
+    HnTensor **bare; /* by layer: the weight as it was, but for its zeros; NULL: it has no new ones */
     guint fitted;    /* layers */
 } HnPruned;
 
@@ -50,7 +51,9 @@ gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double 
 
 /* keep[c]: channels of class c that stay, 1 to n. Errors: those of running, BUDGET. */
 HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, GError **error);
-/* The same channels gone, all weights as they were. */
+/* Nothing goes, and all weights stay as they are. */
+HnPruned *hn_pruned_new(const HnPruneMap *map, HnBudget *budget);
+/* The same channels gone and the same weights 0, all others as they were. */
 HnPruned *hn_pruned_without_fits(const HnPruned *p);
 void hn_pruned_free(HnPruned *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPruned, hn_pruned_free)

@@ -2,6 +2,10 @@
 
 #include <math.h>
 
+/* Of the channels of a class: where fewer stay its curve says little, and kernels gain nothing. No class gets below
+ * before all have got there. */
+#define NARROW 0.2
+
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map)
 {
     HnPruneCosts *c = g_new(HnPruneCosts, 1);
@@ -71,17 +75,17 @@ void hn_prune_uniform(const HnPruneMap *map, double ratio, int vector, int *keep
     }
 }
 
-/* The next width below. */
-static int narrower(const HnPruneMap *map, int c, int vector, int keep)
+/* The next width below, not below the part `least` of its channels. */
+static int narrower(const HnPruneMap *map, int c, int vector, int keep, double least)
 {
-    const int step = hn_prune_step(map, c, vector);
-    return MAX((keep - 1) / step * step, 1);
+    const HnPruneClass *k = map->classes->pdata[c];
+    const int step = hn_prune_step(map, c, vector), to = MAX((keep - 1) / step * step, 1);
+    return to >= (int)(least * k->n) ? to : keep;
 }
 
-/* Layers behind make up for part of what those before them lost: how much of a class's loss gets through. */
-static double weight_of(const HnPruneMap *map, const HnPruneClass *k, double through)
+double hn_prune_gets_through(const HnPruneMap *map, int layer_level, double through)
 {
-    const int level = MIN(k->level, map->levels - 1);
+    const int level = MIN(layer_level, map->levels - 1);
     return pow(through, (double)(map->levels - 1 - level) / MAX(map->levels - 1, 1));
 }
 
@@ -90,7 +94,7 @@ static double price_of(const HnPruneMap *map, int c, const HnPruneLoss *loss, in
 {
     const HnPruneClass *k = map->classes->pdata[c];
     const double lost = loss->of[c][k->n - to - 1] - (from < k->n ? loss->of[c][k->n - from - 1] : 0);
-    return weight_of(map, k, loss->through) * fmax(lost, 0);
+    return hn_prune_gets_through(map, k->level, loss->through) * fmax(lost, 0);
 }
 
 static double cost_with(const HnPruneCosts *costs, int *keep, int c, int width)
@@ -133,6 +137,7 @@ static void fill(const HnPruneCosts *costs, const HnPruneLoss *loss, double most
 gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep)
 {
     const HnPruneMap *map = costs->map;
+    double narrow = NARROW;
     for (int c = 0; c < (int)map->classes->len; c++)
         keep[c] = ((const HnPruneClass *)map->classes->pdata[c])->n;
     for (double now = hn_prune_cost(costs, keep); now > most;) {
@@ -140,7 +145,7 @@ gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, d
         int best = -1, width = 0;
         for (int c = 0; c < (int)map->classes->len; c++) {
             const HnPruneClass *k = map->classes->pdata[c];
-            const int to = narrower(map, c, vector, keep[c]);
+            const int to = narrower(map, c, vector, keep[c], narrow);
             if (to >= keep[c] || k->fixed)
                 continue;
             const double cost = cost_with(costs, keep, c, to);
@@ -152,8 +157,12 @@ gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, d
                 then = cost;
             }
         }
-        if (best < 0)
+        if (best < 0 && narrow == 0)
             return FALSE;
+        if (best < 0) {
+            narrow = 0;
+            continue;
+        }
         keep[best] = width;
         now = then;
     }

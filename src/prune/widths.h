@@ -38,6 +38,9 @@ typedef struct {
     double through;    /* the part of what the first layers lose that is left at the end, 1 at most */
 } HnPruneLoss;
 
+/* So much of it of layers of that level. */
+double hn_prune_gets_through(const HnPruneMap *map, int layer_level, double through);
+
 /* keep[] from all channels on, until the cost is at most `most`. FALSE: it cannot be, and keep[] is the least. */
 gboolean hn_prune_allocate(const HnPruneCosts *costs, const HnPruneLoss *loss, double most, int vector, int *keep);
 

