@@ -62,7 +62,7 @@ static const struct {
 } layers[] = {
     { "Conv(%x:f32[1,16,20,20], w:f32[32,16,3,3], b:f32[32]) pads=[1,1,1,1]", "cpu.winograd" },
     { "Conv(%x:f32[1,64,40,40], w:f32[64,1,3,3], b:f32[64]) group=64", "cpu.depthwise " },
-    { "Conv(%x:f32[1,3,12,12], w:f32[8,3,3,3], b:f32[8]) strides=[2,2]", "cpu.conv " },
+    { "Conv(%x:f32[1,3,12,12], w:f32[6,3,3,3], b:f32[6]) strides=[2,2]", "cpu.conv " },
     { "Conv(%x:f32[1,32,20,20], w:f32[64,32,1,1], b:f32[64])", "cpu.conv_gemm" },
     { "ConvTranspose(%x:f32[1,4,6,6], w:f32[4,3,3,3], b:f32[3]) strides=[2,2]", "cpu.convtranspose " },
     { "ConvTranspose(%x:f32[1,64,16,16], w:f32[64,32,2,2], b:f32[32]) strides=[2,2]", "cpu.convtranspose_gemm" },

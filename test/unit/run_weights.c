@@ -111,7 +111,7 @@ static void test_moved(void)
     check(X "%v = DequantizeLinear(q:i8[90,192], s:f32[90]) axis=0 %u = Reshape(%v, n:i64[2]={180,96}) "
             "%y = Gemm(%x, %u) transB=1 }",
           0, 0, 1);
-    check("opset 21 graph g(%x:f32[1,7,30,8]) -> (%y) { %v = DequantizeLinear(q:i8[9,3,3,7], s:f32[9]) axis=0 "
+    check("opset 21 graph g(%x:f32[1,7,30,8]) -> (%y) { %v = DequantizeLinear(q:i8[6,3,3,7], s:f32[6]) axis=0 "
           "%w = Transpose(%v) perm=[0,3,1,2] %y = Conv(%x, %w) }",
           0, 0, 1);
 }

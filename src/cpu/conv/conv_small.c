@@ -20,7 +20,7 @@
 #define MAX_FLOPS 4e5 /* above, tiles are faster even where the source has to be put channels last */
 /* products of a sum, channels and pixels that fill tiles, however few operations these are */
 #define TILE_DEPTH 64
-#define TILE_DEPTH_SHORT 16 /* the same where rows of columns leave lanes of a vector empty */
+#define TILE_DEPTH_SHORT 16 /* the same with AVX-512 where rows of columns leave lanes empty */
 #define TILE_OUT 8
 #define TILE_PIXELS 4
 #define MAX_SOURCE 4e6 /* elements with padding */
@@ -261,7 +261,7 @@ static const char *small_reject(const HnStep *s)
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);
-    const int64_t depth = v.out < (hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8) ? TILE_DEPTH_SHORT : TILE_DEPTH;
+    const int64_t depth = hn_cpu_isa() >= HN_ISA_AVX512 && v.out < 16 ? TILE_DEPTH_SHORT : TILE_DEPTH;
     if (plan.in_channels * plan.taps >= depth && plan.out_channels >= TILE_OUT && plan.y_plane >= TILE_PIXELS)
         return "enough for tiles";
     reach(&h, &v, &rows, &columns);
