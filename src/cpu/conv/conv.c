@@ -9,6 +9,7 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/winograd.h"
+#include "cpu/sparse/sparse_conv.h"
 
 typedef struct {
     HnPrim prim;
@@ -151,5 +152,6 @@ static const HnKernel conv_onednn = {
     .fuses = conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = { &hn_cpu_depthwise, &hn_cpu_conv_small, &hn_cpu_winograd,
-                                        &hn_cpu_conv_gemm, &conv_onednn,       NULL };
+const HnKernel *const hn_cpu_conv[] = {
+    &hn_cpu_depthwise, &hn_cpu_sparse_conv, &hn_cpu_conv_small, &hn_cpu_winograd, &hn_cpu_conv_gemm, &conv_onednn, NULL
+};

@@ -1,0 +1,382 @@
+/*
+ * Results of a plane lie side by side, and so do the pixels that a tap looks at, if lines of both are equally long: a
+ * source with padding or strides is copied first, with its padding, each remainder by the strides in a plane of its
+ * own, and results are computed for such lines. What is computed beyond a line's end is dropped. A 1 x 1 convolution
+ * reads its source as it is, or, where planes are so far apart that they meet in the same lines of the cache, block by
+ * block out of a copy.
+ */
+#include "cpu/sparse/sparse_conv.h"
+
+#include <string.h>
+
+#include "cpu/core/epilogue.h"
+#include "cpu/sparse/sparse_rows.h"
+#include "op/conv.h"
+
+/* What is worth it: products of vectors, against those of the dense kernels that would run. Measured with AVX2 and
+ * AVX-512 at shapes of 16 to 512 channels and 13 to 112 pixels a side, 60 to 90 % zeros. */
+#define LEAST_ZEROS 0.5
+#define OF_FOUR 1.6       /* a product of a strip of four, so many of tiles */
+#define OF_ONE 2.3        /* of one output; */
+#define OF_ONE_WINDOW 4.5 /* ... of windows, whose vectors lie across lines, and that reach far */
+#define OF_ENTRY 2.0      /* an entry and a strip as such, for each block */
+#define OF_STRIP 8.0
+#define WINOGRAD 2.7    /* products that it saves */
+#define LEAST_WORK 2e5  /* operations of the dense product: less takes no time in any way */
+#define MOST_OFFSET 1e9 /* elements */
+#define LINE 64         /* bytes: a vector that lies across two of them takes two loads */
+#define MANY_READS 5    /* of a pixel, which a copy pays for then; */
+#define MORE_READS 1.5  /* the same of planes that clash */
+#define CLASH 1024      /* bytes: planes that are a multiple of that apart share lines of the cache */
+
+enum { H, W };
+
+typedef enum { READ, BLOCKS, COPIED } Source;
+
+typedef struct {
+    HnConvPlan plan;
+    HnWindowAxis axis[2];
+    Source source;
+    int64_t rows, columns; /* of a copied plane, remainders by the strides side by side */
+    int64_t pitch;         /* elements from channel to channel of what is read */
+    int64_t line;          /* results computed for each line, those beyond its end included */
+    int64_t positions;     /* of a plane, so counted */
+    HnSparseRows lists;
+    HnPack *weights;
+    HnEpilogue epilogue;
+    HnEpilogueEnd end;
+    gboolean late; /* the epilogue comes behind whole planes */
+    int threads;
+    gsize copy_bytes, block_bytes, tile_bytes; /* scratch: of all threads, and of each */
+} Conv;
+
+/* --- prepare ------------------------------------------------------------------------------------------------------ */
+
+static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
+{
+    axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    axis[W] = p->axis[p->n - 1];
+}
+
+/* Pixels of an axis with padding that windows reach, and those that are there. */
+static int64_t reach(const HnWindowAxis *a)
+{
+    return MAX(a->in + a->pad, (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1);
+}
+
+static gboolean is_point(const HnWindowAxis *a)
+{
+    return a->kernel == 1 && a->stride == 1 && a->pad == 0 && a->in == a->out;
+}
+
+static gboolean by_winograd(const HnConvPlan *p, const HnWindowAxis *axis)
+{
+    return p->n == 2 && p->taps == 9 && axis[H].kernel == 3 && axis[H].stride * axis[W].stride == 1 &&
+           axis[H].dilation * axis[W].dilation == 1;
+}
+
+/* Less work than the dense kernels have. */
+static gboolean pays(const HnConvPlan *p, const HnWindowAxis *axis, const HnSparseCount *count)
+{
+    const gboolean point = is_point(&axis[H]) && is_point(&axis[W]);
+    const int64_t most = hn_sparse_columns(), lanes = hn_sparse_lanes();
+    const int64_t line = point ? axis[W].out : (reach(&axis[W]) + axis[W].stride - 1) / axis[W].stride;
+    const int64_t columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out;
+    const double blocks = (double)((columns + most - 1) / most), vectors = (double)((columns + lanes - 1) / lanes);
+    const double four = (double)count->entries4 * HN_SPARSE_STRIP, one = (double)count->entries1;
+    const double sparse =
+        vectors * (four * OF_FOUR + one * (point ? OF_ONE : OF_ONE_WINDOW)) +
+        blocks * ((double)(count->entries4 + count->entries1) * OF_ENTRY + (double)count->strips * OF_STRIP);
+    const double dense = (double)p->out_channels * (double)count->inputs * (double)p->y_plane / (double)lanes;
+    return sparse < (by_winograd(p, axis) ? dense / WINOGRAD : dense);
+}
+
+static const char *count_zeros(const HnConvPlan *p, const HnWindowAxis *axis, const HnTensor *w, HnSparseCount *count)
+{
+    const int64_t k = p->in_channels * p->taps;
+    if (!hn_sparse_count(w->data, p->out_channels, k, k, 1, LEAST_ZEROS, count))
+        return "few weights are 0";
+    return pays(p, axis, count) ? NULL : "too few weights are 0 to gain by it";
+}
+
+static const char *sparse_reject(const HnStep *s)
+{
+    const char *reason = hn_cpu_reject_f32(s);
+    if (reason != NULL)
+        return reason;
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    if (x->ndim != 3 && x->ndim != 4)
+        return "only 1 or 2 spatial axes";
+    if (!s->in[1].slot->constant || s->in[1].slot->variable || s->in[1].slot->layout != NULL)
+        return "weights that change";
+    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
+        return "a bias of another size than the output's channels";
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
+        return "the window does not fit";
+    if (plan.group != 1)
+        return "groups";
+    if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps < LEAST_WORK)
+        return "little work";
+    HnWindowAxis axis[2];
+    axes_of(&plan, axis);
+    if (axis[H].pad < 0 || axis[W].pad < 0)
+        return "negative padding";
+    if ((double)plan.in_channels * (double)(reach(&axis[H]) + axis[H].stride) *
+            (double)(reach(&axis[W]) + axis[W].stride) >
+        MOST_OFFSET)
+        return "a large source";
+    HnSparseCount count;
+    return count_zeros(&plan, axis, w, &count);
+}
+
+static void sparse_release(HnStep *s)
+{
+    Conv *c = s->state;
+    if (c == NULL)
+        return;
+    hn_pack_unref(c->weights);
+    hn_epilogue_clear(&c->epilogue);
+    hn_sparse_rows_clear(&c->lists);
+    g_free(c);
+    s->state = NULL;
+}
+
+static int64_t spread_out(int64_t elements)
+{
+    const int64_t vector = 16, round = (elements + vector - 1) / vector * vector;
+    return round * (int64_t)sizeof(float) % CLASH == 0 ? round + vector : round;
+}
+
+/* Where sources are read, and how far apart channels lie there. */
+static void lay_out(Conv *c, const HnSparseCount *count)
+{
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    if (is_point(h) && is_point(w)) {
+        const int64_t apart = c->plan.x_plane * (int64_t)sizeof(float);
+        const double reads = (double)(count->entries4 + count->entries1) / (double)count->inputs; /* of each pixel */
+        c->source = apart % CLASH == 0 && reads > MORE_READS  ? BLOCKS
+                    : apart % LINE != 0 && reads > MANY_READS ? BLOCKS
+                                                              : READ;
+        c->pitch = c->source == READ ? c->plan.x_plane : hn_sparse_columns() + 16;
+        c->line = c->positions = c->plan.y_plane;
+        return;
+    }
+    c->source = COPIED;
+    c->rows = (reach(h) + h->stride - 1) / h->stride;
+    c->columns = (reach(w) + w->stride - 1) / w->stride;
+    c->pitch = spread_out(c->rows * c->columns * h->stride * w->stride);
+    c->line = c->columns;
+    c->positions = (h->out - 1) * c->line + w->out;
+    c->copy_bytes = (gsize)(c->plan.in_channels * c->pitch) * sizeof(float);
+}
+
+static int64_t *offsets_of(const Conv *c)
+{
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t plane = c->rows * c->columns;
+    int64_t *offset = g_new(int64_t, (gsize)(c->plan.in_channels * c->plan.taps)), *to = offset;
+    for (int64_t i = 0; i < c->plan.in_channels; i++)
+        for (int64_t a = 0; a < h->kernel; a++)
+            for (int64_t b = 0; b < w->kernel; b++) {
+                const int64_t y = a * h->dilation, x = b * w->dilation;
+                *to++ = i * c->pitch + (y % h->stride * w->stride + x % w->stride) * plane +
+                        y / h->stride * c->columns + x / w->stride;
+            }
+    return offset;
+}
+
+static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
+{
+    const Conv *c = data;
+    hn_sparse_pack(&c->lists, to, w->data, c->lists.count.inputs, 1);
+}
+
+static gboolean sparse_prepare(HnStep *s, GError **error)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
+    Conv *c = g_new0(Conv, 1);
+    HnSparseCount count;
+    s->state = c;
+    hn_epilogue_init(&c->epilogue, s, 1);
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &c->plan, error))
+        return FALSE;
+    axes_of(&c->plan, c->axis);
+    (void)count_zeros(&c->plan, c->axis, w, &count);
+    lay_out(c, &count);
+    c->end = hn_epilogue_end(&c->epilogue, 0);
+    c->late = c->end.rest < c->epilogue.n || (c->end.add_port >= 0 && c->line != c->axis[W].out);
+    g_autofree int64_t *offset = offsets_of(c);
+    hn_sparse_rows_init(&c->lists, &count, w->data, count.inputs, 1, offset);
+    c->threads = hn_cpu_threads_for(s, 2 * (double)y->n / (double)c->plan.out_channels *
+                                           (double)(count.entries4 * HN_SPARSE_STRIP + count.entries1));
+    c->block_bytes = c->source == BLOCKS ? (gsize)(c->plan.in_channels * c->pitch) * sizeof(float) : 0;
+    c->tile_bytes = (gsize)(HN_SPARSE_STRIP * hn_sparse_columns()) * sizeof(float);
+    s->scratch_bytes = c->copy_bytes + (gsize)c->threads * (c->block_bytes + c->tile_bytes);
+    return hn_pack_own(s, 1, pack_weights, 0, hn_sparse_floats(&count) * sizeof(float) + sizeof(float), c, &c->weights,
+                       error);
+}
+
+/* --- run ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Conv *c;
+    const HnStep *s;
+    const float *x, *weights, *bias, *add; /* x, add: of the image */
+    float *copy, *y;
+    char *scratch; /* of threads */
+    int64_t first; /* element of y */
+} Run;
+
+/* Channels [from, to) of the image, with padding. */
+static void copy_channels(const Run *r, int64_t from, int64_t to)
+{
+    const Conv *c = r->c;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t plane = c->rows * c->columns;
+    memset(r->copy + from * c->pitch, 0, (gsize)((to - from) * c->pitch) * sizeof *r->copy);
+    for (int64_t i = from; i < to; i++)
+        for (int64_t k = 0; k < h->in; k++) {
+            const float *line = r->x + (i * h->in + k) * w->in;
+            const int64_t y = k + h->pad;
+            float *base = r->copy + i * c->pitch + y % h->stride * w->stride * plane + y / h->stride * c->columns;
+            if (w->stride == 1) {
+                memcpy(base + w->pad, line, (gsize)w->in * sizeof *line);
+                continue;
+            }
+            for (int64_t e = 0; e < w->in; e++)
+                base[(e + w->pad) % w->stride * plane + (e + w->pad) / w->stride] = line[e];
+        }
+}
+
+/* Results [p, p + n) of a tile of `outs` outputs, which counts what lies beyond lines' ends, to their places. */
+static void put(const Run *r, const float *tile, const HnSparseStrip *strip, int64_t p, int64_t n)
+{
+    const Conv *c = r->c;
+    const int64_t width = c->axis[W].out, pitch = hn_sparse_columns();
+    for (int64_t at = 0; at < n;) {
+        const int64_t line = (p + at) / c->line, column = (p + at) % c->line, m = MIN(c->line - column, n - at);
+        for (int q = 0; q < strip->outs && column < width; q++)
+            memcpy(r->y + (strip->first + q) * c->plan.y_plane + line * width + column, tile + q * pitch + at,
+                   (gsize)MIN(m, width - column) * sizeof *tile);
+        at += m;
+    }
+}
+
+/* Positions [p, p + n), strips [from, to). */
+static void block(const Run *r, char *scratch, int64_t p, int64_t n, int64_t from, int64_t to)
+{
+    const Conv *c = r->c;
+    HnSparseArgs a = { .rows = &c->lists,
+                       .weights = r->weights,
+                       .bias = r->bias,
+                       .x = (c->source == COPIED ? r->copy : r->x) + p,
+                       .lo = c->late ? -G_MAXFLOAT * 2 : c->end.lo,
+                       .hi = c->late ? G_MAXFLOAT * 2 : c->end.hi,
+                       .columns = n };
+    if (c->source == BLOCKS) {
+        float *block = (float *)(gpointer)scratch;
+        hn_sparse_copy(block, c->pitch, r->x + p, c->plan.x_plane, c->plan.in_channels, n);
+        a.x = block;
+    }
+    if (c->line == c->axis[W].out || c->source != COPIED) {
+        a.y = r->y + p;
+        a.y_pitch = c->plan.y_plane;
+        a.add = r->add != NULL ? r->add + p : NULL;
+        a.add_pitch = c->plan.y_plane;
+        hn_sparse_strips(&a, from, to);
+        return;
+    }
+    a.y = (float *)(gpointer)(scratch + c->block_bytes);
+    a.y_pitch = hn_sparse_columns();
+    for (int64_t k = from; k < to; k++) {
+        hn_sparse_tile(&a, k);
+        put(r, a.y, &c->lists.strip[k], p, n);
+    }
+}
+
+/* By positions, or where these are few by strips. */
+static void part_of(const Run *r, int part, int parts)
+{
+    const Conv *c = r->c;
+    const int64_t most = hn_sparse_columns(), blocks = (c->positions + most - 1) / most, strips = c->lists.count.strips;
+    char *scratch = r->scratch + (gsize)part * (c->block_bytes + c->tile_bytes);
+    const gboolean by_blocks = blocks >= 4 * parts || blocks % parts == 0;
+    const int64_t b0 = by_blocks ? blocks * part / parts : 0, b1 = by_blocks ? blocks * (part + 1) / parts : blocks;
+    const int64_t s0 = by_blocks ? 0 : strips * part / parts, s1 = by_blocks ? strips : strips * (part + 1) / parts;
+    for (int64_t b = b0; b < b1; b++)
+        block(r, scratch, b * most, MIN(most, c->positions - b * most), s0, s1);
+}
+
+static void late_part(const Run *r, int part, int parts)
+{
+    const HnConvPlan *p = &r->c->plan;
+    for (int64_t o = p->out_channels * part / parts; o < p->out_channels * (part + 1) / parts; o++)
+        hn_epilogue_row(&r->c->epilogue, r->s, r->y + o * p->y_plane, r->first + o * p->y_plane, p->y_plane, o);
+}
+
+static void run_image(const Run *r)
+{
+    const Conv *c = r->c;
+    const int64_t channels = c->plan.in_channels;
+    if (c->threads == 1) {
+        if (c->source == COPIED)
+            copy_channels(r, 0, channels);
+        part_of(r, 0, 1);
+        if (c->late)
+            late_part(r, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(c->threads)
+    {
+#pragma omp for
+        for (int t = 0; t < c->threads; t++)
+            if (c->source == COPIED)
+                copy_channels(r, channels * t / c->threads, channels * (t + 1) / c->threads);
+#pragma omp for
+        for (int t = 0; t < c->threads; t++)
+            part_of(r, t, c->threads);
+#pragma omp for
+        for (int t = 0; t < c->threads; t++)
+            if (c->late)
+                late_part(r, t, c->threads);
+    }
+}
+
+static gboolean sparse_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Conv *c = s->state;
+    const HnConvPlan *p = &c->plan;
+    const gboolean adds = !c->late && c->end.add_port >= 0;
+    const float *add = adds ? hn_cpu_data(&s->in[c->end.add_port]) : NULL;
+    for (int64_t n = 0; n < p->batch; n++) {
+        const int64_t first = n * p->out_channels * p->y_plane;
+        const Run r = { .c = c,
+                        .s = s,
+                        .x = (const float *)hn_cpu_data(&s->in[0]) + n * p->in_channels * p->x_plane,
+                        .weights = hn_pack_data(c->weights, s, 1),
+                        .bias = hn_cpu_in(s, 2) != NULL ? hn_cpu_data(&s->in[2]) : NULL,
+                        .add = add != NULL ? add + first : NULL,
+                        .copy = s->scratch,
+                        .y = (float *)hn_cpu_data(&s->out[0]) + first,
+                        .scratch = (char *)s->scratch + c->copy_bytes,
+                        .first = first };
+        run_image(&r);
+    }
+    return TRUE;
+}
+
+static gboolean sparse_fuses(const HnStep *s)
+{
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
+}
+
+const HnKernel hn_cpu_sparse_conv = {
+    .name = "cpu.sparse_conv",
+    .reject = sparse_reject,
+    .prepare = sparse_prepare,
+    .run = sparse_run,
+    .release = sparse_release,
+    .fuses = sparse_fuses,
+};
