@@ -120,6 +120,16 @@ static gboolean onednn_prepare(HnStep *s, GError **error)
     return prepare(s, HN_SGEMM_ONEDNN, error);
 }
 
+static const char *sparse_reject(const HnStep *s)
+{
+    return reject(s, HN_SGEMM_SPARSE);
+}
+
+static gboolean sparse_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_SGEMM_SPARSE, error);
+}
+
 static const char *small_reject(const HnStep *s)
 {
     return reject(s, HN_SGEMM_SMALL);
@@ -151,6 +161,15 @@ static gboolean gemm_fuses(const HnStep *s)
     return (hn_cpu_in(s, 2) == NULL || m.bias) && hn_sgemm_fuses(s, &m);
 }
 
+static const HnKernel gemm_sparse = {
+    .name = "cpu.sparse_gemm",
+    .reject = sparse_reject,
+    .prepare = sparse_prepare,
+    .run = gemm_run,
+    .release = gemm_release,
+    .fuses = gemm_fuses,
+};
+
 static const HnKernel gemm_small = {
     .name = "cpu.gemm",
     .reject = small_reject,
@@ -178,4 +197,4 @@ static const HnKernel gemm_onednn = {
     .fuses = gemm_fuses,
 };
 
-const HnKernel *const hn_cpu_gemm[] = { &gemm_small, &gemm_packed, &gemm_onednn, NULL };
+const HnKernel *const hn_cpu_gemm[] = { &gemm_sparse, &gemm_small, &gemm_packed, &gemm_onednn, NULL };

@@ -116,6 +116,16 @@ static gboolean onednn_prepare(HnStep *s, GError **error)
     return prepare(s, HN_SGEMM_ONEDNN, error);
 }
 
+static const char *sparse_reject(const HnStep *s)
+{
+    return reject(s, HN_SGEMM_SPARSE);
+}
+
+static gboolean sparse_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, HN_SGEMM_SPARSE, error);
+}
+
 static const char *small_reject(const HnStep *s)
 {
     return reject(s, HN_SGEMM_SMALL);
@@ -141,6 +151,15 @@ static gboolean matmul_fuses(const HnStep *s)
     HnMatrices m;
     return hn_cpu_reject_f32(s) == NULL && matrices_of(s, &m) == NULL && hn_sgemm_fuses(s, &m);
 }
+
+static const HnKernel matmul_sparse = {
+    .name = "cpu.sparse_matmul",
+    .reject = sparse_reject,
+    .prepare = sparse_prepare,
+    .run = matmul_run,
+    .release = matmul_release,
+    .fuses = matmul_fuses,
+};
 
 static const HnKernel matmul_small = {
     .name = "cpu.matmul",
@@ -169,4 +188,4 @@ static const HnKernel matmul_onednn = {
     .fuses = matmul_fuses,
 };
 
-const HnKernel *const hn_cpu_matmul[] = { &matmul_small, &matmul_packed, &matmul_onednn, NULL };
+const HnKernel *const hn_cpu_matmul[] = { &matmul_sparse, &matmul_small, &matmul_packed, &matmul_onednn, NULL };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/gemm/gemm_kernel.h"
+#include "cpu/sparse/sparse_product.h"
 #include "op/index.h"
 
 #define SMALL_FLOPS 1e4
@@ -162,22 +163,25 @@ static void place_stacks(HnSgemm *p)
     } while (hn_index_next(stacks, m->y, idx, 2, strides, off));
 }
 
+int hn_sgemm_take_shift(HnSgemm *p)
+{
+    const HnEpilogueOp *op = p->epilogue.op;
+    if (p->bias || p->epilogue.n == 0 || op->kind != HN_EPILOGUE_AFFINE || op->scale != NULL)
+        return 0;
+    p->shift = op->shift;
+    return 1;
+}
+
 static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
 {
     const HnMatrices *m = &p->matrices;
     const int r = m->ndim - 2, c = m->ndim - 1;
-    int first = 0;
     place_stacks(p);
     p->packed_right = hn_gemm_kernel_packed(m->a[c], m->y[c]);
     p->threads = hn_cpu_threads_for(s, flops_of(m));
     p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
     p->turn = m->a[c] > 1 && m->a_strides[c] != 1;
-    if (p->epilogue.n > 0 && p->epilogue.op[0].kind == HN_EPILOGUE_AFFINE && p->epilogue.op[0].scale == NULL &&
-        !p->bias) {
-        p->shift = p->epilogue.op[0].shift;
-        first = 1;
-    }
-    p->end = hn_epilogue_end(&p->epilogue, first);
+    p->end = hn_epilogue_end(&p->epilogue, hn_sgemm_take_shift(p));
     if (p->turn)
         s->scratch_bytes = (gsize)hn_span(m->a, 0, m->ndim) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
@@ -337,6 +341,8 @@ const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way
     const char *reason;
     g_auto(dnnl_primitive_desc_t) pd = NULL;
     gboolean inner;
+    if (way == HN_SGEMM_SPARSE)
+        return hn_sparse_product_reject(s, m);
     if (way == HN_SGEMM_SMALL)
         return flops_of(m) <= SMALL_FLOPS || m->y[m->ndim - 1] == 1 ? NULL : "large enough for tiles";
     if (way == HN_SGEMM_KERNEL)
@@ -363,6 +369,8 @@ gboolean hn_sgemm_prepare(HnSgemm *p, HnStep *s, const HnMatrices *m, HnSgemmWay
     p->way = way;
     if (way == HN_SGEMM_SMALL)
         return TRUE;
+    if (way == HN_SGEMM_SPARSE)
+        return hn_sparse_product_prepare(p, s, error);
     if (way == HN_SGEMM_KERNEL)
         return prepare_packed(p, s, error);
     if (!hn_cpu_check(describe(s, m, &p->epilogue, &inner, &pd), s, error))
@@ -379,6 +387,10 @@ gboolean hn_sgemm_prepare(HnSgemm *p, HnStep *s, const HnMatrices *m, HnSgemmWay
 gboolean hn_sgemm_run(HnSgemm *p, const HnStep *s, void *bias, GError **error)
 {
     float *y = hn_cpu_data(&s->out[0]);
+    if (p->way == HN_SGEMM_SPARSE) {
+        hn_sparse_product_run(p, s, bias);
+        return TRUE;
+    }
     if (p->way == HN_SGEMM_KERNEL) {
         run_packed(p, s, bias);
         return TRUE;
@@ -398,6 +410,7 @@ gboolean hn_sgemm_run(HnSgemm *p, const HnStep *s, void *bias, GError **error)
 void hn_sgemm_clear(HnSgemm *p)
 {
     hn_prim_clear(&p->prim);
+    g_clear_pointer(&p->sparse, hn_sparse_product_free);
     hn_epilogue_clear(&p->epilogue);
     hn_pack_unref(p->packed);
     p->packed = NULL;

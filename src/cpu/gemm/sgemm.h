@@ -1,6 +1,6 @@
 /*
  * Matrix products for Gemm and MatMul: input 0 times input 1 of a step, in plain layouts. Tiny ones by plain loops, all
- * others by tiles (cpu/gemm/gemm_kernel.h), oneDNN where these reject.
+ * others by tiles (cpu/gemm/gemm_kernel.h), oneDNN where these reject; with weights that are mostly 0 without these.
  */
 #pragma once
 
@@ -17,7 +17,9 @@ typedef struct {
     gboolean bias;
 } HnMatrices;
 
-typedef enum { HN_SGEMM_SMALL, HN_SGEMM_KERNEL, HN_SGEMM_ONEDNN } HnSgemmWay;
+typedef enum { HN_SGEMM_SPARSE, HN_SGEMM_SMALL, HN_SGEMM_KERNEL, HN_SGEMM_ONEDNN } HnSgemmWay;
+
+typedef struct HnSparseProduct HnSparseProduct; /* cpu/sparse/sparse_product.h */
 
 typedef struct {
     HnSgemmWay way;
@@ -26,6 +28,7 @@ typedef struct {
     HnEpilogue epilogue;
     HnPack *packed;
     HnPrim prim; /* oneDNN's */
+    HnSparseProduct *sparse;
     /* tiles */
     int threads;
     int64_t stacks;       /* matrices of y */
@@ -47,5 +50,8 @@ const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way
 gboolean hn_sgemm_prepare(HnSgemm *p, HnStep *s, const HnMatrices *m, HnSgemmWay way, GError **error);
 gboolean hn_sgemm_run(HnSgemm *p, const HnStep *s, void *bias, GError **error);
 void hn_sgemm_clear(HnSgemm *p);
+
+/* A sum with constants per column that follows at once becomes p->shift, a bias: how many of p->epilogue that was. */
+int hn_sgemm_take_shift(HnSgemm *p);
 
 G_END_DECLS

@@ -10,19 +10,11 @@
 #include <string.h>
 
 #include "cpu/core/epilogue.h"
+#include "cpu/sparse/sparse_cost.h"
 #include "cpu/sparse/sparse_rows.h"
 #include "op/conv.h"
 
-/* What is worth it: products of vectors, against those of the dense kernels that would run. Measured with AVX2 and
- * AVX-512 at shapes of 16 to 512 channels and 13 to 112 pixels a side, 60 to 90 % zeros. */
-#define LEAST_ZEROS 0.5
-#define OF_FOUR 1.6       /* a product of a strip of four, so many of tiles */
-#define OF_ONE 2.3        /* of one output; */
-#define OF_ONE_WINDOW 4.5 /* ... of windows, whose vectors lie across lines, and that reach far */
-#define OF_ENTRY 2.0      /* an entry and a strip as such, for each block */
-#define OF_STRIP 8.0
-#define WINOGRAD 2.7    /* products that it saves */
-#define LEAST_WORK 2e5  /* operations of the dense product: less takes no time in any way */
+#define WINOGRAD 2.7    /* times fewer products */
 #define MOST_OFFSET 1e9 /* elements */
 #define LINE 64         /* bytes: a vector that lies across two of them takes two loads */
 #define MANY_READS 5    /* of a pixel, which a copy pays for then; */
@@ -75,28 +67,17 @@ static gboolean by_winograd(const HnConvPlan *p, const HnWindowAxis *axis)
            axis[H].dilation * axis[W].dilation == 1;
 }
 
-/* Less work than the dense kernels have. */
-static gboolean pays(const HnConvPlan *p, const HnWindowAxis *axis, const HnSparseCount *count)
-{
-    const gboolean point = is_point(&axis[H]) && is_point(&axis[W]);
-    const int64_t most = hn_sparse_columns(), lanes = hn_sparse_lanes();
-    const int64_t line = point ? axis[W].out : (reach(&axis[W]) + axis[W].stride - 1) / axis[W].stride;
-    const int64_t columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out;
-    const double blocks = (double)((columns + most - 1) / most), vectors = (double)((columns + lanes - 1) / lanes);
-    const double four = (double)count->entries4 * HN_SPARSE_STRIP, one = (double)count->entries1;
-    const double sparse =
-        vectors * (four * OF_FOUR + one * (point ? OF_ONE : OF_ONE_WINDOW)) +
-        blocks * ((double)(count->entries4 + count->entries1) * OF_ENTRY + (double)count->strips * OF_STRIP);
-    const double dense = (double)p->out_channels * (double)count->inputs * (double)p->y_plane / (double)lanes;
-    return sparse < (by_winograd(p, axis) ? dense / WINOGRAD : dense);
-}
-
 static const char *count_zeros(const HnConvPlan *p, const HnWindowAxis *axis, const HnTensor *w, HnSparseCount *count)
 {
     const int64_t k = p->in_channels * p->taps;
-    if (!hn_sparse_count(w->data, p->out_channels, k, k, 1, LEAST_ZEROS, count))
+    const gboolean point = is_point(&axis[H]) && is_point(&axis[W]);
+    const int64_t line = (reach(&axis[W]) + axis[W].stride - 1) / axis[W].stride;
+    if (!hn_sparse_count(w->data, p->out_channels, k, k, 1, HN_SPARSE_LEAST_ZEROS, count))
         return "few weights are 0";
-    return pays(p, axis, count) ? NULL : "too few weights are 0 to gain by it";
+    const HnSparseWork work = { .columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out,
+                                .dense = (double)p->y_plane / (by_winograd(p, axis) ? WINOGRAD : 1),
+                                .window = !point };
+    return hn_sparse_pays(count, &work) ? NULL : "too few weights are 0 to gain by it";
 }
 
 static const char *sparse_reject(const HnStep *s)
@@ -116,7 +97,7 @@ static const char *sparse_reject(const HnStep *s)
         return "the window does not fit";
     if (plan.group != 1)
         return "groups";
-    if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps < LEAST_WORK)
+    if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps < HN_SPARSE_LEAST_WORK)
         return "little work";
     HnWindowAxis axis[2];
     axes_of(&plan, axis);
