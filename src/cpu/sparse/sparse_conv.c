@@ -89,7 +89,7 @@ static const char *sparse_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim != 3 && x->ndim != 4)
         return "only 1 or 2 spatial axes";
-    if (!s->in[1].slot->constant || s->in[1].slot->variable || s->in[1].slot->layout != NULL)
+    if (!hn_sparse_weights_stay(s))
         return "weights that change";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";
@@ -308,20 +308,19 @@ static void run_image(const Run *r)
             late_part(r, 0, 1);
         return;
     }
-#pragma omp parallel num_threads(c->threads)
-    {
-#pragma omp for
+    if (c->source == COPIED) {
+#pragma omp parallel for num_threads(c->threads)
         for (int t = 0; t < c->threads; t++)
-            if (c->source == COPIED)
-                copy_channels(r, channels * t / c->threads, channels * (t + 1) / c->threads);
-#pragma omp for
-        for (int t = 0; t < c->threads; t++)
-            part_of(r, t, c->threads);
-#pragma omp for
-        for (int t = 0; t < c->threads; t++)
-            if (c->late)
-                late_part(r, t, c->threads);
+            copy_channels(r, channels * t / c->threads, channels * (t + 1) / c->threads);
     }
+#pragma omp parallel for num_threads(c->threads)
+    for (int t = 0; t < c->threads; t++)
+        part_of(r, t, c->threads);
+    if (!c->late)
+        return;
+#pragma omp parallel for num_threads(c->threads)
+    for (int t = 0; t < c->threads; t++)
+        late_part(r, t, c->threads);
 }
 
 static gboolean sparse_run(HnStep *s, GError **error)

@@ -7,6 +7,12 @@
 #define OF_STRIP 8.0
 #define OF_TURN 4.0 /* a vector that is turned round */
 
+gboolean hn_sparse_weights_stay(const HnStep *s)
+{
+    const HnSlot *w = s->in[1].slot;
+    return w->constant && !w->variable && w->layout == NULL && w->tensor->data != NULL;
+}
+
 gboolean hn_sparse_pays(const HnSparseCount *count, const HnSparseWork *work)
 {
     const int64_t most = hn_sparse_columns(), lanes = hn_sparse_lanes();

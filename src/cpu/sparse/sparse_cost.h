@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/sparse/sparse_rows.h"
 
 G_BEGIN_DECLS
@@ -18,6 +19,9 @@ typedef struct {
     gboolean window; /* vectors lie across lines of the cache, and far apart */
     gboolean turned; /* operands are turned round */
 } HnSparseWork;
+
+/* Input 1 is a constant that lies as it is stored, and stays as it is. */
+gboolean hn_sparse_weights_stay(const HnStep *s);
 
 gboolean hn_sparse_pays(const HnSparseCount *count, const HnSparseWork *work);
 

@@ -28,10 +28,9 @@ static gboolean count_zeros(const HnStep *s, const HnMatrices *m, HnSparseCount 
 const char *hn_sparse_product_reject(const HnStep *s, const HnMatrices *m)
 {
     HnSparseCount count;
-    const HnSlot *b = s->in[1].slot;
     if (m->ndim != 2)
         return "stacks of matrices";
-    if (!b->constant || b->variable || b->layout != NULL)
+    if (!hn_sparse_weights_stay(s))
         return "weights that change";
     if (2.0 * (double)m->y[0] * (double)m->y[1] * (double)m->b[0] < HN_SPARSE_LEAST_WORK)
         return "little work";
