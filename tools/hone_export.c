@@ -10,6 +10,7 @@
 #include "check/guard.h"
 #include "check/recipe.h"
 #include "ir/copy.h"
+#include "ir/sparse.h"
 #include "op/op.h"
 
 #define WHAT "the new model"
@@ -269,6 +270,7 @@ static gboolean prepare(Export *e, GError **error)
     };
     e->original = hn_export_original(&e->o, error);
     e->has_functions = e->original != NULL && e->original->functions->len > 0;
+    e->sparse = e->original != NULL && hn_model_has_sparse(e->original);
     return e->original != NULL && limit_size(e, error);
 }
 
@@ -396,6 +398,8 @@ static gboolean write_model(Export *e, GError **error)
 {
     const char *path = e->p->output != NULL ? e->p->output : "-";
     guint64 bytes = 0;
+    if (e->sparse && hn_model_store_sparse(e->x.model, e->ctx->budget, error) < 0)
+        return FALSE;
     if (!export_add_recipe(e, error) ||
         (e->recipe != NULL && !hn_recipe_check_bytes(e->p->replay, e->x.model, e->ctx->budget, error)))
         return FALSE;

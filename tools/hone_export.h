@@ -41,6 +41,7 @@ typedef struct {
     HnModel *original;
     gboolean verified;      /* files of weights are compared with their checksums when they are first read */
     gboolean has_functions; /* of the model's own */
+    gboolean sparse;        /* some of its weights are stored so */
     HnSamplesOptions vo;
     HnVerify *verify;
     HnFacts before, after;

@@ -8,6 +8,7 @@
 #include "check/guard.h"
 #include "check/recipe.h"
 #include "ir/copy.h"
+#include "ir/sparse.h"
 
 #define WHAT "the pruned model"
 #define RACE 5.0        /* seconds of runs of each model, for the last comparison */
@@ -352,6 +353,8 @@ static gboolean write_model(Prune *q, GError **error)
     };
     gsize bytes;
     prune_write_recipe(q);
+    if (q->store_sparse && (q->stored_sparse = hn_model_store_sparse(q->result, q->ctx->budget, error)) < 0)
+        return FALSE;
     if (!hn_onnx_size(q->result, q->ctx->budget, &bytes, error))
         return FALSE;
     q->file_after = bytes;

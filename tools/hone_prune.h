@@ -17,7 +17,7 @@
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern;
+        *pattern, *store;
     char **dim, **shapes;
     int samples, round;
     double ratio, sparsity;
@@ -55,6 +55,7 @@ typedef struct {
     gboolean absolute;
     HnPruneScore by;
     gboolean fit; /* repair */
+    gboolean store_sparse;
     HnZerosOptions zeros;
     HnZerosCurves *zeros_loss; /* NULL: not needed, or not yet */
     double *zeros_part;        /* by layer */
@@ -79,6 +80,7 @@ typedef struct {
     HnSpeedup speedup;
     GArray *repairs;   /* PruneRepair */
     GArray *points;    /* PrunePoint */
+    int stored_sparse; /* weights */
     double mask_error; /* largest difference to the model that is only masked, relative to the largest result */
 } Prune;
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/regex.h"
 #include "base/rng.h"
+#include "ir/sparse.h"
 #include "op/infer.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
@@ -44,7 +45,7 @@ static gboolean align(HnModel *m, HnBudget *budget, GError **error)
 static gboolean prepare(Prune *q, GError **error)
 {
     g_autoptr(HnModel) m = prune_open_given(q, error);
-    if (m == NULL || !hn_tool_has_outputs(m, q->path, error))
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error) || hn_model_store_dense(m, q->ctx->budget, error) < 0)
         return FALSE;
     q->file_before = m->file_bytes;
     g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);

@@ -48,6 +48,9 @@ const GOptionEntry prune_entries[] = {
       "say what each class loses at each width, write no model", NULL },
     { "explain", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, explain),
       "list the classes of channels, and why others have to stay; write no model", NULL },
+    { "store", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, store),
+      "dense (default), or sparse: weights that are shorter so as indices and values, which not every runtime reads",
+      "HOW" },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, external),
       "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(PruneParams, dim), "fix a dimension of --calib random",
@@ -156,6 +159,13 @@ static gboolean parse_repair(Prune *q, GError **error)
            hn_tool_usage(error, "option '--repair' is one of auto, none, fit");
 }
 
+static gboolean parse_store(Prune *q, GError **error)
+{
+    const char *how = q->p->store != NULL ? q->p->store : "dense";
+    q->store_sparse = strcmp(how, "sparse") == 0;
+    return q->store_sparse || !strcmp(how, "dense") || hn_tool_usage(error, "option '--store' is one of dense, sparse");
+}
+
 gboolean prune_parse(Prune *q, GError **error)
 {
     const PruneParams *p = q->p;
@@ -180,5 +190,6 @@ gboolean prune_parse(Prune *q, GError **error)
         g_prefix_error(error, "option '--metric': ");
         return FALSE;
     }
-    return hn_tool_parse_external(p->external, &q->external, error) && parse_budget(q, error) && parse_repair(q, error);
+    return hn_tool_parse_external(p->external, &q->external, error) && parse_budget(q, error) &&
+           parse_repair(q, error) && parse_store(q, error);
 }

@@ -88,13 +88,27 @@ static void add_classes(const Prune *q, HnReport *report)
         hn_report_table(report, "classes", class_columns);
 }
 
-/* Part of the weights that are 0. */
-static double zeros_of(const HnTensor *t)
+/* Elements of a weight; -1: it is none. */
+static int64_t elements_of(const HnValue *w)
 {
-    int64_t zeros = 0;
+    int64_t n;
+    if (w != NULL && w->sparse != NULL)
+        return hn_dims_count(w->sparse->ndim, w->sparse->dims, &n) ? n : -1;
+    return w != NULL && w->weight != NULL ? w->weight->n : -1;
+}
+
+static int64_t others_than_zero(const HnTensor *t)
+{
+    int64_t n = 0;
     for (int64_t i = 0; i < t->n; i++)
-        zeros += hn_tensor_get_f64(t, i) == 0;
-    return t->n > 0 ? (double)zeros / (double)t->n : NAN;
+        n += hn_tensor_get_f64(t, i) != 0;
+    return n;
+}
+
+/* Elements of a weight that are not 0. */
+static int64_t others_of(const HnValue *w)
+{
+    return w->sparse != NULL ? w->sparse->values->n : others_than_zero(w->weight);
 }
 
 /* Layers with weights: elements before and after. */
@@ -110,11 +124,12 @@ static void add_layers(const Prune *q, HnReport *report)
         json_object_set_string_member(row, "name", name);
         json_object_set_string_member(row, "op", l->node->op_type);
         json_object_set_int_member(row, "weights_before", l->rows.w->n);
-        if (w != NULL && w->weight != NULL)
-            json_object_set_int_member(row, "weights_after", w->weight->n);
+        const int64_t n = elements_of(w);
+        if (n >= 0)
+            json_object_set_int_member(row, "weights_after", n);
         else
             json_object_set_null_member(row, "weights_after");
-        hn_json_set_number(row, "zeros", w != NULL && w->weight != NULL ? zeros_of(w->weight) : NAN);
+        hn_json_set_number(row, "zeros", n > 0 ? 1 - (double)others_of(w) / (double)n : NAN);
         json_object_set_boolean_member(row, "fitted", q->pruned != NULL && q->pruned->fits[2 * (gsize)i] != NULL);
         json_array_add_object_element(rows, row);
     }
@@ -134,7 +149,7 @@ static void add_zeros(const Prune *q, HnReport *report)
         all += (double)l->rows.w->n;
         if (t == NULL || !hn_zeros_takes(l))
             continue;
-        zeros += zeros_of(t) * (double)t->n;
+        zeros += (double)(t->n - others_than_zero(t));
         weights += (double)t->n;
         layers++;
     }
@@ -275,6 +290,11 @@ static void add_gain(const Prune *q, HnReport *report)
     g_autofree char *f0 = hn_text_number(q->flops_before), *f1 = hn_text_number(q->flops_after),
                     *b0 = hn_text_size(q->file_before), *b1 = hn_text_size(q->file_after);
     hn_report_line(report, "operations: %s instead of %s, %.3f", f1, f0, q->flops_after / q->flops_before);
+    if (q->store_sparse)
+        hn_report_line(report,
+                       "%d weights are stored as indices and values: ONNX Runtime makes them dense when it reads them, "
+                       "OpenVINO refuses the file",
+                       q->stored_sparse);
     hn_report_line(report, "bytes: %s instead of %s, %.3f", b1, b0, (double)q->file_after / (double)q->file_before);
     if (!q->has_speedup)
         return;

@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "base/regex.h"
 #include "ir/copy.h"
+#include "ir/sparse.h"
 #include "op/infer.h"
 #include "onnx/onnx.h"
 #include "quant/prepare.h"
@@ -31,7 +32,7 @@ gboolean quantize_prepare(Quantize *q, GError **error)
                                   (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
         return FALSE;
     HnModel *m = quantize_open_given(q, error);
-    if (m == NULL || !hn_tool_has_outputs(m, q->path, error)) {
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error) || hn_model_store_dense(m, q->ctx->budget, error) < 0) {
         hn_model_free(m);
         return FALSE;
     }

@@ -148,6 +148,19 @@ END
     right 350
 }
 
+@test "prune: weights as indices and values, which every tool reads" {
+    prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.9 --force
+    cp out.onnx dense.onnx
+    prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.9 --force --store sparse
+    holds '.bytes.ratio < 0.45 and .zeros.part > 0.89 and ([.layers[].zeros] | max > 0.8)'
+    succeeds hone-diff dense.onnx out.onnx --data "$digits/test.npz"
+    succeeds hone-export -q out.onnx -o again.onnx
+    [ "$(stat -c %s again.onnx)" -le "$(($(stat -c %s out.onnx) + 1024))" ]
+    succeeds hone-quantize -q out.onnx --calib "$digits/train.npz" -o int8.onnx --force
+    succeeds hone-prune -q out.onnx --ratio 0.25 --calib "$digits/train.npz" --samples 64 -o both.onnx --force
+    refuses 2 "option '--store' is one of" hone-prune dense.onnx --calib x --sparsity 0.5 --store packed
+}
+
 @test "prune: zeros by magnitude, without weights anew and without samples" {
     prunes --calib "$digits/train.npz" --samples 128 --sparsity 0.8 --score l2 --repair none --force
     holds '.repairs == [] and ([.layers[] | select(.zeros > 0 and (.zeros < 0.79 or .zeros > 0.81))] == [])'

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "ir/graph.h"
+#include "ir/ir_text.h"
+#include "ir/sparse.h"
 
 static void test_count(void)
 {
@@ -208,6 +210,50 @@ static void test_sparse(void)
     hn_sparse_free(NULL);
 }
 
+/* What is mostly 0 becomes indices and values, and the same tensor of these. */
+static void test_sparse_of(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) t = hn_tensor_new(HN_F32, 2, (const int64_t[]){ 40, 50 }, NULL, NULL);
+    float *x = t->data;
+    for (int64_t i = 0; i < t->n; i += 10)
+        x[i] = (float)(i + 1);
+    x[7] = -0.0F; /* has bits */
+    HnSparse *s = hn_sparse_of(t, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(s->values->n, ==, 201);
+    g_assert_cmpint(s->indices->stored, ==, HN_STORED_TYPED);
+    g_assert_cmpint(hn_tensor_get_i64(s->indices, 1), ==, 7);
+    g_autoptr(HnTensor) again = hn_sparse_dense(s, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpmem(again->data, again->bytes, t->data, t->bytes);
+    hn_sparse_free(s);
+    for (int64_t i = 0; i < t->n; i++)
+        x[i] = i % 4 != 0 ? 1 : x[i];
+    g_assert_null(hn_sparse_of(t, NULL, &error)); /* no shorter */
+    g_autoptr(HnTensor) zeros = hn_tensor_new(HN_F32, 1, (const int64_t[]){ 100 }, NULL, NULL);
+    g_assert_null(hn_sparse_of(zeros, NULL, &error)); /* too short */
+    g_assert_no_error(error);
+}
+
+/* A few indices of a huge tensor stay what they are. */
+static void test_store(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m =
+        hn_model_parse("opset 17\n%y = Gemm(%x:f32[N,64], w:f32[64,64], b:sparse[64](f32[32],i64[32]="
+                       "{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,"
+                       "29,30,31}))\n%z = Add(%y, c:sparse[100000,64](f32[1]={1},i64[1]={2}))\n",
+                       NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_model_has_sparse(m));
+    g_assert_cmpint(hn_model_store_dense(m, NULL, &error), ==, 1);
+    g_assert_nonnull(hn_graph_find(m->graph, "b")->weight);
+    g_assert_nonnull(hn_graph_find(m->graph, "c")->sparse);
+    g_assert_cmpint(hn_model_store_sparse(m, NULL, &error), ==, 0);
+    g_assert_no_error(error);
+}
+
 static void test_types(void)
 {
     HnDim dims[] = { hn_dim_symbol("N"), hn_dim(3), hn_dim_unknown() };
@@ -245,6 +291,8 @@ int main(int argc, char **argv)
     g_test_add_func("/ir/tensor/rounding", test_rounding);
     g_test_add_func("/ir/tensor/strings", test_strings);
     g_test_add_func("/ir/tensor/sparse", test_sparse);
+    g_test_add_func("/ir/tensor/sparse-of", test_sparse_of);
+    g_test_add_func("/ir/tensor/store", test_store);
     g_test_add_func("/ir/type/types", test_types);
     return g_test_run();
 }
