@@ -209,7 +209,7 @@ static gboolean race(Prune *q, GError **error)
                                  .limit = decides ? WORTH : NOT_SLOWER,
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
-    if (!q->backend->computes)
+    if (!q->backend->computes || q->recipe != NULL)
         return TRUE;
     if (!hn_measure_speedup(q->dense, q->result, q->backend, q->sample->in, &o, &q->speedup, error))
         return FALSE;
@@ -230,7 +230,7 @@ static gboolean guard_speed(const Prune *q, GError **error)
 static gboolean guard_loss(const Prune *q, GError **error)
 {
     HnGoals goals = { 0 };
-    if (q->p->force || q->scorer == NULL)
+    if (q->p->force || q->scorer == NULL || q->recipe != NULL)
         return TRUE;
     hn_scorer_goals(q->scorer, q->max_drop, &goals);
     int which;
@@ -252,7 +252,8 @@ static gboolean guard_loss(const Prune *q, GError **error)
 
 static gboolean guard_size(const Prune *q, GError **error)
 {
-    return q->p->force || q->budget == PRUNE_ZEROS || hn_guard_smaller(q->file_after, q->file_before, WHAT, error);
+    return q->p->force || q->budget == PRUNE_ZEROS || q->recipe != NULL ||
+           hn_guard_smaller(q->file_after, q->file_before, WHAT, error);
 }
 
 static gboolean guard_written(gpointer data, HnModel *m, GError **error)
@@ -323,12 +324,14 @@ static gboolean search(Prune *q, GError **error)
 
 static gboolean begin(Prune *q, GError **error)
 {
+    if (q->p->replay != NULL && !prune_read_recipe(q, error))
+        return FALSE;
     const PruneParams *p = q->p;
     if (!prune_parse(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
         (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
         return FALSE;
-    if (p->analyze || p->explain)
+    if (p->analyze || p->explain || (p->replay != NULL && p->output == NULL))
         return TRUE;
     return (p->output != NULL && !hn_out_is_stdout(p->output)) || hn_context_take_stdout(q->ctx, "the model", error);
 }
@@ -336,7 +339,8 @@ static gboolean begin(Prune *q, GError **error)
 static gboolean make(Prune *q, GError **error)
 {
     GError *failure = NULL;
-    const gboolean ok = q->budget == PRUNE_NO_BUDGET ? search(q, &failure) : prune_best(q, &failure);
+    const gboolean ok =
+        q->budget == PRUNE_NO_BUDGET && q->recipe == NULL ? search(q, &failure) : prune_best(q, &failure);
     if (!ok) {
         g_propagate_error(error, failure);
         return FALSE;
@@ -358,17 +362,22 @@ static gboolean write_model(Prune *q, GError **error)
     if (!hn_onnx_size(q->result, q->ctx->budget, &bytes, error))
         return FALSE;
     q->file_after = bytes;
+    if (q->recipe != NULL && !hn_recipe_check_bytes(q->p->replay, q->result, q->ctx->budget, error))
+        return FALSE;
+    if (q->recipe != NULL && q->p->output == NULL)
+        return TRUE;
     return guard_size(q, error) && !hn_progress_stop(&q->ctx->progress, error) &&
            hn_onnx_write_file(q->result, q->p->output != NULL ? q->p->output : "-", &o, error);
 }
 
 static gboolean work(Prune *q, GError **error)
 {
-    if (!begin(q, error) || !prune_open(q, error) || !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
+    if (!begin(q, error) || !prune_open(q, error) || !prune_take_hashes(q, error) ||
+        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);
-    if (q->p->analyze || q->budget == PRUNE_NO_BUDGET) {
+    if (q->p->analyze || (q->budget == PRUNE_NO_BUDGET && q->recipe == NULL)) {
         if (!prune_find_widths(q, 0, error))
             return FALSE;
         if (q->p->analyze)
@@ -402,6 +411,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_prune_map_free(q.map);
     hn_model_free(q.dense);
     hn_shapes_free(q.shapes);
+    prune_clear_replayed(&q);
     g_clear_pointer(&q.file, g_bytes_unref);
     g_array_unref(q.repairs);
     g_array_unref(q.points);

@@ -17,7 +17,7 @@
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern, *store;
+        *pattern, *store, *replay;
     char **dim, **shapes;
     int samples, round;
     double ratio, sparsity;
@@ -44,6 +44,9 @@ typedef struct {
     HnContext *ctx;
     const PruneParams *p;
     const char *path;
+    JsonObject *recipe;   /* to be done again; NULL: none */
+    PruneParams replayed; /* its options */
+    char *model_hash, *data_hash;
     GBytes *file; /* of a model from stdin */
     const HnBackend *backend;
     HnShapes *shapes;
@@ -106,7 +109,14 @@ gboolean prune_widths_for(Prune *q, double part, GError **error);
 /* What comes of the model by the samples that o names, with widths keep where channels go. */
 HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error);
 
+/* prune_replay.c */
+gboolean prune_take_hashes(Prune *q, GError **error);
+void prune_write_recipe(const Prune *q);
+gboolean prune_read_recipe(Prune *q, GError **error);
+/* Widths and zeros as q->recipe has them. */
+gboolean prune_take_recipe(Prune *q, GError **error);
+void prune_clear_replayed(Prune *q);
+
 /* prune_report.c */
 gboolean prune_report(const Prune *q, GError **error);
 gboolean prune_explain(const Prune *q, GError **error);
-void prune_write_recipe(const Prune *q);

@@ -1,6 +1,4 @@
 /* hone-replay: a model made again as the recipe in its metadata says. */
-#include <string.h>
-
 #include "base/jsonread.h"
 #include "check/recipe.h"
 #include "cli/child_program.h"
@@ -25,8 +23,25 @@ static const GOptionEntry entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-#define QUANTIZE "hone-quantize"
-#define EXPORT "hone-export"
+/* Those that leave recipes, and which of the options above are for what they make. */
+static const struct {
+    const char *tool;
+    const char *takes[5];
+} tools[] = {
+    { "hone-quantize", { "calib", "plan", "ranges", "metric", NULL } },
+    { "hone-export", { "data", NULL } },
+    { "hone-prune", { "calib", "metric", NULL } },
+};
+
+/* -1: none of them. */
+static int tool_of(JsonObject *recipe)
+{
+    const char *name = hn_json_string_at(recipe, "tool");
+    for (int i = 0; i < (int)G_N_ELEMENTS(tools); i++)
+        if (g_strcmp0(name, tools[i].tool) == 0)
+            return i;
+    return -1;
+}
 
 /* What one of them left in the model's metadata; json_object_unref(). */
 static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
@@ -36,8 +51,7 @@ static JsonObject *recipe_of(HnContext *ctx, const char *path, GError **error)
     g_autoptr(JsonObject) recipe = m != NULL ? hn_recipe_read(hn_model_metadata(m, HN_RECIPE), path, error) : NULL;
     if (recipe == NULL)
         return NULL;
-    const char *tool = hn_json_string_at(recipe, "tool");
-    if (g_strcmp0(tool, QUANTIZE) == 0 || g_strcmp0(tool, EXPORT) == 0)
+    if (tool_of(recipe) >= 0)
         return g_steal_pointer(&recipe);
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "'%s' has no recipe of a tool that can repeat it", path);
     return NULL;
@@ -63,19 +77,23 @@ static void add_common(GPtrArray *args, const HnCommon *c)
         g_ptr_array_add(args, g_strdup("--verbose"));
 }
 
-/* An option that is for what another tool has made. */
-static gboolean fits(const ReplayParams *p, const char *path, gboolean quantized, GError **error)
+/* No option is for what another tool makes. */
+static gboolean fits(const ReplayParams *p, const char *path, int tool, GError **error)
 {
-    const char *wrong = quantized           ? (p->data != NULL ? "data" : NULL)
-                        : p->calib != NULL  ? "calib"
-                        : p->plan != NULL   ? "plan"
-                        : p->ranges != NULL ? "ranges"
-                        : p->metric != NULL ? "metric"
-                                            : NULL;
-    if (wrong != NULL)
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was made by %s, which takes no '--%s'", path,
-                    quantized ? QUANTIZE : EXPORT, wrong);
-    return wrong == NULL;
+    const struct {
+        const char *name, *value;
+    } given[] = { { "calib", p->calib },
+                  { "plan", p->plan },
+                  { "ranges", p->ranges },
+                  { "metric", p->metric },
+                  { "data", p->data } };
+    for (guint i = 0; i < G_N_ELEMENTS(given); i++)
+        if (given[i].value != NULL && !g_strv_contains(tools[tool].takes, given[i].name)) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was made by %s, which takes no '--%s'", path,
+                        tools[tool].tool, given[i].name);
+            return FALSE;
+        }
+    return TRUE;
 }
 
 /* Becomes the tool. */
@@ -90,8 +108,8 @@ static gboolean run(HnContext *ctx, GError **error)
     g_autoptr(JsonObject) recipe = recipe_of(ctx, ctx->args[0], error);
     if (recipe == NULL || !hn_recipe_check_metric(recipe, ctx->args[0], p->metric, error))
         return FALSE;
-    const gboolean quantized = strcmp(hn_json_string_at(recipe, "tool"), QUANTIZE) == 0;
-    if (!fits(p, ctx->args[0], quantized, error))
+    const int tool = tool_of(recipe);
+    if (!fits(p, ctx->args[0], tool, error))
         return FALSE;
     g_autoptr(GPtrArray) args = g_ptr_array_new_with_free_func(g_free);
     add(args, "--replay", ctx->args[0]);
@@ -104,18 +122,18 @@ static gboolean run(HnContext *ctx, GError **error)
     add_common(args, &ctx->common);
     g_ptr_array_add(args, g_strdup("--"));
     g_ptr_array_add(args, g_strdup(ctx->args[1]));
-    hn_program_become(quantized ? QUANTIZE : EXPORT, args, error);
+    hn_program_become(tools[tool].tool, args, error);
     return FALSE;
 }
 
-static const HnTool tool = {
+static const HnTool replay = {
     .name = "hone-replay",
     .summary = "make a model again as its recipe says, and compare",
     .usage = "[OPTIONS] MADE ORIGINAL",
     .details =
-        "MADE has a recipe in its metadata, as hone-quantize and hone-export leave one. What went in is compared "
-        "first, then what "
-        "comes out, byte by byte. A recipe names neither programs nor files: those of the command line are taken.\n\n"
+        "MADE has a recipe in its metadata, as hone-quantize, hone-prune and hone-export leave one. What went in is "
+        "compared first, then what comes out, byte by byte. A recipe names neither programs nor files: those of the "
+        "command line are taken.\n\n"
         "Exit status: 0 the same; 1 bad model or data; 2 usage; 3 something else went in, or comes out; 4 there is no "
         "recipe that can be repeated, or it needs '--metric'; 130 interrupted.",
     .options = entries,
@@ -125,5 +143,5 @@ static const HnTool tool = {
 
 int main(int argc, char **argv)
 {
-    return hn_tool_main(argc, argv, &tool);
+    return hn_tool_main(argc, argv, &replay);
 }

@@ -275,7 +275,7 @@ HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GEr
 guint prune_n_widths(const Prune *q)
 {
     const gboolean one = q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LATENCY;
-    return one || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+    return one || q->recipe != NULL || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
 }
 
 static double through_of(const Prune *q, guint i)
@@ -308,6 +308,11 @@ gboolean prune_find_widths(Prune *q, guint i, GError **error)
 {
     if (q->keep == NULL)
         q->keep = g_new0(int, q->map->classes->len + 1u);
+    if (q->recipe != NULL) {
+        if (q->budget == PRUNE_ZEROS && q->zeros_part == NULL)
+            q->zeros_part = g_new0(double, q->map->layers->len + 1u);
+        return prune_take_recipe(q, error);
+    }
     if (q->budget == PRUNE_ZEROS)
         return share_zeros(q, i, error);
     if (q->map->classes->len == 0) {

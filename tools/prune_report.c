@@ -4,9 +4,7 @@
 
 #include "base/jsonread.h"
 #include "base/text.h"
-#include "check/recipe.h"
 #include "hone_prune.h"
-#include "op/linear.h"
 
 static const HnColumn class_columns[] = {
     { "name", "class", HN_COL_TEXT },           { "members", "tensors", HN_COL_INT },
@@ -349,31 +347,4 @@ gboolean prune_explain(const Prune *q, GError **error)
     hn_report_line(report, "%u classes of %u channels may go, %u have to stay", q->map->classes->len, channels,
                    q->map->locked->len);
     return hn_report_write(report, error);
-}
-
-/* zeros: by layer, the part that was asked of it. */
-static void add_parts(const Prune *q, JsonObject *o)
-{
-    JsonObject *parts = json_object_new();
-    for (guint i = 0; i < q->map->layers->len; i++) {
-        const HnPruneLayer *l = q->map->layers->pdata[i];
-        if (hn_zeros_takes(l))
-            hn_json_set_number(parts, hn_node_out(l->node, 0)->name, q->zeros_part[i]);
-    }
-    json_object_set_object_member(o, "zeros", parts);
-}
-
-void prune_write_recipe(const Prune *q)
-{
-    JsonObject *o = json_object_new(), *widths = json_object_new();
-    for (guint c = 0; c < q->map->classes->len; c++) {
-        const HnPruneClass *k = q->map->classes->pdata[c];
-        if (q->pruned->kept[c] < k->n)
-            json_object_set_int_member(widths, k->name, q->pruned->kept[c]);
-    }
-    json_object_set_object_member(o, "widths", widths);
-    if (q->budget == PRUNE_ZEROS)
-        add_parts(q, o);
-    hn_recipe_write(q->result, PRUNE_TOOL, hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed), o);
-    hn_model_set_metadata(q->result, HN_SPEED_ONLY, q->p->speed_only ? "true" : NULL);
 }

@@ -245,3 +245,43 @@ exported() {
     succeeds hone-export -q grown.onnx --allow-larger --no-check -o large.onnx
     succeeds hone-replay -q large.onnx grown.onnx
 }
+
+@test "recipe: of hone-prune, the same bytes by the widths and zeros that it names" {
+    local how
+    for how in '--flops 0.6x' '--sparsity 0.8 --pattern 4x1 --store sparse' '--max-drop 2%' '--ratio 0.2 --score l2 --repair none'; do
+        # shellcheck disable=SC2086 # options and their values
+        succeeds hone-prune -q "$model" --calib "$train" --samples 96 $how --force -o pruned.onnx
+        succeeds hone-replay -q pruned.onnx "$model" --calib "$train" -o again.onnx
+        cmp pruned.onnx again.onnx
+        rm again.onnx
+    done
+    refuses 3 'other samples' hone-replay -q pruned.onnx "$model" --calib "$root/models/digits/test.npz"
+    refuses 3 'another model' hone-replay -q pruned.onnx pruned.onnx --calib "$train"
+    refuses 2 "takes no '--ranges'" hone-replay -q pruned.onnx "$model" --ranges ranges.json
+    succeeds hone-prune -q "$model" --speed-only --flops 0.5x -o pruned.onnx
+    succeeds hone-prune -q --replay pruned.onnx "$model"
+}
+
+@test "recipe: of hone-prune, widths and zeros that cannot be" {
+    local class wrong
+    succeeds hone-prune -q "$model" --calib "$train" --samples 96 --flops 0.6x --force -o pruned.onnx
+    class=$(python3 "$here/recipe.py" pruned.onnx | jq -r '.widths | keys[0]')
+    for wrong in 0 -3 100000 1e300 '"8"' null '[]'; do
+        altered pruned.onnx ".widths[\"$class\"] = $wrong"
+        refuses 1 "no possible width for '$class'" hone-replay -q made.onnx "$model" --calib "$train" -o again.onnx
+    done
+    altered pruned.onnx "del(.widths[\"$class\"])"
+    refuses 3 'other bytes' hone-replay -q made.onnx "$model" --calib "$train" -o again.onnx
+    altered pruned.onnx '.widths = 7'
+    refuses 3 'other bytes' hone-replay -q made.onnx "$model" --calib "$train" -o again.onnx
+    altered pruned.onnx 'del(.calibration)'
+    refuses 1 "'calibration'" hone-replay -q made.onnx "$model" --calib "$train" -o again.onnx
+    altered pruned.onnx '.options.output = "ran"'
+    refuses 4 "'output' in the recipe is not known" hone-replay -q made.onnx "$model" --calib "$train"
+    altered pruned.onnx '.options.metric = "cmd:touch ran"'
+    refuses 4 "'--metric cmd:PROGRAM'" hone-prune -q --replay made.onnx "$model" --calib "$train"
+    succeeds hone-prune -q "$model" --calib "$train" --samples 96 --sparsity 0.5 --force -o pruned.onnx
+    altered pruned.onnx '.zeros |= with_entries(.value = 1.5)'
+    refuses 1 'no possible part of zeros' hone-replay -q made.onnx "$model" --calib "$train" -o again.onnx
+    [ ! -e ran ] && [ ! -e again.onnx ]
+}
