@@ -392,6 +392,7 @@ static gboolean run(HnContext *ctx, GError **error)
     Prune q = { .ctx = ctx, .p = ctx->params };
     q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
     q.points = g_array_new(FALSE, FALSE, sizeof(PrunePoint));
+    q.blocks = prune_blocks_new();
     const gboolean ok = work(&q, error);
     clear_folds(&q);
     hn_pruned_free(q.pruned);
@@ -409,6 +410,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_data_free(q.data);
     hn_data_free(q.all);
     hn_prune_map_free(q.map);
+    prune_clear_blocks(&q);
     hn_model_free(q.dense);
     hn_shapes_free(q.shapes);
     prune_clear_replayed(&q);

@@ -19,12 +19,20 @@ typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
         *pattern, *store, *replay;
     char **dim, **shapes;
-    int samples, round;
+    int samples, round, layers;
     double ratio, sparsity;
     gboolean structured, analyze, explain, force, speed_only;
 } PruneParams;
 
-typedef enum { PRUNE_NO_BUDGET, PRUNE_RATIO, PRUNE_FLOPS, PRUNE_LATENCY, PRUNE_SIZE, PRUNE_ZEROS } PruneBudget;
+typedef enum {
+    PRUNE_NO_BUDGET,
+    PRUNE_RATIO,
+    PRUNE_FLOPS,
+    PRUNE_LATENCY,
+    PRUNE_SIZE,
+    PRUNE_ZEROS,
+    PRUNE_LAYERS
+} PruneBudget;
 
 /* What was tried, and what came of it. */
 typedef struct {
@@ -33,6 +41,13 @@ typedef struct {
     double db;
     gboolean kept;
 } PrunePoint;
+
+/* A block that goes: values of the model. */
+typedef struct {
+    char *out, *in;
+    guint layers;
+    double db; /* of the model without it and those before it, as nothing makes up for them; NaN: not known */
+} PruneBlock;
 
 typedef struct {
     const char *name;
@@ -65,6 +80,8 @@ typedef struct {
     int vector;                /* widths are multiples of it where there are many channels */
     guint64 file_before, file_after;
     HnModel *dense; /* prepared */
+    HnModel *base;  /* without blocks that go; the same where none does */
+    GArray *blocks; /* PruneBlock: those */
     HnPruneMap *map;
     HnData *all, *data; /* as it was opened, and the samples that were drawn of it; data NULL: none */
     int64_t calib, held_first, held;
@@ -97,7 +114,14 @@ const char *prune_pattern_name(const Prune *q);
 /* prune_model.c: the model, and samples for it */
 gboolean prune_open(Prune *q, GError **error);
 gboolean prune_open_chooser(Prune *q, GError **error);
+/* On those samples; NULL: error. */
+HnScorer *prune_scorer_on(const Prune *q, int64_t first, int64_t n, GError **error);
 HnModel *prune_open_given(const Prune *q, GError **error);
+
+/* prune_blocks.c: q->base */
+gboolean prune_take_blocks(Prune *q, GError **error);
+GArray *prune_blocks_new(void); /* PruneBlock */
+void prune_clear_blocks(Prune *q);
 
 /* prune_budget.c: q->keep */
 gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error);
@@ -115,6 +139,8 @@ void prune_write_recipe(const Prune *q);
 gboolean prune_read_recipe(Prune *q, GError **error);
 /* Widths and zeros as q->recipe has them. */
 gboolean prune_take_recipe(Prune *q, GError **error);
+/* Blocks as it has them, PruneBlock; NULL: error. */
+GArray *prune_recipe_blocks(const Prune *q, GError **error);
 void prune_clear_replayed(Prune *q);
 
 /* prune_report.c */

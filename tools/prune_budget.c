@@ -121,7 +121,7 @@ static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
 {
     g_autoptr(GHashTable) by_node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     double total;
-    if (!prune_count_flops(q, q->dense, by_node, &total, error))
+    if (!prune_count_flops(q, q->base, by_node, &total, error))
         return FALSE;
     set_costs(costs, by_node, total);
     return TRUE;
@@ -129,7 +129,7 @@ static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
 
 static gboolean bytes_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
 {
-    if (!measure_size(q, q->dense, &costs->rest, error))
+    if (!measure_size(q, q->base, &costs->rest, error))
         return FALSE;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         const HnPruneLayer *l = costs->map->layers->pdata[i];
@@ -154,7 +154,7 @@ static HnNodeTimes *times_of(const Prune *q, HnModel *m, GError **error)
 static gboolean times_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
 {
     g_autofree int *half = g_new(int, q->map->classes->len + 1u);
-    g_autoptr(HnNodeTimes) whole = times_of(q, q->dense, error);
+    g_autoptr(HnNodeTimes) whole = times_of(q, q->base, error);
     if (whole == NULL)
         return FALSE;
     hn_prune_uniform(q->map, HALF, q->vector, half);
@@ -274,7 +274,8 @@ HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GEr
 
 guint prune_n_widths(const Prune *q)
 {
-    const gboolean one = q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LATENCY;
+    const gboolean one =
+        q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS || q->budget == PRUNE_LATENCY;
     return one || q->recipe != NULL || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
 }
 
@@ -315,17 +316,20 @@ gboolean prune_find_widths(Prune *q, guint i, GError **error)
     }
     if (q->budget == PRUNE_ZEROS)
         return share_zeros(q, i, error);
-    if (q->map->classes->len == 0) {
+    if (q->map->classes->len == 0 && q->budget != PRUNE_LAYERS) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
                     "no channels of the model may go; '--explain' says why each of them has to stay");
         return FALSE;
     }
     hn_prune_uniform(q->map, q->budget == PRUNE_RATIO ? q->limit : 0.5, q->vector, q->keep);
-    if (q->budget == PRUNE_RATIO && !q->p->analyze)
+    if (q->budget == PRUNE_LAYERS)
+        for (guint c = 0; c < q->map->classes->len; c++)
+            q->keep[c] = ((const HnPruneClass *)q->map->classes->pdata[c])->n;
+    if ((q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS) && !q->p->analyze)
         return TRUE;
     if (!find_curves(q, error))
         return FALSE;
-    return q->budget == PRUNE_NO_BUDGET || q->budget == PRUNE_RATIO ||
+    return q->budget == PRUNE_NO_BUDGET || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS ||
            meet(q, &kinds[q->budget], through_of(q, i), error);
 }
 

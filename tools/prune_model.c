@@ -111,8 +111,7 @@ static gboolean open_data(Prune *q, GError **error)
     return q->sample != NULL;
 }
 
-/* NULL: error. */
-static HnScorer *scorer_on(const Prune *q, int64_t first, int64_t n, GError **error)
+HnScorer *prune_scorer_on(const Prune *q, int64_t first, int64_t n, GError **error)
 {
     const HnScorerOptions o = { .backend = q->backend,
                                 .threads = q->ctx->common.threads,
@@ -127,7 +126,7 @@ static gboolean open_scorer(Prune *q, GError **error)
 {
     if (q->p->speed_only || q->p->explain)
         return TRUE;
-    q->scorer = scorer_on(q, q->held_first, q->held, error);
+    q->scorer = prune_scorer_on(q, q->held_first, q->held, error);
     if (q->scorer != NULL)
         hn_scorer_original(q->scorer, &q->original);
     return q->scorer != NULL;
@@ -135,7 +134,7 @@ static gboolean open_scorer(Prune *q, GError **error)
 
 gboolean prune_open_chooser(Prune *q, GError **error)
 {
-    return q->chooser != NULL || (q->chooser = scorer_on(q, 0, MIN(q->calib, MOST_HELD), error)) != NULL;
+    return q->chooser != NULL || (q->chooser = prune_scorer_on(q, 0, MIN(q->calib, MOST_HELD), error)) != NULL;
 }
 
 /* --exclude: classes that a tensor of such a name belongs to stay. */
@@ -146,7 +145,7 @@ static gboolean exclude(Prune *q, GError **error)
         g_prefix_error(error, "option '--exclude': ");
         return FALSE;
     }
-    gboolean any = regex == NULL;
+    gboolean any = regex == NULL || q->blocks->len > 0; /* which it was for, too */
     for (guint c = 0; regex != NULL && c < q->map->classes->len; c++) {
         HnPruneClass *k = q->map->classes->pdata[c];
         gboolean found = FALSE;
@@ -164,8 +163,8 @@ gboolean prune_open(Prune *q, GError **error)
     if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
                                   (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
         return FALSE;
-    if (!prepare(q, error) || (q->map = hn_prune_map_new(q->dense, q->ctx->budget, error)) == NULL ||
-        !exclude(q, error) || !open_data(q, error) || !open_scorer(q, error))
+    if (!prepare(q, error) || !open_data(q, error) || !open_scorer(q, error) || !prune_take_blocks(q, error) ||
+        (q->map = hn_prune_map_new(q->base, q->ctx->budget, error)) == NULL || !exclude(q, error))
         return FALSE;
     q->o = (HnPruneOptions){ .backend = q->backend,
                              .threads = q->ctx->common.threads,
@@ -173,6 +172,7 @@ gboolean prune_open(Prune *q, GError **error)
                              .progress = &q->ctx->progress,
                              .data = q->p->speed_only ? NULL : q->data,
                              .n = q->calib,
+                             .wanted = q->base != q->dense ? q->dense : NULL,
                              .score = q->by,
                              .fit = q->fit,
                              .seed = q->ctx->common.seed };

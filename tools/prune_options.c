@@ -31,6 +31,10 @@ const GOptionEntry prune_entries[] = {
       "zeros lie as they come (unstructured, default), in 4 or 16 outputs of an input (4x1, 16x1), or are 2 of 4 "
       "inputs (2:4)",
       "NAME" },
+    { "layers", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, layers),
+      "first N blocks go as a whole, those that are missed least: branches of sums, and layers that make as many "
+      "numbers as they read",
+      "N" },
     { "max-drop", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, max_drop_text),
       "largest loss of the metric; without another budget as much goes as it allows", "P%" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, metric),
@@ -140,9 +144,11 @@ static gboolean parse_budget(Prune *q, GError **error)
                                     "a time");
     if (zeros)
         return parse_zeros(q, error);
-    if (given == 0 && p->max_drop_text == NULL && !p->analyze && !p->explain)
-        return hn_tool_usage(error, "how much is to go? '--flops', '--latency', '--size', '--ratio', '--sparsity' or "
-                                    "'--max-drop' says so");
+    if (given == 0 && p->layers > 0 && p->max_drop_text == NULL)
+        q->budget = PRUNE_LAYERS;
+    if (given == 0 && p->layers == 0 && p->max_drop_text == NULL && !p->analyze && !p->explain)
+        return hn_tool_usage(error, "how much is to go? '--flops', '--latency', '--size', '--ratio', '--sparsity', "
+                                    "'--layers' or '--max-drop' says so");
     if (!isnan(p->ratio)) {
         q->budget = PRUNE_RATIO;
         q->limit = p->ratio;
@@ -179,8 +185,8 @@ gboolean prune_parse(Prune *q, GError **error)
         g_prefix_error(error, "option '--max-drop': ");
         return FALSE;
     }
-    if (p->samples < 1 || p->round < 0)
-        return hn_tool_usage(error, "a number of samples and of channels is positive");
+    if (p->samples < 1 || p->round < 0 || p->layers < 0)
+        return hn_tool_usage(error, "a number of samples, channels and blocks is positive");
     q->vector = p->round > 0 ? p->round : hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8;
     if (p->speed_only && p->calib != NULL)
         return hn_tool_usage(error, "'--speed-only' is for want of samples: it excludes '--calib'");

@@ -1,4 +1,5 @@
 /* hone-prune: the recipe of what is written, and --replay, which makes the same bytes of one. */
+#include <math.h>
 #include <string.h>
 
 #include "base/jsonread.h"
@@ -7,6 +8,7 @@
 
 #define WIDTHS "widths" /* by class: channels that stay; those that are not there stay as they are */
 #define ZEROS "zeros"   /* by layer: the part that was asked of it */
+#define BLOCKS "blocks" /* in order: those that went, "out" and "in" */
 
 /* --- out ---------------------------------------------------------------------------------------------------------- */
 
@@ -30,6 +32,7 @@ static const char *layer_name(const Prune *q, guint i)
 void prune_write_recipe(const Prune *q)
 {
     JsonObject *o = json_object_new(), *widths = json_object_new(), *zeros = json_object_new();
+    JsonArray *blocks = json_array_new();
     json_object_set_string_member(o, "input", q->model_hash);
     json_object_set_string_member(o, "calibration", q->data_hash);
     for (guint c = 0; c < q->map->classes->len; c++) {
@@ -40,6 +43,14 @@ void prune_write_recipe(const Prune *q)
     for (guint i = 0; q->zeros_part != NULL && i < q->map->layers->len; i++)
         if (hn_zeros_takes(q->map->layers->pdata[i]))
             json_object_set_double_member(zeros, layer_name(q, i), q->zeros_part[i]);
+    for (guint i = 0; i < q->blocks->len; i++) {
+        const PruneBlock *b = &g_array_index(q->blocks, PruneBlock, i);
+        JsonObject *block = json_object_new();
+        json_object_set_string_member(block, "out", b->out);
+        json_object_set_string_member(block, "in", b->in);
+        json_array_add_object_element(blocks, block);
+    }
+    json_object_set_array_member(o, BLOCKS, blocks);
     json_object_set_object_member(o, WIDTHS, widths);
     json_object_set_object_member(o, ZEROS, zeros);
     hn_recipe_write(q->result, PRUNE_TOOL, hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed), o);
@@ -119,4 +130,22 @@ gboolean prune_take_recipe(Prune *q, GError **error)
             return bad(q, "part of zeros", layer_name(q, i), error);
     }
     return TRUE;
+}
+
+GArray *prune_recipe_blocks(const Prune *q, GError **error)
+{
+    JsonArray *list = hn_json_array_at(q->recipe, BLOCKS);
+    g_autoptr(GArray) blocks = prune_blocks_new();
+    for (guint i = 0; list != NULL && i < json_array_get_length(list); i++) {
+        JsonObject *o = hn_json_object(json_array_get_element(list, i));
+        const char *out = hn_json_string_at(o, "out"), *in = hn_json_string_at(o, "in");
+        if (out == NULL || in == NULL) {
+            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s': its recipe has a block without 'out' or 'in'",
+                        q->p->replay);
+            return NULL;
+        }
+        const PruneBlock b = { g_strdup(out), g_strdup(in), 0, NAN };
+        g_array_append_val(blocks, b);
+    }
+    return g_steal_pointer(&blocks);
 }

@@ -31,6 +31,12 @@ static const HnColumn point_columns[] = { { "flops", "operations", HN_COL_PERCEN
                                           { "within", "within", HN_COL_TEXT },
                                           { 0 } };
 
+static const HnColumn block_columns[] = { { "out", "block up to", HN_COL_TEXT },
+                                          { "in", "its place takes", HN_COL_TEXT },
+                                          { "layers", "layers", HN_COL_INT },
+                                          { "sqnr_db", "dB without", HN_COL_NUMBER },
+                                          { 0 } };
+
 #define LITTLE 13.0 /* dB: outputs of which less is left are named */
 #define FEW_SAMPLES 32
 
@@ -161,6 +167,23 @@ static void add_zeros(const Prune *q, HnReport *report)
                    100 * zeros / weights, weights, layers, prune_pattern_name(q), all - weights);
     if (q->zeros.of_four > 0)
         hn_report_line(report, "2:4 is a pattern that other runtimes know: here it gains no time");
+}
+
+static void add_blocks(const Prune *q, HnReport *report)
+{
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < q->blocks->len; i++) {
+        const PruneBlock *b = &g_array_index(q->blocks, PruneBlock, i);
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "out", b->out);
+        json_object_set_string_member(row, "in", b->in);
+        json_object_set_int_member(row, "layers", b->layers);
+        hn_json_set_number(row, "sqnr_db", b->db);
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "blocks", rows);
+    if (q->blocks->len > 0)
+        hn_report_table(report, "blocks", block_columns);
 }
 
 static void add_repairs(const Prune *q, HnReport *report)
@@ -306,6 +329,7 @@ static void add_gain(const Prune *q, HnReport *report)
 gboolean prune_report(const Prune *q, GError **error)
 {
     g_autoptr(HnReport) report = report_new(q);
+    add_blocks(q, report);
     add_classes(q, report);
     add_layers(q, report);
     if (q->budget == PRUNE_ZEROS && q->pruned != NULL)

@@ -22,6 +22,19 @@ static int output_of(HnGraph *g, HnValue *v)
     return (int)at;
 }
 
+/* Place of an input among those that are fed. */
+static int place_of(const HnGraph *g, const char *name)
+{
+    int place = 0;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        const HnValue *v = g->inputs->pdata[i];
+        if (g_str_equal(v->name, name))
+            break;
+        place += !hn_value_is_weight(v);
+    }
+    return place;
+}
+
 HnCapture *hn_capture_new(HnModel *m, const GPtrArray *names, const HnCaptureOptions *o, GError **error)
 {
     g_autoptr(HnCapture) t = g_new0(HnCapture, 1);
@@ -41,13 +54,14 @@ HnCapture *hn_capture_new(HnModel *m, const GPtrArray *names, const HnCaptureOpt
         t->out[i] = fed[i] ? 0 : output_of(m->graph, v);
     }
     const HnSessionOptions so = { .threads = o->threads, .budget = o->budget, .plan_cache = 1 };
+    for (guint i = 0; i < names->len; i++)
+        if (fed[i])
+            t->out[i] = -1 - place_of(m->graph, names->pdata[i]);
+    if (m->graph->outputs->len == 0) /* inputs alone are looked at */
+        return g_steal_pointer(&t);
     t->session = hn_session_new(m, o->backend, &so, error);
     if (t->session == NULL)
         return NULL;
-    for (guint i = 0; i < names->len; i++)
-        for (int k = 0; fed[i] && k < hn_session_n_inputs(t->session); k++)
-            if (g_str_equal(hn_session_input(t->session, k)->name, names->pdata[i]))
-                t->out[i] = -1 - k;
     t->n_out = hn_session_n_outputs(t->session);
     t->got = g_new0(HnTensor *, (gsize)t->n_out + 1);
     return g_steal_pointer(&t);
@@ -75,7 +89,8 @@ void hn_capture_free(HnCapture *t)
 gboolean hn_capture_run(HnCapture *t, const HnSample *s, HnTensor **values, GError **error)
 {
     drop(t);
-    if (hn_progress_stop(t->o.progress, error) || !hn_session_run(t->session, s->in, t->got, error))
+    if (hn_progress_stop(t->o.progress, error) ||
+        (t->session != NULL && !hn_session_run(t->session, s->in, t->got, error)))
         return FALSE;
     for (guint i = 0; i < t->n; i++)
         values[i] = t->out[i] >= 0 ? t->got[t->out[i]] : s->in[-1 - t->out[i]];

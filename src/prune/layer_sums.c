@@ -92,9 +92,11 @@ gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error
             y[i] = name_of(y_names, hn_node_out(l->node, 0));
     }
     Look of_x = { 0 }, of_y = { 0 };
-    gboolean ok = look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), x_names, p->o, error) &&
-                  (y_names->len == 0 || look_open(&of_y, hn_model_copy(p->map->model), y_names, p->o, error)) &&
-                  make_grams(p, error);
+    gboolean ok =
+        look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), x_names, p->o, error) &&
+        (y_names->len == 0 ||
+         look_open(&of_y, hn_model_copy(p->o->wanted != NULL ? p->o->wanted : p->map->model), y_names, p->o, error)) &&
+        make_grams(p, error);
     for (int64_t k = 0; k < p->o->n && ok; k++) {
         g_autoptr(HnSample) s = hn_data_load(p->o->data, p->o->first + k, error);
         ok = s != NULL && hn_capture_run(of_x.capture, s, of_x.values, error) &&

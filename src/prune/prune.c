@@ -321,7 +321,7 @@ HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int
 {
     g_autoptr(HnPruned) p = hn_pruned_new(map, o->budget);
     const guint n = map->classes->len;
-    Run r = { .out = p, .o = o, .keep = keep };
+    Run r = { .out = p, .o = o, .keep = keep, .dirty = o->wanted != NULL };
     for (guint c = 0; c < n; c++) {
         if (goes_now(&r, (int)c, G_MAXINT)) /* no layer reads it */
             choose(&r, NULL, (int)c, NULL);

@@ -26,6 +26,7 @@ typedef struct {
     const HnProgress *progress; /* may be NULL */
     const HnData *data;         /* whose inputs are the model's; NULL: there are no samples */
     int64_t first, n;           /* of it */
+    const HnModel *wanted;      /* whose layers' results are those to make; NULL: the map's model */
     HnPruneScore score;
     gboolean fit;  /* weights become others */
     double ridge;  /* HnObs; 0: a default */

@@ -268,7 +268,7 @@ HnPruned *hn_prune_zeros(const HnPruneMap *map, const HnPruneOptions *o, const H
                          GError **error)
 {
     g_autoptr(HnPruned) p = hn_pruned_new(map, o->budget);
-    Run r = { .out = p, .o = o, .z = z, .part = part };
+    Run r = { .out = p, .o = o, .z = z, .part = part, .dirty = o->wanted != NULL };
     for (int level = 0; level < map->levels; level++) {
         hn_progress_tell(o->progress, "zeros", (guint64)level, (guint64)map->levels);
         if (hn_progress_stop(o->progress, error) || !run_level(&r, level, error))

@@ -2,13 +2,14 @@
  * HnZerosGroup: weights of one group of a layer, as HnGram counts them, while more and more of them become 0.
  *
  * Weights that share their fate are a block: those of `rows` outputs for one input. A block's worth is its optimal
- * brain surgeon score (prune/obs.h), the sum of w^2 / [H^-1]_jj with the inverse over the inputs that these outputs
- * still read. In rounds, the blocks with the least scores go, and what is left becomes the best there is by least
- * squares.
+ * brain surgeon score (prune/obs.h), the sum of w^2 / [H^-1]_jj, with the inverse over all inputs: over those that its
+ * outputs still read it would be another one for each of them, at k times the work and no better accuracy. In rounds,
+ * the blocks with the least scores go, and what is left becomes the best there is by least squares.
  */
 #pragma once
 
 #include "prune/choose.h"
+#include "prune/zeros_solve.h"
 
 G_BEGIN_DECLS
 
@@ -19,13 +20,14 @@ typedef struct {
     HnPruneScore by;               /* obs, or what does not change when others go */
     uint64_t seed;
     int threads;
-    double *h, *b;    /* [k, k] lower, [k, outs], with ridge; NULL: there are no samples */
-    double *diagonal; /* [k] of H^-1 as a whole, where one for each strip would take too long; else NULL */
-    const double *w0; /* [k, outs]: the layer's own */
-    double *w;        /* [k, outs] */
-    guint8 *gone;     /* [strips, inputs] */
-    double *scores;   /* the same */
-    int64_t left;     /* blocks */
+    double *h, *b;         /* [k, k] lower, [k, outs], with ridge; NULL: there are no samples */
+    double *diagonal;      /* [k] of H^-1; NULL without samples, or where no score asks for it */
+    HnZerosSystem *system; /* NULL without samples */
+    const double *w0;      /* [k, outs]: the layer's own */
+    double *w;             /* [k, outs] */
+    guint8 *gone;          /* [strips, inputs] */
+    double *scores;        /* the same */
+    int64_t left;          /* blocks */
     HnBudget *budget;
 } HnZerosGroup;
 

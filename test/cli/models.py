@@ -118,6 +118,13 @@ def models():
     yield "grown", simple(grown, (tensor("h", FLOAT16, (128, 128), bytes(range(0, 60)) * 546 + bytes(8)),
                                   tensor("one", FLOAT, (1,), f32(2)), ints("dims", 128, 128)),
                           (value("x", FLOAT, (128, 128)),), (value("y", FLOAT, (128, 128)),))
+    # a branch of two products beside a sum, and a product of as many numbers as it reads; weights between -1 and 1
+    weights = [tensor(n, FLOAT, (16, k), f32(*(((i * 7919 + 31 * s) % 1000) / 500 - 1 for i in range(16 * k))))
+               for s, (n, k) in enumerate((("a", 16), ("b", 16), ("c", 16), ("d", 4)), 1)]
+    steps = [node("MatMul", ["x", "a"], ["p"]), node("Relu", ["p"], ["q"]), node("MatMul", ["q", "b"], ["r"]),
+             node("Relu", ["r"], ["s"]), node("MatMul", ["s", "c"], ["t"]), node("Add", ["t", "q"], ["u"]),
+             node("MatMul", ["u", "d"], ["y"])]
+    yield "residual", simple(steps, weights, (value("x", FLOAT, ("N", 16)),), (value("y", FLOAT, ("N", 4)),))
     yield "permuted", simple([node("Transpose", ["x"], ["y"], attr_ints("perm", (1, 0)))], ins=(x,),
                              outs=(value("y", FLOAT, (3, "N")),))
 

@@ -174,6 +174,29 @@ END
     cmp first.onnx out.onnx
 }
 
+@test "prune: whole blocks, alone and before channels and weights" {
+    local data=rows.npy
+    npy make '<f4' 128,16 "$(seq 1 2048 | awk '{ printf "%.3f ", sin($1 * $1) }')" $data
+    blocks() {
+        rm -f out.onnx
+        succeeds hone-prune --json=report.json -q -o out.onnx residual.onnx "$@" && schema prune report.json
+    }
+    blocks --calib $data --layers 1 --force
+    holds '(.blocks | length == 1) and .blocks[0].layers >= 1 and .blocks[0].sqnr_db != null'
+    holds '.flops.ratio < 0.9 and .bytes.ratio < 1 and .repairs[0].after > .repairs[0].before + 1'
+    holds '[.classes[] | select(.width_after != .width_before)] == []'
+    succeeds hone-replay -q out.onnx residual.onnx --calib $data
+    blocks --calib $data --layers 1 --exclude '^p$' --flops 0.6x --force
+    holds '(.blocks | length == 1) and .flops.ratio <= 0.6'
+    blocks --speed-only --layers 2
+    holds '[.blocks[].sqnr_db] == [null, null]'
+    blocks --speed-only --layers 1 --exclude '^[rtu]$'
+    holds '[.blocks[].out] == ["p"]'
+    refuses 3 'blocks may go, and no more' hone-prune residual.onnx --speed-only --layers 50 -o no.onnx
+    refuses 2 'is positive' hone-prune residual.onnx --speed-only --layers -1 -o no.onnx
+    [ ! -e no.onnx ]
+}
+
 @test "prune: what it needs to be told" {
     local model=$digits/model.onnx data=$digits/train.npz
     refuses 2 'how much is to go?' hone-prune "$model" --calib "$data" -o no.onnx

@@ -79,15 +79,15 @@ late() {
 @test "time: Ctrl-C that arrives twice at once is one, a second one later ends at once" {
     cat >twice.py <<'E'
 import signal, subprocess, sys, time
-pause, *command = sys.argv[1:]
+start, pause, *command = sys.argv[1:]
 p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-time.sleep(0.5)
+time.sleep(float(start))
 for _ in range(2):
     p.send_signal(signal.SIGINT)
     time.sleep(float(pause))
 print(p.wait(), p.stderr.read().decode().strip())
 E
-    [ "$(python3 twice.py 0.01 hone-bench forever.onnx)" = '130 hone-bench: interrupted' ]
-    [ "$(python3 twice.py 0.5 hone-run heavy.onnx --data random --device ref)" = '-2 ' ]
+    [ "$(python3 twice.py 0.5 0.01 hone-bench forever.onnx)" = '130 hone-bench: interrupted' ]
+    [ "$(python3 twice.py 2 0.5 hone-run heavy.onnx --data random --device ref)" = '-2 ' ]
 }
