@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/nearest.h"
 #include "check/recipe.h"
 #include "hone.h"
@@ -11,6 +12,20 @@ gboolean hn_tool_usage(GError **error, const char *text)
 {
     g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
     return FALSE;
+}
+
+char *hn_tool_journal_path(const char *journal, const char *output)
+{
+    if (journal != NULL)
+        return strcmp(journal, "none") ? g_strdup(journal) : NULL;
+    return output != NULL && !hn_out_is_stdout(output) ? g_strconcat(output, ".journal", NULL) : NULL;
+}
+
+char *hn_tool_cache_path(const char *timing_cache)
+{
+    if (timing_cache != NULL)
+        return strcmp(timing_cache, "none") ? g_strdup(timing_cache) : NULL;
+    return g_build_filename(g_get_user_cache_dir(), "hone", "timings.jsonl", NULL);
 }
 
 gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error)

@@ -11,6 +11,12 @@
 /* Sets a USAGE error; FALSE. */
 gboolean hn_tool_usage(GError **error, const char *text);
 
+/* Where a job notes what it tried: as --journal says ("none": NULL), or beside the file that it makes; NULL: nowhere.
+ */
+char *hn_tool_journal_path(const char *journal, const char *output);
+/* Where times are kept: as --timing-cache says ("none": NULL), or in the user's cache. */
+char *hn_tool_cache_path(const char *timing_cache);
+
 /* The value of --external; NULL: auto. */
 gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error);
 

@@ -107,41 +107,84 @@ static gboolean prune(Prune *q, GError **error)
     return q->pruned != NULL && repair(q, error);
 }
 
+/* Widths, and zeros by layer. */
+typedef struct {
+    int *keep;
+    double *part;   /* NULL: no zeros */
+    HnPruned *made; /* with them; NULL: not yet */
+} Choice;
+
+static void choice_clear(Choice *c)
+{
+    g_free(c->keep);
+    g_free(c->part);
+    hn_pruned_free(c->made);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Choice, choice_clear)
+
+/* As they are in q now; made is taken. */
+static void choose(Choice *c, const Prune *q, HnPruned *made)
+{
+    choice_clear(c);
+    c->keep = g_memdup2(q->keep, (q->map->classes->len + 1u) * sizeof *q->keep);
+    c->part = g_memdup2(q->zeros_part, q->map->layers->len * sizeof *q->zeros_part);
+    c->made = made;
+}
+
+/* Pruned so, and repaired. */
+static gboolean settle(Prune *q, Choice *c, GError **error)
+{
+    memcpy(q->keep, c->keep, (q->map->classes->len + 1u) * sizeof *q->keep);
+    if (c->part != NULL)
+        memcpy(q->zeros_part, c->part, q->map->layers->len * sizeof *q->zeros_part);
+    hn_pruned_free(q->pruned);
+    q->pruned = c->made != NULL ? g_steal_pointer(&c->made) : prune_by(q, &q->o, q->keep, error);
+    return q->pruned != NULL && (q->scorer == NULL || repair(q, error));
+}
+
+/* The score of q's widths on the samples that layers are fitted to; *made is NULL where it was known. */
+static gboolean try_choice(Prune *q, HnPruned **made, HnScore *s, GError **error)
+{
+    g_autofree char *hash = prune_hash(q, q->keep, "fitted");
+    g_autoptr(HnPruned) p = NULL;
+    *made = NULL;
+    if (prune_known_score(q, hash, s))
+        return TRUE;
+    if (!prune_open_chooser(q, error) || (p = prune_by(q, &q->o, q->keep, error)) == NULL ||
+        !score(q->chooser, p, s, error) || !prune_note_score(q, hash, "widths", s, error))
+        return FALSE;
+    *made = g_steal_pointer(&p);
+    return TRUE;
+}
+
 /* Of several choices of widths the one with the least error on the samples that layers are fitted to. */
 static gboolean prune_best(Prune *q, GError **error)
 {
-    const gsize parts = q->map->layers->len * sizeof(double);
     const guint n = prune_n_widths(q);
     double best = -INFINITY;
-    g_autofree int *keep = g_new0(int, q->map->classes->len + 1u);
-    g_autofree double *part = NULL; /* of zeros, as those of the best */
-    g_autoptr(HnPruned) kept = NULL;
-    if (n > 1 && !prune_open_chooser(q, error))
-        return FALSE;
+    g_auto(Choice) kept = { 0 };
+    g_autofree int *last = NULL;
     for (guint i = 0; i < n; i++) {
-        HnScore s;
+        HnScore s = { 0 };
+        HnPruned *made = NULL;
         if (!prune_find_widths(q, i, error))
             return FALSE;
-        if (i > 0 && q->budget != PRUNE_ZEROS && memcmp(keep, q->keep, q->map->classes->len * sizeof *keep) == 0)
+        if (last != NULL && q->budget != PRUNE_ZEROS && !memcmp(last, q->keep, q->map->classes->len * sizeof *last))
             continue;
-        memcpy(keep, q->keep, q->map->classes->len * sizeof *keep);
-        g_autoptr(HnPruned) p = prune_by(q, &q->o, q->keep, error);
-        if (p == NULL || (n > 1 && !score(q->chooser, p, &s, error)))
+        g_free(last);
+        last = g_memdup2(q->keep, (q->map->classes->len + 1u) * sizeof *last);
+        if (n > 1 && !try_choice(q, &made, &s, error))
             return FALSE;
         if (n > 1)
             hn_context_note(q->ctx, 1, "widths %u of %u: %.2f dB", i + 1, n, s.sqnr);
-        if (kept == NULL || s.sqnr > best) {
-            best = n > 1 ? s.sqnr : 0;
-            hn_pruned_free(kept);
-            kept = g_steal_pointer(&p);
-            g_free(part);
-            part = g_memdup2(q->zeros_part, parts);
+        if (kept.keep == NULL || s.sqnr > best) {
+            choose(&kept, q, made);
+            best = s.sqnr;
+        } else {
+            hn_pruned_free(made);
         }
     }
-    q->pruned = g_steal_pointer(&kept);
-    if (part != NULL)
-        memcpy(q->zeros_part, part, parts);
-    return q->scorer == NULL || repair(q, error);
+    return settle(q, &kept, error);
 }
 
 /* --- as it is masked ---------------------------------------------------------------------------------------------- */
@@ -270,13 +313,15 @@ static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
 {
     HnGoals goals = { 0 };
     double cost;
-    if (!prune_widths_for(q, part, error) || !prune(q, error))
+    g_clear_pointer(&q->pruned, hn_pruned_free);
+    if (!prune_widths_for(q, part, &cost, error))
+        return FALSE;
+    g_autofree char *hash = prune_hash(q, q->keep, "held out");
+    if (!prune_known_score(q, hash, &q->score) &&
+        (!prune(q, error) || !prune_note_score(q, hash, "part", &q->score, error)))
         return FALSE;
     hn_scorer_goals(q->scorer, q->max_drop, &goals);
     *met = hn_goals_met(&goals, &q->score, &q->original);
-    g_autoptr(HnModel) m = hn_pruned_model(q->pruned, error);
-    if (m == NULL || !prune_count_flops(q, m, NULL, &cost, error))
-        return FALSE;
     const PrunePoint point = {
         .flops = cost / q->flops_before, .bytes = NAN, .ms = NAN, .score = q->score, .db = q->score.sqnr, .kept = *met
     };
@@ -291,33 +336,22 @@ static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
 static gboolean search(Prune *q, GError **error)
 {
     double lo = 0, hi = 1;
-    g_autoptr(HnPruned) best = NULL;
-    HnScore best_score = { 0 };
+    g_auto(Choice) best = { 0 };
     for (int i = 0; i < TRIALS; i++) {
         const double part = (lo + hi) / 2;
         gboolean met;
         hn_progress_tell(&q->ctx->progress, "search", (guint64)i, TRIALS);
-        if (!try_part(q, part, &met, error))
+        if (hn_progress_stop(&q->ctx->progress, error) || !try_part(q, part, &met, error))
             return FALSE;
-        if (!met) {
-            lo = part;
-            continue;
-        }
-        hi = part;
-        hn_pruned_free(best);
-        best = g_steal_pointer(&q->pruned);
-        best_score = q->score;
+        if (met)
+            choose(&best, q, NULL);
+        *(met ? &hi : &lo) = part;
     }
-    if (best == NULL) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "no channels of the model may go with a loss of at most %.3g %%",
-                    q->max_drop * 100);
-        return FALSE;
-    }
-    hn_pruned_free(q->pruned);
-    q->pruned = g_steal_pointer(&best);
-    q->score = best_score;
-    memcpy(q->keep, q->pruned->kept, q->map->classes->len * sizeof *q->keep);
-    return TRUE;
+    if (best.keep != NULL)
+        return settle(q, &best, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "no channels of the model may go with a loss of at most %.3g %%",
+                q->max_drop * 100);
+    return FALSE;
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -373,7 +407,8 @@ static gboolean write_model(Prune *q, GError **error)
 static gboolean work(Prune *q, GError **error)
 {
     if (!begin(q, error) || !prune_open(q, error) || !prune_take_hashes(q, error) ||
-        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error))
+        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error) ||
+        (!q->p->explain && !prune_open_journal(q, error)))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);
@@ -393,7 +428,11 @@ static gboolean run(HnContext *ctx, GError **error)
     q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
     q.points = g_array_new(FALSE, FALSE, sizeof(PrunePoint));
     q.blocks = prune_blocks_new();
-    const gboolean ok = work(&q, error);
+    GError *failure = NULL;
+    const gboolean ok = work(&q, &failure);
+    prune_close_journal(&q, failure);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
     clear_folds(&q);
     hn_pruned_free(q.pruned);
     hn_model_free(q.result);

@@ -12,16 +12,17 @@
 #include "prune/prune.h"
 #include "prune/widths.h"
 #include "prune/zeros.h"
+#include "tune/journal.h"
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern, *store, *replay;
+        *pattern, *store, *replay, *journal, *timing_cache;
     char **dim, **shapes;
     int samples, round, layers;
     double ratio, sparsity;
-    gboolean structured, analyze, explain, force, speed_only;
+    gboolean structured, analyze, explain, force, speed_only, resume;
 } PruneParams;
 
 typedef enum {
@@ -62,7 +63,8 @@ typedef struct {
     JsonObject *recipe;   /* to be done again; NULL: none */
     PruneParams replayed; /* its options */
     char *model_hash, *data_hash;
-    GBytes *file; /* of a model from stdin */
+    HnJournal *journal; /* NULL where nothing is made */
+    GBytes *file;       /* of a model from stdin */
     const HnBackend *backend;
     HnShapes *shapes;
     HnExternal external;
@@ -128,10 +130,19 @@ gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, doub
 guint prune_n_widths(const Prune *q); /* choices of widths that are worth a trial */
 gboolean prune_find_widths(Prune *q, guint i, GError **error);
 /* For that part of the operations, as far as what is known of layers tells. */
-gboolean prune_widths_for(Prune *q, double part, GError **error);
+gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error);
 
 /* What comes of the model by the samples that o names, with widths keep where channels go. */
 HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error);
+
+/* prune_journal.c: what was tried, and how long it took, is known to a run that goes on */
+gboolean prune_open_journal(Prune *q, GError **error);
+void prune_close_journal(Prune *q, const GError *why); /* NULL: all is well */
+/* The model with these widths, and what else is chosen: of the options alone it is "dense"; g_free. */
+char *prune_hash(const Prune *q, const int *keep, const char *judged);
+/* By that name; FALSE: not known. */
+gboolean prune_known_score(const Prune *q, const char *hash, HnScore *s);
+gboolean prune_note_score(const Prune *q, const char *hash, const char *what, const HnScore *s, GError **error);
 
 /* prune_replay.c */
 gboolean prune_take_hashes(Prune *q, GError **error);

@@ -75,12 +75,12 @@ static HnModel *narrow(const Prune *q, const int *keep, GError **error)
     return p != NULL ? hn_pruned_model(p, error) : NULL;
 }
 
-static gboolean measure_flops(const Prune *q, HnModel *m, double *cost, GError **error)
+static gboolean measure_flops(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
 {
     return prune_count_flops(q, m, NULL, cost, error);
 }
 
-static gboolean measure_size(const Prune *q, HnModel *m, double *cost, GError **error)
+static gboolean measure_size(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
 {
     gsize bytes;
     if (!hn_onnx_size(m, q->ctx->budget, &bytes, error))
@@ -90,15 +90,22 @@ static gboolean measure_size(const Prune *q, HnModel *m, double *cost, GError **
 }
 
 /* As a part of the dense model's. */
-static gboolean measure_time(const Prune *q, HnModel *m, double *cost, GError **error)
+static gboolean measure_time(const Prune *q, HnModel *m, const int *keep, double *cost, GError **error)
 {
+    g_autofree char *dense = prune_hash(q, NULL, "dense"), *hash = prune_hash(q, keep, "widths");
     HnSpeedup s;
+    HnEffect known;
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
                                  .seconds = RACE_SECONDS,
                                  .margin = 0.01,
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
-    if (!hn_measure_speedup(q->dense, m, q->backend, q->sample->in, &o, &s, error))
+    if (!q->absolute && hn_journal_race(q->journal, dense, hash, &known)) {
+        *cost = known.effect;
+        return TRUE;
+    }
+    if (!hn_measure_speedup(q->dense, m, q->backend, q->sample->in, &o, &s, error) ||
+        !hn_journal_add_race(q->journal, dense, hash, &s.effect, error))
         return FALSE;
     *cost = q->absolute ? s.new_ms * 1e-3 : s.effect.effect;
     return !hn_progress_stop(&q->ctx->progress, error);
@@ -129,7 +136,7 @@ static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
 
 static gboolean bytes_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
 {
-    if (!measure_size(q, q->base, &costs->rest, error))
+    if (!measure_size(q, q->base, NULL, &costs->rest, error))
         return FALSE;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         const HnPruneLayer *l = costs->map->layers->pdata[i];
@@ -139,27 +146,33 @@ static gboolean bytes_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
     return TRUE;
 }
 
-static HnNodeTimes *times_of(const Prune *q, HnModel *m, GError **error)
+/* They are the journal's. keep: the widths of m; NULL: all. */
+static const HnNodeTimes *times_of(const Prune *q, HnModel *m, const int *keep, GError **error)
 {
+    g_autofree char *hash = prune_hash(q, keep, "widths");
+    const HnNodeTimes *known = hn_journal_times(q->journal, hash);
+    if (known != NULL)
+        return known;
     const HnTimingOptions o = { .backend = q->backend,
                                 .threads = q->ctx->common.threads,
                                 .in = q->sample->in,
                                 .seconds = PROFILE_SECONDS,
                                 .budget = q->ctx->budget,
                                 .progress = &q->ctx->progress };
-    return hn_node_times_measure(m, &o, error);
+    HnNodeTimes *now = hn_node_times_measure(m, &o, error);
+    return now != NULL && hn_journal_add_times(q->journal, hash, now, error) ? now : NULL;
 }
 
 /* The dense model's, and those at half of the channels, which tell what does not fall with them. */
 static gboolean times_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
 {
     g_autofree int *half = g_new(int, q->map->classes->len + 1u);
-    g_autoptr(HnNodeTimes) whole = times_of(q, q->base, error);
+    const HnNodeTimes *whole = times_of(q, q->base, NULL, error);
     if (whole == NULL)
         return FALSE;
     hn_prune_uniform(q->map, HALF, q->vector, half);
     g_autoptr(HnModel) m = narrow(q, half, error);
-    g_autoptr(HnNodeTimes) less = m != NULL ? times_of(q, m, error) : NULL;
+    const HnNodeTimes *less = m != NULL ? times_of(q, m, half, error) : NULL;
     if (less == NULL)
         return FALSE;
     costs->rest = 1;
@@ -197,7 +210,7 @@ static gboolean find_curves(Prune *q, GError **error)
 
 typedef struct {
     gboolean (*layers)(const Prune *q, HnPruneCosts *costs, GError **error);
-    gboolean (*measure)(const Prune *q, HnModel *m, double *cost, GError **error);
+    gboolean (*measure)(const Prune *q, HnModel *m, const int *keep, double *cost, GError **error);
     const char *what;
 } Kind;
 
@@ -245,7 +258,7 @@ static gboolean meet(Prune *q, const Kind *k, double through, GError **error)
         hn_progress_tell(&q->ctx->progress, "widths", (guint64)i, ROUNDS);
         const gboolean possible = hn_prune_allocate(costs, &loss, goal, q->vector, keep);
         g_autoptr(HnModel) m = narrow(q, keep, error);
-        if (m == NULL || !k->measure(q, m, &cost, error))
+        if (m == NULL || !k->measure(q, m, keep, &cost, error))
             return FALSE;
         least = MIN(least, cost);
         hn_context_note(q->ctx, 1, "widths for %.4g: %.4g of %.4g", goal, cost, limit);
@@ -333,12 +346,13 @@ gboolean prune_find_widths(Prune *q, guint i, GError **error)
            meet(q, &kinds[q->budget], through_of(q, i), error);
 }
 
-gboolean prune_widths_for(Prune *q, double part, GError **error)
+gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error)
 {
     const HnPruneLoss loss = { q->loss, throughs[MEAN_THROUGH] };
     g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
     if (!flops_of_layers(q, costs, error))
         return FALSE;
     (void)hn_prune_allocate(costs, &loss, part * q->flops_before, q->vector, q->keep);
-    return TRUE;
+    g_autoptr(HnModel) m = narrow(q, q->keep, error);
+    return m != NULL && prune_count_flops(q, m, NULL, flops, error);
 }

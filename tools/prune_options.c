@@ -57,6 +57,12 @@ const GOptionEntry prune_entries[] = {
       "HOW" },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, external),
       "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
+    { "journal", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, journal),
+      "note what was tried in FILE, 'none' in no file (default: OUT.journal)", "FILE" },
+    { "resume", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, resume),
+      "go on with the journal of a run that ended early", NULL },
+    { "timing-cache", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, timing_cache),
+      "keep times that decide in FILE, 'none' in no file (default: in the user's cache)", "FILE" },
     { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, replay),
       "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",
       "FILE" },
@@ -70,7 +76,7 @@ const GOptionEntry prune_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { "analyze", "explain", "force", NULL };
+static const char *const left_out[] = { "analyze", "explain", "force", "resume", NULL };
 
 const HnRecorded prune_recorded = {
     .entries = prune_entries, .left_out = left_out, .program = "metric", .defaults = &prune_defaults

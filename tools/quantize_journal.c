@@ -15,24 +15,10 @@ static gboolean is_file(const Quantize *q)
     return q->p->output != NULL && !hn_out_is_stdout(q->p->output);
 }
 
-/* NULL: none. */
-static char *journal_path(const Quantize *q)
-{
-    if (q->p->journal != NULL)
-        return strcmp(q->p->journal, "none") ? g_strdup(q->p->journal) : NULL;
-    return is_file(q) && !q->p->analyze ? g_strconcat(q->p->output, ".journal", NULL) : NULL;
-}
-
-static char *cache_path(const Quantize *q)
-{
-    if (q->p->timing_cache != NULL)
-        return strcmp(q->p->timing_cache, "none") ? g_strdup(q->p->timing_cache) : NULL;
-    return g_build_filename(g_get_user_cache_dir(), "hone", "timings.jsonl", NULL);
-}
-
 gboolean quantize_open_journal(Quantize *q, GError **error)
 {
-    g_autofree char *path = journal_path(q), *cache = cache_path(q);
+    g_autofree char *path = hn_tool_journal_path(q->p->journal, q->p->analyze ? NULL : q->p->output),
+                    *cache = hn_tool_cache_path(q->p->timing_cache);
     g_autoptr(JsonObject) options = quantize_options_json(q);
     g_autofree char *plan = hn_quant_plan_hash(q->base);
     g_autoptr(JsonObject) header =

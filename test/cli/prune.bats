@@ -3,6 +3,7 @@
 load helpers
 
 setup_file() {
+    export XDG_CACHE_HOME=$BATS_FILE_TMPDIR/cache
     make_work
 }
 setup() { cd "$work" || return; }
@@ -219,6 +220,51 @@ END
     [ ! -e no.onnx ]
 }
 
+# killed N OPTION...: the run is killed as soon as its journal has N lines
+killed() {
+    local n=$1 pid
+    shift
+    hone-prune -q "$digits/model.onnx" -o out.onnx --calib "$digits/train.npz" "$@" 2>/dev/null 3>&- &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && { [ ! -e out.onnx.journal ] || [ "$(wc -l <out.onnx.journal)" -lt "$n" ]; }; do
+        sleep 0.01
+    done
+    kill -KILL $pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+}
+
+@test "prune: killed at any time, --resume ends with the same bytes" {
+    local how=(--samples 128 --max-drop 3% --force) n
+    prunes --calib "$digits/train.npz" "${how[@]}"
+    cp out.onnx whole.onnx
+    while read -r line; do
+        schema journal <<<"$line"
+    done <out.onnx.journal
+    rm out.onnx.journal
+    for n in 1 3 5; do
+        killed "$n" "${how[@]}" --resume
+    done
+    printf '{"trial":9,"what":"half a l' >>out.onnx.journal
+    prunes --calib "$digits/train.npz" "${how[@]}" --resume
+    cmp whole.onnx out.onnx
+    [ "$(jq -r 'select(.trial) | .plan' out.onnx.journal | sort | uniq -d | wc -l)" -eq 0 ] # nothing was tried twice
+    refuses 2 "'options' was another" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 128 --flops 0.5x --resume -o out.onnx
+    refuses 2 "needs a journal" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --flops 0.5x --resume --journal none -o out.onnx
+}
+
+@test "prune: times that decide are kept, so that the same command gives the same bytes" {
+    export XDG_CACHE_HOME=$PWD/cache
+    prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1
+    cp out.onnx first.onnx
+    [ -s cache/hone/timings.jsonl ]
+    prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1
+    cmp first.onnx out.onnx
+    grep -q '"race"' out.onnx.journal && return 1 # taken from the cache
+    rm -r cache
+    prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1 --timing-cache none
+    [ ! -e cache ]
+}
+
 @test "prune: for measuring speed alone, which the file says" {
     succeeds hone-prune -q "$digits/model.onnx" --speed-only --flops 0.5x -o fast.onnx
     run --separate-stderr hone-bench fast.onnx --runs 5
@@ -233,7 +279,7 @@ END
     run --separate-stderr hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.2 -o kept.onnx
     [ "$status" -ne 0 ]
     cmp before kept.onnx
-    [ "$(find . -name 'kept.onnx*' | wc -l)" -eq 1 ]
+    [ "$(find . -name 'kept.onnx*' ! -name '*.journal' | wc -l)" -eq 1 ]
 }
 
 @test "prune: in a chain, pruned, then in integers" {
