@@ -416,7 +416,7 @@ static gboolean work(Prune *q, GError **error)
         if (!prune_find_widths(q, 0, error))
             return FALSE;
         if (q->p->analyze)
-            return prune_report(q, error);
+            return prune_find_costs(q, error) && prune_report(q, error);
     }
     return make(q, error) && guard_loss(q, error) && race(q, error) && guard_speed(q, error) && write_model(q, error) &&
            prune_report(q, error);
@@ -440,6 +440,8 @@ static gboolean run(HnContext *ctx, GError **error)
         g_free(q.loss[c]);
     g_free(q.loss);
     g_free(q.keep);
+    hn_prune_costs_free(q.ms);
+    hn_prune_costs_free(q.bytes);
     hn_zeros_curves_free(q.zeros_loss);
     g_free(q.zeros_part);
     hn_scorer_free(q.scorer);

@@ -91,7 +91,8 @@ typedef struct {
     HnScorer *scorer;  /* on samples that are held out */
     HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
     HnPruneOptions o;
-    double **loss; /* by class; NULL: was not needed */
+    double **loss;            /* by class; NULL: was not needed */
+    HnPruneCosts *ms, *bytes; /* of q->base, by layer; NULL: were not needed */
     int *keep;
     double flops_before, flops_after;
     HnPruned *pruned;
@@ -127,6 +128,8 @@ void prune_clear_blocks(Prune *q);
 
 /* prune_budget.c: q->keep */
 gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error);
+/* q->ms and q->bytes */
+gboolean prune_find_costs(Prune *q, GError **error);
 guint prune_n_widths(const Prune *q); /* choices of widths that are worth a trial */
 gboolean prune_find_widths(Prune *q, guint i, GError **error);
 /* For that part of the operations, as far as what is known of layers tells. */

@@ -124,7 +124,7 @@ static void set_costs(HnPruneCosts *costs, GHashTable *by_node, double total)
     }
 }
 
-static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+static gboolean flops_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
 {
     g_autoptr(GHashTable) by_node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     double total;
@@ -134,7 +134,7 @@ static gboolean flops_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
     return TRUE;
 }
 
-static gboolean bytes_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+static gboolean bytes_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
 {
     if (!measure_size(q, q->base, NULL, &costs->rest, error))
         return FALSE;
@@ -163,9 +163,11 @@ static const HnNodeTimes *times_of(const Prune *q, HnModel *m, const int *keep, 
     return now != NULL && hn_journal_add_times(q->journal, hash, now, error) ? now : NULL;
 }
 
-/* The dense model's, and those at half of the channels, which tell what does not fall with them. */
-static gboolean times_of_layers(const Prune *q, HnPruneCosts *costs, GError **error)
+/* In ms: the dense model's, and those at half of the channels, which tell what does not fall with them. */
+static gboolean find_ms(Prune *q, GError **error)
 {
+    if (q->ms != NULL)
+        return TRUE;
     g_autofree int *half = g_new(int, q->map->classes->len + 1u);
     const HnNodeTimes *whole = times_of(q, q->base, NULL, error);
     if (whole == NULL)
@@ -175,23 +177,45 @@ static gboolean times_of_layers(const Prune *q, HnPruneCosts *costs, GError **er
     const HnNodeTimes *less = m != NULL ? times_of(q, m, half, error) : NULL;
     if (less == NULL)
         return FALSE;
-    costs->rest = 1;
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
+    costs->rest = whole->total_ms;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         const HnPruneLayer *l = costs->map->layers->pdata[i];
         const char *name = hn_node_out(l->node, 0)->name;
         const HnNodeTime *a = hn_node_time(whole, name), *b = hn_node_time(less, name);
-        costs->layer[i] = a != NULL && whole->total_ms > 0 ? a->ms / whole->total_ms : 0;
+        costs->layer[i] = a != NULL ? a->ms : 0;
         costs->rest -= costs->layer[i];
         const double part = hn_prune_layer_part(costs, (int)i, half);
         if (a != NULL && b != NULL && a->ms > 0 && part < 1) /* b = a * (fixed + (1 - fixed) * part) */
             costs->part[i] = CLAMP((b->ms / a->ms - part) / (1 - part), 0, 1);
     }
     costs->rest = MAX(costs->rest, 0);
-    if (q->absolute) {
-        for (guint i = 0; i < costs->map->layers->len; i++)
-            costs->layer[i] *= whole->total_ms * 1e-3;
-        costs->rest *= whole->total_ms * 1e-3;
+    q->ms = g_steal_pointer(&costs);
+    return TRUE;
+}
+
+/* Of the whole of them, or in seconds. */
+static gboolean times_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
+{
+    if (!find_ms(q, error))
+        return FALSE;
+    double unit = q->absolute ? 1e3 : q->ms->rest;
+    for (guint i = 0; i < costs->map->layers->len && !q->absolute; i++)
+        unit += q->ms->layer[i];
+    for (guint i = 0; i < costs->map->layers->len; i++) {
+        costs->layer[i] = q->ms->layer[i] / unit;
+        costs->part[i] = q->ms->part[i];
     }
+    costs->rest = q->ms->rest / unit;
+    return TRUE;
+}
+
+gboolean prune_find_costs(Prune *q, GError **error)
+{
+    g_autoptr(HnPruneCosts) bytes = hn_prune_costs_new(q->map);
+    if ((q->backend->computes && !find_ms(q, error)) || !bytes_of_layers(q, bytes, error))
+        return FALSE;
+    q->bytes = g_steal_pointer(&bytes);
     return TRUE;
 }
 
@@ -209,7 +233,7 @@ static gboolean find_curves(Prune *q, GError **error)
 }
 
 typedef struct {
-    gboolean (*layers)(const Prune *q, HnPruneCosts *costs, GError **error);
+    gboolean (*layers)(Prune *q, HnPruneCosts *costs, GError **error);
     gboolean (*measure)(const Prune *q, HnModel *m, const int *keep, double *cost, GError **error);
     const char *what;
 } Kind;

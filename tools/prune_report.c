@@ -6,11 +6,15 @@
 #include "base/text.h"
 #include "hone_prune.h"
 
-static const HnColumn class_columns[] = {
-    { "name", "class", HN_COL_TEXT },           { "members", "tensors", HN_COL_INT },
-    { "width_before", "channels", HN_COL_INT }, { "width_after", "left", HN_COL_INT },
-    { "error", "error", HN_COL_PERCENT },       { 0 }
-};
+#define CLASS_COLUMNS                                                                      \
+    { "name", "class", HN_COL_TEXT }, { "members", "tensors", HN_COL_INT },                \
+        { "width_before", "channels", HN_COL_INT }, { "width_after", "left", HN_COL_INT }, \
+    {                                                                                      \
+        "error", "error", HN_COL_PERCENT                                                   \
+    }
+
+static const HnColumn class_columns[] = { CLASS_COLUMNS, { 0 } };
+static const HnColumn timed_class_columns[] = { CLASS_COLUMNS, { "ms", "saves", HN_COL_MS }, { 0 } };
 static const HnColumn layer_columns[] = { { "name", "layer", HN_COL_TEXT },
                                           { "op", "operator", HN_COL_TEXT },
                                           { "weights_before", "weights", HN_COL_INT },
@@ -58,6 +62,17 @@ static double loss_of(const Prune *q, guint c)
     return q->loss != NULL && q->keep[c] > 0 && q->keep[c] < k->n ? q->loss[c][k->n - q->keep[c] - 1] : NAN;
 }
 
+/* What the model costs with that width of class c alone; NaN: not known. */
+static double cost_of(const Prune *q, const HnPruneCosts *costs, guint c, int width)
+{
+    const guint n = q->map->classes->len;
+    g_autofree int *keep = g_new(int, n + 1u);
+    for (guint i = 0; i < n; i++)
+        keep[i] = ((const HnPruneClass *)q->map->classes->pdata[i])->n;
+    keep[c] = width;
+    return costs != NULL ? hn_prune_cost(costs, keep) : NAN;
+}
+
 static JsonArray *curve_of(const Prune *q, guint c)
 {
     const HnPruneClass *k = q->map->classes->pdata[c];
@@ -67,6 +82,8 @@ static JsonArray *curve_of(const Prune *q, guint c)
         JsonObject *o = json_object_new();
         json_object_set_int_member(o, "width", width);
         hn_json_set_number(o, "error", q->loss[c][k->n - width - 1]);
+        hn_json_set_number(o, "ms", cost_of(q, q->ms, c, width));
+        hn_json_set_number(o, "bytes", cost_of(q, q->bytes, c, width));
         json_array_add_object_element(curve, o);
     }
     return curve;
@@ -81,15 +98,17 @@ static void add_classes(const Prune *q, HnReport *report)
         json_object_set_string_member(row, "name", k->name);
         json_object_set_int_member(row, "members", k->group->spans->len);
         json_object_set_int_member(row, "width_before", k->n);
-        json_object_set_int_member(row, "width_after", q->pruned != NULL ? q->pruned->kept[c] : q->keep[c]);
+        const int left = q->pruned != NULL ? q->pruned->kept[c] : q->keep[c];
+        json_object_set_int_member(row, "width_after", left);
         hn_json_set_number(row, "error", loss_of(q, c));
+        hn_json_set_number(row, "ms", cost_of(q, q->ms, c, k->n) - cost_of(q, q->ms, c, left));
         if (q->p->analyze)
             json_object_set_array_member(row, "curve", curve_of(q, c));
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "classes", rows);
     if (q->budget != PRUNE_ZEROS)
-        hn_report_table(report, "classes", class_columns);
+        hn_report_table(report, "classes", q->ms != NULL ? timed_class_columns : class_columns);
 }
 
 /* Elements of a weight; -1: it is none. */

@@ -93,6 +93,7 @@ right() {
     [ "$status" -eq 0 ]
     schema prune <<<"$output"
     jq -e '[.classes[].curve | length > 2 and (.[0].error <= .[-1].error)] | all' <<<"$output"
+    jq -e '[.classes[] | .ms != null and (.curve | (.[0].ms >= .[-1].ms) and (.[0].bytes > .[-1].bytes))] | all' <<<"$output"
     run --separate-stderr hone-prune "$digits/model.onnx" --explain --json
     [ "$status" -eq 0 ]
     schema prune <<<"$output"
