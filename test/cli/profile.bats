@@ -108,14 +108,14 @@ told() {
 }
 
 @test "profile: an operator is a bottleneck by all its nodes" {
-    profile sines.onnx --dim N=1000 --runs 100 --device ref
+    profile sines.onnx --dim N=5000 --runs 100 --device ref
     holds '[.nodes[] | .bottleneck | not] | all'
     holds '[.bottlenecks[] | select(.kind == "type") | .name] == ["Sin"]'
     [[ $output == *"bottleneck: all Sin, "*" of the time,"* && $output == *"8 nodes, together"* ]] || explain
 }
 
 @test "profile: blocks, and which of them is a bottleneck" {
-    profile scopes.onnx --dim N=1000 --runs 100 --device ref
+    profile scopes.onnx --dim N=5000 --runs 100 --device ref
     holds '[.blocks[] | .block] == ["/m", "/m/body", "/m/head"]'
     holds '[.blocks[] | .inside] == [null, "/m", "/m"]'
     holds '[.bottlenecks[] | select(.kind == "block") | .name] == ["/m/body", "/m/head"]'
