@@ -1,7 +1,8 @@
 /*
  * Results of a plane lie side by side, and so do the pixels that a tap looks at, if lines of both are equally long: a
  * source with padding or strides is copied first, with its padding, each remainder by the strides in a plane of its
- * own, and results are computed for such lines. What is computed beyond a line's end is dropped. A 1 x 1 convolution
+ * own, and results are computed for such lines. What is computed beyond a line's end is dropped. Of large planes bands
+ * of lines are copied one after the other, so that what taps read is near. A 1 x 1 convolution
  * reads its source as it is, or, where planes are so far apart that they meet in the same lines of the cache, block by
  * block out of a copy.
  */
@@ -20,26 +21,28 @@
 #define MANY_READS 5    /* of a pixel, which a copy pays for then; */
 #define MORE_READS 1.5  /* the same of planes that clash */
 #define CLASH 1024      /* bytes: planes that are a multiple of that apart share lines of the cache */
+#define BAND 262144     /* bytes: of a copy that stays in the cache of a core; */
+#define FEW_LINES 4     /* a band of fewer results copies most lines twice and more */
 
 enum { H, W };
 
-typedef enum { READ, BLOCKS, COPIED } Source;
+typedef enum { READ, BLOCKS, COPIED, BANDS } Source;
 
 typedef struct {
     HnConvPlan plan;
     HnWindowAxis axis[2];
     Source source;
-    int64_t rows, columns; /* of a copied plane, remainders by the strides side by side */
+    int64_t rows, columns; /* of a copied plane or band, remainders by the strides side by side */
     int64_t pitch;         /* elements from channel to channel of what is read */
-    int64_t line;          /* results computed for each line, those beyond its end included */
-    int64_t positions;     /* of a plane, so counted */
+    int64_t line, width;   /* results computed for each line, those beyond its end included, and kept of them */
+    int64_t lines;         /* of a band; those of the plane where it is whole */
     HnSparseRows lists;
     HnPack *weights;
     HnEpilogue epilogue;
     HnEpilogueEnd end;
     gboolean late; /* the epilogue comes behind whole planes */
     int threads;
-    gsize copy_bytes, block_bytes, tile_bytes; /* scratch: of all threads, and of each */
+    gsize copy_bytes, part_bytes, tile_bytes; /* scratch: of all threads, and copies and results of each */
 } Conv;
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
@@ -67,8 +70,10 @@ static gboolean by_winograd(const HnConvPlan *p, const HnWindowAxis *axis)
            axis[H].dilation * axis[W].dilation == 1;
 }
 
-static const char *count_zeros(const HnConvPlan *p, const HnWindowAxis *axis, const HnTensor *w, HnSparseCount *count)
+/* NULL: sparse weights pay. */
+static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWindowAxis *axis, HnSparseCount *count)
 {
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1);
     const int64_t k = p->in_channels * p->taps;
     const gboolean point = is_point(&axis[H]) && is_point(&axis[W]);
     const int64_t line = (reach(&axis[W]) + axis[W].stride - 1) / axis[W].stride;
@@ -76,7 +81,8 @@ static const char *count_zeros(const HnConvPlan *p, const HnWindowAxis *axis, co
         return "few weights are 0";
     const HnSparseWork work = { .columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out,
                                 .dense = (double)p->y_plane / (by_winograd(p, axis) ? WINOGRAD : 1),
-                                .window = !point };
+                                .window = !point,
+                                .reorder = s->in[0].slot->layout != NULL ? x->n / p->batch : 0 };
     return hn_sparse_pays(count, &work) ? NULL : "too few weights are 0 to gain by it";
 }
 
@@ -108,7 +114,7 @@ static const char *sparse_reject(const HnStep *s)
         MOST_OFFSET)
         return "a large source";
     HnSparseCount count;
-    return count_zeros(&plan, axis, w, &count);
+    return count_zeros(s, &plan, axis, &count);
 }
 
 static void sparse_release(HnStep *s)
@@ -129,6 +135,25 @@ static int64_t spread_out(int64_t elements)
     return round * (int64_t)sizeof(float) % CLASH == 0 ? round + vector : round;
 }
 
+static int64_t bands(const Conv *c, int64_t lines)
+{
+    return (c->axis[H].out + lines - 1) / lines;
+}
+
+/* So many lines of results at a time. */
+static void set_lines(Conv *c, int64_t lines)
+{
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    c->lines = lines;
+    c->rows = lines + (h->kernel - 1) * h->dilation / h->stride;
+    c->pitch = spread_out(c->rows * c->columns * h->stride * w->stride);
+}
+
+static gsize copy_bytes(const Conv *c)
+{
+    return (gsize)(c->plan.in_channels * c->pitch) * sizeof(float);
+}
+
 /* Where sources are read, and how far apart channels lie there. */
 static void lay_out(Conv *c, const HnSparseCount *count)
 {
@@ -140,16 +165,25 @@ static void lay_out(Conv *c, const HnSparseCount *count)
                     : apart % LINE != 0 && reads > MANY_READS ? BLOCKS
                                                               : READ;
         c->pitch = c->source == READ ? c->plan.x_plane : hn_sparse_columns() + 16;
-        c->line = c->positions = c->plan.y_plane;
+        c->line = c->width = c->plan.y_plane;
+        c->lines = 1;
         return;
     }
     c->source = COPIED;
-    c->rows = (reach(h) + h->stride - 1) / h->stride;
     c->columns = (reach(w) + w->stride - 1) / w->stride;
-    c->pitch = spread_out(c->rows * c->columns * h->stride * w->stride);
     c->line = c->columns;
-    c->positions = (h->out - 1) * c->line + w->out;
-    c->copy_bytes = (gsize)(c->plan.in_channels * c->pitch) * sizeof(float);
+    c->width = w->out;
+    set_lines(c, h->out);
+    if (copy_bytes(c) <= BAND)
+        return;
+    const int64_t apart = (h->kernel - 1) * h->dilation / h->stride; /* rows that bands share */
+    const int64_t fit = BAND / ((int64_t)copy_bytes(c) / c->rows) - apart,
+                  each = (h->out + c->threads - 1) / c->threads;
+    const int64_t lines = MAX(MIN(fit, each), FEW_LINES);
+    if (lines < h->out && bands(c, lines) >= c->threads) {
+        c->source = BANDS;
+        set_lines(c, lines);
+    }
 }
 
 static int64_t *offsets_of(const Conv *c)
@@ -183,17 +217,18 @@ static gboolean sparse_prepare(HnStep *s, GError **error)
     if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &c->plan, error))
         return FALSE;
     axes_of(&c->plan, c->axis);
-    (void)count_zeros(&c->plan, c->axis, w, &count);
-    lay_out(c, &count);
-    c->end = hn_epilogue_end(&c->epilogue, 0);
-    c->late = c->end.rest < c->epilogue.n || (c->end.add_port >= 0 && c->line != c->axis[W].out);
-    g_autofree int64_t *offset = offsets_of(c);
-    hn_sparse_rows_init(&c->lists, &count, w->data, count.inputs, 1, offset);
+    (void)count_zeros(s, &c->plan, c->axis, &count);
     c->threads = hn_cpu_threads_for(s, 2 * (double)y->n / (double)c->plan.out_channels *
                                            (double)(count.entries4 * HN_SPARSE_STRIP + count.entries1));
-    c->block_bytes = c->source == BLOCKS ? (gsize)(c->plan.in_channels * c->pitch) * sizeof(float) : 0;
+    lay_out(c, &count);
+    c->end = hn_epilogue_end(&c->epilogue, 0);
+    c->late = c->end.rest < c->epilogue.n || (c->end.add_port >= 0 && c->line != c->width);
+    g_autofree int64_t *offset = offsets_of(c);
+    hn_sparse_rows_init(&c->lists, &count, w->data, count.inputs, 1, offset);
+    c->copy_bytes = c->source == COPIED ? copy_bytes(c) : 0;
+    c->part_bytes = c->source == BLOCKS || c->source == BANDS ? copy_bytes(c) : 0;
     c->tile_bytes = (gsize)(HN_SPARSE_STRIP * hn_sparse_columns()) * sizeof(float);
-    s->scratch_bytes = c->copy_bytes + (gsize)c->threads * (c->block_bytes + c->tile_bytes);
+    s->scratch_bytes = c->copy_bytes + (gsize)c->threads * (c->part_bytes + c->tile_bytes);
     return hn_pack_own(s, 1, pack_weights, 0, hn_sparse_floats(&count) * sizeof(float) + sizeof(float), c, &c->weights,
                        error);
 }
@@ -209,18 +244,24 @@ typedef struct {
     int64_t first; /* element of y */
 } Run;
 
-/* Channels [from, to) of the image, with padding. */
-static void copy_channels(const Run *r, int64_t from, int64_t to)
+/* Lines [first, first + n) of results, read from `x`. */
+typedef struct {
+    int64_t first, n;
+    const float *x;
+} Band;
+
+/* Channels [from, to) of the image, with padding, as the lines of results from `first` on look at them. */
+static void copy_channels(const Run *r, float *copy, int64_t first, int64_t from, int64_t to)
 {
     const Conv *c = r->c;
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
-    const int64_t plane = c->rows * c->columns;
-    memset(r->copy + from * c->pitch, 0, (gsize)((to - from) * c->pitch) * sizeof *r->copy);
-    for (int64_t i = from; i < to; i++)
-        for (int64_t k = 0; k < h->in; k++) {
+    const int64_t plane = c->rows * c->columns, top = first * h->stride - h->pad; /* of the source */
+    for (int64_t i = from; i < to; i++) {
+        memset(copy + i * c->pitch, 0, (gsize)c->pitch * sizeof *copy);
+        for (int64_t k = MAX(top, 0); k < MIN(top + c->rows * h->stride, h->in); k++) {
             const float *line = r->x + (i * h->in + k) * w->in;
-            const int64_t y = k + h->pad;
-            float *base = r->copy + i * c->pitch + y % h->stride * w->stride * plane + y / h->stride * c->columns;
+            const int64_t y = k - top;
+            float *base = copy + i * c->pitch + y % h->stride * w->stride * plane + y / h->stride * c->columns;
             if (w->stride == 1) {
                 memcpy(base + w->pad, line, (gsize)w->in * sizeof *line);
                 continue;
@@ -228,65 +269,92 @@ static void copy_channels(const Run *r, int64_t from, int64_t to)
             for (int64_t e = 0; e < w->in; e++)
                 base[(e + w->pad) % w->stride * plane + (e + w->pad) / w->stride] = line[e];
         }
+    }
 }
 
-/* Results [p, p + n) of a tile of `outs` outputs, which counts what lies beyond lines' ends, to their places. */
-static void put(const Run *r, const float *tile, const HnSparseStrip *strip, int64_t p, int64_t n)
+/* Results [p, p + n) of a band in a tile of the strip's outputs, those beyond lines' ends included, to their places. */
+static void put(const Run *r, const Band *band, const float *tile, const HnSparseStrip *strip, int64_t p, int64_t n)
 {
     const Conv *c = r->c;
-    const int64_t width = c->axis[W].out, pitch = hn_sparse_columns();
+    const int64_t pitch = hn_sparse_columns();
     for (int64_t at = 0; at < n;) {
         const int64_t line = (p + at) / c->line, column = (p + at) % c->line, m = MIN(c->line - column, n - at);
-        for (int q = 0; q < strip->outs && column < width; q++)
-            memcpy(r->y + (strip->first + q) * c->plan.y_plane + line * width + column, tile + q * pitch + at,
-                   (gsize)MIN(m, width - column) * sizeof *tile);
+        for (int q = 0; q < strip->outs && column < c->width; q++)
+            memcpy(r->y + (strip->first + q) * c->plan.y_plane + (band->first + line) * c->width + column,
+                   tile + q * pitch + at, (gsize)MIN(m, c->width - column) * sizeof *tile);
         at += m;
     }
 }
 
-/* Positions [p, p + n), strips [from, to). */
-static void block(const Run *r, char *scratch, int64_t p, int64_t n, int64_t from, int64_t to)
+/* Positions [p, p + n) of a band, strips [from, to). */
+static void block(const Run *r, const Band *band, char *scratch, int64_t p, int64_t n, int64_t from, int64_t to)
 {
     const Conv *c = r->c;
     HnSparseArgs a = { .rows = &c->lists,
                        .weights = r->weights,
                        .bias = r->bias,
-                       .x = (c->source == COPIED ? r->copy : r->x) + p,
+                       .x = band->x + p,
                        .lo = c->late ? -G_MAXFLOAT * 2 : c->end.lo,
                        .hi = c->late ? G_MAXFLOAT * 2 : c->end.hi,
                        .columns = n };
     if (c->source == BLOCKS) {
-        float *block = (float *)(gpointer)scratch;
-        hn_sparse_copy(block, c->pitch, r->x + p, c->plan.x_plane, c->plan.in_channels, n);
-        a.x = block;
+        float *copy = (float *)(gpointer)scratch;
+        hn_sparse_copy(copy, c->pitch, a.x, c->plan.x_plane, c->plan.in_channels, n);
+        a.x = copy;
     }
-    if (c->line == c->axis[W].out || c->source != COPIED) {
-        a.y = r->y + p;
+    if (c->line == c->width) {
+        const int64_t first = band->first * c->width + p;
+        a.y = r->y + first;
         a.y_pitch = c->plan.y_plane;
-        a.add = r->add != NULL ? r->add + p : NULL;
+        a.add = r->add != NULL ? r->add + first : NULL;
         a.add_pitch = c->plan.y_plane;
         hn_sparse_strips(&a, from, to);
         return;
     }
-    a.y = (float *)(gpointer)(scratch + c->block_bytes);
+    a.y = (float *)(gpointer)(scratch + c->part_bytes);
     a.y_pitch = hn_sparse_columns();
     for (int64_t k = from; k < to; k++) {
         hn_sparse_tile(&a, k);
-        put(r, a.y, &c->lists.strip[k], p, n);
+        put(r, band, a.y, &c->lists.strip[k], p, n);
     }
 }
 
-/* By positions, or where these are few by strips. */
-static void part_of(const Run *r, int part, int parts)
+static char *scratch_of(const Run *r, int part)
+{
+    return r->scratch + (gsize)part * (r->c->part_bytes + r->c->tile_bytes);
+}
+
+/* A part of a band: by positions, or where these are few by strips. */
+static void part_of(const Run *r, const Band *band, char *scratch, int part, int parts)
 {
     const Conv *c = r->c;
-    const int64_t most = hn_sparse_columns(), blocks = (c->positions + most - 1) / most, strips = c->lists.count.strips;
-    char *scratch = r->scratch + (gsize)part * (c->block_bytes + c->tile_bytes);
+    const int64_t most = hn_sparse_columns(), strips = c->lists.count.strips;
+    const int64_t positions = (band->n - 1) * c->line + c->width, blocks = (positions + most - 1) / most;
     const gboolean by_blocks = blocks >= 4 * parts || blocks % parts == 0;
     const int64_t b0 = by_blocks ? blocks * part / parts : 0, b1 = by_blocks ? blocks * (part + 1) / parts : blocks;
     const int64_t s0 = by_blocks ? 0 : strips * part / parts, s1 = by_blocks ? strips : strips * (part + 1) / parts;
     for (int64_t b = b0; b < b1; b++)
-        block(r, scratch, b * most, MIN(most, c->positions - b * most), s0, s1);
+        block(r, band, scratch, b * most, MIN(most, positions - b * most), s0, s1);
+}
+
+/* Some of the plane's bands, each copied and computed by one thread; or a part of the plane, which is there. */
+static void compute(const Run *r, int part, int parts)
+{
+    const Conv *c = r->c;
+    char *scratch = scratch_of(r, part);
+    if (c->source != BANDS) {
+        const Band whole = { .first = 0, .n = c->lines, .x = c->source == COPIED ? r->copy : r->x };
+        part_of(r, &whole, scratch, part, parts);
+        return;
+    }
+    float *copy = (float *)(gpointer)scratch;
+    const int64_t n = bands(c, c->lines);
+    for (int64_t k = n * part / parts; k < n * (part + 1) / parts; k++) {
+        const int64_t first = k * c->lines;
+        const Band band = { .first = first, .n = MIN(c->lines, c->axis[H].out - first), .x = copy };
+        copy_channels(r, copy, first, 0, c->plan.in_channels);
+        part_of(r, &band, scratch, 0, 1);
+    }
 }
 
 static void late_part(const Run *r, int part, int parts)
@@ -302,8 +370,8 @@ static void run_image(const Run *r)
     const int64_t channels = c->plan.in_channels;
     if (c->threads == 1) {
         if (c->source == COPIED)
-            copy_channels(r, 0, channels);
-        part_of(r, 0, 1);
+            copy_channels(r, r->copy, 0, 0, channels);
+        compute(r, 0, 1);
         if (c->late)
             late_part(r, 0, 1);
         return;
@@ -311,11 +379,11 @@ static void run_image(const Run *r)
     if (c->source == COPIED) {
 #pragma omp parallel for num_threads(c->threads)
         for (int t = 0; t < c->threads; t++)
-            copy_channels(r, channels * t / c->threads, channels * (t + 1) / c->threads);
+            copy_channels(r, r->copy, 0, channels * t / c->threads, channels * (t + 1) / c->threads);
     }
 #pragma omp parallel for num_threads(c->threads)
     for (int t = 0; t < c->threads; t++)
-        part_of(r, t, c->threads);
+        compute(r, t, c->threads);
     if (!c->late)
         return;
 #pragma omp parallel for num_threads(c->threads)

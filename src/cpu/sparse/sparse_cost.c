@@ -6,6 +6,9 @@
 #define OF_ENTRY 2.0      /* an entry and a strip as such, for each block of columns */
 #define OF_STRIP 8.0
 #define OF_TURN 4.0 /* a vector that is turned round */
+#define OF_REORDER 8.0
+#define OF_REORDER_FAR 35.0 /* ... of what is not in the caches */
+#define FAR 262144          /* elements */
 
 gboolean hn_sparse_weights_stay(const HnStep *s)
 {
@@ -24,5 +27,6 @@ gboolean hn_sparse_pays(const HnSparseCount *count, const HnSparseWork *work)
                     blocks * (entries * OF_ENTRY + (double)count->strips * OF_STRIP);
     if (work->turned)
         sparse += vectors * (double)(count->inputs + count->outs) * OF_TURN;
+    sparse += (double)work->reorder / (double)lanes * (work->reorder > FAR ? OF_REORDER_FAR : OF_REORDER);
     return sparse < (double)(count->outs * count->inputs) * work->dense / (double)lanes;
 }

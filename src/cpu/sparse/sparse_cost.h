@@ -18,6 +18,8 @@ typedef struct {
     double dense;    /* products of the dense kernel for each weight: as many as results, fewer by Winograd */
     gboolean window; /* vectors lie across lines of the cache, and far apart */
     gboolean turned; /* operands are turned round */
+    int64_t
+        reorder; /* elements of a source that lies as dense kernels want it, and has to be reordered; 0: it need not */
 } HnSparseWork;
 
 /* Input 1 is a constant that lies as it is stored, and stays as it is. */
