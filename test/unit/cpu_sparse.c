@@ -83,7 +83,7 @@ static void test_windows(void)
         { 1, 32, 25, 22, 64, 3, 3, "pads=[1,3,2,0] dilations=[2,3] strides=[2,1]" },
         { 1, 64, 200, 1, 64, 5, 1, "pads=[2,0,2,0]" },
         { 1, 200, 11, 10, 128, 2, 2, "" },
-        { 1, 30, 21, 50, 9, 3, 3, "" }, /* outputs that fill no strip */
+        { 1, 30, 21, 50, 9, 3, 3, "" },                /* outputs that fill no strip */
         { 2, 64, 40, 44, 64, 3, 3, "pads=[1,1,1,1]" }, /* planes that are taken in bands */
         { 1, 48, 90, 70, 64, 3, 3, "pads=[1,1,1,1] strides=[2,2]" },
         { 1, 48, 71, 50, 64, 5, 3, "pads=[3,1,0,2] dilations=[2,3] strides=[3,1]" },
