@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void alpha_bind(HnBind *b, HnActivation *p, float alpha)
@@ -112,6 +113,66 @@ DEFINE_REF(softsign, v / (1.0 + fabs(v)))
 DEFINE_REF(swish, v *sigmoid(p->a *v))
 DEFINE_REF(thresholdedrelu, v > p->a ? v : isnan(v) ? v : 0)
 
+/* --- gradients: a and b are the parameters ------------------------------------------------------------------------ */
+
+static void map(HnTape *t, const char *expression)
+{
+    const HnActivation *p = t->params;
+    t->number[0] = p->a;
+    t->number[1] = p->b;
+    hn_tape_map(t, expression);
+}
+
+#define DEFINE_GRAD(symbol, expression)  \
+    static void symbol##_grad(HnTape *t) \
+    {                                    \
+        map(t, expression);              \
+    }
+
+DEFINE_GRAD(celu, "dy * Where(x >= 0, 1, Exp(x / a))")
+DEFINE_GRAD(elu, "dy * Where(x >= 0, 1, y + a)")
+DEFINE_GRAD(hardsigmoid, "Where(And(y > 0, y < 1), dy * a, 0)")
+DEFINE_GRAD(hardswish, "dy * Where(x > 3, 1, Where(x > -3, x / 3 + 0.5, 0))")
+DEFINE_GRAD(leakyrelu, "Where(x >= 0, dy, dy * a)")
+DEFINE_GRAD(selu, "dy * Where(x > 0, b, y + a * b)")
+DEFINE_GRAD(sigmoid, "dy * y * (1 - y)")
+DEFINE_GRAD(softplus, "dy * Sigmoid(x)")
+DEFINE_GRAD(softsign, "dy * (1 - Abs(y)) * (1 - Abs(y))")
+DEFINE_GRAD(thresholdedrelu, "Where(x > a, dy, 0)")
+
+/* Phi(x) + x phi(x), or the same of the approximation by tanh */
+static void gelu_grad(HnTape *t)
+{
+    const HnActivation *p = t->params;
+    if (!hn_tape_needs(t, 0))
+        return;
+    if (!p->tanh) {
+        hn_tape_map(t, "dy * (0.5 + 0.5 * Erf(x * 0.70710678118654752440) +"
+                       "      x * 0.39894228040143267794 * Exp(-0.5 * x * x))");
+        return;
+    }
+    t->number[0] = 0.79788456080286535588;
+    HnValue *th = hn_tape_calc(t, "Tanh(x * (a + a * 0.044715 * x * x))", NULL);
+    hn_tape_give(t, 0, hn_tape_calc(t, "dy * 0.5 * (1 + p + x * (1 - p * p) * (a + a * 0.134145 * x * x))", &th));
+}
+
+/* With t = tanh(softplus(x)): t + x (1 - t^2) sigmoid(x). */
+static void mish_grad(HnTape *t)
+{
+    HnValue *th = hn_tape_needs(t, 0) ? hn_tape_calc(t, "Tanh(Softplus(x))", NULL) : NULL;
+    if (th != NULL)
+        hn_tape_give(t, 0, hn_tape_calc(t, "dy * (p + x * (1 - p * p) * Sigmoid(x))", &th));
+}
+
+static void swish_grad(HnTape *t)
+{
+    const HnActivation *p = t->params;
+    t->number[0] = p->a;
+    HnValue *s = hn_tape_needs(t, 0) ? hn_tape_calc(t, "Sigmoid(a * x)", NULL) : NULL;
+    if (s != NULL)
+        hn_tape_give(t, 0, hn_tape_calc(t, "dy * (p + a * y * (1 - p))", &s));
+}
+
 /* --- opsets that do not have them -------------------------------------------------------------------------------- */
 
 static HnValue *times(HnUnbind *u, HnValue *v, HnDtype dtype, double c)
@@ -204,6 +265,7 @@ static void thresholdedrelu_unbind(HnUnbind *u)
         .infer = hn_infer_same,                                          \
         .cost = hn_cost_elementwise,                                     \
         .ref = symbol##_ref,                                             \
+        .grad = symbol##_grad,                                           \
         __VA_ARGS__,                                                     \
     };
 #define RANGE(from, to) .quant = { .kind = HN_Q_FIXED_RANGE, .lo = from, .hi = to }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* --- walking over broadcast operands --------------------------------------------------------------------------------
@@ -378,6 +379,30 @@ static void div_ref(HnEval *e)
     hn_binary_run(e, div_fns, HN_UNDEFINED);
 }
 
+static void add_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "dy");
+    hn_tape_operand(t, 1, "dy");
+}
+
+static void sub_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "dy");
+    hn_tape_operand(t, 1, "-dy");
+}
+
+static void mul_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "dy * x1");
+    hn_tape_operand(t, 1, "dy * x0");
+}
+
+static void div_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "dy / x1");
+    hn_tape_operand(t, 1, "-dy * y / x1");
+}
+
 #define ARITH_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32
 #define ARITH_RECORD                                                                                      \
     .since = { 1, 6, 7, 13, 14 }, .in = "TT", .out = "T", .T = HN_T_NUM, .params_size = sizeof(HnBinary), \
@@ -393,6 +418,7 @@ const HnOp hn_op_add = {
     .infer = add_infer,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = add_ref,
+    .grad = add_grad,
     .range = { .addends = 1 | 1 << 1 },
     .channels = { .unit = HN_UNIT_SUM },
 };
@@ -407,6 +433,7 @@ const HnOp hn_op_sub = {
     .infer = sub_infer,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = sub_ref,
+    .grad = sub_grad,
     .range = { .addends = 1 | 1 << 1 },
 };
 
@@ -420,6 +447,7 @@ const HnOp hn_op_mul = {
     .infer = mul_infer,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_PAIR },
     .ref = mul_ref,
+    .grad = mul_grad,
     .channels = { .unit = HN_UNIT_CONSTANT },
 };
 
@@ -433,6 +461,7 @@ const HnOp hn_op_div = {
     .infer = div_infer,
     .quant = { .kind = HN_Q_ELEMENTWISE },
     .ref = div_ref,
+    .grad = div_grad,
     .range = { .divisors = 2 },
 };
 
@@ -483,6 +512,13 @@ static void mod_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_op3(u, "Where", none, signed_zero, other));
 }
 
+/* x - n * divisor, n the same around */
+static void mod_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "dy");
+    hn_tape_operand(t, 1, "-dy * (x0 - y) / x1");
+}
+
 const HnOp hn_op_mod = {
     .name = "Mod",
     .flags = ARITH_FLAGS,
@@ -498,4 +534,5 @@ const HnOp hn_op_mod = {
     .infer = mod_infer,
     .cost = hn_cost_elementwise,
     .ref = mod_ref,
+    .grad = mod_grad,
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* --- types that C has ------------------------------------------------------------------------------------------------
@@ -386,6 +387,15 @@ static void cast_ref(HnEval *e)
         hn_convert(to, y, t, &p->how);
 }
 
+/* Between floats. */
+static void cast_grad(HnTape *t)
+{
+    const HnType *of = hn_types_get(t->types, hn_tape_in(t, 0));
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_build_cast(t->build, hn_tape_dy(t, 0), of->dtype));
+    hn_tape_ends(t, 1);
+}
+
 const HnOp hn_op_cast = {
     .name = "Cast",
     .flags = HN_OP_ELEMENTWISE,
@@ -401,6 +411,7 @@ const HnOp hn_op_cast = {
     .infer = cast_infer,
     .cost = hn_cost_elementwise,
     .ref = cast_ref,
+    .grad = cast_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -436,4 +447,5 @@ const HnOp hn_op_castlike = {
     .infer = cast_infer,
     .cost = hn_cost_elementwise,
     .ref = cast_ref,
+    .grad = cast_grad,
 };

@@ -9,6 +9,7 @@
 
 #include "op/elementwise.h"
 #include "op/ops.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void clip_bind(HnBind *b, void *params)
@@ -152,6 +153,19 @@ gboolean hn_op_bounds(const HnOp *op, const HnClip *p, HnReadBound read, gconstp
     return !isnan(*lo) && !isnan(*hi);
 }
 
+/* Elements on a bound move with the data, as in PyTorch. */
+static void clip_grad(HnTape *t)
+{
+    const gboolean lo = hn_tape_in(t, 1) != NULL, hi = hn_tape_in(t, 2) != NULL;
+    hn_tape_operand(t, 0,
+                    lo && hi ? "Where(And(x >= x1, x <= x2), dy, 0)"
+                    : lo     ? "Where(x >= x1, dy, 0)"
+                    : hi     ? "Where(x <= x2, dy, 0)"
+                             : "dy");
+    hn_tape_operand(t, 1, hi ? "Where(And(x < x1, x1 <= x2), dy, 0)" : "Where(x < x1, dy, 0)");
+    hn_tape_operand(t, 2, lo ? "Where(Or(x > x2, x1 > x2), dy, 0)" : "Where(x > x2, dy, 0)");
+}
+
 const HnOp hn_op_clip = {
     .name = "Clip",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
@@ -170,5 +184,6 @@ const HnOp hn_op_clip = {
     .infer = clip_infer,
     .cost = hn_cost_elementwise,
     .ref = clip_ref,
+    .grad = clip_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
 };

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "op/move.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void concat_bind(HnBind *b, void *params)
@@ -123,6 +124,22 @@ static void concat_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+static void concat_grad(HnTape *t)
+{
+    const HnConcat *p = t->params;
+    const int n = (int)t->node->in->len;
+    g_autofree HnValue **size = g_new(HnValue *, (gsize)n);
+    for (int i = 0; i < n; i++) {
+        HnValue *x = hn_tape_in(t, i);
+        size[i] = hn_build_shape(t->build, x, p->axis, p->axis == -1 ? INT64_MAX : p->axis + 1);
+    }
+    HnValue *in[] = { hn_tape_dy(t, 0), n > 1 ? hn_build_concat(t->build, n, size, 0) : size[0] };
+    HnNode *parts = hn_build_node(t->build, "Split", NULL, 2, in, n);
+    hn_node_set_int(parts, "axis", p->axis);
+    for (int i = 0; i < n; i++)
+        hn_tape_give(t, i, hn_node_out(parts, i));
+}
+
 const HnOp hn_op_concat = {
     .name = "Concat",
     .since = { 1, 4, 11, 13 },
@@ -137,6 +154,7 @@ const HnOp hn_op_concat = {
     .bind = concat_bind,
     .infer = concat_infer,
     .ref = concat_ref,
+    .grad = concat_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_MOVES },
 };
 
@@ -369,6 +387,21 @@ static gboolean split_narrow(const HnNarrow *x)
     return TRUE;
 }
 
+static void split_grad(HnTape *t)
+{
+    const HnSplit *p = t->params;
+    const int n = (int)t->node->out->len;
+    g_autofree HnValue **part = g_new(HnValue *, (gsize)n);
+    for (int k = 0; k < n; k++) {
+        if (hn_tape_out(t, k) == NULL) {
+            hn_tape_refuse(t, "a part is left out");
+            return;
+        }
+        part[k] = hn_tape_dy(t, k) != NULL ? hn_tape_dy(t, k) : hn_tape_zeros(t, hn_tape_out(t, k));
+    }
+    hn_tape_give(t, 0, hn_build_concat(t->build, n, part, p->axis));
+}
+
 const HnOp hn_op_split = {
     .name = "Split",
     .since = { 1, 2, 11, 13, 18 },
@@ -387,6 +420,7 @@ const HnOp hn_op_split = {
     .infer = split_infer,
     .cost = hn_cost_move,
     .ref = split_ref,
+    .grad = split_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = split_narrow,
 };

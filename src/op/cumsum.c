@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 static void cum_bind(HnBind *b, void *params)
@@ -90,6 +91,16 @@ static void cumprod_ref(HnEval *e)
     cum_eval(e, TRUE);
 }
 
+/* From the other end. */
+static void cumsum_grad(HnTape *t)
+{
+    const HnCum *p = t->params;
+    HnNode *n = hn_build_node(t->build, "CumSum", NULL, 2, (HnValue *[]){ hn_tape_dy(t, 0), hn_tape_in(t, 1) }, 1);
+    hn_node_set_int(n, "exclusive", p->exclusive);
+    hn_node_set_int(n, "reverse", !p->reverse);
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
 #define CUM_RECORD                                                                        \
     .flags = HN_OP_HALF_VIA_F32, .in = "Tj", .out = "T",                                  \
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64), \
@@ -102,6 +113,7 @@ const HnOp hn_op_cumsum = {
     .wide = HN_WIDE_WRAPS,
     CUM_RECORD,
     .ref = cumsum_ref,
+    .grad = cumsum_grad,
 };
 
 const HnOp hn_op_cumprod = {

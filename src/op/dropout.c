@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* --- Identity ---------------------------------------------------------------------------------------------------- */
@@ -29,6 +30,11 @@ static void identity_ref(HnEval *e)
     hn_eval_view(e, 0, t, t->ndim, t->dims);
 }
 
+static void identity_grad(HnTape *t)
+{
+    hn_tape_map(t, "dy");
+}
+
 const HnOp hn_op_identity = {
     .name = "Identity",
     .flags = HN_OP_ELEMENTWISE | HN_OP_VIEW,
@@ -39,6 +45,7 @@ const HnOp hn_op_identity = {
     .out = ".",
     .infer = identity_infer,
     .ref = identity_ref,
+    .grad = identity_grad,
     .quant = { .kind = HN_Q_PASS },
     .channels = { .unit = HN_UNIT_SAME },
 };
@@ -177,6 +184,25 @@ static void dropout_unbind(HnUnbind *u)
     hn_unbind_give_up(u, 1);
 }
 
+/* By the mask, which the node is asked for: what it keeps is scaled. */
+static void dropout_grad(HnTape *t)
+{
+    HnNode *n = t->node;
+    HnValue *ratio = hn_tape_in(t, 1), *train = hn_tape_in(t, 2), *dy = hn_tape_dy(t, 0);
+    hn_tape_ends(t, 1);
+    if (dy == NULL || !hn_tape_needs(t, 0))
+        return;
+    if (train == NULL) {
+        hn_tape_give(t, 0, dy);
+        return;
+    }
+    if (hn_node_out(n, 1) == NULL)
+        hn_node_set_out(n, 1, hn_graph_new_value(t->build->graph, "mask"));
+    HnValue *values[] = { hn_node_out(n, 1), train,
+                          ratio != NULL ? hn_build_cast(t->build, ratio, t->dtype) : hn_tape_number(t, 0.5) };
+    hn_tape_give(t, 0, hn_tape_calc(t, "Where(q, Where(p, dy / (1 - r), 0), dy)", values));
+}
+
 const HnOp hn_op_dropout = {
     .name = "Dropout",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_RANDOM,
@@ -196,6 +222,7 @@ const HnOp hn_op_dropout = {
     .infer = dropout_infer,
     .cost = hn_cost_elementwise,
     .ref = dropout_ref,
+    .grad = dropout_grad,
     .quant = { .kind = HN_Q_PASS },
     .channels = { .unit = HN_UNIT_SAME },
 };

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "op/move.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* Size that `a` of the input and `b` of the shape broadcast to. */
@@ -100,6 +101,12 @@ static gboolean expand_narrow(const HnNarrow *x)
     return t != NULL;
 }
 
+static void expand_grad(HnTape *t)
+{
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_tape_sum_like(t, hn_tape_dy(t, 0), hn_tape_in(t, 0)));
+}
+
 const HnOp hn_op_expand = {
     .name = "Expand",
     .since = { 8, 13 },
@@ -111,6 +118,7 @@ const HnOp hn_op_expand = {
     .unbind = expand_unbind,
     .infer = expand_infer,
     .ref = expand_ref,
+    .grad = expand_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = expand_narrow,
 };
@@ -200,6 +208,11 @@ static void tile_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+static void tile_grad(HnTape *t)
+{
+    hn_tape_moved(t);
+}
+
 const HnOp hn_op_tile = {
     .name = "Tile",
     .since = { 1, 6, 13 },
@@ -214,5 +227,6 @@ const HnOp hn_op_tile = {
     .bind = tile_bind,
     .infer = tile_infer,
     .ref = tile_ref,
+    .grad = tile_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };

@@ -9,6 +9,7 @@
 
 #include "op/move.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 static void gather_bind(HnBind *b, void *params)
@@ -138,6 +139,25 @@ static gboolean gather_narrow(const HnNarrow *x)
     return TRUE;
 }
 
+/* Rows of a table by their numbers: added where they are from. */
+static void gather_grad(HnTape *t)
+{
+    const HnGather *p = t->params;
+    if (!hn_tape_needs(t, 0))
+        return;
+    if (p->axis != 0) {
+        hn_tape_moved(t);
+        return;
+    }
+    HnValue *last = hn_build_list(t->build, (int64_t[]){ -1 }, 1),
+            *at = hn_build_cast(t->build, hn_tape_in(t, 1), HN_I64);
+    HnValue *in[] = { hn_tape_zeros(t, hn_tape_in(t, 0)), hn_build_op2(t->build, "Unsqueeze", at, last),
+                      hn_tape_dy(t, 0) };
+    HnNode *n = hn_build_node(t->build, "ScatterND", NULL, 3, in, 1);
+    hn_node_set_string(n, "reduction", "add");
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
 const HnOp hn_op_gather = {
     .name = "Gather",
     .flags = HN_OP_LOOKUP,
@@ -153,6 +173,7 @@ const HnOp hn_op_gather = {
     .infer = gather_infer,
     .cost = hn_cost_move,
     .ref = gather_ref,
+    .grad = gather_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = gather_narrow,
 };
@@ -212,6 +233,18 @@ static void gatherelements_ref(HnEval *e)
     hn_eval_scratch_free(e, index);
 }
 
+static void gatherelements_grad(HnTape *t)
+{
+    const HnGather *p = t->params;
+    if (!hn_tape_needs(t, 0))
+        return;
+    HnValue *in[] = { hn_tape_zeros(t, hn_tape_in(t, 0)), hn_tape_in(t, 1), hn_tape_dy(t, 0) };
+    HnNode *n = hn_build_node(t->build, "ScatterElements", NULL, 3, in, 1);
+    hn_node_set_int(n, "axis", p->axis);
+    hn_node_set_string(n, "reduction", "add");
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
 const HnOp hn_op_gatherelements = {
     .name = "GatherElements",
     .since = { 11, 13 },
@@ -225,6 +258,7 @@ const HnOp hn_op_gatherelements = {
     .infer = gatherelements_infer,
     .cost = hn_cost_move,
     .ref = gatherelements_ref,
+    .grad = gatherelements_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -307,6 +341,11 @@ static void gathernd_ref(HnEval *e)
     hn_eval_scratch_free(e, from);
 }
 
+static void gathernd_grad(HnTape *t)
+{
+    hn_tape_moved(t);
+}
+
 const HnOp hn_op_gathernd = {
     .name = "GatherND",
     .since = { 11, 12, 13 },
@@ -321,5 +360,6 @@ const HnOp hn_op_gathernd = {
     .infer = gathernd_infer,
     .cost = hn_cost_move,
     .ref = gathernd_ref,
+    .grad = gathernd_grad,
     .quant = { .kind = HN_Q_PASS },
 };

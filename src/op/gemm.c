@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "op/linear.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* --- the product ------------------------------------------------------------------------------------------------- */
@@ -272,6 +273,28 @@ static void gemm_linear(const void *params, HnLinearView *v)
     v->beta = (double)p->beta;
 }
 
+static HnValue *product(HnTape *t, HnValue *a, HnValue *b, gboolean trans_a, gboolean trans_b)
+{
+    const HnGemmParams *p = t->params;
+    HnNode *n = hn_build_node(t->build, "Gemm", NULL, 2, (HnValue *[]){ a, b }, 1);
+    hn_node_set_int(n, "transA", trans_a);
+    hn_node_set_int(n, "transB", trans_b);
+    hn_node_set_float(n, "alpha", p->alpha);
+    return hn_node_out(n, 0);
+}
+
+static void gemm_grad(HnTape *t)
+{
+    const HnGemmParams *p = t->params;
+    HnValue *a = hn_tape_in(t, 0), *b = hn_tape_in(t, 1), *dy = hn_tape_dy(t, 0);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, p->trans_a ? product(t, b, dy, p->trans_b, TRUE) : product(t, dy, b, FALSE, !p->trans_b));
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, p->trans_b ? product(t, dy, a, TRUE, p->trans_a) : product(t, a, dy, !p->trans_a, FALSE));
+    t->number[0] = (double)p->beta;
+    hn_tape_operand(t, 2, "dy * a");
+}
+
 const HnOp hn_op_gemm = {
     .name = "Gemm",
     .flags = HN_OP_HALF_VIA_F32,
@@ -289,6 +312,7 @@ const HnOp hn_op_gemm = {
     .infer = gemm_infer,
     .cost = gemm_cost,
     .ref = gemm_ref,
+    .grad = gemm_grad,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = gemm_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },

@@ -5,6 +5,7 @@
 
 #include "op/index.h"
 #include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 typedef struct {
@@ -99,6 +100,37 @@ static void globallppool_ref(HnEval *e)
     globalpool_eval(e, NORM);
 }
 
+/* Elements of a plane. */
+static HnValue *plane_size(HnTape *t)
+{
+    HnValue *all = hn_build_op1(t->build, "Size", hn_tape_in(t, 0));
+    HnValue *each = hn_build_op2(t->build, "Div", all, hn_build_op1(t->build, "Size", hn_tape_out(t, 0)));
+    return hn_build_cast(t->build, each, t->dtype);
+}
+
+static void globalaveragepool_grad(HnTape *t)
+{
+    HnValue *n = plane_size(t), *x = hn_tape_in(t, 0);
+    HnValue *each = hn_tape_calc(t, "dy / p", &n);
+    hn_tape_give(t, 0, hn_build_op2(t->build, "Expand", each, hn_build_shape(t->build, x, 0, INT64_MAX)));
+}
+
+/* Elements that are the largest share its gradient evenly. */
+static void globalmaxpool_grad(HnTape *t)
+{
+    HnValue *y = hn_tape_out(t, 0);
+    HnValue *is = hn_build_cast(t->build, hn_build_op2(t->build, "Equal", hn_tape_in(t, 0), y), t->dtype);
+    HnValue *v[] = { is, hn_tape_sum_like(t, is, y) };
+    hn_tape_give(t, 0, hn_tape_calc(t, "p * (dy / q)", v));
+}
+
+/* sign(x) |x|^(p - 1) / y^(p - 1), and 0 where all are 0 */
+static void globallppool_grad(HnTape *t)
+{
+    t->number[0] = (double)((const HnGlobalPool *)t->params)->p - 1;
+    hn_tape_give(t, 0, hn_tape_calc(t, "dy * Sign(x) * Where(y > 0, Pow(Abs(x) / y, a), 0)", NULL));
+}
+
 #define GLOBALPOOL_RECORD                                                                            \
     .flags = HN_OP_HALF_VIA_F32, .in = "T", .out = "T", .T = HN_T_FLOATS, .infer = globalpool_infer, \
     .cost = globalpool_cost
@@ -109,6 +141,7 @@ const HnOp hn_op_globalaveragepool = {
     .since = { 1, 22 },
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .ref = globalaveragepool_ref,
+    .grad = globalaveragepool_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
@@ -121,6 +154,7 @@ const HnOp hn_op_globalmaxpool = {
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .wide = HN_WIDE_PICKS,
     .ref = globalmaxpool_ref,
+    .grad = globalmaxpool_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
@@ -133,6 +167,7 @@ const HnOp hn_op_globallppool = {
     .params_size = sizeof(HnGlobalPool),
     .bind = globallppool_bind,
     .ref = globallppool_ref,
+    .grad = globallppool_grad,
     .range = { .kind = HN_R_SQUARE },
     .channels = { HN_CH_PLANES },
 };

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* An expression of double v over all elements; f32 and f64. */
@@ -61,6 +62,7 @@ static void round_unbind(HnUnbind *u)
         .infer = infer_fn,                              \
         .cost = hn_cost_elementwise,                    \
         .ref = symbol##_ref,                            \
+        .grad = symbol##_grad,                          \
         __VA_ARGS__,                                    \
     };
 
@@ -94,6 +96,37 @@ DEFINE_REF(sinh, sinh(v))
 DEFINE_REF(sqrt, sqrt(v))
 DEFINE_REF(tan, tan(v))
 DEFINE_REF(tanh, tanh(v))
+
+#define DEFINE_GRAD(symbol, expression)  \
+    static void symbol##_grad(HnTape *t) \
+    {                                    \
+        hn_tape_map(t, expression);      \
+    }
+#define DEFINE_STEPS_GRAD(symbol)        \
+    static void symbol##_grad(HnTape *t) \
+    {                                    \
+        hn_tape_steps(t);                \
+    }
+
+DEFINE_GRAD(acos, "-dy / Sqrt(1 - x * x)")
+DEFINE_GRAD(acosh, "dy / Sqrt(x * x - 1)")
+DEFINE_GRAD(asin, "dy / Sqrt(1 - x * x)")
+DEFINE_GRAD(asinh, "dy / Sqrt(x * x + 1)")
+DEFINE_GRAD(atan, "dy / (x * x + 1)")
+DEFINE_GRAD(atanh, "dy / (1 - x * x)")
+DEFINE_STEPS_GRAD(ceil)
+DEFINE_GRAD(cos, "-dy * Sin(x)")
+DEFINE_GRAD(cosh, "dy * Sinh(x)")
+DEFINE_GRAD(exp, "dy * y")
+DEFINE_STEPS_GRAD(floor)
+DEFINE_GRAD(log, "dy / x")
+DEFINE_GRAD(reciprocal, "-dy * y * y")
+DEFINE_STEPS_GRAD(round)
+DEFINE_GRAD(sin, "dy * Cos(x)")
+DEFINE_GRAD(sinh, "dy * Cosh(x)")
+DEFINE_GRAD(sqrt, "0.5 * dy / y")
+DEFINE_GRAD(tan, "dy * (1 + y * y)")
+DEFINE_GRAD(tanh, "dy * (1 - y * y)")
 
 DEFINE_RECORD(acos, "Acos", hn_infer_same, .since = { 7, 22 }, .lacks = HN_LACKS(HN_BF16_SINCE(22)),
               RANGE(0.0f, 3.1415927f))

@@ -9,6 +9,7 @@
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/op.h"
+#include "op/tape.h"
 
 /* --- shapes ------------------------------------------------------------------------------------------------------ */
 
@@ -163,6 +164,66 @@ static void matmul_ref(HnEval *e)
         matmul_run(&p, a->dtype, a->data, b->data, y);
 }
 
+/* The last two axes exchanged. */
+static HnValue *turned(HnTape *t, HnValue *v, int rank)
+{
+    int64_t perm[HN_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        perm[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+    return hn_build_transpose(t->build, v, perm, rank);
+}
+
+static HnValue *with_axis(HnTape *t, HnValue *v, int64_t axis)
+{
+    return hn_build_op2(t->build, "Unsqueeze", v, hn_build_list(t->build, &axis, 1));
+}
+
+/* [..., k] as one matrix of that many columns. */
+static HnValue *rows_of(HnTape *t, HnValue *v)
+{
+    HnNode *n = hn_build_node(t->build, "Flatten", NULL, 1, &v, 1);
+    hn_node_set_int(n, "axis", -1);
+    return hn_node_out(n, 0);
+}
+
+/* dA = dY B', dB = A' dY, both summed over the axes of the batch that were broadcast. */
+static void matmul_grad(HnTape *t)
+{
+    int ra = hn_tape_rank(t, 0), rb = hn_tape_rank(t, 1);
+    HnValue *a = hn_tape_in(t, 0), *b = hn_tape_in(t, 1), *dy = hn_tape_dy(t, 0);
+    if (ra < 1 || rb < 1) {
+        hn_tape_refuse(t, "the number of dimensions is not known");
+        return;
+    }
+    const gboolean row = ra == 1, column = rb == 1;
+    if (column) {
+        b = with_axis(t, b, 1);
+        dy = with_axis(t, dy, -1);
+        rb = 2;
+    }
+    if (row) {
+        a = with_axis(t, a, 0);
+        dy = with_axis(t, dy, -2);
+        ra = 2;
+    }
+    if (hn_tape_needs(t, 0)) {
+        HnValue *da = hn_build_op2(t->build, "MatMul", dy, turned(t, b, rb));
+        da = rb > 2 ? hn_tape_sum_like(t, da, a) : da;
+        hn_tape_give(t, 0, row ? hn_tape_reshape_like(t, da, hn_tape_in(t, 0)) : da);
+    }
+    if (!hn_tape_needs(t, 1))
+        return;
+    HnValue *db;
+    if (rb == 2) { /* weights: one product over all rows of the batch */
+        HnNode *n = hn_build_node(t->build, "Gemm", NULL, 2, (HnValue *[]){ rows_of(t, a), rows_of(t, dy) }, 1);
+        hn_node_set_int(n, "transA", 1);
+        db = hn_node_out(n, 0);
+    } else {
+        db = hn_tape_sum_like(t, hn_build_op2(t->build, "MatMul", turned(t, a, ra), dy), b);
+    }
+    hn_tape_give(t, 1, column ? hn_tape_reshape_like(t, db, hn_tape_in(t, 1)) : db);
+}
+
 const HnOp hn_op_matmul = {
     .name = "MatMul",
     .flags = HN_OP_HALF_VIA_F32,
@@ -176,6 +237,7 @@ const HnOp hn_op_matmul = {
     .infer = matmul_infer,
     .cost = matmul_cost,
     .ref = matmul_ref,
+    .grad = matmul_grad,
     .linear = { .weight = 1, .out = -1, .in = -2, .x_axis = -1, .y_axis = -1, .either = TRUE },
     .quant = { .kind = HN_Q_WEIGHTED },
     .range = { .kind = HN_R_PRODUCTS },

@@ -2,9 +2,9 @@
  * HnOp: everything hone knows about an operator that does not depend on hardware, as one constant record.
  *
  * A record answers: what do the attributes of each opset mean (bind), which types and shapes come out (infer), what
- * does it cost (cost), what is the right answer (ref). A NULL means "cannot". Fast kernels live with the backends
- * (src/cpu/<name>.c), cases in test/op/<name>.c. Nobody outside src/op switches over operator names: what a pass or
- * tool needs to know of an operator is a field here.
+ * does it cost (cost), what is the right answer (ref), what is its gradient (grad). A NULL means "cannot". Fast kernels
+ * live with the backends (src/cpu/<name>.c), cases in test/op/<name>.c. Nobody outside src/op switches over operator
+ * names: what a pass or tool needs to know of an operator is a field here.
  *
  * To add an operator (CONTRIBUTING.md walks through a real one):
  *   1. src/op/<file>.c with `const HnOp hn_op_<symbol>`, one line in src/op/ops.def;
@@ -316,6 +316,7 @@ typedef struct {
 
 struct HnUnbind; /* op/unbind.h */
 struct HnNarrow; /* op/narrow.h */
+struct HnTape;   /* op/tape.h */
 
 struct HnOp {
     const char *name;
@@ -343,6 +344,7 @@ struct HnOp {
     void (*infer)(HnInfer *x);
     HnCostFn cost; /* NULL: no flops */
     void (*ref)(HnEval *e);
+    void (*grad)(struct HnTape *t); /* op/tape.h; NULL: none, which ends the way to a weight with an error */
     HnLinearRule linear;
     HnQuantRule quant;
     HnChannelRule channels;

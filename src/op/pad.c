@@ -12,6 +12,7 @@
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void pad_bind(HnBind *b, void *params)
@@ -325,6 +326,21 @@ static gboolean pad_narrow(const HnNarrow *x)
     return (before == 0 && after == 0) || (p->mode == HN_PAD_CONSTANT && before >= 0 && after >= 0);
 }
 
+/* The value that fills gets what is not the data's. */
+static void pad_grad(HnTape *t)
+{
+    const HnPad *p = t->params;
+    hn_tape_moved(t);
+    if (p->mode != HN_PAD_CONSTANT || !hn_tape_needs(t, 2))
+        return;
+    HnValue *x = hn_tape_in(t, 0),
+            *ones = hn_build_op2(t->build, "Expand", hn_tape_number(t, 1), hn_build_shape(t->build, x, 0, INT64_MAX));
+    HnValue *in[] = { ones, hn_tape_in(t, 1), NULL, hn_tape_in(t, 3) };
+    HnValue *is_data = hn_node_out(hn_build_node(t->build, "Pad", NULL, 4, in, 1), 0);
+    HnValue *fill = hn_tape_calc(t, "dy * (1 - p)", &is_data);
+    hn_tape_give(t, 2, hn_tape_reshape_like(t, hn_tape_sum_like(t, fill, hn_tape_number(t, 0)), hn_tape_in(t, 2)));
+}
+
 const HnOp hn_op_pad = {
     .name = "Pad",
     .since = { 1, 2, 11, 13, 18, 19, 21, 23, 24, 25 },
@@ -345,6 +361,7 @@ const HnOp hn_op_pad = {
     .infer = pad_infer,
     .cost = hn_cost_move,
     .ref = pad_ref,
+    .grad = pad_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS, .computes = pad_computes },
     .channels = { HN_CH_MOVE },
     .narrow = pad_narrow,
@@ -422,6 +439,11 @@ static void centercroppad_ref(HnEval *e)
     pad_copy(e, x, HN_PAD_CONSTANT, before, after, NULL);
 }
 
+static void centercroppad_grad(HnTape *t)
+{
+    hn_tape_moved(t);
+}
+
 const HnOp hn_op_centercroppad = {
     .name = "CenterCropPad",
     .since = { 18 },
@@ -434,4 +456,5 @@ const HnOp hn_op_centercroppad = {
     .infer = centercroppad_infer,
     .cost = hn_cost_move,
     .ref = centercroppad_ref,
+    .grad = centercroppad_grad,
 };

@@ -6,6 +6,7 @@
 
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static uint64_t int_pow(int64_t base, int64_t y)
@@ -106,6 +107,21 @@ static void pow_unbind(HnUnbind *u)
     }
 }
 
+/* n x^(n - 1), and x^n log(x), which is 0 where x is 0. */
+static void pow_grad(HnTape *t)
+{
+    const HnType *of = hn_types_get(t->types, hn_tape_in(t, 1));
+    HnValue *n = hn_tape_in(t, 1);
+    if (of == NULL || of->dtype != t->dtype)
+        n = hn_build_cast(t->build, n, t->dtype);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give_sum(t, 0, hn_tape_calc(t, "dy * p * Pow(x, p - 1)", &n));
+    if (!hn_tape_needs(t, 1))
+        return;
+    HnValue *dn = hn_tape_calc(t, "Where(x > 0, dy * y * Log(x), 0)", NULL);
+    hn_tape_give_sum(t, 1, n != hn_tape_in(t, 1) && of != NULL ? hn_build_cast(t->build, dn, of->dtype) : dn);
+}
+
 const HnOp hn_op_pow = {
     .name = "Pow",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
@@ -122,6 +138,7 @@ const HnOp hn_op_pow = {
     .infer = pow_infer,
     .cost = hn_cost_elementwise,
     .ref = pow_ref,
+    .grad = pow_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE },
     .range = { .divisors = 1 },
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 
 typedef struct {
     gboolean channels; /* before opset 7 */
@@ -83,6 +84,12 @@ static void prelu_ref(HnEval *e)
         hn_binary_apply(fn, t->ndim, t->dims, z, size, t->data, size, slope->data, size, strides);
 }
 
+static void prelu_grad(HnTape *t)
+{
+    hn_tape_operand(t, 0, "Where(x >= 0, dy, dy * x1)");
+    hn_tape_operand(t, 1, "Where(x >= 0, 0, dy * x)");
+}
+
 const HnOp hn_op_prelu = {
     .name = "PRelu",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32,
@@ -97,5 +104,6 @@ const HnOp hn_op_prelu = {
     .infer = prelu_infer,
     .cost = hn_cost_elementwise,
     .ref = prelu_ref,
+    .grad = prelu_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE },
 };

@@ -574,6 +574,7 @@ const HnOp hn_op_reducesum = {
     .bind = reducesum_bind,
     .infer = reducesum_infer,
     .ref = reducesum_ref,
+    .grad = hn_reducesum_grad,
     .range = { .kind = HN_R_PRODUCTS },
 };
 
@@ -589,6 +590,7 @@ const HnOp hn_op_reducemean = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducemean_ref,
+    .grad = hn_reducemean_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
 };
@@ -606,6 +608,7 @@ const HnOp hn_op_reduceprod = {
     .bind = reduce_bind,
     .infer = reduceprod_infer,
     .ref = reduceprod_ref,
+    .grad = hn_reduceprod_grad,
 };
 
 const HnOp hn_op_reducemax = {
@@ -622,6 +625,7 @@ const HnOp hn_op_reducemax = {
     .bind = reduce_bind,
     .infer = reducemax_infer,
     .ref = reducemax_ref,
+    .grad = hn_reducepick_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -639,6 +643,7 @@ const HnOp hn_op_reducemin = {
     .bind = reduce_bind,
     .infer = reducemin_infer,
     .ref = reducemin_ref,
+    .grad = hn_reducepick_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -654,6 +659,7 @@ const HnOp hn_op_reducel1 = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducel1_ref,
+    .grad = hn_reducel1_grad,
 };
 
 const HnOp hn_op_reducel2 = {
@@ -668,6 +674,7 @@ const HnOp hn_op_reducel2 = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducel2_ref,
+    .grad = hn_reducel2_grad,
     .range = { .kind = HN_R_SQUARE },
 };
 
@@ -684,6 +691,7 @@ const HnOp hn_op_reducesumsquare = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducesumsquare_ref,
+    .grad = hn_reducesumsquare_grad,
 };
 
 const HnOp hn_op_reducelogsum = {
@@ -699,6 +707,7 @@ const HnOp hn_op_reducelogsum = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducelogsum_ref,
+    .grad = hn_reducelogsum_grad,
     .range = { .kind = HN_R_PRODUCTS, .divisors = 1 },
 };
 
@@ -715,4 +724,5 @@ const HnOp hn_op_reducelogsumexp = {
     .bind = reduce_bind,
     .infer = reduce_infer,
     .ref = reducelogsumexp_ref,
+    .grad = hn_reducelogsumexp_grad,
 };

@@ -14,3 +14,14 @@ typedef struct {
 /* The input as [outer, n, inner] where the reduced axes lie side by side: the sizes of the three. `axes` is input 1 or
  * NULL. FALSE: the axes lie apart, or are outside the rank. */
 gboolean hn_reduce_rows(const HnReduce *p, const HnTensor *x, const HnTensor *axes, int64_t rows[3]);
+
+/* HnOp.grad (op/reduce_grad.c) */
+void hn_reducesum_grad(struct HnTape *t);
+void hn_reducemean_grad(struct HnTape *t);
+void hn_reducepick_grad(struct HnTape *t);
+void hn_reduceprod_grad(struct HnTape *t);
+void hn_reducel1_grad(struct HnTape *t);
+void hn_reducel2_grad(struct HnTape *t);
+void hn_reducesumsquare_grad(struct HnTape *t);
+void hn_reducelogsum_grad(struct HnTape *t);
+void hn_reducelogsumexp_grad(struct HnTape *t);

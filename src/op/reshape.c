@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "op/move.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 typedef struct {
@@ -197,6 +198,11 @@ static gboolean reshape_narrow(const HnNarrow *x)
     return TRUE;
 }
 
+static void reshaped_grad(HnTape *t)
+{
+    hn_tape_reshaped(t);
+}
+
 const HnOp hn_op_reshape = {
     .name = "Reshape",
     .flags = HN_OP_VIEW,
@@ -214,6 +220,7 @@ const HnOp hn_op_reshape = {
     .infer = reshape_infer,
     .cost = hn_cost_nothing,
     .ref = reshape_ref,
+    .grad = reshaped_grad,
     .quant = { .kind = HN_Q_PASS },
     .narrow = reshape_narrow,
 };
@@ -334,6 +341,7 @@ const HnOp hn_op_squeeze = {
     .infer = squeeze_infer,
     .cost = hn_cost_nothing,
     .ref = squeeze_ref,
+    .grad = reshaped_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -417,6 +425,7 @@ const HnOp hn_op_unsqueeze = {
     .infer = unsqueeze_infer,
     .cost = hn_cost_nothing,
     .ref = unsqueeze_ref,
+    .grad = reshaped_grad,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -474,5 +483,6 @@ const HnOp hn_op_flatten = {
     .infer = flatten_infer,
     .cost = hn_cost_nothing,
     .ref = flatten_ref,
+    .grad = reshaped_grad,
     .quant = { .kind = HN_Q_PASS },
 };

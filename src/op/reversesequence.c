@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 
 typedef struct {
     int batch_axis, time_axis; /* 0 and 1 in either order */
@@ -64,6 +65,15 @@ static void reversesequence_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+/* Backwards twice is forwards. */
+static void reversesequence_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 1) };
+    HnNode *n = hn_build_node(t->build, "ReverseSequence", NULL, 2, in, 1);
+    hn_node_share_attrs(n, t->node);
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
 const HnOp hn_op_reversesequence = {
     .name = "ReverseSequence",
     .since = { 10, 28 },
@@ -76,5 +86,6 @@ const HnOp hn_op_reversesequence = {
     .bind = reversesequence_bind,
     .infer = reversesequence_infer,
     .ref = reversesequence_ref,
+    .grad = reversesequence_grad,
     .quant = { .kind = HN_Q_PASS },
 };

@@ -11,6 +11,7 @@
 #include "base/half.h"
 #include "op/move.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void scatter_bind(HnBind *b, void *params)
@@ -217,6 +218,47 @@ static void scatternd_unbind(HnUnbind *u)
         hn_unbind_refuse(u, "the reductions 'max' and 'min' came with opset 18");
 }
 
+/* Elements of v that the updates are written to. */
+static HnValue *written(HnTape *t, HnValue *v)
+{
+    const gboolean nd = strcmp(t->node->op_type, "ScatterND") == 0;
+    HnNode *n =
+        hn_build_node(t->build, nd ? "GatherND" : "GatherElements", NULL, 2, (HnValue *[]){ v, hn_tape_in(t, 1) }, 1);
+    if (!nd)
+        hn_node_set_int(n, "axis", ((const HnScatter *)t->params)->axis);
+    return hn_node_out(n, 0);
+}
+
+static HnValue *scattered(HnTape *t, HnValue *onto, HnValue *updates)
+{
+    HnNode *n = hn_build_node(t->build, t->node->op_type, NULL, 3, (HnValue *[]){ onto, hn_tape_in(t, 1), updates }, 1);
+    hn_node_share_attrs(n, t->node);
+    return hn_node_out(n, 0);
+}
+
+/* Where several updates are written to one place, the one that is found there has the gradient. */
+static void scatter_grad(HnTape *t)
+{
+    const HnScatter *p = t->params;
+    HnValue *dy = hn_tape_dy(t, 0), *x = hn_tape_in(t, 0), *updates = hn_tape_in(t, 2);
+    if (p->reduction != HN_SCATTER_SET && p->reduction != HN_SCATTER_ADD) {
+        hn_tape_refuse(t, "a reduction other than 'none' and 'add' has no gradient");
+        return;
+    }
+    if (p->reduction == HN_SCATTER_ADD) {
+        hn_tape_give(t, 0, dy);
+        hn_tape_give(t, 2, hn_tape_needs(t, 2) ? written(t, dy) : NULL);
+        return;
+    }
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, scattered(t, dy, hn_tape_zeros(t, updates)));
+    if (!hn_tape_needs(t, 2))
+        return;
+    HnValue *own = hn_tape_places(t, updates), *found = written(t, scattered(t, hn_tape_places(t, x), own));
+    HnValue *v[] = { hn_build_op2(t->build, "Equal", found, own), written(t, dy) };
+    hn_tape_give(t, 2, hn_tape_calc(t, "Where(p, q, 0)", v));
+}
+
 const HnOp hn_op_scatter = {
     .name = "Scatter",
     .since = { 9 },
@@ -245,6 +287,7 @@ const HnOp hn_op_scatterelements = {
     .bind = scatter_bind,
     .infer = scatterelements_infer,
     .ref = scatterelements_ref,
+    .grad = scatter_grad,
 };
 
 /* --- ScatterND ------------------------------------------------------------------------------------------------------
@@ -311,6 +354,7 @@ const HnOp hn_op_scatternd = {
     .bind = scatter_bind,
     .infer = scatternd_infer,
     .ref = scatternd_ref,
+    .grad = scatter_grad,
 };
 
 /* --- TensorScatter --------------------------------------------------------------------------------------------------

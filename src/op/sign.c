@@ -9,6 +9,7 @@
 #include "op/convert.h"
 #include "op/elementwise.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 #define SIGN_FLAGS HN_OP_ELEMENTWISE | HN_OP_INPLACE
@@ -141,6 +142,32 @@ static void not_infer(HnInfer *x)
 
 #define ONE_TO_ONE(mask) .in = "T", .out = "T", .T = mask
 
+static void abs_grad(HnTape *t)
+{
+    hn_tape_map(t, "dy * Sign(x)");
+}
+
+static void neg_grad(HnTape *t)
+{
+    hn_tape_map(t, "-dy");
+}
+
+static void sign_grad(HnTape *t)
+{
+    hn_tape_steps(t);
+}
+
+static void relu_grad(HnTape *t)
+{
+    hn_tape_map(t, "Where(y > 0, dy, 0)");
+}
+
+/* 2 / sqrt(pi) e^(-x^2) */
+static void erf_grad(HnTape *t)
+{
+    hn_tape_map(t, "dy * 1.1283791670955125739 * Exp(-x * x)");
+}
+
 const HnOp hn_op_abs = {
     .name = "Abs",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
@@ -151,6 +178,7 @@ const HnOp hn_op_abs = {
     .infer = abs_infer,
     .cost = hn_cost_elementwise,
     .ref = abs_ref,
+    .grad = abs_grad,
     .channels = { .unit = HN_UNIT_SAME },
 };
 
@@ -164,6 +192,7 @@ const HnOp hn_op_neg = {
     .infer = neg_infer,
     .cost = hn_cost_elementwise,
     .ref = neg_ref,
+    .grad = neg_grad,
     .channels = { .unit = HN_UNIT_SAME },
 };
 
@@ -176,6 +205,7 @@ const HnOp hn_op_sign = {
     ONE_TO_ONE(HN_T_NUM),
     SIGN_COMMON,
     .ref = sign_ref,
+    .grad = sign_grad,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = -1, .hi = 1 },
 };
 
@@ -188,6 +218,7 @@ const HnOp hn_op_relu = {
     ONE_TO_ONE(HN_T_FLOATS | HN_T_SINTS),
     SIGN_COMMON,
     .ref = relu_ref,
+    .grad = relu_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
     .channels = { .unit = HN_UNIT_SAME },
 };
@@ -200,6 +231,7 @@ const HnOp hn_op_erf = {
     ONE_TO_ONE(HN_T_NUM),
     SIGN_COMMON,
     .ref = erf_ref,
+    .grad = erf_grad,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = -1, .hi = 1 },
 };
 
@@ -256,6 +288,12 @@ static void shrink_ref(HnEval *e)
 #undef SHRINK_I
 }
 
+static void shrink_grad(HnTape *t)
+{
+    t->number[0] = ((const HnActivation *)t->params)->a;
+    hn_tape_map(t, "Where(Abs(x) > a, dy, 0)");
+}
+
 const HnOp hn_op_shrink = {
     .name = "Shrink",
     .flags = SIGN_FLAGS | HN_OP_HALF_VIA_F32,
@@ -265,6 +303,7 @@ const HnOp hn_op_shrink = {
     .params_size = sizeof(HnActivation),
     .bind = shrink_bind,
     .ref = shrink_ref,
+    .grad = shrink_grad,
 };
 
 /* --- IsInf, IsNaN ------------------------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 
 #include "op/move.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void slice_bind(HnBind *b, void *params)
@@ -288,6 +289,40 @@ static gboolean slice_narrow(const HnNarrow *x)
     return TRUE;
 }
 
+/* Where bounds are known and steps are 1: zeros around it. */
+static gboolean slice_by_pad(HnTape *t)
+{
+    int64_t dims[HN_MAX_RANK], starts[HN_MAX_RANK], ends[HN_MAX_RANK], axes[HN_MAX_RANK], steps[HN_MAX_RANK];
+    int64_t pads[2 * HN_MAX_RANK] = { 0 };
+    const int rank = hn_tape_rank(t, 0), n = hn_tape_ints(t, 1, starts);
+    if (!hn_tape_dims(t, 0, dims) || n < 0 || hn_tape_ints(t, 2, ends) != n)
+        return FALSE;
+    for (int i = 0; i < n; i++) {
+        axes[i] = i;
+        steps[i] = 1;
+    }
+    if ((hn_tape_in(t, 3) != NULL && hn_tape_ints(t, 3, axes) != n) ||
+        (hn_tape_in(t, 4) != NULL && hn_tape_ints(t, 4, steps) != n))
+        return FALSE;
+    for (int i = 0; i < n; i++) {
+        const int64_t a = axes[i] + (axes[i] < 0 ? rank : 0);
+        int64_t at = starts[i];
+        if (steps[i] != 1)
+            return FALSE;
+        const int64_t left = hn_slice_axis(dims[a], &at, ends[i], 1);
+        pads[a] = at;
+        pads[rank + a] = dims[a] - at - left;
+    }
+    hn_tape_give(t, 0, hn_build_op2(t->build, "Pad", hn_tape_dy(t, 0), hn_build_list(t->build, pads, 2 * rank)));
+    return TRUE;
+}
+
+static void slice_grad(HnTape *t)
+{
+    if (!slice_by_pad(t))
+        hn_tape_moved(t);
+}
+
 const HnOp hn_op_slice = {
     .name = "Slice",
     .since = { 1, 10, 11, 13 },
@@ -306,6 +341,7 @@ const HnOp hn_op_slice = {
     .infer = slice_infer,
     .cost = hn_cost_move,
     .ref = slice_ref,
+    .grad = slice_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = slice_narrow,
 };

@@ -9,6 +9,7 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void softmax_bind(HnBind *b, void *params)
@@ -145,6 +146,30 @@ static void softmax_unbind(HnUnbind *u)
                         : hn_unbind_op2(u, "Reshape", y, hn_unbind_shape(u, hn_unbind_in(u, 0), 0, INT64_MAX)));
 }
 
+/* The sum of v along the axis. */
+static HnValue *along_axis(HnTape *t, HnValue *v)
+{
+    const HnSoftmax *p = t->params;
+    return hn_build_reduce(t->build, "ReduceSum", v, &p->axis, 1, TRUE);
+}
+
+static void softmax_grad(HnTape *t)
+{
+    HnValue *sum = along_axis(t, hn_tape_calc(t, "dy * y", NULL));
+    hn_tape_give(t, 0, hn_tape_calc(t, "y * (dy - p)", &sum));
+}
+
+static void logsoftmax_grad(HnTape *t)
+{
+    HnValue *sum = along_axis(t, hn_tape_dy(t, 0));
+    hn_tape_give(t, 0, hn_tape_calc(t, "dy - Exp(y) * p", &sum));
+}
+
+static void hardmax_grad(HnTape *t)
+{
+    hn_tape_steps(t);
+}
+
 #define SOFTMAX_RECORD                                                                                            \
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE, .since = { 1, 11, 13 }, .in = "T", .out = "T", .T = HN_T_FLOATS, \
     .params_size = sizeof(HnSoftmax), .bind = softmax_bind, .infer = softmax_infer, .cost = softmax_cost
@@ -155,6 +180,7 @@ const HnOp hn_op_softmax = {
     .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     SOFTMAX_RECORD,
     .ref = softmax_ref,
+    .grad = softmax_grad,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
@@ -166,6 +192,7 @@ const HnOp hn_op_logsoftmax = {
     .lacks = HN_LACKS(HN_BF16_SINCE(13)),
     SOFTMAX_RECORD,
     .ref = logsoftmax_ref,
+    .grad = logsoftmax_grad,
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
 };
@@ -177,5 +204,6 @@ const HnOp hn_op_hardmax = {
     .wide = HN_WIDE_PICKS,
     SOFTMAX_RECORD,
     .ref = hardmax_ref,
+    .grad = hardmax_grad,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
 };

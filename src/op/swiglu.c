@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void swiglu_bind(HnBind *b, void *params)
@@ -65,6 +66,16 @@ static void swiglu_unbind(HnUnbind *u)
     hn_unbind_take_real(u, 0, hn_unbind_op2(u, "Mul", hn_unbind_op2(u, "Mul", a, s), b));
 }
 
+static void swiglu_grad(HnTape *t)
+{
+    t->number[0] = ((const HnActivation *)t->params)->a;
+    HnValue *s = hn_tape_calc(t, "Sigmoid(a * x)", NULL);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_tape_calc(t, "dy * x1 * (p + a * x * p * (1 - p))", &s));
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, hn_tape_calc(t, "dy * x * p", &s));
+}
+
 const HnOp hn_op_swiglu = {
     .name = "SwiGLU",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ELEMENTWISE | HN_OP_INPLACE,
@@ -78,5 +89,6 @@ const HnOp hn_op_swiglu = {
     .infer = swiglu_infer,
     .cost = swiglu_cost,
     .ref = swiglu_ref,
+    .grad = swiglu_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE },
 };

@@ -9,6 +9,7 @@
 
 #include "op/move.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void topk_bind(HnBind *b, void *params)
@@ -167,6 +168,20 @@ static void topk_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_op1(u, "Neg", hn_node_out(t, 0)));
 }
 
+static void topk_grad(HnTape *t)
+{
+    const HnTopK *p = t->params;
+    HnNode *n = t->node;
+    if (hn_tape_dy(t, 0) == NULL || !hn_tape_needs(t, 0))
+        return;
+    if (hn_node_out(n, 1) == NULL)
+        hn_node_set_out(n, 1, hn_graph_new_value(t->build->graph, "indices"));
+    HnValue *in[] = { hn_tape_zeros(t, hn_tape_in(t, 0)), hn_node_out(n, 1), hn_tape_dy(t, 0) };
+    HnNode *back = hn_build_node(t->build, "ScatterElements", NULL, 3, in, 1);
+    hn_node_set_int(back, "axis", p->axis);
+    hn_tape_give(t, 0, hn_node_out(back, 0));
+}
+
 const HnOp hn_op_topk = {
     .name = "TopK",
     .flags = HN_OP_HALF_VIA_F32,
@@ -186,4 +201,5 @@ const HnOp hn_op_topk = {
     .infer = topk_infer,
     .cost = topk_cost,
     .ref = topk_ref,
+    .grad = topk_grad,
 };

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void transpose_bind(HnBind *b, void *params)
@@ -78,6 +79,19 @@ static void transpose_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+static void transpose_grad(HnTape *t)
+{
+    const HnTranspose *p = t->params;
+    int64_t back[HN_MAX_RANK];
+    if (p->perm == NULL) {
+        hn_tape_give(t, 0, hn_build_op1(t->build, "Transpose", hn_tape_dy(t, 0)));
+        return;
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        back[p->perm[i]] = i;
+    hn_tape_give(t, 0, hn_build_transpose(t->build, hn_tape_dy(t, 0), back, (int)p->n));
+}
+
 const HnOp hn_op_transpose = {
     .name = "Transpose",
     .since = { 1, 13, 21, 23, 24, 25 },
@@ -90,6 +104,7 @@ const HnOp hn_op_transpose = {
     .bind = transpose_bind,
     .infer = transpose_infer,
     .ref = transpose_ref,
+    .grad = transpose_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };
 
@@ -242,6 +257,23 @@ static void spacetodepth_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_op2(u, "Reshape", x, hn_unbind_concat(u, 2, to, 0)));
 }
 
+static void block_grad(HnTape *t, const char *back)
+{
+    HnNode *n = hn_build_node(t->build, back, NULL, 1, &t->dy[0], 1);
+    hn_node_share_attrs(n, t->node);
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
+static void depthtospace_grad(HnTape *t)
+{
+    block_grad(t, "SpaceToDepth");
+}
+
+static void spacetodepth_grad(HnTape *t)
+{
+    block_grad(t, "DepthToSpace");
+}
+
 const HnOp hn_op_depthtospace = {
     .name = "DepthToSpace",
     .since = { 1, 11, 13, 28 },
@@ -256,6 +288,7 @@ const HnOp hn_op_depthtospace = {
     .bind = depthtospace_bind,
     .infer = depthtospace_infer,
     .ref = depthtospace_ref,
+    .grad = depthtospace_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };
 
@@ -273,5 +306,6 @@ const HnOp hn_op_spacetodepth = {
     .bind = spacetodepth_bind,
     .infer = spacetodepth_infer,
     .ref = spacetodepth_ref,
+    .grad = spacetodepth_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };

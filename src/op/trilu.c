@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void trilu_bind(HnBind *b, void *params)
@@ -92,6 +93,13 @@ static void trilu_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_op3(u, "Where", out, hn_unbind_scalar(u, dtype, 0), x));
 }
 
+static void trilu_grad(HnTape *t)
+{
+    HnNode *n = hn_build_node(t->build, "Trilu", NULL, 2, (HnValue *[]){ hn_tape_dy(t, 0), hn_tape_in(t, 1) }, 1);
+    hn_node_share_attrs(n, t->node);
+    hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
 const HnOp hn_op_trilu = {
     .name = "Trilu",
     .since = { 14 },
@@ -105,4 +113,5 @@ const HnOp hn_op_trilu = {
     .bind = trilu_bind,
     .infer = trilu_infer,
     .ref = trilu_ref,
+    .grad = trilu_grad,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 typedef struct {
@@ -261,6 +262,34 @@ static void pick_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, v);
 }
 
+/* Those that are the result share its gradient evenly, as in PyTorch. */
+static void pick_grad(HnTape *t)
+{
+    const guint n = t->node->in->len;
+    g_autofree HnValue **is = g_new(HnValue *, n);
+    for (guint i = 0; i < n; i++)
+        is[i] = hn_build_cast(t->build, hn_build_op2(t->build, "Equal", hn_tape_in(t, (int)i), hn_tape_out(t, 0)),
+                              t->dtype);
+    HnValue *count = n > 1 ? hn_node_out(hn_build_node(t->build, "Sum", NULL, (int)n, is, 1), 0) : is[0];
+    HnValue *share = hn_tape_calc(t, "dy / p", &count);
+    for (guint i = 0; i < n; i++)
+        if (hn_tape_needs(t, (int)i))
+            hn_tape_give_sum(t, (int)i, hn_build_op2(t->build, "Mul", share, is[i]));
+}
+
+static void sum_grad(HnTape *t)
+{
+    for (guint i = 0; i < t->node->in->len; i++)
+        hn_tape_operand(t, (int)i, "dy");
+}
+
+static void mean_grad(HnTape *t)
+{
+    t->number[0] = t->node->in->len;
+    for (guint i = 0; i < t->node->in->len; i++)
+        hn_tape_operand(t, (int)i, "dy / a");
+}
+
 #define VARIADIC_RECORD(mask)                                                                                    \
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_HALF_VIA_F32 | HN_OP_COMMUTATIVE, .in = "T*", .out = "T", \
     .T = mask, .min_in = 1, .params_size = sizeof(HnVariadic), .bind = variadic_bind, .cost = variadic_cost,     \
@@ -275,6 +304,7 @@ const HnOp hn_op_max = {
     .unbind = pick_unbind,
     .infer = max_infer,
     .ref = max_ref,
+    .grad = pick_grad,
 };
 
 const HnOp hn_op_min = {
@@ -286,6 +316,7 @@ const HnOp hn_op_min = {
     .unbind = pick_unbind,
     .infer = min_infer,
     .ref = min_ref,
+    .grad = pick_grad,
 };
 
 const HnOp hn_op_sum = {
@@ -297,6 +328,7 @@ const HnOp hn_op_sum = {
     .unbind = sum_unbind,
     .infer = sum_infer,
     .ref = sum_ref,
+    .grad = sum_grad,
     .channels = { .unit = HN_UNIT_SUM },
 };
 
@@ -308,4 +340,5 @@ const HnOp hn_op_mean = {
     .unbind = sum_unbind,
     .infer = sum_infer,
     .ref = mean_ref,
+    .grad = mean_grad,
 };

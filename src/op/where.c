@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "op/elementwise.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 typedef struct {
@@ -123,6 +124,12 @@ static void where_infer(HnInfer *x)
     hn_infer_out_contents(x, 0, out);
 }
 
+static void where_grad(HnTape *t)
+{
+    hn_tape_operand(t, 1, "Where(x0, dy, 0)");
+    hn_tape_operand(t, 2, "Where(x0, 0, dy)");
+}
+
 const HnOp hn_op_where = {
     .name = "Where",
     .flags = HN_OP_ELEMENTWISE,
@@ -135,5 +142,6 @@ const HnOp hn_op_where = {
     .infer = where_infer,
     .cost = hn_cost_elementwise,
     .ref = where_ref,
+    .grad = where_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE },
 };

@@ -1,6 +1,7 @@
 #include "case.h"
 
 static const HnCase cast_cases[] = {
+    { "f32[3,5]", "to=11", "f64[3,5]" },
     { "f32[6]={1.9,-1.9,0.5,300,-1,nan}", "to=6", "i32[6]={1,-1,0,300,-1,0}" },
     { "f32[4]={1.9,-1.9,300,-1}", "to=2", "u8[4]={1,255,44,255}" }, /* out of range wraps */
     { "f32[3]={3e9,-3e9,inf}", "to=6", "i32[3]={2147483647,-2147483648,2147483647}" },
@@ -31,6 +32,7 @@ static const HnCase cast_cases[] = {
 HN_CASES(cast, "Cast", cast_cases);
 
 static const HnCase castlike_cases[] = {
+    { "f32[3,5] f64={0}", NULL },
     { "f32[3]={1.5,-1.5,0} i16[1]", NULL, "i16[3]={1,-1,0}", .opset = 15 },
     { "i64={5} bf16[2,2]", NULL, "bf16={5}" },
     { "u8[2]={0,7} bool", NULL, "bool[2]={0,1}" },

@@ -4,6 +4,7 @@
  * usage: hn-check                                       all cases, TAP
  *        hn-check --op=Softmax [--seed=N] [--opset=N] [SPEC... attr=...]   one operator, or one case given by hand
  *        hn-check --list                                operator x ability, from the records
+ *        hn-check --gradients [--op=Softmax]           gradients against differences of ref, TAP
  *        hn-check --forms                               element types and attributes by opset, from the records: JSON
  *
  * Each case goes through bind, infer and ref; results are compared with the case's expectation, with what infer said
@@ -17,12 +18,14 @@
 
 #include "../fence.h"
 #include "case.h"
+#include "gradients.h"
 #include "hone.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
 #include "op/unbind.h"
 #include "pass/opset.h"
 #include "spec.h"
+#include "subject.h"
 
 #define HN_OP(name, symbol, file) extern const HnCaseList hn_cases_##symbol;
 #include "op/ops.def"
@@ -39,101 +42,10 @@ static const HnCaseList *const lists[] = {
 /* of an output with guards: larger ones ref gets memory for itself, or refuses */
 #define MOST_BYTES ((size_t)1 << 30)
 
-typedef struct {
-    HnModel *model;
-    HnNode *node;
-    GArray *in; /* HnSpec */
-} Subject;
-
 /* Two, so that kernels share their work; HONE_CHECK_THREADS=1 for tools that do not get on with threads. */
 static int threads_of_sessions(void)
 {
     return g_strcmp0(g_getenv("HONE_CHECK_THREADS"), "1") == 0 ? 1 : 2;
-}
-
-/* --- building the one-node model --------------------------------------------------------------------------------- */
-
-static void inputs_free(GArray *in)
-{
-    for (guint i = 0; in != NULL && i < in->len; i++)
-        hn_spec_clear(&g_array_index(in, HnSpec, i));
-    if (in != NULL)
-        g_array_unref(in);
-}
-
-static void subject_clear(Subject *s)
-{
-    g_clear_pointer(&s->in, inputs_free);
-    g_clear_pointer(&s->model, hn_model_free);
-}
-
-/* f32 elements as another float type; other tensors as they are */
-static HnTensor *as_type(HnTensor *t, HnDtype dtype)
-{
-    if (t == NULL || t->dtype != HN_F32 || dtype == HN_F32)
-        return t != NULL ? hn_tensor_ref(t) : NULL;
-    HnTensor *c = hn_tensor_new(dtype, t->ndim, t->dims, NULL, NULL);
-    for (int64_t i = 0; i < t->n; i++)
-        hn_tensor_set_f64(c, i, hn_tensor_get_f64(t, i));
-    return c;
-}
-
-/* The case's inputs, f32 as dtype. */
-static GArray *inputs_of(const HnCase *c, uint64_t seed, HnDtype dtype)
-{
-    HnRng rng = hn_rng(seed);
-    GArray *in = g_array_new(FALSE, FALSE, sizeof(HnSpec));
-    g_auto(GStrv) words = hn_spec_words(c->in);
-    for (char **w = words; *w != NULL; w++) {
-        HnSpec spec = hn_spec_parse(*w, &rng);
-        HnTensor *t = as_type(spec.tensor, dtype);
-        hn_tensor_unref(spec.tensor);
-        spec.tensor = t;
-        g_array_append_val(in, spec);
-    }
-    return in;
-}
-
-/* in: of inputs_of(), referred to and left as it is. */
-static void subject_init(Subject *s, const HnOp *op, const HnCase *c, const GArray *in, int n_out)
-{
-    s->model = hn_model_new();
-    int64_t version = c->opset > 0 ? c->opset : op->until > 0 ? op->until : HN_OPSET_MAX;
-    hn_model_set_opset(s->model, op->domain, op->domain != NULL ? 1 : version);
-    s->in = g_array_new(FALSE, FALSE, sizeof(HnSpec));
-    g_array_append_vals(s->in, in->data, in->len);
-    for (guint i = 0; i < in->len; i++)
-        if (g_array_index(in, HnSpec, i).tensor != NULL)
-            hn_tensor_ref(g_array_index(in, HnSpec, i).tensor);
-    HnGraph *g = s->model->graph;
-    s->node = hn_graph_add_node(g, -1, op->name, op->domain, "node");
-    s->node->version = op->domain != NULL ? 1 : version;
-    for (guint i = 0; i < s->in->len; i++) {
-        const HnSpec spec = g_array_index(s->in, HnSpec, i);
-        HnTensor *t = spec.tensor;
-        if (t == NULL) {
-            hn_node_add_in(s->node, NULL);
-            continue;
-        }
-        g_autofree char *name = g_strdup_printf("x%u", i);
-        HnValue *v = hn_graph_value(g, name);
-        g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->ndim, t->dims);
-        hn_value_set_type(v, type);
-        if (spec.weight)
-            hn_graph_add_weight(g, v, t);
-        else
-            hn_graph_add_input(g, v);
-        hn_node_add_in(s->node, v);
-    }
-    for (int k = 0; k < n_out; k++) {
-        g_autofree char *name = g_strdup_printf("y%d", k);
-        HnValue *v = hn_graph_value(g, name);
-        hn_node_add_out(s->node, v);
-        hn_graph_add_output(g, v);
-    }
-    g_auto(GStrv) attrs = hn_spec_words(c->attrs);
-    for (char **a = attrs; *a != NULL; a++)
-        hn_node_set_attr(s->node, hn_spec_attr(*a));
 }
 
 /* --- comparing -------------------------------------------------------------------------------------------------------
@@ -171,7 +83,7 @@ static char *differs(const HnTensor *got, const HnTensor *want, double rtol, dou
 /* --- the steps of a check: each returns NULL or what is wrong --------------------------------------------------------
  */
 
-static HnTypes *types_of(const Subject *s, gboolean symbolic, GHashTable *names, int64_t *sizes)
+static HnTypes *types_of(const HnSubject *s, gboolean symbolic, GHashTable *names, int64_t *sizes)
 {
     HnTypes *t = hn_types_new(s->model);
     int n = 0;
@@ -252,7 +164,7 @@ static gboolean guards_hold(const HnTensor *t)
 }
 
 /* bind, infer, ref. Results in out (n_out places); *failure: what was refused. */
-static char *run_ref(Subject *s, int n_out, HnTensor **out, GError **failure)
+static char *run_ref(HnSubject *s, int n_out, HnTensor **out, GError **failure)
 {
     g_autoptr(HnTypes) fixed = types_of(s, FALSE, NULL, NULL);
     if (!hn_types_node(fixed, s->node, 0, failure))
@@ -302,7 +214,7 @@ static void collect_kernel(const HnStep *step, int depth, gpointer data)
         *(const char **)data = step->kernel->name;
 }
 
-static GPtrArray *inputs_to_feed(const Subject *s)
+static GPtrArray *inputs_to_feed(const HnSubject *s)
 {
     GPtrArray *in = g_ptr_array_new();
     for (guint i = 0; i < s->in->len; i++) {
@@ -313,7 +225,7 @@ static GPtrArray *inputs_to_feed(const Subject *s)
     return in;
 }
 
-static char *run_session(Subject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
+static char *run_session(HnSubject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
                          double rtol, double atol)
 {
     g_autoptr(GError) error = NULL;
@@ -340,7 +252,7 @@ static char *run_session(Subject *s, const HnBackend *backend, const char *prefe
 }
 
 /* What ref refused, a session must refuse as well, whichever kernel is asked first. */
-static char *refused_in_session(Subject *s, const char *prefer, int n_out)
+static char *refused_in_session(HnSubject *s, const char *prefer, int n_out)
 {
     g_autoptr(GError) error = NULL;
     HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
@@ -358,7 +270,7 @@ static char *refused_in_session(Subject *s, const char *prefer, int n_out)
     return g_strdup_printf("was not refused by kernel %s", kernel);
 }
 
-static char *refused_by_kernels(Subject *s, const HnOp *op, int n_out)
+static char *refused_by_kernels(HnSubject *s, const HnOp *op, int n_out)
 {
     const HnKernel *const *kernels = hn_backend_find("cpu", NULL)->kernels(op);
     char *wrong = refused_in_session(s, NULL, n_out);
@@ -370,12 +282,12 @@ static char *refused_by_kernels(Subject *s, const HnOp *op, int n_out)
 /* --- other opsets ------------------------------------------------------------------------------------------------ */
 
 /* Converts the case's model to `target`; FALSE: refused, *why says so. */
-static gboolean convert_case(Subject *s, const HnOp *op, const HnCase *c, const GArray *in, int n_out, int64_t target,
+static gboolean convert_case(HnSubject *s, const HnOp *op, const HnCase *c, const GArray *in, int n_out, int64_t target,
                              char **why)
 {
     g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
-    subject_init(s, op, c, in, n_out);
+    hn_subject_init(s, op, c, in, n_out);
     if (hn_convert_opset(s->model, target, blocked, &error))
         return TRUE;
     *why = g_strdup(error->message);
@@ -403,7 +315,7 @@ static void add_last_change(HnNode *n, gpointer data)
 }
 
 /* What the model computes: its nodes, with the opset that changed each one's operator last. */
-static char *meaning_of(const Subject *s, int64_t opset)
+static char *meaning_of(const HnSubject *s, int64_t opset)
 {
     Meaning m = { opset, g_string_new(NULL) };
     hn_graph_print(s->model->graph, 64, m.text);
@@ -420,7 +332,7 @@ static char *check_opsets(const HnOp *op, const HnCase *c, const GArray *in, HnD
     if (op->domain != NULL || version_of(op, c) < HN_OPSET_MIN || c->own)
         return NULL;
     for (int64_t target = HN_OPSET_MIN; target <= HN_OPSET_MAX && wrong == NULL; target += dtype == HN_F32 ? 1 : 3) {
-        Subject s = { 0 };
+        HnSubject s = { 0 };
         g_autofree char *why = NULL;
         g_autoptr(GError) broken = NULL;
         g_autofree char *d = NULL;
@@ -435,7 +347,7 @@ static char *check_opsets(const HnOp *op, const HnCase *c, const GArray *in, HnD
         }
         if (d != NULL)
             wrong = g_strdup_printf("as opset %" PRId64 ": %s", target, d);
-        subject_clear(&s);
+        hn_subject_clear(&s);
     }
     return wrong;
 }
@@ -451,17 +363,17 @@ static char *opsets_of(const HnOp *op, const HnCaseList *list)
         int n_out = c->n_out > 0 ? c->n_out : MAX((int)g_strv_length(want), 1);
         if (c->refused || version_of(op, c) < HN_OPSET_MIN)
             continue;
-        GArray *in = inputs_of(c, 71 + i, HN_F32);
+        GArray *in = hn_subject_inputs(c, 71 + i, HN_F32);
         for (int64_t target = HN_OPSET_MIN; target <= HN_OPSET_MAX; target++) {
-            Subject s = { 0 };
+            HnSubject s = { 0 };
             g_autofree char *why = NULL;
             gboolean ok = convert_case(&s, op, c, in, n_out, target, &why);
             oldest = ok ? MIN(oldest, target) : oldest;
             done += ok;
             all++;
-            subject_clear(&s);
+            hn_subject_clear(&s);
         }
-        inputs_free(in);
+        hn_subject_inputs_free(in);
     }
     return all > 0 ? g_strdup_printf("%" PRId64 ".. %d%%", oldest, 100 * done / all) : g_strdup("-");
 }
@@ -496,13 +408,6 @@ static void print_forms(void)
 
 /* --- one case ---------------------------------------------------------------------------------------------------- */
 
-static int outputs_of(const HnCase *c)
-{
-    g_auto(GStrv) want = hn_spec_words(c->want);
-    guint n = g_strv_length(want);
-    return c->n_out > 0 ? c->n_out : n > 0 ? (int)n : 1;
-}
-
 static char *check_want(const HnCase *c, HnTensor *const *out, double rtol, double atol)
 {
     g_auto(GStrv) want = hn_spec_words(c->want);
@@ -520,9 +425,9 @@ static char *check_want(const HnCase *c, HnTensor *const *out, double rtol, doub
 static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out,
                               HnTensor *const *f32)
 {
-    Subject s = { 0 };
-    GArray *in = inputs_of(c, seed, dtype);
-    subject_init(&s, op, c, in, n_out);
+    HnSubject s = { 0 };
+    GArray *in = hn_subject_inputs(c, seed, dtype);
+    hn_subject_init(&s, op, c, in, n_out);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
     g_autoptr(GError) failure = NULL;
     char *wrong = run_ref(&s, n_out, out, &failure);
@@ -532,7 +437,7 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     for (int k = 0; failure == NULL && wrong == NULL && k < n_out && dtype == HN_F64; k++) {
         if (!hn_dtype_in(out[k]->dtype, HN_T_FLOATS) || out[k]->n != f32[k]->n)
             continue;
-        g_autoptr(HnTensor) wide = as_type(f32[k], out[k]->dtype);
+        g_autoptr(HnTensor) wide = hn_subject_as(f32[k], out[k]->dtype);
         g_autofree char *d = differs(out[k], wide, tol, tol, FALSE);
         if (d != NULL)
             wrong = g_strdup_printf("output %d%s", k, d);
@@ -543,8 +448,8 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     }
     for (int k = 0; k < n_out; k++)
         hn_tensor_unref(out[k]);
-    subject_clear(&s);
-    inputs_free(in);
+    hn_subject_clear(&s);
+    hn_subject_inputs_free(in);
     char *full = wrong != NULL ? g_strdup_printf("as %s: %s", hn_dtype_name(dtype), wrong) : NULL;
     g_free(wrong);
     return full;
@@ -552,10 +457,10 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
 
 static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString *shown)
 {
-    Subject s = { 0 };
-    int n_out = outputs_of(c);
-    GArray *in = inputs_of(c, seed, HN_F32);
-    subject_init(&s, op, c, in, n_out);
+    HnSubject s = { 0 };
+    int n_out = hn_subject_outputs(c);
+    GArray *in = hn_subject_inputs(c, seed, HN_F32);
+    hn_subject_init(&s, op, c, in, n_out);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
     g_autoptr(GError) failure = NULL;
     gboolean tolerant = c->rtol > 0 || c->atol > 0;
@@ -599,8 +504,8 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
         }
         hn_tensor_unref(out[k]);
     }
-    subject_clear(&s);
-    inputs_free(in);
+    hn_subject_clear(&s);
+    hn_subject_inputs_free(in);
     return wrong;
 }
 
@@ -618,8 +523,8 @@ static void print_again(const HnOp *op, const HnCase *c, uint64_t seed)
     printf("# again: hn-check --op=%s --seed=%" G_GUINT64_FORMAT, op->name, seed);
     if (c->opset > 0)
         printf(" --opset=%d", c->opset);
-    if (outputs_of(c) > 1)
-        printf(" --outputs=%d", outputs_of(c));
+    if (hn_subject_outputs(c) > 1)
+        printf(" --outputs=%d", hn_subject_outputs(c));
     const char *texts[] = { c->in, c->attrs };
     for (int t = 0; t < 2; t++) {
         g_auto(GStrv) words = hn_spec_words(texts[t]);
@@ -649,15 +554,16 @@ static int check_list(const HnCaseList *list, uint64_t seed)
 static void print_abilities(void)
 {
     const HnBackend *cpu = hn_backend_find("cpu", NULL);
-    printf("%-22s %-8s %-9s %-6s %-5s %-4s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "cpu kernels");
+    printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "grad",
+           "cpu kernels");
     for (const HnOp *const *o = hn_op_all(); *o != NULL; o++) {
         int newest = 0;
         for (int i = 0; (*o)->since[i] != 0; i++)
             newest = (*o)->since[i];
         g_autofree char *since = g_strdup_printf("%d..%d", (*o)->since[0], (*o)->until > 0 ? (*o)->until : newest);
         g_autofree char *opsets = opsets_of(*o, lists[o - hn_op_all()]);
-        printf("%-22s %-8s %-9s %-6s %-5s %-4s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
-               (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-");
+        printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
+               (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-", (*o)->grad != NULL ? "yes" : "-");
         const HnKernel *const *kernels = cpu->kernels(*o);
         for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
             printf(" %s", kernels[i]->name);
@@ -684,7 +590,7 @@ static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset,
 int main(int argc, char **argv)
 {
     g_autofree char *name = NULL;
-    gboolean list = FALSE, forms = FALSE;
+    gboolean list = FALSE, forms = FALSE, gradients = FALSE;
     gint64 seed = 71;
     int opset = 0, n_out = 0;
     g_auto(GStrv) rest = NULL;
@@ -694,6 +600,7 @@ int main(int argc, char **argv)
         { "opset", 0, 0, G_OPTION_ARG_INT, &opset, "of a case given by hand", "N" },
         { "outputs", 0, 0, G_OPTION_ARG_INT, &n_out, "of a case given by hand", "N" },
         { "list", 0, 0, G_OPTION_ARG_NONE, &list, "operators and what hone can do with them", NULL },
+        { "gradients", 0, 0, G_OPTION_ARG_NONE, &gradients, "against differences of the reference, in f64", NULL },
         { "forms", 0, 0, G_OPTION_ARG_NONE, &forms, "types and attributes by opset", NULL },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &rest, NULL, "[SPEC...]" },
         { NULL, 0, 0, 0, NULL, NULL, NULL },
@@ -713,6 +620,8 @@ int main(int argc, char **argv)
         print_forms();
         return 0;
     }
+    if (gradients)
+        return hn_check_gradients(lists, G_N_ELEMENTS(lists), name, (uint64_t)seed) > 0 ? 1 : 0;
     if (name != NULL && rest != NULL) {
         const HnOp *op = hn_op_find(NULL, name);
         if (op == NULL) {

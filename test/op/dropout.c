@@ -1,6 +1,7 @@
 #include "case.h"
 
 static const HnCase identity_cases[] = {
+    { "f32[2,3]", NULL },
     { "f32[2]={1,2}", NULL, "f32[2]={1,2}", .opset = 1 },
     { "bool={1}", NULL, "bool={1}" },
     { "i16[0,3]", NULL, "i16[0,3]={}", .opset = 13 },

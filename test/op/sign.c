@@ -1,6 +1,7 @@
 #include "case.h"
 
 static const HnCase abs_cases[] = {
+    { "f32[3,5]", NULL },
     { "f32[4]={-1.5,0,2,-inf}", NULL, "f32[4]={1.5,0,2,inf}" },
     { "i8[3]={-128,-1,127}", NULL, "i8[3]={-128,1,127}" }, /* the smallest has no positive */
     { "i64[1]={-9223372036854775807}", NULL, "i64[1]={9223372036854775807}" },
@@ -19,6 +20,7 @@ static const HnCase neg_cases[] = {
 HN_CASES(neg, "Neg", neg_cases);
 
 static const HnCase sign_cases[] = {
+    { "f32[3,5]", NULL },
     { "f32[4]={-5,0,0.1,nan}", NULL, "f32[4]={-1,0,1,nan}" },
     { "i16[3]={-300,0,300}", NULL, "i16[3]={-1,0,1}", .opset = 9 },
     { "u32={4000000000}", NULL, "u32={1}" },

@@ -1,0 +1,29 @@
+/*
+ * Reverse mode: the gradients of values of a graph, written behind its nodes as further ones (op/tape.h).
+ *
+ *     HnReverse r = { .graph = g, .types = types, .n = 1, .of = &loss, .dy = &one, .n_wanted = n, .wanted = weights };
+ *     if (!hn_reverse(&r, gradients, &error)) ...
+ *
+ * Nodes are of the newest form of their operators (hn_convert_opset()), and bound; sub-graphs are not looked into. A
+ * value that several nodes use gets one sum. Nothing is written for what leads to no wanted value.
+ */
+#pragma once
+
+#include "op/infer.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    HnGraph *graph;
+    const HnTypes *types; /* of its values */
+    int n;
+    HnValue *const *of, *const *dy; /* [n]: values, and the gradient of what is to fall by them: of their shapes */
+    int n_wanted;
+    HnValue *const *wanted; /* [n_wanted]: floats whose gradients are asked for */
+} HnReverse;
+
+/* gradients: [n_wanted], of the types and shapes of what is wanted; NULL: nothing depends on it. Errors: UNSUPPORTED,
+ * one sentence that names the operator, the node and what is wanted: the graph is then only good to be freed. */
+gboolean hn_reverse(const HnReverse *r, HnValue **gradients, GError **error);
+
+G_END_DECLS
