@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "op/index.h"
+#include "op/norm_grad.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -188,6 +189,69 @@ static void batchnorm_unbind(HnUnbind *u)
     }
 }
 
+/* With the batch's moments, which move with the data. */
+static void training_grad(HnTape *t, int rank)
+{
+    HnNormGrad g = {
+        .axes = { 0 }, .n = 1, .epsilon = (double)((const HnBatchNorm *)t->params)->epsilon, .centred = TRUE
+    };
+    for (int a = 2; a < rank; a++)
+        g.axes[g.n++] = a;
+    HnValue *dy = hn_tape_dy(t, 0);
+    hn_norm_hat(t, &g, hn_tape_in(t, 0));
+    if (hn_tape_needs(t, 0)) {
+        HnValue *scale = hn_norm_by_channel(t, hn_tape_in(t, 1), rank);
+        hn_tape_give(t, 0, hn_norm_dx(t, &g, hn_build_op2(t->build, "Mul", dy, scale)));
+    }
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, hn_norm_channel_sum(t, hn_build_op2(t->build, "Mul", dy, g.hat), 1, rank));
+    if (hn_tape_needs(t, 2))
+        hn_tape_give(t, 2, hn_norm_channel_sum(t, dy, 2, rank));
+    hn_tape_ends(t, 3); /* of the running moments, which no result but their own next ones depends on */
+    hn_tape_ends(t, 4);
+}
+
+/* With given moments: y = (x - mean) inv scale + bias. */
+static void frozen_grad(HnTape *t, int rank)
+{
+    t->number[0] = (double)((const HnBatchNorm *)t->params)->epsilon;
+    HnValue *var = hn_tape_in(t, 4), *inv = hn_tape_calc(t, "1 / Sqrt(p + a)", &var);
+    HnValue *v[3] = { hn_tape_in(t, 1), inv }, *factor = hn_tape_calc(t, "p * q", v);
+    HnValue *dy = hn_tape_dy(t, 0);
+    v[0] = hn_norm_by_channel(t, factor, rank);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_tape_calc(t, "dy * p", v));
+    HnValue *db = hn_norm_channel_sum(t, dy, 2, rank);
+    hn_tape_give(t, 2, db);
+    v[0] = db;
+    v[1] = factor;
+    if (hn_tape_needs(t, 3))
+        hn_tape_give(t, 3, hn_tape_calc(t, "-p * q", v));
+    if (!hn_tape_needs(t, 1) && !hn_tape_needs(t, 4))
+        return;
+    v[0] = hn_norm_by_channel(t, hn_tape_in(t, 3), rank);
+    v[0] = hn_norm_channel_sum(t, hn_tape_calc(t, "dy * (x - p)", v), 1, rank);
+    v[1] = inv;
+    v[2] = factor;
+    hn_tape_give(t, 1, hn_tape_calc(t, "p * q", v));
+    if (hn_tape_needs(t, 4))
+        hn_tape_give(t, 4, hn_tape_calc(t, "-0.5 * p * q * q * r", v));
+}
+
+static void batchnormalization_grad(HnTape *t)
+{
+    const HnBatchNorm *p = t->params;
+    const int rank = hn_tape_rank(t, 0);
+    if (rank < 2)
+        hn_tape_refuse(t, "the number of dimensions is not known, or below 2");
+    else if (hn_tape_dy(t, 1) != NULL || hn_tape_dy(t, 2) != NULL)
+        hn_tape_refuse(t, "the next running moments are read");
+    else if (p->training)
+        training_grad(t, rank);
+    else
+        frozen_grad(t, rank);
+}
+
 const HnOp hn_op_batchnormalization = {
     .name = "BatchNormalization",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ALONG,
@@ -206,6 +270,7 @@ const HnOp hn_op_batchnormalization = {
     .infer = batchnorm_infer,
     .cost = batchnorm_cost,
     .ref = batchnorm_ref,
+    .grad = batchnormalization_grad,
     .range = { .addends = 1 << 2 | 1 << 3 },
     .channels = { HN_CH_PLANES },
 };

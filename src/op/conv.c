@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/conv_grad.h"
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/linear.h"
@@ -297,6 +298,31 @@ static gboolean conv_narrow(const HnNarrow *x)
     return hn_narrow_groups(x, "group", ((const HnConv *)x->params)->group);
 }
 
+/* dx is the transposed convolution of dy, as large as x was: what strides leave over is padded at the end. */
+static void conv_grad(HnTape *t)
+{
+    int64_t x[HN_MAX_RANK], w[HN_MAX_RANK], over[HN_MAX_RANK];
+    HnConvPlan p;
+    const int rank = hn_tape_rank(t, 0);
+    if (!hn_tape_dims(t, 0, x) || !hn_tape_dims(t, 1, w)) {
+        hn_tape_refuse(t, "sizes are not known");
+        return;
+    }
+    if (!hn_conv_plan(t->params, rank, x, hn_tape_rank(t, 1), w, &p, &t->error))
+        return;
+    HnValue *dy = hn_tape_dy(t, 0), *in[] = { hn_tape_in(t, 0), dy, hn_tape_in(t, 1) };
+    if (hn_tape_needs(t, 0)) {
+        HnNode *dx = hn_conv_backward(t, &p, "ConvTranspose", NULL, 2, (HnValue *[]){ dy, in[2] });
+        for (int i = 0; i < p.n; i++)
+            over[i] = -hn_window_overhang(&p.axis[i]) + p.axis[i].pad_end;
+        hn_node_set_ints(dx, "output_padding", over, p.n);
+        hn_tape_give(t, 0, hn_node_out(dx, 0));
+    }
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, hn_node_out(hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in), 0));
+    hn_conv_bias_grad(t);
+}
+
 const HnOp hn_op_conv = {
     .name = "Conv",
     .flags = HN_OP_HALF_VIA_F32,
@@ -311,6 +337,7 @@ const HnOp hn_op_conv = {
     .infer = conv_infer,
     .cost = conv_cost,
     .ref = conv_ref,
+    .grad = conv_grad,
     .linear = { .weight = 1, .bias = 2, .out = 0, .in = 1, .x_axis = 1, .y_axis = 1, .read = conv_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .narrow = conv_narrow,

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "op/conv.h"
+#include "op/conv_grad.h"
 #include "op/index.h"
 #include "op/linear.h"
 #include "op/narrow.h"
@@ -286,6 +287,33 @@ static gboolean convtranspose_narrow(const HnNarrow *x)
     return hn_narrow_groups(x, "group", ((const HnConvTranspose *)x->params)->group);
 }
 
+/* The convolution that this one is the adjoint of. */
+static void convtranspose_grad(HnTape *t)
+{
+    int64_t x[HN_MAX_RANK], w[HN_MAX_RANK];
+    HnConvPlan p;
+    const int rank = hn_tape_rank(t, 0);
+    if (!hn_tape_dims(t, 0, x) || !hn_tape_dims(t, 1, w)) {
+        hn_tape_refuse(t, "sizes are not known");
+        return;
+    }
+    if (!hn_conv_transpose_plan(t->params, rank, x, hn_tape_rank(t, 1), w, &p, &t->error))
+        return;
+    HnValue *dy = hn_tape_dy(t, 0), *in[] = { dy, hn_tape_in(t, 0), hn_tape_in(t, 1) };
+    for (int i = 0; i < p.n; i++)
+        p.axis[i].pad_end = MAX(hn_window_overhang(&p.axis[i]), 0);
+    if (hn_tape_needs(t, 0)) {
+        HnValue *dx = hn_node_out(hn_conv_backward(t, &p, "Conv", NULL, 2, (HnValue *[]){ dy, in[2] }), 0);
+        for (int i = 0; i < p.n; i++) /* windows that lie in what output_padding added are none of this one */
+            if (-hn_window_overhang(&p.axis[i]) >= p.axis[i].stride)
+                dx = hn_build_slice(t->build, dx, 2 + i, 0, p.axis[i].out);
+        hn_tape_give(t, 0, dx);
+    }
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, hn_node_out(hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in), 0));
+    hn_conv_bias_grad(t);
+}
+
 const HnOp hn_op_convtranspose = {
     .name = "ConvTranspose",
     .flags = HN_OP_HALF_VIA_F32,
@@ -300,6 +328,7 @@ const HnOp hn_op_convtranspose = {
     .infer = convtranspose_infer,
     .cost = convtranspose_cost,
     .ref = convtranspose_ref,
+    .grad = convtranspose_grad,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = convtranspose_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .narrow = convtranspose_narrow,

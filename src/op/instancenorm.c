@@ -8,6 +8,7 @@
 
 #include "op/index.h"
 #include "op/narrow.h"
+#include "op/norm_grad.h"
 #include "op/op.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -111,6 +112,33 @@ static void norm_ref(HnEval *e)
         }
 }
 
+/* Axes 2 and on of x; with groups, of x as [batch, groups, the rest]. */
+static void norm_grad(HnTape *t)
+{
+    const HnGroupNorm *p = t->params;
+    const int rank = hn_tape_rank(t, 0);
+    HnNormGrad g = { .epsilon = (double)p->epsilon, .centred = TRUE };
+    HnValue *x = hn_tape_in(t, 0), *dy = hn_tape_dy(t, 0);
+    if (rank < 3 || p->per_group) {
+        hn_tape_refuse(t, "the number of dimensions is not known, or below 3");
+        return;
+    }
+    const int64_t grouped[] = { 0, p->groups, -1 };
+    for (int a = 2; a < (p->groups > 0 ? 3 : rank); a++)
+        g.axes[g.n++] = a;
+    hn_norm_hat(t, &g, p->groups > 0 ? hn_build_reshape(t->build, x, grouped, 3) : x);
+    HnValue *hat = p->groups > 0 ? hn_tape_reshape_like(t, g.hat, x) : g.hat;
+    if (hn_tape_needs(t, 0)) {
+        HnValue *dhat = hn_build_op2(t->build, "Mul", dy, hn_norm_by_channel(t, hn_tape_in(t, 1), rank));
+        HnValue *dx = hn_norm_dx(t, &g, p->groups > 0 ? hn_build_reshape(t->build, dhat, grouped, 3) : dhat);
+        hn_tape_give(t, 0, p->groups > 0 ? hn_tape_reshape_like(t, dx, x) : dx);
+    }
+    if (hn_tape_needs(t, 1))
+        hn_tape_give(t, 1, hn_norm_channel_sum(t, hn_build_op2(t->build, "Mul", dy, hat), 1, rank));
+    if (hn_tape_needs(t, 2))
+        hn_tape_give(t, 2, hn_norm_channel_sum(t, dy, 2, rank));
+}
+
 #define NORM_RECORD                                                                                             \
     .flags = HN_OP_HALF_VIA_F32, .in = "TTT", .out = "T", .T = HN_T_FLOATS, .params_size = sizeof(HnGroupNorm), \
     .infer = norm_infer, .cost = norm_cost, .ref = norm_ref
@@ -123,6 +151,7 @@ const HnOp hn_op_instancenormalization = {
     .bind = instancenorm_bind,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
     .channels = { HN_CH_PLANES },
+    .grad = norm_grad,
 };
 
 /* As an instance norm over the groups. Before opset 21 scale and bias are those of groups, and the operator was
@@ -173,4 +202,5 @@ const HnOp hn_op_groupnormalization = {
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
     .channels = { HN_CH_PLANES },
     .narrow = groupnorm_narrow,
+    .grad = norm_grad,
 };

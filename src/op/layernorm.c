@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "op/index.h"
+#include "op/norm_grad.h"
 #include "op/op.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -267,6 +268,36 @@ static void rmsnorm_unbind(HnUnbind *u)
         norm_unbind(u, FALSE);
 }
 
+static void rows_grad(HnTape *t, gboolean centred)
+{
+    const HnLayerNorm *p = t->params;
+    const int rank = hn_tape_rank(t, 0);
+    HnNormGrad g = { .epsilon = (double)p->epsilon, .centred = centred };
+    HnValue *dy = hn_tape_dy(t, 0);
+    if (rank < 0 || hn_tape_dy(t, 1) != NULL || hn_tape_dy(t, 2) != NULL) {
+        hn_tape_refuse(t, rank < 0 ? "the number of dimensions is not known" : "mean and deviation are read, too");
+        return;
+    }
+    for (int64_t a = p->axis + (p->axis < 0 ? rank : 0); a < rank; a++)
+        g.axes[g.n++] = a;
+    hn_norm_hat(t, &g, hn_tape_in(t, 0));
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_norm_dx(t, &g, hn_build_op2(t->build, "Mul", dy, hn_tape_in(t, 1))));
+    if (hn_tape_needs(t, 1))
+        hn_tape_give_sum(t, 1, hn_build_op2(t->build, "Mul", dy, g.hat));
+    hn_tape_operand(t, 2, "dy");
+}
+
+static void layernormalization_grad(HnTape *t)
+{
+    rows_grad(t, TRUE);
+}
+
+static void rmsnormalization_grad(HnTape *t)
+{
+    rows_grad(t, FALSE);
+}
+
 const HnOp hn_op_layernormalization = {
     .name = "LayerNormalization",
     .flags = HN_OP_HALF_VIA_F32,
@@ -282,6 +313,7 @@ const HnOp hn_op_layernormalization = {
     .infer = layernorm_infer,
     .cost = layernorm_cost,
     .ref = layernorm_ref,
+    .grad = layernormalization_grad,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
     .channels = { HN_CH_ROWS, HN_UNIT_NONE },
 };
@@ -300,6 +332,7 @@ const HnOp hn_op_rmsnormalization = {
     .infer = rmsnorm_infer,
     .cost = rmsnorm_cost,
     .ref = rmsnorm_ref,
+    .grad = rmsnormalization_grad,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
     .channels = { HN_CH_ROWS, HN_UNIT_NONE },
 };

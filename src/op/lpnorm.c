@@ -6,6 +6,7 @@
 
 #include "op/index.h"
 #include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 /* --- LpNormalization ------------------------------------------------------------------------------------------------
@@ -63,6 +64,19 @@ static void lpnorm_ref(HnEval *e)
 #undef RUN
 }
 
+/* (dy - s sum(dy y)) / norm, with s = y for the 2-norm and sign(x) for the 1-norm; 0 where all are 0. */
+static void lpnormalization_grad(HnTape *t)
+{
+    const HnLpNorm *p = t->params;
+    HnValue *v[] = { hn_build_reduce(t->build, p->p == 1 ? "ReduceL1" : "ReduceL2", hn_tape_in(t, 0), &p->axis, 1,
+                                     TRUE),
+                     hn_build_reduce(t->build, "ReduceSum", hn_tape_calc(t, "dy * y", NULL), &p->axis, 1, TRUE) };
+    hn_tape_give(
+        t, 0,
+        hn_tape_calc(t, p->p == 1 ? "Where(p > 0, (dy - Sign(x) * q) / p, 0)" : "Where(p > 0, (dy - y * q) / p, 0)",
+                     v));
+}
+
 const HnOp hn_op_lpnormalization = {
     .name = "LpNormalization",
     .flags = HN_OP_HALF_VIA_F32,
@@ -76,6 +90,7 @@ const HnOp hn_op_lpnormalization = {
     .infer = lpnorm_infer,
     .cost = lpnorm_cost,
     .ref = lpnorm_ref,
+    .grad = lpnormalization_grad,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
 };

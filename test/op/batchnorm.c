@@ -3,6 +3,8 @@
 #define X "f32[2,2,1]={1,2,3,6}" /* channel 0: 1 3, channel 1: 2 6 */
 
 static const HnCase batchnormalization[] = {
+    { "f32[4,3,5] f32[3] f32[3] f32[3] f32[3]@0.5:2", "training_mode=1", "f32[4,3,5]", .rtol = 1e-4, .atol = 1e-5 },
+    { "f32[4,3,5] f32[3] f32[3] f32[3] f32[3]@0.5:2", "epsilon=0.01", "f32[4,3,5]" },
     { X " f32[2]={1,10} f32[2]={0,1} f32[2]={1,2} f32[2]={4,16}", "epsilon=0.0", "f32[2,2,1]={0,1,1,11}" },
     { "f32[2]={1,3} f32[1]={2} f32[1]={1} f32[1]={1} f32[1]={1}", "epsilon=3.0", "f32[2]={1,3}" },
     /* training: mean 2 4, variance 1 4 */
@@ -19,7 +21,7 @@ static const HnCase batchnormalization[] = {
       "f32[1,1,2]={0,11}", .opset = 7 }, /* each element of a sample has a channel of its own */
     { "f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]@0.5:2", NULL },
     { "f32[2,3,4] f32[3] f32[3] f32[3] f32[3]@0.5:2", "training_mode=1", .n_out = 3 },
-    { "f32[0,3,4] f32[3] f32[3] f32[3] f32[3]", NULL, "f32[0,3,4]={}" },
+    { "f32[0,3,4] f32[3] f32[3] f32[3] f32[3]@0.5:2", NULL, "f32[0,3,4]={}" },
     { "f32[1,3] f32[2] f32[3] f32[3] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,3] f32[3] f32[3] f32[3] f32[3]", NULL, .n_out = 3, .refused = TRUE, .code = HN_ERROR_GRAPH },
     { "f32[1,3] f32[3] f32[3] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },
