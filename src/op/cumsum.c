@@ -101,6 +101,18 @@ static void cumsum_grad(HnTape *t)
     hn_tape_give(t, 0, hn_node_out(n, 0));
 }
 
+/* Of the product of all up to k: dx_i = sum over k >= i of dy_k y_k / x_i, which needs x that are not 0. */
+static void cumprod_grad(HnTape *t)
+{
+    const HnCum *p = t->params;
+    HnValue *in[] = { hn_tape_calc(t, "dy * y", NULL), hn_tape_in(t, 1) };
+    HnNode *n = hn_build_node(t->build, "CumSum", NULL, 2, in, 1);
+    hn_node_set_int(n, "exclusive", p->exclusive);
+    hn_node_set_int(n, "reverse", !p->reverse);
+    HnValue *sum = hn_node_out(n, 0);
+    hn_tape_give(t, 0, hn_tape_calc(t, "p / x", &sum));
+}
+
 #define CUM_RECORD                                                                        \
     .flags = HN_OP_HALF_VIA_F32, .in = "Tj", .out = "T",                                  \
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64), \
@@ -121,4 +133,5 @@ const HnOp hn_op_cumprod = {
     .since = { 26 },
     CUM_RECORD,
     .ref = cumprod_ref,
+    .grad = cumprod_grad,
 };

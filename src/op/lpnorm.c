@@ -185,6 +185,21 @@ static void mvn_ref(HnEval *e)
     hn_eval_scratch_free(e, stat);
 }
 
+/* With d = deviation + 1e-9: (dy - mean(dy) - y mean(dy y) d / deviation) / d. */
+static void meanvariancenormalization_grad(HnTape *t)
+{
+    const HnMvn *p = t->params;
+    const HnBuild *b = t->build;
+    HnValue *x = hn_tape_in(t, 0), *dy = hn_tape_dy(t, 0);
+    HnValue *v[3] = { x, hn_build_reduce(b, "ReduceMean", x, p->axes, (int)p->n, TRUE) };
+    HnValue *off = hn_tape_calc(t, "p - q", v);
+    HnValue *var = hn_build_reduce(b, "ReduceMean", hn_build_op2(b, "Mul", off, off), p->axes, (int)p->n, TRUE);
+    v[0] = hn_tape_calc(t, "Sqrt(p)", &var);
+    v[1] = hn_build_reduce(b, "ReduceMean", hn_tape_calc(t, "dy * y", NULL), p->axes, (int)p->n, TRUE);
+    v[2] = hn_build_reduce(b, "ReduceMean", dy, p->axes, (int)p->n, TRUE);
+    hn_tape_give(t, 0, hn_tape_calc(t, "(dy - r) / (p + 0.000000001) - y * q / p", v));
+}
+
 const HnOp hn_op_meanvariancenormalization = {
     .name = "MeanVarianceNormalization",
     .flags = HN_OP_HALF_VIA_F32,
@@ -198,5 +213,6 @@ const HnOp hn_op_meanvariancenormalization = {
     .infer = mvn_infer,
     .cost = mvn_cost,
     .ref = mvn_ref,
+    .grad = meanvariancenormalization_grad,
     .range = { .kind = HN_R_SQUARES, .exact = "T" }, /* as others spell it out in f32 constants */
 };

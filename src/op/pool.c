@@ -9,6 +9,7 @@
 
 #include "op/index.h"
 #include "op/types.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 /* --- geometry ---------------------------------------------------------------------------------------------------- */
@@ -363,6 +364,105 @@ static void lppool_unbind(HnUnbind *u)
     pool_unbind_since(u, u->params, 18);
 }
 
+/* --- gradients ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * PoolGrad (domain "hone"): each element of input 0, the gradient of an AveragePool's result, spread over its window,
+ * in the shape of input 1, the source, of which nothing else is read. With attribute `sum` it is not divided by the
+ * elements of the window.
+ */
+static void poolgrad_bind(HnBind *b, void *params)
+{
+    HnPool *p = params;
+    averagepool_bind(b, p);
+    p->p = hn_bind_bool(b, "sum", FALSE) ? 1 : 0;
+}
+
+static void poolgrad_infer(HnInfer *x)
+{
+    hn_infer_out_shape_of(x, 0, hn_infer_dtype(x, 0), 1);
+}
+
+static void spread(gpointer data, int64_t k, int64_t x, int64_t step, int64_t y, int64_t len)
+{
+    (void)k;
+    const Sums *s = data; /* x: the gradients of a plane's means; sum: of its elements */
+    for (int64_t i = 0; i < len; i++)
+        s->sum[x + i * step] += ((const double *)s->x)[y + i];
+}
+
+static void poolgrad_ref(HnEval *e)
+{
+    const HnPool *p = e->params;
+    const HnTensor *dy = hn_eval_in(e, 0);
+    Planes t = { .x = hn_eval_in(e, 1), .n = hn_eval_in(e, 1)->ndim - 2 };
+    if (!hn_pool_place(p, t.x->ndim, t.x->dims, t.axis, t.dims, &e->error))
+        return;
+    if (dy->ndim != t.x->ndim || memcmp(dy->dims, t.dims, (size_t)dy->ndim * sizeof *t.dims) != 0) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 does not have the shape of the pool's result");
+        return;
+    }
+    void *dx = hn_eval_out_like(e, 0, t.x);
+    if (dx == NULL)
+        return;
+    count_planes(&t);
+    double *div = hn_eval_scratch(e, 2 * t.y_plane + t.x_plane, sizeof(double));
+    if (div == NULL)
+        return;
+    double *each = div + t.y_plane, *sum = each + t.y_plane;
+    divisors(p, &t, div);
+    memset(dx, 0, e->out[0]->bytes);
+    for (int64_t c = 0; c < t.planes; c++) {
+        memset(sum, 0, (size_t)t.x_plane * sizeof *sum);
+        for (int64_t i = 0; i < t.y_plane; i++)
+            each[i] = hn_tensor_get_f64(dy, c * t.y_plane + i) / (p->p > 0 ? 1 : MAX(div[i], 1));
+        Sums s = { each, sum, 0 };
+        hn_window_rows(t.n, t.axis, spread, &s);
+#define RUN(T)                              \
+    T *to = (T *)dx + c * t.x_plane;        \
+    for (int64_t i = 0; i < t.x_plane; i++) \
+        to[i] = (T)sum[i];
+        HN_FOR_FLOAT(t.x->dtype, RUN)
+#undef RUN
+    }
+    hn_eval_scratch_free(e, div);
+}
+
+static HnNode *poolgrad(HnTape *t, HnValue *dy)
+{
+    return hn_tape_backward(t, "PoolGrad", 2, (HnValue *[]){ dy, hn_tape_in(t, 0) }, 1);
+}
+
+static void averagepool_grad(HnTape *t)
+{
+    hn_tape_give(t, 0, hn_node_out(poolgrad(t, hn_tape_dy(t, 0)), 0));
+}
+
+/* To the place of the largest, the first of equal ones, which the node is asked for. */
+static void maxpool_grad(HnTape *t)
+{
+    HnNode *n = t->node;
+    if (((const HnPool *)t->params)->by_columns) {
+        hn_tape_refuse(t, "indices are asked for by columns");
+        return;
+    }
+    if (hn_node_out(n, 1) == NULL)
+        hn_node_set_out(n, 1, hn_graph_new_value(t->build->graph, "indices"));
+    HnValue *places = hn_build_op2(t->build, "Add", hn_node_out(n, 1), hn_build_list(t->build, (int64_t[]){ 1 }, 1));
+    HnValue *in[] = { hn_tape_dy(t, 0), places, hn_tape_in(t, 0) };
+    hn_tape_give(t, 0, hn_node_out(hn_build_node(t->build, "ScatterAdd", HN_DOMAIN_INTERNAL, 3, in, 1), 0));
+}
+
+/* sign(x) |x|^(p - 1) times the sum over windows of dy y^(1 - p); 0 for windows of zeros */
+static void lppool_grad(HnTape *t)
+{
+    t->number[0] = ((const HnPool *)t->params)->p - 1;
+    HnNode *n = poolgrad(t, hn_tape_calc(t, "Where(y > 0, dy / Pow(y, a), 0)", NULL));
+    hn_node_set_int(n, "sum", 1);
+    HnValue *sum = hn_node_out(n, 0);
+    hn_tape_give(t, 0, hn_tape_calc(t, "p * Sign(x) * Pow(Abs(x), a)", &sum));
+}
+
 const HnOp hn_op_averagepool = {
     .name = "AveragePool",
     .flags = HN_OP_HALF_VIA_F32,
@@ -379,6 +479,7 @@ const HnOp hn_op_averagepool = {
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = averagepool_ref,
+    .grad = averagepool_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
@@ -401,6 +502,7 @@ const HnOp hn_op_maxpool = {
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = maxpool_ref,
+    .grad = maxpool_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
@@ -421,6 +523,22 @@ const HnOp hn_op_lppool = {
     .infer = pool_infer,
     .cost = pool_cost,
     .ref = lppool_ref,
+    .grad = lppool_grad,
     .range = { .kind = HN_R_SQUARE },
     .channels = { HN_CH_PLANES },
+};
+
+const HnOp hn_op_poolgrad = {
+    .name = "PoolGrad",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TT",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .params_size = sizeof(HnPool),
+    .bind = poolgrad_bind,
+    .infer = poolgrad_infer,
+    .cost = hn_cost_elementwise,
+    .ref = poolgrad_ref,
 };

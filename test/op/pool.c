@@ -65,3 +65,10 @@ static const HnCase lppool[] = {
     { "f32[1,1,3]", "kernel_shape=[2] p=0", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
 };
 HN_CASES(lppool, "LpPool", lppool);
+
+static const HnCase poolgrad[] = {
+    { "f32[1,1,3]={2,4,6} f32[1,1,4]", "kernel_shape=[2] sum=1", "f32[1,1,4]={2,6,10,6}" },
+    { "f32[0,1,3] f32[0,1,4]", "kernel_shape=[2]", "f32[0,1,4]={}" },
+    { "f32[1,1,4] f32[1,1,4]", "kernel_shape=[2]", .refused = TRUE, .code = HN_ERROR_SHAPE },
+};
+HN_CASES(poolgrad, "PoolGrad", poolgrad);
