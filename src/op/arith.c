@@ -421,6 +421,7 @@ const HnOp hn_op_add = {
     .grad = add_grad,
     .range = { .addends = 1 | 1 << 1 },
     .channels = { .unit = HN_UNIT_SUM },
+    .trained = 1 | 1 << 1,
 };
 
 const HnOp hn_op_sub = {
@@ -435,6 +436,7 @@ const HnOp hn_op_sub = {
     .ref = sub_ref,
     .grad = sub_grad,
     .range = { .addends = 1 | 1 << 1 },
+    .trained = 1 | 1 << 1,
 };
 
 const HnOp hn_op_mul = {
@@ -449,6 +451,7 @@ const HnOp hn_op_mul = {
     .ref = mul_ref,
     .grad = mul_grad,
     .channels = { .unit = HN_UNIT_CONSTANT },
+    .trained = 1 | 1 << 1,
 };
 
 const HnOp hn_op_div = {

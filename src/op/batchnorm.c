@@ -12,6 +12,7 @@
 
 #include "op/index.h"
 #include "op/norm_grad.h"
+#include "op/training.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -252,6 +253,20 @@ static void batchnormalization_grad(HnTape *t)
         frozen_grad(t, rank);
 }
 
+/* Moments are those of the batch, and the running ones follow them. */
+static void batchnormalization_train(HnTraining *t)
+{
+    HnNode *n = t->node;
+    const HnBatchNorm *p = t->params;
+    if (p->per_element || p->training || t->keep_statistics)
+        return;
+    hn_node_set_int(n, "training_mode", 1);
+    for (int k = 1; k <= 2; k++) {
+        hn_node_set_out(n, k, hn_graph_new_value(n->graph, k == 1 ? "running_mean" : "running_var"));
+        hn_training_replaces(t, hn_node_in(n, 2 + k), hn_node_out(n, k));
+    }
+}
+
 const HnOp hn_op_batchnormalization = {
     .name = "BatchNormalization",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ALONG,
@@ -273,4 +288,6 @@ const HnOp hn_op_batchnormalization = {
     .grad = batchnormalization_grad,
     .range = { .addends = 1 << 2 | 1 << 3 },
     .channels = { HN_CH_PLANES },
+    .trained = 1 << 1 | 1 << 2,
+    .train = batchnormalization_train,
 };

@@ -10,6 +10,7 @@
 #include "op/convert.h"
 #include "op/elementwise.h"
 #include "op/tape.h"
+#include "op/training.h"
 #include "op/unbind.h"
 
 /* --- Identity ---------------------------------------------------------------------------------------------------- */
@@ -203,6 +204,20 @@ static void dropout_grad(HnTape *t)
     hn_tape_give(t, 0, hn_tape_calc(t, "Where(q, Where(p, dy / (1 - r), 0), dy)", values));
 }
 
+/* A mask that follows from seed, step and node. What nobody drops, or no one knows how much of, stays as it is. */
+static void dropout_train(HnTraining *t)
+{
+    HnValue *x = hn_node_in(t->node, 0), *by = hn_node_in(t->node, 1), *in[] = { x, t->state };
+    const HnTensor *ratio = by != NULL ? t->elements(t, by) : NULL;
+    const double part = by == NULL ? 0.5 : ratio != NULL && ratio->n == 1 ? hn_tensor_get_f64(ratio, 0) : 0;
+    if (hn_node_out(t->node, 1) != NULL || !(part > 0 && part < 1))
+        return;
+    HnNode *n = hn_build_node(t->build, "TrainDropout", HN_DOMAIN_INTERNAL, 2, in, 1);
+    hn_node_set_float(n, "ratio", (float)part);
+    hn_node_set_int(n, "salt", t->salt);
+    hn_value_replace(hn_node_out(t->node, 0), hn_node_out(n, 0));
+}
+
 const HnOp hn_op_dropout = {
     .name = "Dropout",
     .flags = HN_OP_ELEMENTWISE | HN_OP_INPLACE | HN_OP_RANDOM,
@@ -225,4 +240,5 @@ const HnOp hn_op_dropout = {
     .grad = dropout_grad,
     .quant = { .kind = HN_Q_PASS },
     .channels = { .unit = HN_UNIT_SAME },
+    .train = dropout_train,
 };

@@ -511,4 +511,5 @@ const HnOp hn_op_einsum = {
     .cost = einsum_cost,
     .ref = einsum_ref,
     .range = { .kind = HN_R_PRODUCTS },
+    .trained = 1 | 1 << 1,
 };

@@ -176,6 +176,7 @@ const HnOp hn_op_gather = {
     .grad = gather_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = gather_narrow,
+    .trained = 1,
 };
 
 /* --- GatherElements -------------------------------------------------------------------------------------------------

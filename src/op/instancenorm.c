@@ -152,6 +152,7 @@ const HnOp hn_op_instancenormalization = {
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
     .channels = { HN_CH_PLANES },
     .grad = norm_grad,
+    .trained = 1 << 1 | 1 << 2,
 };
 
 /* As an instance norm over the groups. Before opset 21 scale and bias are those of groups, and the operator was
@@ -203,4 +204,5 @@ const HnOp hn_op_groupnormalization = {
     .channels = { HN_CH_PLANES },
     .narrow = groupnorm_narrow,
     .grad = norm_grad,
+    .trained = 1 << 1 | 1 << 2,
 };

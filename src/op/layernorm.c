@@ -316,6 +316,7 @@ const HnOp hn_op_layernormalization = {
     .grad = layernormalization_grad,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
     .channels = { HN_CH_ROWS, HN_UNIT_NONE },
+    .trained = 1 << 1 | 1 << 2,
 };
 
 const HnOp hn_op_rmsnormalization = {
@@ -335,4 +336,5 @@ const HnOp hn_op_rmsnormalization = {
     .grad = rmsnormalization_grad,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_FROM_AXIS },
     .channels = { HN_CH_ROWS, HN_UNIT_NONE },
+    .trained = 1 << 1,
 };

@@ -314,9 +314,36 @@ typedef struct {
 
 #define HN_FORMS(...) ((const HnForm[]){ __VA_ARGS__, { 0 } })
 
-struct HnUnbind; /* op/unbind.h */
-struct HnNarrow; /* op/narrow.h */
-struct HnTape;   /* op/tape.h */
+/* --- training, as data: train/ finds losses and optimizers by these ------------------------------------------------
+ */
+
+/* What a loss compares input 0 with, and what its sum is divided by to be a mean. */
+typedef enum { HN_TARGET_LABELS, HN_TARGET_LIKE } HnLossTarget; /* class numbers; a tensor like input 0 */
+typedef enum { HN_COUNT_LABELS, HN_COUNT_ROWS, HN_COUNT_ELEMENTS } HnLossCount;
+
+/* A loss: inputs are what the model made and a target, output 0 the sum of losses, a scalar. */
+typedef struct {
+    const char *name; /* for options, "ce"; NULL: the operator is none */
+    HnLossTarget target;
+    HnLossCount count;        /* LABELS: those that are not attribute `ignore_index`; ROWS: elements but for `axis` */
+    gboolean logits;          /* input 0 is what a softmax reads, not what it makes */
+    const char *const *terms; /* attributes that an option may set, ended by NULL; NULL: none */
+} HnLossRule;
+
+/* An optimizer: inputs are a weight, `states` tensors like it, its gradient and f32[4] { learning rate, 1 / (1 -
+ * beta1^t), 1 / (1 - beta2^t), factor of the gradient }; outputs the next weight and the next states. States begin as
+ * zeros. */
+typedef struct {
+    const char *name; /* for options, "adamw"; NULL: the operator is none */
+    int states;
+    float lr;                 /* where nobody says another: a usual one */
+    const char *const *terms; /* attributes that an option may set, ended by NULL; NULL: none */
+} HnOptimizerRule;
+
+struct HnUnbind;   /* op/unbind.h */
+struct HnNarrow;   /* op/narrow.h */
+struct HnTape;     /* op/tape.h */
+struct HnTraining; /* op/training.h */
 
 struct HnOp {
     const char *name;
@@ -351,6 +378,11 @@ struct HnOp {
     /* Parameters for values that have lost channels. FALSE: they cannot say it. NULL: none depends on it. */
     gboolean (*narrow)(const struct HnNarrow *x);
     HnRangeRule range;
+    uint8_t trained; /* bit i: a float initializer that input i reads is what training changes, as those of `linear` */
+    /* Gives a node of the newest form its meaning while a model is trained; NULL: it has one meaning. */
+    void (*train)(struct HnTraining *t);
+    HnLossRule loss;
+    HnOptimizerRule optimizer;
 };
 
 /* --- registry and drivers -------------------------------------------------------------------------------------------

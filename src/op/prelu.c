@@ -106,4 +106,5 @@ const HnOp hn_op_prelu = {
     .ref = prelu_ref,
     .grad = prelu_grad,
     .quant = { .kind = HN_Q_ELEMENTWISE },
+    .trained = 1 << 1,
 };

@@ -529,6 +529,7 @@ const HnOp hn_op_rnn = {
     .in = "TTTTjT",
     .out = "TT",
     .bind = rnn_bind,
+    .trained = 1 << 1 | 1 << 2 | 1 << 3,
 };
 
 const HnOp hn_op_gru = {
@@ -541,6 +542,7 @@ const HnOp hn_op_gru = {
     .in = "TTTTjT",
     .out = "TT",
     .bind = gru_bind,
+    .trained = 1 << 1 | 1 << 2 | 1 << 3,
 };
 
 const HnOp hn_op_lstm = {
@@ -553,4 +555,5 @@ const HnOp hn_op_lstm = {
     .in = "TTTTjTTT",
     .out = "TTT",
     .bind = lstm_bind,
+    .trained = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7,
 };
