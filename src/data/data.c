@@ -83,17 +83,22 @@ static HnTensor *array_read(const Arrays *a, int i, GError **error)
     return a->npz ? hn_npz_read(a->npz, i, error) : hn_tensor_ref(a->npy);
 }
 
-static HnTensor *array_rows(const Arrays *a, int i, int64_t first, int64_t n, HnBudget *budget, GError **error)
+/* n pieces of so many rows, which begin with rows first[0..n) */
+static HnTensor *array_pieces(const Arrays *a, int i, const int64_t *first, int64_t n, int64_t rows, HnBudget *budget,
+                              GError **error)
 {
     if (a->npz)
-        return hn_npz_rows(a->npz, i, first, n, error);
+        return hn_npz_pieces(a->npz, i, first, n, rows, error);
     const HnTensor *all = a->npy;
     int64_t dims[HN_MAX_RANK];
     memcpy(dims, all->dims, (gsize)all->ndim * sizeof dims[0]);
-    dims[0] = n;
+    dims[0] = n * rows;
     HnTensor *t = hn_tensor_new_uninit(all->dtype, all->ndim, dims, budget, error);
-    if (t && t->bytes)
-        memcpy(t->data, (const guint8 *)all->data + all->bytes / (gsize)all->dims[0] * (gsize)first, t->bytes);
+    if (!t || t->bytes == 0)
+        return t;
+    const gsize row = all->bytes / (gsize)all->dims[0], size = row * (gsize)rows;
+    for (int64_t k = 0; k < n; k++)
+        memcpy((guint8 *)t->data + (gsize)k * size, (const guint8 *)all->data + (gsize)first[k] * row, size);
     return t;
 }
 
@@ -214,8 +219,27 @@ void hn_sample_free(HnSample *s)
     if (s->label)
         hn_tensor_unref(s->label);
     g_free(s->in);
+    g_free(s->which);
     g_free(s->name);
     g_free(s);
+}
+
+char *hn_data_name(const HnData *d, int64_t i)
+{
+    while (d->whole != NULL)
+        d = d->whole;
+    switch (d->kind) {
+    case SOURCE_GIVEN:
+        return g_strdup("input");
+    case SOURCE_RANDOM:
+        return g_strdup_printf("random sample %" PRId64, i);
+    case SOURCE_WHOLE:
+        return g_strdup(d->arrays.name);
+    case SOURCE_ROWS:
+        return g_strdup_printf("%s sample %" PRId64, d->arrays.name, i);
+    default:
+        return g_strdup(d->paths->pdata[i]);
+    }
 }
 
 static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
@@ -225,6 +249,9 @@ static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
     s->in = g_new0(HnTensor *, MAX(d->n, 1));
     s->index = index;
     s->count = count;
+    s->which = g_new(int64_t, (gsize)count);
+    s->which[0] = index;
+    s->name = hn_data_name(d, index);
     for (int i = 0; i < d->n; i++)
         s->in[i] = d->given[i] ? hn_tensor_ref(d->given[i]) : NULL;
     return s;
@@ -232,7 +259,6 @@ static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
 
 static gboolean load_whole(const HnData *d, const Arrays *a, HnSample *s, GError **error)
 {
-    s->name = g_strdup(a->name);
     for (int i = 0; i < d->n; i++) {
         if (a->of_input[i] < 0)
             continue;
@@ -244,14 +270,17 @@ static gboolean load_whole(const HnData *d, const Arrays *a, HnSample *s, GError
     return a->label < 0 || (s->label = array_read(a, a->label, error));
 }
 
-static gboolean load_rows(const HnData *d, int64_t first, int64_t n, HnSample *s, GError **error)
+/* Of samples index[0..n). */
+static gboolean load_rows(const HnData *d, const int64_t *index, int64_t n, HnSample *s, GError **error)
 {
     const Arrays *a = &d->arrays;
-    s->name = g_strdup_printf("%s sample %" PRId64, a->name, s->index);
+    g_autofree int64_t *first = g_new(int64_t, (gsize)n);
+    for (int64_t k = 0; k < n; k++)
+        first[k] = index[k] * d->rows;
     for (int i = 0; i < d->n; i++) {
         if (a->of_input[i] < 0)
             continue;
-        HnTensor *t = array_rows(a, a->of_input[i], first, n, d->o.budget, error);
+        HnTensor *t = array_pieces(a, a->of_input[i], first, n, d->rows, d->o.budget, error);
         if (t && d->drops_axis[i]) {
             s->in[i] = hn_tensor_reshaped(t, t->ndim - 1, t->dims + 1);
             hn_tensor_unref(t);
@@ -261,7 +290,7 @@ static gboolean load_rows(const HnData *d, int64_t first, int64_t n, HnSample *s
         if (!t)
             return FALSE;
     }
-    return a->label < 0 || (s->label = array_rows(a, a->label, first, n, d->o.budget, error));
+    return a->label < 0 || (s->label = array_pieces(a, a->label, first, n, d->rows, d->o.budget, error));
 }
 
 static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError **error)
@@ -270,7 +299,6 @@ static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError 
     for (int i = 0; i < d->n; i++)
         n += !hn_value_is_weight(d->inputs[i]);
     g_autofree HnTensor **tensors = g_new0(HnTensor *, MAX(n, 1));
-    s->name = g_strdup(path);
     if (!hn_testset_read(path, "input", n, tensors, d->o.budget, error))
         return FALSE;
     for (int i = 0, k = 0; i < d->n; i++) {
@@ -298,7 +326,6 @@ static gboolean load_file(const HnData *d, const char *path, HnSample *s, GError
 static gboolean load_random(const HnData *d, HnSample *s, GError **error)
 {
     HnRng all = hn_rng(d->o.seed), sample = hn_rng_split(&all, (uint64_t)s->index);
-    s->name = g_strdup_printf("random sample %" PRId64, s->index);
     for (int i = 0; i < d->n; i++)
         if (!s->in[i] && !(s->in[i] = hn_random_tensor(hn_rng_split(&sample, (uint64_t)i), d->inputs[i], d->o.shapes,
                                                        d->o.budget, error)))
@@ -315,7 +342,6 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
     gboolean ok = TRUE;
     switch (d->kind) {
     case SOURCE_GIVEN:
-        s->name = g_strdup("input");
         break;
     case SOURCE_RANDOM:
         ok = load_random(d, s, error);
@@ -330,7 +356,7 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
         ok = load_whole(d, &d->arrays, s, error);
         break;
     case SOURCE_ROWS:
-        ok = load_rows(d, i * d->rows, d->rows, s, error);
+        ok = load_rows(d, &i, 1, s, error);
         break;
     }
     return ok ? g_steal_pointer(&s) : NULL;
@@ -405,11 +431,9 @@ HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GErro
     if (!check_batch(d, error))
         return NULL;
     g_autoptr(HnSample) batch = sample_new(d, index[0], n);
-    gboolean row = d->kind == SOURCE_ROWS;
-    for (int k = 1; k < n; k++)
-        row = row && index[k] == index[k - 1] + 1;
-    if (row)
-        return load_rows(d, index[0] * d->rows, n * d->rows, batch, error) ? g_steal_pointer(&batch) : NULL;
+    memcpy(batch->which, index, (gsize)n * sizeof *index);
+    if (d->kind == SOURCE_ROWS)
+        return load_rows(d, index, n, batch, error) ? g_steal_pointer(&batch) : NULL;
 
     g_autoptr(GPtrArray) samples = g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free);
     for (int k = 0; k < n; k++) {
@@ -419,7 +443,6 @@ HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GErro
         g_ptr_array_add(samples, s);
     }
     HnSample *const *all = (HnSample *const *)samples->pdata;
-    batch->name = g_strdup(all[0]->name);
     for (int i = 0; i < d->n; i++) {
         g_autofree char *what = g_strdup_printf("input '%s'", d->inputs[i]->name);
         if (!d->given[i] && !join(all, n, i, what, d->o.budget, &batch->in[i], error))
@@ -684,6 +707,14 @@ gboolean hn_data_synthetic(const HnData *d)
 gboolean hn_data_labelled(const HnData *d)
 {
     return d->arrays.label >= 0;
+}
+
+HnValue *const *hn_data_inputs(const HnData *d, int *n)
+{
+    while (d->whole != NULL)
+        d = d->whole;
+    *n = d->n;
+    return d->inputs;
 }
 
 const char *hn_data_source(const HnData *d)

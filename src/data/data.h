@@ -52,14 +52,18 @@ int64_t hn_data_count(const HnData *d); /* samples */
 gboolean hn_data_synthetic(const HnData *d);
 gboolean hn_data_labelled(const HnData *d); /* FALSE where only reading a sample would tell */
 const char *hn_data_source(const HnData *d);
+HnValue *const *hn_data_inputs(const HnData *d, int *n); /* those that it was opened for */
+/* Of sample i, counted as in HnSample.which: "set/test_data_set_0", "x.npz sample 12". g_free. */
+char *hn_data_name(const HnData *d, int64_t i);
 
 typedef struct {
     int n;           /* inputs */
     HnTensor **in;   /* NULL: there is none */
     HnTensor *label; /* may be NULL */
-    char *name;      /* for messages: "set/test_data_set_0", "x.npz sample 12" */
-    int64_t index;   /* of the first sample in it */
+    char *name;      /* hn_data_name() of the first sample in it */
+    int64_t index;   /* of the first sample in it: which[0] */
     int64_t count;   /* samples in it: a batch has more than one */
+    int64_t *which;  /* count of them: their places in the source, hn_data_some() or not */
 } HnSample;
 
 void hn_sample_free(HnSample *s);

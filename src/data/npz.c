@@ -19,6 +19,7 @@ typedef struct {
     gboolean stored;
     gboolean checked; /* read to its end once: its bytes are those that its CRC was made of */
     GBytes *whole;    /* of a compressed one, unpacked at its first use; the elements start at 0 */
+    HnTensor *rows;   /* of one in Fortran order, once rows of it were asked for */
 } Member;
 
 struct HnNpz {
@@ -28,7 +29,7 @@ struct HnNpz {
     zip_t *zip;
     GArray *members; /* Member */
     GHashTable *ids; /* HnNpzArray.name -> index in members + 1 */
-    GMutex mutex;    /* of zip, Member.checked and Member.whole */
+    GMutex mutex;    /* of zip, Member.checked, .whole and .rows */
 };
 
 static void member_clear(gpointer data)
@@ -37,6 +38,7 @@ static void member_clear(gpointer data)
     g_free(m->shown.name);
     if (m->whole)
         g_bytes_unref(m->whole);
+    g_clear_pointer(&m->rows, hn_tensor_unref);
 }
 
 gboolean hn_npz_is(gconstpointer data, gsize size)
@@ -298,58 +300,143 @@ static GBytes *unpack(HnNpz *z, Member *m, GError **error)
     return m->whole;
 }
 
-/* count elements from `first` on, stored as part says; the array is in C order, or count covers all of it */
-static HnTensor *read_part(HnNpz *z, Member *m, const HnNpyHead *part, gsize start, GError **error)
+HnTensor *hn_npz_read(HnNpz *z, int i, GError **error)
 {
+    Member *m = &g_array_index(z->members, Member, i);
+    const HnNpyHead *head = &m->shown.head;
     g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
     if (!m->stored) {
         g_mutex_lock(&z->mutex);
         GBytes *whole = unpack(z, m, error);
         g_mutex_unlock(&z->mutex);
-        return whole ? hn_npy_tensor(part, whole, start, name, z->budget, error) : NULL;
+        return whole ? hn_npy_tensor(head, whole, 0, name, z->budget, error) : NULL;
     }
-    guint8 *block = hn_budget_alloc(z->budget, part->bytes, error);
+    guint8 *block = hn_budget_alloc(z->budget, head->bytes, error);
     if (!block) {
         g_prefix_error(error, "cannot read array '%s' of '%s': ", m->shown.name, z->name);
         return NULL;
     }
-    g_autoptr(GBytes) bytes = hn_budget_bytes(z->budget, block, part->bytes);
+    g_autoptr(GBytes) bytes = hn_budget_bytes(z->budget, block, head->bytes);
     g_mutex_lock(&z->mutex);
-    gboolean ok = read_member(z, m, m->shown.head.offset + start, block, part->bytes, error);
+    gboolean ok = read_member(z, m, head->offset, block, head->bytes, error);
     g_mutex_unlock(&z->mutex);
-    return ok ? hn_npy_tensor(part, bytes, 0, name, z->budget, error) : NULL;
+    return ok ? hn_npy_tensor(head, bytes, 0, name, z->budget, error) : NULL;
 }
 
-HnTensor *hn_npz_read(HnNpz *z, int i, GError **error)
+/* --- rows -------------------------------------------------------------------------------------------------------- */
+
+/* Stretches of rows, of an array whose elements begin at byte `start` of its member. */
+typedef struct {
+    const int64_t *first; /* row at which each begins */
+    int64_t n, rows;      /* pieces, rows of each */
+    gsize row, size;      /* bytes of a row and of a piece */
+    gsize start;
+} Pieces;
+
+/* How many pieces from the k-th on lie one behind the other. */
+static int64_t run_of_pieces(const Pieces *p, int64_t k)
+{
+    int64_t end = k + 1;
+    while (end < p->n && p->first[end] - p->first[end - 1] == p->rows)
+        end++;
+    return end - k;
+}
+
+static void copy_pieces(const Pieces *p, const guint8 *elements, guint8 *to)
+{
+    for (int64_t k = 0; p->size > 0 && k < p->n; k++)
+        memcpy(to + (gsize)k * p->size, elements + (gsize)p->first[k] * p->row, p->size);
+}
+
+/* Of a stored member that was checked. The caller holds the mutex. */
+static gboolean read_pieces(HnNpz *z, const Member *m, const Pieces *p, guint8 *to, GError **error)
+{
+    zip_file_t *f = zip_fopen_index(z->zip, m->index, 0);
+    gboolean ok = f != NULL;
+    for (int64_t k = 0, run; ok && p->size > 0 && k < p->n; k += run) {
+        run = run_of_pieces(p, k);
+        const gsize at = p->start + (gsize)p->first[k] * p->row;
+        ok = zip_fseek(f, (zip_int64_t)at, SEEK_SET) == 0 &&
+             take(f, to + (gsize)k * p->size, (zip_uint64_t)run * p->size);
+    }
+    if (!ok)
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "cannot read array '%s' of '%s': %s", m->shown.name, z->name,
+                    f ? zip_file_strerror(f) : zip_strerror(z->zip));
+    if (f)
+        zip_fclose(f);
+    return ok;
+}
+
+/* The elements of an array in Fortran order, whose rows lie apart, in C order: made at the first use. */
+static HnTensor *in_c_order(HnNpz *z, int i, GError **error)
 {
     Member *m = &g_array_index(z->members, Member, i);
-    return read_part(z, m, &m->shown.head, 0, error);
+    g_mutex_lock(&z->mutex);
+    HnTensor *rows = m->rows ? hn_tensor_ref(m->rows) : NULL;
+    g_mutex_unlock(&z->mutex);
+    if (rows || !(rows = hn_npz_read(z, i, error)))
+        return rows;
+    g_mutex_lock(&z->mutex);
+    if (!m->rows)
+        m->rows = hn_tensor_ref(rows);
+    g_mutex_unlock(&z->mutex);
+    return rows;
 }
 
-/* Rows of an array in Fortran order lie apart: all of it is read, and they are copied. */
-static HnTensor *fortran_rows(HnNpz *z, int i, const HnNpyHead *part, gsize start, GError **error)
+static HnTensor *fortran_pieces(HnNpz *z, int i, const HnNpyHead *part, const Pieces *p, GError **error)
 {
-    g_autoptr(HnTensor) all = hn_npz_read(z, i, error);
-    if (!all)
-        return NULL;
-    HnTensor *t = hn_tensor_new_uninit(part->dtype, part->ndim, part->dims, z->budget, error);
-    if (t && part->bytes)
-        memcpy(t->data, (const guint8 *)all->data + start, part->bytes);
+    g_autoptr(HnTensor) all = in_c_order(z, i, error);
+    HnTensor *t = all ? hn_tensor_new_uninit(part->dtype, part->ndim, part->dims, z->budget, error) : NULL;
+    if (t)
+        copy_pieces(p, all->data, t->data);
     return t;
+}
+
+/* Elements of the file, not converted yet. */
+static gboolean fetch_pieces(HnNpz *z, Member *m, const Pieces *p, guint8 *to, GError **error)
+{
+    GBytes *whole = NULL;
+    g_mutex_lock(&z->mutex);
+    gboolean ok = TRUE;
+    if (m->stored)
+        ok = (m->checked || read_member(z, m, 0, NULL, 0, error)) && read_pieces(z, m, p, to, error);
+    else
+        ok = (whole = unpack(z, m, error)) != NULL;
+    g_mutex_unlock(&z->mutex);
+    if (whole)
+        copy_pieces(p, g_bytes_get_data(whole, NULL), to);
+    return ok;
+}
+
+HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_t rows, GError **error)
+{
+    Member *m = &g_array_index(z->members, Member, i);
+    HnNpyHead part = m->shown.head;
+    g_assert(part.ndim > 0 && n >= 0 && rows >= 0);
+    for (int64_t k = 0; k < n; k++)
+        g_assert(first[k] >= 0 && first[k] <= part.dims[0] - rows);
+    const gsize row = part.dims[0] ? part.bytes / (gsize)part.dims[0] : 0;
+    const Pieces p = { first, n, rows, row, row * (gsize)rows, part.offset };
+    part.n = part.dims[0] ? part.n / part.dims[0] * n * rows : 0;
+    part.dims[0] = n * rows;
+    part.bytes = p.size * (gsize)n;
+    if (part.fortran && part.ndim > 1)
+        return fortran_pieces(z, i, &part, &p, error);
+    guint8 *block = hn_budget_alloc(z->budget, part.bytes, error);
+    if (!block) {
+        g_prefix_error(error, "cannot read array '%s' of '%s': ", m->shown.name, z->name);
+        return NULL;
+    }
+    g_autoptr(GBytes) bytes = hn_budget_bytes(z->budget, block, part.bytes);
+    if (!fetch_pieces(z, m, &p, block, error))
+        return NULL;
+    g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
+    return hn_npy_tensor(&part, bytes, 0, name, z->budget, error);
 }
 
 HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error)
 {
-    Member *m = &g_array_index(z->members, Member, i);
-    HnNpyHead part = m->shown.head;
-    g_assert(part.ndim > 0 && first >= 0 && n >= 0 && first <= part.dims[0] - n);
-    gsize row = part.dims[0] ? part.bytes / (gsize)part.dims[0] : 0;
-    part.n = part.dims[0] ? part.n / part.dims[0] * n : 0;
-    part.dims[0] = n;
-    part.bytes = row * (gsize)n;
-    if (part.fortran && part.ndim > 1)
-        return fortran_rows(z, i, &part, row * (gsize)first, error);
-    return read_part(z, m, &part, row * (gsize)first, error);
+    return hn_npz_pieces(z, i, &first, 1, n, error);
 }
 
 /* --- writing ----------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,8 @@ int hn_npz_find(const HnNpz *z, const char *name); /* -1: none of that name */
 HnTensor *hn_npz_read(HnNpz *z, int i, GError **error);
 /* n rows along the first axis; the array has one, and rows first to first + n - 1 in it. */
 HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error);
+/* n pieces of so many rows each, one behind the other: the k-th begins with row first[k]. */
+HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_t rows, GError **error);
 
 /* Stored, not compressed; the same arrays give the same bytes. "-" is stdout. */
 gboolean hn_npz_write(const char *path, const char *const *names, HnTensor *const *tensors, int n, HnBudget *budget,

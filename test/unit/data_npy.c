@@ -232,6 +232,55 @@ static void test_npz_rows_damaged(void)
     }
 }
 
+/* Rows of a stored array, in any order and more than once. */
+static void test_npz_pieces(void)
+{
+    static const char *const names[] = { "a" };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) a = tensor("f32[5,2]={1,2,3,4,5,6,7,8,9,10}");
+    HnTensor *const all[] = { a };
+    g_autoptr(GBytes) bytes = archive(all, names, 1);
+    g_autoptr(HnNpz) z = hn_npz_open(bytes, "x.npz", NULL, &error);
+    g_autoptr(HnTensor) mixed = hn_npz_pieces(z, 0, (int64_t[]){ 4, 0, 1, 1 }, 4, 1, &error),
+                        twos = hn_npz_pieces(z, 0, (int64_t[]){ 3, 0, 2 }, 3, 2, &error),
+                        none = hn_npz_pieces(z, 0, (int64_t[]){ 3, 5 }, 2, 0, &error),
+                        want = tensor("f32[4,2]={9,10,1,2,3,4,3,4}"),
+                        want_twos = tensor("f32[6,2]={7,8,9,10,1,2,3,4,5,6,7,8}");
+    g_assert_no_error(error);
+    g_assert_true(hn_tensor_equal(mixed, want) && hn_tensor_equal(twos, want_twos));
+    g_assert_cmpint(none->n, ==, 0);
+}
+
+/* By NumPy: numbers 1 to 12 as [4,3], compressed: in C order, in Fortran order and big-endian. */
+static const char compressed[] =
+    "UEsDBBQAAAAIAAAAIQDqRq9TXgAAAJgAAAAFAAAAYy5ucHmb7BfqGxDJyFDGUK2eklqcXKRupaBuk2mkrqOgnpZfVFKUmBef"
+    "X5SSChJ3S8wpTgWKF2ckFqQC+RomOgrGmjoKtQpkAy5GBiYGZgYWBlYGNgZ2Bg4GTgYuBm4GHgYAUEsDBBQAAAAIAAAAIQCL"
+    "Q36ZXQAAAJgAAAAFAAAAZi5ucHmb7BfqGxDJyFDGUK2eklqcXKRupaBuk2mkrqOgnpZfVFKUmBefX5SSChIPKSpNBQoXZyQW"
+    "pAK5GiY6CsaaOgq1CuQDLkYGFgZ2Bi4GJgZWBg4GbgZmBjYGTgYeBgBQSwMEFAAAAAgAAAAhAL6eBcleAAAAmAAAAAUAAABi"
+    "Lm5weZvsF+obEMnIUMZQrZ6SWpxcpG6loG6XaaSuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5GiY6CsaaOgq1CmQD"
+    "LgZGBiYGZgYWBlYGNgZ2Bg4GTgYuBm4GHgBQSwECFAMUAAAACAAAACEA6kavU14AAACYAAAABQAAAAAAAAAAAAAAgAEAAAAA"
+    "Yy5ucHlQSwECFAMUAAAACAAAACEAi0N+mV0AAACYAAAABQAAAAAAAAAAAAAAgAGBAAAAZi5ucHlQSwECFAMUAAAACAAAACEA"
+    "vp4FyV4AAACYAAAABQAAAAAAAAAAAAAAgAEBAQAAYi5ucHlQSwUGAAAAAAMAAwCZAAAAggEAAAAA";
+
+static void test_npz_compressed(void)
+{
+    g_autoptr(GError) error = NULL;
+    gsize size;
+    guchar *data = g_base64_decode(compressed, &size);
+    g_autoptr(GBytes) bytes = g_bytes_new_take(data, size);
+    g_autoptr(HnNpz) z = hn_npz_open(bytes, "x.npz", NULL, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnTensor) all = tensor("i16[4,3]={1,2,3,4,5,6,7,8,9,10,11,12}"),
+                        some = tensor("i16[2,3]={10,11,12,4,5,6}");
+    for (int i = 0; i < 3; i++)
+        for (int again = 0; again < 2; again++) { /* the first use unpacks */
+            g_autoptr(HnTensor) pieces = hn_npz_pieces(z, i, (int64_t[]){ 3, 1 }, 2, 1, &error),
+                                whole = hn_npz_read(z, i, &error);
+            g_assert_no_error(error);
+            g_assert_true(hn_tensor_equal(pieces, some) && hn_tensor_equal(whole, all));
+        }
+}
+
 /* Names that would be paths are none in the archive, stay apart, and are found again. */
 static void test_npz_names(void)
 {
@@ -305,6 +354,8 @@ int main(int argc, char **argv)
     g_test_add_func("/data/npz", test_npz);
     g_test_add_func("/data/npz/damaged", test_npz_damaged);
     g_test_add_func("/data/npz/rows-damaged", test_npz_rows_damaged);
+    g_test_add_func("/data/npz/pieces", test_npz_pieces);
+    g_test_add_func("/data/npz/compressed", test_npz_compressed);
     g_test_add_func("/data/npz/names", test_npz_names);
     return g_test_run();
 }
