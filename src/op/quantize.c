@@ -672,6 +672,7 @@ static void quantize_unbind(HnUnbind *u)
 
 const HnOp hn_op_quantizelinear = {
     .name = "QuantizeLinear",
+    .flags = HN_OP_STEPS,
     .since = { 10, 13, 19, 21, 23, 24, 25, 28 },
     .forms =
         HN_FORMS({ "axis", HN_ATTR_INT, .since = 13, .any = TRUE },
@@ -694,6 +695,7 @@ const HnOp hn_op_quantizelinear = {
     .infer = quantize_infer,
     .cost = quantize_cost,
     .ref = quantize_ref,
+    .grad = hn_quantize_grad,
     .channels = { HN_CH_STEP },
 };
 
@@ -719,6 +721,7 @@ const HnOp hn_op_dequantizelinear = {
     .infer = dequantize_infer,
     .cost = quantize_cost,
     .ref = dequantize_ref,
+    .grad = hn_dequantize_grad,
     .channels = { HN_CH_STEP },
 };
 

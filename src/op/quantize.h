@@ -34,3 +34,7 @@ typedef HnTensor *(*HnReadTensor)(gconstpointer of, HnValue *v);
  * belongs together.
  */
 gboolean hn_op_qparams(const HnNode *n, HnReadTensor read, gconstpointer of, HnQParams *p);
+
+/* Their gradients. That of integers is a float: what stands for them. */
+void hn_quantize_grad(struct HnTape *t);
+void hn_dequantize_grad(struct HnTape *t);

@@ -40,6 +40,12 @@ int hn_tape_rank(const HnTape *t, int i)
     return type != NULL ? type->rank : -1;
 }
 
+HnDtype hn_tape_dtype(const HnTape *t, const HnValue *v)
+{
+    const HnType *type = type_of(t, v);
+    return type != NULL ? type->dtype : HN_UNDEFINED;
+}
+
 gboolean hn_tape_dims(const HnTape *t, int i, int64_t *dims)
 {
     const HnType *type = type_of(t, hn_tape_in(t, i));
@@ -199,9 +205,11 @@ gboolean hn_op_grad(HnTape *t, GError **error)
     const HnOp *op = t->node->op;
     for (int k = 0; k < (int)t->node->out->len && t->dtype == HN_UNDEFINED; k++)
         if (hn_tape_dy(t, k) != NULL)
-            t->dtype = type_of(t, hn_tape_out(t, k))->dtype;
-    if (op->grad == NULL)
-        hn_tape_refuse(t, "operator '%s' has no gradient", op->name);
+            t->dtype = hn_tape_dtype(t, hn_tape_out(t, k));
+    if (op == NULL || op->grad == NULL)
+        hn_tape_refuse(t, "operator '%s' has no gradient", t->node->op_type);
+    else if (t->dtype == HN_UNDEFINED)
+        hn_tape_refuse(t, "the type of what operator '%s' gives is not known", op->name);
     else
         op->grad(t);
     if (t->error == NULL)

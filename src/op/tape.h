@@ -11,7 +11,8 @@
  * before much is built. An input that has no gradient for a reason (positions, shapes, ranges) is one that is not
  * given: records name those of floats with hn_tape_ends(), so that a forgotten one is seen.
  *
- * Gradients are of the type of the value. Sums of several uses are made by whoever walks over the graph (train/).
+ * Gradients are of the type of the value; those of integers that stand for floats (HN_OP_STEPS) are floats. Sums of
+ * several uses are made by whoever walks over the graph (train/).
  */
 #pragma once
 
@@ -34,6 +35,14 @@ typedef struct HnTape {
     HnDtype dtype;                  /* of the first result that has a gradient, which is a float */
     gboolean straight;              /* through steps as through the identity (Y. Bengio et al., 2013) */
     double number[HN_TAPE_NUMBERS]; /* what a, b, c stand for in expressions */
+    /* Of a node with sub-graphs: values around them that they use and whose gradients are asked for, and these. */
+    int n_captures;
+    HnValue *const *captures;
+    HnValue **dcapture; /* [n_captures]: filled in; NULL: nothing depends on it */
+    /* Writes the gradients of the captures behind the nodes of g, a copy of a sub-graph of the node, into g: dx
+     * [n_captures], NULL: g's results do not depend on it. They are given the node's `dy`. FALSE: t->error is set. */
+    gboolean (*graph)(struct HnTape *t, HnGraph *g, HnValue **dx);
+    gpointer data;
     GError *error;
 } HnTape;
 
@@ -42,8 +51,9 @@ typedef struct HnTape {
 gboolean hn_tape_needs(const HnTape *t, int i);
 HnValue *hn_tape_in(const HnTape *t, int i); /* NULL: absent */
 HnValue *hn_tape_out(const HnTape *t, int k);
-HnValue *hn_tape_dy(const HnTape *t, int k); /* NULL: nothing depends on it */
-int hn_tape_rank(const HnTape *t, int i);    /* of input i; -1: not known */
+HnValue *hn_tape_dy(const HnTape *t, int k);              /* NULL: nothing depends on it */
+int hn_tape_rank(const HnTape *t, int i);                 /* of input i; -1: not known */
+HnDtype hn_tape_dtype(const HnTape *t, const HnValue *v); /* HN_UNDEFINED: not known */
 gboolean hn_tape_dims(const HnTape *t, int i, int64_t *dims);
 gboolean hn_tape_out_dims(const HnTape *t, int k, int64_t *dims);
 /* Integer elements of input i where they are known: how many; -1 where not, or more than HN_MAX_RANK. */

@@ -4,8 +4,10 @@
  *     HnReverse r = { .graph = g, .types = types, .n = 1, .of = &loss, .dy = &one, .n_wanted = n, .wanted = weights };
  *     if (!hn_reverse(&r, gradients, &error)) ...
  *
- * Nodes are of the newest form of their operators (hn_convert_opset()), and bound; sub-graphs are not looked into. A
- * value that several nodes use gets one sum. Nothing is written for what leads to no wanted value.
+ * Nodes are of the newest form of their operators (hn_convert_opset()), and bound. A value that several nodes use gets
+ * one sum. Nothing is written for what leads to no wanted value. What is wanted belongs to the graph itself; nodes in
+ * the branches of an If may use it. Loop and Scan have no gradient: what runs a known number of times can be unrolled
+ * before (pass/unroll_loop.c).
  */
 #pragma once
 
@@ -20,6 +22,7 @@ typedef struct {
     HnValue *const *of, *const *dy; /* [n]: values, and the gradient of what is to fall by them: of their shapes */
     int n_wanted;
     HnValue *const *wanted; /* [n_wanted]: floats whose gradients are asked for */
+    gboolean straight;      /* HnTape.straight: through Round and its like, and through QuantizeLinear */
 } HnReverse;
 
 /* gradients: [n_wanted], of the types and shapes of what is wanted; NULL: nothing depends on it. Errors: UNSUPPORTED,
