@@ -312,15 +312,21 @@ static void conv_grad(HnTape *t)
         return;
     HnValue *dy = hn_tape_dy(t, 0), *in[] = { hn_tape_in(t, 0), dy, hn_tape_in(t, 1) };
     if (hn_tape_needs(t, 0)) {
-        HnNode *dx = hn_conv_backward(t, &p, "ConvTranspose", NULL, 2, (HnValue *[]){ dy, in[2] });
+        HnNode *dx = hn_conv_backward(t, &p, "ConvTranspose", NULL, 2, (HnValue *[]){ dy, in[2] }, 1);
         for (int i = 0; i < p.n; i++)
             over[i] = -hn_window_overhang(&p.axis[i]) + p.axis[i].pad_end;
         hn_node_set_ints(dx, "output_padding", over, p.n);
         hn_tape_give(t, 0, hn_node_out(dx, 0));
     }
-    if (hn_tape_needs(t, 1))
-        hn_tape_give(t, 1, hn_node_out(hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in), 0));
-    hn_conv_bias_grad(t);
+    if (!hn_tape_needs(t, 1)) {
+        hn_conv_bias_grad(t);
+        return;
+    }
+    const gboolean bias = hn_tape_needs(t, 2);
+    HnNode *dw = hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in, bias ? 2 : 1);
+    hn_tape_give(t, 1, hn_node_out(dw, 0));
+    if (bias)
+        hn_tape_give(t, 2, hn_node_out(dw, 1));
 }
 
 const HnOp hn_op_conv = {

@@ -1,10 +1,10 @@
 #include "op/conv_grad.h"
 
 HnNode *hn_conv_backward(HnTape *t, const HnConvPlan *p, const char *op, const char *domain, int n_in,
-                         HnValue *const *in)
+                         HnValue *const *in, int n_out)
 {
     int64_t kernel[HN_MAX_RANK], strides[HN_MAX_RANK], dilations[HN_MAX_RANK], pads[2 * HN_MAX_RANK];
-    HnNode *n = hn_build_node(t->build, op, domain, n_in, in, 1);
+    HnNode *n = hn_build_node(t->build, op, domain, n_in, in, n_out);
     for (int i = 0; i < p->n; i++) {
         kernel[i] = p->axis[i].kernel;
         strides[i] = p->axis[i].stride;

@@ -303,14 +303,14 @@ static void convtranspose_grad(HnTape *t)
     for (int i = 0; i < p.n; i++)
         p.axis[i].pad_end = MAX(hn_window_overhang(&p.axis[i]), 0);
     if (hn_tape_needs(t, 0)) {
-        HnValue *dx = hn_node_out(hn_conv_backward(t, &p, "Conv", NULL, 2, (HnValue *[]){ dy, in[2] }), 0);
+        HnValue *dx = hn_node_out(hn_conv_backward(t, &p, "Conv", NULL, 2, (HnValue *[]){ dy, in[2] }, 1), 0);
         for (int i = 0; i < p.n; i++) /* windows that lie in what output_padding added are none of this one */
             if (-hn_window_overhang(&p.axis[i]) >= p.axis[i].stride)
                 dx = hn_build_slice(t->build, dx, 2 + i, 0, p.axis[i].out);
         hn_tape_give(t, 0, dx);
     }
     if (hn_tape_needs(t, 1))
-        hn_tape_give(t, 1, hn_node_out(hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in), 0));
+        hn_tape_give(t, 1, hn_node_out(hn_conv_backward(t, &p, "ConvWeightGrad", HN_DOMAIN_INTERNAL, 3, in, 1), 0));
     hn_conv_bias_grad(t);
 }
 

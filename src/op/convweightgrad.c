@@ -2,7 +2,7 @@
  * ConvWeightGrad (domain "hone"): the gradient of a convolution's weights, from its source (input 0) and the gradient
  * of its result (input 1), in the shape of the weights (input 2, of which nothing else is read). Attributes are those
  * of the Conv. Of a ConvTranspose the two are exchanged, and input 1 may be smaller than the result: the first windows
- * only.
+ * only. Output 1, where it is asked for, is the sum of input 1 over all but its channels: the gradient of a bias.
  */
 #include <string.h>
 
@@ -12,7 +12,9 @@
 
 static void convweightgrad_infer(HnInfer *x)
 {
+    const HnDim channels = hn_infer_dim(x, 1, 1);
     hn_infer_out_shape_of(x, 0, hn_infer_dtype(x, 0), 2);
+    hn_infer_out(x, 1, hn_infer_dtype(x, 0), 1, &channels);
 }
 
 static void convweightgrad_cost(const HnInfer *x, HnCost *c)
@@ -58,6 +60,21 @@ static void run_pair(const HnConvPlan *p, HnDtype dtype, const void *x, const vo
     }
 }
 
+static void sum_of_channels(HnEval *e, const HnTensor *dy)
+{
+    const int64_t channels = dy->dims[1], plane = channels > 0 ? dy->n / MAX(dy->dims[0], 1) / channels : 0;
+    void *db = hn_eval_out(e, 1, dy->dtype, 1, &channels);
+    for (int64_t c = 0; db != NULL && c < channels; c++) {
+        double sum = 0;
+        for (int64_t n = 0; n < dy->dims[0]; n++)
+            for (int64_t i = 0; i < plane; i++)
+                sum += hn_tensor_get_f64(dy, (n * channels + c) * plane + i);
+#define RUN(T) ((T *)db)[c] = (T)sum;
+        HN_FOR_FLOAT(dy->dtype, RUN)
+#undef RUN
+    }
+}
+
 static void convweightgrad_ref(HnEval *e)
 {
     const HnTensor *x = hn_eval_in(e, 0), *dy = hn_eval_in(e, 1), *w = hn_eval_in(e, 2);
@@ -91,6 +108,8 @@ static void convweightgrad_ref(HnEval *e)
 #undef RUN
     }
     hn_eval_scratch_free(e, dw);
+    if (hn_eval_wants(e, 1))
+        sum_of_channels(e, dy);
 }
 
 const HnOp hn_op_convweightgrad = {
@@ -99,7 +118,7 @@ const HnOp hn_op_convweightgrad = {
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1 },
     .in = "TTT",
-    .out = "T",
+    .out = "TT",
     .T = HN_T_FLOATS,
     .params_size = sizeof(HnConv),
     .bind = hn_conv_bind,

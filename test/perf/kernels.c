@@ -100,6 +100,43 @@ static const Conv convs[] = {
     { "batch/4-64", 4, 64, 28, 28, 64, 3, 1, 1, 1, 1, "relu" },
 };
 
+/* Of training, 64 images of 32x32: a ResNet-18 of 16 channels, and a MobileNetV2. */
+static const Conv grads[] = {
+    { "grad/resnet/3-16-32", 64, 3, 32, 32, 16, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet/16-16-32", 64, 16, 32, 32, 16, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet/16-32-s2", 64, 16, 32, 32, 32, 3, 2, 1, 1, 1, "", FALSE },
+    { "grad/resnet/16-32-1x1-s2", 64, 16, 32, 32, 32, 1, 2, 0, 1, 1, "", FALSE },
+    { "grad/resnet/32-32-16", 64, 32, 16, 16, 32, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet/32-64-s2", 64, 32, 16, 16, 64, 3, 2, 1, 1, 1, "", FALSE },
+    { "grad/resnet/64-64-8", 64, 64, 8, 8, 64, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet/64-128-s2", 64, 64, 8, 8, 128, 3, 2, 1, 1, 1, "", FALSE },
+    { "grad/resnet/64-128-1x1-s2", 64, 64, 8, 8, 128, 1, 2, 0, 1, 1, "", FALSE },
+    { "grad/resnet/128-128-4", 64, 128, 4, 4, 128, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/digits/1-16", 64, 1, 8, 8, 16, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/digits/16-32", 64, 16, 8, 8, 32, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/mobile/16-depthwise", 64, 16, 32, 32, 16, 3, 1, 1, 1, 16, "", FALSE },
+    { "grad/mobile/16-8-1x1", 64, 16, 32, 32, 8, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/8-48-1x1", 64, 8, 32, 32, 48, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/48-depthwise-s2", 64, 48, 32, 32, 48, 3, 2, 1, 1, 48, "", FALSE },
+    { "grad/mobile/48-16-1x1", 64, 48, 16, 16, 16, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/16-96-1x1", 64, 16, 16, 16, 96, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/96-depthwise", 64, 96, 16, 16, 96, 3, 1, 1, 1, 96, "", FALSE },
+    { "grad/mobile/96-depthwise-s2", 64, 96, 16, 16, 96, 3, 2, 1, 1, 96, "", FALSE },
+    { "grad/mobile/144-24-1x1", 64, 144, 8, 8, 24, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/144-depthwise", 64, 144, 8, 8, 144, 3, 1, 1, 1, 144, "", FALSE },
+    { "grad/mobile/192-depthwise", 64, 192, 4, 4, 192, 3, 1, 1, 1, 192, "", FALSE },
+    { "grad/mobile/32-192-1x1", 64, 32, 4, 4, 192, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/mobile/192-48-1x1", 64, 192, 4, 4, 48, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/resnet50-56-3x3", 8, 64, 56, 56, 64, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet50-first", 8, 3, 224, 224, 64, 7, 2, 3, 1, 1, "", FALSE },
+    { "grad/resnet50-14-3x3", 8, 256, 14, 14, 256, 3, 1, 1, 1, 1, "", FALSE },
+    { "grad/resnet50-14-1x1", 8, 256, 14, 14, 1024, 1, 1, 0, 1, 1, "", FALSE },
+    { "grad/resnext-28-grouped", 8, 256, 28, 28, 256, 3, 1, 1, 1, 32, "", FALSE },
+    { "grad/depthwise-5x5", 8, 240, 28, 28, 240, 5, 1, 2, 1, 240, "", FALSE },
+    { "grad/signal", 16, 64, 0, 500, 64, 5, 2, 2, 1, 1, "", FALSE },
+    { "grad/dilated", 4, 64, 28, 28, 64, 3, 1, 2, 2, 1, "", FALSE },
+};
+
 static const struct {
     const char *name;
     int stack, m, k, n;
@@ -215,6 +252,66 @@ static void measure(const char *name, const char *text, double flops, const HnRo
     fflush(stdout);
 }
 
+static int out_size(const Conv *c, int in)
+{
+    return (in + 2 * c->pad - (c->k - 1) * c->dilation - 1) / c->stride + 1;
+}
+
+/* A convolution and its gradients, as the nodes that training makes of it. */
+static char *grad_text(const Conv *c, int which)
+{
+    const gboolean two = c->h > 0;
+    const int h = two ? out_size(c, c->h) : 1, w = out_size(c, c->w);
+    g_autofree char *x = two ? g_strdup_printf("f32[%d,%d,%d,%d]", c->n, c->c, c->h, c->w)
+                             : g_strdup_printf("f32[%d,%d,%d]", c->n, c->c, c->w);
+    g_autofree char *y =
+        two ? g_strdup_printf("f32[%d,%d,%d,%d]", c->n, c->m, h, w) : g_strdup_printf("f32[%d,%d,%d]", c->n, c->m, w);
+    g_autofree char *weights = two ? g_strdup_printf("w:f32[%d,%d,%d,%d]", c->m, c->c / c->group, c->k, c->k)
+                                   : g_strdup_printf("w:f32[%d,%d,%d]", c->m, c->c / c->group, c->k);
+    g_autoptr(GString) attrs = g_string_new(NULL);
+    const char *lists[] = { two ? "strides=[%d,%d] " : "strides=[%d] ", two ? "dilations=[%d,%d] " : "dilations=[%d] ",
+                            two ? "pads=[%d,%d,%d,%d]" : "pads=[%d,%d]" };
+    const int values[] = { c->stride, c->dilation, c->pad };
+    for (int i = 0; i < 3; i++)
+        for (const char *p = lists[i]; *p != 0; p++)
+            if (*p == '%')
+                g_string_append_printf(attrs, "%d", values[i]), p++;
+            else
+                g_string_append_c(attrs, *p);
+    g_string_append_printf(attrs, " group=%d", c->group);
+    if (which == 0)
+        return g_strdup_printf("opset 17 graph g(%%x:%s) -> (%%y) { %%y = Conv(%%x, %s) %s }", x, weights, attrs->str);
+    if (which == 1)
+        return g_strdup_printf("opset 17 opset hone 1 graph g(%%x:%s, %%d:%s) -> (%%dw, %%db) { %%dw, %%db = "
+                               "hone::ConvWeightGrad(%%x, %%d, %s) "
+                               "%s }",
+                               x, y, weights, attrs->str);
+    const int reach = (c->k - 1) * c->dilation + 1;
+    const int over_w = c->w - ((w - 1) * c->stride + reach - 2 * c->pad);
+    const int over_h = c->h - ((h - 1) * c->stride + reach - 2 * c->pad);
+    g_string_append_printf(attrs, two ? " output_padding=[%d,%d]" : " output_padding=[%d]", two ? over_h : over_w,
+                           over_w);
+    return g_strdup_printf("opset 17 graph g(%%d:%s) -> (%%x) { %%x = ConvTranspose(%%d, %s) %s }", y, weights,
+                           attrs->str);
+}
+
+static void measure_grads(const Conv *c, const HnRoofline *roof, int threads)
+{
+    static const char *const names[] = { "", " dW", " dX" };
+    const int h = c->h > 0 ? out_size(c, c->h) : 1;
+    const double taps = c->h > 0 ? (double)c->k * c->k : c->k;
+    const double flops = 2.0 * c->n * c->m * h * out_size(c, c->w) * (c->c / c->group) * taps;
+    printf("%-28s", c->name);
+    for (int i = 0; i < 3; i++) {
+        Side side;
+        g_autofree char *text = grad_text(c, i);
+        run_sides(&side, 1, (const char *const[]){ text }, (const char *const[]){ own }, threads);
+        printf("%s %-26s %8.1f us %3.0f %%", names[i], side.kernel, side.node, flops / side.node * 1e8 / roof->flops);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
 /* Rows times k x k weights of 8 bits with a scale per column, and of 4 bits with one for 32, against f32. */
 static void measure_weights(const char *name, int rows, int k, int threads)
 {
@@ -316,6 +413,9 @@ int main(int argc, char **argv)
         if (argc < 2 || g_regex_match_simple(argv[1], convs[i].name, 0, 0))
             measure(convs[i].name, text, flops, &roof, (int)threads);
     }
+    for (guint i = 0; i < G_N_ELEMENTS(grads); i++)
+        if (argc < 2 || g_regex_match_simple(argv[1], grads[i].name, 0, 0))
+            measure_grads(&grads[i], &roof, (int)threads);
     for (guint i = 0; i < G_N_ELEMENTS(products); i++) {
         const int s = products[i].stack, m = products[i].m, k = products[i].k, n = products[i].n;
         g_autofree char *text = g_strdup_printf(

@@ -1,0 +1,472 @@
+/*
+ * ConvWeightGrad: dW[o][c][tap] is the sum over output pixels p of dy[p][o] * x[p * stride + tap][c], both channels
+ * last. The pixels of a tap are rows of x and rows of dy, whose outer products are added up in registers: a product of
+ * matrices that are read as they lie, without packing. Lines of pixels are given by pointers, each tap has those that
+ * do not look at padding.
+ *
+ * A source of few channels (images) would give small products: its lines are copied with their padding, and the taps
+ * of one kernel row, adjacent in memory, become one row.
+ */
+#include <string.h>
+
+#include "cpu/conv/weight_grad.h"
+
+#define HN_LEVEL plain
+#include "cpu/conv/weight_grad_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/conv/weight_grad_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/conv/weight_grad_loops.h"
+#undef HN_LEVEL
+
+#define FEW 8                   /* channels below which lines are copied ... */
+#define FEW_LINES 64            /* ... where a window reaches over no more lines */
+#define NEAR_FLOATS (12 * 1024) /* of x and dy, in the first cache */
+#define LEAST_PIXELS 256        /* at once: sums are read and written for each */
+#define MOST_PIXELS 1024
+#define ROUND 16 /* floats: whole vectors of any level */
+#define MAX_PARTS 32
+#define PART_FLOPS 4e6
+
+enum { D, H, W };
+
+typedef struct {
+    HnConvPlan plan;
+    HnWindowAxis axis[3];
+    gboolean copied, planar; /* lines are copied, of a plain source */
+    gboolean swapped;        /* rows of products are output channels, columns those of the source */
+    int64_t segments;        /* products of a group: taps, or kernel rows of copied lines */
+    int64_t depth;           /* floats of x in a product */
+    int64_t rows, cols, pitch;
+    int64_t panels, strips; /* of a product: columns in tiles, rows in tiles */
+    int64_t width;          /* columns of a panel */
+    HnWeightGradCut cut;
+    int64_t block;              /* lines at a time */
+    int64_t copy_line, part;    /* floats of a copied line; of the sums of a part */
+    int64_t line_bytes, thread; /* bytes: pointers of a thread; all scratch of it */
+    int threads;
+    const HnWeightGradFn (*fns)[HN_WEIGHT_GRAD_ROWS];
+} WeightGrad;
+
+/* --- what the kernels share ------------------------------------------------------------------------------------- */
+
+static const int lanes[HN_LEVELS] = { HN_LANES_plain, HN_LANES_avx2, HN_LANES_avx512 };
+
+const char *hn_weight_grad_plan(const HnStep *s, HnConvPlan *plan, HnWindowAxis *axis)
+{
+    const char *reason = hn_cpu_reject_f32(s);
+    if (reason != NULL)
+        return reason;
+    const HnTensor *x = hn_cpu_in(s, 0), *dy = hn_cpu_in(s, 1), *w = hn_cpu_in(s, 2);
+    int64_t dims[HN_MAX_RANK];
+    if (x->ndim < 3 || x->ndim > 5)
+        return "only 1 to 3 spatial axes";
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, plan, NULL))
+        return "the window does not fit";
+    hn_conv_out_dims(plan, FALSE, dims);
+    if (dy->ndim != x->ndim || dy->dims[0] != dims[0] || dy->dims[1] != dims[1])
+        return "a gradient of another shape than the result's";
+    plan->y_plane = 1;
+    for (int i = 0; i < plan->n; i++) {
+        if (dy->dims[2 + i] > dims[2 + i])
+            return "a gradient of another shape than the result's";
+        plan->axis[i].out = dy->dims[2 + i];
+        plan->y_plane *= dy->dims[2 + i];
+    }
+    for (int i = 0; i < 3; i++)
+        axis[i] = i < 3 - plan->n ? (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }
+                                  : plan->axis[i - (3 - plan->n)];
+    return NULL;
+}
+
+HnWeightGradCut hn_weight_grad_cut(const HnConvPlan *plan, const HnWindowAxis *axis, int64_t pixels, double bytes,
+                                   double flops, int64_t sums)
+{
+    HnWeightGradCut cut = { .lines = plan->batch * axis[D].out * axis[H].out, .parts = 1 };
+    cut.across = (axis[W].out + pixels - 1) / pixels;
+    const double least = MIN((double)(cut.lines * cut.across), bytes / (4 * sizeof(float) * (double)sums));
+    const double most = MIN(least, flops / PART_FLOPS);
+    while (cut.parts < MAX_PARTS && (double)(cut.parts * 2) <= most)
+        cut.parts *= 2;
+    return cut;
+}
+
+void hn_weight_grad_join(float *sums, int64_t parts, int64_t pitch, int64_t from, int64_t to)
+{
+    for (int64_t step = 1; step < parts; step *= 2)
+        for (int64_t k = 0; k + step < parts; k += 2 * step) {
+            float *restrict a = sums + k * pitch;
+            const float *restrict b = a + step * pitch;
+            for (int64_t i = from; i < to; i++)
+                a[i] += b[i];
+        }
+}
+
+void hn_weight_grad_copy(float *to, int64_t channels, const float *line, int64_t pitch, int64_t in, int64_t first,
+                         int64_t n)
+{
+    const int64_t lo = line != NULL ? CLAMP(-first, 0, n) : n, hi = CLAMP(in - first, lo, n);
+    memset(to, 0, (gsize)(lo * channels) * sizeof *to);
+    if (pitch == channels && hi > lo) {
+        memcpy(to + lo * channels, line + (first + lo) * pitch, (gsize)((hi - lo) * channels) * sizeof *to);
+    } else {
+        for (int64_t i = lo; i < hi; i++) {
+            float *restrict t = to + i * channels;
+            const float *restrict from = line + (first + i) * pitch;
+            for (int64_t c = 0; c < channels; c++)
+                t[c] = from[c];
+        }
+    }
+    memset(to + hi * channels, 0, (gsize)((n - hi) * channels) * sizeof *to);
+}
+
+HnWeightGradSumFn hn_weight_grad_sum(void)
+{
+    static const HnWeightGradSumFn fns[] = HN_TABLE_OF_LEVELS(sum_rows);
+    return fns[hn_cpu_level()];
+}
+
+/* --- prepare ------------------------------------------------------------------------------------------------------ */
+
+static const char *grad_reject(const HnStep *s)
+{
+    HnConvPlan plan;
+    HnWindowAxis axis[3];
+    return hn_weight_grad_plan(s, &plan, axis);
+}
+
+static int most_rows(gboolean two)
+{
+    return two && hn_cpu_level() < 2 ? 6 : HN_WEIGHT_GRAD_ROWS;
+}
+
+/* Cycles of a pixel in tiles of so many rows and columns: two products or loads in each, four to the next sum. */
+static double cycles(int64_t rows, int64_t cols)
+{
+    const int64_t n = lanes[hn_cpu_level()];
+    double sum = 0;
+    for (int64_t c = 0; c < cols; c += 2 * n) {
+        const int64_t vectors = cols - c > n ? 2 : 1,
+                      strips = (rows + most_rows(vectors > 1) - 1) / most_rows(vectors > 1);
+        const double each = (double)rows / (double)strips;
+        const double busy = MAX(each * (double)vectors, each + (double)vectors) / 2;
+        sum += (double)strips * MAX(busy, 4);
+    }
+    return sum;
+}
+
+/* A convolution that looks at each pixel once has one line of all of them. */
+static void join_lines(WeightGrad *c)
+{
+    HnConvPlan *p = &c->plan;
+    for (int i = 0; i < 3; i++) {
+        const HnWindowAxis *a = &c->axis[i];
+        if (a->kernel != 1 || a->stride != 1 || a->pad != 0 || a->in != a->out)
+            return;
+    }
+    c->axis[W].in = c->axis[W].out = p->batch * p->x_plane;
+    c->axis[H].in = c->axis[H].out = c->axis[D].in = c->axis[D].out = p->batch = 1;
+}
+
+static void choose_products(WeightGrad *c)
+{
+    const HnConvPlan *p = &c->plan;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    c->copied = p->group == 1 && p->n <= 2 && p->in_channels < FEW && w->kernel > 1 && w->dilation == 1 &&
+                (h->kernel - 1) * h->dilation < FEW_LINES;
+    c->depth = (c->copied ? w->kernel : 1) * p->in_channels;
+    c->segments = c->copied ? h->kernel : p->taps;
+    c->swapped = cycles(p->out_channels, c->depth) <= cycles(c->depth, p->out_channels);
+    c->rows = c->swapped ? p->out_channels : c->depth;
+    c->cols = c->swapped ? c->depth : p->out_channels;
+    c->pitch = (c->cols + ROUND - 1) / ROUND * ROUND;
+    c->width = 2 * lanes[hn_cpu_level()];
+    c->panels = (c->cols + c->width - 1) / c->width;
+    c->strips = (c->rows + most_rows(c->cols > c->width / 2) - 1) / most_rows(c->cols > c->width / 2);
+    c->part = (p->group * c->segments * c->rows * c->pitch + p->group * p->out_channels + ROUND - 1) / ROUND * ROUND;
+}
+
+/* Lines that are computed at once, and the scratch memory for them. */
+static void measure(WeightGrad *c, double bytes, double flops)
+{
+    const HnConvPlan *p = &c->plan;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t pixels = CLAMP(NEAR_FLOATS / (c->depth + p->out_channels), LEAST_PIXELS, MOST_PIXELS);
+    c->cut = hn_weight_grad_cut(p, c->axis, pixels, bytes, flops, c->part);
+    c->block = c->cut.across > 1 ? 1 : MIN(MAX(1, pixels / w->out), c->cut.lines);
+    c->line_bytes = (2 * c->block * (int64_t)sizeof(float *) + 63) / 64 * 64;
+    int64_t copied = 0;
+    if (c->copied) {
+        const int64_t columns = (w->out + c->cut.across - 1) / c->cut.across;
+        c->copy_line = (((columns - 1) * w->stride + w->kernel) * p->in_channels + ROUND - 1) / ROUND * ROUND;
+        copied = c->block * (h->stride + (h->kernel - 1) * h->dilation) * c->copy_line;
+    }
+    c->thread = c->line_bytes + copied * (int64_t)sizeof(float);
+}
+
+static gboolean grad_prepare(HnStep *s, GError **error)
+{
+    static const HnWeightGradFn(*const levels[])[HN_WEIGHT_GRAD_ROWS] = HN_TABLE_OF_LEVELS(tiles);
+    const HnTensor *x = hn_cpu_in(s, 0), *dy = hn_cpu_in(s, 1);
+    (void)error;
+    WeightGrad *c = g_new0(WeightGrad, 1);
+    s->state = c;
+    hn_weight_grad_plan(s, &c->plan, c->axis);
+    const double flops = 2 * (double)dy->n * (double)c->plan.in_channels * (double)c->plan.taps;
+    join_lines(c);
+    choose_products(c);
+    measure(c, (double)x->bytes + (double)dy->bytes, flops);
+    c->fns = levels[hn_cpu_level()];
+    c->threads = hn_cpu_threads_for(s, flops);
+    c->planar = c->copied && !hn_slot_is_last(s->in[0].slot);
+    s->in[0].want = c->planar ? NULL : hn_layout_last(x);
+    s->in[1].want = hn_layout_last(dy);
+    s->in[2].unread = TRUE;
+    s->scratch_bytes = (gsize)(c->threads * c->thread) + (gsize)(c->cut.parts * c->part) * sizeof(float);
+    return TRUE;
+}
+
+/* --- run ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const WeightGrad *c;
+    const float *x, *dy;
+    float *sums, *dw, *db;
+    int64_t x_pitch, y_pitch;
+} Run;
+
+/* A block of lines, and the piece of each: outputs [begin, end). */
+typedef struct {
+    const float **x, **dy;
+    float *copy;
+    int64_t from, to, begin, end;
+    int64_t lines, first; /* of a tap: lines, and the first output of each */
+    int64_t n;
+} Block;
+
+/* Pointers to the lines in which the tap lies inside of the source. */
+static void find_lines(const Run *r, Block *b, int64_t kd, int64_t kh, int64_t kw)
+{
+    const HnWindowAxis *d = &r->c->axis[D], *h = &r->c->axis[H], *w = &r->c->axis[W];
+    int64_t oh = b->from % h->out, od = b->from / h->out % d->out, image = b->from / h->out / d->out, lo, hi;
+    hn_window_range(w, kw, &lo, &hi);
+    b->first = MAX(lo, b->begin);
+    b->n = MIN(hi, b->end) - b->first;
+    b->lines = 0;
+    const int64_t column = b->first * w->stride + kw * w->dilation - w->pad;
+    for (int64_t line = b->from; line < b->to && b->n > 0; line++) {
+        const int64_t id = od * d->stride + kd * d->dilation - d->pad, ih = oh * h->stride + kh * h->dilation - h->pad;
+        if (id >= 0 && id < d->in && ih >= 0 && ih < h->in) {
+            b->x[b->lines] = r->x + (((image * d->in + id) * h->in + ih) * w->in + column) * r->x_pitch;
+            b->dy[b->lines++] = r->dy + (line * w->out + b->first) * r->y_pitch;
+        }
+        if (++oh == h->out) {
+            oh = 0;
+            if (++od == d->out) {
+                od = 0;
+                image++;
+            }
+        }
+    }
+}
+
+/* Source line ih of an image for the block's outputs. */
+static void copy_line(const Run *r, const Block *b, float *to, int64_t image, int64_t ih)
+{
+    const WeightGrad *c = r->c;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t channels = c->plan.in_channels, first = b->begin * w->stride - w->pad;
+    const int64_t n = (b->end - b->begin - 1) * w->stride + w->kernel;
+    const gboolean inside = ih >= 0 && ih < h->in;
+    if (!c->planar) {
+        hn_weight_grad_copy(to, channels, inside ? r->x + (image * h->in + ih) * w->in * r->x_pitch : NULL, r->x_pitch,
+                            w->in, first, n);
+        return;
+    }
+    const float *line = r->x + image * channels * h->in * w->in + ih * w->in;
+    const int64_t lo = inside ? CLAMP(-first, 0, n) : n, hi = CLAMP(w->in - first, lo, n);
+    memset(to, 0, (gsize)(n * channels) * sizeof *to);
+    for (int64_t k = 0; k < channels; k++, line += h->in * w->in)
+        for (int64_t i = lo; i < hi; i++)
+            to[i * channels + k] = line[first + i];
+}
+
+/* The block's source lines, each once, and pointers to the first one of each output line. */
+static void copy_lines(const Run *r, Block *b)
+{
+    const WeightGrad *c = r->c;
+    const HnWindowAxis *h = &c->axis[H];
+    float *to = b->copy;
+    for (int64_t line = b->from, n; line < b->to; line += n) { /* of one image each */
+        const int64_t image = line / h->out, oh = line % h->out;
+        n = MIN(b->to - line, h->out - oh);
+        const int64_t rows = (n - 1) * h->stride + (h->kernel - 1) * h->dilation + 1;
+        for (int64_t i = 0; i < n; i++) {
+            b->x[line - b->from + i] = to + i * h->stride * c->copy_line;
+            b->dy[line - b->from + i] = r->dy + ((line + i) * c->axis[W].out + b->begin) * r->y_pitch;
+        }
+        for (int64_t i = 0; i < rows; i++, to += c->copy_line)
+            copy_line(r, b, to, image, oh * h->stride - h->pad + i);
+    }
+    b->lines = b->to - b->from;
+    b->n = b->end - b->begin;
+}
+
+/* Tiles [from, to) of one segment of a group, counted by panels and strips within them. */
+static void run_tiles(const Run *r, const Block *b, float *sums, int64_t group, int64_t segment, int64_t from,
+                      int64_t to)
+{
+    const WeightGrad *c = r->c;
+    const HnConvPlan *p = &c->plan;
+    const int64_t vector = c->width / 2, x_step = (c->copied ? p->in_channels : r->x_pitch) * c->axis[W].stride;
+    const int64_t x_at = group * p->in_channels + (c->copied ? segment * c->axis[H].dilation * c->copy_line : 0);
+    const int64_t y_at = group * p->out_channels;
+    HnWeightGradTile t = { .a = c->swapped ? b->dy : b->x,
+                           .b = c->swapped ? b->x : b->dy,
+                           .lines = b->lines,
+                           .n = b->n,
+                           .a_step = c->swapped ? r->y_pitch : x_step,
+                           .b_step = c->swapped ? x_step : r->y_pitch,
+                           .c_pitch = c->pitch };
+    float *product = sums + (group * c->segments + segment) * c->rows * c->pitch;
+    for (int64_t i = from; i < to; i++) {
+        const int64_t column = i / c->strips * c->width, cols = MIN(c->width, c->cols - column), strip = i % c->strips;
+        const int64_t most = most_rows(cols > vector), strips = (c->rows + most - 1) / most;
+        const int64_t row = c->rows * strip / strips, rows = c->rows * (strip + 1) / strips - row;
+        if (strip >= strips) /* a narrow panel has fewer */
+            continue;
+        t.cols = (int)cols;
+        t.a_at = (c->swapped ? y_at : x_at) + row;
+        t.b_at = (c->swapped ? x_at : y_at) + column;
+        t.c = product + row * c->pitch + column;
+        c->fns[cols > vector][rows - 1](&t);
+    }
+}
+
+/* Share `share` of a block's tiles. */
+static void run_block(const Run *r, Block *b, float *sums, int share, int shares)
+{
+    const WeightGrad *c = r->c;
+    const HnConvPlan *p = &c->plan;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    const int64_t tiles = c->panels * c->strips, all = p->group * c->segments * tiles;
+    const int64_t from = all * share / shares, to = all * (share + 1) / shares;
+    if (c->copied)
+        copy_lines(r, b);
+    for (int64_t k = 0; k < c->segments; k++) {
+        gboolean found = c->copied;
+        for (int64_t g = 0; g < p->group; g++) {
+            const int64_t at = (k * p->group + g) * tiles, lo = MAX(from - at, 0), hi = MIN(to - at, tiles);
+            if (lo >= hi)
+                continue;
+            if (!found)
+                find_lines(r, b, k / w->kernel / h->kernel, k / w->kernel % h->kernel, k % w->kernel);
+            found = TRUE;
+            run_tiles(r, b, sums, g, k, lo, hi);
+        }
+    }
+    if (r->db != NULL && share == 0) {
+        const int64_t at = b->from * w->out + b->begin, n = (b->to - b->from - 1) * w->out + b->end - b->begin;
+        const int64_t channels = p->group * p->out_channels;
+        hn_weight_grad_sum()(sums + p->group * c->segments * c->rows * c->pitch, r->dy + at * r->y_pitch, r->y_pitch, n,
+                             channels);
+    }
+}
+
+static void run_part(const Run *r, int64_t part, char *scratch, int share, int shares)
+{
+    const WeightGrad *c = r->c;
+    const int64_t across = c->cut.across, units = c->cut.lines * across;
+    const int64_t from = units * part / c->cut.parts, to = units * (part + 1) / c->cut.parts;
+    Block b = { .x = (const float **)(gpointer)scratch, .copy = (float *)(gpointer)(scratch + c->line_bytes) };
+    b.dy = b.x + c->block;
+    for (int64_t at = from; at < to; at += c->block) {
+        b.from = at / across;
+        b.to = across > 1 ? b.from + 1 : MIN(at + c->block, to);
+        b.begin = c->axis[W].out * (at % across) / across;
+        b.end = c->axis[W].out * (at % across + 1) / across;
+        run_block(r, &b, r->sums + part * c->part, share, shares);
+    }
+}
+
+/* Share `share` of the parts; where these are too few, of the tiles of each. */
+static void run_share(const Run *r, char *scratch, int share, int shares)
+{
+    const WeightGrad *c = r->c;
+    if (c->cut.parts < shares) {
+        for (int64_t k = 0; k < c->cut.parts; k++)
+            run_part(r, k, scratch, share, shares);
+        return;
+    }
+    for (int64_t k = c->cut.parts * share / shares; k < c->cut.parts * (share + 1) / shares; k++)
+        run_part(r, k, scratch, 0, 1);
+}
+
+/* The sums, in the order of the weights, for output channels [from, to) of all groups. */
+static void write_weights(const Run *r, int64_t from, int64_t to)
+{
+    const WeightGrad *c = r->c;
+    const HnConvPlan *p = &c->plan;
+    const int64_t together = p->taps / c->segments, product = c->rows * c->pitch;
+    for (int64_t m = from; m < to; m++) {
+        const int64_t g = m / p->out_channels, o = m % p->out_channels, row = c->swapped ? c->pitch : 1;
+        const float *in = r->sums + g * c->segments * product + o * row;
+        float *out = r->dw + m * p->in_channels * p->taps;
+        for (int64_t k = 0; k < p->taps; k++) {
+            const float *v = in + k / together * product;
+            const int64_t first = k % together * p->in_channels, step = c->swapped ? 1 : c->pitch;
+            for (int64_t i = 0; i < p->in_channels; i++)
+                out[i * p->taps + k] = v[(first + i) * step];
+        }
+    }
+}
+
+static gboolean grad_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const WeightGrad *c = s->state;
+    const HnConvPlan *p = &c->plan;
+    const int n = c->threads;
+    const int64_t channels = p->group * p->out_channels, sums = p->group * c->segments * c->rows * c->pitch;
+    char *scratch = (char *)s->scratch + (gsize)(c->cut.parts * c->part) * sizeof(float);
+    const Run r = { .c = c,
+                    .x = hn_cpu_data(&s->in[0]),
+                    .dy = hn_cpu_data(&s->in[1]),
+                    .sums = s->scratch,
+                    .dw = hn_cpu_data(&s->out[0]),
+                    .db = s->n_out > 1 && s->out[1].slot != NULL ? hn_cpu_data(&s->out[1]) : NULL,
+                    .x_pitch = hn_slot_pitch(s->in[0].slot),
+                    .y_pitch = hn_slot_pitch(s->in[1].slot) };
+    memset(s->scratch, 0, (gsize)(c->cut.parts * c->part) * sizeof(float));
+    if (n == 1) {
+        run_share(&r, scratch, 0, 1);
+        hn_weight_grad_join(r.sums, c->cut.parts, c->part, 0, c->part);
+        write_weights(&r, 0, channels);
+    } else {
+#pragma omp parallel for num_threads(n)
+        for (int i = 0; i < n; i++)
+            run_share(&r, scratch + i * c->thread, i, n);
+#pragma omp parallel for num_threads(n)
+        for (int i = 0; i < n; i++)
+            hn_weight_grad_join(r.sums, c->cut.parts, c->part, c->part * i / n, c->part * (i + 1) / n);
+#pragma omp parallel for num_threads(n)
+        for (int i = 0; i < n; i++)
+            write_weights(&r, channels * i / n, channels * (i + 1) / n);
+    }
+    if (r.db != NULL)
+        memcpy(r.db, r.sums + sums, (gsize)channels * sizeof(float));
+    return TRUE;
+}
+
+static const HnKernel weight_grad = {
+    .name = "cpu.convweightgrad",
+    .reject = grad_reject,
+    .prepare = grad_prepare,
+    .run = grad_run,
+    .release = hn_cpu_release,
+    .pitched = TRUE,
+};
+
+const HnKernel *const hn_cpu_convweightgrad[] = { &hn_cpu_weight_grad_depthwise, &weight_grad, NULL };

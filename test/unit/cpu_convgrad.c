@@ -1,0 +1,75 @@
+/*
+ * Gradients of convolutions: what kernels make of them is near ref, and the same to the last bit for any number of
+ * threads.
+ */
+#include <string.h>
+
+#include "run_model.h"
+
+typedef struct {
+    const char *text, *kernel;
+} Layer;
+
+static void find_kernel(const HnStep *s, int depth, gpointer data)
+{
+    const char **name = data;
+    (void)depth;
+    if (s->kernel != NULL && strncmp(s->kernel->name, *name, strlen(*name)) == 0)
+        *name = "";
+}
+
+static void judge(const Layer *l)
+{
+    g_autofree char *text = g_strdup_printf("opset 17 opset hone 1 graph g(%s }", l->text);
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(ref, 7), want = test_run(ref, in), first = NULL;
+    for (int threads = 1; threads <= 4; threads++) {
+        const char *name = l->kernel;
+        g_autoptr(HnSession) s = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads });
+        for (int run = 0; run < 2; run++) {
+            g_autoptr(GPtrArray) got = test_run(s, in);
+            for (guint i = 0; i < got->len; i++) {
+                test_assert_close(got->pdata[i], want->pdata[i], 1e-4, 1e-3, text);
+                if (first != NULL)
+                    test_assert_close(got->pdata[i], first->pdata[i], 0, 0, text);
+            }
+            if (first == NULL) {
+                first = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+                for (guint i = 0; i < got->len; i++)
+                    g_ptr_array_add(first, hn_tensor_copy(got->pdata[i], NULL, NULL));
+            }
+        }
+        hn_session_foreach_step(s, find_kernel, &name);
+        g_assert_cmpstr(name, ==, "");
+    }
+}
+
+#define WEIGHTS(x, dy, w, attrs) \
+    "%x:f32[" x "], %d:f32[" dy "]) -> (%dw, %db) { %dw, %db = hone::ConvWeightGrad(%x, %d, w:f32[" w "]) " attrs
+
+/* Sums that are cut into parts, and such that threads share by tiles. */
+static void test_weights(void)
+{
+    static const Layer layers[] = {
+        { WEIGHTS("8,16,20,20", "8,16,20,20", "16,16,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad" },
+        { WEIGHTS("8,3,40,40", "8,16,20,20", "16,3,3,3", "strides=[2,2] pads=[1,1,1,1]"), "cpu.convweightgrad" },
+        { WEIGHTS("4,64,4,4", "4,96,4,4", "96,64,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad" },
+        { WEIGHTS("8,24,16,16", "8,40,16,16", "40,24,1,1", ""), "cpu.convweightgrad" },
+        { WEIGHTS("8,32,9,9", "8,64,5,5", "64,8,3,3", "group=4 strides=[2,2] pads=[1,1,1,1]"), "cpu.convweightgrad" },
+        { WEIGHTS("8,48,24,24", "8,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.convweightgrad_depthwise" },
+        { WEIGHTS("1,200,5,5", "1,200,5,5", "200,1,5,5", "group=200 pads=[2,2,2,2]"), "cpu.convweightgrad_depthwise" },
+        { WEIGHTS("2,16,5000", "2,24,2500", "24,16,5", "strides=[2] pads=[2,2]"), "cpu.convweightgrad" },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(layers); i++)
+        judge(&layers[i]);
+}
+
+int main(int argc, char **argv)
+{
+    if (test_same_level())
+        return 0;
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cpu_convgrad/weights", test_weights);
+    return g_test_run();
+}
