@@ -255,12 +255,13 @@ typedef struct {
 } HnRangeRule;
 
 enum {
-    HN_OP_VIEW = 1 << 0,         /* output 0 is input 0's bytes under other dims */
-    HN_OP_ELEMENTWISE = 1 << 1,  /* element i of output 0 depends on element i of each (broadcast) input only */
-    HN_OP_INPLACE = 1 << 2,      /* ref and kernels may write output 0 over input 0 when type and shape agree */
-    HN_OP_RANDOM = 1 << 3,       /* two runs differ: never folded, never merged */
-    HN_OP_CONTROL = 1 << 4,      /* runs sub-graphs */
-    HN_OP_HALF_VIA_F32 = 1 << 5, /* ref sees f16 and bf16 tensors as f32; the driver converts around it */
+    HN_OP_VIEW = 1 << 0,          /* output 0 is input 0's bytes under other dims */
+    HN_OP_ELEMENTWISE = 1 << 1,   /* element i of output 0 depends on element i of each (broadcast) input only */
+    HN_OP_INPLACE = 1 << 2,       /* ref and kernels may write output 0 over input 0 when type and shape agree */
+    HN_OP_INPLACE_EACH = 1 << 12, /* the same for output k over input k, for every k: optimizers */
+    HN_OP_RANDOM = 1 << 3,        /* two runs differ: never folded, never merged */
+    HN_OP_CONTROL = 1 << 4,       /* runs sub-graphs */
+    HN_OP_HALF_VIA_F32 = 1 << 5,  /* ref sees f16 and bf16 tensors as f32; the driver converts around it */
     HN_OP_COMMUTATIVE = 1 << 6,
     HN_OP_SHAPE_ONLY = 1 << 7, /* reads input 0's shape, never its elements: Shape, Size */
     HN_OP_LOOKUP = 1 << 9,     /* input 1 holds positions along attribute `axis` (default 0) of input 0: Gather */

@@ -62,7 +62,7 @@ static GArray *lives_of(HnStep *const *steps, int n)
             const HnSlot *root = root_of(s->out[k].slot);
             Life *l = life_of(lives, seen, root);
             if (!l->made)
-                l->from = s->inplace && k == 0 ? i + 1 : i;
+                l->from = k < HN_INPLACE_MAX && (s->inplace >> k & 1) != 0 ? i + 1 : i;
             l->made = TRUE;
             l->to = root->kept ? n - 1 : MAX(l->to, i);
         }

@@ -71,6 +71,7 @@ struct HnSlot {
 };
 
 #define HN_FUSED_MAX 10
+#define HN_INPLACE_MAX 32 /* outputs that may lie in an input's memory */
 
 /* One input or output of a step. */
 typedef struct {
@@ -117,7 +118,7 @@ struct HnStep {
     gboolean strict_math; /* HnSessionOptions.strict_math */
     gboolean bf16;        /* HnSessionOptions.bf16 */
     gboolean widened;     /* halves among the node's values are f32 here */
-    gboolean inplace;     /* the planner let output 0 share input 0's memory */
+    guint32 inplace;      /* bit k: the planner let output k share input k's memory */
     int n_fused;          /* nodes computed along, in order: each takes the result so far as one of its inputs */
     const HnNode *fused[HN_FUSED_MAX];
     int fused_at[HN_FUSED_MAX];   /* which input that is */
@@ -141,8 +142,9 @@ struct HnKernel {
     gboolean (*prepare)(HnStep *s, GError **error);
     gboolean (*run)(HnStep *s, GError **error);
     void (*release)(HnStep *s);
-    gboolean inplace; /* run() may write output 0 over input 0 */
-    guint64 host_in;  /* of a backend with memory: bits of the inputs that run() reads on the host (shapes, axes) */
+    gboolean inplace;      /* run() may write output 0 over input 0 ... */
+    gboolean inplace_each; /* ... or each output k over input k */
+    guint64 host_in; /* of a backend with memory: bits of the inputs that run() reads on the host (shapes, axes) */
     /* A concatenation: where in output 0 the elements of input i are in the end, `offset` bytes from its start. run()
      * leaves alone what is HnPort.joined. NULL: never. */
     HnPlace (*joins)(const HnStep *s, int i, gsize *offset);

@@ -43,44 +43,46 @@ static gboolean same_form(const HnTensor *a, const HnTensor *b)
            memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
 }
 
-/* Would output 0 have the very form of input j, whose memory no other input looks at? */
-static gboolean may_take_over(const HnStep *s, int j)
+/* Would output k have the very form of input j, whose memory no other input looks at? */
+static gboolean may_take_over(const HnStep *s, int k, int j)
 {
-    const HnSlot *to = s->out[0].slot, *in = s->in[j].slot;
+    const HnSlot *to = s->out[k].slot, *in = s->in[j].slot;
     const HnSlot *from = hn_slot_root(s->in[j].slot);
     if (from->where != to->where || slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
         !same_form(in->tensor, to->tensor))
         return FALSE;
-    for (int k = 0; k < s->n_in + s->n_hidden; k++)
-        if (s->in[k].slot != NULL && s->in[k].slot != in && hn_slot_root(s->in[k].slot) == from)
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        if (i != j && s->in[i].slot != NULL && (s->in[i].slot != in || k > 0) && hn_slot_root(s->in[i].slot) == from)
             return FALSE;
     return TRUE;
 }
 
-/* May output 0 of step i take over the memory of input j, which dies there? Then that memory's slot. */
-static HnSlot *dying_input(const HnStep *s, int i, int j)
+/* May output k of step i take over the memory of input j, which dies there? Then that memory's slot. */
+static HnSlot *dying_input(const HnStep *s, int i, int k, int j)
 {
     HnSlot *from = s->in[j].slot != NULL ? hn_slot_root(s->in[j].slot) : NULL;
-    if (from == NULL || !in_arena(from) || !in_arena(s->out[0].slot) || from->last != i)
+    if (from == NULL || !in_arena(from) || !in_arena(s->out[k].slot) || from->last != i)
         return NULL;
-    return may_take_over(s, j) ? from : NULL;
+    return may_take_over(s, k, j) ? from : NULL;
 }
 
-/* The step can write output 0 over what it reads. */
-static gboolean is_inplace(const HnStep *s)
+/* The step can write output k over what it reads: over input k, or, of a group, over any input. */
+static gboolean is_inplace(const HnStep *s, int k)
 {
-    const gboolean able = s->kernel != NULL ? s->kernel->inplace : s->op != NULL && (s->op->flags & HN_OP_INPLACE) != 0;
-    return able && s->n_out > 0 && s->out[0].slot != NULL;
+    const guint32 flags = s->op != NULL ? s->op->flags : 0;
+    const gboolean each = s->kernel != NULL ? s->kernel->inplace_each : (flags & HN_OP_INPLACE_EACH) != 0,
+                   able = s->kernel != NULL ? s->kernel->inplace : (flags & HN_OP_INPLACE) != 0;
+    return (each || (able && k == 0)) && k < MIN(s->n_out, HN_INPLACE_MAX) && s->out[k].slot != NULL;
 }
 
-/* Input 0's memory; a group, which reads all inputs alike, can do with any. */
-static HnSlot *inplace_source(const HnStep *s, int i)
+/* Input k's memory; a group, which reads all inputs alike, can do with any. */
+static HnSlot *inplace_source(const HnStep *s, int i, int k)
 {
     HnSlot *from = NULL;
-    if (!is_inplace(s))
+    if (!is_inplace(s, k))
         return NULL;
-    for (int j = 0; j < (s->group != NULL ? s->n_in : MIN(s->n_in, 1)) && from == NULL; j++)
-        from = dying_input(s, i, j);
+    for (int j = s->group != NULL ? 0 : k; j < (s->group != NULL ? s->n_in : MIN(s->n_in, k + 1)) && from == NULL; j++)
+        from = dying_input(s, i, k, j);
     return from;
 }
 
@@ -207,15 +209,13 @@ static GArray *blocks_of(HnPlan *p, HnWhere where)
     GArray *blocks = g_array_new(FALSE, FALSE, sizeof(HnBlock));
     for (int i = 0; i < (int)p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
-        HnSlot *from = inplace_source(s, i);
-        if (from != NULL && from->where == where) {
-            HnSlot *to = s->out[0].slot;
-            to->block = from->block;
-            g_array_index(blocks, HnBlock, to->block).last = to->last;
-            s->inplace = TRUE;
-        }
         for (int k = 0; k < s->n_out; k++) {
-            HnSlot *o = s->out[k].slot;
+            HnSlot *o = s->out[k].slot, *from = inplace_source(s, i, k);
+            if (from != NULL && from->where == where && o->block < 0) {
+                o->block = from->block;
+                g_array_index(blocks, HnBlock, o->block).last = o->last;
+                s->inplace |= 1u << k;
+            }
             if (o == NULL || o->block >= 0 || o->where != where || !in_arena(o))
                 continue;
             o->block = (int)blocks->len;
@@ -276,6 +276,17 @@ static HnTensor *tensor_in_layout(const HnSlot *s, HnBudget *budget, GError **er
     return t;
 }
 
+/* The step makes `to` in the memory of `old`, which it reads: then it is told so. */
+static gboolean writes_over(HnStep *s, const HnSlot *to, const HnSlot *old)
+{
+    for (int k = 0; k < MIN(s->n_out, s->n_in); k++)
+        if (s->out[k].slot == to && s->in[k].slot == old && is_inplace(s, k) && may_take_over(s, k, k)) {
+            s->inplace |= 1u << k;
+            return TRUE;
+        }
+    return FALSE;
+}
+
 /* The variable that the slot's value replaces, where nobody reads the old elements any more when the new ones are made,
  * or the step that makes them may write over them; else NULL. */
 static HnTensor *variable_memory(const HnPlan *p, const HnSlot *s)
@@ -288,14 +299,9 @@ static HnTensor *variable_memory(const HnPlan *p, const HnSlot *s)
         const HnSlot *old = p->inputs->pdata[e->inputs->len + i];
         if (v->next < 0 || p->results->pdata[v->next] != s || old->kept || !same_form(s->tensor, v->tensor))
             continue;
-        HnStep *maker = p->steps->pdata[s->first];
         if (old->last < s->first)
             return v->tensor;
-        if (old->last > s->first || !is_inplace(maker) || maker->out[0].slot != s || maker->in[0].slot != old ||
-            !may_take_over(maker, 0))
-            return NULL;
-        maker->inplace = TRUE;
-        return v->tensor;
+        return old->last == s->first && writes_over(p->steps->pdata[s->first], s, old) ? v->tensor : NULL;
     }
     return NULL;
 }

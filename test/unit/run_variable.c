@@ -215,6 +215,68 @@ static void test_next(void)
     }
 }
 
+static void note_inplace(const HnStep *s, int depth, gpointer bits)
+{
+    (void)depth;
+    *(guint32 *)bits |= s->n_out > 1 ? s->inplace : 0;
+}
+
+/* An optimizer's weights and state, each in its own memory, as long as nobody else reads what was there. */
+static void test_next_each(void)
+{
+    static const struct {
+        const char *body;
+        guint32 inplace; /* bit k: output k of the optimizer is written over variable k */
+    } cases[] = {
+        { "%n, %o, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], %x, h) %y = Neg(%x)", 7 },
+        { "%y = Add(m:f32[70], v:f32[70]) %n, %o, %p = hone::AdamW(w:f32[70], m, v, %y, h)", 7 },
+        { "%n, %o, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], %x, h) %y = Neg(m)", 5 },
+        { "%n, %o, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], %x, h) %y = Add(w, v)", 2 },
+        { "%n, %o, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], w, h) %y = Neg(%x)", 7 },
+        { "%n, %o, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], v, h) %y = Neg(%x)", 3 },
+        { "%r = Reshape(w:f32[70], s:i64[1]={70}) %n, %o, %p = hone::AdamW(w, m:f32[70], v:f32[70], %r, h) "
+          "%y = Neg(%x)",
+          6 },
+        { "%o, %n, %p = hone::AdamW(w:f32[70], m:f32[70], v:f32[70], %x, h) %y = Neg(%x)", 4 }, /* crosswise */
+        { "%n, %o = hone::Lion(w:f32[70], m:f32[70], %x, h) %p = Abs(v:f32[70]) %y = Neg(%x)", 3 },
+        { "%n, %o = hone::Sgd(w:f32[70], m:f32[70], %x, h) momentum=0.5 %p = Abs(v:f32[70]) %y = Neg(%x)", 3 },
+        { "%q = Neg(%x) %r = Abs(%x) %i, %j = hone::Lion(%q, %r, %x, h) %n = Add(w:f32[70], %i) "
+          "%o = Add(m:f32[70], %j) %p = Abs(v:f32[70]) %y = Neg(%x)",
+          3 }, /* of what is between nodes, too */
+        { "%n, %o = hone::Sgd(w:f32[70], w, %x, h) momentum=0.5 %p = Abs(v:f32[70]) %y = Neg(m:f32[70])", 1 },
+    };
+    static const char *const names[] = { "w", "m", "v" };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf("opset 17 opset hone 1 graph g(%%x:f32[70]) -> (%%y, %%n, %%o, %%p) { %%a = "
+                            "Identity(h:f32[4]={0.1,1,1,0.5}) %s }",
+                            cases[i].body);
+        g_autoptr(HnModel) m = test_model(text), fixed = test_model(text);
+        g_autoptr(HnEngine) e =
+            engine_of(m, (const HnVariable[]){ { "w", "n" }, { "m", "o" }, { "v", "p" }, { NULL, NULL } }, NULL);
+        for (guint k = 0; k < G_N_ELEMENTS(names); k++)
+            for (int64_t j = 0; j < 70; j++)
+                hn_tensor_set_f64(hn_engine_variable(e, names[k]), j, 0.25 * (double)(k + 1) + 0.01 * (double)j);
+        g_autoptr(HnSession) s = session_on(e, 2);
+        for (uint64_t run = 0; run < 3; run++) {
+            take_weights(fixed, e);
+            g_autoptr(HnSession) judge = test_session(fixed, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+            g_autoptr(GPtrArray) in = test_inputs(judge, run);
+            g_autoptr(GPtrArray) want = test_run(judge, in), got = test_run(s, in);
+            guint32 inplace = 0;
+            hn_session_foreach_step(s, note_inplace, &inplace);
+            g_assert_cmphex(inplace, ==, cases[i].inplace);
+            test_assert_close(got->pdata[0], want->pdata[0], 1e-6, 1e-6, cases[i].body);
+            for (guint k = 0; k < G_N_ELEMENTS(names); k++) {
+                const HnTensor *now = hn_engine_variable(e, names[k]), *out = got->pdata[k + 1];
+                test_assert_close(now, want->pdata[k + 1], 1e-6, 1e-6, cases[i].body);
+                if ((inplace >> k & 1) != 0)
+                    g_assert_true(out->data == now->data);
+            }
+        }
+    }
+}
+
 /* A packed weight that the run itself replaces. */
 static void test_next_is_packed(void)
 {
@@ -354,6 +416,7 @@ int main(int argc, char **argv)
     g_test_add_func("/variable/generations", test_generations);
     g_test_add_func("/variable/memory-goes", test_memory_goes);
     g_test_add_func("/variable/next", test_next);
+    g_test_add_func("/variable/next-each", test_next_each);
     g_test_add_func("/variable/next-is-packed", test_next_is_packed);
     g_test_add_func("/variable/swap", test_swap);
     g_test_add_func("/variable/subgraph", test_subgraph);

@@ -1,0 +1,27 @@
+/*
+ * Optimizers (domain "hone"): parameters of their records, for backends.
+ */
+#pragma once
+
+#include "op/op.h"
+
+/* Elements of input `hyper`, f32[4]: what changes from step to step. */
+enum {
+    HN_HYPER_RATE,   /* learning rate */
+    HN_HYPER_FIRST,  /* 1 / (1 - beta1^t) in step t, from 1 on */
+    HN_HYPER_SECOND, /* 1 / (1 - beta2^t) */
+    HN_HYPER_SCALE,  /* what gradients are multiplied by first */
+    HN_HYPERS
+};
+
+/* Of all of them; each reads what it has. */
+typedef struct {
+    double beta1, beta2, epsilon, weight_decay, momentum, decay;
+    double limit; /* infinite: none */
+    gboolean nesterov;
+} HnOptimizer;
+
+/* The decimal fraction that an attribute was written as: of 0.999f, 0.999. */
+double hn_decimal(float v);
+/* hyper' of ClipByNorm: from the sum of squares of all gradients, as they are. Returns their norm, scaled. */
+float hn_clip(const HnOptimizer *p, double squares, const float *hyper, float *to);
