@@ -153,6 +153,7 @@ const HnOp hn_op_mseloss = {
     .infer = elementloss_infer,
     .ref = mseloss_ref,
     .grad = mseloss_grad,
+    .loss = { .name = "mse", .target = HN_TARGET_LIKE, .count = HN_COUNT_ELEMENTS },
 };
 
 const HnOp hn_op_l1loss = {
@@ -162,6 +163,7 @@ const HnOp hn_op_l1loss = {
     .infer = elementloss_infer,
     .ref = l1loss_ref,
     .grad = l1loss_grad,
+    .loss = { .name = "l1", .target = HN_TARGET_LIKE, .count = HN_COUNT_ELEMENTS },
 };
 
 const HnOp hn_op_binarycrossentropyloss = {
@@ -173,6 +175,7 @@ const HnOp hn_op_binarycrossentropyloss = {
     .infer = elementloss_infer,
     .ref = binarycrossentropyloss_ref,
     .grad = binarycrossentropyloss_grad,
+    .loss = { .name = "bce", .target = HN_TARGET_LIKE, .count = HN_COUNT_ELEMENTS, .ints = HN_NAMES("probabilities") },
 };
 
 const HnOp hn_op_binarycrossentropylossgrad = {

@@ -444,6 +444,13 @@ const HnOp hn_op_crossentropyloss = {
     .infer = crossentropyloss_infer,
     .ref = crossentropyloss_ref,
     .grad = crossentropyloss_grad,
+    .loss = { .name = "ce",
+              .target = HN_TARGET_LABELS,
+              .count = HN_COUNT_LABELS,
+              .logits = TRUE,
+              .axis = 1,
+              .floats = HN_NAMES("smoothing"),
+              .ints = HN_NAMES("axis", "ignore_index") },
 };
 
 const HnOp hn_op_crossentropylossgrad = {
@@ -465,6 +472,13 @@ const HnOp hn_op_klloss = {
     .infer = pairloss_infer,
     .ref = klloss_ref,
     .grad = klloss_grad,
+    .loss = { .name = "kl",
+              .target = HN_TARGET_LIKE,
+              .count = HN_COUNT_ROWS,
+              .logits = TRUE,
+              .axis = -1,
+              .floats = HN_NAMES("temperature"),
+              .ints = HN_NAMES("axis", "standardize") },
 };
 
 const HnOp hn_op_kllossgrad = {
@@ -486,6 +500,11 @@ const HnOp hn_op_cosineloss = {
     .infer = pairloss_infer,
     .ref = cosineloss_ref,
     .grad = cosineloss_grad,
+    .loss = { .name = "cosine",
+              .target = HN_TARGET_LIKE,
+              .count = HN_COUNT_ROWS,
+              .axis = -1,
+              .ints = HN_NAMES("axis") },
 };
 
 const HnOp hn_op_cosinelossgrad = {

@@ -258,7 +258,7 @@ enum {
     HN_OP_VIEW = 1 << 0,          /* output 0 is input 0's bytes under other dims */
     HN_OP_ELEMENTWISE = 1 << 1,   /* element i of output 0 depends on element i of each (broadcast) input only */
     HN_OP_INPLACE = 1 << 2,       /* ref and kernels may write output 0 over input 0 when type and shape agree */
-    HN_OP_INPLACE_EACH = 1 << 12, /* the same for output k over input k, for every k: optimizers */
+    HN_OP_INPLACE_EACH = 1 << 14, /* the same for output k over input k, for every k: optimizers */
     HN_OP_RANDOM = 1 << 3,        /* two runs differ: never folded, never merged */
     HN_OP_CONTROL = 1 << 4,       /* runs sub-graphs */
     HN_OP_HALF_VIA_F32 = 1 << 5,  /* ref sees f16 and bf16 tensors as f32; the driver converts around it */
@@ -319,6 +319,8 @@ typedef struct {
 /* --- training, as data: train/ finds losses and optimizers by these ------------------------------------------------
  */
 
+#define HN_NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
 /* What a loss compares input 0 with, and what its sum is divided by to be a mean. */
 typedef enum { HN_TARGET_LABELS, HN_TARGET_LIKE } HnLossTarget; /* class numbers; a tensor like input 0 */
 typedef enum { HN_COUNT_LABELS, HN_COUNT_ROWS, HN_COUNT_ELEMENTS } HnLossCount;
@@ -327,9 +329,10 @@ typedef enum { HN_COUNT_LABELS, HN_COUNT_ROWS, HN_COUNT_ELEMENTS } HnLossCount;
 typedef struct {
     const char *name; /* for options, "ce"; NULL: the operator is none */
     HnLossTarget target;
-    HnLossCount count;        /* LABELS: those that are not attribute `ignore_index`; ROWS: elements but for `axis` */
-    gboolean logits;          /* input 0 is what a softmax reads, not what it makes */
-    const char *const *terms; /* attributes that an option may set, ended by NULL; NULL: none */
+    HnLossCount count; /* LABELS: those that are not attribute `ignore_index`; ROWS: elements but for `axis` */
+    gboolean logits;   /* input 0 is what a softmax reads, not what it makes */
+    int axis;          /* attribute `axis` where it is not set: of the classes */
+    const char *const *floats, *const *ints; /* attributes that an option may set, ended by NULL; NULL: none */
 } HnLossRule;
 
 /* An optimizer: inputs are a weight, `states` tensors like it, its gradient and f32[4] { learning rate, 1 / (1 -
@@ -338,8 +341,8 @@ typedef struct {
 typedef struct {
     const char *name; /* for options, "adamw"; NULL: the operator is none */
     int states;
-    float lr;                 /* where nobody says another: a usual one */
-    const char *const *terms; /* attributes that an option may set, ended by NULL; NULL: none */
+    float lr;                                /* where nobody says another: a usual one */
+    const char *const *floats, *const *ints; /* as above; `weight_decay` counts for weights of several axes */
 } HnOptimizerRule;
 
 struct HnUnbind;   /* op/unbind.h */

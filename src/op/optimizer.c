@@ -275,6 +275,10 @@ const HnOp hn_op_adamw = {
     .infer = optimizer_infer,
     .cost = adamw_cost,
     .ref = adamw_ref,
+    .optimizer = { .name = "adamw",
+                   .states = 2,
+                   .lr = 1e-3f,
+                   .floats = HN_NAMES("beta1", "beta2", "epsilon", "weight_decay") },
 };
 
 const HnOp hn_op_sgd = {
@@ -288,6 +292,11 @@ const HnOp hn_op_sgd = {
     .infer = optimizer_infer,
     .cost = step_cost,
     .ref = sgd_ref,
+    .optimizer = { .name = "sgd",
+                   .states = 1,
+                   .lr = 1e-2f,
+                   .floats = HN_NAMES("momentum", "weight_decay"),
+                   .ints = HN_NAMES("nesterov") },
 };
 
 const HnOp hn_op_lion = {
@@ -300,6 +309,7 @@ const HnOp hn_op_lion = {
     .infer = optimizer_infer,
     .cost = step_cost,
     .ref = lion_ref,
+    .optimizer = { .name = "lion", .states = 1, .lr = 1e-4f, .floats = HN_NAMES("beta1", "beta2", "weight_decay") },
 };
 
 const HnOp hn_op_clipbynorm = {
