@@ -14,7 +14,7 @@ static gboolean warm_subject(Subject *s, GError **error)
     if (hn_progress_stop(progress, error) || !instance_run(&s->first, 0, &start, &end, error))
         return FALSE;
     s->phases[BENCH_FIRST_RUN] = (double)(end - start) / 1e6;
-    hn_tool_note_refs(b->ctx, s->first.session);
+    hn_tool_note_refs(b->ctx, s->first.trainer ? hn_trainer_session(s->first.trainer) : s->first.session);
     if (!hn_warm_up(&runner, &b->warmup, progress, &s->warmed, error))
         return FALSE;
     s->has_warmed = TRUE;
@@ -68,6 +68,8 @@ static gboolean measure_subject(Subject *s, GError **error)
     guint64 peak = bench_peak_rss(); /* with the list of times in it */
     s->peak_rss = MAX(s->peak_rss, peak - MIN(peak, s->measured.bytes));
     s->has_measured = s->measured.runs > 0;
+    if (s->training && s->has_measured)
+        subject_time_training(s);
     return s->measured.stop != HN_STOP_INTERRUPTED || !hn_progress_stop(progress, error);
 }
 

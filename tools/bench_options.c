@@ -268,6 +268,20 @@ static gboolean take_stdin(Bench *b, GError **error)
     return !data_stdin || hn_context_take_stdin(ctx, "the data", error);
 }
 
+static gboolean check_training(const Bench *b, GError **error)
+{
+    const BenchParams *p = b->p;
+    if (!p->train && (p->loss || p->optimizer || p->freeze || p->freeze_bn || p->batch || p->micro_batches))
+        return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze' and "
+                                    "'--freeze-bn' need '--train'");
+    if (p->batch < 0 || p->micro_batches < 0)
+        return hn_tool_usage(error, "options '--batch' and '--micro-batches' need a number from 1 on");
+    if (p->train && (b->streams != 1 || p->batch_max || p->input || b->copies))
+        return hn_tool_usage(error, "option '--train' goes with one stream, and without '--batch-max', '--input' and "
+                                    "'--io copy'");
+    return TRUE;
+}
+
 gboolean bench_options(Bench *b, GError **error)
 {
     HnContext *ctx = b->ctx;
@@ -295,6 +309,8 @@ gboolean bench_options(Bench *b, GError **error)
     }
     b->measure.warm = b->warmup.kind == HN_WARMUP_AUTO || b->warmup.runs > 0 || b->warmup.seconds > 0;
     if (!make_points(b, error) || !take_stdin(b, error))
+        return FALSE;
+    if (!check_training(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
     if (!b->backend || !hn_tool_precision(b->ctx, b->p->precision, error))

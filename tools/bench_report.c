@@ -160,6 +160,7 @@ static void add_memory(const Subject *s, JsonObject *row)
     json_object_set_int_member(memory, "weights", (gint64)hn_model_weight_bytes(s->model));
     json_object_set_int_member(memory, "packed", (gint64)s->stats.packed_bytes);
     json_object_set_int_member(memory, "file", (gint64)s->model->file_bytes);
+    set_count(memory, "trained", (gint64)s->state_bytes, s->training != NULL);
     JsonObject *steps = object(row, "steps");
     json_object_set_int_member(steps, "all", s->stats.steps);
     json_object_set_int_member(steps, "ref", s->stats.ref_steps);
@@ -268,6 +269,7 @@ void bench_report_add(BenchReport *r, const Subject *s)
     JsonObject *row = json_object_new();
     json_object_set_string_member(row, "model", s->path);
     json_object_set_string_member(row, "name", s->label);
+    json_object_set_string_member(row, "mode", s->training ? "train" : "run");
     add_inputs(s, row);
     json_object_set_int_member(row, "threads", s->point->threads);
     json_object_set_int_member(row, "streams", s->streams);
@@ -280,6 +282,8 @@ void bench_report_add(BenchReport *r, const Subject *s)
     add_throughput(s, row);
     add_memory(s, row);
     add_noise(s, row);
+    if (s->training)
+        bench_report_training(s, row);
     json_array_add_object_element(r->runs, row);
     add_about(r, s);
     add_notes(r, s);
@@ -318,6 +322,19 @@ static const HnColumn latency_columns[] = {
     { "latency_ms.p50", "median", HN_COL_MS },    { "latency_ms.ci95.0", "95 % from", HN_COL_MS },
     { "latency_ms.ci95.1", "to", HN_COL_MS },     { "latency_ms.mean", "mean", HN_COL_MS },
     { "latency_ms.stddev", "stddev", HN_COL_MS }, { 0 },
+};
+
+static const HnColumn train_columns[] = {
+    { "name", "training", HN_COL_TEXT },
+    { "train.forward_ms", "forward", HN_COL_MS },
+    { "train.backward_ms", "backward", HN_COL_MS },
+    { "train.update_ms", "update", HN_COL_MS },
+    { "train.weights", "weights", HN_COL_INT },
+    { "train.elements", "elements", HN_COL_INT },
+    { "memory_bytes.trained", "with state", HN_COL_BYTES },
+    { "train.first_loss", "first loss", HN_COL_NUMBER },
+    { "train.last_loss", "last", HN_COL_NUMBER },
+    { 0 },
 };
 
 static const HnColumn tail_columns[] = {
@@ -396,6 +413,10 @@ gboolean bench_report_write(BenchReport *report, GError **error)
     for (gsize i = report->measured ? 0 : 2; i < G_N_ELEMENTS(tables); i++) { /* the first two are of times */
         hn_report_line(r, "%s", "");
         hn_report_table(r, "runs", tables[i]);
+    }
+    if (b->p->train && report->measured) {
+        hn_report_line(r, "%s", "");
+        hn_report_table(r, "runs", train_columns);
     }
     hn_report_csv_table(r, "runs", all_columns);
     if (report->compared->len)

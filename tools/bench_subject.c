@@ -115,6 +115,8 @@ gboolean instance_share(const Subject *s, Instance *x, GError **error)
 
 gboolean instance_open(const Subject *s, Instance *x, GError **error)
 {
+    if (s->training)
+        return instance_train(s, x, error);
     HnBudget *budget = s->b->ctx->budget;
     *x = (Instance){ .own = TRUE, .pad = g_malloc(64 + g_random_int_range(0, PAD / 64) * 64) };
     g_autoptr(GBytes) copy = moved_bytes(s);
@@ -142,6 +144,7 @@ void instance_clear(Instance *x)
             hn_tensor_unref(x->in[k][i]);
         g_free(x->in[k]);
     }
+    hn_trainer_free(x->trainer);
     hn_session_free(x->session);
     hn_model_free(x->model);
     g_free(x->out);
@@ -173,7 +176,9 @@ gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GE
     HnTensor *const *in = x->in[i % x->n_sets];
     gboolean ok;
     *start = hn_now_ns();
-    if (x->copies) {
+    if (x->trainer) {
+        ok = instance_step(x, i, error);
+    } else if (x->copies) {
         ok = copy_all(in, x->copy_in, x->n_in, error) && hn_session_run(x->session, x->copy_in, x->out, error) &&
              copy_all(x->out, x->copy_out, x->n_out, error);
     } else {
@@ -285,6 +290,13 @@ static gboolean check_precision(const Subject *s, GError **error)
     return TRUE;
 }
 
+static gboolean subject_is_open(Subject *s)
+{
+    s->opened = subject_growth(s);
+    s->peak_rss = bench_peak_rss();
+    return s->ready = TRUE;
+}
+
 gboolean subject_open(Subject *s, GError **error)
 {
     const Bench *b = s->b;
@@ -300,6 +312,8 @@ gboolean subject_open(Subject *s, GError **error)
         return FALSE;
     guint64 now = private_bytes();
     s->of_data = now - MIN(mark, now);
+    if (b->p->train)
+        return subject_open_training(s, error) && subject_is_open(s);
 
     guint64 t = hn_now_ns();
     s->first.session = new_session(s, s->model, error);
@@ -324,21 +338,22 @@ gboolean subject_open(Subject *s, GError **error)
     for (guint k = 1; s->vary && k < s->n_sets; k++)
         if (!plan(s->first.session, s->first.in[k], s->first.n_in, error))
             return FALSE;
-    s->opened = subject_growth(s);
-    s->peak_rss = bench_peak_rss();
-    s->ready = TRUE;
-    return TRUE;
+    return subject_is_open(s);
 }
 
 void subject_retire(Subject *s)
 {
-    hn_session_stats(s->first.session, &s->stats);
+    if (s->training)
+        subject_retire_training(s);
+    else
+        hn_session_stats(s->first.session, &s->stats);
     instance_clear(&s->first);
 }
 
 void subject_clear(Subject *s)
 {
     instance_clear(&s->first);
+    bench_training_free(s->training);
     for (guint k = 0; k < s->n_sets; k++)
         hn_sample_free(s->sets[k]);
     hn_data_free(s->data);

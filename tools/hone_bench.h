@@ -1,7 +1,7 @@
 /*
  * hone-bench: what its files share. hone_bench.c opens all models once and goes through what is asked for,
- * bench_options.c parses, bench_subject.c opens models, bench_apart.c asks what memory each takes by itself,
- * bench_measure.c measures and compares them, bench_report.c tells, bench_plot.c draws.
+ * bench_options.c parses, bench_subject.c opens models, bench_train.c those that are trained, bench_apart.c asks what
+ * memory each takes by itself, bench_measure.c measures and compares them, bench_report.c tells, bench_plot.c draws.
  */
 #pragma once
 
@@ -13,12 +13,14 @@
 #include "perf/noise.h"
 #include "perf/outliers.h"
 #include "perf/contest.h"
+#include "train/trainer.h"
 
 #define BENCH_SETS 32     /* samples that take turns, at most */
 #define BENCH_LIMIT_S 10  /* of measuring until the interval is narrow enough */
 #define BENCH_STREAMS 256 /* at most */
 
 typedef struct BenchReport BenchReport;
+typedef struct BenchTraining BenchTraining;
 
 typedef struct {
     char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
@@ -26,6 +28,9 @@ typedef struct {
     gint64 runs;
     int streams;
     gboolean strict;
+    char *loss, *optimizer, *freeze; /* of --train */
+    gboolean train, freeze_bn;
+    int batch, micro_batches;
 } BenchParams;
 
 /* What is measured of each model: one of the combinations that a sweep names. */
@@ -68,7 +73,10 @@ typedef struct {
     int n_in, n_out;
     gboolean own, copies;
     HnTensor **out, **copy_in, **copy_out;
-    gpointer pad; /* moves what is allocated after it */
+    gpointer pad;       /* moves what is allocated after it */
+    HnTrainer *trainer; /* of --train, instead of model and session; else NULL */
+    const BenchTraining *training;
+    double lr, first_loss, last_loss;
 } Instance;
 
 /* One model at one point, while it is measured. */
@@ -88,6 +96,11 @@ typedef struct {
     gboolean vary;      /* not all of one shape */
     HnModel *model;
     Instance first;
+    BenchTraining *training; /* of --train; else NULL */
+    guint train_weights;
+    gint64 train_elements;
+    gsize state_bytes; /* of weights that are trained, and the optimizer's */
+    double train_ms[HN_PHASES], first_loss, last_loss;
 
     gboolean ready;              /* prepared: there is something to tell */
     double phases[BENCH_PHASES]; /* ms, NaN: did not happen */
@@ -130,6 +143,19 @@ gboolean instance_run(gpointer x, guint64 i, guint64 *start, guint64 *end, GErro
 /* The largest batch up to the limit that fits the memory limit, for a model at a point: its first input's first
  * dimension *dim (g_free), 0 on failure. */
 gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GError **error);
+
+/* --- bench_train.c -------------------------------------------------------------------------------------------------
+ */
+
+/* The same for a model that is trained. */
+gboolean subject_open_training(Subject *s, GError **error);
+gboolean instance_train(const Subject *s, Instance *x, GError **error);
+gboolean instance_step(Instance *x, guint64 i, GError **error);
+/* Forward, backward and update of the first instance, timed apart: s->train_ms. */
+void subject_time_training(Subject *s);
+void subject_retire_training(Subject *s);
+void bench_training_free(BenchTraining *t);
+void bench_report_training(const Subject *s, JsonObject *row);
 
 /* --- bench_apart.c -------------------------------------------------------------------------------------------------
  */

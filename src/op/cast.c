@@ -398,7 +398,7 @@ static void cast_grad(HnTape *t)
 
 const HnOp hn_op_cast = {
     .name = "Cast",
-    .flags = HN_OP_ELEMENTWISE,
+    .flags = HN_OP_ELEMENTWISE | HN_OP_CONVERT,
     .since = { 1, 6, 9, 13, 19, 21, 23, 24, 25, 28 },
     .forms = HN_FORMS({ "saturate", HN_ATTR_INT, .since = 19, .any = TRUE },
                       { "round_mode", HN_ATTR_STRING, .since = 24, .any = TRUE }),
@@ -434,7 +434,7 @@ static void castlike_unbind(HnUnbind *u)
 
 const HnOp hn_op_castlike = {
     .name = "CastLike",
-    .flags = HN_OP_ELEMENTWISE,
+    .flags = HN_OP_ELEMENTWISE | HN_OP_CONVERT,
     .since = { 15, 19, 21, 23, 24, 25 },
     .forms = HN_FORMS({ "saturate", HN_ATTR_INT, .since = 19, .any = TRUE },
                       { "round_mode", HN_ATTR_STRING, .since = 24, .any = TRUE }),

@@ -268,6 +268,7 @@ enum {
     HN_OP_ALONG = 1 << 10,     /* like element-wise where its other inputs are constant: BatchNormalization */
     HN_OP_UNPACK = 1 << 11,    /* makes many bytes of few, which is what a file wants to keep: DequantizeLinear */
     HN_OP_STEPS = 1 << 12,     /* its integers stand for the floats of input 0: QuantizeLinear */
+    HN_OP_CONVERT = 1 << 13,   /* output 0 is input 0, number by number, in another type: Cast, CastLike */
     HN_OP_DYNAMIC = 1 << 8,    /* output shape depends on elements even when all input shapes are known: NonZero */
 };
 

@@ -108,7 +108,9 @@ static gboolean add_variable(HnEngine *e, const HnVariable *v, HnBudget *budget,
         return FALSE;
     }
     const int next = v->next != NULL ? find_next(e->graph, value->weight, v, error) : -1;
-    HnTensor *t = v->next == NULL || next >= 0 ? hn_tensor_copy(value->weight, budget, error) : NULL;
+    if (v->next != NULL && next < 0)
+        return FALSE;
+    HnTensor *t = v->elements != NULL ? hn_tensor_ref(v->elements) : hn_tensor_copy(value->weight, budget, error);
     if (t == NULL)
         return FALSE;
     HnVariableState *s = g_new0(HnVariableState, 1);

@@ -137,6 +137,16 @@ static gboolean branch(HnTape *t, HnGraph *g, HnValue **dx)
     return reverse(&r, w->own, dx, &t->error);
 }
 
+/* Nodes from `first` on are written for the node, or value, that is called so. */
+static void name_nodes(const Walk *w, const char *label, guint first)
+{
+    for (guint i = first; i < w->r->graph->nodes->len; i++) {
+        HnNode *made = w->r->graph->nodes->pdata[i];
+        g_free(made->name);
+        made->name = g_strconcat(label, HN_GRADIENT_SUFFIX, NULL);
+    }
+}
+
 /* The first input on the way to something that is wanted for which the record has nothing to say; -1: none. */
 static int forgotten(const HnTape *t)
 {
@@ -234,10 +244,16 @@ static gboolean reverse(const HnReverse *r, HnTypes **own, HnValue **gradients, 
     find_ways(&w, n_nodes);
     for (int i = 0; i < r->n; i++)
         add_part(&w, r->of[i], r->dy[i]);
-    for (guint i = n_nodes; ok && i > 0; i--)
+    for (guint i = n_nodes; ok && i > 0; i--) {
+        const guint first = r->graph->nodes->len;
         ok = walk_node(&w, r->graph->nodes->pdata[i - 1], error);
-    for (int i = 0; ok && i < r->n_wanted; i++)
+        name_nodes(&w, hn_node_label(r->graph->nodes->pdata[i - 1]), first);
+    }
+    for (int i = 0; ok && i < r->n_wanted; i++) {
+        const guint first = r->graph->nodes->len;
         gradients[i] = gradient_of(&w, r->wanted[i]);
+        name_nodes(&w, r->wanted[i]->name, first);
+    }
     g_hash_table_unref(w.parts);
     g_hash_table_unref(w.leads);
     return ok;

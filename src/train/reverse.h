@@ -15,6 +15,9 @@
 
 G_BEGIN_DECLS
 
+#define HN_GRADIENT_SUFFIX \
+    "/gradient" /* of the names of nodes that are written, behind that of the node they are for */
+
 typedef struct {
     HnGraph *graph;
     const HnTypes *types; /* of its values */

@@ -1,0 +1,176 @@
+#include "train/objective.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WHAT "option '--loss'"
+#define IGNORE "ignore_index"
+#define NO_LABEL (-100) /* what it is where nobody says another */
+
+static void objective_free(gpointer data)
+{
+    HnObjective *o = data;
+    hn_terms_free(o->terms);
+    g_free(o->value);
+    g_free(o);
+}
+
+static const HnOp *find_loss(const char *name)
+{
+    for (const HnOp *const *op = hn_op_all(); *op != NULL; op++)
+        if ((*op)->loss.name != NULL && strcmp((*op)->loss.name, name) == 0)
+            return *op;
+    return NULL;
+}
+
+static void refuse_name(const char *name, GError **error)
+{
+    g_autoptr(GString) all = g_string_new(NULL);
+    for (const HnOp *const *op = hn_op_all(); *op != NULL; op++)
+        if ((*op)->loss.name != NULL)
+            g_string_append_printf(all, "%s%s", all->len > 0 ? ", " : "", (*op)->loss.name);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, WHAT ": there is no loss '%s'; there are %s", name, all->str);
+}
+
+/* "WEIGHT*" in front; *rest is what follows it. */
+static gboolean read_weight(const char *text, double *weight, const char **rest, GError **error)
+{
+    const char *star = strchr(text, '*'), *colon = strchr(text, ':');
+    char *end = NULL;
+    *weight = 1;
+    *rest = text;
+    if (star == NULL || (colon != NULL && colon < star))
+        return TRUE;
+    *weight = g_ascii_strtod(text, &end);
+    *rest = star + 1;
+    if (end == star && isfinite(*weight) && *weight > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, WHAT ": '%.*s' is no weight above 0", (int)(star - text), text);
+    return FALSE;
+}
+
+static HnObjective *parse_one(const char *text, GError **error)
+{
+    const char *rest, *at;
+    double weight;
+    if (!read_weight(text, &weight, &rest, error))
+        return NULL;
+    at = strchr(rest, '@');
+    HnTerms *terms = hn_terms_parse(WHAT, rest, at != NULL ? (gsize)(at - rest) : strlen(rest), error);
+    if (terms == NULL)
+        return NULL;
+    HnObjective *o = g_new0(HnObjective, 1);
+    *o = (HnObjective){ find_loss(terms->name), terms, weight, at != NULL ? g_strdup(at + 1) : NULL };
+    if (o->op == NULL)
+        refuse_name(terms->name, error);
+    const char *const *lists[] = { o->op != NULL ? o->op->loss.floats : NULL, o->op != NULL ? o->op->loss.ints : NULL };
+    if (o->op == NULL || !hn_terms_check(terms, WHAT, lists, 2, error))
+        g_clear_pointer(&o, objective_free);
+    return o;
+}
+
+GPtrArray *hn_objectives_parse(const char *text, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(text, "+", -1);
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(objective_free);
+    for (int i = 0; parts[i] != NULL; i++) {
+        HnObjective *o = parse_one(parts[i], error);
+        if (o == NULL)
+            return NULL;
+        g_ptr_array_add(all, o);
+    }
+    if (all->len == 0) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, WHAT ": no loss is named");
+        return NULL;
+    }
+    return g_steal_pointer(&all);
+}
+
+/* --- in a graph --------------------------------------------------------------------------------------------------- */
+
+static HnValue *compared(const HnObjective *o, const HnGraph *g, GError **error)
+{
+    HnValue *v = o->value != NULL ? g_hash_table_lookup(g->values, o->value) : g->outputs->pdata[0];
+    if (v == NULL || (v->producer == NULL && !v->is_output)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, WHAT ": the model computes no value '%s'", o->value);
+        return NULL;
+    }
+    const HnNode *n = v->producer;
+    const gboolean softmax = n != NULL && n->op != NULL && n->op->range.kind == HN_R_EXPONENTS && n->in->len == 1;
+    return o->op->loss.logits && softmax ? hn_node_in(n, 0) : v;
+}
+
+static int axis_of(const HnObjective *o, int rank)
+{
+    const double given = hn_terms_get(o->terms, "axis");
+    const int axis = isnan(given) ? o->op->loss.axis : (int)given;
+    return axis < 0 ? axis + rank : axis;
+}
+
+/* The type of the target for a value of that type. */
+static HnType *target_type(const HnObjective *o, const HnType *like, GError **error)
+{
+    int64_t dims[HN_MAX_RANK];
+    if (!hn_type_is_tensor(like) || !hn_type_is_fixed(like, dims)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, WHAT ": the shape of what '%s' compares depends on the data",
+                    o->terms->name);
+        return NULL;
+    }
+    if (o->op->loss.target == HN_TARGET_LIKE)
+        return hn_type_fixed(like->dtype, like->rank, dims);
+    const int axis = axis_of(o, like->rank);
+    if (axis < 0 || axis >= like->rank) {
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, WHAT ": '%s' looks for classes along axis %d of %d axes",
+                    o->terms->name, axis, like->rank);
+        return NULL;
+    }
+    memmove(dims + axis, dims + axis + 1, (gsize)(like->rank - axis - 1) * sizeof *dims);
+    return hn_type_fixed(HN_I64, like->rank - 1, dims);
+}
+
+gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *types, HnObjectiveNode *made,
+                            GError **error)
+{
+    const HnBuild build = { .graph = g, .version = 1 };
+    HnValue *v = compared(o, g, error);
+    g_autoptr(HnType) type = v != NULL ? target_type(o, hn_types_get(types, v), error) : NULL;
+    if (type == NULL)
+        return FALSE;
+    HnValue *target = hn_graph_new_value(g, "target"), *in[] = { v, target };
+    hn_value_set_type(target, type);
+    hn_graph_add_input(g, target);
+    HnNode *n = hn_build_node(&build, o->op->name, o->op->domain, 2, in, 1);
+    hn_terms_apply(o->terms, o->op->loss.floats, o->op->loss.ints, n);
+    *made = (HnObjectiveNode){ v, target, hn_node_out(n, 0) };
+    return TRUE;
+}
+
+int64_t hn_objective_classes(const HnObjective *o, const HnType *compared)
+{
+    const int axis = axis_of(o, compared->rank);
+    return o->op->loss.target == HN_TARGET_LABELS && axis >= 0 && axis < compared->rank ? compared->dims[axis].n : 0;
+}
+
+static int64_t count_labels(const HnObjective *o, const HnTensor *labels)
+{
+    const double given = hn_terms_get(o->terms, IGNORE);
+    const int64_t ignored = isnan(given) ? NO_LABEL : (int64_t)given;
+    int64_t n = 0;
+    for (int64_t i = 0; i < labels->n; i++)
+        n += hn_tensor_get_i64(labels, i) != ignored;
+    return n;
+}
+
+int64_t hn_objective_count(const HnObjective *o, const HnTensor *target, const HnType *like)
+{
+    const int axis = axis_of(o, like->rank);
+    switch (o->op->loss.count) {
+    case HN_COUNT_LABELS:
+        return count_labels(o, target);
+    case HN_COUNT_ROWS:
+        return axis >= 0 && axis < like->rank && like->dims[axis].n > 0 ? target->n / like->dims[axis].n : target->n;
+    case HN_COUNT_ELEMENTS:
+        break;
+    }
+    return target->n;
+}

@@ -1,0 +1,47 @@
+/*
+ * HnObjective: one of the losses whose weighted sum training lowers.
+ *
+ *     "ce"    "0.3*ce:smoothing=0.1+0.7*kl:temperature=4"    "mse@features"
+ *
+ * A name is that of a record's HnLossRule, behind it attributes of the operator; `@` names the value that is compared,
+ * instead of the model's first output. Where a loss wants logits and the value is what a softmax made, its input is
+ * compared.
+ */
+#pragma once
+
+#include "ir/build.h"
+#include "op/infer.h"
+#include "train/terms.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const HnOp *op;
+    HnTerms *terms;
+    double weight;
+    char *value; /* NULL: the model's first output */
+} HnObjective;
+
+/* HnObjective *, at least one. Errors: USAGE. */
+GPtrArray *hn_objectives_parse(const char *text, GError **error);
+
+/* What a loss node compares, in a graph: made in the order of these calls. */
+typedef struct {
+    HnValue *value;  /* of the model */
+    HnValue *target; /* a new input of the graph, of fixed type */
+    HnValue *sum;    /* the loss */
+} HnObjectiveNode;
+
+/* Adds the node, and the input that it needs, to g, whose values have the types. Errors: USAGE (no such value), SHAPE,
+ * TYPE. */
+gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *types, HnObjectiveNode *made,
+                            GError **error);
+
+/* Classes among which labels choose in a value of that type; 0: it is compared with a tensor. */
+int64_t hn_objective_classes(const HnObjective *o, const HnType *compared);
+
+/* What the sum over a batch is divided by to be a mean. target: of the batch; like: the type of the value that it is
+ * compared with, of any number of samples. */
+int64_t hn_objective_count(const HnObjective *o, const HnTensor *target, const HnType *like);
+
+G_END_DECLS

@@ -1,0 +1,432 @@
+#include "train/step_graph.h"
+
+#include <string.h>
+
+#include "op/training.h"
+#include "pass/inline_functions.h"
+#include "pass/opset.h"
+#include "pass/pass.h"
+#include "train/reverse.h"
+#include "train/update_graph.h"
+
+/* What makes a graph smaller and leaves it what it is: shapes become constants, branches that are known are taken, and
+ * norms and activations that are spelled out become operators, whose gradients are fused. */
+static const char *const passes[] = { "eliminate-dead",
+                                      "fold-constants",
+                                      "inline-if",
+                                      "unroll-loop",
+                                      "eliminate-identity",
+                                      "eliminate-nop",
+                                      "eliminate-unit",
+                                      "simplify-shapes",
+                                      "eliminate-expand",
+                                      "fuse-normalization",
+                                      "fuse-gelu",
+                                      "fuse-mish",
+                                      "fuse-hard-sigmoid",
+                                      "fuse-swish",
+                                      "fuse-softmax",
+                                      "merge-casts",
+                                      "fuse-group-normalization",
+                                      "expand-einsum",
+                                      NULL };
+
+typedef struct {
+    const HnStepGraphOptions *o;
+    HnStepGraph *g;
+    HnGraph *graph;
+    GPtrArray *elements; /* HnTensor * of g->trained, which are inputs for now */
+    GPtrArray *replaced; /* HnTensor * of g->statistics, the same */
+    HnTypes *types;
+    guint factors; /* the first of the inputs that sums are multiplied by */
+} Making;
+
+void hn_step_graph_free(HnStepGraph *g)
+{
+    if (g == NULL)
+        return;
+    for (guint i = 0; i < g->trained->len; i++) {
+        g_free(g_array_index(g->trained, HnTrained, i).name);
+        g_free(g_array_index(g->trained, HnTrained, i).average);
+    }
+    for (guint i = 0; i < g->n_objectives; i++)
+        hn_type_unref(g->compared[i]);
+    g_free(g->compared);
+    g_array_unref(g->trained);
+    g_array_unref(g->variables);
+    g_ptr_array_unref(g->statistics);
+    hn_model_free(g->model);
+    g_free(g);
+}
+
+HnPhase hn_step_graph_phase(const HnNode *n)
+{
+    if (n->op != NULL && n->op->optimizer.name != NULL)
+        return HN_PHASE_UPDATE;
+    return n->name != NULL && g_str_has_suffix(n->name, HN_GRADIENT_SUFFIX) ? HN_PHASE_BACKWARD : HN_PHASE_FORWARD;
+}
+
+/* --- the model's copy: newest opset, weights that are trained as inputs --------------------------------------------
+ */
+
+static void bind_first_failure(HnNode *n, gpointer data)
+{
+    GError **error = data;
+    if (*error == NULL)
+        hn_op_bind(n, error);
+}
+
+static gboolean bind(HnModel *m, GError **error)
+{
+    GError *failure = NULL;
+    hn_graph_foreach_node(m->graph, bind_first_failure, &failure);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
+}
+
+/* A constant node's result becomes a weight of that name. */
+static HnValue *as_weight(HnGraph *g, const char *name)
+{
+    HnValue *v = g_hash_table_lookup(g->values, name);
+    if (v == NULL || v->weight != NULL)
+        return v;
+    g_autoptr(HnTensor) t = hn_tensor_ref(hn_trainable_elements(v));
+    HnNode *n = v->producer;
+    hn_node_set_out(n, 0, NULL);
+    hn_graph_remove_node(g, n);
+    hn_graph_add_weight(g, v, t);
+    return v;
+}
+
+/* The weight is an input for as long as nobody may compute with its elements; they are added to `kept`. */
+static void set_aside(HnGraph *g, HnValue *v, GPtrArray *kept)
+{
+    HnTensor *t = v->weight;
+    g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->ndim, t->dims);
+    g_ptr_array_add(kept, hn_tensor_ref(t));
+    hn_graph_remove_weight(g, v);
+    hn_value_set_type(v, type);
+    hn_graph_add_input(g, v);
+}
+
+static void put_back(HnGraph *g, const char *name, HnTensor *t)
+{
+    HnValue *v = g_hash_table_lookup(g->values, name);
+    guint i;
+    if (v == NULL || !g_ptr_array_find(g->inputs, v, &i))
+        return;
+    hn_graph_remove_input(g, (int)i);
+    hn_graph_add_weight(g, v, t);
+}
+
+static gboolean add_trained(Making *k, GError **error)
+{
+    g_autoptr(GPtrArray) weights = hn_trainable_find(k->g->model, &k->o->trainable, error);
+    if (weights == NULL)
+        return FALSE;
+    for (guint i = 0; i < weights->len; i++) {
+        const HnTrained t = { .name = g_strdup(((HnValue *)weights->pdata[i])->name) };
+        g_array_append_val(k->g->trained, t);
+    }
+    if (weights->len == 0)
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                            "no weight can be trained: no float initializer reaches a weight, bias, scale or table");
+    return weights->len > 0;
+}
+
+static gboolean convert(Making *k, GError **error)
+{
+    HnModel *m = k->g->model;
+    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
+    GError *cause = NULL;
+    if (hn_convert_opset(m, HN_OPSET_MAX, blocked, &cause))
+        return bind(m, error);
+    if (blocked->len > 0) {
+        g_clear_error(&cause);
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "gradients are written for opset %d: %s", HN_OPSET_MAX,
+                    (char *)blocked->pdata[0]);
+        return FALSE;
+    }
+    g_propagate_error(error, cause);
+    return FALSE;
+}
+
+static gboolean set_aside_trained(Making *k, GError **error)
+{
+    for (guint i = 0; i < k->g->trained->len; i++) {
+        const HnTrained *t = &g_array_index(k->g->trained, HnTrained, i);
+        HnValue *v = as_weight(k->graph, t->name);
+        if (v == NULL || v->weight == NULL) {
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "weight '%s' is not left in opset %d", t->name,
+                        HN_OPSET_MAX);
+            return FALSE;
+        }
+        if (v->weight->dtype != HN_F32) {
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                        "weight '%s' is %s, only f32 is trained: hone-export --to f32 converts a model", t->name,
+                        hn_dtype_name(v->weight->dtype));
+            return FALSE;
+        }
+        set_aside(k->graph, v, k->elements);
+    }
+    return TRUE;
+}
+
+static void fix_inputs(Making *k)
+{
+    const HnGraph *g = k->graph;
+    k->g->n_in = 0;
+    for (guint i = 0; i < g->inputs->len; i++)
+        hn_value_set_type(g->inputs->pdata[i], k->o->in[k->g->n_in++]);
+}
+
+/* --- what nodes mean in training ---------------------------------------------------------------------------------- */
+
+static const HnTensor *elements_of(const HnTraining *t, const HnValue *v)
+{
+    (void)t;
+    return hn_trainable_elements(v);
+}
+
+static void add_statistics(Making *k, const HnTraining *t)
+{
+    for (guint i = 0; i < t->replaced->len; i++) {
+        HnValue *v = t->replaced->pdata[i], *next = t->next->pdata[i];
+        if (v->weight == NULL) /* computed, or shared with another node that replaces it */
+            continue;
+        g_ptr_array_add(k->g->statistics, g_strdup(v->name));
+        set_aside(k->graph, v, k->replaced);
+        hn_graph_add_output(k->graph, next);
+    }
+}
+
+static gboolean set_training(Making *k, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new(), replaced = g_ptr_array_new(), next = g_ptr_array_new();
+    const int64_t two = 2;
+    g_autoptr(HnType) type = hn_type_fixed(HN_I64, 1, &two);
+    HnValue *state = hn_graph_new_value(k->graph, "state");
+    hn_value_set_type(state, type);
+    hn_graph_add_input(k->graph, state);
+    for (guint i = 0; i < k->graph->nodes->len; i++)
+        if (((HnNode *)k->graph->nodes->pdata[i])->op->train != NULL)
+            g_ptr_array_add(nodes, k->graph->nodes->pdata[i]);
+    for (guint i = 0; i < nodes->len; i++) {
+        HnNode *n = nodes->pdata[i];
+        const HnBuild build = { .graph = k->graph, .before = n, .version = HN_OPSET_MAX };
+        HnTraining t = { .node = n,
+                         .params = n->params,
+                         .build = &build,
+                         .state = state,
+                         .salt = (int64_t)i,
+                         .keep_statistics = k->o->keep_statistics,
+                         .elements = elements_of,
+                         .replaced = replaced,
+                         .next = next };
+        n->op->train(&t);
+        add_statistics(k, &t);
+        g_ptr_array_set_size(replaced, 0);
+        g_ptr_array_set_size(next, 0);
+    }
+    return bind(k->g->model, error);
+}
+
+/* --- losses ------------------------------------------------------------------------------------------------------- */
+
+static gboolean infer(Making *k, GError **error)
+{
+    g_clear_pointer(&k->types, hn_types_free);
+    k->types = hn_types_new(k->g->model);
+    return hn_types_enter(k->types, k->graph, TRUE, error) && hn_types_graph(k->types, k->graph, 0, 0, error);
+}
+
+static HnValue *add_scalar_input(HnGraph *g, const char *stem, int ndim, int64_t n)
+{
+    g_autoptr(HnType) type = hn_type_fixed(HN_F32, ndim, &n);
+    HnValue *v = hn_graph_new_value(g, stem);
+    hn_value_set_type(v, type);
+    hn_graph_add_input(g, v);
+    return v;
+}
+
+/* Results are the losses' sums first; what were the model's are none any more. */
+static gboolean add_losses(Making *k, GError **error)
+{
+    HnStepGraph *g = k->g;
+    const GPtrArray *objectives = k->o->objectives;
+    g_autoptr(GPtrArray) sums = g_ptr_array_new(), others = g_ptr_array_new();
+    const guint n_stats = g->statistics->len, n_own = k->graph->outputs->len - n_stats;
+    g->compared = g_new0(HnType *, objectives->len + 1);
+    for (guint i = 0; i < objectives->len; i++) {
+        HnObjectiveNode made;
+        if (!hn_objective_build(objectives->pdata[i], k->graph, k->types, &made, error))
+            return FALSE;
+        g->compared[g->n_objectives++] = hn_type_ref(hn_types_get(k->types, made.value));
+        g_ptr_array_add(sums, made.sum);
+    }
+    k->factors = k->graph->inputs->len;
+    for (guint i = 0; i < objectives->len; i++)
+        add_scalar_input(k->graph, "factor", 0, 0);
+    for (guint i = 0; i < n_stats; i++)
+        g_ptr_array_add(others, k->graph->outputs->pdata[n_own + i]);
+    while (k->graph->outputs->len > 0)
+        hn_graph_remove_output(k->graph, (int)k->graph->outputs->len - 1);
+    for (guint i = 0; i < sums->len; i++)
+        hn_graph_add_output(k->graph, sums->pdata[i]);
+    for (guint i = 0; i < others->len; i++)
+        hn_graph_add_output(k->graph, others->pdata[i]);
+    return bind(g->model, error);
+}
+
+/* --- gradients ---------------------------------------------------------------------------------------------------- */
+
+static gboolean simplify(Making *k, GError **error)
+{
+    HnPassLog log;
+    const HnPassOptions o = { .level = 2, .only = passes, .fold_bytes = HN_FOLD_BYTES, .budget = k->g->model->budget };
+    hn_pass_log_init(&log);
+    const gboolean ok = hn_pass_run(k->g->model, &o, &log, error);
+    hn_pass_log_clear(&log);
+    return ok && bind(k->g->model, error);
+}
+
+static gboolean add_gradients(Making *k, GError **error)
+{
+    HnStepGraph *g = k->g;
+    const guint n = g->trained->len;
+    g_autofree HnValue **wanted = g_new0(HnValue *, n + 1), **gradients = g_new0(HnValue *, n + 1);
+    gboolean any = FALSE;
+    for (guint i = 0; i < n; i++)
+        wanted[i] = g_hash_table_lookup(k->graph->values, g_array_index(g->trained, HnTrained, i).name);
+    const HnReverse r = { .graph = k->graph,
+                          .types = k->types,
+                          .n = (int)g->n_objectives,
+                          .of = (HnValue *const *)k->graph->outputs->pdata,
+                          .dy = (HnValue *const *)k->graph->inputs->pdata + k->factors,
+                          .n_wanted = (int)n,
+                          .wanted = wanted };
+    if (!hn_reverse(&r, gradients, error) || !bind(g->model, error))
+        return FALSE;
+    for (guint i = 0; i < n; i++) {
+        g_array_index(g->trained, HnTrained, i).gradient = gradients[i];
+        any = any || gradients[i] != NULL;
+    }
+    if (!any)
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "no loss depends on a weight that is trained");
+    return any;
+}
+
+/* --- updates ------------------------------------------------------------------------------------------------------ */
+
+/* The numbers with a factor that keeps the norm of all gradients below the limit. */
+static HnValue *add_clipping(Making *k, HnValue *numbers)
+{
+    g_autoptr(GPtrArray) gradients = g_ptr_array_new();
+    HnValue *norm;
+    for (guint i = 0; i < k->g->trained->len; i++)
+        if (g_array_index(k->g->trained, HnTrained, i).gradient != NULL)
+            g_ptr_array_add(gradients, g_array_index(k->g->trained, HnTrained, i).gradient);
+    k->g->norm_out = (int)k->graph->outputs->len;
+    return hn_update_clip(k->graph, k->o->rule, numbers, (HnValue *const *)gradients->pdata, gradients->len, &norm);
+}
+
+static void add_variable(Making *k, const HnValue *v, const HnValue *next)
+{
+    const HnVariable variable = { v->name, next != NULL ? next->name : NULL, NULL };
+    g_array_append_val(k->g->variables, variable);
+}
+
+static HnNode *node_behind(const HnGraph *g, guint at)
+{
+    return at + 1 < g->nodes->len ? g->nodes->pdata[at + 1] : NULL;
+}
+
+/* The node in front of which nobody reads the old weight or makes its gradient any more; NULL: the end. */
+static const HnNode *place_of_update(const HnGraph *g, const HnValue *w, const HnValue *gradient)
+{
+    guint at = hn_graph_index(g, gradient->producer);
+    for (guint i = 0; i < w->users->len; i++) {
+        const HnNode *user = w->users->pdata[i];
+        while (user->graph != g)
+            user = user->graph->holder;
+        at = MAX(at, hn_graph_index(g, user));
+    }
+    return node_behind(g, at);
+}
+
+static gboolean add_updates(Making *k, GError **error)
+{
+    HnStepGraph *g = k->g;
+    HnValue *numbers = add_scalar_input(k->graph, "numbers", 1, 4);
+    if (k->o->rule->clip > 0)
+        numbers = add_clipping(k, numbers);
+    for (guint i = 0; i < g->trained->len; i++) {
+        HnTrained *t = &g_array_index(g->trained, HnTrained, i);
+        HnValue *w = g_hash_table_lookup(k->graph->values, t->name);
+        if (t->gradient == NULL)
+            continue;
+        const HnNode *before = g->norm_out < 0 ? place_of_update(k->graph, w, t->gradient) : NULL;
+        if (hn_update_build(k->graph, before, k->o->rule, w, k->elements->pdata[i], t->gradient, numbers, g->variables,
+                            &t->average, error) == NULL)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void add_gradient_outputs(Making *k)
+{
+    HnStepGraph *g = k->g;
+    g->gradient_out = (int)k->graph->outputs->len;
+    for (guint i = 0; i < g->trained->len; i++) {
+        const HnTrained *t = &g_array_index(g->trained, HnTrained, i);
+        if (t->gradient == NULL)
+            continue;
+        hn_graph_add_output(k->graph, t->gradient);
+        add_variable(k, g_hash_table_lookup(k->graph->values, t->name), NULL);
+    }
+}
+
+/* Weights are weights again, and move. */
+static void finish(Making *k)
+{
+    HnStepGraph *g = k->g;
+    g->state_in = (int)g->n_in;
+    g->target_in = g->state_in + 1;
+    g->factor_in = g->target_in + (int)g->n_objectives;
+    g->numbers_in = k->o->rule != NULL ? g->factor_in + (int)g->n_objectives : -1;
+    for (guint i = 0; i < g->trained->len; i++)
+        put_back(k->graph, g_array_index(g->trained, HnTrained, i).name, k->elements->pdata[i]);
+    for (guint i = 0; i < g->statistics->len; i++) {
+        const char *name = g->statistics->pdata[i];
+        put_back(k->graph, name, k->replaced->pdata[i]);
+        add_variable(k, g_hash_table_lookup(k->graph->values, name), k->graph->outputs->pdata[g->n_objectives + i]);
+    }
+}
+
+HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GError **error)
+{
+    g_autoptr(HnStepGraph) g = g_new0(HnStepGraph, 1);
+    g->model = work;
+    g->numbers_in = g->gradient_out = g->norm_out = -1;
+    g->trained = g_array_new(FALSE, TRUE, sizeof(HnTrained));
+    g->variables = g_array_new(TRUE, TRUE, sizeof(HnVariable));
+    g->statistics = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) elements = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    g_autoptr(GPtrArray) replaced = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    Making k = { .o = o, .g = g, .graph = work->graph, .elements = elements, .replaced = replaced };
+    hn_model_drop_defaults(work);
+    gboolean ok = hn_inline_functions(work, error) && bind(work, error) && add_trained(&k, error) && convert(&k, error);
+    if (ok)
+        fix_inputs(&k);
+    ok = ok && set_aside_trained(&k, error) && set_training(&k, error) && infer(&k, error) && add_losses(&k, error) &&
+         simplify(&k, error) && infer(&k, error) && add_gradients(&k, error);
+    if (ok && o->rule == NULL)
+        add_gradient_outputs(&k);
+    else
+        ok = ok && add_updates(&k, error);
+    if (ok)
+        finish(&k);
+    hn_types_free(k.types);
+    return ok && hn_graph_verify(k.graph, NULL, error) ? g_steal_pointer(&g) : NULL;
+}

@@ -1,0 +1,76 @@
+#include "train/train_data.h"
+
+#include <string.h>
+
+#include "base/rng.h"
+
+GPtrArray *hn_train_inputs(const HnModel *m)
+{
+    GPtrArray *inputs = g_ptr_array_new();
+    for (guint i = 0; i < m->graph->inputs->len; i++)
+        if (!hn_value_is_weight(m->graph->inputs->pdata[i]))
+            g_ptr_array_add(inputs, m->graph->inputs->pdata[i]);
+    return inputs;
+}
+
+GPtrArray *hn_train_types(const HnSample *s, GError **error)
+{
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (int i = 0; i < s->n; i++) {
+        if (s->in[i] == NULL) {
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "%s: input %d is absent, which training cannot do with",
+                        s->name != NULL ? s->name : "sample", i);
+            return NULL;
+        }
+        g_ptr_array_add(types, hn_type_fixed(s->in[i]->dtype, s->in[i]->ndim, s->in[i]->dims));
+    }
+    g_ptr_array_add(types, NULL);
+    return g_steal_pointer(&types);
+}
+
+/* The same integers as i64, in those dims. */
+static HnTensor *as_i64(const HnTensor *t, int rank, const int64_t *dims, HnBudget *budget, GError **error)
+{
+    HnTensor *y = hn_tensor_new_uninit(HN_I64, rank, dims, budget, error);
+    for (int64_t i = 0; y != NULL && i < t->n; i++)
+        ((int64_t *)y->data)[i] = hn_tensor_get_i64(t, i);
+    return y;
+}
+
+HnTensor *hn_train_target(const HnSample *s, const HnType *type, HnBudget *budget, GError **error)
+{
+    int64_t dims[HN_MAX_RANK], n = 0;
+    const char *name = s->name != NULL ? s->name : "sample";
+    hn_type_is_fixed(type, dims);
+    if (s->label == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "%s: there is no array 'label' to learn from", name);
+        return NULL;
+    }
+    const gboolean labels = hn_dtype_in(type->dtype, HN_T_INTS);
+    if (labels ? !hn_dtype_in(s->label->dtype, HN_T_INTS) : s->label->dtype != type->dtype) {
+        g_set_error(error, HN_ERROR, HN_ERROR_TYPE, "%s: the loss wants %s as 'label', which is %s", name,
+                    labels ? "class numbers" : hn_dtype_name(type->dtype), hn_dtype_name(s->label->dtype));
+        return NULL;
+    }
+    if (!hn_dims_count(type->rank, dims, &n) || n != s->label->n) {
+        g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(s->label);
+        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "%s: the loss wants %s, and 'label' is %s", name, want, got);
+        return NULL;
+    }
+    return labels ? as_i64(s->label, type->rank, dims, budget, error) : hn_tensor_reshaped(s->label, type->rank, dims);
+}
+
+HnTensor *hn_train_random_target(const HnType *type, int64_t classes, uint64_t seed, HnBudget *budget, GError **error)
+{
+    int64_t dims[HN_MAX_RANK];
+    HnRng rng = hn_rng(seed);
+    hn_type_is_fixed(type, dims);
+    HnTensor *t = hn_tensor_new(type->dtype, type->rank, dims, budget, error);
+    for (int64_t i = 0; t != NULL && i < t->n; i++) {
+        if (hn_dtype_in(type->dtype, HN_T_INTS))
+            hn_tensor_set_i64(t, i, (int64_t)(hn_rng_double(&rng) * (double)MAX(classes, 1)));
+        else
+            hn_tensor_set_f64(t, i, hn_rng_range(&rng, -1, 1));
+    }
+    return t;
+}

@@ -1,0 +1,24 @@
+/*
+ * What a trainer is fed: the types of a batch before there is one, and targets for its losses.
+ */
+#pragma once
+
+#include "data/data.h"
+#include "train/trainer.h"
+
+G_BEGIN_DECLS
+
+/* The values that m is fed, in order: its inputs that are no initializers. HnValue *, borrowed. */
+GPtrArray *hn_train_inputs(const HnModel *m);
+
+/* Fixed types of a sample's tensors, NULL at the end: for HnTrainerOptions.in. Errors: USAGE: an input is absent. */
+GPtrArray *hn_train_types(const HnSample *s, GError **error);
+
+/* A target of type `type` out of a sample's label: class numbers of any integer type as i64, other tensors as they are;
+ * dims may differ where the elements are as many. A new reference. Errors: FORMAT: there is no label; TYPE, SHAPE. */
+HnTensor *hn_train_target(const HnSample *s, const HnType *type, HnBudget *budget, GError **error);
+
+/* A made-up one, for measuring: class numbers below `classes`, or normal numbers. */
+HnTensor *hn_train_random_target(const HnType *type, int64_t classes, uint64_t seed, HnBudget *budget, GError **error);
+
+G_END_DECLS

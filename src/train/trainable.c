@@ -1,0 +1,202 @@
+#include "train/trainable.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/regex.h"
+#include "op/linear.h"
+
+#define MASK 1e4 /* a magnitude that masks have and weights do not */
+
+typedef struct {
+    const HnModel *m;
+    guint8 *of_data;   /* by HnValue.id: computed of the model's inputs, or one of them */
+    guint8 *reached;   /* by HnValue.id: a weight whose elements reach what is trained */
+    GPtrArray *to_see; /* HnValue * that reach it, whose makers are still to be looked at */
+} Search;
+
+/* A node that only holds a tensor in its one attribute; NULL: v is something else. */
+static HnAttr *constant_of(const HnValue *v)
+{
+    const HnNode *n = v->producer;
+    if (n == NULL || n->in->len > 0 || n->attrs->len != 1)
+        return NULL;
+    HnAttr *a = n->attrs->pdata[0];
+    return a->kind == HN_ATTR_TENSOR && strcmp(a->name, "value") == 0 ? a : NULL;
+}
+
+HnTensor *hn_trainable_elements(const HnValue *v)
+{
+    const HnAttr *a = v->weight == NULL ? constant_of(v) : NULL;
+    return a != NULL ? a->t : v->weight;
+}
+
+void hn_trainable_set(HnValue *v, HnTensor *t)
+{
+    HnAttr *a = v->weight == NULL ? constant_of(v) : NULL;
+    HnTensor *old = a != NULL ? a->t : v->weight;
+    t = hn_tensor_ref(t);
+    g_free(t->name);
+    t->name = g_strdup(old->name);
+    if (a == NULL) {
+        hn_graph_add_weight(v->graph, v, t);
+        hn_tensor_unref(t);
+        return;
+    }
+    HnAttr *b = hn_attr_new("value", HN_ATTR_TENSOR);
+    b->has_kind = TRUE;
+    b->t = t;
+    hn_node_set_attr(v->producer, b);
+}
+
+/* --- forward: what is computed of the inputs ---------------------------------------------------------------------- */
+
+static void find_data(Search *s)
+{
+    const HnGraph *g = s->m->graph;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        const HnValue *v = g->inputs->pdata[i];
+        s->of_data[v->id] = !hn_value_is_weight(v);
+    }
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *n = g->nodes->pdata[i];
+        g_autoptr(GPtrArray) reads = hn_node_reads(n);
+        gboolean of_data = FALSE;
+        for (guint k = 0; k < reads->len && !of_data; k++)
+            of_data = reads->pdata[k] != NULL && s->of_data[((HnValue *)reads->pdata[k])->id] != 0;
+        if (n->op != NULL && (n->op->flags & HN_OP_SHAPE_ONLY) != 0)
+            of_data = FALSE;
+        for (guint k = 0; k < n->out->len; k++)
+            if (n->out->pdata[k] != NULL)
+                s->of_data[((HnValue *)n->out->pdata[k])->id] = of_data;
+    }
+}
+
+/* --- backward: from the inputs that records name ------------------------------------------------------------------ */
+
+/* Elements come out as they went in, perhaps elsewhere, several times or as another type. */
+static gboolean only_moves(const HnNode *n)
+{
+    return (n->op->flags & (HN_OP_UNPACK | HN_OP_CONVERT)) != 0 || hn_op_bytes(n) == HN_QB_MOVES;
+}
+
+static void reach(Search *s, HnValue *v)
+{
+    if (v == NULL || s->of_data[v->id] || s->reached[v->id])
+        return;
+    s->reached[v->id] = 1;
+    g_ptr_array_add(s->to_see, v);
+}
+
+/* What is behind casts and views of v is an input of the model. */
+static gboolean is_input(const HnValue *v)
+{
+    while (v->producer != NULL && v->producer->op != NULL && v->producer->in->len > 0 && only_moves(v->producer))
+        v = hn_node_in(v->producer, 0);
+    return v->is_input;
+}
+
+/* Input i of a sum or product, which the record names. */
+static gboolean is_operand(const Search *s, const HnNode *n, int i)
+{
+    const HnValue *other = hn_node_in(n, 1 - i);
+    return other != NULL && s->of_data[other->id] && !is_input(other);
+}
+
+static gboolean is_named(const Search *s, const HnNode *n, int i)
+{
+    const HnOp *op = n->op;
+    HnLinearView v;
+    if (hn_op_is_linear(op) && (hn_op_linear(n, &v) || hn_op_linear_first(n, &v)))
+        return i == v.w_in || i == v.b_in || (op->linear.either && i < 2);
+    if (i > 7 || (op->trained >> i & 1) == 0)
+        return FALSE;
+    return (op->flags & HN_OP_ELEMENTWISE) == 0 || n->in->len != 2 || (op->trained & 1) == 0 || is_operand(s, n, i);
+}
+
+static void find_named(Search *s)
+{
+    const HnGraph *g = s->m->graph;
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *n = g->nodes->pdata[i];
+        for (int k = 0; n->op != NULL && k < (int)n->in->len; k++)
+            if (is_named(s, n, k))
+                reach(s, n->in->pdata[k]);
+    }
+    while (s->to_see->len > 0) {
+        const HnValue *v = g_ptr_array_steal_index(s->to_see, s->to_see->len - 1);
+        const HnNode *n = v->producer;
+        for (int k = 0; n != NULL && n->op != NULL && only_moves(n) && k < (int)n->in->len; k++)
+            if (k == 0 || (hn_op_bytes(n) == HN_QB_MOVES && hn_op_is_moved(n, k)))
+                reach(s, n->in->pdata[k]);
+    }
+}
+
+/* --- the weights -------------------------------------------------------------------------------------------------- */
+
+static gboolean is_mask(const HnTensor *t)
+{
+    for (int64_t i = 0; i < t->n; i++)
+        if (!(fabs(hn_tensor_get_f64(t, i)) < MASK))
+            return TRUE;
+    return FALSE;
+}
+
+typedef struct {
+    HnRegex *freeze, *train;
+} Patterns;
+
+static gboolean is_trained(const Search *s, const Patterns *p, const HnValue *v, gboolean *trained, GError **error)
+{
+    const HnTensor *t = hn_trainable_elements(v);
+    gboolean frozen = FALSE;
+    *trained = FALSE;
+    if (t == NULL || t->unloaded || !hn_dtype_in(t->dtype, HN_T_FLOATS))
+        return TRUE;
+    *trained = t->n > 1 && s->reached[v->id] && !is_mask(t);
+    if (p->train != NULL && !hn_regex_find(p->train, v->name, trained, error))
+        return FALSE;
+    if (p->freeze != NULL && !hn_regex_find(p->freeze, v->name, &frozen, error))
+        return FALSE;
+    *trained = *trained && !frozen;
+    return TRUE;
+}
+
+static gboolean list_trained(const Search *s, const Patterns *p, GPtrArray *list, GError **error)
+{
+    const HnGraph *g = s->m->graph;
+    gboolean trained;
+    for (guint i = 0; i < g->weights->len; i++) {
+        if (!is_trained(s, p, g->weights->pdata[i], &trained, error))
+            return FALSE;
+        if (trained)
+            g_ptr_array_add(list, g->weights->pdata[i]);
+    }
+    for (guint i = 0; i < g->nodes->len; i++) {
+        HnValue *v = hn_node_out(g->nodes->pdata[i], 0);
+        if (v == NULL || constant_of(v) == NULL)
+            continue;
+        if (!is_trained(s, p, v, &trained, error))
+            return FALSE;
+        if (trained)
+            g_ptr_array_add(list, v);
+    }
+    return TRUE;
+}
+
+GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error)
+{
+    g_autoptr(HnRegex) freeze = o->freeze != NULL ? hn_regex_new(o->freeze, error) : NULL;
+    g_autoptr(HnRegex) train =
+        o->train != NULL && (o->freeze == NULL || freeze != NULL) ? hn_regex_new(o->train, error) : NULL;
+    if ((o->freeze != NULL && freeze == NULL) || (o->train != NULL && train == NULL))
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new(), to_see = g_ptr_array_new();
+    g_autofree guint8 *of_data = g_new0(guint8, (gsize)m->n_values + 1),
+                      *reached = g_new0(guint8, (gsize)m->n_values + 1);
+    Search s = { m, of_data, reached, to_see };
+    const Patterns p = { freeze, train };
+    find_data(&s);
+    find_named(&s);
+    return list_trained(&s, &p, list, error) ? g_steal_pointer(&list) : NULL;
+}

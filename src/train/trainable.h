@@ -1,0 +1,30 @@
+/*
+ * Which weights of a model training changes.
+ *
+ * A weight is trained where it is a float initializer, or a constant node's result, of more than one element that
+ * reaches an input which the record of an operator names (HnOp.trained, HnOp.linear), directly or by operators that
+ * only move or convert elements; an operand of a sum or product where what it meets is computed of the model's inputs,
+ * and is no input itself (a mean or a scale of preprocessing stays). Constants with elements beyond 1e4, as masks have
+ * them, stay.
+ */
+#pragma once
+
+#include "op/infer.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const char *freeze; /* pattern of names that stay; NULL: none */
+    const char *train;  /* pattern of names that are trained, whatever they reach; others stay. NULL: as above */
+} HnTrainableOptions;
+
+/* Of m's main graph, bound, in the order of the file's weights: HnValue *, borrowed. Errors: USAGE: a pattern that is
+ * not well-formed. */
+GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error);
+
+/* The elements of a weight or of a constant node's result; NULL: v is neither. */
+HnTensor *hn_trainable_elements(const HnValue *v);
+/* They are t from now on, of the same type and dims; a reference is taken. */
+void hn_trainable_set(HnValue *v, HnTensor *t);
+
+G_END_DECLS

@@ -1,0 +1,449 @@
+#include "train/trainer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "train/gradient_sum.h"
+#include "train/update_graph.h"
+
+struct HnTrainer {
+    HnTrainerOptions o;
+    HnStepGraph *graph;
+    HnEngine *engine;
+    HnSession *session;
+    HnModel *update; /* of several micro-batches; else NULL, as what follows */
+    HnEngine *update_engine;
+    HnSession *update_session;
+    HnGradientSum *sum;
+    guint n_gradients;
+    int64_t batch;    /* samples; 0: nothing is cut */
+    HnType **targets; /* of a batch */
+    HnTensor **in, **out, **update_in, **update_out;
+    HnTensor *numbers, *state, **factors;
+    GArray *states; /* State: in the order of the variables */
+    int64_t steps;
+};
+
+void hn_trainer_free(HnTrainer *t)
+{
+    if (t == NULL)
+        return;
+    hn_gradient_sum_free(t->sum);
+    if (t->states != NULL)
+        g_array_unref(t->states);
+    hn_session_free(t->update_session);
+    hn_session_free(t->session);
+    if (t->update_engine != NULL)
+        hn_engine_unref(t->update_engine);
+    if (t->engine != NULL)
+        hn_engine_unref(t->engine);
+    hn_model_free(t->update);
+    for (guint i = 0; t->graph != NULL && i < t->graph->n_objectives; i++) {
+        if (t->targets != NULL)
+            hn_type_unref(t->targets[i]);
+        if (t->factors != NULL)
+            hn_tensor_unref(t->factors[i]);
+    }
+    hn_tensor_unref(t->numbers);
+    hn_tensor_unref(t->state);
+    hn_step_graph_free(t->graph);
+    g_free(t->targets);
+    g_free(t->factors);
+    g_free(t->in);
+    g_free(t->out);
+    g_free(t->update_in);
+    g_free(t->update_out);
+    g_free(t);
+}
+
+/* --- cutting a batch ---------------------------------------------------------------------------------------------- */
+
+static gboolean is_cut(const HnTrainer *t, int ndim, int64_t first)
+{
+    return t->batch > 0 && ndim > 0 && first == t->batch;
+}
+
+/* That type for one micro-batch. */
+static HnType *part_of(const HnTrainer *t, const HnType *whole)
+{
+    int64_t dims[HN_MAX_RANK];
+    hn_type_is_fixed(whole, dims);
+    if (is_cut(t, whole->rank, dims[0]))
+        dims[0] /= t->o.micro;
+    return hn_type_fixed(whole->dtype, whole->rank, dims);
+}
+
+/* That type for a batch of micro-batches; one with the batch axis first. */
+static HnType *whole_of(const HnTrainer *t, const HnType *part)
+{
+    int64_t dims[HN_MAX_RANK];
+    hn_type_is_fixed(part, dims);
+    if (t->batch > 0 && part->rank > 0 && dims[0] == t->batch / t->o.micro)
+        dims[0] *= t->o.micro;
+    return hn_type_fixed(part->dtype, part->rank, dims);
+}
+
+/* Rows of x that micro-batch k has, without a copy. */
+static HnTensor *slice(const HnTrainer *t, HnTensor *x, int k)
+{
+    if (!is_cut(t, x->ndim, x->ndim > 0 ? x->dims[0] : 0))
+        return hn_tensor_ref(x);
+    int64_t dims[HN_MAX_RANK];
+    memcpy(dims, x->dims, (gsize)x->ndim * sizeof *dims);
+    dims[0] /= t->o.micro;
+    return hn_tensor_new_borrowed(x->dtype, x->ndim, dims, (char *)x->data + (gsize)k * (x->bytes / (gsize)t->o.micro));
+}
+
+static gboolean find_batch(HnTrainer *t, GError **error)
+{
+    int64_t dims[HN_MAX_RANK];
+    if (t->o.micro <= 1) {
+        t->o.micro = 1;
+        return TRUE;
+    }
+    if (t->o.in[0]->rank > 0 && hn_type_is_fixed(t->o.in[0], dims) && dims[0] % t->o.micro == 0 && dims[0] > 0) {
+        t->batch = dims[0];
+        return TRUE;
+    }
+    g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "the first input cannot be cut into %d micro-batches of one size",
+                t->o.micro);
+    return FALSE;
+}
+
+/* --- states ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *name;
+    HnTensor *tensor; /* of an engine that the trainer holds */
+} State;
+
+static void state_clear(gpointer state)
+{
+    g_free(((State *)state)->name);
+}
+
+/* Variables of an engine that are its own. */
+static void list_states(HnTrainer *t, const GArray *variables, HnEngine *e)
+{
+    for (guint i = 0; i < variables->len; i++) {
+        const HnVariable *v = &g_array_index(variables, HnVariable, i);
+        const State s = { g_strdup(v->name), hn_engine_variable(e, v->name) };
+        if (v->elements == NULL)
+            g_array_append_val(t->states, s);
+        else
+            g_free(s.name);
+    }
+}
+
+/* NULL: there is none. */
+static HnTensor *find_state(const HnTrainer *t, const char *name)
+{
+    for (guint i = 0; i < t->states->len; i++)
+        if (strcmp(g_array_index(t->states, State, i).name, name) == 0)
+            return g_array_index(t->states, State, i).tensor;
+    return NULL;
+}
+
+guint hn_trainer_n_states(const HnTrainer *t)
+{
+    return t->states->len;
+}
+
+HnTensor *hn_trainer_state(const HnTrainer *t, guint i, const char **name)
+{
+    const State *s = &g_array_index(t->states, State, i);
+    *name = s->name;
+    return s->tensor;
+}
+
+void hn_trainer_wrote(HnTrainer *t, int64_t steps)
+{
+    t->steps = steps;
+    hn_engine_wrote(t->engine);
+}
+
+gsize hn_trainer_bytes(const HnTrainer *t)
+{
+    gsize bytes = 0;
+    for (guint i = 0; i < t->states->len; i++)
+        bytes += g_array_index(t->states, State, i).tensor->bytes;
+    return bytes;
+}
+
+/* --- making ------------------------------------------------------------------------------------------------------- */
+
+static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
+{
+    guint n = 0;
+    g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    hn_model_drop_defaults(work);
+    for (n = 0; n < work->graph->inputs->len; n++)
+        g_ptr_array_add(in, part_of(t, t->o.in[n]));
+    const HnStepGraphOptions o = { .objectives = t->o.objectives,
+                                   .rule = t->o.micro > 1 ? NULL : t->o.rule,
+                                   .trainable = t->o.trainable,
+                                   .keep_statistics = t->o.keep_statistics,
+                                   .in = (HnType *const *)in->pdata };
+    if ((t->graph = hn_step_graph_new(work, &o, error)) == NULL)
+        return FALSE;
+    const HnGraph *g = t->graph->model->graph;
+    t->targets = g_new0(HnType *, t->graph->n_objectives + 1);
+    for (guint i = 0; i < t->graph->n_objectives; i++)
+        t->targets[i] = whole_of(t, ((HnValue *)g->inputs->pdata[(guint)t->graph->target_in + i])->type);
+    return TRUE;
+}
+
+static HnSession *open_session(HnTrainer *t, HnModel *m, HnDevice *device, const HnVariable *variables,
+                               HnEngine **engine, GError **error)
+{
+    const HnEngineOptions eo = { .budget = t->o.budget, .variables = variables };
+    const HnSessionOptions so = {
+        .threads = t->o.threads, .bf16 = t->o.bf16, .seed = t->o.seed, .budget = t->o.budget, .plan_cache = 1
+    };
+    if ((*engine = hn_engine_new(m, device, &eo, error)) == NULL)
+        return NULL;
+    g_autoptr(HnSession) s = hn_session_new_on(*engine, &so, error);
+    if (s == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    for (int i = 0; i < hn_session_n_inputs(s); i++)
+        g_ptr_array_add(types, hn_session_input(s, i)->type);
+    g_ptr_array_add(types, NULL);
+    return hn_session_prepare(s, (HnType *const *)types->pdata, error) ? g_steal_pointer(&s) : NULL;
+}
+
+static gboolean make_numbers(HnTrainer *t, GError **error)
+{
+    const guint n = t->graph->n_objectives;
+    const int64_t four = 4;
+    t->numbers = hn_tensor_new(HN_F32, 1, &four, NULL, error);
+    t->state = hn_tensor_ints((const int64_t[]){ (int64_t)t->o.seed, 0 }, 2);
+    t->factors = g_new0(HnTensor *, n + 1);
+    for (guint i = 0; i < n; i++)
+        t->factors[i] = hn_tensor_scalar_f32(0);
+    t->in = g_new0(HnTensor *, t->graph->model->graph->inputs->len + 1);
+    t->out = g_new0(HnTensor *, t->graph->model->graph->outputs->len + 1);
+    return t->numbers != NULL;
+}
+
+static HnUpdatedWeight *updated_weights(HnTrainer *t)
+{
+    HnUpdatedWeight *list = g_new0(HnUpdatedWeight, t->graph->trained->len + 1);
+    for (guint i = 0; i < t->graph->trained->len; i++) {
+        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        if (w->gradient != NULL)
+            list[t->n_gradients++] =
+                (HnUpdatedWeight){ .name = w->name, .elements = hn_engine_variable(t->engine, w->name) };
+    }
+    return list;
+}
+
+/* The averages of the second graph are those of the weights. */
+static void take_averages(HnTrainer *t, const HnUpdatedWeight *weights)
+{
+    for (guint i = 0, k = 0; i < t->graph->trained->len; i++) {
+        HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        if (w->gradient != NULL)
+            w->average = weights[k++].average;
+    }
+}
+
+/* The second graph of several micro-batches. */
+static gboolean make_update(HnTrainer *t, HnDevice *device, GError **error)
+{
+    if (t->o.micro <= 1)
+        return TRUE;
+    g_autofree HnUpdatedWeight *weights = updated_weights(t);
+    g_autoptr(GArray) variables = NULL;
+    t->update = hn_update_graph_new(t->o.rule, weights, t->n_gradients, t->o.budget, &variables, error);
+    take_averages(t, weights);
+    if (t->update == NULL)
+        return FALSE;
+    t->update_session =
+        open_session(t, t->update, device, (const HnVariable *)(void *)variables->data, &t->update_engine, error);
+    t->update_in = g_new0(HnTensor *, t->n_gradients + 2);
+    t->update_out = g_new0(HnTensor *, t->update->graph->outputs->len + 1);
+    t->sum = hn_gradient_sum_new(t->n_gradients, t->o.threads, t->o.budget);
+    if (t->update_session != NULL)
+        list_states(t, variables, t->update_engine);
+    return t->update_session != NULL;
+}
+
+HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOptions *o, GError **error)
+{
+    g_autoptr(HnTrainer) t = g_new0(HnTrainer, 1);
+    t->o = *o;
+    t->states = g_array_new(FALSE, FALSE, sizeof(State));
+    g_array_set_clear_func(t->states, state_clear);
+    if (!find_batch(t, error)) {
+        hn_model_free(work);
+        return NULL;
+    }
+    if (!make_graph(t, work, error) || !make_numbers(t, error))
+        return NULL;
+    t->session = open_session(t, t->graph->model, device, (const HnVariable *)(void *)t->graph->variables->data,
+                              &t->engine, error);
+    if (t->session == NULL)
+        return NULL;
+    list_states(t, t->graph->variables, t->engine);
+    if (!make_update(t, device, error))
+        return NULL;
+    t->o.in = NULL;
+    return g_steal_pointer(&t);
+}
+
+/* --- what it is --------------------------------------------------------------------------------------------------- */
+
+HnType *hn_trainer_target(const HnTrainer *t, guint i)
+{
+    return t->targets[i];
+}
+
+int64_t hn_trainer_classes(const HnTrainer *t, guint i)
+{
+    const HnObjective *o = t->o.objectives->pdata[i];
+    return hn_objective_classes(o, t->graph->compared[i]);
+}
+
+guint hn_trainer_weights(const HnTrainer *t, int64_t *elements)
+{
+    guint n = 0;
+    *elements = 0;
+    for (guint i = 0; i < t->graph->trained->len; i++) {
+        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        if (w->gradient == NULL)
+            continue;
+        n++;
+        *elements += hn_engine_variable(t->engine, w->name)->n;
+    }
+    return n;
+}
+
+guint hn_trainer_statistics(const HnTrainer *t)
+{
+    return t->graph->statistics->len;
+}
+
+HnSession *hn_trainer_session(const HnTrainer *t)
+{
+    return t->session;
+}
+
+int64_t hn_trainer_steps(const HnTrainer *t)
+{
+    return t->steps;
+}
+
+/* --- a step ------------------------------------------------------------------------------------------------------- */
+
+static void unref_all(HnTensor **t, guint n)
+{
+    for (guint i = 0; i < n; i++)
+        g_clear_pointer(&t[i], hn_tensor_unref);
+}
+
+/* Forward and backward of micro-batch k; the results are in t->out. */
+static gboolean run_part(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, int k, GError **error)
+{
+    const HnStepGraph *g = t->graph;
+    const guint n_in = g->model->graph->inputs->len;
+    for (guint i = 0; i < g->n_in; i++)
+        t->in[i] = slice(t, in[i], k);
+    t->in[g->state_in] = hn_tensor_ref(t->state);
+    for (guint i = 0; i < g->n_objectives; i++) {
+        t->in[(guint)g->target_in + i] = slice(t, targets[i], k);
+        t->in[(guint)g->factor_in + i] = hn_tensor_ref(t->factors[i]);
+    }
+    if (g->numbers_in >= 0)
+        t->in[g->numbers_in] = hn_tensor_ref(t->numbers);
+    const gboolean ok = hn_session_run(t->session, t->in, t->out, error);
+    unref_all(t->in, n_in);
+    return ok;
+}
+
+static void add_losses(const HnTrainer *t, double *loss)
+{
+    for (guint i = 0; i < t->graph->n_objectives; i++)
+        *loss += hn_tensor_get_f64(t->out[i], 0) * hn_tensor_get_f64(t->factors[i], 0);
+}
+
+static gboolean update(HnTrainer *t, HnStepLoss *made, GError **error)
+{
+    const guint n_out = t->update->graph->outputs->len;
+    HnTensor *const *sums = hn_gradient_sum_finish(t->sum, error);
+    if (sums == NULL)
+        return FALSE;
+    memcpy(t->update_in, sums, t->n_gradients * sizeof *sums);
+    t->update_in[t->n_gradients] = t->numbers;
+    if (!isfinite(made->loss))
+        return TRUE;
+    if (!hn_session_run(t->update_session, t->update_in, t->update_out, error))
+        return FALSE;
+    if (t->o.rule->clip > 0)
+        made->norm = hn_tensor_get_f64(t->update_out[0], 0);
+    unref_all(t->update_out, n_out);
+    hn_engine_wrote(t->engine);
+    return TRUE;
+}
+
+static void set_numbers(HnTrainer *t, HnTensor *const *targets, double lr)
+{
+    ((int64_t *)t->state->data)[1] = t->steps;
+    hn_update_rule_numbers(t->o.rule, lr, t->steps + 1, t->numbers->data);
+    for (guint i = 0; i < t->graph->n_objectives; i++) {
+        const HnObjective *o = t->o.objectives->pdata[i];
+        const int64_t count = hn_objective_count(o, targets[i], t->graph->compared[i]);
+        hn_tensor_set_f64(t->factors[i], 0, o->weight / (double)MAX(count, 1));
+    }
+}
+
+gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
+                         GError **error)
+{
+    const HnStepGraph *g = t->graph;
+    const guint n_out = g->model->graph->outputs->len;
+    *made = (HnStepLoss){ 0, NAN };
+    set_numbers(t, targets, lr);
+    for (int k = 0; k < t->o.micro; k++) {
+        if (!run_part(t, in, targets, k, error))
+            return FALSE;
+        add_losses(t, &made->loss);
+        if (g->norm_out >= 0)
+            made->norm = hn_tensor_get_f64(t->out[g->norm_out], 0);
+        const gboolean ok = t->sum == NULL || hn_gradient_sum_add(t->sum, t->out + g->gradient_out, error);
+        unref_all(t->out, n_out);
+        if (!ok)
+            return FALSE;
+    }
+    if (t->sum != NULL && !update(t, made, error))
+        return FALSE;
+    t->steps++;
+    return TRUE;
+}
+
+/* --- what it learned ---------------------------------------------------------------------------------------------- */
+
+static gboolean store(const HnTrainer *t, HnModel *m, const char *name, const char *from, GError **error)
+{
+    const HnTensor *now = find_state(t, from);
+    HnValue *v = g_hash_table_lookup(m->graph->values, name);
+    HnTensor *copy = now != NULL && v != NULL ? hn_tensor_copy(now, m->budget, error) : NULL;
+    if (copy == NULL)
+        return now == NULL || v == NULL;
+    hn_trainable_set(v, copy);
+    hn_tensor_unref(copy);
+    return TRUE;
+}
+
+gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error)
+{
+    for (guint i = 0; i < t->graph->trained->len; i++) {
+        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        if (w->gradient != NULL && !store(t, m, w->name, averages && w->average != NULL ? w->average : w->name, error))
+            return FALSE;
+    }
+    for (guint i = 0; i < t->graph->statistics->len; i++)
+        if (!store(t, m, t->graph->statistics->pdata[i], t->graph->statistics->pdata[i], error))
+            return FALSE;
+    return TRUE;
+}

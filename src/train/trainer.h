@@ -1,0 +1,77 @@
+/*
+ * HnTrainer: a model while it learns, one batch after the other.
+ *
+ *     g_autoptr(HnTrainer) t = hn_trainer_new(work, device, &options, &error);
+ *     for each batch: hn_trainer_step(t, inputs, targets, lr, &loss, &error)
+ *     hn_trainer_store(t, model, FALSE, &error)
+ *
+ * A batch may be cut into micro-batches of one size, numbered from 0 on: their gradients are added two and two, then
+ * these sums two and two, and so on, so that the sum is the same however the work is spread. One micro-batch is a
+ * single graph, which updates weights as their gradients come; of several, a graph makes gradients, and another one
+ * updates what both see.
+ *
+ * A step whose loss, or norm of gradients where it is asked for, is not finite changes no weight.
+ */
+#pragma once
+
+#include "run/session.h"
+#include "train/step_graph.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const GPtrArray *objectives; /* HnObjective *; outlive the trainer */
+    const HnUpdateRule *rule;    /* outlives it, too */
+    HnTrainableOptions trainable;
+    gboolean keep_statistics;
+    HnType *const *in; /* of a batch: fixed tensors; those whose first axis is as long as that of the first are cut */
+    int micro;         /* micro-batches; 0: 1 */
+    int threads;       /* 0: as many as there are */
+    gboolean bf16;     /* as HnSessionOptions.bf16 */
+    uint64_t seed;
+    HnBudget *budget;
+} HnTrainerOptions;
+
+typedef struct HnTrainer HnTrainer;
+
+/* Takes work, as hn_step_graph_new() does. Errors: its own, those of planning, BUDGET; SHAPE: inputs cannot be cut so.
+ */
+HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOptions *o, GError **error);
+void hn_trainer_free(HnTrainer *t);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnTrainer, hn_trainer_free)
+
+/* The type of objective i's target for a batch. Borrowed. */
+HnType *hn_trainer_target(const HnTrainer *t, guint i);
+/* Classes that objective i tells apart; 0: it compares with a tensor. */
+int64_t hn_trainer_classes(const HnTrainer *t, guint i);
+/* Weights that are trained: how many, and of how many elements. */
+guint hn_trainer_weights(const HnTrainer *t, int64_t *elements);
+/* Normalizations whose running moments follow the batches. */
+guint hn_trainer_statistics(const HnTrainer *t);
+
+typedef struct {
+    double loss; /* weighted sum of means over the batch, before the update */
+    double norm; /* of all gradients; NaN: it was not asked for */
+} HnStepLoss;
+
+/* One step: in, targets as their types say. Errors: those of running; VALUE: labels out of range; NaN. */
+gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
+                         GError **error);
+int64_t hn_trainer_steps(const HnTrainer *t); /* made so far */
+
+/* What was learned goes to the weights of m, a model of the same file, by their names: averages where there are some,
+ * if `averages` says so. Errors: BUDGET. */
+gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error);
+
+/* All that a checkpoint holds beside the numbers of steps: HnTensor * by name, borrowed, to be read, or written while
+ * no step runs, with hn_trainer_wrote() behind it. */
+guint hn_trainer_n_states(const HnTrainer *t);
+HnTensor *hn_trainer_state(const HnTrainer *t, guint i, const char **name);
+void hn_trainer_wrote(HnTrainer *t, int64_t steps);
+
+/* The session of forward and backward; its nodes' phases are told by hn_step_graph_phase(). */
+HnSession *hn_trainer_session(const HnTrainer *t);
+/* Bytes of weights, states and averages. */
+gsize hn_trainer_bytes(const HnTrainer *t);
+
+G_END_DECLS
