@@ -377,24 +377,22 @@ static HnRng row_rng(const HnRng *epoch, const HnSample *batch, int64_t rows, in
     return hn_rng_split(&sample, (uint64_t)(row - i * each) * MOST_WORDS + k);
 }
 
-/* The tensor of input i in memory of its own; copied at the first step that changes it. */
-static HnTensor *own(HnSample *batch, int i, gboolean *owned, HnBudget *budget, GError **error)
+/* The tensor of input i where it may be written to: as it is where nobody else has it, else a copy. */
+static HnTensor *own(HnSample *batch, int i, HnBudget *budget, GError **error)
 {
-    if (!owned[i]) {
-        HnTensor *copy = hn_tensor_copy(batch->in[i], budget, error);
-        if (!copy)
-            return NULL;
-        hn_tensor_unref(batch->in[i]);
-        batch->in[i] = copy;
-        owned[i] = TRUE;
-    }
-    return batch->in[i];
+    HnTensor *t = batch->in[i];
+    if (t->own && g_atomic_int_get(&t->ref) == 1)
+        return t;
+    HnTensor *copy = hn_tensor_copy(t, budget, error);
+    if (!copy)
+        return NULL;
+    hn_tensor_unref(t);
+    return batch->in[i] = copy;
 }
 
 gboolean hn_augment_apply(const HnAugment *a, HnValue *const *inputs, HnSample *batch, uint64_t seed, int64_t epoch,
                           HnBudget *budget, GError **error)
 {
-    g_autofree gboolean *owned = g_new0(gboolean, (gsize)MAX(batch->n, 1));
     const HnRng all = hn_rng(seed), of_epoch = hn_rng_split(&all, (uint64_t)epoch);
     for (guint k = 0; k < a->steps->len; k++) {
         const Step *s = &g_array_index(a->steps, Step, k);
@@ -404,8 +402,7 @@ gboolean hn_augment_apply(const HnAugment *a, HnValue *const *inputs, HnSample *
         HnTensor *t = batch->in[i];
         if (!t) /* an optional input that the data have not */
             continue;
-        if (!check_step(s, inputs[i]->name, t->dtype, t->ndim, t->dims, error) ||
-            !(t = own(batch, i, owned, budget, error)))
+        if (!check_step(s, inputs[i]->name, t->dtype, t->ndim, t->dims, error) || !(t = own(batch, i, budget, error)))
             return FALSE;
         for (int64_t row = 0; t->n > 0 && row < t->dims[0]; row++)
             change(s, t, row, row_rng(&of_epoch, batch, t->dims[0], row, k));

@@ -36,8 +36,8 @@ char *hn_augment_print(const HnAugment *a);
 /* Whether all of it can be done, as far as the inputs' declared types tell. Errors: USAGE. */
 gboolean hn_augment_check(const HnAugment *a, HnValue *const *inputs, int n, GError **error);
 
-/* Replaces inputs of the batch (those of a, as they are named in `inputs`) by changed copies. Several threads may.
- * Errors: USAGE, BUDGET. */
+/* Changes inputs of the batch: those of a, as they are called in `inputs`. Tensors that somebody else has too are
+ * replaced by changed copies. Several threads may, each with its batch. Errors: USAGE, BUDGET. */
 gboolean hn_augment_apply(const HnAugment *a, HnValue *const *inputs, HnSample *batch, uint64_t seed, int64_t epoch,
                           HnBudget *budget, GError **error);
 

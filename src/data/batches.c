@@ -107,7 +107,7 @@ static void slot_begin(HnBatches *b, Slot *s, int64_t k)
     const int64_t first = k % b->per_epoch * b->o.batch;
     s->n = (int)MIN(b->samples - first, b->o.batch);
     if (!s->index)
-        s->index = g_new(int64_t, (gsize)b->o.batch);
+        s->index = g_new(int64_t, (gsize)MIN(b->o.batch, b->samples));
     for (int i = 0; i < s->n; i++)
         s->index[i] = b->o.shuffle ? b->order[first + i] : first + i;
 }

@@ -247,6 +247,24 @@ static void reorder(const HnNpyHead *h, const guint8 *src, guint8 *dst)
     }
 }
 
+static gboolean check_bools(const HnNpyHead *head, const guint8 *elements, const char *name, GError **error)
+{
+    for (gsize i = 0; head->dtype == HN_BOOL && i < head->bytes; i++) {
+        if (elements[i] <= 1)
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has a bool that is %d", name, elements[i]);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean hn_npy_convert(const HnNpyHead *head, void *elements, const char *name, GError **error)
+{
+    if (head->big)
+        swap_bytes(elements, head->bytes, unit_size(head->dtype));
+    return check_bools(head, elements, name, error);
+}
+
 HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, const char *name, HnBudget *budget,
                         GError **error)
 {
@@ -258,14 +276,8 @@ HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, cons
         return NULL;
     }
     const guint8 *src = (const guint8 *)g_bytes_get_data(bytes, NULL) + (head->bytes ? offset : 0);
-    if (head->dtype == HN_BOOL && head->bytes) {
-        for (gsize i = 0; i < head->bytes; i++) {
-            if (src[i] > 1) {
-                g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has a bool that is %d", name, src[i]);
-                return NULL;
-            }
-        }
-    }
+    if (!check_bools(head, src, name, error))
+        return NULL;
     gboolean turn = head->fortran && head->ndim > 1;
     g_autoptr(HnTensor) t = NULL;
     if (!turn && !head->big) {

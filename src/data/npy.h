@@ -39,6 +39,9 @@ gboolean hn_npy_parse(gconstpointer data, gsize size, const char *name, HnNpyHea
 HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, const char *name, HnBudget *budget,
                         GError **error);
 
+/* Elements of a file, head->bytes of them and in C order, become those of a tensor where they are. Errors: FORMAT. */
+gboolean hn_npy_convert(const HnNpyHead *head, void *elements, const char *name, GError **error);
+
 HnTensor *hn_npy_read(const char *path, HnBudget *budget, GError **error); /* "-" is stdin */
 HnTensor *hn_npy_read_bytes(GBytes *bytes, const char *name, HnBudget *budget, GError **error);
 

@@ -422,16 +422,15 @@ HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_
     part.bytes = p.size * (gsize)n;
     if (part.fortran && part.ndim > 1)
         return fortran_pieces(z, i, &part, &p, error);
-    guint8 *block = hn_budget_alloc(z->budget, part.bytes, error);
-    if (!block) {
+    g_autoptr(HnTensor) t = hn_tensor_new_uninit(part.dtype, part.ndim, part.dims, z->budget, error);
+    if (!t) {
         g_prefix_error(error, "cannot read array '%s' of '%s': ", m->shown.name, z->name);
         return NULL;
     }
-    g_autoptr(GBytes) bytes = hn_budget_bytes(z->budget, block, part.bytes);
-    if (!fetch_pieces(z, m, &p, block, error))
-        return NULL;
     g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
-    return hn_npy_tensor(&part, bytes, 0, name, z->budget, error);
+    if (!fetch_pieces(z, m, &p, t->data, error) || !hn_npy_convert(&part, t->data, name, error))
+        return NULL;
+    return g_steal_pointer(&t);
 }
 
 HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error)

@@ -208,6 +208,38 @@ static void test_rest(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     check_error(&error, HN_ERROR_USAGE, "set.npz' has 23 samples, which do not fill a batch of 24");
 }
 
+/* A part of a set: its own samples alone, which keep their places and names, and what augmentation makes of them. */
+static void test_some(Fixture *f, G_GNUC_UNUSED gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnAugment) a = augment("shift:1,noise:0.5");
+    const HnBatchesOptions o = { .batch = 2, .shuffle = TRUE, .augment = a, .threads = 1 },
+                           all = { .batch = SAMPLES, .augment = a };
+    g_autoptr(HnData) some = hn_data_some(f->data, (int64_t[]){ 20, 3, 7, 11 }, 4);
+    g_autoptr(HnBatches) b = hn_batches_new(some, &o, &error), whole = batches_new(f, all);
+    g_assert_no_error(error);
+    g_autoptr(HnSample) w = take(whole, NULL);
+    int sum = 0;
+    for (int k = 0; k < 2; k++) {
+        g_autoptr(HnSample) s = take(b, NULL);
+        for (int i = 0; i < 2; i++) {
+            const int64_t at = s->which[i];
+            g_autofree char *name = hn_data_name(some, at), *end = g_strdup_printf("set.npz sample %d", (int)at);
+            g_assert_cmpint(hn_tensor_get_i64(s->label, i), ==, at);
+            g_assert_true(g_str_has_suffix(name, end));
+            g_assert_true(!memcmp((float *)s->in[0]->data + i * 40, (float *)w->in[0]->data + at * 40, 160));
+            sum += (int)at;
+        }
+    }
+    g_assert_cmpint(sum, ==, 20 + 3 + 7 + 11);
+    g_assert_null(hn_batches_new(some, &(HnBatchesOptions){ .batch = 5 }, &error));
+    check_error(&error, HN_ERROR_USAGE, "has 4 samples");
+    g_autoptr(HnBatches) rest =
+        hn_batches_new(some, &(HnBatchesOptions){ .batch = G_MAXINT, .keep_rest = TRUE }, &error);
+    g_autoptr(HnSample) four = take(rest, NULL);
+    g_assert_cmpint(four->count, ==, 4);
+}
+
 /* --- places --------------------------------------------------------------------------------------------------------
  */
 
@@ -485,6 +517,23 @@ static void test_refused(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     }
 }
 
+/* Tensors that others have, too, are not written to. */
+static void test_shared(Fixture *f, G_GNUC_UNUSED gconstpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) x = tensor("f32[1,3]={1,2,3}"), before = hn_tensor_copy(x, NULL, NULL);
+    g_autoptr(HnModel) m = model_of("%x:f32[N,3]");
+    HnTensor *const given[] = { x };
+    hn_data_free(f->data);
+    f->data =
+        hn_data_open(NULL, (HnValue *const *)m->graph->inputs->pdata, 1, &(HnDataOptions){ .given = given }, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnSample) s = changed_set(f, "noise:1", 0), again = changed_set(f, "noise:1", 0);
+    g_assert_true(hn_tensor_equal(x, before));
+    g_assert_false(hn_tensor_equal(s->in[0], x));
+    g_assert_true(hn_tensor_equal(s->in[0], again->in[0]));
+}
+
 /* --- what may be wrong with a batch --------------------------------------------------------------------------------
  */
 
@@ -597,13 +646,11 @@ int main(int argc, char **argv)
         const char *name;
         void (*test)(Fixture *f, gconstpointer data);
     } tests[] = {
-        { "/batches/order", test_order },     { "/batches/rest", test_rest },
-        { "/batches/places", test_places },   { "/batches/threads", test_threads },
-        { "/augment/shift", test_shift },     { "/augment/flip", test_flip },
-        { "/augment/numbers", test_numbers }, { "/augment/text", test_text },
-        { "/augment/refused", test_refused }, { "/batches/labels", test_labels },
-        { "/batches/targets", test_targets }, { "/batches/finite", test_finite },
-        { "/batches/pieces", test_pieces },
+        { "/batches/order", test_order },     { "/batches/rest", test_rest },       { "/batches/some", test_some },
+        { "/batches/places", test_places },   { "/batches/threads", test_threads }, { "/augment/shift", test_shift },
+        { "/augment/flip", test_flip },       { "/augment/numbers", test_numbers }, { "/augment/text", test_text },
+        { "/augment/refused", test_refused }, { "/augment/shared", test_shared },   { "/batches/labels", test_labels },
+        { "/batches/targets", test_targets }, { "/batches/finite", test_finite },   { "/batches/pieces", test_pieces },
     };
     g_test_init(&argc, &argv, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
