@@ -20,7 +20,7 @@ import tempfile
 import numpy as np
 
 
-def mnist(path, folder):
+def mnist(path, folder, name_of_images="image"):
     rows = np.genfromtxt(gzip.open(path), delimiter=",")
     label, image = rows[:, -1].astype("int64"), (rows[:, :-1] / 255).astype("float32").reshape(-1, 1, 28, 28)
     parts = {"train": [], "test": []}
@@ -29,7 +29,7 @@ def mnist(path, folder):
         parts["train"] += list(where[:400])
         parts["test"] += list(where[400:])
     for name, where in parts.items():
-        np.savez(os.path.join(folder, name + ".npz"), image=image[where], label=label[where])
+        np.savez(os.path.join(folder, name + ".npz"), **{name_of_images: image[where], "label": label[where]})
 
 
 def accuracy(tools, model, data):
@@ -68,4 +68,5 @@ def main(args):
             print(f"{budget}: {' '.join(f'{x:.2f}' for x in got)}  mean {np.mean(got):.2f} %")
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])
