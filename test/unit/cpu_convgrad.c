@@ -52,7 +52,11 @@ static void judge(const Layer *l)
 static void test_weights(void)
 {
     static const Layer layers[] = {
-        { WEIGHTS("8,16,20,20", "8,16,20,20", "16,16,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad" },
+        { WEIGHTS("8,16,20,20", "8,16,20,20", "16,16,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
+        { WEIGHTS("5,40,13,18", "5,24,13,18", "24,40,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
+        { WEIGHTS("3,48,10,9", "3,70,9,11", "70,48,3,3", "pads=[0,2,1,2]"), "cpu.convweightgrad_winograd" },
+        { WEIGHTS("64,64,4,4", "64,64,4,4", "64,64,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad_winograd" },
+        { WEIGHTS("8,16,20,20", "8,24,16,18", "24,16,3,3", "dilations=[2,1]"), "cpu.convweightgrad" },
         { WEIGHTS("8,3,40,40", "8,16,20,20", "16,3,3,3", "strides=[2,2] pads=[1,1,1,1]"), "cpu.convweightgrad" },
         { WEIGHTS("4,64,4,4", "4,96,4,4", "96,64,3,3", "pads=[1,1,1,1]"), "cpu.convweightgrad" },
         { WEIGHTS("8,24,16,16", "8,40,16,16", "40,24,1,1", ""), "cpu.convweightgrad" },
@@ -65,11 +69,32 @@ static void test_weights(void)
         judge(&layers[i]);
 }
 
+#define SOURCE(dy, w, attrs) "%d:f32[" dy "]) -> (%x) { %x = ConvTranspose(%d, w:f32[" w "]) " attrs
+
+/* Of stride 1: kernels of convolutions with their weights turned. */
+static void test_source(void)
+{
+    static const Layer layers[] = {
+        { SOURCE("8,32,20,20", "32,48,3,3", "pads=[1,1,1,1]"), "cpu.winograd" },
+        { SOURCE("2,40,13,18", "40,24,3,3", "pads=[0,2,1,1]"), "cpu.winograd" },
+        { SOURCE("3,64,10,9", "64,36,5,3", "pads=[2,1,2,1]"), "cpu.conv_gemm" },
+        { SOURCE("3,64,10,9", "64,36,3,3", "dilations=[2,1] pads=[3,3,0,1]"), "cpu.conv_gemm" },
+        { SOURCE("4,24,16,16", "24,96,1,1", ""), "cpu.conv_gemm" },
+        { SOURCE("4,32,9,9", "32,12,3,3", "group=4 pads=[1,1,1,1]"), "cpu.conv_gemm" },
+        { SOURCE("2,16,9,8,7", "16,24,3,2,3", "pads=[1,1,1,1,0,1]"), "cpu.conv_gemm" },
+        { SOURCE("4,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.depthwise" },
+        { SOURCE("2,70,17,19", "70,1,5,3", "group=70 pads=[0,3,4,1]"), "cpu.depthwise" },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(layers); i++)
+        judge(&layers[i]);
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
         return 0;
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/cpu_convgrad/weights", test_weights);
+    g_test_add_func("/cpu_convgrad/source", test_source);
     return g_test_run();
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
@@ -24,6 +25,7 @@ enum { D, H, W };
 
 typedef struct {
     HnConvPlan plan;
+    gboolean turned;       /* weights are those of a ConvTranspose */
     HnWindowAxis axis[3];  /* depth, height, width: those that are not there have one position */
     gboolean direct;       /* 1 x 1, nothing skipped: one product */
     gboolean few;          /* rows are copied */
@@ -54,25 +56,35 @@ static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
                                : p->axis[i - (3 - p->n)];
 }
 
-static const char *conv_reject(const HnStep *s)
+static const char *reject(const HnStep *s, gboolean turned)
 {
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
+    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2);
     HnConvPlan plan;
     if (x->ndim < 3 || x->ndim > 5)
         return "only 1 to 3 spatial axes";
     if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
         return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
+    if (!hn_conv_plan_of(s, turned, &plan, NULL))
+        return turned ? "the window does not fit, or strides" : "the window does not fit";
     if (plan.group > 1 && plan.out_channels < 4)
         return "groups of few channels";
     const double n = (double)s->out[0].slot->tensor->n;
     return plan.in_channels > FEW && hn_cpu_in_bf16(s, 2 * n * (double)plan.in_channels * (double)plan.taps)
                ? "bf16 is asked for"
                : NULL;
+}
+
+static const char *conv_reject(const HnStep *s)
+{
+    return reject(s, FALSE);
+}
+
+static const char *turned_reject(const HnStep *s)
+{
+    return reject(s, TRUE);
 }
 
 static void conv_release(HnStep *s)
@@ -121,7 +133,7 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
     const Conv *c = data;
     const HnConvPlan *p = &c->plan;
     const int64_t cols = hn_gemm_kernel_cols(), taps = p->taps, depth = p->in_channels, size = sizeof(float);
-    const char *from = w->data; /* [group * out_channels][depth][taps] */
+    const char *from = w->data; /* [group * out_channels][depth][taps], or turned */
     float *panel = to;
     for (int64_t g = 0; g < p->group; g++)
         for (int64_t first = 0; first < p->out_channels; first += cols, panel += taps * depth * cols) {
@@ -131,11 +143,12 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
             for (int64_t k = 0; k < depth; k++)
                 for (int64_t j = 0; j < width; j++) {
                     const int64_t m = g * p->out_channels + first + j;
-                    const char *in = from + (m * depth + k) * taps * size;
+                    int64_t step;
+                    const char *in = from + hn_conv_weight_at(p, c->turned, m, k, &step) * size;
                     const float scale = c->scale != NULL ? c->scale[m] : 1;
                     for (int64_t t = 0; t < taps; t++) {
                         float v;
-                        memcpy(&v, in + t * size, sizeof v);
+                        memcpy(&v, in + t * step * size, sizeof v);
                         panel[(t * depth + k) * cols + j] = v * scale;
                     }
                 }
@@ -145,7 +158,7 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
 /* Tells packed weights apart: FNV-1a of what was folded in, and the groups. */
 static int64_t variant_of(const Conv *c)
 {
-    guint64 hash = 14695981039346656037u ^ (guint64)c->plan.group;
+    guint64 hash = 14695981039346656037u ^ (guint64)(c->plan.group * 2 + c->turned);
     const guint8 *bytes = (const guint8 *)c->scale;
     for (gsize i = 0; bytes != NULL && i < (gsize)(c->plan.group * c->plan.out_channels) * sizeof(float); i++)
         hash = (hash ^ bytes[i]) * 1099511628211u;
@@ -205,15 +218,16 @@ static gboolean is_few(const Conv *c)
     return p->in_channels <= FEW && lines * columns * (double)p->in_channels <= MOST_COPIED;
 }
 
-static gboolean conv_prepare(HnStep *s, GError **error)
+static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
     Conv *c = g_new0(Conv, 1);
     HnConvPlan *p = &c->plan;
     s->state = c;
     hn_epilogue_init(&c->epilogue, s, 1);
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
+    if (!hn_conv_plan_of(s, turned, p, error))
         return FALSE;
+    c->turned = turned;
     c->end = hn_epilogue_end(&c->epilogue, fold(c, s));
     axes_of(p, c->axis);
     c->from = g_new(int64_t, (gsize)c->axis[W].kernel);
@@ -241,6 +255,16 @@ static gboolean conv_prepare(HnStep *s, GError **error)
         return hn_pack_own(s, 1, pack_weights, variant_of(c), packed, c, &c->weights, error);
     s->scratch_bytes += packed; /* at each run */
     return TRUE;
+}
+
+static gboolean conv_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, FALSE, error);
+}
+
+static gboolean turned_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, TRUE, error);
 }
 
 /* --- run ---------------------------------------------------------------------------------------------------------- */
@@ -484,6 +508,16 @@ static gboolean conv_fuses(const HnStep *s)
 {
     return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
+
+const HnKernel hn_cpu_conv_gemm_turned = {
+    .name = "cpu.conv_gemm",
+    .reject = turned_reject,
+    .prepare = turned_prepare,
+    .run = conv_run,
+    .release = conv_release,
+    .fuses = conv_fuses,
+    .pitched = TRUE,
+};
 
 const HnKernel hn_cpu_conv_gemm = {
     .name = "cpu.conv_gemm",

@@ -6,4 +6,4 @@
 
 #include "cpu/core/cpu_kernel.h"
 
-extern const HnKernel hn_cpu_conv_gemm;
+extern const HnKernel hn_cpu_conv_gemm, hn_cpu_conv_gemm_turned; /* of ConvTranspose: cpu/conv/turned.h */

@@ -1,6 +1,6 @@
 /*
- * ConvTranspose of f32: a kernel for small ones of 1 or 2 spatial axes in plain layouts, tiles for larger ones,
- * oneDNN's deconvolution for the rest.
+ * ConvTranspose of f32: a kernel for small ones of 1 or 2 spatial axes in plain layouts, those of convolutions where
+ * strides are 1, tiles for other ones, oneDNN's deconvolution for the rest.
  *
  * The small kernel gathers. Along an axis with stride s, output o reads taps k with (o + pad - k * dilation) % s == 0
  * only: outputs fall into s phases by (o + pad) % s, and each phase is a convolution of stride 1 with the taps of its
@@ -8,8 +8,11 @@
  */
 #include <string.h>
 
+#include "cpu/conv/conv_gemm.h"
 #include "cpu/conv/conv_small.h"
 #include "cpu/conv/convtranspose_gemm.h"
+#include "cpu/conv/depthwise.h"
+#include "cpu/conv/winograd.h"
 #include "cpu/core/cpu_kernel.h"
 #include "op/conv.h"
 
@@ -385,4 +388,10 @@ static const HnKernel onednn_kernel = {
     .release = onednn_release,
 };
 
-const HnKernel *const hn_cpu_convtranspose[] = { &small_kernel, &hn_cpu_convtranspose_gemm, &onednn_kernel, NULL };
+const HnKernel *const hn_cpu_convtranspose[] = { &hn_cpu_depthwise_turned,
+                                                 &small_kernel,
+                                                 &hn_cpu_winograd_turned,
+                                                 &hn_cpu_conv_gemm_turned,
+                                                 &hn_cpu_convtranspose_gemm,
+                                                 &onednn_kernel,
+                                                 NULL };

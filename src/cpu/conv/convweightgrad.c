@@ -21,12 +21,11 @@
 #include "cpu/conv/weight_grad_loops.h"
 #undef HN_LEVEL
 
-#define FEW 8                   /* channels below which lines are copied ... */
-#define FEW_LINES 64            /* ... where a window reaches over no more lines */
+#define FEW_LINES 64            /* that the window of a copied source reaches over */
 #define NEAR_FLOATS (12 * 1024) /* of x and dy, in the first cache */
 #define LEAST_PIXELS 256        /* at once: sums are read and written for each */
 #define MOST_PIXELS 1024
-#define ROUND 16 /* floats: whole vectors of any level */
+#define ROUND HN_WEIGHT_GRAD_ROUND
 #define MAX_PARTS 32
 #define PART_FLOPS 4e6
 
@@ -40,14 +39,12 @@ typedef struct {
     int64_t segments;        /* products of a group: taps, or kernel rows of copied lines */
     int64_t depth;           /* floats of x in a product */
     int64_t rows, cols, pitch;
-    int64_t panels, strips; /* of a product: columns in tiles, rows in tiles */
-    int64_t width;          /* columns of a panel */
+    int64_t tiles; /* of a product */
     HnWeightGradCut cut;
     int64_t block;              /* lines at a time */
     int64_t copy_line, part;    /* floats of a copied line; of the sums of a part */
     int64_t line_bytes, thread; /* bytes: pointers of a thread; all scratch of it */
     int threads;
-    const HnWeightGradFn (*fns)[HN_WEIGHT_GRAD_ROWS];
 } WeightGrad;
 
 /* --- what the kernels share ------------------------------------------------------------------------------------- */
@@ -84,13 +81,20 @@ const char *hn_weight_grad_plan(const HnStep *s, HnConvPlan *plan, HnWindowAxis 
 HnWeightGradCut hn_weight_grad_cut(const HnConvPlan *plan, const HnWindowAxis *axis, int64_t pixels, double bytes,
                                    double flops, int64_t sums)
 {
-    HnWeightGradCut cut = { .lines = plan->batch * axis[D].out * axis[H].out, .parts = 1 };
+    HnWeightGradCut cut = { .lines = plan->batch * axis[D].out * axis[H].out };
     cut.across = (axis[W].out + pixels - 1) / pixels;
-    const double least = MIN((double)(cut.lines * cut.across), bytes / (4 * sizeof(float) * (double)sums));
-    const double most = MIN(least, flops / PART_FLOPS);
-    while (cut.parts < MAX_PARTS && (double)(cut.parts * 2) <= most)
-        cut.parts *= 2;
+    cut.parts = hn_weight_grad_parts(cut.lines * cut.across, bytes, flops, sums);
     return cut;
+}
+
+int64_t hn_weight_grad_parts(int64_t units, double bytes, double flops, int64_t sums)
+{
+    const double small = bytes / (4 * sizeof(float) * (double)sums),
+                 most = MIN(MIN((double)units, small), flops / PART_FLOPS);
+    int64_t parts = 1;
+    while (parts < MAX_PARTS && (double)(parts * 2) <= most)
+        parts *= 2;
+    return parts;
 }
 
 void hn_weight_grad_join(float *sums, int64_t parts, int64_t pitch, int64_t from, int64_t to)
@@ -109,16 +113,11 @@ void hn_weight_grad_copy(float *to, int64_t channels, const float *line, int64_t
 {
     const int64_t lo = line != NULL ? CLAMP(-first, 0, n) : n, hi = CLAMP(in - first, lo, n);
     memset(to, 0, (gsize)(lo * channels) * sizeof *to);
-    if (pitch == channels && hi > lo) {
+    static void (*const copy[])(float *, const float *, int64_t, int64_t, int64_t) = HN_TABLE_OF_LEVELS(copy_pixels);
+    if (pitch == channels && hi > lo)
         memcpy(to + lo * channels, line + (first + lo) * pitch, (gsize)((hi - lo) * channels) * sizeof *to);
-    } else {
-        for (int64_t i = lo; i < hi; i++) {
-            float *restrict t = to + i * channels;
-            const float *restrict from = line + (first + i) * pitch;
-            for (int64_t c = 0; c < channels; c++)
-                t[c] = from[c];
-        }
-    }
+    else if (hi > lo)
+        copy[hn_cpu_level()](to + lo * channels, line + (first + lo) * pitch, pitch, hi - lo, channels);
     memset(to + hi * channels, 0, (gsize)((n - hi) * channels) * sizeof *to);
 }
 
@@ -128,6 +127,63 @@ HnWeightGradSumFn hn_weight_grad_sum(void)
     return fns[hn_cpu_level()];
 }
 
+/* --- products in tiles ------------------------------------------------------------------------------------------ */
+
+static int most_rows(gboolean two)
+{
+    return two && hn_cpu_level() < 2 ? 6 : HN_WEIGHT_GRAD_ROWS;
+}
+
+/* Strips of rows in a panel of columns. */
+static int64_t strips_of(int64_t rows, gboolean two)
+{
+    return (rows + most_rows(two) - 1) / most_rows(two);
+}
+
+/* Only the last panel may be of one vector. */
+int64_t hn_weight_grad_tiles(int64_t rows, int64_t cols)
+{
+    const int64_t width = 2 * lanes[hn_cpu_level()], left = cols % width;
+    return cols / width * strips_of(rows, TRUE) + (left > 0 ? strips_of(rows, left > width / 2) : 0);
+}
+
+void hn_weight_grad_product(const HnWeightGradTile *t, int64_t rows, int64_t cols, int64_t from, int64_t to)
+{
+    static const HnWeightGradFn(*const levels[])[HN_WEIGHT_GRAD_ROWS] = HN_TABLE_OF_LEVELS(tiles);
+    const int level = hn_cpu_level();
+    const int64_t width = 2 * lanes[level];
+    HnWeightGradTile one = *t;
+    int64_t at = 0; /* the panel's first tile */
+    for (int64_t column = 0; column < cols && at < to; column += width) {
+        const gboolean two = cols - column > width / 2;
+        const int64_t strips = strips_of(rows, two), more = rows % strips, each = rows / strips;
+        const int64_t begin = MAX(from - at, 0), end = MIN(to - at, strips);
+        one.cols = (int)MIN(width, cols - column);
+        one.b_at = t->b_at + column;
+        for (int64_t i = begin; i < end; i++) { /* the first `more` have a row more */
+            const int64_t row = i * each + MIN(i, more);
+            one.a_at = t->a_at + row;
+            one.c = t->c + row * t->c_pitch + column;
+            levels[level][two][each + (i < more) - 1](&one);
+        }
+        at += strips;
+    }
+}
+
+/* In a tile two products or loads in a cycle, four cycles to the next sum. */
+double hn_weight_grad_cycles(int64_t rows, int64_t cols)
+{
+    const int64_t width = 2 * lanes[hn_cpu_level()];
+    double sum = 0;
+    for (int64_t c = 0; c < cols; c += width) {
+        const gboolean two = cols - c > width / 2;
+        const double strips = (double)strips_of(rows, two), vectors = two ? 2 : 1, each = (double)rows / strips;
+        const double busy = MAX(each * vectors, each + vectors) / 2;
+        sum += strips * MAX(busy, 4);
+    }
+    return sum;
+}
+
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
 
 static const char *grad_reject(const HnStep *s)
@@ -135,26 +191,6 @@ static const char *grad_reject(const HnStep *s)
     HnConvPlan plan;
     HnWindowAxis axis[3];
     return hn_weight_grad_plan(s, &plan, axis);
-}
-
-static int most_rows(gboolean two)
-{
-    return two && hn_cpu_level() < 2 ? 6 : HN_WEIGHT_GRAD_ROWS;
-}
-
-/* Cycles of a pixel in tiles of so many rows and columns: two products or loads in each, four to the next sum. */
-static double cycles(int64_t rows, int64_t cols)
-{
-    const int64_t n = lanes[hn_cpu_level()];
-    double sum = 0;
-    for (int64_t c = 0; c < cols; c += 2 * n) {
-        const int64_t vectors = cols - c > n ? 2 : 1,
-                      strips = (rows + most_rows(vectors > 1) - 1) / most_rows(vectors > 1);
-        const double each = (double)rows / (double)strips;
-        const double busy = MAX(each * (double)vectors, each + (double)vectors) / 2;
-        sum += (double)strips * MAX(busy, 4);
-    }
-    return sum;
 }
 
 /* A convolution that looks at each pixel once has one line of all of them. */
@@ -174,17 +210,15 @@ static void choose_products(WeightGrad *c)
 {
     const HnConvPlan *p = &c->plan;
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
-    c->copied = p->group == 1 && p->n <= 2 && p->in_channels < FEW && w->kernel > 1 && w->dilation == 1 &&
-                (h->kernel - 1) * h->dilation < FEW_LINES;
+    c->copied = p->group == 1 && p->n <= 2 && p->in_channels < HN_WEIGHT_GRAD_FEW && w->kernel > 1 &&
+                w->dilation == 1 && (h->kernel - 1) * h->dilation < FEW_LINES;
     c->depth = (c->copied ? w->kernel : 1) * p->in_channels;
     c->segments = c->copied ? h->kernel : p->taps;
-    c->swapped = cycles(p->out_channels, c->depth) <= cycles(c->depth, p->out_channels);
+    c->swapped = hn_weight_grad_cycles(p->out_channels, c->depth) <= hn_weight_grad_cycles(c->depth, p->out_channels);
     c->rows = c->swapped ? p->out_channels : c->depth;
     c->cols = c->swapped ? c->depth : p->out_channels;
     c->pitch = (c->cols + ROUND - 1) / ROUND * ROUND;
-    c->width = 2 * lanes[hn_cpu_level()];
-    c->panels = (c->cols + c->width - 1) / c->width;
-    c->strips = (c->rows + most_rows(c->cols > c->width / 2) - 1) / most_rows(c->cols > c->width / 2);
+    c->tiles = hn_weight_grad_tiles(c->rows, c->cols);
     c->part = (p->group * c->segments * c->rows * c->pitch + p->group * p->out_channels + ROUND - 1) / ROUND * ROUND;
 }
 
@@ -208,7 +242,6 @@ static void measure(WeightGrad *c, double bytes, double flops)
 
 static gboolean grad_prepare(HnStep *s, GError **error)
 {
-    static const HnWeightGradFn(*const levels[])[HN_WEIGHT_GRAD_ROWS] = HN_TABLE_OF_LEVELS(tiles);
     const HnTensor *x = hn_cpu_in(s, 0), *dy = hn_cpu_in(s, 1);
     (void)error;
     WeightGrad *c = g_new0(WeightGrad, 1);
@@ -218,7 +251,6 @@ static gboolean grad_prepare(HnStep *s, GError **error)
     join_lines(c);
     choose_products(c);
     measure(c, (double)x->bytes + (double)dy->bytes, flops);
-    c->fns = levels[hn_cpu_level()];
     c->threads = hn_cpu_threads_for(s, flops);
     c->planar = c->copied && !hn_slot_is_last(s->in[0].slot);
     s->in[0].want = c->planar ? NULL : hn_layout_last(x);
@@ -244,6 +276,7 @@ typedef struct {
     int64_t from, to, begin, end;
     int64_t lines, first; /* of a tap: lines, and the first output of each */
     int64_t n;
+    gboolean fresh; /* the first one of a part */
 } Block;
 
 /* Pointers to the lines in which the tap lies inside of the source. */
@@ -314,35 +347,27 @@ static void copy_lines(const Run *r, Block *b)
     b->n = b->end - b->begin;
 }
 
-/* Tiles [from, to) of one segment of a group, counted by panels and strips within them. */
+/* Tiles [from, to) of one segment of a group. */
 static void run_tiles(const Run *r, const Block *b, float *sums, int64_t group, int64_t segment, int64_t from,
                       int64_t to)
 {
     const WeightGrad *c = r->c;
     const HnConvPlan *p = &c->plan;
-    const int64_t vector = c->width / 2, x_step = (c->copied ? p->in_channels : r->x_pitch) * c->axis[W].stride;
+    const int64_t x_step = (c->copied ? p->in_channels : r->x_pitch) * c->axis[W].stride;
     const int64_t x_at = group * p->in_channels + (c->copied ? segment * c->axis[H].dilation * c->copy_line : 0);
     const int64_t y_at = group * p->out_channels;
-    HnWeightGradTile t = { .a = c->swapped ? b->dy : b->x,
-                           .b = c->swapped ? b->x : b->dy,
-                           .lines = b->lines,
-                           .n = b->n,
-                           .a_step = c->swapped ? r->y_pitch : x_step,
-                           .b_step = c->swapped ? x_step : r->y_pitch,
-                           .c_pitch = c->pitch };
-    float *product = sums + (group * c->segments + segment) * c->rows * c->pitch;
-    for (int64_t i = from; i < to; i++) {
-        const int64_t column = i / c->strips * c->width, cols = MIN(c->width, c->cols - column), strip = i % c->strips;
-        const int64_t most = most_rows(cols > vector), strips = (c->rows + most - 1) / most;
-        const int64_t row = c->rows * strip / strips, rows = c->rows * (strip + 1) / strips - row;
-        if (strip >= strips) /* a narrow panel has fewer */
-            continue;
-        t.cols = (int)cols;
-        t.a_at = (c->swapped ? y_at : x_at) + row;
-        t.b_at = (c->swapped ? x_at : y_at) + column;
-        t.c = product + row * c->pitch + column;
-        c->fns[cols > vector][rows - 1](&t);
-    }
+    const HnWeightGradTile t = { .a = c->swapped ? b->dy : b->x,
+                                 .b = c->swapped ? b->x : b->dy,
+                                 .a_at = c->swapped ? y_at : x_at,
+                                 .b_at = c->swapped ? x_at : y_at,
+                                 .lines = b->lines,
+                                 .n = b->n,
+                                 .a_step = c->swapped ? r->y_pitch : x_step,
+                                 .b_step = c->swapped ? x_step : r->y_pitch,
+                                 .c = sums + (group * c->segments + segment) * c->rows * c->pitch,
+                                 .c_pitch = c->pitch,
+                                 .fresh = b->fresh };
+    hn_weight_grad_product(&t, c->rows, c->cols, from, to);
 }
 
 /* Share `share` of a block's tiles. */
@@ -351,7 +376,7 @@ static void run_block(const Run *r, Block *b, float *sums, int share, int shares
     const WeightGrad *c = r->c;
     const HnConvPlan *p = &c->plan;
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
-    const int64_t tiles = c->panels * c->strips, all = p->group * c->segments * tiles;
+    const int64_t tiles = c->tiles, all = p->group * c->segments * tiles;
     const int64_t from = all * share / shares, to = all * (share + 1) / shares;
     if (c->copied)
         copy_lines(r, b);
@@ -383,6 +408,7 @@ static void run_part(const Run *r, int64_t part, char *scratch, int share, int s
     Block b = { .x = (const float **)(gpointer)scratch, .copy = (float *)(gpointer)(scratch + c->line_bytes) };
     b.dy = b.x + c->block;
     for (int64_t at = from; at < to; at += c->block) {
+        b.fresh = at == from;
         b.from = at / across;
         b.to = across > 1 ? b.from + 1 : MIN(at + c->block, to);
         b.begin = c->axis[W].out * (at % across) / across;
@@ -439,7 +465,8 @@ static gboolean grad_run(HnStep *s, GError **error)
                     .db = s->n_out > 1 && s->out[1].slot != NULL ? hn_cpu_data(&s->out[1]) : NULL,
                     .x_pitch = hn_slot_pitch(s->in[0].slot),
                     .y_pitch = hn_slot_pitch(s->in[1].slot) };
-    memset(s->scratch, 0, (gsize)(c->cut.parts * c->part) * sizeof(float));
+    for (int64_t k = 0; r.db != NULL && k < c->cut.parts; k++)
+        memset(r.sums + k * c->part + sums, 0, (gsize)channels * sizeof(float));
     if (n == 1) {
         run_share(&r, scratch, 0, 1);
         hn_weight_grad_join(r.sums, c->cut.parts, c->part, 0, c->part);
@@ -469,4 +496,5 @@ static const HnKernel weight_grad = {
     .pitched = TRUE,
 };
 
-const HnKernel *const hn_cpu_convweightgrad[] = { &hn_cpu_weight_grad_depthwise, &weight_grad, NULL };
+const HnKernel *const hn_cpu_convweightgrad[] = { &hn_cpu_weight_grad_depthwise, &hn_cpu_weight_grad_winograd,
+                                                  &weight_grad, NULL };

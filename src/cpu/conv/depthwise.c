@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "op/conv.h"
 #include "op/index.h"
@@ -31,6 +32,7 @@
 
 typedef struct {
     HnConvPlan plan;
+    gboolean turned;      /* weights are those of a ConvTranspose */
     HnWindowAxis axis[3]; /* depth, height, width */
     int64_t channels, strip;
     int64_t columns, taps; /* input columns of the widest tile; taps of the window */
@@ -55,12 +57,12 @@ static void three_axes(const HnConvPlan *p, HnWindowAxis *axis)
     memcpy(axis + 3 - p->n, p->axis, (gsize)p->n * sizeof *axis);
 }
 
-static const char *depthwise_reject(const HnStep *s)
+static const char *reject(const HnStep *s, gboolean turned)
 {
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     HnConvPlan plan;
     if (x->ndim < 3 || x->ndim > 5)
         return "only 1 to 3 spatial axes";
@@ -68,8 +70,8 @@ static const char *depthwise_reject(const HnStep *s)
         return "weights that are computed";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
+    if (!hn_conv_plan_of(s, turned, &plan, NULL))
+        return turned ? "the window does not fit, or strides" : "the window does not fit";
     if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
         return "groups of several channels, or few groups";
     const HnWindowAxis *v = &plan.axis[plan.n - 1];
@@ -78,6 +80,16 @@ static const char *depthwise_reject(const HnStep *s)
     if (!hn_slot_is_last(s->in[0].slot) && 2.0 * (double)y->n * (double)plan.taps < SMALL_FLOPS)
         return "too small to change the layout for";
     return NULL;
+}
+
+static const char *depthwise_reject(const HnStep *s)
+{
+    return reject(s, FALSE);
+}
+
+static const char *turned_reject(const HnStep *s)
+{
+    return reject(s, TRUE);
 }
 
 static void depthwise_release(HnStep *s)
@@ -114,7 +126,8 @@ static void fold(const HnStep *s, G_GNUC_UNUSED gpointer data)
         }
         bias[c] = (float)shift;
         for (int64_t t = 0; t < d->taps; t++)
-            d->weights[t * d->channels + c] = (float)((double)element(w, c * d->taps + t) * scale);
+            d->weights[t * d->channels + c] =
+                (float)((double)element(w, c * d->taps + (d->turned ? d->taps - 1 - t : t)) * scale);
     }
 }
 
@@ -147,14 +160,15 @@ static const HnDepthFn *choose_tiles(const Depthwise *d)
     return levels[level][kind];
 }
 
-static gboolean depthwise_prepare(HnStep *s, GError **error)
+static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     Depthwise *d = g_new0(Depthwise, 1);
     s->state = d;
     hn_epilogue_init(&d->epilogue, s, 1);
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &d->plan, error))
+    if (!hn_conv_plan_of(s, turned, &d->plan, error))
         return FALSE;
+    d->turned = turned;
     three_axes(&d->plan, d->axis);
     d->channels = d->plan.group;
     d->taps = d->plan.taps;
@@ -182,6 +196,16 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
     if (b != NULL)
         s->in[2].unread = !d->bias_read;
     return TRUE;
+}
+
+static gboolean depthwise_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, FALSE, error);
+}
+
+static gboolean turned_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, TRUE, error);
 }
 
 /* What a row of outputs looks at: rows of the source inside it, and the weights for each. */
@@ -298,6 +322,16 @@ static gboolean depthwise_fuses(const HnStep *s)
 {
     return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
+
+const HnKernel hn_cpu_depthwise_turned = {
+    .name = "cpu.depthwise",
+    .reject = turned_reject,
+    .prepare = turned_prepare,
+    .run = depthwise_run,
+    .release = depthwise_release,
+    .pitched = TRUE,
+    .fuses = depthwise_fuses,
+};
 
 const HnKernel hn_cpu_depthwise = {
     .name = "cpu.depthwise",

@@ -5,7 +5,7 @@
 
 #include "cpu/core/cpu_kernel.h"
 
-extern const HnKernel hn_cpu_depthwise;
+extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned; /* of ConvTranspose: cpu/conv/turned.h */
 
 #define HN_DEPTH_NX 8 /* outputs of a tile, at most */
 #define HN_DEPTH_K 7  /* taps of a row of the window that is known to the loops, at most */

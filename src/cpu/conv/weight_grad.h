@@ -11,7 +11,7 @@
 
 G_BEGIN_DECLS
 
-extern const HnKernel hn_cpu_weight_grad_depthwise;
+extern const HnKernel hn_cpu_weight_grad_depthwise, hn_cpu_weight_grad_winograd;
 
 /* The convolution of a step, dy's sizes as its results' (which may be fewer than the windows that fit), and its spatial
  * axes as depth, height and width. NULL: fine; else the reason against it. */
@@ -28,6 +28,9 @@ typedef struct {
 HnWeightGradCut hn_weight_grad_cut(const HnConvPlan *plan, const HnWindowAxis *axis, int64_t pixels, double bytes,
                                    double flops, int64_t sums);
 
+/* Parts of so many units: not more than have some work each, and whose sums are small beside what they are made of. */
+int64_t hn_weight_grad_parts(int64_t units, double bytes, double flops, int64_t sums);
+
 /* Adds elements [from, to) of all parts, which lie `pitch` floats apart, into those of part 0. */
 void hn_weight_grad_join(float *sums, int64_t parts, int64_t pitch, int64_t from, int64_t to);
 
@@ -36,7 +39,7 @@ void hn_weight_grad_join(float *sums, int64_t parts, int64_t pitch, int64_t from
 void hn_weight_grad_copy(float *to, int64_t channels, const float *line, int64_t pitch, int64_t in, int64_t first,
                          int64_t n);
 
-/* Products of pixels: c[i][j] += sum over lines and pixels of a[i] * b[j]. */
+/* Products of pixels: c[i][j] += (or =) sum over lines and pixels of a[i] * b[j]. */
 typedef struct {
     const float *const *a, *const *b; /* [lines]: the first pixels */
     int64_t a_at, b_at;               /* floats to be added to each pointer */
@@ -44,13 +47,24 @@ typedef struct {
     int64_t a_step, b_step;           /* floats from pixel to pixel */
     float *c;                         /* rows of whole vectors, c_pitch apart */
     int64_t c_pitch;
-    int cols; /* of b, at most two vectors */
+    int cols;       /* of b, at most two vectors */
+    gboolean fresh; /* c holds nothing yet: 0 */
 } HnWeightGradTile;
 
 typedef void (*HnWeightGradFn)(const HnWeightGradTile *t);
 
-#define HN_WEIGHT_GRAD_ROWS 12 /* of a tile, at most */
-#define HN_WEIGHT_GRAD_TAPS 9  /* of a depthwise tile, at most */
+/* Products of any size go in tiles: so many, */
+int64_t hn_weight_grad_tiles(int64_t rows, int64_t cols);
+/* ... of which tiles [from, to) are computed. t: a_at, b_at and c of row 0 and column 0; c as wide as
+ * HN_WEIGHT_GRAD_ROUND says. */
+void hn_weight_grad_product(const HnWeightGradTile *t, int64_t rows, int64_t cols, int64_t from, int64_t to);
+/* Cycles that a pixel takes in them. */
+double hn_weight_grad_cycles(int64_t rows, int64_t cols);
+
+#define HN_WEIGHT_GRAD_ROWS 12  /* of a tile, at most */
+#define HN_WEIGHT_GRAD_FEW 8    /* channels below which the taps of a kernel row are one row of a product */
+#define HN_WEIGHT_GRAD_ROUND 16 /* floats: whole vectors of any level */
+#define HN_WEIGHT_GRAD_TAPS 9   /* of a depthwise tile, at most */
 
 /* One vector of channels: sums[k * pitch] += sum over lines and pixels of x[off[k]] * dy, for a few taps k. */
 typedef struct {

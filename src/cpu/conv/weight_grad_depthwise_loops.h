@@ -31,6 +31,7 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(depth)(const Hn
     for (int64_t line = 0; line < t->lines; line++) {
         const float *x = t->x + line * t->x_line, *dy = t->dy + line * t->y_line;
         for (int64_t k = t->n; k > 0; k--, x += x_step, dy += y_step) {
+            __builtin_prefetch(dy + 24 * y_step); /* a vector of each pixel is nothing that hardware foresees */
             const HN_VEC y = LOAD_TAP(dy);
             EACH_TAP(TAP_ADD)
         }

@@ -11,10 +11,13 @@
 
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define LOAD_LAST(p) (whole ? HN_VLOAD(p) : HN_VLOAD_N(p, tail))
-#define BEGIN(i)                                                                        \
-    HN_VEC p##i = i < rows ? HN_VLOAD(t->c + i * t->c_pitch) : HN_VSET(0), q##i = p##i; \
-    if (two && i < rows)                                                                \
-        q##i = HN_VLOAD(t->c + i * t->c_pitch + HN_LANES);
+#define BEGIN(i) HN_VEC p##i = HN_VSET(0), q##i = p##i;
+#define RESUME(i)                                              \
+    if (i < rows) {                                            \
+        p##i = HN_VLOAD(t->c + i * t->c_pitch);                \
+        if (two)                                               \
+            q##i = HN_VLOAD(t->c + i * t->c_pitch + HN_LANES); \
+    }
 #define ADD(i)                           \
     if (i < rows) {                      \
         const HN_VEC v = HN_VSET(a[i]);  \
@@ -36,6 +39,9 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnW
     const int tail = two ? t->cols - HN_LANES : t->cols;
     const int64_t a_step = t->a_step, b_step = t->b_step;
     EACH_ROW(BEGIN)
+    if (!t->fresh) {
+        EACH_ROW(RESUME)
+    }
     for (int64_t line = 0; line < t->lines; line++) {
         const float *a = t->a[line] + t->a_at, *b = t->b[line] + t->b_at;
         for (int64_t k = t->n; k > 0; k--, a += a_step, b += b_step) {
@@ -124,9 +130,24 @@ static HN_TARGET void HN_V(sum_rows)(float *to, const float *from, int64_t pitch
             to[k] += from[i * pitch + k];
 }
 
+/* n pixels of `channels` floats each, side by side; what lies some pixels on is on its way meanwhile. */
+static HN_TARGET void HN_V(copy_pixels)(float *to, const float *from, int64_t pitch, int64_t n, int64_t channels)
+{
+    for (int64_t i = 0; i < n; i++, from += pitch, to += channels) {
+        int64_t c = 0;
+        for (; c + HN_LANES <= channels; c += HN_LANES) {
+            __builtin_prefetch(from + 16 * pitch + c);
+            HN_VSTORE(to + c, HN_VLOAD(from + c));
+        }
+        for (; c < channels; c++)
+            to[c] = from[c];
+    }
+}
+
 #undef EACH_ROW
 #undef LOAD_LAST
 #undef BEGIN
+#undef RESUME
 #undef ADD
 #undef END
 #undef TILE

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
@@ -29,9 +30,9 @@
 #define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
 
-/* Where the inputs of a tile begin, point by point -> V: points lie `plane` apart. n channels */
-typedef void (*InFn)(float *v, int64_t plane, const float *const *x, int64_t n);
 typedef void (*OutFn)(const HnWinogradOut *o);
+/* k [3][3][columns of a panel], g [side][3] -> u: points lie `plane` apart */
+typedef void (*TapsFn)(float *u, int64_t plane, const float *k, const double *g, int side);
 
 #define HN_LEVEL plain
 #include "cpu/conv/winograd_loops.h"
@@ -45,8 +46,9 @@ typedef void (*OutFn)(const HnWinogradOut *o);
 
 typedef struct {
     HnConvPlan plan;
+    gboolean turned;        /* weights are those of a ConvTranspose */
     int edge, side, points; /* m, p, p * p */
-    InFn in;
+    HnWinogradInFn in;
     OutFn out;
     int64_t down, across, tiles;                /* tiles of an image; of all images */
     int64_t block;                              /* tiles at a time */
@@ -101,7 +103,7 @@ static gsize weight_bytes(const HnConvPlan *p, int edge)
     return (gsize)((edge + 2) * (edge + 2) * hn_gemm_kernel_packed(p->in_channels, p->out_channels)) * sizeof(float);
 }
 
-static const char *winograd_reject(const HnStep *s)
+static const char *reject(const HnStep *s, gboolean turned)
 {
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
@@ -114,8 +116,8 @@ static const char *winograd_reject(const HnStep *s)
         return "weights that are computed";
     if (b != NULL && (!hn_slot_is_weight(s->in[2].slot) || b->ndim != 1 || b->n != y->dims[1]))
         return "a bias that is computed or of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
+    if (!hn_conv_plan_of(s, turned, &plan, NULL))
+        return turned ? "the window does not fit, or strides" : "the window does not fit";
     for (int i = 0; i < 2; i++)
         if (plan.axis[i].stride != 1 || plan.axis[i].dilation != 1)
             return "only stride 1 and dilation 1";
@@ -134,14 +136,30 @@ static const char *winograd_reject(const HnStep *s)
     return NULL;
 }
 
+static const char *winograd_reject(const HnStep *s)
+{
+    return reject(s, FALSE);
+}
+
+static const char *turned_reject(const HnStep *s)
+{
+    return reject(s, TRUE);
+}
+
 /* --- weights ----------------------------------------------------------------------------------------------------- */
 
+HnWinogradInFn hn_winograd_in(int edge)
+{
+    static const HnWinogradInFn in4[] = HN_TABLE_OF_LEVELS(in4), in2[] = HN_TABLE_OF_LEVELS(in2);
+    return (edge == 4 ? in4 : in2)[hn_cpu_level()];
+}
+
 /* Row i of G takes the 3 taps along an axis to point i: the powers of the point, over its distances from the others. */
-static void taps_to_points(const Winograd *c, double g[6][3])
+void hn_winograd_taps(int edge, double g[6][3])
 {
     static const double four[] = { 0, 0.625, -0.625, 1.5, -1.5 }, two[] = { 0, 1, -1 };
-    const double *at = c->edge == 4 ? four : two;
-    const int finite = c->side - 1;
+    const double *at = edge == 4 ? four : two;
+    const int finite = edge + 1;
     for (int i = 0; i < finite; i++) {
         double distances = 1;
         for (int k = 0; k < finite; k++)
@@ -153,33 +171,36 @@ static void taps_to_points(const Winograd *c, double g[6][3])
         g[finite][k] = k == 2;
 }
 
-/* w [out channels][in channels][3][3] of any alignment */
+/* The taps from input channel i to output channels [o, o + width), k [3][3][cols], zeros beyond. Of any alignment */
+static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t width, int64_t i, float *k)
+{
+    const int64_t cols = hn_gemm_kernel_cols();
+    int64_t step;
+    const int64_t at = hn_conv_weight_at(&c->plan, c->turned, o, i, &step);
+    const int64_t next = (c->turned ? 1 : c->plan.in_channels) * 9;
+    memset(k, 0, (gsize)(9 * cols) * sizeof *k);
+    for (int64_t j = 0; j < width; j++) {
+        float taps[9];
+        const int64_t first = at + j * next - (c->turned ? 8 : 0);
+        memcpy(taps, (const char *)w->data + first * (int64_t)sizeof *taps, sizeof taps);
+        for (int t = 0; t < 9; t++)
+            k[t * cols + j] = taps[c->turned ? 8 - t : t];
+    }
+}
+
+/* w [out channels][in channels][3][3], or turned */
 static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
 {
+    static const TapsFn fns[] = HN_TABLE_OF_LEVELS(taps);
     const Winograd *c = data;
     const int64_t in = c->plan.in_channels, out = c->plan.out_channels, cols = hn_gemm_kernel_cols();
-    const int64_t plane = hn_gemm_kernel_packed(in, out);
     double g[6][3];
-    taps_to_points(c, g);
+    hn_winograd_taps(c->edge, g);
     for (int64_t o = 0; o < out; o += cols)
         for (int64_t i = 0; i < in; i++) {
-            const int64_t width = MIN(cols, out - o);
-            float *u = (float *)to + o * in + i * cols;
-            double k[3][3][HN_GEMM_KERNEL_MAX_COLS] = { 0 }, half[3][HN_GEMM_KERNEL_MAX_COLS];
-            for (int64_t j = 0; j < width; j++) {
-                float taps[9];
-                memcpy(taps, (const char *)w->data + ((o + j) * in + i) * (int64_t)sizeof taps, sizeof taps);
-                for (int t = 0; t < 9; t++)
-                    k[t / 3][t % 3][j] = (double)taps[t];
-            }
-            for (int a = 0; a < c->side; a++) {
-                for (int t = 0; t < 3; t++)
-                    for (int64_t j = 0; j < cols; j++)
-                        half[t][j] = g[a][0] * k[0][t][j] + g[a][1] * k[1][t][j] + g[a][2] * k[2][t][j];
-                for (int b = 0; b < c->side; b++, u += plane)
-                    for (int64_t j = 0; j < cols; j++)
-                        u[j] = (float)(g[b][0] * half[0][j] + g[b][1] * half[1][j] + g[b][2] * half[2][j]);
-            }
+            float k[9 * HN_GEMM_KERNEL_MAX_COLS];
+            read_taps(c, w, o, MIN(cols, out - o), i, k);
+            fns[hn_cpu_level()]((float *)to + o * in + i * cols, hn_gemm_kernel_packed(in, out), k, &g[0][0], c->side);
         }
 }
 
@@ -230,21 +251,21 @@ static void place(Winograd *c, HnStep *s)
         (gsize)(c->points * (c->v_plane + c->m_plane)) * sizeof(float) * (gsize)(c->by_channels ? 1 : c->threads);
 }
 
-static gboolean winograd_prepare(HnStep *s, GError **error)
+static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
-    static const InFn in4[] = HN_TABLE_OF_LEVELS(in4), in2[] = HN_TABLE_OF_LEVELS(in2);
     static const OutFn out4[] = HN_TABLE_OF_LEVELS(out4), out2[] = HN_TABLE_OF_LEVELS(out2);
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1);
+    const HnTensor *x = hn_cpu_in(s, 0);
     Winograd *c = g_new0(Winograd, 1);
     HnConvPlan *p = &c->plan;
     s->state = c;
     hn_epilogue_init(&c->epilogue, s, 1);
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
+    if (!hn_conv_plan_of(s, turned, p, error))
         return FALSE;
+    c->turned = turned;
     c->edge = edge_for(p);
     c->side = c->edge + 2;
     c->points = c->side * c->side;
-    c->in = (c->edge == 4 ? in4 : in2)[hn_cpu_level()];
+    c->in = hn_winograd_in(c->edge);
     c->out = (c->edge == 4 ? out4 : out2)[hn_cpu_level()];
     place(c, s);
     c->zeros = g_new0(float, (gsize)p->in_channels);
@@ -263,7 +284,17 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     for (int k = 0; k < c->epilogue.n; k++)
         if (c->epilogue.op[k].kind == HN_EPILOGUE_ADD)
             s->in[c->epilogue.op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
-    return hn_pack_own(s, 1, pack_weights, c->edge, weight_bytes(p, c->edge), c, &c->weights, error);
+    return hn_pack_own(s, 1, pack_weights, c->edge * 2 + turned, weight_bytes(p, c->edge), c, &c->weights, error);
+}
+
+static gboolean winograd_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, FALSE, error);
+}
+
+static gboolean turned_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, TRUE, error);
 }
 
 static void winograd_release(HnStep *s)
@@ -309,11 +340,18 @@ static void transform_in(const Run *r, int64_t tile, float *v)
     tile_at(c, tile, &image, &row, &col);
     row -= h->pad;
     col -= w->pad;
-    for (int i = 0, n = 0; i < c->side; i++) {
-        const float *from = r->x + ((image * h->in + row + i) * w->in + col) * r->x_pitch;
-        const gboolean inside = row + i >= 0 && row + i < h->in;
-        for (int j = 0; j < c->side; j++, n++)
-            x[n] = inside && col + j >= 0 && col + j < w->in ? from + j * r->x_pitch : c->zeros;
+    const float *first = r->x + ((image * h->in + row) * w->in + col) * r->x_pitch;
+    const int64_t line = w->in * r->x_pitch;
+    if (row >= 0 && col >= 0 && row + c->side <= h->in && col + c->side <= w->in) {
+        for (int i = 0, n = 0; i < c->side; i++)
+            for (int j = 0; j < c->side; j++)
+                x[n++] = first + i * line + j * r->x_pitch;
+    } else {
+        for (int i = 0, n = 0; i < c->side; i++)
+            for (int j = 0; j < c->side; j++, n++) {
+                const gboolean inside = row + i >= 0 && row + i < h->in && col + j >= 0 && col + j < w->in;
+                x[n] = inside ? first + i * line + j * r->x_pitch : c->zeros;
+            }
     }
     c->in(v, c->v_plane, x, c->plan.in_channels);
 }
@@ -475,12 +513,14 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
     for (int64_t o = 0; o < p->out_channels; o++) {
         double sum = 0;
         for (int64_t i = 0; i < p->in_channels; i++) {
-            float taps[9];
-            memcpy(taps, w + (o * p->in_channels + i) * (int64_t)sizeof taps, sizeof taps);
-            for (int t = 0; t < 9; t++) {
+            int64_t step;
+            const char *tap = w + hn_conv_weight_at(p, c->turned, o, i, &step) * (int64_t)sizeof(float);
+            for (int t = 0; t < 9; t++, tap += step * (int64_t)sizeof(float)) {
+                float weight;
+                memcpy(&weight, tap, sizeof weight);
                 const int64_t a = row + t / 3, b = col + t % 3;
                 if (a >= 0 && a < h->in && b >= 0 && b < v->in)
-                    sum += (double)taps[t] * (double)x[((image * h->in + a) * v->in + b) * pitch + i];
+                    sum += (double)weight * (double)x[((image * h->in + a) * v->in + b) * pitch + i];
             }
         }
         y[o] = (float)(sum * (double)c->scale[o] + (double)c->shift[o]);
@@ -521,6 +561,18 @@ static gboolean winograd_fuses(const HnStep *s)
 {
     return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
 }
+
+const HnKernel hn_cpu_winograd_turned = {
+    .name = "cpu.winograd",
+    .reject = turned_reject,
+    .prepare = turned_prepare,
+    .run = winograd_run,
+    .release = winograd_release,
+    .error = winograd_error,
+    .products = winograd_products,
+    .fuses = winograd_fuses,
+    .pitched = TRUE,
+};
 
 const HnKernel hn_cpu_winograd = {
     .name = "cpu.winograd",

@@ -187,6 +187,22 @@ static HN_TARGET void HN_V(out2)(const HnWinogradOut *o)
         HN_V(out2_at)(o, c, (int)(o->n - c), o->rows, o->cols);
 }
 
+/* The weights of a panel's columns for one input channel, whose number is that of two vectors. */
+static HN_TARGET void HN_V(taps)(float *u, int64_t plane, const float *k, const double *g, int side)
+{
+    enum { N = 2 * HN_LANES };
+    for (int a = 0; a < side; a++) {
+        double half[3][N];
+        for (int t = 0; t < 3; t++)
+            for (int j = 0; j < N; j++)
+                half[t][j] = g[3 * a] * (double)k[t * N + j] + g[3 * a + 1] * (double)k[(3 + t) * N + j] +
+                             g[3 * a + 2] * (double)k[(6 + t) * N + j];
+        for (int b = 0; b < side; b++, u += plane)
+            for (int j = 0; j < N; j++)
+                u[j] = (float)(g[3 * b] * half[0][j] + g[3 * b + 1] * half[1][j] + g[3 * b + 2] * half[2][j]);
+    }
+}
+
 #undef ALWAYS
 #undef LOAD_SOME
 #undef A

@@ -1,0 +1,25 @@
+/*
+ * A ConvTranspose of stride 1, which the gradient of a convolution's source is, is a convolution with the weights
+ * turned: their taps in reverse, input and output channels exchanged. Kernels of convolutions take both, and differ in
+ * where they find a weight.
+ */
+#pragma once
+
+#include "cpu/core/cpu_kernel.h"
+#include "op/conv.h"
+
+G_BEGIN_DECLS
+
+/* The convolution that s, a Conv or (turned) a ConvTranspose, is. FALSE: the window does not fit, or strides. */
+gboolean hn_conv_plan_of(const HnStep *s, gboolean turned, HnConvPlan *plan, GError **error);
+
+/* Elements from the first weight to that of tap 0 from input channel i of a group to output channel m of all groups;
+ * the next tap is *step further on. */
+static inline int64_t hn_conv_weight_at(const HnConvPlan *p, gboolean turned, int64_t m, int64_t i, int64_t *step)
+{
+    const int64_t in = p->in_channels, out = p->out_channels;
+    *step = turned ? -1 : 1;
+    return turned ? ((m / out * in + i) * out + m % out + 1) * p->taps - 1 : (m * in + i) * p->taps;
+}
+
+G_END_DECLS
