@@ -11,10 +11,10 @@
 
 #include "op/index.h"
 #include "op/narrow.h"
-#include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 
-static void resize_bind(HnBind *b, void *params)
+void hn_resize_bind(HnBind *b, int64_t version, HnResize *p)
 {
     static const char *const modes[] = { "nearest", "linear", "cubic", NULL };
     static const char *const places[] = { "half_pixel",         "half_pixel_symmetric",
@@ -23,9 +23,8 @@ static void resize_bind(HnBind *b, void *params)
                                           "tf_crop_and_resize", NULL };
     static const char *const rounds[] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL };
     static const char *const policies[] = { "stretch", "not_larger", "not_smaller", NULL };
-    HnResize *p = params;
     p->mode = (HnResizeMode)hn_bind_word(b, "mode", modes, HN_RESIZE_NEAREST);
-    if (b->version < 11) {
+    if (version < 11) {
         *p = (HnResize){
             .mode = p->mode, .place = HN_RESIZE_ASYMMETRIC, .round = HN_RESIZE_OLD, .roi = -1, .scales = 1, .sizes = -1
         };
@@ -39,13 +38,18 @@ static void resize_bind(HnBind *b, void *params)
     p->exclude_outside = hn_bind_bool(b, "exclude_outside", FALSE);
     p->cubic_a = hn_bind_float(b, "cubic_coeff_a", -0.75F);
     p->extrapolation = hn_bind_float(b, "extrapolation_value", 0);
-    if (b->version < 18)
+    if (version < 18)
         return;
     p->policy = (HnResizePolicy)hn_bind_word(b, "keep_aspect_ratio_policy", policies, HN_RESIZE_STRETCH);
     p->antialias = hn_bind_bool(b, "antialias", FALSE);
     p->axes = hn_bind_ints(b, "axes", &p->n_axes);
     if (p->antialias && p->mode == HN_RESIZE_NEAREST)
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'antialias' does not go with mode 'nearest'");
+}
+
+static void resize_bind(HnBind *b, void *params)
+{
+    hn_resize_bind(b, b->version, params);
 }
 
 static void upsample_bind(HnBind *b, void *params)
@@ -591,6 +595,16 @@ static void resize_ref(HnEval *e)
         means_ref(e, x, x->ndim, axis, y);
 }
 
+/* Region, scales and sizes are where a Resize has them; the gradient comes behind them. */
+static void resize_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_tape_in(t, 2), hn_tape_in(t, 3), hn_tape_dy(t, 0) };
+    hn_tape_ends(t, 1);
+    hn_tape_ends(t, 2);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_node_out(hn_tape_backward(t, "ResizeGrad", 5, in, 1), 0));
+}
+
 #define RESIZE_TYPES (HN_T_COMPUTE | HN_BIT(HN_C64) | HN_BIT(HN_C128) | HN_BIT(HN_STRING))
 
 static gboolean resize_computes(const HnNode *n)
@@ -637,6 +651,7 @@ const HnOp hn_op_resize = {
     .infer = resize_infer,
     .cost = resize_cost,
     .ref = resize_ref,
+    .grad = resize_grad,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES, .computes = resize_computes },
     .narrow = resize_narrow,
     .range = { .exact = "U" },

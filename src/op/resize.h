@@ -46,6 +46,8 @@ typedef struct {
     double start, end;    /* of the region of interest, as parts of the input */
 } HnResizeAxis;
 
+/* Parameters of a Resize of that opset. */
+void hn_resize_bind(HnBind *b, int64_t version, HnResize *p);
 /* All axes of e's input 0, from its parameters and inputs; FALSE: failed, e->error is set. */
 gboolean hn_resize_axes(HnEval *e, HnResizeAxis *axis);
 /* Index in [0, in) of output y of the nearest element; -1: outside of a cropped input. */

@@ -27,6 +27,8 @@ static const HnCase resize[] = {
     { "f32[4]={1,2,3,4} - - !i64[1]={2}", "nearest_mode='round_prefer_ceil'", "f32[2]={2,4}" },
     { "f32[4]={1,2,3,4} - - !i64[1]={2}", "nearest_mode='ceil'", "f32[2]={2,4}" },
     { "f32[2,4]={1,2,3,4,5,6,7,8} - - !i64[1]={2}", "axes=[-1] nearest_mode='floor'", "f32[2,2]={1,3,5,7}" },
+    { "f32[4]={1,2,3,4} - !f32[1]={1}", "coordinate_transformation_mode='tf_half_pixel_for_nn' nearest_mode='ceil'",
+      "f32[4]={2,3,4,4}" },
     { "f32[2,4] - - !i64[2]={3,3}", "keep_aspect_ratio_policy='not_larger'", "f32[2,3]" },
     { "f32[2,4] - - !i64[2]={3,3}", "keep_aspect_ratio_policy='not_smaller'", "f32[3,6]" },
     { "u8[3]={0,10,3} - !f32[1]={2}", "mode='linear'", "u8[6]={0,2,8,8,5,3}" },

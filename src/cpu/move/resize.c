@@ -1,6 +1,7 @@
 /*
  * Resize and Upsample with sizes that are known ahead. Nearest moves elements of any size by tables of indices; means
- * (linear, cubic) of f32 go axis by axis through scratch memory, one piece of the axes in front at a time.
+ * (linear, cubic) of f32 go axis by axis through scratch memory, one piece of the axes in front at a time. Their
+ * gradient, and that of nearest, is the same with transposed weights: each element of the source gathers what it gave.
  */
 #include "op/resize.h"
 
@@ -10,28 +11,45 @@
 #include "op/index.h"
 #include "op/types.h"
 
+#define SIZES 4 /* inputs of Resize; of ResizeGrad, too, whose next one is the gradient */
+
+/* The input that is read: of n_in, Resize's first, ResizeGrad's last. */
+static int source_of(const HnStep *s)
+{
+    return s->n_in > SIZES ? SIZES : 0;
+}
+
 static gboolean is_last(const HnStep *s)
 {
-    return hn_layout_is_last(s->in[0].slot->layout);
+    return hn_layout_is_last(s->in[source_of(s)].slot->layout);
+}
+
+/* Every element is its own result. By nearest_mode the nearest one may be the one beside it, as the ends tell. */
+static gboolean stays(const HnResize *p, const HnResizeAxis *a)
+{
+    return a->in == a->out && a->scale == 1 &&
+           (p->mode != HN_RESIZE_NEAREST ||
+            (hn_resize_nearest(p, a, 0) == 0 && hn_resize_nearest(p, a, a->in - 1) == a->in - 1));
 }
 
 /* The step's numbers, axes in the order of memory. Those that stay as they are next to each other count as one. */
 static const char *axes_of(const HnStep *s, int *n, HnResizeAxis *axis)
 {
     const HnResize *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    HnTensor *in[4] = { NULL };
+    const HnTensor *x = hn_cpu_in(s, 0), *y = source_of(s) == 0 ? s->out[0].slot->tensor : hn_cpu_in(s, SIZES);
+    HnTensor *in[SIZES] = { NULL };
     HnResizeAxis all[HN_MAX_RANK];
-    if (y->n == 0 || x->n == 0 || x->ndim == 0 || s->n_in > 4)
+    const int n_in = MIN(s->n_in, SIZES);
+    if (y->n == 0 || x->n == 0 || x->ndim == 0 || y->ndim != x->ndim)
         return "nothing to compute";
     if (p->place == HN_RESIZE_CROP)
         return "cropped inputs";
-    for (int i = 1; i < s->n_in; i++)
+    for (int i = 1; i < n_in; i++)
         if (hn_copy_varies(s, i))
             return "sizes that are known only at run time";
-    for (int i = 0; i < s->n_in; i++)
+    for (int i = 0; i < n_in; i++)
         in[i] = s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
-    HnEval e = { .node = s->node, .params = p, .n_in = s->n_in, .in = in };
+    HnEval e = { .node = s->node, .params = p, .n_in = n_in, .in = in };
     gboolean known = hn_resize_axes(&e, all);
     g_clear_error(&e.error);
     for (int a = 0; known && a < x->ndim; a++)
@@ -46,22 +64,17 @@ static const char *axes_of(const HnStep *s, int *n, HnResizeAxis *axis)
     gboolean before = FALSE; /* the axis before stays */
     *n = 0;
     for (int a = 0; a < x->ndim; a++) {
-        gboolean stays = all[a].in == all[a].out && all[a].scale == 1;
-        if (stays && before) {
+        const gboolean same = stays(p, &all[a]);
+        if (same && before) {
             axis[*n - 1].in *= all[a].in;
             axis[*n - 1].out *= all[a].in;
             axis[*n - 1].length = (double)axis[*n - 1].out;
         } else {
             axis[(*n)++] = all[a];
         }
-        before = stays;
+        before = same;
     }
     return NULL;
-}
-
-static gboolean stays(const HnResizeAxis *a)
-{
-    return a->in == a->out && a->scale == 1;
 }
 
 /* Tables grow with the output, which a file may make as large as it likes. */
@@ -75,7 +88,9 @@ static gpointer table_of(const HnStep *s, int64_t n, gsize size, GError **error)
 
 static void keep_layout(HnStep *s)
 {
-    s->in[0].any = is_last(s);
+    s->in[source_of(s)].any = is_last(s);
+    for (int i = 0; i < s->n_in; i++)
+        s->in[i].unread = i != source_of(s);
     s->out[0].slot->layout = is_last(s) ? hn_layout_last(s->out[0].slot->tensor) : NULL;
 }
 
@@ -119,14 +134,14 @@ static gboolean nearest_prepare(HnStep *s, GError **error)
     p->size = p->run = hn_dtype_size(hn_cpu_in(s, 0)->dtype);
     p->n = 1;
     p->threads = hn_cpu_threads_for(s, 0);
-    if (stays(&axis[n - 1]))
+    if (stays(s->params, &axis[n - 1]))
         p->run *= (size_t)axis[--n].in;
     int64_t stride = (int64_t)p->run;
     for (int a = n - 1; a >= 0; a--) {
         int64_t *table = p->tables + at;
         at += axis[a].out;
         for (int64_t y = 0; y < axis[a].out; y++)
-            table[y] = stays(&axis[a]) ? y : hn_resize_nearest(s->params, &axis[a], y);
+            table[y] = stays(s->params, &axis[a]) ? y : hn_resize_nearest(s->params, &axis[a], y);
         if (a == n - 1) {
             p->n = axis[a].out;
             p->column = table;
@@ -142,8 +157,6 @@ static gboolean nearest_prepare(HnStep *s, GError **error)
     }
     p->ndim = MAX(n - 1, 0);
     keep_layout(s);
-    for (int i = 1; i < s->n_in; i++)
-        s->in[i].unread = TRUE;
     return TRUE;
 }
 
@@ -259,19 +272,32 @@ typedef struct {
     Pass pass[HN_MAX_RANK];
 } Means;
 
-static const char *means_reject(const HnStep *s)
+/* Elements that one is a mean of. */
+static int64_t taps_of(const HnResize *p, const HnResizeAxis *a)
+{
+    return p->mode == HN_RESIZE_NEAREST ? 1 : hn_resize_taps(p, a);
+}
+
+static void weights_of(const HnResize *p, const HnResizeAxis *a, int64_t y, int64_t *first, double *w)
+{
+    w[0] = 1;
+    if (p->mode == HN_RESIZE_NEAREST)
+        *first = hn_resize_nearest(p, a, y);
+    else
+        (void)hn_resize_weights(p, a, y, first, w);
+}
+
+static const char *back_reject(const HnStep *s)
 {
     const HnResize *p = s->params;
     HnResizeAxis axis[HN_MAX_RANK];
     int64_t most[HN_MAX_RANK], elements;
     int n;
-    if (p->mode == HN_RESIZE_NEAREST)
-        return "no mean";
     if (hn_cpu_in(s, 0)->dtype != HN_F32)
         return "only f32";
     const char *reason = axes_of(s, &n, axis);
     for (int a = 0; reason == NULL && a < n; a++) {
-        const int64_t taps = hn_resize_taps(p, &axis[a]);
+        const int64_t taps = taps_of(p, &axis[a]);
         if (taps < 0 || taps > MAX_TAPS)
             reason = "means of too many elements";
         most[a] = MAX(axis[a].in, axis[a].out);
@@ -281,17 +307,58 @@ static const char *means_reject(const HnStep *s)
     return reason;
 }
 
+static const char *means_reject(const HnStep *s)
+{
+    const HnResize *p = s->params;
+    return p->mode == HN_RESIZE_NEAREST ? "no mean" : back_reject(s);
+}
+
+/* The transpose of the weights: what each element of the source is part of, in the order of the results. */
+static void transpose_weights(Pass *p, const HnResize *r, const HnResizeAxis *a)
+{
+    const int64_t taps = taps_of(r, a);
+    double w[MAX_TAPS];
+    int64_t first;
+    memset(p->first, 0, (size_t)(a->in + 1) * sizeof *p->first);
+    for (int fill = 0; fill < 2; fill++) {
+        for (int64_t y = 0; y < a->out; y++) {
+            weights_of(r, a, y, &first, w);
+            for (int64_t k = 0; k < taps; k++) {
+                const int64_t i = CLAMP(first + k, 0, a->in - 1);
+                if (w[k] == 0)
+                    continue;
+                if (fill == 1) {
+                    p->at[p->first[i]] = y;
+                    p->weight[p->first[i]] = (float)w[k];
+                }
+                p->first[i]++;
+            }
+        }
+        int64_t sum = 0; /* counts become beginnings, and ends those of the elements behind */
+        for (int64_t i = 0; i <= a->in; i++) {
+            const int64_t n = p->first[i];
+            p->first[i] = sum;
+            sum = fill == 0 ? sum + n : n;
+        }
+    }
+}
+
 static gboolean pass_init(Pass *p, const HnStep *s, const HnResizeAxis *a, int64_t outer, int64_t inner, GError **error)
 {
     const HnResize *r = s->params;
-    const int64_t taps = hn_resize_taps(r, a);
+    const int64_t taps = taps_of(r, a);
+    const gboolean back = source_of(s) != 0;
     double w[MAX_TAPS];
     int64_t n = 0, first;
-    *p = (Pass){ .in = a->in, .out = a->out, .outer = outer, .inner = inner };
-    if ((p->first = table_of(s, a->out + 1, sizeof *p->first, error)) == NULL ||
+    *p = (Pass){ .in = back ? a->out : a->in, .out = back ? a->in : a->out, .outer = outer, .inner = inner };
+    if ((p->first = table_of(s, p->out + 1, sizeof *p->first, error)) == NULL ||
         (p->at = table_of(s, a->out * taps, sizeof *p->at, error)) == NULL ||
         (p->weight = table_of(s, a->out * taps, sizeof *p->weight, error)) == NULL)
         return FALSE;
+    if (back) {
+        transpose_weights(p, r, a);
+        return TRUE;
+    }
     for (int64_t y = 0; y < a->out; y++) {
         p->first[y] = n;
         (void)hn_resize_weights(r, a, y, &first, w);
@@ -313,28 +380,27 @@ static gboolean means_prepare(HnStep *s, GError **error)
     Means *m = g_new0(Means, 1);
     s->state = m;
     (void)axes_of(s, &n, axis);
-    first = stays(&axis[0]) ? 1 : 0;
+    const gboolean back = source_of(s) != 0;
+    first = stays(s->params, &axis[0]) ? 1 : 0;
     m->pieces = first == 1 ? axis[0].in : 1;
-    m->from = hn_cpu_in(s, 0)->n / m->pieces;
+    m->from = hn_cpu_in(s, source_of(s))->n / m->pieces;
     m->to = s->out[0].slot->tensor->n / m->pieces;
     for (int a = 0; a < n; a++)
-        dims[a] = axis[a].in;
+        dims[a] = back ? axis[a].out : axis[a].in;
     for (int k = first; k < n; k++) { /* where things grow, the last axis first: fewer rows to pick elements from */
         const int a = m->to >= m->from ? n - 1 - (k - first) : k;
-        if (stays(&axis[a]))
+        if (stays(s->params, &axis[a]))
             continue;
         if (m->n > 0) /* what the pass before gives */
             m->between = MAX(m->between, hn_span(dims, first, n));
         if (!pass_init(&m->pass[m->n++], s, &axis[a], hn_span(dims, first, a), hn_span(dims, a + 1, n), error))
             return FALSE;
-        dims[a] = axis[a].out;
+        dims[a] = back ? axis[a].in : axis[a].out;
     }
-    m->threads = hn_cpu_threads_for(s, 8.0 * (double)s->out[0].slot->tensor->n);
+    m->threads = hn_cpu_threads_for(s, 8.0 * (double)MAX(m->from, m->to) * (double)m->pieces);
     m->by_rows = m->threads > m->pieces;
     keep_layout(s);
     s->scratch_bytes = (gsize)(m->by_rows ? 1 : m->threads) * 2 * (gsize)m->between * sizeof(float);
-    for (int i = 1; i < s->n_in; i++)
-        s->in[i].unread = TRUE;
     return TRUE;
 }
 
@@ -431,7 +497,7 @@ static gboolean means_run(HnStep *s, GError **error)
     (void)error;
     const Means *m = s->state;
     float *y = hn_cpu_data(&s->out[0]), *scratch = s->scratch;
-    const float *x = hn_cpu_data(&s->in[0]);
+    const float *x = hn_cpu_data(&s->in[source_of(s)]);
     if (m->threads == 1 || m->by_rows) {
         for (int64_t i = 0; i < m->pieces; i++)
             means_piece(m, y + i * m->to, x + i * m->from, scratch);
@@ -464,5 +530,14 @@ static const HnKernel resize_means = {
     .release = means_release,
 };
 
+static const HnKernel resize_back = {
+    .name = "cpu.resize_back",
+    .reject = back_reject,
+    .prepare = means_prepare,
+    .run = means_run,
+    .release = means_release,
+};
+
 const HnKernel *const hn_cpu_resize[] = { &resize_nearest, &resize_means, NULL };
 const HnKernel *const hn_cpu_upsample[] = { &resize_nearest, &resize_means, NULL };
+const HnKernel *const hn_cpu_resizegrad[] = { &resize_back, NULL };
