@@ -286,6 +286,8 @@ HnNode *hn_graph_add_node(HnGraph *g, int at, const char *op_type, const char *d
 /* The same right in front of a node of g. */
 HnNode *hn_graph_add_node_before(HnGraph *g, const HnNode *before, const char *op_type, const char *domain,
                                  const char *name);
+/* n is a node of another operator from now on, to be bound again; its place, inputs, outputs and attributes stay. */
+void hn_node_become(HnNode *n, const char *op_type, const char *domain);
 /* The place of a node of g in its list: found at once where it is near to where it was. */
 guint hn_graph_index(const HnGraph *g, const HnNode *n);
 void hn_node_add_in(HnNode *n, HnValue *v_or_null);

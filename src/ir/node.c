@@ -42,6 +42,14 @@ HnNode *hn_graph_add_node_before(HnGraph *g, const HnNode *before, const char *o
     return n;
 }
 
+void hn_node_become(HnNode *n, const char *op_type, const char *domain)
+{
+    n->op_type = hn_model_text(n->graph->model, op_type);
+    n->domain = hn_model_text(n->graph->model, domain);
+    n->version = hn_graph_opset(n->graph, domain);
+    n->op = NULL;
+}
+
 guint hn_graph_index(const HnGraph *g, const HnNode *n)
 {
     HnNode *const *nodes = (HnNode *const *)g->nodes->pdata;

@@ -11,7 +11,8 @@
 #include <math.h>
 
 #include "op/index.h"
-#include "op/norm_grad.h"
+#include "op/ops.h"
+#include "op/tape.h"
 #include "op/training.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -35,6 +36,18 @@ static void batchnorm_bind(HnBind *b, void *params)
         hn_bind_fail(b, HN_ERROR_GRAPH, "has %u outputs, but only training mode gives more than 1", extra + 1);
     else if (b->version >= 14 && b->node->out->len > 3)
         hn_bind_fail(b, HN_ERROR_GRAPH, "has %u outputs, at most 3 are allowed", b->node->out->len);
+}
+
+/*
+ * BatchNormTrain (domain "hone"): training mode, with the batch's mean and 1 / deviation as outputs 3 and 4, which the
+ * gradient reads. What BatchNormalization becomes as soon as somebody asks for its gradient.
+ */
+static void batchnormtrain_bind(HnBind *b, void *params)
+{
+    HnBatchNorm *p = params;
+    p->epsilon = hn_bind_float(b, "epsilon", 1e-5f);
+    p->momentum = hn_bind_float(b, "momentum", 0.9f);
+    p->training = p->inverse = TRUE;
 }
 
 static void batchnorm_infer(HnInfer *x)
@@ -155,11 +168,16 @@ static void batchnorm_ref(HnEval *e)
 #define RUN(T) moments_##T(x->data, f, in[2], in[3]);
         HN_FOR_FLOAT(x->dtype, RUN)
 #undef RUN
-        for (int k = 1; k < 5; k++)
+        for (int k = 1; k < (p->inverse ? 4 : 5); k++)
             emit(e, k, k % 2 == 1 ? 3 : 4, k < 3 ? (double)p->momentum : 0, in[k % 2 == 1 ? 2 : 3]);
     }
-    for (int64_t c = 0; c < f.channels; c++)
-        factor[c] = in[0][c] / sqrt(in[3][c] + (double)p->epsilon);
+    for (int64_t c = 0; c < f.channels; c++) {
+        const double inv = 1 / sqrt(in[3][c] + (double)p->epsilon);
+        factor[c] = in[0][c] * inv;
+        in[3][c] = inv;
+    }
+    if (p->inverse)
+        emit(e, 4, 4, 0, in[3]);
 #define RUN(T) apply_##T(x->data, y, f, in[2], factor, in[1]);
     HN_FOR_FLOAT(x->dtype, RUN)
 #undef RUN
@@ -190,53 +208,48 @@ static void batchnorm_unbind(HnUnbind *u)
     }
 }
 
-/* With the batch's moments, which move with the data. */
-static void training_grad(HnTape *t, int rank)
+/* BatchNormGrad, with the batch's mean and 1 / deviation, or given mean and variance. */
+static HnNode *norm_grad(HnTape *t, HnValue *mean, HnValue *spread, gboolean frozen)
 {
-    HnNormGrad g = {
-        .axes = { 0 }, .n = 1, .epsilon = (double)((const HnBatchNorm *)t->params)->epsilon, .centred = TRUE
-    };
-    for (int a = 2; a < rank; a++)
-        g.axes[g.n++] = a;
-    HnValue *dy = hn_tape_dy(t, 0);
-    hn_norm_hat(t, &g, hn_tape_in(t, 0));
-    if (hn_tape_needs(t, 0)) {
-        HnValue *scale = hn_norm_by_channel(t, hn_tape_in(t, 1), rank);
-        hn_tape_give(t, 0, hn_norm_dx(t, &g, hn_build_op2(t->build, "Mul", dy, scale)));
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0), hn_tape_in(t, 1), mean, spread, hn_tape_in(t, 2) };
+    HnNode *n = hn_build_node(t->build, "BatchNormGrad", HN_DOMAIN_INTERNAL, 6, in, 3);
+    if (frozen) {
+        hn_node_set_int(n, "frozen", 1);
+        hn_node_set_float(n, "epsilon", ((const HnBatchNorm *)t->params)->epsilon);
     }
-    if (hn_tape_needs(t, 1))
-        hn_tape_give(t, 1, hn_norm_channel_sum(t, hn_build_op2(t->build, "Mul", dy, g.hat), 1, rank));
-    if (hn_tape_needs(t, 2))
-        hn_tape_give(t, 2, hn_norm_channel_sum(t, dy, 2, rank));
+    for (int i = 0; i < 3; i++)
+        hn_tape_give(t, i, hn_node_out(n, i));
+    return n;
+}
+
+/* With the batch's moments, which move with the data, and which the node is asked for. */
+static void training_grad(HnTape *t)
+{
+    HnNode *n = t->node;
+    HnGraph *g = t->build->graph;
+    if (n->op != &hn_op_batchnormtrain) {
+        for (int k = 3; k < 5; k++)
+            hn_node_set_out(n, k, hn_graph_new_value(g, k == 3 ? "batch_mean" : "batch_inverse"));
+        hn_node_remove_attr(n, "training_mode");
+        hn_node_become(n, "BatchNormTrain", HN_DOMAIN_INTERNAL);
+    }
+    (void)norm_grad(t, hn_node_out(n, 3), hn_node_out(n, 4), FALSE);
     hn_tape_ends(t, 3); /* of the running moments, which no result but their own next ones depends on */
     hn_tape_ends(t, 4);
 }
 
 /* With given moments: y = (x - mean) inv scale + bias. */
-static void frozen_grad(HnTape *t, int rank)
+static void frozen_grad(HnTape *t)
 {
-    t->number[0] = (double)((const HnBatchNorm *)t->params)->epsilon;
-    HnValue *var = hn_tape_in(t, 4), *inv = hn_tape_calc(t, "1 / Sqrt(p + a)", &var);
-    HnValue *v[3] = { hn_tape_in(t, 1), inv }, *factor = hn_tape_calc(t, "p * q", v);
-    HnValue *dy = hn_tape_dy(t, 0);
-    v[0] = hn_norm_by_channel(t, factor, rank);
-    if (hn_tape_needs(t, 0))
-        hn_tape_give(t, 0, hn_tape_calc(t, "dy * p", v));
-    HnValue *db = hn_norm_channel_sum(t, dy, 2, rank);
-    hn_tape_give(t, 2, db);
-    v[0] = db;
-    v[1] = factor;
-    if (hn_tape_needs(t, 3))
-        hn_tape_give(t, 3, hn_tape_calc(t, "-p * q", v));
-    if (!hn_tape_needs(t, 1) && !hn_tape_needs(t, 4))
+    HnValue *var = hn_tape_in(t, 4);
+    HnNode *n = norm_grad(t, hn_tape_in(t, 3), var, TRUE);
+    if (!hn_tape_needs(t, 3) && !hn_tape_needs(t, 4))
         return;
-    v[0] = hn_norm_by_channel(t, hn_tape_in(t, 3), rank);
-    v[0] = hn_norm_channel_sum(t, hn_tape_calc(t, "dy * (x - p)", v), 1, rank);
-    v[1] = inv;
-    v[2] = factor;
-    hn_tape_give(t, 1, hn_tape_calc(t, "p * q", v));
-    if (hn_tape_needs(t, 4))
-        hn_tape_give(t, 4, hn_tape_calc(t, "-0.5 * p * q * q * r", v));
+    t->number[0] = (double)((const HnBatchNorm *)t->params)->epsilon;
+    HnValue *v[3] = { hn_node_out(n, 2), hn_tape_in(t, 1), hn_tape_calc(t, "1 / Sqrt(p + a)", &var) };
+    hn_tape_give(t, 3, hn_tape_calc(t, "-p * q * r", v));
+    v[0] = hn_node_out(n, 1);
+    hn_tape_give(t, 4, hn_tape_calc(t, "-0.5 * p * q * r * r", v));
 }
 
 static void batchnormalization_grad(HnTape *t)
@@ -248,9 +261,9 @@ static void batchnormalization_grad(HnTape *t)
     else if (hn_tape_dy(t, 1) != NULL || hn_tape_dy(t, 2) != NULL)
         hn_tape_refuse(t, "the next running moments are read");
     else if (p->training)
-        training_grad(t, rank);
+        training_grad(t);
     else
-        frozen_grad(t, rank);
+        frozen_grad(t);
 }
 
 /* Moments are those of the batch, and the running ones follow them. */
@@ -290,4 +303,22 @@ const HnOp hn_op_batchnormalization = {
     .channels = { HN_CH_PLANES },
     .trained = 1 << 1 | 1 << 2,
     .train = batchnormalization_train,
+};
+
+const HnOp hn_op_batchnormtrain = {
+    .name = "BatchNormTrain",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TUUVV",
+    .out = "TVVVV",
+    .T = HN_T_FLOATS,
+    .U = HN_T_FLOATS,
+    .V = HN_T_FLOATS,
+    .params_size = sizeof(HnBatchNorm),
+    .bind = batchnormtrain_bind,
+    .infer = batchnorm_infer,
+    .cost = batchnorm_cost,
+    .ref = batchnorm_ref,
+    .grad = batchnormalization_grad,
 };

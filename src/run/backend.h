@@ -157,7 +157,7 @@ struct HnKernel {
     /* Behind prepare(): the part of the operator's multiply-adds that the algorithm makes, below 1. For reports. NULL:
      * all of them. */
     double (*products)(const HnStep *s);
-    /* The kernel can compute s->fused along with the node; asked before reject(). NULL: never. */
+    /* The kernel can compute s->fused along with the node, all of output 0; asked before reject(). NULL: never. */
     gboolean (*fuses)(const HnStep *s);
 };
 

@@ -364,9 +364,6 @@ static int chain_behind(const HnPlan *p, const HnNode *n, HnStep *s)
 {
     Chain c = { .p = p, .s = s, .at = hn_graph_index(n->graph, n) };
     const HnValue *v = hn_node_out(n, 0);
-    for (guint k = 1; k < n->out->len; k++)
-        if (n->out->pdata[k] != NULL)
-            return 0;
     while (v != NULL && !v->is_output) {
         const HnNode *u = v->users->len == 1 ? v->users->pdata[0] : NULL;
         int in;

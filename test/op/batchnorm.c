@@ -27,3 +27,14 @@ static const HnCase batchnormalization[] = {
     { "f32[1,3] f32[3] f32[3] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },
 };
 HN_CASES(batchnormalization, "BatchNormalization", batchnormalization);
+
+static const HnCase batchnormtrain[] = {
+    { X " f32[2]={1,10} f32[2]={0,1} f32[2]={1,2} f32[2]={4,16}", "epsilon=0.0 momentum=0.5",
+      "f32[2,2,1]={-1,-9,1,11} f32[2]={1.5,3} f32[2]={2.5,10} f32[2]={2,4} f32[2]={1,0.5}" },
+    { "f32[3,20,7,9] f32[20] f32[20] f32[20] f32[20]@0.5:2", NULL, .n_out = 5, .rtol = 1e-4, .atol = 1e-5 },
+    { "f32[40,67] f32[67] f32[67] f32[67] f32[67]@0.5:2", "epsilon=0.1 momentum=0.25", .n_out = 5, .rtol = 1e-4,
+      .atol = 1e-5 },
+    { "f32[4,2,3,5,2] f32[2] f32[2] f32[2] f32[2]@0.5:2", NULL, .n_out = 1, .rtol = 1e-4, .atol = 1e-5 },
+    { "f32[1,3] f32[2] f32[3] f32[3] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+};
+HN_CASES(batchnormtrain, "BatchNormTrain", batchnormtrain);

@@ -268,6 +268,18 @@ HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first)
     return e;
 }
 
+gboolean hn_epilogue_is_end(const HnStep *s, int axis)
+{
+    HnEpilogueOp op;
+    int k = 0;
+    if (k < s->n_fused && read_node(s, k, axis, &op) != NULL && op.kind == HN_EPILOGUE_ADD)
+        k++;
+    if (k < s->n_fused && read_node(s, k, axis, &op) != NULL &&
+        (op.kind == HN_EPILOGUE_RELU || op.kind == HN_EPILOGUE_CLIP))
+        k++;
+    return k == s->n_fused;
+}
+
 void hn_epilogue_rest(const HnEpilogue *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row,
                       int64_t rows, int64_t col, int64_t cols)
 {

@@ -54,6 +54,8 @@ typedef struct {
 
 /* Those from `first` on. */
 HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first);
+/* The fused nodes are no more than that: a sum with a value that is no weight, then bounds, or one of them. */
+gboolean hn_epilogue_is_end(const HnStep *s, int axis);
 /* Those from `first` on, for channels [col, col + cols) of rows [row, row + rows) of y, which are `pitch` apart; the
  * rows of residual sums are as far apart as their slots say where they lie channels last. */
 void hn_epilogue_rest(const HnEpilogue *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row,

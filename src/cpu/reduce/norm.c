@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/reduce/batchnorm.h"
 #include "op/batchnorm.h"
 #include "op/index.h"
 #include "op/instancenorm.h"
@@ -342,4 +343,4 @@ static const HnKernel batchnorm = {
     .inplace = TRUE,
 };
 
-const HnKernel *const hn_cpu_batchnormalization[] = { &batchnorm, NULL };
+const HnKernel *const hn_cpu_batchnormalization[] = { &batchnorm, &hn_cpu_batchnorm_train, NULL };

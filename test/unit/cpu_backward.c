@@ -1,0 +1,126 @@
+/*
+ * Kernels that a training step has beside those of a run: against ref, on each layout, and to the last bit the same
+ * with any number of threads.
+ */
+#include <string.h>
+
+#include "run_model.h"
+
+static void same_bits(const GPtrArray *a, const GPtrArray *b, const char *text)
+{
+    for (guint i = 0; i < a->len; i++) {
+        const HnTensor *x = a->pdata[i], *y = b->pdata[i];
+        if (memcmp(x->data, y->data, x->bytes) != 0) {
+            g_test_message("result %u differs with threads: %s", i, text);
+            g_test_fail();
+        }
+    }
+}
+
+/* nodes: behind %x, f32 of dims; %c is x channels last. At most so many reorder steps, and none on ref. */
+static void check(int reorders, const char *dims, const char *nodes)
+{
+    g_autofree char *text = g_strdup_printf("opset 21 opset hone 1 graph g(%%x:f32[%s]) -> (%%y) { %s }", dims, nodes);
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(ref, 3), first = NULL;
+    g_autoptr(GPtrArray) want = test_run(ref, in);
+    for (int threads = 1; threads <= 3; threads++) {
+        g_autoptr(HnSession) s = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads });
+        g_autoptr(GPtrArray) got = test_run(s, in);
+        const TestCount n = test_count(s);
+        if (n.ref > 0 || n.reorders > reorders) {
+            g_test_message("%d on ref, %d reorders: %s", n.ref, n.reorders, text);
+            g_test_fail();
+        }
+        for (guint i = 0; i < want->len; i++)
+            test_assert_close(got->pdata[i], want->pdata[i], 2e-4, 2e-4, text);
+        if (first == NULL)
+            first = test_copies(got);
+        else
+            same_bits(first, got, text);
+    }
+}
+
+/* Shapes whose channels fill vectors, do not, and are fewer than a vector has; all large enough for several threads.
+ * In `nodes` CC is the number of channels, DIMS the shape. */
+static void each(int reorders, const char *nodes)
+{
+    static const struct {
+        const char *dims, *channels;
+    } shapes[] = { { "4,32,15,14", "32" }, { "5,21,15,17", "21" }, { "3,3,61,60", "3" },
+                   { "2,300,9,8", "300" }, { "70,200", "200" },    { "3,16,999", "16" } };
+    for (guint i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        g_autoptr(GString) body = g_string_new(nodes);
+        g_string_replace(body, "CC", shapes[i].channels, 0);
+        g_string_replace(body, "DIMS", shapes[i].dims, 0);
+        check(reorders, shapes[i].dims, body->str);
+    }
+}
+
+#define NORM "s:f32[CC]=fill(1,0.5,1.5), b:f32[CC], m:f32[CC], v:f32[CC]=fill(3,0.5,1.5)"
+
+/* All results in one: %y is their sum. */
+static void test_batchnorm(void)
+{
+    each(0, "%y = BatchNormalization(%x, " NORM ") training_mode=1");
+    each(0, "%n = BatchNormalization(%x, " NORM ") training_mode=1 %y = Relu(%n)");
+    each(0, "%o = Neg(%x) %n = BatchNormalization(%x, " NORM ") training_mode=1 %a = Add(%o, %n) "
+            "%y = Clip(%a, lo:f32={-0.5}, hi:f32={0.5})");
+    each(0, "%n, -, -, %q, %i = hone::BatchNormTrain(%x, " NORM ") %y = Add(%q, %i)");
+    each(0, "%n, %q, %i = BatchNormalization(%x, " NORM ") training_mode=1 %y = Add(%q, %i)");
+}
+
+#define GRAD(more)                                                                                                \
+    "%o = Sin(%x) %n, -, -, %q, %i = hone::BatchNormTrain(%x, " NORM ") %dx, %ds, %db = hone::BatchNormGrad(%o, " \
+    "%x, s, %q, %i, b)" more
+#define FROZEN(more) "%o = Sin(%x) %dx, %ds, %db = hone::BatchNormGrad(%o, %x, s, m, v, b) frozen=1" more
+
+static void test_batchnorm_grad(void)
+{
+    static const char *const results[] = { " %y = Neg(%dx)", " %y = Neg(%ds)", " %y = Neg(%db)" };
+    for (guint i = 0; i < G_N_ELEMENTS(results); i++) {
+        g_autofree char *plain = g_strconcat(GRAD(""), results[i], NULL);
+        g_autofree char *relu = g_strconcat(GRAD(" mask='relu'"), results[i], NULL);
+        g_autofree char *clip = g_strconcat(GRAD(" mask='clip' lo=-0.25 hi=0.5"), results[i], NULL);
+        each(0, plain);
+        each(0, relu);
+        each(0, clip);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(results); i++) {
+        g_autoptr(GString) frozen = g_string_new(FROZEN(" mask='relu'"));
+        g_string_append(frozen, results[i]);
+        g_string_replace(frozen, " s, m, v, b", " s:f32[CC], m:f32[CC], v:f32[CC]=fill(3,0.5,1.5), b:f32[CC]", 0);
+        each(0, frozen->str);
+    }
+}
+
+/* Channels last from a convolution on: both passes stay there. */
+static void test_last(void)
+{
+    check(2, "2,8,20,21",
+          "%c = Conv(%x, w:f32[32,8,3,3]) pads=[1,1,1,1] %n, -, -, %q, %i = hone::BatchNormTrain(%c, s:f32[32], "
+          "b:f32[32], "
+          "m:f32[32], v:f32[32]) %z = Relu(%n) %o = Sin(%z) %dx, %ds, %db = hone::BatchNormGrad(%o, %c, s, %q, %i, b) "
+          "mask='relu' %y = Conv(%dx, u:f32[8,32,3,3]) pads=[1,1,1,1]");
+}
+
+/* Moments of numbers far from 0 lose no more digits than the numbers have. */
+static void test_far(void)
+{
+    check(0, "8,16,12,12",
+          "%f = Add(%x, k:f32[16,1,1]=fill(1,90,100)) %y = BatchNormalization(%f, s:f32[16]=fill(1,0.5,1), "
+          "b:f32[16], m:f32[16], v:f32[16]) training_mode=1");
+}
+
+int main(int argc, char **argv)
+{
+    if (test_same_level())
+        return 0;
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/cpu/backward/batchnorm", test_batchnorm);
+    g_test_add_func("/cpu/backward/batchnorm_grad", test_batchnorm_grad);
+    g_test_add_func("/cpu/backward/last", test_last);
+    g_test_add_func("/cpu/backward/far", test_far);
+    return g_test_run();
+}
