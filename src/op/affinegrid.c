@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 typedef struct {
@@ -90,6 +91,37 @@ static void affinegrid_cost(const HnInfer *x, HnCost *c)
     c->flops = 8 * hn_type_count(x->out[0]);
 }
 
+/* Each row of a matrix is multiplied by (x, y, z, 1): sums of dy times the grid that does nothing, and of dy. */
+static void affinegrid_grad(HnTape *t)
+{
+    int64_t size[HN_MAX_RANK];
+    const int n = hn_tape_ints(t, 1, size), axes = n - 2;
+    if (!hn_tape_needs(t, 0))
+        return;
+    if (n != 4 && n != 5) {
+        hn_tape_refuse(t, "the size is computed when it runs");
+        return;
+    }
+    const int64_t places = size[2] * size[3] * (n == 5 ? size[4] : 1), shape[] = { 1, axes, axes + 1 };
+    const int64_t flat[] = { size[0], places, axes };
+    HnTensor *same = hn_tensor_new(t->dtype, 3, shape, NULL, NULL);
+    for (int a = 0; a < axes; a++)
+        hn_tensor_set_f64(same, a * (axes + 1) + a, 1);
+    size[0] = 1;
+    HnValue *in[] = { hn_build_constant(t->build, "same", same), hn_build_list(t->build, size, n) };
+    HnNode *base = hn_build_node(t->build, "AffineGrid", NULL, 2, in, 1);
+    hn_node_share_attrs(base, t->node);
+    HnValue *grid = hn_build_reshape(t->build, hn_node_out(base, 0), (int64_t[]){ 1, places, axes }, 3);
+    HnValue *dy = hn_node_out(hn_build_node(t->build, "Reshape", NULL, 2,
+                                            (HnValue *[]){ hn_tape_dy(t, 0), hn_build_list(t->build, flat, 3) }, 1),
+                              0);
+    hn_node_set_int(dy->producer, "allowzero", 1);
+    dy = hn_build_transpose(t->build, dy, (int64_t[]){ 0, 2, 1 }, 3);
+    HnValue *parts[] = { hn_build_op2(t->build, "MatMul", dy, grid),
+                         hn_build_reduce(t->build, "ReduceSum", dy, (int64_t[]){ 2 }, 1, TRUE) };
+    hn_tape_give(t, 0, hn_build_concat(t->build, 2, parts, 2));
+}
+
 const HnOp hn_op_affinegrid = {
     .name = "AffineGrid",
     .flags = HN_OP_HALF_VIA_F32,
@@ -102,5 +134,6 @@ const HnOp hn_op_affinegrid = {
     .infer = affinegrid_infer,
     .cost = affinegrid_cost,
     .ref = affinegrid_ref,
+    .grad = affinegrid_grad,
     .range = { .exact = "T" },
 };

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 typedef struct {
@@ -150,6 +151,34 @@ static void col2im_cost(const HnInfer *x, HnCost *c)
     c->flops = hn_type_count(x->in[0]);
 }
 
+/* The columns of the gradient: a convolution of each channel with weights that have one 1 each. */
+static void col2im_grad(HnTape *t)
+{
+    int64_t image[HN_MAX_RANK], dims[HN_MAX_RANK] = { 0 }, taps;
+    const int n = hn_tape_ints(t, 2, dims + 2);
+    if (!hn_tape_needs(t, 0))
+        return;
+    if (n < 1 || n > HN_MAX_RANK - 2 || hn_tape_ints(t, 1, image + 2) != n || !hn_dims_count(n, dims + 2, &taps)) {
+        hn_tape_refuse(t, "the sizes of image and blocks are not known");
+        return;
+    }
+    dims[0] = taps;
+    dims[1] = image[1] = 1;
+    image[0] = -1;
+    HnTensor *one = hn_tensor_new(t->dtype, n + 2, dims, NULL, NULL);
+    if (one == NULL) {
+        hn_tape_refuse(t, "blocks of %" PRId64 " elements are too large", taps);
+        return;
+    }
+    for (int64_t k = 0; k < taps; k++)
+        hn_tensor_set_f64(one, k * taps + k, 1);
+    HnValue *in[] = { hn_build_reshape(t->build, hn_tape_dy(t, 0), image, n + 2),
+                      hn_build_constant(t->build, "columns", one) };
+    HnNode *conv = hn_build_node(t->build, "Conv", NULL, 2, in, 1);
+    hn_node_share_attrs(conv, t->node);
+    hn_tape_give(t, 0, hn_tape_reshape_like(t, hn_node_out(conv, 0), hn_tape_in(t, 0)));
+}
+
 const HnOp hn_op_col2im = {
     .name = "Col2Im",
     .flags = HN_OP_HALF_VIA_F32,
@@ -162,4 +191,5 @@ const HnOp hn_op_col2im = {
     .infer = col2im_infer,
     .cost = col2im_cost,
     .ref = col2im_ref,
+    .grad = col2im_grad,
 };

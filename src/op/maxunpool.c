@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/index.h"
+#include "op/tape.h"
 #include "op/types.h"
 #include "op/window.h"
 
@@ -103,6 +104,27 @@ static void maxunpool_ref(HnEval *e)
     }
 }
 
+/* Indices speak of the corner that output_shape extends. */
+static void maxunpool_grad(HnTape *t)
+{
+    int64_t x[HN_MAX_RANK], y[HN_MAX_RANK];
+    const int rank = hn_tape_rank(t, 0);
+    HnValue *dy = hn_tape_dy(t, 0);
+    if (!hn_tape_needs(t, 0))
+        return;
+    if (hn_tape_in(t, 2) != NULL && (!hn_tape_dims(t, 0, x) || !hn_tape_out_dims(t, 0, y))) {
+        hn_tape_refuse(t, "sizes are not known");
+        return;
+    }
+    for (int i = 2; hn_tape_in(t, 2) != NULL && i < rank; i++) {
+        const HnDim inner = pooled_from(t->params, i - 2, hn_dim(x[i]));
+        if (!hn_dim_is(inner, y[i]))
+            dy = hn_build_slice(t->build, dy, i, 0, inner.n);
+    }
+    dy = hn_build_reshape(t->build, dy, (int64_t[]){ -1 }, 1);
+    hn_tape_give(t, 0, hn_build_op2(t->build, "Gather", dy, hn_tape_in(t, 1)));
+}
+
 const HnOp hn_op_maxunpool = {
     .name = "MaxUnpool",
     .since = { 9, 11, 22 },
@@ -116,5 +138,6 @@ const HnOp hn_op_maxunpool = {
     .bind = maxunpool_bind,
     .infer = maxunpool_infer,
     .ref = maxunpool_ref,
+    .grad = maxunpool_grad,
     .quant = { .kind = HN_Q_PASS },
 };

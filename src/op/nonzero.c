@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 static void nonzero_infer(HnInfer *x)
@@ -160,5 +161,6 @@ const HnOp hn_op_compress = {
     .infer = compress_infer,
     .cost = hn_cost_move,
     .ref = compress_ref,
+    .grad = hn_tape_moved,
     .quant = { .kind = HN_Q_PASS },
 };

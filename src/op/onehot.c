@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -98,6 +99,25 @@ static void onehot_unbind(HnUnbind *u)
     hn_node_set_in(u->node, 0, hn_unbind_op3(u, "Where", below, other, i));
 }
 
+/* Of the two values: what came of the second one has the same tensor of 0 and 1, the first one made the rest. */
+static void onehot_grad(HnTape *t)
+{
+    static const int64_t two = 2, one = 1;
+    HnTensor *e = hn_tensor_new(t->dtype, 1, &two, NULL, NULL);
+    hn_tensor_set_f64(e, 0, 0);
+    hn_tensor_set_f64(e, 1, 1);
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_build_constant(t->build, "values", e) };
+    HnNode *hot = hn_build_node(t->build, "OneHot", NULL, 3, in, 1);
+    hn_node_share_attrs(hot, t->node);
+    hn_tape_ends(t, 0);
+    hn_tape_ends(t, 1);
+    HnValue *v[] = { hn_tape_calc(t, "ReduceSum(dy)", NULL),
+                     hn_tape_calc(t, "ReduceSum(dy * p)", (HnValue *[]){ hn_node_out(hot, 0) }) };
+    HnValue *parts[] = { hn_build_reshape(t->build, hn_tape_calc(t, "p - q", v), &one, 1),
+                         hn_build_reshape(t->build, v[1], &one, 1) };
+    hn_tape_give(t, 2, hn_build_concat(t->build, 2, parts, 0));
+}
+
 const HnOp hn_op_onehot = {
     .name = "OneHot",
     .since = { 9, 11, 28 },
@@ -114,5 +134,6 @@ const HnOp hn_op_onehot = {
     .infer = onehot_infer,
     .cost = hn_cost_move,
     .ref = onehot_ref,
+    .grad = onehot_grad,
     .range = { .exact = "UV" },
 };

@@ -423,6 +423,27 @@ static void tensorscatter_ref(HnEval *e)
     hn_move_done(e, 0);
 }
 
+/* What the cache becomes when its elements are numbers of places; of those of the other input there is none. */
+static void give_moved(HnTape *t, int i)
+{
+    HnValue *x[2] = { hn_tape_in(t, 0), hn_tape_in(t, 1) }, *zero = hn_build_list(t->build, (int64_t[]){ 0 }, 1);
+    HnValue *in[] = { NULL, NULL, hn_tape_in(t, 2) };
+    if (!hn_tape_needs(t, i))
+        return;
+    in[i] = hn_tape_places(t, x[i]);
+    in[1 - i] = hn_build_op2(t->build, "Expand", zero, hn_build_shape(t->build, x[1 - i], 0, INT64_MAX));
+    HnNode *n = hn_build_node(t->build, "TensorScatter", NULL, 3, in, 1);
+    hn_node_share_attrs(n, t->node);
+    HnValue *back[] = { hn_tape_dy(t, 0), hn_node_out(n, 0), x[i] };
+    hn_tape_give(t, i, hn_node_out(hn_build_node(t->build, "ScatterAdd", HN_DOMAIN_INTERNAL, 3, back, 1), 0));
+}
+
+static void tensorscatter_grad(HnTape *t)
+{
+    give_moved(t, 0);
+    give_moved(t, 1);
+}
+
 const HnOp hn_op_tensorscatter = {
     .name = "TensorScatter",
     .since = { 24 },
@@ -434,4 +455,5 @@ const HnOp hn_op_tensorscatter = {
     .bind = tensorscatter_bind,
     .infer = tensorscatter_infer,
     .ref = tensorscatter_ref,
+    .grad = tensorscatter_grad,
 };
