@@ -7,13 +7,13 @@
 #include <math.h>
 
 #include "op/index.h"
-#include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
-enum { MAX_AXES = 5, MAX_TAPS = 1024 }; /* 4 taps along each of 5 axes */
+enum { MAX_TAPS = 1024 }; /* HN_GRID_TAPS along each of HN_GRID_AXES */
 
-static void gridsample_bind(HnBind *b, void *params)
+void hn_gridsample_bind(HnBind *b, void *params)
 {
     static const char *const modes[] = { "linear", "nearest", "cubic", "bilinear", "bicubic", NULL };
     static const HnGridMode mode_of[] = { HN_GRID_LINEAR, HN_GRID_NEAREST, HN_GRID_CUBIC, HN_GRID_LINEAR,
@@ -106,24 +106,44 @@ double hn_grid_place(const HnGridSample *p, double v, int64_t size)
     return CLAMP(x, -0x1p50, 0x1p50);
 }
 
-/* Taps along one axis: first index and weights. */
-static int taps_of(const HnGridSample *p, double x, int64_t *first, double *w)
+double hn_grid_slope(const HnGridSample *p, double v, int64_t size)
 {
-    double low = floor(x), t = x - low, a = -0.75;
+    const double lo = p->align_corners ? 0 : -0.5, hi = (double)(size - 1) - lo, step = (hi - lo) / 2;
+    const double x = (v + 1) * step + lo;
+    if (!isfinite(x) || p->mode == HN_GRID_NEAREST)
+        return 0;
+    if ((x >= lo && x <= hi) || p->padding == HN_GRID_ZEROS)
+        return step;
+    if (p->padding == HN_GRID_BORDER)
+        return p->mode == HN_GRID_CUBIC ? step : 0;
+    if (!(hi > lo))
+        return 0;
+    return (x < lo) == (fmod(fabs(x - lo), 2 * (hi - lo)) <= hi - lo) ? -step : step;
+}
+
+int hn_grid_taps(const HnGridSample *p, double x, int64_t *first, double *w, double *slope)
+{
+    double low = floor(x), t = x - low, a = -0.75, unread[HN_GRID_TAPS];
+    slope = slope != NULL ? slope : unread;
     *first = (int64_t)low;
     if (p->mode == HN_GRID_NEAREST) {
         w[0] = 1;
+        slope[0] = 0;
         return 1;
     }
     if (p->mode == HN_GRID_LINEAR) {
         w[0] = 1 - t;
         w[1] = t;
+        slope[0] = -1;
+        slope[1] = 1;
         return 2;
     }
     *first -= 1;
     for (int k = 0; k < 4; k++) {
         double d = fabs(t + 1 - k);
         w[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+        slope[k] = d <= 1 ? (3 * (a + 2) * d - 2 * (a + 3)) * d : (3 * a * d - 10 * a) * d + 8 * a;
+        slope[k] = t + 1 < k ? -slope[k] : slope[k];
     }
     return 4;
 }
@@ -142,9 +162,9 @@ static void mix_of(const HnGridSample *p, int axes, const int64_t *size, const H
     m->w[0] = 1;
     for (int i = 0; i < axes; i++) {
         int64_t first;
-        double w[4];
+        double w[HN_GRID_TAPS];
         double x = hn_grid_place(p, hn_tensor_get_f64(grid, from + axes - 1 - i), size[i]);
-        int taps = taps_of(p, x, &first, w), n = m->n;
+        int taps = hn_grid_taps(p, x, &first, w, NULL), n = m->n;
         for (int k = taps - 1; k >= 0; k--) /* the combinations so far times the taps, the first ones last */
             for (int j = 0; j < n; j++) {
                 int64_t at = hn_grid_settle(p, first + k, size[i]);
@@ -196,7 +216,7 @@ static void move(const HnTensor *x, void *y, const Mix *m, int64_t from, int64_t
 #undef RUN
 }
 
-static gboolean check(HnEval *e, const HnTensor *x, const HnTensor *grid)
+gboolean hn_gridsample_check(HnEval *e, const HnTensor *x, const HnTensor *grid)
 {
     const HnGridSample *p = e->params;
     int axes = x->ndim - 2;
@@ -205,8 +225,8 @@ static gboolean check(HnEval *e, const HnTensor *x, const HnTensor *grid)
         hn_eval_fail(e, HN_ERROR_SHAPE, "input %s and grid %s do not fit", a, b);
         return FALSE;
     }
-    if (axes > MAX_AXES) {
-        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%d spatial axes are more than %d", axes, MAX_AXES);
+    if (axes > HN_GRID_AXES) {
+        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%d spatial axes are more than %d", axes, HN_GRID_AXES);
         return FALSE;
     }
     if (!hn_dtype_in(x->dtype, p->mode == HN_GRID_NEAREST ? HN_T_COMPUTE | HN_BIT(HN_C64) : HN_T_NUM) ||
@@ -222,7 +242,7 @@ static void gridsample_ref(HnEval *e)
     const HnGridSample *p = e->params;
     const HnTensor *x = hn_eval_in(e, 0), *grid = hn_eval_in(e, 1);
     int64_t dims[HN_MAX_RANK], n;
-    if (!check(e, x, grid))
+    if (!hn_gridsample_check(e, x, grid))
         return;
     int axes = x->ndim - 2;
     for (int i = 0; i < x->ndim; i++)
@@ -264,6 +284,14 @@ static void gridsample_unbind(HnUnbind *u)
         hn_node_set_string(u->node, "mode", u->to < 20 ? before[p->mode] : since[p->mode]);
 }
 
+static void gridsample_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_tape_dy(t, 0) };
+    const HnNode *n = hn_tape_backward(t, "GridSampleGrad", 3, in, 2);
+    for (int i = 0; i < 2; i++)
+        hn_tape_give(t, i, hn_node_out(n, i));
+}
+
 const HnOp hn_op_gridsample = {
     .name = "GridSample",
     .flags = HN_OP_HALF_VIA_F32,
@@ -275,9 +303,10 @@ const HnOp hn_op_gridsample = {
     .U = HN_T_FLOATS,
     .unbind = gridsample_unbind,
     .params_size = sizeof(HnGridSample),
-    .bind = gridsample_bind,
+    .bind = hn_gridsample_bind,
     .infer = gridsample_infer,
     .cost = gridsample_cost,
     .ref = gridsample_ref,
+    .grad = gridsample_grad,
     .range = { .exact = "U" },
 };
