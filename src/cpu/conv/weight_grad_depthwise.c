@@ -17,8 +17,8 @@
 #include "cpu/conv/weight_grad_depthwise_loops.h"
 #undef HN_LEVEL
 
-#define STRIP 64               /* channels that are copied at once */
-#define BAND_FLOATS (32 << 10) /* of copied lines, in the second cache beside dy */
+#define STRIP 512              /* channels that are copied at once: long stretches of memory */
+#define BAND_FLOATS (24 << 10) /* of copied lines, in the second cache beside dy */
 #define MOST_FLOATS 4e6        /* of the lines that one line of outputs looks at */
 #define MOST_PIXELS 1024
 #define MAX_TAPS 1024
@@ -35,7 +35,8 @@ typedef struct {
     gsize copy_bytes;             /* of a thread */
     int64_t *off;                 /* [taps]: floats in the copy */
     int threads, lanes;
-    const HnWeightGradDepthFn *fns;
+    const HnWeightGradDepthFn *fns; /* by taps; behind them, of 3x3 taps side by side */
+    gboolean square;
 } Depthwise;
 
 static const char *depthwise_reject(const HnStep *s)
@@ -105,6 +106,8 @@ static gboolean depthwise_prepare(HnStep *s, GError **error)
         level--;
     d->lanes = lanes[level];
     d->fns = levels[level];
+    const HnWindowAxis *w = &d->axis[W];
+    d->square = d->plan.taps == 9 && w->kernel == 3 && w->stride == 1 && w->dilation == 1;
     d->threads = hn_cpu_threads_for(s, flops);
     s->in[0].want = hn_layout_last(x);
     s->in[1].want = hn_layout_last(dy);
@@ -120,7 +123,6 @@ typedef struct {
     const float *x, *dy;
     float *sums;
     int64_t x_pitch, y_pitch;
-    gboolean bias;
 } Run;
 
 /* Output lines [oh, oh + n) of depth od of an image, outputs [begin, end) of each. */
@@ -159,23 +161,22 @@ static void run_strip(const Run *r, const Band *b, float *sums, float *copy, int
                             .x_step = w->stride * n,
                             .y_step = r->y_pitch,
                             .pitch = d->channels };
+    const int64_t pixels = (b->n - 1) * w->out + t.n;
+    const float *dy = r->dy + (line * w->out + b->begin) * r->y_pitch + channel;
     copy_band(r, b, copy, channel, n);
+    hn_weight_grad_sum()(sums + d->plan.taps * d->channels + channel, dy, r->y_pitch, pixels, n); /* dy comes near */
     for (int64_t k = 0; k < d->plan.taps; k += HN_WEIGHT_GRAD_TAPS) {
         const int64_t taps = MIN(HN_WEIGHT_GRAD_TAPS, d->plan.taps - k);
         for (int64_t i = 0; i < taps; i++)
             off[i] = d->off[k + i] / d->strip * n;
         for (int64_t c = 0; c < n; c += d->lanes) {
             t.x = copy + c;
-            t.dy = r->dy + (line * w->out + b->begin) * r->y_pitch + channel + c;
+            t.dy = dy + c;
             t.sums = sums + k * d->channels + channel + c;
             t.some = n - c < d->lanes ? (int)(n - c) : 0;
-            d->fns[taps - 1](&t);
+            d->fns[d->square ? HN_WEIGHT_GRAD_TAPS : taps - 1](&t);
         }
     }
-    const int64_t pixels = (b->n - 1) * w->out + t.n;
-    if (r->bias)
-        hn_weight_grad_sum()(sums + d->plan.taps * d->channels + channel,
-                             r->dy + (line * w->out + b->begin) * r->y_pitch + channel, r->y_pitch, pixels, n);
 }
 
 static void run_part(const Run *r, int64_t part, float *copy, int share, int shares)
@@ -221,8 +222,7 @@ static gboolean depthwise_run(HnStep *s, GError **error)
                     .dy = hn_cpu_data(&s->in[1]),
                     .sums = s->scratch,
                     .x_pitch = hn_slot_pitch(s->in[0].slot),
-                    .y_pitch = hn_slot_pitch(s->in[1].slot),
-                    .bias = db != NULL };
+                    .y_pitch = hn_slot_pitch(s->in[1].slot) };
     memset(s->scratch, 0, sums);
     if (n == 1) {
         run_share(&r, (float *)(gpointer)copy, 0, 1);

@@ -108,23 +108,33 @@ static const HnWeightGradFn HN_V(tiles)[2][HN_WEIGHT_GRAD_ROWS] = {
 
 /* --- sums of rows --- */
 
+/* `vectors`, a constant after inlining, side by side: memory is read in its own order. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(sum_some)(float *to, const float *from, int64_t pitch,
+                                                                           int64_t n, const int vectors)
+{
+    HN_VEC sum[8];
+    HN_UNROLL
+    for (int v = 0; v < vectors; v++)
+        sum[v] = HN_VLOAD(to + v * HN_LANES);
+    for (int64_t i = 0; i < n; i++, from += pitch) {
+        HN_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[v] = HN_VADD(sum[v], HN_VLOAD(from + v * HN_LANES));
+    }
+    HN_UNROLL
+    for (int v = 0; v < vectors; v++)
+        HN_VSTORE(to + v * HN_LANES, sum[v]);
+}
+
 static HN_TARGET void HN_V(sum_rows)(float *to, const float *from, int64_t pitch, int64_t n, int64_t cols)
 {
     int64_t j = 0;
-    for (; j + HN_LANES <= cols; j += HN_LANES) {
-        const float *p = from + j;
-        HN_VEC a = HN_VLOAD(to + j), b = HN_VSET(0), c = b, d = b;
-        int64_t i = 0;
-        for (; i + 4 <= n; i += 4, p += 4 * pitch) {
-            a = HN_VADD(a, HN_VLOAD(p));
-            b = HN_VADD(b, HN_VLOAD(p + pitch));
-            c = HN_VADD(c, HN_VLOAD(p + 2 * pitch));
-            d = HN_VADD(d, HN_VLOAD(p + 3 * pitch));
-        }
-        for (; i < n; i++, p += pitch)
-            a = HN_VADD(a, HN_VLOAD(p));
-        HN_VSTORE(to + j, HN_VADD(HN_VADD(a, b), HN_VADD(c, d)));
-    }
+    for (; j + 8 * HN_LANES <= cols; j += 8 * HN_LANES)
+        HN_V(sum_some)(to + j, from + j, pitch, n, 8);
+    for (; j + 2 * HN_LANES <= cols; j += 2 * HN_LANES)
+        HN_V(sum_some)(to + j, from + j, pitch, n, 2);
+    for (; j + HN_LANES <= cols; j += HN_LANES)
+        HN_V(sum_some)(to + j, from + j, pitch, n, 1);
     for (int64_t i = 0; j < cols && i < n; i++)
         for (int64_t k = j; k < cols; k++)
             to[k] += from[i * pitch + k];
