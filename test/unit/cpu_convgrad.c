@@ -83,6 +83,13 @@ static void test_source(void)
         { SOURCE("4,32,9,9", "32,12,3,3", "group=4 pads=[1,1,1,1]"), "cpu.conv_gemm" },
         { SOURCE("2,16,9,8,7", "16,24,3,2,3", "pads=[1,1,1,1,0,1]"), "cpu.conv_gemm" },
         { SOURCE("4,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.depthwise" },
+        { SOURCE("4,48,12,12", "48,1,3,3", "group=48 strides=[2,2] pads=[1,1,1,1] output_padding=[1,1]"),
+          "cpu.depthwise_transposed" },
+        { SOURCE("2,70,9,11", "70,1,5,4", "group=70 strides=[3,2] dilations=[2,1] pads=[1,2,4,0]"),
+          "cpu.depthwise_transposed" },
+        { SOURCE("4,36,19,41", "36,1,3,5", "group=36 strides=[1,4] dilations=[1,6] pads=[1,9,1,3]"),
+          "cpu.depthwise_transposed" },
+        { SOURCE("9,24,33,33", "24,1,1,2", "group=24 strides=[3,3]"), "cpu.depthwise_transposed" },
         { SOURCE("2,70,17,19", "70,1,5,3", "group=70 pads=[0,3,4,1]"), "cpu.depthwise" },
     };
     for (guint i = 0; i < G_N_ELEMENTS(layers); i++)

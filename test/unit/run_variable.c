@@ -69,6 +69,8 @@ static const struct {
     { "ConvTranspose(%x:f32[1,32,20,20], w:f32[32,16,3,3], b:f32[16]) pads=[1,1,1,1]", "cpu.winograd" },
     { "ConvTranspose(%x:f32[1,64,20,20], w:f32[64,1,3,3], b:f32[64]) group=64", "cpu.depthwise " },
     { "ConvTranspose(%x:f32[1,64,20,20], w:f32[64,40,1,1], b:f32[40])", "cpu.conv_gemm" },
+    { "ConvTranspose(%x:f32[2,64,20,20], w:f32[64,1,3,3], b:f32[64]) group=64 strides=[2,2]",
+      "cpu.depthwise_transposed" },
     { "Gemm(%x:f32[40,64], w:f32[64,48], b:f32[48])", "cpu.gemm_packed" },
     { "MatMul(%x:f32[40,64], w:f32[64,48])", "cpu.matmul_packed" },
     { "LSTM(%x:f32[5,2,12], w:f32[1,64,12], r:f32[1,64,16], b:f32[1,128]) hidden_size=16", "cpu.lstm " },

@@ -390,6 +390,7 @@ static const HnKernel onednn_kernel = {
 
 const HnKernel *const hn_cpu_convtranspose[] = { &hn_cpu_depthwise_turned,
                                                  &small_kernel,
+                                                 &hn_cpu_depthwise_transposed,
                                                  &hn_cpu_winograd_turned,
                                                  &hn_cpu_conv_gemm_turned,
                                                  &hn_cpu_convtranspose_gemm,

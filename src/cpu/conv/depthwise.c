@@ -160,6 +160,12 @@ static const HnDepthFn *choose_tiles(const Depthwise *d)
     return levels[level][kind];
 }
 
+const HnDepthFn *hn_depth_any(int64_t channels)
+{
+    const Depthwise any = { .channels = channels, .axis = { [2] = { .kernel = 1 } } };
+    return choose_tiles(&any);
+}
+
 static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;

@@ -5,7 +5,8 @@
 
 #include "cpu/core/cpu_kernel.h"
 
-extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned; /* of ConvTranspose: cpu/conv/turned.h */
+extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
+/* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
 
 #define HN_DEPTH_NX 8 /* outputs of a tile, at most */
 #define HN_DEPTH_K 7  /* taps of a row of the window that is known to the loops, at most */
@@ -26,5 +27,8 @@ typedef struct {
 } HnDepthTile;
 
 typedef void (*HnDepthFn)(const HnDepthTile *t);
+
+/* By outputs, tiles of any taps, strides and dilations. */
+const HnDepthFn *hn_depth_any(int64_t channels);
 
 enum { HN_DEPTH_3_1, HN_DEPTH_3_2, HN_DEPTH_5_1, HN_DEPTH_5_2, HN_DEPTH_7_1, HN_DEPTH_ANY, HN_DEPTH_KINDS };
