@@ -268,6 +268,34 @@ static void rmsnorm_unbind(HnUnbind *u)
         norm_unbind(u, FALSE);
 }
 
+/* Input i has the shape of a row, and the type of x. */
+static gboolean is_row(const HnTape *t, int i, int64_t axis)
+{
+    const HnType *x = hn_types_get(t->types, hn_tape_in(t, 0)), *v = hn_types_get(t->types, hn_tape_in(t, i));
+    if (v == NULL || v->dtype != x->dtype || v->rank != x->rank - axis)
+        return FALSE;
+    for (int k = 0; k < v->rank; k++)
+        if (!hn_dim_equal(v->dims[k], x->dims[axis + k]))
+            return FALSE;
+    return TRUE;
+}
+
+/* By one record, where scale and bias are rows. FALSE: they are not. */
+static gboolean fused_grad(HnTape *t, gboolean centred, int64_t axis)
+{
+    const HnLayerNorm *p = t->params;
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0), hn_tape_in(t, 1) };
+    if (!is_row(t, 1, axis) || (hn_tape_needs(t, 2) && !is_row(t, 2, axis)))
+        return FALSE;
+    HnNode *n = hn_build_node(t->build, "LayerNormGrad", HN_DOMAIN_INTERNAL, 3, in, 3);
+    hn_node_set_int(n, "axis", p->axis);
+    hn_node_set_float(n, "epsilon", p->epsilon);
+    hn_node_set_int(n, "centred", centred);
+    for (int i = 0; i < 3; i++)
+        hn_tape_give(t, i, hn_node_out(n, i));
+    return TRUE;
+}
+
 static void rows_grad(HnTape *t, gboolean centred)
 {
     const HnLayerNorm *p = t->params;
@@ -278,7 +306,10 @@ static void rows_grad(HnTape *t, gboolean centred)
         hn_tape_refuse(t, rank < 0 ? "the number of dimensions is not known" : "mean and deviation are read, too");
         return;
     }
-    for (int64_t a = p->axis + (p->axis < 0 ? rank : 0); a < rank; a++)
+    const int64_t axis = p->axis + (p->axis < 0 ? rank : 0);
+    if (fused_grad(t, centred, axis))
+        return;
+    for (int64_t a = axis; a < rank; a++)
         g.axes[g.n++] = a;
     hn_norm_hat(t, &g, hn_tape_in(t, 0));
     if (hn_tape_needs(t, 0))

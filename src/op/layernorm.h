@@ -10,3 +10,10 @@ typedef struct {
     float epsilon;
     HnDtype stash; /* type of the outputs Mean and InvStdDev */
 } HnLayerNorm;
+
+/* Of LayerNormGrad. */
+typedef struct {
+    int64_t axis;
+    float epsilon;
+    gboolean centred; /* the mean is taken off */
+} HnLayerNormGrad;

@@ -146,23 +146,24 @@ static void softmax_unbind(HnUnbind *u)
                         : hn_unbind_op2(u, "Reshape", y, hn_unbind_shape(u, hn_unbind_in(u, 0), 0, INT64_MAX)));
 }
 
-/* The sum of v along the axis. */
-static HnValue *along_axis(HnTape *t, HnValue *v)
+static void rows_grad(HnTape *t, gboolean log)
 {
-    const HnSoftmax *p = t->params;
-    return hn_build_reduce(t->build, "ReduceSum", v, &p->axis, 1, TRUE);
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_out(t, 0) };
+    HnNode *n = hn_build_node(t->build, "SoftmaxGrad", HN_DOMAIN_INTERNAL, 2, in, 1);
+    hn_node_set_int(n, "axis", ((const HnSoftmax *)t->params)->axis);
+    if (log)
+        hn_node_set_int(n, "log", 1);
+    hn_tape_give(t, 0, hn_node_out(n, 0));
 }
 
 static void softmax_grad(HnTape *t)
 {
-    HnValue *sum = along_axis(t, hn_tape_calc(t, "dy * y", NULL));
-    hn_tape_give(t, 0, hn_tape_calc(t, "y * (dy - p)", &sum));
+    rows_grad(t, FALSE);
 }
 
 static void logsoftmax_grad(HnTape *t)
 {
-    HnValue *sum = along_axis(t, hn_tape_dy(t, 0));
-    hn_tape_give(t, 0, hn_tape_calc(t, "dy - Exp(y) * p", &sum));
+    rows_grad(t, TRUE);
 }
 
 static void hardmax_grad(HnTape *t)

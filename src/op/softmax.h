@@ -9,3 +9,9 @@ typedef struct {
     int64_t axis;
     gboolean flatten; /* rows reach from axis to the end */
 } HnSoftmax;
+
+/* Of SoftmaxGrad. */
+typedef struct {
+    int64_t axis;
+    gboolean log; /* of LogSoftmax */
+} HnSoftmaxGrad;

@@ -113,6 +113,47 @@ static void test_far(void)
           "b:f32[16], m:f32[16], v:f32[16]) training_mode=1");
 }
 
+/* Sums of every form, of plain elements, and of those that lie channels last. */
+static void test_sumlike(void)
+{
+    static const char *const likes[] = { "128",      "",        "700,1",    "700,128",   "1,128",    "64,1,1,1",
+                                         "1,30,1,1", "30,1,1",  "64,1,7,9", "64,30,1,1", "1,30,1,9", "63",
+                                         "40,1,63",  "40,20,1", "20,63",    "1,20,1",    "40,1,1" };
+    static const char *const shapes[] = { "700,128", "64,30,7,9", "40,20,63" };
+    static const int of[] = { 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
+    for (guint i = 0; i < G_N_ELEMENTS(likes); i++) {
+        g_autofree char *nodes = g_strdup_printf("%%y = hone::SumLike(%%x, l:f32[%s])", likes[i]);
+        check(0, shapes[of[i]], likes[i][0] != 0 ? nodes : "%y = hone::SumLike(%x, l:f32={0})");
+    }
+    check(0, "3,50000", "%y = hone::SumLike(%x, l:f32={0})");
+    for (guint i = 5; i < 11; i++) {
+        g_autofree char *nodes =
+            g_strdup_printf("%%c = Conv(%%x, w:f32[30,8,1,1]) %%y = hone::SumLike(%%c, l:f32[%s])", likes[i]);
+        check(i == 8 || i == 10 ? 2 : 1, "64,8,7,9", nodes);
+    }
+}
+
+static void test_rows(void)
+{
+    static const char *const results[] = { "%y = Neg(%dx)", "%y = Neg(%ds)", "%y = Neg(%db)" };
+    for (guint i = 0; i < G_N_ELEMENTS(results); i++) {
+        g_autofree char *last =
+            g_strconcat("%o = Sin(%x) %dx, %ds, %db = hone::LayerNormGrad(%o, %x, s:f32[CC]) ", results[i], NULL);
+        g_autofree char *two = g_strconcat("%o = Sin(%x) %dx, %ds, %db = hone::LayerNormGrad(%o, %x, s:f32[CC]) "
+                                           "axis=1 centred=0 ",
+                                           results[i], NULL);
+        g_autoptr(GString) a = g_string_new(last), b = g_string_new(two);
+        g_string_replace(a, "CC", "200", 0);
+        g_string_replace(b, "CC", "20,33", 0);
+        check(0, "170,200", a->str);
+        check(0, "90,20,33", b->str);
+    }
+    each(0, "%o = Sin(%x) %y = hone::SoftmaxGrad(%o, %x) axis=-1");
+    each(0, "%o = Sin(%x) %y = hone::SoftmaxGrad(%o, %x) axis=1");
+    each(0, "%o = Sin(%x) %y = hone::SoftmaxGrad(%o, %x) axis=1 log=1");
+    each(0, "%o = Sin(%x) %y = hone::SoftmaxGrad(%o, %x) axis=-1 log=1");
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -122,5 +163,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/backward/batchnorm_grad", test_batchnorm_grad);
     g_test_add_func("/cpu/backward/last", test_last);
     g_test_add_func("/cpu/backward/far", test_far);
+    g_test_add_func("/cpu/backward/sumlike", test_sumlike);
+    g_test_add_func("/cpu/backward/rows", test_rows);
     return g_test_run();
 }

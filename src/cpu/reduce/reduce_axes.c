@@ -23,7 +23,8 @@ typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, 
 typedef void (*PowersFn)(float *restrict y, const float *restrict shift, const float *restrict x, int64_t n,
                          int64_t inner);
 
-typedef enum { PLAIN, ROOT, LOG, MEAN, LOG_POWERS } Last;
+/* LIKE: nothing, but axes are reduced where those of input 1 are shorter. */
+typedef enum { PLAIN, LIKE, ROOT, LOG, MEAN, LOG_POWERS } Last;
 
 typedef struct {
     const HnOp *op;
@@ -43,6 +44,7 @@ static const Kind kinds[] = {
     { &hn_op_reducel1, HN_TABLE_OF_LEVELS(do_sizes), 0, PLAIN },
     { &hn_op_reducel2, HN_TABLE_OF_LEVELS(do_squares), 0, ROOT },
     { &hn_op_reducesumsquare, HN_TABLE_OF_LEVELS(do_squares), 0, PLAIN },
+    { &hn_op_sumlike, HN_TABLE_OF_LEVELS(do_sum), 0, LIKE },
 };
 
 static const PowersFn powers_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_powers);
@@ -60,11 +62,25 @@ typedef struct {
     int threads;                                     /* that share the first axis, which is kept */
 } Reduce;
 
+static const Kind *kind_of(const HnStep *s)
+{
+    guint i = 0;
+    while (kinds[i].op != s->op)
+        i++;
+    return &kinds[i];
+}
+
 /* Which axes are reduced. FALSE: some are outside the rank. */
 static gboolean mask_of(const HnStep *s, gboolean *mask)
 {
     const HnReduce *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0), *axes = hn_cpu_in(s, 1);
+    if (kind_of(s)->last == LIKE) {
+        const int more = x->ndim - axes->ndim;
+        for (int i = 0; i < x->ndim; i++)
+            mask[i] = i < more || axes->dims[i - more] != x->dims[i];
+        return TRUE;
+    }
     const int64_t n = axes != NULL ? axes->n : p->n_axes;
     for (int i = 0; i < x->ndim; i++)
         mask[i] = n == 0 && !p->noop;
@@ -84,7 +100,7 @@ static const char *reduce_reject(const HnStep *s)
         return "only f32";
     if (hn_cpu_in(s, 0)->n == 0)
         return "nothing to compute";
-    if (s->n_in > 1 && s->in[1].slot != NULL && !s->in[1].slot->constant)
+    if (s->n_in > 1 && s->in[1].slot != NULL && !s->in[1].slot->constant && kind_of(s)->last != LIKE)
         return "axes that are known only at run time";
     return mask_of(s, mask) ? NULL : "an axis outside the rank";
 }
@@ -123,12 +139,10 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     s->state = r;
     (void)mask_of(s, mask);
     find_axes(r, hn_cpu_in(s, 0), mask);
-    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
-        if (s->op == kinds[i].op) {
-            r->fn = kinds[i].fns[hn_cpu_level()];
-            r->start = kinds[i].start;
-            r->last = kinds[i].last;
-        }
+    const Kind *kind = kind_of(s);
+    r->fn = kind->fns[hn_cpu_level()];
+    r->start = kind->start;
+    r->last = kind->last;
     r->threads = 1;
     if (r->ndim > 0 && r->strides[0] > 0)
         r->threads = (int)MIN(hn_cpu_threads_for(s, (double)hn_cpu_in(s, 0)->n), r->dims[0]);
@@ -191,7 +205,7 @@ static void run_part(const HnStep *s, int64_t first, int64_t last)
         }
         walk(r, sum, y, x, first, last);
     }
-    if (r->last != PLAIN)
+    if (r->last > LIKE)
         finish(r, y, sum, n);
 }
 
