@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/infer.h"
+#include "pass/pass.h"
 #include "run_model.h"
 #include "train/reverse.h"
 
@@ -180,9 +181,9 @@ static void test_ends(void)
     g_assert_true(add_gradients(m, "x", FALSE, &error));
     g_assert_no_error(error);
     g_assert_cmpuint(m->graph->outputs->len, ==, 0);
-    refuse("opset 28 opset acme 1 graph g(%x:f32[2]) -> (%y) { %s = acme.Split(%x) %y = acme.First(%s) }", "x",
-           "operator 'acme.First' has no gradient");
-    refuse("opset 28 opset acme 1 graph g(%x:f32[2]) -> (%y) { %s = acme.Odd(%x) %y = Neg(%s) }", "x",
+    refuse("opset 28 opset acme 1 graph g(%x:f32[2]) -> (%y) { %s = acme::Split(%x) %y = acme::First(%s) }", "x",
+           "operator 'First' has no gradient");
+    refuse("opset 28 opset acme 1 graph g(%x:f32[2]) -> (%y) { %s = acme::Odd(%x) %y = Neg(%s) }", "x",
            "the type of what operator 'Neg' gives is not known");
     refuse("opset 28 graph g(%x:f32[2]) -> (%y, %i) { %y, %i, %k, %c = Unique(%x) }", "x", "'Unique' has no gradient");
 }
@@ -331,6 +332,33 @@ static void test_if_weight(void)
     }
 }
 
+/* Loop and Scan as the nodes of their runs. */
+static void test_unrolled(void)
+{
+    static const char *const passes[] = { "unroll-loop", NULL };
+    static const char *const texts[] = {
+        "opset 28 graph g(%x:f64[3,2], %w:f64[2], %h:f64[2]) -> (%last, %all) { %last, %all = Scan(%h, %x) "
+        "num_scan_inputs=1 body=graph(%s:f64[2], %e:f64[2]) -> (%n, %o) "
+        "{ %a = Mul(%s, %w) %b = Add(%a, %e) %n = Tanh(%b) %o = Mul(%n, %n) } }",
+        "opset 28 graph g(%x:f64[3,2], %w:f64[2], %h:f64[2]) -> (%last, %all) { m:i64={3} "
+        "%last, %all = Loop(m, -, %h) body=graph(%i:i64[], %go:bool[], %s:f64[2]) -> (%go, %n, %o) "
+        "{ %e = Gather(%x, %i) %a = Mul(%s, %w) %b = Add(%a, %e) %n = Tanh(%b) %o = Mul(%n, %n) } }"
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnModel) m = test_model(texts[i]);
+        HnPassLog log;
+        hn_pass_log_init(&log);
+        g_assert_true(hn_pass_run(m, &(HnPassOptions){ .level = 1, .only = passes }, &log, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(log.made->len, ==, 1);
+        hn_pass_log_clear(&log);
+        g_autoptr(GString) text = g_string_new(NULL);
+        hn_model_print(m, 16, text);
+        expect(text->str, "x w h", POINTS("f64[3,2]={1,2,-1,0.5,0.3,0.7} f64[2]={0.5,-0.3} f64[2]={0.2,0.1}"));
+    }
+}
+
 static void test_control_refused(void)
 {
     g_autoptr(GError) error = NULL;
@@ -435,6 +463,7 @@ int main(int argc, char **argv)
     g_test_add_func("/reverse/if-shapes", test_if_shapes);
     g_test_add_func("/reverse/if-nested", test_if_nested);
     g_test_add_func("/reverse/if-weight", test_if_weight);
+    g_test_add_func("/reverse/unrolled", test_unrolled);
     g_test_add_func("/reverse/control-refused", test_control_refused);
     g_test_add_func("/reverse/quantized", test_quantized);
     g_test_add_func("/reverse/quantized-otherwise", test_quantized_otherwise);

@@ -404,6 +404,7 @@ static gboolean means_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
+#define FEW_TAPS 4
 #define ROWS 4 /* side by side along the last axis, so that places and weights are read once */
 
 /* Along the last axis, `rows` of them: elements one by one. */
@@ -436,6 +437,29 @@ static void pass_along(const Pass *p, float *restrict y, const float *restrict x
         along_rows(p, y + o * p->out, x + o * p->in, 1);
 }
 
+/* A row of few taps from k on, all of them at once. */
+static inline void mix_row(const Pass *p, float *restrict y, const float *restrict x, int64_t k, int taps)
+{
+    const float *from[FEW_TAPS], *w = p->weight + k;
+    for (int t = 0; t < taps; t++)
+        from[t] = x + p->at[k + t] * p->inner;
+    for (int64_t j = 0; j < p->inner; j++) {
+        float sum = from[0][j] * w[0];
+        for (int t = 1; t < taps; t++)
+            sum += from[t][j] * w[t];
+        y[j] = sum;
+    }
+}
+
+#define DEFINE_MIX(taps)                                                                        \
+    static void mix##taps(const Pass *p, float *restrict y, const float *restrict x, int64_t k) \
+    {                                                                                           \
+        mix_row(p, y, x, k, taps);                                                              \
+    }
+DEFINE_MIX(2)
+DEFINE_MIX(3)
+DEFINE_MIX(4)
+
 /* Along another one: whole rows, [lo, hi) of outer * out. */
 static void pass_across(const Pass *p, float *restrict to, const float *restrict from, int64_t lo, int64_t hi)
 {
@@ -443,11 +467,8 @@ static void pass_across(const Pass *p, float *restrict to, const float *restrict
         const int64_t o = r / p->out, i = r % p->out, k = p->first[i], end = p->first[i + 1];
         const float *restrict x = from + o * p->in * p->inner;
         float *restrict y = to + r * p->inner;
-        if (end - k == 2) {
-            const float *restrict a = x + p->at[k] * p->inner, *restrict b = x + p->at[k + 1] * p->inner;
-            const float wa = p->weight[k], wb = p->weight[k + 1];
-            for (int64_t j = 0; j < p->inner; j++)
-                y[j] = a[j] * wa + b[j] * wb;
+        if (end - k >= 2 && end - k <= FEW_TAPS) {
+            (end - k == 2 ? mix2 : end - k == 3 ? mix3 : mix4)(p, y, x, k);
             continue;
         }
         if (end == k)
