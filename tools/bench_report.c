@@ -332,7 +332,7 @@ static const HnColumn train_columns[] = {
     { "train.weights", "weights", HN_COL_INT },
     { "train.elements", "elements", HN_COL_INT },
     { "memory_bytes.trained", "with state", HN_COL_BYTES },
-    { "train.first_loss", "first loss", HN_COL_NUMBER },
+    { "train.losses.0", "first loss", HN_COL_NUMBER },
     { "train.last_loss", "last", HN_COL_NUMBER },
     { 0 },
 };

@@ -161,8 +161,8 @@ gboolean instance_step(Instance *x, guint64 i, GError **error)
     HnStepLoss made;
     if (!hn_trainer_step(x->trainer, x->in[k], x->training->targets[k], x->lr, &made, error))
         return FALSE;
-    if (!isfinite(x->first_loss) || hn_trainer_steps(x->trainer) == 1)
-        x->first_loss = made.loss;
+    if (x->n_losses < BENCH_LOSSES)
+        x->losses[x->n_losses++] = made.loss;
     x->last_loss = made.loss;
     return TRUE;
 }
@@ -239,7 +239,10 @@ void bench_report_training(const Subject *s, JsonObject *row)
     json_object_set_int_member(o, "elements", s->train_elements);
     for (int p = 0; p < HN_PHASES; p++)
         json_object_set_double_member(o, names[p], s->has_measured ? s->train_ms[p] : NAN);
-    json_object_set_double_member(o, "first_loss", s->first_loss);
+    JsonArray *losses = json_array_new();
+    for (guint i = 0; i < s->n_losses; i++)
+        json_array_add_double_element(losses, s->losses[i]);
+    json_object_set_array_member(o, "losses", losses);
     json_object_set_double_member(o, "last_loss", s->last_loss);
     json_object_set_object_member(row, "train", o);
 }
@@ -249,6 +252,7 @@ void subject_retire_training(Subject *s)
     hn_session_stats(hn_trainer_session(s->first.trainer), &s->stats);
     s->train_weights = hn_trainer_weights(s->first.trainer, &s->train_elements);
     s->state_bytes = hn_trainer_bytes(s->first.trainer);
-    s->first_loss = s->first.first_loss;
+    s->n_losses = s->first.n_losses;
+    memcpy(s->losses, s->first.losses, sizeof s->losses);
     s->last_loss = s->first.last_loss;
 }

@@ -15,6 +15,7 @@
 #include "perf/contest.h"
 #include "train/trainer.h"
 
+#define BENCH_LOSSES 64   /* of the first steps of training that are told */
 #define BENCH_SETS 32     /* samples that take turns, at most */
 #define BENCH_LIMIT_S 10  /* of measuring until the interval is narrow enough */
 #define BENCH_STREAMS 256 /* at most */
@@ -76,7 +77,9 @@ typedef struct {
     gpointer pad;       /* moves what is allocated after it */
     HnTrainer *trainer; /* of --train, instead of model and session; else NULL */
     const BenchTraining *training;
-    double lr, first_loss, last_loss;
+    double lr, last_loss;
+    double losses[BENCH_LOSSES]; /* of the first steps */
+    guint n_losses;
 } Instance;
 
 /* One model at one point, while it is measured. */
@@ -100,7 +103,8 @@ typedef struct {
     guint train_weights;
     gint64 train_elements;
     gsize state_bytes; /* of weights that are trained, and the optimizer's */
-    double train_ms[HN_PHASES], first_loss, last_loss;
+    double train_ms[HN_PHASES], last_loss, losses[BENCH_LOSSES];
+    guint n_losses;
 
     gboolean ready;              /* prepared: there is something to tell */
     double phases[BENCH_PHASES]; /* ms, NaN: did not happen */
