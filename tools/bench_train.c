@@ -130,6 +130,7 @@ gboolean instance_train(const Subject *s, Instance *x, GError **error)
     const Bench *b = s->b;
     const BenchTraining *t = s->training;
     *x = (Instance){ 0 };
+    g_autofree HnTensor **fixed = hn_train_fixed(s->sets, s->n_sets);
     HnModel *work = hn_onnx_read_bytes(s->bytes, s->folder, &(HnOnnxOptions){ .budget = b->ctx->budget }, error);
     g_autoptr(HnDevice) device = work != NULL ? hn_device_new(b->backend, 0, error) : NULL;
     const HnTrainerOptions o = { .objectives = t->objectives,
@@ -137,6 +138,7 @@ gboolean instance_train(const Subject *s, Instance *x, GError **error)
                                  .trainable = { b->p->freeze, NULL },
                                  .keep_statistics = b->p->freeze_bn,
                                  .in = (HnType *const *)t->types->pdata,
+                                 .fixed = fixed,
                                  .micro = b->p->micro_batches,
                                  .threads = s->threads,
                                  .bf16 = !strcmp(s->point->precision, "bf16"),

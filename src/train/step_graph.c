@@ -38,7 +38,8 @@ typedef struct {
     GPtrArray *elements; /* HnTensor * of g->trained, which are inputs for now */
     GPtrArray *replaced; /* HnTensor * of g->statistics, the same */
     HnTypes *types;
-    guint factors; /* the first of the inputs that sums are multiplied by */
+    GHashTable *names; /* HnTensor * -> char *: what weights are called in the model */
+    guint factors;     /* the first of the inputs that sums are multiplied by */
 } Making;
 
 void hn_step_graph_free(HnStepGraph *g)
@@ -47,6 +48,7 @@ void hn_step_graph_free(HnStepGraph *g)
         return;
     for (guint i = 0; i < g->trained->len; i++) {
         g_free(g_array_index(g->trained, HnTrained, i).name);
+        g_free(g_array_index(g->trained, HnTrained, i).origin);
         g_free(g_array_index(g->trained, HnTrained, i).average);
     }
     for (guint i = 0; i < g->n_objectives; i++)
@@ -85,6 +87,16 @@ static gboolean bind(HnModel *m, GError **error)
     return failure == NULL;
 }
 
+static gboolean run_passes(Making *k, const char *const *only, GError **error)
+{
+    HnPassLog log;
+    const HnPassOptions o = { .level = 2, .only = only, .fold_bytes = HN_FOLD_BYTES, .budget = k->g->model->budget };
+    hn_pass_log_init(&log);
+    const gboolean ok = hn_pass_run(k->g->model, &o, &log, error);
+    hn_pass_log_clear(&log);
+    return ok && bind(k->g->model, error);
+}
+
 /* A constant node's result becomes a weight of that name. */
 static HnValue *as_weight(HnGraph *g, const char *name)
 {
@@ -120,13 +132,30 @@ static void put_back(HnGraph *g, const char *name, HnTensor *t)
     hn_graph_add_weight(g, v, t);
 }
 
+/* Elements keep their tensor when the graph that they are in becomes part of another one. */
+static void note_names(const HnGraph *g, GHashTable *names)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, g->values);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        HnTensor *t = hn_trainable_elements(value);
+        if (t != NULL && !g_hash_table_contains(names, t))
+            g_hash_table_insert(names, hn_tensor_ref(t), g_strdup(((HnValue *)value)->name));
+    }
+    for (guint i = 0; i < g->inner->len; i++)
+        note_names(g->inner->pdata[i], names);
+}
+
 static gboolean add_trained(Making *k, GError **error)
 {
     g_autoptr(GPtrArray) weights = hn_trainable_find(k->g->model, &k->o->trainable, error);
     if (weights == NULL)
         return FALSE;
     for (guint i = 0; i < weights->len; i++) {
-        const HnTrained t = { .name = g_strdup(((HnValue *)weights->pdata[i])->name) };
+        const HnValue *v = weights->pdata[i];
+        const char *origin = g_hash_table_lookup(k->names, hn_trainable_elements(v));
+        const HnTrained t = { .name = g_strdup(v->name), .origin = g_strdup(origin != NULL ? origin : v->name) };
         g_array_append_val(k->g->trained, t);
     }
     if (weights->len == 0)
@@ -173,12 +202,29 @@ static gboolean set_aside_trained(Making *k, GError **error)
     return TRUE;
 }
 
+/* Inputs have the types of a batch; in the place of one that never differs nodes read its elements. */
 static void fix_inputs(Making *k)
 {
-    const HnGraph *g = k->graph;
-    k->g->n_in = 0;
-    for (guint i = 0; i < g->inputs->len; i++)
-        hn_value_set_type(g->inputs->pdata[i], k->o->in[k->g->n_in++]);
+    HnGraph *g = k->graph;
+    k->g->n_in = g->inputs->len;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        HnValue *v = g->inputs->pdata[i];
+        HnTensor *t = k->o->fixed != NULL ? k->o->fixed[i] : NULL;
+        hn_value_set_type(v, k->o->in[i]);
+        if (t == NULL || v->is_output)
+            continue;
+        HnValue *constant = hn_graph_new_value(g, v->name);
+        hn_graph_add_weight(g, constant, t);
+        hn_value_replace(v, constant);
+    }
+}
+
+/* Branches that the shapes and fixed inputs decide are part of the graph: what they hold can be trained. */
+static gboolean take_branches(Making *k, GError **error)
+{
+    static const char *const only[] = { "inline-if", NULL };
+    note_names(k->graph, k->names);
+    return run_passes(k, only, error);
 }
 
 /* --- what nodes mean in training ---------------------------------------------------------------------------------- */
@@ -238,7 +284,8 @@ static gboolean infer(Making *k, GError **error)
 {
     g_clear_pointer(&k->types, hn_types_free);
     k->types = hn_types_new(k->g->model);
-    return hn_types_enter(k->types, k->graph, TRUE, error) && hn_types_graph(k->types, k->graph, 0, 0, error);
+    return hn_types_enter(k->types, k->graph, TRUE, error) &&
+           hn_types_graph(k->types, k->graph, HN_FOLD_BYTES, 0, error);
 }
 
 static HnValue *add_scalar_input(HnGraph *g, const char *stem, int ndim, int64_t n)
@@ -280,16 +327,6 @@ static gboolean add_losses(Making *k, GError **error)
 }
 
 /* --- gradients ---------------------------------------------------------------------------------------------------- */
-
-static gboolean simplify(Making *k, GError **error)
-{
-    HnPassLog log;
-    const HnPassOptions o = { .level = 2, .only = passes, .fold_bytes = HN_FOLD_BYTES, .budget = k->g->model->budget };
-    hn_pass_log_init(&log);
-    const gboolean ok = hn_pass_run(k->g->model, &o, &log, error);
-    hn_pass_log_clear(&log);
-    return ok && bind(k->g->model, error);
-}
 
 static gboolean add_gradients(Making *k, GError **error)
 {
@@ -414,13 +451,15 @@ HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GErro
     g->statistics = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) elements = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_autoptr(GPtrArray) replaced = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
-    Making k = { .o = o, .g = g, .graph = work->graph, .elements = elements, .replaced = replaced };
+    g_autoptr(GHashTable) names = g_hash_table_new_full(NULL, NULL, (GDestroyNotify)hn_tensor_unref, g_free);
+    Making k = { .o = o, .g = g, .graph = work->graph, .elements = elements, .replaced = replaced, .names = names };
     hn_model_drop_defaults(work);
-    gboolean ok = hn_inline_functions(work, error) && bind(work, error) && add_trained(&k, error) && convert(&k, error);
+    gboolean ok = hn_inline_functions(work, error) && bind(work, error) && convert(&k, error);
     if (ok)
         fix_inputs(&k);
-    ok = ok && set_aside_trained(&k, error) && set_training(&k, error) && infer(&k, error) && add_losses(&k, error) &&
-         simplify(&k, error) && infer(&k, error) && add_gradients(&k, error);
+    ok = ok && take_branches(&k, error) && add_trained(&k, error) && set_aside_trained(&k, error) &&
+         set_training(&k, error) && infer(&k, error) && add_losses(&k, error) && run_passes(&k, passes, error) &&
+         infer(&k, error) && add_gradients(&k, error);
     if (ok && o->rule == NULL)
         add_gradient_outputs(&k);
     else

@@ -25,11 +25,14 @@ typedef struct {
     HnTrainableOptions trainable;
     gboolean keep_statistics; /* normalizations go on with the moments that the file holds */
     HnType *const *in;        /* of the inputs that are no initializers, in order: fixed tensors */
+    HnTensor *const *fixed;   /* by input: the elements that it has in every step, where a branch may be chosen by them;
+                                 NULL: it differs. NULL: all differ */
 } HnStepGraphOptions;
 
 /* A weight that is trained. */
 typedef struct {
-    char *name;
+    char *name;   /* in the graph */
+    char *origin; /* in the model; another one where it was in a branch that is always taken */
     HnValue *gradient; /* NULL: no loss depends on it, and it is not trained */
     char *average;     /* name of the variable that averages it; NULL: none does */
 } HnTrained;

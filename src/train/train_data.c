@@ -28,6 +28,19 @@ GPtrArray *hn_train_types(const HnSample *s, GError **error)
     return g_steal_pointer(&types);
 }
 
+HnTensor **hn_train_fixed(HnSample *const *samples, guint n)
+{
+    HnTensor **fixed = g_new0(HnTensor *, n > 0 ? samples[0]->n + 1 : 1);
+    for (int i = 0; n > 0 && i < samples[0]->n; i++) {
+        HnTensor *t = samples[0]->in[i];
+        gboolean same = t != NULL && t->n == 1 && hn_dtype_in(t->dtype, HN_T_INTS | HN_BIT(HN_BOOL));
+        for (guint k = 1; same && k < n; k++)
+            same = samples[k]->in[i] != NULL && hn_tensor_equal(t, samples[k]->in[i]);
+        fixed[i] = same ? t : NULL;
+    }
+    return fixed;
+}
+
 /* The same integers as i64, in those dims. */
 static HnTensor *as_i64(const HnTensor *t, int rank, const int64_t *dims, HnBudget *budget, GError **error)
 {

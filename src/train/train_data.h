@@ -14,6 +14,10 @@ GPtrArray *hn_train_inputs(const HnModel *m);
 /* Fixed types of a sample's tensors, NULL at the end: for HnTrainerOptions.in. Errors: USAGE: an input is absent. */
 GPtrArray *hn_train_types(const HnSample *s, GError **error);
 
+/* By input of n samples: single integers that are the same in all of them, which decide branches; else NULL. Borrowed
+ * from the first; g_free(). */
+HnTensor **hn_train_fixed(HnSample *const *samples, guint n);
+
 /* A target of type `type` out of a sample's label: class numbers of any integer type as i64, other tensors as they are;
  * dims may differ where the elements are as many. A new reference. Errors: FORMAT: there is no label; TYPE, SHAPE. */
 HnTensor *hn_train_target(const HnSample *s, const HnType *type, HnBudget *budget, GError **error);

@@ -183,7 +183,8 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
                                    .rule = t->o.micro > 1 ? NULL : t->o.rule,
                                    .trainable = t->o.trainable,
                                    .keep_statistics = t->o.keep_statistics,
-                                   .in = (HnType *const *)in->pdata };
+                                   .in = (HnType *const *)in->pdata,
+                                   .fixed = t->o.fixed };
     if ((t->graph = hn_step_graph_new(work, &o, error)) == NULL)
         return FALSE;
     const HnGraph *g = t->graph->model->graph;
@@ -289,6 +290,7 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     if (!make_update(t, device, error))
         return NULL;
     t->o.in = NULL;
+    t->o.fixed = NULL;
     return g_steal_pointer(&t);
 }
 
@@ -423,10 +425,23 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
 
 /* --- what it learned ---------------------------------------------------------------------------------------------- */
 
+/* The value of that name in g or in a graph inside it that has elements of that form; NULL: there is none. */
+static HnValue *find_weight(const HnGraph *g, const char *name, const HnTensor *like)
+{
+    HnValue *v = g_hash_table_lookup(g->values, name);
+    const HnTensor *t = v != NULL ? hn_trainable_elements(v) : NULL;
+    if (t != NULL && t->dtype == like->dtype && t->n == like->n)
+        return v;
+    v = NULL;
+    for (guint i = 0; v == NULL && i < g->inner->len; i++)
+        v = find_weight(g->inner->pdata[i], name, like);
+    return v;
+}
+
 static gboolean store(const HnTrainer *t, HnModel *m, const char *name, const char *from, GError **error)
 {
     const HnTensor *now = find_state(t, from);
-    HnValue *v = g_hash_table_lookup(m->graph->values, name);
+    HnValue *v = now != NULL ? find_weight(m->graph, name, now) : NULL;
     HnTensor *copy = now != NULL && v != NULL ? hn_tensor_copy(now, m->budget, error) : NULL;
     if (copy == NULL)
         return now == NULL || v == NULL;
@@ -439,7 +454,8 @@ gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GEr
 {
     for (guint i = 0; i < t->graph->trained->len; i++) {
         const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
-        if (w->gradient != NULL && !store(t, m, w->name, averages && w->average != NULL ? w->average : w->name, error))
+        if (w->gradient != NULL &&
+            !store(t, m, w->origin, averages && w->average != NULL ? w->average : w->name, error))
             return FALSE;
     }
     for (guint i = 0; i < t->graph->statistics->len; i++)

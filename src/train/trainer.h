@@ -25,9 +25,10 @@ typedef struct {
     HnTrainableOptions trainable;
     gboolean keep_statistics;
     HnType *const *in; /* of a batch: fixed tensors; those whose first axis is as long as that of the first are cut */
-    int micro;         /* micro-batches; 0: 1 */
-    int threads;       /* 0: as many as there are */
-    gboolean bf16;     /* as HnSessionOptions.bf16 */
+    HnTensor *const *fixed; /* as HnStepGraphOptions.fixed */
+    int micro;              /* micro-batches; 0: 1 */
+    int threads;            /* 0: as many as there are */
+    gboolean bf16;          /* as HnSessionOptions.bf16 */
     uint64_t seed;
     HnBudget *budget;
 } HnTrainerOptions;
