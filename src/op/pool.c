@@ -373,8 +373,9 @@ static void lppool_unbind(HnUnbind *u)
  */
 static void poolgrad_bind(HnBind *b, void *params)
 {
-    HnPool *p = params;
-    averagepool_bind(b, p);
+    HnPool *p = params; /* its version is that of the internal domain: all attributes are there */
+    pool_bind(b, p, 0, 0);
+    p->count_pad = hn_bind_bool(b, "count_include_pad", FALSE);
     p->p = hn_bind_bool(b, "sum", FALSE) ? 1 : 0;
 }
 
@@ -438,19 +439,12 @@ static void averagepool_grad(HnTape *t)
     hn_tape_give(t, 0, hn_node_out(poolgrad(t, hn_tape_dy(t, 0)), 0));
 }
 
-/* To the place of the largest, the first of equal ones, which the node is asked for. */
+/* To the place of the largest, the first of equal ones. */
 static void maxpool_grad(HnTape *t)
 {
-    HnNode *n = t->node;
-    if (((const HnPool *)t->params)->by_columns) {
-        hn_tape_refuse(t, "indices are asked for by columns");
-        return;
-    }
-    if (hn_node_out(n, 1) == NULL)
-        hn_node_set_out(n, 1, hn_graph_new_value(t->build->graph, "indices"));
-    HnValue *places = hn_build_op2(t->build, "Add", hn_node_out(n, 1), hn_build_list(t->build, (int64_t[]){ 1 }, 1));
-    HnValue *in[] = { hn_tape_dy(t, 0), places, hn_tape_in(t, 0) };
-    hn_tape_give(t, 0, hn_node_out(hn_build_node(t->build, "ScatterAdd", HN_DOMAIN_INTERNAL, 3, in, 1), 0));
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0), hn_tape_out(t, 0) };
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_node_out(hn_tape_backward(t, "MaxPoolGrad", 3, in, 1), 0));
 }
 
 /* sign(x) |x|^(p - 1) times the sum over windows of dy y^(1 - p); 0 for windows of zeros */

@@ -154,6 +154,33 @@ static void test_rows(void)
     each(0, "%o = Sin(%x) %y = hone::SoftmaxGrad(%o, %x) axis=-1 log=1");
 }
 
+static void test_pools(void)
+{
+    static const char *const windows[] = {
+        "kernel_shape=[2,2] strides=[2,2]", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]",
+        "kernel_shape=[3,2] strides=[1,3] dilations=[2,1] pads=[2,0,1,1] ceil_mode=1"
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(windows); i++)
+        for (int last = 0; last < 2; last++) {
+            const char *x = last ? "%c = Conv(%x, w:f32[24,8,1,1])" : "%c = Neg(%x)";
+            g_autofree char *most =
+                g_strdup_printf("%s %%p = MaxPool(%%c) %s %%d = Sin(%%p) %%y = hone::MaxPoolGrad(%%d, %%c, %%p) %s", x,
+                                windows[i], windows[i]);
+            g_autofree char *mean =
+                g_strdup_printf("%s %%p = AveragePool(%%c) %s %%d = Sin(%%p) %%y = hone::PoolGrad(%%d, %%c) %s", x,
+                                windows[i], windows[i]);
+            check(last ? 2 : 4, "20,8,15,17", most);
+            check(last ? 2 : 3, "20,8,15,17", mean);
+            if (last)
+                continue;
+            check(0, "20,3,15,17", most);
+            check(0, "20,3,15,17", mean);
+        }
+    check(2, "3,16,9,8,7",
+          "%p = MaxPool(%x) kernel_shape=[2,3,2] %d = Sin(%p) "
+          "%y = hone::MaxPoolGrad(%d, %x, %p) kernel_shape=[2,3,2]");
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -165,5 +192,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/backward/far", test_far);
     g_test_add_func("/cpu/backward/sumlike", test_sumlike);
     g_test_add_func("/cpu/backward/rows", test_rows);
+    g_test_add_func("/cpu/backward/pools", test_pools);
     return g_test_run();
 }
