@@ -271,15 +271,11 @@ static gboolean take_stdin(Bench *b, GError **error)
 static gboolean check_training(const Bench *b, GError **error)
 {
     const BenchParams *p = b->p;
-    if (!p->train && (p->loss || p->optimizer || p->freeze || p->freeze_bn || p->batch || p->micro_batches))
-        return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze' and "
-                                    "'--freeze-bn' need '--train'");
-    if (p->batch < 0 || p->micro_batches < 0)
-        return hn_tool_usage(error, "options '--batch' and '--micro-batches' need a number from 1 on");
-    if (p->train && (b->streams != 1 || p->batch_max || p->input || b->copies))
-        return hn_tool_usage(error, "option '--train' goes with one stream, and without '--batch-max', '--input' and "
-                                    "'--io copy'");
-    return TRUE;
+    if (!hn_tool_train_check(&p->training, error))
+        return FALSE;
+    return !p->training.train || (b->streams == 1 && !p->batch_max && !p->input && !b->copies) ||
+           hn_tool_usage(error, "option '--train' goes with one stream, and without '--batch-max', '--input' and "
+                                "'--io copy'");
 }
 
 gboolean bench_options(Bench *b, GError **error)

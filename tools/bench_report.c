@@ -414,7 +414,7 @@ gboolean bench_report_write(BenchReport *report, GError **error)
         hn_report_line(r, "%s", "");
         hn_report_table(r, "runs", tables[i]);
     }
-    if (b->p->train && report->measured) {
+    if (b->p->training.train && report->measured) {
         hn_report_line(r, "%s", "");
         hn_report_table(r, "runs", train_columns);
     }

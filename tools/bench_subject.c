@@ -173,7 +173,7 @@ static gboolean copy_all(HnTensor *const *from, HnTensor **to, int n, GError **e
 gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GError **error)
 {
     Instance *x = data;
-    HnTensor *const *in = x->in[i % x->n_sets];
+    HnTensor *const *in = x->in[i % x->n_sets]; /* NULL in training */
     gboolean ok;
     *start = hn_now_ns();
     if (x->trainer) {
@@ -312,7 +312,7 @@ gboolean subject_open(Subject *s, GError **error)
         return FALSE;
     guint64 now = private_bytes();
     s->of_data = now - MIN(mark, now);
-    if (b->p->train)
+    if (b->p->training.train)
         return subject_open_training(s, error) && subject_is_open(s);
 
     guint64 t = hn_now_ns();
@@ -353,9 +353,9 @@ void subject_retire(Subject *s)
 void subject_clear(Subject *s)
 {
     instance_clear(&s->first);
-    bench_training_free(s->training);
-    for (guint k = 0; k < s->n_sets; k++)
+    for (guint k = 0; !s->training && k < s->n_sets; k++)
         hn_sample_free(s->sets[k]);
+    hn_tool_training_free(s->training); /* which owns its samples */
     hn_data_free(s->data);
     hn_tool_inputs_clear(&s->given);
     hn_model_free(s->model);

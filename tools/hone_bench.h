@@ -13,7 +13,7 @@
 #include "perf/noise.h"
 #include "perf/outliers.h"
 #include "perf/contest.h"
-#include "train/trainer.h"
+#include "training.h"
 
 #define BENCH_LOSSES 64   /* of the first steps of training that are told */
 #define BENCH_SETS 32     /* samples that take turns, at most */
@@ -21,7 +21,6 @@
 #define BENCH_STREAMS 256 /* at most */
 
 typedef struct BenchReport BenchReport;
-typedef struct BenchTraining BenchTraining;
 
 typedef struct {
     char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
@@ -29,9 +28,7 @@ typedef struct {
     gint64 runs;
     int streams;
     gboolean strict;
-    char *loss, *optimizer, *freeze; /* of --train */
-    gboolean train, freeze_bn;
-    int batch, micro_batches;
+    HnToolTrainParams training;
 } BenchParams;
 
 /* What is measured of each model: one of the combinations that a sweep names. */
@@ -76,8 +73,8 @@ typedef struct {
     HnTensor **out, **copy_in, **copy_out;
     gpointer pad;       /* moves what is allocated after it */
     HnTrainer *trainer; /* of --train, instead of model and session; else NULL */
-    const BenchTraining *training;
-    double lr, last_loss;
+    const HnToolTraining *training;
+    double last_loss;
     double losses[BENCH_LOSSES]; /* of the first steps */
     guint n_losses;
 } Instance;
@@ -99,7 +96,7 @@ typedef struct {
     gboolean vary;      /* not all of one shape */
     HnModel *model;
     Instance first;
-    BenchTraining *training; /* of --train; else NULL */
+    HnToolTraining *training; /* of --train; else NULL */
     guint train_weights;
     gint64 train_elements;
     gsize state_bytes; /* of weights that are trained, and the optimizer's */
@@ -158,7 +155,6 @@ gboolean instance_step(Instance *x, guint64 i, GError **error);
 /* Forward, backward and update of the first instance, timed apart: s->train_ms. */
 void subject_time_training(Subject *s);
 void subject_retire_training(Subject *s);
-void bench_training_free(BenchTraining *t);
 void bench_report_training(const Subject *s, JsonObject *row);
 
 /* --- bench_apart.c -------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ static const GOptionEntry entries[] = {
       "as one",
       NULL },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, strict), "fail where a node would run on ref", NULL },
+    HN_TOOL_TRAIN_ENTRIES(ProfileParams, training),
     G_OPTION_ENTRY_NULL,
 };
 
@@ -75,8 +76,10 @@ static gboolean check_options(Profiling *f, GError **error)
         g_prefix_error(error, "option '--warmup': ");
         return FALSE;
     }
-    if (!parse_length(f, error))
+    if (!parse_length(f, error) || !hn_tool_train_check(&p->training, error))
         return FALSE;
+    if (p->training.train && p->input)
+        return hn_tool_usage(error, "options '--train' and '--input' exclude each other");
     if (p->top < 0)
         return hn_tool_usage(error, "option '--top' needs a number from 0 on");
     if (p->trace && p->folded && !strcmp(p->trace, p->folded))
@@ -167,12 +170,29 @@ static gboolean open_data(Profiling *f, GError **error)
     return load_sets(f, error);
 }
 
+static gboolean open_training(Profiling *f, GError **error)
+{
+    HnContext *ctx = f->ctx;
+    if (!(f->training = hn_tool_training_new(ctx, &f->p->training, error)) ||
+        !hn_tool_training_open(f->training, f->model, f->p->data, f->shapes, PROFILE_SETS, &f->data, &f->names, error))
+        return FALSE;
+    f->n_sets = hn_tool_training_sets(f->training);
+    for (guint k = 0; k < f->n_sets; k++)
+        f->sets[k] = hn_tool_training_set(f->training, k);
+    HnModel *work = hn_tool_read_model(ctx, f->path, error);
+    f->trainer = work ? hn_tool_trainer_new(f->training, work, f->backend, ctx->common.threads, FALSE, error) : NULL;
+    f->session = f->trainer ? hn_trainer_session(f->trainer) : NULL;
+    return f->session != NULL;
+}
+
 static gboolean open_model(Profiling *f, GError **error)
 {
     HnContext *ctx = f->ctx;
     if (!(f->model = hn_tool_read_model(ctx, f->path, error)) ||
         !hn_tool_inputs(ctx, f->model, f->p->input, &f->given, error))
         return FALSE;
+    if (f->p->training.train)
+        return open_training(f, error);
     HnSessionOptions o = { .threads = ctx->common.threads,
                            .strict = f->p->strict,
                            .strict_math = ctx->common.strict_math,
@@ -193,6 +213,9 @@ static gboolean open_model(Profiling *f, GError **error)
 static gboolean run_set(gpointer data, guint64 i, GError **error)
 {
     Profiling *f = data;
+    double loss;
+    if (f->trainer)
+        return hn_tool_train(f->training, f->trainer, i, &loss, error);
     if (!hn_session_run(f->session, f->sets[i % f->n_sets]->in, f->out, error))
         return FALSE;
     for (int k = 0; k < f->n_out; k++)
@@ -290,10 +313,15 @@ static gboolean tell(Profiling *f, GError **error)
 static void profiling_clear(Profiling *f)
 {
     hn_profile_clear(&f->profile);
-    for (guint k = 0; k < f->n_sets; k++)
+    for (guint k = 0; !f->training && k < f->n_sets; k++)
         hn_sample_free(f->sets[k]);
+    hn_tool_training_free(f->training); /* which owns its samples */
     hn_data_free(f->data);
-    hn_session_free(f->session);
+    if (f->trainer)
+        hn_trainer_free(f->trainer);
+    else
+        hn_session_free(f->session);
+    g_free(f->names);
     hn_tool_inputs_clear(&f->given);
     hn_model_free(f->model);
     hn_shapes_free(f->shapes);

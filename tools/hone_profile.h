@@ -3,12 +3,15 @@
  */
 #pragma once
 
+#include <json-glib/json-glib.h>
+
 #include "cli/tool.h"
 #include "common.h"
 #include "perf/measure.h"
 #include "perf/memory_timeline.h"
 #include "perf/noise.h"
 #include "perf/profile.h"
+#include "training.h"
 
 #define PROFILE_SETS 32   /* samples that take turns, at most */
 #define PROFILE_SECONDS 2 /* of measuring, unless said otherwise */
@@ -23,6 +26,7 @@ typedef struct {
     gint64 runs;
     int top;
     gboolean strict, weights, remeasure, lowered;
+    HnToolTrainParams training;
 } ProfileParams;
 
 typedef struct {
@@ -45,6 +49,9 @@ typedef struct {
     guint n_sets;
     HnTensor **out;
     int n_out;
+    HnToolTraining *training; /* of --train; else NULL, as trainer, whose session is measured */
+    HnTrainer *trainer;
+    const char **names;
 
     HnRoofline roofline;
     HnProfile profile;
@@ -54,3 +61,7 @@ typedef struct {
 /* --- profile_report.c -------------------------------------------------------------------------------------- */
 
 gboolean profile_report(Profiling *f, GError **error);
+
+/* --- profile_train.c ---------------------------------------------------------------------------------------- */
+
+void profile_add_training(const Profiling *f, JsonObject *root);

@@ -599,6 +599,14 @@ static const HnColumn weight_columns[] = {
     { "channels", "of", HN_COL_INT },      { 0 },
 };
 
+static const HnColumn train_columns[] = {
+    { "name", "in training", HN_COL_TEXT },
+    { "op", "type", HN_COL_TEXT },
+    { "forward_ms", "forward", HN_COL_MS },
+    { "backward_ms", "backward", HN_COL_MS },
+    { 0 },
+};
+
 /* Of CSV: all numbers of a node. */
 // clang-format off
 #define NUMBER(key) { key, key, HN_COL_NUMBER }
@@ -700,6 +708,15 @@ static void memory_line(const Report *r, const HnMemoryTimeline *t)
                    t->peak + 1, t->points->len, size, t->alive->len, t->alive->len == 1 ? "" : "s");
 }
 
+static void training_line(const Report *r)
+{
+    JsonObject *t = json_object_get_object_member(r->root, "train");
+    g_autofree char *forward = hn_text_time(json_object_get_double_member(t, "forward_ms") * 1e-3);
+    g_autofree char *backward = hn_text_time(json_object_get_double_member(t, "backward_ms") * 1e-3);
+    g_autofree char *update = hn_text_time(json_object_get_double_member(t, "update_ms") * 1e-3);
+    hn_report_line(r->report, "forward %s, backward %s, update %s", forward, backward, update);
+}
+
 static void lay_out(const Report *r, const HnMemoryTimeline *t)
 {
     HnReport *report = r->report;
@@ -715,6 +732,11 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     }
     hn_report_top_table(report, "nodes", node_columns, top);
     outside_line(r);
+    if (r->f->training) {
+        hn_report_line(report, "%s", "");
+        hn_report_top_table(report, "train.nodes", train_columns, top);
+        training_line(r);
+    }
     disturbed_lines(r);
     refusal_lines(r);
     bottleneck_lines(r);
@@ -754,6 +776,8 @@ gboolean profile_report(Profiling *f, GError **error)
     add_nodes(&r);
     add_types(&r);
     add_blocks(&r);
+    if (f->training)
+        profile_add_training(f, r.root);
     find_bottlenecks(&r);
     json_object_set_array_member(r.root, "bottlenecks", r.bottlenecks);
     add_memory(&r, &timeline);

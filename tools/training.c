@@ -1,0 +1,182 @@
+/* What hone-bench and hone-profile share where they train. */
+#include "training.h"
+
+#include <string.h>
+
+struct HnToolTraining {
+    HnContext *ctx;
+    const HnToolTrainParams *p;
+    GPtrArray *objectives, *types; /* HnObjective *; HnType * of a batch */
+    HnUpdateRule *rule;
+    GPtrArray *sets;    /* HnSample * */
+    GPtrArray *targets; /* HnTensor *: set by set, one for each objective; made with the first trainer */
+    gboolean synthetic;
+};
+
+gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
+{
+    if (!p->train && (p->loss || p->optimizer || p->freeze || p->freeze_bn || p->batch || p->micro_batches))
+        return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze' and "
+                                    "'--freeze-bn' need '--train'");
+    return (p->batch >= 0 && p->micro_batches >= 0) ||
+           hn_tool_usage(error, "options '--batch' and '--micro-batches' need a number from 1 on");
+}
+
+void hn_tool_training_free(HnToolTraining *t)
+{
+    if (!t)
+        return;
+    g_ptr_array_unref(t->targets);
+    g_ptr_array_unref(t->sets);
+    g_clear_pointer(&t->objectives, g_ptr_array_unref);
+    g_clear_pointer(&t->types, g_ptr_array_unref);
+    hn_update_rule_free(t->rule);
+    g_free(t);
+}
+
+const char *hn_tool_training_loss(const HnToolTraining *t)
+{
+    return t->p->loss ? t->p->loss : "ce";
+}
+
+const char *hn_tool_training_optimizer(const HnToolTraining *t)
+{
+    return t->p->optimizer ? t->p->optimizer : "adamw";
+}
+
+HnToolTraining *hn_tool_training_new(HnContext *ctx, const HnToolTrainParams *p, GError **error)
+{
+    HnToolTraining *t = g_new0(HnToolTraining, 1);
+    *t = (HnToolTraining){ .ctx = ctx,
+                           .p = p,
+                           .sets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free),
+                           .targets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref) };
+    if ((t->objectives = hn_objectives_parse(hn_tool_training_loss(t), error)) != NULL &&
+        (t->rule = hn_update_rule_parse(hn_tool_training_optimizer(t), error)) != NULL)
+        return t;
+    hn_tool_training_free(t);
+    return NULL;
+}
+
+guint hn_tool_training_sets(const HnToolTraining *t)
+{
+    return t->sets->len;
+}
+
+HnSample *hn_tool_training_set(const HnToolTraining *t, guint k)
+{
+    return t->sets->pdata[k];
+}
+
+gboolean hn_tool_training_synthetic(const HnToolTraining *t)
+{
+    return t->synthetic;
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+/* The first dimension of the first input is the batch, where the model leaves it open. */
+static void set_batch(const HnToolTraining *t, const GPtrArray *inputs, HnShapes *shapes)
+{
+    const HnType *type = inputs->len > 0 ? ((HnValue *)inputs->pdata[0])->type : NULL;
+    if (t->p->batch > 0 && hn_type_is_tensor(type) && type->rank > 0 && type->dims[0].sym != NULL)
+        hn_shapes_set_dim(shapes, type->dims[0].sym, t->p->batch);
+}
+
+static gboolean load_batches(HnToolTraining *t, const HnData *data, guint most, GError **error)
+{
+    const gint64 samples = hn_data_count(data);
+    const int batch = t->p->batch > 0 && !hn_data_synthetic(data) ? t->p->batch : 1;
+    g_autofree int64_t *index = g_new(int64_t, batch);
+    if (samples < batch) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' has %" G_GINT64_FORMAT " samples, fewer than a batch of %d",
+                    hn_data_source(data), samples, batch);
+        return FALSE;
+    }
+    for (gint64 at = 0; at + batch <= samples && t->sets->len < most; at += batch) {
+        for (int i = 0; i < batch; i++)
+            index[i] = at + i;
+        HnSample *set = hn_data_load_batch(data, index, batch, error);
+        if (!set)
+            return FALSE;
+        g_ptr_array_add(t->sets, set);
+        if (!hn_tool_same_shapes(t->sets->pdata[0], set)) {
+            g_set_error_literal(error, HN_ERROR, HN_ERROR_SHAPE, "batches to train with are all of one shape");
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *source, HnShapes *shapes, guint most,
+                               HnData **data, const char ***names, GError **error)
+{
+    g_autoptr(GPtrArray) inputs = hn_train_inputs(m);
+    const HnDataOptions o = {
+        .budget = t->ctx->budget, .seed = t->ctx->common.seed, .shapes = shapes, .rows = TRUE, .drop_rest = TRUE
+    };
+    *names = g_new0(const char *, inputs->len + 1);
+    for (guint i = 0; i < inputs->len; i++)
+        (*names)[i] = ((HnValue *)inputs->pdata[i])->name;
+    set_batch(t, inputs, shapes);
+    *data = hn_data_open(source ? source : "random", (HnValue *const *)inputs->pdata, (int)inputs->len, &o, error);
+    return *data && load_batches(t, *data, most, error) && (t->types = hn_train_types(t->sets->pdata[0], error));
+}
+
+/* Labels of the data, or made-up ones of random data and of losses that want another model's results. */
+static gboolean make_targets(HnToolTraining *t, const HnTrainer *trainer, GError **error)
+{
+    HnBudget *budget = t->ctx->budget;
+    for (guint k = 0; k < t->sets->len && t->targets->len < t->sets->len * t->objectives->len; k++)
+        for (guint i = 0; i < t->objectives->len; i++) {
+            const gint64 classes = hn_trainer_classes(trainer, i);
+            const HnSample *set = t->sets->pdata[k];
+            const gboolean made_up = !set->label || (classes == 0 && hn_dtype_in(set->label->dtype, HN_T_INTS));
+            HnTensor *target = made_up ? hn_train_random_target(hn_trainer_target(trainer, i), classes,
+                                                                t->ctx->common.seed + k, budget, error)
+                                       : hn_train_target(set, hn_trainer_target(trainer, i), budget, error);
+            if (!target)
+                return FALSE;
+            t->synthetic = t->synthetic || made_up;
+            g_ptr_array_add(t->targets, target);
+        }
+    return TRUE;
+}
+
+/* --- trainers ----------------------------------------------------------------------------------------------------- */
+
+HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend *backend, int threads, gboolean bf16,
+                               GError **error)
+{
+    g_autofree HnTensor **fixed = hn_train_fixed((HnSample *const *)t->sets->pdata, t->sets->len);
+    g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
+    const HnTrainerOptions o = { .objectives = t->objectives,
+                                 .rule = t->rule,
+                                 .trainable = { t->p->freeze, NULL },
+                                 .keep_statistics = t->p->freeze_bn,
+                                 .in = (HnType *const *)t->types->pdata,
+                                 .fixed = fixed,
+                                 .micro = t->p->micro_batches,
+                                 .threads = threads,
+                                 .bf16 = bf16,
+                                 .seed = t->ctx->common.seed,
+                                 .budget = t->ctx->budget };
+    if (!device) {
+        hn_model_free(work);
+        return NULL;
+    }
+    g_autoptr(HnTrainer) trainer = hn_trainer_new(work, device, &o, error);
+    return trainer && make_targets(t, trainer, error) ? g_steal_pointer(&trainer) : NULL;
+}
+
+gboolean hn_tool_train(const HnToolTraining *t, HnTrainer *trainer, guint64 i, double *loss, GError **error)
+{
+    const guint k = (guint)(i % t->sets->len);
+    HnStepLoss made;
+    const HnSample *set = t->sets->pdata[k];
+    HnTensor *const *targets = (HnTensor *const *)t->targets->pdata + k * t->objectives->len;
+    if (!hn_trainer_step(trainer, set->in, targets, t->rule->lr, &made, error))
+        return FALSE;
+    *loss = made.loss;
+    return TRUE;
+}

@@ -1,0 +1,86 @@
+/*
+ * What hone-bench and hone-profile share where they train: batches, targets, trainers.
+ */
+#pragma once
+
+#include "common.h"
+#include "train/train_data.h"
+
+/* The options of both; also those of their tables. */
+typedef struct {
+    char *loss, *optimizer, *freeze;
+    gboolean train, freeze_bn;
+    int batch, micro_batches;
+} HnToolTrainParams;
+
+#define HN_TOOL_TRAIN_ENTRIES(Params, field)                                                            \
+    { "train",                                                                                          \
+      0,                                                                                                \
+      0,                                                                                                \
+      G_OPTION_ARG_NONE,                                                                                \
+      HN_FIELD(Params, field.train),                                                                    \
+      "measure steps of training: forward, backward, update of the weights",                            \
+      NULL },                                                                                           \
+        { "loss",                                                                                       \
+          0,                                                                                            \
+          0,                                                                                            \
+          G_OPTION_ARG_STRING,                                                                          \
+          HN_FIELD(Params, field.loss),                                                                 \
+          "--train: what falls, such as ce, mse@features or 0.3*ce+0.7*kl:temperature=4 (default: ce)", \
+          "TEXT" },                                                                                     \
+        { "optimizer",                                                                                  \
+          0,                                                                                            \
+          0,                                                                                            \
+          G_OPTION_ARG_STRING,                                                                          \
+          HN_FIELD(Params, field.optimizer),                                                            \
+          "--train: such as adamw, sgd:momentum=0.9 or lion:lr=1e-4 (default: adamw)",                  \
+          "TEXT" },                                                                                     \
+        { "batch",                                                                                      \
+          0,                                                                                            \
+          0,                                                                                            \
+          G_OPTION_ARG_INT,                                                                             \
+          HN_FIELD(Params, field.batch),                                                                \
+          "--train: samples in a step (default: as the model says, else 1)",                            \
+          "N" },                                                                                        \
+        { "micro-batches",                                                                              \
+          0,                                                                                            \
+          0,                                                                                            \
+          G_OPTION_ARG_INT,                                                                             \
+          HN_FIELD(Params, field.micro_batches),                                                        \
+          "--train: parts of a batch, one after the other, whose gradients are added (default: 1)",     \
+          "N" },                                                                                        \
+        { "freeze",                                                                                     \
+          0,                                                                                            \
+          0,                                                                                            \
+          G_OPTION_ARG_STRING,                                                                          \
+          HN_FIELD(Params, field.freeze),                                                               \
+          "--train: weights whose names match stay as they are",                                        \
+          "REGEX" },                                                                                    \
+    {                                                                                                   \
+        "freeze-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, field.freeze_bn),                        \
+            "--train: normalizations keep the moments that the file holds", NULL                        \
+    }
+
+/* USAGE: some of them without --train. */
+gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error);
+
+typedef struct HnToolTraining HnToolTraining;
+
+HnToolTraining *hn_tool_training_new(HnContext *ctx, const HnToolTrainParams *p, GError **error);
+void hn_tool_training_free(HnToolTraining *t);
+
+/* Batches for m: of `source` (NULL: random) in its order, `most` at most. *data outlives them; names: of the inputs,
+ * g_free(). */
+gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *source, HnShapes *shapes, guint most,
+                               HnData **data, const char ***names, GError **error);
+guint hn_tool_training_sets(const HnToolTraining *t);
+HnSample *hn_tool_training_set(const HnToolTraining *t, guint k); /* borrowed */
+gboolean hn_tool_training_synthetic(const HnToolTraining *t);     /* targets are made up */
+const char *hn_tool_training_loss(const HnToolTraining *t);
+const char *hn_tool_training_optimizer(const HnToolTraining *t);
+
+/* Takes work. */
+HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend *backend, int threads, gboolean bf16,
+                               GError **error);
+/* A step on batch i, modulo their number, and its loss. */
+gboolean hn_tool_train(const HnToolTraining *t, HnTrainer *trainer, guint64 i, double *loss, GError **error);
