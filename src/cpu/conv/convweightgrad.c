@@ -129,15 +129,10 @@ HnWeightGradSumFn hn_weight_grad_sum(void)
 
 /* --- products in tiles ------------------------------------------------------------------------------------------ */
 
-static int most_rows(gboolean two)
-{
-    return two && hn_cpu_level() < 2 ? 6 : HN_WEIGHT_GRAD_ROWS;
-}
-
 /* Strips of rows in a panel of columns. */
 static int64_t strips_of(int64_t rows, gboolean two)
 {
-    return (rows + most_rows(two) - 1) / most_rows(two);
+    return two && hn_cpu_level() < 2 ? (rows + 5) / 6 : (rows + HN_WEIGHT_GRAD_ROWS - 1) / HN_WEIGHT_GRAD_ROWS;
 }
 
 /* Only the last panel may be of one vector. */

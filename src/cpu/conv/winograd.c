@@ -29,6 +29,8 @@
 #define WEIGHT_BYTES 16e6 /* where U does not, it is read once for each block: blocks are as large as U, up to this */
 #define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
+#define PACK_ROWS 8 /* input channels at a time: points lie far apart, in the same few lines of a cache */
+#define PACK_PITCH (PACK_ROWS * HN_GEMM_KERNEL_MAX_COLS + 16)
 
 typedef void (*OutFn)(const HnWinogradOut *o);
 /* k [3][3][columns of a panel], g [side][3] -> u: points lie `plane` apart */
@@ -197,10 +199,16 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
     double g[6][3];
     hn_winograd_taps(c->edge, g);
     for (int64_t o = 0; o < out; o += cols)
-        for (int64_t i = 0; i < in; i++) {
-            float k[9 * HN_GEMM_KERNEL_MAX_COLS];
-            read_taps(c, w, o, MIN(cols, out - o), i, k);
-            fns[hn_cpu_level()]((float *)to + o * in + i * cols, hn_gemm_kernel_packed(in, out), k, &g[0][0], c->side);
+        for (int64_t i = 0; i < in; i += PACK_ROWS) {
+            const int64_t rows = MIN(PACK_ROWS, in - i);
+            float k[9 * HN_GEMM_KERNEL_MAX_COLS], u[MAX_POINTS][PACK_PITCH];
+            for (int64_t r = 0; r < rows; r++) {
+                read_taps(c, w, o, MIN(cols, out - o), i + r, k);
+                fns[hn_cpu_level()](&u[0][r * cols], PACK_PITCH, k, &g[0][0], c->side);
+            }
+            float *panel = (float *)to + o * in + i * cols;
+            for (int p = 0; p < c->points; p++, panel += hn_gemm_kernel_packed(in, out))
+                memcpy(panel, u[p], (gsize)(rows * cols) * sizeof *panel);
         }
 }
 
@@ -284,7 +292,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     for (int k = 0; k < c->epilogue.n; k++)
         if (c->epilogue.op[k].kind == HN_EPILOGUE_ADD)
             s->in[c->epilogue.op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
-    return hn_pack_own(s, 1, pack_weights, c->edge * 2 + turned, weight_bytes(p, c->edge), c, &c->weights, error);
+    return hn_pack_normal(s, 1, pack_weights, c->edge * 2 + turned, weight_bytes(p, c->edge), c, &c->weights, error);
 }
 
 static gboolean winograd_prepare(HnStep *s, GError **error)

@@ -2,9 +2,15 @@
  * Winograd's transforms at one instruction level, for winograd.c. The lanes of a vector are neighbouring channels of
  * one pixel, so that all the arithmetic is between whole vectors. `some` lanes exist, 0: all.
  */
+#include <float.h>
+
 #include "cpu/core/vec.h"
 #include "cpu/conv/winograd.h"
 
+#define HN_FMA2 HN_JOIN(HN_FMA2, HN_LEVEL) /* of doubles */
+#define HN_FMA2_plain(a, b, c) ((a) * (b) + (c))
+#define HN_FMA2_avx2(a, b, c) __builtin_fma(a, b, c)
+#define HN_FMA2_avx512(a, b, c) __builtin_fma(a, b, c)
 #define ALWAYS static inline __attribute__((always_inline)) HN_TARGET
 #define LOAD_SOME(p) (some == 0 ? HN_VLOAD(p) : HN_VLOAD_N(p, some))
 
@@ -195,15 +201,20 @@ static HN_TARGET void HN_V(taps)(float *u, int64_t plane, const float *k, const 
         double half[3][N];
         for (int t = 0; t < 3; t++)
             for (int j = 0; j < N; j++)
-                half[t][j] = g[3 * a] * (double)k[t * N + j] + g[3 * a + 1] * (double)k[(3 + t) * N + j] +
-                             g[3 * a + 2] * (double)k[(6 + t) * N + j];
+                half[t][j] =
+                    HN_FMA2(g[3 * a + 2], (double)k[(6 + t) * N + j],
+                            HN_FMA2(g[3 * a + 1], (double)k[(3 + t) * N + j], g[3 * a] * (double)k[t * N + j]));
         for (int b = 0; b < side; b++, u += plane)
-            for (int j = 0; j < N; j++)
-                u[j] = (float)(g[3 * b] * half[0][j] + g[3 * b + 1] * half[1][j] + g[3 * b + 2] * half[2][j]);
+            for (int j = 0; j < N; j++) {
+                const float v =
+                    (float)HN_FMA2(g[3 * b + 2], half[2][j], HN_FMA2(g[3 * b + 1], half[1][j], g[3 * b] * half[0][j]));
+                u[j] = __builtin_fabsf(v) < FLT_MIN ? 0 : v; /* NaN stays */
+            }
     }
 }
 
 #undef ALWAYS
+#undef HN_FMA2
 #undef LOAD_SOME
 #undef A
 #undef B

@@ -143,6 +143,9 @@ gboolean hn_pack(HnStep *s, int i, const_dnnl_memory_desc_t view, const_dnnl_mem
  * where input i is a variable, whose pack fn writes anew whenever it has changed. */
 gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
                      GError **error);
+/* The same of an fn that makes 0 of denormal floats itself. */
+gboolean hn_pack_normal(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
+                        GError **error);
 /* A hash of t's elements, too, for a `variant`: what else the arrangement depends on. NULL is fine. */
 guint64 hn_pack_mix(guint64 hash, const HnTensor *t);
 /* What run() shall read for input i. */

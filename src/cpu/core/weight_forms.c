@@ -84,6 +84,7 @@ typedef struct {
     HnPackFn fn;
     gsize bytes;
     gconstpointer data;
+    gboolean normal;   /* fn leaves no denormal ones */
     const HnTensor *t; /* to be written anew: the elements, and where they go */
     void *to;
 } Own;
@@ -102,7 +103,7 @@ static gboolean fill_own(const HnStep *s, void *to, const HnTensor *t, gconstpoi
     (void)s;
     (void)error;
     own->fn(to, t, own->data);
-    if (t->dtype == HN_F32)
+    if (t->dtype == HN_F32 && !own->normal)
         flush_denormals(to, own->bytes / sizeof(float));
     return TRUE;
 }
@@ -113,11 +114,11 @@ static void write_anew(const HnStep *s, gpointer own)
     fill_own(s, o->to, o->t, own, NULL);
 }
 
-gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
-                     GError **error)
+static gboolean pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data,
+                         gboolean normal, HnPack **pack, GError **error)
 {
     const HnSlot *slot = s->in[i].slot;
-    const Own own = { fn, bytes, data, slot->tensor, NULL };
+    const Own own = { fn, bytes, data, normal, slot->tensor, NULL };
     const HnPackForm form = { .fn = fn, .variant = variant };
     *pack = hn_packs_get(s, slot, &form, bytes, fill_own, &own, error);
     s->in[i].unread = *pack != NULL;
@@ -127,6 +128,18 @@ gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes
     again->to = (*pack)->data;
     hn_step_renews(s, write_anew, again);
     return TRUE;
+}
+
+gboolean hn_pack_own(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
+                     GError **error)
+{
+    return pack_own(s, i, fn, variant, bytes, data, FALSE, pack, error);
+}
+
+gboolean hn_pack_normal(HnStep *s, int i, HnPackFn fn, int64_t variant, gsize bytes, gconstpointer data, HnPack **pack,
+                        GError **error)
+{
+    return pack_own(s, i, fn, variant, bytes, data, TRUE, pack, error);
 }
 
 guint64 hn_pack_mix(guint64 hash, const HnTensor *t)

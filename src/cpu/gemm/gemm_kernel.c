@@ -92,7 +92,8 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 /* --- products --- */
 
 #define BLOCK_K 2400             /* rows of a panel that are used at once */
-#define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache */
+#define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
+#define NEAR_B (128 * 1024 / 4)  /* ... and so few elements of B are read anew for each block */
 
 /* Rows [from, to) of the t->cols columns from c on, elements [k, k + t->k) of each product. */
 static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from, int64_t to, int64_t c, int64_t k)
@@ -147,7 +148,8 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
 {
     const int64_t max_rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
     const int64_t parts = MAX(1, (g->k + BLOCK_K - 1) / BLOCK_K), depth = MAX(1, (g->k + parts - 1) / parts);
-    const int64_t most = MAX(4, BLOCK_A / depth / max_rows) * max_rows;
+    const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
+    const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
     const int64_t blocks = (r1 - r0 + most - 1) / most;
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
