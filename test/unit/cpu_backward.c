@@ -181,6 +181,16 @@ static void test_pools(void)
           "%y = hone::MaxPoolGrad(%d, %x, %p) kernel_shape=[2,3,2]");
 }
 
+/* Gradients of a value with several uses: in the layout that most of them have. */
+static void test_sums(void)
+{
+    each(0, "%a = Sin(%x) %b = Cos(%x) %y = Sum(%a, %x, %b)");
+    each(0, "%a = Sin(%x) %b = Cos(%x) %y = Mean(%a, %x, %b)");
+    check(2, "6,8,15,17",
+          "%a = Conv(%x, v:f32[24,8,1,1]) %b = Conv(%x, w:f32[24,8,1,1]) %c = MaxPool(%a) kernel_shape=[3,3] "
+          "pads=[1,1,1,1] %y = Sum(%a, %b, %c)");
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -193,5 +203,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/backward/sumlike", test_sumlike);
     g_test_add_func("/cpu/backward/rows", test_rows);
     g_test_add_func("/cpu/backward/pools", test_pools);
+    g_test_add_func("/cpu/backward/sums", test_sums);
     return g_test_run();
 }

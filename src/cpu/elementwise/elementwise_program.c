@@ -68,9 +68,10 @@ static HnRowFn truth_rows(const HnOp *op)
     return i < G_N_ELEMENTS(truths) ? truths[i].rows[hn_cpu_level()] : NULL;
 }
 
+/* Of any number of operands: Max, Min, Sum. */
 static gboolean any_count(const HnOp *op)
 {
-    return op == &hn_op_max || op == &hn_op_min;
+    return op->in[1] == '*';
 }
 
 /* Operators of old opsets lay the second operand against other axes. */

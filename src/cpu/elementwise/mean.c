@@ -1,8 +1,21 @@
 /*
  * Sum and Mean of any number of f32 operands that broadcast: in double, and rounded once.
  */
+#include <string.h>
+
+#include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/broadcast.h"
 #include "op/elementwise.h"
+
+#define HN_LEVEL plain
+#include "cpu/elementwise/mean_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/elementwise/mean_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/elementwise/mean_loops.h"
+#undef HN_LEVEL
 
 typedef struct {
     int64_t rows;
@@ -27,13 +40,19 @@ static const char *mean_reject(const HnStep *s)
     return z->n == 0 ? "nothing to compute" : NULL;
 }
 
+/* Of Sum: 1 */
+static double divisor(const HnStep *s)
+{
+    return s->op == &hn_op_mean ? s->n_in : 1;
+}
+
 static gboolean mean_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *z = s->out[0].slot->tensor;
     Mean *m = g_malloc0(sizeof *m + (gsize)s->n_in * sizeof m->term[0]);
     s->state = m;
-    m->divisor = s->op == &hn_op_mean ? s->n_in : 1;
+    m->divisor = divisor(s);
     for (int i = 0; i < s->n_in; i++) {
         int64_t strides[2][HN_MAX_RANK];
         hn_broadcast_strides(z, z->ndim, strides[0]);
@@ -92,5 +111,66 @@ static const HnKernel mean = {
     .inplace = TRUE,
 };
 
-const HnKernel *const hn_cpu_sum[] = { &hn_cpu_broadcast, &mean, NULL };
-const HnKernel *const hn_cpu_mean[] = { &mean, NULL };
+/* --- operands of one shape, a piece at a time, in whichever layout they lie ----------------------------------------
+ */
+
+#define PIECE 512 /* elements whose sums are in the first cache */
+#define MOST 32   /* operands */
+
+static const char *same_reject(const HnStep *s)
+{
+    const HnTensor *z = s->out[0].slot->tensor;
+    if (s->n_in > MOST)
+        return "too many operands";
+    for (int i = 0; i < s->n_in; i++) {
+        const HnTensor *x = hn_cpu_in(s, i);
+        if (x == NULL || x->ndim != z->ndim || memcmp(x->dims, z->dims, (gsize)z->ndim * sizeof *z->dims) != 0)
+            return "operands of different shapes";
+    }
+    return hn_cpu_reject_f32(s);
+}
+
+static gboolean same_prepare(HnStep *s, GError **error)
+{
+    (void)error;
+    const HnTensor *z = s->out[0].slot->tensor;
+    int last = 0;
+    for (int i = 0; i < s->n_in; i++)
+        last += hn_layout_is_last(s->in[i].slot->layout) ? 1 : -1;
+    for (int i = 0; i < s->n_in && last >= 0; i++)
+        s->in[i].want = hn_layout_last(z);
+    s->out[0].slot->layout = last >= 0 ? hn_layout_last(z) : NULL;
+    return TRUE;
+}
+
+static gboolean same_run(HnStep *s, GError **error)
+{
+    static void (*const sums[])(float *, const float *const *, int, double, double *, int64_t) =
+        HN_TABLE_OF_LEVELS(sum_of_all);
+    (void)error;
+    const int level = hn_cpu_level(), threads = hn_cpu_threads_for(s, 0);
+    const int64_t n = s->out[0].slot->tensor->n, pieces = (n + PIECE - 1) / PIECE;
+    float *z = hn_cpu_data(&s->out[0]);
+    const double share = divisor(s);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++)
+        for (int64_t i = pieces * t / threads; i < pieces * (t + 1) / threads; i++) {
+            const float *x[MOST];
+            double sum[PIECE];
+            for (int k = 0; k < s->n_in; k++)
+                x[k] = (const float *)hn_cpu_data(&s->in[k]) + i * PIECE;
+            sums[level](z + i * PIECE, x, s->n_in, share, sum, MIN(PIECE, n - i * PIECE));
+        }
+    return TRUE;
+}
+
+static const HnKernel same = {
+    .name = "cpu.sum",
+    .reject = same_reject,
+    .prepare = same_prepare,
+    .run = same_run,
+    .inplace = TRUE,
+};
+
+const HnKernel *const hn_cpu_sum[] = { &hn_cpu_broadcast, &same, &mean, NULL };
+const HnKernel *const hn_cpu_mean[] = { &same, &mean, NULL };
