@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "op/index.h"
-#include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 static void lrn_bind(HnBind *b, void *params)
@@ -74,6 +74,43 @@ static void lrn_ref(HnEval *e)
     hn_eval_scratch_free(e, sum);
 }
 
+/* [N,C,...] as [N,1,C,...], the places of a channel in a row. */
+static HnValue *channels_of(const HnTape *t, HnValue *v)
+{
+    v = hn_build_op2(t->build, "Unsqueeze", v, hn_build_list(t->build, (int64_t[]){ 1 }, 1));
+    return hn_build_reshape(t->build, v, (int64_t[]){ 0, 0, 0, -1 }, 4);
+}
+
+/* Means of the `size` channels around each, with zeros outside. */
+static HnValue *mean_around(const HnTape *t, HnValue *v, int64_t below, int64_t above)
+{
+    const int64_t kernel[] = { below + above + 1, 1 }, pads[] = { below, 0, above, 0 };
+    v = hn_build_op1(t->build, "AveragePool", v);
+    hn_node_set_ints(v->producer, "kernel_shape", kernel, 2);
+    hn_node_set_ints(v->producer, "pads", pads, 4);
+    hn_node_set_int(v->producer, "count_include_pad", 1);
+    return v;
+}
+
+/* With s = bias + alpha * mean(x^2): dx = dy / s^beta - 2 alpha beta x mean'(dy x / s^(beta + 1)), the mean over those
+ * that have the element among theirs. */
+static void lrn_grad(HnTape *t)
+{
+    const HnLrn *p = t->params;
+    const int64_t below = (p->size - 1) / 2, above = p->size - 1 - below;
+    if (!hn_tape_needs(t, 0))
+        return;
+    HnValue *v[3] = { channels_of(t, hn_tape_in(t, 0)), channels_of(t, hn_tape_dy(t, 0)) };
+    t->number[0] = (double)p->alpha;
+    t->number[1] = (double)p->bias;
+    t->number[2] = (double)p->beta;
+    v[2] = mean_around(t, hn_tape_calc(t, "p * p", v), below, above);
+    v[2] = hn_tape_calc(t, "a * r + b", v);
+    HnValue *u[] = { v[0], hn_tape_calc(t, "q * Pow(r, -c)", v), v[2] };
+    u[2] = mean_around(t, hn_tape_calc(t, "p * q / r", u), above, below);
+    hn_tape_give(t, 0, hn_tape_reshape_like(t, hn_tape_calc(t, "q - 2 * a * c * p * r", u), hn_tape_in(t, 0)));
+}
+
 const HnOp hn_op_lrn = {
     .name = "LRN",
     .flags = HN_OP_HALF_VIA_F32,
@@ -87,4 +124,5 @@ const HnOp hn_op_lrn = {
     .infer = lrn_infer,
     .cost = lrn_cost,
     .ref = lrn_ref,
+    .grad = lrn_grad,
 };
