@@ -87,8 +87,9 @@ static HnValue *gradient_of(Walk *w, const HnValue *v)
     GPtrArray *parts = v != NULL ? g_hash_table_lookup(w->parts, v) : NULL;
     if (parts == NULL)
         return NULL;
-    if (parts->len > 1) {
-        HnNode *sum = hn_build_node(&w->build, "Sum", NULL, (int)parts->len, (HnValue *const *)parts->pdata, 1);
+    if (parts->len > 1) { /* an Add may become part of the node that made one of the two */
+        HnNode *sum = hn_build_node(&w->build, parts->len == 2 ? "Add" : "Sum", NULL, (int)parts->len,
+                                    (HnValue *const *)parts->pdata, 1);
         g_ptr_array_set_size(parts, 0);
         g_ptr_array_add(parts, hn_node_out(sum, 0));
     }
