@@ -21,7 +21,8 @@ enum { D, H, W };
 /* One axis. `size` and `out` are those of the operator's input and output. */
 typedef struct {
     int64_t size, out, kernel, stride, dilation, pad;
-    int64_t most; /* taps of a phase at most */
+    int64_t most;   /* taps of a phase at most */
+    int64_t *shift; /* [stride][most]: how far taps of a phase look back from an output's place divided by the stride */
 } Axis;
 
 /* One axis of one phase: its taps, outputs begin, begin + stride, ... */
@@ -70,6 +71,8 @@ static void tile_release(HnStep *s)
         return;
     hn_pack_unref(c->weights);
     hn_epilogue_clear(&c->epilogue);
+    for (int i = 0; i < 3; i++)
+        g_free(c->axis[i].shift);
     g_free(c);
     s->state = NULL;
 }
@@ -151,6 +154,14 @@ static gsize thread_bytes(const Conv *c)
     return ((gsize)(c->most * SEGMENT * BLOCK) * sizeof(float *) + 63) / 64 * 64;
 }
 
+static void find_shifts(Axis *a)
+{
+    a->shift = g_new0(int64_t, (gsize)(a->stride * a->most));
+    for (int64_t rest = 0; rest < a->stride; rest++)
+        for (int64_t i = 0, n = side_of(a, rest).taps; i < n; i++)
+            a->shift[rest * a->most + i] = (tap_of(a, rest, i) * a->dilation - rest) / a->stride;
+}
+
 static gboolean tile_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
@@ -165,10 +176,11 @@ static gboolean tile_prepare(HnStep *s, GError **error)
     for (int i = 0; i < 3; i++) {
         const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
         const HnWindowAxis *a = i < 3 - p->n ? &one : &p->axis[i - (3 - p->n)];
-        c->axis[i] = (Axis){ a->out, a->in, a->kernel, a->stride, a->dilation, a->pad, 0 };
+        c->axis[i] = (Axis){ a->out, a->in, a->kernel, a->stride, a->dilation, a->pad, 0, NULL };
         for (int64_t r = 0; r < a->stride; r++)
             c->axis[i].most = MAX(c->axis[i].most, side_of(&c->axis[i], r).taps);
         c->most *= c->axis[i].most;
+        find_shifts(&c->axis[i]);
     }
     c->threads = hn_cpu_threads_for(s, 2 * (double)x->n * (double)p->out_channels * (double)p->taps);
     c->panels = (p->out_channels + hn_gemm_kernel_cols() - 1) / hn_gemm_kernel_cols();
@@ -209,20 +221,26 @@ static Segment segment_of(const Run *r, const Side *side, int64_t item, const fl
                   image = line / side[H].count / side[D].count;
     const int64_t od = side[D].begin + line / side[H].count % side[D].count * axis[D].stride;
     const int64_t ow = side[W].begin + first * axis[W].stride;
+    const int64_t qd = (od + axis[D].pad) / axis[D].stride, qh = (oh + axis[H].pad) / axis[H].stride;
+    const int64_t qw = (ow + axis[W].pad) / axis[W].stride;
+    const int64_t *shift[3];
+    for (int k = 0; k < 3; k++)
+        shift[k] = axis[k].shift + side[k].rest * axis[k].most;
     const float **to = a;
     for (int64_t d = 0; d < side[D].taps; d++)
         for (int64_t h = 0; h < side[H].taps; h++) {
-            const int64_t id =
-                (od + axis[D].pad - tap_of(&axis[D], side[D].rest, d) * axis[D].dilation) / axis[D].stride;
-            const int64_t ih =
-                (oh + axis[H].pad - tap_of(&axis[H], side[H].rest, h) * axis[H].dilation) / axis[H].stride;
+            const int64_t id = qd - shift[D][d], ih = qh - shift[H][h];
             const gboolean in = id >= 0 && id < axis[D].size && ih >= 0 && ih < axis[H].size;
+            const float *from = r->x + ((image * axis[D].size + id) * axis[H].size + ih) * axis[W].size * r->x_pitch;
             for (int64_t w = 0; w < side[W].taps; w++, to += n) {
-                const int64_t iw =
-                    (ow + axis[W].pad - tap_of(&axis[W], side[W].rest, w) * axis[W].dilation) / axis[W].stride;
-                const int64_t row = ((image * axis[D].size + id) * axis[H].size + ih) * axis[W].size;
-                for (int64_t i = 0; i < n; i++)
-                    to[i] = in && iw + i >= 0 && iw + i < axis[W].size ? r->x + (row + iw + i) * r->x_pitch : r->zeros;
+                const int64_t iw = qw - shift[W][w];
+                const int64_t lo = in ? CLAMP(-iw, 0, n) : n, hi = CLAMP(axis[W].size - iw, lo, n);
+                for (int64_t i = 0; i < lo; i++)
+                    to[i] = r->zeros;
+                for (int64_t i = lo; i < hi; i++)
+                    to[i] = from + (iw + i) * r->x_pitch;
+                for (int64_t i = hi; i < n; i++)
+                    to[i] = r->zeros;
             }
         }
     return (Segment){ ((image * axis[D].out + od) * axis[H].out + oh) * axis[W].out + ow, n, a };
