@@ -285,7 +285,8 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
 {
     const Conv *c = r->c;
     const int64_t oc = c->plan.out_channels, most = hn_gemm_kernel_rows(), width = hn_gemm_kernel_cols();
-    const int64_t strips = (rows + most - 1) / most, at_once = MAX(1, BLOCK_K / c->depth);
+    const int64_t strips = (rows + most - 1) / most, each = rows / strips, more = rows % strips;
+    const int64_t at_once = MAX(1, BLOCK_K / c->depth);
     for (int64_t tap = 0; tap < c->taps; tap += at_once) {
         const gboolean last = tap + at_once >= c->taps;
         HnGemmKernelArgs t = { .a_tap = c->few ? 0 : rows,
@@ -306,8 +307,8 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
             t.a_at = g * c->plan.in_channels + tap * c->a_step;
             t.b = r->weights + (u * c->taps + tap) * c->depth * width;
             t.bias = r->bias != NULL ? r->bias + m : NULL;
-            for (int64_t i = 0; i < strips; i++) {
-                const int64_t from = rows * i / strips, n = rows * (i + 1) / strips - from;
+            for (int64_t i = 0, from = 0, n; i < strips; i++, from += n) { /* the first `more` have a row more */
+                n = each + (i < more);
                 t.a = a + tap * t.a_tap + from;
                 t.c = r->y + (row + from) * r->y_pitch + m;
                 t.add = last && r->add != NULL ? r->add + (row + from) * r->add_pitch + m : NULL;

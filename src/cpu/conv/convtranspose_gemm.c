@@ -270,9 +270,9 @@ static void compute(const Run *r, const float *weights, int64_t taps, const Segm
         const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t.cols);
         for (int k = 0; k < n; k++) {
             const Segment *s = &segment[k];
-            const int64_t strips = (s->n + most - 1) / most;
-            for (int64_t i = 0; i < strips; i++) {
-                const int64_t from = s->n * i / strips, rows = s->n * (i + 1) / strips - from;
+            const int64_t strips = (s->n + most - 1) / most, each = s->n / strips, more = s->n % strips;
+            for (int64_t i = 0, from = 0, rows; i < strips; i++, from += rows) { /* the first `more` have one more */
+                rows = each + (i < more);
                 const int64_t pixel = s->pixel + from * step;
                 t.a = s->a + from;
                 t.a_tap = s->n;

@@ -99,7 +99,7 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from, int64_t to, int64_t c, int64_t k)
 {
     const int64_t most = g->b_pitch != 0 ? HN_GEMM_KERNEL_LOOSE_ROWS : hn_gemm_kernel_rows();
-    const int64_t strips = (to - from + most - 1) / most;
+    const int64_t strips = (to - from + most - 1) / most, each = (to - from) / strips, more = (to - from) % strips;
     const gboolean last = k + t->k >= g->k;
     const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t->cols);
     const float *a[HN_GEMM_KERNEL_MAX_ROWS];
@@ -107,8 +107,8 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     t->accumulate = g->accumulate || k > 0;
     t->lo = last ? g->lo : HN_GEMM_KERNEL_LOW;
     t->hi = last ? g->hi : HN_GEMM_KERNEL_HIGH;
-    for (int64_t s = 0; s < strips; s++) {
-        const int64_t i = from + (to - from) * s / strips, n = from + (to - from) * (s + 1) / strips - i;
+    for (int64_t s = 0, i = from, n; s < strips; s++, i += n) { /* the first `more` have a row more */
+        n = each + (s < more);
         for (int64_t r = 0; r < n; r++)
             a[r] = g->a + (i + r) * g->a_pitch + k;
         t->c = g->c + i * g->c_pitch + c;
