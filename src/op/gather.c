@@ -139,23 +139,104 @@ static gboolean gather_narrow(const HnNarrow *x)
     return TRUE;
 }
 
-/* Rows of a table by their numbers: added where they are from. */
+/* Indices that are known, counted from the front; NULL: they are not, or one is outside. */
+static int64_t *known_indices(const HnTape *t, int64_t size, int64_t *n)
+{
+    const HnTensor *at = hn_types_value(t->types, hn_tape_in(t, 1));
+    if (at == NULL || at->ndim > 1)
+        return NULL;
+    g_autofree int64_t *v = g_new(int64_t, (gsize)at->n + 1);
+    *n = at->n;
+    for (int64_t i = 0; i < at->n; i++) {
+        v[i] = hn_tensor_get_i64(at, i);
+        v[i] += v[i] < 0 ? size : 0;
+        if (v[i] < 0 || v[i] >= size)
+            return NULL;
+    }
+    return g_steal_pointer(&v);
+}
+
+/* Indices in a row: zeros around them. */
+static gboolean gather_by_pad(HnTape *t, int axis, int rank, int64_t size, const int64_t *index, int64_t n)
+{
+    int64_t pads[2 * HN_MAX_RANK] = { 0 };
+    HnValue *dy = hn_tape_dy(t, 0);
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] != index[0] + i)
+            return FALSE;
+    if (n == 0)
+        return FALSE;
+    if (hn_tape_rank(t, 1) == 0)
+        dy = hn_build_op2(t->build, "Unsqueeze", dy, hn_build_list(t->build, (int64_t[]){ axis }, 1));
+    pads[axis] = index[0];
+    pads[rank + axis] = size - index[0] - n;
+    if (n < size)
+        dy = hn_build_op2(t->build, "Pad", dy, hn_build_list(t->build, pads, 2 * rank));
+    hn_tape_give(t, 0, dy);
+    return TRUE;
+}
+
+/* All of them in another order: picked in the opposite one. */
+static gboolean gather_by_order(HnTape *t, int axis, int64_t size, const int64_t *index, int64_t n)
+{
+    if (n != size || hn_tape_rank(t, 1) != 1)
+        return FALSE;
+    HnTensor *back = hn_tensor_new(HN_I64, 1, &n, NULL, NULL);
+    for (int64_t i = 0; back != NULL && i < n; i++)
+        hn_tensor_set_i64(back, i, -1);
+    for (int64_t i = 0; back != NULL && i < n; i++)
+        if (hn_tensor_get_i64(back, index[i]) >= 0)
+            g_clear_pointer(&back, hn_tensor_unref); /* one is there twice */
+        else
+            hn_tensor_set_i64(back, index[i], i);
+    if (back == NULL)
+        return FALSE;
+    HnValue *dx = hn_build_op2(t->build, "Gather", hn_tape_dy(t, 0), hn_build_constant(t->build, "order", back));
+    hn_node_set_int(dx->producer, "axis", axis);
+    hn_tape_give(t, 0, dx);
+    return TRUE;
+}
+
+/* Rows of a table by their numbers: added where they are from. Other axes come to the front for that: axis of dy's
+ * first index, and how many axes the indices have. */
+static void gather_by_rows(HnTape *t, int axis, int rank, int many)
+{
+    int64_t front[HN_MAX_RANK], back[HN_MAX_RANK], first[2 * HN_MAX_RANK];
+    HnValue *last = hn_build_list(t->build, (int64_t[]){ -1 }, 1),
+            *at = hn_build_cast(t->build, hn_tape_in(t, 1), HN_I64), *dy = hn_tape_dy(t, 0);
+    HnValue *zeros = hn_tape_zeros(t, hn_tape_in(t, 0));
+    for (int a = 0; a < rank; a++) {
+        front[a] = a == 0 ? axis : a <= axis ? a - 1 : a;
+        back[front[a]] = a;
+    }
+    for (int a = 0; a < rank - 1 + many; a++)
+        first[a] = a < many ? axis + a : a < many + axis ? a - many : a;
+    if (axis != 0) {
+        zeros = hn_build_transpose(t->build, zeros, front, rank);
+        dy = hn_build_transpose(t->build, dy, first, rank - 1 + many);
+    }
+    HnValue *in[] = { zeros, hn_build_op2(t->build, "Unsqueeze", at, last), dy };
+    HnNode *n = hn_build_node(t->build, "ScatterND", NULL, 3, in, 1);
+    hn_node_set_string(n, "reduction", "add");
+    hn_tape_give(t, 0, axis != 0 ? hn_build_transpose(t->build, hn_node_out(n, 0), back, rank) : hn_node_out(n, 0));
+}
+
 static void gather_grad(HnTape *t)
 {
     const HnGather *p = t->params;
+    const int rank = hn_tape_rank(t, 0), many = hn_tape_rank(t, 1);
+    const int axis = (int)p->axis + (p->axis < 0 && rank >= 0 ? rank : 0);
+    int64_t dims[HN_MAX_RANK], n;
     if (!hn_tape_needs(t, 0))
         return;
-    if (p->axis != 0) {
-        hn_tape_moved(t);
+    g_autofree int64_t *index = hn_tape_dims(t, 0, dims) ? known_indices(t, dims[axis], &n) : NULL;
+    if (index != NULL &&
+        (gather_by_pad(t, axis, rank, dims[axis], index, n) || gather_by_order(t, axis, dims[axis], index, n)))
         return;
-    }
-    HnValue *last = hn_build_list(t->build, (int64_t[]){ -1 }, 1),
-            *at = hn_build_cast(t->build, hn_tape_in(t, 1), HN_I64);
-    HnValue *in[] = { hn_tape_zeros(t, hn_tape_in(t, 0)), hn_build_op2(t->build, "Unsqueeze", at, last),
-                      hn_tape_dy(t, 0) };
-    HnNode *n = hn_build_node(t->build, "ScatterND", NULL, 3, in, 1);
-    hn_node_set_string(n, "reduction", "add");
-    hn_tape_give(t, 0, hn_node_out(n, 0));
+    if (axis == 0 || (rank >= 0 && many >= 0 && rank - 1 + many <= HN_MAX_RANK))
+        gather_by_rows(t, axis, MAX(rank, 0), MAX(many, 0));
+    else
+        hn_tape_moved(t);
 }
 
 const HnOp hn_op_gather = {
