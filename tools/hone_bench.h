@@ -13,7 +13,7 @@
 #include "perf/noise.h"
 #include "perf/outliers.h"
 #include "perf/contest.h"
-#include "training.h"
+#include "train_setup.h"
 
 #define BENCH_LOSSES 64   /* of the first steps of training that are told */
 #define BENCH_SETS 32     /* samples that take turns, at most */

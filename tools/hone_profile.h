@@ -11,7 +11,7 @@
 #include "perf/memory_timeline.h"
 #include "perf/noise.h"
 #include "perf/profile.h"
-#include "training.h"
+#include "train_setup.h"
 
 #define PROFILE_SETS 32   /* samples that take turns, at most */
 #define PROFILE_SECONDS 2 /* of measuring, unless said otherwise */

@@ -22,7 +22,8 @@ G_BEGIN_DECLS
 typedef struct {
     const char *name; /* of the initializer; NULL ends a list */
     const char *next; /* the output that replaces it, of the same type and shape; NULL: a run leaves it alone */
-    HnTensor *elements; /* where they lie, another engine's variable of that type and shape; NULL: in memory of its own */
+    HnTensor
+        *elements; /* where they lie, another engine's variable of that type and shape; NULL: in memory of its own */
 } HnVariable;
 
 typedef struct HnEngine HnEngine;

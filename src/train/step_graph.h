@@ -31,8 +31,8 @@ typedef struct {
 
 /* A weight that is trained. */
 typedef struct {
-    char *name;   /* in the graph */
-    char *origin; /* in the model; another one where it was in a branch that is always taken */
+    char *name;        /* in the graph */
+    char *origin;      /* in the model; another one where it was in a branch that is always taken */
     HnValue *gradient; /* NULL: no loss depends on it, and it is not trained */
     char *average;     /* name of the variable that averages it; NULL: none does */
 } HnTrained;

@@ -1,5 +1,5 @@
 /* What hone-bench and hone-profile share where they train. */
-#include "training.h"
+#include "train_setup.h"
 
 #include <string.h>
 
@@ -15,7 +15,8 @@ struct HnToolTraining {
 
 gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
 {
-    if (!p->train && (p->loss || p->optimizer || p->freeze || p->freeze_bn || p->batch || p->micro_batches))
+    const gboolean texts = p->loss || p->optimizer || p->freeze, numbers = p->freeze_bn || p->batch || p->micro_batches;
+    if (!p->train && (texts || numbers))
         return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze' and "
                                     "'--freeze-bn' need '--train'");
     return (p->batch >= 0 && p->micro_batches >= 0) ||
