@@ -147,8 +147,8 @@ static void gelu_grad(HnTape *t)
     if (!hn_tape_needs(t, 0))
         return;
     if (!p->tanh) {
-        hn_tape_map(t, "dy * (0.5 + 0.5 * Erf(x * 0.70710678118654752440) +"
-                       "      x * 0.39894228040143267794 * Exp(-0.5 * x * x))");
+        HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 0) };
+        hn_tape_give(t, 0, hn_node_out(hn_build_node(t->build, "GeluGrad", HN_DOMAIN_INTERNAL, 2, in, 1), 0));
         return;
     }
     t->number[0] = 0.79788456080286535588;

@@ -45,6 +45,7 @@ static const Rows rows_of[] = {
     { &hn_op_min, { NUMBERS(min) } },
     { &hn_op_prelu, { [F32] = T(prelu_f32) } },
     { &hn_op_pow, { [F32] = T(pow_f32) } },
+    { &hn_op_gelugrad, { [F32] = T(gelugrad_f32) } },
     { &hn_op_equal, { NUMBERS(equal), [U8] = T(equal_u8), [BOOL] = T(equal_bool) } },
     { &hn_op_greater, { NUMBERS(greater), [U8] = T(greater_u8) } },
     { &hn_op_greaterorequal, { NUMBERS(greaterorequal), [U8] = T(greaterorequal_u8) } },
@@ -292,6 +293,7 @@ KERNELS(bitwiseand)
 KERNELS(bitwiseor)
 KERNELS(bitwisexor)
 KERNELS(equal)
+KERNELS(gelugrad)
 KERNELS(greater)
 KERNELS(greaterorequal)
 KERNELS(less)

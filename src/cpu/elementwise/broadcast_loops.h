@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cpu/core/cpu_level.h"
+#include "cpu/core/vecmath.h"
 
 #define ROW(name, T, Z, EXPR)                                                                                  \
     static HN_TARGET void HN_V(name)(void *to, const void *left, const void *right, int64_t n, int sx, int sy) \
@@ -79,6 +80,7 @@ EXTREME(min, <)
 
 ROW(prelu_f32, float, float, p >= 0 ? p : p * q)
 ROW(pow_f32, float, float, powf(p, q))
+ROW(gelugrad_f32, float, float, p *HN_V(gelu_slope)(q))
 
 #define COMPARE(name, OP)                     \
     ROW(name##_f32, float, uint8_t, p OP q)   \
