@@ -191,6 +191,11 @@ static void test_sums(void)
           "pads=[1,1,1,1] %y = Sum(%a, %b, %c)");
 }
 
+static void test_scatter(void)
+{
+    check(0, "300,70", "%y = hone::ScatterAdd(%x, at:i64[21000]=fill(5,0,4000), l:f32[40,100])");
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -204,5 +209,6 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/backward/rows", test_rows);
     g_test_add_func("/cpu/backward/pools", test_pools);
     g_test_add_func("/cpu/backward/sums", test_sums);
+    g_test_add_func("/cpu/backward/scatter", test_scatter);
     return g_test_run();
 }
