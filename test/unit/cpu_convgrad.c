@@ -71,7 +71,7 @@ static void test_weights(void)
 
 #define SOURCE(dy, w, attrs) "%d:f32[" dy "]) -> (%x) { %x = ConvTranspose(%d, w:f32[" w "]) " attrs
 
-/* Of stride 1: kernels of convolutions with their weights turned. */
+/* Of stride 1 kernels of convolutions, with their weights turned. */
 static void test_source(void)
 {
     static const Layer layers[] = {
@@ -82,6 +82,10 @@ static void test_source(void)
         { SOURCE("4,24,16,16", "24,96,1,1", ""), "cpu.conv_gemm" },
         { SOURCE("4,32,9,9", "32,12,3,3", "group=4 pads=[1,1,1,1]"), "cpu.conv_gemm" },
         { SOURCE("2,16,9,8,7", "16,24,3,2,3", "pads=[1,1,1,1,0,1]"), "cpu.conv_gemm" },
+        { SOURCE("4,32,9,9", "32,24,3,3", "strides=[2,2] pads=[1,1,1,1] output_padding=[1,1]"),
+          "cpu.convtranspose_gemm" },
+        { SOURCE("2,24,9,7", "24,20,4,5", "strides=[3,2] dilations=[2,3] pads=[2,5,1,3]"), "cpu.convtranspose_gemm" },
+        { SOURCE("2,16,5,6,250", "16,8,2,3,3", "strides=[1,3,2] pads=[0,1,1,1,0,2]"), "cpu.convtranspose_gemm" },
         { SOURCE("4,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.depthwise" },
         { SOURCE("4,48,12,12", "48,1,3,3", "group=48 strides=[2,2] pads=[1,1,1,1] output_padding=[1,1]"),
           "cpu.depthwise_transposed" },

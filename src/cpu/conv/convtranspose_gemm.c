@@ -211,39 +211,44 @@ typedef struct {
     const float **a;
 } Segment;
 
+/* n pointers from column `first` of a source line on; NULL: padding, and so is what lies outside. */
+static void point_line(const Run *r, const float **to, const float *line, int64_t first, int64_t n)
+{
+    const int64_t lo = line != NULL ? CLAMP(-first, 0, n) : n, hi = CLAMP(r->c->axis[W].size - first, lo, n);
+    for (int64_t i = 0; i < lo; i++)
+        to[i] = r->zeros;
+    for (int64_t i = lo; i < hi; i++)
+        to[i] = line + (first + i) * r->x_pitch;
+    for (int64_t i = hi; i < n; i++)
+        to[i] = r->zeros;
+}
+
 /* Segment `item` of the phase; its pointers into a. */
 static Segment segment_of(const Run *r, const Side *side, int64_t item, const float **a)
 {
     const Axis *axis = r->c->axis;
     const int64_t across = (side[W].count + SEGMENT - 1) / SEGMENT, line = item / across;
     const int64_t first = item % across * SEGMENT, n = MIN(SEGMENT, side[W].count - first);
-    const int64_t oh = side[H].begin + line % side[H].count * axis[H].stride,
-                  image = line / side[H].count / side[D].count;
-    const int64_t od = side[D].begin + line / side[H].count % side[D].count * axis[D].stride;
-    const int64_t ow = side[W].begin + first * axis[W].stride;
-    const int64_t qd = (od + axis[D].pad) / axis[D].stride, qh = (oh + axis[H].pad) / axis[H].stride;
-    const int64_t qw = (ow + axis[W].pad) / axis[W].stride;
+    const int64_t image = line / side[H].count / side[D].count;
+    const int64_t at[3] = { side[D].begin + line / side[H].count % side[D].count * axis[D].stride,
+                            side[H].begin + line % side[H].count * axis[H].stride,
+                            side[W].begin + first * axis[W].stride };
+    int64_t place[3]; /* of the source, that a tap without a shift looks at */
     const int64_t *shift[3];
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 3; k++) {
+        place[k] = (at[k] + axis[k].pad) / axis[k].stride;
         shift[k] = axis[k].shift + side[k].rest * axis[k].most;
+    }
     const float **to = a;
     for (int64_t d = 0; d < side[D].taps; d++)
         for (int64_t h = 0; h < side[H].taps; h++) {
-            const int64_t id = qd - shift[D][d], ih = qh - shift[H][h];
+            const int64_t id = place[D] - shift[D][d], ih = place[H] - shift[H][h];
             const gboolean in = id >= 0 && id < axis[D].size && ih >= 0 && ih < axis[H].size;
-            const float *from = r->x + ((image * axis[D].size + id) * axis[H].size + ih) * axis[W].size * r->x_pitch;
-            for (int64_t w = 0; w < side[W].taps; w++, to += n) {
-                const int64_t iw = qw - shift[W][w];
-                const int64_t lo = in ? CLAMP(-iw, 0, n) : n, hi = CLAMP(axis[W].size - iw, lo, n);
-                for (int64_t i = 0; i < lo; i++)
-                    to[i] = r->zeros;
-                for (int64_t i = lo; i < hi; i++)
-                    to[i] = from + (iw + i) * r->x_pitch;
-                for (int64_t i = hi; i < n; i++)
-                    to[i] = r->zeros;
-            }
+            const int64_t row = ((image * axis[D].size + id) * axis[H].size + ih) * axis[W].size;
+            for (int64_t w = 0; w < side[W].taps; w++, to += n)
+                point_line(r, to, in ? r->x + row * r->x_pitch : NULL, place[W] - shift[W][w], n);
         }
-    return (Segment){ ((image * axis[D].out + od) * axis[H].out + oh) * axis[W].out + ow, n, a };
+    return (Segment){ ((image * axis[D].out + at[D]) * axis[H].out + at[H]) * axis[W].out + at[W], n, a };
 }
 
 /* Columns [u0, u1), counted in panels of all groups, of some segments. */
