@@ -90,7 +90,7 @@ static char *layer_text(guint i)
     return text;
 }
 
-static const HnVariable all[] = { { "w", NULL }, { "r", NULL }, { "b", NULL }, { NULL, NULL } };
+static const HnVariable all[] = { { .name = "w" }, { .name = "r" }, { .name = "b" }, { .name = NULL } };
 
 /* Those of `all` that the model has. */
 static void pick(const HnModel *m, HnVariable *of)
@@ -98,7 +98,7 @@ static void pick(const HnModel *m, HnVariable *of)
     for (const HnVariable *v = all; v->name != NULL; v++)
         if (g_hash_table_contains(m->graph->values, v->name))
             *of++ = *v;
-    *of = (HnVariable){ NULL, NULL };
+    *of = (HnVariable){ .name = NULL };
 }
 
 /* Each layer, run with elements that are written twice: to the last bit what the same kernel makes of constants. */
@@ -142,7 +142,7 @@ static void test_generations(void)
         test_model("opset 17 graph g(%x:f32[N,16,20,20]) -> (%y) { %y = Conv(%x, w:f32[32,16,3,3]) }");
     g_autoptr(HnModel) fixed =
         test_model("opset 17 graph g(%x:f32[N,16,20,20]) -> (%y) { %y = Conv(%x, w:f32[32,16,3,3]) }");
-    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", NULL }, { NULL, NULL } }, NULL);
+    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { .name = "w" }, { .name = NULL } }, NULL);
     g_autoptr(HnSession) a = session_on(e, 1), b = session_on(e, 2);
     for (uint64_t run = 0; run < 4; run++) {
         take_weights(fixed, e);
@@ -164,7 +164,7 @@ static void test_memory_goes(void)
     g_autoptr(HnModel) m =
         test_model("opset 17 graph g(%x:f32[1,16,20,20]) -> (%y) { %y = Conv(%x, w:f32[32,16,3,3]) }");
     g_autoptr(HnBudget) budget = hn_budget_new(0);
-    HnEngine *e = engine_of(m, (const HnVariable[]){ { "w", NULL }, { NULL, NULL } }, budget);
+    HnEngine *e = engine_of(m, (const HnVariable[]){ { .name = "w" }, { .name = NULL } }, budget);
     const gsize before = hn_budget_used(budget);
     g_assert_cmpuint(before, >=, 32 * 16 * 9 * sizeof(float));
     for (int k = 0; k < 2; k++) {
@@ -203,7 +203,8 @@ static void test_next(void)
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strdup_printf("opset 17 graph g(%%x:f32[6]) -> (%%g, %%n) { %s }", cases[i].body);
         g_autoptr(HnModel) m = test_model(text), fixed = test_model(text);
-        g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", "n" }, { NULL, NULL } }, NULL);
+        g_autoptr(HnEngine) e =
+            engine_of(m, (const HnVariable[]){ { .name = "w", .next = "n" }, { .name = NULL } }, NULL);
         g_autoptr(HnSession) s = session_on(e, 1);
         for (uint64_t run = 0; run < 3; run++) {
             take_weights(fixed, e);
@@ -257,8 +258,12 @@ static void test_next_each(void)
                             "Identity(h:f32[4]={0.1,1,1,0.5}) %s }",
                             cases[i].body);
         g_autoptr(HnModel) m = test_model(text), fixed = test_model(text);
-        g_autoptr(HnEngine) e =
-            engine_of(m, (const HnVariable[]){ { "w", "n" }, { "m", "o" }, { "v", "p" }, { NULL, NULL } }, NULL);
+        g_autoptr(HnEngine) e = engine_of(m,
+                                          (const HnVariable[]){ { .name = "w", .next = "n" },
+                                                                { .name = "m", .next = "o" },
+                                                                { .name = "v", .next = "p" },
+                                                                { .name = NULL } },
+                                          NULL);
         for (guint k = 0; k < G_N_ELEMENTS(names); k++)
             for (int64_t j = 0; j < 70; j++)
                 hn_tensor_set_f64(hn_engine_variable(e, names[k]), j, 0.25 * (double)(k + 1) + 0.01 * (double)j);
@@ -289,7 +294,7 @@ static void test_next_is_packed(void)
         "opset 17 graph g(%x:f32[1,16,20,20]) -> (%y, %n) { %y = Conv(%x, w:f32[32,16,3,3]) "
         "%half = Mul(w, by:f32[]={0.5}) %n = Sub(w, %half) }";
     g_autoptr(HnModel) m = test_model(text), fixed = test_model(text);
-    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", "n" }, { NULL, NULL } }, NULL);
+    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { .name = "w", .next = "n" }, { .name = NULL } }, NULL);
     g_autoptr(HnSession) s = session_on(e, 2);
     for (uint64_t run = 0; run < 4; run++) {
         take_weights(fixed, e);
@@ -306,7 +311,8 @@ static void test_swap(void)
 {
     g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[3]) -> (%y, %n, %o) { %y = Add(%x, w:f32[3]={1,2,3}) "
                                       "%n = Identity(v:f32[3]={4,5,6}) %o = Identity(w) }");
-    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", "n" }, { "v", "o" }, { NULL, NULL } }, NULL);
+    g_autoptr(HnEngine) e = engine_of(
+        m, (const HnVariable[]){ { .name = "w", .next = "n" }, { .name = "v", .next = "o" }, { .name = NULL } }, NULL);
     g_autoptr(HnSession) s = session_on(e, 1);
     for (int run = 1; run <= 3; run++) {
         g_autoptr(GPtrArray) in = test_inputs(s, 1), out = test_run(s, in);
@@ -321,7 +327,7 @@ static void test_subgraph(void)
     g_autoptr(HnModel) m = test_model(
         "opset 17 graph g(%x:f32[3], %c:bool[]) -> (%y) { %k = Add(%x, w:f32[3]={1,1,1}) %y = If(%c) "
         "then_branch=graph () -> (%a) { %a = Mul(%k, w) } else_branch=graph () -> (%b) { %b = Sub(%k, w) } }");
-    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", NULL }, { NULL, NULL } }, NULL);
+    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { .name = "w" }, { .name = NULL } }, NULL);
     g_autoptr(HnSession) s = session_on(e, 1);
     for (int run = 0; run < 4; run++) {
         g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
@@ -372,13 +378,16 @@ static void test_errors(void)
         const char *feed, *text;
         gint code;
     } cases[] = {
-        { { { "nobody", NULL } }, NULL, "'nobody' is no weight of the model, as a variable is", HN_ERROR_USAGE },
-        { { { "x", NULL } }, NULL, "'x' is to be fed, and is no variable", HN_ERROR_USAGE },
-        { { { "y", NULL } }, NULL, "'y' is no weight of the model, as a variable is", HN_ERROR_USAGE },
-        { { { "w", NULL }, { "w", NULL } }, NULL, "'w' is a variable twice", HN_ERROR_USAGE },
-        { { { "w", "x" } }, NULL, "'x', which is to replace 'w', is no output of the model", HN_ERROR_USAGE },
-        { { { "w", "y" } }, NULL, "'y', which is to replace 'w', is of another type", HN_ERROR_SHAPE },
-        { { { "w", NULL } }, "w", "'w' is to be fed, and is no variable", HN_ERROR_USAGE },
+        { { { .name = "nobody" } }, NULL, "'nobody' is no weight of the model, as a variable is", HN_ERROR_USAGE },
+        { { { .name = "x" } }, NULL, "'x' is to be fed, and is no variable", HN_ERROR_USAGE },
+        { { { .name = "y" } }, NULL, "'y' is no weight of the model, as a variable is", HN_ERROR_USAGE },
+        { { { .name = "w" }, { .name = "w" } }, NULL, "'w' is a variable twice", HN_ERROR_USAGE },
+        { { { .name = "w", .next = "x" } },
+          NULL,
+          "'x', which is to replace 'w', is no output of the model",
+          HN_ERROR_USAGE },
+        { { { .name = "w", .next = "y" } }, NULL, "'y', which is to replace 'w', is of another type", HN_ERROR_SHAPE },
+        { { { .name = "w" } }, "w", "'w' is to be fed, and is no variable", HN_ERROR_USAGE },
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
@@ -397,7 +406,7 @@ static void test_errors(void)
 static void test_late_error(void)
 {
     g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[N]) -> (%y) { %y = Mul(%x, w:f32[1]={2}) }");
-    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { "w", "y" }, { NULL, NULL } }, NULL);
+    g_autoptr(HnEngine) e = engine_of(m, (const HnVariable[]){ { .name = "w", .next = "y" }, { .name = NULL } }, NULL);
     g_autoptr(HnSession) s = session_on(e, 1);
     for (int64_t n = 1; n <= 2; n++) {
         g_autoptr(GError) error = NULL;
