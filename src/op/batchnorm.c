@@ -227,9 +227,10 @@ static void training_grad(HnTape *t)
 {
     HnNode *n = t->node;
     HnGraph *g = t->build->graph;
-    if (n->op != &hn_op_batchnormtrain) {
-        for (int k = 3; k < 5; k++)
+    for (int k = 3; k < 5; k++)
+        if (hn_node_out(n, k) == NULL)
             hn_node_set_out(n, k, hn_graph_new_value(g, k == 3 ? "batch_mean" : "batch_inverse"));
+    if (n->op != &hn_op_batchnormtrain) {
         hn_node_remove_attr(n, "training_mode");
         hn_node_become(n, "BatchNormTrain", HN_DOMAIN_INTERNAL);
     }
