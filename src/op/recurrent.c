@@ -94,30 +94,38 @@ static void bind_common(HnBind *b, HnRecurrent *p, HnRecurrentKind kind)
     p->direction = (HnDirection)hn_bind_word(b, "direction", directions, HN_FORWARD);
     p->hidden = hn_bind_int(b, "hidden_size", 0);
     p->clip = hn_bind_has(b, "clip") ? (double)hn_bind_float(b, "clip", 0) : INFINITY;
-    p->batch_first = b->version >= 14 && hn_bind_bool(b, "layout", FALSE);
-    p->linear_before_reset = kind == HN_GRU && b->version >= 3 && hn_bind_bool(b, "linear_before_reset", FALSE);
+    const gboolean internal = hn_domain_equal(b->node->domain, HN_DOMAIN_INTERNAL);
+    p->batch_first = (internal || b->version >= 14) && hn_bind_bool(b, "layout", FALSE);
+    p->linear_before_reset =
+        kind == HN_GRU && (internal || b->version >= 3) && hn_bind_bool(b, "linear_before_reset", FALSE);
     p->input_forget = kind == HN_LSTM && hn_bind_bool(b, "input_forget", FALSE);
     if (p->hidden < 0 || !(p->clip >= 0))
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute '%s' is negative", p->hidden < 0 ? "hidden_size" : "clip");
     bind_activations(b, p);
 }
 
-static void rnn_bind(HnBind *b, void *params)
+void hn_rnn_bind(HnBind *b, void *params)
 {
     bind_common(b, params, HN_RNN);
 }
 
-static void gru_bind(HnBind *b, void *params)
+void hn_gru_bind(HnBind *b, void *params)
 {
     bind_common(b, params, HN_GRU);
 }
 
-static void lstm_bind(HnBind *b, void *params)
+void hn_lstm_bind(HnBind *b, void *params)
 {
     bind_common(b, params, HN_LSTM);
 }
 
 /* --- infer ------------------------------------------------------------------------------------------------------- */
+
+/* Results that the operator has without those that training adds. */
+static int plain_outputs(const HnRecurrent *p)
+{
+    return p->kind == HN_LSTM ? 3 : 2;
+}
 
 static void recurrent_infer(HnInfer *x)
 {
@@ -146,7 +154,15 @@ static void recurrent_infer(HnInfer *x)
     HnDim state[2][3] = { { directions, batch, hidden }, { batch, directions, hidden } };
     hn_infer_out(x, 0, dtype, 4, y[p->batch_first ? 1 : 0]);
     hn_infer_out(x, 1, dtype, 3, state[p->batch_first ? 1 : 0]);
-    hn_infer_out(x, 2, dtype, 3, state[p->batch_first ? 1 : 0]);
+    if (p->kind == HN_LSTM)
+        hn_infer_out(x, 2, dtype, 3, state[p->batch_first ? 1 : 0]);
+    const int saved = plain_outputs(p);
+    HnDim kept[4] = { steps, directions, batch, hn_dim_mul(hidden, hn_dim(hn_recurrent_slots(p))) };
+    if (x->n_out > saved)
+        hn_infer_out(x, saved, dtype, 4, kept);
+    kept[3] = hidden;
+    if (x->n_out > saved + 1)
+        hn_infer_out(x, saved + 1, dtype, 4, kept);
 }
 
 static void recurrent_cost(const HnInfer *x, HnCost *c)
@@ -157,7 +173,7 @@ static void recurrent_cost(const HnInfer *x, HnCost *c)
 
 /* --- ref --------------------------------------------------------------------------------------------------------- */
 
-static double activate(const HnGate *a, double x)
+double hn_gate_value(const HnGate *a, double x)
 {
     switch (a->f) {
     case HN_GATE_RELU:
@@ -191,7 +207,8 @@ typedef struct {
     double *x, *w, *r, *bias, *p, *h, *c;                    /* h and c: [D,B,H] in any layout */
     double *xw, *hr, *rh, *rhr; /* [T*B,width], [B,width], GRU: r (.) h and its product [B,H] */
     int64_t *lens;              /* [B] */
-    void *y;
+    double *row;                /* [S*hidden]: gates of one sample */
+    void *y, *gates, *cells;    /* NULL: not asked for */
 } Run;
 
 static double *load(HnEval *e, const HnTensor *t, int64_t n)
@@ -277,6 +294,7 @@ static double *load_state(HnEval *e, const HnTensor *t, const Run *s)
 
 static gboolean prepare(HnEval *e, Run *s)
 {
+    const HnRecurrent *p = e->params;
     const HnTensor *x = e->in[0], *lens = hn_eval_in(e, 4);
     int64_t rows, all, state, d = s->directions;
     if (!hn_mul_i64(s->steps, s->batch, &rows) || !hn_mul_i64(rows, MAX(1, s->width), &all) ||
@@ -295,6 +313,7 @@ static gboolean prepare(HnEval *e, Run *s)
     s->hr = hn_eval_scratch(e, s->batch * s->width, sizeof(double));
     s->rh = hn_eval_scratch(e, s->batch * s->hidden, sizeof(double));
     s->rhr = hn_eval_scratch(e, s->batch * s->hidden, sizeof(double));
+    s->row = hn_eval_scratch(e, MAX(1, s->hidden * hn_recurrent_slots(p)), sizeof(double));
     s->lens = hn_eval_scratch(e, s->batch, sizeof *s->lens);
     for (int64_t b = 0; e->error == NULL && b < s->batch; b++) {
         s->lens[b] = lens != NULL ? hn_tensor_get_i64(lens, b) : s->steps;
@@ -307,7 +326,7 @@ static gboolean prepare(HnEval *e, Run *s)
 
 static void release(HnEval *e, Run *s)
 {
-    void *all[] = { s->x, s->w, s->r, s->bias, s->p, s->h, s->c, s->xw, s->hr, s->rh, s->rhr, s->lens };
+    void *all[] = { s->x, s->w, s->r, s->bias, s->p, s->h, s->c, s->xw, s->hr, s->rh, s->rhr, s->row, s->lens };
     for (guint i = 0; i < G_N_ELEMENTS(all); i++)
         hn_eval_scratch_free(e, all[i]);
 }
@@ -336,6 +355,7 @@ typedef struct {
     const HnGate *act;
     const double *xw, *hr, *wb, *rb, *peep;
     int64_t hidden;
+    double *row; /* [slots][hidden]: what the gates became */
 } Cell;
 
 static double clipped(const Cell *c, double v)
@@ -351,7 +371,7 @@ static double gate(const Cell *c, int64_t at, double more)
 static void rnn_cell(const Cell *c, double *h)
 {
     for (int64_t i = 0; i < c->hidden; i++)
-        h[i] = activate(&c->act[0], gate(c, i, 0));
+        h[i] = c->row[i] = hn_gate_value(&c->act[0], gate(c, i, 0));
 }
 
 /* gates i, o, f, c; peepholes i, o, f */
@@ -359,13 +379,17 @@ static void lstm_cell(const Cell *s, double *h, double *c)
 {
     int64_t n = s->hidden;
     for (int64_t i = 0; i < n; i++) {
-        double in = activate(&s->act[0], gate(s, i, s->peep[i] * c[i]));
+        double in = hn_gate_value(&s->act[0], gate(s, i, s->peep[i] * c[i]));
         double forget =
-            s->p->input_forget ? 1 - in : activate(&s->act[0], gate(s, 2 * n + i, s->peep[2 * n + i] * c[i]));
-        double now = forget * c[i] + in * activate(&s->act[1], gate(s, 3 * n + i, 0));
-        double out = activate(&s->act[0], gate(s, n + i, s->peep[n + i] * now));
+            s->p->input_forget ? 1 - in : hn_gate_value(&s->act[0], gate(s, 2 * n + i, s->peep[2 * n + i] * c[i]));
+        double cell = hn_gate_value(&s->act[1], gate(s, 3 * n + i, 0)), now = forget * c[i] + in * cell;
+        double out = hn_gate_value(&s->act[0], gate(s, n + i, s->peep[n + i] * now));
+        s->row[i] = in;
+        s->row[n + i] = out;
+        s->row[2 * n + i] = forget;
+        s->row[3 * n + i] = cell;
         c[i] = now;
-        h[i] = out * activate(&s->act[2], now);
+        h[i] = out * hn_gate_value(&s->act[2], now);
     }
 }
 
@@ -374,12 +398,15 @@ static void gru_cell(const Cell *c, double *h, const double *rhr)
 {
     int64_t n = c->hidden;
     for (int64_t i = 0; i < n; i++) {
-        double z = activate(&c->act[0], gate(c, i, 0)), in = c->xw[2 * n + i] + c->wb[2 * n + i];
+        double z = hn_gate_value(&c->act[0], gate(c, i, 0)), in = c->xw[2 * n + i] + c->wb[2 * n + i];
+        double reset = hn_gate_value(&c->act[0], gate(c, n + i, 0)), plain = c->hr[2 * n + i] + c->rb[2 * n + i];
+        in += c->p->linear_before_reset ? reset * plain : rhr[i] + c->rb[2 * n + i];
+        c->row[i] = z;
+        c->row[n + i] = reset;
+        c->row[2 * n + i] = hn_gate_value(&c->act[1], clipped(c, in));
         if (c->p->linear_before_reset)
-            in += activate(&c->act[0], gate(c, n + i, 0)) * (c->hr[2 * n + i] + c->rb[2 * n + i]);
-        else
-            in += rhr[i] + c->rb[2 * n + i];
-        h[i] = (1 - z) * activate(&c->act[1], clipped(c, in)) + z * h[i];
+            c->row[3 * n + i] = plain;
+        h[i] = (1 - z) * c->row[2 * n + i] + z * h[i];
     }
 }
 
@@ -403,7 +430,8 @@ static void step(const HnRecurrent *p, Run *s, HnDtype dtype, int64_t d, int64_t
                   .wb = bias,
                   .rb = bias + s->width,
                   .peep = s->p + d * 3 * n,
-                  .hidden = n };
+                  .hidden = n,
+                  .row = s->row };
     product(s->hr, h, s->r + d * s->width * n, s->batch, s->width, n);
     for (int pass = p->kind == HN_GRU && !p->linear_before_reset ? 0 : 1; pass < 2; pass++) {
         for (int64_t b = 0; b < s->batch; b++) {
@@ -414,7 +442,7 @@ static void step(const HnRecurrent *p, Run *s, HnDtype dtype, int64_t d, int64_t
             cell.hr = s->hr + b * s->width;
             if (pass == 0) { /* GRU resets the state before it is multiplied */
                 for (int64_t i = 0; i < n; i++)
-                    s->rh[b * n + i] = activate(&cell.act[0], gate(&cell, n + i, 0)) * h[b * n + i];
+                    s->rh[b * n + i] = hn_gate_value(&cell.act[0], gate(&cell, n + i, 0)) * h[b * n + i];
                 continue;
             }
             if (p->kind == HN_RNN)
@@ -425,8 +453,13 @@ static void step(const HnRecurrent *p, Run *s, HnDtype dtype, int64_t d, int64_t
                 lstm_cell(&cell, h + b * n, c + b * n);
             int64_t row =
                 p->batch_first ? (b * s->steps + t) * s->directions + d : (t * s->directions + d) * s->batch + b;
+            const int64_t kept = (t * s->directions + d) * s->batch + b;
             if (s->y != NULL)
                 store_row(dtype, s->y, row, h + b * n, n);
+            if (s->gates != NULL)
+                store_row(dtype, s->gates, kept, s->row, n * hn_recurrent_slots(p));
+            if (s->cells != NULL)
+                store_row(dtype, s->cells, kept, c + b * n, n);
         }
         if (pass == 0)
             product(s->rhr, s->rh, s->r + (d * s->width + 2 * n) * n, s->batch, n, n);
@@ -449,6 +482,16 @@ static void store_state(HnEval *e, const Run *s, int k, const double *v)
                 store_row(t->dtype, t->data, state_row(p, s, d, b), v + (d * s->batch + b) * s->hidden, s->hidden);
 }
 
+/* Zeros for what only training asks for; NULL: it does not, or failed. */
+static void *kept_output(HnEval *e, int k, const Run *s, int64_t width)
+{
+    const int64_t dims[4] = { s->steps, s->directions, s->batch, width };
+    void *to = hn_eval_wants(e, k) ? hn_eval_out(e, k, e->in[0]->dtype, 4, dims) : NULL;
+    if (to != NULL)
+        memset(to, 0, e->out[k]->bytes);
+    return to;
+}
+
 static void recurrent_ref(HnEval *e)
 {
     const HnRecurrent *p = e->params;
@@ -463,6 +506,8 @@ static void recurrent_ref(HnEval *e)
             return;
         memset(s.y, 0, e->out[0]->bytes);
     }
+    s.gates = kept_output(e, plain_outputs(p), &s, s.hidden * hn_recurrent_slots(p));
+    s.cells = kept_output(e, plain_outputs(p) + 1, &s, s.hidden);
     gboolean ready = prepare(e, &s);
     for (int64_t d = 0; ready && d < s.directions && s.batch > 0 && s.hidden > 0; d++) {
         product(s.xw, s.x, s.w + d * s.width * s.inputs, s.steps * s.batch, s.width, s.inputs);
@@ -471,7 +516,8 @@ static void recurrent_ref(HnEval *e)
     }
     if (ready) {
         store_state(e, &s, 1, s.h);
-        store_state(e, &s, 2, s.c);
+        if (p->kind == HN_LSTM)
+            store_state(e, &s, 2, s.c);
     }
     release(e, &s);
 }
@@ -495,10 +541,11 @@ static gboolean recurrent_narrow(const HnNarrow *x)
     return TRUE;
 }
 
-#define RECURRENT_RECORD                                                                                     \
-    .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent),          \
-    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref, .channels = { HN_CH_RECURRENT }, \
-    .narrow = recurrent_narrow
+#define RECURRENT_RECORD                                                                            \
+    .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent), \
+    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref
+#define ONNX_RECORD \
+    .unbind = recurrent_unbind, .channels = { HN_CH_RECURRENT }, .narrow = recurrent_narrow, .grad = hn_recurrent_grad
 
 /* Before opset 14 the batch is the second axis: X [B,T,I] becomes [T,B,I], the states [B,D,H] become [D,B,H]. */
 static void recurrent_unbind(HnUnbind *u)
@@ -521,39 +568,59 @@ static void recurrent_unbind(HnUnbind *u)
 
 const HnOp hn_op_rnn = {
     .name = "RNN",
-    .unbind = recurrent_unbind,
+    ONNX_RECORD,
     RECURRENT_RECORD,
     .since = { 1, 7, 14, 22 },
     .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjT",
     .out = "TT",
-    .bind = rnn_bind,
+    .bind = hn_rnn_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3,
 };
 
 const HnOp hn_op_gru = {
     .name = "GRU",
-    .unbind = recurrent_unbind,
+    ONNX_RECORD,
     RECURRENT_RECORD,
     .since = { 1, 3, 7, 14, 22 },
     .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjT",
     .out = "TT",
-    .bind = gru_bind,
+    .bind = hn_gru_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3,
 };
 
 const HnOp hn_op_lstm = {
     .name = "LSTM",
-    .unbind = recurrent_unbind,
+    ONNX_RECORD,
     RECURRENT_RECORD,
     .since = { 1, 7, 14, 22 },
     .forms = HN_FORMS({ "layout", HN_ATTR_INT, .since = 14 }),
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .in = "TTTTjTTT",
     .out = "TTT",
-    .bind = lstm_bind,
+    .bind = hn_lstm_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7,
+};
+
+const HnOp hn_op_grutraining = {
+    .name = "GRUTraining",
+    .domain = HN_DOMAIN_INTERNAL,
+    RECURRENT_RECORD,
+    .since = { 1 },
+    .in = "TTTTjT",
+    .out = "TTT",
+    .bind = hn_gru_bind,
+};
+
+const HnOp hn_op_lstmtraining = {
+    .name = "LSTMTraining",
+    .domain = HN_DOMAIN_INTERNAL,
+    RECURRENT_RECORD,
+    .since = { 1 },
+    .in = "TTTTjTTT",
+    .out = "TTTTT",
+    .bind = hn_lstm_bind,
 };

@@ -1,5 +1,12 @@
 /*
- * Parameters of RNN, GRU and LSTM.
+ * Parameters of RNN, GRU and LSTM, and of the internal records of their training (domain "hone").
+ *
+ * GRUTraining and LSTMTraining are GRU and LSTM with further results: `gates` f[T,D,B,S*H], what the functions of the
+ * gates made of their sums, and LSTM's `cells` f[T,D,B,H], the cell states, both 0 behind a sequence's end. S is the
+ * number of gates; a GRU with linear_before_reset has a fourth: h R' + Rb of the hidden gate, which is reset then.
+ *
+ * RNNGrad, GRUGrad and LSTMGrad: gradients of X, W, R, B, initial_h, initial_c, P (0 ... 6) from inputs X, W, R,
+ * sequence_lens, initial_h, initial_c, P, Y, gates, cells (0 ... 9) and the gradients of Y, Y_h, Y_c (10 ... 12).
  */
 #pragma once
 
@@ -39,5 +46,43 @@ typedef struct {
     double clip;              /* of what goes into the gates; infinite: none */
     gboolean input_forget, linear_before_reset, batch_first;
 } HnRecurrent;
+
+enum {
+    HN_RECURRENT_X,
+    HN_RECURRENT_W,
+    HN_RECURRENT_R,
+    HN_RECURRENT_LENS,
+    HN_RECURRENT_H,
+    HN_RECURRENT_C,
+    HN_RECURRENT_P,
+    HN_RECURRENT_Y,
+    HN_RECURRENT_GATES,
+    HN_RECURRENT_CELLS,
+    HN_RECURRENT_DY,
+    HN_RECURRENT_DY_H,
+    HN_RECURRENT_DY_C,
+};
+enum {
+    HN_RECURRENT_DX,
+    HN_RECURRENT_DW,
+    HN_RECURRENT_DR,
+    HN_RECURRENT_DB,
+    HN_RECURRENT_DH,
+    HN_RECURRENT_DC,
+    HN_RECURRENT_DP
+};
+
+struct HnTape;
+
+/* S from above. */
+static inline int hn_recurrent_slots(const HnRecurrent *p)
+{
+    return p->gates + (p->kind == HN_GRU && p->linear_before_reset);
+}
+double hn_gate_value(const HnGate *a, double x);
+void hn_recurrent_grad(struct HnTape *t);
+void hn_rnn_bind(HnBind *b, void *params);
+void hn_gru_bind(HnBind *b, void *params);
+void hn_lstm_bind(HnBind *b, void *params);
 
 G_END_DECLS

@@ -157,6 +157,20 @@ HnNode *hn_tape_backward(HnTape *t, const char *op, int n_in, HnValue *const *in
     return n;
 }
 
+void hn_tape_become(HnTape *t, const char *op, int n_out)
+{
+    HnNode *n = t->node;
+    n->op_type = hn_model_text(n->graph->model, op);
+    n->domain = hn_model_text(n->graph->model, HN_DOMAIN_INTERNAL);
+    n->version = HN_OPSET_MAX;
+    n->op = NULL;
+    for (int k = 0; k < n_out; k++)
+        if (hn_node_out(n, k) == NULL)
+            hn_node_set_out(n, k, hn_graph_new_value(n->graph, op));
+    if (t->error == NULL && hn_op_bind(n, &t->error))
+        t->params = n->params;
+}
+
 HnValue *hn_tape_zeros(HnTape *t, HnValue *like)
 {
     return hn_build_op2(t->build, "Expand", hn_tape_number(t, 0), hn_build_shape(t->build, like, 0, INT64_MAX));

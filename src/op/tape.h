@@ -90,6 +90,9 @@ HnValue *hn_tape_sum_like(HnTape *t, HnValue *v, HnValue *like); /* summed to th
 HnValue *hn_tape_reshape_like(HnTape *t, HnValue *v, HnValue *like);
 /* The node's operator of domain "hone" that is named, with the node's attributes. */
 HnNode *hn_tape_backward(HnTape *t, const char *op, int n_in, HnValue *const *in, int n_out);
+/* The node itself becomes the operator of domain "hone" that is named, of the same parameters, with further results up
+ * to n_out: what a gradient reads again. t->params are the new ones. */
+void hn_tape_become(HnTape *t, const char *op, int n_out);
 HnValue *hn_tape_zeros(HnTape *t, HnValue *like); /* of t->dtype */
 
 HnValue *hn_tape_places(HnTape *t, HnValue *like); /* i64: 1, 2, 3 ... in its shape */

@@ -22,6 +22,11 @@ static const HnCase rnn[] = {
       "direction='bidirectional' clip=0.5", .n_out = 2 },
     { "f32[5,3,4] f32[1,6,4] f32[1,6,6]", "hidden_size=7", .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[5,3,4] f32[1,6,4] f32[1,6,6]", "direction='bidirectional'", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[5,3,4] f32[1,6,4] f32[1,6,6] f32[1,12]", "activations=['Softsign'] direction='reverse'", .n_out = 1 },
+    { "f32[5,3,4] f32[1,6,4] f32[1,6,6] f32[1,12]", "activations=['Elu']", .n_out = 2 },
+    { "f32[5,3,4] f32[1,6,4] f32[1,6,6] f32[1,12]", "activations=['Softplus'] layout=1", .n_out = 2 },
+    { "f32[5,3,4] f32[1,6,4] f32[1,6,6] f32[1,12]",
+      "activations=['ScaledTanh'] activation_alpha=[0.7] activation_beta=[0.6]", .n_out = 2 },
     { "f32[2,1,1] f32[1,1,1] f32[1,1,1] - i32[1]={3}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[2,1,1] f32[1,1,1] f32[1,1,1]", "activations=['Swish']", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
 };
@@ -78,3 +83,28 @@ static const HnCase lstm[] = {
       .code = HN_ERROR_ATTRIBUTE },
 };
 HN_CASES(lstm, "LSTM", lstm);
+
+static const HnCase grutraining[] = {
+    { "f32[1,1,1]={4} f32[1,3,1]={0,0,1} f32[1,3,1]={0,0,1} f32[1,6]={0,0,0,0,0,2} - f32[1,1,1]={6}",
+      "activations=['Sigmoid','Relu'] linear_before_reset=1",
+      "f32[1,1,1,1]={7} f32[1,1,1]={7} f32[1,1,1,4]={0.5,0.5,8,8}" },
+    { "f32[4,3,2] f32[2,15,2] f32[2,15,5] f32[2,30] i32[3]={4,2,1} f32[2,3,5]", "direction='bidirectional'",
+      .n_out = 3 },
+    { "f32[9,13,3] f32[2,48,3] f32[2,48,16] f32[2,96] i64[13]={9,1,0,3,7,7,6,2,3,4,5,6,7} f32[2,13,16]",
+      "direction='bidirectional' linear_before_reset=1", .n_out = 3 },
+    { "f32[13,7,3] f32[1,51,3] f32[1,51,17] f32[1,102]", "linear_before_reset=1 layout=1", .n_out = 3 },
+};
+HN_CASES(grutraining, "GRUTraining", grutraining);
+
+static const HnCase lstmtraining[] = {
+    { "f32[1,1,1]={1} f32[1,4,1]={0,0,0,0} f32[1,4,1]={0,0,0,0} f32[1,8]={2,3,0.5,1,0,0,0,0} - - f32[1,1,1]={5}", NULL,
+      "f32[1,1,1,1]={0.9515884389} f32[1,1,1]={0.9515884389} f32[1,1,1]={3.7831065632} "
+      "f32[1,1,1,4]={0.8807970780,0.9525741268,0.6224593312,0.7615941560} f32[1,1,1,1]={3.7831065632}" },
+    { "f32[4,13,2] f32[2,68,2] f32[2,68,17] f32[2,136] i32[13]={4,0,3,1,2,3,4,4,4,3,2,1,0} f32[2,13,17] "
+      "f32[2,13,17] f32[2,51]",
+      "direction='bidirectional'", .n_out = 5 },
+    { "f32[7,33,5] f32[2,64,5] f32[2,64,16] f32[2,128] - f32[2,33,16] f32[2,33,16]", "direction='bidirectional'",
+      .n_out = 5 },
+    { "f32[37,3,2] f32[1,20,2] f32[1,20,5] - - - f32[37,1,5]", "layout=1 direction='reverse'", .n_out = 5 },
+};
+HN_CASES(lstmtraining, "LSTMTraining", lstmtraining);
