@@ -19,15 +19,19 @@ typedef struct {
     int rows, lanes;
     const HnGemmKernelFn (*fns)[HN_GEMM_KERNEL_MAX_ROWS];
     void (*pack)(float *to, const char *from, int64_t row, int64_t k);
+    void (*pack_columns)(float *to, const char *from, int64_t col, int64_t k, int64_t width);
+    void (*pack_strip)(float *to, const float *from, int64_t pitch, int64_t k, int n);
     void (*interleave)(float *to, const float *from, int64_t plane, int64_t planes, int64_t n);
 } Level;
 
 static const Level *level(void)
 {
     static const Level levels[HN_LEVELS] = {
-        { TILE_ROWS_plain, HN_LANES_plain, fns_plain, pack_plain, interleave_plain },
-        { TILE_ROWS_avx2, HN_LANES_avx2, fns_avx2, pack_avx2, interleave_avx2 },
-        { TILE_ROWS_avx512, HN_LANES_avx512, fns_avx512, pack_avx512, interleave_avx512 },
+        { TILE_ROWS_plain, HN_LANES_plain, fns_plain, pack_plain, pack_columns_plain, pack_strip_plain,
+          interleave_plain },
+        { TILE_ROWS_avx2, HN_LANES_avx2, fns_avx2, pack_avx2, pack_columns_avx2, pack_strip_avx2, interleave_avx2 },
+        { TILE_ROWS_avx512, HN_LANES_avx512, fns_avx512, pack_avx512, pack_columns_avx512, pack_strip_avx512,
+          interleave_avx512 },
     };
     return &levels[hn_cpu_level()];
 }
@@ -80,6 +84,10 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
             }
             continue;
         }
+        if (row == 1) {
+            level()->pack_columns(to, from, col * size, k, width);
+            continue;
+        }
         if (width < cols)
             memset(to, 0, (size_t)(k * cols * size));
         for (int64_t i0 = 0; i0 < k; i0 += PACK_ROWS)
@@ -109,8 +117,10 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     t->hi = last ? g->hi : HN_GEMM_KERNEL_HIGH;
     for (int64_t s = 0, i = from, n; s < strips; s++, i += n) { /* the first `more` have a row more */
         n = each + (s < more);
+        const float *const packed = g->room != NULL ? g->room + (i - from) * t->k : NULL;
+        t->a_k = packed != NULL ? n : g->a_k;
         for (int64_t r = 0; r < n; r++)
-            a[r] = g->a + (i + r) * g->a_pitch + k;
+            a[r] = packed != NULL ? packed + r : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
         t->c = g->c + i * g->c_pitch + c;
         t->next =
             s == strips - 1 && g->b_pitch == 0 ? t->b + g->k * hn_gemm_kernel_cols() : NULL; /* the next columns' */
@@ -143,17 +153,50 @@ static void loose_strips(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t fr
     strips_of(g, t, from, to, c, safe);
 }
 
+#define PACK_DEPTH 32 /* rows of a transposed A whose lines stay close until the next strip reads on */
+
+/* Rows [from, to) of a transposed A, elements [k, k + depth), into strips as strips_of() takes them. */
+static void pack_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
+{
+    const int64_t most = hn_gemm_kernel_rows(), strips = (to - from + most - 1) / most;
+    const int64_t each = (to - from) / strips, more = (to - from) % strips;
+    for (int64_t at = 0; at < depth; at += PACK_DEPTH)
+        for (int64_t s = 0, i = from, n; s < strips; s++, i += n) {
+            n = each + (s < more);
+            level()->pack_strip(g->room + (i - from) * depth + at * n, g->a + i + (k + at) * g->a_k, g->a_k,
+                                MIN(PACK_DEPTH, depth - at), (int)n);
+        }
+}
+
+/* How a product is cut: *depth of its sums, and rows, at a time. */
+static int64_t block_of(int64_t k, int64_t *depth)
+{
+    const int64_t parts = MAX(1, (k + BLOCK_K - 1) / BLOCK_K), rows = hn_gemm_kernel_rows();
+    *depth = MAX(1, (k + parts - 1) / parts);
+    return MAX(4, BLOCK_A / *depth / rows) * rows;
+}
+
+int64_t hn_gemm_kernel_room(int64_t m, int64_t k)
+{
+    int64_t depth;
+    const int64_t rows = block_of(k, &depth);
+    return MIN(m, rows) * depth;
+}
+
 /* Rows [r0, r1) and columns [c0, c1) of the result; c0 is the first of a panel. */
 static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
     const int64_t max_rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
-    const int64_t parts = MAX(1, (g->k + BLOCK_K - 1) / BLOCK_K), depth = MAX(1, (g->k + parts - 1) / parts);
+    int64_t depth;
+    block_of(g->k, &depth);
     const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
     const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
     const int64_t blocks = (r1 - r0 + most - 1) / most;
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
-        for (int64_t k = 0; k < g->k || k == 0; k += depth)
+        for (int64_t k = 0; k < g->k || k == 0; k += depth) {
+            if (g->room != NULL)
+                pack_block(g, from, to, k, MIN(depth, g->k - k));
             for (int64_t c = c0; c < c1; c += cols) {
                 HnGemmKernelArgs t = { .taps = 1,
                                        .k = MIN(depth, g->k - k),
@@ -168,6 +211,7 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
                 else
                     loose_strips(g, &t, from, to, c, k);
             }
+        }
         if (g->done != NULL)
             g->done(g->data, from, to - from, c0, c1 - c0);
     }

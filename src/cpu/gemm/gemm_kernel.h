@@ -10,6 +10,7 @@
  *     one tile       hn_gemm_kernel_fns(cols)[rows - 1](&args): rows x cols sums of all taps
  *     one product    hn_gemm_blocked(&g, part, parts): m x n sums, blocked for the caches, this part of the work
  *
+ * A transposed A (adjacent rows, not adjacent k) is packed block by block on the way, into [k][rows] for each strip.
  * Both begin with the bias, zeros or what C holds (accumulate), and end with an optional addend of C's shape and a
  * clamp to [lo, hi], which NaN passes. No clamp: HN_GEMM_KERNEL_LOW, HN_GEMM_KERNEL_HIGH. Nothing is allocated.
  */
@@ -34,6 +35,7 @@ typedef struct {
     const float *const *a; /* [taps][a_tap]: where rows begin; the first `rows` of each tap are read */
     int64_t a_tap;         /* pointers from tap to tap; 0: all taps have the same ones */
     int64_t a_at, a_step;  /* elements that are added to each pointer: for the first tap; more for each further tap */
+    int64_t a_k;           /* elements from k to the next one; 0: 1, adjacent */
     int64_t taps, k;
     const float *b;         /* [taps][k][hn_gemm_kernel_cols()]: (part of) a panel */
     int64_t b_pitch, b_tap; /* floats from k to the next one: hn_gemm_kernel_cols(), which is taken as read above
@@ -58,7 +60,7 @@ void hn_gemm_kernel_interleave(float *to, const float *from, int64_t plane, int6
 
 /* Floats of n columns of k rows in panels. */
 int64_t hn_gemm_kernel_packed(int64_t k, int64_t n);
-/* Packs b[i * row + j * col] of any alignment, i < k, j < n. */
+/* Packs b[i * row + j * col] of any alignment, i < k, j < n: fast where row or col is 1. */
 void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k, int64_t n);
 
 /* c[m, n] = a[m, k] * b[k, n] and what the tiles begin and end with. */
@@ -68,6 +70,8 @@ typedef struct {
     float *c;
     int64_t b_pitch; /* 0: b is packed; else elements from row to row of a plain b, which pays for a few rows of c */
     int64_t a_pitch, c_pitch; /* elements from row to row */
+    int64_t a_k;              /* elements from k to k of a; 0: 1. Where that is not 1, a_pitch is, and b is packed: */
+    float *room;              /* hn_gemm_kernel_room() floats that this part has for itself; NULL: a is read as it is */
     const float *bias;        /* [n] or NULL */
     const float *add;         /* [m][add_pitch] or NULL */
     int64_t add_pitch;
@@ -79,6 +83,8 @@ typedef struct {
     gpointer data;
 } HnGemmBlocked;
 
+/* Floats that a part of a product of a transposed A, m x k, packs blocks of it into. */
+int64_t hn_gemm_kernel_room(int64_t m, int64_t k);
 /* Part `part` of `parts` that may run at the same time. */
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts);
 

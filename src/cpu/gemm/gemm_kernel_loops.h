@@ -28,19 +28,19 @@
             q##i = LOAD_TAIL(from + LANES);            \
     }
 #define POINT(i) const float *const a##i = i < rows ? a[i] + at : NULL;
-#define FIRST(i)                           \
-    if (i < rows) {                        \
-        const HN_VEC v = HN_VSET(a##i[k]); \
-        p##i = HN_VFMA(v, b0, p##i);       \
-        if (two)                           \
-            q##i = HN_VFMA(v, b1, q##i);   \
+#define FIRST(i)                            \
+    if (i < rows) {                         \
+        const HN_VEC v = HN_VSET(a##i[ka]); \
+        p##i = HN_VFMA(v, b0, p##i);        \
+        if (two)                            \
+            q##i = HN_VFMA(v, b1, q##i);    \
     }
-#define SECOND(i)                              \
-    if (i < rows) {                            \
-        const HN_VEC v = HN_VSET(a##i[k + 1]); \
-        r##i = HN_VFMA(v, b0, r##i);           \
-        if (two)                               \
-            s##i = HN_VFMA(v, b1, s##i);       \
+#define SECOND(i)                                 \
+    if (i < rows) {                               \
+        const HN_VEC v = HN_VSET(a##i[ka + a_k]); \
+        r##i = HN_VFMA(v, b0, r##i);              \
+        if (two)                                  \
+            s##i = HN_VFMA(v, b1, s##i);          \
     }
 #define JOIN(i)                         \
     if (i < rows) {                     \
@@ -81,7 +81,8 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
     const int tail = two ? t->cols - LANES : t->cols; /* columns of the last vector */
     const gboolean whole = tail == LANES, few = rows < 4;
     float *const c = t->c;
-    const int64_t c_pitch = t->c_pitch, b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : 2 * LANES;
+    const int64_t a_k = t->a_k != 0 ? t->a_k : 1, c_pitch = t->c_pitch;
+    const int64_t b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : 2 * LANES;
     HN_VEC begin0 = HN_VSET(0), begin1 = begin0;
     if (t->bias != NULL) {
         begin0 = two ? HN_VLOAD(t->bias) : LOAD_TAIL(t->bias);
@@ -96,8 +97,8 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         const int64_t at = t->a_at + tap * t->a_step;
         const float *b = t->b + tap * t->b_tap;
         EACH_ROW(POINT)
-        int64_t k = 0;
-        for (; few && k + 2 <= t->k; k += 2, b += 2 * b_pitch) {
+        int64_t k = 0, ka = 0;
+        for (; few && k + 2 <= t->k; k += 2, ka += 2 * a_k, b += 2 * b_pitch) {
             {
                 const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
                 EACH_ROW(FIRST)
@@ -107,7 +108,7 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         }
         const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
         TWICE
-        for (; k < t->k; k++, b += b_pitch, next += 2 * LANES) {
+        for (; k < t->k; k++, ka += a_k, b += b_pitch, next += 2 * LANES) {
             for (int line = 0; two && line < 2 * LANES; line += 16) /* one vector leaves no time for it */
                 __builtin_prefetch(next + line, 0, 2);
             const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
@@ -173,6 +174,55 @@ static HN_TARGET void HN_V(pack)(float *to, const char *from, int64_t row, int64
         const float *const in = (gconstpointer)from; /* perhaps misaligned */
         HN_VSTORE(to, HN_VLOAD(in));
         HN_VSTORE(to + LANES, HN_VLOAD(in + LANES));
+    }
+}
+
+/* LANES vectors of one column of a matrix each become vectors of one row each: each turn moves the lowest bit of a
+ * lane's number to the top of its vector's. */
+static inline __attribute__((always_inline)) HN_TARGET void HN_V(exchange)(HN_VEC *v)
+{
+    HN_VEC w[LANES];
+    HN_UNROLL
+    for (int turn = 1; turn < LANES; turn *= 2) {
+        HN_UNROLL
+        for (int i = 0; i < LANES / 2; i++) {
+            w[i] = HN_VEVEN(v[2 * i], v[2 * i + 1]);
+            w[i + LANES / 2] = HN_VODD(v[2 * i], v[2 * i + 1]);
+        }
+        HN_UNROLL
+        for (int i = 0; i < LANES; i++)
+            v[i] = w[i];
+    }
+}
+
+/* k rows of a panel whose columns, `col` bytes apart, are adjacent in memory; `width` of them, then zeros. */
+static HN_TARGET void HN_V(pack_columns)(float *to, const char *from, int64_t col, int64_t k, int64_t width)
+{
+    for (int64_t half = 0; half < 2; half++, to += LANES, from += LANES * col, width -= LANES)
+        for (int64_t i = 0; i < k; i += LANES) {
+            const int some = (int)MIN(k - i, LANES);
+            HN_VEC v[LANES];
+            for (int c = 0; c < LANES; c++) {
+                const float *const in = (gconstpointer)(from + c * col);
+                v[c] = c >= width ? HN_VSET(0) : some == LANES ? HN_VLOAD(in + i) : HN_VLOAD_N(in + i, some);
+            }
+            HN_V(exchange)(v);
+            for (int r = 0; r < some; r++)
+                HN_VSTORE(to + (i + r) * 2 * LANES, v[r]);
+        }
+}
+
+/* to[k][n] from k rows of n <= HN_GEMM_KERNEL_MAX_ROWS adjacent elements each, `pitch` apart. */
+static HN_TARGET void HN_V(pack_strip)(float *to, const float *from, int64_t pitch, int64_t k, int n)
+{
+    for (; k > 0; k--, to += n, from += pitch) {
+        int i = 0;
+        for (; i + LANES <= n; i += LANES)
+            HN_VSTORE(to + i, HN_VLOAD(from + i));
+        if (i < n) {
+            const HN_VEC v = HN_VLOAD_N(from + i, n - i);
+            HN_VSTORE_N(to + i, v, n - i);
+        }
     }
 }
 

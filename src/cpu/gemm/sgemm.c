@@ -180,14 +180,14 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     p->packed_right = hn_gemm_kernel_packed(m->a[c], m->y[c]);
     p->threads = hn_cpu_threads_for(s, flops_of(m));
     p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
-    p->turn = m->a[c] > 1 && m->a_strides[c] != 1;
+    p->loose = !hn_slot_is_weight(s->in[1].slot) && m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;
+    if (m->a[c] > 1 && m->a_strides[c] != 1 && !p->loose)
+        p->room = hn_gemm_kernel_room(m->y[r], m->a[c]);
     p->end = hn_epilogue_end(&p->epilogue, hn_sgemm_take_shift(p));
-    if (p->turn)
-        s->scratch_bytes = (gsize)hn_span(m->a, 0, m->ndim) * sizeof(float);
+    s->scratch_bytes = (gsize)(p->threads * p->room) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
         return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
                            (gsize)(p->rights * p->packed_right) * sizeof(float), p, &p->packed, error);
-    p->loose = m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;
     if (!p->loose)
         s->scratch_bytes += (gsize)((p->whole ? 1 : p->threads) * p->packed_right) * sizeof(float);
     return TRUE;
@@ -197,8 +197,8 @@ typedef struct {
     const HnSgemm *p;
     const HnStep *s;
     const float *a, *b, *bias, *add;
-    float *y, *scratch;
-    int64_t row; /* of y, where the present product begins */
+    float *y, *scratch, *rooms; /* scratch: for right operands */
+    int64_t row;                /* of y, where the present product begins */
 } Run;
 
 static void rest_of_rows(gpointer data, int64_t row, int64_t rows, int64_t col, int64_t cols)
@@ -208,8 +208,8 @@ static void rest_of_rows(gpointer data, int64_t row, int64_t rows, int64_t col, 
     hn_epilogue_rest(&r->p->epilogue, r->p->end.rest, r->s, r->y, n, r->row + row, rows, col, cols);
 }
 
-/* Product i with b as given: part `part` of it. */
-static void one_product(const Run *run, int64_t i, const float *b, int part, int parts)
+/* Product i with b as given: part `part` of it, by one of the threads. */
+static void one_product(const Run *run, int64_t i, const float *b, int part, int parts, int thread)
 {
     const HnSgemm *p = run->p;
     const HnMatrices *m = &p->matrices;
@@ -223,7 +223,9 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .b = b,
                         .c = run->y + here.row * n,
                         .b_pitch = p->loose ? m->b_strides[m->ndim - 2] : 0,
-                        .a_pitch = p->turn ? k : m->a_strides[m->ndim - 2],
+                        .a_pitch = m->a_strides[m->ndim - 2],
+                        .a_k = k > 1 ? m->a_strides[m->ndim - 1] : 1,
+                        .room = p->room > 0 ? run->rooms + thread * p->room : NULL,
                         .c_pitch = n,
                         .bias = run->bias,
                         .add = run->add != NULL ? run->add + here.row * n : NULL,
@@ -254,14 +256,14 @@ static const float *right_of(const Run *run, int64_t i, float *to, int part, int
 }
 
 /* Products [from, to), one after the other. */
-static void some_products(const Run *run, int64_t from, int64_t to, float *buffer)
+static void some_products(const Run *run, int64_t from, int64_t to, float *buffer, int thread)
 {
     const HnSgemm *p = run->p;
     const float *b = NULL;
     for (int64_t i = from; i < to; i++) {
         if (b == NULL || p->b_at[i] != p->b_at[i - 1])
             b = right_of(run, i, buffer, 0, 1);
-        one_product(run, i, b, 0, 1);
+        one_product(run, i, b, 0, 1, thread);
     }
 }
 
@@ -278,25 +280,12 @@ static void whole_products(const Run *run)
         const float *b = p->packed == NULL && !p->loose ? run->scratch : right_of(run, i, NULL, 0, 1);
 #pragma omp parallel for num_threads(p->threads)
         for (int t = 0; t < p->threads; t++)
-            one_product(run, i, b, t, p->threads);
+            one_product(run, i, b, t, p->threads, t);
     }
-}
-
-#define TURN 16 /* rows and columns at a time: cache lines */
-
-/* y[i, j] = x[j, i] for i < m, j < n */
-static void exchange(float *restrict y, const float *restrict x, int64_t m, int64_t n)
-{
-    for (int64_t j0 = 0; j0 < n; j0 += TURN)
-        for (int64_t i0 = 0; i0 < m; i0 += TURN)
-            for (int64_t i = i0; i < MIN(m, i0 + TURN); i++)
-                for (int64_t j = j0; j < MIN(n, j0 + TURN); j++)
-                    y[i * n + j] = x[j * m + i];
 }
 
 static void run_packed(const HnSgemm *p, const HnStep *s, const float *bias)
 {
-    const HnMatrices *m = &p->matrices;
     Run run = { .p = p,
                 .s = s,
                 .a = hn_cpu_data(&s->in[0]),
@@ -304,22 +293,17 @@ static void run_packed(const HnSgemm *p, const HnStep *s, const float *bias)
                 .bias = p->shift != NULL ? p->shift : bias,
                 .add = p->end.add_port >= 0 ? hn_cpu_data(&s->in[p->end.add_port]) : NULL,
                 .y = hn_cpu_data(&s->out[0]),
-                .scratch = s->scratch };
-    if (p->turn) {
-        const int64_t rows = m->a[m->ndim - 2], k = m->a[m->ndim - 1];
-        exchange(run.scratch, run.a, rows, k);
-        run.a = run.scratch;
-        run.scratch += rows * k;
-    }
+                .rooms = s->scratch,
+                .scratch = (float *)s->scratch + p->threads * p->room };
     if (p->threads == 1) {
-        some_products(&run, 0, p->stacks, run.scratch);
+        some_products(&run, 0, p->stacks, run.scratch, 0);
     } else if (p->whole) {
         whole_products(&run);
     } else {
 #pragma omp parallel for num_threads(p->threads)
         for (int t = 0; t < p->threads; t++)
             some_products(&run, p->stacks * t / p->threads, p->stacks * (t + 1) / p->threads,
-                          run.scratch != NULL ? run.scratch + t * p->packed_right : NULL);
+                          run.scratch != NULL ? run.scratch + t * p->packed_right : NULL, t);
     }
 }
 
@@ -346,9 +330,7 @@ const char *hn_sgemm_reject(const HnStep *s, const HnMatrices *m, HnSgemmWay way
     if (way == HN_SGEMM_SMALL)
         return flops_of(m) <= SMALL_FLOPS || m->y[m->ndim - 1] == 1 ? NULL : "large enough for tiles";
     if (way == HN_SGEMM_KERNEL)
-        return m->ndim > 2 && m->a_strides[m->ndim - 1] != 1 ? "a stack of transposed matrices"
-               : hn_cpu_in_bf16(s, flops_of(m))              ? "bf16 is asked for"
-                                                             : NULL;
+        return hn_cpu_in_bf16(s, flops_of(m)) ? "bf16 is asked for" : NULL;
     if ((reason = hn_cpu_reject_onednn(s)) != NULL)
         return reason;
     HnEpilogue epilogue;

@@ -37,7 +37,7 @@ typedef struct {
     int64_t packed_right; /* floats of one in panels */
     gboolean whole;       /* threads share each product, not the stacks */
     gboolean loose;       /* b is read as it is */
-    gboolean turn;        /* a is copied with its axes exchanged */
+    int64_t room;         /* floats of a thread for blocks of a transposed a; 0: a is none */
     const float *shift;   /* a bias out of along; NULL: none */
     HnEpilogueEnd end;
 } HnSgemm;
