@@ -33,4 +33,10 @@ typedef struct {
     gboolean exact; /* C has the shape of Y */
 } HnGemmParams;
 
+/* Params of FusedMatMul (domain "hone"): MatMul of operands whose last two axes are exchanged first, and of two axes
+ * then, plus a vector that is input 2. */
+typedef struct {
+    gboolean trans_a, trans_b;
+} HnFusedMatMul;
+
 G_END_DECLS

@@ -10,11 +10,14 @@
 #include "op/index.h"
 #include "op/op.h"
 #include "op/tape.h"
+#include "op/types.h"
 
 /* --- shapes ------------------------------------------------------------------------------------------------------ */
 
+static const HnFusedMatMul plain = { FALSE, FALSE };
+
 /* Output 0 from the shapes of inputs a and b. */
-static void matmul_infer_shape(HnInfer *x, int a, int b, HnDtype dtype)
+static void matmul_infer_shape(HnInfer *x, int a, int b, const HnFusedMatMul *t, HnDtype dtype)
 {
     int ra = hn_infer_rank(x, a), rb = hn_infer_rank(x, b), rank = 0;
     HnDim dims[HN_MAX_RANK];
@@ -26,7 +29,12 @@ static void matmul_infer_shape(HnInfer *x, int a, int b, HnDtype dtype)
         hn_infer_out_unknown(x, 0, dtype);
         return;
     }
-    if (hn_dim_differ(hn_infer_dim(x, a, ra - 1), hn_infer_dim(x, b, rb > 1 ? rb - 2 : 0))) {
+    if ((t->trans_a && ra == 1) || (t->trans_b && rb == 1)) {
+        hn_infer_fail(x, HN_ERROR_SHAPE, "a vector is to be transposed");
+        return;
+    }
+    const int ka = t->trans_a ? ra - 2 : ra - 1, kb = t->trans_b ? rb - 1 : rb > 1 ? rb - 2 : 0;
+    if (hn_dim_differ(hn_infer_dim(x, a, ka), hn_infer_dim(x, b, kb))) {
         hn_infer_fail(x, HN_ERROR_SHAPE, "the inner sizes of inputs %d and %d differ", a, b);
         return;
     }
@@ -46,9 +54,9 @@ static void matmul_infer_shape(HnInfer *x, int a, int b, HnDtype dtype)
             dims[rank] = da.known ? da : db.known ? db : hn_dim_unknown();
     }
     if (ra > 1)
-        dims[rank++] = hn_infer_dim(x, a, ra - 2);
+        dims[rank++] = hn_infer_dim(x, a, t->trans_a ? ra - 1 : ra - 2);
     if (rb > 1)
-        dims[rank++] = hn_infer_dim(x, b, rb - 1);
+        dims[rank++] = hn_infer_dim(x, b, t->trans_b ? rb - 2 : rb - 1);
     hn_infer_out(x, 0, dtype, rank, dims);
 }
 
@@ -58,18 +66,24 @@ typedef struct {
     int rank;   /* of the output */
     int64_t dims[HN_MAX_RANK + 2];
     int64_t a_strides[HN_MAX_RANK], b_strides[HN_MAX_RANK]; /* of the leading dimensions, in elements */
+    HnFusedMatMul t;
 } Plan;
 
-static gboolean matmul_plan(HnEval *e, const HnTensor *a, const HnTensor *b, Plan *p)
+static gboolean matmul_plan(HnEval *e, const HnTensor *a, const HnTensor *b, const HnFusedMatMul *t, Plan *p)
 {
     if (a->ndim == 0 || b->ndim == 0) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "an operand is a scalar");
         return FALSE;
     }
-    p->m = a->ndim > 1 ? a->dims[a->ndim - 2] : 1;
-    p->k = a->dims[a->ndim - 1];
-    p->n = b->ndim > 1 ? b->dims[b->ndim - 1] : 1;
-    int64_t kb = b->dims[b->ndim > 1 ? b->ndim - 2 : 0], sa = p->m * p->k, sb = p->k * p->n;
+    if ((t->trans_a && a->ndim == 1) || (t->trans_b && b->ndim == 1)) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "a vector is to be transposed");
+        return FALSE;
+    }
+    p->t = *t;
+    p->m = a->ndim > 1 ? a->dims[a->ndim - (t->trans_a ? 1 : 2)] : 1;
+    p->k = a->dims[a->ndim - (t->trans_a ? 2 : 1)];
+    p->n = b->ndim > 1 ? b->dims[b->ndim - (t->trans_b ? 2 : 1)] : 1;
+    int64_t kb = b->dims[b->ndim > 1 ? b->ndim - (t->trans_b ? 1 : 2) : 0], sa = p->m * p->k, sb = p->k * p->n;
     if (kb != p->k) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "inner sizes %" PRId64 " and %" PRId64 " differ", p->k, kb);
         return FALSE;
@@ -110,7 +124,7 @@ static void matmul_run(const Plan *p, HnDtype dtype, const void *a, const void *
         a_dense = a_dense && (p->a_strides[i] == dense || p->dims[i] == 1);
         dense *= p->dims[i];
     }
-    if (b_alone && a_dense) {
+    if (b_alone && a_dense && !p->t.trans_a) {
         m *= count;
         count = 1;
     }
@@ -123,10 +137,10 @@ static void matmul_run(const Plan *p, HnDtype dtype, const void *a, const void *
             .k = p->k,
             .a = (const char *)a + (size_t)off[0] * size,
             .b = (const char *)b + (size_t)off[1] * size,
-            .a_row = p->k,
-            .a_col = 1,
-            .b_row = p->n,
-            .b_col = 1,
+            .a_row = p->t.trans_a ? 1 : p->k,
+            .a_col = p->t.trans_a ? p->m : 1,
+            .b_row = p->t.trans_b ? 1 : p->n,
+            .b_col = p->t.trans_b ? p->k : 1,
             .c = (char *)y + (size_t)(s * p->m * p->n) * size,
             .c_row = p->n,
             .alpha = 1,
@@ -136,10 +150,10 @@ static void matmul_run(const Plan *p, HnDtype dtype, const void *a, const void *
     }
 }
 
-static void matmul_cost_of(const HnInfer *x, HnCost *c, int a)
+static void matmul_cost_of(const HnInfer *x, HnCost *c, int a, const HnFusedMatMul *t)
 {
     int rank = hn_infer_rank(x, a);
-    c->flops = rank > 0 ? 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, a, rank - 1).n : 0;
+    c->flops = rank > 0 ? 2 * hn_type_count(x->out[0]) * (double)hn_infer_dim(x, a, rank - (t->trans_a ? 2 : 1)).n : 0;
 }
 
 /* --- MatMul ------------------------------------------------------------------------------------------------------ */
@@ -147,12 +161,12 @@ static void matmul_cost_of(const HnInfer *x, HnCost *c, int a)
 static void matmul_infer(HnInfer *x)
 {
     HnDtype dtype = hn_infer_dtype(x, 0);
-    matmul_infer_shape(x, 0, 1, dtype != HN_UNDEFINED ? dtype : hn_infer_dtype(x, 1));
+    matmul_infer_shape(x, 0, 1, &plain, dtype != HN_UNDEFINED ? dtype : hn_infer_dtype(x, 1));
 }
 
 static void matmul_cost(const HnInfer *x, HnCost *c)
 {
-    matmul_cost_of(x, c, 0);
+    matmul_cost_of(x, c, 0, &plain);
 }
 
 static void matmul_ref(HnEval *e)
@@ -160,7 +174,7 @@ static void matmul_ref(HnEval *e)
     const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 1);
     Plan p;
     void *y;
-    if (matmul_plan(e, a, b, &p) && (y = hn_eval_out(e, 0, a->dtype, p.rank, p.dims)) != NULL)
+    if (matmul_plan(e, a, b, &plain, &p) && (y = hn_eval_out(e, 0, a->dtype, p.rank, p.dims)) != NULL)
         matmul_run(&p, a->dtype, a->data, b->data, y);
 }
 
@@ -243,6 +257,65 @@ const HnOp hn_op_matmul = {
     .range = { .kind = HN_R_PRODUCTS },
 };
 
+/* --- FusedMatMul -------------------------------------------------------------------------------------------------- */
+
+static void fusedmatmul_bind(HnBind *b, void *params)
+{
+    HnFusedMatMul *p = params;
+    p->trans_a = hn_bind_bool(b, "transA", FALSE);
+    p->trans_b = hn_bind_bool(b, "transB", FALSE);
+}
+
+static void fusedmatmul_infer(HnInfer *x)
+{
+    matmul_infer_shape(x, 0, 1, x->params, hn_infer_dtype(x, 0));
+    if (hn_infer_has(x, 2) && hn_infer_rank(x, 2) >= 0 && hn_infer_rank(x, 2) != 1)
+        hn_infer_fail(x, HN_ERROR_SHAPE, "the bias is no vector");
+}
+
+static void fusedmatmul_cost(const HnInfer *x, HnCost *c)
+{
+    matmul_cost_of(x, c, 0, x->params);
+}
+
+static void fusedmatmul_ref(HnEval *e)
+{
+    const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 1), *bias = hn_eval_in(e, 2);
+    Plan p;
+    void *y;
+    if (!matmul_plan(e, a, b, e->params, &p))
+        return;
+    if (bias != NULL && (bias->ndim != 1 || bias->dims[0] != p.n)) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the bias does not fit the columns of the product");
+        return;
+    }
+    if ((y = hn_eval_out(e, 0, a->dtype, p.rank, p.dims)) == NULL)
+        return;
+    matmul_run(&p, a->dtype, a->data, b->data, y);
+#define RUN(T)                                                 \
+    for (int64_t i = 0; bias != NULL && i < e->out[0]->n; i++) \
+        ((T *)y)[i] += ((const T *)bias->data)[i % p.n];
+    HN_FOR_FLOAT(a->dtype, RUN)
+#undef RUN
+}
+
+/* What a plan makes of a MatMul whose operands or result are transposed, or to which a vector is added. */
+const HnOp hn_op_fusedmatmul = {
+    .name = "FusedMatMul",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TTT",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .min_in = 2,
+    .params_size = sizeof(HnFusedMatMul),
+    .bind = fusedmatmul_bind,
+    .infer = fusedmatmul_infer,
+    .cost = fusedmatmul_cost,
+    .ref = fusedmatmul_ref,
+};
+
 /* --- 8-bit operands ---------------------------------------------------------------------------------------------- */
 
 /*
@@ -320,7 +393,7 @@ static int32_t *integer_product(HnEval *e, const Plan *p, int a, const HnTensor 
 
 static void matmulinteger_infer(HnInfer *x)
 {
-    matmul_infer_shape(x, 0, 1, HN_I32);
+    matmul_infer_shape(x, 0, 1, &plain, HN_I32);
 }
 
 static void matmulinteger_ref(HnEval *e)
@@ -328,7 +401,7 @@ static void matmulinteger_ref(HnEval *e)
     const HnTensor *a = hn_eval_in(e, 0), *b = hn_eval_in(e, 1);
     Plan p;
     int32_t *y;
-    if (matmul_plan(e, a, b, &p) && (y = hn_eval_out(e, 0, HN_I32, p.rank, p.dims)) != NULL)
+    if (matmul_plan(e, a, b, &plain, &p) && (y = hn_eval_out(e, 0, HN_I32, p.rank, p.dims)) != NULL)
         integer_product(e, &p, 0, hn_eval_in(e, 2), 1, hn_eval_in(e, 3), y);
 }
 
@@ -351,12 +424,12 @@ const HnOp hn_op_matmulinteger = {
 
 static void qlinearmatmul_infer(HnInfer *x)
 {
-    matmul_infer_shape(x, 0, 3, hn_infer_dtype(x, 7));
+    matmul_infer_shape(x, 0, 3, &plain, hn_infer_dtype(x, 7));
 }
 
 static void qlinearmatmul_cost(const HnInfer *x, HnCost *c)
 {
-    matmul_cost_of(x, c, 0);
+    matmul_cost_of(x, c, 0, &plain);
 }
 
 /* acc: m x n per stack. Rounding comes before the zero point, as in QuantizeLinear. */
@@ -400,7 +473,7 @@ static void qlinearmatmul_ref(HnEval *e)
         hn_eval_fail(e, HN_ERROR_SHAPE, "scale and zero point of the output must hold one element");
         return;
     }
-    if (!matmul_plan(e, a, b, &p))
+    if (!matmul_plan(e, a, b, &plain, &p))
         return;
     void *y = hn_eval_out(e, 0, zero->dtype, p.rank, p.dims);
     int32_t *acc = y != NULL ? integer_product(e, &p, 0, hn_eval_in(e, 2), 3, hn_eval_in(e, 5), NULL) : NULL;

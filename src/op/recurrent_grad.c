@@ -453,9 +453,11 @@ static gboolean measure(HnEval *e, Back *s)
     const HnTensor *x = hn_eval_in(e, HN_RECURRENT_X), *w = hn_eval_in(e, HN_RECURRENT_W);
     const HnTensor *r = hn_eval_in(e, HN_RECURRENT_R);
     s->p = e->params;
-    if (x->ndim != 3 || w->ndim != 3 || r->ndim != 3 || r->dims[1] != s->p->gates * r->dims[2] ||
-        w->dims[1] != r->dims[1] || w->dims[2] != x->dims[2] || w->dims[0] != r->dims[0] ||
-        r->dims[0] != (s->p->direction == HN_BIDIRECTIONAL ? 2 : 1)) {
+    const gboolean ranks = x->ndim == 3 && w->ndim == 3 && r->ndim == 3;
+    const gboolean rows = ranks && r->dims[1] == s->p->gates * r->dims[2] && w->dims[1] == r->dims[1];
+    const gboolean directions =
+        ranks && w->dims[0] == r->dims[0] && r->dims[0] == (s->p->direction == HN_BIDIRECTIONAL ? 2 : 1);
+    if (!rows || !directions || w->dims[2] != x->dims[2]) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the weights do not fit the input or the direction");
         return FALSE;
     }

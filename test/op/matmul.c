@@ -61,3 +61,24 @@ static const HnCase qlinearmatmul[] = {
       .code = HN_ERROR_SHAPE },
 };
 HN_CASES(qlinearmatmul, "QLinearMatMul", qlinearmatmul);
+
+static const HnCase fusedmatmul[] = {
+    { "f32[2,3]={1,2,3,4,5,6} f32[2,2]={1,10,100,1000} f32[2]={0.5,0.25}", "transA=1",
+      "f32[3,2]={401.5,4010.25,502.5,5020.25,603.5,6030.25}" },
+    { "f32[2,3]={1,2,3,4,5,6} f32[1,3]={1,10,100}", "transB=1", "f32[2,1]={321,654}" },
+    { "f32[2,3]={1,2,3,4,5,6} f32[3,1]={1,10,100} f32[1]={7}", NULL, "f32[2,1]={328,661}" },
+    { "f32[2,3,17,45] f32[2,3,17,70] f32[70]", "transA=1" },
+    { "f32[6,40,33] f32[6,50,33]", "transB=1" },
+    { "f32[3,2,65,33] f32[2,40,65]", "transA=1 transB=1" },
+    { "f32[5,33,40] f32[33,50]", "transA=1" },
+    { "f32[5,33,40] !f32[50,40] !f32[50]", "transB=1" },
+    { "f32[5,33,40] f32[50,40] f32[50]", "transB=1" },
+    { "f32[3000,29] f32[3000,40]", "transA=1", .rtol = 1e-4, .atol = 1e-3 },
+    { "f32[1,300,200] f32[1,300,140]", "transA=1", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[7,2600] f32[130,2600]", "transB=1", .rtol = 1e-4, .atol = 1e-3 },
+    { "f32[3] f32[2,3]", "transB=1", .rtol = 1e-5 },
+    { "f32[3] f32[3,2]", "transA=1", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,3] f32[2,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,3] f32[3,2] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+};
+HN_CASES(fusedmatmul, "FusedMatMul", fusedmatmul);

@@ -1,7 +1,8 @@
 /*
- * MatMul: stacks of matrices as in numpy.matmul.
+ * MatMul and FusedMatMul: stacks of matrices as in numpy.matmul.
  */
 #include "cpu/gemm/sgemm.h"
+#include "op/gemm.h"
 
 /* Stacks of a and b along one axis, after axes that behave alike were merged: equal, or one of them 1. */
 typedef struct {
@@ -36,27 +37,42 @@ static int stacks_of(const HnTensor *a, const HnTensor *b, Stack *merged)
     return n;
 }
 
-static void row_major(int ndim, const int64_t *dims, int64_t *strides)
+/* Of matrices of these dims that lie one behind the other, row by row or column by column. */
+static void strides_of(int ndim, const int64_t *dims, gboolean transposed, int64_t *strides)
 {
-    int64_t step = 1;
-    for (int i = ndim - 1; i >= 0; i--) {
+    int64_t step = dims[ndim - 2] * dims[ndim - 1];
+    strides[ndim - 1] = transposed ? dims[ndim - 2] : 1;
+    strides[ndim - 2] = transposed ? 1 : dims[ndim - 1];
+    for (int i = ndim - 3; i >= 0; i--) {
         strides[i] = step;
         step *= dims[i];
     }
 }
 
+/* MatMul has no parameters. */
+static HnFusedMatMul form_of(const HnStep *s)
+{
+    return s->op->params_size > 0 ? *(const HnFusedMatMul *)s->params : (HnFusedMatMul){ FALSE, FALSE };
+}
+
 static const char *matrices_of(const HnStep *s, HnMatrices *m)
 {
     const HnTensor *a = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 1);
+    const HnFusedMatMul t = form_of(s);
     Stack stack[HN_MAX_RANK];
     int n = a->ndim > 0 && b->ndim > 0 ? stacks_of(a, b, stack) : -1;
     if (n < 0)
         return "the shapes do not fit";
-    int64_t rows = a->ndim > 1 ? a->dims[a->ndim - 2] : 1, inner = a->dims[a->ndim - 1];
-    int64_t cols = b->ndim > 1 ? b->dims[b->ndim - 1] : 1;
-    if (b->dims[b->ndim > 1 ? b->ndim - 2 : 0] != inner)
+    if ((t.trans_a && a->ndim == 1) || (t.trans_b && b->ndim == 1))
+        return "a vector is to be transposed";
+    int64_t rows = a->ndim > 1 ? a->dims[a->ndim - (t.trans_a ? 1 : 2)] : 1,
+            inner = a->dims[a->ndim - (t.trans_a ? 2 : 1)];
+    int64_t cols = b->ndim > 1 ? b->dims[b->ndim - (t.trans_b ? 2 : 1)] : 1;
+    if (b->dims[b->ndim > 1 ? b->ndim - (t.trans_b ? 1 : 2) : 0] != inner)
         return "the inner sizes differ";
-    if (n == 1 && stack[0].b == 1) { /* one matrix b for all of a: one tall product */
+    if (hn_cpu_in(s, 2) != NULL && (hn_cpu_in(s, 2)->ndim != 1 || hn_cpu_in(s, 2)->dims[0] != cols))
+        return "the bias does not fit";
+    if (n == 1 && stack[0].b == 1 && !t.trans_a) { /* one matrix b for all of a: one tall product */
         rows *= stack[0].a;
         n = 0;
     }
@@ -71,8 +87,9 @@ static const char *matrices_of(const HnStep *s, HnMatrices *m)
     m->a[n] = m->y[n] = rows;
     m->a[n + 1] = m->b[n] = inner;
     m->b[n + 1] = m->y[n + 1] = cols;
-    row_major(n + 2, m->a, m->a_strides);
-    row_major(n + 2, m->b, m->b_strides);
+    m->bias = hn_cpu_in(s, 2) != NULL;
+    strides_of(n + 2, m->a, t.trans_a, m->a_strides);
+    strides_of(n + 2, m->b, t.trans_b, m->b_strides);
     return NULL;
 }
 
@@ -103,7 +120,7 @@ static gboolean prepare(HnStep *s, HnSgemmWay way, GError **error)
 
 static gboolean matmul_run(HnStep *s, GError **error)
 {
-    return hn_sgemm_run(s->state, s, NULL, error);
+    return hn_sgemm_run(s->state, s, hn_cpu_in(s, 2) != NULL ? hn_cpu_data(&s->in[2]) : NULL, error);
 }
 
 static const char *onednn_reject(const HnStep *s)
@@ -188,4 +205,5 @@ static const HnKernel matmul_onednn = {
     .fuses = matmul_fuses,
 };
 
+const HnKernel *const hn_cpu_fusedmatmul[] = { &matmul_small, &matmul_packed, &matmul_onednn, NULL };
 const HnKernel *const hn_cpu_matmul[] = { &matmul_sparse, &matmul_small, &matmul_packed, &matmul_onednn, NULL };
