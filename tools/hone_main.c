@@ -17,6 +17,7 @@ static const struct {
 } summaries[] = {
     { "bench", "measure a model's speed and memory" },
     { "diff", "find where two models, or one on two devices, begin to differ" },
+    { "distill", "train a model, from labels or from what another model says" },
     { "export", "simplify and convert a model, and prove that it computes the same" },
     { "profile", "show where a model's time and memory go, node by node" },
     { "prune", "remove channels from a model, and repair what is left, without training" },

@@ -88,7 +88,7 @@ GPtrArray *hn_objectives_parse(const char *text, GError **error)
 
 /* --- in a graph --------------------------------------------------------------------------------------------------- */
 
-static HnValue *compared(const HnObjective *o, const HnGraph *g, GError **error)
+HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error)
 {
     HnValue *v = o->value != NULL ? g_hash_table_lookup(g->values, o->value) : g->outputs->pdata[0];
     if (v == NULL || (v->producer == NULL && !v->is_output)) {
@@ -107,8 +107,7 @@ static int axis_of(const HnObjective *o, int rank)
     return axis < 0 ? axis + rank : axis;
 }
 
-/* The type of the target for a value of that type. */
-static HnType *target_type(const HnObjective *o, const HnType *like, GError **error)
+HnType *hn_objective_target(const HnObjective *o, const HnType *like, GError **error)
 {
     int64_t dims[HN_MAX_RANK];
     if (!hn_type_is_tensor(like) || !hn_type_is_fixed(like, dims)) {
@@ -132,8 +131,8 @@ gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *typ
                             GError **error)
 {
     const HnBuild build = { .graph = g, .version = 1 };
-    HnValue *v = compared(o, g, error);
-    g_autoptr(HnType) type = v != NULL ? target_type(o, hn_types_get(types, v), error) : NULL;
+    HnValue *v = hn_objective_value(o, g, error);
+    g_autoptr(HnType) type = v != NULL ? hn_objective_target(o, hn_types_get(types, v), error) : NULL;
     if (type == NULL)
         return FALSE;
     HnValue *target = hn_graph_new_value(g, "target"), *in[] = { v, target };
@@ -151,10 +150,15 @@ int64_t hn_objective_classes(const HnObjective *o, const HnType *compared)
     return o->op->loss.target == HN_TARGET_LABELS && axis >= 0 && axis < compared->rank ? compared->dims[axis].n : 0;
 }
 
-static int64_t count_labels(const HnObjective *o, const HnTensor *labels)
+int64_t hn_objective_ignored(const HnObjective *o)
 {
     const double given = hn_terms_get(o->terms, IGNORE);
-    const int64_t ignored = isnan(given) ? NO_LABEL : (int64_t)given;
+    return isnan(given) ? NO_LABEL : (int64_t)given;
+}
+
+static int64_t count_labels(const HnObjective *o, const HnTensor *labels)
+{
+    const int64_t ignored = hn_objective_ignored(o);
     int64_t n = 0;
     for (int64_t i = 0; i < labels->n; i++)
         n += hn_tensor_get_i64(labels, i) != ignored;
@@ -173,4 +177,29 @@ int64_t hn_objective_count(const HnObjective *o, const HnTensor *target, const H
         break;
     }
     return target->n;
+}
+
+int64_t hn_objective_hits(const HnObjective *o, const HnTensor *value, const HnTensor *labels, int64_t *of)
+{
+    const int axis = axis_of(o, value->ndim);
+    const int64_t ignored = hn_objective_ignored(o);
+    int64_t hits = 0, inner = 1;
+    *of = 0;
+    if (axis < 0 || axis >= value->ndim || value->dims[axis] * labels->n != value->n)
+        return 0;
+    const int64_t classes = value->dims[axis];
+    for (int a = axis + 1; a < value->ndim; a++)
+        inner *= value->dims[a];
+    for (int64_t i = 0; i < labels->n; i++) {
+        const int64_t first = i / inner * inner * classes + i % inner, label = hn_tensor_get_i64(labels, i);
+        int64_t best = 0;
+        if (label == ignored)
+            continue;
+        for (int64_t k = 1; k < classes; k++)
+            if (hn_tensor_get_f64(value, first + k * inner) > hn_tensor_get_f64(value, first + best * inner))
+                best = k;
+        hits += best == label;
+        ++*of;
+    }
+    return hits;
 }

@@ -25,6 +25,11 @@ typedef struct {
 /* HnObjective *, at least one. Errors: USAGE. */
 GPtrArray *hn_objectives_parse(const char *text, GError **error);
 
+/* The value of a graph, bound, that it compares. Errors: USAGE: it computes none of that name. */
+HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error);
+/* The type of its target where a value of type `compared`, a fixed tensor, is compared. Errors: SHAPE. */
+HnType *hn_objective_target(const HnObjective *o, const HnType *compared, GError **error);
+
 /* What a loss node compares, in a graph: made in the order of these calls. */
 typedef struct {
     HnValue *value;  /* of the model */
@@ -39,6 +44,12 @@ gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *typ
 
 /* Classes among which labels choose in a value of that type; 0: it is compared with a tensor. */
 int64_t hn_objective_classes(const HnObjective *o, const HnType *compared);
+
+/* The label that counts for none. */
+int64_t hn_objective_ignored(const HnObjective *o);
+/* Labels whose class has the largest of the scores in `value`, the first of equals; *of: labels that count, 0 where
+ * they are not as many as there are rows of scores. */
+int64_t hn_objective_hits(const HnObjective *o, const HnTensor *value, const HnTensor *labels, int64_t *of);
 
 /* What the sum over a batch is divided by to be a mean. target: of the batch; like: the type of the value that it is
  * compared with, of any number of samples. */

@@ -75,9 +75,10 @@ static void find_data(Search *s)
 /* --- backward: from the inputs that records name ------------------------------------------------------------------ */
 
 /* Elements come out as they went in, perhaps elsewhere, several times or as another type. */
-static gboolean only_moves(const HnNode *n)
+gboolean hn_trainable_moves(const HnNode *n)
 {
-    return (n->op->flags & (HN_OP_UNPACK | HN_OP_CONVERT)) != 0 || hn_op_bytes(n) == HN_QB_MOVES;
+    return n->op != NULL && n->in->len > 0 &&
+           ((n->op->flags & (HN_OP_UNPACK | HN_OP_CONVERT)) != 0 || hn_op_bytes(n) == HN_QB_MOVES);
 }
 
 static void reach(Search *s, HnValue *v)
@@ -91,7 +92,7 @@ static void reach(Search *s, HnValue *v)
 /* What is behind casts and views of v is an input of the model. */
 static gboolean is_input(const HnValue *v)
 {
-    while (v->producer != NULL && v->producer->op != NULL && v->producer->in->len > 0 && only_moves(v->producer))
+    while (v->producer != NULL && hn_trainable_moves(v->producer))
         v = hn_node_in(v->producer, 0);
     return v->is_input;
 }
@@ -126,7 +127,7 @@ static void find_named(Search *s)
     while (s->to_see->len > 0) {
         const HnValue *v = g_ptr_array_steal_index(s->to_see, s->to_see->len - 1);
         const HnNode *n = v->producer;
-        for (int k = 0; n != NULL && n->op != NULL && only_moves(n) && k < (int)n->in->len; k++)
+        for (int k = 0; n != NULL && hn_trainable_moves(n) && k < (int)n->in->len; k++)
             if (k == 0 || (hn_op_bytes(n) == HN_QB_MOVES && hn_op_is_moved(n, k)))
                 reach(s, n->in->pdata[k]);
     }
@@ -146,57 +147,82 @@ typedef struct {
     HnRegex *freeze, *train;
 } Patterns;
 
-static gboolean is_trained(const Search *s, const Patterns *p, const HnValue *v, gboolean *trained, GError **error)
+static HnTrainableWhy why_by_rules(const Search *s, const HnValue *v, const HnTensor *t)
+{
+    return t->n <= 1            ? HN_WHY_ELEMENT
+           : !s->reached[v->id] ? HN_WHY_UNREACHED
+           : is_mask(t)         ? HN_WHY_MASK
+                                : HN_WHY_TRAINED;
+}
+
+static gboolean find_why(const Search *s, const Patterns *p, const HnValue *v, HnTrainableWhy *why, GError **error)
 {
     const HnTensor *t = hn_trainable_elements(v);
-    gboolean frozen = FALSE;
-    *trained = FALSE;
-    if (t == NULL || t->unloaded || !hn_dtype_in(t->dtype, HN_T_FLOATS))
+    gboolean named = TRUE, frozen = FALSE;
+    *why = HN_WHY_TYPE;
+    if (!hn_dtype_in(t->dtype, HN_T_FLOATS))
         return TRUE;
-    *trained = t->n > 1 && s->reached[v->id] && !is_mask(t);
-    if (p->train != NULL && !hn_regex_find(p->train, v->name, trained, error))
+    if ((p->train != NULL && !hn_regex_find(p->train, v->name, &named, error)) ||
+        (p->freeze != NULL && !hn_regex_find(p->freeze, v->name, &frozen, error)))
         return FALSE;
-    if (p->freeze != NULL && !hn_regex_find(p->freeze, v->name, &frozen, error))
-        return FALSE;
-    *trained = *trained && !frozen;
+    *why = p->train == NULL ? why_by_rules(s, v, t) : named ? HN_WHY_TRAINED : HN_WHY_UNNAMED;
+    if (frozen && *why == HN_WHY_TRAINED)
+        *why = HN_WHY_FROZEN;
     return TRUE;
 }
 
-static gboolean list_trained(const Search *s, const Patterns *p, GPtrArray *list, GError **error)
+static gboolean list_weight(const Search *s, const Patterns *p, HnValue *v, GArray *list, GError **error)
+{
+    HnTrainableWeight w = { .v = v };
+    const HnTensor *t = hn_trainable_elements(v);
+    if (t == NULL || t->unloaded)
+        return TRUE;
+    if (!find_why(s, p, v, &w.why, error))
+        return FALSE;
+    g_array_append_val(list, w);
+    return TRUE;
+}
+
+static gboolean list_weights(const Search *s, const Patterns *p, GArray *list, GError **error)
 {
     const HnGraph *g = s->m->graph;
-    gboolean trained;
-    for (guint i = 0; i < g->weights->len; i++) {
-        if (!is_trained(s, p, g->weights->pdata[i], &trained, error))
+    for (guint i = 0; i < g->weights->len; i++)
+        if (!list_weight(s, p, g->weights->pdata[i], list, error))
             return FALSE;
-        if (trained)
-            g_ptr_array_add(list, g->weights->pdata[i]);
-    }
     for (guint i = 0; i < g->nodes->len; i++) {
         HnValue *v = hn_node_out(g->nodes->pdata[i], 0);
-        if (v == NULL || constant_of(v) == NULL)
-            continue;
-        if (!is_trained(s, p, v, &trained, error))
+        if (v != NULL && constant_of(v) != NULL && !list_weight(s, p, v, list, error))
             return FALSE;
-        if (trained)
-            g_ptr_array_add(list, v);
     }
     return TRUE;
 }
 
-GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error)
+GArray *hn_trainable_list(const HnModel *m, const HnTrainableOptions *o, GError **error)
 {
     g_autoptr(HnRegex) freeze = o->freeze != NULL ? hn_regex_new(o->freeze, error) : NULL;
     g_autoptr(HnRegex) train =
         o->train != NULL && (o->freeze == NULL || freeze != NULL) ? hn_regex_new(o->train, error) : NULL;
     if ((o->freeze != NULL && freeze == NULL) || (o->train != NULL && train == NULL))
         return NULL;
-    g_autoptr(GPtrArray) list = g_ptr_array_new(), to_see = g_ptr_array_new();
+    g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof(HnTrainableWeight));
+    g_autoptr(GPtrArray) to_see = g_ptr_array_new();
     g_autofree guint8 *of_data = g_new0(guint8, (gsize)m->n_values + 1),
                       *reached = g_new0(guint8, (gsize)m->n_values + 1);
     Search s = { m, of_data, reached, to_see };
     const Patterns p = { freeze, train };
     find_data(&s);
     find_named(&s);
-    return list_trained(&s, &p, list, error) ? g_steal_pointer(&list) : NULL;
+    return list_weights(&s, &p, list, error) ? g_steal_pointer(&list) : NULL;
+}
+
+GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error)
+{
+    g_autoptr(GArray) all = hn_trainable_list(m, o, error);
+    if (all == NULL)
+        return NULL;
+    GPtrArray *trained = g_ptr_array_new();
+    for (guint i = 0; i < all->len; i++)
+        if (g_array_index(all, HnTrainableWeight, i).why == HN_WHY_TRAINED)
+            g_ptr_array_add(trained, g_array_index(all, HnTrainableWeight, i).v);
+    return trained;
 }

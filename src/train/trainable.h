@@ -22,6 +22,28 @@ typedef struct {
  * not well-formed. */
 GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error);
 
+/* Why a weight is trained, or is not. */
+typedef enum {
+    HN_WHY_TRAINED,
+    HN_WHY_FROZEN,    /* its name matches `freeze` */
+    HN_WHY_UNNAMED,   /* its name does not match `train` */
+    HN_WHY_TYPE,      /* no floats */
+    HN_WHY_ELEMENT,   /* one number */
+    HN_WHY_UNREACHED, /* it reaches no weight, bias, scale or table of an operator */
+    HN_WHY_MASK,
+} HnTrainableWhy;
+
+typedef struct {
+    HnValue *v; /* borrowed */
+    HnTrainableWhy why;
+} HnTrainableWeight;
+
+/* All that have elements, in the same order: HnTrainableWeight. Errors: the same. */
+GArray *hn_trainable_list(const HnModel *m, const HnTrainableOptions *o, GError **error);
+
+/* Elements come out of n as they went in, perhaps elsewhere, several times or as another type. */
+gboolean hn_trainable_moves(const HnNode *n);
+
 /* The elements of a weight or of a constant node's result; NULL: v is neither. */
 HnTensor *hn_trainable_elements(const HnValue *v);
 /* They are t from now on, of the same type and dims; a reference is taken. */

@@ -301,6 +301,11 @@ HnType *hn_trainer_target(const HnTrainer *t, guint i)
     return t->targets[i];
 }
 
+HnType *hn_trainer_compared(const HnTrainer *t, guint i)
+{
+    return whole_of(t, t->graph->compared[i]);
+}
+
 int64_t hn_trainer_classes(const HnTrainer *t, guint i)
 {
     const HnObjective *o = t->o.objectives->pdata[i];
@@ -438,28 +443,39 @@ static HnValue *find_weight(const HnGraph *g, const char *name, const HnTensor *
     return v;
 }
 
-static gboolean store(const HnTrainer *t, HnModel *m, const char *name, const char *from, GError **error)
+gboolean hn_trainer_put(HnModel *m, const char *name, const HnTensor *elements, GError **error)
 {
-    const HnTensor *now = find_state(t, from);
-    HnValue *v = now != NULL ? find_weight(m->graph, name, now) : NULL;
-    HnTensor *copy = now != NULL && v != NULL ? hn_tensor_copy(now, m->budget, error) : NULL;
-    if (copy == NULL)
-        return now == NULL || v == NULL;
-    hn_trainable_set(v, copy);
-    hn_tensor_unref(copy);
-    return TRUE;
+    HnValue *v = find_weight(m->graph, name, elements);
+    g_autoptr(HnTensor) copy = v != NULL ? hn_tensor_copy(elements, m->budget, error) : NULL;
+    if (copy != NULL)
+        hn_trainable_set(v, copy);
+    return v == NULL || copy != NULL;
+}
+
+guint hn_trainer_n_learned(const HnTrainer *t)
+{
+    return t->graph->trained->len + t->graph->statistics->len;
+}
+
+HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name)
+{
+    const guint n = t->graph->trained->len;
+    if (i >= n) {
+        *name = t->graph->statistics->pdata[i - n];
+        return find_state(t, *name);
+    }
+    const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+    *name = w->origin;
+    return w->gradient == NULL ? NULL : find_state(t, averages && w->average != NULL ? w->average : w->name);
 }
 
 gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error)
 {
-    for (guint i = 0; i < t->graph->trained->len; i++) {
-        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
-        if (w->gradient != NULL &&
-            !store(t, m, w->origin, averages && w->average != NULL ? w->average : w->name, error))
+    for (guint i = 0; i < hn_trainer_n_learned(t); i++) {
+        const char *name;
+        const HnTensor *now = hn_trainer_learned(t, i, averages, &name);
+        if (now != NULL && !hn_trainer_put(m, name, now, error))
             return FALSE;
     }
-    for (guint i = 0; i < t->graph->statistics->len; i++)
-        if (!store(t, m, t->graph->statistics->pdata[i], t->graph->statistics->pdata[i], error))
-            return FALSE;
     return TRUE;
 }

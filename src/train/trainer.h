@@ -43,6 +43,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnTrainer, hn_trainer_free)
 
 /* The type of objective i's target for a batch. Borrowed. */
 HnType *hn_trainer_target(const HnTrainer *t, guint i);
+/* The type of what it compares. A new reference. */
+HnType *hn_trainer_compared(const HnTrainer *t, guint i);
 /* Classes that objective i tells apart; 0: it compares with a tensor. */
 int64_t hn_trainer_classes(const HnTrainer *t, guint i);
 /* Weights that are trained: how many, and of how many elements. */
@@ -63,6 +65,12 @@ int64_t hn_trainer_steps(const HnTrainer *t); /* made so far */
 /* What was learned goes to the weights of m, a model of the same file, by their names: averages where there are some,
  * if `averages` says so. Errors: BUDGET. */
 gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error);
+
+/* The same one by one, borrowed, with the name in the model; NULL: no loss depends on that weight. */
+guint hn_trainer_n_learned(const HnTrainer *t);
+HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name);
+/* A copy of these elements for the weight of that name, where m has one. Errors: BUDGET. */
+gboolean hn_trainer_put(HnModel *m, const char *name, const HnTensor *elements, GError **error);
 
 /* All that a checkpoint holds beside the numbers of steps: HnTensor * by name, borrowed, to be read, or written while
  * no step runs, with hn_trainer_wrote() behind it. */

@@ -1,0 +1,38 @@
+/*
+ * HnJudge: losses and accuracy of a model, as it is used, on samples that it is validated with.
+ */
+#pragma once
+
+#include "base/progress.h"
+#include "train/targets.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    double loss; /* weighted sum of means */
+    double top1; /* part of the labels whose class has the largest score; NaN: there are none */
+    int64_t samples;
+} HnJudgement;
+
+typedef struct {
+    const HnData *data;       /* all of them; outlives the judge, as what follows does */
+    const HnTargets *targets; /* objectives and teacher */
+    HnForwardOptions forward; /* of the models that are judged */
+    int batch;
+    const HnProgress *progress;
+} HnJudgeOptions;
+
+typedef struct HnJudge HnJudge;
+
+/* What a teacher makes of the samples is kept from one model to the next where it is small. */
+HnJudge *hn_judge_new(const HnJudgeOptions *o);
+void hn_judge_free(HnJudge *j);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnJudge, hn_judge_free)
+
+/* Takes m. Errors: those of running it, of targets, and of progress. */
+gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error);
+
+/* More right, or, where that is the same or not known, less loss. */
+gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b);
+
+G_END_DECLS

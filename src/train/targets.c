@@ -1,0 +1,74 @@
+#include "train/targets.h"
+
+#include "train/train_data.h"
+
+static HnTensor *from_labels(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
+                             const HnType *type, GError **error)
+{
+    const HnObjective *o = t->objectives->pdata[i];
+    int64_t dims[HN_MAX_RANK], n = 0;
+    hn_type_is_fixed(type, dims);
+    if (!hn_dims_count(type->rank, dims, &n))
+        return NULL;
+    const HnLabels labels = {
+        .classes = hn_objective_classes(o, compared), .ignores = TRUE, .ignored = hn_objective_ignored(o), .count = n
+    };
+    g_autoptr(HnTensor) x = hn_batch_labels(d, s, &labels, t->budget, error);
+    return x != NULL ? hn_tensor_reshaped(x, type->rank, dims) : NULL;
+}
+
+static HnTensor *from_teacher(HnTensor *made, const HnType *type, GError **error)
+{
+    int64_t dims[HN_MAX_RANK], n = 0;
+    hn_type_is_fixed(type, dims);
+    if (made->dtype == type->dtype && hn_dims_count(type->rank, dims, &n) && n == made->n)
+        return hn_tensor_reshaped(made, type->rank, dims);
+    g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(made);
+    g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "the teacher makes %s of a batch, and the student %s", got, want);
+    return NULL;
+}
+
+static gboolean has_labels(const HnTargets *t, guint i)
+{
+    return ((const HnObjective *)t->objectives->pdata[i])->op->loss.target == HN_TARGET_LABELS;
+}
+
+gboolean hn_targets_want_labels(const HnTargets *t)
+{
+    for (guint i = 0; i < t->objectives->len; i++)
+        if (has_labels(t, i) || t->teacher == NULL)
+            return TRUE;
+    return FALSE;
+}
+
+void hn_targets_clear(const HnTargets *t, HnTensor **out)
+{
+    for (guint i = 0; i < t->objectives->len; i++)
+        g_clear_pointer(&out[i], hn_tensor_unref);
+}
+
+static HnTensor *make(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
+                      HnTensor *const *made, GError **error)
+{
+    g_autoptr(HnType) type = hn_objective_target(t->objectives->pdata[i], compared, error);
+    return type == NULL         ? NULL
+           : has_labels(t, i)   ? from_labels(t, i, d, s, compared, type, error)
+           : t->teacher != NULL ? from_teacher(made[i], type, error)
+                                : hn_train_target(s, type, t->budget, error);
+}
+
+gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
+                         HnTensor **out, GError **error)
+{
+    const guint n = t->objectives->len;
+    g_autofree HnTensor **made = g_new0(HnTensor *, n + 1);
+    gboolean ok = t->teacher == NULL || hn_forward_run(t->teacher, s->in, made, error);
+    for (guint i = 0; i < n; i++)
+        out[i] = NULL;
+    for (guint i = 0; ok && i < n; i++)
+        ok = (out[i] = make(t, i, d, s, compared[i], made, error)) != NULL;
+    hn_targets_clear(t, made);
+    if (!ok)
+        hn_targets_clear(t, out);
+    return ok;
+}

@@ -1,0 +1,27 @@
+/*
+ * HnTargets: what the losses of a batch compare with: its labels, a tensor that came with it, or what a teacher makes
+ * of its inputs.
+ */
+#pragma once
+
+#include "data/batches.h"
+#include "train/forward.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const GPtrArray *objectives; /* HnObjective * */
+    HnForward *teacher;          /* of losses that compare with a tensor; NULL: they compare with the array `label` */
+    HnBudget *budget;
+} HnTargets;
+
+/* out: of each objective for batch s of d, new references. compared: fixed types of what they compare. On failure
+ * there are none. Errors: those of hn_batch_labels() and hn_train_target(); of running the teacher; SHAPE. */
+gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
+                         HnTensor **out, GError **error);
+void hn_targets_clear(const HnTargets *t, HnTensor **out);
+
+/* Class numbers come with samples, or have to. */
+gboolean hn_targets_want_labels(const HnTargets *t);
+
+G_END_DECLS

@@ -1,0 +1,138 @@
+# hone-distill: what it writes, prints and refuses.
+
+load helpers
+
+setup_file() { make_work; }
+setup() { cd "$work" || return; }
+
+digits=$root/models/digits
+
+# distills OPTION...: the digits, from new weights, into out.onnx and report.json, which must be as the schema says
+distills() {
+    rm -f out.onnx
+    succeeds hone-distill --json=report.json -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "$@" &&
+        schema distill report.json
+}
+
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+# right LEAST: of the 360 test images out.onnx has so many right
+right() {
+    run hone-run out.onnx --data "$digits/test.npz" --metric top1
+    [[ $output =~ \(([0-9]+)\ of\ 360\) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || explain "at least $1"
+}
+
+@test "distill: from new weights, by labels" {
+    distills --init random:1 --val "$digits/test.npz" --epochs 8 --lr 3e-3
+    holds '.epochs | length == 8 and .[7].loss < .[0].loss'
+    holds '.before.top1 < 0.3 and .after.top1 > 0.97 and .val.how == "other samples" and .steps == 176'
+    holds '.trained.weights == 10 and .trained.elements == 25946 and .trained.statistics == 4'
+    holds '[.epochs[] | select(.best == "yes")] | length == 1'
+    right 350
+    succeeds hone-export -q out.onnx -o again.onnx
+}
+
+# without_labels FILE OUT
+without_labels() {
+    python3 -c 'import sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
+    [b.writestr(n, a.read(n)) for n in a.namelist() if n != "label.npy"]' "$@"
+}
+
+@test "distill: what another model says, without a label" {
+    without_labels "$digits/train.npz" images.npz
+    succeeds hone-distill --json=report.json -q -o out.onnx --student "$digits/model.onnx" --data images.npz --init random:1 \
+        --teacher "$digits/model.onnx" --epochs 8 --lr 3e-3
+    schema distill report.json
+    holds '.after.loss < .before.loss / 4 and .after.top1 == null and .val.how == "held out"'
+    right 345
+    distills --init random:1 --teacher "$digits/model.onnx" --loss '0.3*ce+0.7*kl:temperature=2' --epochs 1
+    refuses 1 "label" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data images.npz
+}
+
+@test "distill: the same command gives the same bytes, with any number of threads and parts" {
+    distills --init random:3 --epochs 1 --augment shift:1,noise:0.01 -t 1
+    cp out.onnx first.onnx
+    distills --init random:3 --epochs 1 --augment shift:1,noise:0.01 -t 2
+    cmp first.onnx out.onnx
+    distills --init random:3 --epochs 1 --augment shift:1,noise:0.01 --seed 5
+    run cmp first.onnx out.onnx
+    [ "$status" -eq 1 ]
+}
+
+@test "distill: killed and gone on, the same bytes" {
+    how=(--init random:1 --epochs 3 --batch 90 --ema 0.9 --clip 1 --checkpoint-every 1)
+    distills "${how[@]}" --checkpoint-to whole.checkpoint
+    cp out.onnx whole.onnx
+    for delay in 0.12 0.2 0.3; do
+        rm -f out.onnx part.checkpoint
+        hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${how[@]}" \
+            --checkpoint-to part.checkpoint &
+        pid=$!
+        sleep $delay
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        distills "${how[@]}" --checkpoint-to part.checkpoint --resume
+        cmp whole.onnx out.onnx
+    done
+    # it is done: nothing is left to do
+    distills "${how[@]}" --checkpoint-to part.checkpoint --resume
+    holds '.steps == .steps_before and .ms_per_step == null'
+    cmp whole.onnx out.onnx
+    refuses 2 "other options" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
+        "${how[@]}" --lr 1e-4 --checkpoint-to part.checkpoint --resume
+    refuses 1 "no checkpoint" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
+        --checkpoint-to "$digits/train.npz" --resume
+}
+
+@test "distill: a student that gets worse is not written" {
+    refuses 3 "had" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
+        --optimizer sgd --lr 3
+    [ ! -e no.onnx ]
+    distills --epochs 1 --optimizer sgd --lr 3 --force
+    refuses 3 "--clip" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
+        --teacher "$digits/model.onnx" --loss mse --init random --optimizer sgd --lr 1e6 --warmup 0
+}
+
+@test "distill: what is trained" {
+    run --separate-stderr hone-distill --list-trainable --student "$digits/model.onnx" --json
+    [ "$status" -eq 0 ]
+    echo "$output" >report.json
+    schema distill report.json
+    holds '[.weights[] | select(.trained == "yes")] | length == 10'
+    holds '.weights[] | select(.name == "norm1.mean") | .trained | startswith("no: ")'
+    distills --train '^score' --epochs 1 --force
+    holds '.trained.weights == 2'
+    distills --freeze '^conv' --epochs 1 --force
+    holds '.trained.weights == 6'
+    refuses 4 "no weight can be trained" hone-distill -q -o no.onnx --student "$digits/model.onnx" \
+        --data "$digits/train.npz" --freeze .
+}
+
+@test "distill: a rate is found, and normalizations of small sets stay" {
+    distills --lr auto --epochs 1 --init random:1 --val-part 0 --force
+    holds '.lr > 1e-5 and .lr < 0.3 and .val.how == "learned from"'
+    run hone-distill -o out.onnx --student "$digits/model.onnx" --data "$digits/test.npz" --val-part 0.5 --epochs 1 --force
+    [[ $output == *"normalizations keep"* ]] || explain "normalizations"
+}
+
+@test "distill: what is refused" {
+    for what in "2|--student|" "2|--data|--student $digits/model.onnx" \
+        "2|no loss|--student $digits/model.onnx --data $digits/train.npz --loss xx" \
+        "2|--lr|--student $digits/model.onnx --data $digits/train.npz --lr 0" \
+        "2|--init|--student $digits/model.onnx --data $digits/train.npz --init zero" \
+        "2|made-up|--student $digits/model.onnx --data random:8" \
+        "2|teacher has nothing to say|--student $digits/model.onnx --data $digits/train.npz --loss ce --teacher $digits/model.onnx" \
+        "6|limit|--student $digits/model.onnx --data $digits/train.npz --mem-limit 100K"; do
+        IFS='|' read -r status words options <<<"$what"
+        # shellcheck disable=SC2086 # several options
+        refuses "$status" "$words" hone-distill -q -o no.onnx $options
+    done
+    [ ! -e no.onnx ]
+}

@@ -1,0 +1,299 @@
+/* hone-distill: the student, data, the teacher, and what trains. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "check/recipe.h"
+#include "hone_distill.h"
+#include "train/init.h"
+#include "train/train_data.h"
+
+#define FEW_SAMPLES 300  /* of which batches' moments say little */
+#define SMALL_BATCH 8    /* the same */
+#define LEAST_SPLIT 20   /* samples: fewer are not split */
+#define MOST_JUDGED 1024 /* samples that were trained with, to judge by where there are no others */
+
+/* --- the student -------------------------------------------------------------------------------------------------- */
+
+static HnModel *read_student(const Distill *q, GError **error)
+{
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->ctx->common.verify_data };
+    return hn_onnx_read_bytes(q->file, q->folder, &o, error);
+}
+
+static HnTrainableOptions trainable(const Distill *q)
+{
+    return (HnTrainableOptions){ q->p->freeze, q->p->train };
+}
+
+/* New weights are made in a copy, which is bound; the file's own graph gets them by name. */
+static gboolean init_weights(const Distill *q, HnModel *m, GError **error)
+{
+    const HnTrainableOptions o = trainable(q);
+    g_autoptr(HnModel) work = read_student(q, error);
+    if (work == NULL || !hn_init_weights(work, &o, q->init_seed, error))
+        return FALSE;
+    g_autoptr(GArray) all = hn_trainable_list(work, &o, error);
+    for (guint i = 0; all != NULL && i < all->len; i++) {
+        const HnValue *v = g_array_index(all, HnTrainableWeight, i).v;
+        if (!hn_trainer_put(m, v->name, hn_trainable_elements(v), error))
+            return FALSE;
+    }
+    return all != NULL;
+}
+
+HnModel *distill_student(const Distill *q, GError **error)
+{
+    g_autoptr(HnModel) m = read_student(q, error);
+    if (m == NULL || (q->init && !init_weights(q, m, error)))
+        return NULL;
+    return g_steal_pointer(&m);
+}
+
+static gboolean open_student(Distill *q, GError **error)
+{
+    const char *path = q->p->student;
+    if (strcmp(path, "-") == 0 && !hn_context_take_stdin(q->ctx, "the student", error))
+        return FALSE;
+    q->file = hn_file_bytes(path, q->ctx->budget, error);
+    q->folder = g_path_get_dirname(path);
+    if (q->file == NULL)
+        return FALSE;
+    if ((q->plain = distill_student(q, error)) == NULL) {
+        g_prefix_error(error, "'%s': ", path);
+        return FALSE;
+    }
+    hn_tool_warn_speed_only(q->ctx, path, q->plain);
+    if (!hn_tool_has_outputs(q->plain, path, error))
+        return FALSE;
+    q->inputs = hn_train_inputs(q->plain);
+    return TRUE;
+}
+
+/* --- data --------------------------------------------------------------------------------------------------------- */
+
+static HnData *open_source(const Distill *q, const char *source, GError **error)
+{
+    const HnDataOptions o = { .budget = q->ctx->budget, .seed = q->ctx->common.seed, .rows = TRUE, .drop_rest = TRUE };
+    if (strcmp(source, "-") == 0 && !hn_context_take_stdin(q->ctx, "the samples", error))
+        return NULL;
+    g_autoptr(HnData) d = hn_data_open(source, (HnValue *const *)q->inputs->pdata, (int)q->inputs->len, &o, error);
+    if (d == NULL)
+        return NULL;
+    if (hn_data_count(d) == 0 || hn_data_count(d) > G_MAXUINT32) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' holds no samples, or too many", source);
+        return NULL;
+    }
+    if (hn_data_synthetic(d)) {
+        hn_tool_usage(error, "made-up samples are nothing to learn from");
+        return NULL;
+    }
+    return g_steal_pointer(&d);
+}
+
+/* The first n of an order that follows from the seed, or those behind them. */
+static HnData *some_of(const Distill *q, int64_t first, int64_t n)
+{
+    const int64_t all = hn_data_count(q->all);
+    g_autofree uint32_t *order = g_new(uint32_t, (gsize)all);
+    g_autofree int64_t *index = g_new(int64_t, (gsize)n + 1);
+    HnRng rng = hn_rng(q->ctx->common.seed);
+    for (int64_t i = 0; i < all; i++)
+        order[i] = (uint32_t)i;
+    hn_rng_shuffle(&rng, order, (uint32_t)all);
+    for (int64_t i = 0; i < n; i++)
+        index[i] = order[first + i];
+    return hn_data_some(q->all, index, n);
+}
+
+static gboolean split(Distill *q, GError **error)
+{
+    const int64_t all = hn_data_count(q->all);
+    int64_t held = 0;
+    if (q->p->val != NULL && (q->val = open_source(q, q->p->val, error)) == NULL)
+        return FALSE;
+    if (q->val == NULL && all >= LEAST_SPLIT && q->p->val_part > 0)
+        held = MAX((int64_t)((double)all * q->p->val_part), 1);
+    if (held > 0)
+        q->val = some_of(q, 0, held);
+    q->data = some_of(q, held, all - held);
+    q->judged = q->val != NULL ? q->val : some_of(q, held, MIN(all - held, MOST_JUDGED));
+    if (q->val == NULL)
+        hn_context_warn(q->ctx, "no samples are held out: the student is judged by those that it learns from");
+    return TRUE;
+}
+
+static gboolean open_batches(Distill *q, GError **error)
+{
+    const int64_t samples = hn_data_count(q->data);
+    const HnBatchesOptions o = { .batch = (int)MIN(q->p->batch, samples),
+                                 .threads = 1,
+                                 .shuffle = TRUE,
+                                 .seed = q->ctx->common.seed,
+                                 .augment = q->augment,
+                                 .budget = q->ctx->budget };
+    if (o.batch < q->p->batch)
+        hn_context_warn(q->ctx, "there are %d samples to learn from: a batch is all of them", o.batch);
+    if ((q->batches = hn_batches_new(q->data, &o, error)) == NULL ||
+        (q->sample = hn_batches_next(q->batches, NULL, error)) == NULL)
+        return FALSE;
+    return hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
+}
+
+/* --- the teacher -------------------------------------------------------------------------------------------------- */
+
+static gboolean wants_teacher(const Distill *q)
+{
+    for (guint i = 0; i < q->objectives->len; i++)
+        if (((const HnObjective *)q->objectives->pdata[i])->op->loss.target == HN_TARGET_LIKE)
+            return TRUE;
+    return FALSE;
+}
+
+static HnForwardOptions forward_options(const Distill *q)
+{
+    return (HnForwardOptions){
+        .backend = q->backend, .threads = q->ctx->common.threads, .budget = q->ctx->budget, .inputs = q->inputs
+    };
+}
+
+static gboolean open_teacher(Distill *q, GError **error)
+{
+    HnForwardOptions o = forward_options(q);
+    q->targets = (HnTargets){ .objectives = q->objectives, .budget = q->ctx->budget };
+    if (q->p->teacher == NULL)
+        return TRUE;
+    if (!wants_teacher(q))
+        return hn_tool_usage(error, "the loss compares with labels alone, so that a teacher has nothing to say: 'kl', "
+                                    "'mse', 'l1' or 'cosine' compares with its results");
+    HnModel *m = hn_tool_read_model(q->ctx, q->p->teacher, error);
+    if (m == NULL || !hn_tool_has_outputs(m, q->p->teacher, error)) {
+        hn_model_free(m);
+        return FALSE;
+    }
+    o.like = q->plain->graph;
+    if ((q->teacher = hn_forward_new(m, q->objectives, &o, error)) == NULL) {
+        g_prefix_error(error, "'%s': ", q->p->teacher);
+        return FALSE;
+    }
+    q->targets.teacher = q->teacher;
+    return TRUE;
+}
+
+/* --- the trainer -------------------------------------------------------------------------------------------------- */
+
+static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError **error)
+{
+    g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
+    HnModel *work = types != NULL ? distill_student(q, error) : NULL;
+    if (work == NULL)
+        return NULL;
+    const HnTrainerOptions o = { .objectives = q->objectives,
+                                 .rule = q->rule,
+                                 .trainable = trainable(q),
+                                 .keep_statistics = keep_statistics,
+                                 .in = (HnType *const *)types->pdata,
+                                 .micro = q->p->micro_batches,
+                                 .threads = q->ctx->common.threads,
+                                 .seed = q->ctx->common.seed,
+                                 .budget = q->ctx->budget };
+    return hn_trainer_new(work, q->device, &o, error);
+}
+
+/* Why normalizations keep their moments; NULL: they do not. */
+static const char *why_keep(const Distill *q)
+{
+    if (q->p->freeze_bn)
+        return "as '--freeze-bn' says";
+    if (q->p->train_bn || q->init)
+        return NULL;
+    if (hn_data_count(q->data) < FEW_SAMPLES)
+        return "since there are less than 300 samples";
+    return q->sample->count / MAX(q->p->micro_batches, 1) < SMALL_BATCH ? "since a micro-batch has less than 8 samples"
+                                                                        : NULL;
+}
+
+static gboolean open_trainer(Distill *q, GError **error)
+{
+    const char *why = why_keep(q);
+    if ((q->device = hn_device_new(q->backend, 0, error)) == NULL ||
+        (q->trainer = new_trainer(q, FALSE, error)) == NULL)
+        return FALSE;
+    if (why != NULL && hn_trainer_statistics(q->trainer) > 0) {
+        q->keep_statistics = TRUE;
+        q->kept_why = why;
+        hn_trainer_free(q->trainer);
+        if ((q->trainer = new_trainer(q, TRUE, error)) == NULL)
+            return FALSE;
+        if (!q->p->freeze_bn)
+            hn_context_warn(q->ctx, "normalizations keep their means and variances, %s; see '--train-bn'", why);
+    }
+    q->compared = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < q->objectives->len; i++)
+        g_ptr_array_add(q->compared, hn_trainer_compared(q->trainer, i));
+    return TRUE;
+}
+
+static void open_judge(Distill *q)
+{
+    const HnJudgeOptions o = { .data = q->judged,
+                               .targets = &q->targets,
+                               .forward = forward_options(q),
+                               .batch = (int)MIN(q->p->batch, hn_data_count(q->judged)),
+                               .progress = &q->ctx->progress };
+    q->judge = hn_judge_new(&o);
+}
+
+static gboolean take_hashes(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    HnBudget *budget = q->ctx->budget;
+    GBytes *from_stdin = strcmp(p->student, "-") == 0 ? q->file : NULL;
+    return (q->student_hash = hn_recipe_hash_model(p->student, from_stdin, budget, error)) != NULL &&
+           (p->teacher == NULL || (q->teacher_hash = hn_recipe_hash_model(p->teacher, NULL, budget, error)) != NULL) &&
+           (q->data_hash = hn_recipe_hash_data(q->all, hn_data_count(q->all), error)) != NULL &&
+           (p->val == NULL || (q->val_hash = hn_recipe_hash_data(q->val, hn_data_count(q->val), error)) != NULL);
+}
+
+gboolean distill_open(Distill *q, GError **error)
+{
+    if (!open_student(q, error))
+        return FALSE;
+    if (q->p->list_trainable)
+        return TRUE;
+    if ((q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) || !open_batches(q, error) ||
+        !open_teacher(q, error) || !open_trainer(q, error) || !take_hashes(q, error))
+        return FALSE;
+    open_judge(q);
+    return TRUE;
+}
+
+void distill_clear(Distill *q)
+{
+    hn_fit_free(q->fit);
+    hn_judge_free(q->judge);
+    hn_batches_free(q->batches);
+    hn_trainer_free(q->trainer);
+    hn_device_unref(q->device);
+    hn_forward_free(q->teacher);
+    hn_sample_free(q->sample);
+    if (q->judged != q->val)
+        hn_data_free(q->judged);
+    hn_data_free(q->val);
+    hn_data_free(q->data);
+    hn_data_free(q->all);
+    g_clear_pointer(&q->compared, g_ptr_array_unref);
+    g_clear_pointer(&q->inputs, g_ptr_array_unref);
+    g_clear_pointer(&q->objectives, g_ptr_array_unref);
+    hn_model_free(q->plain);
+    g_clear_pointer(&q->file, g_bytes_unref);
+    hn_update_rule_free(q->rule);
+    hn_augment_free(q->augment);
+    g_free(q->folder);
+    g_free(q->student_hash);
+    g_free(q->data_hash);
+    g_free(q->val_hash);
+    g_free(q->teacher_hash);
+    g_free(q->recipe_hash);
+}

@@ -1,0 +1,178 @@
+/* hone-distill: what its command line says. */
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "hone_distill.h"
+
+const DistillParams distill_defaults = { .clip = NAN, .ema = NAN, .val_part = 0.1, .epochs = 10, .batch = 64 };
+
+const GOptionEntry distill_entries[] = {
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, output),
+      "write the trained student to PATH, '-' is stdout", "PATH" },
+    { "student", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, student), "the model that learns", "MODEL" },
+    { "teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, teacher),
+      "the model whose results it learns, where the loss compares with a tensor", "MODEL" },
+    { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, data),
+      "samples to learn from, labels in the array 'label': a test set or a folder of them, FILE.npz, FILE.npy, a "
+      "folder of these, '-'",
+      "SRC" },
+    { "val", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, val),
+      "other samples, to judge the student by behind each epoch", "SRC" },
+    { "val-part", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, val_part),
+      "without --val: this part of the samples is held out for that, 0: none (default: 0.1)", "P" },
+    { "loss", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, loss),
+      "ce, bce, kl, mse, l1, cosine, with numbers as in kl:temperature=4, and sums as in 0.3*ce+0.7*kl; @NAME "
+      "compares that value (default: kl:temperature=4 with a teacher, else ce)",
+      "LOSS" },
+    { "epochs", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, epochs),
+      "times that all samples are seen (default: 10)", "N" },
+    { "batch", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, batch), "samples of a step (default: 64)", "N" },
+    { "micro-batches", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, micro_batches),
+      "a batch is computed in N parts, which takes less memory", "N" },
+    { "optimizer", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, optimizer),
+      "adamw (default), sgd, lion, with numbers as in sgd:momentum=0.9", "NAME" },
+    { "lr", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, lr),
+      "learning rate; auto: by a range test (default: that of the optimizer)", "LR" },
+    { "schedule", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, schedule),
+      "how the rate changes: cosine (default), linear, step, constant", "NAME" },
+    { "warmup", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, warmup),
+      "steps, or a part of all steps, in which the rate rises first (default: 0.05)", "N" },
+    { "clip", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, clip), "largest norm of all gradients together",
+      "NORM" },
+    { "ema", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, ema),
+      "averages of the weights are judged and written, that decay so in a step (0.999)", "DECAY" },
+    { "freeze", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, freeze), "weights whose names match stay", "REGEX" },
+    { "train", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, train),
+      "weights whose names match are trained, and no others", "REGEX" },
+    { "freeze-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, freeze_bn),
+      "normalizations use the means and variances of the file and leave them (default for less than 300 samples or 8 "
+      "a micro-batch, unless --init is random)",
+      NULL },
+    { "train-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, train_bn),
+      "they use those of the batch, however small it is", NULL },
+    { "augment", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, augment),
+      "random changes of samples: shift:2,flip-x,noise:0.01,scale:0.1", "LIST" },
+    { "init", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, init),
+      "keep (default): the file's weights; random or random:SEED: new ones", "HOW" },
+    { "patience", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, patience),
+      "end when N epochs in a row were no better", "N" },
+    { "last", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, last),
+      "write the weights of the last epoch, not of the best one", NULL },
+    { "checkpoint-to", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, checkpoint),
+      "keep all that it takes to go on in FILE, written behind each epoch and at Ctrl-C", "FILE" },
+    { "checkpoint-every", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, checkpoint_every),
+      "write it every N steps, too", "N" },
+    { "resume", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, resume),
+      "go on with the file of --checkpoint-to, where there is one", NULL },
+    { "list-trainable", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, list_trainable),
+      "list the student's weights, and why some are not trained; train nothing", NULL },
+    { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, external),
+      "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
+    { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, force), "write although a guard was missed", NULL },
+    G_OPTION_ENTRY_NULL,
+};
+
+static const char *const left_out[] = { "checkpoint-every", "resume", "list-trainable", "external", "force", NULL };
+
+const HnRecorded distill_recorded = { .entries = distill_entries, .left_out = left_out, .defaults = &distill_defaults };
+
+static gboolean parse_lr(Distill *q, GError **error)
+{
+    const char *text = q->p->lr;
+    q->lr_auto = g_strcmp0(text, "auto") == 0;
+    if (text == NULL || q->lr_auto)
+        return TRUE;
+    if (hn_parse_double(text, 0, 1e6, &q->rule->lr, error) && q->rule->lr > 0)
+        return TRUE;
+    if (error != NULL && *error == NULL)
+        return hn_tool_usage(error, "option '--lr': a learning rate is above 0");
+    g_prefix_error(error, "option '--lr': ");
+    return FALSE;
+}
+
+/* "100": steps; "0.05": a part of them. */
+static gboolean parse_warmup(Distill *q, GError **error)
+{
+    q->warmup = 0.05;
+    if (q->p->warmup == NULL)
+        return TRUE;
+    if (!hn_parse_double(q->p->warmup, 0, 1e9, &q->warmup, error)) {
+        g_prefix_error(error, "option '--warmup': ");
+        return FALSE;
+    }
+    return q->warmup < 1 || q->warmup == floor(q->warmup) ||
+           hn_tool_usage(error, "option '--warmup' is a part below 1, or a number of steps");
+}
+
+static gboolean parse_init(Distill *q, GError **error)
+{
+    const char *how = q->p->init != NULL ? q->p->init : "keep";
+    q->init = g_str_has_prefix(how, "random");
+    q->init_seed = q->ctx->common.seed;
+    if (strcmp(how, "keep") == 0 || strcmp(how, "random") == 0)
+        return TRUE;
+    if (g_str_has_prefix(how, "random:") &&
+        g_ascii_string_to_unsigned(how + 7, 10, 0, G_MAXUINT64, &q->init_seed, NULL))
+        return TRUE;
+    return hn_tool_usage(error, "option '--init' is keep, random, or random:SEED");
+}
+
+static gboolean parse_numbers(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (p->epochs < 1 || p->batch < 1 || p->micro_batches < 0 || p->patience < 0 || p->checkpoint_every < 0)
+        return hn_tool_usage(error, "a number of epochs, samples, parts and steps is positive");
+    if (!isnan(p->clip) && !(p->clip > 0 && isfinite(p->clip)))
+        return hn_tool_usage(error, "option '--clip' is a norm above 0");
+    if (!isnan(p->ema) && !(p->ema > 0 && p->ema < 1))
+        return hn_tool_usage(error, "option '--ema' is between 0 and 1");
+    if (!(p->val_part >= 0 && p->val_part <= 0.9))
+        return hn_tool_usage(error, "option '--val-part' is between 0 and 0.9");
+    if (p->freeze_bn && p->train_bn)
+        return hn_tool_usage(error, "'--freeze-bn' excludes '--train-bn'");
+    if (p->micro_batches > 1 && p->batch % p->micro_batches != 0)
+        return hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
+    q->rule->clip = isnan(p->clip) ? 0 : p->clip;
+    q->rule->ema = isnan(p->ema) ? 0 : p->ema;
+    return TRUE;
+}
+
+static gboolean parse_files(const Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (q->ctx->n_args > 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "what is '%s'? '--student' names the model that learns",
+                    q->ctx->args[0]);
+        return FALSE;
+    }
+    if (p->student == NULL)
+        return hn_tool_usage(error, "which model learns? '--student' names it");
+    if (p->list_trainable)
+        return TRUE;
+    if (p->data == NULL)
+        return hn_tool_usage(error, "what does it learn from? '--data' says so");
+    if (p->resume && p->checkpoint == NULL)
+        return hn_tool_usage(error, "'--resume' goes on with a file that '--checkpoint-to' names");
+    return TRUE;
+}
+
+static gboolean parse_objectives(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    const char *loss = p->loss != NULL ? p->loss : p->teacher != NULL ? "kl:temperature=4" : "ce";
+    return (q->objectives = hn_objectives_parse(loss, error)) != NULL &&
+           (q->rule = hn_update_rule_parse(p->optimizer != NULL ? p->optimizer : "adamw", error)) != NULL &&
+           hn_lr_curve_parse(p->schedule != NULL ? p->schedule : "cosine", &q->schedule.curve, error);
+}
+
+gboolean distill_parse(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (!parse_files(q, error) || !parse_objectives(q, error) || !parse_lr(q, error) || !parse_warmup(q, error))
+        return FALSE;
+    if (!parse_init(q, error) || !parse_numbers(q, error))
+        return FALSE;
+    return (p->augment == NULL || (q->augment = hn_augment_parse(p->augment, error)) != NULL) &&
+           hn_tool_parse_external(p->external, &q->external, error);
+}

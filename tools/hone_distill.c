@@ -1,0 +1,238 @@
+/* hone-distill: a model that learns, from labels or from another model; written where it is no worse than before. */
+#include "hone_distill.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/jsonread.h"
+#include "check/guard.h"
+#include "check/recipe.h"
+
+#define WHAT "the trained model"
+
+/* --- the recipe --------------------------------------------------------------------------------------------------- */
+
+static JsonObject *options_of(const Distill *q)
+{
+    return hn_recorded_json(&distill_recorded, q->p, q->ctx->common.seed);
+}
+
+static JsonObject *went_in(const Distill *q)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "input", q->student_hash);
+    json_object_set_string_member(o, "data", q->data_hash);
+    json_object_set_string_member(o, "val", q->val_hash);
+    json_object_set_string_member(o, "teacher", q->teacher_hash);
+    return o;
+}
+
+/* A checkpoint is for who goes on with the same of all that. */
+static void hash_recipe(Distill *q)
+{
+    g_autoptr(JsonObject) all = went_in(q);
+    json_object_set_object_member(all, "options", options_of(q));
+    g_autofree char *text = hn_json_line(all);
+    q->recipe_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+}
+
+static void write_recipe(const Distill *q)
+{
+    JsonObject *o = went_in(q);
+    json_object_set_double_member(o, "lr", q->lr);
+    json_object_set_int_member(o, "epoch", hn_fit_best(q->fit));
+    hn_recipe_write(q->plain, DISTILL_TOOL, options_of(q), o);
+    hn_model_set_metadata(q->plain, HN_SPEED_ONLY, NULL);
+}
+
+/* --- training ----------------------------------------------------------------------------------------------------- */
+
+static HnModel *anew(gpointer data, GError **error)
+{
+    return distill_student(data, error);
+}
+
+static void tell_step(gpointer data, int64_t steps, int64_t of, double loss)
+{
+    const Distill *q = data;
+    const int64_t batch = q->sample->count, epoch = (steps - 1) / hn_batches_per_epoch(q->batches) + 1;
+    g_autofree char *what = g_strdup_printf("epoch %" G_GINT64_FORMAT "/%d, loss %.4g", epoch, q->p->epochs, loss);
+    hn_progress_tell(&q->ctx->progress, what, (guint64)(steps * batch), (guint64)(of * batch));
+}
+
+static void tell_epoch(gpointer data, const HnEpoch *e)
+{
+    const Distill *q = data;
+    g_autofree char *top1 = isnan(e->judged.top1) ? g_strdup("") : g_strdup_printf(", %.2f %%", 100 * e->judged.top1);
+    hn_context_note(q->ctx, 1, "epoch %" G_GINT64_FORMAT ": loss %.4g, validation %.4g%s%s", e->epoch, e->loss,
+                    e->judged.loss, top1, e->best ? ", best" : "");
+}
+
+static void set_schedule(Distill *q)
+{
+    HnLrSchedule *s = &q->schedule;
+    s->steps = hn_batches_per_epoch(q->batches) * q->p->epochs;
+    s->warmup = MIN((int64_t)(q->warmup < 1 ? q->warmup * (double)s->steps : q->warmup), s->steps);
+}
+
+static HnFeed feed_of(const Distill *q)
+{
+    return (HnFeed){ q->trainer, q->batches, q->data, &q->targets, (HnType *const *)q->compared->pdata };
+}
+
+static void open_fit(Distill *q)
+{
+    const DistillParams *p = q->p;
+    const HnFitOptions o = { .feed = feed_of(q),
+                             .judge = q->judge,
+                             .student = anew,
+                             .stepped = tell_step,
+                             .judged = tell_epoch,
+                             .data = q,
+                             .epochs = p->epochs,
+                             .patience = p->patience,
+                             .schedule = q->schedule,
+                             .lr = q->lr,
+                             .averages = q->rule->ema > 0,
+                             .last = p->last,
+                             .checkpoint = p->checkpoint,
+                             .every = p->checkpoint_every,
+                             .recipe = q->recipe_hash,
+                             .budget = q->ctx->budget,
+                             .progress = &q->ctx->progress };
+    q->fit = hn_fit_new(&o);
+}
+
+static gboolean find_lr(Distill *q, GError **error)
+{
+    const HnFeed feed = feed_of(q);
+    q->lr = q->rule->lr;
+    if (!q->lr_auto)
+        return TRUE;
+    if (!hn_lr_range(&feed, &q->range, error))
+        return FALSE;
+    q->lr = q->range.lr;
+    hn_context_note(q->ctx, 1, "learning rate %.3g, a tenth of that with the least loss in %d steps", q->lr,
+                    q->range.steps);
+    return TRUE;
+}
+
+static gboolean judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **error)
+{
+    return m != NULL && hn_judge_run(q->judge, m, made, error);
+}
+
+static gboolean train(Distill *q, GError **error)
+{
+    const gboolean resume = q->p->resume && g_file_test(q->p->checkpoint, G_FILE_TEST_EXISTS);
+    set_schedule(q);
+    hash_recipe(q);
+    if (!judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
+        return FALSE;
+    open_fit(q);
+    if (resume && !hn_fit_resume(q->fit, error))
+        return FALSE;
+    q->resumed = hn_trainer_steps(q->trainer);
+    q->lr = hn_fit_lr(q->fit);
+    if (resume)
+        hn_context_note(q->ctx, 1, "goes on behind step %" G_GINT64_FORMAT, q->resumed);
+    q->began_ns = hn_now_ns();
+    if (!hn_fit_run(q->fit, error))
+        return FALSE;
+    q->seconds_ns = hn_now_ns() - q->began_ns;
+    hn_bar_wipe(q->ctx->bar);
+    return TRUE;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static gboolean guard_loss(const Distill *q, GError **error)
+{
+    const HnJudgement *a = &q->after, *b = &q->before;
+    if (q->p->force || a->loss <= b->loss || (!isfinite(b->loss) && isfinite(a->loss)) || a->top1 > b->top1)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                WHAT " has a loss of %.4g on %" G_GINT64_FORMAT " samples, and had %.4g before: a lower '--lr', or "
+                     "more '--epochs', may help; see '--force'",
+                a->loss, a->samples, b->loss);
+    return FALSE;
+}
+
+static gboolean guard_written(gpointer data, HnModel *m, GError **error)
+{
+    const Distill *q = data;
+    const HnSessionOptions o = { .threads = q->ctx->common.threads, .budget = q->ctx->budget };
+    g_autoptr(HnSample) one = hn_data_load(q->data, 0, error);
+    return one != NULL && hn_guard_runs(m, q->backend, &o, one->in, WHAT, error);
+}
+
+/* As it will be read by others. */
+static gboolean judge_written(Distill *q, GError **error)
+{
+    HnModel *m = distill_student(q, error);
+    if (m == NULL || !hn_fit_store(q->fit, m, error)) {
+        hn_model_free(m);
+        return FALSE;
+    }
+    return judge_now(q, m, &q->after, error);
+}
+
+static gboolean write_model(Distill *q, GError **error)
+{
+    const HnOnnxWriteOptions o = {
+        .external = q->external, .budget = q->ctx->budget, .bytes = &q->file_after, .check = guard_written, .data = q
+    };
+    if (!hn_fit_store(q->fit, q->plain, error))
+        return FALSE;
+    write_recipe(q);
+    return !hn_progress_stop(&q->ctx->progress, error) &&
+           hn_onnx_write_file(q->plain, q->p->output != NULL ? q->p->output : "-", &o, error);
+}
+
+static gboolean work(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (!distill_parse(q, error) || (q->backend = hn_tool_backend(q->ctx, error)) == NULL)
+        return FALSE;
+    if (!p->list_trainable && (p->output == NULL || hn_out_is_stdout(p->output)) &&
+        !hn_context_take_stdout(q->ctx, "the model", error))
+        return FALSE;
+    if (!distill_open(q, error))
+        return FALSE;
+    if (p->list_trainable)
+        return distill_list(q, error);
+    return train(q, error) && judge_written(q, error) && guard_loss(q, error) && write_model(q, error) &&
+           distill_report(q, error);
+}
+
+static gboolean run(HnContext *ctx, GError **error)
+{
+    Distill q = { .ctx = ctx, .p = ctx->params };
+    const gboolean ok = work(&q, error);
+    distill_clear(&q);
+    return ok;
+}
+
+static const HnTool tool = {
+    .name = DISTILL_TOOL,
+    .summary = "train a model, from labels or from what another model says",
+    .usage = "[OPTIONS] --student MODEL --data SRC [--teacher MODEL] -o OUT",
+    .details =
+        "The file that is written is the student's own graph, with the same nodes and names and other weights. It is "
+        "judged behind each epoch by samples that it does not learn from, and the best weights are written, where they "
+        "are no worse than those that came in.\n\n"
+        "Exit status: 0 written; 1 bad model or data; 2 usage; 3 a guard was missed, nothing written; 4 unsupported: "
+        "no weight can be trained, or a node on the way to one has no gradient; 6 a limit was reached; 130 "
+        "interrupted.",
+    .options = distill_entries,
+    .params_size = sizeof(DistillParams),
+    .defaults = &distill_defaults,
+    .run = run,
+};
+
+int main(int argc, char **argv)
+{
+    return hn_tool_main(argc, argv, &tool);
+}

@@ -1,0 +1,77 @@
+/*
+ * What the files of hone-distill share.
+ */
+#pragma once
+
+#include "check/recorded.h"
+#include "cli/report.h"
+#include "common.h"
+#include "onnx/onnx.h"
+#include "train/train_fit.h"
+#include "train/lr_range.h"
+
+#define DISTILL_TOOL "hone-distill" /* in recipes */
+
+typedef struct {
+    char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
+        *augment, *init, *checkpoint, *external;
+    double clip, ema, val_part;
+    int epochs, batch, micro_batches, patience, checkpoint_every;
+    gboolean freeze_bn, train_bn, resume, last, force, list_trainable;
+} DistillParams;
+
+typedef struct {
+    HnContext *ctx;
+    const DistillParams *p;
+    const HnBackend *backend;
+    HnExternal external;
+    GPtrArray *objectives; /* HnObjective * */
+    HnUpdateRule *rule;
+    HnAugment *augment; /* NULL: none */
+    HnLrSchedule schedule;
+    double warmup; /* steps, or, below 1, a part of them */
+    gboolean lr_auto;
+    gboolean init;
+    guint64 init_seed;
+    GBytes *file;             /* of the student, as it was given */
+    char *folder;             /* where its weights in other files are */
+    HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
+    GPtrArray *inputs;        /* HnValue * of it */
+    HnData *all, *data, *val; /* as it was opened; what is trained with; what is validated with, NULL: nothing */
+    HnData *judged;           /* what the student is judged by at the end: val, or some of data */
+    HnSample *sample;         /* the first batch */
+    HnForward *teacher;       /* NULL: none */
+    HnTargets targets;
+    HnDevice *device;
+    HnTrainer *trainer;
+    HnBatches *batches;
+    HnJudge *judge;
+    GPtrArray *compared; /* HnType *: of each objective in a batch */
+    gboolean keep_statistics;
+    const char *kept_why; /* why they are kept; NULL: they are not, or there are none */
+    HnLrRange range;      /* of --lr auto; steps 0: there was none */
+    HnFit *fit;
+    double lr;
+    char *student_hash, *data_hash, *val_hash, *teacher_hash, *recipe_hash;
+    HnJudgement before, after;
+    guint64 began_ns, seconds_ns; /* of training */
+    int64_t resumed;              /* steps that another run had made */
+    guint64 file_after;
+} Distill;
+
+/* distill_options.c */
+extern const DistillParams distill_defaults;
+extern const GOptionEntry distill_entries[];
+extern const HnRecorded distill_recorded;
+gboolean distill_parse(Distill *q, GError **error);
+
+/* distill_model.c: the student, data, the teacher, and the trainer of all that */
+HnModel *distill_student(const Distill *q, GError **error); /* anew, with new weights where these are asked for */
+gboolean distill_open(Distill *q, GError **error);
+void distill_clear(Distill *q);
+
+/* distill_list.c: --list-trainable */
+gboolean distill_list(Distill *q, GError **error);
+
+/* distill_report.c */
+gboolean distill_report(const Distill *q, GError **error);
