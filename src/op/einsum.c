@@ -3,6 +3,7 @@
  * contracts operands from left to right, each step a matrix product of stacks.
  */
 #include "op/einsum.h"
+#include "op/tape.h"
 
 #include <string.h>
 
@@ -497,6 +498,61 @@ failed:
     hn_eval_scratch_free(e, next.data);
 }
 
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
+
+static void spell(GString *to, const HnEinsumTerm *t)
+{
+    for (int j = 0; j < t->n; j++)
+        g_string_append_c(to, (char)(t->label[j] < 26 ? 'A' + t->label[j] : 'a' + t->label[j] - 26));
+}
+
+/* A letter twice in a term, or letters that stand for any number of axes. */
+static gboolean is_plain(const HnEinsumTerm *t)
+{
+    for (int j = 0; j < t->n; j++)
+        for (int k = 0; k < j; k++)
+            if (t->label[j] == t->label[k])
+                return FALSE;
+    return !t->ellipsis;
+}
+
+/* The operand gives way to the gradient of the result, and the result to the operand. Letters that nobody else has come
+ * from ones of the operand's shape. */
+static void einsum_grad(HnTape *t)
+{
+    const HnEinsum *p = t->params;
+    for (int i = 0; i < p->n; i++)
+        if (!is_plain(&p->in[i])) {
+            hn_tape_refuse(t, "a term of 'equation' has '...' or a letter twice");
+            return;
+        }
+    if (p->n >= HN_EINSUM_OPERANDS) {
+        hn_tape_refuse(t, "more than %d operands", HN_EINSUM_OPERANDS - 1);
+        return;
+    }
+    for (int i = 0; i < p->n; i++) {
+        HnValue *x = hn_tape_in(t, i), *in[HN_EINSUM_OPERANDS + 1];
+        if (!hn_tape_needs(t, i))
+            continue;
+        g_autoptr(GString) equation = g_string_new(NULL);
+        int n = 0;
+        in[n++] = hn_tape_dy(t, 0);
+        spell(equation, &p->out);
+        for (int k = 0; k < p->n; k++) {
+            in[n++] = k != i ? hn_tape_in(t, k)
+                             : hn_build_op2(t->build, "Expand", hn_tape_number(t, 1),
+                                            hn_build_shape(t->build, x, 0, INT64_MAX));
+            g_string_append_c(equation, ',');
+            spell(equation, &p->in[k]);
+        }
+        g_string_append(equation, "->");
+        spell(equation, &p->in[i]);
+        HnNode *e = hn_build_node(t->build, "Einsum", NULL, n, in, 1);
+        hn_node_set_string(e, "equation", equation->str);
+        hn_tape_give(t, i, hn_tape_sum_like(t, hn_node_out(e, 0), x));
+    }
+}
+
 const HnOp hn_op_einsum = {
     .name = "Einsum",
     .flags = HN_OP_HALF_VIA_F32,
@@ -510,6 +566,7 @@ const HnOp hn_op_einsum = {
     .infer = einsum_infer,
     .cost = einsum_cost,
     .ref = einsum_ref,
+    .grad = einsum_grad,
     .range = { .kind = HN_R_PRODUCTS },
     .trained = 1 | 1 << 1,
 };
