@@ -49,8 +49,8 @@ typedef struct {
 
 static const char *optimizer_reject(const HnStep *s)
 {
-    for (int k = 0; k < s->n_in; k++)
-        if (s->in[k].slot != NULL && s->op->out[k] != 0 && (k >= s->n_out || s->out[k].slot == NULL))
+    for (int k = 0; k < s->n_in && s->op->out[k] != 0; k++)
+        if (s->in[k].slot != NULL && (k >= s->n_out || s->out[k].slot == NULL))
             return "a state that nobody wants";
     return hn_cpu_reject_f32(s);
 }
