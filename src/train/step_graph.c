@@ -2,10 +2,12 @@
 
 #include <string.h>
 
+#include "lower/lower.h"
 #include "op/training.h"
 #include "pass/inline_functions.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
+#include "train/recompute.h"
 #include "train/reverse.h"
 #include "train/update_graph.h"
 
@@ -65,7 +67,8 @@ HnPhase hn_step_graph_phase(const HnNode *n)
 {
     if (n->op != NULL && n->op->optimizer.name != NULL)
         return HN_PHASE_UPDATE;
-    return n->name != NULL && g_str_has_suffix(n->name, HN_GRADIENT_SUFFIX) ? HN_PHASE_BACKWARD : HN_PHASE_FORWARD;
+    const gboolean backward = n->name != NULL && (g_str_has_suffix(n->name, HN_GRADIENT_SUFFIX) || hn_is_again(n));
+    return backward ? HN_PHASE_BACKWARD : HN_PHASE_FORWARD;
 }
 
 /* --- the model's copy: newest opset, weights that are trained as inputs --------------------------------------------
@@ -424,6 +427,18 @@ static void add_gradient_outputs(Making *k)
     }
 }
 
+/* What lowering would fuse with the gradient of another node is fused now: what it reads can be made again then (see
+ * train/recompute.h) without taking its form apart. */
+static gboolean fuse_gradients(Making *k, GError **error)
+{
+    static const char *const only[] = { "batchnorm-mask", NULL };
+    HnModel *m = k->g->model;
+    const HnPassOptions o = {
+        .level = 2, .only = only, .passes = hn_lower_passes, .lowering = TRUE, .budget = m->budget
+    };
+    return infer(k, error) && hn_pass_apply(m, k->types, &o, error) && bind(m, error);
+}
+
 /* Weights are weights again, and move. */
 static void finish(Making *k)
 {
@@ -464,6 +479,7 @@ HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GErro
         add_gradient_outputs(&k);
     else
         ok = ok && add_updates(&k, error);
+    ok = ok && fuse_gradients(&k, error);
     if (ok)
         finish(&k);
     hn_types_free(k.types);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "train/gradient_sum.h"
 #include "train/update_graph.h"
 
@@ -22,6 +23,7 @@ struct HnTrainer {
     HnTensor *numbers, *state, **factors;
     GArray *states; /* State: in the order of the variables */
     int64_t steps;
+    HnForecast forecast;
 };
 
 void hn_trainer_free(HnTrainer *t)
@@ -194,12 +196,13 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
     return TRUE;
 }
 
+/* budget: NULL where it is only planned. */
 static HnSession *open_session(HnTrainer *t, HnModel *m, HnDevice *device, const HnVariable *variables,
-                               HnEngine **engine, GError **error)
+                               HnBudget *budget, HnEngine **engine, GError **error)
 {
-    const HnEngineOptions eo = { .budget = t->o.budget, .variables = variables };
+    const HnEngineOptions eo = { .budget = budget, .variables = variables };
     const HnSessionOptions so = {
-        .threads = t->o.threads, .bf16 = t->o.bf16, .seed = t->o.seed, .budget = t->o.budget, .plan_cache = 1
+        .threads = t->o.threads, .bf16 = t->o.bf16, .seed = t->o.seed, .budget = budget, .plan_cache = 1
     };
     if ((*engine = hn_engine_new(m, device, &eo, error)) == NULL)
         return NULL;
@@ -260,14 +263,74 @@ static gboolean make_update(HnTrainer *t, HnDevice *device, GError **error)
     take_averages(t, weights);
     if (t->update == NULL)
         return FALSE;
-    t->update_session =
-        open_session(t, t->update, device, (const HnVariable *)(void *)variables->data, &t->update_engine, error);
+    t->update_session = open_session(t, t->update, device, (const HnVariable *)(void *)variables->data, t->o.budget,
+                                     &t->update_engine, error);
     t->update_in = g_new0(HnTensor *, t->n_gradients + 2);
     t->update_out = g_new0(HnTensor *, t->update->graph->outputs->len + 1);
     t->sum = hn_gradient_sum_new(t->n_gradients, t->o.threads, t->o.budget);
     if (t->update_session != NULL)
         list_states(t, variables, t->update_engine);
     return t->update_session != NULL;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnTrainer *t;
+    HnDevice *device;
+} Planning;
+
+static const HnVariable *variables_of(const HnTrainer *t)
+{
+    return (const HnVariable *)(void *)t->graph->variables->data;
+}
+
+static HnSession *plan_only(HnModel *m, gpointer data, GError **error)
+{
+    const Planning *p = data;
+    HnEngine *engine = NULL;
+    HnSession *s = open_session(p->t, m, p->device, variables_of(p->t), NULL, &engine, error);
+    if (engine != NULL)
+        hn_engine_unref(engine);
+    return s;
+}
+
+/* Bytes of the variables: those of the update of micro-batches are not known yet, but by its rule. */
+static gsize bytes_of_variables(const HnTrainer *t)
+{
+    gsize bytes = 0;
+    for (guint i = 0; i < t->graph->variables->len; i++) {
+        const char *name = g_array_index(t->graph->variables, HnVariable, i).name;
+        const HnValue *v = name != NULL ? g_hash_table_lookup(t->graph->model->graph->values, name) : NULL;
+        bytes += v != NULL && v->weight != NULL ? v->weight->bytes : 0;
+    }
+    return bytes;
+}
+
+static gboolean plan_memory(HnTrainer *t, HnDevice *device, GError **error)
+{
+    HnRecomputed made;
+    Planning planning = { t, device };
+    const gsize own = bytes_of_variables(t);
+    if (!t->o.checkpoint && t->o.limit == 0)
+        return TRUE;
+    const HnRecomputeOptions o = { .limit = t->o.limit == 0    ? G_MAXSIZE
+                                            : own < t->o.limit ? t->o.limit - own
+                                                               : 1,
+                                   .segments = t->o.segments,
+                                   .never = !t->o.checkpoint,
+                                   .plan = plan_only,
+                                   .data = &planning };
+    if (!hn_recompute(t->graph->model, &o, &made, error))
+        return FALSE;
+    t->forecast = (HnForecast){ made.plain + own, made.arena + own, made.nodes, made.part };
+    if (made.fits)
+        return TRUE;
+    g_autofree char *needs = hn_text_size(t->forecast.needed), *limit = hn_text_size(t->o.limit);
+    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
+                "a step needs %s of memory, weights and states of the optimizer included, more than the limit of %s%s",
+                needs, limit, t->o.checkpoint ? ", whatever is computed twice" : "");
+    return FALSE;
 }
 
 HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOptions *o, GError **error)
@@ -280,10 +343,9 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
         hn_model_free(work);
         return NULL;
     }
-    if (!make_graph(t, work, error) || !make_numbers(t, error))
+    if (!make_graph(t, work, error) || !make_numbers(t, error) || !plan_memory(t, device, error))
         return NULL;
-    t->session = open_session(t, t->graph->model, device, (const HnVariable *)(void *)t->graph->variables->data,
-                              &t->engine, error);
+    t->session = open_session(t, t->graph->model, device, variables_of(t), t->o.budget, &t->engine, error);
     if (t->session == NULL)
         return NULL;
     list_states(t, t->graph->variables, t->engine);
@@ -339,6 +401,16 @@ HnSession *hn_trainer_session(const HnTrainer *t)
 int64_t hn_trainer_steps(const HnTrainer *t)
 {
     return t->steps;
+}
+
+void hn_trainer_forecast(const HnTrainer *t, HnForecast *forecast)
+{
+    *forecast = t->forecast;
+    if (forecast->needed > 0)
+        return;
+    HnSessionStats stats;
+    hn_session_stats(t->session, &stats);
+    forecast->plain = forecast->needed = stats.arena_bytes + hn_trainer_bytes(t);
 }
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */

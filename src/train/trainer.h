@@ -15,6 +15,7 @@
 #pragma once
 
 #include "run/session.h"
+#include "train/recompute.h"
 #include "train/step_graph.h"
 
 G_BEGIN_DECLS
@@ -31,12 +32,23 @@ typedef struct {
     gboolean bf16;          /* as HnSessionOptions.bf16 */
     uint64_t seed;
     HnBudget *budget;
+    gboolean checkpoint; /* forward values are made again (train/recompute.h) where the limit asks for it ... */
+    int segments;        /* ... or as many segments do, whatever the limit is; 0: as the limit asks */
+    gsize limit;         /* bytes of arena, weights and states; 0: any */
 } HnTrainerOptions;
+
+/* Known before the first step. */
+typedef struct {
+    gsize plain;  /* bytes of arena, weights and states without recomputation */
+    gsize needed; /* and with it */
+    guint nodes;  /* made again */
+    double part;  /* of the time of a step that they take, by their records' costs */
+} HnForecast;
 
 typedef struct HnTrainer HnTrainer;
 
-/* Takes work, as hn_step_graph_new() does. Errors: its own, those of planning, BUDGET; SHAPE: inputs cannot be cut so.
- */
+/* Takes work, as hn_step_graph_new() does. Errors: its own, those of planning, BUDGET: also where a step would need
+ * more than the limit, one sentence that tells how much; SHAPE: inputs cannot be cut so. */
 HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOptions *o, GError **error);
 void hn_trainer_free(HnTrainer *t);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnTrainer, hn_trainer_free)
@@ -82,5 +94,6 @@ void hn_trainer_wrote(HnTrainer *t, int64_t steps);
 HnSession *hn_trainer_session(const HnTrainer *t);
 /* Bytes of weights, states and averages. */
 gsize hn_trainer_bytes(const HnTrainer *t);
+void hn_trainer_forecast(const HnTrainer *t, HnForecast *forecast);
 
 G_END_DECLS
