@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "hone_bench.h"
 #include "perf/ticks.h"
 
@@ -28,6 +29,17 @@ gboolean instance_step(Instance *x, guint64 i, GError **error)
     return TRUE;
 }
 
+static void tell_forecast(const Subject *s)
+{
+    const HnForecast *f = &s->forecast;
+    g_autofree char *needs = hn_text_size(f->needed), *plain = hn_text_size(f->plain);
+    hn_context_note(s->b->ctx, 0, "'%s': a step will take %s, weights and states of the optimizer included", s->label,
+                    needs);
+    if (f->nodes > 0)
+        hn_context_note(s->b->ctx, 0, "%u nodes are computed twice, about %.1f %% of the time, instead of %s", f->nodes,
+                        f->part * 100, plain);
+}
+
 gboolean subject_open_training(Subject *s, GError **error)
 {
     const Bench *b = s->b;
@@ -41,6 +53,9 @@ gboolean subject_open_training(Subject *s, GError **error)
     guint64 t = hn_now_ns();
     if (!instance_train(s, &s->first, error))
         return FALSE;
+    hn_trainer_forecast(s->first.trainer, &s->forecast);
+    if (b->p->training.checkpoint || b->ctx->common.mem_limit)
+        tell_forecast(s);
     hn_session_stats(hn_trainer_session(s->first.trainer), &s->stats);
     s->phases[BENCH_OPTIMIZE] = s->stats.optimize_ms;
     s->phases[BENCH_PREPARE] = MAX((double)(hn_now_ns() - t) / 1e6 - s->stats.optimize_ms, 0);
@@ -103,6 +118,9 @@ void bench_report_training(const Subject *s, JsonObject *row)
     json_object_set_int_member(o, "micro_batches", MAX(s->b->p->training.micro_batches, 1));
     json_object_set_int_member(o, "weights", s->train_weights);
     json_object_set_int_member(o, "elements", s->train_elements);
+    json_object_set_int_member(o, "forecast_bytes", (gint64)s->forecast.needed);
+    json_object_set_int_member(o, "recomputed_nodes", s->forecast.nodes);
+    json_object_set_double_member(o, "recomputed_part", s->forecast.part);
     for (int p = 0; p < HN_PHASES; p++)
         json_object_set_double_member(o, names[p], s->has_measured ? s->train_ms[p] : NAN);
     JsonArray *losses = json_array_new();

@@ -123,6 +123,12 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+/* A step's arena, weights and states: what a plan can be chosen by. */
+static gboolean counts_memory(const void *params)
+{
+    return ((const BenchParams *)params)->training.train;
+}
+
 static const HnTool tool = {
     .name = "hone-bench",
     .summary = "measure the latency, start-up and memory of ONNX models",
@@ -136,6 +142,7 @@ static const HnTool tool = {
     .params_size = sizeof(BenchParams),
     .defaults = &defaults,
     .sweeps_threads = TRUE,
+    .counts_memory = counts_memory,
     .run = run,
 };
 

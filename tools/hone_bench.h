@@ -99,7 +99,8 @@ typedef struct {
     HnToolTraining *training; /* of --train; else NULL */
     guint train_weights;
     gint64 train_elements;
-    gsize state_bytes; /* of weights that are trained, and the optimizer's */
+    HnForecast forecast; /* of --train */
+    gsize state_bytes;   /* of weights that are trained, and the optimizer's */
     double train_ms[HN_PHASES], last_loss, losses[BENCH_LOSSES];
     guint n_losses;
 

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
+#define MAX_SEGMENTS 100000 /* of --checkpoint */
+
 struct HnToolTraining {
     HnContext *ctx;
     const HnToolTrainParams *p;
@@ -13,12 +17,31 @@ struct HnToolTraining {
     gboolean synthetic;
 };
 
+/* segments: 0: as the limit asks, -1: none. */
+static gboolean parse_checkpoint(const char *text, int *segments, GError **error)
+{
+    gint64 n = 0;
+    *segments = strcmp(text, "none") == 0 ? -1 : 0;
+    if (*segments < 0 || strcmp(text, "auto") == 0)
+        return TRUE;
+    if (!hn_parse_int(text, 1, MAX_SEGMENTS, &n, error)) {
+        g_prefix_error(error, "option '--checkpoint': ");
+        return FALSE;
+    }
+    *segments = (int)n;
+    return TRUE;
+}
+
 gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
 {
-    const gboolean texts = p->loss || p->optimizer || p->freeze, numbers = p->freeze_bn || p->batch || p->micro_batches;
+    const gboolean texts = p->loss || p->optimizer || p->freeze || p->checkpoint;
+    const gboolean numbers = p->freeze_bn || p->batch || p->micro_batches;
+    int segments;
     if (!p->train && (texts || numbers))
-        return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze' and "
-                                    "'--freeze-bn' need '--train'");
+        return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze', "
+                                    "'--freeze-bn' and '--checkpoint' need '--train'");
+    if (p->checkpoint && !parse_checkpoint(p->checkpoint, &segments, error))
+        return FALSE;
     return (p->batch >= 0 && p->micro_batches >= 0) ||
            hn_tool_usage(error, "options '--batch' and '--micro-batches' need a number from 1 on");
 }
@@ -151,6 +174,11 @@ HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend
 {
     g_autofree HnTensor **fixed = hn_train_fixed((HnSample *const *)t->sets->pdata, t->sets->len);
     g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
+    int segments = -1;
+    if (!device || (t->p->checkpoint && !parse_checkpoint(t->p->checkpoint, &segments, error))) {
+        hn_model_free(work);
+        return NULL;
+    }
     const HnTrainerOptions o = { .objectives = t->objectives,
                                  .rule = t->rule,
                                  .trainable = { t->p->freeze, NULL },
@@ -161,11 +189,10 @@ HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend
                                  .threads = threads,
                                  .bf16 = bf16,
                                  .seed = t->ctx->common.seed,
-                                 .budget = t->ctx->budget };
-    if (!device) {
-        hn_model_free(work);
-        return NULL;
-    }
+                                 .budget = t->ctx->budget,
+                                 .checkpoint = segments >= 0,
+                                 .segments = MAX(segments, 0),
+                                 .limit = t->ctx->common.mem_limit };
     g_autoptr(HnTrainer) trainer = hn_trainer_new(work, device, &o, error);
     return trainer && make_targets(t, trainer, error) ? g_steal_pointer(&trainer) : NULL;
 }

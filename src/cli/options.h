@@ -46,7 +46,9 @@ typedef struct {
 
     const GOptionEntry *options; /* see above; may be NULL */
     gsize params_size;
-    gconstpointer defaults;  /* a struct without strings; may be NULL */
+    gconstpointer defaults; /* a struct without strings; may be NULL */
+    /* With these options --mem-limit is about a part of the memory, which the tool counts itself; NULL: never. */
+    gboolean (*counts_memory)(const void *params);
     gboolean sweeps_threads; /* --threads may be a list: HnCommon.thread_list */
     gboolean two_devices;    /* --device may be two: HnCommon.device_b */
 

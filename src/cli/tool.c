@@ -309,7 +309,8 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
         return finish(NULL, tool, error);
 
     ctx.n_args = (int)g_strv_length(ctx.args);
-    ctx.budget = hn_budget_new(hn_memory_start(tool->name, ctx.common.mem_limit, ctx.common.threads));
+    const gsize limit = tool->counts_memory != NULL && tool->counts_memory(params) ? 0 : ctx.common.mem_limit;
+    ctx.budget = hn_budget_new(hn_memory_start(tool->name, limit, ctx.common.threads));
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
     ctx.halt = &halt;

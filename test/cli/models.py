@@ -30,6 +30,13 @@ def models():
     scopes = [f"/m/{'body' if k < 5 else 'head'}/sin{k}" for k in range(8)]
     yield "scopes", simple([node("Sin", [f"x{k}" if k else "x"], [f"x{k + 1}" if k < 7 else "y"], name=scopes[k])
                             for k in range(8)], ins=(x,), outs=(y,))
+    # three products with smooth activations in between
+    layers, sizes = [], (3, 64, 64, 3)
+    for k in range(3):
+        layers.append(node("MatMul", [f"h{k}" if k else "x", f"w{k}"], [f"p{k}" if k < 2 else "y"]))
+        layers += [node("Softplus", [f"p{k}"], [f"h{k + 1}"])] * (k < 2)
+    yield "trained", simple(layers, [tensor(f"w{k}", FLOAT, sizes[k:k + 2], f32(*(
+        0.25 - i * 7 % 16 / 32 for i in range(sizes[k] * sizes[k + 1])))) for k in range(3)], (x,), (y,))
     # w has elements and is a graph input, too
     w, b = value("w", FLOAT, (3,)), value("b", FLOAT, (3,))
     yield "weighted", simple([node("Add", ["x", "w"], ["s"]), node("Add", ["s", "b"], ["y"])], (floats("w", 3),),
