@@ -6,22 +6,7 @@
 #include <math.h>
 
 #include "cpu/core/cpu_kernel.h"
-
-/* What a step multiplies by: the attributes, and the elements of `hyper`. */
-typedef struct {
-    float scale, rate, decay, momentum, epsilon;
-    float new1, new2, keep2; /* 1 - beta1, 1 - beta2, beta2 */
-    float keep;              /* 1 - rate * weight_decay */
-    float rate1, root2;      /* rate / (1 - beta1^t), 1 / sqrt(1 - beta2^t) */
-} Numbers;
-
-#define STATES 3
-
-/* A part of a tensor: weights and state, what becomes of them, and the gradient. */
-typedef struct {
-    const float *in[STATES], *dw;
-    float *out[STATES];
-} Update;
+#include "cpu/elementwise/optimizer.h"
 
 #define HN_LEVEL plain
 #include "cpu/elementwise/optimizer_loops.h"
@@ -33,11 +18,11 @@ typedef struct {
 #include "cpu/elementwise/optimizer_loops.h"
 #undef HN_LEVEL
 
-typedef void (*UpdateFn)(const Numbers *k, const Update *u, int64_t n);
+typedef void (*UpdateFn)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n);
 
 typedef struct {
     UpdateFn fn;
-    Numbers fixed; /* without what `hyper` says */
+    HnUpdateNumbers fixed; /* without what `hyper` says */
     int64_t n;
     int states, threads;
 } Optimizer;
@@ -64,12 +49,12 @@ static Optimizer *prepare(HnStep *s, const UpdateFn *fns)
     o->n = hn_cpu_in(s, 0)->n;
     o->states = s->in[1].slot != NULL ? s->n_out : 1;
     o->threads = (int)MIN(hn_cpu_threads_for(s, 14 * (double)o->n), (o->n + LINE - 1) / LINE);
-    o->fixed = (Numbers){ .decay = (float)p->weight_decay,
-                          .momentum = (float)p->momentum,
-                          .epsilon = (float)p->epsilon,
-                          .new1 = (float)(1 - p->beta1),
-                          .new2 = (float)(1 - p->beta2),
-                          .keep2 = (float)p->beta2 };
+    o->fixed = (HnUpdateNumbers){ .decay = (float)p->weight_decay,
+                                  .momentum = (float)p->momentum,
+                                  .epsilon = (float)p->epsilon,
+                                  .new1 = (float)(1 - p->beta1),
+                                  .new2 = (float)(1 - p->beta2),
+                                  .keep2 = (float)p->beta2 };
     return o;
 }
 
@@ -109,12 +94,12 @@ static gboolean average_prepare(HnStep *s, GError **error)
 }
 
 /* Part t of as many as there are threads. */
-static void run_part(const HnStep *s, const Numbers *k, const float *dw, int t)
+static void run_part(const HnStep *s, const HnUpdateNumbers *k, const float *dw, int t)
 {
     const Optimizer *o = s->state;
     const int64_t lines = (o->n + LINE - 1) / LINE;
     const int64_t lo = lines * t / o->threads * LINE, hi = MIN(lines * (t + 1) / o->threads * LINE, o->n);
-    Update u = { .dw = dw + lo };
+    HnUpdatePart u = { .dw = dw + lo };
     for (int i = 0; i < o->states; i++) {
         u.in[i] = (const float *)hn_cpu_data(&s->in[i]) + lo;
         u.out[i] = (float *)hn_cpu_data(&s->out[i]) + lo;
@@ -122,7 +107,7 @@ static void run_part(const HnStep *s, const Numbers *k, const float *dw, int t)
     o->fn(k, &u, hi - lo);
 }
 
-static void run_parts(const HnStep *s, const Numbers *k, const float *dw)
+static void run_parts(const HnStep *s, const HnUpdateNumbers *k, const float *dw)
 {
     const int threads = ((const Optimizer *)s->state)->threads;
     if (threads == 1) {
@@ -138,7 +123,7 @@ static void run_parts(const HnStep *s, const Numbers *k, const float *dw)
 static gboolean optimizer_run(HnStep *s, GError **error)
 {
     const HnOptimizer *p = s->params;
-    Numbers k = ((const Optimizer *)s->state)->fixed;
+    HnUpdateNumbers k = ((const Optimizer *)s->state)->fixed;
     const float *hyper = hn_cpu_data(&s->in[s->n_in - 1]);
     const double rate = (double)hyper[HN_HYPER_RATE];
     (void)error;

@@ -5,8 +5,9 @@
 #include <math.h>
 
 #include "cpu/core/cpu_level.h"
+#include "cpu/elementwise/optimizer.h"
 
-static HN_TARGET void HN_V(adamw)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(adamw)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *w = u->out[0], *m = u->out[1], *v = u->out[2];
     const float *w0 = u->in[0], *m0 = u->in[1], *v0 = u->in[2], *dw = u->dw;
@@ -21,7 +22,7 @@ static HN_TARGET void HN_V(adamw)(const Numbers *k, const Update *u, int64_t n)
 }
 
 /* No momentum. */
-static HN_TARGET void HN_V(descend)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(descend)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *w = u->out[0];
     const float *w0 = u->in[0], *dw = u->dw;
@@ -30,7 +31,7 @@ static HN_TARGET void HN_V(descend)(const Numbers *k, const Update *u, int64_t n
         w[i] = HN_FMA(-k->rate, HN_FMA(k->decay, w0[i], dw[i] * k->scale), w0[i]);
 }
 
-static HN_TARGET void HN_V(momentum)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(momentum)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *w = u->out[0], *m = u->out[1];
     const float *w0 = u->in[0], *m0 = u->in[1], *dw = u->dw;
@@ -42,7 +43,7 @@ static HN_TARGET void HN_V(momentum)(const Numbers *k, const Update *u, int64_t 
     }
 }
 
-static HN_TARGET void HN_V(nesterov)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(nesterov)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *w = u->out[0], *m = u->out[1];
     const float *w0 = u->in[0], *m0 = u->in[1], *dw = u->dw;
@@ -54,7 +55,7 @@ static HN_TARGET void HN_V(nesterov)(const Numbers *k, const Update *u, int64_t 
     }
 }
 
-static HN_TARGET void HN_V(lion)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(lion)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *w = u->out[0], *m = u->out[1];
     const float *w0 = u->in[0], *m0 = u->in[1], *dw = u->dw;
@@ -67,7 +68,7 @@ static HN_TARGET void HN_V(lion)(const Numbers *k, const Update *u, int64_t n)
     }
 }
 
-static HN_TARGET void HN_V(average)(const Numbers *k, const Update *u, int64_t n)
+static HN_TARGET void HN_V(average)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n)
 {
     float *a = u->out[0];
     const float *a0 = u->in[0], *w = u->dw;
