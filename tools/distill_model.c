@@ -7,6 +7,7 @@
 #include "check/recipe.h"
 #include "hone_distill.h"
 #include "train/init.h"
+#include "train/init_batch.h"
 #include "train/train_data.h"
 
 #define FEW_SAMPLES 300  /* of which batches' moments say little */
@@ -16,10 +17,10 @@
 
 /* --- the student -------------------------------------------------------------------------------------------------- */
 
-static HnModel *read_student(const Distill *q, GError **error)
+static HnModel *read_bytes(const Distill *q, GBytes *bytes, GError **error)
 {
     const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->ctx->common.verify_data };
-    return hn_onnx_read_bytes(q->file, q->folder, &o, error);
+    return hn_onnx_read_bytes(bytes, q->folder, &o, error);
 }
 
 static HnTrainableOptions trainable(const Distill *q)
@@ -27,28 +28,9 @@ static HnTrainableOptions trainable(const Distill *q)
     return (HnTrainableOptions){ q->p->freeze, q->p->train };
 }
 
-/* New weights are made in a copy, which is bound; the file's own graph gets them by name. */
-static gboolean init_weights(const Distill *q, HnModel *m, GError **error)
-{
-    const HnTrainableOptions o = trainable(q);
-    g_autoptr(HnModel) work = read_student(q, error);
-    if (work == NULL || !hn_init_weights(work, &o, q->init_seed, error))
-        return FALSE;
-    g_autoptr(GArray) all = hn_trainable_list(work, &o, error);
-    for (guint i = 0; all != NULL && i < all->len; i++) {
-        const HnValue *v = g_array_index(all, HnTrainableWeight, i).v;
-        if (!hn_trainer_put(m, v->name, hn_trainable_elements(v), error))
-            return FALSE;
-    }
-    return all != NULL;
-}
-
 HnModel *distill_student(const Distill *q, GError **error)
 {
-    g_autoptr(HnModel) m = read_student(q, error);
-    if (m == NULL || (q->init && !init_weights(q, m, error)))
-        return NULL;
-    return g_steal_pointer(&m);
+    return read_bytes(q, q->start != NULL ? q->start : q->file, error);
 }
 
 static gboolean open_student(Distill *q, GError **error)
@@ -139,6 +121,51 @@ static gboolean open_batches(Distill *q, GError **error)
         (q->sample = hn_batches_next(q->batches, NULL, error)) == NULL)
         return FALSE;
     return hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
+}
+
+/* --- new weights -------------------------------------------------------------------------------------------------- */
+
+/* They are made in a copy, which is bound; the file's own graph gets them by name. */
+static gboolean draw_weights(const Distill *q, HnModel *m, GError **error)
+{
+    const HnTrainableOptions o = trainable(q);
+    g_autoptr(HnModel) work = distill_student(q, error);
+    if (work == NULL || !hn_init_weights(work, &o, q->init_seed, error))
+        return FALSE;
+    g_autoptr(GArray) all = hn_trainable_list(work, &o, error);
+    for (guint i = 0; all != NULL && i < all->len; i++) {
+        const HnTrainableWeight *w = &g_array_index(all, HnTrainableWeight, i);
+        if (w->why != HN_WHY_TYPE && !hn_trainer_put(m, w->v->name, hn_trainable_elements(w->v), error))
+            return FALSE;
+    }
+    return all != NULL;
+}
+
+static gboolean settle_weights(const Distill *q, HnModel *m, GError **error)
+{
+    const HnInitBatch o = { .backend = q->backend,
+                            .threads = q->ctx->common.threads,
+                            .budget = q->ctx->budget,
+                            .trainable = trainable(q),
+                            .in = q->sample->in };
+    HnModel *work = distill_student(q, error);
+    return work != NULL && hn_init_by_batch(m, work, &o, error);
+}
+
+static gboolean keep_start(Distill *q, const HnModel *m, GError **error)
+{
+    g_clear_pointer(&q->start, g_bytes_unref);
+    q->start = hn_onnx_write_bytes(m, q->ctx->budget, error);
+    return q->start != NULL;
+}
+
+static gboolean init_student(Distill *q, GError **error)
+{
+    if (!q->init)
+        return TRUE;
+    g_autoptr(HnModel) m = distill_student(q, error);
+    return m != NULL && draw_weights(q, m, error) && keep_start(q, m, error) && settle_weights(q, m, error) &&
+           keep_start(q, m, error);
 }
 
 /* --- the teacher -------------------------------------------------------------------------------------------------- */
@@ -262,8 +289,9 @@ gboolean distill_open(Distill *q, GError **error)
         return FALSE;
     if (q->p->list_trainable)
         return TRUE;
-    if ((q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) || !open_batches(q, error) ||
-        !open_teacher(q, error) || !open_trainer(q, error) || !take_hashes(q, error))
+    if ((q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) || !open_batches(q, error))
+        return FALSE;
+    if (!init_student(q, error) || !open_teacher(q, error) || !open_trainer(q, error) || !take_hashes(q, error))
         return FALSE;
     open_judge(q);
     return TRUE;
@@ -287,6 +315,7 @@ void distill_clear(Distill *q)
     g_clear_pointer(&q->inputs, g_ptr_array_unref);
     g_clear_pointer(&q->objectives, g_ptr_array_unref);
     hn_model_free(q->plain);
+    g_clear_pointer(&q->start, g_bytes_unref);
     g_clear_pointer(&q->file, g_bytes_unref);
     hn_update_rule_free(q->rule);
     hn_augment_free(q->augment);

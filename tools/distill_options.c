@@ -5,7 +5,9 @@
 #include "base/text.h"
 #include "hone_distill.h"
 
-const DistillParams distill_defaults = { .clip = NAN, .ema = NAN, .val_part = 0.1, .epochs = 10, .batch = 64 };
+#define FROM_NEW 8.0 /* times the usual rate, where weights are new */
+
+const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .epochs = 10, .batch = 64 };
 
 const GOptionEntry distill_entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, output),
@@ -33,13 +35,13 @@ const GOptionEntry distill_entries[] = {
     { "optimizer", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, optimizer),
       "adamw (default), sgd, lion, with numbers as in sgd:momentum=0.9", "NAME" },
     { "lr", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, lr),
-      "learning rate; auto: by a range test (default: that of the optimizer)", "LR" },
+      "learning rate; auto: by a range test (default: that of the optimizer, 8 times that with new weights)", "LR" },
     { "schedule", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, schedule),
       "how the rate changes: cosine (default), linear, step, constant", "NAME" },
     { "warmup", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, warmup),
       "steps, or a part of all steps, in which the rate rises first (default: 0.05)", "N" },
-    { "clip", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, clip), "largest norm of all gradients together",
-      "NORM" },
+    { "clip", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, clip),
+      "largest norm of all gradients together, 0: any (default: 1)", "NORM" },
     { "ema", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, ema),
       "averages of the weights are judged and written, that decay so in a step (0.999)", "DECAY" },
     { "freeze", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, freeze), "weights whose names match stay", "REGEX" },
@@ -81,6 +83,8 @@ static gboolean parse_lr(Distill *q, GError **error)
 {
     const char *text = q->p->lr;
     q->lr_auto = g_strcmp0(text, "auto") == 0;
+    if (text == NULL && q->init && isnan(hn_terms_get(q->rule->terms, "lr")))
+        q->rule->lr *= FROM_NEW;
     if (text == NULL || q->lr_auto)
         return TRUE;
     if (hn_parse_double(text, 0, 1e6, &q->rule->lr, error) && q->rule->lr > 0)
@@ -123,8 +127,8 @@ static gboolean parse_numbers(Distill *q, GError **error)
     const DistillParams *p = q->p;
     if (p->epochs < 1 || p->batch < 1 || p->micro_batches < 0 || p->patience < 0 || p->checkpoint_every < 0)
         return hn_tool_usage(error, "a number of epochs, samples, parts and steps is positive");
-    if (!isnan(p->clip) && !(p->clip > 0 && isfinite(p->clip)))
-        return hn_tool_usage(error, "option '--clip' is a norm above 0");
+    if (!(p->clip >= 0 && isfinite(p->clip)))
+        return hn_tool_usage(error, "option '--clip' is a norm, or 0");
     if (!isnan(p->ema) && !(p->ema > 0 && p->ema < 1))
         return hn_tool_usage(error, "option '--ema' is between 0 and 1");
     if (!(p->val_part >= 0 && p->val_part <= 0.9))
@@ -133,7 +137,7 @@ static gboolean parse_numbers(Distill *q, GError **error)
         return hn_tool_usage(error, "'--freeze-bn' excludes '--train-bn'");
     if (p->micro_batches > 1 && p->batch % p->micro_batches != 0)
         return hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
-    q->rule->clip = isnan(p->clip) ? 0 : p->clip;
+    q->rule->clip = p->clip;
     q->rule->ema = isnan(p->ema) ? 0 : p->ema;
     return TRUE;
 }
@@ -169,9 +173,9 @@ static gboolean parse_objectives(Distill *q, GError **error)
 gboolean distill_parse(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
-    if (!parse_files(q, error) || !parse_objectives(q, error) || !parse_lr(q, error) || !parse_warmup(q, error))
+    if (!parse_files(q, error) || !parse_objectives(q, error) || !parse_init(q, error) || !parse_lr(q, error))
         return FALSE;
-    if (!parse_init(q, error) || !parse_numbers(q, error))
+    if (!parse_warmup(q, error) || !parse_numbers(q, error))
         return FALSE;
     return (p->augment == NULL || (q->augment = hn_augment_parse(p->augment, error)) != NULL) &&
            hn_tool_parse_external(p->external, &q->external, error);

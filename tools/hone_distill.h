@@ -34,6 +34,7 @@ typedef struct {
     gboolean init;
     guint64 init_seed;
     GBytes *file;             /* of the student, as it was given */
+    GBytes *start;            /* the same with new weights; NULL: it keeps its own */
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
     GPtrArray *inputs;        /* HnValue * of it */

@@ -97,7 +97,7 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     [ ! -e no.onnx ]
     distills --epochs 1 --optimizer sgd --lr 3 --force
     refuses 3 "--clip" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
-        --teacher "$digits/model.onnx" --loss mse --init random --optimizer sgd --lr 1e6 --warmup 0
+        --teacher "$digits/model.onnx" --loss mse --init random --optimizer sgd --lr 1e6 --warmup 0 --clip 0
 }
 
 @test "distill: what is trained" {
@@ -120,6 +120,32 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     holds '.lr > 1e-5 and .lr < 0.3 and .val.how == "learned from"'
     run hone-distill -o out.onnx --student "$digits/model.onnx" --data "$digits/test.npz" --val-part 0.5 --epochs 1 --force
     [[ $output == *"normalizations keep"* ]] || explain "normalizations"
+}
+
+# a set of 24 images, whose labels are right, and those of another one are LABEL; pixel 5 of image 3 is PIXEL
+make_set() {
+    python3 -c 'import struct, sys, zipfile
+label, pixel, out = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+def npy(descr, shape, data):
+    head = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + data
+x = [0.5] * (24 * 64)
+x[3 * 64 + 5] = pixel
+y = [k % 10 for k in range(24)]
+y[7] = label
+with zipfile.ZipFile(out, "w") as z:
+    z.writestr("x.npy", npy("<f4", (24, 1, 8, 8), struct.pack("<1536f", *x)))
+    z.writestr("label.npy", npy("<i8", (24,), struct.pack("<24q", *y)))' "$@"
+}
+
+@test "distill: labels and numbers that cannot be" {
+    make_set 10 0.5 labels.npz
+    refuses 1 "label 10" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data labels.npz --val-part 0
+    [[ $stderr == *"sample 7"* ]] || explain "sample 7"
+    make_set 7 nan numbers.npz
+    refuses 1 "sample 3" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data numbers.npz --val-part 0
+    [ ! -e no.onnx ]
 }
 
 @test "distill: what is refused" {
