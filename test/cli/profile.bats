@@ -187,3 +187,16 @@ sys.exit(p.wait())' hone-profile -t1 two.onnx --warmup 0 --time 60s --json=ended
     refuses 1 gone.onnx hone-profile gone.onnx
     refuses 1 there hone-profile relu.onnx --runs 6 --trace not/there/t.json
 }
+
+@test "profile: --train shows what each node takes forward and backward" {
+    profile trained.onnx --train --loss mse --batch 16 --runs 6 --warmup 0
+    holds '.train | .forward_ms > 0 and .backward_ms > 0 and .update_ms > 0'
+    holds '.train as $t | $t.forward_ms + $t.backward_ms + $t.update_ms - .nodes_ms | fabs < 1e-9'
+    holds '.train.nodes | map(.op) | sort == ["MatMul", "MseLoss", "Softplus"]'
+    holds '.train as $t | [$t.nodes[].backward_ms] | add - $t.backward_ms | fabs < 1e-9'
+    hone-profile -t1 trained.onnx --train --loss mse --runs 6 --warmup 0 | grep -q '^in training .* forward  backward$'
+    profile trained.onnx --runs 6 --warmup 0
+    holds 'has("train") | not'
+    refuses 2 "exclude each other" hone-profile trained.onnx --train --loss mse --input x=x.npy
+    refuses 2 "need '--train'" hone-profile trained.onnx --loss mse
+}
