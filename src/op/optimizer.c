@@ -1,19 +1,21 @@
 /*
  * Optimizers (domain "hone"): new weights w and state m, v from old ones, the gradient dw, of their shape, and `hyper`
- * (op/optimizer.h). The gradient is multiplied by its scale first. Output k may lie over input k.
+ * (op/optimizer.h). The gradient is multiplied by its scale first; where that is not finite, the outputs are the
+ * inputs, bit by bit. Output k may lie over input k.
  *
  * AdamW(w, m, v, dw, hyper): decoupled weight decay (I. Loshchilov, F. Hutter, 2019).
  * Sgd(w, m, dw, hyper): weight decay is added to the gradient; momentum may be Nesterov's. Without momentum m may be
  *   absent.
  * Lion(w, m, dw, hyper): steps of one size, of the sign of a mean (Chen et al., 2023).
  * ClipByNorm(hyper, dw...): hyper with a scale such that the norm of all gradients together is `limit` at most, and
- *   that norm before (R. Pascanu et al., 2013).
+ *   that norm before (R. Pascanu et al., 2013). Of a norm that is not finite the scale is NaN.
  * MovingAverage(a, w): decay * a + (1 - decay) * w.
  */
 #include "op/optimizer.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "op/one_shape.h"
 #include "op/types.h"
@@ -95,7 +97,15 @@ static void optimizer_infer(HnInfer *x)
         hn_infer_out_like(x, k, hn_infer_has(x, k) ? k : 0);
 }
 
-/* hyper, once all inputs fit and all outputs have their memory; NULL: failed. */
+/* A step that is skipped. */
+static void keep(HnEval *e)
+{
+    for (int k = 0; k < e->n_out; k++)
+        if (e->in[k] != NULL)
+            memmove(e->out[k]->data, e->in[k]->data, e->in[k]->bytes);
+}
+
+/* hyper, once all inputs fit and all outputs have their memory; NULL: failed, or there is nothing left to do. */
 static const float *begin(HnEval *e)
 {
     const int n = e->n_in - 1;
@@ -106,7 +116,13 @@ static const float *begin(HnEval *e)
         hn_eval_fail(e, HN_ERROR_SHAPE, "input %d is not of %d elements", n, HN_HYPERS);
     for (int k = 0; k < e->n_out; k++)
         hn_eval_out_like(e, k, e->in[0]);
-    return e->error == NULL ? hyper->data : NULL;
+    if (e->error != NULL)
+        return NULL;
+    const float *h = hyper->data;
+    if (isfinite(h[HN_HYPER_SCALE]))
+        return h;
+    keep(e);
+    return NULL;
 }
 
 static void adamw_cost(const HnInfer *x, HnCost *c)
@@ -211,7 +227,9 @@ float hn_clip(const HnOptimizer *p, double squares, const float *hyper, float *t
     const double norm = sqrt(squares) * fabs((double)hyper[HN_HYPER_SCALE]), by = p->limit / (norm + CLIP_EPSILON);
     for (int k = 0; k < HN_HYPERS; k++)
         to[k] = hyper[k];
-    if (!(by >= 1)) /* NaN is handed on */
+    if (!isfinite(norm))
+        to[HN_HYPER_SCALE] = NAN;
+    else if (by < 1)
         to[HN_HYPER_SCALE] = (float)((double)hyper[HN_HYPER_SCALE] * by);
     return (float)norm;
 }

@@ -10,7 +10,7 @@ enum {
     HN_HYPER_RATE,   /* learning rate */
     HN_HYPER_FIRST,  /* 1 / (1 - beta1^t) in step t, from 1 on */
     HN_HYPER_SECOND, /* 1 / (1 - beta2^t) */
-    HN_HYPER_SCALE,  /* what gradients are multiplied by first */
+    HN_HYPER_SCALE,  /* what gradients are multiplied by first; not finite: the step is skipped */
     HN_HYPERS
 };
 

@@ -395,10 +395,27 @@ static const HnNode *place_of_update(const HnGraph *g, const HnValue *w, const H
     return node_behind(g, at);
 }
 
+/* The numbers plus 0 times each loss, in front of all gradients: updates skip a step whose loss is not finite. */
+static HnValue *add_guard(Making *k, HnValue *numbers)
+{
+    guint at = 0;
+    for (guint i = 0; i < k->g->n_objectives; i++) {
+        const HnNode *n = ((HnValue *)k->graph->outputs->pdata[i])->producer;
+        at = n != NULL ? MAX(at, hn_graph_index(k->graph, n)) : at;
+    }
+    const HnBuild b = { .graph = k->graph, .before = node_behind(k->graph, at), .version = HN_OPSET_MAX };
+    HnValue *zero = hn_build_constant(&b, "zero", hn_tensor_scalar_f32(0));
+    for (guint i = 0; i < k->g->n_objectives; i++) {
+        HnValue *loss = hn_build_cast(&b, k->graph->outputs->pdata[i], HN_F32);
+        numbers = hn_build_op2(&b, "Add", numbers, hn_build_op2(&b, "Mul", loss, zero));
+    }
+    return numbers;
+}
+
 static gboolean add_updates(Making *k, GError **error)
 {
     HnStepGraph *g = k->g;
-    HnValue *numbers = add_scalar_input(k->graph, "numbers", 1, 4);
+    HnValue *numbers = add_guard(k, add_scalar_input(k->graph, "numbers", 1, 4));
     if (k->o->rule->clip > 0)
         numbers = add_clipping(k, numbers);
     for (guint i = 0; i < g->trained->len; i++) {

@@ -376,6 +376,36 @@ static void test_uneven(void)
     lesson_clear(&l);
 }
 
+/* A batch that makes no finite loss, or no finite gradient, leaves all weights and states as they were. */
+static void test_not_finite(void)
+{
+    static const Setting settings[] = {
+        { .loss = "mse", .rule = "adamw" },
+        { .loss = "mse", .rule = "adamw", .clip = 1 },
+        { .loss = "mse", .rule = "adamw", .micro = 2 },
+        { .loss = "mse", .rule = "sgd:momentum=0.9", .micro = 2, .clip = 1 },
+        { .loss = "mse+0.5*l1", .rule = "lion" },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
+        Lesson l;
+        const char *name;
+        lesson_open(&l, LINE, &settings[i]);
+        g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
+        g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+        for (guint k = 0; k < hn_trainer_n_states(l.trainer); k++)
+            g_ptr_array_add(before, hn_tensor_copy(hn_trainer_state(l.trainer, k, &name), NULL, NULL));
+        g_assert_cmpuint(before->len, >, 1);
+        ((float *)l.in[0]->data)[4] = INFINITY;
+        g_assert_false(isfinite(lesson_step(&l, 0.01).loss));
+        for (guint k = 0; k < before->len; k++)
+            g_assert_true(hn_tensor_equal(before->pdata[k], hn_trainer_state(l.trainer, k, &name)));
+        ((float *)l.in[0]->data)[4] = 1;
+        g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
+        g_assert_false(hn_tensor_equal(before->pdata[0], hn_trainer_state(l.trainer, 0, &name)));
+        lesson_clear(&l);
+    }
+}
+
 /* Ignored labels count neither in the loss nor in what it is divided by, micro-batch by micro-batch. */
 static void test_ignored(void)
 {
@@ -529,6 +559,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/learns", test_learns);
     g_test_add_func("/train/micro-batches", test_micro_batches);
     g_test_add_func("/train/uneven", test_uneven);
+    g_test_add_func("/train/not-finite", test_not_finite);
     g_test_add_func("/train/ignored", test_ignored);
     g_test_add_func("/train/statistics", test_statistics);
     g_test_add_func("/train/store", test_store);

@@ -4,6 +4,7 @@
 #include "op/optimizer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/optimizer.h"
@@ -119,6 +120,15 @@ static void run_parts(const HnStep *s, const HnUpdateNumbers *k, const float *dw
         run_part(s, k, dw, t);
 }
 
+/* Weights and states stay what they are, bit by bit. */
+static void keep(const HnStep *s)
+{
+    const Optimizer *o = s->state;
+    for (int i = 0; i < o->states; i++)
+        if (hn_cpu_data(&s->out[i]) != hn_cpu_data(&s->in[i]))
+            memcpy(hn_cpu_data(&s->out[i]), hn_cpu_data(&s->in[i]), (gsize)o->n * sizeof(float));
+}
+
 /* The last two inputs are the gradient and `hyper`. */
 static gboolean optimizer_run(HnStep *s, GError **error)
 {
@@ -127,6 +137,10 @@ static gboolean optimizer_run(HnStep *s, GError **error)
     const float *hyper = hn_cpu_data(&s->in[s->n_in - 1]);
     const double rate = (double)hyper[HN_HYPER_RATE];
     (void)error;
+    if (!isfinite(hyper[HN_HYPER_SCALE])) {
+        keep(s);
+        return TRUE;
+    }
     k.scale = hyper[HN_HYPER_SCALE];
     k.rate = hyper[HN_HYPER_RATE];
     k.keep = (float)(1 - rate * p->weight_decay);
