@@ -100,6 +100,7 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 /* --- products --- */
 
 #define BLOCK_K 2400             /* rows of a panel that are used at once */
+#define PACK_K 512               /* the same where A is packed: its rows are read as they lie, the panel stays near */
 #define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
 #define NEAR_B (128 * 1024 / 4)  /* ... and so few elements of B are read anew for each block */
 
@@ -168,10 +169,10 @@ static void pack_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t
         }
 }
 
-/* How a product is cut: *depth of its sums, and rows, at a time. */
-static int64_t block_of(int64_t k, int64_t *depth)
+/* How a product is cut: *depth of its sums, and rows, at a time; `most`: of depth. */
+static int64_t block_of(int64_t k, int64_t most, int64_t *depth)
 {
-    const int64_t parts = MAX(1, (k + BLOCK_K - 1) / BLOCK_K), rows = hn_gemm_kernel_rows();
+    const int64_t parts = MAX(1, (k + most - 1) / most), rows = hn_gemm_kernel_rows();
     *depth = MAX(1, (k + parts - 1) / parts);
     return MAX(4, BLOCK_A / *depth / rows) * rows;
 }
@@ -179,7 +180,7 @@ static int64_t block_of(int64_t k, int64_t *depth)
 int64_t hn_gemm_kernel_room(int64_t m, int64_t k)
 {
     int64_t depth;
-    const int64_t rows = block_of(k, &depth);
+    const int64_t rows = block_of(k, PACK_K, &depth);
     return MIN(m, rows) * depth;
 }
 
@@ -188,7 +189,7 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
 {
     const int64_t max_rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
     int64_t depth;
-    block_of(g->k, &depth);
+    block_of(g->k, g->room != NULL ? PACK_K : BLOCK_K, &depth);
     const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
     const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
     const int64_t blocks = (r1 - r0 + most - 1) / most;
