@@ -1,8 +1,9 @@
 /*
- * LSTMTraining and LSTMGrad of f32, of whole sequences without peepholes and the usual functions of the gates. The
- * products with W, and all that gives gradients of weights, are made for all steps at once; from step to step there is
- * the product with R alone. Threads share samples, then the rows of results: no sum depends on how many there are.
- * Weights are packed in each run: what trains has new ones each time.
+ * LSTMTraining and LSTMGrad of f32, of whole sequences without peepholes and the usual functions of the gates. Forward,
+ * each step makes its products with W and R in a row: its gates stay in the caches. Backward, there is the product with
+ * R from step to step; after some steps follows all that sums over them, gradients of weights, while these steps' are
+ * in the caches. Threads share samples, then the rows of results: no sum depends on how many there are. Weights are
+ * packed in each run: what trains has new ones each time.
  */
 #include <math.h>
 #include <string.h>
@@ -22,21 +23,25 @@
 
 typedef struct {
     void (*row)(float *g, const float *before, float *cell, float *h, int64_t n);
-    void (*row_grad)(const float *g, const float *before, const float *cell, const float *dh, float *dc, float *dg,
-                     int64_t n);
+    void (*row_grad)(const float *g, const float *before, const float *cell, const float *dy, float *dh, float *dc,
+                     float *dg, int64_t n);
+    void (*add_rows)(float *to, const float *from, int64_t rows, int64_t n);
 } Level;
 
 static const Level levels[HN_LEVELS] = {
-    { lstm_row_plain, lstm_row_grad_plain },
-    { lstm_row_avx2, lstm_row_grad_avx2 },
-    { lstm_row_avx512, lstm_row_grad_avx512 },
+    { lstm_row_plain, lstm_row_grad_plain, lstm_add_rows_plain },
+    { lstm_row_avx2, lstm_row_grad_avx2, lstm_add_rows_avx2 },
+    { lstm_row_avx512, lstm_row_grad_avx512, lstm_add_rows_avx512 },
 };
+
+#define ROWS_AT_ONCE 512 /* samples of all steps of a sum: their gradients are to stay in the second cache */
 
 typedef struct {
     int64_t steps, batch, directions, inputs, hidden, width; /* width: of all gates */
     int threads;
     gboolean only_backwards; /* the one direction */
-    int64_t room;            /* floats of a thread for blocks of transposed gates */
+    int64_t at_once;         /* steps whose gradients are summed up at a time */
+    int64_t room;            /* floats of a thread for blocks of these, transposed */
 } Layer;
 
 /* --- both --------------------------------------------------------------------------------------------------------- */
@@ -54,7 +59,8 @@ static void measure(const HnStep *s, Layer *l)
                   .only_backwards = p->direction == HN_REVERSE };
     const double flops = 2 * (double)l->width * (double)(l->inputs + l->hidden) * (double)l->steps * (double)l->batch;
     l->threads = (int)MIN(l->batch, (int64_t)hn_cpu_threads_for(s, flops));
-    l->room = hn_gemm_kernel_room(l->width, l->steps * l->batch);
+    l->at_once = CLAMP(ROWS_AT_ONCE / l->batch, 1, l->steps);
+    l->room = hn_gemm_kernel_room(l->width, l->at_once * l->batch);
 }
 
 static const char *reject(const HnStep *s, int lens, int peepholes)
@@ -168,8 +174,13 @@ static gboolean train_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-/* All steps of samples [from, to) of direction d, behind the products with W. */
-static void advance(const HnStep *s, const Layer *l, int64_t d, int64_t from, int64_t to, const float *r)
+/* Packed weights of one direction, and the sum of its biases. */
+typedef struct {
+    float *w, *r, *bias;
+} Packed;
+
+/* All steps of samples [from, to) of direction d. */
+static void advance(const HnStep *s, const Layer *l, int64_t d, int64_t from, int64_t to, const Packed *p)
 {
     const int64_t n = l->hidden;
     const float *h = input(s, H0), *c = input(s, C0);
@@ -177,12 +188,16 @@ static void advance(const HnStep *s, const Layer *l, int64_t d, int64_t from, in
     h = h != NULL ? h + state : NULL;
     c = c != NULL ? c + state : NULL;
     for (int64_t k = 0; k < l->steps; k++) {
-        const int64_t at = row_of(l, d, backwards(l, d) ? l->steps - 1 - k : k) + from;
+        const int64_t t = backwards(l, d) ? l->steps - 1 - k : k, at = row_of(l, d, t) + from;
         float *gates = output(s, GATES) + at * l->width, *cells = output(s, CELLS) + at * n, *y = output(s, Y) + at * n;
-        HnGemmBlocked g = product(to - from, l->width, n, h, r, gates);
-        g.accumulate = TRUE;
+        HnGemmBlocked in = product(to - from, l->width, l->inputs, input(s, X) + (t * l->batch + from) * l->inputs,
+                                   p->w, gates),
+                      own = product(to - from, l->width, n, h, p->r, gates);
+        in.bias = p->bias;
+        own.accumulate = TRUE;
+        hn_gemm_blocked(&in, 0, 1);
         if (h != NULL)
-            hn_gemm_blocked(&g, 0, 1);
+            hn_gemm_blocked(&own, 0, 1);
         for (int64_t b = 0; b < to - from; b++)
             levels[hn_cpu_level()].row(gates + b * l->width, c != NULL ? c + b * n : NULL, cells + b * n, y + b * n, n);
         h = y;
@@ -198,24 +213,18 @@ static gboolean train_run(HnStep *s, GError **error)
 {
     (void)error;
     const Layer *l = s->state;
-    float *w = s->scratch, *r = w + hn_gemm_kernel_packed(l->inputs, l->width);
-    float *bias = r + hn_gemm_kernel_packed(l->hidden, l->width);
+    Packed p = { .w = s->scratch };
+    p.r = p.w + hn_gemm_kernel_packed(l->inputs, l->width);
+    p.bias = p.r + hn_gemm_kernel_packed(l->hidden, l->width);
     for (int64_t d = 0; d < l->directions; d++) {
         const float *b = input(s, BIAS) != NULL ? input(s, BIAS) + d * 2 * l->width : NULL;
         for (int64_t i = 0; i < l->width; i++)
-            bias[i] = b != NULL ? b[i] + b[l->width + i] : 0;
-        hn_gemm_kernel_pack(w, input(s, W) + d * l->width * l->inputs, 1, l->inputs, l->inputs, l->width);
-        hn_gemm_kernel_pack(r, input(s, R) + d * l->width * l->hidden, 1, l->hidden, l->hidden, l->width);
-        const int64_t at_once = l->directions == 1 ? l->steps : 1;
-        for (int64_t t = 0; t < l->steps; t += at_once) {
-            HnGemmBlocked g = product(at_once * l->batch, l->width, l->inputs, input(s, X) + t * l->batch * l->inputs,
-                                      w, output(s, GATES) + row_of(l, d, t) * l->width);
-            g.bias = bias;
-            share(l, &g, NULL);
-        }
+            p.bias[i] = b != NULL ? b[i] + b[l->width + i] : 0;
+        hn_gemm_kernel_pack(p.w, input(s, W) + d * l->width * l->inputs, 1, l->inputs, l->inputs, l->width);
+        hn_gemm_kernel_pack(p.r, input(s, R) + d * l->width * l->hidden, 1, l->hidden, l->hidden, l->width);
 #pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
         for (int t = 0; t < l->threads; t++)
-            advance(s, l, d, l->batch * t / l->threads, l->batch * (t + 1) / l->threads, r);
+            advance(s, l, d, l->batch * t / l->threads, l->batch * (t + 1) / l->threads, &p);
     }
     return TRUE;
 }
@@ -240,25 +249,29 @@ static const char *grad_reject(const HnStep *s)
     return steps && states ? NULL : "the shapes do not fit";
 }
 
-/* Scratch memory: gradients of gates and the states before each step, of all rows; of the running states; packed right
- * operands; blocks of each thread. */
+/* Scratch memory. Of the steps that are summed up at a time, [steps][batch]: gradients of gates; what went into the
+ * products, inputs and the states before. Of the running states, gradients. Packed: W, R and what went in. Gradients of
+ * both weights, [width][inputs + hidden]. Blocks of each thread. */
 typedef struct {
-    float *dg, *before, *dh, *dc, *none, *packed, *rooms;
+    float *dg, *in, *dh, *dc, *none, *w, *r, *packed, *weights, *rooms;
     int64_t floats;
 } Parts;
 
 static Parts parts_of(const Layer *l, float *at)
 {
-    const int64_t rows = l->steps * l->batch, state = l->batch * l->hidden, most = MAX(rows, l->width);
+    const int64_t rows = l->at_once * l->batch, state = l->batch * l->hidden, both = l->inputs + l->hidden;
     const int64_t sizes[] = { rows * l->width,
-                              rows * l->hidden,
+                              rows * both,
                               state,
                               state,
                               l->hidden,
-                              hn_gemm_kernel_packed(most, MAX(l->inputs, l->hidden)),
+                              hn_gemm_kernel_packed(l->width, l->inputs),
+                              hn_gemm_kernel_packed(l->width, l->hidden),
+                              hn_gemm_kernel_packed(rows, both),
+                              l->width * both,
                               l->threads * l->room };
     Parts p = { 0 };
-    float **part[] = { &p.dg, &p.before, &p.dh, &p.dc, &p.none, &p.packed, &p.rooms };
+    float **part[] = { &p.dg, &p.in, &p.dh, &p.dc, &p.none, &p.w, &p.r, &p.packed, &p.weights, &p.rooms };
     for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
         *part[i] = at != NULL ? at + p.floats : NULL;
         p.floats += sizes[i];
@@ -276,8 +289,8 @@ static gboolean grad_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-/* Of one sample at one step; `first`: of its sequence. */
-static void sample_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t, int64_t b)
+/* Of one sample at one step, into `row` of those of the parts; `first`: of its sequence. */
+static void sample_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t, int64_t b, int64_t row)
 {
     const int64_t n = l->hidden, at = row_of(l, d, t) + b, state = (d * l->batch + b) * n;
     const int64_t last = backwards(l, d) ? t + 1 : t - 1, from = row_of(l, d, last) + b;
@@ -285,13 +298,12 @@ static void sample_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t
     const float *h0 = input(s, HN_RECURRENT_H), *c0 = input(s, HN_RECURRENT_C), *dy = input(s, HN_RECURRENT_DY);
     const float *h = first ? (h0 != NULL ? h0 + state : p->none) : input(s, HN_RECURRENT_Y) + from * n;
     const float *c = first ? (c0 != NULL ? c0 + state : p->none) : input(s, HN_RECURRENT_CELLS) + from * n;
-    float *dh = p->dh + b * n;
-    memcpy(p->before + (t * l->batch + b) * n, h, (gsize)n * sizeof(float));
-    for (int64_t i = 0; dy != NULL && i < n; i++)
-        dh[i] += dy[at * n + i];
+    float *in = p->in + row * (l->inputs + n);
+    memcpy(in, input(s, HN_RECURRENT_X) + (t * l->batch + b) * l->inputs, (gsize)l->inputs * sizeof(float));
+    memcpy(in + l->inputs, h, (gsize)n * sizeof(float));
     levels[hn_cpu_level()].row_grad(input(s, HN_RECURRENT_GATES) + at * l->width, c,
-                                    input(s, HN_RECURRENT_CELLS) + at * n, dh, p->dc + b * n,
-                                    p->dg + (t * l->batch + b) * l->width, n);
+                                    input(s, HN_RECURRENT_CELLS) + at * n, dy != NULL ? dy + at * n : NULL,
+                                    p->dh + b * n, p->dc + b * n, p->dg + row * l->width, n);
 }
 
 static void begin(const HnStep *s, const Layer *l, float *to, int i, int64_t d, int64_t from, int64_t n)
@@ -310,41 +322,86 @@ static void finish(const HnStep *s, const Layer *l, const float *v, int k, int64
                (gsize)(n * l->hidden) * sizeof(float));
 }
 
-/* All steps of samples [from, to), from the last one on; p->packed holds R. */
-static void go_back(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t from, int64_t to)
+/* Steps [t0, t1) of samples [from, to), from the last one on. */
+static void go_back(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t0, int64_t t1, int64_t from,
+                    int64_t to)
 {
-    begin(s, l, p->dh, HN_RECURRENT_DY_H, d, from, to - from);
-    begin(s, l, p->dc, HN_RECURRENT_DY_C, d, from, to - from);
-    for (int64_t k = 0; k < l->steps; k++) {
-        const int64_t t = backwards(l, d) ? k : l->steps - 1 - k;
+    const gboolean up = backwards(l, d);
+    if (up ? t0 == 0 : t1 == l->steps) {
+        begin(s, l, p->dh, HN_RECURRENT_DY_H, d, from, to - from);
+        begin(s, l, p->dc, HN_RECURRENT_DY_C, d, from, to - from);
+    }
+    for (int64_t k = 0; k < t1 - t0; k++) {
+        const int64_t t = up ? t0 + k : t1 - 1 - k, row = (t - t0) * l->batch;
         for (int64_t b = from; b < to; b++)
-            sample_grad(s, l, p, d, t, b);
-        const HnGemmBlocked g = product(to - from, l->hidden, l->width, p->dg + (t * l->batch + from) * l->width,
-                                        p->packed, p->dh + from * l->hidden);
+            sample_grad(s, l, p, d, t, b, row + b);
+        const HnGemmBlocked g =
+            product(to - from, l->hidden, l->width, p->dg + (row + from) * l->width, p->r, p->dh + from * l->hidden);
         hn_gemm_blocked(&g, 0, 1);
     }
-    finish(s, l, p->dh, HN_RECURRENT_DH, d, from, to - from);
-    finish(s, l, p->dc, HN_RECURRENT_DC, d, from, to - from);
+    if (up ? t1 == l->steps : t0 == 0) {
+        finish(s, l, p->dh, HN_RECURRENT_DH, d, from, to - from);
+        finish(s, l, p->dc, HN_RECURRENT_DC, d, from, to - from);
+    }
 }
 
-/* dg' times a right operand of so many columns. */
-static void weight_grad(const Layer *l, const Parts *p, const float *right, int64_t n, float *to)
+/* What sums over `rows` rows of the parts, and their dx; `first`: of this direction. */
+static void add_steps(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t, int64_t rows,
+                      gboolean first)
 {
-    const int64_t rows = l->steps * l->batch;
-    hn_gemm_kernel_pack(p->packed, right, n, 1, rows, n);
-    HnGemmBlocked g = product(l->width, n, rows, p->dg, p->packed, to);
-    g.a_pitch = 1;
-    g.a_k = l->width;
-    share(l, &g, p->rooms);
+    const int64_t both = l->inputs + l->hidden;
+    if (output(s, HN_RECURRENT_DW) != NULL || output(s, HN_RECURRENT_DR) != NULL) {
+        hn_gemm_kernel_pack(p->packed, p->in, both, 1, rows, both);
+        HnGemmBlocked g = product(l->width, both, rows, p->dg, p->packed, p->weights);
+        g.a_pitch = 1;
+        g.a_k = l->width;
+        g.accumulate = !first;
+        share(l, &g, p->rooms);
+    }
+    if (output(s, HN_RECURRENT_DB) != NULL) {
+        float *db = output(s, HN_RECURRENT_DB) + d * 2 * l->width;
+        if (first)
+            memset(db, 0, (gsize)l->width * sizeof(float));
+        levels[hn_cpu_level()].add_rows(db, p->dg, rows, l->width);
+    }
+    if (output(s, HN_RECURRENT_DX) != NULL) {
+        HnGemmBlocked g =
+            product(rows, l->inputs, l->width, p->dg, p->w, output(s, HN_RECURRENT_DX) + t * l->batch * l->inputs);
+        g.accumulate = d > 0;
+        share(l, &g, NULL);
+    }
 }
 
-static void bias_grad(const Layer *l, const Parts *p, float *restrict to)
+/* n columns of the gradients of both weights, from `from` on. */
+static void copy_weights(const Layer *l, const float *weights, int64_t from, int64_t n, float *to)
 {
-    memset(to, 0, (gsize)l->width * sizeof(float));
-    for (int64_t i = 0; i < l->steps * l->batch; i++)
-        for (int64_t j = 0; j < l->width; j++)
-            to[j] += p->dg[i * l->width + j];
-    memcpy(to + l->width, to, (gsize)l->width * sizeof(float));
+    for (int64_t i = 0; to != NULL && i < l->width; i++)
+        memcpy(to + i * n, weights + i * (l->inputs + l->hidden) + from, (gsize)n * sizeof(float));
+}
+
+static float *output_of(const HnStep *s, int k, int64_t d, int64_t n)
+{
+    return output(s, k) != NULL ? output(s, k) + d * n : NULL;
+}
+
+static void direction_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t d)
+{
+    const int64_t in = l->width * l->inputs, own = l->width * l->hidden;
+    hn_gemm_kernel_pack(p->w, input(s, HN_RECURRENT_W) + d * in, l->inputs, 1, l->width, l->inputs);
+    hn_gemm_kernel_pack(p->r, input(s, HN_RECURRENT_R) + d * own, l->hidden, 1, l->width, l->hidden);
+    for (int64_t done = 0, n; done < l->steps; done += n) {
+        n = MIN(l->at_once, l->steps - done);
+        const int64_t t0 = backwards(l, d) ? done : l->steps - done - n;
+#pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
+        for (int t = 0; t < l->threads; t++)
+            go_back(s, l, p, d, t0, t0 + n, l->batch * t / l->threads, l->batch * (t + 1) / l->threads);
+        add_steps(s, l, p, d, t0, n * l->batch, done == 0);
+    }
+    copy_weights(l, p->weights, 0, l->inputs, output_of(s, HN_RECURRENT_DW, d, in));
+    copy_weights(l, p->weights, l->inputs, l->hidden, output_of(s, HN_RECURRENT_DR, d, own));
+    float *db = output_of(s, HN_RECURRENT_DB, d, 2 * l->width);
+    if (db != NULL)
+        memcpy(db + l->width, db, (gsize)l->width * sizeof(float));
 }
 
 static gboolean grad_run(HnStep *s, GError **error)
@@ -352,26 +409,9 @@ static gboolean grad_run(HnStep *s, GError **error)
     (void)error;
     const Layer *l = s->state;
     const Parts p = parts_of(l, s->scratch);
-    const int64_t in = l->width * l->inputs, own = l->width * l->hidden;
     memset(p.none, 0, (gsize)l->hidden * sizeof(float));
-    for (int64_t d = 0; d < l->directions; d++) {
-        hn_gemm_kernel_pack(p.packed, input(s, HN_RECURRENT_R) + d * own, l->hidden, 1, l->width, l->hidden);
-#pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
-        for (int t = 0; t < l->threads; t++)
-            go_back(s, l, &p, d, l->batch * t / l->threads, l->batch * (t + 1) / l->threads);
-        if (output(s, HN_RECURRENT_DW) != NULL)
-            weight_grad(l, &p, input(s, HN_RECURRENT_X), l->inputs, output(s, HN_RECURRENT_DW) + d * in);
-        if (output(s, HN_RECURRENT_DR) != NULL)
-            weight_grad(l, &p, p.before, l->hidden, output(s, HN_RECURRENT_DR) + d * own);
-        if (output(s, HN_RECURRENT_DB) != NULL)
-            bias_grad(l, &p, output(s, HN_RECURRENT_DB) + d * 2 * l->width);
-        if (output(s, HN_RECURRENT_DX) == NULL)
-            continue;
-        hn_gemm_kernel_pack(p.packed, input(s, HN_RECURRENT_W) + d * in, l->inputs, 1, l->width, l->inputs);
-        HnGemmBlocked g = product(l->steps * l->batch, l->inputs, l->width, p.dg, p.packed, output(s, HN_RECURRENT_DX));
-        g.accumulate = d > 0;
-        share(l, &g, NULL);
-    }
+    for (int64_t d = 0; d < l->directions; d++)
+        direction_grad(s, l, &p, d);
     if (output(s, HN_RECURRENT_DP) != NULL)
         memset(output(s, HN_RECURRENT_DP), 0, s->out[HN_RECURRENT_DP].slot->tensor->bytes);
     return TRUE;

@@ -20,11 +20,14 @@ static HN_TARGET void HN_V(lstm_row)(float *restrict g, const float *before, flo
         h[i] = out[i] * HN_V(tanh)(cell[i]);
 }
 
-/* dg: gradients of the sums, [4][n]; dc: of the cell state behind the step, then of the one before it. */
+/* dg: gradients of the sums, [4][n]; dc: of the cell state behind the step, then of the one before it. dy: what is
+ * added to dh, NULL for zeros. */
 static HN_TARGET void HN_V(lstm_row_grad)(const float *restrict g, const float *restrict before,
-                                          const float *restrict cell, const float *restrict dh, float *restrict dc,
-                                          float *restrict dg, int64_t n)
+                                          const float *restrict cell, const float *dy, float *restrict dh,
+                                          float *restrict dc, float *restrict dg, int64_t n)
 {
+    for (int64_t i = 0; dy != NULL && i < n; i++)
+        dh[i] += dy[i];
     for (int64_t i = 0; i < n; i++) {
         const float in = g[i], out = g[n + i], forget = g[2 * n + i], value = g[3 * n + i];
         const float now = HN_V(tanh)(cell[i]), d = dc[i] + dh[i] * out * (1 - now * now);
@@ -34,5 +37,13 @@ static HN_TARGET void HN_V(lstm_row_grad)(const float *restrict g, const float *
         dg[3 * n + i] = d * in * (1 - value * value);
         dc[i] = d * forget;
     }
+}
+
+/* to[n] += the sum of `rows` rows of n, in their order. */
+static HN_TARGET void HN_V(lstm_add_rows)(float *restrict to, const float *restrict from, int64_t rows, int64_t n)
+{
+    for (; rows > 0; rows--, from += n)
+        for (int64_t i = 0; i < n; i++)
+            to[i] += from[i];
 }
 #undef INLINE
