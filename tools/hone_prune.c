@@ -381,7 +381,8 @@ static gboolean make(Prune *q, GError **error)
     }
     q->result = hn_pruned_model(q->pruned, error);
     return q->result != NULL && check_removal(q, error) &&
-           prune_count_flops(q, q->result, NULL, &q->flops_after, error);
+           prune_count_flops(q, q->result, NULL, &q->flops_after, error) && prune_in_steps(q, error) &&
+           prune_heal(q, error);
 }
 
 static gboolean write_model(Prune *q, GError **error)
@@ -440,6 +441,7 @@ static gboolean run(HnContext *ctx, GError **error)
         g_free(q.loss[c]);
     g_free(q.loss);
     g_free(q.keep);
+    g_free(q.taylor);
     hn_prune_costs_free(q.ms);
     hn_prune_costs_free(q.bytes);
     hn_zeros_curves_free(q.zeros_loss);

@@ -10,6 +10,7 @@
 #include "common.h"
 #include "onnx/onnx.h"
 #include "prune/prune.h"
+#include "prune/rounds.h"
 #include "prune/widths.h"
 #include "prune/zeros.h"
 #include "tune/journal.h"
@@ -18,9 +19,9 @@
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern, *store, *replay, *journal, *timing_cache;
+        *pattern, *store, *replay, *journal, *timing_cache, *augment;
     char **dim, **shapes;
-    int samples, round, layers;
+    int samples, round, layers, finetune, steps;
     double ratio, sparsity;
     gboolean structured, analyze, explain, force, speed_only, resume;
 } PruneParams;
@@ -74,7 +75,7 @@ typedef struct {
     double limit;       /* part of the dense model's, or, where `absolute`, what it says */
     gboolean absolute;
     HnPruneScore by;
-    gboolean fit; /* repair */
+    gboolean fit, heal; /* repairs */
     gboolean store_sparse;
     HnZerosOptions zeros;
     HnZerosCurves *zeros_loss; /* NULL: not needed, or not yet */
@@ -91,6 +92,8 @@ typedef struct {
     HnScorer *scorer;  /* on samples that are held out */
     HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
     HnPruneOptions o;
+    HnPruneLearner learner;
+    double *taylor;           /* by hn_channels_class() of q->map; NULL: not needed, or not yet */
     double **loss;            /* by class; NULL: was not needed */
     HnPruneCosts *ms, *bytes; /* of q->base, by layer; NULL: were not needed */
     int *keep;
@@ -137,6 +140,18 @@ gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error);
 
 /* What comes of the model by the samples that o names, with widths keep where channels go. */
 HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error);
+
+/* prune_heal.c: q->result, where other weights are better on samples that are held out */
+gboolean prune_heal(Prune *q, GError **error);
+/* m's copy with what it learned of the dense model, and of labels; epochs 0: as many as are cheap. NULL: error. */
+HnModel *prune_learn(const Prune *q, const HnModel *m, const char *what, int epochs, gboolean labels, GError **error);
+
+/* HnPruneLearner.heal, data being q */
+gboolean prune_heal_between(gpointer data, HnModel **m, GError **error);
+/* q->result in --steps, where that is better */
+gboolean prune_in_steps(Prune *q, GError **error);
+/* prune_taylor.c: HnPruneLearner.score, data being q */
+gboolean prune_taylor(gpointer data, const HnPruneMap *map, double *score, GError **error);
 
 /* prune_journal.c: what was tried, and how long it took, is known to a run that goes on */
 gboolean prune_open_journal(Prune *q, GError **error);

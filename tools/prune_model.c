@@ -107,6 +107,9 @@ static gboolean open_data(Prune *q, GError **error)
         return hn_tool_usage(error, "made-up samples are no data to prune by; '--speed-only' makes a model for "
                                     "measuring speed");
     draw(q);
+    if (q->held_first == 0 && (q->heal || q->p->finetune > 0))
+        return hn_tool_usage(error, "what is learned is judged by samples that are held out: of fewer than 8 there are "
+                                    "none");
     q->sample = hn_data_load(q->data, 0, error);
     return q->sample != NULL;
 }
@@ -166,6 +169,7 @@ gboolean prune_open(Prune *q, GError **error)
     if (!prepare(q, error) || !open_data(q, error) || !open_scorer(q, error) || !prune_take_blocks(q, error) ||
         (q->map = hn_prune_map_new(q->base, q->ctx->budget, error)) == NULL || !exclude(q, error))
         return FALSE;
+    q->learner = (HnPruneLearner){ prune_taylor, prune_heal_between, q };
     q->o = (HnPruneOptions){ .backend = q->backend,
                              .threads = q->ctx->common.threads,
                              .budget = q->ctx->budget,
@@ -175,6 +179,7 @@ gboolean prune_open(Prune *q, GError **error)
                              .wanted = q->base != q->dense ? q->dense : NULL,
                              .score = q->by,
                              .fit = q->fit,
+                             .learner = &q->learner,
                              .seed = q->ctx->common.seed };
     return TRUE;
 }

@@ -41,9 +41,17 @@ const GOptionEntry prune_entries[] = {
       "top1, r2, cos, sqnr, scores or cmd:PROGRAM, or a list of NAME@OUTPUT (default: by what each output holds)",
       "NAME" },
     { "score", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, score),
-      "which channels go: obs (default), l1, l2, bn-scale, wanda, random", "NAME" },
+      "which channels go: obs (default), l1, l2, bn-scale, wanda, taylor (by gradients), random", "NAME" },
     { "repair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, repair),
-      "auto, none or fit: weights anew by least squares, kept where that lowers the error (default: auto)", "LIST" },
+      "auto, none, or a list of fit (weights anew by least squares) and heal (learned from the dense model's results), "
+      "each kept where that lowers the error (default: auto: fit)",
+      "LIST" },
+    { "finetune", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, finetune),
+      "learn N epochs from labels and the dense model's results, kept where that is better", "N" },
+    { "steps", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, steps),
+      "prune in N rounds, with repairs between them, where that is better (default: 1)", "N" },
+    { "augment", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, augment),
+      "change samples at random while learning: shift:2,flip-x,noise:0.01", "LIST" },
     { "round", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, round),
       "widths are multiples of N, fewer of classes with few channels (default: numbers of a vector)", "N" },
     { "exclude", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, exclude),
@@ -130,8 +138,10 @@ static gboolean parse_zeros(Prune *q, GError **error)
     q->zeros = (HnZerosOptions){ .rows = patterns[i].rows, .of_four = patterns[i].of_four };
     if (p->structured)
         return hn_tool_usage(error, "'--sparsity' and '--pattern' leave all channels: they exclude '--structured'");
-    if (q->by == HN_PRUNE_BN)
-        return hn_tool_usage(error, "'--score bn-scale' is one of channels, not of single weights");
+    if (q->by == HN_PRUNE_BN || q->by == HN_PRUNE_TAYLOR)
+        return hn_tool_usage(error, "'--score bn-scale' and 'taylor' are of channels, not of single weights");
+    if (p->steps > 1)
+        return hn_tool_usage(error, "'--steps' is for channels: zeros come in rounds of their own");
     if (q->zeros.of_four > 0)
         return isnan(p->sparsity) || p->sparsity == 0.5 ||
                hn_tool_usage(error, "'--pattern 2:4' makes half of the weights 0, no other part");
@@ -169,9 +179,17 @@ static gboolean parse_budget(Prune *q, GError **error)
 static gboolean parse_repair(Prune *q, GError **error)
 {
     const char *list = q->p->repair != NULL ? q->p->repair : "auto";
-    q->fit = strcmp(list, "none") != 0;
-    return !strcmp(list, "auto") || !strcmp(list, "none") || !strcmp(list, "fit") ||
-           hn_tool_usage(error, "option '--repair' is one of auto, none, fit");
+    g_auto(GStrv) names = g_strsplit(list, ",", -1);
+    q->fit = !strcmp(list, "auto");
+    if (q->fit || !strcmp(list, "none"))
+        return TRUE;
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(names[i], "fit") && strcmp(names[i], "heal"))
+            return hn_tool_usage(error, "option '--repair' is auto, none, or a list of fit, heal");
+        q->fit = q->fit || !strcmp(names[i], "fit");
+        q->heal = q->heal || !strcmp(names[i], "heal");
+    }
+    return TRUE;
 }
 
 static gboolean parse_store(Prune *q, GError **error)
@@ -186,19 +204,22 @@ gboolean prune_parse(Prune *q, GError **error)
     const PruneParams *p = q->p;
     q->max_drop = NAN;
     if (p->score != NULL && !hn_prune_score_parse(p->score, &q->by))
-        return hn_tool_usage(error, "option '--score' is one of obs, l1, l2, bn-scale, wanda, random");
+        return hn_tool_usage(error, "option '--score' is one of obs, l1, l2, bn-scale, wanda, taylor, random");
     if (p->max_drop_text != NULL && !hn_parse_percent(p->max_drop_text, &q->max_drop, error)) {
         g_prefix_error(error, "option '--max-drop': ");
         return FALSE;
     }
-    if (p->samples < 1 || p->round < 0 || p->layers < 0)
-        return hn_tool_usage(error, "a number of samples, channels and blocks is positive");
+    if (p->samples < 1 || p->round < 0 || p->layers < 0 || p->finetune < 0 || p->steps < 0)
+        return hn_tool_usage(error, "a number of samples, channels, blocks, epochs and steps is positive");
     q->vector = p->round > 0 ? p->round : hn_cpu_isa() >= HN_ISA_AVX512 ? 16 : 8;
     if (p->speed_only && p->calib != NULL)
         return hn_tool_usage(error, "'--speed-only' is for want of samples: it excludes '--calib'");
     if (p->calib == NULL && !p->speed_only && !p->explain)
         return hn_tool_usage(error, "without '--calib' nobody knows what is lost; '--speed-only' makes a model for "
                                     "measuring speed");
+    if (p->speed_only && (q->by == HN_PRUNE_TAYLOR || p->steps > 1 || p->finetune > 0))
+        return hn_tool_usage(error, "'--speed-only' has no samples: it excludes '--score taylor', '--steps' and "
+                                    "'--finetune'");
     if (p->speed_only && (p->max_drop_text != NULL || p->metric != NULL))
         return hn_tool_usage(error, "'--speed-only' measures no loss: it excludes '--max-drop' and '--metric'");
     if (p->metric != NULL && !hn_metric_choice_parse(p->metric, &q->choice, error)) {

@@ -8,8 +8,8 @@
 #include "op/ops.h"
 
 static const char *const names[HN_PRUNE_SCORES] = {
-    [HN_PRUNE_OBS] = "obs",     [HN_PRUNE_L1] = "l1",       [HN_PRUNE_L2] = "l2",
-    [HN_PRUNE_BN] = "bn-scale", [HN_PRUNE_WANDA] = "wanda", [HN_PRUNE_RANDOM] = "random",
+    [HN_PRUNE_OBS] = "obs",     [HN_PRUNE_L1] = "l1",         [HN_PRUNE_L2] = "l2",         [HN_PRUNE_BN] = "bn-scale",
+    [HN_PRUNE_WANDA] = "wanda", [HN_PRUNE_TAYLOR] = "taylor", [HN_PRUNE_RANDOM] = "random",
 };
 
 const char *hn_prune_score_name(HnPruneScore s)

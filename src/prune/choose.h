@@ -14,6 +14,7 @@ typedef enum {
     HN_PRUNE_L2,     /* the same of their squares */
     HN_PRUNE_BN,     /* factor of a BatchNormalization, or of what it became part of */
     HN_PRUNE_WANDA,  /* weights of readers, times the root mean square of what they read */
+    HN_PRUNE_TAYLOR, /* what a loss changes by when the channel goes, by its gradient: see prune/taylor.h */
     HN_PRUNE_RANDOM, /* any */
     HN_PRUNE_SCORES
 } HnPruneScore;

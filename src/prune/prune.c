@@ -162,7 +162,8 @@ typedef struct {
     HnPruned *out;
     const HnPruneOptions *o;
     const int *keep;
-    gboolean dirty; /* something has gone */
+    const double *learned; /* HnPruneLearner.score; NULL: another score is asked for */
+    gboolean dirty;        /* something has gone */
 } Run;
 
 static void note_gone(HnPruned *p, int c, const int *order, int n)
@@ -185,6 +186,17 @@ static void sort_places(int *order, int n, double *score)
     for (int i = 0; i < n; i++)
         order[i] = i;
     g_qsort_with_data(order, n, sizeof *order, compare_scores, score);
+}
+
+/* The learner's, unless it knows nothing of the class. */
+static void take_learned(const Run *r, int c, double *score)
+{
+    const HnPruneClass *k = r->out->map->classes->pdata[c];
+    double sum = 0;
+    for (int i = 0; i < k->n; i++)
+        sum += score[i] = r->learned[g_array_index(k->group->classes, int, i)];
+    if (!(sum > 0))
+        hn_prune_weight_scores(r->out->map, c, HN_PRUNE_L2, r->o->seed, score);
 }
 
 /* Mean squares of what is read, times those of the weights. */
@@ -222,7 +234,10 @@ static void choose(Run *r, const HnLayerSums *p, int c, HnObs *const *obs)
     HnPruneScore s = r->o->score;
     if (!by_data && (s == HN_PRUNE_OBS || s == HN_PRUNE_WANDA) && k->layers->len > 0)
         s = HN_PRUNE_L2;
-    hn_prune_weight_scores(r->out->map, c, s, r->o->seed, score);
+    if (s == HN_PRUNE_TAYLOR && r->learned != NULL)
+        take_learned(r, c, score);
+    else
+        hn_prune_weight_scores(r->out->map, c, s, r->o->seed, score);
     if (s == HN_PRUNE_OBS) {
         hn_prune_choose(r->out->map, c, obs, score, n, order, loss);
         r->out->loss[c] = loss[n - 1];
@@ -321,7 +336,13 @@ HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int
 {
     g_autoptr(HnPruned) p = hn_pruned_new(map, o->budget);
     const guint n = map->classes->len;
-    Run r = { .out = p, .o = o, .keep = keep, .dirty = o->wanted != NULL };
+    g_autofree double *learned = NULL;
+    if (o->score == HN_PRUNE_TAYLOR && o->learner != NULL) {
+        learned = g_new0(double, (gsize)hn_channels_count(map->channels) + 1);
+        if (!o->learner->score(o->learner->data, map, learned, error))
+            return NULL;
+    }
+    Run r = { .out = p, .o = o, .keep = keep, .learned = learned, .dirty = o->wanted != NULL };
     for (guint c = 0; c < n; c++) {
         if (goes_now(&r, (int)c, G_MAXINT)) /* no layer reads it */
             choose(&r, NULL, (int)c, NULL);

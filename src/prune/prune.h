@@ -19,6 +19,16 @@
 
 G_BEGIN_DECLS
 
+/* What somebody who can learn does for pruning. */
+typedef struct {
+    /* score[k], by hn_channels_class(), 0 so far: what is lost when channel k of a class goes. Those of a class that
+     * stay 0 are told apart by their weights (HN_PRUNE_L2). Errors: its own. */
+    gboolean (*score)(gpointer data, const HnPruneMap *map, double *score, GError **error);
+    /* Other weights for *m, which it may replace by another model: between rounds (prune/rounds.h). */
+    gboolean (*heal)(gpointer data, HnModel **m, GError **error);
+    gpointer data;
+} HnPruneLearner;
+
 typedef struct {
     const HnBackend *backend;
     int threads;
@@ -28,9 +38,10 @@ typedef struct {
     int64_t first, n;           /* of it */
     const HnModel *wanted;      /* whose layers' results are those to make; NULL: the map's model */
     HnPruneScore score;
-    gboolean fit;  /* weights become others */
-    double ridge;  /* HnObs; 0: a default */
-    uint64_t seed; /* of what is chosen by chance */
+    const HnPruneLearner *learner; /* HN_PRUNE_TAYLOR needs its score; else NULL will do */
+    gboolean fit;                  /* weights become others */
+    double ridge;                  /* HnObs; 0: a default */
+    uint64_t seed;                 /* of what is chosen by chance */
 } HnPruneOptions;
 
 /* What goes of a model, and what its weights become. */

@@ -81,7 +81,7 @@ right() {
 @test "prune: other scores choose other channels, and are no better" {
     prunes --calib "$digits/train.npz" --samples 128 --ratio 0.5 --force
     best=$(jq .score.sqnr_db report.json)
-    for score in l1 l2 bn-scale wanda random; do
+    for score in l1 l2 bn-scale wanda taylor random; do
         prunes --calib "$digits/train.npz" --samples 128 --ratio 0.5 --score $score --force
         holds ".score.sqnr_db < $best + 1"
     done
@@ -130,6 +130,41 @@ assert len(all) >= 2
 for w in all:
     assert eval(sys.argv[1]), (w.shape, (w == 0).mean())
 END
+}
+
+@test "prune: healed without labels, or with them, and never worse" {
+    prunes --calib "$digits/train.npz" --flops 0.25x --repair fit,heal -t 1
+    holds '[.repairs[].name] == ["fit", "heal"] and .repairs[1].kept == "yes" and .repairs[1].after > .repairs[1].before'
+    holds '.score.sqnr_db >= .repairs[1].after - 1e-6'
+    cp out.onnx first.onnx
+    prunes --calib "$digits/train.npz" --flops 0.25x --repair fit,heal -t 2
+    cmp first.onnx out.onnx
+    prunes --calib "$digits/train.npz" --samples 256 --flops 0.25x --finetune 3 --augment shift:1
+    holds '.repairs[1].name == "finetune" and (.repairs[1].kept == "yes") == (.score.sqnr_db != .repairs[1].before)'
+    refuses 2 "is auto, none, or a list of fit, heal" \
+        hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --ratio 0.5 --repair hell -o no.onnx
+    refuses 2 "judged by samples that are held out" \
+        hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 4 --ratio 0.5 --repair heal --force -o no.onnx
+    [ ! -e no.onnx ]
+}
+
+@test "prune: in steps, kept where that is better" {
+    prunes --calib "$digits/train.npz" --samples 256 --ratio 0.5 --steps 2
+    holds '.repairs[1].name == "steps" and (.repairs[1].kept == "yes") == (.repairs[1].after > .repairs[1].before)'
+    cp out.onnx first.onnx
+    prunes --replay first.onnx --calib "$digits/train.npz"
+    cmp first.onnx out.onnx
+    refuses 2 "'--steps' is for channels" \
+        hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --sparsity 0.5 --steps 2 -o no.onnx
+}
+
+@test "prune: healing leaves zeros where they are" {
+    prunes --calib "$digits/train.npz" --sparsity 0.9 --force
+    before=$(jq -c '[.layers[].zeros]' report.json)
+    prunes --calib "$digits/train.npz" --sparsity 0.9 --force --repair fit,heal
+    holds '.repairs[1].name == "heal" and .repairs[1].kept == "yes"'
+    zeros '(w == 0).mean() > 0.8'
+    [ "$(jq -c '[.layers[].zeros]' report.json)" = "$before" ]
 }
 
 @test "prune: zeros where they cost least, in patterns" {

@@ -12,6 +12,8 @@
 #include "prune/spd.h"
 #include "prune/branches.h"
 #include "prune/widths.h"
+#include "prune/rounds.h"
+#include "prune/taylor.h"
 #include "prune/zeros.h"
 #include "prune/zeros_group.h"
 #include "run_model.h"
@@ -396,6 +398,77 @@ static void test_prune(void)
     g_assert_cmpint(memcmp(p->gone, again->gone, (gsize)hn_channels_count(s.map->channels)), ==, 0);
 }
 
+/* Channel k of a class is worth k, or the other way round; all but the last round's models are seen, and stay. */
+typedef struct {
+    gboolean turned;
+    int seen;
+} Learner;
+
+static gboolean score_by_place(gpointer data, const HnPruneMap *map, double *score, GError **error)
+{
+    const Learner *l = data;
+    (void)error;
+    for (int i = 0; i < hn_channels_count(map->channels); i++)
+        score[i] = map->class_of[i] < 0 ? 0 : l->turned ? 100 - map->place_of[i] : 1 + map->place_of[i];
+    return TRUE;
+}
+
+static gboolean see_model(gpointer data, HnModel **m, GError **error)
+{
+    Learner *l = data;
+    l->seen++;
+    return *m != NULL && error != NULL;
+}
+
+static void test_learner(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new(residual);
+    Learner l = { 0 };
+    const HnPruneLearner learner = { score_by_place, see_model, &l };
+    const int keep[] = { 4, 4 };
+    s.o.learner = &learner;
+    s.o.score = HN_PRUNE_TAYLOR;
+    for (l.turned = FALSE; l.turned <= TRUE; l.turned++) {
+        g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+        g_assert_no_error(error);
+        for (int i = 0; i < hn_channels_count(s.map->channels); i++)
+            if (s.map->class_of[i] >= 0)
+                g_assert_cmpint(p->gone[i], ==, l.turned ? s.map->place_of[i] >= 4 : s.map->place_of[i] < 12);
+    }
+    g_autoptr(HnModel) m = hn_prune_in_rounds(s.map, &s.o, keep, 3, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(l.seen, ==, 2);
+    g_autoptr(HnPruneMap) map = hn_prune_map_new(m, NULL, &error);
+    g_assert_no_error(error);
+    for (guint c = 0; c < map->classes->len; c++)
+        g_assert_cmpint(((const HnPruneClass *)map->classes->pdata[c])->n, ==, 4);
+    g_autoptr(HnTensor) y = result_of(&s, m, 0);
+    g_assert_cmpint(y->n, ==, 4);
+}
+
+/* A sample's sum of weight times gradient, by channel, without its sign. */
+static void test_taylor(void)
+{
+    g_auto(Subject) s = subject_new(residual);
+    g_autofree double *score = g_new0(double, (gsize)hn_channels_count(s.map->channels) + 1);
+    g_autofree HnTensor **gradients = g_new0(HnTensor *, s.map->layers->len + 1u);
+    const HnPruneClass *k = s.map->classes->pdata[0];
+    const int layer = g_array_index(k->layers, int, 0);
+    const HnPruneLayer *l = s.map->layers->pdata[layer];
+    g_autoptr(HnTensor) gradient = hn_tensor_copy(l->rows.w, NULL, NULL);
+    gradients[layer] = gradient;
+    hn_prune_taylor_add(s.map, gradients, score);
+    hn_prune_taylor_add(s.map, gradients, score);
+    double sum = 0, all = 0;
+    for (int i = 0; i < k->n; i++)
+        sum += score[g_array_index(k->group->classes, int, i)];
+    for (int64_t i = 0; i < l->rows.w->n; i++)
+        all += pow(hn_tensor_get_f64(l->rows.w, i), 2);
+    g_assert_cmpfloat(all, >, 0);
+    g_assert_cmpfloat(fabs(sum - 2 * all), <, 1e-9 * all);
+}
+
 /* What goes into a block takes the place of what comes out, and the layers behind make up for it. */
 static void test_blocks(void)
 {
@@ -636,6 +709,8 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/zeros", test_zeros);
     g_test_add_func("/prune/share", test_share);
     g_test_add_func("/prune/run", test_prune);
+    g_test_add_func("/prune/learner", test_learner);
+    g_test_add_func("/prune/taylor", test_taylor);
     g_test_add_func("/prune/blocks", test_blocks);
     g_test_add_func("/prune/widths", test_widths);
     g_test_add_func("/prune/any", test_any);
