@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "check/recipe.h"
 #include "hone_distill.h"
 #include "train/init.h"
@@ -212,6 +213,7 @@ static gboolean open_teacher(Distill *q, GError **error)
 
 static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError **error)
 {
+    const guint64 limit = q->ctx->common.mem_limit, used = hn_budget_used(q->ctx->budget);
     g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
     HnModel *work = types != NULL ? distill_student(q, error) : NULL;
     if (work == NULL)
@@ -224,8 +226,22 @@ static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError
                                  .micro = q->p->micro_batches,
                                  .threads = q->ctx->common.threads,
                                  .seed = q->ctx->common.seed,
-                                 .budget = q->ctx->budget };
+                                 .budget = q->ctx->budget,
+                                 .checkpoint = q->ctx->common.mem_limit > 0,
+                                 .limit = limit > used ? limit - used : MIN(limit, 1) };
     return hn_trainer_new(work, q->device, &o, error);
+}
+
+static void note_forecast(const Distill *q)
+{
+    HnForecast f;
+    hn_trainer_forecast(q->trainer, &f);
+    g_autofree char *needed = hn_text_size(f.needed), *plain = hn_text_size(f.plain);
+    if (f.nodes > 0)
+        hn_context_note(q->ctx, 1, "a step takes %s instead of %s: %u nodes are computed twice", needed, plain,
+                        f.nodes);
+    else
+        hn_context_note(q->ctx, 1, "a step takes %s", plain);
 }
 
 /* Why normalizations keep their moments; NULL: they do not. */
@@ -256,6 +272,7 @@ static gboolean open_trainer(Distill *q, GError **error)
         if (!q->p->freeze_bn)
             hn_context_warn(q->ctx, "normalizations keep their means and variances, %s; see '--train-bn'", why);
     }
+    note_forecast(q);
     q->compared = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     for (guint i = 0; i < q->objectives->len; i++)
         g_ptr_array_add(q->compared, hn_trainer_compared(q->trainer, i));
