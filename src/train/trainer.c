@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "run/timer.h"
 #include "train/gradient_sum.h"
 #include "train/update_graph.h"
 
@@ -498,6 +499,42 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
         return FALSE;
     t->steps++;
     return TRUE;
+}
+
+/* --- what is not finite ------------------------------------------------------------------------------------------- */
+
+static gboolean all_finite(const HnPort *p)
+{
+    if (p->slot == NULL || p->slot->tensor->dtype != HN_F32)
+        return TRUE;
+    const float *x = p->slot->tensor->data;
+    const gsize n = p->slot->layout != NULL ? p->slot->layout->bytes / sizeof *x : (gsize)p->slot->tensor->n;
+    for (gsize i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return FALSE;
+    return TRUE;
+}
+
+/* HnTimer.after; data: where the name goes, once. */
+static void look(const HnStep *s, gpointer data)
+{
+    char **name = data;
+    for (int k = 0; *name == NULL && s->origin != NULL && k < s->n_out; k++)
+        if (!all_finite(&s->out[k]))
+            *name = g_strdup(hn_node_label(s->origin));
+}
+
+char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets)
+{
+    char *name = NULL;
+    HnTimer timer = { .after = look, .data = &name };
+    hn_session_set_timer(t->session, &timer);
+    for (int k = 0; k < t->o.micro && name == NULL && run_part(t, in, targets, k, NULL); k++)
+        unref_all(t->out, t->graph->model->graph->outputs->len);
+    hn_session_set_timer(t->session, NULL);
+    unref_all(t->out, t->graph->model->graph->outputs->len);
+    g_free(timer.spans);
+    return name;
 }
 
 /* --- what it learned ---------------------------------------------------------------------------------------------- */

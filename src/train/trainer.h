@@ -72,6 +72,10 @@ typedef struct {
 /* One step: in, targets as their types say. Errors: those of running; VALUE: labels out of range; NaN. */
 gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
                          GError **error);
+/* Behind a step on the same batch whose loss was not finite: runs it again, which changes no weight, and names the
+ * first node with an infinity or NaN in what it makes; an attention's mask of infinities counts, too. NULL: there is
+ * none, or the step failed. */
+char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets);
 int64_t hn_trainer_steps(const HnTrainer *t); /* made so far */
 
 /* What was learned goes to the weights of m, a model of the same file, by their names: averages where there are some,

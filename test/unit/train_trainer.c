@@ -397,9 +397,13 @@ static void test_not_finite(void)
         g_assert_cmpuint(before->len, >, 1);
         ((float *)l.in[0]->data)[4] = INFINITY;
         g_assert_false(isfinite(lesson_step(&l, 0.01).loss));
+        g_autofree char *node = hn_trainer_find_nonfinite(l.trainer, l.in, l.target);
+        g_assert_nonnull(node);
+        g_assert_cmpstr(node, ==, "y");
         for (guint k = 0; k < before->len; k++)
             g_assert_true(hn_tensor_equal(before->pdata[k], hn_trainer_state(l.trainer, k, &name)));
         ((float *)l.in[0]->data)[4] = 1;
+        g_assert_null(hn_trainer_find_nonfinite(l.trainer, l.in, l.target));
         g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
         g_assert_false(hn_tensor_equal(before->pdata[0], hn_trainer_state(l.trainer, 0, &name)));
         lesson_clear(&l);
