@@ -66,7 +66,8 @@ int64_t hn_fit_best(const HnFit *f)
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
 
-gboolean hn_feed_step(const HnFeed *f, double lr, HnStepLoss *made, GError **error)
+/* node: of a loss that is not finite, the label of the first node that made such a number; NULL: nobody asks */
+static gboolean feed(const HnFeed *f, double lr, HnStepLoss *made, char **node, GError **error)
 {
     g_autofree HnTensor **targets = g_new0(HnTensor *, f->targets->objectives->len + 1);
     g_autoptr(HnSample) s = hn_batches_next(f->batches, NULL, error);
@@ -74,24 +75,31 @@ gboolean hn_feed_step(const HnFeed *f, double lr, HnStepLoss *made, GError **err
         !hn_targets_make(f->targets, f->data, s, f->compared, targets, error))
         return FALSE;
     const gboolean ok = hn_trainer_step(f->trainer, s->in, targets, lr, made, error);
+    if (ok && node != NULL && !isfinite(made->loss))
+        *node = hn_trainer_find_nonfinite(f->trainer, s->in, targets);
     hn_targets_clear(f->targets, targets);
     return ok;
+}
+
+gboolean hn_feed_step(const HnFeed *f, double lr, HnStepLoss *made, GError **error)
+{
+    return feed(f, lr, made, NULL, error);
 }
 
 static gboolean step(HnFit *f, HnEpoch *e, GError **error)
 {
     const int64_t at = hn_trainer_steps(f->o.feed.trainer) + 1;
     HnStepLoss made;
+    g_autofree char *node = NULL;
     e->lr = f->o.lr * hn_lr_factor(&f->o.schedule, at);
     e->steps = at;
-    if (!hn_feed_step(&f->o.feed, e->lr, &made, error))
+    if (!feed(&f->o.feed, e->lr, &made, &node, error))
         return FALSE;
     if (!isfinite(made.loss)) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                    "step %" PRId64
-                    ": the loss is not finite, at a learning rate of %.3g: a lower '--lr' or '--clip 1' "
-                    "may help",
-                    at, e->lr);
+                    "step %" PRId64 ": the loss is not finite, from node '%s' on, at a learning rate of %.3g: a lower "
+                    "'--lr' or '--clip 1' may help",
+                    at, node != NULL ? node : "?", e->lr);
         return FALSE;
     }
     f->loss += made.loss;
