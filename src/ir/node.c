@@ -48,6 +48,7 @@ void hn_node_become(HnNode *n, const char *op_type, const char *domain)
     n->domain = hn_model_text(n->graph->model, domain);
     n->version = hn_graph_opset(n->graph, domain);
     n->op = NULL;
+    g_clear_pointer(&n->params, g_free);
 }
 
 guint hn_graph_index(const HnGraph *g, const HnNode *n)

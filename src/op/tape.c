@@ -160,10 +160,9 @@ HnNode *hn_tape_backward(HnTape *t, const char *op, int n_in, HnValue *const *in
 void hn_tape_become(HnTape *t, const char *op, int n_out)
 {
     HnNode *n = t->node;
-    n->op_type = hn_model_text(n->graph->model, op);
-    n->domain = hn_model_text(n->graph->model, HN_DOMAIN_INTERNAL);
+    hn_node_become(n, op, HN_DOMAIN_INTERNAL);
     n->version = HN_OPSET_MAX;
-    n->op = NULL;
+    t->params = NULL;
     for (int k = 0; k < n_out; k++)
         if (hn_node_out(n, k) == NULL)
             hn_node_set_out(n, k, hn_graph_new_value(n->graph, op));

@@ -33,6 +33,8 @@ static const char *const passes[] = { "eliminate-dead",
                                       "expand-einsum",
                                       NULL };
 
+#define UPDATE_NAME "update" /* of nodes that belong to it and are no optimizers */
+
 typedef struct {
     const HnStepGraphOptions *o;
     HnStepGraph *g;
@@ -65,7 +67,7 @@ void hn_step_graph_free(HnStepGraph *g)
 
 HnPhase hn_step_graph_phase(const HnNode *n)
 {
-    if (n->op != NULL && n->op->optimizer.name != NULL)
+    if ((n->op != NULL && n->op->optimizer.name != NULL) || g_strcmp0(n->name, UPDATE_NAME) == 0)
         return HN_PHASE_UPDATE;
     const gboolean backward = n->name != NULL && (g_str_has_suffix(n->name, HN_GRADIENT_SUFFIX) || hn_is_again(n));
     return backward ? HN_PHASE_BACKWARD : HN_PHASE_FORWARD;
@@ -395,6 +397,14 @@ static const HnNode *place_of_update(const HnGraph *g, const HnValue *w, const H
     return node_behind(g, at);
 }
 
+/* The node that makes v belongs to the update. */
+static HnValue *of_update(HnValue *v)
+{
+    g_free(v->producer->name);
+    v->producer->name = g_strdup(UPDATE_NAME);
+    return v;
+}
+
 /* The numbers plus 0 times each loss, in front of all gradients: updates skip a step whose loss is not finite. */
 static HnValue *add_guard(Making *k, HnValue *numbers)
 {
@@ -406,8 +416,9 @@ static HnValue *add_guard(Making *k, HnValue *numbers)
     const HnBuild b = { .graph = k->graph, .before = node_behind(k->graph, at), .version = HN_OPSET_MAX };
     HnValue *zero = hn_build_constant(&b, "zero", hn_tensor_scalar_f32(0));
     for (guint i = 0; i < k->g->n_objectives; i++) {
-        HnValue *loss = hn_build_cast(&b, k->graph->outputs->pdata[i], HN_F32);
-        numbers = hn_build_op2(&b, "Add", numbers, hn_build_op2(&b, "Mul", loss, zero));
+        HnValue *loss = of_update(hn_build_cast(&b, k->graph->outputs->pdata[i], HN_F32));
+        loss = of_update(hn_build_op2(&b, "Mul", loss, zero));
+        numbers = of_update(hn_build_op2(&b, "Add", numbers, loss));
     }
     return numbers;
 }
