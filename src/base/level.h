@@ -47,6 +47,7 @@
 #endif
 #define HN_SUM1(a) HN_OMP(omp simd reduction(+ : a))
 #define HN_SUM2(a, b) HN_OMP(omp simd reduction(+ : a, b))
+#define HN_SUM3(a, b, c) HN_OMP(omp simd reduction(+ : a, b, c))
 #define HN_SUM4(a, b, c, d) HN_OMP(omp simd reduction(+ : a, b, c, d))
 #define HN_MAX2(a, b) HN_OMP(omp simd reduction(max : a, b))
 

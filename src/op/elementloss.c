@@ -142,9 +142,9 @@ static void binarycrossentropyloss_grad(HnTape *t)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-#define LOSS_RECORD                                                                                          \
-    .domain = HN_DOMAIN_INTERNAL, .flags = HN_OP_HALF_VIA_F32, .since = { 1 }, .T = HN_T_FLOATS, .out = "T", \
-    .cost = elementloss_cost
+#define ANY_RECORD .domain = HN_DOMAIN_INTERNAL, .since = { 1 }, .T = HN_T_FLOATS, .out = "T", .cost = elementloss_cost
+#define LOSS_RECORD ANY_RECORD, .flags = HN_OP_HALF_VIA_F32
+#define GRAD_RECORD ANY_RECORD, .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE
 
 const HnOp hn_op_mseloss = {
     .name = "MseLoss",
@@ -180,7 +180,7 @@ const HnOp hn_op_binarycrossentropyloss = {
 
 const HnOp hn_op_binarycrossentropylossgrad = {
     .name = "BinaryCrossEntropyLossGrad",
-    LOSS_RECORD,
+    GRAD_RECORD,
     .in = "TTT",
     .params_size = sizeof(HnLoss),
     .bind = binarycrossentropy_bind,

@@ -431,9 +431,10 @@ static void cosineloss_grad(HnTape *t)
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-#define LOSS_RECORD                                                                              \
-    .domain = HN_DOMAIN_INTERNAL, .flags = HN_OP_HALF_VIA_F32, .since = { 1 }, .T = HN_T_FLOATS, \
-    .params_size = sizeof(HnLoss), .cost = loss_cost
+#define ANY_RECORD \
+    .domain = HN_DOMAIN_INTERNAL, .since = { 1 }, .T = HN_T_FLOATS, .params_size = sizeof(HnLoss), .cost = loss_cost
+#define LOSS_RECORD ANY_RECORD, .flags = HN_OP_HALF_VIA_F32
+#define GRAD_RECORD ANY_RECORD, .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE
 
 const HnOp hn_op_crossentropyloss = {
     .name = "CrossEntropyLoss",
@@ -455,7 +456,7 @@ const HnOp hn_op_crossentropyloss = {
 
 const HnOp hn_op_crossentropylossgrad = {
     .name = "CrossEntropyLossGrad",
-    LOSS_RECORD,
+    GRAD_RECORD,
     .in = "TjT",
     .out = "T",
     .bind = crossentropy_bind,
@@ -483,7 +484,7 @@ const HnOp hn_op_klloss = {
 
 const HnOp hn_op_kllossgrad = {
     .name = "KlLossGrad",
-    LOSS_RECORD,
+    GRAD_RECORD,
     .in = "TTT",
     .out = "T",
     .bind = kl_bind,
@@ -509,7 +510,7 @@ const HnOp hn_op_cosineloss = {
 
 const HnOp hn_op_cosinelossgrad = {
     .name = "CosineLossGrad",
-    LOSS_RECORD,
+    GRAD_RECORD,
     .in = "TTT",
     .out = "T",
     .bind = cosine_bind,

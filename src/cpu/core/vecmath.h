@@ -67,6 +67,13 @@ INLINE float HN_V(exp_small)(float v)
     return p * HN_V(power)(k);
 }
 
+/* e^v for v <= 0, and 0 where that is next to nothing */
+INLINE float HN_V(exp_share)(float v)
+{
+    const float y = HN_V(exp_small)(v);
+    return v < -87.0f ? 0.0f : y;
+}
+
 /* e^v - 1 for v <= 0 */
 INLINE float HN_V(expm1_negative)(float v)
 {

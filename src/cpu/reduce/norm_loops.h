@@ -92,13 +92,6 @@ static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
     return a > b ? a : b;
 }
 
-/* e^v for v <= 0, and 0 where that is next to nothing */
-static inline HN_TARGET float HN_V(exp_share)(float v)
-{
-    const float y = HN_V(exp_small)(v);
-    return v < -87.0f ? 0.0f : y;
-}
-
 /* y = e^(x - max); their sum */
 static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
 {
