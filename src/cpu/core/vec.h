@@ -37,6 +37,8 @@
 #define HN_VLOAD_N HN_JOIN(HN_VLOAD_N, HN_LEVEL)   /* (p, n): the first n, 0 < n < HN_LANES, then zeros */
 #define HN_VSTORE_N HN_JOIN(HN_VSTORE_N, HN_LEVEL) /* (p, v, n): the first n */
 
+#define HN_VSUM HN_JOIN(HN_VSUM, HN_LEVEL) /* the sum of all lanes, halves first */
+
 #define HN_VEC_plain __m128
 #define HN_LANES_plain 4
 #define HN_VLOAD_plain _mm_loadu_ps
@@ -52,6 +54,10 @@
 #define HN_VFNMA_plain(a, b, c) _mm_sub_ps(c, _mm_mul_ps(a, b))
 #define HN_VLOAD_N_plain(p, n) ((n) == 1 ? _mm_load_ss(p) : _mm_setr_ps((p)[0], (p)[1], (n) > 2 ? (p)[2] : 0, 0))
 #define HN_VSTORE_N_plain(p, v, n) memcpy(p, &(v), (size_t)(n) * sizeof(float))
+
+#define HN_VQUARTERS(v) _mm_add_ps(v, _mm_movehl_ps(v, v))
+#define HN_VPAIR(v) _mm_cvtss_f32(_mm_add_ss(v, _mm_shuffle_ps(v, v, 1)))
+#define HN_VSUM_plain(v) HN_VPAIR(HN_VQUARTERS(v))
 
 #define HN_VEC_avx2 __m256
 #define HN_LANES_avx2 8
@@ -72,6 +78,9 @@
 #define HN_VLOAD_N_avx2(p, n) _mm256_maskload_ps(p, HN_VMASK_avx2(n))
 #define HN_VSTORE_N_avx2(p, v, n) _mm256_maskstore_ps(p, HN_VMASK_avx2(n), v)
 
+#define HN_VHALVES(v) _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1))
+#define HN_VSUM_avx2(v) HN_VSUM_plain(HN_VHALVES(v))
+
 #define HN_VEC_avx512 __m512
 #define HN_LANES_avx512 16
 #define HN_VLOAD_avx512 _mm512_loadu_ps
@@ -90,3 +99,4 @@
 #define HN_VFNMA_avx512 _mm512_fnmadd_ps
 #define HN_VLOAD_N_avx512(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define HN_VSTORE_N_avx512(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#define HN_VSUM_avx512 _mm512_reduce_add_ps

@@ -1,6 +1,6 @@
 /*
  * Rows of the normalisations and of Softmax, for norm.c and softmax.c at one instruction level. Sums are of four
- * quarters of the row, so that additions do not wait for one another.
+ * vectors at a time, so that additions do not wait for one another.
  */
 #include <glib.h>
 #include <stdint.h>
@@ -11,38 +11,47 @@
 
 static HN_TARGET float HN_V(row_sum)(const float *x, int64_t n)
 {
-    float a = 0, b = 0, c = 0, d = 0;
-    const int64_t q = n / 4;
-    const float *x1 = x + q, *x2 = x1 + q, *x3 = x2 + q;
-    HN_SUM4(a, b, c, d)
-    for (int64_t i = 0; i < q; i++) {
-        a += x[i];
-        b += x1[i];
-        c += x2[i];
-        d += x3[i];
+    HN_VEC a = HN_VSET(0), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 4 * HN_LANES <= n; i += 4 * HN_LANES) {
+        a = HN_VADD(a, HN_VLOAD(x + i));
+        b = HN_VADD(b, HN_VLOAD(x + i + HN_LANES));
+        c = HN_VADD(c, HN_VLOAD(x + i + 2 * HN_LANES));
+        d = HN_VADD(d, HN_VLOAD(x + i + 3 * HN_LANES));
     }
-    for (int64_t i = 4 * q; i < n; i++)
-        a += x[i];
-    return (a + b) + (c + d);
+    for (; i + HN_LANES <= n; i += HN_LANES)
+        a = HN_VADD(a, HN_VLOAD(x + i));
+    if (i < n)
+        b = HN_VADD(b, HN_VLOAD_N(x + i, (int)(n - i)));
+    return HN_VSUM(HN_VADD(HN_VADD(a, b), HN_VADD(c, d)));
 }
 
 /* Sum of (x - mean)^2 */
 static HN_TARGET float HN_V(row_squares)(const float *x, int64_t n, float mean)
 {
-    float a = 0, b = 0, c = 0, d = 0;
-    const int64_t q = n / 4;
-    const float *x1 = x + q, *x2 = x1 + q, *x3 = x2 + q;
-    HN_SUM4(a, b, c, d)
-    for (int64_t i = 0; i < q; i++) {
-        const float v = x[i] - mean, v1 = x1[i] - mean, v2 = x2[i] - mean, v3 = x3[i] - mean;
-        a = HN_FMA(v, v, a);
-        b = HN_FMA(v1, v1, b);
-        c = HN_FMA(v2, v2, c);
-        d = HN_FMA(v3, v3, d);
+    const HN_VEC less = HN_VSET(-mean);
+    HN_VEC a = HN_VSET(0), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 4 * HN_LANES <= n; i += 4 * HN_LANES) {
+        const HN_VEC u = HN_VADD(HN_VLOAD(x + i), less), v = HN_VADD(HN_VLOAD(x + i + HN_LANES), less);
+        const HN_VEC w = HN_VADD(HN_VLOAD(x + i + 2 * HN_LANES), less);
+        const HN_VEC z = HN_VADD(HN_VLOAD(x + i + 3 * HN_LANES), less);
+        a = HN_VFMA(u, u, a);
+        b = HN_VFMA(v, v, b);
+        c = HN_VFMA(w, w, c);
+        d = HN_VFMA(z, z, d);
     }
-    for (int64_t i = 4 * q; i < n; i++)
-        a = HN_FMA(x[i] - mean, x[i] - mean, a);
-    return (a + b) + (c + d);
+    for (; i + HN_LANES <= n; i += HN_LANES) {
+        const HN_VEC u = HN_VADD(HN_VLOAD(x + i), less);
+        a = HN_VFMA(u, u, a);
+    }
+    if (i < n) {
+        float rest[HN_LANES];
+        HN_VSTORE(rest, HN_VADD(HN_VLOAD_N(x + i, (int)(n - i)), less));
+        const HN_VEC u = HN_VLOAD_N(rest, (int)(n - i));
+        b = HN_VFMA(u, u, b);
+    }
+    return HN_VSUM(HN_VADD(HN_VADD(a, b), HN_VADD(c, d)));
 }
 
 /* y = (x - mean) * inv * w + b; b may be NULL, and w where b is */

@@ -7,22 +7,40 @@
 #include "cpu/core/vecmath.h"
 #include "cpu/reduce/rowgrad.h"
 
+/* Elements [i, i + n) of the sums below; n is below HN_LANES at the end of the row. */
+static inline HN_TARGET void HN_V(norm_sums_of)(const HnNormRow *r, const float *dy, const float *x, int64_t i, int n,
+                                                HN_VEC scale, HN_VEC less, HN_VEC *g, HN_VEC *along)
+{
+#define LOAD(p) (n == HN_LANES ? HN_VLOAD((p) + i) : HN_VLOAD_N((p) + i, n))
+    const HN_VEC hat = HN_VMUL(HN_VADD(LOAD(x), less), scale), d = LOAD(dy), v = HN_VMUL(d, LOAD(r->scale));
+    const HN_VEC ds = HN_VFMA(d, hat, LOAD(r->dscale)), db = HN_VADD(d, LOAD(r->dbias));
+#undef LOAD
+    *g = HN_VADD(*g, v);
+    *along = HN_VFMA(v, hat, *along);
+    if (n == HN_LANES) {
+        HN_VSTORE(r->dscale + i, ds);
+        HN_VSTORE(r->dbias + i, db);
+    } else {
+        HN_VSTORE_N(r->dscale + i, ds, n);
+        HN_VSTORE_N(r->dbias + i, db, n);
+    }
+}
+
 /* Sums of g = dy * w and of g * x^, x^ = (x - mean) * inv; dscale += dy * x^, dbias += dy */
 static HN_TARGET void HN_V(norm_row_sums)(const HnNormRow *r, const float *dy, const float *x, float mean, float inv,
                                           float *g, float *along)
 {
-    const float *w = r->scale;
-    float *dscale = r->dscale, *dbias = r->dbias, a = 0, b = 0;
-    HN_SUM2(a, b)
-    for (int64_t i = 0; i < r->n; i++) {
-        const float hat = (x[i] - mean) * inv, d = dy[i], v = d * w[i];
-        dscale[i] = HN_FMA(d, hat, dscale[i]);
-        dbias[i] += d;
-        a += v;
-        b = HN_FMA(v, hat, b);
+    const HN_VEC scale = HN_VSET(inv), less = HN_VSET(-mean);
+    HN_VEC a = HN_VSET(0), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 2 * HN_LANES <= r->n; i += 2 * HN_LANES) {
+        HN_V(norm_sums_of)(r, dy, x, i, HN_LANES, scale, less, &a, &b);
+        HN_V(norm_sums_of)(r, dy, x, i + HN_LANES, HN_LANES, scale, less, &c, &d);
     }
-    *g = a;
-    *along = b;
+    for (; i < r->n; i += HN_LANES)
+        HN_V(norm_sums_of)(r, dy, x, i, (int)MIN(HN_LANES, r->n - i), scale, less, &a, &b);
+    *g = HN_VSUM(HN_VADD(a, c));
+    *along = HN_VSUM(HN_VADD(b, d));
 }
 
 /* dx = (dy * w - g - x^ * along) * inv */
@@ -39,17 +57,17 @@ static HN_TARGET void HN_V(norm_row_back)(const HnNormRow *r, float *dx, const f
 
 static HN_TARGET float HN_V(row_dot)(const float *a, const float *b, int64_t n)
 {
-    float s = 0, t = 0;
-    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* whole vectors; the rest alone */
-    const float *a1 = a + h, *b1 = b + h;
-    HN_SUM2(s, t)
-    for (int64_t i = 0; i < h; i++) {
-        s = HN_FMA(a[i], b[i], s);
-        t = HN_FMA(a1[i], b1[i], t);
+    HN_VEC s = HN_VSET(0), t = s;
+    int64_t i = 0;
+    for (; i + 2 * HN_LANES <= n; i += 2 * HN_LANES) {
+        s = HN_VFMA(HN_VLOAD(a + i), HN_VLOAD(b + i), s);
+        t = HN_VFMA(HN_VLOAD(a + i + HN_LANES), HN_VLOAD(b + i + HN_LANES), t);
     }
-    for (int64_t i = 2 * h; i < n; i++)
-        s = HN_FMA(a[i], b[i], s);
-    return s + t;
+    for (; i + HN_LANES <= n; i += HN_LANES)
+        s = HN_VFMA(HN_VLOAD(a + i), HN_VLOAD(b + i), s);
+    if (i < n)
+        t = HN_VFMA(HN_VLOAD_N(a + i, (int)(n - i)), HN_VLOAD_N(b + i, (int)(n - i)), t);
+    return HN_VSUM(HN_VADD(s, t));
 }
 
 /* dx = y * (dy - sum) */
