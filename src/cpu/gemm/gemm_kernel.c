@@ -123,8 +123,8 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
         for (int64_t r = 0; r < n; r++)
             a[r] = packed != NULL ? packed + r : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
         t->c = g->c + i * g->c_pitch + c;
-        t->next =
-            s == strips - 1 && g->b_pitch == 0 ? t->b + g->k * hn_gemm_kernel_cols() : NULL; /* the next columns' */
+        t->next = s == strips - 1 && g->b_pitch == 0 && g->panels == NULL ? t->b + g->k * hn_gemm_kernel_cols()
+                                                                          : NULL; /* the next columns' */
         t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
         fns[n - 1](t);
     }
@@ -184,36 +184,53 @@ int64_t hn_gemm_kernel_room(int64_t m, int64_t k)
     return MIN(m, rows) * depth;
 }
 
+int64_t hn_gemm_kernel_panels(int64_t k, int64_t n)
+{
+    return hn_gemm_kernel_packed(MIN(k, PACK_K), n);
+}
+
+/* Columns [c0, c1) of a product and its elements [k, k + depth), for rows [from, to); c0 is the first of a panel.
+ * `pack`: where B is packed on the way, these are the first rows. */
+static void gemm_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t c0, int64_t c1, int64_t k,
+                       int64_t depth, gboolean pack)
+{
+    const int64_t cols = hn_gemm_kernel_cols();
+    for (int64_t c = c0; c < c1; c += cols) {
+        float *const panel = g->panels != NULL ? g->panels + c * depth : NULL;
+        HnGemmKernelArgs t = { .taps = 1,
+                               .k = depth,
+                               .b = panel != NULL ? panel : g->b + c * g->k + k * cols,
+                               .b_pitch = cols,
+                               .bias = g->bias != NULL ? g->bias + c : NULL,
+                               .add_pitch = g->add_pitch,
+                               .c_pitch = g->c_pitch,
+                               .cols = (int)MIN(cols, c1 - c) };
+        if (panel != NULL && pack)
+            hn_gemm_kernel_pack(panel, g->b + k * g->b_row + c * g->b_col, g->b_row, g->b_col, depth, t.cols);
+        if (g->b_pitch == 0)
+            strips_of(g, &t, from, to, c, k);
+        else
+            loose_strips(g, &t, from, to, c, k);
+    }
+}
+
 /* Rows [r0, r1) and columns [c0, c1) of the result; c0 is the first of a panel. */
 static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
-    const int64_t max_rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
+    const int64_t max_rows = hn_gemm_kernel_rows();
     int64_t depth;
-    block_of(g->k, g->room != NULL ? PACK_K : BLOCK_K, &depth);
+    block_of(g->k, g->room != NULL || g->panels != NULL ? PACK_K : BLOCK_K, &depth);
     const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
     const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
-    const int64_t blocks = (r1 - r0 + most - 1) / most;
-    for (int64_t block = 0; block < blocks; block++) {
+    const int64_t blocks = (r1 - r0 + most - 1) / most, turns = MAX(1, (g->k + depth - 1) / depth);
+    for (int64_t i = 0; i < blocks * turns; i++) { /* panels that are packed on the way serve all blocks of rows */
+        const int64_t block = g->panels != NULL ? i % blocks : i / turns,
+                      k = (g->panels != NULL ? i / blocks : i % turns) * depth;
         const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
-        for (int64_t k = 0; k < g->k || k == 0; k += depth) {
-            if (g->room != NULL)
-                pack_block(g, from, to, k, MIN(depth, g->k - k));
-            for (int64_t c = c0; c < c1; c += cols) {
-                HnGemmKernelArgs t = { .taps = 1,
-                                       .k = MIN(depth, g->k - k),
-                                       .b = g->b + c * g->k + k * cols,
-                                       .b_pitch = cols,
-                                       .bias = g->bias != NULL ? g->bias + c : NULL,
-                                       .add_pitch = g->add_pitch,
-                                       .c_pitch = g->c_pitch,
-                                       .cols = (int)MIN(cols, c1 - c) };
-                if (g->b_pitch == 0)
-                    strips_of(g, &t, from, to, c, k);
-                else
-                    loose_strips(g, &t, from, to, c, k);
-            }
-        }
-        if (g->done != NULL)
+        if (g->room != NULL)
+            pack_block(g, from, to, k, MIN(depth, g->k - k));
+        gemm_block(g, from, to, c0, c1, k, MIN(depth, g->k - k), block == 0);
+        if (g->done != NULL && k + depth >= g->k)
             g->done(g->data, from, to - from, c0, c1 - c0);
     }
 }
@@ -222,9 +239,11 @@ void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)
 {
     const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
     const int64_t strips = (g->m + rows - 1) / rows, panels = (g->n + cols - 1) / cols;
-    /* whose share of the more loaded part is clearly the smaller one: rows of two threads share no line of memory */
+    /* whose share of the more loaded part is clearly the smaller one: rows of two threads share no line of memory; what
+     * is packed on the way is packed by each part, unless it is cut */
     const int64_t by_rows = (strips + parts - 1) / parts * panels, by_cols = (panels + parts - 1) / parts * strips;
-    if (parts == 1 || by_rows * 7 <= by_cols * 8) {
+    const gboolean tall = g->panels == NULL || g->m >= g->n;
+    if (parts == 1 || (tall ? by_rows * 7 <= by_cols * 8 : by_rows * 8 < by_cols * 7)) {
         gemm_part(g, g->m * part / parts, g->m * (part + 1) / parts, 0, g->n);
     } else {
         const int64_t c0 = panels * part / parts * cols, c1 = MIN(g->n, panels * (part + 1) / parts * cols);

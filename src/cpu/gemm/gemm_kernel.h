@@ -10,7 +10,8 @@
  *     one tile       hn_gemm_kernel_fns(cols)[rows - 1](&args): rows x cols sums of all taps
  *     one product    hn_gemm_blocked(&g, part, parts): m x n sums, blocked for the caches, this part of the work
  *
- * A transposed A (adjacent rows, not adjacent k) is packed block by block on the way, into [k][rows] for each strip.
+ * A transposed A (adjacent rows, not adjacent k) is packed block by block on the way, into [k][rows] for each strip,
+ * and so is B where it is used once: a panel of some k is multiplied while it is in the first caches.
  * Both begin with the bias, zeros or what C holds (accumulate), and end with an optional addend of C's shape and a
  * clamp to [lo, hi], which NaN passes. No clamp: HN_GEMM_KERNEL_LOW, HN_GEMM_KERNEL_HIGH. Nothing is allocated.
  */
@@ -69,6 +70,9 @@ typedef struct {
     const float *a, *b;
     float *c;
     int64_t b_pitch; /* 0: b is packed; else elements from row to row of a plain b, which pays for a few rows of c */
+    /* Not NULL: b is b[i * b_row + j * b_col], which is packed on the way into these hn_gemm_kernel_panels() floats. */
+    float *panels;
+    int64_t b_row, b_col;
     int64_t a_pitch, c_pitch; /* elements from row to row */
     int64_t a_k;              /* elements from k to k of a; 0: 1. Where that is not 1, a_pitch is, and b is packed: */
     float *room;              /* hn_gemm_kernel_room() floats that this part has for itself; NULL: a is read as it is */
@@ -85,6 +89,8 @@ typedef struct {
 
 /* Floats that a part of a product of a transposed A, m x k, packs blocks of it into. */
 int64_t hn_gemm_kernel_room(int64_t m, int64_t k);
+/* Floats that a part of a product packs b, k x n, into on the way. */
+int64_t hn_gemm_kernel_panels(int64_t k, int64_t n);
 /* Part `part` of `parts` that may run at the same time. */
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts);
 

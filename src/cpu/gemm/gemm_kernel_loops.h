@@ -27,6 +27,9 @@
         if (two)                                       \
             q##i = LOAD_TAIL(from + LANES);            \
     }
+#define COME(i)                                                                                         \
+    for (int line = 0; i < rows && line < (two ? 2 : 1) * LANES; line += 16) /* of C, for the stores */ \
+        __builtin_prefetch(c + i * c_pitch + line, 1, 3);
 #define POINT(i) const float *const a##i = i < rows ? a[i] + at : NULL;
 #define FIRST(i)                            \
     if (i < rows) {                         \
@@ -89,6 +92,7 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         begin1 = two ? LOAD_TAIL(t->bias + LANES) : begin0;
     }
     EACH_ROW(BEGIN)
+    EACH_ROW(COME)
     if (t->accumulate) {
         EACH_ROW(RESUME)
     }
@@ -250,6 +254,7 @@ static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict
 #undef LOAD_TAIL
 #undef BEGIN
 #undef RESUME
+#undef COME
 #undef POINT
 #undef FIRST
 #undef SECOND

@@ -188,8 +188,9 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     if (hn_slot_is_weight(s->in[1].slot))
         return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
                            (gsize)(p->rights * p->packed_right) * sizeof(float), p, &p->packed, error);
-    if (!p->loose)
-        s->scratch_bytes += (gsize)((p->whole ? 1 : p->threads) * p->packed_right) * sizeof(float);
+    p->once = !p->loose && p->rights == p->stacks;
+    p->right = p->loose ? 0 : p->once ? hn_gemm_kernel_panels(m->a[c], m->y[c]) : p->packed_right;
+    s->scratch_bytes += (gsize)((p->whole && !p->once ? 1 : p->threads) * p->right) * sizeof(float);
     return TRUE;
 }
 
@@ -223,6 +224,9 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .b = b,
                         .c = run->y + here.row * n,
                         .b_pitch = p->loose ? m->b_strides[m->ndim - 2] : 0,
+                        .panels = p->once ? run->scratch + thread * p->right : NULL,
+                        .b_row = m->b_strides[m->ndim - 2],
+                        .b_col = m->b_strides[m->ndim - 1],
                         .a_pitch = m->a_strides[m->ndim - 2],
                         .a_k = k > 1 ? m->a_strides[m->ndim - 1] : 1,
                         .room = p->room > 0 ? run->rooms + thread * p->room : NULL,
@@ -245,7 +249,7 @@ static const float *right_of(const Run *run, int64_t i, float *to, int part, int
     const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1], cols = hn_gemm_kernel_cols();
     if (p->packed != NULL)
         return run->b + p->b_at[i] / (k * n) * p->packed_right;
-    if (p->loose)
+    if (p->loose || p->once)
         return run->b + p->b_at[i];
     const int64_t panels = (n + cols - 1) / cols, from = panels * part / parts * cols;
     const int64_t end = MIN(n, panels * (part + 1) / parts * cols), row = m->b_strides[m->ndim - 2];
@@ -272,12 +276,13 @@ static void whole_products(const Run *run)
 {
     const HnSgemm *p = run->p;
     for (int64_t i = 0; i < p->stacks; i++) {
-        if (p->packed == NULL && !p->loose && (i == 0 || p->b_at[i] != p->b_at[i - 1])) {
+        const gboolean shared = p->packed == NULL && !p->loose && !p->once;
+        if (shared && (i == 0 || p->b_at[i] != p->b_at[i - 1])) {
 #pragma omp parallel for num_threads(p->threads)
             for (int t = 0; t < p->threads; t++)
                 right_of(run, i, run->scratch, t, p->threads);
         }
-        const float *b = p->packed == NULL && !p->loose ? run->scratch : right_of(run, i, NULL, 0, 1);
+        const float *b = shared ? run->scratch : right_of(run, i, NULL, 0, 1);
 #pragma omp parallel for num_threads(p->threads)
         for (int t = 0; t < p->threads; t++)
             one_product(run, i, b, t, p->threads, t);
@@ -303,7 +308,7 @@ static void run_packed(const HnSgemm *p, const HnStep *s, const float *bias)
 #pragma omp parallel for num_threads(p->threads)
         for (int t = 0; t < p->threads; t++)
             some_products(&run, p->stacks * t / p->threads, p->stacks * (t + 1) / p->threads,
-                          run.scratch != NULL ? run.scratch + t * p->packed_right : NULL, t);
+                          run.scratch + t * p->right, t);
     }
 }
 

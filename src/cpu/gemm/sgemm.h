@@ -37,7 +37,9 @@ typedef struct {
     int64_t packed_right; /* floats of one in panels */
     gboolean whole;       /* threads share each product, not the stacks */
     gboolean loose;       /* b is read as it is */
+    gboolean once;        /* each matrix of b is packed on the way */
     int64_t room;         /* floats of a thread for blocks of a transposed a; 0: a is none */
+    int64_t right;        /* floats for what is packed of b in each run, of a thread unless threads share it */
     const float *shift;   /* a bias out of along; NULL: none */
     HnEpilogueEnd end;
 } HnSgemm;
