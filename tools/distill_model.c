@@ -171,35 +171,52 @@ static gboolean init_student(Distill *q, GError **error)
 
 /* --- the teacher -------------------------------------------------------------------------------------------------- */
 
-static gboolean wants_teacher(const Distill *q)
-{
-    for (guint i = 0; i < q->objectives->len; i++)
-        if (((const HnObjective *)q->objectives->pdata[i])->op->loss.target == HN_TARGET_LIKE)
-            return TRUE;
-    return FALSE;
-}
-
-static HnForwardOptions forward_options(const Distill *q)
+HnForwardOptions distill_forward(const Distill *q)
 {
     return (HnForwardOptions){
         .backend = q->backend, .threads = q->ctx->common.threads, .budget = q->ctx->budget, .inputs = q->inputs
     };
 }
 
+static gboolean read_teacher_file(Distill *q, GError **error)
+{
+    const char *path = q->p->teacher;
+    if (path == NULL)
+        return TRUE;
+    if (strcmp(path, "-") == 0 && !hn_context_take_stdin(q->ctx, "the teacher", error))
+        return FALSE;
+    q->teacher_file = hn_file_bytes(path, q->ctx->budget, error);
+    q->teacher_folder = g_path_get_dirname(path);
+    HnModel *m = NULL;
+    if (q->teacher_file == NULL || !distill_read_teacher(q, &m, error))
+        return FALSE;
+    hn_tool_warn_speed_only(q->ctx, path, m);
+    const gboolean ok = hn_tool_has_outputs(m, path, error);
+    hn_model_free(m);
+    return ok;
+}
+
+gboolean distill_read_teacher(const Distill *q, HnModel **m, GError **error)
+{
+    *m = NULL;
+    if (q->p->teacher == NULL)
+        return TRUE;
+    const HnOnnxOptions o = { .budget = q->ctx->budget, .verify_data = q->ctx->common.verify_data };
+    *m = hn_onnx_read_bytes(q->teacher_file, q->teacher_folder, &o, error);
+    if (*m == NULL)
+        g_prefix_error(error, "'%s': ", q->p->teacher);
+    return *m != NULL;
+}
+
 static gboolean open_teacher(Distill *q, GError **error)
 {
-    HnForwardOptions o = forward_options(q);
+    HnForwardOptions o = distill_forward(q);
     q->targets = (HnTargets){ .objectives = q->objectives, .budget = q->ctx->budget };
     if (q->p->teacher == NULL)
         return TRUE;
-    if (!wants_teacher(q))
-        return hn_tool_usage(error, "the loss compares with labels alone, so that a teacher has nothing to say: 'kl', "
-                                    "'mse', 'l1' or 'cosine' compares with its results");
-    HnModel *m = hn_tool_read_model(q->ctx, q->p->teacher, error);
-    if (m == NULL || !hn_tool_has_outputs(m, q->p->teacher, error)) {
-        hn_model_free(m);
+    HnModel *m;
+    if (!distill_read_teacher(q, &m, error))
         return FALSE;
-    }
     o.like = q->plain->graph;
     if ((q->teacher = hn_forward_new(m, q->objectives, &o, error)) == NULL) {
         g_prefix_error(error, "'%s': ", q->p->teacher);
@@ -279,14 +296,14 @@ static gboolean open_trainer(Distill *q, GError **error)
     return TRUE;
 }
 
-static void open_judge(Distill *q)
+HnJudgeOptions distill_judge(const Distill *q)
 {
-    const HnJudgeOptions o = { .data = q->judged,
-                               .targets = &q->targets,
-                               .forward = forward_options(q),
-                               .batch = (int)MIN(q->p->batch, hn_data_count(q->judged)),
-                               .progress = &q->ctx->progress };
-    q->judge = hn_judge_new(&o);
+    return (HnJudgeOptions){ .data = q->judged,
+                             .targets = &q->targets,
+                             .forward = distill_forward(q),
+                             .batch = (int)MIN(q->p->batch, hn_data_count(q->judged)),
+                             .blind = q->p->no_labels,
+                             .progress = &q->ctx->progress };
 }
 
 static gboolean take_hashes(Distill *q, GError **error)
@@ -295,7 +312,9 @@ static gboolean take_hashes(Distill *q, GError **error)
     HnBudget *budget = q->ctx->budget;
     GBytes *from_stdin = strcmp(p->student, "-") == 0 ? q->file : NULL;
     return (q->student_hash = hn_recipe_hash_model(p->student, from_stdin, budget, error)) != NULL &&
-           (p->teacher == NULL || (q->teacher_hash = hn_recipe_hash_model(p->teacher, NULL, budget, error)) != NULL) &&
+           (p->teacher == NULL ||
+            (q->teacher_hash = hn_recipe_hash_model(p->teacher, strcmp(p->teacher, "-") == 0 ? q->teacher_file : NULL,
+                                                    budget, error)) != NULL) &&
            (q->data_hash = hn_recipe_hash_data(q->all, hn_data_count(q->all), error)) != NULL &&
            (p->val == NULL || (q->val_hash = hn_recipe_hash_data(q->val, hn_data_count(q->val), error)) != NULL);
 }
@@ -306,11 +325,14 @@ gboolean distill_open(Distill *q, GError **error)
         return FALSE;
     if (q->p->list_trainable)
         return TRUE;
-    if ((q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) || !open_batches(q, error))
+    if (!read_teacher_file(q, error) || (q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) ||
+        !open_batches(q, error))
         return FALSE;
-    if (!init_student(q, error) || !open_teacher(q, error) || !open_trainer(q, error) || !take_hashes(q, error))
+    if (!init_student(q, error) || !distill_choose_losses(q, error) || !open_teacher(q, error) ||
+        !open_trainer(q, error) || !take_hashes(q, error))
         return FALSE;
-    open_judge(q);
+    const HnJudgeOptions o = distill_judge(q);
+    q->judge = hn_judge_new(&o);
     return TRUE;
 }
 
@@ -334,6 +356,8 @@ void distill_clear(Distill *q)
     hn_model_free(q->plain);
     g_clear_pointer(&q->start, g_bytes_unref);
     g_clear_pointer(&q->file, g_bytes_unref);
+    g_clear_pointer(&q->teacher_file, g_bytes_unref);
+    g_free(q->teacher_folder);
     hn_update_rule_free(q->rule);
     hn_augment_free(q->augment);
     g_free(q->folder);

@@ -25,8 +25,13 @@ const GOptionEntry distill_entries[] = {
       "without --val: this part of the samples is held out for that, 0: none (default: 0.1)", "P" },
     { "loss", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, loss),
       "ce, bce, kl, mse, l1, cosine, with numbers as in kl:temperature=4, and sums as in 0.3*ce+0.7*kl; @NAME "
-      "compares that value (default: kl:temperature=4 with a teacher, else ce)",
+      "compares that value (default: by what outputs hold; of classes 0.7*kl:temperature=4+0.3*ce, the teacher's part "
+      "alone without labels, ce without a teacher)",
       "LOSS" },
+    { "kd", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, kd),
+      "how the default compares a teacher's classes: standard (default), standardize, or mse of logits", "HOW" },
+    { "no-labels", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, no_labels),
+      "labels are not looked at, where there are some", NULL },
     { "epochs", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, epochs),
       "times that all samples are seen (default: 10)", "N" },
     { "batch", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, batch), "samples of a step (default: 64)", "N" },
@@ -61,12 +66,15 @@ const GOptionEntry distill_entries[] = {
       "end when N epochs in a row were no better", "N" },
     { "last", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, last),
       "write the weights of the last epoch, not of the best one", NULL },
-    { "checkpoint-to", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, checkpoint),
+    { "checkpoint-file", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, checkpoint),
       "keep all that it takes to go on in FILE, written behind each epoch and at Ctrl-C", "FILE" },
     { "checkpoint-every", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, checkpoint_every),
       "write it every N steps, too", "N" },
-    { "resume", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, resume),
-      "go on with the file of --checkpoint-to, where there is one", NULL },
+    { "resume", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, resume),
+      "go on with a checkpoint, and keep it so unless --checkpoint-file names another; where both name one file that "
+      "is "
+      "not there yet, begin",
+      "FILE" },
     { "list-trainable", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, list_trainable),
       "list the student's weights, and why some are not trained; train nothing", NULL },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, external),
@@ -75,7 +83,8 @@ const GOptionEntry distill_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { "checkpoint-every", "resume", "list-trainable", "external", "force", NULL };
+static const char *const left_out[] = { "checkpoint-every", "checkpoint-file", "resume", "list-trainable",
+                                        "external",         "force",           NULL };
 
 const HnRecorded distill_recorded = { .entries = distill_entries, .left_out = left_out, .defaults = &distill_defaults };
 
@@ -156,16 +165,35 @@ static gboolean parse_files(const Distill *q, GError **error)
         return TRUE;
     if (p->data == NULL)
         return hn_tool_usage(error, "what does it learn from? '--data' says so");
-    if (p->resume && p->checkpoint == NULL)
-        return hn_tool_usage(error, "'--resume' goes on with a file that '--checkpoint-to' names");
+    if (p->no_labels && p->teacher == NULL)
+        return hn_tool_usage(error, "without labels, which '--no-labels' says, and without a '--teacher' there is "
+                                    "nothing to learn from");
     return TRUE;
+}
+
+static gboolean compares_with(const Distill *q, HnLossTarget target)
+{
+    for (guint i = 0; i < q->objectives->len; i++)
+        if (((const HnObjective *)q->objectives->pdata[i])->op->loss.target == target)
+            return TRUE;
+    return FALSE;
 }
 
 static gboolean parse_objectives(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
-    const char *loss = p->loss != NULL ? p->loss : p->teacher != NULL ? "kl:temperature=4" : "ce";
-    return (q->objectives = hn_objectives_parse(loss, error)) != NULL &&
+    if (p->loss != NULL && p->kd != NULL)
+        return hn_tool_usage(error, "'--loss' says what '--kd' would");
+    if (p->kd != NULL && p->teacher == NULL)
+        return hn_tool_usage(error, "'--kd' is about a '--teacher', and there is none");
+    if (p->loss != NULL && (q->objectives = hn_objectives_parse(p->loss, error)) == NULL)
+        return FALSE;
+    if (p->teacher != NULL && q->objectives != NULL && !compares_with(q, HN_TARGET_LIKE))
+        return hn_tool_usage(error, "the loss compares with labels alone, so that a teacher has nothing to say: 'kl', "
+                                    "'mse', 'l1' or 'cosine' compares with its results");
+    if (p->no_labels && q->objectives != NULL && compares_with(q, HN_TARGET_LABELS))
+        return hn_tool_usage(error, "'--loss' compares with labels, which '--no-labels' leaves out");
+    return (p->kd == NULL || hn_kd_parse(p->kd, &q->kd, error)) &&
            (q->rule = hn_update_rule_parse(p->optimizer != NULL ? p->optimizer : "adamw", error)) != NULL &&
            hn_lr_curve_parse(p->schedule != NULL ? p->schedule : "cosine", &q->schedule.curve, error);
 }

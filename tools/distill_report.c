@@ -16,11 +16,20 @@ static const HnColumn columns[] = { EPOCH_COLUMNS, { "best", "best", HN_COL_TEXT
 static const HnColumn labelled_columns[] = {
     EPOCH_COLUMNS, { "top1", "top-1", HN_COL_PERCENT }, { "best", "best", HN_COL_TEXT }, { 0 }
 };
+static const HnColumn taught_columns[] = {
+    EPOCH_COLUMNS, { "agreement", "as teacher", HN_COL_PERCENT }, { "best", "best", HN_COL_TEXT }, { 0 }
+};
+
+double distill_metric(const HnJudgement *j, const char **name)
+{
+    *name = !isnan(j->top1) ? "top1" : !isnan(j->agreement) ? "agreement" : "loss";
+    return !isnan(j->top1) ? j->top1 : !isnan(j->agreement) ? j->agreement : j->loss;
+}
 
 static void add_epochs(const Distill *q, HnReport *report)
 {
     const GArray *epochs = hn_fit_epochs(q->fit);
-    JsonArray *rows = json_array_new();
+    JsonArray *rows = json_array_new(), *losses = json_array_new();
     for (guint i = 0; i < epochs->len; i++) {
         const HnEpoch *e = &g_array_index(epochs, HnEpoch, i);
         JsonObject *row = json_object_new();
@@ -30,11 +39,20 @@ static void add_epochs(const Distill *q, HnReport *report)
         hn_json_set_number(row, "loss", e->loss);
         hn_json_set_number(row, "val_loss", e->judged.loss);
         hn_json_set_number(row, "top1", e->judged.top1);
+        hn_json_set_number(row, "agreement", e->judged.agreement);
         json_object_set_string_member(row, "best", e->epoch == hn_fit_best(q->fit) ? "yes" : "no");
         json_array_add_object_element(rows, row);
+        if (isfinite(e->loss))
+            json_array_add_double_element(losses, e->loss);
+        else
+            json_array_add_null_element(losses);
     }
+    json_object_set_array_member(hn_report_root(report), "loss", losses);
     json_object_set_array_member(hn_report_root(report), "epochs", rows);
-    hn_report_table(report, "epochs", isnan(q->after.top1) ? columns : labelled_columns);
+    hn_report_table(report, "epochs",
+                    !isnan(q->after.top1)        ? labelled_columns
+                    : !isnan(q->after.agreement) ? taught_columns
+                                                 : columns);
 }
 
 static JsonObject *judgement(const HnJudgement *j)
@@ -42,26 +60,78 @@ static JsonObject *judgement(const HnJudgement *j)
     JsonObject *o = json_object_new();
     hn_json_set_number(o, "loss", j->loss);
     hn_json_set_number(o, "top1", j->top1);
+    hn_json_set_number(o, "agreement", j->agreement);
     return o;
+}
+
+static void add_val(const Distill *q, HnReport *report, const char *how)
+{
+    JsonObject *val = json_object_new(), *best = json_object_new();
+    const char *metric;
+    const int64_t epoch = hn_fit_best(q->fit);
+    const GArray *epochs = hn_fit_epochs(q->fit);
+    hn_json_set_number(val, "value", distill_metric(&q->after, &metric));
+    json_object_set_string_member(val, "metric", metric);
+    json_object_set_int_member(val, "samples", q->after.samples);
+    json_object_set_string_member(val, "how", how);
+    json_object_set_int_member(best, "step", epoch > 0 ? g_array_index(epochs, HnEpoch, epoch - 1).steps : 0);
+    hn_json_set_number(best, "value", distill_metric(&q->after, &metric));
+    json_object_set_object_member(hn_report_root(report), "val", val);
+    json_object_set_object_member(hn_report_root(report), "best", best);
+}
+
+/* Of what was made over what there was: the difference of the metric, parts of loss, time and bytes. */
+static void add_gain(const Distill *q, HnReport *report)
+{
+    JsonObject *gain = json_object_new();
+    const char *metric;
+    hn_json_set_number(gain, "metric", distill_metric(&q->after, &metric) - distill_metric(&q->before, &metric));
+    hn_json_set_number(gain, "loss", q->after.loss / q->before.loss);
+    hn_json_set_number(gain, "latency", q->speedup.old_ms > 0 ? q->speedup.effect.effect : NAN);
+    hn_json_set_number(gain, "bytes",
+                       q->teacher_file != NULL ? (double)q->file_after / (double)g_bytes_get_size(q->teacher_file)
+                                               : NAN);
+    json_object_set_object_member(hn_report_root(report), "gain", gain);
 }
 
 static void add_score(const Distill *q, HnReport *report)
 {
-    JsonObject *root = hn_report_root(report), *val = json_object_new();
+    JsonObject *root = hn_report_root(report);
     const HnJudgement *a = &q->after, *b = &q->before;
-    const char *how = q->p->val != NULL ? "other samples" : q->val != NULL ? "held out" : "learned from";
-    json_object_set_int_member(val, "samples", a->samples);
-    json_object_set_string_member(val, "how", how);
-    json_object_set_object_member(root, "val", val);
+    const char *how = q->p->val != NULL ? "other samples" : q->val != NULL ? "held out" : "learned from", *metric;
+    const double now = distill_metric(a, &metric), old = distill_metric(b, &metric);
+    add_val(q, report, how);
+    add_gain(q, report);
     json_object_set_object_member(root, "before", judgement(b));
     json_object_set_object_member(root, "after", judgement(a));
-    if (!isnan(a->top1))
-        hn_report_line(
-            report, "top-1 %.2f %% instead of %.2f %%, loss %.4g instead of %.4g, on %" G_GINT64_FORMAT " samples (%s)",
-            100 * a->top1, 100 * b->top1, a->loss, b->loss, a->samples, how);
-    else
+    if (isnan(a->top1) && isnan(a->agreement))
         hn_report_line(report, "loss %.4g instead of %.4g, on %" G_GINT64_FORMAT " samples (%s)", a->loss, b->loss,
                        a->samples, how);
+    else
+        hn_report_line(
+            report, "%s %.2f %% instead of %.2f %%, loss %.4g instead of %.4g, on %" G_GINT64_FORMAT " samples (%s)",
+            isnan(a->top1) ? "as the teacher" : "top-1", 100 * now, 100 * old, a->loss, b->loss, a->samples, how);
+}
+
+static void add_teacher(const Distill *q, HnReport *report)
+{
+    JsonObject *root = hn_report_root(report), *o;
+    if (q->p->teacher == NULL) {
+        json_object_set_null_member(root, "teacher");
+        return;
+    }
+    const double bytes = (double)g_bytes_get_size(q->teacher_file);
+    o = judgement(&q->taught);
+    json_object_set_string_member(o, "model", q->p->teacher);
+    json_object_set_int_member(o, "bytes", (gint64)bytes);
+    hn_json_set_number(o, "latency_ms", q->speedup.old_ms > 0 ? q->speedup.old_ms : NAN);
+    json_object_set_object_member(root, "teacher", o);
+    g_autofree char *top1 =
+        isnan(q->taught.top1) ? g_strdup("") : g_strdup_printf("top-1 %.2f %%, ", 100 * q->taught.top1);
+    g_autofree char *time = q->speedup.old_ms > 0
+                                ? g_strdup_printf("the student takes %.3g of its time, and ", q->speedup.effect.effect)
+                                : g_strdup("the student takes ");
+    hn_report_line(report, "teacher: %s%s%.3g of its bytes", top1, time, (double)q->file_after / bytes);
 }
 
 static void add_trained(const Distill *q, HnReport *report)
@@ -92,6 +162,9 @@ static void add_cost(const Distill *q, HnReport *report)
     json_object_set_int_member(root, "batch", q->sample->count);
     hn_json_set_number(root, "ms_per_step", steps > 0 ? s * 1e3 / (double)steps : NAN);
     hn_json_set_number(root, "samples_per_s", steps > 0 ? (double)(steps * q->sample->count) / s : NAN);
+    HnForecast f;
+    hn_trainer_forecast(q->trainer, &f);
+    json_object_set_int_member(memory, "forecast", (gint64)f.needed);
     json_object_set_int_member(memory, "arena", (gint64)stats.arena_bytes);
     json_object_set_int_member(memory, "states", (gint64)hn_trainer_bytes(q->trainer));
     json_object_set_int_member(memory, "peak", (gint64)hn_budget_peak(q->ctx->budget));
@@ -114,7 +187,8 @@ gboolean distill_report(const Distill *q, GError **error)
         hn_report_new(q->ctx, "hone.distill/1", &(HnReportEnv){ .onednn = hn_tool_onednn(q->backend) });
     JsonObject *root = hn_report_root(report);
     json_object_set_string_member(root, "model", q->p->student);
-    json_object_set_string_member(root, "teacher", q->p->teacher);
+    g_autofree char *losses = hn_objectives_describe(q->objectives);
+    json_object_set_string_member(root, "objective", losses);
     json_object_set_string_member(root, "data", hn_data_source(q->all));
     json_object_set_int_member(root, "samples", hn_data_count(q->data));
     json_object_set_int_member(root, "bytes", (gint64)q->file_after);
@@ -122,5 +196,6 @@ gboolean distill_report(const Distill *q, GError **error)
     add_trained(q, report);
     add_cost(q, report);
     add_score(q, report);
+    add_teacher(q, report);
     return hn_report_write(report, error);
 }

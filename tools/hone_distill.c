@@ -65,9 +65,13 @@ static void tell_step(gpointer data, int64_t steps, int64_t of, double loss)
 static void tell_epoch(gpointer data, const HnEpoch *e)
 {
     const Distill *q = data;
-    g_autofree char *top1 = isnan(e->judged.top1) ? g_strdup("") : g_strdup_printf(", %.2f %%", 100 * e->judged.top1);
+    const char *metric;
+    const double value = distill_metric(&e->judged, &metric);
+    g_autofree char *also = isnan(e->judged.top1) && isnan(e->judged.agreement)
+                                ? NULL
+                                : g_strdup_printf(", %s %.2f %%", metric, 100 * value);
     hn_context_note(q->ctx, 1, "epoch %" G_GINT64_FORMAT ": loss %.4g, validation %.4g%s%s", e->epoch, e->loss,
-                    e->judged.loss, top1, e->best ? ", best" : "");
+                    e->judged.loss, also != NULL ? also : "", e->best ? ", best" : "");
 }
 
 static void set_schedule(Distill *q)
@@ -97,7 +101,7 @@ static void open_fit(Distill *q)
                              .lr = q->lr,
                              .averages = q->rule->ema > 0,
                              .last = p->last,
-                             .checkpoint = p->checkpoint,
+                             .checkpoint = p->checkpoint != NULL ? p->checkpoint : p->resume,
                              .every = p->checkpoint_every,
                              .recipe = q->recipe_hash,
                              .budget = q->ctx->budget,
@@ -124,15 +128,23 @@ static gboolean judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **er
     return m != NULL && hn_judge_run(q->judge, m, made, error);
 }
 
+/* What is named twice may not be there yet: whoever runs a command again and again begins once. */
+static gboolean goes_on(const Distill *q)
+{
+    const DistillParams *p = q->p;
+    return p->resume != NULL &&
+           (g_strcmp0(p->checkpoint, p->resume) != 0 || g_file_test(p->resume, G_FILE_TEST_EXISTS));
+}
+
 static gboolean train(Distill *q, GError **error)
 {
-    const gboolean resume = q->p->resume && g_file_test(q->p->checkpoint, G_FILE_TEST_EXISTS);
+    const gboolean resume = goes_on(q);
     set_schedule(q);
     hash_recipe(q);
     if (!judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
         return FALSE;
     open_fit(q);
-    if (resume && !hn_fit_resume(q->fit, error))
+    if (resume && !hn_fit_resume(q->fit, q->p->resume, error))
         return FALSE;
     q->resumed = hn_trainer_steps(q->trainer);
     q->lr = hn_fit_lr(q->fit);
@@ -151,12 +163,14 @@ static gboolean train(Distill *q, GError **error)
 static gboolean guard_loss(const Distill *q, GError **error)
 {
     const HnJudgement *a = &q->after, *b = &q->before;
-    if (q->p->force || a->loss <= b->loss || (!isfinite(b->loss) && isfinite(a->loss)) || a->top1 > b->top1)
+    const char *metric;
+    const double now = distill_metric(a, &metric), old = distill_metric(b, &metric);
+    if (q->p->force || hn_judgement_better(a, b))
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                WHAT " has a loss of %.4g on %" G_GINT64_FORMAT " samples, and had %.4g before: a lower '--lr', or "
+                WHAT " has a %s of %.4g on %" G_GINT64_FORMAT " samples%s, and had %.4g before: a lower '--lr', or "
                      "more '--epochs', may help; see '--force'",
-                a->loss, a->samples, b->loss);
+                metric, now, a->samples, now == old ? " and no smaller loss" : "", old);
     return FALSE;
 }
 
@@ -203,8 +217,8 @@ static gboolean work(Distill *q, GError **error)
         return FALSE;
     if (p->list_trainable)
         return distill_list(q, error);
-    return train(q, error) && judge_written(q, error) && guard_loss(q, error) && write_model(q, error) &&
-           distill_report(q, error);
+    return train(q, error) && judge_written(q, error) && guard_loss(q, error) && distill_compare(q, error) &&
+           write_model(q, error) && distill_report(q, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)

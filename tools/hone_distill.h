@@ -4,20 +4,22 @@
 #pragma once
 
 #include "check/recorded.h"
+#include "check/speedup.h"
 #include "cli/report.h"
 #include "common.h"
 #include "onnx/onnx.h"
-#include "train/train_fit.h"
+#include "train/lesson.h"
 #include "train/lr_range.h"
+#include "train/train_fit.h"
 
 #define DISTILL_TOOL "hone-distill" /* in recipes */
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *external;
+        *augment, *init, *checkpoint, *resume, *external, *kd;
     double clip, ema, val_part;
     int epochs, batch, micro_batches, patience, checkpoint_every;
-    gboolean freeze_bn, train_bn, resume, last, force, list_trainable;
+    gboolean freeze_bn, train_bn, no_labels, last, force, list_trainable;
 } DistillParams;
 
 typedef struct {
@@ -25,6 +27,7 @@ typedef struct {
     const DistillParams *p;
     const HnBackend *backend;
     HnExternal external;
+    HnKd kd;
     GPtrArray *objectives; /* HnObjective * */
     HnUpdateRule *rule;
     HnAugment *augment; /* NULL: none */
@@ -33,7 +36,9 @@ typedef struct {
     gboolean lr_auto;
     gboolean init;
     guint64 init_seed;
-    GBytes *file;             /* of the student, as it was given */
+    GBytes *file;         /* of the student, as it was given */
+    GBytes *teacher_file; /* NULL: there is none */
+    char *teacher_folder;
     GBytes *start;            /* the same with new weights; NULL: it keeps its own */
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
@@ -54,9 +59,10 @@ typedef struct {
     HnFit *fit;
     double lr;
     char *student_hash, *data_hash, *val_hash, *teacher_hash, *recipe_hash;
-    HnJudgement before, after;
-    guint64 began_ns, seconds_ns; /* of training */
-    int64_t resumed;              /* steps that another run had made */
+    HnJudgement before, after, taught; /* taught: the teacher; of no samples where there is none */
+    HnSpeedup speedup;                 /* from the teacher to the student; old_ms 0: not measured */
+    guint64 began_ns, seconds_ns;      /* of training */
+    int64_t resumed;                   /* steps that another run had made */
     guint64 file_after;
 } Distill;
 
@@ -68,11 +74,21 @@ gboolean distill_parse(Distill *q, GError **error);
 
 /* distill_model.c: the student, data, the teacher, and the trainer of all that */
 HnModel *distill_student(const Distill *q, GError **error); /* anew, with new weights where these are asked for */
+HnForwardOptions distill_forward(const Distill *q);
+HnJudgeOptions distill_judge(const Distill *q);
 gboolean distill_open(Distill *q, GError **error);
 void distill_clear(Distill *q);
+
+/* distill_losses.c: finds the objectives, or checks those that there are */
+gboolean distill_choose_losses(Distill *q, GError **error);
+gboolean distill_read_teacher(const Distill *q, HnModel **m, GError **error); /* anew; NULL: there is none */
+
+/* distill_gain.c: the teacher beside what was trained, before it is written */
+gboolean distill_compare(Distill *q, GError **error);
 
 /* distill_list.c: --list-trainable */
 gboolean distill_list(Distill *q, GError **error);
 
 /* distill_report.c */
+double distill_metric(const HnJudgement *j, const char **name); /* what decides which one is better: "top1", ... */
 gboolean distill_report(const Distill *q, GError **error);

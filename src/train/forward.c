@@ -47,6 +47,11 @@ static HnValue *in_its_place(const HnObjective *o, const HnGraph *g, const HnGra
 {
     const HnValue *v = o->value != NULL ? g_hash_table_lookup(like->values, o->value) : NULL;
     guint place = 0;
+    if (o->like != NULL) {
+        HnObjective named = *o;
+        named.value = o->like;
+        return hn_objective_value(&named, g, error);
+    }
     if (v != NULL && g_hash_table_contains(g->values, v->name))
         return hn_objective_value(o, g, error);
     if (v != NULL && (!g_ptr_array_find(like->outputs, v, &place) || place >= g->outputs->len)) {

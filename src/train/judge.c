@@ -59,6 +59,8 @@ gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b)
 {
     if (isfinite(a->top1) && isfinite(b->top1) && a->top1 != b->top1)
         return a->top1 > b->top1;
+    if (isnan(a->top1) && isfinite(a->agreement) && isfinite(b->agreement) && a->agreement != b->agreement)
+        return a->agreement > b->agreement;
     return a->loss < b->loss || (isfinite(a->loss) && !isfinite(b->loss));
 }
 
@@ -140,9 +142,27 @@ static HnTensor **targets_of(HnJudge *j, guint k, const HnSample *s, HnType *con
     return t;
 }
 
-/* Losses of a batch, and labels that are right. */
-static gboolean judge_batch(HnJudge *j, guint k, const HnSample *s, HnTensor **values, int64_t *right, int64_t *of,
-                            GError **error)
+typedef struct {
+    int64_t right, of;      /* labels */
+    int64_t agree, of_rows; /* rows, with the teacher */
+} Hits;
+
+static void count_hits(const HnJudge *j, const HnSample *s, HnTensor *const *values, HnTensor *const *targets,
+                       Hits *hits)
+{
+    int64_t n;
+    for (guint i = 0; i < j->n; i++) {
+        hits->agree += hn_objective_agrees(j->o.targets->objectives->pdata[i], values[i], targets[i], &n);
+        hits->of_rows += n;
+    }
+    if (j->o.blind || s->label == NULL || !hn_dtype_in(s->label->dtype, HN_T_INTS))
+        return;
+    hits->right += hn_objective_hits(j->o.targets->objectives->pdata[0], values[0], s->label, &n);
+    hits->of += n;
+}
+
+/* Losses of a batch, and what is right. */
+static gboolean judge_batch(HnJudge *j, guint k, const HnSample *s, HnTensor **values, Hits *hits, GError **error)
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     gboolean own, ok = TRUE;
@@ -153,11 +173,8 @@ static gboolean judge_batch(HnJudge *j, guint k, const HnSample *s, HnTensor **v
         return FALSE;
     for (guint i = 0; ok && i < j->n; i++)
         ok = add_loss(j, i, values[i], targets[i], types->pdata[i], error);
-    if (s->label != NULL && hn_dtype_in(s->label->dtype, HN_T_INTS)) {
-        int64_t n;
-        *right += hn_objective_hits(j->o.targets->objectives->pdata[0], values[0], s->label, &n);
-        *of += n;
-    }
+    if (ok)
+        count_hits(j, s, values, targets, hits);
     if (own)
         free_targets(j, targets);
     return ok;
@@ -166,7 +183,7 @@ static gboolean judge_batch(HnJudge *j, guint k, const HnSample *s, HnTensor **v
 static gboolean judge_all(HnJudge *j, HnForward *f, HnDataIter *it, HnJudgement *made, GError **error)
 {
     g_autofree HnTensor **values = g_new0(HnTensor *, j->n + 1);
-    int64_t right = 0, of = 0;
+    Hits hits = { 0 };
     for (guint k = 0;; k++) {
         GError *failure = NULL;
         g_autoptr(HnSample) s = hn_data_iter_next(it, &failure);
@@ -177,19 +194,20 @@ static gboolean judge_all(HnJudge *j, HnForward *f, HnDataIter *it, HnJudgement 
             g_propagate_error(error, failure);
             return FALSE;
         }
-        const gboolean ok = judge_batch(j, k, s, values, &right, &of, error);
+        const gboolean ok = judge_batch(j, k, s, values, &hits, error);
         hn_targets_clear(j->o.targets, values);
         if (!ok)
             return FALSE;
         made->samples += s->count;
     }
-    made->top1 = of > 0 ? (double)right / (double)of : NAN;
+    made->top1 = hits.of > 0 ? (double)hits.right / (double)hits.of : NAN;
+    made->agreement = hits.of_rows > 0 ? (double)hits.agree / (double)hits.of_rows : NAN;
     return TRUE;
 }
 
 gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error)
 {
-    *made = (HnJudgement){ 0, NAN, 0 };
+    *made = (HnJudgement){ 0, NAN, NAN, 0 };
     g_autoptr(HnForward) f = hn_forward_new(m, j->o.targets->objectives, &j->o.forward, error);
     if (f == NULL)
         return FALSE;

@@ -9,8 +9,9 @@
 G_BEGIN_DECLS
 
 typedef struct {
-    double loss; /* weighted sum of means */
-    double top1; /* part of the labels whose class has the largest score; NaN: there are none */
+    double loss;      /* weighted sum of means */
+    double top1;      /* part of the labels whose class has the largest score; NaN: there are none */
+    double agreement; /* part of the rows whose largest score is where the teacher's is; NaN: nothing says classes */
     int64_t samples;
 } HnJudgement;
 
@@ -19,6 +20,7 @@ typedef struct {
     const HnTargets *targets; /* objectives and teacher */
     HnForwardOptions forward; /* of the models that are judged */
     int batch;
+    gboolean blind; /* labels are not looked at */
     const HnProgress *progress;
 } HnJudgeOptions;
 
@@ -32,7 +34,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnJudge, hn_judge_free)
 /* Takes m. Errors: those of running it, of targets, and of progress. */
 gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error);
 
-/* More right, or, where that is the same or not known, less loss. */
+/* More labels right; where that is the same or not known, more agreement; else less loss. */
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b);
 
 G_END_DECLS

@@ -5,13 +5,17 @@
 
 #define WHAT "option '--loss'"
 #define IGNORE "ignore_index"
+#define LOGITS "logits"
 #define NO_LABEL (-100) /* what it is where nobody says another */
+
+static const char *const any_loss[] = { LOGITS, "axis", NULL }; /* terms that all have */
 
 static void objective_free(gpointer data)
 {
     HnObjective *o = data;
     hn_terms_free(o->terms);
     g_free(o->value);
+    g_free(o->like);
     g_free(o);
 }
 
@@ -60,19 +64,31 @@ static HnObjective *parse_one(const char *text, GError **error)
     if (terms == NULL)
         return NULL;
     HnObjective *o = g_new0(HnObjective, 1);
-    *o = (HnObjective){ find_loss(terms->name), terms, weight, at != NULL ? g_strdup(at + 1) : NULL };
+    const double logits = hn_terms_get(terms, LOGITS);
+    *o = (HnObjective){
+        .op = find_loss(terms->name), .terms = terms, .weight = weight, .value = at != NULL ? g_strdup(at + 1) : NULL
+    };
     if (o->op == NULL)
         refuse_name(terms->name, error);
-    const char *const *lists[] = { o->op != NULL ? o->op->loss.floats : NULL, o->op != NULL ? o->op->loss.ints : NULL };
-    if (o->op == NULL || !hn_terms_check(terms, WHAT, lists, 2, error))
+    const char *const *lists[] = { o->op != NULL ? o->op->loss.floats : NULL, o->op != NULL ? o->op->loss.ints : NULL,
+                                   any_loss };
+    if (o->op == NULL || !hn_terms_check(terms, WHAT, lists, 3, error)) {
         g_clear_pointer(&o, objective_free);
+        return NULL;
+    }
+    o->logits = isnan(logits) ? o->op->loss.logits : logits != 0;
     return o;
+}
+
+GPtrArray *hn_objectives_new(void)
+{
+    return g_ptr_array_new_with_free_func(objective_free);
 }
 
 GPtrArray *hn_objectives_parse(const char *text, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(text, "+", -1);
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(objective_free);
+    g_autoptr(GPtrArray) all = hn_objectives_new();
     for (int i = 0; parts[i] != NULL; i++) {
         HnObjective *o = parse_one(parts[i], error);
         if (o == NULL)
@@ -86,6 +102,26 @@ GPtrArray *hn_objectives_parse(const char *text, GError **error)
     return g_steal_pointer(&all);
 }
 
+char *hn_objectives_describe(const GPtrArray *objectives)
+{
+    GString *s = g_string_new(NULL);
+    for (guint i = 0; i < objectives->len; i++) {
+        const HnObjective *o = objectives->pdata[i];
+        if (i > 0)
+            g_string_append_c(s, '+');
+        if (o->weight != 1)
+            g_string_append_printf(s, "%.4g*", o->weight);
+        g_string_append(s, o->terms->name);
+        for (guint k = 0; k < o->terms->terms->len; k++) {
+            const HnTerm *t = &g_array_index(o->terms->terms, HnTerm, k);
+            g_string_append_printf(s, ":%s=%.4g", t->key, t->value);
+        }
+        if (o->value != NULL)
+            g_string_append_printf(s, "@%s", o->value);
+    }
+    return g_string_free(s, FALSE);
+}
+
 /* --- in a graph --------------------------------------------------------------------------------------------------- */
 
 HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error)
@@ -97,13 +133,15 @@ HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **err
     }
     const HnNode *n = v->producer;
     const gboolean softmax = n != NULL && n->op != NULL && n->op->range.kind == HN_R_EXPONENTS && n->in->len == 1;
-    return o->op->loss.logits && softmax ? hn_node_in(n, 0) : v;
+    return o->logits && softmax ? hn_node_in(n, 0) : v;
 }
 
+/* Of classes; a loss over elements knows none: the last one. */
 static int axis_of(const HnObjective *o, int rank)
 {
     const double given = hn_terms_get(o->terms, "axis");
-    const int axis = isnan(given) ? o->op->loss.axis : (int)given;
+    const int usual = o->op->loss.count == HN_COUNT_ELEMENTS ? -1 : o->op->loss.axis;
+    const int axis = isnan(given) ? usual : (int)given;
     return axis < 0 ? axis + rank : axis;
 }
 
@@ -179,27 +217,60 @@ int64_t hn_objective_count(const HnObjective *o, const HnTensor *target, const H
     return target->n;
 }
 
-int64_t hn_objective_hits(const HnObjective *o, const HnTensor *value, const HnTensor *labels, int64_t *of)
+/* Rows of numbers along the axis of classes. */
+typedef struct {
+    int64_t classes, inner, rows;
+} Rows;
+
+static gboolean rows_of(const HnObjective *o, const HnTensor *value, Rows *r)
 {
     const int axis = axis_of(o, value->ndim);
-    const int64_t ignored = hn_objective_ignored(o);
-    int64_t hits = 0, inner = 1;
-    *of = 0;
-    if (axis < 0 || axis >= value->ndim || value->dims[axis] * labels->n != value->n)
-        return 0;
-    const int64_t classes = value->dims[axis];
+    if (axis < 0 || axis >= value->ndim || value->dims[axis] < 1)
+        return FALSE;
+    *r = (Rows){ value->dims[axis], 1, value->n / value->dims[axis] };
     for (int a = axis + 1; a < value->ndim; a++)
-        inner *= value->dims[a];
+        r->inner *= value->dims[a];
+    return TRUE;
+}
+
+/* The first of the largest numbers of row i. */
+static int64_t largest(const Rows *r, const HnTensor *t, int64_t i)
+{
+    const int64_t first = i / r->inner * r->inner * r->classes + i % r->inner;
+    int64_t best = 0;
+    for (int64_t k = 1; k < r->classes; k++)
+        if (hn_tensor_get_f64(t, first + k * r->inner) > hn_tensor_get_f64(t, first + best * r->inner))
+            best = k;
+    return best;
+}
+
+int64_t hn_objective_hits(const HnObjective *o, const HnTensor *value, const HnTensor *labels, int64_t *of)
+{
+    const int64_t ignored = hn_objective_ignored(o);
+    int64_t hits = 0;
+    Rows r;
+    *of = 0;
+    if (!rows_of(o, value, &r) || r.rows != labels->n)
+        return 0;
     for (int64_t i = 0; i < labels->n; i++) {
-        const int64_t first = i / inner * inner * classes + i % inner, label = hn_tensor_get_i64(labels, i);
-        int64_t best = 0;
+        const int64_t label = hn_tensor_get_i64(labels, i);
         if (label == ignored)
             continue;
-        for (int64_t k = 1; k < classes; k++)
-            if (hn_tensor_get_f64(value, first + k * inner) > hn_tensor_get_f64(value, first + best * inner))
-                best = k;
-        hits += best == label;
+        hits += largest(&r, value, i) == label;
         ++*of;
     }
+    return hits;
+}
+
+int64_t hn_objective_agrees(const HnObjective *o, const HnTensor *value, const HnTensor *target, int64_t *of)
+{
+    int64_t hits = 0;
+    Rows r;
+    *of = 0;
+    if (!o->logits || o->op->loss.target != HN_TARGET_LIKE || target->n != value->n || !rows_of(o, value, &r))
+        return 0;
+    for (int64_t i = 0; i < r.rows; i++)
+        hits += largest(&r, value, i) == largest(&r, target, i);
+    *of = r.rows;
     return hits;
 }

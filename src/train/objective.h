@@ -5,7 +5,7 @@
  *
  * A name is that of a record's HnLossRule, behind it attributes of the operator; `@` names the value that is compared,
  * instead of the model's first output. Where a loss wants logits and the value is what a softmax made, its input is
- * compared.
+ * compared; `logits=1` says that of a loss that takes any numbers: "mse:logits=1".
  */
 #pragma once
 
@@ -19,11 +19,18 @@ typedef struct {
     const HnOp *op;
     HnTerms *terms;
     double weight;
-    char *value; /* NULL: the model's first output */
+    char *value;         /* NULL: the model's first output */
+    gboolean logits;     /* what a softmax reads is compared, not what it makes */
+    char *like;          /* the teacher's value; NULL: of the same name, else in the same place */
+    gboolean log_target; /* of a teacher that makes probabilities, and has no softmax in front of them */
 } HnObjective;
 
-/* HnObjective *, at least one. Errors: USAGE. */
+GPtrArray *hn_objectives_new(void); /* of HnObjective *, which it frees */
+/* At least one. Errors: USAGE. */
 GPtrArray *hn_objectives_parse(const char *text, GError **error);
+
+/* "0.7*kl:temperature=4@scores"; g_free(). */
+char *hn_objectives_describe(const GPtrArray *objectives);
 
 /* The value of a graph, bound, that it compares. Errors: USAGE: it computes none of that name. */
 HnValue *hn_objective_value(const HnObjective *o, const HnGraph *g, GError **error);
@@ -50,6 +57,9 @@ int64_t hn_objective_ignored(const HnObjective *o);
 /* Labels whose class has the largest of the scores in `value`, the first of equals; *of: labels that count, 0 where
  * they are not as many as there are rows of scores. */
 int64_t hn_objective_hits(const HnObjective *o, const HnTensor *value, const HnTensor *labels, int64_t *of);
+
+/* The same of a teacher's numbers instead of labels: rows whose largest numbers are in the same place. */
+int64_t hn_objective_agrees(const HnObjective *o, const HnTensor *value, const HnTensor *target, int64_t *of);
 
 /* What the sum over a batch is divided by to be a mean. target: of the batch; like: the type of the value that it is
  * compared with, of any number of samples. */

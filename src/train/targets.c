@@ -1,5 +1,8 @@
 #include "train/targets.h"
 
+#include <float.h>
+#include <math.h>
+
 #include "train/train_data.h"
 
 static HnTensor *from_labels(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
@@ -17,12 +20,24 @@ static HnTensor *from_labels(const HnTargets *t, guint i, const HnData *d, const
     return x != NULL ? hn_tensor_reshaped(x, type->rank, dims) : NULL;
 }
 
-static HnTensor *from_teacher(HnTensor *made, const HnType *type, GError **error)
+/* What a softmax read, but for a number that is the same in each row. */
+static HnTensor *logarithms(const HnTargets *t, HnTensor *x, GError **error)
+{
+    HnTensor *y = hn_tensor_copy(x, t->budget, error);
+    for (int64_t i = 0; y != NULL && i < y->n; i++)
+        hn_tensor_set_f64(y, i, log(fmax(hn_tensor_get_f64(y, i), FLT_MIN)));
+    return y;
+}
+
+static HnTensor *from_teacher(const HnTargets *t, guint i, HnTensor *made, const HnType *type, GError **error)
 {
     int64_t dims[HN_MAX_RANK], n = 0;
     hn_type_is_fixed(type, dims);
-    if (made->dtype == type->dtype && hn_dims_count(type->rank, dims, &n) && n == made->n)
-        return hn_tensor_reshaped(made, type->rank, dims);
+    if (made->dtype == type->dtype && hn_dims_count(type->rank, dims, &n) && n == made->n) {
+        g_autoptr(HnTensor) y = hn_tensor_reshaped(made, type->rank, dims);
+        return ((const HnObjective *)t->objectives->pdata[i])->log_target ? logarithms(t, y, error)
+                                                                          : g_steal_pointer(&y);
+    }
     g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(made);
     g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "the teacher makes %s of a batch, and the student %s", got, want);
     return NULL;
@@ -53,7 +68,7 @@ static HnTensor *make(const HnTargets *t, guint i, const HnData *d, const HnSamp
     g_autoptr(HnType) type = hn_objective_target(t->objectives->pdata[i], compared, error);
     return type == NULL         ? NULL
            : has_labels(t, i)   ? from_labels(t, i, d, s, compared, type, error)
-           : t->teacher != NULL ? from_teacher(made[i], type, error)
+           : t->teacher != NULL ? from_teacher(t, i, made[i], type, error)
                                 : hn_train_target(s, type, t->budget, error);
 }
 

@@ -163,6 +163,7 @@ static JsonObject *epoch_out(const HnEpoch *e)
     hn_json_set_number(o, "lr", e->lr);
     hn_json_set_number(o, "judged_loss", e->judged.loss);
     hn_json_set_number(o, "judged_top1", e->judged.top1);
+    hn_json_set_number(o, "judged_agreement", e->judged.agreement);
     json_object_set_int_member(o, "samples", e->judged.samples);
     json_object_set_boolean_member(o, "best", e->best);
     return o;
@@ -187,7 +188,8 @@ static void epoch_in(HnFit *f, JsonObject *o)
                         .steps = count_at(o, "steps"),
                         .loss = number_at(o, "loss"),
                         .lr = number_at(o, "lr"),
-                        .judged = { number_at(o, "judged_loss"), number_at(o, "judged_top1"), count_at(o, "samples") },
+                        .judged = { number_at(o, "judged_loss"), number_at(o, "judged_top1"),
+                                    number_at(o, "judged_agreement"), count_at(o, "samples") },
                         .best = hn_json_is_switch(hn_json_at(o, "best")) && json_object_get_boolean_member(o, "best") };
     g_array_append_val(f->epochs, e);
 }
@@ -258,15 +260,15 @@ static gboolean read_best(HnFit *f, const HnCheckpoint *c, GError **error)
     return TRUE;
 }
 
-gboolean hn_fit_resume(HnFit *f, GError **error)
+gboolean hn_fit_resume(HnFit *f, const char *path, GError **error)
 {
-    g_autoptr(HnCheckpoint) c = hn_checkpoint_read(f->o.checkpoint, f->o.budget, error);
+    g_autoptr(HnCheckpoint) c = hn_checkpoint_read(path, f->o.budget, error);
     if (c == NULL)
         return FALSE;
     if (g_strcmp0(hn_json_string_at(c->about, "recipe"), f->o.recipe) != 0) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
                     "'%s' was written with other options, another student or other data, so that it cannot go on here",
-                    f->o.checkpoint);
+                    path);
         return FALSE;
     }
     JsonArray *epochs = hn_json_array_at(c->about, "epochs");
@@ -282,7 +284,7 @@ gboolean hn_fit_resume(HnFit *f, GError **error)
     const int64_t judged = f->epochs->len;
     if ((at.epoch == judged || (at.epoch == judged + 1 && at.batch == 0)) && isfinite(f->loss) && f->o.lr > 0)
         return read_states(f, c, error) && read_best(f, c, error) && hn_batches_go(f->o.feed.batches, at, error);
-    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' contradicts itself", f->o.checkpoint);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' contradicts itself", path);
     return FALSE;
 }
 
@@ -339,7 +341,7 @@ static gboolean ended_early(const HnFit *f)
 gboolean hn_fit_run(HnFit *f, GError **error)
 {
     while (f->epochs->len < f->o.epochs && !ended_early(f)) {
-        HnEpoch e = { .epoch = f->epochs->len + 1, .judged = { NAN, NAN, 0 } };
+        HnEpoch e = { .epoch = f->epochs->len + 1, .judged = { NAN, NAN, NAN, 0 } };
         if (!run_epoch(f, &e, error) || !end_epoch(f, &e, error))
             return FALSE;
     }

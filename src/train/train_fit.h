@@ -63,8 +63,8 @@ HnFit *hn_fit_new(const HnFitOptions *o);
 void hn_fit_free(HnFit *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnFit, hn_fit_free)
 
-/* Goes on where the checkpoint was written. Errors: those of reading; USAGE: of another recipe. */
-gboolean hn_fit_resume(HnFit *f, GError **error);
+/* Goes on where the checkpoint at `path` was written. Errors: those of reading; USAGE: of another recipe. */
+gboolean hn_fit_resume(HnFit *f, const char *path, GError **error);
 
 /* Until the last epoch, or the early end. Errors: those of steps and of judging; GUARD: a loss that is not finite;
  * INTERRUPTED, BUDGET: of progress, behind which a checkpoint was written. */

@@ -68,27 +68,27 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
 
 @test "distill: killed and gone on, the same bytes" {
     how=(--init random:1 --epochs 3 --batch 90 --ema 0.9 --clip 1 --checkpoint-every 1)
-    distills "${how[@]}" --checkpoint-to whole.checkpoint
+    distills "${how[@]}" --checkpoint-file whole.checkpoint
     cp out.onnx whole.onnx
     for delay in 0.12 0.2 0.3; do
         rm -f out.onnx part.checkpoint
         hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${how[@]}" \
-            --checkpoint-to part.checkpoint &
+            --checkpoint-file part.checkpoint &
         pid=$!
         sleep $delay
         kill -9 $pid 2>/dev/null || true
         wait $pid || true
-        distills "${how[@]}" --checkpoint-to part.checkpoint --resume
+        distills "${how[@]}" --checkpoint-file part.checkpoint --resume part.checkpoint
         cmp whole.onnx out.onnx
     done
     # it is done: nothing is left to do
-    distills "${how[@]}" --checkpoint-to part.checkpoint --resume
+    distills "${how[@]}" --checkpoint-file part.checkpoint --resume part.checkpoint
     holds '.steps == .steps_before and .ms_per_step == null'
     cmp whole.onnx out.onnx
     refuses 2 "other options" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
-        "${how[@]}" --lr 1e-4 --checkpoint-to part.checkpoint --resume
+        "${how[@]}" --lr 1e-4 --checkpoint-file part.checkpoint --resume part.checkpoint
     refuses 1 "no checkpoint" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
-        --checkpoint-to "$digits/train.npz" --resume
+        --resume "$digits/train.npz"
 }
 
 @test "distill: a student that gets worse is not written" {
@@ -160,5 +160,26 @@ with zipfile.ZipFile(out, "w") as z:
         # shellcheck disable=SC2086 # several options
         refuses "$status" "$words" hone-distill -q -o no.onnx $options
     done
+    [ ! -e no.onnx ]
+}
+
+@test "distill: losses by what outputs hold, and those that do not suit" {
+    teach=(--teacher "$digits/model.onnx" --init random:1 --epochs 1)
+    distills "${teach[@]}" --val "$digits/test.npz"
+    holds '.objective == "0.7*kl:temperature=2:axis=1@scores+0.3*ce:axis=1@scores" and .val.metric == "top1"'
+    holds '.teacher.top1 > 0.99 and .teacher.agreement == 1 and .teacher.bytes > 1e5 and .gain.bytes < 1.1'
+    holds '.memory_bytes.forecast >= .memory_bytes.arena + .memory_bytes.states - 64 and (.loss | length) == 1'
+    distills "${teach[@]}" --no-labels
+    holds '.objective == "kl:temperature=2:axis=1@scores" and .val.metric == "agreement" and .after.top1 == null'
+    holds '.val.value == .after.agreement and .gain.metric > 0.2'
+    distills "${teach[@]}" --no-labels --kd mse
+    holds '.objective == "mse:logits=1:axis=1@scores"'
+    refuses 2 "'kl' does" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
+        "${teach[@]}" --loss bce
+    refuses 2 "compares with labels" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
+        "${teach[@]}" --loss 0.5*ce+0.5*kl --no-labels
+    refuses 2 "nothing to learn" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --no-labels
+    refuses 2 "'--kd' is" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --kd best
+    refuses 1 "No such file" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --resume none.hone
     [ ! -e no.onnx ]
 }

@@ -233,7 +233,7 @@ static void test_goes_on(void)
             g_clear_error(&error);
             close_set(part);
             Set *rest = open_set(folder, threads, -1);
-            g_assert_true(hn_fit_resume(rest->fit, &error));
+            g_assert_true(hn_fit_resume(rest->fit, rest->checkpoint, &error));
             g_assert_true(hn_fit_run(rest->fit, &error));
             g_assert_no_error(error);
             g_autofree char *got = hash_of(rest);

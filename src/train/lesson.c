@@ -1,0 +1,405 @@
+#include "train/lesson.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "check/outputs.h"
+
+#define SAMPLES 64              /* of which results are looked at */
+#define LOOKED_BYTES (64 << 20) /* of them, but for the first */
+#define TEMPERATURE "4"         /* of KL */
+#define TEMPERATURE_SHORT "2"   /* where there are few steps */
+#define SOFT_PART 0.7           /* of the loss of what is held against a teacher and against labels */
+#define ONE 1e-3                /* as a sum of probabilities */
+#define NO_AXIS G_MAXINT
+
+/* An output of floats. */
+typedef struct {
+    const HnValue *v; /* the student's */
+    HnOutputView view;
+    int rank;
+    int64_t columns;           /* along axis 1; 0: there is none */
+    int axis;                  /* of classes, as the student has them; NO_AXIS: they are none */
+    double variance;           /* of what the teacher makes; 0: there is none */
+    gboolean raw, given;       /* probabilities without a softmax in front of them: the student's, the teacher's */
+    gboolean unit, given_unit; /* all numbers are within [0, 1]: the student's, the teacher's */
+} Output;
+
+struct HnLesson {
+    HnLessonOptions o;
+    gboolean taught;   /* there is a teacher */
+    GPtrArray *probes; /* two for each output: as it is, and as logits */
+    Output *outputs;
+    guint n;
+};
+
+gboolean hn_kd_parse(const char *text, HnKd *kd, GError **error)
+{
+    static const char *const names[] = { "standard", "mse", "standardize" };
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        if (strcmp(text, names[i]) == 0) {
+            *kd = (HnKd)i;
+            return TRUE;
+        }
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--kd' is standard, mse, or standardize, not '%s'", text);
+    return FALSE;
+}
+
+void hn_lesson_free(HnLesson *l)
+{
+    if (l == NULL)
+        return;
+    for (guint i = 0; i < l->n; i++)
+        hn_output_view_clear(&l->outputs[i].view);
+    g_free(l->outputs);
+    g_clear_pointer(&l->probes, g_ptr_array_unref);
+    g_clear_pointer(&l->o.labels, hn_tensor_unref);
+    g_free(l);
+}
+
+/* --- what some samples show --------------------------------------------------------------------------------------- */
+
+/* Results of a model: of sample i for probe k. */
+typedef struct {
+    GPtrArray *samples; /* HnTensor *[probes] */
+    guint probes;
+    GPtrArray *in; /* HnSample * */
+} Looked;
+
+static void looked_clear(Looked *w)
+{
+    for (guint i = 0; w->samples != NULL && i < w->samples->len; i++)
+        hn_outputs_free(w->samples->pdata[i], (int)w->probes);
+    g_clear_pointer(&w->samples, g_ptr_array_unref);
+    g_clear_pointer(&w->in, g_ptr_array_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Looked, looked_clear)
+
+static gboolean look_at(const HnLesson *l, HnForward *f, HnSample *s, Looked *w, gsize *bytes, GError **error)
+{
+    HnTensor **out = g_new0(HnTensor *, w->probes + 1);
+    gboolean ok = hn_forward_run(f, s->in, out, error);
+    for (guint k = 0; ok && k < w->probes; k++) {
+        HnTensor *copy = hn_tensor_copy(out[k], l->o.forward->budget, error);
+        hn_tensor_unref(out[k]);
+        ok = (out[k] = copy) != NULL;
+        *bytes += ok ? copy->bytes : 0;
+    }
+    g_ptr_array_add(w->samples, out);
+    return ok;
+}
+
+/* Takes m. */
+static gboolean look(const HnLesson *l, HnModel *m, const HnGraph *like, int64_t most, Looked *w, GError **error)
+{
+    HnForwardOptions o = *l->o.forward;
+    o.like = like;
+    *w = (Looked){ g_ptr_array_new(), l->probes->len, g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free) };
+    g_autoptr(HnForward) f = hn_forward_new(m, l->probes, &o, error);
+    gsize bytes = 0;
+    for (int64_t i = 0; f != NULL && i < MIN(hn_data_count(l->o.data), most) && bytes < LOOKED_BYTES; i++) {
+        HnSample *s = hn_data_load(l->o.data, i, error);
+        if (s != NULL)
+            g_ptr_array_add(w->in, s);
+        if (s == NULL || !look_at(l, f, s, w, &bytes, error))
+            return FALSE;
+    }
+    return f != NULL;
+}
+
+static const HnTensor *result(const Looked *w, guint i, guint probe)
+{
+    return ((HnTensor *const *)w->samples->pdata[i])[probe];
+}
+
+static double variance(const Looked *w, guint probe)
+{
+    double sum = 0, squares = 0, n = 0;
+    for (guint i = 0; i < w->samples->len; i++) {
+        const HnTensor *t = result(w, i, probe);
+        for (int64_t k = 0; k < t->n; k++, n++) {
+            const double x = hn_tensor_get_f64(t, k);
+            sum += x;
+            squares += x * x;
+        }
+    }
+    n = fmax(n, 1);
+    const double v = squares / n - sum / n * (sum / n);
+    return isfinite(v) ? fmax(v, 1e-6 * squares / n) : 0;
+}
+
+/* All rows along the axis are of numbers from 0 on, and add up to 1. */
+static gboolean are_probabilities(const HnTensor *t, int axis)
+{
+    const int at = axis < 0 ? axis + t->ndim : axis;
+    int64_t inner = 1;
+    if (at < 0 || at >= t->ndim || t->dims[at] < 2)
+        return FALSE;
+    for (int a = at + 1; a < t->ndim; a++)
+        inner *= t->dims[a];
+    for (int64_t r = 0; r < t->n / t->dims[at]; r++) {
+        double sum = 0;
+        for (int64_t k = 0; k < t->dims[at]; k++) {
+            const double x = hn_tensor_get_f64(t, (r / inner * t->dims[at] + k) * inner + r % inner);
+            sum += x >= 0 ? x : NAN;
+        }
+        if (!(fabs(sum - 1) <= ONE))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean all_probabilities(const Looked *w, guint probe, int axis)
+{
+    for (guint i = 0; i < w->samples->len; i++)
+        if (!are_probabilities(result(w, i, probe), axis))
+            return FALSE;
+    return w->samples->len > 0;
+}
+
+/* --- where classes lie -------------------------------------------------------------------------------------------- */
+
+/* The axis of the softmax that makes v; NO_AXIS: none does. */
+static int softmax_axis(const HnValue *v)
+{
+    const HnNode *n = v->producer;
+    if (n == NULL || n->op == NULL || n->op->range.kind != HN_R_EXPONENTS || n->in->len != 1)
+        return NO_AXIS;
+    const HnAttr *axis = hn_node_attr(n, "axis");
+    return axis != NULL ? (int)axis->i : -1;
+}
+
+/* The axis of y, of a sample, without which it has as many rows as there are labels; NO_AXIS: none has. */
+static int labelled_axis(const HnTensor *labels, const HnTensor *y)
+{
+    if (labels == NULL || !hn_dtype_in(labels->dtype, HN_T_INTS) || y->ndim < 2)
+        return NO_AXIS;
+    if (y->ndim == 2)
+        return 1;
+    for (int axis = 1; axis < y->ndim; axis++) {
+        gboolean fits = labels->ndim == y->ndim - 1 && y->dims[axis] > 1;
+        for (int i = 1; fits && i < labels->ndim; i++)
+            fits = labels->dims[i] == y->dims[i < axis ? i : i + 1];
+        if (fits)
+            return axis;
+    }
+    return NO_AXIS;
+}
+
+static int class_axis(const HnLesson *l, const Output *y, const HnTensor *made, gboolean first)
+{
+    const int softmax = softmax_axis(y->v), labelled = first ? labelled_axis(l->o.labels, made) : NO_AXIS;
+    if (softmax != NO_AXIS)
+        return softmax;
+    if (labelled != NO_AXIS)
+        return labelled;
+    return l->taught && y->view.kind == HN_OUTPUT_CLASSES ? 1 : NO_AXIS;
+}
+
+/* --- finding ------------------------------------------------------------------------------------------------------ */
+
+static void add_probe(HnLesson *l, const char *text, const HnValue *v)
+{
+    g_autoptr(GPtrArray) one = hn_objectives_parse(text, NULL);
+    HnObjective *o = g_ptr_array_steal_index(one, 0);
+    o->value = g_strdup(v->name);
+    g_ptr_array_add(l->probes, o);
+}
+
+static void list_outputs(HnLesson *l)
+{
+    const GPtrArray *all = l->o.student->graph->outputs;
+    l->outputs = g_new0(Output, all->len + 1u);
+    l->probes = hn_objectives_new();
+    for (guint i = 0; i < all->len; i++) {
+        const HnValue *v = all->pdata[i];
+        if (hn_type_is_tensor(v->type) && !hn_dtype_in(v->type->dtype, HN_T_FLOATS))
+            continue;
+        l->outputs[l->n++] = (Output){ .v = v, .axis = NO_AXIS };
+        add_probe(l, "mse", v);
+        add_probe(l, "mse:logits=1", v);
+    }
+}
+
+static void find_views(HnLesson *l, const Looked *made, const Looked *w)
+{
+    g_autofree HnOutputView *views = g_new0(HnOutputView, l->n + 1);
+    g_autoptr(GPtrArray) out = g_ptr_array_new_with_free_func(g_free);
+    const HnSample *first = w->in->len > 0 ? w->in->pdata[0] : NULL;
+    for (guint i = 0; i < w->samples->len; i++) {
+        HnTensor **t = g_new0(HnTensor *, l->n + 1);
+        for (guint k = 0; k < l->n; k++)
+            t[k] = ((HnTensor *const *)w->samples->pdata[i])[2 * k];
+        g_ptr_array_add(out, t);
+    }
+    hn_output_views_find(views, (int)l->n, (HnTensor *const *const *)out->pdata, out->len, first->in, first->n,
+                         labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS);
+    for (guint k = 0; k < l->n; k++) {
+        l->outputs[k].view = views[k];
+        l->outputs[k].variance = variance(w, 2 * k);
+    }
+}
+
+static gboolean all_within_one(const Looked *w, guint probe)
+{
+    for (guint i = 0; i < w->samples->len; i++) {
+        const HnTensor *t = result(w, i, probe);
+        for (int64_t k = 0; k < t->n; k++)
+            if (!(hn_tensor_get_f64(t, k) >= 0 && hn_tensor_get_f64(t, k) <= 1))
+                return FALSE;
+    }
+    return w->samples->len > 0;
+}
+
+static void find_classes(HnLesson *l, const Looked *made, const Looked *said)
+{
+    for (guint k = 0; k < l->n; k++) {
+        Output *y = &l->outputs[k];
+        const HnTensor *one = result(made, 0, 2 * k);
+        y->rank = one->ndim;
+        y->columns = one->ndim >= 2 ? one->dims[1] : 0;
+        y->axis = class_axis(l, y, one, k == 0);
+        y->raw = y->axis != NO_AXIS && all_probabilities(made, 2 * k + 1, y->axis);
+        y->given = y->axis != NO_AXIS && l->taught && all_probabilities(said, 2 * k + 1, y->axis);
+        y->unit = all_within_one(made, 2 * k);
+        y->given_unit = l->taught && all_within_one(said, 2 * k);
+    }
+}
+
+HnLesson *hn_lesson_new(const HnLessonOptions *o, HnModel *student, HnModel *teacher, GError **error)
+{
+    g_autoptr(HnLesson) l = g_new0(HnLesson, 1);
+    g_auto(Looked) made = { 0 }, said = { 0 };
+    *l = (HnLesson){ .o = *o, .taught = teacher != NULL };
+    l->o.labels = o->labels != NULL ? hn_tensor_ref(o->labels) : NULL;
+    list_outputs(l);
+    if (l->n == 0 || hn_data_count(o->data) == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "the student has no output of floats to learn with");
+        hn_model_free(student);
+        hn_model_free(teacher);
+        return NULL;
+    }
+    if (l->taught && !look(l, teacher, o->student->graph, SAMPLES, &said, error)) {
+        hn_model_free(student);
+        return NULL;
+    }
+    if (!look(l, student, NULL, 1, &made, error))
+        return NULL;
+    if (l->taught)
+        find_views(l, &made, &said);
+    find_classes(l, &made, &said);
+    return g_steal_pointer(&l);
+}
+
+/* --- what is learned ---------------------------------------------------------------------------------------------- */
+
+/* Takes text. */
+static HnObjective *add(GPtrArray *all, const Output *y, double weight, char *text)
+{
+    g_autoptr(GPtrArray) one = hn_objectives_parse(text, NULL);
+    HnObjective *o = g_ptr_array_steal_index(one, 0);
+    o->value = g_strdup(y->v->name);
+    o->weight = weight;
+    g_ptr_array_add(all, o);
+    g_free(text);
+    return o;
+}
+
+static char *soft_text(const HnLesson *l, const Output *y)
+{
+    const char *t = l->o.steps < HN_LESSON_SHORT ? TEMPERATURE_SHORT : TEMPERATURE;
+    if (y->raw)
+        return g_strdup("bce:probabilities=1");
+    if (l->o.kd == HN_KD_MSE)
+        return g_strdup_printf("mse:logits=1:axis=%d", y->axis);
+    return g_strdup_printf("kl:temperature=%s:axis=%d%s", t, y->axis,
+                           l->o.kd == HN_KD_STANDARDIZE ? ":standardize=1" : "");
+}
+
+static void add_classes(const HnLesson *l, const Output *y, gboolean labelled, GPtrArray *all)
+{
+    if (l->taught)
+        add(all, y, labelled ? SOFT_PART : 1, soft_text(l, y))->log_target = y->given && !y->raw;
+    if (labelled)
+        add(all, y, l->taught ? 1 - SOFT_PART : 1, g_strdup_printf("ce:axis=%d", y->axis));
+}
+
+static const char *suits(const HnLesson *l, const Output *y)
+{
+    const HnOutputKind kind = y->view.kind;
+    if (y->axis != NO_AXIS)
+        return y->raw ? "bce:probabilities=1" : l->taught ? "kl" : "ce";
+    return kind == HN_OUTPUT_SCORES && y->unit ? "bce:probabilities=1" : kind == HN_OUTPUT_EMBEDDING ? "cosine" : "mse";
+}
+
+static void add_numbers(const HnLesson *l, const Output *y, GPtrArray *all)
+{
+    const char *text = suits(l, y);
+    const gboolean squares = strcmp(text, "mse") == 0 && y->variance > 0;
+    add(all, y, squares ? 1 / y->variance : 1, g_strdup(text));
+}
+
+GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error)
+{
+    g_autoptr(GPtrArray) all = hn_objectives_new();
+    const gboolean ints = l->o.labels != NULL && hn_dtype_in(l->o.labels->dtype, HN_T_INTS);
+    for (guint k = 0; k < l->n; k++) {
+        const Output *y = &l->outputs[k];
+        const gboolean labelled = ints && k == 0 && y->axis != NO_AXIS && !y->raw;
+        if (y->axis != NO_AXIS && (l->taught || labelled))
+            add_classes(l, y, labelled, all);
+        else if (l->taught || (k == 0 && l->o.labels != NULL && !ints))
+            add_numbers(l, y, all);
+    }
+    if (all->len > 0)
+        return g_steal_pointer(&all);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "no output holds what can be learned from %s; '--loss' says what is compared with what",
+                l->taught ? "this teacher" : "these labels");
+    return NULL;
+}
+
+/* --- what somebody chose ------------------------------------------------------------------------------------------ */
+
+static const Output *compared(const HnLesson *l, const HnObjective *o)
+{
+    for (guint k = 0; k < l->n; k++)
+        if (o->value == NULL ? k == 0 : strcmp(o->value, l->outputs[k].v->name) == 0)
+            return &l->outputs[k];
+    return NULL;
+}
+
+/* What is wrong with the loss for this output; NULL: nothing that is known. */
+static const char *misfit(const HnLesson *l, const HnObjective *o, const Output *y)
+{
+    const HnOutputKind kind = y->view.kind;
+    const double given = hn_terms_get(o->terms, "probabilities");
+    const gboolean classes = y->axis != NO_AXIS, known = l->taught || classes, probabilities = given > 0;
+    if (o->op->loss.logits && y->raw)
+        return "holds probabilities, and the softmax that makes them is further up";
+    if (o->op->loss.logits && known && !classes && kind != HN_OUTPUT_NUMBERS)
+        return kind == HN_OUTPUT_SCORES ? "holds scores, each one by itself" : "does not hold classes";
+    if (o->op->loss.logits && (y->rank < 2 || (y->rank == 2 && y->columns < 2)))
+        return "has no classes to choose from";
+    if (strcmp(o->terms->name, "bce") != 0 || !l->taught)
+        return NULL;
+    if (!y->given_unit)
+        return "holds numbers that are no probabilities";
+    return y->unit != probabilities ? (y->unit ? "holds probabilities already" : "holds no probabilities yet") : NULL;
+}
+
+gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error)
+{
+    for (guint i = 0; i < objectives->len; i++) {
+        const HnObjective *o = objectives->pdata[i];
+        const Output *y = compared(l, o);
+        const char *why = y != NULL ? misfit(l, o, y) : NULL;
+        if (why == NULL)
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--loss': '%s' does not suit output '%s', which %s: '%s' does", o->terms->name, y->v->name,
+                    why, suits(l, y));
+        return FALSE;
+    }
+    return TRUE;
+}

@@ -1,0 +1,222 @@
+/*
+ * What is learned where nobody says it: losses by what outputs hold, and those that do not suit. What is better of two
+ * judgements.
+ */
+#include <math.h>
+#include <string.h>
+
+#include <glib/gstdio.h>
+
+#include "data/npz.h"
+#include "run_model.h"
+#include "train/judge.h"
+#include "train/lesson.h"
+#include "train/train_data.h"
+
+#define SAMPLES 12
+
+typedef struct {
+    const char *teacher, *student; /* texts; teacher NULL: labels say all */
+    HnKd kd;
+    int64_t steps;
+    int labels;       /* dimensions of them; 0: none */
+    const char *want; /* the losses */
+} Case;
+
+typedef struct {
+    char *folder, *path;
+    GPtrArray *inputs;
+    HnModel *student;
+    HnData *data;
+    HnLesson *lesson;
+} Set;
+
+static void write_data(Set *s, int labels)
+{
+    g_autoptr(GError) error = NULL;
+    const int64_t dims[] = { SAMPLES, 10 }, of_labels[] = { SAMPLES, 10 };
+    g_autoptr(HnTensor) x = test_random(HN_F32, 2, dims, 3);
+    g_autoptr(HnTensor) label = hn_tensor_new(HN_I64, labels, of_labels, NULL, &error);
+    HnTensor *both[] = { x, label };
+    s->folder = g_dir_make_tmp("hone-XXXXXX", &error);
+    s->path = g_build_filename(s->folder, "data.npz", NULL);
+    g_assert_true(hn_npz_write(s->path, (const char *const[]){ "x", "label" }, both, labels > 0 ? 2 : 1, NULL, &error));
+}
+
+static void open_set(Set *s, const Case *c)
+{
+    g_autoptr(GError) error = NULL;
+    const HnDataOptions rows = { .rows = TRUE, .drop_rest = TRUE };
+    write_data(s, c->labels);
+    s->student = test_model(c->student);
+    g_assert_true(hn_model_prepare(s->student, &error));
+    s->inputs = hn_train_inputs(s->student);
+    s->data = hn_data_open(s->path, (HnValue *const *)s->inputs->pdata, (int)s->inputs->len, &rows, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnSample) first = hn_data_load(s->data, 0, &error);
+    const HnForwardOptions f = { .backend = &hn_backend_cpu, .threads = 1, .inputs = s->inputs };
+    const HnLessonOptions o = { s->student, &f, s->data, c->labels > 0 ? first->label : NULL, c->kd, c->steps };
+    s->lesson = hn_lesson_new(&o, test_model(c->student), c->teacher != NULL ? test_model(c->teacher) : NULL, &error);
+    g_assert_no_error(error);
+}
+
+static void close_set(Set *s)
+{
+    hn_lesson_free(s->lesson);
+    hn_data_free(s->data);
+    hn_model_free(s->student);
+    g_ptr_array_unref(s->inputs);
+    g_unlink(s->path);
+    g_rmdir(s->folder);
+    g_free(s->path);
+    g_free(s->folder);
+}
+
+#define HEAD "opset 17 graph g(%x:f32[N,10]) -> "
+#define LOGITS HEAD "(%y) { %y = Gemm(%x, w:f32[10,9]) }"
+#define SOFTMAX HEAD "(%p) { %y = Gemm(%x, w:f32[10,9]) %p = Softmax(%y) }"
+#define HIDDEN HEAD "(%p) { %z = Gemm(%x, w:f32[10,9]) %s = Softmax(%z) %p = Identity(%s) }"
+#define SCORES HEAD "(%p) { %y = Gemm(%x, w:f32[10,9]) %p = Sigmoid(%y) }"
+#define LENGTH HEAD "(%p) { %y = Gemm(%x, w:f32[10,5]) %p = LpNormalization(%y) }"
+#define NUMBERS HEAD "(%y) { %y = Gemm(%x, w:f32[10,3]) }"
+
+static const Case cases[] = {
+    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y" },
+    { LOGITS, LOGITS, HN_KD_STANDARD, 100, 0, "kl:temperature=2:axis=1@y" },
+    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 1, "0.7*kl:temperature=4:axis=1@y+0.3*ce:axis=1@y" },
+    { LOGITS, LOGITS, HN_KD_MSE, 1000, 0, "mse:logits=1:axis=1@y" },
+    { LOGITS, LOGITS, HN_KD_STANDARDIZE, 1000, 0, "kl:temperature=4:axis=1:standardize=1@y" },
+    { SOFTMAX, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y" },
+    { LOGITS, SOFTMAX, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=-1@p" },
+    { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p" },
+    { SCORES, SCORES, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p" },
+    { LENGTH, LENGTH, HN_KD_STANDARD, 1000, 0, "cosine@p" },
+    { NULL, LOGITS, HN_KD_STANDARD, 1000, 1, "ce:axis=1@y" },
+    { NULL, SOFTMAX, HN_KD_STANDARD, 1000, 1, "ce:axis=-1@p" },
+};
+
+static void losses_by_what_outputs_hold(void)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        Set s;
+        open_set(&s, &cases[i]);
+        g_autoptr(GPtrArray) all = hn_lesson_objectives(s.lesson, &error);
+        g_assert_no_error(error);
+        g_autofree char *got = hn_objectives_describe(all);
+        g_assert_cmpstr(got, ==, cases[i].want);
+        g_assert_true(hn_lesson_check(s.lesson, all, &error)); /* what it chooses suits */
+        close_set(&s);
+    }
+}
+
+/* Numbers count by their variance, so that a unit of them does not matter. */
+static void numbers_are_weighed(void)
+{
+    const Case c = { NUMBERS, NUMBERS, HN_KD_STANDARD, 1000, 0, NULL };
+    g_autoptr(GError) error = NULL;
+    Set s;
+    open_set(&s, &c);
+    g_autoptr(GPtrArray) all = hn_lesson_objectives(s.lesson, &error);
+    const HnObjective *o = all->pdata[0];
+    double sum = 0, squares = 0;
+    g_autoptr(HnSession) session =
+        hn_session_new(s.student, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 }, &error);
+    g_assert_no_error(error);
+    for (int64_t i = 0; i < SAMPLES; i++) {
+        g_autoptr(HnSample) one = hn_data_load(s.data, i, &error);
+        HnTensor *y = NULL;
+        g_assert_true(hn_session_run(session, one->in, &y, &error));
+        for (int64_t k = 0; k < y->n; k++) {
+            sum += hn_tensor_get_f64(y, k);
+            squares += hn_tensor_get_f64(y, k) * hn_tensor_get_f64(y, k);
+        }
+        hn_tensor_unref(y);
+    }
+    const double n = SAMPLES * 3, v = squares / n - sum / n * (sum / n);
+    g_assert_cmpstr(o->terms->name, ==, "mse");
+    g_assert_cmpfloat_with_epsilon(o->weight * v, 1, 1e-9);
+    close_set(&s);
+}
+
+/* A teacher whose probabilities have no softmax right in front of them is compared by their logarithms. */
+static void probabilities_of_the_teacher(void)
+{
+    const Case c = { HIDDEN, LOGITS, HN_KD_STANDARD, 1000, 0, NULL };
+    g_autoptr(GError) error = NULL;
+    Set s;
+    open_set(&s, &c);
+    g_autoptr(GPtrArray) all = hn_lesson_objectives(s.lesson, &error);
+    g_assert_true(((const HnObjective *)all->pdata[0])->log_target);
+    const HnForwardOptions f = {
+        .backend = &hn_backend_cpu, .threads = 1, .inputs = s.inputs, .like = s.student->graph
+    };
+    g_autoptr(HnForward) teacher = hn_forward_new(test_model(HIDDEN), all, &f, &error);
+    const HnTargets targets = { .objectives = all, .teacher = teacher };
+    g_autoptr(HnSample) one = hn_data_load(s.data, 0, &error);
+    g_autoptr(HnType) type = hn_type_fixed(HN_F32, 2, (const int64_t[]){ 1, 9 });
+    HnTensor *made = NULL;
+    g_assert_true(hn_targets_make(&targets, s.data, one, &type, &made, &error));
+    double sum = 0;
+    for (int64_t k = 0; k < 9; k++)
+        sum += exp(hn_tensor_get_f64(made, k));
+    g_assert_cmpfloat_with_epsilon(sum, 1, 1e-5);
+    g_assert_cmpfloat(hn_tensor_get_f64(made, 0), <, 0);
+    hn_tensor_unref(made);
+    close_set(&s);
+}
+
+static const struct {
+    Case c;
+    const char *loss, *says; /* NULL: it suits */
+} choices[] = {
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'bce:probabilities=1' does" },
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "bce", "holds probabilities already" },
+    { { LENGTH, LENGTH, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'cosine' does" },
+    { { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL }, "kl", "further up" },
+    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "bce", "'mse' does" },
+    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "kl", NULL }, /* three classes, or three numbers */
+    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 1, NULL }, "0.5*ce+kl:temperature=3", NULL },
+    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 0, NULL }, "l1+cosine", NULL },
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "bce:probabilities=1", NULL },
+};
+
+static void losses_that_do_not_suit(void)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(choices); i++) {
+        g_autoptr(GError) error = NULL;
+        Set s;
+        open_set(&s, &choices[i].c);
+        g_autoptr(GPtrArray) all = hn_objectives_parse(choices[i].loss, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(hn_lesson_check(s.lesson, all, &error), ==, choices[i].says == NULL);
+        if (choices[i].says != NULL)
+            g_assert_nonnull(strstr(error->message, choices[i].says));
+        close_set(&s);
+    }
+}
+
+static void better_of_two(void)
+{
+    const HnJudgement labels[] = { { 2.0, 0.9, 0.5, 10 }, { 1.0, 0.8, 0.9, 10 } },
+                      rows[] = { { 2.0, NAN, 0.9, 10 }, { 1.0, NAN, 0.8, 10 } },
+                      numbers[] = { { 1.0, NAN, NAN, 10 }, { 2.0, NAN, NAN, 10 } },
+                      even[] = { { 1.0, 0.9, 0.1, 10 }, { 2.0, 0.9, 0.9, 10 } };
+    const HnJudgement *const all[] = { labels, rows, numbers, even };
+    for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_assert_true(hn_judgement_better(&all[i][0], &all[i][1]));
+        g_assert_false(hn_judgement_better(&all[i][1], &all[i][0]));
+        g_assert_false(hn_judgement_better(&all[i][0], &all[i][0]));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/train_lesson/losses-by-what-outputs-hold", losses_by_what_outputs_hold);
+    g_test_add_func("/train_lesson/numbers-are-weighed", numbers_are_weighed);
+    g_test_add_func("/train_lesson/probabilities-of-the-teacher", probabilities_of_the_teacher);
+    g_test_add_func("/train_lesson/losses-that-do-not-suit", losses_that_do_not_suit);
+    g_test_add_func("/train_lesson/better-of-two", better_of_two);
+    return g_test_run();
+}

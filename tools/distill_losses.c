@@ -1,0 +1,51 @@
+/* hone-distill: which losses fall, where nobody says which, and whether those that somebody chose suit. */
+#include "hone_distill.h"
+#include "train/lesson.h"
+
+static gboolean prepared(HnModel *m, GError **error)
+{
+    return m != NULL && hn_model_prepare(m, error);
+}
+
+static HnLesson *look(const Distill *q, const HnModel *student, GError **error)
+{
+    const HnForwardOptions f = distill_forward(q);
+    const HnLessonOptions o = { .student = student,
+                                .forward = &f,
+                                .data = q->data,
+                                .labels = q->p->no_labels ? NULL : q->sample->label,
+                                .kd = q->kd,
+                                .steps = hn_batches_per_epoch(q->batches) * q->p->epochs };
+    HnModel *teacher, *run = distill_student(q, error);
+    if (run == NULL || !distill_read_teacher(q, &teacher, error)) {
+        hn_model_free(run);
+        return NULL;
+    }
+    return hn_lesson_new(&o, run, teacher, error);
+}
+
+static gboolean has_something_to_learn(const Distill *q, GError **error)
+{
+    if (q->p->teacher != NULL || q->sample->label != NULL)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                "'%s' has no array 'label' to learn from, and no '--teacher' says what is right", q->p->data);
+    return FALSE;
+}
+
+gboolean distill_choose_losses(Distill *q, GError **error)
+{
+    g_autoptr(HnModel) student = distill_student(q, error);
+    if (!prepared(student, error) || !has_something_to_learn(q, error))
+        return FALSE;
+    g_autoptr(HnLesson) l = look(q, student, error);
+    if (l == NULL)
+        return FALSE;
+    if (q->objectives != NULL)
+        return q->p->force || hn_lesson_check(l, q->objectives, error);
+    if ((q->objectives = hn_lesson_objectives(l, error)) == NULL)
+        return FALSE;
+    g_autofree char *text = hn_objectives_describe(q->objectives);
+    hn_context_note(q->ctx, 1, "loss %s", text);
+    return TRUE;
+}
