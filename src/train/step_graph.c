@@ -7,6 +7,7 @@
 #include "pass/inline_functions.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
+#include "train/order.h"
 #include "train/recompute.h"
 #include "train/reverse.h"
 #include "train/update_graph.h"
@@ -336,7 +337,7 @@ static gboolean add_losses(Making *k, GError **error)
 static gboolean add_gradients(Making *k, GError **error)
 {
     HnStepGraph *g = k->g;
-    const guint n = g->trained->len;
+    const guint n = g->trained->len, forward = k->graph->nodes->len;
     g_autofree HnValue **wanted = g_new0(HnValue *, n + 1), **gradients = g_new0(HnValue *, n + 1);
     gboolean any = FALSE;
     for (guint i = 0; i < n; i++)
@@ -348,8 +349,9 @@ static gboolean add_gradients(Making *k, GError **error)
                           .dy = (HnValue *const *)k->graph->inputs->pdata + k->factors,
                           .n_wanted = (int)n,
                           .wanted = wanted };
-    if (!hn_reverse(&r, gradients, error) || !bind(g->model, error))
+    if (!hn_reverse(&r, gradients, error) || !bind(g->model, error) || !infer(k, error))
         return FALSE;
+    hn_order_backward(k->graph, k->types, forward);
     for (guint i = 0; i < n; i++) {
         g_array_index(g->trained, HnTrained, i).gradient = gradients[i];
         any = any || gradients[i] != NULL;
