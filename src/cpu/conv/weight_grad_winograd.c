@@ -31,7 +31,7 @@
 #define POINTS 36
 #define ROUND HN_WEIGHT_GRAD_ROUND
 #define BLOCK_BYTES 5e5 /* V and Y of a block of tiles, in the second cache beside M ... */
-#define LEAST_TILES 64  /* M is read and written for each block */
+#define LEAST_TILES 32  /* M is read and written for each block */
 #define MOST_BYTES 16e6 /* ... or as large as that, which is read once for each block */
 /* Cycles of a tile's transforms, of a vector of the source and of dy; of an M's float that is transformed back */
 #define IN_CYCLES 200
