@@ -134,6 +134,7 @@ void bench_report_training(const Subject *s, JsonObject *row)
 void subject_retire_training(Subject *s)
 {
     hn_session_stats(hn_trainer_session(s->first.trainer), &s->stats);
+    s->stats.arena_bytes = hn_trainer_arena(s->first.trainer);
     s->train_weights = hn_trainer_weights(s->first.trainer, &s->train_elements);
     s->state_bytes = hn_trainer_bytes(s->first.trainer);
     s->n_losses = s->first.n_losses;

@@ -244,7 +244,7 @@ static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError
                                  .threads = q->ctx->common.threads,
                                  .seed = q->ctx->common.seed,
                                  .budget = q->ctx->budget,
-                                 .checkpoint = q->ctx->common.mem_limit > 0,
+                                 .checkpoint = TRUE,
                                  .limit = limit > used ? limit - used : MIN(limit, 1) };
     return hn_trainer_new(work, q->device, &o, error);
 }

@@ -154,8 +154,6 @@ static void add_cost(const Distill *q, HnReport *report)
     JsonObject *root = hn_report_root(report), *memory = json_object_new();
     const int64_t steps = hn_trainer_steps(q->trainer) - q->resumed;
     const double s = (double)q->seconds_ns / 1e9;
-    HnSessionStats stats;
-    hn_session_stats(hn_trainer_session(q->trainer), &stats);
     json_object_set_int_member(root, "steps", hn_trainer_steps(q->trainer));
     json_object_set_int_member(root, "steps_before", q->resumed);
     hn_json_set_number(root, "lr", q->lr);
@@ -165,7 +163,7 @@ static void add_cost(const Distill *q, HnReport *report)
     HnForecast f;
     hn_trainer_forecast(q->trainer, &f);
     json_object_set_int_member(memory, "forecast", (gint64)f.needed);
-    json_object_set_int_member(memory, "arena", (gint64)stats.arena_bytes);
+    json_object_set_int_member(memory, "arena", (gint64)hn_trainer_arena(q->trainer));
     json_object_set_int_member(memory, "states", (gint64)hn_trainer_bytes(q->trainer));
     json_object_set_int_member(memory, "peak", (gint64)hn_budget_peak(q->ctx->budget));
     json_object_set_object_member(root, "memory_bytes", memory);

@@ -174,7 +174,7 @@ HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend
 {
     g_autofree HnTensor **fixed = hn_train_fixed((HnSample *const *)t->sets->pdata, t->sets->len);
     g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
-    int segments = -1;
+    int segments = 0;
     if (!device || (t->p->checkpoint && !parse_checkpoint(t->p->checkpoint, &segments, error))) {
         hn_model_free(work);
         return NULL;

@@ -61,8 +61,9 @@ typedef struct {
           0,                                                                                                      \
           G_OPTION_ARG_STRING,                                                                                    \
           HN_FIELD(Params, field.checkpoint),                                                                     \
-          "--train: none; auto: what backward reads is computed twice where --mem-limit asks for it; N: so that " \
-          "only what goes from one of N segments to another stays (default: none)",                               \
+          "--train: none; auto: what backward reads is computed twice where that takes hardly any time, and as "  \
+          "far as --mem-limit asks for it; N: so that only what goes from one of N segments to another stays "    \
+          "(default: auto)",                                                                                      \
           "HOW" },                                                                                                \
     {                                                                                                             \
         "freeze-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, field.freeze_bn),                                  \

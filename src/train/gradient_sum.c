@@ -43,8 +43,12 @@ void hn_gradient_sum_free(HnGradientSum *s)
     g_free(s);
 }
 
+/* Memory for level k, that of another level which holds no sum now where there is one. */
 static gboolean have_level(HnGradientSum *s, int k, HnTensor *const *like, GError **error)
 {
+    for (int j = 0; s->level[k] == NULL && j < LEVELS; j++)
+        if ((s->count >> j & 1) == 0)
+            s->level[k] = g_steal_pointer(&s->level[j]);
     if (s->level[k] != NULL)
         return TRUE;
     s->level[k] = g_new0(HnTensor *, s->n + 1);
@@ -96,11 +100,22 @@ gboolean hn_gradient_sum_add(HnGradientSum *s, HnTensor *const *gradients, GErro
         combine(s, s->level[k], s->level[k], carry);
         carry = s->level[k];
     }
-    if (!have_level(s, k, gradients, error))
+    if (k > 0) { /* the sum moves up */
+        HnTensor **spare = s->level[k];
+        s->level[k] = s->level[k - 1];
+        s->level[k - 1] = spare;
+    } else if (have_level(s, k, gradients, error)) {
+        combine(s, s->level[k], carry, NULL);
+    } else {
         return FALSE;
-    combine(s, s->level[k], carry, NULL);
+    }
     s->count++;
     return TRUE;
+}
+
+guint hn_gradient_sum_levels(guint parts)
+{
+    return parts > 1 ? g_bit_storage(parts - 1) : 0;
 }
 
 HnTensor *const *hn_gradient_sum_finish(HnGradientSum *s, GError **error)

@@ -18,5 +18,7 @@ void hn_gradient_sum_free(HnGradientSum *s);
 gboolean hn_gradient_sum_add(HnGradientSum *s, HnTensor *const *gradients, GError **error);
 /* The sum of all since the last call, borrowed until the next one. NULL: error, or there were none. */
 HnTensor *const *hn_gradient_sum_finish(HnGradientSum *s, GError **error);
+/* How many sums are held at once, at most, while gradients of `parts` micro-batches are added. */
+guint hn_gradient_sum_levels(guint parts);
 
 G_END_DECLS

@@ -7,6 +7,7 @@
 
 #define FLOPS 5e10 /* a second: of products */
 #define BYTES 1e10 /* a second: of reading and writing memory */
+#define MOVES 16   /* times its bytes that making a value again may move to be cheap */
 #define ROUNDS 6   /* plans that are made to come below the limit */
 #define BETTER 3   /* and more, to make less again */
 #define ENOUGH 0.98
@@ -339,12 +340,16 @@ static gsize peak_of(const Plan *p, int *where)
     return (gsize)most;
 }
 
-static Kept *best_choice(const Plan *p, int where)
+/* Alive at that step, and made again in no more than `most` seconds; where there is such a limit, in hardly more than
+ * its elements and what it is made of take to be moved. */
+static Kept *best_choice(const Plan *p, int where, double most)
 {
     Kept *best = NULL;
     for (guint i = 0; i < p->kept->len; i++) {
         Kept *k = p->kept->pdata[i];
-        if (!k->choice || k->chosen || where <= k->forward || where >= k->at)
+        if (!k->choice || k->chosen || where <= k->forward || where >= k->at || k->cost > most)
+            continue;
+        if (most < G_MAXDOUBLE && k->cost * BYTES > MOVES * (double)k->bytes)
             continue;
         if (best == NULL || k->cost * (double)best->bytes < best->cost * (double)k->bytes)
             best = k;
@@ -377,17 +382,18 @@ static void drop_needless(const Plan *p, gsize target)
     }
 }
 
-/* FALSE: what is chosen comes as near to the target as it can. */
-static gboolean choose(const Plan *p, gsize target)
+/* With what takes no more than `most` seconds. FALSE: what is chosen comes as near to the target as it can. */
+static gboolean choose(const Plan *p, gsize target, double most)
 {
     int where = 0;
     gsize peak;
     forget_choice(p);
     while ((peak = peak_of(p, &where)) > target) {
-        Kept *k = best_choice(p, where);
+        Kept *k = best_choice(p, where, most);
         if (k == NULL)
             break;
         k->chosen = TRUE;
+        most -= k->cost;
     }
     drop_needless(p, MAX(peak, target));
     return peak <= target;
@@ -561,8 +567,8 @@ static gboolean arena_of(const Search *s, gsize *bytes, GError **error)
     return TRUE;
 }
 
-/* The arena with what is chosen. Unless `keep` says so, the graph is then as it was. */
-static gboolean try_choice(const Search *s, gboolean keep, GError **error)
+/* The arena with what is chosen. Where it is larger than `keep`, the graph is then as it was. */
+static gboolean try_choice(const Search *s, gsize keep, GError **error)
 {
     Rewrite w;
     rewrite_init(&w, s->p, s->m->graph);
@@ -573,7 +579,7 @@ static gboolean try_choice(const Search *s, gboolean keep, GError **error)
         const Kept *k = s->p->kept->pdata[i];
         s->made->part += k->chosen ? k->cost / MAX(s->p->all, 1e-12) : 0;
     }
-    if (!keep || !ok)
+    if (!ok || s->made->arena > keep)
         take_back(&w);
     rewrite_clear(&w);
     return ok;
@@ -584,8 +590,8 @@ static gboolean find_target(const Search *s, gsize *target, GError **error)
 {
     double low = 0, high = 0, now = (double)s->o->limit;
     for (int i = 0; i < ROUNDS + BETTER; i++) {
-        const gboolean reached = choose(s->p, (gsize)now);
-        if (!try_choice(s, FALSE, error))
+        const gboolean reached = choose(s->p, (gsize)now, G_MAXDOUBLE);
+        if (!try_choice(s, 0, error))
             return FALSE;
         const double ratio = (double)s->o->limit / (double)s->made->arena;
         if (ratio >= 1)
@@ -602,17 +608,35 @@ static gboolean find_target(const Search *s, gsize *target, GError **error)
     return TRUE;
 }
 
+/* What is nearly free, if it is worth it and the limit asks for no more; else the graph is as it was. */
+static gboolean choose_cheap(const Search *s, gboolean *done, GError **error)
+{
+    const gsize worth = MIN((gsize)((double)s->made->plain * ENOUGH), s->o->limit);
+    choose(s->p, 0, s->o->part * s->p->all);
+    if (!try_choice(s, worth, error))
+        return FALSE;
+    *done = s->made->arena <= worth;
+    if (!*done)
+        *s->made = (HnRecomputed){ .plain = s->made->plain, .arena = s->made->plain };
+    return TRUE;
+}
+
 static gboolean search(const Search *s, GError **error)
 {
     gsize target = 0;
     if (s->o->segments > 0) {
         choose_segments(s->p, s->o->segments);
-        return try_choice(s, TRUE, error);
+        return try_choice(s, G_MAXSIZE, error);
     }
+    gboolean done = FALSE;
+    if (!choose_cheap(s, &done, error))
+        return FALSE;
+    if (done || s->made->plain <= s->o->limit)
+        return TRUE;
     if (!find_target(s, &target, error))
         return FALSE;
-    choose(s->p, target);
-    return try_choice(s, TRUE, error);
+    choose(s->p, target, G_MAXDOUBLE);
+    return try_choice(s, G_MAXSIZE, error);
 }
 
 gboolean hn_recompute(HnModel *m, const HnRecomputeOptions *o, HnRecomputed *made, GError **error)
@@ -630,7 +654,7 @@ gboolean hn_recompute(HnModel *m, const HnRecomputeOptions *o, HnRecomputed *mad
     made->plain = made->arena = stats.arena_bytes;
     gboolean ok = TRUE;
     plan_init(&p, m->graph, types, session);
-    if (!o->never && (o->segments > 0 || made->plain > o->limit))
+    if (!o->never)
         ok = search(&(Search){ m, o, &p, made }, error);
     made->fits = made->arena <= o->limit;
     plan_clear(&p);

@@ -8,9 +8,10 @@
  *
  * What is made again is chosen greedily by bytes freed at the peak for each second that it takes (by the records'
  * costs), in a model of the memory that is as good as the lifetimes of the plan; what is chosen is then planned, and
- * the choice goes on until the plan's own arena fits. A node is made again of the same inputs by the same kernels:
- * results are the same to the bit. Nodes that are random or run sub-graphs are not made again; running moments are
- * results of the first nodes only.
+ * the choice goes on until the plan's own arena fits. What is cheap is chosen without being asked for: a norm's and an
+ * activation's result of what they read cost a pass over memory, and memory that is not used twice saves as much. A
+ * node is made again of the same inputs by the same kernels: results are the same to the bit. Nodes that are random or
+ * run sub-graphs are not made again; running moments are results of the first nodes only.
  */
 #pragma once
 
@@ -22,6 +23,8 @@ G_BEGIN_DECLS
 
 typedef struct {
     gsize limit;    /* bytes of the arena; G_MAXSIZE: any */
+    double part;    /* of a step's time: what takes no more, and is moved rather than computed, is made again in any
+                       case, as far as the arena falls by it */
     gboolean never; /* nothing is made again; only what is needed is told */
     int segments; /* 0: what the limit asks for; else the forward part is cut into as many, and only what goes from one
                      to another stays */

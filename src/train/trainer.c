@@ -8,6 +8,8 @@
 #include "train/gradient_sum.h"
 #include "train/update_graph.h"
 
+#define CHEAP 0.08 /* part of a step's time that recomputation may take where no limit asks for it */
+
 struct HnTrainer {
     HnTrainerOptions o;
     HnStepGraph *graph;
@@ -296,15 +298,36 @@ static HnSession *plan_only(HnModel *m, gpointer data, GError **error)
     return s;
 }
 
-/* Bytes of the variables: those of the update of micro-batches are not known yet, but by its rule. */
-static gsize bytes_of_variables(const HnTrainer *t)
+static gsize bytes_of_weight(const HnTrainer *t, const char *name)
+{
+    const HnValue *v = name != NULL ? g_hash_table_lookup(t->graph->model->graph->values, name) : NULL;
+    return v != NULL && v->weight != NULL ? v->weight->bytes : 0;
+}
+
+/* Bytes of the gradients of all weights. */
+static gsize bytes_of_gradients(const HnTrainer *t)
 {
     gsize bytes = 0;
-    for (guint i = 0; i < t->graph->variables->len; i++) {
-        const char *name = g_array_index(t->graph->variables, HnVariable, i).name;
-        const HnValue *v = name != NULL ? g_hash_table_lookup(t->graph->model->graph->values, name) : NULL;
-        bytes += v != NULL && v->weight != NULL ? v->weight->bytes : 0;
+    for (guint i = 0; i < t->graph->trained->len; i++) {
+        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        bytes += w->gradient != NULL ? bytes_of_weight(t, w->name) : 0;
     }
+    return bytes;
+}
+
+/* Of several micro-batches: their gradients, and the sums of these that are held at once. */
+static gsize bytes_of_sums(const HnTrainer *t)
+{
+    return t->o.micro > 1 ? bytes_of_gradients(t) * (1 + hn_gradient_sum_levels((guint)t->o.micro)) : 0;
+}
+
+/* Bytes of the variables: states that the update of micro-batches has are not there yet, and follow from its rule. */
+static gsize bytes_of_variables(const HnTrainer *t)
+{
+    const gsize states = (gsize)t->o.rule->op->optimizer.states + (t->o.rule->ema > 0 ? 1 : 0);
+    gsize bytes = t->o.micro > 1 ? bytes_of_gradients(t) * states : 0;
+    for (guint i = 0; i < t->graph->variables->len; i++)
+        bytes += bytes_of_weight(t, g_array_index(t->graph->variables, HnVariable, i).name);
     return bytes;
 }
 
@@ -312,13 +335,14 @@ static gboolean plan_memory(HnTrainer *t, HnDevice *device, GError **error)
 {
     HnRecomputed made;
     Planning planning = { t, device };
-    const gsize own = bytes_of_variables(t);
+    const gsize own = bytes_of_variables(t) + bytes_of_sums(t);
     if (!t->o.checkpoint && t->o.limit == 0)
         return TRUE;
     const HnRecomputeOptions o = { .limit = t->o.limit == 0    ? G_MAXSIZE
                                             : own < t->o.limit ? t->o.limit - own
                                                                : 1,
                                    .segments = t->o.segments,
+                                   .part = t->o.micro > 1 ? 0 : CHEAP,
                                    .never = !t->o.checkpoint,
                                    .plan = plan_only,
                                    .data = &planning };
@@ -409,9 +433,16 @@ void hn_trainer_forecast(const HnTrainer *t, HnForecast *forecast)
     *forecast = t->forecast;
     if (forecast->needed > 0)
         return;
-    HnSessionStats stats;
+    forecast->plain = forecast->needed = hn_trainer_arena(t) + hn_trainer_bytes(t);
+}
+
+gsize hn_trainer_arena(const HnTrainer *t)
+{
+    HnSessionStats stats, update = { 0 };
     hn_session_stats(t->session, &stats);
-    forecast->plain = forecast->needed = stats.arena_bytes + hn_trainer_bytes(t);
+    if (t->update_session != NULL)
+        hn_session_stats(t->update_session, &update);
+    return stats.arena_bytes + update.arena_bytes + bytes_of_sums(t);
 }
 
 /* --- a step ------------------------------------------------------------------------------------------------------- */
@@ -429,6 +460,7 @@ static gboolean run_part(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
     const guint n_in = g->model->graph->inputs->len;
     for (guint i = 0; i < g->n_in; i++)
         t->in[i] = slice(t, in[i], k);
+    ((int64_t *)t->state->data)[1] = t->steps * t->o.micro + k; /* each has random numbers of its own */
     t->in[g->state_in] = hn_tensor_ref(t->state);
     for (guint i = 0; i < g->n_objectives; i++) {
         t->in[(guint)g->target_in + i] = slice(t, targets[i], k);
@@ -468,7 +500,6 @@ static gboolean update(HnTrainer *t, HnStepLoss *made, GError **error)
 
 static void set_numbers(HnTrainer *t, HnTensor *const *targets, double lr)
 {
-    ((int64_t *)t->state->data)[1] = t->steps;
     hn_update_rule_numbers(t->o.rule, lr, t->steps + 1, t->numbers->data);
     for (guint i = 0; i < t->graph->n_objectives; i++) {
         const HnObjective *o = t->o.objectives->pdata[i];

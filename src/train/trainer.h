@@ -32,7 +32,8 @@ typedef struct {
     gboolean bf16;          /* as HnSessionOptions.bf16 */
     uint64_t seed;
     HnBudget *budget;
-    gboolean checkpoint; /* forward values are made again (train/recompute.h) where the limit asks for it ... */
+    gboolean checkpoint; /* forward values are made again (train/recompute.h): those that hardly take time, and more
+                            where the limit asks for it ... */
     int segments;        /* ... or as many segments do, whatever the limit is; 0: as the limit asks */
     gsize limit;         /* bytes of arena, weights and states; 0: any */
 } HnTrainerOptions;
@@ -98,6 +99,8 @@ void hn_trainer_wrote(HnTrainer *t, int64_t steps);
 HnSession *hn_trainer_session(const HnTrainer *t);
 /* Bytes of weights, states and averages. */
 gsize hn_trainer_bytes(const HnTrainer *t);
+/* Bytes that a step needs beside them: arenas, and of several micro-batches their gradients and sums of these. */
+gsize hn_trainer_arena(const HnTrainer *t);
 void hn_trainer_forecast(const HnTrainer *t, HnForecast *forecast);
 
 G_END_DECLS

@@ -14,17 +14,20 @@ train() {
 field() { jq -e ".runs[0] | $1" report.json; }
 
 @test "train: a step tells what it needs, which is what it takes" {
-    train trained.onnx --batch 512
+    train trained.onnx --batch 512 --checkpoint none
     [ "$(field .mode)" = '"train"' ]
     field '.train.forecast_bytes == .memory_bytes.arena + .memory_bytes.trained and .train.recomputed_nodes == 0'
 }
 
 @test "train: --checkpoint auto keeps to --mem-limit, with the same losses" {
-    train trained.onnx --batch 512
+    train trained.onnx --batch 512 --checkpoint none
     losses=$(field .train.losses)
     limit=$(field '.memory_bytes.trained + .memory_bytes.arena * 0.9 | floor')
     train trained.onnx --batch 512 --checkpoint auto --mem-limit "$limit"
     field ".memory_bytes.trained + .memory_bytes.arena <= $limit and .train.recomputed_nodes > 0"
+    field '.train.forecast_bytes == .memory_bytes.arena + .memory_bytes.trained'
+    [ "$(field .train.losses)" = "$losses" ]
+    train trained.onnx --batch 512
     field '.train.forecast_bytes == .memory_bytes.arena + .memory_bytes.trained'
     [ "$(field .train.losses)" = "$losses" ]
     train trained.onnx --batch 512 --checkpoint 2

@@ -105,6 +105,7 @@ static gsize measured(const Lesson *l)
 {
     HnSessionStats stats;
     hn_session_stats(hn_trainer_session(l->trainer), &stats);
+    g_assert_cmpuint(hn_trainer_arena(l->trainer), ==, stats.arena_bytes);
     return stats.arena_bytes + hn_trainer_bytes(l->trainer);
 }
 
@@ -140,7 +141,7 @@ static void test_limits(void)
             hn_trainer_forecast(plain.trainer, &f);
             g_assert_cmpuint(f.needed, ==, measured(&plain));
             g_assert_cmpuint(f.nodes, ==, 0);
-            const gsize own = hn_trainer_bytes(plain.trainer), limit = own + (f.needed - own) * 8 / 10;
+            const gsize own = hn_trainer_bytes(plain.trainer), limit = own + (f.needed - own) * 9 / 10;
             lesson_open(&small, models[i], threads, TRUE, 0, limit);
             hn_trainer_forecast(small.trainer, &f);
             g_assert_cmpuint(f.plain, ==, measured(&plain));
@@ -156,18 +157,24 @@ static void test_limits(void)
         }
 }
 
-/* Where all fits, nothing is made again, whatever may be. */
-static void test_enough(void)
+/* Where nothing asks for it, what is cheap is made again, and nothing where that is not allowed. */
+static void test_cheap(void)
 {
-    Lesson plain, same;
-    HnForecast f;
-    lesson_open(&plain, models[0], 1, FALSE, 0, 0);
-    lesson_open(&same, models[0], 1, TRUE, 0, measured(&plain));
-    hn_trainer_forecast(same.trainer, &f);
-    g_assert_cmpuint(f.nodes, ==, 0);
-    g_assert_cmpuint(f.needed, ==, measured(&plain));
-    lesson_clear(&plain);
-    lesson_clear(&same);
+    for (guint i = 0; i < G_N_ELEMENTS(models); i++)
+        for (int limited = 0; limited <= 1; limited++) {
+            Lesson plain, cheap;
+            HnForecast f;
+            lesson_open(&plain, models[i], 1, FALSE, 0, 0);
+            lesson_open(&cheap, models[i], 1, TRUE, 0, limited ? measured(&plain) : 0);
+            hn_trainer_forecast(cheap.trainer, &f);
+            g_assert_cmpuint(f.plain, ==, measured(&plain));
+            g_assert_cmpuint(f.needed, ==, measured(&cheap));
+            g_assert_true(f.nodes == 0 ? f.needed == f.plain : f.needed < f.plain);
+            g_assert_cmpfloat(f.part, <=, 0.1);
+            same_states(&plain, &cheap);
+            lesson_clear(&plain);
+            lesson_clear(&cheap);
+        }
 }
 
 static void test_segments(void)
@@ -203,7 +210,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/train/recompute/limits", test_limits);
-    g_test_add_func("/train/recompute/enough", test_enough);
+    g_test_add_func("/train/recompute/cheap", test_cheap);
     g_test_add_func("/train/recompute/segments", test_segments);
     g_test_add_func("/train/recompute/refused", test_refused);
     return g_test_run();
