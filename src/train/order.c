@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define MOST_NODES 20000 /* beyond it moving takes too long */
+#define CHAIN 4          /* nodes that turn and cut the gradient of a weight, at most */
 
 typedef struct {
     HnGraph *g;
@@ -76,11 +77,24 @@ static gboolean may_move(const Order *o, const HnNode *n)
     return may;
 }
 
-/* n reads v for the last time, wherever it stands from place `to` on. */
+/* v is made by a node that may move, and n reads it for the last time, wherever n stands from place `to` on. */
 static gboolean ends_with(const Order *o, const HnValue *v, const HnNode *n, guint to)
 {
     guint first, last;
-    return v->producer != NULL && !v->is_output && readers(o, v, n, &first, &last) && last < to;
+    return v->producer != NULL && place_of(o, v->producer) >= o->first && !v->is_output &&
+           readers(o, v, n, &first, &last) && last < to;
+}
+
+/* What n makes is wanted itself, or after a few single nodes: the gradient of a weight. */
+static gboolean is_wanted(const HnNode *n)
+{
+    for (int i = 0; i < CHAIN; i++) {
+        const HnValue *v = n->out->len == 1 ? n->out->pdata[0] : NULL;
+        if (v == NULL || v->users->len != 1)
+            return v != NULL && v->users->len == 0 && !v->is_output;
+        n = v->users->pdata[0];
+    }
+    return FALSE;
 }
 
 static void move_up(const Order *o, guint i)
@@ -88,6 +102,8 @@ static void move_up(const Order *o, guint i)
     HnNode *n = node_at(o, i);
     guint to = o->first;
     gsize ends = 0, made = 0;
+    if (!is_wanted(n))
+        return;
     for (guint k = 0; k < n->in->len; k++) {
         const HnValue *v = n->in->pdata[k];
         to = v != NULL && v->producer != NULL ? MAX(to, place_of(o, v->producer) + 1) : to;
@@ -98,6 +114,16 @@ static void move_up(const Order *o, guint i)
         made += bytes_of(o, n->out->pdata[k]);
     if (to < i && made > 0 && ends >= made && may_move(o, n))
         move(o, i, to);
+}
+
+/* n alone reads v, which is made of weights and inputs, in front of n wherever that is. */
+static gboolean follows(const HnValue *v)
+{
+    const HnNode *n = v->producer;
+    gboolean given = v->users->len == 1 && !v->is_output;
+    for (guint i = 0; given && i < n->in->len; i++)
+        given = n->in->pdata[i] == NULL || ((const HnValue *)n->in->pdata[i])->producer == NULL;
+    return given;
 }
 
 static void move_down(const Order *o, guint i)
@@ -119,7 +145,7 @@ static void move_down(const Order *o, guint i)
     }
     for (guint k = 0; k < n->in->len; k++) {
         const HnValue *v = n->in->pdata[k];
-        if (v == NULL || v->producer == NULL || v->is_output)
+        if (v == NULL || v->producer == NULL || v->is_output || follows(v))
             continue;
         if (!readers(o, v, n, &first, &last))
             return;
@@ -137,9 +163,9 @@ void hn_order_backward(HnGraph *g, const HnTypes *types, guint first)
     o.at = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < o.n; i++)
         put_at(&o, node_at(&o, i), i);
-    for (guint i = first; i < o.n; i++)
-        move_up(&o, i);
     for (guint i = o.n; i > first; i--)
         move_down(&o, i - 1);
+    for (guint i = first; i < o.n; i++)
+        move_up(&o, i);
     g_hash_table_unref(o.at);
 }

@@ -8,10 +8,9 @@
 
 G_BEGIN_DECLS
 
-/* Moves nodes of g, from `first` on, so that no value lives longer than before, but for a node that it takes the place
- * of:
- *   up:   behind the last of what they read, where that is as large as what they make, and read for the last time;
- *   down: in front of the first node that reads what they make, as far as something else reads their inputs, too.
+/* Moves nodes of g, from `first` on; what nobody reads yet are gradients of weights:
+ *   down: in front of the first node that reads what they make, as far as something else reads their inputs, too;
+ *   up:   those that turn or cut the gradient of a weight, behind what makes it.
  * So gradients of weights come before those of activations: the activation is free when the other is made. Nodes that
  * hold graphs, and those that such graphs read from, stay. */
 void hn_order_backward(HnGraph *g, const HnTypes *types, guint first);

@@ -36,18 +36,22 @@ static const struct {
     const char *text, *first, *order;
 } cases[] = {
     /* dx waits until the gradient of the weight, turned, is there: x is free then */
-    { "opset 17 graph g(%x0:f32[64,8], %dy:f32[64,8], %w:f32[8,8]) -> (%dz, %turned) { %x = Relu(%x0) %g = Neg(%dy) "
-      "%wt = Transpose(%w) %xt = Transpose(%x) %dx = MatMul(%g, %wt) %dw = MatMul(%xt, %g) %turned = Transpose(%dw) "
+    { "opset 17 graph g(%x0:f32[64,8], %dy:f32[64,8], %w:f32[8,8]) -> (%dz) { %x = Relu(%x0) %g = Neg(%dy) "
+      "%wt = Transpose(%w) %dx = MatMul(%g, %wt) %xt = Transpose(%x) %dw = MatMul(%xt, %g) %turned = Transpose(%dw) "
       "%dz = Mul(%dx, %dx) }",
-      "xt", "x g wt xt dw turned dx dz" },
+      "wt", "x g xt dw turned wt dx dz" },
     /* nobody else reads g: what is made of it stays where it is */
-    { "opset 17 graph g(%dy:f32[64,8], %k:f32[64,8]) -> (%z) { %g = Neg(%dy) %a = Relu(%g) %b = Neg(%k) %c = Exp(%b) "
-      "%z = Add(%a, %c) }",
-      "g", "g a b c z" },
+    { "opset 17 graph g(%dy:f32[64,8], %k:f32[64,8]) -> (%z) { %f = Relu(%dy) %g = Neg(%f) %a = Relu(%g) %b = Neg(%k) "
+      "%c = Exp(%b) %z = Add(%a, %c) }",
+      "g", "f g a b c z" },
     /* a waits for b, which reads g, too, but not for c, for which g would have to stay */
     { "opset 17 graph g(%dy:f32[64,8]) -> (%z) { %g = Neg(%dy) %a = Relu(%g) %b = Exp(%g) %c = Neg(%b) "
       "%z = Add(%a, %c) }",
       "g", "g b a c z" },
+    /* b could be made at once, and would be alive with g's gradients for that */
+    { "opset 17 graph g(%x0:f32[64,8], %dy:f32[64,8]) -> (%z) { %x = Relu(%x0) %g = Neg(%dy) %h = Exp(%g) "
+      "%b = Neg(%x) %z = Mul(%b, %h) }",
+      "g", "x g h b z" },
     /* a result of the graph is made when it can be; so is what is larger than all that it reads for the last time */
     { "opset 17 graph g(%dy:f32[64,8]) -> (%a, %z) { %g = Neg(%dy) %a = Relu(%g) %b = Exp(%g) %z = Neg(%b) }", "g",
       "g a b z" },
