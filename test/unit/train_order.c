@@ -49,9 +49,9 @@ static const struct {
       "%z = Add(%a, %c) }",
       "g", "g b a c z" },
     /* b could be made at once, and would be alive with g's gradients for that */
-    { "opset 17 graph g(%x0:f32[64,8], %dy:f32[64,8]) -> (%z) { %x = Relu(%x0) %g = Neg(%dy) %h = Exp(%g) "
-      "%b = Neg(%x) %z = Mul(%b, %h) }",
-      "g", "x g h b z" },
+    { "opset 17 graph g(%x0:f32[64,8], %dy:f32[64,8]) -> (%z) { %x = Relu(%x0) %f = Relu(%dy) %g = Neg(%f) "
+      "%h = Exp(%g) %b = Neg(%x) %z = Mul(%b, %h) }",
+      "g", "x f g h b z" },
     /* a result of the graph is made when it can be; so is what is larger than all that it reads for the last time */
     { "opset 17 graph g(%dy:f32[64,8]) -> (%a, %z) { %g = Neg(%dy) %a = Relu(%g) %b = Exp(%g) %z = Neg(%b) }", "g",
       "g a b z" },
