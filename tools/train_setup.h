@@ -13,61 +13,61 @@ typedef struct {
     int batch, micro_batches;
 } HnToolTrainParams;
 
-#define HN_TOOL_TRAIN_ENTRIES(Params, field)                                                                      \
-    { "train",                                                                                                    \
-      0,                                                                                                          \
-      0,                                                                                                          \
-      G_OPTION_ARG_NONE,                                                                                          \
-      HN_FIELD(Params, field.train),                                                                              \
-      "measure steps of training: forward, backward, update of the weights",                                      \
-      NULL },                                                                                                     \
-        { "loss",                                                                                                 \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_STRING,                                                                                    \
-          HN_FIELD(Params, field.loss),                                                                           \
-          "--train: what falls, such as ce, mse@features or 0.3*ce+0.7*kl:temperature=4 (default: ce)",           \
-          "TEXT" },                                                                                               \
-        { "optimizer",                                                                                            \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_STRING,                                                                                    \
-          HN_FIELD(Params, field.optimizer),                                                                      \
-          "--train: such as adamw, sgd:momentum=0.9 or lion:lr=1e-4 (default: adamw)",                            \
-          "TEXT" },                                                                                               \
-        { "batch",                                                                                                \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_INT,                                                                                       \
-          HN_FIELD(Params, field.batch),                                                                          \
-          "--train: samples in a step (default: as the model says, else 1)",                                      \
-          "N" },                                                                                                  \
-        { "micro-batches",                                                                                        \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_INT,                                                                                       \
-          HN_FIELD(Params, field.micro_batches),                                                                  \
-          "--train: parts of a batch, one after the other, whose gradients are added (default: 1)",               \
-          "N" },                                                                                                  \
-        { "freeze",                                                                                               \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_STRING,                                                                                    \
-          HN_FIELD(Params, field.freeze),                                                                         \
-          "--train: weights whose names match stay as they are",                                                  \
-          "REGEX" },                                                                                              \
-        { "checkpoint",                                                                                           \
-          0,                                                                                                      \
-          0,                                                                                                      \
-          G_OPTION_ARG_STRING,                                                                                    \
-          HN_FIELD(Params, field.checkpoint),                                                                     \
-          "--train: none; auto: what backward reads is computed twice where that takes hardly any time, and as "  \
-          "far as --mem-limit asks for it; N: so that only what goes from one of N segments to another stays "    \
-          "(default: auto)",                                                                                      \
-          "HOW" },                                                                                                \
-    {                                                                                                             \
-        "freeze-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, field.freeze_bn),                                  \
-            "--train: normalizations keep the moments that the file holds", NULL                                  \
+#define HN_TOOL_TRAIN_ENTRIES(Params, field)                                                                     \
+    { "train",                                                                                                   \
+      0,                                                                                                         \
+      0,                                                                                                         \
+      G_OPTION_ARG_NONE,                                                                                         \
+      HN_FIELD(Params, field.train),                                                                             \
+      "measure steps of training: forward, backward, update of the weights",                                     \
+      NULL },                                                                                                    \
+        { "loss",                                                                                                \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_STRING,                                                                                   \
+          HN_FIELD(Params, field.loss),                                                                          \
+          "--train: what falls, such as ce, mse@features or 0.3*ce+0.7*kl:temperature=4 (default: ce)",          \
+          "TEXT" },                                                                                              \
+        { "optimizer",                                                                                           \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_STRING,                                                                                   \
+          HN_FIELD(Params, field.optimizer),                                                                     \
+          "--train: such as adamw, sgd:momentum=0.9 or lion:lr=1e-4 (default: adamw)",                           \
+          "TEXT" },                                                                                              \
+        { "batch",                                                                                               \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_INT,                                                                                      \
+          HN_FIELD(Params, field.batch),                                                                         \
+          "--train: samples in a step (default: as the model says, else 1)",                                     \
+          "N" },                                                                                                 \
+        { "micro-batches",                                                                                       \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_INT,                                                                                      \
+          HN_FIELD(Params, field.micro_batches),                                                                 \
+          "--train: parts of a batch, one after the other, whose gradients are added (default: 1)",              \
+          "N" },                                                                                                 \
+        { "freeze",                                                                                              \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_STRING,                                                                                   \
+          HN_FIELD(Params, field.freeze),                                                                        \
+          "--train: weights whose names match stay as they are",                                                 \
+          "REGEX" },                                                                                             \
+        { "checkpoint",                                                                                          \
+          0,                                                                                                     \
+          0,                                                                                                     \
+          G_OPTION_ARG_STRING,                                                                                   \
+          HN_FIELD(Params, field.checkpoint),                                                                    \
+          "--train: none; auto: what backward reads is computed twice where that takes hardly any time, and as " \
+          "far as --mem-limit asks for it; N: so that only what goes from one of N segments to another stays "   \
+          "(default: auto)",                                                                                     \
+          "HOW" },                                                                                               \
+    {                                                                                                            \
+        "freeze-bn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, field.freeze_bn),                                 \
+            "--train: normalizations keep the moments that the file holds", NULL                                 \
     }
 
 /* USAGE: some of them without --train. */
