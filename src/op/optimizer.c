@@ -9,7 +9,7 @@
  * Lion(w, m, dw, hyper): steps of one size, of the sign of a mean (Chen et al., 2023).
  * ClipByNorm(hyper, dw...): hyper with a scale such that the norm of all gradients together is `limit` at most, and
  *   that norm before (R. Pascanu et al., 2013). Of a norm that is not finite the scale is NaN.
- * MovingAverage(a, w): decay * a + (1 - decay) * w.
+ * MovingAverage(a, w, hyper): decay * a + (1 - decay) * w; a where hyper's scale is not finite. hyper may be absent.
  */
 #include "op/optimizer.h"
 
@@ -265,13 +265,24 @@ static void movingaverage_infer(HnInfer *x)
 {
     hn_infer_one_shape(x, 2);
     hn_infer_same(x);
+    if (hn_infer_has(x, 2) && !is_hyper(x, 2))
+        hn_infer_fail(x, HN_ERROR_SHAPE, "input 2 is not of %d elements", HN_HYPERS);
 }
 
 static void movingaverage_ref(HnEval *e)
 {
     const HnOptimizer *p = e->params;
+    const HnTensor *hyper = hn_eval_in(e, 2);
     if (!hn_eval_one_shape(e, 2) || hn_eval_out_like(e, 0, e->in[0]) == NULL)
         return;
+    if (hyper != NULL && hyper->n != HN_HYPERS) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 2 is not of %d elements", HN_HYPERS);
+        return;
+    }
+    if (hyper != NULL && !isfinite(((const float *)hyper->data)[HN_HYPER_SCALE])) {
+        keep(e);
+        return;
+    }
     for (int64_t i = 0; i < e->in[0]->n; i++)
         hn_tensor_set_f64(e->out[0], i,
                           p->decay * hn_tensor_get_f64(e->in[0], i) + (1 - p->decay) * hn_tensor_get_f64(e->in[1], i));
@@ -345,8 +356,9 @@ const HnOp hn_op_movingaverage = {
     .name = "MovingAverage",
     OPTIMIZER_RECORD,
     .flags = HN_OP_INPLACE,
-    .in = "TT",
+    .in = "TTf",
     .out = "T",
+    .min_in = 2,
     .bind = movingaverage_bind,
     .infer = movingaverage_infer,
     .cost = hn_cost_elementwise,

@@ -24,7 +24,8 @@ struct HnTrainer {
     HnType **targets; /* of a batch */
     HnTensor **in, **out, **update_in, **update_out;
     HnTensor *numbers, *state, **factors;
-    GArray *states; /* State: in the order of the variables */
+    GArray *states;  /* State: in the order of the variables */
+    GArray *moments; /* Moment: that each run moves */
     int64_t steps;
     HnForecast forecast;
 };
@@ -36,6 +37,8 @@ void hn_trainer_free(HnTrainer *t)
     hn_gradient_sum_free(t->sum);
     if (t->states != NULL)
         g_array_unref(t->states);
+    if (t->moments != NULL)
+        g_array_unref(t->moments);
     hn_session_free(t->update_session);
     hn_session_free(t->session);
     if (t->update_engine != NULL)
@@ -173,6 +176,50 @@ gsize hn_trainer_bytes(const HnTrainer *t)
     for (guint i = 0; i < t->states->len; i++)
         bytes += g_array_index(t->states, State, i).tensor->bytes;
     return bytes;
+}
+
+/* --- running moments -----------------------------------------------------------------------------------------------
+ * A run moves them before its loss is known: behind one that shall change nothing they become what they were.
+ */
+
+typedef struct {
+    HnTensor *tensor; /* of the engine */
+    HnTensor *before; /* of the step that runs */
+} Moment;
+
+static void moment_clear(gpointer moment)
+{
+    hn_tensor_unref(((Moment *)moment)->before);
+}
+
+static gboolean list_moments(HnTrainer *t, GError **error)
+{
+    for (guint i = 0; i < t->graph->statistics->len; i++) {
+        HnTensor *tensor = find_state(t, t->graph->statistics->pdata[i]);
+        const Moment m = { tensor, hn_tensor_copy(tensor, t->o.budget, error) };
+        if (m.before == NULL)
+            return FALSE;
+        g_array_append_val(t->moments, m);
+    }
+    return TRUE;
+}
+
+static void note_moments(HnTrainer *t)
+{
+    for (guint i = 0; i < t->moments->len; i++) {
+        const Moment *m = &g_array_index(t->moments, Moment, i);
+        memcpy(m->before->data, m->tensor->data, m->tensor->bytes);
+    }
+}
+
+static void take_back_moments(HnTrainer *t)
+{
+    for (guint i = 0; i < t->moments->len; i++) {
+        const Moment *m = &g_array_index(t->moments, Moment, i);
+        memcpy(m->tensor->data, m->before->data, m->tensor->bytes);
+    }
+    if (t->moments->len > 0)
+        hn_engine_wrote(t->engine);
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
@@ -364,6 +411,8 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     t->o = *o;
     t->states = g_array_new(FALSE, FALSE, sizeof(State));
     g_array_set_clear_func(t->states, state_clear);
+    t->moments = g_array_new(FALSE, FALSE, sizeof(Moment));
+    g_array_set_clear_func(t->moments, moment_clear);
     if (!find_batch(t, error)) {
         hn_model_free(work);
         return NULL;
@@ -374,7 +423,7 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     if (t->session == NULL)
         return NULL;
     list_states(t, t->graph->variables, t->engine);
-    if (!make_update(t, device, error))
+    if (!list_moments(t, error) || !make_update(t, device, error))
         return NULL;
     t->o.in = NULL;
     t->o.fixed = NULL;
@@ -508,13 +557,10 @@ static void set_numbers(HnTrainer *t, HnTensor *const *targets, double lr)
     }
 }
 
-gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
-                         GError **error)
+static gboolean run_parts(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, HnStepLoss *made, GError **error)
 {
     const HnStepGraph *g = t->graph;
     const guint n_out = g->model->graph->outputs->len;
-    *made = (HnStepLoss){ 0, NAN };
-    set_numbers(t, targets, lr);
     for (int k = 0; k < t->o.micro; k++) {
         if (!run_part(t, in, targets, k, error))
             return FALSE;
@@ -526,10 +572,20 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
         if (!ok)
             return FALSE;
     }
-    if (t->sum != NULL && !update(t, made, error))
-        return FALSE;
-    t->steps++;
-    return TRUE;
+    return t->sum == NULL || update(t, made, error);
+}
+
+gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
+                         GError **error)
+{
+    *made = (HnStepLoss){ 0, NAN };
+    set_numbers(t, targets, lr);
+    note_moments(t);
+    const gboolean ok = run_parts(t, in, targets, made, error);
+    if (!ok || !isfinite(made->loss) || (t->o.rule->clip > 0 && !isfinite(made->norm)))
+        take_back_moments(t);
+    t->steps += ok;
+    return ok;
 }
 
 /* --- what is not finite ------------------------------------------------------------------------------------------- */
@@ -559,12 +615,14 @@ char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *con
 {
     char *name = NULL;
     HnTimer timer = { .after = look, .data = &name };
+    note_moments(t);
     hn_session_set_timer(t->session, &timer);
     for (int k = 0; k < t->o.micro && name == NULL && run_part(t, in, targets, k, NULL); k++)
         unref_all(t->out, t->graph->model->graph->outputs->len);
     hn_session_set_timer(t->session, NULL);
     unref_all(t->out, t->graph->model->graph->outputs->len);
     g_free(timer.spans);
+    take_back_moments(t);
     return name;
 }
 

@@ -10,7 +10,8 @@
  * single graph, which updates weights as their gradients come; of several, a graph makes gradients, and another one
  * updates what both see.
  *
- * A step whose loss, or norm of gradients where it is asked for, is not finite changes no weight.
+ * A step whose loss, or norm of gradients where it is asked for, is not finite changes no weight, state of the
+ * optimizer, average or running moment.
  */
 #pragma once
 
@@ -73,7 +74,7 @@ typedef struct {
 /* One step: in, targets as their types say. Errors: those of running; VALUE: labels out of range; NaN. */
 gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
                          GError **error);
-/* Behind a step on the same batch whose loss was not finite: runs it again, which changes no weight, and names the
+/* Behind a step on the same batch whose loss was not finite: runs it again, which changes nothing, and names the
  * first node with an infinity or NaN in what it makes; an attention's mask of infinities counts, too. NULL: there is
  * none, or the step failed. */
 char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets);

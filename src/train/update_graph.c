@@ -22,12 +22,12 @@ static HnValue *weight_like(HnGraph *g, const HnValue *w, const char *what, cons
 }
 
 static gboolean add_average(HnGraph *g, const HnBuild *b, const HnUpdateRule *rule, HnValue *w, HnValue *next,
-                            const HnTensor *now, GArray *variables, char **name, GError **error)
+                            HnValue *numbers, const HnTensor *now, GArray *variables, char **name, GError **error)
 {
     HnValue *average = weight_like(g, w, "average", now, FALSE, error);
     if (average == NULL)
         return FALSE;
-    HnNode *n = hn_build_node(b, "MovingAverage", HN_DOMAIN_INTERNAL, 2, (HnValue *[]){ average, next }, 1);
+    HnNode *n = hn_build_node(b, "MovingAverage", HN_DOMAIN_INTERNAL, 3, (HnValue *[]){ average, next, numbers }, 1);
     hn_node_set_float(n, "decay", (float)rule->ema);
     hn_graph_add_output(g, hn_node_out(n, 0));
     add_variable(variables, average, hn_node_out(n, 0), NULL);
@@ -53,7 +53,7 @@ HnValue *hn_update_build(HnGraph *g, const HnNode *before, const HnUpdateRule *r
         hn_graph_add_output(g, hn_node_out(n, i));
         add_variable(variables, in[i], hn_node_out(n, i), NULL);
     }
-    if (rule->ema > 0 && !add_average(g, &b, rule, w, hn_node_out(n, 0), now, variables, average, error))
+    if (rule->ema > 0 && !add_average(g, &b, rule, w, hn_node_out(n, 0), numbers, now, variables, average, error))
         return NULL;
     return hn_node_out(n, 0);
 }

@@ -75,6 +75,10 @@ HN_CASES(clipbynorm, "ClipByNorm", clipbynorm);
 
 static const HnCase movingaverage[] = {
     { "f32[2]={1,2} f32[2]={5,-2}", "decay=0.75", "f32[2]={2,1}" },
+    { "f32[2]={1,2} f32[2]={5,-2} " HYPER, "decay=0.75", "f32[2]={2,1}" },
+    { "f32[2]={1,nan} f32[2]={5,-2} " HYPER_NAN, "decay=0.75", "f32[2]={1,nan}" },
+    { "f32[2]={1,2} f32[2]={5,-2} " HYPER_INF, "decay=0.75", "f32[2]={1,2}" },
+    { "f32[2] f32[2] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[3,5,7] f32[3,5,7]", NULL },
     { "f32[300,1001] f32[300,1001]", "decay=0.9" },
     { "f32[0] f32[0]", NULL, "f32[0]={}" },

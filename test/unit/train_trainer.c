@@ -376,6 +376,25 @@ static void test_uneven(void)
     lesson_clear(&l);
 }
 
+static GPtrArray *copies_of_states(const Lesson *l)
+{
+    GPtrArray *copies = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    const char *name;
+    for (guint k = 0; k < hn_trainer_n_states(l->trainer); k++)
+        g_ptr_array_add(copies, hn_tensor_copy(hn_trainer_state(l->trainer, k, &name), NULL, NULL));
+    return copies;
+}
+
+static void assert_states(const Lesson *l, const GPtrArray *copies)
+{
+    const char *name;
+    for (guint k = 0; k < copies->len; k++) {
+        const HnTensor *now = hn_trainer_state(l->trainer, k, &name), *then = copies->pdata[k];
+        if (now->bytes != then->bytes || memcmp(now->data, then->data, now->bytes) != 0)
+            g_error("'%s' changed", name);
+    }
+}
+
 /* A batch that makes no finite loss, or no finite gradient, leaves all weights and states as they were. */
 static void test_not_finite(void)
 {
@@ -391,21 +410,59 @@ static void test_not_finite(void)
         const char *name;
         lesson_open(&l, LINE, &settings[i]);
         g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
-        g_autoptr(GPtrArray) before = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
-        for (guint k = 0; k < hn_trainer_n_states(l.trainer); k++)
-            g_ptr_array_add(before, hn_tensor_copy(hn_trainer_state(l.trainer, k, &name), NULL, NULL));
+        g_autoptr(GPtrArray) before = copies_of_states(&l);
         g_assert_cmpuint(before->len, >, 1);
         ((float *)l.in[0]->data)[4] = INFINITY;
         g_assert_false(isfinite(lesson_step(&l, 0.01).loss));
         g_autofree char *node = hn_trainer_find_nonfinite(l.trainer, l.in, l.target);
         g_assert_nonnull(node);
         g_assert_cmpstr(node, ==, "y");
-        for (guint k = 0; k < before->len; k++)
-            g_assert_true(hn_tensor_equal(before->pdata[k], hn_trainer_state(l.trainer, k, &name)));
+        assert_states(&l, before);
         ((float *)l.in[0]->data)[4] = 1;
         g_assert_null(hn_trainer_find_nonfinite(l.trainer, l.in, l.target));
         g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
         g_assert_false(hn_tensor_equal(before->pdata[0], hn_trainer_state(l.trainer, 0, &name)));
+        lesson_clear(&l);
+    }
+}
+
+/* A batch with NaN between others: weights, states, averages and running moments keep their bits, whatever the NaN went
+ * through, and steps go on as if it had not been there. */
+static void test_nan_batch(void)
+{
+    static const char *const nets[] = {
+        NET,
+        "opset 17 graph g(%x:f32[8,2,6,6]) -> (%y) { %c = Conv(%x, w:f32[4,2,3,3]) "
+        "%n = BatchNormalization(%c, s:f32[4], t:f32[4], m:f32[4], v:f32[4]) %r = Clip(%n, lo:f32[]={0}, hi:f32[]={6}) "
+        "%p = MaxPool(%r) kernel_shape=[2,2] strides=[2,2] %f = Flatten(%p) %y = Gemm(%f, u:f32[16,5], z:f32[5]) }",
+    };
+    static const Setting settings[] = {
+        { .loss = "ce", .rule = "adamw", .ema = 0.5 },
+        { .loss = "ce", .rule = "lion", .ema = 0.9, .clip = 1 },
+        { .loss = "ce", .rule = "sgd:momentum=0.9", .ema = 0.5, .micro = 2 },
+        { .loss = "ce", .rule = "adamw", .ema = 0.5, .micro = 4, .clip = 1, .threads = 2 },
+    };
+    static const float wrong[] = { NAN, INFINITY };
+    for (guint i = 0; i < G_N_ELEMENTS(nets) * G_N_ELEMENTS(settings) * G_N_ELEMENTS(wrong); i++) {
+        Lesson l;
+        lesson_open(&l, nets[i / 2 % 2], &settings[i / 4]);
+        lesson_step(&l, 0.01);
+        g_autoptr(GPtrArray) before = copies_of_states(&l);
+        float *x = l.in[0]->data;
+        const float right = x[200];
+        x[200] = wrong[i % 2];
+        g_assert_false(isfinite(lesson_step(&l, 0.01).loss));
+        assert_states(&l, before);
+        g_autofree char *node = hn_trainer_find_nonfinite(l.trainer, l.in, l.target);
+        g_assert_cmpstr(node, ==, "c");
+        assert_states(&l, before);
+        x[200] = right;
+        g_assert_true(isfinite(lesson_step(&l, 0.01).loss));
+        for (guint k = 0; k < before->len; k++) {
+            const char *name;
+            const HnTensor *now = hn_trainer_state(l.trainer, k, &name);
+            g_assert_true(strlen(name) > 1 || *name == 'b' || !hn_tensor_equal(before->pdata[k], now));
+        }
         lesson_clear(&l);
     }
 }
@@ -564,6 +621,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/micro-batches", test_micro_batches);
     g_test_add_func("/train/uneven", test_uneven);
     g_test_add_func("/train/not-finite", test_not_finite);
+    g_test_add_func("/train/nan-batch", test_nan_batch);
     g_test_add_func("/train/ignored", test_ignored);
     g_test_add_func("/train/statistics", test_statistics);
     g_test_add_func("/train/store", test_store);

@@ -150,9 +150,15 @@ static gboolean optimizer_run(HnStep *s, GError **error)
     return TRUE;
 }
 
+/* Input 2, where there is one, is `hyper`. */
 static gboolean average_run(HnStep *s, GError **error)
 {
+    const float *hyper = s->n_in > 2 && s->in[2].slot != NULL ? hn_cpu_data(&s->in[2]) : NULL;
     (void)error;
+    if (hyper != NULL && !isfinite(hyper[HN_HYPER_SCALE])) {
+        keep(s);
+        return TRUE;
+    }
     run_parts(s, &((const Optimizer *)s->state)->fixed, hn_cpu_data(&s->in[1]));
     return TRUE;
 }
