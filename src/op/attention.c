@@ -12,6 +12,7 @@
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/narrow.h"
+#include "op/tape.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -559,13 +560,15 @@ static HnValue *part_softmax(HnUnbind *u, Parts *s)
     if (hidden != NULL)
         r = hn_unbind_op3(u, "Where", hidden, hn_unbind_scalar(u, s->dtype, -INFINITY), r);
     qk = p->mode == HN_QK_BIASED ? r : qk;
-    HnNode *softmax = hn_unbind_node(u, "Softmax", 1, &r, 1);
-    HnValue *y = hn_node_out(softmax, 0);
-    if (s->may_be_dead) {
+    HnValue *dead = NULL, *zero = s->may_be_dead ? hn_unbind_scalar(u, s->dtype, 0) : NULL;
+    if (s->may_be_dead) { /* a row without NaN has gradients without NaN, too */
         HnValue *most = hn_unbind_reduce(u, "ReduceMax", r, (int64_t[]){ -1 }, 1, TRUE);
-        HnValue *dead = hn_unbind_op2(u, "Equal", most, hn_unbind_scalar(u, s->dtype, -INFINITY));
-        y = hn_unbind_op3(u, "Where", dead, hn_unbind_scalar(u, s->dtype, 0), y);
+        dead = hn_unbind_op2(u, "Equal", most, hn_unbind_scalar(u, s->dtype, -INFINITY));
+        r = hn_unbind_op3(u, "Where", dead, zero, r);
     }
+    HnValue *y = hn_node_out(hn_unbind_node(u, "Softmax", 1, &r, 1), 0);
+    if (dead != NULL)
+        y = hn_unbind_op3(u, "Where", dead, zero, y);
     qk = p->mode == HN_QK_SOFTMAX ? y : qk;
     if (hn_unbind_wants(u, QK)) {
         HnDtype out = hn_unbind_out_dtype(u, QK);
@@ -688,6 +691,7 @@ const HnOp hn_op_attention = {
     .infer = attention_infer,
     .cost = attention_cost,
     .ref = attention_ref,
+    .grad = hn_tape_apart,
     .channels = { HN_CH_ATTENTION },
     .narrow = attention_narrow,
 };

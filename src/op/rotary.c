@@ -4,6 +4,7 @@
  * or, interleaved, 2i with 2i + 1.
  */
 #include "op/rotary.h"
+#include "op/tape.h"
 #include "op/unbind.h"
 
 static void rotary_bind(HnBind *b, void *params)
@@ -189,6 +190,20 @@ static void rotary_unbind(HnUnbind *u)
                                   : hn_unbind_reshape(u, turn, (int64_t[]){ 0, 0, -1 }, 3));
 }
 
+/* Gradients are turned back; those of the caches are sums over heads, and over tokens at one position. */
+static void rotary_grad(HnTape *t)
+{
+    if (hn_tape_needs(t, 1) || hn_tape_needs(t, 2)) {
+        hn_tape_apart(t);
+        return;
+    }
+    HnValue *in[] = { hn_tape_dy(t, 0), hn_tape_in(t, 1), hn_build_op1(t->build, "Neg", hn_tape_in(t, 2)),
+                      hn_tape_in(t, 3) };
+    HnNode *back = hn_build_node(t->build, "RotaryEmbedding", NULL, 4, in, 1);
+    hn_node_share_attrs(back, t->node);
+    hn_tape_give(t, 0, hn_node_out(back, 0));
+}
+
 const HnOp hn_op_rotaryembedding = {
     .name = "RotaryEmbedding",
     .flags = HN_OP_HALF_VIA_F32,
@@ -203,4 +218,5 @@ const HnOp hn_op_rotaryembedding = {
     .infer = rotary_infer,
     .cost = rotary_cost,
     .ref = rotary_ref,
+    .grad = rotary_grad,
 };

@@ -207,6 +207,11 @@ void hn_tape_moved(HnTape *t)
     hn_tape_give(t, 0, hn_node_out(hn_build_node(t->build, "ScatterAdd", HN_DOMAIN_INTERNAL, 3, back, 1), 0));
 }
 
+void hn_tape_apart(HnTape *t)
+{
+    t->apart = TRUE;
+}
+
 void hn_tape_steps(HnTape *t)
 {
     if (hn_tape_needs(t, 0))

@@ -33,6 +33,7 @@ typedef struct HnTape {
     HnValue **dx;                   /* [node's inputs]: filled in */
     gboolean *ends;                 /* [node's inputs]: has no gradient by its meaning */
     HnDtype dtype;                  /* of the first result that has a gradient, which is a float */
+    gboolean apart;                 /* hn_tape_apart() was called */
     gboolean straight;              /* through steps as through the identity (Y. Bengio et al., 2013) */
     double number[HN_TAPE_NUMBERS]; /* what a, b, c stand for in expressions */
     /* Of a node with sub-graphs: values around them that they use and whose gradients are asked for, and these. */
@@ -101,6 +102,8 @@ HnValue *hn_tape_places(HnTape *t, HnValue *like); /* i64: 1, 2, 3 ... in its sh
 void hn_tape_reshaped(HnTape *t); /* inputs 1 and on say shapes */
 /* An input whose elements the result consists of, or of zeros: the operator moves their numbers, too. */
 void hn_tape_moved(HnTape *t);
+/* The node is taken apart (hn_node_take_apart()): gradients are those of what it consists of. */
+void hn_tape_apart(HnTape *t);
 /* Flat but for steps: 0, or, where that is asked for, as if it were the identity. */
 void hn_tape_steps(HnTape *t);
 

@@ -709,6 +709,34 @@ gboolean hn_node_convert(HnNode *n, int64_t to, HnTypes *types, GError **error)
     return convert(n, to, types, 0, error);
 }
 
+gboolean hn_node_take_apart(HnNode *n, HnTypes *types, GError **error)
+{
+    HnGraph *g = n->graph;
+    const guint from = hn_graph_index(g, n), others = g->nodes->len - 1;
+    if (!hn_op_bind(n, error))
+        return FALSE;
+    g_autoptr(GPtrArray) made = g_ptr_array_new();
+    HnUnbind u = { .node = n,
+                   .op = n->op,
+                   .params = n->params,
+                   .from = n->version,
+                   .to = n->op->since[0] - 1,
+                   .types = types,
+                   .made = made };
+    u.op->unbind(&u);
+    if (u.error == NULL && has_outputs(n))
+        hn_unbind_refuse(&u, "operator '%s' is not made of others", u.op->name);
+    if (u.error != NULL) {
+        g_propagate_error(error, u.error);
+        return FALSE;
+    }
+    hn_graph_remove_node(g, n);
+    for (guint i = from; i < from + g->nodes->len - others; i++)
+        if (!hn_types_node(types, g->nodes->pdata[i], FOLD_BYTES, error))
+            return FALSE;
+    return TRUE;
+}
+
 /* --- operators without a record ---------------------------------------------------------------------------------- */
 
 /* The opsets that brought or changed them, and the one since when they take bf16, which changed nothing else. */
@@ -727,7 +755,6 @@ static const struct {
     { "LinearAttention", { 27 }, 0 },
     { "MelWeightMatrix", { 17 }, 0 },
     { "Multinomial", { 7 }, 22 },
-    { "NegativeLogLikelihoodLoss", { 12 }, 22 },
     { "Optional", { 15, 28 }, 0 },
     { "OptionalGetElement", { 15, 18, 28 }, 0 },
     { "OptionalHasElement", { 15, 18, 28 }, 0 },
@@ -744,7 +771,6 @@ static const struct {
     { "SequenceInsert", { 11 }, 0 },
     { "SequenceLength", { 11 }, 0 },
     { "SequenceMap", { 17 }, 0 },
-    { "SoftmaxCrossEntropyLoss", { 12 }, 13 },
     { "SplitToSequence", { 11 }, 24 },
     { "StringConcat", { 20 }, 0 },
     { "StringNormalizer", { 10 }, 0 },

@@ -31,6 +31,9 @@ typedef struct HnUnbind {
  * inputs and outputs. n may be freed. Sub-graphs stay as they are. Errors: UNSUPPORTED, one sentence without the node's
  * name; the graph is then no longer of use. */
 gboolean hn_node_convert(HnNode *n, int64_t to, HnTypes *types, GError **error);
+/* n, of the newest opset, is taken apart into the nodes that its record writes for opsets without the operator: they
+ * stand in its place, in newest form, bound, with types; n is freed. Errors: UNSUPPORTED, as above. */
+gboolean hn_node_take_apart(HnNode *n, HnTypes *types, GError **error);
 /* A node of the default domain whose operator has no record: does it mean the same in opset `to`? */
 gboolean hn_unbind_unknown(const HnNode *n, int64_t to, const HnTypes *types);
 /* Element types that inputs and outputs under `letter` can have in an opset. */

@@ -1,6 +1,7 @@
 #include "train/reverse.h"
 
 #include "op/tape.h"
+#include "op/unbind.h"
 
 #define FOLD_BYTES 4096 /* elements of branches that are computed at once: shape arithmetic */
 
@@ -54,12 +55,10 @@ static gboolean stands_for_floats(const Walk *w, const HnNode *n)
     return (n->op->flags & HN_OP_STEPS) != 0;
 }
 
-/* Forward: which values depend on what is wanted. */
-static void find_ways(Walk *w, guint n_nodes)
+/* Forward: which values depend on what is wanted, that nodes [first, end) make. */
+static void find_ways(Walk *w, guint first, guint end)
 {
-    for (int i = 0; i < w->r->n_wanted; i++)
-        g_hash_table_insert(w->leads, w->r->wanted[i], w->r->wanted[i]);
-    for (guint i = 0; i < n_nodes; i++) {
+    for (guint i = first; i < end; i++) {
         const HnNode *n = w->r->graph->nodes->pdata[i];
         g_autoptr(GPtrArray) reads = holds_graphs(n) ? hn_node_reads(n) : NULL;
         const HnValue *to =
@@ -178,7 +177,7 @@ static gboolean ask_record(HnTape *t, GError **error)
     }
     if (t->error == NULL && !hn_op_grad(t, error))
         return FALSE;
-    const int i = t->error == NULL ? forgotten(t) : -1;
+    const int i = t->error == NULL && !t->apart ? forgotten(t) : -1;
     if (i >= 0)
         hn_tape_refuse(t, "operator '%s' has no gradient of input %d", n->op_type, i);
     if (t->error != NULL)
@@ -186,7 +185,8 @@ static gboolean ask_record(HnTape *t, GError **error)
     return *error == NULL;
 }
 
-static gboolean walk_node(Walk *w, HnNode *n, GError **error)
+/* apart: what it consists of comes next. */
+static gboolean walk_node(Walk *w, HnNode *n, gboolean *apart, GError **error)
 {
     const guint n_in = n->in->len, n_out = n->out->len;
     g_autofree HnValue **dy = g_new0(HnValue *, n_out + 1), **dx = g_new0(HnValue *, n_in + 1);
@@ -222,12 +222,31 @@ static gboolean walk_node(Walk *w, HnNode *n, GError **error)
                     to->name, why->message);
         return FALSE;
     }
+    *apart = t.apart;
     for (guint k = 0; k < n_in; k++)
         if (dx[k] != NULL)
             add_part(w, n->in->pdata[k], dx[k]);
     for (guint k = 0; k < captures->len; k++)
         if (dcapture[k] != NULL)
             add_part(w, captures->pdata[k], dcapture[k]);
+    return TRUE;
+}
+
+/* n becomes what it consists of, *end the place behind that. */
+static gboolean take_apart(Walk *w, HnNode *n, guint *end, GError **error)
+{
+    const HnGraph *g = w->r->graph;
+    const guint others = g->nodes->len - 1;
+    g_autofree char *label = g_strdup(hn_node_label(n));
+    if (*w->own == NULL)
+        *w->own = hn_types_copy(w->r->types);
+    if (!hn_node_take_apart(n, *w->own, error)) {
+        g_prefix_error(error, "node '%s' has no gradient: ", label);
+        return FALSE;
+    }
+    const guint first = *end - 1;
+    *end += g->nodes->len - others - 1;
+    find_ways(w, first, *end);
     return TRUE;
 }
 
@@ -242,13 +261,21 @@ static gboolean reverse(const HnReverse *r, HnTypes **own, HnValue **gradients, 
                .leads = g_hash_table_new(NULL, NULL),
                .parts = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref) };
     gboolean ok = TRUE;
-    find_ways(&w, n_nodes);
+    for (int i = 0; i < r->n_wanted; i++)
+        g_hash_table_insert(w.leads, r->wanted[i], r->wanted[i]);
+    find_ways(&w, 0, n_nodes);
     for (int i = 0; i < r->n; i++)
         add_part(&w, r->of[i], r->dy[i]);
-    for (guint i = n_nodes; ok && i > 0; i--) {
+    for (guint i = n_nodes; ok && i > 0;) {
+        HnNode *n = r->graph->nodes->pdata[i - 1];
         const guint first = r->graph->nodes->len;
-        ok = walk_node(&w, r->graph->nodes->pdata[i - 1], error);
-        name_nodes(&w, hn_node_label(r->graph->nodes->pdata[i - 1]), first);
+        gboolean apart = FALSE;
+        ok = walk_node(&w, n, &apart, error);
+        name_nodes(&w, hn_node_label(n), first);
+        if (ok && apart)
+            ok = take_apart(&w, n, &i, error);
+        else
+            i--;
     }
     for (int i = 0; ok && i < r->n_wanted; i++) {
         const guint first = r->graph->nodes->len;
