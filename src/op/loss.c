@@ -84,7 +84,7 @@ static gboolean number_given(HnEval *e, double *dy)
     return hn_eval_out_like(e, 0, e->in[0]) != NULL;
 }
 
-static void log_softmax(double *x, int64_t n)
+void hn_loss_log_softmax(double *x, int64_t n)
 {
     double max = -INFINITY, sum = 0;
     for (int64_t k = 0; k < n; k++)
@@ -176,7 +176,7 @@ static void crossentropyloss_ref(HnEval *e)
         if (label < 0)
             continue;
         load(row, e->in[0], &r, i);
-        log_softmax(row, r.n);
+        hn_loss_log_softmax(row, r.n);
         sum += cross_entropy(p, row, r.n, label);
     }
     hn_eval_scratch_free(e, row);
@@ -198,7 +198,7 @@ static void crossentropylossgrad_ref(HnEval *e)
         memset(row, 0, (gsize)r.n * sizeof *row);
         if (label >= 0) {
             load(row, e->in[0], &r, i);
-            log_softmax(row, r.n);
+            hn_loss_log_softmax(row, r.n);
             for (int64_t k = 0; k < r.n; k++)
                 row[k] = exp(row[k]) - p->smoothing / (double)r.n;
             row[label] -= 1 - p->smoothing;
@@ -309,7 +309,7 @@ static void soften(const HnLoss *p, double *x, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
         x[k] /= p->temperature;
-    log_softmax(x, n);
+    hn_loss_log_softmax(x, n);
 }
 
 static double kl_row(const HnLoss *p, double *a, double *b, double *c, int64_t n)

@@ -38,6 +38,9 @@ static inline int64_t hn_loss_label(const HnLoss *p, const HnTensor *labels, int
 /* Are all either ignored or below n? Error: VALUE, which says the label and where it is. */
 gboolean hn_loss_labels_fit(const HnLoss *p, const HnTensor *labels, int64_t n, GError **error);
 
+/* Scores become logarithms of probabilities. */
+void hn_loss_log_softmax(double *x, int64_t n);
+
 #define HN_LOSS_STD_EPSILON 1e-7        /* beside the standard deviation of logits */
 #define HN_LOSS_LEAST_NORM 1e-8         /* a shorter vector counts as one of this length */
 #define HN_LOSS_LEAST_LOG (-100)        /* the logarithm of a probability is at least this */
