@@ -2,13 +2,17 @@
  * DeformConv: a convolution whose taps are moved by `offset` (in elements, linear interpolation, zero outside of the
  * input) and weighed by `mask`. Inputs: x [N,C,in...], w [M,C/group,kernel...], offset
  * [N,offset_group*taps*axes,out...], bias [M], mask [N,offset_group*taps,out...].
+ *
+ * DeformConvGrad(x, w, offset, mask, dy) (domain "hone"): the gradients of x, w, offset and mask.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "op/conv.h"
 #include "op/gemm.h"
 #include "op/index.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 enum { MAX_AXES = 8 }; /* 2^8 corners are interpolated between */
@@ -111,10 +115,11 @@ static gboolean check_side(HnEval *e, const HnTensor *t, const int64_t *dims, in
     return fits;
 }
 
-static gboolean check(HnEval *e, const HnConvPlan *p, const int64_t *dims, int ndim)
+static gboolean check(HnEval *e, const HnConvPlan *p, const int64_t *dims, int ndim, const HnTensor *bias,
+                      const HnTensor *mask)
 {
     const HnDeformConv *d = e->params;
-    const HnTensor *x = e->in[0], *w = e->in[1], *offset = e->in[2], *bias = hn_eval_in(e, 3), *mask = hn_eval_in(e, 4);
+    const HnTensor *x = e->in[0], *w = e->in[1], *offset = e->in[2];
     int64_t masks, offsets;
     if (p->n > MAX_AXES) {
         hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%d spatial axes are more than %d", p->n, MAX_AXES);
@@ -178,7 +183,7 @@ static void deformconv_ref(HnEval *e)
     if (!hn_conv_plan(&d->conv, x->ndim, x->dims, w->ndim, w->dims, &plan, &e->error))
         return;
     hn_conv_out_dims(&plan, FALSE, dims);
-    if (!check(e, &plan, dims, x->ndim))
+    if (!check(e, &plan, dims, x->ndim, hn_eval_in(e, 3), hn_eval_in(e, 4)))
         return;
     char *y = hn_eval_out(e, 0, x->dtype, x->ndim, dims);
     if (y == NULL || !hn_dims_count(x->ndim, dims, &n) || n == 0)
@@ -195,6 +200,197 @@ static void deformconv_ref(HnEval *e)
     hn_eval_scratch_free(e, col);
 }
 
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const HnConvPlan *p;
+    const HnTensor *x, *w, *offset, *mask, *dy; /* mask: NULL, all 1 */
+    int64_t groups;                             /* of offsets */
+    double *dx, *dw, *doffset, *dmask;
+} Back;
+
+/* One tap at one place of the output. */
+typedef struct {
+    int64_t sample, channel, tap, y;
+    int64_t plane, offset, mask; /* where the channel, the tap's first offset and its mask begin */
+    double pos[MAX_AXES];
+} Tap;
+
+static void tap_read(const Back *b, Tap *t, const int64_t *k, const int64_t *o)
+{
+    const HnConvPlan *p = b->p;
+    const int64_t channels = p->group * p->in_channels;
+    const int64_t side = t->sample * b->groups + t->channel / (channels / b->groups);
+    t->plane = (t->sample * channels + t->channel) * p->x_plane;
+    t->mask = (side * p->taps + t->tap) * p->y_plane + t->y;
+    t->offset = (side * p->taps + t->tap) * p->n * p->y_plane + t->y;
+    for (int i = 0; i < p->n; i++) {
+        const HnWindowAxis *a = &p->axis[i];
+        t->pos[i] = (double)(o[i] * a->stride + k[i] * a->dilation - a->pad) +
+                    hn_tensor_get_f64(b->offset, t->offset + i * p->y_plane);
+    }
+}
+
+/* The gradient of what the tap gives; v: that, masked, which the gradient of weights needs. */
+static double tap_gradient(const Back *b, const Tap *t, double v)
+{
+    const HnConvPlan *p = b->p;
+    const int64_t g = t->channel / p->in_channels;
+    double sum = 0;
+    for (int64_t k = 0; k < p->out_channels; k++) {
+        const int64_t m = g * p->out_channels + k;
+        const int64_t at = (m * p->in_channels + t->channel % p->in_channels) * p->taps + t->tap;
+        const double dy = hn_tensor_get_f64(b->dy, (t->sample * p->group * p->out_channels + m) * p->y_plane + t->y);
+        sum += dy * hn_tensor_get_f64(b->w, at);
+        b->dw[at] += dy * v;
+    }
+    return sum;
+}
+
+/* One corner of 2^n: its place in the plane, its weight, and how that changes with the position along each axis.
+ * FALSE: it lies outside. */
+static gboolean corner_of(const Back *b, const Tap *t, unsigned corner, int64_t *at, double *weight, double *slope)
+{
+    const HnConvPlan *p = b->p;
+    *at = 0;
+    *weight = 1;
+    for (int i = 0; i < p->n; i++)
+        slope[i] = 1;
+    for (int i = 0; i < p->n; i++) {
+        const int64_t up = corner >> i & 1, k = (int64_t)floor(t->pos[i]) + up;
+        const double part = t->pos[i] - floor(t->pos[i]), of = up ? part : 1 - part;
+        if (k < 0 || k >= p->axis[i].in)
+            return FALSE;
+        *at = *at * p->axis[i].in + k;
+        *weight *= of;
+        for (int j = 0; j < p->n; j++)
+            slope[j] *= j == i ? (up ? 1 : -1) : of;
+    }
+    return TRUE;
+}
+
+static void tap_back(const Back *b, const Tap *t)
+{
+    const HnConvPlan *p = b->p;
+    const double mask = b->mask != NULL ? hn_tensor_get_f64(b->mask, t->mask) : 1;
+    double v = 0, weight, slope[MAX_AXES];
+    int64_t at;
+    gboolean inside = TRUE;
+    for (int i = 0; i < p->n; i++)
+        inside = inside && t->pos[i] > -1 && t->pos[i] < (double)p->axis[i].in;
+    for (unsigned c = 0; inside && c < 1u << p->n; c++)
+        if (corner_of(b, t, c, &at, &weight, slope))
+            v += weight * hn_tensor_get_f64(b->x, t->plane + at);
+    const double g = tap_gradient(b, t, mask * v);
+    b->dmask[t->mask] += g * v;
+    for (unsigned c = 0; inside && c < 1u << p->n; c++) {
+        if (!corner_of(b, t, c, &at, &weight, slope))
+            continue;
+        b->dx[t->plane + at] += g * mask * weight;
+        for (int i = 0; i < p->n; i++)
+            b->doffset[t->offset + i * p->y_plane] += g * mask * slope[i] * hn_tensor_get_f64(b->x, t->plane + at);
+    }
+}
+
+static void channel_back(const Back *b, int64_t sample, int64_t channel)
+{
+    const HnConvPlan *p = b->p;
+    int64_t k[MAX_AXES] = { 0 };
+    for (int64_t tap = 0; tap < p->taps; tap++) {
+        int64_t o[MAX_AXES] = { 0 };
+        for (int64_t y = 0; y < p->y_plane; y++) {
+            Tap t = { .sample = sample, .channel = channel, .tap = tap, .y = y };
+            tap_read(b, &t, k, o);
+            tap_back(b, &t);
+            for (int i = p->n - 1; i >= 0 && ++o[i] == p->axis[i].out; i--)
+                o[i] = 0;
+        }
+        for (int i = p->n - 1; i >= 0 && ++k[i] == p->axis[i].kernel; i--)
+            k[i] = 0;
+    }
+}
+
+/* Outputs like the inputs of those numbers, and sums for them in double: `sums` in one piece. FALSE: failed. */
+static gboolean open_sums(HnEval *e, Back *b, double **sums)
+{
+    const int64_t masks = b->offset->n / MAX(b->p->n, 1);
+    const int64_t n = b->x->n + b->w->n + b->offset->n + masks;
+    for (int k = 0; k < 4; k++)
+        if (k < 3 ? hn_eval_out_like(e, k, e->in[k]) == NULL
+                  : b->mask != NULL && hn_eval_out_like(e, k, b->mask) == NULL)
+            return FALSE;
+    if ((*sums = hn_eval_scratch(e, MAX(n, 1), sizeof **sums)) == NULL)
+        return FALSE;
+    memset(*sums, 0, (size_t)n * sizeof **sums);
+    b->dx = *sums;
+    b->dw = b->dx + b->x->n;
+    b->doffset = b->dw + b->w->n;
+    b->dmask = b->doffset + b->offset->n;
+    return TRUE;
+}
+
+static void deformconvgrad_ref(HnEval *e)
+{
+    const HnDeformConv *d = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *w = hn_eval_in(e, 1), *mask = hn_eval_in(e, 3), *dy = hn_eval_in(e, 4);
+    HnConvPlan plan;
+    int64_t dims[HN_MAX_RANK];
+    double *sums = NULL;
+    if (!hn_conv_plan(&d->conv, x->ndim, x->dims, w->ndim, w->dims, &plan, &e->error))
+        return;
+    hn_conv_out_dims(&plan, FALSE, dims);
+    if (!check(e, &plan, dims, x->ndim, NULL, mask) || !check_side(e, dy, dims, x->ndim, dims[1], "gradient"))
+        return;
+    Back b = { .p = &plan, .x = x, .w = w, .offset = e->in[2], .mask = mask, .dy = dy, .groups = d->offset_group };
+    if (!open_sums(e, &b, &sums))
+        return;
+    for (int64_t i = 0; dy->n > 0 && i < plan.batch * plan.group * plan.in_channels; i++)
+        channel_back(&b, i / (plan.group * plan.in_channels), i % (plan.group * plan.in_channels));
+    const double *const from[] = { b.dx, b.dw, b.doffset, b.dmask };
+    for (int k = 0; k < 4; k++)
+        for (int64_t i = 0; e->out[k] != NULL && i < e->out[k]->n; i++)
+            hn_tensor_set_f64(e->out[k], i, from[k][i]);
+    hn_eval_scratch_free(e, sums);
+}
+
+static void deformconvgrad_infer(HnInfer *x)
+{
+    for (int k = 0; k < x->n_out; k++)
+        if (hn_infer_has(x, k))
+            hn_infer_out_like(x, k, k);
+}
+
+static void deformconvgrad_cost(const HnInfer *x, HnCost *c)
+{
+    double taps = 1;
+    for (int i = 1; i < hn_infer_rank(x, 1); i++)
+        taps *= (double)hn_infer_dim(x, 1, i).n;
+    c->flops = 6 * hn_type_count(x->in[4]) * taps;
+}
+
+static void deformconv_grad(HnTape *t)
+{
+    HnValue *mask = hn_tape_in(t, 4), *dy = hn_tape_dy(t, 0);
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_tape_in(t, 2), mask, dy };
+    const HnNode *n = hn_tape_backward(t, "DeformConvGrad", 5, in, mask != NULL ? 4 : 3);
+    for (int i = 0; i < 3; i++)
+        hn_tape_give(t, i, hn_node_out(n, i));
+    if (mask != NULL)
+        hn_tape_give(t, 4, hn_node_out(n, 3));
+    if (!hn_tape_needs(t, 3))
+        return;
+    int64_t axes[HN_MAX_RANK];
+    const int rank = hn_tape_rank(t, 0);
+    if (rank < 2)
+        hn_tape_refuse(t, "the number of dimensions is not known");
+    for (int i = 0; i < rank - 1; i++)
+        axes[i] = i == 0 ? 0 : i + 1;
+    if (rank >= 2)
+        hn_tape_give(t, 3, hn_build_reduce(t->build, "ReduceSum", dy, axes, rank - 1, FALSE));
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
 const HnOp hn_op_deformconv = {
     .name = "DeformConv",
     .flags = HN_OP_HALF_VIA_F32,
@@ -209,4 +405,21 @@ const HnOp hn_op_deformconv = {
     .infer = deformconv_infer,
     .cost = deformconv_cost,
     .ref = deformconv_ref,
+    .grad = deformconv_grad,
+};
+
+const HnOp hn_op_deformconvgrad = {
+    .name = "DeformConvGrad",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TTTTT",
+    .out = "TTTT",
+    .T = HN_T_FLOATS,
+    .min_in = HN_MIN_IN_NONE,
+    .params_size = sizeof(HnDeformConv),
+    .bind = deformconv_bind,
+    .infer = deformconvgrad_infer,
+    .cost = deformconvgrad_cost,
+    .ref = deformconvgrad_ref,
 };

@@ -1,10 +1,14 @@
 /*
  * Det: the determinant of each matrix, by elimination with the largest pivot of the column.
+ *
+ * DetGrad(x, dy) (domain "hone"): the gradient of a Det's input: dy times the cofactors, which singular matrices have,
+ * too.
  */
 #include <math.h>
 #include <string.h>
 
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 static void det_infer(HnInfer *x)
@@ -79,6 +83,51 @@ static void det_cost(const HnInfer *x, HnCost *c)
     c->flops = t->rank > 0 ? 2.0 / 3 * hn_type_count(t) * (double)t->dims[t->rank - 1].n : 0;
 }
 
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
+
+/* (-1)^(row + column) det of x [n,n] without them; minor: memory for that */
+static double cofactor(const HnTensor *x, int64_t from, int64_t n, int64_t row, int64_t column, double *minor)
+{
+    for (int64_t i = 0, at = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (i != row && j != column)
+                minor[at++] = hn_tensor_get_f64(x, from + i * n + j);
+    return (row + column) % 2 == 0 ? det(minor, n - 1) : -det(minor, n - 1);
+}
+
+static void detgrad_ref(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0), *dy = hn_eval_in(e, 1);
+    const int rank = x->ndim;
+    if (rank < 2 || x->dims[rank - 1] != x->dims[rank - 2] || dy->n != hn_span(x->dims, 0, rank - 2)) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the inputs are not square matrices and a number for each");
+        return;
+    }
+    const int64_t n = x->dims[rank - 1];
+    double *minor = hn_eval_out_like(e, 0, x) != NULL ? hn_eval_scratch(e, MAX(n * n, 1), sizeof *minor) : NULL;
+    for (int64_t i = 0; minor != NULL && i < x->n; i++) {
+        const double c = cofactor(x, i / (n * n) * n * n, n, i / n % n, i % n, minor);
+        hn_tensor_set_f64(e->out[0], i, c * hn_tensor_get_f64(dy, i / (n * n)));
+    }
+    hn_eval_scratch_free(e, minor);
+}
+
+static void detgrad_cost(const HnInfer *x, HnCost *c)
+{
+    const HnType *t = x->in[0];
+    const double n = t->rank > 0 ? (double)t->dims[t->rank - 1].n : 0;
+    c->flops = 2.0 / 3 * hn_type_count(t) * n * n * n;
+}
+
+static void det_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_dy(t, 0) };
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_node_out(hn_tape_backward(t, "DetGrad", 2, in, 1), 0));
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
 const HnOp hn_op_det = {
     .name = "Det",
     .flags = HN_OP_HALF_VIA_F32,
@@ -90,4 +139,18 @@ const HnOp hn_op_det = {
     .infer = det_infer,
     .cost = det_cost,
     .ref = det_ref,
+    .grad = det_grad,
+};
+
+const HnOp hn_op_detgrad = {
+    .name = "DetGrad",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TT",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .infer = hn_infer_same,
+    .cost = detgrad_cost,
+    .ref = detgrad_ref,
 };

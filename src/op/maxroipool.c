@@ -1,11 +1,15 @@
 /*
  * MaxRoiPool: the largest elements of a grid of cells over regions of an image. x [N,C,H,W], rois [R,5] as (sample, x1,
  * y1, x2, y2), both ends belonging to the region; y [R,C,rows,columns]. An empty cell gives 0.
+ *
+ * MaxRoiPoolGrad(x, rois, dy) (domain "hone"): the gradient of x, that of a cell to its first largest element.
  */
 #include <math.h>
+#include <string.h>
 
 #include "op/index.h"
 #include "op/op.h"
+#include "op/tape.h"
 #include "op/types.h"
 
 typedef struct {
@@ -97,6 +101,74 @@ static void maxroipool_ref(HnEval *e)
             }
 }
 
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
+
+/* Place in x of the first largest element of a cell of the plane at `from`; -1: the cell is empty. */
+static int64_t first_largest(const HnTensor *x, int64_t from, const int64_t *rows, const int64_t *columns)
+{
+    int64_t at = -1;
+    for (int64_t y = rows[0]; y < rows[1]; y++)
+        for (int64_t c = columns[0]; c < columns[1]; c++) {
+            const int64_t i = from + y * x->dims[3] + c;
+            if (at < 0 || hn_tensor_get_f64(x, i) > hn_tensor_get_f64(x, at))
+                at = i;
+        }
+    return at;
+}
+
+static void region_grad(const HnEval *e, int64_t r, int64_t sample, const double *corner, double *dx)
+{
+    const HnTensor *x = e->in[0], *dy = e->in[2];
+    const HnMaxRoiPool *p = e->params;
+    const int64_t channels = x->dims[1], cells = p->pooled[0] * p->pooled[1];
+    for (int64_t i = 0; i < channels * cells; i++) {
+        int64_t rows[2], columns[2];
+        cell(corner[1], corner[3], p->pooled[0], i % cells / p->pooled[1], x->dims[2], &rows[0], &rows[1]);
+        cell(corner[0], corner[2], p->pooled[1], i % p->pooled[1], x->dims[3], &columns[0], &columns[1]);
+        const int64_t plane = (sample * channels + i / cells) * x->dims[2] * x->dims[3];
+        const int64_t at = first_largest(x, plane, rows, columns);
+        if (at >= 0)
+            dx[at] += hn_tensor_get_f64(dy, r * channels * cells + i);
+    }
+}
+
+static void maxroipoolgrad_ref(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0), *rois = hn_eval_in(e, 1), *dy = hn_eval_in(e, 2);
+    const HnMaxRoiPool *p = e->params;
+    gboolean fits = x->ndim == 4 && rois->ndim == 2 && rois->dims[1] == 5 && dy->ndim == 4;
+    const int64_t want[] = { fits ? rois->dims[0] : 0, fits ? x->dims[1] : 0, p->pooled[0], p->pooled[1] };
+    fits = fits && memcmp(dy->dims, want, sizeof want) == 0;
+    if (!fits) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "the inputs are not those and the result of a MaxRoiPool");
+        return;
+    }
+    double *dx = hn_eval_out_like(e, 0, x) != NULL ? hn_eval_scratch(e, MAX(x->n, 1), sizeof *dx) : NULL, corner[4];
+    int64_t sample;
+    for (int64_t i = 0; dx != NULL && i < x->n; i++)
+        dx[i] = 0;
+    for (int64_t r = 0; dx != NULL && r < rois->dims[0] && corners(e, r, x->dims[0], &sample, corner); r++)
+        region_grad(e, r, sample, corner, dx);
+    for (int64_t i = 0; dx != NULL && i < x->n; i++)
+        hn_tensor_set_f64(e->out[0], i, dx[i]);
+    hn_eval_scratch_free(e, dx);
+}
+
+static void maxroipoolgrad_cost(const HnInfer *x, HnCost *c)
+{
+    c->flops = hn_type_count(x->in[2]);
+}
+
+static void maxroipool_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_tape_dy(t, 0) };
+    hn_tape_ends(t, 1);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_node_out(hn_tape_backward(t, "MaxRoiPoolGrad", 3, in, 1), 0));
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
 const HnOp hn_op_maxroipool = {
     .name = "MaxRoiPool",
     .flags = HN_OP_HALF_VIA_F32,
@@ -111,5 +183,21 @@ const HnOp hn_op_maxroipool = {
     .infer = maxroipool_infer,
     .cost = hn_cost_elementwise,
     .ref = maxroipool_ref,
+    .grad = maxroipool_grad,
     .range = { .exact = "T" },
+};
+
+const HnOp hn_op_maxroipoolgrad = {
+    .name = "MaxRoiPoolGrad",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TTT",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .params_size = sizeof(HnMaxRoiPool),
+    .bind = maxroipool_bind,
+    .infer = hn_infer_same,
+    .cost = maxroipoolgrad_cost,
+    .ref = maxroipoolgrad_ref,
 };

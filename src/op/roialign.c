@@ -1,12 +1,17 @@
 /*
  * RoiAlign: each region of interest pooled to a fixed grid out of bilinear samples. Before opset 16 coordinates were
  * taken as they are; since then half a pixel is subtracted unless the node says otherwise.
+ *
+ * RoiAlignGrad(x, rois, batch, dy) (domain "hone"): the gradient of its input, to which each element of dy goes by the
+ * weights of its samples; of a maximum, to the first largest of what it is taken of. Regions have no gradient.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "op/index.h"
 #include "op/move.h"
+#include "op/tape.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -120,14 +125,21 @@ static gboolean region_read(HnEval *e, const HnTensor *rois, int64_t r, Region *
 DEFINE_BIN(float)
 DEFINE_BIN(double)
 
+static gboolean inputs_fit(HnEval *e)
+{
+    const HnTensor *x = hn_eval_in(e, 0), *rois = hn_eval_in(e, 1), *batch = hn_eval_in(e, 2);
+    if (x->ndim == 4 && rois->ndim == 2 && batch->ndim == 1 && rois->dims[1] == 4 && rois->dims[0] == batch->n)
+        return TRUE;
+    hn_eval_fail(e, HN_ERROR_SHAPE, "input, regions and batch indices do not fit");
+    return FALSE;
+}
+
 static void roialign_ref(HnEval *e)
 {
     const HnRoi *p = e->params;
     const HnTensor *x = hn_eval_in(e, 0), *rois = hn_eval_in(e, 1), *batch = hn_eval_in(e, 2);
-    if (x->ndim != 4 || rois->ndim != 2 || batch->ndim != 1 || rois->dims[1] != 4 || rois->dims[0] != batch->n) {
-        hn_eval_fail(e, HN_ERROR_SHAPE, "input, regions and batch indices do not fit");
+    if (!inputs_fit(e))
         return;
-    }
     int64_t c = x->dims[1], h = x->dims[2], w = x->dims[3], regions = batch->n;
     void *out = hn_eval_out(e, 0, x->dtype, 4, (int64_t[]){ regions, c, p->height, p->width });
     if (out == NULL || e->out[0]->n == 0)
@@ -160,6 +172,113 @@ static void roialign_cost(const HnInfer *x, HnCost *c)
     c->flops = 8 * samples * hn_type_count(x->out[0]);
 }
 
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
+
+/* What a sample is mixed of: elements of a plane, and their weights. */
+typedef struct {
+    int n; /* 4; 0: it lies outside */
+    int64_t at[4];
+    double weight[4];
+} Mix;
+
+/* Sample i of a bin. */
+static Mix mix_of(const HnTensor *x, const Region *g, int64_t ph, int64_t pw, int64_t i)
+{
+    const int64_t h = x->dims[2], w = x->dims[3], iy = i / g->grid_w, ix = i % g->grid_w;
+    const double sy = g->y + (double)ph * g->bin_h + ((double)iy + 0.5) * g->bin_h / (double)g->grid_h;
+    const double sx = g->x + (double)pw * g->bin_w + ((double)ix + 0.5) * g->bin_w / (double)g->grid_w;
+    double wy, wx;
+    int64_t y0, y1, x0, x1;
+    if (!sample_axis(sy, h, &y0, &y1, &wy) || !sample_axis(sx, w, &x0, &x1, &wx))
+        return (Mix){ .n = 0 };
+    return (Mix){ .n = 4,
+                  .at = { y0 * w + x0, y0 * w + x1, y1 * w + x0, y1 * w + x1 },
+                  .weight = { (1 - wy) * (1 - wx), (1 - wy) * wx, wy * (1 - wx), wy * wx } };
+}
+
+/* The share of one bin, whose gradient is dy, to a plane of x that begins at element `from`. */
+static void mean_grad(const HnTensor *x, int64_t from, const Region *g, int64_t ph, int64_t pw, double dy, double *dx)
+{
+    const int64_t samples = g->grid_h * g->grid_w;
+    for (int64_t i = 0; i < samples; i++) {
+        const Mix m = mix_of(x, g, ph, pw, i);
+        for (int k = 0; k < m.n; k++)
+            dx[from + m.at[k]] += m.weight[k] * dy / (double)samples;
+    }
+}
+
+/* Of samples outside, 0 is what is compared. */
+static void max_grad(const HnTensor *x, int64_t from, const Region *g, int64_t ph, int64_t pw, double dy, double *dx)
+{
+    double best = -INFINITY, by = 0;
+    int64_t largest = -1;
+    for (int64_t i = 0; i < g->grid_h * g->grid_w; i++) {
+        const Mix m = mix_of(x, g, ph, pw, i);
+        for (int k = 0; k < MAX(m.n, 1); k++) {
+            const double v = m.n > 0 ? m.weight[k] * hn_tensor_get_f64(x, from + m.at[k]) : 0;
+            if (!(v > best))
+                continue;
+            best = v;
+            by = m.weight[k];
+            largest = m.n > 0 ? m.at[k] : -1;
+        }
+    }
+    if (largest >= 0)
+        dx[from + largest] += by * dy;
+}
+
+static void region_grad(HnEval *e, int64_t r, const Region *g, int64_t b, double *dx)
+{
+    const HnRoi *p = e->params;
+    const HnTensor *x = e->in[0], *dy = e->in[3];
+    const int64_t channels = x->dims[1], plane = x->dims[2] * x->dims[3], bins = p->height * p->width;
+    for (int64_t i = 0; i < channels * bins; i++)
+        (p->max ? max_grad : mean_grad)(x, (b * channels + i / bins) * plane, g, i % bins / p->width, i % p->width,
+                                        hn_tensor_get_f64(dy, r * channels * bins + i), dx);
+}
+
+static void roialigngrad_ref(HnEval *e)
+{
+    const HnRoi *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *batch = hn_eval_in(e, 2), *dy = hn_eval_in(e, 3);
+    if (!inputs_fit(e))
+        return;
+    const int64_t want[] = { batch->n, x->dims[1], p->height, p->width };
+    if (dy->ndim != 4 || memcmp(dy->dims, want, sizeof want) != 0 || (x->n == 0 && dy->n > 0)) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input 3 does not have the shape of the RoiAlign's result");
+        return;
+    }
+    double *dx = hn_eval_out_like(e, 0, x) != NULL ? hn_eval_scratch(e, MAX(x->n, 1), sizeof *dx) : NULL;
+    if (dx == NULL)
+        return;
+    memset(dx, 0, (size_t)x->n * sizeof *dx);
+    for (int64_t r = 0; r < batch->n && e->error == NULL; r++) {
+        Region g;
+        int64_t b = hn_tensor_get_i64(batch, r);
+        if (hn_eval_index(e, &b, x->dims[0]) && region_read(e, e->in[1], r, &g))
+            region_grad(e, r, &g, b, dx);
+    }
+    for (int64_t i = 0; i < x->n; i++)
+        hn_tensor_set_f64(e->out[0], i, dx[i]);
+    hn_eval_scratch_free(e, dx);
+}
+
+static void roialigngrad_cost(const HnInfer *x, HnCost *c)
+{
+    const HnRoi *p = x->params;
+    c->flops = 8 * (p->ratio > 0 ? (double)(p->ratio * p->ratio) : 4) * hn_type_count(x->in[3]);
+}
+
+static void roialign_grad(HnTape *t)
+{
+    HnValue *in[] = { hn_tape_in(t, 0), hn_tape_in(t, 1), hn_tape_in(t, 2), hn_tape_dy(t, 0) };
+    hn_tape_ends(t, 1);
+    if (hn_tape_needs(t, 0))
+        hn_tape_give(t, 0, hn_node_out(hn_tape_backward(t, "RoiAlignGrad", 4, in, 1), 0));
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
+
 static void roialign_unbind(HnUnbind *u)
 {
     const HnRoi *p = u->params;
@@ -184,5 +303,28 @@ const HnOp hn_op_roialign = {
     .infer = roialign_infer,
     .cost = roialign_cost,
     .ref = roialign_ref,
+    .grad = roialign_grad,
     .range = { .exact = "T" },
+};
+
+/* Node attributes are those of the newest RoiAlign. */
+static void roialigngrad_bind(HnBind *b, void *params)
+{
+    b->version = HN_OPSET_MAX;
+    roialign_bind(b, params);
+}
+
+const HnOp hn_op_roialigngrad = {
+    .name = "RoiAlignGrad",
+    .domain = HN_DOMAIN_INTERNAL,
+    .flags = HN_OP_HALF_VIA_F32,
+    .since = { 1 },
+    .in = "TTiT",
+    .out = "T",
+    .T = HN_T_FLOATS,
+    .params_size = sizeof(HnRoi),
+    .bind = roialigngrad_bind,
+    .infer = hn_infer_same,
+    .cost = roialigngrad_cost,
+    .ref = roialigngrad_ref,
 };
