@@ -73,6 +73,7 @@ typedef struct {
     gboolean lean;               /* nothing is stored that is much longer than the weights that it is computed from */
     gboolean explain;
     gboolean lowering; /* hn_rw_lowers() */
+    gboolean unroll;   /* hn_rw_unrolls() */
     /* hn_rw_runs(); NULL: all that there is does. */
     gboolean (*runs)(const HnDraft *d, gpointer data);
     gpointer data;

@@ -76,6 +76,8 @@ HnBudget *hn_rw_budget(const HnRewrite *r);
 /* The graph is about to run, no file is made of it, and nobody compares results: a formula that overflows where its
  * operator does not stays a formula. */
 gboolean hn_rw_lowers(const HnRewrite *r);
+/* No file is written of the graph, and loops shall be gone: it may grow. */
+gboolean hn_rw_unrolls(const HnRewrite *r);
 /* What the graph is lowered for can do d without its ref. */
 gboolean hn_rw_runs(const HnRewrite *r, const HnDraft *d);
 

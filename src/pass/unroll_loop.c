@@ -7,6 +7,7 @@
 
 #define MOST_RUNS 16
 #define MOST_NODES 128  /* of all runs together */
+#define GROWN 128       /* times these where hn_rw_unrolls() */
 #define MOST_BYTES 4096 /* of weights in graphs inside the body, which are written once for each run */
 
 typedef struct {
@@ -37,14 +38,15 @@ static void count_node(HnNode *n, gpointer data)
 static gboolean is_small(HnRewrite *r, const Unroll *u)
 {
     int64_t count[2] = { 0, 0 };
+    const int most = hn_rw_unrolls(r) ? GROWN : 1;
     if (u->runs <= 1)
         return TRUE;
-    if (u->runs > MOST_RUNS)
-        return hn_rw_miss(r, u->n, "%" PRId64 " runs are more than %d", u->runs, MOST_RUNS);
+    if (u->runs > most * MOST_RUNS)
+        return hn_rw_miss(r, u->n, "%" PRId64 " runs are more than %d", u->runs, most * MOST_RUNS);
     hn_graph_foreach_node(u->body, count_node, count);
-    if (count[0] * u->runs > MOST_NODES)
+    if (count[0] * u->runs > most * MOST_NODES)
         return hn_rw_miss(r, u->n, "%" PRId64 " runs would be %" PRId64 " nodes, more than %d", u->runs,
-                          count[0] * u->runs, MOST_NODES);
+                          count[0] * u->runs, most * MOST_NODES);
     return count[1] <= MOST_BYTES || hn_rw_miss(r, u->n, "weights inside the body would be written several times");
 }
 

@@ -6,8 +6,8 @@
  *
  * Nodes are of the newest form of their operators (hn_convert_opset()), and bound. A value that several nodes use gets
  * one sum. Nothing is written for what leads to no wanted value. What is wanted belongs to the graph itself; nodes in
- * the branches of an If may use it. Loop and Scan have no gradient: what runs a known number of times can be unrolled
- * before (pass/unroll_loop.c).
+ * the branches of an If may use it. Loop and Scan have no gradient: what runs a known number of times is unrolled
+ * before (pass/unroll_loop.c, as train/step_graph.c asks for it).
  */
 #pragma once
 

@@ -96,7 +96,9 @@ static gboolean bind(HnModel *m, GError **error)
 static gboolean run_passes(Making *k, const char *const *only, GError **error)
 {
     HnPassLog log;
-    const HnPassOptions o = { .level = 2, .only = only, .fold_bytes = HN_FOLD_BYTES, .budget = k->g->model->budget };
+    const HnPassOptions o = {
+        .level = 2, .only = only, .fold_bytes = HN_FOLD_BYTES, .unroll = TRUE, .budget = k->g->model->budget
+    };
     hn_pass_log_init(&log);
     const gboolean ok = hn_pass_run(k->g->model, &o, &log, error);
     hn_pass_log_clear(&log);
@@ -225,10 +227,11 @@ static void fix_inputs(Making *k)
     }
 }
 
-/* Branches that the shapes and fixed inputs decide are part of the graph: what they hold can be trained. */
+/* Branches that the shapes and fixed inputs decide, and bodies of loops whose runs they count, are part of the graph:
+ * what they hold can be trained. */
 static gboolean take_branches(Making *k, GError **error)
 {
-    static const char *const only[] = { "inline-if", NULL };
+    static const char *const only[] = { "inline-if", "unroll-loop", NULL };
     note_names(k->graph, k->names);
     return run_passes(k, only, error);
 }

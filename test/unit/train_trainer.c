@@ -549,6 +549,69 @@ static void test_branch(void)
     lesson_clear(&l);
 }
 
+#define LOOPS                                                                                                   \
+    "opset 21 graph g(%x:f32[3,20,2]) -> (%y) { %p = MatMul(%x, u:f32[2,4]) "                                   \
+    "%last, %all = Scan(h:f32[3,4], %p) num_scan_inputs=1 scan_input_axes=[1] scan_output_axes=[1] "            \
+    "body=graph(%s:f32[3,4], %e:f32[3,4]) -> (%t, %o) { %m = MatMul(%s, w:f32[4,4]) %a = Add(%m, %e) "          \
+    "%t = Tanh(%a) %o = Mul(%t, k:f32[4]) } "                                                                   \
+    "%z = Loop(n:i64[]={18}, c:bool[]={1}, %last) body=graph(%i:i64[], %go:bool[], %v:f32[3,4]) -> (%go2, %q) " \
+    "{ %go2 = Identity(%go) %g = MatMul(%v, b:f32[4,4]) %f = Add(%g, %v) %q = Tanh(%f) } "                      \
+    "%r = ReduceMean(%all, axis:i64[1]={1}) keepdims=0 %y = Add(%z, %r) }"
+
+/* Elements that learn, by their name in the model. */
+static HnTensor *learned(const Lesson *l, const char *name)
+{
+    const char *of;
+    for (guint i = 0; i < hn_trainer_n_learned(l->trainer); i++) {
+        HnTensor *t = hn_trainer_learned(l->trainer, i, FALSE, &of);
+        if (strcmp(of, name) == 0)
+            return t;
+    }
+    g_assert_not_reached();
+}
+
+/* The slope of the loss along element e. */
+static double slope_of(Lesson *l, HnTensor *t, int64_t e)
+{
+    const double was = hn_tensor_get_f64(t, e), step = 0x1p-11;
+    double loss[2];
+    for (int side = 0; side < 2; side++) {
+        hn_tensor_set_f64(t, e, side == 0 ? was + step : was - step);
+        hn_trainer_wrote(l->trainer, 0);
+        loss[side] = lesson_step(l, 0).loss;
+    }
+    hn_tensor_set_f64(t, e, was);
+    return (loss[0] - loss[1]) / (2 * step);
+}
+
+/* Weights in the bodies of loops and around them: a step moves them by what differences of the loss say, and they go
+ * back to where they were. */
+static void test_loops(void)
+{
+    static const char *const names[] = { "u", "h", "w", "k", "b" };
+    static const int places[] = { -1, -1, 0, 0, 1 }; /* graph inside; -1: the model's own */
+    Lesson l;
+    lesson_open(&l, LOOPS, &(Setting){ .loss = "mse", .rule = "sgd:momentum=0" });
+    g_autoptr(HnModel) before = model_of(LOOPS), after = model_of(LOOPS);
+    g_autofree double *slopes = g_new0(double, 64 * G_N_ELEMENTS(names));
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        for (int64_t e = 0; e < learned(&l, names[i])->n; e++)
+            slopes[64 * i + (guint)e] = slope_of(&l, learned(&l, names[i]), e);
+    hn_trainer_wrote(l.trainer, 0);
+    lesson_step(&l, 1);
+    g_assert_true(hn_trainer_store(l.trainer, after, FALSE, NULL));
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const HnGraph *was = places[i] < 0 ? before->graph : before->graph->inner->pdata[places[i]],
+                      *is = places[i] < 0 ? after->graph : after->graph->inner->pdata[places[i]];
+        const HnTensor *old = hn_graph_find(was, names[i])->weight, *now = hn_graph_find(is, names[i])->weight;
+        for (int64_t e = 0; e < old->n; e++) { /* 18 runs multiply roundings */
+            const double want = slopes[64 * i + (guint)e], got = hn_tensor_get_f64(old, e) - hn_tensor_get_f64(now, e);
+            g_assert_cmpfloat_with_epsilon(got, want, 0.01 * MAX(fabs(want), 0.1));
+        }
+    }
+    lesson_clear(&l);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -626,6 +689,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/statistics", test_statistics);
     g_test_add_func("/train/store", test_store);
     g_test_add_func("/train/branch", test_branch);
+    g_test_add_func("/train/loops", test_loops);
     g_test_add_func("/train/refused", test_refused);
     g_test_add_func("/train/softmax", test_softmax);
     g_test_add_func("/train/tree", test_tree);
