@@ -173,20 +173,21 @@ void hn_winograd_taps(int edge, double g[6][3])
         g[finite][k] = k == 2;
 }
 
-/* The taps from input channel i to output channels [o, o + width), k [3][3][cols], zeros beyond. Of any alignment */
-static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t width, int64_t i, float *k)
+/* The taps from input channels [i, i + rows) to output channels [o, o + width), k [rows][3][3][cols], zeros beyond; of
+ * a turned convolution in the order in which they lie, from the last to the first. Of any alignment */
+static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t width, int64_t i, int64_t rows, float *k)
 {
-    const int64_t cols = hn_gemm_kernel_cols();
+    const int64_t in = c->plan.in_channels, cols = hn_gemm_kernel_cols();
+    const char *from = w->data;
     int64_t step;
-    const int64_t at = hn_conv_weight_at(&c->plan, c->turned, o, i, &step);
-    const int64_t next = (c->turned ? 1 : c->plan.in_channels) * 9;
-    memset(k, 0, (gsize)(9 * cols) * sizeof *k);
-    for (int64_t j = 0; j < width; j++) {
-        float taps[9];
-        const int64_t first = at + j * next - (c->turned ? 8 : 0);
-        memcpy(taps, (const char *)w->data + first * (int64_t)sizeof *taps, sizeof taps);
-        for (int t = 0; t < 9; t++)
-            k[t * cols + j] = taps[c->turned ? 8 - t : t];
+    if (!c->turned) {
+        from += hn_conv_weight_at(&c->plan, FALSE, o, i, &step) * (int64_t)sizeof *k;
+        hn_gemm_kernel_pack(k, from, 1, in * 9, rows * 9, width);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, k += 9 * cols) {
+        const int64_t last = hn_conv_weight_at(&c->plan, TRUE, o, i + r, &step);
+        hn_gemm_kernel_pack(k, from + (last - 8) * (int64_t)sizeof *k, 1, 9, 9, width);
     }
 }
 
@@ -196,18 +197,23 @@ static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
     static const TapsFn fns[] = HN_TABLE_OF_LEVELS(taps);
     const Winograd *c = data;
     const int64_t in = c->plan.in_channels, out = c->plan.out_channels, cols = hn_gemm_kernel_cols();
+    const int64_t point = hn_gemm_kernel_packed(in, out);
+    float k[PACK_ROWS * 9 * HN_GEMM_KERNEL_MAX_COLS], u[MAX_POINTS][PACK_PITCH];
     double g[6][3];
     hn_winograd_taps(c->edge, g);
+    for (int p = 0; p < c->side && c->turned; p++) {
+        const double first = g[p][0];
+        g[p][0] = g[p][2];
+        g[p][2] = first;
+    }
     for (int64_t o = 0; o < out; o += cols)
         for (int64_t i = 0; i < in; i += PACK_ROWS) {
             const int64_t rows = MIN(PACK_ROWS, in - i);
-            float k[9 * HN_GEMM_KERNEL_MAX_COLS], u[MAX_POINTS][PACK_PITCH];
-            for (int64_t r = 0; r < rows; r++) {
-                read_taps(c, w, o, MIN(cols, out - o), i + r, k);
-                fns[hn_cpu_level()](&u[0][r * cols], PACK_PITCH, k, &g[0][0], c->side);
-            }
+            read_taps(c, w, o, MIN(cols, out - o), i, rows, k);
+            for (int64_t r = 0; r < rows; r++)
+                fns[hn_cpu_level()](&u[0][r * cols], PACK_PITCH, k + r * 9 * cols, &g[0][0], c->side);
             float *panel = (float *)to + o * in + i * cols;
-            for (int p = 0; p < c->points; p++, panel += hn_gemm_kernel_packed(in, out))
+            for (int p = 0; p < c->points; p++, panel += point)
                 memcpy(panel, u[p], (gsize)(rows * cols) * sizeof *panel);
         }
 }

@@ -193,23 +193,27 @@ static HN_TARGET void HN_V(out2)(const HnWinogradOut *o)
         HN_V(out2_at)(o, c, (int)(o->n - c), o->rows, o->cols);
 }
 
-/* The weights of a panel's columns for one input channel, whose number is that of two vectors. */
+/* The weights of a panel's columns for one input channel, whose number is that of two vectors: down the columns in
+ * double, along the rows in float. */
 static HN_TARGET void HN_V(taps)(float *u, int64_t plane, const float *k, const double *g, int side)
 {
     enum { N = 2 * HN_LANES };
-    for (int a = 0; a < side; a++) {
-        double half[3][N];
-        for (int t = 0; t < 3; t++)
-            for (int j = 0; j < N; j++)
-                half[t][j] =
-                    HN_FMA2(g[3 * a + 2], (double)k[(6 + t) * N + j],
-                            HN_FMA2(g[3 * a + 1], (double)k[(3 + t) * N + j], g[3 * a] * (double)k[t * N + j]));
-        for (int b = 0; b < side; b++, u += plane)
+    double wide[9 * N];
+    for (int j = 0; j < 9 * N; j++)
+        wide[j] = (double)k[j];
+    for (int a = 0; a < side; a++, g += 3) {
+        float half[3 * N];
+        const double g0 = g[0], g1 = g[1], g2 = g[2];
+        for (int j = 0; j < 3 * N; j++)
+            half[j] = (float)HN_FMA2(g2, wide[6 * N + j], HN_FMA2(g1, wide[3 * N + j], g0 * wide[j]));
+        const double *by = g - 3 * a;
+        for (int b = 0; b < side; b++, u += plane, by += 3) {
+            const float by0 = (float)by[0], by1 = (float)by[1], by2 = (float)by[2];
             for (int j = 0; j < N; j++) {
-                const float v =
-                    (float)HN_FMA2(g[3 * b + 2], half[2][j], HN_FMA2(g[3 * b + 1], half[1][j], g[3 * b] * half[0][j]));
+                const float v = HN_FMA(by2, half[2 * N + j], HN_FMA(by1, half[N + j], by0 * half[j]));
                 u[j] = __builtin_fabsf(v) < FLT_MIN ? 0 : v; /* NaN stays */
             }
+        }
     }
 }
 
