@@ -93,6 +93,12 @@ static const HnCase grutraining[] = {
     { "f32[9,13,3] f32[2,48,3] f32[2,48,16] f32[2,96] i64[13]={9,1,0,3,7,7,6,2,3,4,5,6,7} f32[2,13,16]",
       "direction='bidirectional' linear_before_reset=1", .n_out = 3 },
     { "f32[13,7,3] f32[1,51,3] f32[1,51,17] f32[1,102]", "linear_before_reset=1 layout=1", .n_out = 3 },
+    { "f32[4,9,5] f32[2,51,5] f32[2,51,17] f32[2,102] - f32[2,9,17]", "direction='bidirectional'", .n_out = 3,
+      .rtol = 1e-4, .atol = 1e-5 },
+    { "f32[4,9,5] f32[2,51,5] f32[2,51,17] f32[2,102]", "direction='bidirectional' linear_before_reset=1", .n_out = 3,
+      .rtol = 1e-4, .atol = 1e-5 },
+    { "f32[6,30,40] f32[1,96,40]@-0.3:0.3 f32[1,96,32]@-0.3:0.3 f32[1,192] - f32[1,30,32]",
+      "direction='reverse' linear_before_reset=1", .n_out = 3, .rtol = 1e-4, .atol = 1e-5 },
 };
 HN_CASES(grutraining, "GRUTraining", grutraining);
 

@@ -27,6 +27,18 @@ static const HnCase grugrad[] = {
       "direction='bidirectional' linear_before_reset=1", .n_out = 5 },
     { "f32[20,6,7] f32[1,51,7] f32[1,51,17] - - - - f32[20,6,1,17] f32[6,1,20,68] - f32[20,6,1,17] f32[20,1,17]",
       "linear_before_reset=1 layout=1", .n_out = 5 },
+    { "f32[2,30,3] f32[1,48,3] f32[1,48,16] - - - - f32[2,1,30,16] f32[2,1,30,48] - f32[2,1,30,16]", NULL, .n_out = 5,
+      .rtol = 1e-4, .atol = 1e-3 },
+    { "f32[5,13,3] f32[2,51,3] f32[2,51,17]@-0.3:0.3 - f32[2,13,17] - - f32[5,2,13,17] f32[5,2,13,68]@0:1 - - "
+      "f32[2,13,17]",
+      "direction='bidirectional' linear_before_reset=1", .n_out = 5, .rtol = 1e-4, .atol = 1e-3 },
+    { "f32[5,13,3] f32[2,51,3] f32[2,51,17]@-0.3:0.3 - f32[2,13,17] - - f32[5,2,13,17] f32[5,2,13,51]@0:1 - "
+      "f32[5,2,13,17] "
+      "f32[2,13,17]",
+      "direction='bidirectional'", .n_out = 5, .rtol = 1e-4, .atol = 1e-3 },
+    /* so many samples that a few steps are summed up at a time, the last ones fewer */
+    { "f32[3,200,3] f32[1,15,3] f32[1,15,5] - f32[1,200,5] - - f32[3,1,200,5] f32[3,1,200,20] - f32[3,1,200,5]",
+      "direction='reverse' linear_before_reset=1", .n_out = 7, .rtol = 1e-4, .atol = 1e-3 },
     { "f32[4,3,2] f32[1,15,2] f32[1,15,5] - - - - f32[4,1,3,5]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },
 };
 HN_CASES(grugrad, "GRUGrad", grugrad);

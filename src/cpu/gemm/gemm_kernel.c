@@ -243,7 +243,8 @@ void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)
      * is packed on the way is packed by each part, unless it is cut */
     const int64_t by_rows = (strips + parts - 1) / parts * panels, by_cols = (panels + parts - 1) / parts * strips;
     const gboolean tall = g->panels == NULL || g->m >= g->n;
-    if (parts == 1 || (tall ? by_rows * 7 <= by_cols * 8 : by_rows * 8 < by_cols * 7)) {
+    const gboolean fewer = tall ? by_rows * 7 <= by_cols * 8 : by_rows * 8 < by_cols * 7;
+    if (parts == 1 || (fewer && g->m >= HN_GEMM_KERNEL_FEW * parts)) {
         gemm_part(g, g->m * part / parts, g->m * (part + 1) / parts, 0, g->n);
     } else {
         const int64_t c0 = panels * part / parts * cols, c1 = MIN(g->n, panels * (part + 1) / parts * cols);

@@ -24,6 +24,7 @@ G_BEGIN_DECLS
 
 #define HN_GEMM_KERNEL_MAX_ROWS 12 /* of hn_gemm_kernel_rows() at any level */
 #define HN_GEMM_KERNEL_MAX_COLS 32
+#define HN_GEMM_KERNEL_FEW 4                 /* rows of a tile from which on sums are made in one order */
 #define HN_GEMM_KERNEL_LOOSE_ROWS 6          /* up to which B need not be packed */
 #define HN_GEMM_KERNEL_LOW (-G_MAXFLOAT * 2) /* -inf */
 #define HN_GEMM_KERNEL_HIGH (G_MAXFLOAT * 2)

@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
                                                                        const gboolean two)
 {
     const int tail = two ? t->cols - LANES : t->cols; /* columns of the last vector */
-    const gboolean whole = tail == LANES, few = rows < 4;
+    const gboolean whole = tail == LANES, few = rows < HN_GEMM_KERNEL_FEW;
     float *const c = t->c;
     const int64_t a_k = t->a_k != 0 ? t->a_k : 1, c_pitch = t->c_pitch;
     const int64_t b_pitch = rows <= HN_GEMM_KERNEL_LOOSE_ROWS ? t->b_pitch : 2 * LANES;

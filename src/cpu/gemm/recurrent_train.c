@@ -8,9 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/core/cpu_kernel.h"
-#include "cpu/gemm/gemm_kernel.h"
-#include "op/recurrent.h"
+#include "cpu/gemm/recurrent_train.h"
 
 #define HN_LEVEL plain
 #include "cpu/gemm/recurrent_train_loops.h"
@@ -36,34 +34,26 @@ static const Level levels[HN_LEVELS] = {
 
 #define ROWS_AT_ONCE 512 /* samples of all steps of a sum: their gradients are to stay in the second cache */
 
-typedef struct {
-    int64_t steps, batch, directions, inputs, hidden, width; /* width: of all gates */
-    int threads;
-    gboolean only_backwards; /* the one direction */
-    int64_t at_once;         /* steps whose gradients are summed up at a time */
-    int64_t room;            /* floats of a thread for blocks of these, transposed */
-} Layer;
-
 /* --- both --------------------------------------------------------------------------------------------------------- */
 
-static void measure(const HnStep *s, Layer *l)
+void hn_layer_measure(const HnStep *s, HnTrainLayer *l)
 {
     const HnRecurrent *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0), *r = hn_cpu_in(s, 2);
-    *l = (Layer){ .steps = x->dims[0],
-                  .batch = x->dims[1],
-                  .directions = r->dims[0],
-                  .inputs = x->dims[2],
-                  .hidden = r->dims[2],
-                  .width = r->dims[1],
-                  .only_backwards = p->direction == HN_REVERSE };
+    *l = (HnTrainLayer){ .steps = x->dims[0],
+                         .batch = x->dims[1],
+                         .directions = r->dims[0],
+                         .inputs = x->dims[2],
+                         .hidden = r->dims[2],
+                         .width = r->dims[1],
+                         .only_backwards = p->direction == HN_REVERSE };
     const double flops = 2 * (double)l->width * (double)(l->inputs + l->hidden) * (double)l->steps * (double)l->batch;
-    l->threads = (int)MIN(l->batch, (int64_t)hn_cpu_threads_for(s, flops));
+    l->threads = (int)CLAMP(l->batch / HN_GEMM_KERNEL_FEW, 1, (int64_t)hn_cpu_threads_for(s, flops));
     l->at_once = CLAMP(ROWS_AT_ONCE / l->batch, 1, l->steps);
     l->room = hn_gemm_kernel_room(l->width, l->at_once * l->batch);
 }
 
-static const char *reject(const HnStep *s, int lens, int peepholes)
+const char *hn_layer_reject(const HnStep *s, int lens, int peepholes)
 {
     const HnRecurrent *p = s->params;
     for (int i = 0; i < s->n_in + s->n_out; i++) {
@@ -78,59 +68,18 @@ static const char *reject(const HnStep *s, int lens, int peepholes)
     if (p->batch_first || p->input_forget || !isinf(p->clip))
         return "layout 1, input_forget or clip";
     for (int i = 0; i < p->per_direction * (p->direction == HN_BIDIRECTIONAL ? 2 : 1); i++)
-        if (p->act[i].f != (i % 3 == 0 ? HN_GATE_SIGMOID : HN_GATE_TANH))
+        if (p->act[i].f != (i % p->per_direction == 0 ? HN_GATE_SIGMOID : HN_GATE_TANH))
             return "other functions than Sigmoid and Tanh";
     const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *r = hn_cpu_in(s, 2);
     const gboolean ranks = x->ndim == 3 && w->ndim == 3 && r->ndim == 3;
-    if (!ranks || r->dims[1] != 4 * r->dims[2] || w->dims[1] != r->dims[1] || w->dims[2] != x->dims[2])
+    if (!ranks || r->dims[1] != p->gates * r->dims[2] || w->dims[1] != r->dims[1] || w->dims[2] != x->dims[2])
         return "the shapes do not fit";
     return w->dims[0] != r->dims[0] || r->dims[0] != (p->direction == HN_BIDIRECTIONAL ? 2 : 1)
                ? "the shapes do not fit"
                : NULL;
 }
 
-static gboolean holds(const HnStep *s, int i, int64_t n)
-{
-    return hn_cpu_in(s, i) == NULL || hn_cpu_in(s, i)->n == n;
-}
-
-static const float *input(const HnStep *s, int i)
-{
-    return hn_cpu_in(s, i) != NULL ? hn_cpu_data(&s->in[i]) : NULL;
-}
-
-static float *output(const HnStep *s, int k)
-{
-    return k < s->n_out && s->out[k].slot != NULL ? hn_cpu_data(&s->out[k]) : NULL;
-}
-
-static gboolean backwards(const Layer *l, int64_t d)
-{
-    return l->only_backwards || d == 1;
-}
-
-/* First of direction d's rows of step t, in values [T,D,B,...]. */
-static int64_t row_of(const Layer *l, int64_t d, int64_t t)
-{
-    return (t * l->directions + d) * l->batch;
-}
-
-static HnGemmBlocked product(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
-{
-    return (HnGemmBlocked){ .m = m,
-                            .n = n,
-                            .k = k,
-                            .a = a,
-                            .b = b,
-                            .c = c,
-                            .a_pitch = k,
-                            .a_k = 1,
-                            .c_pitch = n,
-                            .lo = HN_GEMM_KERNEL_LOW,
-                            .hi = HN_GEMM_KERNEL_HIGH };
-}
-
-static void share(const Layer *l, const HnGemmBlocked *g, float *rooms)
+void hn_layer_share(const HnTrainLayer *l, const HnGemmBlocked *g, float *rooms)
 {
 #pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
     for (int t = 0; t < l->threads; t++) {
@@ -147,17 +96,18 @@ enum { Y, Y_H, Y_C, GATES, CELLS };
 
 static const char *train_reject(const HnStep *s)
 {
-    const char *reason = reject(s, LENS, PEEP);
+    const char *reason = hn_layer_reject(s, LENS, PEEP);
     if (reason != NULL)
         return reason;
-    Layer l;
-    measure(s, &l);
+    HnTrainLayer l;
+    hn_layer_measure(s, &l);
     if (s->n_out <= CELLS || s->out[Y].slot == NULL)
         return "states are not asked for";
     if (s->out[GATES].slot == NULL || s->out[CELLS].slot == NULL)
         return "gates are not asked for";
     const int64_t state = l.directions * l.batch * l.hidden;
-    return holds(s, BIAS, 2 * l.directions * l.width) && holds(s, H0, state) && holds(s, C0, state)
+    return hn_layer_holds(s, BIAS, 2 * l.directions * l.width) && hn_layer_holds(s, H0, state) &&
+                   hn_layer_holds(s, C0, state)
                ? NULL
                : "the shapes do not fit";
 }
@@ -165,9 +115,9 @@ static const char *train_reject(const HnStep *s)
 static gboolean train_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    Layer *l = g_new0(Layer, 1);
+    HnTrainLayer *l = g_new0(HnTrainLayer, 1);
     s->state = l;
-    measure(s, l);
+    hn_layer_measure(s, l);
     s->scratch_bytes =
         (gsize)(hn_gemm_kernel_packed(l->inputs, l->width) + hn_gemm_kernel_packed(l->hidden, l->width) + l->width) *
         sizeof(float);
@@ -180,19 +130,20 @@ typedef struct {
 } Packed;
 
 /* All steps of samples [from, to) of direction d. */
-static void advance(const HnStep *s, const Layer *l, int64_t d, int64_t from, int64_t to, const Packed *p)
+static void advance(const HnStep *s, const HnTrainLayer *l, int64_t d, int64_t from, int64_t to, const Packed *p)
 {
     const int64_t n = l->hidden;
-    const float *h = input(s, H0), *c = input(s, C0);
+    const float *h = hn_layer_input(s, H0), *c = hn_layer_input(s, C0);
     const int64_t state = (d * l->batch + from) * n;
     h = h != NULL ? h + state : NULL;
     c = c != NULL ? c + state : NULL;
     for (int64_t k = 0; k < l->steps; k++) {
-        const int64_t t = backwards(l, d) ? l->steps - 1 - k : k, at = row_of(l, d, t) + from;
-        float *gates = output(s, GATES) + at * l->width, *cells = output(s, CELLS) + at * n, *y = output(s, Y) + at * n;
-        HnGemmBlocked in = product(to - from, l->width, l->inputs, input(s, X) + (t * l->batch + from) * l->inputs,
-                                   p->w, gates),
-                      own = product(to - from, l->width, n, h, p->r, gates);
+        const int64_t t = hn_layer_backwards(l, d) ? l->steps - 1 - k : k, at = hn_layer_row_of(l, d, t) + from;
+        float *gates = hn_layer_output(s, GATES) + at * l->width, *cells = hn_layer_output(s, CELLS) + at * n,
+              *y = hn_layer_output(s, Y) + at * n;
+        HnGemmBlocked in = hn_layer_product(to - from, l->width, l->inputs,
+                                            hn_layer_input(s, X) + (t * l->batch + from) * l->inputs, p->w, gates),
+                      own = hn_layer_product(to - from, l->width, n, h, p->r, gates);
         in.bias = p->bias;
         own.accumulate = TRUE;
         hn_gemm_blocked(&in, 0, 1);
@@ -203,25 +154,25 @@ static void advance(const HnStep *s, const Layer *l, int64_t d, int64_t from, in
         h = y;
         c = cells;
     }
-    if (output(s, Y_H) != NULL)
-        memcpy(output(s, Y_H) + state, h, (gsize)((to - from) * n) * sizeof(float));
-    if (output(s, Y_C) != NULL)
-        memcpy(output(s, Y_C) + state, c, (gsize)((to - from) * n) * sizeof(float));
+    if (hn_layer_output(s, Y_H) != NULL)
+        memcpy(hn_layer_output(s, Y_H) + state, h, (gsize)((to - from) * n) * sizeof(float));
+    if (hn_layer_output(s, Y_C) != NULL)
+        memcpy(hn_layer_output(s, Y_C) + state, c, (gsize)((to - from) * n) * sizeof(float));
 }
 
 static gboolean train_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Layer *l = s->state;
+    const HnTrainLayer *l = s->state;
     Packed p = { .w = s->scratch };
     p.r = p.w + hn_gemm_kernel_packed(l->inputs, l->width);
     p.bias = p.r + hn_gemm_kernel_packed(l->hidden, l->width);
     for (int64_t d = 0; d < l->directions; d++) {
-        const float *b = input(s, BIAS) != NULL ? input(s, BIAS) + d * 2 * l->width : NULL;
+        const float *b = hn_layer_input(s, BIAS) != NULL ? hn_layer_input(s, BIAS) + d * 2 * l->width : NULL;
         for (int64_t i = 0; i < l->width; i++)
             p.bias[i] = b != NULL ? b[i] + b[l->width + i] : 0;
-        hn_gemm_kernel_pack(p.w, input(s, W) + d * l->width * l->inputs, 1, l->inputs, l->inputs, l->width);
-        hn_gemm_kernel_pack(p.r, input(s, R) + d * l->width * l->hidden, 1, l->hidden, l->hidden, l->width);
+        hn_gemm_kernel_pack(p.w, hn_layer_input(s, W) + d * l->width * l->inputs, 1, l->inputs, l->inputs, l->width);
+        hn_gemm_kernel_pack(p.r, hn_layer_input(s, R) + d * l->width * l->hidden, 1, l->hidden, l->hidden, l->width);
 #pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
         for (int t = 0; t < l->threads; t++)
             advance(s, l, d, l->batch * t / l->threads, l->batch * (t + 1) / l->threads, &p);
@@ -233,19 +184,19 @@ static gboolean train_run(HnStep *s, GError **error)
 
 static const char *grad_reject(const HnStep *s)
 {
-    const char *reason = reject(s, HN_RECURRENT_LENS, HN_RECURRENT_P);
+    const char *reason = hn_layer_reject(s, HN_RECURRENT_LENS, HN_RECURRENT_P);
     if (reason != NULL)
         return reason;
-    Layer l;
-    measure(s, &l);
+    HnTrainLayer l;
+    hn_layer_measure(s, &l);
     const int64_t state = l.directions * l.batch * l.hidden, all = state * l.steps;
     if (hn_cpu_in(s, HN_RECURRENT_Y) == NULL || hn_cpu_in(s, HN_RECURRENT_GATES) == NULL ||
         hn_cpu_in(s, HN_RECURRENT_CELLS) == NULL)
         return "what the layer became is missing";
-    const gboolean steps = holds(s, HN_RECURRENT_Y, all) && holds(s, HN_RECURRENT_GATES, 4 * all) &&
-                           holds(s, HN_RECURRENT_CELLS, all) && holds(s, HN_RECURRENT_DY, all);
-    const gboolean states = holds(s, HN_RECURRENT_H, state) && holds(s, HN_RECURRENT_C, state) &&
-                            holds(s, HN_RECURRENT_DY_H, state) && holds(s, HN_RECURRENT_DY_C, state);
+    const gboolean steps = hn_layer_holds(s, HN_RECURRENT_Y, all) && hn_layer_holds(s, HN_RECURRENT_GATES, 4 * all) &&
+                           hn_layer_holds(s, HN_RECURRENT_CELLS, all) && hn_layer_holds(s, HN_RECURRENT_DY, all);
+    const gboolean states = hn_layer_holds(s, HN_RECURRENT_H, state) && hn_layer_holds(s, HN_RECURRENT_C, state) &&
+                            hn_layer_holds(s, HN_RECURRENT_DY_H, state) && hn_layer_holds(s, HN_RECURRENT_DY_C, state);
     return steps && states ? NULL : "the shapes do not fit";
 }
 
@@ -257,7 +208,7 @@ typedef struct {
     int64_t floats;
 } Parts;
 
-static Parts parts_of(const Layer *l, float *at)
+static Parts parts_of(const HnTrainLayer *l, float *at)
 {
     const int64_t rows = l->at_once * l->batch, state = l->batch * l->hidden, both = l->inputs + l->hidden;
     const int64_t sizes[] = { rows * l->width,
@@ -282,98 +233,105 @@ static Parts parts_of(const Layer *l, float *at)
 static gboolean grad_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    Layer *l = g_new0(Layer, 1);
+    HnTrainLayer *l = g_new0(HnTrainLayer, 1);
     s->state = l;
-    measure(s, l);
+    hn_layer_measure(s, l);
     s->scratch_bytes = (gsize)parts_of(l, NULL).floats * sizeof(float);
     return TRUE;
 }
 
 /* Of one sample at one step, into `row` of those of the parts; `first`: of its sequence. */
-static void sample_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t, int64_t b, int64_t row)
+static void sample_grad(const HnStep *s, const HnTrainLayer *l, const Parts *p, int64_t d, int64_t t, int64_t b,
+                        int64_t row)
 {
-    const int64_t n = l->hidden, at = row_of(l, d, t) + b, state = (d * l->batch + b) * n;
-    const int64_t last = backwards(l, d) ? t + 1 : t - 1, from = row_of(l, d, last) + b;
+    const int64_t n = l->hidden, at = hn_layer_row_of(l, d, t) + b, state = (d * l->batch + b) * n;
+    const int64_t last = hn_layer_backwards(l, d) ? t + 1 : t - 1, from = hn_layer_row_of(l, d, last) + b;
     const gboolean first = last < 0 || last == l->steps;
-    const float *h0 = input(s, HN_RECURRENT_H), *c0 = input(s, HN_RECURRENT_C), *dy = input(s, HN_RECURRENT_DY);
-    const float *h = first ? (h0 != NULL ? h0 + state : p->none) : input(s, HN_RECURRENT_Y) + from * n;
-    const float *c = first ? (c0 != NULL ? c0 + state : p->none) : input(s, HN_RECURRENT_CELLS) + from * n;
+    const float *h0 = hn_layer_input(s, HN_RECURRENT_H), *c0 = hn_layer_input(s, HN_RECURRENT_C),
+                *dy = hn_layer_input(s, HN_RECURRENT_DY);
+    const float *h = first ? (h0 != NULL ? h0 + state : p->none) : hn_layer_input(s, HN_RECURRENT_Y) + from * n;
+    const float *c = first ? (c0 != NULL ? c0 + state : p->none) : hn_layer_input(s, HN_RECURRENT_CELLS) + from * n;
     float *in = p->in + row * (l->inputs + n);
-    memcpy(in, input(s, HN_RECURRENT_X) + (t * l->batch + b) * l->inputs, (gsize)l->inputs * sizeof(float));
+    memcpy(in, hn_layer_input(s, HN_RECURRENT_X) + (t * l->batch + b) * l->inputs, (gsize)l->inputs * sizeof(float));
     memcpy(in + l->inputs, h, (gsize)n * sizeof(float));
-    levels[hn_cpu_level()].row_grad(input(s, HN_RECURRENT_GATES) + at * l->width, c,
-                                    input(s, HN_RECURRENT_CELLS) + at * n, dy != NULL ? dy + at * n : NULL,
+    levels[hn_cpu_level()].row_grad(hn_layer_input(s, HN_RECURRENT_GATES) + at * l->width, c,
+                                    hn_layer_input(s, HN_RECURRENT_CELLS) + at * n, dy != NULL ? dy + at * n : NULL,
                                     p->dh + b * n, p->dc + b * n, p->dg + row * l->width, n);
 }
 
-static void begin(const HnStep *s, const Layer *l, float *to, int i, int64_t d, int64_t from, int64_t n)
+void hn_layer_begin(const HnStep *s, const HnTrainLayer *l, float *to, int i, int64_t d, int64_t from, int64_t n)
 {
-    const float *v = input(s, i);
+    const float *v = hn_layer_input(s, i);
     if (v != NULL)
         memcpy(to + from * l->hidden, v + (d * l->batch + from) * l->hidden, (gsize)(n * l->hidden) * sizeof(float));
     else
         memset(to + from * l->hidden, 0, (gsize)(n * l->hidden) * sizeof(float));
 }
 
-static void finish(const HnStep *s, const Layer *l, const float *v, int k, int64_t d, int64_t from, int64_t n)
+void hn_layer_finish(const HnStep *s, const HnTrainLayer *l, const float *v, int k, int64_t d, int64_t from, int64_t n)
 {
-    if (output(s, k) != NULL)
-        memcpy(output(s, k) + (d * l->batch + from) * l->hidden, v + from * l->hidden,
+    if (hn_layer_output(s, k) != NULL)
+        memcpy(hn_layer_output(s, k) + (d * l->batch + from) * l->hidden, v + from * l->hidden,
                (gsize)(n * l->hidden) * sizeof(float));
 }
 
 /* Steps [t0, t1) of samples [from, to), from the last one on. */
-static void go_back(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t0, int64_t t1, int64_t from,
-                    int64_t to)
+static void go_back(const HnStep *s, const HnTrainLayer *l, const Parts *p, int64_t d, int64_t t0, int64_t t1,
+                    int64_t from, int64_t to)
 {
-    const gboolean up = backwards(l, d);
+    const gboolean up = hn_layer_backwards(l, d);
     if (up ? t0 == 0 : t1 == l->steps) {
-        begin(s, l, p->dh, HN_RECURRENT_DY_H, d, from, to - from);
-        begin(s, l, p->dc, HN_RECURRENT_DY_C, d, from, to - from);
+        hn_layer_begin(s, l, p->dh, HN_RECURRENT_DY_H, d, from, to - from);
+        hn_layer_begin(s, l, p->dc, HN_RECURRENT_DY_C, d, from, to - from);
     }
     for (int64_t k = 0; k < t1 - t0; k++) {
         const int64_t t = up ? t0 + k : t1 - 1 - k, row = (t - t0) * l->batch;
         for (int64_t b = from; b < to; b++)
             sample_grad(s, l, p, d, t, b, row + b);
-        const HnGemmBlocked g =
-            product(to - from, l->hidden, l->width, p->dg + (row + from) * l->width, p->r, p->dh + from * l->hidden);
+        const HnGemmBlocked g = hn_layer_product(to - from, l->hidden, l->width, p->dg + (row + from) * l->width, p->r,
+                                                 p->dh + from * l->hidden);
         hn_gemm_blocked(&g, 0, 1);
     }
     if (up ? t1 == l->steps : t0 == 0) {
-        finish(s, l, p->dh, HN_RECURRENT_DH, d, from, to - from);
-        finish(s, l, p->dc, HN_RECURRENT_DC, d, from, to - from);
+        hn_layer_finish(s, l, p->dh, HN_RECURRENT_DH, d, from, to - from);
+        hn_layer_finish(s, l, p->dc, HN_RECURRENT_DC, d, from, to - from);
     }
 }
 
 /* What sums over `rows` rows of the parts, and their dx; `first`: of this direction. */
-static void add_steps(const HnStep *s, const Layer *l, const Parts *p, int64_t d, int64_t t, int64_t rows,
+static void add_steps(const HnStep *s, const HnTrainLayer *l, const Parts *p, int64_t d, int64_t t, int64_t rows,
                       gboolean first)
 {
     const int64_t both = l->inputs + l->hidden;
-    if (output(s, HN_RECURRENT_DW) != NULL || output(s, HN_RECURRENT_DR) != NULL) {
+    if (hn_layer_output(s, HN_RECURRENT_DW) != NULL || hn_layer_output(s, HN_RECURRENT_DR) != NULL) {
         hn_gemm_kernel_pack(p->packed, p->in, both, 1, rows, both);
-        HnGemmBlocked g = product(l->width, both, rows, p->dg, p->packed, p->weights);
+        HnGemmBlocked g = hn_layer_product(l->width, both, rows, p->dg, p->packed, p->weights);
         g.a_pitch = 1;
         g.a_k = l->width;
         g.accumulate = !first;
-        share(l, &g, p->rooms);
+        hn_layer_share(l, &g, p->rooms);
     }
-    if (output(s, HN_RECURRENT_DB) != NULL) {
-        float *db = output(s, HN_RECURRENT_DB) + d * 2 * l->width;
+    if (hn_layer_output(s, HN_RECURRENT_DB) != NULL) {
+        float *db = hn_layer_output(s, HN_RECURRENT_DB) + d * 2 * l->width;
         if (first)
             memset(db, 0, (gsize)l->width * sizeof(float));
-        levels[hn_cpu_level()].add_rows(db, p->dg, rows, l->width);
+        hn_layer_add_rows(db, p->dg, rows, l->width);
     }
-    if (output(s, HN_RECURRENT_DX) != NULL) {
-        HnGemmBlocked g =
-            product(rows, l->inputs, l->width, p->dg, p->w, output(s, HN_RECURRENT_DX) + t * l->batch * l->inputs);
+    if (hn_layer_output(s, HN_RECURRENT_DX) != NULL) {
+        HnGemmBlocked g = hn_layer_product(rows, l->inputs, l->width, p->dg, p->w,
+                                           hn_layer_output(s, HN_RECURRENT_DX) + t * l->batch * l->inputs);
         g.accumulate = d > 0;
-        share(l, &g, NULL);
+        hn_layer_share(l, &g, NULL);
     }
 }
 
+void hn_layer_add_rows(float *to, const float *from, int64_t rows, int64_t n)
+{
+    levels[hn_cpu_level()].add_rows(to, from, rows, n);
+}
+
 /* n columns of the gradients of both weights, from `from` on. */
-static void copy_weights(const Layer *l, const float *weights, int64_t from, int64_t n, float *to)
+static void copy_weights(const HnTrainLayer *l, const float *weights, int64_t from, int64_t n, float *to)
 {
     for (int64_t i = 0; to != NULL && i < l->width; i++)
         memcpy(to + i * n, weights + i * (l->inputs + l->hidden) + from, (gsize)n * sizeof(float));
@@ -381,17 +339,17 @@ static void copy_weights(const Layer *l, const float *weights, int64_t from, int
 
 static float *output_of(const HnStep *s, int k, int64_t d, int64_t n)
 {
-    return output(s, k) != NULL ? output(s, k) + d * n : NULL;
+    return hn_layer_output(s, k) != NULL ? hn_layer_output(s, k) + d * n : NULL;
 }
 
-static void direction_grad(const HnStep *s, const Layer *l, const Parts *p, int64_t d)
+static void direction_grad(const HnStep *s, const HnTrainLayer *l, const Parts *p, int64_t d)
 {
     const int64_t in = l->width * l->inputs, own = l->width * l->hidden;
-    hn_gemm_kernel_pack(p->w, input(s, HN_RECURRENT_W) + d * in, l->inputs, 1, l->width, l->inputs);
-    hn_gemm_kernel_pack(p->r, input(s, HN_RECURRENT_R) + d * own, l->hidden, 1, l->width, l->hidden);
+    hn_gemm_kernel_pack(p->w, hn_layer_input(s, HN_RECURRENT_W) + d * in, l->inputs, 1, l->width, l->inputs);
+    hn_gemm_kernel_pack(p->r, hn_layer_input(s, HN_RECURRENT_R) + d * own, l->hidden, 1, l->width, l->hidden);
     for (int64_t done = 0, n; done < l->steps; done += n) {
         n = MIN(l->at_once, l->steps - done);
-        const int64_t t0 = backwards(l, d) ? done : l->steps - done - n;
+        const int64_t t0 = hn_layer_backwards(l, d) ? done : l->steps - done - n;
 #pragma omp parallel for num_threads(l->threads) if (l->threads > 1)
         for (int t = 0; t < l->threads; t++)
             go_back(s, l, p, d, t0, t0 + n, l->batch * t / l->threads, l->batch * (t + 1) / l->threads);
@@ -407,13 +365,13 @@ static void direction_grad(const HnStep *s, const Layer *l, const Parts *p, int6
 static gboolean grad_run(HnStep *s, GError **error)
 {
     (void)error;
-    const Layer *l = s->state;
+    const HnTrainLayer *l = s->state;
     const Parts p = parts_of(l, s->scratch);
     memset(p.none, 0, (gsize)l->hidden * sizeof(float));
     for (int64_t d = 0; d < l->directions; d++)
         direction_grad(s, l, &p, d);
-    if (output(s, HN_RECURRENT_DP) != NULL)
-        memset(output(s, HN_RECURRENT_DP), 0, s->out[HN_RECURRENT_DP].slot->tensor->bytes);
+    if (hn_layer_output(s, HN_RECURRENT_DP) != NULL)
+        memset(hn_layer_output(s, HN_RECURRENT_DP), 0, s->out[HN_RECURRENT_DP].slot->tensor->bytes);
     return TRUE;
 }
 
