@@ -8,8 +8,6 @@
 #include "op/pad.h"
 #include "pass/pattern.h"
 
-#define PARTS 64 /* at most */
-
 /* x, along an axis from `at` on, within zeros. */
 typedef struct {
     HnValue *x;
@@ -65,13 +63,12 @@ static gboolean are_whole(const Part *part, int n, int64_t all)
 
 static gboolean sum_of_parts(HnRewrite *r, HnNode *n)
 {
-    Part part[PARTS];
-    HnValue *x[PARTS];
     int64_t dims[HN_MAX_RANK];
     const int many = (int)n->in->len;
-    if ((n->op != &hn_op_sum && n->op != &hn_op_add) || many < 2 || many > PARTS ||
-        !hn_rw_fixed(r, hn_node_out(n, 0), dims))
+    if ((n->op != &hn_op_sum && n->op != &hn_op_add) || many < 2 || !hn_rw_fixed(r, hn_node_out(n, 0), dims))
         return FALSE;
+    g_autofree Part *part = g_new(Part, (gsize)many);
+    g_autofree HnValue **x = g_new(HnValue *, (gsize)many);
     for (int i = 0; i < many; i++)
         if (!part_of(r, n->graph, hn_node_in(n, i), hn_rw_rank(r, hn_node_out(n, 0)), &part[i]))
             return FALSE;

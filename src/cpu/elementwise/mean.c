@@ -115,13 +115,10 @@ static const HnKernel mean = {
  */
 
 #define PIECE 512 /* elements whose sums are in the first cache */
-#define MOST 32   /* operands */
 
 static const char *same_reject(const HnStep *s)
 {
     const HnTensor *z = s->out[0].slot->tensor;
-    if (s->n_in > MOST)
-        return "too many operands";
     for (int i = 0; i < s->n_in; i++) {
         const HnTensor *x = hn_cpu_in(s, i);
         if (x == NULL || x->ndim != z->ndim || memcmp(x->dims, z->dims, (gsize)z->ndim * sizeof *z->dims) != 0)
@@ -140,6 +137,7 @@ static gboolean same_prepare(HnStep *s, GError **error)
     for (int i = 0; i < s->n_in && last >= 0; i++)
         s->in[i].want = hn_layout_last(z);
     s->out[0].slot->layout = last >= 0 ? hn_layout_last(z) : NULL;
+    s->scratch_bytes = (gsize)hn_cpu_threads_for(s, 0) * (gsize)s->n_in * sizeof(float *); /* where pieces begin */
     return TRUE;
 }
 
@@ -155,7 +153,7 @@ static gboolean same_run(HnStep *s, GError **error)
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int t = 0; t < threads; t++)
         for (int64_t i = pieces * t / threads; i < pieces * (t + 1) / threads; i++) {
-            const float *x[MOST];
+            const float **x = (const float **)s->scratch + t * s->n_in;
             double sum[PIECE];
             for (int k = 0; k < s->n_in; k++)
                 x[k] = (const float *)hn_cpu_data(&s->in[k]) + i * PIECE;
