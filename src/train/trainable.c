@@ -51,6 +51,19 @@ void hn_trainable_set(HnValue *v, HnTensor *t)
 
 /* --- forward: what is computed of the inputs ---------------------------------------------------------------------- */
 
+/* What n makes depends on one that does; CastLike only asks its second input for a type. */
+static gboolean reads_data(const Search *s, const HnNode *n)
+{
+    if (n->op != NULL && (n->op->flags & HN_OP_SHAPE_ONLY) != 0)
+        return FALSE;
+    g_autoptr(GPtrArray) reads = hn_node_reads(n);
+    const guint end = n->op != NULL && (n->op->flags & HN_OP_CONVERT) != 0 ? MIN(reads->len, 1) : reads->len;
+    for (guint k = 0; k < end; k++)
+        if (reads->pdata[k] != NULL && s->of_data[((HnValue *)reads->pdata[k])->id] != 0)
+            return TRUE;
+    return FALSE;
+}
+
 static void find_data(Search *s)
 {
     const HnGraph *g = s->m->graph;
@@ -60,12 +73,7 @@ static void find_data(Search *s)
     }
     for (guint i = 0; i < g->nodes->len; i++) {
         const HnNode *n = g->nodes->pdata[i];
-        g_autoptr(GPtrArray) reads = hn_node_reads(n);
-        gboolean of_data = FALSE;
-        for (guint k = 0; k < reads->len && !of_data; k++)
-            of_data = reads->pdata[k] != NULL && s->of_data[((HnValue *)reads->pdata[k])->id] != 0;
-        if (n->op != NULL && (n->op->flags & HN_OP_SHAPE_ONLY) != 0)
-            of_data = FALSE;
+        const gboolean of_data = reads_data(s, n);
         for (guint k = 0; k < n->out->len; k++)
             if (n->out->pdata[k] != NULL)
                 s->of_data[((HnValue *)n->out->pdata[k])->id] = of_data;
@@ -97,11 +105,23 @@ static gboolean is_input(const HnValue *v)
     return v->is_input;
 }
 
-/* Input i of a sum or product, which the record names. */
-static gboolean is_operand(const Search *s, const HnNode *n, int i)
+static gboolean is_computed(const Search *s, const HnValue *v)
 {
-    const HnValue *other = hn_node_in(n, 1 - i);
-    return other != NULL && s->of_data[other->id] && !is_input(other);
+    return v != NULL && s->of_data[v->id] && !is_input(v);
+}
+
+/* All that n reads is put beside one another, and something of it is computed: Concat. */
+static gboolean joins_computed(const Search *s, const HnNode *n)
+{
+    gboolean any = FALSE;
+    if (n->in->len < 2 || hn_op_bytes(n) != HN_QB_MOVES)
+        return FALSE;
+    for (int k = 0; k < (int)n->in->len; k++) {
+        if (!hn_op_is_moved(n, k))
+            return FALSE;
+        any = any || is_computed(s, hn_node_in(n, k));
+    }
+    return any;
 }
 
 static gboolean is_named(const Search *s, const HnNode *n, int i)
@@ -110,9 +130,12 @@ static gboolean is_named(const Search *s, const HnNode *n, int i)
     HnLinearView v;
     if (hn_op_is_linear(op) && (hn_op_linear(n, &v) || hn_op_linear_first(n, &v)))
         return i == v.w_in || i == v.b_in || (op->linear.either && i < 2);
+    if (joins_computed(s, n))
+        return TRUE;
     if (i > 7 || (op->trained >> i & 1) == 0)
         return FALSE;
-    return (op->flags & HN_OP_ELEMENTWISE) == 0 || n->in->len != 2 || (op->trained & 1) == 0 || is_operand(s, n, i);
+    const gboolean pair = (op->flags & HN_OP_ELEMENTWISE) != 0 && n->in->len == 2 && (op->trained & 1) != 0;
+    return !pair || is_computed(s, hn_node_in(n, 1 - i));
 }
 
 static void find_named(Search *s)

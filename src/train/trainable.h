@@ -4,8 +4,8 @@
  * A weight is trained where it is a float initializer, or a constant node's result, of more than one element that
  * reaches an input which the record of an operator names (HnOp.trained, HnOp.linear), directly or by operators that
  * only move or convert elements; an operand of a sum or product where what it meets is computed of the model's inputs,
- * and is no input itself (a mean or a scale of preprocessing stays). Constants with elements beyond 1e4, as masks have
- * them, stay.
+ * and is no input itself (a mean or a scale of preprocessing stays); or stands beside such in a concatenation, as a
+ * token of classes does. Constants with elements beyond 1e4, as masks have them, stay.
  */
 #pragma once
 

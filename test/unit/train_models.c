@@ -1,7 +1,9 @@
 /*
  * Gradients of real models: for each folder of HONE_MODELS (NAME/model.onnx, NAME/test_data_set_0/input_K.pb) whose
- * model computes with floats, those of all its float weights, against differences of its results.
+ * model computes with floats, those of all its float weights, against differences of its results; and a step towards
+ * its own results with noise, which lowers the loss.
  */
+#include <math.h>
 #include <string.h>
 
 #include "onnx/onnx.h"
@@ -14,6 +16,7 @@
 #include "run/engine.h"
 #include "run_model.h"
 #include "train/reverse.h"
+#include "train/trainer.h"
 
 #define CLOSE 0.02 /* of the derivative: weights are moved in f32, past some kinks */
 
@@ -282,6 +285,131 @@ static void check_folder(gconstpointer folder)
     g_ptr_array_unref(p.r);
 }
 
+/* --- a step ------------------------------------------------------------------------------------------------------- */
+
+/* "mse@first+mse@second": of all results that are floats. */
+static char *losses_of(const HnModel *m, const GPtrArray *y)
+{
+    GString *text = g_string_new(NULL);
+    for (guint k = 0; k < y->len; k++)
+        if (((HnTensor *)y->pdata[k])->dtype == HN_F32)
+            g_string_append_printf(text, "%smse@%s", text->len > 0 ? "+" : "",
+                                   ((HnValue *)m->graph->outputs->pdata[k])->name);
+    return g_string_free(text, FALSE);
+}
+
+/* What the model makes, and some noise. */
+static GPtrArray *targets_of(const GPtrArray *y)
+{
+    GPtrArray *targets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    HnRng rng = hn_rng(9);
+    for (guint k = 0; k < y->len; k++) {
+        const HnTensor *t = y->pdata[k];
+        if (t->dtype != HN_F32)
+            continue;
+        HnTensor *noisy = hn_tensor_new(HN_F32, t->ndim, t->dims, NULL, NULL);
+        const double size = fmax(rms(t), 1e-3);
+        for (int64_t i = 0; i < t->n; i++)
+            hn_tensor_set_f64(noisy, i, hn_tensor_get_f64(t, i) + 0.1 * size * hn_rng_normal(&rng));
+        g_ptr_array_add(targets, noisy);
+    }
+    return targets;
+}
+
+static HnStepLoss step(HnTrainer *t, const GPtrArray *in, const GPtrArray *targets, double lr)
+{
+    g_autoptr(GError) error = NULL;
+    HnStepLoss made;
+    hn_trainer_step(t, (HnTensor *const *)in->pdata, (HnTensor *const *)targets->pdata, lr, &made, &error);
+    g_assert_no_error(error);
+    return made;
+}
+
+/* Weights come from `was`, or go there. */
+static void move_states(HnTrainer *t, GPtrArray *was, gboolean back)
+{
+    const char *name;
+    for (guint i = 0; i < hn_trainer_n_states(t); i++) {
+        HnTensor *s = hn_trainer_state(t, i, &name);
+        if (!back)
+            g_ptr_array_add(was, hn_tensor_copy(s, NULL, NULL));
+        else
+            memcpy(s->data, ((HnTensor *)was->pdata[i])->data, s->bytes);
+    }
+    hn_trainer_wrote(t, 0);
+}
+
+/* A step of plain descent that a straight line says will lower the loss by a part of it lowers it. */
+static void expect_lower(HnTrainer *t, const GPtrArray *in, const GPtrArray *targets, const char *name)
+{
+    static const double parts[] = { 0.1, 0.01, 0.001, 1e-4, 1e-5 };
+    g_autoptr(GPtrArray) was = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    const HnStepLoss first = step(t, in, targets, 0);
+    double last = INFINITY;
+    int64_t elements;
+    move_states(t, was, FALSE);
+    for (guint i = 0; i < G_N_ELEMENTS(parts) && !(last < first.loss); i++) {
+        step(t, in, targets, parts[i] * first.loss / (first.norm * first.norm));
+        hn_trainer_wrote(t, 0);
+        last = step(t, in, targets, 0).loss;
+        move_states(t, was, TRUE);
+    }
+    const guint n = hn_trainer_weights(t, &elements);
+    g_test_message("%s: %u weights of %" PRId64 " elements, loss %.6g to %.6g", name, n, elements, first.loss, last);
+    g_assert_cmpfloat(last, <, first.loss);
+}
+
+/* Weights of floats that are not trained, and why. */
+static void tell_others(HnModel *m, const char *name)
+{
+    static const char *const whys[] = { "",      "", "", "", "one number", "it reaches no weight, bias, scale or table",
+                                        "a mask" };
+    g_autoptr(GError) error = NULL;
+    hn_model_prepare(m, &error);
+    g_assert_no_error(error);
+    g_autoptr(GArray) list = hn_trainable_list(m, &(HnTrainableOptions){ NULL, NULL }, &error);
+    g_assert_no_error(error);
+    for (guint i = 0; i < list->len; i++) {
+        const HnTrainableWeight *w = &g_array_index(list, HnTrainableWeight, i);
+        const HnTensor *t = hn_trainable_elements(w->v);
+        if (w->why != HN_WHY_TRAINED && hn_dtype_in(t->dtype, HN_T_FLOATS) && t->n > 1)
+            g_test_message("%s: weight '%s' of %" PRId64 " elements stays: %s", name, w->v->name, t->n, whys[w->why]);
+    }
+}
+
+static void check_step(gconstpointer folder)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *name = g_path_get_basename(folder);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+    g_autoptr(GPtrArray) in = NULL, again = NULL, names = g_ptr_array_new();
+    g_autoptr(HnModel) plain = read_model(folder, &again);
+    HnModel *work = read_model(folder, &in);
+    HnEngine *engine = engine_of(plain, names);
+    g_autoptr(GPtrArray) y = run(engine, again), targets = targets_of(y);
+    hn_engine_unref(engine);
+    tell_others(plain, name);
+    g_autofree char *losses = losses_of(work, y);
+    g_autoptr(GPtrArray) objectives = hn_objectives_parse(losses, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnUpdateRule) rule = hn_update_rule_parse("sgd:momentum=0", &error);
+    rule->clip = 1e30; /* asks for the norm */
+    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < in->len; i++) {
+        const HnTensor *t = in->pdata[i];
+        g_ptr_array_add(types, hn_type_fixed(t->dtype, t->ndim, t->dims));
+    }
+    g_ptr_array_add(types, NULL);
+    const HnTrainerOptions o = { .objectives = objectives,
+                                 .rule = rule,
+                                 .keep_statistics = TRUE,
+                                 .in = (HnType *const *)types->pdata,
+                                 .threads = 1 };
+    g_autoptr(HnTrainer) t = hn_trainer_new(work, device, &o, &error);
+    g_assert_no_error(error);
+    expect_lower(t, in, targets, name);
+}
+
 static void no_models(void)
 {
     g_test_skip("HONE_MODELS names no folder of real models");
@@ -295,10 +423,13 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
         char *path = g_build_filename(folder, name, NULL);
-        g_autofree char *model = g_build_filename(path, "model.onnx", NULL), *test = g_strdup_printf("/train/%s", name);
+        g_autofree char *model = g_build_filename(path, "model.onnx", NULL);
+        g_autofree char *test = g_strdup_printf("/train/%s", name), *by = g_strdup_printf("/train/step/%s", name);
         g_ptr_array_add(paths, path);
-        if (g_file_test(model, G_FILE_TEST_EXISTS) && !is_quantized(path))
-            g_test_add_data_func(test, path, check_folder);
+        if (!g_file_test(model, G_FILE_TEST_EXISTS) || is_quantized(path))
+            continue;
+        g_test_add_data_func(test, path, check_folder);
+        g_test_add_data_func(by, path, check_step);
     }
     if (dir == NULL)
         g_test_add_func("/train/models", no_models);

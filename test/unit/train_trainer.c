@@ -68,6 +68,14 @@ static void test_trainable(void)
         { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %p = Sub(%x, mean:f32[3]) %r = Relu(%p) %q = Mul(%r, scale:f32[3]) "
           "%y = Add(%q, one:f32[1]) }",
           "scale" },
+        /* through a cast to the type of what is computed; beside what is computed, but not beside the input itself */
+        { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %r = Relu(%x) %c = CastLike(scale:f32[3], %r) %y = Mul(%r, %c) }",
+          "scale" },
+        { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %r = Relu(%x) %y = Concat(token:f32[1,3], %r) axis=0 }", "token" },
+        { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %y = Concat(token:f32[1,3], %x) axis=0 }", "" },
+        { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %r = Relu(%x) %y = ScatterND(zeros:f32[4,3], at:i64[2,1]={1,3}, %r) "
+          "}",
+          "" },
         /* what the model only looks up shapes of */
         { "opset 17 graph g(%x:f32[2,3]) -> (%y) { %s = Shape(w:f32[2,3]) %y = Reshape(%x, %s) }", "" },
     };
