@@ -329,7 +329,7 @@ gboolean distill_open(Distill *q, GError **error)
         !open_batches(q, error))
         return FALSE;
     if (!init_student(q, error) || !distill_choose_losses(q, error) || !open_teacher(q, error) ||
-        !open_trainer(q, error) || !take_hashes(q, error))
+        !open_trainer(q, error) || !take_hashes(q, error) || !distill_open_cache(q, error))
         return FALSE;
     const HnJudgeOptions o = distill_judge(q);
     q->judge = hn_judge_new(&o);
@@ -343,6 +343,7 @@ void distill_clear(Distill *q)
     hn_batches_free(q->batches);
     hn_trainer_free(q->trainer);
     hn_device_unref(q->device);
+    hn_teacher_cache_free(q->cache);
     hn_forward_free(q->teacher);
     hn_sample_free(q->sample);
     if (q->judged != q->val)

@@ -23,6 +23,10 @@ const GOptionEntry distill_entries[] = {
       "other samples, to judge the student by behind each epoch", "SRC" },
     { "val-part", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, val_part),
       "without --val: this part of the samples is held out for that, 0: none (default: 0.1)", "P" },
+    { "cache-teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, cache),
+      "keep what the teacher says of each sample in FILE, for other runs (default: in memory, where it takes less than "
+      "1 GB and samples are not changed); none: ask it again in each epoch",
+      "FILE" },
     { "loss", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, loss),
       "ce, bce, kl, mse, l1, cosine, with numbers as in kl:temperature=4, and sums as in 0.3*ce+0.7*kl; @NAME "
       "compares that value (default: by what outputs hold; of classes 0.7*kl:temperature=4+0.3*ce, the teacher's part "

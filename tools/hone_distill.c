@@ -168,9 +168,9 @@ static gboolean guard_loss(const Distill *q, GError **error)
     if (q->p->force || hn_judgement_better(a, b))
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
-                WHAT " has a %s of %.4g on %" G_GINT64_FORMAT " samples%s, and had %.4g before: a lower '--lr', or "
-                     "more '--epochs', may help; see '--force'",
-                metric, now, a->samples, now == old ? " and no smaller loss" : "", old);
+                WHAT "'s %s is %.4g on %" G_GINT64_FORMAT " samples%s, and was %.4g before: a lower '--lr', or more "
+                     "'--epochs', may help; see '--force'",
+                metric, now, a->samples, now == old ? ", its loss no smaller" : "", old);
     return FALSE;
 }
 

@@ -16,7 +16,7 @@
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *resume, *external, *kd;
+        *augment, *init, *checkpoint, *resume, *external, *kd, *cache;
     double clip, ema, val_part;
     int epochs, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, no_labels, last, force, list_trainable;
@@ -48,6 +48,8 @@ typedef struct {
     HnSample *sample;         /* the first batch */
     HnForward *teacher;       /* NULL: none */
     HnTargets targets;
+    HnTeacherCache *cache;    /* NULL: the teacher is asked each time */
+    const char *no_cache_why; /* NULL: there is one, or nothing to keep */
     HnDevice *device;
     HnTrainer *trainer;
     HnBatches *batches;
@@ -85,6 +87,9 @@ gboolean distill_read_teacher(const Distill *q, HnModel **m, GError **error); /*
 
 /* distill_gain.c: the teacher beside what was trained, before it is written */
 gboolean distill_compare(Distill *q, GError **error);
+
+/* distill_cache.c: what the teacher makes of the samples, once */
+gboolean distill_open_cache(Distill *q, GError **error);
 
 /* distill_list.c: --list-trainable */
 gboolean distill_list(Distill *q, GError **error);

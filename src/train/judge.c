@@ -87,10 +87,10 @@ static gboolean open_loss(const HnJudge *j, guint i, HnTensor *value, HnTensor *
     hn_model_set_opset(l->model, "", HN_OPSET_MAX);
     hn_model_set_opset(l->model, HN_DOMAIN_INTERNAL, 1);
     HnGraph *g = l->model->graph;
-    const HnBuild b = { .graph = g, .version = 1 };
-    HnValue *x = add_input(g, "value", value), *in[] = { x, add_input(g, "target", target) };
-    HnNode *n = hn_build_node(&b, o->op->name, o->op->domain, 2, in, 1);
-    hn_terms_apply(o->terms, o->op->loss.floats, o->op->loss.ints, n);
+    HnValue *x = add_input(g, "value", value);
+    HnNode *n = hn_objective_node(o, g, x, add_input(g, "target", target), value->dtype, error);
+    if (n == NULL)
+        return FALSE;
     hn_graph_add_output(g, hn_node_out(n, 0));
     const HnSessionOptions so = { .threads = j->o.forward.threads, .budget = j->o.forward.budget, .plan_cache = 2 };
     l->session = hn_session_new(l->model, j->o.forward.backend, &so, error);

@@ -308,27 +308,32 @@ static HnObjective *add(GPtrArray *all, const Output *y, double weight, char *te
 static char *soft_text(const HnLesson *l, const Output *y)
 {
     const char *t = l->o.steps < HN_LESSON_SHORT ? TEMPERATURE_SHORT : TEMPERATURE;
-    if (y->raw)
-        return g_strdup("bce:probabilities=1");
     if (l->o.kd == HN_KD_MSE)
         return g_strdup_printf("mse:logits=1:axis=%d", y->axis);
     return g_strdup_printf("kl:temperature=%s:axis=%d%s", t, y->axis,
                            l->o.kd == HN_KD_STANDARDIZE ? ":standardize=1" : "");
 }
 
+/* Where they stand for logits. */
+static void take_logarithms(const Output *y, HnObjective *o)
+{
+    o->log_value = o->logits && y->raw;
+    o->log_target = o->logits && y->given && o->op->loss.target == HN_TARGET_LIKE;
+}
+
 static void add_classes(const HnLesson *l, const Output *y, gboolean labelled, GPtrArray *all)
 {
     if (l->taught)
-        add(all, y, labelled ? SOFT_PART : 1, soft_text(l, y))->log_target = y->given && !y->raw;
+        take_logarithms(y, add(all, y, labelled ? SOFT_PART : 1, soft_text(l, y)));
     if (labelled)
-        add(all, y, l->taught ? 1 - SOFT_PART : 1, g_strdup_printf("ce:axis=%d", y->axis));
+        take_logarithms(y, add(all, y, l->taught ? 1 - SOFT_PART : 1, g_strdup_printf("ce:axis=%d", y->axis)));
 }
 
 static const char *suits(const HnLesson *l, const Output *y)
 {
     const HnOutputKind kind = y->view.kind;
     if (y->axis != NO_AXIS)
-        return y->raw ? "bce:probabilities=1" : l->taught ? "kl" : "ce";
+        return l->taught ? "kl" : "ce";
     return kind == HN_OUTPUT_SCORES && y->unit ? "bce:probabilities=1" : kind == HN_OUTPUT_EMBEDDING ? "cosine" : "mse";
 }
 
@@ -345,7 +350,7 @@ GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error)
     const gboolean ints = l->o.labels != NULL && hn_dtype_in(l->o.labels->dtype, HN_T_INTS);
     for (guint k = 0; k < l->n; k++) {
         const Output *y = &l->outputs[k];
-        const gboolean labelled = ints && k == 0 && y->axis != NO_AXIS && !y->raw;
+        const gboolean labelled = ints && k == 0 && y->axis != NO_AXIS;
         if (y->axis != NO_AXIS && (l->taught || labelled))
             add_classes(l, y, labelled, all);
         else if (l->taught || (k == 0 && l->o.labels != NULL && !ints))
@@ -375,8 +380,6 @@ static const char *misfit(const HnLesson *l, const HnObjective *o, const Output 
     const HnOutputKind kind = y->view.kind;
     const double given = hn_terms_get(o->terms, "probabilities");
     const gboolean classes = y->axis != NO_AXIS, known = l->taught || classes, probabilities = given > 0;
-    if (o->op->loss.logits && y->raw)
-        return "holds probabilities, and the softmax that makes them is further up";
     if (o->op->loss.logits && known && !classes && kind != HN_OUTPUT_NUMBERS)
         return kind == HN_OUTPUT_SCORES ? "holds scores, each one by itself" : "does not hold classes";
     if (o->op->loss.logits && (y->rank < 2 || (y->rank == 2 && y->columns < 2)))
@@ -391,9 +394,11 @@ static const char *misfit(const HnLesson *l, const HnObjective *o, const Output 
 gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error)
 {
     for (guint i = 0; i < objectives->len; i++) {
-        const HnObjective *o = objectives->pdata[i];
+        HnObjective *o = objectives->pdata[i];
         const Output *y = compared(l, o);
         const char *why = y != NULL ? misfit(l, o, y) : NULL;
+        if (why == NULL && y != NULL)
+            take_logarithms(y, o);
         if (why == NULL)
             continue;
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE,

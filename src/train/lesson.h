@@ -45,8 +45,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnLesson, hn_lesson_free)
 /* HnObjective *, at least one. Errors: UNSUPPORTED: no output holds what can be learned. */
 GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error);
 
-/* Losses that somebody chose: whether they suit what they compare. Errors: USAGE naming the output and what suits it.
- */
+/* Losses that somebody chose: whether they suit what they compare, and whether that are probabilities instead of
+ * logits. Errors: USAGE naming the output and what suits it. */
 gboolean hn_lesson_check(const HnLesson *l, const GPtrArray *objectives, GError **error);
 
 G_END_DECLS

@@ -1,5 +1,6 @@
 #include "train/objective.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -165,21 +166,43 @@ HnType *hn_objective_target(const HnObjective *o, const HnType *like, GError **e
     return hn_type_fixed(HN_I64, like->rank - 1, dims);
 }
 
+/* Logits of probabilities. */
+static HnValue *logarithm(HnGraph *g, HnValue *v, HnDtype dtype, GError **error)
+{
+    const HnBuild b = { .graph = g };
+    HnTensor *least = hn_tensor_new(dtype, 0, NULL, NULL, error);
+    if (least == NULL)
+        return NULL;
+    hn_tensor_set_f64(least, 0, FLT_MIN);
+    return hn_build_op1(&b, "Log", hn_build_op2(&b, "Max", v, hn_build_constant(&b, "least", least)));
+}
+
+HnNode *hn_objective_node(const HnObjective *o, HnGraph *g, HnValue *value, HnValue *target, HnDtype dtype,
+                          GError **error)
+{
+    const HnBuild build = { .graph = g, .version = 1 };
+    HnValue *in[] = { o->log_value ? logarithm(g, value, dtype, error) : value, target };
+    if (in[0] == NULL)
+        return NULL;
+    HnNode *n = hn_build_node(&build, o->op->name, o->op->domain, 2, in, 1);
+    hn_terms_apply(o->terms, o->op->loss.floats, o->op->loss.ints, n);
+    return n;
+}
+
 gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *types, HnObjectiveNode *made,
                             GError **error)
 {
-    const HnBuild build = { .graph = g, .version = 1 };
     HnValue *v = hn_objective_value(o, g, error);
     g_autoptr(HnType) type = v != NULL ? hn_objective_target(o, hn_types_get(types, v), error) : NULL;
     if (type == NULL)
         return FALSE;
-    HnValue *target = hn_graph_new_value(g, "target"), *in[] = { v, target };
+    HnValue *target = hn_graph_new_value(g, "target");
     hn_value_set_type(target, type);
     hn_graph_add_input(g, target);
-    HnNode *n = hn_build_node(&build, o->op->name, o->op->domain, 2, in, 1);
-    hn_terms_apply(o->terms, o->op->loss.floats, o->op->loss.ints, n);
-    *made = (HnObjectiveNode){ v, target, hn_node_out(n, 0) };
-    return TRUE;
+    HnNode *n = hn_objective_node(o, g, v, target, hn_types_get(types, v)->dtype, error);
+    if (n != NULL)
+        *made = (HnObjectiveNode){ v, target, hn_node_out(n, 0) };
+    return n != NULL;
 }
 
 int64_t hn_objective_classes(const HnObjective *o, const HnType *compared)

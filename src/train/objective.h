@@ -19,10 +19,11 @@ typedef struct {
     const HnOp *op;
     HnTerms *terms;
     double weight;
-    char *value;         /* NULL: the model's first output */
-    gboolean logits;     /* what a softmax reads is compared, not what it makes */
-    char *like;          /* the teacher's value; NULL: of the same name, else in the same place */
-    gboolean log_target; /* of a teacher that makes probabilities, and has no softmax in front of them */
+    char *value;                    /* NULL: the model's first output */
+    gboolean logits;                /* what a softmax reads is compared, not what it makes */
+    char *like;                     /* the teacher's value; NULL: of the same name, else in the same place */
+    gboolean log_value, log_target; /* logits are logarithms of the value, of the teacher's: they are probabilities that
+                                       no softmax right in front of them made */
 } HnObjective;
 
 GPtrArray *hn_objectives_new(void); /* of HnObjective *, which it frees */
@@ -44,7 +45,12 @@ typedef struct {
     HnValue *sum;    /* the loss */
 } HnObjectiveNode;
 
-/* Adds the node, and the input that it needs, to g, whose values have the types. Errors: USAGE (no such value), SHAPE,
+/* Behind a value of numbers that the loss compares with a target: the node whose output 0 is the loss. Errors: BUDGET.
+ */
+HnNode *hn_objective_node(const HnObjective *o, HnGraph *g, HnValue *value, HnValue *target, HnDtype dtype,
+                          GError **error);
+
+/* Adds that node, and the input that it needs, to g, whose values have the types. Errors: USAGE (no such value), SHAPE,
  * TYPE. */
 gboolean hn_objective_build(const HnObjective *o, HnGraph *g, const HnTypes *types, HnObjectiveNode *made,
                             GError **error);

@@ -72,12 +72,25 @@ static HnTensor *make(const HnTargets *t, guint i, const HnData *d, const HnSamp
                                 : hn_train_target(s, type, t->budget, error);
 }
 
+/* What the teacher makes of the batch. */
+static gboolean ask(const HnTargets *t, const HnData *d, const HnSample *s, HnTensor **made, GError **error)
+{
+    if (t->teacher == NULL)
+        return TRUE;
+    if (!hn_teacher_cache_is_of(t->cache, d))
+        return hn_forward_run(t->teacher, s->in, made, error);
+    for (guint i = 0; i < t->objectives->len; i++)
+        if ((made[i] = hn_teacher_cache_rows(t->cache, s, i, error)) == NULL)
+            return FALSE;
+    return TRUE;
+}
+
 gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
                          HnTensor **out, GError **error)
 {
     const guint n = t->objectives->len;
     g_autofree HnTensor **made = g_new0(HnTensor *, n + 1);
-    gboolean ok = t->teacher == NULL || hn_forward_run(t->teacher, s->in, made, error);
+    gboolean ok = ask(t, d, s, made, error);
     for (guint i = 0; i < n; i++)
         out[i] = NULL;
     for (guint i = 0; ok && i < n; i++)

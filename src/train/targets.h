@@ -5,13 +5,14 @@
 #pragma once
 
 #include "data/batches.h"
-#include "train/forward.h"
+#include "train/teacher_cache.h"
 
 G_BEGIN_DECLS
 
 typedef struct {
     const GPtrArray *objectives; /* HnObjective * */
     HnForward *teacher;          /* of losses that compare with a tensor; NULL: they compare with the array `label` */
+    const HnTeacherCache *cache; /* of what the teacher makes of some data; NULL: it is asked each time */
     HnBudget *budget;
 } HnTargets;
 

@@ -92,7 +92,7 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
 }
 
 @test "distill: a student that gets worse is not written" {
-    refuses 3 "had" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
+    refuses 3 "was" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
         --optimizer sgd --lr 3
     [ ! -e no.onnx ]
     distills --epochs 1 --optimizer sgd --lr 3 --force

@@ -11,6 +11,10 @@ normalization), pooled by 2 behind the second and the fourth one, a mean over th
     default       no label, options as they are          both          labels and teacher, options as they are
     OPTIONS       such as "--no-labels --kd mse"
 
+distill.py --bytes-student OUT.onnx [--channels 32,224]    writes a student for models that tell kinds of files by 2,048 bytes
+                  (gather_blocks.py): 257 embeddings, four bytes to a position, LayerNormalization, a convolution over 5, the
+                  largest of each channel, LayerNormalization, 214 classes
+
 Prints a row for each: accuracy on TEST by seed, mean, spread over seeds, seconds in all. TEST is looked at by nothing that
 decides: each run holds out a tenth of TRAIN. nan: a guard refused what was trained. Needs numpy and onnx.
 """
@@ -59,6 +63,33 @@ def student(path, channels, image, folded, name, classes=10):
     return sum(int(np.prod(w.dims)) for w in weights if not w.name.endswith((".mean", ".var")))
 
 
+def bytes_student(path, width, channels, name="bytes", length=2048, classes=214):
+    rs, nodes, weights = np.random.RandomState(0), [], []
+
+    def weight(name, x, kind="float32"):
+        weights.append(numpy_helper.from_array(np.asarray(x, kind), name))
+        return name
+
+    def node(op, inputs, out, **attributes):
+        nodes.append(helper.make_node(op, inputs, [out], **attributes))
+        return out
+
+    def norm(x, n, out, axis):
+        return node("LayerNormalization", [x, weight(out + ".scale", np.ones(n)), weight(out + ".bias", np.zeros(n))], out, axis=axis)
+
+    x = node("Gather", [weight("embedding", rs.normal(0, 0.5, (257, width))), name], "embedded")
+    x = node("Reshape", [x, weight("four", [0, length // 4, 4 * width], "int64")], "positions")
+    x = node("Transpose", [norm(x, 4 * width, "norm0", -1)], "turned", perm=[0, 2, 1])
+    kernel = weight("conv.weight", rs.normal(0, np.sqrt(2 / (20 * width)), (channels, 4 * width, 5)))
+    x = node("Conv", [x, kernel, weight("conv.bias", np.zeros(channels))], "conv", pads=[2, 2])
+    x = node("Flatten", [node("GlobalMaxPool", [node("Gelu", [x], "gelu")], "largest")], "flat")
+    last = [weight("fc.weight", rs.normal(0, np.sqrt(1 / channels), (classes, channels))), weight("fc.bias", np.zeros(classes))]
+    node("Gemm", [norm(x, channels, "norm1", -1)] + last, "scores", transB=1)
+    graph = helper.make_graph(nodes, "student", [helper.make_tensor_value_info(name, TensorProto.INT32, ["N", length])],
+                              [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["N", classes])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path)
+
+
 def fewer(path, out, n):
     """n labels: as many of each class, the first ones."""
     z = dict(np.load(path))
@@ -77,6 +108,9 @@ def arguments(way, teacher, train, folder):
 
 
 def main(args):
+    out = option(args, "--bytes-student", None)
+    if out:
+        return bytes_student(out, *(int(c) for c in option(args, "--channels", "32,224").split(",")))
     folder = option(args, "--keep", None) or tempfile.mkdtemp()
     channels = [int(c) for c in option(args, "--channels", "6,6,12,12,24").split(",")]
     seeds, epochs = int(option(args, "--seeds", 5)), option(args, "--epochs", "40")

@@ -88,7 +88,7 @@ static const Case cases[] = {
     { LOGITS, LOGITS, HN_KD_STANDARDIZE, 1000, 0, "kl:temperature=4:axis=1:standardize=1@y" },
     { SOFTMAX, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y" },
     { LOGITS, SOFTMAX, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=-1@p" },
-    { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p" },
+    { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@p" },
     { SCORES, SCORES, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p" },
     { LENGTH, LENGTH, HN_KD_STANDARD, 1000, 0, "cosine@p" },
     { NULL, LOGITS, HN_KD_STANDARD, 1000, 1, "ce:axis=1@y" },
@@ -173,7 +173,7 @@ static const struct {
     { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'bce:probabilities=1' does" },
     { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "bce", "holds probabilities already" },
     { { LENGTH, LENGTH, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'cosine' does" },
-    { { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL }, "kl", "further up" },
+    { { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL }, "kl", NULL },
     { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "bce", "'mse' does" },
     { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "kl", NULL }, /* three classes, or three numbers */
     { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 1, NULL }, "0.5*ce+kl:temperature=3", NULL },
