@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "gnuplot.h"
 #include "hone_bench.h"
 
 #define MAX_RUNS 1000000000000 /* of --runs */
@@ -295,7 +296,7 @@ gboolean bench_options(Bench *b, GError **error)
     if (!parse_length(p, &b->measure, error) || !parse_part("--margin", p->margin, &b->margin, error) ||
         !parse_part("--fail-if-slower", p->fail_if_slower, &b->gate, error))
         return FALSE;
-    if (!parse_words(b, error) || (p->plot && !bench_plot_check(p->plot, error)))
+    if (!parse_words(b, error) || (p->plot && !hn_plot_check(p->plot, error)))
         return FALSE;
     if (b->gate > 0 && ctx->n_args == 1)
         return hn_tool_usage(error, "option '--fail-if-slower' needs two models or more");

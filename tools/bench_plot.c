@@ -1,12 +1,8 @@
 /* hone-bench: pictures, drawn by gnuplot: how the times are spread, and how they follow what is swept. */
-#include <errno.h>
-#include <gio/gio.h>
-#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/text.h"
+#include "gnuplot.h"
 #include "hone_bench.h"
 
 typedef struct {
@@ -44,36 +40,13 @@ void bench_plot_free(BenchPlot *plot)
     g_free(plot);
 }
 
-static gboolean is_svg(const char *path)
-{
-    return g_str_has_suffix(path, ".svg");
-}
-
-gboolean bench_plot_check(const char *path, GError **error)
-{
-    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
-    if (!is_svg(path) && !g_str_has_suffix(path, ".png"))
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--plot': '%s' ends neither in .svg nor in .png", path);
-    else if (!gnuplot) /* said before the time is spent on measuring */
-        g_set_error(error, HN_ERROR, HN_ERROR_IO, "option '--plot': there is no gnuplot here");
-    else
-        return TRUE;
-    return FALSE;
-}
-
-/* What a quoted text of gnuplot can hold: neither the end of it, nor a command in backquotes, nor an escape. */
-static char *clean(const char *text)
-{
-    return g_strdelimit(hn_text_clean(text), "\"\\'`", '_');
-}
-
 void bench_plot_add(BenchPlot *plot, const Subject *s)
 {
     const HnStats *t = &s->measured.ms;
     gsize point =
         *s->point->label ? strlen(s->point->label) + 1 : 0; /* the label is the model's, a blank, the point's */
     g_autofree char *model = g_strndup(s->label, strlen(s->label) - point);
-    Row row = { .label = clean(s->label), .model = clean(model), .x = s->point->x };
+    Row row = { .label = hn_plot_text(s->label), .model = hn_plot_text(model), .x = s->point->x };
     row.p50 = t->p50;
     row.lo = isfinite(t->lo) ? t->lo : t->p50;
     row.hi = isfinite(t->hi) ? t->hi : t->p50;
@@ -81,12 +54,6 @@ void bench_plot_add(BenchPlot *plot, const Subject *s)
     row.per_s = (double)s->measured.runs / s->measured.wall;
     memcpy(row.curve, s->measured.curve, sizeof row.curve);
     g_array_append_val(plot->rows, row);
-}
-
-static void put_number(GString *out, double x, char after)
-{
-    char text[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append_printf(out, "%s%c", g_ascii_formatd(text, sizeof text, "%.9g", x), after);
 }
 
 static void put_curves(GString *out, const GArray *rows)
@@ -99,7 +66,7 @@ static void put_curves(GString *out, const GArray *rows)
     for (guint i = 0; i < rows->len; i++) {
         for (int k = 0; k < HN_CURVE; k++) {
             g_string_append_printf(out, "%d ", k);
-            put_number(out, MAX(g_array_index(rows, Row, i).curve[k], 1e-6), '\n');
+            hn_plot_number(out, MAX(g_array_index(rows, Row, i).curve[k], 1e-6), '\n');
         }
         g_string_append(out, "e\n");
     }
@@ -124,10 +91,10 @@ static void put_sweep(GString *out, const GArray *rows)
             const Row *row = &g_array_index(rows, Row, i);
             if (strcmp(row->model, models->pdata[m]) != 0)
                 continue;
-            put_number(out, row->x, ' ');
-            put_number(out, row->p50, ' ');
-            put_number(out, row->lo, ' ');
-            put_number(out, row->hi, '\n');
+            hn_plot_number(out, row->x, ' ');
+            hn_plot_number(out, row->p50, ' ');
+            hn_plot_number(out, row->lo, ' ');
+            hn_plot_number(out, row->hi, '\n');
         }
         g_string_append(out, "e\n");
     }
@@ -138,10 +105,8 @@ static char *script(const BenchPlot *plot, const char *path)
     gboolean swept = plot->rows->len > 1;
     for (guint i = 0; i < plot->rows->len; i++)
         swept = swept && isfinite(g_array_index(plot->rows, Row, i).x);
-    GString *out = g_string_new("set encoding utf8\n");
-    g_string_append_printf(out, "set terminal %s size %s noenhanced\n", is_svg(path) ? "svg" : "pngcairo",
-                           swept ? "900,800" : "900,500");
-    g_string_append(out, "set key outside top center horizontal\nset grid\n");
+    GString *out = g_string_new(NULL);
+    hn_plot_begin(out, path, swept ? "900,800" : "900,500");
     if (swept) {
         g_string_append(out, "set multiplot layout 2,1\n");
         put_sweep(out, plot->rows);
@@ -156,21 +121,6 @@ gboolean bench_plot_write(const BenchPlot *plot, const char *path, GError **erro
 {
     if (plot->rows->len == 0)
         return TRUE;
-    GError *cause = NULL;
     g_autofree char *text = script(plot, path);
-    g_autoptr(GBytes) in = g_bytes_new(text, strlen(text));
-    g_autoptr(GBytes) picture = NULL, talk = NULL;
-    g_autoptr(GSubprocess) gnuplot = g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE |
-                                                          G_SUBPROCESS_FLAGS_STDERR_PIPE,
-                                                      &cause, "gnuplot", NULL);
-    if (!gnuplot || !g_subprocess_communicate(gnuplot, in, NULL, &picture, &talk, &cause)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_IO, "option '--plot': gnuplot cannot be run: %s", cause->message);
-        g_error_free(cause);
-        return FALSE;
-    }
-    if (!g_subprocess_get_successful(gnuplot) || g_bytes_get_size(picture) == 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_IO, "option '--plot': gnuplot could not draw '%s'", path);
-        return FALSE;
-    }
-    return hn_out_save(path, g_bytes_get_data(picture, NULL), g_bytes_get_size(picture), error);
+    return hn_plot_draw(path, text, error);
 }

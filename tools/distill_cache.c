@@ -19,7 +19,7 @@ static const char *why_not(const Distill *q)
 {
     if (q->augment != NULL)
         return "samples are changed at random";
-    return g_strcmp0(q->p->cache, "none") == 0 ? "as '--cache-teacher' says" : NULL;
+    return q->p->no_cache ? "as '--no-cache-teacher' says" : NULL;
 }
 
 gboolean distill_open_cache(Distill *q, GError **error)

@@ -328,8 +328,10 @@ gboolean distill_open(Distill *q, GError **error)
     if (!read_teacher_file(q, error) || (q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) ||
         !open_batches(q, error))
         return FALSE;
+    if (!take_hashes(q, error) || !distill_check_recipe(q, error))
+        return FALSE;
     if (!init_student(q, error) || !distill_choose_losses(q, error) || !open_teacher(q, error) ||
-        !open_trainer(q, error) || !take_hashes(q, error) || !distill_open_cache(q, error))
+        !open_trainer(q, error) || !distill_open_cache(q, error))
         return FALSE;
     const HnJudgeOptions o = distill_judge(q);
     q->judge = hn_judge_new(&o);
@@ -338,6 +340,8 @@ gboolean distill_open(Distill *q, GError **error)
 
 void distill_clear(Distill *q)
 {
+    if (q->log != NULL)
+        fclose(q->log);
     hn_fit_free(q->fit);
     hn_judge_free(q->judge);
     hn_batches_free(q->batches);
@@ -367,4 +371,5 @@ void distill_clear(Distill *q)
     g_free(q->val_hash);
     g_free(q->teacher_hash);
     g_free(q->recipe_hash);
+    distill_clear_replayed(q);
 }

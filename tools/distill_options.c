@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "gnuplot.h"
 #include "hone_distill.h"
 
 #define FROM_NEW 8.0 /* times the usual rate, where weights are new */
@@ -25,8 +26,10 @@ const GOptionEntry distill_entries[] = {
       "without --val: this part of the samples is held out for that, 0: none (default: 0.1)", "P" },
     { "cache-teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, cache),
       "keep what the teacher says of each sample in FILE, for other runs (default: in memory, where it takes less than "
-      "1 GB and samples are not changed); none: ask it again in each epoch",
+      "1 GB and samples are not changed)",
       "FILE" },
+    { "no-cache-teacher", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, no_cache), "ask it again in each epoch",
+      NULL },
     { "loss", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, loss),
       "ce, bce, kl, mse, l1, cosine, with numbers as in kl:temperature=4, and sums as in 0.3*ce+0.7*kl; @NAME "
       "compares that value (default: by what outputs hold; of classes 0.7*kl:temperature=4+0.3*ce, the teacher's part "
@@ -78,6 +81,14 @@ const GOptionEntry distill_entries[] = {
       "go on with a checkpoint, and keep it so unless --checkpoint-file names another; where both name one file that "
       "is "
       "not there yet, begin",
+      "FILE" },
+    { "log", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, log),
+      "losses of all steps, and what epochs are judged, as FILE.csv or FILE.jsonl", "FILE" },
+    { "plot", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, plot),
+      "draw losses and the metric over epochs, as FILE.svg or FILE.png (gnuplot)", "FILE" },
+    { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, replay),
+      "do again what the recipe in model FILE says, with the files of the command line, and write it where the same "
+      "bytes come of it; see hone-replay",
       "FILE" },
     { "list-trainable", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, list_trainable),
       "list the student's weights, and why some are not trained; train nothing", NULL },
@@ -158,13 +169,17 @@ static gboolean parse_numbers(Distill *q, GError **error)
 static gboolean parse_files(const Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
-    if (q->ctx->n_args > 0) {
+    if (q->ctx->n_args > 0 && p->replay == NULL) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "what is '%s'? '--student' names the model that learns",
                     q->ctx->args[0]);
         return FALSE;
     }
     if (p->student == NULL)
         return hn_tool_usage(error, "which model learns? '--student' names it");
+    if (p->plot != NULL && !hn_plot_check(p->plot, error))
+        return FALSE;
+    if (p->log != NULL && !g_str_has_suffix(p->log, ".csv") && !g_str_has_suffix(p->log, ".jsonl"))
+        return hn_tool_usage(error, "option '--log' names a file that ends in .csv or .jsonl");
     if (p->list_trainable)
         return TRUE;
     if (p->data == NULL)

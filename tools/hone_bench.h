@@ -186,8 +186,6 @@ gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no
 /* --- bench_plot.c --------------------------------------------------------------------------------------------------
  */
 
-gboolean bench_plot_check(const char *path, GError **error); /* USAGE: an ending other than .svg and .png */
-
 typedef struct BenchPlot BenchPlot;
 
 BenchPlot *bench_plot_new(void);

@@ -54,12 +54,20 @@ static HnModel *anew(gpointer data, GError **error)
     return distill_student(data, error);
 }
 
-static void tell_step(gpointer data, int64_t steps, int64_t of, double loss)
+static void tell_step(gpointer data, const HnFitStep *s)
 {
     const Distill *q = data;
-    const int64_t batch = q->sample->count, epoch = (steps - 1) / hn_batches_per_epoch(q->batches) + 1;
-    g_autofree char *what = g_strdup_printf("epoch %" G_GINT64_FORMAT "/%d, loss %.4g", epoch, q->p->epochs, loss);
-    hn_progress_tell(&q->ctx->progress, what, (guint64)(steps * batch), (guint64)(of * batch));
+    const int64_t batch = q->sample->count, epoch = (s->steps - 1) / hn_batches_per_epoch(q->batches) + 1;
+    const GArray *epochs = hn_fit_epochs(q->fit);
+    const char *metric = NULL;
+    double best = NAN;
+    if (hn_fit_best(q->fit) > 0)
+        best = distill_metric(&g_array_index(epochs, HnEpoch, hn_fit_best(q->fit) - 1).judged, &metric);
+    g_autofree char *also = metric != NULL ? g_strdup_printf(", best %s %.4g", metric, best) : g_strdup("");
+    g_autofree char *what =
+        g_strdup_printf("epoch %" G_GINT64_FORMAT "/%d, loss %.4g%s", epoch, q->p->epochs, s->running, also);
+    hn_progress_tell(&q->ctx->progress, what, (guint64)(s->steps * batch), (guint64)(s->of * batch));
+    distill_log_step(q, s, epoch);
 }
 
 static void tell_epoch(gpointer data, const HnEpoch *e)
@@ -67,6 +75,7 @@ static void tell_epoch(gpointer data, const HnEpoch *e)
     const Distill *q = data;
     const char *metric;
     const double value = distill_metric(&e->judged, &metric);
+    distill_log_epoch(q, e);
     g_autofree char *also = isnan(e->judged.top1) && isnan(e->judged.agreement)
                                 ? NULL
                                 : g_strdup_printf(", %s %.2f %%", metric, 100 * value);
@@ -144,6 +153,8 @@ static gboolean train(Distill *q, GError **error)
     if (!judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
         return FALSE;
     open_fit(q);
+    if (!distill_open_log(q, resume, error))
+        return FALSE;
     if (resume && !hn_fit_resume(q->fit, q->p->resume, error))
         return FALSE;
     q->resumed = hn_trainer_steps(q->trainer);
@@ -155,7 +166,7 @@ static gboolean train(Distill *q, GError **error)
         return FALSE;
     q->seconds_ns = hn_now_ns() - q->began_ns;
     hn_bar_wipe(q->ctx->bar);
-    return TRUE;
+    return distill_close_log(q, error);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -201,24 +212,32 @@ static gboolean write_model(Distill *q, GError **error)
     if (!hn_fit_store(q->fit, q->plain, error))
         return FALSE;
     write_recipe(q);
+    if (q->recipe != NULL && !hn_recipe_check_bytes(q->p->replay, q->plain, q->ctx->budget, error))
+        return FALSE;
+    if (q->recipe != NULL && q->p->output == NULL)
+        return TRUE;
     return !hn_progress_stop(&q->ctx->progress, error) &&
            hn_onnx_write_file(q->plain, q->p->output != NULL ? q->p->output : "-", &o, error);
 }
 
 static gboolean work(Distill *q, GError **error)
 {
+    if (q->p->replay != NULL && !distill_read_recipe(q, error))
+        return FALSE;
     const DistillParams *p = q->p;
     if (!distill_parse(q, error) || (q->backend = hn_tool_backend(q->ctx, error)) == NULL)
         return FALSE;
-    if (!p->list_trainable && (p->output == NULL || hn_out_is_stdout(p->output)) &&
+    const gboolean silent = p->list_trainable || (p->replay != NULL && p->output == NULL);
+    if (!silent && (p->output == NULL || hn_out_is_stdout(p->output)) &&
         !hn_context_take_stdout(q->ctx, "the model", error))
         return FALSE;
     if (!distill_open(q, error))
         return FALSE;
     if (p->list_trainable)
         return distill_list(q, error);
-    return train(q, error) && judge_written(q, error) && guard_loss(q, error) && distill_compare(q, error) &&
-           write_model(q, error) && distill_report(q, error);
+    if (!train(q, error) || !judge_written(q, error) || !guard_loss(q, error))
+        return FALSE;
+    return distill_compare(q, error) && write_model(q, error) && distill_plot(q, error) && distill_report(q, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)

@@ -3,6 +3,8 @@
  */
 #pragma once
 
+#include <stdio.h>
+
 #include "check/recorded.h"
 #include "check/speedup.h"
 #include "cli/report.h"
@@ -16,10 +18,10 @@
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *resume, *external, *kd, *cache;
+        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay;
     double clip, ema, val_part;
     int epochs, batch, micro_batches, patience, checkpoint_every;
-    gboolean freeze_bn, train_bn, no_labels, last, force, list_trainable;
+    gboolean freeze_bn, train_bn, no_labels, no_cache, last, force, list_trainable;
 } DistillParams;
 
 typedef struct {
@@ -60,6 +62,9 @@ typedef struct {
     HnLrRange range;      /* of --lr auto; steps 0: there was none */
     HnFit *fit;
     double lr;
+    DistillParams replayed; /* of a recipe, with the files of the command line */
+    JsonObject *recipe;     /* NULL: nothing is replayed */
+    FILE *log;              /* NULL: none */
     char *student_hash, *data_hash, *val_hash, *teacher_hash, *recipe_hash;
     HnJudgement before, after, taught; /* taught: the teacher; of no samples where there is none */
     HnSpeedup speedup;                 /* from the teacher to the student; old_ms 0: not measured */
@@ -90,6 +95,18 @@ gboolean distill_compare(Distill *q, GError **error);
 
 /* distill_cache.c: what the teacher makes of the samples, once */
 gboolean distill_open_cache(Distill *q, GError **error);
+
+/* distill_log.c: --log and --plot */
+gboolean distill_open_log(Distill *q, gboolean append, GError **error);
+void distill_log_step(const Distill *q, const HnFitStep *s, int64_t epoch);
+void distill_log_epoch(const Distill *q, const HnEpoch *e);
+gboolean distill_close_log(Distill *q, GError **error);
+gboolean distill_plot(const Distill *q, GError **error);
+
+/* distill_replay.c */
+gboolean distill_read_recipe(Distill *q, GError **error);
+gboolean distill_check_recipe(const Distill *q, GError **error); /* the same went in */
+void distill_clear_replayed(Distill *q);
 
 /* distill_list.c: --list-trainable */
 gboolean distill_list(Distill *q, GError **error);

@@ -5,7 +5,7 @@
 #include "common.h"
 
 typedef struct {
-    char *output, *calib, *plan, *ranges, *metric, *data;
+    char *output, *calib, *plan, *ranges, *metric, *data, *val, *teacher;
 } ReplayParams;
 
 static const GOptionEntry entries[] = {
@@ -17,7 +17,12 @@ static const GOptionEntry entries[] = {
     { "ranges", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, ranges), "the ranges that MADE was made with",
       "FILE" },
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, data),
-      "the samples that hone-export compared MADE on, where it was given some", "SRC" },
+      "the samples that hone-export compared MADE on, where it was given some; those that hone-distill's MADE learned "
+      "from",
+      "SRC" },
+    { "val", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, val),
+      "the samples that hone-distill judged MADE by, where they were others", "SRC" },
+    { "teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, teacher), "the teacher that MADE had", "MODEL" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ReplayParams, metric),
       "the program that MADE was judged by, where one was: a recipe names none", "cmd:PROGRAM" },
     G_OPTION_ENTRY_NULL,
@@ -26,11 +31,12 @@ static const GOptionEntry entries[] = {
 /* Those that leave recipes, and which of the options above are for what they make. */
 static const struct {
     const char *tool;
-    const char *takes[5];
+    const char *takes[5]; /* ended by NULL */
 } tools[] = {
     { "hone-quantize", { "calib", "plan", "ranges", "metric", NULL } },
     { "hone-export", { "data", NULL } },
     { "hone-prune", { "calib", "metric", NULL } },
+    { "hone-distill", { "data", "val", "teacher", NULL } },
 };
 
 /* -1: none of them. */
@@ -82,11 +88,8 @@ static gboolean fits(const ReplayParams *p, const char *path, int tool, GError *
 {
     const struct {
         const char *name, *value;
-    } given[] = { { "calib", p->calib },
-                  { "plan", p->plan },
-                  { "ranges", p->ranges },
-                  { "metric", p->metric },
-                  { "data", p->data } };
+    } given[] = { { "calib", p->calib }, { "plan", p->plan }, { "ranges", p->ranges },  { "metric", p->metric },
+                  { "data", p->data },   { "val", p->val },   { "teacher", p->teacher } };
     for (guint i = 0; i < G_N_ELEMENTS(given); i++)
         if (given[i].value != NULL && !g_strv_contains(tools[tool].takes, given[i].name)) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was made by %s, which takes no '--%s'", path,
@@ -118,6 +121,8 @@ static gboolean run(HnContext *ctx, GError **error)
     add(args, "--ranges", p->ranges);
     add(args, "--metric", p->metric);
     add(args, "--data", p->data);
+    add(args, "--val", p->val);
+    add(args, "--teacher", p->teacher);
     add(args, "--output", p->output);
     add_common(args, &ctx->common);
     g_ptr_array_add(args, g_strdup("--"));
@@ -131,7 +136,8 @@ static const HnTool replay = {
     .summary = "make a model again as its recipe says, and compare",
     .usage = "[OPTIONS] MADE ORIGINAL",
     .details =
-        "MADE has a recipe in its metadata, as hone-quantize, hone-prune and hone-export leave one. What went in is "
+        "MADE has a recipe in its metadata, as hone-quantize, hone-prune, hone-distill and hone-export leave one. What "
+        "went in is "
         "compared first, then what comes out, byte by byte. A recipe names neither programs nor files: those of the "
         "command line are taken.\n\n"
         "Exit status: 0 the same; 1 bad model or data; 2 usage; 3 something else went in, or comes out; 4 there is no "

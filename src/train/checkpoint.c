@@ -48,6 +48,13 @@ HnTensor *hn_checkpoint_find(const HnCheckpoint *c, const char *kind, const char
     return NULL;
 }
 
+HnTensor *hn_checkpoint_get(const HnCheckpoint *c, const char *kind, const char *name)
+{
+    g_autofree char *full = g_strconcat(kind, ":", name, NULL);
+    const int at = hn_npz_find(c->file, full);
+    return at >= 0 ? hn_npz_read(c->file, at, NULL) : NULL;
+}
+
 gboolean hn_checkpoint_write(const HnCheckpoint *c, const char *path, HnBudget *budget, GError **error)
 {
     json_object_set_string_member(c->about, "schema", SCHEMA);

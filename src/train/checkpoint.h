@@ -27,6 +27,9 @@ void hn_checkpoint_add(HnCheckpoint *c, const char *kind, const char *name, HnTe
 HnTensor *hn_checkpoint_find(const HnCheckpoint *c, const char *kind, const char *name, const HnTensor *like,
                              GError **error);
 
+/* The same of any shape; NULL: it has none, or cannot be read. */
+HnTensor *hn_checkpoint_get(const HnCheckpoint *c, const char *kind, const char *name);
+
 /* Errors: IO, BUDGET. */
 gboolean hn_checkpoint_write(const HnCheckpoint *c, const char *path, HnBudget *budget, GError **error);
 /* Errors: IO, FORMAT: it is no checkpoint; BUDGET. */

@@ -98,13 +98,20 @@ static gboolean ask(HnTeacherCache *c, const HnSample *s, int64_t first, gboolea
 {
     g_autofree HnTensor **out = g_new0(HnTensor *, c->o.n + 1);
     gboolean ok = hn_forward_run(c->o.teacher, s->in, out, error);
-    if (ok && first == 0)
+    if (ok && c->rows[0] == NULL)
         ok = open_rows(c, out, s->count, fits, error);
     if (ok && *fits)
         *fits = put(c, out, first, s->count);
     for (guint i = 0; i < c->o.n; i++)
         g_clear_pointer(&out[i], hn_tensor_unref);
     return ok;
+}
+
+/* Where the batch begins that has sample `at`: the last one is as long as the others, since kernels may round otherwise
+ * for another number of rows. */
+static int64_t begin(const HnTeacherCache *c, int64_t at)
+{
+    return MAX(MIN(at, hn_data_count(c->o.data) - c->o.batch), 0);
 }
 
 static HnSample *load(const HnTeacherCache *c, int64_t first, GError **error)
@@ -120,10 +127,11 @@ static gboolean make(HnTeacherCache *c, gboolean *fits, GError **error)
 {
     const int64_t all = hn_data_count(c->o.data);
     for (int64_t at = 0; *fits && at < all; at += c->o.batch) {
-        g_autoptr(HnSample) s = load(c, at, error);
-        if (s == NULL || !hn_batch_finite(c->o.data, s, error) || !ask(c, s, at, fits, error))
+        const int64_t first = begin(c, at);
+        g_autoptr(HnSample) s = load(c, first, error);
+        if (s == NULL || !hn_batch_finite(c->o.data, s, error) || !ask(c, s, first, fits, error))
             return FALSE;
-        note_places(c, s, at);
+        note_places(c, s, first);
         hn_progress_tell(c->o.progress, "the teacher's results", (guint64)at, (guint64)all);
         if (hn_progress_stop(c->o.progress, error))
             return FALSE;
@@ -135,10 +143,8 @@ static gboolean make(HnTeacherCache *c, gboolean *fits, GError **error)
 
 static gboolean take(HnTeacherCache *c, const HnCheckpoint *file, guint i)
 {
-    g_autofree char *name = g_strdup_printf(KIND ":%u", i);
-    for (guint k = 0; k < file->names->len; k++)
-        if (strcmp(file->names->pdata[k], name) == 0)
-            c->rows[i] = hn_tensor_ref(file->tensors->pdata[k]);
+    g_autofree char *name = g_strdup_printf("%u", i);
+    c->rows[i] = hn_checkpoint_get(file, KIND, name);
     return c->rows[i] != NULL && c->rows[i]->ndim > 0 && c->rows[i]->dims[0] == hn_data_count(c->o.data);
 }
 

@@ -105,7 +105,11 @@ static gboolean step(HnFit *f, HnEpoch *e, GError **error)
     f->loss += made.loss;
     f->losses++;
     if (f->o.stepped != NULL)
-        f->o.stepped(f->o.data, at, f->o.schedule.steps, f->loss / (double)f->losses);
+        f->o.stepped(f->o.data, &(HnFitStep){ .steps = at,
+                                              .of = f->o.schedule.steps,
+                                              .lr = e->lr,
+                                              .loss = made.loss,
+                                              .running = f->loss / (double)f->losses });
     return TRUE;
 }
 

@@ -37,14 +37,19 @@ typedef struct {
     gboolean best;        /* so far */
 } HnEpoch;
 
+typedef struct {
+    int64_t steps, of;        /* made; in all, unless it ends early */
+    double lr, loss, running; /* of the step; mean of the epoch so far */
+} HnFitStep;
+
 typedef struct HnFit HnFit;
 
 typedef struct {
     HnFeed feed;
     HnJudge *judge;                                     /* NULL: epochs are not judged, the last one is the best */
     HnModel *(*student)(gpointer data, GError **error); /* the model anew, to be judged; called where judge is set */
-    void (*stepped)(gpointer data, int64_t steps, int64_t of, double loss); /* may be NULL */
-    void (*judged)(gpointer data, const HnEpoch *e);                        /* behind each epoch; may be NULL */
+    void (*stepped)(gpointer data, const HnFitStep *s); /* behind each step; may be NULL */
+    void (*judged)(gpointer data, const HnEpoch *e);    /* behind each epoch; may be NULL */
     gpointer data;
     int64_t epochs;
     int64_t patience; /* epochs without a better one that end it; 0: none do */

@@ -183,3 +183,28 @@ with zipfile.ZipFile(out, "w") as z:
     refuses 1 "No such file" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --resume none.hone
     [ ! -e no.onnx ]
 }
+
+@test "distill: a log, a picture, the teacher's results in a file, and all that again from the recipe" {
+    teach=(--teacher "$digits/model.onnx" --init random:1 --epochs 2)
+    distills "${teach[@]}" --log log.csv --cache-teacher said.npz
+    [ "$(head -1 log.csv)" = "step,epoch,lr,loss,val_loss,top1,agreement" ]
+    [ "$(wc -l <log.csv)" -eq $((1 + $(jq .steps report.json) + 2)) ]
+    cp out.onnx first.onnx
+    touch -d @0 said.npz
+    distills "${teach[@]}" --log log.jsonl --cache-teacher said.npz
+    [ "$(stat -c %Y said.npz)" -eq 0 ] # read, not written again
+    cmp first.onnx out.onnx
+    jq -s -e 'length == '"$(($(jq .steps report.json) + 2))"' and .[-1].top1 > 0.3 and .[0].loss > 0' log.jsonl
+    distills "${teach[@]}" --no-cache-teacher
+    cmp -n 105000 first.onnx out.onnx # but for the recipe
+    distills "${teach[@]}" --seed 4 --cache-teacher said.npz # of other samples: made anew
+    [ "$(stat -c %Y said.npz)" -gt 0 ]
+    succeeds hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    refuses 3 "other samples" hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/test.npz"
+    refuses 2 "ends in .csv" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --log log.txt
+    mkdir -p bin
+    printf '#!/bin/sh\ncat >script\necho drawn\n' >bin/gnuplot
+    chmod +x bin/gnuplot
+    PATH=$PWD/bin:$PATH distills "${teach[@]}" --plot loss.svg
+    grep -q drawn loss.svg && grep -q "y2label 'top-1" script
+}

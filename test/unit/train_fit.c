@@ -61,12 +61,11 @@ static HnModel *anew(gpointer data, GError **error)
     return new_net();
 }
 
-static void stepped(gpointer data, int64_t steps, int64_t of, double loss)
+static void stepped(gpointer data, const HnFitStep *step)
 {
     Set *s = data;
-    (void)of;
-    g_assert_true(isfinite(loss));
-    if (steps == s->stop_at)
+    g_assert_true(isfinite(step->loss) && isfinite(step->running));
+    if (step->steps == s->stop_at)
         hn_halt_set(&s->halt, HN_HALT_USER);
 }
 
