@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Blocks of bytes of this system's files, to distill a model that tells kinds of files apart by them.
 
-usage: gather_blocks.py FOLDER [--count 3000] [--seed 0] [--name bytes] [ROOT...]
+usage: gather_blocks.py FOLDER [--count 3000] [--seed 0] [--name bytes] [--even] [ROOT...]
 
 Writes FOLDER/train.npz and FOLDER/test.npz (a fifth): array `bytes`, i32 [N, 2048], the first and the last 1,024 bytes of a file without white
-space at both ends, 256 where it has fewer. Files are taken below ROOT (/usr /etc /var/lib /opt) in a random order, one kind of name
-(its suffix) after the other, so that the frequent ones do not fill the set; no two blocks are the same. Needs numpy.
+space at both ends, 256 where it has fewer. Files are taken below ROOT (/usr /etc /var/lib /opt) in a random order, with --even one kind of
+name (its suffix) after the other, so that the frequent ones do not fill the set; no two blocks are the same. Needs numpy.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ def suffix(path):
     return os.path.splitext(path)[1].lower()[:12]
 
 
-def files(roots):
+def files(roots, even):
     kinds = collections.defaultdict(list)
     for root in roots:
         for folder, folders, names in os.walk(root):
@@ -30,7 +30,7 @@ def files(roots):
             for name in sorted(names):
                 path = os.path.join(folder, name)
                 if os.path.isfile(path) and not os.path.islink(path):
-                    kinds[suffix(path)].append(path)
+                    kinds[suffix(path) if even else ""].append(path)
     return kinds
 
 
@@ -55,8 +55,9 @@ def main():
     ap.add_argument("--count", type=int, default=3000)
     ap.add_argument("--seed", type=int, default=0)
     ap.add_argument("--name", default="bytes")
+    ap.add_argument("--even", action="store_true")
     args = ap.parse_args()
-    rng, kinds = random.Random(args.seed), files(args.roots)
+    rng, kinds = random.Random(args.seed), files(args.roots, args.even)
     for paths in kinds.values():
         rng.shuffle(paths)
     blocks, seen = [], set()
@@ -76,7 +77,7 @@ def main():
     os.makedirs(args.folder, exist_ok=True)
     np.savez(os.path.join(args.folder, "test.npz"), **{args.name: np.stack(blocks[:held])})
     np.savez(os.path.join(args.folder, "train.npz"), **{args.name: np.stack(blocks[held:])})
-    print(f"{len(blocks) - held} blocks to learn from, {held} to judge by, of {len(kinds)} kinds of names")
+    print(f"{len(blocks) - held} blocks to learn from, {held} to judge by")
 
 
 if __name__ == "__main__":
