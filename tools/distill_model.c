@@ -212,6 +212,10 @@ static gboolean open_teacher(Distill *q, GError **error)
 {
     HnForwardOptions o = distill_forward(q);
     q->targets = (HnTargets){ .objectives = q->objectives, .budget = q->ctx->budget };
+    q->judged_by = g_ptr_array_new();
+    for (guint i = 0; i < q->n_judged; i++)
+        g_ptr_array_add(q->judged_by, q->objectives->pdata[i]);
+    q->judge_targets = (HnTargets){ .objectives = q->judged_by, .budget = q->ctx->budget };
     if (q->p->teacher == NULL)
         return TRUE;
     HnModel *m;
@@ -222,7 +226,7 @@ static gboolean open_teacher(Distill *q, GError **error)
         g_prefix_error(error, "'%s': ", q->p->teacher);
         return FALSE;
     }
-    q->targets.teacher = q->teacher;
+    q->targets.teacher = q->judge_targets.teacher = q->teacher;
     return TRUE;
 }
 
@@ -235,6 +239,10 @@ static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError
     HnModel *work = types != NULL ? distill_student(q, error) : NULL;
     if (work == NULL)
         return NULL;
+    if (!distill_add_maps(q, work, error)) {
+        hn_model_free(work);
+        return NULL;
+    }
     const HnTrainerOptions o = { .objectives = q->objectives,
                                  .rule = q->rule,
                                  .trainable = trainable(q),
@@ -299,7 +307,7 @@ static gboolean open_trainer(Distill *q, GError **error)
 HnJudgeOptions distill_judge(const Distill *q)
 {
     return (HnJudgeOptions){ .data = q->judged,
-                             .targets = &q->targets,
+                             .targets = &q->judge_targets,
                              .forward = distill_forward(q),
                              .batch = (int)MIN(q->p->batch, hn_data_count(q->judged)),
                              .blind = q->p->no_labels,
@@ -330,8 +338,8 @@ gboolean distill_open(Distill *q, GError **error)
         return FALSE;
     if (!take_hashes(q, error) || !distill_check_recipe(q, error))
         return FALSE;
-    if (!init_student(q, error) || !distill_choose_losses(q, error) || !open_teacher(q, error) ||
-        !open_trainer(q, error) || !distill_open_cache(q, error))
+    if (!init_student(q, error) || !distill_choose_losses(q, error) || !distill_open_pairs(q, error) ||
+        !open_teacher(q, error) || !open_trainer(q, error) || !distill_open_cache(q, error))
         return FALSE;
     const HnJudgeOptions o = distill_judge(q);
     q->judge = hn_judge_new(&o);
@@ -357,7 +365,9 @@ void distill_clear(Distill *q)
     hn_data_free(q->all);
     g_clear_pointer(&q->compared, g_ptr_array_unref);
     g_clear_pointer(&q->inputs, g_ptr_array_unref);
+    g_clear_pointer(&q->judged_by, g_ptr_array_unref);
     g_clear_pointer(&q->objectives, g_ptr_array_unref);
+    g_clear_pointer(&q->pairs, g_array_unref);
     hn_model_free(q->plain);
     g_clear_pointer(&q->start, g_bytes_unref);
     g_clear_pointer(&q->file, g_bytes_unref);

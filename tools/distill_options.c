@@ -37,6 +37,11 @@ const GOptionEntry distill_entries[] = {
       "LOSS" },
     { "kd", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, kd),
       "how the default compares a teacher's classes: standard (default), standardize, or mse of logits", "HOW" },
+    { "pair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, pair),
+      "features T of the teacher that S of the student are to be like, too, by their mean squared difference; where "
+      "one "
+      "axis differs a linear map of S that learns, and is not written; several with commas",
+      "T:S" },
     { "no-labels", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, no_labels),
       "labels are not looked at, where there are some", NULL },
     { "epochs", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, epochs),

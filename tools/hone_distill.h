@@ -18,7 +18,7 @@
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay;
+        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair;
     double clip, ema, val_part;
     int epochs, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, no_labels, no_cache, last, force, list_trainable;
@@ -49,7 +49,11 @@ typedef struct {
     HnData *judged;           /* what the student is judged by at the end: val, or some of data */
     HnSample *sample;         /* the first batch */
     HnForward *teacher;       /* NULL: none */
-    HnTargets targets;
+    GArray *pairs;            /* distill_pairs.c; NULL: none */
+    guint n_judged;           /* objectives that students are judged by: those of pairs come behind */
+    HnTargets targets;        /* of the trainer */
+    GPtrArray *judged_by;     /* the first n_judged objectives, borrowed */
+    HnTargets judge_targets;
     HnTeacherCache *cache;    /* NULL: the teacher is asked each time */
     const char *no_cache_why; /* NULL: there is one, or nothing to keep */
     HnDevice *device;
@@ -92,6 +96,10 @@ gboolean distill_read_teacher(const Distill *q, HnModel **m, GError **error); /*
 
 /* distill_gain.c: the teacher beside what was trained, before it is written */
 gboolean distill_compare(Distill *q, GError **error);
+
+/* distill_pairs.c: losses of pairs of features, behind the other objectives; maps, where work is the step's copy */
+gboolean distill_open_pairs(Distill *q, GError **error);
+gboolean distill_add_maps(const Distill *q, HnModel *work, GError **error);
 
 /* distill_cache.c: what the teacher makes of the samples, once */
 gboolean distill_open_cache(Distill *q, GError **error);

@@ -122,6 +122,11 @@ HnForward *hn_forward_new(HnModel *m, const GPtrArray *objectives, const HnForwa
     return f->session != NULL && match_inputs(f, o->inputs, error) ? g_steal_pointer(&f) : NULL;
 }
 
+guint hn_forward_count(const HnForward *f)
+{
+    return f->n;
+}
+
 gboolean hn_forward_run(HnForward *f, HnTensor *const *in, HnTensor **out, GError **error)
 {
     const int n = hn_session_n_outputs(f->session);

@@ -29,6 +29,7 @@ HnForward *hn_forward_new(HnModel *m, const GPtrArray *objectives, const HnForwa
 void hn_forward_free(HnForward *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnForward, hn_forward_free)
 
+guint hn_forward_count(const HnForward *f); /* objectives */
 /* out: of each objective what it compares, new references; the next run overwrites them. Errors: those of running. */
 gboolean hn_forward_run(HnForward *f, HnTensor *const *in, HnTensor **out, GError **error);
 

@@ -119,6 +119,8 @@ char *hn_objectives_describe(const GPtrArray *objectives)
         }
         if (o->value != NULL)
             g_string_append_printf(s, "@%s", o->value);
+        if (o->like != NULL)
+            g_string_append_printf(s, "(%s)", o->like);
     }
     return g_string_free(s, FALSE);
 }

@@ -30,7 +30,7 @@ GPtrArray *hn_objectives_new(void); /* of HnObjective *, which it frees */
 /* At least one. Errors: USAGE. */
 GPtrArray *hn_objectives_parse(const char *text, GError **error);
 
-/* "0.7*kl:temperature=4@scores"; g_free(). */
+/* "0.7*kl:temperature=4@scores", "mse@small(large)" of values of other names; g_free(). */
 char *hn_objectives_describe(const GPtrArray *objectives);
 
 /* The value of a graph, bound, that it compares. Errors: USAGE: it computes none of that name. */

@@ -88,14 +88,15 @@ static gboolean ask(const HnTargets *t, const HnData *d, const HnSample *s, HnTe
 gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
                          HnTensor **out, GError **error)
 {
-    const guint n = t->objectives->len;
-    g_autofree HnTensor **made = g_new0(HnTensor *, n + 1);
+    const guint n = t->objectives->len, n_made = t->teacher != NULL ? hn_forward_count(t->teacher) : 0;
+    g_autofree HnTensor **made = g_new0(HnTensor *, n_made + 1);
     gboolean ok = ask(t, d, s, made, error);
     for (guint i = 0; i < n; i++)
         out[i] = NULL;
     for (guint i = 0; ok && i < n; i++)
         ok = (out[i] = make(t, i, d, s, compared[i], made, error)) != NULL;
-    hn_targets_clear(t, made);
+    for (guint i = 0; i < n_made; i++)
+        g_clear_pointer(&made[i], hn_tensor_unref);
     if (!ok)
         hn_targets_clear(t, out);
     return ok;

@@ -11,7 +11,8 @@ G_BEGIN_DECLS
 
 typedef struct {
     const GPtrArray *objectives; /* HnObjective * */
-    HnForward *teacher;          /* of losses that compare with a tensor; NULL: they compare with the array `label` */
+    HnForward *teacher; /* of these objectives, and maybe of more behind them, for losses that compare with a tensor;
+                           NULL: they compare with the array `label` */
     const HnTeacherCache *cache; /* of what the teacher makes of some data; NULL: it is asked each time */
     HnBudget *budget;
 } HnTargets;

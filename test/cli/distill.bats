@@ -208,3 +208,24 @@ with zipfile.ZipFile(out, "w") as z:
     PATH=$PWD/bin:$PATH distills "${teach[@]}" --plot loss.svg
     grep -q drawn loss.svg && grep -q "y2label 'top-1" script
 }
+
+@test "distill: pairs of features, through a map that is not written" {
+    teach=(--teacher "$digits/model.onnx" --init random:1 --epochs 2)
+    distills "${teach[@]}" --pair relu3.out:relu3.out
+    holds '.objective | endswith("mse@relu3.out(relu3.out)")'
+    holds '.trained.weights == 10'
+    distills "${teach[@]}" --pair relu3.out:pool1.out,features:features # 64 channels, of 32
+    holds '.trained.weights == 11 and (.objective | test("mse@[^+]*\\(relu3.out\\)\\+[^+]*mse@features"))'
+    holds '.after.top1 > 0.6 and .val.metric == "top1"'
+    succeeds hone-export -q out.onnx -o again.onnx
+    succeeds hone-run --data "$digits/test.npz" --metric top1 out.onnx
+    python3 - "$digits/model.onnx" out.onnx <<'EOF'
+import sys
+a, b = (open(p, "rb").read() for p in sys.argv[1:])
+assert abs(len(a) - len(b)) < 2000, (len(a), len(b))
+EOF
+    refuses 2 "a colon" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --pair relu9:relu3.out
+    refuses 1 "more than channels" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" \
+        "${teach[@]}" --pair relu2.out:relu3.out
+    refuses 2 "'--pair' is" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --pair a:b
+}
