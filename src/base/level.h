@@ -39,7 +39,7 @@
 #define HN_IVDEP _Pragma("GCC ivdep")
 #endif
 
-/* Before a loop that adds into the named sums, or takes the largest: the order is left to the vectors. */
+/* Before a loop that adds into the named sums: the order is left to the vectors. */
 #if defined(_OPENMP)
 #define HN_OMP(text) _Pragma(#text)
 #else
@@ -49,7 +49,6 @@
 #define HN_SUM2(a, b) HN_OMP(omp simd reduction(+ : a, b))
 #define HN_SUM3(a, b, c) HN_OMP(omp simd reduction(+ : a, b, c))
 #define HN_SUM4(a, b, c, d) HN_OMP(omp simd reduction(+ : a, b, c, d))
-#define HN_MAX2(a, b) HN_OMP(omp simd reduction(max : a, b))
 
 #define HN_LEVELS 3
 /* One of three: plain, avx2, avx512. */

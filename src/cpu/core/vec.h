@@ -37,7 +37,8 @@
 #define HN_VLOAD_N HN_JOIN(HN_VLOAD_N, HN_LEVEL)   /* (p, n): the first n, 0 < n < HN_LANES, then zeros */
 #define HN_VSTORE_N HN_JOIN(HN_VSTORE_N, HN_LEVEL) /* (p, v, n): the first n */
 
-#define HN_VSUM HN_JOIN(HN_VSUM, HN_LEVEL) /* the sum of all lanes, halves first */
+#define HN_VSUM HN_JOIN(HN_VSUM, HN_LEVEL)   /* the sum of all lanes, halves first */
+#define HN_VMOST HN_JOIN(HN_VMOST, HN_LEVEL) /* the largest of all lanes, of which none is NaN */
 
 #define HN_VEC_plain __m128
 #define HN_LANES_plain 4
@@ -58,6 +59,8 @@
 #define HN_VQUARTERS(v) _mm_add_ps(v, _mm_movehl_ps(v, v))
 #define HN_VPAIR(v) _mm_cvtss_f32(_mm_add_ss(v, _mm_shuffle_ps(v, v, 1)))
 #define HN_VSUM_plain(v) HN_VPAIR(HN_VQUARTERS(v))
+#define HN_VMOST2(v) _mm_cvtss_f32(_mm_max_ss(v, _mm_shuffle_ps(v, v, 1)))
+#define HN_VMOST_plain(v) HN_VMOST2(_mm_max_ps(v, _mm_movehl_ps(v, v)))
 
 #define HN_VEC_avx2 __m256
 #define HN_LANES_avx2 8
@@ -80,6 +83,7 @@
 
 #define HN_VHALVES(v) _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1))
 #define HN_VSUM_avx2(v) HN_VSUM_plain(HN_VHALVES(v))
+#define HN_VMOST_avx2(v) HN_VMOST_plain(_mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1)))
 
 #define HN_VEC_avx512 __m512
 #define HN_LANES_avx512 16
@@ -100,3 +104,4 @@
 #define HN_VLOAD_N_avx512(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define HN_VSTORE_N_avx512(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #define HN_VSUM_avx512 _mm512_reduce_add_ps
+#define HN_VMOST_avx512 _mm512_reduce_max_ps

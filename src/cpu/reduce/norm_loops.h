@@ -85,46 +85,29 @@ static HN_TARGET void HN_V(row_affine)(float *y, const float *x, int64_t n, floa
 
 static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
 {
-    float a = -INFINITY, b = -INFINITY;
-    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* whole vectors; the rest alone */
-    const float *x1 = x + h;
-    HN_MAX2(a, b)
-    for (int64_t i = 0; i < h; i++) {
-        a = x[i] > a ? x[i] : a;
-        b = x1[i] > b ? x1[i] : b;
+    HN_VEC a = HN_VSET(-INFINITY), b = a;
+    int64_t i = 0;
+    for (; i + 2 * HN_LANES <= n; i += 2 * HN_LANES) {
+        a = HN_VMAX(HN_VLOAD(x + i), a);
+        b = HN_VMAX(HN_VLOAD(x + i + HN_LANES), b);
     }
-    if (2 * h == n)
-        return a > b ? a : b;
-    HN_MAX2(a, b)
-    for (int64_t i = 2 * h; i < n; i++)
-        a = x[i] > a ? x[i] : a;
-    return a > b ? a : b;
+    if (i + HN_LANES <= n) {
+        a = HN_VMAX(HN_VLOAD(x + i), a);
+        i += HN_LANES;
+    }
+    float most = HN_VMOST(HN_VMAX(a, b));
+    for (; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
 }
 
 /* y = e^(x - max); their sum */
 static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
 {
-    float a = 0, b = 0;
-    const int64_t h = n / (2 * HN_LANES) * HN_LANES; /* as above */
-    const float *x1 = x + h;
-    float *y1 = y + h;
-    HN_SUM2(a, b)
-    for (int64_t i = 0; i < h; i++) {
-        const float v = HN_V(exp_share)(x[i] - max), v1 = HN_V(exp_share)(x1[i] - max);
-        y[i] = v;
-        y1[i] = v1;
-        a += v;
-        b += v1;
-    }
-    if (2 * h == n)
-        return a + b;
-    HN_SUM1(a)
-    for (int64_t i = 2 * h; i < n; i++) {
-        const float v = HN_V(exp_share)(x[i] - max);
-        y[i] = v;
-        a += v;
-    }
-    return a + b;
+    HN_IVDEP
+    for (int64_t i = 0; i < n; i++)
+        y[i] = HN_V(exp_share)(x[i] - max);
+    return HN_V(row_sum)(y, n);
 }
 
 /* The sum alone */
