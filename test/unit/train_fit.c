@@ -38,6 +38,8 @@ typedef struct {
     gint halt;
     int64_t stop_at;
     HnProgress progress;
+    double lr;     /* 0: 0.02 */
+    gboolean last; /* weights are kept, not the best */
 } Set;
 
 static HnModel *new_net(void)
@@ -119,8 +121,9 @@ static void open_fit(Set *s, int threads)
                               .data = s,
                               .epochs = EPOCHS,
                               .schedule = { HN_LR_COSINE, 3, EPOCHS * (SAMPLES / BATCH), 0 },
-                              .lr = 0.02,
+                              .lr = s->lr != 0 ? s->lr : 0.02,
                               .averages = TRUE,
+                              .last = s->last,
                               .checkpoint = s->checkpoint,
                               .recipe = "test",
                               .progress = &s->progress };
@@ -291,8 +294,37 @@ static void test_judge(void)
     g_assert_cmpint(made.samples, ==, SAMPLES);
     g_assert_cmpfloat_with_epsilon(made.loss, loss / SAMPLES, 1e-5);
     g_assert_cmpfloat_with_epsilon(made.top1, right / (double)SAMPLES, 1e-9);
+    HnJudgement again;
+    g_assert_true(hn_judge_run(s->judge, new_net(), &again, &error));
+    g_assert_true(again.loss == made.loss && again.top1 == made.top1 && again.samples == made.samples);
     close_set(s);
     remove_folder(folder);
+}
+
+/* Uphill, each epoch is worse than the one before: the best weights are kept, or the last ones where they are asked
+ * for. */
+static void test_last(void)
+{
+    for (int last = 0; last <= 1; last++) {
+        g_autoptr(GError) error = NULL;
+        char *folder = make_folder();
+        Set *s = open_set(folder, 1, -1);
+        hn_fit_free(s->fit);
+        hn_judge_free(s->judge);
+        s->lr = -0.02;
+        s->last = last;
+        open_fit(s, 1);
+        g_assert_true(hn_fit_run(s->fit, &error));
+        g_assert_no_error(error);
+        g_autoptr(HnModel) m = new_net();
+        g_assert_true(hn_fit_store(s->fit, m, &error));
+        const char *name;
+        const HnTensor *now = hn_trainer_learned(s->trainer, 0, TRUE, &name);
+        g_assert_true(hn_tensor_equal(hn_graph_find(m->graph, name)->weight, now) == (last == 1));
+        g_assert_cmpint(hn_fit_best(s->fit), ==, last ? EPOCHS : 1);
+        close_set(s);
+        remove_folder(folder);
+    }
 }
 
 static double deviation_of(const HnTensor *t, double *mean)
@@ -379,6 +411,7 @@ int main(int argc, char **argv)
     g_test_add_func("/fit/goes-on", test_goes_on);
     g_test_add_func("/fit/range", test_range);
     g_test_add_func("/fit/judge", test_judge);
+    g_test_add_func("/fit/last", test_last);
     g_test_add_func("/fit/init", test_init);
     g_test_add_func("/fit/init-by-batch", test_init_by_batch);
     return g_test_run();

@@ -148,7 +148,7 @@ static void test_limits(void)
             g_assert_cmpuint(f.needed, ==, measured(&small));
             g_assert_cmpuint(f.needed, <=, limit);
             g_assert_cmpuint(f.nodes, >, 0);
-            g_assert_true(f.part > 0 && f.part < 1);
+            g_assert_true(f.part > 0 && f.part < 0.073); /* the dearest first would take 0.078 */
             hn_session_foreach_step(hn_trainer_session(small.trainer), count_again, &again);
             g_assert_cmpuint(again, >, 0);
             same_states(&plain, &small);

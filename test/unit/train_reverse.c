@@ -151,6 +151,15 @@ static void test_several_uses(void)
            "w x", POINTS("f64[2,2]={1,-2,3,0.5} f64[2,2]={0.3,2,-1,1.5}"));
 }
 
+/* Nodes that are taken apart, between others, one behind the other, and with a result that is no wanted one's. */
+static void test_apart(void)
+{
+    expect("opset 28 graph g(%x:f64[1,1,2,2], %k:f64[1,1,2,2], %w:f64[2,2]) -> (%y, %n) "
+           "{ %p = MatMul(%x, %w) %a = Attention(%p, %k, %p) is_causal=1 %t = Tanh(%a) %b = Attention(%t, %a, %k) "
+           "%y = Mul(%b, %p) %n = Attention(%k, %k, %k) }",
+           "x k w", POINTS("f64[1,1,2,2]={1,-2,3,0.5} f64[1,1,2,2]={0.3,2,-1,1.5} f64[2,2]={0.5,1,-0.5,0.2}"));
+}
+
 /* A result that is an input: its gradient is what came in. */
 static void test_results_that_are_inputs(void)
 {
@@ -454,6 +463,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/reverse/several-uses", test_several_uses);
+    g_test_add_func("/reverse/apart", test_apart);
     g_test_add_func("/reverse/results-that-are-inputs", test_results_that_are_inputs);
     g_test_add_func("/reverse/wanted", test_wanted);
     g_test_add_func("/reverse/ends", test_ends);

@@ -659,21 +659,22 @@ static void test_softmax(void)
 
 /* --- sums --------------------------------------------------------------------------------------------------------- */
 
-/* Five numbers whose sum depends on the order: ((a + b) + (c + d)) + e. */
+/* Numbers whose sum depends on the order: of seven ((a + b) + (c + d)) + ((e + f) + g). */
 static void test_tree(void)
 {
-    const float v[] = { 1e8f, 1.0f, -1e8f, 3.0f, 0.25f };
+    const float v[] = { -1e8f, 1.0f, 3.0f, 3.0f, 0.25f, 1e8f, 3.0f };
     HnGradientSum *s = hn_gradient_sum_new(1, 2, NULL);
     g_autoptr(GError) error = NULL;
     g_assert_null(hn_gradient_sum_finish(s, &error));
     g_assert_error(error, HN_ERROR, HN_ERROR_USAGE);
-    for (int round = 0; round < 2; round++) {
-        for (guint i = 0; i < G_N_ELEMENTS(v); i++) {
+    for (guint round = 0; round < 4; round++) {
+        const guint n = round % 2 == 0 ? 5 : 7;
+        for (guint i = 0; i < n; i++) {
             g_autoptr(HnTensor) t = hn_tensor_scalar_f32(v[i]);
             g_assert_true(hn_gradient_sum_add(s, &t, NULL));
         }
-        const float left = (v[0] + v[1]) + (v[2] + v[3]);
-        g_assert_true(*(float *)hn_gradient_sum_finish(s, NULL)[0]->data == left + v[4]);
+        const float left = (v[0] + v[1]) + (v[2] + v[3]), right = n == 5 ? v[4] : (v[4] + v[5]) + v[6];
+        g_assert_true(*(float *)hn_gradient_sum_finish(s, NULL)[0]->data == left + right);
     }
     hn_gradient_sum_free(s);
 }
