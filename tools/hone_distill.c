@@ -1,8 +1,11 @@
 /* hone-distill: a model that learns, from labels or from another model; written where it is no worse than before. */
 #include "hone_distill.h"
 
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -220,12 +223,26 @@ static gboolean write_model(Distill *q, GError **error)
            hn_onnx_write_file(q->plain, q->p->output != NULL ? q->p->output : "-", &o, error);
 }
 
+/* Said before the time is spent on training. */
+static gboolean can_be_written(const char *path, GError **error)
+{
+    if (path == NULL || hn_out_is_stdout(path))
+        return TRUE;
+    g_autofree char *folder = g_path_get_dirname(path);
+    if (g_access(folder, W_OK) == 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot write '%s': %s", path, g_strerror(errno));
+    return FALSE;
+}
+
 static gboolean work(Distill *q, GError **error)
 {
     if (q->p->replay != NULL && !distill_read_recipe(q, error))
         return FALSE;
     const DistillParams *p = q->p;
     if (!distill_parse(q, error) || (q->backend = hn_tool_backend(q->ctx, error)) == NULL)
+        return FALSE;
+    if (!can_be_written(p->output, error) || !can_be_written(p->checkpoint, error) || !can_be_written(p->cache, error))
         return FALSE;
     const gboolean silent = p->list_trainable || (p->replay != NULL && p->output == NULL);
     if (!silent && (p->output == NULL || hn_out_is_stdout(p->output)) &&

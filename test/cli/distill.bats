@@ -149,6 +149,7 @@ with zipfile.ZipFile(out, "w") as z:
 }
 
 @test "distill: what is refused" {
+    refuses 1 "No such file" hone-distill -q -o nowhere/no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 100000
     for what in "2|--student|" "2|--data|--student $digits/model.onnx" \
         "2|no loss|--student $digits/model.onnx --data $digits/train.npz --loss xx" \
         "2|--lr|--student $digits/model.onnx --data $digits/train.npz --lr 0" \
