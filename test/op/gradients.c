@@ -372,6 +372,10 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, gboolean
         if (s->tensor->dtype == HN_F32)
             p.single = COARSER;
     }
+    if ((op->flags & HN_OP_STRAIGHT) != 0) { /* what the gradient is the derivative of */
+        hn_node_set_int(p.plain.model->graph->nodes->pdata[0], "smooth", 1);
+        hn_node_set_int(p.full.model->graph->nodes->pdata[0], "smooth", 1);
+    }
     if (op->domain != NULL)
         hn_model_set_opset(p.full.model, NULL, HN_OPSET_MAX);
     g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
