@@ -11,6 +11,7 @@
 #include "train/init_batch.h"
 #include "train/train_data.h"
 
+#define ON_GRID 0.3      /* times the usual rate: weights and scales that move a little move integers */
 #define FEW_SAMPLES 300  /* of which batches' moments say little */
 #define SMALL_BATCH 8    /* the same */
 #define LEAST_SPLIT 20   /* samples: fewer are not split */
@@ -247,6 +248,7 @@ static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError
                                  .rule = q->rule,
                                  .trainable = trainable(q),
                                  .keep_statistics = keep_statistics,
+                                 .straight = q->p->straight,
                                  .in = (HnType *const *)types->pdata,
                                  .micro = q->p->micro_batches,
                                  .threads = q->ctx->common.threads,
@@ -297,6 +299,8 @@ static gboolean open_trainer(Distill *q, GError **error)
         if (!q->p->freeze_bn)
             hn_context_warn(q->ctx, "normalizations keep their means and variances, %s; see '--train-bn'", why);
     }
+    if (hn_trainer_in_place(q->trainer) && q->p->lr == NULL && isnan(hn_terms_get(q->rule->terms, "lr")))
+        q->rule->lr *= ON_GRID;
     note_forecast(q);
     q->compared = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     for (guint i = 0; i < q->objectives->len; i++)

@@ -21,7 +21,7 @@ typedef struct {
         *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair;
     double clip, ema, val_part;
     int epochs, batch, micro_batches, patience, checkpoint_every;
-    gboolean freeze_bn, train_bn, no_labels, no_cache, last, force, list_trainable;
+    gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
 } DistillParams;
 
 typedef struct {

@@ -147,6 +147,7 @@ static void qlinearconv_ref(HnEval *e)
 
 const HnOp hn_op_convinteger = {
     .name = "ConvInteger",
+    .flags = HN_OP_INTEGERS,
     .since = { 10 },
     .in = "TUTU",
     .out = "W",
@@ -163,6 +164,7 @@ const HnOp hn_op_convinteger = {
 
 const HnOp hn_op_qlinearconv = {
     .name = "QLinearConv",
+    .flags = HN_OP_INTEGERS,
     .since = { 10 },
     .in = "TfTUfUfVW",
     .out = "V",

@@ -407,6 +407,7 @@ static void matmulinteger_ref(HnEval *e)
 
 const HnOp hn_op_matmulinteger = {
     .name = "MatMulInteger",
+    .flags = HN_OP_INTEGERS,
     .since = { 10 },
     .in = "TUTU",
     .out = "V",
@@ -484,7 +485,7 @@ static void qlinearmatmul_ref(HnEval *e)
 
 const HnOp hn_op_qlinearmatmul = {
     .name = "QLinearMatMul",
-    .flags = HN_OP_HALF_VIA_F32,
+    .flags = HN_OP_HALF_VIA_F32 | HN_OP_INTEGERS,
     .since = { 10, 21 },
     .lacks = HN_LACKS({ 'T', 21, 0, HN_BIT(HN_F16) | HN_BIT(HN_BF16) }),
     .in = "UTUVTVTW",

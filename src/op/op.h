@@ -270,6 +270,7 @@ enum {
     HN_OP_STEPS = 1 << 12,     /* its integers stand for the floats of input 0: QuantizeLinear */
     HN_OP_CONVERT = 1 << 13,   /* output 0 is input 0, number by number, in another type: Cast, CastLike */
     HN_OP_STRAIGHT = 1 << 15,  /* its gradient is that of the function that attribute `smooth` makes of it: rounding */
+    HN_OP_INTEGERS = 1 << 16,  /* computes with integers that stand for floats, or makes them for that: MatMulInteger */
     HN_OP_DYNAMIC = 1 << 8,    /* output shape depends on elements even when all input shapes are known: NonZero */
 };
 
@@ -344,6 +345,7 @@ typedef struct {
     const char *name; /* for options, "adamw"; NULL: the operator is none */
     int states;
     float lr;      /* where nobody says another: a usual one */
+    gboolean even; /* its steps are about as long as the rate says, whatever the gradient's size is */
     const char *const *floats, *const *ints; /* as above; `weight_decay` counts for weights of several axes */
 } HnOptimizerRule;
 

@@ -307,6 +307,7 @@ const HnOp hn_op_adamw = {
     .optimizer = { .name = "adamw",
                    .states = 2,
                    .lr = 1e-3f,
+                   .even = TRUE,
                    .floats = HN_NAMES("beta1", "beta2", "epsilon", "weight_decay") },
 };
 
@@ -338,7 +339,11 @@ const HnOp hn_op_lion = {
     .infer = optimizer_infer,
     .cost = step_cost,
     .ref = lion_ref,
-    .optimizer = { .name = "lion", .states = 1, .lr = 1e-4f, .floats = HN_NAMES("beta1", "beta2", "weight_decay") },
+    .optimizer = { .name = "lion",
+                   .states = 1,
+                   .lr = 1e-4f,
+                   .even = TRUE,
+                   .floats = HN_NAMES("beta1", "beta2", "weight_decay") },
 };
 
 const HnOp hn_op_clipbynorm = {

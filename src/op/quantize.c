@@ -727,6 +727,7 @@ const HnOp hn_op_dequantizelinear = {
 
 const HnOp hn_op_dynamicquantizelinear = {
     .name = "DynamicQuantizeLinear",
+    .flags = HN_OP_INTEGERS,
     .since = { 11 },
     .in = "f",
     .out = "ufu",

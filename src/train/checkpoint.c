@@ -29,10 +29,29 @@ void hn_checkpoint_free(HnCheckpoint *c)
     g_free(c);
 }
 
+/* Several elements share a byte, which no .npy file can say: the bytes are what is kept. */
+static gboolean as_bytes(const HnTensor *t)
+{
+    return hn_dtype_bits(t->dtype) < 8;
+}
+
 void hn_checkpoint_add(HnCheckpoint *c, const char *kind, const char *name, HnTensor *t)
 {
+    const int64_t bytes = (int64_t)t->bytes;
+    HnTensor *kept = as_bytes(t) ? hn_tensor_new(HN_U8, 1, &bytes, NULL, NULL) : hn_tensor_ref(t);
+    if (kept != t)
+        memcpy(kept->data, t->data, t->bytes);
     g_ptr_array_add(c->names, g_strconcat(kind, ":", name, NULL));
-    g_ptr_array_add(c->tensors, hn_tensor_ref(t));
+    g_ptr_array_add(c->tensors, kept);
+}
+
+static HnTensor *from_bytes(const HnCheckpoint *c, int at, const HnTensor *like, GError **error)
+{
+    g_autoptr(HnTensor) bytes = hn_npz_read(c->file, at, error);
+    HnTensor *t = bytes != NULL ? hn_tensor_new(like->dtype, like->ndim, like->dims, NULL, error) : NULL;
+    if (t != NULL)
+        memcpy(t->data, bytes->data, t->bytes);
+    return t;
 }
 
 HnTensor *hn_checkpoint_find(const HnCheckpoint *c, const char *kind, const char *name, const HnTensor *like,
@@ -41,6 +60,8 @@ HnTensor *hn_checkpoint_find(const HnCheckpoint *c, const char *kind, const char
     g_autofree char *full = g_strconcat(kind, ":", name, NULL);
     const int at = hn_npz_find(c->file, full);
     const HnNpyHead *head = at >= 0 ? &hn_npz_array(c->file, at)->head : NULL;
+    if (head != NULL && as_bytes(like) && head->dtype == HN_U8 && head->n == (int64_t)like->bytes)
+        return from_bytes(c, at, like, error);
     if (head != NULL && head->dtype == like->dtype && head->ndim == like->ndim && head->n == like->n &&
         memcmp(head->dims, like->dims, (gsize)like->ndim * sizeof *head->dims) == 0)
         return hn_npz_read(c->file, at, error);

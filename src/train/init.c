@@ -146,6 +146,22 @@ static void init_rest(Init *k)
     }
 }
 
+/* What is quantized has no new weights: its scales fit those that it has. */
+static gboolean all_floats(const HnModel *m, const HnTrainableOptions *o, GError **error)
+{
+    g_autoptr(GArray) all = hn_trainable_list(m, o, error);
+    for (guint i = 0; all != NULL && i < all->len; i++) {
+        const HnTrainableWeight *w = &g_array_index(all, HnTrainableWeight, i);
+        if (w->why != HN_WHY_TRAINED || (!w->scale && hn_dtype_in(hn_trainable_elements(w->v)->dtype, HN_T_FLOATS)))
+            continue;
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "'%s' belongs to a quantized weight or value: new weights are for a model that is not quantized",
+                    w->v->name);
+        return FALSE;
+    }
+    return all != NULL;
+}
+
 gboolean hn_init_weights(HnModel *m, const HnTrainableOptions *o, uint64_t seed, GError **error)
 {
     Init k = { .m = m, .all = hn_rng(seed) };
@@ -153,6 +169,8 @@ gboolean hn_init_weights(HnModel *m, const HnTrainableOptions *o, uint64_t seed,
         return FALSE;
     g_autoptr(GPtrArray) list = hn_trainable_find(m, o, error);
     if (list == NULL)
+        return FALSE;
+    if (!all_floats(m, o, error))
         return FALSE;
     k.trained = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < list->len; i++)

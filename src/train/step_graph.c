@@ -34,8 +34,6 @@ static const char *const passes[] = { "eliminate-dead",
                                       "expand-einsum",
                                       NULL };
 
-#define UPDATE_NAME "update" /* of nodes that belong to it and are no optimizers */
-
 typedef struct {
     const HnStepGraphOptions *o;
     HnStepGraph *g;
@@ -43,8 +41,10 @@ typedef struct {
     GPtrArray *elements; /* HnTensor * of g->trained, which are inputs for now */
     GPtrArray *replaced; /* HnTensor * of g->statistics, the same */
     HnTypes *types;
-    GHashTable *names; /* HnTensor * -> char *: what weights are called in the model */
-    guint factors;     /* the first of the inputs that sums are multiplied by */
+    GHashTable *names;      /* HnTensor * -> char *: what weights are called in the model */
+    guint factors;          /* the first of the inputs that sums are multiplied by */
+    gboolean straight;      /* HnReverse.straight */
+    const HnNode *integers; /* computes with such; NULL: none does */
 } Making;
 
 void hn_step_graph_free(HnStepGraph *g)
@@ -62,13 +62,15 @@ void hn_step_graph_free(HnStepGraph *g)
     g_array_unref(g->trained);
     g_array_unref(g->variables);
     g_ptr_array_unref(g->statistics);
+    g_ptr_array_unref(g->products);
+    hn_in_place_free(g->in_place);
     hn_model_free(g->model);
     g_free(g);
 }
 
 HnPhase hn_step_graph_phase(const HnNode *n)
 {
-    if ((n->op != NULL && n->op->optimizer.name != NULL) || g_strcmp0(n->name, UPDATE_NAME) == 0)
+    if ((n->op != NULL && n->op->optimizer.name != NULL) || g_strcmp0(n->name, HN_UPDATE_NAME) == 0)
         return HN_PHASE_UPDATE;
     const gboolean backward = n->name != NULL && (g_str_has_suffix(n->name, HN_GRADIENT_SUFFIX) || hn_is_again(n));
     return backward ? HN_PHASE_BACKWARD : HN_PHASE_FORWARD;
@@ -82,6 +84,27 @@ static void bind_first_failure(HnNode *n, gpointer data)
     GError **error = data;
     if (*error == NULL)
         hn_op_bind(n, error);
+}
+
+static void find_quantized(HnNode *n, gpointer data)
+{
+    Making *k = data;
+    k->straight = k->straight || (n->op->flags & (HN_OP_STEPS | HN_OP_UNPACK)) != 0;
+    if ((n->op->flags & HN_OP_INTEGERS) != 0 && k->integers == NULL)
+        k->integers = n;
+}
+
+/* Models that are quantized are trained straight through; not those whose nodes compute with integers. */
+static gboolean look_for_integers(Making *k, GError **error)
+{
+    k->straight = k->o->straight;
+    hn_graph_foreach_node(k->graph, find_quantized, k);
+    if (k->integers != NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "node '%s' computes with integers (%s), which has no gradient: the form with QuantizeLinear and "
+                    "DequantizeLinear nodes, which 'hone-quantize --format qdq' writes, is trained",
+                    hn_node_label(k->integers), k->integers->op_type);
+    return k->integers == NULL;
 }
 
 static gboolean bind(HnModel *m, GError **error)
@@ -155,21 +178,46 @@ static void note_names(const HnGraph *g, GHashTable *names)
         note_names(g->inner->pdata[i], names);
 }
 
+/* The name in the model of v, which holds t. */
+static const char *origin_of(const Making *k, const HnValue *v, const HnTensor *t)
+{
+    const char *origin = g_hash_table_lookup(k->names, t);
+    return origin != NULL ? origin : v->name;
+}
+
+static void add_weight(Making *k, HnValue *v, const char *origin)
+{
+    const HnInPlace *p = k->g->in_place;
+    HnValue *master = hn_in_place_master(p, v);
+    const HnTrained t = { .name = g_strdup(master->name),
+                          .origin = g_strdup(origin),
+                          .grid = hn_in_place_grid(p, master),
+                          .least = hn_in_place_least(p, v) };
+    g_array_append_val(k->g->trained, t);
+}
+
+/* What is quantized is trained in place: its integers become f32 weights. */
 static gboolean add_trained(Making *k, GError **error)
 {
-    g_autoptr(GPtrArray) weights = hn_trainable_find(k->g->model, &k->o->trainable, error);
-    if (weights == NULL)
+    HnStepGraph *g = k->g;
+    g_autoptr(GArray) list = hn_trainable_list(g->model, &k->o->trainable, error);
+    if (list == NULL || (g->in_place = hn_in_place_new(k->graph, list, error)) == NULL)
         return FALSE;
-    for (guint i = 0; i < weights->len; i++) {
-        const HnValue *v = weights->pdata[i];
-        const char *origin = g_hash_table_lookup(k->names, hn_trainable_elements(v));
-        const HnTrained t = { .name = g_strdup(v->name), .origin = g_strdup(origin != NULL ? origin : v->name) };
-        g_array_append_val(k->g->trained, t);
+    for (guint i = 0; i < list->len; i++) {
+        const HnTrainableWeight *w = &g_array_index(list, HnTrainableWeight, i);
+        if (w->why == HN_WHY_TRAINED)
+            add_weight(k, w->v, origin_of(k, w->v, hn_trainable_elements(w->v)));
     }
-    if (weights->len == 0)
+    for (guint i = 0; i < hn_in_place_n_products(g->in_place); i++) {
+        const char *name, *origin;
+        const HnGrid *grid = hn_in_place_product(g->in_place, i, &name);
+        origin = g_hash_table_lookup(k->names, grid->like);
+        g_ptr_array_add(g->products, g_strdup(origin != NULL ? origin : name));
+    }
+    if (g->trained->len == 0)
         g_set_error_literal(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
                             "no weight can be trained: no float initializer reaches a weight, bias, scale or table");
-    return weights->len > 0;
+    return g->trained->len > 0 && bind(g->model, error);
 }
 
 static gboolean convert(Making *k, GError **error)
@@ -351,7 +399,8 @@ static gboolean add_gradients(Making *k, GError **error)
                           .of = (HnValue *const *)k->graph->outputs->pdata,
                           .dy = (HnValue *const *)k->graph->inputs->pdata + k->factors,
                           .n_wanted = (int)n,
-                          .wanted = wanted };
+                          .wanted = wanted,
+                          .straight = k->straight };
     if (!hn_reverse(&r, gradients, error) || !bind(g->model, error) || !infer(k, error))
         return FALSE;
     hn_order_backward(k->graph, k->types, forward);
@@ -406,7 +455,7 @@ static const HnNode *place_of_update(const HnGraph *g, const HnValue *w, const H
 static HnValue *of_update(HnValue *v)
 {
     g_free(v->producer->name);
-    v->producer->name = g_strdup(UPDATE_NAME);
+    v->producer->name = g_strdup(HN_UPDATE_NAME);
     return v;
 }
 
@@ -440,8 +489,8 @@ static gboolean add_updates(Making *k, GError **error)
         if (t->gradient == NULL)
             continue;
         const HnNode *before = g->norm_out < 0 ? place_of_update(k->graph, w, t->gradient) : NULL;
-        if (hn_update_build(k->graph, before, k->o->rule, w, k->elements->pdata[i], t->gradient, numbers, g->variables,
-                            &t->average, error) == NULL)
+        if (hn_update_build(k->graph, before, k->o->rule, w, k->elements->pdata[i], t->least != NULL, t->gradient,
+                            numbers, g->variables, &t->average, error) == NULL)
             return FALSE;
     }
     return TRUE;
@@ -497,12 +546,14 @@ HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GErro
     g->trained = g_array_new(FALSE, TRUE, sizeof(HnTrained));
     g->variables = g_array_new(TRUE, TRUE, sizeof(HnVariable));
     g->statistics = g_ptr_array_new_with_free_func(g_free);
+    g->products = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) elements = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_autoptr(GPtrArray) replaced = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_autoptr(GHashTable) names = g_hash_table_new_full(NULL, NULL, (GDestroyNotify)hn_tensor_unref, g_free);
     Making k = { .o = o, .g = g, .graph = work->graph, .elements = elements, .replaced = replaced, .names = names };
     hn_model_drop_defaults(work);
-    gboolean ok = hn_inline_functions(work, error) && bind(work, error) && convert(&k, error);
+    gboolean ok =
+        hn_inline_functions(work, error) && bind(work, error) && look_for_integers(&k, error) && convert(&k, error);
     if (ok)
         fix_inputs(&k);
     ok = ok && take_branches(&k, error) && add_trained(&k, error) && set_aside_trained(&k, error) &&

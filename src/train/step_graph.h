@@ -11,6 +11,7 @@
 #pragma once
 
 #include "run/variable.h"
+#include "train/in_place.h"
 #include "train/objective.h"
 #include "train/trainable.h"
 #include "train/update_rule.h"
@@ -24,6 +25,7 @@ typedef struct {
     const HnUpdateRule *rule;    /* NULL: gradients are results, and nothing is updated */
     HnTrainableOptions trainable;
     gboolean keep_statistics; /* normalizations go on with the moments that the file holds */
+    gboolean straight;        /* through Round and its like as through the identity, also where nothing is quantized */
     HnType *const *in;        /* of the inputs that are no initializers, in order: fixed tensors */
     HnTensor *const *fixed;   /* by input: the elements that it has in every step, where a branch may be chosen by them;
                                  NULL: it differs. NULL: all differ */
@@ -31,10 +33,12 @@ typedef struct {
 
 /* A weight that is trained. */
 typedef struct {
-    char *name;        /* in the graph */
-    char *origin;      /* in the model; another one where it was in a branch that is always taken */
-    HnValue *gradient; /* NULL: no loss depends on it, and it is not trained */
-    char *average;     /* name of the variable that averages it; NULL: none does */
+    char *name;         /* in the graph */
+    char *origin;       /* in the model; another one where it was in a branch that is always taken */
+    HnValue *gradient;  /* NULL: no loss depends on it, and it is not trained */
+    char *average;      /* name of the variable that averages it; NULL: none does */
+    const HnGrid *grid; /* it is f32 for a weight that the file holds as integers; NULL: it is not. Borrowed */
+    HnTensor *least;    /* a scale of integers: what is used does not fall below; NULL: it is none. Borrowed */
 } HnTrained;
 
 typedef struct {
@@ -48,12 +52,15 @@ typedef struct {
     int gradient_out;         /* results begin with the losses' sums; of gradients the first; -1: there are none */
     int norm_out;             /* of all gradients; -1: it is not asked for */
     GArray *trained;          /* HnTrained, in the order of the file */
+    HnInPlace *in_place;      /* what is quantized */
+    GPtrArray *products;      /* char *: of hn_in_place_product(), in the model */
     GPtrArray *statistics;    /* char *: weights without gradient that each step replaces */
     GArray *variables;        /* HnVariable, ended by one without a name; names are values of the model */
 } HnStepGraph;
 
 /* Takes `work`, a model read for this, whose inputs have no fixed types yet. Errors: UNSUPPORTED: no weight is trained;
- * a node on the way to one has no gradient, one sentence that names node and weight. */
+ * a node on the way to one has no gradient, one sentence that names node and weight; a node computes with integers;
+ * VALUE: a scale of integers is not above 0. */
 HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GError **error);
 void hn_step_graph_free(HnStepGraph *g);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnStepGraph, hn_step_graph_free)

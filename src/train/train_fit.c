@@ -121,13 +121,16 @@ static gboolean keep(HnFit *f, GError **error)
     g_array_set_size(f->kept, 0);
     for (guint i = 0; i < hn_trainer_n_learned(f->o.feed.trainer); i++) {
         const char *name;
-        const HnTensor *t = hn_trainer_learned(f->o.feed.trainer, i, f->o.averages, &name);
-        if (t == NULL)
+        GError *failure = NULL;
+        const HnTensor *t = hn_trainer_learned(f->o.feed.trainer, i, f->o.averages, &name, &failure);
+        if (t == NULL && failure == NULL)
             continue;
-        const Kept k = { g_strdup(name), hn_tensor_copy(t, f->o.budget, error) };
+        const Kept k = { g_strdup(name), t != NULL ? hn_tensor_copy(t, f->o.budget, &failure) : NULL };
         g_array_append_val(f->kept, k);
-        if (k.tensor == NULL)
+        if (k.tensor == NULL) {
+            g_propagate_error(error, failure);
             return FALSE;
+        }
     }
     return TRUE;
 }

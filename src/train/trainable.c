@@ -5,6 +5,7 @@
 
 #include "base/regex.h"
 #include "op/linear.h"
+#include "train/quantized.h"
 
 #define MASK 1e4 /* a magnitude that masks have and weights do not */
 
@@ -13,6 +14,7 @@ typedef struct {
     guint8 *of_data;   /* by HnValue.id: computed of the model's inputs, or one of them */
     guint8 *reached;   /* by HnValue.id: a weight whose elements reach what is trained */
     GPtrArray *to_see; /* HnValue * that reach it, whose makers are still to be looked at */
+    const HnQuantized *quantized;
 } Search;
 
 /* A node that only holds a tensor in its one attribute; NULL: v is something else. */
@@ -86,7 +88,7 @@ static void find_data(Search *s)
 gboolean hn_trainable_moves(const HnNode *n)
 {
     return n->op != NULL && n->in->len > 0 &&
-           ((n->op->flags & (HN_OP_UNPACK | HN_OP_CONVERT)) != 0 || hn_op_bytes(n) == HN_QB_MOVES);
+           ((n->op->flags & (HN_OP_UNPACK | HN_OP_STEPS | HN_OP_CONVERT)) != 0 || hn_op_bytes(n) == HN_QB_MOVES);
 }
 
 static void reach(Search *s, HnValue *v)
@@ -170,25 +172,28 @@ typedef struct {
     HnRegex *freeze, *train;
 } Patterns;
 
-static HnTrainableWhy why_by_rules(const Search *s, const HnValue *v, const HnTensor *t)
+static HnTrainableWhy why_by_rules(const Search *s, const HnValue *v, const HnTensor *t, gboolean scale)
 {
-    return t->n <= 1            ? HN_WHY_ELEMENT
-           : !s->reached[v->id] ? HN_WHY_UNREACHED
-           : is_mask(t)         ? HN_WHY_MASK
-                                : HN_WHY_TRAINED;
+    const gboolean floats = hn_dtype_in(t->dtype, HN_T_FLOATS);
+    return scale                  ? HN_WHY_TRAINED
+           : t->n <= 1 && floats  ? HN_WHY_ELEMENT
+           : !s->reached[v->id]   ? HN_WHY_UNREACHED
+           : floats && is_mask(t) ? HN_WHY_MASK
+                                  : HN_WHY_TRAINED;
 }
 
-static gboolean find_why(const Search *s, const Patterns *p, const HnValue *v, HnTrainableWhy *why, GError **error)
+static gboolean find_why(const Search *s, const Patterns *p, const HnValue *v, gboolean scale, HnTrainableWhy *why,
+                         GError **error)
 {
     const HnTensor *t = hn_trainable_elements(v);
     gboolean named = TRUE, frozen = FALSE;
     *why = HN_WHY_TYPE;
-    if (!hn_dtype_in(t->dtype, HN_T_FLOATS))
+    if (!hn_dtype_in(t->dtype, HN_T_FLOATS) && !hn_quantized_holds(s->quantized, v))
         return TRUE;
     if ((p->train != NULL && !hn_regex_find(p->train, v->name, &named, error)) ||
         (p->freeze != NULL && !hn_regex_find(p->freeze, v->name, &frozen, error)))
         return FALSE;
-    *why = p->train == NULL ? why_by_rules(s, v, t) : named ? HN_WHY_TRAINED : HN_WHY_UNNAMED;
+    *why = p->train == NULL ? why_by_rules(s, v, t, scale) : named ? HN_WHY_TRAINED : HN_WHY_UNNAMED;
     if (frozen && *why == HN_WHY_TRAINED)
         *why = HN_WHY_FROZEN;
     return TRUE;
@@ -200,7 +205,8 @@ static gboolean list_weight(const Search *s, const Patterns *p, HnValue *v, GArr
     const HnTensor *t = hn_trainable_elements(v);
     if (t == NULL || t->unloaded)
         return TRUE;
-    if (!find_why(s, p, v, &w.why, error))
+    w.scale = hn_quantized_is_scale(s->quantized, v);
+    if (!find_why(s, p, v, w.scale, &w.why, error))
         return FALSE;
     g_array_append_val(list, w);
     return TRUE;
@@ -220,6 +226,23 @@ static gboolean list_weights(const Search *s, const Patterns *p, GArray *list, G
     return TRUE;
 }
 
+/* Scales that cannot be learned with the integers that are trained stay. */
+static void settle_scales(const Search *s, GArray *list)
+{
+    g_autoptr(GHashTable) trained = g_hash_table_new(NULL, NULL), scales = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < list->len; i++) {
+        const HnTrainableWeight *w = &g_array_index(list, HnTrainableWeight, i);
+        if (w->why == HN_WHY_TRAINED)
+            g_hash_table_add(w->scale ? scales : trained, w->v);
+    }
+    g_autoptr(GHashTable) learns = hn_quantized_learns(s->quantized, trained, scales);
+    for (guint i = 0; i < list->len; i++) {
+        HnTrainableWeight *w = &g_array_index(list, HnTrainableWeight, i);
+        if (w->why == HN_WHY_TRAINED && w->scale && !g_hash_table_contains(learns, w->v))
+            w->why = HN_WHY_SCALE;
+    }
+}
+
 GArray *hn_trainable_list(const HnModel *m, const HnTrainableOptions *o, GError **error)
 {
     g_autoptr(HnRegex) freeze = o->freeze != NULL ? hn_regex_new(o->freeze, error) : NULL;
@@ -231,11 +254,15 @@ GArray *hn_trainable_list(const HnModel *m, const HnTrainableOptions *o, GError 
     g_autoptr(GPtrArray) to_see = g_ptr_array_new();
     g_autofree guint8 *of_data = g_new0(guint8, (gsize)m->n_values + 1),
                       *reached = g_new0(guint8, (gsize)m->n_values + 1);
-    Search s = { m, of_data, reached, to_see };
+    g_autoptr(HnQuantized) quantized = hn_quantized_new(m->graph);
+    Search s = { m, of_data, reached, to_see, quantized };
     const Patterns p = { freeze, train };
     find_data(&s);
     find_named(&s);
-    return list_weights(&s, &p, list, error) ? g_steal_pointer(&list) : NULL;
+    if (!list_weights(&s, &p, list, error))
+        return NULL;
+    settle_scales(&s, list);
+    return g_steal_pointer(&list);
 }
 
 GPtrArray *hn_trainable_find(const HnModel *m, const HnTrainableOptions *o, GError **error)

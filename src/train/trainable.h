@@ -6,6 +6,9 @@
  * only move or convert elements; an operand of a sum or product where what it meets is computed of the model's inputs,
  * and is no input itself (a mean or a scale of preprocessing stays); or stands beside such in a concatenation, as a
  * token of classes does. Constants with elements beyond 1e4, as masks have them, stay.
+ *
+ * Integers behind DequantizeLinear stand for such floats, and are trained as these; so are the scales of integers that
+ * are trained, and of those around values (train/quantized.h).
  */
 #pragma once
 
@@ -31,11 +34,13 @@ typedef enum {
     HN_WHY_ELEMENT,   /* one number */
     HN_WHY_UNREACHED, /* it reaches no weight, bias, scale or table of an operator */
     HN_WHY_MASK,
+    HN_WHY_SCALE, /* of integers: something else that reads it would change its meaning */
 } HnTrainableWhy;
 
 typedef struct {
     HnValue *v; /* borrowed */
     HnTrainableWhy why;
+    gboolean scale; /* of integers */
 } HnTrainableWeight;
 
 /* All that have elements, in the same order: HnTrainableWeight. Errors: the same. */

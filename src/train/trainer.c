@@ -24,8 +24,9 @@ struct HnTrainer {
     HnType **targets; /* of a batch */
     HnTensor **in, **out, **update_in, **update_out;
     HnTensor *numbers, *state, **factors;
-    GArray *states;  /* State: in the order of the variables */
-    GArray *moments; /* Moment: that each run moves */
+    GArray *states;    /* State: in the order of the variables */
+    GArray *moments;   /* Moment: that each run moves */
+    GPtrArray *stored; /* HnTensor *: what hn_trainer_learned() made, by number; NULL: nothing */
     int64_t steps;
     HnForecast forecast;
 };
@@ -39,6 +40,8 @@ void hn_trainer_free(HnTrainer *t)
         g_array_unref(t->states);
     if (t->moments != NULL)
         g_array_unref(t->moments);
+    if (t->stored != NULL)
+        g_ptr_array_unref(t->stored);
     hn_session_free(t->update_session);
     hn_session_free(t->session);
     if (t->update_engine != NULL)
@@ -235,6 +238,7 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
                                    .rule = t->o.micro > 1 ? NULL : t->o.rule,
                                    .trainable = t->o.trainable,
                                    .keep_statistics = t->o.keep_statistics,
+                                   .straight = t->o.straight,
                                    .in = (HnType *const *)in->pdata,
                                    .fixed = t->o.fixed };
     if ((t->graph = hn_step_graph_new(work, &o, error)) == NULL)
@@ -286,8 +290,9 @@ static HnUpdatedWeight *updated_weights(HnTrainer *t)
     for (guint i = 0; i < t->graph->trained->len; i++) {
         const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
         if (w->gradient != NULL)
-            list[t->n_gradients++] =
-                (HnUpdatedWeight){ .name = w->name, .elements = hn_engine_variable(t->engine, w->name) };
+            list[t->n_gradients++] = (HnUpdatedWeight){ .name = w->name,
+                                                        .elements = hn_engine_variable(t->engine, w->name),
+                                                        .scale = w->least != NULL };
     }
     return list;
 }
@@ -410,6 +415,7 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     g_autoptr(HnTrainer) t = g_new0(HnTrainer, 1);
     t->o = *o;
     t->states = g_array_new(FALSE, FALSE, sizeof(State));
+    t->stored = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_array_set_clear_func(t->states, state_clear);
     t->moments = g_array_new(FALSE, FALSE, sizeof(Moment));
     g_array_set_clear_func(t->moments, moment_clear);
@@ -460,6 +466,11 @@ guint hn_trainer_weights(const HnTrainer *t, int64_t *elements)
         *elements += hn_engine_variable(t->engine, w->name)->n;
     }
     return n;
+}
+
+gboolean hn_trainer_in_place(const HnTrainer *t)
+{
+    return hn_in_place_any(t->graph->in_place);
 }
 
 guint hn_trainer_statistics(const HnTrainer *t)
@@ -652,27 +663,83 @@ gboolean hn_trainer_put(HnModel *m, const char *name, const HnTensor *elements, 
 
 guint hn_trainer_n_learned(const HnTrainer *t)
 {
-    return t->graph->trained->len + t->graph->statistics->len;
+    return t->graph->trained->len + t->graph->statistics->len + t->graph->products->len;
 }
 
-HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name)
+/* As the step has it; NULL: no loss depends on it. */
+static HnTensor *now(const HnTrainer *t, const HnTrained *w, gboolean averages)
 {
-    const guint n = t->graph->trained->len;
+    return w->gradient == NULL ? NULL : find_state(t, averages && w->average != NULL ? w->average : w->name);
+}
+
+/* A scale as it is used; NULL: it is not learned, or there is no memory. */
+static HnTensor *scale_now(const HnTrainer *t, const HnGridScale *s, gboolean averages, GError **error)
+{
+    for (guint i = 0; s->start != NULL && i < t->graph->trained->len; i++) {
+        const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+        const HnTensor *x = w->least != NULL && strcmp(w->name, s->name) == 0 ? now(t, w, averages) : NULL;
+        if (x != NULL)
+            return hn_scale_used(x, w->least, t->o.budget, error);
+    }
+    return NULL;
+}
+
+static HnTensor *grid_scale(const HnTrainer *t, const HnGrid *g, gboolean averages, GError **error)
+{
+    g_autoptr(HnTensor) scale = scale_now(t, &g->scale, averages, error), by = scale_now(t, &g->by, averages, error);
+    return hn_grid_scale(g, scale, by, t->o.budget, error);
+}
+
+/* As the file has it: integers of their grid, a scale as it is used. */
+static HnTensor *as_stored(const HnTrainer *t, const HnTrained *w, gboolean averages, GError **error)
+{
+    const HnTensor *x = now(t, w, averages);
+    if (x == NULL || w->grid == NULL)
+        return x != NULL ? hn_scale_used(x, w->least, t->o.budget, error) : NULL;
+    g_autoptr(HnTensor) scale = grid_scale(t, w->grid, averages, error);
+    return scale != NULL ? hn_fake_integers(&w->grid->form, x, scale, w->grid->zero, t->o.budget, error) : NULL;
+}
+
+/* Keeps x, number i, which may be NULL. */
+static HnTensor *keep(const HnTrainer *t, guint i, HnTensor *x)
+{
+    if (t->stored->len <= i)
+        g_ptr_array_set_size(t->stored, (gint)hn_trainer_n_learned(t));
+    if (t->stored->pdata[i] != NULL)
+        hn_tensor_unref(t->stored->pdata[i]);
+    t->stored->pdata[i] = x;
+    return x;
+}
+
+HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name, GError **error)
+{
+    const HnStepGraph *g = t->graph;
+    const guint n = g->trained->len, product = n + g->statistics->len;
+    const char *in_graph;
+    if (i >= product) {
+        *name = g->products->pdata[i - product];
+        return keep(t, i, grid_scale(t, hn_in_place_product(g->in_place, i - product, &in_graph), averages, error));
+    }
     if (i >= n) {
-        *name = t->graph->statistics->pdata[i - n];
+        *name = g->statistics->pdata[i - n];
         return find_state(t, *name);
     }
-    const HnTrained *w = &g_array_index(t->graph->trained, HnTrained, i);
+    const HnTrained *w = &g_array_index(g->trained, HnTrained, i);
     *name = w->origin;
-    return w->gradient == NULL ? NULL : find_state(t, averages && w->average != NULL ? w->average : w->name);
+    return w->grid == NULL && w->least == NULL ? now(t, w, averages) : keep(t, i, as_stored(t, w, averages, error));
 }
 
 gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error)
 {
     for (guint i = 0; i < hn_trainer_n_learned(t); i++) {
         const char *name;
-        const HnTensor *now = hn_trainer_learned(t, i, averages, &name);
-        if (now != NULL && !hn_trainer_put(m, name, now, error))
+        GError *failure = NULL;
+        const HnTensor *x = hn_trainer_learned(t, i, averages, &name, &failure);
+        if (failure != NULL) {
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
+        if (x != NULL && !hn_trainer_put(m, name, x, error))
             return FALSE;
     }
     return TRUE;

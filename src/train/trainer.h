@@ -26,6 +26,7 @@ typedef struct {
     const HnUpdateRule *rule;    /* outlives it, too */
     HnTrainableOptions trainable;
     gboolean keep_statistics;
+    gboolean straight; /* as HnStepGraphOptions.straight */
     HnType *const *in; /* of a batch: fixed tensors; those whose first axis is as long as that of the first are cut */
     HnTensor *const *fixed; /* as HnStepGraphOptions.fixed */
     int micro;              /* micro-batches; 0: 1 */
@@ -63,6 +64,8 @@ HnType *hn_trainer_compared(const HnTrainer *t, guint i);
 int64_t hn_trainer_classes(const HnTrainer *t, guint i);
 /* Weights that are trained: how many, and of how many elements. */
 guint hn_trainer_weights(const HnTrainer *t, int64_t *elements);
+/* What the file holds as integers, or makes integers of, is trained in place (train/in_place.h). */
+gboolean hn_trainer_in_place(const HnTrainer *t);
 /* Normalizations whose running moments follow the batches. */
 guint hn_trainer_statistics(const HnTrainer *t);
 
@@ -84,9 +87,11 @@ int64_t hn_trainer_steps(const HnTrainer *t); /* made so far */
  * if `averages` says so. Errors: BUDGET. */
 gboolean hn_trainer_store(const HnTrainer *t, HnModel *m, gboolean averages, GError **error);
 
-/* The same one by one, borrowed, with the name in the model; NULL: no loss depends on that weight. */
+/* The same one by one, with the name in the model, as the file has it: integers of a grid that is trained in place.
+ * Borrowed, until the trainer is asked for it again. NULL: no loss depends on that weight, or `error` is set: BUDGET.
+ */
 guint hn_trainer_n_learned(const HnTrainer *t);
-HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name);
+HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, const char **name, GError **error);
 /* A copy of these elements for the weight of that name, where m has one. Errors: BUDGET. */
 gboolean hn_trainer_put(HnModel *m, const char *name, const HnTensor *elements, GError **error);
 

@@ -1,5 +1,7 @@
 #include "train/update_graph.h"
 
+#include <math.h>
+
 static void add_variable(GArray *variables, const HnValue *v, const HnValue *next, HnTensor *elements)
 {
     const HnVariable variable = { v->name, next->name, elements };
@@ -35,8 +37,29 @@ static gboolean add_average(HnGraph *g, const HnBuild *b, const HnUpdateRule *ru
     return TRUE;
 }
 
+/* The numbers for a scale: an optimizer whose steps are as long as the rate is given the rate in units of the scale, so
+ * that it changes by as large a part of itself as weights of about 1. */
+static HnValue *numbers_of_scale(const HnBuild *b, const HnUpdateRule *rule, const HnTensor *now, HnValue *numbers)
+{
+    const int64_t four = 4;
+    double squares = 0;
+    if (!rule->op->optimizer.even)
+        return numbers;
+    for (int64_t i = 0; i < now->n; i++)
+        squares += pow(hn_tensor_get_f64(now, i), 2);
+    HnTensor *t = hn_tensor_new(HN_F32, 1, &four, NULL, NULL);
+    for (int64_t i = 0; i < four; i++)
+        hn_tensor_set_f64(t, i, i == 0 ? sqrt(squares / (double)MAX(now->n, 1)) : 1);
+    const HnBuild ordinary = { .graph = b->graph, .before = b->before, .version = HN_OPSET_MAX };
+    HnValue *own = hn_build_op2(&ordinary, "Mul", numbers, hn_build_constant(b, "rate", t));
+    g_free(own->producer->name);
+    own->producer->name = g_strdup(HN_UPDATE_NAME);
+    return own;
+}
+
 HnValue *hn_update_build(HnGraph *g, const HnNode *before, const HnUpdateRule *rule, HnValue *w, const HnTensor *now,
-                         HnValue *gradient, HnValue *numbers, GArray *variables, char **average, GError **error)
+                         gboolean scale, HnValue *gradient, HnValue *numbers, GArray *variables, char **average,
+                         GError **error)
 {
     const int states = rule->op->optimizer.states;
     const HnBuild b = { .graph = g, .before = before, .version = 1 };
@@ -47,8 +70,8 @@ HnValue *hn_update_build(HnGraph *g, const HnNode *before, const HnUpdateRule *r
             return NULL;
     }
     in[states + 1] = gradient;
-    in[states + 2] = numbers;
-    HnNode *n = hn_update_rule_build(rule, &b, in, now->ndim < 2);
+    in[states + 2] = scale ? numbers_of_scale(&b, rule, now, numbers) : numbers;
+    HnNode *n = hn_update_rule_build(rule, &b, in, scale || now->ndim < 2);
     for (int i = 0; i <= states; i++) {
         hn_graph_add_output(g, hn_node_out(n, i));
         add_variable(variables, in[i], hn_node_out(n, i), NULL);
@@ -102,8 +125,8 @@ HnModel *hn_update_graph_new(const HnUpdateRule *rule, HnUpdatedWeight *weights,
         HnValue *w = hn_graph_value(m->graph, weights[i].name);
         const guint first = (*variables)->len;
         hn_graph_add_weight(m->graph, w, weights[i].elements);
-        if (hn_update_build(m->graph, NULL, rule, w, weights[i].elements, gradients[i], numbers, *variables,
-                            &weights[i].average, error) == NULL)
+        if (hn_update_build(m->graph, NULL, rule, w, weights[i].elements, weights[i].scale, gradients[i], numbers,
+                            *variables, &weights[i].average, error) == NULL)
             return NULL;
         g_array_index(*variables, HnVariable, first).elements = weights[i].elements;
     }

@@ -8,11 +8,15 @@
 
 G_BEGIN_DECLS
 
+#define HN_UPDATE_NAME "update" /* of nodes that belong to updates and are no optimizers */
+
 /* Adds to g what makes the next w, elements `now`, in front of node `before` (NULL: at the end), with the states and
  * averages that the rule keeps: outputs, and HnVariables. w is a value of g that has no elements yet, or has them.
+ * `scale`: it is one of integers, whose rate is in units of itself, and which does not decay.
  * Returns the next w; NULL: error. average: the name of the variable that averages w, g_free; NULL where none does. */
 HnValue *hn_update_build(HnGraph *g, const HnNode *before, const HnUpdateRule *rule, HnValue *w, const HnTensor *now,
-                         HnValue *gradient, HnValue *numbers, GArray *variables, char **average, GError **error);
+                         gboolean scale, HnValue *gradient, HnValue *numbers, GArray *variables, char **average,
+                         GError **error);
 /* A node that looks at all gradients: numbers whose factor keeps their norm below rule->clip, and that norm. */
 HnValue *hn_update_clip(HnGraph *g, const HnUpdateRule *rule, HnValue *numbers, HnValue *const *gradients, guint n,
                         HnValue **norm);
@@ -20,6 +24,7 @@ HnValue *hn_update_clip(HnGraph *g, const HnUpdateRule *rule, HnValue *numbers, 
 typedef struct {
     const char *name;   /* of the weight; NULL ends a list */
     HnTensor *elements; /* a variable of the engine that reads it */
+    gboolean scale;     /* as hn_update_build() */
     char *average;      /* result: g_free */
 } HnUpdatedWeight;
 

@@ -91,6 +91,30 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
         --resume "$digits/train.npz"
 }
 
+@test "distill: a quantized student learns in place" {
+    for how in "--calib $digits/train.npz --repair none" "--mode weights --bits 4 --repair none"; do
+        # shellcheck disable=SC2086 # several options
+        hone-quantize -q "$digits/model.onnx" $how --force --timing-cache none --journal none -o s.onnx
+        options=(--student s.onnx --teacher "$digits/model.onnx" --data "$digits/train.npz" --val "$digits/test.npz" --epochs 2)
+        succeeds hone-distill --json=report.json -q -o out.onnx "${options[@]}" --checkpoint-file c.checkpoint --checkpoint-every 5
+        schema distill report.json
+        holds '.after.loss < .before.loss'
+        rm c.checkpoint
+        hone-distill -q -o out2.onnx "${options[@]}" --checkpoint-file c.checkpoint --checkpoint-every 1 &
+        pid=$!
+        until [ -e c.checkpoint ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        succeeds hone-distill -q -o out2.onnx "${options[@]}" --checkpoint-every 5 --resume c.checkpoint
+        cmp out.onnx out2.onnx
+        rm c.checkpoint
+    done
+    refuses 4 "quantized" hone-distill -q -o no.onnx --student s.onnx --data "$digits/train.npz" --init random
+    hone-quantize -q "$digits/model.onnx" --calib "$digits/train.npz" --format qoperator --force --timing-cache none \
+        --journal none -o q.onnx
+    refuses 4 "--format qdq" hone-distill -q -o no.onnx --student q.onnx --data "$digits/train.npz"
+}
+
 @test "distill: a student that gets worse is not written" {
     refuses 3 "was" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 1 \
         --optimizer sgd --lr 3

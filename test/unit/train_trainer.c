@@ -571,7 +571,7 @@ static HnTensor *learned(const Lesson *l, const char *name)
 {
     const char *of;
     for (guint i = 0; i < hn_trainer_n_learned(l->trainer); i++) {
-        HnTensor *t = hn_trainer_learned(l->trainer, i, FALSE, &of);
+        HnTensor *t = hn_trainer_learned(l->trainer, i, FALSE, &of, NULL);
         if (strcmp(of, name) == 0)
             return t;
     }
