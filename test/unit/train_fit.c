@@ -319,7 +319,7 @@ static void test_last(void)
         g_autoptr(HnModel) m = new_net();
         g_assert_true(hn_fit_store(s->fit, m, &error));
         const char *name;
-        const HnTensor *now = hn_trainer_learned(s->trainer, 0, TRUE, &name);
+        const HnTensor *now = hn_trainer_learned(s->trainer, 0, TRUE, &name, NULL);
         g_assert_true(hn_tensor_equal(hn_graph_find(m->graph, name)->weight, now) == (last == 1));
         g_assert_cmpint(hn_fit_best(s->fit), ==, last ? EPOCHS : 1);
         close_set(s);
