@@ -76,6 +76,9 @@ static const HnCase fusedmatmul[] = {
     { "f32[3000,29] f32[3000,40]", "transA=1", .rtol = 1e-4, .atol = 1e-3 },
     { "f32[1,300,200] f32[1,300,140]", "transA=1", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[7,2600] f32[130,2600]", "transB=1", .rtol = 1e-4, .atol = 1e-3 },
+    /* several blocks of rows and of sums: what is packed on the way serves both blocks of rows */
+    { "f32[1100,400] f32[1100,70] f32[70]", "transA=1", .rtol = 1e-4, .atol = 1e-3 },
+    { "f32[400,1100] f32[70,1100] f32[70]", "transB=1", .rtol = 1e-4, .atol = 1e-3 },
     { "f32[3] f32[2,3]", "transB=1", .rtol = 1e-5 },
     { "f32[3] f32[3,2]", "transA=1", .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[2,3] f32[2,2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
