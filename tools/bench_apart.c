@@ -59,8 +59,9 @@ gboolean bench_apart_answer(Bench *b, GError **error)
             return hn_tool_usage(error, QUESTION " is for hone-bench alone");
     if (at[0] >= b->points->len || at[1] >= (guint64)b->ctx->n_args)
         return hn_tool_usage(error, QUESTION " is for hone-bench alone");
-    const Point *point = b->points->pdata[at[0]];
-    if (at[2] > 0)
+    Point *point = b->points->pdata[at[0]];
+    point->batch = (gint64)at[2];
+    if (*q[3])
         hn_shapes_set_dim(point->shapes, q[3], (gint64)at[2]);
     g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, peak_of(b, point, (guint)at[1]));
     return write(STDOUT_FILENO, text, strlen(text)) > 0 || hn_tool_usage(error, "nobody waits for the answer");

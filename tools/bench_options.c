@@ -274,6 +274,8 @@ static gboolean check_training(const Bench *b, GError **error)
     const BenchParams *p = b->p;
     if (!hn_tool_train_check(&p->training, error))
         return FALSE;
+    if (hn_tool_train_any_batch(&p->training) && (b->ctx->n_args > 1 || g_strcmp0(p->data, "-") == 0))
+        return hn_tool_usage(error, "option '--batch auto' is for one model, and for data that can be read again");
     return !p->training.train || (b->streams == 1 && !p->batch_max && !p->input && !b->copies) ||
            hn_tool_usage(error, "option '--train' goes with one stream, and without '--batch-max', '--input' and "
                                 "'--io copy'");

@@ -7,16 +7,24 @@
 #include "hone_bench.h"
 #include "perf/ticks.h"
 
-#define PHASE_RUNS 5 /* steps that are timed phase by phase, of which the median counts */
+#define FREE_PART 0.8 /* of the memory that is free, with --batch auto */
+#define MOST_SAMPLES (1 << 20)
+#define STEP_NS 1000000000 /* sizes whose steps take longer are not timed while the largest is looked for */
+#define PHASE_RUNS 5       /* steps that are timed phase by phase, of which the median counts */
+
+/* HnToolReadFn */
+static HnModel *read_again(gpointer data, GError **error)
+{
+    const Subject *s = data;
+    return hn_onnx_read_bytes(s->bytes, s->folder, &(HnOnnxOptions){ .budget = s->b->ctx->budget }, error);
+}
 
 gboolean instance_train(const Subject *s, Instance *x, GError **error)
 {
     const Bench *b = s->b;
     *x = (Instance){ .training = s->training, .n_sets = s->n_sets };
-    HnModel *work = hn_onnx_read_bytes(s->bytes, s->folder, &(HnOnnxOptions){ .budget = b->ctx->budget }, error);
-    x->trainer = work ? hn_tool_trainer_new(s->training, work, b->backend, s->threads,
-                                            !strcmp(s->point->precision, "bf16"), error)
-                      : NULL;
+    x->trainer = hn_tool_trainer_new(s->training, read_again, (gpointer)s, b->backend, s->threads,
+                                     !strcmp(s->point->precision, "bf16"), error);
     return x->trainer != NULL;
 }
 
@@ -43,8 +51,11 @@ static void tell_forecast(const Subject *s)
 gboolean subject_open_training(Subject *s, GError **error)
 {
     const Bench *b = s->b;
-    if (!(s->training = hn_tool_training_new(b->ctx, &b->p->training, error)) ||
-        !hn_tool_training_open(s->training, s->model, b->p->data, s->point->shapes, BENCH_SETS, &s->data, &s->names,
+    if (!(s->training = hn_tool_training_new(b->ctx, &b->p->training, error)))
+        return FALSE;
+    if (s->point->batch > 0)
+        hn_tool_training_set_batch(s->training, (int)s->point->batch, s->point->step_limit);
+    if (!hn_tool_training_open(s->training, s->model, b->p->data, s->point->shapes, BENCH_SETS, &s->data, &s->names,
                                error))
         return FALSE;
     s->n_sets = hn_tool_training_sets(s->training);
@@ -54,7 +65,7 @@ gboolean subject_open_training(Subject *s, GError **error)
     if (!instance_train(s, &s->first, error))
         return FALSE;
     hn_trainer_forecast(s->first.trainer, &s->forecast);
-    if (b->p->training.checkpoint || b->ctx->common.mem_limit)
+    if ((b->p->training.checkpoint || b->ctx->common.mem_limit) && !s->point->searching)
         tell_forecast(s);
     hn_session_stats(hn_trainer_session(s->first.trainer), &s->stats);
     s->phases[BENCH_OPTIMIZE] = s->stats.optimize_ms;
@@ -115,7 +126,7 @@ void bench_report_training(const Subject *s, JsonObject *row)
     json_object_set_string_member(o, "loss", hn_tool_training_loss(s->training));
     json_object_set_string_member(o, "optimizer", hn_tool_training_optimizer(s->training));
     json_object_set_boolean_member(o, "synthetic_targets", hn_tool_training_synthetic(s->training));
-    json_object_set_int_member(o, "micro_batches", MAX(s->b->p->training.micro_batches, 1));
+    json_object_set_int_member(o, "micro_batches", hn_tool_training_parts(s->training));
     json_object_set_int_member(o, "weights", s->train_weights);
     json_object_set_int_member(o, "elements", s->train_elements);
     json_object_set_int_member(o, "forecast_bytes", (gint64)s->forecast.needed);
@@ -140,4 +151,105 @@ void subject_retire_training(Subject *s)
     s->n_losses = s->first.n_losses;
     memcpy(s->losses, s->first.losses, sizeof s->losses);
     s->last_loss = s->first.last_loss;
+}
+
+/* --- --batch auto ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Bench *b;
+    Point *point;
+    gint64 most;      /* samples that there are */
+    guint64 step_ns;  /* of the size that was tried last; 0: it was only planned */
+    gboolean slow;    /* larger ones are only planned, ... */
+    gboolean confirm; /* ... but for this one */
+} BatchSearch;
+
+static void tell_batch(const BatchSearch *q, const Subject *s)
+{
+    g_autofree char *needs = hn_text_size(s->forecast.needed);
+    g_autofree char *speed =
+        q->step_ns > 0 ? g_strdup_printf(", %.4g samples/s", (double)q->point->batch * 1e9 / (double)q->step_ns) : NULL;
+    hn_context_note(q->b->ctx, 0, "batch %" G_GINT64_FORMAT ": %s%s", q->point->batch, needs, speed ? speed : "");
+}
+
+/* Two steps, the second of which is timed. */
+static gboolean try_steps(BatchSearch *q, Subject *s, GError **error)
+{
+    guint64 t = 0;
+    for (guint64 i = 0; i < 2; i++) {
+        t = hn_now_ns();
+        if (!instance_step(&s->first, i, error))
+            return FALSE;
+    }
+    q->step_ns = hn_now_ns() - t;
+    q->slow = 2 * q->step_ns >= STEP_NS;
+    return TRUE;
+}
+
+/* FALSE without an error: a step of that many samples does not fit. */
+static gboolean batch_fits(BatchSearch *q, gint64 batch, GError **error)
+{
+    Subject s;
+    GError *cause = NULL;
+    q->point->batch = batch;
+    q->step_ns = 0;
+    subject_init(&s, q->b, q->point, 0);
+    hn_progress_tell(&q->b->ctx->progress, "finding the batch", (guint64)batch, 0);
+    gboolean ok = subject_open(&s, &cause);
+    if (s.data && !hn_data_synthetic(s.data))
+        q->most = hn_data_count(s.data);
+    if (ok && q->b->backend->computes && (q->confirm || !q->slow))
+        ok = try_steps(q, &s, &cause);
+    if (ok)
+        tell_batch(q, &s);
+    subject_clear(&s);
+    if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
+        g_clear_error(&cause);
+    if (cause)
+        g_propagate_error(error, cause);
+    return ok;
+}
+
+/* Doubling until it is too much, then halving what is between, twice. 0: error, or not even one sample fits. *tried: a
+ * step of it was made. */
+static gint64 largest_batch(BatchSearch *q, gboolean *tried, GError **error)
+{
+    gint64 good = 0, bad = 0;
+    for (gint64 n = 1; n > good && n != bad && !hn_progress_stop(&q->b->ctx->progress, error);) {
+        GError *cause = NULL;
+        if (batch_fits(q, n, &cause)) {
+            good = n;
+            *tried = q->step_ns > 0;
+        } else {
+            bad = n;
+        }
+        if (cause) {
+            g_propagate_error(error, cause);
+            return 0;
+        }
+        if (bad > 0 && (bad - good) * 4 <= bad)
+            break;
+        n = bad > 0 ? good + (bad - good) / 2 : MIN(2 * good, q->most);
+    }
+    return good;
+}
+
+gboolean bench_batch_of_training(Bench *b, Point *point, GError **error)
+{
+    BatchSearch q = { .b = b, .point = point, .most = MOST_SAMPLES };
+    GError *cause = NULL;
+    const guint64 limit = b->ctx->common.mem_limit;
+    point->step_limit = limit > 0 ? limit : (gsize)((double)hn_mem_available() * FREE_PART);
+    point->searching = TRUE;
+    gboolean tried = !b->backend->computes;
+    gint64 n = largest_batch(&q, &tried, &cause);
+    for (q.confirm = TRUE; n > 0 && !tried && !cause && !(tried = batch_fits(&q, n, &cause));)
+        n /= 2;
+    point->searching = FALSE;
+    point->batch = n;
+    if (n == 0 && !cause)
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample fits the memory limit");
+    else if (cause)
+        g_propagate_error(error, cause);
+    return n > 0 && !cause;
 }

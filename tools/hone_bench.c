@@ -63,6 +63,8 @@ static gboolean bench_point(Bench *b, Point *point, GError **error)
         point->batch_dim = g_steal_pointer(&dim);
         point->batch = batch;
     }
+    if (hn_tool_train_any_batch(&b->p->training) && !bench_batch_of_training(b, point, error))
+        return FALSE;
     if (n > 1 && b->streams == 1 && b->backend->computes)
         return bench_compare(b, point, error);
     for (int i = 0; i < n; i++)

@@ -39,7 +39,9 @@ typedef struct {
     char *label; /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
     double x;    /* the value of the option that is swept alone, NaN: none or several are */
     char *batch_dim;
-    gint64 batch; /* that --batch-max found for it; 0: not asked for */
+    gint64 batch;       /* that --batch-max found for it, or --batch auto of --train; 0: not asked for */
+    gsize step_limit;   /* of that, or of what is tried for it; 0: any */
+    gboolean searching; /* and it is still tried */
 } Point;
 
 typedef struct {
@@ -152,6 +154,8 @@ gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GErr
 /* The same for a model that is trained. */
 gboolean subject_open_training(Subject *s, GError **error);
 gboolean instance_train(const Subject *s, Instance *x, GError **error);
+/* --batch auto: the largest batch of which a step fits, into point->batch. */
+gboolean bench_batch_of_training(Bench *b, Point *point, GError **error);
 gboolean instance_step(Instance *x, guint64 i, GError **error);
 /* Forward, backward and update of the first instance, timed apart: s->train_ms. */
 void subject_time_training(Subject *s);

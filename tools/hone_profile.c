@@ -78,6 +78,8 @@ static gboolean check_options(Profiling *f, GError **error)
     }
     if (!parse_length(f, error) || !hn_tool_train_check(&p->training, error))
         return FALSE;
+    if (hn_tool_train_any_batch(&p->training))
+        return hn_tool_usage(error, "option '--batch' is a number here: hone-bench --train finds the largest");
     if (p->training.train && p->input)
         return hn_tool_usage(error, "options '--train' and '--input' exclude each other");
     if (p->top < 0)
@@ -170,6 +172,13 @@ static gboolean open_data(Profiling *f, GError **error)
     return load_sets(f, error);
 }
 
+/* HnToolReadFn */
+static HnModel *read_again(gpointer data, GError **error)
+{
+    const Profiling *f = data;
+    return hn_tool_read_model(f->ctx, f->path, error);
+}
+
 static gboolean open_training(Profiling *f, GError **error)
 {
     HnContext *ctx = f->ctx;
@@ -179,8 +188,7 @@ static gboolean open_training(Profiling *f, GError **error)
     f->n_sets = hn_tool_training_sets(f->training);
     for (guint k = 0; k < f->n_sets; k++)
         f->sets[k] = hn_tool_training_set(f->training, k);
-    HnModel *work = hn_tool_read_model(ctx, f->path, error);
-    f->trainer = work ? hn_tool_trainer_new(f->training, work, f->backend, ctx->common.threads, FALSE, error) : NULL;
+    f->trainer = hn_tool_trainer_new(f->training, read_again, f, f->backend, ctx->common.threads, FALSE, error);
     f->session = f->trainer ? hn_trainer_session(f->trainer) : NULL;
     return f->session != NULL;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "train/micro.h"
 
 #define MAX_SEGMENTS 100000 /* of --checkpoint */
 
@@ -15,7 +16,26 @@ struct HnToolTraining {
     GPtrArray *sets;    /* HnSample * */
     GPtrArray *targets; /* HnTensor *: set by set, one for each objective; made with the first trainer */
     gboolean synthetic;
+    int batch, parts; /* 0: not known */
+    gsize limit;      /* of a step; 0: any */
 };
+
+#define AUTO (-1)
+
+/* n: AUTO, or 0 where the option is not given. */
+static gboolean parse_count(const char *option, const char *text, int *n, GError **error)
+{
+    gint64 count = 0;
+    *n = g_strcmp0(text, "auto") == 0 ? AUTO : 0;
+    if (text == NULL || *n == AUTO)
+        return TRUE;
+    if (!hn_parse_int(text, 1, G_MAXINT32, &count, error)) {
+        g_prefix_error(error, "option '%s': ", option);
+        return FALSE;
+    }
+    *n = (int)count;
+    return TRUE;
+}
 
 /* segments: 0: as the limit asks, -1: none. */
 static gboolean parse_checkpoint(const char *text, int *segments, GError **error)
@@ -36,14 +56,28 @@ gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
 {
     const gboolean texts = p->loss || p->optimizer || p->freeze || p->checkpoint;
     const gboolean numbers = p->freeze_bn || p->batch || p->micro_batches;
-    int segments;
+    int segments, n;
     if (!p->train && (texts || numbers))
         return hn_tool_usage(error, "options '--loss', '--optimizer', '--batch', '--micro-batches', '--freeze', "
                                     "'--freeze-bn' and '--checkpoint' need '--train'");
     if (p->checkpoint && !parse_checkpoint(p->checkpoint, &segments, error))
         return FALSE;
-    return (p->batch >= 0 && p->micro_batches >= 0) ||
-           hn_tool_usage(error, "options '--batch' and '--micro-batches' need a number from 1 on");
+    if (!parse_count("--batch", p->batch, &n, error) || !parse_count("--micro-batches", p->micro_batches, &n, error))
+        return FALSE;
+    return n != AUTO || !hn_tool_train_any_batch(p) ||
+           hn_tool_usage(error,
+                         "of '--batch' and '--micro-batches' one can be 'auto': in small enough parts any batch fits");
+}
+
+gboolean hn_tool_train_any_batch(const HnToolTrainParams *p)
+{
+    return g_strcmp0(p->batch, "auto") == 0;
+}
+
+void hn_tool_training_set_batch(HnToolTraining *t, int batch, gsize limit)
+{
+    t->batch = batch;
+    t->limit = limit;
 }
 
 void hn_tool_training_free(HnToolTraining *t)
@@ -74,8 +108,10 @@ HnToolTraining *hn_tool_training_new(HnContext *ctx, const HnToolTrainParams *p,
     *t = (HnToolTraining){ .ctx = ctx,
                            .p = p,
                            .sets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free),
-                           .targets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref) };
-    if ((t->objectives = hn_objectives_parse(hn_tool_training_loss(t), error)) != NULL &&
+                           .targets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref),
+                           .limit = ctx->common.mem_limit };
+    if (parse_count("--batch", p->batch, &t->batch, error) &&
+        (t->objectives = hn_objectives_parse(hn_tool_training_loss(t), error)) != NULL &&
         (t->rule = hn_update_rule_parse(hn_tool_training_optimizer(t), error)) != NULL)
         return t;
     hn_tool_training_free(t);
@@ -103,14 +139,14 @@ gboolean hn_tool_training_synthetic(const HnToolTraining *t)
 static void set_batch(const HnToolTraining *t, const GPtrArray *inputs, HnShapes *shapes)
 {
     const HnType *type = inputs->len > 0 ? ((HnValue *)inputs->pdata[0])->type : NULL;
-    if (t->p->batch > 0 && hn_type_is_tensor(type) && type->rank > 0 && type->dims[0].sym != NULL)
-        hn_shapes_set_dim(shapes, type->dims[0].sym, t->p->batch);
+    if (t->batch > 0 && hn_type_is_tensor(type) && type->rank > 0 && type->dims[0].sym != NULL)
+        hn_shapes_set_dim(shapes, type->dims[0].sym, t->batch);
 }
 
 static gboolean load_batches(HnToolTraining *t, const HnData *data, guint most, GError **error)
 {
     const gint64 samples = hn_data_count(data);
-    const int batch = t->p->batch > 0 && !hn_data_synthetic(data) ? t->p->batch : 1;
+    const int batch = t->batch > 0 && !hn_data_synthetic(data) ? t->batch : 1;
     g_autofree int64_t *index = g_new(int64_t, batch);
     if (samples < batch) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' has %" G_GINT64_FORMAT " samples, fewer than a batch of %d",
@@ -169,32 +205,83 @@ static gboolean make_targets(HnToolTraining *t, const HnTrainer *trainer, GError
 
 /* --- trainers ----------------------------------------------------------------------------------------------------- */
 
-HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnModel *work, const HnBackend *backend, int threads, gboolean bf16,
-                               GError **error)
+typedef struct {
+    HnToolTraining *t;
+    HnToolReadFn read;
+    gpointer data;
+    const HnBackend *backend;
+    int threads;
+    gboolean bf16;
+} Making;
+
+/* HnMicroOptions.make */
+static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
 {
+    const Making *m = data;
+    HnToolTraining *t = m->t;
     g_autofree HnTensor **fixed = hn_train_fixed((HnSample *const *)t->sets->pdata, t->sets->len);
-    g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
+    g_autoptr(HnDevice) device = hn_device_new(m->backend, 0, error);
     int segments = 0;
-    if (!device || (t->p->checkpoint && !parse_checkpoint(t->p->checkpoint, &segments, error))) {
-        hn_model_free(work);
+    if (!device || (t->p->checkpoint && !parse_checkpoint(t->p->checkpoint, &segments, error)))
         return NULL;
-    }
+    HnModel *work = m->read(m->data, error);
+    if (!work)
+        return NULL;
     const HnTrainerOptions o = { .objectives = t->objectives,
                                  .rule = t->rule,
                                  .trainable = { t->p->freeze, NULL },
                                  .keep_statistics = t->p->freeze_bn,
                                  .in = (HnType *const *)t->types->pdata,
                                  .fixed = fixed,
-                                 .micro = t->p->micro_batches,
-                                 .threads = threads,
-                                 .bf16 = bf16,
+                                 .micro = parts,
+                                 .threads = m->threads,
+                                 .bf16 = m->bf16,
                                  .seed = t->ctx->common.seed,
                                  .budget = t->ctx->budget,
                                  .checkpoint = segments >= 0,
                                  .segments = MAX(segments, 0),
-                                 .limit = t->ctx->common.mem_limit };
-    g_autoptr(HnTrainer) trainer = hn_trainer_new(work, device, &o, error);
+                                 .limit = t->limit };
+    return hn_trainer_new(work, device, &o, error);
+}
+
+/* HnMicroOptions.apart: losses that compare values inside the model are not looked at. */
+static gboolean are_apart(gpointer data)
+{
+    const Making *m = data;
+    const HnSample *set = m->t->sets->pdata[0];
+    for (guint i = 0; i < m->t->objectives->len; i++)
+        if (((const HnObjective *)m->t->objectives->pdata[i])->value != NULL)
+            return FALSE;
+    HnModel *work = m->read(m->data, NULL);
+    return work != NULL && hn_micro_apart(work, m->backend, set->in);
+}
+
+static int64_t samples_of(const HnToolTraining *t)
+{
+    int64_t dims[HN_MAX_RANK];
+    const HnType *type = t->types->len > 0 ? t->types->pdata[0] : NULL;
+    return type != NULL && type->rank > 0 && hn_type_is_fixed(type, dims) ? dims[0] : 0;
+}
+
+HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnToolReadFn read, gpointer data, const HnBackend *backend,
+                               int threads, gboolean bf16, GError **error)
+{
+    Making m = { t, read, data, backend, threads, bf16 };
+    int asked = 0;
+    if (t->parts == 0 && !parse_count("--micro-batches", t->p->micro_batches, &asked, error))
+        return NULL;
+    const HnMicroOptions o = { samples_of(t), asked == AUTO && t->limit > 0, make_trainer, are_apart, &m };
+    if (asked == 0 && hn_tool_train_any_batch(t->p)) /* in small enough parts any batch fits */
+        asked = 1;
+    t->parts = asked > 0 ? asked : t->parts;
+    g_autoptr(HnTrainer) trainer =
+        t->parts > 0 ? make_trainer(t->parts, &m, error) : hn_micro_trainer(&o, &t->parts, error);
     return trainer && make_targets(t, trainer, error) ? g_steal_pointer(&trainer) : NULL;
+}
+
+int hn_tool_training_parts(const HnToolTraining *t)
+{
+    return MAX(t->parts, 1);
 }
 
 gboolean hn_tool_train(const HnToolTraining *t, HnTrainer *trainer, guint64 i, double *loss, GError **error)

@@ -69,6 +69,12 @@ guint64 hn_mem_private(void)
     return kb_field(text, "Anonymous");
 }
 
+guint64 hn_mem_available(void)
+{
+    g_autofree char *text = NULL;
+    return g_file_get_contents("/proc/meminfo", &text, NULL, NULL) ? kb_field(text, "MemAvailable") : 0;
+}
+
 gboolean hn_mem_reset_peak(void)
 {
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);

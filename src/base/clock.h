@@ -26,6 +26,9 @@ gboolean hn_mem_read(HnMem *mem);
 /* Resident bytes that no file backs, counted page by page: exact, takes up to a millisecond per GB. 0: not known. */
 guint64 hn_mem_private(void);
 
+/* Bytes that new memory may take before something has to be swapped out, of the whole machine; 0: not known. */
+guint64 hn_mem_available(void);
+
 /* Let peak_rss start again from the present; FALSE where the kernel does not allow that. */
 gboolean hn_mem_reset_peak(void);
 

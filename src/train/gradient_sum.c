@@ -115,7 +115,7 @@ gboolean hn_gradient_sum_add(HnGradientSum *s, HnTensor *const *gradients, GErro
 
 guint hn_gradient_sum_levels(guint parts)
 {
-    return parts > 1 ? g_bit_storage(parts - 1) : 0;
+    return parts > 1 ? g_bit_storage(parts + 1) - 1 : 0; /* bits that are set at once in numbers up to it */
 }
 
 HnTensor *const *hn_gradient_sum_finish(HnGradientSum *s, GError **error)

@@ -11,7 +11,7 @@ train() {
         schema bench report.json
 }
 
-field() { jq -e ".runs[0] | $1" report.json; }
+field() { jq -e ".runs[0] | $1" "${@:2}" report.json; }
 
 @test "train: a step tells what it needs, which is what it takes" {
     train trained.onnx --batch 512 --checkpoint none
@@ -46,9 +46,39 @@ field() { jq -e ".runs[0] | $1" report.json; }
     refuses 6 "a step needs" hone-bench trained.onnx --train --loss mse --batch 512 --mem-limit 20k --checkpoint auto
 }
 
+@test "train: --micro-batches auto cuts a batch into as few parts as fit" {
+    train trained.onnx --batch 512 --checkpoint none
+    field '.train.micro_batches == 1'
+    limit=$(field '.memory_bytes.trained + .memory_bytes.arena * 0.7 | floor')
+    train trained.onnx --batch 512 --checkpoint none --micro-batches auto --mem-limit "$limit"
+    field ".train.forecast_bytes <= $limit and .train.micro_batches == 2"
+    field '.memory_bytes.arena + .memory_bytes.trained | . <= 1.03 * $f and . >= 0.97 * $f' --argjson f "$(field .train.forecast_bytes)"
+    train trained.onnx --batch 512 --checkpoint none --mem-limit "$limit" # its samples do not depend on each other
+    field '.train.micro_batches == 2'
+    train trained.onnx --batch 512 --micro-batch 4
+    field '.train.micro_batches == 4'
+    refuses 6 "a step needs" hone-bench trained.onnx --train --loss mse --batch 512 --micro-batches 2 --mem-limit 20k
+    refuses 6 "a step needs" hone-bench trained.onnx --train --loss mse --batch 512 --micro-batches auto --mem-limit 2k
+}
+
+@test "train: --batch auto takes as many samples as fit" {
+    run --separate-stderr hone-bench trained.onnx --train --loss mse --batch auto --mem-limit 600k --runs 6 --warmup 0 \
+        -t 1 --json=report.json
+    [ "$status" -eq 0 ]
+    schema bench report.json
+    [[ ${stderr_lines[0]} == *"batch 1: "*"samples/s"* ]]
+    field '.train.forecast_bytes | . <= 614400 and . > 400000'
+    refuses 6 "one sample" hone-bench trained.onnx --train --loss mse --batch auto --mem-limit 2k -q
+    refuses 2 "can be 'auto'" hone-bench trained.onnx --train --batch auto --micro-batches auto
+    refuses 2 "'--batch auto'" hone-bench trained.onnx relu.onnx --train --batch auto
+    refuses 2 "a number here" hone-profile trained.onnx --train --batch auto
+}
+
 @test "train: bad options" {
     refuses 2 "need '--train'" hone-bench trained.onnx --checkpoint auto
     for how in "" 0 -1 some 1.5; do
         refuses 2 "option '--checkpoint'" hone-bench trained.onnx --train --checkpoint "$how"
+        refuses 2 "option '--batch'" hone-bench trained.onnx --train --batch "$how"
+        refuses 2 "option '--micro-batches'" hone-bench trained.onnx --train --micro-batches "$how"
     done
 }
