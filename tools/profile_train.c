@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hone_profile.h"
+#include "train/recompute.h"
 #include "train/reverse.h"
 
 /* A node of the model: its own time, and that of the nodes that its gradient was written as. */
@@ -32,10 +33,12 @@ static HnPhase phase_of(const HnProfileRow *row)
 /* The name of the node that the row belongs to, without what tells a gradient; g_free(). */
 static char *name_of(const HnProfileRow *row, HnPhase phase)
 {
-    const gsize n = strlen(row->name), tail = strlen(HN_GRADIENT_SUFFIX);
-    return phase == HN_PHASE_BACKWARD && n > tail && g_str_has_suffix(row->name, HN_GRADIENT_SUFFIX)
-               ? g_strndup(row->name, n - tail)
-               : g_strdup(row->name);
+    static const char *const tails[] = { HN_GRADIENT_SUFFIX, HN_AGAIN_SUFFIX };
+    const gsize n = strlen(row->name);
+    for (guint i = 0; i < G_N_ELEMENTS(tails) && phase == HN_PHASE_BACKWARD; i++)
+        if (n > strlen(tails[i]) && g_str_has_suffix(row->name, tails[i]))
+            return g_strndup(row->name, n - strlen(tails[i]));
+    return g_strdup(row->name);
 }
 
 static void add_row(GHashTable *by_name, GArray *pairs, const HnProfileRow *row, double total[HN_PHASES])

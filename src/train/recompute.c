@@ -5,11 +5,12 @@
 #include "op/infer.h"
 #include "train/step_graph.h"
 
-#define FLOPS 5e10 /* a second: of products */
-#define BYTES 1e10 /* a second: of reading and writing memory */
-#define MOVES 16   /* times its bytes that making a value again may move to be cheap */
-#define ROUNDS 6   /* plans that are made to come below the limit */
-#define BETTER 3   /* and more, to make less again */
+#define FLOPS 5e10             /* a second: of products */
+#define BYTES 1e10             /* a second: of reading and writing memory */
+#define MOVES 16               /* times its bytes that making a value again may move to be cheap */
+#define LEAST ((gsize)1 << 20) /* an arena that is smaller stays in the second cache */
+#define ROUNDS 6               /* plans that are made to come below the limit */
+#define BETTER 3               /* and more, to make less again */
 #define ENOUGH 0.98
 
 /* A value with memory in the arena. */
@@ -612,6 +613,8 @@ static gboolean find_target(const Search *s, gsize *target, GError **error)
 static gboolean choose_cheap(const Search *s, gboolean *done, GError **error)
 {
     const gsize worth = MIN((gsize)((double)s->made->plain * ENOUGH), s->o->limit);
+    if (s->made->plain < LEAST || s->o->part <= 0)
+        return TRUE;
     choose(s->p, 0, s->o->part * s->p->all);
     if (!try_choice(s, worth, error))
         return FALSE;
