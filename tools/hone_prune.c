@@ -380,9 +380,8 @@ static gboolean make(Prune *q, GError **error)
         return FALSE;
     }
     q->result = hn_pruned_model(q->pruned, error);
-    return q->result != NULL && check_removal(q, error) &&
-           prune_count_flops(q, q->result, NULL, &q->flops_after, error) && prune_in_steps(q, error) &&
-           prune_heal(q, error);
+    return q->result != NULL && check_removal(q, error) && prune_count_flops(q, q->result, &q->flops_after, error) &&
+           prune_in_steps(q, error) && prune_heal(q, error);
 }
 
 static gboolean write_model(Prune *q, GError **error)
@@ -408,8 +407,7 @@ static gboolean write_model(Prune *q, GError **error)
 static gboolean work(Prune *q, GError **error)
 {
     if (!begin(q, error) || !prune_open(q, error) || !prune_take_hashes(q, error) ||
-        !prune_count_flops(q, q->dense, NULL, &q->flops_before, error) ||
-        (!q->p->explain && !prune_open_journal(q, error)))
+        !prune_count_flops(q, q->dense, &q->flops_before, error) || (!q->p->explain && !prune_open_journal(q, error)))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);

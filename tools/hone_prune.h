@@ -130,7 +130,7 @@ GArray *prune_blocks_new(void); /* PruneBlock */
 void prune_clear_blocks(Prune *q);
 
 /* prune_budget.c: q->keep */
-gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error);
+gboolean prune_count_flops(const Prune *q, HnModel *m, double *flops, GError **error);
 /* q->ms and q->bytes */
 gboolean prune_find_costs(Prune *q, GError **error);
 guint prune_n_widths(const Prune *q); /* choices of widths that are worth a trial */

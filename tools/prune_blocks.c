@@ -3,9 +3,8 @@
 
 #include "base/regex.h"
 #include "ir/copy.h"
-#include "op/infer.h"
-#include "pass/pass.h"
 #include "prune/branches.h"
+#include "prune/ready.h"
 #include "hone_prune.h"
 
 #define LOOKS 32 /* samples that a model without a block is judged by */
@@ -13,16 +12,8 @@
 /* The model without that block, and what only served it; NULL without an error: the block cannot go. */
 static HnModel *without(const Prune *q, const HnModel *from, const char *out, const char *in, GError **error)
 {
-    static const char *const dead[] = { "eliminate-dead", NULL };
-    const HnPassOptions o = { .level = 1, .only = dead, .budget = q->ctx->budget };
     g_autoptr(HnModel) m = hn_model_copy(from);
-    if (!hn_prune_skip(m, out, in))
-        return NULL;
-    HnPassLog log;
-    hn_pass_log_init(&log);
-    const gboolean ok = hn_pass_run(m, &o, &log, error) && hn_graph_infer(m->graph, FALSE, error);
-    hn_pass_log_clear(&log);
-    return ok ? g_steal_pointer(&m) : NULL;
+    return hn_prune_skip(m, out, in) && hn_prune_sweep(m, q->ctx->budget, error) ? g_steal_pointer(&m) : NULL;
 }
 
 /* One more goes; m is taken. */

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "hone_prune.h"
-#include "perf/step_facts.h"
+#include "prune/count.h"
 #include "tune/timing.h"
 
 #define ROUNDS 8       /* of widths that are tried for a budget, at most */
@@ -21,63 +21,19 @@ static const double throughs[] = { 1, 0.3, 0.1 }; /* HnPruneLoss.through */
 
 /* --- what a model costs ------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    double flops;
-    GHashTable *by_node; /* first output -> double *; may be NULL */
-} Count;
-
-static void count_step(const HnStep *s, int depth, gpointer data)
+gboolean prune_count_flops(const Prune *q, HnModel *m, double *flops, GError **error)
 {
-    Count *c = data;
-    HnCost cost;
-    (void)depth;
-    if (s->node == NULL || !hn_step_has_types(s))
-        return;
-    hn_step_cost(s, &cost);
-    c->flops += cost.flops;
-    const HnValue *v = s->origin != NULL ? hn_node_out(s->origin, 0) : NULL;
-    if (c->by_node == NULL || v == NULL)
-        return;
-    double *of = g_hash_table_lookup(c->by_node, v->name);
-    if (of == NULL)
-        g_hash_table_insert(c->by_node, g_strdup(v->name), of = g_new0(double, 1));
-    *of += cost.flops;
+    return hn_prune_flops(m, q->sample->in, q->ctx->budget, NULL, flops, error);
 }
 
-gboolean prune_count_flops(const Prune *q, HnModel *m, GHashTable *by_node, double *flops, GError **error)
-{
-    g_autoptr(HnSession) s =
-        hn_session_new(m, &hn_backend_null, &(HnSessionOptions){ .threads = 1, .budget = q->ctx->budget }, error);
-    if (s == NULL)
-        return FALSE;
-    const int n = hn_session_n_inputs(s);
-    g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (int i = 0; i < n; i++) {
-        const HnTensor *t = q->sample->in[i];
-        g_ptr_array_add(types, t != NULL ? hn_type_fixed(t->dtype, t->ndim, t->dims) : NULL);
-    }
-    Count c = { 0, by_node };
-    if (!hn_session_prepare(s, (HnType *const *)types->pdata, error))
-        return FALSE;
-    hn_session_foreach_step(s, count_step, &c);
-    *flops = c.flops;
-    return TRUE;
-}
-
-/* The model with so many channels, whichever: for what does not depend on them. */
 static HnModel *narrow(const Prune *q, const int *keep, GError **error)
 {
-    HnPruneOptions o = q->o;
-    o.data = NULL;
-    o.fit = FALSE;
-    o.score = HN_PRUNE_RANDOM;
-    g_autoptr(HnPruned) p = hn_prune_run(q->map, &o, keep, error);
-    return p != NULL ? hn_pruned_model(p, error) : NULL;
+    return hn_prune_narrow(q->map, &q->o, keep, error);
 }
 
 static gboolean measure_flops(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
 {
-    return prune_count_flops(q, m, NULL, cost, error);
+    return prune_count_flops(q, m, cost, error);
 }
 
 static gboolean measure_size(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
@@ -113,25 +69,9 @@ static gboolean measure_time(const Prune *q, HnModel *m, const int *keep, double
 
 /* --- what it is made of ------------------------------------------------------------------------------------------- */
 
-static void set_costs(HnPruneCosts *costs, GHashTable *by_node, double total)
-{
-    costs->rest = total;
-    for (guint i = 0; i < costs->map->layers->len; i++) {
-        const HnPruneLayer *l = costs->map->layers->pdata[i];
-        const double *of = g_hash_table_lookup(by_node, hn_node_out(l->node, 0)->name);
-        costs->layer[i] = of != NULL ? *of : 0;
-        costs->rest -= costs->layer[i];
-    }
-}
-
 static gboolean flops_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
 {
-    g_autoptr(GHashTable) by_node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    double total;
-    if (!prune_count_flops(q, q->base, by_node, &total, error))
-        return FALSE;
-    set_costs(costs, by_node, total);
-    return TRUE;
+    return hn_prune_flops_of_layers(q->base, q->sample->in, q->ctx->budget, costs, error);
 }
 
 static gboolean bytes_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
@@ -378,5 +318,5 @@ gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error)
         return FALSE;
     (void)hn_prune_allocate(costs, &loss, part * q->flops_before, q->vector, q->keep);
     g_autoptr(HnModel) m = narrow(q, q->keep, error);
-    return m != NULL && prune_count_flops(q, m, NULL, flops, error);
+    return m != NULL && prune_count_flops(q, m, flops, error);
 }

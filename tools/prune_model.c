@@ -4,10 +4,7 @@
 #include "base/file.h"
 #include "base/regex.h"
 #include "base/rng.h"
-#include "ir/sparse.h"
-#include "op/infer.h"
-#include "pass/opset.h"
-#include "pass/pass.h"
+#include "prune/ready.h"
 #include "hone_prune.h"
 
 #define LEAST_SPLIT 8 /* samples: fewer serve for everything */
@@ -19,46 +16,13 @@ HnModel *prune_open_given(const Prune *q, GError **error)
     return q->file != NULL ? hn_onnx_read_bytes(q->file, NULL, &o, error) : hn_onnx_read_file(q->path, &o, error);
 }
 
-static gboolean simplify(const Prune *q, HnModel *m, GError **error)
-{
-    const HnPassOptions o = {
-        .level = 1, .fold_bytes = HN_FOLD_BYTES, .lean = TRUE, .budget = q->ctx->budget, .progress = &q->ctx->progress
-    };
-    HnPassLog log;
-    hn_pass_log_init(&log);
-    const gboolean ok = hn_pass_run(m, &o, &log, error);
-    hn_pass_log_clear(&log);
-    return ok;
-}
-
-static gboolean align(HnModel *m, HnBudget *budget, GError **error)
-{
-    for (guint i = 0; i < m->graph->weights->len; i++) {
-        HnTensor *t = ((HnValue *)m->graph->weights->pdata[i])->weight;
-        if (t != NULL && !t->unloaded && !hn_tensor_align(t, budget, error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
-/* Functions unfolded, simplified, all names apart, types known: of the opset that it had. */
 static gboolean prepare(Prune *q, GError **error)
 {
     g_autoptr(HnModel) m = prune_open_given(q, error);
-    if (m == NULL || !hn_tool_has_outputs(m, q->path, error) || hn_model_store_dense(m, q->ctx->budget, error) < 0)
+    if (m == NULL || !hn_tool_has_outputs(m, q->path, error))
         return FALSE;
     q->file_before = m->file_bytes;
-    g_autoptr(GPtrArray) blocked = g_ptr_array_new_with_free_func(g_free);
-    hn_model_drop_defaults(m);
-    if (!hn_settle_opset(m, hn_model_opset(m, NULL), blocked, error)) {
-        if (blocked->len > 0)
-            g_prefix_error(error, "%s: ", (const char *)blocked->pdata[0]);
-        return FALSE;
-    }
-    if (!simplify(q, m, error))
-        return FALSE;
-    hn_model_name_apart(m);
-    if (!hn_graph_infer(m->graph, FALSE, error) || !align(m, q->ctx->budget, error))
+    if (!hn_prune_ready(m, q->ctx->budget, &q->ctx->progress, error))
         return FALSE;
     q->dense = g_steal_pointer(&m);
     return TRUE;
