@@ -20,7 +20,8 @@
 #define MAX_FLOPS 4e5 /* above, tiles are faster even where the source has to be put channels last */
 /* products of a sum, channels and pixels that fill tiles, however few operations these are */
 #define TILE_DEPTH 64
-#define TILE_DEPTH_SHORT 16 /* the same with AVX-512 where rows of columns leave lanes empty */
+#define TILE_DEPTH_SHORT 16 /* the same with AVX-512 where rows of columns leave lanes empty ... */
+#define TILE_DEPTH_HALF 8   /* ... and where half of them are, or channels fill a vector */
 #define TILE_OUT 8
 #define TILE_PIXELS 4
 #define MAX_SOURCE 4e6 /* elements with padding */
@@ -237,6 +238,14 @@ static void reach(const HnWindowAxis *h, const HnWindowAxis *v, int64_t *rows, i
     *columns = MAX(v->in + v->pad, (v->out - 1) * v->stride + (v->kernel - 1) * v->dilation + 1);
 }
 
+/* Products of a sum from which on tiles are faster. */
+static int64_t tile_depth(int64_t columns, int64_t channels)
+{
+    if (hn_cpu_isa() < HN_ISA_AVX512 || columns >= 16)
+        return TILE_DEPTH;
+    return columns <= 8 || channels >= 16 ? TILE_DEPTH_HALF : TILE_DEPTH_SHORT;
+}
+
 static const char *small_reject(const HnStep *s)
 {
     const char *reason = hn_cpu_reject_f32(s);
@@ -261,8 +270,8 @@ static const char *small_reject(const HnStep *s)
     HnWindowAxis h, v;
     int64_t rows, columns;
     height_width(&plan, &h, &v);
-    const int64_t depth = hn_cpu_isa() >= HN_ISA_AVX512 && v.out < 16 ? TILE_DEPTH_SHORT : TILE_DEPTH;
-    if (plan.in_channels * plan.taps >= depth && plan.out_channels >= TILE_OUT && plan.y_plane >= TILE_PIXELS)
+    if (plan.in_channels * plan.taps >= tile_depth(v.out, plan.out_channels) && plan.out_channels >= TILE_OUT &&
+        plan.y_plane >= TILE_PIXELS)
         return "enough for tiles";
     reach(&h, &v, &rows, &columns);
     if (h.pad < 0 || v.pad < 0 || (double)plan.in_channels * (double)rows * (double)(columns + v.stride) > MAX_SOURCE)
