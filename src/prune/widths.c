@@ -5,11 +5,13 @@
 /* Of the channels of a class: where fewer stay its curve says little, and kernels gain nothing. No class gets below
  * before all have got there. */
 #define NARROW 0.2
+#define GATHERED 16 /* steps of a row for each vector of results, beside its products */
+#define TINY 1e-9   /* of a quotient that is a whole number but for rounding */
 
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map)
 {
     HnPruneCosts *c = g_new(HnPruneCosts, 1);
-    *c = (HnPruneCosts){ map, g_new0(double, map->layers->len + 1u), g_new0(double, map->layers->len + 1u), 0 };
+    *c = (HnPruneCosts){ map, g_new0(double, map->layers->len + 1u), g_new0(double, map->layers->len + 1u), 0, 0 };
     return c;
 }
 
@@ -20,6 +22,26 @@ void hn_prune_costs_free(HnPruneCosts *c)
     g_free(c->layer);
     g_free(c->part);
     g_free(c);
+}
+
+/* Steps for a row of all groups, with these parts of what it reads and makes; of groups, these parts of them. */
+static double steps_of(const HnPruneLayer *l, int lanes, double in, double out)
+{
+    const HnLinearRows *r = &l->rows;
+    if (r->groups > 1) /* as many at a time as there are lanes */
+        return (double)(r->k + GATHERED) * ceil(out * (double)(r->groups * r->outs) / lanes - TINY);
+    return (in * (double)r->k + GATHERED) * (ceil(out * (double)r->outs / lanes - TINY) + 1);
+}
+
+void hn_prune_costs_by_vectors(HnPruneCosts *c, int lanes)
+{
+    c->lanes = lanes;
+    c->rest /= lanes;
+    for (guint i = 0; i < c->map->layers->len; i++) {
+        const HnPruneLayer *l = c->map->layers->pdata[i];
+        const double products = (double)(l->rows.groups * l->rows.k * l->rows.outs);
+        c->layer[i] *= steps_of(l, lanes, 1, 1) / (2 * fmax(products, 1));
+    }
 }
 
 /* The part of the channels at[0..n) that stays. */
@@ -41,9 +63,12 @@ double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep
     int64_t n;
     const int *y = hn_channels_at(map->channels, hn_node_out(l->node, 0), &axis, &n);
     const double out = y != NULL ? staying(map, y, n, keep) : 1;
-    if (l->passes || l->at == NULL)
+    const gboolean all = l->passes || l->at == NULL;
+    const double in = all ? 1 : staying(map, l->at, l->rows.groups * l->rows.k / l->rows.taps, keep);
+    if (costs->lanes > 0)
+        return steps_of(l, costs->lanes, in, out) / steps_of(l, costs->lanes, 1, 1);
+    if (all)
         return out;
-    const double in = staying(map, l->at, l->rows.groups * l->rows.k / l->rows.taps, keep);
     return l->rows.groups > 1 && in == out ? in : in * out; /* whole groups go */
 }
 

@@ -16,11 +16,17 @@ typedef struct {
     double *layer; /* by layer: cost of the dense model's */
     double *part;  /* by layer: of that, what does not fall with its channels, 0 to 1 */
     double rest;   /* of all else */
+    int lanes;     /* 0: layers cost as their products do; else hn_prune_costs_by_vectors() */
 } HnPruneCosts;
 
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map);
 void hn_prune_costs_free(HnPruneCosts *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPruneCosts, hn_prune_costs_free)
+
+/* Of operations, what they take where results are computed `lanes` at a time: of a layer, for each row of its input,
+ * (k + 16) (ceil(outs / lanes) + 1) steps for k products of each of `outs` results. So narrow layers take more than
+ * their part of the products, as they do on any processor with vectors. */
+void hn_prune_costs_by_vectors(HnPruneCosts *c, int lanes);
 
 /* With keep[c] channels of class c: of a layer, the part of its products that are left, and of all the cost. */
 double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep);

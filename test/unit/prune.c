@@ -13,6 +13,7 @@
 #include "prune/branches.h"
 #include "prune/widths.h"
 #include "prune/rounds.h"
+#include "prune/student.h"
 #include "prune/taylor.h"
 #include "prune/zeros.h"
 #include "prune/zeros_group.h"
@@ -526,6 +527,61 @@ static void test_widths(void)
     g_assert_cmpint(keep[0], ==, 1);
 }
 
+/* A vector that is half full takes what a full one takes; who reads fewer channels has fewer products to add. */
+static void test_vectors(void)
+{
+    g_auto(Subject) s = subject_new(residual);
+    g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(s.map);
+    int keep[] = { 16, 16 };
+    costs->layer[1] = costs->layer[2] = 2.0 * 144 * 16; /* a row of 16 channels and 3 x 3 taps */
+    costs->rest = 32;
+    hn_prune_costs_by_vectors(costs, 16);
+    g_assert_cmpfloat(costs->layer[1], ==, (144 + 16) * 2);
+    g_assert_cmpfloat(hn_prune_cost(costs, keep), ==, 640 + 2);
+    keep[1] = 8; /* of what layer 1 makes, and layer 2 reads */
+    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 1, keep), 1, 1e-12);
+    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 2, keep), (72.0 + 16) / (144 + 16), 1e-12);
+    keep[0] = 1;
+    g_assert_cmpfloat_with_epsilon(hn_prune_layer_part(costs, 1, keep), (9.0 + 16) / (144 + 16), 1e-12);
+}
+
+static GPtrArray *students_of(const Subject *s, double part, GError **error)
+{
+    const HnStudentOptions o = { .backend = &hn_backend_ref, .threads = 1, .data = s->data, .n = 16, .part = part };
+    double flops;
+    GPtrArray *made = hn_students_new(s->m, &o, &flops, error);
+    for (guint i = 0; made != NULL && i < made->len; i++) {
+        const HnStudent *t = made->pdata[i];
+        g_assert_cmpfloat(t->flops, <=, part * flops);
+        g_assert_cmpint(t->weights, >, 0);
+        g_autoptr(HnTensor) got = result_of(s, t->model, 0), want = result_of(s, s->m, 0);
+        g_assert_cmpint(got->n, ==, want->n);
+    }
+    return made;
+}
+
+static void test_students(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new(residual);
+    g_autoptr(GPtrArray) made = students_of(&s, 0.5, &error);
+    g_assert_no_error(error);
+    guint ways = 0, blocks = 0;
+    for (guint i = 0; i < made->len; i++) {
+        const HnStudent *t = made->pdata[i];
+        ways |= strcmp(t->how, "channels") == 0 ? 1 : strcmp(t->how, "uniform") == 0 ? 2 : 4;
+        blocks += t->blocks;
+    }
+    g_assert_cmpuint(ways, ==, 7);
+    g_assert_cmpuint(blocks, >, 0);
+    g_assert_null(students_of(&s, 1e-6, &error)); /* one channel of each class is more */
+    g_assert_error(error, HN_ERROR, HN_ERROR_GUARD);
+    g_clear_error(&error);
+    g_auto(Subject) flat = subject_new("opset 17\n%1 = Flatten(%x:f32[N,3,6,6])\n%y = Gemm(%1, a:f32[108,4])\n");
+    g_assert_null(students_of(&flat, 0.5, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED);
+}
+
 /* --- any model ---------------------------------------------------------------------------------------------------- */
 
 /* Text of a model of random blocks on images. */
@@ -713,6 +769,8 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/taylor", test_taylor);
     g_test_add_func("/prune/blocks", test_blocks);
     g_test_add_func("/prune/widths", test_widths);
+    g_test_add_func("/prune/vectors", test_vectors);
+    g_test_add_func("/prune/students", test_students);
     g_test_add_func("/prune/any", test_any);
     return g_test_run();
 }

@@ -1,0 +1,355 @@
+#include "prune/student.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "check/score.h"
+#include "ir/copy.h"
+#include "prune/branches.h"
+#include "prune/count.h"
+#include "prune/ready.h"
+
+#define LANES 16         /* of the vectors that widths are chosen for, whatever this machine has */
+#define LANES_LEFT 1.2   /* times the part of the operations: of the steps of vectors that are left, at most ... */
+#define FEW_LAYERS 0.88  /* ... and without blocks, where nodes that are no layers take more of the rest */
+#define ROUNDS 10        /* of widths that are tried, at most */
+#define NEAR 0.97        /* of the operations is near enough */
+#define LOOKS 32         /* samples that a model without a block is judged by */
+#define CHEAP 2e11       /* operations of samples: several choices of widths are compared */
+#define MOST_JUDGED 128  /* samples for that */
+#define STEPS_OF_PART 50 /* parts of uniform widths that are tried */
+
+static const double throughs[] = { 0.3, 1 }; /* HnPruneLoss.through */
+
+typedef struct {
+    const HnStudentOptions *o;
+    HnModel *dense;
+    HnSample *sample;      /* of whose size operations are counted */
+    double flops, vectors; /* of the dense model */
+    HnScorer *scorer;      /* on samples that weights are fitted to */
+    double least;          /* operations that were reached, as a part */
+    char *locked;          /* why some channels stay; NULL: not known */
+    GPtrArray *made;       /* HnStudent * */
+} Work;
+
+/* A model that channels go of: the dense one, or without blocks. */
+typedef struct {
+    HnModel *base;
+    HnPruneMap *map;
+    HnPruneOptions o;
+    HnPruneCosts *vectors;
+    double **loss; /* by class */
+} Subject;
+
+void hn_student_free(HnStudent *s)
+{
+    if (s == NULL)
+        return;
+    hn_model_free(s->model);
+    g_free(s);
+}
+
+static void note(const Work *w, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void note(const Work *w, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    g_autofree char *text = g_strdup_vprintf(format, list);
+    va_end(list);
+    if (w->o->note != NULL)
+        w->o->note(w->o->note_data, text);
+}
+
+/* --- a subject ---------------------------------------------------------------------------------------------------- */
+
+static void subject_clear(Subject *s)
+{
+    for (guint c = 0; s->loss != NULL && c < s->map->classes->len; c++)
+        g_free(s->loss[c]);
+    g_free(s->loss);
+    hn_prune_costs_free(s->vectors);
+    hn_prune_map_free(s->map);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
+
+/* For widths; base outlives it. */
+static gboolean subject_open(Work *w, HnModel *base, Subject *s, GError **error)
+{
+    const HnStudentOptions *o = w->o;
+    s->base = base;
+    s->o = (HnPruneOptions){ .backend = o->backend,
+                             .threads = o->threads,
+                             .budget = o->budget,
+                             .progress = o->progress,
+                             .data = o->data,
+                             .n = o->n,
+                             .wanted = base != w->dense ? w->dense : NULL,
+                             .score = HN_PRUNE_OBS,
+                             .fit = TRUE,
+                             .seed = o->seed };
+    if ((s->map = hn_prune_map_new(base, o->budget, error)) == NULL)
+        return FALSE;
+    if (w->locked == NULL && s->map->locked->len > 0)
+        w->locked = g_strdup(((const HnChannelGroup *)s->map->locked->pdata[0])->locked);
+    s->vectors = hn_prune_costs_new(s->map);
+    if (!hn_prune_flops_of_layers(base, w->sample->in, o->budget, s->vectors, error))
+        return FALSE;
+    hn_prune_costs_by_vectors(s->vectors, LANES);
+    return TRUE;
+}
+
+static gboolean find_curves(Subject *s, GError **error)
+{
+    s->loss = g_new0(double *, s->map->classes->len + 1u);
+    for (guint c = 0; c < s->map->classes->len; c++)
+        s->loss[c] = g_new0(double, (gsize)((const HnPruneClass *)s->map->classes->pdata[c])->n);
+    return hn_prune_curves(s->map, &s->o, s->loss, error);
+}
+
+static double all_vectors(const Subject *s)
+{
+    double sum = s->vectors->rest;
+    for (guint i = 0; i < s->map->layers->len; i++)
+        sum += s->vectors->layer[i];
+    return sum;
+}
+
+/* Steps of vectors, at most. */
+static double limit_of(const Work *w, const Subject *s)
+{
+    return (s->base != w->dense ? FEW_LAYERS : LANES_LEFT) * w->o->part * w->vectors;
+}
+
+/* Operations of the model with these widths, as a part of the dense one's. */
+static gboolean part_of(Work *w, const Subject *s, const int *keep, double *part, GError **error)
+{
+    g_autoptr(HnModel) m = hn_prune_narrow(s->map, &s->o, keep, error);
+    double flops;
+    if (m == NULL || !hn_prune_flops(m, w->sample->in, w->o->budget, NULL, &flops, error))
+        return FALSE;
+    *part = flops / w->flops;
+    w->least = fmin(w->least, *part);
+    return !hn_progress_stop(w->o->progress, error);
+}
+
+/* --- widths ------------------------------------------------------------------------------------------------------- */
+
+/* Such that both operations and vectors are few enough; *met FALSE: there are none. */
+static gboolean widths_by_loss(Work *w, const Subject *s, double through, int *keep, gboolean *met, GError **error)
+{
+    const HnPruneLoss loss = { s->loss, through };
+    const guint n = s->map->classes->len;
+    const double limit = limit_of(w, s);
+    g_autofree int *now = g_new(int, n + 1u);
+    double best = 0, goal = limit;
+    for (int i = 0; i < ROUNDS; i++) {
+        double part;
+        const gboolean possible = hn_prune_allocate(s->vectors, &loss, goal, LANES, now);
+        if (!part_of(w, s, now, &part, error))
+            return FALSE;
+        if (part <= w->o->part && part > best) {
+            best = part;
+            memcpy(keep, now, n * sizeof *keep);
+        }
+        if ((best >= NEAR * w->o->part) || (part <= w->o->part && goal >= limit) || (part > w->o->part && !possible))
+            break;
+        goal = fmin(goal * CLAMP(w->o->part / part, 0.7, 1.3), limit);
+    }
+    *met = best > 0;
+    return TRUE;
+}
+
+static gboolean uniform_widths(Work *w, const Subject *s, int *keep, gboolean *met, GError **error)
+{
+    const double limit = limit_of(w, s);
+    double part = INFINITY;
+    for (int i = 1; i <= STEPS_OF_PART && part > w->o->part; i++) {
+        hn_prune_uniform(s->map, (double)i / STEPS_OF_PART, LANES, keep);
+        if (hn_prune_cost(s->vectors, keep) <= limit && !part_of(w, s, keep, &part, error))
+            return FALSE;
+    }
+    *met = part <= w->o->part;
+    return TRUE;
+}
+
+/* --- what is made ------------------------------------------------------------------------------------------------- */
+
+static int64_t weights_of(const HnModel *m)
+{
+    int64_t sum = 0;
+    for (guint i = 0; i < m->graph->weights->len; i++) {
+        const HnTensor *t = ((const HnValue *)m->graph->weights->pdata[i])->weight;
+        sum += t != NULL && hn_dtype_in(t->dtype, HN_T_FLOATS) ? t->n : 0;
+    }
+    return sum;
+}
+
+/* One more, of m, which is taken. */
+static gboolean add_student(Work *w, HnModel *m, const char *how, guint blocks, GError **error)
+{
+    HnStudent *s = g_new0(HnStudent, 1);
+    *s = (HnStudent){ .how = how, .model = m, .blocks = blocks, .weights = weights_of(m) };
+    g_ptr_array_add(w->made, s);
+    return hn_prune_flops(m, w->sample->in, w->o->budget, NULL, &s->flops, error);
+}
+
+static HnModel *with_widths(const Subject *s, const int *keep, GError **error)
+{
+    g_autoptr(HnPruned) p = hn_prune_run(s->map, &s->o, keep, error);
+    return p != NULL ? hn_pruned_model(p, error) : NULL;
+}
+
+/* Of choices of widths the one whose model is nearest to the dense one; none may meet the budget. */
+static gboolean add_by_loss(Work *w, Subject *s, const char *how, guint blocks, GError **error)
+{
+    const gsize size = (s->map->classes->len + 1u) * sizeof(int);
+    const guint choices = w->flops * (double)w->o->n * MAX(s->map->levels, 1) < CHEAP ? G_N_ELEMENTS(throughs) : 1;
+    g_autofree int *keep = g_malloc0(size), *last = g_malloc0(size);
+    g_autoptr(HnModel) best = NULL;
+    double best_db = 0;
+    if (!find_curves(s, error))
+        return FALSE;
+    for (guint i = 0; i < choices; i++) {
+        gboolean met;
+        HnScore score;
+        if (!widths_by_loss(w, s, throughs[i], keep, &met, error))
+            return FALSE;
+        if (!met || memcmp(keep, last, size) == 0)
+            continue;
+        memcpy(last, keep, size);
+        g_autoptr(HnModel) m = with_widths(s, keep, error);
+        if (m == NULL || !hn_scorer_run(w->scorer, m, &score, error))
+            return FALSE;
+        note(w, "%s, %u: %.2f dB", how, i + 1, score.sqnr);
+        if (best != NULL && !(score.sqnr > best_db))
+            continue;
+        hn_model_free(best);
+        best = g_steal_pointer(&m);
+        best_db = score.sqnr;
+    }
+    return best == NULL || add_student(w, g_steal_pointer(&best), how, blocks, error);
+}
+
+static gboolean add_uniform(Work *w, const Subject *s, GError **error)
+{
+    g_autofree int *keep = g_new0(int, s->map->classes->len + 1u);
+    gboolean met;
+    if (!uniform_widths(w, s, keep, &met, error))
+        return FALSE;
+    HnModel *m = met ? with_widths(s, keep, error) : NULL;
+    return !met || (m != NULL && add_student(w, m, "uniform", 0, error));
+}
+
+/* --- blocks ------------------------------------------------------------------------------------------------------- */
+
+/* m without the block that is missed least; *out is NULL where none may go. */
+static gboolean without_one(const Work *w, const HnModel *m, HnModel **out, GError **error)
+{
+    g_autoptr(GArray) blocks = hn_prune_blocks(m);
+    g_autoptr(HnModel) best = NULL;
+    double best_db = 0;
+    for (guint i = 0; i < blocks->len; i++) {
+        const HnPruneBlock *b = &g_array_index(blocks, HnPruneBlock, i);
+        g_autoptr(HnModel) less = hn_model_copy(m);
+        HnScore score;
+        hn_progress_tell(w->o->progress, "blocks", i, blocks->len);
+        if (!hn_prune_skip(less, b->out->name, b->in->name))
+            continue;
+        if (!hn_prune_sweep(less, w->o->budget, error) || !hn_scorer_run(w->scorer, less, &score, error))
+            return FALSE;
+        if (best != NULL && !(score.sqnr > best_db))
+            continue;
+        hn_model_free(best);
+        best = g_steal_pointer(&less);
+        best_db = score.sqnr;
+    }
+    *out = g_steal_pointer(&best);
+    return TRUE;
+}
+
+/* m, without so many blocks, brought to the budget by channels. */
+static gboolean add_of_blocks(Work *w, HnModel *m, double flops, const char *how, guint blocks, GError **error)
+{
+    g_auto(Subject) s = { 0 };
+    if (flops <= w->o->part * w->flops)
+        return add_student(w, hn_model_copy(m), how, blocks, error);
+    return subject_open(w, m, &s, error) && (s.map->classes->len == 0 || add_by_loss(w, &s, how, blocks, error));
+}
+
+/* Two of them: half of what goes is blocks, and as much as may be. */
+static gboolean add_blocks(Work *w, GError **error)
+{
+    g_autoptr(HnModel) m = NULL;
+    double flops = w->flops;
+    guint taken = 0, half = 0;
+    while (flops > w->o->part * w->flops) {
+        HnModel *less = NULL;
+        if (hn_progress_stop(w->o->progress, error) || !without_one(w, m != NULL ? m : w->dense, &less, error))
+            return FALSE;
+        if (less == NULL)
+            break;
+        hn_model_free(m);
+        m = less;
+        taken++;
+        if (!hn_prune_flops(m, w->sample->in, w->o->budget, NULL, &flops, error))
+            return FALSE;
+        w->least = fmin(w->least, flops / w->flops);
+        if (half == 0 && flops <= (1 + w->o->part) / 2 * w->flops) {
+            half = taken;
+            if (!add_of_blocks(w, m, flops, "blocks", taken, error))
+                return FALSE;
+        }
+    }
+    return taken == half || add_of_blocks(w, m, flops, half > 0 ? "more blocks" : "blocks", taken, error);
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static gboolean open_scorer(Work *w, GError **error)
+{
+    const HnStudentOptions *o = w->o;
+    const HnScorerOptions so = {
+        .backend = o->backend, .threads = o->threads, .budget = o->budget, .progress = o->progress
+    };
+    w->scorer = hn_scorer_new(hn_model_copy(w->dense), o->data, 0, MIN(o->n, MOST_JUDGED), &so, error);
+    return w->scorer != NULL;
+}
+
+static gboolean none(const Work *w, guint classes, GError **error)
+{
+    if (classes == 0 && !isfinite(w->least))
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "none of the teacher's channels may go: %s",
+                    w->locked != NULL ? w->locked : "no layer with weights of its own reads them");
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
+                    "no student with %.3g x of the teacher's operations can be made of it: the smallest has %.3g x",
+                    w->o->part, w->least);
+    return FALSE;
+}
+
+static gboolean make_all(Work *w, GError **error)
+{
+    g_auto(Subject) s = { 0 };
+    if ((w->sample = hn_data_load(w->o->data, 0, error)) == NULL ||
+        !hn_prune_flops(w->dense, w->sample->in, w->o->budget, NULL, &w->flops, error) || !open_scorer(w, error) ||
+        !subject_open(w, w->dense, &s, error))
+        return FALSE;
+    w->vectors = all_vectors(&s);
+    if (s.map->classes->len > 0 && (!add_by_loss(w, &s, "channels", 0, error) || !add_uniform(w, &s, error)))
+        return FALSE;
+    return add_blocks(w, error) && (w->made->len > 0 || none(w, s.map->classes->len, error));
+}
+
+GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, GError **error)
+{
+    Work w = { .o = o, .dense = dense, .least = INFINITY };
+    w.made = g_ptr_array_new_with_free_func((GDestroyNotify)hn_student_free);
+    const gboolean ok = make_all(&w, error);
+    *flops = w.flops;
+    hn_scorer_free(w.scorer);
+    hn_sample_free(w.sample);
+    g_free(w.locked);
+    if (!ok)
+        g_clear_pointer(&w.made, g_ptr_array_unref);
+    return w.made;
+}

@@ -1,0 +1,45 @@
+/*
+ * Students: smaller models that begin with what a large one knows, in several ways.
+ *
+ *     channels   classes of channels lose as many as costs least (prune/widths.h), and weights are fitted anew
+ *     uniform    all classes lose the same part, and weights are fitted anew
+ *     blocks     first branches of sums, and layers that make as many numbers as they read, go as a whole, those that
+ *                are missed least (prune/branches.h), then channels
+ *
+ * Which is best is seen when they have learned: none of this looks at times, and the same is made on any machine.
+ */
+#pragma once
+
+#include "prune/prune.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    const char *how;
+    HnModel *model;
+    guint blocks; /* that are gone */
+    double flops;
+    int64_t weights; /* elements of floats */
+} HnStudent;
+
+void hn_student_free(HnStudent *s);
+
+typedef struct {
+    const HnBackend *backend;
+    int threads;
+    HnBudget *budget;
+    const HnProgress *progress; /* may be NULL */
+    const HnData *data;         /* whose inputs are the model's, in its order */
+    int64_t n;                  /* of them, from the first on, weights are fitted to */
+    uint64_t seed;
+    double part;                                   /* of the operations that are left, at most */
+    void (*note)(gpointer data, const char *text); /* told what is tried; may be NULL */
+    gpointer note_data;
+} HnStudentOptions;
+
+/* HnStudent *, at least one, no two the same: of `dense`, which is ready (hn_prune_ready()) and outlives them. flops:
+ * its operations. Errors: UNSUPPORTED naming what keeps all channels from going; GUARD: none gets as small, and how
+ * small it gets; those of running; BUDGET, INTERRUPTED. */
+GPtrArray *hn_students_new(HnModel *dense, const HnStudentOptions *o, double *flops, GError **error);
+
+G_END_DECLS
