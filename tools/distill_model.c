@@ -35,9 +35,15 @@ HnModel *distill_student(const Distill *q, GError **error)
     return read_bytes(q, q->start != NULL ? q->start : q->file, error);
 }
 
+/* Or of the teacher, where it is made of that. */
+static const char *path_of_student(const Distill *q)
+{
+    return q->auto_part > 0 ? q->p->teacher : q->p->student;
+}
+
 static gboolean open_student(Distill *q, GError **error)
 {
-    const char *path = q->p->student;
+    const char *path = path_of_student(q);
     if (strcmp(path, "-") == 0 && !hn_context_take_stdin(q->ctx, "the student", error))
         return FALSE;
     q->file = hn_file_bytes(path, q->ctx->budget, error);
@@ -233,7 +239,7 @@ static gboolean open_teacher(Distill *q, GError **error)
 
 /* --- the trainer -------------------------------------------------------------------------------------------------- */
 
-static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError **error)
+HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_statistics, GError **error)
 {
     const guint64 limit = q->ctx->common.mem_limit, used = hn_budget_used(q->ctx->budget);
     g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
@@ -256,7 +262,7 @@ static HnTrainer *new_trainer(const Distill *q, gboolean keep_statistics, GError
                                  .budget = q->ctx->budget,
                                  .checkpoint = TRUE,
                                  .limit = limit > used ? limit - used : MIN(limit, 1) };
-    return hn_trainer_new(work, q->device, &o, error);
+    return hn_trainer_new(work, device, &o, error);
 }
 
 static void note_forecast(const Distill *q)
@@ -271,8 +277,7 @@ static void note_forecast(const Distill *q)
         hn_context_note(q->ctx, 1, "a step takes %s", plain);
 }
 
-/* Why normalizations keep their moments; NULL: they do not. */
-static const char *why_keep(const Distill *q)
+const char *distill_why_keep(const Distill *q)
 {
     if (q->p->freeze_bn)
         return "as '--freeze-bn' says";
@@ -284,17 +289,25 @@ static const char *why_keep(const Distill *q)
                                                                         : NULL;
 }
 
+GPtrArray *distill_compared(const Distill *q, const HnTrainer *t)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
+    for (guint i = 0; i < q->objectives->len; i++)
+        g_ptr_array_add(all, hn_trainer_compared(t, i));
+    return all;
+}
+
 static gboolean open_trainer(Distill *q, GError **error)
 {
-    const char *why = why_keep(q);
+    const char *why = distill_why_keep(q);
     if ((q->device = hn_device_new(q->backend, 0, error)) == NULL ||
-        (q->trainer = new_trainer(q, FALSE, error)) == NULL)
+        (q->trainer = distill_trainer(q, q->device, FALSE, error)) == NULL)
         return FALSE;
     if (why != NULL && hn_trainer_statistics(q->trainer) > 0) {
         q->keep_statistics = TRUE;
         q->kept_why = why;
         hn_trainer_free(q->trainer);
-        if ((q->trainer = new_trainer(q, TRUE, error)) == NULL)
+        if ((q->trainer = distill_trainer(q, q->device, TRUE, error)) == NULL)
             return FALSE;
         if (!q->p->freeze_bn)
             hn_context_warn(q->ctx, "normalizations keep their means and variances, %s; see '--train-bn'", why);
@@ -302,9 +315,7 @@ static gboolean open_trainer(Distill *q, GError **error)
     if (hn_trainer_in_place(q->trainer) && q->p->lr == NULL && isnan(hn_terms_get(q->rule->terms, "lr")))
         q->rule->lr *= ON_GRID;
     note_forecast(q);
-    q->compared = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
-    for (guint i = 0; i < q->objectives->len; i++)
-        g_ptr_array_add(q->compared, hn_trainer_compared(q->trainer, i));
+    q->compared = distill_compared(q, q->trainer);
     return TRUE;
 }
 
@@ -322,8 +333,9 @@ static gboolean take_hashes(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
     HnBudget *budget = q->ctx->budget;
-    GBytes *from_stdin = strcmp(p->student, "-") == 0 ? q->file : NULL;
-    return (q->student_hash = hn_recipe_hash_model(p->student, from_stdin, budget, error)) != NULL &&
+    const char *student = path_of_student(q);
+    GBytes *from_stdin = strcmp(student, "-") == 0 ? q->file : NULL;
+    return (q->student_hash = hn_recipe_hash_model(student, from_stdin, budget, error)) != NULL &&
            (p->teacher == NULL ||
             (q->teacher_hash = hn_recipe_hash_model(p->teacher, strcmp(p->teacher, "-") == 0 ? q->teacher_file : NULL,
                                                     budget, error)) != NULL) &&
@@ -342,12 +354,14 @@ gboolean distill_open(Distill *q, GError **error)
         return FALSE;
     if (!take_hashes(q, error) || !distill_check_recipe(q, error))
         return FALSE;
-    if (!init_student(q, error) || !distill_choose_losses(q, error) || !distill_open_pairs(q, error) ||
-        !open_teacher(q, error) || !open_trainer(q, error) || !distill_open_cache(q, error))
+    if (!distill_make_students(q, error) || (q->derived == NULL && !init_student(q, error)) ||
+        !distill_choose_losses(q, error) || !distill_open_pairs(q, error) || !open_teacher(q, error))
+        return FALSE;
+    if ((q->derived == NULL && !open_trainer(q, error)) || !distill_open_cache(q, error))
         return FALSE;
     const HnJudgeOptions o = distill_judge(q);
     q->judge = hn_judge_new(&o);
-    return TRUE;
+    return q->derived == NULL || (distill_choose_student(q, error) && init_student(q, error) && open_trainer(q, error));
 }
 
 void distill_clear(Distill *q)
@@ -373,6 +387,7 @@ void distill_clear(Distill *q)
     g_clear_pointer(&q->objectives, g_ptr_array_unref);
     g_clear_pointer(&q->pairs, g_array_unref);
     hn_model_free(q->plain);
+    distill_auto_free(q->derived);
     g_clear_pointer(&q->start, g_bytes_unref);
     g_clear_pointer(&q->file, g_bytes_unref);
     g_clear_pointer(&q->teacher_file, g_bytes_unref);

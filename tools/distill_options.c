@@ -6,14 +6,19 @@
 #include "gnuplot.h"
 #include "hone_distill.h"
 
-#define FROM_NEW 8.0 /* times the usual rate, where weights are new */
+#define UNSAID (-1)
+#define EPOCHS 10
+#define EPOCHS_OF_PART 40 /* of a student that is made of its teacher */
+#define FROM_NEW 8.0      /* times the usual rate, where weights are new */
+#define FROM_PART 4.0     /* the same of a part of another model's */
 
-const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .epochs = 10, .batch = 64 };
+const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .epochs = UNSAID, .batch = 64 };
 
 const GOptionEntry distill_entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, output),
       "write the trained student to PATH, '-' is stdout", "PATH" },
-    { "student", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, student), "the model that learns", "MODEL" },
+    { "student", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, student),
+      "the model that learns; auto:0.25x: one that is made of the teacher, with that part of its operations", "MODEL" },
     { "teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, teacher),
       "the model whose results it learns, where the loss compares with a tensor", "MODEL" },
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, data),
@@ -45,7 +50,7 @@ const GOptionEntry distill_entries[] = {
     { "no-labels", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, no_labels),
       "labels are not looked at, where there are some", NULL },
     { "epochs", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, epochs),
-      "times that all samples are seen (default: 10)", "N" },
+      "times that all samples are seen (default: 10, with --student auto 40)", "N" },
     { "batch", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, batch), "samples of a step (default: 64)", "N" },
     { "micro-batches", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, micro_batches),
       "a batch is computed in N parts, which takes less memory", "N" },
@@ -117,8 +122,8 @@ static gboolean parse_lr(Distill *q, GError **error)
 {
     const char *text = q->p->lr;
     q->lr_auto = g_strcmp0(text, "auto") == 0;
-    if (text == NULL && q->init && isnan(hn_terms_get(q->rule->terms, "lr")))
-        q->rule->lr *= FROM_NEW;
+    if (text == NULL && (q->init || q->auto_part > 0) && isnan(hn_terms_get(q->rule->terms, "lr")))
+        q->rule->lr *= q->init ? FROM_NEW : FROM_PART;
     if (text == NULL || q->lr_auto)
         return TRUE;
     if (hn_parse_double(text, 0, 1e6, &q->rule->lr, error) && q->rule->lr > 0)
@@ -227,10 +232,23 @@ static gboolean parse_objectives(Distill *q, GError **error)
            hn_lr_curve_parse(p->schedule != NULL ? p->schedule : "cosine", &q->schedule.curve, error);
 }
 
+static void fill_in(Distill *q)
+{
+    if (q->p->epochs != UNSAID)
+        return;
+    DistillParams *p = q->p == &q->replayed ? &q->replayed : &q->filled;
+    *p = *q->p;
+    p->epochs = q->auto_part > 0 ? EPOCHS_OF_PART : EPOCHS;
+    q->p = p;
+}
+
 gboolean distill_parse(Distill *q, GError **error)
 {
+    if (!parse_files(q, error) || !distill_parse_auto(q, error))
+        return FALSE;
+    fill_in(q);
     const DistillParams *p = q->p;
-    if (!parse_files(q, error) || !parse_objectives(q, error) || !parse_init(q, error) || !parse_lr(q, error))
+    if (!parse_objectives(q, error) || !parse_init(q, error) || !parse_lr(q, error))
         return FALSE;
     if (!parse_warmup(q, error) || !parse_numbers(q, error))
         return FALSE;

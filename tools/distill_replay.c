@@ -46,7 +46,10 @@ gboolean distill_read_recipe(Distill *q, GError **error)
     }
     p->replay = given->replay;
     p->output = given->output;
-    p->student = q->ctx->n_args == 1 ? q->ctx->args[0] : given->student;
+    const char *made = hn_json_string_at(q->recipe, DISTILL_MADE);
+    p->student = made != NULL && g_str_has_prefix(made, DISTILL_AUTO) ? (char *)made
+                 : q->ctx->n_args == 1                                ? q->ctx->args[0]
+                                                                      : given->student;
     p->teacher = given->teacher;
     p->data = given->data;
     p->val = given->val;

@@ -191,6 +191,7 @@ gboolean distill_report(const Distill *q, GError **error)
     json_object_set_int_member(root, "samples", hn_data_count(q->data));
     json_object_set_int_member(root, "bytes", (gint64)q->file_after);
     add_epochs(q, report);
+    distill_report_auto(q, report);
     add_trained(q, report);
     add_cost(q, report);
     add_score(q, report);

@@ -46,6 +46,7 @@ static void write_recipe(const Distill *q)
     JsonObject *o = went_in(q);
     json_object_set_double_member(o, "lr", q->lr);
     json_object_set_int_member(o, "epoch", hn_fit_best(q->fit));
+    distill_record_auto(q, o);
     hn_recipe_write(q->plain, DISTILL_TOOL, options_of(q), o);
     hn_model_set_metadata(q->plain, HN_SPEED_ONLY, NULL);
 }

@@ -15,6 +15,8 @@
 #include "train/train_fit.h"
 
 #define DISTILL_TOOL "hone-distill" /* in recipes */
+#define DISTILL_AUTO "auto:"        /* what --student begins with that is made of the teacher */
+#define DISTILL_MADE "student"      /* the same: that the student was made of the teacher, as --student says it */
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
@@ -24,9 +26,12 @@ typedef struct {
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
 } DistillParams;
 
+typedef struct DistillAuto DistillAuto; /* students that were made of the teacher */
+
 typedef struct {
     HnContext *ctx;
     const DistillParams *p;
+    DistillParams filled; /* the same with defaults that depend on others, where there are some */
     const HnBackend *backend;
     HnExternal external;
     HnKd kd;
@@ -38,10 +43,12 @@ typedef struct {
     gboolean lr_auto;
     gboolean init;
     guint64 init_seed;
+    double auto_part;     /* of the teacher's operations, that a student made of it gets; 0: --student names one */
     GBytes *file;         /* of the student, as it was given */
     GBytes *teacher_file; /* NULL: there is none */
     char *teacher_folder;
-    GBytes *start;            /* the same with new weights; NULL: it keeps its own */
+    GBytes *start;            /* the same with new weights, or the one made of the teacher; NULL: it keeps its own */
+    DistillAuto *derived;     /* NULL: --student names one */
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
     GPtrArray *inputs;        /* HnValue * of it */
@@ -88,7 +95,20 @@ HnModel *distill_student(const Distill *q, GError **error); /* anew, with new we
 HnForwardOptions distill_forward(const Distill *q);
 HnJudgeOptions distill_judge(const Distill *q);
 gboolean distill_open(Distill *q, GError **error);
+HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_statistics, GError **error);
+/* Of each objective the type of what it compares in a batch: HnType *. */
+GPtrArray *distill_compared(const Distill *q, const HnTrainer *t);
+/* Why normalizations keep their moments; NULL: they do not. */
+const char *distill_why_keep(const Distill *q);
 void distill_clear(Distill *q);
+
+/* distill_auto.c: --student auto, else nothing */
+gboolean distill_parse_auto(Distill *q, GError **error);
+gboolean distill_make_students(Distill *q, GError **error);  /* of q->plain, the teacher; the first is the student */
+gboolean distill_choose_student(Distill *q, GError **error); /* by what they have learned after a while */
+void distill_report_auto(const Distill *q, HnReport *report);
+void distill_record_auto(const Distill *q, JsonObject *recipe);
+void distill_auto_free(DistillAuto *a);
 
 /* distill_losses.c: finds the objectives, or checks those that there are */
 gboolean distill_choose_losses(Distill *q, GError **error);

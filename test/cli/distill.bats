@@ -254,3 +254,36 @@ EOF
         "${teach[@]}" --pair relu2.out:relu3.out
     refuses 2 "'--pair' is" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --pair a:b
 }
+
+@test "distill: a student that is made of its teacher" {
+    how=(--teacher "$digits/model.onnx" --student auto:0.5x --data "$digits/train.npz" --no-labels --epochs 8)
+    run --separate-stderr hone-distill --json=report.json -v -o out.onnx "${how[@]}"
+    [ "$status" -eq 0 ] && [[ $stderr == *"to choose among 2 students takes about"* && $output == *"student by"* ]] || explain "auto"
+    schema distill report.json
+    holds '.student.flops <= 0.5 * .student.teacher_flops and .student.weights == .trained.elements'
+    holds '.student | .how == (.candidates[] | select(.chosen == "yes") | .how)'
+    holds '.student.candidates | (map(select(.chosen == "yes"))[0].loss) == (map(.loss) | min)'
+    holds '.after.loss < .before.loss and .val.how == "held out"'
+    right 345
+    cp out.onnx first.onnx
+    run --separate-stderr hone-distill -q -o out.onnx "${how[@]}" -t 1
+    [ "$status" -eq 0 ] && cmp first.onnx out.onnx
+    run hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    [ "$status" -eq 0 ] || explain "hone-replay"
+    succeeds hone-export -q out.onnx -o again.onnx
+}
+
+@test "distill: students that cannot be made" {
+    for what in "2|--teacher|--student auto:0.5x" "2|between 0 and 1|--teacher $digits/model.onnx --student auto:1.5x" \
+        "2|auto:0.25x|--teacher $digits/model.onnx --student auto:0.5" "2|stdin|--teacher - --student auto:0.5x" \
+        "2|--list-trainable|--teacher $digits/model.onnx --student auto:0.5x --list-trainable" \
+        "2|--pair|--teacher $digits/model.onnx --student auto:0.5x --pair features:features" \
+        "3|the smallest has 0.0|--teacher $digits/model.onnx --student auto:0.0001x"; do
+        IFS='|' read -r status words options <<<"$what"
+        # shellcheck disable=SC2086 # several options
+        refuses "$status" "$words" hone-distill -q -o no.onnx --data "$digits/train.npz" $options
+    done
+    npy make '<f4' 24,16 "$(seq -s' ' 384)" rows.npy
+    refuses 4 "'y' is an output of the model" hone-distill -q -o no.onnx --data rows.npy --teacher small.onnx --student auto:0.5x
+    [ ! -e no.onnx ]
+}

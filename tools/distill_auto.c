@@ -1,0 +1,312 @@
+/* hone-distill: --student auto: which of several smaller models made of the teacher learns best in a short run. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/jsonread.h"
+#include "base/text.h"
+#include "hone_distill.h"
+#include "prune/ready.h"
+#include "prune/student.h"
+
+#define MOST_FITTED 512 /* samples that weights of students are fitted to */
+#define FIRST_PART 0.1  /* of the steps: how long each of them learns at first; twice as long in the next round */
+#define LEAST_STEPS 8
+#define TIMED_STEPS 3 /* for the forecast */
+
+typedef struct {
+    const char *how;
+    guint blocks;
+    double flops;
+    int64_t weights;
+    GBytes *bytes;
+    HnJudgement judged;
+    int64_t steps; /* that it learned, the last time */
+} Candidate;
+
+struct DistillAuto {
+    HnModel *teacher; /* whose inputs the data are for */
+    double flops;     /* of the teacher */
+    GArray *all;      /* Candidate */
+    guint chosen;
+};
+
+static void candidate_clear(gpointer candidate)
+{
+    g_bytes_unref(((Candidate *)candidate)->bytes);
+}
+
+void distill_auto_free(DistillAuto *a)
+{
+    if (a == NULL)
+        return;
+    hn_model_free(a->teacher);
+    g_array_unref(a->all);
+    g_free(a);
+}
+
+gboolean distill_parse_auto(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (p->student == NULL || !g_str_has_prefix(p->student, DISTILL_AUTO))
+        return TRUE;
+    g_autofree char *part = g_strdup(p->student + strlen(DISTILL_AUTO));
+    if (!g_str_has_suffix(part, "x"))
+        return hn_tool_usage(error, "option '--student' is a model, or as in auto:0.25x the part of the teacher's "
+                                    "operations that its student gets");
+    part[strlen(part) - 1] = '\0';
+    if (!hn_parse_double(part, 0, 1, &q->auto_part, error) || !(q->auto_part > 0 && q->auto_part < 1)) {
+        g_clear_error(error);
+        return hn_tool_usage(error, "option '--student': a student made of its teacher gets a part of its operations "
+                                    "between 0 and 1, as in auto:0.25x");
+    }
+    if (p->list_trainable)
+        return hn_tool_usage(error, "'--list-trainable' lists weights of a model that there is");
+    if (p->pair != NULL)
+        return hn_tool_usage(error, "features of a student that is made of its teacher have no widths to '--pair' yet");
+    if (p->teacher == NULL)
+        return hn_tool_usage(error, "whom does a student learn from that is made of its teacher? '--teacher' names it");
+    return strcmp(p->teacher, "-") != 0 || hn_tool_usage(error, "a teacher that students are made of is read twice, "
+                                                                "and cannot come from stdin");
+}
+
+/* --- what there is to choose from --------------------------------------------------------------------------------- */
+
+static gboolean add_candidate(const Distill *q, DistillAuto *a, const HnStudent *s, GError **error)
+{
+    const Candidate c = { .how = s->how,
+                          .blocks = s->blocks,
+                          .flops = s->flops,
+                          .weights = s->weights,
+                          .bytes = hn_onnx_write_bytes(s->model, q->ctx->budget, error),
+                          .judged = { NAN, NAN, 0 } };
+    if (c.bytes != NULL)
+        g_array_append_val(a->all, c);
+    return c.bytes != NULL;
+}
+
+static void tell(gpointer data, const char *text)
+{
+    hn_context_note(((const Distill *)data)->ctx, 2, "%s", text);
+}
+
+static gboolean make_candidates(const Distill *q, DistillAuto *a, HnModel *dense, GError **error)
+{
+    const HnStudentOptions o = { .backend = q->backend,
+                                 .threads = q->ctx->common.threads,
+                                 .budget = q->ctx->budget,
+                                 .progress = &q->ctx->progress,
+                                 .data = q->data,
+                                 .n = MIN(hn_data_count(q->data), MOST_FITTED),
+                                 .seed = q->ctx->common.seed,
+                                 .part = q->auto_part,
+                                 .note = tell,
+                                 .note_data = (gpointer)q };
+    g_autoptr(GPtrArray) made = hn_students_new(dense, &o, &a->flops, error);
+    gboolean ok = made != NULL;
+    for (guint i = 0; ok && i < made->len; i++)
+        ok = add_candidate(q, a, made->pdata[i], error);
+    return ok;
+}
+
+/* The student is this one. */
+static gboolean take(Distill *q, guint i, GError **error)
+{
+    q->derived->chosen = i;
+    g_clear_pointer(&q->start, g_bytes_unref);
+    q->start = g_bytes_ref(g_array_index(q->derived->all, Candidate, i).bytes);
+    hn_model_free(q->plain);
+    return (q->plain = distill_student(q, error)) != NULL;
+}
+
+gboolean distill_make_students(Distill *q, GError **error)
+{
+    if (q->auto_part == 0)
+        return TRUE;
+    g_autoptr(HnModel) dense = distill_student(q, error);
+    DistillAuto *a = q->derived = g_new0(DistillAuto, 1);
+    a->teacher = g_steal_pointer(&q->plain);
+    a->all = g_array_new(FALSE, FALSE, sizeof(Candidate));
+    g_array_set_clear_func(a->all, candidate_clear);
+    if (dense == NULL || !hn_prune_ready(dense, q->ctx->budget, &q->ctx->progress, error) ||
+        !make_candidates(q, a, dense, error)) {
+        g_prefix_error(error, "'%s': ", q->p->teacher);
+        return FALSE;
+    }
+    return take(q, 0, error);
+}
+
+/* --- short runs --------------------------------------------------------------------------------------------------- */
+
+/* A trainer of q->start, and what it compares. */
+typedef struct {
+    HnDevice *device;
+    HnTrainer *trainer;
+    GPtrArray *compared; /* HnType * */
+} Trial;
+
+static void trial_clear(Trial *t)
+{
+    g_clear_pointer(&t->compared, g_ptr_array_unref);
+    hn_trainer_free(t->trainer);
+    hn_device_unref(t->device);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Trial, trial_clear)
+
+static gboolean trial_open(const Distill *q, Trial *t, GError **error)
+{
+    if ((t->device = hn_device_new(q->backend, 0, error)) == NULL ||
+        (t->trainer = distill_trainer(q, t->device, distill_why_keep(q) != NULL, error)) == NULL)
+        return FALSE;
+    t->compared = distill_compared(q, t->trainer);
+    return hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
+}
+
+/* From the start, to the end of a schedule of so many steps. A loss that is not finite ends it. */
+static gboolean trial_run(const Distill *q, const Trial *t, int64_t steps, GError **error)
+{
+    const HnFeed feed = { t->trainer, q->batches, q->data, &q->targets, (HnType *const *)t->compared->pdata };
+    const HnLrSchedule s = { .curve = q->schedule.curve, .warmup = steps / 20, .steps = steps };
+    for (int64_t i = 1; i <= steps; i++) {
+        HnStepLoss made;
+        hn_progress_tell(&q->ctx->progress, "which student learns best", (guint64)i, (guint64)steps);
+        if (hn_progress_stop(&q->ctx->progress, error) ||
+            !hn_feed_step(&feed, q->rule->lr * hn_lr_factor(&s, i), &made, error))
+            return FALSE;
+        if (!isfinite(made.loss))
+            break;
+    }
+    return TRUE;
+}
+
+/* What candidate i is like after so many steps. */
+static gboolean try_candidate(Distill *q, guint i, int64_t steps, GError **error)
+{
+    g_auto(Trial) t = { 0 };
+    Candidate *c = &g_array_index(q->derived->all, Candidate, i);
+    c->steps = steps;
+    if (!take(q, i, error) || !trial_open(q, &t, error) || !trial_run(q, &t, steps, error))
+        return FALSE;
+    HnModel *m = distill_student(q, error);
+    if (m != NULL && hn_trainer_store(t.trainer, m, FALSE, error))
+        return hn_judge_run(q->judge, m, &c->judged, error);
+    hn_model_free(m);
+    return FALSE;
+}
+
+/* Less loss: it is of what the teacher says, and tells more than how many labels are right. */
+static gboolean is_better(const Candidate *a, const Candidate *b)
+{
+    return a->judged.loss < b->judged.loss || (isfinite(a->judged.loss) && !isfinite(b->judged.loss));
+}
+
+/* order[0 .. n): the best first; of equals the first. */
+static void sort(const DistillAuto *a, guint *order, guint n)
+{
+    for (guint i = 1; i < n; i++)
+        for (guint k = i; k > 0 && is_better(&g_array_index(a->all, Candidate, order[k]),
+                                             &g_array_index(a->all, Candidate, order[k - 1]));
+             k--) {
+            const guint o = order[k];
+            order[k] = order[k - 1];
+            order[k - 1] = o;
+        }
+}
+
+/* Steps of all rounds together. */
+static int64_t steps_of_all(guint n, int64_t steps)
+{
+    int64_t sum = 0;
+    for (; n > 1; n = (n + 1) / 2, steps *= 2)
+        sum += n * steps;
+    return sum;
+}
+
+/* Some steps tell how long the others take. */
+static gboolean forecast(Distill *q, int64_t choosing, int64_t learning, GError **error)
+{
+    g_auto(Trial) t = { 0 };
+    if (!trial_open(q, &t, error) || !trial_run(q, &t, 1, error))
+        return FALSE;
+    const guint64 began = hn_now_ns();
+    if (!trial_run(q, &t, TIMED_STEPS, error))
+        return FALSE;
+    const double step = (double)(hn_now_ns() - began) / 1e9 / TIMED_STEPS;
+    g_autofree char *a = hn_text_time(step * (double)choosing), *b = hn_text_time(step * (double)learning);
+    hn_context_note(q->ctx, 0, "to choose among %u students takes about %s, and %s that the chosen one learns",
+                    q->derived->all->len, a, b);
+    return TRUE;
+}
+
+gboolean distill_choose_student(Distill *q, GError **error)
+{
+    if (q->derived == NULL)
+        return TRUE;
+    const DistillAuto *a = q->derived;
+    const int64_t all = hn_batches_per_epoch(q->batches) * q->p->epochs;
+    int64_t steps = MAX((int64_t)(FIRST_PART * (double)all), LEAST_STEPS);
+    g_autofree guint *order = g_new(guint, a->all->len);
+    for (guint i = 0; i < a->all->len; i++)
+        order[i] = i;
+    if (a->all->len > 1 && !forecast(q, steps_of_all(a->all->len, steps), all, error))
+        return FALSE;
+    for (guint n = a->all->len; n > 1; n = (n + 1) / 2, steps *= 2) {
+        for (guint i = 0; i < n; i++)
+            if (!try_candidate(q, order[i], steps, error))
+                return FALSE;
+        sort(a, order, n);
+    }
+    return take(q, order[0], error) && hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
+}
+
+/* --- what is said ------------------------------------------------------------------------------------------------- */
+
+static const HnColumn columns[] = { { "how", "student by", HN_COL_TEXT },     { "blocks", "blocks less", HN_COL_INT },
+                                    { "flops", "operations", HN_COL_NUMBER }, { "weights", "weights", HN_COL_NUMBER },
+                                    { "steps", "steps", HN_COL_INT },         { "loss", "loss", HN_COL_NUMBER },
+                                    { "chosen", "chosen", HN_COL_TEXT },      { 0 } };
+
+static JsonObject *candidate_json(const Candidate *c)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "how", c->how);
+    json_object_set_int_member(o, "blocks", c->blocks);
+    json_object_set_double_member(o, "flops", c->flops);
+    json_object_set_int_member(o, "weights", c->weights);
+    return o;
+}
+
+void distill_report_auto(const Distill *q, HnReport *report)
+{
+    const DistillAuto *a = q->derived;
+    if (a == NULL)
+        return;
+    const Candidate *best = &g_array_index(a->all, Candidate, a->chosen);
+    JsonObject *student = candidate_json(best);
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < a->all->len; i++) {
+        const Candidate *c = &g_array_index(a->all, Candidate, i);
+        JsonObject *row = candidate_json(c);
+        json_object_set_int_member(row, "steps", c->steps);
+        hn_json_set_number(row, "loss", c->judged.loss);
+        hn_json_set_number(row, "top1", c->judged.top1);
+        json_object_set_string_member(row, "chosen", i == a->chosen ? "yes" : "no");
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_double_member(student, "teacher_flops", a->flops);
+    json_object_set_array_member(student, "candidates", rows);
+    json_object_set_object_member(hn_report_root(report), "student", student);
+    if (q->ctx->common.verbose > 0)
+        hn_report_table(report, "student.candidates", columns);
+    g_autofree char *flops = hn_text_number(best->flops), *of = hn_text_number(a->flops);
+    hn_report_line(report, "the student was made of the teacher by %s: %s operations of %s, %.3g", best->how, flops, of,
+                   best->flops / a->flops);
+}
+
+void distill_record_auto(const Distill *q, JsonObject *recipe)
+{
+    if (q->derived == NULL)
+        return;
+    json_object_set_string_member(recipe, DISTILL_MADE, q->p->student);
+    json_object_set_string_member(recipe, "how", g_array_index(q->derived->all, Candidate, q->derived->chosen).how);
+}
