@@ -7,6 +7,7 @@
 #include "hone_prune.h"
 #include "ir/copy.h"
 #include "op/op.h"
+#include "train/targets.h"
 #include "train/train_data.h"
 
 #define BATCH 64
@@ -190,7 +191,9 @@ static GPtrArray *targets_of(const Lesson *s, const HnTrainer *t, const HnSample
         int64_t dims[HN_MAX_RANK];
         HnType *type = hn_trainer_target(t, i);
         hn_type_is_fixed(type, dims);
-        HnTensor *one = s->output[i] < 0 ? hn_train_target(batch, type, s->q->ctx->budget, error)
+        g_autoptr(HnType) compared = hn_trainer_compared(t, i);
+        HnTensor *one = s->output[i] < 0 ? hn_target_given(s->objectives->pdata[i], s->samples, batch, compared,
+                                                           s->q->ctx->budget, error)
                                          : hn_tensor_new(type->dtype, type->rank, dims, s->q->ctx->budget, error);
         if (one == NULL)
             return NULL;

@@ -6,6 +6,7 @@
 #include "hone_prune.h"
 #include "ir/copy.h"
 #include "prune/taylor.h"
+#include "train/targets.h"
 #include "train/train_data.h"
 
 #define MOST_SAMPLES 256
@@ -81,10 +82,9 @@ static HnTensor *with_noise(Taylor *t, const HnTensor *y, double *squares, GErro
 
 static HnTensor *target_of(Taylor *t, const HnSample *s, double *squares, GError **error)
 {
-    const HnValue *v = t->graph->model->graph->inputs->pdata[t->graph->target_in];
     *squares = 1;
     if (t->labels)
-        return hn_train_target(s, v->type, t->q->ctx->budget, error);
+        return hn_target_given(t->objectives->pdata[0], t->q->data, s, t->graph->compared[0], t->q->ctx->budget, error);
     g_autoptr(GPtrArray) out = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_ptr_array_set_size(out, hn_session_n_outputs(t->plain));
     return hn_session_run(t->plain, s->in, (HnTensor **)out->pdata, error)

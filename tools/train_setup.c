@@ -15,6 +15,7 @@ struct HnToolTraining {
     HnUpdateRule *rule;
     GPtrArray *sets;    /* HnSample * */
     GPtrArray *targets; /* HnTensor *: set by set, one for each objective; made with the first trainer */
+    const HnData *data; /* that they come from */
     gboolean synthetic;
     int batch, parts; /* 0: not known */
     gsize limit;      /* of a step; 0: any */
@@ -180,6 +181,7 @@ gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *
         (*names)[i] = ((HnValue *)inputs->pdata[i])->name;
     set_batch(t, inputs, shapes);
     *data = hn_data_open(source ? source : "random", (HnValue *const *)inputs->pdata, (int)inputs->len, &o, error);
+    t->data = *data;
     return *data && load_batches(t, *data, most, error) && (t->types = hn_train_types(t->sets->pdata[0], error));
 }
 
@@ -192,9 +194,11 @@ static gboolean make_targets(HnToolTraining *t, const HnTrainer *trainer, GError
             const gint64 classes = hn_trainer_classes(trainer, i);
             const HnSample *set = t->sets->pdata[k];
             const gboolean made_up = !set->label || (classes == 0 && hn_dtype_in(set->label->dtype, HN_T_INTS));
-            HnTensor *target = made_up ? hn_train_random_target(hn_trainer_target(trainer, i), classes,
-                                                                t->ctx->common.seed + k, budget, error)
-                                       : hn_train_target(set, hn_trainer_target(trainer, i), budget, error);
+            g_autoptr(HnType) compared = hn_trainer_compared(trainer, i);
+            HnTensor *target = made_up
+                                   ? hn_train_random_target(hn_trainer_target(trainer, i), classes,
+                                                            t->ctx->common.seed + k, budget, error)
+                                   : hn_target_given(t->objectives->pdata[i], t->data, set, compared, budget, error);
             if (!target)
                 return FALSE;
             t->synthetic = t->synthetic || made_up;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common.h"
+#include "train/targets.h"
 #include "train/train_data.h"
 
 /* The options of both; also those of their tables. */

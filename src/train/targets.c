@@ -3,12 +3,9 @@
 #include <float.h>
 #include <math.h>
 
-#include "train/train_data.h"
-
-static HnTensor *from_labels(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
-                             const HnType *type, GError **error)
+static HnTensor *from_labels(const HnObjective *o, const HnData *d, const HnSample *s, const HnType *compared,
+                             const HnType *type, HnBudget *budget, GError **error)
 {
-    const HnObjective *o = t->objectives->pdata[i];
     int64_t dims[HN_MAX_RANK], n = 0;
     hn_type_is_fixed(type, dims);
     if (!hn_dims_count(type->rank, dims, &n))
@@ -16,8 +13,26 @@ static HnTensor *from_labels(const HnTargets *t, guint i, const HnData *d, const
     const HnLabels labels = {
         .classes = hn_objective_classes(o, compared), .ignores = TRUE, .ignored = hn_objective_ignored(o), .count = n
     };
-    g_autoptr(HnTensor) x = hn_batch_labels(d, s, &labels, t->budget, error);
+    g_autoptr(HnTensor) x = hn_batch_labels(d, s, &labels, budget, error);
     return x != NULL ? hn_tensor_reshaped(x, type->rank, dims) : NULL;
+}
+
+/* The array `label` itself, under the type's dims. */
+static HnTensor *from_tensor(const HnSample *s, const HnType *type, GError **error)
+{
+    int64_t dims[HN_MAX_RANK], n = 0;
+    hn_type_is_fixed(type, dims);
+    if (s->label == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array 'label' to learn from", s->name);
+        return NULL;
+    }
+    const gboolean right = s->label->dtype == type->dtype;
+    if (right && hn_dims_count(type->rank, dims, &n) && n == s->label->n)
+        return hn_tensor_reshaped(s->label, type->rank, dims);
+    g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(s->label);
+    g_set_error(error, HN_ERROR, right ? HN_ERROR_SHAPE : HN_ERROR_TYPE,
+                "the loss compares with %s, and the array 'label' of '%s' is %s", want, s->name, got);
+    return NULL;
 }
 
 /* What a softmax read, but for a number that is the same in each row. */
@@ -43,15 +58,24 @@ static HnTensor *from_teacher(const HnTargets *t, guint i, HnTensor *made, const
     return NULL;
 }
 
-static gboolean has_labels(const HnTargets *t, guint i)
+static gboolean has_labels(const HnObjective *o)
 {
-    return ((const HnObjective *)t->objectives->pdata[i])->op->loss.target == HN_TARGET_LABELS;
+    return o->op->loss.target == HN_TARGET_LABELS;
+}
+
+HnTensor *hn_target_given(const HnObjective *o, const HnData *d, const HnSample *s, const HnType *compared,
+                          HnBudget *budget, GError **error)
+{
+    g_autoptr(HnType) type = hn_objective_target(o, compared, error);
+    return type == NULL    ? NULL
+           : has_labels(o) ? from_labels(o, d, s, compared, type, budget, error)
+                           : from_tensor(s, type, error);
 }
 
 gboolean hn_targets_want_labels(const HnTargets *t)
 {
     for (guint i = 0; i < t->objectives->len; i++)
-        if (has_labels(t, i) || t->teacher == NULL)
+        if (t->teacher == NULL || has_labels(t->objectives->pdata[i]))
             return TRUE;
     return FALSE;
 }
@@ -65,11 +89,11 @@ void hn_targets_clear(const HnTargets *t, HnTensor **out)
 static HnTensor *make(const HnTargets *t, guint i, const HnData *d, const HnSample *s, const HnType *compared,
                       HnTensor *const *made, GError **error)
 {
-    g_autoptr(HnType) type = hn_objective_target(t->objectives->pdata[i], compared, error);
-    return type == NULL         ? NULL
-           : has_labels(t, i)   ? from_labels(t, i, d, s, compared, type, error)
-           : t->teacher != NULL ? from_teacher(t, i, made[i], type, error)
-                                : hn_train_target(s, type, t->budget, error);
+    const HnObjective *o = t->objectives->pdata[i];
+    if (t->teacher == NULL || has_labels(o))
+        return hn_target_given(o, d, s, compared, t->budget, error);
+    g_autoptr(HnType) type = hn_objective_target(o, compared, error);
+    return type != NULL ? from_teacher(t, i, made[i], type, error) : NULL;
 }
 
 /* What the teacher makes of the batch. */

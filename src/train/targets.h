@@ -17,8 +17,14 @@ typedef struct {
     HnBudget *budget;
 } HnTargets;
 
+/* What objective o compares with of batch s of d itself: class numbers as i64, other tensors as they are; dims may
+ * differ where the elements are as many. compared: the fixed type of what it compares. A new reference. Errors: those
+ * of hn_batch_labels(); FORMAT: there is no label; TYPE, SHAPE. */
+HnTensor *hn_target_given(const HnObjective *o, const HnData *d, const HnSample *s, const HnType *compared,
+                          HnBudget *budget, GError **error);
+
 /* out: of each objective for batch s of d, new references. compared: fixed types of what they compare. On failure
- * there are none. Errors: those of hn_batch_labels() and hn_train_target(); of running the teacher; SHAPE. */
+ * there are none. Errors: those of hn_target_given(); of running the teacher; SHAPE. */
 gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s, HnType *const *compared,
                          HnTensor **out, GError **error);
 void hn_targets_clear(const HnTargets *t, HnTensor **out);

@@ -41,38 +41,6 @@ HnTensor **hn_train_fixed(HnSample *const *samples, guint n)
     return fixed;
 }
 
-/* The same integers as i64, in those dims. */
-static HnTensor *as_i64(const HnTensor *t, int rank, const int64_t *dims, HnBudget *budget, GError **error)
-{
-    HnTensor *y = hn_tensor_new_uninit(HN_I64, rank, dims, budget, error);
-    for (int64_t i = 0; y != NULL && i < t->n; i++)
-        ((int64_t *)y->data)[i] = hn_tensor_get_i64(t, i);
-    return y;
-}
-
-HnTensor *hn_train_target(const HnSample *s, const HnType *type, HnBudget *budget, GError **error)
-{
-    int64_t dims[HN_MAX_RANK], n = 0;
-    const char *name = s->name != NULL ? s->name : "sample";
-    hn_type_is_fixed(type, dims);
-    if (s->label == NULL) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "%s: there is no array 'label' to learn from", name);
-        return NULL;
-    }
-    const gboolean labels = hn_dtype_in(type->dtype, HN_T_INTS);
-    if (labels ? !hn_dtype_in(s->label->dtype, HN_T_INTS) : s->label->dtype != type->dtype) {
-        g_set_error(error, HN_ERROR, HN_ERROR_TYPE, "%s: the loss wants %s as 'label', which is %s", name,
-                    labels ? "class numbers" : hn_dtype_name(type->dtype), hn_dtype_name(s->label->dtype));
-        return NULL;
-    }
-    if (!hn_dims_count(type->rank, dims, &n) || n != s->label->n) {
-        g_autofree char *want = hn_type_describe(type), *got = hn_tensor_describe(s->label);
-        g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "%s: the loss wants %s, and 'label' is %s", name, want, got);
-        return NULL;
-    }
-    return labels ? as_i64(s->label, type->rank, dims, budget, error) : hn_tensor_reshaped(s->label, type->rank, dims);
-}
-
 HnTensor *hn_train_random_target(const HnType *type, int64_t classes, uint64_t seed, HnBudget *budget, GError **error)
 {
     int64_t dims[HN_MAX_RANK];

@@ -18,11 +18,7 @@ GPtrArray *hn_train_types(const HnSample *s, GError **error);
  * from the first; g_free(). */
 HnTensor **hn_train_fixed(HnSample *const *samples, guint n);
 
-/* A target of type `type` out of a sample's label: class numbers of any integer type as i64, other tensors as they are;
- * dims may differ where the elements are as many. A new reference. Errors: FORMAT: there is no label; TYPE, SHAPE. */
-HnTensor *hn_train_target(const HnSample *s, const HnType *type, HnBudget *budget, GError **error);
-
-/* A made-up one, for measuring: class numbers below `classes`, or normal numbers. */
+/* A made-up target, for measuring: class numbers below `classes`, or normal numbers. */
 HnTensor *hn_train_random_target(const HnType *type, int64_t classes, uint64_t seed, HnBudget *budget, GError **error);
 
 G_END_DECLS

@@ -10,15 +10,6 @@ bench() {
     succeeds hone-bench --json=report.json --csv=report.csv "$@" && schema bench report.json
 }
 
-# holds FILTER: jq says true of report.json
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
 @test "bench: so many runs" {
     for n in 1 2 6 1000; do
         bench relu.onnx --runs $n --warmup 0

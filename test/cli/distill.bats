@@ -14,20 +14,6 @@ distills() {
         schema distill report.json
 }
 
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
-# right LEAST: of the 360 test images out.onnx has so many right
-right() {
-    run hone-run out.onnx --data "$digits/test.npz" --metric top1
-    [[ $output =~ \(([0-9]+)\ of\ 360\) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || explain "at least $1"
-}
-
 @test "distill: from new weights, by labels" {
     distills --init random:1 --val "$digits/test.npz" --epochs 8 --lr 3e-3
     holds '.epochs | length == 8 and .[7].loss < .[0].loss'

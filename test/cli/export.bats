@@ -11,15 +11,6 @@ exports() {
     succeeds hone-export --json=report.json -o out.onnx "$@" && schema export report.json
 }
 
-# holds FILTER: jq says true of report.json
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
 # same_results MODEL...: each computes for x.npy what the first does
 same_results() {
     local m want

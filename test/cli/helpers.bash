@@ -49,3 +49,18 @@ explain() {
     echo "stderr: $stderr"
     return 1
 }
+
+# holds FILTER: jq says true of report.json
+holds() {
+    jq -e "$1" report.json >/dev/null || {
+        echo "not so: $1"
+        cat report.json
+        return 1
+    }
+}
+
+# right LEAST: of the 360 test images out.onnx has so many right
+right() {
+    run hone-run out.onnx --data "$root/models/digits/test.npz" --metric top1
+    [[ $output =~ \(([0-9]+)\ of\ 360\) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || explain "at least $1"
+}

@@ -13,15 +13,6 @@ profile() {
     succeeds hone-profile "-t${threads:-1}" --json=report.json --csv=report.csv "$@" && schema profile report.json
 }
 
-# holds FILTER: jq says true of report.json
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
 @test "profile: nodes and outside add up" {
     profile two.onnx --time 100ms
     holds '[.nodes[].name] | length == 2'

@@ -16,14 +16,6 @@ quantizes() {
     succeeds hone-quantize --json=report.json -q -o out.onnx "$digits/model.onnx" "$@" && schema quantize report.json
 }
 
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
 # speed is the machine's: guards on it are tested by themselves
 @test "quantize: a classifier in int8 keeps its labels and has a third of the bytes" {
     quantizes --calib "$digits/train.npz" --force

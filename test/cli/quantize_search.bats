@@ -19,14 +19,6 @@ quantizes() {
     succeeds hone-quantize --json=report.json -q -o out.onnx "$model" "$@" && [ -z "$output" ] && schema quantize report.json
 }
 
-holds() {
-    jq -e "$1" report.json >/dev/null || {
-        echo "not so: $1"
-        cat report.json
-        return 1
-    }
-}
-
 # a loss that not all nodes can have together, so that there is something to search for
 hard=(--calib "$train" --metric sqnr --max-drop 0.7% --repair none --calib-method minmax --force)
 
