@@ -12,6 +12,7 @@
 #define MOST_FITTED 512 /* samples that weights of students are fitted to */
 #define FIRST_PART 0.1  /* of the steps: how long each of them learns at first; twice as long in the next round */
 #define LEAST_STEPS 8
+#define GROWS 0.1     /* power of operations that a loss after few steps is divided by */
 #define TIMED_STEPS 3 /* for the forecast */
 
 typedef struct {
@@ -194,10 +195,16 @@ static gboolean try_candidate(Distill *q, guint i, int64_t steps, GError **error
     return FALSE;
 }
 
-/* Less loss: it is of what the teacher says, and tells more than how many labels are right. */
+/* The loss, which is of what the teacher says, and tells more than how many labels are right; of a larger student it
+ * falls for longer. */
+static double score_of(const Candidate *c)
+{
+    return c->judged.loss * pow(c->flops, -GROWS);
+}
+
 static gboolean is_better(const Candidate *a, const Candidate *b)
 {
-    return a->judged.loss < b->judged.loss || (isfinite(a->judged.loss) && !isfinite(b->judged.loss));
+    return score_of(a) < score_of(b) || (isfinite(a->judged.loss) && !isfinite(b->judged.loss));
 }
 
 /* order[0 .. n): the best first; of equals the first. */

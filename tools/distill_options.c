@@ -9,8 +9,7 @@
 #define UNSAID (-1)
 #define EPOCHS 10
 #define EPOCHS_OF_PART 40 /* of a student that is made of its teacher */
-#define FROM_NEW 8.0      /* times the usual rate, where weights are new */
-#define FROM_PART 4.0     /* the same of a part of another model's */
+#define FROM_NEW 8.0      /* times the usual rate, where weights are new, or a part of another model's */
 
 const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .epochs = UNSAID, .batch = 64 };
 
@@ -123,7 +122,7 @@ static gboolean parse_lr(Distill *q, GError **error)
     const char *text = q->p->lr;
     q->lr_auto = g_strcmp0(text, "auto") == 0;
     if (text == NULL && (q->init || q->auto_part > 0) && isnan(hn_terms_get(q->rule->terms, "lr")))
-        q->rule->lr *= q->init ? FROM_NEW : FROM_PART;
+        q->rule->lr *= FROM_NEW;
     if (text == NULL || q->lr_auto)
         return TRUE;
     if (hn_parse_double(text, 0, 1e6, &q->rule->lr, error) && q->rule->lr > 0)
