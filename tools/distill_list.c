@@ -15,7 +15,7 @@ static const char *const whys[] = {
     [HN_WHY_ELEMENT] = "no: one number",
     [HN_WHY_UNREACHED] = "no: no operator has it as weight, bias, scale or table",
     [HN_WHY_MASK] = "no: a mask",
-    [HN_WHY_SCALE] = "no: a scale whose integers stay, or that something else reads, too",
+    [HN_WHY_SCALE] = "no: a scale that follows others, whose integers stay, or that something else reads, too",
 };
 
 static JsonObject *row_of(const HnTrainableWeight *w)

@@ -45,11 +45,14 @@ gboolean hn_fake_grid(const HnFakeQuantize *p, const HnTensor *x, const HnTensor
     if (scale->n == 1)
         return TRUE;
     const int64_t axis = x->ndim == 1 ? 0 : p->axis + (p->axis < 0 ? x->ndim : 0);
-    if (axis < 0 || axis >= x->ndim || (p->block == 0 ? scale->ndim != 1 : scale->ndim != x->ndim))
+    if (axis < 0 || axis >= x->ndim || (p->block != 0 && scale->ndim != x->ndim))
         return FALSE;
-    *g =
-        (HnFakeGrid){ hn_span(x->dims, 0, (int)axis),        x->dims[axis],    hn_span(x->dims, (int)axis + 1, x->ndim),
-                      scale->dims[p->block == 0 ? 0 : axis], MAX(p->block, 1), p->block != 0 };
+    *g = (HnFakeGrid){ hn_span(x->dims, 0, (int)axis),
+                       x->dims[axis],
+                       hn_span(x->dims, (int)axis + 1, x->ndim),
+                       p->block == 0 ? scale->n : scale->dims[axis],
+                       MAX(p->block, 1),
+                       p->block != 0 };
     gboolean fits = g->size / g->block + (g->size % g->block != 0) == g->scales;
     for (int i = 0; i < x->ndim && g->blocked; i++)
         fits = fits && (i == axis || x->dims[i] == scale->dims[i]);

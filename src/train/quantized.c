@@ -54,6 +54,41 @@ static void add_held(HnQuantized *z, HnNode *n, const HnQParams *p)
     g_hash_table_insert(z->makers, p->real, p->scale_of);
 }
 
+/* Integers behind nodes that only convert them, each with one reader; NULL: others are there. */
+static HnValue *converted(HnValue *v)
+{
+    while (v != NULL && v->producer != NULL && v->producer->op != NULL &&
+           (v->producer->op->flags & HN_OP_CONVERT) != 0 && v->users->len == 1)
+        v = hn_node_in(v->producer, 0);
+    return v != NULL && v->users->len == 1 ? v : NULL;
+}
+
+/* The axis of q that a factor of these dims broadcasts along; -1: there is one factor, -2: it is something else. */
+static int factor_axis(const HnTensor *q, const HnTensor *s)
+{
+    const int axis = q->ndim - s->ndim;
+    if (s->n == 1)
+        return -1;
+    return axis >= 0 && s->ndim > 0 && s->dims[0] == s->n && s->n == q->dims[axis] ? axis : -2;
+}
+
+/* Integers that are converted and multiplied by a scale: what only makes a file smaller is stored so. */
+static void add_stored(HnQuantized *z, HnNode *n, int i)
+{
+    HnValue *real = hn_node_out(n, 0), *first = hn_node_in(n, i), *scale_of = hn_node_in(n, 1 - i);
+    if (n->op->channels.unit != HN_UNIT_CONSTANT || n->in->len != 2 || first == NULL || scale_of == NULL)
+        return;
+    HnValue *q = converted(first);
+    HnTensor *t = q != NULL && q != first ? hn_trainable_elements(q) : NULL, *s = hn_trainable_elements(scale_of);
+    const int axis = t != NULL && s != NULL && s->dtype == HN_F32 ? factor_axis(t, s) : -2;
+    if (real == NULL || axis < -1 || t->unloaded || !takes(t->dtype))
+        return;
+    const HnQParams p = { .back = TRUE, .real = real, .q = q, .scale_of = scale_of, .scale = s, .axis = axis };
+    const HnHeldIntegers h = { n, p, form_of(&p, t->dtype), NULL, NULL };
+    g_array_append_val(z->held, h);
+    g_hash_table_insert(z->makers, real, scale_of);
+}
+
 static void add_pair(HnQuantized *z, HnNode *second, const HnQParams *p)
 {
     HnNode *first = p->q->producer;
@@ -75,6 +110,8 @@ static void find_nodes(HnQuantized *z, const HnGraph *g)
     for (guint i = 0; i < g->nodes->len; i++) {
         HnNode *n = g->nodes->pdata[i];
         HnQParams p;
+        for (int k = 0; n->op != NULL && k < 2; k++)
+            add_stored(z, n, k);
         if (!hn_op_qparams(n, elements, NULL, &p) || !p.back)
             continue;
         const HnDtype to = ((const HnQuantize *)n->params)->to;
@@ -186,6 +223,12 @@ gboolean hn_quantized_holds(const HnQuantized *z, const HnValue *v)
         n++;
     }
     return n > 0 && n == v->users->len && !v->is_output;
+}
+
+HnValue *hn_quantized_integers(const HnQuantized *z, const HnValue *real)
+{
+    const HnHeldIntegers *h = held_of(z, real);
+    return h != NULL ? h->p.q : NULL;
 }
 
 gboolean hn_quantized_is_scale(const HnQuantized *z, const HnValue *v)

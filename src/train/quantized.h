@@ -12,7 +12,8 @@
 
 G_BEGIN_DECLS
 
-/* A node that makes numbers of integers that the file holds. */
+/* A node that makes numbers of integers that the file holds: DequantizeLinear, or the product with a scale behind
+ * nodes that convert. */
 typedef struct {
     HnNode *node;
     HnQParams p;
@@ -40,6 +41,8 @@ const GArray *hn_quantized_pairs(const HnQuantized *z); /* HnQuantPair */
 
 /* v's integers can be trained: all who read them take them for the same numbers. */
 gboolean hn_quantized_holds(const HnQuantized *z, const HnValue *v);
+/* The integers that a node of the list makes `real` of; NULL: none does. */
+HnValue *hn_quantized_integers(const HnQuantized *z, const HnValue *real);
 /* v is a scale of what is listed. */
 gboolean hn_quantized_is_scale(const HnQuantized *z, const HnValue *v);
 /* Scales (HnValue *, keys) that can be learned where the integers of `trained` (HnValue *, keys) are; frozen ones are

@@ -152,6 +152,7 @@ static void find_named(Search *s)
     while (s->to_see->len > 0) {
         const HnValue *v = g_ptr_array_steal_index(s->to_see, s->to_see->len - 1);
         const HnNode *n = v->producer;
+        reach(s, hn_quantized_integers(s->quantized, v));
         for (int k = 0; n != NULL && hn_trainable_moves(n) && k < (int)n->in->len; k++)
             if (k == 0 || (hn_op_bytes(n) == HN_QB_MOVES && hn_op_is_moved(n, k)))
                 reach(s, n->in->pdata[k]);

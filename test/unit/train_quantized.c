@@ -42,6 +42,8 @@ static HnTensor *elements(const HnModel *m, const char *name)
 #define COLUMNS                                                                                                 \
     HEAD "%w = DequantizeLinear(q:i4[4,6], s:f32[4]) axis=0 %t = Transpose(%w) perm=[1,0] %m = MatMul(%x, %t) " \
          "%y = Add(%m, c:f32[4]) }"
+/* integers that are converted and multiplied, for each row */
+#define STORED HEAD "%i = Cast(q:i8[6,4]) to=6 %f = Cast(%i) to=1 %w = Mul(%f, s:f32[6,1]) %y = MatMul(%x, %w) }"
 /* values, weights and the bias are integers */
 #define WHOLE                                                                                                 \
     HEAD "%a = QuantizeLinear(%x, nx:f32={0.02}, zx:u8) %h = DequantizeLinear(%a, nx, zx) "                   \
@@ -75,6 +77,8 @@ static void test_which(void)
         { BLOCKS, "^s$", "q" },
         { BLOCKS, "^q$", "" }, /* the scale of integers that stay */
         { COLUMNS, NULL, "q s c" },
+        { STORED, NULL, "q s" },
+        { STORED, "^q$", "" },
         { WHOLE, NULL, "nx q nw b sr" }, /* the bias' own scale follows */
         { WHOLE, "^b$", "q sr" },        /* it stays, and so do the scales that it depends on */
         { WHOLE, "^q$", "nx b sr" },
@@ -183,7 +187,7 @@ static double loss_of(HnModel *m, const Lesson *l)
     return sum / (double)l->target[0]->n;
 }
 
-static const char *const texts[] = { BLOCKS, COLUMNS, WHOLE };
+static const char *const texts[] = { BLOCKS, COLUMNS, STORED, WHOLE };
 static const Setting settings[] = { { .rule = "adamw", .lr = 0.01 },
                                     { .rule = "sgd:momentum=0", .lr = 0.05 },
                                     { .rule = "lion", .lr = 0.003, .micro = 2, .threads = 2 } };
