@@ -315,7 +315,7 @@ static gboolean open_sums(HnEval *e, Back *b, double **sums)
 {
     const int64_t masks = b->offset->n / MAX(b->p->n, 1);
     const int64_t n = b->x->n + b->w->n + b->offset->n + masks;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < MIN(e->n_out, 4); k++)
         if (k < 3 ? hn_eval_out_like(e, k, e->in[k]) == NULL
                   : b->mask != NULL && hn_eval_out_like(e, k, b->mask) == NULL)
             return FALSE;
@@ -347,7 +347,7 @@ static void deformconvgrad_ref(HnEval *e)
     for (int64_t i = 0; dy->n > 0 && i < plan.batch * plan.group * plan.in_channels; i++)
         channel_back(&b, i / (plan.group * plan.in_channels), i % (plan.group * plan.in_channels));
     const double *const from[] = { b.dx, b.dw, b.doffset, b.dmask };
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < e->n_out; k++) /* three without a mask */
         for (int64_t i = 0; e->out[k] != NULL && i < e->out[k]->n; i++)
             hn_tensor_set_f64(e->out[k], i, from[k][i]);
     hn_eval_scratch_free(e, sums);
