@@ -17,6 +17,7 @@
 #define TWICE _Pragma("GCC unroll 2")
 #endif
 #define LANES HN_LANES
+#define LEAST_TO_COME 64 /* products a sum: fewer end before a line of C is there, and asking for it takes time */
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define LOAD_TAIL(p) (whole ? HN_VLOAD(p) : HN_VLOAD_N(p, tail))
 #define BEGIN(i) HN_VEC p##i = begin0, q##i = begin1, r##i = HN_VSET(0), s##i = r##i;
@@ -92,7 +93,9 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         begin1 = two ? LOAD_TAIL(t->bias + LANES) : begin0;
     }
     EACH_ROW(BEGIN)
-    EACH_ROW(COME)
+    if (t->taps * t->k >= LEAST_TO_COME) {
+        EACH_ROW(COME)
+    }
     if (t->accumulate) {
         EACH_ROW(RESUME)
     }
@@ -255,6 +258,7 @@ static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict
 #undef BEGIN
 #undef RESUME
 #undef COME
+#undef LEAST_TO_COME
 #undef POINT
 #undef FIRST
 #undef SECOND
