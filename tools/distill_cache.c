@@ -15,22 +15,14 @@ static char *key_of(const Distill *q)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
-static const char *why_not(const Distill *q)
-{
-    if (q->augment != NULL)
-        return "samples are changed at random";
-    return q->p->no_cache ? "as '--no-cache-teacher' says" : NULL;
-}
-
 gboolean distill_open_cache(Distill *q, GError **error)
 {
     if (q->teacher == NULL)
         return TRUE;
-    if ((q->no_cache_why = why_not(q)) != NULL) {
-        if (q->p->cache != NULL && q->augment != NULL)
-            hn_context_warn(q->ctx, "'--cache-teacher' keeps nothing: %s", q->no_cache_why);
+    if (q->p->cache != NULL && q->augment != NULL)
+        hn_context_warn(q->ctx, "'--cache-teacher' keeps nothing: samples are changed at random");
+    if (q->augment != NULL || q->p->no_cache)
         return TRUE;
-    }
     g_autofree char *key = key_of(q);
     const HnTeacherCacheOptions o = { .teacher = q->teacher,
                                       .n = q->objectives->len,
@@ -44,10 +36,8 @@ gboolean distill_open_cache(Distill *q, GError **error)
     if (!hn_teacher_cache_new(&o, &q->cache, error))
         return FALSE;
     q->targets.cache = q->cache;
-    if (q->cache == NULL) {
-        q->no_cache_why = "its results are too large, or have no row for each sample";
+    if (q->cache == NULL) /* too large, or no row for each sample */
         return TRUE;
-    }
     g_autofree char *size = hn_text_size(hn_teacher_cache_bytes(q->cache));
     hn_context_note(q->ctx, 1, "what the teacher says of %" G_GINT64_FORMAT " samples: %s, %s", hn_data_count(q->data),
                     size, hn_teacher_cache_was_read(q->cache) ? "read" : "computed");

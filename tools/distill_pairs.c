@@ -83,18 +83,6 @@ static HnTensor **features(const Distill *q, HnModel *m, const GArray *pairs, gb
     return NULL;
 }
 
-static double variance(const HnTensor *t)
-{
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        const double x = hn_tensor_get_f64(t, i);
-        sum += x;
-        squares += x * x;
-    }
-    const double n = (double)MAX(t->n, 1), v = squares / n - sum / n * (sum / n);
-    return isfinite(v) && v > 0 ? v : 1;
-}
-
 /* One axis, channels or the last one, may be of another length. */
 static gboolean match(Pair *p, const HnTensor *s, const HnTensor *t, GError **error)
 {
@@ -132,7 +120,10 @@ static gboolean match_all(Distill *q, GArray *pairs, HnModel *student, HnModel *
         ok = ok && match(p, s[i], t[i], error);
         if (ok) {
             p->loss = add_objective(q->objectives, p->s, p->t);
-            p->loss->weight = 1 / variance(t[i]);
+            HnTargetSums sums = { 0 };
+            hn_target_sums_add(&sums, t[i]);
+            const double weight = hn_target_sums_weight(&sums);
+            p->loss->weight = weight > 0 ? weight : 1;
         }
     }
     for (guint i = 0; i < pairs->len; i++) {

@@ -61,8 +61,7 @@ typedef struct {
     HnTargets targets;        /* of the trainer */
     GPtrArray *judged_by;     /* the first n_judged objectives, borrowed */
     HnTargets judge_targets;
-    HnTeacherCache *cache;    /* NULL: the teacher is asked each time */
-    const char *no_cache_why; /* NULL: there is one, or nothing to keep */
+    HnTeacherCache *cache; /* NULL: the teacher is asked each time */
     HnDevice *device;
     HnTrainer *trainer;
     HnBatches *batches;

@@ -208,27 +208,16 @@ static GPtrArray *targets_of(const Lesson *s, const HnTrainer *t, const HnSample
     return g_steal_pointer(&targets);
 }
 
-static double variance(const HnTensor *t)
-{
-    double sum = 0, squares = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        const double x = hn_tensor_get_f64(t, i);
-        sum += x;
-        squares += x * x;
-    }
-    const double n = (double)MAX(t->n, 1), v = squares / n - sum / n * (sum / n);
-    return isfinite(v) ? fmax(v, 1e-6 * squares / n) : 0;
-}
-
 /* Squares of errors count as parts of what the first batch's outputs vary by. */
 static gboolean weigh(Lesson *s, const HnTrainer *t, GError **error)
 {
     g_autoptr(GPtrArray) targets = targets_of(s, t, s->first, error);
     for (guint i = 0; targets != NULL && i < s->objectives->len; i++) {
         HnObjective *o = s->objectives->pdata[i];
-        const double v = variance(targets->pdata[i]);
+        HnTargetSums sums = { 0 };
+        hn_target_sums_add(&sums, targets->pdata[i]);
         if (s->output[i] >= 0 && !s->softmax[i])
-            o->weight = v > 0 ? 1 / v : 0;
+            o->weight = hn_target_sums_weight(&sums);
     }
     return targets != NULL;
 }

@@ -20,7 +20,7 @@ typedef struct {
     int rank;
     int64_t columns;           /* along axis 1; 0: there is none */
     int axis;                  /* of classes, as the student has them; NO_AXIS: they are none */
-    double variance;           /* of what the teacher makes; 0: there is none */
+    double weight;             /* of squares of differences from what the teacher makes; 0: it is not known */
     gboolean raw, given;       /* probabilities without a softmax in front of them: the student's, the teacher's */
     gboolean unit, given_unit; /* all numbers are within [0, 1]: the student's, the teacher's */
 } Output;
@@ -110,22 +110,6 @@ static gboolean look(const HnLesson *l, HnModel *m, const HnGraph *like, int64_t
 static const HnTensor *result(const Looked *w, guint i, guint probe)
 {
     return ((HnTensor *const *)w->samples->pdata[i])[probe];
-}
-
-static double variance(const Looked *w, guint probe)
-{
-    double sum = 0, squares = 0, n = 0;
-    for (guint i = 0; i < w->samples->len; i++) {
-        const HnTensor *t = result(w, i, probe);
-        for (int64_t k = 0; k < t->n; k++, n++) {
-            const double x = hn_tensor_get_f64(t, k);
-            sum += x;
-            squares += x * x;
-        }
-    }
-    n = fmax(n, 1);
-    const double v = squares / n - sum / n * (sum / n);
-    return isfinite(v) ? fmax(v, 1e-6 * squares / n) : 0;
 }
 
 /* All rows along the axis are of numbers from 0 on, and add up to 1. */
@@ -236,7 +220,10 @@ static void find_views(HnLesson *l, const Looked *made, const Looked *w)
                          labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS);
     for (guint k = 0; k < l->n; k++) {
         l->outputs[k].view = views[k];
-        l->outputs[k].variance = variance(w, 2 * k);
+        HnTargetSums sums = { 0 };
+        for (guint i = 0; i < w->samples->len; i++)
+            hn_target_sums_add(&sums, result(w, i, 2 * k));
+        l->outputs[k].weight = hn_target_sums_weight(&sums);
     }
 }
 
@@ -340,8 +327,8 @@ static const char *suits(const HnLesson *l, const Output *y)
 static void add_numbers(const HnLesson *l, const Output *y, GPtrArray *all)
 {
     const char *text = suits(l, y);
-    const gboolean squares = strcmp(text, "mse") == 0 && y->variance > 0;
-    add(all, y, squares ? 1 / y->variance : 1, g_strdup(text));
+    const gboolean squares = strcmp(text, "mse") == 0 && y->weight > 0;
+    add(all, y, squares ? y->weight : 1, g_strdup(text));
 }
 
 GPtrArray *hn_lesson_objectives(const HnLesson *l, GError **error)

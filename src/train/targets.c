@@ -72,6 +72,23 @@ HnTensor *hn_target_given(const HnObjective *o, const HnData *d, const HnSample 
                            : from_tensor(s, type, error);
 }
 
+void hn_target_sums_add(HnTargetSums *s, const HnTensor *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        const double x = hn_tensor_get_f64(t, i);
+        s->sum += x;
+        s->squares += x * x;
+    }
+    s->n += (double)t->n;
+}
+
+double hn_target_sums_weight(const HnTargetSums *s)
+{
+    const double n = fmax(s->n, 1), v = s->squares / n - s->sum / n * (s->sum / n);
+    const double variance = isfinite(v) ? fmax(v, 1e-6 * s->squares / n) : 0;
+    return variance > 0 ? 1 / variance : 0;
+}
+
 gboolean hn_targets_want_labels(const HnTargets *t)
 {
     for (guint i = 0; i < t->objectives->len; i++)

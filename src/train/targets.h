@@ -29,6 +29,15 @@ gboolean hn_targets_make(const HnTargets *t, const HnData *d, const HnSample *s,
                          HnTensor **out, GError **error);
 void hn_targets_clear(const HnTargets *t, HnTensor **out);
 
+/* Numbers that squares of differences are held against, so that these count as parts of their variance. */
+typedef struct {
+    double n, sum, squares;
+} HnTargetSums;
+
+void hn_target_sums_add(HnTargetSums *s, const HnTensor *t);
+/* 1 / variance, which is taken for 1e-6 of the mean square at least; 0: all are 0, or not all are finite. */
+double hn_target_sums_weight(const HnTargetSums *s);
+
 /* Class numbers come with samples, or have to. */
 gboolean hn_targets_want_labels(const HnTargets *t);
 
