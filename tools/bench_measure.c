@@ -93,6 +93,7 @@ gboolean bench_alone(Bench *b, const Point *point, int model, GError **error)
     GError *cause = NULL;
     subject_init(&s, b, point, model);
     gboolean ok = subject_open(&s, &cause) && (!b->backend->computes || measure_subject(&s, &cause));
+    hn_data_explain(s.data, &cause);
     if (s.ready) {
         subject_retire(&s); /* one instance at a time: there may not be memory for two */
         bench_apart_peak(b, &s);
@@ -219,6 +220,7 @@ gboolean bench_compare(Bench *b, const Point *point, GError **error)
         Subject *s = &subjects[i];
         subject_init(s, b, point, i);
         ok = subject_open(s, &cause) && warm_subject(s, &cause);
+        hn_data_explain(s->data, &cause);
         opened += ok;
         if (s->ready) {
             subject_retire(s);

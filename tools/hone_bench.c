@@ -79,6 +79,7 @@ static gboolean check_model(Bench *b, int i, GError **error)
     GError *cause = NULL;
     subject_init(&s, b, b->points->pdata[0], i);
     const gboolean ok = subject_open(&s, &cause);
+    hn_data_explain(s.data, &cause);
     if (!ok && s.model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
         g_prefix_error(&cause, "'%s': ", s.path);
     if (!ok)
@@ -135,7 +136,8 @@ static const HnTool tool = {
     .name = "hone-bench",
     .summary = "measure the latency, start-up and memory of ONNX models",
     .usage = "[OPTIONS] MODEL...",
-    .details = "Without --data a model is fed random numbers, all free dimensions 1. Several models are compared with "
+    .details = "Without --data a model is fed random numbers, free dimensions 1 or the smallest that work. Several "
+               "models are compared with "
                "the first one. --dim and --threads take lists.\n\n"
                "Exit status: 0 done; 1 bad model or data; 2 usage; 3 slower than --fail-if-slower allows; 4 "
                "unsupported; 5 too noisy; 6 a limit was reached; 130 interrupted, and what was measured until then is "

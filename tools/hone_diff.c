@@ -508,6 +508,7 @@ static gboolean run(HnContext *ctx, GError **error)
         else if (g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
             write_report(&d, NULL); /* what is known so far */
     }
+    hn_data_explain(d.data, &cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
     diff_clear(&d);

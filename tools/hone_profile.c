@@ -345,6 +345,7 @@ static gboolean run(HnContext *ctx, GError **error)
         f.label = make_label(f.path);
         ok = open_model(&f, error) && (f.p->lowered ? print_lowered(&f, error) : measure(&f, error) && tell(&f, error));
     }
+    hn_data_explain(f.data, error);
     profiling_clear(&f);
     return ok;
 }
@@ -353,8 +354,9 @@ static const HnTool tool = {
     .name = "hone-profile",
     .summary = "show where a model's time and memory go, node by node",
     .usage = "[OPTIONS] MODEL",
-    .details = "Profiled and unprofiled runs take turns. Without --data they are fed random numbers, all free "
-               "dimensions 1. With -v the report says why faster kernels refused the nodes in the table.\n\n"
+    .details = "Profiled and unprofiled runs take turns. Without --data they are fed random numbers, free "
+               "dimensions 1 or the smallest that work. With -v the report says why faster kernels refused the nodes "
+               "in the table.\n\n"
                "Exit status: 0 done; 1 bad model or data; 2 usage; 4 unsupported; 6 a limit was reached; 130 "
                "interrupted, and what was measured until then is printed.",
     .options = entries,

@@ -522,6 +522,7 @@ static gboolean run(HnContext *ctx, GError **error)
     gboolean ok = prepare(&r, error);
     if (ok && !run_all(&r, &cause)) {
         ok = FALSE;
+        hn_data_explain(r.data, &cause);
         /* what is known of a comparison or metric that was interrupted is shown */
         if (g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED) && !r.results && r.done > 0)
             write_report(&r, NULL);

@@ -4,15 +4,11 @@
 
 #include "check/outputs.h"
 #include "check/recipe.h"
+#include "data/open_sizes.h"
 #include "data/random.h"
 #include "op/infer.h"
 
-/* Tried one after the other for dimensions that are open. */
-static const int64_t sizes[] = {
-    1, 2, 8, 16, 32, 64, 128, 224, 256, 320, 512, 576, 640, 1024, 2048, 4096, 8192, 16000
-};
-#define MOST_CHOICES 3  /* numbers that branches hang on, each tried */
-#define MOST_NAMELESS 3 /* inputs of which both sizes are tried for dimensions without a name */
+#define MOST_CHOICES 3 /* numbers that branches hang on, each tried */
 
 #define MOST_ELEMENTS ((int64_t)1 << 24) /* of a made-up sample: sizes that make more are not tried */
 
@@ -120,67 +116,11 @@ static gboolean make_inputs(HnSamples *v, Sample *s, uint64_t stream, int choice
     return TRUE;
 }
 
-static gboolean is_open(HnDim d)
-{
-    return !d.known && d.sym == NULL;
-}
-
-/* An input whose file leaves dimensions open without a name, others than the first. */
-static gboolean is_nameless(const HnValue *x)
-{
-    for (int a = 1; a < hn_type_rank(x->type); a++)
-        if (is_open(x->type->dims[a]))
-            return TRUE;
-    return FALSE;
-}
-
 /* Sizes for one sample, and what its single numbers are. */
 typedef struct {
-    int64_t first, other; /* of open dimensions in front, and of others */
-    int choice;           /* 0: as they come, k: the k-th number that the model compares them with */
-    guint small;          /* bit i: the i-th nameless input has `first` for the others too */
+    HnOpenSizes open;
+    int choice; /* 0: as they come, k: the k-th number that the model compares them with */
 } Sizes;
-
-static void size_nameless(HnShapes *s, const HnValue *x, const Sizes *z, gboolean small)
-{
-    const HnType *t = x->type;
-    int64_t dims[HN_MAX_RANK], n;
-    if (hn_type_rank(t) <= 0 || t->rank > HN_MAX_RANK || hn_shapes_says(s, x, 0, &n))
-        return;
-    for (int a = 0; a < t->rank; a++)
-        dims[a] = t->dims[a].known ? t->dims[a].n : a == 0 || small ? z->first : t->dims[a].sym == NULL ? z->other : 1;
-    for (int a = 0; a < t->rank; a++)
-        if (t->dims[a].sym != NULL && hn_shapes_says(s, x, a, &n))
-            dims[a] = n;
-    hn_shapes_set(s, x->name, dims, t->rank);
-}
-
-/* Gives every open dimension that nothing is said of a size. FALSE: there is none. */
-static gboolean size_dims(const HnSamples *v, HnShapes *s, const Sizes *z)
-{
-    gboolean open = FALSE;
-    guint nameless = 0;
-    int64_t n;
-    for (int pass = 0; pass < 2; pass++) { /* what is in front somewhere counts as such everywhere */
-        for (int i = 0; i < v->n_in; i++) {
-            const HnValue *x = v->in[i];
-            const HnType *t = x->type;
-            for (int a = 0; a < hn_type_rank(t); a++) {
-                open = open || !t->dims[a].known;
-                if ((a == 0) == (pass == 0) && t->dims[a].sym != NULL && !hn_shapes_says(s, x, a, &n))
-                    hn_shapes_set_dim(s, t->dims[a].sym, pass == 0 ? z->first : z->other);
-            }
-        }
-    }
-    for (int i = 0; i < v->n_in; i++) {
-        const HnValue *x = v->in[i];
-        gboolean unnamed = is_nameless(x), first = hn_type_rank(x->type) > 0 && is_open(x->type->dims[0]);
-        if (unnamed || first)
-            size_nameless(s, x, z, unnamed && (z->small >> nameless & 1) != 0);
-        nameless += unnamed && nameless < MOST_NAMELESS;
-    }
-    return open;
-}
 
 static void describe(HnSamples *v, const Sample *s)
 {
@@ -202,7 +142,7 @@ static gboolean try_sizes(HnSamples *v, const Sizes *z, uint64_t stream, gboolea
 {
     Sample *s = g_new0(Sample, 1);
     s->shapes = hn_shapes_copy(v->o->shapes);
-    *open = size_dims(v, s->shapes, z);
+    *open = hn_open_sizes_fill(s->shapes, v->in, v->n_in, &z->open);
     if (make_inputs(v, s, stream, z->choice, error) && run_original(v, s, error)) {
         if (v->samples->len < 2)
             describe(v, s);
@@ -218,14 +158,12 @@ static gboolean try_sizes(HnSamples *v, const Sizes *z, uint64_t stream, gboolea
  * the first. */
 static int find_size(HnSamples *v, int64_t first, int at, Sizes *z, gboolean *open, GError **error)
 {
-    guint nameless = 0;
+    const guint nameless = hn_open_nameless(v->in, v->n_in);
     *open = TRUE;
-    for (int i = 0; i < v->n_in && nameless < MOST_NAMELESS; i++)
-        nameless += is_nameless(v->in[i]);
-    for (int i = at; i < (int)G_N_ELEMENTS(sizes); i++) {
+    for (int i = at; hn_open_size(i) > 0; i++) {
         for (guint small = 0; small < 1u << nameless && *open; small++) {
             GError *failure = NULL;
-            *z = (Sizes){ first, sizes[i], 0, small };
+            *z = (Sizes){ { first, hn_open_size(i), small }, 0 };
             if (!(v->o->progress != NULL && hn_progress_stop(v->o->progress, &failure)) &&
                 try_sizes(v, z, v->samples->len, open, &failure))
                 return i;

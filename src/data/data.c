@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "data/npz.h"
+#include "data/open_sizes.h"
 #include "data/random.h"
 #include "data/testset.h"
 #include "onnx/tensor_file.h"
@@ -40,6 +41,7 @@ struct HnData {
     int n;
     HnValue **inputs;
     HnTensor **given; /* n places, NULL: from the source */
+    HnShapes *sizes;  /* RANDOM: those of the options, and of dimensions that they say nothing of */
     int64_t count;
     GPtrArray *paths;
     Arrays arrays;
@@ -327,7 +329,7 @@ static gboolean load_random(const HnData *d, HnSample *s, GError **error)
 {
     HnRng all = hn_rng(d->o.seed), sample = hn_rng_split(&all, (uint64_t)s->index);
     for (int i = 0; i < d->n; i++)
-        if (!s->in[i] && !(s->in[i] = hn_random_tensor(hn_rng_split(&sample, (uint64_t)i), d->inputs[i], d->o.shapes,
+        if (!s->in[i] && !(s->in[i] = hn_random_tensor(hn_rng_split(&sample, (uint64_t)i), d->inputs[i], d->sizes,
                                                        d->o.budget, error)))
             return FALSE;
     return TRUE;
@@ -613,7 +615,8 @@ static gboolean open_random(HnData *d, const char *count, GError **error)
     }
     d->kind = SOURCE_RANDOM;
     d->count = n;
-    return TRUE;
+    d->sizes = hn_shapes_copy(d->o.shapes);
+    return hn_open_sizes_fit(d->sizes, d->inputs, d->given, d->n, d->o.budget, error);
 }
 
 static gboolean open_source(HnData *d, GError **error)
@@ -655,6 +658,39 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
     return g_steal_pointer(&d);
 }
 
+/* The model leaves a dimension of the input open, and nobody chose its size. */
+static gboolean is_guessed(const HnData *d, int i)
+{
+    const HnType *t = d->inputs[i]->type;
+    int64_t n;
+    for (int a = 0; a < hn_type_rank(t) && d->given[i] == NULL; a++)
+        if (!t->dims[a].known && (d->o.shapes == NULL || !hn_shapes_says(d->o.shapes, d->inputs[i], a, &n)))
+            return TRUE;
+    return FALSE;
+}
+
+void hn_data_explain(const HnData *d, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    int64_t dims[HN_MAX_RANK];
+    if (d == NULL || d->kind != SOURCE_RANDOM || error == NULL || *error == NULL ||
+        ((*error)->code != HN_ERROR_SHAPE && (*error)->code != HN_ERROR_VALUE))
+        return;
+    for (int i = 0; i < d->n; i++) {
+        const int rank = is_guessed(d, i) ? hn_shapes_dims(d->sizes, d->inputs[i], dims, NULL) : 0;
+        if (rank > 0)
+            g_string_append_printf(text, "%s%s:", text->len > 0 ? "," : "", d->inputs[i]->name);
+        for (int a = 0; a < rank; a++)
+            g_string_append_printf(text, "%s%" PRId64, a > 0 ? "x" : "", dims[a]);
+    }
+    if (text->len == 0)
+        return;
+    char *message = g_strdup_printf("%s (sizes that the model leaves open were guessed: '--shapes %s' sets them)",
+                                    (*error)->message, text->str);
+    g_free((*error)->message);
+    (*error)->message = message;
+}
+
 HnData *hn_data_some(const HnData *d, const int64_t *index, int64_t n)
 {
     HnData *some = g_new0(HnData, 1);
@@ -686,6 +722,7 @@ void hn_data_free(HnData *d)
     arrays_clear(&d->arrays);
     g_clear_pointer(&d->paths, g_ptr_array_unref);
     hn_budget_unref(d->o.budget);
+    hn_shapes_free(d->sizes);
     g_free(d->some);
     g_free(d->drops_axis);
     g_free(d->given);

@@ -52,6 +52,9 @@ int64_t hn_data_count(const HnData *d); /* samples */
 gboolean hn_data_synthetic(const HnData *d);
 gboolean hn_data_labelled(const HnData *d); /* FALSE where only reading a sample would tell */
 const char *hn_data_source(const HnData *d);
+/* Where a run on made-up samples failed by shapes or values, the error also says which sizes were guessed, as --shapes
+ * wants them. d and *error may be NULL. */
+void hn_data_explain(const HnData *d, GError **error);
 HnValue *const *hn_data_inputs(const HnData *d, int *n); /* those that it was opened for */
 /* Of sample i, counted as in HnSample.which: "set/test_data_set_0", "x.npz sample 12". g_free. */
 char *hn_data_name(const HnData *d, int64_t i);

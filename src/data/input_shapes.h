@@ -4,7 +4,7 @@
  *   --dim batch=8                  the dimension that the model calls batch
  *   --shapes x:1x3x224x224,m:1x7   all dimensions of inputs; also x:1,3,224,224; "s:" is a tensor without dimensions
  *
- * A dimension of which nothing is said is 1.
+ * A dimension of which nothing is said is 1 (data/open_sizes.h tries others).
  */
 #pragma once
 

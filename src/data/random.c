@@ -81,6 +81,24 @@ static void fill_mask(HnRng *rng, HnTensor *t, int64_t first, int64_t end)
         hn_tensor_set_i64(t, i, i % row == 0 || hn_rng_int(rng, 0, 7) != 0);
 }
 
+/* How many elements the sequences have whose lengths the input is said by its name to hold, one for each: the second
+ * dimension of the first other input that has one. 0: no lengths. */
+static int64_t sequence_length(const HnValue *input, const HnTensor *t, const HnShapes *shapes)
+{
+    const HnGraph *g = input->graph;
+    g_autofree char *name = g_ascii_strdown(input->name, -1);
+    int64_t dims[HN_MAX_RANK];
+    if (t->ndim > 1 || !hn_dtype_in(t->dtype, HN_T_INTS) || strstr(name, "len") == NULL)
+        return 0;
+    for (guint i = 0; i < g->inputs->len; i++) {
+        const HnValue *x = g->inputs->pdata[i];
+        const int rank = x == input || hn_value_is_weight(x) ? 0 : hn_shapes_dims(shapes, x, dims, NULL);
+        if (rank >= 2 && (t->ndim == 0 || dims[0] == t->dims[0]))
+            return dims[1];
+    }
+    return 0;
+}
+
 /* The largest id of an input. */
 static int64_t most_of(const HnValue *input, HnDtype dtype)
 {
@@ -90,8 +108,10 @@ static int64_t most_of(const HnValue *input, HnDtype dtype)
     return MIN(most, dtype == HN_I8 ? 127 : dtype == HN_U8 ? 255 : 32767);
 }
 
-static gboolean fill(HnRng *rng, const HnValue *input, HnTensor *t, HnBudget *budget, GError **error)
+static gboolean fill(HnRng *rng, const HnValue *input, const HnShapes *shapes, HnTensor *t, HnBudget *budget,
+                     GError **error)
 {
+    const int64_t length = sequence_length(input, t, shapes);
     const gboolean floats = hn_dtype_in(t->dtype, HN_T_FLOATS), mask = !floats && is_mask(input, t->dtype);
     const int64_t most = floats || mask ? 0 : most_of(input, t->dtype);
     for (int64_t first = 0; first < t->n; first += STRETCH) {
@@ -103,7 +123,7 @@ static gboolean fill(HnRng *rng, const HnValue *input, HnTensor *t, HnBudget *bu
         else if (mask)
             fill_mask(rng, t, first, end);
         for (int64_t i = first; i < end && !floats && !mask; i++)
-            hn_tensor_set_i64(t, i, hn_rng_int(rng, 0, most));
+            hn_tensor_set_i64(t, i, length > 0 ? length : hn_rng_int(rng, 0, most));
     }
     return TRUE;
 }
@@ -146,7 +166,7 @@ HnTensor *hn_random_tensor(HnRng rng, const HnValue *input, const HnShapes *shap
         g_prefix_error(error, "input '%s': ", input->name);
         return NULL;
     }
-    return fill(&rng, input, t, budget, error) ? g_steal_pointer(&t) : NULL;
+    return fill(&rng, input, shapes, t, budget, error) ? g_steal_pointer(&t) : NULL;
 }
 
 /* --- numbers that branches hang on ---------------------------------------------------------------------------------
