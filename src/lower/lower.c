@@ -62,7 +62,7 @@ static void copy_node(const Copy *c, const HnNode *n, gboolean unpacked)
     for (guint i = 0; i < n_captures; i++)
         read_value(c, captures->pdata[i], unpacked);
     HnNode *m = hn_graph_add_node(c->l->model->graph, -1, n->op_type, n->domain, n->name);
-    if (!is_newest(n))
+    if (n->op->domain != NULL || !is_newest(n)) /* the graph imports the default domain only */
         m->version = n->version;
     for (guint i = 0; i < n->in->len; i++)
         hn_node_add_in(m, read_value(c, n->in->pdata[i], unpacked));

@@ -3,6 +3,7 @@
  */
 #include "op/op.h"
 #include "op/internal.h"
+#include "op/ml.h"
 #include "op/ops.h"
 
 #include <stdarg.h>
@@ -181,10 +182,27 @@ static void check_arity(HnBind *b, const HnOp *op)
         }
 }
 
+static void check_ml_version(HnBind *b, const HnOp *op)
+{
+    if (b->version <= 0)
+        hn_bind_fail(b, HN_ERROR_GRAPH, "the model imports no opset of domain '%s'", op->domain);
+    else if (b->version > HN_ML_OPSET_MAX)
+        hn_bind_fail(b, HN_ERROR_UNSUPPORTED,
+                     "opset %" PRId64 " of domain '%s' is newer than %d, the newest that is known", b->version,
+                     op->domain, HN_ML_OPSET_MAX);
+    else if (b->version < op->since[0])
+        hn_bind_fail(b, HN_ERROR_UNSUPPORTED,
+                     "the operator exists since opset %d of domain '%s', the model imports %" PRId64, op->since[0],
+                     op->domain, b->version);
+}
+
 static void check_version(HnBind *b, const HnOp *op)
 {
-    if (op->domain != NULL)
+    if (op->domain != NULL) {
+        if (hn_domain_equal(op->domain, HN_DOMAIN_ML))
+            check_ml_version(b, op);
         return;
+    }
     if (b->version <= 0)
         hn_bind_fail(b, HN_ERROR_GRAPH, "the model imports no opset of the default domain");
     else if (b->version > HN_OPSET_MAX)

@@ -534,11 +534,18 @@ static void print_again(const HnOp *op, const HnCase *c, uint64_t seed)
     printf("\n");
 }
 
+/* Of the default domain, where it has one of that name, or of another. */
+static const HnOp *find_op(const char *name)
+{
+    const HnOp *op = hn_op_find(NULL, name);
+    for (const HnOp *const *o = hn_op_all(); op == NULL && *o != NULL; o++)
+        op = strcmp((*o)->name, name) == 0 ? *o : NULL;
+    return op;
+}
+
 static int check_list(const HnCaseList *list, uint64_t seed)
 {
-    const HnOp *op = hn_op_find(NULL, list->op);
-    if (op == NULL)
-        op = hn_op_find(HN_DOMAIN_INTERNAL, list->op);
+    const HnOp *op = find_op(list->op);
     int failures = 0;
     for (guint i = 0; i < list->n; i++) {
         g_autofree char *wrong = check_case(op, &list->cases[i], seed + i, NULL);
@@ -623,7 +630,7 @@ int main(int argc, char **argv)
     if (gradients)
         return hn_check_gradients(lists, G_N_ELEMENTS(lists), name, (uint64_t)seed) > 0 ? 1 : 0;
     if (name != NULL && rest != NULL) {
-        const HnOp *op = hn_op_find(NULL, name);
+        const HnOp *op = find_op(name);
         if (op == NULL) {
             fprintf(stderr, "hn-check: operator '%s' is not known\n", name);
             return 2;

@@ -44,12 +44,21 @@ GArray *hn_subject_inputs(const HnCase *c, uint64_t seed, HnDtype dtype)
     return in;
 }
 
+/* The newest of the operator's domain, or the one that changed it last. */
+static int64_t version_of(const HnOp *op, const HnCase *c)
+{
+    int64_t newest = op->until > 0 ? op->until : HN_OPSET_MAX;
+    for (guint i = 0; op->domain != NULL && i < G_N_ELEMENTS(op->since) && op->since[i] != 0; i++)
+        newest = op->since[i];
+    return c->opset > 0 ? c->opset : newest;
+}
+
 /* in: of hn_subject_inputs(), referred to and left as it is. */
 void hn_subject_init(HnSubject *s, const HnOp *op, const HnCase *c, const GArray *in, int n_out)
 {
     s->model = hn_model_new();
-    int64_t version = c->opset > 0 ? c->opset : op->until > 0 ? op->until : HN_OPSET_MAX;
-    hn_model_set_opset(s->model, op->domain, op->domain != NULL ? 1 : version);
+    const int64_t version = version_of(op, c);
+    hn_model_set_opset(s->model, op->domain, version);
     s->in = g_array_new(FALSE, FALSE, sizeof(HnSpec));
     g_array_append_vals(s->in, in->data, in->len);
     for (guint i = 0; i < in->len; i++)
@@ -57,7 +66,7 @@ void hn_subject_init(HnSubject *s, const HnOp *op, const HnCase *c, const GArray
             hn_tensor_ref(g_array_index(in, HnSpec, i).tensor);
     HnGraph *g = s->model->graph;
     s->node = hn_graph_add_node(g, -1, op->name, op->domain, "node");
-    s->node->version = op->domain != NULL ? 1 : version;
+    s->node->version = version;
     for (guint i = 0; i < s->in->len; i++) {
         const HnSpec spec = g_array_index(s->in, HnSpec, i);
         HnTensor *t = spec.tensor;
