@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "check/flops.h"
 
 extern const HnBackend hn_backend_null;
 
@@ -69,39 +70,6 @@ static void count_node(HnNode *n, gpointer data)
 
 /* --- what a run takes --------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    const HnTypes *types;
-    double flops;
-    gboolean all;
-} Flops;
-
-static void add_flops(HnNode *n, gpointer data)
-{
-    Flops *f = data;
-    HnCost c;
-    if (n->op != NULL && (n->op->flags & HN_OP_CONTROL) != 0)
-        return; /* its nodes come by themselves */
-    f->all = hn_types_cost(f->types, n, &c) && f->all;
-    f->flops += c.flops;
-}
-
-static double flops_of(HnModel *m, HnType *const *in, HnBudget *budget)
-{
-    g_autoptr(HnTypes) t = hn_types_new(m);
-    Flops f = { t, 0, TRUE };
-    int k = 0;
-    hn_types_set_budget(t, budget);
-    for (guint i = 0; i < m->graph->inputs->len; i++) {
-        const HnValue *v = m->graph->inputs->pdata[i];
-        if (!hn_value_is_weight(v))
-            hn_types_set(t, v, in[k++]);
-    }
-    if (!hn_types_graph(t, m->graph, HN_TENSOR_SMALL, 0, NULL))
-        return NAN;
-    hn_graph_foreach_node(m->graph, add_flops, &f);
-    return f.all ? f.flops : NAN;
-}
-
 static void plan(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *facts)
 {
     const HnSessionOptions o = { .threads = 1, .budget = budget };
@@ -121,7 +89,10 @@ static void plan(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *
         return;
     hn_session_stats(s, &stats);
     facts->planned_bytes = stats.arena_bytes;
-    facts->flops = flops_of(m, (HnType *const *)in->pdata, budget);
+    guint left;
+    g_autoptr(HnTypes) types = hn_flops_types(m, shapes, budget);
+    const double flops = hn_flops(types, m, &left);
+    facts->flops = left == 0 ? flops : NAN;
 }
 
 void hn_facts(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *facts)

@@ -67,6 +67,12 @@ static void scan(HnWeightReport *r, int64_t inner, double *largest)
         r->min = r->max = NAN;
 }
 
+void hn_weight_scan(const HnTensor *t, HnWeightReport *r)
+{
+    r->tensor = t;
+    scan(r, 1, NULL);
+}
+
 static void look_at(const HnValue *v, GArray *out)
 {
     const HnTensor *t = v->weight;

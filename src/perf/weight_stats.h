@@ -19,6 +19,9 @@ typedef struct {
     gint64 dead;     /* channels in which no element reaches a millionth of the tensor's largest magnitude */
 } HnWeightReport;
 
+/* Zeros, range, mean and deviation of t into r, whose other fields stay. t is numeric, and loaded. */
+void hn_weight_scan(const HnTensor *t, HnWeightReport *r);
+
 /* HnWeightReport for each dense numeric weight of g and the graphs inside it, in file order. Nodes are bound. */
 GArray *hn_weights_report(const HnGraph *g);
 
