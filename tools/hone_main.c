@@ -19,6 +19,7 @@ static const struct {
     { "diff", "find where two models, or one on two devices, begin to differ" },
     { "distill", "train a model, from labels or from what another model says" },
     { "export", "simplify and convert a model, and prove that it computes the same" },
+    { "inspect", "show what a model is: inputs, outputs, operators, weights" },
     { "profile", "show where a model's time and memory go, node by node" },
     { "prune", "remove channels from a model, and repair what is left, without training" },
     { "quantize", "make a model of integers, where that is right, smaller and faster" },

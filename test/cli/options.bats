@@ -11,7 +11,7 @@ setup_file() {
 }
 setup() { cd "$work" || return; }
 
-tools=(hone-run hone-diff hone-bench hone-profile hone-export hone-prune hone-quantize hone-distill hone-replay)
+tools=(hone-inspect hone-run hone-diff hone-bench hone-profile hone-export hone-prune hone-quantize hone-distill hone-replay)
 
 # options_of TOOL: those that take a value, as --help has them, without dashes
 options_of() { "$1" --help | sed -nE 's/^  (-., |    )--([a-z0-9-]+)\[?=.*/\2/p'; }
