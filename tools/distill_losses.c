@@ -1,4 +1,6 @@
 /* hone-distill: which losses fall, where nobody says which, and whether those that somebody chose suit. */
+#include <math.h>
+
 #include "hone_distill.h"
 #include "train/lesson.h"
 
@@ -15,7 +17,8 @@ static HnLesson *look(const Distill *q, const HnModel *student, GError **error)
                                 .data = q->data,
                                 .labels = q->p->no_labels ? NULL : q->sample->label,
                                 .kd = q->kd,
-                                .steps = hn_batches_per_epoch(q->batches) * q->p->epochs };
+                                .temperature = isnan(q->p->temperature) ? 0 : q->p->temperature,
+                                .steps = hn_batches_per_epoch(q->batches) * MAX(q->p->epochs, q->tuned_epochs) };
     HnModel *teacher, *run = distill_student(q, error);
     if (run == NULL || !distill_read_teacher(q, &teacher, error)) {
         hn_model_free(run);

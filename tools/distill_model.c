@@ -388,6 +388,7 @@ void distill_clear(Distill *q)
     g_clear_pointer(&q->pairs, g_array_unref);
     hn_model_free(q->plain);
     distill_auto_free(q->derived);
+    distill_tune_free(q->tune);
     g_clear_pointer(&q->start, g_bytes_unref);
     g_clear_pointer(&q->file, g_bytes_unref);
     g_clear_pointer(&q->teacher_file, g_bytes_unref);

@@ -11,7 +11,9 @@
 #define EPOCHS_OF_PART 40 /* of a student that is made of its teacher */
 #define FROM_NEW 8.0      /* times the usual rate, where weights are new, or a part of another model's */
 
-const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .epochs = UNSAID, .batch = 64 };
+const DistillParams distill_defaults = {
+    .clip = 1, .ema = NAN, .val_part = 0.1, .temperature = NAN, .epochs = UNSAID, .batch = 64
+};
 
 const GOptionEntry distill_entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, output),
@@ -41,6 +43,12 @@ const GOptionEntry distill_entries[] = {
       "LOSS" },
     { "kd", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, kd),
       "how the default compares a teacher's classes: standard (default), standardize, or mse of logits", "HOW" },
+    { "temperature", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, temperature),
+      "of the default loss of classes (default: 4, in runs of less than 120 steps 2)", "T" },
+    { "tune", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, tune),
+      "first try N settings of what is not said of rate, temperature and --kd, in short runs of which the better half "
+      "goes on; takes as long as three runs, about",
+      "N" },
     { "pair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, pair),
       "features T of the teacher that S of the student are to be like, too, by their mean squared difference; where "
       "one "
@@ -112,8 +120,8 @@ const GOptionEntry distill_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { "checkpoint-every", "checkpoint-file", "resume", "list-trainable",
-                                        "external",         "force",           NULL };
+static const char *const left_out[] = { "tune",           "checkpoint-every", "checkpoint-file", "resume",
+                                        "list-trainable", "external",         "force",           NULL };
 
 const HnRecorded distill_recorded = { .entries = distill_entries, .left_out = left_out, .defaults = &distill_defaults };
 
@@ -221,6 +229,10 @@ static gboolean parse_objectives(Distill *q, GError **error)
         return hn_tool_usage(error, "'--kd' is about a '--teacher', and there is none");
     if (p->loss != NULL && (q->objectives = hn_objectives_parse(p->loss, error)) == NULL)
         return FALSE;
+    if (!isnan(p->temperature) && !(p->temperature >= 0.1 && p->temperature <= 1000))
+        return hn_tool_usage(error, "option '--temperature' is between 0.1 and 1000");
+    if (p->loss != NULL && !isnan(p->temperature))
+        return hn_tool_usage(error, "'--loss' says the temperature, as in kl:temperature=4");
     if (p->teacher != NULL && q->objectives != NULL && !compares_with(q, HN_TARGET_LIKE))
         return hn_tool_usage(error, "the loss compares with labels alone, so that a teacher has nothing to say: 'kl', "
                                     "'mse', 'l1' or 'cosine' compares with its results");
@@ -229,6 +241,22 @@ static gboolean parse_objectives(Distill *q, GError **error)
     return (p->kd == NULL || hn_kd_parse(p->kd, &q->kd, error)) &&
            (q->rule = hn_update_rule_parse(p->optimizer != NULL ? p->optimizer : "adamw", error)) != NULL &&
            hn_lr_curve_parse(p->schedule != NULL ? p->schedule : "cosine", &q->schedule.curve, error);
+}
+
+static gboolean parse_tune(const Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if (p->tune == 0)
+        return TRUE;
+    if (p->tune < 2)
+        return hn_tool_usage(error, "option '--tune' tries two settings or more");
+    if (p->resume != NULL || p->replay != NULL || q->auto_part > 0)
+        return hn_tool_usage(error, "'--tune' is for a run from the start, of a student that there is");
+    if (q->lr_auto)
+        return hn_tool_usage(error, "'--tune' finds the rate that '--lr auto' would");
+    const gboolean by_stdin = strcmp(p->student, "-") == 0 || strcmp(p->data, "-") == 0 ||
+                              g_strcmp0(p->teacher, "-") == 0 || g_strcmp0(p->val, "-") == 0;
+    return !by_stdin || hn_tool_usage(error, "'--tune' reads files again and again: stdin is none");
 }
 
 static void fill_in(Distill *q)
@@ -249,7 +277,7 @@ gboolean distill_parse(Distill *q, GError **error)
     const DistillParams *p = q->p;
     if (!parse_objectives(q, error) || !parse_init(q, error) || !parse_lr(q, error))
         return FALSE;
-    if (!parse_warmup(q, error) || !parse_numbers(q, error))
+    if (!parse_warmup(q, error) || !parse_numbers(q, error) || !parse_tune(q, error))
         return FALSE;
     return (p->augment == NULL || (q->augment = hn_augment_parse(p->augment, error)) != NULL) &&
            hn_tool_parse_external(p->external, &q->external, error);

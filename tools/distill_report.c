@@ -192,6 +192,7 @@ gboolean distill_report(const Distill *q, GError **error)
     json_object_set_int_member(root, "bytes", (gint64)q->file_after);
     add_epochs(q, report);
     distill_report_auto(q, report);
+    distill_report_tune(q, report);
     add_trained(q, report);
     add_cost(q, report);
     add_score(q, report);

@@ -21,12 +21,13 @@
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
         *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair;
-    double clip, ema, val_part;
-    int epochs, batch, micro_batches, patience, checkpoint_every;
+    double clip, ema, val_part, temperature;
+    int epochs, tune, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
 } DistillParams;
 
 typedef struct DistillAuto DistillAuto; /* students that were made of the teacher */
+typedef struct DistillTune DistillTune; /* settings that were tried */
 
 typedef struct {
     HnContext *ctx;
@@ -49,6 +50,8 @@ typedef struct {
     char *teacher_folder;
     GBytes *start;            /* the same with new weights, or the one made of the teacher; NULL: it keeps its own */
     DistillAuto *derived;     /* NULL: --student names one */
+    DistillTune *tune;        /* NULL: nothing was tried */
+    int tuned_epochs;         /* of the run that a trial is a short form of; 0: this is none */
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
     GPtrArray *inputs;        /* HnValue * of it */
@@ -108,6 +111,18 @@ gboolean distill_choose_student(Distill *q, GError **error); /* by what they hav
 void distill_report_auto(const Distill *q, HnReport *report);
 void distill_record_auto(const Distill *q, JsonObject *recipe);
 void distill_auto_free(DistillAuto *a);
+
+/* distill_train.c */
+gboolean distill_train(Distill *q, GError **error);
+/* To the end of its epochs without judging, checkpoints and logs. Errors as hn_fit_run(). */
+gboolean distill_try(Distill *q, GError **error);
+/* What m, which is taken, is like on the samples that students are judged by. */
+gboolean distill_judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **error);
+
+/* distill_tune.c: --tune, else nothing. Tries settings in short runs; those that learned best become q->p. */
+gboolean distill_tune(Distill *q, GError **error);
+void distill_report_tune(const Distill *q, HnReport *report);
+void distill_tune_free(DistillTune *t);
 
 /* distill_losses.c: finds the objectives, or checks those that there are */
 gboolean distill_choose_losses(Distill *q, GError **error);

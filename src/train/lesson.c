@@ -294,7 +294,10 @@ static HnObjective *add(GPtrArray *all, const Output *y, double weight, char *te
 
 static char *soft_text(const HnLesson *l, const Output *y)
 {
-    const char *t = l->o.steps < HN_LESSON_SHORT ? TEMPERATURE_SHORT : TEMPERATURE;
+    char chosen[G_ASCII_DTOSTR_BUF_SIZE];
+    const char *t = l->o.temperature > 0           ? g_ascii_dtostr(chosen, sizeof chosen, l->o.temperature)
+                    : l->o.steps < HN_LESSON_SHORT ? TEMPERATURE_SHORT
+                                                   : TEMPERATURE;
     if (l->o.kd == HN_KD_MSE)
         return g_strdup_printf("mse:logits=1:axis=%d", y->axis);
     return g_strdup_printf("kl:temperature=%s:axis=%d%s", t, y->axis,

@@ -31,7 +31,8 @@ typedef struct {
     const HnData *data; /* some samples of it tell what outputs hold */
     HnTensor *labels;   /* of the first batch; NULL: there are none, or they are not to be used */
     HnKd kd;
-    int64_t steps; /* of the run */
+    double temperature; /* 0: by the steps */
+    int64_t steps;      /* of the run */
 } HnLessonOptions;
 
 typedef struct HnLesson HnLesson;

@@ -195,6 +195,23 @@ with zipfile.ZipFile(out, "w") as z:
     [ ! -e no.onnx ]
 }
 
+@test "distill: settings that are tried first" {
+    teach=(--teacher "$digits/model.onnx" --init random:1 --epochs 4 --no-labels)
+    distills "${teach[@]}" --tune 4
+    holds '(.tune | length) == 4 and ([.tune[] | .epochs] | sort) == [1, 1, 2, 2] and .tune[0].chosen == "yes"'
+    holds '.tune[0].loss == .objective and .lr == .tune[0].lr and ([.tune[] | .loss + (.lr | tostring)] | unique | length) == 4'
+    succeeds hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    cp out.onnx first.onnx
+    distills "${teach[@]}" --tune 4
+    cmp first.onnx out.onnx
+    distills "${teach[@]}" --tune 50 --lr 1e-3 --kd standardize # temperatures are left: 2, which is usual here, 8 and 1
+    holds '(.tune | length) == 3 and .lr == 0.001 and all(.tune[]; .loss | test("standardize=1"))'
+    refuses 2 "nothing to try" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --loss ce --lr 1e-3 --tune 4
+    refuses 2 "two settings" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --tune 1
+    refuses 2 "would" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --tune 4 --lr auto
+    refuses 2 "says the temperature" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --loss kl --temperature 3
+}
+
 @test "distill: a log, a picture, the teacher's results in a file, and all that again from the recipe" {
     teach=(--teacher "$digits/model.onnx" --init random:1 --epochs 2)
     distills "${teach[@]}" --log log.csv --cache-teacher said.npz

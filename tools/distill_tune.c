@@ -1,0 +1,324 @@
+/* hone-distill --tune: settings are tried in short runs, of which the better half goes on, twice as long. */
+#include <math.h>
+#include <string.h>
+
+#include "base/jsonread.h"
+#include "base/rng.h"
+#include "hone_distill.h"
+
+#define FIRST_PART 0.125 /* of the epochs, in the first round */
+#define SURE 2.0         /* standard errors by which a metric differs for it to decide */
+
+/* What may be tried. The first of each is the default. */
+static const double rates[] = { 1, 2, 0.5, 4, 0.25 };
+
+typedef struct {
+    const char *kd;
+    double temperature; /* NaN: the default */
+} Loss;
+
+static const Loss losses[] = { { NULL, NAN }, { "mse", NAN }, { "standardize", NAN }, { NULL, 2 },
+                               { NULL, 8 },   { NULL, 1 },    { "standardize", 2 } };
+
+typedef struct {
+    double lr;
+    Loss loss;
+    char *text; /* losses that fall, as --loss would say them */
+    int epochs; /* of its last trial */
+    HnJudgement judged;
+} Setting;
+
+struct DistillTune {
+    DistillParams given;  /* what the command line says */
+    DistillParams params; /* with the setting of the last run */
+    char *lr;             /* of params; its kd is a constant */
+    Distill base;         /* a run of `given`, never trained: its judge is everybody's */
+    GArray *settings;     /* Setting; the first is the default */
+    GArray *order;        /* guint, the best first */
+};
+
+static void setting_clear(gpointer setting)
+{
+    g_free(((Setting *)setting)->text);
+}
+
+void distill_tune_free(DistillTune *t)
+{
+    if (t == NULL)
+        return;
+    distill_clear(&t->base);
+    g_array_unref(t->settings);
+    g_array_unref(t->order);
+    g_free(t->lr);
+    g_free(t);
+}
+
+static Setting *setting_at(const DistillTune *t, guint place)
+{
+    return &g_array_index(t->settings, Setting, g_array_index(t->order, guint, place));
+}
+
+/* --- runs --------------------------------------------------------------------------------------------------------- */
+
+/* The options of a run with that setting. */
+static void set_params(DistillTune *t, const Setting *s, int epochs)
+{
+    g_free(t->lr);
+    t->lr = g_strdup_printf("%.4g", s->lr);
+    t->params = t->given;
+    t->params.epochs = epochs;
+    if (t->base.rule != NULL && s->lr != t->base.rule->lr) /* the usual one is left unsaid, to the last digit */
+        t->params.lr = t->lr;
+    if (s->loss.kd != NULL)
+        t->params.kd = (char *)s->loss.kd;
+    if (!isnan(s->loss.temperature))
+        t->params.temperature = s->loss.temperature;
+}
+
+/* As another command would make it. */
+static gboolean open_run(const DistillTune *t, const DistillParams *p, const Distill *like, Distill *run,
+                         GError **error)
+{
+    *run = (Distill){ .ctx = like->ctx, .p = p, .backend = like->backend, .tuned_epochs = t->given.epochs };
+    return distill_parse(run, error) && distill_open(run, error);
+}
+
+/* A student that was lost on the way is as bad as any. */
+static gboolean is_lost(GError **failure)
+{
+    if (!g_error_matches(*failure, HN_ERROR, HN_ERROR_GUARD))
+        return FALSE;
+    g_clear_error(failure);
+    return TRUE;
+}
+
+static gboolean judge_trial(DistillTune *t, const Distill *run, Setting *s, GError **error)
+{
+    HnModel *m = distill_student(run, error);
+    if (m == NULL || !hn_fit_store(run->fit, m, error)) {
+        hn_model_free(m);
+        return FALSE;
+    }
+    return distill_judge_now(&t->base, m, &s->judged, error);
+}
+
+static gboolean try_setting(DistillTune *t, Setting *s, int epochs, GError **error)
+{
+    Distill run;
+    GError *failure = NULL;
+    set_params(t, s, epochs);
+    s->epochs = epochs;
+    s->judged = (HnJudgement){ INFINITY, NAN, NAN, 0 };
+    gboolean ok = open_run(t, &t->params, &t->base, &run, &failure) && distill_try(&run, &failure) &&
+                  judge_trial(t, &run, s, &failure);
+    distill_clear(&run);
+    ok = ok || is_lost(&failure);
+    if (!ok)
+        g_propagate_error(error, failure);
+    return ok;
+}
+
+/* --- settings ----------------------------------------------------------------------------------------------------- */
+
+static gboolean is_said(const DistillTune *t, const Loss *l)
+{
+    return t->given.loss != NULL || t->given.teacher == NULL || (l->kd != NULL && t->given.kd != NULL) ||
+           (!isnan(l->temperature) && !isnan(t->given.temperature));
+}
+
+static gboolean is_known(const DistillTune *t, const char *text)
+{
+    for (guint i = 0; i < t->settings->len; i++)
+        if (strcmp(g_array_index(t->settings, Setting, i).text, text) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* With the default rate: of losses that come out the same, as of outputs that are no classes, the first. */
+static gboolean add_loss(DistillTune *t, const Loss *l, GError **error)
+{
+    Distill run;
+    Setting s = { .lr = t->base.rule->lr, .loss = *l, .judged = { INFINITY, NAN, NAN, 0 } };
+    set_params(t, &s, t->given.epochs);
+    const gboolean ok = open_run(t, &t->params, &t->base, &run, error);
+    if (ok)
+        s.text = hn_objectives_describe(run.objectives);
+    if (ok && !is_known(t, s.text))
+        g_array_append_val(t->settings, s);
+    else
+        g_free(s.text);
+    distill_clear(&run);
+    return ok;
+}
+
+static gboolean add_losses(DistillTune *t, GError **error)
+{
+    const Setting first = { .lr = t->base.rule->lr,
+                            .loss = losses[0],
+                            .text = hn_objectives_describe(t->base.objectives),
+                            .judged = { INFINITY, NAN, NAN, 0 } };
+    g_array_append_val(t->settings, first);
+    for (gsize i = 1; i < G_N_ELEMENTS(losses); i++)
+        if (!is_said(t, &losses[i]) && !add_loss(t, &losses[i], error))
+            return FALSE;
+    return TRUE;
+}
+
+static void add_rates(DistillTune *t)
+{
+    const guint n = t->given.lr == NULL ? t->settings->len : 0;
+    for (gsize r = 1; r < G_N_ELEMENTS(rates); r++) {
+        for (guint i = 0; i < n; i++) {
+            Setting s = g_array_index(t->settings, Setting, i);
+            s.lr *= rates[r];
+            s.text = g_strdup(s.text);
+            g_array_append_val(t->settings, s);
+        }
+    }
+}
+
+/* The default, and n - 1 of the others in an order that follows from the seed. */
+static void draw(DistillTune *t, guint n, uint64_t seed)
+{
+    const guint others = t->settings->len - 1;
+    g_autofree uint32_t *index = g_new(uint32_t, others + 1);
+    HnRng rng = hn_rng(seed);
+    for (guint i = 0; i < others; i++)
+        index[i] = i + 1;
+    hn_rng_shuffle(&rng, index, others);
+    for (guint i = 0; i < MIN(n, others + 1); i++) {
+        const guint at = i == 0 ? 0 : index[i - 1];
+        g_array_append_val(t->order, at);
+    }
+}
+
+/* --- halving ------------------------------------------------------------------------------------------------------ */
+
+/* By the metric where the samples are enough to be sure, else by the loss, which tells more. */
+static gboolean is_better(const HnJudgement *a, const HnJudgement *b)
+{
+    const char *name;
+    const double x = distill_metric(a, &name), y = distill_metric(b, &name), p = (x + y) / 2;
+    const gboolean parts = isfinite(a->top1) || isfinite(a->agreement);
+    if (!isfinite(a->loss) || !isfinite(b->loss))
+        return isfinite(a->loss) && !isfinite(b->loss);
+    if (parts && fabs(x - y) > SURE * sqrt(2 * p * (1 - p) / (double)MAX(a->samples, 1)))
+        return x > y;
+    return a->loss < b->loss;
+}
+
+/* The first n places: the best first; of equals the first. */
+static void sort(const DistillTune *t, guint n)
+{
+    for (guint i = 1; i < n; i++)
+        for (guint k = i; k > 0 && is_better(&setting_at(t, k)->judged, &setting_at(t, k - 1)->judged); k--) {
+            guint *a = &g_array_index(t->order, guint, k), *b = a - 1, o = *a;
+            *a = *b;
+            *b = o;
+        }
+}
+
+static gboolean halve(DistillTune *t, GError **error)
+{
+    int epochs = MAX((int)(FIRST_PART * t->given.epochs), 1);
+    for (guint n = t->order->len; n > 1; n = (n + 1) / 2, epochs = MIN(2 * epochs, t->given.epochs)) {
+        for (guint i = 0; i < n; i++)
+            if (!try_setting(t, setting_at(t, i), epochs, error))
+                return FALSE;
+        sort(t, n);
+    }
+    return TRUE;
+}
+
+/* What each run would say is said once, by the run that follows. */
+static gboolean search(DistillTune *t, const Distill *q, GError **error)
+{
+    HnCommon *c = &q->ctx->common;
+    const gboolean quiet = c->quiet;
+    const int verbose = c->verbose;
+    c->quiet = TRUE;
+    c->verbose = 0;
+    gboolean ok = open_run(t, &t->given, q, &t->base, error) && add_losses(t, error);
+    if (ok)
+        add_rates(t);
+    c->quiet = quiet;
+    c->verbose = verbose;
+    if (ok && t->settings->len < 2)
+        return hn_tool_usage(error, "'--tune' has nothing to try: rate and loss are said");
+    if (!ok)
+        return FALSE;
+    draw(t, (guint)q->p->tune, c->seed);
+    if ((int)t->order->len < q->p->tune)
+        hn_context_note(q->ctx, 0, "'--tune' tries %u settings: there are no more", t->order->len);
+    c->quiet = TRUE;
+    c->verbose = 0;
+    ok = halve(t, error);
+    c->quiet = quiet;
+    c->verbose = verbose;
+    return ok;
+}
+
+static void say_chosen(const Distill *q, const Setting *s)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_append_printf(text, "--lr %.4g", s->lr);
+    if (s->loss.kd != NULL)
+        g_string_append_printf(text, " --kd %s", s->loss.kd);
+    if (!isnan(s->loss.temperature))
+        g_string_append_printf(text, " --temperature %g", s->loss.temperature);
+    hn_context_note(q->ctx, 0, "of %u settings the best is %s", q->tune->order->len, text->str);
+}
+
+gboolean distill_tune(Distill *q, GError **error)
+{
+    if (q->p->tune == 0 || q->p->list_trainable)
+        return TRUE;
+    DistillTune *t = q->tune = g_new0(DistillTune, 1);
+    t->given = *q->p;
+    t->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
+    t->order = g_array_new(FALSE, FALSE, sizeof(guint));
+    g_array_set_clear_func(t->settings, setting_clear);
+    if (!search(t, q, error))
+        return FALSE;
+    const Setting *best = setting_at(t, 0);
+    say_chosen(q, best);
+    set_params(t, best, t->given.epochs);
+    q->tune = NULL;
+    const Distill fresh = { .ctx = q->ctx, .p = &t->params, .backend = q->backend, .tune = t };
+    distill_clear(q);
+    *q = fresh;
+    return distill_parse(q, error);
+}
+
+/* --- what is said ------------------------------------------------------------------------------------------------- */
+
+static const HnColumn columns[] = { { "lr", "rate", HN_COL_NUMBER },
+                                    { "loss", "losses", HN_COL_TEXT },
+                                    { "epochs", "epochs", HN_COL_INT },
+                                    { "val_loss", "validation", HN_COL_NUMBER },
+                                    { "metric", "metric", HN_COL_NUMBER },
+                                    { "chosen", "chosen", HN_COL_TEXT },
+                                    { 0 } };
+
+void distill_report_tune(const Distill *q, HnReport *report)
+{
+    const DistillTune *t = q->tune;
+    if (t == NULL)
+        return;
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < t->order->len; i++) {
+        const Setting *s = setting_at(t, i);
+        const char *metric;
+        JsonObject *row = json_object_new();
+        hn_json_set_number(row, "lr", s->lr);
+        json_object_set_string_member(row, "loss", s->text);
+        json_object_set_int_member(row, "epochs", s->epochs);
+        hn_json_set_number(row, "val_loss", s->judged.loss);
+        hn_json_set_number(row, "metric", distill_metric(&s->judged, &metric));
+        json_object_set_string_member(row, "chosen", i == 0 ? "yes" : "no");
+        json_array_add_object_element(rows, row);
+    }
+    json_object_set_array_member(hn_report_root(report), "tune", rows);
+    if (q->ctx->common.verbose > 0)
+        hn_report_table(report, "tune", columns);
+}
