@@ -21,6 +21,7 @@ typedef struct {
     int64_t steps;
     int labels;       /* dimensions of them; 0: none */
     const char *want; /* the losses */
+    double temperature;
 } Case;
 
 typedef struct {
@@ -55,7 +56,13 @@ static void open_set(Set *s, const Case *c)
     g_assert_no_error(error);
     g_autoptr(HnSample) first = hn_data_load(s->data, 0, &error);
     const HnForwardOptions f = { .backend = &hn_backend_cpu, .threads = 1, .inputs = s->inputs };
-    const HnLessonOptions o = { s->student, &f, s->data, c->labels > 0 ? first->label : NULL, c->kd, c->steps };
+    const HnLessonOptions o = { .student = s->student,
+                                .forward = &f,
+                                .data = s->data,
+                                .labels = c->labels > 0 ? first->label : NULL,
+                                .kd = c->kd,
+                                .temperature = c->temperature,
+                                .steps = c->steps };
     s->lesson = hn_lesson_new(&o, test_model(c->student), c->teacher != NULL ? test_model(c->teacher) : NULL, &error);
     g_assert_no_error(error);
 }
@@ -81,18 +88,19 @@ static void close_set(Set *s)
 #define NUMBERS HEAD "(%y) { %y = Gemm(%x, w:f32[10,3]) }"
 
 static const Case cases[] = {
-    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y" },
-    { LOGITS, LOGITS, HN_KD_STANDARD, 100, 0, "kl:temperature=2:axis=1@y" },
-    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 1, "0.7*kl:temperature=4:axis=1@y+0.3*ce:axis=1@y" },
-    { LOGITS, LOGITS, HN_KD_MSE, 1000, 0, "mse:logits=1:axis=1@y" },
-    { LOGITS, LOGITS, HN_KD_STANDARDIZE, 1000, 0, "kl:temperature=4:axis=1:standardize=1@y" },
-    { SOFTMAX, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y" },
-    { LOGITS, SOFTMAX, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=-1@p" },
-    { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@p" },
-    { SCORES, SCORES, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p" },
-    { LENGTH, LENGTH, HN_KD_STANDARD, 1000, 0, "cosine@p" },
-    { NULL, LOGITS, HN_KD_STANDARD, 1000, 1, "ce:axis=1@y" },
-    { NULL, SOFTMAX, HN_KD_STANDARD, 1000, 1, "ce:axis=-1@p" },
+    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y", 0 },
+    { LOGITS, LOGITS, HN_KD_STANDARD, 100, 0, "kl:temperature=2:axis=1@y", 0 },
+    { LOGITS, LOGITS, HN_KD_STANDARD, 1000, 1, "0.7*kl:temperature=4:axis=1@y+0.3*ce:axis=1@y", 0 },
+    { LOGITS, LOGITS, HN_KD_MSE, 1000, 0, "mse:logits=1:axis=1@y", 0 },
+    { LOGITS, LOGITS, HN_KD_STANDARDIZE, 1000, 0, "kl:temperature=4:axis=1:standardize=1@y", 0 },
+    { LOGITS, LOGITS, HN_KD_STANDARDIZE, 100, 0, "kl:temperature=1.5:axis=1:standardize=1@y", 1.5 },
+    { SOFTMAX, LOGITS, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@y", 0 },
+    { LOGITS, SOFTMAX, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=-1@p", 0 },
+    { HIDDEN, HIDDEN, HN_KD_STANDARD, 1000, 0, "kl:temperature=4:axis=1@p", 0 },
+    { SCORES, SCORES, HN_KD_STANDARD, 1000, 0, "bce:probabilities=1@p", 0 },
+    { LENGTH, LENGTH, HN_KD_STANDARD, 1000, 0, "cosine@p", 0 },
+    { NULL, LOGITS, HN_KD_STANDARD, 1000, 1, "ce:axis=1@y", 0 },
+    { NULL, SOFTMAX, HN_KD_STANDARD, 1000, 1, "ce:axis=-1@p", 0 },
 };
 
 static void losses_by_what_outputs_hold(void)
