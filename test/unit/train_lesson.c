@@ -121,7 +121,7 @@ static void losses_by_what_outputs_hold(void)
 /* Numbers count by their variance, so that a unit of them does not matter. */
 static void numbers_are_weighed(void)
 {
-    const Case c = { NUMBERS, NUMBERS, HN_KD_STANDARD, 1000, 0, NULL };
+    const Case c = { NUMBERS, NUMBERS, HN_KD_STANDARD, 1000, 0, NULL, 0 };
     g_autoptr(GError) error = NULL;
     Set s;
     open_set(&s, &c);
@@ -150,7 +150,7 @@ static void numbers_are_weighed(void)
 /* A teacher whose probabilities have no softmax right in front of them is compared by their logarithms. */
 static void probabilities_of_the_teacher(void)
 {
-    const Case c = { HIDDEN, LOGITS, HN_KD_STANDARD, 1000, 0, NULL };
+    const Case c = { HIDDEN, LOGITS, HN_KD_STANDARD, 1000, 0, NULL, 0 };
     g_autoptr(GError) error = NULL;
     Set s;
     open_set(&s, &c);
@@ -178,15 +178,15 @@ static const struct {
     Case c;
     const char *loss, *says; /* NULL: it suits */
 } choices[] = {
-    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'bce:probabilities=1' does" },
-    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "bce", "holds probabilities already" },
-    { { LENGTH, LENGTH, HN_KD_STANDARD, 9, 0, NULL }, "kl", "'cosine' does" },
-    { { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL }, "kl", NULL },
-    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "bce", "'mse' does" },
-    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL }, "kl", NULL }, /* three classes, or three numbers */
-    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 1, NULL }, "0.5*ce+kl:temperature=3", NULL },
-    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 0, NULL }, "l1+cosine", NULL },
-    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL }, "bce:probabilities=1", NULL },
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL, 0 }, "kl", "'bce:probabilities=1' does" },
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL, 0 }, "bce", "holds probabilities already" },
+    { { LENGTH, LENGTH, HN_KD_STANDARD, 9, 0, NULL, 0 }, "kl", "'cosine' does" },
+    { { HIDDEN, HIDDEN, HN_KD_STANDARD, 9, 0, NULL, 0 }, "kl", NULL },
+    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL, 0 }, "bce", "'mse' does" },
+    { { NUMBERS, NUMBERS, HN_KD_STANDARD, 9, 0, NULL, 0 }, "kl", NULL }, /* three classes, or three numbers */
+    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 1, NULL, 0 }, "0.5*ce+kl:temperature=3", NULL },
+    { { LOGITS, LOGITS, HN_KD_STANDARD, 9, 0, NULL, 0 }, "l1+cosine", NULL },
+    { { SCORES, SCORES, HN_KD_STANDARD, 9, 0, NULL, 0 }, "bce:probabilities=1", NULL },
 };
 
 static void losses_that_do_not_suit(void)
