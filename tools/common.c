@@ -177,7 +177,7 @@ static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, Hn
     }
     if (!strcmp(file, "-") && !hn_context_take_stdin(ctx, "an input", error))
         return FALSE;
-    HnTensor *t = hn_data_read_tensor(file, ctx->budget, error);
+    HnTensor *t = hn_data_read_tensor(file, v->type, ctx->budget, error);
     if (!t)
         return FALSE;
     g_ptr_array_add(out->names, g_strdup(v->name));

@@ -248,7 +248,10 @@ static void compare_one(Run *r, const HnSample *s, int k, const HnTensor *got, c
 static gboolean compare(Run *r, const HnSample *s, HnTensor *const *out, GError **error)
 {
     g_autofree HnTensor **want = g_new0(HnTensor *, r->n_out + 1);
-    if (!hn_testset_read(s->name, "output", r->n_out, want, r->ctx->budget, error))
+    g_autofree const HnType **types = g_new0(const HnType *, r->n_out + 1);
+    for (int k = 0; k < r->n_out; k++)
+        types[k] = hn_session_output(r->session, k)->type;
+    if (!hn_testset_read(s->name, "output", r->n_out, types, want, r->ctx->budget, error))
         return FALSE;
     int n = 0;
     for (int k = 0; k < r->n_out; k++) {

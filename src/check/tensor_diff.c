@@ -160,14 +160,63 @@ static gboolean compare(const HnTensor *got, const HnTensor *want, gboolean any_
     return diff->equal;
 }
 
+static gboolean compare_any(const HnTensor *got, const HnTensor *want, gboolean any_type, const HnTolerance *tolerance,
+                            HnDiff *diff);
+
+/* What is known of element i of a list, beside what is known of those before it. The list is told by its worst one. */
+static void merge(HnDiff *all, int64_t i, const HnDiff *one, gboolean by_cos)
+{
+    const gboolean worse = by_cos ? one->cos < all->cos || isnan(one->cos) : one->max_abs > all->max_abs;
+    if (all->worst < 0 || (all->equal && !one->equal) || (all->equal == one->equal && worse)) {
+        all->worst = i;
+        all->got = one->got;
+        all->want = one->want;
+    }
+    all->equal = all->equal && one->equal;
+    all->same_type = all->same_type && one->same_type;
+    all->same_shape = all->same_shape && one->same_shape;
+    all->n += one->n;
+    all->n_wrong += one->n_wrong;
+    all->max_abs = fmax(all->max_abs, one->max_abs);
+    all->max_part = fmax(all->max_part, one->max_part);
+    all->max_rel = fmax(all->max_rel, one->max_rel);
+    all->cos = isnan(one->cos) ? NAN : fmin(all->cos, one->cos);
+    all->sqnr = isnan(one->sqnr) ? NAN : fmin(all->sqnr, one->sqnr);
+}
+
+static gboolean compare_lists(const HnTensor *got, const HnTensor *want, gboolean any_type,
+                              const HnTolerance *tolerance, HnDiff *diff)
+{
+    *diff = (HnDiff){ .equal = TRUE, .worst = -1, .got = NAN, .want = NAN, .cos = 1, .sqnr = INFINITY };
+    diff->same_type = got->dtype == want->dtype;
+    diff->same_shape = got->n == want->n;
+    if (!diff->same_type || !diff->same_shape) {
+        diff->equal = FALSE;
+        diff->cos = diff->sqnr = diff->max_abs = diff->max_rel = NAN;
+    }
+    for (int64_t i = 0; diff->same_type && diff->same_shape && i < got->n; i++) {
+        HnDiff one;
+        compare_any(hn_tensor_get_item(got, i), hn_tensor_get_item(want, i), any_type, tolerance, &one);
+        merge(diff, i, &one, !isnan(tolerance->min_cos));
+    }
+    return diff->equal;
+}
+
+static gboolean compare_any(const HnTensor *got, const HnTensor *want, gboolean any_type, const HnTolerance *tolerance,
+                            HnDiff *diff)
+{
+    return hn_tensor_is_list(got) || hn_tensor_is_list(want) ? compare_lists(got, want, any_type, tolerance, diff)
+                                                             : compare(got, want, any_type, tolerance, diff);
+}
+
 gboolean hn_compare(const HnTensor *got, const HnTensor *want, const HnTolerance *tolerance, HnDiff *diff)
 {
-    return compare(got, want, FALSE, tolerance, diff);
+    return compare_any(got, want, FALSE, tolerance, diff);
 }
 
 gboolean hn_compare_numbers(const HnTensor *got, const HnTensor *want, const HnTolerance *tolerance, HnDiff *diff)
 {
-    return compare(got, want, TRUE, tolerance, diff);
+    return compare_any(got, want, TRUE, tolerance, diff);
 }
 
 char *hn_index_describe(const HnTensor *t, int64_t i)
@@ -189,6 +238,10 @@ char *hn_index_describe(const HnTensor *t, int64_t i)
 
 char *hn_diff_describe(const HnDiff *diff, const HnTensor *got, const HnTensor *want, const HnTolerance *tolerance)
 {
+    if (hn_tensor_is_list(got) && diff->worst >= 0) {
+        g_autofree char *a = hn_tensor_describe(got), *b = hn_tensor_describe(want);
+        return g_strdup_printf("%s and %s differ in element %" PRId64, a, b, diff->worst);
+    }
     if (!diff->same_shape || (!diff->same_type && diff->n == 0)) {
         g_autofree char *a = hn_tensor_describe(got), *b = hn_tensor_describe(want);
         return g_strdup_printf("%s instead of %s", a, b);

@@ -4,7 +4,8 @@
  * Types and shapes have to be equal. Elements are equal where |got - want| <= atol + rtol * |want| + part * size, with
  * the size of the element's channel where sizes are given; NaN equals NaN and an infinity equals itself. With min_cos
  * only the cosine of the two, read as vectors, is judged: pairs of equal NaN or infinity are left out of it, a pair of
- * which only one is finite makes it NaN, which fails. Strings are equal or not.
+ * which only one is finite makes it NaN, which fails. Strings are equal or not. Of sequences, optionals and maps the
+ * lengths have to be equal, and their elements as above: HnDiff adds these up, and `worst` is the element.
  */
 #pragma once
 

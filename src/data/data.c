@@ -298,10 +298,12 @@ static gboolean load_rows(const HnData *d, const int64_t *index, int64_t n, HnSa
 static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError **error)
 {
     int n = 0;
+    g_autofree const HnType **types = g_new0(const HnType *, MAX(d->n, 1));
     for (int i = 0; i < d->n; i++)
-        n += !hn_value_is_weight(d->inputs[i]);
+        if (!hn_value_is_weight(d->inputs[i]))
+            types[n++] = d->inputs[i]->type;
     g_autofree HnTensor **tensors = g_new0(HnTensor *, MAX(n, 1));
-    if (!hn_testset_read(path, "input", n, tensors, d->o.budget, error))
+    if (!hn_testset_read(path, "input", n, types, tensors, d->o.budget, error))
         return FALSE;
     for (int i = 0, k = 0; i < d->n; i++) {
         if (hn_value_is_weight(d->inputs[i]))
@@ -759,7 +761,7 @@ const char *hn_data_source(const HnData *d)
     return d->source;
 }
 
-HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error)
+HnTensor *hn_data_read_tensor(const char *path, const HnType *type, HnBudget *budget, GError **error)
 {
     g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
     if (!bytes)
@@ -772,7 +774,7 @@ HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error
         return NULL;
     }
     if (!hn_npy_is(data, size) && !hn_npz_is(data, size)) {
-        HnTensor *t = hn_onnx_tensor_read_bytes(bytes, budget, error);
+        HnTensor *t = hn_onnx_value_read_bytes(bytes, type, budget, error);
         if (!t)
             g_prefix_error(error, "'%s': ", name);
         return t;

@@ -80,8 +80,9 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error);
  */
 HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GError **error);
 
-/* One tensor out of a .npy file, a .npz with a single array, or else a file of one TensorProto; "-" is stdin. */
-HnTensor *hn_data_read_tensor(const char *path, HnBudget *budget, GError **error);
+/* One tensor out of a .npy file, a .npz with a single array, or else a file of one TensorProto, or of what else a value
+ * of that type is stored as; "-" is stdin. */
+HnTensor *hn_data_read_tensor(const char *path, const HnType *type, HnBudget *budget, GError **error);
 
 /* --- one after the other ----------------------------------------------------------------------------------------- */
 

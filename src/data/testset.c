@@ -81,8 +81,8 @@ GPtrArray *hn_testset_find(const char *path, GError **error)
     return g_steal_pointer(&found);
 }
 
-static gboolean read_numbered(const char *folder, GDir *dir, const char *prefix, int n, HnTensor **tensors,
-                              HnBudget *budget, GError **error)
+static gboolean read_numbered(const char *folder, GDir *dir, const char *prefix, int n, const HnType *const *types,
+                              HnTensor **tensors, HnBudget *budget, GError **error)
 {
     const char *name;
     while ((name = g_dir_read_name(dir))) {
@@ -96,20 +96,20 @@ static gboolean read_numbered(const char *folder, GDir *dir, const char *prefix,
             return FALSE;
         }
         if (!tensors[k])
-            tensors[k] = hn_onnx_tensor_read(path, budget, error);
+            tensors[k] = hn_onnx_value_read(path, types[k], budget, error);
         if (!tensors[k])
             return FALSE;
     }
     return TRUE;
 }
 
-gboolean hn_testset_read(const char *folder, const char *prefix, int n, HnTensor **tensors, HnBudget *budget,
-                         GError **error)
+gboolean hn_testset_read(const char *folder, const char *prefix, int n, const HnType *const *types,
+                         HnTensor **tensors, HnBudget *budget, GError **error)
 {
     g_autoptr(GDir) dir = open_folder(folder, error);
     if (n > 0)
         memset(tensors, 0, (gsize)n * sizeof *tensors);
-    if (dir && read_numbered(folder, dir, prefix, n, tensors, budget, error))
+    if (dir && read_numbered(folder, dir, prefix, n, types, tensors, budget, error))
         return TRUE;
     for (int k = 0; k < n; k++)
         g_clear_pointer(&tensors[k], hn_tensor_unref);

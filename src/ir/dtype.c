@@ -39,6 +39,9 @@ static const struct {
 
 const char *hn_dtype_name(HnDtype d)
 {
+    static const char *const lists[] = { "sequence", "optional", "map" };
+    if (hn_dtype_is_list(d))
+        return lists[d - HN_SEQUENCE];
     return (unsigned)d < HN_DTYPE_COUNT ? types[d].name : "?";
 }
 

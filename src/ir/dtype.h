@@ -38,7 +38,12 @@ typedef enum {
     HN_I2 = 26,
     HN_F6E2M3 = 27,
     HN_F6E3M2 = 28,
-    HN_DTYPE_COUNT
+    HN_DTYPE_COUNT,
+    /* What no file says of elements: a value whose elements are values (hn_tensor_new_list()). Without bits, and not
+     * known by name. */
+    HN_SEQUENCE = 29,
+    HN_OPTIONAL = 30,
+    HN_MAP = 31,
 } HnDtype;
 
 /* A set of element types: bit d for HnDtype d. */
@@ -76,6 +81,10 @@ static inline size_t hn_dtype_size(HnDtype d)
 static inline gboolean hn_dtype_is_half(HnDtype d)
 {
     return d == HN_F16 || d == HN_BF16;
+}
+static inline gboolean hn_dtype_is_list(HnDtype d)
+{
+    return d == HN_SEQUENCE || d == HN_OPTIONAL || d == HN_MAP;
 }
 static inline gboolean hn_dtype_in(HnDtype d, HnTypeMask m)
 {

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "ir/type.h"
 
 gboolean hn_dims_count(int ndim, const int64_t *dims, int64_t *n)
 {
@@ -22,8 +23,8 @@ gboolean hn_dims_count(int ndim, const int64_t *dims, int64_t *n)
 
 static gboolean count_bytes(HnDtype dtype, int64_t n, size_t *bytes)
 {
-    if (dtype == HN_STRING)
-        return hn_mul_size((size_t)n, sizeof(GBytes *), bytes);
+    if (hn_dtype_is_refs(dtype))
+        return hn_mul_size((size_t)n, sizeof(gpointer), bytes);
     return hn_dtype_bytes(dtype, n, bytes);
 }
 
@@ -66,7 +67,8 @@ static HnTensor *tensor_alloc(HnDtype dtype, int ndim, const int64_t *dims, GErr
 /* Memory of its own; strings are empty ones, so that freeing is safe. */
 static gboolean tensor_own(HnTensor *t, gboolean clear, HnBudget *budget, GError **error)
 {
-    void *data = clear ? hn_budget_alloc0(budget, t->bytes, error) : hn_budget_alloc(budget, t->bytes, error);
+    void *data = clear || hn_tensor_is_list(t) ? hn_budget_alloc0(budget, t->bytes, error)
+                                               : hn_budget_alloc(budget, t->bytes, error);
     if (!data)
         return FALSE;
     t->data = data;
@@ -108,7 +110,7 @@ HnTensor *hn_tensor_new_uninit(HnDtype dtype, int ndim, const int64_t *dims, HnB
 static HnTensor *tensor_slice(HnDtype dtype, int ndim, const int64_t *dims, GBytes *bytes, gsize offset, size_t most,
                               HnBudget *budget, GError **error)
 {
-    if (dtype == HN_STRING) {
+    if (hn_dtype_is_refs(dtype)) {
         g_set_error_literal(error, HN_ERROR, HN_ERROR_FORMAT, "strings cannot be read from raw bytes");
         return NULL;
     }
@@ -197,9 +199,40 @@ HnTensor *hn_tensor_copy(const HnTensor *t, HnBudget *budget, GError **error)
     if (t->dtype == HN_STRING)
         for (int64_t i = 0; i < t->n; i++)
             hn_tensor_set_string(r, i, hn_tensor_get_string(t, i));
+    else if (hn_tensor_is_list(t))
+        for (int64_t i = 0; i < t->n; i++)
+            hn_tensor_set_item(r, i, hn_tensor_get_item(t, i));
     else if (t->bytes > 0)
         memcpy(r->data, t->data, t->bytes);
     return r;
+}
+
+void hn_tensor_copy_elements(HnTensor *y, int64_t to, const HnTensor *x, int64_t from, int64_t n)
+{
+    const size_t size = hn_dtype_size(x->dtype);
+    if (x->dtype == HN_STRING)
+        for (int64_t i = 0; i < n; i++)
+            hn_tensor_set_string(y, to + i, hn_tensor_get_string(x, from + i));
+    else if (n > 0)
+        memcpy((char *)y->data + (size_t)to * size, (const char *)x->data + (size_t)from * size, (size_t)n * size);
+}
+
+HnTensor *hn_tensor_new_list(HnDtype kind, int64_t n, HnBudget *budget, GError **error)
+{
+    g_assert(hn_dtype_is_list(kind));
+    return hn_tensor_new(kind, 1, &n, budget, error);
+}
+
+HnTensor *hn_tensor_get_item(const HnTensor *list, int64_t i)
+{
+    return ((HnTensor *const *)list->data)[i];
+}
+
+void hn_tensor_set_item(HnTensor *list, int64_t i, HnTensor *item)
+{
+    HnTensor **p = (HnTensor **)list->data + i, *old = *p;
+    *p = hn_tensor_ref(item);
+    hn_tensor_unref(old);
 }
 
 /* A handful of bytes outside any budget. */
@@ -249,6 +282,8 @@ void hn_tensor_unref(HnTensor *t)
         if (t->dtype == HN_STRING)
             for (int64_t i = 0; i < t->n; i++)
                 g_bytes_unref(((GBytes **)t->data)[i]);
+        for (int64_t i = 0; hn_tensor_is_list(t) && i < t->n; i++)
+            hn_tensor_unref(hn_tensor_get_item(t, i));
         hn_budget_free(t->budget, t->data);
         hn_budget_unref(t->budget);
     }
@@ -577,7 +612,10 @@ gboolean hn_tensor_equal(const HnTensor *a, const HnTensor *b)
                 return FALSE;
         return TRUE;
     }
-    return a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
+    for (int64_t i = 0; hn_tensor_is_list(a) && i < a->n; i++)
+        if (!hn_tensor_equal(hn_tensor_get_item(a, i), hn_tensor_get_item(b, i)))
+            return FALSE;
+    return hn_tensor_is_list(a) || a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0;
 }
 
 guint hn_tensor_hash(const HnTensor *t)
@@ -586,7 +624,7 @@ guint hn_tensor_hash(const HnTensor *t)
     guint64 h = 14695981039346656037u ^ (guint64)t->dtype;
     for (int i = 0; i < t->ndim; i++)
         h = (h ^ (guint64)t->dims[i]) * 1099511628211u;
-    if (t->dtype == HN_STRING)
+    if (hn_dtype_is_refs(t->dtype))
         return (guint)(h ^ h >> 32);
     const gsize n = MIN(t->bytes, sizeof(guint64));
     for (gsize i = 0; i < places; i++) {
@@ -600,5 +638,12 @@ guint hn_tensor_hash(const HnTensor *t)
 
 char *hn_tensor_describe(const HnTensor *t)
 {
-    return describe(t->dtype, t->ndim, t->dims);
+    if (!hn_tensor_is_list(t))
+        return describe(t->dtype, t->ndim, t->dims);
+    g_autoptr(HnType) type = hn_type_of(t);
+    char *text = hn_type_describe(type);
+    if (t->dtype != HN_SEQUENCE)
+        return text;
+    g_autofree char *alone = text;
+    return g_strdup_printf("%s of %" G_GINT64_FORMAT, alone, t->n);
 }

@@ -6,6 +6,10 @@
  *
  * Types below 8 bits are packed two or four to a byte, low bits first, as in the file. bool is one byte, 0 or 1.
  * Strings (HN_STRING) are an array of n GBytes pointers, not necessarily valid UTF-8.
+ *
+ * Sequences, optionals and maps are tensors of rank 1, too, whose elements are n pointers to tensors, a reference each:
+ * those of a sequence, the one or none of an optional, the keys and the values (two lists of one length) of a map. What
+ * they hold is never written to again, so that any number of them may share it.
  */
 #pragma once
 
@@ -28,7 +32,7 @@ typedef struct HnTensor {
     HnDtype dtype;
     int ndim;
     int64_t n;     /* elements: the product of dims, 1 for ndim 0 */
-    size_t bytes;  /* of data; n * sizeof(GBytes *) for strings */
+    size_t bytes;  /* of data; those of n pointers for strings and lists */
     void *data;    /* aligned to the element size, or to 64 bytes where hone allocated it; not NULL even when n is 0 */
     GBytes *owner; /* keeps data alive; NULL: borrowed, or owned through `budget` when `own` is set */
     HnBudget *budget; /* whose memory data is, with `own` */
@@ -68,6 +72,8 @@ HnTensor *hn_tensor_new_borrowed(HnDtype dtype, int ndim, const int64_t *dims, v
 HnTensor *hn_tensor_reshaped(HnTensor *t, int ndim, const int64_t *dims);
 /* Same elements in own memory that may be written to. */
 HnTensor *hn_tensor_copy(const HnTensor *t, HnBudget *budget, GError **error);
+/* Elements [from, from + n) of x become those of y, of the same type of whole bytes or strings, from `to` on. */
+void hn_tensor_copy_elements(HnTensor *y, int64_t to, const HnTensor *x, int64_t from, int64_t n);
 HnTensor *hn_tensor_scalar_i64(int64_t v);
 HnTensor *hn_tensor_scalar_f32(float v);
 HnTensor *hn_tensor_ints(const int64_t *v, int64_t n); /* i64[n] */
@@ -85,11 +91,25 @@ void hn_tensor_set_i64(HnTensor *t, int64_t i, int64_t v);
 GBytes *hn_tensor_get_string(const HnTensor *t, int64_t i);   /* borrowed */
 void hn_tensor_set_string(HnTensor *t, int64_t i, GBytes *s); /* takes a reference of its own */
 
+/* A sequence, an optional of n = 0 or 1, or a map (n = 2). The caller sets all n elements before anybody else sees it. */
+HnTensor *hn_tensor_new_list(HnDtype kind, int64_t n, HnBudget *budget, GError **error);
+static inline gboolean hn_tensor_is_list(const HnTensor *t)
+{
+    return hn_dtype_is_list(t->dtype);
+}
+HnTensor *hn_tensor_get_item(const HnTensor *list, int64_t i); /* borrowed */
+void hn_tensor_set_item(HnTensor *list, int64_t i, HnTensor *item); /* takes a reference of its own */
+/* Both hold pointers: hn_tensor_get_f64() and bytes mean nothing. */
+static inline gboolean hn_dtype_is_refs(HnDtype d)
+{
+    return d == HN_STRING || hn_dtype_is_list(d);
+}
+
 /* Type, dims and every byte (NaN payloads too) agree. */
 gboolean hn_tensor_equal(const HnTensor *a, const HnTensor *b);
 /* Of type, dims and some of the bytes; equal tensors have the same. */
 guint hn_tensor_hash(const HnTensor *t);
-/* "f32[1,3,224,224]"; free with g_free. */
+/* "f32[1,3,224,224]"; "seq(f32[3]) of 2"; free with g_free. */
 char *hn_tensor_describe(const HnTensor *t);
 
 G_END_DECLS

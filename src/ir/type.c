@@ -1,7 +1,5 @@
 #include "ir/type.h"
 
-#include "ir/tensor.h"
-
 HnType *hn_type_tensor(HnDtype dtype, int rank, const HnDim *dims)
 {
     HnType *t = g_new0(HnType, 1);
@@ -26,6 +24,82 @@ HnType *hn_type_fixed(HnDtype dtype, int rank, const int64_t *dims)
     for (int i = 0; i < rank; i++)
         t->dims[i] = hn_dim(dims[i]);
     return t;
+}
+
+HnType *hn_type_list(HnTypeKind kind, HnDtype key, HnType *elem)
+{
+    HnType *t = g_new0(HnType, 1);
+    t->ref = 1;
+    t->kind = kind;
+    t->dtype = key;
+    t->elem = elem;
+    t->has_elem = elem != NULL;
+    return t;
+}
+
+static HnType *common_elem(const HnTensor *list)
+{
+    HnType *t = list->n > 0 ? hn_type_of(hn_tensor_get_item(list, 0)) : NULL;
+    for (int64_t i = 1; i < list->n && t; i++) {
+        g_autoptr(HnType) so_far = t, next = hn_type_of(hn_tensor_get_item(list, i));
+        t = hn_type_common(so_far, next);
+    }
+    return t;
+}
+
+HnType *hn_type_of(const HnTensor *t)
+{
+    switch (t->dtype) {
+    case HN_SEQUENCE:
+        return hn_type_list(HN_TYPE_SEQUENCE, HN_UNDEFINED, common_elem(t));
+    case HN_OPTIONAL:
+        return hn_type_list(HN_TYPE_OPTIONAL, HN_UNDEFINED, common_elem(t));
+    case HN_MAP:
+        return hn_type_list(HN_TYPE_MAP, hn_tensor_get_item(t, 0)->dtype, hn_type_fixed(hn_tensor_get_item(t, 1)->dtype, 0, NULL));
+    default:
+        return hn_type_fixed(t->dtype, t->ndim, t->dims);
+    }
+}
+
+static HnType *common_tensor(const HnType *a, const HnType *b)
+{
+    HnDim dims[HN_MAX_RANK];
+    HnDtype dtype = a->dtype == b->dtype ? a->dtype : HN_UNDEFINED;
+    if (a->rank != b->rank || a->rank < 0 || a->rank > HN_MAX_RANK)
+        return hn_type_tensor(dtype, -1, NULL);
+    for (int i = 0; i < a->rank; i++)
+        dims[i] = hn_dim_equal(a->dims[i], b->dims[i]) ? a->dims[i] : hn_dim_unknown();
+    return hn_type_tensor(dtype, a->rank, dims);
+}
+
+HnType *hn_type_common(HnType *a, HnType *b)
+{
+    if (!a || !b || a->kind != b->kind)
+        return NULL;
+    if (a->kind == HN_TYPE_TENSOR)
+        return common_tensor(a, b);
+    if (!hn_type_is_list(a) || a->dtype != b->dtype)
+        return NULL;
+    return hn_type_list(a->kind, a->dtype, hn_type_common(a->elem, b->elem));
+}
+
+gboolean hn_type_is_list(const HnType *t)
+{
+    return t && (t->kind == HN_TYPE_SEQUENCE || t->kind == HN_TYPE_OPTIONAL || t->kind == HN_TYPE_MAP);
+}
+
+gboolean hn_type_is_of(const HnType *t, const HnTensor *x)
+{
+    if (hn_tensor_is_list(x)) {
+        g_autoptr(HnType) type = hn_type_of(x);
+        return hn_type_equal(t, type);
+    }
+    if (t->kind != HN_TYPE_TENSOR || t->dtype != x->dtype || t->rank != x->ndim)
+        return FALSE;
+    for (int i = 0; i < x->ndim; i++)
+        if (!t->dims[i].known || t->dims[i].n != x->dims[i])
+            return FALSE;
+    return TRUE;
 }
 
 HnType *hn_type_ref(HnType *t)

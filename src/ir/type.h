@@ -1,11 +1,12 @@
 /*
- * HnType: what a value may hold: a tensor, a sequence, an optional, a map or a sparse tensor. Only tensors are computed
- * with; the others survive reading and writing and make an operator that needs them unsupported.
+ * HnType: what a value may hold: a tensor, a sequence, an optional, a map or a sparse tensor. Sparse and opaque values
+ * are not computed with; they survive reading and writing and make an operator that needs them unsupported.
  */
 #pragma once
 
 #include "ir/dim.h"
 #include "ir/dtype.h"
+#include "ir/tensor.h"
 
 G_BEGIN_DECLS
 
@@ -40,6 +41,17 @@ HnType *hn_type_fixed(HnDtype dtype, int rank, const int64_t *dims);
 HnType *hn_type_ref(HnType *t);
 void hn_type_unref(HnType *t);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnType, hn_type_unref)
+
+/* A sequence, an optional, or a map with keys of that type (HN_UNDEFINED for the others). Takes elem; NULL: unknown. */
+HnType *hn_type_list(HnTypeKind kind, HnDtype key, HnType *elem);
+/* What t is. Of a sequence: the elements' common type, NULL where it has none; of a map: a scalar. */
+HnType *hn_type_of(const HnTensor *t);
+/* What holds for both: NULL (unknown), or a type with the dimensions that agree. A new reference. */
+HnType *hn_type_common(HnType *a, HnType *b);
+/* A sequence, an optional or a map: values that hold values. */
+gboolean hn_type_is_list(const HnType *t);
+/* Just the same as hn_type_equal(t, hn_type_of(x)), without making anything where x is no list. */
+gboolean hn_type_is_of(const HnType *t, const HnTensor *x);
 
 /* A tensor with all dimensions known; writes them to dims (HN_MAX_RANK places) where that is not NULL. */
 gboolean hn_type_is_fixed(const HnType *t, int64_t *dims);

@@ -7,7 +7,6 @@
 #include "onnx/kind.h"
 #include "onnx/reader.h"
 #include "onnx/wire.h"
-#include "onnx/writer.h"
 
 /* Sequences, maps and optionals look like broken tensors, and like each other: their fields have the same numbers. */
 static gboolean is_other(const HnOnnxReader *r)
@@ -71,30 +70,4 @@ HnTensor *hn_onnx_tensor_read(const char *path, HnBudget *budget, GError **error
     if (bytes && !t)
         g_prefix_error(error, "'%s': ", strcmp(path, "-") ? path : "stdin");
     return t;
-}
-
-GBytes *hn_onnx_tensor_write_bytes(const HnTensor *t, const char *name, HnBudget *budget, GError **error)
-{
-    HnOnnxWriter w;
-    hn_onnx_writer_init(&w, HN_EXTERNAL_INLINE, budget);
-    HnTensor plain = *t; /* only the elements: what else a weight's file said is not about these */
-    plain.stored = HN_STORED_RAW;
-    plain.doc = NULL;
-    plain.metadata = NULL;
-    plain.unknown = NULL;
-    Onnx__TensorProto *p = hn_onnx_put_tensor(&w, &plain, name, FALSE);
-    p->dims = (int64_t *)(guintptr)t->dims;
-    GBytes *bytes = NULL;
-    if (w.error)
-        g_propagate_error(error, g_steal_pointer(&w.error));
-    else
-        bytes = hn_onnx_pack(&p->base, budget, error);
-    hn_onnx_writer_clear(&w);
-    return bytes;
-}
-
-gboolean hn_onnx_tensor_write(const char *path, const HnTensor *t, const char *name, GError **error)
-{
-    g_autoptr(GBytes) bytes = hn_onnx_tensor_write_bytes(t, name, NULL, error);
-    return bytes && hn_out_save(path, g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes), error);
 }

@@ -6,19 +6,6 @@
 
 /* --- types ------------------------------------------------------------------------------------------------------- */
 
-HnType *hn_control_common(HnType *a, HnType *b)
-{
-    HnDim dims[HN_MAX_RANK];
-    if (!hn_type_is_tensor(a) || !hn_type_is_tensor(b))
-        return NULL;
-    HnDtype dtype = a->dtype == b->dtype ? a->dtype : HN_UNDEFINED;
-    if (a->rank != b->rank || a->rank < 0 || a->rank > HN_MAX_RANK)
-        return hn_type_tensor(dtype, -1, NULL);
-    for (int i = 0; i < a->rank; i++)
-        dims[i] = hn_dim_equal(a->dims[i], b->dims[i]) ? a->dims[i] : hn_dim_unknown();
-    return hn_type_tensor(dtype, a->rank, dims);
-}
-
 void hn_control_out(HnInfer *x, int k, HnType *t)
 {
     if (k < x->n_out && x->error == NULL) {
@@ -40,6 +27,8 @@ void hn_control_unref_types(HnType **types, int n)
 /* Not less than `wide` says; a type that is not known says nothing. */
 static gboolean covers(HnType *wide, HnType *t)
 {
+    if (hn_type_is_list(wide))
+        return t != NULL && t->kind == wide->kind && t->dtype == wide->dtype && covers(wide->elem, t->elem);
     if (!hn_type_is_tensor(wide))
         return TRUE;
     if (!hn_type_is_tensor(t) || (wide->dtype != t->dtype && wide->dtype != HN_UNDEFINED))
@@ -66,7 +55,7 @@ gboolean hn_control_carry(HnInfer *x, HnGraph *body, int n_in, HnType **in, int 
             if (covers(*t, out[at_out + i]))
                 continue;
             stable = FALSE;
-            next = round < 2 ? hn_control_common(*t, out[at_out + i]) : NULL; /* dimension, rank, then nothing */
+            next = round < 2 ? hn_type_common(*t, out[at_out + i]) : NULL; /* dimension, rank, then nothing */
             hn_type_unref(*t);
             *t = next;
         }
@@ -86,11 +75,15 @@ void hn_control_unref(HnTensor **t, int n)
     }
 }
 
+/* Can elements be cut off one by one? */
 static gboolean whole_bytes(HnEval *e, HnDtype dtype)
 {
-    if (hn_dtype_bits(dtype) >= 8)
+    if (dtype == HN_STRING || hn_dtype_bits(dtype) >= 8)
         return TRUE;
-    hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%s elements cannot be cut or stacked", hn_dtype_name(dtype));
+    if (hn_dtype_is_list(dtype))
+        hn_eval_fail(e, HN_ERROR_TYPE, "a %s cannot be cut or stacked", hn_dtype_name(dtype));
+    else
+        hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "%s elements cannot be cut or stacked", hn_dtype_name(dtype));
     return FALSE;
 }
 
@@ -132,8 +125,7 @@ HnTensor *hn_control_stack(HnEval *e, GPtrArray *items, int64_t total, int64_t a
     HnTensor *y = hn_tensor_new(first->dtype, first->ndim + 1, dims, e->budget, &e->error);
     if (y == NULL)
         return NULL;
-    size_t inner = (size_t)hn_span(dims, at + 1, first->ndim + 1) * hn_dtype_size(first->dtype);
-    int64_t outer = hn_span(dims, 0, at);
+    const int64_t inner = hn_span(dims, at + 1, first->ndim + 1), outer = hn_span(dims, 0, at);
     for (guint i = 0; i < items->len; i++) {
         const HnTensor *t = items->pdata[i];
         if (t->dtype != first->dtype || t->ndim != first->ndim ||
@@ -144,9 +136,8 @@ HnTensor *hn_control_stack(HnEval *e, GPtrArray *items, int64_t total, int64_t a
             return NULL;
         }
         int64_t place = reversed ? (int64_t)(items->len - 1 - i) : (int64_t)i;
-        for (int64_t o = 0; o < outer && inner > 0; o++)
-            memcpy((char *)y->data + (size_t)(o * total + place) * inner, (const char *)t->data + (size_t)o * inner,
-                   inner);
+        for (int64_t o = 0; o < outer; o++)
+            hn_tensor_copy_elements(y, (o * total + place) * inner, t, o * inner, inner);
     }
     return y;
 }
@@ -161,10 +152,8 @@ HnTensor *hn_control_slice(HnEval *e, const HnTensor *x, int axis, int64_t i)
     HnTensor *y = hn_tensor_new_uninit(x->dtype, x->ndim - 1, dims, e->budget, &e->error);
     if (y == NULL)
         return NULL;
-    size_t inner = (size_t)hn_span(x->dims, axis + 1, x->ndim) * hn_dtype_size(x->dtype);
-    int64_t outer = hn_span(x->dims, 0, axis);
-    for (int64_t o = 0; o < outer && inner > 0; o++)
-        memcpy((char *)y->data + (size_t)o * inner, (const char *)x->data + (size_t)(o * x->dims[axis] + i) * inner,
-               inner);
+    const int64_t inner = hn_span(x->dims, axis + 1, x->ndim), outer = hn_span(x->dims, 0, axis);
+    for (int64_t o = 0; o < outer; o++)
+        hn_tensor_copy_elements(y, o * inner, x, (o * x->dims[axis] + i) * inner, inner);
     return y;
 }

@@ -7,8 +7,6 @@
 
 G_BEGIN_DECLS
 
-/* What holds for both: NULL (unknown), or a tensor type with the dimensions that agree. A new reference. */
-HnType *hn_control_common(HnType *a, HnType *b);
 /* Output k gets type t; takes the reference. */
 void hn_control_out(HnInfer *x, int k, HnType *t);
 

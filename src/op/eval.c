@@ -58,6 +58,10 @@ void hn_eval_view(HnEval *e, int k, const HnTensor *t, int ndim, const int64_t *
     int64_t n;
     if (e->error != NULL)
         return;
+    if (hn_tensor_is_list(t)) {
+        e->out[k] = hn_tensor_ref((HnTensor *)t);
+        return;
+    }
     if (!hn_dims_count(ndim, dims, &n) || n != t->n) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "%" PRId64 " elements cannot take the new shape", t->n);
         return;
@@ -72,6 +76,15 @@ void hn_eval_view(HnEval *e, int k, const HnTensor *t, int ndim, const int64_t *
             memcpy(e->out[k]->data, t->data, t->bytes);
         }
     }
+}
+
+HnTensor *hn_eval_out_list(HnEval *e, int k, HnDtype kind, int64_t n)
+{
+    if (e->error != NULL || k >= e->n_out || e->out[k] != NULL) {
+        hn_eval_fail(e, HN_ERROR_GRAPH, "output %d is missing, or is no %s as inferred", k, hn_dtype_name(kind));
+        return NULL;
+    }
+    return e->out[k] = hn_tensor_new_list(kind, n, e->budget, &e->error);
 }
 
 void *hn_eval_scratch(HnEval *e, int64_t n, size_t elem)

@@ -40,7 +40,7 @@ static void if_infer(HnInfer *x)
             g_clear_error(&x->error);
     }
     for (int k = 0; ok && k < x->n_out; k++)
-        hn_control_out(x, k, known ? g_steal_pointer(&one[k]) : hn_control_common(one[k], two[k]));
+        hn_control_out(x, k, known ? g_steal_pointer(&one[k]) : hn_type_common(one[k], two[k]));
     hn_control_unref_types(one, x->n_out);
     hn_control_unref_types(two, x->n_out);
 }

@@ -359,7 +359,7 @@ void hn_types_set_value(HnTypes *t, const HnValue *v, HnTensor *elements)
     hn_tensor_ref(elements);
     known_clear(k);
     k->value = elements;
-    k->type = hn_type_fixed(elements->dtype, elements->ndim, elements->dims);
+    k->type = hn_type_of(elements);
     k->contents = contents_of(elements);
 }
 
@@ -536,6 +536,8 @@ static void fold(HnTypes *t, HnNode *n, gsize limit)
         size_t size;
         if (o == NULL)
             continue;
+        if (hn_type_is_list(o->type)) /* elements of the graph are tensors */
+            return;
         open = open || o->value == NULL;
         if (o->type == NULL || !hn_type_is_fixed(o->type, dims))
             continue;
@@ -574,7 +576,7 @@ static void fold(HnTypes *t, HnNode *n, gsize limit)
             g_ptr_array_add(aligned, in[i]); /* tables on other threads may know the weight, which stays as it is */
     done = done && hn_op_eval(&e, NULL);
     for (guint k = 0; k < n->out->len; k++) {
-        if (done && out[k] != NULL && hn_node_out(n, (int)k) != NULL)
+        if (done && out[k] != NULL && hn_node_out(n, (int)k) != NULL && !hn_tensor_is_list(out[k]))
             hn_types_set_value(t, hn_node_out(n, (int)k), out[k]);
         hn_tensor_unref(out[k]);
     }

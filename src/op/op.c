@@ -325,7 +325,10 @@ static void check_types(HnInfer *x)
             continue;
         if (t->kind != HN_TYPE_TENSOR) {
             g_autofree char *text = hn_type_describe(t);
-            hn_infer_fail(x, HN_ERROR_UNSUPPORTED, "input %d is %s, only tensors are computed with", i, text);
+            if (hn_type_is_list(t))
+                hn_infer_fail(x, HN_ERROR_TYPE, "input %d is %s, not a tensor", i, text);
+            else
+                hn_infer_fail(x, HN_ERROR_UNSUPPORTED, "input %d is %s, only tensors are computed with", i, text);
             return;
         }
         if (t->rank > HN_MAX_RANK) {

@@ -138,7 +138,10 @@ gboolean hn_eval_wants(const HnEval *e, int k); /* output k exists and is named 
  * gets memory all the same. */
 void *hn_eval_out(HnEval *e, int k, HnDtype dtype, int ndim, const int64_t *dims);
 void *hn_eval_out_like(HnEval *e, int k, const HnTensor *t);
-/* Output k has the elements of t under other dims: shared where the caller left the place open, else copied. */
+/* Output k is a sequence, an optional or a map, whose n elements have to be set. NULL: failed, return. */
+HnTensor *hn_eval_out_list(HnEval *e, int k, HnDtype kind, int64_t n);
+/* Output k has the elements of t under other dims: shared where the caller left the place open, else copied. A list is
+ * shared as it is. */
 void hn_eval_view(HnEval *e, int k, const HnTensor *t, int ndim, const int64_t *dims);
 /* Scratch memory, 64-byte aligned, freed with g_autofree-like hn_eval_scratch_free(). NULL: failed, return. */
 void *hn_eval_scratch(HnEval *e, int64_t n, size_t elem);

@@ -67,7 +67,7 @@ struct HnSlot {
     gboolean read;          /* some step reads it, or a view looks at it */
     gboolean watched;       /* HnWatch: somebody looks at the elements as soon as they are there */
     gboolean changing;      /* the tensor is another one at each run: inputs, results of data-dependent shape */
-    HnTensor *spare;        /* of a sub-graph's result: the one of an earlier run; NULL mostly */
+    HnTensor *spare;        /* of a sub-graph's result: the one of an earlier run; of a list: an empty one; NULL mostly */
 };
 
 #define HN_FUSED_MAX 10
@@ -78,6 +78,7 @@ typedef struct {
     HnSlot *slot;    /* NULL: absent */
     HnLayout *want;  /* input, set in prepare: the layout that run() expects; NULL: as it is if plain */
     gboolean any;    /* input, set in prepare: whatever layout the slot has is fine (element-wise kernels) */
+    gboolean dies;   /* input that holds values, and nobody reads it behind this step */
     gboolean unread; /* input, set in prepare: run() does not read it (a weight that was packed) */
     gboolean joined; /* an input that lies in its place in output 0 already, or an output that lies in input 0 */
 } HnPort;

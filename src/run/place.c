@@ -20,6 +20,18 @@ static gboolean in_arena(const HnSlot *s)
            s->tensor->dtype != HN_STRING;
 }
 
+/* Lists are held by reference: whoever reads one last gives it back. */
+static void note_deaths(HnPlan *p)
+{
+    for (int i = 0; i < (int)p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        for (int k = 0; k < s->n_in + s->n_hidden; k++) {
+            const HnSlot *from = s->in[k].slot;
+            s->in[k].dies = from != NULL && from->changing && from->spare != NULL && !from->kept && from->last == i;
+        }
+    }
+}
+
 void hn_plan_lifetimes(HnPlan *p)
 {
     for (int i = 0; i < (int)p->steps->len; i++) {
@@ -35,6 +47,7 @@ void hn_plan_lifetimes(HnPlan *p)
             if (s->in[k].slot != NULL && !s->in[k].unread)
                 hn_slot_root(s->in[k].slot)->last = i;
     }
+    note_deaths(p);
 }
 
 static gboolean same_form(const HnTensor *a, const HnTensor *b)

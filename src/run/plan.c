@@ -26,7 +26,7 @@ static gboolean known_or_fixed(const HnPlan *p, const HnNode *n)
     for (guint k = 0; k < n->out->len; k++) {
         HnValue *v = hn_node_out(n, (int)k);
         HnType *t = v != NULL ? hn_types_get(p->known, v) : NULL;
-        if (v != NULL && hn_types_value(p->known, v) == NULL && (t == NULL || !hn_type_is_fixed(t, NULL)))
+        if (v != NULL && hn_types_value(p->known, v) == NULL && !hn_type_is_list(t) && !hn_type_is_fixed(t, NULL))
             return FALSE;
     }
     return TRUE;
@@ -499,7 +499,7 @@ HnPlan *hn_plan_next(HnPlan *p, GError **error)
     g_autoptr(GPtrArray) key = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     for (guint i = 0; i < p->seen->len; i++) {
         const HnTensor *t = ((HnSlot *)p->seen->pdata[i])->tensor;
-        g_ptr_array_add(key, hn_type_fixed(t->dtype, t->ndim, t->dims));
+        g_ptr_array_add(key, hn_type_of(t));
     }
     HnPlan *q = cache_find(p->next, key->len, (HnType *const *)key->pdata);
     if (q != NULL)

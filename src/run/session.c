@@ -104,6 +104,13 @@ void hn_ref_prepare(HnStep *s, HnPlan *p)
     }
 }
 
+/* What a list held may go; in its place is an empty one. */
+static void forget(HnSlot *s)
+{
+    hn_tensor_unref(s->tensor);
+    s->tensor = hn_tensor_ref(s->spare);
+}
+
 gboolean hn_ref_run(HnStep *s, GError **error)
 {
     Ref *r = s->state;
@@ -124,6 +131,9 @@ gboolean hn_ref_run(HnStep *s, GError **error)
         }
         r->out[k] = NULL;
     }
+    for (int i = 0; i < s->n_in + s->n_hidden; i++)
+        if (s->in[i].dies)
+            forget(s->in[i].slot);
     return ok;
 }
 
@@ -153,9 +163,9 @@ const HnKernel hn_control_kernel = {
 static gboolean type_is(const HnType *t, const HnTensor *x)
 {
     if (t->dtype != x->dtype || t->rank != x->ndim)
-        return FALSE;
-    for (int i = 0; i < x->ndim; i++)
-        if (t->dims[i].n != x->dims[i])
+        return hn_tensor_is_list(x) && hn_type_is_of(t, x);
+    for (int k = 0; k < x->ndim; k++)
+        if (t->dims[k].n != x->dims[k])
             return FALSE;
     return TRUE;
 }
@@ -174,7 +184,7 @@ static HnPlan *plan_for(HnExec *x, HnTensor *const *in, GError **error)
         return x->plans->pdata[0];
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     for (guint i = 0; i < x->inputs->len; i++)
-        g_ptr_array_add(types, hn_type_fixed(in[i]->dtype, in[i]->ndim, in[i]->dims));
+        g_ptr_array_add(types, hn_type_of(in[i]));
     return hn_exec_plan(x, (HnType *const *)types->pdata, error);
 }
 
@@ -459,40 +469,70 @@ const HnValue *hn_session_output(const HnSession *s, int k)
     return s->env.engine->graph->outputs->pdata[k];
 }
 
-static gboolean check_input(const HnValue *v, HnDtype dtype, int ndim, const int64_t *dims, GError **error)
+typedef enum { FITS, OTHER_SHAPE, OTHER_TYPE, UNKNOWN_TYPE } Fit;
+
+/* Does what is given go with what is declared? Of an element whose type nobody knows (NULL) there is none, or there are
+ * several, and each is looked at when it is read. */
+static Fit fit(const HnType *t, const HnType *given)
+{
+    if (t == NULL || given == NULL || t->kind == HN_TYPE_NONE)
+        return FITS;
+    if (t->kind == HN_TYPE_SPARSE || t->kind == HN_TYPE_OPAQUE)
+        return UNKNOWN_TYPE;
+    if (t->kind != given->kind)
+        return OTHER_TYPE;
+    if (t->kind == HN_TYPE_MAP)
+        return t->dtype != given->dtype || !hn_type_may_be(t->elem, HN_BIT(given->elem->dtype)) ? OTHER_TYPE : FITS;
+    if (t->kind != HN_TYPE_TENSOR)
+        return fit(t->elem, given->elem);
+    gboolean fits = t->rank < 0 || given->rank < 0 || t->rank == given->rank;
+    for (int i = 0; i < t->rank && fits && given->rank >= 0; i++)
+        fits = !t->dims[i].known || !given->dims[i].known || t->dims[i].n == given->dims[i].n;
+    if (!fits)
+        return OTHER_SHAPE;
+    return t->dtype == HN_UNDEFINED || given->dtype == HN_UNDEFINED || t->dtype == given->dtype ? FITS : OTHER_TYPE;
+}
+
+static gboolean check_type(const HnValue *v, const HnType *given, GError **error)
+{
+    const Fit f = fit(v->type, given);
+    if (f == FITS)
+        return TRUE;
+    g_autofree char *want = hn_type_describe(v->type), *got = hn_type_describe(given);
+    if (f == UNKNOWN_TYPE)
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is %s, which is not computed with", v->name,
+                    want);
+    else
+        g_set_error(error, HN_ERROR, f == OTHER_TYPE ? HN_ERROR_TYPE : HN_ERROR_SHAPE,
+                    "input '%s' is %s, but %s is given", v->name, want, got);
+    return FALSE;
+}
+
+/* The same without making a type where nothing is wrong. */
+static gboolean check_input(const HnValue *v, const HnTensor *x, GError **error)
 {
     const HnType *t = v->type;
     if (t == NULL || t->kind == HN_TYPE_NONE)
         return TRUE;
-    if (t->kind != HN_TYPE_TENSOR) {
-        g_autofree char *text = hn_type_describe(t);
-        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is %s, only tensors are computed with", v->name,
-                    text);
-        return FALSE;
-    }
-    gboolean fits = t->rank < 0 || t->rank == ndim;
-    for (int i = 0; i < ndim && fits && t->rank >= 0; i++)
-        fits = !t->dims[i].known || t->dims[i].n == dims[i];
-    if (fits && (t->dtype == HN_UNDEFINED || t->dtype == dtype))
+    gboolean fits = t->kind == HN_TYPE_TENSOR && (t->rank < 0 || t->rank == x->ndim) &&
+                    (t->dtype == HN_UNDEFINED || t->dtype == x->dtype) && !hn_tensor_is_list(x);
+    for (int i = 0; i < x->ndim && fits && t->rank >= 0; i++)
+        fits = !t->dims[i].known || t->dims[i].n == x->dims[i];
+    if (fits)
         return TRUE;
-    g_autofree char *want = hn_type_describe(t);
-    g_autoptr(HnType) given = hn_type_fixed(dtype, ndim, dims);
-    g_autofree char *got = hn_type_describe(given);
-    g_set_error(error, HN_ERROR, fits ? HN_ERROR_TYPE : HN_ERROR_SHAPE, "input '%s' is %s, but %s is given", v->name,
-                want, got);
-    return FALSE;
+    g_autoptr(HnType) given = hn_type_of(x);
+    return check_type(v, given, error);
 }
 
 gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error)
 {
     for (guint i = 0; i < s->inputs->len; i++) {
         const HnValue *v = s->inputs->pdata[i];
-        int64_t dims[HN_MAX_RANK];
-        if (in[i] == NULL || !hn_type_is_fixed(in[i], dims)) {
+        if (!hn_type_is_list(in[i]) && !hn_type_is_fixed(in[i], NULL)) {
             g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "input '%s' needs a fixed shape", v->name);
             return FALSE;
         }
-        if (!check_input(v, in[i]->dtype, in[i]->rank, dims, error))
+        if (!check_type(v, in[i], error))
             return FALSE;
     }
     const HnEngine *e = s->env.engine;
@@ -562,15 +602,53 @@ static void renew(HnRunEnv *env)
     env->generation = now;
 }
 
+static gboolean is_optional(const HnValue *v)
+{
+    return v->type != NULL && v->type->kind == HN_TYPE_OPTIONAL;
+}
+
+static gboolean any_optional(const HnSession *s)
+{
+    for (guint i = 0; i < s->inputs->len; i++)
+        if (is_optional(s->inputs->pdata[i]))
+            return TRUE;
+    return FALSE;
+}
+
+/* An optional input may be left out, or given without more ado. New references. */
+static GPtrArray *with_optionals(const HnSession *s, HnTensor *const *in, GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    for (guint i = 0; i < s->inputs->len; i++) {
+        HnTensor *t = in[i] != NULL ? hn_tensor_ref(in[i]) : NULL;
+        if (is_optional(s->inputs->pdata[i]) && (t == NULL || t->dtype != HN_OPTIONAL)) {
+            g_autoptr(HnTensor) item = t;
+            t = hn_tensor_new_list(HN_OPTIONAL, item != NULL ? 1 : 0, s->env.o.budget, error);
+            if (t == NULL)
+                return NULL;
+            if (item != NULL)
+                hn_tensor_set_item(t, 0, item);
+        }
+        g_ptr_array_add(all, t);
+    }
+    return g_steal_pointer(&all);
+}
+
 static gboolean run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error)
 {
+    g_autoptr(GPtrArray) filled = NULL;
+    if (any_optional(s)) {
+        if ((filled = with_optionals(s, in, error)) == NULL)
+            return FALSE;
+        in = (HnTensor *const *)filled->pdata;
+    }
     for (guint i = 0; i < s->inputs->len; i++) {
         const HnValue *v = s->inputs->pdata[i];
         if (in[i] == NULL) {
             g_set_error(error, HN_ERROR, HN_ERROR_GRAPH, "input '%s' is missing", v->name);
             return FALSE;
         }
-        if (!check_input(v, in[i]->dtype, in[i]->ndim, in[i]->dims, error))
+        if (!check_input(v, in[i], error))
             return FALSE;
     }
     HnEngine *e = s->env.engine;

@@ -122,6 +122,15 @@ HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GEr
 {
     int64_t dims[HN_MAX_RANK], n;
     HnSlot *s = slot_new(p, v);
+    if (hn_type_is_list(type)) { /* what stands for it between runs has no elements */
+        static const HnDtype kinds[] = { [HN_TYPE_SEQUENCE] = HN_SEQUENCE,
+                                         [HN_TYPE_OPTIONAL] = HN_OPTIONAL,
+                                         [HN_TYPE_MAP] = HN_MAP };
+        s->tensor = hn_tensor_new_list(kinds[type->kind], 0, NULL, NULL);
+        s->spare = hn_tensor_ref(s->tensor);
+        s->changing = TRUE;
+        return s;
+    }
     if (!hn_type_is_fixed(type, dims))
         return s;
     if (!hn_dims_count(type->rank, dims, &n) || n > MOST_ELEMENTS ||
@@ -444,11 +453,20 @@ static gboolean choose_kernel(HnPlan *p, HnStep *s, GError **error)
     return TRUE;
 }
 
-/* Results of data-dependent shape have no tensor yet and are never offered to kernels. */
-static gboolean fixed_results(const HnStep *s)
+static gboolean is_list(const HnPort *p)
 {
+    return p->slot != NULL && p->slot->tensor != NULL && hn_tensor_is_list(p->slot->tensor);
+}
+
+/* Results of data-dependent shape have no tensor yet and are never offered to kernels; nor are values that hold values.
+ */
+static gboolean fit_for_kernels(const HnStep *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (is_list(&s->in[i]))
+            return FALSE;
     for (int k = 0; k < s->n_out; k++)
-        if (s->out[k].slot != NULL && s->out[k].slot->tensor == NULL)
+        if (s->out[k].slot != NULL && (s->out[k].slot->tensor == NULL || is_list(&s->out[k])))
             return FALSE;
     return TRUE;
 }
@@ -480,7 +498,7 @@ gboolean hn_plan_add_step(HnPlan *p, HnNode *n, GError **error)
     if (ok && (n->op->flags & HN_OP_CONTROL) != 0) {
         hn_ref_prepare(s, p);
         s->kernel = &hn_control_kernel;
-    } else if (ok && fixed_results(s)) {
+    } else if (ok && fit_for_kernels(s)) {
         ok = choose_kernel(p, s, error);
     } else if (ok) {
         hn_ref_prepare(s, p);

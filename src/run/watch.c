@@ -42,6 +42,8 @@ void hn_plan_look(const HnPlan *p, const HnSlot *s)
 {
     const HnWatch *w = p->exec->env->o.watch;
     const HnTensor *t = s->tensor;
+    if (hn_tensor_is_list(t)) /* nobody looks into values that hold values */
+        return;
     const int64_t width = s->pitch > 0 ? t->dims[1] : t->n;
     const HnSeen seen = { .dtype = t->dtype,
                           .data = t->data,
