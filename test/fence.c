@@ -272,7 +272,7 @@ static const char *reject(const HnStep *s)
         return "an operator that is no node's";
     for (int i = 0; i < s->n_in + s->n_out; i++) {
         const HnPort *p = i < s->n_in ? &s->in[i] : &s->out[i - s->n_in];
-        if (p->slot != NULL && p->slot->tensor->dtype == HN_STRING)
+        if (p->slot != NULL && hn_dtype_is_refs(p->slot->tensor->dtype))
             return "strings";
     }
     return NULL;

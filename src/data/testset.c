@@ -103,8 +103,8 @@ static gboolean read_numbered(const char *folder, GDir *dir, const char *prefix,
     return TRUE;
 }
 
-gboolean hn_testset_read(const char *folder, const char *prefix, int n, const HnType *const *types,
-                         HnTensor **tensors, HnBudget *budget, GError **error)
+gboolean hn_testset_read(const char *folder, const char *prefix, int n, const HnType *const *types, HnTensor **tensors,
+                         HnBudget *budget, GError **error)
 {
     g_autoptr(GDir) dir = open_folder(folder, error);
     if (n > 0)

@@ -15,8 +15,8 @@ GPtrArray *hn_testset_find(const char *path, GError **error);
 /* Reads PREFIX_0.pb to PREFIX_<n-1>.pb into tensors[n]; NULL where there is no such file. types[n] say what they are
  * (each may be NULL: a tensor). A file with a higher number is FORMAT; the other errors are those of
  * hn_onnx_value_read(). On failure tensors are left NULL. */
-gboolean hn_testset_read(const char *folder, const char *prefix, int n, const HnType *const *types,
-                         HnTensor **tensors, HnBudget *budget, GError **error);
+gboolean hn_testset_read(const char *folder, const char *prefix, int n, const HnType *const *types, HnTensor **tensors,
+                         HnBudget *budget, GError **error);
 
 /* Writes them; NULL ones are left out. The folder is made where it is missing. */
 gboolean hn_testset_write(const char *folder, const char *prefix, int n, HnTensor *const *tensors,

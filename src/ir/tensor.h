@@ -91,13 +91,14 @@ void hn_tensor_set_i64(HnTensor *t, int64_t i, int64_t v);
 GBytes *hn_tensor_get_string(const HnTensor *t, int64_t i);   /* borrowed */
 void hn_tensor_set_string(HnTensor *t, int64_t i, GBytes *s); /* takes a reference of its own */
 
-/* A sequence, an optional of n = 0 or 1, or a map (n = 2). The caller sets all n elements before anybody else sees it. */
+/* A sequence, an optional of n = 0 or 1, or a map (n = 2). The caller sets all n elements before anybody else sees it.
+ */
 HnTensor *hn_tensor_new_list(HnDtype kind, int64_t n, HnBudget *budget, GError **error);
 static inline gboolean hn_tensor_is_list(const HnTensor *t)
 {
     return hn_dtype_is_list(t->dtype);
 }
-HnTensor *hn_tensor_get_item(const HnTensor *list, int64_t i); /* borrowed */
+HnTensor *hn_tensor_get_item(const HnTensor *list, int64_t i);      /* borrowed */
 void hn_tensor_set_item(HnTensor *list, int64_t i, HnTensor *item); /* takes a reference of its own */
 /* Both hold pointers: hn_tensor_get_f64() and bytes mean nothing. */
 static inline gboolean hn_dtype_is_refs(HnDtype d)

@@ -55,7 +55,8 @@ HnType *hn_type_of(const HnTensor *t)
     case HN_OPTIONAL:
         return hn_type_list(HN_TYPE_OPTIONAL, HN_UNDEFINED, common_elem(t));
     case HN_MAP:
-        return hn_type_list(HN_TYPE_MAP, hn_tensor_get_item(t, 0)->dtype, hn_type_fixed(hn_tensor_get_item(t, 1)->dtype, 0, NULL));
+        return hn_type_list(HN_TYPE_MAP, hn_tensor_get_item(t, 0)->dtype,
+                            hn_type_fixed(hn_tensor_get_item(t, 1)->dtype, 0, NULL));
     default:
         return hn_type_fixed(t->dtype, t->ndim, t->dims);
     }

@@ -14,8 +14,8 @@ HnTensor *hn_onnx_tensor_read(const char *path, HnBudget *budget, GError **error
 HnTensor *hn_onnx_tensor_read_bytes(GBytes *bytes, HnBudget *budget, GError **error);
 
 /* What a value of this type (NULL: a tensor) is stored as. The files do not say themselves what they are: a sequence of
- * one tensor is the same bytes as an optional with one. Errors: UNSUPPORTED for sparse tensors in it, and for maps whose
- * values are no scalars, too. */
+ * one tensor is the same bytes as an optional with one. Errors: UNSUPPORTED for sparse tensors in it, and for maps
+ * whose values are no scalars, too. */
 HnTensor *hn_onnx_value_read(const char *path, const HnType *type, HnBudget *budget, GError **error);
 HnTensor *hn_onnx_value_read_bytes(GBytes *bytes, const HnType *type, HnBudget *budget, GError **error);
 

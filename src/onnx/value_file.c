@@ -33,8 +33,7 @@ static HnTensor *read_keys(HnOnnxReader *r, const Onnx__MapProto *p, GError **er
         return NULL;
     if (!strings && n_ints > 0 && p->key_type == HN_STRING && !mixed(error, "the map's list of keys"))
         return NULL;
-    HnTensor *t =
-        hn_tensor_new(strings ? HN_STRING : HN_I64, 1, strings ? &n_strings : &n_ints, r->budget, error);
+    HnTensor *t = hn_tensor_new(strings ? HN_STRING : HN_I64, 1, strings ? &n_strings : &n_ints, r->budget, error);
     for (int64_t i = 0; t && i < t->n; i++) {
         if (strings) {
             g_autoptr(GBytes) s = g_bytes_new(p->string_keys[i].data, p->string_keys[i].len);
@@ -50,8 +49,9 @@ static HnTensor *read_keys(HnOnnxReader *r, const Onnx__MapProto *p, GError **er
 static HnTensor *read_map_values(HnOnnxReader *r, const Onnx__SequenceProto *p, int64_t n, GError **error)
 {
     if (p ? p->n_tensor_values != (size_t)n : n > 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "a map of %" G_GINT64_FORMAT " keys has %" G_GSIZE_FORMAT
-                    " tensors as values", n, p ? p->n_tensor_values : 0);
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                    "a map of %" G_GINT64_FORMAT " keys has %" G_GSIZE_FORMAT " tensors as values", n,
+                    p ? p->n_tensor_values : 0);
         return NULL;
     }
     g_autoptr(HnTensor) all = NULL;
@@ -89,8 +89,8 @@ static HnTensor *read_map(HnOnnxReader *r, const Onnx__MapProto *p, GError **err
 
 static HnTensor *read_optional(HnOnnxReader *r, const Onnx__OptionalProto *p, GError **error)
 {
-    const int n = (p->tensor_value != NULL) + (p->sequence_value != NULL) + (p->map_value != NULL) +
-                  (p->optional_value != NULL);
+    const int n =
+        (p->tensor_value != NULL) + (p->sequence_value != NULL) + (p->map_value != NULL) + (p->optional_value != NULL);
     if (p->sparse_tensor_value)
         return sparse(error);
     if (n > 1 && !mixed(error, "the optional"))
@@ -139,9 +139,9 @@ static HnTensor *read_sequence(HnOnnxReader *r, const Onnx__SequenceProto *p, GE
 
 static HnTensor *read_list(HnOnnxReader *r, HnTypeKind kind, GError **error)
 {
-    const HnWireKind wires[] = { [HN_TYPE_SEQUENCE] = HN_WIRE_SEQUENCE,
-                                 [HN_TYPE_OPTIONAL] = HN_WIRE_OPTIONAL,
-                                 [HN_TYPE_MAP] = HN_WIRE_MAP };
+    const HnWireKind wires[] = {
+        [HN_TYPE_SEQUENCE] = HN_WIRE_SEQUENCE, [HN_TYPE_OPTIONAL] = HN_WIRE_OPTIONAL, [HN_TYPE_MAP] = HN_WIRE_MAP
+    };
     g_autoptr(HnWire) wire = hn_wire_new(r->data, r->size, wires[kind], r->budget, NULL, error);
     if (!wire)
         return NULL;
@@ -268,12 +268,12 @@ static Onnx__OptionalProto *put_optional(HnOnnxWriter *w, const HnTensor *t, con
 }
 
 /* One list of a sequence: its elements as messages of one kind. */
-#define PUT_ITEMS(field, FIELD, Type, put)                           \
-    do {                                                             \
-        p->elem_type = ONNX__SEQUENCE_PROTO__DATA_TYPE__##FIELD;     \
-        p->n_##field##_values = n;                                   \
-        p->field##_values = HN_ONNX_ARRAY(w, Type *, n);             \
-        for (size_t i = 0; i < n; i++)                               \
+#define PUT_ITEMS(field, FIELD, Type, put)                                          \
+    do {                                                                            \
+        p->elem_type = ONNX__SEQUENCE_PROTO__DATA_TYPE__##FIELD;                    \
+        p->n_##field##_values = n;                                                  \
+        p->field##_values = HN_ONNX_ARRAY(w, Type *, n);                            \
+        for (size_t i = 0; i < n; i++)                                              \
             p->field##_values[i] = put(w, hn_tensor_get_item(t, (int64_t)i), NULL); \
     } while (0)
 

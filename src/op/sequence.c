@@ -352,8 +352,7 @@ static HnTensor *cut(HnEval *e, const HnTensor *x, int axis, int64_t from, int64
     HnTensor *y = hn_tensor_new_uninit(x->dtype, rank, dims, e->budget, &e->error);
     if (y == NULL)
         return NULL;
-    const int64_t outer = hn_span(x->dims, 0, axis), inner = hn_span(x->dims, axis + 1, x->ndim),
-                  whole = x->dims[axis];
+    const int64_t outer = hn_span(x->dims, 0, axis), inner = hn_span(x->dims, axis + 1, x->ndim), whole = x->dims[axis];
     for (int64_t o = 0; o < outer; o++)
         hn_tensor_copy_elements(y, o * n * inner, x, (o * whole + from) * inner, n * inner);
     return y;

@@ -54,8 +54,8 @@ static void map_ref(HnEval *e)
         return;
     for (int k = 1; k < e->n_in; k++)
         if (e->in[k]->dtype == HN_SEQUENCE && e->in[k]->n != first->n)
-            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d has %" PRId64 " elements, input 0 has %" PRId64, k,
-                         e->in[k]->n, first->n);
+            hn_eval_fail(e, HN_ERROR_SHAPE, "input %d has %" PRId64 " elements, input 0 has %" PRId64, k, e->in[k]->n,
+                         first->n);
     g_autofree HnTensor **in = g_new0(HnTensor *, (gsize)e->n_in + 1), **out = g_new0(HnTensor *, (gsize)e->n_out + 1),
                         **lists = g_new0(HnTensor *, (gsize)e->n_out + 1);
     for (int k = 0; k < e->n_out && e->error == NULL; k++)

@@ -67,7 +67,7 @@ struct HnSlot {
     gboolean read;          /* some step reads it, or a view looks at it */
     gboolean watched;       /* HnWatch: somebody looks at the elements as soon as they are there */
     gboolean changing;      /* the tensor is another one at each run: inputs, results of data-dependent shape */
-    HnTensor *spare;        /* of a sub-graph's result: the one of an earlier run; of a list: an empty one; NULL mostly */
+    HnTensor *spare; /* of a sub-graph's result: the one of an earlier run; of a list: an empty one; NULL mostly */
 };
 
 #define HN_FUSED_MAX 10

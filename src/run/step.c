@@ -123,9 +123,9 @@ HnSlot *hn_plan_result_slot(HnPlan *p, const HnValue *v, const HnType *type, GEr
     int64_t dims[HN_MAX_RANK], n;
     HnSlot *s = slot_new(p, v);
     if (hn_type_is_list(type)) { /* what stands for it between runs has no elements */
-        static const HnDtype kinds[] = { [HN_TYPE_SEQUENCE] = HN_SEQUENCE,
-                                         [HN_TYPE_OPTIONAL] = HN_OPTIONAL,
-                                         [HN_TYPE_MAP] = HN_MAP };
+        static const HnDtype kinds[] = {
+            [HN_TYPE_SEQUENCE] = HN_SEQUENCE, [HN_TYPE_OPTIONAL] = HN_OPTIONAL, [HN_TYPE_MAP] = HN_MAP
+        };
         s->tensor = hn_tensor_new_list(kinds[type->kind], 0, NULL, NULL);
         s->spare = hn_tensor_ref(s->tensor);
         s->changing = TRUE;

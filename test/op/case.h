@@ -6,6 +6,9 @@
  * Inputs are separated by blanks:  f32[2,3]            random elements from the seed
  *                                  f32[2,3]@0:1        random within [lo,hi] (integers: both ends included)
  *                                  i64[2]={0,-1}       given elements; f32={1.5} is a scalar; inf, nan, true, false
+ *                                  string[2]={'a','b c'}
+ *                                  seq{f32[2] f32[3]@0:1}  a sequence; opt{...} or opt{} an optional
+ *                                  map{i64[2]={1,2} f32[2]={3,4}}
  *                                  -                   absent
  *                                  !i64[2]={0,-1}      a weight: known to infer as a constant
  * Attributes, by blanks:           axis=1 alpha=0.5 pads=[0,1,0,1] mode='linear' value=f32[1]={3}

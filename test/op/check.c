@@ -57,6 +57,13 @@ static char *differs(const HnTensor *got, const HnTensor *want, double rtol, dou
     g_autofree char *a = hn_tensor_describe(got), *b = hn_tensor_describe(want);
     if (strcmp(a, b) != 0)
         return g_strdup_printf("is %s, not %s", a, b);
+    for (int64_t i = 0; hn_tensor_is_list(got) && i < got->n; i++) {
+        g_autofree char *d = differs(hn_tensor_get_item(got, i), hn_tensor_get_item(want, i), rtol, atol, shape_only);
+        if (d != NULL)
+            return g_strdup_printf(" element %" PRId64 "%s%s", i, *d == ' ' || *d == '[' ? "" : " ", d);
+    }
+    if (hn_tensor_is_list(got))
+        return NULL;
     if (got->dtype != HN_STRING && got->bytes > 0 && memcmp(got->data, want->data, got->bytes) == 0)
         return NULL;
     for (int64_t i = 0; i < got->n && !shape_only; i++) {
@@ -93,6 +100,11 @@ static HnTypes *types_of(const HnSubject *s, gboolean symbolic, GHashTable *name
         if (v == NULL)
             continue;
         HnDim dims[HN_MAX_RANK];
+        if (hn_tensor_is_list(spec->tensor)) {
+            g_autoptr(HnType) list = hn_type_of(spec->tensor);
+            hn_types_set(t, v, list);
+            continue;
+        }
         for (int a = 0; a < spec->tensor->ndim; a++) {
             g_autofree char *name = g_strdup_printf("d%u_%d", i, a);
             dims[a] = symbolic ? hn_dim_symbol(name) : hn_dim(spec->tensor->dims[a]);
@@ -113,7 +125,17 @@ static HnTypes *types_of(const HnSubject *s, gboolean symbolic, GHashTable *name
 /* What infer said must be true of the result. */
 static char *check_type(const HnType *said, const HnTensor *got, GHashTable *names, int k)
 {
-    if (said == NULL || said->kind != HN_TYPE_TENSOR)
+    static const HnTypeKind kinds[] = { HN_TYPE_SEQUENCE, HN_TYPE_OPTIONAL, HN_TYPE_MAP };
+    if (said == NULL)
+        return NULL;
+    if (hn_tensor_is_list(got) ? said->kind != kinds[got->dtype - HN_SEQUENCE] : said->kind != HN_TYPE_TENSOR)
+        return g_strdup_printf("output %d: infer said another kind of value than %s", k, hn_dtype_name(got->dtype));
+    for (int64_t i = 0; hn_tensor_is_list(got) && got->dtype != HN_MAP && i < got->n; i++) {
+        char *wrong = check_type(said->elem, hn_tensor_get_item(got, i), names, k);
+        if (wrong != NULL)
+            return wrong;
+    }
+    if (hn_tensor_is_list(got))
         return NULL;
     if (said->dtype != HN_UNDEFINED && said->dtype != got->dtype)
         return g_strdup_printf("output %d: infer said %s, ref made %s", k, hn_dtype_name(said->dtype),
@@ -498,7 +520,7 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
         if (shown != NULL && out[k] != NULL) {
             g_autofree char *text = hn_tensor_describe(out[k]);
             g_string_append_printf(shown, "output %d: %s", k, text);
-            for (int64_t i = 0; out[k]->dtype != HN_STRING && i < MIN(out[k]->n, 64); i++)
+            for (int64_t i = 0; !hn_dtype_is_refs(out[k]->dtype) && i < MIN(out[k]->n, 64); i++)
                 g_string_append_printf(shown, "%s%.9g", i == 0 ? " = " : ", ", hn_tensor_get_f64(out[k], i));
             g_string_append_c(shown, '\n');
         }

@@ -47,9 +47,20 @@ static double number(const char *text)
     return v;
 }
 
+static GBytes *unquote(const char *text)
+{
+    gsize n = strlen(text);
+    if (n < 2 || text[0] != '\'' || text[n - 1] != '\'')
+        g_error("bad attribute value '%s'", text);
+    return g_bytes_new(text + 1, n - 2);
+}
+
 static void store(HnTensor *t, int64_t i, const char *text)
 {
-    if (hn_dtype_in(t->dtype, HN_T_INTS) && strpbrk(text, ".en") == NULL)
+    if (t->dtype == HN_STRING) {
+        g_autoptr(GBytes) s = unquote(text);
+        hn_tensor_set_string(t, i, s);
+    } else if (hn_dtype_in(t->dtype, HN_T_INTS) && strpbrk(text, ".en") == NULL)
         hn_tensor_set_i64(
             t, i, t->dtype == HN_U64 ? (int64_t)g_ascii_strtoull(text, NULL, 10) : g_ascii_strtoll(text, NULL, 10));
     else
@@ -65,11 +76,54 @@ static void fill_random(HnTensor *t, HnRng *rng, double lo, double hi)
     }
 }
 
+/* "seq{...}", "opt{...}", "map{...}" */
+static HnTensor *parse_list(const char *word, HnDtype kind, HnRng *rng, gboolean *open)
+{
+    g_autofree char *inside = g_strndup(word + 4, strlen(word) - 5);
+    g_auto(GStrv) words = hn_spec_words(inside);
+    HnTensor *list = hn_tensor_new_list(kind, (int64_t)g_strv_length(words), NULL, NULL);
+    for (int64_t i = 0; i < list->n; i++) {
+        HnSpec item = hn_spec_parse(words[i], rng);
+        hn_tensor_set_item(list, i, item.tensor);
+        *open = *open || item.open;
+        hn_spec_clear(&item);
+    }
+    return list;
+}
+
+/* Parts between commas that stand in no quotes. */
+static char **split_elements(const char *text)
+{
+    GPtrArray *parts = g_ptr_array_new();
+    gboolean quoted = FALSE;
+    const char *start = text;
+    for (const char *c = text; *text != '\0'; c++) {
+        quoted = quoted != (*c == '\'');
+        if (*c != '\0' && (*c != ',' || quoted))
+            continue;
+        g_ptr_array_add(parts, g_strstrip(g_strndup(start, (gsize)(c - start))));
+        start = c + 1;
+        if (*c == '\0')
+            break;
+    }
+    g_ptr_array_add(parts, NULL);
+    return (char **)g_ptr_array_free(parts, FALSE);
+}
+
 HnSpec hn_spec_parse(const char *word, HnRng *rng)
 {
+    static const struct {
+        const char *word;
+        HnDtype kind;
+    } lists[] = { { "seq{", HN_SEQUENCE }, { "opt{", HN_OPTIONAL }, { "map{", HN_MAP } };
     HnSpec s = { 0 };
     if (strcmp(word, "-") == 0)
         return s;
+    for (guint i = 0; i < G_N_ELEMENTS(lists); i++)
+        if (g_str_has_prefix(word, lists[i].word)) {
+            s.tensor = parse_list(word, lists[i].kind, rng, &s.open);
+            return s;
+        }
     if (*word == '!') {
         s.weight = TRUE;
         word++;
@@ -96,11 +150,11 @@ HnSpec hn_spec_parse(const char *word, HnRng *rng)
     if (*p == '=') {
         const char *close = strrchr(p, '}');
         g_autofree char *inside = g_strndup(p + 2, (gsize)(close - p - 2));
-        g_auto(GStrv) parts = g_strsplit(inside, ",", -1);
+        g_auto(GStrv) parts = split_elements(inside);
         int64_t i = 0;
         for (char **d = parts; *d != NULL && **d != '\0'; d++, i++)
             if (i < s.tensor->n)
-                store(s.tensor, i, g_strstrip(*d));
+                store(s.tensor, i, *d);
         if (i != s.tensor->n)
             g_error("%d elements given for '%s'", (int)i, word);
         return s;
@@ -124,14 +178,6 @@ HnSpec hn_spec_parse(const char *word, HnRng *rng)
 static gboolean is_float(const char *text)
 {
     return strpbrk(text, ".einEIN") != NULL && *text != '\'';
-}
-
-static GBytes *unquote(const char *text)
-{
-    gsize n = strlen(text);
-    if (n < 2 || text[0] != '\'' || text[n - 1] != '\'')
-        g_error("bad attribute value '%s'", text);
-    return g_bytes_new(text + 1, n - 2);
 }
 
 static void attr_list(HnAttr *a, const char *value)

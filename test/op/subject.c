@@ -76,7 +76,7 @@ void hn_subject_init(HnSubject *s, const HnOp *op, const HnCase *c, const GArray
         }
         g_autofree char *name = g_strdup_printf("x%u", i);
         HnValue *v = hn_graph_value(g, name);
-        g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->ndim, t->dims);
+        g_autoptr(HnType) type = hn_type_of(t);
         hn_value_set_type(v, type);
         if (spec.weight)
             hn_graph_add_weight(g, v, t);
