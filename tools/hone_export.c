@@ -12,6 +12,7 @@
 #include "ir/copy.h"
 #include "ir/sparse.h"
 #include "op/op.h"
+#include "pass/expand_contrib.h"
 
 #define WHAT "the new model"
 #define SLOWER 1.03    /* of the time: what is not written, of halves and with --bench */
@@ -36,6 +37,8 @@ static const GOptionEntry entries[] = {
     { "opset", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ExportParams, opset), "convert to this opset, 7 to 28", "N" },
     { "keep-functions", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, keep_functions),
       "leave calls of the model's own functions as they are", NULL },
+    { "to-core", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, to_core),
+      "write operators of ONNX Runtime's own domain as those of the default one", NULL },
     { "to", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, to),
       "convert the precision: f16, bf16 or f32; what would overflow or vanish stays f32; slower or larger halves are "
       "not "
@@ -125,6 +128,8 @@ static gboolean check_options(Export *e, GError **error)
     if (p->bench && p->keep_functions)
         return hn_tool_usage(error,
                              "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
+    if (p->to_core && p->keep_functions)
+        return hn_tool_usage(error, "'--to-core' looks into functions: it excludes '--keep-functions'");
     if (p->samples < 0 || p->level < 0 || p->fold_limit < 0 || p->rtol < 0 || p->atol < 0)
         return hn_tool_usage(error, "a number of samples, a level, a limit and a tolerance are not negative");
     if (p->opset != 0 && (p->opset < 7 || p->opset > HN_OPSET_MAX)) {
@@ -250,6 +255,7 @@ static gboolean prepare(Export *e, GError **error)
         .fix = p->dim != NULL || p->shapes != NULL ? e->shapes : NULL,
         .opset = p->opset,
         .keep_functions = p->keep_functions,
+        .to_core = p->to_core,
         .pass = { .level = p->level,
                   .only = (const char *const *)p->only,
                   .skip = (const char *const *)p->skip,
@@ -269,7 +275,7 @@ static gboolean prepare(Export *e, GError **error)
         .progress = &e->ctx->progress,
     };
     e->original = hn_export_original(&e->o, error);
-    e->has_functions = e->original != NULL && e->original->functions->len > 0;
+    e->unfolds = e->original != NULL && (e->original->functions->len > 0 || hn_count_contrib(e->original) > 0);
     e->sparse = e->original != NULL && hn_model_has_sparse(e->original);
     return e->original != NULL && limit_size(e, error);
 }
@@ -342,10 +348,11 @@ static gboolean is_half(const Export *e)
     return e->to == HN_F16 || e->to == HN_BF16;
 }
 
-/* Running a model unfolds its functions: where they are to stay a copy runs. */
+/* Running a model unfolds its functions and spells operators out: where they are to stay a copy runs. */
 static gboolean measure(Export *e, const HnSpeedupOptions *o, GError **error)
 {
-    g_autoptr(HnModel) copy = e->x.model->functions->len > 0 ? hn_model_copy(e->x.model) : NULL;
+    const gboolean unfolds = e->x.model->functions->len > 0 || hn_count_contrib(e->x.model) > 0;
+    g_autoptr(HnModel) copy = unfolds ? hn_model_copy(e->x.model) : NULL;
     return hn_export_speedup(&e->o, e->verify, copy != NULL ? copy : e->x.model, o, &e->speedup, error);
 }
 
@@ -424,7 +431,7 @@ static const HnShapes *sizes(const Export *e)
 /* What there is to tell of the original; then it goes, for the others to have its memory. */
 static gboolean leave_original(Export *e, GError **error)
 {
-    if (e->verify != NULL && e->has_functions) { /* running it has unfolded them */
+    if (e->verify != NULL && e->unfolds) { /* running it has done that */
         hn_model_free(e->original);
         if ((e->original = hn_export_original(&e->o, error)) == NULL)
             return FALSE;

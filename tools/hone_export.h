@@ -20,6 +20,7 @@ typedef struct {
     gint64 opset, fold_limit;
     double rtol, atol;
     gboolean no_check, force, explain, list_passes, infer_shapes, clear_metadata, keep_functions, bench, keep_io;
+    gboolean to_core;
     gboolean allow_larger;
 } ExportParams;
 
@@ -39,9 +40,9 @@ typedef struct {
     HnExportOptions o;
     HnExported x;
     HnModel *original;
-    gboolean verified;      /* files of weights are compared with their checksums when they are first read */
-    gboolean has_functions; /* of the model's own */
-    gboolean sparse;        /* some of its weights are stored so */
+    gboolean verified; /* files of weights are compared with their checksums when they are first read */
+    gboolean unfolds;  /* functions, or operators that are others spelled out */
+    gboolean sparse;   /* some of its weights are stored so */
     HnSamplesOptions vo;
     HnVerify *verify;
     HnFacts before, after;

@@ -3,6 +3,7 @@
 #include "check/recipe.h"
 #include "export/extract.h"
 #include "export/private.h"
+#include "pass/expand_contrib.h"
 #include "pass/opset.h"
 
 #define MOST_DROPPED 64 /* rewrites undone one by one; with more the export fails */
@@ -20,19 +21,25 @@ HnModel *hn_export_original(const HnExportOptions *o, GError **error)
     return g_steal_pointer(&m);
 }
 
-/* The opset asked for, or the one that bf16 needs; 0: it stays. */
-static int64_t target(const HnExportOptions *o, HnModel *m)
+/* The opset asked for, or the one that bf16 or core operators need; 0: it stays. */
+static int64_t target(const HnExportJob *e, HnModel *m)
 {
-    return o->opset == 0 && o->to == HN_BF16 ? hn_precision_opset(m, o->to) : o->opset;
+    const HnExportOptions *o = e->o;
+    if (o->opset != 0)
+        return o->opset;
+    const int64_t least = o->to == HN_BF16 ? hn_precision_opset(m, o->to) : 0;
+    return MAX(least, e->core_opset);
 }
 
 static gboolean convert(const HnExportJob *e, HnModel *m, GError **error)
 {
     const HnExportOptions *o = e->o;
     GPtrArray *blocked = e->x->blocked;
-    const int64_t opset = target(o, m);
-    if (!o->keep_functions && !e->keep_functions)
+    const int64_t opset = target(e, m);
+    if (o->to_core)
         return hn_settle_opset(m, opset, blocked, error);
+    if (!o->keep_functions && !e->keep_functions)
+        return hn_settle_calls(m, opset, blocked, error);
     return opset == 0 || opset == hn_model_opset(m, NULL) || hn_convert_opset(m, opset, blocked, error);
 }
 
@@ -52,7 +59,26 @@ HnModel *hn_export_plain(const HnExportJob *e, GError **error)
         return NULL;
     if (e->o->pass.level > 0)
         hn_model_drop_defaults(m);
+    hn_type_contrib(m);
     return g_steal_pointer(&m);
+}
+
+/* The lowest opset that has core forms for all operators of ONNX Runtime's domain, where the model's own has not: those
+ * of blocks of few bits came with 21, of two bits with 25. */
+static gboolean find_core_opset(HnExportJob *e, GError **error)
+{
+    static const int64_t later[] = { 21, 24, 25 };
+    GError *failure = NULL;
+    g_autoptr(HnModel) m = e->o->to_core && e->o->opset == 0 ? hn_export_plain(e, &failure) : NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(later) && failure != NULL && e->x->blocked->len > 0; i++) {
+        g_clear_error(&failure);
+        g_ptr_array_set_size(e->x->blocked, 0);
+        e->core_opset = later[i];
+        m = hn_export_plain(e, &failure);
+    }
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
 }
 
 /* The model with the first `most` rewrites; 0: with none. */
@@ -272,11 +298,11 @@ static void clear_metadata(HnModel *m)
     hn_graph_foreach_node(m->graph, clear_node, NULL);
 }
 
-/* Running a model unfolds its functions: where they are to stay it is made again. */
+/* Running a model unfolds its functions and spells operators out: where they are to stay it is made again. */
 static gboolean finish(HnExportJob *e, GError **error)
 {
     HnModel *m = e->x->model;
-    if (m->functions->len == 0 || e->verify == NULL)
+    if ((m->functions->len == 0 && !e->contrib) || e->verify == NULL)
         return TRUE;
     hn_model_free(m);
     return (e->x->model = hn_export_build(e, G_MAXUINT64, error)) != NULL;
@@ -304,7 +330,8 @@ gboolean hn_export(const HnExportOptions *o, const HnVerify *v, HnExported *x, G
         .o = o, .verify = v, .x = x, .banned = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)
     };
     hn_pass_log_init(&x->log);
-    x->model = hn_export_build(&e, G_MAXUINT64, error);
+    x->model = find_core_opset(&e, error) ? hn_export_build(&e, G_MAXUINT64, error) : NULL;
+    e.contrib = x->model != NULL && hn_count_contrib(x->model) > 0;
     const gboolean ok = x->model != NULL && settle(&e, error) && finish(&e, error) &&
                         (o->to == HN_UNDEFINED || hn_export_half(o, v, x, error)) && declare_all(&e, error);
     for (guint i = 0; i < x->log.spared->len; i++)

@@ -29,6 +29,7 @@ typedef struct {
     const HnShapes *fix;                                /* hn_fix_shapes(); NULL: nothing */
     int64_t opset; /* of the default domain; 0: as it is, or, where `to` is bf16, the lowest that can hold it */
     gboolean keep_functions; /* calls are not replaced by their bodies */
+    gboolean to_core;        /* operators of ONNX Runtime's domain become those of the default one; not with both */
     HnPassOptions pass;      /* most and banned are not looked at */
 
     HnDtype to;       /* HN_F16, HN_BF16, HN_F32; HN_UNDEFINED: types stay */

@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "check/flops.h"
+#include "ir/copy.h"
+#include "pass/expand_contrib.h"
 
 extern const HnBackend hn_backend_null;
 
@@ -104,8 +106,10 @@ void hn_facts(HnModel *m, const HnShapes *shapes, HnBudget *budget, HnFacts *fac
     hn_graph_foreach_node(m->graph, count_node, &c);
     count_weights(&c, m->graph);
     facts->weight_bytes = hn_model_weight_bytes(m);
-    if (m->functions->len == 0) /* planning unfolds them */
-        plan(m, shapes, budget, facts);
+    if (m->functions->len > 0) /* planning unfolds them */
+        return;
+    g_autoptr(HnModel) copy = hn_count_contrib(m) > 0 ? hn_model_copy(m) : NULL; /* and spells these out */
+    plan(copy != NULL ? copy : m, shapes, budget, facts);
 }
 
 void hn_facts_clear(HnFacts *facts)

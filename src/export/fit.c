@@ -135,7 +135,7 @@ gboolean hn_export_fit(HnExportJob *e, gboolean *again, GError **error)
         if (plain == 0) {
             if (!plain_bytes(e, &plain, error))
                 return FALSE;
-            base = e->o->opset != 0 ? MAX(base, plain) : base; /* that conversion was asked for */
+            base = e->o->opset != 0 || e->o->to_core ? MAX(base, plain) : base; /* that conversion was asked for */
             continue;
         }
         /* computing ahead is worth nothing: none of what it adds has to stay */

@@ -14,6 +14,8 @@ typedef struct {
     HnExported *x;
     GHashTable *banned;      /* hn_site_key() of rewrites that are not made */
     gboolean keep_functions; /* though the options do not ask for it */
+    int64_t core_opset;      /* that HnExportOptions.to_core takes; 0: the model's own will do */
+    gboolean contrib;        /* what was made has operators of ONNX Runtime's domain */
     gboolean lean;           /* HnPassOptions.lean */
     gboolean may_grow;       /* the size of the result is not looked at any more */
     gboolean noisy;          /* whether growing is worth it could not be measured */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "pass/contrib.h"
+#include "pass/expand_contrib.h"
 
 #define MAX_NODES 100000 /* that calls may unfold to, ... */
 #define MAX_GROWTH 16    /* ... or so many times the nodes of the file, where that is more */
@@ -476,7 +476,12 @@ static gboolean inline_all(HnModel *m, GError **error)
     return ok;
 }
 
+gboolean hn_inline_calls(HnModel *m, GError **error)
+{
+    return m->functions->len == 0 || inline_all(m, error);
+}
+
 gboolean hn_inline_functions(HnModel *m, GError **error)
 {
-    return (m->functions->len == 0 || inline_all(m, error)) && hn_spell_out_contrib(m, error);
+    return hn_inline_calls(m, error) && hn_spell_out_contrib(m, error);
 }

@@ -1,6 +1,6 @@
 /*
  * Calls of a model's own functions become the nodes of their bodies, and operators of ONNX Runtime's domain those that
- * they consist of (contrib.h).
+ * they consist of (expand_contrib.h).
  */
 #pragma once
 
@@ -13,3 +13,5 @@
  * UNSUPPORTED where calls unfold to 16 times the nodes of the file and more than 100,000, or nest more than 100 graphs.
  */
 gboolean hn_inline_functions(HnModel *m, GError **error);
+/* Only the first of both: operators of ONNX Runtime's domain stay. */
+gboolean hn_inline_calls(HnModel *m, GError **error);

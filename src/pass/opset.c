@@ -123,10 +123,10 @@ static void find_foreign(HnNode *n, gpointer data)
         *(gboolean *)data = TRUE;
 }
 
-gboolean hn_settle_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
+gboolean hn_settle_calls(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
 {
     gboolean foreign = FALSE;
-    if (!hn_inline_functions(m, error))
+    if (!hn_inline_calls(m, error))
         return FALSE;
     hn_graph_foreach_node(m->graph, find_foreign, &foreign);
     const int64_t have = hn_model_opset(m, NULL), want = target != 0 ? target : have;
@@ -135,4 +135,9 @@ gboolean hn_settle_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError 
     while (m->functions->len > 0) /* nobody calls them now */
         hn_function_free(g_ptr_array_steal_index(m->functions, m->functions->len - 1));
     return TRUE;
+}
+
+gboolean hn_settle_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
+{
+    return hn_inline_functions(m, error) && hn_settle_calls(m, target, blocked, error);
 }

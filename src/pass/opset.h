@@ -19,7 +19,10 @@ G_BEGIN_DECLS
 gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error);
 
 /* Unfolds all functions, which go, and converts where `target` (0: the model's own opset) or the nodes that came out of
- * a function of another opset ask for it: as a file, the model means what it meant in memory. Errors as above. */
+ * a function of another opset ask for it: as a file, the model means what it meant in memory. Operators of ONNX
+ * Runtime's domain become those of the default one. Errors as above. */
 gboolean hn_settle_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error);
+/* The same, but that these operators stay. */
+gboolean hn_settle_calls(HnModel *m, int64_t target, GPtrArray *blocked, GError **error);
 
 G_END_DECLS

@@ -320,6 +320,19 @@ END
     refuses 1 "'gone'" hone-export relu.onnx -o out.onnx --data gone
 }
 
+@test "export: operators of ONNX Runtime's domain stay, or become core ones with --to-core" {
+    has() { holds ".check.status == \"equal\" and ([.operators[] | select(.after > 0) | .op] | contains([\"$1\"]))"; }
+    exports fused.onnx
+    has com.microsoft.BiasGelu && holds '.before.nodes == 4 and .after.nodes == 2' # what was of no use went
+    same_results fused.onnx out.onnx
+    exports fused.onnx --to-core
+    has Erf && holds '.after.opset == 17 and all(.operators[] | select(.after > 0); .op | contains("microsoft") | not)'
+    same_results fused.onnx out.onnx
+    exports fused.onnx --to-core --opset 20
+    has Gelu
+    refuses 2 "'--to-core' looks into functions" hone-export fused.onnx --to-core --keep-functions -o out.onnx
+}
+
 @test "export: what cannot be run is not written, unless it need not be compared, which the file says" {
     rm -f out.onnx
     refuses 4 "operator 'Frobnicate' of node 'odd' is not known; '--no-check' writes without comparing" \

@@ -47,6 +47,9 @@ def models():
                            outs=(value("y", FLOAT, ()),))
     yield "shape", simple([node("NonZero", ["x"], ["y"])], ins=(x,), outs=(value("y", INT64, (2, None)),))
     yield "unknown", simple([node("Frobnicate", ["x"], ["y"], name="odd")], ins=(x,), outs=(y,))
+    slack = [node("Relu", ["x"], ["p"]), node("Relu", ["p"], ["q"]), node("Identity", ["q"], ["r"])]
+    yield "fused", simple([*slack, node("BiasGelu", ["r", "b"], ["y"], domain="com.microsoft")], (floats("b", 3),), (x,),
+                          (y,), ((17, ""), (1, "com.microsoft")))
     yield "external", simple([node("Add", ["x", "w"], ["y"])],
                              (tensor("w", FLOAT, (3,), extra=external(location="gone.bin")),), (x,), (y,))
     wide = value("y", FLOAT, (4000, 4000))

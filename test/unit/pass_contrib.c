@@ -5,7 +5,7 @@
 
 #include "run_model.h"
 
-#define HEAD "opset 17 opset com.microsoft 1 graph g(%x:f32[1,8,4,6]) -> (%y) { "
+#define HEAD "opset 17 opset com.microsoft 1 opset com.microsoft.nchwc 1 graph g(%x:f32[1,8,4,6]) -> (%y) { "
 #define INPUTS                                                  \
     "%a = QuantizeLinear(%x, as:f32={0.0078125}, az:u8={121}) " \
     "%t = Neg(%x) %b = QuantizeLinear(%t, bs:f32={0.015625}, bz:u8={60}) "
@@ -56,6 +56,36 @@ static void test_gemm(void)
           "alpha=2.0 }");
 }
 
+/* `text` computes what `plain` does, in the newest opset, on ref. */
+static void same(const char *inputs, const char *text, const char *plain)
+{
+    g_autofree char *all = g_strdup_printf("opset 13 opset com.microsoft 1 graph g(%s) -> (%%y) { %s }", inputs, text);
+    g_autofree char *want = g_strdup_printf("opset 25 graph g(%s) -> (%%y) { %s }", inputs, plain);
+    g_autoptr(HnModel) m = test_model(all), judge = test_model(want);
+    g_autoptr(HnSession) ref = test_session(judge, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) cpu = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(ref, 5), a = test_run(ref, in), b = test_run(cpu, in);
+    test_assert_close(b->pdata[0], a->pdata[0], 1e-5, 1e-5, text);
+}
+
+static void test_fused(void)
+{
+    same("%x:f32[2,3,8], %s:f32[3,8]", "%y = com.microsoft::SkipLayerNormalization(%x, %s, g:f32[8], b:f32[8])",
+         "%t = Add(%x, %s) %y = LayerNormalization(%t, g:f32[8], b:f32[8]) epsilon=1e-12");
+    same("%x:f32[2,3,8]", "%y = com.microsoft::BiasGelu(%x, b:f32[8])", "%t = Add(%x, b:f32[8]) %y = Gelu(%t)");
+    same("%x:f32[2,5,8], %m:f32[2,5,3]",
+         "%t = com.microsoft::FusedMatMul(%m, %x) transBatchA=0 transA=1 alpha=0.5 %y = Relu(%t)",
+         "%n = Transpose(%m) perm=[0,2,1] %t = MatMul(%n, %x) %u = Mul(%t, h:f32={0.5}) %y = Relu(%u)");
+    same("%x:f32[1,5,5,3]", "%y = com.microsoft::NhwcConv(%x, w:f32[4,3,3,3], b:f32[4]) pads=[1,1,1,1]",
+         "%t = Transpose(%x) perm=[0,3,1,2] %u = Conv(%t, w:f32[4,3,3,3], b:f32[4]) pads=[1,1,1,1] "
+         "%y = Transpose(%u) perm=[0,2,3,1]");
+    same("%x:f32[2,4,12]",
+         "%y = com.microsoft::Attention(%x, w:f32[12,48], b:f32[48], m:i32[2]={4,2}) num_heads=2 unidirectional=1",
+         "%p = MatMul(%x, w:f32[12,48]) %t = Add(%p, b:f32[48]) %q, %k, %v = Split(%t) axis=-1 num_outputs=3 "
+         "%y = Attention(%q, %k, %v, m:f32[2,1,1,4]={0,0,0,0,0,0,-10000,-10000}) q_num_heads=2 kv_num_heads=2 "
+         "is_causal=1");
+}
+
 static void refuse(const char *text)
 {
     g_autofree char *all = g_strconcat(HEAD INPUTS, text, NULL);
@@ -69,12 +99,25 @@ static void refuse(const char *text)
 
 static void test_refused(void)
 {
-    refuse(
-        "%q = com.microsoft::QLinearAdd(%a, as, az, %b, bs, bz, ys:f32={0.03125}) %y = DequantizeLinear(%q, ys, az) }");
-    refuse("%q = com.microsoft::QLinearGlobalAveragePool(%a, as, az, " SCALES ") channels_last=1" OUT);
-    refuse("%q = com.microsoft::QLinearConcat(" SCALES ", %a, as) axis=1" OUT);
-    refuse("%q = com.microsoft::QLinearWhere(%a, as, az, " SCALES ")" OUT);
-    refuse("%f = Flatten(%a) %y = com.microsoft::QGemm(%f, as, az, w:i8[2,192], ws:f32={0.5}) }");
+    refuse("%q = com.microsoft::QLinearAdd(%a, as, az, %b, bs, bz) %y = DequantizeLinear(%q, as, az) }");
+    refuse("%q = com.microsoft::QLinearConcat(ys:f32={0.03125}, yz:u8={100}, %a, as) axis=1" OUT);
+    refuse("%y = com.microsoft::Inverse(%x) }");
+    refuse("%y = com.microsoft::FusedConv(%x, w:f32[2,8,1,1]) activation='Sinus' }");
+    refuse("%y = com.microsoft::Attention(%x, w:f32[6,12]) num_heads=2 do_rotary=1 }");
+    refuse("%y, %m = com.microsoft::SkipLayerNormalization(%x, %x, w:f32[6]) %n = Neg(%m) }");
+    refuse("%y = com.microsoft::MatMulNBits(%x, bits:u8[4,1,8], steps:f32[4]) K=6 N=4 bits=3 block_size=16 }");
+}
+
+/* What a file's shapes promise and its bytes do not hold is an error, not a read behind them. */
+static void test_hostile(void)
+{
+    refuse("%y = com.microsoft::MatMulNBits(%x, bits:u8[4,1,4], steps:f32[4]) K=6 N=4 bits=4 block_size=16 }");
+    refuse("%y = com.microsoft::MatMulNBits(%x, bits:u8[4,1,8], steps:f32[4]) K=9223372036854775807 N=4 bits=4 "
+           "block_size=16 }");
+    refuse("%y = com.microsoft::MatMulNBits(%x, bits:u8[4,1,8], steps:f32[4], zeros:u8[2]) K=6 N=4 bits=4 "
+           "block_size=16 }");
+    refuse("%y = com.microsoft::MultiHeadAttention(%x) num_heads=-1 }");
+    refuse("%c = com.microsoft.nchwc::Conv(%x, w:f32[16,16,1,1]) %y = Neg(%c) }");
 }
 
 int main(int argc, char **argv)
@@ -83,5 +126,7 @@ int main(int argc, char **argv)
     g_test_add_func("/contrib/same", test_same);
     g_test_add_func("/contrib/gemm", test_gemm);
     g_test_add_func("/contrib/refused", test_refused);
+    g_test_add_func("/contrib/hostile", test_hostile);
+    g_test_add_func("/contrib/fused", test_fused);
     return g_test_run();
 }
