@@ -103,24 +103,35 @@ HnTrees *hn_trees_new(const HnNode *n, GError **error)
     return NULL;
 }
 
+static int64_t tests_of(const HnTreeNode *n)
+{
+    return n->mode == HN_TREE_MEMBER ? 2 * (int64_t)n->n + 2 : n->mode == HN_TREE_EQ || n->mode == HN_TREE_NEQ ? 2 : 1;
+}
+
 /* Leaves that a root leads to, and how far they are from it, as if a tree's were equally far. */
 static void count_leaves(HnTrees *t, HnTreesParams *p)
 {
     g_autoptr(GArray) stack = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    g_autofree uint8_t *seen = g_new0(uint8_t, (gsize)t->n_nodes + 1);
     for (int64_t i = 0; i < t->n_trees; i++) {
-        const int64_t before = t->n_leaves;
+        const int64_t before = t->n_leaves, tests = p->tests;
         g_array_append_val(stack, t->roots[i]);
         while (stack->len > 0) {
-            const HnTreeNode *n = &t->nodes[g_array_index(stack, int32_t, stack->len - 1)];
+            const int32_t at = g_array_index(stack, int32_t, stack->len - 1);
+            const HnTreeNode *n = &t->nodes[at];
             g_array_set_size(stack, stack->len - 1);
-            if (n->mode == HN_TREE_LEAF) {
-                t->n_leaves++;
+            if (seen[at] || n->mode == HN_TREE_LEAF) {
+                t->n_leaves += !seen[at];
+                seen[at] = 1;
                 continue;
             }
+            seen[at] = 1;
+            p->tests += tests_of(n);
             g_array_append_val(stack, n->yes);
             g_array_append_val(stack, n->no);
         }
-        p->steps += log2((double)(t->n_leaves - before));
+        p->tests_most = MAX(p->tests_most, p->tests - tests);
+        p->steps += log2((double)MAX(t->n_leaves - before, 1));
     }
 }
 

@@ -60,8 +60,9 @@ typedef struct {
 /* Parameters of the three records. */
 typedef struct {
     int64_t n_targets, n_trees, n_leaves, features;
-    double steps;      /* from roots to leaves, for a row: about */
-    HnMlLabels labels; /* of a classifier */
+    int64_t tests, tests_most; /* comparisons that branches come down to: of all trees, of a tree */
+    double steps;              /* from roots to leaves, for a row: about */
+    HnMlLabels labels;         /* of a classifier */
 } HnTreesParams;
 
 /* The trees of n's attributes; NULL: an error of the attributes. hn_op_bind() has checked that there is none. */

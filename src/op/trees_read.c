@@ -2,8 +2,8 @@
  * Trees from attributes. Nothing in them is relied on: ids may be any numbers in any order, children may be missing,
  * lead in circles, or belong to several parents.
  *
- * A circle that a root leads to has a node with two parents, or leads back to the root: where each node has one parent
- * and roots have none, there is no such circle. Nodes that no root leads to are left alone.
+ * A node may have several parents: converters write a test for each member of a set that way, all of which lead to one
+ * subtree. Circles are refused where a root leads to them. Nodes that no root leads to are left alone.
  */
 #include "op/trees_read.h"
 
@@ -98,12 +98,34 @@ static void set_missing(HnBind *b, HnTrees *t, int64_t n)
         t->nodes[i].missing = v[i] == 1;
 }
 
-/* parent[i]: 1 + the node that leads to i, 0: none does. */
-static void set_parent(HnBind *b, int32_t *parent, int32_t child, int64_t at)
+/* A walk down from a root meets no node that it is on the way from. */
+typedef enum { UNSEEN, OPEN, DONE } Seen;
+
+static void check_circles(HnBind *b, const HnTrees *t)
 {
-    if (parent[child] != 0 && parent[child] != at + 1)
-        hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "two nodes lead to one: the trees are none");
-    parent[child] = (int32_t)at + 1;
+    g_autofree uint8_t *seen = g_new0(uint8_t, (gsize)t->n_nodes + 1);
+    g_autoptr(GArray) stack = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    for (int64_t i = 0; i < t->n_trees; i++) {
+        g_array_append_val(stack, t->roots[i]);
+        while (stack->len > 0) {
+            const int32_t at = g_array_index(stack, int32_t, stack->len - 1);
+            const HnTreeNode *n = &t->nodes[at];
+            if (seen[at] != UNSEEN || n->mode == HN_TREE_LEAF) {
+                seen[at] = DONE;
+                g_array_set_size(stack, stack->len - 1);
+                continue;
+            }
+            seen[at] = OPEN;
+            if (seen[n->yes] == OPEN || seen[n->no] == OPEN) {
+                hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "nodes of a tree lead in a circle");
+                return;
+            }
+            if (seen[n->yes] == UNSEEN)
+                g_array_append_val(stack, n->yes);
+            if (seen[n->no] == UNSEEN)
+                g_array_append_val(stack, n->no);
+        }
+    }
 }
 
 /* --- ids of trees and nodes ------------------------------------------------------------------------------------- */
@@ -179,7 +201,8 @@ static HnTreeMode mode_of(HnBind *b, GBytes *word)
     return HN_TREE_LEAF;
 }
 
-/* A tree begins where the way up from its first node in the list ends. */
+/* A tree begins where the way up from its first node in the list ends. parent[i]: 1 + a node that leads to i, 0: none.
+ */
 static int32_t root_of(HnBind *b, const Id *id, int64_t n, const int32_t *parent)
 {
     int32_t root = G_MAXINT32;
@@ -235,13 +258,13 @@ static void read_branches(HnBind *b, HnTrees *t, const Ids *ids, const int64_t *
         node->yes = child_of(b, ids, trees[i], yes[i], i, nodes[i]);
         node->no = child_of(b, ids, trees[i], no[i], i, nodes[i]);
         if (b->error == NULL)
-            set_parent(b, parent, node->yes, i);
-        if (b->error == NULL)
-            set_parent(b, parent, node->no, i);
+            parent[node->yes] = parent[node->no] = (int32_t)i + 1;
     }
     t->wide = hn_tree_is_wide(&values);
     if (b->error == NULL)
         find_roots(b, t, ids, parent);
+    if (b->error == NULL)
+        check_circles(b, t);
 }
 
 /* What a list of weights is called: for a class or a target. */
@@ -389,7 +412,7 @@ static void read_members(HnBind *b, HnTrees *t, int64_t n)
     }
 }
 
-static void read_indexed_nodes(HnBind *b, HnTrees *t, int64_t n, const HnTensor *modes, int32_t *parent)
+static void read_indexed_nodes(HnBind *b, HnTrees *t, int64_t n, const HnTensor *modes)
 {
     const int64_t *features = ints_of(b, "nodes_featureids", n);
     const HnTreeNumbers splits = hn_tree_numbers(b, NULL, "nodes_splits");
@@ -406,15 +429,11 @@ static void read_indexed_nodes(HnBind *b, HnTrees *t, int64_t n, const HnTensor 
         set_feature(b, t, node, features[i]);
         node->yes = lead(b, t, &yes, i, n);
         node->no = lead(b, t, &no, i, n);
-        if (b->error == NULL && node->yes < n)
-            set_parent(b, parent, node->yes, i);
-        if (b->error == NULL && node->no < n)
-            set_parent(b, parent, node->no, i);
     }
     t->wide = b->error == NULL && hn_tree_is_wide(&splits);
 }
 
-static void read_roots(HnBind *b, HnTrees *t, int64_t n, const int32_t *parent)
+static void read_roots(HnBind *b, HnTrees *t, int64_t n)
 {
     const int64_t *roots = hn_bind_ints(b, "tree_roots", &t->n_trees);
     check_count(b, "trees", t->n_trees);
@@ -424,11 +443,11 @@ static void read_roots(HnBind *b, HnTrees *t, int64_t n, const int32_t *parent)
     for (int64_t i = 0; i < t->n_trees && b->error == NULL; i++) {
         if (roots[i] < 0 || roots[i] >= n)
             hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "a tree begins with node %" PRId64 " of %" PRId64, roots[i], n);
-        else if (parent[roots[i]] != 0)
-            hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "node %" PRId64 " begins a tree and is inside of one", roots[i]);
         else
             t->roots[i] = (int32_t)roots[i];
     }
+    if (b->error == NULL)
+        check_circles(b, t);
 }
 
 void hn_trees_read_indices(HnBind *b, HnTrees *t)
@@ -449,14 +468,13 @@ void hn_trees_read_indices(HnBind *b, HnTrees *t)
         return;
     t->n_nodes = n + leaves.n;
     t->nodes = g_new0(HnTreeNode, (gsize)t->n_nodes + 1);
-    g_autofree int32_t *parent = g_new0(int32_t, (gsize)n + 1);
     read_leaves(b, t, n, &leaves);
     if (b->error == NULL)
-        read_indexed_nodes(b, t, n, modes, parent);
+        read_indexed_nodes(b, t, n, modes);
     if (b->error == NULL)
         set_missing(b, t, n);
     if (b->error == NULL)
         read_members(b, t, n);
     if (b->error == NULL)
-        read_roots(b, t, n, parent);
+        read_roots(b, t, n);
 }

@@ -38,7 +38,6 @@ static const HnCase treeensembleregressor[] = {
     WRONG("[0,1,2]", RIGHT_MODES, "[0,0,0]", "[1,0,0]", "[3,0,0]", RIGHT_TARGETS),
     WRONG("[0,1,2]", RIGHT_MODES, "[0,0,0]", "[-1,0,0]", "[2,0,0]", RIGHT_TARGETS),
     WRONG("[0,1,2]", RIGHT_MODES, "[0,0,0]", "[0,0,0]", "[2,0,0]", RIGHT_TARGETS),
-    WRONG("[0,1,2]", "['BRANCH_LEQ','BRANCH_LEQ','LEAF']", "[0,0,0]", "[1,0,0]", "[2,2,0]", RIGHT_TARGETS),
     WRONG("[0,1,2]", "['BRANCH_LEQ','BRANCH_LEQ','BRANCH_LEQ']", "[0,0,0]", "[1,2,0]", "[1,2,0]", RIGHT_TARGETS),
     WRONG("[0,1,2]", "['BRANCH_LEQ','LEAF','BRANCH']", "[0,0,0]", "[1,0,0]", "[2,0,0]", RIGHT_TARGETS),
     WRONG("[0,1,2]", "['BRANCH_LEQ','LEAF']", "[0,0,0]", "[1,0,0]", "[2,0,0]", RIGHT_TARGETS),
