@@ -203,8 +203,7 @@ static void add_leaf(const HnPackedTrees *p, const HnTreePlace *t, HnCellValue a
 }
 
 /* n rows from `row` of the chunk on, whose leaves of the tree are known. */
-static void add_leaves(const Trees *t, const Work *w, const HnTreePlace *tree, gboolean first, const int32_t *leaf,
-                       int64_t row, int n)
+static void add_leaves(const Trees *t, const Work *w, const HnTreePlace *tree, const int32_t *leaf, int64_t row, int n)
 {
     const HnPackedTrees *p = t->p;
     const HnCellValue *value = p->value + tree->first;
@@ -220,7 +219,7 @@ static void add_leaves(const Trees *t, const Work *w, const HnTreePlace *tree, g
         return;
     }
     for (int i = 0; i < n; i++) {
-        uint8_t has = !first;
+        uint8_t has = !tree->opens;
         hn_trees_add(how, &sum[i], &has, (double)value[leaf[i]].value);
     }
 }
@@ -235,29 +234,18 @@ static int64_t block_end(const HnPackedTrees *p, int64_t from)
     return end;
 }
 
-/* The first tree that gives its target anything: what counts where the least or the largest does. */
-static gboolean is_first(const HnPackedTrees *p, int64_t tree)
-{
-    for (int64_t i = 0; i < tree; i++)
-        if (p->place[i].target == p->place[tree].target)
-            return FALSE;
-    return TRUE;
-}
-
 static void walk_chunk(const Trees *t, const Work *w, int64_t n)
 {
     const HnPackedTrees *p = t->p;
-    const gboolean picks = p->trees->aggregate == HN_TREES_MIN || p->trees->aggregate == HN_TREES_MAX;
     int32_t leaf[HN_WALK_ROWS];
     for (int64_t from = 0, end; from < p->trees->n_trees; from = end) {
         end = block_end(p, from);
         for (int64_t piece = 0; piece < n; piece += t->piece)
             for (int64_t i = from; i < end; i++) {
-                const gboolean first = picks && is_first(p, i);
                 for (int64_t r = piece; r < MIN(piece + t->piece, n); r += HN_WALK_ROWS) {
                     const int rows = (int)MIN(MIN(piece + t->piece, n) - r, HN_WALK_ROWS);
                     t->walks->rows(leaf, p, &p->place[i], w->keys + r * t->stride, t->stride, rows);
-                    add_leaves(t, w, &p->place[i], first, leaf, r, rows);
+                    add_leaves(t, w, &p->place[i], leaf, r, rows);
                 }
             }
     }
@@ -324,6 +312,10 @@ static void add_trees(const Trees *t, const Work *w, const int32_t *leaf)
         memset(has, 0, (gsize)t->targets);
         for (int64_t i = 0; i < n; i++)
             add_leaf(p, &p->place[i], p->value[leaf[i]], w->row, has);
+        return;
+    }
+    if (t->targets == 1) {
+        w->row[0] = t->walks->sum(p->value, leaf, n);
         return;
     }
     for (int64_t i = 0; i < n; i++)

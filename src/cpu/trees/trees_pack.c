@@ -354,6 +354,20 @@ static gboolean narrow(Pack *k)
     return TRUE;
 }
 
+static void make_groups(HnPackedTrees *p)
+{
+    const int64_t n = p->trees->n_trees, groups = (n + HN_WALK_TREES - 1) / HN_WALK_TREES;
+    p->group = g_new0(HnTreeGroup, (gsize)groups + 1);
+    p->roots = g_new0(int32_t, (gsize)groups * HN_WALK_TREES + 1);
+    for (int64_t i = 0; i < groups * HN_WALK_TREES; i++) {
+        const HnTreePlace *t = &p->place[MIN(i, n - 1)];
+        HnTreeGroup *g = &p->group[i / HN_WALK_TREES];
+        p->roots[i] = (int32_t)t->first;
+        g->least = i % HN_WALK_TREES == 0 ? t->least : MIN(g->least, t->least);
+        g->depth = MAX(g->depth, t->depth);
+    }
+}
+
 /* --- all --------------------------------------------------------------------------------------------------------- */
 
 static void pack_init(Pack *k)
@@ -413,14 +427,20 @@ HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error)
     p->place = g_new0(HnTreePlace, (gsize)t->n_trees + 1);
     p->has = g_new0(uint8_t, (gsize)t->n_targets + 1);
     pack_init(&k);
+    uint8_t *met = g_new0(uint8_t, (gsize)t->n_targets + 1);
     gboolean fits = TRUE;
     for (int64_t i = 0; i < t->n_trees && fits; i++) {
         k.place = &p->place[i];
         fits = pack_tree(&k, t->roots[i]);
+        p->place[i].opens = !met[p->place[i].target];
+        met[p->place[i].target] = 1;
     }
+    g_free(met);
     fits = fits && narrow(&k);
     pack_clear(&k);
     drop_nodes(t);
+    if (fits)
+        make_groups(p);
     if (fits)
         return p;
     hn_trees_unpack(p);
@@ -433,6 +453,8 @@ void hn_trees_unpack(HnPackedTrees *p)
         return;
     hn_trees_free(p->trees);
     g_free(p->place);
+    g_free(p->group);
+    g_free(p->roots);
     g_free(p->cell);
     g_free(p->value);
     g_free(p->column);

@@ -38,7 +38,15 @@ typedef struct {
     int32_t depth, least; /* steps to the farthest and to the next leaf */
     HnLeafKind kind;
     int32_t target; /* of HN_LEAF_VALUE */
+    gboolean opens; /* it is the first tree of its target */
 } HnTreePlace;
+
+#define HN_WALK_TREES 64 /* trees at a time, for one row: a group */
+
+/* Over the trees of a group. */
+typedef struct {
+    int32_t depth, least;
+} HnTreeGroup;
 
 typedef struct {
     int32_t feature;
@@ -49,6 +57,8 @@ typedef struct {
 typedef struct {
     HnTrees *trees; /* without nodes: what hn_trees_finish() needs */
     HnTreePlace *place;
+    HnTreeGroup *group;
+    int32_t *roots; /* HnTreePlace.first, for whole groups: the last one is repeated */
     HnTreeCell *cell;
     HnCellValue *value; /* of each cell; of leaves only */
     gsize n_cells;

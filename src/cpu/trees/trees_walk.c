@@ -159,20 +159,15 @@ static HN_TARGET_avx2 void rows_avx2(int32_t *leaf, const HnPackedTrees *p, cons
 static HN_TARGET_avx2 void trees_avx2(int32_t *leaf, const HnPackedTrees *p, const int32_t *keys, int64_t from, int n)
 {
     const Consts_avx2 k = consts_avx2(p);
+    const HnTreeGroup *group = &p->group[from / HN_WALK_TREES];
     for (int i = 0; i < n; i += VECS_avx2 * 8) {
         __m256i at[VECS_avx2], row[VECS_avx2], base[VECS_avx2];
-        int32_t first[VECS_avx2 * 8], least = G_MAXINT32, depth = 0;
-        for (int j = 0; j < VECS_avx2 * 8; j++) {
-            const HnTreePlace *t = &p->place[from + MIN(i + j, n - 1)];
-            first[j] = (int32_t)t->first;
-            least = MIN(least, t->least);
-            depth = MAX(depth, t->depth);
-        }
+        const int32_t *first = p->roots + from + i;
         for (int v = 0; v < VECS_avx2; v++) {
             at[v] = base[v] = _mm256_loadu_si256((const __m256i *)(const void *)(first + 8 * v));
             row[v] = _mm256_setzero_si256();
         }
-        walk_avx2(p->cell, keys, row, at, &k, base, least, depth);
+        walk_avx2(p->cell, keys, row, at, &k, base, group->least, group->depth);
         for (int v = 0; v < VECS_avx2; v++)
             _mm256_storeu_si256((__m256i *)(void *)(leaf + i + 8 * v), at[v]);
     }
@@ -249,20 +244,16 @@ static HN_TARGET_avx512 void rows_avx512(int32_t *leaf, const HnPackedTrees *p, 
 static HN_TARGET_avx512 void trees_avx512(int32_t *leaf, const HnPackedTrees *p, const int32_t *keys, int64_t from,
                                           int n)
 {
+    (void)n; /* there are places for whole groups */
     const Consts_avx512 k = consts_avx512(p);
     __m512i at[VECS_avx512], row[VECS_avx512], base[VECS_avx512];
-    int32_t first[VECS_avx512 * 16], least = G_MAXINT32, depth = 0;
-    for (int j = 0; j < VECS_avx512 * 16; j++) {
-        const HnTreePlace *t = &p->place[from + MIN(j, n - 1)];
-        first[j] = (int32_t)t->first;
-        least = MIN(least, t->least);
-        depth = MAX(depth, t->depth);
-    }
+    const HnTreeGroup *group = &p->group[from / HN_WALK_TREES];
+    const int32_t *first = p->roots + from;
     for (int v = 0; v < VECS_avx512; v++) {
         at[v] = base[v] = _mm512_loadu_si512(first + 16 * v);
         row[v] = _mm512_setzero_si512();
     }
-    walk_avx512(p->cell, keys, row, at, &k, base, least, depth);
+    walk_avx512(p->cell, keys, row, at, &k, base, group->least, group->depth);
     for (int v = 0; v < VECS_avx512; v++)
         _mm512_storeu_si512(leaf + 16 * v, at[v]);
 }
@@ -276,9 +267,9 @@ static HN_TARGET_avx512 void trees_avx512(int32_t *leaf, const HnPackedTrees *p,
 const HnTreeWalks *hn_tree_walks(void)
 {
     static const HnTreeWalks walks[HN_LEVELS] = {
-        { rows_plain, trees_plain, make_keys_plain, add_values_plain },
-        { rows_avx2, trees_avx2, make_keys_avx2, add_values_avx2 },
-        { rows_avx512, trees_avx512, make_keys_avx512, add_values_avx512 },
+        { rows_plain, trees_plain, make_keys_plain, add_values_plain, sum_values_plain },
+        { rows_avx2, trees_avx2, make_keys_avx2, add_values_avx2, sum_values_avx2 },
+        { rows_avx512, trees_avx512, make_keys_avx512, add_values_avx512, sum_values_avx512 },
     };
     return &walks[hn_cpu_level()];
 }

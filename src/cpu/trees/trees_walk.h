@@ -7,8 +7,7 @@
 
 G_BEGIN_DECLS
 
-#define HN_WALK_ROWS 64  /* rows at a time, through one tree */
-#define HN_WALK_TREES 64 /* trees at a time, for one row */
+#define HN_WALK_ROWS 64 /* rows at a time, through one tree */
 
 typedef struct {
     /* leaf[i]: the cell of the tree where row i of n <= HN_WALK_ROWS ends, counted from the tree's first; there is room
@@ -22,6 +21,7 @@ typedef struct {
     void (*keys)(int32_t *keys, int32_t stride, const HnPackedTrees *p, const float *x, int64_t features, int64_t n);
     /* sum[i] += value of leaf[i]; n <= HN_WALK_ROWS */
     void (*add)(double *sum, const HnCellValue *value, const int32_t *leaf, int n);
+    double (*sum)(const HnCellValue *value, const int32_t *leaf, int64_t n); /* of values of leaves */
 } HnTreeWalks;
 
 const HnTreeWalks *hn_tree_walks(void);
