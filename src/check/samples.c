@@ -280,7 +280,11 @@ static gboolean read_samples(HnSamples *v, GError **error)
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)v->n_in + 1);
     for (int i = 0; i < v->n_in; i++)
         inputs[i] = (HnValue *)v->in[i];
-    const HnDataOptions o = { .budget = v->o->budget, .seed = v->o->seed, .shapes = v->o->shapes };
+    const HnDataOptions o = { .budget = v->o->budget,
+                              .seed = v->o->seed,
+                              .shapes = v->o->shapes,
+                              .preprocess = v->o->preprocess,
+                              .cache = v->o->cache };
     g_autoptr(HnData) d = hn_data_open(v->o->source, inputs, v->n_in, &o, error);
     if (d == NULL)
         return FALSE;

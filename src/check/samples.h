@@ -21,9 +21,11 @@ typedef struct {
     const HnBackend *backend;
     int threads; /* 0: hn_cpu_threads() */
     uint64_t seed;
-    const char *source;     /* data; NULL: made up */
-    int64_t samples;        /* at most; 0: 2 made-up ones, 8 of data */
-    const HnShapes *shapes; /* of open dimensions, for made-up ones; may be NULL */
+    const char *source;             /* data; NULL: made up */
+    const HnPreprocess *preprocess; /* of pictures and sound; may be NULL */
+    const char *cache;              /* HnDataOptions.cache */
+    int64_t samples;                /* at most; 0: 2 made-up ones, 8 of data */
+    const HnShapes *shapes;         /* of open dimensions, for made-up ones; may be NULL */
     HnBudget *budget;
     const HnProgress *progress; /* may be NULL */
 } HnSamplesOptions;

@@ -6,13 +6,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/nearest.h"
 #include "base/text.h"
-#include "data/npz.h"
 #include "data/open_sizes.h"
+#include "data/arrays.h"
+#include "data/media_files.h"
+#include "data/numbers.h"
 #include "data/random.h"
 #include "data/testset.h"
 #include "onnx/tensor_file.h"
+
+#define RAW "raw:"
 
 typedef enum {
     SOURCE_GIVEN, /* one sample, all of it given */
@@ -21,16 +24,8 @@ typedef enum {
     SOURCE_FILES, /* paths: .npz and .npy */
     SOURCE_WHOLE, /* arrays, one sample as they stand */
     SOURCE_ROWS,  /* arrays, samples along their first axes */
+    SOURCE_MEDIA, /* files: pictures or sound */
 } SourceKind;
-
-/* The arrays of a .npz, or the only one of a .npy. */
-typedef struct {
-    char *name; /* for messages */
-    HnNpz *npz;
-    HnTensor *npy;
-    int *of_input; /* per input: which array, -1: none */
-    int label;     /* which array, -1: none */
-} Arrays;
 
 struct HnData {
     const HnData *whole; /* hn_data_some(): these samples of it, and nothing below but count and o counts. Else NULL */
@@ -44,170 +39,15 @@ struct HnData {
     HnShapes *sizes;  /* RANDOM: those of the options, and of dimensions that they say nothing of */
     int64_t count;
     GPtrArray *paths;
-    Arrays arrays;
+    HnArrays arrays;
     int64_t rows;         /* ROWS: of a sample */
     gboolean *drops_axis; /* ROWS, per input: rows is 1 and the first axis goes */
+    HnMediaFiles files;   /* MEDIA */
+    HnMediaTarget target; /* MEDIA: of input media_input; rows of its files make a sample */
+    int media_input;
+    GBytes *bytes; /* MEDIA: of the only file, where that is stdin. NULL: they are read from their paths */
+    char *cache;   /* MEDIA; NULL: none */
 };
-
-/* --- arrays ------------------------------------------------------------------------------------------------------ */
-
-static void arrays_clear(Arrays *a)
-{
-    hn_npz_free(a->npz);
-    g_clear_pointer(&a->npy, hn_tensor_unref);
-    g_free(a->of_input);
-    g_free(a->name);
-    *a = (Arrays){ .label = -1 };
-}
-
-static int arrays_count(const Arrays *a)
-{
-    return a->npz ? hn_npz_count(a->npz) : 1;
-}
-
-static const char *array_name(const Arrays *a, int i)
-{
-    return a->npz ? hn_npz_array(a->npz, i)->name : "arr_0";
-}
-
-static int array_rank(const Arrays *a, int i)
-{
-    return a->npz ? hn_npz_array(a->npz, i)->head.ndim : a->npy->ndim;
-}
-
-static const int64_t *array_dims(const Arrays *a, int i)
-{
-    return a->npz ? hn_npz_array(a->npz, i)->head.dims : a->npy->dims;
-}
-
-static HnTensor *array_read(const Arrays *a, int i, GError **error)
-{
-    return a->npz ? hn_npz_read(a->npz, i, error) : hn_tensor_ref(a->npy);
-}
-
-/* n pieces of so many rows, which begin with rows first[0..n) */
-static HnTensor *array_pieces(const Arrays *a, int i, const int64_t *first, int64_t n, int64_t rows, HnBudget *budget,
-                              GError **error)
-{
-    if (a->npz)
-        return hn_npz_pieces(a->npz, i, first, n, rows, error);
-    const HnTensor *all = a->npy;
-    int64_t dims[HN_MAX_RANK];
-    memcpy(dims, all->dims, (gsize)all->ndim * sizeof dims[0]);
-    dims[0] = n * rows;
-    HnTensor *t = hn_tensor_new_uninit(all->dtype, all->ndim, dims, budget, error);
-    if (!t || t->bytes == 0)
-        return t;
-    const gsize row = all->bytes / (gsize)all->dims[0], size = row * (gsize)rows;
-    for (int64_t k = 0; k < n; k++)
-        memcpy((guint8 *)t->data + (gsize)k * size, (const guint8 *)all->data + (gsize)first[k] * row, size);
-    return t;
-}
-
-static gboolean arrays_open(Arrays *a, GBytes *bytes, const char *name, HnBudget *budget, GError **error)
-{
-    gsize size;
-    gconstpointer data = g_bytes_get_data(bytes, &size);
-    *a = (Arrays){ .name = g_strdup(name), .label = -1 };
-    if (hn_npy_is(data, size))
-        a->npy = hn_npy_read_bytes(bytes, name, budget, error);
-    else if (hn_npz_is(data, size))
-        a->npz = hn_npz_open(bytes, name, budget, error);
-    else if (size == 0)
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
-    else
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is neither a .npy nor an .npz file", name);
-    if (a->npy || a->npz)
-        return TRUE;
-    arrays_clear(a);
-    return FALSE;
-}
-
-static gboolean arrays_read(Arrays *a, const char *path, HnBudget *budget, GError **error)
-{
-    g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
-    return bytes && arrays_open(a, bytes, strcmp(path, "-") ? path : "stdin", budget, error);
-}
-
-static const HnType *tensor_type(const HnValue *v, gboolean *optional)
-{
-    const HnType *t = v->type;
-    if (optional)
-        *optional = t && t->kind == HN_TYPE_OPTIONAL;
-    while (t && t->kind == HN_TYPE_OPTIONAL)
-        t = t->elem;
-    return hn_type_is_tensor(t) ? t : NULL;
-}
-
-static int find_array(const Arrays *a, const char *name)
-{
-    if (a->npz)
-        return hn_npz_find(a->npz, name);
-    return strcmp(name, "arr_0") ? -1 : 0;
-}
-
-static gboolean no_array(const HnData *d, const Arrays *a, int input, GError **error)
-{
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
-    for (int i = 0; i < arrays_count(a); i++)
-        if (i != a->label)
-            g_ptr_array_add(names, (gpointer)array_name(a, i));
-    g_ptr_array_add(names, NULL);
-    g_autofree char *words = hn_nearest_words(d->inputs[input]->name, (const char *const *)names->pdata);
-    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'%s", a->name, d->inputs[input]->name,
-                words);
-    return FALSE;
-}
-
-/* Decide which array each input gets: by name, else the only one, else by position. */
-static gboolean arrays_match(const HnData *d, Arrays *a, GError **error)
-{
-    int wanted = 0, free_arrays, only = -1;
-    a->of_input = g_new(int, MAX(d->n, 1));
-    a->label = find_array(a, "label");
-    for (int i = 0; i < d->n; i++) {
-        a->of_input[i] = d->given[i] ? -1 : find_array(a, d->inputs[i]->name);
-        wanted += !d->given[i];
-        if (a->of_input[i] >= 0 && a->of_input[i] == a->label)
-            a->label = -1; /* the model's own input has that name */
-    }
-    free_arrays = arrays_count(a) - (a->label >= 0);
-    for (int i = 0; i < arrays_count(a); i++)
-        only = i != a->label ? i : only;
-    for (int i = 0, k = 0; i < d->n; i++) {
-        gboolean optional;
-        if (d->given[i])
-            continue;
-        tensor_type(d->inputs[i], &optional);
-        g_autofree char *positional = g_strdup_printf("arr_%d", k++);
-        if (a->of_input[i] < 0 && wanted == 1 && free_arrays == 1)
-            a->of_input[i] = only;
-        if (a->of_input[i] < 0)
-            a->of_input[i] = find_array(a, positional);
-        if (a->of_input[i] < 0 && !optional)
-            return no_array(d, a, i, error);
-    }
-    return TRUE;
-}
-
-/* t, with leading dimensions of 1 where the input declares more than it has; takes t */
-static HnTensor *add_leading(const HnValue *input, HnTensor *t)
-{
-    const HnType *type = tensor_type(input, NULL);
-    if (!type || type->rank <= t->ndim || type->rank > HN_MAX_RANK)
-        return t;
-    int64_t dims[HN_MAX_RANK];
-    int more = type->rank - t->ndim;
-    for (int i = 0; i < more; i++) {
-        if (type->dims[i].known && type->dims[i].n != 1)
-            return t;
-        dims[i] = 1;
-    }
-    memcpy(dims + more, t->dims, (gsize)t->ndim * sizeof dims[0]);
-    HnTensor *wide = hn_tensor_reshaped(t, type->rank, dims);
-    hn_tensor_unref(t);
-    return wide;
-}
 
 /* --- samples ----------------------------------------------------------------------------------------------------- */
 
@@ -239,6 +79,8 @@ char *hn_data_name(const HnData *d, int64_t i)
         return g_strdup(d->arrays.name);
     case SOURCE_ROWS:
         return g_strdup_printf("%s sample %" PRId64, d->arrays.name, i);
+    case SOURCE_MEDIA:
+        return g_strdup(d->files.paths->pdata[i * d->rows]);
     default:
         return g_strdup(d->paths->pdata[i]);
     }
@@ -259,30 +101,30 @@ static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
     return s;
 }
 
-static gboolean load_whole(const HnData *d, const Arrays *a, HnSample *s, GError **error)
+static gboolean load_whole(const HnData *d, const HnArrays *a, HnSample *s, GError **error)
 {
     for (int i = 0; i < d->n; i++) {
         if (a->of_input[i] < 0)
             continue;
-        HnTensor *t = array_read(a, a->of_input[i], error);
+        HnTensor *t = hn_array_read(a, a->of_input[i], error);
         if (!t)
             return FALSE;
-        s->in[i] = add_leading(d->inputs[i], t);
+        s->in[i] = hn_input_add_leading(d->inputs[i], t);
     }
-    return a->label < 0 || (s->label = array_read(a, a->label, error));
+    return a->label < 0 || (s->label = hn_array_read(a, a->label, error));
 }
 
 /* Of samples index[0..n). */
 static gboolean load_rows(const HnData *d, const int64_t *index, int64_t n, HnSample *s, GError **error)
 {
-    const Arrays *a = &d->arrays;
+    const HnArrays *a = &d->arrays;
     g_autofree int64_t *first = g_new(int64_t, (gsize)n);
     for (int64_t k = 0; k < n; k++)
         first[k] = index[k] * d->rows;
     for (int i = 0; i < d->n; i++) {
         if (a->of_input[i] < 0)
             continue;
-        HnTensor *t = array_pieces(a, a->of_input[i], first, n, d->rows, d->o.budget, error);
+        HnTensor *t = hn_array_pieces(a, a->of_input[i], first, n, d->rows, d->o.budget, error);
         if (t && d->drops_axis[i]) {
             s->in[i] = hn_tensor_reshaped(t, t->ndim - 1, t->dims + 1);
             hn_tensor_unref(t);
@@ -292,7 +134,7 @@ static gboolean load_rows(const HnData *d, const int64_t *index, int64_t n, HnSa
         if (!t)
             return FALSE;
     }
-    return a->label < 0 || (s->label = array_pieces(a, a->label, first, n, d->rows, d->o.budget, error));
+    return a->label < 0 || (s->label = hn_array_pieces(a, a->label, first, n, d->rows, d->o.budget, error));
 }
 
 static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError **error)
@@ -319,11 +161,11 @@ static gboolean load_set(const HnData *d, const char *path, HnSample *s, GError 
 
 static gboolean load_file(const HnData *d, const char *path, HnSample *s, GError **error)
 {
-    Arrays a;
-    if (!arrays_read(&a, path, d->o.budget, error))
+    HnArrays a;
+    if (!hn_arrays_read(&a, path, d->o.budget, error))
         return FALSE;
-    gboolean ok = arrays_match(d, &a, error) && load_whole(d, &a, s, error);
-    arrays_clear(&a);
+    gboolean ok = hn_arrays_match(&a, d->inputs, d->given, d->n, error) && load_whole(d, &a, s, error);
+    hn_arrays_clear(&a);
     return ok;
 }
 
@@ -335,6 +177,29 @@ static gboolean load_random(const HnData *d, HnSample *s, GError **error)
                                                        d->o.budget, error)))
             return FALSE;
     return TRUE;
+}
+
+static HnTensor *load_media_row(const HnData *d, int64_t k, GError **error)
+{
+    const char *path = d->files.paths->pdata[k];
+    return d->bytes != NULL ? hn_media_row(&d->target, d->bytes, path, d->o.budget, error)
+                            : hn_media_row_cached(&d->target, path, d->cache, d->o.budget, error);
+}
+
+/* Sample s->index: d->rows files, and their labels. */
+static gboolean load_media(const HnData *d, HnSample *s, GError **error)
+{
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    for (int64_t k = 0; k < d->rows; k++) {
+        HnTensor *row = load_media_row(d, s->index * d->rows + k, error);
+        if (row == NULL)
+            return FALSE;
+        g_ptr_array_add(rows, row);
+    }
+    s->in[d->media_input] = hn_media_join(&d->target, (HnTensor *const *)rows->pdata, d->o.budget, error);
+    if (s->in[d->media_input] != NULL && d->files.labels != NULL)
+        s->label = hn_tensor_ints(&g_array_index(d->files.labels, gint64, s->index * d->rows), d->rows);
+    return s->in[d->media_input] != NULL;
 }
 
 HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
@@ -361,6 +226,9 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
         break;
     case SOURCE_ROWS:
         ok = load_rows(d, &i, 1, s, error);
+        break;
+    case SOURCE_MEDIA:
+        ok = load_media(d, s, error);
         break;
     }
     return ok ? g_steal_pointer(&s) : NULL;
@@ -411,8 +279,9 @@ static gboolean join(HnSample *const *samples, int n, int i, const char *what, H
 /* Inputs that are the same in every sample are not joined. */
 static gboolean check_batch(const HnData *d, GError **error)
 {
-    for (int i = 0; d->kind == SOURCE_ROWS && i < d->n; i++) {
-        if (!d->drops_axis[i])
+    for (int i = 0; i < d->n; i++) {
+        const gboolean alone = d->kind == SOURCE_MEDIA && i == d->media_input && !d->target.batched;
+        if (!alone && (d->kind != SOURCE_ROWS || !d->drops_axis[i]))
             continue;
         g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "input '%s' has no axis for a batch of samples",
                     d->inputs[i]->name);
@@ -460,7 +329,7 @@ HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GErro
 /* Whether the array fits the input as it stands, missing leading dimensions aside. */
 static gboolean fits_whole(const HnData *d, int input, int rank, const int64_t *dims)
 {
-    const HnType *type = tensor_type(d->inputs[input], NULL);
+    const HnType *type = hn_input_tensor_type(d->inputs[input], NULL);
     if (!type || type->rank < 0)
         return TRUE;
     if (rank > type->rank)
@@ -475,9 +344,10 @@ static gboolean fits_whole(const HnData *d, int input, int rank, const int64_t *
 
 static gboolean all_fit_whole(const HnData *d)
 {
-    const Arrays *a = &d->arrays;
+    const HnArrays *a = &d->arrays;
     for (int i = 0; i < d->n; i++)
-        if (a->of_input[i] >= 0 && !fits_whole(d, i, array_rank(a, a->of_input[i]), array_dims(a, a->of_input[i])))
+        if (a->of_input[i] >= 0 &&
+            !fits_whole(d, i, hn_array_rank(a, a->of_input[i]), hn_array_dims(a, a->of_input[i])))
             return FALSE;
     return TRUE;
 }
@@ -485,28 +355,28 @@ static gboolean all_fit_whole(const HnData *d)
 /* The first axis of all arrays is one that inputs leave open. */
 static gboolean has_open_rows(const HnData *d)
 {
-    const Arrays *a = &d->arrays;
+    const HnArrays *a = &d->arrays;
     for (int i = 0; i < d->n; i++) {
-        const HnType *type = a->of_input[i] >= 0 ? tensor_type(d->inputs[i], NULL) : NULL;
+        const HnType *type = a->of_input[i] >= 0 ? hn_input_tensor_type(d->inputs[i], NULL) : NULL;
         if (a->of_input[i] < 0)
             continue;
-        if (type == NULL || type->rank < 1 || type->rank != array_rank(a, a->of_input[i]) || type->dims[0].known)
+        if (type == NULL || type->rank < 1 || type->rank != hn_array_rank(a, a->of_input[i]) || type->dims[0].known)
             return FALSE;
     }
     return TRUE;
 }
 
 /* Length of all first axes; -1: they differ, or an array has none. */
-static int64_t common_rows(const Arrays *a, int n)
+static int64_t common_rows(const HnArrays *a, int n)
 {
     int64_t rows = -1;
     for (int i = -1; i < n; i++) {
         int k = i < 0 ? a->label : a->of_input[i];
         if (k < 0)
             continue;
-        if (array_rank(a, k) == 0 || (rows >= 0 && array_dims(a, k)[0] != rows))
+        if (hn_array_rank(a, k) == 0 || (rows >= 0 && hn_array_dims(a, k)[0] != rows))
             return -1;
-        rows = array_dims(a, k)[0];
+        rows = hn_array_dims(a, k)[0];
     }
     return rows;
 }
@@ -514,13 +384,13 @@ static int64_t common_rows(const Arrays *a, int n)
 /* Rows of a sample, from what inputs declare; 0: they contradict each other. */
 static int64_t rows_of_sample(HnData *d)
 {
-    const Arrays *a = &d->arrays;
+    const HnArrays *a = &d->arrays;
     int64_t rows = 0;
     for (int i = 0; i < d->n; i++) {
-        const HnType *type = tensor_type(d->inputs[i], NULL);
+        const HnType *type = hn_input_tensor_type(d->inputs[i], NULL);
         if (a->of_input[i] < 0 || !type || type->rank < 0)
             continue;
-        int rank = array_rank(a, a->of_input[i]);
+        int rank = hn_array_rank(a, a->of_input[i]);
         int64_t r = 0;
         d->drops_axis[i] = rank == type->rank + 1;
         if (d->drops_axis[i])
@@ -556,9 +426,10 @@ static gboolean open_rows(HnData *d, int64_t total, GError **error)
     return TRUE;
 }
 
+/* d->arrays is known: one sample, or several along first axes. */
 static gboolean open_arrays(HnData *d, GError **error)
 {
-    if (!arrays_read(&d->arrays, d->source, d->o.budget, error) || !arrays_match(d, &d->arrays, error))
+    if (!hn_arrays_match(&d->arrays, d->inputs, d->given, d->n, error))
         return FALSE;
     int64_t total = common_rows(&d->arrays, d->n);
     d->kind = SOURCE_WHOLE;
@@ -579,9 +450,114 @@ static gboolean open_arrays(HnData *d, GError **error)
     return TRUE;
 }
 
+/* The input that a file without names becomes: the only one that is not given. */
+static gboolean find_only_input(HnData *d, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    int found = 0;
+    for (int i = 0; i < d->n; i++) {
+        gboolean optional;
+        hn_input_tensor_type(d->inputs[i], &optional);
+        if (d->given[i] != NULL || optional)
+            continue;
+        d->media_input = i;
+        g_string_append_printf(names, "%s'%s'", found++ > 0 ? ", " : "", d->inputs[i]->name);
+    }
+    if (found == 1)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                found == 0 ? "no input is left for '%s'"
+                           : "'%s' becomes one input, and there are %s: give the others with '--input'",
+                d->source, names->str);
+    return FALSE;
+}
+
+/* d->files is known. */
+static gboolean open_media(HnData *d, GError **error)
+{
+    if (!find_only_input(d, error) ||
+        !hn_media_target(&d->target, d->inputs[d->media_input], d->files.kind, d->o.preprocess, error))
+        return FALSE;
+    d->kind = SOURCE_MEDIA;
+    d->rows = d->target.files;
+    d->count = d->files.paths->len / d->rows;
+    if (d->files.paths->len % d->rows == 0 || (d->o.drop_rest && d->count > 0))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
+                "the %u files of '%s' do not make batches of %" PRId64 " as input '%s' has them", d->files.paths->len,
+                d->source, d->rows, d->inputs[d->media_input]->name);
+    return FALSE;
+}
+
+static gboolean open_media_bytes(HnData *d, GBytes *bytes, HnMediaKind kind, GError **error)
+{
+    const gboolean is_stdin = strcmp(d->source, "-") == 0;
+    d->files = (HnMediaFiles){ .kind = kind, .paths = g_ptr_array_new_with_free_func(g_free) };
+    g_ptr_array_add(d->files.paths, g_strdup(is_stdin ? "stdin" : d->source));
+    d->bytes = is_stdin ? g_bytes_ref(bytes) : NULL;
+    return open_media(d, error);
+}
+
+static gboolean is_text(const char *path)
+{
+    return g_str_has_suffix(path, ".csv") || g_str_has_suffix(path, ".txt");
+}
+
+static gboolean open_numbers(HnData *d, GBytes *bytes, const char *path, gboolean raw, GError **error)
+{
+    gsize size;
+    const char *text = g_bytes_get_data(bytes, &size), *name = strcmp(path, "-") != 0 ? path : "stdin";
+    if (!find_only_input(d, error))
+        return FALSE;
+    const HnValue *input = d->inputs[d->media_input];
+    HnTensor *t = raw ? hn_numbers_raw(bytes, input, name, d->o.budget, error)
+                      : hn_numbers_text(text, size, input, name, d->o.budget, error);
+    d->arrays = (HnArrays){ .name = g_strdup(name), .npy = t, .label = -1 };
+    return t != NULL && open_arrays(d, error);
+}
+
+static gboolean open_file(HnData *d, GError **error)
+{
+    const gboolean raw = g_str_has_prefix(d->source, RAW);
+    const char *path = raw ? d->source + strlen(RAW) : d->source;
+    g_autoptr(GBytes) bytes = hn_file_bytes(path, d->o.budget, error);
+    if (bytes == NULL)
+        return FALSE;
+    gsize size;
+    gconstpointer data = g_bytes_get_data(bytes, &size);
+    const HnMediaKind kind = raw ? HN_MEDIA_NONE : hn_media_kind(data, size);
+    if (kind != HN_MEDIA_NONE)
+        return open_media_bytes(d, bytes, kind, error);
+    if (!raw && is_text(path) && hn_media_files_are(data, size))
+        return hn_media_files_list(&d->files, data, size, path, error) && open_media(d, error);
+    if (raw || is_text(path))
+        return open_numbers(d, bytes, path, raw, error);
+    return hn_arrays_open(&d->arrays, bytes, strcmp(path, "-") ? path : "stdin", d->o.budget, error) &&
+           open_arrays(d, error);
+}
+
 static int compare_paths(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* .npz and .npy files, a sample each. */
+static gboolean open_array_files(HnData *d, GError **error)
+{
+    d->kind = SOURCE_FILES;
+    d->paths = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) dir = g_dir_open(d->source, 0, NULL);
+    const char *name;
+    while (dir && (name = g_dir_read_name(dir)))
+        if (g_str_has_suffix(name, ".npy") || g_str_has_suffix(name, ".npz"))
+            g_ptr_array_add(d->paths, g_build_filename(d->source, name, NULL));
+    g_ptr_array_sort(d->paths, compare_paths);
+    d->count = d->paths->len;
+    if (d->count > 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "folder '%s' holds no test set, .npz, .npy, picture or sound",
+                d->source);
+    return FALSE;
 }
 
 static gboolean open_folder(HnData *d, GError **error)
@@ -592,20 +568,9 @@ static gboolean open_folder(HnData *d, GError **error)
         d->count = d->paths->len;
         return TRUE;
     }
-    d->kind = SOURCE_FILES;
-    d->paths = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GDir) dir = g_dir_open(d->source, 0, NULL);
-    const char *name;
-    while (dir && (name = g_dir_read_name(dir)))
-        if (g_str_has_suffix(name, ".npy") || g_str_has_suffix(name, ".npz"))
-            g_ptr_array_add(d->paths, g_build_filename(d->source, name, NULL));
-    g_ptr_array_sort(d->paths, compare_paths);
-    d->count = d->paths->len;
-    if (dir && d->count > 0)
-        return TRUE;
-    g_set_error(error, HN_ERROR, dir ? HN_ERROR_FORMAT : HN_ERROR_IO,
-                dir ? "folder '%s' holds no test set, .npz or .npy" : "cannot open folder '%s'", d->source);
-    return FALSE;
+    if (!hn_media_files_in(&d->files, d->source, error))
+        return FALSE;
+    return d->files.paths->len > 0 ? open_media(d, error) : open_array_files(d, error);
 }
 
 static gboolean open_random(HnData *d, const char *count, GError **error)
@@ -632,7 +597,7 @@ static gboolean open_source(HnData *d, GError **error)
         return open_random(d, source + n, error);
     if (g_file_test(source, G_FILE_TEST_IS_DIR))
         return open_folder(d, error);
-    return open_arrays(d, error);
+    return open_file(d, error);
 }
 
 HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const HnDataOptions *options, GError **error)
@@ -641,6 +606,7 @@ HnData *hn_data_open(const char *source, HnValue *const *inputs, int n, const Hn
     d->source = g_strdup(source);
     d->o = *options;
     d->o.given = NULL;
+    d->cache = g_strdup(options->cache);
     hn_budget_ref(d->o.budget);
     d->arrays.label = -1;
     d->n = n;
@@ -702,6 +668,7 @@ HnData *hn_data_some(const HnData *d, const int64_t *index, int64_t n)
                       .o = { .budget = hn_budget_ref(d->o.budget) },
                       .count = n };
     some->arrays.label = d->arrays.label;
+    some->files.labels = d->files.labels != NULL ? g_array_ref(d->files.labels) : NULL;
     some->source = g_strdup(d->source);
     return some;
 }
@@ -721,7 +688,10 @@ void hn_data_free(HnData *d)
     for (int i = 0; i < d->n; i++)
         if (d->given[i])
             hn_tensor_unref(d->given[i]);
-    arrays_clear(&d->arrays);
+    hn_arrays_clear(&d->arrays);
+    hn_media_files_clear(&d->files);
+    g_clear_pointer(&d->bytes, g_bytes_unref);
+    g_free(d->cache);
     g_clear_pointer(&d->paths, g_ptr_array_unref);
     hn_budget_unref(d->o.budget);
     hn_shapes_free(d->sizes);
@@ -745,7 +715,14 @@ gboolean hn_data_synthetic(const HnData *d)
 
 gboolean hn_data_labelled(const HnData *d)
 {
-    return d->arrays.label >= 0;
+    return d->arrays.label >= 0 || d->files.labels != NULL;
+}
+
+const HnMediaTarget *hn_data_media(const HnData *d)
+{
+    while (d->whole != NULL)
+        d = d->whole;
+    return d->kind == SOURCE_MEDIA ? &d->target : NULL;
 }
 
 HnValue *const *hn_data_inputs(const HnData *d, int *n)
@@ -759,34 +736,4 @@ HnValue *const *hn_data_inputs(const HnData *d, int *n)
 const char *hn_data_source(const HnData *d)
 {
     return d->source;
-}
-
-HnTensor *hn_data_read_tensor(const char *path, const HnType *type, HnBudget *budget, GError **error)
-{
-    g_autoptr(GBytes) bytes = hn_file_bytes(path, budget, error);
-    if (!bytes)
-        return NULL;
-    gsize size;
-    gconstpointer data = g_bytes_get_data(bytes, &size);
-    const char *name = strcmp(path, "-") ? path : "stdin";
-    if (size == 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
-        return NULL;
-    }
-    if (!hn_npy_is(data, size) && !hn_npz_is(data, size)) {
-        HnTensor *t = hn_onnx_value_read_bytes(bytes, type, budget, error);
-        if (!t)
-            g_prefix_error(error, "'%s': ", name);
-        return t;
-    }
-    Arrays a;
-    if (!arrays_open(&a, bytes, name, budget, error))
-        return NULL;
-    HnTensor *t = NULL;
-    if (arrays_count(&a) == 1)
-        t = array_read(&a, 0, error);
-    else
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds %d arrays instead of one", name, arrays_count(&a));
-    arrays_clear(&a);
-    return t;
 }

@@ -6,7 +6,10 @@
  *   FOLDER          files *.npz or *.npy in the order of their names, a sample each
  *   FILE.npz        arrays whose first axis counts samples; one sample as it stands where the first axes differ
  *   FILE.npy        one input as it stands; samples along its first axis where it only fits so
- *   -               .npy or .npz from stdin, as the files
+ *   FILE            a picture or sound, made the input that data/media.h says; FOLDER, FILE.csv: several of them, as
+ *                   data/media_files.h says
+ *   FILE.csv, .txt  numbers, as an array [lines,numbers]; raw:FILE: the elements of an array (data/numbers.h)
+ *   -               one of these files from stdin
  *   random[:N]      N made-up samples (1): typed, ids in range, masks 0 and 1
  *
  * The arrays of an .npz are matched by name, or, where they are called arr_0, arr_1, ..., by position; any name will do
@@ -22,6 +25,7 @@
 #pragma once
 
 #include "data/input_shapes.h"
+#include "data/media.h"
 #include "ir/graph.h"
 
 G_BEGIN_DECLS
@@ -35,6 +39,8 @@ typedef struct {
     HnTensor *const *given; /* per input: the tensor that it gets in every sample, NULL: from the source. May be NULL */
     gboolean rows;          /* a .npy whose first axis is one that the model leaves open holds a sample in each row */
     gboolean drop_rest;     /* rows that do not fill a sample are left out; otherwise SHAPE */
+    const HnPreprocess *preprocess; /* of pictures and sound; may be NULL */
+    const char *cache;              /* folder that keeps what they become; NULL: none */
 } HnDataOptions;
 
 /* Inputs are those that a session wants (hn_session_input()), and outlive the HnData. source NULL: all inputs are
@@ -55,6 +61,7 @@ const char *hn_data_source(const HnData *d);
 /* Where a run on made-up samples failed by shapes or values, the error also says which sizes were guessed, as --shapes
  * wants them. d and *error may be NULL. */
 void hn_data_explain(const HnData *d, GError **error);
+const HnMediaTarget *hn_data_media(const HnData *d);     /* what pictures or sound become; NULL: other data */
 HnValue *const *hn_data_inputs(const HnData *d, int *n); /* those that it was opened for */
 /* Of sample i, counted as in HnSample.which: "set/test_data_set_0", "x.npz sample 12". g_free. */
 char *hn_data_name(const HnData *d, int64_t i);
@@ -79,10 +86,6 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error);
  * tensor has no axis or they differ in another one.
  */
 HnSample *hn_data_load_batch(const HnData *d, const int64_t *index, int n, GError **error);
-
-/* One tensor out of a .npy file, a .npz with a single array, or else a file of one TensorProto, or of what else a value
- * of that type is stored as; "-" is stdin. */
-HnTensor *hn_data_read_tensor(const char *path, const HnType *type, HnBudget *budget, GError **error);
 
 /* --- one after the other ----------------------------------------------------------------------------------------- */
 
