@@ -246,10 +246,10 @@ static gboolean open_data(Subject *s, GError **error)
     HnDataOptions o = {
         .budget = b->ctx->budget, .seed = b->ctx->common.seed, .shapes = s->point->shapes, .given = given
     };
-    s->data = hn_data_open(source, inputs, n, &o, error);
+    s->data = hn_tool_open_data(b->ctx, &b->p->from, s->path, source, inputs, n, &o, error);
     if (!s->data)
         return FALSE;
-    if ((b->p->dim || b->p->shapes || b->p->batch_max) && !hn_data_synthetic(s->data)) {
+    if ((b->p->dim || b->p->shapes || b->p->batch_max) && !s->given.made && !hn_data_synthetic(s->data)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
                     "'--dim', '--shapes' and '--batch-max' are for random data: other data has shapes of its own");
         return FALSE;
@@ -308,7 +308,7 @@ gboolean subject_open(Subject *s, GError **error)
     if (!read_model(s, error) || !check_precision(s, error))
         return FALSE;
     guint64 mark = private_bytes();
-    if (!hn_tool_inputs(b->ctx, s->model, b->p->input, &s->given, error))
+    if (!hn_tool_inputs(b->ctx, s->model, &b->p->from, s->path, s->point->shapes, b->p->input, &s->given, error))
         return FALSE;
     guint64 now = private_bytes();
     s->of_data = now - MIN(mark, now);

@@ -55,8 +55,8 @@ gboolean subject_open_training(Subject *s, GError **error)
         return FALSE;
     if (s->point->batch > 0)
         hn_tool_training_set_batch(s->training, (int)s->point->batch, s->point->step_limit);
-    if (!hn_tool_training_open(s->training, s->model, b->p->data, s->point->shapes, BENCH_SETS, &s->data, &s->names,
-                               error))
+    if (!hn_tool_training_open(s->training, s->model, &b->p->from, s->path, b->p->data, s->point->shapes, BENCH_SETS,
+                               &s->data, &s->names, error))
         return FALSE;
     s->n_sets = hn_tool_training_sets(s->training);
     for (guint k = 0; k < s->n_sets; k++)

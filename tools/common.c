@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "check/recipe.h"
+#include "data/given.h"
 #include "hone.h"
 
 gboolean hn_tool_usage(GError **error, const char *text)
@@ -128,6 +129,89 @@ HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error)
     return g_steal_pointer(&s);
 }
 
+/* --- pictures and sound ------------------------------------------------------------------------------------------- */
+
+/* The key file beside a model; NULL: there is none. */
+static char *file_beside(const char *path)
+{
+    if (path == NULL || strcmp(path, "-") == 0)
+        return NULL;
+    g_autofree char *folder = g_file_test(path, G_FILE_TEST_IS_DIR) ? g_strdup(path) : g_path_get_dirname(path);
+    g_autofree char *file = g_build_filename(folder, HN_PREPROCESS_FILE, NULL);
+    return g_file_test(file, G_FILE_TEST_IS_REGULAR) ? g_steal_pointer(&file) : NULL;
+}
+
+static gboolean read_keys(HnContext *ctx, HnPreprocess *p, const char *how, const char *path, GError **error)
+{
+    if (how != NULL && hn_preprocess_is_preset(how))
+        return hn_preprocess_set(p, NULL, "preset", how, error);
+    g_autofree char *file = how != NULL ? g_strdup(how) : file_beside(path);
+    if (how != NULL && !g_file_test(how, G_FILE_TEST_EXISTS)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "option '--preprocess': '%s' is none of imagenet, 0-1, -1-1, none, and no file", how);
+        return FALSE;
+    }
+    if (file != NULL)
+        hn_context_note(ctx, 1, "pictures and sound become inputs as '%s' says", file);
+    return file == NULL || hn_preprocess_read(p, file, ctx->budget, error);
+}
+
+HnPreprocess *hn_tool_preprocess(HnContext *ctx, const HnToolDataParams *from, const char *path, GError **error)
+{
+    const struct {
+        const char *key, *value;
+    } said[] = { { "mean", from->mean },
+                 { "scale", from->scale },
+                 { "u8", from->u8 ? "true" : NULL },
+                 { "layout", from->layout },
+                 { "resize", from->resize },
+                 { "crop", from->crop },
+                 { "channels", from->channels },
+                 { "exif", from->exif ? "true" : NULL },
+                 { "rate", from->rate } };
+    g_autoptr(HnPreprocess) p = hn_preprocess_new();
+    if (from->u8 && (from->mean != NULL || from->scale != NULL)) {
+        hn_tool_usage(error, "options '--u8' and '--mean' or '--scale' exclude each other");
+        return NULL;
+    }
+    if (!read_keys(ctx, p, from->preprocess, path, error))
+        return NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(said); i++)
+        if (said[i].value != NULL && !hn_preprocess_set(p, NULL, said[i].key, said[i].value, error)) {
+            g_prefix_error(error, "option '--%s': ", said[i].key);
+            return NULL;
+        }
+    return g_steal_pointer(&p);
+}
+
+void hn_tool_note_media(HnContext *ctx, const HnMediaTarget *t)
+{
+    if (t == NULL || t->kind == HN_MEDIA_NONE)
+        return;
+    g_autofree char *what = hn_media_describe(t);
+    hn_context_note(ctx, 1, "%s", what);
+    if (t->unscaled)
+        hn_context_warn(ctx,
+                        "input '%s' gets pixels from 0 to 255, since nothing says otherwise: see '--preprocess', "
+                        "'--mean' and '--scale'; '--u8' says that it is right",
+                        t->input->name);
+}
+
+HnData *hn_tool_open_data(HnContext *ctx, const HnToolDataParams *from, const char *path, const char *source,
+                          HnValue *const *inputs, int n, const HnDataOptions *options, GError **error)
+{
+    HnDataOptions o = *options;
+    g_autoptr(HnPreprocess) p = hn_tool_preprocess(ctx, from, path, error);
+    if (p == NULL)
+        return NULL;
+    o.preprocess = p;
+    o.cache = from->cache;
+    HnData *d = hn_data_open(source, inputs, n, &o, error);
+    if (d != NULL)
+        hn_tool_note_media(ctx, hn_data_media(d));
+    return d;
+}
+
 /* --- --input ----------------------------------------------------------------------------------------------------- */
 
 static const HnValue *find_input(const HnModel *m, const char *name, gsize n)
@@ -152,7 +236,7 @@ static const HnValue *split(const HnModel *m, const char *text, const char **fil
     }
     const char *eq = strchr(text, '=');
     if (!eq || eq == text || !eq[1]) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': '%s' is not of the form NAME=FILE", text);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': '%s' is not of the form NAME=VALUE", text);
         return NULL;
     }
     g_autoptr(GPtrArray) names = g_ptr_array_new();
@@ -165,21 +249,25 @@ static const HnValue *split(const HnModel *m, const char *text, const char **fil
     return NULL;
 }
 
-static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, HnToolInputs *out, GError **error)
+static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, const HnGivenOptions *o,
+                          HnToolInputs *out, GError **error)
 {
-    const char *file;
-    const HnValue *v = split(m, text, &file, error);
+    const char *value;
+    HnGiven how = { 0 };
+    const HnValue *v = split(m, text, &value, error);
     if (!v)
         return FALSE;
     if (hn_tool_input(out, v->name)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input' names '%s' twice", v->name);
         return FALSE;
     }
-    if (!strcmp(file, "-") && !hn_context_take_stdin(ctx, "an input", error))
+    if ((!strcmp(value, "-") || !strcmp(value, "raw:-")) && !hn_context_take_stdin(ctx, "an input", error))
         return FALSE;
-    HnTensor *t = hn_data_read_tensor(file, v->type, ctx->budget, error);
+    HnTensor *t = hn_given_read(v, value, o, &how, error);
     if (!t)
         return FALSE;
+    hn_tool_note_media(ctx, &how.target);
+    out->made |= how.made;
     g_ptr_array_add(out->names, g_strdup(v->name));
     g_ptr_array_add(out->tensors, t);
     if (hn_value_is_weight(v))
@@ -187,18 +275,22 @@ static gboolean add_input(HnContext *ctx, const HnModel *m, const char *text, Hn
     return TRUE;
 }
 
-gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, char **inputs, HnToolInputs *out, GError **error)
+gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, const HnToolDataParams *from, const char *path,
+                        const HnShapes *shapes, char **inputs, HnToolInputs *out, GError **error)
 {
-    *out = (HnToolInputs){ g_ptr_array_new_with_free_func(g_free),
-                           g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref), g_ptr_array_new() };
-    for (char **p = inputs; p && *p; p++) {
-        if (!add_input(ctx, m, *p, out, error)) {
-            hn_tool_inputs_clear(out);
-            return FALSE;
-        }
-    }
-    g_ptr_array_add(out->feeds, NULL);
-    return TRUE;
+    *out = (HnToolInputs){ .names = g_ptr_array_new_with_free_func(g_free),
+                           .tensors = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref),
+                           .feeds = g_ptr_array_new() };
+    g_autoptr(HnPreprocess) pre = inputs ? hn_tool_preprocess(ctx, from, path, error) : NULL;
+    const HnGivenOptions o = { .budget = ctx->budget, .seed = ctx->common.seed, .shapes = shapes, .preprocess = pre };
+    gboolean ok = !inputs || pre;
+    for (char **p = inputs; ok && p && *p; p++)
+        ok = add_input(ctx, m, *p, &o, out, error);
+    if (!ok)
+        hn_tool_inputs_clear(out);
+    else
+        g_ptr_array_add(out->feeds, NULL);
+    return ok;
 }
 
 void hn_tool_inputs_clear(HnToolInputs *inputs)

@@ -47,15 +47,68 @@ gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError *
 /* The values of --dim and --shapes; lists may be NULL. */
 HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error);
 
+/* How pictures and sound become inputs, as the options of all tools that take data say; also those of their tables. */
+typedef struct {
+    char *preprocess, *mean, *scale, *layout, *resize, *crop, *channels, *rate, *cache;
+    gboolean u8, exif;
+} HnToolDataParams;
+
+#define HN_TOOL_DATA_ENTRY(name, kind, Params, field, words, arg) \
+    {                                                             \
+        name, 0, 0, kind, HN_FIELD(Params, field), words, arg     \
+    }
+
+/* clang-format off */
+#define HN_TOOL_DATA_ENTRIES(Params, from)                                                                             \
+    HN_TOOL_DATA_ENTRY("preprocess", G_OPTION_ARG_FILENAME, Params, from.preprocess,                                   \
+        "pictures and sound: imagenet, 0-1, -1-1, none or a key file (default: preprocess.conf beside the model)",     \
+        "HOW"),                                                                                                        \
+    HN_TOOL_DATA_ENTRY("mean", G_OPTION_ARG_STRING, Params, from.mean,                                                 \
+        "is subtracted from what is 0 to 255: one number, or one for each channel", "A[,B,C]"),                        \
+    HN_TOOL_DATA_ENTRY("scale", G_OPTION_ARG_STRING, Params, from.scale, "and then divides it", "A[,B,C]"),            \
+    HN_TOOL_DATA_ENTRY("u8", G_OPTION_ARG_NONE, Params, from.u8, "values from 0 to 255 as they are", NULL),            \
+    HN_TOOL_DATA_ENTRY("layout", G_OPTION_ARG_STRING, Params, from.layout,                                             \
+        "of pictures: nchw, nhwc; of sound: nct, ntc (default: as the input's shape says)", "ORDER"),                  \
+    HN_TOOL_DATA_ENTRY("resize", G_OPTION_ARG_STRING, Params, from.resize,                                             \
+        "pictures to WxH, or their shorter side to N, by bilinear, bicubic or nearest (default: to the input's size)", \
+        "WxH[:BY]"),                                                                                                   \
+    HN_TOOL_DATA_ENTRY("crop", G_OPTION_ARG_STRING, Params, from.crop,                                                 \
+        "take the middle, WxH or a part such as 87.5%", "WxH"),                                                        \
+    HN_TOOL_DATA_ENTRY("channels", G_OPTION_ARG_STRING, Params, from.channels,                                         \
+        "1, 3, 4, grey, rgb, bgr, rgba (default: as many as the input has)", "N"),                                     \
+    HN_TOOL_DATA_ENTRY("exif", G_OPTION_ARG_NONE, Params, from.exif, "turn pictures as their Exif data say", NULL),    \
+    HN_TOOL_DATA_ENTRY("rate", G_OPTION_ARG_STRING, Params, from.rate,                                                 \
+        "resample sound to N samples a second (default: as it is)", "N"),                                              \
+    HN_TOOL_DATA_ENTRY("data-cache", G_OPTION_ARG_FILENAME, Params, from.cache,                                        \
+        "keep what pictures and sound become in DIR", "DIR")
+/* clang-format on */
+
+/* Their names, for HnRecorded.left_out: who repeats a work names them as he names the data. */
+#define HN_TOOL_DATA_NAMES \
+    "preprocess", "mean", "scale", "u8", "layout", "resize", "crop", "channels", "exif", "rate", "data-cache"
+
+/* What they say, or the key file beside the model at path ("-", NULL: none is looked for). Errors: USAGE, IO, FORMAT.
+ */
+HnPreprocess *hn_tool_preprocess(HnContext *ctx, const HnToolDataParams *from, const char *path, GError **error);
+
+/* hn_data_open() with it. Warns where pixels are taken as they are without anybody having said so. */
+HnData *hn_tool_open_data(HnContext *ctx, const HnToolDataParams *from, const char *path, const char *source,
+                          HnValue *const *inputs, int n, const HnDataOptions *options, GError **error);
+/* That warning, and what -v says. */
+void hn_tool_note_media(HnContext *ctx, const HnMediaTarget *t);
+
 /* The values of --input: tensors for some graph inputs, initializers among them. */
 typedef struct {
     GPtrArray *names;   /* char * */
     GPtrArray *tensors; /* HnTensor * */
     GPtrArray *feeds;   /* char *, borrowed, NULL at the end: those that are initializers, for HnSessionOptions.feeds */
+    gboolean made;      /* some are of the size that --dim and --shapes say */
 } HnToolInputs;
 
-/* inputs: list of "NAME=FILE", may be NULL. Errors: USAGE where the model has no such input, and those of reading. */
-gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, char **inputs, HnToolInputs *out, GError **error);
+/* inputs: list of "NAME=VALUE" (data/given.h), may be NULL; `from` and path as below. Errors: USAGE where the model has
+ * no such input, and those of reading. */
+gboolean hn_tool_inputs(HnContext *ctx, const HnModel *m, const HnToolDataParams *from, const char *path,
+                        const HnShapes *shapes, char **inputs, HnToolInputs *out, GError **error);
 void hn_tool_inputs_clear(HnToolInputs *inputs);
 
 /* Two samples whose inputs are of the same shapes, the same ones absent. */

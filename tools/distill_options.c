@@ -117,11 +117,13 @@ const GOptionEntry distill_entries[] = {
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, external),
       "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, force), "write although a guard was missed", NULL },
+    HN_TOOL_DATA_ENTRIES(DistillParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { "tune",           "checkpoint-every", "checkpoint-file", "resume",
-                                        "list-trainable", "external",         "force",           NULL };
+static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "tune",   "checkpoint-every",
+                                        "checkpoint-file",  "resume", "list-trainable",
+                                        "external",         "force",  NULL };
 
 const HnRecorded distill_recorded = { .entries = distill_entries, .left_out = left_out, .defaults = &distill_defaults };
 

@@ -52,6 +52,7 @@ gboolean distill_read_recipe(Distill *q, GError **error)
                                                                       : given->student;
     p->teacher = given->teacher;
     p->data = given->data;
+    p->from = given->from;
     p->val = given->val;
     p->cache = given->cache;
     return TRUE;

@@ -18,7 +18,8 @@ static const GOptionEntry entries[] = {
       "(default: random)",
       "SRC" },
     { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(BenchParams, input),
-      "feed input NAME with a .npy or .pb file, an initializer too; may be repeated", "NAME=FILE" },
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list], an initializer too; may be repeated",
+      "NAME=VALUE" },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, dim),
       "a dimension of random data, such as batch=8, or one after the other: batch=1,8,32 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, shapes),
@@ -45,6 +46,7 @@ static const GOptionEntry entries[] = {
     { "plot", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(BenchParams, plot),
       "draw the times with gnuplot, into FILE.svg or FILE.png", "FILE" },
     HN_TOOL_TRAIN_ENTRIES(BenchParams, training),
+    HN_TOOL_DATA_ENTRIES(BenchParams, from),
     G_OPTION_ENTRY_NULL,
 };
 

@@ -29,6 +29,7 @@ typedef struct {
     int streams;
     gboolean strict;
     HnToolTrainParams training;
+    HnToolDataParams from;
 } BenchParams;
 
 /* What is measured of each model: one of the combinations that a sweep names. */

@@ -14,6 +14,7 @@ typedef struct {
     char **input, **dim, **shapes;
     double min_sqnr, min_cos;
     int samples, top;
+    HnToolDataParams from;
 } Params;
 
 static const Params defaults = { .min_sqnr = NAN, .min_cos = NAN };
@@ -27,7 +28,7 @@ static const GOptionEntry entries[] = {
       "SRC" },
     { "samples", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, samples), "only the first N samples", "N" },
     { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(Params, input),
-      "feed input NAME with a .npy or .pb file; may be repeated", "NAME=FILE" },
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list]; may be repeated", "NAME=VALUE" },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, dim),
       "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, shapes),
@@ -44,6 +45,7 @@ static const GOptionEntry entries[] = {
       "fail (3) where an output's signal-to-noise ratio is below DB decibels", "DB" },
     { "min-cos", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_cos),
       "fail (3) where the cosine between two outputs is below C", "C" },
+    HN_TOOL_DATA_ENTRIES(Params, from),
     G_OPTION_ENTRY_NULL,
 };
 
@@ -195,8 +197,8 @@ static gboolean open_data(Diff *d, GError **error)
     if (!hn_shapes_check(d->shapes, inputs, n, error))
         return FALSE;
     HnDataOptions o = { .budget = d->ctx->budget, .seed = d->ctx->common.seed, .shapes = d->shapes, .given = given };
-    d->data = hn_data_open(n_open == 0 ? NULL : source, inputs, n, &o, error);
-    if (d->data != NULL && (p->dim || p->shapes) && !hn_data_synthetic(d->data))
+    d->data = hn_tool_open_data(d->ctx, &p->from, d->path[0], n_open == 0 ? NULL : source, inputs, n, &o, error);
+    if (d->data != NULL && (p->dim || p->shapes) && !d->given.made && !hn_data_synthetic(d->data))
         return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return d->data != NULL;
 }
@@ -209,7 +211,7 @@ static gboolean prepare(Diff *d, GError **error)
     for (int i = 0; i < 2; i++)
         if ((d->model[i] = hn_tool_read_model(d->ctx, d->path[i], error)) == NULL)
             return FALSE;
-    if (!hn_tool_inputs(d->ctx, d->model[0], d->p->input, &d->given, error))
+    if (!hn_tool_inputs(d->ctx, d->model[0], &d->p->from, d->path[0], d->shapes, d->p->input, &d->given, error))
         return FALSE;
     if (d->given.feeds->pdata[0] != NULL) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,

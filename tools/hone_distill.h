@@ -24,6 +24,7 @@ typedef struct {
     double clip, ema, val_part, temperature;
     int epochs, tune, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
+    HnToolDataParams from;
 } DistillParams;
 
 typedef struct DistillAuto DistillAuto; /* students that were made of the teacher */

@@ -82,11 +82,12 @@ static const GOptionEntry entries[] = {
     { "replay", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, replay),
       "do again what the recipe in model FILE says, and write it where the same bytes come of it; see hone-replay",
       "FILE" },
+    HN_TOOL_DATA_ENTRIES(ExportParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
 /* Switches that have no part in the result; what names files has none anyway. */
-static const char *const left_out[] = { "list-passes", "explain", "bench", NULL };
+static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "list-passes", "explain", "bench", NULL };
 
 const HnRecorded export_recorded = { .entries = entries, .left_out = left_out, .defaults = &export_defaults };
 
@@ -288,11 +289,16 @@ static gboolean open_check(Export *e, GError **error)
     const ExportParams *p = e->p;
     if (p->no_check)
         return TRUE;
+    e->preprocess = hn_tool_preprocess(e->ctx, &p->from, e->path, error);
+    if (e->preprocess == NULL)
+        return FALSE;
     e->vo = (HnSamplesOptions){
         .backend = e->backend,
         .threads = e->ctx->common.threads,
         .seed = e->ctx->common.seed,
         .source = p->data,
+        .preprocess = e->preprocess,
+        .cache = p->from.cache,
         .samples = p->samples == 0 && e->to != HN_UNDEFINED && p->data == NULL ? HALF_SAMPLES : p->samples,
         .shapes = e->shapes,
         .budget = e->ctx->budget,
@@ -470,6 +476,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_exported_clear(&e.x);
     export_clear_replayed(&e);
     hn_verify_free(e.verify);
+    hn_preprocess_free(e.preprocess);
     hn_model_free(e.original);
     hn_shapes_free(e.shapes);
     g_free((char *)e.o.repro);

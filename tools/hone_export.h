@@ -22,6 +22,7 @@ typedef struct {
     gboolean no_check, force, explain, list_passes, infer_shapes, clear_metadata, keep_functions, bench, keep_io;
     gboolean to_core;
     gboolean allow_larger;
+    HnToolDataParams from;
 } ExportParams;
 
 typedef struct {
@@ -40,9 +41,10 @@ typedef struct {
     HnExportOptions o;
     HnExported x;
     HnModel *original;
-    gboolean verified; /* files of weights are compared with their checksums when they are first read */
-    gboolean unfolds;  /* functions, or operators that are others spelled out */
-    gboolean sparse;   /* some of its weights are stored so */
+    gboolean verified;        /* files of weights are compared with their checksums when they are first read */
+    gboolean unfolds;         /* functions, or operators that are others spelled out */
+    gboolean sparse;          /* some of its weights are stored so */
+    HnPreprocess *preprocess; /* of --data */
     HnSamplesOptions vo;
     HnVerify *verify;
     HnFacts before, after;

@@ -25,7 +25,8 @@ static const GOptionEntry entries[] = {
       "(default: random)",
       "SRC" },
     { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(ProfileParams, input),
-      "feed input NAME with a .npy or .pb file, an initializer too; may be repeated", "NAME=FILE" },
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list], an initializer too; may be repeated",
+      "NAME=VALUE" },
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ProfileParams, dim),
       "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ProfileParams, shapes),
@@ -46,6 +47,7 @@ static const GOptionEntry entries[] = {
       NULL },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, strict), "fail where a node would run on ref", NULL },
     HN_TOOL_TRAIN_ENTRIES(ProfileParams, training),
+    HN_TOOL_DATA_ENTRIES(ProfileParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
@@ -164,10 +166,14 @@ static gboolean open_data(Profiling *f, GError **error)
     if (!hn_shapes_check(f->shapes, inputs, n, error))
         return FALSE;
     HnDataOptions o = { .budget = f->ctx->budget, .seed = f->ctx->common.seed, .shapes = f->shapes, .given = given };
-    f->data = hn_data_open(p->data ? p->data : all_given ? NULL : "random", inputs, n, &o, error);
+    f->data = hn_tool_open_data(f->ctx, &p->from, f->path,
+                                p->data     ? p->data
+                                : all_given ? NULL
+                                            : "random",
+                                inputs, n, &o, error);
     if (!f->data)
         return FALSE;
-    if ((p->dim || p->shapes) && !hn_data_synthetic(f->data))
+    if ((p->dim || p->shapes) && !f->given.made && !hn_data_synthetic(f->data))
         return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return load_sets(f, error);
 }
@@ -183,7 +189,8 @@ static gboolean open_training(Profiling *f, GError **error)
 {
     HnContext *ctx = f->ctx;
     if (!(f->training = hn_tool_training_new(ctx, &f->p->training, error)) ||
-        !hn_tool_training_open(f->training, f->model, f->p->data, f->shapes, PROFILE_SETS, &f->data, &f->names, error))
+        !hn_tool_training_open(f->training, f->model, &f->p->from, f->path, f->p->data, f->shapes, PROFILE_SETS,
+                               &f->data, &f->names, error))
         return FALSE;
     f->n_sets = hn_tool_training_sets(f->training);
     for (guint k = 0; k < f->n_sets; k++)
@@ -197,7 +204,7 @@ static gboolean open_model(Profiling *f, GError **error)
 {
     HnContext *ctx = f->ctx;
     if (!(f->model = hn_tool_read_model(ctx, f->path, error)) ||
-        !hn_tool_inputs(ctx, f->model, f->p->input, &f->given, error))
+        !hn_tool_inputs(ctx, f->model, &f->p->from, f->path, f->shapes, f->p->input, &f->given, error))
         return FALSE;
     if (f->p->training.train)
         return open_training(f, error);

@@ -27,6 +27,7 @@ typedef struct {
     int top;
     gboolean strict, weights, remeasure, lowered;
     HnToolTrainParams training;
+    HnToolDataParams from;
 } ProfileParams;
 
 typedef struct {

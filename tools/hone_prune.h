@@ -24,6 +24,7 @@ typedef struct {
     int samples, round, layers, finetune, steps;
     double ratio, sparsity;
     gboolean structured, analyze, explain, force, speed_only, resume;
+    HnToolDataParams from;
 } PruneParams;
 
 typedef enum {

@@ -22,6 +22,7 @@ typedef struct {
     double min_speedup, percentile;
     char *max_drop_text;
     gboolean per_tensor, per_channel, symmetric, analyze, force, allow_larger, speed_only, resume;
+    HnToolDataParams from;
 } QuantizeParams;
 
 typedef struct QuantizeFold QuantizeFold;

@@ -6,6 +6,7 @@
 
 typedef struct {
     char *output, *calib, *plan, *ranges, *metric, *data, *val, *teacher;
+    HnToolDataParams from;
 } ReplayParams;
 
 static const GOptionEntry entries[] = {
@@ -25,6 +26,7 @@ static const GOptionEntry entries[] = {
     { "teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, teacher), "the teacher that MADE had", "MODEL" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ReplayParams, metric),
       "the program that MADE was judged by, where one was: a recipe names none", "cmd:PROGRAM" },
+    HN_TOOL_DATA_ENTRIES(ReplayParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
@@ -68,6 +70,23 @@ static void add(GPtrArray *args, const char *option, const char *value)
 {
     if (value != NULL)
         g_ptr_array_add(args, g_strconcat(option, "=", value, NULL));
+}
+
+static void add_data_options(GPtrArray *args, const HnToolDataParams *from)
+{
+    add(args, "--preprocess", from->preprocess);
+    add(args, "--mean", from->mean);
+    add(args, "--scale", from->scale);
+    add(args, "--layout", from->layout);
+    add(args, "--resize", from->resize);
+    add(args, "--crop", from->crop);
+    add(args, "--channels", from->channels);
+    add(args, "--rate", from->rate);
+    add(args, "--data-cache", from->cache);
+    if (from->u8)
+        g_ptr_array_add(args, g_strdup("--u8"));
+    if (from->exif)
+        g_ptr_array_add(args, g_strdup("--exif"));
 }
 
 static void add_common(GPtrArray *args, const HnCommon *c)
@@ -124,6 +143,7 @@ static gboolean run(HnContext *ctx, GError **error)
     add(args, "--val", p->val);
     add(args, "--teacher", p->teacher);
     add(args, "--output", p->output);
+    add_data_options(args, &p->from);
     add_common(args, &ctx->common);
     g_ptr_array_add(args, g_strdup("--"));
     g_ptr_array_add(args, g_strdup(ctx->args[1]));

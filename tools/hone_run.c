@@ -21,6 +21,7 @@ typedef struct {
     int batch;
     gboolean strict;
     char *precision;
+    HnToolDataParams from;
 } Params;
 
 static const Params defaults = { .rtol = NAN, .atol = NAN, .min_cos = NAN, .batch = 1 };
@@ -29,7 +30,8 @@ static const GOptionEntry entries[] = {
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, data),
       "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N]", "SRC" },
     { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(Params, input),
-      "feed input NAME with a .npy or .pb file, an initializer too; may be repeated", "NAME=FILE" },
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list], an initializer too; may be repeated",
+      "NAME=VALUE" },
     { "out", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, out), "write results to DIR/test_data_set_N/output_K.pb",
       "DIR" },
     { "test-data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, test_data),
@@ -48,6 +50,7 @@ static const GOptionEntry entries[] = {
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, precision),
       "compute in these types: model, bf16 (default: model)", "TYPE" },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, strict), "fail where a node would run on ref", NULL },
+    HN_TOOL_DATA_ENTRIES(Params, from),
     G_OPTION_ENTRY_NULL,
 };
 
@@ -139,8 +142,8 @@ static gboolean open_data(Run *r, GError **error)
     if (!find_source(r, n_open, &source, error) || !hn_shapes_check(r->shapes, inputs, n, error))
         return FALSE;
     HnDataOptions o = { .budget = r->ctx->budget, .seed = r->ctx->common.seed, .shapes = r->shapes, .given = given };
-    r->data = hn_data_open(source, inputs, n, &o, error);
-    if (r->data && (r->p->dim || r->p->shapes) && !hn_data_synthetic(r->data))
+    r->data = hn_tool_open_data(r->ctx, &r->p->from, r->ctx->args[0], source, inputs, n, &o, error);
+    if (r->data && (r->p->dim || r->p->shapes) && !r->given.made && !hn_data_synthetic(r->data))
         return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return r->data != NULL;
 }
@@ -167,7 +170,7 @@ static gboolean prepare(Run *r, GError **error)
         return FALSE;
     r->shapes = hn_tool_precision(ctx, p->precision, error) ? hn_tool_shapes(p->dim, p->shapes, error) : NULL;
     r->model = r->shapes ? hn_tool_read_model(ctx, path, error) : NULL;
-    if (!r->model || !hn_tool_inputs(ctx, r->model, p->input, &r->given, error))
+    if (!r->model || !hn_tool_inputs(ctx, r->model, &p->from, path, r->shapes, p->input, &r->given, error))
         return FALSE;
     HnSessionOptions o = { .threads = ctx->common.threads,
                            .strict = p->strict,

@@ -81,10 +81,11 @@ const GOptionEntry prune_entries[] = {
     { "speed-only", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, speed_only),
       "without samples: a model that is good for measuring speed and nothing else", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, force), "write although a guard was missed", NULL },
+    HN_TOOL_DATA_ENTRIES(PruneParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { "analyze", "explain", "force", "resume", NULL };
+static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "analyze", "explain", "force", "resume", NULL };
 
 const HnRecorded prune_recorded = {
     .entries = prune_entries, .left_out = left_out, .program = "metric", .defaults = &prune_defaults

@@ -79,6 +79,7 @@ gboolean prune_read_recipe(Prune *q, GError **error)
     p->replay = given->replay;
     p->output = given->output;
     p->calib = given->calib;
+    p->from = given->from;
     if (given->metric != NULL) {
         g_free(p->metric);
         p->metric = g_strdup(given->metric);

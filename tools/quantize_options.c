@@ -95,11 +95,12 @@ const GOptionEntry quantize_entries[] = {
     { "allow-larger", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(QuantizeParams, allow_larger),
       "write although the file is not smaller", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(QuantizeParams, force), "write although a guard was missed", NULL },
+    HN_TOOL_DATA_ENTRIES(QuantizeParams, from),
     G_OPTION_ENTRY_NULL,
 };
 
 /* Switches that have no part in the result; what names files has none anyway. */
-static const char *const left_out[] = { "resume", "analyze", "allow-larger", NULL };
+static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "resume", "analyze", "allow-larger", NULL };
 
 const HnRecorded quantize_recorded = {
     .entries = quantize_entries, .left_out = left_out, .program = "metric", .defaults = &quantize_defaults

@@ -93,6 +93,7 @@ static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
     }
     p->output = given->output;
     p->calib = given->calib;
+    p->from = given->from;
     p->ranges = given->ranges;
     p->plan = given->plan;
     p->replay = given->replay;

@@ -169,8 +169,9 @@ static gboolean load_batches(HnToolTraining *t, const HnData *data, guint most, 
     return TRUE;
 }
 
-gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *source, HnShapes *shapes, guint most,
-                               HnData **data, const char ***names, GError **error)
+gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const HnToolDataParams *from, const char *path,
+                               const char *source, HnShapes *shapes, guint most, HnData **data, const char ***names,
+                               GError **error)
 {
     g_autoptr(GPtrArray) inputs = hn_train_inputs(m);
     const HnDataOptions o = {
@@ -180,7 +181,8 @@ gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *
     for (guint i = 0; i < inputs->len; i++)
         (*names)[i] = ((HnValue *)inputs->pdata[i])->name;
     set_batch(t, inputs, shapes);
-    *data = hn_data_open(source ? source : "random", (HnValue *const *)inputs->pdata, (int)inputs->len, &o, error);
+    *data = hn_tool_open_data(t->ctx, from, path, source ? source : "random", (HnValue *const *)inputs->pdata,
+                              (int)inputs->len, &o, error);
     t->data = *data;
     return *data && load_batches(t, *data, most, error) && (t->types = hn_train_types(t->sets->pdata[0], error));
 }

@@ -81,10 +81,11 @@ typedef struct HnToolTraining HnToolTraining;
 HnToolTraining *hn_tool_training_new(HnContext *ctx, const HnToolTrainParams *p, GError **error);
 void hn_tool_training_free(HnToolTraining *t);
 
-/* Batches for m: of `source` (NULL: random) in its order, `most` at most. *data outlives them; names: of the inputs,
- * g_free(). */
-gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const char *source, HnShapes *shapes, guint most,
-                               HnData **data, const char ***names, GError **error);
+/* Batches for m, which is at path: of `source` (NULL: random) in its order, `most` at most. *data outlives them; names:
+ * of the inputs, g_free(). */
+gboolean hn_tool_training_open(HnToolTraining *t, const HnModel *m, const HnToolDataParams *from, const char *path,
+                               const char *source, HnShapes *shapes, guint most, HnData **data, const char ***names,
+                               GError **error);
 /* --batch auto: whoever opens it says how many samples, and how much memory a step may take. */
 gboolean hn_tool_train_any_batch(const HnToolTrainParams *p);
 void hn_tool_training_set_batch(HnToolTraining *t, int batch, gsize limit);

@@ -90,7 +90,7 @@ prints() { # prints WANT COMMAND...
     prints '<f4[1,3] 0 2 3' hone-run relu.onnx --input x=good/test_data_set_0/input_0.pb
     prints '<f4[2,3] 1 0 3 0 5 0' hone-run relu.onnx --input x=- <x.npy
     refuses 2 "no input 'v'; the nearest are 'x', 'w' and 'b'" hone-run weighted.onnx --input v=x.npy
-    refuses 2 "NAME=FILE" hone-run weighted.onnx --input x
+    refuses 2 "NAME=VALUE" hone-run weighted.onnx --input x
     refuses 2 "'x' twice" hone-run weighted.onnx --input x=x.npy --input x=x.npy
     refuses 1 "'gone.npy'" hone-run weighted.onnx --input x=gone.npy
 }

@@ -3,8 +3,8 @@
 
 usage: man.py TOOLS MAN        TOOLS: folder of the built tools; MAN: folder of the pages' sources
 
-Each tool hone-VERB has a page hone-VERB.1.scd. Every option of its --help is on that page, or, being common to all
-tools, on hone.1.scd; every option that its page defines (a line that starts with it in bold) is in --help; short names
+Each tool hone-VERB has a page hone-VERB.1.scd. Every option of its --help is on that page, or, being common to many
+tools, on hone.1.scd or hone-data.7.scd; every option that its page defines (a line that starts with it in bold) is in --help; short names
 agree. No line of --help is wider than 80 columns, and scdoc accepts every page.
 """
 import glob
@@ -41,8 +41,10 @@ def complaints(tool, man):
         return [f"--help ends with status {p.returncode}"]
     said = [f"--help is wider than 80 columns: {s}" for s in p.stdout.splitlines() if len(s) > 80]
     told, own = options_of_help(p.stdout), options_of_page(page)
-    common_page = os.path.join(man, "hone.1.scd")
-    common = options_of_page(common_page) if os.path.exists(common_page) else {}
+    common = {}
+    for shared in ("hone.1.scd", "hone-data.7.scd"):
+        if os.path.exists(os.path.join(man, shared)):
+            common.update(options_of_page(os.path.join(man, shared)))
     for name in sorted(told):
         if name not in own and name not in common:
             said.append(f"--{name} is in --help only")

@@ -1,0 +1,130 @@
+# Pictures and sound as data: what becomes of them, and what is refused.
+
+load helpers
+
+setup_file() {
+    python=$root/.deps/venv/bin/python
+    export python work=$BATS_FILE_TMPDIR/work
+    "$python" -c 'import PIL, numpy, onnx' 2>/dev/null || return 0
+    "$python" "$here/media.py" make "$work"
+    "$python" "$here/media.py" bad "$work/bad"
+}
+
+setup() {
+    [ -d "$work" ] || skip "Pillow is not in .deps/venv"
+    cd "$work"
+}
+
+@test "media: tensors are Pillow's and NumPy's" {
+    run "$python" "$here/media.py" compare "$work"
+    [ "$status" -eq 0 ] || explain compare
+}
+
+@test "media: a folder per class, and the digits as PNG files are told as the arrays are" {
+    "$python" "$here/media.py" digits digits "$root/models/digits/test.npz"
+    succeeds hone-run "$root/models/digits/model.onnx" --data digits --metric top1 --batch 8
+    [ "$output" = "top1: 99.44 % (358 of 360)" ] || explain top1
+    cp "$root/models/digits/model.onnx" .
+    run --separate-stderr hone-run model.onnx --data digits --metric top1
+    [[ $stderr == *"pixels from 0 to 255"* ]] || explain "nobody said how they are scaled"
+    printf '[preprocess]\nscale=255\n' >preprocess.conf
+    run --separate-stderr hone-run model.onnx --data digits --metric top1 -v
+    [ "$output" = "top1: 99.44 % (358 of 360)" ] && [[ $stderr == *"'./preprocess.conf'"* ]] || explain "key file"
+    succeeds hone-quantize model.onnx --calib digits -o out.onnx --samples 16 --repair none --force --no-progress
+    succeeds hone-bench model.onnx --data digits --runs 3 -q
+    succeeds hone-export model.onnx --data digits -o out.onnx -q
+    rm preprocess.conf
+}
+
+@test "media: labels of lists" {
+    mkdir -p list
+    cp rgb.png list/b.png
+    cp l.jpg list/a.jpg
+    printf 'path,label\na.jpg,1\n"b.png", 0\n' >list/list.csv
+    model=$root/models/digits/model.onnx
+    run hone-run "$model" --data list/list.csv --preprocess 0-1 --metric top10
+    [ "$output" = "top10: 100.00 % (2 of 2)" ] || explain list.csv
+    printf 'b.png 3\na.jpg 4\n' >list/labels.txt
+    run hone-run "$model" --data list --preprocess 0-1 --metric top10
+    [ "$output" = "top10: 100.00 % (2 of 2)" ] || explain labels.txt
+    printf 'b.png 3\n' >list/labels.txt
+    refuses 1 "no label for 'list/a.jpg'" hone-run "$model" --data list --u8 --metric top1
+    printf 'b.png 3\na.jpg cat\n' >list/labels.txt
+    refuses 1 "the label of 'a.jpg' is 'cat'" hone-run "$model" --data list --u8 --metric top1
+    printf 'a.jpg\nb.png\n' >list/list.csv
+    refuses 2 "needs labels" hone-run "$model" --data list/list.csv --u8 --metric top1
+}
+
+@test "media: several pictures make a sample where the model says so" {
+    mkdir -p four three
+    for i in 1 2 3 4; do cp rgb.png "four/$i.png"; done
+    cp four/[123].png three
+    [[ $(hone-run two.onnx --u8 --data four | npy show) == '<f4[4,3,8,8] '* ]]
+    refuses 1 "the 3 files of 'three'" hone-run two.onnx --u8 --data three
+    refuses 1 "takes 2 files at once" hone-run two.onnx --u8 --input x=rgb.png
+    cat rgb.png | hone-run rgb.onnx --u8 >out.npy
+    hone-run rgb.onnx --u8 --data rgb.png | cmp - out.npy
+}
+
+@test "media: what was decoded is kept, and made anew for other files and keys" {
+    mkdir -p keep
+    cp rgb.jpg keep/a.jpg
+    hone-run rgb.onnx --u8 --data keep >plain.npy
+    hone-run rgb.onnx --u8 --data keep --data-cache kept | cmp - plain.npy
+    [ "$(ls kept | wc -l)" -eq 1 ]
+    hone-run rgb.onnx --u8 --data keep --data-cache kept | cmp - plain.npy
+    hone-run rgb.onnx --preprocess 0-1 --data keep --data-cache kept >scaled.npy
+    run ! cmp -s scaled.npy plain.npy
+    [ "$(ls kept | wc -l)" -eq 2 ]
+    cp rgb.png keep/a.jpg
+    hone-run rgb.onnx --u8 --data keep --data-cache kept >other.npy
+    hone-run rgb.onnx --u8 --data keep | cmp - other.npy
+    for f in kept/*; do echo broken >"$f"; done
+    hone-run rgb.onnx --u8 --data keep --data-cache kept | cmp - other.npy
+}
+
+@test "media: broken pictures are one sentence" {
+    for f in bad/*; do
+        case $f in
+        *large.png | *sixteen.png) continue ;;
+        *) refuses 1 "'$f'" hone-run rgb.onnx --u8 --input "x=$f" ;;
+        esac
+    done
+    refuses 6 "'bad/large.png'" hone-run grey.onnx --u8 --mem-limit 20M --input x=bad/large.png
+    for f in huge.png huge.jpeg short.png huge.ppm; do
+        refuses 1 "'bad/$f'" hone-run rgb.onnx --u8 --mem-limit 20M --input "x=bad/$f"
+    done
+    [ "$(hone-run grey.onnx --u8 --input x=bad/sixteen.png | npy show)" = '<f4[1,1,1,3] 1 200 100' ]
+    mkdir -p mixed nothing classes/a classes/b
+    cp rgb.png mixed
+    touch mixed/b.wav
+    refuses 1 "'rgb.png' beside 'b.wav'" hone-run rgb.onnx --u8 --data mixed
+    rm mixed/b.wav
+    npy make '<f4' 3 '-7 8 9' mixed/row.npy
+    refuses 1 "samples are arrays, or pictures, or sound" hone-run rgb.onnx --u8 --data mixed
+    refuses 1 "'nothing' holds no" hone-run rgb.onnx --u8 --data nothing
+    cp rgb.png classes/a
+    refuses 1 "its 'b' holds no sample" hone-run rgb.onnx --u8 --data classes
+}
+
+@test "media: keys that do not fit" {
+    for pair in '--mean=1,2|2 values for 3 channels' '--scale=0|divide by 0' '--scale=a|' '--mean=1,2,3,4,5|' \
+        '--layout=abc|none of nchw' '--resize=0x3|size such as' '--resize=3x3:lanczos|bilinear' '--crop=9x9x9|' \
+        '--crop=0%|1 %' '--channels=7|' '--channels=4|which has 3' '--rate=16000|for sound' '--rate=x|' \
+        '--preprocess=none.conf|no file'; do
+        refuses 2 "${pair#*|}" hone-run rgb.onnx --input x=rgb.png "${pair%%|*}"
+    done
+    refuses 2 "exclude each other" hone-run rgb.onnx --input x=rgb.png --u8 --mean 3
+    refuses 1 "cannot be cut out" hone-run rgb.onnx --input x=rgb.png --u8 --crop 500
+    refuses 1 "comes to 60 x 50" hone-run fixed.onnx --input x=rgb.png --u8 --crop 60x50
+    refuses 1 "which pictures do not fit" hone-run "$root/models/digits/model.onnx" --layout nhwc --input image=rgb.png
+    printf '[preprocess]\nmeen=3\n' >a.conf
+    refuses 1 "'./a.conf': 'meen'" hone-run rgb.onnx --input x=rgb.png --preprocess ./a.conf
+    printf '[other]\nmean=3\n' >a.conf
+    refuses 1 "'other'" hone-run rgb.onnx --input x=rgb.png --preprocess ./a.conf
+    printf 'mean=3\n' >a.conf
+    refuses 1 "'./a.conf'" hone-run rgb.onnx --input x=rgb.png --preprocess ./a.conf
+    printf '[preprocess]\nscale=2\n[input x]\nscale=255\n[input z]\nmean=9,9\n' >a.conf
+    hone-run rgb.onnx --input x=rgb.png --preprocess ./a.conf >a.npy
+    hone-run rgb.onnx --input x=rgb.png --preprocess 0-1 | cmp - a.npy
+}
