@@ -15,6 +15,8 @@ static const HnCase linearregressor[] = {
 HN_CASES(linearregressor, "LinearRegressor", linearregressor);
 
 static const HnCase linearclassifier[] = {
+    { "f32[2,2]={1,2,3,-4}", "coefficients=[1.0,10.0] intercepts=[0.5] classlabels_strings=['no','yes']",
+      "string[2]={'yes','no'} f32[2,2]={-20.5,21.5,37.5,-36.5}" },
     { "f32[2,2]={1,2,3,-4}",
       "coefficients=[1.0,10.0,-1.0,2.0,0.0,0.0] intercepts=[0.0,0.0,1.0] classlabels_ints=[4,5,6]",
       "i64[2]={4,6} f32[2,3]={21,3,1,-37,-11,1}" },

@@ -23,6 +23,9 @@ static const HnCase svmregressor[] = {
 HN_CASES(svmregressor, "SVMRegressor", svmregressor);
 
 static const HnCase svmclassifier[] = {
+    { "f32[2,2]={3,1,1,3}",
+      VECTORS "vectors_per_class=[1,1] coefficients=[1.0,-1.0] rho=[0.5] classlabels_strings=['a','b']",
+      "string[2]={'a','b'} f32[2,2]={-2.5,2.5,1.5,-1.5}" },
     { "f32[2,2]={3,1,1,3}", VECTORS "vectors_per_class=[1,1] coefficients=[1.0,-1.0] rho=[0.5] classlabels_ints=[7,9]",
       "i64[2]={7,9} f32[2,2]={-2.5,2.5,1.5,-1.5}" },
     { "f32[1,2]={3,1}",

@@ -74,6 +74,30 @@ static const HnCase treeensembleregressor[] = {
 HN_CASES(treeensembleregressor, "TreeEnsembleRegressor", treeensembleregressor);
 
 static const HnCase treeensembleclassifier[] = {
+    /* one score: signed, or a probability */
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,0,0,0] class_weights=[-2.0,2.0,3.0,0.5] "
+            "classlabels_strings=['no','yes'] post_transform='LOGISTIC'",
+      "string[4]={'no','yes','yes','yes'} f32[4,2]" },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,0,0,0] class_weights=[0.125,0.25,0.5,0.25] "
+            "classlabels_int64s=[5,7]",
+      "i64[4]={5,5,7,7} f32[4,2]={0.625,0.375,0.5,0.5,0.25,0.75,0.25,0.75}" },
+    /* three classes, of which the last has no weight */
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,0] class_weights=[-2.0,2.0,3.0,-1.0] "
+            "classlabels_int64s=[5,6,7]",
+      "i64[4]={5,6,6,6} f32[4,3]={-3,0,0,-1,2,0,-1,3,0,-1,3,0}" },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,0] class_weights=[-2.0,2.0,3.0,-1.0] "
+            "classlabels_int64s=[5,6,7] base_values=[0.0,0.0,9.0]",
+      "i64[4]={7,7,7,7} f32[4,3]={-3,0,9,-1,2,9,-1,3,9,-1,3,9}" },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,0] class_weights=[-2.0,2.0,3.0,-1.0] "
+            "classlabels_int64s=[5,6,7] post_transform='SOFTMAX_ZERO'",
+      "i64[4]={5,6,6,6} f32[4,3]" },
+    { ROWS, NODES "class_treeids=[0] class_nodeids=[2] class_ids=[0] class_weights=[-2.0]", .n_out = 2, .refused = TRUE,
+      .code = HN_ERROR_ATTRIBUTE },
     { ROWS,
       NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,0,0,0] class_weights=[-2.0,2.0,3.0,0.5] "
             "classlabels_int64s=[5,7]",

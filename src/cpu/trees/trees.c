@@ -52,8 +52,6 @@ static const char *trees_reject(const HnStep *s)
         return "another element type";
     if (x->dims[x->ndim - 1] < p->features)
         return "too few features";
-    if (is_classifier(s) && p->labels.strings != NULL)
-        return "labels are strings";
     /* a cell's bits: at most two columns for each feature, or one for each test; two cells for each test and the root
      */
     const int64_t columns = MIN(2 * p->features, p->tests) + 1, cells = 2 * p->tests_most + 2;
@@ -272,7 +270,7 @@ static void finish_row(const HnStep *s, const Work *w, const uint8_t *has, int64
     const Trees *t = s->state;
     const int64_t class = hn_trees_finish(t->p->trees, w->row, has);
     if (is_classifier(s) && s->out[0].slot != NULL)
-        ((int64_t *)hn_cpu_data(&s->out[0]))[row] = ((const HnTreesParams *)s->params)->labels.ints[class];
+        hn_ml_label(s->out[0].slot->tensor, row, &((const HnTreesParams *)s->params)->labels, class);
     put_scores(s, w->row, row);
 }
 
