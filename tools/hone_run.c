@@ -8,18 +8,17 @@
 #include "base/file.h"
 #include "check/tensor_diff.h"
 #include "check/metric.h"
-#include "cli/report.h"
-#include "common.h"
 #include "data/npy.h"
 #include "data/npz.h"
 #include "data/testset.h"
+#include "hone_run.h"
 
 typedef struct {
-    char *data, *out, *test_data, *metric;
+    char *data, *out, *test_data, *metric, *labels, *image;
     char **input, **dim, **shapes;
     double rtol, atol, min_cos;
     int batch;
-    gboolean strict;
+    gboolean strict, print;
     char *precision;
     HnToolDataParams from;
 } Params;
@@ -40,6 +39,12 @@ static const GOptionEntry entries[] = {
     { "atol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, atol), "absolute tolerance (default: 1e-5)", "A" },
     { "min-cos", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_cos),
       "judge by the cosine between outputs instead: at least C", "C" },
+    { "print", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, print),
+      "print what came out as a table, as on a terminal, in place of writing it to stdout", NULL },
+    { "labels", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, labels),
+      "names of classes, one a line, for the table; implies --print", "FILE" },
+    { "image", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, image),
+      "write the first output that is a picture or mask as PNG", "FILE" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, metric),
       "print how often the first output is right about the labels of the data: top1, top5", "NAME" },
     { "batch", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, batch), "samples run together (default: 1)", "N" },
@@ -70,6 +75,9 @@ typedef struct {
     int64_t right, total; /* of --metric */
     GPtrArray **results;  /* per output, what stdout will carry: HnTensor * per batch. NULL: nothing */
     int64_t done;         /* batches */
+    gboolean prints;
+    RunPrint print;
+    const char *image_output, *image_range; /* of --image: which output, and how it became colours; NULL: not yet */
     JsonArray *tests, *outputs;
     int n_wrong; /* outputs that are not equal */
     char *first_wrong;
@@ -101,7 +109,14 @@ static gboolean check_options(const Params *p, GError **error)
 
 static gboolean writes_stdout(const Params *p)
 {
-    return !p->out && !p->test_data && !p->metric;
+    return !p->out && !p->test_data && !p->metric && !p->image && !p->print && !p->labels;
+}
+
+/* A table, also where a terminal would get bytes. */
+static gboolean wants_table(const Params *p)
+{
+    const gboolean elsewhere = p->out || p->test_data || p->metric;
+    return p->print || p->labels || (!elsewhere && isatty(STDOUT_FILENO));
 }
 
 /* --- set-up ------------------------------------------------------------------------------------------------------ */
@@ -166,7 +181,8 @@ static gboolean prepare(Run *r, GError **error)
                     backend->name);
         return FALSE;
     }
-    if (writes_stdout(p) && !hn_context_take_stdout(ctx, "the result", error))
+    r->prints = wants_table(p);
+    if (writes_stdout(p) && !r->prints && !hn_context_take_stdout(ctx, "the result", error))
         return FALSE;
     r->shapes = hn_tool_precision(ctx, p->precision, error) ? hn_tool_shapes(p->dim, p->shapes, error) : NULL;
     r->model = r->shapes ? hn_tool_read_model(ctx, path, error) : NULL;
@@ -186,7 +202,9 @@ static gboolean prepare(Run *r, GError **error)
     r->names = g_new0(const char *, r->n_out + 1);
     for (int k = 0; k < r->n_out; k++)
         r->names[k] = hn_session_output(r->session, k)->name;
-    if (writes_stdout(p)) {
+    if (r->prints && !run_print_init(&r->print, p->labels, ctx->budget, error))
+        return FALSE;
+    if (writes_stdout(p) && !r->prints) {
         r->results = g_new0(GPtrArray *, r->n_out + 1);
         for (int k = 0; k < r->n_out; k++)
             r->results[k] = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
@@ -202,6 +220,7 @@ static void run_clear(Run *r)
         g_ptr_array_unref(r->results[k]);
     g_clear_pointer(&r->tests, json_array_unref);
     g_clear_pointer(&r->outputs, json_array_unref);
+    run_print_clear(&r->print);
     hn_data_free(r->data);
     hn_session_free(r->session);
     hn_tool_inputs_clear(&r->given);
@@ -314,6 +333,27 @@ static void list_outputs(Run *r, HnTensor *const *out)
     }
 }
 
+/* Tables and pictures. */
+static gboolean show(Run *r, const HnSample *s, HnTensor *const *out, int64_t batches, GError **error)
+{
+    for (int k = 0; r->prints && k < r->n_out; k++)
+        if (out[k] != NULL)
+            run_print_add(&r->print, s, r->names[k], out[k]);
+    r->print.runs++;
+    for (int k = 0; r->p->image && k < r->n_out; k++) {
+        if (out[k] == NULL || !run_image_fits(out[k]) || (r->image_output && r->image_output != r->names[k]))
+            continue;
+        r->image_output = r->names[k];
+        return run_image_write(out[k], r->p->image, batches > 1, s->index, r->ctx->budget, &r->image_range, error);
+    }
+    if (r->p->image)
+        g_set_error(
+            error, HN_ERROR, HN_ERROR_USAGE,
+            "option '--image': no output of '%s' is a picture or a mask, of 1 or 3 channels or a class a channel",
+            s->name);
+    return !r->p->image;
+}
+
 static gboolean run_one(Run *r, const HnSample *s, int64_t batches, GError **error)
 {
     g_autofree HnTensor **out = g_new0(HnTensor *, r->n_out + 1);
@@ -324,7 +364,8 @@ static gboolean run_one(Run *r, const HnSample *s, int64_t batches, GError **err
         hn_tool_note_refs(r->ctx, r->session);
     }
     gboolean ok = (!r->p->test_data || compare(r, s, out, error)) && (!r->top || measure(r, s, out, error)) &&
-                  (!r->results || keep(r, out, batches, error)) && (!r->p->out || write_set(r, out, error));
+                  (!r->results || keep(r, out, batches, error)) && show(r, s, out, batches, error) &&
+                  (!r->p->out || write_set(r, out, error));
     for (int k = 0; k < r->n_out; k++)
         hn_tensor_unref(out[k]);
     r->done++;
@@ -480,7 +521,7 @@ static gboolean write_report(Run *r, GError **error)
 {
     const Params *p = r->p;
     const HnCommon *c = &r->ctx->common;
-    if (!p->test_data && !p->metric && !c->json && !c->csv)
+    if (!p->test_data && !p->metric && !c->json && !c->csv && !r->prints)
         return TRUE;
     g_autoptr(HnReport) report =
         hn_report_new(r->ctx, "hone.run/1", &(HnReportEnv){ .onednn = hn_tool_onednn(r->backend) });
@@ -498,9 +539,15 @@ static gboolean write_report(Run *r, GError **error)
         json_object_set_array_member(root, "tests", json_array_ref(r->tests));
         json_object_set_boolean_member(root, "equal", r->n_wrong == 0);
         hn_report_table(report, "tests", test_columns);
-    } else if (!p->metric || c->csv) {
+    } else if (!r->prints && (!p->metric || c->csv)) {
         hn_report_table(report, "outputs", output_columns);
     }
+    if (r->prints && !run_print_report(&r->print, report, error)) {
+        json_object_unref(tolerance);
+        return FALSE;
+    }
+    if (p->image)
+        hn_report_line(report, "%s: output '%s', %s", p->image, r->image_output, r->image_range);
     json_object_unref(tolerance);
     if (p->metric)
         report_metric(r, report);

@@ -128,3 +128,24 @@ setup() {
     hone-run rgb.onnx --input x=rgb.png --preprocess ./a.conf >a.npy
     hone-run rgb.onnx --input x=rgb.png --preprocess 0-1 | cmp - a.npy
 }
+
+@test "media: outputs as pictures" {
+    same() { "$python" -c 'import sys, numpy, PIL.Image as I
+a, b = (numpy.asarray(I.open(f)) for f in sys.argv[1:]); sys.exit(int(a.shape != b.shape or (a != b).any()))' "$@"; }
+    for how in 0-1 -1-1; do
+        succeeds hone-run rgb.onnx --preprocess "$how" --input x=rgb.png --image out.png
+        same out.png rgb.png
+    done
+    hone-run last.onnx --u8 --input x=rgb.png --image out.png --print | grep -q "out.png: output 'y', 0 to 255"
+    same out.png rgb.png
+    hone-run grey.onnx --u8 --input x=l.png --image out.png
+    same out.png l.png
+    cp l.png l.jpg classes/a 2>/dev/null || { mkdir -p classes/a && cp l.png l.jpg classes/a; }
+    hone-run grey.onnx --u8 --data classes/a --image many.png
+    [ -s many-0.png ] && [ -s many-1.png ] && [ ! -e many.png ]
+    "$python" -c 'import numpy; x = numpy.zeros((1, 4, 9, 9), "f4"); x[0, 3, 4:] = 1; x[0, 2, :4, 2:] = 2
+numpy.save("mask.npy", x)'
+    hone-run rgba.onnx --input x=mask.npy --image out.png
+    "$python" -c 'import numpy, PIL.Image as I
+x = numpy.asarray(I.open("out.png")); assert [list(x[p]) for p in ((0, 0), (0, 5), (8, 0))] == [[0] * 3, [0, 128, 0], [128, 128, 0]]'
+}

@@ -176,9 +176,28 @@ prints() { # prints WANT COMMAND...
     refuses 2 'there is no data' hone-run - <relu.onnx
     refuses 2 'there is no data' hone-run relu.onnx </dev/null
     refuses 2 'there is no data' hone-run weighted.onnx <x.npy
+}
+
+@test "run: a terminal gets a table, and so does who asks for it" {
     run on_terminal hone-run relu.onnx --data x.npy
-    [ "$status" -eq 2 ]
-    [[ $output == *"will not write the result to a terminal"* ]]
+    [ "$status" -eq 0 ] && [[ $output == *"f32[2,3]"*"1 0 3 0 ..."* ]] || explain on a terminal
+    succeeds hone-run relu.onnx --data x.npy --print
+    [[ $output == *"f32[2,3]"*" 0 "*"1.5 "*" 5 "*"1 0 3 0 ..."* ]] || explain --print
+    succeeds hone-run two.onnx --data x.npy --print --json=report.json -q
+    [ -z "$output" ]
+    schema run report.json
+    holds '[.results[] | [.output, .min, .max, .nan]] == [["y", 0, 5, 0], ["z", -5, 6, 0]]'
+    holds '[.best[] | select(.output == "y") | [.sample, .class, .score]] == [["x.npy +0", 2, 3], ["x.npy +1", 1, 5]]'
+    printf 'a\nb\nc\n' >labels.txt
+    succeeds hone-run relu.onnx --data x.npy --labels labels.txt
+    [[ $output == *" 84.4 %  c"*" 98.7 %  b"* ]] || explain --labels
+    npy make '<f4' 1,3 'nan -2 2' nan.npy
+    hone-run relu.onnx --data nan.npy --labels labels.txt --json=report.json -q
+    holds '.results[0].nan == 1 and .top[0].label == "c" and .top[2].label == "a"'
+    printf 'a\nb\n' >labels.txt
+    refuses 1 "'labels.txt' has 2 labels" hone-run relu.onnx --data x.npy --labels labels.txt
+    refuses 2 "no output of 'x.npy' is a picture" hone-run relu.onnx --data x.npy --image y.png
+    [ ! -e y.png ]
 }
 
 @test "run: usage" {
