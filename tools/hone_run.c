@@ -450,7 +450,7 @@ static gboolean join_parts(Run *r, GPtrArray *parts, const char *name, GError **
     const HnTensor *first = parts->pdata[0];
     if (!joined_dims(parts, name, &ndim, dims, error))
         return FALSE;
-    if (first->dtype == HN_STRING || hn_dtype_bits(first->dtype) % 8) {
+    if (hn_tensor_is_list(first) || hn_dtype_bits(first->dtype) % 8) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "output '%s': an .npz cannot hold elements of type %s", name,
                     hn_dtype_name(first->dtype));
         return FALSE;
@@ -458,29 +458,42 @@ static gboolean join_parts(Run *r, GPtrArray *parts, const char *name, GError **
     HnTensor *all = hn_tensor_new_uninit(first->dtype, ndim, dims, r->ctx->budget, error);
     if (!all)
         return FALSE;
-    gsize at = 0;
+    int64_t at = 0;
     for (guint i = 0; i < parts->len; i++) {
         const HnTensor *t = parts->pdata[i];
-        if (t->bytes)
-            memcpy((guint8 *)all->data + at, t->data, t->bytes);
-        at += t->bytes;
+        hn_tensor_copy_elements(all, at, t, 0, t->n);
+        at += t->n;
     }
     g_ptr_array_set_size(parts, 0);
     g_ptr_array_add(parts, all);
     return TRUE;
 }
 
+static gboolean write_text(const HnTensor *t, const char *name, GError **error)
+{
+    g_autoptr(HnOutFile) out = hn_out_open("-", error);
+    if (out && !hn_npy_write(out, t, error)) {
+        g_prefix_error(error, "output '%s': ", name);
+        return FALSE;
+    }
+    return out && hn_out_commit(out, error);
+}
+
 static gboolean write_stdout(Run *r, GError **error)
 {
-    if (r->n_out == 1)
+    const HnTensor *first = r->n_out == 1 ? r->results[0]->pdata[0] : NULL;
+    if (first != NULL && !hn_tensor_is_list(first) && first->dtype != HN_STRING)
         return write_npy(r->results[0], r->names[0], error);
-    g_autofree HnTensor **tensors = g_new0(HnTensor *, r->n_out + 1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free), tensors = g_ptr_array_new();
     for (int k = 0; k < r->n_out; k++) {
         if (!join_parts(r, r->results[k], r->names[k], error))
             return FALSE;
-        tensors[k] = r->results[k]->pdata[0];
+        hn_npz_flatten(r->names[k], r->results[k]->pdata[0], names, tensors);
     }
-    return hn_npz_write("-", r->names, tensors, r->n_out, r->ctx->budget, error);
+    if (first != NULL && first->dtype == HN_STRING)
+        return write_text(tensors->pdata[0], r->names[0], error);
+    return hn_npz_write("-", (const char *const *)names->pdata, (HnTensor *const *)tensors->pdata, (int)names->len,
+                        r->ctx->budget, error);
 }
 
 /* --- report ------------------------------------------------------------------------------------------------------ */

@@ -53,9 +53,9 @@ HnTensor *hn_array_pieces(const HnArrays *a, int i, const int64_t *first, int64_
     HnTensor *t = hn_tensor_new_uninit(all->dtype, all->ndim, dims, budget, error);
     if (!t || t->bytes == 0)
         return t;
-    const gsize row = all->bytes / (gsize)all->dims[0], size = row * (gsize)rows;
+    const int64_t row = all->n / all->dims[0];
     for (int64_t k = 0; k < n; k++)
-        memcpy((guint8 *)t->data + (gsize)k * size, (const guint8 *)all->data + (gsize)first[k] * row, size);
+        hn_tensor_copy_elements(t, k * rows * row, all, first[k] * row, rows * row);
     return t;
 }
 
@@ -133,6 +133,10 @@ gboolean hn_arrays_match(HnArrays *a, HnValue *const *inputs, HnTensor *const *g
         if (given[i])
             continue;
         hn_input_tensor_type(inputs[i], &optional);
+        if (a->npz && hn_npz_has_list(a->npz, inputs[i]->name, inputs[i]->type)) {
+            a->of_input[i] = HN_ARRAYS_LIST;
+            continue;
+        }
         g_autofree char *positional = g_strdup_printf("arr_%d", k++);
         if (a->of_input[i] < 0 && wanted == 1 && free_arrays == 1)
             a->of_input[i] = only;

@@ -8,11 +8,13 @@
 
 G_BEGIN_DECLS
 
+#define HN_ARRAYS_LIST (-2)
+
 typedef struct {
     char *name; /* for messages */
     HnNpz *npz;
     HnTensor *npy;
-    int *of_input; /* per input: which array, -1: none */
+    int *of_input; /* per input: which array, -1: none, HN_ARRAYS_LIST: several, of a value that is no tensor */
     int label;     /* which array, -1: none */
 } HnArrays;
 

@@ -104,6 +104,10 @@ static HnSample *sample_new(const HnData *d, int64_t index, int64_t count)
 static gboolean load_whole(const HnData *d, const HnArrays *a, HnSample *s, GError **error)
 {
     for (int i = 0; i < d->n; i++) {
+        const HnValue *v = d->inputs[i];
+        if (a->of_input[i] == HN_ARRAYS_LIST &&
+            !(s->in[i] = hn_npz_read_list(a->npz, v->name, v->type, d->o.budget, error)))
+            return FALSE;
         if (a->of_input[i] < 0)
             continue;
         HnTensor *t = hn_array_read(a, a->of_input[i], error);
@@ -238,7 +242,8 @@ HnSample *hn_data_load(const HnData *d, int64_t i, GError **error)
 
 static gboolean can_join(const HnTensor *a, const HnTensor *b)
 {
-    if (!a || !b || a->dtype != b->dtype || hn_dtype_bits(a->dtype) % 8 != 0 || hn_dtype_bits(a->dtype) == 0)
+    if (!a || !b || a->dtype != b->dtype || hn_dtype_bits(a->dtype) % 8 != 0 ||
+        (hn_dtype_bits(a->dtype) == 0 && a->dtype != HN_STRING))
         return FALSE;
     return a->ndim == b->ndim && a->ndim > 0 &&
            !memcmp(a->dims + 1, b->dims + 1, (gsize)(a->ndim - 1) * sizeof a->dims[0]);
@@ -269,9 +274,8 @@ static gboolean join(HnSample *const *samples, int n, int i, const char *what, H
     HnTensor *t = hn_tensor_new_uninit(parts[0]->dtype, parts[0]->ndim, dims, budget, error);
     if (!t)
         return FALSE;
-    for (gsize k = 0, at = 0; k < (gsize)n; at += parts[k++]->bytes)
-        if (parts[k]->bytes)
-            memcpy((guint8 *)t->data + at, parts[k]->data, parts[k]->bytes);
+    for (int64_t k = 0, at = 0; k < n; at += parts[k++]->n)
+        hn_tensor_copy_elements(t, at, parts[k], 0, parts[k]->n);
     *joined = t;
     return TRUE;
 }
@@ -372,6 +376,8 @@ static int64_t common_rows(const HnArrays *a, int n)
     int64_t rows = -1;
     for (int i = -1; i < n; i++) {
         int k = i < 0 ? a->label : a->of_input[i];
+        if (k == HN_ARRAYS_LIST) /* of one sample */
+            return -1;
         if (k < 0)
             continue;
         if (hn_array_rank(a, k) == 0 || (rows >= 0 && hn_array_dims(a, k)[0] != rows))

@@ -8,7 +8,8 @@
 
 #define MAGIC "\x93NUMPY"
 #define MAGIC_SIZE 6
-#define ALIGN 64 /* NumPy pads the header so that the elements start at a multiple of this */
+#define MOST_EMPTY 65536 /* elements of strings of no bytes */
+#define ALIGN 64         /* NumPy pads the header so that the elements start at a multiple of this */
 
 /* kind and bytes of an element as NumPy writes them */
 static const struct {
@@ -144,12 +145,28 @@ static Outcome take_dict(Text *t, HnNpyHead *head, char *descr, gsize room)
     return seen == 7 ? GOOD : MALFORMED;
 }
 
+/* 'U5' or 'S20' */
+static gboolean parse_text(const char *p, gboolean big, HnNpyHead *head)
+{
+    const gboolean unicode = *p == 'U';
+    char *end;
+    if ((!unicode && *p != 'S') || !g_ascii_isdigit(p[1]))
+        return FALSE;
+    const guint64 n = g_ascii_strtoull(p + 1, &end, 10);
+    head->dtype = HN_STRING;
+    head->unicode = unicode;
+    head->big = big && unicode;
+    return *end == '\0' && hn_mul_size(n, unicode ? 4 : 1, &head->width);
+}
+
 static gboolean parse_descr(const char *descr, HnNpyHead *head)
 {
     const char *p = descr;
     gboolean big = *p == '>';
     if (*p && strchr("<>|=", *p))
         p++;
+    if (parse_text(p, big, head))
+        return TRUE;
     for (gsize i = 0; i < G_N_ELEMENTS(types); i++) {
         char text[8];
         g_snprintf(text, sizeof text, "%c%d", types[i].kind, types[i].size);
@@ -162,6 +179,15 @@ static gboolean parse_descr(const char *descr, HnNpyHead *head)
         return TRUE;
     }
     return FALSE;
+}
+
+/* Strings without bytes would be many elements of a small file. */
+static gboolean count_bytes(HnNpyHead *h)
+{
+    if (h->dtype == HN_STRING)
+        return (h->width > 0 || h->n <= MOST_EMPTY) && hn_mul_size((gsize)h->n, h->width, &h->bytes) &&
+               h->bytes <= PTRDIFF_MAX;
+    return hn_dtype_bytes(h->dtype, h->n, &h->bytes);
 }
 
 gboolean hn_npy_parse(gconstpointer data, gsize size, const char *name, HnNpyHead *head, GError **error)
@@ -197,7 +223,7 @@ gboolean hn_npy_parse(gconstpointer data, gsize size, const char *name, HnNpyHea
     else if (!parse_descr(descr, &h))
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "'%s' holds elements of type '%s', which hone does not read",
                     name, descr);
-    else if (!hn_dims_count(h.ndim, h.dims, &h.n) || !hn_dtype_bytes(h.dtype, h.n, &h.bytes))
+    else if (!hn_dims_count(h.ndim, h.dims, &h.n) || !count_bytes(&h))
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has dimensions whose product is too large", name);
     else {
         *head = h;
@@ -230,7 +256,7 @@ static void swap_bytes(guint8 *p, gsize bytes, gsize unit)
 static void reorder(const HnNpyHead *h, const guint8 *src, guint8 *dst)
 {
     int64_t index[HN_MAX_RANK] = { 0 }, stride[HN_MAX_RANK], at = 0;
-    gsize size = hn_dtype_size(h->dtype);
+    gsize size = h->dtype == HN_STRING ? h->width : hn_dtype_size(h->dtype);
     if (h->n == 0)
         return;
     for (int d = 0; d < h->ndim; d++)
@@ -265,6 +291,18 @@ gboolean hn_npy_convert(const HnNpyHead *head, void *elements, const char *name,
     return check_bools(head, elements, name, error);
 }
 
+static HnTensor *turned_strings(const HnNpyHead *head, const guint8 *src, const char *name, HnBudget *budget,
+                                GError **error)
+{
+    guint8 *turned = hn_budget_alloc(budget, head->bytes, error);
+    if (!turned)
+        return NULL;
+    reorder(head, src, turned);
+    HnTensor *t = hn_npy_strings(head, turned, name, budget, error);
+    hn_budget_free(budget, turned);
+    return t;
+}
+
 HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, const char *name, HnBudget *budget,
                         GError **error)
 {
@@ -280,6 +318,8 @@ HnTensor *hn_npy_tensor(const HnNpyHead *head, GBytes *bytes, gsize offset, cons
         return NULL;
     gboolean turn = head->fortran && head->ndim > 1;
     g_autoptr(HnTensor) t = NULL;
+    if (head->dtype == HN_STRING)
+        return turn ? turned_strings(head, src, name, budget, error) : hn_npy_strings(head, src, name, budget, error);
     if (!turn && !head->big) {
         t = hn_tensor_new_bytes(head->dtype, head->ndim, head->dims, bytes, offset, budget, error);
     } else {
@@ -322,9 +362,15 @@ GBytes *hn_npy_header(HnDtype dtype, int ndim, const int64_t *dims, GError **err
                     hn_dtype_name(dtype));
         return NULL;
     }
+    char descr[16];
+    g_snprintf(descr, sizeof descr, "%c%c%d", types[k].size == 1 ? '|' : '<', types[k].kind, types[k].size);
+    return hn_npy_header_of(descr, ndim, dims);
+}
+
+GBytes *hn_npy_header_of(const char *descr, int ndim, const int64_t *dims)
+{
     GString *s = g_string_new(NULL);
-    char order = types[k].size == 1 ? '|' : '<';
-    g_string_printf(s, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", order, types[k].kind, types[k].size);
+    g_string_printf(s, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int d = 0; d < ndim; d++)
         g_string_append_printf(s, "%s%" PRId64, d ? ", " : "", dims[d]);
     g_string_append(s, ndim == 1 ? ",), }" : "), }");
@@ -340,10 +386,12 @@ GBytes *hn_npy_header(HnDtype dtype, int ndim, const int64_t *dims, GError **err
 
 gboolean hn_npy_write(HnOutFile *out, const HnTensor *t, GError **error)
 {
-    g_autoptr(GBytes) header = hn_npy_header(t->dtype, t->ndim, t->dims, error);
+    const gboolean text = t->dtype == HN_STRING;
+    g_autoptr(GBytes) header =
+        text ? hn_npy_text_file(t, NULL, error) : hn_npy_header(t->dtype, t->ndim, t->dims, error);
     if (!header)
         return FALSE;
     gsize size;
     gconstpointer data = g_bytes_get_data(header, &size);
-    return hn_out_write(out, data, size, error) && hn_out_write(out, t->data, t->bytes, error);
+    return hn_out_write(out, data, size, error) && (text || hn_out_write(out, t->data, t->bytes, error));
 }

@@ -387,8 +387,9 @@ static HnTensor *fortran_pieces(HnNpz *z, int i, const HnNpyHead *part, const Pi
 {
     g_autoptr(HnTensor) all = in_c_order(z, i, error);
     HnTensor *t = all ? hn_tensor_new_uninit(part->dtype, part->ndim, part->dims, z->budget, error) : NULL;
-    if (t)
-        copy_pieces(p, all->data, t->data);
+    const int64_t row = all && all->dims[0] > 0 ? all->n / all->dims[0] : 0; /* in elements */
+    for (int64_t k = 0; t && k < p->n; k++)
+        hn_tensor_copy_elements(t, k * p->rows * row, all, p->first[k] * row, p->rows * row);
     return t;
 }
 
@@ -408,6 +409,15 @@ static gboolean fetch_pieces(HnNpz *z, Member *m, const Pieces *p, guint8 *to, G
     return ok;
 }
 
+static HnTensor *string_pieces(HnNpz *z, Member *m, const HnNpyHead *part, const Pieces *p, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("%s:%s", z->name, m->shown.name);
+    guint8 *raw = hn_budget_alloc(z->budget, part->bytes, error);
+    HnTensor *t = raw && fetch_pieces(z, m, p, raw, error) ? hn_npy_strings(part, raw, name, z->budget, error) : NULL;
+    hn_budget_free(z->budget, raw);
+    return t;
+}
+
 HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_t rows, GError **error)
 {
     Member *m = &g_array_index(z->members, Member, i);
@@ -422,6 +432,8 @@ HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_
     part.bytes = p.size * (gsize)n;
     if (part.fortran && part.ndim > 1)
         return fortran_pieces(z, i, &part, &p, error);
+    if (part.dtype == HN_STRING)
+        return string_pieces(z, m, &part, &p, error);
     g_autoptr(HnTensor) t = hn_tensor_new_uninit(part.dtype, part.ndim, part.dims, z->budget, error);
     if (!t) {
         g_prefix_error(error, "cannot read array '%s' of '%s': ", m->shown.name, z->name);
@@ -446,28 +458,38 @@ static gboolean zip_failed(const char *path, const char *why, GError **error)
     return FALSE;
 }
 
+/* Header and elements, of numbers. */
+static GBytes *file_of(const HnTensor *t, HnBudget *budget, GError **error)
+{
+    g_autoptr(GBytes) header = hn_npy_header(t->dtype, t->ndim, t->dims, error);
+    if (!header)
+        return NULL;
+    gsize size = g_bytes_get_size(header), total = size;
+    if (!hn_add_size(size, t->bytes, &total)) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_BUDGET, "it is too large for an archive");
+        return NULL;
+    }
+    guint8 *block = hn_budget_alloc(budget, total, error);
+    if (!block)
+        return NULL;
+    memcpy(block, g_bytes_get_data(header, NULL), size);
+    if (t->bytes)
+        memcpy(block + size, t->data, t->bytes);
+    return hn_budget_bytes(budget, block, total);
+}
+
 /* blocks keeps the bytes until the archive is closed */
 static gboolean add_array(zip_t *zip, const char *name, const HnTensor *t, GPtrArray *blocks, HnBudget *budget,
                           GError **error)
 {
-    g_autoptr(GBytes) header = hn_npy_header(t->dtype, t->ndim, t->dims, error);
-    if (!header) {
+    GBytes *bytes = t->dtype == HN_STRING ? hn_npy_text_file(t, budget, error) : file_of(t, budget, error);
+    if (!bytes) {
         g_prefix_error(error, "output '%s': ", name);
         return FALSE;
     }
-    gsize size = g_bytes_get_size(header), total = size;
-    if (!hn_add_size(size, t->bytes, &total)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "output '%s' is too large for an archive", name);
-        return FALSE;
-    }
-    guint8 *block = hn_budget_alloc(budget, total, error);
-    if (!block)
-        return FALSE;
-    memcpy(block, g_bytes_get_data(header, NULL), size);
-    if (t->bytes)
-        memcpy(block + size, t->data, t->bytes);
-    g_ptr_array_add(blocks, hn_budget_bytes(budget, block, total));
-
+    g_ptr_array_add(blocks, bytes);
+    gsize total;
+    const void *block = g_bytes_get_data(bytes, &total);
     g_autofree char *member = member_name(name), *file = g_strconcat(member, ".npy", NULL);
     zip_source_t *source = zip_source_buffer(zip, block, total, 0);
     zip_int64_t at = source ? zip_file_add(zip, file, source, ZIP_FL_ENC_UTF_8) : -1;

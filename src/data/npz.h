@@ -14,6 +14,7 @@
 #pragma once
 
 #include "data/npy.h"
+#include "ir/type.h"
 
 G_BEGIN_DECLS
 
@@ -42,6 +43,13 @@ HnTensor *hn_npz_read(HnNpz *z, int i, GError **error);
 HnTensor *hn_npz_rows(HnNpz *z, int i, int64_t first, int64_t n, GError **error);
 /* n pieces of so many rows each, one behind the other: the k-th begins with row first[k]. */
 HnTensor *hn_npz_pieces(HnNpz *z, int i, const int64_t *first, int64_t n, int64_t rows, GError **error);
+
+/* Values that are no tensors, npz_list.c: NAME.0, NAME.1, ... are a sequence, NAME.keys and NAME.values a map, NAME an
+ * optional that holds something. Is there anything of the value? And what it is; errors: FORMAT, BUDGET. */
+gboolean hn_npz_has_list(const HnNpz *z, const char *name, const HnType *type);
+HnTensor *hn_npz_read_list(HnNpz *z, const char *name, const HnType *type, HnBudget *budget, GError **error);
+/* The arrays that stand for t, a tensor or not, are added to both: names to be freed, tensors of t. */
+void hn_npz_flatten(const char *name, HnTensor *t, GPtrArray *names, GPtrArray *tensors);
 
 /* Stored, not compressed; the same arrays give the same bytes. "-" is stdout. */
 gboolean hn_npz_write(const char *path, const char *const *names, HnTensor *const *tensors, int n, HnBudget *budget,

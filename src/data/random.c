@@ -81,6 +81,18 @@ static void fill_mask(HnRng *rng, HnTensor *t, int64_t first, int64_t end)
         hn_tensor_set_i64(t, i, i % row == 0 || hn_rng_int(rng, 0, 7) != 0);
 }
 
+/* Some words, of which some are the same. */
+static void fill_strings(HnRng *rng, HnTensor *t, int64_t first, int64_t end)
+{
+    static const char *const words[] = { "a",    "small", "number", "of",    "words", "that", "Come",      "often",
+                                         "Once", "seven", "ÄÖ",     "x1.5b", "",      "42",   "two words", "end" };
+    for (int64_t i = first; i < end; i++) {
+        const char *word = words[hn_rng_int(rng, 0, G_N_ELEMENTS(words) - 1)];
+        g_autoptr(GBytes) s = g_bytes_new_static(word, strlen(word));
+        hn_tensor_set_string(t, i, s);
+    }
+}
+
 /* How many elements the sequences have whose lengths the input is said by its name to hold, one for each: the second
  * dimension of the first other input that has one. 0: no lengths. */
 static int64_t sequence_length(const HnValue *input, const HnTensor *t, const HnShapes *shapes)
@@ -118,6 +130,10 @@ static gboolean fill(HnRng *rng, const HnValue *input, const HnShapes *shapes, H
         const int64_t end = t->n - first > STRETCH ? first + STRETCH : t->n;
         if (!hn_budget_ask(budget, error))
             return FALSE;
+        if (t->dtype == HN_STRING) {
+            fill_strings(rng, t, first, end);
+            continue;
+        }
         if (floats)
             fill_floats(rng, t, first, end);
         else if (mask)
@@ -138,7 +154,7 @@ static HnType *type_of(const HnValue *input, const HnShapes *shapes, GError **er
     const HnType *type = input->type;
     while (type->kind == HN_TYPE_OPTIONAL)
         type = type->elem;
-    if (!hn_dtype_in(type->dtype, HN_T_COMPUTE)) {
+    if (!hn_dtype_in(type->dtype, HN_T_COMPUTE | HN_BIT(HN_STRING))) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "cannot make up elements of type %s for input '%s'",
                     hn_dtype_name(type->dtype), input->name);
         return NULL;

@@ -73,11 +73,55 @@ static void test_headers(void)
     check_reads(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (1,)}", "\0\x3c", 2, "f16[1]={1}");
 }
 
+static void test_strings(void)
+{
+    static const char *const texts[] = { "string[2,2]={'a','','two','\xc3\xa4'}", "string[]={'x'}", "string[0]={}",
+                                         "string[1]={''}" };
+    check_reads(1, "{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}", "a\0\0\0b\0\0\0\xe4\0\0\0\0\0\0\0", 16,
+                "string[2]={'ab','\xc3\xa4'}");
+    check_reads(1, "{'descr': '>U1', 'fortran_order': False, 'shape': (1,)}", "\0\0\0a", 4, "string[1]={'a'}");
+    check_reads(1, "{'descr': '|S2', 'fortran_order': False, 'shape': (2,)}", "a\0bc", 4, "string[2]={'a','bc'}");
+    check_reads(1, "{'descr': '|S1', 'fortran_order': True, 'shape': (2, 2)}", "abcd", 4,
+                "string[2,2]={'a','c','b','d'}");
+    check_reads(1, "{'descr': '|S0', 'fortran_order': False, 'shape': (2,)}", "", 0, "string[2]={'',''}");
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnTensor) t = tensor(texts[i]);
+        g_autoptr(GBytes) file = hn_npy_text_file(t, NULL, &error);
+        g_assert_no_error(error);
+        g_autoptr(HnTensor) back = hn_npy_read_bytes(file, "x.npy", NULL, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_tensor_equal(back, t));
+    }
+}
+
+/* What is no UTF-8 is written as bytes; a zero at the end would be lost. */
+static void test_bytes(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnTensor) t = tensor("string[2]={'a','b'}");
+    g_autoptr(GBytes) odd = g_bytes_new("\xff\0x", 3), zero = g_bytes_new("a", 2);
+    hn_tensor_set_string(t, 1, odd);
+    g_autoptr(GBytes) file = hn_npy_text_file(t, NULL, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnTensor) back = hn_npy_read_bytes(file, "x.npy", NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_tensor_equal(back, t));
+    hn_tensor_set_string(t, 0, zero);
+    g_assert_null(hn_npy_text_file(t, NULL, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED);
+}
+
 static void test_refused(void)
 {
     check_refuses(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", 23, HN_ERROR_FORMAT, "23 bytes");
     check_refuses(1, "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}", 16, HN_ERROR_UNSUPPORTED, "'|O'");
-    check_refuses(1, "{'descr': '<U3', 'fortran_order': False, 'shape': (1,)}", 12, HN_ERROR_UNSUPPORTED, "'<U3'");
+    check_refuses(1, "{'descr': '<U3', 'fortran_order': False, 'shape': (1,)}", 12, HN_ERROR_FORMAT, "character");
+    check_refuses(1, "{'descr': '<U3', 'fortran_order': False, 'shape': (1,)}", 11, HN_ERROR_FORMAT, "11 bytes");
+    check_refuses(1, "{'descr': '<U3x', 'fortran_order': False, 'shape': (1,)}", 12, HN_ERROR_UNSUPPORTED, "'<U3x'");
+    check_refuses(1, "{'descr': '|S0', 'fortran_order': False, 'shape': (99999999,)}", 0, HN_ERROR_FORMAT, "large");
+    check_refuses(1, "{'descr': '<U4611686018427387904', 'fortran_order': False, 'shape': (1,)}", 9,
+                  HN_ERROR_UNSUPPORTED, "'<U4611686018427387904'");
     check_refuses(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, HN_ERROR_UNSUPPORTED,
                   "record");
     check_refuses(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", 1, HN_ERROR_FORMAT, "bool");
@@ -348,6 +392,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/data/npy/headers", test_headers);
+    g_test_add_func("/data/npy/strings", test_strings);
+    g_test_add_func("/data/npy/bytes", test_bytes);
     g_test_add_func("/data/npy/refused", test_refused);
     g_test_add_func("/data/npy/cut", test_cut);
     g_test_add_func("/data/npy/write", test_write);

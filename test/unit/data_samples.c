@@ -224,6 +224,30 @@ static void test_bad(Fixture *f, G_GNUC_UNUSED gconstpointer data)
     check_fails(f, "random:0", HN_ERROR_USAGE, "random:0");
 }
 
+/* Values that are no tensors, as several arrays. */
+static void test_lists(Fixture *f, G_GNUC_UNUSED gconstpointer data)
+{
+    declare(f, "%s:seq(f32[...]), %m:map(i64,f32[]), %x:f32[N]");
+    g_autofree char *npz = WRITE(f, "l.npz", "s.0", "f32[2]={1,2}", "s.1", "f32[1]={3}", "m.keys", "i64[2]={7,8}",
+                                 "m.values", "f32[2]={1,0}", "x", "f32[3]={1,2,3}");
+    g_autoptr(HnData) d = open_source(f, npz);
+    g_assert_cmpint(hn_data_count(d), ==, 1);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnSample) s = hn_data_load(d, 0, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(s->in[0]->dtype, ==, HN_SEQUENCE);
+    g_assert_cmpint(s->in[0]->n, ==, 2);
+    expect(hn_tensor_get_item(s->in[0], 1), "f32[1]={3}");
+    g_assert_cmpint(s->in[1]->dtype, ==, HN_MAP);
+    expect(hn_tensor_get_item(s->in[1], 0), "i64[2]={7,8}");
+    expect(s->in[2], "f32[3]={1,2,3}");
+    g_autofree char *odd = WRITE(f, "odd.npz", "s.0", "f32[2]={1,2}", "m.keys", "i64[1]={7}", "m.values",
+                                 "f32[2]={1,0}", "x", "f32[3]={1,2,3}");
+    g_autoptr(HnData) wrong = open_source(f, odd);
+    g_assert_null(hn_data_load(wrong, 0, &error));
+    g_assert_error(error, HN_ERROR, HN_ERROR_FORMAT);
+}
+
 /* --- folders ----------------------------------------------------------------------------------------------------- */
 
 static void write_set(Fixture *f, const char *path, const char *prefix, const char *a, const char *b)
@@ -451,6 +475,7 @@ int main(int argc, char **argv)
         { "/data/sets", test_sets },     { "/data/files", test_files },
         { "/data/random", test_random }, { "/data/shapes", test_shapes },
         { "/data/iter", test_iter },     { "/data/iter/fails", test_iter_fails },
+        { "/data/lists", test_lists },
     };
     g_test_init(&argc, &argv, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)

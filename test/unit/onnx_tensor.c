@@ -195,6 +195,63 @@ static void test_others(void)
     assert_refused(&o.base, HN_ERROR_UNSUPPORTED, other);
 }
 
+static HnTensor *list_of(HnDtype kind, HnTensor *a, HnTensor *b)
+{
+    HnTensor *t = hn_tensor_new_list(kind, (a != NULL) + (b != NULL), NULL, NULL);
+    if (a != NULL)
+        hn_tensor_set_item(t, 0, a);
+    if (b != NULL)
+        hn_tensor_set_item(t, 1, b);
+    return t;
+}
+
+/* Written and read again as what it is, and damaged at each byte. */
+static void check_list(HnTensor *t, HnTypeKind kind)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnType) type = hn_type_list(kind, HN_UNDEFINED, NULL);
+    g_autoptr(GBytes) bytes = hn_onnx_tensor_write_bytes(t, "v", NULL, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnTensor) again = hn_onnx_value_read_bytes(bytes, type, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_tensor_equal(t, again));
+    gsize n;
+    g_autofree guint8 *copy = g_memdup2(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes));
+    for (n = 0; n < g_bytes_get_size(bytes); n++) {
+        g_autoptr(GError) cause = NULL;
+        copy[n] ^= 0x15;
+        g_autoptr(GBytes) odd = g_bytes_new(copy, g_bytes_get_size(bytes)), part = g_bytes_new(copy, n);
+        copy[n] ^= 0x15;
+        HnTensor *x = hn_onnx_value_read_bytes(odd, type, NULL, &cause);
+        g_assert_true((x == NULL) == (cause != NULL));
+        hn_tensor_unref(x);
+        hn_tensor_unref(hn_onnx_value_read_bytes(part, type, NULL, NULL));
+    }
+}
+
+static void test_values(void)
+{
+    g_autoptr(HnTensor) ints = hn_tensor_ints((const int64_t[]){ 4, 5 }, 2), one = hn_tensor_scalar_f32(1.5f);
+    g_autoptr(HnTensor) words = hn_tensor_new(HN_STRING, 1, (const int64_t[]){ 2 }, NULL, NULL);
+    g_autoptr(GBytes) word = g_bytes_new_static("word", 4);
+    hn_tensor_set_string(words, 1, word);
+    g_autoptr(HnTensor) seq = list_of(HN_SEQUENCE, one, one), texts = list_of(HN_SEQUENCE, words, NULL),
+                        none = list_of(HN_SEQUENCE, NULL, NULL), map = list_of(HN_MAP, ints, ints),
+                        by_word = list_of(HN_MAP, words, words), maps = list_of(HN_SEQUENCE, map, map),
+                        opt = list_of(HN_OPTIONAL, ints, NULL), opt_seq = list_of(HN_OPTIONAL, seq, NULL),
+                        nothing = list_of(HN_OPTIONAL, NULL, NULL), nested = list_of(HN_SEQUENCE, seq, none);
+    check_list(seq, HN_TYPE_SEQUENCE);
+    check_list(texts, HN_TYPE_SEQUENCE);
+    check_list(none, HN_TYPE_SEQUENCE);
+    check_list(maps, HN_TYPE_SEQUENCE);
+    check_list(nested, HN_TYPE_SEQUENCE);
+    check_list(map, HN_TYPE_MAP);
+    check_list(by_word, HN_TYPE_MAP);
+    check_list(opt, HN_TYPE_OPTIONAL);
+    check_list(opt_seq, HN_TYPE_OPTIONAL);
+    check_list(nothing, HN_TYPE_OPTIONAL);
+}
+
 static void test_files(void)
 {
     g_autofree char *folder = g_dir_make_tmp("hn-tensor-XXXXXX", NULL);
@@ -226,6 +283,7 @@ int main(int argc, char **argv)
     g_test_add_func("/onnx/tensor/six-bits", test_six_bits);
     g_test_add_func("/onnx/tensor/refused", test_refused);
     g_test_add_func("/onnx/tensor/others", test_others);
+    g_test_add_func("/onnx/tensor/values", test_values);
     g_test_add_func("/onnx/tensor/files", test_files);
     return g_test_run();
 }
