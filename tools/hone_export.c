@@ -13,6 +13,7 @@
 #include "ir/sparse.h"
 #include "op/op.h"
 #include "pass/expand_contrib.h"
+#include "pass/zipmap.h"
 
 #define WHAT "the new model"
 #define SLOWER 1.03    /* of the time: what is not written, of halves and with --bench */
@@ -39,6 +40,8 @@ static const GOptionEntry entries[] = {
       "leave calls of the model's own functions as they are", NULL },
     { "to-core", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, to_core),
       "write operators of ONNX Runtime's own domain as those of the default one", NULL },
+    { "no-zipmap", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, no_zipmap),
+      "outputs that are maps from labels to scores become tensors of the scores", NULL },
     { "to", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, to),
       "convert the precision: f16, bf16 or f32; what would overflow or vanish stays f32; slower or larger halves are "
       "not "
@@ -148,7 +151,11 @@ static HnModel *open_model(gpointer data, GError **error)
     Export *e = data;
     const HnOnnxOptions o = { .budget = e->ctx->budget, .verify_data = !e->verified };
     e->verified = TRUE;
-    return e->bytes != NULL ? hn_onnx_read_bytes(e->bytes, NULL, &o, error) : hn_onnx_read_file(e->path, &o, error);
+    HnModel *m =
+        e->bytes != NULL ? hn_onnx_read_bytes(e->bytes, NULL, &o, error) : hn_onnx_read_file(e->path, &o, error);
+    if (m != NULL && e->p->no_zipmap)
+        hn_unzip_maps(m);
+    return m;
 }
 
 /* All of the names, which commas separate, are values of g; nothing is NULL. */

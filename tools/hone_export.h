@@ -20,7 +20,7 @@ typedef struct {
     gint64 opset, fold_limit;
     double rtol, atol;
     gboolean no_check, force, explain, list_passes, infer_shapes, clear_metadata, keep_functions, bench, keep_io;
-    gboolean to_core;
+    gboolean to_core, no_zipmap;
     gboolean allow_larger;
     HnToolDataParams from;
 } ExportParams;

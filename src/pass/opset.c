@@ -79,9 +79,23 @@ static void drop_functions(HnModel *m)
     g_ptr_array_set_size(m->functions, 0);
 }
 
+static void find_plain(HnNode *n, gpointer data)
+{
+    *(gboolean *)data = *(gboolean *)data || hn_domain_equal(n->domain, NULL);
+}
+
+static gboolean has_plain_nodes(const HnModel *m)
+{
+    gboolean found = m->functions->len > 0;
+    hn_graph_foreach_node(m->graph, find_plain, &found);
+    return found;
+}
+
 gboolean hn_convert_opset(HnModel *m, int64_t target, GPtrArray *blocked, GError **error)
 {
     int64_t from = hn_model_opset(m, NULL);
+    if (from == 0 && !has_plain_nodes(m)) /* all nodes are of other domains */
+        hn_model_set_opset(m, NULL, from = target);
     if (target < HN_OPSET_MIN || target > HN_OPSET_MAX || from < HN_OPSET_MIN || from > HN_OPSET_MAX) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
                     "opset %" G_GINT64_FORMAT " cannot be converted to opset %" G_GINT64_FORMAT
