@@ -279,14 +279,15 @@ static void stft_infer(HnInfer *x)
 {
     const HnDft *p = x->params;
     const int rank = hn_infer_rank(x, 0), window = hn_infer_rank(x, HN_STFT_WINDOW);
-    if (rank >= 0 && rank != 3)
+    if (rank >= 0 && rank != 2 && rank != 3)
         hn_infer_fail(x, HN_ERROR_SHAPE, "the signal has %d dimensions instead of 3", rank);
     if (window >= 0 && window != 1)
         hn_infer_fail(x, HN_ERROR_SHAPE, "the window has %d dimensions instead of 1", window);
     HnDim dims[] = { hn_dim_unknown(), hn_dim_unknown(), hn_dim_unknown(), hn_dim(2) };
-    if (rank == 3 && x->error == NULL) {
+    if (rank >= 2 && x->error == NULL) {
         const HnDim n = frame_known(x), step = scalar_dim(x, HN_STFT_STEP), all = hn_infer_dim(x, 0, 1);
-        check_parts(x, p->onesided);
+        if (rank == 3)
+            check_parts(x, p->onesided);
         if ((n.known && n.n < 1) || (step.known && step.n < 1))
             hn_infer_fail(x, HN_ERROR_VALUE, "frames cannot have a length of %" PRId64 " and a step of %" PRId64,
                           n.known ? n.n : 1, step.known ? step.n : 1);
@@ -304,11 +305,12 @@ static gboolean stft_setting(HnEval *e, int64_t *step, int64_t *length)
 {
     const HnDft *p = e->params;
     const HnTensor *x = hn_eval_in(e, 0), *window = hn_eval_in(e, HN_STFT_WINDOW);
-    if (x->ndim != 3 || (x->dims[2] != 1 && x->dims[2] != 2) || (window != NULL && window->ndim != 1)) {
+    const int64_t parts = x->ndim == 3 ? x->dims[2] : 1;
+    if ((x->ndim != 2 && x->ndim != 3) || (parts != 1 && parts != 2) || (window != NULL && window->ndim != 1)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the input is not a signal of real or complex numbers, or the window is none");
         return FALSE;
     }
-    if (p->onesided && x->dims[2] == 2) {
+    if (p->onesided && parts == 2) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "one half of the spectrum is enough for a real signal only");
         return FALSE;
     }
@@ -331,7 +333,7 @@ static void stft_frame(HnEval *e, Line *l, int64_t first, int64_t frame, int64_t
     const HnTensor *x = e->in[0], *window = hn_eval_in(e, HN_STFT_WINDOW);
     for (int64_t j = 0; j < l->f.n; j++) {
         const double w = window != NULL ? hn_tensor_get_f64(window, j) : 1;
-        load_point(x, first + j, (int)x->dims[2], l->z + 2 * j);
+        load_point(x, first + j, x->ndim == 3 ? (int)x->dims[2] : 1, l->z + 2 * j);
         l->z[2 * j] *= w;
         l->z[2 * j + 1] *= w;
     }

@@ -62,6 +62,8 @@ static const HnCase stft[] = {
     { "f32[1,4,1] i64={1} - !i64={5}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,4,1] i64={1} f32[3] i64={4}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,4,2] i64={1}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
-    { "f32[4,1] i64={1}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[2,4]={1,2,3,4,0,0,1,0} i64={1}", NULL, "f32[2,1,3,2]={10,0,-2,2,-2,0,1,0,-1,0,1,0}" },
+    { "f32[2,900] !i64={50} f32[120]", NULL, .atol = 1e-3 },
+    { "f32[4] i64={1}", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
 };
 HN_CASES(stft, "STFT", stft);

@@ -229,7 +229,7 @@ static const char *stft_reject(const HnStep *s)
 static gboolean stft_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    const int64_t n = frame_length(s), parts = x->dims[2];
+    const int64_t n = frame_length(s), parts = x->ndim == 3 ? x->dims[2] : 1;
     int64_t step = 1;
     (void)error;
     known(s, HN_STFT_STEP, &step);
