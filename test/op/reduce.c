@@ -51,6 +51,8 @@ static const HnCase reduceprod[] = {
 HN_CASES(reduceprod, "ReduceProd", reduceprod);
 
 static const HnCase reducemax[] = {
+    { "f32[3,35,2] i64[1]={2}", "keepdims=0" },
+    { "f32[2,3,35,2] i64[2]={3,1}", NULL },
     { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
     { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { DOC " i64[1]={1}", "keepdims=0", "f32[3,2]={20,2,40,2,60,2}" },
@@ -79,6 +81,8 @@ static const HnCase reducemin[] = {
 HN_CASES(reducemin, "ReduceMin", reducemin);
 
 static const HnCase reducel1[] = {
+    { "f32[3,35,2] i64[1]={2}", "keepdims=0" },
+    { "f32[2,3,35,2] i64[2]={3,1}", NULL },
     { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
     { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { "f32[3,2,2]={1,2,3,4,5,6,7,8,9,10,11,12} i64[1]={2}", "keepdims=0", "f32[3,2]={3,7,11,15,19,23}" },
@@ -89,6 +93,8 @@ static const HnCase reducel1[] = {
 HN_CASES(reducel1, "ReduceL1", reducel1);
 
 static const HnCase reducel2[] = {
+    { "f32[3,35,2] i64[1]={2}", "keepdims=0" },
+    { "f32[2,3,35,2] i64[2]={3,1}", NULL },
     { "f32[2,2]={3,4,-6,8} i64[1]={1}", "keepdims=0", "f32[2]={5,10}" },
     { "f32[2,2]={3,4,-6,8}", NULL, "f32[1,1]={11.180339887498949}", .opset = 1 },
     { "i64[3]={1,1,1}", NULL, "i64[1]={1}" },
@@ -98,6 +104,8 @@ static const HnCase reducel2[] = {
 HN_CASES(reducel2, "ReduceL2", reducel2);
 
 static const HnCase reducesumsquare[] = {
+    { "f32[3,35,2] i64[1]={2}", "keepdims=0" },
+    { "f32[2,3,35,2] i64[2]={3,1}", NULL },
     { "f32[2,2]={1,2,3,-4} i64[1]={1}", "keepdims=0", "f32[2]={5,25}" },
     { "f32[2,2]={1,2,3,-4}", "axes=[0] keepdims=0", "f32[2]={10,20}", .opset = 11 },
     { "f32[2]={-3,2}", "noop_with_empty_axes=1", "f32[2]={9,4}" },
@@ -116,6 +124,8 @@ static const HnCase reducelogsum[] = {
 HN_CASES(reducelogsum, "ReduceLogSum", reducelogsum);
 
 static const HnCase reducelogsumexp[] = {
+    { "f32[3,35,2] i64[1]={2}", "keepdims=0" },
+    { "f32[2,3,35,2] i64[2]={3,1}", NULL },
     { "f32[3,20,4,33] i64[2]={1,3}", NULL }, /* axes apart, rows longer than vectors */
     { "f32[5,3,70] i64[2]={0,1}", "keepdims=0" },
     { "f64[3,2,2]={5,1,20,2,30,1,40,2,55,1,60,2} i64[1]={1}", "keepdims=0",

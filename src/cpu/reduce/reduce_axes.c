@@ -20,6 +20,7 @@
 #undef HN_LEVEL
 
 typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, int64_t inner);
+typedef void (*PairsFn)(float *restrict y, const float *restrict x, int64_t n);
 typedef void (*PowersFn)(float *restrict y, const float *restrict shift, const float *restrict x, int64_t n,
                          int64_t inner);
 
@@ -29,22 +30,24 @@ typedef enum { PLAIN, LIKE, ROOT, LOG, MEAN, LOG_POWERS } Last;
 typedef struct {
     const HnOp *op;
     ReduceFn fns[HN_LEVELS];
+    PairsFn pairs[HN_LEVELS];
     float start;
     Last last; /* what is done with the result */
 } Kind;
 
+#define OF(name) HN_TABLE_OF_LEVELS(name), HN_TABLE_OF_LEVELS(name##_pairs)
 static const Kind kinds[] = {
-    { &hn_op_reducemax, HN_TABLE_OF_LEVELS(do_max), -INFINITY, PLAIN },
-    { &hn_op_reducemin, HN_TABLE_OF_LEVELS(do_min), INFINITY, PLAIN },
-    { &hn_op_reduceprod, HN_TABLE_OF_LEVELS(do_prod), 1, PLAIN },
-    { &hn_op_reducesum, HN_TABLE_OF_LEVELS(do_sum), 0, PLAIN },
-    { &hn_op_reducemean, HN_TABLE_OF_LEVELS(do_sum), 0, MEAN },
-    { &hn_op_reducelogsum, HN_TABLE_OF_LEVELS(do_sum), 0, LOG },
-    { &hn_op_reducelogsumexp, HN_TABLE_OF_LEVELS(do_max), -INFINITY, LOG_POWERS },
-    { &hn_op_reducel1, HN_TABLE_OF_LEVELS(do_sizes), 0, PLAIN },
-    { &hn_op_reducel2, HN_TABLE_OF_LEVELS(do_squares), 0, ROOT },
-    { &hn_op_reducesumsquare, HN_TABLE_OF_LEVELS(do_squares), 0, PLAIN },
-    { &hn_op_sumlike, HN_TABLE_OF_LEVELS(do_sum), 0, LIKE },
+    { &hn_op_reducemax, OF(do_max), -INFINITY, PLAIN },
+    { &hn_op_reducemin, OF(do_min), INFINITY, PLAIN },
+    { &hn_op_reduceprod, OF(do_prod), 1, PLAIN },
+    { &hn_op_reducesum, OF(do_sum), 0, PLAIN },
+    { &hn_op_reducemean, OF(do_sum), 0, MEAN },
+    { &hn_op_reducelogsum, OF(do_sum), 0, LOG },
+    { &hn_op_reducelogsumexp, OF(do_max), -INFINITY, LOG_POWERS },
+    { &hn_op_reducel1, OF(do_sizes), 0, PLAIN },
+    { &hn_op_reducel2, OF(do_squares), 0, ROOT },
+    { &hn_op_reducesumsquare, OF(do_squares), 0, PLAIN },
+    { &hn_op_sumlike, OF(do_sum), 0, LIKE },
 };
 
 static const PowersFn powers_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_powers);
@@ -52,6 +55,7 @@ static const PowersFn powers_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_powers);
 /* Axes side by side that are both reduced, or both kept, are one. */
 typedef struct {
     ReduceFn fn;
+    PairsFn pairs; /* where each block is two elements for one result, block after block; else NULL */
     PowersFn powers;
     float start;
     Last last;
@@ -141,6 +145,8 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     find_axes(r, hn_cpu_in(s, 0), mask);
     const Kind *kind = kind_of(s);
     r->fn = kind->fns[hn_cpu_level()];
+    if (r->n == 2 && r->inner == 1 && r->ndim > 0 && r->strides[r->ndim - 1] > 0)
+        r->pairs = kind->pairs[hn_cpu_level()];
     r->start = kind->start;
     r->last = kind->last;
     r->threads = 1;
@@ -160,15 +166,23 @@ static void walk(const Reduce *r, float *y, const float *shift, const float *x, 
 {
     int64_t idx[HN_MAX_RANK] = { 0 }, dims[HN_MAX_RANK], off = 0;
     int64_t *strides = (int64_t *)r->strides;
+    const int ndim = r->ndim - (r->pairs != NULL && shift == NULL);
     for (int i = 0; i < r->ndim; i++)
         dims[i] = i == 0 ? last - first : r->dims[i];
+    if (ndim < r->ndim) {
+        do {
+            r->pairs(y + off, x, dims[ndim]);
+            x += 2 * dims[ndim];
+        } while (hn_index_next(ndim, dims, idx, 1, &strides, &off));
+        return;
+    }
     do {
         if (shift != NULL)
             r->powers(y + off, shift + off, x, r->n, r->inner);
         else
             r->fn(y + off, x, r->n, r->inner);
         x += r->n * r->inner;
-    } while (hn_index_next(r->ndim, dims, idx, 1, &strides, &off));
+    } while (hn_index_next(ndim, dims, idx, 1, &strides, &off));
 }
 
 static void finish(const Reduce *r, float *y, const float *sum, int64_t n)

@@ -1,5 +1,6 @@
 /*
- * Reductions, for reduce_axes.c at one instruction level: x is [n, inner], y [inner] holds the result so far.
+ * Reductions, for reduce_axes.c at one instruction level: x is [n, inner], y [inner] holds the result so far; or, of
+ * pairs, x is [n, 2], y [n].
  */
 #include <math.h>
 #include <stdint.h>
@@ -29,6 +30,11 @@
         for (int64_t k = 0; k < n; k++)                                                                    \
             for (int64_t i = 0; i < inner; i++)                                                            \
                 y[i] = STEP(y[i], x[k * inner + i]);                                                       \
+    }                                                                                                      \
+    static HN_TARGET void HN_V(name##_pairs)(float *restrict y, const float *restrict x, int64_t n)        \
+    {                                                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                                    \
+            y[i] = STEP(STEP(y[i], x[2 * i]), x[2 * i + 1]);                                               \
     }
 #define JOIN(name, EXPR)                                              \
     static inline HN_TARGET float HN_V(name##_join)(float s, float v) \
