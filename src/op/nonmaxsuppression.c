@@ -4,7 +4,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "op/move.h"
 
@@ -35,6 +34,7 @@ static void nonmaxsuppression_infer(HnInfer *x)
 
 typedef struct {
     double y0, x0, y1, x1, area;
+    int64_t index;
 } Box;
 
 static Box box_read(const float *v, gboolean center)
@@ -42,9 +42,9 @@ static Box box_read(const float *v, gboolean center)
     Box b;
     if (center) {
         double hw = v[2] / 2.0, hh = v[3] / 2.0;
-        b = (Box){ v[1] - hh, v[0] - hw, v[1] + hh, v[0] + hw, 0 };
+        b = (Box){ v[1] - hh, v[0] - hw, v[1] + hh, v[0] + hw, 0, 0 };
     } else {
-        b = (Box){ MIN(v[0], v[2]), MIN(v[1], v[3]), MAX(v[0], v[2]), MAX(v[1], v[3]), 0 };
+        b = (Box){ MIN(v[0], v[2]), MIN(v[1], v[3]), MAX(v[0], v[2]), MAX(v[1], v[3]), 0, 0 };
     }
     b.area = (b.y1 - b.y0) * (b.x1 - b.x0);
     return b;
@@ -63,15 +63,28 @@ typedef struct {
     int64_t index;
 } Candidate;
 
-/* The best first; of equal scores the lower index. A NaN comes last. */
-static int candidate_compare(const void *a, const void *b)
+/* Is a taken before b: the larger score, or of equal ones the lower index? A NaN comes last. */
+static gboolean comes_before(const Candidate *a, const Candidate *b)
 {
-    const Candidate *p = a, *q = b;
-    if (isnan(p->score) != isnan(q->score))
-        return isnan(p->score) ? 1 : -1;
-    if (p->score != q->score && !isnan(p->score))
-        return p->score > q->score ? -1 : 1;
-    return p->index < q->index ? -1 : 1;
+    if (isnan(a->score) != isnan(b->score))
+        return isnan(b->score);
+    if (a->score != b->score && !isnan(a->score))
+        return a->score > b->score;
+    return a->index < b->index;
+}
+
+/* Candidate `at` of a heap of m finds its place among those below it. */
+static void sink(Candidate *c, int64_t m, int64_t at)
+{
+    const Candidate item = c[at];
+    for (int64_t child; (child = 2 * at + 1) < m; at = child) {
+        if (child + 1 < m && comes_before(&c[child + 1], &c[child]))
+            child++;
+        if (!comes_before(&c[child], &item))
+            break;
+        c[at] = c[child];
+    }
+    c[at] = item;
 }
 
 typedef struct {
@@ -80,7 +93,7 @@ typedef struct {
     double iou, score;
 } Limits;
 
-/* Boxes of one class, taken ones in front of c: how many. */
+/* Boxes of one class, into `taken`: how many. c is a heap, since mostly a few of many candidates are looked at. */
 static int64_t select_boxes(const float *boxes, const float *scores, int64_t n, const Limits *l, Candidate *c,
                             Box *taken)
 {
@@ -88,16 +101,18 @@ static int64_t select_boxes(const float *boxes, const float *scores, int64_t n, 
     for (int64_t i = 0; i < n; i++)
         if (!l->has_score || scores[i] > l->score)
             c[m++] = (Candidate){ scores[i], i };
-    qsort(c, (size_t)m, sizeof *c, candidate_compare);
-    for (int64_t i = 0; i < m && k < l->most; i++) {
-        Box b = box_read(boxes + 4 * c[i].index, l->center);
+    for (int64_t i = m / 2; i-- > 0;)
+        sink(c, m, i);
+    while (m > 0 && k < l->most) {
+        Box b = box_read(boxes + 4 * c[0].index, l->center);
         gboolean keep = TRUE;
         for (int64_t j = 0; j < k && keep; j++)
             keep = !box_overlaps(&b, &taken[j], l->iou);
-        if (keep) {
-            taken[k] = b;
-            c[k++] = c[i];
-        }
+        b.index = c[0].index;
+        if (keep)
+            taken[k++] = b;
+        c[0] = c[--m];
+        sink(c, m, 0);
     }
     return k;
 }
@@ -138,7 +153,7 @@ static void nonmaxsuppression_ref(HnEval *e)
         int64_t k = select_boxes((const float *)boxes->data + batch * n * 4, (const float *)scores->data + i * n, n, &l,
                                  c, taken);
         for (int64_t j = 0; j < k; j++) {
-            int64_t row[3] = { batch, i % classes, c[j].index };
+            int64_t row[3] = { batch, i % classes, taken[j].index };
             g_array_append_val(found, row);
         }
     }

@@ -8,6 +8,7 @@
 #include "op/activation.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
+#include "op/sign.h"
 #include "op/types.h"
 #include "op/tape.h"
 #include "op/unbind.h"
@@ -307,10 +308,6 @@ const HnOp hn_op_shrink = {
 };
 
 /* --- IsInf, IsNaN ------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    gboolean negative, positive, nan;
-} HnIs;
 
 static void isinf_bind(HnBind *b, void *params)
 {

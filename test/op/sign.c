@@ -71,6 +71,8 @@ static const HnCase isinf_cases[] = {
     { "f32[4]={-inf,inf,nan,1}", "detect_negative=0", "bool[4]={false,true,false,false}" },
     { "f64[2]={-inf,inf}", "detect_positive=0", "bool[2]={true,false}", .opset = 10 },
     { "f16[2]={-inf,0}", NULL, "bool[2]={true,false}" },
+    { "f32[4]={-inf,inf,0,1}", "detect_negative=0 detect_positive=0", "bool[4]={false,false,false,false}" },
+    { "f32[3,37]", NULL },
 };
 HN_CASES(isinf, "IsInf", isinf_cases);
 
@@ -78,6 +80,7 @@ static const HnCase isnan_cases[] = {
     { "f32[4]={-inf,nan,0,1}", NULL, "bool[4]={false,true,false,false}" },
     { "f64={nan}", NULL, "bool={true}", .opset = 9 },
     { "bf16[2]={nan,1}", NULL, "bool[2]={true,false}" },
+    { "f32[3,37]", NULL },
     { "i32[1]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
 };
 HN_CASES(isnan, "IsNaN", isnan_cases);
