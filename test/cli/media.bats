@@ -149,3 +149,51 @@ numpy.save("mask.npy", x)'
     "$python" -c 'import numpy, PIL.Image as I
 x = numpy.asarray(I.open("out.png")); assert [list(x[p]) for p in ((0, 0), (0, 5), (8, 0))] == [[0] * 3, [0, 128, 0], [128, 128, 0]]'
 }
+
+@test "media: sound, mixed and resampled" {
+    "$python" "$here/media.py" sounds .
+    mkdir -p words/no words/yes
+    cp one.wav words/no
+    cp two.wav words/yes
+    for f in one.wav two.wav; do
+        hone-run sound.onnx --input x=$f >out.npy
+        "$python" "$here/media.py" heard out.npy $f
+    done
+    hone-run sound.onnx --rate 8000 --input x=one.wav >out.npy
+    "$python" "$here/media.py" heard out.npy one.wav 8000
+    hone-run sound.onnx --rate 22050 --input x=two.wav >out.npy
+    "$python" "$here/media.py" heard out.npy two.wav 22050
+    hone-run sound.onnx --data words --out results -q
+    [ -e results/test_data_set_1/output_0.pb ]
+    refuses 1 "'nan.wav': frame 3" hone-run sound.onnx --input x=nan.wav
+    refuses 1 "'cut.wav'" hone-run sound.onnx --input x=cut.wav
+    refuses 1 "'none.wav'" hone-run sound.onnx --data none.wav
+    refuses 2 "for pictures" hone-run sound.onnx --resize 8x8 --input x=one.wav
+    refuses 6 "'one.wav'" hone-run sound.onnx --rate 768000 --mem-limit 1M --input x=one.wav
+}
+
+@test "media: numbers as text, bytes, lists and fills" {
+    printf 'a,b,c\n1,2,3\n4,5,6\n' >table.csv
+    printf '1 2 3 4\n' >row.txt
+    printf '\0\0\200?\0\0\0@' >raw.bin
+    [ "$(hone-run sound.onnx --data table.csv | npy show)" = '<f4[2,3] 1 2 3 4 5 6' ]
+    [ "$(hone-run pairs.onnx --data raw:raw.bin | npy show)" = '<f4[1,2] 1 2' ]
+    [ "$(hone-run pairs.onnx --input x=raw:- <raw.bin | npy show)" = '<f4[1,2] 1 2' ]
+    refuses 1 "do not say what shape" hone-run sound.onnx --data raw:raw.bin
+    [ "$(hone-run sound.onnx --input x=row.txt | npy show)" = '<f4[1,4] 1 2 3 4' ]
+    [ "$(hone-run sound.onnx --input 'x=[[1,2],[3,4]]' | npy show)" = '<f4[2,2] 1 2 3 4' ]
+    [ "$(hone-run sound.onnx --input x=ones --dim T=3 | npy show)" = '<f4[1,3] 1 1 1' ]
+    [ "$(hone-run sound.onnx --input x=zeros --shapes x:2x1 | npy show)" = '<f4[2,1] 0 0' ]
+    [ "$(hone-run sound.onnx --input x=-0.5 | npy show)" = '<f4[1,1] -0.5' ]
+    hone-run sound.onnx --input x=random:7 --dim T=9 >a.npy
+    hone-run sound.onnx --input x=random --seed 7 --dim T=9 | cmp - a.npy
+    hone-bench sound.onnx --input x=random --dim T=100 --runs 2 -q
+    printf '1,2\n3\n' >bad.csv
+    refuses 1 "'bad.csv': line 2 has 1 numbers, not 2" hone-run sound.onnx --data bad.csv
+    printf '1,2\n3,x\n' >bad.csv
+    refuses 1 "line 2: 'x' is no number of type f32" hone-run sound.onnx --data bad.csv
+    printf abc >odd.bin
+    refuses 1 "no whole number of f32" hone-run sound.onnx --data raw:odd.bin
+    refuses 2 "no list of numbers" hone-run sound.onnx --input 'x=[1,[2]]'
+    refuses 2 "random data" hone-run sound.onnx --data table.csv --dim T=3
+}

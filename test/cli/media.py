@@ -5,12 +5,15 @@ usage: media.py make DIR        models that hand on what they get, and pictures 
        media.py digits DIR NPZ  the images of an .npz as PNG files, in a folder per label
        media.py compare DIR     one line for each difference; status 1 where there is one
        media.py bad DIR         files that are none
+       media.py sounds DIR      sound files, some of them broken
+       media.py heard NPY WAV [RATE]  whether the array is that sound, at another rate where one is given
 """
 import io
 import os
 import struct
 import subprocess
 import sys
+import wave
 import zlib
 
 import numpy as np
@@ -49,7 +52,7 @@ def make(folder):
     os.makedirs(folder, exist_ok=True)
     for name, shape in (("rgb", ["N", 3, "H", "W"]), ("grey", ["N", 1, "H", "W"]), ("rgba", ["N", 4, "H", "W"]),
                         ("last", ["N", "H", "W", 3]), ("fixed", ["N", 3, 64, 48]), ("square", ["N", 3, 56, 56]),
-                        ("two", [2, 3, 8, 8]), ("flat", [3, "H", "W"]), ("sound", ["N", "T"])):
+                        ("two", [2, 3, 8, 8]), ("flat", [3, "H", "W"]), ("sound", ["N", "T"]), ("pairs", ["N", 2])):
         hand_on(f"{folder}/{name}.onnx", shape)
     hand_on(f"{folder}/u8.onnx", ["N", 3, "H", "W"], "UINT8")
     hand_on(f"{folder}/i8.onnx", ["N", 3, "H", "W"], "INT8")
@@ -107,6 +110,43 @@ def bad(folder):
         with open(f"{folder}/{name}", "wb") as f:
             f.write(data)
     pictures()["rgb.png"].convert("CMYK").save(f"{folder}/cmyk.jpeg")
+
+
+# --- sound ------------------------------------------------------------------------------------------------------------
+
+def sounds(folder):
+    t = np.arange(3000)
+    for name, channels, rate in (("one", 1, 16000), ("two", 2, 44100)):
+        both = np.stack([np.sin(2 * np.pi * f * t / rate) * 0.6 for f in (440, 700)[:channels]], 1)
+        with wave.open(f"{folder}/{name}.wav", "wb") as w:
+            w.setnchannels(channels)
+            w.setsampwidth(2)
+            w.setframerate(rate)
+            w.writeframes(np.round(both * 32767).astype("<i2").tobytes())
+    data = np.array([0, 0.5, 1, np.nan, 0], "<f4").tobytes()
+    head = b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
+    head += struct.pack("<IHHIIHH", 16, 3, 1, 16000, 64000, 4, 32) + b"data" + struct.pack("<I", len(data))
+    for name, content in (("nan", head + data), ("cut", head[:30]), ("none", b"RIFF1234WAVEhello")):
+        with open(f"{folder}/{name}.wav", "wb") as f:
+            f.write(content)
+
+
+def resample(x, old, new, width=6, rolloff=0.99):
+    """by the formula of Smith's windowed sinc, one result after the other"""
+    lower = min(old, new) * rolloff / old
+    at = np.arange(-(-len(x) * new // old)) * old / new
+    t = (np.arange(len(x))[None] - at[:, None]) * lower
+    kernel = np.where(np.abs(t) < width, np.sinc(t) * np.cos(t * np.pi / width / 2) ** 2, 0) * lower
+    return kernel @ x
+
+
+def heard(npy, wav, rate=None):
+    with wave.open(wav) as w:
+        x = np.frombuffer(w.readframes(w.getnframes()), "<i2").reshape(-1, w.getnchannels()).mean(1) / 32768
+        if rate:
+            x = resample(x, w.getframerate(), int(rate))
+    got = np.load(npy)
+    return int(got.shape != (1, len(x)) or np.abs(got[0] - x).max() > 1e-5)
 
 
 # --- comparing --------------------------------------------------------------------------------------------------------
@@ -173,6 +213,6 @@ def compare(folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("make", "digits", "compare", "bad"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("make", "digits", "compare", "bad", "sounds", "heard"):
         sys.exit(__doc__)
     sys.exit(globals()[sys.argv[1]](*sys.argv[2:]))
