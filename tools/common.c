@@ -308,6 +308,30 @@ HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name)
     return NULL;
 }
 
+HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, const HnToolDataParams *from,
+                              const char *path, const char *source, HnValue *const *inputs, int n,
+                              const HnDataOptions *options, GError **error)
+{
+    HnDataOptions o = *options;
+    HnToolInputs values;
+    HnData *d = NULL;
+    if (given == NULL)
+        return hn_tool_open_data(ctx, from, path, source, inputs, n, options, error);
+    if (!hn_tool_inputs(ctx, m, from, path, options->shapes, given, &values, error))
+        return NULL;
+    g_autofree HnTensor **tensors = g_new0(HnTensor *, (gsize)n + 1);
+    for (int i = 0; i < n; i++)
+        tensors[i] = hn_tool_input(&values, inputs[i]->name);
+    o.given = tensors;
+    if (values.feeds->pdata[0] != NULL)
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "option '--input': '%s' is an initializer, which stays as it is", (char *)values.feeds->pdata[0]);
+    else
+        d = hn_tool_open_data(ctx, from, path, source, inputs, n, &o, error);
+    hn_tool_inputs_clear(&values);
+    return d;
+}
+
 /* --- -v ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct {

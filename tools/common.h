@@ -94,6 +94,11 @@ HnPreprocess *hn_tool_preprocess(HnContext *ctx, const HnToolDataParams *from, c
 /* hn_data_open() with it. Warns where pixels are taken as they are without anybody having said so. */
 HnData *hn_tool_open_data(HnContext *ctx, const HnToolDataParams *from, const char *path, const char *source,
                           HnValue *const *inputs, int n, const HnDataOptions *options, GError **error);
+/* The same where `given`, values of --input, feed some of the inputs, which no source has to name then. UNSUPPORTED: an
+ * initializer is named. */
+HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, const HnToolDataParams *from,
+                              const char *path, const char *source, HnValue *const *inputs, int n,
+                              const HnDataOptions *options, GError **error);
 /* That warning, and what -v says. */
 void hn_tool_note_media(HnContext *ctx, const HnMediaTarget *t);
 

@@ -25,6 +25,7 @@ typedef struct {
     double ratio, sparsity;
     gboolean structured, analyze, explain, force, speed_only, resume;
     HnToolDataParams from;
+    char **input;
 } PruneParams;
 
 typedef enum {

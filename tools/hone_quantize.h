@@ -23,6 +23,7 @@ typedef struct {
     char *max_drop_text;
     gboolean per_tensor, per_channel, symmetric, analyze, force, allow_larger, speed_only, resume;
     HnToolDataParams from;
+    char **input;
 } QuantizeParams;
 
 typedef struct QuantizeFold QuantizeFold;

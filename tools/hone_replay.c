@@ -7,6 +7,7 @@
 typedef struct {
     char *output, *calib, *plan, *ranges, *metric, *data, *val, *teacher;
     HnToolDataParams from;
+    char **input;
 } ReplayParams;
 
 static const GOptionEntry entries[] = {
@@ -26,6 +27,8 @@ static const GOptionEntry entries[] = {
     { "teacher", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ReplayParams, teacher), "the teacher that MADE had", "MODEL" },
     { "metric", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ReplayParams, metric),
       "the program that MADE was judged by, where one was: a recipe names none", "cmd:PROGRAM" },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(ReplayParams, input),
+      "what fed input NAME where MADE was made; may be repeated", "NAME=VALUE" },
     HN_TOOL_DATA_ENTRIES(ReplayParams, from),
     G_OPTION_ENTRY_NULL,
 };
@@ -33,11 +36,11 @@ static const GOptionEntry entries[] = {
 /* Those that leave recipes, and which of the options above are for what they make. */
 static const struct {
     const char *tool;
-    const char *takes[5]; /* ended by NULL */
+    const char *takes[6]; /* ended by NULL */
 } tools[] = {
-    { "hone-quantize", { "calib", "plan", "ranges", "metric", NULL } },
+    { "hone-quantize", { "calib", "plan", "ranges", "metric", "input", NULL } },
     { "hone-export", { "data", NULL } },
-    { "hone-prune", { "calib", "metric", NULL } },
+    { "hone-prune", { "calib", "metric", "input", NULL } },
     { "hone-distill", { "data", "val", "teacher", NULL } },
 };
 
@@ -107,8 +110,10 @@ static gboolean fits(const ReplayParams *p, const char *path, int tool, GError *
 {
     const struct {
         const char *name, *value;
-    } given[] = { { "calib", p->calib }, { "plan", p->plan }, { "ranges", p->ranges },  { "metric", p->metric },
-                  { "data", p->data },   { "val", p->val },   { "teacher", p->teacher } };
+    } given[] = { { "calib", p->calib },     { "plan", p->plan },
+                  { "ranges", p->ranges },   { "metric", p->metric },
+                  { "data", p->data },       { "val", p->val },
+                  { "teacher", p->teacher }, { "input", p->input ? p->input[0] : NULL } };
     for (guint i = 0; i < G_N_ELEMENTS(given); i++)
         if (given[i].value != NULL && !g_strv_contains(tools[tool].takes, given[i].name)) {
             g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' was made by %s, which takes no '--%s'", path,
@@ -143,6 +148,8 @@ static gboolean run(HnContext *ctx, GError **error)
     add(args, "--val", p->val);
     add(args, "--teacher", p->teacher);
     add(args, "--output", p->output);
+    for (char **input = p->input; input != NULL && *input != NULL; input++)
+        add(args, "--input", *input);
     add_data_options(args, &p->from);
     add_common(args, &ctx->common);
     g_ptr_array_add(args, g_strdup("--"));

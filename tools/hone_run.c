@@ -291,8 +291,10 @@ static gboolean compare(Run *r, const HnSample *s, HnTensor *const *out, GError 
 static gboolean measure(Run *r, const HnSample *s, HnTensor *const *out, GError **error)
 {
     if (!s->label) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--metric' needs labels, but '%s' has no array 'label'",
-                    s->name);
+        g_set_error(
+            error, HN_ERROR, HN_ERROR_USAGE,
+            "option '--metric' needs labels, but '%s' has none: an array 'label', a folder for each class, or a list",
+            s->name);
         return FALSE;
     }
     if (r->n_out == 0)

@@ -60,7 +60,7 @@ static gboolean open_data(Prune *q, GError **error)
     const HnDataOptions o = {
         .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
     };
-    q->all = hn_tool_open_data(q->ctx, &q->p->from, q->path, source, inputs, n, &o, error);
+    q->all = hn_tool_open_fed_data(q->ctx, q->dense, q->p->input, &q->p->from, q->path, source, inputs, n, &o, error);
     if (q->all == NULL)
         return FALSE;
     if (hn_data_count(q->all) == 0 || hn_data_count(q->all) > G_MAXUINT32) {

@@ -81,6 +81,9 @@ const GOptionEntry prune_entries[] = {
     { "speed-only", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, speed_only),
       "without samples: a model that is good for measuring speed and nothing else", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, force), "write although a guard was missed", NULL },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(PruneParams, input),
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list] in every sample; may be repeated",
+      "NAME=VALUE" },
     HN_TOOL_DATA_ENTRIES(PruneParams, from),
     G_OPTION_ENTRY_NULL,
 };

@@ -80,6 +80,7 @@ gboolean prune_read_recipe(Prune *q, GError **error)
     p->output = given->output;
     p->calib = given->calib;
     p->from = given->from;
+    p->input = given->input;
     if (given->metric != NULL) {
         g_free(p->metric);
         p->metric = g_strdup(given->metric);

@@ -225,7 +225,7 @@ gboolean quantize_open_data(Quantize *q, GError **error)
     const HnDataOptions o = {
         .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
     };
-    q->data = hn_tool_open_data(q->ctx, &p->from, q->path, source, inputs, n, &o, error);
+    q->data = hn_tool_open_fed_data(q->ctx, q->f32, p->input, &p->from, q->path, source, inputs, n, &o, error);
     if (q->data == NULL)
         return FALSE;
     const int64_t all = MIN(hn_data_count(q->data), p->samples);

@@ -95,6 +95,9 @@ const GOptionEntry quantize_entries[] = {
     { "allow-larger", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(QuantizeParams, allow_larger),
       "write although the file is not smaller", NULL },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(QuantizeParams, force), "write although a guard was missed", NULL },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(QuantizeParams, input),
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list] in every sample; may be repeated",
+      "NAME=VALUE" },
     HN_TOOL_DATA_ENTRIES(QuantizeParams, from),
     G_OPTION_ENTRY_NULL,
 };

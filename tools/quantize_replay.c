@@ -94,6 +94,7 @@ static gboolean set_options(Quantize *q, JsonObject *options, GError **error)
     p->output = given->output;
     p->calib = given->calib;
     p->from = given->from;
+    p->input = given->input;
     p->ranges = given->ranges;
     p->plan = given->plan;
     p->replay = given->replay;

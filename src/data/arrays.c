@@ -71,7 +71,8 @@ gboolean hn_arrays_open(HnArrays *a, GBytes *bytes, const char *name, HnBudget *
     else if (size == 0)
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
     else
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is neither a .npy nor an .npz file", name);
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                    "'%s' is no file of data that hone reads: .npy, .npz, a picture or sound", name);
     if (a->npy || a->npz)
         return TRUE;
     hn_arrays_clear(a);

@@ -33,6 +33,8 @@ setup() {
     succeeds hone-quantize model.onnx --calib digits -o out.onnx --samples 16 --repair none --force --no-progress
     succeeds hone-bench model.onnx --data digits --runs 3 -q
     succeeds hone-export model.onnx --data digits -o out.onnx -q
+    refuses 2 "no input is left for 'digits'" hone-quantize model.onnx --input image=1 --calib digits -o no.onnx
+    refuses 2 "no input is left for 'digits'" hone-prune model.onnx --input image=1 --calib digits -o no.onnx --ratio 0.1
     rm preprocess.conf
 }
 
