@@ -22,7 +22,7 @@ static gboolean parse_length(const BenchParams *p, HnMeasureOptions *o, GError *
     }
     if (p->time) {
         o->until = HN_UNTIL_TIME;
-        if (!hn_parse_duration(p->time, &o->seconds, error)) {
+        if (!hn_parse_seconds(p->time, &o->seconds, error)) {
             g_prefix_error(error, "option '--time': ");
             return FALSE;
         }

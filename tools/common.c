@@ -7,11 +7,22 @@
 #include "base/nearest.h"
 #include "check/recipe.h"
 #include "data/given.h"
+#include "data/interface.h"
 #include "hone.h"
 
 gboolean hn_tool_usage(GError **error, const char *text)
 {
     g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, text);
+    return FALSE;
+}
+
+gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error)
+{
+    const HnOnnxOptions o = { .budget = ctx->budget, .keep_external = TRUE };
+    const char *path = ctx->n_args == 1 ? ctx->args[0] : NULL;
+    g_autoptr(HnModel) m = path != NULL && strcmp(path, "-") != 0 ? hn_onnx_read_file(path, &o, NULL) : NULL;
+    g_autofree char *words = m != NULL ? hn_model_inputs_words(m) : g_strdup("");
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "%s%s", text, words);
     return FALSE;
 }
 
@@ -245,7 +256,9 @@ static const HnValue *split(const HnModel *m, const char *text, const char **fil
     g_ptr_array_add(names, NULL);
     g_autofree char *name = g_strndup(text, (gsize)(eq - text));
     g_autofree char *words = hn_nearest_words(name, (const char *const *)names->pdata);
-    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': the model has no input '%s'%s", name, words);
+    g_autofree char *inputs = hn_model_inputs_words(m);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--input': the model has no input '%s'%s%s", name, words,
+                inputs);
     return NULL;
 }
 

@@ -11,6 +11,10 @@
 /* Sets a USAGE error; FALSE. */
 gboolean hn_tool_usage(GError **error, const char *text);
 
+/* The same, with the inputs of the one model that the arguments name behind the text, where it can be read and is not
+ * stdin: what somebody who has named no data needs to know. */
+gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error);
+
 /* Where a job notes what it tried: as --journal says ("none": NULL), or beside the file that it makes; NULL: nowhere.
  */
 char *hn_tool_journal_path(const char *journal, const char *output);

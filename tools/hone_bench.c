@@ -12,7 +12,7 @@ static const GOptionEntry entries[] = {
       "stop when the median's 95 % interval is within P of it, after 10 s at the latest (default: 1%)", "P" },
     { "time", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, time),
       "measure for this time, such as 3s, and at least 6 runs, whatever the interval", "T" },
-    { "runs", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(BenchParams, runs), "measure so many runs", "N" },
+    { "runs", 'n', 0, G_OPTION_ARG_INT64, HN_FIELD(BenchParams, runs), "measure so many runs", "N" },
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(BenchParams, data),
       "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N] "
       "(default: random)",
@@ -134,10 +134,16 @@ static gboolean counts_memory(const void *params)
     return ((const BenchParams *)params)->training.train;
 }
 
+static const char *const usual[] = { "runs",    "time", "data",    "dim",  "shapes",   "hint", "fail-if-slower",
+                                     "threads", "json", "verbose", "help", "help-all", NULL };
+
 static const HnTool tool = {
     .name = "hone-bench",
     .summary = "measure the latency, start-up and memory of ONNX models",
     .usage = "[OPTIONS] MODEL...",
+    .usual = usual,
+    .examples = "hone-bench model.onnx --dim batch=1,8 --threads 2\n"
+                "hone-bench old.onnx new.onnx --fail-if-slower 3%",
     .details = "Without --data a model is fed random numbers, free dimensions 1 or the smallest that work. Several "
                "models are compared with "
                "the first one. --dim and --threads take lists.\n\n"

@@ -517,10 +517,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "per-layer", "data", "dim",     "shapes", "device-b", "min-sqnr",
+                                     "threads",   "json", "verbose", "help",   "help-all", NULL };
+
 static const HnTool tool = {
     .name = "hone-diff",
     .summary = "find where two models, or one on two devices, begin to differ",
     .usage = "[OPTIONS] MODEL [MODEL]",
+    .usual = usual,
+    .examples = "hone-diff model.onnx int8.onnx --per-layer --data samples.npz\n"
+                "hone-diff model.onnx --device-b ref",
     .details = "Outputs of both models are compared on the same data; with --per-layer all tensors that both have are, "
                "once as each model computes them, once with the layer alone fed by the first model.\n\n"
                "Exit status: 0 done; 1 bad model or data; 2 usage; 3 outputs differ more than --min-sqnr or --min-cos "

@@ -145,10 +145,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "output", "student", "teacher", "data",    "val",  "loss",     "epochs",
+                                     "init",   "threads", "json",    "verbose", "help", "help-all", NULL };
+
 static const HnTool tool = {
     .name = DISTILL_TOOL,
     .summary = "train a model, from labels or from what another model says",
     .usage = "[OPTIONS] --student MODEL --data SRC [--teacher MODEL] -o OUT",
+    .usual = usual,
+    .examples = "hone-distill --student half.onnx --teacher m.onnx --data x.npz -o out.onnx\n"
+                "hone-distill --student m.onnx --init random:1 --data train.npz -o out.onnx",
     .details =
         "The file that is written is the student's own graph, with the same nodes and names and other weights. It is "
         "judged behind each epoch by samples that it does not learn from, and the best weights are written, where they "

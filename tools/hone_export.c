@@ -494,10 +494,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "output",  "to",      "opset", "dim",     "shapes", "data",     "no-check",
+                                     "explain", "threads", "json",  "verbose", "help",   "help-all", NULL };
+
 static const HnTool tool = {
     .name = EXPORT_TOOL,
     .summary = "simplify and convert a model, and prove that it computes the same",
     .usage = "[OPTIONS] MODEL -o OUT",
+    .usual = usual,
+    .examples = "hone-export model.onnx -o small.onnx\n"
+                "hone-export model.onnx --to f16 --data samples/ -o half.onnx",
     .details =
         "The new model is run against the original before it is written. A rewrite that breaks the model or "
         "changes its results is found, undone and named; the others stay.\n\n"

@@ -141,10 +141,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "nodes",   "weights", "tensor",  "compare", "dim",      "svg", "profile",
+                                     "threads", "json",    "verbose", "help",    "help-all", NULL };
+
 static const HnTool tool = {
     .name = "hone-inspect",
     .summary = "show what a model is: inputs, outputs, operators, weights, and what it was made by",
     .usage = "[OPTIONS] MODEL | --compare MODEL MODEL",
+    .usual = usual,
+    .examples = "hone-inspect model.onnx\n"
+                "hone-inspect model.onnx --svg model.svg --profile times.json",
     .details = "Nothing is run, and weights are only read where --weights, --tensor or --compare ask for it, so that "
                "a model of gigabytes opens at once. What cannot run is told, and shown all the same.\n\n"
                "Exit status: 0 done; 1 bad model; 2 usage; 4 unsupported device; 6 a limit was reached; 130 "

@@ -18,7 +18,7 @@ static const GOptionEntry entries[] = {
       "measure for this time, and at least 6 profiled and 6 unprofiled runs (default: 2s, and up to 10s until the "
       "medians are known within 1 %)",
       "T" },
-    { "runs", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(ProfileParams, runs), "measure N profiled and N unprofiled runs",
+    { "runs", 'n', 0, G_OPTION_ARG_INT64, HN_FIELD(ProfileParams, runs), "measure N profiled and N unprofiled runs",
       "N" },
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, data),
       "samples: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N] "
@@ -61,7 +61,7 @@ static gboolean parse_length(Profiling *f, GError **error)
     if (p->runs != -1 && (p->runs < 1 || p->runs > MAX_RUNS))
         return hn_tool_usage(error, "option '--runs' needs a number from 1 on");
     f->seconds = PROFILE_SECONDS;
-    if (p->time && !hn_parse_duration(p->time, &f->seconds, error)) {
+    if (p->time && !hn_parse_seconds(p->time, &f->seconds, error)) {
         g_prefix_error(error, "option '--time': ");
         return FALSE;
     }
@@ -357,10 +357,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "runs",    "time", "data",    "dim",  "shapes",   "top", "trace",
+                                     "threads", "json", "verbose", "help", "help-all", NULL };
+
 static const HnTool tool = {
     .name = "hone-profile",
     .summary = "show where a model's time and memory go, node by node",
     .usage = "[OPTIONS] MODEL",
+    .usual = usual,
+    .examples = "hone-profile -t1 model.onnx\n"
+                "hone-profile model.onnx --trace trace.json",
     .details = "Profiled and unprofiled runs take turns. Without --data they are fed random numbers, free "
                "dimensions 1 or the smallest that work. With -v the report says why faster kernels refused the nodes "
                "in the table.\n\n"

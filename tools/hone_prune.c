@@ -461,10 +461,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "output",  "calib", "flops",   "latency", "sparsity", "max-drop", "metric",
+                                     "threads", "json",  "verbose", "help",    "help-all", NULL };
+
 static const HnTool tool = {
     .name = PRUNE_TOOL,
     .summary = "remove channels from a model, and repair what is left, without training",
     .usage = "[OPTIONS] MODEL --calib SRC --flops 0.5x -o OUT",
+    .usual = usual,
+    .examples = "hone-prune model.onnx --flops 0.5x --calib train.npz -o half.onnx\n"
+                "hone-prune model.onnx --latency 0.7x --calib train.npz -o fast.onnx",
     .details =
         "Channels that go together leave all tensors at once: the file gets smaller and every runtime faster. Which go "
         "is decided by what the layers that read them lose, and their weights are computed anew by least squares on "

@@ -361,10 +361,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "output",     "calib",   "mode", "bits",    "metric", "max-drop", "exclude",
+                                     "speed-only", "threads", "json", "verbose", "help",   "help-all", NULL };
+
 static const HnTool tool = {
     .name = QUANTIZE_TOOL,
     .summary = "make a model of integers, where that is right, smaller and faster",
     .usage = "[OPTIONS] MODEL --calib SRC -o OUT",
+    .usual = usual,
+    .examples = "hone-quantize model.onnx --calib samples/ -o int8.onnx\n"
+                "hone-quantize model.onnx --mode weights --bits 4 --calib samples/ -o w4.onnx",
     .details =
         "Ranges come from samples; what integers lose is measured on samples held out, and nodes that lose too much, "
         "or are not faster, stay as they are. Nothing is written unless the result is smaller, faster and within "

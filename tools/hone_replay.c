@@ -158,10 +158,15 @@ static gboolean run(HnContext *ctx, GError **error)
     return FALSE;
 }
 
+static const char *const usual[] = { "calib", "data", "threads", "json", "verbose", "help", "help-all", NULL };
+
 static const HnTool replay = {
     .name = "hone-replay",
     .summary = "make a model again as its recipe says, and compare",
     .usage = "[OPTIONS] MADE ORIGINAL",
+    .usual = usual,
+    .examples = "hone-replay int8.onnx model.onnx --calib samples/\n"
+                "hone-replay small.onnx model.onnx",
     .details =
         "MADE has a recipe in its metadata, as hone-quantize, hone-prune, hone-distill and hone-export leave one. What "
         "went in is "

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "check/tensor_diff.h"
 #include "check/metric.h"
+#include "data/interface.h"
 #include "data/npy.h"
 #include "data/npz.h"
 #include "data/testset.h"
@@ -129,7 +130,7 @@ static gboolean stdin_may_hold_data(void)
 }
 
 /* What to read samples from; NULL without an error where --input gives everything. */
-static gboolean find_source(Run *r, int n_open, const char **source, GError **error)
+static gboolean find_source(Run *r, HnValue *const *inputs, int n, int n_open, const char **source, GError **error)
 {
     const Params *p = r->p;
     *source = p->test_data ? p->test_data : p->data;
@@ -137,8 +138,12 @@ static gboolean find_source(Run *r, int n_open, const char **source, GError **er
         return strcmp(*source, "-") || hn_context_take_stdin(r->ctx, "the data", error);
     if (n_open == 0)
         return TRUE;
-    if (n_open > 1 || r->ctx->stdin_user || !stdin_may_hold_data())
-        return hn_tool_usage(error, "there is no data: name it with '--data', '--input' or '--test-data'");
+    if (n_open > 1 || r->ctx->stdin_user || !stdin_may_hold_data()) {
+        g_autofree char *words = hn_inputs_words(inputs, (guint)n);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "there is no data: name it with '--data', '--input' or '--test-data'%s", words);
+        return FALSE;
+    }
     *source = "-";
     return hn_context_take_stdin(r->ctx, "the data", error);
 }
@@ -154,7 +159,7 @@ static gboolean open_data(Run *r, GError **error)
         n_open += !given[i];
     }
     const char *source;
-    if (!find_source(r, n_open, &source, error) || !hn_shapes_check(r->shapes, inputs, n, error))
+    if (!find_source(r, inputs, n, n_open, &source, error) || !hn_shapes_check(r->shapes, inputs, n, error))
         return FALSE;
     HnDataOptions o = { .budget = r->ctx->budget, .seed = r->ctx->common.seed, .shapes = r->shapes, .given = given };
     r->data = hn_tool_open_data(r->ctx, &r->p->from, r->ctx->args[0], source, inputs, n, &o, error);
@@ -601,10 +606,16 @@ static gboolean run(HnContext *ctx, GError **error)
     return ok;
 }
 
+static const char *const usual[] = { "data",   "input",   "out",  "test-data", "labels", "metric",   "dim",
+                                     "shapes", "threads", "json", "verbose",   "help",   "help-all", NULL };
+
 static const HnTool tool = {
     .name = "hone-run",
     .summary = "compute the outputs of an ONNX model, or compare them with expected ones",
     .usage = "[OPTIONS] MODEL",
+    .usual = usual,
+    .examples = "hone-run model.onnx --data samples.npz --out results/\n"
+                "hone-run model.onnx --test-data test_data_set_0",
     .details =
         "One output goes to stdout as .npy, several as .npz. Without --data, the one input of a model is read from "
         "stdin as .npy: hone-run model.onnx < x.npy > y.npy\n\n"

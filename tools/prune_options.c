@@ -219,8 +219,10 @@ gboolean prune_parse(Prune *q, GError **error)
     if (p->speed_only && p->calib != NULL)
         return hn_tool_usage(error, "'--speed-only' is for want of samples: it excludes '--calib'");
     if (p->calib == NULL && !p->speed_only && !p->explain)
-        return hn_tool_usage(error, "without '--calib' nobody knows what is lost; '--speed-only' makes a model for "
-                                    "measuring speed");
+        return hn_tool_no_data(q->ctx,
+                               "without '--calib' nobody knows what is lost; '--speed-only' makes a model for "
+                               "measuring speed",
+                               error);
     if (p->speed_only && (q->by == HN_PRUNE_TAYLOR || p->steps > 1 || p->finetune > 0))
         return hn_tool_usage(error, "'--speed-only' has no samples: it excludes '--score taylor', '--steps' and "
                                     "'--finetune'");

@@ -131,8 +131,10 @@ gboolean quantize_parse_mode(Quantize *q, GError **error)
     if (p->block != 32 && p->block != 64 && p->block != 128)
         return hn_tool_usage(error, "option '--block' is one of 32, 64, 128");
     if (q->by_ranges && made_up(p->calib) && !p->speed_only)
-        return hn_tool_usage(error, p->calib == NULL ? "no samples are named with '--calib': " GUESSED
-                                                     : "'--calib random' makes samples up: " GUESSED);
+        return hn_tool_no_data(q->ctx,
+                               p->calib == NULL ? "no samples are named with '--calib': " GUESSED
+                                                : "'--calib random' makes samples up: " GUESSED,
+                               error);
     q->has_data = !made_up(p->calib);
     if (p->ranges != NULL && (p->write_ranges != NULL || !q->by_ranges))
         return hn_tool_usage(error, "'--ranges' is for '--mode static', and excludes '--write-ranges'");
@@ -143,7 +145,7 @@ gboolean quantize_parse_mode(Quantize *q, GError **error)
     if (!made_up(p->calib) && p->speed_only)
         return hn_tool_usage(error, "'--speed-only' is for models without data");
     /* what is made again takes the time that it takes */
-    if (p->time_budget != NULL && q->recipe == NULL && !hn_parse_duration(p->time_budget, &q->limits.seconds, error))
+    if (p->time_budget != NULL && q->recipe == NULL && !hn_parse_seconds(p->time_budget, &q->limits.seconds, error))
         return FALSE;
     return hn_tool_parse_external(q->p->external, &q->external, error);
 }

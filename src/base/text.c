@@ -211,18 +211,31 @@ gboolean hn_parse_size(const char *text, guint64 *bytes, GError **error)
     return TRUE;
 }
 
-gboolean hn_parse_duration(const char *text, double *seconds, GError **error)
+/* bare: without a unit it is seconds */
+static gboolean parse_time(const char *text, gboolean bare, double *seconds, GError **error)
 {
     static const Unit units[] = {
-        { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 },
+        { "", 1 },  { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 },
+        { "s", 1 }, { "m", 60 },    { "min", 60 },  { "h", 3600 },
     };
+    const gsize skip = bare ? 0 : 1;
     double x;
-    if (!parse_unit(text, units, G_N_ELEMENTS(units), FALSE, &x) || x > 1e9) {
+    if (!parse_unit(text, units + skip, G_N_ELEMENTS(units) - skip, FALSE, &x) || x > 1e9) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is not a duration such as 200ms, 3s or 2m", text);
         return FALSE;
     }
     *seconds = x;
     return TRUE;
+}
+
+gboolean hn_parse_duration(const char *text, double *seconds, GError **error)
+{
+    return parse_time(text, FALSE, seconds, error);
+}
+
+gboolean hn_parse_seconds(const char *text, double *seconds, GError **error)
+{
+    return parse_time(text, TRUE, seconds, error);
 }
 
 gboolean hn_parse_percent(const char *text, double *fraction, GError **error)

@@ -29,6 +29,8 @@ gboolean hn_parse_size(const char *text, guint64 *bytes, GError **error);
 
 /* "200ms", "3s", "2m", "1.5h", "10us", "5ns": seconds; the unit is not optional */
 gboolean hn_parse_duration(const char *text, double *seconds, GError **error);
+/* the same, and "3" is 3 seconds */
+gboolean hn_parse_seconds(const char *text, double *seconds, GError **error);
 
 /* "3%" -> 0.03; the sign is not optional */
 gboolean hn_parse_percent(const char *text, double *fraction, GError **error);

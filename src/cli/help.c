@@ -48,31 +48,56 @@ static void describe(GString *out, const GOptionEntry *e)
     wrap(out, e->description, COLUMN, COLUMN);
 }
 
-static void describe_all(GString *out, const char *title, const GOptionEntry *entries)
+/* title: NULL: none. usual: those alone; NULL: all. */
+static void describe_all(GString *out, const char *title, const GOptionEntry *entries, const char *const *usual)
 {
-    g_string_append_printf(out, "\n%s:\n", title);
-    for (const GOptionEntry *e = entries; e->long_name; e++)
-        if (!(e->flags & G_OPTION_FLAG_HIDDEN))
+    if (title)
+        g_string_append_printf(out, "\n%s:\n", title);
+    for (const GOptionEntry *e = entries; e && e->long_name; e++)
+        if (!(e->flags & G_OPTION_FLAG_HIDDEN) && (!usual || g_strv_contains(usual, e->long_name)))
             describe(out, e);
 }
 
-char *hn_options_help(const HnTool *tool)
+static void head(GString *out, const HnTool *tool)
 {
-    GString *out = g_string_new(NULL);
     gsize indent = strlen("Usage: ") + strlen(tool->name) + 1;
     g_string_append_printf(out, "Usage: %s ", tool->name);
     wrap(out, tool->usage, indent, indent);
     g_autofree char *summary = g_strdup_printf("%s.", tool->summary);
     summary[0] = g_ascii_toupper(summary[0]);
     wrap(out, summary, 0, 0);
+}
+
+static char *short_help(const HnTool *tool)
+{
+    GString *out = g_string_new(NULL);
+    g_auto(GStrv) examples = g_strsplit(tool->examples ? tool->examples : "", "\n", -1);
+    head(out, tool);
+    describe_all(out, "Options", tool->options, tool->usual);
+    describe_all(out, NULL, hn_options_common(), tool->usual);
+    if (*examples)
+        g_string_append(out, "\nExamples:\n");
+    for (char **line = examples; *line; line++)
+        g_string_append_printf(out, "  %s\n", *line);
+    g_string_append_printf(out, "\n'%s --help-all' lists all options, and '%s(1)' explains them.\n", tool->name,
+                           tool->name);
+    return g_string_free(out, FALSE);
+}
+
+char *hn_options_help(const HnTool *tool, gboolean all)
+{
+    if (!all && tool->usual)
+        return short_help(tool);
+    GString *out = g_string_new(NULL);
+    head(out, tool);
     g_auto(GStrv) paragraphs = g_strsplit(tool->details ? tool->details : "", "\n\n", -1);
     for (int i = 0; paragraphs[i]; i++) {
         g_string_append_c(out, '\n');
         wrap(out, paragraphs[i], 0, 0);
     }
     if (tool->options && tool->options->long_name)
-        describe_all(out, "Options", tool->options);
-    describe_all(out, "Common options", hn_options_common());
+        describe_all(out, "Options", tool->options, NULL);
+    describe_all(out, "Common options", hn_options_common(), NULL);
     g_string_append(out, "\n");
     wrap(
         out,

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "cli/foreign.h"
 #include "cli/keyfile.h"
 
 #define MAX_THREADS 4096
@@ -84,7 +85,7 @@ static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
 static gboolean set_time_limit(Parse *p, const char *value, GError **error)
 {
     double x;
-    if (!hn_parse_duration(value, &x, error))
+    if (!hn_parse_seconds(value, &x, error))
         return FALSE;
     if (x < LEAST_TIME_S) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves no time at all", value);
@@ -122,6 +123,8 @@ static gboolean on_value(const char *option, const char *value, gpointer data, G
         set_file(&p->common->csv, &p->common->csv_file, value);
     else if (!strcmp(option, "--config"))
         g_free(p->common->config), p->common->config = g_strdup(value);
+    else if (!strcmp(option, "--completion"))
+        g_free(p->common->completion), p->common->completion = g_strdup(value), p->action = HN_ACTION_COMPLETION;
     else if (!strcmp(option, "--preset"))
         g_free(p->common->preset), p->common->preset = g_strdup(value);
     if (!ok)
@@ -145,6 +148,8 @@ static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpo
         p->common->no_progress = TRUE;
     else if (!strcmp(option, "--version"))
         p->action = HN_ACTION_VERSION;
+    else if (!strcmp(option, "--help-all"))
+        p->action = HN_ACTION_HELP_ALL;
     else
         p->action = HN_ACTION_HELP;
     return TRUE;
@@ -153,6 +158,7 @@ static gboolean on_flag(const char *option, G_GNUC_UNUSED const char *value, gpo
 #define FILENAME G_OPTION_FLAG_FILENAME
 #define OPTIONAL (G_OPTION_FLAG_OPTIONAL_ARG | G_OPTION_FLAG_FILENAME)
 #define FLAG G_OPTION_FLAG_NO_ARG
+#define HIDDEN (G_OPTION_FLAG_HIDDEN | G_OPTION_FLAG_FILENAME)
 #define CALLBACK G_OPTION_ARG_CALLBACK
 
 static const GOptionEntry common_entries[] = {
@@ -177,7 +183,9 @@ static const GOptionEntry common_entries[] = {
     { "quiet", 'q', FLAG, CALLBACK, (gpointer)on_flag, "say nothing but errors; reports go to --json and --csv", NULL },
     { "verbose", 'v', FLAG, CALLBACK, (gpointer)on_flag, "say more; may be repeated", NULL },
     { "no-progress", 0, FLAG, CALLBACK, (gpointer)on_flag, "show no progress bar", NULL },
-    { "help", 'h', FLAG, CALLBACK, (gpointer)on_flag, "print this and end", NULL },
+    { "help", 'h', FLAG, CALLBACK, (gpointer)on_flag, "print the most used options and end", NULL },
+    { "help-all", 0, FLAG, CALLBACK, (gpointer)on_flag, "print all options and end", NULL },
+    { "completion", 0, HIDDEN, CALLBACK, (gpointer)on_value, "print the completion script for a shell", "SHELL" },
     { "version", 0, FLAG, CALLBACK, (gpointer)on_flag, "print the version and end", NULL },
     G_OPTION_ENTRY_NULL,
 };
@@ -198,6 +206,7 @@ void hn_common_clear(HnCommon *common)
     g_free(common->csv_file);
     g_free(common->config);
     g_free(common->preset);
+    g_free(common->completion);
     *common = (HnCommon){ 0 };
 }
 
@@ -224,6 +233,11 @@ static gboolean unknown_option(const HnTool *tool, const char *arg, GError **err
 
     g_autofree char *option = g_strndup(arg, strcspn(arg, "="));
     const char *near = NULL;
+    g_autofree char *foreign = hn_foreign_words(tool, option + strspn(option, "-"));
+    if (foreign != NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "unknown option '%s': %s", option, foreign);
+        return FALSE;
+    }
     if (g_str_has_prefix(option, "--"))
         near = hn_nearest(option + 2, (const char *const *)names->pdata);
     if (near)
@@ -273,9 +287,21 @@ static gboolean once(const GOptionEntry *e, GHashTable *seen, GError **error)
     return FALSE;
 }
 
+/* "--json out.json", in which out.json would be a model: what takes its file after '=' alone is followed by one whose
+ * name ends as the option is called. */
+static gboolean file_apart(const GOptionEntry *e, const char *next, GError **error)
+{
+    g_autofree char *ending = g_strconcat(".", e->long_name, NULL);
+    if (next == NULL || *next == '-' || !g_str_has_suffix(next, ending))
+        return FALSE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--%s' takes its file after '=': did you mean '--%s=%s'?",
+                e->long_name, e->long_name, next);
+    return TRUE;
+}
+
 /* One "--..." into out; *takes_next where its value is the next argument. */
-static gboolean normalise_long(const HnTool *tool, const char *arg, GHashTable *seen, GStrvBuilder *out,
-                               gboolean *takes_next, GError **error)
+static gboolean normalise_long(const HnTool *tool, const char *arg, const char *next, GHashTable *seen,
+                               GStrvBuilder *out, gboolean *takes_next, GError **error)
 {
     gsize n = strcspn(arg + 2, "=");
     const GOptionEntry *e = find_entry(tool, arg + 2, n, 0);
@@ -288,6 +314,8 @@ static gboolean normalise_long(const HnTool *tool, const char *arg, GHashTable *
     }
     gboolean optional = e && (e->flags & G_OPTION_FLAG_OPTIONAL_ARG);
     *takes_next = e && !is_flag(e) && !optional && !has_value;
+    if (optional && !has_value && file_apart(e, next, error))
+        return FALSE;
     g_autofree char *text = g_strconcat(arg, optional && !has_value ? "=" : "", NULL);
     g_strv_builder_add(out, text);
     return TRUE;
@@ -297,6 +325,12 @@ static gboolean normalise_long(const HnTool *tool, const char *arg, GHashTable *
 static gboolean normalise_short(const HnTool *tool, const char *arg, GHashTable *seen, GStrvBuilder *out,
                                 gboolean *takes_next, GError **error)
 {
+    g_autofree char *word = g_strndup(arg + 1, strcspn(arg + 1, "="));
+    g_autofree char *foreign = strlen(word) > 2 ? hn_foreign_words(tool, word) : NULL;
+    if (foreign != NULL) { /* "-niter" is no "-n iter" */
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "unknown option '-%s': %s", word, foreign);
+        return FALSE;
+    }
     for (gsize i = 1; arg[i]; i++) {
         const GOptionEntry *e = find_entry(tool, NULL, 0, arg[i]);
         if (!e)
@@ -328,7 +362,7 @@ static GStrv normalise(const HnTool *tool, char *const *argv, GHashTable *seen, 
         if (options && !strcmp(argv[i], "--"))
             options = FALSE;
         if (options && g_str_has_prefix(argv[i], "--")) {
-            if (!normalise_long(tool, argv[i], seen, out, &takes_next, error))
+            if (!normalise_long(tool, argv[i], argv[i + 1], seen, out, &takes_next, error))
                 return NULL;
         } else if (options && argv[i][0] == '-') {
             if (!normalise_short(tool, argv[i], seen, out, &takes_next, error))

@@ -17,6 +17,9 @@
  * A value flagged G_OPTION_FLAG_OPTIONAL_ARG is taken only after '=': "--json model.onnx" leaves the model's name
  * alone, and a callback then gets "". An unknown option is HN_ERROR_USAGE, with the nearest known name.
  *
+ * Options that the tool does not have but other tools do (cli/foreign.h) are HN_ERROR_USAGE saying how hone spells
+ * them, and so is "--json out.json model.onnx", in which out.json would be taken for a model.
+ *
  * An option that comes again says what it said (a switch), adds to it (-v, and the kinds of arrays), or is
  * HN_ERROR_USAGE (all other kinds): nothing that was typed is dropped.
  *
@@ -42,6 +45,10 @@ typedef struct {
     const char *name;    /* "hone-run" */
     const char *summary; /* what it does, in one line without a full stop */
     const char *usage;   /* what follows the name: "[OPTIONS] MODEL" */
+    /* --help tells of these options alone, the common ones among them, and lists examples, a line each; --help-all
+     * tells of all. NULL: both tell of all. Ended by NULL. */
+    const char *const *usual;
+    const char *examples;
     const char *details; /* further paragraphs of --help, separated by empty lines; may be NULL */
 
     const GOptionEntry *options; /* see above; may be NULL */
@@ -74,6 +81,7 @@ typedef struct {
     char *csv_file;
     char *config;
     char *preset;
+    char *completion; /* the shell whose completion is asked for; NULL: none */
     gboolean quiet;
     int verbose; /* how often -v was given */
     gboolean no_progress;
@@ -84,6 +92,8 @@ void hn_common_clear(HnCommon *common);
 typedef enum {
     HN_ACTION_RUN,
     HN_ACTION_HELP,
+    HN_ACTION_HELP_ALL,
+    HN_ACTION_COMPLETION, /* HnCommon.completion */
     HN_ACTION_VERSION,
 } HnAction;
 
@@ -95,8 +105,8 @@ gboolean hn_options_parse(const HnTool *tool, int argc, char *const *argv, HnCom
                           GStrv *args, HnAction *action, GError **error);
 void hn_options_clear(const HnTool *tool, gpointer params);
 
-/* The text of --help, at most 80 columns wide. */
-char *hn_options_help(const HnTool *tool);
+/* The text of --help, or with `all` of --help-all, at most 80 columns wide. */
+char *hn_options_help(const HnTool *tool, gboolean all);
 
 const char *hn_version(void);
 

@@ -16,6 +16,8 @@
 #include "base/mapped.h"
 #include "base/sanitize.h"
 #include "base/text.h"
+#include "cli/completion.h"
+#include "cli/model_path.h"
 #include "cli/out_of_memory.h"
 
 #define MAX_LINE 1000 /* bytes of what is said at once: a name out of a model may be a million long */
@@ -275,18 +277,46 @@ static gboolean print_stdout(const char *text, GError **error)
     return hn_out_save("-", text, strlen(text), error);
 }
 
+static gboolean find_model(char **name, GError **error)
+{
+    char *path = *name != NULL ? hn_model_path(*name, error) : NULL;
+    if (path == NULL)
+        return *name == NULL;
+    g_free(*name);
+    *name = path;
+    return TRUE;
+}
+
+/* Folders among the arguments, and as values of options that name a MODEL, become the models in them. */
+static gboolean find_models(HnContext *ctx, GError **error)
+{
+    for (int i = 0; i < ctx->n_args; i++)
+        if (!find_model(&ctx->args[i], error))
+            return FALSE;
+    for (const GOptionEntry *e = ctx->tool->options; e != NULL && e->long_name != NULL; e++)
+        if (e->arg == G_OPTION_ARG_FILENAME && g_strcmp0(e->arg_description, "MODEL") == 0 &&
+            !find_model((char **)(gpointer)((guint8 *)ctx->params + GPOINTER_TO_SIZE(e->arg_data)), error))
+            return FALSE;
+    return TRUE;
+}
+
 static gboolean act(HnContext *ctx, HnAction action, guint64 since_ns, GError **error)
 {
     const HnTool *tool = ctx->tool;
-    if (action == HN_ACTION_HELP) {
-        g_autofree char *help = hn_options_help(tool);
+    if (action == HN_ACTION_HELP || action == HN_ACTION_HELP_ALL) {
+        g_autofree char *help = hn_options_help(tool, action == HN_ACTION_HELP_ALL);
         return print_stdout(help, error);
+    }
+    if (action == HN_ACTION_COMPLETION) {
+        g_autofree char *script = hn_completion(tool, ctx->common.completion, error);
+        return script != NULL && print_stdout(script, error);
     }
     if (action == HN_ACTION_VERSION) {
         g_autofree char *line = g_strdup_printf("%s %s\n", tool->name, hn_version());
         return print_stdout(line, error);
     }
-    return hn_cpu_check_env(error) && start_clock(ctx, since_ns, error) && tool->run(ctx, error);
+    return hn_cpu_check_env(error) && find_models(ctx, error) && start_clock(ctx, since_ns, error) &&
+           tool->run(ctx, error);
 }
 
 int hn_tool_main(int argc, char **argv, const HnTool *tool)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
+#include "data/interface.h"
 
 void hn_arrays_clear(HnArrays *a)
 {
@@ -110,7 +111,9 @@ static gboolean no_array(const HnArrays *a, const HnValue *input, GError **error
             g_ptr_array_add(names, (gpointer)array_name(a, i));
     g_ptr_array_add(names, NULL);
     g_autofree char *words = hn_nearest_words(input->name, (const char *const *)names->pdata);
-    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'%s", a->name, input->name, words);
+    g_autofree char *inputs = hn_model_inputs_words(input->graph->model);
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has no array for input '%s'%s%s", a->name, input->name, words,
+                inputs);
     return FALSE;
 }
 

@@ -438,10 +438,10 @@ char *hn_seems_text(const HnSeems *s)
     }
 }
 
-static void add_input(const HnModel *m, const HnValue *v, GString *out)
+static void add_input(const HnValue *v, GString *out)
 {
     HnSeems s;
-    hn_seems(m, v, &s);
+    hn_seems(v->graph->model, v, &s);
     g_autofree char *seems = hn_seems_text(&s);
     g_string_append_printf(out, "'%s' ", v->name);
     hn_type_print(v->type, out);
@@ -449,7 +449,7 @@ static void add_input(const HnModel *m, const HnValue *v, GString *out)
         g_string_append_printf(out, " (%s)", seems);
 }
 
-char *hn_inputs_words(const HnModel *m, HnValue *const *inputs, guint n)
+char *hn_inputs_words(HnValue *const *inputs, guint n)
 {
     GString *out = g_string_new(n == 1 ? "; the model's input is " : "; the model's inputs are ");
     const guint shown = n > SHOWN + 1 ? SHOWN : n;
@@ -457,7 +457,7 @@ char *hn_inputs_words(const HnModel *m, HnValue *const *inputs, guint n)
         g_string_assign(out, "; the model has no inputs");
     for (guint i = 0; i < shown; i++) {
         g_string_append(out, i == 0 ? "" : i + 1 == n ? " and " : ", ");
-        add_input(m, inputs[i], out);
+        add_input(inputs[i], out);
     }
     if (shown < n)
         g_string_append_printf(out, " and %u more", n - shown);
@@ -470,5 +470,5 @@ char *hn_model_inputs_words(const HnModel *m)
     for (guint i = 0; i < m->graph->inputs->len; i++)
         if (is_fed(m->graph->inputs->pdata[i]))
             g_ptr_array_add(list, m->graph->inputs->pdata[i]);
-    return hn_inputs_words(m, (HnValue *const *)list->pdata, list->len);
+    return hn_inputs_words((HnValue *const *)list->pdata, list->len);
 }

@@ -42,8 +42,8 @@ void hn_seems(const HnModel *m, const HnValue *v, HnSeems *s);
 char *hn_seems_text(const HnSeems *s);
 
 /* The end of a message that asks for data: "; the model's inputs are 'x' f32[1,3,224,224] (image NCHW, 3 channels) and
- * 'sr' i64 (scalar)"; the first few of many. inputs: n values. g_free. */
-char *hn_inputs_words(const HnModel *m, HnValue *const *inputs, guint n);
+ * 'sr' i64 (scalar)"; the first few of many. inputs: n of one model. g_free. */
+char *hn_inputs_words(HnValue *const *inputs, guint n);
 /* The same for all inputs of m that are no weights. */
 char *hn_model_inputs_words(const HnModel *m);
 

@@ -13,8 +13,8 @@ setup() { cd "$work" || return; }
 
 tools=(hone-inspect hone-run hone-diff hone-bench hone-profile hone-export hone-prune hone-quantize hone-distill hone-replay)
 
-# options_of TOOL: those that take a value, as --help has them, without dashes
-options_of() { "$1" --help | sed -nE 's/^  (-., |    )--([a-z0-9-]+)\[?=.*/\2/p'; }
+# options_of TOOL: those that take a value, as --help-all has them, without dashes
+options_of() { "$1" --help-all | sed -nE 's/^  (-., |    )--([a-z0-9-]+)\[?=.*/\2/p'; }
 
 @test "options: what takes one value is given once, whatever the tool; what is a list adds up" {
     local tool option n=0
@@ -137,4 +137,37 @@ END
     hone-quantize -q "$digits/model.onnx" --speed-only -o fast.onnx --force
     run --separate-stderr hone-bench fast.onnx "$digits/model.onnx" --runs 6 --dim N=1,2
     [ "$status" -eq 0 ] && sentence 'made without data'
+}
+
+@test "options: what other tools say, a file behind --json, and folders of models" {
+    refuses 2 "unknown option '--iterations': hone says '--runs'" hone-bench relu.onnx --iterations 10
+    refuses 2 "unknown option '--overwrite-input-shape': hone says '--shapes'" \
+        hone-export relu.onnx --overwrite-input-shape x:2,3
+    refuses 2 "unknown option '-niter': hone says '--runs'" hone-bench relu.onnx -niter 10
+    refuses 2 "unknown option '--batch_size': '--dim NAME=8' sets a free dimension" hone-run relu.onnx --batch_size=8
+    refuses 2 "unknown option '--fp16': 'hone-export --to f16'" hone-bench relu.onnx --fp16
+    refuses 2 "unknown option '--loadInputs': hone says '--input NAME=FILE'" hone-run relu.onnx --loadInputs=x:x.bin
+    refuses 2 "unknown option '--iterations'" hone-export relu.onnx --iterations 10
+    refuses 2 "did you mean '--json=out.json'?" hone-bench --json out.json relu.onnx
+    refuses 2 "did you mean '--csv=out.csv'?" hone-profile relu.onnx --csv out.csv
+    [ ! -e out.json ]
+    # a time without a unit is seconds; -n is --runs
+    refuses 2 "'--time' needs a time above 0" hone-bench relu.onnx --time 0
+    refuses 2 "options '--runs', '--time' and '--ci' exclude each other" hone-bench relu.onnx --time 1 -n 3
+    succeeds hone-bench relu.onnx -n 7 --json=report.json
+    holds '.runs[0].latency_ms.n == 7'
+    mkdir -p folder/usual folder/only folder/two folder/none
+    cp relu.onnx folder/usual/model.onnx && cp relu.onnx folder/usual/other.onnx
+    cp relu.onnx folder/only/net.onnx && cp relu.onnx folder/two/a.onnx && cp relu.onnx folder/two/b.onnx
+    succeeds hone-run folder/usual --data random --out results
+    succeeds hone-diff folder/only folder/usual
+    refuses 1 "folder 'folder/none' holds no model" hone-run folder/none
+    refuses 1 "folder 'folder/two' holds 2 models, and none is called model.onnx" hone-bench folder/two
+}
+
+@test "options: whoever names no data is told the inputs" {
+    refuses 2 "; the model's input is 'x' f32[N,3]" hone-run two.onnx --input y=x.npy
+    refuses 2 "; the model's inputs are 'x' f32[N,3] and 'b' f32[3]" hone-run weighted.onnx --input wt=x.npy
+    refuses 2 "; the model's input is 'x' f32[N,3]" hone-quantize two.onnx -o no.onnx
+    refuses 2 "; the model's input is 'x' f32[N,3]" hone-prune two.onnx -o no.onnx
 }

@@ -3,9 +3,9 @@
 
 usage: man.py TOOLS MAN        TOOLS: folder of the built tools; MAN: folder of the pages' sources
 
-Each tool hone-VERB has a page hone-VERB.1.scd. Every option of its --help is on that page, or, being common to many
+Each tool hone-VERB has a page hone-VERB.1.scd. Every option of its --help-all is on that page, or, being common to many
 tools, on hone.1.scd or hone-data.7.scd; every option that its page defines (a line that starts with it in bold) is in --help; short names
-agree. No line of --help is wider than 80 columns, and scdoc accepts every page.
+agree. No line of --help-all is wider than 80 columns, and scdoc accepts every page.
 """
 import glob
 import os
@@ -36,10 +36,10 @@ def complaints(tool, man):
     page = os.path.join(man, os.path.basename(tool) + ".1.scd")
     if not os.path.exists(page):
         return [f"there is no {page}"]
-    p = subprocess.run([tool, "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    p = subprocess.run([tool, "--help-all"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     if p.returncode:
-        return [f"--help ends with status {p.returncode}"]
-    said = [f"--help is wider than 80 columns: {s}" for s in p.stdout.splitlines() if len(s) > 80]
+        return [f"--help-all ends with status {p.returncode}"]
+    said = [f"--help-all is wider than 80 columns: {s}" for s in p.stdout.splitlines() if len(s) > 80]
     told, own = options_of_help(p.stdout), options_of_page(page)
     common = {}
     for shared in ("hone.1.scd", "hone-data.7.scd"):

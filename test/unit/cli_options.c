@@ -318,7 +318,7 @@ static void test_preset(void)
 
 static void test_help(void)
 {
-    g_autofree char *help = hn_options_help(&tool);
+    g_autofree char *help = hn_options_help(&tool, TRUE);
     g_auto(GStrv) lines = g_strsplit(help, "\n", -1);
     for (int i = 0; lines[i]; i++) {
         g_assert_cmpint(g_utf8_strlen(lines[i], -1), <, 80);
