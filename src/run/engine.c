@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "pass/hoist_products.h"
 #include "pass/inline_functions.h"
 #include "run/plan.h"
 
@@ -19,7 +20,7 @@ gboolean hn_model_prepare(HnModel *m, GError **error)
                             "the model has no outputs, so there is nothing to compute");
         return FALSE;
     }
-    if (!hn_inline_functions(m, error))
+    if (!hn_inline_functions(m, error) || !hn_hoist_products(m, error))
         return FALSE;
     GError *failure = NULL; /* all of the graph's operators are known, or nothing starts */
     hn_graph_foreach_node(m->graph, bind_first_failure, &failure);
