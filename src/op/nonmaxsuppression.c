@@ -66,10 +66,10 @@ typedef struct {
 /* Is a taken before b: the larger score, or of equal ones the lower index? A NaN comes last. */
 static gboolean comes_before(const Candidate *a, const Candidate *b)
 {
-    if (isnan(a->score) != isnan(b->score))
-        return isnan(b->score);
-    if (a->score != b->score && !isnan(a->score))
+    if (a->score > b->score || a->score < b->score)
         return a->score > b->score;
+    if (a->score != b->score && isnan(a->score) != isnan(b->score))
+        return isnan(b->score);
     return a->index < b->index;
 }
 
