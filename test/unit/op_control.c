@@ -196,6 +196,69 @@ static void test_scan_refused(void)
            "f32[3,2] f32[4,2]", HN_ERROR_SHAPE, "differ");
 }
 
+/* --- sequences ---------------------------------------------------------------------------------------------------- */
+
+static void test_sequence_map(void)
+{
+    static const char text[] =
+        "opset 17 graph g(%x:f32[N,2], %b:f32[2]) -> (%y, %n) { %s = SplitToSequence(%x) axis=0 keepdims=0 "
+        "%t = SequenceMap(%s, %b) body=graph(%e:f32[2], %c:f32[2]) -> (%o) { %d = Add(%e, %c) %o = Add(%d, %b) } "
+        "%y = ConcatFromSequence(%t) axis=0 new_axis=1 %n = SequenceLength(%t) }";
+    expect(text, "f32[2,2]={1,2,3,4} f32[2]={10,20}", "f32[2,2]={21,42,23,44} i64={2}");
+    expect(text, "f32[1,2]={1,2} f32[2]={0,0}", "f32[1,2]={1,2} i64={1}");
+    refuse(text, "f32[0,2]={} f32[2]={0,0}", HN_ERROR_VALUE, "empty sequence");
+    refuse("opset 17 graph g(%x:f32[2]) -> (%t) { %s = SequenceConstruct(%x) %t = SequenceMap(%s, %x) "
+           "body=graph(%e:f32[2]) -> (%o) { %o = Neg(%e) } }",
+           "f32[2]={1,2}", HN_ERROR_GRAPH, "1 inputs");
+}
+
+/* A sequence is carried, and grows by what each run makes; results of other shapes, too. */
+static void test_carried_sequence(void)
+{
+    static const char text[] =
+        "opset 17 graph g(%m:i64[], %x:f32[3]) -> (%y, %n) { %e = SequenceEmpty() %s = Loop(%m, -, %e) "
+        "body=graph(%i:i64[], %go:bool[], %c) -> (%more, %next) { %more = Identity(%go) "
+        "%k = Add(%i, one:i64={1}) %l = Unsqueeze(%k, zero:i64[1]={0}) %p = Slice(%x, start:i64[1]={0}, %l) "
+        "%d = Add(%p, %p) %next = SequenceInsert(%c, %d) } "
+        "%y = ConcatFromSequence(%s) axis=0 %n = SequenceLength(%s) }";
+    expect(text, "i64={3} f32[3]={1,2,3}", "f32[6]={2,2,4,2,4,6} i64={3}");
+    expect(text, "i64={1} f32[3]={1,2,3}", "f32[1]={2} i64={1}");
+    refuse(text, "i64={0} f32[3]={1,2,3}", HN_ERROR_VALUE, "empty sequence");
+}
+
+/* What a sequence holds is not what later steps write over, and another sequence each time. */
+static void test_kept_elements(void)
+{
+    static const char text[] =
+        "opset 17 graph g(%x:f32[4], %i:i64[]) -> (%y, %w) { %a = Neg(%x) %b = Abs(%a) %s = SequenceConstruct(%a, %b) "
+        "%c = Exp(%b) %d = Log(%c) %f = Sqrt(%d) %g = Mul(%f, %f) %w = Neg(%g) %y = SequenceAt(%s, %i) }";
+    expect(text, "f32[4]={1,-2,3,-4} i64={0}", "f32[4]={-1,2,-3,4} f32[4]={-1,-2,-3,-4}");
+    expect(text, "f32[4]={1,-2,3,-4} i64={-1}", "f32[4]={1,2,3,4} f32[4]={-1,-2,-3,-4}");
+    refuse(text, "f32[4]={1,-2,3,-4} i64={2}", HN_ERROR_VALUE, "position 2");
+}
+
+static void test_optionals(void)
+{
+    static const char text[] =
+        "opset 18 graph g(%c:bool[], %x:f32[2]) -> (%y, %h) { %o = If(%c) "
+        "then_branch=graph() -> (%t) { %n = Neg(%x) %t = Optional(%n) } "
+        "else_branch=graph() -> (%e) { %e = Optional() } %h = OptionalHasElement(%o) %y = If(%h) "
+        "then_branch=graph() -> (%g) { %g = OptionalGetElement(%o) } else_branch=graph() -> (%k) { %k = Abs(%x) } }";
+    expect(text, "bool={true} f32[2]={1,-2}", "f32[2]={-1,2} bool={true}");
+    expect(text, "bool={false} f32[2]={1,-2}", "f32[2]={1,2} bool={false}");
+}
+
+/* Strings are stacked by Loop, and cut by Scan, as numbers are. */
+static void test_strings(void)
+{
+    static const char text[] =
+        "opset 17 graph g(%m:i64[]) -> (%y, %z) { w:string[3]={'a','b','c'} %all = Loop(%m, -) "
+        "body=graph(%i:i64[], %go:bool[]) -> (%more, %e) { %more = Identity(%go) %e = Gather(w, %i) } "
+        "%y = Equal(%all, b:string={'b'}) %s = Scan(w) num_scan_inputs=1 "
+        "body=graph(%p) -> (%q) { %q = Identity(%p) } %z = Equal(%s, c:string={'c'}) }";
+    expect(text, "i64={2}", "bool[2]={false,true} bool[3]={false,false,true}");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -207,5 +270,10 @@ int main(int argc, char **argv)
     g_test_add_func("/op/scan", test_scan);
     g_test_add_func("/op/scan/batched", test_scan_batched);
     g_test_add_func("/op/scan/refused", test_scan_refused);
+    g_test_add_func("/op/sequence/map", test_sequence_map);
+    g_test_add_func("/op/sequence/carried", test_carried_sequence);
+    g_test_add_func("/op/sequence/kept", test_kept_elements);
+    g_test_add_func("/op/sequence/optionals", test_optionals);
+    g_test_add_func("/op/sequence/strings", test_strings);
     return g_test_run();
 }
