@@ -22,6 +22,12 @@ static void tell(const char *pattern, const GError *cause, GError **error)
     g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "pattern '%s' is wrong%s", pattern, colon != NULL ? colon : "");
 }
 
+GRegex *hn_regex_limited(const char *pattern, int steps, GRegexCompileFlags flags, GError **error)
+{
+    g_autofree char *limited = g_strdup_printf("(*LIMIT_MATCH=%d)(*LIMIT_DEPTH=%d)%s", steps, steps, pattern);
+    return g_regex_new(limited, flags, 0, error);
+}
+
 HnRegex *hn_regex_new(const char *pattern, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -34,8 +40,7 @@ HnRegex *hn_regex_new(const char *pattern, GError **error)
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "pattern '%s' begins with '(*'", pattern);
         return NULL;
     }
-    g_autofree char *limited = g_strdup_printf("(*LIMIT_MATCH=%d)(*LIMIT_DEPTH=%d)%s", MOST_STEPS, MOST_STEPS, pattern);
-    GRegex *regex = g_regex_new(limited, 0, 0, &cause);
+    GRegex *regex = hn_regex_limited(pattern, MOST_STEPS, 0, &cause);
     if (regex == NULL) {
         tell(pattern, cause, error);
         return NULL;

@@ -15,6 +15,9 @@ typedef struct HnRegex HnRegex;
 
 /* A pattern of Perl. Errors: USAGE saying what is wrong with it. */
 HnRegex *hn_regex_new(const char *pattern, GError **error);
+/* The same for who matches by himself, texts of any length: from one place so many steps are tried, behind which GRegex
+ * fails. The pattern does not begin with limits of its own. */
+GRegex *hn_regex_limited(const char *pattern, int steps, GRegexCompileFlags flags, GError **error);
 void hn_regex_free(HnRegex *r);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnRegex, hn_regex_free)
 

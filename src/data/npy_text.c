@@ -84,7 +84,8 @@ static gboolean measure(const HnTensor *t, gboolean *unicode, gsize *longest, GE
         const gboolean valid = memchr(s, 0, n) == NULL && g_utf8_validate_len(s, n, NULL);
         *unicode = *unicode && valid;
         bytes = MAX(bytes, n);
-        chars = MAX(chars, valid ? (gsize)g_utf8_strlen(s, (gssize)n) : 0);
+        const gsize length = valid ? (gsize)g_utf8_strlen(s, (gssize)n) : 0;
+        chars = MAX(chars, length);
     }
     *longest = *unicode ? chars : bytes;
     return TRUE;

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/regex.h"
 #include "op/move.h"
 
 #define MOST_STEPS 10000000 /* for one string: about 0.2 s */
@@ -106,10 +107,10 @@ static GRegex *compile(const Regex *p, char **why)
     g_autofree char *pattern = g_strndup(text != NULL ? text : "", n);
     g_autofree char *own = translate(pattern, &what);
     /* by itself first: what closes a group that it did not open would end ours */
-    g_autoptr(GRegex) alone = own != NULL ? g_regex_new(own, 0, 0, NULL) : NULL;
-    g_autofree char *whole =
-        g_strdup_printf("(*LIMIT_MATCH=%d)(*LIMIT_DEPTH=%d)(?:%s)\\z", MOST_STEPS, MOST_STEPS, own != NULL ? own : "");
-    GRegex *regex = alone != NULL ? g_regex_new(whole, G_REGEX_ANCHORED | G_REGEX_DOLLAR_ENDONLY, 0, NULL) : NULL;
+    g_autoptr(GRegex) alone = own != NULL ? hn_regex_limited(own, MOST_STEPS, 0, NULL) : NULL;
+    g_autofree char *whole = g_strdup_printf("(?:%s)\\z", own != NULL ? own : "");
+    GRegex *regex =
+        alone != NULL ? hn_regex_limited(whole, MOST_STEPS, G_REGEX_ANCHORED | G_REGEX_DOLLAR_ENDONLY, NULL) : NULL;
     if (regex == NULL)
         *why = own == NULL ? g_strdup_printf("pattern '%.200s' has %s that patterns of RE2 have not", pattern, what)
                            : g_strdup_printf("pattern '%.200s' is wrong", pattern);
