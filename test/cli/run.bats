@@ -160,7 +160,7 @@ prints() { # prints WANT COMMAND...
     succeeds hone-run relu.onnx --data labelled.npz --metric top3 --batch 3
     [ "$output" = 'top3: 100.00 % (3 of 3)' ]
     hone-run relu.onnx --data labelled.npz --metric top1 --json | schema run
-    refuses 2 "'x.npy' has no array 'label'" hone-run relu.onnx --data x.npy --metric top1
+    refuses 2 "'x.npy' has none: an array 'label'" hone-run relu.onnx --data x.npy --metric top1
     refuses 2 "'f1' is not a metric" hone-run relu.onnx --data labelled.npz --metric f1
 }
 
