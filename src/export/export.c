@@ -4,6 +4,7 @@
 #include "export/extract.h"
 #include "export/private.h"
 #include "pass/expand_contrib.h"
+#include "pass/inline_functions.h"
 #include "pass/opset.h"
 
 #define MOST_DROPPED 64 /* rewrites undone one by one; with more the export fails */
@@ -37,7 +38,8 @@ static gboolean convert(const HnExportJob *e, HnModel *m, GError **error)
     GPtrArray *blocked = e->x->blocked;
     const int64_t opset = target(e, m);
     if (o->to_core)
-        return hn_settle_opset(m, opset, blocked, error);
+        return hn_inline_calls(m, error) && hn_spell_out_contrib(m, TRUE, error) &&
+               hn_settle_calls(m, opset, blocked, error);
     if (!o->keep_functions && !e->keep_functions)
         return hn_settle_calls(m, opset, blocked, error);
     return opset == 0 || opset == hn_model_opset(m, NULL) || hn_convert_opset(m, opset, blocked, error);

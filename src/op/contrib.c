@@ -32,6 +32,12 @@ gboolean hn_contrib_knows(const HnNode *n)
     return find(n) != NULL;
 }
 
+gboolean hn_contrib_runs(const HnNode *n)
+{
+    const HnOp *op = find(n) != NULL ? hn_op_find(n->domain, n->op_type) : NULL;
+    return op != NULL && op->domain != NULL;
+}
+
 /* Outputs that are left: nobody reads them, or that is a refusal. */
 static void give_up(HnUnbind *u)
 {

@@ -193,6 +193,43 @@ static void integer_matmul(HnUnbind *u, const HnContrib *c)
     hn_unbind_take(u, 0, hn_form_product(u, in, scale, hn_unbind_in(u, 6)));
 }
 
+/* Weights [D,k,4*H] of a recurrent layer, with the steps of inputs at and at + 1, as numbers [D,4*H,k]. */
+static HnValue *recurrent_weights(HnUnbind *u, int i, int at)
+{
+    const gboolean each = hn_unbind_rank(u, at) == 2;
+    HnValue *in[] = { hn_unbind_in(u, i), hn_unbind_in(u, at), hn_unbind_in(u, at + 1) };
+    if (hn_unbind_rank(u, at) < 1 || hn_unbind_rank(u, at + 1) != hn_unbind_rank(u, at)) {
+        hn_unbind_refuse(u, "the shape of input %d is not known", at);
+        return in[0];
+    }
+    if (each) { /* a step for each column: by the numbers themselves */
+        HnValue *w = hn_unbind_cast(u, in[0], HN_F32), *zero = hn_unbind_cast(u, in[2], HN_F32);
+        w = hn_unbind_op2(u, "Sub", w, hn_form_unsqueeze(u, zero, 1));
+        w = hn_unbind_op2(u, "Mul", w, hn_form_unsqueeze(u, in[1], 1));
+        return hn_unbind_transpose(u, w, (int64_t[]){ 0, 2, 1 }, 3);
+    }
+    HnValue *w = hn_form_node(u, "DequantizeLinear", 3, in);
+    hn_node_set_int(w->producer, "axis", 0);
+    return hn_unbind_transpose(u, w, (int64_t[]){ 0, 2, 1 }, 3);
+}
+
+/* DynamicQuantizeLSTM as LSTM of the same weights: without the roundings of its inputs and states, which no core
+ * operator has. */
+static void dynamic_lstm(HnUnbind *u, const HnContrib *c)
+{
+    (void)c;
+    HnValue *in[8];
+    for (int i = 0; i < 8; i++)
+        in[i] = hn_unbind_in(u, i);
+    in[1] = recurrent_weights(u, 1, 8);
+    in[2] = recurrent_weights(u, 2, 10);
+    HnNode *n = hn_unbind_node(u, "LSTM", 8, in, 3);
+    hn_node_take_attrs(n, u->node);
+    HnValue *out[] = { hn_node_out(n, 0), hn_node_out(n, 1), hn_node_out(n, 2) };
+    for (int k = 0; k < 3; k++)
+        hn_unbind_take(u, k, out[k]);
+}
+
 /* --- weights of few bits -------------------------------------------------------------------------------------------
  */
 
@@ -342,6 +379,7 @@ const HnContrib hn_contrib_integers[] = {
     { .name = "QGemm", .spell = gemm },
     { .name = "DynamicQuantizeMatMul", .spell = dynamic_matmul },
     { .name = "MatMulIntegerToFloat", .spell = integer_matmul },
+    { .name = "DynamicQuantizeLSTM", .spell = dynamic_lstm },
     { .name = "MatMulNBits", .spell = matmul_bits },
     { .name = "GatherBlockQuantized", .spell = gather_bits },
     { .name = NULL },

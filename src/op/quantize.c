@@ -482,7 +482,14 @@ static void dynamic_infer(HnInfer *x)
     hn_infer_out(x, 2, HN_U8, 0, NULL);
 }
 
-/* The range of x with 0 in it becomes [0,255]; a tensor of zeros has scale 1. */
+/* The range with 0 in it becomes [0,255]; zeros alone have scale 1. */
+float hn_dynamic_step(float lo, float hi, int *zero)
+{
+    const float scale = hi == lo ? 1.0f : (hi - lo) / 255.0f, at = 0.0f - lo / scale;
+    *zero = (int)(at > 0 ? at < 255 ? rintf(at) : 255 : 0);
+    return scale;
+}
+
 static void dynamic_ref(HnEval *e)
 {
     const HnTensor *t = hn_eval_in(e, 0);
@@ -492,13 +499,12 @@ static void dynamic_ref(HnEval *e)
         lo = x[i] < lo ? x[i] : lo;
         hi = x[i] > hi ? x[i] : hi;
     }
-    float scale = hi == lo ? 1.0f : (hi - lo) / 255.0f;
-    float zero = 0.0f - lo / scale;
-    zero = zero > 0 ? zero < 255 ? rintf(zero) : 255 : 0;
+    int zero;
+    const float scale = hn_dynamic_step(lo, hi, &zero);
     uint8_t *y = hn_eval_out(e, 0, HN_U8, t->ndim, t->dims);
     if (y == NULL)
         return;
-    one_uint8_t(y, x, scale, (int)zero, t->n);
+    one_uint8_t(y, x, scale, zero, t->n);
     float *to_scale = hn_eval_wants(e, 1) ? hn_eval_out(e, 1, HN_F32, 0, NULL) : NULL;
     uint8_t *to_zero = hn_eval_wants(e, 2) ? hn_eval_out(e, 2, HN_U8, 0, NULL) : NULL;
     if (to_scale != NULL)

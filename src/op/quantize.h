@@ -35,6 +35,8 @@ typedef HnTensor *(*HnReadTensor)(gconstpointer of, HnValue *v);
  */
 gboolean hn_op_qparams(const HnNode *n, HnReadTensor read, gconstpointer of, HnQParams *p);
 
+/* The step that DynamicQuantizeLinear finds for numbers within [lo, hi], lo <= 0 <= hi. */
+float hn_dynamic_step(float lo, float hi, int *zero);
 /* Their gradients. That of integers is a float: what stands for them. */
 void hn_quantize_grad(struct HnTape *t);
 void hn_dequantize_grad(struct HnTape *t);

@@ -12,6 +12,7 @@
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/narrow.h"
+#include "op/quantize.h"
 #include "op/recurrent.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -228,6 +229,37 @@ static double *load(HnEval *e, const HnTensor *t, int64_t n)
     return v;
 }
 
+/* The same of weights [D,k,width] in bytes, as [D,width,k], with their scales and zero points from input `scale` on. */
+static double *load_bytes(HnEval *e, int i, int scale)
+{
+    const HnTensor *t = e->in[i], *of = e->in[scale], *zero = e->in[scale + 1];
+    const int64_t k = t->dims[1], width = t->dims[2], each = t->dims[0] > 0 ? of->n / t->dims[0] : 1;
+    double *v = hn_eval_scratch(e, t->n, sizeof *v);
+    for (int64_t d = 0; v != NULL && d < t->dims[0]; d++)
+        for (int64_t r = 0; r < k; r++)
+            for (int64_t c = 0; c < width; c++) {
+                const int64_t step = d * each + (each > 1 ? c : 0);
+                v[(d * width + c) * k + r] =
+                    hn_tensor_get_f64(of, step) *
+                    (hn_tensor_get_f64(t, (d * k + r) * width + c) - hn_tensor_get_f64(zero, step));
+            }
+    return v;
+}
+
+/* Numbers become those that DynamicQuantizeLinear makes integers of. */
+static void round_all(double *x, int64_t n)
+{
+    float lo = 0, hi = 0;
+    int zero;
+    for (int64_t i = 0; i < n; i++) {
+        lo = fminf(lo, (float)x[i]);
+        hi = fmaxf(hi, (float)x[i]);
+    }
+    const float scale = hn_dynamic_step(lo, hi, &zero);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (double)scale * (double)(CLAMP(rintf((float)x[i] / scale) + (float)zero, 0, 255) - (float)zero);
+}
+
 static gboolean fits(HnEval *e, int i, int ndim, int64_t a, int64_t b, int64_t c)
 {
     const HnTensor *t = hn_eval_in(e, i);
@@ -239,16 +271,38 @@ static gboolean fits(HnEval *e, int i, int ndim, int64_t a, int64_t b, int64_t c
     return FALSE;
 }
 
+/* Weights in bytes and their steps. */
+static gboolean bytes_fit(HnEval *e, const Run *s)
+{
+    if (!fits(e, 1, 3, s->directions, s->inputs, s->width) || !fits(e, 2, 3, s->directions, s->hidden, s->width))
+        return FALSE;
+    for (int i = HN_DYNAMIC_W_SCALE; i < HN_DYNAMIC_INPUTS; i++) {
+        const int ndim = e->in[i]->ndim;
+        if (e->in[i]->n != e->in[i & ~1]->n || !fits(e, i, ndim > 1 ? 2 : 1, s->directions, s->width, 0))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean weights_fit(HnEval *e, const Run *s)
+{
+    const HnRecurrent *p = e->params;
+    return p->dynamic
+               ? bytes_fit(e, s)
+               : fits(e, 1, 3, s->directions, s->width, s->inputs) && fits(e, 2, 3, s->directions, s->width, s->hidden);
+}
+
 static gboolean measure(HnEval *e, Run *s)
 {
     const HnRecurrent *p = e->params;
     const HnTensor *x = hn_eval_in(e, 0), *r = hn_eval_in(e, 2);
+    const int along = p->dynamic ? 1 : 2; /* axis of r */
     int64_t ignored;
-    if (x->ndim != 3 || r->ndim != 3 || (p->hidden > 0 && r->dims[2] != p->hidden)) {
+    if (x->ndim != 3 || r->ndim != 3 || (p->hidden > 0 && r->dims[along] != p->hidden)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 or 2 does not have the right shape");
         return FALSE;
     }
-    for (int i = 0; i < e->n_in; i++)
+    for (int i = 0; i < e->n_in && !p->dynamic; i++)
         if (e->in[i] != NULL && i != 4 && e->in[i]->dtype != x->dtype) {
             hn_eval_fail(e, HN_ERROR_TYPE, "input %d is not of the type of input 0", i);
             return FALSE;
@@ -256,15 +310,14 @@ static gboolean measure(HnEval *e, Run *s)
     s->steps = x->dims[p->batch_first ? 1 : 0];
     s->batch = x->dims[p->batch_first ? 0 : 1];
     s->inputs = x->dims[2];
-    s->hidden = r->dims[2];
+    s->hidden = r->dims[along];
     s->directions = p->direction == HN_BIDIRECTIONAL ? 2 : 1;
     if (!hn_mul_i64(s->hidden, p->gates, &s->width) || !hn_mul_i64(s->width, 2, &ignored)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the hidden size overflows");
         return FALSE;
     }
     int64_t first = p->batch_first ? s->batch : s->directions, second = p->batch_first ? s->directions : s->batch;
-    if (!fits(e, 1, 3, s->directions, s->width, s->inputs) || !fits(e, 2, 3, s->directions, s->width, s->hidden) ||
-        !fits(e, 3, 2, s->directions, 2 * s->width, 0) || !fits(e, 4, 1, s->batch, 0, 0))
+    if (!weights_fit(e, s) || !fits(e, 3, 2, s->directions, 2 * s->width, 0) || !fits(e, 4, 1, s->batch, 0, 0))
         return FALSE;
     return fits(e, 5, 3, first, second, s->hidden) && fits(e, 6, 3, first, second, s->hidden) &&
            fits(e, 7, 2, s->directions, 3 * s->hidden, 0);
@@ -303,8 +356,10 @@ static gboolean prepare(HnEval *e, Run *s)
         return FALSE;
     }
     s->x = load(e, x, x->n);
-    s->w = load(e, e->in[1], e->in[1]->n);
-    s->r = load(e, e->in[2], e->in[2]->n);
+    s->w = p->dynamic ? load_bytes(e, 1, HN_DYNAMIC_W_SCALE) : load(e, e->in[1], e->in[1]->n);
+    s->r = p->dynamic ? load_bytes(e, 2, HN_DYNAMIC_R_SCALE) : load(e, e->in[2], e->in[2]->n);
+    if (p->dynamic && s->x != NULL)
+        round_all(s->x, x->n);
     s->bias = load(e, hn_eval_in(e, 3), d * 2 * s->width);
     s->p = load(e, hn_eval_in(e, 7), d * 3 * s->hidden);
     s->h = load_state(e, hn_eval_in(e, 5), s);
@@ -432,7 +487,11 @@ static void step(const HnRecurrent *p, Run *s, HnDtype dtype, int64_t d, int64_t
                   .peep = s->p + d * 3 * n,
                   .hidden = n,
                   .row = s->row };
-    product(s->hr, h, s->r + d * s->width * n, s->batch, s->width, n);
+    if (p->dynamic) {
+        memcpy(s->rh, h, (size_t)(s->batch * n) * sizeof *h);
+        round_all(s->rh, s->batch * n);
+    }
+    product(s->hr, p->dynamic ? s->rh : h, s->r + d * s->width * n, s->batch, s->width, n);
     for (int pass = p->kind == HN_GRU && !p->linear_before_reset ? 0 : 1; pass < 2; pass++) {
         for (int64_t b = 0; b < s->batch; b++) {
             int64_t t = reverse ? s->lens[b] - 1 - k : k;
@@ -492,7 +551,7 @@ static void *kept_output(HnEval *e, int k, const Run *s, int64_t width)
     return to;
 }
 
-static void recurrent_ref(HnEval *e)
+void hn_recurrent_ref(HnEval *e)
 {
     const HnRecurrent *p = e->params;
     HnDtype dtype = e->in[0]->dtype;
@@ -543,7 +602,7 @@ static gboolean recurrent_narrow(const HnNarrow *x)
 
 #define RECURRENT_RECORD                                                                            \
     .flags = HN_OP_HALF_VIA_F32, .T = HN_T_FLOATS, .min_in = 3, .params_size = sizeof(HnRecurrent), \
-    .infer = recurrent_infer, .cost = recurrent_cost, .ref = recurrent_ref
+    .infer = recurrent_infer, .cost = recurrent_cost, .ref = hn_recurrent_ref
 #define ONNX_RECORD \
     .unbind = recurrent_unbind, .channels = { HN_CH_RECURRENT }, .narrow = recurrent_narrow, .grad = hn_recurrent_grad
 

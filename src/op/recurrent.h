@@ -45,7 +45,15 @@ typedef struct {
     int64_t hidden;           /* 0: not given */
     double clip;              /* of what goes into the gates; infinite: none */
     gboolean input_forget, linear_before_reset, batch_first;
+    gboolean dynamic; /* DynamicQuantizeLSTM */
 } HnRecurrent;
+
+/*
+ * com.microsoft's DynamicQuantizeLSTM: LSTM whose products are of integers. W [D,I,4*H] and R [D,H,4*H] are bytes with
+ * a scale and a zero point for each direction, or for each column of each; X as a whole, and the state of a direction
+ * before each step as a whole, are rounded as DynamicQuantizeLinear does.
+ */
+enum { HN_DYNAMIC_W_SCALE = 8, HN_DYNAMIC_W_ZERO, HN_DYNAMIC_R_SCALE, HN_DYNAMIC_R_ZERO, HN_DYNAMIC_INPUTS };
 
 enum {
     HN_RECURRENT_X,
@@ -84,5 +92,6 @@ void hn_recurrent_grad(struct HnTape *t);
 void hn_rnn_bind(HnBind *b, void *params);
 void hn_gru_bind(HnBind *b, void *params);
 void hn_lstm_bind(HnBind *b, void *params);
+void hn_recurrent_ref(HnEval *e);
 
 G_END_DECLS

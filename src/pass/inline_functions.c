@@ -483,5 +483,5 @@ gboolean hn_inline_calls(HnModel *m, GError **error)
 
 gboolean hn_inline_functions(HnModel *m, GError **error)
 {
-    return hn_inline_calls(m, error) && hn_spell_out_contrib(m, error);
+    return hn_inline_calls(m, error) && hn_spell_out_contrib(m, FALSE, error);
 }

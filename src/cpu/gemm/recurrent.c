@@ -1,9 +1,11 @@
 /*
- * RNN, GRU and LSTM of f32: an own kernel for constant weights and the usual functions of the gates.
+ * RNN, GRU and LSTM of f32, and LSTM of integers: an own kernel for constant weights and the usual functions of the
+ * gates.
  *
  * Up to BATCH samples of one direction are a task; tasks are independent and shared by the threads. A task multiplies
  * the inputs of a stretch of steps with W at once, then goes from step to step: per panel of 16 units the product with
  * R is added to that and the cell follows. The state is held twice, because all panels of a step need the last one.
+ * Products of integers are with all of R at once, after the state of all samples, which are one task, was rounded.
  */
 #include "op/recurrent.h"
 
@@ -11,8 +13,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "cpu/gemm/recurrent_int8.h"
 #include "cpu/gemm/rnn_cell.h"
-#include "cpu/core/cpu_kernel.h"
+#include "op/quantize.h"
 
 #define BATCH 32 /* samples of a task */
 #define ROWS 64  /* rows of inputs that are multiplied at once, where a step has fewer */
@@ -26,7 +29,12 @@ typedef struct {
     int64_t task_floats;             /* scratch of one thread */
     int64_t blocks, tasks;           /* blocks of a direction */
     int threads;
-    HnPack *w, *r; /* [D][panels][K][gates][16] */
+    HnPack *w, *r;          /* [D][panels][K][gates][16] */
+    int64_t block;          /* samples of a task */
+    HnRnnInt8 *by_w, *by_r; /* of DynamicQuantizeLSTM, instead of packs */
+    int64_t bytes;          /* of its rounded rows, in a thread's scratch behind the floats */
+    float x_scale;          /* in this run */
+    int x_zero;
 } Recurrent;
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
@@ -39,7 +47,8 @@ static void measure(const HnStep *s, Recurrent *c)
     c->steps = x->dims[c->p->batch_first ? 1 : 0];
     c->batch = x->dims[c->p->batch_first ? 0 : 1];
     c->inputs = x->dims[2];
-    c->hidden = r->dims[2];
+    c->hidden = r->dims[c->p->dynamic ? 1 : 2];
+    c->block = c->p->dynamic ? MAX(1, c->batch) : BATCH;
     c->directions = c->p->direction == HN_BIDIRECTIONAL ? 2 : 1;
     c->panels = (c->hidden + HN_RNN_CELL - 1) / HN_RNN_CELL;
     c->units = c->panels * HN_RNN_CELL;
@@ -50,9 +59,9 @@ static void measure(const HnStep *s, Recurrent *c)
         c->w_slot[g] = apart ? gru_w[g] : g;
     }
     c->width = c->units * c->slots;
-    int64_t samples = MIN(c->batch, BATCH), stretch = MIN(c->steps, MAX(1, ROWS / samples));
+    int64_t samples = MIN(c->batch, c->block), stretch = MIN(c->steps, MAX(1, ROWS / samples));
     c->rows = samples * stretch;
-    c->blocks = (c->batch + BATCH - 1) / BATCH;
+    c->blocks = (c->batch + c->block - 1) / c->block;
     c->tasks = c->directions * c->blocks;
     /* gates, bias, two states and the reset or cell state, peepholes */
     c->task_floats = (c->rows + 1) * c->width + (3 * samples + 3) * c->units;
@@ -69,18 +78,21 @@ static const char *reject_shapes(const HnStep *s)
 {
     const HnRecurrent *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0), *r = hn_cpu_in(s, 2);
+    const int along = p->dynamic ? 1 : 2;
     int64_t width;
-    if (x->ndim != 3 || r->ndim != 3 || (p->hidden > 0 && r->dims[2] != p->hidden) ||
-        !hn_mul_i64(r->dims[2], 2 * p->gates, &width))
+    if (x->ndim != 3 || r->ndim != 3 || (p->hidden > 0 && r->dims[along] != p->hidden) ||
+        !hn_mul_i64(r->dims[along], 2 * p->gates, &width))
         return "the shapes do not fit";
     Recurrent c;
     measure(s, &c);
     int64_t first = p->batch_first ? c.batch : c.directions, second = p->batch_first ? c.directions : c.batch;
-    gboolean fit = has_shape(s, 1, 3, c.directions, width / 2, c.inputs) &&
-                   has_shape(s, 2, 3, c.directions, width / 2, c.hidden) &&
-                   has_shape(s, 3, 2, c.directions, width, 0) && has_shape(s, 4, 1, c.batch, 0, 0) &&
-                   has_shape(s, 5, 3, first, second, c.hidden) && has_shape(s, 6, 3, first, second, c.hidden) &&
-                   has_shape(s, 7, 2, c.directions, 3 * c.hidden, 0);
+    gboolean fit = p->dynamic ? has_shape(s, 1, 3, c.directions, c.inputs, width / 2) &&
+                                    has_shape(s, 2, 3, c.directions, c.hidden, width / 2)
+                              : has_shape(s, 1, 3, c.directions, width / 2, c.inputs) &&
+                                    has_shape(s, 2, 3, c.directions, width / 2, c.hidden);
+    fit = fit && has_shape(s, 3, 2, c.directions, width, 0) && has_shape(s, 4, 1, c.batch, 0, 0) &&
+          has_shape(s, 5, 3, first, second, c.hidden) && has_shape(s, 6, 3, first, second, c.hidden) &&
+          has_shape(s, 7, 2, c.directions, 3 * c.hidden, 0);
     return fit ? NULL : "the shapes do not fit";
 }
 
@@ -99,8 +111,25 @@ static const char *reject_functions(const HnRecurrent *p)
     return NULL;
 }
 
+/* Weights of DynamicQuantizeLSTM. */
+static const char *reject_bytes(const HnStep *s)
+{
+    for (int i = 0; i < HN_DYNAMIC_INPUTS; i++)
+        if (s->in[i].slot != NULL && s->in[i].slot->tensor->n == 0)
+            return "nothing to compute";
+    if (hn_cpu_in(s, 0)->ndim == 3 && hn_cpu_in(s, 0)->dims[1] > ROWS)
+        return "many samples, whose states are rounded together";
+    const char *reason = reject_functions(s->params);
+    reason = reason != NULL ? reason : reject_shapes(s);
+    reason = reason != NULL ? reason : hn_rnn_int8_reject(s, 1, HN_DYNAMIC_W_SCALE);
+    return reason != NULL ? reason : hn_rnn_int8_reject(s, 2, HN_DYNAMIC_R_SCALE);
+}
+
 static const char *recurrent_reject(const HnStep *s)
 {
+    const HnRecurrent *p = s->params;
+    if (p->dynamic)
+        return reject_bytes(s);
     for (int i = 0; i < s->n_in + s->n_out; i++) {
         const HnSlot *slot = i < s->n_in ? s->in[i].slot : s->out[i - s->n_in].slot;
         if (slot == NULL || i == 4)
@@ -141,8 +170,26 @@ static void recurrent_release(HnStep *s)
         return;
     hn_pack_unref(c->w);
     hn_pack_unref(c->r);
+    hn_rnn_int8_free(c->by_w);
+    hn_rnn_int8_free(c->by_r);
     g_free(c);
     s->state = NULL;
+}
+
+static gboolean prepare_bytes(HnStep *s, Recurrent *c, GError **error)
+{
+    GError *failure = NULL;
+    c->by_w = hn_rnn_int8_new(s, 1, HN_DYNAMIC_W_SCALE, &failure);
+    if (failure == NULL)
+        c->by_r = hn_rnn_int8_new(s, 2, HN_DYNAMIC_R_SCALE, &failure);
+    if (failure != NULL) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    c->bytes = c->rows * hn_rnn_int8_row(c->by_w) + c->batch * hn_rnn_int8_row(c->by_r);
+    c->task_floats += (c->bytes + 3) / 4;
+    s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
+    return TRUE;
 }
 
 static gboolean recurrent_prepare(HnStep *s, GError **error)
@@ -156,6 +203,8 @@ static gboolean recurrent_prepare(HnStep *s, GError **error)
     const double flops = row * (double)c->steps * (double)c->batch * (double)c->directions;
     c->threads = (int)MIN(c->tasks, (int64_t)hn_cpu_threads_for(s, flops));
     s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
+    if (c->p->dynamic)
+        return prepare_bytes(s, c, error);
     const gsize unit = (gsize)(c->directions * c->units * gates) * sizeof(float);
     return hn_pack_own(s, 1, pack_weights, gates, unit * (gsize)c->inputs, c, &c->w, error) &&
            hn_pack_own(s, 2, pack_weights, gates, unit * (gsize)c->hidden, c, &c->r, error);
@@ -169,6 +218,7 @@ typedef struct {
     int64_t d, first, n; /* direction, samples */
     gboolean reverse;
     const float *w, *r;
+    char *x_bytes, *h_bytes;                      /* rounded rows of integers */
     float *gates, *bias, *h, *next, *more, *peep; /* more: LSTM's cell state, GRU's reset state */
 } Task;
 
@@ -237,6 +287,12 @@ static void multiply_inputs(const Task *t, int64_t first, int64_t n)
             at = t->reverse ? len - 1 - k : k;
         row[i] = x + (c->p->batch_first ? (t->first + b) * c->steps + at : at * c->batch + t->first + b) * c->inputs;
         memcpy(t->gates + i * c->width, t->bias, (gsize)c->width * sizeof(float));
+        if (c->by_w != NULL)
+            hn_rnn_int8_round(c->by_w, t->x_bytes + i * hn_rnn_int8_row(c->by_w), row[i], c->x_scale, c->x_zero);
+    }
+    if (c->by_w != NULL) {
+        hn_rnn_int8_multiply(c->by_w, t->s, 1, t->d, t->x_bytes, rows, c->x_scale, c->x_zero, t->gates);
+        return;
     }
     for (int64_t p = 0; p < c->panels; p++) {
         const float *w = t->w + p * c->inputs * gates * HN_RNN_CELL;
@@ -280,6 +336,20 @@ static void multiply_state(const Task *t, float *gates, const float *state, int6
         }
 }
 
+/* The same of all panels, by integers. */
+static void multiply_bytes(const Task *t, float *gates)
+{
+    const HnRnnInt8 *p = t->c->by_r;
+    float range[2] = { 0, 0 };
+    int zero;
+    for (int64_t b = 0; b < t->n; b++)
+        hn_rnn_int8_range(t->h + b * t->c->units, p->inputs, range);
+    const float scale = hn_dynamic_step(range[0], range[1], &zero);
+    for (int64_t b = 0; b < t->n; b++)
+        hn_rnn_int8_round(p, t->h_bytes + b * hn_rnn_int8_row(p), t->h + b * t->c->units, scale, zero);
+    hn_rnn_int8_multiply(p, t->s, 2, t->d, t->h_bytes, t->n, scale, zero, gates);
+}
+
 static void cells(const Task *t, const float *gates, int64_t k, int64_t p, const HnRnnCellGates *with)
 {
     const Recurrent *c = t->c;
@@ -310,10 +380,13 @@ static void advance(const Task *t, float *gates, int64_t k)
             c->ops->reset(&with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
         }
     }
+    if (c->by_r != NULL)
+        multiply_bytes(t, gates);
     for (int64_t p = 0; p < c->panels; p++) {
         for (int i = 0; hn_cpu_in(t->s, 7) != NULL && i < 3; i++)
             with.peep[i] = t->peep + i * c->units + p * HN_RNN_CELL;
-        multiply_state(t, gates, reset ? t->more : t->h, p, reset ? 2 : 0, c->p->gates);
+        if (c->by_r == NULL)
+            multiply_state(t, gates, reset ? t->more : t->h, p, reset ? 2 : 0, c->p->gates);
         cells(t, gates, k, p, &with);
     }
 }
@@ -344,18 +417,22 @@ static void finish_step(const Task *t, int64_t k)
 static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *scratch)
 {
     const int64_t panel = c->panels * c->p->gates * HN_RNN_CELL;
-    Task t = { .s = s, .c = c, .d = task / c->blocks, .first = task % c->blocks * BATCH };
-    t.n = MIN(c->batch - t.first, BATCH);
+    Task t = { .s = s, .c = c, .d = task / c->blocks, .first = task % c->blocks * c->block };
+    t.n = MIN(c->batch - t.first, c->block);
     t.reverse = c->p->direction == HN_REVERSE || t.d == 1;
-    t.w = (const float *)hn_pack_data(c->w, s, 1) + t.d * panel * c->inputs;
-    t.r = (const float *)hn_pack_data(c->r, s, 2) + t.d * panel * c->hidden;
-    const int64_t state = MIN(c->batch, BATCH) * c->units;
+    if (!c->p->dynamic) {
+        t.w = (const float *)hn_pack_data(c->w, s, 1) + t.d * panel * c->inputs;
+        t.r = (const float *)hn_pack_data(c->r, s, 2) + t.d * panel * c->hidden;
+    }
+    const int64_t state = MIN(c->batch, c->block) * c->units;
     t.gates = scratch;
     t.bias = t.gates + c->rows * c->width;
     t.h = t.bias + c->width;
     t.next = t.h + state;
     t.more = t.next + state;
     t.peep = t.more + state;
+    t.x_bytes = (char *)(t.peep + 3 * c->units);
+    t.h_bytes = c->by_w != NULL ? t.x_bytes + c->rows * hn_rnn_int8_row(c->by_w) : NULL;
     load_bias(&t);
     load_state(&t, 5, t.h);
     load_state(&t, 6, t.more);
@@ -364,7 +441,7 @@ static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *s
         memcpy(t.peep + i * c->units, (const float *)hn_cpu_data(&s->in[7]) + (t.d * 3 + i) * c->hidden,
                (gsize)c->hidden * sizeof(float));
     }
-    const int64_t stretch = MAX(1, c->rows / MIN(c->batch, BATCH));
+    const int64_t stretch = MAX(1, c->rows / MIN(c->batch, c->block));
     for (int64_t k = 0; k < c->steps; k += stretch) {
         const int64_t n = MIN(c->steps - k, stretch);
         multiply_inputs(&t, k, n);
@@ -383,7 +460,7 @@ static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *s
 
 static gboolean recurrent_run(HnStep *s, GError **error)
 {
-    const Recurrent *c = s->state;
+    Recurrent *c = s->state;
     const HnTensor *lens = hn_cpu_in(s, 4);
     for (int64_t b = 0; lens != NULL && b < c->batch; b++) {
         const int64_t len = hn_tensor_get_i64(lens, b);
@@ -393,6 +470,11 @@ static gboolean recurrent_run(HnStep *s, GError **error)
                         len, c->steps);
             return FALSE;
         }
+    }
+    if (c->p->dynamic) {
+        float range[2] = { 0, 0 };
+        hn_rnn_int8_range(hn_cpu_data(&s->in[0]), hn_cpu_in(s, 0)->n, range);
+        c->x_scale = hn_dynamic_step(range[0], range[1], &c->x_zero);
     }
     if (c->threads == 1) {
         for (int64_t task = 0; task < c->tasks; task++)
@@ -418,3 +500,4 @@ static gboolean recurrent_run(HnStep *s, GError **error)
 KERNEL(rnn)
 KERNEL(gru)
 KERNEL(lstm)
+KERNEL(dynamicquantizelstm)
