@@ -239,6 +239,11 @@ static void add_counts(const HnOverview *v, JsonObject *root)
     json_object_set_array_member(weights, "types", types_json(v));
     json_object_set_array_member(weights, "files", files_json(v));
     json_object_set_object_member(root, "weights", weights);
+    JsonObject *held = json_object_new();
+    for (guint i = 0; i < v->held->len; i++)
+        json_object_set_int_member(held, ((const HnHeld *)v->held->pdata[i])->name,
+                                   ((const HnHeld *)v->held->pdata[i])->n);
+    json_object_set_object_member(root, "held", held);
     json_object_set_string_member(quantized, "kind", hn_quantized_name(v->quantized));
     json_object_set_int_member(quantized, "quantize_nodes", v->quantize_nodes);
     json_object_set_int_member(quantized, "dequantize_nodes", v->dequantize_nodes);
@@ -348,6 +353,10 @@ static void tell_quantized(const Inspect *x)
                        "quantized: %s; %s elements of %u weights; %u nodes to integers, %u back, %u on integers",
                        hn_quantized_name(v->quantized), elements, v->quantized_tensors, v->quantize_nodes,
                        v->dequantize_nodes, v->integer_nodes);
+    for (guint i = 0; i < v->held->len; i++) {
+        const HnHeld *h = v->held->pdata[i];
+        hn_report_line(x->report, "%s: %" PRId64, h->name, h->n);
+    }
     if (v->sparse > 0)
         hn_report_line(x->report, "sparse: %u weights are stored as sparse tensors", v->sparse);
     else if (!x->p->weights)

@@ -337,6 +337,29 @@ static void count_file_facts(HnOverview *o, HnModel *m)
     o->quantized = kind_of(&q);
 }
 
+static void add_held(GPtrArray *list, const HnHeld *h)
+{
+    for (guint i = 0; i < list->len; i++) {
+        HnHeld *known = list->pdata[i];
+        if (strcmp(known->name, h->name) != 0)
+            continue;
+        known->n += MIN(h->n, G_MAXINT64 - known->n);
+        return;
+    }
+    g_ptr_array_add(list, g_memdup2(h, sizeof *h));
+}
+
+/* Of a node that is bound. */
+static void count_held(HnNode *n, gpointer data)
+{
+    HnHeld held[HN_HELD_MAX + 1] = { 0 };
+    if (n->op == NULL || n->op->held == NULL)
+        return;
+    n->op->held(n->params, held);
+    for (const HnHeld *h = held; h->name != NULL; h++)
+        add_held(data, h);
+}
+
 HnOverview *hn_overview_new(HnModel *m, const HnShapes *shapes, const HnBackend *backend, HnBudget *budget)
 {
     HnOverview *o = g_new0(HnOverview, 1);
@@ -354,6 +377,8 @@ HnOverview *hn_overview_new(HnModel *m, const HnShapes *shapes, const HnBackend 
     o->flops = hn_flops(types, m, &o->flops_left);
     if (o->nodes > 0 && o->flops == 0 && o->flops_left > 0)
         o->flops = NAN;
+    o->held = g_ptr_array_new_with_free_func(g_free);
+    hn_graph_foreach_node(m->graph, count_held, o->held);
     return o;
 }
 
@@ -361,6 +386,7 @@ void hn_overview_free(HnOverview *o)
 {
     if (o == NULL)
         return;
+    g_ptr_array_unref(o->held);
     g_ptr_array_unref(o->operators);
     g_ptr_array_unref(o->unknown);
     g_ptr_array_unref(o->slow);

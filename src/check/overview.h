@@ -61,6 +61,7 @@ typedef struct {
     guint64 parameters; /* elements of all but i64, bool and strings, which are sizes, positions and tables of words */
     GPtrArray *types;   /* HnOverviewType *, most bytes first */
     GPtrArray *files;   /* HnOverviewFile *, in the order of first use */
+    GPtrArray *held;    /* HnHeld *: what attributes hold, each name once, in the order of first use */
     guint sparse;       /* initializers that are stored as sparse tensors */
 
     HnQuantized quantized;

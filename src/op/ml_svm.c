@@ -178,6 +178,11 @@ static void svm_cost(const HnInfer *x, HnCost *c)
     c->flops = 2 * hn_type_count(x->in[0]) * (double)(p->vectors > 0 ? p->vectors : MAX(p->classes, 1));
 }
 
+static void svm_held(const void *params, HnHeld held[HN_HELD_MAX])
+{
+    held[0] = (HnHeld){ "support vectors", ((const HnSvm *)params)->vectors };
+}
+
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
 static double kernel_of(const HnSvm *p, const double *x, const float *v)
@@ -430,6 +435,7 @@ const HnOp hn_op_svmregressor = {
     .bind = svmregressor_bind,
     .infer = svmregressor_infer,
     .cost = svm_cost,
+    .held = svm_held,
     .ref = svmregressor_ref,
 };
 
@@ -445,5 +451,6 @@ const HnOp hn_op_svmclassifier = {
     .bind = svmclassifier_bind,
     .infer = svmclassifier_infer,
     .cost = svm_cost,
+    .held = svm_held,
     .ref = svmclassifier_ref,
 };

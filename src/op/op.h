@@ -352,6 +352,14 @@ typedef struct {
     const char *const *floats, *const *ints; /* as above; `weight_decay` counts for weights of several axes */
 } HnOptimizerRule;
 
+/* What a node's attributes hold, for reports: "trees", "leaves". A NULL name ends. */
+typedef struct {
+    const char *name;
+    int64_t n;
+} HnHeld;
+
+#define HN_HELD_MAX 4
+
 struct HnUnbind;   /* op/unbind.h */
 struct HnNarrow;   /* op/narrow.h */
 struct HnTape;     /* op/tape.h */
@@ -390,6 +398,7 @@ struct HnOp {
     /* Parameters for values that have lost channels. FALSE: they cannot say it. NULL: none depends on it. */
     gboolean (*narrow)(const struct HnNarrow *x);
     HnRangeRule range;
+    void (*held)(const void *params, HnHeld held[HN_HELD_MAX]); /* zero-filled; NULL: nothing but what others say */
     uint8_t trained; /* bit i: a float initializer that input i reads is what training changes, as those of `linear` */
     /* Gives a node of the newest form its meaning while a model is trained; NULL: it has one meaning. */
     void (*train)(struct HnTraining *t);

@@ -194,6 +194,13 @@ static void ensemble_infer(HnInfer *x)
     hn_ml_infer_scores(x, 0, hn_infer_dtype(x, 0), ((const HnTreesParams *)x->params)->n_targets);
 }
 
+static void trees_held(const void *params, HnHeld held[HN_HELD_MAX])
+{
+    const HnTreesParams *p = params;
+    held[0] = (HnHeld){ "trees", p->n_trees };
+    held[1] = (HnHeld){ "leaves", p->n_leaves };
+}
+
 /* A comparison and a step each. */
 static void trees_cost(const HnInfer *x, HnCost *c)
 {
@@ -394,6 +401,7 @@ const HnOp hn_op_treeensemble = {
     .bind = ensemble_bind,
     .infer = ensemble_infer,
     .cost = trees_cost,
+    .held = trees_held,
     .ref = ensemble_ref,
 };
 
@@ -409,6 +417,7 @@ const HnOp hn_op_treeensembleclassifier = {
     .bind = classifier_bind,
     .infer = classifier_infer,
     .cost = trees_cost,
+    .held = trees_held,
     .ref = classifier_ref,
 };
 
@@ -423,5 +432,6 @@ const HnOp hn_op_treeensembleregressor = {
     .bind = regressor_bind,
     .infer = regressor_infer,
     .cost = trees_cost,
+    .held = trees_held,
     .ref = regressor_ref,
 };

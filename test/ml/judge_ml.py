@@ -104,11 +104,17 @@ def judge_refusal(tool, *more):
     return None if p.returncode != 0 and ("no node whose weights" in p.stderr or "no layer" in p.stderr) else p.stderr.strip(), 0.0
 
 
+def judge_counts():
+    p = subprocess.run([f"{TOOLS}/hone-inspect", os.path.join(HERE, "forest.onnx")], capture_output=True, text=True)
+    return None if "trees: 5\n" in p.stdout + p.stderr else p.stdout + p.stderr, 0.0
+
+
 def main():
     names = sorted(f[:-5] for f in os.listdir(HERE) if f.endswith(".onnx"))
     with tempfile.TemporaryDirectory() as work:
         tests = [(n, lambda n=n: judge(n, work)) for n in names]
         tests += [("hone-export --no-zipmap", lambda: judge_tensor(work)),
+                  ("hone-inspect counts trees", judge_counts),
                   ("hone-quantize leaves trees alone", lambda: judge_refusal("hone-quantize", "--calib=random:8")),
                   ("hone-prune leaves trees alone", lambda: judge_refusal("hone-prune", "--sparsity=0.5"))]
         print(f"1..{len(tests)}")
