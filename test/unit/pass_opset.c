@@ -132,8 +132,9 @@ static void test_blocked(void)
                                            "before opset 13",
                                            "node 'd' (Det): the operator exists since opset 11", NULL };
     static const char *const inner[] = { "node 't' (Det): the operator exists since opset 11", NULL };
-    static const char *const unknown[] = { "node 'y' (ImageDecoder): the operator is not known well enough to be converted",
-                                           NULL };
+    static const char *const unknown[] = {
+        "node 'y' (ImageDecoder): the operator is not known well enough to be converted", NULL
+    };
     expect_blocked("opset 13 graph g(%x:f32[2,2], %a:i64[1]) -> (%b, %c, %d) { %b = Unsqueeze(%x, %a) %c = Neg(%x) "
                    "%d = Det(%x) }",
                    9, sliding);
