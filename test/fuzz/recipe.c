@@ -56,7 +56,8 @@ static void parse_shapes(const QuantizeParams *p)
 static void use(const QuantizeParams *p)
 {
     g_autoptr(GError) mode = NULL, options = NULL;
-    Quantize q = { .p = p, .file_before = 1000 };
+    HnContext ctx = { 0 }; /* without arguments */
+    Quantize q = { .ctx = &ctx, .p = p, .file_before = 1000 };
     HnQuantOptions o;
     gboolean ok = quantize_parse_mode(&q, &mode);
     fuzz_result(ok, mode);
