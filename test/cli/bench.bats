@@ -258,7 +258,7 @@ EOF
     refuses 2 'no model' hone-bench
     refuses 2 --runs hone-bench relu.onnx --runs 0
     refuses 2 --runs hone-bench relu.onnx --runs many
-    refuses 2 --time hone-bench relu.onnx --time 3
+    refuses 2 --time hone-bench relu.onnx --time 3x
     refuses 2 --time hone-bench relu.onnx --time 0s
     refuses 2 --ci hone-bench relu.onnx --ci 1
     refuses 2 --ci hone-bench relu.onnx --ci 0%
