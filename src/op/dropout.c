@@ -36,6 +36,15 @@ static void identity_grad(HnTape *t)
     hn_tape_map(t, "dy");
 }
 
+static void identity_unbind(HnUnbind *u)
+{
+    const HnType *t = hn_types_get(u->types, hn_unbind_in(u, 0));
+    if (hn_unbind_below(u, 14) && t != NULL && t->kind == HN_TYPE_SEQUENCE)
+        hn_unbind_refuse(u, "sequences were taken from opset 14 on");
+    else if (hn_unbind_below(u, 16) && t != NULL && t->kind == HN_TYPE_OPTIONAL)
+        hn_unbind_refuse(u, "optionals were taken from opset 16 on");
+}
+
 const HnOp hn_op_identity = {
     .name = "Identity",
     .flags = HN_OP_ELEMENTWISE | HN_OP_VIEW,
@@ -44,6 +53,7 @@ const HnOp hn_op_identity = {
     .wide = HN_WIDE_PICKS,
     .in = ".",
     .out = ".",
+    .unbind = identity_unbind,
     .infer = identity_infer,
     .ref = identity_ref,
     .grad = identity_grad,

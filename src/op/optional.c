@@ -3,6 +3,10 @@
  */
 #include "op/move.h"
 #include "op/sequence.h"
+#include "op/unbind.h"
+
+/* Types of elements that optionals hold since opset 28. */
+#define NARROW (HN_BIT(HN_BF16) | HN_T_F8 | HN_T_SUBBYTE | HN_BIT(HN_F6E2M3) | HN_BIT(HN_F6E3M2))
 
 /* --- Optional ---------------------------------------------------------------------------------------------------- */
 
@@ -27,6 +31,7 @@ static void optional_ref(HnEval *e)
 const HnOp hn_op_optional = {
     .name = "Optional",
     .since = { 15, 28 },
+    .lacks = HN_LACKS({ '.', 28, 0, NARROW }),
     .in = ".",
     .out = ".",
     .min_in = HN_MIN_IN_NONE,
@@ -36,6 +41,14 @@ const HnOp hn_op_optional = {
 };
 
 /* --- OptionalHasElement, OptionalGetElement ---------------------------------------------------------------------- */
+
+/* Others than optionals came with opset 18, and so did an input that is absent. */
+static void element_unbind(HnUnbind *u)
+{
+    const HnType *t = hn_types_get(u->types, hn_unbind_in(u, 0));
+    if (hn_unbind_below(u, 18) && (t == NULL || t->kind != HN_TYPE_OPTIONAL))
+        hn_unbind_refuse(u, "its input is not known to be an optional, and had to be before opset 18");
+}
 
 static void has_infer(HnInfer *x)
 {
@@ -53,9 +66,11 @@ static void has_ref(HnEval *e)
 const HnOp hn_op_optionalhaselement = {
     .name = "OptionalHasElement",
     .since = { 15, 18, 28 },
+    .lacks = HN_LACKS({ '.', 28, 0, NARROW }),
     .in = ".",
     .out = "b",
     .min_in = HN_MIN_IN_NONE,
+    .unbind = element_unbind,
     .infer = has_infer,
     .cost = hn_cost_nothing,
     .ref = has_ref,
@@ -82,8 +97,10 @@ static void get_ref(HnEval *e)
 const HnOp hn_op_optionalgetelement = {
     .name = "OptionalGetElement",
     .since = { 15, 18, 28 },
+    .lacks = HN_LACKS({ '.', 28, 0, NARROW }),
     .in = ".",
     .out = ".",
+    .unbind = element_unbind,
     .infer = get_infer,
     .cost = hn_cost_nothing,
     .ref = get_ref,

@@ -62,8 +62,9 @@ def onnx_masks(record, schema):
     masks = {}
     for letters, parameters in ((record["in"], schema.inputs), (record["out"], schema.outputs)):
         for i, p in enumerate(parameters):
-            k = letter(letters, i)
-            masks[k] = masks.get(k, 0xFFFFFFFF) & mask(schema, p)
+            k, m = letter(letters, i), mask(schema, p)
+            if m:  # 0: no tensors at all, and nothing is said of their types
+                masks[k] = masks.get(k, 0xFFFFFFFF) & m
     return masks
 
 
