@@ -86,9 +86,19 @@ static gboolean find_lr(Distill *q, GError **error)
     return TRUE;
 }
 
-gboolean distill_judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **error)
+static gboolean judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **error)
 {
     return m != NULL && hn_judge_run(q->judge, m, made, error);
+}
+
+gboolean distill_judge_fit(const Distill *run, Distill *judge, HnJudgement *made, GError **error)
+{
+    HnModel *m = distill_student(run, error);
+    if (m == NULL || !hn_fit_store(run->fit, m, error)) {
+        hn_model_free(m);
+        return FALSE;
+    }
+    return judge_now(judge, m, made, error);
 }
 
 /* What is named twice may not be there yet: whoever runs a command again and again begins once. */
@@ -103,7 +113,7 @@ gboolean distill_train(Distill *q, GError **error)
 {
     const gboolean resume = goes_on(q);
     set_schedule(q);
-    if (!distill_judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
+    if (!judge_now(q, distill_student(q, error), &q->before, error) || (!resume && !find_lr(q, error)))
         return FALSE;
     const HnFitOptions o = fit_options(q);
     q->fit = hn_fit_new(&o);

@@ -92,16 +92,6 @@ static gboolean is_lost(GError **failure)
     return TRUE;
 }
 
-static gboolean judge_trial(DistillTune *t, const Distill *run, Setting *s, GError **error)
-{
-    HnModel *m = distill_student(run, error);
-    if (m == NULL || !hn_fit_store(run->fit, m, error)) {
-        hn_model_free(m);
-        return FALSE;
-    }
-    return distill_judge_now(&t->base, m, &s->judged, error);
-}
-
 static gboolean try_setting(DistillTune *t, Setting *s, int epochs, GError **error)
 {
     Distill run;
@@ -110,7 +100,7 @@ static gboolean try_setting(DistillTune *t, Setting *s, int epochs, GError **err
     s->epochs = epochs;
     s->judged = (HnJudgement){ INFINITY, NAN, NAN, 0 };
     gboolean ok = open_run(t, &t->params, &t->base, &run, &failure) && distill_try(&run, &failure) &&
-                  judge_trial(t, &run, s, &failure);
+                  distill_judge_fit(&run, &t->base, &s->judged, &failure);
     distill_clear(&run);
     ok = ok || is_lost(&failure);
     if (!ok)
@@ -218,7 +208,7 @@ static void sort(const DistillTune *t, guint n)
         }
 }
 
-static gboolean halve(DistillTune *t, GError **error)
+static gboolean halve(DistillTune *t, G_GNUC_UNUSED const Distill *q, GError **error)
 {
     int epochs = MAX((int)(FIRST_PART * t->given.epochs), 1);
     for (guint n = t->order->len; n > 1; n = (n + 1) / 2, epochs = MIN(2 * epochs, t->given.epochs)) {
@@ -230,32 +220,39 @@ static gboolean halve(DistillTune *t, GError **error)
     return TRUE;
 }
 
+static gboolean find_settings(DistillTune *t, const Distill *q, GError **error)
+{
+    if (!open_run(t, &t->given, q, &t->base, error) || !add_losses(t, error))
+        return FALSE;
+    add_rates(t);
+    if (t->settings->len < 2)
+        return hn_tool_usage(error, "'--tune' has nothing to try: rate and loss are said");
+    draw(t, (guint)q->p->tune, q->ctx->common.seed);
+    return TRUE;
+}
+
 /* What each run would say is said once, by the run that follows. */
-static gboolean search(DistillTune *t, const Distill *q, GError **error)
+static gboolean silently(gboolean (*work)(DistillTune *, const Distill *, GError **), DistillTune *t, const Distill *q,
+                         GError **error)
 {
     HnCommon *c = &q->ctx->common;
     const gboolean quiet = c->quiet;
     const int verbose = c->verbose;
     c->quiet = TRUE;
     c->verbose = 0;
-    gboolean ok = open_run(t, &t->given, q, &t->base, error) && add_losses(t, error);
-    if (ok)
-        add_rates(t);
-    c->quiet = quiet;
-    c->verbose = verbose;
-    if (ok && t->settings->len < 2)
-        return hn_tool_usage(error, "'--tune' has nothing to try: rate and loss are said");
-    if (!ok)
-        return FALSE;
-    draw(t, (guint)q->p->tune, c->seed);
-    if ((int)t->order->len < q->p->tune)
-        hn_context_note(q->ctx, 0, "'--tune' tries %u settings: there are no more", t->order->len);
-    c->quiet = TRUE;
-    c->verbose = 0;
-    ok = halve(t, error);
+    const gboolean ok = work(t, q, error);
     c->quiet = quiet;
     c->verbose = verbose;
     return ok;
+}
+
+static gboolean search(DistillTune *t, const Distill *q, GError **error)
+{
+    if (!silently(find_settings, t, q, error))
+        return FALSE;
+    if ((int)t->order->len < q->p->tune)
+        hn_context_note(q->ctx, 0, "'--tune' tries %u settings: there are no more", t->order->len);
+    return silently(halve, t, q, error);
 }
 
 static void say_chosen(const Distill *q, const Setting *s)

@@ -75,17 +75,6 @@ static gboolean guard_written(gpointer data, HnModel *m, GError **error)
     return one != NULL && hn_guard_runs(m, q->backend, &o, one->in, WHAT, error);
 }
 
-/* As it will be read by others. */
-static gboolean judge_written(Distill *q, GError **error)
-{
-    HnModel *m = distill_student(q, error);
-    if (m == NULL || !hn_fit_store(q->fit, m, error)) {
-        hn_model_free(m);
-        return FALSE;
-    }
-    return distill_judge_now(q, m, &q->after, error);
-}
-
 static gboolean write_model(Distill *q, GError **error)
 {
     const HnOnnxWriteOptions o = {
@@ -132,7 +121,7 @@ static gboolean work(Distill *q, GError **error)
     if (p->list_trainable)
         return distill_list(q, error);
     hash_recipe(q);
-    if (!distill_train(q, error) || !judge_written(q, error) || !guard_loss(q, error))
+    if (!distill_train(q, error) || !distill_judge_fit(q, q, &q->after, error) || !guard_loss(q, error))
         return FALSE;
     return distill_compare(q, error) && write_model(q, error) && distill_plot(q, error) && distill_report(q, error);
 }

@@ -117,8 +117,9 @@ void distill_auto_free(DistillAuto *a);
 gboolean distill_train(Distill *q, GError **error);
 /* To the end of its epochs without judging, checkpoints and logs. Errors as hn_fit_run(). */
 gboolean distill_try(Distill *q, GError **error);
-/* What m, which is taken, is like on the samples that students are judged by. */
-gboolean distill_judge_now(Distill *q, HnModel *m, HnJudgement *made, GError **error);
+/* The file's model with the weights that a run keeps, as it will be read by others, judged as `judge`, which may be the
+ * same, judges students. */
+gboolean distill_judge_fit(const Distill *run, Distill *judge, HnJudgement *made, GError **error);
 
 /* distill_tune.c: --tune, else nothing. Tries settings in short runs; those that learned best become q->p. */
 gboolean distill_tune(Distill *q, GError **error);
