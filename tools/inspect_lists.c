@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "check/flops.h"
 #include "hone_inspect.h"
-#include "perf/weight_stats.h"
+#include "weight_json.h"
 
 #define MANY_ZEROS 0.5 /* part of a weight's elements, to be counted as sparse */
 
@@ -115,30 +115,6 @@ static int larger_first(gconstpointer a, gconstpointer b)
     return x->value->id < y->value->id ? -1 : x->value->id > y->value->id;
 }
 
-static JsonObject *weight_json(const HnWeightReport *w)
-{
-    JsonObject *o = json_object_new();
-    g_autofree char *type = hn_tensor_describe(w->tensor);
-    json_object_set_string_member(o, "name", w->value->name);
-    json_object_set_string_member(o, "type", type);
-    json_object_set_string_member(o, "node", w->user != NULL ? hn_node_label(w->user) : NULL);
-    json_object_set_int_member(o, "bytes", (gint64)w->tensor->bytes);
-    hn_json_set_number(o, "zeros", w->zeros);
-    hn_json_set_number(o, "min", w->min);
-    hn_json_set_number(o, "max", w->max);
-    hn_json_set_number(o, "mean", w->mean);
-    hn_json_set_number(o, "stddev", w->stddev);
-    json_object_set_int_member(o, "not_finite", w->not_finite);
-    if (w->axis >= 0) {
-        json_object_set_int_member(o, "channels", w->channels);
-        json_object_set_int_member(o, "dead", w->dead);
-    } else {
-        json_object_set_null_member(o, "channels");
-        json_object_set_null_member(o, "dead");
-    }
-    return o;
-}
-
 void inspect_add_weights(Inspect *x)
 {
     g_autoptr(GArray) all = hn_weights_report(x->subject->model->graph);
@@ -148,7 +124,7 @@ void inspect_add_weights(Inspect *x)
     g_array_sort(all, larger_first);
     for (guint i = 0; i < all->len; i++) {
         const HnWeightReport *w = &g_array_index(all, HnWeightReport, i);
-        json_array_add_object_element(rows, weight_json(w));
+        json_array_add_object_element(rows, hn_tool_weight_json(w));
         zeros += w->tensor->n > 0 ? w->zeros * (double)w->tensor->n : 0;
         elements += (double)w->tensor->n;
         sparse += w->tensor->ndim > 1 && w->zeros >= MANY_ZEROS;

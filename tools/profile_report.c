@@ -6,9 +6,9 @@
 #include "base/text.h"
 #include "cli/report.h"
 #include "perf/blocks.h"
-#include "perf/weight_stats.h"
 #include "hone_profile.h"
 #include "noise_report.h"
+#include "weight_json.h"
 
 #define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */
 #define ALIVE_SHOWN 5
@@ -522,27 +522,7 @@ static void add_weights(Report *r)
     JsonArray *list = json_array_new();
     g_array_sort(weights, larger_weight_first);
     for (guint i = 0; i < weights->len; i++) {
-        const HnWeightReport *w = &g_array_index(weights, HnWeightReport, i);
-        g_autofree char *type = hn_tensor_describe(w->tensor);
-        JsonObject *o = json_object_new();
-        json_object_set_string_member(o, "name", w->value->name);
-        json_object_set_string_member(o, "type", type);
-        json_object_set_string_member(o, "node", w->user ? hn_node_label(w->user) : NULL);
-        json_object_set_int_member(o, "bytes", (gint64)w->tensor->bytes);
-        json_object_set_double_member(o, "zeros", w->zeros);
-        json_object_set_double_member(o, "min", w->min);
-        json_object_set_double_member(o, "max", w->max);
-        json_object_set_double_member(o, "mean", w->mean);
-        json_object_set_double_member(o, "stddev", w->stddev);
-        json_object_set_int_member(o, "not_finite", w->not_finite);
-        if (w->axis >= 0) {
-            json_object_set_int_member(o, "channels", w->channels);
-            json_object_set_int_member(o, "dead", w->dead);
-        } else {
-            json_object_set_null_member(o, "channels");
-            json_object_set_null_member(o, "dead");
-        }
-        json_array_add_object_element(list, o);
+        json_array_add_object_element(list, hn_tool_weight_json(&g_array_index(weights, HnWeightReport, i)));
     }
     json_object_set_array_member(r->root, "weights", list);
 }
