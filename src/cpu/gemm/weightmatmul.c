@@ -1,7 +1,8 @@
 /*
  * WeightMatMul: weights stay packed in 8 or 4 bits. Rows of x become integers of 16 bits (cpu/gemm/wq_kernel.h), many
- * of them on matrix units (cpu/gemm/wq_block.h). Where that is slower, or not wanted, panels of weights are unpacked
- * one by one and multiplied as f32. And WeightGather: rows of a table, unpacked one by one.
+ * of them on matrix units (cpu/gemm/wq_block.h) or by taller tiles (cpu/gemm/wq_tall.h). Where that is slower, or not
+ * wanted, panels of weights are unpacked one by one and multiplied as f32. And WeightGather: rows of a table, unpacked
+ * one by one.
  */
 #include "op/weightmatmul.h"
 
@@ -12,6 +13,7 @@
 #include "cpu/core/indices.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "cpu/gemm/wq_block.h"
+#include "cpu/gemm/wq_tall.h"
 #include "op/index.h"
 
 /* --- elements of weights -------------------------------------------------------------------------------------------
@@ -61,6 +63,7 @@ typedef struct {
     gsize panel;   /* bytes */
     gboolean wide; /* unpacked */
     gboolean many; /* on matrix units */
+    gboolean tall; /* by taller tiles */
     HnWqBlock block;
     int64_t depth; /* ... so many segments at once */
     int threads;
@@ -249,11 +252,13 @@ static gboolean weight_prepare(HnStep *s, GError **error)
     p->wide = s->strict_math || !hn_wq_is_few(p->rows, p->form.bits);
     p->depth = MAX(1, DEPTH / p->form.cut.segment);
     p->many = !p->wide && p->rows >= HN_WQ_BLOCK_ROWS && p->form.cut.segment >= LONG && k >= DEEP && hn_wq_has_blocks();
+    p->tall = !p->wide && !p->many && p->rows >= HN_WQ_TALL_ROWS && hn_wq_has_tall();
     p->block = hn_wq_block_of(&p->form);
     s->scratch_bytes =
         p->wide   ? (gsize)p->threads * depth_bytes(p)
         : p->many ? hn_wq_planes_bytes(&p->block, at_once(p)) + (gsize)p->threads * hn_wq_block_bytes(&p->block)
-                  : hn_wq_rows_bytes(&p->form.cut, at_once(p));
+                  : hn_wq_rows_bytes(&p->form.cut, at_once(p)) +
+                        (p->tall ? (gsize)p->threads * hn_wq_tall_bytes(at_once(p)) : 0);
     for (int i = HN_WEIGHT_SCALE; i <= HN_WEIGHT_ZERO; i++)
         s->in[i].unread = TRUE;
     return hn_pack_own(s, HN_WEIGHT_W, pack_panels, variant_of(&src), (gsize)p->panels * p->panel, &src, &p->packed,
@@ -285,12 +290,13 @@ typedef struct {
     float *y;
 } Run;
 
-/* Rows [r0, r1) of those that are integers, panels [p0, p1). */
-static void some_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_t p1)
+/* Rows [r0, r1) of those that are integers, panels [p0, p1); `buffer`: of taller tiles. */
+static void some_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_t p1, char *buffer)
 {
     const Product *p = r->p;
     const HnWqCut *cut = &p->form.cut;
-    const int64_t most = hn_wq_rows(), cols = hn_wq_cols(), strips = (r1 - r0 + most - 1) / most;
+    const gboolean tall = p->tall && r1 - r0 >= HN_WQ_TALL_ROWS;
+    const int64_t most = hn_wq_rows(), cols = hn_wq_cols(), strips = tall ? 1 : (r1 - r0 + most - 1) / most;
     const HnWqFn *fns = hn_wq_fns(p->form.bits);
     int64_t done = p0;
     for (int64_t i = p0; i < p1; i++) {
@@ -304,9 +310,12 @@ static void some_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_
             const int64_t at = r0 + (r1 - r0) * k / strips, n = r0 + (r1 - r0) * (k + 1) / strips - at;
             t.x = (HnWqRows){ r->x.q + at * cut->padded, r->x.scale + at * cut->segs, r->x.sum + at * cut->segs };
             t.c = r->y + (r->row + at) * p->n + col;
-            fns[n - 1](&t);
+            if (tall)
+                hn_wq_tall(&t, n, buffer);
+            else
+                fns[n - 1](&t);
         }
-        if (p->rest < p->epilogue.n && (strips > 1 || i == p1 - 1)) { /* while they are hot */
+        if (p->rest < p->epilogue.n && (tall || strips > 1 || i == p1 - 1)) { /* while they are hot */
             hn_epilogue_rest(&p->epilogue, p->rest, r->s, r->y, p->n, r->row + r0, r1 - r0, done * cols,
                              col + t.cols - done * cols);
             done = i + 1;
@@ -381,7 +390,10 @@ static void one_part(const Run *r, int part, int parts)
     if (p->wide)
         wide_panels(r, r0, r1, p0, p1, (float *)r->s->scratch + (gsize)part * depth_bytes(p) / sizeof(float));
     else
-        some_panels(r, r0, r1, p0, p1);
+        some_panels(r, r0, r1, p0, p1,
+                    p->tall ? (char *)r->s->scratch + hn_wq_rows_bytes(&p->form.cut, at_once(p)) +
+                                  (gsize)part * hn_wq_tall_bytes(at_once(p))
+                            : NULL);
 }
 
 static void all_parts(const Run *r)
