@@ -149,6 +149,9 @@ static const struct {
     { "bert/query", 1, 128, 768, 768, TRUE },       { "bert/up", 1, 128, 768, 3072, TRUE },
     { "bert/down", 1, 128, 3072, 768, TRUE },       { "bert/scores", 12, 128, 64, 128, FALSE },
     { "bert/values", 12, 128, 128, 64, FALSE },     { "square/512", 1, 512, 512, 512, FALSE },
+    { "minilm/query", 1, 64, 384, 384, TRUE },      { "minilm/up", 1, 64, 384, 1536, TRUE },
+    { "minilm/down", 1, 64, 1536, 384, TRUE },      { "letters/last", 1, 40, 120, 6625, TRUE },
+    { "vit/query", 1, 197, 192, 192, TRUE },        { "vit/up", 1, 197, 192, 768, TRUE },
 };
 
 static const int weights_rows[] = { 1, 4, 16, 64, 256 }, weights_k[] = { 768, 1024, 2048 };

@@ -111,7 +111,11 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     const int64_t strips = (to - from + most - 1) / most, each = (to - from) / strips, more = (to - from) % strips;
     const gboolean last = k + t->k >= g->k;
     const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t->cols);
+    /* the next columns' panel is brought closer, a part by each strip: memory is slower than the products of one */
+    const gboolean ahead = g->b_pitch == 0 && g->panels == NULL;
+    const int64_t cols = hn_gemm_kernel_cols();
     const float *a[HN_GEMM_KERNEL_MAX_ROWS];
+    t->next_step = (cols + strips - 1) / strips;
     t->a = a;
     t->accumulate = g->accumulate || k > 0;
     t->lo = last ? g->lo : HN_GEMM_KERNEL_LOW;
@@ -123,8 +127,7 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
         for (int64_t r = 0; r < n; r++)
             a[r] = packed != NULL ? packed + r : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
         t->c = g->c + i * g->c_pitch + c;
-        t->next = s == strips - 1 && g->b_pitch == 0 && g->panels == NULL ? t->b + g->k * hn_gemm_kernel_cols()
-                                                                          : NULL; /* the next columns' */
+        t->next = ahead ? t->b + g->k * cols + t->k * cols * s / strips : NULL;
         t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
         fns[n - 1](t);
     }

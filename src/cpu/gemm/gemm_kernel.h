@@ -49,7 +49,8 @@ typedef struct {
     int cols;            /* 1 ... hn_gemm_kernel_cols() */
     gboolean accumulate; /* begin with c instead of the bias */
     float lo, hi;
-    const float *next; /* [k][cols]: a panel to bring closer meanwhile; NULL: none */
+    const float *next; /* what to bring closer meanwhile, from here on; NULL: nothing */
+    int64_t next_step; /* ... floats for each k */
 } HnGemmKernelArgs;
 
 typedef void (*HnGemmKernelFn)(const HnGemmKernelArgs *t);

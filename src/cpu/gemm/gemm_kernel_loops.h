@@ -114,8 +114,9 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
             EACH_ROW(SECOND)
         }
         const float *next = t->next != NULL ? t->next : b; /* no branch in the loop */
+        const int64_t next_step = t->next != NULL ? t->next_step : 2 * LANES;
         TWICE
-        for (; k < t->k; k++, ka += a_k, b += b_pitch, next += 2 * LANES) {
+        for (; k < t->k; k++, ka += a_k, b += b_pitch, next += next_step) {
             for (int line = 0; two && line < 2 * LANES; line += 16) /* one vector leaves no time for it */
                 __builtin_prefetch(next + line, 0, 2);
             const HN_VEC b0 = HN_VLOAD(b), b1 = two ? HN_VLOAD(b + LANES) : b0;
