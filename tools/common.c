@@ -1,5 +1,6 @@
 #include "common.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -31,6 +32,13 @@ char *hn_tool_journal_path(const char *journal, const char *output)
     if (journal != NULL)
         return strcmp(journal, "none") ? g_strdup(journal) : NULL;
     return output != NULL && !hn_out_is_stdout(output) ? g_strconcat(output, ".journal", NULL) : NULL;
+}
+
+void hn_tool_drop_journal(const char *journal, const char *output)
+{
+    g_autofree char *path = journal == NULL ? hn_tool_journal_path(NULL, output) : NULL;
+    if (path != NULL)
+        (void)g_remove(path);
 }
 
 char *hn_tool_cache_path(const char *timing_cache)

@@ -18,6 +18,8 @@ gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error);
 /* Where a job notes what it tried: as --journal says ("none": NULL), or beside the file that it makes; NULL: nowhere.
  */
 char *hn_tool_journal_path(const char *journal, const char *output);
+/* The job has succeeded: nobody goes on with the journal beside its file. One that --journal named stays. */
+void hn_tool_drop_journal(const char *journal, const char *output);
 /* Where times are kept: as --timing-cache says ("none": NULL), or in the user's cache. */
 char *hn_tool_cache_path(const char *timing_cache);
 

@@ -5,6 +5,7 @@
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_export.h"
+#include "verdict.h"
 
 /* --- passes ------------------------------------------------------------------------------------------------------- */
 
@@ -31,6 +32,12 @@ gboolean export_list_passes(HnContext *ctx, GError **error)
     return hn_report_write(report, error);
 }
 
+/* What --explain asks for is printed without -v, too. */
+static gboolean in_full(const Export *e)
+{
+    return hn_verdict_in_full(e->ctx);
+}
+
 /* Rewrites by pass, in the order of running. */
 static void add_passes(const Export *e, HnReport *report)
 {
@@ -49,7 +56,8 @@ static void add_passes(const Export *e, HnReport *report)
         g_string_append_printf(line, "%s%s %u", line->len > 0 ? ", " : "", (*p)->name, n);
     }
     json_object_set_array_member(hn_report_root(report), "passes", rows);
-    hn_report_line(report, "passes: %s", line->len > 0 ? line->str : "nothing to do");
+    if (in_full(e))
+        hn_report_line(report, "passes: %s", line->len > 0 ? line->str : "nothing to do");
 }
 
 /* What was left out since the file would have grown: a line for each pass. */
@@ -108,7 +116,8 @@ static void add_sites(const Export *e, HnReport *report)
         json_object_set_string_member(row, "why", d->why);
         json_object_set_string_member(row, "repro", d->repro);
         json_array_add_object_element(dropped, row);
-        hn_report_line(report, "undone: %s at '%s': %s", d->pass, d->site, d->why);
+        if (in_full(e))
+            hn_report_line(report, "undone: %s at '%s': %s", d->pass, d->site, d->why);
     }
     for (guint i = 0; i < e->x.log.missed->len; i++) {
         const HnSite *s = e->x.log.missed->pdata[i];
@@ -165,13 +174,10 @@ static char *flops_text(double x)
     return isfinite(x) ? hn_text_number(x) : g_strdup("-");
 }
 
-static void add_facts(const Export *e, HnReport *report)
+/* Before and after, side by side. */
+static void tell_facts(const Export *e, HnReport *report)
 {
     const HnFacts *a = &e->before, *b = &e->after;
-    const double ms[2] = { e->has_speedup ? e->speedup.old_ms : NAN, e->has_speedup ? e->speedup.new_ms : NAN };
-    json_object_set_object_member(hn_report_root(report), "before", facts_object(a, e->file_before, ms[0]));
-    json_object_set_object_member(hn_report_root(report), "after", facts_object(b, e->file_after, ms[1]));
-    json_object_set_int_member(hn_report_root(report), "orphaned_bytes", (gint64)e->orphaned);
     line_of(report, "", g_strdup("before"), g_strdup("after"));
     line_of(report, "nodes", g_strdup_printf("%u", a->nodes), g_strdup_printf("%u", b->nodes));
     line_of(report, "operators", g_strdup_printf("%u", g_hash_table_size(a->operators)),
@@ -183,15 +189,33 @@ static void add_facts(const Export *e, HnReport *report)
     line_of(report, "flops", flops_text(a->flops), flops_text(b->flops));
     line_of(report, "planned memory", bytes_text(a->planned_bytes), bytes_text(b->planned_bytes));
     if (e->has_speedup)
-        line_of(report, "latency", hn_text_time(ms[0] / 1e3), hn_text_time(ms[1] / 1e3));
+        line_of(report, "latency", hn_text_time(e->speedup.old_ms / 1e3), hn_text_time(e->speedup.new_ms / 1e3));
+}
+
+/* Bytes that nobody needs. */
+static void tell_waste(const Export *e, HnReport *report)
+{
+    const HnFacts *a = &e->before, *b = &e->after;
     if (e->orphaned > 0) {
         g_autofree char *text = hn_text_size(e->orphaned);
         hn_report_line(report, "the data file of the original holds %s that nothing refers to", text);
     }
-    if (a->duplicate_bytes > 0) {
+    if (a->duplicate_bytes > 0 && in_full(e)) {
         g_autofree char *x = hn_text_size(a->duplicate_bytes), *y = hn_text_size(b->duplicate_bytes);
         hn_report_line(report, "bytes of weights that are equal to others: %s before, %s after", x, y);
     }
+}
+
+static void add_facts(const Export *e, HnReport *report)
+{
+    const HnFacts *a = &e->before, *b = &e->after;
+    const double ms[2] = { e->has_speedup ? e->speedup.old_ms : NAN, e->has_speedup ? e->speedup.new_ms : NAN };
+    json_object_set_object_member(hn_report_root(report), "before", facts_object(a, e->file_before, ms[0]));
+    json_object_set_object_member(hn_report_root(report), "after", facts_object(b, e->file_after, ms[1]));
+    json_object_set_int_member(hn_report_root(report), "orphaned_bytes", (gint64)e->orphaned);
+    if (in_full(e))
+        tell_facts(e, report);
+    tell_waste(e, report);
 }
 
 static const HnColumn operator_columns[] = {
@@ -230,7 +254,9 @@ static void add_operators(const Export *e, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "operators", rows);
-    hn_report_table(report, "operators", operator_columns);
+    hn_report_csv_table(report, "operators", operator_columns);
+    if (in_full(e))
+        hn_report_table(report, "operators", operator_columns);
 }
 
 /* --- checks ------------------------------------------------------------------------------------------------------- */
@@ -256,15 +282,6 @@ static void add_check(const Export *e, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(o, "outputs", rows);
-    if (e->verify == NULL) {
-        hn_report_line(report, "results were not compared");
-        return;
-    }
-    const char *shapes = hn_samples_shapes(hn_verify_samples(e->verify));
-    const guint n = hn_samples_count(hn_verify_samples(e->verify));
-    hn_report_line(report, "same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
-                   hn_samples_synthetic(hn_verify_samples(e->verify)) ? "made-up " : "", n == 1 ? "" : "s",
-                   *shapes ? " (" : "", shapes, *shapes ? ")" : "", v->worst);
 }
 
 static void add_speed(const Export *e, HnReport *report)
@@ -284,8 +301,6 @@ static void add_speed(const Export *e, HnReport *report)
     json_object_set_array_member(o, "ci95", ci);
     json_object_set_string_member(o, "verdict", hn_verdict_name(f->verdict));
     json_object_set_object_member(hn_report_root(report), "speed", o);
-    hn_report_line(report, "latency: %s, %.3f of the original (95 %%: %.3f to %.3f)", hn_verdict_name(f->verdict),
-                   f->effect, f->lo, f->hi);
 }
 
 static void add_precision(const Export *e, HnReport *report)
@@ -307,8 +322,9 @@ static void add_precision(const Export *e, HnReport *report)
     json_object_set_int_member(o, "flushed", log->flushed);
     json_object_set_int_member(o, "clamped", log->clamped);
     json_object_set_array_member(o, "kept", kept);
-    hn_report_line(report, "%s: %u of %u nodes and %u weights, with %u Casts more", e->p->to, log->converted,
-                   log->nodes->len, log->weights, log->casts_added);
+    if (in_full(e))
+        hn_report_line(report, "%s: %u of %u nodes and %u weights, with %u Casts more", e->p->to, log->converted,
+                       log->nodes->len, log->weights, log->casts_added);
     if (log->flushed > 0)
         hn_report_line(report, "%" PRId64 " elements of weights became 0", log->flushed);
     if (log->clamped > 0)
@@ -324,10 +340,74 @@ static void add_precision(const Export *e, HnReport *report)
         json_object_set_string_member(row, "why", n->why);
         hn_json_set_number(row, "headroom", n->headroom);
         json_array_add_object_element(kept, row);
-        if (n->kept == HN_KEPT_OVERFLOW || n->kept == HN_KEPT_INSIDE || n->kept == HN_KEPT_SMALL ||
-            n->kept == HN_KEPT_WEIGHT || n->kept == HN_KEPT_CHECKED || e->ctx->common.verbose > 0)
-            hn_report_line(report, "stays as it is: '%s' (%s): %s", n->site, n->op, n->why != NULL ? n->why : "");
+        if (in_full(e))
+            hn_report_line(report, "kept f32: '%s' (%s): %s", n->site, n->op, n->why != NULL ? n->why : "");
     }
+}
+
+/* --- the verdict ----------------------------------------------------------------------------------------------------
+ */
+
+static void tell_accuracy(const Export *e, HnReport *report)
+{
+    if (e->verify == NULL) {
+        hn_report_line(report, "accuracy:  results were not compared");
+        return;
+    }
+    const HnSamples *samples = hn_verify_samples(e->verify);
+    const char *shapes = hn_samples_shapes(samples);
+    const guint n = hn_samples_count(samples);
+    hn_report_line(report, "accuracy:  same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
+                   hn_samples_synthetic(samples) ? "synthetic " : "", n == 1 ? "" : "s", *shapes ? " (" : "", shapes,
+                   *shapes ? ")" : "", e->x.verified.worst);
+}
+
+/* It was not the type of what surrounds it that kept it, but its numbers or its operator. */
+static gboolean is_kept(const HnPrecisionNode *n)
+{
+    return n->kept != HN_KEPT_NOT && n->kept != HN_KEPT_AROUND;
+}
+
+/* "3 of 50 nodes: 2 overflow ('x', 'y'), 1 small ('z')" */
+static void tell_kept(const Export *e, HnReport *report)
+{
+    const GPtrArray *nodes = e->x.precision.nodes;
+    g_autoptr(GString) text = g_string_new(NULL);
+    guint kept = 0;
+    for (int why = 0; why <= HN_KEPT_CHECKED; why++) {
+        g_autoptr(GPtrArray) names = g_ptr_array_new();
+        for (guint i = 0; i < nodes->len; i++) {
+            const HnPrecisionNode *n = nodes->pdata[i];
+            if ((int)n->kept == why && is_kept(n))
+                g_ptr_array_add(names, n->site);
+        }
+        kept += names->len;
+        g_autofree char *list = hn_verdict_names(names);
+        if (names->len > 0)
+            g_string_append_printf(text, "%s%u by %s (%s)", text->len > 0 ? ", " : ": ", names->len,
+                                   hn_kept_name((HnKept)why), list);
+    }
+    hn_report_line(report, "%s %u of %u nodes%s", e->to == HN_F32 ? "kept half:" : "kept f32: ", kept, nodes->len,
+                   text->str);
+}
+
+/* Where no type was asked for: what was rewritten. */
+static void tell_rewrites(const Export *e, HnReport *report)
+{
+    const guint made = e->x.log.made->len, undone = e->x.dropped->len;
+    g_autofree char *bad = undone > 0 ? g_strdup_printf(", %u undone since results differed", undone) : g_strdup("");
+    hn_report_line(report, "rewrites:  %u, %u nodes instead of %u%s", made, e->after.nodes, e->before.nodes, bad);
+}
+
+static void tell_verdict(const Export *e, HnReport *report)
+{
+    hn_verdict_size(report, e->file_before, e->file_after);
+    hn_verdict_speed(report, e->has_speedup ? &e->speedup : NULL, e->ctx->common.threads, "--bench does that");
+    tell_accuracy(e, report);
+    if (e->x.converted)
+        tell_kept(e, report);
+    else
+        tell_rewrites(e, report);
 }
 
 gboolean export_report(const Export *e, GError **error)
@@ -337,9 +417,9 @@ gboolean export_report(const Export *e, GError **error)
     JsonObject *root = hn_report_root(report);
     json_object_set_string_member(root, "model", e->path);
     json_object_set_string_member(root, "output", e->p->output != NULL ? e->p->output : "-");
+    tell_verdict(e, report);
     add_facts(e, report);
-    if (e->ctx->common.verbose > 0 || e->ctx->common.json || e->ctx->common.csv)
-        add_operators(e, report);
+    add_operators(e, report);
     add_passes(e, report);
     add_sites(e, report);
     add_grown(e, report);

@@ -454,13 +454,22 @@ static gboolean leave_original(Export *e, GError **error)
     return TRUE;
 }
 
+/* Running the original, rewriting and comparing, racing, writing. */
+static void phase(const Export *e, guint k)
+{
+    const gboolean races = e->p->bench || e->to != HN_UNDEFINED, runs = !e->p->no_check;
+    hn_bar_phase(e->ctx->bar, k - (k > 1 && !runs) - (k > 3 && (!races || !runs)), 2u + runs + (runs && races));
+}
+
 static gboolean work(Export *e, GError **error)
 {
     if (!make_repro_dir(e, error) || (e->recipe != NULL && !export_check_input(e, error)))
         return FALSE;
+    phase(e, 1);
     if (!open_check(e, error) || (e->recipe != NULL && !export_check_samples(e, error)) || !leave_original(e, error))
         return FALSE;
     GError *failure = NULL;
+    phase(e, 2);
     const gboolean made = hn_export(&e->o, e->verify, &e->x, &failure);
     tell_dropped(e);
     if (!made) {
@@ -469,7 +478,11 @@ static gboolean work(Export *e, GError **error)
         return FALSE;
     }
     hn_facts(e->x.model, sizes(e), e->ctx->budget, &e->after);
-    return guard_speed(e, error) && write_model(e, error) && export_report(e, error);
+    phase(e, 3);
+    if (!guard_speed(e, error))
+        return FALSE;
+    phase(e, 4);
+    return write_model(e, error) && export_report(e, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)

@@ -30,12 +30,15 @@ gboolean prune_open_journal(Prune *q, GError **error)
 
 void prune_close_journal(Prune *q, const GError *why)
 {
+    const gboolean opened = q->journal != NULL && q->recipe == NULL;
     if (q->journal != NULL) {
         g_autoptr(JsonObject) line = json_object_new();
         json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
         hn_journal_note(q->journal, line, NULL);
     }
     g_clear_pointer(&q->journal, hn_journal_free);
+    if (opened && why == NULL)
+        hn_tool_drop_journal(q->p->journal, q->p->output);
 }
 
 char *prune_hash(const Prune *q, const int *keep, const char *judged)

@@ -68,12 +68,15 @@ void quantize_close_journal(Quantize *q, const GError *why)
                            g_error_matches(why, HN_ERROR, HN_ERROR_IO);
     if (q->best_path != NULL && !early)
         hn_onnx_remove(q->best_path);
-    if (q->journal != NULL) {
+    const gboolean opened = q->journal != NULL;
+    if (opened) {
         g_autoptr(JsonObject) line = json_object_new();
         json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
         hn_journal_note(q->journal, line, NULL);
     }
     g_clear_pointer(&q->journal, hn_journal_free);
+    if (opened && why == NULL && !q->p->analyze)
+        hn_tool_drop_journal(q->p->journal, q->p->output);
     g_clear_pointer(&q->best_path, g_free);
 }
 

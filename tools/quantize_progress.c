@@ -77,6 +77,17 @@ static void tell(gpointer data, const char *what, guint64 done, guint64 total)
     hn_bar_part(q->ctx->bar, what, MAX(now, before) / 1000.0);
 }
 
+/* "2/4": of the phases that take any time. */
+static void tell_phase(const Quantize *q, QuantizePhase phase, const double *seconds)
+{
+    guint at = 0, n = 0;
+    for (int k = 0; k < QUANTIZE_PHASES; k++) {
+        n += seconds[k] > 0;
+        at += seconds[k] > 0 && k <= (int)phase;
+    }
+    hn_bar_phase(q->ctx->bar, MAX(at, 1), n);
+}
+
 void quantize_phase(Quantize *q, QuantizePhase phase)
 {
     double seconds[QUANTIZE_PHASES];
@@ -84,6 +95,7 @@ void quantize_phase(Quantize *q, QuantizePhase phase)
     const double all = sum_of(seconds, QUANTIZE_PHASES);
     q->phase_from = sum_of(seconds, (int)phase) / all;
     q->phase_to = sum_of(seconds, (int)phase + 1) / all;
+    tell_phase(q, phase, seconds);
     if (q->ctx->progress.fn != NULL)
         q->ctx->progress = (HnProgress){ tell, q, q->ctx->progress.cancel };
 }

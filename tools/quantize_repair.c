@@ -5,6 +5,7 @@
 #include "base/jsonread.h"
 #include "ir/copy.h"
 #include "hone_quantize.h"
+#include "verdict.h"
 
 static gboolean replace(gpointer data, HnModel *m, GError **error)
 {
@@ -124,10 +125,14 @@ void quantize_report_repairs(const Quantize *q, HnReport *report)
     hn_json_set_number(parts, "both_db", hn_repair_db(&log->full));
     hn_json_set_number(parts, "repaired_db", hn_repair_db(&log->repaired));
     json_object_set_object_member(root, "error_budget", parts);
-    hn_report_line(report,
-                   "weights alone in integers: %.1f dB, activations alone: %.1f dB, both: %.1f dB, repaired: %.1f dB",
-                   hn_repair_db(&log->weights), hn_repair_db(&log->activations), hn_repair_db(&log->full),
-                   hn_repair_db(&log->repaired));
+    if (!hn_verdict_in_full(q->ctx) && !q->p->analyze)
+        return;
+    hn_report_line(
+        report,
+        "SQNR of weights alone in integers: %.1f dB, of activations alone: %.1f dB, of both: %.1f dB, repaired: "
+        "%.1f dB",
+        hn_repair_db(&log->weights), hn_repair_db(&log->activations), hn_repair_db(&log->full),
+        hn_repair_db(&log->repaired));
     if (n > 0)
         hn_report_table(report, "repairs", columns);
 }

@@ -5,14 +5,15 @@
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_quantize.h"
+#include "verdict.h"
 
 static const HnColumn columns[] = {
     { "name", "node", HN_COL_TEXT },
     { "op", "type", HN_COL_TEXT },
     { "form", "form", HN_COL_TEXT },
     { "why", "why", HN_COL_TEXT },
-    { "alone_sqnr_db", "alone dB", HN_COL_NUMBER },
-    { "accumulated_sqnr_db", "there dB", HN_COL_NUMBER | HN_COL_MINOR },
+    { "alone_sqnr_db", "isolated SQNR", HN_COL_NUMBER },
+    { "accumulated_sqnr_db", "cumulative SQNR", HN_COL_NUMBER | HN_COL_MINOR },
     { "region", "region", HN_COL_INT | HN_COL_MINOR },
     { "f32_ms", "f32", HN_COL_MS },
     { "int_ms", "integers", HN_COL_MS },
@@ -21,11 +22,17 @@ static const HnColumn columns[] = {
 };
 
 static const HnColumn pareto[] = {
-    { "what", "trial", HN_COL_TEXT },    { "drop", "drop", HN_COL_PERCENT },
-    { "sqnr_db", "dB", HN_COL_NUMBER },  { "ms", "latency", HN_COL_MS },
-    { "how", "which is", HN_COL_TEXT },  { "weight_bytes", "weights", HN_COL_BYTES },
-    { "chosen", "chosen", HN_COL_TEXT }, { 0 },
+    { "what", "trial", HN_COL_TEXT },     { "drop", "drop", HN_COL_PERCENT },
+    { "sqnr_db", "SQNR", HN_COL_NUMBER }, { "ms", "latency", HN_COL_MS },
+    { "how", "which is", HN_COL_TEXT },   { "weight_bytes", "weights", HN_COL_BYTES },
+    { "chosen", "chosen", HN_COL_TEXT },  { 0 },
 };
+
+/* An analysis consists of the tables; of a model that was written they are asked for. */
+static gboolean in_full(const Quantize *q)
+{
+    return hn_verdict_in_full(q->ctx) || q->p->analyze;
+}
 
 static void add_nodes(const Quantize *q, HnReport *report)
 {
@@ -48,7 +55,9 @@ static void add_nodes(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "nodes", rows);
-    hn_report_table(report, "nodes", columns);
+    hn_report_csv_table(report, "nodes", columns);
+    if (in_full(q))
+        hn_report_table(report, "nodes", columns);
 }
 
 /* What no other trial beats in loss, time and bytes at once. */
@@ -72,7 +81,7 @@ static void add_pareto(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "pareto", rows);
-    if (q->search.points->len > 2)
+    if (q->search.points->len > 2 && in_full(q))
         hn_report_table(report, "pareto", pareto);
 }
 
@@ -118,10 +127,6 @@ static void add_goals(const Quantize *q, HnReport *report)
         json_array_add_object_element(goals, o);
         const int at = s->plan != NULL ? s->score.at[metric] : -1;
         json_object_set_string_member(o, "output", at >= 0 ? hn_scorer_output_name(q->scorer, at) : NULL);
-        g_autofree char *what = quantize_metric_at(q, metric, &s->score);
-        if (s->plan != NULL)
-            hn_report_line(report, "%s drops by %.3g %% (at most %g %%)", what,
-                           hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
     }
     json_object_set_array_member(hn_report_root(report), "goals", goals);
 }
@@ -134,7 +139,7 @@ static const HnColumn outputs[] = {
     { "worst_r2_lost", "at worst", HN_COL_PERCENT },
     { "scores", "scores", HN_COL_PERCENT },
     { "cos", "cosine", HN_COL_NUMBER },
-    { "sqnr_db", "dB", HN_COL_NUMBER },
+    { "sqnr_db", "SQNR", HN_COL_NUMBER },
     { 0 },
 };
 
@@ -156,28 +161,100 @@ static void add_outputs(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "outputs", rows);
-    hn_report_table(report, "outputs", outputs);
+    if (in_full(q))
+        hn_report_table(report, "outputs", outputs);
+}
+
+/* "8 held-out samples of 'calib/'": what the loss was measured on. */
+static char *judged_on(const Quantize *q)
+{
+    const gint64 n = hn_scorer_samples(q->scorer);
+    const char *s = n == 1 ? "" : "s", *source = hn_data_source(q->data);
+    if (hn_data_synthetic(q->data))
+        return g_strdup_printf("%" G_GINT64_FORMAT " synthetic sample%s, which say nothing of real data", n, s);
+    g_autofree char *of = source != NULL ? g_strdup_printf(" of '%s'", source) : g_strdup("");
+    if (q->folds != NULL)
+        return g_strdup_printf("%" G_GINT64_FORMAT " sample%s%s, each left out of calibration in turn", n, s, of);
+    return g_strdup_printf("%" G_GINT64_FORMAT " %ssample%s%s%s", n, q->seen ? "" : "held-out ", s, of,
+                           q->seen ? " that also calibrated it" : "");
+}
+
+/* "top1 drops by 0.1 % (at most 1 %)": each goal */
+static char *drops(const Quantize *q)
+{
+    const HnSearch *s = &q->search;
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < q->so.goals.n; i++) {
+        const HnMetric metric = q->so.goals.goal[i].metric;
+        g_autofree char *what = quantize_metric_at(q, metric, &s->score);
+        g_string_append_printf(text, "%s%s drops by %.3g %% (at most %g %%)", i > 0 ? ", " : "", what,
+                               hn_score_drop(metric, &s->score, &s->original) * 100, q->so.goals.goal[i].most * 100);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void tell_accuracy(const Quantize *q, HnReport *report)
+{
+    g_autofree char *on = judged_on(q), *loss = NULL, *goals = NULL;
+    if (q->search.plan == NULL) {
+        goals = quantize_goals(q);
+        hn_report_line(report, "accuracy:  no choice keeps the loss within %s, on %s", goals, on);
+        return;
+    }
+    loss = drops(q);
+    hn_report_line(report, "accuracy:  %s, SQNR %.1f dB, on %s", loss, q->search.score.sqnr, on);
+}
+
+static const char *reason_text(const char *why)
+{
+    return why == NULL              ? "as asked"
+           : !strcmp(why, "error")  ? "for their error"
+           : !strcmp(why, "slower") ? "as integers are no faster there"
+                                    : why;
+}
+
+static const char *reason_of(const HnSensitivity *n)
+{
+    return n->form == HN_FORM_F32 ? reason_text(n->why) : NULL;
+}
+
+/* "3 of 12 nodes: 2 for their error ('conv1', 'fc'), 1 as integers are no faster there ('conv2')" */
+static void tell_kept(const Quantize *q, HnReport *report)
+{
+    const GPtrArray *nodes = q->search.nodes;
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
+    guint kept = 0;
+    for (guint i = 0; i < nodes->len; i++) {
+        const char *why = reason_of(nodes->pdata[i]);
+        g_autoptr(GPtrArray) names = g_ptr_array_new();
+        kept += why != NULL;
+        if (why == NULL || !g_hash_table_add(told, (gpointer)why))
+            continue;
+        for (guint k = i; k < nodes->len; k++)
+            if (g_strcmp0(reason_of(nodes->pdata[k]), why) == 0)
+                g_ptr_array_add(names, ((const HnSensitivity *)nodes->pdata[k])->name);
+        g_autofree char *list = hn_verdict_names(names);
+        g_string_append_printf(text, "%s%u %s (%s)", text->len > 0 ? ", " : ": ", names->len, why, list);
+    }
+    if (kept > 0)
+        hn_report_line(report, "kept f32:  %u of %u nodes with weights%s", kept, nodes->len, text->str);
+    else
+        hn_report_line(report, "kept f32:  none of %u nodes with weights", nodes->len);
 }
 
 static void add_result(const Quantize *q, HnReport *report)
 {
     JsonObject *root = hn_report_root(report);
-    const gint64 samples = hn_scorer_samples(q->scorer);
     json_object_set_string_member(root, "metric", hn_metric_name(q->so.goals.goal[0].metric));
     json_object_set_double_member(root, "max_drop", q->so.goals.goal[0].most);
     add_goals(q, report);
     json_object_set_int_member(root, "trials", q->search.trials);
     json_object_set_object_member(root, "original", score_object(&q->search.original));
-    if (q->search.plan == NULL) {
-        g_autofree char *goals = quantize_goals(q);
+    if (q->search.plan == NULL)
         json_object_set_null_member(root, "score");
-        hn_report_line(report, "no choice keeps the loss within %s", goals);
-        return;
-    }
-    json_object_set_object_member(root, "score", score_object(&q->search.score));
-    hn_report_line(report, "cosine %.6f, %.1f dB, on %" G_GINT64_FORMAT " sample%s%s", q->search.score.cos,
-                   q->search.score.sqnr, samples, samples == 1 ? "" : "s",
-                   hn_data_synthetic(q->data) ? ", made-up" : "");
+    else
+        json_object_set_object_member(root, "score", score_object(&q->search.score));
 }
 
 static void add_bytes(const Quantize *q, HnReport *report)
@@ -185,14 +262,12 @@ static void add_bytes(const Quantize *q, HnReport *report)
     JsonObject *root = hn_report_root(report);
     json_object_set_int_member(root, "bytes_before", (gint64)q->file_before);
     json_object_set_int_member(root, "bytes_after", (gint64)q->file_after);
-    g_autofree char *before = hn_text_size(q->file_before), *after = hn_text_size(q->file_after);
-    hn_report_line(report, "bytes: %s instead of %s, %.3f", after, before,
-                   (double)q->file_after / (double)q->file_before);
-    hn_report_line(
-        report,
-        "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in %" PRId64
-        " channels",
-        q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
+    if (in_full(q))
+        hn_report_line(
+            report,
+            "%u nodes in int8, %u dynamic, %u with 8-bit, %u with 4-bit weights, %u others between; 7 bits in "
+            "%" PRId64 " channels",
+            q->log.int8, q->log.dynamic, q->log.w8, q->log.w4, q->log.between, q->log.reduced);
 }
 
 /* What can be said of samples that nobody has seen. */
@@ -209,12 +284,8 @@ static void add_unseen(const Quantize *q, HnReport *report)
     hn_json_set_number(o, "lo", unseen ? q->lo_db : NAN);
     hn_json_set_number(o, "hi", unseen ? q->hi_db : NAN);
     json_object_set_object_member(root, "judged_on", o);
-    if (q->folds != NULL)
-        hn_report_line(report, "each sample was judged by ranges and repairs that were made without it");
-    else if (q->seen)
-        hn_report_line(report, "judged on data that was also used to calibrate");
-    if (unseen && q->held > 1)
-        hn_report_line(report, "a further sample: %.1f dB (95 %%: %.1f to %.1f)", q->mean_db, q->lo_db, q->hi_db);
+    if (unseen && q->held > 1 && in_full(q))
+        hn_report_line(report, "a further sample: SQNR %.1f dB (95 %%: %.1f to %.1f)", q->mean_db, q->lo_db, q->hi_db);
 }
 
 static void add_speedup(const Quantize *q, HnReport *report)
@@ -231,11 +302,17 @@ static void add_speedup(const Quantize *q, HnReport *report)
     json_object_set_double_member(o, "f32_ms", q->speedup.old_ms);
     json_object_set_double_member(o, "int_ms", q->speedup.new_ms);
     json_object_set_object_member(root, "speed", o);
-    g_autofree char *old_ms = hn_text_time(q->speedup.old_ms / 1e3), *new_ms = hn_text_time(q->speedup.new_ms / 1e3);
-    const HnEffect *e = &q->speedup.effect;
-    g_autofree char *interval =
-        isfinite(e->sure_lo) ? g_strdup_printf(" (99.9 %%: %.3f to %.3f)", e->sure_lo, e->sure_hi) : g_strdup("");
-    hn_report_line(report, "latency: %s instead of %s, %.3f%s", new_ms, old_ms, e->effect, interval);
+}
+
+static void tell_verdict(const Quantize *q, HnReport *report)
+{
+    if (q->result != NULL) {
+        hn_verdict_size(report, q->file_before, q->file_after);
+        hn_verdict_speed(report, q->has_speedup ? &q->speedup : NULL, q->ctx->common.threads,
+                         "there was no time for it");
+    }
+    tell_accuracy(q, report);
+    tell_kept(q, report);
 }
 
 gboolean quantize_report(const Quantize *q, GError **error)
@@ -247,6 +324,8 @@ gboolean quantize_report(const Quantize *q, GError **error)
     json_object_set_string_member(root, "calibration", hn_data_source(q->data));
     json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(q->data));
     json_object_set_string_member(root, "method", !q->by_ranges ? NULL : hn_calib_method_name(q->method));
+    if (!q->p->analyze)
+        tell_verdict(q, report);
     add_nodes(q, report);
     add_pareto(q, report);
     quantize_report_repairs(q, report);
@@ -256,6 +335,8 @@ gboolean quantize_report(const Quantize *q, GError **error)
     add_speedup(q, report);
     if (q->result != NULL)
         add_bytes(q, report);
+    if (q->p->analyze)
+        tell_verdict(q, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(q->ctx->budget));
     return hn_report_write(report, error);
 }

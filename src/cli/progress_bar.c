@@ -10,14 +10,18 @@
 #define DELAY_NS ((guint64)500000000) /* before the bar first appears */
 #define INTERVAL_NS ((guint64)1000000000 / 6)
 #define BAR_WIDTH 24
+#define LEAST_BAR 8
+#define BESIDE_BAR 52 /* columns of what else a line says */
 #define WHAT_WIDTH 28
+#define LABEL_WIDTH 14
 
 struct HnBar {
     int fd;
     gboolean enabled;
     GMutex lock;
     gboolean shown;
-    char what[64]; /* the phase, and where and when it started */
+    guint phase, phases; /* 0: nobody said */
+    char what[64];       /* the work, and where and when it started */
     guint64 phase_ns;
     guint64 phase_done;
     guint64 start_ns;
@@ -37,9 +41,16 @@ int hn_terminal_char(gunichar c)
     return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
 }
 
+/* Of what follows a line: behind its first word, where that is a label such as "size:      ". */
+static int indent_of(const char *line)
+{
+    const gsize word = strcspn(line, ":"), blanks = strspn(line + word + (line[word] != 0), " ");
+    return word < LABEL_WIDTH && blanks > 1 ? (int)(word + 1 + blanks) : (int)strspn(line, " ") + 2;
+}
+
 void hn_terminal_wrap(GString *out, const char *line, int width)
 {
-    const int indent = (int)strspn(line, " ") + 2;
+    const int indent = indent_of(line);
     int at = 0; /* columns filled */
     while (*line) {
         const char *end = line + strspn(line, " ");
@@ -84,11 +95,11 @@ static void wipe(HnBar *bar)
     bar->shown = FALSE;
 }
 
-static void append_bar(GString *line, double part)
+static void append_bar(const HnBar *bar, GString *line, double part)
 {
-    int full = (int)(part * BAR_WIDTH);
+    const int width = CLAMP(hn_terminal_width(bar->fd) - BESIDE_BAR, LEAST_BAR, BAR_WIDTH), full = (int)(part * width);
     g_string_append_c(line, '[');
-    for (int i = 0; i < BAR_WIDTH; i++)
+    for (int i = 0; i < width; i++)
         g_string_append_c(line, i < full ? '=' : i == full ? '>' : ' ');
     g_string_append_printf(line, "] %3.0f %%", part * 100);
 }
@@ -103,19 +114,27 @@ static void show(HnBar *bar, GString *line, guint64 now)
     bar->drawn_ns = now;
 }
 
+/* "2/5 repairs      " */
+static void append_what(const HnBar *bar, GString *line)
+{
+    if (bar->phases > 1)
+        g_string_append_printf(line, "%u/%u ", bar->phase, bar->phases);
+    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
+}
+
 /* "reading samples  [=====>      ]  45 %  1.2 k/s  3.0 s left" */
 static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
 {
     g_autoptr(GString) line = g_string_new("\r");
-    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
+    append_what(bar, line);
     double seconds = (double)(now - bar->phase_ns) * 1e-9;
     double rate = seconds > 0 && done > bar->phase_done ? (double)(done - bar->phase_done) / seconds : 0;
     if (total) {
-        append_bar(line, MIN((double)done / (double)total, 1.0));
+        append_bar(bar, line, MIN((double)done / (double)total, 1.0));
     } else {
         g_string_append_printf(line, "%" G_GUINT64_FORMAT, done);
     }
-    if (rate > 0) {
+    if (rate > 0 && bar->phases == 0) {
         g_autofree char *text = hn_text_number(rate);
         g_string_append_printf(line, "  %s/s", text);
     }
@@ -130,8 +149,8 @@ static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
 static void draw_part(HnBar *bar, double part, guint64 now)
 {
     g_autoptr(GString) line = g_string_new("\r");
-    g_string_append_printf(line, "%-*.*s ", 12, WHAT_WIDTH, bar->what);
-    append_bar(line, CLAMP(part, 0, 1));
+    append_what(bar, line);
+    append_bar(bar, line, CLAMP(part, 0, 1));
     if (part > 0.02) {
         g_autofree char *left = hn_text_time((double)(now - bar->start_ns) * 1e-9 * (1 - part) / part);
         g_string_append_printf(line, "  %s left", left);
@@ -143,6 +162,16 @@ static void draw_part(HnBar *bar, double part, guint64 now)
 static gboolean is_due(const HnBar *bar, guint64 now)
 {
     return now - bar->start_ns >= DELAY_NS && now - bar->drawn_ns >= INTERVAL_NS && tcgetpgrp(bar->fd) == getpgrp();
+}
+
+void hn_bar_phase(HnBar *bar, guint phase, guint phases)
+{
+    g_mutex_lock(&bar->lock);
+    bar->phase = phase;
+    bar->phases = phases;
+    bar->phase_ns = hn_now_ns();
+    bar->what[0] = 0;
+    g_mutex_unlock(&bar->lock);
 }
 
 void hn_bar_part(HnBar *bar, const char *what, double part)

@@ -12,6 +12,8 @@ typedef struct HnBar HnBar;
 
 HnBar *hn_bar_new(int fd, gboolean enabled);
 void hn_bar_tell(gpointer bar, const char *what, guint64 done, guint64 total); /* an HnProgressFn; from any thread */
+/* What is told from now on is of phase 1 to `phases` of the work, which the bar shows: "2/5 repairs". */
+void hn_bar_phase(HnBar *bar, guint phase, guint phases);
 /* One bar for work of several phases, of all of which `part` is done: from any thread. */
 void hn_bar_part(HnBar *bar, const char *what, double part);
 void hn_bar_wipe(HnBar *bar); /* before something else is printed; the next tell draws it again */
@@ -22,7 +24,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnBar, hn_bar_free)
 int hn_terminal_width(int fd);
 /* Columns that a character takes: 0, 1 or 2. */
 int hn_terminal_char(gunichar c);
-/* Appends a line and its end; what goes beyond `width` columns (0: no limit) follows indented, broken between words. */
+/* Appends a line and its end; what goes beyond `width` columns (0: no limit) follows indented, broken between words;
+ * behind "label:   " in the column where the text began. */
 void hn_terminal_wrap(GString *out, const char *line, int width);
 
 G_END_DECLS

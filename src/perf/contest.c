@@ -392,7 +392,7 @@ static gboolean play(Contest *c, HnStop *stop, GError **error)
         *stop = HN_STOP_INTERRUPTED;
         if (o->until == HN_UNTIL_RUNS)
             hn_progress_tell(c->progress, "comparing", c->rounds, runs_rounds(o->runs));
-        else if (o->until == HN_UNTIL_TIME)
+        else if (o->seconds > 0) /* at most, until an interval will do */
             hn_progress_tell(c->progress, "comparing", (guint64)(MIN(passed(c), o->seconds) * 1e3),
                              (guint64)(o->seconds * 1e3));
         else

@@ -257,7 +257,7 @@ killed() {
 
 @test "prune: killed at any time, --resume ends with the same bytes" {
     local how=(--samples 128 --max-drop 3% --force) n
-    prunes --calib "$digits/train.npz" "${how[@]}"
+    prunes --calib "$digits/train.npz" "${how[@]}" --journal out.onnx.journal
     cp out.onnx whole.onnx
     while read -r line; do
         schema journal <<<"$line"
@@ -267,7 +267,7 @@ killed() {
         killed "$n" "${how[@]}" --resume
     done
     printf '{"trial":9,"what":"half a l' >>out.onnx.journal
-    prunes --calib "$digits/train.npz" "${how[@]}" --resume
+    prunes --calib "$digits/train.npz" "${how[@]}" --resume --journal out.onnx.journal
     cmp whole.onnx out.onnx
     [ "$(jq -r 'select(.trial) | .plan' out.onnx.journal | sort | uniq -d | wc -l)" -eq 0 ] # nothing was tried twice
     refuses 2 "'options' was another" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 128 --flops 0.5x --resume -o out.onnx
@@ -279,7 +279,7 @@ killed() {
     prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1
     cp out.onnx first.onnx
     [ -s cache/hone/timings.jsonl ]
-    prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1
+    prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1 --journal out.onnx.journal
     cmp first.onnx out.onnx
     grep -q '"race"' out.onnx.journal && return 1 # taken from the cache
     rm -r cache
