@@ -370,6 +370,34 @@ static void test_fused(void)
     fused(2, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[7,1]) %y = Relu(%p) }");
 }
 
+/* Functions of a few instructions, which tiles end with; some of them with others in between that stand behind tiles.
+ */
+static void test_posts(void)
+{
+    static const char *const sums[] = {
+        "%r:f32[2,35,5,7]) -> (%y) { %c = Conv(%x, w:f32[35,19,1,1], b:f32[35])",
+        "%r:f32[2,35,3,4]) -> (%y) { %c = Conv(%x, w:f32[35,19,3,2]) strides=[2,2] pads=[1,1,1,1]",
+        "%r:f32[2,19,5,7]) -> (%y) { %c = Conv(%x, w:f32[19,1,3,3], b:f32[19]) group=19 pads=[1,1,1,1]",
+        "%r:f32[2,19,5,35]) -> (%y) { %c = MatMul(%x, w:f32[7,35])",
+    };
+    static const char *const ends[] = {
+        "%h = HardSwish(%c) %m = Mul(%h, k:f32={0.75}) %y = Add(%m, j:f32[1]={-0.25}) }",
+        "%l = LeakyRelu(%c) alpha=0.2 %y = Max(%l, k:f32[1,1,1,1]={-0.1}) }",
+        "%m = Min(k:f32={0.3}, %c) %a = Add(%m, %r) %y = Max(%a, j:f32={-0.1}) }",
+        "%p = Relu(%c) %m = Mul(%p, k:f32[1]={2}) %s = Sub(%m, j:f32={0.5}) %y = LeakyRelu(%s) alpha=0.3 }",
+        "%a = Add(%c, %r) %h = HardSigmoid(%a) %m = Mul(%h, k:f32={3}) %y = Sigmoid(%m) }",
+        "%s = Sigmoid(%c) %a = Add(%s, %r) %h = HardSwish(%a) %l = LeakyRelu(%h) alpha=1.5 %y = Clip(%l, -, k:f32={1}) "
+        "}",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(sums); i++)
+        for (guint k = 0; k < G_N_ELEMENTS(ends); k++) {
+            g_autofree char *text = g_strdup_printf("opset 17 graph g(%%x:f32[2,19,5,7], %s %s", sums[i], ends[k]);
+            fused(1, text);
+        }
+    fused(2, CONV "%y = Max(%c, k:f32={nan}) }");
+    fused(2, CONV "%y = Max(%c, k:f32={1}, %r) }");
+}
+
 /* x * sigmoid(x) and x * hardsigmoid(x), which read the result twice, in the ways that exporters spell them. */
 static void test_gates(void)
 {
@@ -555,6 +583,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/packed-once", test_packed_once);
     g_test_add_func("/cpu/misaligned-weights", test_misaligned_weights);
     g_test_add_func("/cpu/fused", test_fused);
+    g_test_add_func("/cpu/posts", test_posts);
     g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/bf16", test_bf16);
     g_test_add_func("/cpu/not-fused", test_not_fused);

@@ -45,6 +45,8 @@ typedef struct {
     float *bias;        /* [group * out_channels]; NULL: input 2 as it is, if any */
     HnEpilogue epilogue;
     HnEpilogueEnd end;
+    HnPost post[HN_FUSED_MAX + 1];
+    int posts;
 } Conv;
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
@@ -229,6 +231,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         return FALSE;
     c->turned = turned;
     c->end = hn_epilogue_end(&c->epilogue, fold(c, s));
+    c->posts = hn_epilogue_posts(&c->epilogue, &c->end, c->post);
     axes_of(p, c->axis);
     c->from = g_new(int64_t, (gsize)c->axis[W].kernel);
     c->to = g_new(int64_t, (gsize)c->axis[W].kernel);
@@ -298,11 +301,14 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
                                .add_pitch = r->add_pitch,
                                .c_pitch = r->y_pitch,
                                .accumulate = tap > 0,
+                               .post = c->post,
+                               .posts = last ? c->posts : 0,
                                .lo = last ? c->end.lo : HN_GEMM_KERNEL_LOW,
                                .hi = last ? c->end.hi : HN_GEMM_KERNEL_HIGH };
         for (int64_t u = u0; u < u1; u++) {
             const int64_t g = u / c->panels, j = u % c->panels * width, m = g * oc + j;
             t.cols = (int)MIN(width, oc - j);
+            t.channel = m;
             const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t.cols);
             t.a_at = g * c->plan.in_channels + tap * c->a_step;
             t.b = r->weights + (u * c->taps + tap) * c->depth * width;
@@ -445,6 +451,8 @@ static void conv_part(Run *r, int part, int parts)
                             .bias = r->bias,
                             .add = r->add,
                             .add_pitch = r->add_pitch,
+                            .post = c->post,
+                            .posts = c->posts,
                             .lo = c->end.lo,
                             .hi = c->end.hi,
                             .done = c->end.rest < c->epilogue.n ? product_done : NULL,

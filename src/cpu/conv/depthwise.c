@@ -43,8 +43,8 @@ typedef struct {
     HnEpilogue epilogue;
     int folded; /* operations that went into weights and bias */
     HnEpilogueEnd end;
-    gboolean hardswish; /* behind that, in registers */
-    int rest;           /* the first operation that is none of these */
+    HnPost post[HN_FUSED_MAX + 1];
+    int posts;
     int threads;
     gsize part_bytes; /* scratch of a thread */
 } Depthwise;
@@ -138,8 +138,7 @@ static void choose_along(Depthwise *d, HnStep *s)
     while (!d->bias_read && d->folded < a->n && a->op[d->folded].kind == HN_EPILOGUE_AFFINE)
         d->folded++;
     d->end = hn_epilogue_end(a, d->folded);
-    d->hardswish = d->end.rest < a->n && a->op[d->end.rest].kind == HN_EPILOGUE_HARDSWISH;
-    d->rest = d->end.rest + (d->hardswish ? 1 : 0);
+    d->posts = hn_epilogue_posts(a, &d->end, d->post);
     for (int k = 0; k < a->n; k++)
         if (a->op[k].kind == HN_EPILOGUE_ADD)
             s->in[a->op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
@@ -191,7 +190,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
     d->strip = d->channels;
-    if (d->rest == d->epilogue.n && x->bytes <= NEAR_BYTES)
+    if (d->end.rest == d->epilogue.n && x->bytes <= NEAR_BYTES)
         d->strip = MAX(STRIP_BYTES / row / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
@@ -292,9 +291,10 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
                       .k = (int)v->kernel,
                       .stride = (int)v->stride,
                       .dilation = (int)v->dilation,
+                      .post = d->post,
+                      .posts = d->posts,
                       .lo = d->end.lo,
-                      .hi = d->end.hi,
-                      .hardswish = d->hardswish };
+                      .hi = d->end.hi };
     const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
     t.add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
     for (t.first = 0; t.first < d->channels; t.first = t.end) {
@@ -304,7 +304,7 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
             find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
             const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * t.add_pitch : NULL;
             run_row(d, &t, &r, y + i * v->out * yp, add, xp);
-            hn_epilogue_rest(&d->epilogue, d->rest, s, y, yp, i * v->out, v->out, 0, d->channels);
+            hn_epilogue_rest(&d->epilogue, d->end.rest, s, y, yp, i * v->out, v->out, 0, d->channels);
         }
     }
 }

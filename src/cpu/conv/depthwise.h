@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
+#include "cpu/core/post.h"
 
 extern const HnKernel hn_cpu_depthwise, hn_cpu_depthwise_turned, hn_cpu_depthwise_transposed;
 /* The others are of ConvTranspose: with strides of 1, cpu/conv/turned.h, and any. */
@@ -22,8 +23,9 @@ typedef struct {
     float *y;
     int64_t first, end; /* channels */
     int rows, k, stride, dilation;
-    float lo, hi;       /* what results are clamped to then */
-    gboolean hardswish; /* and given to */
+    const HnPost *post; /* [posts], which results are given to then */
+    int posts;
+    float lo, hi; /* what they are clamped to in the end */
 } HnDepthTile;
 
 typedef void (*HnDepthFn)(const HnDepthTile *t);

@@ -3,8 +3,15 @@
  * side, HN_LANES channels each, whose sums stay in registers.
  */
 #include "cpu/conv/depthwise.h"
+#include "cpu/core/post_vec.h"
 #include "cpu/core/vec.h"
 
+#define EACH_POST(KIND)                              \
+    case KIND:                                       \
+        HN_UNROLL                                    \
+        for (int i = 0; i < nx; i++)                 \
+            sum[i] = HN_V(post)(KIND, sum[i], u, w); \
+        break;
 #define INLINE static inline __attribute__((always_inline)) HN_TARGET
 
 INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
@@ -15,18 +22,22 @@ INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
         for (int i = 0; i < nx; i++)
             sum[i] = HN_VADD(sum[i], HN_VLOAD(t->add + i * t->add_pitch + c));
     }
-    HN_UNROLL
-    for (int i = 0; i < nx; i++)
-        sum[i] = HN_VMIN(hi, HN_VMAX(lo, sum[i]));
-    if (t->hardswish) {
-        const HN_VEC zero = HN_VSET(0), one = HN_VSET(1), half = HN_VSET(0.5f), sixth = HN_VSET(1.0f / 6);
-        HN_UNROLL
-        for (int i = 0; i < nx; i++)
-            sum[i] = HN_VMUL(sum[i], HN_VMIN(one, HN_VMAX(zero, HN_VFMA(sum[i], sixth, half))));
+    for (int k = 0; k < t->posts; k++) {
+        const HnPost *const o = &t->post[k];
+        const HN_VEC u = HN_V(post_operand)(o->scale, o->a, c, HN_LANES);
+        const HN_VEC w = HN_V(post_operand)(o->shift, o->b, c, HN_LANES);
+        switch (o->kind) {
+            EACH_POST(HN_POST_CLIP)
+            EACH_POST(HN_POST_LEAKY)
+            EACH_POST(HN_POST_RAMP)
+            EACH_POST(HN_POST_GATE)
+            EACH_POST(HN_POST_SCALE)
+            EACH_POST(HN_POST_SHIFT)
+        }
     }
     HN_UNROLL
     for (int i = 0; i < nx; i++)
-        HN_VSTORE(t->y + i * t->pitch + c, sum[i]);
+        HN_VSTORE(t->y + i * t->pitch + c, HN_VMIN(hi, HN_VMAX(lo, sum[i])));
 }
 
 /* Channels c ... of nx outputs; nx, the k taps of a row and the stride are constants. An input is read once for all
@@ -111,6 +122,7 @@ TILE_ANY(8)
 static const HnDepthFn HN_V(tiles)[HN_DEPTH_KINDS][HN_DEPTH_NX] = {
     { NAMES(3_1) }, { NAMES(3_2) }, { NAMES(5_1) }, { NAMES(5_2) }, { NAMES(7_1) }, { NAMES(any) },
 };
+#undef EACH_POST
 #undef INLINE
 #undef EACH_VECTOR
 #undef TILE

@@ -36,6 +36,7 @@ struct Reader {
     gboolean (*read)(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op);
     HnEpilogueKind kind;
     gboolean scales;  /* constants are factors, else they are added */
+    gboolean lower;   /* the number is a lower bound, else an upper one */
     gboolean inverse; /* by what undoes a constant, which is input 1: Sub, Div */
 };
 
@@ -54,6 +55,21 @@ static gboolean read_clip(const Reader *r, const HnStep *s, int k, int axis, HnE
     op->a = u.a;
     op->b = u.b;
     return TRUE;
+}
+
+/* Max or Min of the result and one number for all elements. */
+static gboolean read_bound(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
+{
+    (void)axis;
+    if (s->fused[k]->in->len != 2)
+        return FALSE;
+    const HnSlot *c = operand(s, k, 1 - s->fused_at[k], &op->port);
+    if (c == NULL || !c->constant || c->tensor->n != 1 || c->tensor->dtype != HN_F32)
+        return FALSE;
+    const float bound = (float)hn_tensor_get_f64(c->tensor, 0);
+    op->a = r->lower ? bound : HN_GEMM_KERNEL_LOW;
+    op->b = r->lower ? HN_GEMM_KERNEL_HIGH : bound;
+    return !isnan(bound);
 }
 
 static gboolean read_activation(const Reader *r, const HnStep *s, int k, int axis, HnEpilogueOp *op)
@@ -102,6 +118,8 @@ static gboolean read_batchnorm(const Reader *r, const HnStep *s, int k, int axis
 static const Reader readers[] = {
     { &hn_op_relu, read_activation, .kind = HN_EPILOGUE_RELU },
     { &hn_op_clip, read_clip, .kind = HN_EPILOGUE_CLIP },
+    { &hn_op_max, read_bound, .kind = HN_EPILOGUE_CLIP, .lower = TRUE },
+    { &hn_op_min, read_bound, .kind = HN_EPILOGUE_CLIP },
     { &hn_op_leakyrelu, read_activation, .kind = HN_EPILOGUE_LEAKY },
     { &hn_op_sigmoid, read_activation, .kind = HN_EPILOGUE_SIGMOID },
     { &hn_op_hardsigmoid, read_activation, .kind = HN_EPILOGUE_HARDSIGMOID },
@@ -268,6 +286,54 @@ HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first)
     return e;
 }
 
+/* Epilogue operations as post operations; FALSE: none does the same. */
+static gboolean post_of(const HnEpilogueOp *op, HnPost *post)
+{
+    *post = (HnPost){ .a = op->a, .b = op->b };
+    switch (op->kind) {
+    case HN_EPILOGUE_RELU:
+        *post = (HnPost){ .kind = HN_POST_CLIP, .a = 0, .b = HN_GEMM_KERNEL_HIGH };
+        return TRUE;
+    case HN_EPILOGUE_CLIP:
+        post->kind = HN_POST_CLIP;
+        return TRUE;
+    case HN_EPILOGUE_LEAKY:
+        post->kind = HN_POST_LEAKY;
+        return isfinite(op->a);
+    case HN_EPILOGUE_HARDSIGMOID:
+        post->kind = HN_POST_RAMP;
+        return TRUE;
+    case HN_EPILOGUE_HARDSWISH:
+        *post = (HnPost){ .kind = HN_POST_GATE, .a = 1.0f / 6, .b = 0.5f };
+        return TRUE;
+    case HN_EPILOGUE_AFFINE:
+        *post = (HnPost){ .kind = op->scale != NULL ? HN_POST_SCALE : HN_POST_SHIFT,
+                          .scale = op->scale,
+                          .shift = op->shift };
+        return TRUE;
+    default:
+        return FALSE;
+    }
+}
+
+int hn_epilogue_posts(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *post)
+{
+    int n = 0;
+    if (e->lo > HN_GEMM_KERNEL_LOW || e->hi < HN_GEMM_KERNEL_HIGH) /* these bounds are not the last ones */
+        post[n++] = (HnPost){ .kind = HN_POST_CLIP, .a = e->lo, .b = e->hi };
+    while (e->rest < a->n && post_of(&a->op[e->rest], &post[n])) {
+        n++;
+        e->rest++;
+    }
+    e->lo = HN_GEMM_KERNEL_LOW;
+    e->hi = HN_GEMM_KERNEL_HIGH;
+    if (n > 0 && post[n - 1].kind == HN_POST_CLIP) {
+        e->lo = post[--n].a;
+        e->hi = post[n].b;
+    }
+    return n;
+}
+
 gboolean hn_epilogue_is_end(const HnStep *s, int axis)
 {
     HnEpilogueOp op;
@@ -283,16 +349,19 @@ gboolean hn_epilogue_is_end(const HnStep *s, int axis)
 void hn_epilogue_rest(const HnEpilogue *a, int first, const HnStep *s, float *y, int64_t pitch, int64_t row,
                       int64_t rows, int64_t col, int64_t cols)
 {
-    for (int k = first; k < a->n; k++) {
-        HnEpilogueOp op = a->op[k];
-        const HnEpilogue one = { .n = 1, .channels = cols, .op = &op };
+    HnPost post[HN_FUSED_MAX];
+    for (int k = first, n; k < a->n; k += MAX(n, 1)) {
+        for (n = 0; k + n < a->n && post_of(&a->op[k + n], &post[n]); n++)
+            continue;
+        if (n > 0) {
+            hn_post_rows(post, n, y + row * pitch + col, pitch, rows, col, cols);
+            continue;
+        }
+        const HnEpilogue one = { .n = 1, .channels = cols, .op = &a->op[k] };
         int64_t other = cols;
-        if (op.kind == HN_EPILOGUE_ADD)
-            other = s->in[op.port].slot->pitch > 0 ? s->in[op.port].slot->pitch : a->channels;
-        if (op.kind == HN_EPILOGUE_AFFINE) {
-            op.scale = op.scale != NULL ? op.scale + col : NULL;
-            op.shift += col;
-        } else if (pitch == cols && other == cols) { /* rows are adjacent */
+        if (one.op->kind == HN_EPILOGUE_ADD)
+            other = s->in[one.op->port].slot->pitch > 0 ? s->in[one.op->port].slot->pitch : a->channels;
+        if (pitch == cols && other == cols) { /* rows are adjacent */
             hn_epilogue_row(&one, s, y + row * cols, row * cols, rows * cols, -1);
             continue;
         }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
+#include "cpu/core/post.h"
 #include "cpu/elementwise/unary.h"
 
 G_BEGIN_DECLS
@@ -54,6 +55,9 @@ typedef struct {
 
 /* Those from `first` on. */
 HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first);
+/* For a kernel that has post operations between the sum and the bounds: those that can be such a one do not belong to
+ * the rest, but become post[HN_FUSED_MAX + 1]. How many. */
+int hn_epilogue_posts(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *post);
 /* The fused nodes are no more than that: a sum with a value that is no weight, then bounds, or one of them. */
 gboolean hn_epilogue_is_end(const HnStep *s, int axis);
 /* Those from `first` on, for channels [col, col + cols) of rows [row, row + rows) of y, which are `pitch` apart; the

@@ -120,6 +120,9 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     t->accumulate = g->accumulate || k > 0;
     t->lo = last ? g->lo : HN_GEMM_KERNEL_LOW;
     t->hi = last ? g->hi : HN_GEMM_KERNEL_HIGH;
+    t->post = g->post;
+    t->posts = last ? g->posts : 0;
+    t->channel = c;
     for (int64_t s = 0, i = from, n; s < strips; s++, i += n) { /* the first `more` have a row more */
         n = each + (s < more);
         const float *const packed = g->room != NULL ? g->room + (i - from) * t->k : NULL;

@@ -12,13 +12,16 @@
  *
  * A transposed A (adjacent rows, not adjacent k) is packed block by block on the way, into [k][rows] for each strip,
  * and so is B where it is used once: a panel of some k is multiplied while it is in the first caches.
- * Both begin with the bias, zeros or what C holds (accumulate), and end with an optional addend of C's shape and a
- * clamp to [lo, hi], which NaN passes. No clamp: HN_GEMM_KERNEL_LOW, HN_GEMM_KERNEL_HIGH. Nothing is allocated.
+ * Both begin with the bias, zeros or what C holds (accumulate), and end with an optional addend of C's shape, post
+ * operations (cpu/core/post.h), and a clamp to [lo, hi], which NaN passes. No clamp: HN_GEMM_KERNEL_LOW,
+ * HN_GEMM_KERNEL_HIGH. Nothing is allocated.
  */
 #pragma once
 
 #include <glib.h>
 #include <stdint.h>
+
+#include "cpu/core/post.h"
 
 G_BEGIN_DECLS
 
@@ -48,6 +51,9 @@ typedef struct {
     int64_t add_pitch, c_pitch;
     int cols;            /* 1 ... hn_gemm_kernel_cols() */
     gboolean accumulate; /* begin with c instead of the bias */
+    const HnPost *post;  /* [posts] */
+    int posts;
+    int64_t channel; /* of the first column, for the posts */
     float lo, hi;
     const float *next; /* what to bring closer meanwhile, from here on; NULL: nothing */
     int64_t next_step; /* ... floats for each k */
@@ -82,6 +88,8 @@ typedef struct {
     const float *add;         /* [m][add_pitch] or NULL */
     int64_t add_pitch;
     gboolean accumulate;
+    const HnPost *post; /* [posts], of channels [0, n) */
+    int posts;
     float lo, hi;
     /* Called for each block of finished results while they are hot, rows [row, row + rows) and columns [col, col +
      * cols) of c; NULL: not. */

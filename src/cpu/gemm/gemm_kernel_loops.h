@@ -5,6 +5,7 @@
  * rows have too few sums to hide an addition's latency: they have a second set r, s for every other k.
  */
 #include "cpu/gemm/gemm_kernel.h"
+#include "cpu/core/post_vec.h"
 #include "cpu/core/vec.h"
 
 #define TILE_ROWS_plain 6 /* with two vectors each: the sums, two of B and one of A fill the registers */
@@ -59,6 +60,18 @@
         if (two)                                                      \
             q##i = HN_VADD(q##i, LOAD_TAIL(from + LANES));            \
     }
+#define POST(i, KIND)                              \
+    if (i < rows) {                                \
+        p##i = HN_V(post)(KIND, p##i, u0, w0);     \
+        if (two)                                   \
+            q##i = HN_V(post)(KIND, q##i, u1, w1); \
+    }
+#define POST_CLIP(i) POST(i, HN_POST_CLIP)
+#define POST_LEAKY(i) POST(i, HN_POST_LEAKY)
+#define POST_RAMP(i) POST(i, HN_POST_RAMP)
+#define POST_GATE(i) POST(i, HN_POST_GATE)
+#define POST_SCALE(i) POST(i, HN_POST_SCALE)
+#define POST_SHIFT(i) POST(i, HN_POST_SHIFT)
 #define LIMITED(v) HN_VMIN(hi, HN_VMAX(lo, v)) /* of a NaN, the second operand */
 #define WHOLE(i)                                               \
     if (i < rows) {                                            \
@@ -130,6 +143,33 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         const float *const add = t->add;
         const int64_t add_pitch = t->add_pitch;
         EACH_ROW(SUM)
+    }
+    for (int k = 0; k < t->posts; k++) {
+        const HnPost *const o = &t->post[k];
+        const int64_t c0 = t->channel, c1 = c0 + LANES, n0 = two ? LANES : tail;
+        const HN_VEC u0 = HN_V(post_operand)(o->scale, o->a, c0, n0), w0 = HN_V(post_operand)(o->shift, o->b, c0, n0);
+        const HN_VEC u1 = two ? HN_V(post_operand)(o->scale, o->a, c1, tail) : u0;
+        const HN_VEC w1 = two ? HN_V(post_operand)(o->shift, o->b, c1, tail) : w0;
+        switch (o->kind) {
+        case HN_POST_CLIP:
+            EACH_ROW(POST_CLIP)
+            break;
+        case HN_POST_LEAKY:
+            EACH_ROW(POST_LEAKY)
+            break;
+        case HN_POST_RAMP:
+            EACH_ROW(POST_RAMP)
+            break;
+        case HN_POST_GATE:
+            EACH_ROW(POST_GATE)
+            break;
+        case HN_POST_SCALE:
+            EACH_ROW(POST_SCALE)
+            break;
+        case HN_POST_SHIFT:
+            EACH_ROW(POST_SHIFT)
+            break;
+        }
     }
     const HN_VEC lo = HN_VSET(t->lo), hi = HN_VSET(t->hi); /* not before: registers are few */
     if (whole) {
@@ -265,6 +305,13 @@ static HN_TARGET void HN_V(interleave)(float *restrict to, const float *restrict
 #undef SECOND
 #undef JOIN
 #undef SUM
+#undef POST
+#undef POST_CLIP
+#undef POST_LEAKY
+#undef POST_RAMP
+#undef POST_GATE
+#undef POST_SCALE
+#undef POST_SHIFT
 #undef LIMITED
 #undef WHOLE
 #undef RAGGED

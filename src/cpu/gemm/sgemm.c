@@ -184,6 +184,7 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     if (m->a[c] > 1 && m->a_strides[c] != 1 && !p->loose)
         p->room = hn_gemm_kernel_room(m->y[r], m->a[c]);
     p->end = hn_epilogue_end(&p->epilogue, hn_sgemm_take_shift(p));
+    p->posts = hn_epilogue_posts(&p->epilogue, &p->end, p->post);
     s->scratch_bytes = (gsize)(p->threads * p->room) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
         return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
@@ -234,6 +235,8 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .bias = run->bias,
                         .add = run->add != NULL ? run->add + here.row * n : NULL,
                         .add_pitch = n,
+                        .post = p->post,
+                        .posts = p->posts,
                         .lo = p->end.lo,
                         .hi = p->end.hi,
                         .done = p->end.rest < p->epilogue.n ? rest_of_rows : NULL,

@@ -42,6 +42,8 @@ typedef struct {
     int64_t right;        /* floats for what is packed of b in each run, of a thread unless threads share it */
     const float *shift;   /* a bias out of along; NULL: none */
     HnEpilogueEnd end;
+    HnPost post[HN_FUSED_MAX + 1];
+    int posts;
 } HnSgemm;
 
 /* Can s->fused be computed along with the product? */
