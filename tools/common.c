@@ -357,8 +357,12 @@ HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, co
 
 typedef struct {
     HnContext *ctx;
-    GHashTable *seen; /* HnNode * */
+    GHashTable *seen;    /* HnNode * */
+    const char *lacking; /* a reason of theirs that ends in LACKING; NULL: none does */
+    guint lacking_nodes;
 } Notes;
+
+#define LACKING " is not installed" /* how kernels refuse for want of a library */
 
 static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
 {
@@ -366,17 +370,29 @@ static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
     if (s->kernel || !s->node || !g_hash_table_add(notes->seen, (gpointer)s->node))
         return;
     hn_context_note(notes->ctx, 1, "node '%s' (%s) runs on ref", hn_node_label(s->node), s->node->op_type);
-    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2)
+    const char *lacking = NULL;
+    for (guint i = 0; s->refusals && i + 1 < s->refusals->len; i += 2) {
+        const char *reason = s->refusals->pdata[i + 1];
+        if (g_str_has_suffix(reason, LACKING))
+            lacking = reason;
         hn_context_note(notes->ctx, 2, "node '%s': not %s: %s", hn_node_label(s->node),
-                        (const char *)s->refusals->pdata[i], (const char *)s->refusals->pdata[i + 1]);
+                        (const char *)s->refusals->pdata[i], reason);
+    }
+    if (lacking != NULL) {
+        notes->lacking = lacking;
+        notes->lacking_nodes++;
+    }
 }
 
 void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
 {
-    if (ctx->common.verbose == 0 || ctx->common.quiet)
+    if (ctx->common.quiet)
         return;
-    Notes notes = { ctx, g_hash_table_new(NULL, NULL) };
+    Notes notes = { .ctx = ctx, .seen = g_hash_table_new(NULL, NULL) };
     hn_session_foreach_step(s, note_step, &notes);
+    if (notes.lacking != NULL)
+        hn_context_warn(ctx, "%s: %u node%s run%s on slow reference kernels", notes.lacking, notes.lacking_nodes,
+                        notes.lacking_nodes == 1 ? "" : "s", notes.lacking_nodes == 1 ? "s" : "");
     g_hash_table_unref(notes.seen);
 }
 

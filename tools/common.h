@@ -128,5 +128,6 @@ gboolean hn_tool_same_shapes(const HnSample *a, const HnSample *b);
 /* The tensor given for an input, NULL: none. */
 HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name);
 
-/* With -v: a line for each node that runs on its reference kernel; with -vv what other kernels have against it. */
+/* Warns where nodes run on reference kernels because a library is not installed. With -v: a line for each node that
+ * runs on its reference kernel; with -vv what other kernels have against it. */
 void hn_tool_note_refs(HnContext *ctx, const HnSession *s);

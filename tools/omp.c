@@ -12,12 +12,13 @@
 
 #include "base/cpu.h"
 #include "base/team.h"
+#include "base/thread_local.h"
 
 #define NESTED 8
 
-static _Thread_local int wanted;
-static _Thread_local HnRegion started[NESTED];
-static _Thread_local int depth;
+static HN_THREAD_LOCAL int wanted;
+static HN_THREAD_LOCAL HnRegion started[NESTED];
+static HN_THREAD_LOCAL int depth;
 
 _Noreturn static void die(const char *what)
 {
@@ -124,7 +125,7 @@ static guint64 trips(long start, long end, long step)
 }
 
 /* The share's loop. Iterations are counted from 0, `at` is the next one. */
-static _Thread_local struct {
+static HN_THREAD_LOCAL struct {
     long start, step;
     guint64 chunk, at, end; /* chunk 0: each share has one piece */
 } loop;

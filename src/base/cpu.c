@@ -10,6 +10,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/thread_local.h"
 
 static const char *const isa_names[] = {
     [HN_ISA_NONE] = "none", [HN_ISA_AVX2] = "avx2", [HN_ISA_AVX512] = "avx512",
@@ -84,7 +85,7 @@ gboolean hn_cpu_cap_isa(HnIsa machine, const char *cap, HnIsa *isa, GError **err
     return FALSE;
 }
 
-static _Thread_local HnIsa limit = HN_ISA_AMX;
+static HN_THREAD_LOCAL HnIsa limit = HN_ISA_AMX;
 static gint lowest = HN_ISA_AMX; /* of all limits; atomic */
 
 static HnIsa process_isa(void)

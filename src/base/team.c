@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/thread_local.h"
 
 #if defined __x86_64__
 #include <x86intrin.h>
@@ -54,8 +55,8 @@ static GMutex more;                    /* of making other teams */
 static guint64 alone_until, alone_for; /* ticks */
 static guint64 ticks_per_us;
 
-static _Thread_local HnShare share = { .n = 1 };
-static _Thread_local gboolean holds_together;
+static HN_THREAD_LOCAL HnShare share = { .n = 1 };
+static HN_THREAD_LOCAL gboolean holds_together;
 
 /* --- time and sleep ---------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/thread_local.h"
 
 #define STATUS_LIMIT 6              /* HN_ERROR_BUDGET's */
 #define MARGIN ((gsize)16 << 20)    /* bytes, with a twentieth of the limit: what is not counted piece by piece */
@@ -25,7 +26,7 @@ static struct {
     gsize length;
 } guard;
 
-static _Thread_local gsize since; /* bytes allocated since the last look */
+static HN_THREAD_LOCAL gsize since; /* bytes allocated since the last look */
 
 /* Numbers of /proc/self/statm, in pages: all address space, resident, shared of that, code, (nothing), data and stack.
  */

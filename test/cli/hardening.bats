@@ -8,10 +8,10 @@ setup_file() {
     fi
 }
 
-# every TOOL FUNCTION: the function prints nothing for each of the tools
+# every TOOL FUNCTION: the function prints nothing for each of the tools and their library
 every() {
     local tool said
-    for tool in "$build"/tools/hone "$build"/tools/hone-*; do
+    for tool in "$build"/tools/hone "$build"/tools/hone-* "$build"/tools/libhone.so; do
         if [ -f "$tool" ] && [ -x "$tool" ]; then
             said=$("$1" "$tool")
             [ -z "$said" ] || { echo "${tool##*/}: $said" && return 1; }

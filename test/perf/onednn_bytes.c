@@ -1,7 +1,6 @@
 #include "onednn_bytes.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -69,7 +68,7 @@ double perf_onednn_bytes(const PerfConv *c, int threads, double ns)
     double least = NAN;
     if (hn_onednn() == NULL)
         return NAN;
-    omp_set_num_threads(threads);
+    hn_onednn()->set_threads(threads);
     if (make(&p, c)) {
         dnnl_exec_arg_t arg[3];
         for (int i = 0; i < 3; i++)

@@ -1,7 +1,5 @@
 #include "cpu/core/cpu_backend.h"
 
-#include <omp.h>
-
 #include "base/cpu.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/elementwise_program.h"
@@ -111,7 +109,7 @@ int hn_cpu_threads_for(const HnStep *s, double flops)
 
 HnCpu *hn_cpu_begin(const HnStep *s, double flops)
 {
-    omp_set_num_threads(threads_for(s, flops, ONEDNN_FLOPS, ONEDNN_BYTES));
+    hn_onednn()->set_threads(threads_for(s, flops, ONEDNN_FLOPS, ONEDNN_BYTES));
     return s->device;
 }
 
@@ -184,7 +182,7 @@ static gboolean start_onednn(const HnStep *s)
 const char *hn_cpu_reject_onednn(const HnStep *s)
 {
     const char *reason = hn_cpu_reject_f32(s);
-    return reason != NULL ? reason : start_onednn(s) ? NULL : "oneDNN cannot be loaded";
+    return reason != NULL ? reason : start_onednn(s) ? NULL : "oneDNN (libdnnl.so.3) is not installed";
 }
 
 gboolean hn_cpu_wants_only(const HnStep *s, int n_out)

@@ -18,7 +18,9 @@ typedef struct {
 #define HN_DNNL(name) __typeof__(dnnl_##name) *name;
 #include "cpu/core/onednn.def"
 #undef HN_DNNL
-    HnIsa isa; /* its kernels are of this level at most */
+    int (*max_threads)(void);   /* of the calling thread's next region in oneDNN */
+    void (*set_threads)(int n); /* the same from now on */
+    HnIsa isa;                  /* its kernels are of this level at most */
 } HnOneDnn;
 
 /* The library's functions; NULL: it is not there, or lacks one of them. Opened once, never closed. */

@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include "base/team.h"
 #include "cpu/core/cpu_kernel.h"
 
@@ -16,7 +14,7 @@ static gboolean add_arg(HnPrim *p, HnStep *s, int arg, const_dnnl_memory_desc_t 
 gboolean hn_prim_init(HnPrim *p, HnStep *s, const_dnnl_primitive_desc_t pd, int n, const int *args, GError **error)
 {
     p->arg = g_new0(dnnl_exec_arg_t, (gsize)n + 1);
-    p->threads = omp_get_max_threads();
+    p->threads = hn_onednn()->max_threads();
     if (!hn_cpu_check(hn_dnnl(primitive_create)(&p->prim, pd), s, error))
         return FALSE;
     for (int i = 0; i < n; i++)
@@ -38,10 +36,12 @@ gboolean hn_prim_run(HnPrim *p, const HnStep *s, void *const *data, GError **err
         hn_dnnl(memory_set_data_handle)(p->arg[i].memory, data[i]);
     if (p->scratch)
         hn_dnnl(memory_set_data_handle)(p->arg[n].memory, s->scratch);
-    omp_set_num_threads(p->threads);
+    const int threads = hn_onednn()->max_threads();
+    hn_onednn()->set_threads(p->threads);
     gboolean before = hn_team_together(TRUE);
     dnnl_status_t status = hn_dnnl(primitive_execute)(p->prim, ((HnCpuStream *)s->stream)->onednn, p->n, p->arg);
     hn_team_together(before);
+    hn_onednn()->set_threads(threads);
     return hn_cpu_check(status, s, error);
 }
 

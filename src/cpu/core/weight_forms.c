@@ -3,7 +3,6 @@
  */
 #include <float.h>
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/team.h"
@@ -32,14 +31,14 @@ static dnnl_status_t reorder(const HnStep *s, const Reorder *r, void *from, void
         status = hn_dnnl(memory_create)(&arg[0].memory, r->view, c->engine, from);
     if (status == dnnl_success)
         status = hn_dnnl(memory_create)(&arg[1].memory, r->want, c->engine, to);
-    const int threads = omp_get_max_threads(); /* of the step that is being prepared */
+    const int threads = hn_onednn()->max_threads(); /* of the step that is being prepared */
     if (r->bytes < PACK_BYTES)
-        omp_set_num_threads(1);
+        hn_onednn()->set_threads(1);
     gboolean before = hn_team_together(TRUE);
     if (status == dnnl_success)
         status = hn_dnnl(primitive_execute)(prim, ((HnCpuStream *)s->stream)->onednn, 2, arg);
     hn_team_together(before);
-    omp_set_num_threads(threads);
+    hn_onednn()->set_threads(threads);
     for (int i = 0; i < 2; i++)
         if (arg[i].memory != NULL)
             hn_dnnl(memory_destroy)(arg[i].memory);
