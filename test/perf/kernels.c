@@ -102,6 +102,46 @@ static const Conv convs[] = {
     { "batch/4-64", 4, 64, 28, 28, 64, 3, 1, 1, 1, 1, "relu" },
 };
 
+/* Layers of other forms, as text: convolutions of long windows and few channels, and what stands behind convolutions.
+ */
+static const struct {
+    const char *name, *text;
+    double flops;
+} layers[] = {
+    { "pitch/12-7x3",
+      "%x:f32[1,12,128,62]) -> (%y) { %c = Conv(%x, w:f32[12,12,7,3], b:f32[12]) pads=[3,1,3,1] %y = Relu(%c)",
+      2.0 * 12 * 12 * 21 * 128 * 62 },
+    { "pitch/12-7x1",
+      "%x:f32[1,12,128,62]) -> (%y) { %c = Conv(%x, w:f32[12,12,7,1], b:f32[12]) pads=[3,0,3,0] %y = Relu(%c)",
+      2.0 * 12 * 12 * 7 * 128 * 62 },
+    { "pitch/12-7x1-dilated",
+      "%x:f32[1,12,128,62]) -> (%y) { %y = Conv(%x, w:f32[12,12,7,1], b:f32[12]) pads=[6,0,6,0] dilations=[2,1]",
+      2.0 * 12 * 12 * 7 * 128 * 62 },
+    { "pitch/12-4-3x3", "%x:f32[1,12,95,62]) -> (%y) { %y = Conv(%x, w:f32[4,12,3,3], b:f32[4]) pads=[1,1,1,1]",
+      2.0 * 12 * 4 * 9 * 95 * 62 },
+    { "notes/8-3x39",
+      "%x:f32[1,8,172,264]) -> (%y) { %c = Conv(%x, w:f32[8,8,3,39], b:f32[8]) pads=[1,19,1,19] %y = Relu(%c)",
+      2.0 * 8 * 8 * 117 * 172 * 264 },
+    { "notes/8-1-7x3",
+      "%x:f32[1,8,172,88]) -> (%y) { %c = Conv(%x, w:f32[1,8,7,3], b:f32[1]) pads=[3,1,3,1] %y = Sigmoid(%c)",
+      2.0 * 8 * 21 * 172 * 88 },
+    { "notes/32-1-5x5",
+      "%x:f32[1,32,172,88]) -> (%y) { %c = Conv(%x, w:f32[1,32,5,5], b:f32[1]) pads=[2,2,2,2] %y = Sigmoid(%c)",
+      2.0 * 32 * 25 * 172 * 88 },
+    { "letters/1x1-240-hardswish",
+      "%x:f32[1,240,6,160]) -> (%y) { %c = Conv(%x, w:f32[240,240,1,1], b:f32[240]) %h = HardSwish(%c) "
+      "%m = Mul(%h, k:f32={0.5}) %y = Add(%m, j:f32={-0.2})",
+      2.0 * 240 * 240 * 6 * 160 },
+    { "letters/5x5-240-hardswish",
+      "%x:f32[1,240,6,160]) -> (%y) { %c = Conv(%x, w:f32[240,1,5,5], b:f32[240]) group=240 pads=[2,2,2,2] "
+      "%h = HardSwish(%c) %m = Mul(%h, k:f32={0.5}) %y = Add(%m, j:f32={-0.2})",
+      2.0 * 240 * 25 * 6 * 160 },
+    { "words/24-3x1-leaky",
+      "%x:f32[1,24,74,32]) -> (%y) { %c = Conv(%x, w:f32[24,24,3,1], b:f32[24]) %l = LeakyRelu(%c) alpha=0.2 "
+      "%y = Max(%l, k:f32={-0.4})",
+      2.0 * 24 * 24 * 3 * 72 * 32 },
+};
+
 /* Of training, 64 images of 32x32: a ResNet-18 of 16 channels, and a MobileNetV2. */
 static const Conv grads[] = {
     { "grad/resnet/3-16-32", 64, 3, 32, 32, 16, 3, 1, 1, 1, 1, "", FALSE },
@@ -450,6 +490,11 @@ int main(int argc, char **argv)
         g_autofree char *text = conv_text(&convs[i], &flops);
         if (argc < 2 || g_regex_match_simple(argv[1], convs[i].name, 0, 0))
             measure(convs[i].name, text, flops, &roof, (int)threads);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(layers); i++) {
+        g_autofree char *text = g_strdup_printf("opset 17 graph g(%s }", layers[i].text);
+        if (argc < 2 || g_regex_match_simple(argv[1], layers[i].name, 0, 0))
+            measure(layers[i].name, text, layers[i].flops, &roof, (int)threads);
     }
     for (guint i = 0; i < G_N_ELEMENTS(grads); i++)
         if (argc < 2 || g_regex_match_simple(argv[1], grads[i].name, 0, 0))

@@ -102,6 +102,52 @@ static void test_conv_tile(void)
         }
 }
 
+static void count_planar(const HnStep *s, int depth, gpointer data)
+{
+    (void)depth;
+    *(int *)data += s->kernel != NULL && strcmp(s->kernel->name, "cpu.conv_planar") == 0;
+}
+
+/* Few channels, lanes are columns: channels, columns and rows that end within tiles and blocks. */
+static void test_conv_planar(void)
+{
+    static const struct {
+        const char *x, *w;
+        int m;
+        const char *attrs;
+    } cases[] = {
+        { "2,5,9,37", "7,5,3,3", 7, "pads=[1,1,1,1] dilations=[2,1]" },
+        { "1,12,21,62", "12,12,7,3", 12, "pads=[3,1,3,1]" },
+        { "1,7,13,19", "3,7,5,1", 3, "pads=[2,0,1,0]" },
+        { "1,9,40,33", "13,9,3,5", 13, "strides=[2,3] pads=[0,2,1,4]" },
+        { "3,6,5,70", "1,6,1,9", 1, "strides=[1,2] dilations=[1,3] pads=[0,5,0,30]" },
+        { "1,20,301,65", "2,20,3,2", 2, "" },
+        { "1,20,3001", "5,20,31", 5, "pads=[15,15]" },
+        { "2,5,997", "6,5,8", 6, "strides=[3] pads=[0,9] dilations=[2]" },
+        { "1,5,50,1", "4,5,9,1", 4, "pads=[4,0,4,0]" },
+        { "1,8,6,5", "1,8,5,5", 1, "pads=[8,8,8,8]" },
+    };
+    int taken = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
+        for (int threads = 1; threads < 4; threads += 2) {
+            const int m = cases[i].m;
+            g_autofree char *text = g_strdup_printf(
+                "opset 17 graph g(%%x:f32[%s]) -> (%%y) { %%d = Conv(%%x, v:f32[%s]) %s %%e = Tanh(%%d) "
+                "%%c = Conv(%%x, w:f32[%s], b:f32[%d]) %s %%a = Add(%%e, %%c) %%l = Clip(%%a, k:f32={-0.5}) "
+                "%%m = Mul(%%l, q:f32={0.5}) %%y = HardSwish(%%m) }",
+                cases[i].x, cases[i].w, cases[i].attrs, cases[i].w, m, cases[i].attrs);
+            g_autoptr(HnModel) model = test_model(text);
+            g_autoptr(HnSession) s = test_session(
+                model, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads, .prefer = "cpu.conv_planar" });
+            g_autoptr(GPtrArray) in = test_inputs(s, 3);
+            g_ptr_array_unref(test_run(s, in));
+            hn_session_foreach_step(s, count_planar, &taken);
+            g_assert_cmpint(test_preferring("cpu.conv_planar", text, threads, 1e-4, 1e-4).ref, ==, 0);
+        }
+    g_test_message("%d steps", taken);
+    g_assert_cmpint(taken, >, 3 * (int)G_N_ELEMENTS(cases)); /* of four times as many */
+}
+
 static void test_conv_other_ranks(void)
 {
     check("opset 17 graph g(%x:f32[2,3,17]) -> (%y) { %y = Conv(%x, w:f32[4,3,5], b:f32[4]) pads=[2,2] strides=[2] }");
@@ -584,6 +630,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/misaligned-weights", test_misaligned_weights);
     g_test_add_func("/cpu/fused", test_fused);
     g_test_add_func("/cpu/posts", test_posts);
+    g_test_add_func("/cpu/conv-planar", test_conv_planar);
     g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/bf16", test_bf16);
     g_test_add_func("/cpu/not-fused", test_not_fused);

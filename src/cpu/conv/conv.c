@@ -6,6 +6,7 @@
 #include "cpu/core/epilogue.h"
 #include "cpu/conv/conv_small.h"
 #include "cpu/conv/conv_gemm.h"
+#include "cpu/conv/conv_planar.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/winograd.h"
@@ -152,6 +153,5 @@ static const HnKernel conv_onednn = {
     .fuses = conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = {
-    &hn_cpu_depthwise, &hn_cpu_sparse_conv, &hn_cpu_conv_small, &hn_cpu_winograd, &hn_cpu_conv_gemm, &conv_onednn, NULL
-};
+const HnKernel *const hn_cpu_conv[] = { &hn_cpu_depthwise,   &hn_cpu_sparse_conv, &hn_cpu_conv_small, &hn_cpu_winograd,
+                                        &hn_cpu_conv_planar, &hn_cpu_conv_gemm,   &conv_onednn,       NULL };

@@ -1,0 +1,330 @@
+/*
+ * Source rows are copied into scratch memory with their padding, and columns sorted by their remainder modulo the
+ * stride: the inputs of neighbouring outputs lie side by side then, for any stride and dilation, and a tap is an offset
+ * from the output's position. A block of rows and columns of outputs is computed at a time, all channels of it.
+ *
+ * Against tiles of channels (conv_gemm.c) this is chosen by what a pixel takes of either, in cycles.
+ */
+#include "cpu/conv/conv_planar.h"
+
+#include <string.h>
+
+#include "cpu/core/cpu_level.h"
+#include "cpu/core/epilogue.h"
+#include "cpu/gemm/gemm_kernel.h"
+#include "op/conv.h"
+
+#define HN_LEVEL plain
+#include "cpu/conv/conv_planar_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/conv/conv_planar_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/conv/conv_planar_loops.h"
+#undef HN_LEVEL
+
+#define MOST_CHANNELS 64         /* of source and result */
+#define BLOCK_FLOATS (48 * 1024) /* of the copied source, in the second cache */
+#define FEW 4                    /* channels of a source whose rows conv_gemm.c copies */
+#define SLACK 64                 /* floats behind the copied source that tiles read, and do not use */
+
+typedef struct {
+    HnConvPlan plan;
+    HnWindowAxis h, w;
+    int blocks;                  /* of output channels */
+    int64_t taps;                /* of all input channels */
+    int64_t rows, columns;       /* outputs of a block, at most */
+    int64_t lines, phase, pitch; /* copied: rows of a channel, floats from remainder to remainder, from row to row */
+    int64_t *off;                /* [taps] */
+    HnPack *weights;             /* [blocks][taps][channels of the block] */
+    HnEpilogue epilogue;
+    HnEpilogueEnd end;
+    int threads;
+    gsize part_bytes; /* scratch of a thread */
+} Planar;
+
+static int lanes(void)
+{
+    return 4 << hn_cpu_level();
+}
+
+static int most_vectors(void)
+{
+    return hn_cpu_level() == 2 ? PLANAR_NV_avx512 : PLANAR_NV_avx2;
+}
+
+/* First output channel of a block. */
+static int64_t first_of(const HnConvPlan *p, int blocks, int64_t block)
+{
+    return p->out_channels * block / blocks;
+}
+
+/* Height and width. A signal is one row, and so is an image whose windows are one column wide, all of it. */
+static void height_width(const HnConvPlan *p, HnWindowAxis *h, HnWindowAxis *w)
+{
+    static const HnWindowAxis none = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    *h = p->n == 2 ? p->axis[0] : none;
+    *w = p->axis[p->n - 1];
+    if (w->kernel > 1 || w->stride > 1 || w->in != w->out || w->pad != 0 || h->stride > 1)
+        return;
+    const int64_t wide = w->in;
+    *w = (HnWindowAxis){ .in = h->in * wide,
+                         .out = h->out * wide,
+                         .kernel = h->kernel,
+                         .stride = 1,
+                         .dilation = h->dilation * wide,
+                         .pad = h->pad * wide };
+    *h = none;
+}
+
+#define LATENCY 4 /* of an addition, in cycles: each tap waits for the one before */
+
+/* Cycles that a pixel takes: of products and of loads of tiles, whichever are more, and of the copy. */
+static double planar_cycles(const HnConvPlan *p, const HnWindowAxis *w)
+{
+    const int64_t blocks = (p->out_channels + HN_PLANAR_OC - 1) / HN_PLANAR_OC,
+                  vectors = (w->out + lanes() - 1) / lanes();
+    const double oc = (double)p->out_channels / (double)blocks, nv = (double)MIN(most_vectors(), vectors);
+    const double load = (1 + 1.75 * nv + oc) / 2; /* two a cycle, most of which cross a line */
+    const double tap = MAX(MAX(nv * oc / 2, load), LATENCY) + 0.5, pixels = (double)w->out / (double)vectors * nv;
+    return (double)(p->taps * p->in_channels * blocks) * tap / pixels + 0.5 * (double)p->in_channels +
+           0.2 * (double)p->out_channels;
+}
+
+/* The same of conv_gemm.c's tiles: two vectors of channels, or one, by rows of pixels; pointers or copied rows. */
+static double tile_cycles(const HnConvPlan *p, const HnWindowAxis *h)
+{
+    const int l = lanes();
+    const int64_t rest = p->out_channels % (2 * l), whole = p->out_channels / (2 * l);
+    const double rows = hn_gemm_kernel_rows(), one = (rows + 1) / rows / 2;
+    const double k = (double)whole + (rest > l ? 1 : rest > 0 ? one : 0);
+    const gboolean few = p->in_channels <= FEW && p->n <= 2;
+    const double segments = few ? (double)h->kernel : (double)p->taps, panels = (double)(whole + (rest > 0));
+    return (double)(p->taps * p->in_channels) * k + segments * (few ? 1 : 3) * panels +
+           (few ? (double)p->in_channels : 0);
+}
+
+static const char *planar_reject(const HnStep *s)
+{
+    const char *reason = hn_cpu_reject_f32(s);
+    if (reason != NULL)
+        return reason;
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    if (x->ndim != 3 && x->ndim != 4)
+        return "only 1 or 2 spatial axes";
+    if (!hn_slot_is_weight(s->in[1].slot))
+        return "weights that are computed";
+    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
+        return "a bias of another size than the output's channels";
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
+        return "the window does not fit";
+    if (plan.group > 1 || plan.in_channels > MOST_CHANNELS || plan.out_channels > MOST_CHANNELS)
+        return plan.group > 1 ? "groups" : "enough channels for tiles of them";
+    HnWindowAxis h, v;
+    height_width(&plan, &h, &v);
+    if (h.pad < 0 || v.pad < 0)
+        return "a window that leaves out the first elements";
+    /* what comes behind may have to be put channels last, and what came channels last is to be put back */
+    const double last =
+        s->in[0].slot->layout != NULL ? (double)(plan.in_channels + plan.out_channels) : (double)plan.out_channels / 2;
+    return planar_cycles(&plan, &v) + last < tile_cycles(&plan, &h) ? NULL : "tiles of channels are faster";
+}
+
+static void planar_release(HnStep *s)
+{
+    Planar *c = s->state;
+    if (c == NULL)
+        return;
+    hn_pack_unref(c->weights);
+    hn_epilogue_clear(&c->epilogue);
+    g_free(c->off);
+    g_free(c);
+    s->state = NULL;
+}
+
+static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
+{
+    const Planar *c = data;
+    const char *from = w->data; /* [out_channels][taps] */
+    float *out = to;
+    for (int64_t i = 0; i < c->blocks; i++)
+        for (int64_t t = 0; t < c->taps; t++)
+            for (int64_t m = first_of(&c->plan, c->blocks, i); m < first_of(&c->plan, c->blocks, i + 1); m++)
+                memcpy(out++, from + (m * c->taps + t) * (int64_t)sizeof *out, sizeof *out);
+}
+
+/* Columns or rows that n outputs look at. */
+static int64_t seen(const HnWindowAxis *a, int64_t n)
+{
+    return (n - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
+}
+
+/* Blocks of outputs, and the scratch memory of a thread. */
+static void measure(Planar *c)
+{
+    const int64_t ic = c->plan.in_channels, tile = (int64_t)most_vectors() * lanes();
+    const int64_t work = c->plan.batch * c->h.out, parts = c->threads;
+    const int64_t halo = (c->w.kernel - 1) * c->w.dilation, room = BLOCK_FLOATS / ic / c->w.stride;
+    c->columns = c->w.out;
+    if (c->h.out == 1) { /* a part of the line for each thread; more than what surrounds it */
+        c->columns = MAX(MAX(room - halo, 2 * halo), (c->w.out + parts - 1) / parts);
+        c->columns = MIN(c->w.out, (CLAMP(c->columns, tile, MAX(room, 4 * halo)) + tile - 1) / tile * tile);
+    }
+    c->phase = (seen(&c->w, c->columns) + c->w.stride - 1) / c->w.stride;
+    c->pitch = c->phase * c->w.stride;
+    const int64_t around = seen(&c->h, 1) - 1;
+    c->rows = MAX(BLOCK_FLOATS / ic / c->pitch - around, around) / c->h.stride;
+    c->rows = CLAMP(c->rows, 1, MIN(c->h.out, MAX(1, (work + parts - 1) / parts)));
+    c->lines = seen(&c->h, c->rows);
+    c->part_bytes = ((gsize)(ic * c->lines * c->pitch + SLACK) * sizeof(float) + 63) / 64 * 64;
+}
+
+static gboolean planar_prepare(HnStep *s, GError **error)
+{
+    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
+    Planar *c = g_new0(Planar, 1);
+    HnConvPlan *p = &c->plan;
+    s->state = c;
+    hn_epilogue_init(&c->epilogue, s, 1);
+    c->end = hn_epilogue_end(&c->epilogue, 0);
+    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, p, error))
+        return FALSE;
+    height_width(p, &c->h, &c->w);
+    c->blocks = (int)((p->out_channels + HN_PLANAR_OC - 1) / HN_PLANAR_OC);
+    c->taps = p->in_channels * p->taps;
+    c->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)c->taps);
+    measure(c);
+    s->scratch_bytes = (gsize)c->threads * c->part_bytes;
+    c->off = g_new(int64_t, (gsize)c->taps);
+    for (int64_t i = 0, t = 0; i < p->in_channels; i++)
+        for (int64_t a = 0; a < c->h.kernel; a++)
+            for (int64_t b = 0; b < c->w.kernel; b++, t++) {
+                const int64_t at = b * c->w.dilation;
+                c->off[t] =
+                    (i * c->lines + a * c->h.dilation) * c->pitch + at % c->w.stride * c->phase + at / c->w.stride;
+            }
+    return hn_pack_own(s, 1, pack_weights, c->blocks, (gsize)(p->out_channels * c->taps) * sizeof(float), c,
+                       &c->weights, error);
+}
+
+/* n columns of a source line from iw on, with zeros beside it, into a row of scratch memory; NULL: all zeros. */
+static void copy_line(const Planar *c, float *to, const float *line, int64_t iw, int64_t n)
+{
+    const int64_t lo = CLAMP(-iw, 0, n), hi = line != NULL ? CLAMP(c->w.in - iw, lo, n) : lo, stride = c->w.stride;
+    if (stride == 1) {
+        memset(to, 0, (gsize)lo * sizeof *to);
+        if (hi > lo)
+            memcpy(to + lo, line + iw + lo, (gsize)(hi - lo) * sizeof *to);
+        memset(to + hi, 0, (gsize)(n - hi) * sizeof *to);
+        return;
+    }
+    for (int64_t r = 0; r < stride; r++, to += c->phase) { /* columns r, r + stride, ... */
+        int64_t i = 0, k = r;
+        for (; k < lo; k += stride)
+            to[i++] = 0;
+        for (; k < hi; k += stride)
+            to[i++] = line[iw + k];
+        for (; k < n; k += stride)
+            to[i++] = 0;
+    }
+}
+
+/* A block: output rows [oh, oh + rows), columns [ow, ow + columns) of an image. */
+typedef struct {
+    int64_t image, oh, rows, ow, columns;
+} Block;
+
+static void copy_block(const Planar *c, const Block *b, const float *x, float *to)
+{
+    const int64_t lines = seen(&c->h, b->rows), columns = seen(&c->w, b->columns);
+    const int64_t ih = b->oh * c->h.stride - c->h.pad, iw = b->ow * c->w.stride - c->w.pad;
+    for (int64_t i = 0; i < c->plan.in_channels; i++) {
+        const float *plane = x + (b->image * c->plan.in_channels + i) * c->plan.x_plane;
+        for (int64_t r = 0; r < lines; r++) {
+            const int64_t at = ih + r;
+            const float *line = at >= 0 && at < c->h.in ? plane + at * c->w.in : NULL;
+            copy_line(c, to + (i * c->lines + r) * c->pitch, line, iw, columns);
+        }
+    }
+}
+
+static void compute_block(const HnStep *s, const Block *b, const float *copy)
+{
+    static const HnPlanarFn(*const levels[HN_LEVELS])[HN_PLANAR_OC] = HN_TABLE_OF_LEVELS(planar_fns);
+    const HnPlanarFn(*const fns)[HN_PLANAR_OC] = levels[hn_cpu_level()];
+    const Planar *c = s->state;
+    const int64_t oc = c->plan.out_channels, plane = c->plan.y_plane, tile = (int64_t)most_vectors() * lanes();
+    const float *w = hn_pack_data(c->weights, s, 1), *bias = hn_cpu_in(s, 2) != NULL ? hn_cpu_data(&s->in[2]) : NULL;
+    const float *add = c->end.add_port >= 0 ? hn_cpu_data(&s->in[c->end.add_port]) : NULL;
+    float *y = hn_cpu_data(&s->out[0]);
+    const int64_t tiles = (b->columns + tile - 1) / tile;
+    HnPlanarTile t = { .off = c->off, .taps = c->taps, .plane = plane, .lo = c->end.lo, .hi = c->end.hi };
+    for (int64_t r = 0; r < b->rows; r++)
+        for (int64_t i = 0; i < c->blocks; i++) {
+            const int64_t m = first_of(&c->plan, c->blocks, i), channels = first_of(&c->plan, c->blocks, i + 1) - m;
+            const int64_t at = (b->image * oc + m) * plane + (b->oh + r) * c->w.out + b->ow;
+            t.w = w + m * c->taps;
+            t.bias = bias != NULL ? bias + m : NULL;
+            for (int64_t k = 0; k < tiles; k++) {
+                t.x = copy + r * c->h.stride * c->pitch + k * tile;
+                t.y = y + at + k * tile;
+                t.add = add != NULL ? add + at + k * tile : NULL;
+                t.columns = (int)MIN(tile, b->columns - k * tile);
+                fns[(t.columns + lanes() - 1) / lanes() - 1][channels - 1](&t);
+            }
+            for (int64_t k = 0; c->end.rest < c->epilogue.n && k < channels; k++) {
+                const HnEpilogue rest = { .n = c->epilogue.n - c->end.rest,
+                                          .channels = oc,
+                                          .op = c->epilogue.op + c->end.rest };
+                hn_epilogue_row(&rest, s, y + at + k * plane, at + k * plane, b->columns, m + k);
+            }
+        }
+}
+
+static void planar_part(const HnStep *s, int part, int parts)
+{
+    const Planar *c = s->state;
+    const int64_t down = (c->h.out + c->rows - 1) / c->rows, across = (c->w.out + c->columns - 1) / c->columns;
+    const int64_t blocks = c->plan.batch * down * across;
+    float *copy = (float *)(gpointer)((char *)s->scratch + (gsize)part * c->part_bytes);
+    for (int64_t i = blocks * part / parts; i < blocks * (part + 1) / parts; i++) {
+        const int64_t oh = i / across % down * c->rows, ow = i % across * c->columns;
+        const Block b = { .image = i / across / down,
+                          .oh = oh,
+                          .rows = MIN(c->rows, c->h.out - oh),
+                          .ow = ow,
+                          .columns = MIN(c->columns, c->w.out - ow) };
+        copy_block(c, &b, hn_cpu_data(&s->in[0]), copy);
+        compute_block(s, &b, copy);
+    }
+}
+
+static gboolean planar_run(HnStep *s, GError **error)
+{
+    (void)error;
+    const Planar *c = s->state;
+    if (c->threads == 1) {
+        planar_part(s, 0, 1);
+        return TRUE;
+    }
+#pragma omp parallel for num_threads(c->threads)
+    for (int t = 0; t < c->threads; t++)
+        planar_part(s, t, c->threads);
+    return TRUE;
+}
+
+static gboolean planar_fuses(const HnStep *s)
+{
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
+}
+
+const HnKernel hn_cpu_conv_planar = {
+    .name = "cpu.conv_planar",
+    .reject = planar_reject,
+    .prepare = planar_prepare,
+    .run = planar_run,
+    .release = planar_release,
+    .fuses = planar_fuses,
+};
