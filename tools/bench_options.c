@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gnuplot.h"
+#include "cli/plot.h"
 #include "hone_bench.h"
 
 #define MAX_RUNS 1000000000000 /* of --runs */
@@ -202,6 +202,8 @@ static Point *make_point(const Bench *b, const GArray *axes, guint index, GError
         g_string_prepend(label, label->len ? "," : "");
         g_string_prepend(label, one);
         point->x = swept++ ? NAN : (double)value;
+        g_free(point->x_name);
+        point->x_name = isnan(point->x) ? NULL : g_strdup(a->name ? a->name : "threads");
     }
     if (swept == 0)
         point->x = NAN;
@@ -214,6 +216,7 @@ static void point_free(gpointer data)
     Point *point = data;
     hn_shapes_free(point->shapes);
     g_free(point->label);
+    g_free(point->x_name);
     g_free(point->batch_dim);
     g_free(point);
 }

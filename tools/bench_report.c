@@ -25,7 +25,9 @@ BenchReport *bench_report_new(const Bench *b)
     r->b = b;
     r->runs = json_array_new();
     r->compare = json_array_new();
-    r->plot = bench_plot_new();
+    g_autofree char *cpu = hn_cpu_model(NULL), *models = g_strjoinv(", ", b->labels);
+    g_autofree char *about = g_strdup_printf("%s on %s (%s)", models, cpu, hn_cpu_isa_name(hn_cpu_isa()));
+    r->plot = bench_plot_new(about);
     r->about = g_ptr_array_new_with_free_func(g_free);
     r->compared = g_ptr_array_new_with_free_func(g_free);
     r->notes = g_ptr_array_new_with_free_func(g_free);
@@ -125,13 +127,13 @@ static void add_latency(const Subject *s, JsonObject *row)
     json_object_set_array_member(latency, "ci95", interval);
 }
 
-/* Samples in a run: the first axis of the first input that has one. */
-static gint64 batch_of(const HnSample *set)
+static double samples_per_s(const Subject *s)
 {
-    for (int i = 0; i < set->n; i++)
-        if (set->in[i] && set->in[i]->ndim > 0)
-            return set->in[i]->dims[0];
-    return 1;
+    const HnMeasured *m = &s->measured;
+    double samples = 0;
+    for (guint k = 0; k < s->n_sets; k++)
+        samples += (double)(m->runs / s->n_sets + (k < m->runs % s->n_sets)) * (double)subject_batch(s, k);
+    return samples / m->wall;
 }
 
 static void add_throughput(const Subject *s, JsonObject *row)
@@ -141,11 +143,8 @@ static void add_throughput(const Subject *s, JsonObject *row)
         json_object_set_null_member(row, "throughput");
         return;
     }
-    double samples = 0;
-    for (guint k = 0; k < s->n_sets; k++)
-        samples += (double)(m->runs / s->n_sets + (k < m->runs % s->n_sets)) * (double)batch_of(s->sets[k]);
     JsonObject *throughput = object(row, "throughput");
-    json_object_set_double_member(throughput, "samples_per_s", samples / m->wall);
+    json_object_set_double_member(throughput, "samples_per_s", s->throughput);
     json_object_set_double_member(throughput, "batches_per_s", (double)m->runs / m->wall);
 }
 
@@ -264,8 +263,10 @@ static void add_about(BenchReport *r, const Subject *s)
                                               text->len ? "; " : "", data, samples));
 }
 
-void bench_report_add(BenchReport *r, const Subject *s)
+void bench_report_add(BenchReport *r, Subject *s)
 {
+    if (s->has_measured)
+        s->throughput = samples_per_s(s);
     JsonObject *row = json_object_new();
     json_object_set_string_member(row, "model", s->path);
     json_object_set_string_member(row, "name", s->label);
@@ -388,19 +389,10 @@ static const HnColumn all_columns[] = {
 };
 // clang-format on
 
-gboolean bench_report_write(BenchReport *report, GError **error)
+/* What the text says before the tables: the machine, and what is measured. */
+static void report_about(BenchReport *report, HnReport *r, const char *engine)
 {
-    const Bench *b = report->b;
-    if (json_array_get_length(report->runs) == 0)
-        return TRUE;
-    const GArray *threads = b->ctx->common.thread_list;
-    const char *engine = b->backend->describe ? b->backend->describe() : NULL;
-    gboolean onednn = engine && g_str_has_prefix(engine, "oneDNN ");
-    g_autoptr(HnReport) r =
-        hn_report_new(b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = onednn ? engine + strlen("oneDNN ") : NULL });
-    JsonObject *root = hn_report_root(r);
-    json_object_set_array_member(root, "runs", json_array_ref(report->runs));
-    json_object_set_array_member(root, "compare", json_array_ref(report->compare));
+    const GArray *threads = report->b->ctx->common.thread_list;
     g_autofree char *cpu = hn_cpu_model(NULL);
     g_autoptr(GString) counts = g_string_new(NULL);
     for (guint i = 0; i < threads->len; i++)
@@ -409,23 +401,55 @@ gboolean bench_report_write(BenchReport *report, GError **error)
                    strcmp(counts->str, "1") ? "s" : "", engine ? ", " : "", engine ? engine : "");
     for (guint i = 0; i < report->about->len; i++)
         hn_report_line(r, "%s", (char *)report->about->pdata[i]);
-    static const HnColumn *const tables[] = { latency_columns, tail_columns, phase_columns, memory_columns };
-    for (gsize i = report->measured ? 0 : 2; i < G_N_ELEMENTS(tables); i++) { /* the first two are of times */
-        hn_report_line(r, "%s", "");
-        hn_report_table(r, "runs", tables[i]);
+}
+
+static void report_tables(BenchReport *report, HnReport *r)
+{
+    static const struct {
+        const char *title;
+        const HnColumn *columns;
+        gboolean of_times;
+    } tables[] = { { "Latency", latency_columns, TRUE },
+                   { "Tail and throughput", tail_columns, TRUE },
+                   { "Start", phase_columns, FALSE },
+                   { "Memory", memory_columns, FALSE } };
+    for (gsize i = 0; i < G_N_ELEMENTS(tables); i++) {
+        if (tables[i].of_times && !report->measured)
+            continue;
+        hn_report_section(r, tables[i].title);
+        hn_report_table(r, "runs", tables[i].columns);
+        if (i == 1)
+            bench_plot_report(report->plot, r);
     }
-    if (b->p->training.train && report->measured) {
-        hn_report_line(r, "%s", "");
+    if (report->b->p->training.train && report->measured) {
+        hn_report_section(r, "Training");
         hn_report_table(r, "runs", train_columns);
     }
     hn_report_csv_table(r, "runs", all_columns);
-    if (report->compared->len)
-        hn_report_line(r, "%s", "");
-    for (guint i = 0; i < report->compared->len; i++)
-        hn_report_line(r, "%s", (char *)report->compared->pdata[i]);
-    if (report->notes->len)
-        hn_report_line(r, "%s", "");
-    for (guint i = 0; i < report->notes->len; i++)
-        hn_report_line(r, "%s", (char *)report->notes->pdata[i]);
+}
+
+static void report_lines(HnReport *r, const char *title, const GPtrArray *lines)
+{
+    if (lines->len)
+        hn_report_section(r, title);
+    for (guint i = 0; i < lines->len; i++)
+        hn_report_line(r, "%s", (char *)lines->pdata[i]);
+}
+
+gboolean bench_report_write(BenchReport *report, GError **error)
+{
+    const Bench *b = report->b;
+    if (json_array_get_length(report->runs) == 0)
+        return TRUE;
+    const char *engine = b->backend->describe ? b->backend->describe() : NULL;
+    g_autoptr(HnReport) r =
+        hn_report_new(b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = hn_tool_onednn(b->backend) });
+    JsonObject *root = hn_report_root(r);
+    json_object_set_array_member(root, "runs", json_array_ref(report->runs));
+    json_object_set_array_member(root, "compare", json_array_ref(report->compare));
+    report_about(report, r, engine);
+    report_tables(report, r);
+    report_lines(r, "Comparison", report->compared);
+    report_lines(r, "Remarks", report->notes);
     return hn_report_write(r, error) && (!b->p->plot || bench_plot_write(report->plot, b->p->plot, error));
 }

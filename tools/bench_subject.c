@@ -32,6 +32,15 @@ guint64 subject_growth(const Subject *s)
     return now > not_ours ? now - not_ours : 0;
 }
 
+gint64 subject_batch(const Subject *s, guint set)
+{
+    const HnSample *sample = s->sets[set];
+    for (int i = 0; i < sample->n; i++)
+        if (sample->in[i] && sample->in[i]->ndim > 0)
+            return sample->in[i]->dims[0];
+    return 1;
+}
+
 static double lap_ms(guint64 *since)
 {
     guint64 then = *since;

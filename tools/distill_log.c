@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/jsonread.h"
-#include "gnuplot.h"
+#include "cli/plot.h"
 #include "hone_distill.h"
 
 static const char *const names[] = { "step", "epoch", "lr", "loss", "val_loss", "top1", "agreement" };
@@ -107,7 +107,6 @@ gboolean distill_plot(const Distill *q, GError **error)
     if (q->p->plot == NULL || epochs->len == 0)
         return TRUE;
     g_autoptr(GString) out = g_string_new(NULL);
-    hn_plot_begin(out, q->p->plot, "900,500");
     g_string_append(out, "set xlabel 'epoch'\nset ylabel 'loss'\nset logscale y\n");
     if (metric)
         g_string_append_printf(out, "set y2label '%s, %%'\nset y2tics\nset ytics nomirror\n",
@@ -122,5 +121,5 @@ gboolean distill_plot(const Distill *q, GError **error)
     put_points(out, epochs, judged_of);
     if (metric)
         put_points(out, epochs, metric_of);
-    return hn_plot_draw(q->p->plot, out->str, error);
+    return hn_plot_draw(q->p->plot, "900,500", out->str, error);
 }

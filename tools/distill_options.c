@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gnuplot.h"
+#include "cli/plot.h"
 #include "hone_distill.h"
 
 #define UNSAID (-1)

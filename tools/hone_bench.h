@@ -7,7 +7,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "cli/tool.h"
+#include "cli/report.h"
 #include "common.h"
 #include "perf/measure.h"
 #include "perf/noise.h"
@@ -37,8 +37,9 @@ typedef struct {
     int threads;
     const char *precision; /* as asked for */
     HnShapes *shapes;
-    char *label; /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
-    double x;    /* the value of the option that is swept alone, NaN: none or several are */
+    char *label;  /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
+    double x;     /* the number that is swept alone, NaN: none or several are */
+    char *x_name; /* what it is of; NULL as above */
     char *batch_dim;
     gint64 batch;       /* that --batch-max found for it, or --batch auto of --train; 0: not asked for */
     gsize step_limit;   /* of that, or of what is tried for it; 0: any */
@@ -116,6 +117,7 @@ typedef struct {
     HnNoise noise;
     HnOutliers outliers;
     gboolean has_warmed, has_measured, has_outliers;
+    double throughput; /* samples in a second, where it was measured */
 
     guint64 before, of_data;           /* private bytes: before opening, and what samples took */
     guint64 opened, running, peak_rss; /* bytes; 0: not known */
@@ -136,6 +138,7 @@ void subject_retire(Subject *s);                   /* frees the first instance; 
 void subject_clear(Subject *s);
 guint64 subject_growth(const Subject *s); /* private bytes beyond those before it was opened, samples left out */
 guint64 bench_peak_rss(void);
+gint64 subject_batch(const Subject *s, guint set); /* samples in a run of that one: the first axis of its first input */
 
 /* A further instance of a subject: everything once more, in other memory, as far as that goes. */
 gboolean instance_open(const Subject *s, Instance *x, GError **error);
@@ -184,7 +187,7 @@ gboolean bench_compare(Bench *b, const Point *point, GError **error); /* all mod
 
 BenchReport *bench_report_new(const Bench *b);
 void bench_report_free(BenchReport *r);
-void bench_report_add(BenchReport *r, const Subject *s);
+void bench_report_add(BenchReport *r, Subject *s); /* s->throughput is filled in */
 void bench_report_compare(BenchReport *r, const Subject *a, const Subject *b, const HnEffect *e, guint rounds);
 gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no run was added */
 
@@ -193,8 +196,11 @@ gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no
 
 typedef struct BenchPlot BenchPlot;
 
-BenchPlot *bench_plot_new(void);
+/* about: what the pictures are titled with: models and machine. */
+BenchPlot *bench_plot_new(const char *about);
 void bench_plot_free(BenchPlot *plot);
 void bench_plot_add(BenchPlot *plot, const Subject *s); /* something that was measured */
-/* Runs gnuplot. IO: it is not there or fails. */
+/* Into a file that gnuplot draws. IO: it is not there or fails. */
 gboolean bench_plot_write(const BenchPlot *plot, const char *path, GError **error);
+/* Into a page. */
+void bench_plot_report(const BenchPlot *plot, HnReport *report);

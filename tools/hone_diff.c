@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/layer_diff.h"
+#include "cli/plot.h"
 #include "cli/report.h"
 #include "common.h"
 #include "hone.h"
@@ -447,6 +448,37 @@ static void add_tensors(const Diff *d, HnReport *report)
     worst_line(report, own, TRUE);
 }
 
+static guint put_ratios(GString *out, const Diff *d, gboolean isolated)
+{
+    guint n = 0;
+    for (guint i = 0; i < hn_layer_diff_rows(d->steps); i++) {
+        const HnLayerDiffRow *r = hn_layer_diff_row(d->steps, i);
+        const HnTensorError *e = isolated ? &r->isolated : &r->accumulated;
+        if (e->samples == 0 || r->differs || !isfinite(e->sqnr))
+            continue;
+        g_string_append_printf(out, "%u ", i + 1);
+        hn_plot_number(out, e->sqnr, '\n');
+        n++;
+    }
+    g_string_append(out, "e\n");
+    return n;
+}
+
+/* How the ratio falls from tensor to tensor; what is equal has none. */
+static void add_plot(const Diff *d, HnReport *report)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autofree char *name_a = g_path_get_basename(d->path[0]), *name_b = g_path_get_basename(d->path[1]);
+    g_autofree char *a = hn_plot_text(name_a), *b = hn_plot_text(name_b);
+    g_string_append_printf(out,
+                           "set title \"%s against %s\"\nset xlabel 'tensor, in the order of computing'\n"
+                           "set ylabel 'SQNR, dB'\nset xrange [0:%u]\nplot '-' using 1:2 with linespoints title "
+                           "\"after all before it\", '-' using 1:2 with linespoints title \"alone\"\n",
+                           b, a, hn_layer_diff_rows(d->steps) + 1);
+    if (put_ratios(out, d, FALSE) + put_ratios(out, d, TRUE) > 1)
+        hn_report_plot(report, "Signal-to-noise ratio of each tensor that is not equal", out->str);
+}
+
 static gboolean write_report(const Diff *d, GError **error)
 {
     gboolean cpu = d->backend[0] != d->backend[1] && hn_tool_onednn(d->backend[0]) == NULL;
@@ -465,8 +497,12 @@ static gboolean write_report(const Diff *d, GError **error)
     json_object_set_string_member(root, "data", hn_data_source(d->data));
     json_object_set_boolean_member(root, "synthetic", hn_data_synthetic(d->data));
     json_object_set_int_member(root, "samples", d->done);
+    hn_report_section(report, d->p->per_layer ? "Tensors" : "Outputs");
     hn_report_table(report, "tensors", d->p->per_layer ? layer_columns : output_columns);
     hn_report_csv_table(report, "tensors", csv_columns);
+    if (d->p->per_layer)
+        add_plot(d, report);
+    hn_report_section(report, "Summary");
     add_tensors(d, report);
     json_object_set_int_member(root, "peak_bytes", (gint64)hn_budget_peak(d->ctx->budget));
     return hn_report_write(report, error);

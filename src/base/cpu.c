@@ -176,6 +176,39 @@ double hn_cpu_mhz(const char *root)
     return n && sum > 0 ? sum / n : NAN;
 }
 
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+#define POLICIES "/sys/devices/system/cpu/cpufreq"
+
+char *hn_cpu_governor(const char *root)
+{
+    g_autofree char *folder = g_strconcat(root ? root : "", POLICIES, NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (const char *policy = dir ? g_dir_read_name(dir) : NULL; policy; policy = g_dir_read_name(dir)) {
+        g_autofree char *path = g_strconcat(POLICIES, "/", policy, "/scaling_governor", NULL);
+        char *name = slurp(root, path);
+        if (name && *g_strstrip(name) && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
+            g_ptr_array_add(names, name);
+        else
+            g_free(name);
+    }
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return names->len > 1 ? g_strjoinv(",", (char **)names->pdata) : NULL;
+}
+
+double hn_cpu_load(const char *root)
+{
+    g_autofree char *text = slurp(root, "/proc/loadavg");
+    char *end = text;
+    const double load = text ? g_ascii_strtod(text, &end) : NAN;
+    return end != text ? load : NAN;
+}
+
 gboolean hn_cpu_stat(const char *root, HnCpuStat *stat)
 {
     g_autofree char *text = slurp(root, "/proc/stat");

@@ -51,6 +51,10 @@ double hn_cpu_quota(const char *root); /* CPUs' worth of time of the tightest co
 int hn_cpu_threads(const char *root);  /* min(affinity, quota rounded up), at least 1 */
 
 double hn_cpu_mhz(const char *root); /* mean present clock, NaN: the machine does not say */
+/* How clocks are chosen: "performance", or several names with commas; NULL: the machine does not say. g_free. */
+char *hn_cpu_governor(const char *root);
+double
+hn_cpu_load(const char *root); /* mean number of threads that ran or wanted to in the last minute, NaN: unknown */
 
 /* All CPUs' time since boot, in ticks (usually 10 ms). FALSE: not known. */
 typedef struct {

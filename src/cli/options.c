@@ -103,6 +103,43 @@ static void set_file(gboolean *on, char **file, const char *value)
     *file = *value && !hn_out_is_stdout(value) ? g_strdup(value) : NULL;
 }
 
+gboolean hn_format_parse(const char *name, HnFormat *format)
+{
+    static const struct {
+        const char *name;
+        HnFormat format;
+    } all[] = { { "table", HN_FORMAT_TABLE }, { "txt", HN_FORMAT_TABLE }, { "json", HN_FORMAT_JSON },
+                { "csv", HN_FORMAT_CSV },     { "md", HN_FORMAT_MD },     { "markdown", HN_FORMAT_MD },
+                { "html", HN_FORMAT_HTML },   { "htm", HN_FORMAT_HTML } };
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++)
+        if (strcmp(name, all[i].name) == 0) {
+            *format = all[i].format;
+            return TRUE;
+        }
+    return FALSE;
+}
+
+static gboolean set_format(HnCommon *common, const char *name, GError **error)
+{
+    if (hn_format_parse(name, &common->format))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' is none of table, json, csv, md, html", name);
+    return FALSE;
+}
+
+static gboolean set_report(HnCommon *common, const char *file, GError **error)
+{
+    HnFormat format;
+    const char *dot = strrchr(file, '.');
+    if (dot == NULL || !hn_format_parse(dot + 1, &format)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' ends in none of .txt, .json, .csv, .md, .html", file);
+        return FALSE;
+    }
+    g_free(common->report);
+    common->report = g_strdup(file);
+    return TRUE;
+}
+
 static gboolean on_value(const char *option, const char *value, gpointer data, GError **error)
 {
     Parse *p = data;
@@ -121,6 +158,10 @@ static gboolean on_value(const char *option, const char *value, gpointer data, G
         set_file(&p->common->json, &p->common->json_file, value);
     else if (!strcmp(option, "--csv"))
         set_file(&p->common->csv, &p->common->csv_file, value);
+    else if (!strcmp(option, "--format"))
+        ok = set_format(p->common, value, error);
+    else if (!strcmp(option, "--report"))
+        ok = set_report(p->common, value, error);
     else if (!strcmp(option, "--config"))
         g_free(p->common->config), p->common->config = g_strdup(value);
     else if (!strcmp(option, "--completion"))
@@ -177,6 +218,10 @@ static const GOptionEntry common_entries[] = {
       "end with status 6, nothing written, when this time has passed, such as 30s or 2m", "T" },
     { "json", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as JSON, to FILE or in place of the table", "FILE" },
     { "csv", 0, OPTIONAL, CALLBACK, (gpointer)on_value, "report as CSV, to FILE or in place of the table", "FILE" },
+    { "format", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "report to stdout as table, json, csv, md (for a pull request) or html (a page with plots)", "FORMAT" },
+    { "report", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "report to FILE too, in the format that it ends in: .html, .md, .json, .csv or .txt", "FILE" },
     { "config", 0, FILENAME, CALLBACK, (gpointer)on_value, "read options from a key file", "FILE" },
     { "preset", 0, FILENAME, CALLBACK, (gpointer)on_value, "a shipped set of options: low-memory, throughput, latency",
       "NAME" },
@@ -204,6 +249,7 @@ void hn_common_clear(HnCommon *common)
     g_free(common->device_b);
     g_free(common->json_file);
     g_free(common->csv_file);
+    g_free(common->report);
     g_free(common->config);
     g_free(common->preset);
     g_free(common->completion);
@@ -482,6 +528,36 @@ static GStrv merge(const HnTool *tool, char *const *argv, const char *preset, co
     return g_strv_builder_end(b);
 }
 
+/* --format json is --json, and what it names is alone on stdout. */
+static gboolean one_on_stdout(HnCommon *common, GError **error)
+{
+    const gboolean json = common->json && !common->json_file, csv = common->csv && !common->csv_file;
+    if (json && csv) {
+        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
+                            "'--json' and '--csv' cannot both go to stdout; name a file: '--json=FILE'");
+        return FALSE;
+    }
+    if (common->format == HN_FORMAT_TABLE)
+        return TRUE;
+    if ((json && common->format != HN_FORMAT_JSON) || (csv && common->format != HN_FORMAT_CSV)) {
+        const char *other = json ? "--json" : "--csv";
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "'--format' and '%s' cannot both go to stdout; name a file: '%s=FILE'", other, other);
+        return FALSE;
+    }
+    if (json || csv)
+        return TRUE;
+    if ((common->format == HN_FORMAT_JSON && common->json) || (common->format == HN_FORMAT_CSV && common->csv)) {
+        const char *other = common->format == HN_FORMAT_JSON ? "json" : "csv";
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'--format %s' and '--%s=FILE' are one option: give one of them",
+                    other, other);
+        return FALSE;
+    }
+    common->json = common->json || common->format == HN_FORMAT_JSON;
+    common->csv = common->csv || common->format == HN_FORMAT_CSV;
+    return TRUE;
+}
+
 /* defaults that depend on the machine, and options that contradict each other */
 static gboolean finish(const HnTool *tool, HnCommon *common, GError **error)
 {
@@ -496,12 +572,7 @@ static gboolean finish(const HnTool *tool, HnCommon *common, GError **error)
         g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE, "option '--threads' takes one number");
         return FALSE;
     }
-    if (common->json && !common->json_file && common->csv && !common->csv_file) {
-        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
-                            "'--json' and '--csv' cannot both go to stdout; name a file: '--json=FILE'");
-        return FALSE;
-    }
-    return TRUE;
+    return one_on_stdout(common, error);
 }
 
 gboolean hn_options_parse(const HnTool *tool, int argc, char *const *argv, HnCommon *common, gpointer params,

@@ -63,6 +63,11 @@ typedef struct {
     gboolean (*run)(HnContext *ctx, GError **error);
 } HnTool;
 
+typedef enum { HN_FORMAT_TABLE, HN_FORMAT_JSON, HN_FORMAT_CSV, HN_FORMAT_MD, HN_FORMAT_HTML } HnFormat;
+
+/* As a name says ("table", "json", "csv", "md", "html"), or the ending of a file's. */
+gboolean hn_format_parse(const char *name, HnFormat *format);
+
 typedef struct {
     int threads;         /* at least 1; by default what affinity and quota allow */
     GArray *thread_list; /* of gint64: all that --threads names; threads is the first */
@@ -79,6 +84,8 @@ typedef struct {
     char *json_file;
     gboolean csv;
     char *csv_file;
+    HnFormat format; /* of what goes to stdout; JSON and CSV set the fields above, too */
+    char *report;    /* a file for the report in the format that its ending says; NULL: none */
     char *config;
     char *preset;
     char *completion; /* the shell whose completion is asked for; NULL: none */

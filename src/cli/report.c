@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
@@ -9,52 +10,51 @@
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "cli/json.h"
-
-#define GAP 2         /* blanks between columns */
-#define LEAST_TEXT 7  /* a text column is not cut below this */
-#define GOOD_TEXT 16  /* nor below this while there are minor columns to leave out */
-#define HIDDEN (-GAP) /* width of what is left out */
-
-/* a line of text, or a table */
-typedef struct {
-    char *line;
-    char *path;
-    const HnColumn *columns;
-    gboolean csv; /* for CSV alone */
-    guint top;    /* rows shown in the text; 0: all */
-} Part;
-
-struct HnReport {
-    HnContext *ctx;
-    JsonNode *root;
-    GArray *parts;
-};
+#include "cli/report_parts.h"
 
 static void part_clear(gpointer data)
 {
-    Part *part = data;
-    g_free(part->line);
-    g_free(part->path);
+    HnPart *part = data;
+    g_free(part->name);
+    g_free(part->text);
 }
 
-HnReport *hn_report_new(HnContext *ctx, const char *schema, const HnReportEnv *env)
+/* Where and when, and by what command. */
+static void set_env(const HnContext *ctx, const HnReportEnv *env, JsonObject *e)
 {
-    HnReport *r = g_new0(HnReport, 1);
-    r->ctx = ctx;
-    r->parts = g_array_new(FALSE, TRUE, sizeof(Part));
-    g_array_set_clear_func(r->parts, part_clear);
-    r->root = json_node_init_object(json_node_alloc(), json_object_new());
-    json_object_unref(json_node_get_object(r->root)); /* the node holds it */
-
-    JsonObject *e = json_object_new(), *root = hn_report_root(r);
-    g_autofree char *cpu = hn_cpu_model(NULL);
-    double quota = hn_cpu_quota(NULL);
+    struct utsname name;
+    g_autofree char *cpu = hn_cpu_model(NULL), *governor = hn_cpu_governor(NULL);
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *date = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    g_autofree char *kernel = uname(&name) == 0 ? g_strdup_printf("%s %s", name.sysname, name.release) : NULL;
+    const double quota = hn_cpu_quota(NULL);
+    JsonArray *command = json_array_new();
+    for (char **arg = ctx->argv; arg && *arg; arg++)
+        json_array_add_string_element(command, *arg);
     json_object_set_string_member(e, "cpu", cpu);
     json_object_set_string_member(e, "isa", hn_cpu_isa_name(hn_cpu_isa()));
     json_object_set_int_member(e, "threads", ctx->common.threads);
     json_object_set_double_member(e, "quota", quota > 0 ? quota : NAN);
     json_object_set_string_member(e, "onednn", env->onednn);
     json_object_set_string_member(e, "device", env->device ? env->device : ctx->common.device);
+    json_object_set_string_member(e, "governor", governor);
+    json_object_set_double_member(e, "load", ctx->load);
+    json_object_set_string_member(e, "kernel", kernel);
+    json_object_set_string_member(e, "date", date);
+    json_object_set_array_member(e, "command", command);
+}
+
+HnReport *hn_report_new(HnContext *ctx, const char *schema, const HnReportEnv *env)
+{
+    HnReport *r = g_new0(HnReport, 1);
+    r->ctx = ctx;
+    r->parts = g_array_new(FALSE, TRUE, sizeof(HnPart));
+    g_array_set_clear_func(r->parts, part_clear);
+    r->root = json_node_init_object(json_node_alloc(), json_object_new());
+    json_object_unref(json_node_get_object(r->root)); /* the node holds it */
+
+    JsonObject *e = json_object_new(), *root = hn_report_root(r);
+    set_env(ctx, env, e);
     json_object_set_string_member(root, "schema", schema);
     json_object_set_string_member(root, "hone", hn_version());
     json_object_set_object_member(root, "env", e);
@@ -75,21 +75,31 @@ JsonObject *hn_report_root(HnReport *report)
     return json_node_get_object(report->root);
 }
 
+static void add_table(HnReport *report, const char *path, const HnColumn *columns, gboolean csv, guint top)
+{
+    HnPart part = { .kind = HN_PART_TABLE, .name = g_strdup(path), .columns = columns, .csv = csv, .top = top };
+    g_array_append_val(report->parts, part);
+}
+
 void hn_report_table(HnReport *report, const char *path, const HnColumn *columns)
 {
-    Part part = { .path = g_strdup(path), .columns = columns };
-    g_array_append_val(report->parts, part);
+    add_table(report, path, columns, FALSE, 0);
 }
 
 void hn_report_top_table(HnReport *report, const char *path, const HnColumn *columns, guint top)
 {
-    Part part = { .path = g_strdup(path), .columns = columns, .top = top };
-    g_array_append_val(report->parts, part);
+    add_table(report, path, columns, FALSE, top);
 }
 
 void hn_report_csv_table(HnReport *report, const char *path, const HnColumn *columns)
 {
-    Part part = { .path = g_strdup(path), .columns = columns, .csv = TRUE };
+    add_table(report, path, columns, TRUE, 0);
+}
+
+static void add_text(HnReport *report, HnPartKind kind, const char *name, const char *format, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    HnPart part = { .kind = kind, .name = name ? hn_text_clean(name) : NULL, .text = hn_text_clean(text) };
     g_array_append_val(report->parts, part);
 }
 
@@ -97,16 +107,46 @@ void hn_report_line(HnReport *report, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
+    add_text(report, HN_PART_LINE, NULL, format, args);
     va_end(args);
-    Part part = { .line = hn_text_clean(text) };
+}
+
+void hn_report_fact(HnReport *report, const char *name, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_text(report, HN_PART_FACT, name, format, args);
+    va_end(args);
+}
+
+void hn_report_section(HnReport *report, const char *title)
+{
+    HnPart part = { .kind = HN_PART_SECTION, .name = hn_text_clean(title) };
     g_array_append_val(report->parts, part);
 }
 
-static JsonArray *table_rows(HnReport *report, const Part *part)
+void hn_report_plot(HnReport *report, const char *caption, const char *commands)
 {
-    JsonNode *node = hn_json_find(report->root, part->path);
+    HnPart part = { .kind = HN_PART_PLOT, .name = hn_text_clean(caption), .text = g_strdup(commands) };
+    g_array_append_val(report->parts, part);
+}
+
+JsonArray *hn_part_rows(const HnReport *report, const HnPart *part)
+{
+    JsonNode *node = hn_json_find(report->root, part->name);
     return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+guint hn_part_shown(const HnReport *report, const HnPart *part)
+{
+    JsonArray *rows = hn_part_rows(report, part);
+    const guint n = rows ? json_array_get_length(rows) : 0;
+    return part->csv || !part->columns->key ? 0 : part->top ? MIN(n, part->top) : n;
+}
+
+gboolean hn_column_is_text(const HnColumn *column)
+{
+    return (column->kind & ~HN_COL_MINOR) == HN_COL_TEXT;
 }
 
 static gboolean is_number(JsonNode *node)
@@ -134,8 +174,7 @@ static char *number_cell(JsonNode *node, HnColumnKind kind)
     }
 }
 
-/* what a cell shows: "-" for null and for what is missing */
-static char *cell_text(JsonNode *row, const HnColumn *column)
+char *hn_part_cell(JsonNode *row, const HnColumn *column)
 {
     JsonNode *node = hn_json_find(row, column->key);
     if (is_number(node))
@@ -150,122 +189,6 @@ static char *cell_text(JsonNode *row, const HnColumn *column)
         return hn_text_clean(g_strstrip(text));
     }
     return g_strdup("-");
-}
-
-static int text_width(const char *s)
-{
-    int n = 0;
-    for (; *s; s = g_utf8_next_char(s))
-        n += hn_terminal_char(g_utf8_get_char(s));
-    return n;
-}
-
-/* Both ends of s, with ".." in place of what is too much: names of nodes begin alike, types and files end alike. */
-static char *cut(const char *s, int width)
-{
-    int n = 0, all = text_width(s), head = (width - 1) / 2;
-    if (all <= width)
-        return g_strdup(s);
-    const char *p = s, *tail;
-    for (; *p && n + hn_terminal_char(g_utf8_get_char(p)) <= head; p = g_utf8_next_char(p))
-        n += hn_terminal_char(g_utf8_get_char(p));
-    int left = width - n - 2;
-    for (tail = p, n = all - n; n > left; tail = g_utf8_next_char(tail))
-        n -= hn_terminal_char(g_utf8_get_char(tail));
-    return g_strdup_printf("%.*s..%s", (int)(p - s), s, tail);
-}
-
-static void put_cell(GString *out, const char *text, int width, gboolean left, gboolean last)
-{
-    if (width == HIDDEN)
-        return;
-    g_autofree char *shown = cut(text, width);
-    int pad = width - text_width(shown);
-    if (!left)
-        g_string_append_printf(out, "%*s", pad, "");
-    g_string_append(out, shown);
-    if (!last)
-        g_string_append_printf(out, "%*s", (left ? pad : 0) + GAP, "");
-}
-
-/* Leave out minor columns, the last ones first, then take columns of the terminal away from the widest text columns,
- * until the table fits. */
-static void fit(int *widths, const HnColumn *columns, int n, int limit)
-{
-    int total = -GAP, spare = 0;
-    for (int c = 0; c < n; c++) {
-        total += widths[c] + GAP;
-        spare += columns[c].kind == HN_COL_TEXT ? MAX(widths[c] - GOOD_TEXT, 0) : 0;
-    }
-    for (int c = n - 1; c >= 0 && total - spare > limit; c--)
-        if ((columns[c].kind & HN_COL_MINOR) != 0) {
-            total -= widths[c] + GAP;
-            widths[c] = HIDDEN;
-        }
-    while (total > limit) {
-        int widest = -1;
-        for (int c = 0; c < n; c++)
-            if (columns[c].kind == HN_COL_TEXT && widths[c] > LEAST_TEXT && (widest < 0 || widths[c] > widths[widest]))
-                widest = c;
-        if (widest < 0)
-            return;
-        widths[widest]--;
-        total--;
-    }
-}
-
-static void put_table(GString *out, HnReport *report, const Part *part, int limit, gboolean bold)
-{
-    JsonArray *rows = table_rows(report, part);
-    guint n_rows = rows ? json_array_get_length(rows) : 0;
-    int n = 0;
-    if (part->top)
-        n_rows = MIN(n_rows, part->top);
-    while (part->columns[n].key)
-        n++;
-    if (!n_rows || !n)
-        return;
-
-    g_autofree int *widths = g_new0(int, n);
-    g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
-    for (int c = 0; c < n; c++)
-        widths[c] = text_width(part->columns[c].header);
-    for (guint i = 0; i < n_rows; i++) {
-        for (int c = 0; c < n; c++) {
-            char *text = cell_text(json_array_get_element(rows, i), &part->columns[c]);
-            widths[c] = MAX(widths[c], text_width(text));
-            g_ptr_array_add(cells, text);
-        }
-    }
-    if (limit > 0)
-        fit(widths, part->columns, n, limit);
-
-    int last = n - 1;
-    while (last > 0 && widths[last] == HIDDEN)
-        last--;
-    g_string_append(out, bold ? "\033[1m" : "");
-    for (int c = 0; c < n; c++)
-        put_cell(out, part->columns[c].header, widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
-    g_string_append(out, bold ? "\033[0m\n" : "\n");
-    for (guint i = 0; i < cells->len; i++) {
-        int c = (int)(i % (guint)n);
-        put_cell(out, cells->pdata[i], widths[c], part->columns[c].kind == HN_COL_TEXT, c == last);
-        if (c == n - 1)
-            g_string_append_c(out, '\n');
-    }
-}
-
-char *hn_report_text(HnReport *report, int width, gboolean bold)
-{
-    GString *out = g_string_new(NULL);
-    for (guint i = 0; i < report->parts->len; i++) {
-        const Part *part = &g_array_index(report->parts, Part, i);
-        if (part->line)
-            hn_terminal_wrap(out, part->line, width);
-        else if (!part->csv)
-            put_table(out, report, part, width, bold);
-    }
-    return g_string_free(out, FALSE);
 }
 
 /* A field of RFC 4180, lines ended by \n: quoted where it has a comma, a quote or a line break. */
@@ -305,17 +228,17 @@ static char *csv_cell(JsonNode *row, const HnColumn *column)
 char *hn_report_csv(HnReport *report)
 {
     GString *out = g_string_new(NULL);
-    const Part *part = NULL;
+    const HnPart *part = NULL;
     for (guint i = 0; i < report->parts->len; i++) {
-        const Part *p = &g_array_index(report->parts, Part, i);
-        if (p->path && (!part || (p->csv && !part->csv)))
+        const HnPart *p = &g_array_index(report->parts, HnPart, i);
+        if (p->kind == HN_PART_TABLE && (!part || (p->csv && !part->csv)))
             part = p;
     }
     if (!part)
         return g_string_free(out, FALSE);
     for (const HnColumn *c = part->columns; c->key; c++)
         put_field(out, c->key, !c[1].key);
-    JsonArray *rows = table_rows(report, part);
+    JsonArray *rows = hn_part_rows(report, part);
     for (guint i = 0; rows && i < json_array_get_length(rows); i++) {
         for (const HnColumn *c = part->columns; c->key; c++) {
             g_autofree char *text = csv_cell(json_array_get_element(rows, i), c);
@@ -347,28 +270,62 @@ static void put_stderr(const char *text)
     }
 }
 
+/* For a file, or a stdout that nobody looks at as a table. */
+static char *render(HnReport *report, HnFormat format)
+{
+    switch (format) {
+    case HN_FORMAT_JSON:
+        return hn_report_json(report);
+    case HN_FORMAT_CSV:
+        return hn_report_csv(report);
+    case HN_FORMAT_MD:
+        return hn_report_md(report);
+    case HN_FORMAT_HTML:
+        return hn_report_html(report);
+    default:
+        return hn_report_text(report, 0, FALSE);
+    }
+}
+
+static gboolean save_as(HnReport *report, HnFormat format, const char *file, GError **error)
+{
+    g_autofree char *text = render(report, format);
+    return save(file, text, error);
+}
+
+/* To the file of --report. */
+static gboolean save_report(HnReport *report, GError **error)
+{
+    const char *file = report->ctx->common.report;
+    HnFormat format;
+    return file == NULL || !hn_format_parse(strrchr(file, '.') + 1, &format) || save_as(report, format, file, error);
+}
+
+/* What options name: FALSE in *talk where stdout is taken by one of them. */
+static gboolean save_asked(HnReport *report, gboolean *talk, GError **error)
+{
+    const HnCommon *c = &report->ctx->common;
+    const gboolean page = c->format == HN_FORMAT_MD || c->format == HN_FORMAT_HTML;
+    *talk = !page && !(c->json && !c->json_file) && !(c->csv && !c->csv_file);
+    if (c->json && !save_as(report, HN_FORMAT_JSON, c->json_file, error))
+        return FALSE;
+    if (c->csv && !save_as(report, HN_FORMAT_CSV, c->csv_file, error))
+        return FALSE;
+    return save_report(report, error) && (!page || save_as(report, c->format, NULL, error));
+}
+
 gboolean hn_report_write(HnReport *report, GError **error)
 {
-    const HnCommon *common = &report->ctx->common;
-    gboolean taken = report->ctx->stdout_user != NULL;
+    const gboolean taken = report->ctx->stdout_user != NULL;
+    gboolean talk;
     hn_bar_wipe(report->ctx->bar);
-    if (common->json) {
-        g_autofree char *text = hn_report_json(report);
-        if (!save(common->json_file, text, error))
-            return FALSE;
-    }
-    if (common->csv) {
-        g_autofree char *text = hn_report_csv(report);
-        if (!save(common->csv_file, text, error))
-            return FALSE;
-    }
-    if ((common->json && !common->json_file) || (common->csv && !common->csv_file))
-        return TRUE; /* stdout has it */
-    if (common->quiet)
+    if (!save_asked(report, &talk, error))
+        return FALSE;
+    if (!talk || report->ctx->common.quiet)
         return TRUE;
-    int fd = taken ? STDERR_FILENO : STDOUT_FILENO;
+    const int fd = taken ? STDERR_FILENO : STDOUT_FILENO;
     const char *no_color = g_getenv("NO_COLOR");
-    gboolean bold = isatty(fd) && !(no_color && *no_color) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
+    const gboolean bold = isatty(fd) && !(no_color && *no_color) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
     g_autofree char *text = hn_report_text(report, hn_terminal_width(fd), bold);
     if (!taken)
         return save(NULL, text, error);

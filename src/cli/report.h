@@ -1,9 +1,10 @@
 /*
- * HnReport: what a tool found out, printed as a table, JSON or CSV from one tree of values.
+ * HnReport: what a tool found out, as text, JSON, CSV, Markdown or a page of HTML from one tree of values.
  *
  * A tool fills the JSON object hn_report_root() and says which arrays of objects in it are tables and how their columns
- * look. The root carries "schema", "hone" and "env" from the start. The first table is the one that CSV prints, all of
- * them and the lines between make up the text. Numbers that are not finite become null, and "-" in a table.
+ * look. The root carries "schema", "hone" and "env" from the start. The first table is the one that CSV prints;
+ * sections, lines, facts and tables in the order in which they were added make up the text, Markdown and HTML, plots
+ * are in HTML alone. Numbers that are not finite become null, and "-" in a table.
  *
  *     static const HnColumn columns[] = {
  *         { "model", "model", HN_COL_TEXT }, { "latency_ms.p50", "median", HN_COL_MS }, { 0 },
@@ -60,10 +61,16 @@ void hn_report_top_table(HnReport *report, const char *path, const HnColumn *col
 /* The same for CSV alone, in place of the first table: one with more columns than a terminal has room for. */
 void hn_report_csv_table(HnReport *report, const char *path, const HnColumn *columns);
 void hn_report_line(HnReport *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* A value with its name, "size" and "12 MB": those that follow each other have their values in one column. */
+void hn_report_fact(HnReport *report, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* What follows has this title in Markdown and HTML, where there is anything; in the text an empty line is before it. */
+void hn_report_section(HnReport *report, const char *title);
+/* A picture that gnuplot draws by these commands (cli/plot.h), which begin behind "set terminal". */
+void hn_report_plot(HnReport *report, const char *caption, const char *commands);
 
 /*
- * Write what --json and --csv ask for; the text goes to stdout unless one of them went there, to stderr where a model
- * or tensor has stdout, and nowhere with -q.
+ * Write what --json, --csv, --format and --report ask for; the text goes to stdout unless one of them went there, to
+ * stderr where a model or tensor has stdout, and nowhere with -q.
  */
 gboolean hn_report_write(HnReport *report, GError **error);
 
@@ -71,5 +78,7 @@ gboolean hn_report_write(HnReport *report, GError **error);
 char *hn_report_text(HnReport *report, int width, gboolean bold);
 char *hn_report_csv(HnReport *report);
 char *hn_report_json(HnReport *report);
+char *hn_report_md(HnReport *report);   /* for a pull request: no plots */
+char *hn_report_html(HnReport *report); /* one page that needs nothing else, the report as JSON in it */
 
 G_END_DECLS

@@ -237,6 +237,11 @@ gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error
                     option);
         return FALSE;
     }
+    if (c->format != HN_FORMAT_TABLE) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "stdout carries %s: the report needs a file, '--report FILE'",
+                    what);
+        return FALSE;
+    }
     if (isatty(STDOUT_FILENO)) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "will not write %s to a terminal; redirect it or name a file",
                     what);
@@ -345,6 +350,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
     ctx.halt = &halt;
     ctx.since_ns = since_ns;
+    ctx.load = hn_cpu_load(NULL);
     hn_budget_watch(ctx.budget, &halt);
     gboolean ok = act(&ctx, action, since_ns, &error);
     hn_bar_wipe(ctx.bar);

@@ -29,6 +29,7 @@ struct HnContext {
     HnBudget *budget;    /* has the limit of --mem-limit */
     HnProgress progress; /* the bar, and Ctrl-C: hand &ctx->progress to long work */
     gint *halt;          /* atomic: the HnHalt behind both, for whoever gives parts of the work a time of their own */
+    double load;         /* of the machine before anything was done, as hn_cpu_load() */
     guint64 since_ns;    /* when the program began, of hn_now_ns() */
     HnBar *bar;
     const char *stdin_user; /* what reads stdin, what writes to stdout; NULL: nothing yet */
@@ -39,7 +40,8 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool);
 
 /*
  * Say that stdin is read as what ("the model"), or that stdout carries it. HN_ERROR_USAGE where something else has the
- * stream already, where a model would be read from or written to a terminal, and where --json or --csv need stdout.
+ * stream already, where a model would be read from or written to a terminal, and where --json, --csv or --format need
+ * stdout.
  */
 gboolean hn_context_take_stdin(HnContext *ctx, const char *what, GError **error);
 gboolean hn_context_take_stdout(HnContext *ctx, const char *what, GError **error);

@@ -316,3 +316,29 @@ peak() { jq "$1.memory_bytes.peak_rss / 1e6 | round" report.json; }
     bench - two.onnx --runs 3 --warmup 1 <relu.onnx
     holds '[.runs[].memory_bytes.peak_rss > 0] == [true, true]'
 }
+
+@test "bench: one report as text, JSON, CSV, Markdown and a page" {
+    succeeds hone-bench relu.onnx two.onnx --runs 7 --format md --report page.html --json=report.json
+    [[ $output == "## hone-bench: relu.onnx, two.onnx"*"| latency |"*"</details>" ]]
+    schema bench report.json
+    holds '.env | (.date | test("^2...-..-..T..:..:..Z$")) and (.command | length == 10) and .load >= 0'
+    sed -n '/id=report>/,/<\/script>/p' page.html | sed '1d;$d' | jq -S . | cmp - <(jq -S . report.json)
+    if command -v gnuplot >/dev/null; then
+        [ "$(grep -c '<svg' page.html)" -eq 1 ]
+    else
+        grep -q 'Here would be a plot' page.html
+    fi
+    succeeds hone-bench relu.onnx --runs 7 --format json
+    jq -e '.runs | length == 1' <<<"$output"
+    succeeds hone-bench relu.onnx --runs 7 --format csv
+    [ "${#lines[@]}" -eq 2 ]
+    refuses 2 "none of table, json, csv, md, html" hone-bench relu.onnx --format pdf
+}
+
+@test "bench: a page without gnuplot says what is missing" {
+    mkdir -p alone
+    ln -sf "$(command -v hone-bench)" alone/
+    env PATH="$work/alone" "$work/alone/hone-bench" relu.onnx --runs 7 --format html >page.html
+    grep 'Here would be a plot: .*(gnuplot cannot be run: ' page.html
+    [ "$(tail -n1 page.html)" = '</body></html>' ]
+}

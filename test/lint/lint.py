@@ -253,7 +253,7 @@ ONLY = (  # what is called in few files of src and tools, which these are, and w
      "patterns that are no constants are hn_regex_new()'s"),
     (r"(?:g_spawn_\w+|g_subprocess_new\w*|g_subprocess_launcher_\w+|g_app_info_\w+|posix_spawnp?|f?exec[vl]\w*|v?fork|"
      r"popen|system)\s*\(", ("src/cli/child_program.c", "src/check/score.c", "tools/bench_apart.c",
-                                             "tools/gnuplot.c", "tools/graphviz.c"),
+                                             "src/cli/plot.c", "tools/graphviz.c"),
      "processes are started by hn_program_become(), as a metric, to be measured apart, or to draw"),
 )
 

@@ -34,6 +34,20 @@ static void remove_tree(const char *path)
     g_remove(path);
 }
 
+static void test_governor(void)
+{
+#define POLICY "sys/devices/system/cpu/cpufreq/policy"
+    char *root = root_new(POLICY "0/scaling_governor", "powersave\n", POLICY "1/scaling_governor", "performance\n",
+                          POLICY "2/scaling_governor", "powersave\n", "proc/loadavg", "1.25 0.5 0.1 1/2 3\n", NULL);
+    g_autofree char *names = hn_cpu_governor(root), *none = hn_cpu_governor("/nowhere");
+    g_assert_cmpstr(names, ==, "performance,powersave");
+    g_assert_null(none);
+    g_assert_cmpfloat(hn_cpu_load(root), ==, 1.25);
+    g_assert_true(isnan(hn_cpu_load("/nowhere")));
+    remove_tree(root);
+    g_free(root);
+}
+
 static void expect_quota(char *root, double quota)
 {
     g_assert_cmpfloat(hn_cpu_quota(root), ==, quota);
@@ -177,5 +191,6 @@ int main(int argc, char **argv)
     g_test_add_func("/base/cpu/isa", test_isa);
     g_test_add_func("/base/cpu/limit", test_limit);
     g_test_add_func("/base/cpu/readings", test_readings);
+    g_test_add_func("/base/cpu/governor", test_governor);
     return g_test_run();
 }

@@ -219,6 +219,10 @@ static void test_refused(void)
     expect_usage("--seed=-1", "option '--seed': '-1' is not a whole number of at least 0");
     expect_usage("--mem-limit 5X", "option '--mem-limit': '5X' is not a size such as 512M, 2GB or 1.5GiB");
     expect_usage("--mem-limit 0", "option '--mem-limit': '0' leaves no memory at all");
+    expect_usage("--format md --json", "'--format' and '--json' cannot both go to stdout; name a file: '--json=FILE'");
+    expect_usage("--format csv --csv=x", "'--format csv' and '--csv=FILE' are one option: give one of them");
+    expect_usage("--format png", "option '--format': 'png' is none of table, json, csv, md, html");
+    expect_usage("--report a.png", "option '--report': 'a.png' ends in none of .txt, .json, .csv, .md, .html");
     expect_usage("--json --csv", "'--json' and '--csv' cannot both go to stdout; name a file: '--json=FILE'");
 }
 

@@ -174,6 +174,87 @@ static void test_hostile(void)
     }
 }
 
+/* Names that Markdown or a page would act upon, and everything that a report is made of. */
+static HnReport *hostile_report(HnContext *ctx)
+{
+    static const HnColumn some[] = { { "model", "model", HN_COL_TEXT }, { "ci.1", "ci", HN_COL_PERCENT }, { 0 } };
+    HnReport *r = hn_report_new(ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
+    JsonArray *runs = json_array_new();
+    add_run(runs, "<b>|*a_b*", 1, 1, 1, 0.25, 1);
+    add_run(runs, "</script>@all", 1, 1, 1, NAN, 1);
+    json_object_set_array_member(hn_report_root(r), "runs", runs);
+    hn_report_line(r, "see #1 of `x`");
+    hn_report_section(r, "Nothing");
+    hn_report_table(r, "none", some);
+    hn_report_section(r, "Sizes <1>");
+    hn_report_fact(r, "a", "%d & more", 1);
+    hn_report_fact(r, "long name", "2");
+    hn_report_top_table(r, "runs", some, 1);
+    hn_report_line(r, "  indented");
+    return r;
+}
+
+static void test_md(void)
+{
+    HnContext ctx;
+    char *args[] = { (char *)"a/model.onnx", (char *)"x*y.onnx", NULL };
+    context_init(&ctx);
+    ctx.args = args;
+    ctx.n_args = 2;
+    g_autoptr(HnReport) r = hostile_report(&ctx);
+    g_autofree char *md = hn_report_md(r), *text = hn_report_text(r, 0, FALSE);
+    g_assert_true(g_str_has_prefix(md, "## hone-test: a/model.onnx, x\\*y.onnx\n"
+                                       "\n"
+                                       "- see #<!-- -->1 of \\`x\\`\n"
+                                       "\n"
+                                       "### Sizes \\<1\\>\n"
+                                       "\n"
+                                       "- **a:** 1 \\& more\n"
+                                       "- **long name:** 2\n"
+                                       "\n"
+                                       "| model | ci |\n"
+                                       "|:--|--:|\n"
+                                       "| \\<b\\>\\|\\*a_b\\* | 25.0 % |\n"
+                                       "\n"
+                                       "1 of 2 rows.\n"
+                                       "\n"
+                                       "  - indented\n"
+                                       "\n"
+                                       "<details>"));
+    g_assert_cmpstr(text, ==,
+                    "see #1 of `x`\n\n\n"
+                    "a          1 & more\n"
+                    "long name  2\n"
+                    "model          ci\n"
+                    "<b>|*a_b*  25.0 %\n"
+                    "  indented\n");
+}
+
+static void test_html(void)
+{
+    HnContext ctx;
+    char *argv[] = { (char *)"/bin/hone-test", (char *)"a b", (char *)"`<", NULL };
+    context_init(&ctx);
+    ctx.argv = argv;
+    g_autoptr(HnReport) r = hostile_report(&ctx);
+    hn_report_plot(r, "a <caption>", "this is no command\n");
+    g_autofree char *html = hn_report_html(r), *md = hn_report_md(r);
+    g_assert_nonnull(strstr(html, "<td class=t>&lt;b&gt;|*a_b*<td class=p style=\"--w:25%\">25.0 %"));
+    g_assert_nonnull(strstr(html, "<summary>all 2 rows</summary>"));
+    g_assert_nonnull(strstr(html, "<td class=t>&lt;/script&gt;@all<td>-"));
+    g_assert_nonnull(strstr(html, "<dl>\n<dt>a<dd>1 &amp; more\n<dt>long name<dd>2\n</dl>"));
+    g_assert_nonnull(strstr(html, "Here would be a plot: a &lt;caption&gt;"));
+    g_assert_nonnull(strstr(html, "<pre>hone-test &apos;a b&apos; &apos;`&lt;&apos;</pre>")
+                         ?: strstr(html, "<pre>hone-test &#39;a b&#39; &#39;`&lt;&#39;</pre>"));
+    g_assert_nonnull(strstr(md, "```\nhone-test 'a b' '`<'\n```"));
+    const char *json = strstr(html, "id=report>");
+    g_assert_nonnull(json);
+    g_assert_nonnull(strstr(json, "\\u003c/script>@all"));
+    g_assert_true(strstr(json, "</script>") == g_strrstr(json, "</script>"));
+    g_assert_null(strstr(html, "Nothing"));
+    g_assert_null(strstr(html, "http"));
+}
+
 static void test_json(void)
 {
     HnContext ctx;
@@ -220,19 +301,25 @@ static void test_files(void)
 {
     g_autofree char *folder = g_dir_make_tmp("hone-report-XXXXXX", NULL);
     g_autofree char *json = g_build_filename(folder, "r.json", NULL), *csv = g_build_filename(folder, "r.csv", NULL);
+    g_autofree char *md = g_build_filename(folder, "r.md", NULL);
     HnContext ctx;
     context_init(&ctx);
     ctx.common.json = ctx.common.csv = ctx.common.quiet = TRUE;
     ctx.common.json_file = json;
     ctx.common.csv_file = csv;
+    ctx.common.report = md;
     ctx.stdout_user = "the model";
     g_autoptr(HnReport) r = report_new(&ctx);
     g_autoptr(GError) error = NULL;
     g_assert_true(hn_report_write(r, &error));
     g_autofree char *json_text = NULL, *csv_text = NULL, *expected = hn_report_csv(r);
+    g_autofree char *md_text = NULL, *md_wanted = hn_report_md(r);
     g_assert_true(g_file_get_contents(json, &json_text, NULL, NULL));
     g_assert_true(g_file_get_contents(csv, &csv_text, NULL, NULL));
     g_assert_cmpstr(csv_text, ==, expected);
+    g_assert_true(g_file_get_contents(md, &md_text, NULL, NULL));
+    g_assert_cmpstr(md_text, ==, md_wanted);
+    g_remove(md);
     g_remove(json);
     g_remove(csv);
     g_rmdir(folder);
@@ -248,6 +335,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cli/report/minor", test_minor);
     g_test_add_func("/cli/report/csv", test_csv);
     g_test_add_func("/cli/report/hostile", test_hostile);
+    g_test_add_func("/cli/report/md", test_md);
+    g_test_add_func("/cli/report/html", test_html);
     g_test_add_func("/cli/report/json", test_json);
     g_test_add_func("/cli/report/numbers", test_numbers);
     g_test_add_func("/cli/report/broken-utf8", test_broken_utf8);
