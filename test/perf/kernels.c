@@ -128,6 +128,10 @@ static const struct {
     { "notes/32-1-5x5",
       "%x:f32[1,32,172,88]) -> (%y) { %c = Conv(%x, w:f32[1,32,5,5], b:f32[1]) pads=[2,2,2,2] %y = Sigmoid(%c)",
       2.0 * 32 * 25 * 172 * 88 },
+    { "speech/32-64-dilated",
+      "%x:f32[1,32,198,64]) -> (%y) { %c = Conv(%x, w:f32[64,32,3,3], b:f32[64]) pads=[1,1,1,1] dilations=[2,1] "
+      "%y = LeakyRelu(%c) alpha=0.1",
+      2.0 * 32 * 64 * 9 * 196 * 64 },
     { "letters/1x1-240-hardswish",
       "%x:f32[1,240,6,160]) -> (%y) { %c = Conv(%x, w:f32[240,240,1,1], b:f32[240]) %h = HardSwish(%c) "
       "%m = Mul(%h, k:f32={0.5}) %y = Add(%m, j:f32={-0.2})",

@@ -49,12 +49,22 @@ static void test_sizes(void)
         int n, in, h, w, out;
         const char *attrs;
     } cases[] = {
-        { 1, 64, 30, 29, 64, "pads=[1,1,1,1]" },   { 1, 33, 40, 41, 47, "pads=[1,1,1,1]" },
-        { 2, 48, 13, 17, 96, "pads=[1,1,1,1]" },   { 1, 128, 14, 14, 192, "pads=[1,1,1,1]" },
-        { 3, 64, 9, 10, 130, "pads=[0,2,1,0]" },   { 1, 192, 12, 7, 256, "" },
-        { 1, 40, 61, 7, 24, "pads=[1,1,1,1]" },    { 1, 32, 21, 50, 9, "pads=[1,1,1,1]" },
-        { 1, 96, 28, 28, 64, "pads=[2,2,2,2]" },   { 1, 64, 33, 32, 32, "pads=[1,0,0,1]" },
-        { 1, 256, 14, 14, 256, "pads=[1,1,1,1]" }, { 4, 64, 6, 6, 64, "pads=[1,1,1,1]" },
+        { 1, 64, 30, 29, 64, "pads=[1,1,1,1]" },
+        { 1, 33, 40, 41, 47, "pads=[1,1,1,1]" },
+        { 2, 48, 13, 17, 96, "pads=[1,1,1,1]" },
+        { 1, 128, 14, 14, 192, "pads=[1,1,1,1]" },
+        { 3, 64, 9, 10, 130, "pads=[0,2,1,0]" },
+        { 1, 192, 12, 7, 256, "" },
+        { 1, 40, 61, 7, 24, "pads=[1,1,1,1]" },
+        { 1, 32, 21, 50, 9, "pads=[1,1,1,1]" },
+        { 1, 96, 28, 28, 64, "pads=[2,2,2,2]" },
+        { 1, 64, 33, 32, 32, "pads=[1,0,0,1]" },
+        { 1, 256, 14, 14, 256, "pads=[1,1,1,1]" },
+        { 4, 64, 6, 6, 64, "pads=[1,1,1,1]" },
+        { 1, 32, 39, 30, 64, "pads=[1,1,1,1] dilations=[2,1]" },
+        { 2, 40, 31, 37, 47, "pads=[3,2,1,4] dilations=[3,2]" },
+        { 1, 64, 29, 33, 36, "dilations=[1,5]" },
+        { 1, 96, 24, 23, 96, "pads=[3,3,3,3] dilations=[3,3]" },
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strdup_printf(
@@ -84,6 +94,10 @@ static void test_fused(void)
         CONV("40") "%y = Sigmoid(%c) }",
         CONV("40") "%n = BatchNormalization(%c, " NORM("40") ") %y = Relu(%n) }",
         CONV("130") "%n = BatchNormalization(%c, " NORM("130") ") %a = Add(%r, %n) %y = Relu(%a) }",
+        "opset 17 graph g(%x:f32[2,32,23,24], %r:f32[2,40,19,18]) -> (%y) { %c = Conv(%x, w:f32[40,32,3,3], b:f32[40]) "
+        "dilations=[2,3] %a = Add(%c, %r) %s = Sigmoid(%a) %m = Mul(%s, k:f32[40,1,1]) %y = LeakyRelu(%m) }",
+        "opset 17 graph g(%x:f32[2,32,23,24]) -> (%y) { %c = ConvTranspose(%x, w:f32[32,40,3,3], b:f32[40]) "
+        "dilations=[2,3] pads=[1,2,0,3] %y = Relu(%c) }",
         CONV("130") "%h = HardSwish(%c) %a = Add(%h, %r) %m = Mul(%a, k:f32[130,1,1]) %y = LeakyRelu(%m) }",
     };
     for (guint i = 0; i < G_N_ELEMENTS(graphs); i++) {

@@ -10,6 +10,9 @@
  *     M[point][tile][out channel] = V * U        p * p matrix products
  *     y = M transformed, bias, residual sum, clamp
  *
+ * Where windows are dilated by d, every d-th row and column of outputs sees its own rows and columns of the source
+ * only: tiles are of these.
+ *
  * Tiles are taken in blocks whose V and M stay in the second cache. Threads share the blocks; where tiles are few and
  * weights many, they share the output channels instead, so that each reads its part of the weights only.
  */
@@ -78,6 +81,13 @@ static double rounded(int64_t n, int64_t to)
     return (double)((n + to - 1) / to * to);
 }
 
+/* Tiles along an axis: of every d-th output, so many for each of the d first ones. */
+static int64_t tiles_along(const HnWindowAxis *a, int edge)
+{
+    const int64_t each = (a->out + a->dilation - 1) / a->dilation;
+    return (each + edge - 1) / edge * a->dilation;
+}
+
 static double cost_of(const HnConvPlan *p, int edge)
 {
     const int level = hn_cpu_level(), lanes = costs[level].lanes;
@@ -87,7 +97,8 @@ static double cost_of(const HnConvPlan *p, int edge)
     const double read = weights * far * costs[level].weight;
     if (edge == 0)
         return weights * (double)(p->batch * p->y_plane) + read;
-    const double tiles = (double)p->batch * rounded(p->axis[0].out, edge) * rounded(p->axis[1].out, edge) / edge / edge;
+    const double tiles =
+        (double)p->batch * (double)tiles_along(&p->axis[0], edge) * (double)tiles_along(&p->axis[1], edge);
     const double moved = points * tiles * (rounded(p->in_channels, lanes) + out);
     return points * tiles * (in + costs[level].row) * out + moved * costs[level].transformed + read;
 }
@@ -121,8 +132,8 @@ static const char *reject(const HnStep *s, gboolean turned)
     if (!hn_conv_plan_of(s, turned, &plan, NULL))
         return turned ? "the window does not fit, or strides" : "the window does not fit";
     for (int i = 0; i < 2; i++)
-        if (plan.axis[i].stride != 1 || plan.axis[i].dilation != 1)
-            return "only stride 1 and dilation 1";
+        if (plan.axis[i].stride != 1)
+            return "only stride 1";
     if (plan.group != 1)
         return "groups";
     if (s->strict_math)
@@ -244,8 +255,8 @@ static void place(Winograd *c, HnStep *s)
 {
     const HnConvPlan *p = &c->plan;
     const int64_t panels = (p->out_channels + hn_gemm_kernel_cols() - 1) / hn_gemm_kernel_cols();
-    c->down = (p->axis[0].out + c->edge - 1) / c->edge;
-    c->across = (p->axis[1].out + c->edge - 1) / c->edge;
+    c->down = tiles_along(&p->axis[0], c->edge);
+    c->across = tiles_along(&p->axis[1], c->edge);
     c->tiles = p->batch * c->down * c->across;
     c->v_pitch = ((p->in_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->m_pitch = ((p->out_channels + ROUND - 1) / ROUND | 1) * ROUND;
@@ -336,12 +347,33 @@ typedef struct {
     int64_t x_pitch, y_pitch, add_pitch; /* of pixels */
 } Run;
 
-/* Image, row and column of a tile's first output */
-static void tile_at(const Winograd *c, int64_t tile, int64_t *image, int64_t *row, int64_t *col)
+/* A tile's first output, and how many there are each way, `dilation` apart; 0: none. */
+typedef struct {
+    int64_t image, row, col;
+    int rows, cols;
+} Tile;
+
+/* Tile i of those along an axis: the first output. */
+static int64_t along(const HnWindowAxis *a, int64_t i, int64_t tiles, int edge)
 {
-    *image = tile / (c->down * c->across);
-    *row = tile / c->across % c->down * c->edge;
-    *col = tile % c->across * c->edge;
+    const int64_t each = tiles / a->dilation;
+    return i / each + i % each * edge * a->dilation;
+}
+
+static int outputs(const HnWindowAxis *a, int64_t first, int edge)
+{
+    return (int)CLAMP((a->out - first + a->dilation - 1) / a->dilation, 0, edge);
+}
+
+static Tile tile_at(const Winograd *c, int64_t tile)
+{
+    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
+    Tile t = { .image = tile / (c->down * c->across),
+               .row = along(h, tile / c->across % c->down, c->down, c->edge),
+               .col = along(w, tile % c->across, c->across, c->edge) };
+    t.rows = outputs(h, t.row, c->edge);
+    t.cols = outputs(w, t.col, c->edge);
+    return t;
 }
 
 /* Tile `tile` into row t of V. */
@@ -350,21 +382,20 @@ static void transform_in(const Run *r, int64_t tile, float *v)
     const Winograd *c = r->c;
     const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
     const float *x[MAX_POINTS];
-    int64_t image, row, col;
-    tile_at(c, tile, &image, &row, &col);
-    row -= h->pad;
-    col -= w->pad;
-    const float *first = r->x + ((image * h->in + row) * w->in + col) * r->x_pitch;
-    const int64_t line = w->in * r->x_pitch;
-    if (row >= 0 && col >= 0 && row + c->side <= h->in && col + c->side <= w->in) {
+    const Tile t = tile_at(c, tile);
+    const int64_t row = t.row - h->pad, col = t.col - w->pad;
+    const int64_t last_row = row + (c->side - 1) * h->dilation, last_col = col + (c->side - 1) * w->dilation;
+    const float *first = r->x + ((t.image * h->in + row) * w->in + col) * r->x_pitch;
+    const int64_t line = w->in * r->x_pitch * h->dilation, next = r->x_pitch * w->dilation;
+    if (row >= 0 && col >= 0 && last_row < h->in && last_col < w->in) {
         for (int i = 0, n = 0; i < c->side; i++)
             for (int j = 0; j < c->side; j++)
-                x[n++] = first + i * line + j * r->x_pitch;
+                x[n++] = first + i * line + j * next;
     } else {
         for (int i = 0, n = 0; i < c->side; i++)
             for (int j = 0; j < c->side; j++, n++) {
-                const gboolean inside = row + i >= 0 && row + i < h->in && col + j >= 0 && col + j < w->in;
-                x[n] = inside ? first + i * line + j * r->x_pitch : c->zeros;
+                const int64_t a = row + i * h->dilation, b = col + j * w->dilation;
+                x[n] = a >= 0 && a < h->in && b >= 0 && b < w->in ? first + i * line + j * next : c->zeros;
             }
     }
     c->in(v, c->v_plane, x, c->plan.in_channels);
@@ -374,21 +405,22 @@ static void transform_in(const Run *r, int64_t tile, float *v)
 static void transform_out(const Run *r, int64_t tile, const float *m, int64_t from, int64_t n)
 {
     const Winograd *c = r->c;
-    const int64_t down = c->plan.axis[0].out, across = c->plan.axis[1].out;
-    int64_t image, row, col;
-    tile_at(c, tile, &image, &row, &col);
-    const int64_t at = (image * down + row) * across + col;
+    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
+    const Tile t = tile_at(c, tile);
+    const int64_t at = (t.image * h->out + t.row) * w->out + t.col, line = w->out * h->dilation;
+    if (t.rows == 0 || t.cols == 0)
+        return;
     const HnWinogradOut o = { .m = m + from,
                               .plane = c->m_plane,
                               .n = n,
                               .y = r->y + at * r->y_pitch + from,
-                              .y_row = across * r->y_pitch,
-                              .y_pitch = r->y_pitch,
+                              .y_row = line * r->y_pitch,
+                              .y_pitch = r->y_pitch * w->dilation,
                               .add = r->add != NULL ? r->add + at * r->add_pitch + from : NULL,
-                              .add_row = across * r->add_pitch,
-                              .add_pitch = r->add_pitch,
-                              .rows = (int)MIN(c->edge, down - row),
-                              .cols = (int)MIN(c->edge, across - col),
+                              .add_row = line * r->add_pitch,
+                              .add_pitch = r->add_pitch * w->dilation,
+                              .rows = t.rows,
+                              .cols = t.cols,
                               .scale = c->scale + from,
                               .shift = c->shift + from,
                               .lo = c->end.lo,
@@ -400,14 +432,16 @@ static void transform_out(const Run *r, int64_t tile, const float *m, int64_t fr
 static void rest_of_tile(const Run *r, int64_t tile, int64_t from, int64_t n)
 {
     const Winograd *c = r->c;
-    const int64_t down = c->plan.axis[0].out, across = c->plan.axis[1].out;
-    int64_t image, row, col;
+    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
     if (c->end.rest == c->epilogue.n)
         return;
-    tile_at(c, tile, &image, &row, &col);
-    for (int64_t i = row; i < MIN(row + c->edge, down); i++)
-        hn_epilogue_rest(&c->epilogue, c->end.rest, r->s, r->y, r->y_pitch, (image * down + i) * across + col,
-                         MIN(c->edge, across - col), from, n);
+    const Tile t = tile_at(c, tile);
+    const int together = w->dilation == 1 ? t.cols : 1; /* adjacent ones */
+    for (int i = 0; i < t.rows; i++)
+        for (int j = 0; j < t.cols; j += together)
+            hn_epilogue_rest(&c->epilogue, c->end.rest, r->s, r->y, r->y_pitch,
+                             (t.image * h->out + t.row + i * h->dilation) * w->out + t.col + j * w->dilation, together,
+                             from, n);
 }
 
 /* M of `tiles` tiles and channels [from, from + n), from the first of a panel */
@@ -532,7 +566,7 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
             for (int t = 0; t < 9; t++, tap += step * (int64_t)sizeof(float)) {
                 float weight;
                 memcpy(&weight, tap, sizeof weight);
-                const int64_t a = row + t / 3, b = col + t % 3;
+                const int64_t a = row + t / 3 * h->dilation, b = col + t % 3 * v->dilation;
                 if (a >= 0 && a < h->in && b >= 0 && b < v->in)
                     sum += (double)weight * (double)x[((image * h->in + a) * v->in + b) * pitch + i];
             }
