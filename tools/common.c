@@ -9,7 +9,7 @@
 #include "check/recipe.h"
 #include "data/given.h"
 #include "data/interface.h"
-#include "hone.h"
+#include "backends.h"
 
 gboolean hn_tool_usage(GError **error, const char *text)
 {

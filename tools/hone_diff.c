@@ -7,7 +7,7 @@
 #include "cli/plot.h"
 #include "cli/report.h"
 #include "common.h"
-#include "hone.h"
+#include "backends.h"
 
 typedef struct {
     gboolean per_layer;

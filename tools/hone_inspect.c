@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hone.h"
+#include "backends.h"
 
 #define TOP 12 /* rows of a table, unless said otherwise */
 

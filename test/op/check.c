@@ -19,7 +19,7 @@
 #include "../fence.h"
 #include "case.h"
 #include "gradients.h"
-#include "hone.h"
+#include "backends.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
 #include "op/unbind.h"

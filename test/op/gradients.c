@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "hone.h"
+#include "backends.h"
 #include "op/internal.h"
 #include "op/tape.h"
 #include "pass/opset.h"

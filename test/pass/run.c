@@ -22,7 +22,7 @@
 
 #include "check/tensor_diff.h"
 #include "data/random.h"
-#include "hone.h"
+#include "backends.h"
 #include "ir/ir_text.h"
 #include "lower/lower.h"
 

@@ -1,4 +1,4 @@
-#include "hone.h"
+#include "backends.h"
 
 #include <string.h>
 
