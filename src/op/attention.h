@@ -20,4 +20,23 @@ typedef struct {
     gboolean short_mask; /* a mask may end before the keys do */
 } HnAttention;
 
+/* Which tensors of FusedAttention have tokens in front of heads. */
+enum { HN_BY_TOKEN_Q = 1, HN_BY_TOKEN_K = 2, HN_BY_TOKEN_V = 4, HN_BY_TOKEN_Y = 8 };
+
+/* Params of FusedAttention (domain "hone"). */
+typedef struct {
+    float key_scale, scale;
+    int64_t by_token;
+    gboolean guard; /* probabilities that are NaN count as zeros */
+} HnFusedAttention;
+
+/* Where its vectors lie: dims [batch, heads, length, size], or by token [batch, length, heads, size]; of rank 3 [batch,
+ * length, size], or [length, batch, size]. Strides in elements; a vector's are adjacent. */
+typedef struct {
+    int64_t batch, heads, length, size;
+    int64_t s_batch, s_head, s_token;
+} HnAttentionForm;
+
+HnAttentionForm hn_attention_form(int ndim, const int64_t *dims, gboolean by_token);
+
 G_END_DECLS
