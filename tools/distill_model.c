@@ -68,8 +68,8 @@ static HnData *open_source(const Distill *q, const char *source, GError **error)
     const HnDataOptions o = { .budget = q->ctx->budget, .seed = q->ctx->common.seed, .rows = TRUE, .drop_rest = TRUE };
     if (strcmp(source, "-") == 0 && !hn_context_take_stdin(q->ctx, "the samples", error))
         return NULL;
-    g_autoptr(HnData) d = hn_tool_open_data(q->ctx, &q->p->from, path_of_student(q), source,
-                                            (HnValue *const *)q->inputs->pdata, (int)q->inputs->len, &o, error);
+    g_autoptr(HnData) d = hn_tool_open_fed_data(q->ctx, q->plain, q->p->input, &q->p->from, path_of_student(q), source,
+                                                (HnValue *const *)q->inputs->pdata, (int)q->inputs->len, &o, error);
     if (d == NULL)
         return NULL;
     if (hn_data_count(d) == 0 || hn_data_count(d) > G_MAXUINT32) {

@@ -117,6 +117,9 @@ const GOptionEntry distill_entries[] = {
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, external),
       "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
     { "force", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(DistillParams, force), "write although a guard was missed", NULL },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(DistillParams, input),
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list] in every sample; may be repeated",
+      "NAME=VALUE" },
     HN_TOOL_DATA_ENTRIES(DistillParams, from),
     G_OPTION_ENTRY_NULL,
 };

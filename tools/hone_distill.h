@@ -24,6 +24,7 @@ typedef struct {
     double clip, ema, val_part, temperature;
     int epochs, tune, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
+    char **input;
     HnToolDataParams from;
 } DistillParams;
 

@@ -1,6 +1,7 @@
 #include "data/open_sizes.h"
 
 #include "base/error.h"
+#include "data/interface.h"
 #include "op/infer.h"
 
 #define FOLD_BYTES ((gsize)1 << 16) /* what shapes are computed from is small */
@@ -130,14 +131,28 @@ static gboolean try_sizes(const HnShapes *s, HnValue *const *inputs, HnTensor *c
     return TRUE;
 }
 
+/* Of the inputs that `small` counts, those that an output feeds: but for the batch their sizes are mostly known. */
+static guint states_of(HnValue *const *inputs, int n)
+{
+    guint states = 0, at = 0;
+    for (int i = 0; i < n && at < HN_OPEN_NAMELESS; i++) {
+        HnSeems seems;
+        if (!is_nameless(inputs[i]))
+            continue;
+        hn_seems(inputs[i]->graph->model, inputs[i], &seems);
+        states |= (seems.role == HN_ROLE_STATE ? 1u : 0u) << at++;
+    }
+    return states;
+}
+
 gboolean hn_open_sizes_fit(HnShapes *s, HnValue *const *inputs, HnTensor *const *given, int n, HnBudget *budget,
                            GError **error)
 {
     const HnValue *const *in = (const HnValue *const *)inputs;
-    const guint forms = 1u << hn_open_nameless(in, n);
+    const guint forms = 1u << hn_open_nameless(in, n), states = states_of(inputs, n);
     for (int i = 0; n > 0 && hn_open_size(i) > 0; i++) {
         for (guint small = 0; small < (i == 0 ? 1 : forms); small++) {
-            const HnOpenSizes z = { 1, hn_open_size(i), small };
+            const HnOpenSizes z = { 1, hn_open_size(i), small ^ states };
             g_autoptr(HnShapes) trial = hn_shapes_copy(s);
             gboolean ok;
             if (!hn_open_sizes_fill(trial, in, n, &z))

@@ -31,6 +31,16 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     [b.writestr(n, a.read(n)) for n in a.namelist() if n != "label.npy"]' "$@"
 }
 
+@test "distill: an input that no sample feeds" {
+    npy make '<f4' 64,16 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(1024)])')" x.npy
+    learns=(hone-distill --json=report.json -q -o out.onnx --student scaled.onnx --teacher scaled.onnx --data x.npy
+        --init random:1 --lr 1e-2 --epochs 20 --batch 8 --force)
+    succeeds "${learns[@]}" --input s=1
+    holds '.after.loss < .before.loss / 4'
+    refuses 1 "'s'" "${learns[@]}"
+    refuses 2 "no input 'q'" "${learns[@]}" --input q=1
+}
+
 @test "distill: what another model says, without a label" {
     without_labels "$digits/train.npz" images.npz
     succeeds hone-distill --json=report.json -q -o out.onnx --student "$digits/model.onnx" --data images.npz --init random:1 \

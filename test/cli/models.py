@@ -89,6 +89,10 @@ def models():
     # a product so small that more nodes take more bytes than its weights
     yield "small", simple([node("MatMul", ["x", "w"], ["y"])], (floats("w", 16, 4),), (value("x", FLOAT, ("N", 16)),),
                           (value("y", FLOAT, ("N", 4)),))
+    # an input that is no sample's
+    yield "scaled", simple([node("Mul", ["x", "s"], ["m"]), node("MatMul", ["m", "w"], ["y"])], (tensor("w", FLOAT, (16, 4), f32(
+        *(0.25 - i * 7 % 16 / 32 for i in range(64)))),), (value("x", FLOAT, ("N", 16)), value("s", FLOAT, ())),
+                           (value("y", FLOAT, ("N", 4)),))
     # an LSTM in both directions as some exporters write it: two loops over time whose bodies have the same names, of
     # weights too; what the second one multiplies is 8 times as large
     def body(x, k):

@@ -52,6 +52,15 @@ static void test_fits(void)
     expect(square, NULL, 0, "f32[1,1,8,8]");
 }
 
+/* The state has the size of the batch, although windows have not: its other sizes are known. */
+static void test_states(void)
+{
+    g_autoptr(HnModel) m = model("(%x:f32[?,1,?], %state:f32[2,?,4]) -> (%y:f32[?,1,?], %stateN:f32[2,?,4]) {\n"
+                                 "  %y = Conv(%x, w:f32[1,1,30])\n  %stateN = Relu(%state)\n}");
+    expect(m, NULL, 0, "f32[1,1,32]");
+    expect(m, NULL, 1, "f32[2,1,4]");
+}
+
 /* A size that follows from no shape: nothing is changed, and the run will say what is wrong. */
 static void test_never(void)
 {
@@ -115,6 +124,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/data/open-sizes/fits", test_fits);
+    g_test_add_func("/data/open-sizes/states", test_states);
     g_test_add_func("/data/open-sizes/never", test_never);
     g_test_add_func("/data/open-sizes/given", test_given);
     g_test_add_func("/data/open-sizes/lengths", test_lengths);
