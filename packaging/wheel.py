@@ -51,8 +51,8 @@ def is_elf(path):
 
 def main(tree, version, out):
     dist = f"hone-{version}.dist-info"
-    # a link is a copy in a wheel: only the name that programs ask for, and the linker's
-    tree_files = [(name, path) for name, path in files_of(tree) if not re.search(r"\.so\.\d+\.\d+", name)]
+    # a link is a copy in a wheel: one is enough, under the name that programs ask for
+    tree_files = [(name, path) for name, path in files_of(tree) if not re.search(r"libhone\.so(\.\d+\.\d+.*)?$", name)]
     newest = max(glibc_of(path) for _, path in tree_files if is_elf(path))
     tag = "py3-none-manylinux_%d_%d_x86_64" % newest
     with open(os.path.join(os.path.dirname(__file__), "..", "README.md"), encoding="utf-8") as f:
@@ -60,6 +60,7 @@ def main(tree, version, out):
     members = [(f"hone-{version}.data/data/{name}", open(path, "rb").read(), os.stat(path).st_mode & stat.S_IXUSR)
                for name, path in tree_files]
     members += [
+        (f"hone-{version}.data/data/lib/libhone.so", b"INPUT(libhone.so.0)\n", 0),  # what a linker takes for a link
         (f"{dist}/METADATA", METADATA.format(version=version, readme=readme).encode(), 0),
         (f"{dist}/WHEEL", f"Wheel-Version: 1.0\nGenerator: hone {version}\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0),
     ]

@@ -4,7 +4,7 @@
 #
 # or in a Makefile of your own: set the variables, then include this file; its targets all begin with hone-.
 #
-#   MODEL     the model
+#   MODEL     the model; a preprocess.conf beside it counts
 #   CALIB     samples to prune and quantize with: what --calib takes
 #   TEST      samples that had no part in it, which the gate compares on; with labels it counts right answers
 #   OUT       folder of what is made (default: build-model)
@@ -27,7 +27,9 @@ HONE ?= $(if $(wildcard $(HONE_BIN)hone-run),$(HONE_BIN))
 HONE_BIN := $(dir $(lastword $(MAKEFILE_LIST)))../../bin/
 
 HONE_COMMON = $(if $(THREADS),-t $(THREADS)) --no-progress
-hone_data = $(if $(TEST),--data $(TEST))
+# of the model, not of what is made elsewhere: how pictures and sound become its inputs
+hone_how = $(addprefix --preprocess ,$(wildcard $(dir $(MODEL))preprocess.conf))
+hone_data = $(if $(TEST),--data $(TEST) $(hone_how))
 
 # $(call hone_step,COMMAND,MODEL BEFORE,MODEL MADE)
 define hone_step
@@ -61,11 +63,11 @@ $(OUT)/pruned.onnx: $(OUT)/exported.onnx
 ifeq ($(FLOPS),)
 	cp $< $@
 else
-	$(call hone_step,hone-prune --calib $(CALIB) --flops $(FLOPS) --max-drop $(MAX_DROP),$<,$@)
+	$(call hone_step,hone-prune --calib $(CALIB) $(hone_how) --flops $(FLOPS) --max-drop $(MAX_DROP),$<,$@)
 endif
 
 $(OUT)/quantized.onnx: $(OUT)/pruned.onnx
-	$(call hone_step,hone-quantize --calib $(CALIB) --max-drop $(MAX_DROP),$<,$@)
+	$(call hone_step,hone-quantize --calib $(CALIB) $(hone_how) --max-drop $(MAX_DROP),$<,$@)
 
 # Not a file: what it measures is of today.
 hone-gate: $(OUT)/inspect.json $(OUT)/quantized.onnx
