@@ -139,28 +139,6 @@ INLINE float HN_V(sigmoid)(float v)
     return 1.0f / (1.0f + HN_V(exp)(-v));
 }
 
-/* 1 - erf(t) for t >= 0, as e^(-t R(t)); 0 beyond 7.6. R is a polynomial about the middle, where its terms stay small.
- */
-INLINE float HN_V(erfc_positive)(float t)
-{
-    const float c = t > 7.6f ? 7.6f : t, u = HN_FMA(c, 0.263157895f, -1.0f);
-    float r = -0.00169952365f;
-    r = HN_FMA(r, u, 0.00289776887f);
-    r = HN_FMA(r, u, 0.00152330932f);
-    r = HN_FMA(r, u, -0.00487000574f);
-    r = HN_FMA(r, u, 0.00299858208f);
-    r = HN_FMA(r, u, -0.00599621335f);
-    r = HN_FMA(r, u, 0.0165691457f);
-    r = HN_FMA(r, u, -0.0310437286f);
-    r = HN_FMA(r, u, 0.0532973362f);
-    r = HN_FMA(r, u, -0.0906338356f);
-    r = HN_FMA(r, u, 0.152774483f);
-    r = HN_FMA(r, u, 3.53709973f);
-    r = HN_FMA(r, u, 4.31037098f);
-    const float y = HN_V(exp_small)(-c * r);
-    return t > 7.6f ? 0.0f : y;
-}
-
 /* A quotient of polynomials up to 3.9, and 1 beyond; below 4e-7 off, relative. */
 INLINE float HN_V(erf)(float v)
 {
@@ -180,10 +158,36 @@ INLINE float HN_V(erf)(float v)
     return v >= 3.9f || y > 1.0f ? 1.0f : v <= -3.9f || y < -1.0f ? -1.0f : y;
 }
 
-/* v times the normal distribution's share below v */
+/* v times the normal distribution's share below v. Below -|v| that is half of 1 - erf(t), t = |v| / sqrt(2), as e^(-t
+ * R(t)), and 0 beyond t = 7.6. R is a polynomial about the middle, where its terms stay small; its numbers contain the
+ * factors of t and of powers of 2. */
 INLINE float HN_V(gelu)(float v)
 {
-    const float t = v * 0.707106781f, y = 0.5f * HN_V(erfc_positive)(t < 0 ? -t : t);
+    const float a = fabsf(v), c = a < 10.75f ? a : 10.75f, u = HN_FMA(c, 0.186080732f, -1.0f);
+    float r = 0.00173375115f;
+    r = HN_FMA(r, u, -0.00295612845f);
+    r = HN_FMA(r, u, -0.00155398797f);
+    r = HN_FMA(r, u, 0.00496808486f);
+    r = HN_FMA(r, u, -0.00305897184f);
+    r = HN_FMA(r, u, 0.0061169737f);
+    r = HN_FMA(r, u, -0.0169028398f);
+    r = HN_FMA(r, u, 0.0316689312f);
+    r = HN_FMA(r, u, -0.0543707162f);
+    r = HN_FMA(r, u, 0.0924591497f);
+    r = HN_FMA(r, u, -0.155851275f);
+    r = HN_FMA(r, u, -3.60833502f);
+    r = HN_FMA(r, u, -4.3971796f);
+    const float z = c * r, shifted = z + 12582912.0f; /* 1.5 * 2^23 */
+    const float f = z - (shifted - 12582912.0f);
+    float q = 0.000153534173f; /* 2^f */
+    q = HN_FMA(q, f, 0.00133988773f);
+    q = HN_FMA(q, f, 0.00961843692f);
+    q = HN_FMA(q, f, 0.0555033237f);
+    q = HN_FMA(q, f, 0.240226477f);
+    q = HN_FMA(q, f, 0.693147182f);
+    q = HN_FMA(q, f, 1.0f);
+    float y = q * HN_V(as_float)((int32_t)(((uint32_t)HN_V(as_int)(shifted) + 126u) << 23));
+    y = a > 10.75f ? 0.0f : y;
     return v * (v < 0 ? y : 1.0f - y);
 }
 

@@ -81,6 +81,7 @@ typedef struct {
 #define LONG 64   /* segments that matrix units are faster for, ... */
 #define DEEP 256  /* ... and sums */
 #define DEPTH 512 /* rows of weights that are unpacked at once */
+#define WIDE 128  /* columns of results that stay close */
 
 static double flops_of(const HnStep *s)
 {
@@ -315,7 +316,8 @@ static void some_panels(const Run *r, int64_t r0, int64_t r1, int64_t p0, int64_
             else
                 fns[n - 1](&t);
         }
-        if (p->rest < p->epilogue.n && (tall || strips > 1 || i == p1 - 1)) { /* while they are hot */
+        const gboolean hot = tall ? col + t.cols - done * cols >= WIDE : strips > 1; /* and soon no longer */
+        if (p->rest < p->epilogue.n && (hot || i == p1 - 1)) {
             hn_epilogue_rest(&p->epilogue, p->rest, r->s, r->y, p->n, r->row + r0, r1 - r0, done * cols,
                              col + t.cols - done * cols);
             done = i + 1;
