@@ -466,11 +466,11 @@ static void conv_part(Run *r, int part, int parts)
     }
     const int64_t strips = (c->pixels + hn_gemm_kernel_rows() - 1) / hn_gemm_kernel_rows(),
                   units = p->group * c->panels;
-    /* by rows, or by columns where the largest share is clearly smaller then */
-    if ((strips + parts - 1) / parts * units * 7 <= (units + parts - 1) / parts * strips * 8)
-        by_pointers(r, a, c->pixels * part / parts, c->pixels * (part + 1) / parts, 0, units);
-    else if (units * part / parts < units * (part + 1) / parts)
-        by_pointers(r, a, 0, c->pixels, units * part / parts, units * (part + 1) / parts);
+    int down = 1, across = 1;
+    hn_gemm_kernel_grid(c->pixels, strips, units, TRUE, parts, &down, &across);
+    const int64_t i = part / across, j = part % across, u0 = units * j / across, u1 = units * (j + 1) / across;
+    if (i < down && u0 < u1)
+        by_pointers(r, a, c->pixels * i / down, c->pixels * (i + 1) / down, u0, u1);
 }
 
 static gboolean conv_run(HnStep *s, GError **error)

@@ -241,20 +241,30 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
     }
 }
 
+void hn_gemm_kernel_grid(int64_t rows, int64_t strips, int64_t panels, gboolean tall, int parts, int *down, int *across)
+{
+    int64_t best = G_MAXINT64;
+    for (int i = 1; i <= parts; i++) {
+        const int64_t d = tall ? parts / i : i, a = parts / d;
+        const int64_t share = ((strips + d - 1) / d) * ((panels + a - 1) / a);
+        const int64_t cost = share * (tall ? (a > 1 ? 8 : 7) : (d > 1 ? 8 : 7));
+        if (cost < best && (d == 1 || rows >= HN_GEMM_KERNEL_FEW * d)) {
+            best = cost;
+            *down = (int)d;
+            *across = (int)a;
+        }
+    }
+}
+
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)
 {
     const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
     const int64_t strips = (g->m + rows - 1) / rows, panels = (g->n + cols - 1) / cols;
-    /* whose share of the more loaded part is clearly the smaller one: rows of two threads share no line of memory; what
-     * is packed on the way is packed by each part, unless it is cut */
-    const int64_t by_rows = (strips + parts - 1) / parts * panels, by_cols = (panels + parts - 1) / parts * strips;
     const gboolean tall = g->panels == NULL || g->m >= g->n;
-    const gboolean fewer = tall ? by_rows * 7 <= by_cols * 8 : by_rows * 8 < by_cols * 7;
-    if (parts == 1 || (fewer && g->m >= HN_GEMM_KERNEL_FEW * parts)) {
-        gemm_part(g, g->m * part / parts, g->m * (part + 1) / parts, 0, g->n);
-    } else {
-        const int64_t c0 = panels * part / parts * cols, c1 = MIN(g->n, panels * (part + 1) / parts * cols);
-        if (c0 < c1)
-            gemm_part(g, 0, g->m, c0, c1);
-    }
+    int down = 1, across = 1;
+    hn_gemm_kernel_grid(g->m, strips, panels, tall, parts, &down, &across);
+    const int64_t i = part / across, j = part % across;
+    const int64_t c0 = panels * j / across * cols, c1 = MIN(g->n, panels * (j + 1) / across * cols);
+    if (i < down && c0 < c1)
+        gemm_part(g, g->m * i / down, g->m * (i + 1) / down, c0, c1);
 }

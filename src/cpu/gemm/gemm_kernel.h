@@ -101,6 +101,11 @@ typedef struct {
 int64_t hn_gemm_kernel_room(int64_t m, int64_t k);
 /* Floats that a part of a product packs b, k x n, into on the way. */
 int64_t hn_gemm_kernel_panels(int64_t k, int64_t n);
+/* How `parts` share the tiles, `strips` of them down `rows` rows and `panels` across: as a grid, at most so many, whose
+ * largest share is the smallest. Rows are cut rather than columns where it is tall, else columns: rows of two threads
+ * share no line of memory, and what is packed on the way is packed by each of those that share columns. */
+void hn_gemm_kernel_grid(int64_t rows, int64_t strips, int64_t panels, gboolean tall, int parts, int *down,
+                         int *across);
 /* Part `part` of `parts` that may run at the same time. */
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts);
 
