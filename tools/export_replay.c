@@ -31,7 +31,10 @@ gboolean export_add_recipe(Export *e, GError **error)
     json_object_set_string_member(rest, SAMPLES, samples);
     if (e->o.growth == HN_GROWTH_STAYS || (e->x.has_speedup && e->x.speedup.faster))
         json_object_set_boolean_member(rest, LONGER, TRUE);
-    hn_recipe_write(e->x.model, EXPORT_TOOL, hn_recorded_json(&export_recorded, e->p, e->ctx->common.seed), rest);
+    ExportParams said = *e->p;
+    if (e->u8_said != NULL && e->u8_said[0] != NULL)
+        said.u8_input = e->u8_said;
+    hn_recipe_write(e->x.model, EXPORT_TOOL, hn_recorded_json(&export_recorded, &said, e->ctx->common.seed), rest);
     return TRUE;
 }
 

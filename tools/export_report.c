@@ -418,6 +418,7 @@ gboolean export_report(const Export *e, GError **error)
     json_object_set_string_member(root, "model", e->path);
     json_object_set_string_member(root, "output", e->p->output != NULL ? e->p->output : "-");
     tell_verdict(e, report);
+    export_report_face(e, report);
     add_facts(e, report);
     add_operators(e, report);
     add_passes(e, report);

@@ -53,6 +53,19 @@ static const GOptionEntry entries[] = {
       "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, shapes),
       "fix shapes of inputs, such as x:1x3x224x224", "LIST" },
+    { "free", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, free),
+      "make a fixed dimension free, as x:0=batch; may be repeated", "INPUT:AXIS=NAME" },
+    { "rename", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, rename),
+      "call an input or output otherwise; may be repeated", "OLD=NEW" },
+    { "nhwc-input", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, nhwc_input),
+      "the input takes pictures with their channels last; may be repeated", "INPUT" },
+    { "u8-input", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, u8_input),
+      "the input takes bytes; what --mean and --scale say becomes part of the model; may be repeated", "INPUT" },
+    { "top-k", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, top_k),
+      "the K best of an output, and which they are, instead of all scores", "K[@OUTPUT]" },
+    { "softmax", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, (gpointer)export_on_softmax,
+      "scores become probabilities", "OUTPUT" },
+    { "softmax-of", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(ExportParams, softmax), "", "OUTPUT" },
     { "infer-shapes", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ExportParams, infer_shapes),
       "declare the type of every value in the file", NULL },
     { "extract", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(ExportParams, extract),
@@ -149,6 +162,8 @@ static gboolean check_options(Export *e, GError **error)
 static HnModel *open_model(gpointer data, GError **error)
 {
     Export *e = data;
+    if (e->faced.model != NULL)
+        return hn_model_copy(e->faced.model);
     const HnOnnxOptions o = { .budget = e->ctx->budget, .verify_data = !e->verified };
     e->verified = TRUE;
     HnModel *m =
@@ -216,11 +231,12 @@ static gboolean limit_size(Export *e, GError **error)
 {
     const ExportParams *p = e->p;
     gsize piece = 0;
+    const gboolean piece_only = p->extract != NULL || export_has_face(e);
     if (p->allow_larger || p->force || e->to != HN_UNDEFINED || p->fold_limit > (gint64)HN_FOLD_BYTES)
         return TRUE;
-    if (p->extract != NULL && !hn_onnx_size(e->original, e->ctx->budget, &piece, error))
+    if (piece_only && !hn_onnx_size(e->original, e->ctx->budget, &piece, error))
         return FALSE;
-    e->o.file_bytes = p->extract != NULL ? piece : e->file_before - MIN(e->orphaned, e->file_before);
+    e->o.file_bytes = piece_only ? piece : e->file_before - MIN(e->orphaned, e->file_before);
     return TRUE;
 }
 
@@ -230,12 +246,21 @@ static gboolean writes(const Export *e)
     return e->recipe == NULL || e->p->output != NULL;
 }
 
+/* "hone-export MODEL OUT" does as well. */
+static const char *model_of(Export *e, GError **error)
+{
+    if (e->ctx->n_args != 2 || e->p->output != NULL || e->p->replay != NULL)
+        return hn_tool_one_model(e->ctx, error);
+    ((ExportParams *)e->ctx->params)->output = g_strdup(e->ctx->args[1]);
+    return e->ctx->args[0];
+}
+
 static gboolean prepare(Export *e, GError **error)
 {
     if (e->p->replay != NULL && !export_read_recipe(e, error))
         return FALSE;
     const ExportParams *p = e->p;
-    if (!check_options(e, error) || (e->path = hn_tool_one_model(e->ctx, error)) == NULL ||
+    if (!check_options(e, error) || (e->path = model_of(e, error)) == NULL ||
         (e->backend = hn_tool_backend(e->ctx, error)) == NULL ||
         (e->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
         return FALSE;
@@ -255,11 +280,14 @@ static gboolean prepare(Export *e, GError **error)
     hn_tool_warn_speed_only(e->ctx, e->path, m);
     e->file_before = m->file_bytes;
     e->orphaned = e->bytes == NULL ? hn_orphaned_bytes(m, e->path) : 0;
+    if (!export_make_face(e, m, error))
+        return FALSE;
+    const gboolean cut = !export_has_face(e); /* what is cut out was cut out before */
     e->o = (HnExportOptions){
         .open = open_model,
         .data = e,
-        .extract_in = (const char *const *)e->in,
-        .extract_out = (const char *const *)e->out,
+        .extract_in = cut ? (const char *const *)e->in : NULL,
+        .extract_out = cut ? (const char *const *)e->out : NULL,
         .fix = p->dim != NULL || p->shapes != NULL ? e->shapes : NULL,
         .opset = p->opset,
         .keep_functions = p->keep_functions,
@@ -296,9 +324,6 @@ static gboolean open_check(Export *e, GError **error)
     const ExportParams *p = e->p;
     if (p->no_check)
         return TRUE;
-    e->preprocess = hn_tool_preprocess(e->ctx, &p->from, e->path, error);
-    if (e->preprocess == NULL)
-        return FALSE;
     e->vo = (HnSamplesOptions){
         .backend = e->backend,
         .threads = e->ctx->common.threads,
@@ -495,6 +520,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_facts_clear(&e.after);
     hn_exported_clear(&e.x);
     export_clear_replayed(&e);
+    export_clear_face(&e);
     hn_verify_free(e.verify);
     hn_preprocess_free(e.preprocess);
     hn_model_free(e.original);
@@ -513,7 +539,7 @@ static const char *const usual[] = { "output",  "to",      "opset", "dim",     "
 static const HnTool tool = {
     .name = EXPORT_TOOL,
     .summary = "simplify and convert a model, and prove that it computes the same",
-    .usage = "[OPTIONS] MODEL -o OUT",
+    .usage = "[OPTIONS] MODEL [-o] OUT",
     .usual = usual,
     .examples = "hone-export model.onnx -o small.onnx\n"
                 "hone-export model.onnx --to f16 --data samples/ -o half.onnx",

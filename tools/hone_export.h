@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "common.h"
 #include "export/export.h"
+#include "export/face.h"
 #include "export/facts.h"
 #include "onnx/onnx.h"
 #include "check/speedup.h"
@@ -16,6 +17,7 @@
 typedef struct {
     char *output, *external, *extract, *data, *repro, *to, *replay;
     char **dim, **shapes, **only, **skip;
+    char **free, **rename, **nhwc_input, **u8_input, **top_k, **softmax; /* the interface */
     int level, samples;
     gint64 opset, fold_limit;
     double rtol, atol;
@@ -47,6 +49,10 @@ typedef struct {
     HnPreprocess *preprocess; /* of --data */
     HnSamplesOptions vo;
     HnVerify *verify;
+    HnFaceOptions *face;
+    HnFaced faced;      /* without a model: the interface stays */
+    gboolean overrides; /* --shapes says other sizes than the model */
+    char **u8_said;     /* --u8-input with its numbers, for the recipe */
     HnFacts before, after;
     guint64 file_before, orphaned;
     gsize file_after; /* bytes, data files included */
@@ -63,6 +69,14 @@ gboolean export_read_recipe(Export *e, GError **error);         /* options: e->p
 gboolean export_check_input(const Export *e, GError **error);   /* GUARD: made of another model */
 gboolean export_check_samples(const Export *e, GError **error); /* GUARD: proved on others */
 void export_clear_replayed(Export *e);
+
+/* export_face.c */
+gboolean export_on_softmax(const char *name, const char *value, gpointer params, GError **error);
+/* The model with another interface, as the options say, from m, which is used up; compared with it. */
+gboolean export_make_face(Export *e, HnModel *m, GError **error);
+gboolean export_has_face(const Export *e);
+void export_report_face(const Export *e, HnReport *report);
+void export_clear_face(Export *e);
 
 /* The tables, lines and JSON of what was done. */
 gboolean export_report(const Export *e, GError **error);

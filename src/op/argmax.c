@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -125,6 +126,19 @@ static void arg_unbind(HnUnbind *u)
 #define ARG_RECORD                                                                                 \
     .flags = HN_OP_HALF_VIA_F32, .since = { 1, 11, 12, 13 }, .in = "T", .out = "i", .T = HN_T_NUM, \
     .params_size = sizeof(HnArg), .bind = arg_bind, .infer = arg_infer, .cost = arg_cost
+
+void hn_arg_batch(HnBatch *b)
+{
+    const HnArg *p = b->params;
+    const int a = hn_batch_axis(p->axis, hn_batch_rank_was(b, 0));
+    HnBatchReduced r = { .keepdims = p->keepdims, .one = TRUE };
+    if (a < 0) {
+        hn_batch_fail(b, "its axis is not known");
+        return;
+    }
+    r.mark[a] = TRUE;
+    hn_batch_reduce(b, &r);
+}
 
 const HnOp hn_op_argmax = {
     .name = "ArgMax",

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "op/attention.h"
+#include "op/batch.h"
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/narrow.h"
@@ -671,6 +672,11 @@ static gboolean attention_narrow(const HnNarrow *x)
     hn_node_set_int(x->node, "q_num_heads", p->q_heads * k[0]->left / k[0]->n);
     hn_node_set_int(x->node, "kv_num_heads", p->kv_heads * k[1]->left / k[1]->n);
     return TRUE;
+}
+
+void hn_attention_batch(HnBatch *b)
+{
+    hn_batch_first_of(b, 1 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5);
 }
 
 const HnOp hn_op_attention = {

@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/ops.h"
 #include "op/tape.h"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/types.h"
 #include "op/unbind.h"
 
@@ -149,6 +150,11 @@ static void causalconv_unbind(HnUnbind *u)
     if (hn_unbind_wants(u, 1))
         hn_unbind_take_real(
             u, 1, taps > 1 ? hn_unbind_slice(u, in[0], 2, 1 - taps, INT64_MAX) : hn_unbind_slice(u, in[0], 2, 0, 0));
+}
+
+void hn_causalconv_batch(HnBatch *b)
+{
+    hn_batch_first_of(b, 1 | 1 << 3);
 }
 
 const HnOp hn_op_causalconvwithstate = {

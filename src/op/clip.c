@@ -3,6 +3,7 @@
  * opset 11. A bound that is absent is the smallest or largest finite number; NaN stays.
  */
 #include "op/clip.h"
+#include "op/batch.h"
 
 #include <float.h>
 #include <math.h>
@@ -164,6 +165,21 @@ static void clip_grad(HnTape *t)
                              : "dy");
     hn_tape_operand(t, 1, hi ? "Where(And(x < x1, x1 <= x2), dy, 0)" : "Where(x < x1, dy, 0)");
     hn_tape_operand(t, 2, lo ? "Where(Or(x > x2, x1 > x2), dy, 0)" : "Where(x > x2, dy, 0)");
+}
+
+/* Bounds are one for all samples; those that are not become Max and Min. */
+void hn_clip_batch(HnBatch *b)
+{
+    HnValue *x = b->in[0].v;
+    if (!hn_batch_split(b, 1) && !hn_batch_split(b, 2)) {
+        hn_batch_elementwise(b);
+        return;
+    }
+    if (hn_batch_has(b, 1))
+        x = b->make(b, "Max", (HnValue *[]){ x, b->in[1].v }, 2, hn_batch_has(b, 2) ? -1 : 0);
+    if (x != NULL && hn_batch_has(b, 2))
+        x = b->make(b, "Min", (HnValue *[]){ x, b->in[2].v }, 2, 0);
+    b->gone = x != NULL;
 }
 
 const HnOp hn_op_clip = {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -138,6 +139,12 @@ static void concat_grad(HnTape *t)
     hn_node_set_int(parts, "axis", p->axis);
     for (int i = 0; i < n; i++)
         hn_tape_give(t, i, hn_node_out(parts, i));
+}
+
+void hn_concat_batch(HnBatch *b)
+{
+    const HnConcat *p = b->params;
+    hn_batch_concat(b, p->axis);
 }
 
 const HnOp hn_op_concat = {
@@ -400,6 +407,12 @@ static void split_grad(HnTape *t)
         part[k] = hn_tape_dy(t, k) != NULL ? hn_tape_dy(t, k) : hn_tape_zeros(t, hn_tape_out(t, k));
     }
     hn_tape_give(t, 0, hn_build_concat(t->build, n, part, p->axis));
+}
+
+void hn_split_batch(HnBatch *b)
+{
+    const HnSplit *p = b->params;
+    hn_batch_along(b, p->axis, FALSE);
 }
 
 const HnOp hn_op_split = {

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 #include "op/types.h"
@@ -117,6 +118,25 @@ static void cumprod_grad(HnTape *t)
     .flags = HN_OP_HALF_VIA_F32, .in = "Tj", .out = "T",                                  \
     .T = HN_T_FLOATS | HN_BIT(HN_I32) | HN_BIT(HN_I64) | HN_BIT(HN_U32) | HN_BIT(HN_U64), \
     .params_size = sizeof(HnCum), .bind = cum_bind, .infer = cum_infer, .cost = hn_cost_elementwise
+
+void hn_cum_batch(HnBatch *b)
+{
+    int64_t given;
+    int n, a = -1;
+    if (hn_batch_ints(b, 1, &given, 1, &n) && n == 1)
+        a = hn_batch_axis(given, hn_batch_rank_was(b, 0));
+    if (a < 0 || !hn_batch_split(b, 0)) {
+        hn_batch_fail(b, "its axis is not constant");
+        return;
+    }
+    if (hn_batch_in_front(b, 0) || b->in[0].at.axis == a) {
+        if (!hn_batch_lift(b, 0, 0))
+            return;
+        given = a + 1;
+        hn_batch_set_ints(b, 1, &given, 1);
+    }
+    b->out[0] = b->in[0].at;
+}
 
 const HnOp hn_op_cumsum = {
     .name = "CumSum",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/conv.h"
 #include "op/gemm.h"
 #include "op/index.h"
@@ -390,6 +391,11 @@ static void deformconv_grad(HnTape *t)
 }
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
+
+void hn_deformconv_batch(HnBatch *b)
+{
+    hn_batch_first_of(b, 1 | 1 << 2 | 1 << 4);
+}
 
 const HnOp hn_op_deformconv = {
     .name = "DeformConv",

@@ -2,6 +2,7 @@
  * Identity and Dropout. Dropout hands its input on unless it is told to train: before opset 7 it trains unless
  * `is_test` is set, from 7 to 11 it never does, since 12 input 2 says so (and input 1 gives the ratio).
  */
+#include "op/batch.h"
 #include "op/dropout.h"
 
 #include <string.h>
@@ -226,6 +227,16 @@ static void dropout_train(HnTraining *t)
     hn_node_set_float(n, "ratio", (float)part);
     hn_node_set_int(n, "salt", t->salt);
     hn_value_replace(hn_node_out(t->node, 0), hn_node_out(n, 0));
+}
+
+void hn_dropout_batch(HnBatch *b)
+{
+    const HnDropout *p = b->params;
+    const HnTensor *train = hn_batch_has(b, 2) ? hn_types_value(b->types, b->in[2].v) : NULL;
+    if (p->train || (p->by_input && hn_batch_has(b, 2) && (train == NULL || hn_tensor_get_i64(train, 0) != 0)))
+        hn_batch_fail(b, "what it drops is random");
+    else
+        hn_batch_elementwise(b);
 }
 
 const HnOp hn_op_dropout = {

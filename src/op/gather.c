@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -239,6 +240,12 @@ static void gather_grad(HnTape *t)
         hn_tape_moved(t);
 }
 
+void hn_gather_batch(HnBatch *b)
+{
+    const HnGather *p = b->params;
+    hn_batch_gather(b, p->axis);
+}
+
 const HnOp hn_op_gather = {
     .name = "Gather",
     .flags = HN_OP_LOOKUP,
@@ -325,6 +332,12 @@ static void gatherelements_grad(HnTape *t)
     hn_node_set_int(n, "axis", p->axis);
     hn_node_set_string(n, "reduction", "add");
     hn_tape_give(t, 0, hn_node_out(n, 0));
+}
+
+void hn_gatherelements_batch(HnBatch *b)
+{
+    const HnGather *p = b->params;
+    hn_batch_elements(b, p->axis);
 }
 
 const HnOp hn_op_gatherelements = {
@@ -426,6 +439,12 @@ static void gathernd_ref(HnEval *e)
 static void gathernd_grad(HnTape *t)
 {
     hn_tape_moved(t);
+}
+
+void hn_gathernd_batch(HnBatch *b)
+{
+    const HnGather *p = b->params;
+    hn_batch_gathernd(b, p->batch_dims);
 }
 
 const HnOp hn_op_gathernd = {

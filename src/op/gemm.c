@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/linear.h"
 #include "op/tape.h"
 #include "op/unbind.h"
@@ -293,6 +294,12 @@ static void gemm_grad(HnTape *t)
         hn_tape_give(t, 1, p->trans_b ? product(t, dy, a, TRUE, p->trans_a) : product(t, a, dy, !p->trans_a, FALSE));
     t->number[0] = (double)p->beta;
     hn_tape_operand(t, 2, "dy * a");
+}
+
+void hn_gemm_batch(HnBatch *b)
+{
+    const HnGemmParams *p = b->params;
+    hn_batch_gemm(b, p->trans_a, p->trans_b);
 }
 
 const HnOp hn_op_gemm = {

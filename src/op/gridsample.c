@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/tape.h"
 #include "op/types.h"
@@ -290,6 +291,11 @@ static void gridsample_grad(HnTape *t)
     const HnNode *n = hn_tape_backward(t, "GridSampleGrad", 3, in, 2);
     for (int i = 0; i < 2; i++)
         hn_tape_give(t, i, hn_node_out(n, i));
+}
+
+void hn_gridsample_batch(HnBatch *b)
+{
+    hn_batch_first_of(b, 1 | 1 << 1);
 }
 
 const HnOp hn_op_gridsample = {

@@ -1,6 +1,7 @@
 /*
  * If: runs one of two sub-graphs.
  */
+#include "op/batch.h"
 #include "op/control.h"
 #include "op/tape.h"
 
@@ -129,6 +130,20 @@ static void if_grad(HnTape *t)
     }
     if (node->out->len == 0)
         hn_graph_remove_node(t->build->graph, node);
+}
+
+void hn_if_batch(HnBatch *b)
+{
+    const HnIf *p = b->params;
+    if (hn_batch_split(b, 0)) {
+        b->select(b, p->branch);
+        return;
+    }
+    const HnTensor *known = hn_types_value(b->types, b->in[0].v);
+    if (known != NULL && one_element(known))
+        hn_batch_branches(b, &p->branch[*(const uint8_t *)known->data != 0], 1);
+    else
+        hn_batch_branches(b, p->branch, 2);
 }
 
 const HnOp hn_op_if = {

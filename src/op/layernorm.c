@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/half.h"
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/norm_grad.h"
 #include "op/op.h"
@@ -327,6 +328,12 @@ static void layernormalization_grad(HnTape *t)
 static void rmsnormalization_grad(HnTape *t)
 {
     rows_grad(t, FALSE);
+}
+
+void hn_layernorm_batch(HnBatch *b)
+{
+    const HnLayerNorm *p = b->params;
+    hn_batch_along(b, p->axis, TRUE);
 }
 
 const HnOp hn_op_layernormalization = {

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/op.h"
 #include "op/tape.h"
@@ -75,6 +76,12 @@ static void lpnormalization_grad(HnTape *t)
         t, 0,
         hn_tape_calc(t, p->p == 1 ? "Where(p > 0, (dy - Sign(x) * q) / p, 0)" : "Where(p > 0, (dy - y * q) / p, 0)",
                      v));
+}
+
+void hn_lpnorm_batch(HnBatch *b)
+{
+    const HnLpNorm *p = b->params;
+    hn_batch_along(b, p->axis, FALSE);
 }
 
 const HnOp hn_op_lpnormalization = {
@@ -198,6 +205,19 @@ static void meanvariancenormalization_grad(HnTape *t)
     v[1] = hn_build_reduce(b, "ReduceMean", hn_tape_calc(t, "dy * y", NULL), p->axes, (int)p->n, TRUE);
     v[2] = hn_build_reduce(b, "ReduceMean", dy, p->axes, (int)p->n, TRUE);
     hn_tape_give(t, 0, hn_tape_calc(t, "(dy - r) / (p + 0.000000001) - y * q / p", v));
+}
+
+void hn_mvn_batch(HnBatch *b)
+{
+    const HnMvn *p = b->params;
+    const int rank = hn_batch_rank_was(b, 0);
+    HnBatchReduced r = { .keepdims = TRUE };
+    for (int64_t i = 0; i < p->n; i++) {
+        const int a = hn_batch_axis(p->axes[i], rank);
+        if (a >= 0)
+            r.mark[a] = TRUE;
+    }
+    hn_batch_reduce(b, &r);
 }
 
 const HnOp hn_op_meanvariancenormalization = {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/op.h"
@@ -236,6 +237,11 @@ static void matmul_grad(HnTape *t)
         db = hn_tape_sum_like(t, hn_build_op2(t->build, "MatMul", turned(t, a, ra), dy), b);
     }
     hn_tape_give(t, 1, column ? hn_tape_reshape_like(t, db, hn_tape_in(t, 1)) : db);
+}
+
+void hn_matmul_batch(HnBatch *b)
+{
+    hn_batch_matmul(b, 0, 1);
 }
 
 const HnOp hn_op_matmul = {
@@ -481,6 +487,11 @@ static void qlinearmatmul_ref(HnEval *e)
     if (acc != NULL)
         requantize(e, &p, acc, y);
     hn_eval_scratch_free(e, acc);
+}
+
+void hn_qlinear_batch(HnBatch *b)
+{
+    hn_batch_matmul(b, 0, 3);
 }
 
 const HnOp hn_op_qlinearmatmul = {

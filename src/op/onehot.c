@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 #include "op/types.h"
@@ -116,6 +117,21 @@ static void onehot_grad(HnTape *t)
     HnValue *parts[] = { hn_build_reshape(t->build, hn_tape_calc(t, "p - q", v), &one, 1),
                          hn_build_reshape(t->build, v[1], &one, 1) };
     hn_tape_give(t, 2, hn_build_concat(t->build, 2, parts, 0));
+}
+
+void hn_onehot_batch(HnBatch *b)
+{
+    const HnOneHot *p = b->params;
+    const int a = hn_batch_axis(p->axis, hn_batch_rank_was(b, 0) + 1);
+    if (a < 0 || hn_batch_split(b, 1) || hn_batch_split(b, 2)) {
+        hn_batch_fail(b, "its depth or its values differ from sample to sample, or its axis is not known");
+        return;
+    }
+    b->out[0] = b->in[0].at;
+    if (hn_batch_in_front(b, 0))
+        hn_node_set_int(b->node, "axis", a + 1);
+    else
+        b->out[0].axis += a <= b->in[0].at.axis;
 }
 
 const HnOp hn_op_onehot = {

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/types.h"
@@ -339,6 +340,72 @@ static void pad_grad(HnTape *t)
     HnValue *is_data = hn_node_out(hn_build_node(t->build, "Pad", NULL, 4, in, 1), 0);
     HnValue *fill = hn_tape_calc(t, "dy * (1 - p)", &is_data);
     hn_tape_give(t, 2, hn_tape_reshape_like(t, hn_tape_sum_like(t, fill, hn_tape_number(t, 0)), hn_tape_in(t, 2)));
+}
+
+/* An axis in front that is not padded. */
+static void pad_in_front(HnBatch *b, const HnPad *p)
+{
+    const int rank = hn_batch_rank_was(b, 0);
+    int64_t v[2 * HN_MAX_RANK + 2], axes[HN_MAX_RANK], wide[2 * HN_MAX_RANK + 2] = { 0 };
+    int n = (int)p->n;
+    if (!hn_batch_lift(b, 0, 0))
+        return;
+    if (hn_batch_has(b, 3)) {
+        if (!hn_batch_ints(b, 3, axes, HN_MAX_RANK, &n)) {
+            hn_batch_fail(b, "its axes are not constant");
+            return;
+        }
+        for (int i = 0; i < n; i++)
+            axes[i] = hn_batch_axis(axes[i], rank) + 1;
+        hn_batch_set_ints(b, 3, axes, n);
+        return;
+    }
+    for (int i = 0; i < n && i < 2 * rank && !p->inputs; i++)
+        v[i] = p->pads[i];
+    if ((p->inputs && !hn_batch_ints(b, 1, v, 2 * HN_MAX_RANK, &n)) || n != 2 * rank) {
+        hn_batch_fail(b, "what it adds is not constant");
+        return;
+    }
+    for (int i = 0; i < rank; i++) {
+        wide[1 + i] = v[i];
+        wide[rank + 2 + i] = v[rank + i];
+    }
+    if (p->inputs)
+        hn_batch_set_ints(b, 1, wide, 2 * rank + 2);
+    else
+        hn_node_set_ints(b->node, "pads", wide, 2 * rank + 2);
+}
+
+/* Nothing is added along the samples' axis. */
+static gboolean pads_no_samples(const HnBatch *b, const HnPad *p)
+{
+    const int rank = hn_batch_rank_was(b, 0), at = b->in[0].at.axis;
+    const HnContents *c = p->inputs ? hn_types_contents(b->types, b->in[1].v) : NULL;
+    int64_t axes[HN_MAX_RANK];
+    int n = 0;
+    if (hn_batch_has(b, 3)) {
+        if (!hn_batch_ints(b, 3, axes, HN_MAX_RANK, &n))
+            return FALSE;
+        for (int i = 0; i < n; i++)
+            if (hn_batch_axis(axes[i], rank) == at)
+                return c != NULL && c->n == 2 * n && hn_dim_is(c->d[i], 0) && hn_dim_is(c->d[n + i], 0);
+        return TRUE;
+    }
+    if (p->inputs)
+        return c != NULL && c->n == 2 * rank && hn_dim_is(c->d[at], 0) && hn_dim_is(c->d[rank + at], 0);
+    return p->n == 2 * rank && p->pads[at] == 0 && p->pads[rank + at] == 0;
+}
+
+void hn_pad_batch(HnBatch *b)
+{
+    for (int i = 1; i < b->n_in; i++)
+        if (hn_batch_split(b, i)) {
+            hn_batch_fail(b, "what it adds differs from sample to sample");
+            return;
+        }
+    if (hn_batch_in_front(b, 0) || !pads_no_samples(b, b->params))
+        pad_in_front(b, b->params);
+    b->out[0] = b->in[0].at;
 }
 
 const HnOp hn_op_pad = {

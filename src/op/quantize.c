@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/convert.h"
 #include "op/elementwise.h"
 #include "op/ops.h"
@@ -676,6 +677,12 @@ static void quantize_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_unbind_cast(u, x, to));
 }
 
+void hn_quantize_batch(HnBatch *b)
+{
+    const HnQuantize *p = b->params;
+    hn_batch_quantize(b, p->per_axis, p->axis);
+}
+
 const HnOp hn_op_quantizelinear = {
     .name = "QuantizeLinear",
     .flags = HN_OP_STEPS,
@@ -730,6 +737,11 @@ const HnOp hn_op_dequantizelinear = {
     .grad = hn_dequantize_grad,
     .channels = { HN_CH_STEP },
 };
+
+void hn_dynamic_batch(HnBatch *b)
+{
+    hn_batch_fail(b, "its scale comes from all samples together");
+}
 
 const HnOp hn_op_dynamicquantizelinear = {
     .name = "DynamicQuantizeLinear",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/gemm.h"
 #include "op/index.h"
 #include "op/narrow.h"
@@ -623,6 +624,12 @@ static void recurrent_unbind(HnUnbind *u)
     for (int k = 0; k < (int)u->node->out->len; k++)
         if (hn_node_out(n, k) != NULL)
             hn_unbind_take(u, k, hn_unbind_transpose(u, hn_node_out(n, k), k == 0 ? back : swap, k == 0 ? 4 : 3));
+}
+
+void hn_recurrent_batch(HnBatch *b)
+{
+    const HnRecurrent *p = b->params;
+    hn_batch_recurrent(b, p->batch_first);
 }
 
 const HnOp hn_op_rnn = {

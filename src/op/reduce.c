@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/types.h"
 #include "op/unbind.h"
@@ -559,6 +560,33 @@ static void reduce_unbind(HnUnbind *u)
 static void reducesum_unbind(HnUnbind *u)
 {
     unbind_since(u, 13);
+}
+
+void hn_reduce_batch(HnBatch *b)
+{
+    const HnReduce *p = b->params;
+    const int rank = hn_batch_rank_was(b, 0);
+    HnBatchReduced r = { .keepdims = p->keepdims };
+    int64_t list[HN_MAX_RANK];
+    int n = 0;
+    if (hn_batch_has(b, 1) && !hn_batch_ints(b, 1, list, HN_MAX_RANK, &n)) {
+        hn_batch_fail(b, "its axes are not constant");
+        return;
+    }
+    for (int64_t i = 0; i < p->n_axes && n < HN_MAX_RANK; i++)
+        list[n++] = p->axes[i];
+    if (n == 0 && p->noop) {
+        b->out[0] = b->in[0].at;
+        return;
+    }
+    for (int a = 0; a < rank; a++)
+        r.mark[a] = n == 0;
+    for (int i = 0; i < n; i++) {
+        const int a = hn_batch_axis(list[i], rank);
+        if (a >= 0)
+            r.mark[a] = TRUE;
+    }
+    hn_batch_reduce(b, &r);
 }
 
 const HnOp hn_op_reducesum = {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -203,6 +204,11 @@ static void reshaped_grad(HnTape *t)
     hn_tape_reshaped(t);
 }
 
+void hn_reshape_batch(HnBatch *b)
+{
+    hn_batch_view(b, FALSE);
+}
+
 const HnOp hn_op_reshape = {
     .name = "Reshape",
     .flags = HN_OP_VIEW,
@@ -323,6 +329,11 @@ static void squeeze_ref(HnEval *e)
         }
     }
     hn_eval_view(e, 0, x, k, dims);
+}
+
+void hn_squeeze_batch(HnBatch *b)
+{
+    hn_batch_view(b, TRUE);
 }
 
 const HnOp hn_op_squeeze = {

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -626,6 +627,29 @@ static gboolean resize_narrow(const HnNarrow *x)
     if (sizes != NULL && p->axes == NULL)
         hn_narrow_set_number(x, 3, k->axis, k->left);
     return TRUE;
+}
+
+/* Scales of 1 leave the samples apart; sizes are said anew. That the result has as many samples is seen to by whoever
+ * compares the shapes. */
+void hn_resize_batch(HnBatch *b)
+{
+    const HnResize *p = b->params;
+    if (hn_batch_in_front(b, 0) && !hn_batch_put(b, 0, 0))
+        return;
+    for (int i = 1; i < b->n_in; i++)
+        if (hn_batch_split(b, i)) {
+            hn_batch_fail(b, "its sizes differ from sample to sample");
+            return;
+        }
+    int at = b->in[0].at.axis;
+    for (int64_t i = 0; i < p->n_axes && p->axes != NULL; i++)
+        at = hn_batch_axis(p->axes[i], hn_batch_rank_was(b, 0)) == b->in[0].at.axis ? (int)i : at;
+    gboolean named = p->axes == NULL;
+    for (int64_t i = 0; i < p->n_axes; i++)
+        named = named || hn_batch_axis(p->axes[i], hn_batch_rank_was(b, 0)) == b->in[0].at.axis;
+    b->out[0] = b->in[0].at;
+    if (named && p->sizes >= 0 && hn_batch_has(b, p->sizes))
+        hn_batch_set_size(b, p->sizes, at, &b->in[0].at);
 }
 
 const HnOp hn_op_resize = {

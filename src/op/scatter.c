@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/types.h"
 #include "op/tape.h"
@@ -257,6 +258,12 @@ static void scatter_grad(HnTape *t)
     HnValue *own = hn_tape_places(t, updates), *found = written(t, scattered(t, hn_tape_places(t, x), own));
     HnValue *v[] = { hn_build_op2(t->build, "Equal", found, own), written(t, dy) };
     hn_tape_give(t, 2, hn_tape_calc(t, "Where(p, q, 0)", v));
+}
+
+void hn_scatterelements_batch(HnBatch *b)
+{
+    const HnScatter *p = b->params;
+    hn_batch_elements(b, p->axis);
 }
 
 const HnOp hn_op_scatter = {

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/unbind.h"
 
@@ -61,6 +62,77 @@ static void shape_unbind(HnUnbind *u)
         return;
     HnValue *all = hn_unbind_op1(u, "Shape", hn_unbind_in(u, 0));
     hn_unbind_take(u, 0, hn_unbind_slice(u, all, 0, start != NULL ? start->i : 0, end != NULL ? end->i : INT64_MAX));
+}
+
+static void become_constant(HnBatch *b, HnValue *v)
+{
+    HnNode *n = b->node;
+    while (n->attrs->len > 0)
+        hn_node_remove_attr(n, ((const HnAttr *)n->attrs->pdata[0])->name);
+    hn_node_become(n, "Identity", NULL);
+    hn_node_set_in(n, 0, v);
+}
+
+/* Sizes [from, to) of the input as it is now, into *k parts. */
+static void shape_part(HnBatch *b, HnValue *all, int from, int to, HnValue **parts, int *k)
+{
+    int64_t at[HN_MAX_RANK];
+    for (int i = from; i < to; i++)
+        at[i - from] = i;
+    if (to > from)
+        parts[(*k)++] =
+            hn_batch_done(b, hn_batch_add(b, "Gather", (HnValue *[]){ all, hn_batch_constant(b, at, to - from) }, 2));
+}
+
+/* Some sizes are symbols: those of the samples' axis are said as they were. */
+static void shape_of_one(HnBatch *b, int start, int end)
+{
+    HnValue *parts[3];
+    const HnBatchIn *in = &b->in[0];
+    const int front = hn_batch_in_front(b, 0), at = front ? -1 : in->at.axis;
+    const HnDim size = hn_dim_mul(hn_dim_mul(in->at.outer, hn_dim(b->n0)), in->at.inner);
+    int k = 0;
+    if (at >= start && at < end && !size.known) {
+        hn_batch_fail(b, "a size cannot be written down");
+        return;
+    }
+    HnValue *all = hn_batch_done(b, hn_batch_add(b, "Shape", (HnValue *[]){ in->v }, 1));
+    if (at < start || at >= end) {
+        shape_part(b, all, start + front, end + front, parts, &k);
+    } else {
+        shape_part(b, all, start, at, parts, &k);
+        parts[k++] = hn_batch_constant(b, &size.n, 1);
+        shape_part(b, all, at + 1, end, parts, &k);
+    }
+    HnNode *n = b->node;
+    while (n->attrs->len > 0)
+        hn_node_remove_attr(n, ((const HnAttr *)n->attrs->pdata[0])->name);
+    hn_node_become(n, "Concat", NULL);
+    hn_node_set_int(n, "axis", 0);
+    hn_node_set_in(n, 0, parts[0]);
+    for (int i = 1; i < k; i++)
+        hn_node_add_in(n, parts[i]);
+}
+
+void hn_shape_batch(HnBatch *b)
+{
+    const HnType *was = b->in[0].was;
+    int start, end;
+    int64_t dims[HN_MAX_RANK];
+    gboolean fixed = TRUE;
+    if (hn_type_rank(was) < 0) {
+        hn_batch_fail(b, "the rank is not known");
+        return;
+    }
+    shape_range(b->params, was->rank, &start, &end);
+    for (int a = start; a < end; a++) {
+        fixed = fixed && was->dims[a].known;
+        dims[a - start] = was->dims[a].n;
+    }
+    if (fixed)
+        become_constant(b, hn_batch_constant(b, dims, end - start));
+    else
+        shape_of_one(b, start, end);
 }
 
 const HnOp hn_op_shape = {

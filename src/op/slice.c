@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -321,6 +322,78 @@ static void slice_grad(HnTape *t)
 {
     if (!slice_by_pad(t))
         hn_tape_moved(t);
+}
+
+/* Bounds that cut nothing off the samples. */
+static gboolean keeps_samples(HnBatch *b, const HnSlice *p, int i)
+{
+    int64_t starts[HN_MAX_RANK], ends[HN_MAX_RANK], steps[HN_MAX_RANK];
+    int n, m;
+    const HnBatchPlace *at = &b->in[0].at;
+    const HnDim size = hn_dim_mul(hn_dim_mul(at->outer, at->inner), hn_dim(b->n0));
+    if (!p->inputs)
+        return p->starts[i] == 0 && p->ends[i] == INT64_MAX && (p->steps == NULL || p->steps[i] == 1);
+    if (!hn_batch_ints(b, 1, starts, HN_MAX_RANK, &n) || !hn_batch_ints(b, 2, ends, HN_MAX_RANK, &m) || n != m)
+        return FALSE;
+    if (hn_batch_has(b, 4) && (!hn_batch_ints(b, 4, steps, HN_MAX_RANK, &m) || m != n || steps[i] != 1))
+        return FALSE;
+    if (starts[i] != 0 || !size.known || ends[i] < size.n)
+        return FALSE;
+    if (ends[i] >= INT32_MAX)
+        return TRUE;
+    if (b->in[2].now->dtype != HN_I64)
+        return FALSE;
+    ends[i] = INT64_MAX;
+    hn_batch_set_ints(b, 2, ends, n);
+    return TRUE;
+}
+
+/* Axes of an input that has its samples in front. */
+static gboolean shift_axes(HnBatch *b, const HnSlice *p, int64_t *axes, int n)
+{
+    const int rank = hn_batch_rank_was(b, 0);
+    for (int i = 0; i < n; i++)
+        axes[i] = hn_batch_axis(axes[i], rank) + 1;
+    if (!p->inputs)
+        hn_node_set_ints(b->node, "axes", axes, n);
+    else if (b->in[1].now->dtype == HN_I64)
+        hn_batch_set_ints(b, 3, axes, n);
+    else
+        return hn_batch_fail(b, "its bounds are not i64");
+    return TRUE;
+}
+
+static gboolean slice_axes(HnBatch *b, const HnSlice *p, int64_t *axes, int *n)
+{
+    const HnType *t = p->inputs && hn_batch_has(b, 1) ? b->in[1].now : NULL;
+    if (p->inputs && hn_batch_has(b, 3))
+        return hn_batch_ints(b, 3, axes, HN_MAX_RANK, n);
+    *n = !p->inputs ? (int)p->n : hn_type_rank(t) == 1 && t->dims[0].known ? (int)t->dims[0].n : -1;
+    for (int i = 0; i < *n; i++)
+        axes[i] = p->axes != NULL ? p->axes[i] : i;
+    return *n >= 0;
+}
+
+void hn_slice_batch(HnBatch *b)
+{
+    const HnSlice *p = b->params;
+    int64_t axes[HN_MAX_RANK];
+    int n;
+    gboolean stays = !hn_batch_in_front(b, 0);
+    for (int i = 1; i < b->n_in; i++)
+        if (hn_batch_split(b, i)) {
+            hn_batch_fail(b, "its bounds differ from sample to sample");
+            return;
+        }
+    if (hn_batch_rank_was(b, 0) < 0 || !slice_axes(b, p, axes, &n) || n > HN_MAX_RANK) {
+        hn_batch_fail(b, "its axes are not constant");
+        return;
+    }
+    for (int i = 0; i < n && stays; i++)
+        stays = hn_batch_axis(axes[i], hn_batch_rank_was(b, 0)) != b->in[0].at.axis || keeps_samples(b, p, i);
+    if (!stays && (!hn_batch_lift(b, 0, 0) || !shift_axes(b, p, axes, n)))
+        return;
+    b->out[0] = b->in[0].at;
 }
 
 const HnOp hn_op_slice = {

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/op.h"
 #include "op/types.h"
@@ -174,6 +175,12 @@ static void hardmax_grad(HnTape *t)
 #define SOFTMAX_RECORD                                                                                            \
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_INPLACE, .since = { 1, 11, 13 }, .in = "T", .out = "T", .T = HN_T_FLOATS, \
     .params_size = sizeof(HnSoftmax), .bind = softmax_bind, .infer = softmax_infer, .cost = softmax_cost
+
+void hn_softmax_batch(HnBatch *b)
+{
+    const HnSoftmax *p = b->params;
+    hn_batch_along(b, p->axis, p->flatten);
+}
 
 const HnOp hn_op_softmax = {
     .name = "Softmax",

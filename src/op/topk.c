@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/types.h"
 #include "op/tape.h"
@@ -180,6 +181,12 @@ static void topk_grad(HnTape *t)
     HnNode *back = hn_build_node(t->build, "ScatterElements", NULL, 3, in, 1);
     hn_node_set_int(back, "axis", p->axis);
     hn_tape_give(t, 0, hn_node_out(back, 0));
+}
+
+void hn_topk_batch(HnBatch *b)
+{
+    const HnTopK *p = b->params;
+    hn_batch_along(b, p->axis, FALSE);
 }
 
 const HnOp hn_op_topk = {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 #include "op/unbind.h"
@@ -90,6 +91,12 @@ static void transpose_grad(HnTape *t)
     for (int64_t i = 0; i < p->n; i++)
         back[p->perm[i]] = i;
     hn_tape_give(t, 0, hn_build_transpose(t->build, hn_tape_dy(t, 0), back, (int)p->n));
+}
+
+void hn_transpose_batch(HnBatch *b)
+{
+    const HnTranspose *p = b->params;
+    hn_batch_transpose(b, p->perm);
 }
 
 const HnOp hn_op_transpose = {

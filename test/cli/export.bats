@@ -134,7 +134,7 @@ END
     same_results slack.onnx out.onnx
     refuses 2 "no input has a dimension 'rows'; there is 'batch'" hone-export slack.onnx -o out.onnx --dim rows=4
     refuses 2 "no input 'z'; there is 'x'" hone-export slack.onnx -o out.onnx --shapes z:1x3
-    refuses 1 'is 3 in the model' hone-export slack.onnx -o out.onnx --shapes x:1x4
+    refuses 3 'with a size of 6 the new model does not run' hone-export slack.onnx -o out.onnx --shapes x:1x4
 }
 
 @test "export: --infer-shapes declares every value" {
@@ -454,6 +454,8 @@ END
     mkdir -p man/samples
     cp slack.onnx man/model.onnx
     cp x.npy man/samples
+    one_digit
+    cp one.onnx man
     cd man
     local examples line
     mapfile -t examples < <(sed -n 's/^\t\$ //p' "$root/man/hone-export.1.scd")
@@ -462,4 +464,43 @@ END
         echo "$line"
         bash -e -o pipefail -c "$line" >/dev/null
     done
+}
+
+# --- its interface ----------------------------------------------------------------------------------------------------
+
+# one_digit: one.onnx, the digits for a batch of 1
+one_digit() { [ -f one.onnx ] || hone-export -q "$root/models/digits" one.onnx --shapes image:1x1x8x8 >/dev/null; }
+
+@test "export: a batch of 1 becomes free, and the same results come of several at once" {
+    one_digit
+    exports one.onnx --free image:0=n --rename scores=logits
+    holds '.interface == [
+        {"kind": "input", "old_name": "image", "old_type": "f32[1,1,8,8]", "new_name": "image", "new_type": "f32[n,1,8,8]",
+         "note": "dimension 0 is free"},
+        {"kind": "output", "old_name": "scores", "old_type": "f32[1,10]", "new_name": "logits", "new_type": "f32[n,10]",
+         "note": ""}]'
+    succeeds hone-run out.onnx --shapes image:5x1x8x8 --input image=random:1 -q
+    succeeds hone-replay out.onnx one.onnx
+    exports one.onnx --shapes image:4x1x8x8 --rename image=x
+    holds '[.interface[].new_type] == ["f32[batch,1,8,8]", "f32[batch,10]"]'
+    hone-inspect out.onnx --json | jq -e '.inputs[0].name == "x" and .inputs[0].type == "f32[4,1,8,8]"'
+}
+
+@test "export: bytes of a camera go in, the best classes come out" {
+    one_digit
+    exports one.onnx --u8-input image --nhwc-input image --mean 127.5 --scale 51 --softmax --top-k 3 --rename image=camera
+    holds '[.interface[] | .new_name + " " + .new_type] ==
+        ["camera u8[1,8,8,1]", "scores_values f32[1,3]", "scores_indices i64[1,3]"]'
+    succeeds hone-replay out.onnx one.onnx
+}
+
+@test "export: what stands in the way of an interface is named, and nothing is written" {
+    one_digit
+    rm -f none.onnx
+    refuses 2 "no input 'x' with a fixed dimension 0" hone-export one.onnx none.onnx --free x:0
+    refuses 2 "is not of the form INPUT:AXIS=NAME" hone-export one.onnx none.onnx --free image
+    refuses 2 "there is an input or output 'scores' already" hone-export one.onnx none.onnx --rename image=scores
+    refuses 2 "has 10 classes" hone-export one.onnx none.onnx --top-k 11
+    refuses 2 "'x' is no output with scores" hone-export one.onnx none.onnx --softmax=x
+    [ ! -e none.onnx ]
 }

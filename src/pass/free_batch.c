@@ -1,0 +1,652 @@
+#include "pass/free_batch.h"
+
+#include <string.h>
+
+#include "ir/copy.h"
+#include "op/batch.h"
+
+#define SAMPLES "hn~samples" /* the symbol, while nodes are walked over: no file calls a dimension so */
+#define ATTEMPTS 64          /* views that are tried otherwise */
+#define FOLD ((gsize)1 << 16)
+
+/* A view that had several places for the samples. */
+typedef struct {
+    char *name; /* of its output */
+    int wish, choices;
+} Choice;
+
+typedef struct {
+    HnModel *m;
+    HnTypes *was, *now;
+    HnDim n;
+    int64_t n0;
+    HnValue *first; /* input that tells the number of samples */
+    int first_axis;
+    HnValue *size;      /* i64[1]; NULL: not needed so far */
+    GHashTable *places; /* HnValue * -> HnBatchPlace * */
+    GHashTable *wishes; /* name -> wish, of all attempts */
+    GPtrArray *choices; /* Choice *, of this one, in order */
+    HnNode *stuck;      /* the node that failed */
+} Free;
+
+static void choice_free(gpointer choice)
+{
+    g_free(((Choice *)choice)->name);
+    g_free(choice);
+}
+
+static HnBatchPlace place_of(const Free *f, const HnValue *v)
+{
+    const HnBatchPlace *at = g_hash_table_lookup(f->places, v);
+    return at != NULL ? *at : hn_batch_none();
+}
+
+static void set_place(Free *f, HnValue *v, HnBatchPlace at)
+{
+    if (at.axis >= 0)
+        g_hash_table_replace(f->places, v, g_memdup2(&at, sizeof at));
+    else
+        g_hash_table_remove(f->places, v);
+}
+
+/* --- one node ----------------------------------------------------------------------------------------------------- */
+
+/* In front of all other nodes: Shape, then the size of the axis. */
+static HnValue *size(HnBatch *b)
+{
+    Free *f = b->data;
+    HnGraph *g = f->m->graph;
+    if (f->size != NULL)
+        return f->size;
+    const HnNode *before = g->nodes->pdata[0];
+    HnNode *shape = hn_graph_add_node_before(g, before, "Shape", NULL, NULL);
+    HnNode *gather = hn_graph_add_node_before(g, before, "Gather", NULL, NULL);
+    const int64_t axis = f->first_axis;
+    g_autoptr(HnTensor) t = hn_tensor_ints(&axis, 1);
+    HnValue *at = hn_graph_new_value(g, "batch_axis");
+    hn_graph_add_weight(g, at, t);
+    hn_types_set_value(f->now, at, t);
+    hn_node_add_in(shape, f->first);
+    hn_node_add_out(shape, hn_graph_new_value(g, "batch_shape"));
+    hn_node_add_in(gather, hn_node_out(shape, 0));
+    hn_node_add_in(gather, at);
+    hn_node_add_out(gather, hn_graph_new_value(g, "batch_size"));
+    f->size = hn_node_out(gather, 0);
+    return hn_types_node(f->now, shape, 0, &b->error) && hn_types_node(f->now, gather, 0, &b->error) ? f->size : NULL;
+}
+
+static gboolean walk(Free *f, HnGraph *g, GError **error);
+static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchPlace *in, HnBatchPlace *out);
+static gboolean settle_inner(HnBatch *b, HnGraph *g, int k, int axis);
+static gboolean select_branch(HnBatch *b, HnGraph *const branch[2]);
+static HnValue *make(HnBatch *b, const char *op, HnValue *const *in, int n_in, int k);
+
+static void batch_init(Free *f, HnNode *n, HnBatch *b)
+{
+    *b = (HnBatch){ .node = n,
+                    .types = f->now,
+                    .n_in = (int)n->in->len,
+                    .n_out = (int)n->out->len,
+                    .n = f->n,
+                    .n0 = f->n0,
+                    .size = size,
+                    .graph = sub_graph,
+                    .settle = settle_inner,
+                    .select = select_branch,
+                    .make = make,
+                    .data = f };
+    b->in = g_new0(HnBatchIn, (gsize)b->n_in + 1);
+    b->was_out = g_new0(HnType *, (gsize)b->n_out + 1);
+    b->out = g_new0(HnBatchPlace, (gsize)b->n_out + 1);
+    for (int i = 0; i < b->n_in; i++) {
+        HnValue *v = hn_node_in(n, i);
+        b->in[i] = (HnBatchIn){ .v = v, .at = hn_batch_none() };
+        if (v == NULL)
+            continue;
+        b->in[i].was = hn_types_get(f->was, v);
+        b->in[i].now = hn_types_get(f->now, v);
+        b->in[i].at = place_of(f, v);
+    }
+    for (int k = 0; k < b->n_out; k++) {
+        b->out[k] = hn_batch_none();
+        b->was_out[k] = hn_node_out(n, k) != NULL ? hn_types_get(f->was, hn_node_out(n, k)) : NULL;
+    }
+}
+
+static void batch_clear(HnBatch *b)
+{
+    g_free(b->in);
+    g_free(b->was_out);
+    g_free(b->out);
+    g_clear_error(&b->error);
+}
+
+/* A value that was of type `was` holds n samples there; NULL: it cannot. `rank`: of what it is now. */
+static HnType *expected(const Free *f, const HnType *was, const HnBatchPlace *at, int rank)
+{
+    HnDim dims[HN_MAX_RANK];
+    const HnDim size = hn_dim_mul(hn_dim_mul(at->outer, f->n), at->inner);
+    const gboolean front = rank == was->rank + 1;
+    if (was->rank < 0 || rank > HN_MAX_RANK || (!front && rank != was->rank) || at->axis >= rank)
+        return NULL;
+    if (front && (at->axis != 0 || !hn_dim_equal(size, f->n)))
+        return NULL;
+    for (int a = 0; a < rank; a++)
+        dims[a] = front && a == 0 ? f->n : !front && a == at->axis ? size : was->dims[a - front];
+    return hn_type_tensor(was->dtype, rank, dims);
+}
+
+/* y, which was `was`, is as the place says; its type is known as precisely as can be then. */
+static gboolean check_out(Free *f, const HnValue *y, HnType *was, HnBatchPlace *at, GError **error)
+{
+    HnType *now = hn_types_get(f->now, y);
+    if (at->axis < 0)
+        return TRUE;
+    g_autoptr(HnType) want = hn_type_rank(was) >= 0 && hn_type_rank(now) >= 0 ? expected(f, was, at, now->rank) : NULL;
+    gboolean fits = want != NULL;
+    for (int a = 0; fits && a < want->rank; a++)
+        fits = !hn_dim_differ(want->dims[a], now->dims[a]);
+    if (fits) {
+        hn_types_set(f->now, y, want);
+        return TRUE;
+    }
+    g_autofree char *is = hn_type_describe(now), *before = hn_type_describe(was);
+    g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the samples cannot be told apart in its result, %s instead of %s", is,
+                before);
+    return FALSE;
+}
+
+static int wish_of(const Free *f, const HnNode *n)
+{
+    const HnValue *y = hn_node_out(n, 0);
+    return y != NULL ? GPOINTER_TO_INT(g_hash_table_lookup(f->wishes, y->name)) : 0;
+}
+
+static void note_choice(Free *f, const char *name, const HnBatch *b)
+{
+    if (b->choices < 2)
+        return;
+    Choice *c = g_new(Choice, 1);
+    *c = (Choice){ g_strdup(name), b->wish, b->choices };
+    g_ptr_array_add(f->choices, c);
+}
+
+static gboolean apply_rule(Free *f, HnNode *n, GError **error)
+{
+    HnBatch b;
+    const HnOp *op = n->op;
+    const HnBatchRule rule = hn_batch_rule(op);
+    if (rule == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s",
+                    (op->flags & HN_OP_DYNAMIC) != 0 ? "how much it finds differs from sample to sample"
+                                                     : "it may mix samples");
+        return FALSE;
+    }
+    batch_init(f, n, &b);
+    b.params = n->params;
+    b.wish = wish_of(f, n);
+    g_autofree HnValue **y = g_new0(HnValue *, (gsize)b.n_out + 1);
+    for (int k = 0; k < b.n_out; k++)
+        y[k] = hn_node_out(n, k);
+    g_autofree void *params = op->params_size > 0 ? g_memdup2(n->params, op->params_size) : NULL;
+    b.params = params;
+    rule(&b);
+    note_choice(f, y[0] != NULL ? y[0]->name : "", &b);
+    gboolean ok = b.error == NULL;
+    if (!ok)
+        g_propagate_error(error, g_steal_pointer(&b.error));
+    if (ok && b.gone)
+        hn_graph_remove_node(n->graph, n);
+    ok = ok && (b.gone || hn_types_node(f->now, n, FOLD, error));
+    for (int k = 0; k < b.n_out && ok && !b.gone; k++) {
+        if (y[k] == NULL)
+            continue;
+        ok = check_out(f, y[k], b.was_out[k], &b.out[k], error);
+        set_place(f, y[k], b.out[k]);
+    }
+    batch_clear(&b);
+    return ok;
+}
+
+static gboolean reads_samples(const Free *f, const HnNode *n)
+{
+    g_autoptr(GPtrArray) reads = hn_node_reads(n);
+    for (guint i = 0; i < reads->len; i++)
+        if (place_of(f, reads->pdata[i]).axis >= 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* What it makes of the samples without a change, for views that need none. */
+static gboolean try_as_it_is(Free *f, HnNode *n, GError **error)
+{
+    g_autoptr(GError) ignored = NULL;
+    if (!hn_op_bind(n, error))
+        return FALSE;
+    if ((n->op->flags & HN_OP_CONTROL) != 0)
+        return TRUE;
+    for (guint k = 0; k < n->out->len; k++)
+        if (n->out->pdata[k] != NULL)
+            hn_types_forget(f->now, n->out->pdata[k]);
+    hn_types_node(f->now, n, 0, &ignored);
+    return n->op != NULL || hn_op_bind(n, error);
+}
+
+static gboolean free_node(Free *f, HnNode *n, GError **error)
+{
+    g_autofree char *label = g_strdup(hn_node_label(n)), *op = g_strdup(n->op_type);
+    const gboolean samples = reads_samples(f, n);
+    if (samples ? try_as_it_is(f, n, error) && apply_rule(f, n, error) : hn_types_node(f->now, n, FOLD, error))
+        return TRUE;
+    f->stuck = f->stuck != NULL ? f->stuck : n;
+    if (samples && *error != NULL && strstr((*error)->message, "' (") == NULL)
+        g_prefix_error(error, "'%s' (%s): ", label, op);
+    return FALSE;
+}
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+static gboolean walk(Free *f, HnGraph *g, GError **error)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_copy(g->nodes, NULL, NULL);
+    for (guint i = 0; i < nodes->len; i++)
+        if (!free_node(f, nodes->pdata[i], error))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchPlace *in, HnBatchPlace *out)
+{
+    Free *f = b->data;
+    if (!hn_types_enter(f->now, g, FALSE, &b->error))
+        return FALSE;
+    for (int i = 0; i < n_in && (guint)i < g->inputs->len; i++)
+        set_place(f, g->inputs->pdata[i], in[i]);
+    if (!walk(f, g, &b->error))
+        return FALSE;
+    for (guint k = 0; k < g->outputs->len; k++)
+        out[k] = place_of(f, g->outputs->pdata[k]);
+    return TRUE;
+}
+
+/* --- branches ----------------------------------------------------------------------------------------------------- */
+
+/* The node that was added last, in front of `before`. */
+static void move_before(HnGraph *g, const HnNode *before)
+{
+    HnNode *n = g_ptr_array_steal_index(g->nodes, g->nodes->len - 1);
+    g_ptr_array_insert(g->nodes, (gint)hn_graph_index(g, before), n);
+}
+
+/* What the original made is known of the copies, too. */
+static void know_copies(Free *f, GHashTable *copies)
+{
+    GHashTableIter iter;
+    gpointer from, to;
+    g_hash_table_iter_init(&iter, copies);
+    while (g_hash_table_iter_next(&iter, &from, &to)) {
+        HnType *t = from != to ? hn_types_get(f->was, from) : NULL;
+        HnTensor *v = from != to ? hn_types_value(f->was, from) : NULL;
+        if (t != NULL)
+            hn_types_set(f->was, to, t);
+        if (v != NULL)
+            hn_types_set_value(f->was, to, v);
+    }
+}
+
+/* The nodes of branch g once more in front of n; out[k]: what stands for its output k. */
+static gboolean inline_branch(Free *f, HnNode *n, HnGraph *g, HnValue **out, GError **error)
+{
+    HnGraph *to = n->graph;
+    g_autoptr(GHashTable) copies = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) made = g_ptr_array_new();
+    for (guint i = 0; i < g->weights->len; i++) {
+        const HnValue *w = g->weights->pdata[i];
+        HnValue *copy = hn_graph_new_value(to, w->name);
+        if (w->weight == NULL) {
+            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "a branch has a sparse weight");
+            return FALSE;
+        }
+        hn_graph_add_weight(to, copy, w->weight);
+        hn_types_set_value(f->now, copy, w->weight);
+        hn_types_set_value(f->was, copy, w->weight);
+        g_hash_table_insert(copies, (gpointer)w, copy);
+    }
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *inner = g->nodes->pdata[i];
+        for (guint k = 0; k < inner->out->len; k++)
+            if (inner->out->pdata[k] != NULL)
+                g_hash_table_insert(copies, inner->out->pdata[k],
+                                    hn_graph_new_value(to, ((HnValue *)inner->out->pdata[k])->name));
+        for (guint k = 0; k < inner->in->len; k++) { /* values around the branch stand for themselves */
+            HnValue *v = inner->in->pdata[k];
+            if (v != NULL && v->graph != g)
+                g_hash_table_insert(copies, v, v);
+        }
+        g_autoptr(GPtrArray) captured = hn_node_captures(inner);
+        for (guint k = 0; k < captured->len; k++)
+            if (((HnValue *)captured->pdata[k])->graph != g)
+                g_hash_table_insert(copies, captured->pdata[k], captured->pdata[k]);
+        g_ptr_array_add(made, hn_node_copy(to, inner, copies));
+        move_before(to, n);
+    }
+    know_copies(f, copies);
+    for (guint k = 0; k < g->outputs->len; k++) {
+        HnValue *v = g->outputs->pdata[k];
+        out[k] = v->graph == g ? g_hash_table_lookup(copies, v) : v;
+    }
+    for (guint i = 0; i < made->len; i++)
+        if (!free_node(f, made->pdata[i], error))
+            return FALSE;
+    return TRUE;
+}
+
+/* A node in front of the If that makes `y` (NULL: a value of its own), which was of type `was`. */
+static HnValue *add_free(Free *f, HnNode *before, const char *op, HnValue *const *in, int n_in, HnValue *y, HnType *was,
+                         GError **error)
+{
+    HnNode *n = hn_graph_add_node_before(before->graph, before, op, NULL, NULL);
+    for (int i = 0; i < n_in; i++)
+        hn_node_add_in(n, in[i]);
+    if (y != NULL)
+        hn_node_set_out(n, 0, y);
+    else
+        hn_node_add_out(n, y = hn_graph_new_value(n->graph, op));
+    hn_types_set(f->was, y, was);
+    return free_node(f, n, error) ? y : NULL;
+}
+
+static HnValue *make(HnBatch *b, const char *op, HnValue *const *in, int n_in, int k)
+{
+    HnValue *y = k >= 0 ? hn_node_out(b->node, k) : NULL;
+    if (y != NULL)
+        hn_node_set_out(b->node, k, NULL);
+    return add_free(b->data, b->node, op, in, n_in, y, b->was_out[MAX(k, 0)], &b->error);
+}
+
+static gboolean select_branch(HnBatch *b, HnGraph *const branch[2])
+{
+    Free *f = b->data;
+    HnNode *n = b->node;
+    g_autofree HnValue **no = g_new0(HnValue *, (gsize)b->n_out + 1), **yes = g_new0(HnValue *, (gsize)b->n_out + 1);
+    g_autoptr(HnType) scalar = hn_type_tensor(HN_BOOL, 0, NULL);
+    HnValue *list = hn_batch_constant(b, NULL, 0), *cond = b->in[0].v;
+    hn_types_set(f->was, list, hn_types_get(f->now, list));
+    if (!inline_branch(f, n, branch[0], no, &b->error) || !inline_branch(f, n, branch[1], yes, &b->error) ||
+        (cond = add_free(f, n, "Reshape", (HnValue *[]){ cond, list }, 2, NULL, scalar, &b->error)) == NULL)
+        return FALSE;
+    for (int k = 0; k < b->n_out; k++) {
+        HnValue *y = hn_node_out(n, k), *in[] = { cond, yes[k], no[k] };
+        HnType *was = hn_types_get(f->was, yes[k]), *other = hn_types_get(f->was, no[k]);
+        if (y == NULL)
+            continue;
+        if (was == NULL || other == NULL || !hn_type_equal(was, other))
+            return hn_batch_fail(b, "which branch runs differs from sample to sample, and what they make is not of one "
+                                    "shape");
+        hn_node_set_out(n, k, NULL);
+        if (add_free(f, n, "Where", in, 3, y, was, &b->error) == NULL)
+            return FALSE;
+    }
+    return b->gone = TRUE;
+}
+
+/* --- outputs ------------------------------------------------------------------------------------------------------ */
+
+/* An Identity in front of output k, whose input is brought into form. axis -1: the samples in front. */
+static gboolean settle_output(Free *f, HnGraph *g, int k, int axis, GError **error)
+{
+    HnBatch b;
+    HnValue *v = g->outputs->pdata[k], *to = hn_graph_new_value(g, v->name);
+    HnNode *n = hn_graph_add_node(g, -1, "Identity", NULL, NULL);
+    HnType *was = hn_types_get(f->was, v);
+    hn_node_add_in(n, v);
+    hn_node_add_out(n, to);
+    batch_init(f, n, &b);
+    gboolean ok = axis < 0 ? hn_batch_lift(&b, 0, 0) : hn_batch_put(&b, 0, axis);
+    HnBatchPlace at = b.in[0].at;
+    if (!ok)
+        g_propagate_error(error, g_steal_pointer(&b.error));
+    batch_clear(&b);
+    ok = ok && hn_types_node(f->now, n, 0, error) && check_out(f, to, was, &at, error);
+    if (!ok)
+        return FALSE;
+    hn_types_set(f->was, to, was);
+    set_place(f, to, at);
+    hn_graph_set_output(g, (guint)k, to);
+    if (g->outer == NULL)
+        hn_value_swap_names(v, to);
+    return TRUE;
+}
+
+static gboolean settle_inner(HnBatch *b, HnGraph *g, int k, int axis)
+{
+    return settle_output(b->data, g, k, axis, &b->error);
+}
+
+static void forget_declared(HnGraph *g, gboolean main)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, g->values);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        HnValue *v = value;
+        v->has_info = FALSE;
+        if (v->weight == NULL && v->sparse == NULL && !(main && v->is_input))
+            hn_value_set_type(v, NULL);
+    }
+    g_ptr_array_set_size(g->infos, 0);
+    for (guint i = 0; i < g->inner->len; i++)
+        forget_declared(g->inner->pdata[i], FALSE);
+}
+
+/* Names of our own, of samples and of what is not known, are for no file. */
+static HnType *renamed(const Free *f, const HnType *t, HnDim symbol)
+{
+    HnDim dims[HN_MAX_RANK];
+    for (int a = 0; a < t->rank; a++)
+        dims[a] = hn_dim_equal(t->dims[a], f->n)                                    ? symbol
+                  : t->dims[a].sym != NULL && strpbrk(t->dims[a].sym, "~?") != NULL ? hn_dim_unknown()
+                                                                                    : t->dims[a];
+    return hn_type_tensor(t->dtype, t->rank, dims);
+}
+
+static void declare(const Free *f, GPtrArray *values, HnDim symbol)
+{
+    for (guint i = 0; i < values->len; i++) {
+        HnValue *v = values->pdata[i];
+        const HnType *t = hn_types_get(f->now, v);
+        if (!hn_type_is_tensor(t) || t->rank < 0 || (v->is_input && place_of(f, v).axis < 0))
+            continue;
+        g_autoptr(HnType) type = renamed(f, t, symbol);
+        hn_value_set_type(v, type);
+    }
+}
+
+/* --- a model ------------------------------------------------------------------------------------------------------ */
+
+static HnValue *input_named(const HnModel *m, const char *name)
+{
+    for (guint i = 0; i < m->graph->inputs->len; i++) {
+        HnValue *v = m->graph->inputs->pdata[i];
+        if (!hn_value_is_weight(v) && !strcmp(v->name, name))
+            return v;
+    }
+    return NULL;
+}
+
+static gboolean free_input(Free *f, const HnFreeDim *d, GError **error)
+{
+    HnValue *v = input_named(f->m, d->input);
+    const HnType *t = v != NULL ? v->type : NULL;
+    HnDim dims[HN_MAX_RANK];
+    if (v == NULL || hn_type_rank(t) <= d->axis || d->axis < 0 || t->rank > HN_MAX_RANK || !t->dims[d->axis].known) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "the model has no input '%s' with a fixed dimension %d", d->input,
+                    d->axis);
+        return FALSE;
+    }
+    if (f->n0 != 0 && f->n0 != t->dims[d->axis].n) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                    "dimension %d of input '%s' is %" PRId64 ", others of that name are %" PRId64, d->axis, d->input,
+                    t->dims[d->axis].n, f->n0);
+        return FALSE;
+    }
+    f->n0 = t->dims[d->axis].n;
+    memcpy(dims, t->dims, (gsize)t->rank * sizeof *dims);
+    dims[d->axis] = f->n;
+    g_autoptr(HnType) type = hn_type_tensor(t->dtype, t->rank, dims);
+    hn_types_set(f->now, v, type);
+    set_place(f, v, hn_batch_place(d->axis));
+    if (f->first == NULL) {
+        f->first = v;
+        f->first_axis = d->axis;
+    }
+    return TRUE;
+}
+
+static int wanted_axis(const HnFreeDim *wanted, const HnValue *v)
+{
+    for (; wanted != NULL && wanted->input != NULL; wanted++)
+        if (!strcmp(wanted->input, v->name))
+            return wanted->axis;
+    return -1;
+}
+
+static gboolean settle_outputs(Free *f, const HnFreeDim *wanted, HnFreedBatch *out, GError **error)
+{
+    HnGraph *g = f->m->graph;
+    out->n_out = (int)g->outputs->len;
+    g_free(out->out);
+    out->out = g_new(int, (gsize)out->n_out + 1);
+    for (int k = 0; k < out->n_out; k++) {
+        const HnValue *v = g->outputs->pdata[k];
+        const HnBatchPlace at = place_of(f, v);
+        const HnType *was = hn_types_get(f->was, v), *now = hn_types_get(f->now, v);
+        const gboolean front = at.axis >= 0 && hn_type_rank(now) != hn_type_rank(was);
+        const gboolean alone = !front && hn_dim_is(at.outer, 1) && hn_dim_is(at.inner, 1);
+        int want = wanted_axis(wanted, v);
+        for (int a = 0; a < hn_type_rank(was) && want < 0 && at.axis >= 0 && !alone; a++)
+            want = hn_dim_is(was->dims[a], f->n0) ? a : -1;
+        const gboolean stays = at.axis < 0 ? want < 0 : want >= 0 ? at.axis == want && alone : alone || front;
+        if (!stays && !settle_output(f, g, k, want, error)) {
+            g_prefix_error(error, "output '%s': ", v->name);
+            return FALSE;
+        }
+        out->out[k] = place_of(f, g->outputs->pdata[k]).axis;
+    }
+    return TRUE;
+}
+
+static gboolean attempt(Free *f, const HnFreeDim *dims, guint n, const char *symbol, const HnFreeDim *wanted,
+                        HnFreedBatch *out, GError **error)
+{
+    HnGraph *g = f->m->graph;
+    gboolean ok = hn_types_graph(f->was, g, FOLD, 0, error);
+    forget_declared(g, TRUE);
+    ok = ok && hn_types_enter(f->now, g, TRUE, error);
+    for (guint i = 0; i < n && ok; i++)
+        ok = free_input(f, &dims[i], error);
+    if (!ok || !walk(f, g, error) || !settle_outputs(f, wanted, out, error))
+        return FALSE;
+    declare(f, g->inputs, hn_dim_symbol(symbol));
+    declare(f, g->outputs, hn_dim_symbol(symbol));
+    return hn_graph_infer(g, FALSE, error) && hn_model_verify(f->m, error);
+}
+
+/* Names of what the node that failed depends on. */
+static GHashTable *upstream(HnNode *n)
+{
+    GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) todo = g_ptr_array_new();
+    for (; n != NULL; n = n->graph->holder)
+        g_ptr_array_add(todo, n);
+    while (todo->len > 0) {
+        const HnNode *at = g_ptr_array_steal_index(todo, todo->len - 1);
+        if (!g_hash_table_add(seen, (gpointer)at))
+            continue;
+        g_autoptr(GPtrArray) reads = hn_node_reads(at);
+        for (guint i = 0; i < reads->len; i++) {
+            const HnValue *v = reads->pdata[i];
+            g_hash_table_add(names, v->name);
+            if (v->producer != NULL)
+                g_ptr_array_add(todo, v->producer);
+        }
+    }
+    return names;
+}
+
+/* The last view in front of what failed that has another place left is to take it; FALSE: there is none. */
+static gboolean try_otherwise(Free *f)
+{
+    g_autoptr(GHashTable) names = f->stuck != NULL ? upstream(f->stuck) : NULL;
+    for (guint i = f->choices->len; i-- > 0;) {
+        const Choice *c = f->choices->pdata[i];
+        if (c->wish + 1 >= c->choices || (names != NULL && !g_hash_table_contains(names, c->name)))
+            continue;
+        g_hash_table_replace(f->wishes, g_strdup(c->name), GINT_TO_POINTER(c->wish + 1));
+        for (guint k = i + 1; k < f->choices->len; k++)
+            g_hash_table_remove(f->wishes, ((const Choice *)f->choices->pdata[k])->name);
+        return TRUE;
+    }
+    return FALSE;
+}
+
+static void free_clear(Free *f)
+{
+    hn_types_free(f->was);
+    hn_types_free(f->now);
+    g_clear_pointer(&f->places, g_hash_table_unref);
+    g_clear_pointer(&f->choices, g_ptr_array_unref);
+    g_clear_pointer(&f->m, hn_model_free);
+}
+
+static void free_init(Free *f, const HnModel *m, HnBudget *budget, GHashTable *wishes)
+{
+    *f = (Free){ .m = hn_model_copy(m), .n = hn_dim_symbol(SAMPLES), .wishes = wishes };
+    f->was = hn_types_new(f->m);
+    f->now = hn_types_new(f->m);
+    hn_types_set_budget(f->was, budget);
+    hn_types_set_budget(f->now, budget);
+    hn_types_name_unknown(f->was);
+    hn_types_name_unknown(f->now);
+    f->places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    f->choices = g_ptr_array_new_with_free_func(choice_free);
+}
+
+gboolean hn_free_batch(const HnModel *m, const HnFreeDim *dims, guint n, const char *symbol, const HnFreeDim *wanted,
+                       HnBudget *budget, HnFreedBatch *out, GError **error)
+{
+    g_autoptr(GHashTable) wishes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GError *first = NULL;
+    *out = (HnFreedBatch){ .n0 = 0 };
+    for (int i = 0;; i++) {
+        Free f;
+        GError *failure = NULL;
+        free_init(&f, m, budget, wishes);
+        if (attempt(&f, dims, n, symbol, wanted, out, &failure)) {
+            out->model = g_steal_pointer(&f.m);
+            out->n0 = f.n0;
+            free_clear(&f);
+            g_clear_error(&first);
+            return TRUE;
+        }
+        const gboolean again = i < ATTEMPTS && g_error_matches(failure, HN_ERROR, HN_ERROR_GUARD) && try_otherwise(&f);
+        free_clear(&f);
+        out->views += again;
+        if (first == NULL)
+            first = failure;
+        else
+            g_error_free(failure);
+        if (!again)
+            break;
+    }
+    hn_freed_batch_clear(out);
+    g_propagate_error(error, first);
+    return FALSE;
+}
+
+void hn_freed_batch_clear(HnFreedBatch *f)
+{
+    g_clear_pointer(&f->model, hn_model_free);
+    g_clear_pointer(&f->out, g_free);
+}
