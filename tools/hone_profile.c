@@ -38,6 +38,11 @@ static const GOptionEntry entries[] = {
       "write profiled runs as Chrome trace events, for Perfetto", "FILE" },
     { "folded", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, folded), "write folded stacks, for flame graphs",
       "FILE" },
+    { "compare", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ProfileParams, compare),
+      "the change of each node against an earlier report of --json", "OLD.json" },
+    { "advise", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, advise),
+      "try what would make it faster with --time or --runs too, and where runs are long", NULL },
+    { "no-advise", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, no_advise), "try nothing", NULL },
     { "measure-roofline", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, remeasure),
       "measure what the machine can do again, instead of taking it from the cache", NULL },
     { "lowered", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(ProfileParams, lowered),
@@ -88,6 +93,10 @@ static gboolean check_options(Profiling *f, GError **error)
         return hn_tool_usage(error, "option '--top' needs a number from 0 on");
     if (p->trace && p->folded && !strcmp(p->trace, p->folded))
         return hn_tool_usage(error, "'--trace' and '--folded' need two files");
+    if (p->advise && p->no_advise)
+        return hn_tool_usage(error, "options '--advise' and '--no-advise' exclude each other");
+    if (p->compare && !strcmp(p->compare, "-") && !hn_context_take_stdin(ctx, "the earlier report", error))
+        return FALSE;
     if (p->lowered && !hn_context_take_stdout(ctx, "the lowered graph", error))
         return FALSE;
     if (p->trace && hn_out_is_stdout(p->trace) && !hn_context_take_stdout(ctx, "the trace", error))
@@ -114,6 +123,12 @@ static char *make_label(const char *path)
     g_autofree char *base = g_path_get_basename(path), *folder = g_path_get_dirname(path);
     g_autofree char *above = g_path_get_basename(folder);
     return g_filename_display_name(!strcmp(base, "model.onnx") && strcmp(above, ".") ? above : base);
+}
+
+/* The path as on a command line. */
+static char *quote(const char *path)
+{
+    return g_regex_match_simple("^[A-Za-z0-9_./+-]+$", path, 0, 0) ? g_strdup(path) : g_shell_quote(path);
 }
 
 /* --- opening --------------------------------------------------------------------------------------------- */
@@ -276,6 +291,7 @@ static gboolean measure(Profiling *f, GError **error)
     if (!hn_progress_stop(progress, NULL) && !hn_profile_errors(&f->profile, run_set, f, error))
         return FALSE;
     hn_profile_finish(&f->profile, &f->roofline);
+    profile_try(f);
     return TRUE;
 }
 
@@ -342,6 +358,9 @@ static void profiling_clear(Profiling *f)
     hn_shapes_free(f->shapes);
     g_free(f->out);
     g_free(f->label);
+    g_free(f->quoted);
+    g_clear_pointer(&f->trials, g_array_unref);
+    g_clear_pointer(&f->old, json_object_unref);
 }
 
 static gboolean run(HnContext *ctx, GError **error)
@@ -350,15 +369,17 @@ static gboolean run(HnContext *ctx, GError **error)
     gboolean ok = check_options(&f, error);
     if (ok) {
         f.label = make_label(f.path);
-        ok = open_model(&f, error) && (f.p->lowered ? print_lowered(&f, error) : measure(&f, error) && tell(&f, error));
+        f.quoted = quote(f.path);
+        ok = profile_read_old(&f, error) && open_model(&f, error) &&
+             (f.p->lowered ? print_lowered(&f, error) : measure(&f, error) && tell(&f, error));
     }
     hn_data_explain(f.data, error);
     profiling_clear(&f);
     return ok;
 }
 
-static const char *const usual[] = { "runs",    "time", "data",    "dim",  "shapes",   "top", "trace",
-                                     "threads", "json", "verbose", "help", "help-all", NULL };
+static const char *const usual[] = { "runs",    "time",    "data", "dim",     "shapes", "top",      "trace",
+                                     "compare", "threads", "json", "verbose", "help",   "help-all", NULL };
 
 static const HnTool tool = {
     .name = "hone-profile",

@@ -1,10 +1,11 @@
 /*
- * hone-profile: what its two files share. profile.c opens and measures, profile_report.c tells.
+ * hone-profile: what its files share. hone_profile.c opens and measures, profile_report.c tells.
  */
 #pragma once
 
 #include <json-glib/json-glib.h>
 
+#include "cli/report.h"
 #include "cli/tool.h"
 #include "common.h"
 #include "perf/measure.h"
@@ -21,11 +22,11 @@
 #define BOTTLENECK 0.2 /* part of the time that makes one */
 
 typedef struct {
-    char *warmup, *time, *data, *trace, *folded;
+    char *warmup, *time, *data, *trace, *folded, *compare;
     char **input, **dim, **shapes;
     gint64 runs;
     int top;
-    gboolean strict, weights, remeasure, lowered;
+    gboolean strict, weights, remeasure, lowered, advise, no_advise;
     HnToolTrainParams training;
     HnToolDataParams from;
 } ProfileParams;
@@ -34,7 +35,8 @@ typedef struct {
     HnContext *ctx;
     const ProfileParams *p;
     const char *path;
-    char *label; /* the file's name, for people */
+    char *label;  /* the file's name, for people */
+    char *quoted; /* the path as on a command line */
     const HnBackend *backend;
     HnWarmup warmup;
     double seconds;
@@ -57,6 +59,10 @@ typedef struct {
     HnRoofline roofline;
     HnProfile profile;
     HnNoise noise; /* while it was measured */
+    gboolean tried;
+    guint untried;   /* trials, for want of time */
+    GArray *trials;  /* ProfileTrial (profile_advice.h): the most gain first */
+    JsonObject *old; /* of --compare; NULL: none */
 } Profiling;
 
 /* --- profile_report.c -------------------------------------------------------------------------------------- */
@@ -66,3 +72,22 @@ gboolean profile_report(Profiling *f, GError **error);
 /* --- profile_train.c ---------------------------------------------------------------------------------------- */
 
 void profile_add_training(const Profiling *f, JsonObject *root);
+
+/* --- profile_advice.c: what other commands would gain ------------------------------------------------------- */
+
+void profile_try(Profiling *f); /* f->trials; what fails says why there */
+gboolean profile_helped(const Profiling *f);
+void profile_add_advice(const Profiling *f, JsonObject *root);
+void profile_tell_advice(const Profiling *f, HnReport *report);
+
+/* --- profile_memory.c ---------------------------------------------------------------------------------------- */
+
+void profile_add_memory(const Profiling *f, const HnMemoryTimeline *t, JsonObject *root);
+void profile_add_weights(const Profiling *f, JsonObject *root);
+const char *profile_point_name(const HnMemoryPoint *p); /* of the node, or "reorder" */
+
+/* --- profile_compare.c: an earlier report of hone-profile ------------------------------------------------------ */
+
+gboolean profile_read_old(Profiling *f, GError **error); /* f->old, checked */
+void profile_add_compare(const Profiling *f, JsonObject *root);
+void profile_tell_compare(const Profiling *f, JsonObject *root, HnReport *report);

@@ -8,7 +8,6 @@
 #include "perf/blocks.h"
 #include "hone_profile.h"
 #include "noise_report.h"
-#include "weight_json.h"
 
 #define NEAR_LIMIT 0.5 /* part of the roofline from which on a node is taken to be at its limit */
 #define ALIVE_SHOWN 5
@@ -301,14 +300,47 @@ static void add_refusals(const HnProfileRow *row, JsonObject *o)
     json_object_set_array_member(o, "refused", list);
 }
 
+static JsonArray *types_array(char **types)
+{
+    JsonArray *list = json_array_new();
+    for (char **t = types; t != NULL && *t != NULL; t++)
+        json_array_add_string_element(list, *t);
+    return list;
+}
+
+/* "1x64x56x56" of "f32[1,64,56,56]", "i64 3x2" of "i64[3,2]", "scalar"; g_free. */
+static char *short_type(const char *type)
+{
+    const char *open = strchr(type, '[');
+    if (open == NULL)
+        return g_strdup(type);
+    g_autofree char *dims = g_strndup(open + 1, strlen(open + 1) - 1);
+    g_strdelimit(dims, ",", 'x');
+    const gboolean plain = g_str_has_prefix(type, "f32[");
+    return g_strdup_printf("%.*s%s%s", plain ? 0 : (int)(open - type), type, plain ? "" : " ", *dims ? dims : "scalar");
+}
+
+/* "1x3x224x224 > 1x64x112x112": the first input and output, f32 where nothing is said; NULL: not known */
+static char *shape_text(const HnProfileRow *row)
+{
+    if (row->in == NULL || row->out == NULL || row->out[0] == NULL)
+        return NULL;
+    g_autofree char *in = row->in[0] != NULL ? short_type(row->in[0]) : g_strdup(""), *out = short_type(row->out[0]);
+    return !strcmp(in, out) ? g_strdup(out) : g_strdup_printf("%s > %s", in, out);
+}
+
 static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint index)
 {
     const HnProfile *p = &r->f->profile;
     JsonObject *o = json_object_new();
     const HnProfileRow *parent = row->parent >= 0 ? p->rows->pdata[row->parent] : NULL;
+    g_autofree char *shape = shape_text(row);
     json_object_set_string_member(o, "name", row->name);
     json_object_set_string_member(o, "op", row->op);
     json_object_set_string_member(o, "kernel", row->kernel ? row->kernel->name : "ref");
+    json_object_set_array_member(o, "in", types_array(row->in));
+    json_object_set_array_member(o, "out", types_array(row->out));
+    json_object_set_string_member(o, "shape", shape);
     json_object_set_int_member(o, "index", index);
     json_object_set_string_member(o, "inside", parent ? parent->name : NULL);
     json_object_set_double_member(o, "calls", row->per_run);
@@ -468,65 +500,6 @@ static void add_totals(Report *r)
     json_object_set_object_member(r->root, "roofline", roofline);
 }
 
-/* --- memory and weights ------------------------------------------------------------------------------------ */
-
-static const char *point_name(const HnMemoryPoint *p)
-{
-    return p->node ? hn_node_label(p->node) : "reorder";
-}
-
-static void add_memory(Report *r, const HnMemoryTimeline *t)
-{
-    HnSessionStats stats;
-    hn_session_stats(r->f->session, &stats);
-    JsonObject *memory = json_object_new();
-    JsonArray *timeline = json_array_new(), *alive = json_array_new();
-    for (guint i = 0; i < t->points->len; i++) {
-        const HnMemoryPoint *p = &g_array_index(t->points, HnMemoryPoint, i);
-        JsonObject *o = json_object_new();
-        json_object_set_string_member(o, "node", point_name(p));
-        json_object_set_int_member(o, "bytes", (gint64)p->bytes);
-        json_array_add_object_element(timeline, o);
-    }
-    for (guint i = 0; i < t->alive->len; i++) {
-        const HnMemoryTensor *x = &g_array_index(t->alive, HnMemoryTensor, i);
-        JsonObject *o = json_object_new();
-        json_object_set_string_member(o, "name", x->name);
-        json_object_set_string_member(o, "type", x->type);
-        json_object_set_string_member(o, "kind", x->kind);
-        json_object_set_string_member(o, "node", x->source ? hn_node_label(x->source) : NULL);
-        json_object_set_int_member(o, "bytes", (gint64)x->bytes);
-        json_array_add_object_element(alive, o);
-    }
-    const HnMemoryPoint *peak = t->points->len ? &g_array_index(t->points, HnMemoryPoint, t->peak) : NULL;
-    json_object_set_int_member(memory, "peak", peak ? (gint64)peak->bytes : 0);
-    json_object_set_string_member(memory, "peak_node", peak ? point_name(peak) : NULL);
-    json_object_set_int_member(memory, "arena", (gint64)stats.arena_bytes);
-    json_object_set_int_member(memory, "outputs", (gint64)stats.output_bytes);
-    json_object_set_int_member(memory, "weights", (gint64)hn_model_weight_bytes(r->f->model));
-    json_object_set_int_member(memory, "packed", (gint64)stats.packed_bytes);
-    json_object_set_array_member(memory, "alive", alive);
-    json_object_set_array_member(memory, "timeline", timeline);
-    json_object_set_object_member(r->root, "memory_bytes", memory);
-}
-
-static gint larger_weight_first(gconstpointer a, gconstpointer b)
-{
-    gsize x = ((const HnWeightReport *)a)->tensor->bytes, y = ((const HnWeightReport *)b)->tensor->bytes;
-    return (x < y) - (x > y);
-}
-
-static void add_weights(Report *r)
-{
-    g_autoptr(GArray) weights = hn_weights_report(r->f->model->graph);
-    JsonArray *list = json_array_new();
-    g_array_sort(weights, larger_weight_first);
-    for (guint i = 0; i < weights->len; i++) {
-        json_array_add_object_element(list, hn_tool_weight_json(&g_array_index(weights, HnWeightReport, i)));
-    }
-    json_object_set_array_member(r->root, "weights", list);
-}
-
 /* --- text -------------------------------------------------------------------------------------------------- */
 
 static const HnColumn type_columns[] = {
@@ -537,7 +510,7 @@ static const HnColumn type_columns[] = {
     { "share", "share", HN_COL_PERCENT },
     { "gflop_per_s", "GFLOP/s", HN_COL_NUMBER },
     { "gb_per_s", "GB/s", HN_COL_NUMBER },
-    { "of_limit", "of limit", HN_COL_PERCENT },
+    { "of_limit", "% of roofline", HN_COL_PERCENT },
     { 0 },
 };
 
@@ -549,7 +522,7 @@ static const HnColumn block_columns[] = {
     { "share", "share", HN_COL_PERCENT },
     { "gflop_per_s", "GFLOP/s", HN_COL_NUMBER | HN_COL_MINOR },
     { "gb_per_s", "GB/s", HN_COL_NUMBER | HN_COL_MINOR },
-    { "of_limit", "of limit", HN_COL_PERCENT },
+    { "of_limit", "% of roofline", HN_COL_PERCENT },
     { 0 },
 };
 
@@ -558,11 +531,12 @@ static const HnColumn node_columns[] = {
     { "op", "type", HN_COL_TEXT },
     { "kernel", "kernel", HN_COL_TEXT },
     { "ms", "time", HN_COL_MS },
-    { "spread", "+-", HN_COL_PERCENT },
+    { "spread", "+-", HN_COL_PERCENT | HN_COL_MINOR },
     { "share", "share", HN_COL_PERCENT },
     { "gflop_per_s", "GF/s", HN_COL_NUMBER | HN_COL_MINOR },
     { "gb_per_s", "GB/s", HN_COL_NUMBER | HN_COL_MINOR },
-    { "of_limit", "limit", HN_COL_PERCENT },
+    { "of_limit", "roofline", HN_COL_PERCENT },
+    { "shape", "shapes", HN_COL_TEXT | HN_COL_MINOR },
     { 0 },
 };
 
@@ -594,7 +568,7 @@ static const HnColumn all_columns[] = {
     { "name", "name", HN_COL_TEXT }, { "op", "op", HN_COL_TEXT }, { "kernel", "kernel", HN_COL_TEXT },
     { "inside", "inside", HN_COL_TEXT }, NUMBER("index"), NUMBER("calls"), NUMBER("ms"), NUMBER("p10"), NUMBER("p90"),
     NUMBER("with_inner_ms"), NUMBER("share"), NUMBER("flops"), NUMBER("bytes"), NUMBER("gflop_per_s"),
-    NUMBER("gb_per_s"), NUMBER("limit_ms"), NUMBER("of_limit"), { 0 },
+    NUMBER("gb_per_s"), NUMBER("limit_ms"), NUMBER("of_limit"), { "shape", "shape", HN_COL_TEXT }, { 0 },
 };
 // clang-format on
 
@@ -619,6 +593,20 @@ static void head_lines(const Report *r)
                        sum, r->agreement < 1 ? "see 'disturbed'" : "unprofiled runs met better conditions");
     hn_report_line(r->report, "machine: %s GFLOP/s; %s GB/s in caches, %s GB/s in memory%s", flops, near, far,
                    roof->cached ? "" : " (measured now)");
+}
+
+/* All nodes together. */
+static void total_line(const Report *r)
+{
+    Sum all = { .name = "total" };
+    for (guint i = 0; i < r->order->len; i++)
+        add_row(&all, r->order->pdata[i]);
+    g_autofree char *time = hn_text_time(all.ms * 1e-3), *flops = hn_text_number(all.flops),
+                    *bytes = hn_text_size((guint64)all.bytes), *rate = hn_text_number(ratio(all.flops, all.ms * 1e6)),
+                    *gb = hn_text_number(ratio(all.bytes, all.ms * 1e6)),
+                    *part = hn_text_percent(ratio(all.limit_ms, all.ms));
+    hn_report_line(r->report, "total: %u nodes, %s, %s operations, %s moved: %s GFLOP/s, %s GB/s, %s of roofline",
+                   all.nodes, time, flops, bytes, rate, gb, part);
 }
 
 static void outside_line(const Report *r)
@@ -657,8 +645,10 @@ static void bottleneck_lines(const Report *r)
             hn_report_line(r->report, "bottleneck: all %s, %s of the time,", op, share);
         else
             hn_report_line(r->report, "bottleneck: %s '%s', %s of the time,", op, name, share);
-        hn_report_line(r->report, "  %s; try:", json_object_get_string_member(o, "why"));
-        hn_report_line(r->report, "  %s", json_object_get_string_member(o, "try"));
+        const gboolean try = !profile_helped(r->f); /* else there is better advice */
+        hn_report_line(r->report, "  %s%s", json_object_get_string_member(o, "why"), try ? "; try:" : "");
+        if (try)
+            hn_report_line(r->report, "    %s", json_object_get_string_member(o, "try"));
     }
 }
 
@@ -684,7 +674,7 @@ static void memory_line(const Report *r, const HnMemoryTimeline *t)
         return;
     const HnMemoryPoint *peak = &g_array_index(t->points, HnMemoryPoint, t->peak);
     g_autofree char *size = hn_text_size(peak->bytes);
-    hn_report_line(r->report, "memory: most at node '%s' (step %u of %u): %s in %u tensor%s", point_name(peak),
+    hn_report_line(r->report, "memory: most at node '%s' (step %u of %u): %s in %u tensor%s", profile_point_name(peak),
                    t->peak + 1, t->points->len, size, t->alive->len, t->alive->len == 1 ? "" : "s");
 }
 
@@ -711,6 +701,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
         hn_report_line(report, "%s", "");
     }
     hn_report_top_table(report, "nodes", node_columns, top);
+    total_line(r);
     outside_line(r);
     if (r->f->training) {
         hn_report_line(report, "%s", "");
@@ -720,6 +711,8 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     disturbed_lines(r);
     refusal_lines(r);
     bottleneck_lines(r);
+    profile_tell_advice(r->f, report);
+    profile_tell_compare(r->f, r->root, report);
     if (r->f->profile.timer.dropped)
         hn_report_line(report, "sub-graphs ran too many nodes to time all of them: the rest counts as their holders'");
     hn_report_line(report, "%s", "");
@@ -736,8 +729,6 @@ gboolean profile_report(Profiling *f, GError **error)
     g_autoptr(HnReport) report =
         hn_report_new(f->ctx, "hone.profile/1", &(HnReportEnv){ .onednn = hn_tool_onednn(f->backend) });
     g_autoptr(GPtrArray) order = g_ptr_array_new(), blocks = hn_profile_blocks(&f->profile);
-    g_autofree char *quoted = g_shell_quote(f->path);
-    gboolean plain = g_regex_match_simple("^[A-Za-z0-9_./+-]+$", f->path, 0, 0);
     Report r = { .f = f,
                  .report = report,
                  .root = hn_report_root(report),
@@ -746,7 +737,7 @@ gboolean profile_report(Profiling *f, GError **error)
                  .blocks = blocks,
                  .total = f->profile.total_ms,
                  .agreement = ratio(f->profile.total_ms, f->profile.unprofiled_ms),
-                 .model = plain ? (char *)f->path : quoted,
+                 .model = f->quoted,
                  .open = open_dim(f) };
     HnMemoryTimeline timeline;
     hn_memory_timeline(f->session, &timeline);
@@ -760,9 +751,11 @@ gboolean profile_report(Profiling *f, GError **error)
         profile_add_training(f, r.root);
     find_bottlenecks(&r);
     json_object_set_array_member(r.root, "bottlenecks", r.bottlenecks);
-    add_memory(&r, &timeline);
+    profile_add_advice(f, r.root);
+    profile_add_compare(f, r.root);
+    profile_add_memory(f, &timeline, r.root);
     if (f->p->weights)
-        add_weights(&r);
+        profile_add_weights(f, r.root);
     lay_out(&r, &timeline);
     gboolean ok = hn_report_write(report, error);
     hn_memory_timeline_clear(&timeline);

@@ -28,7 +28,8 @@ static gboolean open_side(gpointer data, int i, GError **error)
 {
     Sides *g = data;
     Side *s = &g->side[i];
-    HnSessionOptions o = { .threads = g->o->threads, .budget = g->o->budget };
+    const int threads = i == 1 && g->o->after_threads > 0 ? g->o->after_threads : g->o->threads;
+    HnSessionOptions o = { .threads = threads, .budget = g->o->budget };
     s->session = hn_session_new(s->model, g->backend, &o, error);
     if (s->session != NULL)
         return TRUE;
@@ -138,7 +139,8 @@ static gboolean run_the_same(Sides *g, gboolean *same, GError **error)
 
 static gboolean contest(Sides *g, HnSpeedup *out, GError **error)
 {
-    if (g->o->limit >= 1 && !run_the_same(g, &out->same, error))
+    const gboolean alike = g->o->after_threads == 0 && g->o->after_in == NULL;
+    if ((g->o->limit >= 1 || g->o->precision > 0) && alike && !run_the_same(g, &out->same, error))
         return FALSE;
     const HnContest c = { .sides = 2, .open = open_side, .close = close_side, .run = run_side, .data = g, .period = 1 };
     const HnContestOptions o = { .until = HN_UNTIL_INTERVAL,
@@ -147,7 +149,8 @@ static gboolean contest(Sides *g, HnSpeedup *out, GError **error)
                                                                 : 3,
                                  .margin = g->o->margin > 0 ? g->o->margin : 0.02,
                                  .limit = g->o->limit,
-                                 .decide = g->o->limit > 0,
+                                 .precision = g->o->precision,
+                                 .decide = g->o->limit > 0 || g->o->precision > 0,
                                  .end = g->o->end };
     g_autofree HnContestResult *r = g_new0(HnContestResult, 1);
     if (!hn_contest(&c, &o, g->o->progress, r, error))
@@ -165,8 +168,9 @@ gboolean hn_measure_speedup(HnModel *before, HnModel *after, const HnBackend *ba
                 .backend = backend,
                 .o = o };
     *out = (HnSpeedup){ .old_bytes = hn_model_weight_bytes(before), .new_bytes = hn_model_weight_bytes(after) };
-    const gboolean ok =
-        take_inputs(&g, &g.side[0], in, error) && take_inputs(&g, &g.side[1], in, error) && contest(&g, out, error);
+    const gboolean ok = take_inputs(&g, &g.side[0], in, error) &&
+                        take_inputs(&g, &g.side[1], o->after_in != NULL ? o->after_in : in, error) &&
+                        contest(&g, out, error);
     side_clear(&g.side[0]);
     side_clear(&g.side[1]);
     if (!ok)

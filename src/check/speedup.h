@@ -14,7 +14,11 @@ typedef struct {
     double margin;  /* a difference below that is none; 0: 0.02 */
     double limit;   /* it goes on until it is decided whether `after` takes more than that of `before`'s time; 0: until
                        the interval is within the margin or beyond it */
-    guint64 end;    /* as HnContestOptions.end */
+    double precision;  /* instead: until the 95 % interval is within this part of the effect, in short rounds; what runs
+                          the  same steps is not raced for long */
+    guint64 end;       /* as HnContestOptions.end */
+    int after_threads; /* of `after`; 0: as `before` */
+    HnTensor *const *after_in; /* its inputs, where they are others, such as more samples at a time; else NULL */
     HnBudget *budget;
     const HnProgress *progress;
 } HnSpeedupOptions;

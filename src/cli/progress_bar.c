@@ -14,6 +14,7 @@
 #define BESIDE_BAR 52 /* columns of what else a line says */
 #define WHAT_WIDTH 28
 #define LABEL_WIDTH 14
+#define COMMAND "    " /* begins a line that somebody may copy: never broken */
 
 struct HnBar {
     int fd;
@@ -51,6 +52,8 @@ static int indent_of(const char *line)
 void hn_terminal_wrap(GString *out, const char *line, int width)
 {
     const int indent = indent_of(line);
+    if (g_str_has_prefix(line, COMMAND))
+        width = 0;
     int at = 0; /* columns filled */
     while (*line) {
         const char *end = line + strspn(line, " ");

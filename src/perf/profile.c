@@ -28,6 +28,8 @@ static void row_free(gpointer data)
     g_free(r->name);
     g_free(r->op);
     g_ptr_array_unref(r->refusals);
+    g_strfreev(r->in);
+    g_strfreev(r->out);
     g_free(r);
 }
 
@@ -373,6 +375,8 @@ static void describe(const HnStep *s, int depth, gpointer data)
     if (r->known++)
         return;
     r->integer = hn_step_is_int8(s);
+    r->in = hn_step_shapes(s->in, s->n_in);
+    r->out = hn_step_shapes(s->out, s->n_out);
     if (s->node) {
         g_free(r->op);
         r->op = hn_step_operators(s);

@@ -33,6 +33,7 @@ typedef struct {
     char *op;               /* "Conv+Relu", "reorder" */
     int depth;              /* of sub-graphs around it */
     int parent;             /* row of the node whose sub-graph holds it; -1: none, or never seen */
+    char **in, **out;       /* types and shapes of one call, as in HnProfileCall; NULL: not known */
     int known;              /* steps of plans that it was seen in; 0: nothing is known down to refusals */
     gboolean integer;       /* computes with 8-bit integers */
     double flops, bytes;    /* of one call */

@@ -94,6 +94,8 @@ told() {
 
 @test "profile: a bottleneck and what to try" {
     profile relu.onnx --runs 50 --device ref
+    holds '.no_kernel[0].op == "Relu" and .no_kernel[0].share > 0.2'
+    [[ $output == *"no kernel: 1 node on ref, "*": Relu"* ]] || explain
     holds '.nodes[0].kernel == "ref" and (.bottlenecks | length >= 1)'
     holds '[.bottlenecks[] | (.try | startswith("hone-profile ")), .share > 0.2, .kind != "type"] | all'
 }
@@ -113,6 +115,44 @@ told() {
     [[ $output == *"bottleneck: block '/m/body', "*" of the time,"* ]] || explain
     profile two.onnx --runs 6
     holds '.blocks == []'
+}
+
+@test "profile: rows have shapes, and a line sums them up" {
+    profile conv.onnx --runs 6
+    holds '.nodes[0] | (.in | length >= 2) and (.in[0] | startswith("f32[")) and (.shape | length > 0)'
+    [[ $output == *"total: "*" nodes, "*" operations, "*" of roofline"* ]] || explain
+    holds '.advised == false and .advice == [] and (.at_limit | keys == ["cache", "compute", "memory"])'
+}
+
+@test "profile: --compare matches nodes by name and shape, and says what else differs" {
+    profile two.onnx --runs 20
+    cp report.json old.json
+    profile two.onnx --runs 20 --compare old.json
+    holds '.compare | [.nodes[].match] == ["same", "same"] and .differs == [] and .old_total_ms > 0'
+    holds '.compare.nodes | [.[].diff_ms | fabs] | . == (sort | reverse)'
+    holds '([.compare.nodes[].ms] | add) - .nodes_ms | fabs < 1e-9'
+    [[ $output == *"compared with 'old.json': "*"; 2 of 2 nodes are in both"* ]] || explain
+    # one node less, one of another shape, another number of threads
+    jq '.threads = 7 | .nodes[0].in[0] = "f32[9,9]" | del(.nodes[1])' old.json >other.json
+    profile two.onnx --runs 20 --compare other.json
+    holds '.compare | ([.nodes[].match] | sort) == ["new", "other shape"] and (.differs | length) == 1'
+    jq '.nodes |= map(del(.in, .out)) | .nodes[1].name = "x"' old.json >plain.json
+    profile two.onnx --runs 20 --compare plain.json
+    holds '[.compare.nodes[].match] | sort == ["gone", "name", "new"]'
+    echo '{"schema": "hone.bench/1"}' >bench.json
+    refuses 1 "'bench.json' is no report of hone-profile" hone-profile relu.onnx --compare bench.json
+    refuses 1 "'gone.json'" hone-profile relu.onnx --compare gone.json
+}
+
+@test "profile: advice is a command that was tried, and can be run" {
+    succeeds hone-profile -t1 --json=report.json --runs 10 --advise "$root/models/digits/model.onnx"
+    schema profile report.json
+    holds '.advised and ([.advice[].name] | contains(["export", "int8", "prune", "batch"]))'
+    holds '[.advice[] | .why_not == null and .times_as_fast > 0 and .command != null] | all'
+    holds '[.advice[] | .times_as_fast] | . == (sort | reverse)'
+    bash -c "$(jq -r '.advice[] | select(.name == "export") | .command' report.json)" >/dev/null
+    [ -s digits.export.onnx ]
+    refuses 2 "exclude each other" hone-profile relu.onnx --advise --no-advise
 }
 
 @test "profile: weights" {
