@@ -213,9 +213,13 @@ static const char *reason_text(const char *why)
                                     : why;
 }
 
-static const char *reason_of(const HnSensitivity *n)
+/* Why a node computes in f32; NULL: it does not, or weights alone were to be integers and are. */
+static const char *reason_of(const Quantize *q, const HnSensitivity *n)
 {
-    return n->form == HN_FORM_F32 ? reason_text(n->why) : NULL;
+    if (n->form == HN_FORM_F32)
+        return reason_text(n->why);
+    const gboolean stored = n->form == HN_FORM_W8 || n->form == HN_FORM_W4;
+    return stored && !q->weights_only ? "with weights stored as integers" : NULL;
 }
 
 /* "3 of 12 nodes: 2 for their error ('conv1', 'fc'), 1 as integers are no faster there ('conv2')" */
@@ -226,13 +230,13 @@ static void tell_kept(const Quantize *q, HnReport *report)
     g_autoptr(GHashTable) told = g_hash_table_new(g_str_hash, g_str_equal);
     guint kept = 0;
     for (guint i = 0; i < nodes->len; i++) {
-        const char *why = reason_of(nodes->pdata[i]);
+        const char *why = reason_of(q, nodes->pdata[i]);
         g_autoptr(GPtrArray) names = g_ptr_array_new();
         kept += why != NULL;
         if (why == NULL || !g_hash_table_add(told, (gpointer)why))
             continue;
         for (guint k = i; k < nodes->len; k++)
-            if (g_strcmp0(reason_of(nodes->pdata[k]), why) == 0)
+            if (g_strcmp0(reason_of(q, nodes->pdata[k]), why) == 0)
                 g_ptr_array_add(names, ((const HnSensitivity *)nodes->pdata[k])->name);
         g_autofree char *list = hn_verdict_names(names);
         g_string_append_printf(text, "%s%u %s (%s)", text->len > 0 ? ", " : ": ", names->len, why, list);

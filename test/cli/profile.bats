@@ -53,7 +53,7 @@ told() {
         burners+=($!)
     done
     threads=2 told --time 300ms
-    kill "${burners[@]}"
+    kill "${burners[@]}" || true # those that are still there
     holds '[.nodes[] | .p10 <= .ms and .ms <= .p90] | all'
     holds '.noise.wall_ms > 250 and (.outliers.n >= 0) and .disturbed_ms >= 0'
     [[ $output == *"disturbed: "*" of the median"* ]]
