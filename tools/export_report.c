@@ -351,13 +351,13 @@ static void add_precision(const Export *e, HnReport *report)
 static void tell_accuracy(const Export *e, HnReport *report)
 {
     if (e->verify == NULL) {
-        hn_report_line(report, "accuracy:  results were not compared");
+        hn_report_fact(report, "accuracy", "results were not compared");
         return;
     }
     const HnSamples *samples = hn_verify_samples(e->verify);
     const char *shapes = hn_samples_shapes(samples);
     const guint n = hn_samples_count(samples);
-    hn_report_line(report, "accuracy:  same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
+    hn_report_fact(report, "accuracy", "same results on %u %ssample%s%s%s%s, within %.2g of the largest value", n,
                    hn_samples_synthetic(samples) ? "synthetic " : "", n == 1 ? "" : "s", *shapes ? " (" : "", shapes,
                    *shapes ? ")" : "", e->x.verified.worst);
 }
@@ -387,8 +387,7 @@ static void tell_kept(const Export *e, HnReport *report)
             g_string_append_printf(text, "%s%u by %s (%s)", text->len > 0 ? ", " : ": ", names->len,
                                    hn_kept_name((HnKept)why), list);
     }
-    hn_report_line(report, "%s %u of %u nodes%s", e->to == HN_F32 ? "kept half:" : "kept f32: ", kept, nodes->len,
-                   text->str);
+    hn_report_fact(report, e->to == HN_F32 ? "kept half" : "kept f32", "%u of %u nodes%s", kept, nodes->len, text->str);
 }
 
 /* Where no type was asked for: what was rewritten. */
@@ -396,7 +395,7 @@ static void tell_rewrites(const Export *e, HnReport *report)
 {
     const guint made = e->x.log.made->len, undone = e->x.dropped->len;
     g_autofree char *bad = undone > 0 ? g_strdup_printf(", %u undone since results differed", undone) : g_strdup("");
-    hn_report_line(report, "rewrites:  %u, %u nodes instead of %u%s", made, e->after.nodes, e->before.nodes, bad);
+    hn_report_fact(report, "rewrites", "%u, %u nodes instead of %u%s", made, e->after.nodes, e->before.nodes, bad);
 }
 
 static void tell_verdict(const Export *e, HnReport *report)

@@ -215,7 +215,7 @@ static void tell_helping(const Profiling *f, HnReport *report)
         hn_report_line(report, "  %.3g times as fast (%s): %s%s", t->gain, sure, t->what, proviso(t));
         hn_report_line(report, "    %s", t->command);
     }
-    if (n == 0 && f->tried && f->trials->len > 0)
+    if (n == 0 && f->trials->len > 0)
         hn_report_line(report, "advice: nothing that was tried makes it faster");
 }
 
@@ -297,9 +297,12 @@ void profile_tell_advice(const Profiling *f, HnReport *report)
 {
     tell_no_kernel(f, report);
     tell_limits(f, report);
+    if (!f->tried)
+        return;
+    hn_report_section(report, "Advice");
     tell_helping(f, report);
     tell_others(f, report);
-    if (f->tried && f->trials->len == 0)
+    if (f->trials->len == 0)
         hn_report_line(report, "a run takes too long to try what would help: --advise does it all the same");
     if (f->untried > 0)
         hn_report_line(report, "there was no time for %u more trial%s: --advise takes it", f->untried,

@@ -221,7 +221,7 @@ void profile_tell_compare(const Profiling *f, JsonObject *root, HnReport *report
         same += !json_object_get_null_member(node, "old_ms") && !json_object_get_null_member(node, "ms");
     }
     g_autofree char *a = hn_text_time(before * 1e-3), *b = hn_text_time(f->profile.total_ms * 1e-3);
-    hn_report_line(report, "%s", "");
+    hn_report_section(report, "Compared");
     hn_report_top_table(report, "compare.nodes", columns, (guint)f->p->top);
     hn_report_line(report, "compared with '%s': %s instead of %s, %.3g; %u of %u nodes are in both", f->p->compare, b,
                    a, before > 0 ? f->profile.total_ms / before : NAN, same, json_array_get_length(nodes));

@@ -198,11 +198,11 @@ static void tell_accuracy(const Quantize *q, HnReport *report)
     g_autofree char *on = judged_on(q), *loss = NULL, *goals = NULL;
     if (q->search.plan == NULL) {
         goals = quantize_goals(q);
-        hn_report_line(report, "accuracy:  no choice keeps the loss within %s, on %s", goals, on);
+        hn_report_fact(report, "accuracy", "no choice keeps the loss within %s, on %s", goals, on);
         return;
     }
     loss = drops(q);
-    hn_report_line(report, "accuracy:  %s, SQNR %.1f dB, on %s", loss, q->search.score.sqnr, on);
+    hn_report_fact(report, "accuracy", "%s, SQNR %.1f dB, on %s", loss, q->search.score.sqnr, on);
 }
 
 static const char *reason_text(const char *why)
@@ -242,9 +242,9 @@ static void tell_kept(const Quantize *q, HnReport *report)
         g_string_append_printf(text, "%s%u %s (%s)", text->len > 0 ? ", " : ": ", names->len, why, list);
     }
     if (kept > 0)
-        hn_report_line(report, "kept f32:  %u of %u nodes with weights%s", kept, nodes->len, text->str);
+        hn_report_fact(report, "kept f32", "%u of %u nodes with weights%s", kept, nodes->len, text->str);
     else
-        hn_report_line(report, "kept f32:  none of %u nodes with weights", nodes->len);
+        hn_report_fact(report, "kept f32", "none of %u nodes with weights", nodes->len);
 }
 
 static void add_result(const Quantize *q, HnReport *report)

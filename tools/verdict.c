@@ -8,16 +8,17 @@
 
 gboolean hn_verdict_in_full(const HnContext *ctx)
 {
-    return ctx->common.verbose > 0;
+    return ctx->common.verbose > 0 || ctx->common.report != NULL || ctx->common.format == HN_FORMAT_MD ||
+           ctx->common.format == HN_FORMAT_HTML;
 }
 
 void hn_verdict_size(HnReport *report, guint64 before, guint64 after)
 {
     g_autofree char *a = hn_text_size(before), *b = hn_text_size(after);
     if (after > 0)
-        hn_report_line(report, "size:      %s, %.3g of %s", b, (double)after / (double)before, a);
+        hn_report_fact(report, "size", "%s, %.3g of %s", b, (double)after / (double)before, a);
     else
-        hn_report_line(report, "size:      not known, the original has %s", a);
+        hn_report_fact(report, "size", "not known, the original has %s", a);
 }
 
 /* Of times over times, as speeds over speeds: "1.85 times as fast (99.9 %: 1.79 to 1.92)" */
@@ -32,16 +33,16 @@ static char *speed_text(const HnEffect *e)
 void hn_verdict_speed(HnReport *report, const HnSpeedup *s, int threads, const char *why)
 {
     if (s == NULL) {
-        hn_report_line(report, "speed:     not measured%s%s", why != NULL ? ": " : "", why != NULL ? why : "");
+        hn_report_fact(report, "speed", "not measured%s%s", why != NULL ? ": " : "", why != NULL ? why : "");
         return;
     }
     g_autofree char *before = hn_text_time(s->old_ms / 1e3), *after = hn_text_time(s->new_ms / 1e3),
                     *speed = speed_text(&s->effect);
     if (s->same)
-        hn_report_line(report, "speed:     as before, since the same kernels run: %s, %d thread%s", before, threads,
+        hn_report_fact(report, "speed", "as before, since the same kernels run: %s, %d thread%s", before, threads,
                        threads == 1 ? "" : "s");
     else
-        hn_report_line(report, "speed:     %s, %s instead of %s, %d thread%s", speed, after, before, threads,
+        hn_report_fact(report, "speed", "%s, %s instead of %s, %d thread%s", speed, after, before, threads,
                        threads == 1 ? "" : "s");
 }
 

@@ -7,13 +7,13 @@
 #include "check/speedup.h"
 #include "cli/report.h"
 
-/* Tables and further lines are printed: with -v, and where another format than text was asked for. */
+/* Tables and further lines are printed: with -v, and where a page was asked for. */
 gboolean hn_verdict_in_full(const HnContext *ctx);
 
-/* "size:      34.1 KB, 0.29 of 118 KB"; after: 0: not known */
+/* "size  34.1 KB, 0.29 of 118 KB"; after: 0: not known */
 void hn_verdict_size(HnReport *report, guint64 before, guint64 after);
 
-/* "speed:     1.85 times as fast (99.9 %: 1.79 to 1.92), 46.1 us instead of 85.2 us, 2 threads"; s NULL: not measured,
+/* "speed  1.85 times as fast (99.9 %: 1.79 to 1.92), 46.1 us instead of 85.2 us, 2 threads"; s NULL: not measured,
  * and why. */
 void hn_verdict_speed(HnReport *report, const HnSpeedup *s, int threads, const char *why);
 

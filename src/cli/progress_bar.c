@@ -13,7 +13,6 @@
 #define LEAST_BAR 8
 #define BESIDE_BAR 52 /* columns of what else a line says */
 #define WHAT_WIDTH 28
-#define LABEL_WIDTH 14
 #define COMMAND "    " /* begins a line that somebody may copy: never broken */
 
 struct HnBar {
@@ -42,16 +41,8 @@ int hn_terminal_char(gunichar c)
     return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
 }
 
-/* Of what follows a line: behind its first word, where that is a label such as "size:      ". */
-static int indent_of(const char *line)
+void hn_terminal_wrap_to(GString *out, const char *line, int width, int indent)
 {
-    const gsize word = strcspn(line, ":"), blanks = strspn(line + word + (line[word] != 0), " ");
-    return word < LABEL_WIDTH && blanks > 1 ? (int)(word + 1 + blanks) : (int)strspn(line, " ") + 2;
-}
-
-void hn_terminal_wrap(GString *out, const char *line, int width)
-{
-    const int indent = indent_of(line);
     if (g_str_has_prefix(line, COMMAND))
         width = 0;
     int at = 0; /* columns filled */
@@ -71,6 +62,11 @@ void hn_terminal_wrap(GString *out, const char *line, int width)
         line = end;
     }
     g_string_append_c(out, '\n');
+}
+
+void hn_terminal_wrap(GString *out, const char *line, int width)
+{
+    hn_terminal_wrap_to(out, line, width, (int)strspn(line, " ") + 2);
 }
 
 HnBar *hn_bar_new(int fd, gboolean enabled)

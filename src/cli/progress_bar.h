@@ -24,9 +24,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnBar, hn_bar_free)
 int hn_terminal_width(int fd);
 /* Columns that a character takes: 0, 1 or 2. */
 int hn_terminal_char(gunichar c);
-/* Appends a line and its end; what goes beyond `width` columns (0: no limit) follows indented, broken between words;
- * behind "label:   " in the column where the text began. A line that begins with four blanks is a command to be copied,
- * and not broken. */
+/* Appends a line and its end; what goes beyond `width` columns (0: no limit) follows indented, broken between words. A
+ * line that begins with four blanks is a command to be copied, and not broken. */
 void hn_terminal_wrap(GString *out, const char *line, int width);
+/* The same with an indent of so many columns. */
+void hn_terminal_wrap_to(GString *out, const char *line, int width, int indent);
 
 G_END_DECLS

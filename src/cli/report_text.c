@@ -118,7 +118,7 @@ static guint put_facts(GString *out, const HnReport *report, guint i, int width)
         const HnPart *part = &g_array_index(report->parts, HnPart, i);
         g_autofree char *line =
             g_strdup_printf("%s%*s%s", part->name, wide - text_width(part->name) + GAP, "", part->text);
-        hn_terminal_wrap(out, line, width);
+        hn_terminal_wrap_to(out, line, width, wide + GAP);
     }
     return end - 1;
 }

@@ -42,7 +42,7 @@ os.execvp(sys.argv[2], sys.argv[2:])' "$@"
     holds '.check.status == "equal" and .check.samples == 2 and .check.synthetic and .check.outputs[0].max_abs == 0'
     holds '[.operators[] | select(.after > 0) | .op] == ["Add", "Mul", "Relu"] and .dropped == []'
     holds '[.passes[].name] | index("eliminate-identity") and index("eliminate-duplicate")'
-    [[ $output == 'size: '*'rewrites: '*', 3 nodes instead of 8'* && $output == *'same results on 2 synthetic samples (x:1x3 and x:2x3)'* ]] || explain
+    [[ $output == 'size '*'rewrites '*', 3 nodes instead of 8'* && $output == *'same results on 2 synthetic samples (x:1x3 and x:2x3)'* ]] || explain
     same_results slack.onnx out.onnx
     [ "$(stat -c %s out.onnx)" -eq "$(jq .after.file_bytes report.json)" ]
 }

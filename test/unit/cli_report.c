@@ -105,8 +105,7 @@ static void test_wrap(void)
         { "one two three", 12, "one two\n  three\n" },
         { "  one two three", 9, "  one two\n    three\n" },
         { "one  two", 7, "one\n  two\n" },
-        { "size:  one two", 11, "size:  one\n       two\n" },
-        { "size: one two", 11, "size: one\n  two\n" },
+        { "    one two three", 9, "    one two three\n" },
         { "/a/path/that/is/longer than that", 10, "/a/path/that/is/longer\n  than\n  that\n" },
         { "\xe4\xb8\xad\xe4\xb8\xad \xe4\xb8\xad x", 8, "\xe4\xb8\xad\xe4\xb8\xad \xe4\xb8\xad\n  x\n" },
     };
