@@ -56,12 +56,17 @@ static gboolean measure_alone(Subject *s, GError **error)
 
 static gboolean measure_subject(Subject *s, GError **error)
 {
-    const HnProgress *progress = &s->b->ctx->progress;
+    const Bench *b = s->b;
+    const HnProgress *progress = &b->ctx->progress;
     HnNoiseMark before, after;
     if (!warm_subject(s, error))
         return FALSE;
     hn_noise_mark(NULL, &before);
-    if (!(s->streams > 1 ? measure_streams(s, error) : measure_alone(s, error)))
+    const gboolean several = b->p->instances > 0 || b->baseline != NULL;
+    const gboolean ok = several          ? bench_measure_instances(s, error)
+                        : s->streams > 1 ? measure_streams(s, error)
+                                         : measure_alone(s, error);
+    if (!ok)
         return FALSE;
     hn_noise_mark(NULL, &after);
     hn_noise_between(&before, &after, &s->noise);
@@ -73,10 +78,7 @@ static gboolean measure_subject(Subject *s, GError **error)
     return s->measured.stop != HN_STOP_INTERRUPTED || !hn_progress_stop(progress, error);
 }
 
-/* Remembers why the exit status shall not be 0; what is worse comes first. */
-static void set_verdict(Bench *b, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
-
-static void set_verdict(Bench *b, HnError code, const char *format, ...)
+void bench_set_verdict(Bench *b, HnError code, const char *format, ...)
 {
     if (b->verdict && (b->verdict->code == HN_ERROR_GUARD || code != HN_ERROR_GUARD))
         return;
@@ -100,9 +102,11 @@ gboolean bench_alone(Bench *b, const Point *point, int model, GError **error)
         if (ok || g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
             bench_report_add(b->report, &s);
     }
-    if (ok && s.has_measured && s.measured.stop == HN_STOP_LIMIT && b->fail_on_noise)
-        set_verdict(b, HN_ERROR_NOISE, "'%s': the median is not known within %g %% after %d s", s.label,
-                    b->measure.precision * 100, BENCH_LIMIT_S);
+    if (ok && b->baseline && s.has_measured)
+        bench_judge_baseline(b, &s);
+    if (ok && s.has_measured && !b->baseline && s.measured.stop == HN_STOP_LIMIT && b->fail_on_noise)
+        bench_set_verdict(b, HN_ERROR_NOISE, "'%s': the median is not known within %g %% after %d s", s.label,
+                          b->measure.precision * 100, BENCH_LIMIT_S);
     if (!ok && b->ctx->n_args > 1 && s.model && !g_error_matches(cause, HN_ERROR, HN_ERROR_INTERRUPTED))
         g_prefix_error(&cause, "'%s': ", s.path);
     if (!ok)
@@ -152,12 +156,12 @@ static void judge(Bench *b, const Subject *a, const Subject *s, const HnEffect *
     const char *near = b->gate > 0 ? ", or too near the limit," : "";
     const gboolean open = b->gate > 0 ? decision == HN_UNDECIDED : e->verdict == HN_VERDICT_NOISY;
     if (b->gate > 0 && decision == HN_LOST)
-        set_verdict(b, HN_ERROR_GUARD,
-                    "'%s' is %.1f %% slower than '%s' (99.9 %%: %+.1f to %+.1f), which is more than %g %%", s->label,
-                    more, a->label, (e->sure_lo - 1) * 100, (e->sure_hi - 1) * 100, b->gate * 100);
+        bench_set_verdict(b, HN_ERROR_GUARD,
+                          "'%s' is %.1f %% slower than '%s' (99.9 %%: %+.1f to %+.1f), which is more than %g %%",
+                          s->label, more, a->label, (e->sure_lo - 1) * 100, (e->sure_hi - 1) * 100, b->gate * 100);
     else if (open && b->fail_on_noise)
-        set_verdict(b, HN_ERROR_NOISE, "it is too noisy%s to tell whether '%s' is slower than '%s'", near, s->label,
-                    a->label);
+        bench_set_verdict(b, HN_ERROR_NOISE, "it is too noisy%s to tell whether '%s' is slower than '%s'", near,
+                          s->label, a->label);
     else if (open && b->gate > 0)
         hn_context_warn(b->ctx, "it is too noisy%s to tell whether '%s' is slower than '%s'", near, s->label, a->label);
 }
@@ -173,7 +177,8 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
                            .seconds = b->measure.seconds,
                            .precision = b->ci_given ? b->measure.precision : 0,
                            .margin = b->margin,
-                           .limit = b->gate > 0 ? 1 + b->gate : 0 };
+                           .limit = b->gate > 0 ? 1 + b->gate : 0,
+                           .raw = b->p->raw };
     HnContestResult *result = g_new0(HnContestResult, 1);
     HnOutliers *outliers[HN_MAX_SIDES];
     for (int i = 0; i < n; i++) {

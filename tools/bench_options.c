@@ -7,7 +7,6 @@
 #include "hone_bench.h"
 
 #define MAX_RUNS 1000000000000 /* of --runs */
-#define MAX_POINTS 10000
 
 static gboolean parse_length(const BenchParams *p, HnMeasureOptions *o, GError **error)
 {
@@ -71,14 +70,11 @@ static gboolean parse_words(Bench *b, GError **error)
     const BenchParams *p = b->p;
     static const char *const noise[] = { "warn", "fail", NULL };
     static const char *const hints[] = { "latency", "throughput", NULL };
-    static const char *const io[] = { "reuse", "copy", NULL };
     int on_noise = parse_word("--on-noise", p->on_noise, noise, b->gate > 0, error);
     int hint = on_noise < 0 ? -1 : parse_word("--hint", p->hint, hints, 0, error);
-    int copies = hint < 0 ? -1 : parse_word("--io", p->io, io, 0, error);
-    if (copies < 0)
+    if (hint < 0)
         return FALSE;
     b->fail_on_noise = on_noise == 1;
-    b->copies = copies == 1;
     b->streams = p->streams ? p->streams : hint == 1 ? 0 : 1;
     if (p->streams < 0 || p->streams > BENCH_STREAMS) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--streams' needs a number from 1 to %d", BENCH_STREAMS);
@@ -129,131 +125,6 @@ static char **make_labels(char *const *paths, int n)
     return labels;
 }
 
-/* --- points ------------------------------------------------------------------------------------------------------ */
-
-typedef struct {
-    char *name;     /* of a dimension; NULL: --threads */
-    GArray *values; /* gint64 */
-} Axis;
-
-static void axis_clear(gpointer data)
-{
-    Axis *a = data;
-    g_free(a->name);
-    g_array_unref(a->values);
-}
-
-static gboolean has_axis(const GArray *axes, const char *name)
-{
-    for (guint i = 0; i < axes->len; i++)
-        if (strcmp(g_array_index(axes, Axis, i).name, name) == 0)
-            return TRUE;
-    return FALSE;
-}
-
-/* The dimensions that have several values, in the order of the command line, and the threads. */
-static gboolean make_axes(const Bench *b, GArray *axes, GError **error)
-{
-    for (char **p = b->p->dim; p && *p; p++) {
-        const char *eq = strrchr(*p, '=');
-        if (!eq || eq == *p) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--dim': '%s' is not of the form NAME=N", *p);
-            return FALSE;
-        }
-        Axis a = { .values = hn_parse_ints(eq + 1, 0, G_MAXINT64, error) };
-        if (!a.values) {
-            g_prefix_error(error, "option '--dim': ");
-            return FALSE;
-        }
-        a.name = g_strndup(*p, (gsize)(eq - *p));
-        const gboolean known = has_axis(axes, a.name);
-        g_array_append_val(axes, a);
-        if (known) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                        "option '--dim' names '%s' twice; several values of one are a list, such as %s=1,8", a.name,
-                        a.name);
-            return FALSE;
-        }
-    }
-    Axis threads = { NULL, g_array_ref(b->ctx->common.thread_list) };
-    g_array_append_val(axes, threads);
-    return TRUE;
-}
-
-static Point *make_point(const Bench *b, const GArray *axes, guint index, GError **error)
-{
-    Point *point = g_new0(Point, 1);
-    g_autoptr(GString) label = g_string_new(NULL);
-    int swept = 0;
-    point->precision = b->p->precision ? b->p->precision : "model";
-    point->shapes = hn_tool_shapes(NULL, b->p->shapes, error);
-    for (guint i = axes->len; point->shapes && i-- > 0;) { /* the last axis changes fastest */
-        const Axis *a = &g_array_index(axes, Axis, i);
-        gint64 value = g_array_index(a->values, gint64, index % a->values->len);
-        index /= a->values->len;
-        if (a->name)
-            hn_shapes_set_dim(point->shapes, a->name, value);
-        else
-            point->threads = (int)value;
-        if (a->values->len == 1)
-            continue;
-        g_autofree char *one = a->name ? g_strdup_printf("%s=%" G_GINT64_FORMAT, a->name, value)
-                                       : g_strdup_printf("t=%" G_GINT64_FORMAT, value);
-        g_string_prepend(label, label->len ? "," : "");
-        g_string_prepend(label, one);
-        point->x = swept++ ? NAN : (double)value;
-        g_free(point->x_name);
-        point->x_name = isnan(point->x) ? NULL : g_strdup(a->name ? a->name : "threads");
-    }
-    if (swept == 0)
-        point->x = NAN;
-    point->label = g_strdup(label->str);
-    return point;
-}
-
-static void point_free(gpointer data)
-{
-    Point *point = data;
-    hn_shapes_free(point->shapes);
-    g_free(point->label);
-    g_free(point->x_name);
-    g_free(point->batch_dim);
-    g_free(point);
-}
-
-static gboolean make_points(Bench *b, GError **error)
-{
-    g_autoptr(GArray) axes = g_array_new(FALSE, FALSE, sizeof(Axis));
-    g_array_set_clear_func(axes, axis_clear);
-    guint n = 1;
-    if (!make_axes(b, axes, error))
-        return FALSE;
-    for (guint i = 0; i < axes->len; i++) {
-        guint values = g_array_index(axes, Axis, i).values->len;
-        if (values == 0 || values > MAX_POINTS / n) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "the sweep has more than %d points", MAX_POINTS);
-            return FALSE;
-        }
-        n *= values;
-    }
-    b->points = g_ptr_array_new_with_free_func(point_free);
-    for (guint i = 0; i < n; i++) {
-        Point *point = make_point(b, axes, i, error);
-        g_ptr_array_add(b->points, point);
-        if (!point->shapes)
-            return FALSE;
-    }
-    return TRUE;
-}
-
-void bench_points_free(Bench *b)
-{
-    if (b->points)
-        g_ptr_array_unref(b->points);
-    g_strfreev(b->labels);
-    g_clear_error(&b->verdict);
-}
-
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
 static gboolean take_stdin(Bench *b, GError **error)
@@ -279,9 +150,38 @@ static gboolean check_training(const Bench *b, GError **error)
         return FALSE;
     if (hn_tool_train_any_batch(&p->training) && (b->ctx->n_args > 1 || g_strcmp0(p->data, "-") == 0))
         return hn_tool_usage(error, "option '--batch auto' is for one model, and for data that can be read again");
-    return !p->training.train || (b->streams == 1 && !p->batch_max && !p->input && !b->copies) ||
+    return !p->training.train || (b->streams == 1 && !p->batch_max && !p->input && !p->io) ||
            hn_tool_usage(error, "option '--train' goes with one stream, and without '--batch-max', '--input' and "
-                                "'--io copy'");
+                                "'--io'");
+}
+
+static gboolean check_instances(const Bench *b, GError **error)
+{
+    const BenchParams *p = b->p;
+    if (p->instances != 0 && (p->instances < 2 || p->instances > HN_MAX_ROUNDS)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--instances' needs a number from 2 to %d", HN_MAX_ROUNDS);
+        return FALSE;
+    }
+    if (!p->baseline && !p->instances)
+        return TRUE;
+    const HnContext *ctx = b->ctx;
+    if (ctx->n_args == 1 && b->streams == 1 && strcmp(ctx->args[0], "-") != 0 &&
+        strcmp(ctx->common.device, "null") != 0)
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                "option '%s' is for one model in a file, one stream and a device that computes",
+                p->baseline ? "--baseline" : "--instances");
+    return FALSE;
+}
+
+void bench_clear(Bench *b)
+{
+    bench_points_free(b);
+    g_strfreev(b->labels);
+    for (int i = 0; i < HN_MAX_SIDES; i++)
+        g_free(b->hash[i]);
+    g_clear_pointer(&b->baseline, json_node_unref);
+    g_clear_error(&b->verdict);
 }
 
 gboolean bench_options(Bench *b, GError **error)
@@ -303,19 +203,20 @@ gboolean bench_options(Bench *b, GError **error)
         return FALSE;
     if (!parse_words(b, error) || (p->plot && !hn_plot_check(p->plot, error)))
         return FALSE;
-    if (b->gate > 0 && ctx->n_args == 1)
-        return hn_tool_usage(error, "option '--fail-if-slower' needs two models or more");
+    if (b->gate > 0 && ctx->n_args == 1 && !p->baseline)
+        return hn_tool_usage(error, "option '--fail-if-slower' needs two models or more, or '--baseline'");
     if (ctx->n_args > HN_MAX_SIDES) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "at most %d models can be compared", HN_MAX_SIDES);
         return FALSE;
     }
+    b->measure.raw = p->raw;
     b->measure.warm = b->warmup.kind == HN_WARMUP_AUTO || b->warmup.runs > 0 || b->warmup.seconds > 0;
-    if (!make_points(b, error) || !take_stdin(b, error))
+    if (!bench_points(b, error) || !take_stdin(b, error))
         return FALSE;
-    if (!check_training(b, error))
+    if (!check_training(b, error) || !check_instances(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
-    if (!b->backend || !hn_tool_precision(b->ctx, b->p->precision, error))
+    if (!b->backend || (p->baseline && !bench_baseline_read(b, error)))
         return FALSE;
     b->labels = make_labels(ctx->args, ctx->n_args);
     return TRUE;

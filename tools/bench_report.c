@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "check/recipe.h"
 #include "hone_bench.h"
 #include "cli/report.h"
 #include "noise_report.h"
@@ -11,9 +12,11 @@
 
 struct BenchReport {
     const Bench *b;
-    JsonArray *runs, *compare;
+    JsonArray *runs, *compare, *baseline;
     gboolean measured; /* any of the runs */
     BenchPlot *plot;
+    GArray *columns;                     /* HnColumn: of CSV */
+    GPtrArray *paths;                    /* char *: theirs */
     GPtrArray *about, *compared, *notes; /* char *: lines before and after the tables */
 };
 
@@ -25,6 +28,7 @@ BenchReport *bench_report_new(const Bench *b)
     r->b = b;
     r->runs = json_array_new();
     r->compare = json_array_new();
+    r->baseline = json_array_new();
     g_autofree char *cpu = hn_cpu_model(NULL), *models = g_strjoinv(", ", b->labels);
     g_autofree char *about = g_strdup_printf("%s on %s (%s)", models, cpu, hn_cpu_isa_name(hn_cpu_isa()));
     r->plot = bench_plot_new(about);
@@ -40,7 +44,12 @@ void bench_report_free(BenchReport *r)
         return;
     json_array_unref(r->runs);
     json_array_unref(r->compare);
+    json_array_unref(r->baseline);
     bench_plot_free(r->plot);
+    if (r->columns)
+        g_array_unref(r->columns);
+    if (r->paths)
+        g_ptr_array_unref(r->paths);
     g_ptr_array_unref(r->about);
     g_ptr_array_unref(r->compared);
     g_ptr_array_unref(r->notes);
@@ -263,8 +272,66 @@ static void add_about(BenchReport *r, const Subject *s)
                                               text->len ? "; " : "", data, samples));
 }
 
+/* Of the model's file, where somebody will read it: it takes some time for a large one. NULL: not known. */
+static const char *hash_of(const BenchReport *r, const Subject *s)
+{
+    Bench *b = s->b;
+    const HnCommon *c = &r->b->ctx->common;
+    char **hash = &b->hash[s->number];
+    if (*hash == NULL && (c->json || c->report || c->format != HN_FORMAT_TABLE || b->baseline))
+        *hash = hn_recipe_hash_model(s->path, s->folder ? NULL : s->bytes, b->ctx->budget, NULL);
+    return *hash;
+}
+
+static void add_swept(const Subject *s, JsonObject *row)
+{
+    JsonObject *swept = object(row, "swept");
+    for (guint i = 0; i < s->point->swept->len; i++) {
+        const Swept *x = &g_array_index(s->point->swept, Swept, i);
+        if (x->is_number)
+            json_object_set_int_member(swept, x->name, g_ascii_strtoll(x->text, NULL, 10));
+        else
+            json_object_set_string_member(swept, x->name, x->text);
+    }
+}
+
+static void set_times(JsonObject *row, const char *name, const double *ms, gsize n)
+{
+    JsonArray *all = json_array_new();
+    for (gsize i = 0; i < n; i++)
+        json_array_add_double_element(all, ms[i]);
+    json_object_set_array_member(row, name, all);
+}
+
+static void add_times(const Subject *s, JsonObject *row)
+{
+    if (s->n_rounds > 0)
+        set_times(row, "instances_ms", s->round_ms, s->n_rounds);
+    if (s->has_measured && s->measured.raw)
+        set_times(row, "times_ms", s->measured.raw, s->measured.ms.n);
+}
+
+JsonObject *bench_report_last(const BenchReport *r)
+{
+    return json_array_get_object_element(r->runs, json_array_get_length(r->runs) - 1);
+}
+
+JsonNode *bench_report_env(const BenchReport *r)
+{
+    g_autoptr(HnReport) report =
+        hn_report_new(r->b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = hn_tool_onednn(r->b->backend) });
+    return json_node_init_object(json_node_alloc(), hn_report_root(report));
+}
+
+void bench_report_baseline(BenchReport *r, JsonObject *row, const char *line)
+{
+    json_array_add_object_element(r->baseline, row);
+    g_ptr_array_add(r->compared, g_strdup(line));
+}
+
 void bench_report_add(BenchReport *r, Subject *s)
 {
+    static const char *const io[] = { "reuse", "copy", "fresh" };
     if (s->has_measured)
         s->throughput = samples_per_s(s);
     JsonObject *row = json_object_new();
@@ -276,7 +343,10 @@ void bench_report_add(BenchReport *r, Subject *s)
     json_object_set_int_member(row, "streams", s->streams);
     json_object_set_string_member(row, "device", s->b->ctx->common.device);
     json_object_set_string_member(row, "precision", s->point->precision);
-    json_object_set_string_member(row, "io", s->b->copies ? "copy" : "reuse");
+    json_object_set_string_member(row, "io", io[s->point->io]);
+    json_object_set_string_member(row, "model_hash", hash_of(r, s));
+    add_swept(s, row);
+    add_times(s, row);
     add_phases(s, row);
     add_warmup(s, row);
     add_latency(s, row);
@@ -403,6 +473,41 @@ static void report_about(BenchReport *report, HnReport *r, const char *engine)
         hn_report_line(r, "%s", (char *)report->about->pdata[i]);
 }
 
+/* A column for each value that is swept, and all numbers. */
+static const HnColumn *csv_columns(BenchReport *report)
+{
+    const Point *point = report->b->points->pdata[0];
+    report->columns = g_array_new(TRUE, TRUE, sizeof(HnColumn));
+    report->paths = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < point->swept->len; i++) {
+        char *path = g_strconcat("swept.", g_array_index(point->swept, Swept, i).name, NULL);
+        const HnColumn column = { path, path, HN_COL_NUMBER };
+        g_ptr_array_add(report->paths, path);
+        g_array_append_val(report->columns, column);
+    }
+    for (const HnColumn *c = all_columns; c->key; c++)
+        g_array_append_vals(report->columns, c, 1);
+    return (const HnColumn *)(gpointer)report->columns->data;
+}
+
+static void report_best(BenchReport *report, HnReport *r)
+{
+    JsonArray *best = bench_best(report->runs);
+    json_object_set_array_member(hn_report_root(r), "best", best);
+    if (json_array_get_length(best) > 0)
+        hn_report_section(r, "Best batch");
+    for (guint i = 0; i < json_array_get_length(best); i++) {
+        JsonObject *o = json_array_get_object_element(best, i);
+        const gint64 most = json_object_get_int_member(o, "best"), knee = json_object_get_int_member(o, "knee");
+        g_autofree char *rate = hn_text_number(json_object_get_double_member(o, "samples_per_s"));
+        g_autofree char *part = hn_text_percent(json_object_get_double_member(o, "knee_part"));
+        const char *dim = json_object_get_string_member(o, "dim"), *of = json_object_get_string_member(o, "of");
+        g_autofree char *less =
+            knee == most ? g_strdup("") : g_strdup_printf("; %s=%" G_GINT64_FORMAT " has %s of them", dim, knee, part);
+        hn_report_line(r, "%s: most samples/s at %s=%" G_GINT64_FORMAT " (%s)%s", of, dim, most, rate, less);
+    }
+}
+
 static void report_tables(BenchReport *report, HnReport *r)
 {
     static const struct {
@@ -425,7 +530,7 @@ static void report_tables(BenchReport *report, HnReport *r)
         hn_report_section(r, "Training");
         hn_report_table(r, "runs", train_columns);
     }
-    hn_report_csv_table(r, "runs", all_columns);
+    hn_report_csv_table(r, "runs", csv_columns(report));
 }
 
 static void report_lines(HnReport *r, const char *title, const GPtrArray *lines)
@@ -448,7 +553,9 @@ gboolean bench_report_write(BenchReport *report, GError **error)
     json_object_set_array_member(root, "runs", json_array_ref(report->runs));
     json_object_set_array_member(root, "compare", json_array_ref(report->compare));
     report_about(report, r, engine);
+    json_object_set_array_member(root, "baseline", json_array_ref(report->baseline));
     report_tables(report, r);
+    report_best(report, r);
     report_lines(r, "Comparison", report->compared);
     report_lines(r, "Remarks", report->notes);
     return hn_report_write(r, error) && (!b->p->plot || bench_plot_write(report->plot, b->p->plot, error));

@@ -83,7 +83,7 @@ static void instance_places(Instance *x, const Subject *s)
 {
     x->n_in = hn_session_n_inputs(x->session);
     x->n_out = hn_session_n_outputs(x->session);
-    x->copies = s->b->copies;
+    x->io = s->point->io;
     x->out = g_new0(HnTensor *, x->n_out + 1);
     x->copy_in = g_new0(HnTensor *, x->n_in + 1);
     x->copy_out = g_new0(HnTensor *, x->n_out + 1);
@@ -179,23 +179,27 @@ static gboolean copy_all(HnTensor *const *from, HnTensor **to, int n, GError **e
     return TRUE;
 }
 
+/* The run itself, with what belongs to it. */
+static gboolean run_inside(Instance *x, guint64 i, HnTensor *const *in, GError **error)
+{
+    if (x->trainer)
+        return instance_step(x, i, error);
+    if (x->io == BENCH_COPY)
+        return copy_all(in, x->copy_in, x->n_in, error) && hn_session_run(x->session, x->copy_in, x->out, error) &&
+               copy_all(x->out, x->copy_out, x->n_out, error);
+    return hn_session_run(x->session, x->io == BENCH_FRESH ? x->copy_in : in, x->out, error);
+}
+
 gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GError **error)
 {
     Instance *x = data;
     HnTensor *const *in = x->in[i % x->n_sets]; /* NULL in training */
-    gboolean ok;
+    gboolean ok = x->io != BENCH_FRESH || copy_all(in, x->copy_in, x->n_in, error);
     *start = hn_now_ns();
-    if (x->trainer) {
-        ok = instance_step(x, i, error);
-    } else if (x->copies) {
-        ok = copy_all(in, x->copy_in, x->n_in, error) && hn_session_run(x->session, x->copy_in, x->out, error) &&
-             copy_all(x->out, x->copy_out, x->n_out, error);
-    } else {
-        ok = hn_session_run(x->session, in, x->out, error);
-    }
+    ok = ok && run_inside(x, i, in, error);
     *end = hn_now_ns();
     unref_all(x->out, x->n_out);
-    if (x->copies) {
+    if (x->io != BENCH_REUSE) {
         unref_all(x->copy_in, x->n_in);
         unref_all(x->copy_out, x->n_out);
     }
@@ -369,6 +373,8 @@ void subject_clear(Subject *s)
     hn_tool_inputs_clear(&s->given);
     hn_model_free(s->model);
     hn_outliers_clear(&s->outliers);
+    g_free(s->measured.raw);
+    g_free(s->round_ms);
     g_bytes_unref(s->bytes);
     g_free(s->folder);
     g_free(s->names);

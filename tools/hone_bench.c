@@ -23,22 +23,33 @@ static const GOptionEntry entries[] = {
     { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, dim),
       "a dimension of random data, such as batch=8, or one after the other: batch=1,8,32 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, shapes),
-      "shapes of random data, such as x:1x3x224x224", "LIST" },
+      "shapes of random data, such as x:1x3x224x224, or one after the other: x:1x3x224x224/1x3x320x320", "LIST" },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, strict), "fail where a node would run on ref", NULL },
     { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
       "take the largest batch that fits --mem-limit: auto, or N at most", "N" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, precision),
-      "compute in these types: model, f32, bf16 (default: model)", "TYPE" },
+      "compute in these types: model, f32, bf16, or one after the other: model,bf16 (default: model)", "TYPE" },
     { "hint", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, hint),
       "latency: one run at a time; throughput: as many as there are threads (default: latency)", "MODE" },
     { "streams", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, streams),
       "run N instances at once, which share the threads", "N" },
     { "io", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, io),
-      "reuse: inputs stay where they are; copy: copying in and out counts, too (default: reuse)", "HOW" },
+      "reuse: inputs stay where they are; fresh: they are in new memory; copy: copying in and out counts, too; several "
+      "are a list (default: reuse)",
+      "HOW" },
     { "margin", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, margin),
       "several models: less than P is no difference (default: 2%)", "P" },
+    { "instances", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, instances),
+      "open the model N times and share the runs among them: what a baseline should be made of", "N" },
+    { "baseline", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(BenchParams, baseline),
+      "compare with the times in a report that --json has written; end with 5 where these are of another machine or "
+      "model",
+      "FILE" },
+    { "raw", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, raw), "have the time of each run in the JSON", NULL },
     { "fail-if-slower", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, fail_if_slower),
-      "exit with 3 where a model is slower than the first one by more than P, and with 5 where that cannot be told",
+      "exit with 3 where a model is slower than the first one, or than --baseline, by more than P, and with 5 where "
+      "that "
+      "cannot be told",
       "P" },
     { "on-noise", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, on_noise),
       "where it is too noisy to decide: warn, or fail with exit status 5 (default: warn; fail with --fail-if-slower)",
@@ -124,7 +135,7 @@ static gboolean run(HnContext *ctx, GError **error)
         g_propagate_error(error, g_steal_pointer(&b.verdict));
         ok = FALSE;
     }
-    bench_points_free(&b);
+    bench_clear(&b);
     return ok;
 }
 
@@ -134,8 +145,8 @@ static gboolean counts_memory(const void *params)
     return ((const BenchParams *)params)->training.train;
 }
 
-static const char *const usual[] = { "runs",    "time", "data",    "dim",  "shapes",   "hint", "fail-if-slower",
-                                     "threads", "json", "verbose", "help", "help-all", NULL };
+static const char *const usual[] = { "runs",           "time",    "data", "dim",     "shapes", "hint",     "baseline",
+                                     "fail-if-slower", "threads", "json", "verbose", "help",   "help-all", NULL };
 
 static const HnTool tool = {
     .name = "hone-bench",
@@ -143,7 +154,8 @@ static const HnTool tool = {
     .usage = "[OPTIONS] MODEL...",
     .usual = usual,
     .examples = "hone-bench model.onnx --dim batch=1,8 --threads 2\n"
-                "hone-bench old.onnx new.onnx --fail-if-slower 3%",
+                "hone-bench old.onnx new.onnx --fail-if-slower 3%\n"
+                "hone-bench model.onnx --baseline old.json --fail-if-slower 5%",
     .details = "Without --data a model is fed random numbers, free dimensions 1 or the smallest that work. Several "
                "models are compared with "
                "the first one. --dim and --threads take lists.\n\n"

@@ -24,18 +24,31 @@ typedef struct BenchReport BenchReport;
 
 typedef struct {
     char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
+    char *baseline;
     char **input, **dim, **shapes;
     gint64 runs;
-    int streams;
-    gboolean strict;
+    int streams, instances;
+    gboolean strict, raw;
     HnToolTrainParams training;
     HnToolDataParams from;
 } BenchParams;
 
+/* Where inputs are: the same ones in each run; copied into new memory as part of the run, as copying results out is;
+ * the same, but not part of it. */
+typedef enum { BENCH_REUSE, BENCH_COPY, BENCH_FRESH } BenchIo;
+
+/* A value of an option that is swept. */
+typedef struct {
+    char *name, *text; /* "batch" and "8", "precision" and "bf16" */
+    gboolean is_dim, is_number;
+} Swept;
+
 /* What is measured of each model: one of the combinations that a sweep names. */
 typedef struct {
     int threads;
-    const char *precision; /* as asked for */
+    char *precision; /* as asked for */
+    BenchIo io;
+    GArray *swept; /* Swept: what sets it apart */
     HnShapes *shapes;
     char *label;  /* what sets it apart from the others: "batch=8, 2 threads"; "" where there is one point */
     double x;     /* the number that is swept alone, NaN: none or several are */
@@ -54,9 +67,11 @@ typedef struct {
     HnWarmup warmup;
     HnMeasureOptions measure;
     double margin, gate;
-    gboolean ci_given, fail_on_noise, copies;
-    int streams;        /* 0: as many as threads; several models are compared with one each */
-    gint64 batch_limit; /* of --batch-max, 0: not given */
+    gboolean ci_given, fail_on_noise;
+    JsonNode *baseline;       /* of --baseline; NULL: none */
+    char *hash[HN_MAX_SIDES]; /* of each model; NULL: not known yet */
+    int streams;              /* 0: as many as threads; several models are compared with one each */
+    gint64 batch_limit;       /* of --batch-max, 0: not given */
     const HnBackend *backend;
     GPtrArray *points; /* Point * */
     char **labels;     /* per model: the last parts of its path, as many as tell the models apart */
@@ -73,7 +88,8 @@ typedef struct {
     HnTensor **in[BENCH_SETS]; /* of each sample; borrowed unless `own` */
     guint n_sets;
     int n_in, n_out;
-    gboolean own, copies;
+    gboolean own;
+    BenchIo io;
     HnTensor **out, **copy_in, **copy_out;
     gpointer pad;       /* moves what is allocated after it */
     HnTrainer *trainer; /* of --train, instead of model and session; else NULL */
@@ -99,7 +115,7 @@ typedef struct {
     const char **names; /* of the inputs */
     gboolean vary;      /* not all of one shape */
     HnModel *model;
-    Instance first;
+    Instance first, next;     /* next: the one that is measured, of several */
     HnToolTraining *training; /* of --train; else NULL */
     guint train_weights;
     gint64 train_elements;
@@ -117,6 +133,8 @@ typedef struct {
     HnNoise noise;
     HnOutliers outliers;
     gboolean has_warmed, has_measured, has_outliers;
+    double *round_ms; /* medians of instances, where there were several */
+    guint n_rounds;
     double throughput; /* samples in a second, where it was measured */
 
     guint64 before, of_data;           /* private bytes: before opening, and what samples took */
@@ -127,6 +145,13 @@ typedef struct {
  */
 
 gboolean bench_options(Bench *b, GError **error);
+void bench_clear(Bench *b);
+
+/* --- bench_points.c ------------------------------------------------------------------------------------------------
+ */
+
+/* b->points, of all that is swept. */
+gboolean bench_points(Bench *b, GError **error);
 void bench_points_free(Bench *b);
 
 /* --- bench_subject.c -----------------------------------------------------------------------------------------------
@@ -182,12 +207,36 @@ gboolean bench_apart_answer(Bench *b, GError **error);
 gboolean bench_alone(Bench *b, const Point *point, int model, GError **error);
 gboolean bench_compare(Bench *b, const Point *point, GError **error); /* all models */
 
+/* Remembers why the exit status shall not be 0; what is worse comes first. */
+void bench_set_verdict(Bench *b, HnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* --- bench_baseline.c ----------------------------------------------------------------------------------------------
+ */
+
+/* A report of an earlier day, into b->baseline. */
+gboolean bench_baseline_read(Bench *b, GError **error);
+/* Several instances one after the other, until there are as many as asked for, or the baseline can be judged. */
+gboolean bench_measure_instances(Subject *s, GError **error);
+/* What was measured against the baseline, into the report and the exit status. */
+void bench_judge_baseline(Bench *b, Subject *s);
+
+/* --- bench_best.c --------------------------------------------------------------------------------------------------
+ */
+
+/* For each sweep of a batch: the one with most samples in a second, and the smallest that has nearly as many. */
+JsonArray *bench_best(JsonArray *runs);
+
 /* --- bench_report.c ------------------------------------------------------------------------------------------------
  */
 
 BenchReport *bench_report_new(const Bench *b);
 void bench_report_free(BenchReport *r);
 void bench_report_add(BenchReport *r, Subject *s); /* s->throughput is filled in */
+void bench_report_baseline(BenchReport *r, JsonObject *row, const char *line);
+/* The report with its "env" as it will be; json_node_unref(). */
+JsonNode *bench_report_env(const BenchReport *r);
+/* The run that was added last. */
+JsonObject *bench_report_last(const BenchReport *r);
 void bench_report_compare(BenchReport *r, const Subject *a, const Subject *b, const HnEffect *e, guint rounds);
 gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no run was added */
 

@@ -6,22 +6,27 @@
 #include "base/jsonread.h"
 #include "base/text.h"
 
+static JsonNode *element(JsonArray *array, const char *number)
+{
+    guint64 k;
+    const gboolean ok = g_ascii_string_to_unsigned(number, 10, 0, G_MAXUINT, &k, NULL);
+    return ok && k < json_array_get_length(array) ? json_array_get_element(array, (guint)k) : NULL;
+}
+
 JsonNode *hn_json_find(JsonNode *node, const char *path)
 {
-    g_auto(GStrv) parts = g_strsplit(path, ".", -1);
-    for (int i = 0; node && parts[i]; i++) {
-        if (!*parts[i])
+    while (node && *path) {
+        if (JSON_NODE_HOLDS_OBJECT(node) && json_object_has_member(json_node_get_object(node), path))
+            return json_object_get_member(json_node_get_object(node), path);
+        const gsize n = strcspn(path, ".");
+        g_autofree char *name = g_strndup(path, n);
+        path += n + (path[n] == '.');
+        if (n == 0)
             continue;
-        if (JSON_NODE_HOLDS_OBJECT(node)) {
-            node = json_object_get_member(json_node_get_object(node), parts[i]);
-        } else if (JSON_NODE_HOLDS_ARRAY(node)) {
-            JsonArray *array = json_node_get_array(node);
-            guint64 k;
-            gboolean ok = g_ascii_string_to_unsigned(parts[i], 10, 0, G_MAXUINT, &k, NULL);
-            node = ok && k < json_array_get_length(array) ? json_array_get_element(array, (guint)k) : NULL;
-        } else {
-            node = NULL;
-        }
+        if (JSON_NODE_HOLDS_OBJECT(node))
+            node = json_object_get_member(json_node_get_object(node), name);
+        else
+            node = JSON_NODE_HOLDS_ARRAY(node) ? element(json_node_get_array(node), name) : NULL;
     }
     return node;
 }

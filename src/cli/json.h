@@ -11,7 +11,8 @@ G_BEGIN_DECLS
 
 char *hn_json_text(JsonNode *node); /* ends with a line break */
 
-/* The node at a dotted path below node ("latency_ms.ci95.0"), NULL where there is none. Not a copy. */
+/* The node at a dotted path below node ("latency_ms.ci95.0"; the last name may hold dots itself), NULL where there is
+ * none. Not a copy. */
 JsonNode *hn_json_find(JsonNode *node, const char *path);
 
 G_END_DECLS

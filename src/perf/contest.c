@@ -158,6 +158,40 @@ static HnEffect effect_of(const Contest *c, int side)
     return e;
 }
 
+typedef struct {
+    double mean, squares; /* of logarithms: squares of what they are off it */
+} Logs;
+
+static Logs logs_of(const double *x, gsize n)
+{
+    Logs l = { 0 };
+    for (gsize i = 0; i < n; i++)
+        l.mean += log(x[i]) / (double)n;
+    for (gsize i = 0; i < n; i++)
+        l.squares += (log(x[i]) - l.mean) * (log(x[i]) - l.mean);
+    return l;
+}
+
+HnEffect hn_effect_apart(const double *a, gsize n_a, const double *b, gsize n_b, double margin)
+{
+    const Logs of_a = logs_of(a, n_a), of_b = logs_of(b, n_b);
+    const double mid = of_b.mean - of_a.mean, few = sqrt(MAX((double)MANY_ROUNDS / (double)n_b, 1));
+    HnEffect e = { exp(mid), NAN, NAN, HN_VERDICT_NOISY, NAN, NAN };
+    if (n_a < 1 || n_b < HN_MIN_INTERVAL || n_a + n_b < HN_MIN_INTERVAL + 2)
+        return e;
+    const gsize freedom = n_a + n_b - 2;
+    const double serial_a = hn_serial_widening(a, n_a), serial_b = hn_serial_widening(b, n_b);
+    const double se = MAX(serial_a, serial_b) *
+                      sqrt((of_a.squares + of_b.squares) / (double)freedom * (1.0 / (double)n_a + 1.0 / (double)n_b));
+    const double usual = hn_student(HN_Z_95, freedom) * se, sure = few * hn_student(HN_Z_999, freedom) * se;
+    e.lo = exp(mid - usual);
+    e.hi = exp(mid + usual);
+    e.sure_lo = exp(mid - sure);
+    e.sure_hi = exp(mid + sure);
+    e.verdict = hn_verdict(e.lo, e.hi, margin);
+    return e;
+}
+
 static gboolean clear(const HnContestOptions *o, const HnEffect *e)
 {
     if (!isfinite(e->lo))
@@ -172,6 +206,12 @@ static gboolean clear(const HnContestOptions *o, const HnEffect *e)
 
 static gboolean all_clear(const Contest *c)
 {
+    if (c->o->known != NULL) {
+        double ms[HN_MAX_ROUNDS];
+        for (guint i = 0; i < c->rounds; i++)
+            ms[i] = c->base[i] * 1e-6;
+        return c->o->known(ms, c->rounds, c->o->known_data);
+    }
     for (int s = 1; s < c->c->sides; s++) {
         HnEffect e = effect_of(c, s);
         if (!clear(c->o, &e))
@@ -378,7 +418,7 @@ static gboolean enough(const Contest *c, double *look, HnStop *stop)
     if (c->rounds >= *look) {
         if (all_clear(c))
             return TRUE;
-        *look = c->rounds * GROWTH;
+        *look = o->known != NULL ? c->rounds + 1 : c->rounds * GROWTH;
     }
     *stop = HN_STOP_LIMIT;
     return time >= o->seconds && c->rounds >= HN_MIN_INTERVAL;
@@ -419,12 +459,16 @@ gboolean hn_contest(const HnContest *contest, const HnContestOptions *options, c
     c->c = contest;
     c->o = options;
     c->progress = progress;
-    for (int s = 0; s < contest->sides; s++)
+    for (int s = 0; s < contest->sides; s++) {
         hn_times_init(&c->times[s], HN_TIMES_MAX / 4);
+        c->times[s].raw = options->raw;
+    }
     gboolean ok = play(c, &stop, error);
     if (ok) {
         out->stop = stop;
         out->rounds = c->rounds;
+        for (guint i = 0; i < c->rounds; i++)
+            out->round_ms[i] = c->base[i] * 1e-6;
         out->ms = hn_median(c->base, c->rounds) * 1e-6;
     }
     for (int s = 0; s < contest->sides; s++) {

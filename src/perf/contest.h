@@ -36,10 +36,14 @@ typedef struct {
     HnUntil until;
     guint64 runs;
     double seconds;
-    double precision;            /* 0: until the verdict is clear */
-    double margin;               /* 0.02: a difference of 2 % is none */
-    double limit;                /* 1.03: whether a side takes more than 1.03 times as long is asked; 0: is not */
-    gboolean decide;             /* that is all that is asked: rounds are shorter, and verdicts may stay open */
+    double precision; /* 0: until the verdict is clear */
+    double margin;    /* 0.02: a difference of 2 % is none */
+    double limit;     /* 1.03: whether a side takes more than 1.03 times as long is asked; 0: is not */
+    gboolean decide;  /* that is all that is asked: rounds are shorter, and verdicts may stay open */
+    /* In place of verdicts, of the first side's rounds so far, in ms: enough is known. NULL: verdicts decide. */
+    gboolean (*known)(const double *ms, guint rounds, gpointer data);
+    gpointer known_data;
+    gboolean raw;                /* keep the times, for HnMeasured.raw */
     guint64 end;                 /* ns of hn_now_ns() at which no round goes on; 0: none */
     HnOutliers *const *outliers; /* one for each side, or NULL: filled in */
 } HnContestOptions;
@@ -67,6 +71,15 @@ typedef struct {
 
 #define HN_SURE 0.999
 
+/*
+ * The time of what took b (n_b medians of rounds), divided by that of what took a, when both were not measured in
+ * turns: Student's interval of the difference of mean logarithms with one variance for both (M. G. Kendall and A.
+ * Stuart, "The Advanced Theory of Statistics", volume 2, section 21.12), wider where rounds are like those before them,
+ * and, that of decisions, where they are few. n_a may be 1: then the spread is that of b. NaN for the intervals: fewer
+ * than HN_MIN_INTERVAL + 2 rounds.
+ */
+HnEffect hn_effect_apart(const double *a, gsize n_a, const double *b, gsize n_b, double margin);
+
 typedef enum {
     HN_UNDECIDED, /* whatever the effect itself says */
     HN_WON,       /* it takes no more than the limit */
@@ -81,9 +94,10 @@ typedef struct {
     HnStop stop;
     guint rounds;
     HnMeasured side[HN_MAX_SIDES];
-    HnEffect effect[HN_MAX_SIDES]; /* [0] is 1 */
-    double ms;                     /* of a run of the first side: the median of its rounds; times an effect it is that
-                                      of the other side, by the same estimate */
+    HnEffect effect[HN_MAX_SIDES];  /* [0] is 1 */
+    double ms;                      /* of a run of the first side: the median of its rounds; times an effect it is that
+                                       of the other side, by the same estimate */
+    double round_ms[HN_MAX_ROUNDS]; /* of the first side, as the rounds came */
 } HnContestResult;
 
 /* Ctrl-C is no error, as in hn_measure(). Errors are those of open and run. */

@@ -264,6 +264,10 @@ void hn_measured_from(HnTimes *times, HnStop stop, HnMeasured *out)
                          .busy = times->sum * 1e-9,
                          .wall = times->sum * 1e-9,
                          .bytes = times->n * sizeof times->x[0] };
+    if (times->raw && times->n > 0)
+        out->raw = g_new(double, times->n);
+    for (gsize i = 0; out->raw != NULL && i < times->n; i++)
+        out->raw[i] = times->x[i] / 1e6;
     hn_times_stats(times, &out->ms);
     to_ms(&out->ms);
     for (int i = 0; i < HN_CURVE; i++)
@@ -277,6 +281,7 @@ gboolean hn_measure(const HnRunner *runner, const HnMeasureOptions *options, con
     HnTimes times;
     HnStop stop;
     hn_times_init(&times, 0);
+    times.raw = options->raw;
     gboolean ok = measure(&l, &times, options, progress, &stop, error);
     if (ok)
         hn_measured_from(&times, stop, out);

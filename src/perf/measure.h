@@ -79,6 +79,7 @@ typedef struct {
     double seconds;
     double precision;     /* 0.01: 1 % */
     gboolean warm;        /* there was a warm-up: caches are warmed again before the first run, too */
+    gboolean raw;         /* keep the times */
     HnOutliers *outliers; /* initialised; gets those found, finished. NULL: not looked for */
 } HnMeasureOptions;
 
@@ -86,11 +87,12 @@ typedef struct {
 
 typedef struct {
     HnStop stop;
-    guint64 runs;           /* runs 0 to runs - 1 of the measuring phase count; those that warmed caches again do not */
-    double busy;            /* seconds, of all runs together */
-    double wall;            /* seconds in which they ran: less than busy where several ran at once */
-    HnStats ms;             /* of one run, in milliseconds; n is below `runs` where HnTimes made a selection */
-    gsize bytes;            /* of memory that measuring took for itself */
+    guint64 runs; /* runs 0 to runs - 1 of the measuring phase count; those that warmed caches again do not */
+    double busy;  /* seconds, of all runs together */
+    double wall;  /* seconds in which they ran: less than busy where several ran at once */
+    HnStats ms;   /* of one run, in milliseconds; n is below `runs` where HnTimes made a selection */
+    gsize bytes;  /* of memory that measuring took for itself */
+    double *raw;  /* where asked for: the `ms.n` times in ms, in their order where none were left out; g_free */
     double curve[HN_CURVE]; /* quantiles 0 %, 1 % ... 100 %, in milliseconds */
 } HnMeasured;
 

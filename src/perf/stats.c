@@ -79,6 +79,13 @@ static double student(gsize freedom)
     return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n);
 }
 
+double hn_student(double z, gsize freedom)
+{
+    const double z2 = z * z, z3 = z * z2, z5 = z3 * z2, z7 = z5 * z2, n = (double)freedom;
+    return z + (z3 + z) / (4 * n) + (5 * z5 + 16 * z3 + 3 * z) / (96 * n * n) +
+           (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
+}
+
 void hn_prediction_interval(const double *x, gsize n, double *lo, double *hi)
 {
     double mean = 0, squares = 0;

@@ -21,6 +21,7 @@ typedef struct {
     guint64 seen; /* added */
     double sum;   /* of all that were added */
     double least, most;
+    gboolean raw; /* what is made of them keeps them too, as they came */
     HnRng rng;
 } HnTimes;
 
@@ -53,6 +54,13 @@ double hn_quantile(const double *sorted, gsize n, double q);
  * + 1/n), with Student's t of n - 1 degrees of freedom. n < 2: all numbers. See W. Q. Meeker, G. J. Hahn, L. A.
  * Escobar, "Statistical Intervals", 2nd edition 2017, section 4.8. */
 void hn_prediction_interval(const double *x, gsize n, double *lo, double *hi);
+
+#define HN_Z_95 1.959964  /* quantiles of the normal distribution: 0.975, ... */
+#define HN_Z_999 3.290527 /* ... and 0.9995 */
+/* The quantile of Student's t where that of the normal distribution is z, of 6 degrees of freedom or more, within 2 %:
+ * by the expansion of Cornish and Fisher (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical
+ * Functions", 26.7.5). */
+double hn_student(double z, gsize freedom);
 
 /*
  * Rank r, counted from 1, such that the r-th smallest and the r-th largest of n independent values enclose the median

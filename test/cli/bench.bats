@@ -342,3 +342,65 @@ peak() { jq "$1.memory_bytes.peak_rss / 1e6 | round" report.json; }
     grep 'Here would be a plot: .*(gnuplot cannot be run: ' page.html
     [ "$(tail -n1 page.html)" = '</body></html>' ]
 }
+
+# refuses_after STATUS WORDS COMMAND...: that status and sentence, after a report
+refuses_after() {
+    local want=$1 words=$2
+    shift 2
+    run --separate-stderr "$@"
+    [[ $status -eq $want && $output == *"against the baseline: "* ]] && sentence "$words" || explain "$@"
+}
+
+@test "bench: against a baseline, in a Makefile: passes, fails, is of something else" {
+    command -v make >/dev/null || skip "no make"
+    cat >Makefile <<'EOF'
+OLD = old.json
+T = 1
+old.json: relu.onnx
+	hone-bench -q $< --threads 1 --instances 8 --json=$@
+check: old.json
+	hone-bench relu.onnx --threads $T --baseline $(OLD) --fail-if-slower 90% --json=report.json || \
+	    { s=$$?; echo status $$s; exit $$s; }
+EOF
+    make old.json
+    jq '.runs[0].instances_ms |= map(. * 1e4)' old.json >slow.json
+    run make check OLD=slow.json
+    [[ $status -eq 0 && $output == *"against the baseline: "* ]] || explain make check
+    schema bench old.json
+    schema bench report.json
+    holds '.baseline[0] | .instances >= 8 and .instances_then >= 8 and .differs == null and .effect < 1'
+    jq '.runs[0].instances_ms |= map(. / 1e4)' old.json >fast.json
+    run make check OLD=fast.json
+    [[ $status -ne 0 && $output == *"status 3"* && $output == *"slower than the baseline (99.9 %: +"*"more than 90 %"* ]]
+    run make check T=2
+    [[ $status -ne 0 && $output == *"status 5"* && $output == *"the thread count is 2, and was 1"* ]]
+    jq '.env.governor = "powersave" | .env.cpu = "Other"' old.json >other.json
+    refuses_after 5 "the processor is " hone-bench relu.onnx -t1 --baseline other.json --runs 20
+    jq '.runs[0].model_hash = "0"' old.json >other.json
+    refuses_after 5 "the model hash is " hone-bench relu.onnx -t1 --baseline other.json --runs 20
+    refuses 1 "is no report of hone-bench" hone-bench relu.onnx --baseline "$root/schemas/env.json"
+}
+
+@test "bench: too noisy against a baseline" {
+    hone-bench -q relu.onnx -t1 --instances 8 --json=old.json
+    jq '.runs[0].instances_ms = [1, 1e-9, 1e3, 1e-6, 1, 1e-9, 1e3, 1e-6]' old.json >wild.json
+    refuses_after 5 "it is too noisy" hone-bench relu.onnx -t1 --baseline wild.json --fail-if-slower 5% --time 50ms
+    succeeds hone-bench relu.onnx -t1 --baseline wild.json --time 50ms
+    [[ $output == *"against the baseline: too noisy"* ]]
+    refuses 2 "is for one model in a file" hone-bench relu.onnx two.onnx --baseline old.json
+    refuses 2 "from 2 to" hone-bench relu.onnx --instances 1
+}
+
+@test "bench: precisions, ways of inputs and shapes are swept, with the best batch" {
+    bench relu.onnx --precision model,f32 --io reuse,fresh,copy --runs 7 --raw
+    holds '[.runs[].swept | [.precision, .io] | join("-")] ==
+           ["model-reuse", "model-fresh", "model-copy", "f32-reuse", "f32-fresh", "f32-copy"]'
+    holds '.runs | all(.io == .swept.io and (.times_ms | length == 7) and (.model_hash | length == 64))'
+    [[ $(head -n1 report.csv) == swept.precision,swept.io,model,* && $(sed -n 2p report.csv) == model,reuse,relu.onnx,* ]]
+    bench relu.onnx --shapes x:1x3/5x3 --runs 7
+    holds '[.runs[].shapes.x[0]] == [1, 5] and .runs[1].swept.shapes == "x:5x3" and .best == []'
+    bench relu.onnx --dim N=1,4096 -t1,2 --runs 20
+    holds '.best | length == 2 and all(.dim == "N" and .best == 4096 and .knee == 4096)'
+    refuses 2 "none of reuse, copy, fresh" hone-bench relu.onnx --io reuse,x
+    refuses 2 "they go together" hone-bench relu.onnx --shapes x:1x3/2x3,y:1/2/3
+}

@@ -440,6 +440,34 @@ static void test_outliers(void)
     hn_outliers_clear(&o);
 }
 
+/* How often an interval of two samples of one distribution holds 1, how it reaches what is apart, and what few say. */
+static void test_apart(void)
+{
+    HnRng rng;
+    guint held = 0, lost = 0;
+    rng = hn_rng(7);
+    for (int i = 0; i < 2000; i++) {
+        double a[8], b[12];
+        for (gsize k = 0; k < G_N_ELEMENTS(a); k++)
+            a[k] = 5 * exp(0.02 * hn_rng_normal(&rng));
+        for (gsize k = 0; k < G_N_ELEMENTS(b); k++)
+            b[k] = 5 * exp(0.02 * hn_rng_normal(&rng));
+        const HnEffect e = hn_effect_apart(a, i % 2 ? 1 : G_N_ELEMENTS(a), b, G_N_ELEMENTS(b), 0.02);
+        held += e.lo <= 1 && e.hi >= 1;
+        lost += e.sure_lo > 1;
+        g_assert_true(e.sure_lo < e.lo && e.lo < e.effect && e.effect < e.hi && e.hi < e.sure_hi);
+    }
+    g_assert_cmpuint(held, >=, 1860); /* 0.95 of 2000, less four standard deviations */
+    g_assert_cmpuint(lost, ==, 0);
+    const double one = 1, eight[] = { 2, 2.01, 1.99, 2, 2.02, 1.98, 2, 2.01 };
+    const HnEffect e = hn_effect_apart(&one, 1, eight, 8, 0.02), none = hn_effect_apart(&one, 1, eight, 6, 0.02);
+    g_assert_cmpint(hn_decide(&e, 1.5), ==, HN_LOST);
+    g_assert_cmpint(e.verdict, ==, HN_VERDICT_SLOWER);
+    g_assert_true(isnan(none.lo) && isnan(none.sure_hi));
+    g_assert_cmpint(hn_decide(&none, 1.5), ==, HN_UNDECIDED);
+    g_assert_cmpfloat_with_epsilon(hn_student(HN_Z_999, 14), 4.140, 0.01);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -453,6 +481,7 @@ int main(int argc, char **argv)
     g_test_add_func("/perf/versus/slow", test_slow);
     g_test_add_func("/perf/versus/few", test_few);
     g_test_add_func("/perf/versus/errors", test_errors);
+    g_test_add_func("/perf/versus/apart", test_apart);
     g_test_add_func("/perf/versus/estimate", test_estimate);
     g_test_add_func("/perf/versus/lengths", test_lengths);
     g_test_add_func("/perf/versus/ends", test_ends);
