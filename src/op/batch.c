@@ -1,7 +1,5 @@
 #include "op/batch.h"
 
-#include <string.h>
-
 #include "op/ops.h"
 
 gboolean hn_batch_fail(HnBatch *b, const char *format, ...)
@@ -186,11 +184,10 @@ static HnValue *move_axis(HnBatch *b, HnValue *x, int rank, int from, int to)
     int k = 0;
     if (from == to)
         return x;
-    for (int i = 0; i < rank; i++)
-        if (i != from)
-            perm[k++] = i;
-    memmove(perm + to + 1, perm + to, (gsize)(rank - 1 - to) * sizeof *perm);
-    perm[to] = from;
+    for (int i = 0; i < rank; i++) {
+        k += k == from;
+        perm[i] = i == to ? from : k++;
+    }
     HnNode *t = hn_batch_add(b, "Transpose", &x, 1);
     hn_node_set_ints(t, "perm", perm, rank);
     return hn_batch_done(b, t);
