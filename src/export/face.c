@@ -222,8 +222,9 @@ static gboolean free_once(const HnModel *m, const HnFaceOptions *o, HnBudget *bu
         dims[i] = (HnFreeDim){ f->input, f->axis };
         if (strcmp(f->symbol, first->symbol)) {
             g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
-                        "option '--free': dimensions of one batch have one name, not '%s' and '%s'", first->symbol,
-                        f->symbol);
+                        "dimensions that become free together have one name, not '%s' and '%s': one after the other "
+                        "can be done",
+                        first->symbol, f->symbol);
             return FALSE;
         }
     }

@@ -356,8 +356,9 @@ static gboolean run_at(Check *k, HnSession *session, int64_t size, GError **erro
         int64_t dims[HN_MAX_RANK];
         for (int a = 0; x != NULL && a < x->ndim; a++) {
             const HnDim d = v->type->dims[a];
-            const gboolean free = d.sym != NULL && !strcmp(d.sym, ((HnFaceFree *)k->o->free->pdata[0])->symbol);
-            dims[a] = free ? size : x->dims[a];
+            const gboolean free =
+                d.sym != NULL && g_str_has_prefix(d.sym, ((HnFaceFree *)k->o->free->pdata[0])->symbol);
+            dims[a] = free ? MAX(1, x->dims[a] * size / k->f->n0) : x->dims[a];
         }
         if (x != NULL)
             hn_shapes_set(s, v->name, dims, x->ndim);

@@ -178,8 +178,9 @@ static gboolean apply_rule(Free *f, HnNode *n, GError **error)
     const HnBatchRule rule = hn_batch_rule(op);
     if (rule == NULL) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s",
-                    (op->flags & HN_OP_DYNAMIC) != 0 ? "how much it finds differs from sample to sample"
-                                                     : "it may mix samples");
+                    (op->flags & HN_OP_CONTROL) != 0   ? "what it does again and again may mix samples"
+                    : (op->flags & HN_OP_DYNAMIC) != 0 ? "how much it finds differs from sample to sample"
+                                                       : "it may mix samples");
         return FALSE;
     }
     batch_init(f, n, &b);
@@ -485,7 +486,7 @@ static gboolean free_input(Free *f, const HnFreeDim *d, GError **error)
         return FALSE;
     }
     if (f->n0 != 0 && f->n0 != t->dims[d->axis].n) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD,
                     "dimension %d of input '%s' is %" PRId64 ", others of that name are %" PRId64, d->axis, d->input,
                     t->dims[d->axis].n, f->n0);
         return FALSE;

@@ -147,7 +147,8 @@ static void forget(HnGraph *g, gboolean main)
         forget(g->inner->pdata[i], FALSE);
 }
 
-static gboolean set_free(const HnModel *m, const HnFreeDim *d, const char *symbol, GError **error)
+/* Dimensions of other sizes than the first have names of their own, "size3". */
+static gboolean set_free(const HnModel *m, const HnFreeDim *d, const char *symbol, int64_t *first, GError **error)
 {
     HnValue *v = g_hash_table_lookup(m->graph->values, d->input);
     HnDim dims[HN_MAX_RANK];
@@ -157,7 +158,10 @@ static gboolean set_free(const HnModel *m, const HnFreeDim *d, const char *symbo
         return FALSE;
     }
     memcpy(dims, v->type->dims, (gsize)v->type->rank * sizeof *dims);
-    dims[d->axis] = hn_dim_symbol(symbol);
+    const int64_t n = v->type->dims[d->axis].n;
+    *first = *first == 0 ? n : *first;
+    g_autofree char *own = g_strdup_printf("%s%d", symbol, d->axis);
+    dims[d->axis] = hn_dim_symbol(n == *first ? symbol : own);
     g_autoptr(HnType) type = hn_type_tensor(v->type->dtype, v->type->rank, dims);
     hn_value_set_type(v, type);
     return TRUE;
@@ -172,10 +176,11 @@ gboolean hn_free_size(const HnModel *m, const HnFreeDim *dims, guint n, const ch
     s.now = hn_types_new(s.m);
     hn_types_set_budget(s.was, budget);
     hn_types_set_budget(s.now, budget);
+    int64_t first = 0;
     gboolean ok = hn_types_graph(s.was, g, FOLD, 0, error);
     forget(g, TRUE);
     for (guint i = 0; i < n && ok; i++)
-        ok = set_free(s.m, &dims[i], symbol, error);
+        ok = set_free(s.m, &dims[i], symbol, &first, error);
     ok = ok && hn_types_enter(s.now, g, TRUE, error) && walk(&s, g, error) && hn_graph_infer(g, FALSE, error) &&
          hn_model_verify(s.m, error);
     hn_types_free(s.was);

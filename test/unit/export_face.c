@@ -134,6 +134,8 @@ static const Case cases[] = {
       "%y = DequantizeLinear(%1, s, z)\n", "x:0", "f32[B,3,4]" },
     { "a height", "%1 = Conv(%x:f32[1,2,8,8], w:f32[4,2,3,3]) pads=[1,1,1,1]\n%2 = Reshape(%1, s:i64[3]={1,4,64})\n"
       "%3 = Softmax(%2) axis=2\n%y = Reshape(%3, t:i64[4]={1,4,8,8})\n", "x:2=H", "f32[1,4,H,8]" },
+    { "a height and a width", "%1 = Relu(%x:f32[1,2,8,6])\n%y = MaxPool(%1) kernel_shape=[2,2] strides=[2,2]\n",
+      "x:2=S x:3=S", "f32[1,2,floor(S/2),floor(S3/2)]" },
     /* what stands in the way */
     { "boxes that suppress others",
       "%y = NonMaxSuppression(%x:f32[1,4,4], %s:f32[1,2,4], m:i64[]={3})\n", "x:0 s:0", "(NonMaxSuppression): how much it finds" },
