@@ -159,7 +159,7 @@ static JsonObject *facts_object(const HnFacts *f, guint64 file, double p50_ms)
 
 static void line_of(HnReport *report, const char *what, char *before, char *after)
 {
-    hn_report_line(report, "%-16s %12s %12s", what, before, after);
+    hn_report_fact(report, what, "%s, before %s", after, before);
     g_free(before);
     g_free(after);
 }
@@ -178,7 +178,7 @@ static char *flops_text(double x)
 static void tell_facts(const Export *e, HnReport *report)
 {
     const HnFacts *a = &e->before, *b = &e->after;
-    line_of(report, "", g_strdup("before"), g_strdup("after"));
+    hn_report_section(report, "Before and after");
     line_of(report, "nodes", g_strdup_printf("%u", a->nodes), g_strdup_printf("%u", b->nodes));
     line_of(report, "operators", g_strdup_printf("%u", g_hash_table_size(a->operators)),
             g_strdup_printf("%u", g_hash_table_size(b->operators)));
