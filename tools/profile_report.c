@@ -715,7 +715,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     profile_tell_compare(r->f, r->root, report);
     if (r->f->profile.timer.dropped)
         hn_report_line(report, "sub-graphs ran too many nodes to time all of them: the rest counts as their holders'");
-    hn_report_line(report, "%s", "");
+    hn_report_section(report, "Memory");
     memory_line(r, t);
     hn_report_top_table(report, "memory_bytes.alive", alive_columns, ALIVE_SHOWN);
     if (r->f->p->weights) {
