@@ -51,6 +51,9 @@ def main(tree):
     own = os.path.join(tree, "lib", "hone")
     licences = os.path.join(tree, "share", "doc", "hone", "licenses")
     alone = size(tree)
+    patchelf = shutil.which("patchelf")
+    if not patchelf:
+        print("bundle: without patchelf it runs as well, but auditwheel calls a wheel of it linux_x86_64", file=sys.stderr)
     os.makedirs(own, exist_ok=True)
     found = dict(needed(os.path.join(tree, "lib", "libhone.so.0")))
     for name in OPENED:
@@ -63,6 +66,8 @@ def main(tree):
             continue
         target = os.path.join(own, name)
         shutil.copyfile(os.path.realpath(where), target)
+        if patchelf:  # they find each other through libhone.so's path, too, but auditwheel does not follow that
+            subprocess.run([patchelf, "--set-rpath", "$ORIGIN", target], check=True)
         package, text = licence(where)
         os.makedirs(os.path.join(licences, package), exist_ok=True)
         shutil.copyfile(text, os.path.join(licences, package, "copyright"))
