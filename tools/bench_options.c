@@ -213,7 +213,7 @@ gboolean bench_options(Bench *b, GError **error)
     b->measure.warm = b->warmup.kind == HN_WARMUP_AUTO || b->warmup.runs > 0 || b->warmup.seconds > 0;
     if (!bench_points(b, error) || !take_stdin(b, error))
         return FALSE;
-    if (!check_training(b, error) || !check_instances(b, error))
+    if (!check_training(b, error) || !check_instances(b, error) || !bench_loop_check(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
     if (!b->backend || (p->baseline && !bench_baseline_read(b, error)))

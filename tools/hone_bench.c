@@ -27,6 +27,13 @@ static const GOptionEntry entries[] = {
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, strict), "fail where a node would run on ref", NULL },
     { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
       "take the largest batch that fits --mem-limit: auto, or N at most", "N" },
+    { "steps", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(BenchParams, steps),
+      "measure N runs in a row, outputs fed back as '--loop' says, or as names of a decoder's inputs and outputs do",
+      "N" },
+    { "loop", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, loop),
+      "what '--steps' feeds back: OUT=IN, present.*=past.*, logits:argmax=ids, @ones=IN, @positions=IN; may be "
+      "repeated",
+      "RULE" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, precision),
       "compute in these types: model, f32, bf16, or one after the other: model,bf16 (default: model)", "TYPE" },
     { "hint", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, hint),
@@ -123,6 +130,8 @@ static gboolean run(HnContext *ctx, GError **error)
     gboolean ok = bench_options(&b, error);
     if (ok && bench_apart_is_asked()) {
         ok = bench_apart_answer(&b, error);
+    } else if (ok && b.p->steps > 0) {
+        ok = bench_loop(&b, error);
     } else if (ok && (ok = check_models(&b, error))) {
         b.report = bench_report_new(&b);
         for (guint i = 0; i < b.points->len && ok; i++)

@@ -26,7 +26,8 @@ typedef struct {
     char *warmup, *time, *ci, *data, *margin, *fail_if_slower, *on_noise, *precision, *batch_max, *hint, *io, *plot;
     char *baseline;
     char **input, **dim, **shapes;
-    gint64 runs;
+    char **loop;
+    gint64 runs, steps;
     int streams, instances;
     gboolean strict, raw;
     HnToolTrainParams training;
@@ -190,6 +191,14 @@ gboolean instance_step(Instance *x, guint64 i, GError **error);
 void subject_time_training(Subject *s);
 void subject_retire_training(Subject *s);
 void bench_report_training(const Subject *s, JsonObject *row);
+
+/* --- bench_loop.c --------------------------------------------------------------------------------------------------
+ */
+
+/* --steps goes with the other options. */
+gboolean bench_loop_check(const Bench *b, GError **error);
+/* All models at all points, and the report. */
+gboolean bench_loop(Bench *b, GError **error);
 
 /* --- bench_apart.c -------------------------------------------------------------------------------------------------
  */

@@ -21,10 +21,16 @@ typedef struct {
     int batch;
     gboolean strict, print;
     char *precision;
+    char **loop;
+    gint64 steps, stop_token;
+    int top_k;
+    double temperature, top_p;
     HnToolDataParams from;
 } Params;
 
-static const Params defaults = { .rtol = NAN, .atol = NAN, .min_cos = NAN, .batch = 1 };
+static const Params defaults = {
+    .rtol = NAN, .atol = NAN, .min_cos = NAN, .batch = 1, .stop_token = -1, .temperature = NAN, .top_p = 1
+};
 
 static const GOptionEntry entries[] = {
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(Params, data),
@@ -53,6 +59,19 @@ static const GOptionEntry entries[] = {
       "a dimension of random data, such as batch=8 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, shapes),
       "shapes of random data, such as x:1x3x224x224", "LIST" },
+    { "steps", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(Params, steps),
+      "run N times, outputs fed back as '--loop' says, or as names of a decoder's inputs and outputs do", "N" },
+    { "loop", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(Params, loop),
+      "what '--steps' feeds back: OUT=IN, present.*=past.*, logits:argmax=ids, logits:sample=ids, @ones=IN, "
+      "@positions=IN; may be repeated",
+      "RULE" },
+    { "temperature", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, temperature),
+      "draw tokens, from logits divided by T (default: 1; without it the likeliest)", "T" },
+    { "sample-from", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, top_k), "draw from the K likeliest tokens (default: all)",
+      "K" },
+    { "sample-share", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, top_p),
+      "draw from the fewest tokens that are likely by P together (default: 1)", "P" },
+    { "stop-token", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(Params, stop_token), "end where token ID comes out", "ID" },
     { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, precision),
       "compute in these types: model, bf16 (default: model)", "TYPE" },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(Params, strict), "fail where a node would run on ref", NULL },
@@ -69,8 +88,10 @@ typedef struct {
     const HnBackend *backend;
     HnSession *session;
     HnData *data;
+    int *fed, n_fed; /* input of the session that input i of a sample is */
+    RunLoop *loop;   /* of --steps; NULL: one run a sample */
     int n_out;
-    const char **names; /* of outputs */
+    const char **names; /* of outputs, then "tokens" where a loop makes them */
     HnTolerance tolerance;
     int top;              /* k of --metric, 0: not asked for */
     int64_t right, total; /* of --metric */
@@ -103,6 +124,14 @@ static gboolean check_options(const Params *p, GError **error)
         return hn_tool_usage(error, "option '--min-cos': a cosine is between -1 and 1");
     if (p->batch < 1)
         return hn_tool_usage(error, "option '--batch': at least one sample runs at a time");
+    const gboolean draws = !isnan(p->temperature) || p->top_k || p->top_p != 1;
+    if (p->steps < 0 || (p->loop && p->steps == 0))
+        return hn_tool_usage(error, "option '--steps': how often the model is run, at least once");
+    if ((draws || p->stop_token != -1) && p->steps == 0)
+        return hn_tool_usage(error, "options that draw tokens are for '--steps', which is not given");
+    if (p->temperature < 0 || p->top_k < 0 || !(p->top_p > 0 && p->top_p <= 1) || p->stop_token < -1)
+        return hn_tool_usage(error, "options '--temperature', '--sample-from', '--stop-token' are not negative, and "
+                                    "'--sample-share' is above 0 and at most 1");
     if (p->test_data && p->batch > 1)
         return hn_tool_usage(error, "option '--batch': the sets of '--test-data' run one by one");
     return TRUE;
@@ -150,14 +179,20 @@ static gboolean find_source(Run *r, HnValue *const *inputs, int n, int n_open, c
 
 static gboolean open_data(Run *r, GError **error)
 {
-    int n = hn_session_n_inputs(r->session), n_open = 0;
-    g_autofree HnValue **inputs = g_new0(HnValue *, MAX(n, 1));
-    g_autofree HnTensor **given = g_new0(HnTensor *, MAX(n, 1));
-    for (int i = 0; i < n; i++) {
-        inputs[i] = (HnValue *)hn_session_input(r->session, i);
-        given[i] = hn_tool_input(&r->given, inputs[i]->name);
-        n_open += !given[i];
+    const int all = hn_session_n_inputs(r->session);
+    int n = 0, n_open = 0;
+    g_autofree HnValue **inputs = g_new0(HnValue *, MAX(all, 1));
+    g_autofree HnTensor **given = g_new0(HnTensor *, MAX(all, 1));
+    r->fed = g_new0(int, MAX(all, 1));
+    for (int i = 0; i < all; i++) {
+        inputs[n] = (HnValue *)hn_session_input(r->session, i);
+        given[n] = hn_tool_input(&r->given, inputs[n]->name);
+        if (r->loop && !given[n] && run_loop_makes(r->loop, i))
+            continue;
+        n_open += !given[n];
+        r->fed[n++] = i;
     }
+    r->n_fed = n;
     const char *source;
     if (!find_source(r, inputs, n, n_open, &source, error) || !hn_shapes_check(r->shapes, inputs, n, error))
         return FALSE;
@@ -166,6 +201,22 @@ static gboolean open_data(Run *r, GError **error)
     if (r->data && (r->p->dim || r->p->shapes) && !r->given.made && !hn_data_synthetic(r->data))
         return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
     return r->data != NULL;
+}
+
+static gboolean open_loop(Run *r, const HnSessionOptions *o, GError **error)
+{
+    const Params *p = r->p;
+    const RunLoopOptions lo = { .rules = (const char *const *)p->loop,
+                                .sample = !isnan(p->temperature) || p->top_k || p->top_p != 1,
+                                .picking = { .temperature = isnan(p->temperature) ? 1 : p->temperature,
+                                             .top_p = p->top_p,
+                                             .top_k = p->top_k,
+                                             .seed = r->ctx->common.seed },
+                                .steps = p->steps,
+                                .stop = p->stop_token,
+                                .session = o };
+    r->loop = run_loop_new(r->session, r->model, &lo, error);
+    return r->loop != NULL;
 }
 
 static gboolean prepare(Run *r, GError **error)
@@ -199,14 +250,17 @@ static gboolean prepare(Run *r, GError **error)
                            .bf16 = p->precision && !strcmp(p->precision, "bf16"),
                            .seed = ctx->common.seed,
                            .budget = ctx->budget,
-                           .feeds = (const char *const *)r->given.feeds->pdata };
+                           .feeds = (const char *const *)r->given.feeds->pdata,
+                           .lasting = p->steps > 0 };
     r->session = hn_session_new(r->model, backend, &o, error);
-    if (!r->session)
+    if (!r->session || (p->steps > 0 && !open_loop(r, &o, error)))
         return FALSE;
     r->n_out = hn_session_n_outputs(r->session);
-    r->names = g_new0(const char *, r->n_out + 1);
+    r->names = g_new0(const char *, r->n_out + 2);
     for (int k = 0; k < r->n_out; k++)
         r->names[k] = hn_session_output(r->session, k)->name;
+    if (r->loop && run_loop_has_tokens(r->loop))
+        r->names[r->n_out++] = "tokens";
     if (r->prints && !run_print_init(&r->print, p->labels, ctx->budget, error))
         return FALSE;
     if (writes_stdout(p) && !r->prints) {
@@ -227,10 +281,12 @@ static void run_clear(Run *r)
     g_clear_pointer(&r->outputs, json_array_unref);
     run_print_clear(&r->print);
     hn_data_free(r->data);
+    run_loop_free(r->loop);
     hn_session_free(r->session);
     hn_tool_inputs_clear(&r->given);
     hn_shapes_free(r->shapes);
     hn_model_free(r->model);
+    g_free(r->fed);
     g_free(r->results);
     g_free(r->names);
     g_free(r->first_wrong);
@@ -276,12 +332,13 @@ static gboolean compare(Run *r, const HnSample *s, HnTensor *const *out, GError 
 {
     g_autofree HnTensor **want = g_new0(HnTensor *, r->n_out + 1);
     g_autofree const HnType **types = g_new0(const HnType *, r->n_out + 1);
-    for (int k = 0; k < r->n_out; k++)
+    const int n_out = hn_session_n_outputs(r->session);
+    for (int k = 0; k < n_out; k++)
         types[k] = hn_session_output(r->session, k)->type;
-    if (!hn_testset_read(s->name, "output", r->n_out, types, want, r->ctx->budget, error))
+    if (!hn_testset_read(s->name, "output", n_out, types, want, r->ctx->budget, error))
         return FALSE;
     int n = 0;
-    for (int k = 0; k < r->n_out; k++) {
+    for (int k = 0; k < n_out; k++) {
         if (!want[k])
             continue;
         compare_one(r, s, k, out[k], want[k]);
@@ -343,7 +400,7 @@ static void list_outputs(Run *r, HnTensor *const *out)
 /* Tables and pictures. */
 static gboolean show(Run *r, const HnSample *s, HnTensor *const *out, int64_t batches, GError **error)
 {
-    for (int k = 0; r->prints && k < r->n_out; k++)
+    for (int k = r->loop && run_loop_has_tokens(r->loop) ? r->n_out - 1 : 0; r->prints && k < r->n_out; k++)
         if (out[k] != NULL)
             run_print_add(&r->print, s, r->names[k], out[k]);
     r->print.runs++;
@@ -361,10 +418,22 @@ static gboolean show(Run *r, const HnSample *s, HnTensor *const *out, int64_t ba
     return !r->p->image;
 }
 
+/* All outputs of the model for a sample; of a loop those of its last step, then the tokens. */
+static gboolean compute(Run *r, const HnSample *s, HnTensor **out, GError **error)
+{
+    const int n = hn_session_n_inputs(r->session);
+    if (!r->loop)
+        return hn_session_run(r->session, s->in, out, error);
+    g_autofree HnTensor **in = g_new0(HnTensor *, n + 1);
+    for (int i = 0; i < r->n_fed; i++)
+        in[r->fed[i]] = s->in[i];
+    return run_loop_run(r->loop, r->ctx, in, out, error);
+}
+
 static gboolean run_one(Run *r, const HnSample *s, int64_t batches, GError **error)
 {
     g_autofree HnTensor **out = g_new0(HnTensor *, r->n_out + 1);
-    if (!hn_session_run(r->session, s->in, out, error))
+    if (!compute(r, s, out, error))
         return FALSE;
     if (r->done == 0) {
         list_outputs(r, out);
@@ -488,9 +557,10 @@ static gboolean write_text(const HnTensor *t, const char *name, GError **error)
 
 static gboolean write_stdout(Run *r, GError **error)
 {
-    const HnTensor *first = r->n_out == 1 ? r->results[0]->pdata[0] : NULL;
+    const int one = r->n_out == 1 ? 0 : r->loop && run_loop_has_tokens(r->loop) ? r->n_out - 1 : -1;
+    const HnTensor *first = one >= 0 ? r->results[one]->pdata[0] : NULL;
     if (first != NULL && !hn_tensor_is_list(first) && first->dtype != HN_STRING)
-        return write_npy(r->results[0], r->names[0], error);
+        return write_npy(r->results[one], r->names[one], error);
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free), tensors = g_ptr_array_new();
     for (int k = 0; k < r->n_out; k++) {
         if (!join_parts(r, r->results[k], r->names[k], error))
@@ -571,6 +641,8 @@ static gboolean write_report(Run *r, GError **error)
     json_object_unref(tolerance);
     if (p->metric)
         report_metric(r, report);
+    if (r->loop)
+        run_loop_report(r->loop, report);
     return hn_report_write(report, error);
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/report.h"
 #include "common.h"
+#include "run/feedback.h"
 
 /* --- results for people: run_print.c ------------------------------------------------------------------------------ */
 
@@ -38,3 +39,26 @@ gboolean run_image_fits(const HnTensor *t);
  * from `first`. *what: how elements became colours, a constant. Errors: IO, UNSUPPORTED, BUDGET. */
 gboolean run_image_write(const HnTensor *t, const char *path, gboolean many, int64_t first, HnBudget *budget,
                          const char **what, GError **error);
+
+/* --- outputs that are fed back: run_loop.c ------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *const *rules; /* of --loop; NULL: as names say */
+    gboolean sample;          /* tokens by names are drawn */
+    HnPicking picking;
+    int64_t steps, stop;
+    const HnSessionOptions *session;
+} RunLoopOptions;
+
+typedef struct RunLoop RunLoop;
+
+/* Session and model are borrowed. Errors: USAGE: a rule that does not fit the model, or none that is known. */
+RunLoop *run_loop_new(HnSession *s, const HnModel *m, const RunLoopOptions *o, GError **error);
+void run_loop_free(RunLoop *l); /* NULL is fine */
+/* Input i of the session is made by a rule, where nobody gives it. */
+gboolean run_loop_makes(const RunLoop *l, int i);
+gboolean run_loop_has_tokens(const RunLoop *l);
+/* All steps. out: new references to the outputs of the last one, then the tokens, if there are any. */
+gboolean run_loop_run(RunLoop *l, HnContext *ctx, HnTensor *const *in, HnTensor **out, GError **error);
+/* How many steps, and how long they took. */
+void run_loop_report(const RunLoop *l, HnReport *report);

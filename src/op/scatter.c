@@ -122,7 +122,8 @@ static gboolean writer_open(HnEval *e, Writer *w, HnReduction reduction, const H
         hn_eval_fail(e, HN_ERROR_UNSUPPORTED, "updates of type %s cannot be reduced", hn_dtype_name(x->dtype));
     if (e->error != NULL || (w->y = hn_move_out(e, 0, x->dtype, x->ndim, x->dims)) == NULL)
         return FALSE;
-    memcpy(w->y, x->data, x->bytes);
+    if (w->y != x->data)
+        memcpy(w->y, x->data, x->bytes);
     return TRUE;
 }
 
@@ -367,11 +368,6 @@ const HnOp hn_op_scatternd = {
 /* --- TensorScatter --------------------------------------------------------------------------------------------------
  */
 
-typedef struct {
-    int64_t axis;
-    gboolean circular;
-} HnTensorScatter;
-
 static void tensorscatter_bind(HnBind *b, void *params)
 {
     static const char *const modes[] = { "linear", "circular", NULL };
@@ -453,6 +449,7 @@ static void tensorscatter_grad(HnTape *t)
 
 const HnOp hn_op_tensorscatter = {
     .name = "TensorScatter",
+    .flags = HN_OP_INPLACE,
     .since = { 24 },
     .in = "TTi",
     .out = "T",

@@ -1,5 +1,5 @@
 /*
- * Parameters of Scatter, ScatterElements and ScatterND, for their records and for backends.
+ * Parameters of Scatter, ScatterElements, ScatterND and TensorScatter, for their records and for backends.
  */
 #pragma once
 
@@ -11,3 +11,8 @@ typedef struct {
     int64_t axis;
     HnReduction reduction; /* what becomes of an element and its update */
 } HnScatter;
+
+typedef struct {
+    int64_t axis;
+    gboolean circular;
+} HnTensorScatter;

@@ -79,7 +79,7 @@ static void join(Join *j, HnStep *s)
 {
     HnSlot *whole = s->out[0].slot;
     gsize offset = 0;
-    if (whole == NULL || whole->changing || (whole->kept && j->p->exec->owner != NULL))
+    if (whole == NULL || whole->changing || (whole->kept && (j->p->exec->owner != NULL || j->p->exec->env->o.lasting)))
         return;
     g_autoptr(GHashTable) once = g_hash_table_new(NULL, NULL), more = g_hash_table_new(NULL, NULL);
     for (int i = 0; i < s->n_in + s->n_hidden; i++)

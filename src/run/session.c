@@ -213,8 +213,8 @@ static gboolean ours_alone(const HnTensor *t)
     return t != NULL && g_atomic_int_get(&t->ref) == 1;
 }
 
-/* A sub-graph's results may outlive its next run (a loop carries them): the next ones go where nobody looks any more,
- * which is the same place, or one of two by turns, or a new one. */
+/* A sub-graph's results may outlive its next run (a loop carries them), and so may lasting ones: the next go where
+ * nobody looks any more, which is the same place, or one of two by turns, or a new one. */
 static gboolean renew_results(HnPlan *p, GError **error)
 {
     for (guint i = 0; i < p->fresh->len; i++) {
@@ -281,7 +281,7 @@ static gboolean run_timed(HnPlan *p, HnTimer *t, GError **error)
 
 static gboolean run_steps(HnPlan *p, GError **error)
 {
-    if (p->exec->owner != NULL && !renew_results(p, error))
+    if ((p->exec->owner != NULL || p->exec->env->o.lasting) && !renew_results(p, error))
         return FALSE;
     for (guint i = 0; i < p->aliases->len; i++) {
         HnSlot *s = p->aliases->pdata[i];

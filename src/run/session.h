@@ -49,6 +49,7 @@ typedef struct {
     int max_isa;              /* hn_session_new() only: 1 + HnDevice.isa; 0: all that the process may use */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
+    gboolean lasting;     /* results that somebody still refers to are not overwritten: the next go elsewhere */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
     const HnWatch *watch; /* not copied: outlives the session; NULL: nobody looks */
 } HnSessionOptions;
@@ -82,8 +83,9 @@ const HnValue *hn_session_output(const HnSession *s, int k);
 gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error);
 
 /* in: one tensor per input (NULL only where the graph's declared type is optional: an error otherwise); checked against
- * the declared types. out: new references to results, which the session overwrites at the next run of the same shapes:
- * copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each naming node or input. */
+ * the declared types. out: new references to results, which the session overwrites at the next run of the same shapes
+ * (not with HnSessionOptions.lasting): copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each
+ * naming node or input. */
 gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error);
 
 /* From now on no plan is made whose values and scratch memory take more than that: UNSUPPORTED, before any of it is

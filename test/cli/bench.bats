@@ -404,3 +404,10 @@ EOF
     refuses 2 "none of reuse, copy, fresh" hone-bench relu.onnx --io reuse,x
     refuses 2 "they go together" hone-bench relu.onnx --shapes x:1x3/2x3,y:1/2/3
 }
+
+@test "bench: --steps measures loops" {
+    succeeds hone-bench --json=report.json relu.onnx --loop y=x --steps 4 --runs 2
+    schema bench report.json
+    holds '.runs == [] and .generation[0].steps == 4 and .generation[0].loops == 2'
+    refuses 2 "goes with one stream" hone-bench relu.onnx --loop y=x --steps 4 --streams 2
+}

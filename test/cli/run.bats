@@ -267,3 +267,14 @@ prints() { # prints WANT COMMAND...
     python3 "$root/test/onnx/bad_models.py" bad
     python3 "$here/bad.py" bad hone-run '{model}' --data random
 }
+
+@test "run: --steps feeds outputs back" {
+    prints '<f4[2,3] 1 0 3 0 5 0' hone-run relu.onnx --data x.npy --loop y=x --steps 3
+    hone-run relu.onnx --data x.npy --loop y=x --steps 3 --json=report.json --out looped
+    schema run report.json
+    holds '.loop.steps == 3 and .loop.planned == null'
+    refuses 2 "no output 'z'" hone-run relu.onnx --data x.npy --loop z=x --steps 3
+    refuses 2 "do not say what is fed back" hone-run relu.onnx --data x.npy --steps 3
+    refuses 2 "option '--steps'" hone-run relu.onnx --data x.npy --loop y=x
+    refuses 2 "for '--steps'" hone-run relu.onnx --data x.npy --temperature 2
+}

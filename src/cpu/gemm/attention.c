@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/gemm/attention_rows.h"
 #include "cpu/gemm/rnn_cell.h"
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
@@ -259,4 +260,4 @@ static const HnKernel attention_kernel = {
     .release = hn_cpu_release,
 };
 
-const HnKernel *const hn_cpu_attention[] = { &attention_kernel, NULL };
+const HnKernel *const hn_cpu_attention[] = { &hn_cpu_attention_rows, &attention_kernel, NULL };
