@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "check/abilities.h"
 #include "check/flops.h"
 #include "pass/inline_functions.h"
 
@@ -45,12 +46,6 @@ typedef struct {
     GHashTable *by_name; /* HnOverviewOp * */
 } Census;
 
-/* Nothing is computed: a view, a constant, or sub-graphs are run. */
-static gboolean needs_no_kernel(const HnOp *op)
-{
-    return (op->flags & (HN_OP_VIEW | HN_OP_CONTROL | HN_OP_SHAPE_ONLY)) != 0 || op->in[0] == '\0';
-}
-
 static gboolean calls_function(const HnModel *m, const HnNode *n)
 {
     for (guint i = 0; i < m->functions->len; i++) {
@@ -75,8 +70,7 @@ static HnSupport support_of(const Census *c, HnNode *n, char **reason)
         return HN_SUPPORT_REFUSED;
     }
     const HnOp *op = hn_op_find(n->domain, n->op_type);
-    const HnKernel *const *kernels = c->backend->kernels(op);
-    return needs_no_kernel(op) || (kernels != NULL && kernels[0] != NULL) ? HN_SUPPORT_KERNEL : HN_SUPPORT_REFERENCE;
+    return hn_op_has_kernel(op, c->backend) ? HN_SUPPORT_KERNEL : HN_SUPPORT_REFERENCE;
 }
 
 static void count_op(HnNode *n, gpointer data)

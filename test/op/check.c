@@ -4,6 +4,7 @@
  * usage: hn-check                                       all cases, TAP
  *        hn-check --op=Softmax [--seed=N] [--opset=N] [SPEC... attr=...]   one operator, or one case given by hand
  *        hn-check --list                                operator x ability, from the records
+ *        hn-check --page                                man/hone-operators.7.scd, from the same
  *        hn-check --gradients [--op=Softmax]           gradients against differences of ref, TAP
  *        hn-check --forms                               element types and attributes by opset, from the records: JSON
  *
@@ -18,6 +19,7 @@
 
 #include "../fence.h"
 #include "case.h"
+#include "check/abilities.h"
 #include "gradients.h"
 #include "backends.h"
 #include "ir/ir_text.h"
@@ -600,6 +602,13 @@ static void print_abilities(void)
     }
 }
 
+static void print_page(void)
+{
+    g_autoptr(GString) page = g_string_new(NULL);
+    hn_abilities_page(hn_backend_find("cpu", NULL), page);
+    fputs(page->str, stdout);
+}
+
 static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out)
 {
     g_autoptr(GString) in = g_string_new(NULL), attrs = g_string_new(NULL), shown = g_string_new(NULL);
@@ -619,7 +628,7 @@ static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset,
 int main(int argc, char **argv)
 {
     g_autofree char *name = NULL;
-    gboolean list = FALSE, forms = FALSE, gradients = FALSE;
+    gboolean list = FALSE, page = FALSE, forms = FALSE, gradients = FALSE;
     gint64 seed = 71;
     int opset = 0, n_out = 0;
     g_auto(GStrv) rest = NULL;
@@ -629,6 +638,7 @@ int main(int argc, char **argv)
         { "opset", 0, 0, G_OPTION_ARG_INT, &opset, "of a case given by hand", "N" },
         { "outputs", 0, 0, G_OPTION_ARG_INT, &n_out, "of a case given by hand", "N" },
         { "list", 0, 0, G_OPTION_ARG_NONE, &list, "operators and what hone can do with them", NULL },
+        { "page", 0, 0, G_OPTION_ARG_NONE, &page, "the same as a manual page", NULL },
         { "gradients", 0, 0, G_OPTION_ARG_NONE, &gradients, "against differences of the reference, in f64", NULL },
         { "forms", 0, 0, G_OPTION_ARG_NONE, &forms, "types and attributes by opset", NULL },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, &rest, NULL, "[SPEC...]" },
@@ -643,6 +653,10 @@ int main(int argc, char **argv)
     }
     if (list) {
         print_abilities();
+        return 0;
+    }
+    if (page) {
+        print_page();
         return 0;
     }
     if (forms) {
