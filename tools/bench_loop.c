@@ -268,6 +268,8 @@ gboolean bench_loop(Bench *b, GError **error)
         JsonObject *root = hn_report_root(r);
         json_object_set_array_member(root, "runs", json_array_new());
         json_object_set_array_member(root, "compare", json_array_new());
+        json_object_set_array_member(root, "baseline", json_array_new());
+        json_object_set_array_member(root, "best", json_array_new());
         json_object_set_array_member(root, "generation", json_array_ref(rows));
         hn_report_table(r, "generation", columns);
         if (notes->len)
