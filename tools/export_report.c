@@ -255,8 +255,10 @@ static void add_operators(const Export *e, HnReport *report)
     }
     json_object_set_array_member(hn_report_root(report), "operators", rows);
     hn_report_csv_table(report, "operators", operator_columns);
-    if (in_full(e))
+    if (in_full(e)) {
+        hn_report_section(report, "Operators");
         hn_report_table(report, "operators", operator_columns);
+    }
 }
 
 /* --- checks ------------------------------------------------------------------------------------------------------- */

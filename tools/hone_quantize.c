@@ -328,8 +328,21 @@ static gboolean work(Quantize *q, GError **error)
     return quantize_write_plan(q, error) && quantize_report(q, error);
 }
 
+/* --format says what the model is made of, or, as in other tools, what the report is. */
+static gboolean take_format(HnContext *ctx, GError **error)
+{
+    QuantizeParams *p = ctx->params;
+    HnFormat format;
+    if (p->format == NULL || !hn_format_parse(p->format, &format))
+        return TRUE;
+    g_clear_pointer(&p->format, g_free);
+    return hn_common_set_format(&ctx->common, format, error);
+}
+
 static gboolean run(HnContext *ctx, GError **error)
 {
+    if (!take_format(ctx, error))
+        return FALSE;
     Quantize q = { .ctx = ctx, .p = ctx->params, .limits = { .memory = ctx->budget } };
     mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     GError *failure = NULL;

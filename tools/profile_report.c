@@ -693,18 +693,18 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     guint top = (guint)r->f->p->top;
     hn_report_csv_table(report, "nodes", all_columns);
     head_lines(r);
-    hn_report_line(report, "%s", "");
+    hn_report_section(report, "Types");
     hn_report_top_table(report, "types", type_columns, TYPES_SHOWN);
-    hn_report_line(report, "%s", "");
     if (r->blocks->len > 1) {
+        hn_report_section(report, "Blocks");
         hn_report_top_table(report, "blocks", block_columns, BLOCKS_SHOWN);
-        hn_report_line(report, "%s", "");
     }
+    hn_report_section(report, "Nodes");
     hn_report_top_table(report, "nodes", node_columns, top);
     total_line(r);
     outside_line(r);
     if (r->f->training) {
-        hn_report_line(report, "%s", "");
+        hn_report_section(report, "Training");
         hn_report_top_table(report, "train.nodes", train_columns, top);
         training_line(r);
     }
@@ -719,7 +719,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     memory_line(r, t);
     hn_report_top_table(report, "memory_bytes.alive", alive_columns, ALIVE_SHOWN);
     if (r->f->p->weights) {
-        hn_report_line(report, "%s", "");
+        hn_report_section(report, "Weights");
         hn_report_top_table(report, "weights", weight_columns, top ? WEIGHTS_SHOWN : 0);
     }
 }

@@ -22,7 +22,9 @@ const GOptionEntry quantize_entries[] = {
       "static: activations and weights (default); dynamic: both, activations as they come; weights: weights only",
       "MODE" },
     { "format", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, format),
-      "qdq: QuantizeLinear and DequantizeLinear around operators on floats (default); qoperator: operators on integers",
+      "qdq: QuantizeLinear and DequantizeLinear around operators on floats (default); qoperator: operators on "
+      "integers; or "
+      "the format of the report, as below",
       "FORMAT" },
     { "calib-method", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(QuantizeParams, method),
       "auto, minmax, percentile, entropy or mse (default: auto, the one with the least error)", "METHOD" },

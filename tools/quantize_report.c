@@ -56,8 +56,10 @@ static void add_nodes(const Quantize *q, HnReport *report)
     }
     json_object_set_array_member(hn_report_root(report), "nodes", rows);
     hn_report_csv_table(report, "nodes", columns);
-    if (in_full(q))
+    if (in_full(q)) {
+        hn_report_section(report, "Nodes");
         hn_report_table(report, "nodes", columns);
+    }
 }
 
 /* What no other trial beats in loss, time and bytes at once. */
@@ -81,8 +83,10 @@ static void add_pareto(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "pareto", rows);
-    if (q->search.points->len > 2 && in_full(q))
+    if (q->search.points->len > 2 && in_full(q)) {
+        hn_report_section(report, "Plans");
         hn_report_table(report, "pareto", pareto);
+    }
 }
 
 static JsonObject *score_object(const HnScore *s)
@@ -161,8 +165,10 @@ static void add_outputs(const Quantize *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "outputs", rows);
-    if (in_full(q))
+    if (in_full(q)) {
+        hn_report_section(report, "Outputs");
         hn_report_table(report, "outputs", outputs);
+    }
 }
 
 /* "8 held-out samples of 'calib/'": what the loss was measured on. */

@@ -558,6 +558,12 @@ static gboolean one_on_stdout(HnCommon *common, GError **error)
     return TRUE;
 }
 
+gboolean hn_common_set_format(HnCommon *common, HnFormat format, GError **error)
+{
+    common->format = format;
+    return one_on_stdout(common, error);
+}
+
 /* defaults that depend on the machine, and options that contradict each other */
 static gboolean finish(const HnTool *tool, HnCommon *common, GError **error)
 {

@@ -96,6 +96,9 @@ typedef struct {
 
 void hn_common_clear(HnCommon *common);
 
+/* --format, for a tool that has an option of that name itself. USAGE: something else has stdout. */
+gboolean hn_common_set_format(HnCommon *common, HnFormat format, GError **error);
+
 typedef enum {
     HN_ACTION_RUN,
     HN_ACTION_HELP,
