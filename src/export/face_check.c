@@ -31,7 +31,7 @@ typedef struct {
 static HnTensor *rows_of(HnTensor *const *t, int count, int axis, gboolean lead, int64_t n, HnBudget *budget,
                          GError **error)
 {
-    int64_t dims[HN_MAX_RANK + 1], outer = 1, inner = 1;
+    int64_t dims[HN_MAX_RANK + 1] = { 1 }, outer = 1, inner = 1;
     const HnTensor *x = t[0];
     const int rank = x->ndim + lead;
     for (int a = 0; a < rank; a++)

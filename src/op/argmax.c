@@ -148,6 +148,7 @@ const HnOp hn_op_argmax = {
     .wide = HN_WIDE_PICKS,
     ARG_RECORD,
     .ref = argmax_ref,
+    .batch = hn_arg_batch,
 };
 
 const HnOp hn_op_argmin = {
@@ -158,4 +159,5 @@ const HnOp hn_op_argmin = {
     .wide = HN_WIDE_PICKS,
     ARG_RECORD,
     .ref = argmin_ref,
+    .batch = hn_arg_batch,
 };

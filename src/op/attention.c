@@ -698,6 +698,7 @@ const HnOp hn_op_attention = {
     .cost = attention_cost,
     .ref = attention_ref,
     .grad = hn_tape_apart,
+    .batch = hn_attention_batch,
     .channels = { HN_CH_ATTENTION },
     .narrow = attention_narrow,
 };

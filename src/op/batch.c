@@ -351,21 +351,9 @@ gboolean hn_batch_turn_out(HnBatch *b, int k, const int64_t *perm, int rank)
     return hn_types_node(b->types, n, 0, &b->error) && hn_types_node(b->types, t, 0, &b->error);
 }
 
-/* --- operators -----------------------------------------------------------------------------------------------------
- */
-
-HnBatchRule hn_batch_rule(const HnOp *op)
+void (*hn_batch_rule(const HnOp *op))(HnBatch *b)
 {
-    static const struct {
-        const HnOp *op;
-        HnBatchRule rule;
-    } rules[] = {
-#define HN_BATCH(op, rule) { &hn_op_##op, rule },
-#include "op/batch.def"
-#undef HN_BATCH
-    };
-    for (guint i = 0; i < G_N_ELEMENTS(rules); i++)
-        if (rules[i].op == op)
-            return rules[i].rule;
+    if (op->batch != NULL)
+        return op->batch;
     return (op->flags & HN_OP_ELEMENTWISE) != 0 && (op->flags & HN_OP_RANDOM) == 0 ? hn_batch_elementwise : NULL;
 }

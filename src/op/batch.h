@@ -7,7 +7,7 @@
  * (axis 0, inner C). Where the value as it was has no axis for it the samples get one of their own, in front: a scalar
  * becomes [n], and the value's rank is one more than it was ("in front" below).
  *
- * The rule of an operator (op/batch.def) tells from the places of the inputs where the outputs have theirs, and edits
+ * The rule of an operator (HnOp.batch) tells from the places of the inputs where the outputs have theirs, and edits
  * the node where it says something about the size of the batch: a constant shape, an axis behind one that is new. It
  * may put nodes in front of the node that bring an input into another form. What a rule says has to hold whatever the
  * elements are: no result of a sample may depend on another one. Where it cannot, it fails with the reason. What is
@@ -149,16 +149,46 @@ void hn_batch_scatternd(HnBatch *b);
 /* Sub-graphs of which one runs; what they make has its samples at one place. */
 void hn_batch_branches(HnBatch *b, HnGraph *const *branch, int n);
 
-/* --- operators -----------------------------------------------------------------------------------------------------
+/* --- rules of records (HnOp.batch) ---------------------------------------------------------------------------------
  */
 
-typedef void (*HnBatchRule)(HnBatch *b);
-
-#define HN_BATCH(op, rule) void rule(HnBatch *b);
-#include "op/batch.def"
-#undef HN_BATCH
+void hn_arg_batch(HnBatch *b);
+void hn_attention_batch(HnBatch *b);
+void hn_causalconv_batch(HnBatch *b);
+void hn_clip_batch(HnBatch *b);
+void hn_concat_batch(HnBatch *b);
+void hn_cum_batch(HnBatch *b);
+void hn_deformconv_batch(HnBatch *b);
+void hn_dropout_batch(HnBatch *b);
+void hn_dynamic_batch(HnBatch *b);
+void hn_gather_batch(HnBatch *b);
+void hn_gatherelements_batch(HnBatch *b);
+void hn_gathernd_batch(HnBatch *b);
+void hn_gemm_batch(HnBatch *b);
+void hn_gridsample_batch(HnBatch *b);
+void hn_if_batch(HnBatch *b);
+void hn_layernorm_batch(HnBatch *b);
+void hn_lpnorm_batch(HnBatch *b);
+void hn_matmul_batch(HnBatch *b);
+void hn_mvn_batch(HnBatch *b);
+void hn_onehot_batch(HnBatch *b);
+void hn_pad_batch(HnBatch *b);
+void hn_qlinear_batch(HnBatch *b);
+void hn_quantize_batch(HnBatch *b);
+void hn_recurrent_batch(HnBatch *b);
+void hn_reduce_batch(HnBatch *b);
+void hn_reshape_batch(HnBatch *b);
+void hn_resize_batch(HnBatch *b);
+void hn_scatterelements_batch(HnBatch *b);
+void hn_shape_batch(HnBatch *b);
+void hn_slice_batch(HnBatch *b);
+void hn_softmax_batch(HnBatch *b);
+void hn_split_batch(HnBatch *b);
+void hn_squeeze_batch(HnBatch *b);
+void hn_topk_batch(HnBatch *b);
+void hn_transpose_batch(HnBatch *b);
 
 /* NULL: nothing is known of op, which may mix samples. */
-HnBatchRule hn_batch_rule(const HnOp *op);
+void (*hn_batch_rule(const HnOp *op))(HnBatch *b);
 
 G_END_DECLS

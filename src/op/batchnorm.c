@@ -301,6 +301,7 @@ const HnOp hn_op_batchnormalization = {
     .cost = batchnorm_cost,
     .ref = batchnorm_ref,
     .grad = batchnormalization_grad,
+    .batch = hn_batch_first,
     .range = { .addends = 1 << 2 | 1 << 3 },
     .channels = { HN_CH_PLANES },
     .trained = 1 << 1 | 1 << 2,

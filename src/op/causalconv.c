@@ -171,5 +171,6 @@ const HnOp hn_op_causalconvwithstate = {
     .infer = causalconv_infer,
     .cost = causalconv_cost,
     .ref = causalconv_ref,
+    .batch = hn_causalconv_batch,
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << CC_BIAS },
 };

@@ -201,5 +201,6 @@ const HnOp hn_op_clip = {
     .cost = hn_cost_elementwise,
     .ref = clip_ref,
     .grad = clip_grad,
+    .batch = hn_clip_batch,
     .quant = { .kind = HN_Q_ELEMENTWISE, .clamps = TRUE },
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 #include "op/types.h"
@@ -192,4 +193,5 @@ const HnOp hn_op_col2im = {
     .cost = col2im_cost,
     .ref = col2im_ref,
     .grad = col2im_grad,
+    .batch = hn_batch_first,
 };

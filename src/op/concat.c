@@ -162,6 +162,7 @@ const HnOp hn_op_concat = {
     .infer = concat_infer,
     .ref = concat_ref,
     .grad = concat_grad,
+    .batch = hn_concat_batch,
     .quant = { .kind = HN_Q_ELEMENTWISE, .bytes = HN_QB_MOVES },
 };
 
@@ -434,6 +435,7 @@ const HnOp hn_op_split = {
     .cost = hn_cost_move,
     .ref = split_ref,
     .grad = split_grad,
+    .batch = hn_split_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = split_narrow,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/conv_grad.h"
 #include "op/gemm.h"
 #include "op/index.h"
@@ -344,6 +345,7 @@ const HnOp hn_op_conv = {
     .cost = conv_cost,
     .ref = conv_ref,
     .grad = conv_grad,
+    .batch = hn_batch_first,
     .linear = { .weight = 1, .bias = 2, .out = 0, .in = 1, .x_axis = 1, .y_axis = 1, .read = conv_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .narrow = conv_narrow,

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/conv.h"
 #include "op/index.h"
 
@@ -160,6 +161,7 @@ const HnOp hn_op_convinteger = {
     .infer = convinteger_infer,
     .cost = convinteger_cost,
     .ref = convinteger_ref,
+    .batch = hn_batch_first,
 };
 
 const HnOp hn_op_qlinearconv = {
@@ -178,4 +180,5 @@ const HnOp hn_op_qlinearconv = {
     .infer = qlinearconv_infer,
     .cost = qlinearconv_cost,
     .ref = qlinearconv_ref,
+    .batch = hn_batch_first,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/conv.h"
 #include "op/conv_grad.h"
 #include "op/index.h"
@@ -329,6 +330,7 @@ const HnOp hn_op_convtranspose = {
     .cost = convtranspose_cost,
     .ref = convtranspose_ref,
     .grad = convtranspose_grad,
+    .batch = hn_batch_first,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = convtranspose_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .narrow = convtranspose_narrow,

@@ -146,6 +146,7 @@ const HnOp hn_op_cumsum = {
     CUM_RECORD,
     .ref = cumsum_ref,
     .grad = cumsum_grad,
+    .batch = hn_cum_batch,
 };
 
 const HnOp hn_op_cumprod = {
@@ -154,4 +155,5 @@ const HnOp hn_op_cumprod = {
     CUM_RECORD,
     .ref = cumprod_ref,
     .grad = cumprod_grad,
+    .batch = hn_cum_batch,
 };

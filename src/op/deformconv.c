@@ -412,6 +412,7 @@ const HnOp hn_op_deformconv = {
     .cost = deformconv_cost,
     .ref = deformconv_ref,
     .grad = deformconv_grad,
+    .batch = hn_deformconv_batch,
 };
 
 const HnOp hn_op_deformconvgrad = {

@@ -7,6 +7,7 @@
  */
 #include "op/dft.h"
 
+#include "op/batch.h"
 #include "op/fourier.h"
 #include "op/move.h"
 #include "op/tape.h"
@@ -401,5 +402,6 @@ const HnOp hn_op_stft = {
     .infer = stft_infer,
     .cost = stft_cost,
     .ref = stft_ref,
+    .batch = hn_batch_first,
     .range = { .kind = HN_R_PRODUCTS },
 };

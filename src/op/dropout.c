@@ -259,6 +259,7 @@ const HnOp hn_op_dropout = {
     .cost = hn_cost_elementwise,
     .ref = dropout_ref,
     .grad = dropout_grad,
+    .batch = hn_dropout_batch,
     .quant = { .kind = HN_Q_PASS },
     .channels = { .unit = HN_UNIT_SAME },
     .train = dropout_train,

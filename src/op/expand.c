@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/narrow.h"
 #include "op/tape.h"
@@ -119,6 +120,7 @@ const HnOp hn_op_expand = {
     .infer = expand_infer,
     .ref = expand_ref,
     .grad = expand_grad,
+    .batch = hn_batch_expand,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = expand_narrow,
 };
@@ -228,5 +230,6 @@ const HnOp hn_op_tile = {
     .infer = tile_infer,
     .ref = tile_ref,
     .grad = tile_grad,
+    .batch = hn_batch_tile,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };

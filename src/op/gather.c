@@ -262,6 +262,7 @@ const HnOp hn_op_gather = {
     .cost = hn_cost_move,
     .ref = gather_ref,
     .grad = gather_grad,
+    .batch = hn_gather_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = gather_narrow,
     .trained = 1,
@@ -354,6 +355,7 @@ const HnOp hn_op_gatherelements = {
     .cost = hn_cost_move,
     .ref = gatherelements_ref,
     .grad = gatherelements_grad,
+    .batch = hn_gatherelements_batch,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -462,5 +464,6 @@ const HnOp hn_op_gathernd = {
     .cost = hn_cost_move,
     .ref = gathernd_ref,
     .grad = gathernd_grad,
+    .batch = hn_gathernd_batch,
     .quant = { .kind = HN_Q_PASS },
 };

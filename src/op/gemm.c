@@ -320,6 +320,7 @@ const HnOp hn_op_gemm = {
     .cost = gemm_cost,
     .ref = gemm_ref,
     .grad = gemm_grad,
+    .batch = hn_gemm_batch,
     .linear = { .weight = 1, .bias = 2, .out = 1, .in = 0, .x_axis = 1, .y_axis = 1, .read = gemm_linear },
     .quant = { .kind = HN_Q_WEIGHTED },
     .range = { .kind = HN_R_PRODUCTS, .addends = 1 << 2 },

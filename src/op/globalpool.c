@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/op.h"
 #include "op/tape.h"
@@ -142,6 +143,7 @@ const HnOp hn_op_globalaveragepool = {
     .lacks = HN_LACKS(HN_BF16_SINCE(22)),
     .ref = globalaveragepool_ref,
     .grad = globalaveragepool_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
@@ -155,6 +157,7 @@ const HnOp hn_op_globalmaxpool = {
     .wide = HN_WIDE_PICKS,
     .ref = globalmaxpool_ref,
     .grad = globalmaxpool_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
@@ -168,6 +171,7 @@ const HnOp hn_op_globallppool = {
     .bind = globallppool_bind,
     .ref = globallppool_ref,
     .grad = globallppool_grad,
+    .batch = hn_batch_first,
     .range = { .kind = HN_R_SQUARE },
     .channels = { HN_CH_PLANES },
 };

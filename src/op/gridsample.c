@@ -314,5 +314,6 @@ const HnOp hn_op_gridsample = {
     .cost = gridsample_cost,
     .ref = gridsample_ref,
     .grad = gridsample_grad,
+    .batch = hn_gridsample_batch,
     .range = { .exact = "U" },
 };

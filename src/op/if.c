@@ -158,4 +158,5 @@ const HnOp hn_op_if = {
     .infer = if_infer,
     .ref = if_ref,
     .grad = if_grad,
+    .batch = hn_if_batch,
 };

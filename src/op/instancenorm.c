@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/narrow.h"
 #include "op/norm_grad.h"
@@ -152,6 +153,7 @@ const HnOp hn_op_instancenormalization = {
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_SPATIAL },
     .channels = { HN_CH_PLANES },
     .grad = norm_grad,
+    .batch = hn_batch_first,
     .trained = 1 << 1 | 1 << 2,
 };
 
@@ -204,5 +206,6 @@ const HnOp hn_op_groupnormalization = {
     .channels = { HN_CH_PLANES },
     .narrow = groupnorm_narrow,
     .grad = norm_grad,
+    .batch = hn_batch_first,
     .trained = 1 << 1 | 1 << 2,
 };

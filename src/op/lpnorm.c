@@ -98,6 +98,7 @@ const HnOp hn_op_lpnormalization = {
     .cost = lpnorm_cost,
     .ref = lpnorm_ref,
     .grad = lpnormalization_grad,
+    .batch = hn_lpnorm_batch,
     .range = { .kind = HN_R_SQUARES, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
 };
@@ -234,5 +235,6 @@ const HnOp hn_op_meanvariancenormalization = {
     .cost = mvn_cost,
     .ref = mvn_ref,
     .grad = meanvariancenormalization_grad,
+    .batch = hn_mvn_batch,
     .range = { .kind = HN_R_SQUARES, .exact = "T" }, /* as others spell it out in f32 constants */
 };

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/tape.h"
 #include "op/types.h"
@@ -125,4 +126,5 @@ const HnOp hn_op_lrn = {
     .cost = lrn_cost,
     .ref = lrn_ref,
     .grad = lrn_grad,
+    .batch = hn_batch_first,
 };

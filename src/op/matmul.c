@@ -258,6 +258,7 @@ const HnOp hn_op_matmul = {
     .cost = matmul_cost,
     .ref = matmul_ref,
     .grad = matmul_grad,
+    .batch = hn_matmul_batch,
     .linear = { .weight = 1, .out = -1, .in = -2, .x_axis = -1, .y_axis = -1, .either = TRUE },
     .quant = { .kind = HN_Q_WEIGHTED },
     .range = { .kind = HN_R_PRODUCTS },
@@ -424,6 +425,7 @@ const HnOp hn_op_matmulinteger = {
     .infer = matmulinteger_infer,
     .cost = matmul_cost,
     .ref = matmulinteger_ref,
+    .batch = hn_matmul_batch,
 };
 
 /* --- QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero ----------------------------------------
@@ -508,4 +510,5 @@ const HnOp hn_op_qlinearmatmul = {
     .infer = qlinearmatmul_infer,
     .cost = qlinearmatmul_cost,
     .ref = qlinearmatmul_ref,
+    .batch = hn_qlinear_batch,
 };

@@ -151,5 +151,6 @@ const HnOp hn_op_onehot = {
     .cost = hn_cost_move,
     .ref = onehot_ref,
     .grad = onehot_grad,
+    .batch = hn_onehot_batch,
     .range = { .exact = "UV" },
 };

@@ -363,6 +363,7 @@ typedef struct {
 struct HnUnbind;   /* op/unbind.h */
 struct HnNarrow;   /* op/narrow.h */
 struct HnTape;     /* op/tape.h */
+struct HnBatch;    /* op/batch.h */
 struct HnTraining; /* op/training.h */
 
 struct HnOp {
@@ -392,6 +393,8 @@ struct HnOp {
     HnCostFn cost; /* NULL: no flops */
     void (*ref)(HnEval *e);
     void (*grad)(struct HnTape *t); /* op/tape.h; NULL: none, which ends the way to a weight with an error */
+    /* op/batch.h: how samples pass through; NULL: they may get mixed, but for element-wise operators (hn_batch_rule) */
+    void (*batch)(struct HnBatch *b);
     HnLinearRule linear;
     HnQuantRule quant;
     HnChannelRule channels;

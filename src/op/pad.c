@@ -429,6 +429,7 @@ const HnOp hn_op_pad = {
     .cost = hn_cost_move,
     .ref = pad_ref,
     .grad = pad_grad,
+    .batch = hn_pad_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_FILLS, .computes = pad_computes },
     .channels = { HN_CH_MOVE },
     .narrow = pad_narrow,

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/types.h"
 #include "op/tape.h"
@@ -474,6 +475,7 @@ const HnOp hn_op_averagepool = {
     .cost = pool_cost,
     .ref = averagepool_ref,
     .grad = averagepool_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
@@ -497,6 +499,7 @@ const HnOp hn_op_maxpool = {
     .cost = pool_cost,
     .ref = maxpool_ref,
     .grad = maxpool_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOST },
     .channels = { HN_CH_PLANES, HN_UNIT_SAME },
 };
@@ -518,6 +521,7 @@ const HnOp hn_op_lppool = {
     .cost = pool_cost,
     .ref = lppool_ref,
     .grad = lppool_grad,
+    .batch = hn_batch_first,
     .range = { .kind = HN_R_SQUARE },
     .channels = { HN_CH_PLANES },
 };

@@ -709,6 +709,7 @@ const HnOp hn_op_quantizelinear = {
     .cost = quantize_cost,
     .ref = quantize_ref,
     .grad = hn_quantize_grad,
+    .batch = hn_quantize_batch,
     .channels = { HN_CH_STEP },
 };
 
@@ -735,6 +736,7 @@ const HnOp hn_op_dequantizelinear = {
     .cost = quantize_cost,
     .ref = dequantize_ref,
     .grad = hn_dequantize_grad,
+    .batch = hn_quantize_batch,
     .channels = { HN_CH_STEP },
 };
 
@@ -752,4 +754,5 @@ const HnOp hn_op_dynamicquantizelinear = {
     .infer = dynamic_infer,
     .cost = quantize_cost,
     .ref = dynamic_ref,
+    .batch = hn_dynamic_batch,
 };

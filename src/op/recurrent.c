@@ -643,6 +643,7 @@ const HnOp hn_op_rnn = {
     .out = "TT",
     .bind = hn_rnn_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3,
+    .batch = hn_recurrent_batch,
 };
 
 const HnOp hn_op_gru = {
@@ -656,6 +657,7 @@ const HnOp hn_op_gru = {
     .out = "TT",
     .bind = hn_gru_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3,
+    .batch = hn_recurrent_batch,
 };
 
 const HnOp hn_op_lstm = {
@@ -669,6 +671,7 @@ const HnOp hn_op_lstm = {
     .out = "TTT",
     .bind = hn_lstm_bind,
     .trained = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 7,
+    .batch = hn_recurrent_batch,
 };
 
 const HnOp hn_op_grutraining = {

@@ -603,6 +603,7 @@ const HnOp hn_op_reducesum = {
     .infer = reducesum_infer,
     .ref = reducesum_ref,
     .grad = hn_reducesum_grad,
+    .batch = hn_reduce_batch,
     .range = { .kind = HN_R_PRODUCTS },
 };
 
@@ -619,6 +620,7 @@ const HnOp hn_op_reducemean = {
     .infer = reduce_infer,
     .ref = reducemean_ref,
     .grad = hn_reducemean_grad,
+    .batch = hn_reduce_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MEAN },
     .range = { .kind = HN_R_MEAN },
 };
@@ -637,6 +639,7 @@ const HnOp hn_op_reduceprod = {
     .infer = reduceprod_infer,
     .ref = reduceprod_ref,
     .grad = hn_reduceprod_grad,
+    .batch = hn_reduce_batch,
 };
 
 const HnOp hn_op_reducemax = {
@@ -654,6 +657,7 @@ const HnOp hn_op_reducemax = {
     .infer = reducemax_infer,
     .ref = reducemax_ref,
     .grad = hn_reducepick_grad,
+    .batch = hn_reduce_batch,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -672,6 +676,7 @@ const HnOp hn_op_reducemin = {
     .infer = reducemin_infer,
     .ref = reducemin_ref,
     .grad = hn_reducepick_grad,
+    .batch = hn_reduce_batch,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -688,6 +693,7 @@ const HnOp hn_op_reducel1 = {
     .infer = reduce_infer,
     .ref = reducel1_ref,
     .grad = hn_reducel1_grad,
+    .batch = hn_reduce_batch,
 };
 
 const HnOp hn_op_reducel2 = {
@@ -703,6 +709,7 @@ const HnOp hn_op_reducel2 = {
     .infer = reduce_infer,
     .ref = reducel2_ref,
     .grad = hn_reducel2_grad,
+    .batch = hn_reduce_batch,
     .range = { .kind = HN_R_SQUARE },
 };
 
@@ -720,6 +727,7 @@ const HnOp hn_op_reducesumsquare = {
     .infer = reduce_infer,
     .ref = reducesumsquare_ref,
     .grad = hn_reducesumsquare_grad,
+    .batch = hn_reduce_batch,
 };
 
 const HnOp hn_op_reducelogsum = {
@@ -736,6 +744,7 @@ const HnOp hn_op_reducelogsum = {
     .infer = reduce_infer,
     .ref = reducelogsum_ref,
     .grad = hn_reducelogsum_grad,
+    .batch = hn_reduce_batch,
     .range = { .kind = HN_R_PRODUCTS, .divisors = 1 },
 };
 
@@ -753,4 +762,5 @@ const HnOp hn_op_reducelogsumexp = {
     .infer = reduce_infer,
     .ref = reducelogsumexp_ref,
     .grad = hn_reducelogsumexp_grad,
+    .batch = hn_reduce_batch,
 };

@@ -227,6 +227,7 @@ const HnOp hn_op_reshape = {
     .cost = hn_cost_nothing,
     .ref = reshape_ref,
     .grad = reshaped_grad,
+    .batch = hn_reshape_batch,
     .quant = { .kind = HN_Q_PASS },
     .narrow = reshape_narrow,
 };
@@ -353,6 +354,7 @@ const HnOp hn_op_squeeze = {
     .cost = hn_cost_nothing,
     .ref = squeeze_ref,
     .grad = reshaped_grad,
+    .batch = hn_squeeze_batch,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -437,6 +439,7 @@ const HnOp hn_op_unsqueeze = {
     .cost = hn_cost_nothing,
     .ref = unsqueeze_ref,
     .grad = reshaped_grad,
+    .batch = hn_reshape_batch,
     .quant = { .kind = HN_Q_PASS },
 };
 
@@ -495,5 +498,6 @@ const HnOp hn_op_flatten = {
     .cost = hn_cost_nothing,
     .ref = flatten_ref,
     .grad = reshaped_grad,
+    .batch = hn_reshape_batch,
     .quant = { .kind = HN_Q_PASS },
 };

@@ -676,6 +676,7 @@ const HnOp hn_op_resize = {
     .cost = resize_cost,
     .ref = resize_ref,
     .grad = resize_grad,
+    .batch = hn_resize_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES, .computes = resize_computes },
     .narrow = resize_narrow,
     .range = { .exact = "U" },
@@ -697,6 +698,7 @@ const HnOp hn_op_upsample = {
     .infer = resize_infer,
     .cost = resize_cost,
     .ref = resize_ref,
+    .batch = hn_resize_batch,
     .quant = { .kind = HN_Q_PASS },
     .channels = { HN_CH_MOVE },
 };

@@ -279,6 +279,7 @@ const HnOp hn_op_scatter = {
     .bind = scatter_bind,
     .infer = scatterelements_infer,
     .ref = scatterelements_ref,
+    .batch = hn_scatterelements_batch,
 };
 
 const HnOp hn_op_scatterelements = {
@@ -296,6 +297,7 @@ const HnOp hn_op_scatterelements = {
     .infer = scatterelements_infer,
     .ref = scatterelements_ref,
     .grad = scatter_grad,
+    .batch = hn_scatterelements_batch,
 };
 
 /* --- ScatterND ------------------------------------------------------------------------------------------------------
@@ -363,6 +365,7 @@ const HnOp hn_op_scatternd = {
     .infer = scatternd_infer,
     .ref = scatternd_ref,
     .grad = scatter_grad,
+    .batch = hn_batch_scatternd,
 };
 
 /* --- TensorScatter --------------------------------------------------------------------------------------------------

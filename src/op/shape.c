@@ -150,6 +150,7 @@ const HnOp hn_op_shape = {
     .bind = shape_bind,
     .infer = shape_infer,
     .ref = shape_ref,
+    .batch = hn_shape_batch,
 };
 
 static void size_infer(HnInfer *x)

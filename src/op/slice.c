@@ -415,6 +415,7 @@ const HnOp hn_op_slice = {
     .cost = hn_cost_move,
     .ref = slice_ref,
     .grad = slice_grad,
+    .batch = hn_slice_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
     .narrow = slice_narrow,
 };

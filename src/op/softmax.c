@@ -189,6 +189,7 @@ const HnOp hn_op_softmax = {
     SOFTMAX_RECORD,
     .ref = softmax_ref,
     .grad = softmax_grad,
+    .batch = hn_softmax_batch,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
@@ -201,6 +202,7 @@ const HnOp hn_op_logsoftmax = {
     SOFTMAX_RECORD,
     .ref = logsoftmax_ref,
     .grad = logsoftmax_grad,
+    .batch = hn_softmax_batch,
     .range = { .kind = HN_R_EXPONENTS, .row = HN_ROW_AXIS },
     .channels = { HN_CH_ROWS },
 };
@@ -213,5 +215,6 @@ const HnOp hn_op_hardmax = {
     SOFTMAX_RECORD,
     .ref = hardmax_ref,
     .grad = hardmax_grad,
+    .batch = hn_softmax_batch,
     .quant = { .kind = HN_Q_FIXED_RANGE, .lo = 0, .hi = 1 },
 };

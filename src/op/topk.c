@@ -209,4 +209,5 @@ const HnOp hn_op_topk = {
     .cost = topk_cost,
     .ref = topk_ref,
     .grad = topk_grad,
+    .batch = hn_topk_batch,
 };

@@ -112,6 +112,7 @@ const HnOp hn_op_transpose = {
     .infer = transpose_infer,
     .ref = transpose_ref,
     .grad = transpose_grad,
+    .batch = hn_transpose_batch,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };
 
@@ -296,6 +297,7 @@ const HnOp hn_op_depthtospace = {
     .infer = depthtospace_infer,
     .ref = depthtospace_ref,
     .grad = depthtospace_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };
 
@@ -314,5 +316,6 @@ const HnOp hn_op_spacetodepth = {
     .infer = spacetodepth_infer,
     .ref = spacetodepth_ref,
     .grad = spacetodepth_grad,
+    .batch = hn_batch_first,
     .quant = { .kind = HN_Q_PASS, .bytes = HN_QB_MOVES },
 };

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 #include "op/unbind.h"
@@ -114,4 +115,5 @@ const HnOp hn_op_trilu = {
     .infer = trilu_infer,
     .ref = trilu_ref,
     .grad = trilu_grad,
+    .batch = hn_batch_last_two,
 };

@@ -175,7 +175,7 @@ static gboolean apply_rule(Free *f, HnNode *n, GError **error)
 {
     HnBatch b;
     const HnOp *op = n->op;
-    const HnBatchRule rule = hn_batch_rule(op);
+    void (*rule)(HnBatch * b) = hn_batch_rule(op);
     if (rule == NULL) {
         g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s",
                     (op->flags & HN_OP_CONTROL) != 0   ? "what it does again and again may mix samples"

@@ -78,7 +78,7 @@ static void test_source(void)
         { SOURCE("8,32,20,20", "32,48,3,3", "pads=[1,1,1,1]"), "cpu.winograd" },
         { SOURCE("2,40,13,18", "40,24,3,3", "pads=[0,2,1,1]"), "cpu.winograd" },
         { SOURCE("3,64,10,9", "64,36,5,3", "pads=[2,1,2,1]"), "cpu.conv_gemm" },
-        { SOURCE("3,64,10,9", "64,36,3,3", "dilations=[2,1] pads=[3,3,0,1]"), "cpu.conv_gemm" },
+        { SOURCE("3,64,10,9", "64,36,3,3", "dilations=[2,1] pads=[3,3,0,1]"), "cpu.winograd" },
         { SOURCE("4,24,16,16", "24,96,1,1", ""), "cpu.conv_gemm" },
         { SOURCE("4,32,9,9", "32,12,3,3", "group=4 pads=[1,1,1,1]"), "cpu.conv_gemm" },
         { SOURCE("2,16,9,8,7", "16,24,3,2,3", "pads=[1,1,1,1,0,1]"), "cpu.conv_gemm" },

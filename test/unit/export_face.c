@@ -1,5 +1,5 @@
 /*
- * A batch of 1 that becomes free (op/batch.def, hn_free_batch()): models as text, which hn_face_check() holds against
+ * A batch of 1 that becomes free (HnOp.batch, hn_free_batch()): models as text, which hn_face_check() holds against
  * single runs with 1, 3 and 8 samples; and those in which a node stands in the way, by the words that name it.
  */
 #include <string.h>
