@@ -23,7 +23,7 @@ options_of() { "$1" --help-all | sed -nE 's/^  (-., |    )--([a-z0-9-]+)\[?=.*/\
             n=$((n + 1))
             run --separate-stderr "$tool" "--$option=7" "--$option=7"
             case $option in
-            input | dim | shapes | set | only | skip)
+            input | dim | shapes | set | only | skip | loop | free | rename | nhwc-input | u8-input | top-k)
                 [[ $stderr != *'given twice'* ]] || explain "$tool --$option"
                 ;;
             *)
