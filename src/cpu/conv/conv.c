@@ -139,18 +139,13 @@ static gboolean conv_run(HnStep *s, GError **error)
     return hn_prim_run(&c->prim, s, data, error);
 }
 
-static gboolean conv_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 static const HnKernel conv_onednn = {
     .name = "onednn.conv",
     .reject = conv_reject,
     .prepare = conv_prepare,
     .run = conv_run,
     .release = conv_release,
-    .fuses = conv_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };
 
 const HnKernel *const hn_cpu_conv[] = { &hn_cpu_depthwise,   &hn_cpu_sparse_conv, &hn_cpu_conv_small, &hn_cpu_winograd,

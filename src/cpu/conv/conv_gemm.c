@@ -513,18 +513,13 @@ static gboolean conv_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static gboolean conv_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_conv_gemm_turned = {
     .name = "cpu.conv_gemm",
     .reject = turned_reject,
     .prepare = turned_prepare,
     .run = conv_run,
     .release = conv_release,
-    .fuses = conv_fuses,
+    .fuses = hn_epilogue_conv_fuses,
     .pitched = TRUE,
 };
 
@@ -534,6 +529,6 @@ const HnKernel hn_cpu_conv_gemm = {
     .prepare = conv_prepare,
     .run = conv_run,
     .release = conv_release,
-    .fuses = conv_fuses,
+    .fuses = hn_epilogue_conv_fuses,
     .pitched = TRUE,
 };

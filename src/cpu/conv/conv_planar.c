@@ -315,16 +315,11 @@ static gboolean planar_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static gboolean planar_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_conv_planar = {
     .name = "cpu.conv_planar",
     .reject = planar_reject,
     .prepare = planar_prepare,
     .run = planar_run,
     .release = planar_release,
-    .fuses = planar_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };

@@ -395,16 +395,11 @@ static gboolean small_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static gboolean small_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_conv_small = {
     .name = "cpu.conv",
     .reject = small_reject,
     .prepare = small_prepare,
     .run = small_run,
     .release = small_release,
-    .fuses = small_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };

@@ -324,11 +324,6 @@ static gboolean depthwise_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static gboolean depthwise_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_depthwise_turned = {
     .name = "cpu.depthwise",
     .reject = turned_reject,
@@ -336,7 +331,7 @@ const HnKernel hn_cpu_depthwise_turned = {
     .run = depthwise_run,
     .release = depthwise_release,
     .pitched = TRUE,
-    .fuses = depthwise_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };
 
 const HnKernel hn_cpu_depthwise = {
@@ -346,5 +341,5 @@ const HnKernel hn_cpu_depthwise = {
     .run = depthwise_run,
     .release = depthwise_release,
     .pitched = TRUE,
-    .fuses = depthwise_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };

@@ -605,11 +605,6 @@ static double winograd_products(const HnStep *s)
     return (double)c->points / (9 * c->edge * c->edge);
 }
 
-static gboolean winograd_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_winograd_turned = {
     .name = "cpu.winograd",
     .reject = turned_reject,
@@ -618,7 +613,7 @@ const HnKernel hn_cpu_winograd_turned = {
     .release = winograd_release,
     .error = winograd_error,
     .products = winograd_products,
-    .fuses = winograd_fuses,
+    .fuses = hn_epilogue_conv_fuses,
     .pitched = TRUE,
 };
 
@@ -630,6 +625,6 @@ const HnKernel hn_cpu_winograd = {
     .release = winograd_release,
     .error = winograd_error,
     .products = winograd_products,
-    .fuses = winograd_fuses,
+    .fuses = hn_epilogue_conv_fuses,
     .pitched = TRUE,
 };

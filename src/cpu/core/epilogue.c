@@ -195,6 +195,11 @@ static void read_constants(const Reader *r, HnEpilogueOp *op, const HnStep *s, i
     }
 }
 
+gboolean hn_epilogue_conv_fuses(const HnStep *s)
+{
+    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
+}
+
 void hn_epilogue_init(HnEpilogue *a, HnStep *s, int axis)
 {
     const HnTensor *y = s->out[0].slot->tensor;

@@ -39,6 +39,8 @@ typedef struct {
 
 /* Is every fused node of the step one of these? `axis` is the result's axis of channels. */
 gboolean hn_epilogue_fits(const HnStep *s, int axis);
+/* HnKernel.fuses of a convolution of f32: the step has these nodes, or none, behind it. */
+gboolean hn_epilogue_conv_fuses(const HnStep *s);
 /* Reads the fused nodes, which fit, and their constants; ports that run() need not read are marked. */
 void hn_epilogue_init(HnEpilogue *a, HnStep *s, int axis);
 void hn_epilogue_clear(HnEpilogue *a);

@@ -415,16 +415,11 @@ static gboolean sparse_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-static gboolean sparse_fuses(const HnStep *s)
-{
-    return hn_cpu_reject_f32(s) == NULL && hn_epilogue_fits(s, 1);
-}
-
 const HnKernel hn_cpu_sparse_conv = {
     .name = "cpu.sparse_conv",
     .reject = sparse_reject,
     .prepare = sparse_prepare,
     .run = sparse_run,
     .release = sparse_release,
-    .fuses = sparse_fuses,
+    .fuses = hn_epilogue_conv_fuses,
 };
