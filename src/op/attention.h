@@ -38,5 +38,8 @@ typedef struct {
 } HnAttentionForm;
 
 HnAttentionForm hn_attention_form(int ndim, const int64_t *dims, gboolean by_token);
+/* The same of an operand of Attention: [batch, heads, length, size], or [batch, length, heads * size]. FALSE: it has
+ * another rank, or does not hold so many heads. */
+gboolean hn_attention_operand(const HnTensor *t, int64_t heads, HnAttentionForm *f);
 
 G_END_DECLS

@@ -22,6 +22,19 @@ HnAttentionForm hn_attention_form(int ndim, const int64_t *d, gboolean by_token)
                     : (HnAttentionForm){ d[0], d[1], d[2], d[3], d[1] * d[2] * d[3], d[2] * d[3], d[3] };
 }
 
+gboolean hn_attention_operand(const HnTensor *t, int64_t heads, HnAttentionForm *f)
+{
+    if (t->ndim == 4) {
+        *f = hn_attention_form(4, t->dims, FALSE);
+        return TRUE;
+    }
+    if (t->ndim != 3 || heads <= 0 || t->dims[2] % heads != 0)
+        return FALSE;
+    const int64_t dims[] = { t->dims[0], t->dims[1], heads, t->dims[2] / heads };
+    *f = hn_attention_form(4, dims, TRUE);
+    return TRUE;
+}
+
 static void fusedattention_bind(HnBind *b, void *params)
 {
     HnFusedAttention *p = params;

@@ -15,14 +15,8 @@
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
 
-/* Where heads lie in a tensor of 3 or 4 axes; strides in elements. */
 typedef struct {
-    int64_t batch, heads, length, size;
-    int64_t s_batch, s_head, s_token;
-} Form;
-
-typedef struct {
-    Form q, k, v, y;
+    HnAttentionForm q, k, v, y;
     int64_t past, total, panels, columns; /* panels of 16 keys; columns: of values, rounded up to 16 */
     float scale;
     gboolean causal, packed_values;
@@ -32,23 +26,7 @@ typedef struct {
     const HnRnnCellOps *ops;
 } Attention;
 
-static gboolean form_of(const HnTensor *t, int64_t heads, Form *f)
-{
-    if (t->ndim == 4) {
-        *f = (Form){ t->dims[0], t->dims[1], t->dims[2], t->dims[3], .s_token = t->dims[3] };
-        f->s_head = f->length * f->size;
-        f->s_batch = f->heads * f->s_head;
-        return TRUE;
-    }
-    if (t->ndim != 3 || heads <= 0 || t->dims[2] % heads != 0)
-        return FALSE;
-    *f = (Form){ t->dims[0], heads, t->dims[1], t->dims[2] / heads, .s_token = t->dims[2] };
-    f->s_head = f->size;
-    f->s_batch = f->length * f->s_token;
-    return TRUE;
-}
-
-static gboolean is_cache(const HnTensor *t, const Form *f, int64_t past)
+static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
 {
     const int64_t dims[] = { f->batch, f->heads, past, f->size };
     return t == NULL || (t->ndim == 4 && memcmp(t->dims, dims, sizeof dims) == 0);
@@ -60,7 +38,8 @@ static const char *measure(const HnStep *s, Attention *c)
     const HnTensor *q = hn_cpu_in(s, Q), *k = hn_cpu_in(s, K), *v = hn_cpu_in(s, V), *past = hn_cpu_in(s, PAST_K);
     if (q->ndim != k->ndim || q->ndim != v->ndim)
         return "queries, keys and values are not of one rank";
-    if (!form_of(q, p->q_heads, &c->q) || !form_of(k, p->kv_heads, &c->k) || !form_of(v, p->kv_heads, &c->v))
+    if (!hn_attention_operand(q, p->q_heads, &c->q) || !hn_attention_operand(k, p->kv_heads, &c->k) ||
+        !hn_attention_operand(v, p->kv_heads, &c->v))
         return "the shapes do not fit";
     if (c->q.batch != c->k.batch || c->q.size != c->k.size || c->k.heads == 0 || c->q.heads % c->k.heads != 0)
         return "the shapes of queries and keys do not fit";
@@ -68,7 +47,7 @@ static const char *measure(const HnStep *s, Attention *c)
         return "the shapes of keys and values do not fit";
     c->past = past != NULL && past->ndim == 4 ? past->dims[2] : 0;
     if (!is_cache(past, &c->k, c->past) || !is_cache(hn_cpu_in(s, PAST_V), &c->v, c->past) ||
-        !form_of(s->out[Y].slot->tensor, p->q_heads, &c->y))
+        !hn_attention_operand(s->out[Y].slot->tensor, p->q_heads, &c->y))
         return "the shapes do not fit";
     c->total = c->past + c->k.length;
     const HnTensor *m = hn_cpu_in(s, MASK);
@@ -127,7 +106,8 @@ static gboolean attention_prepare(HnStep *s, GError **error)
 }
 
 /* Key or value t of head h of sample b. */
-static const float *token(const HnStep *s, int input, const Form *f, int64_t past, int64_t b, int64_t h, int64_t t)
+static const float *token(const HnStep *s, int input, const HnAttentionForm *f, int64_t past, int64_t b, int64_t h,
+                          int64_t t)
 {
     if (t < past)
         return (const float *)hn_cpu_data(&s->in[input - K + PAST_K]) + ((b * f->heads + h) * past + t) * f->size;
@@ -135,7 +115,8 @@ static const float *token(const HnStep *s, int input, const Form *f, int64_t pas
 }
 
 /* The cache for the next run. */
-static void store_present(const HnStep *s, int out, int input, const Form *f, const Attention *c, int64_t b, int64_t h)
+static void store_present(const HnStep *s, int out, int input, const HnAttentionForm *f, const Attention *c, int64_t b,
+                          int64_t h)
 {
     if (out >= s->n_out || s->out[out].slot == NULL)
         return;

@@ -32,36 +32,14 @@ typedef struct {
     RowsFn scores, mix;
 } Fns;
 
-/* Where heads lie in a tensor of 3 or 4 axes; strides in elements. */
 typedef struct {
-    int64_t batch, heads, length, size;
-    int64_t s_batch, s_head, s_token;
-} Form;
-
-typedef struct {
-    Form q, k, v, y;
+    HnAttentionForm q, k, v, y;
     float scale;
     int64_t mask_strides[4], wide; /* floats of scratch memory of a thread */
     int threads;
     Fns fns;
     const HnRnnCellOps *ops;
 } Rows;
-
-static gboolean form_of(const HnTensor *t, int64_t heads, Form *f)
-{
-    if (t->ndim == 4) {
-        *f = (Form){ t->dims[0], t->dims[1], t->dims[2], t->dims[3], .s_token = t->dims[3] };
-        f->s_head = f->length * f->size;
-        f->s_batch = f->heads * f->s_head;
-        return TRUE;
-    }
-    if (t->ndim != 3 || heads <= 0 || t->dims[2] % heads != 0)
-        return FALSE;
-    *f = (Form){ t->dims[0], heads, t->dims[1], t->dims[2] / heads, .s_token = t->dims[2] };
-    f->s_head = f->size;
-    f->s_batch = f->length * f->s_token;
-    return TRUE;
-}
 
 static gboolean mask_fits(const HnTensor *m, const Rows *c)
 {
@@ -80,8 +58,10 @@ static gboolean mask_fits(const HnTensor *m, const Rows *c)
 static const char *measure(const HnStep *s, Rows *c)
 {
     const HnAttention *p = s->params;
-    if (!form_of(hn_cpu_in(s, Q), p->q_heads, &c->q) || !form_of(hn_cpu_in(s, K), p->kv_heads, &c->k) ||
-        !form_of(hn_cpu_in(s, V), p->kv_heads, &c->v) || !form_of(s->out[Y].slot->tensor, p->q_heads, &c->y))
+    if (!hn_attention_operand(hn_cpu_in(s, Q), p->q_heads, &c->q) ||
+        !hn_attention_operand(hn_cpu_in(s, K), p->kv_heads, &c->k) ||
+        !hn_attention_operand(hn_cpu_in(s, V), p->kv_heads, &c->v) ||
+        !hn_attention_operand(s->out[Y].slot->tensor, p->q_heads, &c->y))
         return "the shapes do not fit";
     if (c->q.batch != c->k.batch || c->q.size != c->k.size || c->k.heads == 0 || c->q.heads % c->k.heads != 0)
         return "the shapes of queries and keys do not fit";
