@@ -226,30 +226,30 @@ static gboolean of_axis(HnBatch *b, int axis)
     return axis >= 0 || hn_batch_fail(b, "its axis is not known");
 }
 
-void hn_batch_concat(HnBatch *b, int64_t axis)
+/* All inputs have their samples at one place, which is not along that axis. FALSE: failed. */
+static gboolean beside_axis(HnBatch *b, int64_t axis)
 {
     const int a = hn_batch_axis(axis, hn_batch_rank_was(b, first_split(b)));
     if (!of_axis(b, a))
-        return;
+        return FALSE;
     if (!together(b, 0, b->n_in, a)) {
         if (b->error != NULL || !lift_all(b, b->n_in))
-            return;
+            return FALSE;
         hn_node_set_int(b->node, "axis", a + 1);
     }
-    b->out[0] = b->in[first_split(b)].at;
+    return TRUE;
+}
+
+void hn_batch_concat(HnBatch *b, int64_t axis)
+{
+    if (beside_axis(b, axis))
+        b->out[0] = b->in[first_split(b)].at;
 }
 
 void hn_batch_elements(HnBatch *b, int64_t axis)
 {
-    const int a = hn_batch_axis(axis, hn_batch_rank_was(b, first_split(b)));
-    if (!of_axis(b, a))
-        return;
-    if (!together(b, 0, b->n_in, a)) {
-        if (b->error != NULL || !lift_all(b, b->n_in))
-            return;
-        hn_node_set_int(b->node, "axis", a + 1);
-    }
-    b->out[0] = b->in[0].at;
+    if (beside_axis(b, axis))
+        b->out[0] = b->in[0].at;
 }
 
 void hn_batch_tile(HnBatch *b)

@@ -4,6 +4,7 @@
 
 #include "ir/copy.h"
 #include "op/batch.h"
+#include "pass/lib/forget_types.h"
 
 #define SAMPLES "hn~samples" /* the symbol, while nodes are walked over: no file calls a dimension so */
 #define ATTEMPTS 64          /* views that are tried otherwise */
@@ -424,22 +425,6 @@ static gboolean settle_inner(HnBatch *b, HnGraph *g, int k, int axis)
     return settle_output(b->data, g, k, axis, &b->error);
 }
 
-static void forget_declared(HnGraph *g, gboolean main)
-{
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, g->values);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        HnValue *v = value;
-        v->has_info = FALSE;
-        if (v->weight == NULL && v->sparse == NULL && !(main && v->is_input))
-            hn_value_set_type(v, NULL);
-    }
-    g_ptr_array_set_size(g->infos, 0);
-    for (guint i = 0; i < g->inner->len; i++)
-        forget_declared(g->inner->pdata[i], FALSE);
-}
-
 /* Names of our own, of samples and of what is not known, are for no file. */
 static HnType *renamed(const Free *f, const HnType *t, HnDim symbol)
 {
@@ -542,7 +527,7 @@ static gboolean attempt(Free *f, const HnFreeDim *dims, guint n, const char *sym
 {
     HnGraph *g = f->m->graph;
     gboolean ok = hn_types_graph(f->was, g, FOLD, 0, error);
-    forget_declared(g, TRUE);
+    hn_pass_forget_types(g);
     ok = ok && hn_types_enter(f->now, g, TRUE, error);
     for (guint i = 0; i < n && ok; i++)
         ok = free_input(f, &dims[i], error);

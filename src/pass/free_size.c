@@ -6,6 +6,7 @@
 #include "ir/copy.h"
 #include "op/infer.h"
 #include "op/ops.h"
+#include "pass/lib/forget_types.h"
 
 #define FOLD ((gsize)1 << 16)
 
@@ -131,22 +132,6 @@ static gboolean walk(Sizes *s, HnGraph *g, GError **error)
     return TRUE;
 }
 
-static void forget(HnGraph *g, gboolean main)
-{
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, g->values);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        HnValue *v = value;
-        v->has_info = FALSE;
-        if (!hn_value_is_weight(v) && !(main && v->is_input))
-            hn_value_set_type(v, NULL);
-    }
-    g_ptr_array_set_size(g->infos, 0);
-    for (guint i = 0; i < g->inner->len; i++)
-        forget(g->inner->pdata[i], FALSE);
-}
-
 /* Dimensions of other sizes than the first have names of their own, "size3". */
 static gboolean set_free(const HnModel *m, const HnFreeDim *d, const char *symbol, int64_t *first, GError **error)
 {
@@ -178,7 +163,7 @@ gboolean hn_free_size(const HnModel *m, const HnFreeDim *dims, guint n, const ch
     hn_types_set_budget(s.now, budget);
     int64_t first = 0;
     gboolean ok = hn_types_graph(s.was, g, FOLD, 0, error);
-    forget(g, TRUE);
+    hn_pass_forget_types(g);
     for (guint i = 0; i < n && ok; i++)
         ok = set_free(s.m, &dims[i], symbol, &first, error);
     ok = ok && hn_types_enter(s.now, g, TRUE, error) && walk(&s, g, error) && hn_graph_infer(g, FALSE, error) &&
