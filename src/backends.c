@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/core/cpu_backend.h"
+#include "cuda/core/cuda_backend.h"
 
 const HnBackend *hn_backend_find(const char *device, GError **error)
 {
@@ -13,9 +14,7 @@ const HnBackend *hn_backend_find(const char *device, GError **error)
         if (strcmp(backends[i]->name, device) == 0)
             return backends[i];
     if (strcmp(device, "cuda") == 0 || g_str_has_prefix(device, "cuda:"))
-        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "device '%s' is not available: hone has no CUDA backend yet",
-                    device);
-    else
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "device '%s' is none of cpu, cuda, null, ref", device);
+        return hn_cuda_driver(error) != NULL ? &hn_backend_cuda : NULL;
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "device '%s' is none of cpu, cuda, null, ref", device);
     return NULL;
 }

@@ -93,7 +93,7 @@ def each_match(names, pattern, what, view=lambda t: t):
 FENCES = (  # headers of foreign libraries and the one layer that may see them
     (re.compile(r"^(onnx\.pb-c\.h|protobuf-c/.*)$"), "onnx"),
     (re.compile(r"^(dnnl.*|oneapi/dnnl/.*)$"), "cpu"),
-    (re.compile(r"^(cuda.*|cublas.*|cudnn.*|nccl.*|nvrtc.*|cupti.*|nvml.*)$"), "cuda"),
+    (re.compile(r"^(cuda[^/]*|cublas.*|cudnn.*|nccl.*|nvrtc.*|cupti.*|nvml.*)$"), "cuda"),
 )
 
 

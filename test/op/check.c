@@ -3,6 +3,8 @@
  *
  * usage: hn-check                                       all cases, TAP
  *        hn-check --op=Softmax [--seed=N] [--opset=N] [SPEC... attr=...]   one operator, or one case given by hand
+ *        hn-check --device=cuda                         the same cases, as far as they are about kernels of that device
+ *        hn-check --device=cuda --where                 what runs on ref there and on a kernel of the CPU
  *        hn-check --list                                operator x ability, from the records
  *        hn-check --page                                man/hone-operators.7.scd, from the same
  *        hn-check --gradients [--op=Softmax]           gradients against differences of ref, TAP
@@ -10,7 +12,7 @@
  *
  * Each case goes through bind, infer and ref; results are compared with the case's expectation, with what infer said
  * (also with symbolic dimensions), with guard zones around outputs; then through a session on ref, and one per kernel
- * of the CPU backend that is asked first; then converted to every other opset; then, where there is no expectation, in
+ * of the backend that is asked first; then converted to every other opset; then, where there is no expectation, in
  * the other float types that the record admits.
  */
 #include <math.h>
@@ -276,11 +278,11 @@ static char *run_session(HnSubject *s, const HnBackend *backend, const char *pre
 }
 
 /* What ref refused, a session must refuse as well, whichever kernel is asked first. */
-static char *refused_in_session(HnSubject *s, const char *prefer, int n_out)
+static char *refused_in_session(HnSubject *s, const HnBackend *backend, const char *prefer, int n_out)
 {
     g_autoptr(GError) error = NULL;
     HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
-    g_autoptr(HnSession) session = hn_session_new(s->model, hn_backend_find("cpu", NULL), &o, &error);
+    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
     if (session == NULL)
         return NULL;
     g_autoptr(GPtrArray) in = inputs_to_feed(s);
@@ -294,12 +296,12 @@ static char *refused_in_session(HnSubject *s, const char *prefer, int n_out)
     return g_strdup_printf("was not refused by kernel %s", kernel);
 }
 
-static char *refused_by_kernels(HnSubject *s, const HnOp *op, int n_out)
+static char *refused_by_kernels(HnSubject *s, const HnOp *op, const HnBackend *backend, int n_out)
 {
-    const HnKernel *const *kernels = hn_backend_find("cpu", NULL)->kernels(op);
-    char *wrong = refused_in_session(s, NULL, n_out);
+    const HnKernel *const *kernels = backend->kernels(op);
+    char *wrong = refused_in_session(s, backend, NULL, n_out);
     for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
-        wrong = refused_in_session(s, kernels[k]->name, n_out);
+        wrong = refused_in_session(s, backend, kernels[k]->name, n_out);
     return wrong;
 }
 
@@ -445,9 +447,21 @@ static char *check_want(const HnCase *c, HnTensor *const *out, double rtol, doub
     return NULL;
 }
 
-/* The same in another float type: ref of that type against ref of f32 on the rounded elements. */
-static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, int n_out,
-                              HnTensor *const *f32)
+/* Each kernel of the operator asked first. */
+static char *run_kernels(HnSubject *s, const HnOp *op, const HnBackend *backend, int n_out, HnTensor *const *want,
+                         double rtol, double atol)
+{
+    const HnKernel *const *kernels = backend->kernels(op);
+    char *wrong = NULL;
+    for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
+        wrong = run_session(s, backend, kernels[k]->name, n_out, want, rtol, atol);
+    return wrong;
+}
+
+/* The same in another float type: ref of that type against ref of f32 on the rounded elements. `backend`: whose kernels
+ * take halves; NULL: none. */
+static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, const HnBackend *backend,
+                              int n_out, HnTensor *const *f32)
 {
     HnSubject s = { 0 };
     GArray *in = hn_subject_inputs(c, seed, dtype);
@@ -468,7 +482,8 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     }
     if (failure == NULL && wrong == NULL) {
         double few = dtype == HN_F64 ? tol : dtype == HN_F16 ? 4e-3 : 3e-2; /* roundings on another way */
-        wrong = check_opsets(op, c, in, dtype, n_out, out, few, few);
+        wrong = backend != NULL ? run_kernels(&s, op, backend, n_out, out, few, few)
+                                : check_opsets(op, c, in, dtype, n_out, out, few, few);
     }
     for (int k = 0; k < n_out; k++)
         hn_tensor_unref(out[k]);
@@ -479,8 +494,10 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     return full;
 }
 
-static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString *shown)
+/* device: a backend other than the CPU's, which alone is judged; NULL: all else is. */
+static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, const HnBackend *device, GString *shown)
 {
+    const HnBackend *backend = device != NULL ? device : hn_backend_find("cpu", NULL);
     HnSubject s = { 0 };
     int n_out = hn_subject_outputs(c);
     GArray *in = hn_subject_inputs(c, seed, HN_F32);
@@ -495,7 +512,7 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
         else if (wrong == NULL && failure->code != (int)c->code)
             wrong = g_strdup_printf("was refused with another code: %s", failure->message);
         if (wrong == NULL)
-            wrong = refused_by_kernels(&s, op, n_out);
+            wrong = refused_by_kernels(&s, op, backend, n_out);
     } else if (failure != NULL) {
         g_free(wrong);
         wrong = g_strdup(failure->message);
@@ -504,19 +521,19 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, GString 
     if (ran)
         wrong = check_want(c, out, tolerant ? c->rtol : 1e-5, tolerant ? c->atol : 1e-6);
     if (ran && wrong == NULL && (op->flags & HN_OP_RANDOM) == 0) {
-        const HnBackend *cpu = hn_backend_find("cpu", NULL);
-        const HnKernel *const *kernels = cpu->kernels(op);
         double rtol = tolerant ? c->rtol : 1e-4, atol = tolerant ? c->atol : 1e-4;
-        wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
-        for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
-            wrong = run_session(&s, cpu, kernels[k]->name, n_out, out, rtol, atol);
-        if (wrong == NULL) /* in memory that the host cannot touch, all of it, and but for the first input */
-            wrong = run_session(&s, &hn_backend_fence, seed % 2 == 0 ? "fence.host" : NULL, n_out, out, rtol, atol);
+        if (device == NULL)
+            wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
         if (wrong == NULL)
+            wrong = run_kernels(&s, op, backend, n_out, out, rtol, atol);
+        if (wrong == NULL &&
+            device == NULL) /* in memory that the host cannot touch, all of it, and but for the first input */
+            wrong = run_session(&s, &hn_backend_fence, seed % 2 == 0 ? "fence.host" : NULL, n_out, out, rtol, atol);
+        if (wrong == NULL && device == NULL)
             wrong = check_opsets(op, c, in, HN_F32, n_out, out, MAX(rtol, 1e-5), MAX(atol, 1e-6));
         const HnDtype types[] = { HN_F64, HN_F16, HN_BF16 };
         for (guint t = 0; t < G_N_ELEMENTS(types) && wrong == NULL && c->want == NULL; t++)
-            wrong = check_other_type(op, c, seed, types[t], n_out, out);
+            wrong = check_other_type(op, c, seed, types[t], device, n_out, out);
     }
     for (int k = 0; k < n_out; k++) {
         if (shown != NULL && out[k] != NULL) {
@@ -567,12 +584,59 @@ static const HnOp *find_op(const char *name)
     return op;
 }
 
-static int check_list(const HnCaseList *list, uint64_t seed)
+static void note_kernel(const HnStep *step, int depth, gpointer data)
+{
+    (void)depth;
+    if (step->node != NULL && (step->kernel == NULL || *(const char **)data == NULL))
+        *(const char **)data = step->kernel != NULL ? step->kernel->name : "ref";
+}
+
+/* The kernel that the case runs on, "ref" where that is anywhere in it; NULL: nothing runs. */
+static const char *kernel_on(HnSubject *s, const HnBackend *backend, int n_out)
+{
+    HnSessionOptions o = { .threads = 1, .seed = 1 };
+    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, NULL);
+    g_autoptr(GPtrArray) in = inputs_to_feed(s);
+    g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
+    const char *kernel = NULL;
+    if (session == NULL || !hn_session_run(session, (HnTensor *const *)in->pdata, out, NULL))
+        return NULL;
+    hn_session_foreach_step(session, note_kernel, &kernel);
+    for (int k = 0; k < n_out; k++)
+        hn_tensor_unref(out[k]);
+    return kernel;
+}
+
+/* Cases of the operator, in f32 and in halves, that run on ref on the device and on a kernel of the CPU: how many. */
+static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, const HnBackend *device)
+{
+    static const HnDtype types[] = { HN_F32, HN_F16, HN_BF16 };
+    int left = 0;
+    for (guint i = 0; i < list->n; i++)
+        for (guint t = 0; t < (list->cases[i].want == NULL ? G_N_ELEMENTS(types) : 1); t++) {
+            const HnCase *c = &list->cases[i];
+            HnSubject s = { 0 };
+            const int n_out = hn_subject_outputs(c);
+            GArray *in = hn_subject_inputs(c, seed + i, types[t]);
+            hn_subject_init(&s, op, c, in, n_out);
+            const char *cpu = c->refused ? NULL : kernel_on(&s, hn_backend_find("cpu", NULL), n_out);
+            const char *there = cpu != NULL && strcmp(cpu, "ref") != 0 ? kernel_on(&s, device, n_out) : NULL;
+            if (there != NULL && strcmp(there, "ref") == 0) {
+                left++;
+                printf("%s case %u as %s: %s on the CPU\n", op->name, i, hn_dtype_name(types[t]), cpu);
+            }
+            hn_subject_clear(&s);
+            hn_subject_inputs_free(in);
+        }
+    return left;
+}
+
+static int check_list(const HnCaseList *list, uint64_t seed, const HnBackend *device)
 {
     const HnOp *op = find_op(list->op);
     int failures = 0;
     for (guint i = 0; i < list->n; i++) {
-        g_autofree char *wrong = check_case(op, &list->cases[i], seed + i, NULL);
+        g_autofree char *wrong = check_case(op, &list->cases[i], seed + i, device, NULL);
         if (wrong == NULL)
             continue;
         failures++;
@@ -609,7 +673,7 @@ static void print_page(void)
     fputs(page->str, stdout);
 }
 
-static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out)
+static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out, const HnBackend *device)
 {
     g_autoptr(GString) in = g_string_new(NULL), attrs = g_string_new(NULL), shown = g_string_new(NULL);
     for (char **w = words; *w != NULL; w++) {
@@ -619,7 +683,7 @@ static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset,
         g_string_append_printf(to, "%s%s", to->len > 0 ? " " : "", *w);
     }
     HnCase c = { .in = in->str, .attrs = attrs->str, .opset = opset, .n_out = n_out };
-    g_autofree char *wrong = check_case(op, &c, seed, shown);
+    g_autofree char *wrong = check_case(op, &c, seed, device, shown);
     printf("%s%s %s%s%s\n", shown->str, wrong == NULL ? "ok" : "not ok", op->name, wrong != NULL ? ": " : "",
            wrong != NULL ? wrong : "");
     return wrong == NULL ? 0 : 1;
@@ -627,8 +691,8 @@ static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset,
 
 int main(int argc, char **argv)
 {
-    g_autofree char *name = NULL;
-    gboolean list = FALSE, page = FALSE, forms = FALSE, gradients = FALSE;
+    g_autofree char *name = NULL, *device_name = NULL;
+    gboolean where = FALSE, list = FALSE, page = FALSE, forms = FALSE, gradients = FALSE;
     gint64 seed = 71;
     int opset = 0, n_out = 0;
     g_auto(GStrv) rest = NULL;
@@ -637,6 +701,8 @@ int main(int argc, char **argv)
         { "seed", 0, 0, G_OPTION_ARG_INT64, &seed, "of random elements", "N" },
         { "opset", 0, 0, G_OPTION_ARG_INT, &opset, "of a case given by hand", "N" },
         { "outputs", 0, 0, G_OPTION_ARG_INT, &n_out, "of a case given by hand", "N" },
+        { "device", 0, 0, G_OPTION_ARG_STRING, &device_name, "whose kernels are judged: cpu, cuda", "NAME" },
+        { "where", 0, 0, G_OPTION_ARG_NONE, &where, "cases left to ref by the device and not by the CPU", NULL },
         { "list", 0, 0, G_OPTION_ARG_NONE, &list, "operators and what hone can do with them", NULL },
         { "page", 0, 0, G_OPTION_ARG_NONE, &page, "the same as a manual page", NULL },
         { "gradients", 0, 0, G_OPTION_ARG_NONE, &gradients, "against differences of the reference, in f64", NULL },
@@ -648,6 +714,12 @@ int main(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        fprintf(stderr, "hn-check: %s\n", error->message);
+        return 2;
+    }
+    const HnBackend *device = NULL;
+    if (device_name != NULL && strcmp(device_name, "cpu") != 0 &&
+        (device = hn_backend_find(device_name, &error)) == NULL) {
         fprintf(stderr, "hn-check: %s\n", error->message);
         return 2;
     }
@@ -671,14 +743,26 @@ int main(int argc, char **argv)
             fprintf(stderr, "hn-check: operator '%s' is not known\n", name);
             return 2;
         }
-        return check_by_hand(op, rest, (uint64_t)seed, opset, n_out);
+        return check_by_hand(op, rest, (uint64_t)seed, opset, n_out, device);
+    }
+    if (where && device == NULL) {
+        fprintf(stderr, "hn-check: --where says what another device than the CPU lacks: name it by --device\n");
+        return 2;
+    }
+    if (where) {
+        int left = 0;
+        for (guint i = 0; i < G_N_ELEMENTS(lists); i++)
+            if (name == NULL || strcmp(name, lists[i]->op) == 0)
+                left += print_where(find_op(lists[i]->op), lists[i], (uint64_t)seed, device);
+        printf("%d cases run on ref there and on a kernel of the CPU\n", left);
+        return left > 0 ? 1 : 0;
     }
     int failed = 0, n = 0;
     printf("1..%d\n", name != NULL ? 1 : (int)G_N_ELEMENTS(lists));
     for (guint i = 0; i < G_N_ELEMENTS(lists); i++) {
         if (name != NULL && strcmp(name, lists[i]->op) != 0)
             continue;
-        int failures = lists[i]->n > 0 ? check_list(lists[i], (uint64_t)seed) : 1;
+        int failures = lists[i]->n > 0 ? check_list(lists[i], (uint64_t)seed, device) : 1;
         printf("%sok %d %s (%u cases)\n", failures > 0 ? "not " : "", ++n, lists[i]->op, lists[i]->n);
         fflush(stdout);
         failed += failures > 0;

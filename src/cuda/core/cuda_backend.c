@@ -1,0 +1,218 @@
+#include "cuda/core/cuda_backend.h"
+
+#include "cuda/core/cuda_kernel.h"
+
+#define CAPABILITY 80 /* at least */
+
+gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **error)
+{
+    if (result == HN_CU_SUCCESS)
+        return TRUE;
+    const HnError code = result == HN_CU_OUT_OF_MEMORY ? HN_ERROR_BUDGET : HN_ERROR_UNSUPPORTED;
+    g_set_error(error, HN_ERROR, code, "device 'cuda:%d': %s failed: %s (%d)", c->index, what,
+                hn_cuda_result_text(c->driver, result), result);
+    return FALSE;
+}
+
+gboolean hn_cuda_enter(const HnCuda *c, GError **error)
+{
+    return hn_cuda_check(c, c->driver->context_set(c->context), "entering the context", error);
+}
+
+/* --- devices ----------------------------------------------------------------------------------------------------- */
+
+static void unload(gpointer key, gpointer module, gpointer data)
+{
+    (void)key;
+    ((const HnCuda *)data)->driver->module_unload(module);
+}
+
+static void cuda_close(gpointer device)
+{
+    HnCuda *c = device;
+    if (c->context != NULL && hn_cuda_enter(c, NULL))
+        g_hash_table_foreach(c->modules, unload, c);
+    if (c->context != NULL)
+        c->driver->context_release(c->index);
+    hn_kernel_file_free(c->kernels);
+    g_hash_table_unref(c->modules);
+    g_hash_table_unref(c->functions);
+    g_mutex_clear(&c->lock);
+    g_free(c);
+}
+
+static int attribute(const HnCuda *c, int which)
+{
+    int value = 0;
+    return c->driver->device_attribute(&value, which, c->index) == HN_CU_SUCCESS ? value : 0;
+}
+
+static gboolean has_device(const HnCudaDriver *d, int index, GError **error)
+{
+    int n = 0;
+    const int result = d->device_count(&n);
+    if (result == HN_CU_SUCCESS && index < n)
+        return TRUE;
+    if (result == HN_CU_SUCCESS && n > 0)
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "device 'cuda:%d' is not available: the last one is 'cuda:%d'", index, n - 1);
+    else
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "device 'cuda' is not available: the driver finds no GPU");
+    return FALSE;
+}
+
+static gboolean is_able(const HnCuda *c, GError **error)
+{
+    if (c->capability >= CAPABILITY)
+        return TRUE;
+    char name[256] = "";
+    c->driver->device_name(name, sizeof name, c->index);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                "device 'cuda:%d' is not available: %s has compute capability %d.%d; hone needs %d.%d or later",
+                c->index, name, c->capability / 10, c->capability % 10, CAPABILITY / 10, CAPABILITY % 10);
+    return FALSE;
+}
+
+static gboolean enter_first(HnCuda *c, GError **error)
+{
+    const int result = c->driver->context_retain(&c->context, c->index);
+    if (result == HN_CU_SUCCESS)
+        return hn_cuda_enter(c, error);
+    c->context = NULL;
+    if (result == HN_CU_UNAVAILABLE)
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "device 'cuda:%d' is not available: another process holds it alone", c->index);
+    else
+        hn_cuda_check(c, result, "opening the device", error);
+    return FALSE;
+}
+
+static gboolean start(HnCuda *c, int index, GError **error)
+{
+    if (!has_device(c->driver, index, error) ||
+        !hn_cuda_check(c, c->driver->device_get(&c->index, index), "finding the device", error))
+        return FALSE;
+    c->capability = 10 * attribute(c, HN_CU_MAJOR) + attribute(c, HN_CU_MINOR);
+    c->multiprocessors = MAX(attribute(c, HN_CU_MULTIPROCESSORS), 1);
+    c->shared_bytes = attribute(c, HN_CU_SHARED_OPTIN);
+    return is_able(c, error) && (c->kernels = hn_kernel_file_open(error)) != NULL && enter_first(c, error);
+}
+
+static gpointer cuda_open(int index, GError **error)
+{
+    const HnCudaDriver *driver = hn_cuda_driver(error);
+    if (driver == NULL)
+        return NULL;
+    HnCuda *c = g_new0(HnCuda, 1);
+    c->driver = driver;
+    g_mutex_init(&c->lock);
+    c->modules = g_hash_table_new(g_str_hash, g_str_equal);
+    c->functions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (start(c, index, error))
+        return c;
+    cuda_close(c);
+    return NULL;
+}
+
+/* --- modules ----------------------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static HnCuModule load(HnCuda *c, const char *name, GError **error)
+{
+    HnCuModule module = g_hash_table_lookup(c->modules, name);
+    gsize bytes;
+    if (module != NULL)
+        return module;
+    const void *image = hn_kernel_file_find(c->kernels, name, &bytes);
+    if (image == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "device 'cuda' is not available: the file of kernels is of another version of hone (no '%s' in it)",
+                    name);
+        return NULL;
+    }
+    if (!hn_cuda_check(c, c->driver->module_load(&module, image), "loading kernels", error))
+        return NULL;
+    g_hash_table_insert(c->modules, (gpointer)name, module);
+    return module;
+}
+
+HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, GError **error)
+{
+    HnCuFunction f = NULL;
+    if (!hn_cuda_enter(c, error))
+        return NULL;
+    g_mutex_lock(&c->lock);
+    if ((f = g_hash_table_lookup(c->functions, name)) == NULL) {
+        HnCuModule m = load(c, module, error);
+        const gboolean found = m != NULL && hn_cuda_check(c, c->driver->module_function(&f, m, name), name, error);
+        if (found)
+            g_hash_table_insert(c->functions, g_strdup(name), f);
+        else
+            f = NULL;
+    }
+    g_mutex_unlock(&c->lock);
+    return f;
+}
+
+/* --- streams ----------------------------------------------------------------------------------------------------- */
+
+static void cuda_stream_free(gpointer stream)
+{
+    HnCudaStream *t = stream;
+    const HnCudaDriver *d = t->device->driver;
+    if (t->stream != NULL && hn_cuda_enter(t->device, NULL)) {
+        d->stream_wait(t->stream);
+        for (int i = 0; i < 2; i++) {
+            if (t->copied[i] != NULL)
+                d->event_destroy(t->copied[i]);
+            if (t->staged[i] != NULL)
+                d->host_free(t->staged[i]);
+        }
+        d->stream_destroy(t->stream);
+    }
+    g_free(t);
+}
+
+static gpointer cuda_stream_new(gpointer device, GError **error)
+{
+    HnCuda *c = device;
+    HnCudaStream *t = g_new0(HnCudaStream, 1);
+    t->device = c;
+    if (hn_cuda_enter(c, error) &&
+        hn_cuda_check(c, c->driver->stream_create(&t->stream, HN_CU_STREAM_NON_BLOCKING), "making a stream", error))
+        return t;
+    t->stream = NULL;
+    cuda_stream_free(t);
+    return NULL;
+}
+
+/* --- kernels ----------------------------------------------------------------------------------------------------- */
+
+static const HnKernel *const *cuda_kernels(const HnOp *op)
+{
+#define HN_CUDA(symbol, file)  \
+    if (op == &hn_op_##symbol) \
+        return hn_cuda_##symbol;
+#include "cuda/kernels.def"
+#undef HN_CUDA
+    return NULL;
+}
+
+static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
+{
+    return a == b;
+}
+
+const HnBackend hn_backend_cuda = {
+    .name = "cuda",
+    .memory = &hn_cuda_memory,
+    .open = cuda_open,
+    .close = cuda_close,
+    .stream_new = cuda_stream_new,
+    .stream_free = cuda_stream_free,
+    .kernels = cuda_kernels,
+    .reorders = hn_cuda_reorders,
+    .layout_equal = cuda_layout_equal,
+    .lowers = TRUE,
+    .computes = TRUE,
+};

@@ -1,0 +1,51 @@
+/*
+ * The CUDA backend: devices, streams and memory behind HnBackend. cuda_kernel.h is for its kernels.
+ *
+ * A device is an open context with the modules of kernels loaded so far; sessions share it. A session's stream is a
+ * CUDA stream with pinned memory through which what it uploads passes. All functions may be called from any thread.
+ */
+#pragma once
+
+#include "cuda/core/cuda_driver.h"
+#include "cuda/core/kernel_file.h"
+#include "run/backend.h"
+
+G_BEGIN_DECLS
+
+extern const HnBackend hn_backend_cuda;
+
+typedef struct {
+    const HnCudaDriver *driver;
+    HnCuDevice index;
+    HnCuContext context;
+    int multiprocessors;
+    int shared_bytes; /* most of a block */
+    int capability;   /* 80: compute capability 8.0 */
+    HnKernelFile *kernels;
+    GMutex lock;           /* of all that follows */
+    GHashTable *modules;   /* name -> HnCuModule */
+    GHashTable *functions; /* name -> HnCuFunction, of all modules */
+} HnCuda;
+
+#define HN_CUDA_STAGE_BYTES ((gsize)1 << 20)
+
+typedef struct {
+    HnCuda *device;
+    HnCuStream stream;
+    guint8 *staged[2]; /* pinned, HN_CUDA_STAGE_BYTES each; NULL until something is uploaded */
+    HnCuEvent copied[2];
+    int turn;   /* which one is being filled ... */
+    gsize used; /* ... up to here */
+} HnCudaStream;
+
+/* Turns a result of the driver into an error that says what was tried; TRUE for success. */
+gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **error);
+/* The calling thread works with this device from now on. */
+gboolean hn_cuda_enter(const HnCuda *c, GError **error);
+/* The kernel `name` of the file <module>.cu; loads the module where it is the first. Errors: UNSUPPORTED. */
+HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, GError **error);
+
+/* HnMemory of the backend. */
+extern const HnMemory hn_cuda_memory;
+
+G_END_DECLS

@@ -1,0 +1,67 @@
+#include "cuda/core/cuda_kernel.h"
+
+HnCuFunction hn_cuda_named(const HnStep *s, const char *module, const char *name, GError **error)
+{
+    return hn_cuda_function(s->device, module, name, error);
+}
+
+HnCuFunction hn_cuda_typed(const HnStep *s, const char *module, const char *prefix, HnDtype dtype, GError **error)
+{
+    g_autofree char *name = g_strdup_printf("%s_%s", prefix, hn_dtype_name(dtype));
+    return hn_cuda_named(s, module, name, error);
+}
+
+#define BLOCKS_EACH 16 /* of a multiprocessor: some waves of blocks, whose ends overlap */
+
+HnCudaGrid hn_cuda_loop(const HnStep *s, int64_t n, int threads)
+{
+    const HnCuda *c = s->device;
+    const int64_t blocks = n / threads + (n % threads != 0);
+    return hn_cuda_row(MIN(blocks, (int64_t)c->multiprocessors * BLOCKS_EACH), threads);
+}
+
+gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const void *args, GError **error)
+{
+    const HnCuda *c = s->device;
+    const HnCudaStream *t = s->stream;
+    void *params[] = { (void *)args };
+    if (!hn_cuda_enter(c, error))
+        return FALSE;
+    const int result = c->driver->launch(f, g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2],
+                                         (unsigned)g.shared, t->stream, params, NULL);
+    return hn_cuda_check(c, result, s->kernel != NULL ? s->kernel->name : "a kernel", error);
+}
+
+gboolean hn_cuda_allow_shared(const HnStep *s, HnCuFunction f, gsize bytes, GError **error)
+{
+    const HnCuda *c = s->device;
+    return hn_cuda_check(c, c->driver->function_set(f, HN_CU_MAX_DYNAMIC_SHARED, (int)bytes), "booking shared memory",
+                         error);
+}
+
+gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, GError **error)
+{
+    const HnCuda *c = s->device;
+    const HnCudaStream *t = s->stream;
+    return bytes == 0 || (hn_cuda_enter(c, error) && hn_cuda_check(c, c->driver->copy(to, from, bytes, t->stream),
+                                                                   "copying on the device", error));
+}
+
+const char *hn_cuda_reject_floats(const HnStep *s)
+{
+    const HnTensor *x = hn_cuda_in(s, 0);
+    if (x == NULL || !hn_cuda_is_float(x->dtype))
+        return "only f32, f16, bf16";
+    return x->n == 0 ? "nothing to compute" : NULL;
+}
+
+gboolean hn_cuda_wants_only(const HnStep *s, int n_out)
+{
+    for (int k = n_out; k < s->n_out; k++)
+        if (s->out[k].slot != NULL)
+            return FALSE;
+    return TRUE;
+}
+
+/* The planner asks for no other layout than the plain one, and of types keeps each as it is. */
+const HnKernel *const hn_cuda_reorders[] = { NULL };

@@ -1,0 +1,150 @@
+/*
+ * Memory of a CUDA device, copies, and recorded work.
+ */
+#include <string.h>
+
+#include "cuda/core/cuda_backend.h"
+
+static void *cuda_alloc(gpointer device, gsize bytes, GError **error)
+{
+    HnCuda *c = device;
+    HnCuAddress address = 0;
+    size_t left = 0, all = 0;
+    if (!hn_cuda_enter(c, error))
+        return NULL;
+    const int result = c->driver->alloc(&address, MAX(bytes, 1));
+    if (result == HN_CU_OUT_OF_MEMORY) {
+        c->driver->memory_info(&left, &all);
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
+                    "device 'cuda:%d' has no %.1f MB left for this model: %.1f of %.1f MB are free", c->index,
+                    (double)bytes / 1e6, (double)left / 1e6, (double)all / 1e6);
+        return NULL;
+    }
+    return hn_cuda_check(c, result, "allocating memory", error) ? (void *)(uintptr_t)address : NULL;
+}
+
+static void cuda_free(gpointer device, void *data)
+{
+    HnCuda *c = device;
+    if (data != NULL && hn_cuda_enter(c, NULL))
+        c->driver->free((HnCuAddress)(uintptr_t)data);
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------ */
+
+static gboolean make_stages(HnCudaStream *t, GError **error)
+{
+    const HnCuda *c = t->device;
+    for (int i = 0; i < 2; i++) {
+        if (t->staged[i] == NULL &&
+            !hn_cuda_check(c, c->driver->host_alloc((void **)&t->staged[i], HN_CUDA_STAGE_BYTES, 0),
+                           "allocating pinned memory", error))
+            return FALSE;
+        if (t->copied[i] == NULL &&
+            !hn_cuda_check(c, c->driver->event_create(&t->copied[i], HN_CU_EVENT_NO_TIMING), "making an event", error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The other stage, behind the copies from it. */
+static gboolean next_stage(HnCudaStream *t, GError **error)
+{
+    const HnCuda *c = t->device;
+    if (!hn_cuda_check(c, c->driver->event_record(t->copied[t->turn], t->stream), "recording an event", error))
+        return FALSE;
+    t->turn = !t->turn;
+    t->used = 0;
+    return hn_cuda_check(c, c->driver->event_wait(t->copied[t->turn]), "waiting for a copy", error);
+}
+
+static gboolean cuda_upload(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
+{
+    HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    if (!hn_cuda_enter(c, error) || !make_stages(t, error))
+        return FALSE;
+    for (gsize done = 0, n; done < bytes; done += n) {
+        if (t->used == HN_CUDA_STAGE_BYTES && !next_stage(t, error))
+            return FALSE;
+        n = MIN(bytes - done, HN_CUDA_STAGE_BYTES - t->used);
+        guint8 *at = t->staged[t->turn] + t->used;
+        memcpy(at, (const guint8 *)from + done, n);
+        if (!hn_cuda_check(c, c->driver->upload((HnCuAddress)(uintptr_t)to + done, at, n, t->stream),
+                           "copying to the device", error))
+            return FALSE;
+        t->used += n;
+    }
+    return TRUE;
+}
+
+static gboolean cuda_download(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    return bytes == 0 || (hn_cuda_enter(c, error) &&
+                          hn_cuda_check(c, c->driver->download(to, (HnCuAddress)(uintptr_t)from, bytes, t->stream),
+                                        "copying from the device", error));
+}
+
+static gboolean cuda_wait(gpointer stream, GError **error)
+{
+    HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    if (!hn_cuda_enter(c, error) ||
+        !hn_cuda_check(c, c->driver->stream_wait(t->stream), "what was running there", error))
+        return FALSE;
+    t->used = 0; /* all copies are done */
+    return TRUE;
+}
+
+/* --- recorded work ----------------------------------------------------------------------------------------------- */
+
+static gboolean cuda_record(gpointer stream, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    return hn_cuda_enter(c, error) &&
+           hn_cuda_check(c, c->driver->capture_begin(t->stream, HN_CU_CAPTURE_THREAD), "recording", error);
+}
+
+static gpointer cuda_recorded(gpointer stream, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    HnCuGraph graph = NULL;
+    HnCuGraphExec recorded = NULL;
+    if (!hn_cuda_check(c, c->driver->capture_end(t->stream, &graph), "recording", error) || graph == NULL)
+        return NULL;
+    if (!hn_cuda_check(c, c->driver->graph_instantiate(&recorded, graph, 0), "keeping what was recorded", error))
+        recorded = NULL;
+    c->driver->graph_destroy(graph);
+    return recorded;
+}
+
+static gboolean cuda_replay(gpointer stream, gpointer recorded, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    return hn_cuda_enter(c, error) &&
+           hn_cuda_check(c, c->driver->graph_launch(recorded, t->stream), "replaying", error);
+}
+
+static void cuda_forget(gpointer stream, gpointer recorded)
+{
+    const HnCudaStream *t = stream;
+    if (hn_cuda_enter(t->device, NULL))
+        t->device->driver->graph_forget(recorded);
+}
+
+const HnMemory hn_cuda_memory = {
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .wait = cuda_wait,
+    .record = cuda_record,
+    .recorded = cuda_recorded,
+    .replay = cuda_replay,
+    .forget = cuda_forget,
+};
