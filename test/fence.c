@@ -55,8 +55,8 @@ static void op_unref(gpointer data)
 
 static gpointer fence_open(int index, GError **error)
 {
-    if (!hn_backend_only(index, error))
-        return NULL;
+    (void)index;
+    (void)error;
     Fence *f = g_new0(Fence, 1);
     const int fd = memfd_create("fence", MFD_CLOEXEC);
     g_assert_cmpint(ftruncate(fd, (off_t)REGION), ==, 0);

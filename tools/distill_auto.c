@@ -156,7 +156,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Trial, trial_clear)
 
 static gboolean trial_open(const Distill *q, Trial *t, GError **error)
 {
-    if ((t->device = hn_device_new(q->backend, 0, error)) == NULL ||
+    if ((t->device = hn_device_new(q->backend, error)) == NULL ||
         (t->trainer = distill_trainer(q, t->device, distill_why_keep(q) != NULL, error)) == NULL)
         return FALSE;
     t->compared = distill_compared(q, t->trainer);

@@ -301,7 +301,7 @@ GPtrArray *distill_compared(const Distill *q, const HnTrainer *t)
 static gboolean open_trainer(Distill *q, GError **error)
 {
     const char *why = distill_why_keep(q);
-    if ((q->device = hn_device_new(q->backend, 0, error)) == NULL ||
+    if ((q->device = hn_device_new(q->backend, error)) == NULL ||
         (q->trainer = distill_trainer(q, q->device, FALSE, error)) == NULL)
         return FALSE;
     if (why != NULL && hn_trainer_statistics(q->trainer) > 0) {

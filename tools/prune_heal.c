@@ -356,7 +356,7 @@ static gboolean open_lesson(Lesson *s, const HnModel *m, GError **error)
     const HnSessionOptions o = { .threads = q->ctx->common.threads, .budget = q->ctx->budget };
     if (!open_samples(s, error) || !find_objectives(s, error) ||
         (s->rule = hn_update_rule_parse("adamw:weight_decay=0", error)) == NULL ||
-        (s->device = hn_device_new(q->backend, 0, error)) == NULL ||
+        (s->device = hn_device_new(q->backend, error)) == NULL ||
         (s->dense = hn_session_new(q->dense, q->backend, &o, error)) == NULL)
         return FALSE;
     g_autoptr(HnTrainer) t = trainer_new(s, m, error);

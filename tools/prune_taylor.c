@@ -62,7 +62,7 @@ static gboolean open_sessions(Taylor *t, GError **error)
     const HnEngineOptions eo = { .budget = q->ctx->budget,
                                  .variables = (const HnVariable *)(void *)t->graph->variables->data };
     const HnSessionOptions so = { .threads = q->ctx->common.threads, .budget = q->ctx->budget };
-    return (t->device = hn_device_new(q->backend, 0, error)) != NULL &&
+    return (t->device = hn_device_new(q->backend, error)) != NULL &&
            (t->engine = hn_engine_new(t->graph->model, t->device, &eo, error)) != NULL &&
            (t->session = hn_session_new_on(t->engine, &so, error)) != NULL &&
            (t->plain = hn_session_new(t->map->model, q->backend, &so, error)) != NULL;

@@ -226,7 +226,7 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
     const Making *m = data;
     HnToolTraining *t = m->t;
     g_autofree HnTensor **fixed = hn_train_fixed((HnSample *const *)t->sets->pdata, t->sets->len);
-    g_autoptr(HnDevice) device = hn_device_new(m->backend, 0, error);
+    g_autoptr(HnDevice) device = hn_device_new(m->backend, error);
     int segments = 0;
     if (!device || (t->p->checkpoint && !parse_checkpoint(t->p->checkpoint, &segments, error)))
         return NULL;

@@ -179,7 +179,7 @@ static HoneModel *model_new(const HoneOptions *o)
 static gboolean model_ready(HoneModel *m, const char *device, GError **error)
 {
     const HnBackend *backend = hn_backend_find(device, error);
-    g_autoptr(HnDevice) d = backend != NULL ? hn_device_new(backend, 0, error) : NULL;
+    g_autoptr(HnDevice) d = backend != NULL ? hn_device_new(backend, error) : NULL;
     if (d == NULL)
         return FALSE;
     m->engine = hn_engine_new(m->graph, d, &(HnEngineOptions){ .budget = m->budget }, error);

@@ -183,10 +183,11 @@ typedef struct {
 } HnMemory;
 
 struct HnBackend {
-    const char *name;       /* "cpu", "null" */
+    const char *name;       /* "cpu", "cuda", "cuda:1" */
+    int index;              /* of several devices of its kind the one that open() opens, from 0 on */
     const HnMemory *memory; /* NULL: kernels work on the host's, and run() returns when they are done */
-    /* What the sessions of an HnDevice share (run/device.h), of the backend's device `index`, from 0 on; NULL without
-     * an error: nothing. Error: UNSUPPORTED where there are fewer. */
+    /* What the sessions of an HnDevice share (run/device.h); NULL without an error: nothing. Error: UNSUPPORTED where
+     * there is no such device. */
     gpointer (*open)(int index, GError **error);
     void (*close)(gpointer device);
     /* What each session has for itself beside it; NULL: nothing. stream_new fails with NULL. */
@@ -209,9 +210,6 @@ struct HnBackend {
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
 };
-
-/* HnBackend.open where there is one device only: is it that one? */
-gboolean hn_backend_only(int index, GError **error);
 
 /* The reorder of b for such a step. */
 const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s);

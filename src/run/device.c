@@ -1,9 +1,9 @@
 #include "run/device.h"
 
-HnDevice *hn_device_new(const HnBackend *backend, int index, GError **error)
+HnDevice *hn_device_new(const HnBackend *backend, GError **error)
 {
     GError *failure = NULL;
-    gpointer handle = backend->open(index, &failure);
+    gpointer handle = backend->open(backend->index, &failure);
     if (failure != NULL) {
         g_propagate_error(error, failure);
         return NULL;

@@ -17,8 +17,8 @@ typedef struct {
     HnIsa isa; /* sessions use no instructions above it; to be set before the first one: what is packed depends on it */
 } HnDevice;
 
-/* index: from 0 on, of several devices of one kind. Errors: UNSUPPORTED where there is none. */
-HnDevice *hn_device_new(const HnBackend *backend, int index, GError **error);
+/* Errors: UNSUPPORTED where there is no such device. */
+HnDevice *hn_device_new(const HnBackend *backend, GError **error);
 HnDevice *hn_device_ref(HnDevice *d);
 void hn_device_unref(HnDevice *d); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnDevice, hn_device_unref)

@@ -1,7 +1,7 @@
 /*
  * HnEngine: a model made ready to run on a device, for any number of sessions.
  *
- *     g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+ *     g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, &error);
  *     g_autoptr(HnEngine) engine = hn_engine_new(model, device, NULL, &error);
  *     HnSession *s[8]; each of them: hn_session_new_on(engine, &(HnSessionOptions){ .threads = 1 }, &error)
  *

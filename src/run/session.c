@@ -417,7 +417,7 @@ HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **er
 
 HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionOptions *o, GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(backend, 0, error);
+    g_autoptr(HnDevice) device = hn_device_new(backend, error);
     const HnEngineOptions eo = { .budget = o->budget, .feeds = o->feeds };
     if (device != NULL && o->max_isa > 0)
         device->isa = (HnIsa)(o->max_isa - 1);

@@ -72,7 +72,7 @@ static gboolean open_session(Batch *k, GError **error)
         hn_graph_add_output(g, hn_node_out(g_array_index(k->layers, Layer, i).node, 0));
     const HnEngineOptions eo = { .budget = k->o->budget, .variables = (const HnVariable *)(void *)k->variables->data };
     const HnSessionOptions so = { .threads = k->o->threads, .budget = k->o->budget };
-    g_autoptr(HnDevice) device = hn_device_new(k->o->backend, 0, error);
+    g_autoptr(HnDevice) device = hn_device_new(k->o->backend, error);
     if (device == NULL || (k->engine = hn_engine_new(k->work, device, &eo, error)) == NULL)
         return FALSE;
     for (guint i = 0; i < k->layers->len; i++) {

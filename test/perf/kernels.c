@@ -351,7 +351,7 @@ static double run_variable(Side *side, const char *text, int threads)
     g_autoptr(GError) error = NULL;
     const HnVariable variables[] = { { .name = "w" }, { .name = NULL } };
     *side = (Side){ .node = 1e12, .all = 1e12, .m = test_model(text) };
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, &error);
     g_assert_no_error(error);
     HnEngine *e = hn_engine_new(side->m, device, &(HnEngineOptions){ .variables = variables }, &error);
     g_assert_no_error(error);

@@ -46,7 +46,7 @@ static void place_open(Place *p, const char *text)
 {
     g_autoptr(GError) error = NULL;
     p->model = test_model(text);
-    p->device = hn_device_new(&hn_backend_fence, 0, &error);
+    p->device = hn_device_new(&hn_backend_fence, &error);
     p->engine = hn_engine_new(p->model, p->device, NULL, &error);
     g_assert_no_error(error);
 }
@@ -287,7 +287,7 @@ static void test_host_failure(void)
 static void test_fence(void)
 {
     if (g_test_subprocess()) {
-        g_autoptr(HnDevice) d = hn_device_new(&hn_backend_fence, 0, NULL);
+        g_autoptr(HnDevice) d = hn_device_new(&hn_backend_fence, NULL);
         const volatile char *p = hn_backend_fence.memory->alloc(d->handle, 1, NULL);
         g_print("%d", *p);
         return;

@@ -8,7 +8,7 @@
 static HnEngine *engine_of(HnModel *m, const HnVariable *variables, HnBudget *budget)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, &error);
     HnEngine *e = hn_engine_new(m, device, &(HnEngineOptions){ .variables = variables, .budget = budget }, &error);
     g_assert_no_error(error);
     return e;
@@ -393,7 +393,7 @@ static void test_errors(void)
         g_autoptr(GError) error = NULL;
         g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[2,3]) -> (%y:f32[2,3]) { %y = Add(%x, w:f32[3]) }");
         hn_graph_add_input(m->graph, hn_graph_find(m->graph, "w"));
-        g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+        g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
         const HnEngineOptions o = { .variables = cases[i].variables,
                                     .feeds = (const char *const[]){ cases[i].feed, NULL } };
         g_assert_null(hn_engine_new(m, device, &o, &error));

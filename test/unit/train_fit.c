@@ -94,7 +94,7 @@ static void open_trainer(Set *s, int threads)
     const HnTrainerOptions o = {
         .objectives = s->objectives, .rule = s->rule, .in = (HnType *const *)types->pdata, .threads = threads, .seed = 1
     };
-    s->device = hn_device_new(&hn_backend_cpu, 0, &error);
+    s->device = hn_device_new(&hn_backend_cpu, &error);
     s->trainer = hn_trainer_new(new_net(), s->device, &o, &error);
     g_assert_no_error(error);
     g_assert_true(hn_batches_go(s->batches, (HnBatchPlace){ 0, 0 }, &error));

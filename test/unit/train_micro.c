@@ -87,7 +87,7 @@ typedef struct {
 static HnTrainer *make(int parts, gpointer data, GError **error)
 {
     const Lesson *l = data;
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
     static GPtrArray *objectives; /* outlive the trainers */
     static HnUpdateRule *rule;
     if (objectives == NULL) {

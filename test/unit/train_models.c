@@ -166,7 +166,7 @@ static HnEngine *engine_of(HnModel *m, const GPtrArray *names)
 {
     g_autoptr(GError) error = NULL;
     g_autofree HnVariable *variables = g_new0(HnVariable, names->len + 1u);
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, &error);
     for (guint i = 0; i < names->len; i++)
         variables[i].name = names->pdata[i];
     HnEngine *e = hn_engine_new(m, device, &(HnEngineOptions){ .variables = variables }, &error);
@@ -381,7 +381,7 @@ static void check_step(gconstpointer folder)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *name = g_path_get_basename(folder);
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, &error);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, &error);
     g_autoptr(GPtrArray) in = NULL, again = NULL, names = g_ptr_array_new();
     g_autoptr(HnModel) plain = read_model(folder, &again);
     HnModel *work = read_model(folder, &in);

@@ -128,7 +128,7 @@ typedef struct {
 
 static gboolean lesson_init(Lesson *l, HnModel *work, const Setting *s, GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
     const int64_t x[] = { 8, 6 }, y[] = { 8, 4 };
     g_autoptr(HnType) type = hn_type_fixed(HN_F32, 2, x);
     HnType *types[] = { type };

@@ -57,7 +57,7 @@ typedef struct {
 static gboolean lesson_init(Lesson *l, const char *text, int threads, gboolean checkpoint, int segments, gsize limit,
                             GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
     HnModel *work = model_of(text);
     g_autoptr(HnType) type = hn_type_ref(((HnValue *)work->graph->inputs->pdata[0])->type);
     int64_t dims[HN_MAX_RANK];

@@ -188,7 +188,7 @@ typedef struct {
 
 static gboolean lesson_init(Lesson *l, const char *text, const Setting *s, GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
     HnModel *work = model_of(text);
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     *l = (Lesson){ .objectives = hn_objectives_parse(s->loss, NULL), .rule = hn_update_rule_parse(s->rule, NULL) };

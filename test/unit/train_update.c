@@ -68,7 +68,7 @@ static void bench_open(Bench *b, const char *rule, double clip, double ema)
     const int64_t four = 4;
     GArray *variables = NULL;
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, 0, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
     memset(b, 0, sizeof *b);
     b->rule = hn_update_rule_parse(rule, &error);
     g_assert_no_error(error);

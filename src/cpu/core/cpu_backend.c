@@ -20,8 +20,8 @@ static void cpu_close(gpointer device)
 
 static gpointer cpu_open(int index, GError **error)
 {
-    if (!hn_backend_only(index, error))
-        return NULL;
+    (void)index;
+    (void)error;
     HnCpu *c = g_new0(HnCpu, 1);
     g_mutex_init(&c->lock);
     return c;

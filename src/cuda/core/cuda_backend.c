@@ -47,10 +47,14 @@ static int attribute(const HnCuda *c, int which)
     return c->driver->device_attribute(&value, which, c->index) == HN_CU_SUCCESS ? value : 0;
 }
 
-static gboolean has_device(const HnCudaDriver *d, int index, GError **error)
+gboolean hn_cuda_has_device(int index, GError **error)
 {
     int n = 0;
+    const HnCudaDriver *d = hn_cuda_driver(error);
+    if (d == NULL)
+        return FALSE;
     const int result = d->device_count(&n);
+    n = MIN(n, HN_CUDA_DEVICES);
     if (result == HN_CU_SUCCESS && index < n)
         return TRUE;
     if (result == HN_CU_SUCCESS && n > 0)
@@ -89,7 +93,7 @@ static gboolean enter_first(HnCuda *c, GError **error)
 
 static gboolean start(HnCuda *c, int index, GError **error)
 {
-    if (!has_device(c->driver, index, error) ||
+    if (!hn_cuda_has_device(index, error) ||
         !hn_cuda_check(c, c->driver->device_get(&c->index, index), "finding the device", error))
         return FALSE;
     c->capability = 10 * attribute(c, HN_CU_MAJOR) + attribute(c, HN_CU_MINOR);
@@ -203,16 +207,29 @@ static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
     return a == b;
 }
 
-const HnBackend hn_backend_cuda = {
-    .name = "cuda",
-    .memory = &hn_cuda_memory,
-    .open = cuda_open,
-    .close = cuda_close,
-    .stream_new = cuda_stream_new,
-    .stream_free = cuda_stream_free,
-    .kernels = cuda_kernels,
-    .reorders = hn_cuda_reorders,
-    .layout_equal = cuda_layout_equal,
-    .lowers = TRUE,
-    .computes = TRUE,
-};
+#define DEVICE(i, text)                    \
+    [i] = {                                \
+        .name = text,                      \
+        .index = i,                        \
+        .memory = &hn_cuda_memory,         \
+        .open = cuda_open,                 \
+        .close = cuda_close,               \
+        .stream_new = cuda_stream_new,     \
+        .stream_free = cuda_stream_free,   \
+        .kernels = cuda_kernels,           \
+        .reorders = hn_cuda_reorders,      \
+        .layout_equal = cuda_layout_equal, \
+        .lowers = TRUE,                    \
+        .computes = TRUE,                  \
+    }
+
+const HnBackend *hn_backend_cuda(int index)
+{
+    static const HnBackend devices[HN_CUDA_DEVICES] = {
+        DEVICE(0, "cuda"),     DEVICE(1, "cuda:1"),   DEVICE(2, "cuda:2"),   DEVICE(3, "cuda:3"),
+        DEVICE(4, "cuda:4"),   DEVICE(5, "cuda:5"),   DEVICE(6, "cuda:6"),   DEVICE(7, "cuda:7"),
+        DEVICE(8, "cuda:8"),   DEVICE(9, "cuda:9"),   DEVICE(10, "cuda:10"), DEVICE(11, "cuda:11"),
+        DEVICE(12, "cuda:12"), DEVICE(13, "cuda:13"), DEVICE(14, "cuda:14"), DEVICE(15, "cuda:15"),
+    };
+    return index >= 0 && index < HN_CUDA_DEVICES ? &devices[index] : NULL;
+}

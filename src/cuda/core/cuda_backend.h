@@ -12,7 +12,10 @@
 
 G_BEGIN_DECLS
 
-extern const HnBackend hn_backend_cuda;
+#define HN_CUDA_DEVICES 16 /* that have names */
+
+/* "cuda" or "cuda:0", "cuda:1" and so on; NULL: of another index than those. Whether it is there open() tells. */
+const HnBackend *hn_backend_cuda(int index);
 
 typedef struct {
     const HnCudaDriver *driver;
@@ -38,6 +41,8 @@ typedef struct {
     gsize used; /* ... up to here */
 } HnCudaStream;
 
+/* The driver is there and knows so many devices. Errors: UNSUPPORTED. */
+gboolean hn_cuda_has_device(int index, GError **error);
 /* Turns a result of the driver into an error that says what was tried; TRUE for success. */
 gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **error);
 /* The calling thread works with this device from now on. */
