@@ -2,8 +2,8 @@
 
 #include "base/cpu.h"
 #include "cpu/core/cpu_kernel.h"
-#include "cpu/elementwise/elementwise_program.h"
 #include "cpu/elementwise/fused_elementwise.h"
+#include "run/element_program.h"
 
 static void cpu_close(gpointer device)
 {
@@ -71,7 +71,7 @@ const HnBackend hn_backend_cpu = {
     .kernels = cpu_kernels,
     .reorders = hn_cpu_reorders,
     .group = &hn_cpu_fused_elementwise,
-    .group_takes = hn_elementwise_takes,
+    .group_takes = hn_element_takes,
     .lowers = TRUE,
     .layout_equal = hn_layout_equal,
     .describe = cpu_describe,

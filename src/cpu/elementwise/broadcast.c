@@ -62,6 +62,15 @@ static const Rows rows_of[] = {
 /* Mod is two operators, by its attribute. Floor of floats is ref's. */
 static const Rows mod_rows = { &hn_op_mod, { [I32] = T(mod_i32), [I64] = T(mod_i64) } };
 static const Rows rem_rows = { &hn_op_mod, { NUMBERS(rem) } };
+
+HnRowFn hn_broadcast_pair(HnElementCode code)
+{
+#define HN_PAIR(name) [HN_DO_##name] = T(name##_f32),
+    static const HnRowFn rows[HN_DO_CODES][HN_LEVELS] = {
+#include "run/element_codes.def"
+    };
+    return rows[code][hn_cpu_level()];
+}
 #undef T
 
 /* One pass: output = fn(left, right), where from the second pass on left is the output. */
@@ -101,9 +110,8 @@ static int type_index(HnDtype d)
     }
 }
 
-HnRowFn hn_broadcast_rows(const HnOp *op, HnDtype d)
+static HnRowFn rows_for(const HnOp *op, int type)
 {
-    int type = type_index(d);
     for (guint i = 0; type >= 0 && i < G_N_ELEMENTS(rows_of); i++)
         if (op == rows_of[i].op)
             return rows_of[i].fns[type][hn_cpu_level()];
@@ -115,7 +123,7 @@ static HnRowFn row_fn(const HnStep *s)
     const HnDtype d = hn_cpu_in(s, 0)->dtype;
     const int type = type_index(d);
     if (s->op != &hn_op_mod)
-        return hn_broadcast_rows(s->op, d);
+        return rows_for(s->op, type);
     return type < 0 ? NULL : (((const HnBinary *)s->params)->mode == 1 ? rem_rows : mod_rows).fns[type][hn_cpu_level()];
 }
 

@@ -1,19 +1,15 @@
 /*
- * HnElementwise: element-wise nodes as a list of instructions over rows of f32, some thousand elements at a time, which
- * stay in the first cache from the first instruction to the last. Truth values are 0 and 1.
- *
- * Operands are numbered: the ports of the step that the nodes read, the program's registers, and last its result.
+ * HnElementwise: a program (run/element_program.h) over rows of f32, some thousand elements at a time, which stay in
+ * the first cache from the first instruction to the last.
  */
 #pragma once
 
-#include "run/backend.h"
+#include "run/element_program.h"
 
 G_BEGIN_DECLS
 
 typedef struct HnElementwise HnElementwise;
 
-/* Can a program have this node? As HnBackend.group_takes. */
-gboolean hn_elementwise_takes(const HnNode *n, const HnType *const *in, HnTensor *const *known, const HnType *out);
 /* For the nodes of a step's group, each of which was taken. */
 HnElementwise *hn_elementwise_new(const HnStep *s);
 void hn_elementwise_free(HnElementwise *p);

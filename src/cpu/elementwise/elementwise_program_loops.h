@@ -34,11 +34,11 @@
             z[i] = EXPR;                                                                                       \
         }                                                                                                      \
     }
-ROW(is_equal, p == q ? 1.0f : 0.0f)
-ROW(is_greater, p > q ? 1.0f : 0.0f)
-ROW(is_greaterorequal, p >= q ? 1.0f : 0.0f)
-ROW(is_less, p < q ? 1.0f : 0.0f)
-ROW(is_lessorequal, p <= q ? 1.0f : 0.0f)
+ROW(equal, p == q ? 1.0f : 0.0f)
+ROW(greater, p > q ? 1.0f : 0.0f)
+ROW(greaterorequal, p >= q ? 1.0f : 0.0f)
+ROW(less, p < q ? 1.0f : 0.0f)
+ROW(lessorequal, p <= q ? 1.0f : 0.0f)
 ROW(both, p *q)
 ROW(either, p > q ? p : q)
 ROW(one_of, p == q ? 0.0f : 1.0f)

@@ -4,11 +4,7 @@
  */
 #include "cpu/elementwise/unary.h"
 
-#include <float.h>
-
 #include "cpu/core/half_rows.h"
-#include "op/activation.h"
-#include "op/clip.h"
 
 #define HN_LEVEL plain
 #include "cpu/elementwise/unary_loops.h"
@@ -29,161 +25,21 @@ typedef struct {
     int threads;
 } Unary;
 
-#define FNS(symbol) static const HnUnaryFn symbol##_fns[HN_LEVELS] = HN_TABLE_OF_LEVELS(do_##symbol);
-FNS(abs)
-FNS(acos)
-FNS(acosh)
-FNS(asin)
-FNS(asinh)
-FNS(atan)
-FNS(atanh)
-FNS(ceil)
-FNS(celu)
-FNS(clip)
-FNS(cosh)
-FNS(cube)
-FNS(elu)
-FNS(erf)
-FNS(exp)
-FNS(floor)
-FNS(gelu)
-FNS(gelu_tanh)
-FNS(hardsigmoid)
-FNS(hardswish)
-FNS(leakyrelu)
-FNS(log)
-FNS(mish)
-FNS(neg)
-FNS(power)
-FNS(reciprocal)
-FNS(relu)
-FNS(round)
-FNS(selu)
-FNS(shrink)
-FNS(sigmoid)
-FNS(sign)
-FNS(sine)
-FNS(sinh)
-FNS(softplus)
-FNS(softsign)
-FNS(sqrt)
-FNS(square)
-FNS(swish)
-FNS(tan)
-FNS(tanh)
-FNS(thresholdedrelu)
-
-/* Functions without parameters, and those whose parameters are the operator's attributes. */
-static const struct {
-    const HnOp *op;
-    const HnUnaryFn *fns;
-    gboolean attrs; /* params is an HnActivation */
-} functions[] = {
-    { &hn_op_abs, abs_fns, FALSE },
-    { &hn_op_acos, acos_fns, FALSE },
-    { &hn_op_acosh, acosh_fns, FALSE },
-    { &hn_op_asin, asin_fns, FALSE },
-    { &hn_op_asinh, asinh_fns, FALSE },
-    { &hn_op_atan, atan_fns, FALSE },
-    { &hn_op_atanh, atanh_fns, FALSE },
-    { &hn_op_ceil, ceil_fns, FALSE },
-    { &hn_op_celu, celu_fns, TRUE },
-    { &hn_op_cos, sine_fns, FALSE },
-    { &hn_op_cosh, cosh_fns, FALSE },
-    { &hn_op_elu, elu_fns, TRUE },
-    { &hn_op_erf, erf_fns, FALSE },
-    { &hn_op_exp, exp_fns, FALSE },
-    { &hn_op_floor, floor_fns, FALSE },
-    { &hn_op_gelu, gelu_fns, TRUE },
-    { &hn_op_hardsigmoid, hardsigmoid_fns, TRUE },
-    { &hn_op_hardswish, hardswish_fns, FALSE },
-    { &hn_op_leakyrelu, leakyrelu_fns, TRUE },
-    { &hn_op_log, log_fns, FALSE },
-    { &hn_op_mish, mish_fns, FALSE },
-    { &hn_op_neg, neg_fns, FALSE },
-    { &hn_op_reciprocal, reciprocal_fns, FALSE },
-    { &hn_op_relu, relu_fns, FALSE },
-    { &hn_op_round, round_fns, FALSE },
-    { &hn_op_selu, selu_fns, TRUE },
-    { &hn_op_shrink, shrink_fns, TRUE },
-    { &hn_op_sigmoid, sigmoid_fns, FALSE },
-    { &hn_op_sign, sign_fns, FALSE },
-    { &hn_op_sin, sine_fns, FALSE },
-    { &hn_op_sinh, sinh_fns, FALSE },
-    { &hn_op_softplus, softplus_fns, FALSE },
-    { &hn_op_softsign, softsign_fns, FALSE },
-    { &hn_op_sqrt, sqrt_fns, FALSE },
-    { &hn_op_swish, swish_fns, TRUE },
-    { &hn_op_tan, tan_fns, FALSE },
-    { &hn_op_tanh, tanh_fns, FALSE },
-    { &hn_op_thresholdedrelu, thresholdedrelu_fns, TRUE },
-};
-
-/* A number that is there and does not change, or `absent`. */
-static gboolean constant_of(const HnOperand *in, int n_in, int i, float absent, float *value)
+HnUnary hn_unary_fn(const HnElementFn *f)
 {
-    const gboolean present = i < n_in && in[i].present;
-    if (present && (in[i].known == NULL || in[i].known->n != 1))
-        return FALSE;
-    *value = present ? (float)hn_tensor_get_f64(in[i].known, 0) : absent;
-    return TRUE;
-}
-
-typedef struct {
-    const HnOperand *in;
-    int n_in;
-} Reader;
-
-static gboolean read_bound(gconstpointer of, int i, double *x)
-{
-    const Reader *r = of;
-    float value;
-    if (!constant_of(r->in, r->n_in, i, (float)*x, &value))
-        return FALSE;
-    *x = (double)value;
-    return TRUE;
-}
-
-static const char *clip_of(const HnClip *c, const HnOperand *in, int n_in, HnUnary *u)
-{
-    double lo = (double)-FLT_MAX, hi = (double)FLT_MAX;
-    if (!hn_op_bounds(&hn_op_clip, c, read_bound, &(Reader){ in, n_in }, &lo, &hi))
-        return "bounds that are not constant numbers";
-    *u = (HnUnary){ .fn = clip_fns[hn_cpu_level()], .a = (float)lo, .b = (float)hi };
-    return NULL;
-}
-
-static const char *pow_of(const HnOperand *in, int n_in, HnUnary *u)
-{
-    if (!constant_of(in, n_in, 1, 1, &u->a))
-        return "an exponent that is not one constant";
-    const HnUnaryFn *fns = u->a == 2 ? square_fns : u->a == 3 ? cube_fns : u->a == -1 ? reciprocal_fns : power_fns;
-    u->fn = fns[hn_cpu_level()];
-    return NULL;
+#define HN_FUNCTION(name) [HN_DO_##name] = HN_TABLE_OF_LEVELS(do_##name),
+    static const HnUnaryFn fns[HN_DO_CODES][HN_LEVELS] = {
+#include "run/element_codes.def"
+    };
+    return (HnUnary){ fns[f->code][hn_cpu_level()], f->a, f->b };
 }
 
 const char *hn_unary_of(const HnOp *op, const void *params, const HnOperand *in, int n_in, HnUnary *u)
 {
-    guint i = 0;
-    *u = (HnUnary){ 0 };
-    if (op == &hn_op_clip)
-        return clip_of(params, in, n_in, u);
-    if (op == &hn_op_pow)
-        return pow_of(in, n_in, u);
-    while (i < G_N_ELEMENTS(functions) && op != functions[i].op)
-        i++;
-    if (i == G_N_ELEMENTS(functions))
-        return "no function of one number";
-    const HnActivation *p = functions[i].attrs ? params : NULL;
-    if (p != NULL) {
-        u->a = (float)p->a;
-        u->b = (float)(op == &hn_op_celu ? 1 / p->a : p->b);
-    } else if (op == &hn_op_cos) {
-        u->b = 1;
-    }
-    const HnUnaryFn *fns = p != NULL && op == &hn_op_gelu && p->tanh ? gelu_tanh_fns : functions[i].fns;
-    u->fn = fns[hn_cpu_level()];
-    return NULL;
+    HnElementFn f;
+    const char *why = hn_element_fn(op, params, in, n_in, &f);
+    *u = why == NULL ? hn_unary_fn(&f) : (HnUnary){ 0 };
+    return why;
 }
 
 static const char *unary_of(const HnStep *s, HnUnary *u)

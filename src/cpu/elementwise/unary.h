@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
+#include "run/element_program.h"
 
 /* y = f(x), which may lie in one place; what a and b are is the function's. */
 typedef void (*HnUnaryFn)(const float *x, float *y, int64_t n, float a, float b);
@@ -12,12 +13,8 @@ typedef struct {
     float a, b;
 } HnUnary;
 
-/* What is known of an operator's input ahead. */
-typedef struct {
-    const HnTensor *known; /* elements that do not change; NULL: they do */
-    gboolean present;
-} HnOperand;
-
+/* The loop of f, in this processor's vectors. */
+HnUnary hn_unary_fn(const HnElementFn *f);
 /* The loop of an operator, in this processor's vectors. Or why there is none. */
 const char *hn_unary_of(const HnOp *op, const void *params, const HnOperand *in, int n_in, HnUnary *u);
 
