@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """usage: compile_kernels.py NVCC CACHE SOURCE_ROOT ARCHES IN.cu OUT.fatbin DEPFILE
 
-Compiles one file of kernels for all architectures (comma-separated: 80,90), with its PTX for later ones. What was made
-of the same text before, headers included, by the same compiler, is taken from the folder CACHE: builds of several kinds
-share it.
+Compiles one file of kernels for all architectures (comma-separated: 80,90), with its PTX for later ones, and writes what
+ptxas says of registers and memory to OUT.usage. What was made of the same text before, headers included, by the same
+compiler, is taken from the folder CACHE: builds of several kinds share it.
 """
 import hashlib
 import os
@@ -41,22 +41,27 @@ def main():
     seen = {}
     texts(os.path.abspath(source), root, seen)
     # --fmad=true contracts a*b+c, as the CPU's kernels do; nothing else is less exact than IEEE 754
-    command = [nvcc, "-std=c++17", "-O3", "-fatbin", "--no-compress", "--expt-relaxed-constexpr", "-I", root]
+    command = [nvcc, "-std=c++17", "-O3", "-fatbin", "--no-compress", "-Xptxas", "-v", "--expt-relaxed-constexpr", "-I", root]
     command += ["-Werror", "all-warnings"] + code_options(arches.split(","))
     version = subprocess.run([nvcc, "--version"], check=True, capture_output=True).stdout
     key = hashlib.sha256(repr([command[1:], version, list(seen.values())]).replace(root, "").encode()).hexdigest()
-    kept = os.path.join(cache, key + ".fatbin")
+    kept = os.path.join(cache, key)
     if not os.path.exists(kept):
         os.makedirs(cache, exist_ok=True)
-        fd, made = tempfile.mkstemp(dir=cache, suffix=".part")
-        os.close(fd)
-        try:
-            subprocess.run(command + [source, "-o", made], check=True)
-            os.replace(made, kept)
-        finally:
-            if os.path.exists(made):
-                os.unlink(made)
-    shutil.copyfile(kept, out)
+        with tempfile.TemporaryDirectory(dir=cache) as made:
+            fatbin = os.path.join(made, "fatbin")
+            done = subprocess.run(command + [source, "-o", fatbin], stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                sys.exit(done.stderr)
+            with open(os.path.join(made, "usage"), "w") as f:
+                f.write(done.stderr)
+            try:
+                os.rename(made, kept)
+                os.mkdir(made)  # for its owner to remove
+            except OSError:  # another build was faster
+                pass
+    shutil.copyfile(os.path.join(kept, "fatbin"), out)
+    shutil.copyfile(os.path.join(kept, "usage"), out + ".usage")
     with open(depfile, "w") as f:
         f.write(f"{out}: {' '.join(seen)}\n")
 
