@@ -44,7 +44,7 @@ static void cuda_close(gpointer device)
 static int attribute(const HnCuda *c, int which)
 {
     int value = 0;
-    return c->driver->device_attribute(&value, which, c->index) == HN_CU_SUCCESS ? value : 0;
+    return c->driver->device_attribute(&value, (unsigned)which, c->index) == HN_CU_SUCCESS ? value : 0;
 }
 
 gboolean hn_cuda_has_device(int index, GError **error)

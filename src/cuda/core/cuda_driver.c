@@ -15,7 +15,7 @@ typedef struct {
 const char *hn_cuda_result_text(const HnCudaDriver *d, int result)
 {
     const char *text = NULL;
-    if (d->error_text == NULL || d->error_text(result, &text) != HN_CU_SUCCESS || text == NULL)
+    if (d->error_text == NULL || d->error_text((unsigned)result, &text) != HN_CU_SUCCESS || text == NULL)
         return "an unknown error";
     return text;
 }

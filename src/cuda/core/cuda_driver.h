@@ -12,7 +12,7 @@
 G_BEGIN_DECLS
 
 typedef int HnCuDevice;
-typedef uint64_t HnCuAddress; /* of memory on the device */
+typedef unsigned long long HnCuAddress; /* of memory on the device */
 typedef struct CUctx_st *HnCuContext;
 typedef struct CUmod_st *HnCuModule;
 typedef struct CUfunc_st *HnCuFunction;
