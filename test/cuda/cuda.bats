@@ -1,0 +1,76 @@
+#!/usr/bin/env bats
+# The tools on the emulated device (HONE_CUDA_DRIVER): right results, and a sentence for each way in which there is no device.
+
+setup_file() {
+    load ../cli/helpers
+    export emulator=$build/test/cuda/libhone-emucuda.so
+    export HONE_CUDA_DRIVER=$emulator
+    work=$BATS_FILE_TMPDIR/work
+    export work
+    python3 "$root/test/cli/models.py" "$work"
+}
+
+setup() {
+    load ../cli/helpers
+    cd "$work" || return
+}
+
+run_on() { hone-run "$1.onnx" --data random --seed 3 --device "$2" -o "$3" >/dev/null; }
+
+# same MODEL: what the device computes is what ref does
+same() {
+    run_on "$1" ref ref.npz && run_on "$1" cuda cuda.npz && hone-diff "$1.onnx" --data random --device cuda --device-b ref
+}
+
+@test "hone-run --device cuda computes what the reference does" {
+    for m in relu chain conv wide; do
+        succeeds same "$m"
+    done
+}
+
+@test "hone-run on ONNX's test data" {
+    succeeds hone-run "$root/models/digits/model.onnx" --data "$root/models/digits/test.npz" --batch 8 --metric top1 --device cuda
+}
+
+@test "a device that is not there: the library and where it was looked for" {
+    HONE_CUDA_DRIVER=/nowhere/libcuda.so.1 refuses 4 "/nowhere/libcuda.so.1" hone-run relu.onnx --data random --device cuda
+    HONE_CUDA_DRIVER='' refuses 4 "libcuda.so.1" hone-run relu.onnx --data random --device cuda
+    HONE_CUDA_DRIVER=$root/README.md refuses 4 "README.md" hone-run relu.onnx --data random --device cuda
+}
+
+@test "a library that is no driver" {
+    HONE_EMU_CASE=stub refuses 4 "stand-in" hone-run relu.onnx --data random --device cuda
+    HONE_CUDA_DRIVER=libm.so.6 refuses 4 "has no function cuInit" hone-run relu.onnx --data random --device cuda
+}
+
+@test "a driver that is too old, no GPU, one of another kind, one that is taken" {
+    HONE_EMU_CASE=old refuses 4 "CUDA 11" hone-run relu.onnx --data random --device cuda
+    HONE_EMU_CASE=nogpu refuses 4 "no GPU" hone-run relu.onnx --data random --device cuda
+    HONE_EMU_CASE=cc70 refuses 4 "compute capability 7.0" hone-run relu.onnx --data random --device cuda
+    HONE_EMU_CASE=busy refuses 4 "another process" hone-run relu.onnx --data random --device cuda
+}
+
+@test "cuda:N" {
+    HONE_EMU_DEVICES=2 refuses 4 "the last one is 'cuda:1'" hone-run relu.onnx --data random --device cuda:9
+    HONE_EMU_DEVICES=2 refuses 4 "the last one is 'cuda:1'" hone-run relu.onnx --data random --device cuda:999
+    HONE_EMU_DEVICES=2 succeeds hone-run relu.onnx --data random --device cuda:1
+    refuses 2 "not a device" hone-run relu.onnx --data random --device cuda:x
+}
+
+@test "kernels that are missing, of another version, damaged" {
+    HONE_CUDA_KERNELS=/nowhere/kernels.cuda refuses 4 "/nowhere/kernels.cuda" hone-run relu.onnx --data random --device cuda
+    HONE_CUDA_KERNELS=relu.onnx refuses 4 "no file of kernels" hone-run relu.onnx --data random --device cuda
+    local kernels=$build/src/cuda/kernels.cuda
+    head -c 1000 "$kernels" >short.cuda
+    HONE_CUDA_KERNELS=short.cuda refuses 4 "damaged" hone-run relu.onnx --data random --device cuda
+    { printf 'HONEKRNL\377'; tail -c +10 "$kernels"; } >later.cuda
+    HONE_CUDA_KERNELS=later.cuda refuses 4 "another version" hone-run relu.onnx --data random --device cuda
+}
+
+@test "too little memory on the device: what is needed and what is free" {
+    HONE_EMU_MEMORY=1000000 refuses 6 "MB" hone-run wide.onnx --data random --device cuda
+}
+
+@test "a node that the device does not compute is on the host, which --strict refuses" {
+    succeeds hone-profile chain.onnx --data random --device cuda --runs 2
+}
