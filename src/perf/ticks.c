@@ -77,6 +77,7 @@ void hn_ticks_start(HnTimer *timer, HnTicks *ticks)
             end = hn_timer_now(timer);
         best = MIN(best, end - start);
     }
+    timer->tick_ns = ticks->ns;
     ticks->stamp = (double)best * ticks->ns / STAMPS;
     ticks->step = (double)measure_step(timer) * ticks->ns;
 }

@@ -8,6 +8,8 @@
 #include "base/text.h"
 
 #define FLUSH 65536
+#define HOST 1 /* tracks */
+#define DEVICE 2
 #define NAME_MAX_CHARS 200 /* of a name in a trace */
 
 /* --- trace -------------------------------------------------------------------------------------------------- */
@@ -70,7 +72,7 @@ static void put_event(Trace *t, const char *name, const char *category, const Hn
 {
     const guint64 start = to_ns(t, s->start), end = to_ns(t, s->end);
     const double less = 0.25 + MIN(depth, 8) / 64.0; /* ns; below a half, which would be rounded */
-    g_string_append(t->text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":");
+    g_string_append_printf(t->text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":", s->device ? DEVICE : HOST);
     put_string(t->text, name);
     g_string_append(t->text, ",\"cat\":");
     put_string(t->text, category);
@@ -120,6 +122,24 @@ static int outer_first(const void *a, const void *b)
     return x->depth != y->depth ? x->depth - y->depth : (x->end > y->end) - (x->end < y->end);
 }
 
+static void put_track(GString *text, int track, const char *name)
+{
+    g_string_append_printf(text,
+                           ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+                           track, name);
+}
+
+static gboolean any_on_device(const HnProfile *p)
+{
+    for (guint i = 0; i < p->traces->len; i++) {
+        const HnProfileRun *r = p->traces->pdata[i];
+        for (gsize k = 0; k < r->n; k++)
+            if (r->spans[k].device)
+                return TRUE;
+    }
+    return FALSE;
+}
+
 static gboolean put_runs(Trace *t, GError **error)
 {
     g_ptr_array_sort(t->p->traces, by_start);
@@ -148,8 +168,10 @@ gboolean hn_trace_write(const HnProfile *p, const char *model, const char *path,
     if (!file)
         return FALSE;
     put_string(text, model);
-    g_string_append(text,
-                    "}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"steps\"}}");
+    g_string_append(text, "}}");
+    put_track(text, HOST, "steps");
+    if (any_on_device(p))
+        put_track(text, DEVICE, "device");
     if (!put_runs(&t, error))
         return FALSE;
     g_string_append(text, "\n]}\n");

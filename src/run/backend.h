@@ -180,6 +180,10 @@ typedef struct {
     gpointer (*recorded)(gpointer stream, GError **error);
     gboolean (*replay)(gpointer stream, gpointer recorded, GError **error);
     void (*forget)(gpointer stream, gpointer recorded);
+    /* Time stamps of the device. mark() enqueues number i, counted from 0 on; behind wait(), marks() says how many
+     * nanoseconds behind the first one each of the first n was reached. NULL: the device has no clock. */
+    gboolean (*mark)(gpointer stream, guint i, GError **error);
+    gboolean (*marks)(gpointer stream, guint n, double *ns, GError **error);
 } HnMemory;
 
 struct HnBackend {

@@ -239,6 +239,10 @@ gboolean hn_plan_move_ports(HnPlan *p, HnStep *s, GError **error);
 void hn_plan_find_segments(HnPlan *p);
 void hn_plan_forget_segments(HnPlan *p);
 gboolean hn_plan_run_segments(HnPlan *p, GError **error);
+/* The device's own clock can time the plan's steps there, ... */
+gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t);
+/* ... which are enqueued one by one, unrecorded, with marks between them. */
+gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error);
 /* For all that the session has enqueued. */
 gboolean hn_env_wait(const HnRunEnv *env, GError **error);
 

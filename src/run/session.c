@@ -288,7 +288,8 @@ static gboolean run_steps(HnPlan *p, GError **error)
         s->tensor->data = hn_slot_place(s);
     }
     if (p->exec->env->timer != NULL)
-        return run_timed(p, p->exec->env->timer, error);
+        return hn_plan_has_clock(p, p->exec->env->timer) ? hn_plan_run_marked(p, p->exec->env->timer, error)
+                                                         : run_timed(p, p->exec->env->timer, error);
     if (p->exec->env->o.watch != NULL)
         return run_watched(p, error);
     if (p->segments != NULL)

@@ -27,15 +27,18 @@ typedef struct {
     const HnKernel *kernel; /* NULL: ref */
     const HnStep *step;     /* only to be compared: it may be gone */
     int depth;
+    gboolean device;    /* took place there, by its own clock */
     guint64 start, end; /* ticks */
 } HnSpan;
 
 typedef struct {
-    gboolean tsc; /* ticks are the CPU's time stamp counter, else nanoseconds */
+    gboolean tsc;   /* ticks are the CPU's time stamp counter, else nanoseconds */
+    double tick_ns; /* nanoseconds of one; 0: not known, and then all steps are waited for, on a device too */
     HnSpan *spans;
     gsize n, room;
-    guint64 dropped;                               /* spans beyond HN_TIMER_SPANS, over all runs */
-    int depth;                                     /* of the sub-graph that is running */
+    guint64 dropped; /* spans beyond HN_TIMER_SPANS, over all runs */
+    int depth;       /* of the sub-graph that is running */
+    guint marks;     /* of the device's clock, taken since the plan that is running began */
     void (*after)(const HnStep *s, gpointer data); /* called behind each step, between the spans; NULL: not */
     gpointer data;
 } HnTimer;
@@ -49,18 +52,20 @@ static inline guint64 hn_timer_now(const HnTimer *t)
     return hn_now_ns();
 }
 
-static inline void hn_timer_add(HnTimer *t, const HnStep *s, int depth, guint64 start, guint64 end)
+/* The span, until the next one is added; NULL: it was dropped. */
+static inline HnSpan *hn_timer_add(HnTimer *t, const HnStep *s, int depth, guint64 start, guint64 end)
 {
     if (t->n >= HN_TIMER_SPANS && depth > 0) {
         t->dropped++;
-        return;
+        return NULL;
     }
     if (t->n == t->room) {
         t->room = t->room != 0 ? t->room * 2 : 1024;
         t->spans = g_renew(HnSpan, t->spans, t->room);
     }
     const HnValue *v = s->node == NULL && s->in[0].slot != NULL ? s->in[0].slot->value : NULL;
-    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, s, depth, start, end };
+    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, s, depth, FALSE, start, end };
+    return &t->spans[t->n - 1];
 }
 
 G_END_DECLS

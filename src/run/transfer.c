@@ -224,3 +224,91 @@ gboolean hn_plan_run_segments(HnPlan *p, GError **error)
     hn_env_wait(p->exec->env, NULL);
     return FALSE;
 }
+
+/* --- times ------------------------------------------------------------------------------------------------------- */
+
+gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t)
+{
+    const HnMemory *m = p->exec->env->backend->memory;
+    return m != NULL && m->mark != NULL && t->tick_ns > 0 && t->after == NULL;
+}
+
+static gboolean mark(const HnPlan *p, HnTimer *t, GError **error)
+{
+    const HnRunEnv *env = p->exec->env;
+    return env->backend->memory->mark(env->stream, t->marks++, error);
+}
+
+/* A step that is enqueued: its span holds the numbers of its marks, for now. */
+static gboolean run_between_marks(const HnPlan *p, HnStep *s, HnTimer *t, int depth, GError **error)
+{
+    const guint first = t->marks;
+    if (!mark(p, t, error) || !hn_step_run(s, error) || !mark(p, t, error))
+        return FALSE;
+    HnSpan *span = hn_timer_add(t, s, depth, first, first + 1);
+    if (span != NULL)
+        span->device = TRUE;
+    return TRUE;
+}
+
+static gboolean run_on_host(const HnPlan *p, HnStep *s, HnTimer *t, int depth, gboolean late, GError **error)
+{
+    if (late && !hn_env_wait(p->exec->env, error))
+        return FALSE;
+    const guint64 start = hn_timer_now(t);
+    const gboolean ok = hn_step_run(s, error);
+    hn_timer_add(t, s, depth, start, hn_timer_now(t));
+    return ok;
+}
+
+/* Numbers of marks become ticks: mark 0 was reached at tick `origin`. */
+static gboolean resolve(const HnPlan *p, HnTimer *t, gsize from, guint64 origin, GError **error)
+{
+    const HnRunEnv *env = p->exec->env;
+    g_autofree double *ns = g_new(double, t->marks);
+    if (!env->backend->memory->marks(env->stream, t->marks, ns, error))
+        return FALSE;
+    for (gsize i = from; i < t->n; i++) {
+        HnSpan *s = &t->spans[i];
+        if (!s->device)
+            continue;
+        s->start = origin + (guint64)(ns[s->start] / t->tick_ns);
+        s->end = origin + (guint64)(ns[s->end] / t->tick_ns);
+    }
+    t->marks = 0;
+    return TRUE;
+}
+
+static gboolean run_marked(HnPlan *p, HnTimer *t, int depth, GError **error)
+{
+    gboolean late = FALSE; /* something is to come to the host */
+    for (guint i = 0; i < p->steps->len; i++) {
+        HnStep *s = p->steps->pdata[i];
+        const int kind = kind_of(p, s);
+        const gboolean reads = kind == HN_ON_HOST || kind == HN_READS_HOST;
+        if (!hn_halt_go(p->exec->env->halt, error))
+            return FALSE;
+        if (kind == HN_READS_HOST && late && !hn_env_wait(p->exec->env, error))
+            return FALSE;
+        if (!(kind == HN_ON_HOST ? run_on_host(p, s, t, depth, late, error) : run_between_marks(p, s, t, depth, error)))
+            return FALSE;
+        late = reads ? FALSE : late || s->out[0].slot->where == HN_HOST;
+    }
+    return hn_env_wait(p->exec->env, error);
+}
+
+/* Marks of plans within it, of sub-graphs, are counted on, and resolved with its own. */
+gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error)
+{
+    const int depth = t->depth++;
+    const gsize from = t->n;
+    const guint64 origin = hn_timer_now(t);
+    const gboolean ok = (depth > 0 || mark(p, t, error)) && run_marked(p, t, depth, error) &&
+                        (depth > 0 || resolve(p, t, from, origin, error));
+    t->depth = depth;
+    if (!ok) {
+        hn_env_wait(p->exec->env, NULL);
+        t->marks = 0;
+    }
+    return ok;
+}

@@ -172,8 +172,11 @@ static void cuda_stream_free(gpointer stream)
             if (t->staged[i] != NULL)
                 d->host_free(t->staged[i]);
         }
+        for (guint i = 0; i < t->marks->len; i++)
+            d->event_destroy(t->marks->pdata[i]);
         d->stream_destroy(t->stream);
     }
+    g_ptr_array_unref(t->marks);
     g_free(t);
 }
 
@@ -182,6 +185,7 @@ static gpointer cuda_stream_new(gpointer device, GError **error)
     HnCuda *c = device;
     HnCudaStream *t = g_new0(HnCudaStream, 1);
     t->device = c;
+    t->marks = g_ptr_array_new();
     if (hn_cuda_enter(c, error) &&
         hn_cuda_check(c, c->driver->stream_create(&t->stream, HN_CU_STREAM_NON_BLOCKING), "making a stream", error))
         return t;

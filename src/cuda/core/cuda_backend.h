@@ -37,8 +37,9 @@ typedef struct {
     HnCuStream stream;
     guint8 *staged[2]; /* pinned, HN_CUDA_STAGE_BYTES each; NULL until something is uploaded */
     HnCuEvent copied[2];
-    int turn;   /* which one is being filled ... */
-    gsize used; /* ... up to here */
+    int turn;         /* which one is being filled ... */
+    gsize used;       /* ... up to here */
+    GPtrArray *marks; /* HnCuEvent: hn_cuda_memory's mark() */
 } HnCudaStream;
 
 /* The driver is there and knows so many devices. Errors: UNSUPPORTED. */

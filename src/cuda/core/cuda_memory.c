@@ -137,6 +137,37 @@ static void cuda_forget(gpointer stream, gpointer recorded)
         t->device->driver->graph_forget(recorded);
 }
 
+/* --- times ------------------------------------------------------------------------------------------------------- */
+
+static gboolean cuda_mark(gpointer stream, guint i, GError **error)
+{
+    HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    if (!hn_cuda_enter(c, error))
+        return FALSE;
+    while (t->marks->len <= i) {
+        HnCuEvent e = NULL;
+        if (!hn_cuda_check(c, c->driver->event_create(&e, 0), "making an event", error))
+            return FALSE;
+        g_ptr_array_add(t->marks, e);
+    }
+    return hn_cuda_check(c, c->driver->event_record(t->marks->pdata[i], t->stream), "recording an event", error);
+}
+
+static gboolean cuda_marks(gpointer stream, guint n, double *ns, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    for (guint i = 0; i < n; i++) {
+        float ms = 0;
+        if (!hn_cuda_check(c, c->driver->event_elapsed(&ms, t->marks->pdata[0], t->marks->pdata[i]),
+                           "reading the device's clock", error))
+            return FALSE;
+        ns[i] = (double)ms * 1e6;
+    }
+    return TRUE;
+}
+
 const HnMemory hn_cuda_memory = {
     .alloc = cuda_alloc,
     .free = cuda_free,
@@ -147,4 +178,6 @@ const HnMemory hn_cuda_memory = {
     .recorded = cuda_recorded,
     .replay = cuda_replay,
     .forget = cuda_forget,
+    .mark = cuda_mark,
+    .marks = cuda_marks,
 };
