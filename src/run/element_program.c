@@ -10,51 +10,100 @@
 /* --- functions of one number --------------------------------------------------------------------------------------
  */
 
-/* Functions without parameters, and those whose parameters are the operator's attributes. */
-static const struct {
+/* How instructions are made of an operator. */
+typedef enum {
+    OTHER,
+    FUNCTION,      /* of one number, without parameters but `b` */
+    WITH_ATTRS,    /* those are the operator's: an HnActivation */
+    WITH_INVERSE,  /* b is one over its first attribute */
+    WITH_FORM,     /* its attribute `tanh` chooses another function */
+    WITH_BOUNDS,   /* Clip */
+    WITH_EXPONENT, /* Pow, where that is one constant; else as PAIR */
+    PAIR,          /* of two operands, or of more, one by one */
+    CONVERT,
+    NEGATE,
+    CHOOSE,
+    GATE, /* SwiGLU */
+} How;
+
+typedef struct {
     const HnOp *op;
+    How how;
     HnElementCode code;
-    gboolean attrs; /* params is an HnActivation */
-} functions[] = {
-    { &hn_op_abs, HN_DO_abs, FALSE },
-    { &hn_op_acos, HN_DO_acos, FALSE },
-    { &hn_op_acosh, HN_DO_acosh, FALSE },
-    { &hn_op_asin, HN_DO_asin, FALSE },
-    { &hn_op_asinh, HN_DO_asinh, FALSE },
-    { &hn_op_atan, HN_DO_atan, FALSE },
-    { &hn_op_atanh, HN_DO_atanh, FALSE },
-    { &hn_op_ceil, HN_DO_ceil, FALSE },
-    { &hn_op_celu, HN_DO_celu, TRUE },
-    { &hn_op_cos, HN_DO_sine, FALSE },
-    { &hn_op_cosh, HN_DO_cosh, FALSE },
-    { &hn_op_elu, HN_DO_elu, TRUE },
-    { &hn_op_erf, HN_DO_erf, FALSE },
-    { &hn_op_exp, HN_DO_exp, FALSE },
-    { &hn_op_floor, HN_DO_floor, FALSE },
-    { &hn_op_gelu, HN_DO_gelu, TRUE },
-    { &hn_op_hardsigmoid, HN_DO_hardsigmoid, TRUE },
-    { &hn_op_hardswish, HN_DO_hardswish, FALSE },
-    { &hn_op_leakyrelu, HN_DO_leakyrelu, TRUE },
-    { &hn_op_log, HN_DO_log, FALSE },
-    { &hn_op_mish, HN_DO_mish, FALSE },
-    { &hn_op_neg, HN_DO_neg, FALSE },
-    { &hn_op_reciprocal, HN_DO_reciprocal, FALSE },
-    { &hn_op_relu, HN_DO_relu, FALSE },
-    { &hn_op_round, HN_DO_round, FALSE },
-    { &hn_op_selu, HN_DO_selu, TRUE },
-    { &hn_op_shrink, HN_DO_shrink, TRUE },
-    { &hn_op_sigmoid, HN_DO_sigmoid, FALSE },
-    { &hn_op_sign, HN_DO_sign, FALSE },
-    { &hn_op_sin, HN_DO_sine, FALSE },
-    { &hn_op_sinh, HN_DO_sinh, FALSE },
-    { &hn_op_softplus, HN_DO_softplus, FALSE },
-    { &hn_op_softsign, HN_DO_softsign, FALSE },
-    { &hn_op_sqrt, HN_DO_sqrt, FALSE },
-    { &hn_op_swish, HN_DO_swish, TRUE },
-    { &hn_op_tan, HN_DO_tan, FALSE },
-    { &hn_op_tanh, HN_DO_tanh, FALSE },
-    { &hn_op_thresholdedrelu, HN_DO_thresholdedrelu, TRUE },
+    float b;
+} Recipe;
+
+static const Recipe recipes[] = {
+    { &hn_op_abs, FUNCTION, HN_DO_abs, 0 },
+    { &hn_op_acos, FUNCTION, HN_DO_acos, 0 },
+    { &hn_op_acosh, FUNCTION, HN_DO_acosh, 0 },
+    { &hn_op_asin, FUNCTION, HN_DO_asin, 0 },
+    { &hn_op_asinh, FUNCTION, HN_DO_asinh, 0 },
+    { &hn_op_atan, FUNCTION, HN_DO_atan, 0 },
+    { &hn_op_atanh, FUNCTION, HN_DO_atanh, 0 },
+    { &hn_op_ceil, FUNCTION, HN_DO_ceil, 0 },
+    { &hn_op_celu, WITH_INVERSE, HN_DO_celu, 0 },
+    { &hn_op_cos, FUNCTION, HN_DO_sine, 1 },
+    { &hn_op_cosh, FUNCTION, HN_DO_cosh, 0 },
+    { &hn_op_elu, WITH_ATTRS, HN_DO_elu, 0 },
+    { &hn_op_erf, FUNCTION, HN_DO_erf, 0 },
+    { &hn_op_exp, FUNCTION, HN_DO_exp, 0 },
+    { &hn_op_floor, FUNCTION, HN_DO_floor, 0 },
+    { &hn_op_gelu, WITH_FORM, HN_DO_gelu, 0 },
+    { &hn_op_hardsigmoid, WITH_ATTRS, HN_DO_hardsigmoid, 0 },
+    { &hn_op_hardswish, FUNCTION, HN_DO_hardswish, 0 },
+    { &hn_op_leakyrelu, WITH_ATTRS, HN_DO_leakyrelu, 0 },
+    { &hn_op_log, FUNCTION, HN_DO_log, 0 },
+    { &hn_op_mish, FUNCTION, HN_DO_mish, 0 },
+    { &hn_op_neg, FUNCTION, HN_DO_neg, 0 },
+    { &hn_op_reciprocal, FUNCTION, HN_DO_reciprocal, 0 },
+    { &hn_op_relu, FUNCTION, HN_DO_relu, 0 },
+    { &hn_op_round, FUNCTION, HN_DO_round, 0 },
+    { &hn_op_selu, WITH_ATTRS, HN_DO_selu, 0 },
+    { &hn_op_shrink, WITH_ATTRS, HN_DO_shrink, 0 },
+    { &hn_op_sigmoid, FUNCTION, HN_DO_sigmoid, 0 },
+    { &hn_op_sign, FUNCTION, HN_DO_sign, 0 },
+    { &hn_op_sin, FUNCTION, HN_DO_sine, 0 },
+    { &hn_op_sinh, FUNCTION, HN_DO_sinh, 0 },
+    { &hn_op_softplus, FUNCTION, HN_DO_softplus, 0 },
+    { &hn_op_softsign, FUNCTION, HN_DO_softsign, 0 },
+    { &hn_op_sqrt, FUNCTION, HN_DO_sqrt, 0 },
+    { &hn_op_swish, WITH_ATTRS, HN_DO_swish, 0 },
+    { &hn_op_tan, FUNCTION, HN_DO_tan, 0 },
+    { &hn_op_tanh, FUNCTION, HN_DO_tanh, 0 },
+    { &hn_op_thresholdedrelu, WITH_ATTRS, HN_DO_thresholdedrelu, 0 },
+    { &hn_op_add, PAIR, HN_DO_add, 0 },
+    { &hn_op_sum, PAIR, HN_DO_add, 0 },
+    { &hn_op_sub, PAIR, HN_DO_sub, 0 },
+    { &hn_op_mul, PAIR, HN_DO_mul, 0 },
+    { &hn_op_div, PAIR, HN_DO_div, 0 },
+    { &hn_op_max, PAIR, HN_DO_max, 0 },
+    { &hn_op_min, PAIR, HN_DO_min, 0 },
+    { &hn_op_prelu, PAIR, HN_DO_prelu, 0 },
+    { &hn_op_pow, WITH_EXPONENT, HN_DO_pow, 0 },
+    { &hn_op_gelugrad, PAIR, HN_DO_gelugrad, 0 },
+    { &hn_op_equal, PAIR, HN_DO_equal, 0 },
+    { &hn_op_greater, PAIR, HN_DO_greater, 0 },
+    { &hn_op_greaterorequal, PAIR, HN_DO_greaterorequal, 0 },
+    { &hn_op_less, PAIR, HN_DO_less, 0 },
+    { &hn_op_lessorequal, PAIR, HN_DO_lessorequal, 0 },
+    { &hn_op_and, PAIR, HN_DO_both, 0 },
+    { &hn_op_or, PAIR, HN_DO_either, 0 },
+    { &hn_op_xor, PAIR, HN_DO_one_of, 0 },
+    { &hn_op_clip, WITH_BOUNDS, HN_DO_clip, 0 },
+    { &hn_op_cast, CONVERT, HN_DO_truth, 0 },
+    { &hn_op_not, NEGATE, HN_DO_negate, 0 },
+    { &hn_op_where, CHOOSE, HN_DO_choose, 0 },
+    { &hn_op_swiglu, GATE, HN_DO_mul, 0 },
 };
+
+static Recipe recipe_of(const HnOp *op)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(recipes); i++)
+        if (recipes[i].op == op)
+            return recipes[i];
+    return (Recipe){ .op = op, .how = OTHER };
+}
 
 /* A number that is there and does not change, or `absent`. */
 static gboolean constant_of(const HnOperand *in, int n_in, int i, float absent, float *value)
@@ -100,62 +149,34 @@ static const char *pow_of(const HnOperand *in, int n_in, HnElementFn *f)
 
 const char *hn_element_fn(const HnOp *op, const void *params, const HnOperand *in, int n_in, HnElementFn *f)
 {
-    guint i = 0;
-    *f = (HnElementFn){ 0 };
-    if (op == &hn_op_clip)
+    const Recipe r = recipe_of(op);
+    const HnActivation *p = params;
+    *f = (HnElementFn){ .code = r.code, .b = r.b };
+    switch (r.how) {
+    case FUNCTION:
+        return NULL;
+    case WITH_BOUNDS:
         return clip_of(params, in, n_in, f);
-    if (op == &hn_op_pow)
+    case WITH_EXPONENT:
         return pow_of(in, n_in, f);
-    while (i < G_N_ELEMENTS(functions) && op != functions[i].op)
-        i++;
-    if (i == G_N_ELEMENTS(functions))
+    case WITH_ATTRS:
+    case WITH_INVERSE:
+    case WITH_FORM:
+        break;
+    default:
         return "no function of one number";
-    const HnActivation *p = functions[i].attrs ? params : NULL;
-    if (p != NULL) {
-        f->a = (float)p->a;
-        f->b = (float)(op == &hn_op_celu ? 1 / p->a : p->b);
-    } else if (op == &hn_op_cos) {
-        f->b = 1;
     }
-    f->code = p != NULL && op == &hn_op_gelu && p->tanh ? HN_DO_gelu_tanh : functions[i].code;
+    if (p == NULL)
+        return NULL;
+    f->a = (float)p->a;
+    f->b = (float)(r.how == WITH_INVERSE ? 1 / p->a : p->b);
+    if (r.how == WITH_FORM && p->tanh)
+        f->code = HN_DO_gelu_tanh;
     return NULL;
 }
 
 /* --- what a program can have ---------------------------------------------------------------------------------------
  */
-
-static const struct {
-    const HnOp *op;
-    HnElementCode code;
-} pairs[] = {
-    { &hn_op_add, HN_DO_add },
-    { &hn_op_sum, HN_DO_add },
-    { &hn_op_sub, HN_DO_sub },
-    { &hn_op_mul, HN_DO_mul },
-    { &hn_op_div, HN_DO_div },
-    { &hn_op_max, HN_DO_max },
-    { &hn_op_min, HN_DO_min },
-    { &hn_op_prelu, HN_DO_prelu },
-    { &hn_op_pow, HN_DO_pow },
-    { &hn_op_gelugrad, HN_DO_gelugrad },
-    { &hn_op_equal, HN_DO_equal },
-    { &hn_op_greater, HN_DO_greater },
-    { &hn_op_greaterorequal, HN_DO_greaterorequal },
-    { &hn_op_less, HN_DO_less },
-    { &hn_op_lessorequal, HN_DO_lessorequal },
-    { &hn_op_and, HN_DO_both },
-    { &hn_op_or, HN_DO_either },
-    { &hn_op_xor, HN_DO_one_of },
-};
-
-/* Of two operands; HN_DO_CODES: something else. */
-static HnElementCode pair_of(const HnOp *op)
-{
-    for (guint i = 0; i < G_N_ELEMENTS(pairs); i++)
-        if (pairs[i].op == op)
-            return pairs[i].code;
-    return HN_DO_CODES;
-}
 
 /* What comes out is 0 or 1. */
 static gboolean gives_truth(HnElementCode code)
@@ -204,7 +225,8 @@ gboolean hn_element_takes(const HnNode *n, const HnType *const *in, HnTensor *co
     const int n_in = (int)n->in->len;
     if (n_in < 1 || in[0] == NULL || out->rank > HN_MAX_RANK)
         return FALSE;
-    if (n->op == &hn_op_cast)
+    const Recipe r = recipe_of(n->op);
+    if (r.how == CONVERT)
         return takes_cast(in[0], out);
     if (!is_number(out->dtype) && out->dtype != HN_BOOL)
         return FALSE;
@@ -213,21 +235,20 @@ gboolean hn_element_takes(const HnNode *n, const HnType *const *in, HnTensor *co
         if (in[i] != NULL && !is_number(in[i]->dtype) && in[i]->dtype != HN_BOOL)
             return FALSE;
     }
-    if (n->op == &hn_op_not || (is_number(out->dtype) && hn_element_fn(n->op, n->params, operand, n_in, &f) == NULL))
+    if (r.how == NEGATE || (is_number(out->dtype) && hn_element_fn(n->op, n->params, operand, n_in, &f) == NULL))
         return in[0]->rank == out->rank && hn_type_count(in[0]) == hn_type_count(out);
     for (int i = 1; i < n_in; i++)
-        if (in[i] == NULL && n->op != &hn_op_clip)
+        if (in[i] == NULL && r.how != WITH_BOUNDS)
             return FALSE;
     if (old_broadcast(n, in))
         return FALSE;
-    if (n->op == &hn_op_where)
+    if (r.how == CHOOSE)
         return n_in == 3 && is_number(out->dtype);
-    if (n->op == &hn_op_clip)
+    if (r.how == WITH_BOUNDS)
         return TRUE;
-    const HnElementCode pair = pair_of(n->op);
-    if (pair == HN_DO_CODES)
+    if (r.how != PAIR && r.how != WITH_EXPONENT)
         return FALSE;
-    return gives_truth(pair) ? n_in == 2 : is_number(out->dtype) && (n_in == 2 || (n_in > 2 && any_count(n->op)));
+    return gives_truth(r.code) ? n_in == 2 : is_number(out->dtype) && (n_in == 2 || (n_in > 2 && any_count(n->op)));
 }
 
 /* --- instructions, each with a result of its own --------------------------------------------------------------------
@@ -299,21 +320,22 @@ static int add_node(Compiler *c, const HnNode *n, const int *arg)
         operand[i] =
             (HnOperand){ .known = slot != NULL && slot->constant ? slot->tensor : NULL, .present = arg[i] >= 0 };
     }
-    if (n->op == &hn_op_cast)
+    const Recipe r = recipe_of(n->op);
+    if (r.how == CONVERT)
         return add_cast(c, n, arg[0]);
-    if (n->op == &hn_op_swiglu)
+    if (r.how == GATE)
         return add_swiglu(c, n, arg);
-    if (n->op == &hn_op_not)
-        return add_fn(c, (HnElementFn){ .code = HN_DO_negate }, arg[0]);
-    if (n->op == &hn_op_where)
-        return add(c, (HnElementDo){ .fn.code = HN_DO_choose, .n_arg = 3, .arg = { arg[0], arg[1], arg[2] } });
+    if (r.how == NEGATE)
+        return add_fn(c, (HnElementFn){ .code = r.code }, arg[0]);
+    if (r.how == CHOOSE)
+        return add(c, (HnElementDo){ .fn.code = r.code, .n_arg = 3, .arg = { arg[0], arg[1], arg[2] } });
     if (hn_element_fn(n->op, n->params, operand, n_in, &f) == NULL)
         return add_fn(c, f, arg[0]);
-    if (n->op == &hn_op_clip)
+    if (r.how == WITH_BOUNDS)
         return add_clip(c, arg, n_in);
     int y = arg[0];
     for (int i = 1; i < n_in; i++)
-        y = add_pair(c, pair_of(n->op), y, arg[i]);
+        y = add_pair(c, r.code, y, arg[i]);
     return y;
 }
 

@@ -294,7 +294,7 @@ static gboolean run_marked(HnPlan *p, HnTimer *t, int depth, GError **error)
             return FALSE;
         late = reads ? FALSE : late || s->out[0].slot->where == HN_HOST;
     }
-    return hn_env_wait(p->exec->env, error);
+    return TRUE;
 }
 
 /* Marks of plans within it, of sub-graphs, are counted on, and resolved with its own. */
@@ -304,7 +304,7 @@ gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error)
     const gsize from = t->n;
     const guint64 origin = hn_timer_now(t);
     const gboolean ok = (depth > 0 || mark(p, t, error)) && run_marked(p, t, depth, error) &&
-                        (depth > 0 || resolve(p, t, from, origin, error));
+                        hn_env_wait(p->exec->env, error) && (depth > 0 || resolve(p, t, from, origin, error));
     t->depth = depth;
     if (!ok) {
         hn_env_wait(p->exec->env, NULL);
