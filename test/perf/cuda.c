@@ -1,0 +1,182 @@
+/*
+ * Kernels of the CUDA backend by the device's own clock, against a copy on the device in the same run; JSON lines.
+ *
+ * usage: perf-cuda [--small] [--device cuda:N]      --small: sizes that the emulated device gets through
+ *
+ * A line: the name, the kernel, microseconds of a call (median), bytes and operations of it, and `of_copy`: bytes per
+ * second of the call over those of a device copy (read and write counted, too).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../unit/run_model.h"
+#include "backends.h"
+#include "cuda/core/cuda_backend.h"
+#include "perf/step_facts.h"
+
+#define ROUNDS 30
+#define TEXT_MAX 1024
+
+/* %d: a size, divided where sizes are to be small. */
+static const struct {
+    const char *name, *text;
+    int large, small;
+} cases[] = {
+    { "relu f32", "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = Relu(%%x) }", 16384, 16 },
+    { "relu f16", "opset 21 graph g(%%x:f16[%d,1024]) -> (%%y) { %%y = Relu(%%x) }", 32768, 16 },
+    { "add, mul, tanh f32",
+      "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%a = Add(%%x, %%x) %%b = Tanh(%%a) %%y = Mul(%%b, %%x) }", 16384,
+      16 },
+    { "softmax f32", "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = Softmax(%%x) axis=-1 }", 16384, 16 },
+    { "softmax f16", "opset 21 graph g(%%x:f16[%d,1024]) -> (%%y) { %%y = Softmax(%%x) axis=-1 }", 32768, 16 },
+    { "layer norm f32",
+      "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = LayerNormalization(%%x, s:f32[1024]) axis=-1 }", 16384, 16 },
+    { "transpose f32", "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = Transpose(%%x) perm=[1,0] }", 16384, 16 },
+    { "sum of rows f32", "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = ReduceSum(%%x, a:i64[1]={1}) }", 16384,
+      16 },
+    { "concat f32", "opset 21 graph g(%%x:f32[%d,1024]) -> (%%y) { %%y = Concat(%%x, %%x) axis=1 }", 8192, 16 },
+    { "depthwise 3x3 f32",
+      "opset 21 graph g(%%x:f32[%d,64,112,112]) -> (%%y) { %%y = Conv(%%x, w:f32[64,1,3,3]) group=64 "
+      "pads=[1,1,1,1] }",
+      32, 1 },
+    { "product f32 4096", "opset 21 graph g(%%x:f32[%d,4096]) -> (%%y) { %%y = MatMul(%%x, w:f32[4096,4096]) }", 4096,
+      0 },
+    { "product f16 4096", "opset 21 graph g(%%x:f16[%d,4096]) -> (%%y) { %%y = MatMul(%%x, w:f16[4096,4096]) }", 4096,
+      0 },
+    { "product f32 256", "opset 21 graph g(%%x:f32[%d,256]) -> (%%y) { %%y = MatMul(%%x, w:f32[256,256]) }", 2048, 64 },
+    { "one row f16", "opset 21 graph g(%%x:f16[%d,8192]) -> (%%y) { %%y = MatMul(%%x, w:f16[8192,8192]) }", 1, 0 },
+    { "one row, 8 bits",
+      "opset 21 graph g(%%x:f32[%d,8192]) -> (%%y) { %%w = DequantizeLinear(q:i8[8192,8192], s:f32[8192]) axis=1 "
+      "%%y = MatMul(%%x, %%w) }",
+      1, 0 },
+    { "conv 3x3 f32",
+      "opset 21 graph g(%%x:f32[%d,64,56,56]) -> (%%y) { %%y = Conv(%%x, w:f32[64,64,3,3]) pads=[1,1,1,1] }", 32, 0 },
+    { "conv 3x3 f16",
+      "opset 21 graph g(%%x:f16[%d,64,56,56]) -> (%%y) { %%y = Conv(%%x, w:f16[64,64,3,3]) pads=[1,1,1,1] }", 32, 0 },
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_number);
+    return x[n / 2];
+}
+
+/* Bytes read and written per second by a copy of so many. */
+static double copy_rate(HnDevice *device, gsize bytes)
+{
+    g_autoptr(GError) error = NULL;
+    const HnMemory *m = device->backend->memory;
+    const HnCuda *c = device->handle;
+    HnCudaStream *t = device->backend->stream_new(device->handle, &error);
+    g_assert_no_error(error);
+    void *from = m->alloc(device->handle, bytes, &error), *to = m->alloc(device->handle, bytes, &error);
+    g_assert_no_error(error);
+    double us[ROUNDS], ns[2];
+    c->driver->fill((HnCuAddress)(uintptr_t)from, 1, bytes, t->stream);
+    for (int i = 0; i < ROUNDS; i++) {
+        m->mark(t, 0, &error);
+        c->driver->copy((HnCuAddress)(uintptr_t)to, (HnCuAddress)(uintptr_t)from, bytes, t->stream);
+        m->mark(t, 1, &error);
+        m->wait(t, &error);
+        m->marks(t, 2, ns, &error);
+        g_assert_no_error(error);
+        us[i] = ns[1] * 1e-3;
+    }
+    m->free(device->handle, from);
+    m->free(device->handle, to);
+    device->backend->stream_free(t);
+    return 2e6 * (double)bytes / median(us, ROUNDS);
+}
+
+typedef struct {
+    double bytes, flops;
+    const char *kernel;
+} Facts;
+
+static void add_facts(const HnStep *s, int depth, gpointer data)
+{
+    Facts *f = data;
+    HnCost cost = { 0 };
+    (void)depth;
+    if (s->node == NULL)
+        return;
+    hn_step_cost(s, &cost);
+    f->bytes += cost.bytes;
+    f->flops += cost.flops;
+    f->kernel = s->kernel != NULL ? s->kernel->name : "ref";
+}
+
+static void measure(HnDevice *device, const char *name, const char *text, double copy)
+{
+    g_autoptr(GError) error = NULL;
+    HnModel *m = test_model(text);
+    HnEngine *e = hn_engine_new(m, device, NULL, &error);
+    g_assert_no_error(error);
+    HnSession *s = hn_session_new_on(e, &(HnSessionOptions){ .threads = 1 }, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) in = test_inputs(s, 1);
+    HnTimer timer = { .tick_ns = 1 };
+    double us[ROUNDS];
+    Facts facts = { 0 };
+    hn_session_set_timer(s, &timer);
+    for (int i = -2; i < ROUNDS; i++) {
+        timer.n = 0;
+        g_ptr_array_unref(test_run(s, in));
+        double all = 0;
+        for (gsize k = 0; k < timer.n; k++)
+            all += timer.spans[k].node != NULL ? (double)(timer.spans[k].end - timer.spans[k].start) * 1e-3 : 0;
+        if (i >= 0)
+            us[i] = all;
+    }
+    hn_session_foreach_step(s, add_facts, &facts);
+    const double took = median(us, ROUNDS);
+    printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"us\": %.2f, \"bytes\": %.0f, \"flops\": %.0f, \"of_copy\": %.3f, "
+           "\"tflops\": %.3f}\n",
+           name, facts.kernel, took, facts.bytes, facts.flops, facts.bytes / took * 1e6 / copy,
+           facts.flops / took * 1e-6);
+    fflush(stdout);
+    hn_session_free(s);
+    hn_engine_unref(e);
+    hn_model_free(m);
+    g_free(timer.spans);
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean small = FALSE;
+    const char *name = "cuda";
+    for (int i = 1; i < argc; i++) {
+        small = small || strcmp(argv[i], "--small") == 0;
+        if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
+            name = argv[++i];
+    }
+    const HnBackend *backend = hn_backend_find(name, &error);
+    g_autoptr(HnDevice) device = backend != NULL ? hn_device_new(backend, &error) : NULL;
+    if (device == NULL) {
+        fprintf(stderr, "perf-cuda: %s\n", error->message);
+        return hn_error_exit_status(error);
+    }
+    const gsize copied = small ? (gsize)1 << 16 : (gsize)256 << 20;
+    const double copy = copy_rate(device, copied);
+    printf("{\"name\": \"device copy\", \"bytes\": %.0f, \"gb_per_s\": %.1f}\n", 2 * (double)copied, copy * 1e-9);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char text[TEXT_MAX];
+        const int size = small ? cases[i].small : cases[i].large;
+        if (size == 0)
+            continue;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(text, sizeof text, cases[i].text, size);
+#pragma GCC diagnostic pop
+        measure(device, cases[i].name, text, copy);
+    }
+    return 0;
+}
