@@ -621,9 +621,10 @@ static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, co
             hn_subject_init(&s, op, c, in, n_out);
             const char *cpu = c->refused ? NULL : kernel_on(&s, hn_backend_find("cpu", NULL), n_out);
             const char *there = cpu != NULL && strcmp(cpu, "ref") != 0 ? kernel_on(&s, device, n_out) : NULL;
-            if (there != NULL && strcmp(there, "ref") == 0) {
+            if (cpu != NULL && strcmp(cpu, "ref") != 0 && (there == NULL || strcmp(there, "ref") == 0)) {
                 left++;
-                printf("# %s case %u as %s: ref there, %s on the CPU\n", op->name, i, hn_dtype_name(types[t]), cpu);
+                printf("# %s case %u as %s: %s there, %s on the CPU\n", op->name, i, hn_dtype_name(types[t]),
+                       there != NULL ? "ref" : "fails", cpu);
             }
             hn_subject_clear(&s);
             hn_subject_inputs_free(in);

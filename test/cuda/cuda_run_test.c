@@ -1,0 +1,306 @@
+/*
+ * Sessions on the CUDA backend over the emulated driver: how often they wait, copy, record and replay, and what becomes
+ * of memory when an allocation fails. HONE_CUDA_DRIVER and HONE_CUDA_KERNELS say where both are; without the kernels
+ * the test is skipped.
+ */
+#include <string.h>
+
+#include "../unit/run_model.h"
+#include "backends.h"
+#include "cuda/core/cuda_backend.h"
+
+/* The driver's functions, counted: the first test's context is the only one of this process. */
+static struct {
+    const HnCudaDriver *real;
+    int uploads, downloads, launches, waits, recordings, replays, allocs;
+    int fail_alloc; /* the so-many-th from now on fails; 0: none */
+} calls;
+
+static int count_upload(HnCuAddress to, const void *from, size_t bytes, HnCuStream s)
+{
+    calls.uploads++;
+    return calls.real->upload(to, from, bytes, s);
+}
+static int count_download(void *to, HnCuAddress from, size_t bytes, HnCuStream s)
+{
+    calls.downloads++;
+    return calls.real->download(to, from, bytes, s);
+}
+static int count_launch(HnCuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, HnCuStream s, void **params, void **extra)
+{
+    calls.launches++;
+    return calls.real->launch(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+}
+static int count_wait(HnCuStream s)
+{
+    calls.waits++;
+    return calls.real->stream_wait(s);
+}
+static int count_recording(HnCuStream s, HnCuGraph *graph)
+{
+    calls.recordings++;
+    return calls.real->capture_end(s, graph);
+}
+static int count_replay(HnCuGraphExec recorded, HnCuStream s)
+{
+    calls.replays++;
+    return calls.real->graph_launch(recorded, s);
+}
+static int count_alloc(HnCuAddress *address, size_t bytes)
+{
+    calls.allocs++;
+    if (calls.fail_alloc > 0 && --calls.fail_alloc == 0)
+        return HN_CU_OUT_OF_MEMORY;
+    return calls.real->alloc(address, bytes);
+}
+
+typedef struct {
+    HnModel *model;
+    HnDevice *device;
+    HnCudaDriver counting;
+    HnEngine *engine;
+} Place;
+
+static void place_open(Place *p, const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    p->model = test_model(text);
+    p->device = hn_device_new(hn_backend_cuda(0), &error);
+    g_assert_no_error(error);
+    HnCuda *c = p->device->handle;
+    calls.real = c->driver;
+    p->counting = *c->driver;
+    p->counting.upload = count_upload;
+    p->counting.download = count_download;
+    p->counting.launch = count_launch;
+    p->counting.stream_wait = count_wait;
+    p->counting.capture_end = count_recording;
+    p->counting.graph_launch = count_replay;
+    p->counting.alloc = count_alloc;
+    c->driver = &p->counting;
+    p->engine = hn_engine_new(p->model, p->device, NULL, &error);
+    g_assert_no_error(error);
+}
+
+static void start_counting(void)
+{
+    const HnCudaDriver *real = calls.real;
+    memset(&calls, 0, sizeof calls);
+    calls.real = real;
+}
+
+static size_t free_bytes(const HnDevice *d)
+{
+    const HnCuda *c = d->handle;
+    size_t left = 0, all = 0;
+    g_assert_true(hn_cuda_enter(c, NULL));
+    g_assert_cmpint(c->driver->memory_info(&left, &all), ==, HN_CU_SUCCESS);
+    return left;
+}
+
+static void place_close(Place *p)
+{
+    hn_engine_unref(p->engine);
+    hn_device_unref(p->device);
+    hn_model_free(p->model);
+}
+
+static HnSession *place_session(const Place *p)
+{
+    g_autoptr(GError) error = NULL;
+    HnSession *s = hn_session_new_on(p->engine, &(HnSessionOptions){ .threads = 1 }, &error);
+    g_assert_no_error(error);
+    return s;
+}
+
+/* A run whose results are what ref makes of the same inputs. */
+static void run_right(const Place *p, HnSession *s, GPtrArray *in)
+{
+    g_autoptr(HnSession) ref = test_session(p->model, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) want = test_run(ref, in), got = test_run(s, in);
+    for (guint k = 0; k < want->len; k++)
+        test_assert_close(got->pdata[k], want->pdata[k], 1e-5, 1e-6, "result");
+}
+
+static void assert_calls(int uploads, int downloads, int waits, int recordings, int replays)
+{
+    g_assert_cmpint(calls.uploads, ==, uploads);
+    g_assert_cmpint(calls.downloads, ==, downloads);
+    g_assert_cmpint(calls.waits, ==, waits);
+    g_assert_cmpint(calls.recordings, ==, recordings);
+    g_assert_cmpint(calls.replays, ==, replays);
+}
+
+/* Hardmax has no kernel there: its input comes to the host, which waits for it, and its result goes back. */
+static void test_host_step(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 "
+                   "%y = Softmax(%b) axis=-1 }");
+    HnSession *s = place_session(&p);
+    for (uint64_t run = 0; run < 4; run++) {
+        g_autoptr(GPtrArray) in = test_inputs(s, 3 + run);
+        start_counting();
+        run_right(&p, s, in);
+        const int recorded = run == 1 ? 2 : 0, replayed = run >= 1 ? 2 : 0;
+        assert_calls(2, 2, 2, recorded, replayed);
+        g_assert_cmpint(calls.launches, ==, run <= 1 ? 2 : 0);
+        g_assert_cmpint(calls.allocs, ==, run == 0 ? calls.allocs : 0);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* The whole of it on the device: one copy each way, one wait, one recording. */
+static void test_recorded(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %y = LogSoftmax(%a) axis=-1 }");
+    HnSession *s = place_session(&p);
+    for (uint64_t run = 0; run < 4; run++) {
+        g_autoptr(GPtrArray) in = test_inputs(s, 3 + run);
+        start_counting();
+        run_right(&p, s, in);
+        assert_calls(1, 1, 1, run == 1, run >= 1);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* Each iteration's plan waits for what it gives back; plans of the body are recorded once, too. */
+static void test_loop(void)
+{
+    Place p;
+    place_open(&p,
+               "opset 17 graph g(%x:f32[2,4]) -> (%y) { %y = Loop(n:i64[]={3}, -, %x) body=graph(%i:i64[], %c:bool[], "
+               "%h:f32[2,4]) -> (%d, %r) { %d = Identity(%c) %r = Softmax(%h) axis=-1 } }");
+    HnSession *s = place_session(&p);
+    int waits = 0;
+    for (uint64_t run = 0; run < 4; run++) {
+        g_autoptr(GPtrArray) in = test_inputs(s, 3 + run);
+        start_counting();
+        run_right(&p, s, in);
+        g_assert_cmpint(calls.recordings, ==, run == 0);
+        waits = run == 1 ? calls.waits : waits;
+        g_assert_cmpint(calls.waits, ==, run < 1 ? calls.waits : waits);
+        g_assert_cmpint(calls.waits, <=, 4);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* How many rows there are is seen when NonZero has run: what follows is planned then, once for each number. */
+static void test_data_dependent(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[6]) -> (%y) { %a = Softmax(%x) axis=-1 %n = NonZero(%x) "
+                   "%t = Transpose(%n) %g = GatherND(%a, %t) %y = Softmax(%g) axis=-1 }");
+    HnSession *s = place_session(&p);
+    static const char *const in[] = { "f32[6]={0,1,0,2,3,0}", "f32[6]={1,1,0,2,3,0}", "f32[6]={4,0,0,2,3,0}",
+                                      "f32[6]={0,0,0,0,0,7}", "f32[6]={0,1,5,2,0,0}" };
+    for (guint i = 0; i < G_N_ELEMENTS(in); i++) {
+        g_autoptr(GPtrArray) x = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+        g_ptr_array_add(x, test_tensor(in[i]));
+        run_right(&p, s, x);
+    }
+    HnSessionStats stats;
+    hn_session_stats(s, &stats);
+    g_assert_cmpuint(stats.plans, ==, 1 + 3); /* 3, 4 and 1 numbers */
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* Five shapes in turn have a plan each, and each plan is recorded at its own second run. */
+static void test_shapes(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[n,8]) -> (%y) { %y = Softmax(%x) axis=-1 }");
+    HnSession *s = place_session(&p);
+    for (uint64_t round = 0; round < 3; round++) {
+        start_counting();
+        for (int64_t n = 1; n <= 5; n++) {
+            g_autoptr(GPtrArray) in = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+            g_ptr_array_add(in, test_random(HN_F32, 2, (int64_t[]){ n, 8 }, round));
+            run_right(&p, s, in);
+        }
+        assert_calls(5, 5, 5, round == 1 ? 5 : 0, round >= 1 ? 5 : 0);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+static const char *const models[] = {
+    "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 %y = Softmax(%b) "
+    "axis=-1 }",
+    "opset 17 graph g(%x:f32[2,8]) -> (%y) { %a = MatMul(%x, w:f32[8,8]) %b = Add(%a, c:f32[8]) %d = Relu(%b) %y = "
+    "Softmax(%d) axis=-1 }",
+};
+
+/* Whichever allocation fails: an error that says so, and nothing is left behind. */
+static void test_failing_allocations(void)
+{
+    for (guint m = 0; m < G_N_ELEMENTS(models); m++) {
+        Place p;
+        place_open(&p, models[m]);
+        size_t whole = 0;
+        gboolean done = FALSE;
+        for (int k = 1; !done; k++) {
+            g_autoptr(GError) error = NULL;
+            HnSession *s = place_session(&p);
+            g_autoptr(GPtrArray) in = test_inputs(s, 1), out = g_ptr_array_new();
+            whole = k == 1 ? free_bytes(p.device) : whole;
+            g_ptr_array_set_size(out, 1);
+            start_counting();
+            calls.fail_alloc = k;
+            done = hn_session_run(s, (HnTensor *const *)in->pdata, (HnTensor **)out->pdata, &error);
+            g_assert_true(done == (calls.fail_alloc > 0));
+            if (done)
+                hn_tensor_unref(out->pdata[0]);
+            else
+                g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+            g_assert_cmpint(k, <, 1000);
+            calls.fail_alloc = 0;
+            hn_session_free(s);
+            g_assert_cmpuint(free_bytes(p.device), ==, whole);
+        }
+        place_close(&p);
+    }
+}
+
+/* Contexts come and go, and the device's memory is what it was. */
+static void test_many_contexts(void)
+{
+    const int n = g_test_slow() ? 1000 : 20;
+    size_t left = 0;
+    for (int i = 0; i < n; i++) {
+        Place p;
+        place_open(&p, models[1]);
+        HnSession *s = place_session(&p);
+        g_autoptr(GPtrArray) in = test_inputs(s, 1);
+        g_ptr_array_unref(test_run(s, in));
+        hn_session_free(s);
+        left = i == 0 ? free_bytes(p.device) : left;
+        g_assert_cmpuint(free_bytes(p.device), ==, left);
+        place_close(&p);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    g_test_init(&argc, &argv, NULL);
+    g_autoptr(HnDevice) device = hn_cuda_has_device(0, &error) ? hn_device_new(hn_backend_cuda(0), &error) : NULL;
+    if (device == NULL) {
+        g_print("1..0 # SKIP %s\n", error->message);
+        return 0;
+    }
+    g_test_add_func("/cuda/run/recorded", test_recorded);
+    g_test_add_func("/cuda/run/host-step", test_host_step);
+    g_test_add_func("/cuda/run/loop", test_loop);
+    g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
+    g_test_add_func("/cuda/run/shapes", test_shapes);
+    g_test_add_func("/cuda/run/failing-allocations", test_failing_allocations);
+    g_test_add_func("/cuda/run/many-contexts", test_many_contexts);
+    return g_test_run();
+}
