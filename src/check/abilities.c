@@ -140,7 +140,7 @@ static const char *quantized(const HnOp *op)
     }
 }
 
-static void put_operator(GString *out, const HnOp *op, const HnBackend *backend)
+static void put_operator(GString *out, const HnOp *op, const HnBackend *cpu, const HnBackend *gpu)
 {
     const char *quant = quantized(op);
     g_string_append_printf(out, "*%s*\n\tOpsets: ", op->name);
@@ -148,7 +148,11 @@ static void put_operator(GString *out, const HnOp *op, const HnBackend *backend)
     g_string_append(out, ".++\nTypes: ");
     put_signature(out, op);
     g_string_append(out, ".++\nKernels: ");
-    put_kernels(out, op, backend);
+    put_kernels(out, op, cpu);
+    if (gpu->kernels(op) != NULL) {
+        g_string_append(out, ".++\nOn GPUs: ");
+        put_kernels(out, op, gpu);
+    }
     g_string_append_printf(out, ".%s", op->grad != NULL ? "++\nHas a gradient." : "");
     if (quant != NULL)
         g_string_append_printf(out, "++\nQuantization: %s.", quant);
@@ -162,11 +166,13 @@ static const char *const top =
     "*hone-inspect*(1) says by the same records which operators of a model run on what.\n\n"
     "*Opsets* are the versions in which an operator came or changed; all others in between are read, too. *Types* are "
     "those of its inputs and outputs in the newest of them: equal letters stand for equal types, ... for more of the "
-    "same. *Kernels* are tried in that order, on the CPU; where none takes a node its reference runs, slow and exact, "
+    "same. *Kernels* are tried in that order, on the CPU, and *On GPUs* with *--device cuda*; where none takes a node "
+    "its "
+    "reference runs on the CPU, slow and exact, "
     "which *-v* and hone-profile say and *--strict* refuses. An operator *with a gradient* does not end the way to a "
     "weight in training. *Quantization* is what *hone-quantize*(1) makes of it.\n\n";
 
-void hn_abilities_page(const HnBackend *backend, GString *out)
+void hn_abilities_page(const HnBackend *cpu, const HnBackend *gpu, GString *out)
 {
     static const struct {
         const char *domain, *title;
@@ -185,7 +191,7 @@ void hn_abilities_page(const HnBackend *backend, GString *out)
             if (!any)
                 g_string_append_printf(out, "# %s\n\n", parts[i].title);
             any = TRUE;
-            put_operator(out, *o, backend);
+            put_operator(out, *o, cpu, gpu);
         }
     }
     g_string_append(out, "# SEE ALSO\n\n*hone*(1), *hone-inspect*(1), *hone-quantize*(1)\n");

@@ -12,8 +12,8 @@ G_BEGIN_DECLS
  * runs. */
 gboolean hn_op_has_kernel(const HnOp *op, const HnBackend *backend);
 
-/* The page hone-operators(7) as scdoc's source: operators by domain with opsets, types, kernels, gradient and
- * quantization. Appends. */
-void hn_abilities_page(const HnBackend *backend, GString *out);
+/* The page hone-operators(7) as scdoc's source: operators by domain with opsets, types, kernels on the CPU and on GPUs,
+ * gradient and quantization. Appends. */
+void hn_abilities_page(const HnBackend *cpu, const HnBackend *gpu, GString *out);
 
 G_END_DECLS

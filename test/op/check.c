@@ -24,6 +24,7 @@
 #include "check/abilities.h"
 #include "gradients.h"
 #include "backends.h"
+#include "cuda/core/cuda_backend.h"
 #include "ir/ir_text.h"
 #include "op/infer.h"
 #include "op/unbind.h"
@@ -647,11 +648,18 @@ static int check_list(const HnCaseList *list, uint64_t seed, const HnBackend *de
     return failures;
 }
 
+static void print_kernels(const HnKernel *const *kernels)
+{
+    for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
+        printf(" %s", kernels[i]->name);
+    printf("%s", kernels == NULL ? " -" : "");
+}
+
 static void print_abilities(void)
 {
     const HnBackend *cpu = hn_backend_find("cpu", NULL);
-    printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s %s\n", "operator", "since", "opsets", "infer", "cost", "ref", "grad",
-           "cpu kernels");
+    printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s %s | %s\n", "operator", "since", "opsets", "infer", "cost", "ref",
+           "grad", "cpu kernels", "cuda kernels");
     for (const HnOp *const *o = hn_op_all(); *o != NULL; o++) {
         int newest = 0;
         for (int i = 0; (*o)->since[i] != 0; i++)
@@ -660,17 +668,17 @@ static void print_abilities(void)
         g_autofree char *opsets = opsets_of(*o, lists[o - hn_op_all()]);
         printf("%-22s %-8s %-9s %-6s %-5s %-4s %-5s", (*o)->name, since, opsets, (*o)->infer != NULL ? "yes" : "-",
                (*o)->cost != NULL ? "yes" : "-", (*o)->ref != NULL ? "yes" : "-", (*o)->grad != NULL ? "yes" : "-");
-        const HnKernel *const *kernels = cpu->kernels(*o);
-        for (int i = 0; kernels != NULL && kernels[i] != NULL; i++)
-            printf(" %s", kernels[i]->name);
-        printf("%s\n", kernels == NULL ? " -" : "");
+        print_kernels(cpu->kernels(*o));
+        printf(" |");
+        print_kernels(hn_backend_cuda(0)->kernels(*o));
+        printf("\n");
     }
 }
 
 static void print_page(void)
 {
     g_autoptr(GString) page = g_string_new(NULL);
-    hn_abilities_page(hn_backend_find("cpu", NULL), page);
+    hn_abilities_page(hn_backend_find("cpu", NULL), hn_backend_cuda(0), page);
     fputs(page->str, stdout);
 }
 
