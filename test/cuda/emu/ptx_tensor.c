@@ -1,0 +1,5 @@
+#include "ptx_each.h"
+
+const PtxEntry ptx_tensor_entries[] = {
+    { NULL, NULL, NULL, NULL },
+};
