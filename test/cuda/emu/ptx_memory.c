@@ -3,19 +3,6 @@
 
 /* Loads, stores and atomics, and what is checked about each byte. */
 
-EmuRegion *emu_space_find(const EmuSpace *s, uint64_t address)
-{
-    size_t from = 0, to = s->n;
-    while (from < to) {
-        size_t mid = (from + to) / 2;
-        if (s->region[mid]->base <= address)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from && address - s->region[from - 1]->base < s->region[from - 1]->bytes ? s->region[from - 1] : NULL;
-}
-
 void ptx_addresses(PtxWarp *w, const PtxInst *in, int operand, int64_t plus, uint32_t mask, uint64_t *address)
 {
     const void *row = ptx_row(w, in->o[operand]);
