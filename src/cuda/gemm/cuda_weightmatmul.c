@@ -1,0 +1,128 @@
+/*
+ * WeightMatMul: weights of 4 and 8 bits, which stay so in the device's memory, as the file has them. Few rows of x read
+ * them once; many unpack tiles of them for tensor cores.
+ */
+#include "op/weightmatmul.h"
+
+#include "cuda/gemm/cuda_product.h"
+#include "cuda/gemm/cuda_weights_args.h"
+
+typedef struct {
+    HnCuFunction f, parts; /* parts: NULL where there is one only */
+    HnCudaGrid grid, parts_grid;
+    HnCudaWeightMatMulArgs args;
+} Product;
+
+static int bits_of(HnDtype d)
+{
+    return d == HN_I4 || d == HN_U4 ? 4 : 8;
+}
+
+static const char *weight_reject(const HnStep *s)
+{
+    const HnWeights *p = s->params;
+    const HnTensor *w = hn_cuda_in(s, HN_WEIGHT_W), *scale = hn_cuda_in(s, HN_WEIGHT_SCALE);
+    const HnTensor *zero = hn_cuda_in(s, HN_WEIGHT_ZERO), *bias = hn_cuda_in(s, HN_WEIGHT_BIAS);
+    HnScaleGrid grid;
+    if (hn_cuda_out(s, 0)->n == 0 || w->n == 0)
+        return "nothing to compute";
+    if (!hn_scale_grid(p, w, scale, &grid) || (zero != NULL && zero->n != scale->n) ||
+        (bias != NULL && bias->n != w->dims[p->turned ? 0 : 1]))
+        return "the shapes do not fit";
+    return NULL;
+}
+
+static void weights_of(const HnWeights *p, const HnTensor *w, const HnTensor *scale, HnCudaWeights *q)
+{
+    HnScaleGrid g;
+    (void)hn_scale_grid(p, w, scale, &g);
+    q->row_block = g.row_block;
+    q->row_step = g.row_step;
+    q->col_block = g.col_block;
+    q->col_step = g.col_step;
+    q->bits = bits_of(w->dtype);
+    q->flip = w->dtype == HN_I8 ? 0x80 : w->dtype == HN_I4 ? 8 : 0;
+}
+
+static void measure(const HnStep *s, HnCudaWeightMatMulArgs *a)
+{
+    const HnWeights *p = s->params;
+    const HnTensor *w = hn_cuda_in(s, HN_WEIGHT_W);
+    HnCudaProductArgs *m = &a->product;
+    weights_of(p, w, hn_cuda_in(s, HN_WEIGHT_SCALE), &a->weights);
+    a->turned = p->turned;
+    m->k = w->dims[p->turned ? 1 : 0];
+    m->n = w->dims[p->turned ? 0 : 1];
+    m->m = hn_cuda_out(s, 0)->n / m->n;
+    m->a_row = m->k;
+    m->a_col = m->c_col = m->y_col = m->stacks = 1;
+    m->y_row = m->n;
+    m->alpha = m->beta = 1;
+    m->a_wide = m->k % 4 == 0;
+    /* a word is of one line, and along k of one block */
+    const int64_t each = 32 / a->weights.bits;
+    a->words = s->in[HN_WEIGHT_W].slot->constant && (p->turned ? m->k : m->n) % each == 0 &&
+               (!p->turned || a->weights.col_step == 0 || a->weights.col_block % each == 0);
+}
+
+static const char *name_of(const HnStep *s, Product *p)
+{
+    HnCudaProductArgs *m = &p->args.product;
+    const gboolean turned = p->args.turned;
+    if (m->m > HN_CUDA_FEW_ROWS && !s->strict_math) {
+        const gboolean large = hn_cuda_product_tiles(m, s, FALSE, &p->grid);
+        return large ? (turned ? "weight_large_kk" : "weight_large_kn")
+                     : (turned ? "weight_small_kk" : "weight_small_kn");
+    }
+    const int64_t warps = HN_CUDA_ROWS_THREADS / HN_CUDA_WARP, each = p->args.words ? 32 / p->args.weights.bits : 1;
+    const int64_t width = turned ? warps * HN_CUDA_WEIGHT_COLUMNS : HN_CUDA_WARP * each;
+    const int64_t tiles = hn_cuda_parts(m->m, HN_CUDA_FEW_ROWS) * hn_cuda_parts(m->n, width);
+    hn_cuda_product_cut(m, s, tiles);
+    p->grid = hn_cuda_row(tiles * m->splits, HN_CUDA_ROWS_THREADS);
+    if (turned)
+        return "weight_rows_k";
+    return each == 1 ? "weight_rows_n" : each == 4 ? "weight_rows_n_8" : "weight_rows_n_4";
+}
+
+static gboolean weight_prepare(HnStep *s, GError **error)
+{
+    Product *p = g_new0(Product, 1);
+    s->state = p;
+    measure(s, &p->args);
+    p->f = hn_cuda_named(s, "cuda_weightmatmul", name_of(s, p), error);
+    if (p->f == NULL || (p->grid.shared > 0 && !hn_cuda_allow_shared(s, p->f, p->grid.shared, error)))
+        return FALSE;
+    const HnCudaProductArgs *m = &p->args.product;
+    if (m->splits == 1)
+        return TRUE;
+    s->scratch_bytes = (gsize)(m->splits * m->m * m->n) * sizeof(float);
+    p->parts_grid = hn_cuda_loop(s, m->m * m->n, HN_CUDA_ROWS_THREADS);
+    p->parts = hn_cuda_named(s, "cuda_weightmatmul", "weight_parts", error);
+    return p->parts != NULL;
+}
+
+static gboolean weight_run(HnStep *s, GError **error)
+{
+    const Product *p = s->state;
+    HnCudaWeightMatMulArgs a = p->args;
+    a.product.a = hn_cuda_in_address(s, HN_WEIGHT_X);
+    a.product.c = hn_cuda_in_address(s, HN_WEIGHT_BIAS);
+    a.product.y = hn_cuda_out_address(s, 0);
+    a.product.parts = p->parts != NULL ? hn_cuda_scratch(s) : 0;
+    a.product.a_wide = a.product.a_wide && a.product.a % 16 == 0;
+    a.weights.w = hn_cuda_in_address(s, HN_WEIGHT_W);
+    a.weights.scale = hn_cuda_in_address(s, HN_WEIGHT_SCALE);
+    a.weights.zero = hn_cuda_in_address(s, HN_WEIGHT_ZERO);
+    return hn_cuda_launch(s, p->f, p->grid, &a, error) &&
+           (p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
+}
+
+static const HnKernel weightmatmul = {
+    .name = "cuda.weightmatmul",
+    .reject = weight_reject,
+    .prepare = weight_prepare,
+    .run = weight_run,
+    .release = hn_cuda_release,
+};
+
+const HnKernel *const hn_cuda_weightmatmul[] = { &weightmatmul, NULL };
