@@ -1,0 +1,311 @@
+/*
+ * Attention, and FusedAttention, which plans make of attention that is written out. Scores stay on the chip.
+ */
+#include "op/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cuda/core/cuda_kernel.h"
+#include "cuda/gemm/cuda_attention_args.h"
+#include "op/index.h"
+
+enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
+enum { Y, PRESENT_K, PRESENT_V, QK };
+
+#define COPY_THREADS 256
+#define LEAST_QUERIES 8 /* below it tiles are mostly zeros */
+#define TILE_SIZE 128   /* of vectors, at most */
+
+typedef struct {
+    HnCuFunction f, present[2];
+    HnCudaGrid grid, present_grid[2];
+    HnCudaAttentionArgs args;
+    HnCudaPresentArgs caches[2];
+} Attention;
+
+static HnCudaHeads heads_of(const HnAttentionForm *f)
+{
+    return (HnCudaHeads){ 0, f->s_batch, f->s_head, f->s_token };
+}
+
+static void set_forms(HnCudaAttentionArgs *a, const HnAttentionForm *q, const HnAttentionForm *k,
+                      const HnAttentionForm *v, const HnAttentionForm *y)
+{
+    a->q = heads_of(q);
+    a->k = heads_of(k);
+    a->v = heads_of(v);
+    a->y = heads_of(y);
+    a->batch = q->batch;
+    a->heads = q->heads;
+    a->kv_heads = k->heads;
+    a->queries = q->length;
+    a->keys = k->length;
+    a->size = q->size;
+    a->value_size = v->size;
+}
+
+static gboolean fits(const HnAttentionForm *q, const HnAttentionForm *k, const HnAttentionForm *v)
+{
+    if (k->heads == 0 || q->heads % k->heads != 0 || v->heads != k->heads)
+        return FALSE;
+    return k->batch == q->batch && v->batch == q->batch && k->length == v->length && k->size == q->size;
+}
+
+static gboolean is_wide(const HnCudaHeads *h, int64_t elements)
+{
+    return h->batch % elements == 0 && h->head % elements == 0 && h->token % elements == 0;
+}
+
+/* Tiles on tensor cores. */
+static gboolean prepare_tiles(HnStep *s, Attention *c, int64_t size, GError **error)
+{
+    const HnCudaAttentionArgs *a = &c->args;
+    const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
+    const int64_t blocks = (a->queries + HN_CUDA_ATTENTION_QUERIES - 1) / HN_CUDA_ATTENTION_QUERIES;
+    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE;
+    g_autofree char *name = g_strdup_printf("attention_tiles_%d", fits);
+    c->grid = hn_cuda_row(a->batch * a->heads * blocks, HN_CUDA_ATTENTION_THREADS);
+    c->grid.shared =
+        (gsize)(dtype == HN_F32 ? HN_CUDA_ATTENTION_TILE_BYTES_F32(fits) : HN_CUDA_ATTENTION_TILE_BYTES_HALF(fits));
+    c->f = hn_cuda_typed(s, "cuda_attention_tiles", name, dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
+}
+
+/* What both operators do behind measuring. */
+static gboolean prepare(HnStep *s, Attention *c, GError **error)
+{
+    HnCudaAttentionArgs *a = &c->args;
+    const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
+    const int64_t elements = 16 / (int64_t)hn_dtype_size(dtype), size = MAX(a->size, a->value_size);
+    a->wide = a->size % elements == 0 && a->value_size % elements == 0 && is_wide(&a->q, elements) &&
+              is_wide(&a->k, elements) && is_wide(&a->v, elements);
+    if (!s->strict_math && a->queries >= LEAST_QUERIES && size <= TILE_SIZE)
+        return prepare_tiles(s, c, size, error);
+    c->grid = hn_cuda_row(a->batch * a->heads * a->queries, HN_CUDA_ATTENTION_THREADS);
+    c->grid.shared = (gsize)HN_CUDA_ATTENTION_ROW_FLOATS(a->size, a->value_size) * sizeof(float);
+    c->f = hn_cuda_typed(s, "cuda_attention_rows", "attention_rows", dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
+}
+
+static const char *too_large(const HnStep *s, const HnCudaAttentionArgs *a)
+{
+    const gsize bytes = (gsize)HN_CUDA_ATTENTION_ROW_FLOATS(a->size, a->value_size) * sizeof(float) + 1024;
+    return bytes > (gsize)((const HnCuda *)s->device)->shared_bytes ? "vectors that fill the shared memory" : NULL;
+}
+
+static gboolean run(const HnStep *s, GError **error)
+{
+    const Attention *c = s->state;
+    HnCudaAttentionArgs a = c->args;
+    a.q.data = hn_cuda_in_address(s, Q);
+    a.k.data = hn_cuda_in_address(s, K);
+    a.v.data = hn_cuda_in_address(s, V);
+    a.past_k.data = a.past > 0 ? hn_cuda_in_address(s, PAST_K) : 0;
+    a.past_v.data = a.past > 0 ? hn_cuda_in_address(s, PAST_V) : 0;
+    a.y.data = hn_cuda_out_address(s, Y);
+    a.mask = hn_cuda_in_address(s, MASK);
+    a.wide = a.wide && (a.q.data | a.k.data | a.v.data | a.past_k.data | a.past_v.data) % 16 == 0;
+    return hn_cuda_launch(s, c->f, c->grid, &a, error);
+}
+
+/* --- Attention --------------------------------------------------------------------------------------------------- */
+
+static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
+{
+    const int64_t dims[] = { f->batch, f->heads, past, f->size };
+    return t == NULL || (t->ndim == 4 && memcmp(t->dims, dims, sizeof dims) == 0);
+}
+
+static const char *measure_mask(const HnStep *s, HnCudaAttentionArgs *a)
+{
+    const HnAttention *p = s->params;
+    const HnTensor *m = hn_cuda_in(s, MASK);
+    const int64_t total = a->past + a->keys, want[4] = { a->batch, a->heads, a->queries, total };
+    if (m == NULL)
+        return NULL;
+    a->mask_length = m->ndim > 0 ? m->dims[m->ndim - 1] : 1;
+    if (m->ndim > 4)
+        return "the mask does not fit";
+    for (int i = 4 - m->ndim; i < 4; i++) {
+        const int64_t d = m->dims[i - (4 - m->ndim)];
+        if (d != 1 && d != want[i] && (i != 3 || !p->short_mask || d > want[i]))
+            return "the mask does not fit";
+    }
+    if (a->mask_length == 1 && !p->short_mask)
+        a->mask_length = total;
+    hn_broadcast_strides(m, 4, a->mask_steps);
+    if (m->dtype == HN_BOOL)
+        a->mask_kind = HN_CUDA_MASK_BOOL;
+    else if (m->dtype == hn_cuda_in(s, Q)->dtype)
+        a->mask_kind = HN_CUDA_MASK_SAME;
+    else if (m->dtype == HN_F32)
+        a->mask_kind = HN_CUDA_MASK_F32;
+    else
+        return "a mask that is neither bool nor f32, nor of the type of queries";
+    return NULL;
+}
+
+static const char *measure(const HnStep *s, Attention *c)
+{
+    const HnAttention *p = s->params;
+    HnAttentionForm q, k, v, y;
+    HnCudaAttentionArgs *a = &c->args;
+    const HnTensor *past = hn_cuda_in(s, PAST_K);
+    if (!hn_attention_operand(hn_cuda_in(s, Q), p->q_heads, &q) ||
+        !hn_attention_operand(hn_cuda_in(s, K), p->kv_heads, &k) ||
+        !hn_attention_operand(hn_cuda_in(s, V), p->kv_heads, &v) ||
+        !hn_attention_operand(hn_cuda_out(s, Y), p->q_heads, &y) || !fits(&q, &k, &v))
+        return "the shapes do not fit";
+    a->past = past != NULL && past->ndim == 4 ? past->dims[2] : 0;
+    if (!is_cache(past, &k, a->past) || !is_cache(hn_cuda_in(s, PAST_V), &v, a->past))
+        return "the shapes do not fit";
+    set_forms(a, &q, &k, &v, &y);
+    a->past_k = (HnCudaHeads){ 0, k.heads * a->past * k.size, a->past * k.size, k.size };
+    a->past_v = (HnCudaHeads){ 0, v.heads * a->past * v.size, a->past * v.size, v.size };
+    a->scale = isnan(p->scale) ? (float)(1 / sqrt((double)q.size)) : (float)p->scale;
+    a->softcap = (float)p->softcap;
+    a->causal = p->causal;
+    a->left = p->left;
+    a->right = p->right;
+    a->hides = TRUE;
+    for (int i = 0; i < 2; i++) {
+        const HnAttentionForm *f = i == 0 ? &k : &v;
+        c->caches[i] =
+            (HnCudaPresentArgs){ i == 0 ? a->k : a->v, 0, 0, f->batch, f->heads, a->past, f->length, f->size };
+    }
+    const char *reason = measure_mask(s, a);
+    return reason != NULL ? reason : too_large(s, a);
+}
+
+static const char *attention_reject(const HnStep *s)
+{
+    Attention c = { 0 };
+    const char *reason = hn_cuda_reject_floats(s);
+    for (int i = 0; i <= PAST_V && reason == NULL; i++)
+        if (i != MASK && hn_cuda_in(s, i) != NULL && hn_cuda_in(s, i)->dtype != hn_cuda_in(s, Q)->dtype)
+            reason = "operands of several types";
+    if (reason == NULL && (hn_cuda_in(s, K)->n == 0 || hn_cuda_in(s, V)->n == 0))
+        reason = "nothing to compute";
+    if (reason == NULL && hn_cuda_in(s, NONPAD) != NULL)
+        reason = "lengths of the cache";
+    if (reason == NULL && !hn_cuda_wants_only(s, QK))
+        reason = "the products as an output";
+    return reason != NULL ? reason : measure(s, &c);
+}
+
+static gboolean attention_prepare(HnStep *s, GError **error)
+{
+    Attention *c = g_new0(Attention, 1);
+    s->state = c;
+    measure(s, c);
+    for (int i = 0; i < 2; i++) {
+        const HnTensor *t = hn_cuda_out(s, PRESENT_K + i);
+        if (t == NULL)
+            continue;
+        c->present_grid[i] = hn_cuda_loop(s, t->n, COPY_THREADS);
+        c->present[i] = hn_cuda_typed(s, "cuda_attention_rows", "attention_present", t->dtype, error);
+        if (c->present[i] == NULL)
+            return FALSE;
+    }
+    return prepare(s, c, error);
+}
+
+static gboolean attention_run(HnStep *s, GError **error)
+{
+    const Attention *c = s->state;
+    for (int i = 0; i < 2; i++) {
+        if (c->present[i] == NULL)
+            continue;
+        HnCudaPresentArgs a = c->caches[i];
+        a.x.data = hn_cuda_in_address(s, K + i);
+        a.past = a.past_length > 0 ? hn_cuda_in_address(s, PAST_K + i) : 0;
+        a.y = hn_cuda_out_address(s, PRESENT_K + i);
+        if (!hn_cuda_launch(s, c->present[i], c->present_grid[i], &a, error))
+            return FALSE;
+    }
+    return run(s, error);
+}
+
+static const HnKernel attention = {
+    .name = "cuda.attention",
+    .reject = attention_reject,
+    .prepare = attention_prepare,
+    .run = attention_run,
+    .release = hn_cuda_release,
+};
+
+const HnKernel *const hn_cuda_attention[] = { &attention, NULL };
+
+/* --- FusedAttention ---------------------------------------------------------------------------------------------- */
+
+static const char *measure_fused(const HnStep *s, Attention *c)
+{
+    const HnFusedAttention *p = s->params;
+    const HnTensor *y = hn_cuda_out(s, Y), *m = hn_cuda_in(s, MASK);
+    HnCudaAttentionArgs *a = &c->args;
+    HnAttentionForm f[3];
+    for (int i = Q; i <= V; i++) {
+        const HnTensor *t = hn_cuda_in(s, i);
+        if (t->ndim != y->ndim || (t->ndim != 3 && t->ndim != 4))
+            return "the ranks differ";
+        f[i] = hn_attention_form(t->ndim, t->dims, (p->by_token >> i & 1) != 0);
+    }
+    const HnAttentionForm to = hn_attention_form(y->ndim, y->dims, (p->by_token & HN_BY_TOKEN_Y) != 0);
+    if (!fits(&f[Q], &f[K], &f[V]))
+        return "the shapes do not fit";
+    set_forms(a, &f[Q], &f[K], &f[V], &to);
+    a->scale = p->scale * p->key_scale;
+    a->left = a->right = -1;
+    a->dead = p->guard ? 0 : NAN;
+    a->guard = p->guard;
+    if (m == NULL)
+        return too_large(s, a);
+    const int64_t want[] = { a->batch, a->heads, a->queries, a->keys };
+    int64_t step = 1;
+    if (m->ndim > y->ndim)
+        return "the mask does not fit";
+    for (int i = 3, at = m->ndim - 1; i >= 0; i--) {
+        const int64_t d = (y->ndim == 4 || i != 1) && at >= 0 ? m->dims[at--] : 1;
+        if (d != 1 && d != want[i])
+            return "the mask does not fit";
+        a->mask_steps[i] = d != 1 ? step : 0;
+        step *= d;
+    }
+    a->mask_kind = HN_CUDA_MASK_SAME;
+    a->mask_length = a->keys;
+    return too_large(s, a);
+}
+
+static const char *fused_reject(const HnStep *s)
+{
+    Attention c = { 0 };
+    const char *reason = hn_cuda_reject_floats(s);
+    for (int i = K; i < s->n_in && reason == NULL; i++)
+        if (hn_cuda_in(s, i) != NULL && hn_cuda_in(s, i)->n == 0)
+            reason = "nothing to compute";
+    return reason != NULL ? reason : measure_fused(s, &c);
+}
+
+static gboolean fused_prepare(HnStep *s, GError **error)
+{
+    Attention *c = g_new0(Attention, 1);
+    s->state = c;
+    measure_fused(s, c);
+    return prepare(s, c, error);
+}
+
+static gboolean fused_run(HnStep *s, GError **error)
+{
+    return run(s, error);
+}
+
+static const HnKernel fusedattention = {
+    .name = "cuda.fusedattention",
+    .reject = fused_reject,
+    .prepare = fused_prepare,
+    .run = fused_run,
+    .release = hn_cuda_release,
+};
+
+const HnKernel *const hn_cuda_fusedattention[] = { &fusedattention, NULL };
