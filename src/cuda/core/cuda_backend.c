@@ -174,6 +174,7 @@ static void cuda_stream_free(gpointer stream)
         }
         for (guint i = 0; i < t->marks->len; i++)
             d->event_destroy(t->marks->pdata[i]);
+        hn_cuda_free_complaint(t);
         d->stream_destroy(t->stream);
     }
     g_ptr_array_unref(t->marks);

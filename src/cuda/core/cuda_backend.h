@@ -37,9 +37,12 @@ typedef struct {
     HnCuStream stream;
     guint8 *staged[2]; /* pinned, HN_CUDA_STAGE_BYTES each; NULL until something is uploaded */
     HnCuEvent copied[2];
-    int turn;         /* which one is being filled ... */
-    gsize used;       /* ... up to here */
-    GPtrArray *marks; /* HnCuEvent: hn_cuda_memory's mark() */
+    int turn;              /* which one is being filled ... */
+    gsize used;            /* ... up to here */
+    HnCuAddress complaint; /* 0 until a kernel may complain: its number on the device, ... */
+    uint64_t *complained;  /* ... where it is copied to, pinned, ... */
+    GArray *complainers;   /* ... and who may */
+    GPtrArray *marks;      /* HnCuEvent: hn_cuda_memory's mark() */
 } HnCudaStream;
 
 /* The driver is there and knows so many devices. Errors: UNSUPPORTED. */
@@ -50,6 +53,11 @@ gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **e
 gboolean hn_cuda_enter(const HnCuda *c, GError **error);
 /* The kernel `name` of the file <module>.cu; loads the module where it is the first. Errors: UNSUPPORTED. */
 HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, GError **error);
+
+/* Around a wait: whether a kernel complained (hn_cuda_complains()) is asked for in front of it, and an error behind. */
+gboolean hn_cuda_ask_complaint(HnCudaStream *t, GError **error);
+gboolean hn_cuda_hear_complaint(HnCudaStream *t, GError **error);
+void hn_cuda_free_complaint(HnCudaStream *t);
 
 /* HnMemory of the backend. */
 extern const HnMemory hn_cuda_memory;

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "cuda/core/complaint_args.h"
 #include "cuda/core/cuda_backend.h"
 #include "run/packs.h"
 #include "run/variable.h"
@@ -82,6 +83,14 @@ gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const voi
 gboolean hn_cuda_allow_shared(const HnStep *s, HnCuFunction f, gsize bytes, GError **error);
 /* Enqueues a copy on the device. */
 gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, GError **error);
+
+/* For kernels whose elements may be wrong (an index outside its axis), which nobody knows before they run: such a
+ * kernel calls hn_complain() with the position of the element, and goes on with another one; the next wait fails with
+ * what `say` says of the first of them, without the node's name. In prepare; `c` goes into the arguments. */
+typedef void (*HnCudaSayFn)(const HnStep *s, int64_t at, GError **error);
+gboolean hn_cuda_complains(const HnStep *s, HnCudaSayFn say, HnCudaComplaint *c, GError **error);
+/* In release, of every step that may have asked. */
+void hn_cuda_complains_no_more(const HnStep *s);
 
 static inline gboolean hn_cuda_is_float(HnDtype t) /* f32, f16, bf16 */
 {

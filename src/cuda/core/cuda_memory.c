@@ -91,11 +91,11 @@ static gboolean cuda_wait(gpointer stream, GError **error)
 {
     HnCudaStream *t = stream;
     const HnCuda *c = t->device;
-    if (!hn_cuda_enter(c, error) ||
+    if (!hn_cuda_enter(c, error) || !hn_cuda_ask_complaint(t, error) ||
         !hn_cuda_check(c, c->driver->stream_wait(t->stream), "what was running there", error))
         return FALSE;
     t->used = 0; /* all copies are done */
-    return TRUE;
+    return hn_cuda_hear_complaint(t, error);
 }
 
 /* --- recorded work ----------------------------------------------------------------------------------------------- */

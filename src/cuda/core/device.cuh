@@ -7,6 +7,8 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "cuda/core/complaint_args.h"
+
 #define HN_WARP 32
 #define HN_ALL_LANES 0xffffffffu
 
@@ -45,6 +47,12 @@ __device__ inline void hn_store(hn_bf16 *p, float x)
 template <typename T> __device__ inline T *hn_at(uint64_t address)
 {
     return reinterpret_cast<T *>(address);
+}
+
+/* Element `at` is wrong. */
+__device__ inline void hn_complain(const HnCudaComplaint &c, int64_t at)
+{
+    atomicMin(hn_at<unsigned long long>(c.place), (unsigned long long)(c.key | (uint64_t)at));
 }
 
 /* for (int64_t i = hn_first(); i < n; i += hn_stride()): the whole grid, whose rows and columns of blocks are one. */
