@@ -1,0 +1,189 @@
+#include "cuda/reduce/cuda_layernorm_args.h"
+#include "cuda/reduce/cuda_rows.cuh"
+
+#define PIECES (HN_LAYERNORM_HELD / 4)
+
+__device__ static void put(const HnCudaLayerNormArgs &a, int64_t row, const float v[4], int64_t i, float mean,
+                           float inv)
+{
+    float w[4] = { 1, 1, 1, 1 }, b[4] = { 0, 0, 0, 0 }, y[4];
+    if (a.scale != 0)
+        hn_load4_any(w, a.scale, a.weight_type, i, a.cols, a.vector);
+    if (a.bias != 0)
+        hn_load4_any(b, a.bias, a.weight_type, i, a.cols, a.vector);
+    for (int j = 0; j < 4; j++)
+        y[j] = fmaf((v[j] - mean) * inv, w[j], b[j]);
+    const int64_t bytes = a.weight_type == HN_ELEMENT_F32 ? 4 : 2;
+    hn_store4_any(a.y + row * a.cols * bytes, a.weight_type, y, i, a.cols, a.vector);
+}
+
+__device__ static void put_moments(const HnCudaLayerNormArgs &a, int64_t row, float mean, float inv)
+{
+    if (threadIdx.x != 0)
+        return;
+    if (a.mean != 0)
+        hn_store_any(a.mean, a.moment_type, row, mean);
+    if (a.inv != 0)
+        hn_store_any(a.inv, a.moment_type, row, inv);
+}
+
+/* Sum of (x - mean)^2 over elements [i, i + 4) of n. */
+__device__ static float squares_of(const float v[4], float mean, int64_t i, int64_t n)
+{
+    float sum = 0;
+    for (int j = 0; j < 4; j++)
+        sum += i + j < n ? (v[j] - mean) * (v[j] - mean) : 0.0f;
+    return sum;
+}
+
+/* A block for each row, which its threads hold. */
+template <typename T> __device__ static void held(const HnCudaLayerNormArgs &a)
+{
+    __shared__ float room[HN_WARP];
+    for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+        const T *x = hn_at<const T>(a.x) + row * a.cols;
+        float v[PIECES][4], mean = 0, sum = 0;
+        for (int k = 0; k < PIECES; k++) {
+            hn_load4(v[k], x, 4 * (k * (int64_t)blockDim.x + threadIdx.x), a.cols, a.vector);
+            sum += (v[k][0] + v[k][1]) + (v[k][2] + v[k][3]);
+        }
+        if (a.centre)
+            mean = hn_block_reduce<HnSum>(sum, room) / (float)a.cols;
+        sum = 0;
+        for (int k = 0; k < PIECES; k++)
+            sum += squares_of(v[k], mean, 4 * (k * (int64_t)blockDim.x + threadIdx.x), a.cols);
+        const float inv = 1.0f / sqrtf(hn_block_reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
+        for (int k = 0; k < PIECES; k++) {
+            const int64_t i = 4 * (k * (int64_t)blockDim.x + threadIdx.x);
+            if (i < a.cols)
+                put(a, row, v[k], i, mean, inv);
+        }
+        put_moments(a, row, mean, inv);
+    }
+}
+
+/* A block for each row, which is read three times. */
+template <typename T> __device__ static void read(const HnCudaLayerNormArgs &a)
+{
+    __shared__ float room[HN_WARP];
+    const int64_t step = 4 * (int64_t)blockDim.x;
+    for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+        const T *x = hn_at<const T>(a.x) + row * a.cols;
+        float v[4], mean = 0, sum = 0;
+        for (int64_t i = 4 * threadIdx.x; a.centre && i < a.cols; i += step) {
+            hn_load4(v, x, i, a.cols, a.vector);
+            sum += (v[0] + v[1]) + (v[2] + v[3]);
+        }
+        if (a.centre)
+            mean = hn_block_reduce<HnSum>(sum, room) / (float)a.cols;
+        sum = 0;
+        for (int64_t i = 4 * threadIdx.x; i < a.cols; i += step) {
+            hn_load4(v, x, i, a.cols, a.vector);
+            sum += squares_of(v, mean, i, a.cols);
+        }
+        const float inv = 1.0f / sqrtf(hn_block_reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
+        for (int64_t i = 4 * threadIdx.x; i < a.cols; i += step) {
+            hn_load4(v, x, i, a.cols, a.vector);
+            put(a, row, v, i, mean, inv);
+        }
+        put_moments(a, row, mean, inv);
+    }
+}
+
+/* Gradients of the elements, and the rows' moments: a block for each row. */
+template <typename T> __device__ static void grad_rows(const HnCudaLayerNormGradArgs &a)
+{
+    __shared__ float room[HN_WARP];
+    const T *scale = hn_at<const T>(a.scale);
+    const float n = (float)a.cols;
+    for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+        const T *x = hn_at<const T>(a.x) + row * a.cols, *dy = hn_at<const T>(a.dy) + row * a.cols;
+        float mean = 0, sum = 0, along = 0;
+        for (int64_t i = threadIdx.x; a.centred && i < a.cols; i += blockDim.x)
+            sum += hn_load(x + i);
+        if (a.centred)
+            mean = hn_block_reduce<HnSum>(sum, room) / n;
+        sum = 0;
+        for (int64_t i = threadIdx.x; i < a.cols; i += blockDim.x) {
+            const float d = hn_load(x + i) - mean;
+            sum += d * d;
+        }
+        const float inv = 1.0f / sqrtf(hn_block_reduce<HnSum>(sum, room) / n + a.epsilon);
+        sum = 0;
+        for (int64_t i = threadIdx.x; i < a.cols; i += blockDim.x) {
+            const float g = hn_load(dy + i) * hn_load(scale + i);
+            sum += g;
+            along += g * ((hn_load(x + i) - mean) * inv);
+        }
+        sum = a.centred ? hn_block_reduce<HnSum>(sum, room) / n : 0.0f;
+        along = hn_block_reduce<HnSum>(along, room) / n;
+        for (int64_t i = threadIdx.x; i < a.cols; i += blockDim.x) {
+            const float g = hn_load(dy + i) * hn_load(scale + i), hat = (hn_load(x + i) - mean) * inv;
+            hn_store(hn_at<T>(a.dx) + row * a.cols + i, inv * (g - sum - hat * along));
+        }
+        if (threadIdx.x == 0) {
+            hn_at<float>(a.moments)[2 * row] = mean;
+            hn_at<float>(a.moments)[2 * row + 1] = inv;
+        }
+    }
+}
+
+/* Sums over a part of the rows: a block for 32 columns of it. */
+template <typename T> __device__ static void grad_columns(const HnCudaLayerNormGradArgs &a)
+{
+    __shared__ float room[HN_TILE_THREADS];
+    const int64_t tiles = (a.cols + HN_WARP - 1) / HN_WARP;
+    for (int64_t unit = blockIdx.x; unit < tiles * a.parts; unit += gridDim.x) {
+        const int64_t c = unit % tiles * HN_WARP + threadIdx.x % HN_WARP, part = unit / tiles;
+        float scale = 0, bias = 0;
+        for (int64_t r = part * a.part + threadIdx.x / HN_WARP; r < min((part + 1) * a.part, a.rows) && c < a.cols;
+             r += HN_TILE_THREADS / HN_WARP) {
+            const float *moments = hn_at<const float>(a.moments) + 2 * r;
+            const float d = hn_load(hn_at<const T>(a.dy) + r * a.cols + c);
+            bias += d;
+            scale += d * ((hn_load(hn_at<const T>(a.x) + r * a.cols + c) - moments[0]) * moments[1]);
+        }
+        scale = hn_tile_sum(scale, HN_WARP, room);
+        bias = hn_tile_sum(bias, HN_WARP, room);
+        if (threadIdx.x < HN_WARP && c < a.cols) {
+            hn_at<float>(a.partial)[part * a.cols + c] = scale;
+            hn_at<float>(a.partial)[(a.parts + part) * a.cols + c] = bias;
+        }
+    }
+}
+
+template <typename T> __device__ static void grad_join(const HnCudaLayerNormGradArgs &a)
+{
+    for (int64_t i = hn_first(); i < 2 * a.cols; i += hn_stride()) {
+        const int64_t k = i / a.cols, c = i % a.cols;
+        const uint64_t to = k == 0 ? a.dscale : a.dbias;
+        double sum = 0;
+        for (int64_t p = 0; p < a.parts; p++)
+            sum += (double)hn_at<const float>(a.partial)[(k * a.parts + p) * a.cols + c];
+        if (to != 0)
+            hn_store(hn_at<T>(to) + c, (float)sum);
+    }
+}
+
+#define DEFINE(suffix, type)                                                                                      \
+    extern "C" __global__ void layernorm_held_##suffix(const __grid_constant__ HnCudaLayerNormArgs a)             \
+    {                                                                                                             \
+        held<type>(a);                                                                                            \
+    }                                                                                                             \
+    extern "C" __global__ void layernorm_read_##suffix(const __grid_constant__ HnCudaLayerNormArgs a)             \
+    {                                                                                                             \
+        read<type>(a);                                                                                            \
+    }                                                                                                             \
+    extern "C" __global__ void layernorm_grad_rows_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a)    \
+    {                                                                                                             \
+        grad_rows<type>(a);                                                                                       \
+    }                                                                                                             \
+    extern "C" __global__ void layernorm_grad_columns_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a) \
+    {                                                                                                             \
+        grad_columns<type>(a);                                                                                    \
+    }                                                                                                             \
+    extern "C" __global__ void layernorm_grad_join_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a)    \
+    {                                                                                                             \
+        grad_join<type>(a);                                                                                       \
+    }
+HN_EACH_FLOAT(DEFINE)

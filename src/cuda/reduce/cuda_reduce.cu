@@ -1,0 +1,229 @@
+#include "cuda/reduce/cuda_reduce_args.h"
+#include "cuda/reduce/cuda_rows.cuh"
+
+#define THREADS 256
+
+struct Sum {
+    static constexpr float start = 0.0f;
+    __device__ static float term(float x, float)
+    {
+        return x;
+    }
+    __device__ static float of(float a, float b)
+    {
+        return a + b;
+    }
+};
+struct Sizes : Sum {
+    __device__ static float term(float x, float)
+    {
+        return fabsf(x);
+    }
+};
+struct Squares : Sum {
+    __device__ static float term(float x, float)
+    {
+        return x * x;
+    }
+};
+struct Powers : Sum {
+    __device__ static float term(float x, float shift)
+    {
+        return expf(x - shift);
+    }
+};
+struct Product {
+    static constexpr float start = 1.0f;
+    __device__ static float term(float x, float)
+    {
+        return x;
+    }
+    __device__ static float of(float a, float b)
+    {
+        return a * b;
+    }
+};
+struct Most : HnMost {
+    __device__ static float term(float x, float)
+    {
+        return x;
+    }
+};
+struct Least { /* NaN stays */
+    static constexpr float start = __builtin_huge_valf();
+    __device__ static float term(float x, float)
+    {
+        return x;
+    }
+    __device__ static float of(float a, float b)
+    {
+        return a < b || a != a ? a : b;
+    }
+};
+
+__device__ static int64_t offset_of(const HnCudaAxes &axes, int64_t i)
+{
+    int64_t at = 0;
+    for (int k = axes.n - 1; k > 0; k--) {
+        const int64_t n = axes.dims[k], q = hn_divide(i, n);
+        at += (i - q * n) * axes.strides[k];
+        i = q;
+    }
+    return axes.n > 0 ? at + i * axes.strides[0] : 0;
+}
+
+__device__ static float shift_of(const HnCudaReduceArgs &a, int64_t o)
+{
+    const float shift = a.shift != 0 ? hn_at<const float>(a.shift)[o] : 0.0f;
+    return isinf(shift) ? 0.0f : shift;
+}
+
+template <typename T> __device__ static void finish(const HnCudaReduceArgs &a, int64_t o, float v)
+{
+    if (a.last == HN_CUDA_REDUCE_MEAN)
+        v /= (float)a.each;
+    else if (a.last == HN_CUDA_REDUCE_ROOT)
+        v = sqrtf(v);
+    else if (a.last == HN_CUDA_REDUCE_LOG)
+        v = logf(v);
+    else if (a.last == HN_CUDA_REDUCE_SHIFTED)
+        v = shift_of(a, o) + logf(v);
+    if (a.last == HN_CUDA_REDUCE_KEPT)
+        hn_at<float>(a.y)[o] = v;
+    else
+        hn_store(hn_at<T>(a.y) + o, v);
+}
+
+template <typename T> __device__ static void put(const HnCudaReduceArgs &a, int64_t o, int64_t part, float v)
+{
+    if (a.parts > 1)
+        hn_at<float>(a.partial)[o * a.parts + part] = v;
+    else
+        finish<T>(a, o, v);
+}
+
+template <typename How> __device__ static float over_group(float v, int group)
+{
+    for (int d = group / 2; d > 0; d /= 2)
+        v = How::of(v, __shfl_xor_sync(HN_ALL_LANES, v, d));
+    return v;
+}
+
+/* Short rows: some lanes of a warp for each result. */
+template <typename How, typename T> __device__ static void groups(const HnCudaReduceArgs &a)
+{
+    const int64_t each = THREADS / a.group;
+    const int lane = threadIdx.x % a.group;
+    for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
+        const int64_t o = first + threadIdx.x / a.group;
+        float sum = How::start;
+        if (o < a.outputs) {
+            const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
+            const float shift = shift_of(a, o);
+            for (int64_t r = lane; r < a.each; r += a.group)
+                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+        }
+        sum = over_group<How>(sum, a.group);
+        if (o < a.outputs && lane == 0)
+            finish<T>(a, o, sum);
+    }
+}
+
+/* Long rows: a block for each part of a result. */
+template <typename How, typename T> __device__ static void rows(const HnCudaReduceArgs &a)
+{
+    __shared__ float room[HN_WARP];
+    for (int64_t unit = blockIdx.x; unit < a.outputs * a.parts; unit += gridDim.x) {
+        const int64_t o = unit / a.parts, part = unit % a.parts, end = min((part + 1) * a.part, a.each);
+        const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
+        const float shift = shift_of(a, o);
+        float sum = How::start;
+        if (a.vector) {
+#pragma unroll 2
+            for (int64_t r = part * a.part + 4 * threadIdx.x; r < end; r += 4 * THREADS) {
+                float v[4];
+                hn_load4(v, x, r, end, true);
+                for (int k = 0; k < 4; k++)
+                    v[k] = How::term(v[k], shift);
+                sum = How::of(sum, How::of(How::of(v[0], v[1]), How::of(v[2], v[3])));
+            }
+        } else {
+            for (int64_t r = part * a.part + threadIdx.x; r < end; r += THREADS)
+                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+        }
+        sum = hn_block_reduce<How>(sum, room);
+        if (threadIdx.x == 0)
+            put<T>(a, o, part, sum);
+    }
+}
+
+/* The last axis is kept: a block for each part of some results side by side. */
+template <typename How, typename T> __device__ static void columns(const HnCudaReduceArgs &a)
+{
+    __shared__ float room[THREADS];
+    const int64_t tiles = (a.inner + a.width - 1) / a.width, all = a.outputs / a.inner * tiles * a.parts;
+    const int column = threadIdx.x % a.width, row = threadIdx.x / a.width;
+    for (int64_t unit = blockIdx.x; unit < all; unit += gridDim.x) {
+        const int64_t part = unit % a.parts, tile = unit / a.parts, c = tile % tiles * a.width + column;
+        const int64_t o = tile / tiles * a.inner + c, end = min((part + 1) * a.part, a.each);
+        const bool mine = row < a.rows && c < a.inner;
+        float sum = How::start;
+        if (mine) {
+            const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
+            const float shift = shift_of(a, o);
+#pragma unroll 4
+            for (int64_t r = part * a.part + row; r < end; r += a.rows)
+                sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
+        }
+        __syncthreads();
+        room[threadIdx.x] = sum;
+        for (int n = a.rows, half; n > 1; n = half) {
+            half = (n + 1) / 2;
+            __syncthreads();
+            if (row + half < n)
+                room[threadIdx.x] = How::of(room[threadIdx.x], room[threadIdx.x + half * a.width]);
+        }
+        if (mine && row == 0)
+            put<T>(a, o, part, room[threadIdx.x]);
+    }
+}
+
+/* Results from their parts: some lanes of a warp for each. */
+template <typename How, typename T> __device__ static void join(const HnCudaReduceArgs &a)
+{
+    const int64_t each = THREADS / a.group;
+    const int lane = threadIdx.x % a.group;
+    for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
+        const int64_t o = first + threadIdx.x / a.group;
+        float sum = How::start;
+        for (int64_t p = lane; o < a.outputs && p < a.parts; p += a.group)
+            sum = How::of(sum, hn_at<const float>(a.partial)[o * a.parts + p]);
+        sum = over_group<How>(sum, a.group);
+        if (o < a.outputs && lane == 0)
+            finish<T>(a, o, sum);
+    }
+}
+
+#define KERNEL(title, how, form, suffix, type)                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS)                              \
+        reduce_##form##_##title##_##suffix(const __grid_constant__ HnCudaReduceArgs a) \
+    {                                                                                  \
+        form<how, type>(a);                                                            \
+    }
+#define FORMS(title, how, suffix, type)      \
+    KERNEL(title, how, groups, suffix, type) \
+    KERNEL(title, how, rows, suffix, type)   \
+    KERNEL(title, how, columns, suffix, type)
+#define DEFINE(suffix, type)                     \
+    FORMS(sum, Sum, suffix, type)                \
+    FORMS(sizes, Sizes, suffix, type)            \
+    FORMS(squares, Squares, suffix, type)        \
+    FORMS(powers, Powers, suffix, type)          \
+    FORMS(product, Product, suffix, type)        \
+    FORMS(most, Most, suffix, type)              \
+    FORMS(least, Least, suffix, type)            \
+    KERNEL(sum, Sum, join, suffix, type)         \
+    KERNEL(product, Product, join, suffix, type) \
+    KERNEL(most, Most, join, suffix, type)       \
+    KERNEL(least, Least, join, suffix, type)
+HN_EACH_FLOAT(DEFINE)
