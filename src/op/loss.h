@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "op/loss_limits.h"
 #include "op/op.h"
 
 /* Of all of them; each reads what it has. */
@@ -40,8 +41,3 @@ gboolean hn_loss_labels_fit(const HnLoss *p, const HnTensor *labels, int64_t n, 
 
 /* Scores become logarithms of probabilities. */
 void hn_loss_log_softmax(double *x, int64_t n);
-
-#define HN_LOSS_STD_EPSILON 1e-7        /* beside the standard deviation of logits */
-#define HN_LOSS_LEAST_NORM 1e-8         /* a shorter vector counts as one of this length */
-#define HN_LOSS_LEAST_LOG (-100)        /* the logarithm of a probability is at least this */
-#define HN_LOSS_LEAST_PROBABILITY 1e-12 /* of a divisor */

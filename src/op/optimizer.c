@@ -20,8 +20,6 @@
 #include "op/one_shape.h"
 #include "op/types.h"
 
-#define CLIP_EPSILON 1e-6 /* beside the norm that the limit is divided by */
-
 double hn_decimal(float v)
 {
     char text[32];
@@ -224,7 +222,7 @@ static void clipbynorm_cost(const HnInfer *x, HnCost *c)
 
 float hn_clip(const HnOptimizer *p, double squares, const float *hyper, float *to)
 {
-    const double norm = sqrt(squares) * fabs((double)hyper[HN_HYPER_SCALE]), by = p->limit / (norm + CLIP_EPSILON);
+    const double norm = sqrt(squares) * fabs((double)hyper[HN_HYPER_SCALE]), by = p->limit / (norm + HN_CLIP_EPSILON);
     for (int k = 0; k < HN_HYPERS; k++)
         to[k] = hyper[k];
     if (!isfinite(norm))

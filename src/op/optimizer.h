@@ -3,16 +3,8 @@
  */
 #pragma once
 
+#include "op/hyper.h"
 #include "op/op.h"
-
-/* Elements of input `hyper`, f32[4]: what changes from step to step. */
-enum {
-    HN_HYPER_RATE,   /* learning rate */
-    HN_HYPER_FIRST,  /* 1 / (1 - beta1^t) in step t, from 1 on */
-    HN_HYPER_SECOND, /* 1 / (1 - beta2^t) */
-    HN_HYPER_SCALE,  /* what gradients are multiplied by first; not finite: the step is skipped */
-    HN_HYPERS
-};
 
 /* Of all of them; each reads what it has. */
 typedef struct {
