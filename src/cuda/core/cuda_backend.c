@@ -8,7 +8,10 @@ gboolean hn_cuda_check(const HnCuda *c, int result, const char *what, GError **e
 {
     if (result == HN_CU_SUCCESS)
         return TRUE;
-    const HnError code = result == HN_CU_OUT_OF_MEMORY ? HN_ERROR_BUDGET : HN_ERROR_UNSUPPORTED;
+    const gboolean fault = result >= HN_CU_FAULTS && result < HN_CU_FAULTS_END;
+    const HnError code = result == HN_CU_OUT_OF_MEMORY ? HN_ERROR_BUDGET
+                         : fault                       ? HN_ERROR_VALUE
+                                                       : HN_ERROR_UNSUPPORTED;
     g_set_error(error, HN_ERROR, code, "device 'cuda:%d': %s failed: %s (%d)", c->index, what,
                 hn_cuda_result_text(c->driver, result), result);
     return FALSE;

@@ -32,6 +32,8 @@ enum {
     HN_CU_INVALID_IMAGE = 200,
     HN_CU_NO_BINARY = 209,
     HN_CU_NOT_FOUND = 500,
+    HN_CU_FAULTS = 700, /* from here on something that ran on the device did what it must not */
+    HN_CU_FAULTS_END = 800,
 };
 
 /* CUdevice_attribute, CUfunction_attribute, and flags */
