@@ -25,6 +25,9 @@ static const HnCase convtranspose[] = {
     { "f32[1,16,5,33] !f32[16,1,3,3] f32[16]", "group=16 dilations=[2,1] pads=[4,1,4,1]" },
     { "f32[1,32,24,24] !f32[32,16,4,4] f32[16]", "strides=[2,2] pads=[1,1,1,1]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[1,2,2,3,2] !f32[2,2,2,2,3]", "dilations=[1,2,1] strides=[2,1,2]" },
+    /* many channels: phases of three axes, groups */
+    { "f32[1,3,3,4,3] f32[3,18,2,3,2] f32[18]", "strides=[2,1,2] pads=[0,1,0,1,0,1] output_padding=[1,0,0]" },
+    { "f32[2,6,5,7] f32[6,17,3,4]", "group=2 strides=[3,2] dilations=[2,2] pads=[1,2,0,1]" },
     { "f32[0,2,4] f32[2,3,3]", NULL, "f32[0,3,6]={}" },
     { "f32[1,2,4] f32[3,3,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,2,2] f32[2,1,1]", "pads=[3,3]", .refused = TRUE, .code = HN_ERROR_SHAPE },

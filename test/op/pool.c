@@ -70,6 +70,8 @@ static const HnCase poolgrad[] = {
     { "f32[1,1,3]={2,4,6} f32[1,1,4]", "kernel_shape=[2] sum=1", "f32[1,1,4]={2,6,10,6}" },
     { "f32[1,1,2]={2,4} f32[1,1,4]", "kernel_shape=[2] dilations=[2] strides=[2] pads=[1,1] count_include_pad=1",
       "f32[1,1,4]={0,3,0,2}" },
+    { "f32[2,3,4,4] f32[2,3,9,13]", "kernel_shape=[3,2] strides=[2,3] pads=[0,1,1,0] dilations=[1,2]" },
+    { "f32[1,2,3,4,4] f32[1,2,5,6,4]", "kernel_shape=[2,3,3] strides=[2,2,1] pads=[1,1,1,1,2,1] count_include_pad=1" },
     { "f32[0,1,3] f32[0,1,4]", "kernel_shape=[2]", "f32[0,1,4]={}" },
     { "f32[1,1,4] f32[1,1,4]", "kernel_shape=[2]", .refused = TRUE, .code = HN_ERROR_SHAPE },
 };
