@@ -242,7 +242,7 @@ static void child_events(void)
     scene_free(&s);
 }
 
-/* Without the event the second stream does not see what the first one did. */
+/* Without the event the second stream does not see what the first one did, and that is found. */
 static void child_no_event(void)
 {
     Scene s = scene_new();
@@ -253,6 +253,39 @@ static void child_no_event(void)
     OK(cu.download(s.host, s.y, N * sizeof(float), second));
     OK(cu.stream_wait(second));
     assert_all(s.host, 2);
+    g_assert_cmpint(cu.stream_wait(s.stream), ==, 719);
+}
+
+/* A copy that overwrites what a kernel in another stream may still read. */
+static void child_overwrites(void)
+{
+    Scene s = scene_new();
+    HnCuStream second;
+    OK(cu.stream_create(&second, HN_CU_STREAM_NON_BLOCKING));
+    OK(add(&s, s.y, s.x, N, s.stream));
+    OK(cu.upload(s.x + 400, s.host, 100, second));
+    OK(cu.stream_wait(s.stream));
+    g_assert_cmpint(cu.stream_wait(second), ==, 719);
+}
+
+/* Streams that read the same and write what the other one does not use need not wait. */
+static void child_apart(void)
+{
+    Scene s = scene_new();
+    HnCuStream second;
+    const HnCuAddress half = N / 2 * sizeof(float);
+    OK(cu.stream_create(&second, HN_CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 5; i++) {
+        OK(add(&s, s.y, s.x, N / 2, s.stream));
+        OK(add(&s, s.y + half, s.x, N / 2, second));
+    }
+    OK(cu.stream_wait(second));
+    OK(cu.stream_wait(s.stream));
+    OK(cu.download(s.host, s.y, N * sizeof(float), second));
+    OK(cu.stream_wait(second));
+    assert_all(s.host, 6);
+    OK(cu.stream_destroy(second));
+    scene_free(&s);
 }
 
 /* Streams that were not made with NON_BLOCKING, and the default one, wait for each other. */
@@ -486,6 +519,41 @@ static void child_images(void)
     OK(cu.context_release(0));
 }
 
+#ifdef EMU_FATBIN
+/* What nvcc made: PTX for sm_80 and later. Damaged entries are refused, or not noticed, but never lead astray. */
+static void child_fatbin(void)
+{
+    g_autofree char *image = NULL;
+    gsize n;
+    HnCuModule m;
+    open_device();
+    g_assert_true(g_file_get_contents(EMU_FATBIN, &image, &n, NULL));
+    OK(cu.module_load(&m, image));
+    OK(cu.module_unload(m));
+    for (gsize i = 16; i < 80; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            image[i] ^= (char)(1 << bit);
+            const int result = cu.module_load(&m, image);
+            if (result == 0)
+                OK(cu.module_unload(m));
+            else if (result != 218)
+                g_assert_true(result == HN_CU_INVALID_IMAGE || result == HN_CU_NO_BINARY);
+            image[i] ^= (char)(1 << bit);
+        }
+    OK(cu.context_release(0));
+}
+
+static void child_fatbin_unfit(void)
+{
+    g_autofree char *image = NULL;
+    HnCuModule m;
+    open_device();
+    g_assert_true(g_file_get_contents(EMU_FATBIN, &image, NULL, NULL));
+    g_assert_cmpint(cu.module_load(&m, image), ==, HN_CU_NO_BINARY);
+    OK(cu.context_release(0));
+}
+#endif
+
 /* --- drivers that hone cannot use ------------------------------------------------------------------------------------
  */
 
@@ -548,7 +616,12 @@ static const Case cases[] = {
     { "late", child_late, NULL, { NULL }, FALSE },
     { "events", child_events, NULL, { "HONE_EMU_LEAKS=1" } },
     { "events-in-another-order", child_events, NULL, { "HONE_EMU_LEAKS=1", "HONE_EMU_ORDER=3" } },
-    { "no-event", child_no_event, NULL, { NULL }, FALSE },
+    { "no-event", child_no_event,
+      "*race between streams: 'add' in stream 1 reads 0x*, which 'add' in stream 2 writes, and*" },
+    { "overwrites", child_overwrites,
+      "*race between streams: 'copy to the device' in stream 2 writes 0x*, which 'add' in stream 1 reads, and*" },
+    { "apart", child_apart, NULL, { "HONE_EMU_LEAKS=1" } },
+    { "apart-in-another-order", child_apart, NULL, { "HONE_EMU_LEAKS=1", "HONE_EMU_ORDER=7" } },
     { "default-stream", child_default_stream, NULL, { NULL }, FALSE },
     { "graph", child_graph, NULL, { "HONE_EMU_LEAKS=1" } },
     { "fork", child_fork, "*work was captured that stream 1 does not wait for*", { "HONE_EMU_LEAKS=1" } },
@@ -563,6 +636,11 @@ static const Case cases[] = {
     { "fail-alloc", child_fail_alloc, NULL, { "HONE_EMU_FAIL_ALLOC=2", "HONE_EMU_LEAKS=1" } },
     { "leaks", child_leaks, "*leaked: 12345 bytes of device memory*leaked: an event*", { "HONE_EMU_LEAKS=1" } },
     { "images", child_images, NULL, { NULL }, FALSE },
+#ifdef EMU_FATBIN
+    { "fatbin", child_fatbin, "*" },
+    { "fatbin-90", child_fatbin, "*", { "HONE_EMU_CC=90" } },
+    { "fatbin-75", child_fatbin_unfit, NULL, { "HONE_EMU_CC=75" } },
+#endif
     { "stub", child_stub, NULL, { "HONE_EMU_CASE=stub" } },
     { "nogpu", child_nogpu, NULL, { "HONE_EMU_CASE=nogpu" } },
     { "devices", child_devices, NULL, { "HONE_EMU_CASE=cc70", "HONE_EMU_DEVICES=2" } },

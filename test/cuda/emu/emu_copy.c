@@ -91,8 +91,11 @@ void emu_do(EmuContext *c, const EmuOp *op)
         [EMU_LAUNCH] = launch, [EMU_TO_DEVICE] = to_device, [EMU_TO_HOST] = to_host,
         [EMU_WITHIN] = within, [EMU_SET8] = fill,           [EMU_SET32] = fill,
     };
+    const gboolean beside = emu_order_begin(c, op);
     c->clock += 1e-3;
     does[op->work](c, op);
+    if (beside)
+        emu_order_end(c, op);
 }
 
 /* --- allocations ---------------------------------------------------------------------------------------------------
@@ -245,7 +248,7 @@ static int download(EmuContext *c, const char *call, void *to, uint64_t from, si
     op->from = from;
     op->bytes = bytes;
     result = emu_push(s, op);
-    return result == EMU_OK && !pinned ? emu_run_stream(s) : result;
+    return result == EMU_OK && !pinned ? emu_wait_stream(s) : result;
 }
 
 static int set(EmuContext *c, const char *call, EmuWork work, uint64_t to, uint32_t value, size_t bytes, EmuStream *s)
@@ -297,7 +300,7 @@ EMU_CALL(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t bytes)
     EmuStream *s = begin(&c, NULL, bytes, &result);
     if (s != NULL && (result = emu_unsafe(c, "cuMemcpyHtoD")) == EMU_OK &&
         (result = upload(c, "cuMemcpyHtoD", to, from, bytes, s)) == EMU_OK)
-        result = emu_run_stream(s);
+        result = emu_wait_stream(s);
     return emu_leave(result);
 }
 
@@ -308,7 +311,7 @@ EMU_CALL(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t bytes)
     EmuStream *s = begin(&c, NULL, bytes, &result);
     if (s != NULL && (result = emu_unsafe(c, "cuMemcpyDtoH")) == EMU_OK &&
         (result = download(c, "cuMemcpyDtoH", to, from, bytes, s)) == EMU_OK)
-        result = emu_run_stream(s);
+        result = emu_wait_stream(s);
     return emu_leave(result);
 }
 

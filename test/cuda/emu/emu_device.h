@@ -101,11 +101,16 @@ struct EmuContext {
     EmuDevice *device;
     GHashTable *objects; /* handle -> EmuKind */
     EmuSpace pinned;
-    GPtrArray *streams;     /* EmuStream, [0]: the legacy default one */
-    GPtrArray *captures;    /* EmuCapture, begun and not ended */
-    struct EmuMark *legacy; /* behind the last work of the default stream, which blocking streams wait for */
-    int fault;              /* CUresult that all calls answer from now on */
-    double clock;           /* ms; of the device */
+    GPtrArray *streams;        /* EmuStream, [0]: the legacy default one */
+    GPtrArray *captures;       /* EmuCapture, begun and not ended */
+    struct EmuMark *legacy;    /* behind the last work of the default stream, which blocking streams wait for */
+    int fault;                 /* CUresult that all calls answer from now on */
+    double clock;              /* ms; of the device */
+    GArray *clock_of_host;     /* guint32 by stream: how much of it the host has waited for */
+    guint waited;              /* how often that changed */
+    int indices;               /* streams that ever were */
+    GPtrArray *remembered;     /* emu_order.c */
+    const struct EmuOp *doing; /* the stream's work that is done now */
 };
 
 typedef struct {
@@ -148,9 +153,12 @@ gboolean emu_is(const EmuContext *c, const void *handle, EmuKind kind);
 /* A place in a stream, behind the work that was there. */
 typedef struct EmuMark {
     int refs;
-    EmuStream *stream;
+    EmuStream *stream; /* while it is not done */
     gboolean done;
     double ms;
+    GArray *clock; /* what comes before; and this turn of this stream */
+    int index;
+    guint32 turn;
 } EmuMark;
 
 typedef enum {
@@ -171,9 +179,12 @@ typedef struct {
     guint64 serial;
 } EmuUse;
 
-typedef struct {
+typedef struct EmuOp {
     int refs;
     EmuWork work;
+    int stream, number; /* where: place in clocks, number in messages */
+    guint32 turn;
+    GArray *clock;         /* guint32 by stream: how much of it comes before; NULL: nothing */
     EmuFunction *function; /* of a launch, with its module as it was */
     guint64 module;
     EmuLaunch launch;
@@ -198,7 +209,11 @@ typedef struct {
 
 struct EmuStream {
     EmuContext *context;
+    int index;         /* in clocks; 0: the default stream */
     int number;        /* in messages */
+    guint32 turn;      /* of its work, counted */
+    GArray *clock;     /* what comes before what is asked for next */
+    guint waited;      /* when the host's clock was last looked at */
     gboolean blocking; /* waits for the default stream, and that one for it */
     GQueue ops;        /* EmuOp */
     EmuMark *legacy;   /* of the default stream, already waited for */
@@ -237,6 +252,7 @@ void emu_exec_unref(EmuExec *x);
 int emu_run_all(EmuContext *c);
 /* Does all of the stream; with NULL all of the default stream and of those that it waits for. */
 int emu_run_stream(EmuStream *s);
+int emu_wait_stream(EmuStream *s); /* the same; what is asked for later comes behind it */
 int emu_run_mark(EmuMark *m);
 /* One piece of the stream's work, if there is any. */
 int emu_run_one(EmuStream *s);
@@ -249,6 +265,19 @@ EmuOp *emu_op_new(EmuWork work);
 EmuMark *emu_mark_here(EmuStream *s);
 /* What comes into the stream from now on waits for the mark. */
 void emu_push_wait(EmuStream *s, EmuMark *m);
+/* What to call the work in messages. */
+const char *emu_name_of(const EmuOp *op);
+/* --- order --- */
+void emu_order_op(EmuStream *s, EmuOp *op);           /* it is put into the stream */
+void emu_order_mark(const EmuStream *s, EmuMark *m);  /* the mark is put there */
+void emu_order_wait(EmuStream *s, const EmuMark *m);  /* the stream waits for it */
+void emu_order_host(EmuContext *c, const EmuMark *m); /* the host does */
+void emu_order_host_stream(const EmuStream *s);       /* the host waits for all of it */
+/* Around work: true when it may run beside other work, and emu_order_end() is to judge what it used. */
+gboolean emu_order_begin(EmuContext *c, const EmuOp *op);
+void emu_order_end(EmuContext *c, const EmuOp *op);
+GPtrArray *emu_order_new(void);
+
 /* Takes the op: behind the stream's capture. */
 int emu_record(EmuStream *s, EmuOp *op);
 /* Does the recorded work. */

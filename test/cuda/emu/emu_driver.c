@@ -354,6 +354,7 @@ static EmuContext *context_new(EmuDevice *d)
     c->objects = g_hash_table_new(NULL, NULL);
     c->streams = g_ptr_array_new();
     c->captures = g_ptr_array_new();
+    c->remembered = emu_order_new();
     emu_stream_new(c, TRUE);
     return c;
 }
@@ -423,6 +424,9 @@ static void context_free(EmuContext *c)
     g_free(c->pinned.region);
     g_ptr_array_unref(c->streams);
     g_ptr_array_unref(c->captures);
+    g_ptr_array_unref(c->remembered);
+    if (c->clock_of_host != NULL)
+        g_array_unref(c->clock_of_host);
     g_hash_table_unref(c->objects);
     emu_memory_clear(&c->device->memory);
     g_free(c);

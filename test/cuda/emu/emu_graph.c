@@ -282,7 +282,7 @@ EMU_CALL(cuGraphLaunch, void *exec, void *stream)
 /* --- replay ---------------------------------------------------------------------------------------------------------
  */
 
-static const char *name_of(const EmuOp *op)
+const char *emu_name_of(const EmuOp *op)
 {
     switch (op->work) {
     case EMU_LAUNCH:
@@ -310,7 +310,7 @@ static gboolean still_there(EmuContext *c, const EmuOp *op)
     if (host != 0 && emu_space_find(&c->pinned, host) == NULL) {
         emu_fail(c, EMU_ILLEGAL_ADDRESS,
                  "a graph is replayed: '%s' uses pinned memory at %p, which was freed since it was recorded",
-                 name_of(op), (void *)(uintptr_t)host);
+                 emu_name_of(op), (void *)(uintptr_t)host);
         return FALSE;
     }
     for (guint i = 0; i < op->uses->len; i++) {
@@ -320,7 +320,7 @@ static gboolean still_there(EmuContext *c, const EmuOp *op)
             emu_fail(c, EMU_ILLEGAL_ADDRESS,
                      "a graph is replayed: '%s' uses memory at 0x%" G_GINT64_MODIFIER
                      "x, which was freed since it was recorded",
-                     name_of(op), u->address);
+                     emu_name_of(op), u->address);
             return FALSE;
         }
     }

@@ -30,8 +30,11 @@ static EmuMark *mark_ref(EmuMark *m)
 
 void emu_mark_unref(EmuMark *m)
 {
-    if (m != NULL && --m->refs == 0)
-        g_free(m);
+    if (m == NULL || --m->refs > 0)
+        return;
+    if (m->clock != NULL)
+        g_array_unref(m->clock);
+    g_free(m);
 }
 
 static void mark_reach(EmuContext *c, EmuMark *m)
@@ -45,6 +48,7 @@ EmuMark *emu_mark_here(EmuStream *s)
     EmuMark *m = g_new0(EmuMark, 1);
     m->refs = 1;
     m->stream = s;
+    emu_order_mark(s, m);
     if (g_queue_is_empty(&s->ops)) {
         mark_reach(s->context, m);
     } else {
@@ -57,6 +61,8 @@ EmuMark *emu_mark_here(EmuStream *s)
 
 void emu_push_wait(EmuStream *s, EmuMark *m)
 {
+    if (m != NULL)
+        emu_order_wait(s, m);
     if (m == NULL || m->done || m->stream == s)
         return;
     EmuOp *op = emu_op_new(EMU_WAIT);
@@ -81,6 +87,8 @@ void emu_op_unref(gpointer data)
     if (--op->refs > 0)
         return;
     emu_mark_unref(op->mark);
+    if (op->clock != NULL)
+        g_array_unref(op->clock);
     if (op->exec != NULL)
         emu_exec_unref(op->exec);
     if (op->uses != NULL)
@@ -146,11 +154,9 @@ static int meet_default(EmuStream *s)
             emu_say("work in the default stream while stream %d, which waits for it, is captured", other->number);
             return EMU_CAPTURE_IMPLICIT;
         }
-        if (!g_queue_is_empty(&other->ops)) {
-            EmuMark *m = emu_mark_here(other);
-            emu_push_wait(s, m);
-            emu_mark_unref(m);
-        }
+        EmuMark *m = emu_mark_here(other);
+        emu_push_wait(s, m);
+        emu_mark_unref(m);
     }
     return EMU_OK;
 }
@@ -166,6 +172,7 @@ int emu_push(EmuStream *s, EmuOp *op)
         return result;
     }
     spoil(c, op);
+    emu_order_op(s, op);
     g_queue_push_tail(&s->ops, op);
     if (s == g_ptr_array_index(c->streams, 0)) {
         emu_mark_unref(c->legacy);
@@ -187,10 +194,12 @@ int emu_run_one(EmuStream *s)
     g_queue_pop_head(&s->ops);
     if (op->work == EMU_REACH)
         mark_reach(c, op->mark);
-    else if (op->work == EMU_REPLAY)
+    c->doing = op;
+    if (op->work == EMU_REPLAY)
         emu_replay(c, op->exec);
-    else if (op->work != EMU_WAIT)
+    else if (op->work != EMU_WAIT && op->work != EMU_REACH)
         emu_do(c, op);
+    c->doing = NULL;
     emu_op_unref(op);
     return c->fault;
 }
@@ -230,8 +239,17 @@ int emu_run_stream(EmuStream *s)
     return c->fault;
 }
 
+/* The host waits for it. */
+int emu_wait_stream(EmuStream *s)
+{
+    emu_order_host_stream(s);
+    return emu_run_stream(s);
+}
+
 int emu_run_all(EmuContext *c)
 {
+    for (guint i = 0; i < c->streams->len; i++)
+        emu_order_host_stream(g_ptr_array_index(c->streams, i));
     for (guint i = 0; i < c->streams->len; i++)
         emu_run_stream(g_ptr_array_index(c->streams, i));
     return c->fault;
@@ -246,6 +264,7 @@ EmuStream *emu_stream_new(EmuContext *c, gboolean blocking)
     EmuStream *s = g_new0(EmuStream, 1);
     s->context = c;
     s->blocking = blocking;
+    s->index = c->indices++;
     s->number = c->streams->len == 0 ? 0 : ++number;
     g_queue_init(&s->ops);
     g_ptr_array_add(c->streams, s);
@@ -259,6 +278,8 @@ void emu_stream_free(EmuStream *s)
     emu_mark_unref(s->legacy);
     if (s->tail != NULL)
         g_array_unref(s->tail);
+    if (s->clock != NULL)
+        g_array_unref(s->clock);
     g_free(s);
 }
 
@@ -296,7 +317,7 @@ EMU_CALL(cuStreamDestroy_v2, void *stream)
         result = EMU_CAPTURE_UNSUPPORTED;
     }
     if (result == EMU_OK) {
-        result = emu_run_stream(stream);
+        result = emu_wait_stream(stream);
         g_hash_table_remove(c->objects, stream);
         emu_stream_free(stream);
     }
@@ -322,7 +343,7 @@ EMU_CALL(cuStreamSynchronize, void *stream)
     EmuStream *s = NULL;
     int result = emu_enter(&c);
     if (result == EMU_OK && (result = free_stream(c, stream, "cuStreamSynchronize", &s)) == EMU_OK)
-        result = emu_run_stream(s);
+        result = emu_wait_stream(s);
     return emu_leave(result);
 }
 
@@ -331,9 +352,12 @@ EMU_CALL(cuStreamQuery, void *stream)
     EmuContext *c;
     EmuStream *s = NULL;
     int result = emu_enter(&c);
-    if (result == EMU_OK && (result = free_stream(c, stream, "cuStreamQuery", &s)) == EMU_OK &&
-        !g_queue_is_empty(&s->ops) && (result = emu_run_one(s)) == EMU_OK)
-        result = EMU_NOT_READY;
+    if (result == EMU_OK && (result = free_stream(c, stream, "cuStreamQuery", &s)) == EMU_OK) {
+        if (g_queue_is_empty(&s->ops))
+            emu_order_host_stream(s);
+        else if ((result = emu_run_one(s)) == EMU_OK)
+            result = EMU_NOT_READY;
+    }
     return emu_leave(result);
 }
 
@@ -475,8 +499,10 @@ EMU_CALL(cuEventSynchronize, void *event)
     EmuContext *c;
     EmuMark *mark = NULL;
     int result = emu_enter(&c);
-    if (result == EMU_OK && (result = event_mark(c, event, "cuEventSynchronize", &mark)) == EMU_OK && mark != NULL)
+    if (result == EMU_OK && (result = event_mark(c, event, "cuEventSynchronize", &mark)) == EMU_OK && mark != NULL) {
+        emu_order_host(c, mark);
         result = emu_run_mark(mark);
+    }
     return emu_leave(result);
 }
 
@@ -485,9 +511,12 @@ EMU_CALL(cuEventQuery, void *event)
     EmuContext *c;
     EmuMark *mark = NULL;
     int result = emu_enter(&c);
-    if (result == EMU_OK && (result = event_mark(c, event, "cuEventQuery", &mark)) == EMU_OK && mark != NULL &&
-        !mark->done && (result = emu_run_one(mark->stream)) == EMU_OK)
-        result = EMU_NOT_READY;
+    if (result == EMU_OK && (result = event_mark(c, event, "cuEventQuery", &mark)) == EMU_OK && mark != NULL) {
+        if (mark->done)
+            emu_order_host(c, mark);
+        else if ((result = emu_run_one(mark->stream)) == EMU_OK)
+            result = EMU_NOT_READY;
+    }
     return emu_leave(result);
 }
 
