@@ -336,6 +336,8 @@ void ptx_run_rounded(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_saturated(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_setp(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_set(PtxWarp *w, const PtxInst *in, uint32_t mask);
+void ptx_run_mma(PtxWarp *w, const PtxInst *in, uint32_t mask);
+const char *ptx_decode_mma(const PtxOpcode *o, PtxInst *in);
 void ptx_run_cvt(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_load(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_store(PtxWarp *w, const PtxInst *in, uint32_t mask);

@@ -168,6 +168,8 @@ static const char *decode_special(const PtxOpcode *o, PtxInst *in)
         bool vector = in->vec > 1;
         return in->fn == ptx_run_store ? (vector ? "MV" : "MA") : vector ? "VM" : "AM";
     }
+    if (ptx_is(op, "mma"))
+        return ptx_decode_mma(o, in);
     if (ptx_is(op, "atom") || ptx_is(op, "red"))
         return decode_atomic(o, in);
     if (ptx_is(op, "bar") || ptx_is(op, "barrier"))
@@ -216,7 +218,7 @@ const char *ptx_decode(const PtxOpcode *o, PtxInst *in)
     in->sub = 0;
     read_modifiers(o, in);
     const char *form = decode_special(o, in);
-    if (in->fn)
+    if (in->fn || ptx_is(o->part[0], "mma"))
         return form;
     char joined[160];
     const char *key = joined;
@@ -246,6 +248,11 @@ const char *ptx_decode(const PtxOpcode *o, PtxInst *in)
                 in->sub = (uint8_t)(i + 1);
         key = "prmt.b32";
     }
+    if (ptx_is(op, "ldmatrix") || ptx_is(op, "stmatrix")) { /* .shared::cta is .shared */
+        char *colon = strstr(joined, "::cta");
+        if (colon)
+            memmove(colon, colon + 5, strlen(colon + 5) + 1);
+    }
     if (ptx_is(op, "cvta"))
         read_space(o, in);
     const PtxEntry *e = g_hash_table_lookup(table(), key);
@@ -261,6 +268,10 @@ const char *ptx_decode(const PtxOpcode *o, PtxInst *in)
             in->inner = in->fn;
             in->fn = ptx_run_saturated;
         }
+    }
+    if (strcmp(e->form, "all") == 0) { /* all lanes take part */
+        in->control = CTL_SYNC;
+        return "*";
     }
     if (strncmp(e->form, "sync", 4) == 0) { /* the last operand is a mask of lanes */
         in->control = CTL_SYNC;
