@@ -9,6 +9,9 @@ static const HnCase layernormalization[] = {
     { "f32[2]={1,3} f32[2]={1,1}", "epsilon=0.0 stash_type=16", "f32[2]={-1,1} bf16[1]={2} bf16[1]={1}" },
     { "f16[2]={1,3} f16[2]={1,1}", "epsilon=0.0 stash_type=16", "f16[2]={-1,1} bf16[1]={2} bf16[1]={1}" },
     { "f32[2,3,4] f32[4] f32[4]", NULL },
+    { "f32[5,67] f32[67] f32[67]", NULL, .n_out = 3 },
+    { "f32[3,300] f32[300]", NULL, .n_out = 3 },
+    { "f32[2,8200] f32[8200] f32[8200]", NULL, .n_out = 3 }, /* more than the threads of a block can hold */
     { "f32[2,3,4] f32[3,1] f32[1,4]", "axis=-2" },
     { "f32[0,4] f32[4] f32[4]", NULL, "f32[0,4]={} f32[0,1]={} f32[0,1]={}" },
     { "f32[2,4] f32[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
@@ -22,6 +25,8 @@ static const HnCase rmsnormalization[] = {
     { "f32[2,2]={2,2,2,2} f32[1]={3}", "axis=0 epsilon=0.0", "f32[2,2]={3,3,3,3}" },
     { "f64[1,2]={3,-3} f32[2]={1,1}", "epsilon=0.0", "f32[1,2]={1,-1}" }, /* the type of the scale */
     { "f32[2,3,4] f32[4]", NULL },
+    { "f32[5,300] f32[300]", NULL },
+    { "f32[2,8201] f32[8201]", NULL },
     { "f32[2,3,4] f32[3,4]", "axis=1" },
     { "f32[0,4] f32[4]", NULL, "f32[0,4]={}" },
     { "f32[2,4] f32[2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },

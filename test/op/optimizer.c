@@ -58,7 +58,10 @@ static const HnCase lion[] = {
 };
 HN_CASES(lion, "Lion", lion);
 
+#define TEN(of) of of of of of of of of of of
+
 static const HnCase clipbynorm[] = {
+    { HYPER TEN(TEN(" f32[3]")) TEN(TEN(" f32[2,5]")), "limit=1.0", .n_out = 2 },
     { HYPER " f32[2]={6,0} f32={8}", "limit=2.5", "f32[4]={0.1,2,4,0.25} f32={5}", .rtol = 1e-6 },
     { HYPER " f32[2]={6,0} f32={8}", "limit=6.0", "f32[4]={0.1,2,4,0.5} f32={5}" },
     { HYPER " f32[2]={6,0} f32={8}", NULL, "f32[4]={0.1,2,4,0.5} f32={5}" },
