@@ -161,12 +161,14 @@ struct EmuKernel {
     unsigned max_threads;
 };
 
-/* Who read and wrote 4 bytes last. Times are steps between barriers, counted through all launches. */
+/* Who read and wrote 2 bytes last: halves of one word are often two threads' own. Times are steps between barriers,
+ * counted through all launches. */
 typedef struct {
     uint32_t wrote, read;
     uint8_t writer, wrote_bytes; /* warp; bits of bytes */
     uint8_t reader, read_bytes;  /* warp, or PTX_MANY; bits of bytes, and PTX_BLOCKS */
 } PtxStamp;
+#define PTX_STAMPED 2 /* bytes */
 enum { PTX_MANY = 255, PTX_BLOCKS = 16, PTX_ATOMIC = 16 };
 
 typedef struct {

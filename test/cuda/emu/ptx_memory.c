@@ -47,7 +47,7 @@ static bool ordered(const PtxWarp *w, uint32_t time, uint8_t warp, const char **
     return time < b->acquired && a->published[owner] > time;
 }
 
-/* bytes: bits of those of the 4 that are used. */
+/* bytes: bits of those of the PTX_STAMPED that are used. */
 static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
                          const char *where, uint64_t address)
 {
@@ -88,11 +88,11 @@ static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint
 static void stamps(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, size_t offset, size_t bytes, PtxUse use,
                    const char *where, uint64_t address)
 {
-    if (bytes >= 4) {
-        for (size_t i = 0; i < bytes; i += 4)
-            stamp(w, in, l, &s[(offset + i) / 4], 15, use, where, address + i);
+    if (bytes >= PTX_STAMPED) {
+        for (size_t i = 0; i < bytes; i += PTX_STAMPED)
+            stamp(w, in, l, &s[(offset + i) / PTX_STAMPED], 3, use, where, address + i);
     } else {
-        stamp(w, in, l, &s[offset / 4], ((1u << bytes) - 1) << (offset & 3), use, where, address);
+        stamp(w, in, l, &s[offset / PTX_STAMPED], 1u << offset % PTX_STAMPED, use, where, address);
     }
 }
 
@@ -271,7 +271,7 @@ static uint32_t place_region(PtxWarp *w, const PtxInst *in, uint32_t mask, const
     if (use != USE_READ && r->constant)
         ptx_fault(w, in, first, FAULT_ADDRESS, "%s constant memory at 0x%" G_GINT64_MODIFIER "x", deed(use), start);
     if (!r->races)
-        r->races = calloc((r->bytes + 3) / 4, sizeof(PtxStamp));
+        r->races = calloc((r->bytes + PTX_STAMPED - 1) / PTX_STAMPED, sizeof(PtxStamp));
     uint32_t done = 0;
     uint64_t base = r->base;
     size_t room = r->bytes;
