@@ -263,8 +263,9 @@ HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **erro
     s->out[0].slot = to;
     s->kernel = hn_backend_reorder(p->exec->env->backend, s);
     g_hash_table_insert(p->numbers, (gpointer)v, to);
+    const gboolean ok = hn_plan_move_ports(p, s, error);
     hn_plan_append(p, s);
-    return s->kernel->prepare(s, error) ? to : NULL;
+    return ok && s->kernel->prepare(s, error) ? to : NULL;
 }
 
 /* A step of an internal operator in the place of n; *done: a kernel takes it. */

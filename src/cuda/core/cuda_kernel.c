@@ -62,6 +62,3 @@ gboolean hn_cuda_wants_only(const HnStep *s, int n_out)
             return FALSE;
     return TRUE;
 }
-
-/* The planner asks for no other layout than the plain one, and of types keeps each as it is. */
-const HnKernel *const hn_cuda_reorders[] = { NULL };
