@@ -555,9 +555,12 @@ static HnSlot *in_steps_of(HnPlan *p, const HnNode *n, const HnValue *x, const H
         return NULL;
     for (int i = 0; i < HN_BYTES; i++)
         map[i] = (uint8_t)hn_qdq_of(&want->step, CLAMP(h->value[i], want->lo, want->hi));
-    return hn_qdq_change_nothing(h, map, want->step.dtype)
-               ? slot
-               : hn_qdq_exchanged(p, n, x, slot, map, want->step.dtype, NULL, error);
+    if (hn_qdq_change_nothing(h, map, want->step.dtype))
+        return slot;
+    HnSlot *to = hn_qdq_exchanged(p, n, x, slot, map, want->step.dtype, NULL, error);
+    if (to == slot) /* by its maker, whether or not a kernel concatenates them then */
+        hn_qdq_hold(p, x, slot, hn_qdq_held_whole(&want->step));
+    return to;
 }
 
 /* All that n moves as bytes of steps of their own, where that is possible. */

@@ -223,6 +223,32 @@ static void test_moves(void)
           0, 0);
 }
 
+static const HnKernel *const *but_concat(const HnOp *op)
+{
+    return strcmp(op->name, "Concat") == 0 ? NULL : hn_backend_cpu.kernels(op);
+}
+
+/* Convolutions make bytes in steps of a concatenation's result, of which the backend then has no kernel. */
+static void test_no_concat(void)
+{
+    HnBackend without = hn_backend_cpu;
+    without.kernels = but_concat;
+    g_autoptr(HnModel) m =
+        test_model(X QUANTIZED WEIGHTS CONV "%cq = QuantizeLinear(%c, cs:f32={0.25}, cz:u8={90}) "
+                                            "%ce = DequantizeLinear(%cq, cs, cz) %r = Relu(%ce) "
+                                            "%v = DequantizeLinear(vq:i8[24,16,3,3], vs:f32={0.03125}) "
+                                            "%f = Conv(%d, %v) pads=[1,1,1,1] "
+                                            "%fq = QuantizeLinear(%f, fs:f32={0.125}, fz:u8={80}) "
+                                            "%fe = DequantizeLinear(%fq, fs, fz) %s = Relu(%fe) "
+                                            "%k = Concat(%r, %s) axis=1 " OUT("%k"));
+    g_autoptr(HnSession) s = test_session(m, &without, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(HnSession) ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
+    g_autoptr(GPtrArray) in = test_inputs(s, 5);
+    g_autoptr(GPtrArray) got = test_run(s, in);
+    g_autoptr(GPtrArray) want = test_run(ref, in);
+    test_assert_close(got->pdata[0], want->pdata[0], 0, 1e-6, "without Concat");
+}
+
 static void test_matmul(void)
 {
     check("opset 17 graph g(%x:f32[7,36]) -> (%y) { %q = QuantizeLinear(%x, xs:f32={0.0078125}, xz:u8={121}) "
@@ -423,6 +449,7 @@ int main(int argc, char **argv)
     g_test_add_func("/bytes/exchanged", test_exchanged);
     g_test_add_func("/bytes/composed", test_composed);
     g_test_add_func("/bytes/moves", test_moves);
+    g_test_add_func("/bytes/no_concat", test_no_concat);
     g_test_add_func("/bytes/matmul", test_matmul);
     g_test_add_func("/bytes/addends", test_addends);
     g_test_add_func("/bytes/numbers", test_numbers);
