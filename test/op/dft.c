@@ -44,6 +44,8 @@ static const HnCase dft[] = {
     { "f32[1,4,1] - i64={-1}", NULL, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "f32[1,4,1] - i64={3}", NULL, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "f32[1,4,1] i64={4} i64={1}", NULL, .opset = 17, .refused = TRUE, .code = HN_ERROR_GRAPH },
+    { "f32[2,2100,1]@-0.1:0.1", "onesided=1" }, /* beyond what a block of a GPU holds */
+    { "f32[1,2160,2]@-0.1:0.1", "inverse=1" },
 };
 HN_CASES(dft, "DFT", dft);
 

@@ -50,6 +50,8 @@ static const HnCase dequantizelinear_cases[] = {
     { "u8[2] f32={1} i8={0}", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
     { "u8[2,3] f32[2]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "u8[2,3,4] f32[2,3]", "block_size=1", .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "i8[2,3]={3,-3,7,-8,9,1} f16[3]={0.5,0.25,2} i8[3]={1,0,-1}", NULL, "f16[2,3]={1,-0.75,16,-4.5,2.25,4}" },
+    { "u4[5]={15,0,7,1,8} f16={0.5} u4={8}", NULL, "f16[5]={3.5,-4,-0.5,-3.5,0}", .opset = 21 },
 };
 HN_CASES(dequantizelinear, "DequantizeLinear", dequantizelinear_cases);
 

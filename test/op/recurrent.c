@@ -29,6 +29,8 @@ static const HnCase rnn[] = {
       "activations=['ScaledTanh'] activation_alpha=[0.7] activation_beta=[0.6]", .n_out = 2 },
     { "f32[2,1,1] f32[1,1,1] f32[1,1,1] - i32[1]={3}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[2,1,1] f32[1,1,1] f32[1,1,1]", "activations=['Swish']", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    /* more units than a block of a GPU takes at once, more samples than it does */
+    { "f32[3,9,5] !f32[1,70,5] !f32[1,70,70]@-0.1:0.1 f32[1,140] i32[9]={3,2,1,0,3,3,2,1,3}", NULL, .n_out = 2 },
 };
 HN_CASES(rnn, "RNN", rnn);
 
@@ -50,6 +52,9 @@ static const HnCase gru[] = {
       "direction='bidirectional' linear_before_reset=1 clip=0.4 layout=1", .n_out = 2 },
     { "f32[3,70,5] !f32[1,15,5] !f32[1,15,5]", "direction='reverse'", .n_out = 2 },
     { "f32[4,3,2] f32[1,14,2] f32[1,14,5]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
+    { "f32[3,9,5] !f32[2,210,5] !f32[2,210,70]@-0.1:0.1 f32[2,420] i32[9]={3,2,1,0,3,3,2,1,3}",
+      "direction='bidirectional'", .n_out = 2 },
+    { "f32[3,1,5] !f32[1,210,5] !f32[1,210,70]@-0.1:0.1 f32[1,420]", "linear_before_reset=1", .n_out = 2 },
 };
 HN_CASES(gru, "GRU", gru);
 
@@ -81,6 +86,9 @@ static const HnCase lstm[] = {
     { "f32[4,3,2] f32[1,20,2] f32[1,20,5] f32[1,39]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[4,3,2] f32[1,20,2] f32[1,20,5]", "activations=['Tanh','Tanh']", .refused = TRUE,
       .code = HN_ERROR_ATTRIBUTE },
+    { "f32[3,9,5] !f32[1,280,5] !f32[1,280,70]@-0.1:0.1 f32[1,560] i32[9]={3,2,1,0,3,3,2,1,3} - - f32[1,210]",
+      "direction='reverse'", .n_out = 3 },
+    { "f32[3,1,5] !f32[1,280,5] !f32[1,280,70]@-0.1:0.1", NULL, .n_out = 3 },
 };
 HN_CASES(lstm, "LSTM", lstm);
 
