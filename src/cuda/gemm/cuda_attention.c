@@ -14,8 +14,8 @@ enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
 
 #define COPY_THREADS 256
-#define LEAST_QUERIES 8 /* below it tiles are mostly zeros */
-#define TILE_SIZE 128   /* of vectors, at most */
+#define LEAST_QUERIES 16 /* of a warp; below it tiles are mostly zeros */
+#define TILE_SIZE 128    /* of vectors, at most */
 
 typedef struct {
     HnCuFunction f, present[2];
