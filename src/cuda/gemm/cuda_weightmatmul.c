@@ -1,6 +1,6 @@
 /*
  * WeightMatMul: weights of 4 and 8 bits, which stay so in the device's memory, as the file has them. Few rows of x read
- * them once; many unpack tiles of them for tensor cores.
+ * them once; many unpack tiles of them for tensor cores. And WeightGather: rows of a table of such weights.
  */
 #include "op/weightmatmul.h"
 
@@ -126,3 +126,70 @@ static const HnKernel weightmatmul = {
 };
 
 const HnKernel *const hn_cuda_weightmatmul[] = { &weightmatmul, NULL };
+
+/* --- rows of a table --------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnCuFunction f;
+    HnCudaGrid grid;
+    HnCudaWeightGatherArgs args;
+} Rows;
+
+static const char *rows_reject(const HnStep *s)
+{
+    HnScaleGrid g;
+    const HnTensor *w = hn_cuda_in(s, HN_ROWS_W), *scale = hn_cuda_in(s, HN_ROWS_SCALE);
+    const HnTensor *zero = hn_cuda_in(s, HN_ROWS_ZERO);
+    if (!hn_scale_grid(s->params, w, scale, &g) || (zero != NULL && zero->n != scale->n))
+        return "the shapes do not fit";
+    return hn_cuda_out(s, 0)->n == 0 ? "nothing to compute" : NULL;
+}
+
+static void say(const HnStep *s, int64_t at, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_VALUE, "index number %" PRId64 " of input %d is outside an axis of %" PRId64,
+                at, HN_ROWS_AT, hn_cuda_in(s, HN_ROWS_W)->dims[0]);
+}
+
+static gboolean rows_prepare(HnStep *s, GError **error)
+{
+    Rows *r = g_new0(Rows, 1);
+    const HnTensor *w = hn_cuda_in(s, HN_ROWS_W);
+    s->state = r;
+    weights_of(s->params, w, hn_cuda_in(s, HN_ROWS_SCALE), &r->args.weights);
+    r->args.rows = hn_cuda_in(s, HN_ROWS_AT)->n;
+    r->args.vocabulary = w->dims[0];
+    r->args.n = w->dims[1];
+    r->args.wide = hn_cuda_in(s, HN_ROWS_AT)->dtype == HN_I64;
+    r->grid = hn_cuda_loop(s, r->args.rows * r->args.n, HN_CUDA_ROWS_THREADS);
+    r->f = hn_cuda_named(s, "cuda_weightmatmul", "weight_gather", error);
+    return r->f != NULL && hn_cuda_complains(s, say, &r->args.complaint, error);
+}
+
+static gboolean rows_run(HnStep *s, GError **error)
+{
+    const Rows *r = s->state;
+    HnCudaWeightGatherArgs a = r->args;
+    a.weights.w = hn_cuda_in_address(s, HN_ROWS_W);
+    a.weights.scale = hn_cuda_in_address(s, HN_ROWS_SCALE);
+    a.weights.zero = hn_cuda_in_address(s, HN_ROWS_ZERO);
+    a.at = hn_cuda_in_address(s, HN_ROWS_AT);
+    a.y = hn_cuda_out_address(s, 0);
+    return hn_cuda_launch(s, r->f, r->grid, &a, error);
+}
+
+static void rows_release(HnStep *s)
+{
+    hn_cuda_complains_no_more(s);
+    hn_cuda_release(s);
+}
+
+static const HnKernel weightgather = {
+    .name = "cuda.weightgather",
+    .reject = rows_reject,
+    .prepare = rows_prepare,
+    .run = rows_run,
+    .release = rows_release,
+};
+
+const HnKernel *const hn_cuda_weightgather[] = { &weightgather, NULL };

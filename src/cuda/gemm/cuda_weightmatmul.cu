@@ -219,6 +219,9 @@ extern "C" __global__ void weight_gather(const __grid_constant__ HnCudaWeightGat
         const int64_t at = i / a.n, col = i % a.n;
         const int64_t index = a.wide ? hn_at<const int64_t>(a.at)[at] : hn_at<const int32_t>(a.at)[at];
         const int64_t row = index < 0 ? index + a.vocabulary : index;
-        hn_at<float>(a.y)[i] = weight_at(a.weights, row, col, a.n);
+        const bool inside = row >= 0 && row < a.vocabulary;
+        if (!inside)
+            hn_complain(a.complaint, at);
+        hn_at<float>(a.y)[i] = inside ? weight_at(a.weights, row, col, a.n) : 0.0f;
     }
 }

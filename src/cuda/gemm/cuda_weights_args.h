@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/core/complaint_args.h"
 #include "cuda/gemm/cuda_product_args.h"
 
 /* Weights of few bits: (w - w_zero) * w_scale, which belong to w[row, col] at row / row_block * row_step + col /
@@ -24,6 +25,7 @@ typedef struct {
 /* y[i][j] = weight[at[i]][j] */
 typedef struct {
     HnCudaWeights weights;
+    HnCudaComplaint complaint; /* of the index's number */
     uint64_t at, y;
     int64_t rows, n, vocabulary;
     int32_t wide; /* indices of 64 bits */
