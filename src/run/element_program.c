@@ -202,10 +202,11 @@ static gboolean any_count(const HnOp *op)
     return op->in[1] == '*';
 }
 
-/* Operators of old opsets lay the second operand against other axes. */
+/* Operators of old opsets lay the second operand against other axes, where it has more than one element. */
 static gboolean old_broadcast(const HnNode *n, const HnType *const *in)
 {
-    return n->version < 7 && n->in->len == 2 && !any_count(n->op) && !hn_type_equal(in[0], in[1]);
+    return n->version < 7 && n->in->len == 2 && !any_count(n->op) && !hn_type_equal(in[0], in[1]) &&
+           hn_type_count(in[1]) != 1;
 }
 
 /* The types of a cast that rows can hold between. */

@@ -268,7 +268,7 @@ def check_only():
 # what may be asked of a node by its operator's name, in the layers that know operators best; others ask the record
 ASKS_BY_NAME = ("src/op/", "src/pass/", "src/lower/", "src/cpu/", "src/cuda/")
 MOST_BY_NAME = 19
-MOST_BY_NAME_IN_CPU = 32
+MOST_BY_NAME_IN_KERNELS = 32  # of a backend
 
 
 def check_records():
@@ -276,9 +276,9 @@ def check_records():
     def found(names):
         return sorted(set(each_match(names, r"[!=]= *&hn_op_", lambda m: m[0], code_of)))  # lines, as grep counts them
     others = found([f for f in c_files("src/", "tools/") if not f.startswith(ASKS_BY_NAME)])
-    kernels = found(c_files("src/cpu/"))
     for what, most, where in (others, MOST_BY_NAME, "outside of " + ", ".join(ASKS_BY_NAME)), \
-                             (kernels, MOST_BY_NAME_IN_CPU, "in src/cpu/"):
+                             (found(c_files("src/cpu/")), MOST_BY_NAME_IN_KERNELS, "in src/cpu/"), \
+                             (found(c_files("src/cuda/")), MOST_BY_NAME_IN_KERNELS, "in src/cuda/"):
         if len(what) > most:
             yield f"{what[-1]}: {len(what)} of them {where}, {most} at most: make it a field of the record (op/op.h)"
 

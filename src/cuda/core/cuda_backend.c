@@ -1,6 +1,8 @@
 #include "cuda/core/cuda_backend.h"
 
 #include "cuda/core/cuda_kernel.h"
+#include "cuda/elementwise/cuda_elements.h"
+#include "run/element_program.h"
 
 #define CAPABILITY 80 /* at least */
 
@@ -226,6 +228,8 @@ static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
         .stream_free = cuda_stream_free,   \
         .kernels = cuda_kernels,           \
         .reorders = hn_cuda_reorders,      \
+        .group = &hn_cuda_group,           \
+        .group_takes = hn_element_takes,   \
         .layout_equal = cuda_layout_equal, \
         .lowers = TRUE,                    \
         .computes = TRUE,                  \
