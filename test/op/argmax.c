@@ -11,6 +11,10 @@ static const HnCase argmax[] = {
     { "f32[0,2]", "axis=0", .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[2]", "axis=1", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "bool[2]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
+    { "f32[5,1000]", "axis=1" },
+    { "f32[3,9,50]", "axis=1 keepdims=0" },
+    { "f32[4,300]@0:1", "axis=1 select_last_index=1" },
+    { "f32[5]={0,-0.0,nan,nan,1}", "select_last_index=1", "i64[1]={3}" },
 };
 HN_CASES(argmax, "ArgMax", argmax);
 
@@ -19,5 +23,7 @@ static const HnCase argmin[] = {
     { "i8[2,2]={2,2,3,-10}", "axis=1 keepdims=0 select_last_index=1", "i64[2]={1,1}" },
     { "f32[3]={1,nan,-5}", NULL, "i64[1]={1}" },
     { "f16[3]={1,-2,-2}", NULL, "i64[1]={1}" },
+    { "f32[7,130,2]", "axis=1" },
+    { "f32[4]={3,-0.0,0,5}", NULL, "i64[1]={1}" },
 };
 HN_CASES(argmin, "ArgMin", argmin);

@@ -11,6 +11,10 @@ static const HnCase cumsum[] = {
     { "f32[0,2] i64={0}", NULL, "f32[0,2]={}" },
     { "f32[3] i64={1}", NULL, .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
     { "i8[3] i64={0}", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
+    { "f32[3,700]@0:1 !i64={1}", NULL },
+    { "f64[2,300]@0:1 !i32={-1}", "exclusive=1 reverse=1" },
+    { "i32[4,40] !i64={-1}", "exclusive=1" },
+    { "f32[3,30,40]@0:1 !i64={1}", "reverse=1" },
 };
 HN_CASES(cumsum, "CumSum", cumsum);
 
@@ -20,5 +24,6 @@ static const HnCase cumprod[] = {
     { "f64[3]={1,2,3} i32={-1}", "reverse=1", "f64[3]={6,6,3}" },
     { "u64[3]={1,2,3} i64={0}", "exclusive=1 reverse=1", "u64[3]={6,3,1}" },
     { "f32[3] i64={0}", NULL, .opset = 25, .refused = TRUE, .code = HN_ERROR_UNSUPPORTED },
+    { "f32[2,100]@0.9:1.1 !i64={1}", "exclusive=1" },
 };
 HN_CASES(cumprod, "CumProd", cumprod);

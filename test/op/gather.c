@@ -28,6 +28,7 @@ static const HnCase gather[] = {
     { "u8[6,11] i64[3]={10,-11,4}", "axis=1" },
     { "f64[600,500] i64[600]@-600:599", "axis=0" },
     { "f32[3,4] i64[1]={4}", "axis=1", .refused = TRUE, .code = HN_ERROR_VALUE },
+    { "f32[7,50,12] i64[90]@-50:49", "axis=1" },
 };
 HN_CASES(gather, "Gather", gather);
 

@@ -31,6 +31,10 @@ static const HnCase scatterelements[] = {
     { "f32[4,6] i64[4,3]@-6:5 f32[4,3]", "axis=1 reduction='add'" },
     { "f64[4,6] i64[2,6]={0,1,2,3,0,1,-1,-2,-3,-4,3,2} f64[2,6]", "axis=0" },
     { "f32[4,6] i64[4,3]@-6:5 f32[4,3]", "axis=1 reduction='max'" },
+    /* several updates of one place, few and many */
+    { "f16[7,5] i64[40,5]@-7:6 f16[40,5]", NULL },
+    { "f32[50] i64[2500]@-50:49 f32[2500]@0:1", "reduction='add'", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[300,3] i32[700,3]@0:299 f32[700,3]", "reduction='max'" },
 };
 HN_CASES(scatterelements, "ScatterElements", scatterelements);
 
@@ -55,6 +59,10 @@ static const HnCase scatternd[] = {
     { "f32[6,5] i64[2,1]={-1,2} f32[2,5]", NULL },
     { "f32[6,5] i64[3,2]={0,0,5,-1,0,0} f32[3]", "reduction='add'" },
     { "u8[6,5] i64[2,1]={5,0} u8[2,5]", NULL },
+    { "f32[9,33] i64[60,1]@-9:8 f32[60,33]", NULL },
+    { "f32[9,33] i64[60,1]@-9:8 f32[60,33]@0:1", "reduction='add'", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[200,4] i64[2100,1]@0:199 f32[2100,4]", "reduction='min'" },
+    { "u8[4,48] i64[6,1]@0:3 u8[6,48]", NULL },
 };
 HN_CASES(scatternd, "ScatterND", scatternd);
 
@@ -67,5 +75,7 @@ static const HnCase tensorscatter[] = {
     { "f32[1,3,1] f32[1,2,1] i64[1]={-1}", "mode='circular'", .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[1,3,1] f32[1,4,1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[3,2] f32[3,2]", "axis=0", .refused = TRUE, .code = HN_ERROR_ATTRIBUTE },
+    { "f32[2,3,40,8] f32[2,3,5,8] i64[2]={3,35}", NULL },
+    { "u8[2,30,7] u8[2,11,7] i64[2]={25,4}", "mode='circular' axis=1" },
 };
 HN_CASES(tensorscatter, "TensorScatter", tensorscatter);

@@ -26,5 +26,8 @@ static const HnCase topk[] = {
     { "f32[3,50,7] !i64[1]={9}", "axis=1", .n_out = 2 },
     { "f32[4,300] !i64[1]={300}", "largest=0", .n_out = 2 },
     { "f32[9]={1,nan,3,1,nan,inf,3,0,-inf} !i64[1]={9}", NULL, .n_out = 2 },
+    { "f32[3,2700] !i64[1]={20}", NULL, .n_out = 2 },
+    { "f32[2,20000] !i64[1]={5}", "largest=0", .n_out = 2 },
+    { "f32[3,1300,2] !i64[1]={1100}", "axis=1", .n_out = 2 },
 };
 HN_CASES(topk, "TopK", topk);

@@ -534,29 +534,3 @@ void hn_copies_release(HnStep *s)
     g_free(c);
     s->state = NULL;
 }
-
-const char *hn_copy_reject(const HnTensor *t)
-{
-    return t->dtype == HN_STRING ? "strings" : hn_dtype_size(t->dtype) == 0 ? "elements below 8 bits" : NULL;
-}
-
-gboolean hn_copy_varies(const HnStep *s, int i)
-{
-    return hn_cpu_in(s, i) != NULL && !s->in[i].slot->constant;
-}
-
-void hn_copy_unread(HnStep *s)
-{
-    for (int i = 1; i < s->n_in; i++)
-        s->in[i].unread = TRUE;
-}
-
-int hn_copy_ints(const HnStep *s, int i, int64_t *v, int max)
-{
-    const HnTensor *t = hn_cpu_in(s, i);
-    if (t == NULL || t->n > max)
-        return -1;
-    for (int64_t k = 0; k < t->n; k++)
-        v[k] = hn_tensor_get_i64(t, k);
-    return (int)t->n;
-}

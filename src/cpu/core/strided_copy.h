@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
+#include "run/move_forms.h"
 
 G_BEGIN_DECLS
 
@@ -44,14 +45,5 @@ void hn_copies_release(HnStep *s);
 /* HnKernel.joins and .splits, for steps whose parts make all of output 0, or read nothing but input 0. */
 HnPlace hn_copies_joins(const HnStep *s, int i, gsize *offset);
 HnPlace hn_copies_splits(const HnStep *s, int k, gsize *offset);
-
-/* Why the elements of tensor t cannot be moved as bytes; NULL: they can. */
-const char *hn_copy_reject(const HnTensor *t);
-/* Input i is there, but its elements are known only at run time. */
-gboolean hn_copy_varies(const HnStep *s, int i);
-/* run() reads input 0 only: the others were looked at in prepare. */
-void hn_copy_unread(HnStep *s);
-/* Up to `max` elements of integer input i: how many; -1: too many. */
-int hn_copy_ints(const HnStep *s, int i, int64_t *v, int max);
 
 G_END_DECLS

@@ -20,69 +20,8 @@ typedef struct {
     } part[1 + 2 * HN_MAX_RANK];
 } Pad;
 
-/* Elements of the output along an axis: `lead`, then `kept` from source element `first` on, then `tail`. */
-typedef struct {
-    int64_t first, kept, lead, tail;
-} Border;
-
-static const char *pad_borders(const HnStep *s, Border *border)
-{
-    const HnPad *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    int64_t pads[2 * HN_MAX_RANK], axes[HN_MAX_RANK];
-    int n = (int)p->n, n_axes = x->ndim;
-    for (int a = 0; a < x->ndim; a++) {
-        axes[a] = a;
-        border[a] = (Border){ .kept = x->dims[a] };
-    }
-    for (int i = 0; !p->inputs && i < n; i++)
-        pads[i] = p->pads[i];
-    if (p->inputs) {
-        n = hn_copy_ints(s, 1, pads, 2 * x->ndim);
-        n_axes = hn_cpu_in(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n_axes;
-    }
-    if (n < 0 || n_axes < 0 || n != 2 * n_axes)
-        return "amounts that do not fit";
-    for (int i = 0; i < n_axes; i++) {
-        const int64_t a = axes[i] < 0 ? axes[i] + x->ndim : axes[i];
-        if (a < 0 || a >= x->ndim)
-            return "amounts that do not fit";
-        const int64_t before = pads[i], after = pads[n_axes + i];
-        Border *b = &border[a];
-        if (before < -x->dims[a] || after < -x->dims[a] - MIN(before, 0))
-            return "amounts that do not fit";
-        b->first = MAX(-before, 0);
-        b->kept = x->dims[a] - b->first - MAX(-after, 0);
-        b->lead = MAX(before, 0);
-        b->tail = MAX(after, 0);
-        if (b->lead + b->kept + b->tail != y->dims[a])
-            return "amounts that do not fit";
-        if (p->mode != HN_PAD_CONSTANT && MAX(b->lead, b->tail) > 0) {
-            const int64_t longest = p->mode == HN_PAD_REFLECT ? b->kept - 1 : b->kept;
-            if (b->kept == 0 || (p->mode != HN_PAD_EDGE && MAX(b->lead, b->tail) > longest))
-                return "borders longer than what they repeat";
-        }
-    }
-    return NULL;
-}
-
-static const char *pad_reject(const HnStep *s)
-{
-    const HnPad *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *value = p->inputs ? hn_cpu_in(s, 2) : NULL;
-    Border border[HN_MAX_RANK];
-    if (p->inputs && (hn_copy_varies(s, 1) || hn_copy_varies(s, 3)))
-        return "amounts that are known only at run time";
-    if (value != NULL && (value->n != 1 || value->dtype != x->dtype))
-        return "a value of another type";
-    if (!p->inputs && !hn_dtype_in(x->dtype, HN_BIT(HN_F16) | HN_BIT(HN_F32) | HN_BIT(HN_F64)))
-        return "a type that this version does not pad";
-    const char *reason = hn_copy_reject(x);
-    return reason != NULL ? reason : pad_borders(s, border);
-}
-
 /* Elements [from, from + n) of axis a: all of the axes behind, what is kept of those before. */
-static void slab(const Border *border, int ndim, const int64_t *y, int a, int64_t n, int64_t *dims)
+static void slab(const HnBorder *border, int ndim, const int64_t *y, int a, int64_t n, int64_t *dims)
 {
     for (int i = 0; i < ndim; i++)
         dims[i] = i < a ? border[i].kept : i == a ? n : y[i];
@@ -102,10 +41,10 @@ static gboolean pad_prepare(HnStep *s, GError **error)
     const int ndim = x->ndim, threads = hn_cpu_threads_for(s, 0);
     const size_t size = hn_dtype_size(x->dtype);
     int64_t dims[HN_MAX_RANK], ys[HN_MAX_RANK], xs[HN_MAX_RANK], before[HN_MAX_RANK], from = 0, to = 0;
-    Border border[HN_MAX_RANK];
+    HnBorder border[HN_MAX_RANK];
     Pad *p = g_new0(Pad, 1);
     s->state = p;
-    (void)pad_borders(s, border);
+    (void)hn_pad_borders(s, border);
     const gboolean channels_last = hn_layout_is_last(s->in[0].slot->layout);
     HnCopy *(*const copy_new)(size_t, int, const int64_t *, int64_t, const int64_t *, int64_t, const int64_t *, int) =
         channels_last ? hn_copy_new_last : hn_copy_new;
@@ -122,7 +61,7 @@ static gboolean pad_prepare(HnStep *s, GError **error)
     add(p, copy_new(size, ndim, dims, to, ys, from, xs, threads), SOURCE);
     for (int a = ndim - 1; a >= 0; a--)
         for (int end = 0; end < 2; end++) {
-            const Border *b = &border[a];
+            const HnBorder *b = &border[a];
             const int64_t n = end == 0 ? b->lead : b->tail, start = end == 0 ? 0 : b->lead + b->kept;
             int64_t strides[HN_MAX_RANK] = { 0 }, origin = 0;
             if (n == 0)
@@ -178,7 +117,7 @@ static void pad_release(HnStep *s)
 
 static const HnKernel pad_copies = {
     .name = "cpu.pad",
-    .reject = pad_reject,
+    .reject = hn_pad_reject,
     .prepare = pad_prepare,
     .run = pad_run,
     .release = pad_release,

@@ -12,45 +12,6 @@
 
 /* --- Slice ------------------------------------------------------------------------------------------------------- */
 
-/* First element and step of each axis. */
-static const char *slice_bounds(const HnStep *s, int64_t *first, int64_t *step)
-{
-    const HnSlice *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    int64_t starts[HN_MAX_RANK], ends[HN_MAX_RANK], axes[HN_MAX_RANK], steps[HN_MAX_RANK];
-    int n = (int)p->n, n_ends = n, n_axes = n, n_steps = n;
-    for (int a = 0; a < HN_MAX_RANK; a++) {
-        axes[a] = a;
-        steps[a] = 1;
-        first[a] = 0;
-        step[a] = 1;
-    }
-    for (int i = 0; !p->inputs && i < n; i++) {
-        starts[i] = p->starts[i];
-        ends[i] = p->ends[i];
-        axes[i] = p->axes != NULL ? p->axes[i] : i;
-        steps[i] = p->steps != NULL ? p->steps[i] : 1;
-    }
-    if (p->inputs) {
-        n = hn_copy_ints(s, 1, starts, x->ndim);
-        n_ends = hn_copy_ints(s, 2, ends, x->ndim);
-        n_axes = hn_cpu_in(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n;
-        n_steps = hn_cpu_in(s, 4) != NULL ? hn_copy_ints(s, 4, steps, x->ndim) : n;
-    }
-    if (n < 0 || n != n_ends || n != n_axes || n != n_steps || x->ndim != y->ndim)
-        return "bounds that do not fit";
-    for (int i = 0; i < n; i++) {
-        int64_t a = axes[i] < 0 ? axes[i] + x->ndim : axes[i];
-        if (a < 0 || a >= x->ndim || steps[i] == 0)
-            return "bounds that do not fit";
-        first[a] = starts[i];
-        step[a] = steps[i];
-        if (hn_slice_axis(x->dims[a], &first[a], ends[i], steps[i]) != y->dims[a])
-            return "bounds that do not fit";
-    }
-    return NULL;
-}
-
 static const char *slice_reject(const HnStep *s)
 {
     int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
@@ -58,7 +19,7 @@ static const char *slice_reject(const HnStep *s)
         if (hn_copy_varies(s, i))
             return "bounds that are known only at run time";
     const char *reason = hn_copy_reject(hn_cpu_in(s, 0));
-    return reason != NULL ? reason : slice_bounds(s, first, step);
+    return reason != NULL ? reason : hn_slice_bounds(s, first, step);
 }
 
 static gboolean slice_prepare(HnStep *s, GError **error)
@@ -68,7 +29,7 @@ static gboolean slice_prepare(HnStep *s, GError **error)
     const gboolean last = hn_layout_is_last(s->in[0].slot->layout);
     int64_t first[HN_MAX_RANK], step[HN_MAX_RANK], ys[HN_MAX_RANK], xs[HN_MAX_RANK], at = 0;
     HnCopies *c = hn_copies_new(1);
-    (void)slice_bounds(s, first, step);
+    (void)hn_slice_bounds(s, first, step);
     (last ? hn_last_strides : hn_strides)(x->ndim, x->dims, xs);
     (last ? hn_last_strides : hn_strides)(y->ndim, y->dims, ys);
     for (int a = 0; a < x->ndim && y->n > 0; a++) {
@@ -103,7 +64,7 @@ static const char *channels_reject(const HnStep *s)
         return reason;
     if (!hn_channel_copy_of(s->in[0].slot, 1) || y->n == 0)
         return "not channels last";
-    (void)slice_bounds(s, first, step);
+    (void)hn_slice_bounds(s, first, step);
     for (int a = 0; a < x->ndim; a++)
         if (a != 1 && (x->dims[a] != y->dims[a] || (x->dims[a] > 1 && step[a] != 1)))
             return "other axes than the channels";
@@ -115,7 +76,7 @@ static gboolean channels_prepare(HnStep *s, GError **error)
     (void)error;
     int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
     HnChannelCopy *c = hn_channel_copy_prepare(s, FALSE, 1);
-    (void)slice_bounds(s, first, step);
+    (void)hn_slice_bounds(s, first, step);
     c->part[0].first = first[1];
     c->part[0].step = step[1];
     c->part[0].count = s->out[0].slot->tensor->dims[1];

@@ -47,6 +47,28 @@ gboolean hn_cuda_copy(const HnStep *s, uint64_t to, uint64_t from, gsize bytes, 
                                                                    "copying on the device", error));
 }
 
+gboolean hn_cuda_zeros(const HnStep *s, uint64_t to, gsize bytes, GError **error)
+{
+    const HnCuda *c = s->device;
+    const HnCudaStream *t = s->stream;
+    return bytes == 0 || (hn_cuda_enter(c, error) && hn_cuda_check(c, c->driver->fill(to, 0, bytes, t->stream),
+                                                                   "clearing memory on the device", error));
+}
+
+uint64_t hn_cuda_table_new(const HnStep *s, const void *data, gsize bytes, GError **error)
+{
+    void *table = hn_cuda_memory.alloc(s->device, bytes, error);
+    if (table == NULL || hn_cuda_memory.upload(s->stream, table, data, bytes, error))
+        return (uint64_t)(uintptr_t)table;
+    hn_cuda_memory.free(s->device, table);
+    return 0;
+}
+
+void hn_cuda_table_free(const HnStep *s, uint64_t table)
+{
+    hn_cuda_memory.free(s->device, (void *)(uintptr_t)table);
+}
+
 const char *hn_cuda_reject_floats(const HnStep *s)
 {
     const HnTensor *x = hn_cuda_in(s, 0);

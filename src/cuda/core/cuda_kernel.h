@@ -92,6 +92,14 @@ gboolean hn_cuda_complains(const HnStep *s, HnCudaSayFn say, HnCudaComplaint *c,
 /* In release, of every step that may have asked. */
 void hn_cuda_complains_no_more(const HnStep *s);
 
+/* Enqueues zeros. */
+gboolean hn_cuda_zeros(const HnStep *s, uint64_t to, gsize bytes, GError **error);
+
+/* In prepare: `bytes` bytes of numbers on the device, for the step alone; 0: error. To be freed in release; 0 is fine.
+ */
+uint64_t hn_cuda_table_new(const HnStep *s, const void *data, gsize bytes, GError **error);
+void hn_cuda_table_free(const HnStep *s, uint64_t table);
+
 static inline gboolean hn_cuda_is_float(HnDtype t) /* f32, f16, bf16 */
 {
     return t == HN_F32 || hn_dtype_is_half(t);

@@ -1,0 +1,58 @@
+#include "cuda/core/device.cuh"
+#include "cuda/move/cuda_resize_args.h"
+
+template <typename E> __device__ void resize_nearest(const HnCudaNearestArgs &a)
+{
+    for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {
+        uint32_t rest = i;
+        int64_t from = 0;
+        for (int axis = a.ndim - 1; axis >= 0; axis--) {
+            const uint32_t q = axis > 0 ? hn_divide(rest, a.dims[axis]) : 0, at = rest - q * a.dims[axis].by;
+            const int64_t table = a.tables[axis];
+            from += (table >= 0 ? hn_at<const int32_t>(a.table)[table + at] : (int64_t)at) * a.strides[axis];
+            rest = q;
+        }
+        hn_at<E>(a.y)[i] = hn_at<const E>(a.x)[from];
+    }
+}
+
+/* Sums in f32. */
+template <typename From, typename To> __device__ void resize_mean(const HnCudaMeanArgs &a)
+{
+    const int32_t *first = hn_at<const int32_t>(a.first), *at = hn_at<const int32_t>(a.at);
+    const float *weight = hn_at<const float>(a.weight);
+    for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {
+        uint32_t column = i, k = hn_divide_off(column, a.inner);
+        const uint32_t o = hn_divide_off(k, a.out);
+        const From *x = hn_at<const From>(a.x) + o * a.in * a.inner.by + column;
+        float sum = 0;
+        for (int32_t t = first[k]; t < first[k + 1]; t++)
+            sum += hn_load(x + (int64_t)at[t] * a.inner.by) * weight[t];
+        hn_store(hn_at<To>(a.y) + i, sum);
+    }
+}
+
+#define DEFINE_NEAREST(size, type)                                                                \
+    extern "C" __global__ void resize_nearest_##size(const __grid_constant__ HnCudaNearestArgs a) \
+    {                                                                                             \
+        resize_nearest<type>(a);                                                                  \
+    }
+DEFINE_NEAREST(1, uint8_t)
+DEFINE_NEAREST(2, uint16_t)
+DEFINE_NEAREST(4, uint32_t)
+DEFINE_NEAREST(8, uint2)
+DEFINE_NEAREST(16, uint4)
+
+/* What lies between two passes is f32. */
+#define DEFINE_MEAN(from, to, From, To)                                                       \
+    extern "C" __global__ void resize_##from##_##to(const __grid_constant__ HnCudaMeanArgs a) \
+    {                                                                                         \
+        resize_mean<From, To>(a);                                                             \
+    }
+DEFINE_MEAN(f32, f32, float, float)
+DEFINE_MEAN(f16, f16, hn_f16, hn_f16)
+DEFINE_MEAN(f16, f32, hn_f16, float)
+DEFINE_MEAN(f32, f16, float, hn_f16)
+DEFINE_MEAN(bf16, bf16, hn_bf16, hn_bf16)
+DEFINE_MEAN(bf16, f32, hn_bf16, float)
+DEFINE_MEAN(f32, bf16, float, hn_bf16)

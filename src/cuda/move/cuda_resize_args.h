@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cuda/move/cuda_divide.h"
+
+#define HN_CUDA_RESIZE_AXES 32
+
+/* y[i, j, ...] = x[table[i], table[j], ...]; an axis whose table is -1 has its own indices. */
+typedef struct {
+    uint64_t y, x, table; /* i32 */
+    uint32_t n;
+    int32_t ndim;
+    HnDivisor dims[HN_CUDA_RESIZE_AXES];  /* of y */
+    int64_t strides[HN_CUDA_RESIZE_AXES]; /* of x */
+    int64_t tables[HN_CUDA_RESIZE_AXES];  /* where in `table` the axis' indices begin */
+} HnCudaNearestArgs;
+
+/* y [outer][out][inner] of x [outer][in][inner]: along the middle axis sums of weight[t] * x[at[t]], t from first[i] to
+ * first[i + 1]. */
+typedef struct {
+    uint64_t y, x, first, at, weight; /* i32, i32, f32 */
+    uint32_t n;
+    int64_t in;
+    HnDivisor out, inner;
+} HnCudaMeanArgs;
