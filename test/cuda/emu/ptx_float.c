@@ -52,8 +52,9 @@ static double max64(double x, double y)
 
 F2(min, , min32(x, y), min64(x, y))
 F2(max, , max32(x, y), max64(x, y))
-FN2(minnan_f32, float, float, float, isnan(x) || isnan(y) ? NAN : min32(x, y))
-FN2(maxnan_f32, float, float, float, isnan(x) || isnan(y) ? NAN : max32(x, y))
+#define NO_NUMBER __builtin_nanf("0x3fffff") /* 0x7fffffff, as the manual has it */
+FN2(minnan_f32, float, float, float, isnan(x) || isnan(y) ? NO_NUMBER : min32(x, y))
+FN2(maxnan_f32, float, float, float, isnan(x) || isnan(y) ? NO_NUMBER : max32(x, y))
 
 #if defined(__x86_64__)
 __attribute__((target("fma"))) FN3(fma_f32_fast, float, float, float, __builtin_fmaf(x, y, z))

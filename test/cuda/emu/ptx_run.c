@@ -270,7 +270,7 @@ static bool together(PtxWarp *w, const PtxInst *in, PtxSplit *s, uint32_t mask)
         return true;
     uint32_t gone = missing & ~(w->alive & ~s->mask);
     if (gone)
-        ptx_fault(w, in, in->control == CTL_BAR ? -1 : __builtin_ctz(mask), FAULT_OTHER,
+        ptx_fault(w, in, __builtin_ctz(mask), FAULT_OTHER,
                   in->control == CTL_BAR ? "a barrier in diverged code: lanes 0x%08x of the warp do not come here"
                                          : "lanes 0x%08x are named and not there",
                   gone);
@@ -394,8 +394,11 @@ static void all_wait(PtxWarp *w)
 {
     const PtxSplit *s = &w->split[0];
     const PtxInst *in = &w->launch->code[s->pc];
+    if (in->control == CTL_BAR)
+        ptx_fault(w, in, __builtin_ctz(s->mask), FAULT_OTHER,
+                  "a barrier in diverged code: lanes 0x%08x of the warp do not come here", w->member & ~s->mask);
     ptx_fault(w, in, __builtin_ctz(s->mask), FAULT_OTHER,
-              "lanes 0x%08x wait here for others of their warp, which wait elsewhere", s->mask);
+              "lanes 0x%08x wait here for others of their warp, which do not come", s->mask);
 }
 
 static inline uint32_t guarded(const PtxWarp *w, const PtxInst *in, uint32_t mask)
@@ -623,7 +626,7 @@ static bool run_block(PtxBlock *b, uint64_t steps)
         for (int i = 0; i < b->warps && !ran; i++) {
             PtxWarp *w = &b->warp[i];
             if (w->state == WARP_AT_BARRIER)
-                ptx_fault(w, w->barrier_in, -1, FAULT_TIMEOUT,
+                ptx_fault(w, w->barrier_in, __builtin_ctz(w->barrier_mask), FAULT_TIMEOUT,
                           "waits for threads that do not come: %u of %u have arrived", b->barrier[w->barrier].arrived,
                           b->barrier[w->barrier].count ? b->barrier[w->barrier].count : (unsigned)b->threads);
         }
@@ -631,7 +634,8 @@ static bool run_block(PtxBlock *b, uint64_t steps)
             PtxWarp *w = &b->warp[0];
             for (int i = 0; i < b->warps; i++)
                 w = b->warp[i].state == WARP_RUNS ? &b->warp[i] : w;
-            ptx_fault(w, &a->code[w->splits ? w->split[0].pc : 0], -1, FAULT_TIMEOUT,
+            ptx_fault(w, &a->code[w->splits ? w->split[0].pc : 0], w->splits ? __builtin_ctz(w->split[0].mask) : 0,
+                      FAULT_TIMEOUT,
                       "the kernel does not end within %" G_GUINT64_FORMAT " instructions (HONE_EMU_STEPS)", a->budget);
         }
         if (a->steps >= end)
