@@ -165,8 +165,8 @@ template <typename T, int SIZE> struct HalfTiles {
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n += 2) {
                 hn_fragments<false>(w, k + (n * 8 + high + line) * PITCH + c + low);
-                hn_multiply(T(), s[n], x, w);
-                hn_multiply(T(), s[n + 1], x, w + 2);
+                hn_mma(T(), s[n], x, w);
+                hn_mma(T(), s[n + 1], x, w + 2);
             }
         }
     }
@@ -186,8 +186,8 @@ template <typename T, int SIZE> struct HalfTiles {
             for (int c = 0; c < SIZE / 8; c += 2) {
                 uint32_t w[4];
                 hn_fragments<true>(w, v + (n * 8 + low + line) * PITCH + c * 8 + high);
-                hn_multiply(T(), y[c], x, w);
-                hn_multiply(T(), y[c + 1], x, w + 2);
+                hn_mma(T(), y[c], x, w);
+                hn_mma(T(), y[c + 1], x, w + 2);
             }
         }
     }

@@ -36,7 +36,7 @@ template <typename T, int WARP_ROWS> struct Half {
             for (int d = 0; d < DOWN; d++)
 #pragma unroll
                 for (int c = 0; c < ACROSS; c++)
-                    hn_multiply(T(), sum[d][c], x[d], w[c / 2] + c % 2 * 2);
+                    hn_mma(T(), sum[d][c], x[d], w[c / 2] + c % 2 * 2);
         }
     }
     __device__ void end()
