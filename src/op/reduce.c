@@ -172,19 +172,35 @@ static gboolean eval_mask(HnEval *e, const HnTensor *x, gboolean *mask)
     return TRUE;
 }
 
-gboolean hn_reduce_rows(const HnReduce *p, const HnTensor *x, const HnTensor *axes, int64_t rows[3])
+gboolean hn_reduce_mask(const HnReduce *p, const HnTensor *x, const HnTensor *axes, gboolean *mask)
 {
-    int64_t n = axes != NULL ? axes->n : p->n_axes;
-    int first = x->ndim, last = -1, count = 0;
-    gboolean mask[HN_MAX_RANK] = { FALSE };
+    const int64_t n = axes != NULL ? axes->n : p->n_axes;
+    for (int i = 0; i < x->ndim; i++)
+        mask[i] = n == 0 && !p->noop;
     for (int64_t i = 0; i < n; i++) {
-        int64_t a = axes != NULL ? hn_tensor_get_i64(axes, i) : p->axes[i];
+        const int64_t a = axes != NULL ? hn_tensor_get_i64(axes, i) : p->axes[i];
         if (a < -x->ndim || a >= x->ndim)
             return FALSE;
         mask[a < 0 ? a + x->ndim : a] = TRUE;
     }
+    return TRUE;
+}
+
+void hn_reduce_mask_like(const HnTensor *x, const HnTensor *like, gboolean *mask)
+{
+    const int more = x->ndim - like->ndim;
     for (int i = 0; i < x->ndim; i++)
-        if (mask[i] || (n == 0 && !p->noop)) {
+        mask[i] = i < more || like->dims[i - more] != x->dims[i];
+}
+
+gboolean hn_reduce_rows(const HnReduce *p, const HnTensor *x, const HnTensor *axes, int64_t rows[3])
+{
+    int first = x->ndim, last = -1, count = 0;
+    gboolean mask[HN_MAX_RANK];
+    if (!hn_reduce_mask(p, x, axes, mask))
+        return FALSE;
+    for (int i = 0; i < x->ndim; i++)
+        if (mask[i]) {
             first = MIN(first, i);
             last = i;
             count++;

@@ -11,6 +11,11 @@ typedef struct {
     gboolean keepdims, noop, from_input;
 } HnReduce;
 
+/* Which axes of x are reduced: [rank] of them. `axes` is input 1 or NULL. FALSE: some are outside the rank. */
+gboolean hn_reduce_mask(const HnReduce *p, const HnTensor *x, const HnTensor *axes, gboolean *mask);
+/* The same of SumLike: those along which x was broadcast from `like`. */
+void hn_reduce_mask_like(const HnTensor *x, const HnTensor *like, gboolean *mask);
+
 /* The input as [outer, n, inner] where the reduced axes lie side by side: the sizes of the three. `axes` is input 1 or
  * NULL. FALSE: the axes lie apart, or are outside the rank. */
 gboolean hn_reduce_rows(const HnReduce *p, const HnTensor *x, const HnTensor *axes, int64_t rows[3]);

@@ -77,23 +77,10 @@ static const Kind *kind_of(const HnStep *s)
 /* Which axes are reduced. FALSE: some are outside the rank. */
 static gboolean mask_of(const HnStep *s, gboolean *mask)
 {
-    const HnReduce *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *axes = hn_cpu_in(s, 1);
-    if (kind_of(s)->last == LIKE) {
-        const int more = x->ndim - axes->ndim;
-        for (int i = 0; i < x->ndim; i++)
-            mask[i] = i < more || axes->dims[i - more] != x->dims[i];
-        return TRUE;
-    }
-    const int64_t n = axes != NULL ? axes->n : p->n_axes;
-    for (int i = 0; i < x->ndim; i++)
-        mask[i] = n == 0 && !p->noop;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t a = axes != NULL ? hn_tensor_get_i64(axes, i) : p->axes[i];
-        if (a < -x->ndim || a >= x->ndim)
-            return FALSE;
-        mask[a < 0 ? a + x->ndim : a] = TRUE;
-    }
+    const HnTensor *x = hn_cpu_in(s, 0), *other = hn_cpu_in(s, 1);
+    if (kind_of(s)->last != LIKE)
+        return hn_reduce_mask(s->params, x, other, mask);
+    hn_reduce_mask_like(x, other, mask);
     return TRUE;
 }
 

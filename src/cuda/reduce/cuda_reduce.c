@@ -57,22 +57,9 @@ static const Kind *kind_of(const HnStep *s)
 static gboolean mask_of(const HnStep *s, gboolean *mask)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *other = hn_cuda_in(s, 1);
-    if (kind_of(s)->like) {
-        const int more = x->ndim - other->ndim;
-        for (int i = 0; i < x->ndim; i++)
-            mask[i] = i < more || other->dims[i - more] != x->dims[i];
-        return TRUE;
-    }
-    const HnReduce *p = s->params;
-    const int64_t n = other != NULL ? other->n : p->n_axes;
-    for (int i = 0; i < x->ndim; i++)
-        mask[i] = n == 0 && !p->noop;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t a = other != NULL ? hn_tensor_get_i64(other, i) : p->axes[i];
-        if (a < -x->ndim || a >= x->ndim)
-            return FALSE;
-        mask[a < 0 ? a + x->ndim : a] = TRUE;
-    }
+    if (!kind_of(s)->like)
+        return hn_reduce_mask(s->params, x, other, mask);
+    hn_reduce_mask_like(x, other, mask);
     return TRUE;
 }
 
