@@ -391,6 +391,18 @@ static void tensorscatter_infer(HnInfer *x)
     hn_infer_same(x);
 }
 
+gboolean hn_tensorscatter_fits(const HnTensorScatter *p, const HnTensor *x, const HnTensor *updates, const HnTensor *at,
+                               int *axis)
+{
+    *axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    if (*axis < 1 || *axis >= x->ndim || updates->ndim != x->ndim || x->n == 0 || updates->n == 0)
+        return FALSE;
+    for (int a = 0; a < x->ndim; a++)
+        if (a == *axis ? updates->dims[a] > x->dims[a] : updates->dims[a] != x->dims[a])
+            return FALSE;
+    return at == NULL || (at->ndim == 1 && at->n == x->dims[0] && at->dtype == HN_I64);
+}
+
 static void tensorscatter_ref(HnEval *e)
 {
     const HnTensorScatter *p = e->params;

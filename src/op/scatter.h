@@ -16,3 +16,8 @@ typedef struct {
     int64_t axis;
     gboolean circular;
 } HnTensorScatter;
+
+/* TensorScatter of these inputs (at: NULL, absent) has something to write, and all of it fits into x. *axis: from the
+ * front. */
+gboolean hn_tensorscatter_fits(const HnTensorScatter *p, const HnTensor *x, const HnTensor *updates, const HnTensor *at,
+                               int *axis);

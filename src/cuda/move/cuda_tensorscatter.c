@@ -20,15 +20,9 @@ typedef struct {
 
 static const char *cache_reject(const HnStep *s)
 {
-    const HnTensorScatter *p = s->params;
-    const HnTensor *x = hn_cuda_in(s, 0), *updates = hn_cuda_in(s, 1), *at = hn_cuda_in(s, 2);
-    const int64_t axis = p->axis < 0 ? p->axis + x->ndim : p->axis;
-    if (axis < 1 || axis >= x->ndim || updates->ndim != x->ndim || x->n == 0 || updates->n == 0)
-        return "shapes that do not fit";
-    for (int a = 0; a < x->ndim; a++)
-        if (a == axis ? updates->dims[a] > x->dims[a] : updates->dims[a] != x->dims[a])
-            return "shapes that do not fit";
-    if (at != NULL && (at->ndim != 1 || at->n != x->dims[0] || at->dtype != HN_I64))
+    const HnTensor *x = hn_cuda_in(s, 0), *updates = hn_cuda_in(s, 1);
+    int axis;
+    if (!hn_tensorscatter_fits(s->params, x, updates, hn_cuda_in(s, 2), &axis))
         return "shapes that do not fit";
     return updates->n >= HN_DIVIDE_LIMIT ? "2^31 elements or more" : hn_copy_reject(x);
 }
