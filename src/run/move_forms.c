@@ -1,5 +1,6 @@
 #include "run/move_forms.h"
 
+#include "op/index.h"
 #include "op/pad.h"
 #include "op/slice.h"
 
@@ -32,6 +33,18 @@ int hn_copy_ints(const HnStep *s, int i, int64_t *v, int max)
     for (int64_t k = 0; k < t->n; k++)
         v[k] = hn_tensor_get_i64(t, k);
     return (int)t->n;
+}
+
+void hn_tile_axes(const HnTensor *x, const HnTensor *y, int64_t *dims, int64_t *strides)
+{
+    int64_t own[HN_MAX_RANK];
+    hn_strides(x->ndim, x->dims, own);
+    for (int a = 0; a < x->ndim; a++) {
+        dims[2 * a] = x->dims[a] > 0 ? y->dims[a] / x->dims[a] : 0;
+        dims[2 * a + 1] = x->dims[a];
+        strides[2 * a] = 0;
+        strides[2 * a + 1] = own[a];
+    }
 }
 
 const char *hn_slice_bounds(const HnStep *s, int64_t *first, int64_t *step)

@@ -16,6 +16,10 @@ void hn_copy_unread(HnStep *s);
 /* Up to `max` elements of integer input i: how many; -1: too many. */
 int hn_copy_ints(const HnStep *s, int i, int64_t *v, int max);
 
+/* A Tile of x to y as one copy of twice as many axes, repeats and size of each: dims and strides of the source,
+ * [2 * rank]. */
+void hn_tile_axes(const HnTensor *x, const HnTensor *y, int64_t *dims, int64_t *strides);
+
 /* --- Slice, Pad ----------------------------------------------------------------------------------------------------
  */
 

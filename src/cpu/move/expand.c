@@ -26,20 +26,13 @@ static gboolean expand_prepare(HnStep *s, GError **error)
     return TRUE;
 }
 
-/* Each axis is two: repeats and size. */
 static gboolean tile_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    int64_t own[HN_MAX_RANK], dims[2 * HN_MAX_RANK], ys[2 * HN_MAX_RANK], xs[2 * HN_MAX_RANK];
+    int64_t dims[2 * HN_MAX_RANK], ys[2 * HN_MAX_RANK], xs[2 * HN_MAX_RANK];
     HnCopies *c = hn_copies_new(1);
-    hn_strides(x->ndim, x->dims, own);
-    for (int a = 0; a < x->ndim; a++) {
-        dims[2 * a] = x->dims[a] > 0 ? y->dims[a] / x->dims[a] : 0;
-        dims[2 * a + 1] = x->dims[a];
-        xs[2 * a] = 0;
-        xs[2 * a + 1] = own[a];
-    }
+    hn_tile_axes(x, y, dims, xs);
     hn_strides(2 * x->ndim, dims, ys);
     c->part[0].copy = hn_copy_new(hn_dtype_size(x->dtype), 2 * x->ndim, dims, 0, ys, 0, xs, hn_cpu_threads_for(s, 0));
     s->state = c;

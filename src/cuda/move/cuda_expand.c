@@ -30,18 +30,11 @@ static gboolean expand_prepare(HnStep *s, GError **error)
     return prepare_repeats(s, y->ndim, y->dims, xs, error);
 }
 
-/* Each axis is two: repeats and size. */
 static gboolean tile_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
-    int64_t own[HN_MAX_RANK], dims[2 * HN_MAX_RANK], xs[2 * HN_MAX_RANK];
-    hn_strides(x->ndim, x->dims, own);
-    for (int a = 0; a < x->ndim; a++) {
-        dims[2 * a] = x->dims[a] > 0 ? y->dims[a] / x->dims[a] : 0;
-        dims[2 * a + 1] = x->dims[a];
-        xs[2 * a] = 0;
-        xs[2 * a + 1] = own[a];
-    }
+    int64_t dims[2 * HN_MAX_RANK], xs[2 * HN_MAX_RANK];
+    hn_tile_axes(x, y, dims, xs);
     return prepare_repeats(s, 2 * x->ndim, dims, xs, error);
 }
 
