@@ -1,9 +1,10 @@
 /*
  * Ensembles of trees, made at random: kernels against ref, to the last bit where there is one row or many, with one
- * thread and with two.
+ * thread and with two; and on the device that CUDA's driver has, or a driver that HONE_CUDA_DRIVER names.
  */
 #include <string.h>
 
+#include "backends.h"
 #include "base/rng.h"
 #include "run_model.h"
 
@@ -124,6 +125,19 @@ static HnTensor *rows_of(int rows, int features, HnDtype dtype)
     return x;
 }
 
+static const HnBackend *cuda; /* NULL: there is none */
+
+static void runs_as(const char *text, GPtrArray *in, const HnTensor *want, const HnBackend *backend, int threads)
+{
+    g_autoptr(HnModel) m = test_model(text);
+    g_autoptr(HnSession) s = test_session(m, backend, &(HnSessionOptions){ .threads = threads, .strict = TRUE });
+    g_autoptr(GPtrArray) out = test_run(s, in);
+    const HnTensor *got = out->pdata[0];
+    g_assert_cmpint(got->n, ==, want->n);
+    for (int64_t i = 0; i < got->n; i++)
+        g_assert_cmpfloat_with_epsilon(hn_tensor_get_f64(got, i), hn_tensor_get_f64(want, i), 1e-6);
+}
+
 static void is_same(const char *text, HnTensor *x)
 {
     g_autoptr(HnModel) m = test_model(text);
@@ -131,16 +145,10 @@ static void is_same(const char *text, HnTensor *x)
     g_autoptr(GPtrArray) in = g_ptr_array_new();
     g_ptr_array_add(in, x);
     g_autoptr(GPtrArray) want = test_run(ref, in);
-    for (int threads = 1; threads <= 2; threads++) {
-        g_autoptr(HnModel) k = test_model(text);
-        g_autoptr(HnSession) s =
-            test_session(k, &hn_backend_cpu, &(HnSessionOptions){ .threads = threads, .strict = TRUE });
-        g_autoptr(GPtrArray) got = test_run(s, in);
-        const HnTensor *a = got->pdata[0], *b = want->pdata[0];
-        g_assert_cmpint(a->n, ==, b->n);
-        for (int64_t i = 0; i < a->n; i++)
-            g_assert_cmpfloat_with_epsilon(hn_tensor_get_f64(a, i), hn_tensor_get_f64(b, i), 1e-6);
-    }
+    for (int threads = 1; threads <= 2; threads++)
+        runs_as(text, in, want->pdata[0], &hn_backend_cpu, threads);
+    if (cuda != NULL)
+        runs_as(text, in, want->pdata[0], cuda, 1);
 }
 
 static void each(const Forest *f)
@@ -188,12 +196,25 @@ static void test_aggregates(void)
     }
 }
 
+/* More than are taken at a time. */
+static void test_many(void)
+{
+    const Forest f = { .trees = 2, .depth = 2, .features = 2, .targets = 2 };
+    g_autoptr(HnTensor) x = rows_of(70000, f.features, HN_F32);
+    g_autofree char *text = forest_text(&f, 70000, "f32");
+    is_same(text, x);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    cuda = hn_backend_find("cuda", NULL);
+    g_autoptr(HnDevice) device = cuda != NULL ? hn_device_new(cuda, NULL) : NULL;
+    cuda = device != NULL ? cuda : NULL;
     g_test_add_func("/trees/plain", test_plain);
     g_test_add_func("/trees/modes", test_modes);
     g_test_add_func("/trees/targets", test_targets);
     g_test_add_func("/trees/aggregates", test_aggregates);
+    g_test_add_func("/trees/many", test_many);
     return g_test_run();
 }

@@ -52,13 +52,7 @@ static const char *trees_reject(const HnStep *s)
         return "another element type";
     if (x->dims[x->ndim - 1] < p->features)
         return "too few features";
-    /* a cell's bits: at most two columns for each feature, or one for each test; two cells for each test and the root
-     */
-    const int64_t columns = MIN(2 * p->features, p->tests) + 1, cells = 2 * p->tests_most + 2;
-    if (g_bit_storage((gulong)columns) + g_bit_storage((gulong)cells) > 32 ||
-        2 * p->tests + p->n_trees > G_MAXINT32 / 2)
-        return "too many nodes and features";
-    return NULL;
+    return hn_trees_fit(p) ? NULL : "too many nodes and features";
 }
 
 static gsize aligned(gsize bytes)

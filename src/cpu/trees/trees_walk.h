@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "cpu/trees/trees_pack.h"
+#include "run/trees_pack.h"
 
 G_BEGIN_DECLS
 

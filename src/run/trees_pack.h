@@ -78,6 +78,8 @@ typedef struct {
     double steps;   /* of a row, through all trees: at most */
 } HnPackedTrees;
 
+/* Surely there is room for so many nodes and columns in cells. */
+gboolean hn_trees_fit(const HnTreesParams *p);
 /* NULL and no error: cells have no room for so many nodes and columns. Takes what it needs of t's attributes. */
 HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error);
 void hn_trees_unpack(HnPackedTrees *p);

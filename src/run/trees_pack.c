@@ -1,4 +1,4 @@
-#include "cpu/trees/trees_pack.h"
+#include "run/trees_pack.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -413,6 +413,15 @@ static void drop_nodes(HnTrees *t)
     g_clear_pointer(&t->nodes, g_free);
     g_clear_pointer(&t->weights, g_free);
     g_clear_pointer(&t->members, g_free);
+}
+
+gboolean hn_trees_fit(const HnTreesParams *p)
+{
+    /* a cell's bits: at most two columns for each feature, or one for each test; two cells for each test and the root
+     */
+    const int64_t columns = MIN(2 * p->features, p->tests) + 1, cells = 2 * p->tests_most + 2;
+    return g_bit_storage((gulong)columns) + g_bit_storage((gulong)cells) <= 32 &&
+           2 * p->tests + p->n_trees <= G_MAXINT32 / 2;
 }
 
 HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error)
