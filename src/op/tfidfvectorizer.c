@@ -146,6 +146,46 @@ void hn_ngrams_free(HnNgrams *g)
     g_free(g);
 }
 
+static int compare_keys(gconstpointer a, gconstpointer b)
+{
+    const gint64 x = *(const gint64 *)a, y = *(const gint64 *)b; /* both kinds begin with it */
+    return x < y ? -1 : x > y;
+}
+
+GArray *hn_ngrams_items(const HnNgrams *g)
+{
+    GArray *items = g_array_new(FALSE, TRUE, sizeof(HnNgramItem));
+    GHashTableIter i;
+    gpointer key, number;
+    g_hash_table_iter_init(&i, g->items);
+    while (g_hash_table_iter_next(&i, &key, &number)) {
+        const HnNgramItem item = { .value = *(const gint64 *)key, .number = GPOINTER_TO_INT(number) - 1 };
+        g_array_append_val(items, item);
+    }
+    g_array_sort(items, compare_keys);
+    return items;
+}
+
+GArray *hn_ngrams_steps(const HnNgrams *g)
+{
+    GArray *steps = g_array_new(FALSE, TRUE, sizeof(HnNgramStep));
+    GHashTableIter i;
+    gpointer key, node;
+    g_hash_table_iter_init(&i, g->steps);
+    while (g_hash_table_iter_next(&i, &key, &node)) {
+        const HnNgramStep step = { .key = *(const gint64 *)key, .node = GPOINTER_TO_INT(node) };
+        g_array_append_val(steps, step);
+    }
+    g_array_sort(steps, compare_keys);
+    return steps;
+}
+
+const gint32 *hn_ngrams_places(const HnNgrams *g, guint *n)
+{
+    *n = g->place->len;
+    return (const gint32 *)(const void *)g->place->data;
+}
+
 /* --- a row ------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of a row's items; -1: the pool has no such one. */

@@ -30,4 +30,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnNgrams, hn_ngrams_free)
 /* Elements [from, from + n) of x become y[p->width]; item: n places. x is of the pool's type, or i32. */
 void hn_ngrams_row(const HnNgrams *g, const HnTensor *x, int64_t from, int64_t n, int32_t *item, float *y);
 
+/* The same for machines that only look up in sorted arrays. Of a pool of integers. */
+typedef struct {
+    gint64 value;
+    gint32 number;
+} HnNgramItem; /* by value */
+typedef struct {
+    gint64 key; /* node << 32 | number of an item */
+    gint32 node;
+} HnNgramStep; /* by key; node 0, the root, is none that a step leads to */
+
+GArray *hn_ngrams_items(const HnNgrams *g);
+GArray *hn_ngrams_steps(const HnNgrams *g);
+const gint32 *hn_ngrams_places(const HnNgrams *g, guint *n); /* of each node: in results; -1: none */
+
 G_END_DECLS

@@ -29,6 +29,8 @@ static const HnCase gather[] = {
     { "f64[600,500] i64[600]@-600:599", "axis=0" },
     { "f32[3,4] i64[1]={4}", "axis=1", .refused = TRUE, .code = HN_ERROR_VALUE },
     { "f32[7,50,12] i64[90]@-50:49", "axis=1" },
+    { "f32[3,0] i64[2]={1,3}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE }, /* nothing is gathered from there */
+    { "f32[0,3] i64[2]={1,-3}", "axis=1", "f32[0,2]" },
 };
 HN_CASES(gather, "Gather", gather);
 
@@ -69,5 +71,6 @@ static const HnCase gathernd[] = {
     { "f32[2,2] i64[3,1]", "batch_dims=1", .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[4,5,6] i64[7,2]@-4:3", NULL },
     { "i16[2,5,6,3] i64[2,4,1]@-5:4", "batch_dims=1" },
+    { "f32[2,3,0] i64[2,2]={1,-3,0,3}", NULL, .refused = TRUE, .code = HN_ERROR_VALUE },
 };
 HN_CASES(gathernd, "GatherND", gathernd);

@@ -34,6 +34,7 @@ static const char *indices_reject(const HnStep *s)
 
 typedef struct {
     HnCuFunction as_is, wide; /* wide: NULL where rows are not made of wider elements */
+    HnCuFunction check;       /* of indices alone, where nothing is gathered; else NULL */
     size_t size, width;       /* bytes of an element of each */
     int64_t outer, count, run;
     HnCudaGatherArgs args; /* of elements as they are; n and divisors are filled in by run */
@@ -43,6 +44,11 @@ static gboolean rows_new(HnStep *s, Rows *r, GError **error)
 {
     const int64_t bytes = (r->run * (int64_t)r->size) | WIDEST;
     s->state = r;
+    if (hn_cuda_out(s, 0)->n == 0) {
+        r->args.n = r->args.zeros ? 0 : (uint32_t)hn_cuda_in(s, 1)->n;
+        return (r->check = hn_cuda_named(s, "cuda_gather", "gather_check", error)) != NULL &&
+               hn_cuda_indices_new(s, 1, &r->args.at, error);
+    }
     r->width = (size_t)(bytes & -bytes);
     r->as_is = hn_cuda_sized(s, "cuda_gather", "gather_rows", r->size, error);
     if (r->as_is != NULL && r->width > r->size)
@@ -59,8 +65,8 @@ static int axis_of(const HnStep *s)
 
 static const char *rows_reject(const HnStep *s, int64_t run)
 {
-    if (hn_cuda_out(s, 0)->n == 0)
-        return "nothing to compute";
+    if (hn_cuda_out(s, 0)->n == 0 && hn_cuda_in(s, 1)->n >= HN_DIVIDE_LIMIT)
+        return "2^31 indices or more";
     return run >= HN_DIVIDE_LIMIT ? "rows of 2^31 elements or more" : indices_reject(s);
 }
 
@@ -159,6 +165,8 @@ static gboolean rows_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     a.x = hn_cuda_in_address(s, 0);
     a.at.data = hn_cuda_in_address(s, 1);
+    if (r->check != NULL)
+        return a.n == 0 || hn_cuda_launch(s, r->check, hn_cuda_loop(s, a.n, THREADS), &a, error);
     const gboolean wide = r->wide != NULL && (a.y | a.x) % r->width == 0;
     const size_t size = wide ? r->width : r->size;
     const int64_t times = (int64_t)(size / r->size), run = r->run / times;

@@ -19,6 +19,15 @@ template <typename E> __device__ void gather_rows(const HnCudaGatherArgs &a)
     }
 }
 
+/* Nothing is gathered: n indices lie within their axes. */
+extern "C" __global__ void gather_check(const __grid_constant__ HnCudaGatherArgs a)
+{
+    for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {
+        int64_t index = hn_index_load(a.at, i);
+        hn_index(a.at, i, index, a.dims[i % a.depth]);
+    }
+}
+
 template <typename E> __device__ void gather_elements(const HnCudaElementsArgs &a)
 {
     for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {

@@ -21,8 +21,6 @@ static const char *onehot_reject(const HnStep *s)
         return "indices of another type";
     if (values->n != 2 || values->dtype != y->dtype)
         return "values of another kind";
-    if (y->n == 0)
-        return "nothing to compute";
     return y->n >= HN_DIVIDE_LIMIT ? "2^31 elements or more" : hn_copy_reject(values);
 }
 
@@ -34,11 +32,13 @@ static gboolean onehot_prepare(HnStep *s, GError **error)
     g_autofree char *prefix = g_strdup_printf("onehot_%s", hn_dtype_name(hn_cuda_in(s, 0)->dtype));
     OneHot *h = g_new0(OneHot, 1);
     s->state = h;
+    s->in[1].unread = TRUE; /* the depth is in the output's dimensions */
+    if (y->n == 0)
+        return TRUE;
     h->args.n = (uint32_t)y->n;
     h->args.from_back = p->from_back;
     h->args.depth = hn_divisor(y->dims[axis]);
     h->args.inner = hn_divisor(hn_span(y->dims, axis + 1, y->ndim));
-    s->in[1].unread = TRUE; /* the depth is in the output's dimensions */
     h->f = hn_cuda_sized(s, "cuda_write", prefix, hn_dtype_size(y->dtype), error);
     return h->f != NULL;
 }
@@ -50,7 +50,7 @@ static gboolean onehot_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     a.index = hn_cuda_in_address(s, 0);
     a.values = hn_cuda_in_address(s, 2);
-    return hn_cuda_launch(s, h->f, hn_cuda_loop(s, a.n, THREADS), &a, error);
+    return a.n == 0 || hn_cuda_launch(s, h->f, hn_cuda_loop(s, a.n, THREADS), &a, error);
 }
 
 static const HnKernel onehot = {

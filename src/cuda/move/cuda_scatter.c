@@ -217,8 +217,6 @@ static const char *add_reject(const HnStep *s)
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
     if (x->n != hn_cuda_in(s, 1)->n)
         return "places for another number of elements";
-    if (x->n == 0 || y->n == 0)
-        return "nothing to compute";
     if (x->n >= HN_DIVIDE_LIMIT || y->n >= HN_DIVIDE_LIMIT)
         return "2^31 elements or more";
     return reduction_reject(x->dtype);
@@ -235,6 +233,9 @@ static gboolean add_prepare(HnStep *s, GError **error)
     const HnTensor *x = hn_cuda_in(s, 0);
     Scatter *c = g_new0(Scatter, 1);
     s->state = c;
+    s->in[2].unread = TRUE; /* its shape is known */
+    if (x->n == 0)
+        return TRUE;
     c->size = hn_dtype_size(x->dtype);
     c->rows.how = HN_CUDA_BY_PLACES;
     c->rows.rows = (uint32_t)hn_cuda_out(s, 0)->n;
@@ -242,7 +243,6 @@ static gboolean add_prepare(HnStep *s, GError **error)
     c->args.count = (uint32_t)x->n;
     c->args.run = 1;
     c->args.reduction = HN_CUDA_ADD;
-    s->in[2].unread = TRUE; /* its shape is known */
     return hn_cuda_complains(s, say_nowhere, &c->rows.elements.at.complaint, error) &&
            launches_new(s, c, x->dtype, error);
 }
@@ -250,7 +250,8 @@ static gboolean add_prepare(HnStep *s, GError **error)
 static gboolean add_run(HnStep *s, GError **error)
 {
     const uint64_t y = hn_cuda_out_address(s, 0);
-    return hn_cuda_zeros(s, y, hn_cuda_out(s, 0)->bytes, error) && go_to_rows(s, s->state, y, error);
+    const Scatter *c = s->state;
+    return hn_cuda_zeros(s, y, hn_cuda_out(s, 0)->bytes, error) && (c->args.count == 0 || go_to_rows(s, c, y, error));
 }
 
 static const HnKernel scatter_add = {

@@ -18,8 +18,6 @@ static const char *trilu_reject(const HnStep *s)
     const HnTensor *x = hn_cuda_in(s, 0), *k = hn_cuda_in(s, 1);
     if (x->ndim < 2 || (k != NULL && (k->n != 1 || k->dtype != HN_I64)))
         return "shapes that do not fit";
-    if (x->n == 0)
-        return "nothing to compute";
     return x->n >= HN_DIVIDE_LIMIT ? "2^31 elements or more" : hn_copy_reject(x);
 }
 
@@ -28,6 +26,8 @@ static gboolean trilu_prepare(HnStep *s, GError **error)
     const HnTensor *x = hn_cuda_in(s, 0);
     Trilu *t = g_new0(Trilu, 1);
     s->state = t;
+    if (x->n == 0)
+        return TRUE;
     t->args.n = (uint32_t)x->n;
     t->args.upper = ((const HnTrilu *)s->params)->upper;
     t->args.rows = hn_divisor(x->dims[x->ndim - 2]);
@@ -43,7 +43,7 @@ static gboolean trilu_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     a.x = hn_cuda_in_address(s, 0);
     a.k = hn_cuda_in_address(s, 1);
-    return hn_cuda_launch(s, t->f, hn_cuda_loop(s, a.n, THREADS), &a, error);
+    return a.n == 0 || hn_cuda_launch(s, t->f, hn_cuda_loop(s, a.n, THREADS), &a, error);
 }
 
 static const HnKernel trilu = {
