@@ -307,7 +307,8 @@ def bits():
 
 def recurrent():
     u, r = rng_of(9)
-    byte = lambda *d: W(r.integers(-127, 128, d).astype(np.int8))
+    # 7 bits: on AVX2 ONNX Runtime adds two products of u8 and s8 in 16 bits, where 8 bits would saturate
+    byte = lambda *d: W(r.integers(-64, 64, d).astype(np.int8))
     one = lambda *v: W(np.array(v, F))
     zero = lambda n: W(np.zeros(n, np.int8))
     op, n, k = "DynamicQuantizeLSTM", 20, 12
