@@ -192,6 +192,14 @@ static gboolean fence_download(gpointer stream, void *to, const void *from, gsiz
     return enqueue(t, &(Op){ .to = to, .from = own(t->fence, from), .bytes = bytes });
 }
 
+static gboolean fence_copy(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
+{
+    Stream *t = stream;
+    (void)error;
+    count(t->fence, &t->fence->counts.copies);
+    return enqueue(t, &(Op){ .to = own(t->fence, to), .from = own(t->fence, from), .bytes = bytes });
+}
+
 static gboolean compute(Fence *f, const Op *o, GError **error)
 {
     HnEval e = { .node = o->step->node,
@@ -343,6 +351,7 @@ static const HnMemory memory = { .alloc = fence_alloc,
                                  .free = fence_free,
                                  .upload = fence_upload,
                                  .download = fence_download,
+                                 .copy = fence_copy,
                                  .wait = fence_wait,
                                  .record = fence_record,
                                  .recorded = fence_recorded,

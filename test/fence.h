@@ -19,7 +19,7 @@ extern const HnBackend hn_backend_fence;
 
 /* What was done on the device, over all its sessions. */
 typedef struct {
-    int uploads, downloads, launches, waits, recorded, replays;
+    int uploads, downloads, copies, launches, waits, recorded, replays;
     gsize bytes; /* allocated at present */
 } HnFenceCounts;
 HnFenceCounts hn_fence_counts(const HnDevice *d);

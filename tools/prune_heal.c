@@ -255,17 +255,22 @@ static GArray *masks_of(const HnModel *m, const HnTrainer *t)
     return masks;
 }
 
-static void keep_zeros(HnTrainer *t, const GArray *masks)
+static gboolean keep_zeros(HnTrainer *t, const GArray *masks, GError **error)
 {
     gboolean any = FALSE;
+    for (guint i = 0; i < masks->len && !any; i++)
+        any = g_array_index(masks, Mask, i).zeros->len > 0;
+    if (!any)
+        return TRUE;
+    if (!hn_trainer_fetch(t, error))
+        return FALSE;
     for (guint i = 0; i < masks->len; i++) {
         const Mask *m = &g_array_index(masks, Mask, i);
         for (guint k = 0; k < m->zeros->len; k++)
             ((float *)m->weight->data)[g_array_index(m->zeros, int64_t, k)] = 0;
-        any = any || m->zeros->len > 0;
     }
-    if (any)
-        hn_trainer_wrote(t, hn_trainer_steps(t));
+    hn_trainer_wrote(t, hn_trainer_steps(t));
+    return TRUE;
 }
 
 static HnTrainer *trainer_new(const Lesson *s, const HnModel *m, GError **error)
@@ -322,9 +327,8 @@ static HnTrainer *train(const Lesson *s, const HnModel *m, Course *c, GError **e
         double loss;
         hn_progress_tell(&s->q->ctx->progress, c->what, (guint64)i, (guint64)c->steps);
         if (hn_progress_stop(&s->q->ctx->progress, error) ||
-            !step(s, t, batches, c->lr * hn_lr_factor(&schedule, i + 1), &loss, error))
+            !step(s, t, batches, c->lr * hn_lr_factor(&schedule, i + 1), &loss, error) || !keep_zeros(t, masks, error))
             return NULL;
-        keep_zeros(t, masks);
         sum += i >= c->steps / 2 ? loss : 0;
     }
     c->loss = isfinite(sum) ? sum / (double)MAX(c->steps - c->steps / 2, 1) : INFINITY;

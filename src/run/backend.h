@@ -171,6 +171,8 @@ typedef struct {
      * where they are behind wait(). */
     gboolean (*upload)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
     gboolean (*download)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
+    /* Enqueued: from one place on the device to another one. */
+    gboolean (*copy)(gpointer stream, void *to, const void *from, gsize bytes, GError **error);
     /* For all that was enqueued; what went wrong there is its error. */
     gboolean (*wait)(gpointer stream, GError **error);
     /* What kernels enqueue between record() and recorded() is not done, but kept, to be enqueued at once by each

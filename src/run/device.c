@@ -14,6 +14,8 @@ HnDevice *hn_device_new(const HnBackend *backend, GError **error)
     d->handle = handle;
     d->isa = HN_ISA_AMX;
     d->packs = hn_packs_new(backend, handle);
+    if (backend->memory != NULL)
+        d->residents = hn_residents_new(backend, handle);
     return d;
 }
 
@@ -28,6 +30,7 @@ void hn_device_unref(HnDevice *d)
     if (d == NULL || !g_atomic_int_dec_and_test(&d->ref))
         return;
     hn_packs_free(d->packs);
+    hn_residents_free(d->residents);
     d->backend->close(d->handle);
     g_free(d);
 }

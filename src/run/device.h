@@ -1,11 +1,12 @@
 /*
- * HnDevice: a device of a backend, opened: its handle and the packed weights on it, which all engines and sessions that
- * were given it share. It may be used by several threads at once.
+ * HnDevice: a device of a backend, opened: its handle, the packed weights and the variables on it, which all engines
+ * and sessions that were given it share. It may be used by several threads at once.
  */
 #pragma once
 
 #include "base/cpu.h"
 #include "run/packs.h"
+#include "run/resident.h"
 
 G_BEGIN_DECLS
 
@@ -14,6 +15,7 @@ typedef struct {
     const HnBackend *backend;
     gpointer handle; /* what HnBackend.open returned */
     HnPacks *packs;
+    HnResidents *residents; /* NULL: kernels work in the host's memory */
     HnIsa isa; /* sessions use no instructions above it; to be set before the first one: what is packed depends on it */
 } HnDevice;
 

@@ -139,9 +139,80 @@ HnTensor *hn_engine_variable(HnEngine *e, const char *name)
     return NULL;
 }
 
-void hn_engine_wrote(HnEngine *e)
+void hn_engine_replaced(HnEngine *e)
 {
     g_atomic_int_inc(&e->generation);
+}
+
+static HnResident *const *residents_of(const HnEngine *e, guint *n)
+{
+    *n = e->residents != NULL ? e->residents->len : 0;
+    return *n > 0 ? (HnResident *const *)e->residents->pdata : NULL;
+}
+
+void hn_engine_wrote(HnEngine *e)
+{
+    guint n;
+    HnResident *const *list = residents_of(e, &n);
+    if (n > 0)
+        hn_residents_note(e->device->residents, list, n, HN_ON_HOST_NEWER);
+    hn_engine_replaced(e);
+}
+
+gboolean hn_engine_fetch(HnEngine *e, GError **error)
+{
+    guint n;
+    HnResident *const *list = residents_of(e, &n);
+    return n == 0 || hn_residents_fetch(e->device->residents, list, n, error);
+}
+
+gboolean hn_engine_upload(HnEngine *e, gpointer stream, GError **error)
+{
+    guint n;
+    HnResident *const *list = residents_of(e, &n);
+    return n == 0 || hn_residents_upload(e->device->residents, list, n, stream, error);
+}
+
+void hn_engine_note_replaced(HnEngine *e)
+{
+    hn_residents_note(e->device->residents, (HnResident *const *)e->replaced->pdata, e->replaced->len,
+                      HN_ON_DEVICE_NEWER);
+}
+
+void hn_engine_note_host(HnEngine *e, guint i)
+{
+    if (e->residents != NULL)
+        hn_residents_note(e->device->residents, (HnResident *const *)e->residents->pdata + i, 1, HN_ON_HOST_NEWER);
+}
+
+gboolean hn_engine_reside(HnEngine *e, GError **error)
+{
+    const guint n = e->variables->len;
+    if (e->device->residents == NULL || e->residents != NULL || n == 0)
+        return TRUE;
+    g_autofree HnTensor **host = g_new(HnTensor *, n);
+    for (guint i = 0; i < n; i++)
+        host[i] = ((const HnVariableState *)e->variables->pdata[i])->tensor;
+    g_autoptr(GPtrArray) made = g_ptr_array_new();
+    g_ptr_array_set_size(made, (gint)n);
+    if (!hn_residents_get(e->device->residents, host, n, (HnResident **)made->pdata, error)) {
+        g_prefix_error(error, "weights that change: ");
+        return FALSE;
+    }
+    e->replaced = g_ptr_array_sized_new(n);
+    for (guint i = 0; i < n; i++)
+        g_ptr_array_add(e->replaced,
+                        ((const HnVariableState *)e->variables->pdata[i])->next >= 0 ? made->pdata[i] : NULL);
+    e->residents = g_steal_pointer(&made);
+    return TRUE;
+}
+
+HnTensor *hn_engine_place(const HnEngine *e, guint i, HnWhere where)
+{
+    if (where == HN_HOST)
+        return ((const HnVariableState *)e->variables->pdata[i])->tensor;
+    const HnResident *r = e->residents != NULL ? e->residents->pdata[i] : NULL;
+    return r != NULL ? r->there : NULL;
 }
 
 /* --- the engine --------------------------------------------------------------------------------------------------- */
@@ -188,6 +259,11 @@ void hn_engine_unref(HnEngine *e)
     hn_constants_free(e->constants);
     g_free(e->settled);
     g_hash_table_unref(e->last_use);
+    if (e->residents != NULL) {
+        hn_residents_unref(e->device->residents, (HnResident *const *)e->residents->pdata, e->residents->len);
+        g_ptr_array_unref(e->residents);
+        g_ptr_array_unref(e->replaced);
+    }
     g_ptr_array_unref(e->variables);
     g_ptr_array_unref(e->fed);
     g_ptr_array_unref(e->inputs);

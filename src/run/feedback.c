@@ -230,8 +230,10 @@ static void copy_rows(HnTensor *to, const HnTensor *from, int axis)
 }
 
 /* Caches begin with the states as they are, or with those of the fixed model before. */
-static gboolean fill_caches(const HnLoop *l, Fixed *x)
+static gboolean fill_caches(const HnLoop *l, Fixed *x, GError **error)
 {
+    if (l->fixed != NULL && !hn_engine_fetch(l->fixed->e, error))
+        return FALSE;
     for (guint k = 0; k < l->o.feeds->len; k++) {
         if (!is_pair(l, k))
             continue;
@@ -266,7 +268,7 @@ static Fixed *fixed_again(HnLoop *l, int64_t capacity)
     Fixed *x = g_steal_pointer(&l->spare);
     if (x != NULL && strcmp(x->key, key) == 0 && x->capacity >= capacity) {
         drop_inputs(x);
-        if (fixed_inputs(l, x, NULL) && fill_caches(l, x))
+        if (fixed_inputs(l, x, NULL) && fill_caches(l, x, NULL))
             return x;
     }
     fixed_free(x);
@@ -284,7 +286,7 @@ static Fixed *fixed_new(const HnLoop *l, int64_t capacity, GError **error)
     if ((x->m = fixed_model(l, capacity, pairs, n, &length, error)) != NULL &&
         (x->e = fixed_engine(l, x->m, pairs, n, error)) != NULL &&
         (x->s = hn_session_new_on(x->e, &l->o.session, error)) != NULL && fixed_inputs(l, x, error) &&
-        fill_caches(l, x))
+        fill_caches(l, x, error))
         return x;
     fixed_free(x);
     return NULL;
@@ -735,6 +737,8 @@ HnTensor *hn_loop_output(const HnLoop *l, int k, GError **error)
     int64_t dims[HN_MAX_RANK];
     if (pair < 0 || x == NULL)
         return x != NULL ? hn_tensor_ref(x) : NULL;
+    if (!hn_engine_fetch(l->fixed->e, error))
+        return NULL;
     memcpy(dims, x->dims, (gsize)x->ndim * sizeof *dims);
     dims[l->axis[pair]] = l->past + l->fresh;
     HnTensor *y = hn_tensor_new(x->dtype, x->ndim, dims, budget_of(l), error);

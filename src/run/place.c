@@ -50,7 +50,7 @@ void hn_plan_lifetimes(HnPlan *p)
     note_deaths(p);
 }
 
-static gboolean same_form(const HnTensor *a, const HnTensor *b)
+gboolean hn_same_form(const HnTensor *a, const HnTensor *b)
 {
     return a->dtype == b->dtype && a->ndim == b->ndim &&
            memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
@@ -62,7 +62,7 @@ static gboolean may_take_over(const HnStep *s, int k, int j)
     const HnSlot *to = s->out[k].slot, *in = s->in[j].slot;
     const HnSlot *from = hn_slot_root(s->in[j].slot);
     if (from->where != to->where || slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
-        !same_form(in->tensor, to->tensor))
+        !hn_same_form(in->tensor, to->tensor))
         return FALSE;
     for (int i = 0; i < s->n_in + s->n_hidden; i++)
         if (i != j && s->in[i].slot != NULL && (s->in[i].slot != in || k > 0) && hn_slot_root(s->in[i].slot) == from)
@@ -263,8 +263,7 @@ static void give_back(gpointer data)
     g_free(l);
 }
 
-/* A tensor with the slot's bytes on the device. */
-static HnTensor *tensor_on_device(const HnPlan *p, const HnSlot *s, GError **error)
+HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error)
 {
     HnDevice *d = p->exec->env->engine->device;
     void *data = place_alloc(p->exec->env, HN_DEVICE, slot_bytes(s), error);
@@ -305,16 +304,18 @@ static gboolean writes_over(HnStep *s, const HnSlot *to, const HnSlot *old)
 static HnTensor *variable_memory(const HnPlan *p, const HnSlot *s)
 {
     const HnEngine *e = p->exec->env->engine;
-    if (p->exec->owner != NULL || p->before != NULL || !p->last || s->where != HN_HOST || s->layout != NULL)
+    if (p->exec->owner != NULL || p->before != NULL || !p->last || s->layout != NULL)
         return NULL;
     for (guint i = 0; i < e->variables->len; i++) {
         const HnVariableState *v = e->variables->pdata[i];
         const HnSlot *old = p->inputs->pdata[e->inputs->len + i];
-        if (v->next < 0 || p->results->pdata[v->next] != s || old->kept || !same_form(s->tensor, v->tensor))
+        HnTensor *place = hn_engine_place(e, i, s->where);
+        if (v->next < 0 || p->results->pdata[v->next] != s || old->kept || place == NULL ||
+            !hn_same_form(s->tensor, place))
             continue;
-        if (old->last < s->first)
-            return v->tensor;
-        return old->last == s->first && writes_over(p->steps->pdata[s->first], s, old) ? v->tensor : NULL;
+        if (old->where != s->where || old->last < s->first) /* steps on the host read copies of what is on the device */
+            return place;
+        return old->last == s->first && writes_over(p->steps->pdata[s->first], s, old) ? place : NULL;
     }
     return NULL;
 }
@@ -333,7 +334,7 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
             s->tensor = hn_tensor_ref(variable);
             continue;
         }
-        HnTensor *t = s->where == HN_DEVICE ? tensor_on_device(p, s, error)
+        HnTensor *t = s->where == HN_DEVICE ? hn_plan_tensor_there(p, s, error)
                       : s->layout != NULL
                           ? tensor_in_layout(s, budget, error)
                           : hn_tensor_new(s->tensor->dtype, s->tensor->ndim, s->tensor->dims, budget, error);

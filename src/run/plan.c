@@ -206,9 +206,10 @@ static gboolean add_inputs(HnPlan *p, GError **error)
             return FALSE;
         s->changing = TRUE;
         if (p->exec->owner == NULL && i >= e->inputs->len) {
-            const HnVariableState *variable = e->variables->pdata[i - e->inputs->len];
+            HnTensor *there = hn_engine_place(e, i - e->inputs->len, HN_DEVICE);
             hn_tensor_unref(s->tensor);
-            s->tensor = hn_tensor_ref(variable->tensor);
+            s->tensor = hn_tensor_ref(there != NULL ? there : hn_engine_place(e, i - e->inputs->len, HN_HOST));
+            s->where = there != NULL ? HN_DEVICE : HN_HOST;
             s->variable = TRUE;
         }
         g_ptr_array_add(p->inputs, s);
@@ -321,7 +322,8 @@ static gboolean add_ends(HnPlan *p, GError **error)
     for (guint k = 0; p->last && k < g->outputs->len; k++) {
         HnSlot *s = hn_plan_slot(p, g->outputs->pdata[k], error);
         if (s == NULL || (s = hn_plan_held(p, s, FALSE, error)) == NULL ||
-            (s = hn_plan_in_layout(p, s, NULL, error)) == NULL || (s = hn_plan_moved(p, s, HN_HOST, error)) == NULL ||
+            (s = hn_plan_in_layout(p, s, NULL, error)) == NULL ||
+            (!hn_plan_stays(p, k, s) && (s = hn_plan_moved(p, s, HN_HOST, error)) == NULL) ||
             !as_declared(p, s, g->outputs->pdata[k], error))
             return FALSE;
         hn_slot_root(s)->kept = TRUE;
@@ -375,9 +377,10 @@ static gboolean plan_build(HnPlan *p, GError **error)
     give_back_rest(p);
     hn_plan_drop_wide(p);
     if (ok) {
+        hn_plan_hoist_moves(p);
         hn_plan_join(p);
         hn_plan_lifetimes(p);
-        ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error);
+        ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error) && hn_plan_settle(p, error);
     }
     if (ok) {
         hn_plan_resolve_aliases(p);
@@ -476,7 +479,7 @@ static HnPlan *plan_first(HnExec *x, HnType *const *in, GError **error)
     }
     for (guint i = 0; i < x->inputs->len; i++)
         hn_types_set(p->known, x->inputs->pdata[i], in[i]);
-    if (!add_inputs(p, error)) {
+    if ((x->owner == NULL && !hn_engine_reside(x->env->engine, error)) || !add_inputs(p, error)) {
         plan_free(p);
         return NULL;
     }

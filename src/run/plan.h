@@ -31,6 +31,8 @@ struct HnEngine {
     GPtrArray *inputs;    /* HnValue * to feed */
     GPtrArray *fed;       /* HnValue *: the inputs, then the variables */
     GPtrArray *variables; /* HnVariableState *, in that order */
+    GPtrArray *residents; /* HnResident *, in that order; NULL: nothing was planned on a device with memory yet */
+    GPtrArray *replaced;  /* the same, NULL for those that a run leaves alone */
     gint generation;      /* of the variables' elements; atomic */
     GHashTable *last_use; /* HnExec.last_use of the main graph */
     GMutex lock;          /* held while a session plans; of all that follows */
@@ -42,6 +44,17 @@ struct HnEngine {
 /* Nodes [start, end) of the main graph were inferred for a plan: what follows from weights alone is known from now on.
  */
 void hn_engine_settle(HnEngine *e, const HnTypes *plan, int start, int end);
+
+/* Places on the device for the variables, where it has memory and they have none yet. Under the lock. */
+gboolean hn_engine_reside(HnEngine *e, GError **error);
+/* Where variable i is in plans, in that place; NULL: nowhere. */
+HnTensor *hn_engine_place(const HnEngine *e, guint i, HnWhere where);
+/* Before a run: what the host wrote is on the device. */
+gboolean hn_engine_upload(HnEngine *e, gpointer stream, GError **error);
+/* What the run replaces is newer on the device, ... */
+void hn_engine_note_replaced(HnEngine *e);
+/* ... but for variable i, which came out on the host. */
+void hn_engine_note_host(HnEngine *e, guint i);
 
 typedef struct {
     HnEngine *engine;
@@ -232,6 +245,8 @@ typedef struct {
 /* The slot's elements in that place, plain where they have to be moved, by a step that copies them; device constants
  * are copied while planning. */
 HnSlot *hn_plan_moved(HnPlan *p, HnSlot *from, HnWhere where, GError **error);
+/* The planner's own step that copies between the two. */
+gboolean hn_step_is_move(const HnStep *s);
 /* Where the step's kernel works. */
 HnWhere hn_step_where(const HnPlan *p, const HnStep *s);
 /* Behind prepare: inputs are moved to where the kernel reads them, outputs are where it writes. */
@@ -245,6 +260,15 @@ gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t);
 gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error);
 /* For all that the session has enqueued. */
 gboolean hn_env_wait(const HnRunEnv *env, GError **error);
+/* Copies to the device of what no step of the plan makes come first: what is behind them can be recorded in one go. */
+void hn_plan_hoist_moves(HnPlan *p);
+
+/* --- settle.c: variables on a device */
+
+/* Result k, in that slot, is not copied to the host: it replaces variables on the device. */
+gboolean hn_plan_stays(const HnPlan *p, guint k, const HnSlot *s);
+/* Steps at the end that copy new elements to the places of variables where they are not made there. */
+gboolean hn_plan_settle(HnPlan *p, GError **error);
 
 /* --- place.c: memory */
 
@@ -254,9 +278,14 @@ void hn_plan_lifetimes(HnPlan *p);
 gboolean hn_plan_place(HnPlan *p, GError **error);
 /* Memory of its own for every result, and for what outlives the plan. */
 gboolean hn_plan_own_memory(HnPlan *p, GError **error);
+/* A tensor of the slot's form on the device. */
+HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error);
+gboolean hn_same_form(const HnTensor *a, const HnTensor *b);
 void hn_plan_resolve_aliases(HnPlan *p);
 
 /* --- session.c */
+
+HnRunEnv *hn_session_env(HnSession *s);
 
 /* State of a step that runs a record's ref; see session.c. */
 void hn_ref_prepare(HnStep *s, HnPlan *p);

@@ -309,6 +309,8 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
     for (guint i = 0; i < p->inputs->len; i++) {
         HnSlot *s = p->inputs->pdata[i];
         HnTensor *old = s->tensor;
+        if (s->where == HN_DEVICE) /* a variable */
+            continue;
         s->tensor = hn_tensor_ref(in[i]);
         hn_tensor_unref(old);
         if (s->watched && (x->owner == NULL || i < x->graph->inputs->len)) /* captures were seen where they are made */
@@ -332,7 +334,9 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
     }
     for (guint k = 0; k < p->results->len; k++) {
         const HnSlot *s = p->results->pdata[k], *r = root_of(s);
-        out[k] = s == r ? hn_tensor_ref(s->tensor) : hn_tensor_reshaped(r->tensor, s->tensor->ndim, s->tensor->dims);
+        out[k] = s->where == HN_DEVICE ? NULL
+                 : s == r              ? hn_tensor_ref(s->tensor)
+                                       : hn_tensor_reshaped(r->tensor, s->tensor->ndim, s->tensor->dims);
     }
     return TRUE;
 }
@@ -424,6 +428,11 @@ HnSession *hn_session_new(HnModel *m, const HnBackend *backend, const HnSessionO
         device->isa = (HnIsa)(o->max_isa - 1);
     g_autoptr(HnEngine) engine = device != NULL ? hn_engine_new(m, device, &eo, error) : NULL;
     return engine != NULL ? hn_session_new_on(engine, o, error) : NULL;
+}
+
+HnRunEnv *hn_session_env(HnSession *s)
+{
+    return &s->env;
 }
 
 HnEngine *hn_session_engine(const HnSession *s)
@@ -559,14 +568,39 @@ static gboolean lies_in_another(const HnEngine *e, const HnTensor *t, const HnTe
     return FALSE;
 }
 
-/* Variables become what the run made of them; an output that was made in their memory is there already. */
+/* Variables are on the device as they are now. */
+static gboolean begin_on_device(HnSession *s, GError **error)
+{
+    HnEngine *e = s->env.engine;
+    if (e->device->residents == NULL || !s->env.backend->computes)
+        return TRUE;
+    g_mutex_lock(&e->lock);
+    const gboolean ok = hn_engine_reside(e, error);
+    g_mutex_unlock(&e->lock);
+    if (!ok || !hn_engine_upload(e, s->env.stream, error))
+        return FALSE;
+    hn_engine_note_replaced(e);
+    return TRUE;
+}
+
+static gboolean is_form_of(const HnTensor *next, const HnVariableState *v, const HnEngine *e, GError **error)
+{
+    if (hn_same_form(next, v->tensor))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s', which is to replace a variable, came out of another type",
+                ((HnValue *)e->graph->outputs->pdata[v->next])->name);
+    return FALSE;
+}
+
+/* Variables become what the run made of them; an output that was made in their memory is there already, and so is one
+ * that stayed on the device (NULL), for which the variable on the host is given back. */
 static gboolean update_variables(HnEngine *e, HnTensor **out, GError **error)
 {
     gboolean any = FALSE;
     for (guint i = 0; i < e->variables->len; i++) {
         const HnVariableState *v = e->variables->pdata[i];
         HnTensor *copy;
-        if (v->next < 0 || !lies_in_another(e, out[v->next], v->tensor))
+        if (v->next < 0 || out[v->next] == NULL || !lies_in_another(e, out[v->next], v->tensor))
             continue;
         if ((copy = hn_tensor_copy(out[v->next], NULL, error)) == NULL)
             return FALSE;
@@ -576,21 +610,22 @@ static gboolean update_variables(HnEngine *e, HnTensor **out, GError **error)
     for (guint i = 0; i < e->variables->len; i++) {
         const HnVariableState *v = e->variables->pdata[i];
         const HnTensor *next = v->next >= 0 ? out[v->next] : NULL;
+        any = any || v->next >= 0;
         if (next == NULL)
             continue;
-        any = TRUE;
-        if (next->dtype != v->tensor->dtype || next->ndim != v->tensor->ndim ||
-            memcmp(next->dims, v->tensor->dims, (gsize)next->ndim * sizeof *next->dims) != 0) {
-            g_set_error(error, HN_ERROR, HN_ERROR_SHAPE,
-                        "'%s', which is to replace a variable, came out of another type",
-                        ((HnValue *)e->graph->outputs->pdata[v->next])->name);
+        if (!is_form_of(next, v, e, error))
             return FALSE;
-        }
         if (next->data != v->tensor->data)
             memcpy(v->tensor->data, next->data, next->bytes);
+        hn_engine_note_host(e, i);
+    }
+    for (guint i = 0; i < e->variables->len; i++) {
+        const HnVariableState *v = e->variables->pdata[i];
+        if (v->next >= 0 && out[v->next] == NULL)
+            out[v->next] = hn_tensor_ref(v->tensor);
     }
     if (any)
-        hn_engine_wrote(e);
+        hn_engine_replaced(e);
     return TRUE;
 }
 
@@ -657,7 +692,7 @@ static gboolean run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **
         return hn_exec_run(s->main, in, out, error);
     memcpy(s->fed, in, s->inputs->len * sizeof *in);
     renew(&s->env);
-    if (!hn_exec_run(s->main, s->fed, out, error))
+    if (!begin_on_device(s, error) || !hn_exec_run(s->main, s->fed, out, error))
         return FALSE;
     if (!s->env.backend->computes || update_variables(e, out, error))
         return TRUE;

@@ -20,8 +20,6 @@
 
 G_BEGIN_DECLS
 
-typedef struct HnSession HnSession;
-
 /* Elements of a value as they lie at the moment: rows of `width` of them, in an order of the backend's choice. */
 typedef struct {
     HnDtype dtype; /* f32 where halves are held so */
@@ -84,8 +82,8 @@ gboolean hn_session_prepare(HnSession *s, HnType *const *in, GError **error);
 
 /* in: one tensor per input (NULL only where the graph's declared type is optional: an error otherwise); checked against
  * the declared types. out: new references to results, which the session overwrites at the next run of the same shapes
- * (not with HnSessionOptions.lasting): copy what shall stay. Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each
- * naming node or input. */
+ * (not with HnSessionOptions.lasting): copy what shall stay. For outputs that replace variables see run/variable.h.
+ * Errors: TYPE, SHAPE, VALUE, BUDGET, UNSUPPORTED, each naming node or input. */
 gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **error);
 
 /* From now on no plan is made whose values and scratch memory take more than that: UNSUPPORTED, before any of it is
@@ -95,6 +93,9 @@ void hn_session_limit(HnSession *s, gsize bytes);
 /* From now on runs are timed step by step into t, which has to stay; NULL: no longer. Costs nothing when off. While
  * it is on nobody watches (HnSessionOptions.watch). */
 void hn_session_set_timer(HnSession *s, HnTimer *t);
+
+/* Behind a step (HnTimer.after): what the slot holds, as it lies there, copied to the host. */
+gboolean hn_session_read(HnSession *s, const HnSlot *slot, void *to, GError **error);
 
 void hn_session_stats(const HnSession *s, HnSessionStats *stats);
 

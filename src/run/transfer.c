@@ -7,6 +7,8 @@
  * each run, addresses and all, and are recorded at the second one, where the backend can: the first may still load what
  * it needs.
  */
+#include <string.h>
+
 #include "base/halt.h"
 #include "run/plan.h"
 
@@ -14,6 +16,17 @@ gboolean hn_env_wait(const HnRunEnv *env, GError **error)
 {
     const HnMemory *m = env->backend->memory;
     return m == NULL || m->wait(env->stream, error);
+}
+
+gboolean hn_session_read(HnSession *s, const HnSlot *slot, void *to, GError **error)
+{
+    const HnRunEnv *env = hn_session_env(s);
+    const gsize bytes = slot->layout != NULL ? slot->layout->bytes : slot->tensor->bytes;
+    if (slot->where == HN_DEVICE)
+        return env->backend->memory->download(env->stream, to, slot->tensor->data, bytes, error) &&
+               hn_env_wait(env, error);
+    memcpy(to, slot->tensor->data, bytes);
+    return TRUE;
 }
 
 /* --- moves ------------------------------------------------------------------------------------------------------- */
@@ -27,6 +40,11 @@ static gboolean move_run(HnStep *s, GError **error)
 }
 
 static const HnKernel move_kernel = { .name = "run.move", .run = move_run };
+
+gboolean hn_step_is_move(const HnStep *s)
+{
+    return s->kernel == &move_kernel;
+}
 
 HnWhere hn_step_where(const HnPlan *p, const HnStep *s)
 {
@@ -84,6 +102,33 @@ HnSlot *hn_plan_moved(HnPlan *p, HnSlot *from, HnWhere where, GError **error)
         hn_plan_note_copy(p, s);
     hn_step_free(s);
     return ok ? to : NULL;
+}
+
+/* A copy to the device of elements that are there when the plan begins. */
+static gboolean is_early(const HnStep *s, GHashTable *made)
+{
+    return s->kernel == &move_kernel && s->out[0].slot->where == HN_DEVICE &&
+           !g_hash_table_contains(made, hn_slot_root(s->in[0].slot));
+}
+
+void hn_plan_hoist_moves(HnPlan *p)
+{
+    if (p->exec->env->backend->memory == NULL)
+        return;
+    g_autoptr(GHashTable) made = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < p->steps->len; i++) {
+        const HnStep *s = p->steps->pdata[i];
+        for (int k = 0; k < s->n_out; k++)
+            if (s->out[k].slot != NULL)
+                g_hash_table_add(made, hn_slot_root(s->out[k].slot));
+    }
+    g_autofree gpointer *sorted = g_new(gpointer, p->steps->len + 1);
+    guint n = 0;
+    for (int early = 1; early >= 0; early--)
+        for (guint i = 0; i < p->steps->len; i++)
+            if (is_early(p->steps->pdata[i], made) == early)
+                sorted[n++] = p->steps->pdata[i];
+    memcpy(p->steps->pdata, sorted, n * sizeof *sorted);
 }
 
 static gboolean reads_on_host(const HnStep *s, int i)

@@ -10,6 +10,10 @@
  * generation goes up by one, and what kernels made of the elements (packed or transformed weights) is made anew, into
  * the same memory, at the start of each session's next run, once and on all of its threads.
  *
+ * On a device with memory of its own variables stay there (run/resident.h): runs read and replace them in place, and
+ * nothing is copied. Who wants to read or write elements on the host calls hn_engine_fetch() first, and who wrote some
+ * hn_engine_wrote(). What a run gives back for an output that replaces a variable is the variable on the host.
+ *
  * Whoever writes a variable, a run included, does so while no other session of the engine runs. A run that fails may
  * leave variables that it replaces half written.
  */
@@ -30,8 +34,22 @@ typedef struct HnEngine HnEngine;
 
 /* Its elements, to be read and written, plain and aligned, on the host; borrowed. NULL: no variable has that name. */
 HnTensor *hn_engine_variable(HnEngine *e, const char *name);
-/* Elements of variables were written. */
+/* What runs made of variables on a device is on the host, too; nothing is copied that did not change since. */
+gboolean hn_engine_fetch(HnEngine *e, GError **error);
+/* Elements of variables were written on the host: those there count from now on, of all of them. */
 void hn_engine_wrote(HnEngine *e);
+/* Runs of another engine replaced elements that this one has, too. */
+void hn_engine_replaced(HnEngine *e);
+
+typedef struct HnSession HnSession;
+
+/* Variables as they are before a run of the session, in case that it is to be undone: on the device where they are. */
+typedef struct HnSnapshot HnSnapshot;
+/* names: n of them, of its engine's variables. Errors: BUDGET. */
+HnSnapshot *hn_snapshot_new(HnSession *s, const char *const *names, guint n, HnBudget *budget, GError **error);
+void hn_snapshot_free(HnSnapshot *x); /* before the session; NULL is fine */
+gboolean hn_snapshot_take(HnSnapshot *x, GError **error);
+gboolean hn_snapshot_restore(HnSnapshot *x, GError **error);
 
 /* --- for kernels ------------------------------------------------------------------------------------------------- */
 

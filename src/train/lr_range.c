@@ -13,6 +13,8 @@
 static GPtrArray *copy_states(HnTrainer *t, GError **error)
 {
     g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    if (!hn_trainer_fetch(t, error))
+        return NULL;
     for (guint i = 0; i < hn_trainer_n_states(t); i++) {
         const char *name;
         HnTensor *copy = hn_tensor_copy(hn_trainer_state(t, i, &name), NULL, error);

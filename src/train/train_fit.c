@@ -222,6 +222,8 @@ static gboolean save(const HnFit *f, GError **error)
 {
     if (f->o.checkpoint == NULL)
         return TRUE;
+    if (!hn_trainer_fetch(f->o.feed.trainer, error))
+        return FALSE;
     g_autoptr(HnCheckpoint) c = hn_checkpoint_new();
     fill_about(f, c->about);
     for (guint i = 0; i < hn_trainer_n_states(f->o.feed.trainer); i++) {

@@ -24,9 +24,9 @@ struct HnTrainer {
     HnType **targets; /* of a batch */
     HnTensor **in, **out, **update_in, **update_out;
     HnTensor *numbers, *state, **factors;
-    GArray *states;    /* State: in the order of the variables */
-    GArray *moments;   /* Moment: that each run moves */
-    GPtrArray *stored; /* HnTensor *: what hn_trainer_learned() made, by number; NULL: nothing */
+    GArray *states;      /* State: in the order of the variables */
+    HnSnapshot *moments; /* that each run moves */
+    GPtrArray *stored;   /* HnTensor *: what hn_trainer_learned() made, by number; NULL: nothing */
     int64_t steps;
     HnForecast forecast;
 };
@@ -38,10 +38,9 @@ void hn_trainer_free(HnTrainer *t)
     hn_gradient_sum_free(t->sum);
     if (t->states != NULL)
         g_array_unref(t->states);
-    if (t->moments != NULL)
-        g_array_unref(t->moments);
     if (t->stored != NULL)
         g_ptr_array_unref(t->stored);
+    hn_snapshot_free(t->moments);
     hn_session_free(t->update_session);
     hn_session_free(t->session);
     if (t->update_engine != NULL)
@@ -171,6 +170,13 @@ void hn_trainer_wrote(HnTrainer *t, int64_t steps)
 {
     t->steps = steps;
     hn_engine_wrote(t->engine);
+    if (t->update_engine != NULL)
+        hn_engine_wrote(t->update_engine);
+}
+
+gboolean hn_trainer_fetch(const HnTrainer *t, GError **error)
+{
+    return hn_engine_fetch(t->engine, error) && (t->update_engine == NULL || hn_engine_fetch(t->update_engine, error));
 }
 
 gsize hn_trainer_bytes(const HnTrainer *t)
@@ -185,44 +191,11 @@ gsize hn_trainer_bytes(const HnTrainer *t)
  * A run moves them before its loss is known: behind one that shall change nothing they become what they were.
  */
 
-typedef struct {
-    HnTensor *tensor; /* of the engine */
-    HnTensor *before; /* of the step that runs */
-} Moment;
-
-static void moment_clear(gpointer moment)
+static gboolean make_snapshot(HnTrainer *t, GError **error)
 {
-    hn_tensor_unref(((Moment *)moment)->before);
-}
-
-static gboolean list_moments(HnTrainer *t, GError **error)
-{
-    for (guint i = 0; i < t->graph->statistics->len; i++) {
-        HnTensor *tensor = find_state(t, t->graph->statistics->pdata[i]);
-        const Moment m = { tensor, hn_tensor_copy(tensor, t->o.budget, error) };
-        if (m.before == NULL)
-            return FALSE;
-        g_array_append_val(t->moments, m);
-    }
-    return TRUE;
-}
-
-static void note_moments(HnTrainer *t)
-{
-    for (guint i = 0; i < t->moments->len; i++) {
-        const Moment *m = &g_array_index(t->moments, Moment, i);
-        memcpy(m->before->data, m->tensor->data, m->tensor->bytes);
-    }
-}
-
-static void take_back_moments(HnTrainer *t)
-{
-    for (guint i = 0; i < t->moments->len; i++) {
-        const Moment *m = &g_array_index(t->moments, Moment, i);
-        memcpy(m->tensor->data, m->before->data, m->tensor->bytes);
-    }
-    if (t->moments->len > 0)
-        hn_engine_wrote(t->engine);
+    const GPtrArray *names = t->graph->statistics;
+    t->moments = hn_snapshot_new(t->session, (const char *const *)names->pdata, names->len, t->o.budget, error);
+    return t->moments != NULL;
 }
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
@@ -417,8 +390,6 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     t->states = g_array_new(FALSE, FALSE, sizeof(State));
     t->stored = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_array_set_clear_func(t->states, state_clear);
-    t->moments = g_array_new(FALSE, FALSE, sizeof(Moment));
-    g_array_set_clear_func(t->moments, moment_clear);
     if (!find_batch(t, error)) {
         hn_model_free(work);
         return NULL;
@@ -429,7 +400,7 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     if (t->session == NULL)
         return NULL;
     list_states(t, t->graph->variables, t->engine);
-    if (!list_moments(t, error) || !make_update(t, device, error))
+    if (!make_snapshot(t, error) || !make_update(t, device, error))
         return NULL;
     t->o.in = NULL;
     t->o.fixed = NULL;
@@ -554,7 +525,7 @@ static gboolean update(HnTrainer *t, HnStepLoss *made, GError **error)
     if (t->o.rule->clip > 0)
         made->norm = hn_tensor_get_f64(t->update_out[0], 0);
     unref_all(t->update_out, n_out);
-    hn_engine_wrote(t->engine);
+    hn_engine_replaced(t->engine);
     return TRUE;
 }
 
@@ -591,50 +562,61 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
 {
     *made = (HnStepLoss){ 0, NAN };
     set_numbers(t, targets, lr);
-    note_moments(t);
-    const gboolean ok = run_parts(t, in, targets, made, error);
-    if (!ok || !isfinite(made->loss) || (t->o.rule->clip > 0 && !isfinite(made->norm)))
-        take_back_moments(t);
+    gboolean ok = hn_snapshot_take(t->moments, error) && run_parts(t, in, targets, made, error);
+    if (!ok)
+        hn_snapshot_restore(t->moments, NULL);
+    else if (!isfinite(made->loss) || (t->o.rule->clip > 0 && !isfinite(made->norm)))
+        ok = hn_snapshot_restore(t->moments, error);
     t->steps += ok;
     return ok;
 }
 
 /* --- what is not finite ------------------------------------------------------------------------------------------- */
 
-static gboolean all_finite(const HnPort *p)
+typedef struct {
+    HnSession *session;
+    char *name; /* once it is found */
+    float *room;
+} Search;
+
+static gboolean all_finite(Search *f, const HnPort *p)
 {
     if (p->slot == NULL || p->slot->tensor->dtype != HN_F32)
         return TRUE;
-    const float *x = p->slot->tensor->data;
-    const gsize n = p->slot->layout != NULL ? p->slot->layout->bytes / sizeof *x : (gsize)p->slot->tensor->n;
+    const gsize n = p->slot->layout != NULL ? p->slot->layout->bytes / sizeof *f->room : (gsize)p->slot->tensor->n;
+    f->room = g_renew(float, f->room, n + 1);
+    if (!hn_session_read(f->session, p->slot, f->room, NULL))
+        return TRUE;
     for (gsize i = 0; i < n; i++)
-        if (!isfinite(x[i]))
+        if (!isfinite(f->room[i]))
             return FALSE;
     return TRUE;
 }
 
-/* HnTimer.after; data: where the name goes, once. */
+/* HnTimer.after */
 static void look(const HnStep *s, gpointer data)
 {
-    char **name = data;
-    for (int k = 0; *name == NULL && s->origin != NULL && k < s->n_out; k++)
-        if (!all_finite(&s->out[k]))
-            *name = g_strdup(hn_node_label(s->origin));
+    Search *f = data;
+    for (int k = 0; f->name == NULL && s->origin != NULL && k < s->n_out; k++)
+        if (!all_finite(f, &s->out[k]))
+            f->name = g_strdup(hn_node_label(s->origin));
 }
 
 char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets)
 {
-    char *name = NULL;
-    HnTimer timer = { .after = look, .data = &name };
-    note_moments(t);
+    Search f = { .session = t->session };
+    HnTimer timer = { .after = look, .data = &f };
+    if (!hn_snapshot_take(t->moments, NULL))
+        return NULL;
     hn_session_set_timer(t->session, &timer);
-    for (int k = 0; k < t->o.micro && name == NULL && run_part(t, in, targets, k, NULL); k++)
+    for (int k = 0; k < t->o.micro && f.name == NULL && run_part(t, in, targets, k, NULL); k++)
         unref_all(t->out, t->graph->model->graph->outputs->len);
     hn_session_set_timer(t->session, NULL);
     unref_all(t->out, t->graph->model->graph->outputs->len);
     g_free(timer.spans);
-    take_back_moments(t);
-    return name;
+    g_free(f.room);
+    hn_snapshot_restore(t->moments, NULL);
+    return f.name;
 }
 
 /* --- what it learned ---------------------------------------------------------------------------------------------- */
@@ -716,6 +698,8 @@ HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, con
     const HnStepGraph *g = t->graph;
     const guint n = g->trained->len, product = n + g->statistics->len;
     const char *in_graph;
+    if (!hn_trainer_fetch(t, error))
+        return NULL;
     if (i >= product) {
         *name = g->products->pdata[i - product];
         return keep(t, i, grid_scale(t, hn_in_place_product(g->in_place, i - product, &in_graph), averages, error));

@@ -95,8 +95,10 @@ HnTensor *hn_trainer_learned(const HnTrainer *t, guint i, gboolean averages, con
 /* A copy of these elements for the weight of that name, where m has one. Errors: BUDGET. */
 gboolean hn_trainer_put(HnModel *m, const char *name, const HnTensor *elements, GError **error);
 
-/* All that a checkpoint holds beside the numbers of steps: HnTensor * by name, borrowed, to be read, or written while
- * no step runs, with hn_trainer_wrote() behind it. */
+/* All that a checkpoint holds beside the numbers of steps: HnTensor * by name, borrowed, to be read behind
+ * hn_trainer_fetch(), or written while no step runs, with hn_trainer_wrote() behind it; who writes some of them only
+ * fetches first. */
+gboolean hn_trainer_fetch(const HnTrainer *t, GError **error);
 guint hn_trainer_n_states(const HnTrainer *t);
 HnTensor *hn_trainer_state(const HnTrainer *t, guint i, const char **name);
 void hn_trainer_wrote(HnTrainer *t, int64_t steps);

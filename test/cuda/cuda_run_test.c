@@ -3,57 +3,9 @@
  * of memory when an allocation fails. HONE_CUDA_DRIVER and HONE_CUDA_KERNELS say where both are; without the kernels
  * the test is skipped.
  */
-#include <string.h>
-
 #include "../unit/run_model.h"
 #include "backends.h"
-#include "cuda/core/cuda_backend.h"
-
-/* The driver's functions, counted: the first test's context is the only one of this process. */
-static struct {
-    const HnCudaDriver *real;
-    int uploads, downloads, launches, waits, recordings, replays, allocs;
-    int fail_alloc; /* the so-many-th from now on fails; 0: none */
-} calls;
-
-static int count_upload(HnCuAddress to, const void *from, size_t bytes, HnCuStream s)
-{
-    calls.uploads++;
-    return calls.real->upload(to, from, bytes, s);
-}
-static int count_download(void *to, HnCuAddress from, size_t bytes, HnCuStream s)
-{
-    calls.downloads++;
-    return calls.real->download(to, from, bytes, s);
-}
-static int count_launch(HnCuFunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, HnCuStream s, void **params, void **extra)
-{
-    calls.launches++;
-    return calls.real->launch(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
-}
-static int count_wait(HnCuStream s)
-{
-    calls.waits++;
-    return calls.real->stream_wait(s);
-}
-static int count_recording(HnCuStream s, HnCuGraph *graph)
-{
-    calls.recordings++;
-    return calls.real->capture_end(s, graph);
-}
-static int count_replay(HnCuGraphExec recorded, HnCuStream s)
-{
-    calls.replays++;
-    return calls.real->graph_launch(recorded, s);
-}
-static int count_alloc(HnCuAddress *address, size_t bytes)
-{
-    calls.allocs++;
-    if (calls.fail_alloc > 0 && --calls.fail_alloc == 0)
-        return HN_CU_OUT_OF_MEMORY;
-    return calls.real->alloc(address, bytes);
-}
+#include "counted.h"
 
 typedef struct {
     HnModel *model;
@@ -68,26 +20,9 @@ static void place_open(Place *p, const char *text)
     p->model = test_model(text);
     p->device = hn_device_new(hn_backend_cuda(0), &error);
     g_assert_no_error(error);
-    HnCuda *c = p->device->handle;
-    calls.real = c->driver;
-    p->counting = *c->driver;
-    p->counting.upload = count_upload;
-    p->counting.download = count_download;
-    p->counting.launch = count_launch;
-    p->counting.stream_wait = count_wait;
-    p->counting.capture_end = count_recording;
-    p->counting.graph_launch = count_replay;
-    p->counting.alloc = count_alloc;
-    c->driver = &p->counting;
+    count_calls(p->device, &p->counting);
     p->engine = hn_engine_new(p->model, p->device, NULL, &error);
     g_assert_no_error(error);
-}
-
-static void start_counting(void)
-{
-    const HnCudaDriver *real = calls.real;
-    memset(&calls, 0, sizeof calls);
-    calls.real = real;
 }
 
 static size_t free_bytes(const HnDevice *d)
@@ -121,15 +56,6 @@ static void run_right(const Place *p, HnSession *s, GPtrArray *in)
     g_autoptr(GPtrArray) want = test_run(ref, in), got = test_run(s, in);
     for (guint k = 0; k < want->len; k++)
         test_assert_close(got->pdata[k], want->pdata[k], 1e-5, 1e-6, "result");
-}
-
-static void assert_calls(int uploads, int downloads, int waits, int recordings, int replays)
-{
-    g_assert_cmpint(calls.uploads, ==, uploads);
-    g_assert_cmpint(calls.downloads, ==, downloads);
-    g_assert_cmpint(calls.waits, ==, waits);
-    g_assert_cmpint(calls.recordings, ==, recordings);
-    g_assert_cmpint(calls.replays, ==, replays);
 }
 
 /* Hardmax has no kernel there: its input comes to the host, which waits for it, and its result goes back. */

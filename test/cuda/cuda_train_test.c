@@ -1,11 +1,12 @@
 /*
- * A step of training on the CUDA backend over the emulated driver: weights and moments behind it are the CPU's.
+ * A step of training on the CUDA backend over the emulated driver: weights and moments behind it are the CPU's, and
+ * stay on the device.
  */
 #include <string.h>
 
 #include "../unit/run_model.h"
 #include "backends.h"
-#include "cuda/core/cuda_backend.h"
+#include "counted.h"
 #include "train/trainer.h"
 
 static const struct {
@@ -50,57 +51,220 @@ static HnModel *model_of(const char *text)
     return m;
 }
 
-/* A trainer behind some steps on the same batch. */
-static HnTrainer *train(const char *text, const HnBackend *backend, const GPtrArray *objectives,
-                        const HnUpdateRule *rule, int steps, HnStepLoss *made)
+/* Somebody who trains one of the networks, always on the same batch. */
+typedef struct {
+    HnDevice *device;
+    HnCudaDriver counting;
+    GPtrArray *objectives;
+    HnUpdateRule *rule;
+    HnTrainer *trainer;
+    HnTensor *x, *labels;
+    HnStepLoss made;
+} Lesson;
+
+typedef struct {
+    const char *rule;
+    double clip, ema;
+    int micro;
+} Setting;
+
+static void lesson_open(Lesson *l, const char *text, const HnBackend *backend, const Setting *how)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(HnDevice) device = hn_device_new(backend, &error);
+    *l = (Lesson){ .device = hn_device_new(backend, &error) };
     g_assert_no_error(error);
+    if (backend->memory != NULL)
+        count_calls(l->device, &l->counting);
     HnModel *work = model_of(text);
     const HnType *t = ((HnValue *)work->graph->inputs->pdata[0])->type;
     int64_t dims[HN_MAX_RANK];
     g_assert_true(hn_type_is_fixed(t, dims));
-    g_autoptr(HnTensor) x = test_random(t->dtype, t->rank, dims, 5);
-    for (int64_t i = 0; t->dtype == HN_I64 && i < x->n; i++)
-        hn_tensor_set_f64(x, i, (double)(i % 4));
+    l->x = test_random(t->dtype, t->rank, dims, 5);
+    for (int64_t i = 0; t->dtype == HN_I64 && i < l->x->n; i++)
+        hn_tensor_set_f64(l->x, i, (double)(i % 4));
+    l->labels = hn_tensor_new(HN_I64, 1, (int64_t[]){ 2 }, NULL, NULL);
+    hn_tensor_set_f64(l->labels, 0, 1);
+    hn_tensor_set_f64(l->labels, 1, 3);
+    l->objectives = hn_objectives_parse("ce", NULL);
+    l->rule = hn_update_rule_parse(how->rule, NULL);
+    l->rule->clip = how->clip;
+    l->rule->ema = how->ema;
     g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->rank, dims);
-    const HnTrainerOptions o = { .objectives = objectives, .rule = rule, .in = (HnType *[]){ type }, .threads = 1 };
-    HnTrainer *trainer = hn_trainer_new(work, device, &o, &error);
+    const HnTrainerOptions o = {
+        .objectives = l->objectives, .rule = l->rule, .in = (HnType *[]){ type }, .micro = how->micro, .threads = 1
+    };
+    l->trainer = hn_trainer_new(work, l->device, &o, &error);
     g_assert_no_error(error);
-    g_autoptr(HnTensor) labels = hn_tensor_new(HN_I64, 1, (int64_t[]){ 2 }, NULL, NULL);
-    hn_tensor_set_f64(labels, 0, 1);
-    hn_tensor_set_f64(labels, 1, 3);
-    for (int i = 0; i < steps; i++) {
-        hn_trainer_step(trainer, &x, &labels, 0.01, made, &error);
-        g_assert_no_error(error);
-    }
-    return trainer;
 }
 
-/* An optimizer divides by the gradient's size: what is left of rounding is small beside the rate, not beside a weight.
- */
+static void lesson_close(Lesson *l)
+{
+    hn_trainer_free(l->trainer);
+    hn_update_rule_free(l->rule);
+    g_ptr_array_unref(l->objectives);
+    hn_tensor_unref(l->x);
+    hn_tensor_unref(l->labels);
+    hn_device_unref(l->device);
+}
+
+static void step(Lesson *l)
+{
+    g_autoptr(GError) error = NULL;
+    hn_trainer_step(l->trainer, &l->x, &l->labels, 0.01, &l->made, &error);
+    g_assert_no_error(error);
+}
+
+static void fetch(Lesson *l)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(hn_trainer_fetch(l->trainer, &error));
+    g_assert_no_error(error);
+}
+
+/* Weights, moments of the optimizer, averages and running moments; the norm of what is apart at most atol. */
+static void assert_states(Lesson *a, Lesson *b, double rtol, double atol)
+{
+    fetch(a);
+    fetch(b);
+    g_assert_cmpuint(hn_trainer_n_states(a->trainer), ==, hn_trainer_n_states(b->trainer));
+    for (guint k = 0; k < hn_trainer_n_states(a->trainer); k++) {
+        const char *name, *same;
+        const HnTensor *got = hn_trainer_state(a->trainer, k, &name), *want = hn_trainer_state(b->trainer, k, &same);
+        g_assert_cmpstr(name, ==, same);
+        if (rtol > 0)
+            test_assert_close(got, want, rtol, atol, name);
+        else
+            g_assert_true(hn_tensor_equal(got, want));
+    }
+}
+
+static GPtrArray *copies_of_states(Lesson *l)
+{
+    GPtrArray *copies = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    fetch(l);
+    for (guint k = 0; k < hn_trainer_n_states(l->trainer); k++) {
+        const char *name;
+        g_ptr_array_add(copies, hn_tensor_copy(hn_trainer_state(l->trainer, k, &name), NULL, NULL));
+    }
+    return copies;
+}
+
+static void put_states(Lesson *l, const GPtrArray *from, int64_t steps)
+{
+    for (guint k = 0; k < from->len; k++) {
+        const char *name;
+        HnTensor *to = hn_trainer_state(l->trainer, k, &name);
+        memcpy(to->data, ((const HnTensor *)from->pdata[k])->data, to->bytes);
+    }
+    hn_trainer_wrote(l->trainer, steps);
+}
+
+/* As the CPU does. An optimizer divides by the gradient's size: what is left of rounding is small beside the rate, not
+ * beside a weight. */
 static void check(gconstpointer data)
 {
     const guint i = GPOINTER_TO_UINT(data);
-    g_autoptr(GPtrArray) objectives = hn_objectives_parse("ce", NULL);
-    static const char *const rules[] = { "sgd:lr=0.01:momentum=0.9", "adamw:lr=0.01" };
-    for (guint r = 0; r < G_N_ELEMENTS(rules); r++) {
-        HnUpdateRule *rule = hn_update_rule_parse(rules[r], NULL);
-        HnStepLoss here, there;
-        HnTrainer *cpu = train(nets[i].text, &hn_backend_cpu, objectives, rule, 2, &here);
-        HnTrainer *cuda = train(nets[i].text, hn_backend_cuda(0), objectives, rule, 2, &there);
-        g_assert_cmpfloat_with_epsilon(here.loss, there.loss, 1e-5 * (1 + fabs(here.loss)));
-        g_assert_cmpuint(hn_trainer_n_states(cpu), ==, hn_trainer_n_states(cuda));
-        for (guint k = 0; k < hn_trainer_n_states(cpu); k++) {
-            const char *name, *same;
-            const HnTensor *want = hn_trainer_state(cpu, k, &name), *got = hn_trainer_state(cuda, k, &same);
-            g_assert_cmpstr(name, ==, same);
-            test_assert_close(got, want, 1e-5, r == 0 ? 1e-6 : 1e-4, name);
+    static const Setting settings[] = {
+        { .rule = "sgd:lr=0.01:momentum=0.9" },
+        { .rule = "adamw:lr=0.01" },
+        { .rule = "sgd:lr=0.01:momentum=0.9", .clip = 1, .ema = 0.9, .micro = 2 },
+    };
+    for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
+        Lesson here, there;
+        if (settings[r].micro > 1 && strstr(nets[i].text, "LSTM") != NULL) /* whose batch is not the first axis */
+            continue;
+        lesson_open(&here, nets[i].text, &hn_backend_cpu, &settings[r]);
+        lesson_open(&there, nets[i].text, hn_backend_cuda(0), &settings[r]);
+        for (int k = 0; k < 2; k++) {
+            step(&here);
+            step(&there);
         }
-        hn_trainer_free(cpu);
-        hn_trainer_free(cuda);
-        hn_update_rule_free(rule);
+        g_assert_cmpfloat_with_epsilon(here.made.loss, there.made.loss, 1e-5 * (1 + fabs(here.made.loss)));
+        assert_states(&there, &here, 1e-5, r == 1 ? 1e-4 : 1e-6);
+        lesson_close(&here);
+        lesson_close(&there);
+    }
+}
+
+/* Behind the first step a step copies its batch and numbers there and its loss back, and is one recording, whose bits
+ * are those of steps between which all states go to the host and back. */
+static void check_copies(gconstpointer data)
+{
+    const guint i = GPOINTER_TO_UINT(data);
+    static const Setting how = { .rule = "adamw:lr=0.01", .clip = 1, .ema = 0.9 };
+    Lesson stays, goes;
+    lesson_open(&goes, nets[i].text, hn_backend_cuda(0), &how);
+    lesson_open(&stays, nets[i].text, hn_backend_cuda(0), &how);
+    for (int k = 0; k < 4; k++) {
+        fetch(&goes);
+        hn_trainer_wrote(goes.trainer, k);
+        step(&goes);
+        start_counting();
+        step(&stays);
+        if (k >
+            0) /* of the batch, labels, their factor, and numbers of the step; of the loss, the norm, and complaints */
+            assert_calls(4, 3, 1, k == 1, 1);
+    }
+    g_assert_cmpfloat(goes.made.loss, ==, stays.made.loss);
+    assert_states(&stays, &goes, 0, 0);
+    lesson_close(&stays);
+    lesson_close(&goes);
+}
+
+/* What a checkpoint takes with it is all there is. */
+static void test_resume(void)
+{
+    static const Setting settings[] = {
+        { .rule = "adamw:lr=0.01", .ema = 0.9 },
+        { .rule = "adamw:lr=0.01", .clip = 1, .micro = 2 },
+    };
+    for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
+        Lesson through, first, second;
+        lesson_open(&through, nets[0].text, hn_backend_cuda(0), &settings[r]);
+        lesson_open(&first, nets[0].text, hn_backend_cuda(0), &settings[r]);
+        lesson_open(&second, nets[0].text, hn_backend_cuda(0), &settings[r]);
+        step(&second); /* somewhere else */
+        for (int k = 0; k < 5; k++)
+            step(&through);
+        for (int k = 0; k < 2; k++)
+            step(&first);
+        g_autoptr(GPtrArray) states = copies_of_states(&first);
+        put_states(&second, states, 2);
+        for (int k = 0; k < 3; k++)
+            step(&second);
+        assert_states(&second, &through, 0, 0);
+        lesson_close(&through);
+        lesson_close(&first);
+        lesson_close(&second);
+    }
+}
+
+/* A batch with NaN changes nothing, whatever it went through, and the first node that makes it is named. */
+static void test_not_finite(void)
+{
+    static const Setting settings[] = {
+        { .rule = "adamw:lr=0.01", .ema = 0.9 },
+        { .rule = "adamw:lr=0.01", .clip = 1, .micro = 2 },
+    };
+    for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
+        Lesson l;
+        lesson_open(&l, nets[0].text, hn_backend_cuda(0), &settings[r]);
+        step(&l);
+        g_autoptr(GPtrArray) before = copies_of_states(&l);
+        float *x = l.x->data;
+        const float right = x[9];
+        x[9] = NAN;
+        step(&l);
+        g_assert_false(isfinite(l.made.loss));
+        g_autofree char *node = hn_trainer_find_nonfinite(l.trainer, &l.x, &l.labels);
+        g_assert_cmpstr(node, ==, "a");
+        g_autoptr(GPtrArray) after = copies_of_states(&l);
+        for (guint k = 0; k < before->len; k++)
+            g_assert_true(hn_tensor_equal(before->pdata[k], after->pdata[k]));
+        x[9] = right;
+        step(&l);
+        g_assert_true(isfinite(l.made.loss));
+        lesson_close(&l);
     }
 }
 
@@ -116,6 +280,10 @@ int main(int argc, char **argv)
     for (guint i = 0; i < G_N_ELEMENTS(nets); i++) {
         g_autofree char *path = g_strconcat("/cuda/train/", nets[i].name, NULL);
         g_test_add_data_func(path, GUINT_TO_POINTER(i), check);
+        g_autofree char *copies = g_strconcat("/cuda/train/copies/", nets[i].name, NULL);
+        g_test_add_data_func(copies, GUINT_TO_POINTER(i), check_copies);
     }
+    g_test_add_func("/cuda/train/resume", test_resume);
+    g_test_add_func("/cuda/train/not-finite", test_not_finite);
     return g_test_run();
 }

@@ -87,6 +87,17 @@ static gboolean cuda_download(gpointer stream, void *to, const void *from, gsize
                                         "copying from the device", error));
 }
 
+static gboolean cuda_copy(gpointer stream, void *to, const void *from, gsize bytes, GError **error)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    return bytes == 0 ||
+           (hn_cuda_enter(c, error) &&
+            hn_cuda_check(c,
+                          c->driver->copy((HnCuAddress)(uintptr_t)to, (HnCuAddress)(uintptr_t)from, bytes, t->stream),
+                          "copying on the device", error));
+}
+
 static gboolean cuda_wait(gpointer stream, GError **error)
 {
     HnCudaStream *t = stream;
@@ -173,6 +184,7 @@ const HnMemory hn_cuda_memory = {
     .free = cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
+    .copy = cuda_copy,
     .wait = cuda_wait,
     .record = cuda_record,
     .recorded = cuda_recorded,
