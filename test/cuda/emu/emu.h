@@ -43,6 +43,15 @@ typedef struct {
     uint64_t shared, conflicts; /* accesses of warps to shared memory, and turns beyond the first that they took */
 } EmuCounts;
 
+/* What the driver puts into the 128 bytes of a CUtensorMap. */
+#define EMU_TENSOR_MAP 0x7e57a9u
+typedef struct {
+    uint32_t magic;
+    uint8_t size, rank, swizzled; /* bytes of an element; axes; in patterns of 128 bytes by 8 */
+    uint64_t address, strides[4]; /* bytes; of axes 1 and on */
+    uint32_t dims[5], box[5];
+} EmuTensorMap;
+
 typedef struct EmuModule EmuModule;
 typedef struct EmuKernel EmuKernel;
 

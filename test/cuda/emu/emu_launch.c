@@ -358,3 +358,57 @@ EMU_CALL(cuLaunchKernel, void *function, unsigned gx, unsigned gy, unsigned gz, 
         result = emu_push(s, op);
     return emu_leave(result);
 }
+
+/* --- tensor maps
+ * ------------------------------------------------------------------------------------------------------- */
+
+enum { MAP_U8, MAP_U16, MAP_U32, MAP_S32, MAP_U64, MAP_S64, MAP_F16, MAP_F32, MAP_F64, MAP_BF16 };
+enum { SWIZZLE_NONE = 0, SWIZZLE_128 = 3 };
+
+static const char *map_wrong(const EmuTensorMap *t, const uint32_t *steps, int interleave, int swizzle)
+{
+    if (t->address % 16 != 0)
+        return "the tensor begins at no multiple of 16";
+    if (interleave != 0 || (swizzle != SWIZZLE_NONE && swizzle != SWIZZLE_128))
+        return "an interleaving, or a swizzle of other than 128 bytes, which the emulated device does not know";
+    for (int i = 0; i < t->rank; i++)
+        if (t->dims[i] == 0 || t->box[i] == 0 || t->box[i] > 256 || steps[i] != 1)
+            return "an axis of no elements, a box of none or more than 256, or a step in it";
+    for (int i = 0; i + 1 < t->rank; i++)
+        if (t->strides[i] % 16 != 0 || t->strides[i] >= UINT64_C(1) << 40)
+            return "a stride that is no multiple of 16 bytes";
+    const uint32_t line = t->box[0] * t->size;
+    if (line % 16 != 0 || (swizzle == SWIZZLE_128 && line != 128))
+        return "lines of the box that are no multiple of 16 bytes, or with the swizzle not 128";
+    return NULL;
+}
+
+EMU_CALL(cuTensorMapEncodeTiled, void *map, int type, uint32_t rank, void *address, const uint64_t *dims,
+         const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
+         int promotion, int fill)
+{
+    static const uint8_t sizes[] = { [MAP_U8] = 1,  [MAP_U16] = 2, [MAP_U32] = 4, [MAP_S32] = 4, [MAP_U64] = 8,
+                                     [MAP_S64] = 8, [MAP_F16] = 2, [MAP_F32] = 4, [MAP_F64] = 8, [MAP_BF16] = 2 };
+    EmuTensorMap t = { .magic = EMU_TENSOR_MAP, .rank = (uint8_t)rank, .swizzled = swizzle == SWIZZLE_128 };
+    (void)promotion;
+    if (map == NULL || type < 0 || type > MAP_BF16 || rank < 1 || rank > 5 || fill != 0)
+        return EMU_INVALID_VALUE;
+    t.size = sizes[type];
+    t.address = (uint64_t)(uintptr_t)address;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] > UINT32_MAX)
+            return EMU_INVALID_VALUE;
+        t.dims[i] = (uint32_t)dims[i];
+        t.box[i] = box[i];
+        if (i + 1 < rank)
+            t.strides[i] = strides[i];
+    }
+    const char *why = map_wrong(&t, steps, interleave, swizzle);
+    if (why != NULL) {
+        emu_say("cuTensorMapEncodeTiled: %s", why);
+        return EMU_INVALID_VALUE;
+    }
+    memset(map, 0, 128);
+    memcpy(map, &t, sizeof t);
+    return EMU_OK;
+}

@@ -169,7 +169,7 @@ typedef struct {
     uint8_t reader, read_bytes;  /* warp, or PTX_MANY; bits of bytes, and PTX_BLOCKS */
 } PtxStamp;
 #define PTX_STAMPED 2 /* bytes */
-enum { PTX_MANY = 255, PTX_BLOCKS = 16, PTX_ATOMIC = 16 };
+enum { PTX_MANY = 255, PTX_BLOCKS = 16, PTX_ATOMIC = 16, PTX_BY_COPY = 32 /* in the asynchronous proxy */ };
 
 typedef struct {
     uint32_t pc, mask;
@@ -186,6 +186,7 @@ typedef struct {
     const uint8_t *src; /* NULL: zeros */
 } PtxCopy;
 
+typedef struct PtxAsync PtxAsync; /* ptx_async.c */
 typedef struct PtxBlock PtxBlock;
 typedef struct PtxLaunch PtxLaunch;
 
@@ -210,6 +211,11 @@ struct PtxWarp {
     uint32_t group[LANES];          /* copies' groups, by lane */
     GArray *copies;                 /* PtxCopy */
     uint32_t carry;                 /* of add.cc, a bit for each lane */
+    GArray *products;               /* of a warpgroup, begun; NULL: there were none */
+    uint8_t *busy;                  /* by 128 bytes of registers: how many of these write there */
+    uint32_t product_group;
+    bool products_fenced;
+    uint32_t proxied; /* what it wrote to shared memory before, asynchronous work may read (fence.proxy.async) */
     uint64_t steps;
 };
 
@@ -236,6 +242,7 @@ struct PtxBlock {
     uint32_t acquired; /* what others published before this time is known here */
     PtxLaunch *launch;
     size_t copies_open; /* pieces that were begun and not waited for */
+    PtxAsync *async;
 };
 
 struct PtxLaunch {
@@ -349,9 +356,12 @@ void ptx_run_nothing(PtxWarp *w, const PtxInst *in, uint32_t mask);
 
 /* Memory, as other instructions use it. */
 /* Where lanes' bytes are, checked: inside, aligned, written before, not raced for. */
-typedef enum { USE_READ, USE_WRITE, USE_ATOMIC } PtxUse;
+typedef enum { USE_READ, USE_WRITE, USE_ATOMIC, USE_COPY /* writes later */, USE_PRODUCT /* reads later */ } PtxUse;
 void ptx_places(PtxWarp *w, const PtxInst *in, uint32_t mask, PtxSpace space, const uint64_t *address, size_t bytes,
                 PtxUse use, uint8_t **place);
+/* So many bytes in shared memory, but for alignment. lane -1: no single one. */
+void ptx_shared_bytes(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size_t bytes, PtxUse use);
+bool ptx_shared_untouched(const PtxWarp *w, uint64_t at, size_t bytes, uint32_t since); /* written by nobody */
 void ptx_addresses(PtxWarp *w, const PtxInst *in, int operand, int64_t plus, uint32_t mask, uint64_t *address);
 void ptx_run_copy_begin(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_copy_group(PtxWarp *w, const PtxInst *in, uint32_t mask);
@@ -360,6 +370,21 @@ void ptx_copies_finish(PtxWarp *w, uint32_t mask, uint32_t keep);
 void ptx_copy_params(PtxWarp *w, uint32_t mask, uint32_t to, uint32_t from, uint32_t bytes);
 uint32_t ptx_tick(PtxBlock *b); /* a new step in time, which is this block's */
 uint32_t ptx_now(void);
+
+/* What goes on beside the warps (ptx_async.c). */
+PtxAsync *ptx_async_new(void);
+void ptx_async_free(PtxAsync *a);
+void ptx_async_start(PtxAsync *a);
+void ptx_async_end(const PtxBlock *b); /* nothing is under way any more, or it is a fault */
+const char *ptx_decode_gate(const PtxOpcode *o, PtxInst *in);
+const char *ptx_decode_tile(const PtxOpcode *o, PtxInst *in);
+const char *ptx_decode_product(const PtxOpcode *o, PtxInst *in);
+void ptx_products_start(PtxWarp *w);
+void ptx_products_end(PtxWarp *w);
+void ptx_products_free(PtxWarp *w);
+/* That the instruction uses no register of a product that goes on. */
+void ptx_check_busy(PtxWarp *w, const PtxInst *in);
+void ptx_run_proxy(PtxWarp *w, const PtxInst *in, uint32_t mask);
 
 /* Half numbers. */
 float ptx_half_to_float(uint16_t h);

@@ -134,6 +134,8 @@ static const char *decode_barrier(const PtxOpcode *o, PtxInst *in)
 
 static const char *decode_copy(const PtxOpcode *o, PtxInst *in)
 {
+    if (ptx_has(o, ".bulk"))
+        return ptx_decode_tile(o, in);
     if (ptx_has(o, ".commit_group")) {
         in->fn = ptx_run_copy_group;
         return "";
@@ -176,8 +178,15 @@ static const char *decode_special(const PtxOpcode *o, PtxInst *in)
         return decode_barrier(o, in);
     if (ptx_is(op, "cp") && o->parts > 1 && ptx_is(o->part[1], ".async"))
         return decode_copy(o, in);
+    if (ptx_is(op, "mbarrier"))
+        return ptx_decode_gate(o, in);
+    if (ptx_is(op, "wgmma"))
+        return ptx_decode_product(o, in);
     if (ptx_is(op, "membar") || ptx_is(op, "fence")) {
-        in->fn = ptx_has(o, ".cta") || ptx_has(o, ".proxy") ? ptx_run_nothing : ptx_run_fence;
+        bool nothing = ptx_has(o, ".cta") || ptx_has(o, ".proxy") || ptx_has(o, ".mbarrier_init");
+        in->fn = ptx_has(o, ".proxy") && ptx_has(o, ".async") ? ptx_run_proxy
+                 : nothing                                    ? ptx_run_nothing
+                                                              : ptx_run_fence;
         return "*";
     }
     static const char *const nothing[] = { "prefetch", "prefetchu", "discard",    "applypriority", "griddepcontrol",
@@ -218,7 +227,7 @@ const char *ptx_decode(const PtxOpcode *o, PtxInst *in)
     in->sub = 0;
     read_modifiers(o, in);
     const char *form = decode_special(o, in);
-    if (in->fn || ptx_is(o->part[0], "mma"))
+    if (in->fn || ptx_is(o->part[0], "mma") || ptx_is(o->part[0], "mbarrier") || ptx_has(o, ".bulk"))
         return form;
     char joined[160];
     const char *key = joined;

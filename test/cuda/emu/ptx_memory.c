@@ -47,6 +47,13 @@ static bool ordered(const PtxWarp *w, uint32_t time, uint8_t warp, const char **
     return time < b->acquired && a->published[owner] > time;
 }
 
+/* Bytes came by a copy that the warp itself began, and has not waited for. */
+static inline bool own_copy(const PtxWarp *w, const PtxStamp *s, uint32_t bytes)
+{
+    return s->wrote_bytes & PTX_BY_COPY && s->wrote_bytes & bytes && s->wrote >= w->launch->began &&
+           s->writer == w->index && s->wrote >= w->clock[w->index];
+}
+
 /* bytes: bits of those of the PTX_STAMPED that are used. */
 static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
                          const char *where, uint64_t address)
@@ -54,6 +61,8 @@ static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint
     uint32_t time = w->block->time, began = w->launch->began;
     const char *who;
     unsigned number;
+    if (own_copy(w, s, bytes))
+        race(w, in, l, use, where, address, true, "a copy of warp", s->writer);
     if (s->wrote >= began && (s->wrote_bytes & bytes) && !(use == USE_ATOMIC && s->wrote_bytes & PTX_ATOMIC) &&
         !(s->wrote == time && s->writer == w->index) && !ordered(w, s->wrote, s->writer, &who, &number))
         race(w, in, l, use, where, address, true, who, number);
@@ -217,6 +226,48 @@ static void place_shared(PtxWarp *w, const PtxInst *in, uint32_t mask, const uin
             memset(b->shared_defined + at, 1, bytes);
         place[l] = b->shared + at;
     }
+}
+
+bool ptx_shared_untouched(const PtxWarp *w, uint64_t at, size_t bytes, uint32_t since)
+{
+    for (size_t i = at / PTX_STAMPED; i < (at + bytes) / PTX_STAMPED; i++)
+        if (w->block->shared_stamps[i].wrote >= since)
+            return false;
+    return true;
+}
+
+void ptx_shared_bytes(PtxWarp *w, const PtxInst *in, int lane, uint64_t at, size_t bytes, PtxUse use)
+{
+    PtxBlock *b = w->block;
+    const bool reads = use == USE_READ || use == USE_ATOMIC || use == USE_PRODUCT;
+    if (at > b->shared_bytes || b->shared_bytes - at < bytes)
+        ptx_fault(w, in, lane, FAULT_ADDRESS,
+                  "uses %zu bytes at 0x%" G_GINT64_MODIFIER "x of shared memory, which has %zu bytes", bytes, at,
+                  b->shared_bytes);
+    for (size_t i = at; i < at + bytes; i++) {
+        if (b->copies_open && b->shared_defined[i] == IN_FLIGHT)
+            ptx_fault(w, in, lane, FAULT_OTHER,
+                      "uses byte 0x%zx of shared memory, to which a copy is under way that nobody has waited for", i);
+        if (reads && !b->shared_defined[i])
+            ptx_fault(w, in, lane, FAULT_OTHER, "reads byte 0x%zx of shared memory that nobody has written", i);
+    }
+    for (size_t i = at / PTX_STAMPED; i < (at + bytes) / PTX_STAMPED; i++) {
+        PtxStamp *s = &b->shared_stamps[i];
+        stamp(w, in, lane, s, 3,
+              use == USE_COPY      ? USE_WRITE
+              : use == USE_PRODUCT ? USE_READ
+                                   : use,
+              "shared memory at", i * PTX_STAMPED);
+        if (use == USE_PRODUCT && s->wrote >= w->launch->began && !(s->wrote_bytes & PTX_BY_COPY) &&
+            b->warp[s->writer].proxied <= s->wrote && w->proxied <= s->wrote)
+            ptx_fault(w, in, lane, FAULT_OTHER,
+                      "reads 0x%zx of shared memory that warp %u wrote, with no fence.proxy.async between",
+                      i * PTX_STAMPED, s->writer);
+        if (use == USE_COPY)
+            s->wrote_bytes |= PTX_BY_COPY;
+    }
+    if (!reads)
+        memset(b->shared_defined + at, use == USE_COPY ? IN_FLIGHT : 1, bytes);
 }
 
 static void place_local(PtxWarp *w, const PtxInst *in, uint32_t mask, const uint64_t *address, size_t bytes, PtxUse use,
@@ -505,6 +556,13 @@ void ptx_run_fence(PtxWarp *w, const PtxInst *in, uint32_t mask)
     PtxBlock *b = w->block;
     w->launch->published[b->index] = ptx_tick(b);
     b->acquired = ptx_now() + 1;
+}
+
+void ptx_run_proxy(PtxWarp *w, const PtxInst *in, uint32_t mask)
+{
+    (void)in;
+    (void)mask;
+    w->proxied = ptx_tick(w->block);
 }
 
 /* --- parameters of functions: between places in local memory --- */

@@ -463,6 +463,14 @@ static int read_args(Parser *p, Arg *args)
                 a->type = T_B64;
             }
             a->kind = ARG_MEMORY;
+            if (ptx_take(&p->s, ',')) { /* a place in a tensor, behind its map */
+                bool open = ptx_take(&p->s, '{');
+                do
+                    read_simple(p, next_arg(args, &n));
+                while (open && ptx_take(&p->s, ','));
+                if (!open || !ptx_take(&p->s, '}'))
+                    refuse(p, "a place without braces before", ptx_word(&p->s));
+            }
             if (!ptx_take(&p->s, ']'))
                 refuse(p, "an address without end before", ptx_word(&p->s));
         } else {
@@ -520,7 +528,10 @@ static int32_t arg_row(Parser *p, PtxInst *in, int i, const Arg *a, char form)
         row = v == UINT64_MAX ? dynamic_row(p, ptx_type_bytes(t) > 4) : constant_row(p, v, ptx_type_bytes(t) > 4);
         break;
     case ARG_MEMORY:
-        *(in->memories++ ? &in->imm_b : &in->imm) = a->imm;
+        if (in->memories == 2 && a->imm)
+            refuse(p, "an offset in a third address:", a->word);
+        if (in->memories < 2)
+            *(in->memories++ ? &in->imm_b : &in->imm) = a->imm;
         if (row == -2)
             row = dynamic_row(p, true);
         break;

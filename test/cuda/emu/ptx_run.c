@@ -331,6 +331,8 @@ static PtxSplit *room(PtxWarp *w, int *at)
 static bool control(PtxWarp *w, const PtxInst *in, int at, uint32_t mask)
 {
     PtxSplit *s = room(w, &at);
+    if (mask && w->products && w->products->len && in->control == CTL_SYNC)
+        ptx_check_busy(w, in);
     switch ((PtxControl)in->control) {
     case CTL_BRA:
         if (mask == s->mask) {
@@ -418,6 +420,7 @@ static void run_warp(PtxWarp *w, int steps)
         if (w->splits > 1)
             tidy(w);
         if (!w->splits || (w->splits == 1 && !w->split[0].mask)) {
+            ptx_products_end(w);
             w->state = WARP_DONE;
             break;
         }
@@ -433,8 +436,11 @@ static void run_warp(PtxWarp *w, int steps)
         const PtxInst *in = &code[pc];
         while (left > 0 && in->control == CTL_NONE && pc != stop) {
             uint32_t m = guarded(w, in, mask);
-            if (m)
+            if (m) {
+                if (w->products && w->products->len)
+                    ptx_check_busy(w, in);
                 in->fn(w, in, m);
+            }
             in = &code[++pc];
             left--;
         }
@@ -554,13 +560,17 @@ static PtxBlock *block_new(PtxLaunch *a)
         w->index = i;
     }
     b->shared_stamps = (PtxStamp *)(void *)p;
+    b->async = ptx_async_new();
     return b;
 }
 
 static void block_free(PtxBlock *b)
 {
-    for (int i = 0; i < b->warps; i++)
+    for (int i = 0; i < b->warps; i++) {
         g_array_unref(b->warp[i].copies);
+        ptx_products_free(&b->warp[i]);
+    }
+    ptx_async_free(b->async);
     g_free(b->warp);
     free(b->memory);
     g_free(b);
@@ -578,6 +588,7 @@ static void block_start(PtxBlock *b, uint32_t i)
     b->began = ptx_tick(b);
     b->acquired = 0;
     b->copies_open = 0;
+    ptx_async_start(b->async);
     memset(b->barrier, 0, sizeof b->barrier);
     memset(b->shared_defined, 0, b->shared_bytes);
     memset(b->shared_stamps, 0, (b->shared_bytes + PTX_STAMPED - 1) / PTX_STAMPED * sizeof(PtxStamp));
@@ -593,6 +604,7 @@ static void block_start(PtxBlock *b, uint32_t i)
             w->clock[j] = b->began;
         w->newest = b->began;
         g_array_set_size(w->copies, 0);
+        ptx_products_start(w);
         if (k->local_bytes)
             memset(w->local_defined, 0, k->local_bytes * LANES);
         for (guint s = 0; s < k->specials->len; s++)
@@ -621,8 +633,10 @@ static bool run_block(PtxBlock *b, uint64_t steps)
             }
             done += w->state == WARP_DONE;
         }
-        if (done == b->warps)
+        if (done == b->warps) {
+            ptx_async_end(b);
             return true;
+        }
         for (int i = 0; i < b->warps && !ran; i++) {
             PtxWarp *w = &b->warp[i];
             if (w->state == WARP_AT_BARRIER)
