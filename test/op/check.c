@@ -252,26 +252,42 @@ static GPtrArray *inputs_to_feed(const HnSubject *s)
     return in;
 }
 
-static char *run_session(HnSubject *s, const HnBackend *backend, const char *prefer, int n_out, HnTensor *const *want,
+/* What runs a case: a device that stays open, since opening a GPU takes longer than a case, or one for each session. */
+typedef struct {
+    const HnBackend *backend;
+    HnDevice *open;
+} HnTarget;
+
+static HnSession *new_session(HnModel *m, const HnTarget *on, const HnSessionOptions *o, GError **error)
+{
+    if (on->open == NULL)
+        return hn_session_new(m, on->backend, o, error);
+    HnEngine *e = hn_engine_new(m, on->open, &(HnEngineOptions){ .budget = o->budget, .feeds = o->feeds }, error);
+    HnSession *s = e != NULL ? hn_session_new_on(e, o, error) : NULL;
+    hn_engine_unref(e);
+    return s;
+}
+
+static char *run_session(HnSubject *s, const HnTarget *on, const char *prefer, int n_out, HnTensor *const *want,
                          double rtol, double atol)
 {
     g_autoptr(GError) error = NULL;
     HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
-    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
+    g_autoptr(HnSession) session = new_session(s->model, on, &o, &error);
     if (session == NULL)
-        return g_strdup_printf("session on %s: %s", backend->name, error->message);
+        return g_strdup_printf("session on %s: %s", on->backend->name, error->message);
     g_autoptr(GPtrArray) in = inputs_to_feed(s);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
     char *wrong = NULL;
     for (int round = 0; round < 2 && wrong == NULL; round++) { /* the second run finds a plan that has run */
         if (!hn_session_run(session, (HnTensor *const *)in->pdata, out, &error))
-            return g_strdup_printf("session on %s: %s", backend->name, error->message);
+            return g_strdup_printf("session on %s: %s", on->backend->name, error->message);
         const char *kernel = "ref";
         hn_session_foreach_step(session, collect_kernel, &kernel);
         for (int k = 0; k < n_out; k++) {
             g_autofree char *d = wrong == NULL && want[k] != NULL ? differs(out[k], want[k], rtol, atol, FALSE) : NULL;
             if (d != NULL)
-                wrong = g_strdup_printf("kernel %s on %s: output %d%s", kernel, backend->name, k, d);
+                wrong = g_strdup_printf("kernel %s on %s: output %d%s", kernel, on->backend->name, k, d);
             hn_tensor_unref(out[k]);
         }
     }
@@ -279,11 +295,11 @@ static char *run_session(HnSubject *s, const HnBackend *backend, const char *pre
 }
 
 /* What ref refused, a session must refuse as well, whichever kernel is asked first. */
-static char *refused_in_session(HnSubject *s, const HnBackend *backend, const char *prefer, int n_out)
+static char *refused_in_session(HnSubject *s, const HnTarget *on, const char *prefer, int n_out)
 {
     g_autoptr(GError) error = NULL;
     HnSessionOptions o = { .threads = threads_of_sessions(), .seed = 1, .prefer = prefer, .apart = TRUE };
-    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, &error);
+    g_autoptr(HnSession) session = new_session(s->model, on, &o, &error);
     if (session == NULL)
         return NULL;
     g_autoptr(GPtrArray) in = inputs_to_feed(s);
@@ -297,12 +313,12 @@ static char *refused_in_session(HnSubject *s, const HnBackend *backend, const ch
     return g_strdup_printf("was not refused by kernel %s", kernel);
 }
 
-static char *refused_by_kernels(HnSubject *s, const HnOp *op, const HnBackend *backend, int n_out)
+static char *refused_by_kernels(HnSubject *s, const HnOp *op, const HnTarget *on, int n_out)
 {
-    const HnKernel *const *kernels = backend->kernels(op);
-    char *wrong = refused_in_session(s, backend, NULL, n_out);
+    const HnKernel *const *kernels = on->backend->kernels(op);
+    char *wrong = refused_in_session(s, on, NULL, n_out);
     for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
-        wrong = refused_in_session(s, backend, kernels[k]->name, n_out);
+        wrong = refused_in_session(s, on, kernels[k]->name, n_out);
     return wrong;
 }
 
@@ -368,7 +384,7 @@ static char *check_opsets(const HnOp *op, const HnCase *c, const GArray *in, HnD
             if (!hn_model_verify(s.model, &broken))
                 d = g_strdup(broken->message);
             else if (g_strcmp0(meaning, before) != 0) /* else it was run as the opset before */
-                d = run_session(&s, &hn_backend_ref, NULL, n_out, want, rtol, atol);
+                d = run_session(&s, &(HnTarget){ .backend = &hn_backend_ref }, NULL, n_out, want, rtol, atol);
             g_free(before);
             before = g_steal_pointer(&meaning);
         }
@@ -449,19 +465,19 @@ static char *check_want(const HnCase *c, HnTensor *const *out, double rtol, doub
 }
 
 /* Each kernel of the operator asked first. */
-static char *run_kernels(HnSubject *s, const HnOp *op, const HnBackend *backend, int n_out, HnTensor *const *want,
+static char *run_kernels(HnSubject *s, const HnOp *op, const HnTarget *on, int n_out, HnTensor *const *want,
                          double rtol, double atol)
 {
-    const HnKernel *const *kernels = backend->kernels(op);
+    const HnKernel *const *kernels = on->backend->kernels(op);
     char *wrong = NULL;
     for (int k = 0; kernels != NULL && kernels[k] != NULL && wrong == NULL; k++)
-        wrong = run_session(s, backend, kernels[k]->name, n_out, want, rtol, atol);
+        wrong = run_session(s, on, kernels[k]->name, n_out, want, rtol, atol);
     return wrong;
 }
 
-/* The same in another float type: ref of that type against ref of f32 on the rounded elements. `backend`: whose kernels
+/* The same in another float type: ref of that type against ref of f32 on the rounded elements. `on`: whose kernels
  * take halves; NULL: none. */
-static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, const HnBackend *backend,
+static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, HnDtype dtype, const HnTarget *on,
                               int n_out, HnTensor *const *f32)
 {
     HnSubject s = { 0 };
@@ -483,8 +499,8 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     }
     if (failure == NULL && wrong == NULL) {
         double few = dtype == HN_F64 ? tol : dtype == HN_F16 ? 4e-3 : 3e-2; /* roundings on another way */
-        wrong = backend != NULL ? run_kernels(&s, op, backend, n_out, out, few, few)
-                                : check_opsets(op, c, in, dtype, n_out, out, few, few);
+        wrong = on != NULL ? run_kernels(&s, op, on, n_out, out, few, few)
+                           : check_opsets(op, c, in, dtype, n_out, out, few, few);
     }
     for (int k = 0; k < n_out; k++)
         hn_tensor_unref(out[k]);
@@ -495,10 +511,11 @@ static char *check_other_type(const HnOp *op, const HnCase *c, uint64_t seed, Hn
     return full;
 }
 
-/* device: a backend other than the CPU's, which alone is judged; NULL: all else is. */
-static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, const HnBackend *device, GString *shown)
+/* device: other than the CPU, which alone is judged; NULL: all else is. */
+static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, const HnTarget *device, GString *shown)
 {
-    const HnBackend *backend = device != NULL ? device : hn_backend_find("cpu", NULL);
+    const HnTarget cpu = { .backend = hn_backend_find("cpu", NULL) }, *on = device != NULL ? device : &cpu;
+    const HnTarget on_ref = { .backend = &hn_backend_ref }, on_fence = { .backend = &hn_backend_fence };
     HnSubject s = { 0 };
     int n_out = hn_subject_outputs(c);
     GArray *in = hn_subject_inputs(c, seed, HN_F32);
@@ -513,7 +530,7 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, const Hn
         else if (wrong == NULL && failure->code != (int)c->code)
             wrong = g_strdup_printf("was refused with another code: %s", failure->message);
         if (wrong == NULL)
-            wrong = refused_by_kernels(&s, op, backend, n_out);
+            wrong = refused_by_kernels(&s, op, on, n_out);
     } else if (failure != NULL) {
         g_free(wrong);
         wrong = g_strdup(failure->message);
@@ -524,12 +541,12 @@ static char *check_case(const HnOp *op, const HnCase *c, uint64_t seed, const Hn
     if (ran && wrong == NULL && (op->flags & HN_OP_RANDOM) == 0) {
         double rtol = tolerant ? c->rtol : 1e-4, atol = tolerant ? c->atol : 1e-4;
         if (device == NULL)
-            wrong = run_session(&s, &hn_backend_ref, NULL, n_out, out, rtol, atol);
+            wrong = run_session(&s, &on_ref, NULL, n_out, out, rtol, atol);
         if (wrong == NULL)
-            wrong = run_kernels(&s, op, backend, n_out, out, rtol, atol);
+            wrong = run_kernels(&s, op, on, n_out, out, rtol, atol);
         if (wrong == NULL &&
             device == NULL) /* in memory that the host cannot touch, all of it, and but for the first input */
-            wrong = run_session(&s, &hn_backend_fence, seed % 2 == 0 ? "fence.host" : NULL, n_out, out, rtol, atol);
+            wrong = run_session(&s, &on_fence, seed % 2 == 0 ? "fence.host" : NULL, n_out, out, rtol, atol);
         if (wrong == NULL && device == NULL)
             wrong = check_opsets(op, c, in, HN_F32, n_out, out, MAX(rtol, 1e-5), MAX(atol, 1e-6));
         const HnDtype types[] = { HN_F64, HN_F16, HN_BF16 };
@@ -593,10 +610,10 @@ static void note_kernel(const HnStep *step, int depth, gpointer data)
 }
 
 /* The kernel that the case runs on, "ref" where that is anywhere in it; NULL: nothing runs. */
-static const char *kernel_on(HnSubject *s, const HnBackend *backend, int n_out)
+static const char *kernel_on(HnSubject *s, const HnTarget *on, int n_out)
 {
     HnSessionOptions o = { .threads = 1, .seed = 1 };
-    g_autoptr(HnSession) session = hn_session_new(s->model, backend, &o, NULL);
+    g_autoptr(HnSession) session = new_session(s->model, on, &o, NULL);
     g_autoptr(GPtrArray) in = inputs_to_feed(s);
     g_autofree HnTensor **out = g_new0(HnTensor *, (gsize)n_out + 1);
     const char *kernel = NULL;
@@ -609,7 +626,7 @@ static const char *kernel_on(HnSubject *s, const HnBackend *backend, int n_out)
 }
 
 /* Cases of the operator, in f32 and in halves, that run on ref on the device and on a kernel of the CPU: how many. */
-static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, const HnBackend *device)
+static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, const HnTarget *device)
 {
     static const HnDtype types[] = { HN_F32, HN_F16, HN_BF16 };
     int left = 0;
@@ -620,7 +637,8 @@ static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, co
             const int n_out = hn_subject_outputs(c);
             GArray *in = hn_subject_inputs(c, seed + i, types[t]);
             hn_subject_init(&s, op, c, in, n_out);
-            const char *cpu = c->refused ? NULL : kernel_on(&s, hn_backend_find("cpu", NULL), n_out);
+            const char *cpu =
+                c->refused ? NULL : kernel_on(&s, &(HnTarget){ .backend = hn_backend_find("cpu", NULL) }, n_out);
             const char *there = cpu != NULL && strcmp(cpu, "ref") != 0 ? kernel_on(&s, device, n_out) : NULL;
             if (cpu != NULL && strcmp(cpu, "ref") != 0 && (there == NULL || strcmp(there, "ref") == 0)) {
                 left++;
@@ -633,7 +651,7 @@ static int print_where(const HnOp *op, const HnCaseList *list, uint64_t seed, co
     return left;
 }
 
-static int check_list(const HnCaseList *list, uint64_t seed, const HnBackend *device)
+static int check_list(const HnCaseList *list, uint64_t seed, const HnTarget *device)
 {
     const HnOp *op = find_op(list->op);
     int failures = 0;
@@ -682,7 +700,7 @@ static void print_page(void)
     fputs(page->str, stdout);
 }
 
-static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out, const HnBackend *device)
+static int check_by_hand(const HnOp *op, char **words, uint64_t seed, int opset, int n_out, const HnTarget *device)
 {
     g_autoptr(GString) in = g_string_new(NULL), attrs = g_string_new(NULL), shown = g_string_new(NULL);
     for (char **w = words; *w != NULL; w++) {
@@ -727,11 +745,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "hn-check: %s\n", error->message);
         return 2;
     }
-    const HnBackend *device = NULL;
-    if (device_name != NULL && strcmp(device_name, "cpu") != 0 &&
-        (device = hn_backend_find(device_name, &error)) == NULL) {
-        fprintf(stderr, "hn-check: %s\n", error->message);
-        return 2;
+    HnTarget target = { 0 };
+    const HnTarget *device = NULL;
+    g_autoptr(HnDevice) open = NULL;
+    if (device_name != NULL && strcmp(device_name, "cpu") != 0) {
+        target.backend = hn_backend_find(device_name, &error);
+        target.open = open = target.backend != NULL ? hn_device_new(target.backend, &error) : NULL;
+        device = &target;
+        if (open == NULL) {
+            fprintf(stderr, "hn-check: %s\n", error->message);
+            return 2;
+        }
     }
     if (list) {
         print_abilities();
