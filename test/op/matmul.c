@@ -23,6 +23,9 @@ static const HnCase matmul[] = {
     { "f32[500,77] f32[77,1]", NULL },
     { "f32[1,300] f32[300,70]", NULL },
     { "f32[1,600] !f32[600,33]", NULL },
+    { "f32[1,1500] f32[1500,72]", NULL }, /* few rows: parts of k, by several blocks */
+    { "f32[3,1500] f32[1500,73]", NULL },
+    { "f32[2,1,1500] f32[2,1500,72]", NULL },
     { "f32[2,3,14,9] !f32[2,1,9,65]", NULL },
     { "f32[2,3] f32[2,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32 f32[1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },

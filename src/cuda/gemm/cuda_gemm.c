@@ -66,7 +66,7 @@ static const HnKernel gemm = {
     .reject = gemm_reject,
     .prepare = gemm_prepare,
     .run = gemm_run,
-    .release = hn_cuda_release,
+    .release = hn_cuda_product_release,
 };
 
 const HnKernel *const hn_cuda_gemm[] = { &gemm, NULL };

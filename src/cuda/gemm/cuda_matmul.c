@@ -104,7 +104,7 @@ static const HnKernel matmul = {
     .reject = matmul_reject,
     .prepare = matmul_prepare,
     .run = matmul_run,
-    .release = hn_cuda_release,
+    .release = hn_cuda_product_release,
 };
 
 const HnKernel *const hn_cuda_matmul[] = { &matmul, NULL };

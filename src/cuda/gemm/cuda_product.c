@@ -36,26 +36,44 @@ static void swap_operands(HnCudaProduct *p)
     }
 }
 
-void hn_cuda_product_cut(HnCudaProductArgs *a, const HnStep *s, int64_t tiles)
+static void cut(HnCudaProductArgs *a, const HnStep *s, int64_t tiles, int each) /* blocks of a multiprocessor */
 {
-    const int64_t wanted = 2 * (int64_t)((const HnCuda *)s->device)->multiprocessors;
+    const int64_t wanted = each * (int64_t)((const HnCuda *)s->device)->multiprocessors;
     const int64_t most = a->k / PART, n = tiles * 2 > wanted ? 1 : CLAMP(wanted / tiles, 1, MAX(most, 1));
     a->chunk = MAX(hn_cuda_parts(hn_cuda_parts(a->k, n), UNIT), 1) * UNIT;
     a->splits = MAX(hn_cuda_parts(a->k, a->chunk), 1);
 }
 
-static gboolean few_rows(HnCudaProduct *p, const HnStep *s, HnDtype dtype, GError **error)
+void hn_cuda_product_cut(HnCudaProductArgs *a, const HnStep *s, int64_t tiles)
+{
+    cut(a, s, tiles, 2);
+}
+
+gboolean hn_cuda_product_cut_rows(HnCudaProductArgs *a, HnStep *s, int64_t tiles, uint64_t *counts, GError **error)
+{
+    cut(a, s, tiles, a->m == 1 ? 3 : 2);
+    if (a->splits == 1)
+        return TRUE;
+    s->scratch_bytes = (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float);
+    g_autofree uint32_t *zeros = g_new0(uint32_t, (gsize)tiles);
+    *counts = hn_cuda_table_new(s, zeros, (gsize)tiles * sizeof *zeros, error);
+    return *counts != 0;
+}
+
+static gboolean few_rows(HnCudaProduct *p, HnStep *s, HnDtype dtype, GError **error)
 {
     HnCudaProductArgs *a = &p->args;
     const gboolean along = a->b_row == 1;
-    if (!along && a->n % (16 / (int64_t)hn_dtype_size(dtype)) != 0)
+    const int64_t elements = 16 / (int64_t)hn_dtype_size(dtype), rows = a->m == 1 ? 1 : HN_CUDA_FEW_ROWS;
+    const int64_t width = along ? HN_CUDA_FEW_THREADS / HN_CUDA_WARP * HN_CUDA_FEW_COLUMNS : 8 * elements;
+    if ((along ? a->k : a->n) % elements != 0)
         a->b_wide = FALSE;
-    const int64_t width = along ? HN_CUDA_ROWS_THREADS / HN_CUDA_WARP
-                                : HN_CUDA_WARP * (a->b_wide ? 16 / (int64_t)hn_dtype_size(dtype) : 1);
-    const int64_t tiles = hn_cuda_parts(a->m, HN_CUDA_FEW_ROWS) * hn_cuda_parts(a->n, width) * a->stacks;
-    hn_cuda_product_cut(a, s, tiles);
-    p->grid = hn_cuda_row(tiles * a->splits, HN_CUDA_ROWS_THREADS);
-    p->f = hn_cuda_typed(s, "cuda_product_plain", along ? "product_rows_k" : "product_rows_n", dtype, error);
+    const int64_t tiles = hn_cuda_parts(a->m, rows) * hn_cuda_parts(a->n, width) * a->stacks;
+    g_autofree char *name = g_strdup_printf("product_rows_%c_%d", along ? 'k' : 'n', (int)rows);
+    if (!hn_cuda_product_cut_rows(a, s, tiles, &p->counts, error))
+        return FALSE;
+    p->grid = hn_cuda_row(tiles * a->splits, HN_CUDA_FEW_THREADS);
+    p->f = hn_cuda_typed(s, "cuda_product_rows", name, dtype, error);
     return p->f != NULL;
 }
 
@@ -104,10 +122,10 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
         swap_operands(p);
     a->a_wide = is_wide(a->a_step, a->axes, a->a_col == 1 ? a->a_row : a->a_col, dtype);
     a->b_wide = is_wide(a->b_step, a->axes, a->b_row == 1 ? a->b_col : a->b_row, dtype);
-    gboolean ok;
     if (a->m <= HN_CUDA_FEW_ROWS)
-        ok = few_rows(p, s, dtype, error);
-    else if (s->strict_math || a->k < LEAST_DEPTH)
+        return few_rows(p, s, dtype, error);
+    gboolean ok;
+    if (s->strict_math || a->k < LEAST_DEPTH)
         ok = plain_tiles(p, s, dtype, error);
     else
         ok = tensor_tiles(p, s, dtype, error);
@@ -128,7 +146,16 @@ gboolean hn_cuda_product_run(const HnCudaProduct *p, const HnStep *s, uint64_t c
     a.a_wide = a.a_wide && a.a % 16 == 0;
     a.b_wide = a.b_wide && a.b % 16 == 0;
     a.y = hn_cuda_out_address(s, 0);
-    a.parts = p->parts != NULL ? hn_cuda_scratch(s) : 0;
+    a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
+    a.counts = p->counts;
     return hn_cuda_launch(s, p->f, p->grid, &a, error) &&
            (p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
+}
+
+void hn_cuda_product_release(HnStep *s)
+{
+    HnCudaProduct *p = s->state;
+    if (p != NULL)
+        hn_cuda_table_free(s, p->counts);
+    hn_cuda_release(s);
 }

@@ -8,6 +8,7 @@
 typedef struct {
     uint64_t a, b, c, y; /* c 0: none */
     uint64_t parts;      /* f32 [splits][stacks][m][n]: sums of a part of k each, in scratch memory; 0: none */
+    uint64_t counts;     /* u32, zeros: of each tile of few rows, where several blocks make parts of it */
     int64_t m, n, k;
     int64_t a_row, a_col, b_row, b_col, c_row, c_col, y_row, y_col;
     int64_t stacks;
@@ -27,5 +28,7 @@ typedef struct {
 
 #define HN_CUDA_PLAIN_TILE 64
 #define HN_CUDA_PLAIN_THREADS 256
-#define HN_CUDA_FEW_ROWS 8 /* that a block reads b once for */
+#define HN_CUDA_FEW_ROWS 8      /* that a block reads b once for */
+#define HN_CUDA_FEW_THREADS 256 /* three such blocks of one row are on a multiprocessor at once */
+#define HN_CUDA_FEW_COLUMNS 4   /* of a warp that goes along k */
 #define HN_CUDA_ROWS_THREADS 256

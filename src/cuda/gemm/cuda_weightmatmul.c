@@ -11,6 +11,7 @@ typedef struct {
     HnCuFunction f, parts; /* parts: NULL where there is one only */
     HnCudaGrid grid, parts_grid;
     HnCudaWeightMatMulArgs args;
+    uint64_t counts; /* of few rows; zeros between runs */
 } Product;
 
 static int bits_of(HnDtype d)
@@ -59,10 +60,34 @@ static void measure(const HnStep *s, HnCudaWeightMatMulArgs *a)
     m->y_row = m->n;
     m->alpha = m->beta = 1;
     m->a_wide = m->k % 4 == 0;
-    /* a word is of one line, and along k of one block */
-    const int64_t each = 32 / a->weights.bits;
-    a->words = s->in[HN_WEIGHT_W].slot->constant && (p->turned ? m->k : m->n) % each == 0 &&
-               (!p->turned || a->weights.col_step == 0 || a->weights.col_block % each == 0);
+}
+
+/* Eight weights side by side can be read at once: along k they share a scale. */
+static gboolean by_eight(const HnStep *s, const HnCudaWeightMatMulArgs *a)
+{
+    const HnCudaWeights *w = &a->weights;
+    if (!s->in[HN_WEIGHT_W].slot->constant || a->product.k % 8 != 0)
+        return FALSE;
+    if (a->turned)
+        return w->col_step == 0 || w->col_block % 8 == 0;
+    return a->product.n % 8 == 0 && (w->col_step == 0 || w->col_block == 1) &&
+           (w->row_step == 0 || w->row_block % 16 == 0);
+}
+
+/* As fast as the weights can be read. */
+static gboolean few_rows(HnStep *s, Product *p, GError **error)
+{
+    HnCudaProductArgs *m = &p->args.product;
+    const int64_t rows = m->m == 1 ? 1 : HN_CUDA_FEW_ROWS, warps = HN_CUDA_FEW_THREADS / HN_CUDA_WARP;
+    const int64_t width = p->args.turned ? warps * HN_CUDA_WEIGHT_COLUMNS : HN_CUDA_WEIGHT_WIDTH;
+    const int64_t tiles = hn_cuda_parts(m->m, rows) * hn_cuda_parts(m->n, width);
+    g_autofree char *name =
+        g_strdup_printf("weight_rows_%c_%d_%d", p->args.turned ? 'k' : 'n', p->args.weights.bits, (int)rows);
+    if (!hn_cuda_product_cut_rows(m, s, tiles, &p->counts, error))
+        return FALSE;
+    p->grid = hn_cuda_row(tiles * m->splits, HN_CUDA_FEW_THREADS);
+    p->f = hn_cuda_named(s, "cuda_weight_rows", name, error);
+    return p->f != NULL;
 }
 
 static const char *name_of(const HnStep *s, Product *p)
@@ -74,14 +99,11 @@ static const char *name_of(const HnStep *s, Product *p)
         return large ? (turned ? "weight_large_kk" : "weight_large_kn")
                      : (turned ? "weight_small_kk" : "weight_small_kn");
     }
-    const int64_t warps = HN_CUDA_ROWS_THREADS / HN_CUDA_WARP, each = p->args.words ? 32 / p->args.weights.bits : 1;
-    const int64_t width = turned ? warps * HN_CUDA_WEIGHT_COLUMNS : HN_CUDA_WARP * each;
+    const int64_t width = turned ? HN_CUDA_ROWS_THREADS / HN_CUDA_WARP : HN_CUDA_WARP;
     const int64_t tiles = hn_cuda_parts(m->m, HN_CUDA_FEW_ROWS) * hn_cuda_parts(m->n, width);
     hn_cuda_product_cut(m, s, tiles);
     p->grid = hn_cuda_row(tiles * m->splits, HN_CUDA_ROWS_THREADS);
-    if (turned)
-        return "weight_rows_k";
-    return each == 1 ? "weight_rows_n" : each == 4 ? "weight_rows_n_8" : "weight_rows_n_4";
+    return turned ? "weight_any_k" : "weight_any_n";
 }
 
 static gboolean weight_prepare(HnStep *s, GError **error)
@@ -89,6 +111,8 @@ static gboolean weight_prepare(HnStep *s, GError **error)
     Product *p = g_new0(Product, 1);
     s->state = p;
     measure(s, &p->args);
+    if (by_eight(s, &p->args) && (p->args.product.m <= HN_CUDA_FEW_ROWS || s->strict_math))
+        return few_rows(s, p, error);
     p->f = hn_cuda_named(s, "cuda_weightmatmul", name_of(s, p), error);
     if (p->f == NULL || (p->grid.shared > 0 && !hn_cuda_allow_shared(s, p->f, p->grid.shared, error)))
         return FALSE;
@@ -108,7 +132,8 @@ static gboolean weight_run(HnStep *s, GError **error)
     a.product.a = hn_cuda_in_address(s, HN_WEIGHT_X);
     a.product.c = hn_cuda_in_address(s, HN_WEIGHT_BIAS);
     a.product.y = hn_cuda_out_address(s, 0);
-    a.product.parts = p->parts != NULL ? hn_cuda_scratch(s) : 0;
+    a.product.parts = a.product.splits > 1 ? hn_cuda_scratch(s) : 0;
+    a.product.counts = p->counts;
     a.product.a_wide = a.product.a_wide && a.product.a % 16 == 0;
     a.weights.w = hn_cuda_in_address(s, HN_WEIGHT_W);
     a.weights.scale = hn_cuda_in_address(s, HN_WEIGHT_SCALE);
@@ -117,12 +142,20 @@ static gboolean weight_run(HnStep *s, GError **error)
            (p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
 }
 
+static void weight_release(HnStep *s)
+{
+    Product *p = s->state;
+    if (p != NULL)
+        hn_cuda_table_free(s, p->counts);
+    hn_cuda_release(s);
+}
+
 static const HnKernel weightmatmul = {
     .name = "cuda.weightmatmul",
     .reject = weight_reject,
     .prepare = weight_prepare,
     .run = weight_run,
-    .release = hn_cuda_release,
+    .release = weight_release,
 };
 
 const HnKernel *const hn_cuda_weightmatmul[] = { &weightmatmul, NULL };

@@ -2,7 +2,6 @@
  * Products of f32 with weights of 4 and 8 bits, and rows of such weights.
  */
 #include "cuda/gemm/tf32_tiles.cuh"
-#include "cuda/gemm/vectors.cuh"
 #include "cuda/gemm/weights.cuh"
 
 using Args = HnCudaWeightMatMulArgs;
@@ -10,12 +9,6 @@ using Args = HnCudaWeightMatMulArgs;
 __device__ inline const HnCudaProductArgs &product_of(const Args &a)
 {
     return a.product;
-}
-
-/* Scale's place of the weight of k and column j. */
-__device__ inline int64_t scale_at(const Args &a, int64_t k, int64_t j)
-{
-    return a.turned ? weight_scale_at(a.weights, j, k) : weight_scale_at(a.weights, k, j);
 }
 
 /* b as product_tiles() asks for it. */
@@ -53,162 +46,79 @@ extern "C" __global__ void weight_parts(const __grid_constant__ HnCudaWeightMatM
     product_parts<float, Packed>(a, true);
 }
 
-/* --- few rows ------------------------------------------------------------------------------------------------------
- */
+/* --- few rows of weights of any kind ----------------------------------------------------------------------------- */
 
 #define ROWS HN_CUDA_FEW_ROWS
 #define WARPS (HN_CUDA_ROWS_THREADS / HN_WARP)
-#define COLUMNS HN_CUDA_WEIGHT_COLUMNS
 
-/* Columns lie along k: a warp for four of them, a word of each for a lane. */
-template <int BITS>
-__device__ void along_words(const Args &all, const HnProductJob &job, int64_t first, int rows, float (*sum)[COLUMNS])
-{
-    const HnCudaProductArgs &a = all.product;
-    const HnCudaWeights &w = all.weights;
-    constexpr int EACH = 32 / BITS;
-    const uint32_t flips = weight_flips(w);
-    const float *x = hn_at<const float>(a.a) + job.row * a.k;
-    for (int64_t k = job.k + threadIdx.x % HN_WARP * EACH; k < job.k_end; k += HN_WARP * EACH) {
-        float v[COLUMNS][EACH], scale[COLUMNS];
-#pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
-            const int64_t j = first + c < a.n ? first + c : a.n - 1, at = weight_scale_at(w, j, k);
-            const uint32_t word = hn_at<const uint32_t>(w.w)[(j * a.k + k) / EACH] ^ flips;
-            const float less = weight_less(w, at);
-            scale[c] = hn_at<const float>(w.scale)[at];
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                v[c][i] = weight_float(weight_of_word(word, BITS, i)) - less;
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            if (r >= rows)
-                break;
-            float p[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i += 4)
-                hn_load_vector(p + i, x + r * a.k + k + i);
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                float part = 0;
-#pragma unroll
-                for (int i = 0; i < EACH; i++)
-                    part = fmaf(p[i], v[c][i], part);
-                sum[r][c] = fmaf(part, scale[c], sum[r][c]);
-            }
-        }
-    }
-}
-
+/* A warp for each column, lanes go along k. */
 extern "C" __global__ void __launch_bounds__(HN_CUDA_ROWS_THREADS)
-    weight_rows_k(const __grid_constant__ HnCudaWeightMatMulArgs all)
+    weight_any_k(const __grid_constant__ HnCudaWeightMatMulArgs all)
 {
     const HnCudaProductArgs &a = all.product;
     const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
-    for (int64_t at = blockIdx.x; at < HnProductJob::count(a, ROWS, WARPS * COLUMNS); at += gridDim.x) {
-        const HnProductJob job(a, at, ROWS, WARPS * COLUMNS);
-        const int64_t first = job.column + warp * COLUMNS;
+    for (int64_t at = blockIdx.x; at < HnProductJob::count(a, ROWS, WARPS); at += gridDim.x) {
+        const HnProductJob job(a, at, ROWS, WARPS);
+        const int64_t column = job.column + warp;
         const int rows = (int)min(a.m - job.row, (int64_t)ROWS);
         const float *x = hn_at<const float>(a.a) + job.row * a.k;
-        float sum[ROWS][COLUMNS] = {};
-        if (first >= a.n)
+        float sum[ROWS] = {};
+        if (column >= a.n)
             continue;
-        const bool words = all.words && a.a_wide;
-        if (words && all.weights.bits == 8)
-            along_words<8>(all, job, first, rows, sum);
-        else if (words)
-            along_words<4>(all, job, first, rows, sum);
-        else
-            for (int64_t k = job.k + lane; k < job.k_end; k += HN_WARP)
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    const float v = first + c < a.n ? Packed::element(all, 0, k, first + c) : 0.0f;
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        if (r < rows)
-                            sum[r][c] = fmaf(x[r * a.k + k], v, sum[r][c]);
-                }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            if (r >= rows)
-                break;
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const float whole = hn_warp_reduce<HnSum>(sum[r][c]);
-                if (lane == 0 && first + c < a.n)
-                    product_result<float>(a, job.split, 0, job.row + r, first + c, whole);
-            }
-        }
-    }
-}
-
-/* Rows lie side by side: a word of columns for a lane (EACH of them), or one column; warps share k. */
-template <int BITS, int EACH> __device__ void weight_rows_n(const Args &all)
-{
-    const HnCudaProductArgs &a = all.product;
-    const HnCudaWeights &w = all.weights;
-    constexpr int WIDTH = HN_WARP * EACH;
-    __shared__ float room[WARPS][WIDTH];
-    const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
-    const uint32_t flips = weight_flips(w);
-    for (int64_t at = blockIdx.x; at < HnProductJob::count(a, ROWS, WIDTH); at += gridDim.x) {
-        const HnProductJob job(a, at, ROWS, WIDTH);
-        const int64_t column = job.column + lane * EACH;
-        const int rows = (int)min(a.m - job.row, (int64_t)ROWS);
-        const float *x = hn_at<const float>(a.a) + job.row * a.k;
-        float sum[ROWS][EACH] = {}, scale[EACH], less[EACH];
-        int64_t until = 0; /* which k the scales are good up to */
-        for (int64_t k = job.k + warp; column < a.n && k < job.k_end; k += WARPS) {
-            if (k >= until) {
-                for (int i = 0; i < EACH; i++) {
-                    const int64_t from = weight_scale_at(w, k, column + i);
-                    scale[i] = hn_at<const float>(w.scale)[from];
-                    less[i] = weight_less(w, from);
-                }
-                until = w.row_step == 0 ? a.k : (k / w.row_block + 1) * w.row_block;
-            }
-            const uint32_t word = EACH > 1 ? hn_at<const uint32_t>(w.w)[(k * a.n + column) / EACH] ^ flips
-                                           : weight_bits(w, w.w, k * a.n + column);
-            float v[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                v[i] = (weight_float(EACH > 1 ? weight_of_word(word, BITS, i) : word) - less[i]) * scale[i];
+        for (int64_t k = job.k + lane; k < job.k_end; k += HN_WARP) {
+            const float v = Packed::element(all, 0, k, column);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
                 if (r < rows)
-#pragma unroll
-                    for (int i = 0; i < EACH; i++)
-                        sum[r][i] = fmaf(x[r * a.k + k], v[i], sum[r][i]);
+                    sum[r] = fmaf(x[r * a.k + k], v, sum[r]);
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             if (r >= rows)
                 break;
+            const float whole = hn_warp_reduce<HnSum>(sum[r]);
+            if (lane == 0)
+                product_result<float>(a, job.split, 0, job.row + r, column, whole);
+        }
+    }
+}
+
+/* A lane for each column, warps share k. */
+extern "C" __global__ void __launch_bounds__(HN_CUDA_ROWS_THREADS)
+    weight_any_n(const __grid_constant__ HnCudaWeightMatMulArgs all)
+{
+    const HnCudaProductArgs &a = all.product;
+    __shared__ float room[WARPS][HN_WARP];
+    const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
+    for (int64_t at = blockIdx.x; at < HnProductJob::count(a, ROWS, HN_WARP); at += gridDim.x) {
+        const HnProductJob job(a, at, ROWS, HN_WARP);
+        const int64_t column = job.column + lane;
+        const int rows = (int)min(a.m - job.row, (int64_t)ROWS);
+        const float *x = hn_at<const float>(a.a) + job.row * a.k;
+        float sum[ROWS] = {};
+        for (int64_t k = job.k + warp; column < a.n && k < job.k_end; k += WARPS) {
+            const float v = Packed::element(all, 0, k, column);
 #pragma unroll
-            for (int i = 0; i < EACH; i++)
-                room[warp][lane * EACH + i] = sum[r][i];
+            for (int r = 0; r < ROWS; r++)
+                if (r < rows)
+                    sum[r] = fmaf(x[r * a.k + k], v, sum[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            if (r >= rows)
+                break;
+            room[warp][lane] = sum[r];
             __syncthreads();
-            for (int c = threadIdx.x; c < WIDTH && job.column + c < a.n; c += blockDim.x) {
+            if (warp == 0 && column < a.n) {
                 float whole = 0;
                 for (int i = 0; i < WARPS; i++)
-                    whole += room[i][c];
-                product_result<float>(a, job.split, 0, job.row + r, job.column + c, whole);
+                    whole += room[i][lane];
+                product_result<float>(a, job.split, 0, job.row + r, column, whole);
             }
             __syncthreads();
         }
     }
 }
-
-#define DEFINE_N(name, bits, each)                                           \
-    extern "C" __global__ void __launch_bounds__(HN_CUDA_ROWS_THREADS)       \
-        weight_rows_##name(const __grid_constant__ HnCudaWeightMatMulArgs a) \
-    {                                                                        \
-        weight_rows_n<bits, each>(a);                                        \
-    }
-DEFINE_N(n, 8, 1) /* of any bits */
-DEFINE_N(n_4, 4, 8)
-DEFINE_N(n_8, 8, 4)
 
 /* --- rows of a table -----------------------------------------------------------------------------------------------
  */

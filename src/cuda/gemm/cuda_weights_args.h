@@ -17,10 +17,10 @@ typedef struct {
     HnCudaProductArgs product;
     HnCudaWeights weights;
     int32_t turned; /* w is [N, K] */
-    int32_t words;  /* it can be read by 32 bits that share a scale */
 } HnCudaWeightMatMulArgs;
 
 #define HN_CUDA_WEIGHT_COLUMNS 4 /* of a warp that goes along k */
+#define HN_CUDA_WEIGHT_WIDTH 128 /* columns of a block, where they lie side by side and are read eight at a time */
 
 /* y[i][j] = weight[at[i]][j] */
 typedef struct {

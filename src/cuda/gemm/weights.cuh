@@ -33,11 +33,6 @@ __device__ inline float weight_at(const HnCudaWeights &w, int64_t row, int64_t c
     const float v = weight_float(weight_bits(w, w.w, row * columns + col)) - weight_less(w, at);
     return v * hn_at<const float>(w.scale)[at];
 }
-/* Element i of a word of them. */
-__device__ inline uint32_t weight_of_word(uint32_t word, int bits, int i)
-{
-    return bits == 8 ? word >> (i * 8) & 255u : word >> (i * 4) & 15u;
-}
 /* The flips of all elements of a word. */
 __device__ inline uint32_t weight_flips(const HnCudaWeights &w)
 {
