@@ -384,12 +384,19 @@ static void note_step(const HnStep *s, G_GNUC_UNUSED int depth, gpointer data)
     }
 }
 
+static void note_unrecorded(const HnStep *s, const char *why, gpointer data)
+{
+    if (s->node != NULL && s->kernel != NULL) /* of those without a kernel it is said that they run on ref */
+        hn_context_note(data, 1, "node '%s' (%s) is not recorded: %s", hn_node_label(s->node), s->node->op_type, why);
+}
+
 void hn_tool_note_refs(HnContext *ctx, const HnSession *s)
 {
     if (ctx->common.quiet)
         return;
     Notes notes = { .ctx = ctx, .seen = g_hash_table_new(NULL, NULL) };
     hn_session_foreach_step(s, note_step, &notes);
+    hn_session_foreach_unrecorded(s, note_unrecorded, ctx);
     if (notes.lacking != NULL)
         hn_context_warn(ctx, "%s: %u node%s run%s on slow reference kernels", notes.lacking, notes.lacking_nodes,
                         notes.lacking_nodes == 1 ? "" : "s", notes.lacking_nodes == 1 ? "s" : "");

@@ -97,6 +97,8 @@ static void add_common(GPtrArray *args, const HnCommon *c)
     g_ptr_array_add(args, g_strdup_printf("--threads=%d", c->threads));
     if (c->mem_limit > 0)
         g_ptr_array_add(args, g_strdup_printf("--mem-limit=%" G_GUINT64_FORMAT, c->mem_limit));
+    if (c->device_mem_limit > 0)
+        g_ptr_array_add(args, g_strdup_printf("--device-mem-limit=%" G_GUINT64_FORMAT, c->device_mem_limit));
     if (c->quiet)
         g_ptr_array_add(args, g_strdup("--quiet"));
     if (c->no_progress)

@@ -21,7 +21,8 @@
 
 struct HnBudget {
     gint refs;
-    gsize limit;      /* 0: none */
+    gsize limit; /* 0: none */
+    gsize device_limit;
     const gint *halt; /* NULL: nobody ends the work */
     gint fails;       /* atomic: fail_at is set */
     GMutex lock;      /* of what follows */
@@ -47,6 +48,16 @@ HnBudget *hn_budget_new(gsize limit)
     budget->limit = limit;
     g_mutex_init(&budget->lock);
     return budget;
+}
+
+void hn_budget_limit_device(HnBudget *budget, gsize limit)
+{
+    budget->device_limit = limit;
+}
+
+gsize hn_budget_device_limit(const HnBudget *budget)
+{
+    return budget != NULL ? budget->device_limit : 0;
 }
 
 HnBudget *hn_budget_ref(HnBudget *budget)

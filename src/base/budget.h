@@ -44,6 +44,11 @@ gsize hn_budget_used(HnBudget *budget);
 gsize hn_budget_peak(HnBudget *budget);
 guint64 hn_budget_count(HnBudget *budget); /* allocations and charges so far: a test expects none during a run */
 
+/* Bytes of a device's own memory that who has this budget may take there; 0, as at first: any. It is only kept here,
+ * for whoever opens a session. Before the budget is shared with other threads. */
+void hn_budget_limit_device(HnBudget *budget, gsize limit);
+gsize hn_budget_device_limit(const HnBudget *budget); /* of NULL 0 */
+
 /* For tests: the k-th allocation or charge from now fails (1 is the next one), once; 0 takes that back. */
 void hn_budget_fail_at(HnBudget *budget, guint64 k);
 /* FALSE where the next one is to fail, which it does with that. A loop that allocates nothing asks, to end then, too.

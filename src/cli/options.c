@@ -69,7 +69,7 @@ static gboolean set_seed(Parse *p, const char *value, GError **error)
     return TRUE;
 }
 
-static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
+static gboolean set_mem_limit(guint64 *limit, const char *value, GError **error)
 {
     guint64 x;
     if (!hn_parse_size(value, &x, error))
@@ -78,7 +78,7 @@ static gboolean set_mem_limit(Parse *p, const char *value, GError **error)
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "'%s' leaves no memory at all", value);
         return FALSE;
     }
-    p->common->mem_limit = x;
+    *limit = x;
     return TRUE;
 }
 
@@ -151,7 +151,9 @@ static gboolean on_value(const char *option, const char *value, gpointer data, G
     else if (!strcmp(option, "--seed"))
         ok = set_seed(p, value, error);
     else if (!strcmp(option, "--mem-limit"))
-        ok = set_mem_limit(p, value, error);
+        ok = set_mem_limit(&p->common->mem_limit, value, error);
+    else if (!strcmp(option, "--device-mem-limit"))
+        ok = set_mem_limit(&p->common->device_mem_limit, value, error);
     else if (!strcmp(option, "--time-limit"))
         ok = set_time_limit(p, value, error);
     else if (!strcmp(option, "--json"))
@@ -212,6 +214,8 @@ static const GOptionEntry common_entries[] = {
       "compute what operators say term by term: no faster algorithms that round otherwise", NULL },
     { "mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
       "end with status 6 rather than use more private memory than this, such as 512M or 2GB", "SIZE" },
+    { "device-mem-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,
+      "the same for the memory of the device that --device names", "SIZE" },
     { "verify-data", 0, FLAG, CALLBACK, (gpointer)on_flag,
       "compare files of weights beside a model with the checksums that it gives", NULL },
     { "time-limit", 0, FILENAME, CALLBACK, (gpointer)on_value,

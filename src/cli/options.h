@@ -78,9 +78,9 @@ typedef struct {
     guint64 seed;
     gboolean strict_math;
     gboolean verify_data;
-    guint64 mem_limit; /* bytes, 0: none */
-    double time_limit; /* seconds of the clock, 0: none */
-    gboolean json;     /* print JSON to json_file, or instead of the table to stdout (NULL) */
+    guint64 mem_limit, device_mem_limit; /* bytes, 0: none */
+    double time_limit;                   /* seconds of the clock, 0: none */
+    gboolean json;                       /* print JSON to json_file, or instead of the table to stdout (NULL) */
     char *json_file;
     gboolean csv;
     char *csv_file;

@@ -346,6 +346,7 @@ int hn_tool_main(int argc, char **argv, const HnTool *tool)
     ctx.n_args = (int)g_strv_length(ctx.args);
     const gsize limit = tool->counts_memory != NULL && tool->counts_memory(params) ? 0 : ctx.common.mem_limit;
     ctx.budget = hn_budget_new(hn_memory_start(tool->name, limit, ctx.common.threads));
+    hn_budget_limit_device(ctx.budget, ctx.common.device_mem_limit);
     ctx.bar = hn_bar_new(STDERR_FILENO, !ctx.common.quiet && !ctx.common.no_progress);
     ctx.progress = (HnProgress){ hn_bar_tell, ctx.bar, &halt };
     ctx.halt = &halt;

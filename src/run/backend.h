@@ -186,6 +186,10 @@ typedef struct {
      * nanoseconds behind the first one each of the first n was reached. NULL: the device has no clock. */
     gboolean (*mark)(gpointer stream, guint i, GError **error);
     gboolean (*marks)(gpointer stream, guint n, double *ns, GError **error);
+    /* From now on alloc() gives no more than that many bytes in all; 0: any. NULL: nobody can say. */
+    void (*limit)(gpointer device, gsize bytes);
+    /* Something that ran there did what it must not, and nothing works on this device any more. NULL: never. */
+    gboolean (*failed)(gpointer stream);
 } HnMemory;
 
 struct HnBackend {
@@ -196,6 +200,9 @@ struct HnBackend {
      * there is no such device. */
     gpointer (*open)(int index, GError **error);
     void (*close)(gpointer device);
+    /* The same device, but so that it has nothing in common with what was opened before, which HnMemory.failed. NULL:
+     * there is no such thing. */
+    gpointer (*open_apart)(int index, GError **error);
     /* What each session has for itself beside it; NULL: nothing. stream_new fails with NULL. */
     gpointer (*stream_new)(gpointer device, GError **error);
     void (*stream_free)(gpointer stream);

@@ -1,9 +1,9 @@
 #include "run/device.h"
 
-HnDevice *hn_device_new(const HnBackend *backend, GError **error)
+static HnDevice *device_new(const HnBackend *backend, gpointer (*open)(int index, GError **error), GError **error)
 {
     GError *failure = NULL;
-    gpointer handle = backend->open(backend->index, &failure);
+    gpointer handle = open(backend->index, &failure);
     if (failure != NULL) {
         g_propagate_error(error, failure);
         return NULL;
@@ -17,6 +17,19 @@ HnDevice *hn_device_new(const HnBackend *backend, GError **error)
     if (backend->memory != NULL)
         d->residents = hn_residents_new(backend, handle);
     return d;
+}
+
+HnDevice *hn_device_new(const HnBackend *backend, GError **error)
+{
+    return device_new(backend, backend->open, error);
+}
+
+HnDevice *hn_device_new_apart(const HnBackend *backend, GError **error)
+{
+    if (backend->open_apart != NULL)
+        return device_new(backend, backend->open_apart, error);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "device '%s' cannot be opened once more", backend->name);
+    return NULL;
 }
 
 HnDevice *hn_device_ref(HnDevice *d)

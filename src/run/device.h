@@ -21,6 +21,8 @@ typedef struct {
 
 /* Errors: UNSUPPORTED where there is no such device. */
 HnDevice *hn_device_new(const HnBackend *backend, GError **error);
+/* By HnBackend.open_apart. Errors: UNSUPPORTED where it cannot be had. */
+HnDevice *hn_device_new_apart(const HnBackend *backend, GError **error);
 HnDevice *hn_device_ref(HnDevice *d);
 void hn_device_unref(HnDevice *d); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnDevice, hn_device_unref)

@@ -262,6 +262,8 @@ gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error);
 gboolean hn_env_wait(const HnRunEnv *env, GError **error);
 /* Copies to the device of what no step of the plan makes come first: what is behind them can be recorded in one go. */
 void hn_plan_hoist_moves(HnPlan *p);
+/* hn_session_foreach_unrecorded(), of this plan alone. */
+void hn_plan_foreach_unrecorded(const HnPlan *p, HnUnrecordedFn fn, gpointer data);
 
 /* --- settle.c: variables on a device */
 
@@ -269,6 +271,14 @@ void hn_plan_hoist_moves(HnPlan *p);
 gboolean hn_plan_stays(const HnPlan *p, guint k, const HnSlot *s);
 /* Steps at the end that copy new elements to the places of variables where they are not made there. */
 gboolean hn_plan_settle(HnPlan *p, GError **error);
+
+/* --- fault.c: what ran on a device did what it must not */
+
+gboolean hn_env_failed(const HnRunEnv *env);
+/* Behind a wait for this step alone, which failed with *error: says which node it was. */
+void hn_step_name_failure(const HnStep *s, const HnRunEnv *env, GError **error);
+/* The same behind a run of many steps with these inputs: by another run, step by step on the device opened anew. */
+void hn_env_find_failure(const HnRunEnv *env, HnTensor *const *in, GError **error);
 
 /* --- place.c: memory */
 

@@ -251,8 +251,12 @@ static gboolean run_watched(HnPlan *p, GError **error)
 {
     const gint *halt = p->exec->env->halt;
     for (guint i = 0; i < p->steps->len; i++) {
-        if (!hn_halt_go(halt, error) || !hn_step_run(p->steps->pdata[i], error) || !hn_env_wait(p->exec->env, error))
+        if (!hn_halt_go(halt, error))
             return FALSE;
+        if (!hn_step_run(p->steps->pdata[i], error) || !hn_env_wait(p->exec->env, error)) {
+            hn_step_name_failure(p->steps->pdata[i], p->exec->env, error);
+            return FALSE;
+        }
         look_at_results(p, p->steps->pdata[i]);
     }
     return TRUE;
@@ -390,6 +394,26 @@ void hn_exec_foreach(const HnExec *x, HnStepFn fn, int depth, gpointer data)
         foreach_in_plan(x->plans->pdata[i], fn, depth, data);
 }
 
+static void unrecorded_in_exec(const HnExec *x, HnUnrecordedFn fn, gpointer data);
+
+static void unrecorded_in_plan(const HnPlan *p, HnUnrecordedFn fn, gpointer data)
+{
+    hn_plan_foreach_unrecorded(p, fn, data);
+    for (guint i = 0; i < p->steps->len; i++) {
+        const Ref *r = ref_of(p->steps->pdata[i]);
+        for (guint k = 0; r != NULL && r->execs != NULL && k < r->execs->len; k++)
+            unrecorded_in_exec(r->execs->pdata[k], fn, data);
+    }
+    for (guint i = 0; i < p->next->len; i++)
+        unrecorded_in_plan(p->next->pdata[i], fn, data);
+}
+
+static void unrecorded_in_exec(const HnExec *x, HnUnrecordedFn fn, gpointer data)
+{
+    for (guint i = 0; i < x->plans->len; i++)
+        unrecorded_in_plan(x->plans->pdata[i], fn, data);
+}
+
 /* --- the session ------------------------------------------------------------------------------------------------- */
 
 HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **error)
@@ -408,6 +432,8 @@ HnSession *hn_session_new_on(HnEngine *e, const HnSessionOptions *o, GError **er
         hn_budget_ref(env->o.budget);
     env->halt = hn_budget_halt(env->o.budget);
     env->o.prefer = o->prefer != NULL ? g_intern_string(o->prefer) : NULL;
+    if (env->backend->memory != NULL && env->backend->memory->limit != NULL && hn_budget_device_limit(o->budget) > 0)
+        env->backend->memory->limit(env->device, hn_budget_device_limit(o->budget));
     if (env->backend->stream_new != NULL && (env->stream = env->backend->stream_new(env->device, error)) == NULL)
         return NULL;
     s->inputs = e->inputs;
@@ -706,6 +732,8 @@ gboolean hn_session_run(HnSession *s, HnTensor *const *in, HnTensor **out, GErro
     const HnIsa before = hn_cpu_limit_isa(s->env.engine->device->isa);
     const gboolean ok = run(s, in, out, error);
     hn_cpu_limit_isa(before);
+    if (!ok && s->env.o.watch == NULL && hn_env_failed(&s->env))
+        hn_env_find_failure(&s->env, in, error);
     return ok;
 }
 
@@ -729,4 +757,9 @@ void hn_session_stats(const HnSession *s, HnSessionStats *stats)
 void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data)
 {
     hn_exec_foreach(s->main, fn, 0, data);
+}
+
+void hn_session_foreach_unrecorded(const HnSession *s, HnUnrecordedFn fn, gpointer data)
+{
+    unrecorded_in_exec(s->main, fn, data);
 }

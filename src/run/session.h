@@ -102,5 +102,9 @@ void hn_session_stats(const HnSession *s, HnSessionStats *stats);
 /* Called for every step of the plans alive, in order; `depth` counts enclosing sub-graphs. */
 typedef void (*HnStepFn)(const HnStep *s, int depth, gpointer data);
 void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data);
+/* Called for every step of these, but for copies, that a device which records what it is to do (HnMemory.record) has to
+ * be told of anew at each run; `why` says why, as part of a sentence. */
+typedef void (*HnUnrecordedFn)(const HnStep *s, const char *why, gpointer data);
+void hn_session_foreach_unrecorded(const HnSession *s, HnUnrecordedFn fn, gpointer data);
 
 G_END_DECLS

@@ -270,6 +270,35 @@ gboolean hn_plan_run_segments(HnPlan *p, GError **error)
     return FALSE;
 }
 
+/* Why the step, of a segment on the device, is enqueued anew each time; NULL: it is not. */
+static char *why_unrecorded(const HnPlan *p, const HnSegment *g, const HnStep *s)
+{
+    for (int i = 0; i < s->n_in + s->n_hidden && g->kind == HN_READS_HOST; i++) {
+        const HnSlot *in = s->in[i].slot;
+        if (reads_on_host(s, i) && in != NULL && !in->constant)
+            return g_strdup_printf("its input %d is read on the host", i);
+    }
+    if (g->kind == HN_ON_HOST)
+        return g_strdup(s->kernel == &hn_control_kernel ? "the host chooses what it runs" : "it runs on the host");
+    return g->kind == HN_ON_DEVICE && g->runs > 1 && g->recorded == NULL
+               ? g_strdup_printf("device '%s' cannot record it", p->exec->env->backend->name)
+               : NULL;
+}
+
+void hn_plan_foreach_unrecorded(const HnPlan *p, HnUnrecordedFn fn, gpointer data)
+{
+    const HnMemory *m = p->exec->env->backend->memory;
+    for (guint i = 0; p->segments != NULL && m->record != NULL && i < p->segments->len; i++) {
+        const HnSegment *g = &g_array_index(p->segments, HnSegment, i);
+        for (int k = g->start; k < g->end; k++) {
+            const HnStep *s = p->steps->pdata[k];
+            g_autofree char *why = why_unrecorded(p, g, s);
+            if (why != NULL)
+                fn(s, why, data);
+        }
+    }
+}
+
 /* --- times ------------------------------------------------------------------------------------------------------- */
 
 gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t)

@@ -74,3 +74,32 @@ same() {
 @test "hone-profile on the device" {
     succeeds hone-profile chain.onnx --data random --device cuda --runs 2
 }
+
+@test "--device-mem-limit: what is needed, what is free, and the limit" {
+    refuses 6 "the model needs 64.0 MB or more, 8589.9 of 8589.9 MB are free for it, and the limit is 1.0 MB" \
+        hone-run wide.onnx --data random --device cuda --device-mem-limit 1M
+    HONE_EMU_MEMORY=2000000 refuses 6 "2.0 of 2.0 MB are free" hone-run wide.onnx --data random --device cuda
+    succeeds hone-run wide.onnx --data random --device cuda --device-mem-limit 1GB -o limited.npz
+    refuses 2 "leaves no memory" hone-run wide.onnx --data random --device cuda --device-mem-limit 0
+}
+
+# faulty KERNEL WORDS COMMAND...: it reads outside of all memory; status 1 and the words behind what the emulated device says
+faulty() {
+    local kernel=$1 words=$2
+    shift 2
+    HONE_EMU_FAULT=$kernel run --separate-stderr "$@"
+    [ "$status" -eq 1 ] && [ -z "$output" ] && [[ ${stderr_lines[-1]} == hone*": "*"$words"* ]] || explain "$@"
+}
+
+@test "a fault on the device: the node's name, also in a sub-graph and in a training step" {
+    faulty elements_few "node 'add' (Add): device 'cuda:0': what was running there failed: an illegal memory access" \
+        hone-run chain.onnx --data random --device cuda -o fault.npz
+    faulty gather_rows_16 "(Gather): device 'cuda:0'" hone-run twins.onnx --data random --device cuda -o fault.npz
+    faulty optimizer_adamw_f32 "(AdamW): device 'cuda:0'" hone-bench --train "$root/models/digits/model.onnx" --device cuda
+}
+
+@test "-v says which nodes are not recorded, and why" {
+    run --separate-stderr hone-run -v branches.onnx --data random --device cuda -o v.npz
+    [ "$status" -eq 0 ]
+    [[ $stderr == *"(If) is not recorded: the host chooses what it runs"* ]]
+}

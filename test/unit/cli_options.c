@@ -94,7 +94,7 @@ static void test_values(void)
 {
     Parsed p;
     g_assert_true(parse("a -o x.onnx --set=a=1 b --set b;c=2 --runs 3 --strict --big 5000000000 --rate 2.5 -t 4 "
-                        "--device cuda:1 --seed 12 --mem-limit 2GB -q -vv -v --no-progress",
+                        "--device cuda:1 --seed 12 --mem-limit 2GB --device-mem-limit 1GiB -q -vv -v --no-progress",
                         &p, NULL));
     g_assert_cmpstr(p.params.out, ==, "x.onnx");
     g_assert_cmpuint(g_strv_length(p.params.set), ==, 2);
@@ -108,6 +108,7 @@ static void test_values(void)
     g_assert_cmpint(p.common.device_index, ==, 1);
     g_assert_cmpuint(p.common.seed, ==, 12);
     g_assert_cmpuint(p.common.mem_limit, ==, 2000000000);
+    g_assert_cmpuint(p.common.device_mem_limit, ==, (guint64)1 << 30);
     g_assert_true(p.common.quiet && p.common.no_progress);
     g_assert_cmpint(p.common.verbose, ==, 3);
     g_assert_cmpuint(g_strv_length(p.args), ==, 2);
@@ -218,6 +219,8 @@ static void test_refused(void)
     expect_usage("--device gpu", "option '--device': 'gpu' is not a device: cpu, cuda, cuda:N, null or ref");
     expect_usage("--seed=-1", "option '--seed': '-1' is not a whole number of at least 0");
     expect_usage("--mem-limit 5X", "option '--mem-limit': '5X' is not a size such as 512M, 2GB or 1.5GiB");
+    expect_usage("--device-mem-limit 5X",
+                 "option '--device-mem-limit': '5X' is not a size such as 512M, 2GB or 1.5GiB");
     expect_usage("--mem-limit 0", "option '--mem-limit': '0' leaves no memory at all");
     expect_usage("--format md --json", "'--format' and '--json' cannot both go to stdout; name a file: '--json=FILE'");
     expect_usage("--format csv --csv=x", "'--format csv' and '--csv=FILE' are one option: give one of them");

@@ -37,11 +37,14 @@ static void cuda_close(gpointer device)
     HnCuda *c = device;
     if (c->context != NULL && hn_cuda_enter(c, NULL))
         g_hash_table_foreach(c->modules, unload, c);
-    if (c->context != NULL)
+    if (c->context != NULL && c->apart)
+        c->driver->context_destroy(c->context);
+    else if (c->context != NULL)
         c->driver->context_release(c->index);
     hn_kernel_file_free(c->kernels);
     g_hash_table_unref(c->modules);
     g_hash_table_unref(c->functions);
+    g_hash_table_unref(c->blocks);
     g_mutex_clear(&c->lock);
     g_free(c);
 }
@@ -82,9 +85,19 @@ static gboolean is_able(const HnCuda *c, GError **error)
     return FALSE;
 }
 
+/* Not the calling thread's yet. */
+static int make_context(HnCuda *c)
+{
+    HnCuContext before;
+    if (!c->apart)
+        return c->driver->context_retain(&c->context, c->index);
+    const int result = c->driver->context_create(&c->context, NULL, 0, c->index);
+    return result == HN_CU_SUCCESS ? c->driver->context_pop(&before) : result;
+}
+
 static gboolean enter_first(HnCuda *c, GError **error)
 {
-    const int result = c->driver->context_retain(&c->context, c->index);
+    const int result = make_context(c);
     if (result == HN_CU_SUCCESS)
         return hn_cuda_enter(c, error);
     c->context = NULL;
@@ -107,20 +120,37 @@ static gboolean start(HnCuda *c, int index, GError **error)
     return is_able(c, error) && (c->kernels = hn_kernel_file_open(error)) != NULL && enter_first(c, error);
 }
 
-static gpointer cuda_open(int index, GError **error)
+static gpointer open_context(int index, gboolean apart, GError **error)
 {
     const HnCudaDriver *driver = hn_cuda_driver(error);
     if (driver == NULL)
         return NULL;
+    if (apart && driver->context_create == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "the driver is too old to open device 'cuda:%d' once more",
+                    index);
+        return NULL;
+    }
     HnCuda *c = g_new0(HnCuda, 1);
     c->driver = driver;
+    c->apart = apart;
     g_mutex_init(&c->lock);
     c->modules = g_hash_table_new(g_str_hash, g_str_equal);
     c->functions = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    c->blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     if (start(c, index, error))
         return c;
     cuda_close(c);
     return NULL;
+}
+
+static gpointer cuda_open(int index, GError **error)
+{
+    return open_context(index, FALSE, error);
+}
+
+static gpointer cuda_open_apart(int index, GError **error)
+{
+    return open_context(index, TRUE, error);
 }
 
 /* --- modules ----------------------------------------------------------------------------------------------------- */
@@ -224,6 +254,7 @@ static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
         .memory = &hn_cuda_memory,         \
         .open = cuda_open,                 \
         .close = cuda_close,               \
+        .open_apart = cuda_open_apart,     \
         .stream_new = cuda_stream_new,     \
         .stream_free = cuda_stream_free,   \
         .kernels = cuda_kernels,           \

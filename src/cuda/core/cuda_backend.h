@@ -21,6 +21,7 @@ typedef struct {
     const HnCudaDriver *driver;
     HnCuDevice index;
     HnCuContext context;
+    gboolean apart; /* the context is no other's; else it is the one that all of the process share */
     int multiprocessors;
     int shared_bytes; /* most of a block */
     int capability;   /* 80: compute capability 8.0 */
@@ -28,6 +29,8 @@ typedef struct {
     GMutex lock;           /* of all that follows */
     GHashTable *modules;   /* name -> HnCuModule */
     GHashTable *functions; /* name -> HnCuFunction, of all modules */
+    GHashTable *blocks;    /* allocated memory: HnCuAddress -> gsize * */
+    gsize used, limit;     /* bytes: of all blocks, and at most; 0: any */
 } HnCuda;
 
 #define HN_CUDA_STAGE_BYTES ((gsize)1 << 20)

@@ -32,6 +32,7 @@ static char *find_functions(HnCudaDriver *d, void *library, const char *name)
 #define HN_CU(member, symbol, arguments)                          \
     if ((*(void **)&d->member = dlsym(library, #symbol)) == NULL) \
         return g_strdup_printf("%s has no function %s: the driver is too old", name, #symbol);
+#define HN_CU_LATER(member, symbol, arguments) *(void **)&d->member = dlsym(library, #symbol);
 #include "cuda/core/cuda_driver.def"
 #undef HN_CU
     return NULL;

@@ -20,6 +20,7 @@ typedef struct CUstream_st *HnCuStream;
 typedef struct CUgraph_st *HnCuGraph;
 typedef struct CUgraphExec_st *HnCuGraphExec;
 typedef struct CUevent_st *HnCuEvent;
+struct CUctxCreateParams_st; /* none is ever given */
 
 /* CUresult, what hone tells apart */
 enum {

@@ -5,29 +5,82 @@
 
 #include "cuda/core/cuda_backend.h"
 
+/* What is needed, what was free for it, what it may be; under the lock. */
+static void set_too_little(const HnCuda *c, gsize bytes, GError **error)
+{
+    size_t left = 0, all = 0;
+    g_autofree char *limit =
+        c->limit > 0 ? g_strdup_printf(", and the limit is %.1f MB", (double)c->limit / 1e6) : g_strdup("");
+    c->driver->memory_info(&left, &all);
+    g_set_error(
+        error, HN_ERROR, HN_ERROR_BUDGET,
+        "device 'cuda:%d' has too little memory: the model needs %.1f MB or more, %.1f of %.1f MB are free for it%s",
+        c->index, (double)(c->used + bytes) / 1e6, (double)(c->used + left) / 1e6, (double)all / 1e6, limit);
+}
+
+/* Under the lock. 0: error. */
+static HnCuAddress allocate(HnCuda *c, gsize bytes, GError **error)
+{
+    HnCuAddress address = 0;
+    const gboolean allowed = c->limit == 0 || (c->used <= c->limit && bytes <= c->limit - c->used);
+    const int result = allowed ? c->driver->alloc(&address, bytes) : HN_CU_OUT_OF_MEMORY;
+    if (result == HN_CU_OUT_OF_MEMORY)
+        set_too_little(c, bytes, error);
+    else if (hn_cuda_check(c, result, "allocating memory", error))
+        return address;
+    return 0;
+}
+
 static void *cuda_alloc(gpointer device, gsize bytes, GError **error)
 {
     HnCuda *c = device;
-    HnCuAddress address = 0;
-    size_t left = 0, all = 0;
+    bytes = MAX(bytes, 1);
     if (!hn_cuda_enter(c, error))
         return NULL;
-    const int result = c->driver->alloc(&address, MAX(bytes, 1));
-    if (result == HN_CU_OUT_OF_MEMORY) {
-        c->driver->memory_info(&left, &all);
-        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET,
-                    "device 'cuda:%d' has no %.1f MB left for this model: %.1f of %.1f MB are free", c->index,
-                    (double)bytes / 1e6, (double)left / 1e6, (double)all / 1e6);
-        return NULL;
+    g_mutex_lock(&c->lock);
+    const HnCuAddress address = allocate(c, bytes, error);
+    if (address != 0) {
+        const guint64 block[] = { address, bytes };
+        guint64 *key = g_memdup2(block, sizeof block);
+        g_hash_table_insert(c->blocks, key, key + 1);
+        c->used += bytes;
     }
-    return hn_cuda_check(c, result, "allocating memory", error) ? (void *)(uintptr_t)address : NULL;
+    g_mutex_unlock(&c->lock);
+    return (void *)(uintptr_t)address;
 }
 
 static void cuda_free(gpointer device, void *data)
 {
     HnCuda *c = device;
-    if (data != NULL && hn_cuda_enter(c, NULL))
-        c->driver->free((HnCuAddress)(uintptr_t)data);
+    const guint64 address = (guint64)(uintptr_t)data;
+    if (data == NULL)
+        return;
+    g_mutex_lock(&c->lock);
+    const guint64 *bytes = g_hash_table_lookup(c->blocks, &address);
+    c->used -= bytes != NULL ? (gsize)*bytes : 0;
+    g_hash_table_remove(c->blocks, &address);
+    g_mutex_unlock(&c->lock);
+    if (hn_cuda_enter(c, NULL))
+        c->driver->free((HnCuAddress)address);
+}
+
+static void cuda_limit(gpointer device, gsize bytes)
+{
+    HnCuda *c = device;
+    g_mutex_lock(&c->lock);
+    c->limit = bytes;
+    g_mutex_unlock(&c->lock);
+}
+
+/* Such a result is all that the driver says of this context from then on. */
+static gboolean cuda_failed(gpointer stream)
+{
+    const HnCudaStream *t = stream;
+    const HnCuda *c = t->device;
+    if (!hn_cuda_enter(c, NULL))
+        return FALSE;
+    const int result = c->driver->stream_wait(t->stream);
+    return result >= HN_CU_FAULTS && result < HN_CU_FAULTS_END;
 }
 
 /* --- copies ------------------------------------------------------------------------------------------------------ */
@@ -192,4 +245,6 @@ const HnMemory hn_cuda_memory = {
     .forget = cuda_forget,
     .mark = cuda_mark,
     .marks = cuda_marks,
+    .limit = cuda_limit,
+    .failed = cuda_failed,
 };

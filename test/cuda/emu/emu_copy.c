@@ -80,7 +80,9 @@ static void launch(EmuContext *c, const EmuOp *op)
     l.params = op->params;
     l.sms = emu_settings.sms;
     l.order = emu_settings.order != 0 ? 1 + emu_random(1u << 30) : 0;
-    if (!emu_launch(op->function->kernel, &l, &c->device->memory.space, counts, &fault))
+    if (g_strcmp0(emu_settings.faulty, emu_kernel_name(op->function->kernel)) == 0)
+        emu_fail(c, EMU_ILLEGAL_ADDRESS, "kernel '%s' is said to be faulty", emu_settings.faulty);
+    else if (!emu_launch(op->function->kernel, &l, &c->device->memory.space, counts, &fault))
         emu_fail(c, fault.result != EMU_OK ? fault.result : EMU_LAUNCH_FAILED, "%s", fault.text);
     c->clock += 1e-6 * (double)(counts->instructions - before);
 }

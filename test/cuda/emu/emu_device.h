@@ -135,7 +135,8 @@ typedef struct {
     size_t memory;
     guint64 fail; /* the allocation that fails, counted from 1; 0: none */
     guint32 order;
-    const char *fault; /* HONE_EMU_CASE */
+    const char *fault;  /* HONE_EMU_CASE */
+    const char *faulty; /* HONE_EMU_FAULT: a kernel */
     const char *counts;
     const char *log;
 } EmuSettings;

@@ -10,6 +10,7 @@
  *   HONE_EMU_LEAKS=1        says at the end of a context what is still there
  *   HONE_EMU_COUNTS=FILE    gets a line of JSON for each kernel at the end of the process
  *   HONE_EMU_LOG=FILE       gets what is said on stderr
+ *   HONE_EMU_FAULT=KERNEL   launches of a kernel that is called so read outside of all memory
  *   HONE_EMU_CASE=NAME      stub, old, nogpu, cc70, busy: a driver or device that hone cannot use
  */
 #include <stdio.h>
@@ -27,6 +28,8 @@ EmuSettings emu_settings;
 static GMutex lock;
 static gboolean started;
 static EmuDevice devices[MOST_DEVICES];
+static GPtrArray
+    *created; /* EmuContext * that are no device's primary one; each has the memory of a device to itself */
 static _Thread_local EmuContext *current[MOST_PUSHED]; /* of this thread, the last one on top */
 static _Thread_local int depth;
 
@@ -146,6 +149,7 @@ static void read_settings(void)
         return;
     s->read = TRUE;
     s->fault = g_getenv("HONE_EMU_CASE");
+    s->faulty = g_getenv("HONE_EMU_FAULT");
     s->cc = is_case("cc70") ? 70 : (int)number("HONE_EMU_CC", 80);
     s->sms = (int)CLAMP(number("HONE_EMU_SMS", 4), 1, 1024);
     s->devices = is_case("nogpu") ? 0 : (int)MIN(number("HONE_EMU_DEVICES", 1), MOST_DEVICES);
@@ -176,7 +180,7 @@ static gboolean is_context(const EmuContext *c)
     for (int i = 0; c != NULL && i < emu_settings.devices; i++)
         if (devices[i].context == c)
             return TRUE;
-    return FALSE;
+    return c != NULL && created != NULL && g_ptr_array_find(created, c, NULL);
 }
 
 int emu_enter(EmuContext **c)
@@ -457,6 +461,45 @@ EMU_CALL(cuDevicePrimaryCtxRelease_v2, int device)
         emu_run_all(c);
         devices[device].context = NULL;
         context_free(c);
+    }
+    return emu_leave(result);
+}
+
+EMU_CALL(cuCtxCreate_v4, void **context, void *params, unsigned flags, int device)
+{
+    int result = enter_device(device);
+    if (result == EMU_OK && (params != NULL || flags != 0))
+        result = EMU_INVALID_VALUE;
+    if (result == EMU_OK && depth == MOST_PUSHED)
+        result = EMU_INVALID_CONTEXT;
+    EmuDevice *own = result == EMU_OK ? g_new0(EmuDevice, 1) : NULL;
+    if (own != NULL) {
+        own->index = device;
+        own->context = context_new(own);
+        if (own->context == NULL) {
+            g_free(own);
+            return emu_leave(EMU_OUT_OF_MEMORY);
+        }
+        created = created != NULL ? created : g_ptr_array_new();
+        g_ptr_array_add(created, own->context);
+        *context = current[depth++] = own->context;
+    }
+    return emu_leave(result);
+}
+
+EMU_CALL(cuCtxDestroy_v2, void *context)
+{
+    int result = enter_started();
+    if (result == EMU_OK && (created == NULL || !g_ptr_array_remove(created, context)))
+        result = EMU_INVALID_CONTEXT;
+    if (result == EMU_OK) {
+        EmuContext *c = context;
+        EmuDevice *own = c->device;
+        if (depth > 0 && current[depth - 1] == c)
+            depth--;
+        emu_run_all(c);
+        context_free(c);
+        g_free(own);
     }
     return emu_leave(result);
 }
