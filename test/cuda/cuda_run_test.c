@@ -50,12 +50,17 @@ static HnSession *place_session(const Place *p)
 }
 
 /* A run whose results are what ref makes of the same inputs. */
-static void run_right(const Place *p, HnSession *s, GPtrArray *in)
+static void run_close(const Place *p, HnSession *s, GPtrArray *in, double rtol, double atol)
 {
     g_autoptr(HnSession) ref = test_session(p->model, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
     g_autoptr(GPtrArray) want = test_run(ref, in), got = test_run(s, in);
     for (guint k = 0; k < want->len; k++)
-        test_assert_close(got->pdata[k], want->pdata[k], 1e-5, 1e-6, "result");
+        test_assert_close(got->pdata[k], want->pdata[k], rtol, atol, "result");
+}
+
+static void run_right(const Place *p, HnSession *s, GPtrArray *in)
+{
+    run_close(p, s, in, 1e-5, 1e-6);
 }
 
 /* Hardmax has no kernel there: its input comes to the host, which waits for it, and its result goes back. */
@@ -156,6 +161,38 @@ static void test_shapes(void)
     place_close(&p);
 }
 
+/* What follows a convolution is computed along with it, by whichever kernel: one launch. */
+static void test_behind_conv(void)
+{
+    static const char *const convs[] = { "w:f32[%d,32,3,3], bias:f32[%d]) pads=[1,1,1,1]", "w:f32[%d,32,1,1])",
+                                         "w:f32[%d,1,3,3], bias:f32[%d]) group=32 pads=[1,1,1,1] strides=[1,1]",
+                                         "w:f32[%d,1,5,5]) group=32 pads=[2,2,2,2]" };
+    static const char *const behind[] = { "%y = Relu(%a)",
+                                          "%b = Add(%r, %a) %y = Clip(%b, lo:f32[]={-0.5}, hi:f32[]={0.75})",
+                                          "%b = Mul(%a, k:f32[32,1,1]) %c = Sub(%b, d:f32[1,32,1,1]) %y = Add(%c, "
+                                          "e:f32[]={0.5})",
+                                          "%b = HardSwish(%a) %y = LeakyRelu(%b) alpha=0.25",
+                                          "%b = Sigmoid(%a) %c = PRelu(%b, k:f32[32,1,1]) %y = HardSigmoid(%c)" };
+    for (guint i = 0; i < G_N_ELEMENTS(convs) * G_N_ELEMENTS(behind); i++) {
+        g_autofree char *sizes = g_strdup(convs[i % G_N_ELEMENTS(convs)]);
+        g_auto(GStrv) pieces = g_strsplit(sizes, "%d", -1);
+        g_autofree char *conv = g_strjoinv("32", pieces);
+        g_autofree char *text =
+            g_strdup_printf("opset 17 graph g(%%x:f32[1,32,9,11], %%r:f32[1,32,9,11]) -> (%%y) { %%a = "
+                            "Conv(%%x, %s %s }",
+                            conv, behind[i / G_N_ELEMENTS(convs)]);
+        Place p;
+        place_open(&p, text);
+        HnSession *s = place_session(&p);
+        g_autoptr(GPtrArray) in = test_inputs(s, 3);
+        start_counting();
+        run_close(&p, s, in, 1e-4, 1e-5);
+        g_assert_cmpint(calls.launches, ==, 1);
+        hn_session_free(s);
+        place_close(&p);
+    }
+}
+
 static const char *const models[] = {
     "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 %y = Softmax(%b) "
     "axis=-1 }",
@@ -229,6 +266,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/loop", test_loop);
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
     g_test_add_func("/cuda/run/shapes", test_shapes);
+    g_test_add_func("/cuda/run/behind-conv", test_behind_conv);
     g_test_add_func("/cuda/run/failing-allocations", test_failing_allocations);
     g_test_add_func("/cuda/run/many-contexts", test_many_contexts);
     return g_test_run();

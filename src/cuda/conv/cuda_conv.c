@@ -7,7 +7,7 @@
  *
  * A transposed convolution is one of stride 1 for each remainder that places in y have modulo the stride.
  */
-#include "op/conv.h"
+#include "cuda/conv/cuda_conv.h"
 
 #include "cuda/conv/cuda_conv_args.h"
 #include "cuda/conv/cuda_window.h"
@@ -137,26 +137,39 @@ static gboolean describe(const HnStep *s, Kind kind, const HnConvPlan *p, HnCuda
     return share(s, kind, p, a, blocks);
 }
 
-static const char *reject(const HnStep *s, Kind kind)
+static const char *reject_plan(const HnStep *s, Kind kind, HnConvPlan *plan)
 {
     const char *reason = hn_cuda_reject_values(s);
     const HnTensor *y = hn_cuda_out(s, 0), *b = kind == GRAD ? NULL : hn_cuda_in(s, BIAS);
-    HnConvPlan plan;
-    HnCudaConvArgs a;
-    int64_t blocks;
     if (reason != NULL)
         return reason;
     if (y == NULL)
         return "only sums are wanted";
-    if (!plan_of(s, kind, &plan, NULL) || (kind == GRAD && !grad_fits(s)))
+    if (!plan_of(s, kind, plan, NULL) || (kind == GRAD && !grad_fits(s)))
         return "inputs that do not fit";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";
-    if ((reason = hn_cuda_reject_axes(plan.n, plan.axis)) != NULL)
+    if ((reason = hn_cuda_reject_axes(plan->n, plan->axis)) != NULL)
         return reason;
-    if (MAX(plan.group, MAX(plan.in_channels, plan.out_channels)) >= G_MAXINT32)
+    if (plan->group * MAX(plan->in_channels, plan->out_channels) >= G_MAXINT32)
         return "2^31 channels or more";
+    return NULL;
+}
+
+static const char *reject(const HnStep *s, Kind kind)
+{
+    HnConvPlan plan;
+    HnCudaConvArgs a;
+    int64_t blocks;
+    const char *reason = reject_plan(s, kind, &plan);
+    if (reason != NULL)
+        return reason;
     return describe(s, kind, &plan, &a, &blocks) ? NULL : "more blocks than a launch has";
+}
+
+const char *hn_cuda_conv_reject(const HnStep *s, HnConvPlan *p)
+{
+    return reject_plan(s, FORWARD, p);
 }
 
 /* What run() launches behind the convolution. */
@@ -300,6 +313,6 @@ static const HnKernel weight_grad = {
     .release = hn_cuda_release,
 };
 
-const HnKernel *const hn_cuda_conv[] = { &conv, NULL };
+const HnKernel *const hn_cuda_conv[] = { &hn_cuda_conv_depthwise, &hn_cuda_conv_packed, &conv, NULL };
 const HnKernel *const hn_cuda_convtranspose[] = { &transposed, NULL };
 const HnKernel *const hn_cuda_convweightgrad[] = { &weight_grad, NULL };

@@ -1,0 +1,51 @@
+/*
+ * What results of a convolution go through before they are stored (cuda_conv_end_args.h).
+ */
+#pragma once
+
+#include "cuda/conv/cuda_conv_end_args.h"
+#include "cuda/core/device.cuh"
+#include "cuda/elementwise/element_functions.cuh"
+
+/* What cuda_conv_end.c takes. */
+#define HN_END_FUNCTIONS(F) F(clip) F(hardsigmoid) F(hardswish) F(leakyrelu) F(relu) F(sigmoid) F(swish)
+#define HN_END_PAIRS(F) F(add) F(div) F(mul) F(prelu) F(sub)
+
+/* v: N results of this channel, the first `n` of which are elements at, at + step and so on. */
+template <typename T, int N>
+__device__ inline void hn_end(const HnCudaEnd &e, float (&v)[N], int n, int32_t channel, int64_t at, int64_t step)
+{
+#pragma unroll 1
+    for (int i = 0; i < e.n; i++) {
+        const HnCudaEndDo &d = e.at[i];
+        float x[N];
+        if (d.of == HN_CUDA_END_ELEMENT) {
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                x[k] = k < n ? hn_load(hn_at<const T>(d.x) + at + k * step) : 0.0f;
+        } else {
+            const float one = d.of == HN_CUDA_END_NONE
+                                  ? 0.0f
+                                  : hn_load(hn_at<const T>(d.x) + (d.of == HN_CUDA_END_ONE ? 0 : channel));
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                x[k] = one;
+        }
+#define FUNCTION(name)                           \
+    case HN_DO_##name:                           \
+        for (int k = 0; k < N; k++)              \
+            v[k] = hn_do_##name(v[k], d.a, d.b); \
+        break;
+#define PAIR(name)                           \
+    case HN_DO_##name:                       \
+        for (int k = 0; k < N; k++)          \
+            v[k] = hn_do_##name(v[k], x[k]); \
+        break;
+        switch (d.code) {
+            HN_END_FUNCTIONS(FUNCTION)
+            HN_END_PAIRS(PAIR)
+        }
+#undef FUNCTION
+#undef PAIR
+    }
+}

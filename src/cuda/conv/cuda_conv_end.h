@@ -1,0 +1,18 @@
+/*
+ * Element-wise nodes that a convolution computes along, for its host code.
+ */
+#pragma once
+
+#include "cuda/conv/cuda_conv_end_args.h"
+#include "cuda/core/cuda_kernel.h"
+
+G_BEGIN_DECLS
+
+/* HnKernel.fuses: the step's fused nodes are such as cuda_conv_end.cuh computes. */
+gboolean hn_cuda_end_fits(const HnStep *s);
+/* In prepare: reads the fused nodes, which fit; ports whose numbers it takes from the host are marked as unread. */
+void hn_cuda_end_init(HnStep *s, HnCudaEnd *e);
+/* In run: fills in the addresses. */
+void hn_cuda_end_place(const HnStep *s, HnCudaEnd *e);
+
+G_END_DECLS

@@ -1,0 +1,285 @@
+/*
+ * Conv by tensor cores where the weights are known at prepare: they are packed as fragments, taps before channels. A
+ * block's tile and how many blocks share the terms of a sum follow from the sizes and the device.
+ */
+#include <string.h>
+
+#include "cuda/conv/cuda_conv.h"
+#include "cuda/conv/cuda_conv_end.h"
+#include "cuda/conv/cuda_conv_packed_args.h"
+#include "cuda/conv/cuda_window.h"
+
+#define FEW_CHANNELS 16 /* of a group's output, and ... */
+#define FEW_TERMS 64    /* ... of a sum: not worth a tile */
+#define PART_STAGES 2   /* of a part of the terms, at least */
+
+enum { X, W, BIAS };
+
+typedef struct {
+    HnCuFunction f;
+    HnCudaGrid grid;
+    HnPack *pack;
+    HnCudaConvPackedArgs args;
+} Conv;
+
+/* A form (cuda_conv_packed_args.h). */
+typedef struct {
+    const char *name;
+    int rows, columns, threads, shared;
+} Form;
+
+#define FORM_OF(name, down, across, deep, rows, columns)                                           \
+    {                                                                                              \
+        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across) * (deep)*HN_CUDA_WARP, \
+            HN_CUDA_CONV_SHARED((down) * (rows)*16, (across) * (columns)*8, deep)                  \
+    }
+#define FORM(name, ...) FORM_OF(name, __VA_ARGS__)
+
+static const Form forms[] = {
+    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128),
+    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64),
+    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32),
+    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32),
+};
+
+static int64_t tiles(int64_t n, int64_t of)
+{
+    return n / of + (n % of != 0);
+}
+
+static int unit_of(const HnStep *s)
+{
+    return hn_cuda_in(s, X)->dtype == HN_F32 ? 4 : 8;
+}
+
+static int64_t stages_of(const HnStep *s, const HnConvPlan *p)
+{
+    return tiles(p->taps * tiles(p->in_channels, unit_of(s)), HN_CUDA_CONV_UNITS);
+}
+
+/* The largest tile of which there is one for each multiprocessor, or the smallest one that is not mostly empty. */
+static const Form *form_of(const HnStep *s, const HnConvPlan *p)
+{
+    const HnCuda *c = s->device;
+    const Form *f = forms, *last = forms + G_N_ELEMENTS(forms) - 1;
+    const int64_t pixels = p->batch * p->y_plane;
+    while (f < last && (f->rows >= 2 * p->out_channels ||
+                        tiles(p->out_channels, f->rows) * tiles(pixels, f->columns) * p->group < c->multiprocessors))
+        f++;
+    return f->rows > 16 && f->rows >= 2 * p->out_channels ? last : f;
+}
+
+static gboolean share(const HnStep *s, const HnConvPlan *p, const Form *f, HnCudaConvPackedArgs *a, int64_t *blocks)
+{
+    const HnCuda *c = s->device;
+    const int64_t stages = stages_of(s, p), most = HN_CUDA_CONV_PART_UNITS / HN_CUDA_CONV_UNITS;
+    a->columns = tiles(a->pixels, f->columns);
+    a->rows = (int32_t)tiles(p->out_channels, f->rows);
+    const int64_t of_terms = (int64_t)a->rows * a->groups;
+    if (stages >= G_MAXINT32 / HN_CUDA_CONV_UNITS || a->columns >= G_MAXINT32 / of_terms)
+        return FALSE;
+    const int64_t wanted = CLAMP(2 * c->multiprocessors / (a->columns * of_terms), 1, MAX(stages / PART_STAGES, 1));
+    const int64_t part = MIN(tiles(stages, wanted), most);
+    const int64_t splits = tiles(stages, part);
+    a->stages = (int32_t)stages;
+    a->share = (int32_t)part;
+    a->splits = (int32_t)splits;
+    *blocks = a->columns * of_terms * splits;
+    return *blocks < G_MAXINT32;
+}
+
+static gboolean describe(const HnStep *s, const HnConvPlan *p, const Form *f, HnCudaConvPackedArgs *a, int64_t *blocks)
+{
+    *a = (HnCudaConvPackedArgs){ .pixels = p->batch * p->y_plane, .x_plane = p->x_plane, .y_plane = p->y_plane };
+    hn_cuda_axes(p->n, p->axis, a->axis);
+    a->groups = (int32_t)p->group;
+    a->in_channels = (int32_t)p->in_channels;
+    a->out_channels = (int32_t)p->out_channels;
+    return share(s, p, f, a, blocks);
+}
+
+/* Places that a unit names fit it (HnCudaConvUnit). */
+static gboolean fits_list(const HnConvPlan *p)
+{
+    static const int64_t reach[HN_CUDA_SPATIAL] = { 255, 255, 4095 };
+    HnCudaWindowAxis a[HN_CUDA_SPATIAL];
+    int64_t far = 0;
+    hn_cuda_axes(p->n, p->axis, a);
+    for (int i = 0; i < HN_CUDA_SPATIAL; i++) {
+        const int64_t last = ((int64_t)a[i].kernel - 1) * a[i].dilation;
+        if (last > reach[i] || far >= G_MAXINT32 / a[i].in)
+            return FALSE;
+        far = far * a[i].in + last;
+    }
+    return far < G_MAXINT32 / 2 && p->in_channels < G_MAXINT32 / 2 / p->x_plane;
+}
+
+static const char *packed_reject(const HnStep *s)
+{
+    HnConvPlan p;
+    HnCudaConvPackedArgs a;
+    int64_t blocks;
+    const char *reason = hn_cuda_conv_reject(s, &p);
+    if (reason != NULL)
+        return reason;
+    if (!s->in[W].slot->constant)
+        return "weights that are not known ahead";
+    if (s->strict_math)
+        return "strict math: no tensor cores";
+    if (p.out_channels < FEW_CHANNELS && p.in_channels * p.taps < FEW_TERMS)
+        return "too few channels for a tile";
+    if (!fits_list(&p))
+        return "a window that reaches too far, or 2^30 elements of a group";
+    return describe(s, &p, form_of(s, &p), &a, &blocks) ? NULL : "more blocks than a launch has";
+}
+
+/* --- what is packed ----------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    HnConvPlan plan;
+    int unit;       /* elements */
+    int64_t stages; /* ... */
+    int64_t lines;  /* 16 rows each, of a group */
+} Packing;
+
+static gsize list_bytes(const Packing *k)
+{
+    return (gsize)k->stages * HN_CUDA_CONV_UNITS * sizeof(HnCudaConvUnit);
+}
+
+static gsize packed_bytes(const Packing *k)
+{
+    return (gsize)(k->plan.group * k->lines * k->stages) * HN_CUDA_CONV_PACKED_BYTES;
+}
+
+/* Where element e of unit u of a row lies in its line, in elements. */
+static int64_t place_of(const Packing *k, int64_t row, int64_t u, int e)
+{
+    const int each = k->unit / 4; /* elements of a word */
+    const int64_t lane = row % 8 * 4 + e / each, word = row / 8 % 2 + u % 2 * 2;
+    return ((u / 2 * HN_CUDA_WARP + lane) * 4 + word) * each + e % each;
+}
+
+static void fill_row(const Packing *k, guint8 *line, int64_t row, const guint8 *w, gsize size)
+{
+    const HnConvPlan *p = &k->plan;
+    const int64_t units = tiles(p->in_channels, k->unit);
+    for (int64_t tap = 0; tap < p->taps; tap++)
+        for (int64_t c = 0; c < p->in_channels; c++)
+            memcpy(line + (gsize)place_of(k, row, tap * units + c / k->unit, (int)(c % k->unit)) * size,
+                   w + (gsize)(c * p->taps + tap) * size, size);
+}
+
+static void fill_list(const Packing *k, HnCudaConvUnit *list)
+{
+    const HnConvPlan *p = &k->plan;
+    const int64_t units = tiles(p->in_channels, k->unit);
+    HnCudaWindowAxis a[HN_CUDA_SPATIAL];
+    hn_cuda_axes(p->n, p->axis, a);
+    for (int64_t i = 0; i < p->taps * units; i++) {
+        const int64_t tap = i / units, c = i % units * k->unit;
+        const int64_t z = tap / a[2].kernel / a[1].kernel * a[0].dilation;
+        const int64_t y = tap / a[2].kernel % a[1].kernel * a[1].dilation, x = tap % a[2].kernel * a[2].dilation;
+        list[i].offset = (int32_t)(c * p->x_plane + (z * a[1].in + y) * a[2].in + x);
+        list[i].place = (uint32_t)(z << 24 | y << 16 | x << 4 | MIN(k->unit, p->in_channels - c));
+    }
+}
+
+/* The list of units, then the weights. */
+static gboolean fill(const HnStep *s, void *to, const HnTensor *t, gconstpointer data, GError **error)
+{
+    const Packing *k = data;
+    const HnConvPlan *p = &k->plan;
+    const gsize size = t->bytes / (gsize)t->n, line = (gsize)k->stages * HN_CUDA_CONV_PACKED_BYTES;
+    const gsize row = (gsize)(p->in_channels * p->taps) * size;
+    guint8 *packed = (guint8 *)to + list_bytes(k);
+    (void)s;
+    (void)error;
+    memset(to, 0, list_bytes(k) + packed_bytes(k));
+    fill_list(k, to);
+    for (int64_t g = 0; g < p->group; g++)
+        for (int64_t i = 0; i < p->out_channels; i++)
+            fill_row(k, packed + (gsize)(g * k->lines + i / 16) * line, i,
+                     (const guint8 *)t->data + (gsize)(g * p->out_channels + i) * row, size);
+    return TRUE;
+}
+
+/* What tells packs of one weight apart: the list depends on sizes of x and on dilation. */
+static int64_t variant_of(const Packing *k)
+{
+    const HnConvPlan *p = &k->plan;
+    uint64_t h = (uint64_t)(k->lines * 31 + p->group);
+    for (int i = 0; i < p->n; i++)
+        h = (h * 1000003 + (uint64_t)p->axis[i].in) * 1000003 + (uint64_t)p->axis[i].dilation;
+    return (int64_t)h;
+}
+
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
+
+/* Results of parts, and the numbers of them that are there. */
+static gboolean prepare_parts(HnStep *s, Conv *c, const Form *f, int64_t blocks, GError **error)
+{
+    const gsize n = (gsize)(blocks / c->args.splits);
+    if (c->args.splits == 1)
+        return TRUE;
+    s->scratch_bytes = (gsize)blocks * (gsize)(f->rows * f->columns) * sizeof(float);
+    g_autofree uint32_t *zeros = g_new0(uint32_t, n);
+    return (c->args.done = hn_cuda_table_new(s, zeros, n * sizeof *zeros, error)) != 0;
+}
+
+static gboolean packed_prepare(HnStep *s, GError **error)
+{
+    Conv *c = g_new0(Conv, 1);
+    Packing k = { .unit = unit_of(s) };
+    int64_t blocks = 0;
+    s->state = c;
+    (void)hn_cuda_conv_reject(s, &k.plan);
+    const Form *f = form_of(s, &k.plan);
+    (void)describe(s, &k.plan, f, &c->args, &blocks);
+    k.stages = c->args.stages;
+    k.lines = (int64_t)c->args.rows * (f->rows / 16);
+    const HnPackForm form = { .variant = variant_of(&k) };
+    c->pack = hn_packs_get(s, s->in[W].slot, &form, list_bytes(&k) + packed_bytes(&k), fill, &k, error);
+    if (c->pack == NULL)
+        return FALSE;
+    s->in[W].unread = TRUE;
+    c->args.units = (uint64_t)(uintptr_t)c->pack->data;
+    c->args.packed = c->args.units + list_bytes(&k);
+    hn_cuda_end_init(s, &c->args.end);
+    c->grid = hn_cuda_row(blocks, f->threads);
+    c->grid.shared = (gsize)f->shared + (gsize)c->args.share * HN_CUDA_CONV_UNITS * sizeof(HnCudaConvUnit);
+    c->f = hn_cuda_typed(s, "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error) &&
+           prepare_parts(s, c, f, blocks, error);
+}
+
+static gboolean packed_run(HnStep *s, GError **error)
+{
+    const Conv *c = s->state;
+    HnCudaConvPackedArgs a = c->args;
+    a.x = hn_cuda_in_address(s, X);
+    a.bias = s->n_in > BIAS ? hn_cuda_in_address(s, BIAS) : 0;
+    a.y = hn_cuda_out_address(s, 0);
+    a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
+    hn_cuda_end_place(s, &a.end);
+    return hn_cuda_launch(s, c->f, c->grid, &a, error);
+}
+
+static void packed_release(HnStep *s)
+{
+    Conv *c = s->state;
+    if (c != NULL) {
+        hn_pack_unref(c->pack);
+        hn_cuda_table_free(s, c->args.done);
+    }
+    hn_cuda_release(s);
+}
+
+const HnKernel hn_cuda_conv_packed = {
+    .name = "cuda.conv_packed",
+    .reject = packed_reject,
+    .prepare = packed_prepare,
+    .run = packed_run,
+    .release = packed_release,
+    .fuses = hn_cuda_end_fits,
+};

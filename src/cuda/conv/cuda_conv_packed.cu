@@ -1,0 +1,14 @@
+#include "cuda/conv/cuda_conv_packed.cuh"
+
+#define KERNEL(form, blocks, suffix, type, ...)                                                  \
+    extern "C" __global__ void __launch_bounds__(HnConvForm<type, __VA_ARGS__>::THREADS, blocks) \
+        conv_packed_##form##_##suffix(const __grid_constant__ HnCudaConvPackedArgs a)            \
+    {                                                                                            \
+        hn_conv_packed<type, __VA_ARGS__>(a);                                                    \
+    }
+#define DEFINE(suffix, type)                           \
+    KERNEL(16x32, 1, suffix, type, HN_CUDA_CONV_16x32) \
+    KERNEL(32x32, 1, suffix, type, HN_CUDA_CONV_32x32) \
+    KERNEL(64x64, 2, suffix, type, HN_CUDA_CONV_64x64) \
+    KERNEL(64x128, 1, suffix, type, HN_CUDA_CONV_64x128)
+HN_EACH_FLOAT(DEFINE)

@@ -1,0 +1,320 @@
+/*
+ * Convolutions on tensor cores, of packed weights (cuda_conv_packed_args.h).
+ *
+ * A block computes a tile of rows (output channels) by columns (pixels of all images). Weights come by asynchronous
+ * copies as they are; units of x are gathered to registers while the stage before is multiplied, and lie in shared
+ * memory as lines of 128 bytes for each pixel, whose pieces of 16 bytes are exchanged, so that neither stores nor loads
+ * of eight lines meet in a bank.
+ *
+ * Warps of a block share rows, columns, and the steps of a stage. Where blocks share the terms, too, the one that comes
+ * last adds all parts in their order.
+ */
+#pragma once
+
+#include "cuda/conv/cuda_conv_end.cuh"
+#include "cuda/conv/cuda_conv_packed_args.h"
+#include "cuda/conv/cuda_window.cuh"
+#include "cuda/gemm/halves.cuh"
+#include "cuda/gemm/tf32.cuh"
+
+template <typename T> struct HnConvBits {
+    typedef uint16_t Bits;
+    static constexpr int UNIT = 8, EACH = 2; /* elements of a unit, of a word */
+};
+template <> struct HnConvBits<float> {
+    typedef uint32_t Bits;
+    static constexpr int UNIT = 4, EACH = 1;
+};
+
+/* --- sums of a warp: 16 DOWN rows by 8 ACROSS columns ------------------------------------------------------------- */
+
+template <typename T, int DOWN, int ACROSS> struct HnConvSums {
+    static constexpr bool EXACT = true; /* infinities are as in plain sums */
+    float sum[DOWN][ACROSS][4];
+
+    __device__ void start()
+    {
+#pragma unroll
+        for (int i = 0; i < DOWN * ACROSS * 4; i++)
+            (&sum[0][0][0])[i] = 0;
+    }
+    __device__ void add(const uint4 (&w)[DOWN], const uint32_t (&x)[ACROSS][2])
+    {
+#pragma unroll
+        for (int d = 0; d < DOWN; d++) {
+            const uint32_t a[4] = { w[d].x, w[d].y, w[d].z, w[d].w };
+#pragma unroll
+            for (int c = 0; c < ACROSS; c++)
+                hn_mma(T(), sum[d][c], a, x[c]);
+        }
+    }
+    __device__ void renew()
+    {
+    }
+};
+
+template <int DOWN, int ACROSS> struct HnConvSums<float, DOWN, ACROSS> {
+    static constexpr bool EXACT = false;
+    float sum[DOWN][ACROSS][4], main[DOWN][ACROSS][4], small[DOWN][ACROSS][4];
+
+    __device__ void start()
+    {
+#pragma unroll
+        for (int i = 0; i < DOWN * ACROSS * 4; i++)
+            (&sum[0][0][0])[i] = (&main[0][0][0])[i] = (&small[0][0][0])[i] = 0;
+    }
+    __device__ void add(const uint4 (&w)[DOWN], const uint32_t (&x)[ACROSS][2])
+    {
+        HnSplit b[ACROSS][2];
+#pragma unroll
+        for (int c = 0; c < ACROSS; c++)
+            for (int r = 0; r < 2; r++)
+                b[c][r] = __uint_as_float(x[c][r]);
+#pragma unroll
+        for (int d = 0; d < DOWN; d++) {
+            HnSplit a[4];
+            a[0] = __uint_as_float(w[d].x);
+            a[1] = __uint_as_float(w[d].y);
+            a[2] = __uint_as_float(w[d].z);
+            a[3] = __uint_as_float(w[d].w);
+#pragma unroll
+            for (int c = 0; c < ACROSS; c++)
+                hn_multiply_split(main[d][c], small[d][c], a, b[c]);
+        }
+    }
+    __device__ void renew()
+    {
+#pragma unroll
+        for (int d = 0; d < DOWN; d++)
+#pragma unroll
+            for (int c = 0; c < ACROSS; c++)
+#pragma unroll
+                for (int r = 0; r < 4; r++) {
+                    sum[d][c][r] += fmaf(small[d][c][r], 1 / HN_TF32_LO, main[d][c][r]);
+                    main[d][c][r] = small[d][c][r] = 0;
+                }
+    }
+};
+
+/* --- places ------------------------------------------------------------------------------------------------------- */
+
+struct HnConvPixel {
+    int64_t x, y;  /* the place of its first tap in x, of its first channel in y; y < 0: there is no such pixel */
+    int32_t at[3]; /* the first tap's */
+};
+
+__device__ inline HnConvPixel hn_conv_pixel(const HnCudaConvPackedArgs &a, int64_t i, int32_t group)
+{
+    const HnCudaWindowAxis *g = a.axis;
+    int32_t q[3];
+    HnConvPixel p = { 0, -1, { INT32_MIN / 2, 0, 0 } };
+    if (i >= a.pixels)
+        return p;
+    const int64_t n = hn_place(i, g[0].out, g[1].out, g[2].out, q);
+    for (int k = 0; k < 3; k++)
+        p.at[k] = q[k] * g[k].stride - g[k].pad;
+    const int64_t images = n * a.groups + group;
+    p.x = images * a.in_channels * a.x_plane + ((int64_t)p.at[0] * g[1].in + p.at[1]) * g[2].in + p.at[2];
+    p.y = images * a.out_channels * a.y_plane + ((int64_t)q[0] * g[1].out + q[1]) * g[2].out + q[2];
+    return p;
+}
+
+/* Elements of the unit that a pixel has: 0 where the tap is outside of x. */
+__device__ inline int hn_conv_count(const HnCudaConvPackedArgs &a, const HnConvPixel &p, uint32_t place)
+{
+    const bool in = (uint32_t)(p.at[0] + (int32_t)(place >> 24)) < (uint32_t)a.axis[0].in &&
+                    (uint32_t)(p.at[1] + (int32_t)(place >> 16 & 255)) < (uint32_t)a.axis[1].in &&
+                    (uint32_t)(p.at[2] + (int32_t)(place >> 4 & 4095)) < (uint32_t)a.axis[2].in;
+    return in ? (int)(place & 15) : 0;
+}
+
+/* One sum of f32 by plain operations. packed: of the 16 rows that `row` is one of. */
+__device__ inline float hn_conv_plain(const HnCudaConvPackedArgs &a, const HnConvPixel &p, const float *packed, int row)
+{
+    const HnCudaConvUnit *units = hn_at<const HnCudaConvUnit>(a.units);
+    const float *x = hn_at<const float>(a.x) + p.x;
+    float sum = 0;
+#pragma unroll 1
+    for (int32_t u = 0; u < a.stages * HN_CUDA_CONV_UNITS; u++) {
+        const int count = (int)(units[u].place & 15), held = hn_conv_count(a, p, units[u].place);
+        const float *w = packed + (int64_t)(u / 2) * (HN_WARP * 4) + row % 8 * 16 + row / 8 + u % 2 * 2;
+#pragma unroll 1
+        for (int i = 0; i < count; i++)
+            sum += w[i * 4] * (held > 0 ? x[units[u].offset + i * a.x_plane] : 0.0f);
+    }
+    return sum;
+}
+
+/* --- the tile ----------------------------------------------------------------------------------------------------- */
+
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS> struct HnConvForm {
+    static constexpr int WARPS = WARPS_DOWN * WARPS_ACROSS * WARPS_DEEP, THREADS = WARPS * HN_WARP;
+    static constexpr int ROWS = WARPS_DOWN * DOWN * 16, COLUMNS = WARPS_ACROSS * ACROSS * 8;
+    static constexpr int A_BYTES = ROWS / 16 * HN_CUDA_CONV_PACKED_BYTES, B_BYTES = COLUMNS * 128;
+    static constexpr int AHEAD = HN_CUDA_CONV_AHEAD, PITCH = COLUMNS + 4;
+    static constexpr int SHARED = HN_CUDA_CONV_SHARED(ROWS, COLUMNS, WARPS_DEEP); /* and 8 for each unit */
+    static constexpr int EACH = HN_CUDA_CONV_UNITS * COLUMNS / THREADS;           /* units that a thread gathers */
+    static_assert(THREADS % COLUMNS == 0 && EACH > 0, "a thread gathers units of one column");
+    static_assert(ACROSS % 2 == 0 && HN_CUDA_CONV_STEPS % WARPS_DEEP == 0, "pairs of fragments, shares of steps");
+};
+
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS>
+__device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
+{
+    typedef HnConvForm<T, WARPS_DOWN, WARPS_ACROSS, WARPS_DEEP, DOWN, ACROSS> F;
+    typedef typename HnConvBits<T>::Bits Bits;
+    constexpr int UNIT = HnConvBits<T>::UNIT, PER = HnConvBits<T>::EACH, LINES = F::THREADS / F::COLUMNS;
+    extern __shared__ __align__(128) uint8_t room[];
+    __shared__ int32_t last;
+    HnCudaConvUnit *units = reinterpret_cast<HnCudaConvUnit *>(room + F::SHARED);
+    const int tid = threadIdx.x, lane = tid % HN_WARP, warp = tid / HN_WARP;
+    const int deep = warp / (WARPS_DOWN * WARPS_ACROSS), flat = warp % (WARPS_DOWN * WARPS_ACROSS);
+    const int down = flat % WARPS_DOWN * DOWN, across = flat / WARPS_DOWN * ACROSS * 8;
+
+    int32_t row, group, split;
+    int64_t i = hn_divide(blockIdx.x, a.rows, row);
+    i = hn_divide(i, a.groups, group);
+    const int64_t at_column = hn_divide(i, a.splits, split);
+    const int64_t tile = (at_column * a.groups + group) * a.rows + row;
+    const int32_t from = split * a.share, stages = min(a.share, a.stages - from);
+    const HnConvPixel pixel = hn_conv_pixel(a, at_column * F::COLUMNS + tid % F::COLUMNS, group);
+    const Bits *x = hn_at<const Bits>(a.x) + pixel.x;
+    const int64_t pack_step = (int64_t)a.stages * HN_CUDA_CONV_PACKED_BYTES;
+    const uint8_t *packed =
+        hn_at<const uint8_t>(a.packed) + ((int64_t)group * a.rows + row) * (F::ROWS / 16) * pack_step;
+
+    const auto copy = [&](int32_t stage) {
+        if (stage < stages)
+            for (int k = tid; k < F::A_BYTES / 16; k += F::THREADS) {
+                const int at = k * 16 % HN_CUDA_CONV_PACKED_BYTES, of = k * 16 / HN_CUDA_CONV_PACKED_BYTES;
+                hn_copy_16(room + stage % F::AHEAD * F::A_BYTES + k * 16,
+                           packed + of * pack_step + (int64_t)(from + stage) * HN_CUDA_CONV_PACKED_BYTES + at, 16);
+            }
+        hn_copies_close();
+    };
+    for (int s = 0; s < F::AHEAD - 1; s++)
+        copy(s);
+    for (int k = tid; k < stages * HN_CUDA_CONV_UNITS; k += F::THREADS)
+        units[k] = hn_at<const HnCudaConvUnit>(a.units)[from * HN_CUDA_CONV_UNITS + k];
+    __syncthreads();
+
+    Bits next[F::EACH][UNIT];
+    const auto fetch = [&](int32_t stage) {
+#pragma unroll
+        for (int k = 0; k < F::EACH; k++) {
+            const HnCudaConvUnit u = units[stage * HN_CUDA_CONV_UNITS + tid / F::COLUMNS + k * LINES];
+            const int count = hn_conv_count(a, pixel, u.place);
+            const Bits *p = x + u.offset;
+#pragma unroll
+            for (int e = 0; e < UNIT; e++, p += a.x_plane)
+                next[k][e] = e < count ? *p : (Bits)0;
+        }
+    };
+    const auto store = [&](uint8_t *to) {
+#pragma unroll
+        for (int k = 0; k < F::EACH; k++) {
+            const int line = tid % F::COLUMNS, piece = tid / F::COLUMNS + k * LINES;
+            uint32_t v[4];
+            for (int r = 0; r < 4; r++)
+                v[r] = PER == 1 ? next[k][r] : next[k][r * 2 % UNIT] | (uint32_t)next[k][(r * 2 + 1) % UNIT] << 16;
+            *reinterpret_cast<uint4 *>(to + line * 128 + (piece ^ line % 8) * 16) = make_uint4(v[0], v[1], v[2], v[3]);
+        }
+    };
+
+    HnConvSums<T, DOWN, ACROSS> sums;
+    sums.start();
+    fetch(0);
+    for (int32_t s = 0; s < stages; s++) {
+        const uint8_t *as = room + s % F::AHEAD * F::A_BYTES;
+        uint8_t *bs = room + F::AHEAD * F::A_BYTES + s % 2 * F::B_BYTES;
+        store(bs);
+        hn_copies_wait<F::AHEAD - 2>();
+        __syncthreads();
+        copy(s + F::AHEAD - 1);
+        if (s + 1 < stages)
+            fetch(s + 1);
+#pragma unroll
+        for (int k = 0; k < HN_CUDA_CONV_STEPS / WARPS_DEEP; k++) {
+            const int step = k * WARPS_DEEP + deep;
+            uint4 w[DOWN];
+            uint32_t v[ACROSS][2];
+#pragma unroll
+            for (int d = 0; d < DOWN; d++)
+                w[d] = *reinterpret_cast<const uint4 *>(as + (down + d) * HN_CUDA_CONV_PACKED_BYTES +
+                                                        (step * HN_WARP + lane) * 16);
+#pragma unroll
+            for (int c = 0; c < ACROSS; c += 2) {
+                const int line = across + c * 8 + lane / 16 * 8 + lane % 8, piece = step * 2 + lane / 8 % 2;
+                hn_fragments<false>(&v[c][0], bs + line * 128 + (piece ^ line % 8) * 16);
+            }
+            sums.add(w, v);
+        }
+        if (s % 2 == 1)
+            sums.renew();
+    }
+    sums.renew();
+    hn_copies_wait<0>();
+    __syncthreads();
+
+    float *out = reinterpret_cast<float *>(room);
+#pragma unroll
+    for (int d = 0; d < DOWN; d++)
+#pragma unroll
+        for (int c = 0; c < ACROSS; c++)
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                out[(deep * F::ROWS + (down + d) * 16 + r / 2 * 8 + hn_mma_row()) * F::PITCH + across + c * 8 +
+                    hn_mma_column() + r % 2] = sums.sum[d][c][r];
+    __syncthreads();
+
+    const int col = tid % F::COLUMNS;
+    float *parts = a.splits > 1 ? hn_at<float>(a.parts) + tile * a.splits * (F::ROWS * F::COLUMNS) : nullptr;
+    const int rows = min(F::ROWS, a.out_channels - row * F::ROWS);
+    const auto met = [&](int r) {
+        float v = out[r * F::PITCH + col];
+#pragma unroll
+        for (int d = 1; d < WARPS_DEEP; d++)
+            v += out[(d * F::ROWS + r) * F::PITCH + col];
+        return v;
+    };
+    if (a.splits > 1) {
+        for (int r = tid / F::COLUMNS; r < rows; r += LINES)
+            parts[(split * F::ROWS + r) * F::COLUMNS + col] = met(r);
+        __threadfence();
+        __syncthreads();
+        if (tid == 0) {
+            const uint32_t n = atomicAdd(hn_at<uint32_t>(a.done) + tile, 1u);
+            last = n == (uint32_t)a.splits - 1;
+            if (last)
+                hn_at<uint32_t>(a.done)[tile] = 0; /* for the next launch */
+        }
+        __syncthreads();
+        if (!last)
+            return;
+        __threadfence();
+    }
+    if (pixel.y < 0)
+        return;
+#pragma unroll 1
+    for (int r = tid / F::COLUMNS; r < rows; r += LINES) {
+        float v;
+        if (a.splits > 1) {
+            v = 0;
+#pragma unroll 4
+            for (int32_t k = 0; k < a.splits; k++)
+                v += __ldcg(parts + (k * F::ROWS + r) * F::COLUMNS + col);
+        } else {
+            v = met(r);
+        }
+        if (!HnConvSums<T, DOWN, ACROSS>::EXACT && !isfinite(v))
+            v = hn_conv_plain(a, pixel, reinterpret_cast<const float *>(packed + r / 16 * pack_step), r % 16);
+        const int32_t channel = row * F::ROWS + r;
+        const int32_t all = group * a.out_channels + channel;
+        if (a.bias != 0)
+            v += hn_load(hn_at<const T>(a.bias) + all);
+        const int64_t at = pixel.y + (int64_t)channel * a.y_plane;
+        float result[1] = { v };
+        hn_end<T, 1>(a.end, result, 1, all, at, 0);
+        hn_store(hn_at<T>(a.y) + at, result[0]);
+    }
+}
