@@ -193,6 +193,19 @@ static void test_behind_conv(void)
     }
 }
 
+/* One kernel with lists of several lengths, the longest first. */
+static void test_convs(void)
+{
+    Place p;
+    place_open(&p, "opset 17 graph g(%x:f32[1,300,4,4]) -> (%y) { %a = Conv(%x, v:f32[16,300,1,1]) "
+                   "%y = Conv(%a, w:f32[16,16,1,1]) }");
+    HnSession *s = place_session(&p);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    run_close(&p, s, in, 1e-4, 1e-3);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 static const char *const models[] = {
     "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 %y = Softmax(%b) "
     "axis=-1 }",
@@ -267,6 +280,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
     g_test_add_func("/cuda/run/shapes", test_shapes);
     g_test_add_func("/cuda/run/behind-conv", test_behind_conv);
+    g_test_add_func("/cuda/run/convs", test_convs);
     g_test_add_func("/cuda/run/failing-allocations", test_failing_allocations);
     g_test_add_func("/cuda/run/many-contexts", test_many_contexts);
     return g_test_run();

@@ -249,8 +249,8 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     c->grid = hn_cuda_row(blocks, f->threads);
     c->grid.shared = (gsize)f->shared + (gsize)c->args.share * HN_CUDA_CONV_UNITS * sizeof(HnCudaConvUnit);
     c->f = hn_cuda_typed(s, "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
-    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error) &&
-           prepare_parts(s, c, f, blocks, error);
+    const gsize most = (gsize)f->shared + HN_CUDA_CONV_PART_UNITS * sizeof(HnCudaConvUnit); /* of any step */
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, most, error) && prepare_parts(s, c, f, blocks, error);
 }
 
 static gboolean packed_run(HnStep *s, GError **error)
