@@ -20,6 +20,16 @@ HnCudaGrid hn_cuda_loop(const HnStep *s, int64_t n, int threads)
     return hn_cuda_row(MIN(blocks, (int64_t)c->multiprocessors * BLOCKS_EACH), threads);
 }
 
+#define LEAST_THREADS 64
+
+HnCudaGrid hn_cuda_spread(const HnStep *s, int64_t n, int threads)
+{
+    const HnCuda *c = s->device;
+    while (threads / 2 >= LEAST_THREADS && n / threads < c->multiprocessors)
+        threads /= 2;
+    return hn_cuda_row(n / threads + (n % threads != 0), threads);
+}
+
 gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const void *args, GError **error)
 {
     const HnCuda *c = s->device;

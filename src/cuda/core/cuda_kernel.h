@@ -76,6 +76,8 @@ static inline HnCudaGrid hn_cuda_row(int64_t blocks, int threads)
 }
 /* For kernels that loop over n elements by the size of the grid: as many blocks as keep the device busy. */
 HnCudaGrid hn_cuda_loop(const HnStep *s, int64_t n, int threads);
+/* A thread for each of n: smaller blocks where there would be fewer of them than multiprocessors. */
+HnCudaGrid hn_cuda_spread(const HnStep *s, int64_t n, int threads);
 
 /* Enqueues f on the session's stream; args: its structure, which is copied. */
 gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const void *args, GError **error);

@@ -15,7 +15,7 @@ template <typename T> __device__ __forceinline__ void load(T (&v)[HN_QUAD], cons
 {
     HnPlaces p;
     p.n = a.n - i < HN_QUAD ? (int)(a.n - i) : HN_QUAD;
-    p.dense = true;
+    p.run = true;
     p.number = false;
 #pragma unroll
     for (int j = 0; j < HN_QUAD; j++)

@@ -1,19 +1,22 @@
 /*
  * Element-wise steps as programs that one kernel interprets: groups, and single nodes whose elements are floats or
- * truth values. Numbers are f32 in between, and rounded once.
+ * truth values. Numbers are f32 in between, and rounded once. The most usual functions have a kernel of their own for
+ * elements that lie side by side.
  */
 #include "cuda/elementwise/cuda_elements.h"
 
 #include <string.h>
 
 #include "cuda/elementwise/cuda_elements_args.h"
+#include "cuda/elementwise/cuda_map_args.h"
 #include "cuda/elementwise/cuda_walk.h"
 #include "op/ops.h"
 #include "run/element_program.h"
 
 #define THREADS 256
 #define SHARED (48 << 10)
-#define REGISTER_BYTES 16 /* of a thread */
+#define NUMBERS (4 * HN_CUDA_QUADS) /* of a thread */
+#define REGISTER_BYTES (NUMBERS * (int)sizeof(float))
 
 typedef struct {
     HnCuFunction f;
@@ -21,6 +24,10 @@ typedef struct {
     int n_in;
     void *many; /* on the device; NULL: the table is in `few` */
     HnCudaFewArgs few;
+    HnCuFunction map; /* NULL: there is none */
+    HnCudaGrid map_grid;
+    HnCudaMapArgs map_args;
+    int map_port[2]; /* what its operands are */
 } Elements;
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
@@ -184,6 +191,58 @@ static gboolean take_few(HnCudaFew *few, const HnCudaMany *t, int n_in, int stri
     return TRUE;
 }
 
+/* --- one function ------------------------------------------------------------------------------------------------- */
+
+/* How many operands a function has that there is a kernel for; 0: there is none. */
+static int map_operands(HnElementCode code)
+{
+    switch ((int)code) {
+#define CASE(name) case HN_DO_##name:
+        HN_CUDA_MAPS(CASE)
+        return 1;
+        HN_CUDA_MAPS_OF_TWO(CASE)
+        return 2;
+#undef CASE
+    default:
+        return 0;
+    }
+}
+
+static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMany *t, GError **error)
+{
+    Elements *e = s->state;
+    const HnTensor *z = hn_cuda_out(s, 0);
+    const HnElementDo *d = &p->at[0];
+    const int n = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_operands(d->fn.code) : 0;
+    if (n == 0 || n != d->n_arg)
+        return TRUE;
+    for (int a = 0; a < n; a++) {
+        if (d->arg[a] >= p->n_ports || hn_cuda_in(s, d->arg[a])->dtype != z->dtype ||
+            t->port[d->arg[a]].kind == HN_CUDA_STRIDED)
+            return TRUE;
+        e->map_port[a] = d->arg[a];
+    }
+    e->map_args = (HnCudaMapArgs){ .n = z->n, .code = (int32_t)d->fn.code, .a = d->fn.a, .b = d->fn.b };
+    e->map_args.one_x = t->port[d->arg[0]].kind == HN_CUDA_NUMBER;
+    e->map_args.one_y = n > 1 && t->port[d->arg[1]].kind == HN_CUDA_NUMBER;
+    const int64_t packs = z->n * (int64_t)hn_dtype_size(z->dtype) / (HN_CUDA_MAP_BYTES * HN_CUDA_MAP_TIMES);
+    e->map_grid = hn_cuda_spread(s, packs + 1, THREADS);
+    e->map = hn_cuda_typed(s, "cuda_map", n == 1 ? "map_one" : "map_two", z->dtype, error);
+    return e->map != NULL;
+}
+
+/* Operands lie as the kernel of one function wants them. */
+static gboolean map_fits(const HnStep *s)
+{
+    const Elements *e = s->state;
+    uint64_t bits = hn_cuda_out_address(s, 0);
+    if (e->map == NULL)
+        return FALSE;
+    bits |= e->map_args.one_x ? 0 : hn_cuda_in_address(s, e->map_port[0]);
+    bits |= e->map_args.one_y ? 0 : hn_cuda_in_address(s, e->map_port[1]);
+    return bits % HN_CUDA_MAP_BYTES == 0;
+}
+
 /* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 static gboolean send_many(HnStep *s, const HnCudaMany *t, GError **error)
@@ -207,15 +266,18 @@ static gboolean elements_prepare(HnStep *s, GError **error)
         spare = MAX(spare, more);
     }
     registers += spare;
-    hn_element_program_free(p);
     const int strides = write_ports(t, s);
+    const gboolean chosen = choose_map(s, p, t, error);
+    hn_element_program_free(p);
+    if (!chosen)
+        return FALSE;
     t->type = type_of(hn_cuda_out(s, 0)->dtype);
     e->n_in = s->n_in;
     int threads = THREADS;
     while (registers * threads * REGISTER_BYTES > SHARED)
         threads /= 2;
-    e->grid = hn_cuda_quads(s, t->shape.total, threads);
-    e->grid.shared = (gsize)registers * (gsize)threads * REGISTER_BYTES;
+    e->grid = hn_cuda_spread(s, t->shape.total / NUMBERS + 1, threads);
+    e->grid.shared = (gsize)registers * (gsize)e->grid.block[0] * REGISTER_BYTES;
     const gboolean few = take_few(&e->few.table, t, s->n_in, strides);
     e->f = hn_cuda_named(s, "cuda_elements", few ? "elements_few" : "elements_many", error);
     return e->f != NULL && (few || send_many(s, t, error));
@@ -227,6 +289,13 @@ static gboolean elements_run(HnStep *s, GError **error)
     const uint64_t z = hn_cuda_out_address(s, 0);
     if (hn_cuda_out(s, 0)->n == 0)
         return TRUE;
+    if (map_fits(s)) {
+        HnCudaMapArgs a = e->map_args;
+        a.z = z;
+        a.x = hn_cuda_in_address(s, e->map_port[0]);
+        a.y = hn_cuda_in_address(s, e->map_port[1]);
+        return hn_cuda_launch(s, e->map, e->map_grid, &a, error);
+    }
     if (e->many != NULL) {
         HnCudaManyArgs a = { .z = z, .table = (uint64_t)(uintptr_t)e->many };
         for (int i = 0; i < e->n_in; i++)

@@ -2,8 +2,18 @@
 #include "cuda/elementwise/cuda_walk.cuh"
 #include "cuda/elementwise/element_functions.cuh"
 
+/* Numbers of a thread: quads that are a block's width apart. */
+#define QUADS HN_CUDA_QUADS
+#define EACH (QUADS * HN_QUAD)
+
 struct Numbers {
-    float v[HN_QUAD];
+    float v[EACH];
+};
+
+/* Where they are in the result. */
+struct Spot {
+    int64_t i, apart; /* of the first quad; from one to the next */
+    bool whole;       /* all of them are within the result */
 };
 
 __device__ __forceinline__ float number(float x)
@@ -43,83 +53,126 @@ __device__ __forceinline__ float number(int64_t x)
     return (float)x;
 }
 
-template <typename T> __device__ __forceinline__ void load(Numbers &to, uint64_t x, const HnPlaces &p)
+/* An operand, in its own elements. */
+struct Operand {
+    uint64_t x;
+    int kind;
+    const int64_t *stride;
+};
+
+template <typename T, typename Table>
+__device__ __forceinline__ void load(Numbers &to, const Table &t, const Operand &o, const Spot &s)
 {
-    T v[HN_QUAD];
-    hn_load_quad(v, hn_at<const T>(x), p);
+    const T *x = hn_at<const T>(o.x);
+    const bool vectors = o.kind == HN_CUDA_DENSE && s.whole && hn_aligned(x);
+    if (o.kind == HN_CUDA_NUMBER) {
+        const float one = number(*x);
 #pragma unroll
-    for (int j = 0; j < HN_QUAD; j++)
-        to.v[j] = number(v[j]);
+        for (int j = 0; j < EACH; j++)
+            to.v[j] = one;
+        return;
+    }
+    T v[QUADS][HN_QUAD];
+#pragma unroll
+    for (int q = 0; q < QUADS; q++)
+        if (vectors) {
+            const HnQuad<T> quad = *reinterpret_cast<const HnQuad<T> *>(x + s.i + q * s.apart);
+#pragma unroll
+            for (int j = 0; j < HN_QUAD; j++)
+                v[q][j] = quad.v[j];
+        } else {
+            hn_load_quad(v[q], x, hn_places(o.kind, t.shape, t.axis, o.stride, s.i + q * s.apart));
+        }
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        to.v[j] = number(v[j / HN_QUAD][j % HN_QUAD]);
 }
 
 /* A byte of a bool that was made elsewhere may be any but 0. */
-__device__ __forceinline__ void load_truth(Numbers &to, uint64_t x, const HnPlaces &p)
+template <typename Table>
+__device__ __forceinline__ void load_truth(Numbers &to, const Table &t, const Operand &o, const Spot &s)
 {
-    load<uint8_t>(to, x, p);
+    load<uint8_t>(to, t, o, s);
 #pragma unroll
-    for (int j = 0; j < HN_QUAD; j++)
+    for (int j = 0; j < EACH; j++)
         to.v[j] = to.v[j] != 0 ? 1.0f : 0.0f;
 }
 
-__device__ __forceinline__ void load_typed(Numbers &to, int type, uint64_t x, const HnPlaces &p)
+template <typename Table>
+__device__ __forceinline__ void load_port(Numbers &to, const Table &t, int port, const uint64_t *x, const Spot &s)
 {
-    switch (type) {
+    const HnCudaPort p = t.port[port];
+    const Operand o = { x[port], p.kind, t.stride + p.stride };
+    switch (p.type) {
     case HN_CUDA_F32:
-        return load<float>(to, x, p);
+        return load<float>(to, t, o, s);
     case HN_CUDA_F16:
-        return load<hn_f16>(to, x, p);
+        return load<hn_f16>(to, t, o, s);
     case HN_CUDA_BF16:
-        return load<hn_bf16>(to, x, p);
+        return load<hn_bf16>(to, t, o, s);
     case HN_CUDA_F64:
-        return load<double>(to, x, p);
+        return load<double>(to, t, o, s);
     case HN_CUDA_BOOL:
-        return load_truth(to, x, p);
+        return load_truth(to, t, o, s);
     case HN_CUDA_U8:
-        return load<uint8_t>(to, x, p);
+        return load<uint8_t>(to, t, o, s);
     case HN_CUDA_I8:
-        return load<int8_t>(to, x, p);
+        return load<int8_t>(to, t, o, s);
     case HN_CUDA_I32:
-        return load<int32_t>(to, x, p);
+        return load<int32_t>(to, t, o, s);
     default:
-        return load<int64_t>(to, x, p);
+        return load<int64_t>(to, t, o, s);
     }
 }
 
-template <typename Table>
-__device__ __forceinline__ void load_port(Numbers &to, const Table &t, int port, const uint64_t *x, int64_t i)
+template <typename T> __device__ __forceinline__ T rounded(float x)
 {
-    const HnCudaPort p = t.port[port];
-    load_typed(to, p.type, x[port], hn_places(p.kind, t.shape, t.axis, t.stride + p.stride, i));
+    T v;
+    hn_store(&v, x);
+    return v;
+}
+template <> __device__ __forceinline__ uint8_t rounded(float x) /* a truth value */
+{
+    return x != 0;
 }
 
-template <typename T> __device__ __forceinline__ void store(uint64_t z, const Numbers &x, int64_t total, int64_t i)
+template <typename T>
+__device__ __forceinline__ void store(uint64_t address, const Numbers &x, int64_t total, const Spot &s)
 {
-    T v[HN_QUAD];
+    T *z = hn_at<T>(address);
 #pragma unroll
-    for (int j = 0; j < HN_QUAD; j++)
-        hn_store(&v[j], x.v[j]);
-    hn_store_quad(hn_at<T>(z), v, total, i);
+    for (int q = 0; q < QUADS; q++) {
+        T v[HN_QUAD];
+#pragma unroll
+        for (int j = 0; j < HN_QUAD; j++)
+            v[j] = rounded<T>(x.v[q * HN_QUAD + j]);
+        hn_store_quad(z, v, total, s.i + q * s.apart);
+    }
 }
 
-__device__ __forceinline__ void store_result(int type, uint64_t z, const Numbers &x, int64_t total, int64_t i)
+__device__ __forceinline__ void store_result(int type, uint64_t z, const Numbers &x, int64_t total, const Spot &s)
 {
     if (type == HN_CUDA_F32)
-        return store<float>(z, x, total, i);
+        return store<float>(z, x, total, s);
     if (type == HN_CUDA_F16)
-        return store<hn_f16>(z, x, total, i);
+        return store<hn_f16>(z, x, total, s);
     if (type == HN_CUDA_BF16)
-        return store<hn_bf16>(z, x, total, i);
-    uint8_t v[HN_QUAD];
-#pragma unroll
-    for (int j = 0; j < HN_QUAD; j++)
-        v[j] = x.v[j] != 0;
-    hn_store_quad(hn_at<uint8_t>(z), v, total, i);
+        return store<hn_bf16>(z, x, total, s);
+    store<uint8_t>(z, x, total, s);
 }
 
-/* Registers are in shared memory: [register][thread]. */
-__device__ __forceinline__ float4 *place(float4 *registers, int r)
+/* Registers are in shared memory: [register][quad][thread]. */
+__device__ __forceinline__ float4 *place(float4 *registers, int r, int quad)
 {
-    return registers + r * blockDim.x + threadIdx.x;
+    return registers + (r * QUADS + quad) * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ void keep(float4 *registers, int r, const Numbers &x)
+{
+#pragma unroll
+    for (int q = 0; q < QUADS; q++)
+        *place(registers, r, q) =
+            make_float4(x.v[q * HN_QUAD], x.v[q * HN_QUAD + 1], x.v[q * HN_QUAD + 2], x.v[q * HN_QUAD + 3]);
 }
 
 __device__ __forceinline__ Numbers operand(int arg, const Numbers &result, const Numbers &loaded, float4 *registers)
@@ -128,48 +181,83 @@ __device__ __forceinline__ Numbers operand(int arg, const Numbers &result, const
         return result;
     if (arg == HN_CUDA_LOADED)
         return loaded;
-    const float4 v = *place(registers, arg);
-    return Numbers{ { v.x, v.y, v.z, v.w } };
+    Numbers x;
+#pragma unroll
+    for (int q = 0; q < QUADS; q++) {
+        const float4 v = *place(registers, arg, q);
+        x.v[q * HN_QUAD] = v.x;
+        x.v[q * HN_QUAD + 1] = v.y;
+        x.v[q * HN_QUAD + 2] = v.z;
+        x.v[q * HN_QUAD + 3] = v.w;
+    }
+    return x;
 }
 
-/* Functions of few instructions are there once for each of the four elements. */
-constexpr bool is_short(int code)
+/* Functions of many instructions are there once for all elements. */
+constexpr bool is_long(int code)
 {
     switch (code) {
-    case HN_DO_abs:
-    case HN_DO_clip:
-    case HN_DO_hardsigmoid:
-    case HN_DO_hardswish:
-    case HN_DO_leakyrelu:
-    case HN_DO_neg:
-    case HN_DO_relu:
-    case HN_DO_square:
-    case HN_DO_negate:
-    case HN_DO_truth:
+    case HN_DO_acos:
+    case HN_DO_acosh:
+    case HN_DO_asin:
+    case HN_DO_asinh:
+    case HN_DO_atan:
+    case HN_DO_atanh:
+    case HN_DO_celu:
+    case HN_DO_cosh:
+    case HN_DO_elu:
+    case HN_DO_gelu:
+    case HN_DO_gelugrad:
+    case HN_DO_pow:
+    case HN_DO_power:
+    case HN_DO_selu:
+    case HN_DO_sine:
+    case HN_DO_sinh:
+    case HN_DO_softplus:
+    case HN_DO_tan:
         return true;
     default:
-        return code >= HN_DO_add && code != HN_DO_div && code != HN_DO_pow && code != HN_DO_gelugrad;
+        return false;
     }
 }
 
-/* to = f(x, y), in a loop that turns the elements around, so that f is there once, and all of them are in registers. */
-template <bool SHORT, typename F> __device__ __forceinline__ void each(Numbers &to, Numbers x, Numbers y, F f)
+/* to = f(x), in a loop that turns the elements around, so that f is there once, and all of them are in registers. */
+template <bool LONG, typename F> __device__ __forceinline__ void each(Numbers &to, Numbers x, F f)
 {
-    if constexpr (SHORT) {
+    if constexpr (!LONG) {
 #pragma unroll
-        for (int j = 0; j < HN_QUAD; j++)
+        for (int j = 0; j < EACH; j++)
+            to.v[j] = f(x.v[j]);
+    } else {
+#pragma unroll 1
+        for (int j = 0; j < EACH; j++) {
+            const float one = f(x.v[0]);
+#pragma unroll
+            for (int k = 0; k < EACH - 1; k++)
+                x.v[k] = x.v[k + 1];
+            x.v[EACH - 1] = one;
+        }
+        to = x;
+    }
+}
+
+template <bool LONG, typename F> __device__ __forceinline__ void each(Numbers &to, Numbers x, Numbers y, F f)
+{
+    if constexpr (!LONG) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
             to.v[j] = f(x.v[j], y.v[j]);
     } else {
 #pragma unroll 1
-        for (int j = 0; j < HN_QUAD; j++) {
+        for (int j = 0; j < EACH; j++) {
             const float one = f(x.v[0], y.v[0]), first = y.v[0];
 #pragma unroll
-            for (int k = 0; k < HN_QUAD - 1; k++) {
+            for (int k = 0; k < EACH - 1; k++) {
                 x.v[k] = x.v[k + 1];
                 y.v[k] = y.v[k + 1];
             }
-            x.v[HN_QUAD - 1] = one;
-            y.v[HN_QUAD - 1] = first;
+            x.v[EACH - 1] = one;
+            y.v[EACH - 1] = first;
         }
         to = x;
     }
@@ -180,13 +268,13 @@ __device__ __forceinline__ void compute(Numbers &to, const HnCudaDo &c, const Nu
                                         const Numbers &w)
 {
     switch (c.code) {
-#define ONE(name)                                                                                          \
-    case HN_DO_##name:                                                                                     \
-        each<is_short(HN_DO_##name)>(to, x, x, [&](float v, float) { return hn_do_##name(v, c.a, c.b); }); \
+#define ONE(name)                                                                               \
+    case HN_DO_##name:                                                                          \
+        each<is_long(HN_DO_##name)>(to, x, [&](float v) { return hn_do_##name(v, c.a, c.b); }); \
         break;
-#define TWO(name)                                                                                    \
-    case HN_DO_##name:                                                                               \
-        each<is_short(HN_DO_##name)>(to, x, y, [](float p, float q) { return hn_do_##name(p, q); }); \
+#define TWO(name)                                                                                   \
+    case HN_DO_##name:                                                                              \
+        each<is_long(HN_DO_##name)>(to, x, y, [](float p, float q) { return hn_do_##name(p, q); }); \
         break;
 #define HN_FUNCTION(name) ONE(name)
 #define HN_TRUTH_OF(name) ONE(name)
@@ -197,7 +285,7 @@ __device__ __forceinline__ void compute(Numbers &to, const HnCudaDo &c, const Nu
 #undef TWO
     case HN_DO_choose:
 #pragma unroll
-        for (int j = 0; j < HN_QUAD; j++)
+        for (int j = 0; j < EACH; j++)
             to.v[j] = x.v[j] != 0 ? y.v[j] : w.v[j];
         break;
     default: /* HN_CUDA_LOADS */
@@ -208,13 +296,15 @@ __device__ __forceinline__ void compute(Numbers &to, const HnCudaDo &c, const Nu
 template <typename Table>
 __device__ __forceinline__ void interpret(const Table &t, uint64_t z, const uint64_t *ports, float4 *registers)
 {
-    for (int64_t i = hn_first_quad(); i < t.shape.total; i += hn_quad_stride()) {
+    const int64_t total = t.shape.total, apart = (int64_t)blockDim.x * HN_QUAD, step = apart * QUADS;
+    for (int64_t i = blockIdx.x * step + threadIdx.x * HN_QUAD; i < total; i += gridDim.x * step) {
+        const Spot s = { i, apart, i + (QUADS - 1) * apart + HN_QUAD <= total };
         Numbers result = {}, loaded = {};
         for (int k = 0; k < t.n; k++) {
             const HnCudaDo c = t.code[k];
             Numbers y = {}, w = {};
             if (c.port != HN_CUDA_NONE)
-                load_port(loaded, t, c.port, ports, i);
+                load_port(loaded, t, c.port, ports, s);
             const Numbers x = operand(c.arg[0], result, loaded, registers);
             if (c.arg[1] != HN_CUDA_NONE)
                 y = operand(c.arg[1], result, loaded, registers);
@@ -222,9 +312,9 @@ __device__ __forceinline__ void interpret(const Table &t, uint64_t z, const uint
                 w = operand(c.arg[2], result, loaded, registers);
             compute(result, c, x, y, w);
             if (c.keep != HN_CUDA_NONE)
-                *place(registers, c.keep) = make_float4(result.v[0], result.v[1], result.v[2], result.v[3]);
+                keep(registers, c.keep, result);
         }
-        store_result(t.type, z, result, t.shape.total, i);
+        store_result(t.type, z, result, total, s);
     }
 }
 

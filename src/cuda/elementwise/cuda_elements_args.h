@@ -12,6 +12,8 @@
 #define HN_CUDA_RESULT 254 /* an operand: of the instruction before */
 #define HN_CUDA_LOADED 253 /* ... what this instruction has loaded; others are registers */
 
+#define HN_CUDA_QUADS 2 /* times four elements at a time, for a thread */
+
 enum {
     HN_CUDA_LOADS = 250 /* a code beside HnElementCode: the result is what was loaded */
 };

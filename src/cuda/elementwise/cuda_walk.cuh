@@ -44,8 +44,8 @@ template <typename T> __device__ __forceinline__ bool hn_aligned(const T *p)
 
 /* Where an operand has elements i, i + 1, ... of the result; i is a multiple of four. */
 struct HnPlaces {
-    int n; /* of four there are so many */
-    bool dense, number;
+    int n;            /* of four there are so many */
+    bool number, run; /* run: side by side */
     int64_t at[HN_QUAD];
 };
 
@@ -54,14 +54,15 @@ __device__ __forceinline__ HnPlaces hn_places(int kind, const HnCudaShape &shape
 {
     HnPlaces p;
     p.n = shape.total - i < HN_QUAD ? (int)(shape.total - i) : HN_QUAD;
-    p.dense = kind == HN_CUDA_DENSE;
-    p.number = kind == HN_CUDA_NUMBER;
-    p.at[0] = p.dense ? i : 0;
-    int64_t step = p.dense;
     const bool strided = kind == HN_CUDA_STRIDED;
+    p.number = kind == HN_CUDA_NUMBER;
+    p.run = kind == HN_CUDA_DENSE;
+    p.at[0] = p.run ? i : 0;
+    int64_t step = p.run;
     if (strided) {
         p.at[0] = hn_offset(shape, axis, stride, i);
         step = stride[shape.ndim - 1];
+        p.run = shape.quads && step == 1;
     }
 #pragma unroll
     for (int j = 1; j < HN_QUAD; j++)
@@ -82,7 +83,7 @@ template <typename T> __device__ __forceinline__ void hn_load_quad(T (&v)[HN_QUA
 #pragma unroll
         for (int j = 0; j < HN_QUAD; j++)
             v[j] = one;
-    } else if (p.dense && p.n == HN_QUAD && hn_aligned(x)) {
+    } else if (p.run && p.n == HN_QUAD && hn_aligned(x + p.at[0])) {
         const HnQuad<T> q = *reinterpret_cast<const HnQuad<T> *>(x + p.at[0]);
 #pragma unroll
         for (int j = 0; j < HN_QUAD; j++)

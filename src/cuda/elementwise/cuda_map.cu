@@ -1,0 +1,99 @@
+#include "cuda/core/device.cuh"
+#include "cuda/elementwise/cuda_map_args.h"
+#include "cuda/elementwise/element_functions.cuh"
+
+template <typename T> struct alignas(HN_CUDA_MAP_BYTES) Pack {
+    static constexpr int N = HN_CUDA_MAP_BYTES / sizeof(T);
+    T v[N];
+};
+
+/* Elements side by side, or one for all places. */
+template <typename T> struct Source {
+    const T *x;
+    bool one;
+    T number;
+    __device__ Source(uint64_t address, bool is_one) : x(hn_at<const T>(address)), one(is_one), number(T(0.0f))
+    {
+        if (one)
+            number = *x;
+    }
+    __device__ __forceinline__ Pack<T> pack(int64_t i) const
+    {
+        if (!one)
+            return reinterpret_cast<const Pack<T> *>(x)[i];
+        Pack<T> p;
+#pragma unroll
+        for (int k = 0; k < Pack<T>::N; k++)
+            p.v[k] = number;
+        return p;
+    }
+    __device__ __forceinline__ T at(int64_t i) const
+    {
+        return one ? number : x[i];
+    }
+};
+
+/* f(x, y) of all elements; TWO: f reads y. */
+template <typename T, bool TWO, typename F> __device__ __forceinline__ void map(const HnCudaMapArgs &a, F f)
+{
+    const Source<T> x(a.x, a.one_x != 0), y(TWO ? a.y : a.x, TWO && a.one_y != 0);
+    T *z = hn_at<T>(a.z);
+    const int64_t packs = a.n / Pack<T>::N, width = (int64_t)blockDim.x * HN_CUDA_MAP_TIMES;
+    for (int64_t i = blockIdx.x * width + threadIdx.x; i < packs; i += gridDim.x * width) {
+        Pack<T> p[HN_CUDA_MAP_TIMES], q[HN_CUDA_MAP_TIMES];
+#pragma unroll
+        for (int t = 0; t < HN_CUDA_MAP_TIMES; t++)
+            if (i + t * blockDim.x < packs) {
+                p[t] = x.pack(i + t * blockDim.x);
+                q[t] = TWO ? y.pack(i + t * blockDim.x) : p[t];
+            }
+#pragma unroll
+        for (int t = 0; t < HN_CUDA_MAP_TIMES; t++)
+            if (i + t * blockDim.x < packs) {
+#pragma unroll
+                for (int k = 0; k < Pack<T>::N; k++)
+                    hn_store(&p[t].v[k], f(hn_load(&p[t].v[k]), hn_load(&q[t].v[k])));
+                reinterpret_cast<Pack<T> *>(z)[i + t * blockDim.x] = p[t];
+            }
+    }
+    const int64_t i = packs * Pack<T>::N + hn_first();
+    if (i < a.n) {
+        const T p = x.at(i), q = y.at(i);
+        hn_store(z + i, f(hn_load(&p), hn_load(&q)));
+    }
+}
+
+template <typename T> __device__ __forceinline__ void map_one(const HnCudaMapArgs &a)
+{
+    switch (a.code) {
+#define ONE(name)                                                                    \
+    case HN_DO_##name:                                                               \
+        map<T, false>(a, [&](float v, float) { return hn_do_##name(v, a.a, a.b); }); \
+        break;
+        HN_CUDA_MAPS(ONE)
+#undef ONE
+    }
+}
+
+template <typename T> __device__ __forceinline__ void map_two(const HnCudaMapArgs &a)
+{
+    switch (a.code) {
+#define TWO(name)                                                             \
+    case HN_DO_##name:                                                        \
+        map<T, true>(a, [](float p, float q) { return hn_do_##name(p, q); }); \
+        break;
+        HN_CUDA_MAPS_OF_TWO(TWO)
+#undef TWO
+    }
+}
+
+#define DEFINE(suffix, type)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256, 4) map_one_##suffix(const __grid_constant__ HnCudaMapArgs a) \
+    {                                                                                                              \
+        map_one<type>(a);                                                                                          \
+    }                                                                                                              \
+    extern "C" __global__ void __launch_bounds__(256, 4) map_two_##suffix(const __grid_constant__ HnCudaMapArgs a) \
+    {                                                                                                              \
+        map_two<type>(a);                                                                                          \
+    }
+HN_EACH_FLOAT(DEFINE)
