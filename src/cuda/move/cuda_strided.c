@@ -21,7 +21,8 @@ struct HnCudaStrided {
     gboolean empty, piece, tiled;
     gsize bytes;      /* of a piece */
     int64_t y0, x0;   /* bytes */
-    Form as_is, wide; /* wide.f: NULL where elements are not made wider */
+    Form as_is, wide; /* wide.f: NULL where elements are not made wider, or tiles not moved by four elements */
+    size_t wants;     /* wide: what addresses are multiples of, bytes */
 };
 
 HnCuFunction hn_cuda_sized(const HnStep *s, const char *module, const char *prefix, size_t size, GError **error)
@@ -83,6 +84,17 @@ static void widen(Form *w, const Form *f, size_t size)
         w->args.ndim--;
 }
 
+/* How many tiles there are. FALSE: too many. */
+static gboolean count_tiles(HnCudaStridedArgs *a, int64_t side)
+{
+    const int64_t across = ((int64_t)a->tile_m + side - 1) / side, down = ((int64_t)a->tile_n + side - 1) / side;
+    if (across * down >= HN_DIVIDE_LIMIT)
+        return FALSE;
+    a->tiles_m = hn_divisor(across);
+    a->tiles_n = hn_divisor(down);
+    return TRUE;
+}
+
 /* Different axes are side by side in source and destination: these become tiles. */
 static gboolean make_tiles(Form *f)
 {
@@ -96,16 +108,12 @@ static gboolean make_tiles(Form *f)
         return FALSE;
     if (MIN(f->dims[m], f->dims[n]) < NARROW_TILE || MAX(f->dims[m], f->dims[n]) >= HN_DIVIDE_LIMIT)
         return FALSE;
-    const int tile = f->size > 2 ? 32 : 64;
-    const int64_t across = (f->dims[m] + tile - 1) / tile, down = (f->dims[n] + tile - 1) / tile;
-    if (across * down >= HN_DIVIDE_LIMIT)
-        return FALSE;
     a->tile_m = (uint32_t)f->dims[m];
     a->tile_n = (uint32_t)f->dims[n];
     a->tile_x = a->xs[n];
     a->tile_y = a->ys[m];
-    a->tiles_m = hn_divisor(across);
-    a->tiles_n = hn_divisor(down);
+    if (!count_tiles(a, f->size > 2 ? 32 : 64))
+        return FALSE;
     for (int k = 0; k < a->ndim; k++)
         if (k != m && k != n) {
             f->dims[left] = f->dims[k];
@@ -114,6 +122,17 @@ static gboolean make_tiles(Form *f)
         }
     a->ndim = left;
     return TRUE;
+}
+
+/* Rows and columns of all tiles are whole quads of elements, which begin at multiples of their size. */
+static gboolean has_quads(const HnCudaStrided *c)
+{
+    const Form *f = &c->as_is;
+    const HnCudaStridedArgs *a = &f->args;
+    int64_t bits = a->tile_m | a->tile_n | a->tile_x | a->tile_y | c->y0 / (int64_t)f->size | c->x0 / (int64_t)f->size;
+    for (int k = 0; k < a->ndim; k++)
+        bits |= a->xs[k] | a->ys[k];
+    return f->size <= 4 && bits % 4 == 0;
 }
 
 HnCudaStrided *hn_cuda_strided_new(const HnStep *s, size_t size, int ndim, const int64_t *dims, int64_t y0,
@@ -137,6 +156,13 @@ HnCudaStrided *hn_cuda_strided_new(const HnStep *s, size_t size, int ndim, const
     const size_t width = c->tiled ? size : width_of(c);
     const char *prefix = c->tiled ? "strided_tiles" : "strided_each";
     gboolean ok = (f->f = hn_cuda_sized(s, "cuda_strided", prefix, size, error)) != NULL;
+    c->wants = width;
+    if (ok && c->tiled && has_quads(c)) {
+        c->wide = *f;
+        c->wants = 4 * size;
+        (void)count_tiles(&c->wide.args, HN_CUDA_WIDE_SIDE);
+        ok = (c->wide.f = hn_cuda_sized(s, "cuda_strided", "strided_quads", size, error)) != NULL;
+    }
     if (ok && width > size) {
         widen(&c->wide, f, width);
         ok = (c->wide.f = hn_cuda_sized(s, "cuda_strided", prefix, width, error)) != NULL;
@@ -199,7 +225,7 @@ gboolean hn_cuda_strided_run(const HnStep *s, const HnCudaStrided *c, uint64_t y
     x += (uint64_t)c->x0;
     if (c->piece)
         return hn_cuda_copy(s, y, x, c->bytes, error);
-    const gboolean wide = c->wide.f != NULL && (y | x) % c->wide.size == 0;
+    const gboolean wide = c->wide.f != NULL && (y | x) % c->wants == 0;
     return launch_from(s, c, wide ? &c->wide : &c->as_is, 0, y, x, error);
 }
 

@@ -4,6 +4,7 @@
 
 #define HN_CUDA_AXES 64 /* as many as two of a tensor's rank */
 #define HN_CUDA_TILE_ROWS 8
+#define HN_CUDA_WIDE_SIDE 64 /* of tiles that are moved by four elements */
 
 /* y[k . ys] = x[k . xs] for all k within dims; distances in elements. */
 typedef struct {

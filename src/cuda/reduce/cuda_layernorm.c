@@ -1,16 +1,15 @@
 /*
- * LayerNormalization and RMSNormalization, a block for each row, and their gradients, whose sums over rows are cut into
- * parts, as many as the shape says.
+ * LayerNormalization and RMSNormalization, a warp or a block for each row, and their gradients, whose sums over rows
+ * are cut into parts, as many as the shape says.
  */
 #include "op/layernorm.h"
 
 #include "cuda/reduce/cuda_element.h"
 #include "cuda/reduce/cuda_layernorm_args.h"
+#include "cuda/reduce/cuda_rows.h"
 #include "op/index.h"
 
 enum { X, SCALE, BIAS };
-
-#define MOST_THREADS 1024
 
 typedef struct {
     HnCuFunction f;
@@ -64,10 +63,7 @@ static gboolean prepare(HnStep *s, gboolean centre, GError **error)
     n->args.centre = centre;
     n->args.weight_type = hn_cuda_out_element(s, 0);
     n->args.moment_type = hn_cuda_element(p->stash);
-    const int threads = hn_cuda_threads((n->args.cols + HN_LAYERNORM_HELD - 1) / HN_LAYERNORM_HELD, MOST_THREADS);
-    const gboolean held = n->args.cols <= (int64_t)threads * HN_LAYERNORM_HELD;
-    n->grid = hn_cuda_row(n->args.rows, threads);
-    n->f = hn_cuda_typed(s, "cuda_layernorm", held ? "layernorm_held" : "layernorm_read", x->dtype, error);
+    n->f = hn_cuda_rows(s, "cuda_layernorm", "layernorm", n->args.rows, n->args.cols, &n->grid, error);
     return n->f != NULL;
 }
 

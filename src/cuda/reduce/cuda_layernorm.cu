@@ -1,8 +1,6 @@
 #include "cuda/reduce/cuda_layernorm_args.h"
 #include "cuda/reduce/cuda_rows.cuh"
 
-#define PIECES (HN_LAYERNORM_HELD / 4)
-
 __device__ static void put(const HnCudaLayerNormArgs &a, int64_t row, const float v[4], int64_t i, float mean,
                            float inv)
 {
@@ -19,8 +17,6 @@ __device__ static void put(const HnCudaLayerNormArgs &a, int64_t row, const floa
 
 __device__ static void put_moments(const HnCudaLayerNormArgs &a, int64_t row, float mean, float inv)
 {
-    if (threadIdx.x != 0)
-        return;
     if (a.mean != 0)
         hn_store_any(a.mean, a.moment_type, row, mean);
     if (a.inv != 0)
@@ -36,29 +32,35 @@ __device__ static float squares_of(const float v[4], float mean, int64_t i, int6
     return sum;
 }
 
-/* A block for each row, which its threads hold. */
-template <typename T> __device__ static void held(const HnCudaLayerNormArgs &a)
+/* A warp or a block for each row, which its threads hold: PIECES of four elements each. */
+template <typename T, bool BLOCK, int PIECES> __device__ static void held(const HnCudaLayerNormArgs &a)
 {
+    typedef HnTeam<BLOCK> Team;
     __shared__ float room[HN_WARP];
-    for (int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+    for (int64_t row = Team::first(); row < a.rows; row += Team::step()) {
         const T *x = hn_at<const T>(a.x) + row * a.cols;
         float v[PIECES][4], mean = 0, sum = 0;
-        for (int k = 0; k < PIECES; k++) {
-            hn_load4(v[k], x, 4 * (k * (int64_t)blockDim.x + threadIdx.x), a.cols, a.vector);
-            sum += (v[k][0] + v[k][1]) + (v[k][2] + v[k][3]);
-        }
-        if (a.centre)
-            mean = hn_block_reduce<HnSum>(sum, room) / (float)a.cols;
-        sum = 0;
+#pragma unroll
         for (int k = 0; k < PIECES; k++)
-            sum += squares_of(v[k], mean, 4 * (k * (int64_t)blockDim.x + threadIdx.x), a.cols);
-        const float inv = 1.0f / sqrtf(hn_block_reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
+            hn_load4(v[k], x, 4 * (k * Team::size() + Team::rank()), a.cols, a.vector);
+#pragma unroll
+        for (int k = 0; k < PIECES; k++)
+            sum += (v[k][0] + v[k][1]) + (v[k][2] + v[k][3]);
+        if (a.centre)
+            mean = Team::template reduce<HnSum>(sum, room) / (float)a.cols;
+        sum = 0;
+#pragma unroll
+        for (int k = 0; k < PIECES; k++)
+            sum += squares_of(v[k], mean, 4 * (k * Team::size() + Team::rank()), a.cols);
+        const float inv = 1.0f / sqrtf(Team::template reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
+#pragma unroll
         for (int k = 0; k < PIECES; k++) {
-            const int64_t i = 4 * (k * (int64_t)blockDim.x + threadIdx.x);
+            const int64_t i = 4 * (k * Team::size() + Team::rank());
             if (i < a.cols)
                 put(a, row, v[k], i, mean, inv);
         }
-        put_moments(a, row, mean, inv);
+        if (Team::rank() == 0)
+            put_moments(a, row, mean, inv);
     }
 }
 
@@ -86,7 +88,8 @@ template <typename T> __device__ static void read(const HnCudaLayerNormArgs &a)
             hn_load4(v, x, i, a.cols, a.vector);
             put(a, row, v, i, mean, inv);
         }
-        put_moments(a, row, mean, inv);
+        if (threadIdx.x == 0)
+            put_moments(a, row, mean, inv);
     }
 }
 
@@ -165,25 +168,28 @@ template <typename T> __device__ static void grad_join(const HnCudaLayerNormGrad
     }
 }
 
-#define DEFINE(suffix, type)                                                                                      \
-    extern "C" __global__ void layernorm_held_##suffix(const __grid_constant__ HnCudaLayerNormArgs a)             \
-    {                                                                                                             \
-        held<type>(a);                                                                                            \
-    }                                                                                                             \
-    extern "C" __global__ void layernorm_read_##suffix(const __grid_constant__ HnCudaLayerNormArgs a)             \
-    {                                                                                                             \
-        read<type>(a);                                                                                            \
-    }                                                                                                             \
-    extern "C" __global__ void layernorm_grad_rows_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a)    \
-    {                                                                                                             \
-        grad_rows<type>(a);                                                                                       \
-    }                                                                                                             \
-    extern "C" __global__ void layernorm_grad_columns_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a) \
-    {                                                                                                             \
-        grad_columns<type>(a);                                                                                    \
-    }                                                                                                             \
-    extern "C" __global__ void layernorm_grad_join_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a)    \
-    {                                                                                                             \
-        grad_join<type>(a);                                                                                       \
+#define KERNEL(name, suffix, ...)                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 3)                           \
+        layernorm_##name##_##suffix(const __grid_constant__ HnCudaLayerNormArgs a) \
+    {                                                                              \
+        __VA_ARGS__(a);                                                            \
     }
+#define DEFINE_GRAD(name, suffix, ...)                                                                             \
+    extern "C" __global__ void layernorm_grad_##name##_##suffix(const __grid_constant__ HnCudaLayerNormGradArgs a) \
+    {                                                                                                              \
+        __VA_ARGS__(a);                                                                                            \
+    }
+#define DEFINE(suffix, type)                         \
+    KERNEL(warp_1, suffix, held<type, false, 1>)     \
+    KERNEL(warp_2, suffix, held<type, false, 2>)     \
+    KERNEL(warp_4, suffix, held<type, false, 4>)     \
+    KERNEL(warp_8, suffix, held<type, false, 8>)     \
+    KERNEL(block_1, suffix, held<type, true, 1>)     \
+    KERNEL(block_2, suffix, held<type, true, 2>)     \
+    KERNEL(block_4, suffix, held<type, true, 4>)     \
+    KERNEL(block_8, suffix, held<type, true, 8>)     \
+    KERNEL(long, suffix, read<type>)                 \
+    DEFINE_GRAD(rows, suffix, grad_rows<type>)       \
+    DEFINE_GRAD(columns, suffix, grad_columns<type>) \
+    DEFINE_GRAD(join, suffix, grad_join<type>)
 HN_EACH_FLOAT(DEFINE)

@@ -12,8 +12,6 @@ typedef struct {
     int32_t vector;                   /* four elements at a time */
 } HnCudaLayerNormArgs;
 
-#define HN_LAYERNORM_HELD 8 /* elements of a row that a thread may hold in registers */
-
 /* dy, x, dx: [rows][cols]; scale, dscale, dbias: [cols]; dscale and dbias may be absent */
 typedef struct {
     uint64_t dy, x, scale, dx, dscale, dbias;

@@ -2,16 +2,18 @@
  * Reductions over any axes, and SumLike; f32, f16, bf16, in f32.
  *
  * Axes side by side that are both reduced, or both kept, are one. Where the last one is reduced, a result is made by
- * some lanes or by a block, else a block makes some results side by side. Many elements for few results are cut into
- * parts, as many as the shape says, which a second launch joins in their order. The logarithm of a sum of powers takes
- * the largest element first.
+ * some lanes or by a block, four elements at a time where they lie side by side; else a block makes some results side
+ * by side. Many elements for few results are cut into parts, as many as the shape says, which a second launch joins in
+ * their order. The logarithm of a sum of powers takes the largest element first.
  */
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/reduce/cuda_reduce_args.h"
 #include "op/reduce.h"
 
 #define THREADS 256
-#define SHORT 512        /* elements of a result that lanes of one warp take */
+#define SHORT 512 /* elements of a result that lanes of one warp take */
+#define LONG 8192 /* ... where there are many results */
+#define MANY 2048
 #define BLOCKS 1024      /* that parts make, about */
 #define PART_VECTORS 512 /* of four elements, at least, of rows */
 #define PART_ROWS 16     /* for a thread, at least, of columns */
@@ -145,13 +147,19 @@ static const char *choose_form(Reduce *r)
         r->grid = hn_cuda_row(tiles * a->parts, THREADS);
         return "columns";
     }
+    const gboolean run = a->reduced.n == 1 && a->reduced.strides[0] == 1 && a->each >= 4;
+    a->vector = run && a->each % 4 == 0;
+    if (run && a->each <= (a->outputs < MANY ? SHORT : LONG)) {
+        a->group = lanes_for((a->each + 3) / 4);
+        r->grid = hn_cuda_row((a->outputs * a->group + THREADS - 1) / THREADS, THREADS);
+        return "runs";
+    }
     if (a->each <= SHORT) {
         a->group = lanes_for(a->each);
         r->grid = hn_cuda_row((a->outputs * a->group + THREADS - 1) / THREADS, THREADS);
         return "groups";
     }
     cut(a, a->outputs, 4 * PART_VECTORS, 4);
-    a->vector = a->reduced.n == 1 && a->each % 4 == 0;
     r->grid = hn_cuda_row(a->outputs * a->parts, THREADS);
     return "rows";
 }

@@ -129,6 +129,51 @@ template <typename How, typename T> __device__ static void groups(const HnCudaRe
     }
 }
 
+#define AT_ONCE 8 /* vectors that a thread reads before it adds them */
+
+/* Over elements [from, to) side by side from x on, by `team` threads of which this is `rank`; four at a time. */
+template <typename How, typename T>
+__device__ static float over_run(const T *x, int64_t from, int64_t to, int team, int rank, bool vector, float shift)
+{
+    const int step = 4 * team;
+    float sum = How::start;
+    for (int64_t r = from + 4 * rank; r < to; r += AT_ONCE * step) {
+        float v[AT_ONCE][4];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (r + k * step < to)
+                hn_load4(v[k], x, r + k * step, to, vector);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (r + k * step < to) {
+                float four = How::start;
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    if (r + k * step + j < to)
+                        four = How::of(four, How::term(v[k][j], shift));
+                sum = How::of(sum, four);
+            }
+    }
+    return sum;
+}
+
+/* Elements of a result lie side by side: some lanes of a warp for each result. */
+template <typename How, typename T> __device__ static void runs(const HnCudaReduceArgs &a)
+{
+    const int64_t each = THREADS / a.group;
+    const int lane = threadIdx.x % a.group;
+    for (int64_t first = blockIdx.x * each; first < a.outputs; first += gridDim.x * each) {
+        const int64_t o = first + threadIdx.x / a.group;
+        float sum = How::start;
+        if (o < a.outputs)
+            sum = over_run<How>(hn_at<const T>(a.x) + offset_of(a.kept, o), 0, a.each, a.group, lane, a.vector != 0,
+                                shift_of(a, o));
+        sum = over_group<How>(sum, a.group);
+        if (o < a.outputs && lane == 0)
+            finish<T>(a, o, sum);
+    }
+}
+
 /* Long rows: a block for each part of a result. */
 template <typename How, typename T> __device__ static void rows(const HnCudaReduceArgs &a)
 {
@@ -138,19 +183,11 @@ template <typename How, typename T> __device__ static void rows(const HnCudaRedu
         const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
         const float shift = shift_of(a, o);
         float sum = How::start;
-        if (a.vector) {
-#pragma unroll 2
-            for (int64_t r = part * a.part + 4 * threadIdx.x; r < end; r += 4 * THREADS) {
-                float v[4];
-                hn_load4(v, x, r, end, true);
-                for (int k = 0; k < 4; k++)
-                    v[k] = How::term(v[k], shift);
-                sum = How::of(sum, How::of(How::of(v[0], v[1]), How::of(v[2], v[3])));
-            }
-        } else {
+        if (a.vector)
+            sum = over_run<How>(x, part * a.part, end, THREADS, threadIdx.x, true, shift);
+        else
             for (int64_t r = part * a.part + threadIdx.x; r < end; r += THREADS)
                 sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
-        }
         sum = hn_block_reduce<How>(sum, room);
         if (threadIdx.x == 0)
             put<T>(a, o, part, sum);
@@ -212,6 +249,7 @@ template <typename How, typename T> __device__ static void join(const HnCudaRedu
     }
 #define FORMS(title, how, suffix, type)      \
     KERNEL(title, how, groups, suffix, type) \
+    KERNEL(title, how, runs, suffix, type)   \
     KERNEL(title, how, rows, suffix, type)   \
     KERNEL(title, how, columns, suffix, type)
 #define DEFINE(suffix, type)                     \

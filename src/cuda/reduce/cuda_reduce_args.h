@@ -31,5 +31,5 @@ typedef struct {
     int32_t group;         /* threads for a result: a power of 2, up to a warp */
     int32_t width, rows;   /* columns: results and rows that a block takes at a time */
     int32_t last;          /* HnCudaReduceLast */
-    int32_t vector;        /* rows: four elements at a time */
+    int32_t vector;        /* runs and rows: four elements at a time */
 } HnCudaReduceArgs;

@@ -128,6 +128,32 @@ __device__ inline void hn_store4_any(uint64_t address, int type, const float v[4
         hn_store4(hn_at<hn_bf16>(address), v, i, n, vector);
 }
 
+/* Who takes a row: a warp, or a block. */
+template <bool BLOCK> struct HnTeam {
+    __device__ static int rank()
+    {
+        return BLOCK ? threadIdx.x : threadIdx.x % HN_WARP;
+    }
+    __device__ static int size()
+    {
+        return BLOCK ? blockDim.x : HN_WARP;
+    }
+    /* for (int64_t row = first(); row < rows; row += step()) */
+    __device__ static int64_t first()
+    {
+        return BLOCK ? blockIdx.x : hn_first() / HN_WARP;
+    }
+    __device__ static int64_t step()
+    {
+        return BLOCK ? gridDim.x : hn_stride() / HN_WARP;
+    }
+    /* All get it; room: [32] in shared memory. */
+    template <typename How> __device__ static float reduce(float x, float *room)
+    {
+        return BLOCK ? hn_block_reduce<How>(x, room) : hn_warp_reduce<How>(x);
+    }
+};
+
 #define HN_TILE_THREADS 256
 
 /* A block of HN_TILE_THREADS as rows of `width` threads, a power of 2: How::of() down each column; all of it get it.

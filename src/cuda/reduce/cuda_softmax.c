@@ -1,7 +1,7 @@
 /*
  * Softmax and LogSoftmax along any axis; sums in f32.
  */
-#include "cuda/core/cuda_kernel.h"
+#include "cuda/reduce/cuda_rows.h"
 #include "cuda/reduce/cuda_softmax_args.h"
 #include "op/index.h"
 #include "op/softmax.h"
@@ -33,10 +33,12 @@ static gboolean softmax_prepare(HnStep *s, GError **error)
     s->state = m;
     rows_of(s, &m->args);
     m->args.logs = s->op == &hn_op_logsoftmax;
-    const gboolean rows = m->args.inner == 1;
-    m->grid = rows ? hn_cuda_row(m->args.outer, m->args.n > 64 ? THREADS : HN_CUDA_WARP)
-                   : hn_cuda_loop(s, m->args.outer * m->args.inner, THREADS);
-    m->f = hn_cuda_typed(s, "cuda_softmax", rows ? "softmax_rows" : "softmax_columns", hn_cuda_in(s, 0)->dtype, error);
+    if (m->args.inner == 1) {
+        m->f = hn_cuda_rows(s, "cuda_softmax", "softmax", m->args.outer, m->args.n, &m->grid, error);
+        return m->f != NULL;
+    }
+    m->grid = hn_cuda_loop(s, m->args.outer * m->args.inner, THREADS);
+    m->f = hn_cuda_typed(s, "cuda_softmax", "softmax_columns", hn_cuda_in(s, 0)->dtype, error);
     return m->f != NULL;
 }
 
@@ -46,6 +48,7 @@ static gboolean softmax_run(HnStep *s, GError **error)
     HnCudaSoftmaxArgs a = m->args;
     a.x = hn_cuda_in_address(s, 0);
     a.y = hn_cuda_out_address(s, 0);
+    a.vector = a.n % 4 == 0 && (a.x | a.y) % 16 == 0;
     return hn_cuda_launch(s, m->f, m->grid, &a, error);
 }
 
