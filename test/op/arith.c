@@ -25,6 +25,11 @@ static const HnCase add_cases[] = {
     { "f32[2,3,4,5] f32[3,1,5]", NULL },
     { "f32[1] f32[4,9]", NULL },
     { "i64[3,1] i64[1,21]", NULL },
+    { "f32[5003] f32[5003]", NULL }, /* more than one block of a device takes, and some behind whole vectors */
+    { "f32[4101] f32={3}", NULL },
+    { "f32[1] f32[2,1031]", NULL },
+    { "f32[37,68] f32[68]", NULL },
+    { "f32[8,9,20] f32[9,1]", NULL },
 };
 HN_CASES(add, "Add", add_cases);
 

@@ -11,6 +11,9 @@ static const HnCase layernormalization[] = {
     { "f32[2,3,4] f32[4] f32[4]", NULL },
     { "f32[5,67] f32[67] f32[67]", NULL, .n_out = 3 },
     { "f32[3,300] f32[300]", NULL, .n_out = 3 },
+    { "f32[515,260] f32[260] f32[260]", NULL, .n_out = 3 }, /* a warp for each */
+    { "f32[2,1100] f32[1100]", NULL, .n_out = 3 },
+    { "f32[1,4500] f32[4500]", NULL },
     { "f32[2,8200] f32[8200] f32[8200]", NULL, .n_out = 3 }, /* more than the threads of a block can hold */
     { "f32[2,3,4] f32[3,1] f32[1,4]", "axis=-2" },
     { "f32[0,4] f32[4] f32[4]", NULL, "f32[0,4]={} f32[0,1]={} f32[0,1]={}" },

@@ -28,6 +28,7 @@ static const HnCase sign_cases[] = {
 HN_CASES(sign, "Sign", sign_cases);
 
 static const HnCase relu_cases[] = {
+    { "f32[5003]", NULL }, /* more than one block of a device takes, and some behind whole vectors */
     { "f32[4]={-1,0,2,nan}", NULL, "f32[4]={0,0,2,nan}" },
     { "i8[3]={-128,0,127}", NULL, "i8[3]={0,0,127}" },
     { "f32[3,4,5]", NULL, .opset = 6 },

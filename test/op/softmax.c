@@ -11,6 +11,15 @@ static const HnCase softmax[] = {
     { "i32[3]", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
     { "f32[2,5,130]", "axis=1" }, /* more columns than are taken at a time */
     { "f32[3,77]@-90:90", NULL },
+    /* rows that threads of a warp hold, those of a block, and longer ones */
+    { "f32[520,130]@-90:90", NULL },
+    { "f32[515,258]", NULL },
+    { "f32[513,777]", NULL },
+    { "f32[3,600]", NULL },
+    { "f32[2,1101]", NULL },
+    { "f32[2,2048]@-90:90", NULL },
+    { "f32[1,5000]", NULL },
+    { "f32[2,9001]@-90:90", NULL },
     /* short rows, many at a time */
     { "f32[131,2]", NULL },
     { "f32[2,65,3]@-90:90", "axis=2" },
@@ -24,6 +33,8 @@ HN_CASES(softmax, "Softmax", softmax);
 static const HnCase logsoftmax[] = {
     { "f64[2]={0,0}", NULL, "f64[2]={-0.6931471805599453,-0.6931471805599453}" },
     { "f32[3,1000]", "axis=-1" },
+    { "f32[2,8200]", "axis=-1" },
+    { "f32[514,260]", "axis=-1" },
     { "f32[200,2]", "axis=1", .rtol = 1e-5, .atol = 1e-5 },
     { "f32[2,5,67]", "axis=1", .rtol = 1e-5, .atol = 1e-5 },
 };
