@@ -131,10 +131,12 @@ static gboolean add_shapes(const Bench *b, GArray *axes, GError **error)
 
 static gboolean add_precisions(const Bench *b, GArray *axes, GError **error)
 {
+    HnDtype half;
     char **words = g_strsplit(b->p->precision ? b->p->precision : "model", ",", -1);
     add_axis(axes, AXIS_PRECISION, "precision", words);
     for (; *words; words++)
-        if (!hn_tool_precision(b->ctx, *words, error))
+        if (b->p->training.train ? !hn_tool_train_precision(b->ctx, *words, &half, error)
+                                 : !hn_tool_precision(b->ctx, *words, error))
             return FALSE;
     return TRUE;
 }

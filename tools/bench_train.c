@@ -23,8 +23,9 @@ gboolean instance_train(const Subject *s, Instance *x, GError **error)
 {
     const Bench *b = s->b;
     *x = (Instance){ .training = s->training, .n_sets = s->n_sets };
-    x->trainer = hn_tool_trainer_new(s->training, read_again, (gpointer)s, b->backend, s->threads,
-                                     !strcmp(s->point->precision, "bf16"), error);
+    HnDtype half;
+    if (hn_tool_train_precision(b->ctx, s->point->precision, &half, error))
+        x->trainer = hn_tool_trainer_new(s->training, read_again, (gpointer)s, b->backend, s->threads, half, error);
     return x->trainer != NULL;
 }
 

@@ -136,6 +136,14 @@ gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError *
     return FALSE;
 }
 
+gboolean hn_tool_train_precision(const HnContext *ctx, const char *precision, HnDtype *half, GError **error)
+{
+    *half = !g_strcmp0(precision, "f16") ? HN_F16 : !g_strcmp0(precision, "bf16") ? HN_BF16 : HN_UNDEFINED;
+    if (*half == HN_F16 || (*half == HN_BF16 && strcmp(ctx->common.device, "cpu") != 0))
+        return TRUE;
+    return hn_tool_precision(ctx, precision, error);
+}
+
 HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error)
 {
     g_autoptr(HnShapes) s = hn_shapes_new();

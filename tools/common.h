@@ -49,6 +49,8 @@ const char *hn_tool_onednn(const HnBackend *backend);
 
 /* Can the device compute as --precision says? NULL: as the model says. */
 gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError **error);
+/* The same of training: f16 anywhere, bf16 beside the CPU, too; HnTrainerOptions.half. */
+gboolean hn_tool_train_precision(const HnContext *ctx, const char *precision, HnDtype *half, GError **error);
 
 /* The values of --dim and --shapes; lists may be NULL. */
 HnShapes *hn_tool_shapes(char **dims, char **shapes, GError **error);

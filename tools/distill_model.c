@@ -259,6 +259,7 @@ HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_sta
                                  .in = (HnType *const *)types->pdata,
                                  .micro = q->p->micro_batches,
                                  .threads = q->ctx->common.threads,
+                                 .half = q->half,
                                  .seed = q->ctx->common.seed,
                                  .budget = q->ctx->budget,
                                  .checkpoint = TRUE,

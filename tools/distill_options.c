@@ -73,6 +73,8 @@ const GOptionEntry distill_entries[] = {
       "steps, or a part of all steps, in which the rate rises first (default: 0.05)", "N" },
     { "clip", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, clip),
       "largest norm of all gradients together, 0: any (default: 1)", "NORM" },
+    { "precision", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, precision),
+      "compute steps in f32 (default), bf16 or f16; weights stay f32", "TYPE" },
     { "ema", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(DistillParams, ema),
       "averages of the weights are judged and written, that decay so in a step (0.999)", "DECAY" },
     { "freeze", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, freeze), "weights whose names match stay", "REGEX" },
@@ -188,6 +190,8 @@ static gboolean parse_numbers(Distill *q, GError **error)
         return hn_tool_usage(error, "'--freeze-bn' excludes '--train-bn'");
     if (p->micro_batches > 1 && p->batch % p->micro_batches != 0)
         return hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
+    if (!hn_tool_train_precision(q->ctx, p->precision, &q->half, error))
+        return FALSE;
     q->rule->clip = p->clip;
     q->rule->ema = isnan(p->ema) ? 0 : p->ema;
     return TRUE;

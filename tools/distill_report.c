@@ -156,6 +156,11 @@ static void add_cost(const Distill *q, HnReport *report)
     const double s = (double)q->seconds_ns / 1e9;
     json_object_set_int_member(root, "steps", hn_trainer_steps(q->trainer));
     json_object_set_int_member(root, "steps_before", q->resumed);
+    if (q->half == HN_F16) {
+        int64_t skipped;
+        json_object_set_double_member(root, "loss_scale", hn_trainer_scale(q->trainer, &skipped));
+        json_object_set_int_member(root, "steps_skipped", skipped);
+    }
     hn_json_set_number(root, "lr", q->lr);
     json_object_set_int_member(root, "batch", q->sample->count);
     hn_json_set_number(root, "ms_per_step", steps > 0 ? s * 1e3 / (double)steps : NAN);

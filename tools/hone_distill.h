@@ -20,7 +20,7 @@
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair;
+        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair, *precision;
     double clip, ema, val_part, temperature;
     int epochs, tune, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
@@ -40,6 +40,7 @@ typedef struct {
     HnKd kd;
     GPtrArray *objectives; /* HnObjective * */
     HnUpdateRule *rule;
+    HnDtype half;       /* HnTrainerOptions.half */
     HnAugment *augment; /* NULL: none */
     HnLrSchedule schedule;
     double warmup; /* steps, or, below 1, a part of them */

@@ -210,7 +210,7 @@ static gboolean open_training(Profiling *f, GError **error)
     f->n_sets = hn_tool_training_sets(f->training);
     for (guint k = 0; k < f->n_sets; k++)
         f->sets[k] = hn_tool_training_set(f->training, k);
-    f->trainer = hn_tool_trainer_new(f->training, read_again, f, f->backend, ctx->common.threads, FALSE, error);
+    f->trainer = hn_tool_trainer_new(f->training, read_again, f, f->backend, ctx->common.threads, HN_UNDEFINED, error);
     f->session = f->trainer ? hn_trainer_session(f->trainer) : NULL;
     return f->session != NULL;
 }

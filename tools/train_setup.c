@@ -217,7 +217,7 @@ typedef struct {
     gpointer data;
     const HnBackend *backend;
     int threads;
-    gboolean bf16;
+    HnDtype half;
 } Making;
 
 /* HnMicroOptions.make */
@@ -241,7 +241,7 @@ static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
                                  .fixed = fixed,
                                  .micro = parts,
                                  .threads = m->threads,
-                                 .bf16 = m->bf16,
+                                 .half = m->half,
                                  .seed = t->ctx->common.seed,
                                  .budget = t->ctx->budget,
                                  .checkpoint = segments >= 0,
@@ -270,9 +270,9 @@ static int64_t samples_of(const HnToolTraining *t)
 }
 
 HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnToolReadFn read, gpointer data, const HnBackend *backend,
-                               int threads, gboolean bf16, GError **error)
+                               int threads, HnDtype half, GError **error)
 {
-    Making m = { t, read, data, backend, threads, bf16 };
+    Making m = { t, read, data, backend, threads, half };
     int asked = 0;
     if (t->parts == 0 && !parse_count("--micro-batches", t->p->micro_batches, &asked, error))
         return NULL;

@@ -99,7 +99,7 @@ const char *hn_tool_training_optimizer(const HnToolTraining *t);
 typedef HnModel *(*HnToolReadFn)(gpointer data, GError **error);
 /* Cuts a batch into as many parts as the options say, or decides that with the first trainer. */
 HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnToolReadFn read, gpointer data, const HnBackend *backend,
-                               int threads, gboolean bf16, GError **error);
+                               int threads, HnDtype half, GError **error);
 int hn_tool_training_parts(const HnToolTraining *t); /* behind the first trainer */
 /* A step on batch i, modulo their number, and its loss. */
 gboolean hn_tool_train(const HnToolTraining *t, HnTrainer *trainer, guint64 i, double *loss, GError **error);

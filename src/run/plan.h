@@ -178,6 +178,8 @@ void hn_step_free(gpointer step);
 gboolean hn_plan_widens(const HnPlan *p, const HnNode *n);
 /* The slot as f32 where it holds halves (wide), or as halves where it holds them in f32; others as they are. */
 HnSlot *hn_plan_held(HnPlan *p, HnSlot *from, gboolean wide, GError **error);
+/* Behind a step: what it made in f32 is read as the halves that it stands for, with HnSessionOptions.round_halves. */
+gboolean hn_plan_round_results(HnPlan *p, const HnStep *s, GError **error);
 /* A new result that is a half is f32 from now on. */
 void hn_plan_widen_result(HnSlot *s);
 /* Frees the elements of wide and of deferred constants that no step reads. */

@@ -37,12 +37,13 @@ typedef struct {
 } HnWatch;
 
 typedef struct {
-    int threads;              /* 0: hn_cpu_threads() */
-    gboolean strict;          /* a node that runs on ref is an error that names it */
-    gboolean bf16;            /* large products may round operands to bf16 where the machine has units for it */
-    gboolean strict_math;     /* only algorithms that add up what the operator says: no Winograd */
-    uint64_t seed;            /* of random operators */
-    HnBudget *budget;         /* arena, packed weights, results; NULL: unlimited */
+    int threads;           /* 0: hn_cpu_threads() */
+    gboolean strict;       /* a node that runs on ref is an error that names it */
+    gboolean bf16;         /* large products may round operands to bf16 where the machine has units for it */
+    gboolean round_halves; /* where halves are computed in f32, each result becomes a half: nearer to other devices */
+    gboolean strict_math;  /* only algorithms that add up what the operator says: no Winograd */
+    uint64_t seed;         /* of random operators */
+    HnBudget *budget;      /* arena, packed weights, results; NULL: unlimited */
     const char *const *feeds; /* hn_session_new() only: HnEngineOptions.feeds */
     int max_isa;              /* hn_session_new() only: 1 + HnDevice.isa; 0: all that the process may use */
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */

@@ -514,7 +514,7 @@ gboolean hn_plan_finish_step(HnPlan *p, HnStep *s, gboolean ok, GError **error)
     ok = ok && hn_plan_move_ports(p, s, error) && (!p->exec->env->backend->computes || aligned_constants(p, s, error));
     hn_plan_append(p, s);
     hn_plan_drop_packed(p, s);
-    ok = ok && hn_plan_watch_step(p, s, error);
+    ok = ok && hn_plan_watch_step(p, s, error) && hn_plan_round_results(p, s, error);
     if (ok && s->kernel == NULL && p->exec->env->o.strict) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' (%s) has no kernel for this and would run on ref",
                     hn_node_label(s->node), s->node->op_type);

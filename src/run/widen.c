@@ -89,6 +89,21 @@ void hn_plan_widen_result(HnSlot *s)
     s->tensor = t;
 }
 
+gboolean hn_plan_round_results(HnPlan *p, const HnStep *s, GError **error)
+{
+    for (int k = 0; k < s->n_out && p->exec->env->o.round_halves; k++) {
+        HnSlot *wide = s->out[k].slot;
+        if (wide == NULL || wide->half == HN_UNDEFINED || wide->lowered == NULL)
+            continue;
+        const HnValue *v = wide->lowered;
+        HnSlot *half = hn_plan_held(p, wide, FALSE, error);
+        if (half == NULL)
+            return FALSE;
+        hn_plan_set_slot(p, v, half);
+    }
+    return TRUE;
+}
+
 static void drop_unread(HnPlan *p, HnSlot *s)
 {
     if (s == NULL || s->origin == NULL || s->tensor == NULL || s->tensor->data == NULL || s->read)

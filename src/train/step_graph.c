@@ -7,6 +7,7 @@
 #include "pass/inline_functions.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
+#include "pass/precision/precision.h"
 #include "train/order.h"
 #include "train/recompute.h"
 #include "train/reverse.h"
@@ -335,8 +336,6 @@ static gboolean set_training(Making *k, GError **error)
     return bind(k->g->model, error);
 }
 
-/* --- losses ------------------------------------------------------------------------------------------------------- */
-
 static gboolean infer(Making *k, GError **error)
 {
     g_clear_pointer(&k->types, hn_types_free);
@@ -344,6 +343,27 @@ static gboolean infer(Making *k, GError **error)
     return hn_types_enter(k->types, k->graph, TRUE, error) &&
            hn_types_graph(k->types, k->graph, HN_FOLD_BYTES, 0, error);
 }
+
+/* Weights and running moments are inputs and outputs by now, which stay f32; so do nodes that move such moments, by
+ * less than halves can tell. */
+static gboolean to_halves(Making *k, GError **error)
+{
+    HnPrecisionLog log;
+    const GPtrArray *out = k->graph->outputs;
+    const guint n = k->g->statistics->len;
+    if (!hn_dtype_is_half(k->o->half))
+        return TRUE;
+    g_autofree const char **keep = g_new0(const char *, n + 1);
+    for (guint i = 0; i < n; i++)
+        keep[i] = hn_node_out(((const HnValue *)out->pdata[out->len - n + i])->producer, 0)->name;
+    const HnPrecisionOptions o = { .to = k->o->half, .keep_io = TRUE, .keep = keep, .budget = k->g->model->budget };
+    hn_precision_log_init(&log);
+    const gboolean ok = hn_convert_precision(k->g->model, &o, &log, error);
+    hn_precision_log_clear(&log);
+    return ok && bind(k->g->model, error) && infer(k, error);
+}
+
+/* --- losses ------------------------------------------------------------------------------------------------------- */
 
 static HnValue *add_scalar_input(HnGraph *g, const char *stem, int ndim, int64_t n)
 {
@@ -557,8 +577,8 @@ HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GErro
     if (ok)
         fix_inputs(&k);
     ok = ok && take_branches(&k, error) && add_trained(&k, error) && set_aside_trained(&k, error) &&
-         set_training(&k, error) && infer(&k, error) && add_losses(&k, error) && run_passes(&k, passes, error) &&
-         infer(&k, error) && add_gradients(&k, error);
+         set_training(&k, error) && infer(&k, error) && to_halves(&k, error) && add_losses(&k, error) &&
+         run_passes(&k, passes, error) && infer(&k, error) && add_gradients(&k, error);
     if (ok && o->rule == NULL)
         add_gradient_outputs(&k);
     else

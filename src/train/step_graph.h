@@ -27,8 +27,10 @@ typedef struct {
     gboolean keep_statistics; /* normalizations go on with the moments that the file holds */
     gboolean straight;        /* through Round and its like as through the identity, also where nothing is quantized */
     HnType *const *in;        /* of the inputs that are no initializers, in order: fixed tensors */
-    HnTensor *const *fixed;   /* by input: the elements that it has in every step, where a branch may be chosen by them;
-                                 NULL: it differs. NULL: all differ */
+    HnDtype half;           /* HN_F16, HN_BF16: forward and backward compute with such halves where operators take them;
+                               what is trained stays f32. HN_UNDEFINED, as any other: in the model's own types */
+    HnTensor *const *fixed; /* by input: the elements that it has in every step, where a branch may be chosen by them;
+                               NULL: it differs. NULL: all differ */
 } HnStepGraphOptions;
 
 /* A weight that is trained. */

@@ -4,14 +4,19 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "op/hyper.h"
 #include "run/timer.h"
 #include "train/gradient_sum.h"
+#include "train/loss_scale.h"
 #include "train/update_graph.h"
 
 #define CHEAP 0.08 /* part of a step's time that recomputation may take where no limit asks for it */
 
 struct HnTrainer {
     HnTrainerOptions o;
+    HnUpdateRule rule; /* o.rule, which asks for the norm in f16, too */
+    gboolean bf16;     /* HnSessionOptions.bf16 */
+    HnTensor *scale;   /* of losses; NULL: they are not scaled */
     HnStepGraph *graph;
     HnEngine *engine;
     HnSession *session;
@@ -55,6 +60,7 @@ void hn_trainer_free(HnTrainer *t)
             hn_tensor_unref(t->factors[i]);
     }
     hn_tensor_unref(t->numbers);
+    hn_tensor_unref(t->scale);
     hn_tensor_unref(t->state);
     hn_step_graph_free(t->graph);
     g_free(t->targets);
@@ -212,6 +218,7 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
                                    .trainable = t->o.trainable,
                                    .keep_statistics = t->o.keep_statistics,
                                    .straight = t->o.straight,
+                                   .half = t->bf16 ? HN_UNDEFINED : t->o.half,
                                    .in = (HnType *const *)in->pdata,
                                    .fixed = t->o.fixed };
     if ((t->graph = hn_step_graph_new(work, &o, error)) == NULL)
@@ -228,9 +235,12 @@ static HnSession *open_session(HnTrainer *t, HnModel *m, HnDevice *device, const
                                HnBudget *budget, HnEngine **engine, GError **error)
 {
     const HnEngineOptions eo = { .budget = budget, .variables = variables };
-    const HnSessionOptions so = {
-        .threads = t->o.threads, .bf16 = t->o.bf16, .seed = t->o.seed, .budget = budget, .plan_cache = 1
-    };
+    const HnSessionOptions so = { .threads = t->o.threads,
+                                  .bf16 = t->bf16,
+                                  .round_halves = hn_dtype_is_half(t->o.half) && !t->bf16,
+                                  .seed = t->o.seed,
+                                  .budget = budget,
+                                  .plan_cache = 1 };
     if ((*engine = hn_engine_new(m, device, &eo, error)) == NULL)
         return NULL;
     g_autoptr(HnSession) s = hn_session_new_on(*engine, &so, error);
@@ -387,6 +397,13 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
 {
     g_autoptr(HnTrainer) t = g_new0(HnTrainer, 1);
     t->o = *o;
+    t->rule = *o->rule;
+    t->o.rule = &t->rule;
+    t->bf16 = o->half == HN_BF16 && device->backend->widens;
+    if (o->half == HN_F16) {
+        t->scale = hn_loss_scale_new(o->scale_every);
+        t->rule.clip = t->rule.clip > 0 ? t->rule.clip : INFINITY;
+    }
     t->states = g_array_new(FALSE, FALSE, sizeof(State));
     t->stored = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
     g_array_set_clear_func(t->states, state_clear);
@@ -402,6 +419,11 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     list_states(t, t->graph->variables, t->engine);
     if (!make_snapshot(t, error) || !make_update(t, device, error))
         return NULL;
+    const State scale = { g_strdup("loss scale"), t->scale };
+    if (t->scale != NULL)
+        g_array_append_val(t->states, scale);
+    else
+        g_free(scale.name);
     t->o.in = NULL;
     t->o.fixed = NULL;
     return g_steal_pointer(&t);
@@ -504,10 +526,18 @@ static gboolean run_part(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
     return ok;
 }
 
+double hn_trainer_scale(const HnTrainer *t, int64_t *skipped)
+{
+    *skipped = t->scale != NULL ? (int64_t)hn_tensor_get_f64(t->scale, HN_LOSS_SCALE_SKIPPED) : 0;
+    return t->scale != NULL ? hn_tensor_get_f64(t->scale, HN_LOSS_SCALE) : 1;
+}
+
 static void add_losses(const HnTrainer *t, double *loss)
 {
+    int64_t skipped;
+    const double scale = hn_trainer_scale(t, &skipped);
     for (guint i = 0; i < t->graph->n_objectives; i++)
-        *loss += hn_tensor_get_f64(t->out[i], 0) * hn_tensor_get_f64(t->factors[i], 0);
+        *loss += hn_tensor_get_f64(t->out[i], 0) * hn_tensor_get_f64(t->factors[i], 0) / scale;
 }
 
 static gboolean update(HnTrainer *t, HnStepLoss *made, GError **error)
@@ -531,11 +561,14 @@ static gboolean update(HnTrainer *t, HnStepLoss *made, GError **error)
 
 static void set_numbers(HnTrainer *t, HnTensor *const *targets, double lr)
 {
-    hn_update_rule_numbers(t->o.rule, lr, t->steps + 1, t->numbers->data);
+    int64_t skipped;
+    const double scale = hn_trainer_scale(t, &skipped);
+    hn_update_rule_numbers(t->o.rule, lr, t->steps + 1 - skipped, t->numbers->data);
+    hn_tensor_set_f64(t->numbers, HN_HYPER_SCALE, 1 / scale);
     for (guint i = 0; i < t->graph->n_objectives; i++) {
         const HnObjective *o = t->o.objectives->pdata[i];
         const int64_t count = hn_objective_count(o, targets[i], t->graph->compared[i]);
-        hn_tensor_set_f64(t->factors[i], 0, o->weight / (double)MAX(count, 1));
+        hn_tensor_set_f64(t->factors[i], 0, o->weight / (double)MAX(count, 1) * scale);
     }
 }
 
@@ -560,13 +593,17 @@ static gboolean run_parts(HnTrainer *t, HnTensor *const *in, HnTensor *const *ta
 gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets, double lr, HnStepLoss *made,
                          GError **error)
 {
-    *made = (HnStepLoss){ 0, NAN };
+    *made = (HnStepLoss){ 0, NAN, FALSE };
     set_numbers(t, targets, lr);
     gboolean ok = hn_snapshot_take(t->moments, error) && run_parts(t, in, targets, made, error);
     if (!ok)
         hn_snapshot_restore(t->moments, NULL);
     else if (!isfinite(made->loss) || (t->o.rule->clip > 0 && !isfinite(made->norm)))
         ok = hn_snapshot_restore(t->moments, error);
+    if (ok && t->scale != NULL && isfinite(made->loss)) {
+        made->skipped = !isfinite(made->norm);
+        hn_loss_scale_heard(t->scale, !made->skipped);
+    }
     t->steps += ok;
     return ok;
 }
@@ -576,19 +613,23 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
 typedef struct {
     HnSession *session;
     char *name; /* once it is found */
-    float *room;
+    void *room;
 } Search;
 
+/* Only as many numbers as the slot has: of a layout with gaps that is f32, those in the gaps, too. */
 static gboolean all_finite(Search *f, const HnPort *p)
 {
-    if (p->slot == NULL || p->slot->tensor->dtype != HN_F32)
+    const HnTensor *t = p->slot != NULL ? p->slot->tensor : NULL;
+    const HnLayout *layout = t != NULL ? p->slot->layout : NULL;
+    if (t == NULL || (t->dtype != HN_F32 && (!hn_dtype_is_half(t->dtype) || layout != NULL)))
         return TRUE;
-    const gsize n = p->slot->layout != NULL ? p->slot->layout->bytes / sizeof *f->room : (gsize)p->slot->tensor->n;
-    f->room = g_renew(float, f->room, n + 1);
+    const int64_t n = layout != NULL ? (int64_t)(layout->bytes / sizeof(float)) : t->n;
+    f->room = g_realloc(f->room, (gsize)n * sizeof(float) + 1);
     if (!hn_session_read(f->session, p->slot, f->room, NULL))
         return TRUE;
-    for (gsize i = 0; i < n; i++)
-        if (!isfinite(f->room[i]))
+    g_autoptr(HnTensor) x = hn_tensor_new_borrowed(t->dtype, 1, &n, f->room);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(hn_tensor_get_f64(x, i)))
             return FALSE;
     return TRUE;
 }

@@ -11,7 +11,8 @@
  * updates what both see.
  *
  * A step whose loss, or norm of gradients where it is asked for, is not finite changes no weight, state of the
- * optimizer, average or running moment.
+ * optimizer, average or running moment. In f16 losses are scaled (train/loss_scale.h), and the norm always is asked
+ * for.
  */
 #pragma once
 
@@ -31,7 +32,9 @@ typedef struct {
     HnTensor *const *fixed; /* as HnStepGraphOptions.fixed */
     int micro;              /* micro-batches; 0: 1 */
     int threads;            /* 0: as many as there are */
-    gboolean bf16;          /* as HnSessionOptions.bf16 */
+    HnDtype half;    /* HN_BF16, HN_F16: forward and backward compute with such halves, and weights stay f32. On the CPU
+                        bf16 is of the products that HnSessionOptions.bf16 is of, and f16 is emulated. Else f32 */
+    int scale_every; /* of f16: HN_LOSS_SCALE_EVERY; 0: the usual number */
     uint64_t seed;
     HnBudget *budget;
     gboolean checkpoint; /* forward values are made again (train/recompute.h): those that hardly take time, and more
@@ -70,8 +73,9 @@ gboolean hn_trainer_in_place(const HnTrainer *t);
 guint hn_trainer_statistics(const HnTrainer *t);
 
 typedef struct {
-    double loss; /* weighted sum of means over the batch, before the update */
-    double norm; /* of all gradients; NaN: it was not asked for */
+    double loss;      /* weighted sum of means over the batch, before the update */
+    double norm;      /* of all gradients; NaN: it was not asked for */
+    gboolean skipped; /* gradients were not finite in f16: nothing was changed, and the next ones are scaled down */
 } HnStepLoss;
 
 /* One step: in, targets as their types say. Errors: those of running; VALUE: labels out of range; NaN. */
@@ -82,6 +86,8 @@ gboolean hn_trainer_step(HnTrainer *t, HnTensor *const *in, HnTensor *const *tar
  * none, or the step failed. */
 char *hn_trainer_find_nonfinite(HnTrainer *t, HnTensor *const *in, HnTensor *const *targets);
 int64_t hn_trainer_steps(const HnTrainer *t); /* made so far */
+/* Of f16: what losses are multiplied by now, and how many steps were skipped; else 1 and 0. */
+double hn_trainer_scale(const HnTrainer *t, int64_t *skipped);
 
 /* What was learned goes to the weights of m, a model of the same file, by their names: averages where there are some,
  * if `averages` says so. Errors: BUDGET. */

@@ -194,6 +194,7 @@ EOF
         holds '.runs[0].precision == "bf16"'
     fi
     refuses 2 --precision hone-bench relu.onnx --precision f33
+    refuses 4 f16 hone-bench relu.onnx --precision f16 # but for --train, which emulates it
 }
 
 @test "bench: several streams" {

@@ -87,6 +87,23 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
         --resume "$digits/train.npz"
 }
 
+@test "distill: in f16, with losses scaled, killed and gone on" {
+    how=(--init random:1 --epochs 3 --batch 90 --ema 0.9 --precision f16 --checkpoint-every 1)
+    distills "${how[@]}" --checkpoint-file whole.checkpoint
+    holds '.loss_scale >= 1 and .steps_skipped >= 0'
+    cp out.onnx whole.onnx
+    rm -f part.checkpoint
+    hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${how[@]}" \
+        --checkpoint-file part.checkpoint &
+    pid=$!
+    sleep 0.2
+    kill -9 $pid 2>/dev/null || true
+    wait $pid || true
+    distills "${how[@]}" --checkpoint-file part.checkpoint --resume part.checkpoint
+    cmp whole.onnx out.onnx
+    refuses 2 --precision hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --precision f8
+}
+
 @test "distill: a quantized student learns in place" {
     for how in "--calib $digits/train.npz --repair none" "--mode weights --bits 4 --repair none"; do
         # shellcheck disable=SC2086 # several options

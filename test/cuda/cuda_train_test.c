@@ -66,6 +66,7 @@ typedef struct {
     const char *rule;
     double clip, ema;
     int micro;
+    HnDtype half;
 } Setting;
 
 static void lesson_open(Lesson *l, const char *text, const HnBackend *backend, const Setting *how)
@@ -90,9 +91,13 @@ static void lesson_open(Lesson *l, const char *text, const HnBackend *backend, c
     l->rule->clip = how->clip;
     l->rule->ema = how->ema;
     g_autoptr(HnType) type = hn_type_fixed(t->dtype, t->rank, dims);
-    const HnTrainerOptions o = {
-        .objectives = l->objectives, .rule = l->rule, .in = (HnType *[]){ type }, .micro = how->micro, .threads = 1
-    };
+    const HnTrainerOptions o = { .objectives = l->objectives,
+                                 .rule = l->rule,
+                                 .in = (HnType *[]){ type },
+                                 .micro = how->micro,
+                                 .half = how->half,
+                                 .scale_every = 2,
+                                 .threads = 1 };
     l->trainer = hn_trainer_new(work, l->device, &o, &error);
     g_assert_no_error(error);
 }
@@ -159,6 +164,14 @@ static void put_states(Lesson *l, const GPtrArray *from, int64_t steps)
     hn_trainer_wrote(l->trainer, steps);
 }
 
+/* Nothing is left to the host. */
+static void assert_all_there(const Lesson *l)
+{
+    HnSessionStats stats;
+    hn_session_stats(hn_trainer_session(l->trainer), &stats);
+    g_assert_cmpuint(stats.ref_steps, ==, 0);
+}
+
 /* As the CPU does. An optimizer divides by the gradient's size: what is left of rounding is small beside the rate, not
  * beside a weight. */
 static void check(gconstpointer data)
@@ -195,6 +208,7 @@ static void check_copies(gconstpointer data)
     Lesson stays, goes;
     lesson_open(&goes, nets[i].text, hn_backend_cuda(0), &how);
     lesson_open(&stays, nets[i].text, hn_backend_cuda(0), &how);
+    assert_all_there(&stays);
     for (int k = 0; k < 4; k++) {
         fetch(&goes);
         hn_trainer_wrote(goes.trainer, k);
@@ -211,12 +225,56 @@ static void check_copies(gconstpointer data)
     lesson_close(&goes);
 }
 
+/* In f16 the CPU rounds as the device does: the same steps are skipped, and scales grow at the same time. In bf16 there
+ * is nothing to scale. */
+static void check_halves(gconstpointer data)
+{
+    const guint i = GPOINTER_TO_UINT(data);
+    static const Setting settings[] = {
+        { .rule = "sgd:lr=0.01:momentum=0.9", .half = HN_F16 },
+        { .rule = "sgd:lr=0.01:momentum=0.9", .half = HN_F16, .clip = 1, .ema = 0.9, .micro = 2 },
+        { .rule = "sgd:lr=0.01:momentum=0.9", .half = HN_BF16 },
+    };
+    for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
+        const gboolean f16 = settings[r].half == HN_F16;
+        gboolean grown = FALSE;
+        int64_t skipped = 0, same;
+        Lesson here, there;
+        if (settings[r].micro > 1 && strstr(nets[i].text, "LSTM") != NULL)
+            continue;
+        lesson_open(&here, nets[i].text, &hn_backend_cpu, &settings[r]);
+        lesson_open(&there, nets[i].text, hn_backend_cuda(0), &settings[r]);
+        assert_all_there(&there);
+        double before = hn_trainer_scale(here.trainer, &skipped);
+        for (int k = 0; k < 8; k++) {
+            step(&here);
+            start_counting();
+            step(&there);
+            if (settings[r].micro == 0 && k > 0 && !there.made.skipped)
+                assert_calls(4, f16 ? 3 : 2, 1, k == 1, 1);
+            const double scale = hn_trainer_scale(here.trainer, &skipped);
+            g_assert_true(here.made.skipped == there.made.skipped && here.made.skipped == (scale < before));
+            g_assert_cmpfloat(scale, ==, hn_trainer_scale(there.trainer, &same));
+            g_assert_cmpint(skipped, ==, same);
+            g_assert_cmpfloat_with_epsilon(here.made.loss, there.made.loss, (f16 ? 1e-3 : 2e-2) * here.made.loss);
+            grown = grown || scale > before;
+            before = scale;
+        }
+        g_assert_true(grown == f16 && (skipped > 0) == f16);
+        if (f16)
+            assert_states(&there, &here, 1e-2, 2e-3);
+        lesson_close(&here);
+        lesson_close(&there);
+    }
+}
+
 /* What a checkpoint takes with it is all there is. */
 static void test_resume(void)
 {
     static const Setting settings[] = {
         { .rule = "adamw:lr=0.01", .ema = 0.9 },
         { .rule = "adamw:lr=0.01", .clip = 1, .micro = 2 },
+        { .rule = "adamw:lr=0.01", .half = HN_F16 },
     };
     for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
         Lesson through, first, second;
@@ -245,6 +303,7 @@ static void test_not_finite(void)
     static const Setting settings[] = {
         { .rule = "adamw:lr=0.01", .ema = 0.9 },
         { .rule = "adamw:lr=0.01", .clip = 1, .micro = 2 },
+        { .rule = "adamw:lr=0.01", .half = HN_F16 },
     };
     for (guint r = 0; r < G_N_ELEMENTS(settings); r++) {
         Lesson l;
@@ -257,7 +316,7 @@ static void test_not_finite(void)
         step(&l);
         g_assert_false(isfinite(l.made.loss));
         g_autofree char *node = hn_trainer_find_nonfinite(l.trainer, &l.x, &l.labels);
-        g_assert_cmpstr(node, ==, "a");
+        g_assert_cmpstr(node, ==, settings[r].half == HN_F16 ? "x_f16" : "a");
         g_autoptr(GPtrArray) after = copies_of_states(&l);
         for (guint k = 0; k < before->len; k++)
             g_assert_true(hn_tensor_equal(before->pdata[k], after->pdata[k]));
@@ -282,6 +341,8 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, GUINT_TO_POINTER(i), check);
         g_autofree char *copies = g_strconcat("/cuda/train/copies/", nets[i].name, NULL);
         g_test_add_data_func(copies, GUINT_TO_POINTER(i), check_copies);
+        g_autofree char *halves = g_strconcat("/cuda/train/halves/", nets[i].name, NULL);
+        g_test_add_data_func(halves, GUINT_TO_POINTER(i), check_halves);
     }
     g_test_add_func("/cuda/train/resume", test_resume);
     g_test_add_func("/cuda/train/not-finite", test_not_finite);
