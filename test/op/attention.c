@@ -17,6 +17,10 @@ static const HnCase attention[] = {
     { QKV, "right_window_size=0", "f32[1,1,2,1]={1,2}", .opset = 25 },
     /* the past comes first, the causal frontier moves with it */
     { "f32[2,6,37,24] f32[2,2,37,24] f32[2,2,37,19]", "is_causal=1" },
+    /* many queries: blocks of more of them */
+    { "f32[1,4,130,40] f32[1,2,150,40] f32[1,2,150,40]", NULL },
+    { "f32[1,3,200,24] f32[1,3,200,24] f32[1,3,200,30] f32[200,200]", "is_causal=1" },
+    { "f32[1,2,70,128] f32[1,2,200,128] f32[1,2,200,100]", "is_causal=1" },
     { "f32[1,4,5,16] f32[1,2,5,16] f32[1,2,5,32] bool[5,26] f32[1,2,21,16] f32[1,2,21,32]", NULL, .n_out = 3 },
     { "f32[2,9,48] f32[2,33,24] f32[2,33,24] f32[2,1,9,33]", "q_num_heads=6 kv_num_heads=3 scale=0.5" },
     { "f32[1,2,1,64] f32[1,2,100,64] f32[1,2,100,64] f32[1,1,1,100]", NULL },

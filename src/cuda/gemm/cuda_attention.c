@@ -62,13 +62,18 @@ static gboolean prepare_tiles(HnStep *s, Attention *c, int64_t size, GError **er
 {
     const HnCudaAttentionArgs *a = &c->args;
     const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
-    const int64_t blocks = (a->queries + HN_CUDA_ATTENTION_QUERIES - 1) / HN_CUDA_ATTENTION_QUERIES;
-    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE;
-    g_autofree char *name = g_strdup_printf("attention_tiles_%d", fits);
-    c->grid = hn_cuda_row(a->batch * a->heads * blocks, HN_CUDA_ATTENTION_THREADS);
+    const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE, each = HN_CUDA_ATTENTION_QUERIES;
+    const int64_t heads = a->batch * a->heads, few = heads * ((a->queries + each - 1) / each);
+    /* twice the queries of a warp share what it reads of keys, where there are enough blocks without that */
+    const gboolean wide = dtype != HN_F32 && fits < TILE_SIZE && a->queries > each &&
+                          few >= 2 * (int64_t)((const HnCuda *)s->device)->multiprocessors;
+    const int m = wide ? 2 : 1;
+    g_autofree char *name = dtype == HN_F32 ? g_strdup_printf("attention_tiles_%d", fits)
+                                            : g_strdup_printf("attention_half_%d_%d", fits, m);
+    c->grid = hn_cuda_row(wide ? heads * ((a->queries + 2 * each - 1) / (2 * each)) : few, HN_CUDA_ATTENTION_THREADS);
     c->grid.shared =
-        (gsize)(dtype == HN_F32 ? HN_CUDA_ATTENTION_TILE_BYTES_F32(fits) : HN_CUDA_ATTENTION_TILE_BYTES_HALF(fits));
-    c->f = hn_cuda_typed(s, "cuda_attention_tiles", name, dtype, error);
+        (gsize)(dtype == HN_F32 ? HN_CUDA_ATTENTION_TILE_BYTES_F32(fits) : HN_CUDA_ATTENTION_HALF_BYTES(fits, m));
+    c->f = hn_cuda_typed(s, dtype == HN_F32 ? "cuda_attention_tiles" : "cuda_attention_half", name, dtype, error);
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
 }
 

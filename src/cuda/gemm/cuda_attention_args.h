@@ -32,7 +32,8 @@ typedef struct {
 #define HN_CUDA_ATTENTION_TILE_KEYS_F32 32
 #define HN_CUDA_ATTENTION_TILE_KEYS_HALF 64
 #define HN_CUDA_ATTENTION_TILE_BYTES_F32(size) ((64 + 2 * 32) * ((size)*4 + 16) + 64 * 32 * 4)
-#define HN_CUDA_ATTENTION_TILE_BYTES_HALF(size) ((64 + 2 * 64) * ((size)*2 + 16))
+/* Of halves: of queries of four warps, 16 * m each, and two turns of keys and values. */
+#define HN_CUDA_ATTENTION_HALF_BYTES(size, m) ((64 * (m) + 4 * 64) * ((size)*2 + 16))
 #define HN_CUDA_ATTENTION_KEYS 128 /* at once, by the rows of attention_rows */
 /* Floats of shared memory of a query: itself, the sums of each warp, scores. */
 #define HN_CUDA_ATTENTION_ROW_FLOATS(size, value_size) \

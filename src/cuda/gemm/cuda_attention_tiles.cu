@@ -1,11 +1,9 @@
 /*
- * Attention of many queries on tensor cores: a block for 64 queries of a head, a warp for 16 of them. Keys and values
- * go by in tiles; scores stay in registers; sums of values are scaled down when a larger score comes.
- *
- * Halves multiply as they are, probabilities become halves. f32 multiplies by three products (tf32.cuh).
+ * Attention of many queries in f32 on tensor cores, by three products each (tf32.cuh): a block for 64 queries of a
+ * head, a warp for 16 of them. Keys and values go by in tiles; scores stay in registers; sums of values are scaled down
+ * when a larger score comes.
  */
 #include "cuda/gemm/attention.cuh"
-#include "cuda/gemm/halves.cuh"
 #include "cuda/gemm/tf32.cuh"
 
 #define THREADS HN_CUDA_ATTENTION_THREADS
@@ -33,7 +31,7 @@ template <typename T, int SIZE> struct Lines {
     }
 };
 
-/* Of f32. The lanes of results are those of factors if keys of 8 are taken in the order 0 2 4 6 1 3 5 7. */
+/* The lanes of results are those of factors if keys of 8 are taken in the order 0 2 4 6 1 3 5 7. */
 template <typename T, int SIZE> struct Tiles {
     static constexpr int KEYS = HN_CUDA_ATTENTION_TILE_KEYS_F32, PITCH = Lines<T, SIZE>::PITCH;
     static constexpr int TERMS = SIZE < HN_TF32_TERMS ? SIZE : HN_TF32_TERMS;
@@ -133,67 +131,6 @@ template <typename T, int SIZE> struct Tiles {
     __device__ static float exponential(float x)
     {
         return expf(x);
-    }
-};
-
-__device__ inline uint32_t pair_of(hn_f16, float a, float b)
-{
-    const __half2 h = __floats2half2_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-__device__ inline uint32_t pair_of(hn_bf16, float a, float b)
-{
-    const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-
-/* Of halves. */
-template <typename T, int SIZE> struct HalfTiles {
-    static constexpr int KEYS = HN_CUDA_ATTENTION_TILE_KEYS_HALF, PITCH = Lines<T, SIZE>::PITCH;
-
-    __device__ static void scores(float (*s)[4], const T *q, const T *k)
-    {
-        const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-            for (int r = 0; r < 4; r++)
-                s[n][r] = 0;
-#pragma unroll
-        for (int c = 0; c < SIZE; c += 16) {
-            uint32_t x[4], w[4];
-            hn_fragments<false>(x, q + (low + line) * PITCH + c + high);
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n += 2) {
-                hn_fragments<false>(w, k + (n * 8 + high + line) * PITCH + c + low);
-                hn_mma(T(), s[n], x, w);
-                hn_mma(T(), s[n + 1], x, w + 2);
-            }
-        }
-    }
-    __device__ static void mix(float (*y)[4], const float (*p)[4], const float *fade, const T *v, float *)
-    {
-        const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
-#pragma unroll
-        for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-                y[c][r] *= fade[r / 2];
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n += 2) {
-            const uint32_t x[4] = { pair_of(T(), p[n][0], p[n][1]), pair_of(T(), p[n][2], p[n][3]),
-                                    pair_of(T(), p[n + 1][0], p[n + 1][1]), pair_of(T(), p[n + 1][2], p[n + 1][3]) };
-#pragma unroll
-            for (int c = 0; c < SIZE / 8; c += 2) {
-                uint32_t w[4];
-                hn_fragments<true>(w, v + (n * 8 + low + line) * PITCH + c * 8 + high);
-                hn_mma(T(), y[c], x, w);
-                hn_mma(T(), y[c + 1], x, w + 2);
-            }
-        }
-    }
-    __device__ static float exponential(float x)
-    {
-        return __expf(x);
     }
 };
 
@@ -299,16 +236,12 @@ template <typename T, typename How, int SIZE> __device__ void attention_tiles(co
     }
 }
 
-#define DEFINE(suffix, type, how, size)                                                  \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                \
-        attention_tiles_##size##_##suffix(const __grid_constant__ HnCudaAttentionArgs a) \
-    {                                                                                    \
-        attention_tiles<type, how<type, size>, size>(a);                                 \
+#define DEFINE(size)                                                                \
+    extern "C" __global__ void __launch_bounds__(THREADS)                           \
+        attention_tiles_##size##_f32(const __grid_constant__ HnCudaAttentionArgs a) \
+    {                                                                               \
+        attention_tiles<float, Tiles<float, size>, size>(a);                        \
     }
-#define DEFINE_SIZE(size)                \
-    DEFINE(f32, float, Tiles, size)      \
-    DEFINE(f16, hn_f16, HalfTiles, size) \
-    DEFINE(bf16, hn_bf16, HalfTiles, size)
-DEFINE_SIZE(32)
-DEFINE_SIZE(64)
-DEFINE_SIZE(128)
+DEFINE(32)
+DEFINE(64)
+DEFINE(128)

@@ -1,0 +1,247 @@
+/*
+ * Attention of halves on tensor cores: a block for some queries of a head, a warp for M * 16 of them. Tiles of keys and
+ * values come in two turns; queries and scores stay in registers. Scores are taken to the base of 2, with the scale in
+ * the exponent; sums of values are scaled down only when a larger score comes.
+ */
+#pragma once
+
+#include "cuda/gemm/attention.cuh"
+#include "cuda/gemm/halves.cuh"
+
+#define LOG2_E 1.4426950408889634f
+
+__device__ inline float attention_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ inline uint32_t pair_of(hn_f16, float a, float b)
+{
+    const __half2 h = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
+}
+__device__ inline uint32_t pair_of(hn_bf16, float a, float b)
+{
+    const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
+}
+
+/* SIZE: elements of vectors; WARPS of a block, KEYS of a tile. */
+template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention {
+    static constexpr int THREADS = WARPS * HN_WARP, ROWS = 16 * M, QUERIES = WARPS * ROWS, PITCH = SIZE + 8;
+    static constexpr int BYTES = (QUERIES + 4 * KEYS) * PITCH * 2;
+    static constexpr bool KEPT = M * SIZE <= 128; /* queries in registers */
+
+    /* `count` lines of SIZE elements, of which n and `size` elements are there; what is not becomes 0. */
+    template <typename At> __device__ static void lines(T *to, int count, int n, int size, bool wide, At at)
+    {
+        constexpr int EACH = 8, ACROSS = SIZE / EACH;
+        const int c = threadIdx.x % ACROSS * EACH, left = max(0, min(size - c, EACH));
+#pragma unroll
+        for (int first = 0; first < count; first += THREADS / ACROSS) {
+            const int line = first + threadIdx.x / ACROSS, there = line < n ? left : 0;
+            if (count % (THREADS / ACROSS) != 0 && line >= count)
+                break;
+            const T *from = there > 0 ? at(line) + c : at(0);
+            T *place = to + line * PITCH + c;
+            if (wide)
+                hn_copy_16(place, from, there * 2);
+            else
+                for (int j = 0; j < EACH; j++)
+                    place[j] = j < there ? from[j] : T(0.0f);
+        }
+    }
+
+    /* s: of a warp's queries and all keys of the tile. q: their lines; kept: them in registers. */
+    __device__ static void scores(float (*s)[KEYS / 8][4], const T *q, const uint32_t (*kept)[SIZE / 16][4], const T *k)
+    {
+        const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+                    s[m][n][r] = 0;
+#pragma unroll
+        for (int c = 0; c < SIZE; c += 16) {
+            uint32_t x[M][4];
+#pragma unroll
+            for (int m = 0; m < M; m++)
+                if (KEPT)
+#pragma unroll
+                    for (int r = 0; r < 4; r++)
+                        x[m][r] = kept[m][c / 16][r];
+                else
+                    hn_fragments<false>(x[m], q + (m * 16 + low + line) * PITCH + c + high);
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n += 2) {
+                uint32_t w[4];
+                hn_fragments<false>(w, k + (n * 8 + high + line) * PITCH + c + low);
+#pragma unroll
+                for (int m = 0; m < M; m++) {
+                    hn_mma(T(), s[m][n], x[m], w);
+                    hn_mma(T(), s[m][n + 1], x[m], w + 2);
+                }
+            }
+        }
+    }
+
+    __device__ static void mix(float (*y)[SIZE / 8][4], const float (*p)[KEYS / 8][4], const T *v)
+    {
+        const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n += 2) {
+            uint32_t x[M][4];
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+                    x[m][r] = pair_of(T(), p[m][n + r / 2][r % 2 * 2], p[m][n + r / 2][r % 2 * 2 + 1]);
+#pragma unroll
+            for (int c = 0; c < SIZE / 8; c += 2) {
+                uint32_t w[4];
+                hn_fragments<true>(w, v + (n * 8 + low + line) * PITCH + c * 8 + high);
+#pragma unroll
+                for (int m = 0; m < M; m++) {
+                    hn_mma(T(), y[m][c], x[m], w);
+                    hn_mma(T(), y[m][c + 1], x[m], w + 2);
+                }
+            }
+        }
+    }
+
+    /* Scores into powers of 2 of `factor` times them; most: the largest exponent so far, sum: this lane's part of what
+     * the powers make. */
+    __device__ static void powers(float (*s)[KEYS / 8][4], float factor, float (*most)[2], float (*sum)[2],
+                                  float (*y)[SIZE / 8][4])
+    {
+        float fade[M][2];
+        bool changed = false;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int row = 0; row < 2; row++) {
+                float next = s[m][0][row * 2];
+#pragma unroll
+                for (int n = 0; n < KEYS / 8; n++)
+                    next = fmaxf(next, fmaxf(s[m][n][row * 2], s[m][n][row * 2 + 1]));
+                next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 1));
+                next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 2));
+                next = fmaxf(most[m][row], next * factor);
+                const float base = attention_base(next);
+                float all = 0;
+#pragma unroll
+                for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                    for (int r = row * 2; r < row * 2 + 2; r++)
+                        all += s[m][n][r] = attention_exp2(fmaf(s[m][n][r], factor, -base));
+                changed = changed || next != most[m][row];
+                fade[m][row] = attention_exp2(most[m][row] - base);
+                sum[m][row] = fmaf(sum[m][row], fade[m][row], all);
+                most[m][row] = next;
+            }
+        if (!__any_sync(HN_ALL_LANES, changed))
+            return;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int c = 0; c < SIZE / 8; c++)
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+                    y[m][c][r] *= fade[m][r / 2];
+    }
+
+    __device__ static void run(const HnCudaAttentionArgs &a)
+    {
+        extern __shared__ __align__(128) unsigned char shared[];
+        T *const qs = reinterpret_cast<T *>(shared), *const tiles = qs + QUERIES * PITCH;
+        const int warp = threadIdx.x / HN_WARP, lane = threadIdx.x % HN_WARP;
+        const int size = (int)a.size, value_size = (int)a.value_size;
+        const bool wide = a.wide != 0, plain = a.mask_kind == HN_CUDA_MASK_NONE && !(a.softcap > 0) && a.scale > 0;
+        const int64_t blocks = (a.queries + QUERIES - 1) / QUERIES;
+        for (int64_t job = blockIdx.x; job < a.batch * a.heads * blocks; job += gridDim.x) {
+            const int64_t h = job / blocks % a.heads, b = job / blocks / a.heads, g = h / (a.heads / a.kv_heads);
+            const int64_t start = (blocks - 1 - job % blocks) * QUERIES,
+                          first = start + warp * ROWS; /* long ones first */
+            const int rows = (int)min(a.queries - start, (int64_t)QUERIES);
+            const int64_t end = attention_end(a, start + rows - 1), begin = attention_begin(a, start);
+            const int64_t seen_begin = attention_begin(a, min(first + ROWS, a.queries) - 1);
+            const int64_t seen_end = plain && first < a.queries ? attention_end(a, first) : -1;
+            const auto load = [&](int64_t t, int stage) {
+                if (t < end) {
+                    const int n = (int)min(end - t, (int64_t)KEYS);
+                    T *const to = tiles + stage * 2 * KEYS * PITCH;
+                    lines(to, KEYS, n, size, wide, [&](int i) { return attention_key<T>(a, b, g, t + i); });
+                    lines(to + KEYS * PITCH, KEYS, n, value_size, wide,
+                          [&](int i) { return attention_value<T>(a, b, g, t + i); });
+                }
+                hn_copies_close();
+            };
+            float y[M][SIZE / 8][4] = {}, most[M][2], sum[M][2] = {};
+            uint32_t kept[M][SIZE / 16][4];
+#pragma unroll
+            for (int m = 0; m < M; m++)
+                most[m][0] = most[m][1] = -INFINITY;
+            lines(qs, QUERIES, rows, size, wide, [&](int i) { return attention_vector<T>(a.q, b, h, start + i); });
+            load(begin, 0);
+            const T *const own = qs + warp * ROWS * PITCH;
+            int stage = 0;
+            for (int64_t t = begin; t < end; t += KEYS, stage ^= 1) {
+                hn_copies_wait<0>();
+                __syncthreads(); /* the tile is there, and nobody reads the other one any more */
+                load(t + KEYS, stage ^ 1);
+                if (KEPT && t == begin)
+#pragma unroll
+                    for (int m = 0; m < M; m++)
+#pragma unroll
+                        for (int c = 0; c < SIZE / 16; c++)
+                            hn_fragments<false>(kept[m][c],
+                                                own + (m * 16 + lane % 16) * PITCH + c * 16 + lane / 16 * 8);
+                const T *const k = tiles + stage * 2 * KEYS * PITCH;
+                float s[M][KEYS / 8][4];
+                scores(s, own, kept, k);
+                float factor = a.scale * LOG2_E;
+                if (t + KEYS > seen_end || t < seen_begin) {
+                    factor = LOG2_E;
+#pragma unroll
+                    for (int m = 0; m < M; m++)
+#pragma unroll
+                        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                            for (int r = 0; r < 4; r++) {
+                                const int64_t i = first + m * 16 + hn_mma_row() + r / 2 * 8;
+                                const int64_t at = t + n * 8 + hn_mma_column() + r % 2;
+                                s[m][n][r] = i < a.queries && at < end ? attention_score<T>(a, b, h, i, at, s[m][n][r])
+                                                                       : -INFINITY;
+                            }
+                }
+                powers(s, factor, most, sum, y);
+                mix(y, s, k + KEYS * PITCH);
+            }
+            hn_copies_wait<0>();
+            __syncthreads();
+            T *const to = hn_at<T>(a.y.data) + b * a.y.batch + h * a.y.head;
+#pragma unroll
+            for (int m = 0; m < M; m++)
+#pragma unroll
+                for (int row = 0; row < 2; row++) {
+                    float all = sum[m][row];
+                    all += __shfl_xor_sync(HN_ALL_LANES, all, 1);
+                    all += __shfl_xor_sync(HN_ALL_LANES, all, 2);
+                    const int64_t i = first + m * 16 + hn_mma_row() + row * 8;
+#pragma unroll
+                    for (int c = 0; c < SIZE / 8; c++)
+#pragma unroll
+                        for (int r = 0; r < 2; r++) {
+                            const int at = c * 8 + hn_mma_column() + r;
+                            if (i < a.queries && at < value_size)
+                                hn_store(to + i * a.y.token + at, attention_result(a, isnan(all) ? all : most[m][row],
+                                                                                   all, y[m][c][row * 2 + r]));
+                        }
+                }
+        }
+    }
+};
