@@ -16,6 +16,7 @@ typedef struct {
     HnCuFunction f;
     HnCudaGrid grid;
     HnCudaPoolArgs args;
+    HnCudaPlanePoolArgs plane; /* n: 0 where there is no kernel for planes */
 } Pool;
 
 /* dims: of the windows' results. */
@@ -74,19 +75,54 @@ static const char *mean_reject(const HnStep *s)
     return pool_reject(s, FALSE);
 }
 
+/* The last two axes alone have windows, of so few elements that 32 bits count them. */
+static gboolean fits_plane(const HnStep *s)
+{
+    const Pool *p = s->state;
+    const HnCudaWindowAxis *depth = &p->args.axis[0];
+    return depth->in == 1 && depth->out == 1 && depth->kernel == 1 && depth->pad == 0 && depth->pad_end == 0 &&
+           hn_cuda_in(s, 0)->n < HN_DIVIDE_LIMIT && hn_cuda_out(s, 0)->n < HN_DIVIDE_LIMIT && hn_cuda_wants_only(s, 1);
+}
+
+static gboolean use_plane(HnStep *s, const char *name, GError **error)
+{
+    Pool *p = s->state;
+    const HnCudaWindowAxis *h = &p->args.axis[1], *w = &p->args.axis[2];
+    if (!fits_plane(s))
+        return TRUE;
+    p->plane.n = (uint32_t)hn_cuda_out(s, 0)->n;
+    p->plane.count_pad = p->args.count_pad;
+    p->plane.height = *h;
+    p->plane.width = *w;
+    p->plane.out_height = hn_divisor(h->out);
+    p->plane.out_width = hn_divisor(w->out);
+    const gboolean known = h->kernel == w->kernel && h->dilation == 1 && w->dilation == 1;
+    const int side = known && (h->kernel == 2 || h->kernel == 3) ? h->kernel : 0;
+    g_autofree char *prefix = g_strdup_printf("%s_plane_%d", name, side);
+    p->grid = hn_cuda_spread(s, p->plane.n, THREADS);
+    p->f = hn_cuda_typed(s, "cuda_pool", prefix, hn_cuda_in(s, 0)->dtype, error);
+    return p->f != NULL;
+}
+
 static gboolean max_prepare(HnStep *s, GError **error)
 {
-    return pool_new(s, "pool_max", hn_cuda_in(s, 0), hn_cuda_out(s, 0)->n, error);
+    return pool_new(s, "pool_max", hn_cuda_in(s, 0), hn_cuda_out(s, 0)->n, error) && use_plane(s, "pool_max", error);
 }
 
 static gboolean mean_prepare(HnStep *s, GError **error)
 {
-    return pool_new(s, "pool_mean", hn_cuda_in(s, 0), hn_cuda_out(s, 0)->n, error);
+    return pool_new(s, "pool_mean", hn_cuda_in(s, 0), hn_cuda_out(s, 0)->n, error) && use_plane(s, "pool_mean", error);
 }
 
 static gboolean pool_run(HnStep *s, GError **error)
 {
     const Pool *p = s->state;
+    if (p->plane.n > 0) {
+        HnCudaPlanePoolArgs a = p->plane;
+        a.x = hn_cuda_in_address(s, 0);
+        a.y = hn_cuda_out_address(s, 0);
+        return hn_cuda_launch(s, p->f, p->grid, &a, error);
+    }
     HnCudaPoolArgs a = p->args;
     a.x = hn_cuda_in_address(s, 0);
     a.y = hn_cuda_out_address(s, 0);

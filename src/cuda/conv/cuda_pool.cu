@@ -108,6 +108,63 @@ template <typename T> __device__ void pool_mean(const HnCudaPoolArgs &p)
     }
 }
 
+/* What is made of a window's elements. */
+template <typename T> struct LargestOf {
+    typedef Value<T> V;
+    typename V::type v = V::least();
+    __device__ void add(const T *x)
+    {
+        const typename V::type next = V::load(x);
+        v = next > v ? next : v;
+    }
+    __device__ void put(T *y, const HnCudaPlanePoolArgs &, int32_t, int32_t) const
+    {
+        V::store(y, v);
+    }
+};
+template <typename T> struct MeanOf {
+    float v = 0;
+    __device__ void add(const T *x)
+    {
+        v += hn_load(x);
+    }
+    __device__ void put(T *y, const HnCudaPlanePoolArgs &p, int32_t oy, int32_t ox) const
+    {
+        const float held = (float)hn_held(p.height, oy, p.count_pad) * (float)hn_held(p.width, ox, p.count_pad);
+        hn_store(y, held > 0 ? v / held : 0.0f);
+    }
+};
+
+/* A thread for each window of SIDE by SIDE elements side by side; SIDE 0: of any size. */
+template <typename T, class How, int SIDE> __device__ void pool_plane(const HnCudaPlanePoolArgs &p)
+{
+    const HnCudaWindowAxis &h = p.height, &w = p.width;
+    for (uint32_t i = (uint32_t)hn_first(); i < p.n; i += (uint32_t)hn_stride()) {
+        uint32_t ox = i, oy = hn_divide_off(ox, p.out_width);
+        const uint32_t plane = hn_divide_off(oy, p.out_height);
+        const int32_t y = (int32_t)oy * h.stride - h.pad, x = (int32_t)ox * w.stride - w.pad;
+        const T *from = hn_at<const T>(p.x) + (int64_t)(plane * (uint32_t)(h.in * w.in)) + (int64_t)y * w.in + x;
+        How how;
+        if constexpr (SIDE > 0) {
+#pragma unroll
+            for (int32_t k = 0; k < SIDE; k++)
+#pragma unroll
+                for (int32_t j = 0; j < SIDE; j++)
+                    if ((uint32_t)(y + k) < (uint32_t)h.in && (uint32_t)(x + j) < (uint32_t)w.in)
+                        how.add(from + k * w.in + j);
+        } else {
+            int32_t y0, y1, x0, x1;
+            hn_taps_within(h, (int32_t)oy, 0, h.in, y0, y1);
+            hn_taps_within(w, (int32_t)ox, 0, w.in, x0, x1);
+            for (int32_t k = y0; k < y1; k++)
+#pragma unroll 4
+                for (int32_t j = x0; j < x1; j++)
+                    how.add(from + (int64_t)k * h.dilation * w.in + j * w.dilation);
+        }
+        how.put(hn_at<T>(p.y) + i, p, (int32_t)oy, (int32_t)ox);
+    }
+}
+
 /* Windows [from, to) may hold place i, which is tap k of window o where i + pad = o * stride + k * dilation. */
 __device__ inline void windows_with(const HnCudaWindowAxis &a, int32_t i, int32_t &from, int32_t &to)
 {
@@ -212,13 +269,24 @@ template <typename T, bool BLOCK> __device__ void pool_global(const HnCudaGlobal
     }
 }
 
+#define DEFINE_PLANE(name, suffix, type, HOW, SIDE)                                           \
+    extern "C" __global__ void name##_##suffix(const __grid_constant__ HnCudaPlanePoolArgs p) \
+    {                                                                                         \
+        pool_plane<type, HOW<type>, SIDE>(p);                                                 \
+    }
 #define DEFINE_MAX(suffix, type)                                                           \
     extern "C" __global__ void pool_max_##suffix(const __grid_constant__ HnCudaPoolArgs p) \
     {                                                                                      \
         pool_max<type>(p);                                                                 \
-    }
+    }                                                                                      \
+    DEFINE_PLANE(pool_max_plane_0, suffix, type, LargestOf, 0)                             \
+    DEFINE_PLANE(pool_max_plane_2, suffix, type, LargestOf, 2)                             \
+    DEFINE_PLANE(pool_max_plane_3, suffix, type, LargestOf, 3)
 #define DEFINE(suffix, type)                                                                              \
     DEFINE_MAX(suffix, type)                                                                              \
+    DEFINE_PLANE(pool_mean_plane_0, suffix, type, MeanOf, 0)                                              \
+    DEFINE_PLANE(pool_mean_plane_2, suffix, type, MeanOf, 2)                                              \
+    DEFINE_PLANE(pool_mean_plane_3, suffix, type, MeanOf, 3)                                              \
     extern "C" __global__ void pool_mean_##suffix(const __grid_constant__ HnCudaPoolArgs p)               \
     {                                                                                                     \
         pool_mean<type>(p);                                                                               \

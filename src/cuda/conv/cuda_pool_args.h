@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/conv/cuda_window_args.h"
+#include "cuda/move/cuda_divide.h"
 
 /* x: [planes][in...], y: [planes][out...]; of a gradient, dx lies as x does, dy as y. */
 typedef struct {
@@ -11,6 +12,15 @@ typedef struct {
     int32_t by_columns; /* places as if the first axis were adjacent */
     int32_t sums;       /* a gradient of sums, not of means */
 } HnCudaPoolArgs;
+
+/* Windows in planes, x: [planes][height][width]; fewer than HN_DIVIDE_LIMIT elements on both sides. */
+typedef struct {
+    uint64_t x, y;
+    uint32_t n; /* windows */
+    int32_t count_pad;
+    HnCudaWindowAxis height, width;
+    HnDivisor out_height, out_width;
+} HnCudaPlanePoolArgs;
 
 /* x: [planes][n], y: [planes] */
 typedef struct {
