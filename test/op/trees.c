@@ -96,6 +96,22 @@ static const HnCase treeensembleclassifier[] = {
       NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,0] class_weights=[-2.0,2.0,3.0,-1.0] "
             "classlabels_int64s=[5,6,7] post_transform='SOFTMAX_ZERO'",
       "i64[4]={5,6,6,6} f32[4,3]" },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,2] class_weights=[0.25,0.5,0.75,0.125] "
+            "classlabels_int64s=[5,6,7] post_transform='PROBIT'",
+      "i64[4]={5,6,6,6} f32[4,3]" },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,0,0,0] class_weights=[0.125,0.25,0.5,0.25] "
+            "classlabels_int64s=[5,7] post_transform='PROBIT'",
+      .n_out = 2 },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,1,1,0] class_weights=[-2.0,2.0,3.0,-1.0] "
+            "classlabels_int64s=[5,6] base_values=[0.5,-0.25] post_transform='LOGISTIC'",
+      .n_out = 2 },
+    { ROWS,
+      NODES "class_treeids=[0,0,0,1] class_nodeids=[2,3,4,0] class_ids=[0,0,0,0] class_weights=[-2.0,2.0,3.0,0.5] "
+            "classlabels_int64s=[5,7] post_transform='LOGISTIC' base_values=[-2.75]",
+      .n_out = 2 },
     { ROWS, NODES "class_treeids=[0] class_nodeids=[2] class_ids=[0] class_weights=[-2.0]", .n_out = 2, .refused = TRUE,
       .code = HN_ERROR_ATTRIBUTE },
     { ROWS,
