@@ -305,5 +305,6 @@ void emu_module_handle_free(EmuModuleHandle *m);
 /* To HONE_EMU_COUNTS. */
 void emu_write_counts(void);
 
-/* The PTX in an image for this compute capability, in *text[*n], which lies in the image. */
-int emu_image_ptx(const void *image, int cc, const char **text, size_t *n);
+/* The PTX in an image for this compute capability, in *text[*n], which lies in the image, or in *made, which is to be
+ * freed (g_free) in any case. */
+int emu_image_ptx(const void *image, int cc, const char **text, size_t *n, char **made);

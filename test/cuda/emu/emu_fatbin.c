@@ -1,7 +1,7 @@
 /*
  * What cuModuleLoadData is given: PTX as text, or a container of nvcc's with PTX and machine code for several targets
- * (magic, version, bytes of this header, bytes behind it; then entries, each with a header of its own). Only PTX that
- * is not compressed is read (nvcc --no-compress).
+ * (magic, version, bytes of this header, bytes behind it; then entries, each with a header of its own). PTX may be
+ * compressed as LZ4 blocks are (fatbinary --compress-mode=speed).
  */
 #include <string.h>
 
@@ -29,6 +29,8 @@ typedef struct {
     guint32 arch;         /* 80 */
     guint32 name, name_bytes;
     guint64 flags;
+    guint64 reserved;
+    guint64 full; /* bytes of what is compressed */
 } Entry;
 
 static gboolean is_text(const char *s)
@@ -51,7 +53,71 @@ static guint fits(const Entry *e, int cc)
     return 2 * e->arch + specific;
 }
 
-static int find_in_container(const guint8 *image, int cc, const char **text, size_t *n)
+/* A length of 15 goes on in bytes, of which 255 is followed by another one. FALSE: there is none. */
+static gboolean read_length(const guint8 *from, size_t bytes, size_t *at, size_t *length)
+{
+    guint8 more = 255;
+    for (gboolean goes_on = *length == 15; goes_on; goes_on = more == 255) {
+        if (*at == bytes)
+            return FALSE;
+        more = from[(*at)++];
+        *length += more;
+    }
+    return TRUE;
+}
+
+/* An LZ4 block: pieces that are given, and ones that were there `back` bytes before. Exactly `full` bytes and a zero;
+ * NULL: damaged. */
+static char *unpack(const guint8 *from, size_t bytes, size_t full)
+{
+    g_autofree char *to = g_malloc(full + 1);
+    size_t at = 0, made = 0;
+    while (at < bytes) {
+        const guint8 token = from[at++];
+        size_t given = token >> 4, again = token & 15;
+        if (!read_length(from, bytes, &at, &given) || given > bytes - at || given > full - made)
+            return NULL;
+        memcpy(to + made, from + at, given);
+        made += given;
+        at += given;
+        if (at == bytes)
+            break;
+        if (bytes - at < 2)
+            return NULL;
+        const size_t back = from[at] | (size_t)from[at + 1] << 8;
+        at += 2;
+        if (!read_length(from, bytes, &at, &again) || back == 0 || back > made || again + 4 > full - made)
+            return NULL;
+        for (const size_t end = made + again + 4; made < end; made++)
+            to[made] = to[made - back];
+    }
+    to[full] = 0;
+    return made == full ? g_steal_pointer(&to) : NULL;
+}
+
+/* The entry's PTX, behind its header. */
+static int text_of(const Entry *e, const guint8 *at, const char **text, size_t *n, char **made)
+{
+    const guint8 *payload = at + e->header;
+    g_clear_pointer(made, g_free);
+    if ((e->flags & FLAG_ZSTD) != 0) {
+        emu_say("PTX for compute_%u is compressed: compile with --no-compress, or --compress-mode=speed", e->arch);
+        return EMU_NO_BINARY;
+    }
+    if ((e->flags & FLAG_LZ4) == 0) {
+        *text = (const char *)payload;
+        *n = strnlen(*text, e->bytes);
+        return EMU_OK;
+    }
+    if (e->header < sizeof *e || e->compressed > e->bytes || e->full > MOST ||
+        (*made = unpack(payload, e->compressed, e->full)) == NULL)
+        return EMU_INVALID_IMAGE;
+    *text = *made;
+    *n = strnlen(*text, e->full);
+    return EMU_OK;
+}
+
+static int find_in_container(const guint8 *image, int cc, const char **text, size_t *n, char **made)
 {
     Container c;
     guint best = 0;
@@ -68,13 +134,10 @@ static int find_in_container(const guint8 *image, int cc, const char **text, siz
             return EMU_INVALID_IMAGE;
         const guint fit = fits(&e, cc);
         if (fit > best) {
-            if (e.compressed != 0 || (e.flags & (FLAG_LZ4 | FLAG_ZSTD)) != 0) {
-                emu_say("PTX for compute_%u is compressed: compile with --no-compress", e.arch);
-                return EMU_NO_BINARY;
-            }
+            const int result = text_of(&e, at, text, n, made);
+            if (result != EMU_OK)
+                return result;
             best = fit;
-            *text = (const char *)at + e.header;
-            *n = strnlen(*text, e.bytes);
         }
         at += e.header + e.bytes;
         left -= e.header + e.bytes;
@@ -94,9 +157,10 @@ static int judge_text(const char *text, size_t n, int cc)
     return arch > cc || (*end == 'a' && arch != cc) ? EMU_NO_BINARY : EMU_OK;
 }
 
-int emu_image_ptx(const void *image, int cc, const char **text, size_t *n)
+int emu_image_ptx(const void *image, int cc, const char **text, size_t *n, char **made)
 {
     guint32 magic;
+    *made = NULL;
     if (image == NULL)
         return EMU_INVALID_VALUE;
     const char first = *(const char *)image;
@@ -110,5 +174,5 @@ int emu_image_ptx(const void *image, int cc, const char **text, size_t *n)
     for (int i = 0; i < 4; i++)
         if ((m[i] = ((const guint8 *)image)[i]) != (guint8)(MAGIC >> 8 * i))
             return EMU_INVALID_IMAGE;
-    return find_in_container(image, cc, text, n);
+    return find_in_container(image, cc, text, n, made);
 }

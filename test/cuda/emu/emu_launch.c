@@ -107,7 +107,8 @@ static int load(EmuContext *c, void **module, const void *image)
     EmuFault fault = { 0 };
     const char *text = NULL;
     size_t n = 0;
-    const int result = emu_image_ptx(image, emu_settings.cc, &text, &n);
+    g_autofree char *made = NULL;
+    const int result = emu_image_ptx(image, emu_settings.cc, &text, &n, &made);
     if (result != EMU_OK)
         return result;
     if (emu_settings.version < 12000)
