@@ -64,6 +64,7 @@ struct Least { /* NaN stays */
 __device__ static int64_t offset_of(const HnCudaAxes &axes, int64_t i)
 {
     int64_t at = 0;
+#pragma unroll 1 /* a division each, and mostly there is one axis */
     for (int k = axes.n - 1; k > 0; k--) {
         const int64_t n = axes.dims[k], q = hn_divide(i, n);
         at += (i - q * n) * axes.strides[k];
