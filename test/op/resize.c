@@ -62,6 +62,9 @@ static const HnCase resize[] = {
       "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'" },
     { "f32[2,3,9,7] - !f32[4]={1,1,2,2}", "mode='linear'" },
     { "f32[2,3,9,7] - !f32[4]={1,1,0.6,0.5}", "mode='linear'" },
+    { "f32[3,2,1,2] - - !i64[4]={3,2,3,1}", "mode='linear'" },
+    { "f32[1,3,13,18] - !f32[4]={1,1,2.5,1.7}", "mode='linear'" },
+    { "f32[2,6,9,5] - !f32[4]={1,1.5,0.7,1}", "mode='linear'" }, /* channels are the last axis */
     { "f32[2,9,7,5] - !f32[4]={1,2,1.5,1}", "mode='linear' coordinate_transformation_mode='align_corners'" },
     { "f32[1,2,9,7,6] - !f32[5]={1,1,2,0.5,3}", "mode='linear'" },
     { "f32[1,3,9,7] - !f32[4]={1,1,2,3}", "mode='cubic'" },

@@ -1,6 +1,7 @@
 /*
  * Resize, Upsample and ResizeGrad with sizes that are known ahead. Nearest moves elements of any size by tables of
- * indices; means (linear, cubic), and gradients, go axis by axis through f32 in scratch memory.
+ * indices; means (linear, cubic), and gradients, go axis by axis through f32 in scratch memory, or along two axes at
+ * once where few elements make one.
  */
 #include "run/resize_forms.h"
 
@@ -137,6 +138,8 @@ typedef struct {
     gsize between; /* bytes of a result between two passes */
     uint64_t table;
     Pass pass[HN_MAX_RANK];
+    HnCuFunction grid; /* NULL: pass by pass */
+    HnCudaGridMeanArgs grid_args;
 } Means;
 
 static const char *back_reject(const HnStep *s)
@@ -215,12 +218,74 @@ static gboolean passes_new(HnStep *s, Means *m, const HnResizeMeans *means, GErr
     return ok;
 }
 
+/* Two passes of at most two taps, along axes that are neighbours. */
+static gboolean is_grid(const HnResizeMeans *m, const HnResizePass *rows, const HnResizePass *columns)
+{
+    if (rows->inner != (rows == &m->pass[1] ? columns->out : columns->in) * columns->inner)
+        return FALSE;
+    for (int i = 0; i < 2; i++)
+        for (int64_t y = 0; y < m->pass[i].out; y++)
+            if (m->pass[i].first[y + 1] - m->pass[i].first[y] > 2)
+                return FALSE;
+    return TRUE;
+}
+
+static void fill_taps(const HnResizePass *p, HnCudaTaps *taps)
+{
+    for (int64_t y = 0; y < p->out; y++)
+        for (int k = 0; k < 2; k++) {
+            const int64_t t = p->first[y] + k;
+            const gboolean there = t < p->first[y + 1];
+            taps[y].at[k] = there ? (int32_t)p->at[t] : -1;
+            taps[y].weight[k] = there ? p->weight[t] : 0.0f;
+        }
+}
+
+static gboolean grid_new(HnStep *s, const HnResizeMeans *means, const HnResizePass *rows, const HnResizePass *columns,
+                         GError **error)
+{
+    Means *m = s->state;
+    HnCudaGridMeanArgs *a = &m->grid_args;
+    const int64_t groups = (rows->out + HN_CUDA_RESIZE_ROWS - 1) / HN_CUDA_RESIZE_ROWS;
+    HnCudaTaps *taps = hn_resize_table(s, rows->out + columns->out, sizeof *taps, error);
+    if (taps == NULL)
+        return FALSE;
+    fill_taps(rows, taps);
+    fill_taps(columns, taps + rows->out);
+    m->table = hn_cuda_table_new(s, taps, (gsize)(rows->out + columns->out) * sizeof *taps, error);
+    hn_budget_free(s->budget, taps);
+    a->row_taps = m->table;
+    a->column_taps = m->table + (uint64_t)rows->out * sizeof *taps;
+    a->columns_first = columns == &means->pass[0];
+    a->rows = (int32_t)rows->out;
+    a->in_rows = rows->in;
+    a->in_columns = columns->in;
+    a->inner = hn_divisor(columns->inner);
+    a->columns = hn_divisor(columns->out);
+    a->row_groups = hn_divisor(groups);
+    a->n = (uint32_t)(means->pieces * rows->outer * groups * columns->out * columns->inner);
+    m->grid = m->table != 0 ? hn_cuda_typed(s, "cuda_resize", "resize_grid", hn_cuda_in(s, 0)->dtype, error) : NULL;
+    return m->grid != NULL;
+}
+
+static gboolean forms_new(HnStep *s, const HnResizeMeans *m, GError **error)
+{
+    if (m->n == 2) {
+        const HnResizePass *p = m->pass;
+        const gboolean turned = p[0].inner < p[1].inner || (p[0].inner == p[1].inner && p[0].outer > p[1].outer);
+        const HnResizePass *rows = &p[turned ? 1 : 0], *columns = &p[turned ? 0 : 1];
+        if (is_grid(m, rows, columns))
+            return grid_new(s, m, rows, columns, error);
+    }
+    return passes_new(s, s->state, m, error);
+}
+
 static gboolean means_prepare(HnStep *s, GError **error)
 {
     HnResizeMeans means = { 0 };
     s->state = g_new0(Means, 1);
     read_source(s);
-    const gboolean ok = hn_resize_means_init(&means, s, FALSE, error) && passes_new(s, s->state, &means, error);
+    const gboolean ok = hn_resize_means_init(&means, s, FALSE, error) && forms_new(s, &means, error);
     hn_resize_means_clear(&means, s);
     return ok;
 }
@@ -230,6 +295,12 @@ static gboolean means_run(HnStep *s, GError **error)
     const Means *m = s->state;
     const uint64_t y = hn_cuda_out_address(s, 0);
     uint64_t x = hn_cuda_in_address(s, hn_resize_source(s));
+    if (m->grid != NULL) {
+        HnCudaGridMeanArgs a = m->grid_args;
+        a.x = x;
+        a.y = y;
+        return hn_cuda_launch(s, m->grid, hn_cuda_spread(s, a.n, THREADS), &a, error);
+    }
     if (m->n == 0)
         return hn_cuda_copy(s, y, x, hn_cuda_out(s, 0)->bytes, error);
     for (int i = 0; i < m->n; i++) {

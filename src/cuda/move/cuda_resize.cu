@@ -32,6 +32,58 @@ template <typename From, typename To> __device__ void resize_mean(const HnCudaMe
     }
 }
 
+/* Elements `step` apart. */
+template <typename T> __device__ __forceinline__ float of_taps(const T *x, int64_t step, const HnCudaTaps &taps)
+{
+    float sum = 0;
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+        if (taps.at[k] >= 0)
+            sum += hn_load(x + taps.at[k] * step) * taps.weight[k];
+    return sum;
+}
+
+__device__ __forceinline__ HnCudaTaps taps_at(uint64_t table, uint32_t i)
+{
+    const int4 t = hn_at<const int4>(table)[i];
+    return HnCudaTaps{ { t.x, t.y }, { __int_as_float(t.z), __int_as_float(t.w) } };
+}
+
+/* A thread for some rows of a column. Sums in f32, those along one axis of those along the other. */
+template <typename T> __device__ void resize_grid(const HnCudaGridMeanArgs &a)
+{
+    const int64_t across = a.inner.by, down = a.in_columns * across;
+    for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {
+        uint32_t c = i, column = hn_divide_off(c, a.inner), group = hn_divide_off(column, a.columns);
+        const uint32_t outer = hn_divide_off(group, a.row_groups);
+        const HnCudaTaps q = taps_at(a.column_taps, column);
+        const T *x = hn_at<const T>(a.x) + outer * a.in_rows * down + c;
+        T *y = hn_at<T>(a.y) + ((int64_t)outer * a.rows * a.columns.by + column) * across + c;
+#pragma unroll
+        for (int r = 0; r < HN_CUDA_RESIZE_ROWS; r++) {
+            const int32_t row = (int32_t)group * HN_CUDA_RESIZE_ROWS + r;
+            if (row >= a.rows)
+                break;
+            const HnCudaTaps p = taps_at(a.row_taps, row);
+            float sum = 0;
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                if (a.columns_first && p.at[k] >= 0)
+                    sum += of_taps(x + p.at[k] * down, across, q) * p.weight[k];
+                else if (!a.columns_first && q.at[k] >= 0)
+                    sum += of_taps(x + q.at[k] * across, down, p) * q.weight[k];
+            hn_store(y + (int64_t)row * a.columns.by * across, sum);
+        }
+    }
+}
+
+#define DEFINE_GRID(suffix, type)                                                                 \
+    extern "C" __global__ void resize_grid_##suffix(const __grid_constant__ HnCudaGridMeanArgs a) \
+    {                                                                                             \
+        resize_grid<type>(a);                                                                     \
+    }
+HN_EACH_FLOAT(DEFINE_GRID)
+
 #define DEFINE_NEAREST(size, type)                                                                \
     extern "C" __global__ void resize_nearest_##size(const __grid_constant__ HnCudaNearestArgs a) \
     {                                                                                             \

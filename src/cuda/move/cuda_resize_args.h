@@ -22,3 +22,21 @@ typedef struct {
     int64_t in;
     HnDivisor out, inner;
 } HnCudaMeanArgs;
+
+/* What a place along an axis is made of: two places of the source, -1 for one that is not there, and their weights. */
+typedef struct {
+    int32_t at[2];
+    float weight[2];
+} HnCudaTaps;
+
+#define HN_CUDA_RESIZE_ROWS 4 /* that a thread makes */
+
+/* y [outer][rows][columns][inner] of x, both axes at once; taps of rows, taps of columns. */
+typedef struct {
+    uint64_t y, x, row_taps, column_taps;
+    uint32_t n;            /* threads */
+    int32_t columns_first; /* sums along columns are within those along rows */
+    int32_t rows;
+    int64_t in_rows, in_columns;
+    HnDivisor inner, columns, row_groups;
+} HnCudaGridMeanArgs;
