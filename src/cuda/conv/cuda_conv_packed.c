@@ -22,25 +22,32 @@ typedef struct {
     HnCudaConvPackedArgs args;
 } Conv;
 
-/* A form (cuda_conv_packed_args.h). */
+/* A form (cuda_conv_packed_args.h) and nanoseconds of a stage, measured on an H200: of a block alone, and where blocks
+ * fill a multiprocessor, each in f32 and in halves; 0: the form is not there. */
 typedef struct {
     const char *name;
     int rows, columns, threads, shared;
+    int alone[2], full[2];
 } Form;
 
-#define FORM_OF(name, down, across, deep, rows, columns)                                           \
-    {                                                                                              \
-        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across) * (deep)*HN_CUDA_WARP, \
-            HN_CUDA_CONV_SHARED((down) * (rows)*16, (across) * (columns)*8, deep)                  \
+#define FORM_OF(name, down, across, deep, rows, columns, fetched, ...)                                  \
+    {                                                                                                   \
+        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across) * (deep)*HN_CUDA_WARP,      \
+            HN_CUDA_CONV_SHARED((down) * (rows)*16, (across) * (columns)*8, deep, fetched), __VA_ARGS__ \
     }
-#define FORM(name, ...) FORM_OF(name, __VA_ARGS__)
+#define FORM(...) FORM_OF(__VA_ARGS__)
 
 static const Form forms[] = {
-    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128),
-    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64),
-    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32),
-    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32),
+    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 300, 300 }, { 330, 180 }),
+    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32, { 350, 300 }, { 450, 250 }),
+    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1000 }, { 1070, 690 }),
+    FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 900 }, { 1150, 800 }),
+    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1500 }, { 0, 1280 }),
 };
+
+/* Nanoseconds that sharing the terms costs, and each part of them. */
+#define SPLIT_NS 1500
+#define PART_NS 400
 
 static int64_t tiles(int64_t n, int64_t of)
 {
@@ -57,45 +64,62 @@ static int64_t stages_of(const HnStep *s, const HnConvPlan *p)
     return tiles(p->taps * tiles(p->in_channels, unit_of(s)), HN_CUDA_CONV_UNITS);
 }
 
-/* The largest tile of which there is one for each multiprocessor, or the smallest one that is not mostly empty. */
-static const Form *form_of(const HnStep *s, const HnConvPlan *p)
-{
-    const HnCuda *c = s->device;
-    const Form *f = forms, *last = forms + G_N_ELEMENTS(forms) - 1;
-    const int64_t pixels = p->batch * p->y_plane;
-    while (f < last && (f->rows >= 2 * p->out_channels ||
-                        tiles(p->out_channels, f->rows) * tiles(pixels, f->columns) * p->group < c->multiprocessors))
-        f++;
-    return f->rows > 16 && f->rows >= 2 * p->out_channels ? last : f;
-}
+/* How a form shares the work. */
+typedef struct {
+    const Form *form;
+    int64_t rows, columns, splits, part, blocks; /* tiles, parts of the terms and stages of each, all blocks */
+    int64_t ns;
+} Share;
 
-static gboolean share(const HnStep *s, const HnConvPlan *p, const Form *f, HnCudaConvPackedArgs *a, int64_t *blocks)
+static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64_t splits)
 {
     const HnCuda *c = s->device;
     const int64_t stages = stages_of(s, p), most = HN_CUDA_CONV_PART_UNITS / HN_CUDA_CONV_UNITS;
-    a->columns = tiles(a->pixels, f->columns);
-    a->rows = (int32_t)tiles(p->out_channels, f->rows);
-    const int64_t of_terms = (int64_t)a->rows * a->groups;
-    if (stages >= G_MAXINT32 / HN_CUDA_CONV_UNITS || a->columns >= G_MAXINT32 / of_terms)
-        return FALSE;
-    const int64_t wanted = CLAMP(2 * c->multiprocessors / (a->columns * of_terms), 1, MAX(stages / PART_STAGES, 1));
-    const int64_t part = MIN(tiles(stages, wanted), most);
-    const int64_t splits = tiles(stages, part);
-    a->stages = (int32_t)stages;
-    a->share = (int32_t)part;
-    a->splits = (int32_t)splits;
-    *blocks = a->columns * of_terms * splits;
-    return *blocks < G_MAXINT32;
+    const gboolean half = hn_cuda_in(s, X)->dtype != HN_F32;
+    Share h = { .form = f };
+    h.rows = tiles(p->out_channels, f->rows);
+    h.columns = tiles(p->batch * p->y_plane, f->columns);
+    h.part = MIN(tiles(stages, splits), most);
+    h.splits = tiles(stages, h.part);
+    h.blocks = h.rows * p->group < G_MAXINT32 && h.columns < G_MAXINT32 / (h.rows * p->group)
+                   ? h.rows * h.columns * p->group * h.splits
+                   : G_MAXINT64;
+    if (h.blocks >= G_MAXINT32)
+        return h;
+    h.ns = h.part * MAX(f->alone[half], tiles(h.blocks, c->multiprocessors) * f->full[half]);
+    h.ns += h.splits > 1 ? SPLIT_NS + h.splits * PART_NS : 0;
+    return h;
 }
 
-static gboolean describe(const HnStep *s, const HnConvPlan *p, const Form *f, HnCudaConvPackedArgs *a, int64_t *blocks)
+/* The one that takes the least time by what forms took. FALSE: more blocks than a launch has, or too many stages. */
+static gboolean choose(const HnStep *s, const HnConvPlan *p, Share *best)
+{
+    static const int64_t splits[] = { 1, 2, 3, 4, 5, 6, 8, 12, 16 };
+    const int64_t stages = stages_of(s, p);
+    best->form = NULL;
+    for (guint i = 0; stages < G_MAXINT32 / HN_CUDA_CONV_UNITS && i < G_N_ELEMENTS(forms); i++)
+        for (guint k = 0; k < G_N_ELEMENTS(splits); k++) {
+            if (forms[i].full[hn_cuda_in(s, X)->dtype != HN_F32] == 0 || (k > 0 && stages < splits[k] * PART_STAGES))
+                continue;
+            const Share h = share_of(s, p, &forms[i], splits[k]);
+            if (h.blocks < G_MAXINT32 && (best->form == NULL || h.ns < best->ns))
+                *best = h;
+        }
+    return best->form != NULL;
+}
+
+static void describe(const HnConvPlan *p, const Share *h, int64_t stages, HnCudaConvPackedArgs *a)
 {
     *a = (HnCudaConvPackedArgs){ .pixels = p->batch * p->y_plane, .x_plane = p->x_plane, .y_plane = p->y_plane };
     hn_cuda_axes(p->n, p->axis, a->axis);
     a->groups = (int32_t)p->group;
     a->in_channels = (int32_t)p->in_channels;
     a->out_channels = (int32_t)p->out_channels;
-    return share(s, p, f, a, blocks);
+    a->rows = (int32_t)h->rows;
+    a->columns = h->columns;
+    a->splits = (int32_t)h->splits;
+    a->share = (int32_t)h->part;
+    a->stages = (int32_t)stages;
 }
 
 /* Places that a unit names fit it (HnCudaConvUnit). */
@@ -117,8 +141,7 @@ static gboolean fits_list(const HnConvPlan *p)
 static const char *packed_reject(const HnStep *s)
 {
     HnConvPlan p;
-    HnCudaConvPackedArgs a;
-    int64_t blocks;
+    Share h;
     const char *reason = hn_cuda_conv_reject(s, &p);
     if (reason != NULL)
         return reason;
@@ -130,7 +153,7 @@ static const char *packed_reject(const HnStep *s)
         return "too few channels for a tile";
     if (!fits_list(&p))
         return "a window that reaches too far, or 2^30 elements of a group";
-    return describe(s, &p, form_of(s, &p), &a, &blocks) ? NULL : "more blocks than a launch has";
+    return choose(s, &p, &h) ? NULL : "more blocks than a launch has";
 }
 
 /* --- what is packed ----------------------------------------------------------------------------------------------- */
@@ -231,11 +254,12 @@ static gboolean packed_prepare(HnStep *s, GError **error)
 {
     Conv *c = g_new0(Conv, 1);
     Packing k = { .unit = unit_of(s) };
-    int64_t blocks = 0;
+    Share h;
     s->state = c;
     (void)hn_cuda_conv_reject(s, &k.plan);
-    const Form *f = form_of(s, &k.plan);
-    (void)describe(s, &k.plan, f, &c->args, &blocks);
+    (void)choose(s, &k.plan, &h);
+    const Form *f = h.form;
+    describe(&k.plan, &h, stages_of(s, &k.plan), &c->args);
     k.stages = c->args.stages;
     k.lines = (int64_t)c->args.rows * (f->rows / 16);
     const HnPackForm form = { .variant = variant_of(&k) };
@@ -246,11 +270,11 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     c->args.units = (uint64_t)(uintptr_t)c->pack->data;
     c->args.packed = c->args.units + list_bytes(&k);
     hn_cuda_end_init(s, &c->args.end);
-    c->grid = hn_cuda_row(blocks, f->threads);
+    c->grid = hn_cuda_row(h.blocks, f->threads);
     c->grid.shared = (gsize)f->shared + (gsize)c->args.share * HN_CUDA_CONV_UNITS * sizeof(HnCudaConvUnit);
     c->f = hn_cuda_typed(s, "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
     const gsize most = (gsize)f->shared + HN_CUDA_CONV_PART_UNITS * sizeof(HnCudaConvUnit); /* of any step */
-    return c->f != NULL && hn_cuda_allow_shared(s, c->f, most, error) && prepare_parts(s, c, f, blocks, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, most, error) && prepare_parts(s, c, f, h.blocks, error);
 }
 
 static gboolean packed_run(HnStep *s, GError **error)

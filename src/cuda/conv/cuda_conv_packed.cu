@@ -10,5 +10,8 @@
     KERNEL(16x32, 1, suffix, type, HN_CUDA_CONV_16x32) \
     KERNEL(32x32, 1, suffix, type, HN_CUDA_CONV_32x32) \
     KERNEL(64x64, 2, suffix, type, HN_CUDA_CONV_64x64) \
-    KERNEL(64x128, 1, suffix, type, HN_CUDA_CONV_64x128)
+    KERNEL(64x64_deep, 1, suffix, type, HN_CUDA_CONV_64x64_deep)
+#define DEFINE_WIDE(suffix, type) KERNEL(64x128, 2, suffix, type, HN_CUDA_CONV_64x128)
 HN_EACH_FLOAT(DEFINE)
+DEFINE_WIDE(f16, hn_f16)
+DEFINE_WIDE(bf16, hn_bf16)

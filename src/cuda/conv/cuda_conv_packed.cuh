@@ -147,21 +147,24 @@ __device__ inline float hn_conv_plain(const HnCudaConvPackedArgs &a, const HnCon
 
 /* --- the tile ----------------------------------------------------------------------------------------------------- */
 
-template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS> struct HnConvForm {
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED>
+struct HnConvForm {
     static constexpr int WARPS = WARPS_DOWN * WARPS_ACROSS * WARPS_DEEP, THREADS = WARPS * HN_WARP;
     static constexpr int ROWS = WARPS_DOWN * DOWN * 16, COLUMNS = WARPS_ACROSS * ACROSS * 8;
     static constexpr int A_BYTES = ROWS / 16 * HN_CUDA_CONV_PACKED_BYTES, B_BYTES = COLUMNS * 128;
-    static constexpr int AHEAD = HN_CUDA_CONV_AHEAD, PITCH = COLUMNS + 4;
-    static constexpr int SHARED = HN_CUDA_CONV_SHARED(ROWS, COLUMNS, WARPS_DEEP); /* and 8 for each unit */
-    static constexpr int EACH = HN_CUDA_CONV_UNITS * COLUMNS / THREADS;           /* units that a thread gathers */
+    static constexpr int AHEAD = FETCHED + 2,
+                         PITCH = COLUMNS + 4; /* stages of weights that are there or on their way */
+    static constexpr int SHARED = HN_CUDA_CONV_SHARED(ROWS, COLUMNS, WARPS_DEEP, FETCHED); /* and 8 for each unit */
+    static constexpr int EACH = HN_CUDA_CONV_UNITS * COLUMNS / THREADS; /* units that a thread gathers */
     static_assert(THREADS % COLUMNS == 0 && EACH > 0, "a thread gathers units of one column");
     static_assert(ACROSS % 2 == 0 && HN_CUDA_CONV_STEPS % WARPS_DEEP == 0, "pairs of fragments, shares of steps");
 };
 
-template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS>
+/* FETCHED: stages of x on their way to registers. */
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED>
 __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
 {
-    typedef HnConvForm<T, WARPS_DOWN, WARPS_ACROSS, WARPS_DEEP, DOWN, ACROSS> F;
+    typedef HnConvForm<T, WARPS_DOWN, WARPS_ACROSS, WARPS_DEEP, DOWN, ACROSS, FETCHED> F;
     typedef typename HnConvBits<T>::Bits Bits;
     constexpr int UNIT = HnConvBits<T>::UNIT, PER = HnConvBits<T>::EACH, LINES = F::THREADS / F::COLUMNS;
     extern __shared__ __align__(128) uint8_t room[];
@@ -198,8 +201,8 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
         units[k] = hn_at<const HnCudaConvUnit>(a.units)[from * HN_CUDA_CONV_UNITS + k];
     __syncthreads();
 
-    Bits next[F::EACH][UNIT];
-    const auto fetch = [&](int32_t stage) {
+    Bits next[FETCHED][F::EACH][UNIT];
+    const auto fetch = [&](Bits(&to)[F::EACH][UNIT], int32_t stage) {
 #pragma unroll
         for (int k = 0; k < F::EACH; k++) {
             const HnCudaConvUnit u = units[stage * HN_CUDA_CONV_UNITS + tid / F::COLUMNS + k * LINES];
@@ -207,32 +210,30 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
             const Bits *p = x + u.offset;
 #pragma unroll
             for (int e = 0; e < UNIT; e++, p += a.x_plane)
-                next[k][e] = e < count ? *p : (Bits)0;
+                to[k][e] = e < count ? *p : (Bits)0;
         }
     };
-    const auto store = [&](uint8_t *to) {
+    const auto store = [&](uint8_t *to, const Bits(&from)[F::EACH][UNIT]) {
 #pragma unroll
         for (int k = 0; k < F::EACH; k++) {
             const int line = tid % F::COLUMNS, piece = tid / F::COLUMNS + k * LINES;
             uint32_t v[4];
             for (int r = 0; r < 4; r++)
-                v[r] = PER == 1 ? next[k][r] : next[k][r * 2 % UNIT] | (uint32_t)next[k][(r * 2 + 1) % UNIT] << 16;
+                v[r] = PER == 1 ? from[k][r] : from[k][r * 2 % UNIT] | (uint32_t)from[k][(r * 2 + 1) % UNIT] << 16;
             *reinterpret_cast<uint4 *>(to + line * 128 + (piece ^ line % 8) * 16) = make_uint4(v[0], v[1], v[2], v[3]);
         }
     };
 
     HnConvSums<T, DOWN, ACROSS> sums;
-    sums.start();
-    fetch(0);
-    for (int32_t s = 0; s < stages; s++) {
+    const auto multiply = [&](int32_t s, Bits(&x_of_s)[F::EACH][UNIT]) {
         const uint8_t *as = room + s % F::AHEAD * F::A_BYTES;
         uint8_t *bs = room + F::AHEAD * F::A_BYTES + s % 2 * F::B_BYTES;
-        store(bs);
+        store(bs, x_of_s);
         hn_copies_wait<F::AHEAD - 2>();
         __syncthreads();
         copy(s + F::AHEAD - 1);
-        if (s + 1 < stages)
-            fetch(s + 1);
+        if (s + FETCHED < stages)
+            fetch(x_of_s, s + FETCHED);
 #pragma unroll
         for (int k = 0; k < HN_CUDA_CONV_STEPS / WARPS_DEEP; k++) {
             const int step = k * WARPS_DEEP + deep;
@@ -251,6 +252,17 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
         }
         if (s % 2 == 1)
             sums.renew();
+    };
+    sums.start();
+#pragma unroll
+    for (int f = 0; f < FETCHED; f++)
+        if (f < stages)
+            fetch(next[f], f);
+    for (int32_t s = 0; s < stages; s += FETCHED) {
+#pragma unroll
+        for (int f = 0; f < FETCHED; f++)
+            if (s + f < stages)
+                multiply(s + f, next[f]);
     }
     sums.renew();
     hn_copies_wait<0>();

@@ -16,20 +16,20 @@
 #define HN_CUDA_CONV_PART_UNITS 1024   /* of a part of the terms, at most: a list in shared memory */
 
 /* Forms, named by the tile of a block: warps that share its rows, its columns, and the steps of a stage; of each warp,
- * 16 rows and 8 columns of fragments. */
-#define HN_CUDA_CONV_16x32 1, 1, 4, 1, 4
-#define HN_CUDA_CONV_32x32 2, 1, 4, 1, 4
-#define HN_CUDA_CONV_64x64 2, 2, 1, 2, 4
-#define HN_CUDA_CONV_64x128 2, 4, 1, 2, 4
-#define HN_CUDA_CONV_AHEAD 3 /* stages of weights that are there or on their way */
+ * 16 rows and 8 columns of fragments; stages of x that are on their way while one is multiplied. */
+#define HN_CUDA_CONV_16x32 1, 1, 4, 1, 4, 4
+#define HN_CUDA_CONV_32x32 2, 1, 4, 1, 4, 4
+#define HN_CUDA_CONV_64x64 2, 2, 1, 2, 4, 1
+#define HN_CUDA_CONV_64x64_deep 2, 2, 2, 2, 4, 1 /* where there are few blocks */
+#define HN_CUDA_CONV_64x128 2, 4, 1, 2, 4, 1
 
 /* Bytes of shared memory for stages of units and weights, or for the sums of the warps; behind them is the list. */
-#define HN_CUDA_CONV_STAGES(rows, columns) \
-    (HN_CUDA_CONV_AHEAD * ((rows) / 16 * HN_CUDA_CONV_PACKED_BYTES) + 2 * ((columns)*128))
+#define HN_CUDA_CONV_STAGES(rows, columns, fetched) \
+    (((fetched) + 2) * ((rows) / 16 * HN_CUDA_CONV_PACKED_BYTES) + 2 * ((columns)*128))
 #define HN_CUDA_CONV_SUMS(rows, columns, deep) ((deep) * (rows) * ((columns) + 4) * 4)
-#define HN_CUDA_CONV_SHARED(rows, columns, deep)                                 \
-    (HN_CUDA_CONV_STAGES(rows, columns) > HN_CUDA_CONV_SUMS(rows, columns, deep) \
-         ? HN_CUDA_CONV_STAGES(rows, columns)                                    \
+#define HN_CUDA_CONV_SHARED(rows, columns, deep, fetched)                                 \
+    (HN_CUDA_CONV_STAGES(rows, columns, fetched) > HN_CUDA_CONV_SUMS(rows, columns, deep) \
+         ? HN_CUDA_CONV_STAGES(rows, columns, fetched)                                    \
          : HN_CUDA_CONV_SUMS(rows, columns, deep))
 
 /* offset: of its first element from the place in x of a pixel's first tap. place: depth << 24 | height << 16 | width <<
