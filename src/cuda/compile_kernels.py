@@ -29,7 +29,7 @@ def code_options(arches):
     first = arches[0].rstrip("a")
     plain = [a for a in arches if not a.endswith("a")]
     targets = ",".join(["sm_" + a for a in plain] + ["compute_" + first])
-    options = ["-gencode", f"arch=compute_{first},code=[{targets}]"]
+    options = ["-gencode", f"arch=compute_{first},code=[{targets}]"] if plain else []
     for a in arches:
         if a.endswith("a"):
             options += ["-gencode", f"arch=compute_{a},code=[sm_{a},compute_{a}]"]

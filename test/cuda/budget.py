@@ -7,7 +7,8 @@ BUDGET; TAP. A line of it for each kernel and target:
     kernel target registers shared stack spilled instructions
 
 Registers of a thread; bytes of static shared memory, of stack and of spilled registers; then the instructions worth
-having that its PTX has: mma (tensor cores), ldmatrix, cp.async, v4 (16 bytes at once from global memory). More of the
+having that its PTX has: mma and wgmma (tensor cores), tile (copies by tensor maps), ldmatrix, cp.async, v4 (16 bytes
+at once from global memory). More of the
 numbers, fewer of the instructions, or a kernel without a line fail until the file says so: --write makes it anew. They
 are those of one compiler, which the first line names: another one is no judge, and skipped.
 """
@@ -19,6 +20,8 @@ import sys
 
 WORTH = {
     "mma": r"\bmma\.sync",
+    "wgmma": r"\bwgmma\.mma_async",
+    "tile": r"\bcp\.async\.bulk\.tensor\.",
     "ldmatrix": r"\bldmatrix\.",
     "cp.async": r"\bcp\.async\.",
     "v4": r"\bld\.global(\.\w+)*\.(v4\.[fbus]32|v2\.[fbus]64|v8\.[fbus]16)",

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda/core/tensor_map.h"
+
 G_BEGIN_DECLS
 
 typedef int HnCuDevice;
@@ -21,6 +23,7 @@ typedef struct CUgraph_st *HnCuGraph;
 typedef struct CUgraphExec_st *HnCuGraphExec;
 typedef struct CUevent_st *HnCuEvent;
 struct CUctxCreateParams_st; /* none is ever given */
+struct CUtensorMap_st; /* HnCuTensorMap */
 
 /* CUresult, what hone tells apart */
 enum {
@@ -47,6 +50,11 @@ enum {
     HN_CU_STREAM_NON_BLOCKING = 1,
     HN_CU_EVENT_NO_TIMING = 2,
     HN_CU_CAPTURE_THREAD = 1, /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+    HN_CU_MAP_F16 = 6,        /* CUtensorMapDataType */
+    HN_CU_MAP_F32 = 7,
+    HN_CU_MAP_BF16 = 9,
+    HN_CU_MAP_SWIZZLE_128 = 3,
+    HN_CU_MAP_PROMOTE_128 = 2, /* in the L2 cache */
 };
 
 #define HN_CU_DRIVER_VERSION 12000 /* at least: what the kernels' PTX was made for */

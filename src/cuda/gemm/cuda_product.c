@@ -129,9 +129,12 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
         ok = plain_tiles(p, s, dtype, error);
     else
         ok = tensor_tiles(p, s, dtype, error);
-    if (!ok || a->splits == 1)
-        return ok;
-    s->scratch_bytes = (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float);
+    if (!ok || !hn_cuda_warpgroup_prepare(&p->wide, s, a, dtype, error))
+        return FALSE;
+    const int64_t splits = MAX(a->splits, p->wide.product.splits);
+    if (splits == 1)
+        return TRUE;
+    s->scratch_bytes = (gsize)(splits * a->stacks * a->m * a->n) * sizeof(float);
     p->parts_grid = hn_cuda_loop(s, a->stacks * a->m * a->n, HN_CUDA_ROWS_THREADS);
     p->parts = hn_cuda_typed(s, "cuda_product_plain", "product_parts", dtype, error);
     return p->parts != NULL;
@@ -146,10 +149,16 @@ gboolean hn_cuda_product_run(const HnCudaProduct *p, const HnStep *s, uint64_t c
     a.a_wide = a.a_wide && a.a % 16 == 0;
     a.b_wide = a.b_wide && a.b % 16 == 0;
     a.y = hn_cuda_out_address(s, 0);
-    a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
     a.counts = p->counts;
-    return hn_cuda_launch(s, p->f, p->grid, &a, error) &&
-           (p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
+    const gboolean wide = hn_cuda_warpgroup_fits(&p->wide, &a);
+    if (wide) {
+        a.splits = p->wide.product.splits;
+        a.chunk = p->wide.product.chunk;
+    }
+    a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
+    const gboolean ok =
+        wide ? hn_cuda_warpgroup_run(&p->wide, s, &a, error) : hn_cuda_launch(s, p->f, p->grid, &a, error);
+    return ok && (a.parts == 0 || p->parts == NULL || hn_cuda_launch(s, p->parts, p->parts_grid, &a, error));
 }
 
 void hn_cuda_product_release(HnStep *s)

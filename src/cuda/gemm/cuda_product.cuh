@@ -136,7 +136,7 @@ template <typename T> struct HnDense {
 
 /* The sum of element i, j over all of k, by plain operations. */
 template <typename T, typename Right>
-__device__ __noinline__ float product_plain_sum(const typename Right::Args &all, int64_t s, int64_t i, int64_t j)
+__device__ inline float product_plain_sum_here(const typename Right::Args &all, int64_t s, int64_t i, int64_t j)
 {
     const HnCudaProductArgs &a = product_of(all);
     int64_t at_a, at_b;
@@ -146,6 +146,12 @@ __device__ __noinline__ float product_plain_sum(const typename Right::Args &all,
     for (int64_t k = 0; k < a.k; k++)
         sum = fmaf(hn_load(x + k * a.a_col), Right::element(all, at_b, k, j), sum);
     return sum;
+}
+
+template <typename T, typename Right>
+__device__ __noinline__ float product_plain_sum(const typename Right::Args &all, int64_t s, int64_t i, int64_t j)
+{
+    return product_plain_sum_here<T, Right>(all, s, i, j);
 }
 
 /* The results that sums of parts make. `checked`: they may be infinite or NaN where those of f32 would not be. */

@@ -9,6 +9,7 @@
 
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/gemm/cuda_product_args.h"
+#include "cuda/gemm/cuda_warpgroup.h"
 
 G_BEGIN_DECLS
 
@@ -16,8 +17,9 @@ typedef struct {
     HnCuFunction f, parts; /* parts: NULL where there is one only */
     HnCudaGrid grid, parts_grid;
     HnCudaProductArgs args;
-    uint64_t counts;  /* of few rows; zeros between runs */
-    gboolean swapped; /* it is b'a' that is computed, and y is turned */
+    HnCudaWarpgroup wide; /* computes it where the operands' addresses allow that */
+    uint64_t counts;      /* of few rows; zeros between runs */
+    gboolean swapped;     /* it is b'a' that is computed, and y is turned */
 } HnCudaProduct;
 
 /* Cuts k of a into parts so that `tiles` of results become enough blocks. */

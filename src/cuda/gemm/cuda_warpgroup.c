@@ -1,0 +1,140 @@
+#include "cuda/gemm/cuda_warpgroup.h"
+
+#include "cuda/gemm/cuda_product.h"
+
+#define CAPABILITY 90 /* no other one runs such code */
+#define LEAST 64      /* columns and terms: below them tiles are mostly empty */
+#define PART 256      /* of k, that is worth a block of its own */
+#define UNIT 64       /* parts of k are multiples of it */
+
+/* Microseconds as measured on an H200: of a tile for each term, and for what comes before and behind it; of a kernel
+ * that adds up parts, for each number. */
+typedef struct {
+    int rows, columns;
+    double term;
+} Tile;
+#define AROUND 2.0
+#define ADDING 5.0
+#define NUMBER 3e-6
+
+static const Tile half_tiles[] = { { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 } };
+static const Tile f32_tiles[] = { { 128, 128, 0.05 } };
+
+typedef struct {
+    const Tile *tile;
+    int64_t tiles, parts;
+} Choice;
+
+static double time_of(const HnCuda *c, const HnCudaProductArgs *a, const Choice *w)
+{
+    const double rounds = (double)hn_cuda_parts(w->tiles * w->parts, c->multiprocessors);
+    const double adding = ADDING + NUMBER * (double)(w->parts * a->stacks * a->m * a->n);
+    return rounds * (AROUND + w->tile->term * (double)a->k / (double)w->parts) + (w->parts > 1 ? adding : 0);
+}
+
+/* The tile, and into how many parts k is cut, with which the last block ends first. */
+static Choice choose(const HnCuda *c, const HnCudaProductArgs *a, gboolean half)
+{
+    Choice best = { NULL, 0, 0 };
+    for (int i = 0; i < (half ? (int)G_N_ELEMENTS(half_tiles) : (int)G_N_ELEMENTS(f32_tiles)); i++) {
+        Choice w = { half ? &half_tiles[i] : &f32_tiles[i], 0, 0 };
+        w.tiles = hn_cuda_parts(a->m, w.tile->rows) * hn_cuda_parts(a->n, w.tile->columns) * a->stacks;
+        for (w.parts = 1; w.parts == 1 || (w.parts * PART <= a->k && w.tiles * w.parts <= 2 * c->multiprocessors);
+             w.parts *= 2)
+            if (best.tile == NULL || time_of(c, a, &w) < time_of(c, a, &best))
+                best = w;
+    }
+    return best;
+}
+
+/* Lines and stacks of an operand begin at multiples of 16 bytes. */
+static gboolean is_even(int64_t line, const int64_t *steps, int axes, int size)
+{
+    return line * size % 16 == 0 && line * size < (int64_t)1 << 40 && (axes == 0 || steps[0] * size % 16 == 0);
+}
+
+static gboolean takes(const HnStep *s, const HnCudaProductArgs *a, int size)
+{
+    const HnCuda *c = s->device;
+    const int64_t line_a = a->a_col == 1 ? a->a_row : a->a_col, line_b = a->b_row == 1 ? a->b_col : a->b_row;
+    const gboolean enough = a->m > HN_CUDA_FEW_ROWS && a->n >= LEAST && a->k >= LEAST;
+    const gboolean small = MAX(MAX(a->m, a->n), MAX(a->k, a->stacks)) < G_MAXINT32 / 1024 &&
+                           hn_cuda_parts(a->m, LEAST) * (a->n / LEAST) * a->stacks < G_MAXINT32 / 1024;
+    return c->capability == CAPABILITY && !s->strict_math && enough && small && a->axes <= 1 &&
+           is_even(line_a, a->a_step, a->axes, size) && is_even(line_b, a->b_step, a->axes, size);
+}
+
+gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
+                                   GError **error)
+{
+    const HnCuda *c = s->device;
+    const gboolean half = dtype != HN_F32;
+    w->size = (int)hn_dtype_size(dtype);
+    if (!takes(s, product, w->size))
+        return TRUE;
+    HnCudaProductArgs *a = &w->product;
+    *a = *product;
+    const Choice best = choose(c, a, half);
+    const Tile *t = best.tile;
+    const gsize rows = (gsize)t->rows, columns = (gsize)t->columns;
+    const gsize shared = half ? HN_WARPGROUP_HALF_BYTES(rows, columns, HN_WARPGROUP_HALF_STAGES(columns))
+                              : HN_WARPGROUP_F32_BYTES(rows, columns, HN_WARPGROUP_F32_STAGES);
+    if ((gsize)c->shared_bytes < shared)
+        return TRUE;
+    a->chunk = hn_cuda_parts(hn_cuda_parts(a->k, best.parts), UNIT) * UNIT;
+    a->splits = hn_cuda_parts(a->k, a->chunk);
+    w->rows = t->rows;
+    w->columns = t->columns;
+    w->grid = hn_cuda_row(MIN(best.tiles * a->splits, c->multiprocessors),
+                          (t->rows / HN_WARPGROUP_ROWS + 1) * HN_WARPGROUP_THREADS);
+    w->grid.shared = shared;
+    g_autofree char *name = g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm',
+                                            a->b_row == 1 ? 'k' : 'n');
+    w->f = hn_cuda_typed(s, half ? "cuda_warpgroup_half" : "cuda_warpgroup_f32", name, dtype, error);
+    return w->f != NULL && hn_cuda_allow_shared(s, w->f, shared, error);
+}
+
+gboolean hn_cuda_warpgroup_fits(const HnCudaWarpgroup *w, const HnCudaProductArgs *product)
+{
+    return w->f != NULL && product->a % 16 == 0 && product->b % 16 == 0;
+}
+
+/* Of an operand: `outer` lines of `inner` elements, boxes of `box` lines. */
+static gboolean map(const HnCudaWarpgroup *w, const HnStep *s, HnCuTensorMap *m, uint64_t address, int64_t inner,
+                    int64_t outer, int64_t line, int box, int64_t step, GError **error)
+{
+    const HnCuda *c = s->device;
+    const int64_t stacks = step != 0 ? w->product.stacks : 1, size = w->size;
+    const uint64_t dims[] = { (uint64_t)inner, (uint64_t)outer, (uint64_t)stacks };
+    const uint64_t strides[] = { (uint64_t)(line * size), (uint64_t)(step != 0 ? step * size : outer * line * size) };
+    const unsigned boxes[] = { 128 / (unsigned)size, (unsigned)box, 1 }, steps[] = { 1, 1, 1 };
+    const HnDtype t = s->in[0].slot->tensor->dtype;
+    const int type = t == HN_F32 ? HN_CU_MAP_F32 : t == HN_F16 ? HN_CU_MAP_F16 : HN_CU_MAP_BF16;
+    return hn_cuda_check(c,
+                         c->driver->tensor_map((struct CUtensorMap_st *)m, (unsigned)type, 3,
+                                               (void *)(uintptr_t)address, dims, strides, boxes, steps, 0,
+                                               HN_CU_MAP_SWIZZLE_128, HN_CU_MAP_PROMOTE_128, 0),
+                         "describing an operand", error);
+}
+
+gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product,
+                               GError **error)
+{
+    HnCudaWarpgroupArgs g = { .product = w->product };
+    HnCudaProductArgs *a = &g.product;
+    const int across = 128 / w->size; /* lines that a box has where they lie across k: as many terms as a stage has */
+    const gboolean a_along = a->a_col == 1, b_along = a->b_row == 1;
+    a->a = product->a;
+    a->b = product->b;
+    a->c = product->c;
+    a->y = product->y;
+    a->parts = product->parts;
+    g.a_stacked = a->axes > 0 && a->a_step[0] != 0;
+    g.b_stacked = a->axes > 0 && a->b_step[0] != 0;
+    g.y_wide = a->parts == 0 && a->c == 0 && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
+    return map(w, s, &g.a, a->a, a_along ? a->k : a->m, a_along ? a->m : a->k, a_along ? a->a_row : a->a_col,
+               a_along ? w->rows : across, g.a_stacked ? a->a_step[0] : 0, error) &&
+           map(w, s, &g.b, a->b, b_along ? a->k : a->n, b_along ? a->n : a->k, b_along ? a->b_col : a->b_row,
+               b_along ? w->columns : across, g.b_stacked ? a->b_step[0] : 0, error) &&
+           hn_cuda_launch(s, w->f, w->grid, &g, error);
+}

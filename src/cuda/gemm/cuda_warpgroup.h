@@ -1,0 +1,27 @@
+/*
+ * Products by warpgroups of devices of compute capability 9.0: large ones, whose operands can be copied by tensor maps.
+ */
+#pragma once
+
+#include "cuda/core/cuda_kernel.h"
+#include "cuda/gemm/cuda_warpgroup_args.h"
+
+G_BEGIN_DECLS
+
+typedef struct {
+    HnCuFunction f; /* NULL: they do not compute it */
+    HnCudaGrid grid;
+    HnCudaProductArgs product; /* but for addresses */
+    int size, rows, columns;   /* bytes of an element; tile of a block */
+} HnCudaWarpgroup;
+
+/* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. Sums in parts where
+ * product.splits is more than 1. */
+gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
+                                   GError **error);
+/* `product` has addresses. */
+gboolean hn_cuda_warpgroup_fits(const HnCudaWarpgroup *w, const HnCudaProductArgs *product);
+gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product,
+                               GError **error);
+
+G_END_DECLS

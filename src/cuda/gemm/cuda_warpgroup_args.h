@@ -1,0 +1,28 @@
+/*
+ * Products of warpgroups, compute capability 9.0: what the host says, and what both sides know of tiles.
+ */
+#pragma once
+
+#include "cuda/core/tensor_map.h"
+#include "cuda/gemm/cuda_product_args.h"
+
+typedef struct {
+    HnCuTensorMap a, b; /* of lines of 128 bytes; axes: along a line, lines, stacks */
+    HnCudaProductArgs product;
+    int32_t a_stacked, b_stacked; /* the operand has stacks; else all use the same one */
+    int32_t y_wide;               /* results have no addend, and can be written 16 bytes at a time */
+} HnCudaWarpgroupArgs;
+
+/* A warpgroup copies, the others multiply, each 64 rows of the block's tile. */
+#define HN_WARPGROUP_THREADS 128
+#define HN_WARPGROUP_ROWS 64
+#define HN_WARPGROUP_STAGE(rows, columns) (128 * ((rows) + (columns))) /* bytes: a line of each row and column */
+#define HN_WARPGROUP_OUT 8192                                          /* bytes: 64 x 64 halves on their way out */
+/* Bytes of shared memory; its start is rounded up to 1024. */
+#define HN_WARPGROUP_HALF_BYTES(rows, columns, stages) \
+    (1280 + (stages)*HN_WARPGROUP_STAGE(rows, columns) + (rows) / HN_WARPGROUP_ROWS * HN_WARPGROUP_OUT)
+/* Of f32 b is there as it came, twice, and in two parts. */
+#define HN_WARPGROUP_F32_BYTES(rows, columns, stages) \
+    (1280 + (stages)*HN_WARPGROUP_STAGE(rows, 2 * (columns)) + 2 * 128 * (columns))
+#define HN_WARPGROUP_HALF_STAGES(columns) ((columns) == 256 ? 4 : 5)
+#define HN_WARPGROUP_F32_STAGES 4

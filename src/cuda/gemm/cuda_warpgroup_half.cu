@@ -1,0 +1,153 @@
+/*
+ * Products of f16 and bf16 by warpgroups, summed in f32.
+ */
+#include "cuda/gemm/warpgroup_tiles.cuh"
+
+#define DEPTH 64 /* of a stage: lines of 128 bytes */
+
+__device__ inline uint32_t pair(hn_f16, float a, float b)
+{
+    const __half2 v = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&v);
+}
+__device__ inline uint32_t pair(hn_bf16, float a, float b)
+{
+    const __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&v);
+}
+
+/* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. */
+template <typename T, int COLUMNS>
+__device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
+                                  uint8_t *out)
+{
+    const int lane = threadIdx.x % HN_WARP, g = hn_mma_row(), t = lane % 4;
+    T *const y = hn_at<T>(a.y) + (int64_t)job.stack * a.m * a.n;
+#pragma unroll
+    for (int part = 0; part < COLUMNS / 64; part++) {
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const float *e = d + part * 32 + i * 2;
+            *reinterpret_cast<uint32_t *>(out + (i % 2 * 8 + g) * HN_LINE + (i / 2 ^ g) * 16 + t * 4) =
+                pair(T(), a.alpha * e[0], a.alpha * e[1]);
+        }
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int r = i * 4 + lane / 8, c = lane % 8, column = job.column + part * 64 + c * 8;
+            const uint4 v = *reinterpret_cast<const uint4 *>(out + r * HN_LINE + (c ^ r % 8) * 16);
+            if (row + r < a.m && column < a.n)
+                *reinterpret_cast<uint4 *>(y + (row + r) * a.y_row + column) = v;
+        }
+    }
+}
+/* The same for all other results: 32 columns of sums at a time. */
+template <typename T, int COLUMNS>
+__device__ inline void store_any(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
+                                 uint8_t *out)
+{
+    const int lane = threadIdx.x % HN_WARP, g = hn_mma_row(), t = lane % 4;
+    float *const sums = reinterpret_cast<float *>(out);
+#pragma unroll
+    for (int part = 0; part < COLUMNS / 32; part++) {
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const int r = i % 4 / 2 * 8 + g, c = i / 4 * 8 + t * 2 + i % 2;
+            sums[r * 32 + (c ^ g * 4)] = d[part * 16 + i];
+        }
+        __syncwarp();
+        const int64_t column = job.column + part * 32 + lane;
+#pragma unroll 1
+        for (int r = 0; r < 16; r++)
+            if (row + r < a.m && column < a.n)
+                product_result<T>(a, job.split, job.stack, row + r, column, sums[r * 32 + (lane ^ r % 8 * 4)]);
+    }
+}
+
+template <typename T, bool A_ALONG_K, bool B_ALONG_K, int ROWS, int COLUMNS, int STAGES>
+__device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
+{
+    using A = HnLines<2, ROWS, A_ALONG_K>;
+    using B = HnLines<2, COLUMNS, B_ALONG_K>;
+    constexpr int GROUPS = ROWS / HN_WARPGROUP_ROWS, STAGE = HN_WARPGROUP_STAGE(ROWS, COLUMNS);
+    extern __shared__ uint8_t shared[];
+    const HnCudaProductArgs &a = all.product;
+    const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), out = base + STAGES * STAGE;
+    const uint32_t full = out + GROUPS * HN_WARPGROUP_OUT, empty = full + 8 * STAGES;
+    const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, ROWS, COLUMNS);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STAGES; i++) {
+            hn_gate_init(full + 8 * i, 1);
+            hn_gate_init(empty + 8 * i, GROUPS * 4);
+        }
+        hn_gates_ready();
+    }
+    __syncthreads();
+    HnRing<STAGES> ring;
+    if (group == 0) {
+        hn_registers_less<40>();
+        for (int j = blockIdx.x; j < jobs && threadIdx.x == 0; j += gridDim.x) {
+            const HnTileJob job(a, j, ROWS, COLUMNS);
+            for (int k = job.k; k < job.k_end; k += DEPTH, ring.next()) {
+                const uint32_t to = base + ring.at * STAGE, gate = full + 8 * ring.at;
+                hn_gate_wait(empty + 8 * ring.at, ring.turn ^ 1);
+                hn_gate_expect(gate, STAGE);
+                A::copy(to, &all.a, gate, job.row, k, all.a_stacked ? job.stack : 0);
+                B::copy(to + A::BYTES, &all.b, gate, job.column, k, all.b_stacked ? job.stack : 0);
+            }
+        }
+    } else {
+        hn_registers_more<GROUPS == 1 ? 240 : 232>();
+        const int mine = (group - 1) * HN_WARPGROUP_ROWS, warp = threadIdx.x / HN_WARP - 4,
+                  lane = threadIdx.x % HN_WARP;
+        for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
+            const HnTileJob job(a, j, ROWS, COLUMNS);
+            float d[COLUMNS / 2];
+            uint32_t before = 0; /* the stage whose products may still go on */
+            for (int k = job.k; k < job.k_end; k += DEPTH, ring.next()) {
+                const uint32_t x = base + ring.at * STAGE + mine * HN_LINE, w = base + ring.at * STAGE + A::BYTES;
+                hn_gate_wait(full + 8 * ring.at, ring.turn);
+                hn_products_begin();
+#pragma unroll
+                for (int i = 0; i < DEPTH / 16; i++)
+                    HnWarpgroup<T, COLUMNS>::template add<!A_ALONG_K, !B_ALONG_K>(
+                        d, hn_operand(x + i * (A_ALONG_K ? 32 : 16 * HN_LINE), 64 * HN_LINE),
+                        hn_operand(w + i * (B_ALONG_K ? 32 : 16 * HN_LINE), 64 * HN_LINE), before | i);
+                hn_products_close();
+                hn_products_wait<1>();
+                if (before != 0 && lane == 0)
+                    hn_gate_arrive(before);
+                before = empty + 8 * ring.at;
+            }
+            hn_products_wait<0>();
+            hn_sums_ready<COLUMNS / 2>(d);
+            if (lane == 0)
+                hn_gate_arrive(before);
+            uint8_t *const own = shared + (out - hn_shared(shared)) + warp * (HN_WARPGROUP_OUT / 4);
+            if (all.y_wide)
+                store_wide<T, COLUMNS>(a, job, job.row + mine + warp % 4 * 16, d, own);
+            else
+                store_any<T, COLUMNS>(a, job, job.row + mine + warp % 4 * 16, d, own);
+        }
+    }
+}
+
+#define DEFINE_FORM(suffix, type, a, b, a_along, b_along, rows, columns)                                  \
+    extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(rows / HN_WARPGROUP_ROWS + 1), 1) \
+        warpgroup_##rows##x##columns##_##a##b##_##suffix(const __grid_constant__ HnCudaWarpgroupArgs p)   \
+    {                                                                                                     \
+        warpgroup_tiles<type, a_along, b_along, rows, columns, HN_WARPGROUP_HALF_STAGES(columns)>(p);     \
+    }
+#define DEFINE_TILE(suffix, type, rows, columns)                \
+    DEFINE_FORM(suffix, type, k, k, true, true, rows, columns)  \
+    DEFINE_FORM(suffix, type, k, n, true, false, rows, columns) \
+    DEFINE_FORM(suffix, type, m, k, false, true, rows, columns) \
+    DEFINE_FORM(suffix, type, m, n, false, false, rows, columns)
+#define DEFINE(suffix, type)            \
+    DEFINE_TILE(suffix, type, 128, 256) \
+    DEFINE_TILE(suffix, type, 128, 128) \
+    DEFINE_TILE(suffix, type, 64, 128)
+DEFINE(f16, hn_f16)
+DEFINE(bf16, hn_bf16)
