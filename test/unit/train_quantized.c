@@ -147,7 +147,7 @@ static gboolean lesson_init(Lesson *l, HnModel *work, const Setting *s, GError *
 
 static double lesson_steps(Lesson *l, int n)
 {
-    HnStepLoss made = { 0, 0 };
+    HnStepLoss made = { 0 };
     for (int i = 0; i < n; i++) {
         g_autoptr(GError) error = NULL;
         hn_trainer_step(l->trainer, l->in, l->target, l->lr, &made, &error);
