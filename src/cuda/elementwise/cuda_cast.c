@@ -5,9 +5,11 @@
 
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/elementwise/cuda_cast_args.h"
+#include "cuda/elementwise/cuda_map_args.h"
 #include "cuda/elementwise/cuda_walk.h"
 
 #define THREADS 256
+#define EACH 8 /* floats that a thread converts at a time */
 
 G_STATIC_ASSERT((int)HN_CUDA_FROM_F32 == (int)HN_F32 && (int)HN_CUDA_FROM_U8 == (int)HN_U8);
 G_STATIC_ASSERT((int)HN_CUDA_FROM_BF16 == (int)HN_BF16 && (int)HN_CUDA_FROM_I2 == (int)HN_I2);
@@ -17,6 +19,7 @@ typedef struct {
     HnCuFunction f; /* NULL: the elements stay as they are */
     HnCudaGrid grid;
     HnCudaCastArgs args;
+    HnCuFunction floats; /* where both are floats; NULL: they are not */
 } Cast;
 
 static const char *cast_reject(const HnStep *s)
@@ -42,7 +45,11 @@ static gboolean cast_prepare(HnStep *s, GError **error)
     c->args.round = (int32_t)p->how.round;
     c->grid = hn_cuda_quads(s, x->n, THREADS);
     c->f = hn_cuda_typed(s, "cuda_cast", "cast", y->dtype, error);
-    return c->f != NULL;
+    if (c->f == NULL || !hn_cuda_is_float(x->dtype) || !hn_cuda_is_float(y->dtype))
+        return c->f != NULL;
+    g_autofree char *prefix = g_strdup_printf("map_%s_to", hn_dtype_name(x->dtype));
+    c->floats = hn_cuda_typed(s, "cuda_map", prefix, y->dtype, error);
+    return c->floats != NULL;
 }
 
 static gboolean cast_run(HnStep *s, GError **error)
@@ -53,6 +60,11 @@ static gboolean cast_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     if (c->f == NULL)
         return a.x == a.y || hn_cuda_copy(s, a.y, a.x, hn_cuda_in(s, 0)->bytes, error);
+    if (c->floats != NULL && a.n > 0 && (a.x | a.y) % HN_CUDA_MAP_BYTES == 0) {
+        const HnCudaMapArgs m = { .z = a.y, .x = a.x, .n = a.n };
+        return hn_cuda_launch(s, c->floats, hn_cuda_spread(s, a.n / (EACH * HN_CUDA_MAP_TIMES) + 1, THREADS), &m,
+                              error);
+    }
     return a.n == 0 || hn_cuda_launch(s, c->f, c->grid, &a, error);
 }
 

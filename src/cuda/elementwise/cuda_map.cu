@@ -97,3 +97,47 @@ template <typename T> __device__ __forceinline__ void map_two(const HnCudaMapArg
         map_two<type>(a);                                                                                          \
     }
 HN_EACH_FLOAT(DEFINE)
+
+/* --- between floats ----------------------------------------------------------------------------------------------- */
+
+template <typename T> struct alignas(HN_CUDA_MAP_BYTES) Eight {
+    T v[8];
+};
+
+template <typename From, typename To> __device__ __forceinline__ void turn(const HnCudaMapArgs &a)
+{
+    const From *x = hn_at<const From>(a.x);
+    To *z = hn_at<To>(a.z);
+    const int64_t packs = a.n / 8, width = (int64_t)blockDim.x * HN_CUDA_MAP_TIMES;
+    for (int64_t i = blockIdx.x * width + threadIdx.x; i < packs; i += gridDim.x * width) {
+        Eight<From> p[HN_CUDA_MAP_TIMES];
+#pragma unroll
+        for (int t = 0; t < HN_CUDA_MAP_TIMES; t++)
+            if (i + t * blockDim.x < packs)
+                p[t] = reinterpret_cast<const Eight<From> *>(x)[i + t * blockDim.x];
+#pragma unroll
+        for (int t = 0; t < HN_CUDA_MAP_TIMES; t++)
+            if (i + t * blockDim.x < packs) {
+                Eight<To> q;
+#pragma unroll
+                for (int k = 0; k < 8; k++)
+                    hn_store(&q.v[k], hn_load(&p[t].v[k]));
+                reinterpret_cast<Eight<To> *>(z)[i + t * blockDim.x] = q;
+            }
+    }
+    const int64_t i = packs * 8 + hn_first();
+    if (i < a.n)
+        hn_store(z + i, hn_load(x + i));
+}
+
+#define DEFINE_TURN(from, to, From, To)                                                                                \
+    extern "C" __global__ void __launch_bounds__(256, 4) map_##from##_to_##to(const __grid_constant__ HnCudaMapArgs a) \
+    {                                                                                                                  \
+        turn<From, To>(a);                                                                                             \
+    }
+DEFINE_TURN(f32, f16, float, hn_f16)
+DEFINE_TURN(f32, bf16, float, hn_bf16)
+DEFINE_TURN(f16, f32, hn_f16, float)
+DEFINE_TURN(f16, bf16, hn_f16, hn_bf16)
+DEFINE_TURN(bf16, f32, hn_bf16, float)
+DEFINE_TURN(bf16, f16, hn_bf16, hn_f16)

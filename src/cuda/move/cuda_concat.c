@@ -3,7 +3,7 @@
  */
 #include "op/concat.h"
 
-#include "cuda/move/cuda_strided.h"
+#include "cuda/move/cuda_copies.h"
 #include "op/index.h"
 
 static const char *concat_reject(const HnStep *s)
@@ -32,7 +32,7 @@ static gboolean concat_prepare(HnStep *s, GError **error)
             return FALSE;
         at += x->dims[axis];
     }
-    return TRUE;
+    return hn_cuda_copies_together(s, error);
 }
 
 static const HnKernel concat = {
@@ -75,7 +75,7 @@ static gboolean split_prepare(HnStep *s, GError **error)
         at += y->dims[axis];
     }
     hn_copy_unread(s);
-    return TRUE;
+    return hn_cuda_copies_together(s, error);
 }
 
 static const HnKernel split = {

@@ -1,7 +1,7 @@
 /*
  * Expand and Tile: a strided copy whose source stands still along repeated axes.
  */
-#include "cuda/move/cuda_strided.h"
+#include "cuda/move/cuda_copies.h"
 #include "op/index.h"
 
 static const char *expand_reject(const HnStep *s)

@@ -229,57 +229,29 @@ gboolean hn_cuda_strided_run(const HnStep *s, const HnCudaStrided *c, uint64_t y
     return launch_from(s, c, wide ? &c->wide : &c->as_is, 0, y, x, error);
 }
 
-/* --- kernels that consist of copies ------------------------------------------------------------------------------ */
-
-HnCudaCopies *hn_cuda_copies_new(HnStep *s, guint n)
+gboolean hn_cuda_strided_runs(const HnCudaStrided *c, HnCudaRunBytes *r)
 {
-    HnCudaCopies *c = g_malloc0(sizeof *c + n * sizeof *c->part);
-    c->n = n;
-    s->state = c;
-    return c;
-}
-
-gboolean hn_cuda_copies_run(HnStep *s, GError **error)
-{
-    const HnCudaCopies *c = s->state;
-    for (guint k = 0; k < c->n; k++) {
-        const HnPort *from = &s->in[c->part[k].in], *to = &s->out[c->part[k].out];
-        if (!from->joined && !to->joined &&
-            !hn_cuda_strided_run(s, c->part[k].copy, hn_cuda_address(to), hn_cuda_address(from), error))
-            return FALSE;
-    }
+    const Form *f = &c->as_is;
+    const int64_t size = (int64_t)f->size;
+    const int last = f->args.ndim - 1;
+    if (c->empty || c->tiled)
+        return FALSE;
+    *r = (HnCudaRunBytes){ 1, (int64_t)c->bytes, c->y0, c->x0, (int64_t)c->bytes, (int64_t)c->bytes };
+    if (c->piece)
+        return TRUE;
+    const gboolean side_by_side = f->args.ys[last] == 1 && f->args.xs[last] == 1;
+    if (last > 1 || (last == 1 && !side_by_side) || f->args.ys[0] < 0 || f->args.xs[0] < 0)
+        return FALSE;
+    r->rows = f->dims[0];
+    r->run = last == 1 ? f->dims[1] * size : size;
+    r->y_row = f->args.ys[0] * size;
+    r->x_row = f->args.xs[0] * size;
     return TRUE;
 }
 
-void hn_cuda_copies_release(HnStep *s)
+HnPlace hn_cuda_strided_place(const HnCudaStrided *c, gboolean in, gsize *offset)
 {
-    HnCudaCopies *c = s->state;
-    for (guint k = 0; c != NULL && k < c->n; k++)
-        hn_cuda_strided_free(c->part[k].copy);
-    hn_cuda_release(s);
-}
-
-/* The copy of a port: each has one, or one alone; NULL: there is none. */
-static const HnCudaStrided *copy_of(const HnCudaCopies *c, gboolean in, int port)
-{
-    const guint k = c->n > 1 ? (guint)port : 0;
-    return k < c->n && (in ? c->part[k].in : c->part[k].out) == port ? c->part[k].copy : NULL;
-}
-
-static HnPlace place_of(const HnCudaStrided *c, int64_t at, gsize *offset)
-{
+    const int64_t at = in ? c->y0 : c->x0;
     *offset = (gsize)at;
     return c->piece && at % PLACE == 0 ? HN_PLACE_PIECE : HN_PLACE_NONE;
-}
-
-HnPlace hn_cuda_copies_joins(const HnStep *s, int i, gsize *offset)
-{
-    const HnCudaStrided *c = copy_of(s->state, TRUE, i);
-    return c != NULL ? place_of(c, c->y0, offset) : HN_PLACE_NONE;
-}
-
-HnPlace hn_cuda_copies_splits(const HnStep *s, int k, gsize *offset)
-{
-    const HnCudaStrided *c = copy_of(s->state, FALSE, k);
-    return c != NULL ? place_of(c, c->x0, offset) : HN_PLACE_NONE;
 }

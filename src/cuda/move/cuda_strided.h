@@ -19,24 +19,15 @@ HnCudaStrided *hn_cuda_strided_new(const HnStep *s, size_t size, int ndim, const
 void hn_cuda_strided_free(HnCudaStrided *c);
 gboolean hn_cuda_strided_run(const HnStep *s, const HnCudaStrided *c, uint64_t y, uint64_t x, GError **error);
 
-/* --- kernels that consist of copies ------------------------------------------------------------------------------ */
-
+/* What a copy may amount to: `rows` runs of `run` bytes, from y0 and x0 on, a distance apart on both sides. */
 typedef struct {
-    guint n;
-    struct {
-        HnCudaStrided *copy;
-        int in, out;
-    } part[];
-} HnCudaCopies;
+    int64_t rows, run, y0, x0, y_row, x_row;
+} HnCudaRunBytes;
 
-/* Becomes the step's state, with n parts to be filled in. */
-HnCudaCopies *hn_cuda_copies_new(HnStep *s, guint n);
-gboolean hn_cuda_copies_run(HnStep *s, GError **error);
-void hn_cuda_copies_release(HnStep *s);
-/* HnKernel.joins and .splits, for steps whose parts make all of output 0, or read nothing but input 0. Pieces begin
- * where any kernel may use wide accesses. */
-HnPlace hn_cuda_copies_joins(const HnStep *s, int i, gsize *offset);
-HnPlace hn_cuda_copies_splits(const HnStep *s, int k, gsize *offset);
+gboolean hn_cuda_strided_runs(const HnCudaStrided *c, HnCudaRunBytes *r);
+/* Where its source is in the destination (in), or its destination in the source, as a HnKernel.joins has to say. Pieces
+ * begin where any kernel may use wide accesses. */
+HnPlace hn_cuda_strided_place(const HnCudaStrided *c, gboolean in, gsize *offset);
 
 /* The name of the kernel <prefix>_<bytes of an element>. */
 HnCuFunction hn_cuda_sized(const HnStep *s, const char *module, const char *prefix, size_t size, GError **error);

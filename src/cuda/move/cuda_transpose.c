@@ -3,7 +3,7 @@
  */
 #include "op/transpose.h"
 
-#include "cuda/move/cuda_strided.h"
+#include "cuda/move/cuda_copies.h"
 #include "op/index.h"
 
 static const char *transpose_reject(const HnStep *s)
