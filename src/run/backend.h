@@ -21,6 +21,7 @@
 #pragma once
 
 #include "lower/lower.h"
+#include "run/device_state.h"
 
 G_BEGIN_DECLS
 
@@ -190,6 +191,9 @@ typedef struct {
     void (*limit)(gpointer device, gsize bytes);
     /* Something that ran there did what it must not, and nothing works on this device any more. NULL: never. */
     gboolean (*failed)(gpointer stream);
+    /* From hold(TRUE) on nothing begins that is enqueued, until hold(FALSE), or until a millisecond has passed: the
+     * device then goes from one step to the next without waiting for the host. NULL: it cannot be. */
+    gboolean (*hold)(gpointer stream, gboolean on, GError **error);
 } HnMemory;
 
 struct HnBackend {
@@ -222,6 +226,8 @@ struct HnBackend {
     gboolean widens;               /* halves are computed in f32: the planner keeps them so in between */
     gboolean computes;             /* FALSE: the null backend, which plans everything and runs nothing */
     const char *(*describe)(void); /* library and version for reports, "oneDNN 3.2.0"; may be NULL */
+    /* device: what open() returned, or NULL where it is not open. NULL: the host's own. */
+    void (*state)(int index, gpointer device, HnDeviceState *out);
 };
 
 /* The reorder of b for such a step. */

@@ -245,6 +245,11 @@ HnEngine *hn_engine_new(HnModel *m, HnDevice *device, const HnEngineOptions *o, 
     return g_steal_pointer(&e);
 }
 
+HnDevice *hn_engine_device(const HnEngine *e)
+{
+    return e->device;
+}
+
 HnEngine *hn_engine_ref(HnEngine *e)
 {
     g_atomic_int_inc(&e->ref);

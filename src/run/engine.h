@@ -34,6 +34,7 @@ gboolean hn_model_prepare(HnModel *m, GError **error);
 /* The model is prepared, if it is not yet, and has to outlive the engine; o may be NULL. Errors: those of
  * hn_model_prepare(), USAGE for a name that is no input, no weight, or no output, SHAPE, BUDGET. */
 HnEngine *hn_engine_new(HnModel *m, HnDevice *device, const HnEngineOptions *o, GError **error);
+HnDevice *hn_engine_device(const HnEngine *e); /* borrowed */
 HnEngine *hn_engine_ref(HnEngine *e);
 void hn_engine_unref(HnEngine *e); /* NULL is fine; its sessions hold it, too */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnEngine, hn_engine_unref)

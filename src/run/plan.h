@@ -65,6 +65,7 @@ typedef struct {
     const gint *halt; /* the budget's: an HnHalt that steps look at; may be NULL */
     double optimize_ms, prepare_ms;
     HnTimer *timer;   /* NULL mostly */
+    GArray *marked;   /* guint8: what begins at each mark of hn_session_time_device(); NULL mostly */
     GArray *renewals; /* what is made anew where ... */
     gint generation;  /* ... the engine's is another one */
 } HnRunEnv;
@@ -262,6 +263,9 @@ gboolean hn_plan_has_clock(const HnPlan *p, const HnTimer *t);
 gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error);
 /* For all that the session has enqueued. */
 gboolean hn_env_wait(const HnRunEnv *env, GError **error);
+/* hn_session_time_device(), hn_session_device_times(). */
+gboolean hn_env_time_device(HnRunEnv *env, gboolean on);
+gboolean hn_env_device_times(HnRunEnv *env, HnDeviceTimes *t, GError **error);
 /* Copies to the device of what no step of the plan makes come first: what is behind them can be recorded in one go. */
 void hn_plan_hoist_moves(HnPlan *p);
 /* hn_session_foreach_unrecorded(), of this plan alone. */

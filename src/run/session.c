@@ -350,12 +350,15 @@ static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
     t->plans++;
     for (int w = 0; w < HN_PLACES; w++)
         t->arena_bytes += p->arena[w].bytes;
+    t->device_bytes += p->arena[HN_DEVICE].bytes;
     for (guint i = 0; i < p->slots->len; i++) {
         const HnSlot *s = p->slots->pdata[i];
-        if (s->constant)
+        if (s->constant) {
             t->weight_bytes += s->tensor->bytes;
-        else if (s->kept && s->root == NULL && s->tensor != NULL && !s->changing)
+        } else if (s->kept && s->root == NULL && s->tensor != NULL && !s->changing) {
             t->output_bytes += s->tensor->bytes;
+            t->device_bytes += s->where == HN_DEVICE ? s->tensor->bytes : 0;
+        }
     }
     for (guint i = 0; i < p->steps->len; i++) {
         const HnStep *s = p->steps->pdata[i];
@@ -475,6 +478,7 @@ void hn_session_free(HnSession *s)
     hn_exec_free(s->main);
     hn_constants_sweep(e->constants);
     g_mutex_unlock(&e->lock);
+    hn_env_time_device(&s->env, FALSE);
     g_array_unref(s->env.renewals);
     g_free(s->fed);
     if (s->env.stream != NULL)
@@ -752,6 +756,20 @@ void hn_session_stats(const HnSession *s, HnSessionStats *stats)
     *stats = (HnSessionStats){ .optimize_ms = s->env.optimize_ms, .prepare_ms = s->env.prepare_ms };
     hn_exec_stats(s->main, stats);
     stats->packed_bytes = hn_packs_bytes(s->env.engine->device->packs);
+    stats->device_bytes += s->env.backend->memory != NULL ? stats->packed_bytes : 0;
+    const GPtrArray *variables = s->env.engine->residents;
+    for (guint i = 0; variables != NULL && i < variables->len; i++)
+        stats->device_bytes += variables->pdata[i] != NULL ? ((HnResident *)variables->pdata[i])->there->bytes : 0;
+}
+
+gboolean hn_session_time_device(HnSession *s, gboolean on)
+{
+    return hn_env_time_device(&s->env, on);
+}
+
+gboolean hn_session_device_times(HnSession *s, HnDeviceTimes *t, GError **error)
+{
+    return hn_env_device_times(&s->env, t, error);
 }
 
 void hn_session_foreach_step(const HnSession *s, HnStepFn fn, gpointer data)

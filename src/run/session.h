@@ -50,6 +50,8 @@ typedef struct {
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean lasting;     /* results that somebody still refers to are not overwritten: the next go elsewhere */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
+    gboolean keeps_io;    /* for measuring, on a device with memory of its own: what is fed is copied there by a plan's
+                             first run alone, and results come back from that one alone */
     const HnWatch *watch; /* not copied: outlives the session; NULL: nobody looks */
 } HnSessionOptions;
 
@@ -58,6 +60,7 @@ typedef struct {
     gsize output_bytes;     /* results that the plans own */
     gsize weight_bytes;     /* elements of weights that the plans refer to, mapped or not, others' plans perhaps too */
     gsize packed_bytes;     /* copies that kernels packed: all of the device, which its sessions share */
+    gsize device_bytes;     /* of these, on a device: arenas, and what lies there beside them */
     guint steps, ref_steps; /* of the plans alive, sub-graphs included */
     guint plans;
     double optimize_ms, prepare_ms; /* spent so far: shape inference and folding; kernels and memory */
@@ -99,6 +102,22 @@ void hn_session_set_timer(HnSession *s, HnTimer *t);
 gboolean hn_session_read(HnSession *s, const HnSlot *slot, void *to, GError **error);
 
 void hn_session_stats(const HnSession *s, HnSessionStats *stats);
+
+/* Where the time of runs went, by the clock of a device with memory of its own; ms, all runs together. They add up to
+ * the time from the first copy or kernel of a run to the last one; the rest of a run is the host's alone. */
+typedef struct {
+    guint runs;
+    double upload_ms, download_ms; /* copies, the host's part of them included */
+    double kernels_ms;             /* segments of steps on the device: kernels, and what passes between them */
+    double gaps_ms;                /* between segments: the host computes, or is late */
+    double segments, recorded;     /* of steps on the device, and those of them that were replayed */
+} HnDeviceTimes;
+
+/* Does the device have a clock, and are runs timed by it from now on? There are marks between segments only, so that
+ * what is recorded stays so. While it is on, HnTimer must not be. */
+gboolean hn_session_time_device(HnSession *s, gboolean on);
+/* Of the runs since it was switched on, or last asked for. */
+gboolean hn_session_device_times(HnSession *s, HnDeviceTimes *t, GError **error);
 
 /* Called for every step of the plans alive, in order; `depth` counts enclosing sub-graphs. */
 typedef void (*HnStepFn)(const HnStep *s, int depth, gpointer data);

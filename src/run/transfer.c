@@ -74,6 +74,17 @@ static gboolean upload_constant(const HnStep *s, const HnSlot *from, HnSlot *to,
     return TRUE;
 }
 
+/* Of the session's inputs, variables left out. */
+static gboolean is_fed(const HnPlan *p, HnSlot *s)
+{
+    const HnPlan *first = p;
+    guint i;
+    while (first->before != NULL)
+        first = first->before;
+    return first->exec->owner == NULL && g_ptr_array_find(first->inputs, hn_slot_root(s), &i) &&
+           i < p->exec->env->engine->inputs->len;
+}
+
 HnSlot *hn_plan_moved(HnPlan *p, HnSlot *from, HnWhere where, GError **error)
 {
     const HnMemory *m = p->exec->env->backend->memory;
@@ -94,6 +105,7 @@ HnSlot *hn_plan_moved(HnPlan *p, HnSlot *from, HnWhere where, GError **error)
     s->kernel = &move_kernel;
     s->state = (gpointer)m;
     if (!from->constant) {
+        to->kept = where == HN_DEVICE && p->exec->env->o.keeps_io && is_fed(p, from);
         hn_plan_append(p, s);
         return to;
     }
@@ -235,6 +247,28 @@ static gboolean run_on_device(const HnPlan *p, HnSegment *g, GError **error)
     return g->recorded != NULL ? m->replay(p->exec->env->stream, g->recorded, error) : run_each(p, g, error);
 }
 
+/* With HnSessionOptions.keeps_io, behind the first run: the same input is there, or a result nobody reads but the
+ * caller. */
+static gboolean rests(const HnPlan *p, const HnStep *s)
+{
+    HnSlot *to = s->out[0].slot;
+    if (to->where == HN_DEVICE)
+        return to->kept && is_fed(p, s->in[0].slot);
+    return p->exec->owner == NULL && !to->read && g_ptr_array_find(p->results, to, NULL);
+}
+
+static gboolean run_moves(const HnPlan *p, HnSegment *g, GError **error)
+{
+    const gboolean again = g->runs > 0 && p->exec->env->o.keeps_io;
+    for (int i = g->start; i < g->end; i++) {
+        HnStep *s = p->steps->pdata[i];
+        if (!(again && rests(p, s)) && (!hn_halt_go(p->exec->env->halt, error) || !hn_step_run(s, error)))
+            return FALSE;
+    }
+    g->runs = 1;
+    return TRUE;
+}
+
 /* The segment copies to the host. */
 static gboolean downloads(const HnPlan *p, const HnSegment *g)
 {
@@ -244,21 +278,95 @@ static gboolean downloads(const HnPlan *p, const HnSegment *g)
     return FALSE;
 }
 
+/* What begins at a mark of hn_session_time_device(). */
+enum { MARK_UPLOAD, MARK_DOWNLOAD, MARK_KERNELS, MARK_GAP, MARK_KINDS, MARK_RECORDED = 32, MARK_RUN = 64 };
+#define MARKS_MOST 16384 /* runs with more are not timed */
+
+/* Nothing where that goes on already. */
+static gboolean mark_begin(const HnRunEnv *env, guint8 kind, GError **error)
+{
+    GArray *m = env->marked;
+    if (m == NULL || m->len > MARKS_MOST ||
+        (m->len > 0 && g_array_index(m, guint8, m->len - 1) == kind && kind == MARK_GAP))
+        return TRUE;
+    g_array_append_val(m, kind);
+    return env->backend->memory->mark(env->stream, m->len - 1, error);
+}
+
+static gboolean mark_segment(const HnPlan *p, const HnSegment *g, GError **error)
+{
+    const gboolean first = p->exec->owner == NULL && p->before == NULL && g->start == 0;
+    const guint8 kind = g->kind == HN_ON_HOST ? MARK_GAP
+                        : g->kind != HN_MOVES ? MARK_KERNELS
+                        : downloads(p, g)     ? MARK_DOWNLOAD
+                                              : MARK_UPLOAD;
+    return mark_begin(p->exec->env, first ? kind | MARK_RUN : kind, error);
+}
+
+static void note_recorded(const HnPlan *p, const HnSegment *g)
+{
+    GArray *m = p->exec->env->marked;
+    if (m != NULL && m->len > 0 && g->recorded != NULL)
+        g_array_index(m, guint8, m->len - 1) |= MARK_RECORDED;
+}
+
+gboolean hn_env_time_device(HnRunEnv *env, gboolean on)
+{
+    const HnMemory *m = env->backend->memory;
+    g_clear_pointer(&env->marked, g_array_unref);
+    if (!on || m == NULL || m->mark == NULL)
+        return FALSE;
+    env->marked = g_array_new(FALSE, FALSE, sizeof(guint8));
+    return TRUE;
+}
+
+static void add_interval(HnDeviceTimes *t, guint8 what, double ms)
+{
+    double *const sums[MARK_KINDS] = { &t->upload_ms, &t->download_ms, &t->kernels_ms, &t->gaps_ms };
+    const int kind = what & ~(MARK_RECORDED | MARK_RUN);
+    *sums[kind] += ms;
+    t->segments += kind == MARK_KERNELS;
+    t->recorded += (what & MARK_RECORDED) != 0;
+}
+
+gboolean hn_env_device_times(HnRunEnv *env, HnDeviceTimes *t, GError **error)
+{
+    GArray *m = env->marked;
+    const guint n = m != NULL && m->len <= MARKS_MOST ? m->len : 0;
+    g_autofree double *ns = g_new(double, n + 1);
+    *t = (HnDeviceTimes){ 0 };
+    const gboolean ok = n == 0 || env->backend->memory->marks(env->stream, n, ns, error);
+    for (guint i = 0; ok && i < n; i++) {
+        const guint8 what = g_array_index(m, guint8, i);
+        t->runs += (what & MARK_RUN) != 0;
+        if (i + 1 < n && (g_array_index(m, guint8, i + 1) & MARK_RUN) == 0)
+            add_interval(t, what, (ns[i + 1] - ns[i]) * 1e-6);
+    }
+    if (m != NULL)
+        g_array_set_size(m, 0);
+    return ok;
+}
+
 static gboolean run_all(HnPlan *p, GError **error)
 {
     gboolean late = FALSE; /* something is to come to the host */
     for (guint i = 0; i < p->segments->len; i++) {
         HnSegment *g = &g_array_index(p->segments, HnSegment, i);
         if ((g->kind == HN_ON_HOST || g->kind == HN_READS_HOST) && late) {
-            if (!hn_env_wait(p->exec->env, error))
+            if (!mark_begin(p->exec->env, MARK_GAP, error) || !hn_env_wait(p->exec->env, error))
                 return FALSE;
             late = FALSE;
         }
         late = late || (g->kind == HN_MOVES && downloads(p, g));
-        if (!(g->kind == HN_ON_DEVICE ? run_on_device(p, g, error) : run_each(p, g, error)))
+        if (!mark_segment(p, g, error))
             return FALSE;
+        if (!(g->kind == HN_ON_DEVICE ? run_on_device(p, g, error)
+              : g->kind == HN_MOVES   ? run_moves(p, g, error)
+                                      : run_each(p, g, error)))
+            return FALSE;
+        note_recorded(p, g);
     }
-    return TRUE;
+    return mark_begin(p->exec->env, MARK_GAP, error);
 }
 
 /* Nothing that was enqueued is left behind, for memory that it touches may go. */
@@ -313,6 +421,24 @@ static gboolean mark(const HnPlan *p, HnTimer *t, GError **error)
     return env->backend->memory->mark(env->stream, t->marks++, error);
 }
 
+#define HELD_MOST 64 /* steps for which the device is held up: what is enqueued has a limit */
+
+/* Steps of kernels that are enqueued one behind the other shall not wait for the host on the device. *held: so many are
+ * held up; copies and waits are not. */
+static gboolean hold(const HnPlan *p, gboolean on, int *held, GError **error)
+{
+    const HnRunEnv *env = p->exec->env;
+    const HnMemory *m = env->backend->memory;
+    if (m->hold == NULL || (!on && *held == 0))
+        return TRUE;
+    if (on && *held > 0 && ++*held <= HELD_MOST)
+        return TRUE;
+    const gboolean ok =
+        (*held == 0 || m->hold(env->stream, FALSE, error)) && (!on || m->hold(env->stream, TRUE, error));
+    *held = on;
+    return ok;
+}
+
 /* A step that is enqueued: its span holds the numbers of its marks, for now. */
 static gboolean run_between_marks(const HnPlan *p, HnStep *s, HnTimer *t, int depth, GError **error)
 {
@@ -353,14 +479,14 @@ static gboolean resolve(const HnPlan *p, HnTimer *t, gsize from, guint64 origin,
     return TRUE;
 }
 
-static gboolean run_marked(HnPlan *p, HnTimer *t, int depth, GError **error)
+static gboolean run_marked(HnPlan *p, HnTimer *t, int depth, int *held, GError **error)
 {
     gboolean late = FALSE; /* something is to come to the host */
     for (guint i = 0; i < p->steps->len; i++) {
         HnStep *s = p->steps->pdata[i];
         const int kind = kind_of(p, s);
         const gboolean reads = kind == HN_ON_HOST || kind == HN_READS_HOST;
-        if (!hn_halt_go(p->exec->env->halt, error))
+        if (!hn_halt_go(p->exec->env->halt, error) || !hold(p, kind == HN_ON_DEVICE, held, error))
             return FALSE;
         if (kind == HN_READS_HOST && late && !hn_env_wait(p->exec->env, error))
             return FALSE;
@@ -377,8 +503,11 @@ gboolean hn_plan_run_marked(HnPlan *p, HnTimer *t, GError **error)
     const int depth = t->depth++;
     const gsize from = t->n;
     const guint64 origin = hn_timer_now(t);
-    const gboolean ok = (depth > 0 || mark(p, t, error)) && run_marked(p, t, depth, error) &&
-                        hn_env_wait(p->exec->env, error) && (depth > 0 || resolve(p, t, from, origin, error));
+    int held = 0;
+    const gboolean enqueued = (depth > 0 || mark(p, t, error)) && run_marked(p, t, depth, &held, error);
+    const gboolean freed = hold(p, FALSE, &held, enqueued ? error : NULL);
+    const gboolean ok =
+        enqueued && freed && hn_env_wait(p->exec->env, error) && (depth > 0 || resolve(p, t, from, origin, error));
     t->depth = depth;
     if (!ok) {
         hn_env_wait(p->exec->env, NULL);

@@ -99,6 +99,107 @@ static void test_recorded(void)
     place_close(&p);
 }
 
+/* What is fed stays there from the first run on, and results are not brought back; nothing of it is overwritten. */
+static void test_kept(void)
+{
+    Place p;
+    g_autoptr(GError) error = NULL;
+    place_open(&p, "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Add(%a, %x) "
+                   "%c = LogSoftmax(%b) axis=-1 %y = Mul(%c, %a) }");
+    HnSession *s = hn_session_new_on(p.engine, &(HnSessionOptions){ .threads = 1, .keeps_io = TRUE }, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    for (int run = 0; run < 4; run++) {
+        start_counting();
+        run_right(&p, s, in);
+        assert_calls(run == 0, run == 0, 1, run == 1, run >= 1);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* What a host step reads and what it makes is copied in each run, all the same. */
+static void test_kept_host_step(void)
+{
+    Place p;
+    g_autoptr(GError) error = NULL;
+    place_open(&p, "opset 17 graph g(%x:f32[4,8]) -> (%y, %b) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 "
+                   "%y = Softmax(%b) axis=-1 }");
+    HnSession *s = hn_session_new_on(p.engine, &(HnSessionOptions){ .threads = 1, .keeps_io = TRUE }, &error);
+    g_assert_no_error(error);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    for (int run = 0; run < 3; run++) {
+        start_counting();
+        run_right(&p, s, in);
+        g_assert_cmpint(calls.uploads, ==, run == 0 ? 2 : 1);
+        g_assert_cmpint(calls.downloads, ==, run == 0 ? 2 : 1);
+    }
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* The emulated clock counts what is done: a thousandth of a millisecond for each copy, launch and host function. */
+static void test_device_times(void)
+{
+    Place p;
+    g_autoptr(GError) error = NULL;
+    HnDeviceTimes t;
+    place_open(&p, "opset 17 graph g(%x:f32[4,8]) -> (%y) { %a = Softmax(%x) axis=-1 %b = Hardmax(%a) axis=-1 "
+                   "%y = Softmax(%b) axis=-1 }");
+    HnSession *s = place_session(&p);
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    g_assert_true(hn_session_time_device(s, TRUE));
+    for (int runs = 1; runs <= 3; runs++) {
+        for (int i = 0; i < runs; i++)
+            run_right(&p, s, in);
+        g_assert_true(hn_session_device_times(s, &t, &error));
+        g_assert_no_error(error);
+        g_assert_cmpuint(t.runs, ==, runs);
+        g_assert_cmpfloat(t.segments, ==, 2 * runs);
+        g_assert_cmpfloat(t.recorded, ==, runs == 1 ? 0 : 2 * runs);
+        g_assert_cmpfloat_with_epsilon(t.upload_ms, 2e-3 * runs, 1e-4);
+        g_assert_cmpfloat_with_epsilon(t.download_ms, 2e-3 * runs, 1e-4);
+        g_assert_cmpfloat(t.kernels_ms, >=, 1.9e-3 * runs);
+        g_assert_cmpfloat_with_epsilon(t.gaps_ms, 0, 1e-4);
+    }
+    g_assert_false(hn_session_time_device(s, FALSE));
+    run_right(&p, s, in);
+    g_assert_true(hn_session_device_times(s, &t, &error));
+    g_assert_cmpuint(t.runs, ==, 0);
+    hn_session_free(s);
+    place_close(&p);
+}
+
+/* Step by step, by marks, with the device held up meanwhile: each step's own time, and right results. */
+static void test_marked_steps(void)
+{
+    Place p;
+    g_autoptr(GString) text = g_string_new("opset 17 graph g(%x:f32[4,8]) -> (%y) { %a0 = Softmax(%x) axis=-1 ");
+    const int n = 150; /* more than are held up at once */
+    for (int i = 1; i < n; i++)
+        g_string_append_printf(text, "%%a%d = Softmax(%%a%d) axis=-1 ", i, i - 1);
+    g_string_append_printf(text, "%%y = Softmax(%%a%d) axis=-1 }", n - 1);
+    place_open(&p, text->str);
+    HnSession *s = place_session(&p);
+    HnTimer timer = { .tick_ns = 1 };
+    g_autoptr(GPtrArray) in = test_inputs(s, 3);
+    hn_session_set_timer(s, &timer);
+    for (int run = 0; run < 2; run++) {
+        timer.n = 0;
+        run_right(&p, s, in);
+        g_assert_cmpuint(timer.n, ==, n + 3);
+        for (gsize i = 0; i < timer.n; i++) {
+            g_assert_true(timer.spans[i].device);
+            g_assert_cmpuint(timer.spans[i].end - timer.spans[i].start, >=, 900);
+            g_assert_cmpuint(timer.spans[i].end - timer.spans[i].start, <, 100000);
+        }
+    }
+    hn_session_set_timer(s, NULL);
+    g_free(timer.spans);
+    hn_session_free(s);
+    place_close(&p);
+}
+
 /* Each iteration's plan waits for what it gives back; plans of the body are recorded once, too. */
 static void test_loop(void)
 {
@@ -276,6 +377,10 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/cuda/run/recorded", test_recorded);
     g_test_add_func("/cuda/run/host-step", test_host_step);
+    g_test_add_func("/cuda/run/kept-inputs", test_kept);
+    g_test_add_func("/cuda/run/kept-inputs-host-step", test_kept_host_step);
+    g_test_add_func("/cuda/run/device-times", test_device_times);
+    g_test_add_func("/cuda/run/marked-steps", test_marked_steps);
     g_test_add_func("/cuda/run/loop", test_loop);
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
     g_test_add_func("/cuda/run/shapes", test_shapes);

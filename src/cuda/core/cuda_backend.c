@@ -213,6 +213,8 @@ static void cuda_stream_free(gpointer stream)
         d->stream_destroy(t->stream);
     }
     g_ptr_array_unref(t->marks);
+    g_cond_clear(&t->freed);
+    g_mutex_clear(&t->hold_lock);
     g_free(t);
 }
 
@@ -222,6 +224,8 @@ static gpointer cuda_stream_new(gpointer device, GError **error)
     HnCudaStream *t = g_new0(HnCudaStream, 1);
     t->device = c;
     t->marks = g_ptr_array_new();
+    g_mutex_init(&t->hold_lock);
+    g_cond_init(&t->freed);
     if (hn_cuda_enter(c, error) &&
         hn_cuda_check(c, c->driver->stream_create(&t->stream, HN_CU_STREAM_NON_BLOCKING), "making a stream", error))
         return t;
@@ -264,6 +268,7 @@ static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
         .layout_equal = cuda_layout_equal, \
         .lowers = TRUE,                    \
         .computes = TRUE,                  \
+        .state = hn_cuda_state,            \
     }
 
 const HnBackend *hn_backend_cuda(int index)

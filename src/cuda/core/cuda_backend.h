@@ -46,6 +46,10 @@ typedef struct {
     uint64_t *complained;  /* ... where it is copied to, pinned, ... */
     GArray *complainers;   /* ... and who may */
     GPtrArray *marks;      /* HnCuEvent: hn_cuda_memory's mark() */
+    GMutex hold_lock;      /* of all that follows: hn_cuda_memory's hold() */
+    GCond freed;
+    guint held, free; /* how often the stream was held up, and let go */
+    guint reached;    /* holds that the device has come to */
 } HnCudaStream;
 
 /* The driver is there and knows so many devices. Errors: UNSUPPORTED. */
@@ -61,6 +65,10 @@ HnCuFunction hn_cuda_function(HnCuda *c, const char *module, const char *name, G
 gboolean hn_cuda_ask_complaint(HnCudaStream *t, GError **error);
 gboolean hn_cuda_hear_complaint(HnCudaStream *t, GError **error);
 void hn_cuda_free_complaint(HnCudaStream *t);
+
+/* HnBackend.state, HnMemory.hold */
+void hn_cuda_state(int index, gpointer device, HnDeviceState *out);
+gboolean hn_cuda_hold(gpointer stream, gboolean on, GError **error);
 
 /* HnMemory of the backend. */
 extern const HnMemory hn_cuda_memory;

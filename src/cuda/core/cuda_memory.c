@@ -247,4 +247,5 @@ const HnMemory hn_cuda_memory = {
     .marks = cuda_marks,
     .limit = cuda_limit,
     .failed = cuda_failed,
+    .hold = hn_cuda_hold,
 };

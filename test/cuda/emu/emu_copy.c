@@ -87,11 +87,20 @@ static void launch(EmuContext *c, const EmuOp *op)
     c->clock += 1e-6 * (double)(counts->instructions - before);
 }
 
+static void call_host(EmuContext *c, const EmuOp *op)
+{
+    void (*function)(void *);
+    const uintptr_t at = (uintptr_t)op->to;
+    (void)c;
+    memcpy(&function, &at, sizeof function);
+    function((void *)(uintptr_t)op->from);
+}
+
 void emu_do(EmuContext *c, const EmuOp *op)
 {
     static void (*const does[])(EmuContext *, const EmuOp *) = {
-        [EMU_LAUNCH] = launch, [EMU_TO_DEVICE] = to_device, [EMU_TO_HOST] = to_host,
-        [EMU_WITHIN] = within, [EMU_SET8] = fill,           [EMU_SET32] = fill,
+        [EMU_LAUNCH] = launch, [EMU_TO_DEVICE] = to_device, [EMU_TO_HOST] = to_host, [EMU_WITHIN] = within,
+        [EMU_SET8] = fill,     [EMU_SET32] = fill,          [EMU_HOST] = call_host,
     };
     const gboolean beside = emu_order_begin(c, op);
     c->clock += 1e-3;

@@ -169,6 +169,7 @@ typedef enum {
     EMU_WITHIN,
     EMU_SET8,
     EMU_SET32,
+    EMU_HOST,  /* a function of the host: `to`, with `from` */
     EMU_REACH, /* a mark */
     EMU_WAIT,  /* for a mark */
     EMU_REPLAY

@@ -267,6 +267,14 @@ EMU_CALL(cuDeviceGetName, char *name, int bytes, int device)
     return emu_leave(result);
 }
 
+EMU_CALL(cuDeviceGetPCIBusId, char *bus, int bytes, int device)
+{
+    const int result = enter_device(device);
+    if (result == EMU_OK)
+        g_snprintf(bus, (gulong)bytes, "0000:%02X:00.0", device + 1);
+    return emu_leave(result);
+}
+
 EMU_CALL(cuDeviceTotalMem_v2, size_t *bytes, int device)
 {
     const int result = enter_device(device);

@@ -293,6 +293,8 @@ const char *emu_name_of(const EmuOp *op)
         return "copy to the host";
     case EMU_WITHIN:
         return "copy";
+    case EMU_HOST:
+        return "function of the host";
     default:
         return "fill";
     }

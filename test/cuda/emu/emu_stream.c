@@ -370,6 +370,24 @@ EMU_CALL(cuCtxSynchronize, void)
     return emu_leave(result);
 }
 
+EMU_CALL(cuLaunchHostFunc, void *stream, void (*function)(void *), void *data)
+{
+    EmuContext *c;
+    int result = emu_enter(&c);
+    EmuStream *s = result == EMU_OK ? emu_stream_of(c, stream) : NULL;
+    if (result == EMU_OK && (s == NULL || function == NULL))
+        result = s == NULL ? EMU_INVALID_HANDLE : EMU_INVALID_VALUE;
+    if (result == EMU_OK) {
+        EmuOp *op = emu_op_new(EMU_HOST);
+        uintptr_t at;
+        memcpy(&at, &function, sizeof at);
+        op->to = at;
+        op->from = (uint64_t)(uintptr_t)data;
+        result = emu_push(s, op);
+    }
+    return emu_leave(result);
+}
+
 /* --- events
  * ------------------------------------------------------------------------------------------------------------ */
 
