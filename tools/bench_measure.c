@@ -62,6 +62,7 @@ static gboolean measure_subject(Subject *s, GError **error)
     if (!warm_subject(s, error))
         return FALSE;
     hn_noise_mark(NULL, &before);
+    subject_device_begin(s);
     const gboolean several = b->p->instances > 0 || b->baseline != NULL;
     const gboolean ok = several          ? bench_measure_instances(s, error)
                         : s->streams > 1 ? measure_streams(s, error)
@@ -70,6 +71,8 @@ static gboolean measure_subject(Subject *s, GError **error)
         return FALSE;
     hn_noise_mark(NULL, &after);
     hn_noise_between(&before, &after, &s->noise);
+    subject_device_end(s);
+    subject_time_device(s);
     guint64 peak = bench_peak_rss(); /* with the list of times in it */
     s->peak_rss = MAX(s->peak_rss, peak - MIN(peak, s->measured.bytes));
     s->has_measured = s->measured.runs > 0;
@@ -187,9 +190,13 @@ static gboolean compare(Bench *b, Subject *subjects, int n, GError **error)
     }
     o.outliers = outliers;
     HnNoiseMark before, after;
+    for (int i = 0; i < n; i++)
+        subject_device_begin(&subjects[i]);
     hn_noise_mark(NULL, &before);
     gboolean ok = hn_contest(&contest, &o, progress, result, error);
     hn_noise_mark(NULL, &after);
+    for (int i = 0; i < n; i++)
+        subject_device_end(&subjects[i]);
     for (int i = 0; i < n && ok; i++) {
         Subject *s = &subjects[i];
         s->measured = result->side[i];
@@ -225,6 +232,8 @@ gboolean bench_compare(Bench *b, const Point *point, GError **error)
         Subject *s = &subjects[i];
         subject_init(s, b, point, i);
         ok = subject_open(s, &cause) && warm_subject(s, &cause);
+        if (ok)
+            subject_time_device(s);
         hn_data_explain(s->data, &cause);
         opened += ok;
         if (s->ready) {

@@ -87,8 +87,6 @@ static gboolean parse_words(Bench *b, GError **error)
     }
     if (p->batch_max && !b->batch_limit)
         b->batch_limit = G_MAXINT32;
-    if (p->batch_max && !b->ctx->common.mem_limit)
-        return hn_tool_usage(error, "option '--batch-max' needs '--mem-limit'");
     return !p->batch_max || b->ctx->n_args == 1 || hn_tool_usage(error, "option '--batch-max' is for one model");
 }
 
@@ -174,6 +172,22 @@ static gboolean check_instances(const Bench *b, GError **error)
     return FALSE;
 }
 
+/* What is for devices with memory of their own, or without. */
+static gboolean check_device(const Bench *b, GError **error)
+{
+    const gboolean apart = b->backend->memory != NULL;
+    if (b->p->batch_max && !b->ctx->common.mem_limit && !apart)
+        return hn_tool_usage(error, "option '--batch-max' needs '--mem-limit'");
+    for (guint i = 0; i < b->points->len && !apart; i++)
+        if (((const Point *)b->points->pdata[i])->io == BENCH_DEVICE) {
+            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                        "option '--io': device '%s' has no memory of its own that inputs could stay in",
+                        b->ctx->common.device);
+            return FALSE;
+        }
+    return TRUE;
+}
+
 void bench_clear(Bench *b)
 {
     bench_points_free(b);
@@ -216,7 +230,7 @@ gboolean bench_options(Bench *b, GError **error)
     if (!check_training(b, error) || !check_instances(b, error) || !bench_loop_check(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
-    if (!b->backend || (p->baseline && !bench_baseline_read(b, error)))
+    if (!b->backend || !check_device(b, error) || (p->baseline && !bench_baseline_read(b, error)))
         return FALSE;
     b->labels = make_labels(ctx->args, ctx->n_args);
     return TRUE;

@@ -141,7 +141,7 @@ static gboolean add_precisions(const Bench *b, GArray *axes, GError **error)
     return TRUE;
 }
 
-static const char *const io_names[] = { "reuse", "copy", "fresh", NULL }; /* by BenchIo */
+static const char *const io_names[] = { "reuse", "copy", "fresh", "device", "host", NULL }; /* by BenchIo */
 
 static gboolean add_io(const Bench *b, GArray *axes, GError **error)
 {
@@ -149,7 +149,8 @@ static gboolean add_io(const Bench *b, GArray *axes, GError **error)
     add_axis(axes, AXIS_IO, "io", words);
     for (; *words; words++)
         if (!g_strv_contains(io_names, *words)) {
-            g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--io': '%s' is none of reuse, copy, fresh", *words);
+            g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
+                        "option '--io': '%s' is none of reuse, copy, fresh, device, host", *words);
             return FALSE;
         }
     return TRUE;
@@ -187,6 +188,8 @@ static gboolean set_value(Point *point, const Axis *a, const char *word, GError 
     default:
         while (strcmp(io_names[point->io], word) != 0)
             point->io++;
+        if (point->io == BENCH_HOST)
+            point->io = BENCH_REUSE;
         return TRUE;
     }
 }

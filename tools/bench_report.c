@@ -219,6 +219,9 @@ static void note_noise(BenchReport *r, const Subject *s)
 {
     g_autofree char *noise = hn_noise_line(&s->noise);
     g_autofree char *outliers = s->has_outliers ? hn_outliers_line(&s->outliers, s->measured.runs) : NULL;
+    g_autofree char *device = hn_device_noise_line(&s->device_noise);
+    if (device)
+        note(r, s, "%s", device);
     if (noise)
         note(r, s, "%s", noise);
     if (outliers)
@@ -243,6 +246,11 @@ static void add_notes(BenchReport *r, const Subject *s)
     }
     if (s->has_measured && s->measured.stop == HN_STOP_INTERRUPTED)
         note(r, s, "interrupted: these are the runs until then");
+    g_autofree char *beyond = bench_device_line(s);
+    if (beyond)
+        note(r, s, "%s", beyond);
+    if (s->has_device && s->device_noise.after.emulated)
+        note(r, s, "the device is emulated: times say nothing about a real one");
     if (!s->b->backend->computes)
         note(r, s, "the null device computes nothing: there is no latency");
     else if (s->stats.ref_steps)
@@ -331,7 +339,7 @@ void bench_report_baseline(BenchReport *r, JsonObject *row, const char *line)
 
 void bench_report_add(BenchReport *r, Subject *s)
 {
-    static const char *const io[] = { "reuse", "copy", "fresh" };
+    static const char *const io[] = { "reuse", "copy", "fresh", "device" };
     if (s->has_measured)
         s->throughput = samples_per_s(s);
     JsonObject *row = json_object_new();
@@ -353,6 +361,7 @@ void bench_report_add(BenchReport *r, Subject *s)
     add_throughput(s, row);
     add_memory(s, row);
     add_noise(s, row);
+    bench_report_device(s, row);
     if (s->training)
         bench_report_training(s, row);
     json_array_add_object_element(r->runs, row);
@@ -441,6 +450,27 @@ static const HnColumn memory_columns[] = {
     { 0 },
 };
 
+static const HnColumn device_columns[] = {
+    { "name", "on the device", HN_COL_TEXT },
+    { "gpu.times_ms.wall", "wall", HN_COL_MS },
+    { "gpu.times_ms.kernels", "kernels", HN_COL_MS },
+    { "gpu.times_ms.upload", "copies in", HN_COL_MS },
+    { "gpu.times_ms.download", "copies out", HN_COL_MS },
+    { "gpu.times_ms.gaps", "gaps", HN_COL_MS },
+    { "gpu.times_ms.host", "host alone", HN_COL_MS },
+    { 0 },
+};
+
+static const HnColumn device_memory_columns[] = {
+    { "name", "its memory", HN_COL_TEXT },
+    { "gpu.memory_bytes.arena", "arena", HN_COL_BYTES },
+    { "gpu.memory_bytes.weights", "weights", HN_COL_BYTES },
+    { "gpu.memory_bytes.planned", "planned", HN_COL_BYTES },
+    { "gpu.memory_bytes.allocated", "allocated", HN_COL_BYTES },
+    { "gpu.memory_bytes.context", "context", HN_COL_BYTES },
+    { 0 },
+};
+
 /* Of CSV: all numbers of a run. */
 // clang-format off
 #define NUMBER(key) { key, key, HN_COL_NUMBER }
@@ -455,7 +485,9 @@ static const HnColumn all_columns[] = {
     NUMBER("phases_ms.first_run"), NUMBER("phases_ms.total"), NUMBER("memory_bytes.file"),
     NUMBER("memory_bytes.weights"), NUMBER("memory_bytes.packed"), NUMBER("memory_bytes.arena"),
     NUMBER("memory_bytes.outputs"), NUMBER("memory_bytes.private"), NUMBER("memory_bytes.private_running"),
-    NUMBER("memory_bytes.peak_rss"), { 0 },
+    NUMBER("memory_bytes.peak_rss"), NUMBER("gpu.times_ms.kernels"), NUMBER("gpu.times_ms.upload"),
+    NUMBER("gpu.times_ms.download"), NUMBER("gpu.times_ms.gaps"), NUMBER("gpu.times_ms.host"),
+    NUMBER("gpu.memory_bytes.planned"), NUMBER("gpu.memory_bytes.allocated"), { 0 },
 };
 // clang-format on
 
@@ -525,6 +557,11 @@ static void report_tables(BenchReport *report, HnReport *r)
         hn_report_table(r, "runs", tables[i].columns);
         if (i == 1)
             bench_plot_report(report->plot, r);
+    }
+    if (report->b->backend->memory && report->measured) {
+        hn_report_section(r, "Device");
+        hn_report_table(r, "runs", device_columns);
+        hn_report_table(r, "runs", device_memory_columns);
     }
     if (report->b->p->training.train && report->measured) {
         hn_report_section(r, "Training");

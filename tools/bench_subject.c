@@ -60,7 +60,8 @@ static HnSessionOptions session_options(const Subject *s)
                                .seed = ctx->common.seed,
                                .budget = ctx->budget,
                                .feeds = (const char *const *)s->given.feeds->pdata,
-                               .plan_cache = BENCH_SETS };
+                               .plan_cache = BENCH_SETS,
+                               .keeps_io = s->point->io == BENCH_DEVICE };
 }
 
 static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
@@ -199,7 +200,7 @@ gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GE
     ok = ok && run_inside(x, i, in, error);
     *end = hn_now_ns();
     unref_all(x->out, x->n_out);
-    if (x->io != BENCH_REUSE) {
+    if (x->io == BENCH_COPY || x->io == BENCH_FRESH) {
         unref_all(x->copy_in, x->n_in);
         unref_all(x->copy_out, x->n_out);
     }
@@ -318,6 +319,7 @@ gboolean subject_open(Subject *s, GError **error)
 #endif
     hn_mem_reset_peak();
     s->before = private_bytes();
+    subject_device_before(s);
     if (!read_model(s, error) || !check_precision(s, error))
         return FALSE;
     guint64 mark = private_bytes();
@@ -394,7 +396,8 @@ static gboolean fits(Bench *b, const Point *point, int model, const char *dim, g
     hn_progress_tell(&b->ctx->progress, "finding the batch", (guint64)batch, 0);
     gboolean ok =
         subject_open(&s, &cause) && (!b->backend->computes || instance_run(&s.first, 0, &start, &end, &cause));
-    if (ok && subject_growth(&s) + s.of_data > b->ctx->common.mem_limit)
+    const guint64 limit = b->ctx->common.mem_limit; /* 0: that of the device's memory alone */
+    if (ok && limit > 0 && subject_growth(&s) + s.of_data > limit)
         ok = FALSE;
     subject_clear(&s);
     if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
@@ -447,7 +450,7 @@ gint64 bench_batch_max(Bench *b, const Point *point, int model, char **dim, GErr
         return 0;
     }
     if (good == 0) {
-        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a batch of one fits the memory limit");
+        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a batch of one fits the memory");
         return 0;
     }
     hn_shapes_set_dim(point->shapes, name, good);

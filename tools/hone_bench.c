@@ -26,7 +26,7 @@ static const GOptionEntry entries[] = {
       "shapes of random data, such as x:1x3x224x224, or one after the other: x:1x3x224x224/1x3x320x320", "LIST" },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, strict), "fail where a node would run on ref", NULL },
     { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
-      "take the largest batch that fits --mem-limit: auto, or N at most", "N" },
+      "take the largest batch that fits --mem-limit, or a device's memory: auto, or N at most", "N" },
     { "steps", 0, 0, G_OPTION_ARG_INT64, HN_FIELD(BenchParams, steps),
       "measure N runs in a row, outputs fed back as '--loop' says, or as names of a decoder's inputs and outputs do",
       "N" },
@@ -42,8 +42,8 @@ static const GOptionEntry entries[] = {
     { "streams", 0, 0, G_OPTION_ARG_INT, HN_FIELD(BenchParams, streams),
       "run N instances at once, which share the threads", "N" },
     { "io", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, io),
-      "reuse: inputs stay where they are; fresh: they are in new memory; copy: copying in and out counts, too; several "
-      "are a list (default: reuse)",
+      "reuse or host: inputs stay where they are; fresh: they are in new memory; copy: copying in and out counts, too; "
+      "device: they and results stay in its memory; several are a list (default: reuse)",
       "HOW" },
     { "margin", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, margin),
       "several models: less than P is no difference (default: 2%)", "P" },

@@ -1,7 +1,8 @@
 /*
  * hone-bench: what its files share. hone_bench.c opens all models once and goes through what is asked for,
  * bench_options.c parses, bench_subject.c opens models, bench_train.c those that are trained, bench_apart.c asks what
- * memory each takes by itself, bench_measure.c measures and compares them, bench_report.c tells, bench_plot.c draws.
+ * memory each takes by itself, bench_measure.c measures and compares them, bench_device.c looks at a GPU,
+ * bench_report.c tells, bench_plot.c draws.
  */
 #pragma once
 
@@ -9,6 +10,7 @@
 
 #include "cli/report.h"
 #include "common.h"
+#include "device_report.h"
 #include "perf/measure.h"
 #include "perf/noise.h"
 #include "perf/outliers.h"
@@ -35,8 +37,10 @@ typedef struct {
 } BenchParams;
 
 /* Where inputs are: the same ones in each run; copied into new memory as part of the run, as copying results out is;
- * the same, but not part of it. */
-typedef enum { BENCH_REUSE, BENCH_COPY, BENCH_FRESH } BenchIo;
+ * the same, but not part of it; on the device, where results stay, too; HOST is another word for REUSE. */
+typedef enum { BENCH_REUSE, BENCH_COPY, BENCH_FRESH, BENCH_DEVICE, BENCH_HOST } BenchIo;
+
+#define BENCH_DEVICE_TIMES 6 /* of Subject.device_ms */
 
 /* A value of an option that is swept. */
 typedef struct {
@@ -138,6 +142,14 @@ typedef struct {
     guint n_rounds;
     double throughput; /* samples in a second, where it was measured */
 
+    HnDeviceState device_before; /* before it was opened; this and all up to has_device: of a device with memory */
+    HnDeviceNoise device_noise;
+    HnDeviceBytes device_bytes;
+    double device_ms[BENCH_DEVICE_TIMES];    /* medians: wall, kernels, upload, download, gaps, the host alone */
+    guint device_runs;                       /* of these; 0: there is no clock */
+    double device_segments, device_recorded; /* HnDeviceTimes, of a run */
+    gboolean has_device;
+
     guint64 before, of_data;           /* private bytes: before opening, and what samples took */
     guint64 opened, running, peak_rss; /* bytes; 0: not known */
 } Subject;
@@ -191,6 +203,20 @@ gboolean instance_step(Instance *x, guint64 i, GError **error);
 void subject_time_training(Subject *s);
 void subject_retire_training(Subject *s);
 void bench_report_training(const Subject *s, JsonObject *row);
+
+/* --- bench_device.c ------------------------------------------------------------------------------------------------
+ */
+
+/* All four do nothing where the device has no memory of its own. Before it is opened; */
+void subject_device_before(Subject *s);
+/* around measuring; */
+void subject_device_begin(Subject *s);
+void subject_device_end(Subject *s);
+/* behind it: further runs of the first instance, with marks of the device's clock in them, and its memory. */
+void subject_time_device(Subject *s);
+void bench_report_device(const Subject *s, JsonObject *row);
+/* A remark; NULL: there is none (g_free). */
+char *bench_device_line(const Subject *s);
 
 /* --- bench_loop.c --------------------------------------------------------------------------------------------------
  */

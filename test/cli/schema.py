@@ -87,8 +87,9 @@ class Checker:
         if arg.startswith("#/$defs/"):
             self.check(x, self.root["$defs"][arg[len("#/$defs/"):]], at)
             return
-        other = Checker(os.path.join(os.path.dirname(self.path), arg))
-        other.check(x, other.root, at)
+        file, _, part = arg.partition("#/$defs/")
+        other = Checker(os.path.join(os.path.dirname(self.path), file))
+        other.check(x, other.root["$defs"][part] if part else other.root, at)
         self.said += other.said
 
 

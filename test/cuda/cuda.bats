@@ -71,6 +71,59 @@ same() {
     HONE_EMU_MEMORY=1000000 refuses 6 "MB" hone-run wide.onnx --data random --device cuda
 }
 
+bench_on() {
+    succeeds hone-bench --device cuda --warmup 0 --json=report.json "$@" && python3 "$root/test/cli/schema.py" "$root/schemas/bench.json" report.json
+}
+
+@test "hone-bench on the device: its times, and its memory as planned and in fact" {
+    bench_on conv.onnx --runs 3
+    holds ".runs[0].gpu.emulated and (.runs[0].gpu.name | test(\"emulated\"))"
+    holds ".runs[0].gpu.times_ms | .runs >= 5 and .segments == 1 and .recorded == 1 and .upload > 0 and .download > 0 and .kernels > 0"
+    holds ".runs[0].gpu.times_ms | (.wall - .kernels - .upload - .download - .gaps - .host | fabs) < 0.2 * .wall"
+    holds ".runs[0].gpu.memory_bytes | .allocated == .planned and .context == null and .free < .total"
+    [[ $output == *"On the device"* || $output == *"on the device"* ]] && [[ $output == *"emulated"* ]]
+    bench_on relu.onnx conv.onnx --runs 3
+    holds "[.runs[].gpu.times_ms.kernels > 0] | all"
+}
+
+@test "hone-bench --io device: no copies" {
+    bench_on conv.onnx --io host,device --runs 3
+    holds ".runs[0].io == \"reuse\" and .runs[1].io == \"device\""
+    holds ".runs[1].gpu.times_ms | .upload == 0 and .download == 0 and .kernels > 0"
+    refuses 4 "no memory of its own" hone-bench conv.onnx --io device
+}
+
+@test "hone-bench --batch-max: as much as the device's memory takes" {
+    HONE_EMU_MEMORY=3000000 bench_on relu.onnx --batch-max 300000 --runs 2
+    holds ".runs[0].shapes | to_entries[0].value[0] | . > 1 and . < 300000"
+}
+
+@test "what the management library says of the device" {
+    export HONE_NVML=$build/test/cuda/libhone-emunvml.so
+    bench_on relu.onnx --runs 3
+    holds ".runs[0].gpu.noise | .mhz_after == 1980 and .watts == 321 and .limit_watts == 700 and .other_processes == 0 and .causes == []"
+    holds ".runs[0].gpu.memory_bytes | .context + .allocated == 500000000"
+    HONE_EMU_NVML=power bench_on relu.onnx --runs 3
+    holds ".runs[0].gpu.noise | .capped_ms >= 1000 and .causes == [\"power cap\"]" && [[ $output == *"noise on the device: power cap"* ]]
+    HONE_EMU_NVML=heat bench_on relu.onnx --runs 3
+    holds ".runs[0].gpu.noise.causes == [\"heat\"]"
+    HONE_EMU_NVML=other bench_on relu.onnx --runs 3
+    holds ".runs[0].gpu.noise.causes == [\"other process\"]"
+    HONE_EMU_NVML=clock bench_on relu.onnx --runs 3
+    holds ".runs[0].gpu.noise.causes == [\"device clock\"]"
+}
+
+@test "without the management library its part is not known" {
+    for c in dead apart; do
+        HONE_NVML=$build/test/cuda/libhone-emunvml.so HONE_EMU_NVML=$c bench_on relu.onnx --runs 2
+        holds ".runs[0].gpu.noise | .mhz_after == null and .watts == null and .capped_ms == null and .other_processes == null and .causes == []"
+    done
+    HONE_NVML=/nowhere/libnvidia-ml.so.1 bench_on relu.onnx --runs 2
+    holds ".runs[0].gpu | .memory_bytes.context == null and .noise.busy == null"
+    HONE_NVML=libm.so.6 bench_on relu.onnx --runs 2
+    holds ".runs[0].gpu.noise.celsius == null"
+}
+
 @test "hone-profile on the device" {
     succeeds hone-profile chain.onnx --data random --device cuda --runs 2
 }
