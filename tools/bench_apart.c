@@ -35,8 +35,8 @@ static guint64 peak_of(Bench *b, const Point *point, guint model)
 {
     Subject s;
     subject_init(&s, b, point, (int)model);
-    gboolean ok = subject_open(&s, NULL) && (!b->backend->computes || run_sets(&s.first));
-    for (int i = 1; ok && b->backend->computes && i < s.streams; i++) {
+    gboolean ok = subject_open(&s, NULL) && (!s.backend->computes || run_sets(&s.first));
+    for (int i = 1; ok && s.backend->computes && i < s.streams; i++) {
         Instance *x = g_new0(Instance, 1); /* the process ends with it */
         ok = instance_share(&s, x, NULL) && run_sets(x);
     }
@@ -57,7 +57,7 @@ gboolean bench_apart_answer(Bench *b, GError **error)
     for (int i = 0; i < 3; i++)
         if (g_strv_length(q) < 4 || !g_ascii_string_to_unsigned(q[i], 10, 0, G_MAXINT64, &at[i], NULL))
             return hn_tool_usage(error, QUESTION " is for hone-bench alone");
-    if (at[0] >= b->points->len || at[1] >= (guint64)b->ctx->n_args)
+    if (at[0] >= b->points->len || at[1] >= (guint64)bench_sides(b))
         return hn_tool_usage(error, QUESTION " is for hone-bench alone");
     Point *point = b->points->pdata[at[0]];
     point->batch = (gint64)at[2];

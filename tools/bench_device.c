@@ -13,7 +13,7 @@
 
 static gboolean has_device(const Subject *s)
 {
-    return s->b->backend->memory != NULL && s->b->backend->state != NULL;
+    return s->backend->memory != NULL && s->backend->state != NULL;
 }
 
 static HnSession *session_of(const Subject *s)
@@ -24,7 +24,7 @@ static HnSession *session_of(const Subject *s)
 void subject_device_before(Subject *s)
 {
     if (has_device(s))
-        s->b->backend->state(s->b->backend->index, NULL, &s->device_before);
+        s->backend->state(s->backend->index, NULL, &s->device_before);
 }
 
 static gpointer handle_of(const Subject *s)
@@ -35,12 +35,12 @@ static gpointer handle_of(const Subject *s)
 
 void subject_device_begin(Subject *s)
 {
-    hn_device_noise_begin(&s->device_noise, s->b->backend, handle_of(s));
+    hn_device_noise_begin(&s->device_noise, s->backend, handle_of(s));
 }
 
 void subject_device_end(Subject *s)
 {
-    hn_device_noise_end(&s->device_noise, s->b->backend, handle_of(s));
+    hn_device_noise_end(&s->device_noise, s->backend, handle_of(s));
 }
 
 /* --- times ------------------------------------------------------------------------------------------------------- */

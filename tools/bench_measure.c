@@ -97,7 +97,7 @@ gboolean bench_alone(Bench *b, const Point *point, int model, GError **error)
     Subject s;
     GError *cause = NULL;
     subject_init(&s, b, point, model);
-    gboolean ok = subject_open(&s, &cause) && (!b->backend->computes || measure_subject(&s, &cause));
+    gboolean ok = subject_open(&s, &cause) && (!s.backend->computes || measure_subject(&s, &cause));
     hn_data_explain(s.data, &cause);
     if (s.ready) {
         subject_retire(&s); /* one instance at a time: there may not be memory for two */
@@ -224,7 +224,7 @@ static gboolean out_of_time(const Bench *b, const GError *cause)
 
 gboolean bench_compare(Bench *b, const Point *point, GError **error)
 {
-    int n = b->ctx->n_args, opened = 0;
+    int n = bench_sides(b), opened = 0;
     g_autofree Subject *subjects = g_new0(Subject, n);
     GError *cause = NULL;
     gboolean ok = TRUE;

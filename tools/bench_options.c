@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/plot.h"
+#include "backends.h"
 #include "hone_bench.h"
 
 #define MAX_RUNS 1000000000000 /* of --runs */
@@ -172,10 +173,29 @@ static gboolean check_instances(const Bench *b, GError **error)
     return FALSE;
 }
 
+int bench_sides(const Bench *b)
+{
+    return b->second ? 2 : b->ctx->n_args;
+}
+
+/* --device A,B */
+static gboolean open_second(Bench *b, GError **error)
+{
+    const BenchParams *p = b->p;
+    const char *name = b->ctx->common.device_b;
+    if (!name)
+        return TRUE;
+    if (b->ctx->n_args > 1 || b->streams != 1 || p->batch_max || p->baseline || p->instances || p->steps ||
+        hn_tool_train_any_batch(&p->training) || strcmp(b->ctx->args[0], "-") == 0)
+        return hn_tool_usage(error, "two devices are for one model in a file, without '--streams', '--batch-max', "
+                                    "'--batch auto', '--baseline', '--instances' and '--steps'");
+    return (b->second = hn_backend_find(name, error)) != NULL;
+}
+
 /* What is for devices with memory of their own, or without. */
 static gboolean check_device(const Bench *b, GError **error)
 {
-    const gboolean apart = b->backend->memory != NULL;
+    const gboolean apart = b->backend->memory != NULL && (!b->second || b->second->memory != NULL);
     if (b->p->batch_max && !b->ctx->common.mem_limit && !apart)
         return hn_tool_usage(error, "option '--batch-max' needs '--mem-limit'");
     for (guint i = 0; i < b->points->len && !apart; i++)
@@ -217,8 +237,8 @@ gboolean bench_options(Bench *b, GError **error)
         return FALSE;
     if (!parse_words(b, error) || (p->plot && !hn_plot_check(p->plot, error)))
         return FALSE;
-    if (b->gate > 0 && ctx->n_args == 1 && !p->baseline)
-        return hn_tool_usage(error, "option '--fail-if-slower' needs two models or more, or '--baseline'");
+    if (b->gate > 0 && ctx->n_args == 1 && !p->baseline && !ctx->common.device_b)
+        return hn_tool_usage(error, "option '--fail-if-slower' needs two models or devices or more, or '--baseline'");
     if (ctx->n_args > HN_MAX_SIDES) {
         g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "at most %d models can be compared", HN_MAX_SIDES);
         return FALSE;
@@ -230,7 +250,8 @@ gboolean bench_options(Bench *b, GError **error)
     if (!check_training(b, error) || !check_instances(b, error) || !bench_loop_check(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
-    if (!b->backend || !check_device(b, error) || (p->baseline && !bench_baseline_read(b, error)))
+    if (!b->backend || !open_second(b, error) || !check_device(b, error) ||
+        (p->baseline && !bench_baseline_read(b, error)))
         return FALSE;
     b->labels = make_labels(ctx->args, ctx->n_args);
     return TRUE;

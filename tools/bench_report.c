@@ -13,7 +13,8 @@
 struct BenchReport {
     const Bench *b;
     JsonArray *runs, *compare, *baseline;
-    gboolean measured; /* any of the runs */
+    gboolean measured;   /* any of the runs */
+    gboolean has_device; /* with memory of its own, any of them */
     BenchPlot *plot;
     GArray *columns;                     /* HnColumn: of CSV */
     GPtrArray *paths;                    /* char *: theirs */
@@ -211,7 +212,7 @@ static void note(BenchReport *r, const Subject *s, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    gboolean several = r->b->ctx->n_args > 1 || r->b->points->len > 1;
+    gboolean several = bench_sides(r->b) > 1 || r->b->points->len > 1;
     g_ptr_array_add(r->notes, g_strconcat(several ? s->label : "", several ? ": " : "", text, NULL));
 }
 
@@ -234,7 +235,7 @@ static void add_notes(BenchReport *r, const Subject *s)
     const HnStats *t = &s->measured.ms;
     if (s->has_warmed && s->b->warmup.kind == HN_WARMUP_AUTO && !s->warmed.steady)
         note(r, s, "the times had not settled when the warm-up ended");
-    gboolean alone = r->b->ctx->n_args == 1 || s->streams > 1;
+    gboolean alone = bench_sides(r->b) == 1 || s->streams > 1;
     if (s->has_measured && alone && s->measured.stop == HN_STOP_LIMIT && isfinite(t->hi)) {
         g_autofree char *wide = hn_text_percent(MAX(t->hi - t->p50, t->p50 - t->lo) / t->p50);
         note(r, s, "after %d s the interval still reaches %s from the median", BENCH_LIMIT_S, wide);
@@ -251,7 +252,7 @@ static void add_notes(BenchReport *r, const Subject *s)
         note(r, s, "%s", beyond);
     if (s->has_device && s->device_noise.after.emulated)
         note(r, s, "the device is emulated: times say nothing about a real one");
-    if (!s->b->backend->computes)
+    if (!s->backend->computes)
         note(r, s, "the null device computes nothing: there is no latency");
     else if (s->stats.ref_steps)
         note(r, s, "%u of %u steps run on slow reference kernels; -v names them", s->stats.ref_steps, s->stats.steps);
@@ -349,7 +350,7 @@ void bench_report_add(BenchReport *r, Subject *s)
     add_inputs(s, row);
     json_object_set_int_member(row, "threads", s->point->threads);
     json_object_set_int_member(row, "streams", s->streams);
-    json_object_set_string_member(row, "device", s->b->ctx->common.device);
+    json_object_set_string_member(row, "device", s->backend->name);
     json_object_set_string_member(row, "precision", s->point->precision);
     json_object_set_string_member(row, "io", io[s->point->io]);
     json_object_set_string_member(row, "model_hash", hash_of(r, s));
@@ -368,6 +369,7 @@ void bench_report_add(BenchReport *r, Subject *s)
     add_about(r, s);
     add_notes(r, s);
     r->measured = r->measured || s->has_measured;
+    r->has_device = r->has_device || s->has_device;
     if (s->has_measured)
         bench_plot_add(r->plot, s);
 }
@@ -558,7 +560,7 @@ static void report_tables(BenchReport *report, HnReport *r)
         if (i == 1)
             bench_plot_report(report->plot, r);
     }
-    if (report->b->backend->memory && report->measured) {
+    if (report->has_device) {
         hn_report_section(r, "Device");
         hn_report_table(r, "runs", device_columns);
         hn_report_table(r, "runs", device_memory_columns);

@@ -67,7 +67,7 @@ static HnSessionOptions session_options(const Subject *s)
 static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
 {
     const HnSessionOptions o = session_options(s);
-    return hn_session_new(model, s->b->backend, &o, error);
+    return hn_session_new(model, s->backend, &o, error);
 }
 
 static gboolean plan(HnSession *session, HnTensor *const *in, int n, GError **error)
@@ -211,10 +211,13 @@ gboolean instance_run(gpointer data, guint64 i, guint64 *start, guint64 *end, GE
 
 void subject_init(Subject *s, Bench *b, const Point *point, int model)
 {
-    *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[model], .number = (guint)model };
+    const int of = b->second ? 0 : model; /* argument */
+    *s = (Subject){ .b = b, .point = point, .path = b->ctx->args[of], .number = (guint)model };
+    s->backend = b->second && model > 0 ? b->second : b->backend;
     s->streams = b->streams ? b->streams : point->threads;
     s->threads = MAX(1, point->threads / s->streams);
-    s->label = *point->label ? g_strdup_printf("%s %s", b->labels[model], point->label) : g_strdup(b->labels[model]);
+    const char *device = b->second ? s->backend->name : "", *at = point->label;
+    s->label = g_strdup_printf("%s%s%s%s%s", b->labels[of], *device ? " " : "", device, *at ? " " : "", at);
     for (int k = 0; k < BENCH_PHASES; k++)
         s->phases[k] = NAN;
 }
@@ -394,8 +397,7 @@ static gboolean fits(Bench *b, const Point *point, int model, const char *dim, g
     subject_init(&s, b, point, model);
     hn_shapes_set_dim(point->shapes, dim, batch);
     hn_progress_tell(&b->ctx->progress, "finding the batch", (guint64)batch, 0);
-    gboolean ok =
-        subject_open(&s, &cause) && (!b->backend->computes || instance_run(&s.first, 0, &start, &end, &cause));
+    gboolean ok = subject_open(&s, &cause) && (!s.backend->computes || instance_run(&s.first, 0, &start, &end, &cause));
     const guint64 limit = b->ctx->common.mem_limit; /* 0: that of the device's memory alone */
     if (ok && limit > 0 && subject_growth(&s) + s.of_data > limit)
         ok = FALSE;

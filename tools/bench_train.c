@@ -21,11 +21,10 @@ static HnModel *read_again(gpointer data, GError **error)
 
 gboolean instance_train(const Subject *s, Instance *x, GError **error)
 {
-    const Bench *b = s->b;
     *x = (Instance){ .training = s->training, .n_sets = s->n_sets };
     HnDtype half;
-    if (hn_tool_train_precision(b->ctx, s->point->precision, &half, error))
-        x->trainer = hn_tool_trainer_new(s->training, read_again, (gpointer)s, b->backend, s->threads, half, error);
+    if (hn_tool_train_precision(s->b->ctx, s->point->precision, &half, error))
+        x->trainer = hn_tool_trainer_new(s->training, read_again, (gpointer)s, s->backend, s->threads, half, error);
     return x->trainer != NULL;
 }
 

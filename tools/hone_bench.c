@@ -72,7 +72,7 @@ static const GOptionEntry entries[] = {
 /* All that is asked for at one point. */
 static gboolean bench_point(Bench *b, Point *point, GError **error)
 {
-    int n = b->ctx->n_args;
+    const int n = bench_sides(b);
     if (b->p->batch_max) {
         g_autofree char *dim = NULL;
         gint64 batch = bench_batch_max(b, point, 0, &dim, error);
@@ -86,7 +86,8 @@ static gboolean bench_point(Bench *b, Point *point, GError **error)
     }
     if (hn_tool_train_any_batch(&b->p->training) && !bench_batch_of_training(b, point, error))
         return FALSE;
-    if (n > 1 && b->streams == 1 && b->backend->computes)
+    const gboolean computes = b->backend->computes && (!b->second || b->second->computes);
+    if (n > 1 && b->streams == 1 && computes)
         return bench_compare(b, point, error);
     for (int i = 0; i < n; i++)
         if (!bench_alone(b, point, i, error))
@@ -113,12 +114,12 @@ static gboolean check_model(Bench *b, int i, GError **error)
  * said at once. What comes from stdin can be read once only. */
 static gboolean check_models(Bench *b, GError **error)
 {
-    const int n = b->ctx->n_args;
+    const int n = bench_sides(b);
     for (int i = 0; i < n && n > 1; i++) {
         hn_progress_tell(&b->ctx->progress, "checking files", (guint64)i, (guint64)n);
         if (hn_progress_stop(&b->ctx->progress, error))
             return FALSE;
-        if (strcmp(b->ctx->args[i], "-") != 0 && !check_model(b, i, error))
+        if (strcmp(b->ctx->args[b->second ? 0 : i], "-") != 0 && !check_model(b, i, error))
             return FALSE;
     }
     b->checked = n > 1 && b->ctx->stdin_user == NULL;
@@ -176,6 +177,7 @@ static const HnTool tool = {
     .params_size = sizeof(BenchParams),
     .defaults = &defaults,
     .sweeps_threads = TRUE,
+    .two_devices = TRUE,
     .counts_memory = counts_memory,
     .run = run,
 };

@@ -78,8 +78,9 @@ typedef struct {
     int streams;              /* 0: as many as threads; several models are compared with one each */
     gint64 batch_limit;       /* of --batch-max, 0: not given */
     const HnBackend *backend;
-    GPtrArray *points; /* Point * */
-    char **labels;     /* per model: the last parts of its path, as many as tell the models apart */
+    const HnBackend *second; /* of --device A,B: one model is compared on both; NULL mostly */
+    GPtrArray *points;       /* Point * */
+    char **labels;           /* per model: the last parts of its path, as many as tell the models apart */
     BenchReport *report;
     GError *verdict; /* why the exit status is not 0 although all was measured */
 } Bench;
@@ -109,7 +110,8 @@ typedef struct {
     Bench *b;
     const Point *point;
     const char *path;
-    guint number; /* of the model, from 0 */
+    const HnBackend *backend;
+    guint number; /* of the model, or of its device, from 0 */
     char *label;
     GBytes *bytes; /* of the file */
     char *folder;  /* that it is in; NULL: stdin */
@@ -158,6 +160,8 @@ typedef struct {
  */
 
 gboolean bench_options(Bench *b, GError **error);
+/* What is measured at each point: models, or one on two devices. */
+int bench_sides(const Bench *b);
 void bench_clear(Bench *b);
 
 /* --- bench_points.c ------------------------------------------------------------------------------------------------
