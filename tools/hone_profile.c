@@ -230,6 +230,8 @@ static gboolean open_model(Profiling *f, GError **error)
                            .budget = ctx->budget,
                            .feeds = (const char *const *)f->given.feeds->pdata,
                            .plan_cache = PROFILE_SETS };
+    if (profile_on_device(f))
+        f->backend->state(f->backend->index, NULL, &f->device_before);
     f->session = hn_session_new(f->model, f->backend, &o, error);
     if (!f->session)
         return FALSE;
@@ -262,15 +264,28 @@ static gboolean run_stamped(gpointer data, guint64 i, guint64 *start, guint64 *e
     return ok;
 }
 
+static void measure_machine(Profiling *f)
+{
+    hn_roofline_get(f->ctx->common.threads, NULL, f->p->remeasure, f->ctx->budget, &f->roofline);
+    if (!profile_on_device(f))
+        return;
+    HnDevice *device = hn_engine_device(hn_session_engine(f->session));
+    HnDeviceState state;
+    hn_device_bytes(f->session, &f->device_before, &f->device_bytes);
+    f->backend->state(f->backend->index, device->handle, &state);
+    hn_roofline_device(device, &state, NULL, f->p->remeasure, &f->there);
+}
+
 static gboolean measure(Profiling *f, GError **error)
 {
     const HnProgress *progress = &f->ctx->progress;
     HnRunner runner = { run_stamped, f, f->n_sets };
     HnWarmedUp warmed;
     hn_progress_tell(progress, "measuring the machine", 0, 0);
-    hn_roofline_get(f->ctx->common.threads, NULL, f->p->remeasure, f->ctx->budget, &f->roofline);
-    if (hn_progress_stop(progress, error) || !run_set(f, 0, error) ||
-        !hn_warm_up(&runner, &f->warmup, progress, &warmed, error))
+    if (!run_set(f, 0, error))
+        return FALSE;
+    measure_machine(f);
+    if (hn_progress_stop(progress, error) || !hn_warm_up(&runner, &f->warmup, progress, &warmed, error))
         return FALSE;
     hn_tool_note_refs(f->ctx, f->session);
     HnProfileOptions o = { .run = run_set,
@@ -284,13 +299,15 @@ static gboolean measure(Profiling *f, GError **error)
     HnNoiseMark before, after;
     hn_profile_init(&f->profile, f->session);
     hn_noise_mark(NULL, &before);
+    hn_device_noise_begin(&f->device_noise, f->backend, hn_engine_device(hn_session_engine(f->session))->handle);
     if (!hn_profile_measure(&f->profile, &o, progress, error))
         return FALSE;
     hn_noise_mark(NULL, &after);
     hn_noise_between(&before, &after, &f->noise);
+    hn_device_noise_end(&f->device_noise, f->backend, hn_engine_device(hn_session_engine(f->session))->handle);
     if (!hn_progress_stop(progress, NULL) && !hn_profile_errors(&f->profile, run_set, f, error))
         return FALSE;
-    hn_profile_finish(&f->profile, &f->roofline);
+    hn_profile_finish(&f->profile, &f->roofline, profile_on_device(f) ? &f->there : NULL);
     profile_try(f);
     return TRUE;
 }

@@ -8,6 +8,8 @@
 #include "cli/report.h"
 #include "cli/tool.h"
 #include "common.h"
+#include "device_report.h"
+#include "perf/device_roofline.h"
 #include "perf/measure.h"
 #include "perf/memory_timeline.h"
 #include "perf/noise.h"
@@ -57,6 +59,10 @@ typedef struct {
     const char **names;
 
     HnRoofline roofline;
+    HnRoofline there;            /* this and the next three: of a device with memory of its own */
+    HnDeviceState device_before; /* before it was opened */
+    HnDeviceNoise device_noise;
+    HnDeviceBytes device_bytes;
     HnProfile profile;
     HnNoise noise; /* while it was measured */
     gboolean tried;
@@ -85,6 +91,14 @@ void profile_tell_advice(const Profiling *f, HnReport *report);
 void profile_add_memory(const Profiling *f, const HnMemoryTimeline *t, JsonObject *root);
 void profile_add_weights(const Profiling *f, JsonObject *root);
 const char *profile_point_name(const HnMemoryPoint *p); /* of the node, or "reorder" */
+
+/* --- profile_device.c: a device with memory of its own --------------------------------------------------------- */
+
+gboolean profile_on_device(const Profiling *f);
+void profile_add_device(const Profiling *f, JsonObject *root);
+void profile_tell_device(const Profiling *f, HnReport *report);
+/* Why such a row takes so long; NULL: the others' reasons go for it (constant). */
+const char *profile_diagnose_device(const HnProfileRow *row);
 
 /* --- profile_compare.c: an earlier report of hone-profile ------------------------------------------------------ */
 

@@ -61,7 +61,7 @@ static const char *main_operator(const HnProfileRow *row)
 
 static void add_row(Sum *s, const HnProfileRow *row)
 {
-    s->nodes++;
+    s->nodes += row->place != HN_ROW_REST;
     s->calls += row->per_run;
     s->ms += row->ms;
     s->spread += row->spread;
@@ -177,6 +177,10 @@ static const char *diagnose(const Report *r, const HnProfileRow *row, char **try
     if (has_bodies(row)) {
         *try = command(r, "--folded stacks.txt");
         return "runs sub-graphs, whose nodes have rows of their own";
+    }
+    if (profile_diagnose_device(row)) {
+        *try = try_larger(r);
+        return profile_diagnose_device(row);
     }
     if (!row->node) {
         *try = command(r, "-v --top 0");
@@ -329,6 +333,11 @@ static char *shape_text(const HnProfileRow *row)
     return !strcmp(in, out) ? g_strdup(out) : g_strdup_printf("%s > %s", in, out);
 }
 
+static const char *kernel_name(const HnProfileRow *row)
+{
+    return row->place == HN_ROW_REST ? "-" : row->kernel ? row->kernel->name : "ref";
+}
+
 static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint index)
 {
     const HnProfile *p = &r->f->profile;
@@ -337,7 +346,9 @@ static JsonObject *node_object(const Report *r, const HnProfileRow *row, guint i
     g_autofree char *shape = shape_text(row);
     json_object_set_string_member(o, "name", row->name);
     json_object_set_string_member(o, "op", row->op);
-    json_object_set_string_member(o, "kernel", row->kernel ? row->kernel->name : "ref");
+    json_object_set_string_member(o, "kernel", kernel_name(row));
+    json_object_set_string_member(o, "place", hn_row_place_name(row->place));
+    json_object_set_double_member(o, "kernels", (double)row->launches / (double)p->profiled.seen);
     json_object_set_array_member(o, "in", types_array(row->in));
     json_object_set_array_member(o, "out", types_array(row->out));
     json_object_set_string_member(o, "shape", shape);
@@ -708,6 +719,7 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
         hn_report_top_table(report, "train.nodes", train_columns, top);
         training_line(r);
     }
+    profile_tell_device(r->f, report);
     disturbed_lines(r);
     refusal_lines(r);
     bottleneck_lines(r);
@@ -747,6 +759,7 @@ gboolean profile_report(Profiling *f, GError **error)
     add_nodes(&r);
     add_types(&r);
     add_blocks(&r);
+    profile_add_device(f, r.root);
     if (f->training)
         profile_add_training(f, r.root);
     find_bottlenecks(&r);

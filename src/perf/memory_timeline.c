@@ -28,6 +28,19 @@ static const HnSlot *root_of(const HnSlot *s)
     return s;
 }
 
+/* HN_PLACES as the place that is asked for: all of them. */
+static gboolean is_in(const HnSlot *s, HnWhere where)
+{
+    return where == HN_PLACES || s->where == where;
+}
+
+/* Scratch memory of a step in that place: where its results are. */
+static gsize scratch_in(const HnStep *s, HnWhere where)
+{
+    const HnSlot *out = s->n_out > 0 ? s->out[0].slot : NULL;
+    return where == HN_PLACES || (out ? out->where : HN_HOST) == where ? s->scratch_bytes : 0;
+}
+
 static gsize bytes_of(const HnSlot *s)
 {
     return !s->tensor ? 0 : s->layout ? s->layout->bytes : s->tensor->bytes;
@@ -88,12 +101,12 @@ static void tensor_clear(gpointer data)
     g_free(t->type);
 }
 
-static void list_alive(HnMemoryTimeline *t, const GArray *lives, const HnStep *step, int at)
+static void list_alive(HnMemoryTimeline *t, const GArray *lives, const HnStep *step, int at, HnWhere where)
 {
     g_array_set_size(t->alive, 0);
     for (guint i = 0; i < lives->len; i++) {
         const Life *l = &g_array_index(lives, Life, i);
-        if (l->from > at || l->to < at || !l->slot->tensor)
+        if (l->from > at || l->to < at || !l->slot->tensor || !is_in(l->slot, where))
             continue;
         const HnValue *v = l->slot->value;
         HnMemoryTensor x = { .name = g_strdup(v ? v->name : "reordered"),
@@ -103,20 +116,20 @@ static void list_alive(HnMemoryTimeline *t, const GArray *lives, const HnStep *s
                              .bytes = bytes_of(l->slot) };
         g_array_append_val(t->alive, x);
     }
-    if (step->scratch_bytes) {
+    if (scratch_in(step, where)) {
         HnMemoryTensor x = { g_strdup("scratch"), NULL, step->origin, "scratch", step->scratch_bytes };
         g_array_append_val(t->alive, x);
     }
     g_array_sort(t->alive, larger_first);
 }
 
-static void add_segment(HnMemoryTimeline *t, HnStep *const *steps, int n)
+static void add_segment(HnMemoryTimeline *t, HnStep *const *steps, int n, HnWhere where)
 {
     g_autoptr(GArray) lives = lives_of(steps, n);
     g_autofree gint64 *change = g_new0(gint64, n + 2);
     for (guint i = 0; i < lives->len; i++) {
         const Life *l = &g_array_index(lives, Life, i);
-        if (l->to < l->from)
+        if (l->to < l->from || !is_in(l->slot, where))
             continue;
         change[l->from] += (gint64)bytes_of(l->slot);
         change[l->to + 1] -= (gint64)bytes_of(l->slot);
@@ -125,7 +138,7 @@ static void add_segment(HnMemoryTimeline *t, HnStep *const *steps, int n)
     int best = -1;
     for (int i = 0; i < n; i++) {
         now += change[i];
-        HnMemoryPoint p = { steps[i]->origin, (gsize)now + steps[i]->scratch_bytes };
+        HnMemoryPoint p = { steps[i]->origin, (gsize)now + scratch_in(steps[i], where) };
         g_array_append_val(t->points, p);
         if (t->points->len == 1 || p.bytes > g_array_index(t->points, HnMemoryPoint, t->peak).bytes) {
             t->peak = t->points->len - 1;
@@ -133,10 +146,15 @@ static void add_segment(HnMemoryTimeline *t, HnStep *const *steps, int n)
         }
     }
     if (best >= 0)
-        list_alive(t, lives, steps[best], best);
+        list_alive(t, lives, steps[best], best, where);
 }
 
 void hn_memory_timeline(const HnSession *s, HnMemoryTimeline *out)
+{
+    hn_memory_timeline_in(s, HN_PLACES, out);
+}
+
+void hn_memory_timeline_in(const HnSession *s, HnWhere where, HnMemoryTimeline *out)
 {
     g_autoptr(GPtrArray) steps = g_ptr_array_new();
     *out = (HnMemoryTimeline){ .points = g_array_new(FALSE, FALSE, sizeof(HnMemoryPoint)),
@@ -147,7 +165,7 @@ void hn_memory_timeline(const HnSession *s, HnMemoryTimeline *out)
         to = from + 1;
         while (to < steps->len && index_of(steps->pdata[to]) != 0)
             to++;
-        add_segment(out, (HnStep *const *)steps->pdata + from, (int)(to - from));
+        add_segment(out, (HnStep *const *)steps->pdata + from, (int)(to - from), where);
     }
 }
 

@@ -30,6 +30,8 @@ typedef struct {
 } HnMemoryTimeline;
 
 void hn_memory_timeline(const HnSession *s, HnMemoryTimeline *out);
+/* Of what is in that place alone. */
+void hn_memory_timeline_in(const HnSession *s, HnWhere where, HnMemoryTimeline *out);
 void hn_memory_timeline_clear(HnMemoryTimeline *t);
 
 G_END_DECLS

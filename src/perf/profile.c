@@ -13,6 +13,7 @@
 #define FNV_START 0xcbf29ce484222325u /* the hash FNV-1a, of 64 bits, over rows instead of bytes */
 #define FNV_PRIME 0x100000001b3u
 static const char reorder_key[] = "reorder"; /* its address is the key of steps without node or value */
+static const char between_key[] = "between kernels", waiting_key[] = "waiting for the host"; /* of rows of no step */
 
 /* Where a profiled run of the present block is in the list of spans. */
 typedef struct {
@@ -20,6 +21,8 @@ typedef struct {
     gsize from, to;
     guint kind;        /* of its inputs */
     double unprofiled; /* ms of the run beside it */
+    double marked;     /* ms of another one beside it, and where they went on the device; runs is 0: there was none */
+    HnDeviceTimes there;
 } Part;
 
 static void row_free(gpointer data)
@@ -60,6 +63,7 @@ void hn_profile_init(HnProfile *p, HnSession *session)
     hn_outliers_init(&p->outliers, 0);
     hn_times_init(&p->profiled, 0);
     hn_times_init(&p->unprofiled, 0);
+    hn_times_init(&p->marked_ms, 0);
 }
 
 void hn_profile_clear(HnProfile *p)
@@ -76,6 +80,7 @@ void hn_profile_clear(HnProfile *p)
     hn_outliers_clear(&p->outliers);
     hn_times_clear(&p->profiled);
     hn_times_clear(&p->unprofiled);
+    hn_times_clear(&p->marked_ms);
     p->rows = NULL;
 }
 
@@ -103,6 +108,22 @@ static int row_index(HnProfile *p, const HnNode *node, const HnValue *value, int
     return (int)p->rows->len - 1;
 }
 
+/* Of what is no step. */
+static int rest_index(HnProfile *p, const char *name)
+{
+    gpointer found = g_hash_table_lookup(p->by_key, name);
+    if (found)
+        return GPOINTER_TO_INT(found) - 1;
+    HnProfileRow *r = g_new0(HnProfileRow, 1);
+    *r = (HnProfileRow){ .key = name, .parent = -1, .error = NAN, .place = HN_ROW_REST };
+    r->name = g_strdup(name);
+    r->op = g_strdup(name);
+    r->refusals = g_ptr_array_new();
+    g_ptr_array_add(p->rows, r);
+    g_hash_table_insert(p->by_key, (gpointer)name, GINT_TO_POINTER(p->rows->len));
+    return (int)p->rows->len - 1;
+}
+
 const HnProfileRow *hn_profile_row(const HnProfile *p, const HnSpan *s)
 {
     gpointer found = g_hash_table_lookup(p->by_key, key_of(s->node, s->value));
@@ -117,7 +138,13 @@ const HnProfileCall *hn_profile_call(const HnProfile *p, const HnSpan *s)
     return c && c->node == s->node ? c : NULL;
 }
 
-/* Own times of rows in ticks; returns those of the main graph's steps together. A step of a sub-graph comes before the
+/* Of a row in one run. */
+typedef struct {
+    guint64 ticks; /* own */
+    guint calls;
+} Own;
+
+/* Own times of rows; returns those of the main graph's steps together, in ticks. A step of a sub-graph comes before the
  * step that holds it. kind: a hash that the sequence of steps goes into */
 static guint64 add_spans(HnProfile *p, const HnSpan *spans, gsize n, GArray *own, guint64 *kind)
 {
@@ -129,14 +156,20 @@ static guint64 add_spans(HnProfile *p, const HnSpan *spans, gsize n, GArray *own
         int at = row_index(p, s->node, s->value, s->depth);
         HnProfileRow *row = p->rows->pdata[at];
         *kind = (*kind ^ (guint64)at) * FNV_PRIME;
-        row->calls++;
+        if (row->calls++ == 0 && s->moves) {
+            g_free(row->op);
+            row->op = g_strdup("copy");
+        }
         row->kernel = s->kernel;
+        row->launches += s->launches;
+        row->place = s->moves ? HN_ROW_COPY : s->device ? HN_ROW_DEVICE : HN_ROW_HOST;
         if ((guint)at >= own->len)
             g_array_set_size(own, (guint)at + 1);
         if ((guint)s->depth + 2 > inside->len)
             g_array_set_size(inside, (guint)s->depth + 2);
         guint64 *held = &g_array_index(inside, guint64, s->depth + 1);
-        g_array_index(own, guint64, at) += took - MIN(took, *held);
+        g_array_index(own, Own, at).ticks += took - MIN(took, *held);
+        g_array_index(own, Own, at).calls++;
         *held = 0;
         if (s->depth > 0)
             g_array_index(inside, guint64, s->depth) += took;
@@ -185,9 +218,44 @@ static void keep_trace(HnProfile *p, const Part *part)
     put(p->traces, at, r, run_free);
 }
 
+/* The run's rows are made those of the run with marks between segments. */
+static void settle(HnProfile *p, const Part *part, const GArray *own, double *ms, HnRowRun *k)
+{
+    const guint n = own->len;
+    g_autofree guint *calls = g_new0(guint, n + 1);
+    g_autofree HnRowPlace *places = g_new0(HnRowPlace, n + 1);
+    const int between = rest_index(p, between_key), waiting = rest_index(p, waiting_key); /* below n: reserved */
+    HnDeviceRest rest;
+    for (guint i = 0; i < n; i++) {
+        calls[i] = g_array_index(own, Own, i).calls;
+        places[i] = ((const HnProfileRow *)p->rows->pdata[i])->place;
+    }
+    hn_device_rows(ms, calls, places, n, &part->there, part->marked, &rest);
+    ms[between] = rest.between;
+    ms[waiting] = rest.waiting;
+    k->profiled = part->marked;
+    k->outside = rest.outside;
+    p->mark_ms += rest.mark;
+    p->settled++;
+}
+
+/* Room for all rows that are known, those of no step included where a device has them. */
+static void reserve_rows(HnProfile *p, const Part *part, GArray *own)
+{
+    if (part->there.runs == 0)
+        return;
+    rest_index(p, between_key);
+    rest_index(p, waiting_key);
+    g_array_set_size(own, MAX(own->len, p->rows->len));
+    p->marked++;
+    p->segments += part->there.segments;
+    p->recorded += part->there.recorded;
+    hn_times_add(&p->marked_ms, part->marked);
+}
+
 static void add_run(HnProfile *p, const Part *part)
 {
-    g_autoptr(GArray) own = g_array_new(FALSE, TRUE, sizeof(guint64));
+    g_autoptr(GArray) own = g_array_new(FALSE, TRUE, sizeof(Own));
     gsize n = part->to - part->from;
     double total = to_ms(p, (double)(part->end - part->start));
     guint64 kind = (FNV_START ^ part->kind) * FNV_PRIME, sum = add_spans(p, p->timer.spans + part->from, n, own, &kind);
@@ -195,17 +263,23 @@ static void add_run(HnProfile *p, const Part *part)
     p->spans += (double)n;
     if (p->trace_spans)
         keep_trace(p, part);
+    reserve_rows(p, part, own);
     gint64 at = place(&p->rng, p->profiled.seen, p->runs->len, HN_PROFILE_KEPT);
     if (at < 0)
         return;
     HnRowRun *k = g_malloc0(sizeof *k + own->len * sizeof k->ms[0]);
+    g_autofree double *ms = g_new0(double, own->len + 1);
     k->kind = kind;
     k->profiled = total;
     k->unprofiled = part->unprofiled;
     k->outside = to_ms(p, (double)(part->end - part->start) - (double)sum);
     k->n = own->len;
     for (guint i = 0; i < own->len; i++)
-        k->ms[i] = (float)to_ms(p, (double)g_array_index(own, guint64, i));
+        ms[i] = to_ms(p, (double)g_array_index(own, Own, i).ticks);
+    if (part->there.runs > 0)
+        settle(p, part, own, ms, k);
+    for (guint i = 0; i < own->len; i++)
+        k->ms[i] = (float)ms[i];
     put(p->runs, at, k, g_free);
 }
 
@@ -259,13 +333,27 @@ static gboolean run_unprofiled(HnProfile *p, const HnProfileOptions *o, guint64 
     return TRUE;
 }
 
+/* On a device with a clock: one more run, with marks between segments. */
+static gboolean run_marked(HnProfile *p, const HnProfileOptions *o, guint64 i, Part *part, GError **error)
+{
+    if (!hn_session_time_device(p->session, TRUE))
+        return TRUE;
+    hn_times_reserve(&p->marked_ms);
+    const guint64 start = hn_timer_now(&p->timer);
+    const gboolean ok = o->run(o->data, i, error);
+    part->marked = to_ms(p, (double)(hn_timer_now(&p->timer) - start));
+    const gboolean told = ok && hn_session_device_times(p->session, &part->there, error);
+    hn_session_time_device(p->session, FALSE);
+    return told;
+}
+
 /* A profiled and an unprofiled run of the i-th inputs. spans: of a run before */
 static gboolean run_pair(HnProfile *p, const HnProfileOptions *o, guint64 i, gsize spans, Part *part, GError **error)
 {
     gboolean first = i % 2 != 0;
     part->kind = o->kind ? o->kind(o->data, i) : 0;
     return (!first || run_profiled(p, o, i, spans, part, error)) && run_unprofiled(p, o, i, part, error) &&
-           (first || run_profiled(p, o, i, spans, part, error));
+           run_marked(p, o, i, part, error) && (first || run_profiled(p, o, i, spans, part, error));
 }
 
 /* Pairs of runs until the block is long enough or pair number `last` is reached; *i counts pairs. */
@@ -375,6 +463,7 @@ static void describe(const HnStep *s, int depth, gpointer data)
     if (r->known++)
         return;
     r->integer = hn_step_is_int8(s);
+    r->half = hn_step_is_half(s);
     r->in = hn_step_shapes(s->in, s->n_in);
     r->out = hn_step_shapes(s->out, s->n_out);
     if (s->node) {
@@ -470,8 +559,10 @@ static void find_parents(HnProfile *p)
         }
 }
 
+/* roofline: of where the row's steps are */
 static void rate(HnProfileRow *r, const HnRoofline *roofline)
 {
+    const HnRate rate = r->integer ? HN_RATE_INT8 : r->half ? HN_RATE_HALF : HN_RATE_F32;
     r->gflops = r->gbytes = r->limit_ms = NAN;
     r->bound = HN_BOUND_NONE;
     if (!r->known || !(r->ms > 0))
@@ -480,17 +571,19 @@ static void rate(HnProfileRow *r, const HnRoofline *roofline)
     r->gbytes = r->bytes * r->per_run / r->ms * 1e-6;
     if (!roofline)
         return;
-    r->bound = hn_roofline_limit(roofline, r->made, r->bytes, r->integer, r->ms / r->per_run, &r->limit_ms);
+    r->bound = hn_roofline_limit(roofline, r->made, r->bytes, rate, r->ms / r->per_run, &r->limit_ms);
     r->limit_ms = fmin(r->limit_ms * r->per_run, r->ms);
 }
 
-void hn_profile_finish(HnProfile *p, const HnRoofline *roofline)
+void hn_profile_finish(HnProfile *p, const HnRoofline *roofline, const HnRoofline *there)
 {
     hn_session_foreach_step(p->session, describe, p);
     times_of_rows(p);
     find_parents(p);
-    for (guint i = 0; i < p->rows->len; i++)
-        rate(p->rows->pdata[i], roofline);
+    for (guint i = 0; i < p->rows->len; i++) {
+        HnProfileRow *r = p->rows->pdata[i];
+        rate(r, r->place == HN_ROW_DEVICE ? there : r->place == HN_ROW_HOST ? roofline : NULL);
+    }
     hn_times_stats(&p->profiled, &p->with);
     hn_times_stats(&p->unprofiled, &p->without);
     if (isfinite(p->outliers.limit_ns)) /* it was looked for them */

@@ -10,10 +10,15 @@
  *
  * The times of rows are robust estimates over all runs (perf/row_times.h): a time slice that went to another program
  * in one run is in no row. What the unprofiled median takes beyond them is `disturbed_ms`.
+ *
+ * On a device with memory and a clock of its own a third kind of run takes its turn, with marks between segments only:
+ * rows are made to fit it (perf/device_rows.h), copies are rows, and two more are what is between kernels and when the
+ * device waits for the host. "Outside" is then the host alone.
  */
 #pragma once
 
 #include "base/progress.h"
+#include "perf/device_rows.h"
 #include "perf/outliers.h"
 #include "perf/roofline.h"
 #include "perf/stats.h"
@@ -35,12 +40,14 @@ typedef struct {
     int parent;             /* row of the node whose sub-graph holds it; -1: none, or never seen */
     char **in, **out;       /* types and shapes of one call, as in HnProfileCall; NULL: not known */
     int known;              /* steps of plans that it was seen in; 0: nothing is known down to refusals */
-    gboolean integer;       /* computes with 8-bit integers */
-    double flops, bytes;    /* of one call */
-    double made;            /* flops that the kernel makes: fewer than `flops` by Winograd's algorithm */
-    GPtrArray *refusals;    /* constant strings in pairs: kernel, reason */
-    double error;           /* HnKernel.error(), the worst of all calls; NaN: nothing to tell */
-    guint64 calls;          /* over all profiled runs */
+    gboolean integer, half; /* computes with 8-bit integers, with halves */
+    HnRowPlace place;
+    guint64 launches;    /* of kernels on a device, over all profiled runs */
+    double flops, bytes; /* of one call */
+    double made;         /* flops that the kernel makes: fewer than `flops` by Winograd's algorithm */
+    GPtrArray *refusals; /* constant strings in pairs: kernel, reason */
+    double error;        /* HnKernel.error(), the worst of all calls; NaN: nothing to tell */
+    guint64 calls;       /* over all profiled runs */
 
     /* set by hn_profile_finish(), per run; NaN: not known */
     double per_run;        /* calls */
@@ -85,6 +92,12 @@ typedef struct {
     guint64 first; /* ticks when measuring began */
     double spans;  /* over all profiled runs */
 
+    guint64 marked;            /* runs with marks between segments */
+    double segments, recorded; /* over these: HnDeviceTimes */
+    guint64 settled;           /* of these, the ones that rows were taken from ... */
+    double mark_ms;            /* ... and HnDeviceRest.mark over them */
+    HnTimes marked_ms;         /* of these, whole */
+
     /* set by hn_profile_finish() */
     HnStats with, without; /* of profiled and unprofiled runs, ms */
     double nodes_ms, outside_ms, outside_p10, outside_p90;
@@ -116,8 +129,8 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
 gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 i, GError **error), gpointer data,
                            GError **error);
 
-/* Costs, statistics and limits. roofline may be NULL. */
-void hn_profile_finish(HnProfile *p, const HnRoofline *roofline);
+/* Costs, statistics and limits. Rooflines may be NULL; there: of the device that has memory of its own. */
+void hn_profile_finish(HnProfile *p, const HnRoofline *roofline, const HnRoofline *there);
 
 /* The row of a span, NULL: none. */
 const HnProfileRow *hn_profile_row(const HnProfile *p, const HnSpan *span);

@@ -106,7 +106,7 @@ static void measure_flops(HnRoofline *r)
     else
 #endif
         r->flops = rate_of(fma_none, 32 * 2, r->threads);
-    r->int8_ops = r->flops;
+    r->int8_ops = r->half_flops = r->flops;
 #if X86
     if (isa >= HN_ISA_VNNI)
         r->int8_ops = fmax(r->flops, rate_of(dot_vnni, 16 * 64 * 2, r->threads));
@@ -239,6 +239,7 @@ static gboolean load(GKeyFile *file, const char *group, HnRoofline *r)
     g_autofree double *rates = g_key_file_get_double_list(file, group, "tier_bytes_per_s", &n_rates, NULL);
     r->flops = g_key_file_get_double(file, group, "flops", NULL);
     r->int8_ops = g_key_file_get_double(file, group, "int8_ops", NULL);
+    r->half_flops = fmax(g_key_file_get_double(file, group, "half_flops", NULL), r->flops);
     gboolean ok = bytes && rates && n_bytes == HN_ROOFLINE_TIERS && n_rates == HN_ROOFLINE_TIERS && r->flops > 0 &&
                   r->int8_ops >= r->flops && isfinite(r->int8_ops);
     for (int k = 0; ok && k < HN_ROOFLINE_TIERS; k++) {
@@ -261,6 +262,7 @@ static void store(GKeyFile *file, const char *folder, const char *path, const ch
     }
     g_key_file_set_double(file, group, "flops", r->flops);
     g_key_file_set_double(file, group, "int8_ops", r->int8_ops);
+    g_key_file_set_double(file, group, "half_flops", r->half_flops);
     g_key_file_set_double_list(file, group, "tier_bytes", bytes, HN_ROOFLINE_TIERS);
     g_key_file_set_double_list(file, group, "tier_bytes_per_s", rates, HN_ROOFLINE_TIERS);
     g_autofree char *text = g_key_file_to_data(file, &n, NULL);
@@ -268,23 +270,41 @@ static void store(GKeyFile *file, const char *folder, const char *path, const ch
         hn_out_save(path, text, n, NULL);
 }
 
+/* The folder, and the file in it, read. */
+static GKeyFile *open_cache(const char *folder, char **in, char **path)
+{
+    GKeyFile *file = g_key_file_new();
+    *in = folder ? g_strdup(folder) : g_build_filename(g_get_user_cache_dir(), "hone", NULL);
+    *path = g_build_filename(*in, "roofline.ini", NULL);
+    g_key_file_load_from_file(file, *path, G_KEY_FILE_NONE, NULL);
+    return file;
+}
+
+gboolean hn_roofline_load(const char *folder, const char *group, HnRoofline *r)
+{
+    g_autofree char *in = NULL, *path = NULL;
+    g_autoptr(GKeyFile) file = open_cache(folder, &in, &path);
+    return r->cached = load(file, group, r);
+}
+
+void hn_roofline_store(const char *folder, const char *group, const HnRoofline *r)
+{
+    g_autofree char *in = NULL, *path = NULL;
+    g_autoptr(GKeyFile) file = open_cache(folder, &in, &path);
+    store(file, in, path, group, r);
+}
+
 void hn_roofline_get(int threads, const char *folder, gboolean fresh, HnBudget *budget, HnRoofline *out)
 {
-    g_autofree char *usual = folder ? NULL : g_build_filename(g_get_user_cache_dir(), "hone", NULL);
-    const char *in = folder ? folder : usual;
-    g_autofree char *path = g_build_filename(in, "roofline.ini", NULL), *group = group_name(threads);
-    g_autoptr(GKeyFile) file = g_key_file_new();
+    g_autofree char *group = group_name(threads);
     *out = (HnRoofline){ .threads = threads };
-    g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, NULL);
-    if (!fresh && load(file, group, out)) {
-        out->cached = TRUE;
+    if (!fresh && hn_roofline_load(folder, group, out))
         return;
-    }
     gboolean before = hn_team_together(TRUE);
     measure_flops(out);
     measure_bytes(out, budget);
     hn_team_together(before);
-    store(file, in, path, group, out);
+    hn_roofline_store(folder, group, out);
 }
 
 /* --- limits ------------------------------------------------------------------------------------------------- */
@@ -319,11 +339,12 @@ static double move_ms(const HnRoofline *r, double bytes, double ms, gboolean *ne
     return least;
 }
 
-HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, gboolean integer, double ms,
-                          double *limit_ms)
+HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, HnRate rate, double ms, double *limit_ms)
 {
     gboolean nearer;
-    const double compute = flops / (integer ? r->int8_ops : r->flops) * 1e3, move = move_ms(r, bytes, ms, &nearer);
+    const double rates[] = { r->flops, r->int8_ops, r->half_flops };
+    const double compute = flops > 0 && rates[rate] > 0 ? flops / rates[rate] * 1e3 : 0,
+                 move = move_ms(r, bytes, ms, &nearer);
     *limit_ms = fmin(fmax(compute, move), ms);
     if (!(*limit_ms > 0))
         return HN_BOUND_NONE;

@@ -16,8 +16,9 @@ G_BEGIN_DECLS
 
 typedef struct {
     int threads;
-    double flops;    /* f32 per second, a multiply-add counts 2 */
-    double int8_ops; /* the same for 8-bit integers; not below flops */
+    double flops;      /* f32 per second, a multiply-add counts 2 */
+    double int8_ops;   /* the same for 8-bit integers; not below flops */
+    double half_flops; /* of halves: another number than flops on devices only */
     struct {
         double bytes;           /* of memory that one pass goes through, all threads together */
         double bytes_per_s;     /* NaN: not measured, the budget had no room */
@@ -27,6 +28,13 @@ typedef struct {
 
 /* folder: where to keep it; NULL: as said above. fresh: measure even so. A cache that cannot be written is no error. */
 void hn_roofline_get(int threads, const char *folder, gboolean fresh, HnBudget *budget, HnRoofline *out);
+
+/* The group of that name in the cache, if it is there, and into it; what is not all known is not kept. */
+gboolean hn_roofline_load(const char *folder, const char *group, HnRoofline *r);
+void hn_roofline_store(const char *folder, const char *group, const HnRoofline *r);
+
+/* Whose rate counts. */
+typedef enum { HN_RATE_F32, HN_RATE_INT8, HN_RATE_HALF } HnRate;
 
 /* What the least time is due to. */
 typedef enum {
@@ -43,8 +51,7 @@ const char *hn_bound_name(HnBound bound); /* "compute", ...; NULL for NONE */
  * than the memory that they fit into can give them came from a nearer cache; what was faster than even that, or than
  * what the processor was seen to compute, is at its limit.
  */
-HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, gboolean integer, double ms,
-                          double *limit_ms);
+HnBound hn_roofline_limit(const HnRoofline *r, double flops, double bytes, HnRate rate, double ms, double *limit_ms);
 
 /* Bytes per second through memory of this size. */
 double hn_roofline_bandwidth(const HnRoofline *r, double bytes);

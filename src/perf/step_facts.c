@@ -128,6 +128,12 @@ gboolean hn_step_is_int8(const HnStep *s)
     return FALSE;
 }
 
+gboolean hn_step_is_half(const HnStep *s)
+{
+    const HnTensor *t = s->n_out > 0 && s->out[0].slot ? s->out[0].slot->tensor : NULL;
+    return t && (t->dtype == HN_F16 || t->dtype == HN_BF16);
+}
+
 static char *shape_of(const HnPort *p)
 {
     const HnTensor *t = p->slot ? p->slot->tensor : NULL;

@@ -20,6 +20,9 @@ char *hn_step_operators(const HnStep *s);
 /* One of the first two inputs is of 8-bit integers. */
 gboolean hn_step_is_int8(const HnStep *s);
 
+/* Its result is held as a half. */
+gboolean hn_step_is_half(const HnStep *s);
+
 /* "f32[1,3,224,224]" for each of n ports, "" for an absent one; NULL at the end (g_strfreev). */
 char **hn_step_shapes(const HnPort *ports, int n);
 

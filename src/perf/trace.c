@@ -10,6 +10,7 @@
 #define FLUSH 65536
 #define HOST 1 /* tracks */
 #define DEVICE 2
+#define COPIES 3
 #define NAME_MAX_CHARS 200 /* of a name in a trace */
 
 /* --- trace -------------------------------------------------------------------------------------------------- */
@@ -72,7 +73,10 @@ static void put_event(Trace *t, const char *name, const char *category, const Hn
 {
     const guint64 start = to_ns(t, s->start), end = to_ns(t, s->end);
     const double less = 0.25 + MIN(depth, 8) / 64.0; /* ns; below a half, which would be rounded */
-    g_string_append_printf(t->text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":", s->device ? DEVICE : HOST);
+    g_string_append_printf(t->text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":",
+                           s->moves    ? COPIES
+                           : s->device ? DEVICE
+                                       : HOST);
     put_string(t->text, name);
     g_string_append(t->text, ",\"cat\":");
     put_string(t->text, category);
@@ -97,6 +101,8 @@ static void put_span(Trace *t, const HnSpan *s)
     put_event(t, row ? row->name : "?", row ? row->op : "?", s, s->depth + 1);
     g_string_append(t->text, ",\"args\":{\"kernel\":");
     put_string(t->text, s->kernel ? s->kernel->name : "ref");
+    if (s->launches > 0)
+        g_string_append_printf(t->text, ",\"kernels\":%u", s->launches);
     if (call) {
         g_string_append(t->text, ",\"shapes\":{");
         put_shapes(t->text, "in", call->in);
@@ -170,8 +176,10 @@ gboolean hn_trace_write(const HnProfile *p, const char *model, const char *path,
     put_string(text, model);
     g_string_append(text, "}}");
     put_track(text, HOST, "steps");
-    if (any_on_device(p))
+    if (any_on_device(p)) {
         put_track(text, DEVICE, "device");
+        put_track(text, COPIES, "copies");
+    }
     if (!put_runs(&t, error))
         return FALSE;
     g_string_append(text, "\n]}\n");

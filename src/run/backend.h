@@ -194,6 +194,7 @@ typedef struct {
     /* From hold(TRUE) on nothing begins that is enqueued, until hold(FALSE), or until a millisecond has passed: the
      * device then goes from one step to the next without waiting for the host. NULL: it cannot be. */
     gboolean (*hold)(gpointer stream, gboolean on, GError **error);
+    guint (*launches)(gpointer stream); /* kernels that were enqueued there so far; NULL: they are not counted */
 } HnMemory;
 
 struct HnBackend {

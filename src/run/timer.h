@@ -27,7 +27,9 @@ typedef struct {
     const HnKernel *kernel; /* NULL: ref */
     const HnStep *step;     /* only to be compared: it may be gone */
     int depth;
-    gboolean device;    /* took place there, by its own clock */
+    gboolean device;    /* took place there, by its own clock ... */
+    gboolean moves;     /* ... and was a copy from one memory to the other, or it was ... */
+    guint launches;     /* ... so many kernels; 0: not known */
     guint64 start, end; /* ticks */
 } HnSpan;
 
@@ -64,7 +66,9 @@ static inline HnSpan *hn_timer_add(HnTimer *t, const HnStep *s, int depth, guint
         t->spans = g_renew(HnSpan, t->spans, t->room);
     }
     const HnValue *v = s->node == NULL && s->in[0].slot != NULL ? s->in[0].slot->value : NULL;
-    t->spans[t->n++] = (HnSpan){ s->origin, v, s->kernel, s, depth, FALSE, start, end };
+    t->spans[t->n++] = (HnSpan){
+        .node = s->origin, .value = v, .kernel = s->kernel, .step = s, .depth = depth, .start = start, .end = end
+    };
     return &t->spans[t->n - 1];
 }
 

@@ -442,12 +442,17 @@ static gboolean hold(const HnPlan *p, gboolean on, int *held, GError **error)
 /* A step that is enqueued: its span holds the numbers of its marks, for now. */
 static gboolean run_between_marks(const HnPlan *p, HnStep *s, HnTimer *t, int depth, GError **error)
 {
-    const guint first = t->marks;
+    const HnMemory *m = p->exec->env->backend->memory;
+    gpointer stream = p->exec->env->stream;
+    const guint first = t->marks, before = m->launches != NULL ? m->launches(stream) : 0;
     if (!mark(p, t, error) || !hn_step_run(s, error) || !mark(p, t, error))
         return FALSE;
     HnSpan *span = hn_timer_add(t, s, depth, first, first + 1);
-    if (span != NULL)
-        span->device = TRUE;
+    if (span == NULL)
+        return TRUE;
+    span->device = TRUE;
+    span->moves = s->kernel == &move_kernel;
+    span->launches = m->launches != NULL ? m->launches(stream) - before : 0;
     return TRUE;
 }
 

@@ -74,7 +74,7 @@ HnNodeTimes *hn_node_times_measure(HnModel *m, const HnTimingOptions *o, GError 
     r.out = g_new0(HnTensor *, (gsize)r.n_out + 1);
     hn_profile_init(&profile, session);
     if (hn_profile_measure(&profile, &po, o->progress, error) && !hn_progress_stop(o->progress, error)) {
-        hn_profile_finish(&profile, NULL);
+        hn_profile_finish(&profile, NULL, NULL);
         times = times_of(&profile);
     }
     hn_profile_clear(&profile);

@@ -93,6 +93,17 @@ bench_on() {
     refuses 4 "no memory of its own" hone-bench conv.onnx --io device
 }
 
+@test "hone-bench compares two devices" {
+    succeeds hone-bench chain.onnx --device cpu,cuda --runs 20 --json=report.json
+    python3 "$root/test/cli/schema.py" "$root/schemas/bench.json" report.json
+    holds "[.runs[].device] == [\"cpu\", \"cuda\"] and .runs[0].gpu == null and .runs[1].gpu.times_ms.kernels > 0"
+    holds ".compare[0] | .name_a == \"chain.onnx cpu\" and .name_b == \"chain.onnx cuda\" and .effect > 0"
+    refuses 2 "two devices" hone-bench chain.onnx relu.onnx --device cpu,cuda
+    refuses 2 "two devices" hone-bench chain.onnx --device cpu,cuda --streams 2
+    refuses 2 "none of" hone-bench chain.onnx --device cpu,gpu
+    refuses 4 "no memory of its own" hone-bench chain.onnx --device cpu,cuda --io device
+}
+
 @test "hone-bench --batch-max: as much as the device's memory takes" {
     HONE_EMU_MEMORY=3000000 bench_on relu.onnx --batch-max 300000 --runs 2
     holds ".runs[0].shapes | to_entries[0].value[0] | . > 1 and . < 300000"
@@ -124,8 +135,16 @@ bench_on() {
     holds ".runs[0].gpu.noise.celsius == null"
 }
 
-@test "hone-profile on the device" {
-    succeeds hone-profile chain.onnx --data random --device cuda --runs 2
+@test "hone-profile on the device: kernels, copies and the rest add up, with its roofline and memory" {
+    succeeds hone-profile chain.onnx --data random --device cuda --runs 7 --json=report.json --trace trace.json
+    python3 "$root/test/cli/schema.py" "$root/schemas/profile.json" report.json
+    holds "[.nodes[].place] | index(\"device\") and index(\"copy\") and index(\"rest\")"
+    holds "[.nodes[] | select(.place == \"device\") | .kernels >= 1] | all"
+    holds "(([.nodes[].ms] | add) + .outside_ms - .total_ms | fabs) < 0.001 * .total_ms"
+    holds ".gpu | .emulated and .times_ms.segments == 1 and .times_ms.recorded == 1 and .times_ms.kernels > 0 and .times_ms.copies > 0"
+    holds ".gpu | .roofline.gflop_per_s > 0 and .roofline.memory[0].gb_per_s > 0 and (.timeline | length) > 0"
+    holds ".gpu.memory_bytes | .allocated == .planned"
+    jq -e '[.traceEvents[] | select(.ph == "X") | .tid] | unique == [1, 2, 3]' trace.json >/dev/null
 }
 
 @test "--device-mem-limit: what is needed, what is free, and the limit" {

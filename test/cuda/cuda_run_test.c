@@ -189,7 +189,9 @@ static void test_marked_steps(void)
         run_right(&p, s, in);
         g_assert_cmpuint(timer.n, ==, n + 3);
         for (gsize i = 0; i < timer.n; i++) {
-            g_assert_true(timer.spans[i].device);
+            const gboolean moves = i == 0 || i == timer.n - 1;
+            g_assert_true(timer.spans[i].device && timer.spans[i].moves == moves);
+            g_assert_cmpuint(timer.spans[i].launches, ==, moves ? 0 : 1);
             g_assert_cmpuint(timer.spans[i].end - timer.spans[i].start, >=, 900);
             g_assert_cmpuint(timer.spans[i].end - timer.spans[i].start, <, 100000);
         }

@@ -28,7 +28,7 @@ static char *blocks_of(const char *text, const char *const *names)
     HnProfile p;
     hn_profile_init(&p, s);
     g_assert_true(hn_profile_measure(&p, &(HnProfileOptions){ .run = run_once, .data = &r, .runs = 3 }, NULL, &error));
-    hn_profile_finish(&p, NULL);
+    hn_profile_finish(&p, NULL, NULL);
     g_autoptr(GPtrArray) blocks = hn_profile_blocks(&p);
     for (guint i = 0; i < blocks->len; i++) {
         const HnProfileBlock *b = blocks->pdata[i];

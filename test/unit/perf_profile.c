@@ -30,7 +30,7 @@ static void profile(HnProfile *p, HnSession *s, GPtrArray *in, guint64 runs, gsi
     hn_profile_init(p, s);
     g_assert_true(hn_profile_measure(p, &o, NULL, &error));
     g_assert_no_error(error);
-    hn_profile_finish(p, roof);
+    hn_profile_finish(p, roof, NULL);
 }
 
 static const HnProfileRow *row_named(const HnProfile *p, const char *name)
@@ -146,7 +146,7 @@ static void test_kinds(void)
     hn_profile_init(&p, s);
     const HnProfileOptions o = { .run = run_once, .data = &r, .kind = kind_of_pair, .runs = 30 };
     g_assert_true(hn_profile_measure(&p, &o, NULL, &error));
-    hn_profile_finish(&p, NULL);
+    hn_profile_finish(&p, NULL, NULL);
     g_assert_cmpuint(p.kinds, ==, 2);
     g_assert_true(isinf(p.outliers.limit_ns)); /* which run takes long depends on its kind */
     hn_profile_clear(&p);
@@ -173,7 +173,7 @@ static void test_branches(void)
     Runner r[2] = { { s, yes }, { s, no } };
     g_assert_true(
         hn_profile_measure(&p, &(HnProfileOptions){ .run = run_in_turn, .data = r, .runs = 40 }, NULL, &error));
-    hn_profile_finish(&p, NULL);
+    hn_profile_finish(&p, NULL, NULL);
     g_assert_cmpuint(p.kinds, ==, 2);
     g_assert_cmpfloat(row_named(&p, "a")->per_run, ==, 0.5);
     g_assert_true(row_named(&p, "a")->ms > 0 && row_named(&p, "b")->ms > 0);

@@ -46,6 +46,7 @@ typedef struct {
     uint64_t *complained;  /* ... where it is copied to, pinned, ... */
     GArray *complainers;   /* ... and who may */
     GPtrArray *marks;      /* HnCuEvent: hn_cuda_memory's mark() */
+    guint launches;        /* of kernels, counted */
     GMutex hold_lock;      /* of all that follows: hn_cuda_memory's hold() */
     GCond freed;
     guint held, free; /* how often the stream was held up, and let go */

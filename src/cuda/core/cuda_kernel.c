@@ -33,10 +33,11 @@ HnCudaGrid hn_cuda_spread(const HnStep *s, int64_t n, int threads)
 gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const void *args, GError **error)
 {
     const HnCuda *c = s->device;
-    const HnCudaStream *t = s->stream;
+    HnCudaStream *t = s->stream;
     void *params[] = { (void *)args };
     if (!hn_cuda_enter(c, error))
         return FALSE;
+    t->launches++;
     const int result = c->driver->launch(f, g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2],
                                          (unsigned)g.shared, t->stream, params, NULL);
     return hn_cuda_check(c, result, s->kernel != NULL ? s->kernel->name : "a kernel", error);

@@ -232,6 +232,11 @@ static gboolean cuda_marks(gpointer stream, guint n, double *ns, GError **error)
     return TRUE;
 }
 
+static guint cuda_launches(gpointer stream)
+{
+    return ((const HnCudaStream *)stream)->launches;
+}
+
 const HnMemory hn_cuda_memory = {
     .alloc = cuda_alloc,
     .free = cuda_free,
@@ -248,4 +253,5 @@ const HnMemory hn_cuda_memory = {
     .limit = cuda_limit,
     .failed = cuda_failed,
     .hold = hn_cuda_hold,
+    .launches = cuda_launches,
 };
