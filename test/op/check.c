@@ -757,16 +757,9 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (list) {
-        print_abilities();
-        return 0;
-    }
-    if (page) {
-        print_page();
-        return 0;
-    }
-    if (forms) {
-        print_forms();
+    void (*const print)(void) = list ? print_abilities : page ? print_page : forms ? print_forms : NULL;
+    if (print != NULL) {
+        print();
         return 0;
     }
     if (gradients)
