@@ -66,4 +66,5 @@ def main():
         f.write(f"{out}: {' '.join(seen)}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
