@@ -28,6 +28,9 @@ static const HnCase conv[] = {
     { "f32[2,6,8,8] f32[4,6,1,1] f32[4]", NULL },
     /* depthwise, large enough to go channels last: windows of 3, 5 and others, strides, dilations, any padding */
     { "f32[1,24,31,29] f32[24,1,3,3] f32[24]", "group=24 pads=[1,1,1,1]" },
+    { "f32[1,9,129,256] f32[18,1,3,3] f32[18]", "group=9 pads=[0,1,1,1]" },
+    { "f32[2,6,131,92] f32[6,1,5,5]", "group=6 pads=[2,2,2,2]" },
+    { "f32[1,7,67,200] f32[7,1,3,3] f32[7]", "group=7 pads=[1,1,1,5]" },
     { "f32[2,17,25,22] f32[17,1,3,3] f32[17]", "group=17 pads=[0,1,2,0] strides=[2,2]" },
     { "f32[1,160,14,14] f32[160,1,3,3]", "group=160 pads=[1,1,1,1]" },
     { "f32[1,5,41,37] f32[5,1,5,5] f32[5]", "group=5 pads=[2,2,2,2]" },

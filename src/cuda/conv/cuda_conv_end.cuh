@@ -11,9 +11,9 @@
 #define HN_END_FUNCTIONS(F) F(clip) F(hardsigmoid) F(hardswish) F(leakyrelu) F(relu) F(sigmoid) F(swish)
 #define HN_END_PAIRS(F) F(add) F(div) F(mul) F(prelu) F(sub)
 
-/* v: N results of this channel, the first `n` of which are elements at, at + step and so on. */
-template <typename T, int N>
-__device__ inline void hn_end(const HnCudaEnd &e, float (&v)[N], int n, int32_t channel, int64_t at, int64_t step)
+/* v: N results of this channel; at(k): which element of all results the one k is, below 0 where there is none. */
+template <typename T, int N, class At>
+__device__ inline void hn_end(const HnCudaEnd &e, float (&v)[N], int32_t channel, At at)
 {
 #pragma unroll 1
     for (int i = 0; i < e.n; i++) {
@@ -22,11 +22,10 @@ __device__ inline void hn_end(const HnCudaEnd &e, float (&v)[N], int n, int32_t 
         if (d.of == HN_CUDA_END_ELEMENT) {
 #pragma unroll
             for (int k = 0; k < N; k++)
-                x[k] = k < n ? hn_load(hn_at<const T>(d.x) + at + k * step) : 0.0f;
+                x[k] = at(k) >= 0 ? hn_load(hn_at<const T>(d.x) + at(k)) : 0.0f;
         } else {
-            const float one = d.of == HN_CUDA_END_NONE
-                                  ? 0.0f
-                                  : hn_load(hn_at<const T>(d.x) + (d.of == HN_CUDA_END_ONE ? 0 : channel));
+            const int32_t of = d.of == HN_CUDA_END_ONE ? 0 : channel;
+            const float one = d.of == HN_CUDA_END_NONE ? 0.0f : hn_load(hn_at<const T>(d.x) + of);
 #pragma unroll
             for (int k = 0; k < N; k++)
                 x[k] = one;

@@ -326,7 +326,7 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
             v += hn_load(hn_at<const T>(a.bias) + all);
         const int64_t at = pixel.y + (int64_t)channel * a.y_plane;
         float result[1] = { v };
-        hn_end<T, 1>(a.end, result, 1, all, at, 0);
+        hn_end<T, 1>(a.end, result, all, [&](int) { return at; });
         hn_store(hn_at<T>(a.y) + at, result[0]);
     }
 }
