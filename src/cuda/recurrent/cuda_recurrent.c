@@ -2,8 +2,8 @@
  * RNN, GRU and LSTM, GRUTraining and LSTMTraining, and DynamicQuantizeLSTM: all directions, functions of gates,
  * peepholes and lengths of sequences.
  *
- * The inputs of all steps are multiplied at once. Then each step is a launch, or all of them are one where a block has
- * room for all units.
+ * The inputs of all steps are multiplied at once, or, where they are few, by the steps themselves. Each step is a
+ * launch, or all of them are one where a block has room for all units.
  */
 #include "cuda/recurrent/cuda_recurrent.h"
 
@@ -17,6 +17,7 @@
 #define TOGETHER 8         /* samples of a tile */
 #define FEW_UNITS 64       /* for which a block goes through all steps ... */
 #define THREADS_OF_FEW 512 /* ... of so many threads */
+#define FEW_INPUTS 64      /* that are multiplied in each step rather than before */
 #define THREADS_OF_ROUND 1024
 
 enum { X, W, R, BIAS, LENS, H0, C0, PEEP };
@@ -247,6 +248,7 @@ static gboolean recurrent_prepare(HnStep *s, GError **error)
     place(s, c);
     c->tiles = l->directions * (l->batch == 1 ? 1 : (l->batch + TOGETHER - 1) / TOGETHER);
     c->few = l->hidden <= FEW_UNITS && !p->dynamic;
+    c->args.direct = !p->dynamic && ((c->few && l->inputs <= FEW_INPUTS) || (l->steps == 1 && l->batch <= TOGETHER));
     c->args.groups = c->few ? 1 : (l->hidden + WARPS - 1) / WARPS;
     for (int i = HN_DYNAMIC_W_SCALE; p->dynamic && i < HN_DYNAMIC_INPUTS; i++)
         s->in[i].unread = TRUE;
@@ -281,6 +283,8 @@ static void set_addresses(const HnStep *s, const Recurrent *c, HnCudaRecurrentAr
     if (!p->dynamic)
         a->rounded = 0;
     a->r = c->r != NULL ? (uint64_t)(uintptr_t)c->r->data : hn_cuda_in_address(s, R);
+    a->x = hn_cuda_in_address(s, X);
+    a->w = hn_cuda_in_address(s, W);
     a->bias = hn_cuda_in_address(s, BIAS);
     a->peep = hn_cuda_in_address(s, PEEP);
     a->h0 = hn_cuda_in_address(s, H0);
@@ -343,8 +347,11 @@ static gboolean recurrent_run(HnStep *s, GError **error)
     const HnCudaLayer *l = &a.layer;
     const int passes = p->kind == HN_GRU && !p->linear_before_reset ? 2 : 1;
     set_addresses(s, c, &a);
-    if (!hn_cuda_layer_set_lens(s, l, LENS, a.lens, c->lens, error) || !multiply_inputs(s, c, &a, error) ||
-        !hn_cuda_launch(s, c->begin, hn_cuda_loop(s, l->directions * l->batch * l->hidden, THREADS), &a, error))
+    if (!hn_cuda_layer_set_lens(s, l, LENS, a.lens, c->lens, error))
+        return FALSE;
+    if (!a.direct &&
+        (!multiply_inputs(s, c, &a, error) ||
+         !hn_cuda_launch(s, c->begin, hn_cuda_loop(s, l->directions * l->batch * l->hidden, THREADS), &a, error)))
         return FALSE;
     if (c->few) {
         a.end = l->steps;

@@ -43,34 +43,35 @@ extern "C" __global__ __launch_bounds__(1024) void recurrent_round(const __grid_
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
 
-/* A warp has all gates of a unit for SAMPLES samples. Sums over the state of N rows of R, `hidden` rows apart, end up
- * in the lane of their sample. */
-template <typename T, int N, int SAMPLES>
-__device__ inline void multiply(const HnCudaLayer &l, const T *r, const float *h, int64_t b0, float *mine)
+/* A warp has all gates of a unit for SAMPLES samples: lanes add what N rows of weights, `hidden` rows of n elements
+ * apart, make of x(sample, k). The last one's sums are number LAST. */
+template <typename T, int N, int LAST, int SAMPLES, typename X>
+__device__ inline void multiply(float (*sums)[SAMPLES], const T *w, int64_t hidden, int64_t n, X x)
 {
-    const int lane = threadIdx.x % HN_WARP;
-    const int64_t n = l.hidden;
-    float sums[N][SAMPLES] = {};
-    for (int64_t k = lane; k < n; k += HN_WARP) {
-        float w[N];
+    for (int64_t k = threadIdx.x % HN_WARP; k < n; k += HN_WARP) {
+        float v[N];
 #pragma unroll
         for (int g = 0; g < N; g++)
-            w[g] = hn_load(r + g * n * n + k);
+            v[g] = hn_load(w + g * hidden * n + k);
 #pragma unroll
         for (int b = 0; b < SAMPLES; b++) {
-            const int64_t sample = b0 + b < l.batch ? b0 + b : l.batch - 1;
-            const float v = h[sample * n + k];
+            const float with = x(b, k);
 #pragma unroll
             for (int g = 0; g < N; g++)
-                sums[g][b] += w[g] * v;
+                sums[g == N - 1 ? LAST : g][b] += v[g] * with;
         }
     }
+}
+
+/* Whole sums, in the lane of their sample. */
+template <int N, int SAMPLES> __device__ inline void gather(float *mine, float (*sums)[SAMPLES])
+{
 #pragma unroll
     for (int g = 0; g < N; g++)
 #pragma unroll
         for (int b = 0; b < SAMPLES; b++) {
             const float v = hn_warp_reduce<HnSum>(sums[g][b]);
-            if (lane == b)
+            if (threadIdx.x % HN_WARP == b)
                 mine[g] = v;
         }
 }
@@ -90,7 +91,9 @@ struct Place {
     }
 };
 
-template <typename T> struct Cell {
+enum Kind { RNN, GRU, LSTM };
+
+template <typename T, Kind KIND> struct Cell {
     const HnCudaRecurrentArgs &a;
     const HnCudaLayer &l;
     const Place &p;
@@ -99,10 +102,22 @@ template <typename T> struct Cell {
         : a(a), l(a.layer), p(p), act(a.layer.act + p.d * a.layer.functions)
     {
     }
-    __device__ float inputs(int g) const /* and the bias of W */
+    __device__ float inputs(int g) const /* what was made of X before, and the bias of W */
     {
+        const float bias = element<T>(a.bias, p.d * 2 * l.width + g * l.hidden + p.u);
+        if (a.direct)
+            return bias;
         return hn_at<const float>(a.xw)[(x_row(l, p.t, p.b) * l.directions + p.d) * l.width + g * l.hidden + p.u] +
-               element<T>(a.bias, p.d * 2 * l.width + g * l.hidden + p.u);
+               bias;
+    }
+    __device__ float before(uint64_t state, uint64_t start) const /* the step */
+    {
+        return a.direct && p.k == 0 ? element<T>(start, state_row(l, p.d, p.b) * l.hidden + p.u)
+                                    : hn_at<const float>(state)[p.state];
+    }
+    __device__ float h_before() const
+    {
+        return before(a.h[p.k % 2], a.h0);
     }
     __device__ float own_bias(int g) const
     {
@@ -141,7 +156,10 @@ template <typename T> struct Cell {
     {
         for (int g = 0; g < l.slots / l.hidden; g++)
             keep(g, 0);
-        finish(hn_at<const float>(a.h[p.k % 2])[p.state], hn_at<const float>(a.c)[p.state]);
+        const float c = KIND == LSTM ? before(a.c, a.c0) : 0;
+        if (KIND == LSTM)
+            hn_at<float>(a.c)[p.state] = c;
+        finish(h_before(), c);
     }
     __device__ void rnn(const float *sums) const
     {
@@ -151,13 +169,13 @@ template <typename T> struct Cell {
     }
     __device__ void lstm(const float *sums) const /* gates i, o, f, c; peepholes i, o, f */
     {
-        const float before = hn_at<const float>(a.c)[p.state];
+        const float old = before(a.c, a.c0);
         float v[4];
         for (int g = 0; g < 4; g++)
             v[g] = inputs(g) + sums[g] + own_bias(g);
-        const float in = value(0, v[0] + peep(0) * before);
-        const float forget = l.input_forget ? 1 - in : value(0, v[2] + peep(2) * before);
-        const float cell = value(1, v[3]), now = forget * before + in * cell;
+        const float in = value(0, v[0] + peep(0) * old);
+        const float forget = l.input_forget ? 1 - in : value(0, v[2] + peep(2) * old);
+        const float cell = value(1, v[3]), now = forget * old + in * cell;
         const float out = value(0, v[1] + peep(1) * now);
         keep(0, in);
         keep(1, out);
@@ -168,30 +186,30 @@ template <typename T> struct Cell {
     }
     __device__ void gru(float z, float reset, float hidden) const
     {
-        const float h = hn_at<const float>(a.h[p.k % 2])[p.state];
+        const float h = h_before();
         keep(0, z);
         keep(1, reset);
         keep(2, hidden);
         finish((1 - z) * hidden + z * h, 0);
     }
-    __device__ void gru_linear(const float *sums) const /* gates z, r, h */
+    __device__ void gru_linear(const float *sums) const /* gates z, r, h: of X and of the state */
     {
         const float z = value(0, inputs(0) + sums[0] + own_bias(0)),
                     reset = value(0, inputs(1) + sums[1] + own_bias(1));
-        const float plain = sums[2] + own_bias(2);
+        const float plain = sums[3] + own_bias(2);
         keep(3, plain);
-        gru(z, reset, value(1, inputs(2) + reset * plain));
+        gru(z, reset, value(1, inputs(2) + sums[2] + reset * plain));
     }
     __device__ void gru_reset(const float *sums) const /* before the hidden gate's product */
     {
         const float reset = value(0, inputs(1) + sums[1] + own_bias(1));
         hn_at<float>(a.z)[p.state] = value(0, inputs(0) + sums[0] + own_bias(0));
-        hn_at<float>(a.rh)[p.state] = reset * hn_at<const float>(a.h[p.k % 2])[p.state];
+        hn_at<float>(a.rh)[p.state] = reset * h_before();
         keep(1, reset);
     }
     __device__ void gru_hidden(const float *sums) const
     {
-        const float z = hn_at<const float>(a.z)[p.state], h = hn_at<const float>(a.h[p.k % 2])[p.state];
+        const float z = hn_at<const float>(a.z)[p.state], h = h_before();
         const float hidden = value(1, inputs(2) + sums[0] + own_bias(2));
         keep(0, z);
         keep(2, hidden);
@@ -199,46 +217,74 @@ template <typename T> struct Cell {
     }
 };
 
-enum Kind { RNN, GRU, LSTM };
+/* What x(sample, k) gives to the gates of a unit, whose first row of weights w is. Of a GRU that resets what R made of
+ * the state, this part of the last gate is number 3, and that of X number 2. */
+template <typename T, Kind KIND, int SAMPLES, typename X>
+__device__ inline void products(float (*sums)[SAMPLES], const HnCudaLayer &l, const T *w, int64_t n, int pass,
+                                bool of_state, X x)
+{
+    if (KIND == RNN)
+        multiply<T, 1, 0, SAMPLES>(sums, w, l.hidden, n, x);
+    else if (KIND == LSTM)
+        multiply<T, 4, 3, SAMPLES>(sums, w, l.hidden, n, x);
+    else if (l.linear_before_reset && of_state)
+        multiply<T, 3, 3, SAMPLES>(sums, w, l.hidden, n, x);
+    else if (l.linear_before_reset)
+        multiply<T, 3, 2, SAMPLES>(sums, w, l.hidden, n, x);
+    else if (pass == 0)
+        multiply<T, 2, 1, SAMPLES>(sums, w, l.hidden, n, x);
+    else
+        multiply<T, 1, 0, SAMPLES>(sums, w + 2 * l.hidden * n, l.hidden, n, x);
+}
 
 template <typename T, Kind KIND, int SAMPLES>
 __device__ inline void unit(const HnCudaRecurrentArgs &a, int64_t d, int64_t b0, int64_t u, int64_t k, int pass)
 {
     const HnCudaLayer &l = a.layer;
     const int lane = threadIdx.x % HN_WARP;
-    const int64_t n = l.hidden;
+    const int64_t n = l.hidden, last = l.batch - 1;
     const bool hidden = KIND == GRU && !l.linear_before_reset && pass == 1;
-    const float *h = hn_at<const float>(a.rounded != 0 ? a.rounded : hidden ? a.rh : a.h[k % 2]) + d * l.batch * n;
-    const T *r = hn_at<const T>(a.r) + (d * l.width + u) * n;
-    float sums[4] = {};
-    if (KIND == RNN)
-        multiply<T, 1, SAMPLES>(l, r, h, b0, sums);
-    else if (KIND == LSTM)
-        multiply<T, 4, SAMPLES>(l, r, h, b0, sums);
-    else if (l.linear_before_reset)
-        multiply<T, 3, SAMPLES>(l, r, h, b0, sums);
-    else if (pass == 0)
-        multiply<T, 2, SAMPLES>(l, r, h, b0, sums);
-    else
-        multiply<T, 1, SAMPLES>(l, r + 2 * n * n, h, b0, sums);
+    float sums[4][SAMPLES] = {}, mine[4] = {};
+    const auto sample = [&](int b) { return b0 + b < last ? b0 + b : last; };
+    if (a.direct) {
+        const T *row[SAMPLES];
+#pragma unroll
+        for (int b = 0; b < SAMPLES; b++)
+            row[b] = hn_at<const T>(a.x) + x_row(l, Place(a, d, sample(b), u, k).t, sample(b)) * l.inputs;
+        products<T, KIND, SAMPLES>(sums, l, hn_at<const T>(a.w) + (d * l.width + u) * l.inputs, l.inputs, pass, false,
+                                   [&](int b, int64_t i) { return hn_load(row[b] + i); });
+    }
+    const T *const r = hn_at<const T>(a.r) + (d * l.width + u) * n;
+    const float *const h = hn_at<const float>(a.rounded != 0 ? a.rounded
+                                              : hidden       ? a.rh
+                                                             : a.h[k % 2]) +
+                           d * l.batch * n;
+    if (!a.direct || k > 0 || hidden)
+        products<T, KIND, SAMPLES>(sums, l, r, n, pass, true, [&](int b, int64_t i) { return h[sample(b) * n + i]; });
+    else if (a.h0 != 0)
+        products<T, KIND, SAMPLES>(sums, l, r, n, pass, true, [&](int b, int64_t i) {
+            return hn_load(hn_at<const T>(a.h0) + state_row(l, d, sample(b)) * n + i);
+        });
+    constexpr int GATES = KIND == RNN ? 1 : 4;
+    gather<GATES, SAMPLES>(mine, sums);
     if (lane >= SAMPLES || b0 + lane >= l.batch)
         return;
     const Place p(a, d, b0 + lane, u, k);
-    const Cell<T> cell(a, p);
+    const Cell<T, KIND> cell(a, p);
     if (p.ended && KIND == GRU && !l.linear_before_reset && pass == 0)
         hn_at<float>(a.rh)[p.state] = 0; /* is multiplied, and of no use */
     else if (p.ended)
         cell.stay();
     else if (KIND == RNN)
-        cell.rnn(sums);
+        cell.rnn(mine);
     else if (KIND == LSTM)
-        cell.lstm(sums);
+        cell.lstm(mine);
     else if (l.linear_before_reset)
-        cell.gru_linear(sums);
+        cell.gru_linear(mine);
     else if (pass == 0)
-        cell.gru_reset(sums);
+        cell.gru_reset(mine);
     else
-        cell.gru_hidden(sums);
+        cell.gru_hidden(mine);
 }
 
 /* Blocks: [D][tiles of samples][groups]. With one group for all units a block goes from step to step by itself. */

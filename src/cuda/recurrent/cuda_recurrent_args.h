@@ -27,6 +27,8 @@ typedef struct {
     uint64_t rounded;           /* f32 [D][B][H] that R multiplies instead of the state; 0: the state itself */
     int64_t first, end;         /* steps ... */
     int32_t first_pass, passes; /* ... and passes [first_pass, passes) of each */
+    uint64_t x, w;              /* where ... */
+    int32_t direct;             /* ... steps multiply X by themselves, and begin with h0 and c0 */
     int64_t groups;             /* blocks that share the units of a tile of samples */
 } HnCudaRecurrentArgs;
 
