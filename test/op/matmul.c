@@ -33,6 +33,8 @@ static const HnCase matmul[] = {
     { "f32[64,1032] f32[1032,64]", NULL, .rtol = 1e-4, .atol = 1e-4 },
     { "f32[2,3,72,64] f32[2,3,64,72]", NULL },
     { "f32[64,72] f32[3,72,80]", NULL },
+    { "f32[2,410,100] f32[2,100,72]", NULL },
+    { "f32[401,1032] f32[1032,64]", NULL, .rtol = 1e-4, .atol = 1e-4 },
     { "f32[16,72]@3.402e38:3.4028e38 f32[72,64]@0.001:0.002", NULL }, /* beyond the largest number of TF32 */
     { "f32[2,3] f32[2,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32 f32[1]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
@@ -87,6 +89,8 @@ static const HnCase fusedmatmul[] = {
     { "f32[3,72,64] f32[72,64] f32[64]", "transA=1" },
     { "f32[70,64] f32[75,64] f32[75]", "transB=1" },
     { "f32[70,64] f32[75,64]", "transB=1" },
+    { "f32[3,68,404] f32[68,72]", "transA=1" },
+    { "f32[1010,68] f32[72,68]", "transB=1" },
     { "f32[3000,29] f32[3000,40]", "transA=1", .rtol = 1e-4, .atol = 1e-3 },
     { "f32[1,300,200] f32[1,300,140]", "transA=1", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[7,2600] f32[130,2600]", "transB=1", .rtol = 1e-4, .atol = 1e-3 },

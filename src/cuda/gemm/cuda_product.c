@@ -131,10 +131,11 @@ gboolean hn_cuda_product_prepare(HnCudaProduct *p, HnStep *s, HnDtype dtype, GEr
         ok = tensor_tiles(p, s, dtype, error);
     if (!ok || !hn_cuda_warpgroup_prepare(&p->wide, s, a, dtype, error))
         return FALSE;
-    const int64_t splits = MAX(a->splits, p->wide.product.splits);
-    if (splits == 1)
+    if (a->splits > 1)
+        s->scratch_bytes = (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float);
+    s->scratch_bytes = MAX(s->scratch_bytes, p->wide.scratch_bytes);
+    if (MAX(a->splits, p->wide.product.splits) == 1)
         return TRUE;
-    s->scratch_bytes = (gsize)(splits * a->stacks * a->m * a->n) * sizeof(float);
     p->parts_grid = hn_cuda_loop(s, a->stacks * a->m * a->n, HN_CUDA_ROWS_THREADS);
     p->parts = hn_cuda_typed(s, "cuda_product_plain", "product_parts", dtype, error);
     return p->parts != NULL;

@@ -17,7 +17,9 @@ typedef struct {
 #define ADDING 5.0
 #define NUMBER 3e-6
 
-static const Tile half_tiles[] = { { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 } };
+static const Tile half_tiles[] = {
+    { 128, 256, 0.0110 }, { 128, 128, 0.0059 }, { 64, 128, 0.0041 }, { 64, 64, 0.0030 }
+};
 static const Tile f32_tiles[] = { { 128, 128, 0.05 } };
 
 typedef struct {
@@ -45,6 +47,30 @@ static Choice choose(const HnCuda *c, const HnCudaProductArgs *a, gboolean half)
                 best = w;
     }
     return best;
+}
+
+/* b of f32 is split by a kernel of its own where that takes less than what is saved: its blocks wait for memory only.
+ */
+#define SPLIT_ROWS 400
+#define SPLIT_ROWS_ALONG 1000 /* where b lies along k, and tiles are split faster */
+
+static gboolean split_before(HnCudaWarpgroup *w, const HnStep *s, GError **error)
+{
+    const HnCudaProductArgs *a = &w->product;
+    const int64_t stacks = a->axes > 0 && a->b_step[0] != 0 ? a->stacks : 1, line = (a->k + 3) / 4 * 4;
+    w->split_at = a->splits > 1 ? (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float) : 0;
+    w->split_at = (w->split_at + 255) / 256 * 256;
+    w->scratch_bytes = w->split_at + (gsize)(2 * stacks * a->n * line) * sizeof(float);
+    w->split_args = (HnCudaSplitArgs){ .n = a->n,
+                                       .k = a->k,
+                                       .stacks = stacks,
+                                       .row = a->b_row,
+                                       .col = a->b_col,
+                                       .step = stacks > 1 ? a->b_step[0] : 0,
+                                       .line = line };
+    w->split_grid = hn_cuda_loop(s, stacks * a->n * line / 4, HN_WARPGROUP_SPLIT_THREADS);
+    w->split = hn_cuda_named(s, "cuda_warpgroup_f32", "warpgroup_split_f32", error);
+    return w->split != NULL;
 }
 
 /* Lines and stacks of an operand begin at multiples of 16 bytes. */
@@ -77,7 +103,7 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     const Choice best = choose(c, a, half);
     const Tile *t = best.tile;
     const gsize rows = (gsize)t->rows, columns = (gsize)t->columns;
-    const gsize shared = half ? HN_WARPGROUP_HALF_BYTES(rows, columns, HN_WARPGROUP_HALF_STAGES(columns))
+    const gsize shared = half ? HN_WARPGROUP_HALF_BYTES(rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns))
                               : HN_WARPGROUP_F32_BYTES(rows, columns, HN_WARPGROUP_F32_STAGES);
     if ((gsize)c->shared_bytes < shared)
         return TRUE;
@@ -88,8 +114,13 @@ gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const Hn
     w->grid = hn_cuda_row(MIN(best.tiles * a->splits, c->multiprocessors),
                           (t->rows / HN_WARPGROUP_ROWS + 1) * HN_WARPGROUP_THREADS);
     w->grid.shared = shared;
-    g_autofree char *name = g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm',
-                                            a->b_row == 1 ? 'k' : 'n');
+    w->scratch_bytes = a->splits > 1 ? (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float) : 0;
+    const int64_t times = a->axes > 0 && a->b_step[0] == 0 ? a->stacks : 1; /* that each b is read */
+    if (!half && a->m * times >= (a->b_row == 1 ? SPLIT_ROWS_ALONG : SPLIT_ROWS) && !split_before(w, s, error))
+        return FALSE;
+    const char right = w->split != NULL ? 's' : a->b_row == 1 ? 'k' : 'n';
+    g_autofree char *name =
+        g_strdup_printf("warpgroup_%dx%d_%c%c", t->rows, t->columns, a->a_col == 1 ? 'k' : 'm', right);
     w->f = hn_cuda_typed(s, half ? "cuda_warpgroup_half" : "cuda_warpgroup_f32", name, dtype, error);
     return w->f != NULL && hn_cuda_allow_shared(s, w->f, shared, error);
 }
@@ -101,12 +132,12 @@ gboolean hn_cuda_warpgroup_fits(const HnCudaWarpgroup *w, const HnCudaProductArg
 
 /* Of an operand: `outer` lines of `inner` elements, boxes of `box` lines. */
 static gboolean map(const HnCudaWarpgroup *w, const HnStep *s, HnCuTensorMap *m, uint64_t address, int64_t inner,
-                    int64_t outer, int64_t line, int box, int64_t step, GError **error)
+                    int64_t outer, int64_t line, int box, int64_t step, int64_t stacks, GError **error)
 {
     const HnCuda *c = s->device;
-    const int64_t stacks = step != 0 ? w->product.stacks : 1, size = w->size;
+    const int64_t size = w->size;
     const uint64_t dims[] = { (uint64_t)inner, (uint64_t)outer, (uint64_t)stacks };
-    const uint64_t strides[] = { (uint64_t)(line * size), (uint64_t)(step != 0 ? step * size : outer * line * size) };
+    const uint64_t strides[] = { (uint64_t)(line * size), (uint64_t)((stacks > 1 ? step : outer * line) * size) };
     const unsigned boxes[] = { 128 / (unsigned)size, (unsigned)box, 1 }, steps[] = { 1, 1, 1 };
     const HnDtype t = s->in[0].slot->tensor->dtype;
     const int type = t == HN_F32 ? HN_CU_MAP_F32 : t == HN_F16 ? HN_CU_MAP_F16 : HN_CU_MAP_BF16;
@@ -132,9 +163,18 @@ gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const 
     g.a_stacked = a->axes > 0 && a->a_step[0] != 0;
     g.b_stacked = a->axes > 0 && a->b_step[0] != 0;
     g.y_wide = a->parts == 0 && a->c == 0 && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
-    return map(w, s, &g.a, a->a, a_along ? a->k : a->m, a_along ? a->m : a->k, a_along ? a->a_row : a->a_col,
-               a_along ? w->rows : across, g.a_stacked ? a->a_step[0] : 0, error) &&
-           map(w, s, &g.b, a->b, b_along ? a->k : a->n, b_along ? a->n : a->k, b_along ? a->b_col : a->b_row,
-               b_along ? w->columns : across, g.b_stacked ? a->b_step[0] : 0, error) &&
+    HnCudaSplitArgs split = w->split_args;
+    split.from = a->b;
+    split.to = hn_cuda_scratch(s) + w->split_at;
+    if (w->split != NULL && !hn_cuda_launch(s, w->split, w->split_grid, &split, error))
+        return FALSE;
+    const gboolean b_mapped =
+        w->split != NULL
+            ? map(w, s, &g.b, split.to, a->k, a->n, split.line, w->columns, a->n * split.line, 2 * split.stacks, error)
+            : map(w, s, &g.b, a->b, b_along ? a->k : a->n, b_along ? a->n : a->k, b_along ? a->b_col : a->b_row,
+                  b_along ? w->columns : across, a->b_step[0], g.b_stacked ? a->stacks : 1, error);
+    return b_mapped &&
+           map(w, s, &g.a, a->a, a_along ? a->k : a->m, a_along ? a->m : a->k, a_along ? a->a_row : a->a_col,
+               a_along ? w->rows : across, a->a_step[0], g.a_stacked ? a->stacks : 1, error) &&
            hn_cuda_launch(s, w->f, w->grid, &g, error);
 }

@@ -13,10 +13,14 @@ typedef struct {
     HnCudaGrid grid;
     HnCudaProductArgs product; /* but for addresses */
     int size, rows, columns;   /* bytes of an element; tile of a block */
+    HnCuFunction split;        /* NULL: b is multiplied as it is */
+    HnCudaGrid split_grid;
+    HnCudaSplitArgs split_args;
+    gsize split_at, scratch_bytes; /* where in scratch memory; all that is wanted of it, behind sums of parts */
 } HnCudaWarpgroup;
 
-/* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. Sums in parts where
- * product.splits is more than 1. */
+/* In prepare: whether they are to compute what `product` says, in f; FALSE: an error. Sums of parts, where
+ * product.splits is more than 1, are at the start of scratch memory. */
 gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
                                    GError **error);
 /* `product` has addresses. */

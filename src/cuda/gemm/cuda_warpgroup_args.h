@@ -13,6 +13,15 @@ typedef struct {
     int32_t y_wide;               /* results have no addend, and can be written 16 bytes at a time */
 } HnCudaWarpgroupArgs;
 
+/* b of f32, [stacks][k][n] with any strides, as [stacks][hi, lo][n][line]. */
+typedef struct {
+    uint64_t from, to;
+    int64_t n, k, stacks;
+    int64_t row, col, step; /* strides in elements: of k, of columns, of stacks */
+    int64_t line;           /* a multiple of 4, k at least */
+} HnCudaSplitArgs;
+#define HN_WARPGROUP_SPLIT_THREADS 256
+
 /* A warpgroup copies, the others multiply, each 64 rows of the block's tile. */
 #define HN_WARPGROUP_THREADS 128
 #define HN_WARPGROUP_ROWS 64
@@ -24,5 +33,5 @@ typedef struct {
 /* Of f32 b is there as it came, twice, and in two parts. */
 #define HN_WARPGROUP_F32_BYTES(rows, columns, stages) \
     (1280 + (stages)*HN_WARPGROUP_STAGE(rows, 2 * (columns)) + 2 * 128 * (columns))
-#define HN_WARPGROUP_HALF_STAGES(columns) ((columns) == 256 ? 4 : 5)
+#define HN_WARPGROUP_HALF_STAGES(rows, columns) ((columns) == 256 ? 4 : (rows) == 128 ? 6 : 8)
 #define HN_WARPGROUP_F32_STAGES 4

@@ -1,7 +1,8 @@
 /*
  * Products of f32 by warpgroups, in the two numbers of TF32 that cuda_mma.cuh makes of each. A consumer splits its rows
- * of a in registers; the copying warpgroup splits b into two parts in shared memory, lines along k. One set of sums
- * serves twice each HN_TF32_TERMS terms: for hi hi, then for the small products; both go into sums of plain f32.
+ * of a in registers. b is split into two, lines along k, in shared memory by the copying warpgroup, or in a kernel of
+ * its own before. One set of sums serves twice each HN_TF32_TERMS terms: for hi hi, then for the small products; both
+ * go into sums of plain f32.
  */
 #include "cuda/gemm/tf32.cuh"
 #include "cuda/gemm/warpgroup_tiles.cuh"
@@ -22,34 +23,47 @@ template <bool ALONG_K> __device__ inline int place(int row, int k)
 }
 
 /* A tile of b as it came becomes two. A step of a warp takes 8 k of 8 columns, so that neither its reads nor its
- * writes meet in a bank. */
+ * writes meet in a bank. Some are read before the first one is written: the compiler would not turn that round. */
 template <bool ALONG_K> __device__ inline void split_tile(const uint8_t *from, uint8_t *hi)
 {
     const int lane = threadIdx.x % HN_WARP, warp = threadIdx.x / HN_WARP;
     if constexpr (ALONG_K) {
-#pragma unroll 4
-        for (int v = threadIdx.x * 16; v < B_BYTES; v += HN_WARPGROUP_THREADS * 16) {
-            const float4 x = *reinterpret_cast<const float4 *>(from + v);
-            uint4 h, l;
-            hn_tf32_split(x.x, h.x, l.x);
-            hn_tf32_split(x.y, h.y, l.y);
-            hn_tf32_split(x.z, h.z, l.z);
-            hn_tf32_split(x.w, h.w, l.w);
-            *reinterpret_cast<uint4 *>(hi + v) = h;
-            *reinterpret_cast<uint4 *>(hi + B_BYTES + v) = l;
+        constexpr int EACH = 4, STEP = HN_WARPGROUP_THREADS * 16;
+#pragma unroll 1
+        for (int v = threadIdx.x * 16; v < B_BYTES; v += EACH * STEP) {
+            float4 x[EACH];
+#pragma unroll
+            for (int i = 0; i < EACH; i++)
+                x[i] = *reinterpret_cast<const float4 *>(from + v + i * STEP);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                uint4 h, l;
+                hn_tf32_split(x[i].x, h.x, l.x);
+                hn_tf32_split(x[i].y, h.y, l.y);
+                hn_tf32_split(x[i].z, h.z, l.z);
+                hn_tf32_split(x[i].w, h.w, l.w);
+                *reinterpret_cast<uint4 *>(hi + v + i * STEP) = h;
+                *reinterpret_cast<uint4 *>(hi + B_BYTES + v + i * STEP) = l;
+            }
         }
     } else {
-#pragma unroll 2
-        for (int p = 0; p < COLUMNS / 8; p++)
+        const int near = lane % 4 + lane / 16 * 4, turned = lane / 4 % 4;
+#pragma unroll 1
+        for (int part = 0; part < COLUMNS / 32; part++) {
+            float x[8];
+            const auto column = [&](int i) { return part * 32 + warp * 8 + turned + (lane / 16 ^ i % 2) * 4; };
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int k = p % 4 * 8 + lane % 4 + lane / 16 * 4;
-                const int column = p / 4 * 32 + warp * 8 + lane / 4 % 4 + (lane / 16 ^ half) * 4;
+            for (int i = 0; i < 8; i++)
+                x[i] = *reinterpret_cast<const float *>(from + place<false>(column(i), i / 2 * 8 + near));
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int to = place<true>(column(i), i / 2 * 8 + near);
                 uint32_t h, l;
-                hn_tf32_split(*reinterpret_cast<const float *>(from + place<false>(column, k)), h, l);
-                *reinterpret_cast<uint32_t *>(hi + place<true>(column, k)) = h;
-                *reinterpret_cast<uint32_t *>(hi + B_BYTES + place<true>(column, k)) = l;
+                hn_tf32_split(x[i], h, l);
+                *reinterpret_cast<uint32_t *>(hi + to) = h;
+                *reinterpret_cast<uint32_t *>(hi + B_BYTES + to) = l;
             }
+        }
     }
 }
 
@@ -98,31 +112,112 @@ __device__ inline void feed(const HnCudaWarpgroupArgs &all, int jobs, uint8_t *s
     }
 }
 
-/* Sums of one stage: hi hi, or the small products. */
-template <bool A_ALONG_K, bool SMALL>
-__device__ inline void multiply(float *d, const uint8_t *x, uint32_t w, int row, uint32_t (*hi)[4], uint32_t (*lo)[4],
-                                int go_on)
+/* The same in one thread where b was split before: stack s of its map is 2 s and the next one. */
+template <bool A_ALONG_K>
+__device__ inline void feed_split(const HnCudaWarpgroupArgs &all, int jobs, uint32_t base, uint32_t full,
+                                  uint32_t empty)
+{
+    using A = HnLines<4, ROWS, A_ALONG_K>;
+    const HnCudaProductArgs &a = all.product;
+    HnRing<STAGES> ring;
+    for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
+        const HnTileJob job(a, j, ROWS, COLUMNS);
+        const int stack = all.b_stacked ? job.stack : 0;
+        for (int k = job.k; k < job.k_end; k += DEPTH, ring.next()) {
+            const uint32_t to = base + ring.at * STAGE, gate = full + 8 * ring.at;
+            hn_gate_wait(empty + 8 * ring.at, ring.turn ^ 1);
+            hn_gate_expect(gate, STAGE);
+            A::copy(to, &all.a, gate, job.row, k, all.a_stacked ? job.stack : 0);
+            hn_copy_tile(to + A::BYTES, &all.b, gate, k, job.column, 2 * stack);
+            hn_copy_tile(to + A::BYTES + B_BYTES, &all.b, gate, k, job.column, 2 * stack + 1);
+        }
+    }
+}
+
+/* What a stage has of a for this lane, as the first number of each, and as the second one. */
+template <bool A_ALONG_K> __device__ inline float a_at(const uint8_t *x, int row, int i, int r)
+{
+    return *reinterpret_cast<const float *>(x + place<A_ALONG_K>(row + r % 2 * 8, i * 8 + threadIdx.x % 4 + r / 2 * 4));
+}
+template <bool A_ALONG_K> __device__ inline void take_hi(uint32_t (*hi)[4], const uint8_t *x, int row)
 {
 #pragma unroll
     for (int i = 0; i < DEPTH / 8; i++)
 #pragma unroll
-        for (int r = 0; r < 4; r++) {
-            const float v = *reinterpret_cast<const float *>(
-                x + place<A_ALONG_K>(row + r % 2 * 8, i * 8 + threadIdx.x % 4 + r / 2 * 4));
-            if (SMALL)
-                hn_tf32_split(v, hi[i][r], lo[i][r]);
-            else
-                hi[i][r] = hn_tf32(v);
-        }
+        for (int r = 0; r < 4; r++)
+            hi[i][r] = hn_tf32(a_at<A_ALONG_K>(x, row, i, r));
+}
+template <bool A_ALONG_K>
+__device__ inline void take_lo(uint32_t (*lo)[4], const uint32_t (*hi)[4], const uint8_t *x, int row)
+{
+#pragma unroll
+    for (int i = 0; i < DEPTH / 8; i++)
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+            lo[i][r] = hn_tf32((a_at<A_ALONG_K>(x, row, i, r) - __uint_as_float(hi[i][r])) * HN_TF32_LO);
+}
+/* The products of a stage with one of the parts of b. */
+__device__ inline void multiply(float *d, const uint32_t (*a)[4], uint32_t b, int go_on)
+{
+#pragma unroll
+    for (int i = 0; i < DEPTH / 8; i++)
+        HnWarpgroup<float, COLUMNS>::add(d, a[i], hn_operand(b + i * 32, 0), go_on | i);
+}
+
+/* The sums of HN_TF32_TERMS terms, two stages or, at the end, one, are added to sum. The stages are left for others as
+ * soon as they are read. */
+template <bool A_ALONG_K, bool TWO>
+__device__ inline void add_terms(float *sum, HnRing<STAGES> &ring, const uint8_t *stages, uint32_t base, uint32_t full,
+                                 uint32_t empty, int row)
+{
+    float d[COLUMNS / 2];
+    uint32_t hi[2][DEPTH / 8][4], lo[2][DEPTH / 8][4];
+    HnRing<STAGES> next = ring;
+    next.next();
+    const uint8_t *const x[2] = { stages + ring.at * STAGE, stages + next.at * STAGE };
+    const uint32_t b[2] = { base + ring.at * STAGE + ROWS * HN_LINE, base + next.at * STAGE + ROWS * HN_LINE };
+    const int lane = threadIdx.x % HN_WARP;
+#pragma unroll
+    for (int s = 0; s < 1 + TWO; s++) {
+        hn_gate_wait(full + 8 * (s ? next.at : ring.at), s ? next.turn : ring.turn);
+        take_hi<A_ALONG_K>(hi[s], x[s], row);
+        hn_products_begin();
+        multiply(d, hi[s], b[s], s);
+        hn_products_close();
+    }
+    hn_products_wait<0>();
+    hn_sums_ready<COLUMNS / 2>(d);
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; i++)
+        sum[i] += d[i];
     hn_products_begin();
 #pragma unroll
-    for (int i = 0; i < DEPTH / 8; i++) {
-        if (SMALL)
-            HnWarpgroup<float, COLUMNS>::add(d, lo[i], hn_operand(w + i * 32, 0), go_on | i);
-        HnWarpgroup<float, COLUMNS>::add(d, hi[i], hn_operand(w + (SMALL ? B_BYTES : 0) + i * 32, 0),
-                                         SMALL ? 1 : go_on | i);
-    }
+    for (int s = 0; s < 1 + TWO; s++)
+        multiply(d, hi[s], b[s] + B_BYTES, s);
     hn_products_close();
+    take_lo<A_ALONG_K>(lo[0], hi[0], x[0], row);
+    hn_products_begin();
+    multiply(d, lo[0], b[0], 1);
+    hn_products_close();
+    if (TWO) {
+        hn_products_wait<1>();
+        take_lo<A_ALONG_K>(lo[1], hi[1], x[1], row);
+        hn_products_begin();
+        multiply(d, lo[1], b[1], 1);
+        hn_products_close();
+        hn_products_wait<1>();
+        if (lane == 0)
+            hn_gate_arrive(empty + 8 * ring.at);
+        ring.next();
+    }
+    hn_products_wait<0>();
+    hn_sums_ready<COLUMNS / 2>(d);
+    if (lane == 0)
+        hn_gate_arrive(empty + 8 * ring.at);
+    ring.next();
+#pragma unroll
+    for (int i = 0; i < COLUMNS / 2; i++)
+        sum[i] = fmaf(d[i], 1 / HN_TF32_LO, sum[i]);
 }
 
 /* Results of a warp, 16 rows. What became infinite or NaN is computed again by plain operations. */
@@ -148,17 +243,20 @@ __device__ inline void store(const HnCudaWarpgroupArgs &all, const HnTileJob &jo
     }
 }
 
-template <bool A_ALONG_K, bool B_ALONG_K> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
+enum Right { ALONG_K, ACROSS_K, SPLIT };
+
+template <bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
 {
     extern __shared__ uint8_t shared[];
     const HnCudaProductArgs &a = all.product;
     const uint32_t base = (hn_shared(shared) + HN_PATTERN - 1) & ~(HN_PATTERN - 1), raw = base + STAGES * STAGE;
-    const uint32_t full = raw + 2 * B_BYTES, empty = full + 8 * STAGES, raw_full = empty + 8 * STAGES;
+    const uint32_t full = B == SPLIT ? raw : raw + 2 * B_BYTES, empty = full + 8 * STAGES,
+                   raw_full = empty + 8 * STAGES;
     uint8_t *const stages = shared + (base - hn_shared(shared));
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, ROWS, COLUMNS);
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
-            hn_gate_init(full + 8 * i, 1 + HN_WARPGROUP_THREADS);
+            hn_gate_init(full + 8 * i, B == SPLIT ? 1 : 1 + HN_WARPGROUP_THREADS);
             hn_gate_init(empty + 8 * i, GROUPS * 4);
         }
         hn_gate_init(raw_full, 1);
@@ -167,58 +265,73 @@ template <bool A_ALONG_K, bool B_ALONG_K> __device__ void warpgroup_tiles(const 
     }
     __syncthreads();
     if (group == 0) {
-        hn_registers_less<88>();
-        feed<A_ALONG_K, B_ALONG_K>(all, jobs, stages, base, raw, full, empty, raw_full);
+        hn_registers_less<B == SPLIT ? 40 : 72>();
+        if (B != SPLIT)
+            feed<A_ALONG_K, B == ALONG_K>(all, jobs, stages, base, raw, full, empty, raw_full);
+        else if (threadIdx.x == 0)
+            feed_split<A_ALONG_K>(all, jobs, base, full, empty);
         return;
     }
-    hn_registers_more<208>();
+    hn_registers_more<B == SPLIT ? 232 : 216>();
     const int row = (group - 1) * HN_WARPGROUP_ROWS + threadIdx.x / HN_WARP % 4 * 16 + hn_mma_row();
     HnRing<STAGES> ring;
     for (int j = blockIdx.x; j < jobs; j += gridDim.x) {
         const HnTileJob job(a, j, ROWS, COLUMNS);
-        float sum[COLUMNS / 2] = {}, d[COLUMNS / 2];
-        for (int k = job.k; k < job.k_end; k += HN_TF32_TERMS) {
-            const bool two = k + DEPTH < job.k_end; /* stages */
-            uint32_t hi[2][DEPTH / 8][4], lo[DEPTH / 8][4];
-            HnRing<STAGES> at = ring;
-#pragma unroll
-            for (int s = 0; s < 2; s++, at.next())
-                if (s == 0 || two) {
-                    hn_gate_wait(full + 8 * at.at, at.turn);
-                    multiply<A_ALONG_K, false>(d, stages + at.at * STAGE, base + at.at * STAGE + ROWS * HN_LINE, row,
-                                               hi[s], lo, s);
-                }
-            hn_products_wait<0>();
-            hn_sums_ready<COLUMNS / 2>(d);
-#pragma unroll
-            for (int i = 0; i < COLUMNS / 2; i++)
-                sum[i] += d[i];
-#pragma unroll
-            for (int s = 0; s < 2; s++)
-                if (s == 0 || two) {
-                    multiply<A_ALONG_K, true>(d, stages + ring.at * STAGE, base + ring.at * STAGE + ROWS * HN_LINE, row,
-                                              hi[s], lo, s);
-                    hn_products_wait<0>();
-                    hn_sums_ready<COLUMNS / 2>(d);
-                    if (threadIdx.x % HN_WARP == 0)
-                        hn_gate_arrive(empty + 8 * ring.at);
-                    ring.next();
-                }
-#pragma unroll
-            for (int i = 0; i < COLUMNS / 2; i++)
-                sum[i] = fmaf(d[i], 1 / HN_TF32_LO, sum[i]);
-        }
+        float sum[COLUMNS / 2] = {};
+        int k = job.k;
+        for (; k + DEPTH < job.k_end; k += HN_TF32_TERMS)
+            add_terms<A_ALONG_K, true>(sum, ring, stages, base, full, empty, row);
+        if (k < job.k_end)
+            add_terms<A_ALONG_K, false>(sum, ring, stages, base, full, empty, row);
         store(all, job, job.row + row, sum);
     }
 }
 
-#define DEFINE(a, b, a_along, b_along)                                                  \
+#define DEFINE(a, b, a_along, right)                                                    \
     extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(GROUPS + 1), 1) \
         warpgroup_128x128_##a##b##_f32(const __grid_constant__ HnCudaWarpgroupArgs p)   \
     {                                                                                   \
-        warpgroup_tiles<a_along, b_along>(p);                                           \
+        warpgroup_tiles<a_along, right>(p);                                             \
     }
-DEFINE(k, k, true, true)
-DEFINE(k, n, true, false)
-DEFINE(m, k, false, true)
-DEFINE(m, n, false, false)
+DEFINE(k, k, true, ALONG_K)
+DEFINE(k, n, true, ACROSS_K)
+DEFINE(k, s, true, SPLIT)
+DEFINE(m, k, false, ALONG_K)
+DEFINE(m, n, false, ACROSS_K)
+DEFINE(m, s, false, SPLIT)
+
+/* --- b, split before -----------------------------------------------------------------------------------------------
+ */
+
+#define TILE 32
+
+/* Tiles of 32 x 32, lines along k at last. */
+extern "C" __global__ void __launch_bounds__(TILE * 8) warpgroup_split_f32(const __grid_constant__ HnCudaSplitArgs a)
+{
+    __shared__ float tile[TILE][TILE + 1]; /* [column][k] */
+    const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+    const int64_t columns = (a.n + TILE - 1) / TILE, terms = (a.k + TILE - 1) / TILE;
+    for (int64_t at = blockIdx.x; at < columns * terms * a.stacks; at += gridDim.x) {
+        const int64_t k = at % terms * TILE, column = at / terms % columns * TILE, stack = at / terms / columns;
+        const float *from = hn_at<const float>(a.from) + stack * a.step;
+        float *to = hn_at<float>(a.to) + stack * 2 * a.n * a.line;
+#pragma unroll
+        for (int i = 0; i < TILE / 8; i++) {
+            const int c = a.row == 1 ? y + i * 8 : x, t = a.row == 1 ? x : y + i * 8;
+            if (column + c < a.n && k + t < a.k)
+                tile[c][t] = from[(column + c) * a.col + (k + t) * a.row];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < TILE / 8; i++) {
+            const int64_t c = column + y + i * 8;
+            if (c < a.n && k + x < a.k) {
+                uint32_t hi, lo;
+                hn_tf32_split(tile[y + i * 8][x], hi, lo);
+                to[c * a.line + k + x] = __uint_as_float(hi);
+                to[(a.n + c) * a.line + k + x] = __uint_as_float(lo);
+            }
+        }
+        __syncthreads();
+    }
+}

@@ -134,11 +134,11 @@ __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
     }
 }
 
-#define DEFINE_FORM(suffix, type, a, b, a_along, b_along, rows, columns)                                  \
-    extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(rows / HN_WARPGROUP_ROWS + 1), 1) \
-        warpgroup_##rows##x##columns##_##a##b##_##suffix(const __grid_constant__ HnCudaWarpgroupArgs p)   \
-    {                                                                                                     \
-        warpgroup_tiles<type, a_along, b_along, rows, columns, HN_WARPGROUP_HALF_STAGES(columns)>(p);     \
+#define DEFINE_FORM(suffix, type, a, b, a_along, b_along, rows, columns)                                    \
+    extern "C" __global__ void __launch_bounds__(HN_WARPGROUP_THREADS *(rows / HN_WARPGROUP_ROWS + 1), 1)   \
+        warpgroup_##rows##x##columns##_##a##b##_##suffix(const __grid_constant__ HnCudaWarpgroupArgs p)     \
+    {                                                                                                       \
+        warpgroup_tiles<type, a_along, b_along, rows, columns, HN_WARPGROUP_HALF_STAGES(rows, columns)>(p); \
     }
 #define DEFINE_TILE(suffix, type, rows, columns)                \
     DEFINE_FORM(suffix, type, k, k, true, true, rows, columns)  \
@@ -148,6 +148,7 @@ __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
 #define DEFINE(suffix, type)            \
     DEFINE_TILE(suffix, type, 128, 256) \
     DEFINE_TILE(suffix, type, 128, 128) \
-    DEFINE_TILE(suffix, type, 64, 128)
+    DEFINE_TILE(suffix, type, 64, 128)  \
+    DEFINE_TILE(suffix, type, 64, 64)
 DEFINE(f16, hn_f16)
 DEFINE(bf16, hn_bf16)
