@@ -45,7 +45,7 @@ template <typename T> __device__ __forceinline__ bool hn_aligned(const T *p)
 /* Where an operand has elements i, i + 1, ... of the result; i is a multiple of four. */
 struct HnPlaces {
     int n;            /* of four there are so many */
-    bool number, run; /* run: side by side */
+    bool number, run; /* one for all; side by side */
     int64_t at[HN_QUAD];
 };
 
@@ -63,6 +63,7 @@ __device__ __forceinline__ HnPlaces hn_places(int kind, const HnCudaShape &shape
         p.at[0] = hn_offset(shape, axis, stride, i);
         step = stride[shape.ndim - 1];
         p.run = shape.quads && step == 1;
+        p.number = shape.quads && step == 0;
     }
 #pragma unroll
     for (int j = 1; j < HN_QUAD; j++)
@@ -79,7 +80,7 @@ __device__ __forceinline__ HnPlaces hn_places(int kind, const HnCudaShape &shape
 template <typename T> __device__ __forceinline__ void hn_load_quad(T (&v)[HN_QUAD], const T *x, const HnPlaces &p)
 {
     if (p.number) {
-        const T one = *x;
+        const T one = p.n > 0 ? x[p.at[0]] : T(0);
 #pragma unroll
         for (int j = 0; j < HN_QUAD; j++)
             v[j] = one;

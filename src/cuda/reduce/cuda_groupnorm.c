@@ -51,7 +51,8 @@ static gboolean groupnorm_prepare(HnStep *s, GError **error)
     }
     a->sets = x->n / a->size;
     a->parts = CLAMP(BLOCKS / a->sets, 1, MAX(a->size / PART_ELEMENTS, 1));
-    a->part = (a->size + a->parts - 1) / a->parts;
+    a->part = ((a->size + a->parts - 1) / a->parts + 3) / 4 * 4;
+    a->parts = (a->size + a->part - 1) / a->part;
     g->grid = hn_cuda_row(a->sets * a->parts, THREADS);
     if (a->parts > 1) {
         s->scratch_bytes = (gsize)(2 * a->sets * a->parts) * sizeof(float);
@@ -72,6 +73,7 @@ static gboolean groupnorm_run(HnStep *s, GError **error)
     a.bias = hn_cuda_in_address(s, BIAS);
     a.y = hn_cuda_out_address(s, 0);
     a.partial = hn_cuda_scratch(s);
+    a.vector = a.inner % 4 == 0 && (a.x | a.y) % 16 == 0;
     return hn_cuda_launch(s, g->f, g->grid, &a, error) &&
            (g->joined == NULL || hn_cuda_launch(s, g->joined, g->grid, &a, error));
 }

@@ -5,18 +5,39 @@ typedef struct {
     float mean, squares; /* sum of (x - mean)^2 */
 } Moments;
 
-/* Of n elements, by a block. */
-template <typename T> __device__ static Moments moments_of(const T *x, int64_t n, float *room)
+#define AT_ONCE 4 /* times four elements that a thread reads before it computes */
+
+/* f(v, i) for elements [i, i + 4) of [from, end), by a block; those behind the end are 0. */
+template <typename T, typename F>
+__device__ static void each_four(const T *x, int64_t from, int64_t end, bool vector, F f)
+{
+    const int64_t step = 4 * (int64_t)blockDim.x;
+    for (int64_t i = from + 4 * threadIdx.x; i < end; i += AT_ONCE * step) {
+        float v[AT_ONCE][4];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (i + k * step < end)
+                hn_load4(v[k], x, i + k * step, end, vector);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (i + k * step < end)
+                f(v[k], i + k * step);
+    }
+}
+
+/* Of elements [from, end), by a block. */
+template <typename T>
+__device__ static Moments moments_of(const T *x, int64_t from, int64_t end, bool vector, float *room)
 {
     float sum = 0;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-        sum += hn_load(x + i);
-    const float mean = hn_block_reduce<HnSum>(sum, room) / (float)n;
+    each_four(x, from, end, vector, [&](const float *v, int64_t) { sum += (v[0] + v[1]) + (v[2] + v[3]); });
+    const float mean = hn_block_reduce<HnSum>(sum, room) / (float)(end - from);
     sum = 0;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-        const float d = hn_load(x + i) - mean;
-        sum += d * d;
-    }
+    each_four(x, from, end, vector, [&](const float *v, int64_t i) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            sum += i + j < end ? (v[j] - mean) * (v[j] - mean) : 0.0f;
+    });
     return { mean, hn_block_reduce<HnSum>(sum, room) };
 }
 
@@ -25,13 +46,23 @@ template <typename T>
 __device__ static void apply(const HnCudaGroupNormArgs &a, int64_t set, int64_t from, int64_t end, Moments m)
 {
     const float inv = 1.0f / sqrtf(m.squares / (float)a.size + a.epsilon);
-    const T *x = hn_at<const T>(a.x) + set * a.size;
+    const int64_t group = set % a.groups;
+    const T *scale = hn_at<const T>(a.scale), *bias = hn_at<const T>(a.bias);
     T *y = hn_at<T>(a.y) + set * a.size;
-    for (int64_t i = from + threadIdx.x; i < end; i += blockDim.x) {
-        const int64_t group = set % a.groups, k = a.per_group ? group : group * a.each + hn_divide(i, a.inner);
-        const float by = inv * hn_load(hn_at<const T>(a.scale) + k);
-        hn_store(y + i, fmaf(hn_load(x + i) - m.mean, by, hn_load(hn_at<const T>(a.bias) + k)));
-    }
+    each_four(hn_at<const T>(a.x) + set * a.size, from, end, a.vector, [&](float *v, int64_t i) {
+        float by = 0, plus = 0;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (j == 0 || !a.vector) {
+                const int64_t in_set = min(i + j, end - 1),
+                              k = a.per_group ? group : group * a.each + hn_divide(in_set, a.inner);
+                by = inv * hn_load(scale + k);
+                plus = hn_load(bias + k);
+            }
+            v[j] = fmaf(v[j] - m.mean, by, plus);
+        }
+        hn_store4(y, v, i, end, a.vector);
+    });
 }
 
 /* A block for each set. */
@@ -39,7 +70,7 @@ template <typename T> __device__ static void whole(const HnCudaGroupNormArgs &a)
 {
     __shared__ float room[HN_WARP];
     for (int64_t set = blockIdx.x; set < a.sets; set += gridDim.x) {
-        const Moments m = moments_of(hn_at<const T>(a.x) + set * a.size, a.size, room);
+        const Moments m = moments_of(hn_at<const T>(a.x) + set * a.size, 0, a.size, a.vector, room);
         apply<T>(a, set, 0, a.size, m);
     }
 }
@@ -50,7 +81,8 @@ template <typename T> __device__ static void parts(const HnCudaGroupNormArgs &a)
     __shared__ float room[HN_WARP];
     for (int64_t unit = blockIdx.x; unit < a.sets * a.parts; unit += gridDim.x) {
         const int64_t set = unit / a.parts, from = unit % a.parts * a.part;
-        const Moments m = moments_of(hn_at<const T>(a.x) + set * a.size + from, min(a.part, a.size - from), room);
+        const Moments m =
+            moments_of(hn_at<const T>(a.x) + set * a.size, from, min(from + a.part, a.size), a.vector, room);
         if (threadIdx.x == 0) {
             hn_at<float>(a.partial)[2 * unit] = m.mean;
             hn_at<float>(a.partial)[2 * unit + 1] = m.squares;

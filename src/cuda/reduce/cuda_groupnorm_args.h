@@ -9,5 +9,6 @@ typedef struct {
     int64_t sets, size, parts, part;
     int64_t groups, each, inner;
     float epsilon;
+    int32_t vector;    /* four elements at a time, which are of one channel */
     int32_t per_group; /* scale and bias are those of groups, not of channels */
 } HnCudaGroupNormArgs;

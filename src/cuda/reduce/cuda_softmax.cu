@@ -82,19 +82,27 @@ template <typename T> __device__ void softmax_long(const HnCudaSoftmaxArgs &a)
     }
 }
 
-/* A thread for each row, whose elements lie `inner` apart. */
+/* A thread for each row, whose elements lie `inner` apart; it reads it twice. */
 template <typename T> __device__ void softmax_columns(const HnCudaSoftmaxArgs &a)
 {
     for (int64_t i = hn_first(); i < a.outer * a.inner; i += hn_stride()) {
-        const int64_t at = i / a.inner * a.n * a.inner + i % a.inner;
+        const int64_t outer = hn_divide(i, a.inner), at = outer * a.n * a.inner + (i - outer * a.inner);
         const T *x = hn_at<const T>(a.x) + at;
         T *y = hn_at<T>(a.y) + at;
-        float most = HnMost::start, sum = 0;
-        for (int64_t k = 0; k < a.n; k++)
-            most = HnMost::of(most, hn_load(x + k * a.inner));
-        for (int64_t k = 0; k < a.n; k++)
-            sum += expf(hn_load(x + k * a.inner) - most);
+        float most = HnMost::start, sum = 0, v[4];
+        for (int64_t k = 0; k < a.n; k += 4) {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                v[j] = k + j < a.n ? hn_load(x + (k + j) * a.inner) : HnMost::start;
+            const float next = HnMost::of(most, HnMost::of(HnMost::of(v[0], v[1]), HnMost::of(v[2], v[3])));
+            sum *= power(most, next);
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                sum += power(v[j], next);
+            most = next;
+        }
         const float log_sum = logf(sum), scale = 1.0f / sum;
+#pragma unroll 4
         for (int64_t k = 0; k < a.n; k++) {
             const float d = hn_load(x + k * a.inner) - most;
             hn_store(y + k * a.inner, a.logs ? d - log_sum : expf(d) * scale);
