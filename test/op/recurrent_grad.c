@@ -1,5 +1,11 @@
 #include "case.h"
 
+/* A derivative that is made of the result. */
+#define OF_Y(attrs)                                                                                         \
+    {                                                                                                       \
+        "f32[5,3,4] f32[1,6,4] f32[1,6,6] - - - - f32[5,1,3,6]@0.1:0.9 - - f32[5,1,3,6]", attrs, .n_out = 5 \
+    }
+
 /* X W R lens h c P Y gates cells dY dY_h dY_c */
 static const HnCase rnngrad[] = {
     /* y = relu(3 * 2 + 5 * 1) */
@@ -14,6 +20,15 @@ static const HnCase rnngrad[] = {
     { "f32[5,3,4] f32[2,6,4] f32[2,6,6] - f32[2,3,6] - - f32[5,2,3,6] - - f32[5,2,3,6] f32[2,3,6]",
       "direction='bidirectional'", .n_out = 5 },
     { "f32[3,5,4] f32[1,6,4] f32[1,6,6] - - - - f32[3,5,1,6] - - f32[3,5,1,6]", "layout=1", .n_out = 5 },
+    OF_Y("activations=['ScaledTanh'] activation_alpha=[1.5] activation_beta=[0.7]"),
+    OF_Y("activations=['HardSigmoid'] activation_alpha=[0.3] activation_beta=[0.4]"),
+    OF_Y("activations=['LeakyRelu'] activation_alpha=[0.1]"),
+    OF_Y("activations=['Affine'] activation_alpha=[0.4] activation_beta=[0.1]"),
+    OF_Y("activations=['Elu'] activation_alpha=[1.5]"),
+    OF_Y("activations=['Softsign']"),
+    OF_Y("activations=['Softplus']"),
+    OF_Y("activations=['ThresholdedRelu'] activation_alpha=[0.3]"),
+    OF_Y("activations=['Sigmoid']"),
     { "f32[5,3,4] f32[1,6,4] f32[1,6,6]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },
     { "f32[5,3,4] f32[1,6,5] f32[1,6,6] - - - - f32[5,1,3,6]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
 };
