@@ -165,8 +165,10 @@ struct EmuKernel {
  * counted through all launches. */
 typedef struct {
     uint32_t wrote, read;
-    uint8_t writer, wrote_bytes; /* warp; bits of bytes */
-    uint8_t reader, read_bytes;  /* warp, or PTX_MANY; bits of bytes, and PTX_BLOCKS */
+    uint8_t writer, wrote_bytes;    /* warp; bits of bytes */
+    uint8_t reader, read_bytes;     /* warp, or PTX_MANY; bits of bytes, and PTX_BLOCKS */
+    uint8_t wrote_lane, wrote_turn; /* of the warp, and its `turn` then */
+    uint8_t read_lane, read_turn;   /* a lane, or PTX_MANY */
 } PtxStamp;
 #define PTX_STAMPED 2 /* bytes */
 enum { PTX_MANY = 255, PTX_BLOCKS = 16, PTX_ATOMIC = 16, PTX_BY_COPY = 32 /* in the asynchronous proxy */ };
@@ -208,6 +210,7 @@ struct PtxWarp {
     uint8_t *local, *local_defined; /* [LANES][local_bytes] */
     uint32_t clock[LANES];          /* what warp i did before this time is ordered before what this one does */
     uint32_t newest;                /* of these, but the warp's own */
+    uint8_t turn;                   /* counts barriers of its lanes among themselves (__syncwarp) */
     uint32_t group[LANES];          /* copies' groups, by lane */
     GArray *copies;                 /* PtxCopy */
     uint32_t carry;                 /* of add.cc, a bit for each lane */
@@ -353,6 +356,7 @@ void ptx_run_store(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_atomic(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_fence(PtxWarp *w, const PtxInst *in, uint32_t mask);
 void ptx_run_nothing(PtxWarp *w, const PtxInst *in, uint32_t mask);
+void ptx_run_warp_barrier(PtxWarp *w, const PtxInst *in, uint32_t mask);
 
 /* Memory, as other instructions use it. */
 /* Where lanes' bytes are, checked: inside, aligned, written before, not raced for. */

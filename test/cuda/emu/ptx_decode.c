@@ -112,6 +112,7 @@ static const char *decode_barrier(const PtxOpcode *o, PtxInst *in)
 {
     in->fn = ptx_run_nothing;
     if (ptx_has(o, ".warp")) {
+        in->fn = ptx_run_warp_barrier;
         in->control = CTL_SYNC;
         in->sync = 0;
         return "U";

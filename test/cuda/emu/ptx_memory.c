@@ -54,6 +54,29 @@ static inline bool own_copy(const PtxWarp *w, const PtxStamp *s, uint32_t bytes)
            s->writer == w->index && s->wrote >= w->clock[w->index];
 }
 
+/* Lanes of one warp are threads, too: between what one of them writes and another one reads, or reads before, is a
+ * barrier of these lanes. Who writes what another one wrote, in whatever order, is left alone. */
+static inline void stamp_lane(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
+                              const char *where, uint64_t address)
+{
+    const uint32_t time = w->block->time;
+    if (use == USE_READ && s->wrote == time && s->writer == w->index && s->wrote_bytes & bytes &&
+        !(s->wrote_bytes & (PTX_ATOMIC | PTX_BY_COPY)) && s->wrote_lane != l && s->wrote_turn == w->turn)
+        race(w, in, l, use, where, address, true, "lane", s->wrote_lane);
+    if (use == USE_WRITE && s->read == time && s->reader == w->index && s->read_bytes & bytes && s->read_lane != l &&
+        s->read_turn == w->turn)
+        race(w, in, l, use, where, address, false, s->read_lane == PTX_MANY ? "several lanes, marked" : "lane",
+             s->read_lane);
+    if (use == USE_READ) {
+        const bool more = s->read == time && s->reader == w->index && s->read_turn == w->turn && s->read_lane != l;
+        s->read_lane = more ? PTX_MANY : (uint8_t)l;
+        s->read_turn = w->turn;
+    } else {
+        s->wrote_lane = (uint8_t)l;
+        s->wrote_turn = w->turn;
+    }
+}
+
 /* bytes: bits of those of the PTX_STAMPED that are used. */
 static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint32_t bytes, PtxUse use,
                          const char *where, uint64_t address)
@@ -63,6 +86,7 @@ static inline void stamp(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s, uint
     unsigned number;
     if (own_copy(w, s, bytes))
         race(w, in, l, use, where, address, true, "a copy of warp", s->writer);
+    stamp_lane(w, in, l, s, bytes, use, where, address);
     if (s->wrote >= began && (s->wrote_bytes & bytes) && !(use == USE_ATOMIC && s->wrote_bytes & PTX_ATOMIC) &&
         !(s->wrote == time && s->writer == w->index) && !ordered(w, s->wrote, s->writer, &who, &number))
         race(w, in, l, use, where, address, true, who, number);

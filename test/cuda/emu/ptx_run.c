@@ -70,6 +70,13 @@ void ptx_fault(PtxWarp *w, const PtxInst *in, int lane, int result, const char *
 
 /* --- small instructions --- */
 
+void ptx_run_warp_barrier(PtxWarp *w, const PtxInst *in, uint32_t mask)
+{
+    (void)in;
+    (void)mask;
+    w->turn++;
+}
+
 void ptx_run_nothing(PtxWarp *w, const PtxInst *in, uint32_t mask)
 {
     (void)w;
