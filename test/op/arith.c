@@ -30,6 +30,11 @@ static const HnCase add_cases[] = {
     { "f32[1] f32[2,1031]", NULL },
     { "f32[37,68] f32[68]", NULL },
     { "f32[8,9,20] f32[9,1]", NULL },
+    { "f32[9,1] f32[5,9,24]", NULL },
+    { "f32[72] f32[41,72]", NULL },
+    { "f32[40,16] f32[40,1]", NULL },
+    { "f32[3,4,8] f32[4,8]", NULL },
+    { "f32[3,4,8] f32[3,1,8]", NULL },
 };
 HN_CASES(add, "Add", add_cases);
 

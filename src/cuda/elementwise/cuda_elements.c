@@ -208,6 +208,30 @@ static int map_operands(HnElementCode code)
     }
 }
 
+/* How an operand lies under the result, by packs of elements. FALSE: in a way that those kernels do not know. */
+static gboolean source_of(const HnCudaMany *t, int port, HnDtype type, HnCudaMapSource *from)
+{
+    const int64_t each = HN_CUDA_MAP_BYTES / (int64_t)hn_dtype_size(type), *stride = t->stride + t->port[port].stride;
+    const int last = t->shape.ndim - 1;
+    *from = (HnCudaMapSource){ HN_CUDA_MAP_DENSE, hn_divisor(1), hn_divisor(1) };
+    if (t->port[port].kind != HN_CUDA_STRIDED) {
+        from->kind = t->port[port].kind == HN_CUDA_NUMBER ? HN_CUDA_MAP_NUMBER : HN_CUDA_MAP_DENSE;
+        return TRUE;
+    }
+    const int channels = stride[last] == 0 ? last - 1 : last;
+    if (channels < 0 || channels > 1 || stride[channels] != 1 || (channels == 1 && stride[0] != 0) ||
+        t->axis[last].n % each != 0 || t->shape.total / each >= HN_DIVIDE_LIMIT)
+        return FALSE;
+    from->kind = channels == last ? HN_CUDA_MAP_ROW : HN_CUDA_MAP_CHANNEL;
+    if (channels == last)
+        from->n = hn_divisor(t->axis[last].n / each);
+    else {
+        from->run = hn_divisor(t->axis[last].n / each);
+        from->n = hn_divisor(t->axis[channels].n);
+    }
+    return TRUE;
+}
+
 static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMany *t, GError **error)
 {
     Elements *e = s->state;
@@ -216,15 +240,14 @@ static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMan
     const int n = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_operands(d->fn.code) : 0;
     if (n == 0 || n != d->n_arg)
         return TRUE;
-    for (int a = 0; a < n; a++) {
-        if (d->arg[a] >= p->n_ports || hn_cuda_in(s, d->arg[a])->dtype != z->dtype ||
-            t->port[d->arg[a]].kind == HN_CUDA_STRIDED)
-            return TRUE;
-        e->map_port[a] = d->arg[a];
-    }
     e->map_args = (HnCudaMapArgs){ .n = z->n, .code = (int32_t)d->fn.code, .a = d->fn.a, .b = d->fn.b };
-    e->map_args.one_x = t->port[d->arg[0]].kind == HN_CUDA_NUMBER;
-    e->map_args.one_y = n > 1 && t->port[d->arg[1]].kind == HN_CUDA_NUMBER;
+    for (int a = 0; a < n; a++) {
+        const int port = d->arg[a];
+        if (port >= p->n_ports || hn_cuda_in(s, port)->dtype != z->dtype ||
+            !source_of(t, port, z->dtype, &e->map_args.from[a]))
+            return TRUE;
+        e->map_port[a] = port;
+    }
     const int64_t packs = z->n * (int64_t)hn_dtype_size(z->dtype) / (HN_CUDA_MAP_BYTES * HN_CUDA_MAP_TIMES);
     e->map_grid = hn_cuda_spread(s, packs + 1, THREADS);
     e->map = hn_cuda_typed(s, "cuda_map", n == 1 ? "map_one" : "map_two", z->dtype, error);
@@ -238,8 +261,9 @@ static gboolean map_fits(const HnStep *s)
     uint64_t bits = hn_cuda_out_address(s, 0);
     if (e->map == NULL)
         return FALSE;
-    bits |= e->map_args.one_x ? 0 : hn_cuda_in_address(s, e->map_port[0]);
-    bits |= e->map_args.one_y ? 0 : hn_cuda_in_address(s, e->map_port[1]);
+    for (int a = 0; a < 2; a++)
+        if (e->map_args.from[a].kind == HN_CUDA_MAP_DENSE || e->map_args.from[a].kind == HN_CUDA_MAP_ROW)
+            bits |= hn_cuda_in_address(s, e->map_port[a]);
     return bits % HN_CUDA_MAP_BYTES == 0;
 }
 

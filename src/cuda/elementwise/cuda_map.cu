@@ -7,36 +7,45 @@ template <typename T> struct alignas(HN_CUDA_MAP_BYTES) Pack {
     T v[N];
 };
 
-/* Elements side by side, or one for all places. */
+/* An operand. */
 template <typename T> struct Source {
     const T *x;
-    bool one;
+    const HnCudaMapSource &how;
     T number;
-    __device__ Source(uint64_t address, bool is_one) : x(hn_at<const T>(address)), one(is_one), number(T(0.0f))
+    __device__ Source(uint64_t address, const HnCudaMapSource &h) : x(hn_at<const T>(address)), how(h), number(T(0.0f))
     {
-        if (one)
+        if (h.kind == HN_CUDA_MAP_NUMBER)
             number = *x;
     }
     __device__ __forceinline__ Pack<T> pack(int64_t i) const
     {
-        if (!one)
+        T one = number;
+        if (how.kind == HN_CUDA_MAP_DENSE)
             return reinterpret_cast<const Pack<T> *>(x)[i];
+        if (how.kind != HN_CUDA_MAP_NUMBER) {
+            uint32_t at = hn_divide((uint32_t)i, how.run);
+            at -= hn_divide(at, how.n) * how.n.by;
+            if (how.kind == HN_CUDA_MAP_ROW)
+                return reinterpret_cast<const Pack<T> *>(x)[at];
+            one = x[at];
+        }
         Pack<T> p;
 #pragma unroll
         for (int k = 0; k < Pack<T>::N; k++)
-            p.v[k] = number;
+            p.v[k] = one;
         return p;
     }
+    /* Behind the last whole pack, where there are no rows and channels. */
     __device__ __forceinline__ T at(int64_t i) const
     {
-        return one ? number : x[i];
+        return how.kind == HN_CUDA_MAP_NUMBER ? number : x[i];
     }
 };
 
 /* f(x, y) of all elements; TWO: f reads y. */
 template <typename T, bool TWO, typename F> __device__ __forceinline__ void map(const HnCudaMapArgs &a, F f)
 {
-    const Source<T> x(a.x, a.one_x != 0), y(TWO ? a.y : a.x, TWO && a.one_y != 0);
+    const Source<T> x(a.x, a.from[0]), y(TWO ? a.y : a.x, a.from[TWO]);
     T *z = hn_at<T>(a.z);
     const int64_t packs = a.n / Pack<T>::N, width = (int64_t)blockDim.x * HN_CUDA_MAP_TIMES;
     for (int64_t i = blockIdx.x * width + threadIdx.x; i < packs; i += gridDim.x * width) {

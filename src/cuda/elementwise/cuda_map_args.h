@@ -1,9 +1,9 @@
 /*
- * One function of elements that lie side by side, or of one number, for host and device.
+ * One function of elements that lie side by side, or that repeat in a simple way, for host and device.
  */
 #pragma once
 
-#include <stdint.h>
+#include "cuda/move/cuda_divide.h"
 
 /* Instructions (run/element_codes.def) that there is such a kernel for. */
 #define HN_CUDA_MAPS(DO) \
@@ -42,10 +42,24 @@
 #define HN_CUDA_MAP_BYTES 16 /* that a thread reads at once */
 #define HN_CUDA_MAP_TIMES 2  /* so often, before it computes */
 
+enum {
+    HN_CUDA_MAP_DENSE,   /* as the result's elements lie */
+    HN_CUDA_MAP_NUMBER,  /* one for all of them */
+    HN_CUDA_MAP_ROW,     /* again and again */
+    HN_CUDA_MAP_CHANNEL, /* each for a run of them, and that again and again */
+};
+
+/* Which of its elements belongs to pack i of the result: i / run modulo n. */
+typedef struct {
+    int32_t kind;
+    HnDivisor run, n; /* of a row n is its packs, of channels they themselves */
+} HnCudaMapSource;
+
 /* z = f(x), z = f(x, y); elements begin at multiples of HN_CUDA_MAP_BYTES */
 typedef struct {
     uint64_t z, x, y;
     int64_t n;
-    int32_t code, one_x, one_y; /* one_x: x is one number */
+    int32_t code;
     float a, b;
+    HnCudaMapSource from[2];
 } HnCudaMapArgs;

@@ -36,6 +36,8 @@ typedef struct {
     uint64_t table;
     HnCudaNearestArgs args; /* of elements as they are */
     int64_t last;           /* elements of the last axis, if it stays; else 1 */
+    HnCuFunction grid;      /* of two last axes that both do not stay; NULL: there is none */
+    HnCudaGridNearestArgs grid_args;
 } Nearest;
 
 static const char *nearest_reject(const HnStep *s)
@@ -70,6 +72,26 @@ static gboolean make_tables(HnStep *s, Nearest *r, int n, const HnResizeAxis *ax
     return r->table != 0;
 }
 
+/* Two last axes that do not stay, behind one that does at most. */
+static gboolean use_grid(const HnStep *s, int n, const HnResizeAxis *axis, GError **error)
+{
+    Nearest *r = s->state;
+    HnCudaGridNearestArgs *g = &r->grid_args;
+    if (n < 2 || n > 3 || r->args.tables[n - 1] < 0 || r->args.tables[n - 2] < 0 || (n == 3 && r->args.tables[0] >= 0))
+        return TRUE;
+    const HnResizeAxis *rows = &axis[n - 2], *columns = &axis[n - 1];
+    const int64_t groups = (rows->out + HN_CUDA_RESIZE_ROWS - 1) / HN_CUDA_RESIZE_ROWS;
+    g->row_table = r->table + (uint64_t)r->args.tables[n - 2] * sizeof(int32_t);
+    g->column_table = r->table + (uint64_t)r->args.tables[n - 1] * sizeof(int32_t);
+    g->rows = (int32_t)rows->out;
+    g->in_rows = rows->in;
+    g->in_columns = columns->in;
+    g->columns = hn_divisor(columns->out);
+    g->row_groups = hn_divisor(groups);
+    g->n = (uint32_t)((n == 3 ? axis[0].out : 1) * groups * columns->out);
+    return (r->grid = hn_cuda_sized(s, "cuda_resize", "resize_nearest_grid", r->size, error)) != NULL;
+}
+
 static gboolean nearest_prepare(HnStep *s, GError **error)
 {
     HnResizeAxis axis[HN_MAX_RANK];
@@ -89,7 +111,7 @@ static gboolean nearest_prepare(HnStep *s, GError **error)
     read_source(s);
     r->as_is = hn_cuda_sized(s, "cuda_resize", "resize_nearest", r->size, error);
     r->wide = r->as_is != NULL ? hn_cuda_sized(s, "cuda_resize", "resize_nearest", r->width, error) : NULL;
-    return r->wide != NULL && make_tables(s, r, n, axis, error);
+    return r->wide != NULL && make_tables(s, r, n, axis, error) && use_grid(s, n, axis, error);
 }
 
 static gboolean nearest_run(HnStep *s, GError **error)
@@ -99,6 +121,12 @@ static gboolean nearest_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     a.x = hn_cuda_in_address(s, 0);
     a.table = r->table;
+    if (r->grid != NULL) {
+        HnCudaGridNearestArgs g = r->grid_args;
+        g.y = a.y;
+        g.x = a.x;
+        return hn_cuda_launch(s, r->grid, hn_cuda_spread(s, g.n, THREADS), &g, error);
+    }
     const gboolean wide = (a.y | a.x) % r->width == 0;
     const int64_t times = wide ? (int64_t)(r->width / r->size) : 1;
     a.n = (uint32_t)(hn_cuda_out(s, 0)->n / times);

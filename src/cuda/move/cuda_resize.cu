@@ -16,6 +16,28 @@ template <typename E> __device__ void resize_nearest(const HnCudaNearestArgs &a)
     }
 }
 
+/* A thread for some rows of a column. */
+template <typename E> __device__ void nearest_grid(const HnCudaGridNearestArgs &a)
+{
+    const int32_t *rows = hn_at<const int32_t>(a.row_table);
+    for (uint32_t i = (uint32_t)hn_first(); i < a.n; i += (uint32_t)hn_stride()) {
+        uint32_t column = i, group = hn_divide_off(column, a.columns);
+        const uint32_t outer = hn_divide_off(group, a.row_groups);
+        const E *x =
+            hn_at<const E>(a.x) + outer * a.in_rows * a.in_columns + hn_at<const int32_t>(a.column_table)[column];
+        E *y = hn_at<E>(a.y) + (int64_t)outer * a.rows * a.columns.by + column, v[HN_CUDA_RESIZE_ROWS];
+        const int32_t first = (int32_t)group * HN_CUDA_RESIZE_ROWS;
+#pragma unroll
+        for (int r = 0; r < HN_CUDA_RESIZE_ROWS; r++)
+            if (first + r < a.rows)
+                v[r] = x[rows[first + r] * a.in_columns];
+#pragma unroll
+        for (int r = 0; r < HN_CUDA_RESIZE_ROWS; r++)
+            if (first + r < a.rows)
+                y[(int64_t)(first + r) * a.columns.by] = v[r];
+    }
+}
+
 /* Sums in f32. */
 template <typename From, typename To> __device__ void resize_mean(const HnCudaMeanArgs &a)
 {
@@ -84,10 +106,14 @@ template <typename T> __device__ void resize_grid(const HnCudaGridMeanArgs &a)
     }
 HN_EACH_FLOAT(DEFINE_GRID)
 
-#define DEFINE_NEAREST(size, type)                                                                \
-    extern "C" __global__ void resize_nearest_##size(const __grid_constant__ HnCudaNearestArgs a) \
-    {                                                                                             \
-        resize_nearest<type>(a);                                                                  \
+#define DEFINE_NEAREST(size, type)                                                                         \
+    extern "C" __global__ void resize_nearest_##size(const __grid_constant__ HnCudaNearestArgs a)          \
+    {                                                                                                      \
+        resize_nearest<type>(a);                                                                           \
+    }                                                                                                      \
+    extern "C" __global__ void resize_nearest_grid_##size(const __grid_constant__ HnCudaGridNearestArgs a) \
+    {                                                                                                      \
+        nearest_grid<type>(a);                                                                             \
     }
 DEFINE_NEAREST(1, uint8_t)
 DEFINE_NEAREST(2, uint16_t)

@@ -14,6 +14,17 @@ typedef struct {
     int64_t tables[HN_CUDA_RESIZE_AXES];  /* where in `table` the axis' indices begin */
 } HnCudaNearestArgs;
 
+#define HN_CUDA_RESIZE_ROWS 4 /* that a thread makes */
+
+/* The same of [outer][rows][columns]; table: indices of rows, then of columns. */
+typedef struct {
+    uint64_t y, x, row_table, column_table;
+    uint32_t n; /* threads */
+    int32_t rows;
+    int64_t in_rows, in_columns;
+    HnDivisor columns, row_groups;
+} HnCudaGridNearestArgs;
+
 /* y [outer][out][inner] of x [outer][in][inner]: along the middle axis sums of weight[t] * x[at[t]], t from first[i] to
  * first[i + 1]. */
 typedef struct {
@@ -28,8 +39,6 @@ typedef struct {
     int32_t at[2];
     float weight[2];
 } HnCudaTaps;
-
-#define HN_CUDA_RESIZE_ROWS 4 /* that a thread makes */
 
 /* y [outer][rows][columns][inner] of x, both axes at once; taps of rows, taps of columns. */
 typedef struct {
