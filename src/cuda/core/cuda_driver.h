@@ -23,7 +23,7 @@ typedef struct CUgraph_st *HnCuGraph;
 typedef struct CUgraphExec_st *HnCuGraphExec;
 typedef struct CUevent_st *HnCuEvent;
 struct CUctxCreateParams_st; /* none is ever given */
-struct CUtensorMap_st; /* HnCuTensorMap */
+struct CUtensorMap_st;       /* HnCuTensorMap */
 typedef void (*HnCuHostFn)(void *data);
 
 /* CUresult, what hone tells apart */

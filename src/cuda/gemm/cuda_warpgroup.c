@@ -162,7 +162,8 @@ gboolean hn_cuda_warpgroup_run(const HnCudaWarpgroup *w, const HnStep *s, const 
     a->parts = product->parts;
     g.a_stacked = a->axes > 0 && a->a_step[0] != 0;
     g.b_stacked = a->axes > 0 && a->b_step[0] != 0;
-    g.y_wide = a->parts == 0 && a->c == 0 && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
+    const gboolean each_column = a->c == 0 || (a->c_row == 0 && a->c_col == 1);
+    g.y_wide = a->parts == 0 && each_column && a->y_col == 1 && a->y % 16 == 0 && a->n % 8 == 0 && a->y_row % 8 == 0;
     HnCudaSplitArgs split = w->split_args;
     split.from = a->b;
     split.to = hn_cuda_scratch(s) + w->split_at;

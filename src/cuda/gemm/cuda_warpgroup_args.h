@@ -10,7 +10,7 @@ typedef struct {
     HnCuTensorMap a, b; /* of lines of 128 bytes; axes: along a line, lines, stacks */
     HnCudaProductArgs product;
     int32_t a_stacked, b_stacked; /* the operand has stacks; else all use the same one */
-    int32_t y_wide;               /* results have no addend, and can be written 16 bytes at a time */
+    int32_t y_wide;               /* results can be written 16 bytes at a time, and an addend is one for each column */
 } HnCudaWarpgroupArgs;
 
 /* b of f32, [stacks][k][n] with any strides, as [stacks][hi, lo][n][line]. */

@@ -16,7 +16,8 @@ __device__ inline uint32_t pair(hn_bf16, float a, float b)
     return *reinterpret_cast<const uint32_t *>(&v);
 }
 
-/* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. */
+/* The sums of a warp, 16 rows, leave through 2048 bytes of its own: 64 columns of halves at a time. An addend is one
+ * for each column. */
 template <typename T, int COLUMNS>
 __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &job, int row, const float *d,
                                   uint8_t *out)
@@ -27,10 +28,19 @@ __device__ inline void store_wide(const HnCudaProductArgs &a, const HnTileJob &j
     for (int part = 0; part < COLUMNS / 64; part++) {
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < 16; i++) {
-            const float *e = d + part * 32 + i * 2;
-            *reinterpret_cast<uint32_t *>(out + (i % 2 * 8 + g) * HN_LINE + (i / 2 ^ g) * 16 + t * 4) =
-                pair(T(), a.alpha * e[0], a.alpha * e[1]);
+        for (int i = 0; i < 8; i++) {
+            const int column = job.column + part * 64 + i * 8 + t * 2;
+            float c[2] = { 0, 0 };
+            if (a.c != 0 && column < a.n) {
+                c[0] = a.beta * hn_load(hn_at<const T>(a.c) + column);
+                c[1] = a.beta * hn_load(hn_at<const T>(a.c) + column + 1);
+            }
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const float *e = d + part * 32 + i * 4 + h * 2;
+                *reinterpret_cast<uint32_t *>(out + (h * 8 + g) * HN_LINE + (i ^ g) * 16 + t * 4) =
+                    pair(T(), a.alpha * e[0] + c[0], a.alpha * e[1] + c[1]);
+            }
         }
         __syncwarp();
 #pragma unroll
