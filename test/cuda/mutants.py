@@ -36,6 +36,10 @@ HEADER, ENTRY, ALIGN = "<8sII64s", "<64sQQ", 64  # as src/cuda/pack_kernels.py
 # what else judges a family, of BUILD/test, where it was built
 PROGRAMS = {"trees": ["test-cpu_trees"], "gemm": ["test-cuda_products"]}
 
+# files of kernels for capability 9.0 alone
+HOPPER_LIST = re.search(r"^hopper_files = \[(.*?)\]", open(os.path.join(CUDA, "meson.build")).read(), re.M | re.S)
+HOPPER = re.findall(r"'(\w+)'", HOPPER_LIST.group(1))
+
 WORD = r"[A-Za-z_][\w.]*(?:\[\w+\])?"
 KINDS = [
     ("bound", r"(?<=\w) (<|>=) (?=[\w(])", lambda m: {"<": " <= ", ">=": " > "}[m.group(1)]),
@@ -155,7 +159,8 @@ class Device:
     def compile(self, path):
         """PTX of a .cu file of the tree; None: it does not compile."""
         out = os.path.join(self.room, "out.ptx")
-        command = [self.nvcc, "-std=c++17", "-O3", "-ptx", "-arch=compute_80", "--expt-relaxed-constexpr", "-w", "-I", self.tree]
+        arch = "-arch=compute_90a" if os.path.basename(path)[:-3] in HOPPER else "-arch=compute_80"
+        command = [self.nvcc, "-std=c++17", "-O3", "-ptx", arch, "--expt-relaxed-constexpr", "-w", "-I", self.tree]
         done = subprocess.run(command + [path, "-o", out], capture_output=True)
         return open(out, "rb").read() if done.returncode == 0 else None
 
@@ -182,7 +187,8 @@ class Device:
         name = os.path.basename(module)[:-3]
         with_module(self.kernels, name, ptx, self.mutated)
         env = dict(os.environ, HONE_CUDA_KERNELS=self.mutated,
-                   HONE_CUDA_DRIVER=os.path.join(self.build, "test", "cuda", "libhone-emucuda.so"))
+                   HONE_CUDA_DRIVER=os.path.join(self.build, "test", "cuda", "libhone-emucuda.so"),
+                   HONE_EMU_CC="90" if name in HOPPER else "80")
         judges = [[self.check, "--device=cuda", f"--op={op}"] for op in self.operators.of(name)]
         programs = [os.path.join(self.build, "test", p) for p in PROGRAMS.get(family, [])]
         judges += [[p] for p in programs if os.path.exists(p)]

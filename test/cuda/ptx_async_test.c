@@ -252,6 +252,30 @@ static void test_tile(void)
     device_free(d);
 }
 
+/* 64 bytes of x as they are. */
+static void test_line(void)
+{
+    Device *d = device_new();
+    EmuFault fault;
+    const EmuTensorMap none = { 0 };
+    for (uint32_t i = 0; i < 64; i++)
+        d->word[0][i] = 3 * i + 1;
+    g_autofree char *text = g_strdup_printf(
+        "%s@%%p1 bra $L_wait;\nmbarrier.init.shared::cta.b64 [%%r3], 1;\nmov.u64 %%rd7, %" G_GUINT64_FORMAT ";\n"
+        "mov.u32 %%r5, 64;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r3], 64;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%%r2], [%%rd7], %%r5, [%%r3];\n"
+        "$L_wait:\nbar.sync 0;\n$L_again:\nmbarrier.try_wait.parity.shared::cta.b64 %%p2, [%%r3], 0;\n"
+        "@!%%p2 bra $L_again;\nsetp.gt.u32 %%p4, %%r1, 15;\n@%%p4 bra $L_end;\nshl.b32 %%r7, %%r1, 2;\n"
+        "add.u32 %%r8, %%r2, %%r7;\nld.shared.u32 %%r9, [%%r8];\nmul.wide.u32 %%rd6, %%r1, 4;\n"
+        "add.s64 %%rd6, %%rd1, %%rd6;\nst.global.u32 [%%rd6], %%r9;\n$L_end:\nret;\n}\n",
+        head, d->x.base + 16);
+    if (!run(d, text, &none, 0, &fault))
+        g_error("%s", fault.text);
+    for (uint32_t i = 0; i < 16; i++)
+        g_assert_cmpuint(d->word[1][i], ==, 3 * (i + 4) + 1);
+    device_free(d);
+}
+
 /* --- planted faults ----------------------------------------------------------------------------------------------- */
 
 /* A product whose A is written by all threads and whose B is copied; a line of it is another one. */
@@ -366,6 +390,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/ptx-async/products", test_products);
     g_test_add_func("/ptx-async/tile", test_tile);
+    g_test_add_func("/ptx-async/line", test_line);
     g_test_add_func("/ptx-async/right", test_right);
     for (size_t i = 0; i < G_N_ELEMENTS(planted); i++) {
         g_autofree char *path = g_strdup_printf("/ptx-async/planted/%s", planted[i].name);

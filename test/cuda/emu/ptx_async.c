@@ -233,7 +233,46 @@ const char *ptx_decode_gate(const PtxOpcode *o, PtxInst *in)
     return in->sub & 1 ? "AMU" : "MU";
 }
 
-/* --- copies of tiles --- */
+/* --- copies --- */
+
+/* It begins: what comes is in f.data. */
+static void take_off(PtxWarp *w, Flight *f, const Gate *g, uint64_t dst)
+{
+    f->gate = g->at;
+    f->dst = (uint32_t)dst;
+    memcpy(f->clock, w->clock, sizeof f->clock);
+    f->clock[w->index] = ptx_tick(w->block);
+    g_array_append_vals(w->block->async->flights, f, 1);
+    w->block->copies_open++;
+}
+
+/* dst, src, bytes, barrier. */
+static void line_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
+{
+    const uint32_t *bytes = ptx_row(w, in->o[2]);
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        uint64_t from[LANES], dst = near_address(w, in, 0, in->imm, l);
+        Flight f = { .w = w, .in = in, .bytes = bytes[l] };
+        ptx_addresses(w, in, 1, in->imm_b, 1u << l, from);
+        if (dst % 16 || from[l] % 16 || f.bytes % 16 || !f.bytes)
+            ptx_fault(w, in, l, FAULT_ALIGNMENT,
+                      "copies %zu bytes from 0x%" G_GINT64_MODIFIER "x to 0x%" G_GINT64_MODIFIER
+                      "x of shared memory, which are no multiples of 16",
+                      f.bytes, from[l], dst);
+        ptx_shared_bytes(w, in, l, dst, f.bytes, USE_COPY);
+        const Gate *g = gate_at(w, in, l, near_address(w, in, 3, 0, l));
+        f.data = g_malloc(f.bytes);
+        for (size_t i = 0; i < f.bytes; i += 16) {
+            uint64_t address[LANES];
+            uint8_t *place[LANES];
+            address[l] = from[l] + i;
+            ptx_places(w, in, 1u << l, SPACE_GLOBAL, address, 16, USE_READ, place);
+            memcpy(f.data + i, place[l], 16);
+        }
+        take_off(w, &f, g, dst);
+    }
+}
 
 static void check_map(PtxWarp *w, const PtxInst *in, int l, const EmuTensorMap *t)
 {
@@ -269,7 +308,6 @@ static void copy_line(PtxWarp *w, const PtxInst *in, int l, const EmuTensorMap *
 /* dst, map, a number for each axis, barrier. vec: axes. */
 static void tile_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
 {
-    PtxBlock *b = w->block;
     const int32_t *o = ptx_more(w, in);
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m), at[5] = { 0 }, start[5];
@@ -296,9 +334,7 @@ static void tile_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
             ptx_fault(w, in, l, FAULT_ALIGNMENT,
                       "a tile at 0x%" G_GINT64_MODIFIER "x of shared memory, which is no multiple of 128", dst);
         ptx_shared_bytes(w, in, l, dst, f.bytes, USE_COPY);
-        Gate *g = gate_at(w, in, l, near_address(w, in, 2 + t.rank, 0, l));
-        f.gate = g->at;
-        f.dst = (uint32_t)dst;
+        const Gate *g = gate_at(w, in, l, near_address(w, in, 2 + t.rank, 0, l));
         f.data = g_malloc(f.bytes);
         size_t line = (size_t)t.box[0] * t.size;
         uint8_t buffer[2048];
@@ -315,19 +351,21 @@ static void tile_copy(PtxWarp *w, const PtxInst *in, uint32_t mask)
                 memcpy(f.data + (to - dst), buffer + c, 16);
             }
         }
-        memcpy(f.clock, w->clock, sizeof f.clock);
-        f.clock[w->index] = ptx_tick(b);
-        g_array_append_val(b->async->flights, f);
-        b->copies_open++;
+        take_off(w, &f, g, dst);
     }
 }
 
-/* cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [dst], [map, {x, y, z}], [barrier]
+/* cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [src], bytes, [barrier]
+ * cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [dst], [map, {x, y, z}], [barrier]
  */
 const char *ptx_decode_tile(const PtxOpcode *o, PtxInst *in)
 {
     static const char *const ranks[] = { ".1d", ".2d", ".3d", ".4d", ".5d" };
     static const char *const forms[] = { "MMUM", "MMUUM", "MMUUUM", "MMUUUUM", "MMUUUUUM" };
+    if (o->parts == 6 && ptx_is(o->part[4], ".global") && ptx_has(o, ".mbarrier::complete_tx::bytes") && in->n == 4) {
+        in->fn = line_copy;
+        return "MMUM";
+    }
     bool loads = o->parts > 7 && ptx_has(o, ".tensor") && ptx_has(o, ".tile") && ptx_is(o->part[6], ".global") &&
                  (ptx_is(o->part[5], ".shared::cluster") || ptx_is(o->part[5], ".shared::cta"));
     if (!loads || ptx_has(o, ".multicast::cluster") || !ptx_has(o, ".mbarrier::complete_tx::bytes"))
