@@ -48,25 +48,33 @@ static float plain(const HnTensor *a, const HnTensor *b, int64_t i, int64_t j)
     return sum;
 }
 
-#define SIZE 24 /* rows and columns: more than are "few", and no whole tile */
+#define SIZE 24  /* rows and columns: more than are "few", and no whole tile */
+#define WIDE 72  /* columns that warpgroups of capability 9.0 multiply ... */
+#define MANY 404 /* rows for which they have b split before */
 
 static void test_errors(void)
 {
-    static const int64_t depths[] = { 64, 256, 1024, 4096, 16384 };
-    for (guint d = 0; d < G_N_ELEMENTS(depths); d++) {
-        const int64_t k = depths[d];
-        g_autoptr(HnTensor) a = test_random(HN_F32, 2, (int64_t[]){ SIZE, k }, 5);
-        g_autoptr(HnTensor) b = test_random(HN_F32, 2, (int64_t[]){ k, SIZE }, 6);
+    static const int64_t sizes[][3] = {
+        /* k, rows, columns */
+        { 64, SIZE, SIZE },    { 256, SIZE, SIZE },   { 1024, SIZE, SIZE }, { 4096, SIZE, SIZE },
+        { 16384, SIZE, SIZE }, { 64, SIZE, WIDE },    { 256, SIZE, WIDE },  { 1024, SIZE, WIDE },
+        { 4096, SIZE, WIDE },  { 16384, SIZE, WIDE }, { 1024, MANY, WIDE },
+    };
+    for (guint d = 0; d < G_N_ELEMENTS(sizes); d++) {
+        const int64_t k = sizes[d][0], rows = sizes[d][1], columns = sizes[d][2];
+        g_autoptr(HnTensor) a = test_random(HN_F32, 2, (int64_t[]){ rows, k }, 5);
+        g_autoptr(HnTensor) b = test_random(HN_F32, 2, (int64_t[]){ k, columns }, 6);
         g_autoptr(HnTensor) y = product(a, b, FALSE);
         double ours = 0, theirs = 0, all = 0;
-        for (int64_t i = 0; i < SIZE; i++)
-            for (int64_t j = 0; j < SIZE; j++) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
                 const double want = exact(a, b, i, j);
                 ours += pow((double)at(y, i, j) - want, 2);
                 theirs += pow((double)plain(a, b, i, j) - want, 2);
                 all += want * want;
             }
-        g_test_message("K %" PRId64 ": error %.3g, of plain sums %.3g", k, sqrt(ours / all), sqrt(theirs / all));
+        g_test_message("K %" PRId64 ", %" PRId64 " x %" PRId64 ": error %.3g, of plain sums %.3g", k, rows, columns,
+                       sqrt(ours / all), sqrt(theirs / all));
         g_assert_cmpfloat(sqrt(ours / all), <=, k < 256 ? 4e-7 : sqrt(theirs / all));
     }
 }
@@ -87,15 +95,15 @@ static void fill(HnTensor *t, gboolean rows)
         }
 }
 
-static void test_kinds(gconstpointer strict)
+static void check_kinds(int64_t rows, int64_t columns, gboolean strict)
 {
-    g_autoptr(HnTensor) a = test_random(HN_F32, 2, (int64_t[]){ SIZE, 80 }, 7);
-    g_autoptr(HnTensor) b = test_random(HN_F32, 2, (int64_t[]){ 80, SIZE }, 8);
+    g_autoptr(HnTensor) a = test_random(HN_F32, 2, (int64_t[]){ rows, 80 }, 7);
+    g_autoptr(HnTensor) b = test_random(HN_F32, 2, (int64_t[]){ 80, columns }, 8);
     fill(a, TRUE);
     fill(b, FALSE);
-    g_autoptr(HnTensor) y = product(a, b, strict != NULL);
-    for (int64_t i = 0; i < SIZE; i++)
-        for (int64_t j = 0; j < SIZE; j++) {
+    g_autoptr(HnTensor) y = product(a, b, strict);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
             double scale = 0, units = 0;
             for (int64_t k = 0; k < 80; k++) {
                 scale += fabs((double)at(a, i, k) * (double)at(b, k, j));
@@ -112,6 +120,13 @@ static void test_kinds(gconstpointer strict)
                 g_test_fail();
             }
         }
+}
+
+static void test_kinds(gconstpointer strict)
+{
+    check_kinds(SIZE, SIZE, strict != NULL);
+    check_kinds(SIZE, WIDE, strict != NULL);
+    check_kinds(MANY, WIDE, strict != NULL);
 }
 
 /* Keys that are infinite, values that are: as ref has them. */
