@@ -64,28 +64,28 @@ template <typename T, typename Table>
 __device__ __forceinline__ void load(Numbers &to, const Table &t, const Operand &o, const Spot &s)
 {
     const T *x = hn_at<const T>(o.x);
-    const bool vectors = o.kind == HN_CUDA_DENSE && s.whole && hn_aligned(x);
     if (o.kind == HN_CUDA_NUMBER) {
         const float one = number(*x);
 #pragma unroll
         for (int j = 0; j < EACH; j++)
             to.v[j] = one;
-        return;
-    }
-    T v[QUADS][HN_QUAD];
+    } else if (o.kind == HN_CUDA_DENSE && s.whole && hn_aligned(x)) {
+        HnQuad<T> quad[QUADS]; /* all of them on their way at once */
 #pragma unroll
-    for (int q = 0; q < QUADS; q++)
-        if (vectors) {
-            const HnQuad<T> quad = *reinterpret_cast<const HnQuad<T> *>(x + s.i + q * s.apart);
+        for (int q = 0; q < QUADS; q++)
+            quad[q] = *reinterpret_cast<const HnQuad<T> *>(x + s.i + q * s.apart);
 #pragma unroll
-            for (int j = 0; j < HN_QUAD; j++)
-                v[q][j] = quad.v[j];
-        } else {
+        for (int j = 0; j < EACH; j++)
+            to.v[j] = number(quad[j / HN_QUAD].v[j % HN_QUAD]);
+    } else {
+        T v[QUADS][HN_QUAD];
+#pragma unroll
+        for (int q = 0; q < QUADS; q++)
             hn_load_quad(v[q], x, hn_places(o.kind, t.shape, t.axis, o.stride, s.i + q * s.apart));
-        }
 #pragma unroll
-    for (int j = 0; j < EACH; j++)
-        to.v[j] = number(v[j / HN_QUAD][j % HN_QUAD]);
+        for (int j = 0; j < EACH; j++)
+            to.v[j] = number(v[j / HN_QUAD][j % HN_QUAD]);
+    }
 }
 
 /* A byte of a bool that was made elsewhere may be any but 0. */
@@ -293,6 +293,18 @@ __device__ __forceinline__ void compute(Numbers &to, const HnCudaDo &c, const Nu
     }
 }
 
+__device__ __forceinline__ HnCudaDo fetch(const HnCudaDo &from)
+{
+    const uint4 w = reinterpret_cast<const uint4 &>(from);
+    return HnCudaDo{ (uint8_t)w.x,
+                     (uint8_t)(w.x >> 8),
+                     (uint8_t)(w.x >> 16),
+                     { (uint8_t)(w.x >> 24), (uint8_t)w.y, (uint8_t)(w.y >> 8) },
+                     {},
+                     __uint_as_float(w.z),
+                     __uint_as_float(w.w) };
+}
+
 template <typename Table>
 __device__ __forceinline__ void interpret(const Table &t, uint64_t z, const uint64_t *ports, float4 *registers)
 {
@@ -301,7 +313,7 @@ __device__ __forceinline__ void interpret(const Table &t, uint64_t z, const uint
         const Spot s = { i, apart, i + (QUADS - 1) * apart + HN_QUAD <= total };
         Numbers result = {}, loaded = {};
         for (int k = 0; k < t.n; k++) {
-            const HnCudaDo c = t.code[k];
+            const HnCudaDo c = fetch(t.code[k]);
             Numbers y = {}, w = {};
             if (c.port != HN_CUDA_NONE)
                 load_port(loaded, t, c.port, ports, s);

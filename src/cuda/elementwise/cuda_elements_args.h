@@ -23,7 +23,7 @@ typedef struct {
     uint8_t arg[3];
     uint8_t unused[2];
     float a, b;
-} HnCudaDo;
+} __attribute__((aligned(16))) HnCudaDo; /* read at once */
 
 /* Types of elements in memory. */
 enum {
