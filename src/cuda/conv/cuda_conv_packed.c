@@ -1,6 +1,7 @@
 /*
  * Conv by tensor cores where the weights are known at prepare: they are packed as fragments, taps before channels. A
- * block's tile and how many blocks share the terms of a sum follow from the sizes and the device.
+ * block's tile and how many blocks share the terms of a sum follow from the sizes and the device. Where windows
+ * overlap, and there is enough to do for all of the device, a block reads what its tile of an image looks at once.
  */
 #include <string.h>
 
@@ -26,16 +27,24 @@ typedef struct {
  * fill a multiprocessor, each in f32 and in halves; 0: the form is not there. */
 typedef struct {
     const char *name;
-    int rows, columns, threads, shared;
+    int rows, columns, threads;
+    int shared; /* but for lists; of a window's form, of the weights */
+    gboolean window;
     int alone[2], full[2];
 } Form;
 
-#define FORM_OF(name, down, across, deep, rows, columns, fetched, ...)                                  \
-    {                                                                                                   \
-        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across) * (deep)*HN_CUDA_WARP,      \
-            HN_CUDA_CONV_SHARED((down) * (rows)*16, (across) * (columns)*8, deep, fetched), __VA_ARGS__ \
+#define FORM_OF(name, down, across, deep, rows, columns, fetched, ...)                                         \
+    {                                                                                                          \
+        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across) * (deep)*HN_CUDA_WARP,             \
+            HN_CUDA_CONV_SHARED((down) * (rows)*16, (across) * (columns)*8, deep, fetched), FALSE, __VA_ARGS__ \
     }
 #define FORM(...) FORM_OF(__VA_ARGS__)
+#define WINDOW_OF(name, down, across, rows, columns, jobs, ...)                           \
+    {                                                                                     \
+        name, (down) * (rows)*16, (across) * (columns)*8, (down) * (across)*HN_CUDA_WARP, \
+            3 * (down) * (rows)*HN_CUDA_CONV_PACKED_BYTES, TRUE, __VA_ARGS__              \
+    }
+#define WINDOW(...) WINDOW_OF(__VA_ARGS__)
 
 static const Form forms[] = {
     FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 300, 300 }, { 330, 180 }),
@@ -43,6 +52,8 @@ static const Form forms[] = {
     FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1000 }, { 1070, 690 }),
     FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 900 }, { 1150, 800 }),
     FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1500 }, { 0, 1280 }),
+    WINDOW("conv_window_64x64", HN_CUDA_CONV_WINDOW_64x64, { 1300, 0 }, { 900, 0 }),
+    WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1000 }, { 0, 600 }),
 };
 
 /* Nanoseconds that sharing the terms costs, and each part of them. */
@@ -59,28 +70,64 @@ static int unit_of(const HnStep *s)
     return hn_cuda_in(s, X)->dtype == HN_F32 ? 4 : 8;
 }
 
-static int64_t stages_of(const HnStep *s, const HnConvPlan *p)
+static int64_t stages_of(const HnStep *s, const HnConvPlan *p, gboolean window)
 {
-    return tiles(p->taps * tiles(p->in_channels, unit_of(s)), HN_CUDA_CONV_UNITS);
+    const int64_t units = tiles(p->in_channels, unit_of(s));
+    return window ? p->taps * tiles(units, HN_CUDA_CONV_UNITS) : tiles(p->taps * units, HN_CUDA_CONV_UNITS);
 }
 
 /* How a form shares the work. */
 typedef struct {
     const Form *form;
-    int64_t rows, columns, splits, part, blocks; /* tiles, parts of the terms and stages of each, all blocks */
-    int64_t ns;
+    int64_t stages, rows, columns; /* ...; tiles */
+    int64_t splits, part;          /* parts of the terms, stages of each */
+    int64_t blocks, ns;
+    int64_t down, across, places; /* of a window's form: tiles of an image, places of x that one looks at */
+    int shift;
 } Share;
+
+#define WIDEST 5    /* tiles of an image are 8 to 1 << WIDEST wide */
+#define MOST_TAPS 7 /* along an axis */
+
+static gboolean overlaps(const HnConvPlan *p)
+{
+    gboolean fits = p->n == 2 && p->taps > 1;
+    for (int i = 0; fits && i < p->n; i++)
+        fits = p->axis[i].stride == 1 && p->axis[i].dilation == 1 && p->axis[i].kernel <= MOST_TAPS;
+    return fits;
+}
+
+/* Tiles of an image, as wide as makes them fewest. */
+static void cut_image(const HnConvPlan *p, Share *h)
+{
+    const HnWindowAxis *y = &p->axis[0], *x = &p->axis[1];
+    h->columns = G_MAXINT64;
+    for (int shift = 3; shift <= WIDEST; shift++) {
+        const int64_t wide = 1 << shift, high = h->form->columns >> shift;
+        const int64_t down = tiles(y->out, high), across = tiles(x->out, wide);
+        if (p->batch * down * across >= h->columns)
+            continue;
+        h->columns = p->batch * down * across;
+        h->down = down;
+        h->across = across;
+        h->places = (wide + x->kernel - 1) * (high + y->kernel - 1);
+        h->shift = shift;
+    }
+}
 
 static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64_t splits)
 {
     const HnCuda *c = s->device;
-    const int64_t stages = stages_of(s, p), most = HN_CUDA_CONV_PART_UNITS / HN_CUDA_CONV_UNITS;
+    const int64_t most = f->window ? G_MAXINT32 : HN_CUDA_CONV_PART_UNITS / HN_CUDA_CONV_UNITS;
     const gboolean half = hn_cuda_in(s, X)->dtype != HN_F32;
-    Share h = { .form = f };
+    Share h = { .form = f, .stages = stages_of(s, p, f->window) };
     h.rows = tiles(p->out_channels, f->rows);
-    h.columns = tiles(p->batch * p->y_plane, f->columns);
-    h.part = MIN(tiles(stages, splits), most);
-    h.splits = tiles(stages, h.part);
+    if (f->window)
+        cut_image(p, &h);
+    else
+        h.columns = tiles(p->batch * p->y_plane, f->columns);
+    h.part = MIN(tiles(h.stages, splits), most);
+    h.splits = tiles(h.stages, h.part);
     h.blocks = h.rows * p->group < G_MAXINT32 && h.columns < G_MAXINT32 / (h.rows * p->group)
                    ? h.rows * h.columns * p->group * h.splits
                    : G_MAXINT64;
@@ -95,20 +142,24 @@ static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64
 static gboolean choose(const HnStep *s, const HnConvPlan *p, Share *best)
 {
     static const int64_t splits[] = { 1, 2, 3, 4, 5, 6, 8, 12, 16 };
-    const int64_t stages = stages_of(s, p);
+    const int64_t stages = stages_of(s, p, TRUE);
     best->form = NULL;
-    for (guint i = 0; stages < G_MAXINT32 / HN_CUDA_CONV_UNITS && i < G_N_ELEMENTS(forms); i++)
+    for (guint i = 0; stages < G_MAXINT32 / HN_CUDA_CONV_UNITS && i < G_N_ELEMENTS(forms); i++) {
+        const Form *f = &forms[i];
+        if (f->full[hn_cuda_in(s, X)->dtype != HN_F32] == 0 || (f->window && !overlaps(p)))
+            continue;
         for (guint k = 0; k < G_N_ELEMENTS(splits); k++) {
-            if (forms[i].full[hn_cuda_in(s, X)->dtype != HN_F32] == 0 || (k > 0 && stages < splits[k] * PART_STAGES))
-                continue;
-            const Share h = share_of(s, p, &forms[i], splits[k]);
+            if (k > 0 && (f->window || stages_of(s, p, FALSE) < splits[k] * PART_STAGES))
+                break;
+            const Share h = share_of(s, p, f, splits[k]);
             if (h.blocks < G_MAXINT32 && (best->form == NULL || h.ns < best->ns))
                 *best = h;
         }
+    }
     return best->form != NULL;
 }
 
-static void describe(const HnConvPlan *p, const Share *h, int64_t stages, HnCudaConvPackedArgs *a)
+static void describe(const HnConvPlan *p, const Share *h, HnCudaConvPackedArgs *a)
 {
     *a = (HnCudaConvPackedArgs){ .pixels = p->batch * p->y_plane, .x_plane = p->x_plane, .y_plane = p->y_plane };
     hn_cuda_axes(p->n, p->axis, a->axis);
@@ -119,7 +170,12 @@ static void describe(const HnConvPlan *p, const Share *h, int64_t stages, HnCuda
     a->columns = h->columns;
     a->splits = (int32_t)h->splits;
     a->share = (int32_t)h->part;
-    a->stages = (int32_t)stages;
+    a->stages = (int32_t)h->stages;
+    a->down = (int32_t)h->down;
+    a->across = (int32_t)h->across;
+    a->places = (int32_t)h->places;
+    a->shift = h->shift;
+    a->list = h->form->shared + 2 * a->places * HN_CUDA_CONV_UNITS * 16;
 }
 
 /* Places that a unit names fit it (HnCudaConvUnit). */
@@ -160,9 +216,10 @@ static const char *packed_reject(const HnStep *s)
 
 typedef struct {
     HnConvPlan plan;
-    int unit;       /* elements */
-    int64_t stages; /* ... */
-    int64_t lines;  /* 16 rows each, of a group */
+    int unit;        /* elements */
+    int64_t stages;  /* ... */
+    int64_t lines;   /* 16 rows each, of a group */
+    gboolean window; /* taps lie within stages of channels */
 } Packing;
 
 static gsize list_bytes(const Packing *k)
@@ -173,6 +230,15 @@ static gsize list_bytes(const Packing *k)
 static gsize packed_bytes(const Packing *k)
 {
     return (gsize)(k->plan.group * k->lines * k->stages) * HN_CUDA_CONV_PACKED_BYTES;
+}
+
+/* The unit of a tap and these channels. */
+static int64_t unit_at(const Packing *k, int64_t tap, int64_t channels)
+{
+    const HnConvPlan *p = &k->plan;
+    if (!k->window)
+        return tap * tiles(p->in_channels, k->unit) + channels;
+    return (channels / HN_CUDA_CONV_UNITS * p->taps + tap) * HN_CUDA_CONV_UNITS + channels % HN_CUDA_CONV_UNITS;
 }
 
 /* Where element e of unit u of a row lies in its line, in elements. */
@@ -186,10 +252,9 @@ static int64_t place_of(const Packing *k, int64_t row, int64_t u, int e)
 static void fill_row(const Packing *k, guint8 *line, int64_t row, const guint8 *w, gsize size)
 {
     const HnConvPlan *p = &k->plan;
-    const int64_t units = tiles(p->in_channels, k->unit);
     for (int64_t tap = 0; tap < p->taps; tap++)
         for (int64_t c = 0; c < p->in_channels; c++)
-            memcpy(line + (gsize)place_of(k, row, tap * units + c / k->unit, (int)(c % k->unit)) * size,
+            memcpy(line + (gsize)place_of(k, row, unit_at(k, tap, c / k->unit), (int)(c % k->unit)) * size,
                    w + (gsize)(c * p->taps + tap) * size, size);
 }
 
@@ -203,8 +268,9 @@ static void fill_list(const Packing *k, HnCudaConvUnit *list)
         const int64_t tap = i / units, c = i % units * k->unit;
         const int64_t z = tap / a[2].kernel / a[1].kernel * a[0].dilation;
         const int64_t y = tap / a[2].kernel % a[1].kernel * a[1].dilation, x = tap % a[2].kernel * a[2].dilation;
-        list[i].offset = (int32_t)(c * p->x_plane + (z * a[1].in + y) * a[2].in + x);
-        list[i].place = (uint32_t)(z << 24 | y << 16 | x << 4 | MIN(k->unit, p->in_channels - c));
+        HnCudaConvUnit *u = &list[unit_at(k, tap, i % units)];
+        u->offset = (int32_t)(c * p->x_plane + (z * a[1].in + y) * a[2].in + x);
+        u->place = (uint32_t)(z << 24 | y << 16 | x << 4 | MIN(k->unit, p->in_channels - c));
     }
 }
 
@@ -231,7 +297,7 @@ static gboolean fill(const HnStep *s, void *to, const HnTensor *t, gconstpointer
 static int64_t variant_of(const Packing *k)
 {
     const HnConvPlan *p = &k->plan;
-    uint64_t h = (uint64_t)(k->lines * 31 + p->group);
+    uint64_t h = (uint64_t)((k->lines * 31 + p->group) * 2 + k->window);
     for (int i = 0; i < p->n; i++)
         h = (h * 1000003 + (uint64_t)p->axis[i].in) * 1000003 + (uint64_t)p->axis[i].dilation;
     return (int64_t)h;
@@ -250,6 +316,21 @@ static gboolean prepare_parts(HnStep *s, Conv *c, const Form *f, int64_t blocks,
     return (c->args.done = hn_cuda_table_new(s, zeros, n * sizeof *zeros, error)) != 0;
 }
 
+static gsize shared_of(const Form *f, int64_t units, int64_t places)
+{
+    if (!f->window)
+        return (gsize)f->shared + (gsize)units * sizeof(HnCudaConvUnit);
+    return MAX((gsize)f->shared + (gsize)places * (2 * HN_CUDA_CONV_UNITS * 16 + sizeof(int32_t)),
+               (gsize)HN_CUDA_CONV_SUMS(f->rows, f->columns, 1));
+}
+
+/* Of any step. */
+static gsize most_shared(const Form *f)
+{
+    const int wide = 1 << WIDEST, more = MOST_TAPS - 1;
+    return shared_of(f, HN_CUDA_CONV_PART_UNITS, (wide + more) * (f->columns / wide + more));
+}
+
 static gboolean packed_prepare(HnStep *s, GError **error)
 {
     Conv *c = g_new0(Conv, 1);
@@ -259,7 +340,8 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     (void)hn_cuda_conv_reject(s, &k.plan);
     (void)choose(s, &k.plan, &h);
     const Form *f = h.form;
-    describe(&k.plan, &h, stages_of(s, &k.plan), &c->args);
+    describe(&k.plan, &h, &c->args);
+    k.window = f->window;
     k.stages = c->args.stages;
     k.lines = (int64_t)c->args.rows * (f->rows / 16);
     const HnPackForm form = { .variant = variant_of(&k) };
@@ -271,10 +353,11 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     c->args.packed = c->args.units + list_bytes(&k);
     hn_cuda_end_init(s, &c->args.end);
     c->grid = hn_cuda_row(h.blocks, f->threads);
-    c->grid.shared = (gsize)f->shared + (gsize)c->args.share * HN_CUDA_CONV_UNITS * sizeof(HnCudaConvUnit);
-    c->f = hn_cuda_typed(s, "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
-    const gsize most = (gsize)f->shared + HN_CUDA_CONV_PART_UNITS * sizeof(HnCudaConvUnit); /* of any step */
-    return c->f != NULL && hn_cuda_allow_shared(s, c->f, most, error) && prepare_parts(s, c, f, h.blocks, error);
+    c->grid.shared = shared_of(f, c->args.share * HN_CUDA_CONV_UNITS, h.places);
+    c->f =
+        hn_cuda_typed(s, f->window ? "cuda_conv_window" : "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, most_shared(f), error) &&
+           prepare_parts(s, c, f, h.blocks, error);
 }
 
 static gboolean packed_run(HnStep *s, GError **error)

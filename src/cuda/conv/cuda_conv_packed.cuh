@@ -29,7 +29,6 @@ template <> struct HnConvBits<float> {
 /* --- sums of a warp: 16 DOWN rows by 8 ACROSS columns ------------------------------------------------------------- */
 
 template <typename T, int DOWN, int ACROSS> struct HnConvSums {
-    static constexpr bool EXACT = true; /* infinities are as in plain sums */
     float sum[DOWN][ACROSS][4];
 
     __device__ void start()
@@ -54,7 +53,6 @@ template <typename T, int DOWN, int ACROSS> struct HnConvSums {
 };
 
 template <int DOWN, int ACROSS> struct HnConvSums<float, DOWN, ACROSS> {
-    static constexpr bool EXACT = false;
     float sum[DOWN][ACROSS][4], main[DOWN][ACROSS][4], small[DOWN][ACROSS][4];
 
     __device__ void start()
@@ -143,6 +141,21 @@ __device__ inline float hn_conv_plain(const HnCudaConvPackedArgs &a, const HnCon
             sum += w[i * 4] * (held > 0 ? x[units[u].offset + i * a.x_plane] : 0.0f);
     }
     return sum;
+}
+
+/* A sum v of row `first` + r, of what is packed from row `first` on. What tensor cores made infinite or NaN of f32 is
+ * computed again. */
+template <typename T>
+__device__ inline void hn_conv_put(const HnCudaConvPackedArgs &a, const HnConvPixel &p, const uint8_t *packed,
+                                   int32_t first, int r, int32_t group, float v)
+{
+    const int64_t line = (int64_t)a.stages * HN_CUDA_CONV_PACKED_BYTES, at = p.y + (int64_t)(first + r) * a.y_plane;
+    const int32_t channel = group * a.out_channels + first + r;
+    if (sizeof(T) == sizeof(float) && !isfinite(v))
+        v = hn_conv_plain(a, p, reinterpret_cast<const float *>(packed + r / 16 * line), r % 16);
+    float result[1] = { a.bias != 0 ? v + hn_load(hn_at<const T>(a.bias) + channel) : v };
+    hn_end<T, 1>(a.end, result, channel, [&](int) { return at; });
+    hn_store(hn_at<T>(a.y) + at, result[0]);
 }
 
 /* --- the tile ----------------------------------------------------------------------------------------------------- */
@@ -318,15 +331,6 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
         } else {
             v = met(r);
         }
-        if (!HnConvSums<T, DOWN, ACROSS>::EXACT && !isfinite(v))
-            v = hn_conv_plain(a, pixel, reinterpret_cast<const float *>(packed + r / 16 * pack_step), r % 16);
-        const int32_t channel = row * F::ROWS + r;
-        const int32_t all = group * a.out_channels + channel;
-        if (a.bias != 0)
-            v += hn_load(hn_at<const T>(a.bias) + all);
-        const int64_t at = pixel.y + (int64_t)channel * a.y_plane;
-        float result[1] = { v };
-        hn_end<T, 1>(a.end, result, all, [&](int) { return at; });
-        hn_store(hn_at<T>(a.y) + at, result[0]);
+        hn_conv_put<T>(a, pixel, packed, row * F::ROWS, r, group, v);
     }
 }

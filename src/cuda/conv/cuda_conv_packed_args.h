@@ -23,6 +23,11 @@
 #define HN_CUDA_CONV_64x64_deep 2, 2, 2, 2, 4, 1 /* where there are few blocks */
 #define HN_CUDA_CONV_64x128 2, 4, 1, 2, 4, 1
 
+/* Of cuda_conv_window.cuh: warps that share rows and columns; 16 rows and 8 columns of fragments; units that a thread
+ * gathers in a stage. */
+#define HN_CUDA_CONV_WINDOW_64x64 2, 2, 2, 4, 2
+#define HN_CUDA_CONV_WINDOW_64x128 2, 4, 2, 4, 1
+
 /* Bytes of shared memory for stages of units and weights, or for the sums of the warps; behind them is the list. */
 #define HN_CUDA_CONV_STAGES(rows, columns, fetched) \
     (((fetched) + 2) * ((rows) / 16 * HN_CUDA_CONV_PACKED_BYTES) + 2 * ((columns)*128))
@@ -48,5 +53,8 @@ typedef struct {
     int32_t rows, splits;                      /* tiles of rows; parts of the terms */
     int32_t stages, share;                     /* stages, of a part at most */
     int32_t groups, in_channels, out_channels; /* channels of a group */
+    /* of cuda_conv_window.cuh: tiles of an image; the width of one, as a power of two; places of x that one looks at,
+     * and where their list is in shared memory */
+    int32_t down, across, shift, places, list;
     HnCudaEnd end;
 } HnCudaConvPackedArgs;
