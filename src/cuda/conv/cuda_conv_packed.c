@@ -17,7 +17,7 @@
 enum { X, W, BIAS };
 
 typedef struct {
-    HnCuFunction f;
+    HnCuFunction f, fours; /* fours: where x lies at a multiple of four elements; else NULL */
     HnCudaGrid grid;
     HnPack *pack;
     HnCudaConvPackedArgs args;
@@ -31,6 +31,7 @@ typedef struct {
     int shared; /* but for lists; of a window's form, of the weights */
     gboolean window;
     int alone[2], full[2];
+    int fours[2]; /* as full, by loads of four pixels */
 } Form;
 
 #define FORM_OF(name, down, across, deep, rows, columns, fetched, ...)                                         \
@@ -47,13 +48,13 @@ typedef struct {
 #define WINDOW(...) WINDOW_OF(__VA_ARGS__)
 
 static const Form forms[] = {
-    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 300, 300 }, { 330, 180 }),
-    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32, { 350, 300 }, { 450, 250 }),
-    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1000 }, { 1070, 690 }),
-    FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 900 }, { 1150, 800 }),
-    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1500 }, { 0, 1280 }),
-    WINDOW("conv_window_64x64", HN_CUDA_CONV_WINDOW_64x64, { 1300, 0 }, { 900, 0 }),
-    WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1000 }, { 0, 600 }),
+    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 300, 300 }, { 330, 180 }, { 0, 0 }),
+    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32, { 350, 300 }, { 450, 250 }, { 0, 0 }),
+    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1000 }, { 1070, 690 }, { 900, 0 }),
+    FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 900 }, { 1150, 800 }, { 0, 0 }),
+    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1500 }, { 0, 1280 }, { 0, 900 }),
+    WINDOW("conv_window_64x64", HN_CUDA_CONV_WINDOW_64x64, { 1300, 0 }, { 900, 0 }, { 0, 0 }),
+    WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1000 }, { 0, 600 }, { 0, 0 }),
 };
 
 /* Nanoseconds that sharing the terms costs, and each part of them. */
@@ -97,6 +98,15 @@ static gboolean overlaps(const HnConvPlan *p)
     return fits;
 }
 
+/* Pixels of y are those of x, and four of them of one image. */
+static gboolean fours_fit(const HnConvPlan *p)
+{
+    gboolean fits = p->taps == 1 && p->x_plane % 4 == 0;
+    for (int i = 0; fits && i < p->n; i++)
+        fits = p->axis[i].stride == 1 && p->axis[i].pad == 0 && p->axis[i].in == p->axis[i].out;
+    return fits;
+}
+
 /* Tiles of an image, as wide as makes them fewest. */
 static void cut_image(const HnConvPlan *p, Share *h)
 {
@@ -133,7 +143,8 @@ static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64
                    : G_MAXINT64;
     if (h.blocks >= G_MAXINT32)
         return h;
-    h.ns = h.part * MAX(f->alone[half], tiles(h.blocks, c->multiprocessors) * f->full[half]);
+    const int full = f->fours[half] > 0 && fours_fit(p) ? f->fours[half] : f->full[half];
+    h.ns = h.part * MAX(f->alone[half], tiles(h.blocks, c->multiprocessors) * full);
     h.ns += h.splits > 1 ? SPLIT_NS + h.splits * PART_NS : 0;
     return h;
 }
@@ -331,6 +342,16 @@ static gsize most_shared(const Form *f)
     return shared_of(f, HN_CUDA_CONV_PART_UNITS, (wide + more) * (f->columns / wide + more));
 }
 
+static gboolean prepare_fours(HnStep *s, Conv *c, const Form *f, const HnConvPlan *p, GError **error)
+{
+    const HnDtype t = hn_cuda_in(s, X)->dtype;
+    if (f->fours[t != HN_F32] == 0 || !fours_fit(p))
+        return TRUE;
+    g_autofree char *name = g_strconcat(f->name, "_fours", NULL);
+    c->fours = hn_cuda_typed(s, "cuda_conv_packed", name, t, error);
+    return c->fours != NULL && hn_cuda_allow_shared(s, c->fours, most_shared(f), error);
+}
+
 static gboolean packed_prepare(HnStep *s, GError **error)
 {
     Conv *c = g_new0(Conv, 1);
@@ -357,7 +378,7 @@ static gboolean packed_prepare(HnStep *s, GError **error)
     c->f =
         hn_cuda_typed(s, f->window ? "cuda_conv_window" : "cuda_conv_packed", f->name, hn_cuda_in(s, X)->dtype, error);
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, most_shared(f), error) &&
-           prepare_parts(s, c, f, h.blocks, error);
+           prepare_fours(s, c, f, &k.plan, error) && prepare_parts(s, c, f, h.blocks, error);
 }
 
 static gboolean packed_run(HnStep *s, GError **error)
@@ -369,7 +390,8 @@ static gboolean packed_run(HnStep *s, GError **error)
     a.y = hn_cuda_out_address(s, 0);
     a.parts = a.splits > 1 ? hn_cuda_scratch(s) : 0;
     hn_cuda_end_place(s, &a.end);
-    return hn_cuda_launch(s, c->f, c->grid, &a, error);
+    const gboolean fours = c->fours != NULL && a.x % (hn_cuda_in(s, X)->dtype == HN_F32 ? 16 : 8) == 0;
+    return hn_cuda_launch(s, fours ? c->fours : c->f, c->grid, &a, error);
 }
 
 static void packed_release(HnStep *s)

@@ -19,11 +19,11 @@
 
 template <typename T> struct HnConvBits {
     typedef uint16_t Bits;
-    static constexpr int UNIT = 8, EACH = 2; /* elements of a unit, of a word */
+    static constexpr int UNIT = 8; /* elements of a unit */
 };
 template <> struct HnConvBits<float> {
     typedef uint32_t Bits;
-    static constexpr int UNIT = 4, EACH = 1;
+    static constexpr int UNIT = 4;
 };
 
 /* --- sums of a warp: 16 DOWN rows by 8 ACROSS columns ------------------------------------------------------------- */
@@ -160,7 +160,52 @@ __device__ inline void hn_conv_put(const HnCudaConvPackedArgs &a, const HnConvPi
 
 /* --- the tile ----------------------------------------------------------------------------------------------------- */
 
-template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED>
+/* Elements of AT_ONCE neighbouring pixels. */
+template <typename T, int AT_ONCE> struct HnConvLoad {
+    typedef typename HnConvBits<T>::Bits Bits;
+};
+template <> struct HnConvLoad<float, 4> {
+    typedef uint4 Bits;
+};
+template <typename T> struct HnConvLoad<T, 4> {
+    typedef uint2 Bits;
+};
+
+/* Words of a unit of pixel q of those that were loaded at once. */
+template <typename T>
+__device__ __forceinline__ uint4 hn_conv_words(const typename HnConvBits<T>::Bits (&v)[HnConvBits<T>::UNIT], int)
+{
+    if constexpr (sizeof(T) == 4)
+        return make_uint4(v[0], v[1], v[2], v[3]);
+    else
+        return make_uint4(v[0] | (uint32_t)v[1] << 16, v[2] | (uint32_t)v[3] << 16, v[4] | (uint32_t)v[5] << 16,
+                          v[6] | (uint32_t)v[7] << 16);
+}
+template <typename T> __device__ __forceinline__ uint4 hn_conv_words(const uint4 (&v)[4], int q)
+{
+    return q == 0   ? make_uint4(v[0].x, v[1].x, v[2].x, v[3].x)
+           : q == 1 ? make_uint4(v[0].y, v[1].y, v[2].y, v[3].y)
+           : q == 2 ? make_uint4(v[0].z, v[1].z, v[2].z, v[3].z)
+                    : make_uint4(v[0].w, v[1].w, v[2].w, v[3].w);
+}
+__device__ __forceinline__ uint32_t hn_conv_pair(const uint2 &a, const uint2 &b, int q)
+{
+    return __byte_perm(q / 2 ? a.y : a.x, q / 2 ? b.y : b.x, q % 2 ? 0x7632 : 0x5410);
+}
+template <typename T> __device__ __forceinline__ uint4 hn_conv_words(const uint2 (&v)[8], int q)
+{
+    return make_uint4(hn_conv_pair(v[0], v[1], q), hn_conv_pair(v[2], v[3], q), hn_conv_pair(v[4], v[5], q),
+                      hn_conv_pair(v[6], v[7], q));
+}
+
+/* Where piece `piece` of a line lies in it: elsewhere than those of the lines beside it, and of each fourth one. */
+__device__ __forceinline__ int hn_conv_piece(int line, int piece)
+{
+    return (piece ^ line % 8 ^ line / 8 % 4) * 16;
+}
+
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED,
+          int AT_ONCE = 1>
 struct HnConvForm {
     static constexpr int WARPS = WARPS_DOWN * WARPS_ACROSS * WARPS_DEEP, THREADS = WARPS * HN_WARP;
     static constexpr int ROWS = WARPS_DOWN * DOWN * 16, COLUMNS = WARPS_ACROSS * ACROSS * 8;
@@ -168,18 +213,20 @@ struct HnConvForm {
     static constexpr int AHEAD = FETCHED + 2,
                          PITCH = COLUMNS + 4; /* stages of weights that are there or on their way */
     static constexpr int SHARED = HN_CUDA_CONV_SHARED(ROWS, COLUMNS, WARPS_DEEP, FETCHED); /* and 8 for each unit */
-    static constexpr int EACH = HN_CUDA_CONV_UNITS * COLUMNS / THREADS; /* units that a thread gathers */
-    static_assert(THREADS % COLUMNS == 0 && EACH > 0, "a thread gathers units of one column");
+    static constexpr int GATHERED = COLUMNS / AT_ONCE, EACH = HN_CUDA_CONV_UNITS * GATHERED / THREADS;
+    static_assert(THREADS % COLUMNS == 0 && EACH > 0, "a thread gathers EACH units of AT_ONCE columns");
     static_assert(ACROSS % 2 == 0 && HN_CUDA_CONV_STEPS % WARPS_DEEP == 0, "pairs of fragments, shares of steps");
 };
 
-/* FETCHED: stages of x on their way to registers. */
-template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED>
+/* FETCHED: stages of x on their way to registers. AT_ONCE: pixels of a load, of which all or none are in x. */
+template <typename T, int WARPS_DOWN, int WARPS_ACROSS, int WARPS_DEEP, int DOWN, int ACROSS, int FETCHED,
+          int AT_ONCE = 1>
 __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
 {
-    typedef HnConvForm<T, WARPS_DOWN, WARPS_ACROSS, WARPS_DEEP, DOWN, ACROSS, FETCHED> F;
-    typedef typename HnConvBits<T>::Bits Bits;
-    constexpr int UNIT = HnConvBits<T>::UNIT, PER = HnConvBits<T>::EACH, LINES = F::THREADS / F::COLUMNS;
+    typedef HnConvForm<T, WARPS_DOWN, WARPS_ACROSS, WARPS_DEEP, DOWN, ACROSS, FETCHED, AT_ONCE> F;
+    typedef typename HnConvLoad<T, AT_ONCE>::Bits Bits;
+    constexpr int UNIT = HnConvBits<T>::UNIT, LINES = F::THREADS / F::COLUMNS;
+    constexpr int GATHERED = F::GATHERED, GATHERERS = F::THREADS / GATHERED;
     extern __shared__ __align__(128) uint8_t room[];
     __shared__ int32_t last;
     HnCudaConvUnit *units = reinterpret_cast<HnCudaConvUnit *>(room + F::SHARED);
@@ -193,8 +240,9 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
     const int64_t at_column = hn_divide(i, a.splits, split);
     const int64_t tile = (at_column * a.groups + group) * a.rows + row;
     const int32_t from = split * a.share, stages = min(a.share, a.stages - from);
-    const HnConvPixel pixel = hn_conv_pixel(a, at_column * F::COLUMNS + tid % F::COLUMNS, group);
-    const Bits *x = hn_at<const Bits>(a.x) + pixel.x;
+    const int64_t first_column = at_column * F::COLUMNS;
+    const HnConvPixel source = hn_conv_pixel(a, first_column + tid % GATHERED * AT_ONCE, group);
+    const T *x = hn_at<const T>(a.x) + source.x;
     const int64_t pack_step = (int64_t)a.stages * HN_CUDA_CONV_PACKED_BYTES;
     const uint8_t *packed =
         hn_at<const uint8_t>(a.packed) + ((int64_t)group * a.rows + row) * (F::ROWS / 16) * pack_step;
@@ -218,23 +266,25 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
     const auto fetch = [&](Bits(&to)[F::EACH][UNIT], int32_t stage) {
 #pragma unroll
         for (int k = 0; k < F::EACH; k++) {
-            const HnCudaConvUnit u = units[stage * HN_CUDA_CONV_UNITS + tid / F::COLUMNS + k * LINES];
-            const int count = hn_conv_count(a, pixel, u.place);
-            const Bits *p = x + u.offset;
+            const HnCudaConvUnit u = units[stage * HN_CUDA_CONV_UNITS + tid / GATHERED + k * GATHERERS];
+            const int count = hn_conv_count(a, source, u.place);
+            const T *p = x + u.offset;
 #pragma unroll
-            for (int e = 0; e < UNIT; e++, p += a.x_plane)
-                to[k][e] = e < count ? *p : (Bits)0;
+            for (int e = 0; e < UNIT; e++, p += a.x_plane) {
+                memset(&to[k][e], 0, sizeof(Bits));
+                if (e < count)
+                    to[k][e] = *reinterpret_cast<const Bits *>(p);
+            }
         }
     };
     const auto store = [&](uint8_t *to, const Bits(&from)[F::EACH][UNIT]) {
 #pragma unroll
-        for (int k = 0; k < F::EACH; k++) {
-            const int line = tid % F::COLUMNS, piece = tid / F::COLUMNS + k * LINES;
-            uint32_t v[4];
-            for (int r = 0; r < 4; r++)
-                v[r] = PER == 1 ? from[k][r] : from[k][r * 2 % UNIT] | (uint32_t)from[k][(r * 2 + 1) % UNIT] << 16;
-            *reinterpret_cast<uint4 *>(to + line * 128 + (piece ^ line % 8) * 16) = make_uint4(v[0], v[1], v[2], v[3]);
-        }
+        for (int k = 0; k < F::EACH; k++)
+#pragma unroll
+            for (int q = 0; q < AT_ONCE; q++) {
+                const int line = tid % GATHERED * AT_ONCE + q, piece = tid / GATHERED + k * GATHERERS;
+                *reinterpret_cast<uint4 *>(to + line * 128 + hn_conv_piece(line, piece)) = hn_conv_words<T>(from[k], q);
+            }
     };
 
     HnConvSums<T, DOWN, ACROSS> sums;
@@ -259,7 +309,7 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
 #pragma unroll
             for (int c = 0; c < ACROSS; c += 2) {
                 const int line = across + c * 8 + lane / 16 * 8 + lane % 8, piece = step * 2 + lane / 8 % 2;
-                hn_fragments<false>(&v[c][0], bs + line * 128 + (piece ^ line % 8) * 16);
+                hn_fragments<false>(&v[c][0], bs + line * 128 + hn_conv_piece(line, piece));
             }
             sums.add(w, v);
         }
@@ -293,6 +343,7 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
     __syncthreads();
 
     const int col = tid % F::COLUMNS;
+    const HnConvPixel pixel = AT_ONCE == 1 ? source : hn_conv_pixel(a, first_column + col, group);
     float *parts = a.splits > 1 ? hn_at<float>(a.parts) + tile * a.splits * (F::ROWS * F::COLUMNS) : nullptr;
     const int rows = min(F::ROWS, a.out_channels - row * F::ROWS);
     const auto met = [&](int r) {

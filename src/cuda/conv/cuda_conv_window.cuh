@@ -18,7 +18,7 @@ __device__ __forceinline__ void hn_conv_window(const HnCudaConvPackedArgs &a)
 {
     typedef HnConvWindowForm<T, WARPS_DOWN, WARPS_ACROSS, DOWN, ACROSS, JOBS> F;
     typedef typename HnConvBits<T>::Bits Bits;
-    constexpr int UNIT = HnConvBits<T>::UNIT, PER = HnConvBits<T>::EACH, LINES = F::THREADS / F::COLUMNS;
+    constexpr int UNIT = HnConvBits<T>::UNIT, LINES = F::THREADS / F::COLUMNS;
     extern __shared__ __align__(128) uint8_t room[];
     const int tid = threadIdx.x, lane = tid % HN_WARP, warp = tid / HN_WARP;
     const int down = warp % WARPS_DOWN * DOWN, across = warp / WARPS_DOWN * ACROSS * 8;
@@ -76,12 +76,8 @@ __device__ __forceinline__ void hn_conv_window(const HnCudaConvPackedArgs &a)
 #pragma unroll
         for (int k = 0; k < JOBS; k++) {
             const int job = at + k * F::THREADS + tid, unit = job / places, line = job - unit * places;
-            uint32_t v[4];
-            for (int r = 0; r < 4; r++)
-                v[r] = PER == 1 ? next[k][r] : next[k][r * 2 % UNIT] | (uint32_t)next[k][(r * 2 + 1) % UNIT] << 16;
             if (job < jobs)
-                *reinterpret_cast<uint4 *>(to + line * 128 + (unit ^ line % 8) * 16) =
-                    make_uint4(v[0], v[1], v[2], v[3]);
+                *reinterpret_cast<uint4 *>(to + line * 128 + (unit ^ line % 8) * 16) = hn_conv_words<T>(next[k], 0);
         }
     };
     for (int at = 0; at < jobs; at += JOBS * F::THREADS) {
