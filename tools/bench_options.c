@@ -178,15 +178,24 @@ int bench_sides(const Bench *b)
     return b->second ? 2 : b->ctx->n_args;
 }
 
+/* Other options choose what is measured of one device. */
+static gboolean goes_with_two_devices(const Bench *b)
+{
+    const BenchParams *p = b->p;
+    if (b->ctx->n_args > 1 || b->streams != 1 || strcmp(b->ctx->args[0], "-") == 0)
+        return FALSE;
+    if (p->batch_max || hn_tool_train_any_batch(&p->training))
+        return FALSE;
+    return !p->baseline && !p->instances && !p->steps;
+}
+
 /* --device A,B */
 static gboolean open_second(Bench *b, GError **error)
 {
-    const BenchParams *p = b->p;
     const char *name = b->ctx->common.device_b;
     if (!name)
         return TRUE;
-    if (b->ctx->n_args > 1 || b->streams != 1 || p->batch_max || p->baseline || p->instances || p->steps ||
-        hn_tool_train_any_batch(&p->training) || strcmp(b->ctx->args[0], "-") == 0)
+    if (!goes_with_two_devices(b))
         return hn_tool_usage(error, "two devices are for one model in a file, without '--streams', '--batch-max', "
                                     "'--batch auto', '--baseline', '--instances' and '--steps'");
     return (b->second = hn_backend_find(name, error)) != NULL;

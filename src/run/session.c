@@ -345,6 +345,17 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
     return TRUE;
 }
 
+/* A variable's place on the device, which is counted once. */
+static gboolean is_of_variable(const HnEngine *e, const HnTensor *t)
+{
+    for (guint i = 0; e->residents != NULL && i < e->residents->len; i++) {
+        const HnResident *r = e->residents->pdata[i];
+        if (r != NULL && r->there->data == t->data)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
 {
     t->plans++;
@@ -357,7 +368,8 @@ static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
             t->weight_bytes += s->tensor->bytes;
         } else if (s->kept && s->root == NULL && s->tensor != NULL && !s->changing) {
             t->output_bytes += s->tensor->bytes;
-            t->device_bytes += s->where == HN_DEVICE ? s->tensor->bytes : 0;
+            if (s->where == HN_DEVICE && !is_of_variable(p->exec->env->engine, s->tensor))
+                t->device_bytes += s->tensor->bytes;
         }
     }
     for (guint i = 0; i < p->steps->len; i++) {

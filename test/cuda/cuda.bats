@@ -93,6 +93,12 @@ bench_on() {
     refuses 4 "no memory of its own" hone-bench conv.onnx --io device
 }
 
+@test "hone-bench --train on the device: variables are counted once" {
+    bench_on --train "$root/models/digits/model.onnx" --batch 2 --runs 2
+    holds ".runs[0].gpu | .times_ms.kernels > 0 and .times_ms.recorded == .times_ms.segments"
+    holds ".runs[0].gpu.memory_bytes | .allocated >= .planned and .allocated <= 1.02 * .planned"
+}
+
 @test "hone-bench compares two devices" {
     succeeds hone-bench chain.onnx --device cpu,cuda --runs 20 --json=report.json
     python3 "$root/test/cli/schema.py" "$root/schemas/bench.json" report.json
