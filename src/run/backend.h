@@ -143,6 +143,9 @@ struct HnKernel {
     const char *(*reject)(const HnStep *s);
     gboolean (*prepare)(HnStep *s, GError **error);
     gboolean (*run)(HnStep *s, GError **error);
+    /* The same for steps of the kernel that follow each other, each in memory of its own: in fewer launches. NULL: one
+     * by one. Steps of little memory whose results nobody else reads are put together at the plan's end for it. */
+    gboolean (*run_many)(HnStep *const *steps, int n, GError **error);
     void (*release)(HnStep *s);
     gboolean inplace;      /* run() may write output 0 over input 0 ... */
     gboolean inplace_each; /* ... or each output k over input k */

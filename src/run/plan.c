@@ -378,6 +378,7 @@ static gboolean plan_build(HnPlan *p, GError **error)
     hn_plan_drop_wide(p);
     if (ok) {
         hn_plan_hoist_moves(p);
+        hn_plan_gather(p);
         hn_plan_join(p);
         hn_plan_lifetimes(p);
         ok = hn_plan_place(p, error) && hn_plan_own_memory(p, error) && hn_plan_settle(p, error);

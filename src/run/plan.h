@@ -271,6 +271,15 @@ void hn_plan_hoist_moves(HnPlan *p);
 /* hn_session_foreach_unrecorded(), of this plan alone. */
 void hn_plan_foreach_unrecorded(const HnPlan *p, HnUnrecordedFn fn, gpointer data);
 
+/* --- together.c: steps that are run together */
+
+/* Puts them one behind the other (HnKernel.run_many). */
+void hn_plan_gather(HnPlan *p);
+/* How many steps from `from` on, of those before `end`, are. */
+int hn_plan_together(const HnPlan *p, int from, int end);
+/* Where the copies of results to the host begin at the plan's end. */
+guint hn_plan_first_result(const HnPlan *p);
+
 /* --- settle.c: variables on a device */
 
 /* Result k, in that slot, is not copied to the host: it replaces variables on the device. */

@@ -36,16 +36,11 @@ static const HnKernel settle_kernel = { .name = "run.settle", .run = settle_run 
  * that is a variable as it was is copied first. */
 static guint place_of_copies(const HnPlan *p)
 {
-    guint at = p->steps->len;
-    for (guint i = at; i-- > 0;) {
-        const HnStep *s = p->steps->pdata[i];
-        if (!hn_step_is_move(s) || s->out[0].slot->where != HN_HOST)
-            return at;
-        if (hn_slot_root(s->in[0].slot)->variable)
+    const guint first = hn_plan_first_result(p);
+    for (guint i = first; i < p->steps->len; i++)
+        if (hn_slot_root(((const HnStep *)p->steps->pdata[i])->in[0].slot)->variable)
             return p->steps->len;
-        at = i;
-    }
-    return at;
+    return first;
 }
 
 /* By step *at of the plan, whose memory is there already. */

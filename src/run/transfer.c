@@ -217,9 +217,13 @@ void hn_plan_forget_segments(HnPlan *p)
 
 static gboolean run_each(const HnPlan *p, const HnSegment *g, GError **error)
 {
-    for (int i = g->start; i < g->end; i++)
-        if (!hn_halt_go(p->exec->env->halt, error) || !hn_step_run(p->steps->pdata[i], error))
+    for (int i = g->start, n; i < g->end; i += n) {
+        HnStep *const *s = (HnStep *const *)p->steps->pdata + i;
+        n = hn_plan_together(p, i, g->end);
+        if (!hn_halt_go(p->exec->env->halt, error) ||
+            !(n > 1 ? s[0]->kernel->run_many(s, n, error) : hn_step_run(s[0], error)))
             return FALSE;
+    }
     return TRUE;
 }
 

@@ -225,6 +225,45 @@ static void check_copies(gconstpointer data)
     lesson_close(&goes);
 }
 
+static void count_optimizers(const HnStep *s, int depth, gpointer n)
+{
+    (void)depth;
+    *(int *)n += s->kernel != NULL && s->kernel->run_many != NULL;
+}
+
+/* All weights of a step are updated by one launch, and all averages by another one, but where steps are timed. */
+static void test_together(void)
+{
+    static const Setting settings[] = {
+        { .rule = "adamw:lr=0.01", .clip = 1, .ema = 0.9 },
+        { .rule = "adamw:lr=0.01", .ema = 0.9 },
+        { .rule = "sgd:lr=0.01:momentum=0.9", .ema = 0.9 },
+        { .rule = "lion:lr=0.01", .ema = 0.9, .micro = 2 },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(settings); i++) {
+        Lesson timed, l;
+        int n = 0;
+        lesson_open(&timed, nets[0].text, hn_backend_cuda(0), &settings[i]);
+        lesson_open(&l, nets[0].text, hn_backend_cuda(0), &settings[i]);
+        hn_session_foreach_step(hn_trainer_session(l.trainer), count_optimizers, &n);
+        g_assert_cmpint(n, ==, settings[i].micro > 1 ? 0 : 2 * 5);
+        HnTimer timer = { .tick_ns = 1 };
+        hn_session_set_timer(hn_trainer_session(timed.trainer), &timer);
+        start_counting();
+        step(&timed);
+        const int each = calls.launches;
+        start_counting();
+        step(&l);
+        if (n > 0)
+            g_assert_cmpint(calls.launches, ==, each - n + 2);
+        assert_states(&l, &timed, 0, 0);
+        hn_session_set_timer(hn_trainer_session(timed.trainer), NULL);
+        g_free(timer.spans);
+        lesson_close(&timed);
+        lesson_close(&l);
+    }
+}
+
 /* In f16 the CPU rounds as the device does: the same steps are skipped, and scales grow at the same time. In bf16 there
  * is nothing to scale. */
 static void check_halves(gconstpointer data)
@@ -344,6 +383,7 @@ int main(int argc, char **argv)
         g_autofree char *halves = g_strconcat("/cuda/train/halves/", nets[i].name, NULL);
         g_test_add_data_func(halves, GUINT_TO_POINTER(i), check_halves);
     }
+    g_test_add_func("/cuda/train/together", test_together);
     g_test_add_func("/cuda/train/resume", test_resume);
     g_test_add_func("/cuda/train/not-finite", test_not_finite);
     return g_test_run();

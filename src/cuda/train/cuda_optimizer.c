@@ -2,6 +2,8 @@
  * Optimizers of f32 in one pass over weights, state and gradient, and the norm of gradients. What changes from step to
  * step is read on the device.
  */
+#include <string.h>
+
 #include "op/optimizer.h"
 
 #include "cuda/core/cuda_kernel.h"
@@ -10,9 +12,11 @@
 #define THREADS 256
 
 typedef struct {
-    HnCuFunction f;
+    HnCuFunction f, many; /* of one weight, and of several */
     HnCudaGrid grid;
-    HnCudaOptimizerArgs args;
+    HnCudaOptimizer how;
+    int64_t n;
+    float decay;
 } Optimizer;
 
 /* --- AdamW, Sgd, Lion, MovingAverage ------------------------------------------------------------------------------ */
@@ -36,61 +40,100 @@ static gboolean prepare(HnStep *s, const char *name, GError **error)
     const HnOptimizer *p = s->params;
     Optimizer *o = g_new0(Optimizer, 1);
     s->state = o;
-    o->args.n = hn_cuda_in(s, 0)->n;
-    o->args.states = s->in[1].slot != NULL ? s->n_out : 1;
-    o->args.decay = (float)p->weight_decay;
-    o->args.momentum = (float)p->momentum;
-    o->args.epsilon = (float)p->epsilon;
-    o->args.new1 = (float)(1 - p->beta1);
-    o->args.new2 = (float)(1 - p->beta2);
-    o->args.keep2 = (float)p->beta2;
-    o->grid = hn_cuda_loop(s, (o->args.n + 3) / 4, THREADS);
-    o->f = hn_cuda_typed(s, "cuda_optimizer", name, HN_F32, error);
-    return o->f != NULL;
+    o->n = hn_cuda_in(s, 0)->n;
+    o->decay = (float)p->weight_decay;
+    o->how.states = s->in[1].slot != NULL ? s->n_out : 1;
+    o->how.momentum = (float)p->momentum;
+    o->how.epsilon = (float)p->epsilon;
+    o->how.new1 = (float)(1 - p->beta1);
+    o->how.new2 = (float)(1 - p->beta2);
+    o->how.keep2 = (float)p->beta2;
+    o->grid = hn_cuda_loop(s, (o->n + 3) / 4, THREADS);
+    g_autofree char *one = g_strconcat("optimizer_", name, NULL), *many = g_strconcat("optimizers_", name, NULL);
+    return (o->f = hn_cuda_typed(s, "cuda_optimizer", one, HN_F32, error)) != NULL &&
+           (o->many = hn_cuda_typed(s, "cuda_optimizer", many, HN_F32, error)) != NULL;
 }
 
 static gboolean adamw_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, "optimizer_adamw", error);
+    return prepare(s, "adamw", error);
 }
 
 static gboolean sgd_prepare(HnStep *s, GError **error)
 {
     const HnOptimizer *p = s->params;
-    return prepare(s,
-                   s->in[1].slot == NULL ? "optimizer_descend"
-                   : p->nesterov         ? "optimizer_nesterov"
-                                         : "optimizer_momentum",
-                   error);
+    return prepare(s, s->in[1].slot == NULL ? "descend" : p->nesterov ? "nesterov" : "momentum", error);
 }
 
 static gboolean lion_prepare(HnStep *s, GError **error)
 {
-    return prepare(s, "optimizer_lion", error);
+    return prepare(s, "lion", error);
 }
 
 static gboolean average_prepare(HnStep *s, GError **error)
 {
-    if (!prepare(s, "optimizer_average", error))
+    if (!prepare(s, "average", error))
         return FALSE;
     Optimizer *o = s->state;
-    o->args.states = 1;
-    o->args.new1 = (float)(1 - ((const HnOptimizer *)s->params)->decay);
+    o->how.states = 1;
+    o->how.new1 = (float)(1 - ((const HnOptimizer *)s->params)->decay);
     return TRUE;
 }
 
 /* With the gradient and `hyper` as these inputs. */
+static HnCudaOptimized weight_of(const HnStep *s, int gradient, int hyper)
+{
+    const Optimizer *o = s->state;
+    HnCudaOptimized w = {
+        .dw = hn_cuda_in_address(s, gradient), .hyper = hn_cuda_in_address(s, hyper), .n = o->n, .decay = o->decay
+    };
+    for (int k = 0; k < o->how.states; k++) {
+        w.in[k] = hn_cuda_in_address(s, k);
+        w.out[k] = hn_cuda_out_address(s, k);
+    }
+    return w;
+}
+
 static gboolean run(const HnStep *s, int gradient, int hyper, GError **error)
 {
     const Optimizer *o = s->state;
-    HnCudaOptimizerArgs a = o->args;
-    for (int k = 0; k < a.states; k++) {
-        a.in[k] = hn_cuda_in_address(s, k);
-        a.out[k] = hn_cuda_out_address(s, k);
-    }
-    a.dw = hn_cuda_in_address(s, gradient);
-    a.hyper = hn_cuda_in_address(s, hyper);
+    const HnCudaOptimizerArgs a = { o->how, weight_of(s, gradient, hyper) };
     return hn_cuda_launch(s, o->f, o->grid, &a, error);
+}
+
+/* The two have the same numbers, but for how much weights decay. */
+static gboolean alike(const HnStep *a, const HnStep *b)
+{
+    const Optimizer *x = a->state, *y = b->state;
+    return x->f == y->f && memcmp(&x->how, &y->how, sizeof x->how) == 0;
+}
+
+/* As many of the steps as one launch takes: how many. */
+static int describe(HnStep *const *steps, int n, int gradient, int hyper, HnCudaOptimizersArgs *a)
+{
+    a->how = ((const Optimizer *)steps[0]->state)->how;
+    a->weights = a->blocks = 0;
+    while (a->weights < MIN(n, HN_CUDA_OPTIMIZERS) && alike(steps[0], steps[a->weights])) {
+        const HnStep *s = steps[a->weights];
+        HnCudaOptimized *w = &a->weight[a->weights++];
+        *w = weight_of(s, gradient, hyper);
+        w->first = a->blocks;
+        a->blocks += (int32_t)((const Optimizer *)s->state)->grid.grid[0];
+    }
+    return a->weights;
+}
+
+static gboolean run_many(HnStep *const *steps, int n, int gradient, int hyper, GError **error)
+{
+    HnCudaOptimizersArgs a;
+    for (int i = 0, some; i < n; i += some) {
+        const Optimizer *o = steps[i]->state;
+        some = describe(steps + i, n - i, gradient, hyper, &a);
+        if (!(some > 1 ? hn_cuda_launch(steps[i], o->many, hn_cuda_row(a.blocks, THREADS), &a, error)
+                       : run(steps[i], gradient, hyper, error)))
+            return FALSE;
+    }
+    return TRUE;
 }
 
 static gboolean optimizer_run(HnStep *s, GError **error)
@@ -98,15 +141,25 @@ static gboolean optimizer_run(HnStep *s, GError **error)
     return run(s, s->n_in - 2, s->n_in - 1, error);
 }
 
+static gboolean optimizer_run_many(HnStep *const *steps, int n, GError **error)
+{
+    return run_many(steps, n, steps[0]->n_in - 2, steps[0]->n_in - 1, error);
+}
+
 static gboolean average_run(HnStep *s, GError **error)
 {
     return run(s, 1, 2, error);
 }
 
+static gboolean average_run_many(HnStep *const *steps, int n, GError **error)
+{
+    return run_many(steps, n, 1, 2, error);
+}
+
 #define OPTIMIZER(title)                                                                                      \
     {                                                                                                         \
         .name = "cuda." #title, .reject = optimizer_reject, .prepare = title##_prepare, .run = optimizer_run, \
-        .release = hn_cuda_release, .inplace = TRUE, .inplace_each = TRUE                                     \
+        .run_many = optimizer_run_many, .release = hn_cuda_release, .inplace = TRUE, .inplace_each = TRUE     \
     }
 
 static const HnKernel adamw = OPTIMIZER(adamw), sgd = OPTIMIZER(sgd), lion = OPTIMIZER(lion);
@@ -116,6 +169,7 @@ static const HnKernel moving_average = {
     .reject = reject_f32,
     .prepare = average_prepare,
     .run = average_run,
+    .run_many = average_run_many,
     .release = hn_cuda_release,
     .inplace = TRUE,
 };

@@ -9,10 +9,28 @@ typedef struct {
     uint64_t in[HN_CUDA_STATES], out[HN_CUDA_STATES], dw;
     uint64_t hyper; /* f32[HN_HYPERS]; 0: of a moving average that is always made */
     int64_t n;
-    float decay, momentum, epsilon;
+    int32_t first; /* of several weights: of the blocks that are its own */
+    float decay;
+} HnCudaOptimized;
+
+typedef struct {
+    float momentum, epsilon;
     float new1, new2, keep2; /* 1 - beta1, 1 - beta2, beta2 */
     int32_t states;
+} HnCudaOptimizer;
+
+typedef struct {
+    HnCudaOptimizer how;
+    HnCudaOptimized weight;
 } HnCudaOptimizerArgs;
+
+#define HN_CUDA_OPTIMIZERS 40 /* of a launch */
+
+typedef struct {
+    HnCudaOptimizer how;
+    int32_t weights, blocks;
+    HnCudaOptimized weight[HN_CUDA_OPTIMIZERS];
+} HnCudaOptimizersArgs;
 
 #define HN_CUDA_NORM_INPUTS 128 /* of a launch */
 #define HN_CUDA_NORM_CHUNK 8192 /* elements whose squares are one sum */
