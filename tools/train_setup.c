@@ -276,7 +276,12 @@ HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnToolReadFn read, gpointer da
     int asked = 0;
     if (t->parts == 0 && !parse_count("--micro-batches", t->p->micro_batches, &asked, error))
         return NULL;
-    const HnMicroOptions o = { samples_of(t), asked == AUTO && t->limit > 0, make_trainer, are_apart, &m };
+    const HnMicroOptions o = { .batch = samples_of(t),
+                               .fit = asked == AUTO && t->limit > 0,
+                               .make = make_trainer,
+                               .apart = are_apart,
+                               .data = &m,
+                               .whole = backend->memory != NULL };
     if (asked == 0 && hn_tool_train_any_batch(t->p)) /* in small enough parts any batch fits */
         asked = 1;
     t->parts = asked > 0 ? asked : t->parts;

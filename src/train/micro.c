@@ -138,7 +138,7 @@ HnTrainer *hn_micro_trainer(const HnMicroOptions *o, int *parts, GError **error)
         g_propagate_error(error, cause);
     else
         g_clear_error(&cause);
-    if (t == NULL || *parts > 1 || o->batch <= 0 || hn_trainer_statistics(t) > 0)
+    if (t == NULL || *parts > 1 || o->batch <= 0 || o->whole || hn_trainer_statistics(t) > 0)
         return t;
     hn_trainer_forecast(t, &f);
     const gsize own = hn_trainer_bytes(t);

@@ -18,6 +18,8 @@ typedef struct {
     /* ... else so many that a part stays in the caches, if this is TRUE: see hn_micro_apart() */
     gboolean (*apart)(gpointer data);
     gpointer data;
+    gboolean
+        whole; /* not for the caches' sake: the device's memory is not the host's, and large batches keep it busy */
 } HnMicroOptions;
 
 /* A trainer of as many parts; *parts: how many. Normalizations that follow the batch keep it whole, unless `fit` says

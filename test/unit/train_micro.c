@@ -130,7 +130,7 @@ static gsize needed(const char *text, int parts)
 static int parts_for(Lesson *l, gboolean fit, GError **error)
 {
     int parts = 0;
-    const HnMicroOptions o = { BATCH, fit, make, are_apart, l };
+    const HnMicroOptions o = { .batch = BATCH, .fit = fit, .make = make, .apart = are_apart, .data = l };
     g_autoptr(HnTrainer) t = hn_micro_trainer(&o, &parts, error);
     return t != NULL ? parts : 0;
 }
@@ -162,6 +162,23 @@ static void test_guarded(void)
     Lesson none = { .text = plain, .limit = 1000, .apart = TRUE };
     g_assert_cmpint(parts_for(&none, TRUE, &error), ==, 0);
     g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+}
+
+/* More than caches hold is cut, unless caches do not matter. */
+static void test_whole(void)
+{
+    static const char *const wide = "opset 17 graph g(%x:f32[N,4,16,16]) -> (%y) { "
+                                    "%c1 = Conv(%x, a:f32[160,4,3,3]) pads=[1,1,1,1] %r1 = Relu(%c1) "
+                                    "%c2 = Conv(%r1, b:f32[160,160,3,3]) pads=[1,1,1,1] %y = Relu(%c2) }";
+    for (int whole = 0; whole <= 1; whole++) {
+        Lesson l = { .text = wide, .apart = TRUE };
+        int parts = 0;
+        const HnMicroOptions o = { .batch = BATCH, .make = make, .apart = are_apart, .data = &l, .whole = whole == 1 };
+        g_autoptr(HnTrainer) t = hn_micro_trainer(&o, &parts, NULL);
+        g_assert_nonnull(t);
+        g_assert_true(whole == 1 ? parts == 1 : parts > 1);
+        g_assert_cmpint(l.asked, ==, whole == 0);
+    }
 }
 
 /* What several parts are said to need is what they take, sums of gradients included. */
@@ -209,6 +226,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/train/micro/limits", test_limits);
     g_test_add_func("/train/micro/guarded", test_guarded);
+    g_test_add_func("/train/micro/whole", test_whole);
     g_test_add_func("/train/micro/forecast", test_forecast);
     g_test_add_func("/train/micro/levels", test_levels);
     return g_test_run();
