@@ -12,7 +12,7 @@
 #define THREADS 256
 
 typedef struct {
-    HnCuFunction f, many; /* of one weight, and of several */
+    HnCuFunction f;
     HnCudaGrid grid;
     HnCudaOptimizer how;
     int64_t n;
@@ -49,9 +49,8 @@ static gboolean prepare(HnStep *s, const char *name, GError **error)
     o->how.new2 = (float)(1 - p->beta2);
     o->how.keep2 = (float)p->beta2;
     o->grid = hn_cuda_loop(s, (o->n + 3) / 4, THREADS);
-    g_autofree char *one = g_strconcat("optimizer_", name, NULL), *many = g_strconcat("optimizers_", name, NULL);
-    return (o->f = hn_cuda_typed(s, "cuda_optimizer", one, HN_F32, error)) != NULL &&
-           (o->many = hn_cuda_typed(s, "cuda_optimizer", many, HN_F32, error)) != NULL;
+    g_autofree char *full = g_strconcat("optimizer_", name, NULL);
+    return (o->f = hn_cuda_typed(s, "cuda_optimizer", full, HN_F32, error)) != NULL;
 }
 
 static gboolean adamw_prepare(HnStep *s, GError **error)
@@ -94,13 +93,6 @@ static HnCudaOptimized weight_of(const HnStep *s, int gradient, int hyper)
     return w;
 }
 
-static gboolean run(const HnStep *s, int gradient, int hyper, GError **error)
-{
-    const Optimizer *o = s->state;
-    const HnCudaOptimizerArgs a = { o->how, weight_of(s, gradient, hyper) };
-    return hn_cuda_launch(s, o->f, o->grid, &a, error);
-}
-
 /* The two have the same numbers, but for how much weights decay. */
 static gboolean alike(const HnStep *a, const HnStep *b)
 {
@@ -123,14 +115,13 @@ static int describe(HnStep *const *steps, int n, int gradient, int hyper, HnCuda
     return a->weights;
 }
 
-static gboolean run_many(HnStep *const *steps, int n, int gradient, int hyper, GError **error)
+static gboolean run(HnStep *const *steps, int n, int gradient, int hyper, GError **error)
 {
     HnCudaOptimizersArgs a;
     for (int i = 0, some; i < n; i += some) {
-        const Optimizer *o = steps[i]->state;
         some = describe(steps + i, n - i, gradient, hyper, &a);
-        if (!(some > 1 ? hn_cuda_launch(steps[i], o->many, hn_cuda_row(a.blocks, THREADS), &a, error)
-                       : run(steps[i], gradient, hyper, error)))
+        if (!hn_cuda_launch(steps[i], ((const Optimizer *)steps[i]->state)->f, hn_cuda_row(a.blocks, THREADS), &a,
+                            error))
             return FALSE;
     }
     return TRUE;
@@ -138,22 +129,22 @@ static gboolean run_many(HnStep *const *steps, int n, int gradient, int hyper, G
 
 static gboolean optimizer_run(HnStep *s, GError **error)
 {
-    return run(s, s->n_in - 2, s->n_in - 1, error);
+    return run(&s, 1, s->n_in - 2, s->n_in - 1, error);
 }
 
 static gboolean optimizer_run_many(HnStep *const *steps, int n, GError **error)
 {
-    return run_many(steps, n, steps[0]->n_in - 2, steps[0]->n_in - 1, error);
+    return run(steps, n, steps[0]->n_in - 2, steps[0]->n_in - 1, error);
 }
 
 static gboolean average_run(HnStep *s, GError **error)
 {
-    return run(s, 1, 2, error);
+    return run(&s, 1, 1, 2, error);
 }
 
 static gboolean average_run_many(HnStep *const *steps, int n, GError **error)
 {
-    return run_many(steps, n, 1, 2, error);
+    return run(steps, n, 1, 2, error);
 }
 
 #define OPTIMIZER(title)                                                                                      \

@@ -109,14 +109,10 @@ template <typename How> __device__ static void update_one(const HnCudaOptimizers
                 (int64_t)(end - first) * blockDim.x);
 }
 
-#define KERNEL(name, How)                                                                              \
-    extern "C" __global__ void optimizer_##name##_f32(const __grid_constant__ HnCudaOptimizerArgs a)   \
-    {                                                                                                  \
-        update<How>(a.how, a.weight, hn_first(), hn_stride());                                         \
-    }                                                                                                  \
-    extern "C" __global__ void optimizers_##name##_f32(const __grid_constant__ HnCudaOptimizersArgs a) \
-    {                                                                                                  \
-        update_one<How>(a);                                                                            \
+#define KERNEL(name, How)                                                                             \
+    extern "C" __global__ void optimizer_##name##_f32(const __grid_constant__ HnCudaOptimizersArgs a) \
+    {                                                                                                 \
+        update_one<How>(a);                                                                           \
     }
 KERNEL(adamw, AdamW)
 KERNEL(descend, Descend)

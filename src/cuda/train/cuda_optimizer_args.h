@@ -9,7 +9,7 @@ typedef struct {
     uint64_t in[HN_CUDA_STATES], out[HN_CUDA_STATES], dw;
     uint64_t hyper; /* f32[HN_HYPERS]; 0: of a moving average that is always made */
     int64_t n;
-    int32_t first; /* of several weights: of the blocks that are its own */
+    int32_t first; /* of the blocks that are its own */
     float decay;
 } HnCudaOptimized;
 
@@ -18,11 +18,6 @@ typedef struct {
     float new1, new2, keep2; /* 1 - beta1, 1 - beta2, beta2 */
     int32_t states;
 } HnCudaOptimizer;
-
-typedef struct {
-    HnCudaOptimizer how;
-    HnCudaOptimized weight;
-} HnCudaOptimizerArgs;
 
 #define HN_CUDA_OPTIMIZERS 40 /* of a launch */
 
