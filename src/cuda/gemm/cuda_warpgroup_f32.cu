@@ -255,6 +255,8 @@ template <bool A_ALONG_K, Right B> __device__ void warpgroup_tiles(const HnCudaW
     uint8_t *const stages = shared + (base - hn_shared(shared));
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, ROWS, COLUMNS);
     if (threadIdx.x == 0) {
+        hn_map_soon(&all.a);
+        hn_map_soon(&all.b);
         for (int i = 0; i < STAGES; i++) {
             hn_gate_init(full + 8 * i, B == SPLIT ? 1 : 1 + HN_WARPGROUP_THREADS);
             hn_gate_init(empty + 8 * i, GROUPS * 4);

@@ -88,6 +88,8 @@ __device__ void warpgroup_tiles(const HnCudaWarpgroupArgs &all)
     const uint32_t full = out + GROUPS * HN_WARPGROUP_OUT, empty = full + 8 * STAGES;
     const int group = threadIdx.x / HN_WARPGROUP_THREADS, jobs = HnTileJob::count(a, ROWS, COLUMNS);
     if (threadIdx.x == 0) {
+        hn_map_soon(&all.a);
+        hn_map_soon(&all.b);
         for (int i = 0; i < STAGES; i++) {
             hn_gate_init(full + 8 * i, 1);
             hn_gate_init(empty + 8 * i, GROUPS * 4);

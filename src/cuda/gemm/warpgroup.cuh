@@ -53,6 +53,11 @@ __device__ inline void hn_written()
 /* --- copies --------------------------------------------------------------------------------------------------------
  */
 
+/* The map will be used soon. */
+__device__ inline void hn_map_soon(const HnCuTensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 /* The map's box from element x of line y of stack z on: what is outside of the tensor becomes 0. */
 __device__ inline void hn_copy_tile(uint32_t to, const HnCuTensorMap *map, uint32_t gate, int x, int y, int z)
 {
