@@ -119,13 +119,17 @@ class Operators:
         self.files = {}
         for folder, _, files in os.walk(CUDA):
             for n in files:
-                if n.endswith(".c"):
+                if n.endswith((".c", ".h")):
                     self.files[os.path.join(folder, n)] = read(os.path.join(folder, n))
 
     def of(self, module):
         users = {p for p, text in self.files.items() if f'"{module}"' in text}
-        headers = [os.path.relpath(p, os.path.join(ROOT, "src"))[:-1] + "h" for p in users]
-        users |= {p for p, text in self.files.items() if any(f'"{h}"' in text for h in headers)}
+        headers, more = set(), {os.path.relpath(p, os.path.join(ROOT, "src"))[:-1] + "h" for p in users}
+        while more - headers:  # and headers that include them
+            headers |= more
+            of_headers = [p for p, text in self.files.items() if any(f'"{h}"' in text for h in headers)]
+            more = {os.path.relpath(p, os.path.join(ROOT, "src")) for p in of_headers if p.endswith(".h")}
+            users |= {p for p in of_headers if p.endswith(".c")}
         stems = {os.path.relpath(p, CUDA)[:-2] for p in users}
         return [self.names[s] for s, f in self.symbols if f in stems and s in self.names]
 
