@@ -63,6 +63,63 @@ static void run_right(const Place *p, HnSession *s, GPtrArray *in)
     run_close(p, s, in, 1e-5, 1e-6);
 }
 
+static void count_table(const HnStep *s, int depth, gpointer data)
+{
+    (void)depth;
+    *(guint *)data += s->table != NULL;
+}
+
+/* Steps that exchange the bytes of their results by a table, which took over a function of one operand. */
+static void test_exchanged(void)
+{
+    static const char *const makers[] = { "Conv(%a, %w) pads=[1,1,1,1]", "Add(%a, %b)",
+                                          "AveragePool(%a) kernel_shape=[3,3] strides=[1,2]" };
+    for (guint i = 0; i < G_N_ELEMENTS(makers); i++) {
+        g_autofree char *text = g_strconcat(
+            "opset 17 graph g(%x:f32[1,8,6,7]) -> (%y) { %aq = QuantizeLinear(%x, s:f32={0.015625}, z:u8={99}) "
+            "%a = DequantizeLinear(%aq, s, z) %bq = QuantizeLinear(%x, t:f32={0.03125}, z) %b = DequantizeLinear(%bq, "
+            "t, z) "
+            "%w = DequantizeLinear(wq:i8[9,8,3,3], ws:f32={0.015625}, wz:i8={0}) %c = ",
+            makers[i],
+            " %cq = QuantizeLinear(%c, cs:f32={0.25}, cz:u8={90}) %d = DequantizeLinear(%cq, cs, cz) %e = "
+            "LeakyRelu(%d) "
+            "alpha=0.25 %p = QuantizeLinear(%e, ps:f32={0.3125}, pz:u8={7}) %y = DequantizeLinear(%p, ps, pz) }",
+            NULL);
+        Place p;
+        place_open(&p, text);
+        HnSession *s = place_session(&p);
+        guint tables = 0;
+        g_autoptr(GPtrArray) in = test_inputs(s, 3);
+        run_right(&p, s, in);
+        hn_session_foreach_step(s, count_table, &tables);
+        g_assert_cmpuint(tables, ==, 1);
+        hn_session_free(s);
+        place_close(&p);
+    }
+}
+
+/* Element-wise nodes in one kernel, whose results are operands of several others: of one shape, and along axes. */
+static void test_group(void)
+{
+    static const char *const texts[] = {
+        "opset 17 graph g(%x:f32[5,37], %u:f32[5,37], %v:f32[5,37]) -> (%y) { %a = Mul(%x, %u) %b = Add(%a, %v) "
+        "%c = Sub(%a, %b) %d = Tanh(%b) %e = Mul(%c, %d) %f = Add(%e, %a) %g = Sub(%f, %x) %y = Mul(%g, %d) }",
+        "opset 17 graph g(%x:f32[5,37], %u:f32[37], %v:f32[5,1]) -> (%y) { %a = Mul(%x, %u) %b = Add(%a, %v) "
+        "%c = Sub(%a, %b) %d = Tanh(%b) %e = Mul(%c, %d) %f = Add(%e, %a) %g = Sub(%f, %u) %y = Mul(%g, %d) }",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        Place p;
+        place_open(&p, texts[i]);
+        HnSession *s = place_session(&p);
+        g_autoptr(GPtrArray) in = test_inputs(s, 3);
+        start_counting();
+        run_right(&p, s, in);
+        g_assert_cmpint(calls.launches, ==, 1);
+        hn_session_free(s);
+        place_close(&p);
+    }
+}
+
 /* Hardmax has no kernel there: its input comes to the host, which waits for it, and its result goes back. */
 static void test_host_step(void)
 {
@@ -383,6 +440,8 @@ int main(int argc, char **argv)
     g_test_add_func("/cuda/run/kept-inputs-host-step", test_kept_host_step);
     g_test_add_func("/cuda/run/device-times", test_device_times);
     g_test_add_func("/cuda/run/marked-steps", test_marked_steps);
+    g_test_add_func("/cuda/run/group", test_group);
+    g_test_add_func("/cuda/run/exchanged", test_exchanged);
     g_test_add_func("/cuda/run/loop", test_loop);
     g_test_add_func("/cuda/run/data-dependent", test_data_dependent);
     g_test_add_func("/cuda/run/shapes", test_shapes);

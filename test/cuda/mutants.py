@@ -34,7 +34,8 @@ ALIVE = os.path.join(HERE, "mutants-alive.txt")
 HEADER, ENTRY, ALIGN = "<8sII64s", "<64sQQ", 64  # as src/cuda/pack_kernels.py
 
 # what else judges a family, of BUILD/test, where it was built
-PROGRAMS = {"trees": ["test-cpu_trees"], "gemm": ["test-cuda_products"]}
+PROGRAMS = {"elementwise": ["cuda/test-cuda-run"], "gemm": ["test-cuda_products"], "int8": ["cuda/test-cuda-run"],
+            "trees": ["test-cpu_trees"]}
 
 # files of kernels for capability 9.0 alone
 HOPPER_LIST = re.search(r"^hopper_files = \[(.*?)\]", open(os.path.join(CUDA, "meson.build")).read(), re.M | re.S)
@@ -67,16 +68,17 @@ def is_code(line):
 
 def places(path):
     """[(kind, line number, changed line, what it says)] of a file"""
-    found, comment = [], False
+    found, comment, times = [], False, {}
     for i, line in enumerate(read(path).split("\n")):
         begins = "/*" in line and "*/" not in line
         if not comment and not begins and is_code(line):
-            code = line.split("/*")[0]
+            code, text = line.split("/*")[0], line.strip()
+            times[text] = times.get(text, 0) + 1
+            which = f" ({times[text]})" if times[text] > 1 else ""
             for kind, pattern, change in KINDS:
                 for nth, m in enumerate(re.finditer(pattern, code)):
                     made = code[: m.start()] + change(m) + code[m.end() :] + line[len(code) :]
-                    if kind != "bound" or "template" not in line:
-                        found.append((kind, i, made, f"{os.path.basename(path)}: {kind} {nth + 1} of '{line.strip()}'"))
+                    found.append((kind, i, made, f"{os.path.basename(path)}: {kind} {nth + 1} of '{text}'{which}"))
         comment = (comment or begins) and "*/" not in line
     return found
 
