@@ -72,14 +72,15 @@ static void count_table(const HnStep *s, int depth, gpointer data)
 /* Steps that exchange the bytes of their results by a table, which took over a function of one operand. */
 static void test_exchanged(void)
 {
-    static const char *const makers[] = { "Conv(%a, %w) pads=[1,1,1,1]", "Add(%a, %b)",
+    static const char *const makers[] = { "Conv(%a, %w) pads=[1,1,1,1]", "Conv(%a, %v) group=8", "Add(%a, %b)",
                                           "AveragePool(%a) kernel_shape=[3,3] strides=[1,2]" };
     for (guint i = 0; i < G_N_ELEMENTS(makers); i++) {
         g_autofree char *text = g_strconcat(
             "opset 17 graph g(%x:f32[1,8,6,7]) -> (%y) { %aq = QuantizeLinear(%x, s:f32={0.015625}, z:u8={99}) "
             "%a = DequantizeLinear(%aq, s, z) %bq = QuantizeLinear(%x, t:f32={0.03125}, z) %b = DequantizeLinear(%bq, "
             "t, z) "
-            "%w = DequantizeLinear(wq:i8[9,8,3,3], ws:f32={0.015625}, wz:i8={0}) %c = ",
+            "%w = DequantizeLinear(wq:i8[9,8,3,3], ws:f32={0.015625}, wz:i8={0}) "
+            "%v = DequantizeLinear(vq:i8[8,1,3,3], ws, wz) %c = ",
             makers[i],
             " %cq = QuantizeLinear(%c, cs:f32={0.25}, cz:u8={90}) %d = DequantizeLinear(%cq, cs, cz) %e = "
             "LeakyRelu(%d) "

@@ -125,13 +125,15 @@ class Operators:
                     self.files[os.path.join(folder, n)] = read(os.path.join(folder, n))
 
     def of(self, module):
-        users = {p for p, text in self.files.items() if f'"{module}"' in text}
-        headers, more = set(), {os.path.relpath(p, os.path.join(ROOT, "src"))[:-1] + "h" for p in users}
-        while more - headers:  # and headers that include them
-            headers |= more
-            of_headers = [p for p, text in self.files.items() if any(f'"{h}"' in text for h in headers)]
-            more = {os.path.relpath(p, os.path.join(ROOT, "src")) for p in of_headers if p.endswith(".h")}
-            users |= {p for p in of_headers if p.endswith(".c")}
+        some = module.rsplit("_", 1)[0] + "_"  # the name may be put together
+        users = {p for p, text in self.files.items() if f'"{module}"' in text or f'"{some}%s"' in text}
+        before = -1
+        while len(users) > before:  # what helpers launch, their users do
+            before = len(users)
+            headers = {os.path.relpath(p, os.path.join(ROOT, "src"))[:-1] + "h" for p in users}
+            users |= {p for p, text in self.files.items() if any(f'"{h}"' in text for h in headers)}
+        made = [k for p in users for k in re.findall(r"^const HnKernel (hn_cuda_\w+)\b", self.files[p], re.M)]
+        users |= {p for p, text in self.files.items() if any(re.search(rf"\b{k}\b", text) for k in made)}
         stems = {os.path.relpath(p, CUDA)[:-2] for p in users}
         return [self.names[s] for s, f in self.symbols if f in stems and s in self.names]
 
@@ -198,6 +200,8 @@ class Device:
         judges = [[self.check, "--device=cuda", f"--op={op}"] for op in self.operators.of(name)]
         programs = [os.path.join(self.build, "test", p) for p in PROGRAMS.get(family, [])]
         judges += [[p] for p in programs if os.path.exists(p)]
+        if not judges:
+            sys.exit(f"mutants: no operator is known to launch what is in {name}.cu")
         for judge in judges:
             said = judge[-1].split("=")[-1]
             try:
