@@ -54,6 +54,7 @@ static const HnCase matmulinteger[] = {
     { "u8[1,333] !i8[333,67] u8={9} !i8={1}", NULL },
     { "u8[2,7,64] !u8[64,33] u8={200} !u8={128}", NULL },
     { "i8[2,3,5,31] u8[2,3,31,40] i8={-128} u8={255}", NULL },
+    { "u8[70,0] i8[0,9] u8={3} i8={2}", NULL }, /* of nothing */
     { "u8[2,1] u8[1,2] u8[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "u8[2,1] u8[1,2] i8={0}", NULL, .refused = TRUE, .code = HN_ERROR_TYPE },
 };
