@@ -141,6 +141,16 @@ bench_on() {
     holds ".runs[0].gpu.noise.celsius == null"
 }
 
+@test "a tool that watches through NVTX: a range for each launch, by the node's name" {
+    export NVTX_INJECTION64_PATH=$build/test/cuda/libhone-emunvtx.so HONE_EMU_NVTX=$PWD/ranges
+    run_on two cuda out.npz
+    [ "$(paste -sd ' ' ranges)" = "push relu pop push neg pop" ] || { cat ranges; return 1; }
+    rm ranges
+    NVTX_INJECTION64_PATH=libm.so.6 run_on two cuda out.npz
+    NVTX_INJECTION64_PATH=/nowhere.so run_on two cuda out.npz
+    [ ! -e ranges ]
+}
+
 @test "hone-profile on the device: kernels, copies and the rest add up, with its roofline and memory" {
     succeeds hone-profile chain.onnx --data random --device cuda --runs 7 --json=report.json --trace trace.json
     python3 "$root/test/cli/schema.py" "$root/schemas/profile.json" report.json

@@ -1,5 +1,7 @@
 #include "cuda/core/cuda_kernel.h"
 
+#include "cuda/core/nvtx.h"
+
 HnCuFunction hn_cuda_named(const HnStep *s, const char *module, const char *name, GError **error)
 {
     return hn_cuda_function(s->device, module, name, error);
@@ -35,11 +37,16 @@ gboolean hn_cuda_launch(const HnStep *s, HnCuFunction f, HnCudaGrid g, const voi
     const HnCuda *c = s->device;
     HnCudaStream *t = s->stream;
     void *params[] = { (void *)args };
+    const HnNvtx *watched = hn_nvtx();
     if (!hn_cuda_enter(c, error))
         return FALSE;
     t->launches++;
+    if (watched != NULL)
+        watched->push(s->origin != NULL ? hn_node_label(s->origin) : "reorder");
     const int result = c->driver->launch(f, g.grid[0], g.grid[1], g.grid[2], g.block[0], g.block[1], g.block[2],
                                          (unsigned)g.shared, t->stream, params, NULL);
+    if (watched != NULL)
+        watched->pop();
     return hn_cuda_check(c, result, s->kernel != NULL ? s->kernel->name : "a kernel", error);
 }
 
