@@ -317,7 +317,8 @@ static gboolean run_profiled(HnProfile *p, const HnProfileOptions *o, guint64 i,
     part->end = hn_timer_now(t);
     hn_session_set_timer(p->session, NULL);
     part->to = t->n;
-    look_at(p, (double)(part->end - part->start) * p->ticks.ns * 1e-6);
+    if (!p->on_device) /* there it is a run of another kind */
+        look_at(p, (double)(part->end - part->start) * p->ticks.ns * 1e-6);
     return ok;
 }
 
@@ -336,8 +337,9 @@ static gboolean run_unprofiled(HnProfile *p, const HnProfileOptions *o, guint64 
 /* On a device with a clock: one more run, with marks between segments. */
 static gboolean run_marked(HnProfile *p, const HnProfileOptions *o, guint64 i, Part *part, GError **error)
 {
-    if (!hn_session_time_device(p->session, TRUE))
+    if (!p->on_device)
         return TRUE;
+    hn_session_time_device(p->session, TRUE);
     hn_times_reserve(&p->marked_ms);
     const guint64 start = hn_timer_now(&p->timer);
     const gboolean ok = o->run(o->data, i, error);
@@ -415,6 +417,8 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
     const gint *cancel = progress ? progress->cancel : NULL;
     double look = 0;
     p->trace_spans = o->trace_spans;
+    p->on_device = hn_session_time_device(p->session, TRUE);
+    hn_session_time_device(p->session, FALSE);
     p->first = hn_timer_now(&p->timer);
     for (;;) {
         double passed = (double)(hn_now_ns() - start) * 1e-9;
@@ -513,9 +517,39 @@ gboolean hn_profile_errors(HnProfile *p, gboolean (*run)(gpointer data, guint64 
 
 /* --- statistics ------------------------------------------------------------------------------------------- */
 
+static gboolean is_on_device(const HnProfile *p, guint row)
+{
+    return ((const HnProfileRow *)p->rows->pdata[row])->place == HN_ROW_DEVICE;
+}
+
+/* What marks between segments make a run longer by is the host's: no kernel gets shorter without them. It is taken off
+ * all else, as much in each run as in the median one. */
+static void take_marks_off(HnProfile *p)
+{
+    g_autofree double *more = g_new(double, p->runs->len + 1);
+    for (guint i = 0; i < p->runs->len; i++) {
+        const HnRowRun *k = p->runs->pdata[i];
+        more[i] = k->profiled - k->unprofiled;
+    }
+    const double most = p->runs->len > 0 ? fmax(hn_median(more, p->runs->len), 0) : 0;
+    for (guint i = 0; i < p->runs->len; i++) {
+        HnRowRun *k = p->runs->pdata[i];
+        double rest = k->outside;
+        for (guint r = 0; r < k->n; r++)
+            rest += is_on_device(p, r) ? 0 : (double)k->ms[r];
+        const double off = fmin(most, rest), left = rest > 0 ? 1 - off / rest : 1;
+        for (guint r = 0; r < k->n; r++)
+            k->ms[r] *= is_on_device(p, r) ? 1 : (float)left;
+        k->outside *= left;
+        k->profiled -= off;
+    }
+}
+
 static void times_of_rows(HnProfile *p)
 {
     HnRowTimes t;
+    if (p->settled > 0)
+        take_marks_off(p);
     hn_row_times(p->runs, p->rows->len, p->ticks.step * 1e-6, &t);
     p->nodes_ms = 0;
     for (guint i = 0; i < p->rows->len; i++) {

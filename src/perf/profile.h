@@ -92,6 +92,7 @@ typedef struct {
     guint64 first; /* ticks when measuring began */
     double spans;  /* over all profiled runs */
 
+    gboolean on_device;        /* that has memory and a clock of its own; what follows is of it */
     guint64 marked;            /* runs with marks between segments */
     double segments, recorded; /* over these: HnDeviceTimes */
     guint64 settled;           /* of these, the ones that rows were taken from ... */

@@ -297,9 +297,24 @@ static gboolean mark_begin(const HnRunEnv *env, guint8 kind, GError **error)
     return env->backend->memory->mark(env->stream, m->len - 1, error);
 }
 
-static gboolean mark_segment(const HnPlan *p, const HnSegment *g, GError **error)
+/* Nothing of it is moved this time. */
+static gboolean all_rest(const HnPlan *p, const HnSegment *g)
 {
-    const gboolean first = p->exec->owner == NULL && p->before == NULL && g->start == 0;
+    if (g->kind != HN_MOVES || g->runs == 0 || !p->exec->env->o.keeps_io)
+        return FALSE;
+    for (int i = g->start; i < g->end; i++)
+        if (!rests(p, p->steps->pdata[i]))
+            return FALSE;
+    return TRUE;
+}
+
+/* *begun: this is not the run's first mark. */
+static gboolean mark_segment(const HnPlan *p, const HnSegment *g, gboolean *begun, GError **error)
+{
+    if (p->exec->env->marked == NULL || all_rest(p, g))
+        return TRUE;
+    const gboolean first = !*begun;
+    *begun = TRUE;
     const guint8 kind = g->kind == HN_ON_HOST ? MARK_GAP
                         : g->kind != HN_MOVES ? MARK_KERNELS
                         : downloads(p, g)     ? MARK_DOWNLOAD
@@ -353,6 +368,7 @@ gboolean hn_env_device_times(HnRunEnv *env, HnDeviceTimes *t, GError **error)
 
 static gboolean run_all(HnPlan *p, GError **error)
 {
+    gboolean begun = p->exec->owner != NULL || p->before != NULL;
     gboolean late = FALSE; /* something is to come to the host */
     for (guint i = 0; i < p->segments->len; i++) {
         HnSegment *g = &g_array_index(p->segments, HnSegment, i);
@@ -362,7 +378,7 @@ static gboolean run_all(HnPlan *p, GError **error)
             late = FALSE;
         }
         late = late || (g->kind == HN_MOVES && downloads(p, g));
-        if (!mark_segment(p, g, error))
+        if (!mark_segment(p, g, &begun, error))
             return FALSE;
         if (!(g->kind == HN_ON_DEVICE ? run_on_device(p, g, error)
               : g->kind == HN_MOVES   ? run_moves(p, g, error)
