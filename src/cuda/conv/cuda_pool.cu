@@ -108,13 +108,21 @@ template <typename T> __device__ void pool_mean(const HnCudaPoolArgs &p)
     }
 }
 
-/* What is made of a window's elements. */
+/* What is made of a window's elements; `none` changes nothing. */
 template <typename T> struct LargestOf {
     typedef Value<T> V;
-    typename V::type v = V::least();
-    __device__ void add(const T *x)
+    typedef typename V::type type;
+    type v = V::least();
+    __device__ static type none()
     {
-        const typename V::type next = V::load(x);
+        return V::least();
+    }
+    __device__ static type load(const T *x)
+    {
+        return V::load(x);
+    }
+    __device__ void add(type next)
+    {
         v = next > v ? next : v;
     }
     __device__ void put(T *y, const HnCudaPlanePoolArgs &, int32_t, int32_t) const
@@ -123,10 +131,19 @@ template <typename T> struct LargestOf {
     }
 };
 template <typename T> struct MeanOf {
+    typedef float type;
     float v = 0;
-    __device__ void add(const T *x)
+    __device__ static float none()
     {
-        v += hn_load(x);
+        return 0;
+    }
+    __device__ static float load(const T *x)
+    {
+        return hn_load(x);
+    }
+    __device__ void add(float next)
+    {
+        v += next;
     }
     __device__ void put(T *y, const HnCudaPlanePoolArgs &p, int32_t oy, int32_t ox) const
     {
@@ -146,12 +163,16 @@ template <typename T, class How, int SIDE> __device__ void pool_plane(const HnCu
         const T *from = hn_at<const T>(p.x) + (int64_t)(plane * (uint32_t)(h.in * w.in)) + (int64_t)y * w.in + x;
         How how;
         if constexpr (SIDE > 0) {
+            typename How::type v[SIDE * SIDE]; /* all of them on their way at once */
 #pragma unroll
-            for (int32_t k = 0; k < SIDE; k++)
+            for (int32_t k = 0; k < SIDE * SIDE; k++) {
+                const bool inside =
+                    (uint32_t)(y + k / SIDE) < (uint32_t)h.in && (uint32_t)(x + k % SIDE) < (uint32_t)w.in;
+                v[k] = inside ? How::load(from + k / SIDE * w.in + k % SIDE) : How::none();
+            }
 #pragma unroll
-                for (int32_t j = 0; j < SIDE; j++)
-                    if ((uint32_t)(y + k) < (uint32_t)h.in && (uint32_t)(x + j) < (uint32_t)w.in)
-                        how.add(from + k * w.in + j);
+            for (int32_t k = 0; k < SIDE * SIDE; k++)
+                how.add(v[k]);
         } else {
             int32_t y0, y1, x0, x1;
             hn_taps_within(h, (int32_t)oy, 0, h.in, y0, y1);
@@ -159,7 +180,7 @@ template <typename T, class How, int SIDE> __device__ void pool_plane(const HnCu
             for (int32_t k = y0; k < y1; k++)
 #pragma unroll 4
                 for (int32_t j = x0; j < x1; j++)
-                    how.add(from + (int64_t)k * h.dilation * w.in + j * w.dilation);
+                    how.add(How::load(from + (int64_t)k * h.dilation * w.in + j * w.dilation));
         }
         how.put(hn_at<T>(p.y) + i, p, (int32_t)oy, (int32_t)ox);
     }

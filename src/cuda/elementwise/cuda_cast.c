@@ -62,8 +62,8 @@ static gboolean cast_run(HnStep *s, GError **error)
         return a.x == a.y || hn_cuda_copy(s, a.y, a.x, hn_cuda_in(s, 0)->bytes, error);
     if (c->floats != NULL && a.n > 0 && (a.x | a.y) % HN_CUDA_MAP_BYTES == 0) {
         const HnCudaMapArgs m = { .z = a.y, .x = a.x, .n = a.n };
-        return hn_cuda_launch(s, c->floats, hn_cuda_spread(s, a.n / (EACH * HN_CUDA_MAP_TIMES) + 1, THREADS), &m,
-                              error);
+        return hn_cuda_launch(s, c->floats,
+                              hn_cuda_spread(s, a.n / (EACH * HN_CUDA_MAP_TIMES) + 1, HN_CUDA_MAP_THREADS), &m, error);
     }
     return a.n == 0 || hn_cuda_launch(s, c->f, c->grid, &a, error);
 }

@@ -193,18 +193,27 @@ static gboolean take_few(HnCudaFew *few, const HnCudaMany *t, int n_in, int stri
 
 /* --- one function ------------------------------------------------------------------------------------------------- */
 
-/* How many operands a function has that there is a kernel for; 0: there is none. */
-static int map_operands(HnElementCode code)
+/* The kernel of one function; its operands. NULL: there is none. */
+static const char *map_of(HnElementCode code, int *operands)
 {
+    *operands = 2;
     switch ((int)code) {
 #define CASE(name) case HN_DO_##name:
-        HN_CUDA_MAPS(CASE)
-        return 1;
         HN_CUDA_MAPS_OF_TWO(CASE)
-        return 2;
+        return "map_two";
+        HN_CUDA_LONG_MAPS_OF_TWO(CASE)
+        return "map_long_two";
+    default:
+        *operands = 1;
+    }
+    switch ((int)code) {
+        HN_CUDA_MAPS(CASE)
+        return "map_one";
+        HN_CUDA_LONG_MAPS(CASE)
+        return "map_long_one";
 #undef CASE
     default:
-        return 0;
+        return NULL;
     }
 }
 
@@ -237,8 +246,9 @@ static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMan
     Elements *e = s->state;
     const HnTensor *z = hn_cuda_out(s, 0);
     const HnElementDo *d = &p->at[0];
-    const int n = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_operands(d->fn.code) : 0;
-    if (n == 0 || n != d->n_arg)
+    int n = 0;
+    const char *name = p->n == 1 && hn_cuda_is_float(z->dtype) ? map_of(d->fn.code, &n) : NULL;
+    if (name == NULL || n != d->n_arg)
         return TRUE;
     e->map_args = (HnCudaMapArgs){ .n = z->n, .code = (int32_t)d->fn.code, .a = d->fn.a, .b = d->fn.b };
     for (int a = 0; a < n; a++) {
@@ -249,8 +259,8 @@ static gboolean choose_map(HnStep *s, const HnElementProgram *p, const HnCudaMan
         e->map_port[a] = port;
     }
     const int64_t packs = z->n * (int64_t)hn_dtype_size(z->dtype) / (HN_CUDA_MAP_BYTES * HN_CUDA_MAP_TIMES);
-    e->map_grid = hn_cuda_spread(s, packs + 1, THREADS);
-    e->map = hn_cuda_typed(s, "cuda_map", n == 1 ? "map_one" : "map_two", z->dtype, error);
+    e->map_grid = hn_cuda_spread(s, packs + 1, HN_CUDA_MAP_THREADS);
+    e->map = hn_cuda_typed(s, "cuda_map", name, z->dtype, error);
     return e->map != NULL;
 }
 

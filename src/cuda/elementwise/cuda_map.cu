@@ -72,39 +72,37 @@ template <typename T, bool TWO, typename F> __device__ __forceinline__ void map(
     }
 }
 
-template <typename T> __device__ __forceinline__ void map_one(const HnCudaMapArgs &a)
-{
-    switch (a.code) {
 #define ONE(name)                                                                    \
     case HN_DO_##name:                                                               \
         map<T, false>(a, [&](float v, float) { return hn_do_##name(v, a.a, a.b); }); \
         break;
-        HN_CUDA_MAPS(ONE)
-#undef ONE
-    }
-}
-
-template <typename T> __device__ __forceinline__ void map_two(const HnCudaMapArgs &a)
-{
-    switch (a.code) {
 #define TWO(name)                                                             \
     case HN_DO_##name:                                                        \
         map<T, true>(a, [](float p, float q) { return hn_do_##name(p, q); }); \
         break;
-        HN_CUDA_MAPS_OF_TWO(TWO)
-#undef TWO
+#define MAPS(name, CASES)                                                              \
+    template <typename T> __device__ __forceinline__ void name(const HnCudaMapArgs &a) \
+    {                                                                                  \
+        switch (a.code) {                                                              \
+            CASES                                                                      \
+        }                                                                              \
     }
-}
+MAPS(map_one, HN_CUDA_MAPS(ONE))
+MAPS(map_two, HN_CUDA_MAPS_OF_TWO(TWO))
+MAPS(map_long_one, HN_CUDA_LONG_MAPS(ONE))
+MAPS(map_long_two, HN_CUDA_LONG_MAPS_OF_TWO(TWO))
 
-#define DEFINE(suffix, type)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256, 4) map_one_##suffix(const __grid_constant__ HnCudaMapArgs a) \
-    {                                                                                                              \
-        map_one<type>(a);                                                                                          \
-    }                                                                                                              \
-    extern "C" __global__ void __launch_bounds__(256, 4) map_two_##suffix(const __grid_constant__ HnCudaMapArgs a) \
-    {                                                                                                              \
-        map_two<type>(a);                                                                                          \
+#define KERNEL(name, blocks, suffix, type)                                    \
+    extern "C" __global__ void __launch_bounds__(HN_CUDA_MAP_THREADS, blocks) \
+        name##_##suffix(const __grid_constant__ HnCudaMapArgs a)              \
+    {                                                                         \
+        name<type>(a);                                                        \
     }
+#define DEFINE(suffix, type)              \
+    KERNEL(map_one, 12, suffix, type)     \
+    KERNEL(map_two, 10, suffix, type)     \
+    KERNEL(map_long_one, 8, suffix, type) \
+    KERNEL(map_long_two, 8, suffix, type)
 HN_EACH_FLOAT(DEFINE)
 
 /* --- between floats ----------------------------------------------------------------------------------------------- */
@@ -139,10 +137,11 @@ template <typename From, typename To> __device__ __forceinline__ void turn(const
         hn_store(z + i, hn_load(x + i));
 }
 
-#define DEFINE_TURN(from, to, From, To)                                                                                \
-    extern "C" __global__ void __launch_bounds__(256, 4) map_##from##_to_##to(const __grid_constant__ HnCudaMapArgs a) \
-    {                                                                                                                  \
-        turn<From, To>(a);                                                                                             \
+#define DEFINE_TURN(from, to, From, To)                                  \
+    extern "C" __global__ void __launch_bounds__(HN_CUDA_MAP_THREADS, 8) \
+        map_##from##_to_##to(const __grid_constant__ HnCudaMapArgs a)    \
+    {                                                                    \
+        turn<From, To>(a);                                               \
     }
 DEFINE_TURN(f32, f16, float, hn_f16)
 DEFINE_TURN(f32, bf16, float, hn_bf16)

@@ -5,42 +5,45 @@
 
 #include "cuda/move/cuda_divide.h"
 
-/* Instructions (run/element_codes.def) that there is such a kernel for. */
+/* Instructions (run/element_codes.def) that there is such a kernel for: of few registers, so that more of a block's
+ * loads are on their way; and of more. */
 #define HN_CUDA_MAPS(DO) \
     DO(abs)              \
     DO(ceil)             \
     DO(clip)             \
-    DO(elu)              \
-    DO(erf)              \
-    DO(exp)              \
     DO(floor)            \
-    DO(gelu)             \
-    DO(gelu_tanh)        \
     DO(hardsigmoid)      \
     DO(hardswish)        \
     DO(leakyrelu)        \
-    DO(log)              \
     DO(neg)              \
-    DO(reciprocal)       \
     DO(relu)             \
     DO(round)            \
-    DO(sigmoid)          \
-    DO(softplus)         \
-    DO(sqrt)             \
-    DO(square)           \
-    DO(swish)            \
-    DO(tanh)
+    DO(square)
 #define HN_CUDA_MAPS_OF_TWO(DO) \
     DO(add)                     \
     DO(sub)                     \
     DO(mul)                     \
-    DO(div)                     \
     DO(max)                     \
     DO(min)                     \
     DO(prelu)
+#define HN_CUDA_LONG_MAPS(DO) \
+    DO(elu)                   \
+    DO(erf)                   \
+    DO(exp)                   \
+    DO(gelu)                  \
+    DO(gelu_tanh)             \
+    DO(log)                   \
+    DO(reciprocal)            \
+    DO(sigmoid)               \
+    DO(softplus)              \
+    DO(sqrt)                  \
+    DO(swish)                 \
+    DO(tanh)
+#define HN_CUDA_LONG_MAPS_OF_TWO(DO) DO(div)
 
 #define HN_CUDA_MAP_BYTES 16 /* that a thread reads at once */
-#define HN_CUDA_MAP_TIMES 2  /* so often, before it computes */
+#define HN_CUDA_MAP_THREADS 128
+#define HN_CUDA_MAP_TIMES 2 /* so often, before it computes */
 
 enum {
     HN_CUDA_MAP_DENSE,   /* as the result's elements lie */

@@ -3,7 +3,7 @@
 #include "cuda/move/cuda_copies_args.h"
 
 #define THREADS 256
-#define AT_ONCE 4 /* elements of a thread */
+#define AT_ONCE 2 /* elements of a thread */
 
 HnCudaCopies *hn_cuda_copies_new(HnStep *s, guint n)
 {

@@ -1,7 +1,7 @@
 #include "cuda/core/device.cuh"
 #include "cuda/move/cuda_copies_args.h"
 
-#define AT_ONCE 4 /* elements that a thread reads before it writes them */
+#define AT_ONCE 2 /* elements that a thread reads before it writes them */
 
 template <typename E> __device__ void copies(const HnCudaCopiesArgs &a)
 {

@@ -54,21 +54,21 @@ template <typename From, typename To> __device__ void resize_mean(const HnCudaMe
     }
 }
 
-/* Elements `step` apart. */
-template <typename T> __device__ __forceinline__ float of_taps(const T *x, int64_t step, const HnCudaTaps &taps)
-{
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < 2; k++)
-        if (taps.at[k] >= 0)
-            sum += hn_load(x + taps.at[k] * step) * taps.weight[k];
-    return sum;
-}
-
 __device__ __forceinline__ HnCudaTaps taps_at(uint64_t table, uint32_t i)
 {
     const int4 t = hn_at<const int4>(table)[i];
     return HnCudaTaps{ { t.x, t.y }, { __int_as_float(t.z), __int_as_float(t.w) } };
+}
+
+/* Of what may be infinite where there is no tap. */
+__device__ __forceinline__ float of_taps(float x0, float x1, const HnCudaTaps &taps)
+{
+    return fmaf(taps.at[1] >= 0 ? x1 : 0.0f, taps.weight[1], (taps.at[0] >= 0 ? x0 : 0.0f) * taps.weight[0]);
+}
+__device__ __forceinline__ float of_grid(float x00, float x01, float x10, float x11, const HnCudaTaps &within,
+                                         const HnCudaTaps &around)
+{
+    return of_taps(of_taps(x00, x01, within), of_taps(x10, x11, within), around);
 }
 
 /* A thread for some rows of a column. Sums in f32, those along one axis of those along the other. */
@@ -81,20 +81,22 @@ template <typename T> __device__ void resize_grid(const HnCudaGridMeanArgs &a)
         const HnCudaTaps q = taps_at(a.column_taps, column);
         const T *x = hn_at<const T>(a.x) + outer * a.in_rows * down + c;
         T *y = hn_at<T>(a.y) + ((int64_t)outer * a.rows * a.columns.by + column) * across + c;
+        float v[HN_CUDA_RESIZE_ROWS][2][2]; /* by row, its tap, the column's tap: all of them on their way at once */
+        HnCudaTaps p[HN_CUDA_RESIZE_ROWS];
+        const int32_t first = (int32_t)group * HN_CUDA_RESIZE_ROWS;
+#pragma unroll
+        for (int r = 0; r < HN_CUDA_RESIZE_ROWS; r++)
+            p[r] = taps_at(a.row_taps, min(first + r, a.rows - 1));
+#pragma unroll
+        for (int k = 0; k < HN_CUDA_RESIZE_ROWS * 4; k++)
+            v[k / 4][k / 2 % 2][k % 2] =
+                hn_load(x + max(p[k / 4].at[k / 2 % 2], 0) * down + max(q.at[k % 2], 0) * across);
 #pragma unroll
         for (int r = 0; r < HN_CUDA_RESIZE_ROWS; r++) {
-            const int32_t row = (int32_t)group * HN_CUDA_RESIZE_ROWS + r;
-            if (row >= a.rows)
-                break;
-            const HnCudaTaps p = taps_at(a.row_taps, row);
-            float sum = 0;
-#pragma unroll
-            for (int k = 0; k < 2; k++)
-                if (a.columns_first && p.at[k] >= 0)
-                    sum += of_taps(x + p.at[k] * down, across, q) * p.weight[k];
-                else if (!a.columns_first && q.at[k] >= 0)
-                    sum += of_taps(x + q.at[k] * across, down, p) * q.weight[k];
-            hn_store(y + (int64_t)row * a.columns.by * across, sum);
+            const float sum = a.columns_first ? of_grid(v[r][0][0], v[r][0][1], v[r][1][0], v[r][1][1], q, p[r])
+                                              : of_grid(v[r][0][0], v[r][1][0], v[r][0][1], v[r][1][1], p[r], q);
+            if (first + r < a.rows)
+                hn_store(y + (int64_t)(first + r) * a.columns.by * across, sum);
         }
     }
 }

@@ -14,10 +14,7 @@ __device__ static void each_four(const T *x, int64_t from, int64_t end, bool vec
     const int64_t step = 4 * (int64_t)blockDim.x;
     for (int64_t i = from + 4 * threadIdx.x; i < end; i += AT_ONCE * step) {
         float v[AT_ONCE][4];
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            if (i + k * step < end)
-                hn_load4(v[k], x, i + k * step, end, vector);
+        hn_load_pieces(v, x, i, step, end, vector);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             if (i + k * step < end)

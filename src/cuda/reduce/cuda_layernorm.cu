@@ -23,12 +23,13 @@ __device__ static void put_moments(const HnCudaLayerNormArgs &a, int64_t row, fl
         hn_store_any(a.inv, a.moment_type, row, inv);
 }
 
-/* Sum of (x - mean)^2 over elements [i, i + 4) of n. */
-__device__ static float squares_of(const float v[4], float mean, int64_t i, int64_t n)
+/* Sum of (x - mean)^2 over elements [i, i + 4) of n; `vector`: all of them or none are within. */
+template <typename I> __device__ static float squares_of(const float v[4], float mean, I i, I n, bool vector)
 {
     float sum = 0;
+#pragma unroll
     for (int j = 0; j < 4; j++)
-        sum += i + j < n ? (v[j] - mean) * (v[j] - mean) : 0.0f;
+        sum += i + (vector ? 0 : j) < n ? (v[j] - mean) * (v[j] - mean) : 0.0f;
     return sum;
 }
 
@@ -37,12 +38,11 @@ template <typename T, bool BLOCK, int PIECES> __device__ static void held(const 
 {
     typedef HnTeam<BLOCK> Team;
     __shared__ float room[HN_WARP];
+    const int n = (int)a.cols, first = 4 * Team::rank(), step = 4 * Team::size();
     for (int64_t row = Team::first(); row < a.rows; row += Team::step()) {
         const T *x = hn_at<const T>(a.x) + row * a.cols;
         float v[PIECES][4], mean = 0, sum = 0;
-#pragma unroll
-        for (int k = 0; k < PIECES; k++)
-            hn_load4(v[k], x, 4 * (k * Team::size() + Team::rank()), a.cols, a.vector);
+        hn_load_pieces(v, x, first, step, n, a.vector != 0);
 #pragma unroll
         for (int k = 0; k < PIECES; k++)
             sum += (v[k][0] + v[k][1]) + (v[k][2] + v[k][3]);
@@ -51,13 +51,12 @@ template <typename T, bool BLOCK, int PIECES> __device__ static void held(const 
         sum = 0;
 #pragma unroll
         for (int k = 0; k < PIECES; k++)
-            sum += squares_of(v[k], mean, 4 * (k * Team::size() + Team::rank()), a.cols);
+            sum += squares_of(v[k], mean, first + k * step, n, a.vector != 0);
         const float inv = 1.0f / sqrtf(Team::template reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
 #pragma unroll
         for (int k = 0; k < PIECES; k++) {
-            const int64_t i = 4 * (k * Team::size() + Team::rank());
-            if (i < a.cols)
-                put(a, row, v[k], i, mean, inv);
+            if (first + k * step < n)
+                put(a, row, v[k], first + k * step, mean, inv);
         }
         if (Team::rank() == 0)
             put_moments(a, row, mean, inv);
@@ -81,7 +80,7 @@ template <typename T> __device__ static void read(const HnCudaLayerNormArgs &a)
         sum = 0;
         for (int64_t i = 4 * threadIdx.x; i < a.cols; i += step) {
             hn_load4(v, x, i, a.cols, a.vector);
-            sum += squares_of(v, mean, i, a.cols);
+            sum += squares_of(v, mean, i, a.cols, a.vector != 0);
         }
         const float inv = 1.0f / sqrtf(hn_block_reduce<HnSum>(sum, room) / (float)a.cols + a.epsilon);
         for (int64_t i = 4 * threadIdx.x; i < a.cols; i += step) {
@@ -169,7 +168,7 @@ template <typename T> __device__ static void grad_join(const HnCudaLayerNormGrad
 }
 
 #define KERNEL(name, suffix, ...)                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 3)                           \
+    extern "C" __global__ void __launch_bounds__(256, 2)                           \
         layernorm_##name##_##suffix(const __grid_constant__ HnCudaLayerNormArgs a) \
     {                                                                              \
         __VA_ARGS__(a);                                                            \

@@ -140,10 +140,7 @@ __device__ static float over_run(const T *x, int64_t from, int64_t to, int team,
     float sum = How::start;
     for (int64_t r = from + 4 * rank; r < to; r += AT_ONCE * step) {
         float v[AT_ONCE][4];
-#pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
-            if (r + k * step < to)
-                hn_load4(v[k], x, r + k * step, to, vector);
+        hn_load_pieces(v, x, r, (int64_t)step, to, vector);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++)
             if (r + k * step < to) {

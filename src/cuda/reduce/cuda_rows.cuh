@@ -38,6 +38,31 @@ template <typename T> __device__ inline void hn_load4(float v[4], const T *p, in
         v[k] = i + k < n ? hn_load(p + i + k) : 0.0f;
 }
 
+/* Pieces of four elements, `step` apart from `first` on, as hn_load4() does: all of them are on their way at once. */
+template <int PIECES, typename T, typename I>
+__device__ inline void hn_load_pieces(float (&v)[PIECES][4], const T *p, I first, I step, I n, bool vector)
+{
+    struct alignas(4 * sizeof(T)) Four {
+        T at[4];
+    };
+    if (!vector) {
+#pragma unroll
+        for (int k = 0; k < PIECES; k++)
+            hn_load4(v[k], p, first + k * step, n, false);
+        return;
+    }
+    Four four[PIECES];
+#pragma unroll
+    for (int k = 0; k < PIECES; k++)
+        if (first + k * step < n)
+            four[k] = *reinterpret_cast<const Four *>(p + first + k * step);
+#pragma unroll
+    for (int k = 0; k < PIECES; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            v[k][j] = first + k * step < n ? hn_load(&four[k].at[j]) : 0.0f;
+}
+
 __device__ inline void hn_store4(float *p, const float v[4], int64_t i, int64_t n, bool vector)
 {
     if (vector && i < n) {

@@ -1,13 +1,30 @@
 #include "cuda/reduce/cuda_rows.cuh"
 #include "cuda/reduce/cuda_softmax_args.h"
 
-/* Elements [i, i + 4) of a row of n; behind its end what is never the largest. */
-template <typename T> __device__ void load_four(float v[4], const T *x, int64_t i, int64_t n, bool vector)
+/* The larger one; a NaN comes through e^NaN and the sum. */
+struct Larger {
+    __device__ static float of(float a, float b)
+    {
+        return fmaxf(a, b);
+    }
+    static constexpr float start = -__builtin_huge_valf();
+};
+
+__device__ inline float largest_of(const float v[4])
 {
-    hn_load4(v, x, i, n, vector);
+    return fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3]));
+}
+
+/* Pieces of a row of n; behind its end what is never the largest. */
+template <int PIECES, typename T, typename I>
+__device__ void load_pieces(float (&v)[PIECES][4], const T *x, I first, I step, I n, bool vector)
+{
+    hn_load_pieces(v, x, first, step, n, vector);
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        v[j] = i + j < n ? v[j] : HnMost::start;
+    for (int k = 0; k < PIECES; k++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            v[k][j] = first + k * step + (vector ? 0 : j) < n ? v[k][j] : Larger::start;
 }
 
 /* A warp or a block for each row, which its threads hold: PIECES of four elements each. */
@@ -15,17 +32,16 @@ template <typename T, bool BLOCK, int PIECES> __device__ void softmax_held(const
 {
     typedef HnTeam<BLOCK> Team;
     __shared__ float room[HN_WARP];
+    const int n = (int)a.n, first = 4 * Team::rank(), step = 4 * Team::size();
     for (int64_t row = Team::first(); row < a.outer; row += Team::step()) {
         const T *x = hn_at<const T>(a.x) + row * a.n;
         T *y = hn_at<T>(a.y) + row * a.n;
-        float v[PIECES][4], most = HnMost::start, sum = 0;
+        float v[PIECES][4], most = Larger::start, sum = 0;
+        load_pieces(v, x, first, step, n, a.vector != 0);
 #pragma unroll
         for (int k = 0; k < PIECES; k++)
-            load_four(v[k], x, 4 * (k * Team::size() + Team::rank()), a.n, a.vector != 0);
-#pragma unroll
-        for (int k = 0; k < 4 * PIECES; k++)
-            most = HnMost::of(most, v[k / 4][k % 4]);
-        most = Team::template reduce<HnMost>(most, room);
+            most = fmaxf(most, largest_of(v[k]));
+        most = Team::template reduce<Larger>(most, room);
 #pragma unroll
         for (int k = 0; k < 4 * PIECES; k++) {
             float &one = v[k / 4][k % 4];
@@ -34,13 +50,13 @@ template <typename T, bool BLOCK, int PIECES> __device__ void softmax_held(const
             one = a.logs ? d : e;
         }
         sum = Team::template reduce<HnSum>(sum, room);
-        const float log_sum = logf(sum), scale = 1.0f / sum;
+        const float scale = a.logs ? 1.0f : 1.0f / sum, plus = a.logs ? -logf(sum) : 0.0f;
 #pragma unroll
         for (int k = 0; k < PIECES; k++) {
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                v[k][j] = a.logs ? v[k][j] - log_sum : v[k][j] * scale;
-            hn_store4(y, v[k], 4 * (k * Team::size() + Team::rank()), a.n, a.vector != 0);
+                v[k][j] = fmaf(v[k][j], scale, plus);
+            hn_store4(y, v[k], first + k * step, n, a.vector != 0);
         }
     }
 }
@@ -48,8 +64,10 @@ template <typename T, bool BLOCK, int PIECES> __device__ void softmax_held(const
 /* e^(x - most); 0 as long as nothing is above -infinity. */
 __device__ inline float power(float x, float most)
 {
-    return most == HnMost::start ? 0.0f : expf(x - most);
+    return most == Larger::start ? 0.0f : expf(x - most);
 }
+
+#define AT_ONCE 4 /* pieces that a thread reads before it computes */
 
 /* A block for each row, which is read twice. */
 template <typename T> __device__ void softmax_long(const HnCudaSoftmaxArgs &a)
@@ -59,25 +77,31 @@ template <typename T> __device__ void softmax_long(const HnCudaSoftmaxArgs &a)
     for (int64_t row = blockIdx.x; row < a.outer; row += gridDim.x) {
         const T *x = hn_at<const T>(a.x) + row * a.n;
         T *y = hn_at<T>(a.y) + row * a.n;
-        float mine = HnMost::start, sum = 0, v[4];
-#pragma unroll 4
-        for (int64_t i = 4 * threadIdx.x; i < a.n; i += step) {
-            load_four(v, x, i, a.n, a.vector != 0);
-            const float next = HnMost::of(mine, HnMost::of(HnMost::of(v[0], v[1]), HnMost::of(v[2], v[3])));
-            sum =
-                sum * power(mine, next) + power(v[0], next) + power(v[1], next) + power(v[2], next) + power(v[3], next);
+        float mine = Larger::start, sum = 0, v[AT_ONCE][4];
+        for (int64_t i = 4 * threadIdx.x; i < a.n; i += AT_ONCE * step) {
+            load_pieces(v, x, i, step, a.n, a.vector != 0);
+            float next = mine;
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+                next = fmaxf(next, largest_of(v[k]));
+            sum *= power(mine, next);
+#pragma unroll
+            for (int k = 0; k < 4 * AT_ONCE; k++)
+                sum += power(v[k / 4][k % 4], next);
             mine = next;
         }
-        const float most = hn_block_reduce<HnMost>(mine, room);
+        const float most = hn_block_reduce<Larger>(mine, room);
         sum = hn_block_reduce<HnSum>(sum * power(mine, most), room);
         const float log_sum = logf(sum), scale = 1.0f / sum;
-#pragma unroll 4
-        for (int64_t i = 4 * threadIdx.x; i < a.n; i += step) {
-            load_four(v, x, i, a.n, a.vector != 0);
+        for (int64_t i = 4 * threadIdx.x; i < a.n; i += AT_ONCE * step) {
+            load_pieces(v, x, i, step, a.n, a.vector != 0);
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                v[j] = a.logs ? v[j] - most - log_sum : expf(v[j] - most) * scale;
-            hn_store4(y, v, i, a.n, a.vector != 0);
+            for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    v[k][j] = a.logs ? v[k][j] - most - log_sum : expf(v[k][j] - most) * scale;
+                hn_store4(y, v[k], i + k * step, a.n, a.vector != 0);
+            }
         }
     }
 }
@@ -89,12 +113,12 @@ template <typename T> __device__ void softmax_columns(const HnCudaSoftmaxArgs &a
         const int64_t outer = hn_divide(i, a.inner), at = outer * a.n * a.inner + (i - outer * a.inner);
         const T *x = hn_at<const T>(a.x) + at;
         T *y = hn_at<T>(a.y) + at;
-        float most = HnMost::start, sum = 0, v[4];
+        float most = Larger::start, sum = 0, v[4];
         for (int64_t k = 0; k < a.n; k += 4) {
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                v[j] = k + j < a.n ? hn_load(x + (k + j) * a.inner) : HnMost::start;
-            const float next = HnMost::of(most, HnMost::of(HnMost::of(v[0], v[1]), HnMost::of(v[2], v[3])));
+                v[j] = k + j < a.n ? hn_load(x + (k + j) * a.inner) : Larger::start;
+            const float next = fmaxf(most, largest_of(v));
             sum *= power(most, next);
 #pragma unroll
             for (int j = 0; j < 4; j++)
