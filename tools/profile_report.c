@@ -167,6 +167,8 @@ static const char *at_limit(HnBound bound)
 /* What may help where the machine is the limit. */
 static char *try_threads(const Report *r)
 {
+    if (profile_on_device(r->f))
+        return try_larger(r);
     const int threads = r->f->roofline.threads, all = hn_cpu_threads(NULL);
     return threads < all ? command(r, "--threads %d", all) : command(r, "--weights");
 }
@@ -192,14 +194,16 @@ static const char *diagnose(const Report *r, const HnProfileRow *row, char **try
     }
     if (ratio(row->limit_ms, row->ms) >= NEAR_LIMIT) {
         *try = try_threads(r);
-        return at_limit(row->bound);
+        return row->place == HN_ROW_DEVICE ? "near what the device can do" : at_limit(row->bound);
     }
     if (row->ms < SMALL_MS * fmax(row->per_run, 1)) {
         *try = try_larger(r);
-        return "too little work to keep the processor busy";
+        return row->place == HN_ROW_DEVICE ? "too little work to keep the device busy"
+                                           : "too little work to keep the processor busy";
     }
-    *try = r->f->roofline.threads > 1 ? command(r, "--threads 1") : command(r, "-v --top 0");
-    return "far from what the machine can do";
+    *try =
+        row->place == HN_ROW_HOST && r->f->roofline.threads > 1 ? command(r, "--threads 1") : command(r, "-v --top 0");
+    return row->place == HN_ROW_DEVICE ? "far from what the device can do" : "far from what the machine can do";
 }
 
 static char *share_text(double share)
