@@ -4,7 +4,7 @@
 
 #define CAPABILITY 90 /* no other one runs such code */
 #define LEAST 64      /* columns and terms: below them tiles are mostly empty */
-#define PART 256      /* of k, that is worth a block of its own */
+#define PART 128      /* of k, that is worth a block of its own */
 #define UNIT 64       /* parts of k are multiples of it */
 
 /* Microseconds as measured on an H200: of a tile for each term, and for what comes before and behind it; of a kernel
