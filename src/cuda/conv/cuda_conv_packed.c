@@ -48,18 +48,18 @@ typedef struct {
 #define WINDOW(...) WINDOW_OF(__VA_ARGS__)
 
 static const Form forms[] = {
-    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 300, 300 }, { 330, 180 }, { 0, 0 }),
-    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32, { 350, 300 }, { 450, 250 }, { 0, 0 }),
-    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1000 }, { 1070, 690 }, { 900, 0 }),
-    FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 900 }, { 1150, 800 }, { 0, 0 }),
-    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1500 }, { 0, 1280 }, { 0, 900 }),
-    WINDOW("conv_window_64x64", HN_CUDA_CONV_WINDOW_64x64, { 1300, 0 }, { 900, 0 }, { 0, 0 }),
-    WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1000 }, { 0, 600 }, { 0, 0 }),
+    FORM("conv_packed_16x32", HN_CUDA_CONV_16x32, { 430, 540 }, { 280, 290 }, { 0, 0 }),
+    FORM("conv_packed_32x32", HN_CUDA_CONV_32x32, { 600, 540 }, { 440, 370 }, { 0, 0 }),
+    FORM("conv_packed_64x64", HN_CUDA_CONV_64x64, { 1600, 1200 }, { 1050, 700 }, { 1030, 0 }),
+    FORM("conv_packed_64x64_deep", HN_CUDA_CONV_64x64_deep, { 1300, 1200 }, { 1250, 900 }, { 0, 0 }),
+    FORM("conv_packed_64x128", HN_CUDA_CONV_64x128, { 0, 1800 }, { 0, 1450 }, { 0, 1200 }),
+    WINDOW("conv_window_64x64", HN_CUDA_CONV_WINDOW_64x64, { 1300, 0 }, { 980, 0 }, { 0, 0 }),
+    WINDOW("conv_window_64x128", HN_CUDA_CONV_WINDOW_64x128, { 0, 1050 }, { 0, 800 }, { 0, 0 }),
 };
 
-/* Nanoseconds that sharing the terms costs, and each part of them. */
+/* Nanoseconds that sharing the terms costs, and each part of them: as often as a thread adds eight results. */
 #define SPLIT_NS 1500
-#define PART_NS 400
+#define PART_NS 300
 
 static int64_t tiles(int64_t n, int64_t of)
 {
@@ -145,7 +145,8 @@ static Share share_of(const HnStep *s, const HnConvPlan *p, const Form *f, int64
         return h;
     const int full = f->fours[half] > 0 && fours_fit(p) ? f->fours[half] : f->full[half];
     h.ns = h.part * MAX(f->alone[half], tiles(h.blocks, c->multiprocessors) * full);
-    h.ns += h.splits > 1 ? SPLIT_NS + h.splits * PART_NS : 0;
+    if (h.splits > 1)
+        h.ns += SPLIT_NS + h.splits * PART_NS * tiles((int64_t)f->rows * f->columns / f->threads, 8);
     return h;
 }
 

@@ -214,6 +214,7 @@ struct HnConvForm {
                          PITCH = COLUMNS + 4; /* stages of weights that are there or on their way */
     static constexpr int SHARED = HN_CUDA_CONV_SHARED(ROWS, COLUMNS, WARPS_DEEP, FETCHED); /* and 8 for each unit */
     static constexpr int GATHERED = COLUMNS / AT_ONCE, EACH = HN_CUDA_CONV_UNITS * GATHERED / THREADS;
+    static constexpr int SUMMED = ROWS * COLUMNS / THREADS < 8 ? ROWS * COLUMNS / THREADS : 8;
     static_assert(THREADS % COLUMNS == 0 && EACH > 0, "a thread gathers EACH units of AT_ONCE columns");
     static_assert(ACROSS % 2 == 0 && HN_CUDA_CONV_STEPS % WARPS_DEEP == 0, "pairs of fragments, shares of steps");
 };
@@ -368,20 +369,30 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
         if (!last)
             return;
         __threadfence();
+        /* some rows at once: what one waits for is memory */
+#pragma unroll 1
+        for (int first = tid / F::COLUMNS; first < rows; first += LINES * F::SUMMED) {
+            float v[F::SUMMED];
+#pragma unroll
+            for (int i = 0; i < F::SUMMED; i++)
+                v[i] = 0;
+#pragma unroll 2
+            for (int32_t k = 0; k < a.splits; k++)
+#pragma unroll
+                for (int i = 0; i < F::SUMMED; i++)
+                    if (first + i * LINES < rows)
+                        v[i] += __ldcg(parts + (k * F::ROWS + first + i * LINES) * F::COLUMNS + col);
+#pragma unroll
+            for (int i = 0; i < F::SUMMED; i++)
+                if (first + i * LINES < rows)
+                    out[(first + i * LINES) * F::PITCH + col] = v[i];
+        }
     }
     if (pixel.y < 0)
         return;
 #pragma unroll 1
     for (int r = tid / F::COLUMNS; r < rows; r += LINES) {
-        float v;
-        if (a.splits > 1) {
-            v = 0;
-#pragma unroll 4
-            for (int32_t k = 0; k < a.splits; k++)
-                v += __ldcg(parts + (k * F::ROWS + r) * F::COLUMNS + col);
-        } else {
-            v = met(r);
-        }
+        const float v = a.splits > 1 ? out[r * F::PITCH + col] : met(r);
         hn_conv_put<T>(a, pixel, packed, row * F::ROWS, r, group, v);
     }
 }

@@ -17,10 +17,10 @@
 
 /* Forms, named by the tile of a block: warps that share its rows, its columns, and the steps of a stage; of each warp,
  * 16 rows and 8 columns of fragments; stages of x that are on their way while one is multiplied. */
-#define HN_CUDA_CONV_16x32 1, 1, 4, 1, 4, 4
-#define HN_CUDA_CONV_32x32 2, 1, 4, 1, 4, 4
+#define HN_CUDA_CONV_16x32 1, 1, 4, 1, 4, 2
+#define HN_CUDA_CONV_32x32 2, 1, 4, 1, 4, 2
 #define HN_CUDA_CONV_64x64 2, 2, 1, 2, 4, 1
-#define HN_CUDA_CONV_64x64_deep 2, 2, 2, 2, 4, 1 /* where there are few blocks */
+#define HN_CUDA_CONV_64x64_deep 2, 2, 2, 2, 4, 2 /* where there are few blocks */
 #define HN_CUDA_CONV_64x128 2, 4, 1, 2, 4, 1
 
 /* Of cuda_conv_window.cuh: warps that share rows and columns; 16 rows and 8 columns of fragments; units that a thread
