@@ -66,12 +66,12 @@ template <typename T> __device__ static void infer(const HnCudaBatchNormArgs &a)
 {
     const int64_t n = a.shape.samples * a.shape.channels * a.shape.inner, each = a.vector ? 4 : 1;
     for (int64_t i = hn_first() * each; i < n; i += hn_stride() * each) {
+        float v[4];
+        hn_load4(v, hn_at<const T>(a.x), i, i + each, a.vector); /* on its way while the channel is found */
         const int64_t c = channel_of(a.shape, i);
         const float mean = hn_load_any(a.mean, a.moment_type, c), bias = hn_load_any(a.bias, a.weight_type, c);
         const float by =
             hn_load_any(a.scale, a.weight_type, c) / sqrtf(hn_load_any(a.var, a.moment_type, c) + a.epsilon);
-        float v[4];
-        hn_load4(v, hn_at<const T>(a.x), i, i + each, a.vector);
         for (int k = 0; k < each; k++)
             v[k] = fmaf(v[k] - mean, by, bias);
         hn_store4(hn_at<T>(a.y), v, i, i + each, a.vector);
