@@ -192,6 +192,25 @@ template <typename How, typename T> __device__ static void rows(const HnCudaRedu
     }
 }
 
+/* Over elements `apart` from one another, of rows from r on, `step` rows apart, in their order. */
+template <typename How, typename T>
+__device__ static float over_column(const T *x, int64_t r, int64_t end, int step, int64_t apart, float shift)
+{
+    float sum = How::start;
+    for (; r < end; r += AT_ONCE * step) {
+        T v[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (r + k * step < end)
+                v[k] = x[(r + k * step) * apart];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (r + k * step < end)
+                sum = How::of(sum, How::term(hn_load(&v[k]), shift));
+    }
+    return sum;
+}
+
 /* The last axis is kept: a block for each part of some results side by side. */
 template <typename How, typename T> __device__ static void columns(const HnCudaReduceArgs &a)
 {
@@ -206,8 +225,10 @@ template <typename How, typename T> __device__ static void columns(const HnCudaR
         if (mine) {
             const T *x = hn_at<const T>(a.x) + offset_of(a.kept, o);
             const float shift = shift_of(a, o);
-#pragma unroll 4
-            for (int64_t r = part * a.part + row; r < end; r += a.rows)
+            const int64_t first = part * a.part + row;
+            if (a.reduced.n == 1)
+                sum = over_column<How>(x, first, end, a.rows, a.reduced.strides[0], shift);
+            for (int64_t r = first; r < end && a.reduced.n > 1; r += a.rows)
                 sum = How::of(sum, How::term(hn_load(x + offset_of(a.reduced, r)), shift));
         }
         __syncthreads();
