@@ -6,6 +6,8 @@
 #include "cuda/core/device.cuh"
 #include "cuda/gemm/cuda_attention_args.h"
 
+#define HN_LOG2_E 1.4426950408889634f
+
 template <typename T>
 __device__ inline const T *attention_vector(const HnCudaHeads &h, int64_t b, int64_t head, int64_t t)
 {
@@ -67,4 +69,22 @@ __device__ inline float attention_result(const HnCudaAttentionArgs &a, float mos
     if (most == -INFINITY)
         return a.dead;
     return a.guard && sum != sum ? 0.0f : values / sum;
+}
+
+/* 2 to the x. */
+__device__ inline float attention_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline uint32_t attention_pair(hn_f16, float a, float b)
+{
+    const __half2 h = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
+}
+__device__ inline uint32_t attention_pair(hn_bf16, float a, float b)
+{
+    const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
 }

@@ -8,26 +8,6 @@
 #include "cuda/gemm/attention.cuh"
 #include "cuda/gemm/halves.cuh"
 
-#define LOG2_E 1.4426950408889634f
-
-__device__ inline float attention_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-__device__ inline uint32_t pair_of(hn_f16, float a, float b)
-{
-    const __half2 h = __floats2half2_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-__device__ inline uint32_t pair_of(hn_bf16, float a, float b)
-{
-    const __nv_bfloat162 h = __floats2bfloat162_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-
 /* SIZE: elements of vectors; WARPS of a block, KEYS of a tile. */
 template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention {
     static constexpr int THREADS = WARPS * HN_WARP, ROWS = 16 * M, QUERIES = WARPS * ROWS, PITCH = SIZE + 8;
@@ -99,7 +79,7 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
             for (int m = 0; m < M; m++)
 #pragma unroll
                 for (int r = 0; r < 4; r++)
-                    x[m][r] = pair_of(T(), p[m][n + r / 2][r % 2 * 2], p[m][n + r / 2][r % 2 * 2 + 1]);
+                    x[m][r] = attention_pair(T(), p[m][n + r / 2][r % 2 * 2], p[m][n + r / 2][r % 2 * 2 + 1]);
 #pragma unroll
             for (int c = 0; c < SIZE / 8; c += 2) {
                 uint32_t w[4];
@@ -203,9 +183,9 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
                 const T *const k = tiles + stage * 2 * KEYS * PITCH;
                 float s[M][KEYS / 8][4];
                 scores(s, own, kept, k);
-                float factor = a.scale * LOG2_E;
+                float factor = a.scale * HN_LOG2_E;
                 if (t + KEYS > seen_end || t < seen_begin) {
-                    factor = LOG2_E;
+                    factor = HN_LOG2_E;
 #pragma unroll
                     for (int m = 0; m < M; m++)
 #pragma unroll

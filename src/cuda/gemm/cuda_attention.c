@@ -14,6 +14,7 @@ enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
 
 #define COPY_THREADS 256
+#define CAPABILITY 90    /* of devices with warpgroups */
 #define LEAST_QUERIES 16 /* of a warp; below it tiles are mostly zeros */
 #define TILE_SIZE 128    /* of vectors, at most */
 
@@ -64,16 +65,41 @@ static gboolean prepare_tiles(HnStep *s, Attention *c, int64_t size, GError **er
     const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
     const int fits = size <= 32 ? 32 : size <= 64 ? 64 : TILE_SIZE, each = HN_CUDA_ATTENTION_QUERIES;
     const int64_t heads = a->batch * a->heads, few = heads * ((a->queries + each - 1) / each);
-    /* twice the queries of a warp share what it reads of keys, where there are enough blocks without that */
-    const gboolean wide = dtype != HN_F32 && fits < TILE_SIZE && a->queries > each &&
-                          few >= 2 * (int64_t)((const HnCuda *)s->device)->multiprocessors;
+    const HnCuda *device = s->device;
+    /* twice the queries share what is copied of keys, where there are enough blocks without that */
+    const gboolean wide = dtype != HN_F32 && a->queries > each && few >= 2 * (int64_t)device->multiprocessors &&
+                          HN_CUDA_ATTENTION_HALF_BYTES(fits, 2) <= device->shared_bytes;
     const int m = wide ? 2 : 1;
     g_autofree char *name = dtype == HN_F32 ? g_strdup_printf("attention_tiles_%d", fits)
                                             : g_strdup_printf("attention_half_%d_%d", fits, m);
-    c->grid = hn_cuda_row(wide ? heads * ((a->queries + 2 * each - 1) / (2 * each)) : few, HN_CUDA_ATTENTION_THREADS);
+    c->grid =
+        hn_cuda_row(wide ? heads * ((a->queries + 2 * each - 1) / (2 * each)) : few, HN_CUDA_ATTENTION_THREADS * m);
     c->grid.shared =
         (gsize)(dtype == HN_F32 ? HN_CUDA_ATTENTION_TILE_BYTES_F32(fits) : HN_CUDA_ATTENTION_HALF_BYTES(fits, m));
     c->f = hn_cuda_typed(s, dtype == HN_F32 ? "cuda_attention_tiles" : "cuda_attention_half", name, dtype, error);
+    return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
+}
+
+/* Warpgroups, where a block's queries are mostly there. FALSE without an error: not here. */
+static gboolean prepare_warpgroups(HnStep *s, Attention *c, int64_t size, GError **error)
+{
+    HnCudaAttentionArgs *a = &c->args;
+    const HnCuda *device = s->device;
+    const HnDtype dtype = hn_cuda_in(s, Q)->dtype;
+    const int fits = size <= 64 ? 64 : 128, queries = 64 * HN_CUDA_ATTENTION_GROUPS(fits);
+    const gsize bytes = (gsize)HN_CUDA_ATTENTION_WARPGROUP_BYTES(
+        fits, HN_CUDA_ATTENTION_GROUPS(fits), HN_CUDA_ATTENTION_GROUP_KEYS, HN_CUDA_ATTENTION_STAGES);
+    if (dtype == HN_F32 || device->capability != CAPABILITY || size <= 32 || a->queries <= 64 ||
+        (gsize)device->shared_bytes < bytes || MAX(a->queries, a->past + a->keys) > G_MAXINT32 / 2)
+        return FALSE;
+    const int64_t blocks = a->batch * a->heads * ((a->queries + queries - 1) / queries);
+    if (blocks > G_MAXINT32)
+        return FALSE;
+    a->y_wide = a->y.batch % 2 == 0 && a->y.head % 2 == 0 && a->y.token % 2 == 0;
+    g_autofree char *name = g_strdup_printf("attention_warpgroup_%d", fits);
+    c->grid = hn_cuda_row(blocks, 2 * queries);
+    c->grid.shared = bytes;
+    c->f = hn_cuda_typed(s, "cuda_attention_warpgroup", name, dtype, error);
     return c->f != NULL && hn_cuda_allow_shared(s, c->f, c->grid.shared, error);
 }
 
@@ -85,8 +111,15 @@ static gboolean prepare(HnStep *s, Attention *c, GError **error)
     const int64_t elements = 16 / (int64_t)hn_dtype_size(dtype), size = MAX(a->size, a->value_size);
     a->wide = a->size % elements == 0 && a->value_size % elements == 0 && is_wide(&a->q, elements) &&
               is_wide(&a->k, elements) && is_wide(&a->v, elements);
-    if (!s->strict_math && a->queries >= LEAST_QUERIES && size <= TILE_SIZE)
-        return prepare_tiles(s, c, size, error);
+    if (!s->strict_math && a->queries >= LEAST_QUERIES && size <= TILE_SIZE) {
+        g_autoptr(GError) broken = NULL;
+        if (prepare_warpgroups(s, c, size, &broken))
+            return TRUE;
+        if (broken == NULL)
+            return prepare_tiles(s, c, size, error);
+        g_propagate_error(error, g_steal_pointer(&broken));
+        return FALSE;
+    }
     c->grid = hn_cuda_row(a->batch * a->heads * a->queries, HN_CUDA_ATTENTION_THREADS);
     c->grid.shared = (gsize)HN_CUDA_ATTENTION_ROW_FLOATS(a->size, a->value_size) * sizeof(float);
     c->f = hn_cuda_typed(s, "cuda_attention_rows", "attention_rows", dtype, error);
@@ -111,6 +144,7 @@ static gboolean run(const HnStep *s, GError **error)
     a.y.data = hn_cuda_out_address(s, Y);
     a.mask = hn_cuda_in_address(s, MASK);
     a.wide = a.wide && (a.q.data | a.k.data | a.v.data | a.past_k.data | a.past_v.data) % 16 == 0;
+    a.y_wide = a.y_wide && a.y.data % 4 == 0;
     return hn_cuda_launch(s, c->f, c->grid, &a, error);
 }
 

@@ -20,10 +20,11 @@ typedef struct {
     int64_t left, right; /* window: so many keys before and behind the query's own; -1: all */
     float scale, softcap;
     int32_t mask_kind, causal;
-    int32_t hides; /* a mask of -inf hides what is NaN, too */
-    float dead;    /* results of a query that sees no key */
-    int32_t guard; /* probabilities that are NaN count as zeros */
-    int32_t wide;  /* vectors of q, k, v and of the cache can be read 16 bytes at a time */
+    int32_t hides;  /* a mask of -inf hides what is NaN, too */
+    float dead;     /* results of a query that sees no key */
+    int32_t guard;  /* probabilities that are NaN count as zeros */
+    int32_t wide;   /* vectors of q, k, v and of the cache can be read 16 bytes at a time */
+    int32_t y_wide; /* pairs of results can be written at once */
 } HnCudaAttentionArgs;
 
 #define HN_CUDA_ATTENTION_THREADS 128
@@ -32,8 +33,14 @@ typedef struct {
 #define HN_CUDA_ATTENTION_TILE_KEYS_F32 32
 #define HN_CUDA_ATTENTION_TILE_KEYS_HALF 64
 #define HN_CUDA_ATTENTION_TILE_BYTES_F32(size) ((64 + 2 * 32) * ((size)*4 + 16) + 64 * 32 * 4)
-/* Of halves: of queries of four warps, 16 * m each, and two turns of keys and values. */
+/* Of halves: of queries of 4 * m warps, 16 each, and two turns of keys and values. */
 #define HN_CUDA_ATTENTION_HALF_BYTES(size, m) ((64 * (m) + 4 * 64) * ((size)*2 + 16))
+/* Of halves by warpgroups, 64 queries each: how many a block has, keys of a tile, tiles on their way, bytes. */
+#define HN_CUDA_ATTENTION_GROUPS(size) ((size) == 64 ? 2 : 3)
+#define HN_CUDA_ATTENTION_GROUP_KEYS 64
+#define HN_CUDA_ATTENTION_STAGES 2
+#define HN_CUDA_ATTENTION_WARPGROUP_BYTES(size, groups, keys, stages) \
+    (1024 + ((groups)*64 + (stages)*2 * (keys)) * (size)*2)
 #define HN_CUDA_ATTENTION_KEYS 128 /* at once, by the rows of attention_rows */
 /* Floats of shared memory of a query: itself, the sums of each warp, scores. */
 #define HN_CUDA_ATTENTION_ROW_FLOATS(size, value_size) \
