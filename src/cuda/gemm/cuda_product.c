@@ -49,9 +49,12 @@ void hn_cuda_product_cut(HnCudaProductArgs *a, const HnStep *s, int64_t tiles)
     cut(a, s, tiles, 2);
 }
 
-gboolean hn_cuda_product_cut_rows(HnCudaProductArgs *a, HnStep *s, int64_t tiles, uint64_t *counts, GError **error)
+gboolean hn_cuda_product_cut_rows(HnCudaProductArgs *a, HnStep *s, int64_t tiles, int each, int64_t most,
+                                  uint64_t *counts, GError **error)
 {
-    cut(a, s, tiles, a->m == 1 ? 3 : 2);
+    cut(a, s, tiles, each);
+    a->chunk = MIN(a->chunk, most);
+    a->splits = MAX(hn_cuda_parts(a->k, a->chunk), 1);
     if (a->splits == 1)
         return TRUE;
     s->scratch_bytes = (gsize)(a->splits * a->stacks * a->m * a->n) * sizeof(float);
@@ -70,7 +73,7 @@ static gboolean few_rows(HnCudaProduct *p, HnStep *s, HnDtype dtype, GError **er
         a->b_wide = FALSE;
     const int64_t tiles = hn_cuda_parts(a->m, rows) * hn_cuda_parts(a->n, width) * a->stacks;
     g_autofree char *name = g_strdup_printf("product_rows_%c_%d", along ? 'k' : 'n', (int)rows);
-    if (!hn_cuda_product_cut_rows(a, s, tiles, &p->counts, error))
+    if (!hn_cuda_product_cut_rows(a, s, tiles, 2, G_MAXINT64, &p->counts, error))
         return FALSE;
     p->grid = hn_cuda_row(tiles * a->splits, HN_CUDA_FEW_THREADS);
     p->f = hn_cuda_typed(s, "cuda_product_rows", name, dtype, error);

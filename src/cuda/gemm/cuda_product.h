@@ -24,8 +24,10 @@ typedef struct {
 
 /* Cuts k of a into parts so that `tiles` of results become enough blocks. */
 void hn_cuda_product_cut(HnCudaProductArgs *a, const HnStep *s, int64_t tiles);
-/* Of few rows: cuts, and books what parts need: scratch memory, and counts of `tiles`, to be freed in release. */
-gboolean hn_cuda_product_cut_rows(HnCudaProductArgs *a, HnStep *s, int64_t tiles, uint64_t *counts, GError **error);
+/* Of few rows: cuts for `each` blocks of a multiprocessor into parts of at most `most` terms, a multiple of 64, and
+ * books what parts need: scratch memory, and counts of `tiles`, to be freed in release. */
+gboolean hn_cuda_product_cut_rows(HnCudaProductArgs *a, HnStep *s, int64_t tiles, int each, int64_t most,
+                                  uint64_t *counts, GError **error);
 static inline int64_t hn_cuda_parts(int64_t n, int64_t each) /* that n has */
 {
     return n / each + (n % each != 0);

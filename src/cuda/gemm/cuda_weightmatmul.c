@@ -74,6 +74,13 @@ static gboolean by_eight(const HnStep *s, const HnCudaWeightMatMulArgs *a)
            (w->row_step == 0 || w->row_block % 16 == 0);
 }
 
+/* One row, and weights that tensor cores unpack faster. */
+static gboolean by_nibbles(const HnStep *s, const HnCudaWeightMatMulArgs *a)
+{
+    return a->weights.bits == 4 && !a->turned && a->product.m == 1 && a->product.n % 16 == 0 &&
+           a->product.k % 16 == 0 && a->product.k < G_MAXINT32 / 2 && a->product.n < G_MAXINT32 / 2 && !s->strict_math;
+}
+
 /* As fast as the weights can be read. */
 static gboolean few_rows(HnStep *s, Product *p, GError **error)
 {
@@ -81,12 +88,15 @@ static gboolean few_rows(HnStep *s, Product *p, GError **error)
     const int64_t rows = m->m == 1 ? 1 : HN_CUDA_FEW_ROWS, warps = HN_CUDA_FEW_THREADS / HN_CUDA_WARP;
     const int64_t width = p->args.turned ? warps * HN_CUDA_WEIGHT_COLUMNS : HN_CUDA_WEIGHT_WIDTH;
     const int64_t tiles = hn_cuda_parts(m->m, rows) * hn_cuda_parts(m->n, width);
+    const gboolean nibbles = by_nibbles(s, &p->args);
     g_autofree char *name =
-        g_strdup_printf("weight_rows_%c_%d_%d", p->args.turned ? 'k' : 'n', p->args.weights.bits, (int)rows);
-    if (!hn_cuda_product_cut_rows(m, s, tiles, &p->counts, error))
+        nibbles ? g_strdup(hn_cuda_in(s, HN_WEIGHT_ZERO) != NULL ? "weight_nibbles_zeros" : "weight_nibbles")
+                : g_strdup_printf("weight_rows_%c_%d_%d", p->args.turned ? 'k' : 'n', p->args.weights.bits, (int)rows);
+    if (!hn_cuda_product_cut_rows(m, s, tiles, rows == 1 && !nibbles ? 3 : 2,
+                                  nibbles ? HN_CUDA_WEIGHT_TERMS : G_MAXINT64, &p->counts, error))
         return FALSE;
     p->grid = hn_cuda_row(tiles * m->splits, HN_CUDA_FEW_THREADS);
-    p->f = hn_cuda_named(s, "cuda_weight_rows", name, error);
+    p->f = hn_cuda_named(s, nibbles ? "cuda_weight_nibbles" : "cuda_weight_rows", name, error);
     return p->f != NULL;
 }
 

@@ -22,6 +22,8 @@ typedef struct {
 #define HN_CUDA_WEIGHT_COLUMNS 4 /* of a warp that goes along k */
 #define HN_CUDA_WEIGHT_WIDTH 128 /* columns of a block, where they lie side by side and are read eight at a time */
 
+#define HN_CUDA_WEIGHT_TERMS 4096 /* of k, at most, of a block on tensor cores */
+
 /* y[i][j] = weight[at[i]][j] */
 typedef struct {
     HnCudaWeights weights;

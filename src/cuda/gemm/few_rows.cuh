@@ -28,16 +28,17 @@ __device__ inline bool few_rows_last(const HnCudaProductArgs &a, int64_t tile)
     return true;
 }
 
-/* The results of a job: sum(r, c) is the block's sum of row r and column c of the tile. tile: the job's, without its
- * split. */
-template <typename T, typename Sum>
+/* The results of a job: sum(r, c) is the block's sum of row r and column c of the tile; whole(row, column, sum): what
+ * becomes of a whole sum. tile: the job's, without its split. */
+template <typename T, typename Sum, typename Whole>
 __device__ void few_rows_finish(const HnCudaProductArgs &a, const HnProductJob &job, int64_t tile, int rows, int width,
-                                Sum sum)
+                                Sum sum, Whole whole)
 {
     const int columns = (int)min(a.n - job.column, (int64_t)width), count = rows * columns;
     for (int i = threadIdx.x; i < count; i += HN_FEW_THREADS) {
-        const int r = i / columns, c = i % columns;
-        product_result<T>(a, job.split, job.stack, job.row + r, job.column + c, sum(r, c));
+        const int64_t row = job.row + i / columns, column = job.column + i % columns;
+        const float v = sum(i / columns, i % columns);
+        product_result<T>(a, job.split, job.stack, row, column, a.splits > 1 ? v : whole(row, column, v));
     }
     if (a.splits > 1 && few_rows_last(a, tile))
         for (int i = threadIdx.x; i < count; i += HN_FEW_THREADS) {
@@ -46,8 +47,14 @@ __device__ void few_rows_finish(const HnCudaProductArgs &a, const HnProductJob &
             float all = 0;
             for (int64_t p = 0; p < a.splits; p++)
                 all += parts[p * a.stacks * a.m * a.n];
-            product_finish<T>(a, job.stack, row, column, all);
+            product_finish<T>(a, job.stack, row, column, whole(row, column, all));
         }
+}
+template <typename T, typename Sum>
+__device__ void few_rows_finish(const HnCudaProductArgs &a, const HnProductJob &job, int64_t tile, int rows, int width,
+                                Sum sum)
+{
+    few_rows_finish<T>(a, job, tile, rows, width, sum, [](int64_t, int64_t, float v) { return v; });
 }
 
 /* Sums of lanes side by side, `across` of them, of lines of lanes in each warp: those of the whole block are in room
