@@ -70,15 +70,20 @@ static gboolean by_eight(const HnStep *s, const HnCudaWeightMatMulArgs *a)
         return FALSE;
     if (a->turned)
         return w->col_step == 0 || w->col_block % 8 == 0;
-    return a->product.n % 8 == 0 && (w->col_step == 0 || w->col_block == 1) &&
-           (w->row_step == 0 || w->row_block % 16 == 0);
+    if (a->product.n % 8 != 0 || (w->row_step != 0 && w->row_block % 16 != 0))
+        return FALSE;
+    return w->col_step == 0 || w->col_block == 1;
 }
 
 /* One row, and weights that tensor cores unpack faster. */
 static gboolean by_nibbles(const HnStep *s, const HnCudaWeightMatMulArgs *a)
 {
-    return a->weights.bits == 4 && !a->turned && a->product.m == 1 && a->product.n % 16 == 0 &&
-           a->product.k % 16 == 0 && a->product.k < G_MAXINT32 / 2 && a->product.n < G_MAXINT32 / 2 && !s->strict_math;
+    const HnCudaProductArgs *m = &a->product;
+    if (a->weights.bits != 4 || a->turned || s->strict_math)
+        return FALSE;
+    if (m->n % 16 != 0 || m->k % 16 != 0 || MAX(m->n, m->k) >= G_MAXINT32 / 2)
+        return FALSE;
+    return m->m == 1;
 }
 
 /* As fast as the weights can be read. */
