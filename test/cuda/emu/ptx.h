@@ -168,10 +168,16 @@ typedef struct {
     uint8_t writer, wrote_bytes;    /* warp; bits of bytes */
     uint8_t reader, read_bytes;     /* warp, or PTX_MANY; bits of bytes, and PTX_BLOCKS */
     uint8_t wrote_lane, wrote_turn; /* of the warp, and its `turn` then */
-    uint8_t read_lane, read_turn;   /* a lane, or PTX_MANY */
+    uint8_t read_lane, read_turn;   /* a lane, PTX_MANY, or PTX_SOME */
 } PtxStamp;
 #define PTX_STAMPED 2 /* bytes */
-enum { PTX_MANY = 255, PTX_BLOCKS = 16, PTX_ATOMIC = 16, PTX_BY_COPY = 32 /* in the asynchronous proxy */ };
+enum {
+    PTX_MANY = 255,
+    PTX_SOME = 254,
+    PTX_BLOCKS = 16,
+    PTX_ATOMIC = 16,
+    PTX_BY_COPY = 32 /* in the asynchronous proxy */
+};
 
 typedef struct {
     uint32_t pc, mask;

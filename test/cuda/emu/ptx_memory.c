@@ -60,19 +60,25 @@ static inline void stamp_lane(PtxWarp *w, const PtxInst *in, int l, PtxStamp *s,
                               const char *where, uint64_t address)
 {
     const uint32_t time = w->block->time;
+    uint8_t *last = use == USE_READ ? &s->read_lane : &s->wrote_lane;
+    if (bytes != 3) { /* single bytes are of a lane each: that is not kept */
+        *last = PTX_SOME;
+        return;
+    }
     if (use == USE_READ && s->wrote == time && s->writer == w->index && s->wrote_bytes & bytes &&
-        !(s->wrote_bytes & (PTX_ATOMIC | PTX_BY_COPY)) && s->wrote_lane != l && s->wrote_turn == w->turn)
+        !(s->wrote_bytes & (PTX_ATOMIC | PTX_BY_COPY)) && s->wrote_lane != l && s->wrote_lane != PTX_SOME &&
+        s->wrote_turn == w->turn)
         race(w, in, l, use, where, address, true, "lane", s->wrote_lane);
     if (use == USE_WRITE && s->read == time && s->reader == w->index && s->read_bytes & bytes && s->read_lane != l &&
-        s->read_turn == w->turn)
+        s->read_lane != PTX_SOME && s->read_turn == w->turn)
         race(w, in, l, use, where, address, false, s->read_lane == PTX_MANY ? "several lanes, marked" : "lane",
              s->read_lane);
     if (use == USE_READ) {
         const bool more = s->read == time && s->reader == w->index && s->read_turn == w->turn && s->read_lane != l;
-        s->read_lane = more ? PTX_MANY : (uint8_t)l;
+        *last = !more ? (uint8_t)l : s->read_lane == PTX_SOME ? PTX_SOME : PTX_MANY;
         s->read_turn = w->turn;
     } else {
-        s->wrote_lane = (uint8_t)l;
+        *last = (uint8_t)l;
         s->wrote_turn = w->turn;
     }
 }
