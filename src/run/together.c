@@ -72,8 +72,10 @@ static int find_levels(const HnPlan *p, GHashTable *waiting, guint end)
         if (!g_hash_table_contains(waiting, s))
             continue;
         for (int k = 0; k < s->n_in + s->n_hidden; k++)
-            if (s->in[k].slot != NULL)
-                level = MAX(level, 1 + GPOINTER_TO_INT(g_hash_table_lookup(made, hn_slot_root(s->in[k].slot))));
+            if (s->in[k].slot != NULL) {
+                const int before = GPOINTER_TO_INT(g_hash_table_lookup(made, hn_slot_root(s->in[k].slot)));
+                level = MAX(level, 1 + before);
+            }
         for (int k = 0; k < s->n_out; k++)
             if (s->out[k].slot != NULL)
                 g_hash_table_insert(made, hn_slot_root(s->out[k].slot), GINT_TO_POINTER(level));

@@ -9,7 +9,7 @@
 
 #define FEW 2 /* rows of a thread, where there are few of them, ... */
 #define MANY 8
-#define FOURS 4   /* rows, of four columns */
+#define FOURS 4 /* rows, of four columns */
 #define BUSY_FOURS 64
 #define BUSY 1024 /* ... below so many threads of each multiprocessor */
 

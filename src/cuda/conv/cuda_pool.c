@@ -80,8 +80,9 @@ static gboolean fits_plane(const HnStep *s)
 {
     const Pool *p = s->state;
     const HnCudaWindowAxis *depth = &p->args.axis[0];
-    return depth->in == 1 && depth->out == 1 && depth->kernel == 1 && depth->pad == 0 && depth->pad_end == 0 &&
-           hn_cuda_in(s, 0)->n < HN_DIVIDE_LIMIT && hn_cuda_out(s, 0)->n < HN_DIVIDE_LIMIT && hn_cuda_wants_only(s, 1);
+    if (depth->in != 1 || depth->out != 1 || depth->kernel != 1 || depth->pad != 0 || depth->pad_end != 0)
+        return FALSE;
+    return MAX(hn_cuda_in(s, 0)->n, hn_cuda_out(s, 0)->n) < HN_DIVIDE_LIMIT && hn_cuda_wants_only(s, 1);
 }
 
 static gboolean use_plane(HnStep *s, const char *name, GError **error)

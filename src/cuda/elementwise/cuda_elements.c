@@ -228,8 +228,9 @@ static gboolean source_of(const HnCudaMany *t, int port, HnDtype type, HnCudaMap
         return TRUE;
     }
     const int channels = stride[last] == 0 ? last - 1 : last;
-    if (channels < 0 || channels > 1 || stride[channels] != 1 || (channels == 1 && stride[0] != 0) ||
-        t->axis[last].n % each != 0 || t->shape.total / each >= HN_DIVIDE_LIMIT)
+    if (channels < 0 || channels > 1 || stride[channels] != 1 || (channels == 1 && stride[0] != 0))
+        return FALSE;
+    if (t->axis[last].n % each != 0 || t->shape.total / each >= HN_DIVIDE_LIMIT)
         return FALSE;
     from->kind = channels == last ? HN_CUDA_MAP_ROW : HN_CUDA_MAP_CHANNEL;
     if (channels == last)

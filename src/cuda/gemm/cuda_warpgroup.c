@@ -86,8 +86,9 @@ static gboolean takes(const HnStep *s, const HnCudaProductArgs *a, int size)
     const gboolean enough = a->m > HN_CUDA_FEW_ROWS && a->n >= LEAST && a->k >= LEAST;
     const gboolean small = MAX(MAX(a->m, a->n), MAX(a->k, a->stacks)) < G_MAXINT32 / 1024 &&
                            hn_cuda_parts(a->m, LEAST) * (a->n / LEAST) * a->stacks < G_MAXINT32 / 1024;
-    return c->capability == CAPABILITY && !s->strict_math && enough && small && a->axes <= 1 &&
-           is_even(line_a, a->a_step, a->axes, size) && is_even(line_b, a->b_step, a->axes, size);
+    if (c->capability != CAPABILITY || s->strict_math || !enough || !small || a->axes > 1)
+        return FALSE;
+    return is_even(line_a, a->a_step, a->axes, size) && is_even(line_b, a->b_step, a->axes, size);
 }
 
 gboolean hn_cuda_warpgroup_prepare(HnCudaWarpgroup *w, const HnStep *s, const HnCudaProductArgs *product, HnDtype dtype,
