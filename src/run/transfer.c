@@ -134,13 +134,13 @@ void hn_plan_hoist_moves(HnPlan *p)
             if (s->out[k].slot != NULL)
                 g_hash_table_add(made, hn_slot_root(s->out[k].slot));
     }
-    g_autofree gpointer *sorted = g_new(gpointer, p->steps->len + 1);
-    guint n = 0;
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
     for (int early = 1; early >= 0; early--)
         for (guint i = 0; i < p->steps->len; i++)
             if (is_early(p->steps->pdata[i], made) == early)
-                sorted[n++] = p->steps->pdata[i];
-    memcpy(p->steps->pdata, sorted, n * sizeof *sorted);
+                g_ptr_array_add(sorted, p->steps->pdata[i]);
+    for (guint i = 0; i < sorted->len; i++)
+        p->steps->pdata[i] = sorted->pdata[i];
 }
 
 static gboolean reads_on_host(const HnStep *s, int i)

@@ -528,8 +528,7 @@ static void product_end(PtxWarp *w, const Product *p)
     const int n = columns(in), depth = depth_of(in);
     const PtxType t = (PtxType)in->from;
     const int32_t *o = ptx_more(w, in);
-    Line A[ROWS];
-    Line *B = g_new(Line, MOST_N);
+    Line A[ROWS], B[MOST_N]; /* on the stack: a fault leaves by a jump */
     Matrix m = matrix_of(w, in, p->b_desc, !p->b_across, size_of(in));
     use_matrix(w, in, &m, 0, n, depth, p->began);
     read_matrix(w, &m, t, 0, n, depth, B);
@@ -560,7 +559,6 @@ static void product_end(PtxWarp *w, const Product *p)
             d[l] = (float)s;
         }
     }
-    g_free(B);
 }
 
 static void product_fence(PtxWarp *w, const PtxInst *in, uint32_t mask)
