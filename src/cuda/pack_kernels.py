@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""usage: pack_kernels.py OUT FATBINARY IN.fatbin...
+"""usage: pack_kernels.py OUT FATBINARY KEY.h IN.fatbin...
 
 Puts compiled kernels into the one file that hone opens; its form is told in core/kernel_file.h. What each container holds
 is compressed by nvcc's FATBINARY, as drivers unpack it, to a fifth; containers that are compressed already stay as they are.
 """
-import hashlib
 import os
 import struct
 import subprocess
@@ -48,12 +47,12 @@ def compressed(data, fatbinary):
 
 
 def main():
-    out, fatbinary, *paths = sys.argv[1:]
+    out, fatbinary, key, *paths = sys.argv[1:]
     pieces = sorted((os.path.basename(p).rsplit(".", 1)[0], compressed(open(p, "rb").read(), fatbinary)) for p in paths)
     names = [n for n, _ in pieces]
     if len(set(names)) < len(names) or any(len(n) > 63 for n in names):
         sys.exit("pack_kernels.py: names of .cu files must be unique and at most 63 characters long")
-    digest = hashlib.sha256(b"".join(d for _, d in pieces)).hexdigest()
+    key = open(key).read().split('"')[1]  # kernels_key.py
     at = struct.calcsize(HEADER) + len(pieces) * struct.calcsize(ENTRY)
     entries, body = b"", b""
     for name, data in pieces:
@@ -64,7 +63,7 @@ def main():
         body += data
         at += len(data)
     with open(out, "wb") as f:
-        f.write(struct.pack(HEADER, b"HONEKRNL", 1, len(pieces), digest.encode()) + entries + body)
+        f.write(struct.pack(HEADER, b"HONEKRNL", 1, len(pieces), key.encode()) + entries + body)
 
 
 main()

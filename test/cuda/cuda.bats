@@ -65,6 +65,9 @@ same() {
     HONE_CUDA_KERNELS=short.cuda refuses 4 "damaged" hone-run relu.onnx --data random --device cuda
     { printf 'HONEKRNL\377'; tail -c +10 "$kernels"; } >later.cuda
     HONE_CUDA_KERNELS=later.cuda refuses 4 "another version" hone-run relu.onnx --data random --device cuda
+    # the same format, of other sources
+    { head -c 16 "$kernels"; printf '%064d' 0; tail -c +81 "$kernels"; } >other.cuda
+    HONE_CUDA_KERNELS=other.cuda refuses 4 "another version" hone-run relu.onnx --data random --device cuda
 }
 
 @test "too little memory on the device: what is needed and what is free" {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "config.h"
+#include "kernels_key.h"
 
 #define MAGIC "HONEKRNL"
 #define VERSION 1
@@ -47,7 +48,7 @@ static const char *wrong_with(const char *data, gsize bytes)
     const Header *h = (const Header *)data;
     if (bytes < sizeof *h || memcmp(h->magic, MAGIC, sizeof h->magic) != 0)
         return "is no file of kernels";
-    if (GUINT32_FROM_LE(h->version) != VERSION)
+    if (GUINT32_FROM_LE(h->version) != VERSION || memcmp(h->hash, HN_KERNELS_KEY, HASH_BYTES) != 0)
         return "is of another version of hone";
     return entries_fit(data, bytes) ? NULL : "is damaged";
 }

@@ -2,7 +2,8 @@
  * The file of kernels: what nvcc made of each .cu file, as the driver loads it, under the file's name without ending.
  *
  * Format, little-endian: "HONEKRNL", u32 version of the format, u32 number of entries, 64 characters of a hash of the
- * sources, then for each entry name (64 bytes, padded with zeros), u64 offset from the file's start, u64 bytes.
+ * sources (kernels_key.py), which must be that of this library; then for each entry name (64 bytes, padded with zeros),
+ * u64 offset from the file's start, u64 bytes.
  * src/cuda/pack_kernels.py writes it.
  */
 #pragma once
