@@ -65,7 +65,7 @@ INLINE float HN_V(norm_pass)(float dy, float x, float a, float b, HnMask mask, f
     if (mask == HN_MASK_RELU)
         return y > 0 ? dy : 0;
     if (mask == HN_MASK_CLIP)
-        return (y >= lo) & (y <= hi) ? dy : 0;
+        return ((y >= lo) & (y <= hi)) ? dy : 0;
     return dy;
 }
 
