@@ -415,13 +415,25 @@ static void drop_nodes(HnTrees *t)
     g_clear_pointer(&t->members, g_free);
 }
 
-gboolean hn_trees_fit(const HnTreesParams *p)
+/* Surely there is room for so many nodes and columns in cells. */
+static gboolean has_room(const HnTreesParams *p)
 {
     /* a cell's bits: at most two columns for each feature, or one for each test; two cells for each test and the root
      */
     const int64_t columns = MIN(2 * p->features, p->tests) + 1, cells = 2 * p->tests_most + 2;
     return g_bit_storage((gulong)columns) + g_bit_storage((gulong)cells) <= 32 &&
            2 * p->tests + p->n_trees <= G_MAXINT32 / 2;
+}
+
+const char *hn_trees_reject(const HnTreesParams *p, const HnTensor *x)
+{
+    if (x->n == 0)
+        return "nothing to compute";
+    if (!hn_dtype_in(x->dtype, HN_ML_NUMBERS))
+        return "another element type";
+    if (x->dims[x->ndim - 1] < p->features)
+        return "too few features";
+    return has_room(p) ? NULL : "too many nodes and features";
 }
 
 HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error)
@@ -453,6 +465,7 @@ HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error)
     if (fits)
         return p;
     hn_trees_unpack(p);
+    g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' has too many nodes", hn_node_label(n));
     return NULL;
 }
 

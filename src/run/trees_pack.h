@@ -78,9 +78,9 @@ typedef struct {
     double steps;   /* of a row, through all trees: at most */
 } HnPackedTrees;
 
-/* Surely there is room for so many nodes and columns in cells. */
-gboolean hn_trees_fit(const HnTreesParams *p);
-/* NULL and no error: cells have no room for so many nodes and columns. Takes what it needs of t's attributes. */
+/* Why kernels do not take rows x of features; NULL: they do, and surely there is room for the nodes in cells. */
+const char *hn_trees_reject(const HnTreesParams *p, const HnTensor *x);
+/* Takes what it needs of t's attributes. Errors: UNSUPPORTED: cells have no room for so many nodes and columns. */
 HnPackedTrees *hn_trees_pack(const HnNode *n, HnDtype input, GError **error);
 void hn_trees_unpack(HnPackedTrees *p);
 

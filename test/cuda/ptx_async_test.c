@@ -42,6 +42,19 @@ static Device *device_new(void)
     return d;
 }
 
+/* Of x, rows of halves: bytes from one to the next, halves and rows that there are, rows of 64 that are copied. */
+static EmuTensorMap map_of(const Device *d, uint64_t stride, uint32_t columns, uint32_t rows, uint32_t copied)
+{
+    return (EmuTensorMap){ .magic = EMU_TENSOR_MAP,
+                           .size = 2,
+                           .rank = 2,
+                           .swizzled = 1,
+                           .address = d->x.base,
+                           .strides = { stride },
+                           .dims = { columns, rows },
+                           .box = { 64, copied } };
+}
+
 static void device_free(Device *d)
 {
     free(d->x.races);
@@ -219,14 +232,7 @@ static void test_tile(void)
 {
     Device *d = device_new();
     EmuFault fault;
-    const EmuTensorMap map = { .magic = EMU_TENSOR_MAP,
-                               .size = 2,
-                               .rank = 2,
-                               .swizzled = 1,
-                               .address = d->x.base,
-                               .strides = { 96 },
-                               .dims = { 40, 5 },
-                               .box = { 64, 4 } };
+    const EmuTensorMap map = map_of(d, 96, 40, 5, 4);
     uint16_t *x = (uint16_t *)d->word[0];
     for (int i = 0; i < 240; i++)
         x[i] = (uint16_t)(i + 1);
@@ -348,14 +354,7 @@ static void test_planted(gconstpointer data)
     for (size_t o = 0; o < G_N_ELEMENTS(orders); o++) {
         Device *d = device_new();
         EmuFault fault;
-        const EmuTensorMap map = { .magic = EMU_TENSOR_MAP,
-                                   .size = 2,
-                                   .rank = 2,
-                                   .swizzled = 1,
-                                   .address = d->x.base,
-                                   .strides = { 128 },
-                                   .dims = { 64, 8 },
-                                   .box = { 64, 8 } };
+        const EmuTensorMap map = map_of(d, 128, 64, 8, 8);
         g_assert_false(run(d, wrong, &map, orders[o], &fault));
         g_test_message("order %u: %s", orders[o], fault.text);
         g_autofree char *any =
@@ -371,14 +370,7 @@ static void test_right(void)
     for (size_t o = 0; o < G_N_ELEMENTS(orders); o++) {
         Device *d = device_new();
         EmuFault fault;
-        const EmuTensorMap map = { .magic = EMU_TENSOR_MAP,
-                                   .size = 2,
-                                   .rank = 2,
-                                   .swizzled = 1,
-                                   .address = d->x.base,
-                                   .strides = { 128 },
-                                   .dims = { 64, 8 },
-                                   .box = { 64, 8 } };
+        const EmuTensorMap map = map_of(d, 128, 64, 8, 8);
         if (!run(d, text, &map, orders[o], &fault))
             g_error("a false alarm: %s", fault.text);
         device_free(d);

@@ -44,15 +44,7 @@ static gboolean is_classifier(const HnStep *s)
 
 static const char *trees_reject(const HnStep *s)
 {
-    const HnTreesParams *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0);
-    if (x->n == 0)
-        return "nothing to compute";
-    if (!hn_dtype_in(x->dtype, HN_ML_NUMBERS))
-        return "another element type";
-    if (x->dims[x->ndim - 1] < p->features)
-        return "too few features";
-    return hn_trees_fit(p) ? NULL : "too many nodes and features";
+    return hn_trees_reject(s->params, hn_cpu_in(s, 0));
 }
 
 static gsize aligned(gsize bytes)
@@ -82,11 +74,8 @@ static gboolean trees_prepare(HnStep *s, GError **error)
     Trees *t = g_new0(Trees, 1);
     s->state = t;
     t->p = hn_trees_pack(s->node, x->dtype, error);
-    if (t->p == NULL) {
-        if (error != NULL && *error == NULL)
-            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' has too many nodes", hn_node_label(s->node));
+    if (t->p == NULL)
         return FALSE;
-    }
     t->walks = hn_tree_walks();
     t->features = x->dims[x->ndim - 1];
     t->rows = x->n / t->features;

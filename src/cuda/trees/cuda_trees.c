@@ -49,16 +49,10 @@ static gboolean is_classifier(const HnStep *s)
 static const char *trees_reject(const HnStep *s)
 {
     const HnTreesParams *p = s->params;
-    const HnTensor *x = hn_cuda_in(s, 0);
-    if (x->n == 0)
-        return "nothing to compute";
-    if (!hn_dtype_in(x->dtype, HN_ML_NUMBERS))
-        return "another element type";
-    if (x->dims[x->ndim - 1] < p->features)
-        return "too few features";
-    if (is_classifier(s) && p->labels.strings != NULL)
-        return "labels are texts";
-    return hn_trees_fit(p) ? NULL : "too many nodes and features";
+    const char *why = hn_trees_reject(p, hn_cuda_in(s, 0));
+    if (why != NULL)
+        return why;
+    return is_classifier(s) && p->labels.strings != NULL ? "labels are texts" : NULL;
 }
 
 /* --- tables ------------------------------------------------------------------------------------------------------ */
@@ -168,11 +162,8 @@ static gboolean trees_prepare(HnStep *s, GError **error)
     Trees *t = g_new0(Trees, 1);
     s->state = t;
     HnPackedTrees *p = hn_trees_pack(s->node, dtype, error);
-    if (p == NULL) {
-        if (error != NULL && *error == NULL)
-            g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "node '%s' has too many nodes", hn_node_label(s->node));
+    if (p == NULL)
         return FALSE;
-    }
     fill_in(s, p);
     const gboolean kept = keep_all(s, p, error);
     hn_trees_unpack(p);
