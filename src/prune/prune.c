@@ -12,33 +12,63 @@
 
 /* --- models ------------------------------------------------------------------------------------------------------- */
 
-static void apply_fits(const HnPruned *p, HnModel *m)
+static HnNode *node_in(const HnModel *m, const HnPruneLayer *l)
 {
+    return hn_graph_find(m->graph, hn_node_out(l->node, 0)->name)->producer;
+}
+
+/* The dense model with weights that were fitted, and biases where it has some. */
+static HnModel *changed(const HnPruned *p)
+{
+    HnModel *m = hn_model_copy(p->map->model);
     for (guint i = 0; i < p->map->layers->len; i++) {
         const HnPruneLayer *l = p->map->layers->pdata[i];
         HnTensor *const *fit = p->fits + 2 * (gsize)i;
         if (fit[0] == NULL)
             continue;
-        HnNode *n = hn_graph_find(m->graph, hn_node_out(l->node, 0)->name)->producer;
+        const HnNode *n = node_in(m, l);
         hn_graph_add_weight(m->graph, hn_node_in(n, l->w), fit[0]);
-        if (fit[1] == NULL)
-            continue;
-        HnValue *b = hn_node_in(n, l->bias);
-        if (b == NULL) {
-            b = hn_graph_new_value(m->graph, hn_node_out(n, 0)->name);
-            hn_graph_add_weight(m->graph, b, fit[1]);
-            hn_node_set_in(n, l->bias, b);
-        } else {
-            hn_graph_add_weight(m->graph, b, fit[1]);
-        }
+        if (fit[1] != NULL && hn_node_in(n, l->bias) != NULL)
+            hn_graph_add_weight(m->graph, hn_node_in(n, l->bias), fit[1]);
     }
+    return m;
 }
 
-static HnModel *changed(const HnPruned *p)
+/* Of the bias of layer l, its elements for the channels that stay; a new reference. */
+static HnTensor *left_of(const HnPruned *p, const HnPruneLayer *l, HnTensor *bias, GError **error)
 {
-    HnModel *m = hn_model_copy(p->map->model);
-    apply_fits(p, m);
-    return m;
+    int axis;
+    int64_t n, left = 0;
+    const int *at = hn_channels_at(p->map->channels, hn_node_out(l->node, 0), &axis, &n);
+    if (at == NULL || n != bias->n)
+        return hn_tensor_ref(bias);
+    g_autofree float *elements = g_new(float, (gsize)n + 1);
+    for (int64_t i = 0; i < n; i++)
+        if (!p->gone[hn_channels_class(p->map->channels, at[i])])
+            elements[left++] = ((const float *)bias->data)[i];
+    HnTensor *t = hn_tensor_new_uninit(HN_F32, 1, &left, p->budget, error);
+    if (t != NULL)
+        memcpy(t->data, elements, t->bytes);
+    return t;
+}
+
+/* Biases of layers of m that had none; `all` channels of them, or those that are left. */
+static gboolean add_biases(const HnPruned *p, HnModel *m, gboolean all, GError **error)
+{
+    for (guint i = 0; i < p->map->layers->len; i++) {
+        const HnPruneLayer *l = p->map->layers->pdata[i];
+        HnTensor *bias = p->fits[2 * (gsize)i + 1];
+        HnNode *n = bias != NULL ? node_in(m, l) : NULL;
+        if (n == NULL || hn_node_in(n, l->bias) != NULL)
+            continue;
+        g_autoptr(HnTensor) t = all ? hn_tensor_ref(bias) : left_of(p, l, bias, error);
+        if (t == NULL)
+            return FALSE;
+        HnValue *b = hn_graph_new_value(m->graph, hn_node_out(n, 0)->name);
+        hn_graph_add_weight(m->graph, b, t);
+        hn_node_set_in(n, l->bias, b);
+    }
+    return TRUE;
 }
 
 HnModel *hn_pruned_model(const HnPruned *p, GError **error)
@@ -46,7 +76,8 @@ HnModel *hn_pruned_model(const HnPruned *p, GError **error)
     static const char *const dead[] = { "eliminate-dead", NULL };
     const HnPassOptions o = { .level = 1, .only = dead, .budget = p->budget };
     g_autoptr(HnModel) m = changed(p);
-    if (!hn_graph_infer(m->graph, FALSE, error) || !hn_channels_remove(p->map->channels, p->gone, m, error))
+    if (!hn_graph_infer(m->graph, FALSE, error) || !hn_channels_remove(p->map->channels, p->gone, m, error) ||
+        !add_biases(p, m, FALSE, error))
         return NULL;
     HnPassLog log;
     hn_pass_log_init(&log);
@@ -58,7 +89,8 @@ HnModel *hn_pruned_model(const HnPruned *p, GError **error)
 HnModel *hn_pruned_masked(const HnPruned *p, GError **error)
 {
     g_autoptr(HnModel) m = changed(p);
-    return hn_channels_mask(p->map->channels, p->gone, m, error) ? g_steal_pointer(&m) : NULL;
+    return add_biases(p, m, TRUE, error) && hn_channels_mask(p->map->channels, p->gone, m, error) ? g_steal_pointer(&m)
+                                                                                                  : NULL;
 }
 
 /* --- curves ------------------------------------------------------------------------------------------------------- */

@@ -162,6 +162,21 @@ static const Case chain[] = {
       "%y = MatMul(%5, z:f32[4,3])\n",
       "4: 1[1] 2[1] 5[1] w[1] z[0]; locked: '3' (ReduceMean): it reduces all channels to one number\n"
       "3: y[1] z[1]; locked: 'y' is an output of the model\n" },
+    /* one written out by sums, which miss nothing; its scales are spread over rows of one number, not over two */
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[2,3], w:f32[3,4])\n"
+      "%2 = Sigmoid(%1)\n"
+      "%3 = ReduceSum(%2, a:i64[1]={-1})\n"
+      "%4 = Mul(%3, s:f32[1,4])\n"
+      "%5 = Mul(%2, %4)\n"
+      "%y = MatMul(%5, z:f32[4,3])\n",
+      "4: 1[1] 2[1] 4[1] 5[1] w[1] s[1] z[0]\n"
+      "3: y[1] z[1]; locked: 'y' is an output of the model\n" },
+    { "opset 17\n"
+      "%1 = MatMul(%x:f32[2,3], w:f32[3,4])\n"
+      "%2 = Mul(%u:f32[2,1], s:f32[2,4])\n"
+      "%y = Mul(%1, %2)\n",
+      "4: 1[1] w[1]; locked: 'y' (Mul): channels of an operand stay\n" },
     /* a bias that several read is short: each has its own */
     { "opset 17\n"
       "%1 = Conv(%x:f32[2,3,8,8], w:f32[4,3,1,1], b:f32[4])\n"

@@ -399,6 +399,28 @@ static void test_prune(void)
     g_assert_cmpint(memcmp(p->gone, again->gone, (gsize)hn_channels_count(s.map->channels)), ==, 0);
 }
 
+/* Layers without a bias get one by the fit, of the channels that are left. */
+static const char unbiased[] = "opset 17\n"
+                               "%1 = Conv(%x:f32[4,3,6,6], a:f32[8,3,3,3])\n"
+                               "%2 = Relu(%1)\n"
+                               "%3 = Conv(%2, b:f32[8,8,3,3])\n"
+                               "%4 = Relu(%3)\n"
+                               "%y = Conv(%4, c:f32[2,8,1,1])\n";
+
+static void test_unbiased(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Subject) s = subject_new(unbiased);
+    const int keep[] = { 4, 5 };
+    g_autoptr(HnPruned) p = hn_prune_run(s.map, &s.o, keep, &error);
+    g_assert_no_error(error);
+    g_autoptr(HnModel) less = hn_pruned_model(p, &error), masked = hn_pruned_masked(p, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(hn_node_in(hn_graph_find(less->graph, "3")->producer, 2)->weight->n, ==, 5);
+    g_autoptr(HnTensor) a = result_of(&s, less, 0), b = result_of(&s, masked, 0);
+    test_assert_close(a, b, 1e-5, 1e-6, unbiased);
+}
+
 /* Channel k of a class is worth k, or the other way round; all but the last round's models are seen, and stay. */
 typedef struct {
     gboolean turned;
@@ -765,6 +787,7 @@ int main(int argc, char **argv)
     g_test_add_func("/prune/zeros", test_zeros);
     g_test_add_func("/prune/share", test_share);
     g_test_add_func("/prune/run", test_prune);
+    g_test_add_func("/prune/unbiased", test_unbiased);
     g_test_add_func("/prune/learner", test_learner);
     g_test_add_func("/prune/taylor", test_taylor);
     g_test_add_func("/prune/blocks", test_blocks);

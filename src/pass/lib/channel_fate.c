@@ -169,6 +169,48 @@ static const char *operand(HnChannels *c, const HnNode *n, int i, const HnChanne
     return NULL;
 }
 
+/* The one axis, counted from the back, along which a constant operand of n has more than one element, and y, of that
+ * rank, as many; 0: there is none, or several. */
+static int only_axis(const HnChannels *c, const HnNode *n, int i, int rank)
+{
+    const HnTensor *t = hn_channels_weight(c, hn_node_in(n, i));
+    int found = 0;
+    for (int a = 1; t != NULL && a <= t->ndim; a++) {
+        if (t->dims[t->ndim - a] == 1)
+            continue;
+        if (found != 0 || a > rank)
+            return 0;
+        found = -a;
+    }
+    return found;
+}
+
+/* Data of one number are spread over the elements of a constant, such as the scales of a normalization that is spelled
+ * out: each of these makes a channel. Where it cannot be one, nothing is said of the result. */
+static void spread(HnChannels *c, const HnNode *n)
+{
+    const HnValue *y = hn_node_out(n, 0);
+    const int rank = hn_channels_is_data(c, y) ? rank_of(c, y) : 0;
+    int axis = 0;
+    for (guint i = 0; i < n->in->len && axis == 0; i++)
+        axis = only_axis(c, n, (int)i, rank);
+    for (guint i = 0; i < n->in->len && axis != 0; i++) {
+        int at = axis;
+        const HnValue *v = n->in->pdata[i];
+        const int of = rank_of(c, v);
+        if (hn_channels_weight(c, v) == NULL && (of < 0 || (of + axis >= 0 && hn_channels_size(c, v, &at) != 1)))
+            return;
+    }
+    int at = axis;
+    const int64_t count = axis != 0 ? hn_channels_size(c, y, &at) : 0;
+    const HnChannelPlace *p = count > 1 ? hn_channels_make(c, y, axis, count) : NULL;
+    for (guint i = 0; p != NULL && i < n->in->len; i++) {
+        const HnTensor *t = hn_channels_weight(c, hn_node_in(n, (int)i));
+        if (t != NULL && t->ndim + axis >= 0 && t->dims[t->ndim + axis] == count)
+            hn_channels_makes(hn_channels_member(c, n, (int)i), t->ndim + axis, count, p->at);
+    }
+}
+
 static const char *each(HnChannels *c, const HnNode *n)
 {
     const HnValue *y = hn_node_out(n, 0);
@@ -179,8 +221,10 @@ static const char *each(HnChannels *c, const HnNode *n)
             return "it has several results";
     if (apart)
         return elements(c, n);
-    if (x == NULL)
+    if (x == NULL) {
+        spread(c, n);
         return NULL;
+    }
     const HnChannelPlace *p = held(c, x);
     const int axis = p->axis - rank_of(c, x);
     for (guint i = 0; i < n->in->len; i++) {

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ir/build.h"
 #include "ir/copy.h"
 #include "op/linear.h"
 #include "op/narrow.h"
+#include "op/ops.h"
 #include "pass/lib/channel_place.h"
 
 typedef struct {
@@ -349,8 +351,38 @@ static void zero(const HnChannels *c, const guint8 *gone, const HnChannelMember 
             hn_tensor_set_f64(t, e, 0);
 }
 
+/* A sum over channels reads all of them, and whatever made them need not make 0 of those that go: it gets 0. */
+static gboolean zero_terms(const HnChannels *c, const guint8 *gone, const HnNode *n, HnModel *m, GError **error)
+{
+    const HnChannelPlace *p = hn_channels_place(c, hn_node_in(n, 0)), *q = hn_channels_place(c, hn_node_out(n, 0));
+    const HnType *type = hn_channels_type(c, hn_node_in(n, 0));
+    if (n->op != &hn_op_reducesum || p == NULL || p->at == NULL || type == NULL || (q != NULL && q->at != NULL))
+        return TRUE;
+    int64_t dims[HN_MAX_RANK] = { p->n };
+    gboolean any = FALSE;
+    for (int i = 1; i < type->rank - p->axis; i++)
+        dims[i] = 1;
+    g_autoptr(HnTensor) t = hn_tensor_new(type->dtype, type->rank - p->axis, dims, c->budget, error);
+    for (int64_t i = 0; t != NULL && i < p->n; i++) {
+        const gboolean goes = gone[hn_channels_class(c, p->at[i])];
+        hn_tensor_set_f64(t, i, goes ? 0 : 1);
+        any = any || goes;
+    }
+    if (t == NULL || !any)
+        return t != NULL;
+    HnNode *own = hn_graph_find(m->graph, hn_node_out(n, 0)->name)->producer;
+    const HnBuild b = { .graph = m->graph, .before = own };
+    HnValue *mask = hn_build_constant(&b, "stays", g_steal_pointer(&t));
+    hn_node_set_in(own, 0, hn_build_op2(&b, "Mul", hn_node_in(own, 0), mask));
+    return TRUE;
+}
+
 gboolean hn_channels_mask(const HnChannels *c, const guint8 *gone, HnModel *m, GError **error)
 {
+    const GPtrArray *nodes = c->model->graph->nodes;
+    for (guint i = 0; i < nodes->len; i++)
+        if (!zero_terms(c, gone, nodes->pdata[i], m, error))
+            return FALSE;
     for (guint i = 0; i < c->members->len; i++) {
         const HnChannelMember *f = c->members->pdata[i];
         HnNode *n = hn_graph_find(m->graph, f->node)->producer;
