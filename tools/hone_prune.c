@@ -407,7 +407,7 @@ static gboolean write_model(Prune *q, GError **error)
 static gboolean work(Prune *q, GError **error)
 {
     if (!begin(q, error) || !prune_open(q, error) || !prune_take_hashes(q, error) ||
-        !prune_count_flops(q, q->dense, &q->flops_before, error) || (!q->p->explain && !prune_open_journal(q, error)))
+        (!q->p->explain && !prune_open_journal(q, error)))
         return FALSE;
     if (q->p->explain)
         return prune_explain(q, error);

@@ -16,6 +16,7 @@
 #include "tune/journal.h"
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
+#define PRUNE_MOST_HELD 128     /* samples that results are looked at */
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
@@ -94,6 +95,7 @@ typedef struct {
     HnScorer *scorer;  /* on samples that are held out */
     HnScorer *chooser; /* on those that layers are fitted to; NULL: there is nothing to choose */
     HnPruneOptions o;
+    HnPruneMemory memory; /* of q->o, where it is limited */
     HnPruneLearner learner;
     double *taylor;           /* by hn_channels_class() of q->map; NULL: not needed, or not yet */
     double **loss;            /* by class; NULL: was not needed */
@@ -122,6 +124,8 @@ const char *prune_pattern_name(const Prune *q);
 /* prune_model.c: the model, and samples for it */
 gboolean prune_open(Prune *q, GError **error);
 gboolean prune_open_chooser(Prune *q, GError **error);
+/* Refuses what the limit of memory is too low for, by a forecast, and shares out what there is. */
+gboolean prune_plan_memory(Prune *q, GError **error);
 /* On those samples; NULL: error. */
 HnScorer *prune_scorer_on(const Prune *q, int64_t first, int64_t n, GError **error);
 HnModel *prune_open_given(const Prune *q, GError **error);

@@ -251,8 +251,8 @@ HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GEr
 
 guint prune_n_widths(const Prune *q)
 {
-    const gboolean one =
-        q->scorer == NULL || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS || q->budget == PRUNE_LATENCY;
+    const gboolean one = q->p->speed_only || q->p->explain || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS ||
+                         q->budget == PRUNE_LATENCY;
     return one || q->recipe != NULL || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
 }
 

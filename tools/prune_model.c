@@ -8,7 +8,6 @@
 #include "hone_prune.h"
 
 #define LEAST_SPLIT 8 /* samples: fewer serve for everything */
-#define MOST_HELD 128
 
 HnModel *prune_open_given(const Prune *q, GError **error)
 {
@@ -41,7 +40,7 @@ static void draw(Prune *q)
     for (int64_t i = 0; i < n; i++)
         some[i] = index[i];
     q->data = hn_data_some(q->all, some, n);
-    q->held = n < LEAST_SPLIT ? n : MIN(MAX(n / 8, 2), MOST_HELD);
+    q->held = n < LEAST_SPLIT ? n : MIN(MAX(n / 8, 2), PRUNE_MOST_HELD);
     q->held_first = n - q->held;
     q->calib = n < LEAST_SPLIT ? n : q->held_first;
 }
@@ -101,7 +100,7 @@ static gboolean open_scorer(Prune *q, GError **error)
 
 gboolean prune_open_chooser(Prune *q, GError **error)
 {
-    return q->chooser != NULL || (q->chooser = prune_scorer_on(q, 0, MIN(q->calib, MOST_HELD), error)) != NULL;
+    return q->chooser != NULL || (q->chooser = prune_scorer_on(q, 0, MIN(q->calib, PRUNE_MOST_HELD), error)) != NULL;
 }
 
 /* --exclude: classes that a tensor of such a name belongs to stay. */
@@ -125,14 +124,8 @@ static gboolean exclude(Prune *q, GError **error)
     return any || hn_tool_usage(error, "option '--exclude': no tensor whose channels may go matches");
 }
 
-gboolean prune_open(Prune *q, GError **error)
+static void set_options(Prune *q)
 {
-    if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
-                                  (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
-        return FALSE;
-    if (!prepare(q, error) || !open_data(q, error) || !open_scorer(q, error) || !prune_take_blocks(q, error) ||
-        (q->map = hn_prune_map_new(q->base, q->ctx->budget, error)) == NULL || !exclude(q, error))
-        return FALSE;
     q->learner = (HnPruneLearner){ prune_taylor, prune_heal_between, q };
     q->o = (HnPruneOptions){ .backend = q->backend,
                              .threads = q->ctx->common.threads,
@@ -140,10 +133,35 @@ gboolean prune_open(Prune *q, GError **error)
                              .progress = &q->ctx->progress,
                              .data = q->p->speed_only ? NULL : q->data,
                              .n = q->calib,
-                             .wanted = q->base != q->dense ? q->dense : NULL,
                              .score = q->by,
                              .fit = q->fit,
                              .learner = &q->learner,
                              .seed = q->ctx->common.seed };
+}
+
+/* Before anything is run: what the dense model needs is the most that any other one does. */
+static gboolean plan_memory(Prune *q, GError **error)
+{
+    set_options(q);
+    if ((q->map = hn_prune_map_new(q->dense, q->ctx->budget, error)) == NULL)
+        return FALSE;
+    const gboolean ok = prune_plan_memory(q, error);
+    g_clear_pointer(&q->map, hn_prune_map_free);
+    return ok;
+}
+
+gboolean prune_open(Prune *q, GError **error)
+{
+    if (!strcmp(q->path, "-") && (!hn_context_take_stdin(q->ctx, "the model", error) ||
+                                  (q->file = hn_stdin_bytes(q->ctx->budget, error)) == NULL))
+        return FALSE;
+    if (!prepare(q, error) || !open_data(q, error) || !prune_count_flops(q, q->dense, &q->flops_before, error) ||
+        !plan_memory(q, error))
+        return FALSE;
+    if (!open_scorer(q, error) || !prune_take_blocks(q, error))
+        return FALSE;
+    if ((q->map = hn_prune_map_new(q->base, q->ctx->budget, error)) == NULL || !exclude(q, error))
+        return FALSE;
+    q->o.wanted = q->base != q->dense ? q->dense : NULL;
     return TRUE;
 }

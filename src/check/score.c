@@ -407,6 +407,12 @@ static gboolean run_samples(HnScorer *s, HnSession *session, const HnScorerEach 
     return ok;
 }
 
+gsize hn_scorer_kept_bytes(int64_t n, gsize results)
+{
+    const gsize most = results > 0 ? (KEPT_BYTES + results - 1) / results : 0;
+    return MIN((gsize)n, most) * results;
+}
+
 HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64_t n, const HnScorerOptions *o,
                         GError **error)
 {

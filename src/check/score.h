@@ -27,6 +27,8 @@ typedef struct {
 HnScorer *hn_scorer_new(HnModel *original, const HnData *d, int64_t first, int64_t n, const HnScorerOptions *o,
                         GError **error);
 void hn_scorer_free(HnScorer *s);
+/* Bytes of results that one keeps of n samples, with so many bytes each. */
+gsize hn_scorer_kept_bytes(int64_t n, gsize results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnScorer, hn_scorer_free)
 
 /*

@@ -174,12 +174,22 @@ void hn_gram_settle(HnGram *g, int threads)
 
 /* --- targets ------------------------------------------------------------------------------------------------------ */
 
+static int64_t whole_batches(int64_t rows)
+{
+    return (rows + BATCH - 1) / BATCH * BATCH;
+}
+
+gsize hn_gram_kept_bytes(const HnGram *g, int64_t most)
+{
+    return (gsize)(whole_batches(most) * g->groups * (g->k + g->outs)) * sizeof *g->kept_x;
+}
+
 gboolean hn_gram_keep(HnGram *g, int64_t most)
 {
-    const int64_t n = (most + BATCH - 1) / BATCH * BATCH, each = g->groups * (g->k + g->outs);
+    const int64_t n = whole_batches(most);
     if (!g->wanted)
         return FALSE;
-    g->kept_x = hn_budget_alloc_n(g->budget, (gsize)(n * each), sizeof *g->kept_x, NULL);
+    g->kept_x = hn_budget_alloc(g->budget, hn_gram_kept_bytes(g, most), NULL);
     if (g->kept_x == NULL)
         return FALSE;
     g->kept_y = g->kept_x + n * g->groups * g->k;

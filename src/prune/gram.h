@@ -41,6 +41,7 @@ void hn_gram_add(HnGram *g, const HnLinearRows *rows, const HnTensor *x, const H
                  int threads);
 /* From now on rows are kept, up to `most` of them. FALSE: there is no memory for that, and none is. */
 gboolean hn_gram_keep(HnGram *g, int64_t most);
+gsize hn_gram_kept_bytes(const HnGram *g, int64_t most);
 
 /*
  * What is behind the layer makes the same of all results below lo, and of all above hi: of the rows that were kept b

@@ -5,13 +5,13 @@
 
 #include "base/each.h"
 #include "check/capture.h"
+#include "check/session_need.h"
 #include "ir/copy.h"
 
 #define RIDGE 1e-3                  /* of the mean square of an input, of many samples; */
 #define FEW 32                      /* of fewer it is the larger, */
 #define MOST_RIDGE 1e-2             /* up to that */
-#define TOGETHER ((gsize)256 << 20) /* bytes of HnGram for one pass over the samples, where there is no limit; */
-#define PART 4                      /* else that part of it */
+#define TOGETHER ((gsize)256 << 20) /* bytes of HnGram for one pass over the samples, where there is no limit */
 #define ROWS 16384                  /* of a layer's inputs that are looked at, in all samples together, at least; */
 #define ROWS_OF_K 8                 /* and so many times k more */
 
@@ -54,58 +54,135 @@ static gboolean look_open(Look *l, HnModel *m, const GPtrArray *names, const HnP
     return l->capture != NULL;
 }
 
-gsize hn_layer_sums_room(const HnPruneOptions *o)
-{
-    const gsize limit = hn_budget_limit(o->budget);
-    return limit > 0 ? MIN(limit / PART, TOGETHER) : TOGETHER;
-}
-
 static int64_t rows_of(const HnPruneOptions *o, const HnPruneLayer *l)
 {
     return MAX((ROWS + ROWS_OF_K * l->rows.k) / MAX(o->n, 1), 1);
 }
 
-static gboolean make_grams(const HnLayerSums *p, GError **error)
+/* --- how much memory ---------------------------------------------------------------------------------------------- */
+
+/* What is looked at: of the model pruned so far, and of the dense one. */
+typedef struct {
+    GPtrArray *x, *y;         /* names */
+    guint *x_place, *y_place; /* by layer of the pass */
+} Names;
+
+static void names_clear(Names *n)
 {
+    g_ptr_array_unref(n->x);
+    g_ptr_array_unref(n->y);
+    g_free(n->x_place);
+    g_free(n->y_place);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Names, names_clear)
+
+static Names names_of(const HnLayerSums *p)
+{
+    Names n = { g_ptr_array_new(), g_ptr_array_new(), g_new0(guint, p->layers->len + 1),
+                g_new0(guint, p->layers->len + 1) };
+    for (guint i = 0; i < p->layers->len; i++) {
+        const int at = g_array_index(p->layers, int, i);
+        const HnPruneLayer *l = p->map->layers->pdata[at];
+        n.x_place[i] = name_of(n.x, hn_node_in(l->node, l->x));
+        if (p->wanted[at])
+            n.y_place[i] = name_of(n.y, hn_node_out(l->node, 0));
+    }
+    return n;
+}
+
+static const HnModel *wanted_model(const HnLayerSums *p)
+{
+    return p->o->wanted != NULL ? p->o->wanted : p->map->model;
+}
+
+/* Of a session for them. */
+static gboolean add_session(const HnLayerSums *p, const HnModel *m, const GPtrArray *names, gsize *bytes,
+                            GError **error)
+{
+    gsize values;
+    if (names->len == 0)
+        return TRUE;
+    if (!hn_session_values(m, names, p->o->memory->in, &values, error))
+        return FALSE;
+    *bytes += values + p->o->memory->beside;
+    return TRUE;
+}
+
+gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error)
+{
+    g_auto(Names) names = names_of(p);
+    gsize grams = 0, sessions = 0;
+    for (guint i = 0; i < p->layers->len; i++) {
+        const int at = g_array_index(p->layers, int, i);
+        const HnPruneLayer *l = p->map->layers->pdata[at];
+        grams += hn_gram_bytes(&l->rows, l->bias >= 0, p->wanted[at]);
+    }
+    if (p->o->memory != NULL && !(add_session(p, p->map->model, names.x, &sessions, error) &&
+                                  add_session(p, wanted_model(p), names.y, &sessions, error)))
+        return FALSE;
+    *bytes = grams + MAX(sessions, solving);
+    return TRUE;
+}
+
+gsize hn_layer_sums_solving(const HnLayerSums *p)
+{
+    gsize bytes = 0, work = 0;
+    for (guint i = 0; i < p->layers->len; i++) {
+        const int at = g_array_index(p->layers, int, i);
+        const HnPruneLayer *l = p->map->layers->pdata[at];
+        bytes += hn_obs_bytes(&l->rows, l->bias >= 0, p->chosen[at]);
+        work = MAX(work, hn_obs_work_bytes(&l->rows, l->bias >= 0));
+    }
+    return bytes + work * (gsize)MIN((guint)MAX(p->o->threads, 1), MAX(p->layers->len, 1));
+}
+
+gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize bytes)
+{
+    return bytes <= (p->o->memory != NULL ? MIN(p->o->memory->room, TOGETHER) : TOGETHER);
+}
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+/* Rows are kept where there is memory left for them. */
+static gboolean make_grams(const HnLayerSums *p, gsize solving, GError **error)
+{
+    gsize left = G_MAXSIZE, need;
+    if (p->o->memory != NULL) {
+        if (!hn_layer_sums_need(p, solving, &need, error))
+            return FALSE;
+        left = p->o->memory->room > need ? p->o->memory->room - need : 0;
+    }
     for (guint i = 0; i < p->layers->len; i++) {
         const int at = g_array_index(p->layers, int, i);
         const HnPruneLayer *l = p->map->layers->pdata[at];
         p->grams[at] = hn_gram_new(&l->rows, l->bias >= 0, p->wanted[at], p->o->budget, error);
         if (p->grams[at] == NULL)
             return FALSE;
-        if (p->wanted[at] && (isfinite(l->lo) || isfinite(l->hi)))
-            hn_gram_keep(p->grams[at], rows_of(p->o, l) * p->o->n);
+        const int64_t rows = rows_of(p->o, l) * p->o->n;
+        const gsize more = hn_gram_kept_bytes(p->grams[at], rows);
+        if (p->wanted[at] && (isfinite(l->lo) || isfinite(l->hi)) && more <= left && hn_gram_keep(p->grams[at], rows))
+            left -= more;
     }
     return TRUE;
 }
 
-/* pruned: the model whose x are looked at, NULL: the dense one; taken. */
-gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error)
+gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving, GError **error)
 {
-    g_autoptr(GPtrArray) x_names = g_ptr_array_new(), y_names = g_ptr_array_new();
-    g_autofree guint *x = g_new(guint, p->layers->len + 1), *y = g_new0(guint, p->layers->len + 1);
-    for (guint i = 0; i < p->layers->len; i++) {
-        const int at = g_array_index(p->layers, int, i);
-        const HnPruneLayer *l = p->map->layers->pdata[at];
-        x[i] = name_of(x_names, hn_node_in(l->node, l->x));
-        if (p->wanted[at])
-            y[i] = name_of(y_names, hn_node_out(l->node, 0));
-    }
+    g_auto(Names) names = names_of(p);
     Look of_x = { 0 }, of_y = { 0 };
-    gboolean ok =
-        look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), x_names, p->o, error) &&
-        (y_names->len == 0 ||
-         look_open(&of_y, hn_model_copy(p->o->wanted != NULL ? p->o->wanted : p->map->model), y_names, p->o, error)) &&
-        make_grams(p, error);
+    gboolean ok = look_open(&of_x, pruned != NULL ? pruned : hn_model_copy(p->map->model), names.x, p->o, error) &&
+                  (names.y->len == 0 || look_open(&of_y, hn_model_copy(wanted_model(p)), names.y, p->o, error)) &&
+                  make_grams(p, solving, error);
     for (int64_t k = 0; k < p->o->n && ok; k++) {
         g_autoptr(HnSample) s = hn_data_load(p->o->data, p->o->first + k, error);
         ok = s != NULL && hn_capture_run(of_x.capture, s, of_x.values, error) &&
-             (y_names->len == 0 || hn_capture_run(of_y.capture, s, of_y.values, error));
+             (names.y->len == 0 || hn_capture_run(of_y.capture, s, of_y.values, error));
         for (guint i = 0; i < p->layers->len && ok; i++) {
             const int at = g_array_index(p->layers, int, i);
             const HnPruneLayer *l = p->map->layers->pdata[at];
-            hn_gram_add(p->grams[at], &l->rows, of_x.values[x[i]], p->wanted[at] ? of_y.values[y[i]] : NULL,
-                        rows_of(p->o, l), (uint64_t)k, p->o->threads);
+            hn_gram_add(p->grams[at], &l->rows, of_x.values[names.x_place[i]],
+                        p->wanted[at] ? of_y.values[names.y_place[i]] : NULL, rows_of(p->o, l), (uint64_t)k,
+                        p->o->threads);
         }
     }
     for (guint i = 0; i < p->layers->len && ok; i++)
@@ -113,6 +190,39 @@ gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error
     look_clear(&of_x);
     look_clear(&of_y);
     return ok;
+}
+
+/* --- which layers ------------------------------------------------------------------------------------------------- */
+
+gboolean hn_prune_goes_at(const HnPruneMap *map, const int *keep, int c, int level)
+{
+    const HnPruneClass *k = map->classes->pdata[c];
+    return k->level == level && (keep != NULL ? keep[c] < k->n : !k->fixed);
+}
+
+static gboolean is_fitted(const HnPruneOptions *o, const HnPruneLayer *l, int level)
+{
+    return o->fit && l->level == level && l->free && hn_node_in(l->node, l->x)->weight == NULL;
+}
+
+HnLayerSums hn_layer_sums_of_level(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, gboolean dirty,
+                                   int level)
+{
+    HnLayerSums p = hn_layer_sums(map, o);
+    gboolean any = FALSE;
+    for (int c = 0; c < (int)map->classes->len; c++) {
+        const HnPruneClass *k = map->classes->pdata[c];
+        const gboolean goes = hn_prune_goes_at(map, keep, c, level);
+        for (guint i = 0; goes && i < k->layers->len; i++)
+            hn_layer_sums_choose(&p, g_array_index(k->layers, int, i));
+        any = any || goes;
+    }
+    for (int i = 0; i < (int)map->layers->len && (any || dirty); i++)
+        if (is_fitted(o, map->layers->pdata[i], level)) {
+            hn_layer_sums_add(&p, i);
+            p.wanted[i] = 1;
+        }
+    return p;
 }
 
 HnLayerSums hn_layer_sums(const HnPruneMap *map, const HnPruneOptions *o)

@@ -24,11 +24,24 @@ void hn_layer_sums_add(HnLayerSums *p, int layer);
 /* For one of its inputs to go. */
 void hn_layer_sums_choose(HnLayerSums *p, int layer);
 
-/* Bytes of sums that one pass is for. */
-gsize hn_layer_sums_room(const HnPruneOptions *o);
+/* Those of one level of the map: of all layers that read classes that go, and of those whose weights are fitted. keep:
+ * by class, as for hn_prune_run(); NULL: of each some go. dirty: something has gone before. */
+HnLayerSums hn_layer_sums_of_level(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, gboolean dirty,
+                                   int level);
+/* The class has channels that are to go at this level. */
+gboolean hn_prune_goes_at(const HnPruneMap *map, const int *keep, int c, int level);
 
-/* pruned: the model whose x are looked at, NULL: the dense one; taken. Errors: those of running, BUDGET. */
-gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, GError **error);
+/* Bytes that a pass takes, all sums together: of `solving`, what is made of them later takes, or of sessions, what is
+ * more. Where there is no limit nothing is said of sessions. Errors: those of planning. */
+gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error);
+/* What solving all of them takes, where classes are to be chosen and weights to be fitted. */
+gsize hn_layer_sums_solving(const HnLayerSums *p);
+/* Is there memory for that pass? */
+gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize bytes);
+
+/* pruned: the model whose x are looked at, NULL: the dense one; taken. solving: what comes of the sums later takes.
+ * Errors: those of running, BUDGET. */
+gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving, GError **error);
 
 /* HnObs's ridge for so many samples. */
 double hn_layer_ridge(const HnPruneOptions *o);

@@ -94,6 +94,18 @@ static gboolean is_finite(const double *x, int64_t n)
     return sum == 0;
 }
 
+gsize hn_obs_bytes(const HnLinearRows *rows, gboolean constant, gboolean choose)
+{
+    const gsize k = (gsize)(rows->k + constant);
+    return (gsize)rows->groups * k * ((choose ? k : 0) + (gsize)rows->outs) * sizeof(double);
+}
+
+gsize hn_obs_work_bytes(const HnLinearRows *rows, gboolean constant)
+{
+    const gsize k = (gsize)(rows->k + constant);
+    return k * (k + (gsize)rows->outs) * sizeof(double);
+}
+
 HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error)
 {
     g_autoptr(HnObs) o = g_new0(HnObs, 1);

@@ -27,6 +27,9 @@ typedef struct {
  * GRAPH where the numbers are not finite. */
 HnObs *hn_obs_new(const HnGram *g, const double *w0, double ridge, const guint8 *gone, gboolean choose, GError **error);
 void hn_obs_free(HnObs *o);
+/* Bytes of one, and those that making it, or settling it, takes for the time being. */
+gsize hn_obs_bytes(const HnLinearRows *rows, gboolean constant, gboolean choose);
+gsize hn_obs_work_bytes(const HnLinearRows *rows, gboolean constant);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnObs, hn_obs_free)
 

@@ -146,20 +146,51 @@ static gboolean curves_of(const HnPruneMap *map, const HnPruneOptions *o, const 
     return FALSE;
 }
 
-/* Bytes of the sums of class c's readers that are not in the pass yet. */
-static gsize bytes_of(const HnPruneMap *map, const HnLayerSums *p, int c)
+/* What the curves of so many classes take, each with all its readers at once. */
+static gsize curve_bytes(const HnPruneMap *map, const HnPruneOptions *o, const GArray *classes)
 {
-    const HnPruneClass *k = map->classes->pdata[c];
-    gsize bytes = 0;
-    for (guint i = 0; i < k->layers->len; i++) {
-        const int at = g_array_index(k->layers, int, i);
-        const HnPruneLayer *l = map->layers->pdata[at];
-        gboolean there = FALSE;
-        for (guint q = 0; q < p->layers->len; q++)
-            there = there || g_array_index(p->layers, int, q) == at;
-        bytes += there ? 0 : hn_gram_bytes(&l->rows, l->bias >= 0, FALSE);
+    gsize most = 0;
+    for (guint i = 0; i < classes->len; i++) {
+        const HnPruneClass *k = map->classes->pdata[g_array_index(classes, int, i)];
+        HnLayerSums p = hn_layer_sums(map, o);
+        for (guint r = 0; r < k->layers->len; r++)
+            hn_layer_sums_choose(&p, g_array_index(k->layers, int, r));
+        most = MAX(most, hn_layer_sums_solving(&p));
+        hn_layer_sums_clear(&p);
     }
-    return bytes;
+    return most * MIN(classes->len, (guint)MAX(o->threads, 1));
+}
+
+/* One pass for some classes, of which the last one need not have got into it. */
+static HnLayerSums curves_pass(const HnPruneMap *map, const HnPruneOptions *o, const GArray *classes, gsize *solving)
+{
+    HnLayerSums p = hn_layer_sums(map, o);
+    for (guint i = 0; i < classes->len; i++) {
+        const HnPruneClass *k = map->classes->pdata[g_array_index(classes, int, i)];
+        for (guint r = 0; r < k->layers->len; r++)
+            hn_layer_sums_choose(&p, g_array_index(k->layers, int, r));
+    }
+    *solving = curve_bytes(map, o, classes);
+    return p;
+}
+
+/* Classes from `from` on whose sums there is memory for, one at least: how many. */
+static gboolean take_classes(const HnPruneMap *map, const HnPruneOptions *o, int from, GArray *classes, GError **error)
+{
+    for (int c = from; c < (int)map->classes->len; c++) {
+        gsize solving, bytes;
+        g_array_append_val(classes, c);
+        HnLayerSums p = curves_pass(map, o, classes, &solving);
+        const gboolean ok = hn_layer_sums_need(&p, solving, &bytes, error), fit = ok && hn_layer_sums_fit(&p, bytes);
+        hn_layer_sums_clear(&p);
+        if (!ok)
+            return FALSE;
+        if (fit || classes->len == 1)
+            continue;
+        g_array_set_size(classes, classes->len - 1);
+        break;
+    }
+    return TRUE;
 }
 
 gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double *const *loss, GError **error)
@@ -168,24 +199,34 @@ gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double 
     gboolean ok = TRUE;
     for (int c = 0; c < n && ok;) {
         g_autoptr(GArray) classes = g_array_new(FALSE, FALSE, sizeof(int));
-        HnLayerSums p = hn_layer_sums(map, o);
-        gsize bytes = 0;
+        gsize solving;
         hn_progress_tell(o->progress, "errors of widths", (guint64)c, (guint64)n);
-        for (; c < n; c++) {
-            const HnPruneClass *k = map->classes->pdata[c];
-            const gsize more = bytes_of(map, &p, c);
-            if (classes->len > 0 && bytes + more > hn_layer_sums_room(o))
-                break;
-            bytes += more;
-            for (guint i = 0; i < k->layers->len; i++)
-                hn_layer_sums_choose(&p, g_array_index(k->layers, int, i));
-            g_array_append_val(classes, c);
-        }
-        ok = (o->data == NULL || p.layers->len == 0 || hn_layer_sums_run(&p, NULL, error)) &&
+        if (!take_classes(map, o, c, classes, error))
+            return FALSE;
+        HnLayerSums p = curves_pass(map, o, classes, &solving);
+        ok = (o->data == NULL || p.layers->len == 0 || hn_layer_sums_run(&p, NULL, solving, error)) &&
              curves_of(map, o, o->data != NULL ? &p : NULL, classes, loss, error);
         hn_layer_sums_clear(&p);
+        c += (int)classes->len;
     }
     return ok;
+}
+
+gboolean hn_prune_curves_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
+{
+    *bytes = 0;
+    for (int c = 0; c < (int)map->classes->len; c++) {
+        g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int));
+        gsize solving, now;
+        g_array_append_val(one, c);
+        HnLayerSums p = curves_pass(map, o, one, &solving);
+        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, solving, &now, error);
+        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
+        hn_layer_sums_clear(&p);
+        if (!ok)
+            return FALSE;
+    }
+    return TRUE;
 }
 
 /* --- in the order of the graph ------------------------------------------------------------------------------------ */
@@ -299,43 +340,21 @@ static gboolean fit_layer(Run *r, const HnLayerSums *p, int layer, HnObs *obs, G
     return hn_prune_tensors(l, obs->w, r->o->budget, &fit[0], &fit[1], error);
 }
 
-static gboolean fits(const Run *r, const HnPruneLayer *l, int level)
-{
-    return r->o->fit && l->level == level && l->free && hn_node_in(l->node, l->x)->weight == NULL;
-}
-
-static gboolean goes_now(const Run *r, int c, int level)
-{
-    const HnPruneClass *k = r->out->map->classes->pdata[c];
-    return k->level == level && r->keep[c] < k->n;
-}
-
 /* All that this level reads: what goes of it, and what its weights become. */
 static gboolean run_level(Run *r, int level, GError **error)
 {
     const HnPruneMap *map = r->out->map;
-    HnLayerSums p = hn_layer_sums(map, r->o);
+    HnLayerSums p = hn_layer_sums_of_level(map, r->o, r->keep, r->dirty, level);
     p.gone = r->out->gone;
-    gboolean ok = TRUE, any = FALSE;
-    for (int c = 0; c < (int)map->classes->len; c++) {
-        const HnPruneClass *k = map->classes->pdata[c];
-        for (guint i = 0; goes_now(r, c, level) && i < k->layers->len; i++)
-            hn_layer_sums_choose(&p, g_array_index(k->layers, int, i));
-        any = any || goes_now(r, c, level);
-    }
-    for (int i = 0; i < (int)map->layers->len && (any || r->dirty); i++)
-        if (fits(r, map->layers->pdata[i], level)) {
-            hn_layer_sums_add(&p, i);
-            p.wanted[i] = 1;
-        }
+    gboolean ok = TRUE;
     g_autofree HnObs **obs = g_new0(HnObs *, map->layers->len + 1u);
     if (r->o->data != NULL && p.layers->len > 0) {
         HnModel *pruned = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
-        ok = (!r->dirty || pruned != NULL) && hn_layer_sums_run(&p, pruned, error) &&
+        ok = (!r->dirty || pruned != NULL) && hn_layer_sums_run(&p, pruned, hn_layer_sums_solving(&p), error) &&
              hn_layer_sums_solve(&p, obs, error);
     }
     for (int c = 0; c < (int)map->classes->len && ok; c++)
-        if (goes_now(r, c, level))
+        if (hn_prune_goes_at(map, r->keep, c, level))
             choose(r, &p, c, obs);
     for (int i = 0; i < (int)map->layers->len && ok; i++)
         if (p.wanted[i] && obs[i] != NULL)
@@ -344,6 +363,21 @@ static gboolean run_level(Run *r, int level, GError **error)
         hn_obs_free(obs[i]);
     hn_layer_sums_clear(&p);
     return ok;
+}
+
+gboolean hn_prune_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
+{
+    *bytes = 0;
+    for (int level = 0; level < map->levels; level++) {
+        HnLayerSums p = hn_layer_sums_of_level(map, o, NULL, TRUE, level);
+        gsize now;
+        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, hn_layer_sums_solving(&p), &now, error);
+        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
+        hn_layer_sums_clear(&p);
+        if (!ok)
+            return FALSE;
+    }
+    return TRUE;
 }
 
 HnPruned *hn_pruned_new(const HnPruneMap *map, HnBudget *budget)
@@ -376,7 +410,7 @@ HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int
     }
     Run r = { .out = p, .o = o, .keep = keep, .learned = learned, .dirty = o->wanted != NULL };
     for (guint c = 0; c < n; c++) {
-        if (goes_now(&r, (int)c, G_MAXINT)) /* no layer reads it */
+        if (hn_prune_goes_at(map, keep, (int)c, G_MAXINT)) /* no layer reads it */
             choose(&r, NULL, (int)c, NULL);
     }
     for (int level = 0; level < map->levels; level++) {

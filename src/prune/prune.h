@@ -29,14 +29,22 @@ typedef struct {
     gpointer data;
 } HnPruneLearner;
 
+/* Where memory is limited: what a session takes, and what there is for sums and the sessions that make them. */
+typedef struct {
+    HnTensor *const *in; /* a sample */
+    gsize beside;        /* of a session, beside values (check/session_need.h) */
+    gsize room;
+} HnPruneMemory;
+
 typedef struct {
     const HnBackend *backend;
     int threads;
     HnBudget *budget;
-    const HnProgress *progress; /* may be NULL */
-    const HnData *data;         /* whose inputs are the model's; NULL: there are no samples */
-    int64_t first, n;           /* of it */
-    const HnModel *wanted;      /* whose layers' results are those to make; NULL: the map's model */
+    const HnPruneMemory *memory; /* NULL: any */
+    const HnProgress *progress;  /* may be NULL */
+    const HnData *data;          /* whose inputs are the model's; NULL: there are no samples */
+    int64_t first, n;            /* of it */
+    const HnModel *wanted;       /* whose layers' results are those to make; NULL: the map's model */
     HnPruneScore score;
     const HnPruneLearner *learner; /* HN_PRUNE_TAYLOR needs its score; else NULL will do */
     gboolean fit;                  /* weights become others */
@@ -60,6 +68,11 @@ typedef struct {
 /* loss[c][i]: what the readers of class c lose when the best i + 1 of its channels go, relative to what they make, the
  * dense model around them; n - 1 of them. By weights alone without samples. Errors: those of running, BUDGET. */
 gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double *const *loss, GError **error);
+
+/* Bytes that curves, and pruning, take at least, beside what comes of them: o->memory says what sessions take. Errors:
+ * those of planning. */
+gboolean hn_prune_curves_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error);
+gboolean hn_prune_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error);
 
 /* keep[c]: channels of class c that stay, 1 to n. Errors: those of running, BUDGET. */
 HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, GError **error);

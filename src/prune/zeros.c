@@ -58,22 +58,34 @@ static gboolean add_curve(const HnPruneLayer *l, const HnPruneOptions *o, const 
     return TRUE;
 }
 
-/* Layers from `from` on whose sums fit into memory together; returns the one behind them. */
-static guint take_layers(HnLayerSums *p, guint from)
+/* What the layers of a pass take, one after the other. */
+static gsize solving_of(const HnLayerSums *p)
 {
-    gsize bytes = 0;
-    guint i = from;
-    for (; i < p->map->layers->len; i++) {
-        const HnPruneLayer *l = p->map->layers->pdata[i];
+    gsize most = 0;
+    for (guint i = 0; i < p->layers->len; i++) {
+        const HnPruneLayer *l = p->map->layers->pdata[g_array_index(p->layers, int, i)];
+        most = MAX(most, hn_zeros_group_bytes(&l->rows, l->bias >= 0));
+    }
+    return most;
+}
+
+/* Layers from `from` on that there is memory for together, one at least; *behind: the one behind them. */
+static gboolean take_layers(HnLayerSums *p, guint from, guint *behind, GError **error)
+{
+    for (*behind = from; *behind < p->map->layers->len; (*behind)++) {
+        const HnPruneLayer *l = p->map->layers->pdata[*behind];
+        gsize bytes;
         if (!hn_zeros_takes(l))
             continue;
-        const gsize more = hn_gram_bytes(&l->rows, l->bias >= 0, FALSE);
-        if (p->layers->len > 0 && bytes + more > hn_layer_sums_room(p->o))
-            break;
-        bytes += more;
-        hn_layer_sums_add(p, (int)i);
+        hn_layer_sums_add(p, (int)*behind);
+        if (!hn_layer_sums_need(p, solving_of(p), &bytes, error))
+            return FALSE;
+        if (p->layers->len == 1 || hn_layer_sums_fit(p, bytes))
+            continue;
+        g_array_set_size(p->layers, p->layers->len - 1);
+        break;
     }
-    return i;
+    return TRUE;
 }
 
 HnZerosCurves *hn_zeros_curves_new(const HnPruneMap *map, const HnPruneOptions *o, const HnZerosOptions *z,
@@ -86,8 +98,8 @@ HnZerosCurves *hn_zeros_curves_new(const HnPruneMap *map, const HnPruneOptions *
     for (guint at = 0; at < n && ok;) {
         HnLayerSums p = hn_layer_sums(map, o);
         hn_progress_tell(o->progress, "worth of weights", at, n);
-        at = take_layers(&p, at);
-        ok = p.layers->len == 0 || hn_layer_sums_run(&p, NULL, error);
+        ok = take_layers(&p, at, &at, error) &&
+             (p.layers->len == 0 || hn_layer_sums_run(&p, NULL, solving_of(&p), error));
         for (guint i = 0; i < p.layers->len && ok; i++) {
             const int layer = g_array_index(p.layers, int, i);
             if (p.grams[layer]->rows == 0)
@@ -230,30 +242,29 @@ static gboolean prune_layer(Run *r, HnGram *gram, int layer, GError **error)
     return TRUE;
 }
 
-/* A layer of this level that loses weights, or that makes up for those that others lost. */
-static gboolean goes_now(const Run *r, const HnPruneLayer *l, int level)
+/* Layers of this level that lose weights, or that make up for those that others lost. */
+static HnLayerSums sums_of_level(const HnPruneMap *map, const HnPruneOptions *o, gboolean dirty, int level)
 {
-    if (l->level != level)
-        return FALSE;
-    if (hn_zeros_takes(l))
-        return TRUE;
-    const gboolean fits = r->o->fit && r->o->data != NULL;
-    return r->dirty && fits && l->free && hn_node_in(l->node, l->x)->weight == NULL;
+    HnLayerSums p = hn_layer_sums(map, o);
+    for (int i = 0; i < (int)map->layers->len; i++) {
+        const HnPruneLayer *l = map->layers->pdata[i];
+        const gboolean fits =
+            dirty && o->fit && o->data != NULL && l->free && hn_node_in(l->node, l->x)->weight == NULL;
+        if (l->level == level && (hn_zeros_takes(l) || fits)) {
+            hn_layer_sums_add(&p, i);
+            p.wanted[i] = 1;
+        }
+    }
+    return p;
 }
 
 static gboolean run_level(Run *r, int level, GError **error)
 {
-    const HnPruneMap *map = r->out->map;
-    HnLayerSums p = hn_layer_sums(map, r->o);
+    HnLayerSums p = sums_of_level(r->out->map, r->o, r->dirty, level);
     gboolean ok = TRUE;
-    for (int i = 0; i < (int)map->layers->len; i++)
-        if (goes_now(r, map->layers->pdata[i], level)) {
-            hn_layer_sums_add(&p, i);
-            p.wanted[i] = 1;
-        }
     if (p.layers->len > 0 && r->o->data != NULL) {
         HnModel *now = r->dirty ? hn_pruned_masked(r->out, error) : NULL;
-        ok = (!r->dirty || now != NULL) && hn_layer_sums_run(&p, now, error);
+        ok = (!r->dirty || now != NULL) && hn_layer_sums_run(&p, now, solving_of(&p), error);
     }
     for (guint i = 0; i < p.layers->len && ok; i++) {
         const int layer = g_array_index(p.layers, int, i);
@@ -275,4 +286,19 @@ HnPruned *hn_prune_zeros(const HnPruneMap *map, const HnPruneOptions *o, const H
             return NULL;
     }
     return g_steal_pointer(&p);
+}
+
+gboolean hn_zeros_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
+{
+    *bytes = 0;
+    for (int level = 0; level < map->levels; level++) {
+        HnLayerSums p = sums_of_level(map, o, TRUE, level);
+        gsize now;
+        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, solving_of(&p), &now, error);
+        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
+        hn_layer_sums_clear(&p);
+        if (!ok)
+            return FALSE;
+    }
+    return TRUE;
 }

@@ -42,5 +42,7 @@ void hn_zeros_share(const HnPruneMap *map, const HnZerosCurves *c, double all, d
 /* What the weights become, in HnPruned.fits: no channel goes. Errors: those of running, BUDGET. */
 HnPruned *hn_prune_zeros(const HnPruneMap *map, const HnPruneOptions *o, const HnZerosOptions *z, const double *part,
                          GError **error);
+/* As hn_prune_need(), of zeros, their curves included. */
+gboolean hn_zeros_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error);
 
 G_END_DECLS

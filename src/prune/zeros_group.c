@@ -33,6 +33,12 @@ static gboolean find_diagonal(HnZerosGroup *g, GError **error)
     return TRUE;
 }
 
+gsize hn_zeros_group_bytes(const HnLinearRows *rows, gboolean constant)
+{
+    const gsize k = (gsize)(rows->k + constant);
+    return k * (3 * k + (gsize)rows->outs) * sizeof(double);
+}
+
 gboolean hn_zeros_group_open(HnZerosGroup *g, const HnPruneLayer *l, const HnGram *gram, int64_t at, double ridge,
                              const double *w0, double *w, GError **error)
 {

@@ -36,6 +36,8 @@ typedef struct {
 gboolean hn_zeros_group_open(HnZerosGroup *g, const HnPruneLayer *l, const HnGram *gram, int64_t at, double ridge,
                              const double *w0, double *w, GError **error);
 void hn_zeros_group_close(HnZerosGroup *g);
+/* Bytes of one of a layer. */
+gsize hn_zeros_group_bytes(const HnLinearRows *rows, gboolean constant);
 
 /* The best w with what is left, and then all but `left` blocks go. Returns what w explains of the squares of the wanted
  * results. */

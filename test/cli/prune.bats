@@ -48,6 +48,20 @@ prunes() {
     holds '[.layers[] | select(.weights_after < .weights_before)] | length >= 3'
 }
 
+@test "prune: memory is foretold, kept to, and refused before anything is run" {
+    for budget in --flops=0.5x --sparsity=0.5; do
+        run --separate-stderr hone-prune -v "$digits/model.onnx" --calib "$digits/train.npz" --samples 64 "$budget" \
+            --force --mem-limit 2G -o out.onnx
+        [ "$status" -eq 0 ]
+        needs=$(sed -n 's/.*memory for .*: \([0-9.]*\) MB$/\1/p' <<<"$stderr" | sort -g | tail -1)
+        prunes --calib "$digits/train.npz" --samples 64 "$budget" --force \
+            --mem-limit "$(awk "BEGIN { printf \"%dK\", 1007 * $needs }")"
+        refuses 6 'of memory, and the limit is' \
+            hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 64 "$budget" -o no.onnx \
+            --mem-limit "$(awk "BEGIN { printf \"%dK\", 980 * $needs }")"
+    done
+}
+
 @test "prune: bytes, and classes that are left alone" {
     prunes --calib "$digits/train.npz" --samples 64 --size 0.6x --force
     holds '.bytes.after <= 0.6 * .bytes.before and .bytes.ratio > 0.4'
