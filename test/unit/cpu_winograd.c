@@ -78,6 +78,43 @@ static void test_sizes(void)
     }
 }
 
+/* 5x5, and 3, 5 or 7 taps along one axis */
+static void test_taps(void)
+{
+    static const char *const graphs[] = {
+        "%x:f32[1,64,361]) -> (%y) { %y = Conv(%x, w:f32[64,64,3], b:f32[64]) pads=[1,1] }",
+        "%x:f32[2,80,83]) -> (%y) { %y = Conv(%x, w:f32[47,80,3], b:f32[47]) pads=[0,2] }",
+        "%x:f32[1,33,90]) -> (%y) { %c = Conv(%x, w:f32[40,33,5], b:f32[40]) pads=[2,2] %y = Relu(%c) }",
+        "%x:f32[3,64,70]) -> (%y) { %y = Conv(%x, w:f32[48,64,5]) dilations=[3] pads=[1,0] }",
+        "%x:f32[1,64,55]) -> (%y) { %y = Conv(%x, w:f32[96,64,7], b:f32[96]) pads=[3,3] }",
+        "%x:f32[1,64,64], %r:f32[1,64,64]) -> (%y) { %c = Conv(%x, w:f32[64,64,7], b:f32[64]) pads=[9,9] dilations=[3] "
+        "%a = Add(%c, %r) %y = LeakyRelu(%a) }",
+        "%x:f32[1,48,21,18]) -> (%y) { %y = Conv(%x, w:f32[64,48,3,1], b:f32[64]) pads=[1,0,1,0] }",
+        "%x:f32[2,48,19,22], %r:f32[2,64,19,22]) -> (%y) { %c = Conv(%x, w:f32[64,48,1,3], b:f32[64]) pads=[0,1,0,1] "
+        "%a = Add(%r, %c) %y = Sigmoid(%a) }",
+        "%x:f32[2,48,23,14], %r:f32[2,64,19,14]) -> (%y) { %c = Conv(%x, w:f32[64,48,5,1], b:f32[64]) %y = Add(%c, %r) "
+        "}",
+        "%x:f32[1,48,9,40]) -> (%y) { %c = Conv(%x, w:f32[64,48,1,5], b:f32[64]) pads=[0,4,0,4] dilations=[1,2] "
+        "%h = HardSwish(%c) %y = Mul(%h, k:f32[64,1,1]) }",
+        "%x:f32[1,80,25,17]) -> (%y) { %c = Conv(%x, w:f32[64,80,7,1], b:f32[64]) pads=[6,0,6,0] dilations=[2,1] "
+        "%s = Sigmoid(%c) %y = Mul(%c, %s) }",
+        "%x:f32[1,80,16,29]) -> (%y) { %y = Conv(%x, w:f32[64,80,1,7]) pads=[0,3,0,3] }",
+        "%x:f32[1,40,23,21]) -> (%y) { %y = Conv(%x, w:f32[48,40,5,5], b:f32[48]) pads=[2,2,2,2] }",
+        "%x:f32[2,32,14,19], %r:f32[2,40,14,19]) -> (%y) { %c = Conv(%x, w:f32[40,32,5,5], b:f32[40]) pads=[4,4,4,4] "
+        "dilations=[2,2] %a = Add(%c, %r) %y = Relu(%a) }",
+        "%x:f32[1,64,50]) -> (%y) { %y = ConvTranspose(%x, w:f32[64,48,5], b:f32[48]) pads=[2,2] }",
+        "%x:f32[1,32,20,21]) -> (%y) { %y = ConvTranspose(%x, w:f32[32,40,5,5], b:f32[40]) pads=[1,2,3,2] }",
+        "%x:f32[1,64,20,21]) -> (%y) { %y = ConvTranspose(%x, w:f32[64,40,1,7]) }",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(graphs); i++) {
+        g_autofree char *text = g_strconcat("opset 17 graph g(", graphs[i], NULL);
+        if (!judge(text, &(HnSessionOptions){ 0 }, 2e-4)) {
+            g_test_message("another kernel computes %s", text);
+            g_test_fail();
+        }
+    }
+}
+
 #define CONV(CHANNELS)                                                                                           \
     "opset 17 graph g(%x:f32[2,32,13,14], %r:f32[2," CHANNELS ",13,14]) -> (%y) { %c = Conv(%x, w:f32[" CHANNELS \
     ",32,3,3], b:f32[" CHANNELS "]) pads=[1,1,1,1] "
@@ -132,6 +169,7 @@ int main(int argc, char **argv)
         return 0;
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/winograd/sizes", test_sizes);
+    g_test_add_func("/winograd/taps", test_taps);
     g_test_add_func("/winograd/fused", test_fused);
     g_test_add_func("/winograd/concatenated", test_concatenated);
     g_test_add_func("/winograd/refused", test_refused);

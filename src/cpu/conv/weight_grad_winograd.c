@@ -127,10 +127,10 @@ static gboolean winograd_prepare(HnStep *s, GError **error)
     s->state = c;
     hn_weight_grad_plan(s, &c->plan, c->axis);
     choose(c);
-    hn_winograd_taps(EDGE, g);
+    hn_winograd_taps(SIDE, 3, &g[0][0]);
     for (int i = 0; i < SIDE * 3; i++)
         c->g[i] = (float)g[i / 3][i % 3];
-    c->in = hn_winograd_in(EDGE);
+    c->in = hn_winograd_in(SIDE);
     c->spread = spread[hn_cpu_level()];
     c->zeros = g_new0(float, (gsize)MAX(p->in_channels, p->out_channels));
     const double flops = 18 * (double)dy->n * (double)p->in_channels;

@@ -1,9 +1,10 @@
 /*
- * Convolutions with 3x3 kernels and stride 1 in fewer products, after Winograd (S. Winograd, Arithmetic Complexity of
- * Computations, 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
+ * Convolutions of stride 1 in fewer products, after Winograd (S. Winograd, Arithmetic Complexity of Computations, 1980;
+ * A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
  *
- * F(m x m, 3x3): a tile of m x m outputs is read as the coefficients of a product of polynomials that is computed from
- * its values at p = m + 2 points along either axis: p * p products per tile and pair of channels instead of 9 * m * m.
+ * F(m x m, r x r): a tile of m x m outputs is read as the coefficients of a product of polynomials that is computed
+ * from its values at p = m + r - 1 points along either axis: p * p products per tile and pair of channels instead of m
+ * * m * r * r. F(m, r), of kernels that have one tap along the other axis, does that along one axis.
  *
  *     V[point][tile][in channel]                 the tile's p x p inputs, transformed
  *     U[point][in channel][out channel]          the weights, transformed when the kernel is prepared, packed in panels
@@ -32,12 +33,16 @@
 #define WEIGHT_BYTES 16e6 /* where U does not, it is read once for each block: blocks are as large as U, up to this */
 #define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
+#define MAX_SIDE 8
+#define MAX_TAPS 25
 #define PACK_ROWS 8 /* input channels at a time: points lie far apart, in the same few lines of a cache */
 #define PACK_PITCH (PACK_ROWS * HN_GEMM_KERNEL_MAX_COLS + 16)
 
 typedef void (*OutFn)(const HnWinogradOut *o);
-/* k [3][3][columns of a panel], g [side][3] -> u: points lie `plane` apart */
-typedef void (*TapsFn)(float *u, int64_t plane, const float *k, const double *g, int side);
+/* k [taps][taps][columns of a panel], or [taps] of these, g [side][taps] -> u: points lie `plane` apart */
+typedef void (*TapsFn)(float *u, int64_t plane, const float *k, const double *g, int side, int taps);
+
+enum { H, W };
 
 #define HN_LEVEL plain
 #include "cpu/conv/winograd_loops.h"
@@ -49,10 +54,19 @@ typedef void (*TapsFn)(float *u, int64_t plane, const float *k, const double *g,
 #include "cpu/conv/winograd_loops.h"
 #undef HN_LEVEL
 
+/* m, r and p, along one axis or both */
+typedef struct {
+    int axes, edge, taps, side;
+} Form;
+
 typedef struct {
     HnConvPlan plan;
-    gboolean turned;        /* weights are those of a ConvTranspose */
-    int edge, side, points; /* m, p, p * p */
+    HnWindowAxis axis[2]; /* H, W */
+    const Form *form;
+    gboolean turned; /* weights are those of a ConvTranspose */
+    int edge[2];     /* outputs of a tile: m or 1 */
+    int side[2];     /* its inputs: p or 1 */
+    int points;      /* products of these */
     HnWinogradInFn in;
     OutFn out;
     int64_t down, across, tiles;                /* tiles of an image; of all images */
@@ -71,7 +85,7 @@ typedef struct {
 /* --- which convolutions ------------------------------------------------------------------------------------------ */
 
 /* Estimates, in products that the level computes in the same time: how many a weight is worth that comes from the third
- * cache, a float that is transformed, and what a tile's row costs besides its products. */
+ * cache, a float that is transformed along two axes, and what a tile's row costs besides its products. */
 static const struct {
     int lanes, weight, transformed, row;
 } costs[HN_LEVELS] = { { 4, 1, 2, 4 }, { 8, 8, 7, 12 }, { 16, 16, 13, 12 } };
@@ -81,6 +95,32 @@ static double rounded(int64_t n, int64_t to)
     return (double)((n + to - 1) / to * to);
 }
 
+static const Form forms[] = { { 2, 2, 3, 4 }, { 2, 4, 3, 6 }, { 2, 2, 5, 6 },
+                              { 1, 4, 3, 6 }, { 1, 4, 5, 8 }, { 1, 2, 7, 8 } };
+
+static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
+{
+    axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
+    axis[W] = p->axis[p->n - 1];
+}
+
+/* Tiles are of several outputs along this axis. */
+static gboolean is_tiled(const Form *f, const HnWindowAxis *a)
+{
+    return f->axes == 2 || a->kernel > 1;
+}
+
+static gboolean has_taps(const Form *f, const HnWindowAxis *axis)
+{
+    const int64_t h = axis[H].kernel, w = axis[W].kernel;
+    return f->axes == 2 ? h == f->taps && w == f->taps : MAX(h, w) == f->taps && MIN(h, w) == 1;
+}
+
+static int points_of(const Form *f)
+{
+    return f->axes == 2 ? f->side * f->side : f->side;
+}
+
 /* Tiles along an axis: of every d-th output, so many for each of the d first ones. */
 static int64_t tiles_along(const HnWindowAxis *a, int edge)
 {
@@ -88,32 +128,57 @@ static int64_t tiles_along(const HnWindowAxis *a, int edge)
     return (each + edge - 1) / edge * a->dilation;
 }
 
-static double cost_of(const HnConvPlan *p, int edge)
+/* f NULL: a direct convolution */
+static double cost_of(const HnConvPlan *p, const HnWindowAxis *axis, const Form *f)
 {
     const int level = hn_cpu_level(), lanes = costs[level].lanes;
     const double in = (double)p->in_channels, out = rounded(p->out_channels, lanes);
-    const double points = edge == 0 ? 9 : (edge + 2) * (edge + 2), weights = points * in * out;
+    const double points = f == NULL ? (double)p->taps : points_of(f), weights = points * in * out;
     const double far = weights * sizeof(float) > FAR_BYTES ? 2 : 1;
     const double read = weights * far * costs[level].weight;
-    if (edge == 0)
+    if (f == NULL)
         return weights * (double)(p->batch * p->y_plane) + read;
-    const double tiles =
-        (double)p->batch * (double)tiles_along(&p->axis[0], edge) * (double)tiles_along(&p->axis[1], edge);
-    const double moved = points * tiles * (rounded(p->in_channels, lanes) + out);
+    double tiles = (double)p->batch;
+    for (int i = 0; i < 2; i++)
+        tiles *= (double)(is_tiled(f, &axis[i]) ? tiles_along(&axis[i], f->edge) : axis[i].out);
+    const double moved = points * tiles * (rounded(p->in_channels, lanes) + out) * f->axes / 2;
     return points * tiles * (in + costs[level].row) * out + moved * costs[level].transformed + read;
 }
 
-/* m of F(m x m, 3x3) for a convolution; 0: direct ones are as fast. F(2x2) is the more accurate one. */
-static int edge_for(const HnConvPlan *p)
+/* NULL: direct convolutions are as fast, or it has other taps. F(2x2, 3x3) is more accurate than F(4x4, 3x3). */
+static const Form *form_for(const HnConvPlan *p)
 {
-    const double direct = cost_of(p, 0), two = cost_of(p, 2), four = cost_of(p, 4);
-    const double best = MIN(two * 0.95, four);
-    return best * 1.05 > direct ? 0 : best == four ? 4 : 2;
+    HnWindowAxis axis[2];
+    const Form *best = NULL;
+    axes_of(p, axis);
+    double least = cost_of(p, axis, NULL) / 1.05;
+    for (guint i = 0; i < G_N_ELEMENTS(forms); i++) {
+        const double odds = i == 0 ? 0.95 : forms[i].axes == 1 ? 1.05 : 1;
+        const double cost = cost_of(p, axis, &forms[i]) * odds;
+        if (has_taps(&forms[i], axis) && cost < least) {
+            best = &forms[i];
+            least = cost;
+        }
+    }
+    return best;
 }
 
-static gsize weight_bytes(const HnConvPlan *p, int edge)
+double hn_winograd_gain(const HnConvPlan *p)
 {
-    return (gsize)((edge + 2) * (edge + 2) * hn_gemm_kernel_packed(p->in_channels, p->out_channels)) * sizeof(float);
+    HnWindowAxis axis[2];
+    const Form *f = NULL;
+    gboolean plain = p->group == 1 && (p->n == 1 || p->n == 2);
+    for (int i = 0; i < p->n && plain; i++)
+        plain = p->axis[i].stride == 1;
+    if (!plain || (f = form_for(p)) == NULL)
+        return 1;
+    axes_of(p, axis);
+    return cost_of(p, axis, NULL) / cost_of(p, axis, f);
+}
+
+static gsize weight_bytes(const HnConvPlan *p, const Form *f)
+{
+    return (gsize)(points_of(f) * hn_gemm_kernel_packed(p->in_channels, p->out_channels)) * sizeof(float);
 }
 
 static const char *reject(const HnStep *s, gboolean turned)
@@ -121,17 +186,17 @@ static const char *reject(const HnStep *s, gboolean turned)
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
     HnConvPlan plan;
-    if (x->ndim != 4 || w->dims[2] != 3 || w->dims[3] != 3)
-        return "only kernels of 3x3";
+    if (x->ndim != 3 && x->ndim != 4)
+        return "only 1 or 2 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
     if (b != NULL && (!hn_slot_is_weight(s->in[2].slot) || b->ndim != 1 || b->n != y->dims[1]))
         return "a bias that is computed or of another size than the output's channels";
     if (!hn_conv_plan_of(s, turned, &plan, NULL))
         return turned ? "the window does not fit, or strides" : "the window does not fit";
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < plan.n; i++)
         if (plan.axis[i].stride != 1)
             return "only stride 1";
     if (plan.group != 1)
@@ -140,11 +205,11 @@ static const char *reject(const HnStep *s, gboolean turned)
         return "strict math: its rounding differs more from that of a sum";
     if (hn_cpu_in_bf16(s, 2 * (double)y->n * (double)plan.in_channels * (double)plan.taps))
         return "bf16 is asked for";
-    const int edge = edge_for(&plan);
+    const Form *form = form_for(&plan);
     const gsize limit = hn_budget_limit(s->budget);
-    if (edge == 0)
-        return "a direct convolution is as fast";
-    if (limit > 0 && weight_bytes(&plan, edge) > (limit - hn_budget_used(s->budget)) / 2)
+    if (form == NULL)
+        return "other taps than 3x3, 5x5, or 3, 5 or 7 along one axis, or a direct convolution is as fast";
+    if (limit > 0 && weight_bytes(&plan, form) > (limit - hn_budget_used(s->budget)) / 2)
         return "transformed weights take too much of the memory that is left";
     return NULL;
 }
@@ -161,68 +226,88 @@ static const char *turned_reject(const HnStep *s)
 
 /* --- weights ----------------------------------------------------------------------------------------------------- */
 
-HnWinogradInFn hn_winograd_in(int edge)
+HnWinogradInFn hn_winograd_in(int side)
 {
-    static const HnWinogradInFn in4[] = HN_TABLE_OF_LEVELS(in4), in2[] = HN_TABLE_OF_LEVELS(in2);
-    return (edge == 4 ? in4 : in2)[hn_cpu_level()];
+    static const HnWinogradInFn in6[] = HN_TABLE_OF_LEVELS(in6), in4[] = HN_TABLE_OF_LEVELS(in4);
+    return (side == 6 ? in6 : in4)[hn_cpu_level()];
 }
 
-/* Row i of G takes the 3 taps along an axis to point i: the powers of the point, over its distances from the others. */
-void hn_winograd_taps(int edge, double g[6][3])
+static HnWinogradInFn in_of(const Form *f)
 {
-    static const double four[] = { 0, 0.625, -0.625, 1.5, -1.5 }, two[] = { 0, 1, -1 };
-    const double *at = edge == 4 ? four : two;
-    const int finite = edge + 1;
-    for (int i = 0; i < finite; i++) {
+    static const HnWinogradInFn in6[] = HN_TABLE_OF_LEVELS(in_line6), in8[] = HN_TABLE_OF_LEVELS(in_line8);
+    return f->axes == 2 ? hn_winograd_in(f->side) : (f->side == 6 ? in6 : in8)[hn_cpu_level()];
+}
+
+static OutFn out_of(const Form *f)
+{
+    static const OutFn out4_2[] = HN_TABLE_OF_LEVELS(out4_2), out6_4[] = HN_TABLE_OF_LEVELS(out6_4);
+    static const OutFn out6_2[] = HN_TABLE_OF_LEVELS(out6_2), line6_4[] = HN_TABLE_OF_LEVELS(out_line6_4);
+    static const OutFn line8_4[] = HN_TABLE_OF_LEVELS(out_line8_4), line8_2[] = HN_TABLE_OF_LEVELS(out_line8_2);
+    static const OutFn *const fns[] = { out4_2, out6_4, out6_2, line6_4, line8_4, line8_2 };
+    return fns[f - forms][hn_cpu_level()];
+}
+
+/* Row i of G takes the taps along an axis to point i: the powers of the point, over its distances from the others. */
+void hn_winograd_taps(int side, int taps, double *g)
+{
+    static const double four[] = { 0, 1, -1 }, six[] = { 0, 0.625, -0.625, 1.5, -1.5 };
+    static const double eight[] = { 0, 0.5, -0.5, 1, -1, 2, -2 };
+    const double *at = side == 4 ? four : side == 6 ? six : eight;
+    const int finite = side - 1;
+    for (int i = 0; i < finite; i++, g += taps) {
         double distances = 1;
         for (int k = 0; k < finite; k++)
             distances *= k == i ? 1 : at[i] - at[k];
-        for (int k = 0; k < 3; k++)
-            g[i][k] = pow(at[i], k) / distances;
+        for (int k = 0; k < taps; k++)
+            g[k] = pow(at[i], k) / distances;
     }
-    for (int k = 0; k < 3; k++)
-        g[finite][k] = k == 2;
+    for (int k = 0; k < taps; k++)
+        g[k] = k == taps - 1;
 }
 
-/* The taps from input channels [i, i + rows) to output channels [o, o + width), k [rows][3][3][cols], zeros beyond; of
+/* The taps from input channels [i, i + rows) to output channels [o, o + width), k [rows][taps][cols], zeros beyond; of
  * a turned convolution in the order in which they lie, from the last to the first. Of any alignment */
 static void read_taps(const Winograd *c, const HnTensor *w, int64_t o, int64_t width, int64_t i, int64_t rows, float *k)
 {
-    const int64_t in = c->plan.in_channels, cols = hn_gemm_kernel_cols();
+    const int64_t in = c->plan.in_channels, taps = c->plan.taps, cols = hn_gemm_kernel_cols();
     const char *from = w->data;
     int64_t step;
     if (!c->turned) {
         from += hn_conv_weight_at(&c->plan, FALSE, o, i, &step) * (int64_t)sizeof *k;
-        hn_gemm_kernel_pack(k, from, 1, in * 9, rows * 9, width);
+        hn_gemm_kernel_pack(k, from, 1, in * taps, rows * taps, width);
         return;
     }
-    for (int64_t r = 0; r < rows; r++, k += 9 * cols) {
+    for (int64_t r = 0; r < rows; r++, k += taps * cols) {
         const int64_t last = hn_conv_weight_at(&c->plan, TRUE, o, i + r, &step);
-        hn_gemm_kernel_pack(k, from + (last - 8) * (int64_t)sizeof *k, 1, 9, 9, width);
+        hn_gemm_kernel_pack(k, from + (last - taps + 1) * (int64_t)sizeof *k, 1, taps, taps, width);
     }
 }
 
-/* w [out channels][in channels][3][3], or turned */
+/* w [out channels][in channels][taps], or turned */
 static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
 {
-    static const TapsFn fns[] = HN_TABLE_OF_LEVELS(taps);
+    static const TapsFn taps3[] = HN_TABLE_OF_LEVELS(taps3), taps5[] = HN_TABLE_OF_LEVELS(taps5);
+    static const TapsFn line[] = HN_TABLE_OF_LEVELS(taps_line);
     const Winograd *c = data;
+    const Form *f = c->form;
+    const TapsFn fn = (f->axes == 1 ? line : f->taps == 3 ? taps3 : taps5)[hn_cpu_level()];
     const int64_t in = c->plan.in_channels, out = c->plan.out_channels, cols = hn_gemm_kernel_cols();
     const int64_t point = hn_gemm_kernel_packed(in, out);
-    float k[PACK_ROWS * 9 * HN_GEMM_KERNEL_MAX_COLS], u[MAX_POINTS][PACK_PITCH];
-    double g[6][3];
-    hn_winograd_taps(c->edge, g);
-    for (int p = 0; p < c->side && c->turned; p++) {
-        const double first = g[p][0];
-        g[p][0] = g[p][2];
-        g[p][2] = first;
-    }
+    float k[PACK_ROWS * MAX_TAPS * HN_GEMM_KERNEL_MAX_COLS], u[MAX_POINTS][PACK_PITCH];
+    double g[MAX_SIDE * MAX_SIDE];
+    hn_winograd_taps(f->side, f->taps, g);
+    for (int p = 0; p < f->side && c->turned; p++)
+        for (int a = p * f->taps, b = a + f->taps - 1; a < b; a++, b--) {
+            const double first = g[a];
+            g[a] = g[b];
+            g[b] = first;
+        }
     for (int64_t o = 0; o < out; o += cols)
         for (int64_t i = 0; i < in; i += PACK_ROWS) {
             const int64_t rows = MIN(PACK_ROWS, in - i);
             read_taps(c, w, o, MIN(cols, out - o), i, rows, k);
             for (int64_t r = 0; r < rows; r++)
-                fns[hn_cpu_level()](&u[0][r * cols], PACK_PITCH, k + r * 9 * cols, &g[0][0], c->side);
+                fn(&u[0][r * cols], PACK_PITCH, k + r * c->plan.taps * cols, g, f->side, f->taps);
             float *panel = (float *)to + o * in + i * cols;
             for (int p = 0; p < c->points; p++, panel += point)
                 memcpy(panel, u[p], (gsize)(rows * cols) * sizeof *panel);
@@ -255,17 +340,17 @@ static void place(Winograd *c, HnStep *s)
 {
     const HnConvPlan *p = &c->plan;
     const int64_t panels = (p->out_channels + hn_gemm_kernel_cols() - 1) / hn_gemm_kernel_cols();
-    c->down = tiles_along(&p->axis[0], c->edge);
-    c->across = tiles_along(&p->axis[1], c->edge);
+    c->down = tiles_along(&c->axis[H], c->edge[H]);
+    c->across = tiles_along(&c->axis[W], c->edge[W]);
     c->tiles = p->batch * c->down * c->across;
     c->v_pitch = ((p->in_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->m_pitch = ((p->out_channels + ROUND - 1) / ROUND | 1) * ROUND;
     c->threads = hn_cpu_threads_for(s, 2.0 * c->points * (double)c->tiles * (double)(p->in_channels * p->out_channels));
     /* each thread reads all of U, or all of V, half of which another one made: that has to pay; even shares */
     c->by_channels = c->threads > 1 && p->out_channels > c->tiles && panels >= c->threads &&
-                     (double)weight_bytes(p, c->edge) > OWN_BYTES &&
+                     (double)weight_bytes(p, c->form) > OWN_BYTES &&
                      (panels % c->threads == 0 || panels > 4 * c->threads);
-    const double bytes = MAX(BLOCK_BYTES, MIN((double)weight_bytes(p, c->edge), WEIGHT_BYTES));
+    const double bytes = MAX(BLOCK_BYTES, MIN((double)weight_bytes(p, c->form), WEIGHT_BYTES));
     const int64_t most = MAX((int64_t)(bytes / ((double)(c->v_pitch + c->m_pitch) * c->points * sizeof(float))), 12);
     const int64_t share = c->by_channels ? c->tiles : (c->tiles + c->threads - 1) / c->threads;
     const int64_t blocks = c->by_channels ? 1 : (share + most - 1) / most;
@@ -278,7 +363,6 @@ static void place(Winograd *c, HnStep *s)
 
 static gboolean prepare(HnStep *s, gboolean turned, GError **error)
 {
-    static const OutFn out4[] = HN_TABLE_OF_LEVELS(out4), out2[] = HN_TABLE_OF_LEVELS(out2);
     const HnTensor *x = hn_cpu_in(s, 0);
     Winograd *c = g_new0(Winograd, 1);
     HnConvPlan *p = &c->plan;
@@ -287,11 +371,16 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     if (!hn_conv_plan_of(s, turned, p, error))
         return FALSE;
     c->turned = turned;
-    c->edge = edge_for(p);
-    c->side = c->edge + 2;
-    c->points = c->side * c->side;
-    c->in = hn_winograd_in(c->edge);
-    c->out = (c->edge == 4 ? out4 : out2)[hn_cpu_level()];
+    axes_of(p, c->axis);
+    c->form = form_for(p);
+    for (int i = 0; i < 2; i++) {
+        const gboolean tiled = is_tiled(c->form, &c->axis[i]);
+        c->edge[i] = tiled ? c->form->edge : 1;
+        c->side[i] = tiled ? c->form->side : 1;
+    }
+    c->points = points_of(c->form);
+    c->in = in_of(c->form);
+    c->out = out_of(c->form);
     place(c, s);
     c->zeros = g_new0(float, (gsize)p->in_channels);
     c->scale = g_new0(float, (gsize)p->out_channels + ROUND);
@@ -309,7 +398,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     for (int k = 0; k < c->epilogue.n; k++)
         if (c->epilogue.op[k].kind == HN_EPILOGUE_ADD)
             s->in[c->epilogue.op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
-    return hn_pack_normal(s, 1, pack_weights, c->edge * 2 + turned, weight_bytes(p, c->edge), c, &c->weights, error);
+    return hn_pack_normal(s, 1, pack_weights, c->points * 2 + turned, weight_bytes(p, c->form), c, &c->weights, error);
 }
 
 static gboolean winograd_prepare(HnStep *s, GError **error)
@@ -367,12 +456,12 @@ static int outputs(const HnWindowAxis *a, int64_t first, int edge)
 
 static Tile tile_at(const Winograd *c, int64_t tile)
 {
-    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     Tile t = { .image = tile / (c->down * c->across),
-               .row = along(h, tile / c->across % c->down, c->down, c->edge),
-               .col = along(w, tile % c->across, c->across, c->edge) };
-    t.rows = outputs(h, t.row, c->edge);
-    t.cols = outputs(w, t.col, c->edge);
+               .row = along(h, tile / c->across % c->down, c->down, c->edge[H]),
+               .col = along(w, tile % c->across, c->across, c->edge[W]) };
+    t.rows = outputs(h, t.row, c->edge[H]);
+    t.cols = outputs(w, t.col, c->edge[W]);
     return t;
 }
 
@@ -380,20 +469,20 @@ static Tile tile_at(const Winograd *c, int64_t tile)
 static void transform_in(const Run *r, int64_t tile, float *v)
 {
     const Winograd *c = r->c;
-    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const float *x[MAX_POINTS];
     const Tile t = tile_at(c, tile);
     const int64_t row = t.row - h->pad, col = t.col - w->pad;
-    const int64_t last_row = row + (c->side - 1) * h->dilation, last_col = col + (c->side - 1) * w->dilation;
+    const int64_t last_row = row + (c->side[H] - 1) * h->dilation, last_col = col + (c->side[W] - 1) * w->dilation;
     const float *first = r->x + ((t.image * h->in + row) * w->in + col) * r->x_pitch;
     const int64_t line = w->in * r->x_pitch * h->dilation, next = r->x_pitch * w->dilation;
     if (row >= 0 && col >= 0 && last_row < h->in && last_col < w->in) {
-        for (int i = 0, n = 0; i < c->side; i++)
-            for (int j = 0; j < c->side; j++)
+        for (int i = 0, n = 0; i < c->side[H]; i++)
+            for (int j = 0; j < c->side[W]; j++)
                 x[n++] = first + i * line + j * next;
     } else {
-        for (int i = 0, n = 0; i < c->side; i++)
-            for (int j = 0; j < c->side; j++, n++) {
+        for (int i = 0, n = 0; i < c->side[H]; i++)
+            for (int j = 0; j < c->side[W]; j++, n++) {
                 const int64_t a = row + i * h->dilation, b = col + j * w->dilation;
                 x[n] = a >= 0 && a < h->in && b >= 0 && b < w->in ? first + i * line + j * next : c->zeros;
             }
@@ -405,20 +494,26 @@ static void transform_in(const Run *r, int64_t tile, float *v)
 static void transform_out(const Run *r, int64_t tile, const float *m, int64_t from, int64_t n)
 {
     const Winograd *c = r->c;
-    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
-    const Tile t = tile_at(c, tile);
-    const int64_t at = (t.image * h->out + t.row) * w->out + t.col, line = w->out * h->dilation;
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
+    Tile t = tile_at(c, tile);
+    const int64_t at = (t.image * h->out + t.row) * w->out + t.col;
+    int64_t line = w->out * h->dilation, next = w->dilation;
     if (t.rows == 0 || t.cols == 0)
         return;
+    if (c->edge[W] == 1) { /* tiles of one axis are rows */
+        t.cols = t.rows;
+        t.rows = 1;
+        next = line;
+    }
     const HnWinogradOut o = { .m = m + from,
                               .plane = c->m_plane,
                               .n = n,
                               .y = r->y + at * r->y_pitch + from,
                               .y_row = line * r->y_pitch,
-                              .y_pitch = r->y_pitch * w->dilation,
+                              .y_pitch = r->y_pitch * next,
                               .add = r->add != NULL ? r->add + at * r->add_pitch + from : NULL,
                               .add_row = line * r->add_pitch,
-                              .add_pitch = r->add_pitch * w->dilation,
+                              .add_pitch = r->add_pitch * next,
                               .rows = t.rows,
                               .cols = t.cols,
                               .scale = c->scale + from,
@@ -432,7 +527,7 @@ static void transform_out(const Run *r, int64_t tile, const float *m, int64_t fr
 static void rest_of_tile(const Run *r, int64_t tile, int64_t from, int64_t n)
 {
     const Winograd *c = r->c;
-    const HnWindowAxis *h = &c->plan.axis[0], *w = &c->plan.axis[1];
+    const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     if (c->end.rest == c->epilogue.n)
         return;
     const Tile t = tile_at(c, tile);
@@ -553,7 +648,7 @@ static gboolean winograd_run(HnStep *s, GError **error)
 static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y)
 {
     const HnConvPlan *p = &c->plan;
-    const HnWindowAxis *h = &p->axis[0], *v = &p->axis[1];
+    const HnWindowAxis *h = &c->axis[H], *v = &c->axis[W];
     const int64_t image = at / p->y_plane, row = at / v->out % h->out - h->pad, col = at % v->out - v->pad;
     const int64_t pitch = hn_slot_pitch(s->in[0].slot);
     const float *x = hn_cpu_data(&s->in[0]);
@@ -563,10 +658,10 @@ static void plain_pixel(const Winograd *c, const HnStep *s, int64_t at, float *y
         for (int64_t i = 0; i < p->in_channels; i++) {
             int64_t step;
             const char *tap = w + hn_conv_weight_at(p, c->turned, o, i, &step) * (int64_t)sizeof(float);
-            for (int t = 0; t < 9; t++, tap += step * (int64_t)sizeof(float)) {
+            for (int64_t t = 0; t < p->taps; t++, tap += step * (int64_t)sizeof(float)) {
                 float weight;
                 memcpy(&weight, tap, sizeof weight);
-                const int64_t a = row + t / 3 * h->dilation, b = col + t % 3 * v->dilation;
+                const int64_t a = row + t / v->kernel * h->dilation, b = col + t % v->kernel * v->dilation;
                 if (a >= 0 && a < h->in && b >= 0 && b < v->in)
                     sum += (double)weight * (double)x[((image * h->in + a) * v->in + b) * pitch + i];
             }
@@ -586,7 +681,7 @@ static double winograd_error(const HnStep *s)
         return NAN;
     g_autofree float *row = g_new(float, (gsize)n);
     double worst = 0, largest = 0;
-    const double most = SAMPLE_PRODUCTS / (9 * (double)p->in_channels * (double)n);
+    const double most = SAMPLE_PRODUCTS / ((double)p->taps * (double)p->in_channels * (double)n);
     const int64_t samples = MIN(pixels, (int64_t)CLAMP(most, 1, SAMPLES));
     for (int64_t k = 0; k < samples; k++) {
         const int64_t at = k * (pixels / samples | 1) % pixels; /* odd steps: every place within a tile */
@@ -602,7 +697,7 @@ static double winograd_error(const HnStep *s)
 static double winograd_products(const HnStep *s)
 {
     const Winograd *c = s->state;
-    return (double)c->points / (9 * c->edge * c->edge);
+    return (double)c->points / ((double)c->plan.taps * c->edge[H] * c->edge[W]);
 }
 
 const HnKernel hn_cpu_winograd_turned = {

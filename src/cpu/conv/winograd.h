@@ -1,11 +1,16 @@
 /*
- * Convolutions with 3x3 kernels in fewer products, after Winograd: conv.c lists the kernel before the direct ones.
+ * Convolutions with kernels of 3x3, 5x5, and 3, 5 or 7 taps along one axis in fewer products, after Winograd: conv.c
+ * lists the kernel before the direct ones.
  */
 #pragma once
 
 #include "cpu/core/cpu_kernel.h"
+#include "op/conv.h"
 
 extern const HnKernel hn_cpu_winograd, hn_cpu_winograd_turned; /* of ConvTranspose: cpu/conv/turned.h */
+
+/* Times less than a direct convolution takes, by estimates; 1: the kernel does not take it. */
+double hn_winograd_gain(const HnConvPlan *p);
 
 /* Sums at the points of one tile to its outputs. */
 typedef struct {
@@ -19,9 +24,9 @@ typedef struct {
     float lo, hi;
 } HnWinogradOut;
 
-/* For the gradient of weights. Where the inputs of a tile begin, point by point -> n channels of V: points lie `plane`
- * apart. */
+/* For the gradient of weights of 3x3. Where the inputs of a tile begin, point by point -> n channels of V: points lie
+ * `plane` apart. */
 typedef void (*HnWinogradInFn)(float *v, int64_t plane, const float *const *x, int64_t n);
-HnWinogradInFn hn_winograd_in(int edge);
-/* Row i of g takes 3 taps along an axis to point i of F(edge x edge, 3x3). */
-void hn_winograd_taps(int edge, double g[6][3]);
+HnWinogradInFn hn_winograd_in(int side);
+/* Row i of g [side][taps] takes the taps along an axis to point i of `side`. */
+void hn_winograd_taps(int side, int taps, double *g);

@@ -12,10 +12,10 @@
 
 #include "cpu/core/epilogue.h"
 #include "cpu/sparse/sparse_cost.h"
+#include "cpu/conv/winograd.h"
 #include "cpu/sparse/sparse_rows.h"
 #include "op/conv.h"
 
-#define WINOGRAD 2.7    /* times fewer products */
 #define MOST_OFFSET 1e9 /* elements */
 #define LINE 64         /* bytes: a vector that lies across two of them takes two loads */
 #define MANY_READS 5    /* of a pixel, which a copy pays for then; */
@@ -64,12 +64,6 @@ static gboolean is_point(const HnWindowAxis *a)
     return a->kernel == 1 && a->stride == 1 && a->pad == 0 && a->in == a->out;
 }
 
-static gboolean by_winograd(const HnConvPlan *p, const HnWindowAxis *axis)
-{
-    return p->n == 2 && p->taps == 9 && axis[H].kernel == 3 && axis[H].stride * axis[W].stride == 1 &&
-           axis[H].dilation * axis[W].dilation == 1;
-}
-
 /* NULL: sparse weights pay. */
 static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWindowAxis *axis, HnSparseCount *count)
 {
@@ -80,7 +74,7 @@ static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWin
     if (!hn_sparse_count(w->data, p->out_channels, k, k, 1, HN_SPARSE_LEAST_ZEROS, count))
         return "few weights are 0";
     const HnSparseWork work = { .columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out,
-                                .dense = (double)p->y_plane / (by_winograd(p, axis) ? WINOGRAD : 1),
+                                .dense = (double)p->y_plane / hn_winograd_gain(p),
                                 .window = !point,
                                 .reorder = s->in[0].slot->layout != NULL ? x->n / p->batch : 0 };
     return hn_sparse_pays(count, &work) ? NULL : "too few weights are 0 to gain by it";
