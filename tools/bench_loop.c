@@ -172,8 +172,7 @@ static int by_size(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-/* NaN: there are none. */
-static double quantile(GArray *times, double part)
+double bench_quantile(GArray *times, double part)
 {
     g_array_sort(times, by_size);
     return times->len ? g_array_index(times, double, (guint)(part * (times->len - 1) + 0.5)) : NAN;
@@ -182,7 +181,7 @@ static double quantile(GArray *times, double part)
 static void add_row(Generation *g, JsonArray *rows)
 {
     JsonObject *row = json_object_new();
-    const double token = quantile(g->rest, 0.5);
+    const double token = bench_quantile(g->rest, 0.5);
     json_object_set_string_member(row, "model", g->path);
     json_object_set_string_member(row, "name", g->label);
     json_object_set_int_member(row, "threads", g->point->threads);
@@ -190,11 +189,11 @@ static void add_row(Generation *g, JsonArray *rows)
     json_object_set_int_member(row, "steps", g->steps);
     json_object_set_int_member(row, "loops", (gint64)g->loops);
     json_object_set_double_member(row, "opened_ms", g->opened_ms);
-    json_object_set_double_member(row, "prefill_ms", quantile(g->first, 0.5));
+    json_object_set_double_member(row, "prefill_ms", bench_quantile(g->first, 0.5));
     json_object_set_double_member(row, "token_ms", token);
-    json_object_set_double_member(row, "token_p95_ms", quantile(g->rest, 0.95));
-    json_object_set_double_member(row, "last_ms", quantile(g->last, 0.5));
-    json_object_set_double_member(row, "total_ms", quantile(g->total, 0.5));
+    json_object_set_double_member(row, "token_p95_ms", bench_quantile(g->rest, 0.95));
+    json_object_set_double_member(row, "last_ms", bench_quantile(g->last, 0.5));
+    json_object_set_double_member(row, "total_ms", bench_quantile(g->total, 0.5));
     json_object_set_double_member(row, "per_s", 1e3 / token);
     if (g->why)
         json_object_set_string_member(row, "planned", g->why);
@@ -262,20 +261,7 @@ gboolean bench_loop(Bench *b, GError **error)
     for (guint k = 0; k < b->points->len && ok; k++)
         for (int i = 0; i < b->ctx->n_args && ok; i++)
             ok = measure(b, b->points->pdata[k], i, rows, notes, error);
-    if (json_array_get_length(rows) > 0) {
-        g_autoptr(HnReport) r =
-            hn_report_new(b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = hn_tool_onednn(b->backend) });
-        JsonObject *root = hn_report_root(r);
-        json_object_set_array_member(root, "runs", json_array_new());
-        json_object_set_array_member(root, "compare", json_array_new());
-        json_object_set_array_member(root, "baseline", json_array_new());
-        json_object_set_array_member(root, "best", json_array_new());
-        json_object_set_array_member(root, "generation", json_array_ref(rows));
-        hn_report_table(r, "generation", columns);
-        if (notes->len)
-            hn_report_line(r, "\n%s", g_strchomp(notes->str));
-        ok = hn_report_write(r, ok ? error : NULL) && ok;
-    }
+    ok = bench_report_rows(b, "generation", rows, columns, notes->str, ok ? error : NULL) && ok;
     json_array_unref(rows);
     return ok;
 }

@@ -256,7 +256,8 @@ gboolean bench_options(Bench *b, GError **error)
     b->measure.warm = b->warmup.kind == HN_WARMUP_AUTO || b->warmup.runs > 0 || b->warmup.seconds > 0;
     if (!bench_points(b, error) || !take_stdin(b, error))
         return FALSE;
-    if (!check_training(b, error) || !check_instances(b, error) || !bench_loop_check(b, error))
+    if (!check_training(b, error) || !check_instances(b, error) || !bench_loop_check(b, error) ||
+        !bench_churn_check(b, error))
         return FALSE;
     b->backend = hn_tool_backend(ctx, error);
     if (!b->backend || !open_second(b, error) || !check_device(b, error) ||

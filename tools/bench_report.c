@@ -580,6 +580,28 @@ static void report_lines(HnReport *r, const char *title, const GPtrArray *lines)
         hn_report_line(r, "%s", (char *)lines->pdata[i]);
 }
 
+gboolean bench_report_rows(const Bench *b, const char *name, JsonArray *rows, const HnColumn *columns,
+                           const char *notes, GError **error)
+{
+    static const char *const others[] = { "runs", "compare", "baseline", "best" };
+    if (json_array_get_length(rows) == 0)
+        return TRUE;
+    g_autoptr(HnReport) r =
+        hn_report_new(b->ctx, "hone.bench/1", &(HnReportEnv){ .onednn = hn_tool_onednn(b->backend) });
+    JsonObject *root = hn_report_root(r);
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        json_object_set_array_member(root, others[i], json_array_new());
+    json_object_set_array_member(root, name, json_array_ref(rows));
+    hn_report_table(r, name, columns);
+    g_auto(GStrv) lines = g_strsplit(notes, "\n", -1);
+    if (*notes)
+        hn_report_section(r, "Remarks");
+    for (char **line = lines; *line; line++)
+        if (**line)
+            hn_report_line(r, "%s", *line);
+    return hn_report_write(r, error);
+}
+
 gboolean bench_report_write(BenchReport *report, GError **error)
 {
     const Bench *b = report->b;

@@ -60,7 +60,7 @@ static HnSessionOptions session_options(const Subject *s)
                                .seed = ctx->common.seed,
                                .budget = ctx->budget,
                                .feeds = (const char *const *)s->given.feeds->pdata,
-                               .plan_cache = BENCH_SETS,
+                               .plan_cache = s->plans,
                                .keeps_io = s->point->io == BENCH_DEVICE };
 }
 
@@ -70,7 +70,7 @@ static HnSession *new_session(const Subject *s, HnModel *model, GError **error)
     return hn_session_new(model, s->backend, &o, error);
 }
 
-static gboolean plan(HnSession *session, HnTensor *const *in, int n, GError **error)
+gboolean bench_plan(HnSession *session, HnTensor *const *in, int n, GError **error)
 {
     g_autoptr(GPtrArray) types = g_ptr_array_new_with_free_func((GDestroyNotify)hn_type_unref);
     for (int i = 0; i < n; i++)
@@ -106,7 +106,7 @@ static GBytes *moved_bytes(const Subject *s)
 static gboolean plan_all(const Subject *s, Instance *x, GError **error)
 {
     for (guint k = 0; k < (s->vary ? x->n_sets : 1); k++)
-        if (!plan(x->session, x->in[k], x->n_in, error))
+        if (!bench_plan(x->session, x->in[k], x->n_in, error))
             return FALSE;
     return TRUE;
 }
@@ -216,6 +216,7 @@ void subject_init(Subject *s, Bench *b, const Point *point, int model)
     s->backend = b->second && model > 0 ? b->second : b->backend;
     s->streams = b->streams ? b->streams : point->threads;
     s->threads = MAX(1, point->threads / s->streams);
+    s->plans = BENCH_SETS;
     const char *device = b->second ? s->backend->name : "", *at = point->label;
     s->label = g_strdup_printf("%s%s%s%s%s", b->labels[of], *device ? " " : "", device, *at ? " " : "", at);
     for (int k = 0; k < BENCH_PHASES; k++)
@@ -347,14 +348,14 @@ gboolean subject_open(Subject *s, GError **error)
     s->of_data += now - MIN(mark, now);
 
     t = hn_now_ns();
-    if (!plan(s->first.session, s->first.in[0], s->first.n_in, error))
+    if (!bench_plan(s->first.session, s->first.in[0], s->first.n_in, error))
         return FALSE;
     made_ms += lap_ms(&t);
     hn_session_stats(s->first.session, &s->stats);
     s->phases[BENCH_OPTIMIZE] = s->stats.optimize_ms;
     s->phases[BENCH_PREPARE] = MAX(made_ms - s->stats.optimize_ms, 0);
     for (guint k = 1; s->vary && k < s->n_sets; k++)
-        if (!plan(s->first.session, s->first.in[k], s->first.n_in, error))
+        if (!bench_plan(s->first.session, s->first.in[k], s->first.n_in, error))
             return FALSE;
     return subject_is_open(s);
 }
@@ -384,6 +385,22 @@ void subject_clear(Subject *s)
     g_free(s->folder);
     g_free(s->names);
     g_free(s->label);
+}
+
+gboolean subject_open_beside(Subject *s, const Subject *other, GError **error)
+{
+    const Bench *b = s->b;
+    s->first.session = other->first.session;
+    instance_places(&s->first, s);
+    return hn_tool_inputs(b->ctx, other->model, &b->p->from, s->path, s->point->shapes, b->p->input, &s->given,
+                          error) &&
+           open_data(s, error);
+}
+
+void subject_clear_beside(Subject *s)
+{
+    s->first.session = NULL;
+    subject_clear(s);
 }
 
 /* --- --batch-max ------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,9 @@ static const GOptionEntry entries[] = {
       "a dimension of random data, such as batch=8, or one after the other: batch=1,8,32 (default: 1)", "NAME=N" },
     { "shapes", 0, 0, G_OPTION_ARG_STRING_ARRAY, HN_FIELD(BenchParams, shapes),
       "shapes of random data, such as x:1x3x224x224, or one after the other: x:1x3x224x224/1x3x320x320", "LIST" },
+    { "churn", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, churn),
+      "what a new shape costs: all shapes of '--shapes' and '--dim' in one session, planned, kept, and planned again",
+      NULL },
     { "strict", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(BenchParams, strict), "fail where a node would run on ref", NULL },
     { "batch-max", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(BenchParams, batch_max),
       "take the largest batch that fits --mem-limit, or a device's memory: auto, or N at most", "N" },
@@ -134,6 +137,8 @@ static gboolean run(HnContext *ctx, GError **error)
         ok = bench_apart_answer(&b, error);
     } else if (ok && b.p->steps > 0) {
         ok = bench_loop(&b, error);
+    } else if (ok && b.p->churn) {
+        ok = bench_churn(&b, error);
     } else if (ok && (ok = check_models(&b, error))) {
         b.report = bench_report_new(&b);
         for (guint i = 0; i < b.points->len && ok; i++)

@@ -1,8 +1,9 @@
 /*
  * hone-bench: what its files share. hone_bench.c opens all models once and goes through what is asked for,
- * bench_options.c parses, bench_subject.c opens models, bench_train.c those that are trained, bench_apart.c asks what
- * memory each takes by itself, bench_measure.c measures and compares them, bench_device.c looks at a GPU,
- * bench_report.c tells, bench_plot.c draws.
+ * bench_churn.c through the shapes that one session meets, bench_loop.c through generation, bench_options.c parses,
+ * bench_subject.c opens models, bench_train.c those that are trained, bench_apart.c asks what memory each takes by
+ * itself, bench_measure.c measures and compares them, bench_device.c looks at a GPU, bench_report.c tells, bench_plot.c
+ * draws.
  */
 #pragma once
 
@@ -31,7 +32,7 @@ typedef struct {
     char **loop;
     gint64 runs, steps;
     int streams, instances;
-    gboolean strict, raw;
+    gboolean strict, raw, churn;
     HnToolTrainParams training;
     HnToolDataParams from;
 } BenchParams;
@@ -121,6 +122,7 @@ typedef struct {
     guint n_sets;
     const char **names; /* of the inputs */
     gboolean vary;      /* not all of one shape */
+    int plans;          /* that a session of it keeps */
     HnModel *model;
     Instance first, next;     /* next: the one that is measured, of several */
     HnToolTraining *training; /* of --train; else NULL */
@@ -176,7 +178,12 @@ void bench_points_free(Bench *b);
 
 void subject_init(Subject *s, Bench *b, const Point *point, int model);
 gboolean subject_open(Subject *s, GError **error); /* up to the first run, with the time and memory that it takes */
-void subject_retire(Subject *s);                   /* frees the first instance; what it was remains known */
+/* The same model at another point, whose shapes its session has not seen: nothing but the data is opened. */
+gboolean subject_open_beside(Subject *s, const Subject *other, GError **error);
+void subject_clear_beside(Subject *s);
+/* Of a session, for inputs of these shapes. */
+gboolean bench_plan(HnSession *session, HnTensor *const *in, int n, GError **error);
+void subject_retire(Subject *s); /* frees the first instance; what it was remains known */
 void subject_clear(Subject *s);
 guint64 subject_growth(const Subject *s); /* private bytes beyond those before it was opened, samples left out */
 guint64 bench_peak_rss(void);
@@ -229,6 +236,16 @@ char *bench_device_line(const Subject *s);
 gboolean bench_loop_check(const Bench *b, GError **error);
 /* All models at all points, and the report. */
 gboolean bench_loop(Bench *b, GError **error);
+/* Sorts them; NaN: there are none. */
+double bench_quantile(GArray *times, double part);
+
+/* --- bench_churn.c -------------------------------------------------------------------------------------------------
+ */
+
+/* --churn goes with the other options. */
+gboolean bench_churn_check(const Bench *b, GError **error);
+/* All models, the points of each in one session, and the report. */
+gboolean bench_churn(Bench *b, GError **error);
 
 /* --- bench_apart.c -------------------------------------------------------------------------------------------------
  */
@@ -277,6 +294,9 @@ JsonNode *bench_report_env(const BenchReport *r);
 /* The run that was added last. */
 JsonObject *bench_report_last(const BenchReport *r);
 void bench_report_compare(BenchReport *r, const Subject *a, const Subject *b, const HnEffect *e, guint rounds);
+/* A report that holds nothing but these rows, and notes below them ("": none). */
+gboolean bench_report_rows(const Bench *b, const char *name, JsonArray *rows, const HnColumn *columns,
+                           const char *notes, GError **error);
 gboolean bench_report_write(BenchReport *r, GError **error); /* nothing where no run was added */
 
 /* --- bench_plot.c --------------------------------------------------------------------------------------------------

@@ -177,6 +177,23 @@ EOF
     refuses 2 stdin hone-bench - --threads 1,2 <relu.onnx
 }
 
+@test "bench: what a new shape costs" {
+    bench relu.onnx --dim N=1,8,32 --churn --runs 7
+    holds '[.churn[].name] == ["relu.onnx N=1", "relu.onnx N=8", "relu.onnx N=32"] and .runs == []'
+    holds '[.churn[] | .rounds == 7 and .plan_ms > 0 and .again_plan_ms > 0 and .run_ms > 0 and .again_run_ms > 0] | all'
+    holds '[.churn[] | .turn_ms > 0 and .repeated_ms > 0 and .again_plan_ms > .repeated_ms] | all'
+    holds '.churn[0].plan_ms > .churn[0].again_plan_ms' # it opened the session
+    [ "$(wc -l <report.csv)" -eq 4 ]
+    bench relu.onnx two.onnx --shapes x:1x3/2x3 --threads 1,2 --churn --runs 2
+    holds '.churn | length == 8 and [.[].threads] == [1, 1, 1, 1, 2, 2, 2, 2]'
+    bench relu.onnx --dim N=1,8 --churn --device null --runs 2
+    holds '[.churn[] | .run_ms == null and .turn_ms == null and .again_plan_ms > 0] | all'
+    refuses 2 --churn hone-bench relu.onnx --churn
+    refuses 2 --churn hone-bench relu.onnx --churn --dim N=8 --threads 1,2
+    refuses 2 --churn hone-bench relu.onnx --churn --dim N=1,8 --data sets
+    refuses 1 "'x'" hone-bench relu.onnx --churn --shapes x:1x3/1x3x3
+}
+
 @test "bench: the largest batch that fits" {
     bench relu.onnx --batch-max auto --mem-limit 20M --runs 7
     holds '.runs[0].shapes.x[0] | . > 50000 and . < 1700000'
