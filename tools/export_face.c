@@ -256,7 +256,7 @@ gboolean export_make_face(Export *e, HnModel *m, GError **error)
     }
     if (hn_face_is_empty(e->face))
         return TRUE;
-    if (!hn_inline_calls(m, error) || (e->face->free->len > 0 && !hn_spell_out_contrib(m, TRUE, error)) ||
+    if (!hn_inline_calls(m, error) || (e->face->free->len > 0 && !hn_spell_out_contrib(m, FALSE, error)) ||
         ((e->in != NULL || e->out != NULL) &&
          !hn_extract(m, (const char *const *)e->in, (const char *const *)e->out, error)))
         return FALSE;
@@ -319,6 +319,9 @@ void export_report_face(const Export *e, HnReport *report)
     }
     if (e->faced.sizes > 1 && e->faced.mixes == NULL)
         hn_report_line(report, "1, 3 and 8 samples at once give what single runs of the original give");
+    if (e->faced.n_apart > 0)
+        hn_report_line(report, "for one sample after the other: %u node%s that may mix them, as %s", e->faced.n_apart,
+                       e->faced.n_apart > 1 ? "s" : "", e->faced.apart);
     if (e->faced.mixes != NULL)
         hn_report_line(report,
                        "freed as a size, since %s; at that of the original (%" PRId64

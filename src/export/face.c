@@ -305,6 +305,8 @@ static gboolean free_all(const HnModel *m, HnFaceOptions *o, HnBudget *budget, H
     out->batch = freed.out;
     out->n_batch = freed.n_out;
     out->n0 = freed.n0;
+    out->n_apart = freed.n_apart;
+    out->apart = freed.apart;
     return TRUE;
 }
 
@@ -629,4 +631,5 @@ void hn_faced_clear(HnFaced *f)
     g_clear_pointer(&f->rows, g_ptr_array_unref);
     g_clear_pointer(&f->batch, g_free);
     g_clear_pointer(&f->mixes, g_free);
+    g_clear_pointer(&f->apart, g_free);
 }

@@ -68,9 +68,11 @@ typedef struct {
     int64_t n0;      /* samples of the original */
     int *batch;      /* per output of the original: axis of its samples in the new model, -1: none */
     int n_batch;
-    guint sizes;  /* numbers of samples, or sizes, that it was run with; 0: none */
-    char *mixes;  /* what was freed is a size, not a number of samples: the node that says so; NULL: it is none */
-    double worst; /* largest difference over what was allowed */
+    guint sizes;   /* numbers of samples, or sizes, that it was run with; 0: none */
+    guint n_apart; /* nodes that run for one sample after the other */
+    char *apart;   /* the first one; NULL: there are none */
+    char *mixes;   /* what was freed is a size, not a number of samples: the node that says so; NULL: it is none */
+    double worst;  /* largest difference over what was allowed */
 } HnFaced;
 
 /* Dimensions of inputs that m leaves open, and that o frees or calls as those that it frees, become what these are, or

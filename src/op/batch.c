@@ -80,14 +80,19 @@ HnValue *hn_batch_done(HnBatch *b, HnNode *n)
     return hn_node_out(n, 0);
 }
 
-HnValue *hn_batch_constant(HnBatch *b, const int64_t *v, int n)
+HnValue *hn_batch_weight(HnBatch *b, HnTensor *t)
 {
     HnGraph *g = b->node->graph;
-    g_autoptr(HnTensor) t = hn_tensor_ints(v, n);
     HnValue *w = hn_graph_new_value(g, "batch_list");
     hn_graph_add_weight(g, w, t);
     hn_types_set_value(b->types, w, t);
+    hn_tensor_unref(t);
     return w;
+}
+
+HnValue *hn_batch_constant(HnBatch *b, const int64_t *v, int n)
+{
+    return hn_batch_weight(b, hn_tensor_ints(v, n));
 }
 
 static HnValue *emit(HnBatch *b, const char *op, HnValue *x, HnValue *y)
@@ -303,9 +308,13 @@ gboolean hn_batch_put(HnBatch *b, int i, int axis)
     return TRUE;
 }
 
-void hn_batch_set_ints(HnBatch *b, int i, const int64_t *v, int n)
+void hn_batch_set_ints(HnBatch *b, int i, const int64_t *v, int n, int like)
 {
-    set_in(b, i, hn_batch_constant(b, v, n), hn_batch_none());
+    const int64_t dims[] = { n };
+    HnTensor *t = like >= 0 && b->in[like].now->dtype == HN_I32 ? hn_tensor_new(HN_I32, 1, dims, NULL, NULL) : NULL;
+    for (int k = 0; t != NULL && k < n; k++)
+        hn_tensor_set_f64(t, k, (double)CLAMP(v[k], G_MININT32, G_MAXINT32));
+    set_in(b, i, t != NULL ? hn_batch_weight(b, t) : hn_batch_constant(b, v, n), hn_batch_none());
 }
 
 gboolean hn_batch_set_size(HnBatch *b, int i, int at, const HnBatchPlace *place)

@@ -34,6 +34,12 @@ typedef struct {
     HnBatchPlace at;
 } HnBatchIn;
 
+/* An input or output of a sub-graph. */
+typedef struct {
+    HnBatchPlace at;
+    gboolean front; /* the samples have an axis of their own that the value did not have */
+} HnBatchFormal;
+
 typedef struct HnBatch HnBatch;
 struct HnBatch {
     HnNode *node; /* bound; params are those of the node as it was, as long as the rule runs */
@@ -45,20 +51,25 @@ struct HnBatch {
     HnBatchPlace *out; /* the rule's answer; at first: the same for all samples */
     HnDim n;           /* the number of samples: a symbol */
     int64_t n0;        /* what it was */
-    int wish;          /* which of several places a view is to choose, the most natural one first */
-    int choices;       /* how many the view has */
+    int wish;          /* which of several answers is to be given, the most natural one first */
+    int choices;       /* how many there are: places of a view, ways to run a loop */
     /* i64[1]: the number of samples, when the model runs. */
     HnValue *(*size)(HnBatch *b);
-    /* Walks over sub-graph g, whose inputs have these places; out[k]: the place of its output k. FALSE: failed. */
-    gboolean (*graph)(HnBatch *b, HnGraph *g, int n_in, const HnBatchPlace *in, HnBatchPlace *out);
+    /* Does v, which the node or a sub-graph of it reads, hold samples? */
+    gboolean (*holds)(const HnBatch *b, const HnValue *v);
+    /* Walks over sub-graph g, whose inputs are such; out[k]: its output k. FALSE: failed. */
+    gboolean (*graph)(HnBatch *b, HnGraph *g, int n_in, const HnBatchFormal *in, HnBatchFormal *out);
     /* Output k of g, walked over, is brought into another form: samples along that axis, or (-1) in front. */
     gboolean (*settle)(HnBatch *b, HnGraph *g, int k, int axis);
     /* Both branches run, in the node's place, and each sample takes what its condition, input 0, says: the node goes.
      * branch: else, then. FALSE: failed. */
     gboolean (*select)(HnBatch *b, HnGraph *const branch[2]);
+    /* The node runs for one sample after the other, in a Scan of its own, whatever it does: the node goes. For what has
+     * one shape for all samples. FALSE: failed, and nothing was changed. */
+    gboolean (*apart)(HnBatch *b);
     /* A node as it would have been in the original, in front, to which rules are applied: it makes output k of the
-     * node, or (-1) a value like output 0. NULL: failed. */
-    HnValue *(*make)(HnBatch *b, const char *op, HnValue *const *in, int n_in, int k);
+     * node, or (-1) a value of its own. attr: NULL, or an integer attribute. NULL: failed. */
+    HnValue *(*make)(HnBatch *b, const char *op, HnValue *const *in, int n_in, const char *attr, int64_t v, int k);
     gpointer data;
     gboolean gone; /* others make what the node made */
     GError *error; /* the first failure */
@@ -100,8 +111,8 @@ gboolean hn_batch_lift(HnBatch *b, int i, int rank);
 gboolean hn_batch_put(HnBatch *b, int i, int axis);
 /* Input i is a constant list of integers; element `at` of it becomes what `place` says: outer * n * inner. */
 gboolean hn_batch_set_size(HnBatch *b, int i, int at, const HnBatchPlace *place);
-/* Input i becomes this constant list. */
-void hn_batch_set_ints(HnBatch *b, int i, const int64_t *v, int n);
+/* Input i becomes this constant list; of i32 where input `like` (-1: none) is of that type. */
+void hn_batch_set_ints(HnBatch *b, int i, const int64_t *v, int n, int like);
 /* Sizes for Reshape of a value of type `from` to `to`, as an input. NULL: failed. */
 HnValue *hn_batch_shape(HnBatch *b, const HnType *from, const HnDim *to, int rank);
 /* The node becomes a Reshape of input 0 to `to`. */
@@ -110,6 +121,7 @@ gboolean hn_batch_become_view(HnBatch *b, const HnDim *to, int rank);
 HnNode *hn_batch_add(HnBatch *b, const char *op, HnValue *const *in, int n_in);
 HnValue *hn_batch_done(HnBatch *b, HnNode *n);
 HnValue *hn_batch_constant(HnBatch *b, const int64_t *v, int n); /* i64[n] */
+HnValue *hn_batch_weight(HnBatch *b, HnTensor *t);               /* takes it; any tensor */
 /* What the node makes as output k is a value of its own from now on; a Transpose behind it makes what it made. */
 gboolean hn_batch_turn_out(HnBatch *b, int k, const int64_t *perm, int rank);
 
@@ -148,19 +160,29 @@ void hn_batch_gathernd(HnBatch *b, int64_t batch_dims);
 void hn_batch_scatternd(HnBatch *b);
 /* Sub-graphs of which one runs; what they make has its samples at one place. */
 void hn_batch_branches(HnBatch *b, HnGraph *const *branch, int n);
+/* A body that runs again and again: its inputs [formal, formal + n) are the node's inputs from `in` on at first, and
+ * then what its outputs from `result` on were. `formals` of the others are said; these are filled in, as `results`, of
+ * all outputs, are. Which of them hold samples follows from what the body reads. FALSE: failed. */
+typedef struct {
+    HnGraph *body;
+    int in, formal, result, n;
+    HnBatchFormal *formals, *results;
+} HnBatchCarry;
+gboolean hn_batch_carry(HnBatch *b, const HnBatchCarry *c);
 
 /* --- rules of records (HnOp.batch) ---------------------------------------------------------------------------------
  */
 
 void hn_arg_batch(HnBatch *b);
 void hn_attention_batch(HnBatch *b);
+void hn_castlike_batch(HnBatch *b);
 void hn_causalconv_batch(HnBatch *b);
 void hn_clip_batch(HnBatch *b);
 void hn_concat_batch(HnBatch *b);
 void hn_cum_batch(HnBatch *b);
 void hn_deformconv_batch(HnBatch *b);
+void hn_dft_batch(HnBatch *b);
 void hn_dropout_batch(HnBatch *b);
-void hn_dynamic_batch(HnBatch *b);
 void hn_gather_batch(HnBatch *b);
 void hn_gatherelements_batch(HnBatch *b);
 void hn_gathernd_batch(HnBatch *b);
@@ -168,8 +190,10 @@ void hn_gemm_batch(HnBatch *b);
 void hn_gridsample_batch(HnBatch *b);
 void hn_if_batch(HnBatch *b);
 void hn_layernorm_batch(HnBatch *b);
+void hn_loop_batch(HnBatch *b);
 void hn_lpnorm_batch(HnBatch *b);
 void hn_matmul_batch(HnBatch *b);
+void hn_matmulinteger_batch(HnBatch *b);
 void hn_mvn_batch(HnBatch *b);
 void hn_onehot_batch(HnBatch *b);
 void hn_pad_batch(HnBatch *b);
@@ -179,6 +203,8 @@ void hn_recurrent_batch(HnBatch *b);
 void hn_reduce_batch(HnBatch *b);
 void hn_reshape_batch(HnBatch *b);
 void hn_resize_batch(HnBatch *b);
+void hn_reversesequence_batch(HnBatch *b);
+void hn_scan_batch(HnBatch *b);
 void hn_scatterelements_batch(HnBatch *b);
 void hn_shape_batch(HnBatch *b);
 void hn_slice_batch(HnBatch *b);

@@ -264,7 +264,7 @@ void hn_batch_tile(HnBatch *b)
     if (!stays && !hn_batch_lift(b, 0, 0))
         return;
     if (!stays)
-        hn_batch_set_ints(b, 1, v, n + 1);
+        hn_batch_set_ints(b, 1, v, n + 1, -1);
     b->out[0] = b->in[0].at;
 }
 
@@ -287,7 +287,7 @@ void hn_batch_expand(HnBatch *b)
         return;
     if (hn_batch_ints(b, 1, v, HN_MAX_RANK, &n) && v[place] != 1) {
         v[place] = 1;
-        hn_batch_set_ints(b, 1, v, n);
+        hn_batch_set_ints(b, 1, v, n, -1);
     }
 }
 

@@ -63,13 +63,13 @@ void hn_batch_elementwise(HnBatch *b)
 void hn_batch_first_of(HnBatch *b, guint mask)
 {
     int first = -1;
-    for (int i = 0; i < b->n_in; i++) {
-        const gboolean counts = i < 32 && (mask >> i & 1) != 0;
-        if (!counts && hn_batch_split(b, i)) {
-            hn_batch_fail(b, "input %d differs from sample to sample, and is the same for all of axis 0", i);
+    for (int i = 0; i < b->n_in; i++)
+        if (!(i < 32 && (mask >> i & 1) != 0) && hn_batch_split(b, i)) { /* it is the same for all of axis 0 */
+            b->apart(b);
             return;
         }
-        if (!counts || !hn_batch_has(b, i))
+    for (int i = 0; i < b->n_in; i++) {
+        if (i >= 32 || (mask >> i & 1) == 0 || !hn_batch_has(b, i))
             continue;
         const gboolean there = hn_batch_split(b, i) && !hn_batch_in_front(b, i) && b->in[i].at.axis == 0;
         if (!there && !hn_batch_put(b, i, 0))
@@ -93,11 +93,14 @@ void hn_batch_first(HnBatch *b)
 
 /* --- along an axis ------------------------------------------------------------------------------------------------ */
 
+/* Else the rule does not go on: each sample runs by itself. */
 static gboolean others_are_same(HnBatch *b)
 {
     for (int i = 1; i < b->n_in; i++)
-        if (hn_batch_split(b, i))
-            return hn_batch_fail(b, "input %d differs from sample to sample", i);
+        if (hn_batch_split(b, i)) {
+            b->apart(b);
+            return FALSE;
+        }
     return TRUE;
 }
 
@@ -135,7 +138,7 @@ static void say_axes(HnBatch *b, const HnBatchReduced *r, int rank)
     if (r->one)
         hn_node_set_int(b->node, "axis", list[0]);
     else if (hn_batch_has(b, 1))
-        hn_batch_set_ints(b, 1, list, n);
+        hn_batch_set_ints(b, 1, list, n, -1);
     else if (has_axes_input(b->node))
         hn_node_set_in(b->node, 1, hn_batch_constant(b, list, n));
     else
@@ -193,7 +196,7 @@ void hn_batch_matmul(HnBatch *b, int x, int y)
 {
     for (int i = 0; i < b->n_in; i++)
         if (i != x && i != y && hn_batch_split(b, i)) {
-            hn_batch_fail(b, "input %d differs from sample to sample", i);
+            b->apart(b);
             return;
         }
     const int was = MAX(hn_batch_rank_was(b, x), hn_batch_rank_was(b, y));
@@ -293,38 +296,4 @@ void hn_batch_last_two(HnBatch *b)
     if (b->in[0].at.axis >= rank - 2 && !hn_batch_lift(b, 0, 0))
         return;
     all_out(b, b->in[0].at);
-}
-
-/* --- sub-graphs --------------------------------------------------------------------------------------------------- */
-
-/* Where all of them can have the samples of output k: one place as it is, or else in front. */
-static gboolean settle_branches(HnBatch *b, HnGraph *const *branch, int n, HnBatchPlace *const *at, int k)
-{
-    gboolean same = TRUE, any = FALSE;
-    for (int i = 0; i < n; i++) {
-        same = same && at[i][k].axis == at[0][k].axis && hn_batch_alike(&at[i][k], &at[0][k]);
-        any = any || at[i][k].axis >= 0;
-    }
-    b->out[k] = at[0][k];
-    if (same || !any)
-        return TRUE;
-    for (int i = 0; i < n; i++)
-        if (!b->settle(b, branch[i], k, -1))
-            return FALSE;
-    b->out[k] = hn_batch_place(0);
-    return TRUE;
-}
-
-void hn_batch_branches(HnBatch *b, HnGraph *const *branch, int n)
-{
-    HnBatchPlace *at[2] = { NULL };
-    gboolean ok = TRUE;
-    for (int i = 0; i < n; i++) {
-        at[i] = g_new0(HnBatchPlace, (gsize)b->n_out + 1);
-        ok = ok && b->graph(b, branch[i], 0, NULL, at[i]);
-    }
-    for (int k = 0; k < b->n_out && ok; k++)
-        ok = settle_branches(b, branch, n, at, k);
-    for (int i = 0; i < n; i++)
-        g_free(at[i]);
 }

@@ -1,6 +1,7 @@
 /*
  * Cast and CastLike, and the conversion of elements that they rest on.
  */
+#include "op/batch.h"
 #include "op/cast.h"
 
 #include "op/convert.h"
@@ -432,6 +433,12 @@ static void castlike_unbind(HnUnbind *u)
     hn_unbind_take(u, 0, hn_node_out(n, 0));
 }
 
+/* Input 1 is there for its type. */
+void hn_castlike_batch(HnBatch *b)
+{
+    b->out[0] = hn_batch_split(b, 0) ? b->in[0].at : hn_batch_none();
+}
+
 const HnOp hn_op_castlike = {
     .name = "CastLike",
     .flags = HN_OP_ELEMENTWISE | HN_OP_CONVERT,
@@ -448,4 +455,5 @@ const HnOp hn_op_castlike = {
     .cost = hn_cost_elementwise,
     .ref = cast_ref,
     .grad = cast_grad,
+    .batch = hn_castlike_batch,
 };

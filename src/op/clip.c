@@ -176,9 +176,9 @@ void hn_clip_batch(HnBatch *b)
         return;
     }
     if (hn_batch_has(b, 1))
-        x = b->make(b, "Max", (HnValue *[]){ x, b->in[1].v }, 2, hn_batch_has(b, 2) ? -1 : 0);
+        x = b->make(b, "Max", (HnValue *[]){ x, b->in[1].v }, 2, NULL, 0, hn_batch_has(b, 2) ? -1 : 0);
     if (x != NULL && hn_batch_has(b, 2))
-        x = b->make(b, "Min", (HnValue *[]){ x, b->in[2].v }, 2, 0);
+        x = b->make(b, "Min", (HnValue *[]){ x, b->in[2].v }, 2, NULL, 0, 0);
     b->gone = x != NULL;
 }
 

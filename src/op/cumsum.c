@@ -133,7 +133,7 @@ void hn_cum_batch(HnBatch *b)
         if (!hn_batch_lift(b, 0, 0))
             return;
         given = a + 1;
-        hn_batch_set_ints(b, 1, &given, 1);
+        hn_batch_set_ints(b, 1, &given, 1, -1);
     }
     b->out[0] = b->in[0].at;
 }

@@ -5,6 +5,7 @@
  *
  * Opset 17 has the axis as an attribute, which is 1 where it is absent; since 20 it is an input, -2 where it is absent.
  */
+#include "op/batch.h"
 #include "op/dft.h"
 
 #include "op/batch.h"
@@ -232,6 +233,13 @@ static void dft_cost(const HnInfer *x, HnCost *c)
 
 /* --- other opsets ------------------------------------------------------------------------------------------------ */
 
+static void set_axis(HnNode *n, HnValue *axis)
+{
+    while (n->in->len < HN_DFT_AXIS)
+        hn_node_set_in(n, (int)n->in->len, NULL);
+    hn_node_set_in(n, HN_DFT_AXIS, axis);
+}
+
 /* The axis moves between attribute and input; it has to be known where it becomes an attribute. */
 static void dft_unbind(HnUnbind *u)
 {
@@ -249,9 +257,7 @@ static void dft_unbind(HnUnbind *u)
     } else if (hn_unbind_above(u, 20)) {
         const int64_t at = p->axis;
         hn_node_remove_attr(u->node, "axis");
-        while (u->node->in->len < 3)
-            hn_node_set_in(u->node, (int)u->node->in->len, NULL);
-        hn_node_set_in(u->node, HN_DFT_AXIS, hn_unbind_scalar(u, HN_I64, (double)at));
+        set_axis(u->node, hn_unbind_scalar(u, HN_I64, (double)at));
     }
 }
 
@@ -370,6 +376,34 @@ static void stft_unbind(HnUnbind *u)
         hn_unbind_settle(u, 0);
 }
 
+/* Signals along one axis, which are samples' own. */
+void hn_dft_batch(HnBatch *b)
+{
+    const HnDft *p = b->params;
+    const int rank = hn_batch_rank_was(b, 0);
+    int64_t axis = p->axis;
+    int n;
+    if (p->by_input && hn_batch_has(b, HN_DFT_AXIS) && !hn_batch_ints(b, HN_DFT_AXIS, &axis, 1, &n)) {
+        hn_batch_fail(b, "its axis is not constant");
+        return;
+    }
+    const int a = hn_batch_axis(axis, rank);
+    if (a < 0 || hn_batch_split(b, HN_DFT_LENGTH)) {
+        hn_batch_fail(b, a < 0 ? "its axis is not known" : "its length differs from sample to sample");
+        return;
+    }
+    if (hn_batch_in_front(b, 0) || b->in[0].at.axis == a || b->in[0].at.axis == rank - 1) {
+        axis = a + 1;
+        if (!hn_batch_lift(b, 0, 0))
+            return;
+        if (p->by_input)
+            set_axis(b->node, hn_batch_weight(b, hn_tensor_scalar_i64(axis)));
+        else
+            hn_node_set_int(b->node, "axis", axis);
+    }
+    b->out[0] = b->in[0].at;
+}
+
 const HnOp hn_op_dft = {
     .name = "DFT",
     .flags = HN_OP_HALF_VIA_F32,
@@ -384,6 +418,7 @@ const HnOp hn_op_dft = {
     .infer = dft_infer,
     .cost = dft_cost,
     .ref = dft_ref,
+    .batch = hn_dft_batch,
     .range = { .kind = HN_R_PRODUCTS },
 };
 

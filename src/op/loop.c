@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/control.h"
 
 typedef struct {
@@ -160,6 +161,51 @@ static void loop_ref(HnEval *e)
         g_ptr_array_unref(stacks[k]);
 }
 
+/* Results stacked along axis 0, with samples in front of what is stacked: they go in front of all. */
+static void stack_front(HnBatch *b, int k)
+{
+    int64_t perm[HN_MAX_RANK] = { 1, 0 };
+    const int rank = hn_type_rank(b->was_out[k]) + 1;
+    for (int a = 2; a < rank && a < HN_MAX_RANK; a++)
+        perm[a] = a;
+    if (rank < 2 || rank > HN_MAX_RANK)
+        hn_batch_fail(b, "the rank of its output %d is not known", k);
+    else
+        hn_batch_turn_out(b, k, perm, rank);
+    b->out[k] = hn_batch_place(0);
+}
+
+/* All samples at once, where they run equally often; or else one after the other. */
+void hn_loop_batch(HnBatch *b)
+{
+    const HnLoop *p = b->params;
+    const int n_in = 2 + p->carried, n_out = 1 + p->carried + p->stacked;
+    b->choices = 2;
+    if (b->wish == 1 || hn_batch_split(b, 0) || hn_batch_split(b, 1)) {
+        b->apart(b);
+        return;
+    }
+    g_autofree HnBatchFormal *in = g_new0(HnBatchFormal, (gsize)n_in), *out = g_new0(HnBatchFormal, (gsize)n_out);
+    in[0].at = in[1].at = hn_batch_none();
+    const HnBatchCarry c = { p->body, 2, 2, 1, p->carried, in, out };
+    if (!hn_batch_carry(b, &c))
+        return;
+    if (out[0].at.axis >= 0) {
+        hn_batch_fail(b, "how often it runs differs from sample to sample");
+        return;
+    }
+    for (int k = 0; k < b->n_out; k++) {
+        const HnBatchFormal *y = &out[1 + k];
+        b->out[k] = y->at;
+        if (k < p->carried || y->at.axis < 0 || hn_node_out(b->node, k) == NULL)
+            continue;
+        if (y->front)
+            stack_front(b, k);
+        else
+            b->out[k].axis++;
+    }
+}
+
 const HnOp hn_op_loop = {
     .name = "Loop",
     .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
@@ -172,4 +218,5 @@ const HnOp hn_op_loop = {
     .bind = loop_bind,
     .infer = loop_infer,
     .ref = loop_ref,
+    .batch = hn_loop_batch,
 };

@@ -412,6 +412,37 @@ static void matmulinteger_ref(HnEval *e)
         integer_product(e, &p, 0, hn_eval_in(e, 2), 1, hn_eval_in(e, 3), y);
 }
 
+/* A zero point for each sample: of the product with what is to be subtracted, so many times the sums of the columns. */
+static void zero_points_apart(HnBatch *b)
+{
+    const int rank = hn_batch_rank_was(b, 1);
+    const HnType *a = b->in[0].was, *w = b->in[1].was;
+    if (rank < 1 || !w->dims[MAX(rank - 2, 0)].known) {
+        hn_batch_fail(b, "the size of input 1 is not known");
+        return;
+    }
+    const int64_t dims[] = { 1, w->dims[MAX(rank - 2, 0)].n };
+    HnTensor *ones = hn_tensor_new(a->dtype, a->rank > 1 ? 2 : 1, dims + (a->rank <= 1), NULL, NULL);
+    for (int64_t i = 0; i < ones->n; i++)
+        hn_tensor_set_f64(ones, i, 1);
+    HnValue *wz = hn_batch_has(b, 3) ? b->in[3].v : NULL, *z = b->in[2].v;
+    HnValue *of[] = { hn_batch_weight(b, ones), b->in[1].v, NULL, wz }, *in[] = { b->in[0].v, b->in[1].v, NULL, wz };
+    const int n = wz != NULL ? 4 : 2;
+    HnValue *sums = b->make(b, "MatMulInteger", of, n, NULL, 0, -1);
+    HnValue *y = sums != NULL ? b->make(b, "MatMulInteger", in, n, NULL, 0, -1) : NULL;
+    z = y != NULL ? b->make(b, "Cast", &z, 1, "to", HN_I32, -1) : NULL;
+    HnValue *less = z != NULL ? b->make(b, "Mul", (HnValue *[]){ sums, z }, 2, NULL, 0, -1) : NULL;
+    b->gone = less != NULL && b->make(b, "Sub", (HnValue *[]){ y, less }, 2, NULL, 0, 0) != NULL;
+}
+
+void hn_matmulinteger_batch(HnBatch *b)
+{
+    if (hn_batch_split(b, 2) && hn_batch_rank_was(b, 2) == 0 && hn_batch_rank_was(b, 0) > 0)
+        zero_points_apart(b);
+    else
+        hn_batch_matmul(b, 0, 1);
+}
+
 const HnOp hn_op_matmulinteger = {
     .name = "MatMulInteger",
     .flags = HN_OP_INTEGERS,
@@ -425,7 +456,7 @@ const HnOp hn_op_matmulinteger = {
     .infer = matmulinteger_infer,
     .cost = matmul_cost,
     .ref = matmulinteger_ref,
-    .batch = hn_matmul_batch,
+    .batch = hn_matmulinteger_batch,
 };
 
 /* --- QLinearMatMul: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero ----------------------------------------

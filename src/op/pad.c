@@ -357,7 +357,7 @@ static void pad_in_front(HnBatch *b, const HnPad *p)
         }
         for (int i = 0; i < n; i++)
             axes[i] = hn_batch_axis(axes[i], rank) + 1;
-        hn_batch_set_ints(b, 3, axes, n);
+        hn_batch_set_ints(b, 3, axes, n, -1);
         return;
     }
     for (int i = 0; i < n && i < 2 * rank && !p->inputs; i++)
@@ -371,7 +371,7 @@ static void pad_in_front(HnBatch *b, const HnPad *p)
         wide[rank + 2 + i] = v[rank + i];
     }
     if (p->inputs)
-        hn_batch_set_ints(b, 1, wide, 2 * rank + 2);
+        hn_batch_set_ints(b, 1, wide, 2 * rank + 2, -1);
     else
         hn_node_set_ints(b->node, "pads", wide, 2 * rank + 2);
 }

@@ -740,11 +740,6 @@ const HnOp hn_op_dequantizelinear = {
     .channels = { HN_CH_STEP },
 };
 
-void hn_dynamic_batch(HnBatch *b)
-{
-    hn_batch_fail(b, "its scale comes from all samples together");
-}
-
 const HnOp hn_op_dynamicquantizelinear = {
     .name = "DynamicQuantizeLinear",
     .flags = HN_OP_INTEGERS,
@@ -754,5 +749,4 @@ const HnOp hn_op_dynamicquantizelinear = {
     .infer = dynamic_infer,
     .cost = quantize_cost,
     .ref = dynamic_ref,
-    .batch = hn_dynamic_batch,
 };

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/move.h"
 #include "op/tape.h"
 
@@ -74,6 +75,17 @@ static void reversesequence_grad(HnTape *t)
     hn_tape_give(t, 0, hn_node_out(n, 0));
 }
 
+/* Samples are further sequences of the batch. */
+void hn_reversesequence_batch(HnBatch *b)
+{
+    const HnReverse *p = b->params;
+    if (!hn_batch_put(b, 0, p->batch_axis) || !hn_batch_put(b, 1, 0))
+        return;
+    if (!hn_batch_alike(&b->in[0].at, &b->in[1].at))
+        hn_batch_fail(b, "its lengths hold the samples in another order");
+    b->out[0] = b->in[0].at;
+}
+
 const HnOp hn_op_reversesequence = {
     .name = "ReverseSequence",
     .since = { 10, 28 },
@@ -86,6 +98,7 @@ const HnOp hn_op_reversesequence = {
     .bind = reversesequence_bind,
     .infer = reversesequence_infer,
     .ref = reversesequence_ref,
+    .batch = hn_reversesequence_batch,
     .grad = reversesequence_grad,
     .quant = { .kind = HN_Q_PASS },
 };

@@ -2,6 +2,7 @@
  * Scan: runs its body once for each element of M inputs along an axis, with N states carried from run to run; K results
  * of the body are stacked. Version 8 has a batch axis in front of everything, and lengths per sample.
  */
+#include "op/batch.h"
 #include "op/control.h"
 #include "op/unbind.h"
 
@@ -287,6 +288,93 @@ static void scan_unbind(HnUnbind *u)
         hn_unbind_refuse(u, "opset 8 scans with a batch as the first axis, 9 and later without");
 }
 
+/* Version 8 runs one sample after the other, each by itself. */
+static void batch_of_8(HnBatch *b)
+{
+    g_autoptr(GPtrArray) captured = hn_node_captures(b->node);
+    for (guint i = 0; i < captured->len; i++)
+        if (b->holds(b, captured->pdata[i])) {
+            hn_batch_fail(b, "its body reads '%s', which differs from sample to sample",
+                          ((const HnValue *)captured->pdata[i])->name);
+            return;
+        }
+    for (int i = 0; i < b->n_in; i++)
+        if (hn_batch_has(b, i) && !hn_batch_put(b, i, 0))
+            return;
+    for (int k = 0; k < b->n_out; k++)
+        b->out[k] = hn_batch_place(0);
+}
+
+/* Elements of input i, which is scanned along `axis`: where their samples are. */
+static gboolean batch_element(HnBatch *b, int i, int64_t *axis, HnBatchFormal *element)
+{
+    const int a = hn_batch_axis(*axis, hn_batch_rank_was(b, i));
+    element->at = hn_batch_none();
+    if (a < 0)
+        return hn_batch_fail(b, "the rank of input %d is not known", i);
+    *axis = a;
+    if (!hn_batch_split(b, i))
+        return TRUE;
+    if ((hn_batch_in_front(b, i) || b->in[i].at.axis == a) && !hn_batch_lift(b, i, 0))
+        return FALSE;
+    element->front = hn_batch_in_front(b, i);
+    element->at = b->in[i].at;
+    if (element->front)
+        *axis = a + 1;
+    else if (element->at.axis > a)
+        element->at.axis--;
+    return TRUE;
+}
+
+/* Output k, stacked along `axis` of what it was. */
+static gboolean batch_stacked(HnBatch *b, int k, int64_t *axis, const HnBatchFormal *y)
+{
+    const int a = hn_batch_axis(*axis, hn_type_rank(b->was_out[k]));
+    b->out[k] = y->at;
+    if (a < 0)
+        return y->at.axis < 0 || hn_batch_fail(b, "the rank of its output %d is not known", k);
+    *axis = a + (y->at.axis >= 0 && y->front);
+    if (y->at.axis >= a && !y->front)
+        b->out[k].axis++;
+    return TRUE;
+}
+
+/* All samples at once, or one after the other. */
+void hn_scan_batch(HnBatch *b)
+{
+    const HnScan *p = b->params;
+    if (p->batched) {
+        batch_of_8(b);
+        return;
+    }
+    b->choices = 2;
+    if (b->wish == 1) {
+        b->apart(b);
+        return;
+    }
+    const gsize n_in = (gsize)(p->states + p->scans), n_out = (gsize)(p->states + p->stacked);
+    g_autofree HnBatchFormal *in = g_new0(HnBatchFormal, n_in), *out = g_new0(HnBatchFormal, n_out + 1);
+    g_autofree int64_t *in_axes = g_new0(int64_t, n_in), *out_axes = g_new0(int64_t, n_out + 1);
+    for (int i = 0; i < p->scans; i++) {
+        in_axes[i] = item(p->in_axes, i);
+        if (!batch_element(b, p->states + i, &in_axes[i], &in[p->states + i]))
+            return;
+    }
+    const HnBatchCarry c = { p->body, 0, 0, 0, p->states, in, out };
+    if (!hn_batch_carry(b, &c))
+        return;
+    for (int k = 0; k < p->states && k < b->n_out; k++)
+        b->out[k] = out[k].at;
+    for (int k = 0; k < p->stacked; k++) {
+        out_axes[k] = item(p->out_axes, k);
+        if (p->states + k < b->n_out && !batch_stacked(b, p->states + k, &out_axes[k], &out[p->states + k]))
+            return;
+    }
+    hn_node_set_ints(b->node, "scan_input_axes", in_axes, p->scans);
+    if (p->stacked > 0)
+        hn_node_set_ints(b->node, "scan_output_axes", out_axes, p->stacked);
+}
+
 const HnOp hn_op_scan = {
     .name = "Scan",
     .flags = HN_OP_CONTROL | HN_OP_DYNAMIC,
@@ -304,4 +392,5 @@ const HnOp hn_op_scan = {
     .bind = scan_bind,
     .infer = scan_infer,
     .ref = scan_ref,
+    .batch = hn_scan_batch,
 };

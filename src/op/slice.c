@@ -341,26 +341,21 @@ static gboolean keeps_samples(HnBatch *b, const HnSlice *p, int i)
         return FALSE;
     if (ends[i] >= INT32_MAX)
         return TRUE;
-    if (b->in[2].now->dtype != HN_I64)
-        return FALSE;
     ends[i] = INT64_MAX;
-    hn_batch_set_ints(b, 2, ends, n);
+    hn_batch_set_ints(b, 2, ends, n, 2);
     return TRUE;
 }
 
 /* Axes of an input that has its samples in front. */
-static gboolean shift_axes(HnBatch *b, const HnSlice *p, int64_t *axes, int n)
+static void shift_axes(HnBatch *b, const HnSlice *p, int64_t *axes, int n)
 {
     const int rank = hn_batch_rank_was(b, 0);
     for (int i = 0; i < n; i++)
         axes[i] = hn_batch_axis(axes[i], rank) + 1;
-    if (!p->inputs)
-        hn_node_set_ints(b->node, "axes", axes, n);
-    else if (b->in[1].now->dtype == HN_I64)
-        hn_batch_set_ints(b, 3, axes, n);
+    if (p->inputs)
+        hn_batch_set_ints(b, 3, axes, n, 1);
     else
-        return hn_batch_fail(b, "its bounds are not i64");
-    return TRUE;
+        hn_node_set_ints(b->node, "axes", axes, n);
 }
 
 static gboolean slice_axes(HnBatch *b, const HnSlice *p, int64_t *axes, int *n)
@@ -391,8 +386,10 @@ void hn_slice_batch(HnBatch *b)
     }
     for (int i = 0; i < n && stays; i++)
         stays = hn_batch_axis(axes[i], hn_batch_rank_was(b, 0)) != b->in[0].at.axis || keeps_samples(b, p, i);
-    if (!stays && (!hn_batch_lift(b, 0, 0) || !shift_axes(b, p, axes, n)))
+    if (!stays && !hn_batch_lift(b, 0, 0))
         return;
+    if (!stays)
+        shift_axes(b, p, axes, n);
     b->out[0] = b->in[0].at;
 }
 

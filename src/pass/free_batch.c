@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/copy.h"
-#include "op/batch.h"
+#include "pass/free_batch_inner.h"
 #include "pass/lib/forget_types.h"
 
 #define SAMPLES "hn~samples" /* the symbol, while nodes are walked over: no file calls a dimension so */
@@ -16,33 +16,19 @@ typedef struct {
     int wish, choices;
 } Choice;
 
-typedef struct {
-    HnModel *m;
-    HnTypes *was, *now;
-    HnDim n;
-    int64_t n0;
-    HnValue *first; /* input that tells the number of samples */
-    int first_axis;
-    HnValue *size;      /* i64[1]; NULL: not needed so far */
-    GHashTable *places; /* HnValue * -> HnBatchPlace * */
-    GHashTable *wishes; /* name -> wish, of all attempts */
-    GPtrArray *choices; /* Choice *, of this one, in order */
-    HnNode *stuck;      /* the node that failed */
-} Free;
-
 static void choice_free(gpointer choice)
 {
     g_free(((Choice *)choice)->name);
     g_free(choice);
 }
 
-static HnBatchPlace place_of(const Free *f, const HnValue *v)
+HnBatchPlace hn_free_place(const HnFreeWalk *f, const HnValue *v)
 {
     const HnBatchPlace *at = g_hash_table_lookup(f->places, v);
     return at != NULL ? *at : hn_batch_none();
 }
 
-static void set_place(Free *f, HnValue *v, HnBatchPlace at)
+void hn_free_set_place(HnFreeWalk *f, HnValue *v, HnBatchPlace at)
 {
     if (at.axis >= 0)
         g_hash_table_replace(f->places, v, g_memdup2(&at, sizeof at));
@@ -55,7 +41,7 @@ static void set_place(Free *f, HnValue *v, HnBatchPlace at)
 /* In front of all other nodes: Shape, then the size of the axis. */
 static HnValue *size(HnBatch *b)
 {
-    Free *f = b->data;
+    HnFreeWalk *f = b->data;
     HnGraph *g = f->m->graph;
     if (f->size != NULL)
         return f->size;
@@ -76,13 +62,12 @@ static HnValue *size(HnBatch *b)
     return hn_types_node(f->now, shape, 0, &b->error) && hn_types_node(f->now, gather, 0, &b->error) ? f->size : NULL;
 }
 
-static gboolean walk(Free *f, HnGraph *g, GError **error);
-static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchPlace *in, HnBatchPlace *out);
+static gboolean walk(HnFreeWalk *f, HnGraph *g, GError **error);
+static gboolean holds(const HnBatch *b, const HnValue *v);
+static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchFormal *in, HnBatchFormal *out);
 static gboolean settle_inner(HnBatch *b, HnGraph *g, int k, int axis);
-static gboolean select_branch(HnBatch *b, HnGraph *const branch[2]);
-static HnValue *make(HnBatch *b, const char *op, HnValue *const *in, int n_in, int k);
 
-static void batch_init(Free *f, HnNode *n, HnBatch *b)
+void hn_free_begin(HnFreeWalk *f, HnNode *n, HnBatch *b)
 {
     *b = (HnBatch){ .node = n,
                     .types = f->now,
@@ -91,10 +76,12 @@ static void batch_init(Free *f, HnNode *n, HnBatch *b)
                     .n = f->n,
                     .n0 = f->n0,
                     .size = size,
+                    .holds = holds,
                     .graph = sub_graph,
                     .settle = settle_inner,
-                    .select = select_branch,
-                    .make = make,
+                    .select = hn_free_select,
+                    .apart = hn_free_apart,
+                    .make = hn_free_make,
                     .data = f };
     b->in = g_new0(HnBatchIn, (gsize)b->n_in + 1);
     b->was_out = g_new0(HnType *, (gsize)b->n_out + 1);
@@ -106,7 +93,7 @@ static void batch_init(Free *f, HnNode *n, HnBatch *b)
             continue;
         b->in[i].was = hn_types_get(f->was, v);
         b->in[i].now = hn_types_get(f->now, v);
-        b->in[i].at = place_of(f, v);
+        b->in[i].at = hn_free_place(f, v);
     }
     for (int k = 0; k < b->n_out; k++) {
         b->out[k] = hn_batch_none();
@@ -114,7 +101,7 @@ static void batch_init(Free *f, HnNode *n, HnBatch *b)
     }
 }
 
-static void batch_clear(HnBatch *b)
+void hn_free_end(HnBatch *b)
 {
     g_free(b->in);
     g_free(b->was_out);
@@ -123,7 +110,7 @@ static void batch_clear(HnBatch *b)
 }
 
 /* A value that was of type `was` holds n samples there; NULL: it cannot. `rank`: of what it is now. */
-static HnType *expected(const Free *f, const HnType *was, const HnBatchPlace *at, int rank)
+static HnType *expected(const HnFreeWalk *f, const HnType *was, const HnBatchPlace *at, int rank)
 {
     HnDim dims[HN_MAX_RANK];
     const HnDim size = hn_dim_mul(hn_dim_mul(at->outer, f->n), at->inner);
@@ -137,8 +124,7 @@ static HnType *expected(const Free *f, const HnType *was, const HnBatchPlace *at
     return hn_type_tensor(was->dtype, rank, dims);
 }
 
-/* y, which was `was`, is as the place says; its type is known as precisely as can be then. */
-static gboolean check_out(Free *f, const HnValue *y, HnType *was, HnBatchPlace *at, GError **error)
+gboolean hn_free_check_out(HnFreeWalk *f, const HnValue *y, HnType *was, HnBatchPlace *at, GError **error)
 {
     HnType *now = hn_types_get(f->now, y);
     if (at->axis < 0)
@@ -157,43 +143,42 @@ static gboolean check_out(Free *f, const HnValue *y, HnType *was, HnBatchPlace *
     return FALSE;
 }
 
-static int wish_of(const Free *f, const HnNode *n)
+static int wish_of(const HnFreeWalk *f, const HnNode *n)
 {
     const HnValue *y = hn_node_out(n, 0);
     return y != NULL ? GPOINTER_TO_INT(g_hash_table_lookup(f->wishes, y->name)) : 0;
 }
 
-static void note_choice(Free *f, const char *name, const HnBatch *b)
+/* `at`: in front of those of sub-graphs, which are tried otherwise first. */
+static void note_choice(HnFreeWalk *f, guint at, const char *name, const HnBatch *b)
 {
     if (b->choices < 2)
         return;
     Choice *c = g_new(Choice, 1);
     *c = (Choice){ g_strdup(name), b->wish, b->choices };
-    g_ptr_array_add(f->choices, c);
+    g_ptr_array_insert(f->choices, (gint)at, c);
 }
 
-static gboolean apply_rule(Free *f, HnNode *n, GError **error)
+static gboolean apply_rule(HnFreeWalk *f, HnNode *n, GError **error)
 {
     HnBatch b;
     const HnOp *op = n->op;
-    void (*rule)(HnBatch * b) = hn_batch_rule(op);
-    if (rule == NULL) {
-        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "%s",
-                    (op->flags & HN_OP_CONTROL) != 0   ? "what it does again and again may mix samples"
-                    : (op->flags & HN_OP_DYNAMIC) != 0 ? "how much it finds differs from sample to sample"
-                                                       : "it may mix samples");
-        return FALSE;
-    }
-    batch_init(f, n, &b);
+    void (*const rule)(HnBatch * b) = hn_batch_rule(op);
+    hn_free_begin(f, n, &b);
     b.params = n->params;
     b.wish = wish_of(f, n);
     g_autofree HnValue **y = g_new0(HnValue *, (gsize)b.n_out + 1);
     for (int k = 0; k < b.n_out; k++)
         y[k] = hn_node_out(n, k);
+    g_autofree char *name = g_strdup(y[0] != NULL ? y[0]->name : "");
+    const guint choices = f->choices->len;
     g_autofree void *params = op->params_size > 0 ? g_memdup2(n->params, op->params_size) : NULL;
     b.params = params;
-    rule(&b);
-    note_choice(f, y[0] != NULL ? y[0]->name : "", &b);
+    if (rule != NULL)
+        rule(&b);
+    else
+        b.apart(&b);
+    note_choice(f, choices, name, &b);
     gboolean ok = b.error == NULL;
     if (!ok)
         g_propagate_error(error, g_steal_pointer(&b.error));
@@ -203,24 +188,24 @@ static gboolean apply_rule(Free *f, HnNode *n, GError **error)
     for (int k = 0; k < b.n_out && ok && !b.gone; k++) {
         if (y[k] == NULL)
             continue;
-        ok = check_out(f, y[k], b.was_out[k], &b.out[k], error);
-        set_place(f, y[k], b.out[k]);
+        ok = hn_free_check_out(f, y[k], b.was_out[k], &b.out[k], error);
+        hn_free_set_place(f, y[k], b.out[k]);
     }
-    batch_clear(&b);
+    hn_free_end(&b);
     return ok;
 }
 
-static gboolean reads_samples(const Free *f, const HnNode *n)
+static gboolean reads_samples(const HnFreeWalk *f, const HnNode *n)
 {
     g_autoptr(GPtrArray) reads = hn_node_reads(n);
     for (guint i = 0; i < reads->len; i++)
-        if (place_of(f, reads->pdata[i]).axis >= 0)
+        if (hn_free_place(f, reads->pdata[i]).axis >= 0)
             return TRUE;
     return FALSE;
 }
 
 /* What it makes of the samples without a change, for views that need none. */
-static gboolean try_as_it_is(Free *f, HnNode *n, GError **error)
+static gboolean try_as_it_is(HnFreeWalk *f, HnNode *n, GError **error)
 {
     g_autoptr(GError) ignored = NULL;
     if (!hn_op_bind(n, error))
@@ -234,7 +219,7 @@ static gboolean try_as_it_is(Free *f, HnNode *n, GError **error)
     return n->op != NULL || hn_op_bind(n, error);
 }
 
-static gboolean free_node(Free *f, HnNode *n, GError **error)
+gboolean hn_free_node(HnFreeWalk *f, HnNode *n, GError **error)
 {
     g_autofree char *label = g_strdup(hn_node_label(n)), *op = g_strdup(n->op_type);
     const gboolean samples = reads_samples(f, n);
@@ -248,154 +233,62 @@ static gboolean free_node(Free *f, HnNode *n, GError **error)
 
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
-static gboolean walk(Free *f, HnGraph *g, GError **error)
+static gboolean walk(HnFreeWalk *f, HnGraph *g, GError **error)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_copy(g->nodes, NULL, NULL);
     for (guint i = 0; i < nodes->len; i++)
-        if (!free_node(f, nodes->pdata[i], error))
+        if (!hn_free_node(f, nodes->pdata[i], error))
             return FALSE;
     return TRUE;
 }
 
-static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchPlace *in, HnBatchPlace *out)
+static gboolean holds(const HnBatch *b, const HnValue *v)
 {
-    Free *f = b->data;
+    return hn_free_place(b->data, v).axis >= 0;
+}
+
+/* What goes into a body: as it was in the original, or with samples where they are said to be. */
+static gboolean enter_formal(HnFreeWalk *f, HnValue *v, HnBatchFormal in, GError **error)
+{
+    HnType *was = hn_types_get(f->was, v);
+    hn_free_set_place(f, v, in.at);
+    if (in.at.axis < 0) {
+        hn_types_set(f->now, v, was);
+        return TRUE;
+    }
+    g_autoptr(HnType) now = hn_type_rank(was) >= 0 ? expected(f, was, &in.at, was->rank + in.front) : NULL;
+    if (now == NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "the samples cannot be told apart in '%s', which a body reads",
+                    v->name);
+        return FALSE;
+    }
+    hn_types_set(f->now, v, now);
+    return TRUE;
+}
+
+static gboolean sub_graph(HnBatch *b, HnGraph *g, int n_in, const HnBatchFormal *in, HnBatchFormal *out)
+{
+    HnFreeWalk *f = b->data;
     if (!hn_types_enter(f->now, g, FALSE, &b->error))
         return FALSE;
     for (int i = 0; i < n_in && (guint)i < g->inputs->len; i++)
-        set_place(f, g->inputs->pdata[i], in[i]);
+        if (!enter_formal(f, g->inputs->pdata[i], in[i], &b->error))
+            return FALSE;
     if (!walk(f, g, &b->error))
         return FALSE;
-    for (guint k = 0; k < g->outputs->len; k++)
-        out[k] = place_of(f, g->outputs->pdata[k]);
-    return TRUE;
-}
-
-/* --- branches ----------------------------------------------------------------------------------------------------- */
-
-/* The node that was added last, in front of `before`. */
-static void move_before(HnGraph *g, const HnNode *before)
-{
-    HnNode *n = g_ptr_array_steal_index(g->nodes, g->nodes->len - 1);
-    g_ptr_array_insert(g->nodes, (gint)hn_graph_index(g, before), n);
-}
-
-/* What the original made is known of the copies, too. */
-static void know_copies(Free *f, GHashTable *copies)
-{
-    GHashTableIter iter;
-    gpointer from, to;
-    g_hash_table_iter_init(&iter, copies);
-    while (g_hash_table_iter_next(&iter, &from, &to)) {
-        HnType *t = from != to ? hn_types_get(f->was, from) : NULL;
-        HnTensor *v = from != to ? hn_types_value(f->was, from) : NULL;
-        if (t != NULL)
-            hn_types_set(f->was, to, t);
-        if (v != NULL)
-            hn_types_set_value(f->was, to, v);
-    }
-}
-
-/* The nodes of branch g once more in front of n; out[k]: what stands for its output k. */
-static gboolean inline_branch(Free *f, HnNode *n, HnGraph *g, HnValue **out, GError **error)
-{
-    HnGraph *to = n->graph;
-    g_autoptr(GHashTable) copies = g_hash_table_new(NULL, NULL);
-    g_autoptr(GPtrArray) made = g_ptr_array_new();
-    for (guint i = 0; i < g->weights->len; i++) {
-        const HnValue *w = g->weights->pdata[i];
-        HnValue *copy = hn_graph_new_value(to, w->name);
-        if (w->weight == NULL) {
-            g_set_error(error, HN_ERROR, HN_ERROR_GUARD, "a branch has a sparse weight");
-            return FALSE;
-        }
-        hn_graph_add_weight(to, copy, w->weight);
-        hn_types_set_value(f->now, copy, w->weight);
-        hn_types_set_value(f->was, copy, w->weight);
-        g_hash_table_insert(copies, (gpointer)w, copy);
-    }
-    for (guint i = 0; i < g->nodes->len; i++) {
-        const HnNode *inner = g->nodes->pdata[i];
-        for (guint k = 0; k < inner->out->len; k++)
-            if (inner->out->pdata[k] != NULL)
-                g_hash_table_insert(copies, inner->out->pdata[k],
-                                    hn_graph_new_value(to, ((HnValue *)inner->out->pdata[k])->name));
-        for (guint k = 0; k < inner->in->len; k++) { /* values around the branch stand for themselves */
-            HnValue *v = inner->in->pdata[k];
-            if (v != NULL && v->graph != g)
-                g_hash_table_insert(copies, v, v);
-        }
-        g_autoptr(GPtrArray) captured = hn_node_captures(inner);
-        for (guint k = 0; k < captured->len; k++)
-            if (((HnValue *)captured->pdata[k])->graph != g)
-                g_hash_table_insert(copies, captured->pdata[k], captured->pdata[k]);
-        g_ptr_array_add(made, hn_node_copy(to, inner, copies));
-        move_before(to, n);
-    }
-    know_copies(f, copies);
     for (guint k = 0; k < g->outputs->len; k++) {
-        HnValue *v = g->outputs->pdata[k];
-        out[k] = v->graph == g ? g_hash_table_lookup(copies, v) : v;
+        const HnValue *v = g->outputs->pdata[k];
+        const int rank = hn_type_rank(hn_types_get(f->now, v));
+        out[k].at = hn_free_place(f, v);
+        out[k].front = out[k].at.axis >= 0 && rank == hn_type_rank(hn_types_get(f->was, v)) + 1;
     }
-    for (guint i = 0; i < made->len; i++)
-        if (!free_node(f, made->pdata[i], error))
-            return FALSE;
     return TRUE;
-}
-
-/* A node in front of the If that makes `y` (NULL: a value of its own), which was of type `was`. */
-static HnValue *add_free(Free *f, HnNode *before, const char *op, HnValue *const *in, int n_in, HnValue *y, HnType *was,
-                         GError **error)
-{
-    HnNode *n = hn_graph_add_node_before(before->graph, before, op, NULL, NULL);
-    for (int i = 0; i < n_in; i++)
-        hn_node_add_in(n, in[i]);
-    if (y != NULL)
-        hn_node_set_out(n, 0, y);
-    else
-        hn_node_add_out(n, y = hn_graph_new_value(n->graph, op));
-    hn_types_set(f->was, y, was);
-    return free_node(f, n, error) ? y : NULL;
-}
-
-static HnValue *make(HnBatch *b, const char *op, HnValue *const *in, int n_in, int k)
-{
-    HnValue *y = k >= 0 ? hn_node_out(b->node, k) : NULL;
-    if (y != NULL)
-        hn_node_set_out(b->node, k, NULL);
-    return add_free(b->data, b->node, op, in, n_in, y, b->was_out[MAX(k, 0)], &b->error);
-}
-
-static gboolean select_branch(HnBatch *b, HnGraph *const branch[2])
-{
-    Free *f = b->data;
-    HnNode *n = b->node;
-    g_autofree HnValue **no = g_new0(HnValue *, (gsize)b->n_out + 1), **yes = g_new0(HnValue *, (gsize)b->n_out + 1);
-    g_autoptr(HnType) scalar = hn_type_tensor(HN_BOOL, 0, NULL);
-    HnValue *list = hn_batch_constant(b, NULL, 0), *cond = b->in[0].v;
-    hn_types_set(f->was, list, hn_types_get(f->now, list));
-    if (!inline_branch(f, n, branch[0], no, &b->error) || !inline_branch(f, n, branch[1], yes, &b->error) ||
-        (cond = add_free(f, n, "Reshape", (HnValue *[]){ cond, list }, 2, NULL, scalar, &b->error)) == NULL)
-        return FALSE;
-    for (int k = 0; k < b->n_out; k++) {
-        HnValue *y = hn_node_out(n, k), *in[] = { cond, yes[k], no[k] };
-        HnType *was = hn_types_get(f->was, yes[k]), *other = hn_types_get(f->was, no[k]);
-        if (y == NULL)
-            continue;
-        if (was == NULL || other == NULL || !hn_type_equal(was, other))
-            return hn_batch_fail(b, "which branch runs differs from sample to sample, and what they make is not of one "
-                                    "shape");
-        hn_node_set_out(n, k, NULL);
-        if (add_free(f, n, "Where", in, 3, y, was, &b->error) == NULL)
-            return FALSE;
-    }
-    return b->gone = TRUE;
 }
 
 /* --- outputs ------------------------------------------------------------------------------------------------------ */
 
 /* An Identity in front of output k, whose input is brought into form. axis -1: the samples in front. */
-static gboolean settle_output(Free *f, HnGraph *g, int k, int axis, GError **error)
+static gboolean settle_output(HnFreeWalk *f, HnGraph *g, int k, int axis, GError **error)
 {
     HnBatch b;
     HnValue *v = g->outputs->pdata[k], *to = hn_graph_new_value(g, v->name);
@@ -403,17 +296,17 @@ static gboolean settle_output(Free *f, HnGraph *g, int k, int axis, GError **err
     HnType *was = hn_types_get(f->was, v);
     hn_node_add_in(n, v);
     hn_node_add_out(n, to);
-    batch_init(f, n, &b);
+    hn_free_begin(f, n, &b);
     gboolean ok = axis < 0 ? hn_batch_lift(&b, 0, 0) : hn_batch_put(&b, 0, axis);
     HnBatchPlace at = b.in[0].at;
     if (!ok)
         g_propagate_error(error, g_steal_pointer(&b.error));
-    batch_clear(&b);
-    ok = ok && hn_types_node(f->now, n, 0, error) && check_out(f, to, was, &at, error);
+    hn_free_end(&b);
+    ok = ok && hn_types_node(f->now, n, 0, error) && hn_free_check_out(f, to, was, &at, error);
     if (!ok)
         return FALSE;
     hn_types_set(f->was, to, was);
-    set_place(f, to, at);
+    hn_free_set_place(f, to, at);
     hn_graph_set_output(g, (guint)k, to);
     if (g->outer == NULL)
         hn_value_swap_names(v, to);
@@ -426,7 +319,7 @@ static gboolean settle_inner(HnBatch *b, HnGraph *g, int k, int axis)
 }
 
 /* Names of our own, of samples and of what is not known, are for no file. */
-static HnType *renamed(const Free *f, const HnType *t, HnDim symbol)
+static HnType *renamed(const HnFreeWalk *f, const HnType *t, HnDim symbol)
 {
     HnDim dims[HN_MAX_RANK];
     for (int a = 0; a < t->rank; a++)
@@ -436,15 +329,38 @@ static HnType *renamed(const Free *f, const HnType *t, HnDim symbol)
     return hn_type_tensor(t->dtype, t->rank, dims);
 }
 
-static void declare(const Free *f, GPtrArray *values, HnDim symbol)
+static void declare(const HnFreeWalk *f, GPtrArray *values, HnDim symbol)
 {
     for (guint i = 0; i < values->len; i++) {
         HnValue *v = values->pdata[i];
         const HnType *t = hn_types_get(f->now, v);
-        if (!hn_type_is_tensor(t) || t->rank < 0 || (v->is_input && place_of(f, v).axis < 0))
+        if (!hn_type_is_tensor(t) || t->rank < 0 || (v->is_input && hn_free_place(f, v).axis < 0))
             continue;
         g_autoptr(HnType) type = renamed(f, t, symbol);
         hn_value_set_type(v, type);
+    }
+}
+
+static void declare_formals(const HnFreeWalk *f, const HnGraph *g, const GPtrArray *values, HnDim symbol)
+{
+    for (guint i = 0; i < values->len; i++) {
+        HnValue *v = values->pdata[i];
+        const HnType *t = hn_types_get(f->now, v);
+        if (v->graph != g || hn_value_is_weight(v) || hn_type_rank(t) < 0)
+            continue;
+        g_autoptr(HnType) type = renamed(f, t, symbol);
+        hn_value_set_type(v, type);
+    }
+}
+
+/* What goes into bodies and comes out of them is told as it is now: types that the file had are for one sample. */
+static void declare_inner(const HnFreeWalk *f, const HnGraph *g, HnDim symbol)
+{
+    for (guint i = 0; i < g->inner->len; i++) {
+        const HnGraph *inner = g->inner->pdata[i];
+        declare_formals(f, inner, inner->inputs, symbol);
+        declare_formals(f, inner, inner->outputs, symbol);
+        declare_inner(f, inner, symbol);
     }
 }
 
@@ -460,7 +376,7 @@ static HnValue *input_named(const HnModel *m, const char *name)
     return NULL;
 }
 
-static gboolean free_input(Free *f, const HnFreeDim *d, GError **error)
+static gboolean free_input(HnFreeWalk *f, const HnFreeDim *d, GError **error)
 {
     HnValue *v = input_named(f->m, d->input);
     const HnType *t = v != NULL ? v->type : NULL;
@@ -481,7 +397,7 @@ static gboolean free_input(Free *f, const HnFreeDim *d, GError **error)
     dims[d->axis] = f->n;
     g_autoptr(HnType) type = hn_type_tensor(t->dtype, t->rank, dims);
     hn_types_set(f->now, v, type);
-    set_place(f, v, hn_batch_place(d->axis));
+    hn_free_set_place(f, v, hn_batch_place(d->axis));
     if (f->first == NULL) {
         f->first = v;
         f->first_axis = d->axis;
@@ -497,7 +413,7 @@ static int wanted_axis(const HnFreeDim *wanted, const HnValue *v)
     return -1;
 }
 
-static gboolean settle_outputs(Free *f, const HnFreeDim *wanted, HnFreedBatch *out, GError **error)
+static gboolean settle_outputs(HnFreeWalk *f, const HnFreeDim *wanted, HnFreedBatch *out, GError **error)
 {
     HnGraph *g = f->m->graph;
     out->n_out = (int)g->outputs->len;
@@ -505,7 +421,7 @@ static gboolean settle_outputs(Free *f, const HnFreeDim *wanted, HnFreedBatch *o
     out->out = g_new(int, (gsize)out->n_out + 1);
     for (int k = 0; k < out->n_out; k++) {
         const HnValue *v = g->outputs->pdata[k];
-        const HnBatchPlace at = place_of(f, v);
+        const HnBatchPlace at = hn_free_place(f, v);
         const HnType *was = hn_types_get(f->was, v), *now = hn_types_get(f->now, v);
         const gboolean front = at.axis >= 0 && hn_type_rank(now) != hn_type_rank(was);
         const gboolean alone = !front && hn_dim_is(at.outer, 1) && hn_dim_is(at.inner, 1);
@@ -517,12 +433,12 @@ static gboolean settle_outputs(Free *f, const HnFreeDim *wanted, HnFreedBatch *o
             g_prefix_error(error, "output '%s': ", v->name);
             return FALSE;
         }
-        out->out[k] = place_of(f, g->outputs->pdata[k]).axis;
+        out->out[k] = hn_free_place(f, g->outputs->pdata[k]).axis;
     }
     return TRUE;
 }
 
-static gboolean attempt(Free *f, const HnFreeDim *dims, guint n, const char *symbol, const HnFreeDim *wanted,
+static gboolean attempt(HnFreeWalk *f, const HnFreeDim *dims, guint n, const char *symbol, const HnFreeDim *wanted,
                         HnFreedBatch *out, GError **error)
 {
     HnGraph *g = f->m->graph;
@@ -535,17 +451,22 @@ static gboolean attempt(Free *f, const HnFreeDim *dims, guint n, const char *sym
         return FALSE;
     declare(f, g->inputs, hn_dim_symbol(symbol));
     declare(f, g->outputs, hn_dim_symbol(symbol));
+    declare_inner(f, g, hn_dim_symbol(symbol));
     return hn_graph_infer(g, FALSE, error) && hn_model_verify(f->m, error);
 }
 
-/* Names of what the node that failed depends on. */
+/* Names of what the node that failed makes, and of what it depends on. */
 static GHashTable *upstream(HnNode *n)
 {
     GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) todo = g_ptr_array_new();
-    for (; n != NULL; n = n->graph->holder)
+    for (; n != NULL; n = n->graph->holder) {
         g_ptr_array_add(todo, n);
+        for (guint k = 0; k < n->out->len; k++)
+            if (n->out->pdata[k] != NULL)
+                g_hash_table_add(names, ((HnValue *)n->out->pdata[k])->name);
+    }
     while (todo->len > 0) {
         const HnNode *at = g_ptr_array_steal_index(todo, todo->len - 1);
         if (!g_hash_table_add(seen, (gpointer)at))
@@ -562,7 +483,7 @@ static GHashTable *upstream(HnNode *n)
 }
 
 /* The last view in front of what failed that has another place left is to take it; FALSE: there is none. */
-static gboolean try_otherwise(Free *f)
+static gboolean try_otherwise(HnFreeWalk *f)
 {
     g_autoptr(GHashTable) names = f->stuck != NULL ? upstream(f->stuck) : NULL;
     for (guint i = f->choices->len; i-- > 0;) {
@@ -577,18 +498,19 @@ static gboolean try_otherwise(Free *f)
     return FALSE;
 }
 
-static void free_clear(Free *f)
+static void free_clear(HnFreeWalk *f)
 {
     hn_types_free(f->was);
     hn_types_free(f->now);
     g_clear_pointer(&f->places, g_hash_table_unref);
     g_clear_pointer(&f->choices, g_ptr_array_unref);
+    g_clear_pointer(&f->apart, g_free);
     g_clear_pointer(&f->m, hn_model_free);
 }
 
-static void free_init(Free *f, const HnModel *m, HnBudget *budget, GHashTable *wishes)
+static void free_init(HnFreeWalk *f, const HnModel *m, HnBudget *budget, GHashTable *wishes)
 {
-    *f = (Free){ .m = hn_model_copy(m), .n = hn_dim_symbol(SAMPLES), .wishes = wishes };
+    *f = (HnFreeWalk){ .m = hn_model_copy(m), .n = hn_dim_symbol(SAMPLES), .wishes = wishes };
     f->was = hn_types_new(f->m);
     f->now = hn_types_new(f->m);
     hn_types_set_budget(f->was, budget);
@@ -606,12 +528,14 @@ gboolean hn_free_batch(const HnModel *m, const HnFreeDim *dims, guint n, const c
     GError *first = NULL;
     *out = (HnFreedBatch){ .n0 = 0 };
     for (int i = 0;; i++) {
-        Free f;
+        HnFreeWalk f;
         GError *failure = NULL;
         free_init(&f, m, budget, wishes);
         if (attempt(&f, dims, n, symbol, wanted, out, &failure)) {
             out->model = g_steal_pointer(&f.m);
             out->n0 = f.n0;
+            out->n_apart = f.n_apart;
+            out->apart = g_steal_pointer(&f.apart);
             free_clear(&f);
             g_clear_error(&first);
             return TRUE;
@@ -635,4 +559,5 @@ void hn_freed_batch_clear(HnFreedBatch *f)
 {
     g_clear_pointer(&f->model, hn_model_free);
     g_clear_pointer(&f->out, g_free);
+    g_clear_pointer(&f->apart, g_free);
 }

@@ -21,8 +21,10 @@ typedef struct {
     HnModel *model;
     int64_t n0; /* what the dimension was */
     int n_out;
-    int *out;    /* per output: the axis of the samples; -1: the same for all of them */
-    guint views; /* that had several places for the samples, and were tried otherwise */
+    int *out;      /* per output: the axis of the samples; -1: the same for all of them */
+    guint views;   /* that had several places for the samples, and were tried otherwise */
+    guint n_apart; /* nodes that run for one sample after the other, each in a Scan */
+    char *apart;   /* the first one, "'name' (Loop)"; NULL: there are none */
 } HnFreedBatch;
 
 /* m, which is not changed, with those dimensions called `symbol`. Outputs named in `wanted` (ended by a NULL input)

@@ -124,6 +124,49 @@ static const Case cases[] = {
     { "a condition of each",
       "%m = ReduceMax(%x:f32[1,3]) keepdims=0\n%c = Greater(%m, t:f32[]={0.5})\n%y = If(%c) then_branch=graph() -> (%a) {\n"
       "%a = Neg(%x)\n} else_branch=graph() -> (%b) {\n%b = Mul(%x, f:f32[]={3})\n}\n", "x:0", "f32[B,3]" },
+    { "a scale of each", "%1, %2, %3 = DynamicQuantizeLinear(%x:f32[1,3,4])\n%y = DequantizeLinear(%1, %2, %3)\n", "x:0",
+      "f32[B,3,4]" },
+    { "nothing but zeros", "%0 = Sub(%x:f32[1,4], %x)\n%1, %2, %3 = DynamicQuantizeLinear(%0)\n%4 = Cast(%1) to=1\n"
+      "%5 = Cast(%3) to=1\n%6 = Add(%4, %5)\n%y = Add(%6, %2)\n", "x:0", "f32[B,4]" },
+    { "dynamically quantized", "%1, %2, %3 = DynamicQuantizeLinear(%x:f32[1,5,4])\n"
+      "%4 = MatMulInteger(%1, w:i8[4,6]={3,-7,100,-128,127,0,5,6,-7,8,9,-10,11,12,13,-14,15,-16,17,18,19,20,21,-22}, %3, z:i8[]={3})\n"
+      "%5 = Cast(%4) to=1\n%y = Mul(%5, %2)\n", "x:0", "f32[B,5,6]" },
+    { "a vector, dynamically quantized", "%0 = Squeeze(%x:f32[1,4], a:i64[1]={0})\n%1, %2, %3 = DynamicQuantizeLinear(%0)\n"
+      "%4 = MatMulInteger(%1, w:i8[4,3]={3,-7,100,-128,127,0,5,6,-7,8,9,-10}, %3)\n%5 = Cast(%4) to=1\n%y = Mul(%5, %2)\n",
+      "x:0", "f32[B,3]" },
+    { "a convolution, dynamically quantized", "%1, %2, %3 = DynamicQuantizeLinear(%x:f32[1,1,4,4])\n"
+      "%4 = ConvInteger(%1, w:u8[2,1,2,2]={1,2,3,4,250,6,7,8}, %3)\n%5 = Cast(%4) to=1\n%y = Mul(%5, %2)\n", "x:0", "f32[B,2,3,3]" },
+    { "weights of each", "%y = Conv(%x:f32[1,2,4,4], %w:f32[1,2,3,3])\n", "x:0 w:0", "f32[B,1,2,2]" },
+    { "a rule that nobody wrote", "%y = Einsum(%x:f32[1,3,4], %x) equation='bij,bkj->ik'\n", "x:0", "f32[B,3,3]" },
+    { "a type to be like", "%1 = ReduceMean(%x:f32[1,3]) keepdims=0\n%2 = CastLike(c:f64[]={2}, %x)\n%3 = CastLike(%1, %2)\n"
+      "%y = Mul(%x, %3)\n", "x:0", "f32[B,3]" },
+    { "bounds of 32 bits", "%1 = Squeeze(%x:f32[1,5,4], a:i64[1]={0})\n%y = Slice(%1, s:i32[2]={1,0}, e:i32[2]={4,2})\n", "x:0",
+      "f32[B,3,2]" },
+    { "a spectrum", "%y = DFT(%x:f32[1,8,1]) axis=1 onesided=1\n", "x:0", "f32[B,5,2]" },
+    { "a spectrum over the first axis", "opset 20\n%1 = Squeeze(%x:f32[1,8,3,1], a:i64[1]={0})\n%y = DFT(%1, -, b:i64[]={0})\n",
+      "x:0", "f32[B,8,3,2]" },
+    { "backwards", "%y = ReverseSequence(%x:f32[1,4,3], n:i64[1]={3}) batch_axis=0 time_axis=1\n", "x:0", "f32[B,4,3]" },
+    { "backwards, each so far", "%l = Cast(%s:f32[1]) to=7\n%m = Clip(%l, a:i64[]={0}, b:i64[]={4})\n"
+      "%y = ReverseSequence(%x:f32[4,1,3], %m)\n", "x:1 s:0", "f32[4,B,3]" },
+    { "a loop", "%y, %z = Loop(n:i64[]={3}, -, %x:f32[1,4]) body=graph(%i:i64[], %c:bool[], %v:f32[1,4]) -> (%d, %w, %u) {\n"
+      "%d = Identity(%c)\n%w = Tanh(%v)\n%u = Add(%w, %x)\n}\n%y2 = Add(%y, %x)\n", "x:0", "f32[3,B,4] f32[B,4]" },
+    { "a loop from zeros", "%x2 = Neg(%x:f32[1,4])\n%z = Loop(n:i64[]={3}, -, h:f32[1,4]={0,0,0,0}, k:i64[]={0}) body=graph(%i:i64[], %c:bool[], %v:f32[1,4], %j:i64[]) "
+      "-> (%d, %w, %l) {\n%d = Identity(%c)\n%1 = Add(%v, %x2)\n%w = Tanh(%1)\n%l = Add(%j, o:i64[]={1})\n}\n%y = Neg(%z)\n",
+      "x:0", "f32[B,4]" },
+    { "a loop over a vector", "%s = Squeeze(%x:f32[1,4], a:i64[1]={0})\n%v, %u = Loop(n:i64[]={3}, -, %s) body=graph(%i:i64[], %c:bool[], "
+      "%v:f32[4]) -> (%d, %w, %t) {\n%d = Identity(%c)\n%w = Softmax(%v)\n%t = Neg(%v)\n}\n%y = Add(%u, %v)\n", "x:0", "f32[B,3,4]" },
+    { "a counter that is a list", "%y = Loop(n:i64[]={3}, -, %x:f32[1,4]) body=graph(%i:i64[1], %c:bool[], %v:f32[1,4]) -> (%d, %w) {\n"
+      "%d = Identity(%c)\n%f = Cast(%i) to=1\n%g = Squeeze(%f, a:i64[1]={0})\n%w = Add(%v, %g)\n}\n", "x:0", "f32[B,4]" },
+    { "until each is done", "%y = Loop(-, t:bool[]={1}, %x:f32[1,4]) body=graph(%i:i64[], %c:bool[], %v:f32[1,4]) -> (%d, %w) {\n"
+      "%w = Add(%v, o:f32[]={1})\n%m = ReduceSum(%w) keepdims=0\n%d = Less(%m, q:f32[]={20})\n}\n", "x:0", "f32[B,4]" },
+    { "a scan", "%h, %y = Scan(i:f32[1,4]={0,0,0,0}, %x:f32[1,5,4]) num_scan_inputs=1 scan_input_axes=[1] scan_output_axes=[1] "
+      "body=graph(%s:f32[1,4], %e:f32[1,4]) -> (%t, %o) {\n%1 = Add(%s, %e)\n%t = Tanh(%1)\n%o = MatMul(%t, w:f32[4,3])\n}\n", "x:0",
+      "f32[B,4] f32[B,5,3]" },
+    { "a scan over a matrix", "%q = Squeeze(%x:f32[1,5,4], a:i64[1]={0})\n%h, %y = Scan(i:f32[4]={0,0,0,0}, %q) num_scan_inputs=1 "
+      "scan_output_axes=[-1] body=graph(%s:f32[4], %e:f32[4]) -> (%t, %o) {\n%1 = Add(%s, %e)\n%t = Tanh(%1)\n%o = Softmax(%t)\n}\n",
+      "x:0", "f32[B,4] f32[B,4,5]" },
+    { "a scan of opset 8", "opset 8\n%h, %y = Scan(-, i:f32[1,4]={0,0,0,0}, %x:f32[1,5,4]) num_scan_inputs=1 "
+      "body=graph(%s:f32[4], %e:f32[4]) -> (%t, %o) {\n%t = Add(%s, %e)\n%o = Neg(%t)\n}\n", "x:0", "f32[B,4] f32[B,5,4]" },
     { "bounds of each", "%m = ReduceMean(%x:f32[1,3]) keepdims=0\n%y = Clip(%x, %m, hi:f32[]={1})\n", "x:0", "f32[B,3]" },
     { "a state", "%1 = Add(%x:f32[1,4], %h:f32[1,4])\n%y = Relu(%1)\n", "x:0 h:0", "f32[B,4]" },
     { "two samples", "%1 = Reshape(%x:f32[2,6], s:i64[3]={2,3,2})\n%2 = Transpose(%1) perm=[1,0,2]\n"
@@ -139,11 +182,12 @@ static const Case cases[] = {
     /* what stands in the way */
     { "boxes that suppress others",
       "%y = NonMaxSuppression(%x:f32[1,4,4], %s:f32[1,2,4], m:i64[]={3})\n", "x:0 s:0", "(NonMaxSuppression): how much it finds" },
-    { "a scale of all", "%1, %2, %3 = DynamicQuantizeLinear(%x:f32[1,4])\n%y = DequantizeLinear(%1, %2, %3)\n", "x:0",
-      "(DynamicQuantizeLinear): its scale comes from all samples together" },
     { "sums over samples", "%y = ReduceSum(%x:f32[4,3], a:i64[1]={0})\n", "x:0", "(ReduceSum): " },
-    { "weights of each", "%y = Conv(%x:f32[1,2,4,4], %w:f32[1,2,3,3])\n", "x:0 w:0",
-      "(Conv): input 1 differs from sample to sample" },
+    { "as many as there are", "%1 = NonZero(%x:f32[1,4])\n%y = Cast(%1) to=1\n", "x:0", "(NonZero): how much it finds" },
+    { "random", "%1 = RandomNormalLike(%x:f32[1,4])\n%y = Add(%x, %1)\n", "x:0", "(RandomNormalLike): it draws" },
+    { "numbers of runs", "%c = Shape(%x:f32[1,3])\n%m = ReduceSum(%x) keepdims=0\n%n = Cast(%m) to=7\n"
+      "%z, %y = Loop(%n, -, %x) body=graph(%i:i64[], %k:bool[], %v:f32[1,3]) -> (%k2, %w, %u) { %k2 = Identity(%k) "
+      "%w = Neg(%v) %u = Exp(%v) }\n", "x:0", "(Loop): how much it makes" },
 };
 /* clang-format on */
 

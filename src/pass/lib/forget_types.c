@@ -1,5 +1,18 @@
 #include "pass/lib/forget_types.h"
 
+/* What goes into a body keeps its rank: it tells a Loop whether its counter is a scalar. */
+static void open_sizes(HnValue *v)
+{
+    HnDim dims[HN_MAX_RANK];
+    const int rank = hn_type_rank(v->type);
+    if (rank < 0 || rank > HN_MAX_RANK)
+        return;
+    for (int a = 0; a < rank; a++)
+        dims[a] = hn_dim_unknown();
+    g_autoptr(HnType) type = hn_type_tensor(v->type->dtype, rank, dims);
+    hn_value_set_type(v, type);
+}
+
 static void forget(HnGraph *g, gboolean main)
 {
     GHashTableIter iter;
@@ -8,7 +21,11 @@ static void forget(HnGraph *g, gboolean main)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         HnValue *v = value;
         v->has_info = FALSE;
-        if (!hn_value_is_weight(v) && !(main && v->is_input))
+        if (hn_value_is_weight(v) || (main && v->is_input))
+            continue;
+        if (v->is_input && hn_type_is_tensor(v->type))
+            open_sizes(v);
+        else
             hn_value_set_type(v, NULL);
     }
     g_ptr_array_set_size(g->infos, 0);
