@@ -5,7 +5,10 @@
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_export.h"
+#include "plot_rows.h"
 #include "verdict.h"
+
+#define OPERATORS_DRAWN 16
 
 /* --- passes ------------------------------------------------------------------------------------------------------- */
 
@@ -225,6 +228,71 @@ static const HnColumn operator_columns[] = {
     { 0 },
 };
 
+static gint by_count(gconstpointer a, gconstpointer b)
+{
+    gint64 n[2];
+    for (int i = 0; i < 2; i++) {
+        JsonObject *row = *(JsonObject *const *)(i == 0 ? a : b);
+        const gint64 before = json_object_get_int_member(row, "before"),
+                     after = json_object_get_int_member(row, "after");
+        n[i] = MAX(before, after);
+    }
+    return (n[0] < n[1]) - (n[0] > n[1]);
+}
+
+static JsonArray *most_first(JsonArray *operators)
+{
+    g_autoptr(GPtrArray) order = g_ptr_array_new();
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < json_array_get_length(operators); i++)
+        g_ptr_array_add(order, json_array_get_object_element(operators, i));
+    g_ptr_array_sort(order, by_count);
+    for (guint i = 0; i < order->len; i++)
+        json_array_add_object_element(rows, json_object_ref(order->pdata[i]));
+    return rows;
+}
+
+/* What changed, as pictures: sizes and counts as parts of what they were, and operators. */
+static void plot_change(const Export *e, JsonArray *operators, HnReport *report)
+{
+    static const char *const names[] = { "file", "weights", "nodes", "operations", "planned memory", "latency" };
+    const HnFacts *a = &e->before, *b = &e->after;
+    const gboolean timed = e->has_speedup;
+    const double before[] = { (double)e->file_before,   (double)a->weight_bytes,        a->nodes, a->flops,
+                              (double)a->planned_bytes, timed ? e->speedup.old_ms : NAN };
+    const double after[] = { (double)e->file_after,    (double)b->weight_bytes,        b->nodes, b->flops,
+                             (double)b->planned_bytes, timed ? e->speedup.new_ms : NAN };
+    g_autofree char *name = g_path_get_basename(e->path), *about = hn_plot_about(strcmp(e->path, "-") ? name : "stdin");
+    JsonArray *parts = json_array_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "what", names[i]);
+        hn_json_set_number(row, "part", before[i] > 0 && after[i] > 0 ? after[i] / before[i] : NAN);
+        json_array_add_object_element(parts, row);
+    }
+    hn_plot_bars(report, parts,
+                 &(HnBars){ .caption = "What is left of the original",
+                            .title = about,
+                            .axis = "after, % of before",
+                            .name = "what",
+                            .value = "part",
+                            .factor = 100,
+                            .most = G_N_ELEMENTS(names) });
+    json_array_unref(parts);
+    JsonArray *most = most_first(operators);
+    hn_plot_bars(report, most,
+                 &(HnBars){ .caption = "Nodes by operator",
+                            .title = about,
+                            .axis = "nodes",
+                            .name = "op",
+                            .value = "before",
+                            .second = "after",
+                            .legend = { "before", "after" },
+                            .factor = 1,
+                            .most = OPERATORS_DRAWN });
+    json_array_unref(most);
+}
+
 static gint by_text(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -255,6 +323,7 @@ static void add_operators(const Export *e, HnReport *report)
     }
     json_object_set_array_member(hn_report_root(report), "operators", rows);
     hn_report_csv_table(report, "operators", operator_columns);
+    plot_change(e, rows, report);
     if (in_full(e)) {
         hn_report_section(report, "Operators");
         hn_report_table(report, "operators", operator_columns);

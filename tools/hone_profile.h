@@ -75,6 +75,12 @@ typedef struct {
 
 gboolean profile_report(Profiling *f, GError **error);
 
+/* --- profile_plot.c: pictures of a page ---------------------------------------------------------------------- */
+
+/* Of root's rows. */
+void profile_plot_types(const Profiling *f, JsonObject *root, HnReport *report);
+void profile_plot_nodes(const Profiling *f, JsonObject *root, HnReport *report);
+
 /* --- profile_train.c ---------------------------------------------------------------------------------------- */
 
 void profile_add_training(const Profiling *f, JsonObject *root);

@@ -180,3 +180,6 @@ char *quantize_goals(const Quantize *q); /* "1 % of top1"; g_free */
 /* "r2 of 'boxes'", the output that decided; g_free */
 char *quantize_metric_at(const Quantize *q, HnMetric metric, const HnScore *score);
 gboolean quantize_report(const Quantize *q, GError **error);
+
+/* quantize_plot.c: pictures of a page, of what root holds and what was tried */
+void quantize_plot(const Quantize *q, JsonObject *root, HnReport *report);

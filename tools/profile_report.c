@@ -710,12 +710,14 @@ static void lay_out(const Report *r, const HnMemoryTimeline *t)
     head_lines(r);
     hn_report_section(report, "Types");
     hn_report_top_table(report, "types", type_columns, TYPES_SHOWN);
+    profile_plot_types(r->f, r->root, report);
     if (r->blocks->len > 1) {
         hn_report_section(report, "Blocks");
         hn_report_top_table(report, "blocks", block_columns, BLOCKS_SHOWN);
     }
     hn_report_section(report, "Nodes");
     hn_report_top_table(report, "nodes", node_columns, top);
+    profile_plot_nodes(r->f, r->root, report);
     total_line(r);
     outside_line(r);
     if (r->f->training) {

@@ -338,6 +338,7 @@ gboolean quantize_report(const Quantize *q, GError **error)
         tell_verdict(q, report);
     add_nodes(q, report);
     add_pareto(q, report);
+    quantize_plot(q, root, report);
     quantize_report_repairs(q, report);
     add_outputs(q, report);
     add_result(q, report);

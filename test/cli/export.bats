@@ -504,3 +504,7 @@ one_digit() { [ -f one.onnx ] || hone-export -q "$root/models/digits" one.onnx -
     refuses 2 "'x' is no output with scores" hone-export one.onnx none.onnx --softmax=x
     [ ! -e none.onnx ]
 }
+
+@test "export: a page has what changed" {
+    draws "What is left of the original" "Nodes by operator" -- hone-export "$root/models/digits/model.onnx" drawn.onnx
+}

@@ -64,3 +64,28 @@ right() {
     run hone-run out.onnx --data "$root/models/digits/test.npz" --metric top1
     [[ $output =~ \(([0-9]+)\ of\ 360\) ]] && [ "${BASH_REMATCH[1]}" -ge "$1" ] || explain "at least $1"
 }
+
+# draws CAPTION... -- COMMAND...: its page has these plots, drawn without a word of gnuplot; and without gnuplot a sentence for
+# each of them
+draws() {
+    local captions=()
+    while [ "$1" != -- ]; do
+        captions+=("$1")
+        shift
+    done
+    shift
+    if command -v gnuplot >/dev/null; then
+        succeeds "$@" -q --report page.html
+        [ "$(grep -c '<svg' page.html)" -ge "${#captions[@]}" ]
+        for caption in "${captions[@]}"; do
+            grep -q "<figcaption>$caption" page.html || explain "$@"
+        done
+        ! grep -qi 'Here would be a plot' page.html
+    fi
+    mkdir -p alone
+    ln -sf "$(command -v "$1")" alone/
+    succeeds env PATH="$PWD/alone" "$PWD/alone/$@" -q --report page.html
+    for caption in "${captions[@]}"; do
+        grep -q "Here would be a plot: $caption" page.html || explain "$@"
+    done
+}

@@ -232,3 +232,8 @@ sys.exit(p.wait())' hone-profile -t1 two.onnx --warmup 0 --time 60s --json=ended
     refuses 2 "exclude each other" hone-profile trained.onnx --train --loss mse --input x=x.npy
     refuses 2 "need '--train'" hone-profile trained.onnx --loss mse
 }
+
+@test "profile: a page has where the time goes, and the roofline" {
+    draws "Time by type of node" "Nodes below the roofline" "Nodes that take most of the time" -- \
+        hone-profile "$root/models/digits/model.onnx" -t1 --runs 20 --no-advise
+}

@@ -174,3 +174,8 @@ quantizes() {
         succeeds hone-quantize -q -o out.onnx twins.onnx --calib random:8 --dim T=6 --force --allow-larger --mode $mode
     done
 }
+
+@test "quantize: a page has the plans, and what nodes lose" {
+    draws "Plans by latency" "Plans by size" "Nodes that lose most" -- \
+        hone-quantize "$digits/model.onnx" --calib "$digits/train.npz" --samples 16 --analyze
+}
