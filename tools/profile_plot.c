@@ -32,9 +32,10 @@ static gboolean put_points(GString *out, JsonArray *nodes, JsonArray *types, gui
     for (guint i = 0; i < json_array_get_length(nodes); i++) {
         JsonObject *row = json_array_get_object_element(nodes, i);
         const char *op = json_object_get_string_member(row, "op");
+        const guint n = json_array_get_length(types);
         double x, y;
         guint k = 0;
-        while (k < MIN(json_array_get_length(types), COLOURED) &&
+        while (k < n && k < COLOURED &&
                strcmp(op, json_object_get_string_member(json_array_get_object_element(types, k), "op")) != 0)
             k++;
         if (k != type || !at_point(row, &x, &y))

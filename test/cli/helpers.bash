@@ -84,7 +84,7 @@ draws() {
     fi
     mkdir -p alone
     ln -sf "$(command -v "$1")" alone/
-    succeeds env PATH="$PWD/alone" "$PWD/alone/$@" -q --report page.html
+    succeeds env PATH="$PWD/alone" "$PWD/alone/$1" "${@:2}" -q --report page.html
     for caption in "${captions[@]}"; do
         grep -q "Here would be a plot: $caption" page.html || explain "$@"
     done
