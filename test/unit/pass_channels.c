@@ -54,12 +54,14 @@ static GPtrArray *results_of(HnModel *m, GError **error)
 static guint smaller_weights(const HnModel *less, const HnModel *whole)
 {
     guint n = 0;
-    for (guint i = 0; i < whole->graph->nodes->len; i++) {
-        const HnNode *a = whole->graph->nodes->pdata[i], *b = less->graph->nodes->pdata[i];
+    for (guint i = 0; i < less->graph->nodes->len; i++) { /* the masked one has nodes of its own besides */
+        const HnNode *b = less->graph->nodes->pdata[i];
+        const HnNode *a = hn_graph_find(whole->graph, hn_node_out(b, 0)->name)->producer;
         for (guint k = 0; k < a->in->len; k++) {
             const HnValue *x = a->in->pdata[k], *y = b->in->pdata[k];
             if (x == NULL || x->weight == NULL || x->weight->dtype != HN_F32)
                 continue;
+            g_assert_nonnull(y->weight);
             g_assert_cmpint(y->weight->n, <=, x->weight->n);
             n += y->weight->n < x->weight->n;
         }
