@@ -83,6 +83,11 @@ static gboolean bytes_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
         costs->layer[i] = (double)l->rows.w->bytes;
         costs->rest -= costs->layer[i];
     }
+    for (guint i = 0; i < costs->others->len; i++) {
+        HnPruneOther *o = costs->others->pdata[i];
+        o->cost = hn_prune_other_bytes(costs, o);
+        costs->rest -= o->cost;
+    }
     return TRUE;
 }
 
@@ -103,6 +108,20 @@ static const HnNodeTimes *times_of(const Prune *q, HnModel *m, const int *keep, 
     return now != NULL && hn_journal_add_times(q->journal, hash, now, error) ? now : NULL;
 }
 
+typedef struct {
+    const char *name; /* of a node's first result */
+    double left;      /* of its products */
+} Measured;
+
+/* Time of all of it, and the part that does not fall with its channels: b = a * (fixed + (1 - fixed) * left). */
+static void take_times(const Measured *m, const HnNodeTimes *whole, const HnNodeTimes *less, double *ms, double *fixed)
+{
+    const HnNodeTime *a = hn_node_time(whole, m->name), *b = hn_node_time(less, m->name);
+    *ms = a != NULL ? a->ms : 0;
+    if (a != NULL && b != NULL && a->ms > 0 && m->left < 1)
+        *fixed = CLAMP((b->ms / a->ms - m->left) / (1 - m->left), 0, 1);
+}
+
 /* In ms: the dense model's, and those at half of the channels, which tell what does not fall with them. */
 static gboolean find_ms(Prune *q, GError **error)
 {
@@ -121,13 +140,15 @@ static gboolean find_ms(Prune *q, GError **error)
     costs->rest = whole->total_ms;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         const HnPruneLayer *l = costs->map->layers->pdata[i];
-        const char *name = hn_node_out(l->node, 0)->name;
-        const HnNodeTime *a = hn_node_time(whole, name), *b = hn_node_time(less, name);
-        costs->layer[i] = a != NULL ? a->ms : 0;
+        const Measured of = { hn_node_out(l->node, 0)->name, hn_prune_layer_part(costs, (int)i, half) };
+        take_times(&of, whole, less, &costs->layer[i], &costs->part[i]);
         costs->rest -= costs->layer[i];
-        const double part = hn_prune_layer_part(costs, (int)i, half);
-        if (a != NULL && b != NULL && a->ms > 0 && part < 1) /* b = a * (fixed + (1 - fixed) * part) */
-            costs->part[i] = CLAMP((b->ms / a->ms - part) / (1 - part), 0, 1);
+    }
+    for (guint i = 0; i < costs->others->len; i++) {
+        HnPruneOther *o = costs->others->pdata[i];
+        const Measured of = { o->node, hn_prune_other_part(costs, o, half) };
+        take_times(&of, whole, less, &o->cost, &o->part);
+        costs->rest -= o->cost;
     }
     costs->rest = MAX(costs->rest, 0);
     q->ms = g_steal_pointer(&costs);
@@ -142,9 +163,16 @@ static gboolean times_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
     double unit = q->absolute ? 1e3 : q->ms->rest;
     for (guint i = 0; i < costs->map->layers->len && !q->absolute; i++)
         unit += q->ms->layer[i];
+    for (guint i = 0; i < costs->others->len && !q->absolute; i++)
+        unit += ((const HnPruneOther *)q->ms->others->pdata[i])->cost;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         costs->layer[i] = q->ms->layer[i] / unit;
         costs->part[i] = q->ms->part[i];
+    }
+    for (guint i = 0; i < costs->others->len; i++) { /* of the same map */
+        HnPruneOther *o = costs->others->pdata[i];
+        *o = (HnPruneOther){ o->node, o->members, ((HnPruneOther *)q->ms->others->pdata[i])->cost / unit,
+                             ((HnPruneOther *)q->ms->others->pdata[i])->part };
     }
     costs->rest = q->ms->rest / unit;
     return TRUE;

@@ -50,7 +50,10 @@ gboolean hn_step_has_types(const HnStep *s)
     for (int k = 0; k < s->n_out; k++)
         if (s->out[k].slot && !s->out[k].slot->tensor)
             return FALSE;
-    return s->n_out > 0 && s->out[0].slot;
+    for (int k = 0; k < s->n_out; k++)
+        if (s->out[k].slot)
+            return TRUE;
+    return FALSE;
 }
 
 void hn_step_cost(const HnStep *s, HnCost *c)

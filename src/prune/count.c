@@ -16,7 +16,7 @@ static void count_step(const HnStep *s, int depth, gpointer data)
         return;
     hn_step_cost(s, &cost);
     c->flops += cost.flops;
-    const HnValue *v = s->origin != NULL ? hn_node_out(s->origin, 0) : NULL;
+    const HnValue *v = s->origin != NULL ? hn_channels_result(s->origin) : NULL;
     if (c->by_node == NULL || v == NULL)
         return;
     double *of = g_hash_table_lookup(c->by_node, v->name);
@@ -55,6 +55,12 @@ gboolean hn_prune_flops_of_layers(HnModel *base, HnTensor *const *in, HnBudget *
         const double *of = g_hash_table_lookup(by_node, hn_node_out(l->node, 0)->name);
         costs->layer[i] = of != NULL ? *of : 0;
         costs->rest -= costs->layer[i];
+    }
+    for (guint i = 0; i < costs->others->len; i++) {
+        HnPruneOther *o = costs->others->pdata[i];
+        const double *of = g_hash_table_lookup(by_node, o->node);
+        o->cost = of != NULL ? *of : 0;
+        costs->rest -= o->cost;
     }
     return TRUE;
 }

@@ -111,6 +111,8 @@ static double all_vectors(const Subject *s)
     double sum = s->vectors->rest;
     for (guint i = 0; i < s->map->layers->len; i++)
         sum += s->vectors->layer[i];
+    for (guint i = 0; i < s->vectors->others->len; i++)
+        sum += ((const HnPruneOther *)s->vectors->others->pdata[i])->cost;
     return sum;
 }
 

@@ -1,6 +1,7 @@
 #include "prune/widths.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Of the channels of a class: where fewer stay its curve says little, and kernels gain nothing. No class gets below
  * before all have got there. */
@@ -8,10 +9,61 @@
 #define GATHERED 16 /* steps of a row for each vector of results, beside its products */
 #define TINY 1e-9   /* of a quotient that is a whole number but for rounding */
 
+static const HnTensor *weight_of(const HnPruneMap *map, const HnChannelMember *f)
+{
+    return hn_node_in(hn_graph_find(map->model->graph, f->node)->producer, f->input)->weight;
+}
+
+static void free_other(gpointer data)
+{
+    HnPruneOther *o = data;
+    g_array_unref(o->members);
+    g_free(o);
+}
+
+static gboolean is_layer(const HnPruneMap *map, const char *node)
+{
+    for (guint i = 0; i < map->layers->len; i++)
+        if (strcmp(hn_node_out(((const HnPruneLayer *)map->layers->pdata[i])->node, 0)->name, node) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean is_matrix(const HnTensor *t)
+{
+    int axes = 0;
+    for (int k = 0; t != NULL && k < t->ndim; k++)
+        axes += t->dims[k] > 1;
+    return axes > 1;
+}
+
+/* Those of matrices: vectors are added, or multiply, which costs little. */
+static GPtrArray *others_of(const HnPruneMap *map)
+{
+    const GPtrArray *members = hn_channels_members(map->channels);
+    GPtrArray *others = g_ptr_array_new_with_free_func(free_other);
+    for (int i = 0; i < (int)members->len; i++) {
+        const HnChannelMember *f = members->pdata[i];
+        const HnTensor *t = weight_of(map, f);
+        HnPruneOther *o = others->len > 0 ? others->pdata[others->len - 1] : NULL;
+        if (!is_matrix(t) || is_layer(map, f->node))
+            continue;
+        if (o == NULL || strcmp(o->node, f->node) != 0) {
+            o = g_new0(HnPruneOther, 1);
+            o->node = f->node;
+            o->members = g_array_new(FALSE, FALSE, sizeof(int));
+            g_ptr_array_add(others, o);
+        }
+        g_array_append_val(o->members, i);
+    }
+    return others;
+}
+
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map)
 {
+    const gsize n = map->layers->len + 1u;
     HnPruneCosts *c = g_new(HnPruneCosts, 1);
-    *c = (HnPruneCosts){ map, g_new0(double, map->layers->len + 1u), g_new0(double, map->layers->len + 1u), 0, 0 };
+    *c = (HnPruneCosts){ map, g_new0(double, n), g_new0(double, n), others_of(map), 0, 0 };
     return c;
 }
 
@@ -19,6 +71,7 @@ void hn_prune_costs_free(HnPruneCosts *c)
 {
     if (c == NULL)
         return;
+    g_ptr_array_unref(c->others);
     g_free(c->layer);
     g_free(c->part);
     g_free(c);
@@ -37,6 +90,8 @@ void hn_prune_costs_by_vectors(HnPruneCosts *c, int lanes)
 {
     c->lanes = lanes;
     c->rest /= lanes;
+    for (guint i = 0; i < c->others->len; i++)
+        ((HnPruneOther *)c->others->pdata[i])->cost /= lanes;
     for (guint i = 0; i < c->map->layers->len; i++) {
         const HnPruneLayer *l = c->map->layers->pdata[i];
         const double products = (double)(l->rows.groups * l->rows.k * l->rows.outs);
@@ -72,9 +127,38 @@ double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep
     return l->rows.groups > 1 && in == out ? in : in * out; /* whole groups go */
 }
 
+double hn_prune_other_part(const HnPruneCosts *costs, const HnPruneOther *other, const int *keep)
+{
+    const GPtrArray *members = hn_channels_members(costs->map->channels);
+    double left = 0, all = 0;
+    for (guint i = 0; i < other->members->len; i++) {
+        const HnChannelMember *f = members->pdata[g_array_index(other->members, int, i)];
+        const double n = (double)weight_of(costs->map, f)->n;
+        const double out = f->axis >= 0 ? staying(costs->map, f->out, f->n, keep) : 1;
+        const double in = f->in_axis >= 0 ? staying(costs->map, f->in, f->groups * f->in_n, keep) : 1;
+        left += n * out * in;
+        all += n;
+    }
+    return all > 0 ? left / all : 1;
+}
+
+double hn_prune_other_bytes(const HnPruneCosts *costs, const HnPruneOther *other)
+{
+    const GPtrArray *members = hn_channels_members(costs->map->channels);
+    double bytes = 0;
+    for (guint i = 0; i < other->members->len; i++)
+        bytes += (double)weight_of(costs->map, members->pdata[g_array_index(other->members, int, i)])->bytes;
+    return bytes;
+}
+
 double hn_prune_cost(const HnPruneCosts *costs, const int *keep)
 {
     double sum = costs->rest;
+    for (guint i = 0; i < costs->others->len; i++) {
+        const HnPruneOther *o = costs->others->pdata[i];
+        if (o->cost > 0)
+            sum += o->cost * (o->part + (1 - o->part) * hn_prune_other_part(costs, o, keep));
+    }
     for (int i = 0; i < (int)costs->map->layers->len; i++)
         if (costs->layer[i] > 0)
             sum += costs->layer[i] * (costs->part[i] + (1 - costs->part[i]) * hn_prune_layer_part(costs, i, keep));

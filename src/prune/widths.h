@@ -11,12 +11,21 @@
 
 G_BEGIN_DECLS
 
+/* A node whose cost falls as its weights do, such as a recurrent layer's. */
+typedef struct {
+    const char *node; /* HnChannelMember.node */
+    GArray *members;  /* int: of hn_channels_members() */
+    double cost;      /* of the dense model's; and of that, what does not fall */
+    double part;
+} HnPruneOther;
+
 typedef struct {
     const HnPruneMap *map;
-    double *layer; /* by layer: cost of the dense model's */
-    double *part;  /* by layer: of that, what does not fall with its channels, 0 to 1 */
-    double rest;   /* of all else */
-    int lanes;     /* 0: layers cost as their products do; else hn_prune_costs_by_vectors() */
+    double *layer;     /* by layer: cost of the dense model's */
+    double *part;      /* by layer: of that, what does not fall with its channels, 0 to 1 */
+    GPtrArray *others; /* HnPruneOther *: nodes that are no layers, but have weights that lose channels */
+    double rest;       /* of all else */
+    int lanes;         /* 0: layers cost as their products do; else hn_prune_costs_by_vectors() */
 } HnPruneCosts;
 
 HnPruneCosts *hn_prune_costs_new(const HnPruneMap *map);
@@ -30,7 +39,10 @@ void hn_prune_costs_by_vectors(HnPruneCosts *c, int lanes);
 
 /* With keep[c] channels of class c: of a layer, the part of its products that are left, and of all the cost. */
 double hn_prune_layer_part(const HnPruneCosts *costs, int layer, const int *keep);
+double hn_prune_other_part(const HnPruneCosts *costs, const HnPruneOther *other, const int *keep);
 double hn_prune_cost(const HnPruneCosts *costs, const int *keep);
+/* Bytes of its weights. */
+double hn_prune_other_bytes(const HnPruneCosts *costs, const HnPruneOther *other);
 
 /* Channels that a width of class c is a multiple of: `vector` numbers, or fewer where it has few channels. */
 int hn_prune_step(const HnPruneMap *map, int c, int vector);

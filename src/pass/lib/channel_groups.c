@@ -195,10 +195,20 @@ const int *hn_channels_at(const HnChannels *c, const HnValue *v, int *axis, int6
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
+const HnValue *hn_channels_result(const HnNode *n)
+{
+    for (guint k = 0; k < n->out->len; k++)
+        if (n->out->pdata[k] != NULL)
+            return n->out->pdata[k];
+    return NULL;
+}
+
 HnChannelMember *hn_channels_member(HnChannels *c, const HnNode *n, int input)
 {
     HnChannelMember *m = g_new0(HnChannelMember, 1);
-    *m = (HnChannelMember){ .node = hn_node_out(n, 0)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1 };
+    *m = (HnChannelMember){
+        .node = hn_channels_result(n)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1
+    };
     g_ptr_array_add(c->members, m);
     return m;
 }
@@ -331,10 +341,18 @@ static void bind_proportional(HnChannels *c)
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
+/* Of recurrent layers the last states may be all that is wanted. */
+static gboolean is_known(const HnChannels *c, const HnNode *n)
+{
+    if (n->op == NULL || hn_channels_result(n) == NULL)
+        return FALSE;
+    return hn_node_out(n, 0) != NULL || (c->bond == HN_BOND_FATE && n->op->channels.kind == HN_CH_RECURRENT);
+}
+
 static void follow_node(HnChannels *c, HnNode *n)
 {
     const char *reason = "is not known";
-    if (n->op != NULL && hn_node_out(n, 0) != NULL)
+    if (is_known(c, n))
         reason = c->bond == HN_BOND_UNIT ? hn_channels_follow_unit(c, n) : hn_channels_follow_fate(c, n);
     if (reason == NULL)
         return;

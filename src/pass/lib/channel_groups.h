@@ -46,7 +46,7 @@ const int *hn_channels_at(const HnChannels *c, const HnValue *v, int *axis, int6
  * them; the output channels are in the order of the groups. With HN_BOND_FATE groups is 1: what goes goes from all
  * groups, or whole groups go, of which only the axis of all of them knows. */
 typedef struct {
-    const char *node; /* name of the first output of the node that reads it */
+    const char *node; /* name of the first result of the node that reads it */
     int input;
     int axis; /* -1: none */
     int64_t n;
@@ -56,6 +56,8 @@ typedef struct {
     const int *in; /* [groups * in_n] */
 } HnChannelMember;
 
+/* The first of a node's results that there is; NULL: it has none. */
+const HnValue *hn_channels_result(const HnNode *n);
 const GPtrArray *hn_channels_members(const HnChannels *c); /* HnChannelMember * */
 
 /* What a Clip's input may reach: HN_BOND_UNIT lets units through as long as no element exceeds it. */
