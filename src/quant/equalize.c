@@ -149,9 +149,11 @@ static void add_sink(Equalize *e, const HnNode *n)
         for (int64_t k = 0; k < rows.k; k++) {
             const float *at_w = (const float *)rows.w->data + m * rows.row + k * rows.col, w = *at_w;
             const int64_t i = m * s->inputs + k / rows.taps;
-            s->most[i] = fmaxf(s->most[i], fabsf(w));
-            if (k % rows.taps > 0)
-                s->pair[i] = fmaxf(s->pair[i], fabsf(w) + fabsf(at_w[-rows.col]));
+            s->most[i] = fabsf(w) > s->most[i] ? fabsf(w) : s->most[i];
+            if (k % rows.taps > 0) {
+                const float pair = fabsf(w) + fabsf(at_w[-rows.col]);
+                s->pair[i] = pair > s->pair[i] ? pair : s->pair[i];
+            }
             s->square[i] += w * w;
         }
     g_ptr_array_add(e->sinks, s);
@@ -212,8 +214,8 @@ static gboolean look(gpointer data, guint i, const HnTensor *x, GError **error)
         float lo = 0, hi = 0;
         double square = 0;
         for (int64_t k = 0; k < inner; k++) {
-            lo = fminf(lo, e[k]);
-            hi = fmaxf(hi, e[k]);
+            lo = e[k] < lo ? e[k] : lo; /* as fminf() and fmaxf(), which are calls */
+            hi = e[k] > hi ? e[k] : hi;
             square += (double)e[k] * (double)e[k];
         }
         s->lo[half + c] = fmin(s->lo[half + c], (double)lo);
@@ -279,9 +281,15 @@ static double noise_of(const Equalize *e, const Sink *s)
         square[c] = s->x->square[c] / (unit[c] * unit[c]) * s->taps;
     }
     const double step = (hi - lo) / 255;
+    double activations = 0; /* of a group */
     for (int64_t m = 0; m < all; m++) {
         const int64_t first = m / s->outs * s->inputs;
-        double most = 0, pair = 0, last = 0, weights = 0, activations = 0;
+        double most = 0, pair = 0, last = 0, weights = 0;
+        if (m % s->outs == 0) {
+            activations = 0;
+            for (int64_t i = 0; i < s->inputs; i++)
+                activations += square[first + i];
+        }
         for (int64_t i = 0; i < s->inputs; i++) {
             const double u = unit[first + i], w = (double)s->most[m * s->inputs + i] * u;
             const double two = (double)s->pair[m * s->inputs + i] * u, beside = w + last;
@@ -289,7 +297,6 @@ static double noise_of(const Equalize *e, const Sink *s)
             pair = MAX(pair, MAX(two, beside));
             last = w;
             weights += (double)s->square[m * s->inputs + i] * u * u;
-            activations += square[first + i];
         }
         const double fine =
             fmax(most / 127, e->reduced ? fmin(pair / 127.9, most / 63) : 0); /* as quant/pack_weights.h */

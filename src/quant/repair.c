@@ -343,6 +343,10 @@ static gboolean (*const repairs[HN_REPAIRS])(Repair *r, HnQuantPlan **p, char **
     [HN_REPAIR_ROUNDING] = round_weights, [HN_REPAIR_BIAS] = correct_biases,
 };
 
+/* Where none has to be better than what was before, weights get their integers once: integers say nothing of factors. */
+static const HnRepair units_first[HN_REPAIRS] = { HN_REPAIR_EQUALIZE, HN_REPAIR_SMOOTH, HN_REPAIR_ROUNDING,
+                                                  HN_REPAIR_RANGES, HN_REPAIR_BIAS };
+
 static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *score, GError **error)
 {
     HnRepairStep step = { .repair = k, .before = *score };
@@ -398,9 +402,11 @@ static gboolean repair(Repair *r, HnQuantPlan **p, GError **error)
                             !score_part(r, *p, HN_PART_ACTIVATIONS, &log->activations, error)))
             return FALSE;
     }
-    for (int k = 0; k < HN_REPAIRS && !hn_tune_late(r->o->search->budget); k++)
+    for (int i = 0; i < HN_REPAIRS && !hn_tune_late(r->o->search->budget); i++) {
+        const HnRepair k = r->o->anyway ? units_first[i] : (HnRepair)i;
         if ((r->o->wanted & 1u << k) != 0 && !try_repair(r, k, p, &score, error))
             return FALSE;
+    }
     log->repaired = score;
     return TRUE;
 }

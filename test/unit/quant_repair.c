@@ -528,6 +528,43 @@ static void test_repair(void)
     case_clear(&c);
 }
 
+static void count_rounding(gpointer data, const char *what, guint64 done, guint64 total)
+{
+    guint *passes = data;
+    *passes += strcmp(what, "rounding") == 0 && done == 0 && total > 0;
+}
+
+/* What is known to be wanted is done in an order in which weights are rounded once, with the same result. */
+static void test_anyway(void)
+{
+    const guint units = 1u << HN_REPAIR_EQUALIZE | 1u << HN_REPAIR_SMOOTH, rounding = 1u << HN_REPAIR_ROUNDING;
+    double sqnr[2];
+    for (int apart = 0; apart < 2; apart++) {
+        Case c;
+        HnRepairLog log;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = uneven("Relu(%1)");
+        guint passes = 0;
+        case_init(&c, text, &(HnQuantOptions){ .activations = HN_U8 }, HN_FORM_INT8);
+        const HnProgress progress = { .fn = count_rounding, .data = &passes };
+        HnRepairOptions o = { .search = &c.search, .samples = c.samples, .anyway = TRUE, .replace = replace };
+        o.samples.progress = &progress;
+        o.calibrate = recalibrate;
+        o.data = &c;
+        for (int step = 0; step <= apart; step++) {
+            o.wanted = apart ? step == 0 ? units : rounding : units | rounding;
+            g_assert_true(hn_quant_repair(&c.plan, &o, &log, &error));
+            g_assert_no_error(error);
+            g_assert_cmpuint(log.kept, ==, o.wanted);
+            hn_repair_log_clear(&log);
+        }
+        g_assert_cmpuint(passes, ==, 1);
+        sqnr[apart] = sqnr_of(&c, c.plan);
+        case_clear(&c);
+    }
+    g_assert_cmpfloat(sqnr[0], ==, sqnr[1]);
+}
+
 /* A model that is repaired already gains nothing from the same once more, and stays as it is. */
 static void test_dropped(void)
 {
@@ -573,6 +610,7 @@ int main(int argc, char **argv)
     g_test_add_func("/quant/equalize", test_equalize);
     g_test_add_func("/quant/repair/all", test_repair);
     g_test_add_func("/quant/repair/late", test_late);
+    g_test_add_func("/quant/repair/anyway", test_anyway);
     g_test_add_func("/quant/repair/dropped", test_dropped);
     g_test_add_func("/quant/repair/names", test_names);
     return g_test_run();
