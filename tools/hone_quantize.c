@@ -53,8 +53,11 @@ static gboolean open_scorer(Quantize *q, GError **error)
         return FALSE;
     const guint64 start = hn_now_ns();
     q->scorer = hn_scorer_new(g_steal_pointer(&given), q->data, q->held_first, q->held, &o, error);
-    if (q->scorer == NULL)
+    if (q->scorer == NULL) {
+        if (q->reserve > 0 && error != NULL && g_error_matches(*error, HN_ERROR, HN_ERROR_BUDGET))
+            g_prefix_error(error, "running the model: ");
         return FALSE;
+    }
     q->sample_seconds = (double)(hn_now_ns() - start) * 1e-9 / (double)MAX(q->held, 1);
     q->so = (HnSearchOptions){ .open = quantize_open_prepared,
                                .data = q,
@@ -223,7 +226,7 @@ static gboolean open_all(Quantize *q, GError **error)
         return FALSE;
     if (!quantize_take_hashes(q, error) || (q->recipe != NULL && !quantize_check_recipe(q, error)))
         return FALSE;
-    return open_scorer(q, error) && quantize_check_original(q, error);
+    return quantize_forecast(q, error) && open_scorer(q, error) && quantize_check_original(q, error);
 }
 
 /* Ranges, repairs, and the search: q->search. */
@@ -275,7 +278,13 @@ static gboolean find_in_time(Quantize *q, GError **error)
 {
     GError *failure = NULL;
     const gboolean found = find_plan(q, &failure);
-    const gboolean cut = !found && quantize_was_cut(q, &failure);
+    gboolean cut = !found && quantize_was_cut(q, &failure);
+    if (!found && !cut && q->reserve > 0 && q->search.plan != NULL &&
+        g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+        hn_context_warn(q->ctx, "the search ended early: %s", failure->message);
+        g_clear_error(&failure);
+        cut = TRUE;
+    }
     (void)hn_tune_phase_end(&q->limits);
     if (!found && !cut) {
         g_propagate_error(error, failure);

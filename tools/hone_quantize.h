@@ -95,7 +95,8 @@ typedef struct {
     gboolean has_speedup;
     HnSpeedup speedup;
     guint64 file_before, file_after;
-    gsize forecast; /* bytes of calibration */
+    gsize forecast;             /* bytes of calibration */
+    gsize trial_bytes, reserve; /* of --mem-limit: what a trial needs, and the largest phase behind the search */
 } Quantize;
 
 /* hone_quantize.c: as a file, after it was read back and run */
@@ -122,6 +123,16 @@ gboolean quantize_recalibrate(Quantize *q, HnQuantPlan *const *p, GError **error
 
 /* Those of q->base by the method that was chosen. */
 gboolean quantize_spans(Quantize *q, GError **error);
+
+/* Knows by name what p wants of m, *values (HnValue *; NULL: is not asked for). */
+HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQuantPlan *p, HnBudget *budget,
+                                       GPtrArray **values, GError **error);
+
+/* quantize_memory.c: --mem-limit */
+/* BUDGET, with what each phase needs, where that is more than the limit; nothing has run by then. */
+gboolean quantize_forecast(Quantize *q, GError **error);
+/* The search and what follows have the memory that they need, and `more`. */
+gboolean quantize_has_room(const Quantize *q, gsize more);
 
 /* quantize_repair.c: q->base, made less wrong */
 gboolean quantize_repair(Quantize *q, GError **error);

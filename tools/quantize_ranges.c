@@ -90,22 +90,30 @@ static gboolean read_ranges(const Quantize *q, GError **error)
     return FALSE;
 }
 
-/* Looks at the samples for what p wants to know of m; *values: that. */
-static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, GPtrArray **values, GError **error)
+HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQuantPlan *p, HnBudget *budget,
+                                       GPtrArray **values, GError **error)
 {
     g_autoptr(HnQuantPlan) spread = hn_quant_plan_copy(p);
     hn_quant_spread(spread, m);
-    *values = hn_quant_wanted(spread, m);
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
-    for (guint i = 0; i < (*values)->len; i++)
-        g_ptr_array_add(names, ((const HnValue *)(*values)->pdata[i])->name);
+    g_autoptr(GPtrArray) wanted = hn_quant_wanted(spread, m), names = g_ptr_array_new();
+    for (guint i = 0; i < wanted->len; i++)
+        g_ptr_array_add(names, ((const HnValue *)wanted->pdata[i])->name);
     g_ptr_array_add(names, NULL);
     const HnCalibrateOptions o = { .values = (const char *const *)names->pdata,
                                    .threads = q->ctx->common.threads,
                                    .seed = q->ctx->common.seed,
-                                   .budget = q->ctx->budget,
+                                   .budget = budget,
                                    .progress = &q->ctx->progress };
-    g_autoptr(HnCalibrator) c = hn_calibrator_new(m, q->backend, &o, error);
+    HnCalibrator *c = hn_calibrator_new(m, q->backend, &o, error);
+    if (values != NULL)
+        *values = g_steal_pointer(&wanted);
+    return c;
+}
+
+/* Looks at the samples for what p wants to know of m; *values: that. */
+static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, GPtrArray **values, GError **error)
+{
+    g_autoptr(HnCalibrator) c = quantize_open_calibrator(q, m, p, q->ctx->budget, values, error);
     return c != NULL && watch(q, c, error) ? g_steal_pointer(&c) : NULL;
 }
 

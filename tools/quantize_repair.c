@@ -38,6 +38,7 @@ static HnRepairOptions options_of(Quantize *q, guint wanted)
         .wanted = wanted,
         .parts = !q->weights_only && q->has_data,
         .anyway = q->plan_repairs != NULL,
+        .reserve = q->reserve,
         .replace = replace,
         .calibrate = q->plan_spans || !q->by_ranges ? NULL : calibrate,
         .one_method = one_method,
@@ -80,8 +81,12 @@ gboolean quantize_repair(Quantize *q, GError **error)
     q->repairs_wanted = wanted;
     GError *failure = NULL;
     if (!hn_quant_repair(&q->base, &o, &q->repairs, &failure) && !quantize_was_cut(q, &failure)) {
-        g_propagate_error(error, failure);
-        return FALSE;
+        if (q->reserve == 0 || !g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
+        hn_context_note(q->ctx, 1, "no repairs: %s", failure->message);
+        g_clear_error(&failure);
     }
     q->cut = q->cut || (q->limits.last != 0 && (wanted & ~q->repairs.tried) != 0);
     if (q->repairs.kept >> HN_REPAIR_BIAS & 1)

@@ -130,7 +130,7 @@ gboolean quantize_make_folds(Quantize *q, GError **error)
             failure = g_steal_pointer(&failed[i]);
         g_clear_error(&failed[i]);
     }
-    if (failure != NULL || hn_tune_late(&q->limits)) {
+    if (failure != NULL || hn_tune_late(&q->limits) || !quantize_has_room(q, q->trial_bytes)) {
         quantize_clear_folds(q);
         if (failure == NULL || g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* of time, or of memory */
             g_clear_error(&failure);

@@ -31,11 +31,14 @@ gboolean hn_session_need(HnModel *m, const HnBackend *backend, int threads, HnTe
         return TRUE;
     g_autoptr(HnBudget) budget = hn_budget_new(most);
     if (plan(m, backend, threads, budget, in, &real, &failure)) {
-        const gsize all = real.arena_bytes + real.output_bytes + real.packed_bytes;
+        const gsize peak = hn_budget_peak(budget);
+        const gsize all = MAX(real.arena_bytes + real.output_bytes + real.packed_bytes, peak);
         need->beside = all > need->values ? all - need->values : 0;
         return TRUE;
     }
-    if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) {
+    if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* it is more than that */
+        const gsize least = most > need->values ? most - need->values + 1 : 0;
+        need->beside = MAX(need->beside, least);
         g_clear_error(&failure);
         return TRUE;
     }

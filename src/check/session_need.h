@@ -3,7 +3,7 @@
  *
  * Values are planned without memory for them. What kernels take beside them, scratch memory and packed weights, is
  * known by preparing the model once within a limit; where that does not do, or where no limit is set, it is guessed by
- * the bytes of the weights.
+ * the bytes of the weights, and more than that limit.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ G_BEGIN_DECLS
 typedef struct {
     gsize values;  /* of one run, results included */
     gsize results; /* of these */
-    gsize beside;  /* scratch memory and packed weights */
+    gsize beside;  /* scratch memory and packed weights, and what packing takes */
 } HnSessionNeed;
 
 /* in: a sample. most: bytes that finding out may take for the time being. Errors: those of preparing the model, but for

@@ -343,9 +343,20 @@ static gboolean (*const repairs[HN_REPAIRS])(Repair *r, HnQuantPlan **p, char **
     [HN_REPAIR_ROUNDING] = round_weights, [HN_REPAIR_BIAS] = correct_biases,
 };
 
-/* Where none has to be better than what was before, weights get their integers once: integers say nothing of factors. */
+/* Where none has to be better than what was before, weights get their integers once: integers say nothing of factors.
+ */
 static const HnRepair units_first[HN_REPAIRS] = { HN_REPAIR_EQUALIZE, HN_REPAIR_SMOOTH, HN_REPAIR_ROUNDING,
                                                   HN_REPAIR_RANGES, HN_REPAIR_BIAS };
+
+/* BUDGET: what follows the repairs would lack memory. */
+static gboolean leaves_enough(const Repair *r, GError **error)
+{
+    const gsize limit = hn_budget_limit(r->o->samples.budget), used = hn_budget_used(r->o->samples.budget);
+    if (limit == 0 || (used <= limit && limit - used >= r->o->reserve))
+        return TRUE;
+    g_set_error_literal(error, HN_ERROR, HN_ERROR_BUDGET, "it would leave too little memory for what follows");
+    return FALSE;
+}
 
 static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *score, GError **error)
 {
@@ -361,7 +372,7 @@ static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *scor
         return FALSE;
     GError *failure = NULL;
     r->changes = TRUE;
-    gboolean ok = repairs[k](r, &copy, &step.what, &failure);
+    gboolean ok = repairs[k](r, &copy, &step.what, &failure) && leaves_enough(r, &failure);
     if (ok && r->changes && !r->o->anyway)
         ok = score_of(r, copy, &step.after, &failure);
     else

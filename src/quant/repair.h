@@ -71,6 +71,7 @@ typedef struct {
     /* p[HN_CALIB_METHODS], copies of one plan, get the spans that each method finds in what search->open() gives. NULL:
      * the plan has the spans of the repaired model. */
     gboolean (*calibrate)(gpointer data, HnQuantPlan *const *p, GError **error);
+    gsize reserve;       /* bytes that have to be left of the samples' budget; what leaves less is not kept */
     gboolean one_method; /* only the one asked for: it is `method` */
     HnCalibMethod method;
     gpointer data;

@@ -642,6 +642,13 @@ static gboolean look(Rounding *r, HnCapture *capture, GError **error)
     return ok;
 }
 
+/* Bytes for one pass: where memory is limited no more than half of what is left. */
+static gsize room_of(HnBudget *budget)
+{
+    const gsize limit = hn_budget_limit(budget), used = hn_budget_used(budget);
+    return limit == 0 ? TOGETHER : MIN(TOGETHER, used < limit ? (limit - used) / 2 : 0);
+}
+
 static guint name_at(GPtrArray *names, const char *name)
 {
     guint i = 0;
@@ -659,10 +666,11 @@ static gboolean round_all(HnQuantPlan *p, HnModel *m, const HnCaptureOptions *o,
     Rounding r = { .p = p, .o = o, .budget = o->budget, .level = hn_cpu_level(), .log = log };
     gboolean ok = TRUE;
     for (guint i = 0; i < layers->len && ok;) {
+        const gsize room = room_of(o->budget);
         gsize bytes = 0;
         r.layers = g_ptr_array_new();
         g_ptr_array_set_size(names, 0);
-        for (; i < layers->len && (r.layers->len == 0 || bytes + bytes_of_pass(layers->pdata[i]) <= TOGETHER); i++) {
+        for (; i < layers->len && (r.layers->len == 0 || bytes + bytes_of_pass(layers->pdata[i]) <= room); i++) {
             Layer *l = layers->pdata[i];
             for (guint k = 0; k < l->nodes->len; k++) {
                 const guint at = name_at(names, hn_node_in(l->nodes->pdata[k], 0)->name);

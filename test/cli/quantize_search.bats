@@ -225,6 +225,28 @@ EOF
     refuses 3 "the smallest quantized model in this mode" hone-quantize -v "$model" --calib "$train" --size 10% --time-budget 5s -o no.onnx
 }
 
+# needed OPTION...: bytes of the phase that needs most, as -v tells before anything runs
+needed() {
+    hone-quantize -v "$model" --calib "$train" --force -o out.onnx --mem-limit 1G "$@" 2>&1 >/dev/null |
+        sed -n 's/.*: memory: //p' | grep -o '[0-9.]* [KM]B' |
+        awk '{ n = $1 * ($2 == "MB" ? 1e6 : 1e3); if (n > most) most = n } END { printf "%d\n", most }'
+}
+
+@test "quantize: --mem-limit is refused with what each phase needs, or is enough" {
+    local most few=(--samples 6)
+    for mode in static dynamic weights; do
+        most=$(needed --mode $mode)
+        [ "$most" -gt 1000000 ]
+        refuses 6 "too small; needed: " hone-quantize -q "$model" --calib "$train" --mode $mode \
+            --mem-limit $((most * 9 / 10)) -o no.onnx
+        succeeds hone-quantize -q "$model" --calib "$train" --force --mode $mode --mem-limit $((most * 21 / 20)) -o out.onnx
+    done
+    # samples left out in turn, and repairs, are done without where they need more
+    succeeds hone-quantize -q "$model" --calib "$train" --force "${few[@]}" --mem-limit "$(($(needed "${few[@]}") * 21 / 20))" -o out.onnx
+    refuses 6 "memory limit of 400 KB" hone-quantize -q "$model" --calib "$train" --mem-limit 400K -o no.onnx
+    [ ! -e no.onnx ]
+}
+
 # in_time SECONDS OPTION...: within that, a tenth of it and 1 s, with a file that does what the report says
 in_time() {
     local start end seconds=$1
