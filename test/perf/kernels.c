@@ -152,6 +152,13 @@ static const struct {
     { "words/64-3x1",
       "%x:f32[1,64,32,32]) -> (%y) { %c = Conv(%x, w:f32[64,64,3,1], b:f32[64]) pads=[1,0,1,0] %y = Relu(%c)",
       2.0 * 64 * 64 * 3 * 32 * 32 },
+    { "efficient/16-96-swish",
+      "%x:f32[1,16,96,96]) -> (%y) { %c = Conv(%x, w:f32[96,16,1,1], b:f32[96]) %s = Sigmoid(%c) %y = Mul(%c, %s)",
+      2.0 * 16 * 96 * 96 * 96 },
+    { "efficient/144-depthwise-swish",
+      "%x:f32[1,144,48,48]) -> (%y) { %c = Conv(%x, w:f32[144,1,3,3], b:f32[144]) group=144 pads=[1,1,1,1] "
+      "%s = Sigmoid(%c) %y = Mul(%c, %s)",
+      2.0 * 144 * 9 * 48 * 48 },
     { "words/24-3x1-leaky",
       "%x:f32[1,24,74,32]) -> (%y) { %c = Conv(%x, w:f32[24,24,3,1], b:f32[24]) %l = LeakyRelu(%c) alpha=0.2 "
       "%y = Max(%l, k:f32={-0.4})",

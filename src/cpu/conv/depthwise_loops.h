@@ -33,6 +33,8 @@ INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
             EACH_POST(HN_POST_GATE)
             EACH_POST(HN_POST_SCALE)
             EACH_POST(HN_POST_SHIFT)
+            EACH_POST(HN_POST_SIGMOID)
+            EACH_POST(HN_POST_SWISH)
         }
     }
     HN_UNROLL

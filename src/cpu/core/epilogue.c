@@ -316,6 +316,12 @@ static gboolean post_of(const HnEpilogueOp *op, HnPost *post)
                           .scale = op->scale,
                           .shift = op->shift };
         return TRUE;
+    case HN_EPILOGUE_SIGMOID:
+        post->kind = HN_POST_SIGMOID;
+        return TRUE;
+    case HN_EPILOGUE_SWISH:
+        post->kind = HN_POST_SWISH;
+        return TRUE;
     default:
         return FALSE;
     }
@@ -326,7 +332,7 @@ int hn_epilogue_posts(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *post)
     int n = 0;
     if (e->lo > HN_GEMM_KERNEL_LOW || e->hi < HN_GEMM_KERNEL_HIGH) /* these bounds are not the last ones */
         post[n++] = (HnPost){ .kind = HN_POST_CLIP, .a = e->lo, .b = e->hi };
-    while (e->rest < a->n && post_of(&a->op[e->rest], &post[n])) {
+    while (e->rest < a->n && post_of(&a->op[e->rest], &post[n]) && hn_post_in_registers(post[n].kind)) {
         n++;
         e->rest++;
     }

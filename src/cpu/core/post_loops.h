@@ -19,13 +19,15 @@
             HN_VSTORE_N(at, v, (int)n);                                      \
         }                                                                    \
         break;
-#define EACH_KIND(OF) \
-    OF(HN_POST_CLIP)  \
-    OF(HN_POST_LEAKY) \
-    OF(HN_POST_RAMP)  \
-    OF(HN_POST_GATE)  \
-    OF(HN_POST_SCALE) \
-    OF(HN_POST_SHIFT)
+#define EACH_KIND(OF)   \
+    OF(HN_POST_CLIP)    \
+    OF(HN_POST_LEAKY)   \
+    OF(HN_POST_RAMP)    \
+    OF(HN_POST_GATE)    \
+    OF(HN_POST_SCALE)   \
+    OF(HN_POST_SHIFT)   \
+    OF(HN_POST_SIGMOID) \
+    OF(HN_POST_SWISH)
 
 static HN_TARGET void HN_V(post_rows)(const HnPost *p, float *y, int64_t pitch, int64_t rows, int64_t c, int64_t n)
 {

@@ -4,6 +4,7 @@
  */
 #include "cpu/core/post.h"
 #include "cpu/core/vec.h"
+#include "cpu/core/vecexp.h"
 
 static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(post)(const HnPostKind kind, HN_VEC v, HN_VEC u,
                                                                          HN_VEC w)
@@ -22,6 +23,10 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(post)(const H
         return HN_VFMA(v, u, w);
     case HN_POST_SHIFT:
         return HN_VADD(v, w);
+    case HN_POST_SIGMOID:
+        return one / HN_V(vec_logistic)(v);
+    case HN_POST_SWISH:
+        return v / HN_V(vec_logistic)(HN_VMUL(u, v));
     }
     return v;
 }

@@ -3,6 +3,7 @@
  */
 #include <stdint.h>
 
+#include "cpu/core/vecexp.h"
 #include "cpu/core/vecmath.h"
 
 #define DEFINE_FN(name, EXPR)                                                               \
@@ -47,17 +48,35 @@ DEFINE_FN(do_relu, v <= 0 ? 0 : v)
 DEFINE_FN(do_round, rintf(v))
 DEFINE_FN(do_selu, b *(v > 0 ? v : a * HN_V(expm1_negative)(v)))
 DEFINE_FN(do_shrink, v<-a ? v + b : v> a ? v - b : v != v ? v : 0.0f)
-DEFINE_FN(do_sigmoid, HN_V(sigmoid)(v))
 DEFINE_FN(do_sign, v > 0 ? 1.0f : v < 0 ? -1.0f : v)
 DEFINE_FN(do_sinh, sinhf(v))
 DEFINE_FN(do_softplus, HN_V(softplus)(v))
 DEFINE_FN(do_softsign, v / (1.0f + fabsf(v)))
 DEFINE_FN(do_sqrt, sqrtf(v))
 DEFINE_FN(do_square, v *v)
-DEFINE_FN(do_swish, v *HN_V(sigmoid)(a *v))
 DEFINE_FN(do_tan, tanf(v))
 DEFINE_FN(do_tanh, HN_V(tanh)(v))
 DEFINE_FN(do_thresholdedrelu, v > a ? v : v != v ? v : 0.0f)
+
+/* The same of whole vectors */
+#define DEFINE_VEC(name, EXPR)                                                              \
+    static HN_TARGET void HN_V(name)(const float *x, float *y, int64_t n, float a, float b) \
+    {                                                                                       \
+        (void)a;                                                                            \
+        (void)b;                                                                            \
+        int64_t i = 0;                                                                      \
+        for (; i + HN_LANES <= n; i += HN_LANES) {                                          \
+            const HN_VEC v = HN_VLOAD(x + i);                                               \
+            HN_VSTORE(y + i, EXPR);                                                         \
+        }                                                                                   \
+        if (i < n) {                                                                        \
+            const HN_VEC v = HN_VLOAD_N(x + i, (int)(n - i)), last = EXPR;                  \
+            HN_VSTORE_N(y + i, last, (int)(n - i));                                         \
+        }                                                                                   \
+    }
+
+DEFINE_VEC(do_sigmoid, HN_VSET(1) / HN_V(vec_logistic)(v))
+DEFINE_VEC(do_swish, v / HN_V(vec_logistic)(HN_VMUL(HN_VSET(a), v)))
 
 static HN_TARGET void HN_V(do_clip)(const float *x, float *y, int64_t n, float a, float b)
 {
@@ -87,4 +106,5 @@ static HN_TARGET void HN_V(do_sine)(const float *x, float *y, int64_t n, float a
 }
 
 #undef DEFINE_FN
+#undef DEFINE_VEC
 #undef LIMITED

@@ -169,6 +169,9 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
         case HN_POST_SHIFT:
             EACH_ROW(POST_SHIFT)
             break;
+        case HN_POST_SIGMOID: /* not in registers */
+        case HN_POST_SWISH:
+            break;
         }
     }
     const HN_VEC lo = HN_VSET(t->lo), hi = HN_VSET(t->hi); /* not before: registers are few */

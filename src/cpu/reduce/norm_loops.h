@@ -7,6 +7,7 @@
 
 #include "cpu/reduce/norm.h"
 #include "cpu/core/vec.h"
+#include "cpu/core/vecexp.h"
 #include "cpu/core/vecmath.h"
 
 static HN_TARGET float HN_V(row_sum)(const float *x, int64_t n)
@@ -104,20 +105,37 @@ static HN_TARGET float HN_V(row_max)(const float *x, int64_t n)
 /* y = e^(x - max); their sum */
 static HN_TARGET float HN_V(row_exp)(float *y, const float *x, int64_t n, float max)
 {
-    HN_IVDEP
-    for (int64_t i = 0; i < n; i++)
-        y[i] = HN_V(exp_share)(x[i] - max);
+    const HN_VEC less = HN_VSET(max);
+    int64_t i = 0;
+    for (; i + HN_LANES <= n; i += HN_LANES)
+        HN_VSTORE(y + i, HN_V(vec_exp_share)(HN_VLOAD(x + i) - less));
+    if (i < n) {
+        const HN_VEC last = HN_V(vec_exp_share)(HN_VLOAD_N(x + i, (int)(n - i)) - less);
+        HN_VSTORE_N(y + i, last, (int)(n - i));
+    }
     return HN_V(row_sum)(y, n);
 }
 
 /* The sum alone */
 static HN_TARGET float HN_V(row_exp_sum)(const float *x, int64_t n, float max)
 {
-    float a = 0;
-    HN_SUM1(a)
-    for (int64_t i = 0; i < n; i++)
-        a += HN_V(exp_share)(x[i] - max);
-    return a;
+    const HN_VEC less = HN_VSET(max);
+    HN_VEC a = HN_VSET(0), b = a;
+    int64_t i = 0;
+    for (; i + 2 * HN_LANES <= n; i += 2 * HN_LANES) {
+        a = a + HN_V(vec_exp_share)(HN_VLOAD(x + i) - less);
+        b = b + HN_V(vec_exp_share)(HN_VLOAD(x + i + HN_LANES) - less);
+    }
+    if (i + HN_LANES <= n) {
+        a = a + HN_V(vec_exp_share)(HN_VLOAD(x + i) - less);
+        i += HN_LANES;
+    }
+    if (i < n) {
+        float rest[HN_LANES];
+        HN_VSTORE(rest, HN_V(vec_exp_share)(HN_VLOAD_N(x + i, (int)(n - i)) - less));
+        b = b + HN_VLOAD_N(rest, (int)(n - i));
+    }
+    return HN_VSUM(a + b);
 }
 
 static HN_TARGET void HN_V(row_log_share)(float *y, const float *x, int64_t n, float max, float log_sum)
