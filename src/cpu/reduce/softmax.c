@@ -1,5 +1,5 @@
 /*
- * Softmax and LogSoftmax along any axis. f16 and bf16 rows are computed in f32.
+ * Softmax and LogSoftmax along any axis, of f32 and f64. f16 and bf16 rows are computed in f32.
  */
 #include "op/softmax.h"
 
@@ -9,14 +9,24 @@
 #include "cpu/reduce/norm.h"
 #include "op/index.h"
 
+#define HN_LEVEL plain
+#include "cpu/reduce/softmax_f64_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx2
+#include "cpu/reduce/softmax_f64_loops.h"
+#undef HN_LEVEL
+#define HN_LEVEL avx512
+#include "cpu/reduce/softmax_f64_loops.h"
+#undef HN_LEVEL
+
 #define WIDTH 64 /* columns taken at a time */
 
 typedef struct {
     const HnRowFns *fns;
     int64_t outer, n, inner;
-    gboolean logs;
-    HnDtype half;     /* HN_UNDEFINED: f32 */
-    gboolean several; /* rows so short that they are taken HN_SHORT_ROWS at a time */
+    gboolean logs, wide; /* wide: f64 */
+    HnDtype half;        /* HN_UNDEFINED: f32 or f64 */
+    gboolean several;    /* rows so short that they are taken HN_SHORT_ROWS at a time */
     int threads;
 } Softmax;
 
@@ -55,12 +65,12 @@ static const char *softmax_reject(const HnStep *s)
 {
     const HnTensor *x = hn_cpu_in(s, 0);
     int64_t outer, n, inner;
-    if (x->dtype != HN_F32 && !hn_dtype_is_half(x->dtype))
-        return "only f32, f16, bf16";
+    if (x->dtype != HN_F32 && x->dtype != HN_F64 && !hn_dtype_is_half(x->dtype))
+        return "only f32, f64, f16, bf16";
     if (x->n == 0)
         return "nothing to compute";
     rows_of(s, &outer, &n, &inner);
-    return x->dtype != HN_F32 && inner > 1 ? "rows of a half type that are not contiguous" : NULL;
+    return hn_dtype_is_half(x->dtype) && inner > 1 ? "rows of a half type that are not contiguous" : NULL;
 }
 
 static gboolean softmax_prepare(HnStep *s, GError **error)
@@ -72,8 +82,9 @@ static gboolean softmax_prepare(HnStep *s, GError **error)
     m->fns = hn_cpu_rows();
     rows_of(s, &m->outer, &m->n, &m->inner);
     m->logs = s->op == &hn_op_logsoftmax;
-    m->half = x->dtype != HN_F32 ? x->dtype : HN_UNDEFINED;
-    m->several = m->half == HN_UNDEFINED && m->inner == 1 && m->n <= HN_SHORT && m->outer >= 4;
+    m->wide = x->dtype == HN_F64;
+    m->half = hn_dtype_is_half(x->dtype) ? x->dtype : HN_UNDEFINED;
+    m->several = x->dtype == HN_F32 && m->inner == 1 && m->n <= HN_SHORT && m->outer >= 4;
     m->threads = hn_cpu_threads_for(s, 16 * (double)x->n);
     if (m->half != HN_UNDEFINED)
         s->scratch_bytes = (gsize)m->n * sizeof(float) * (gsize)m->threads;
@@ -109,6 +120,21 @@ static void one_block(const Softmax *m, float *y, const float *x, int64_t i)
     m->fns->columns(y + at, x + at, m->n, m->inner, MIN(WIDTH, m->inner - c), most, sum, m->logs);
 }
 
+static void one_wide(const Softmax *m, double *y, const double *x, int64_t i)
+{
+    static void (*const row_fns[])(double *, const double *, int64_t, gboolean) = HN_TABLE_OF_LEVELS(row_softmax_f64);
+    static void (*const column_fns[])(double *, const double *, int64_t, int64_t, int64_t, double *, double *,
+                                      gboolean) = HN_TABLE_OF_LEVELS(columns_softmax_f64);
+    if (m->inner == 1) {
+        row_fns[hn_cpu_level()](y + i * m->n, x + i * m->n, m->n, m->logs);
+        return;
+    }
+    const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
+    double most[WIDTH], sum[WIDTH];
+    const int64_t c = i % blocks * WIDTH, at = i / blocks * m->n * m->inner + c;
+    column_fns[hn_cpu_level()](y + at, x + at, m->n, m->inner, MIN(WIDTH, m->inner - c), most, sum, m->logs);
+}
+
 /* Part t of all blocks, rows or rows of half numbers, as many parts as threads. */
 static void run_part(const HnStep *s, int t)
 {
@@ -123,7 +149,9 @@ static void run_part(const HnStep *s, int t)
         return;
     }
     for (int64_t i = n * t / m->threads; i < n * (t + 1) / m->threads; i++) {
-        if (m->half != HN_UNDEFINED)
+        if (m->wide)
+            one_wide(m, y, x, i);
+        else if (m->half != HN_UNDEFINED)
             half_row(m, (uint16_t *)y + i * m->n, (const uint16_t *)x + i * m->n, (float *)s->scratch + t * m->n);
         else if (m->inner > 1)
             one_block(m, y, x, i);
