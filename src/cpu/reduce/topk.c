@@ -1,58 +1,164 @@
 /*
- * TopK of f32: a heap of the best so far in scratch memory, its root being what an element has to beat. A NaN counts as
- * larger than everything; equal values keep their order.
+ * TopK of f32. An element and its place are one number, larger for what comes first in the result: a NaN counts as
+ * larger than everything, equal values keep their order. Few are kept in order, each new one put in; many are gathered
+ * in a buffer of twice the number, of which the better half stays whenever it is full. Whole blocks of elements that
+ * are no better than the worst kept one are passed over.
  */
 #include "op/topk.h"
+
+#include <string.h>
 
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
-typedef struct {
-    float v;
-    int64_t i;
-} Item;
+#define FEW 8     /* elements that are kept in order */
+#define BLOCK 16  /* elements that are looked at together */
+#define ROUNDS 48 /* of a partition, behind which the buffer is sorted: the pivots are bad ones */
 
-/* a comes before b in the result */
-static inline gboolean before(Item a, Item b, gboolean smallest)
+static inline uint64_t rank_of(float v, int64_t i, gboolean smallest)
 {
-    const gboolean nan_a = a.v != a.v, nan_b = b.v != b.v;
-    if (nan_a != nan_b)
-        return nan_a != smallest;
-    if (a.v == b.v || nan_a)
-        return a.i < b.i;
-    return (a.v > b.v) != smallest;
+    const float one_zero = v + 0.0f; /* of -0, too */
+    uint32_t bits;
+    memcpy(&bits, &one_zero, sizeof bits);
+    bits = v != v ? UINT32_MAX : (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)(smallest ? ~bits : bits) << 32 | (uint32_t) ~(uint32_t)i;
 }
 
-/* Item `at` of n finds its place among those below it. */
-static void sink(Item *h, int64_t n, int64_t at, gboolean smallest)
+static inline int64_t place_of(uint64_t rank)
 {
-    const Item item = h[at];
+    return (uint32_t) ~(uint32_t)rank;
+}
+
+static inline gboolean may_be_better(float v, float worst, gboolean smallest)
+{
+    return smallest ? !(v >= worst) : !(v <= worst); /* TRUE of NaN */
+}
+
+/* The first of elements [i, n) that may be better than an earlier one, n: none. */
+static inline int64_t next_better(const float *x, int64_t i, int64_t n, float worst, gboolean smallest)
+{
+    for (; i + BLOCK <= n; i += BLOCK) {
+        int any = 0;
+        for (int j = 0; j < BLOCK; j++)
+            any |= may_be_better(x[i + j], worst, smallest);
+        if (any != 0)
+            break;
+    }
+    while (i < n && !may_be_better(x[i], worst, smallest))
+        i++;
+    return i;
+}
+
+/* The smallest of the n numbers below h[at] finds its place: h is a heap whose root is the smallest. */
+static void sink(uint64_t *h, int64_t n, int64_t at)
+{
+    const uint64_t item = h[at];
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(h[child], h[child + 1], smallest))
+        if (child + 1 < n && h[child + 1] < h[child])
             child++;
-        if (!before(item, h[child], smallest))
+        if (item < h[child])
             break;
         h[at] = h[child];
     }
     h[at] = item;
 }
 
-static void best(const float *x, int64_t n, int64_t stride, int64_t k, Item *h, gboolean smallest)
+/* The largest first */
+static void sort(uint64_t *h, int64_t n)
+{
+    for (int64_t i = n / 2; i-- > 0;)
+        sink(h, n, i);
+    while (n-- > 1) {
+        const uint64_t least = h[0];
+        h[0] = h[n];
+        h[n] = least;
+        sink(h, n, 0);
+    }
+}
+
+static uint64_t middle_of(uint64_t a, uint64_t b, uint64_t c)
+{
+    const uint64_t low = MIN(a, b), high = MAX(a, b);
+    return c < low ? low : c > high ? high : c;
+}
+
+/* The k largest of n numbers, which all differ, come first, the least of them at h[k - 1]. */
+static void part(uint64_t *h, int64_t n, int64_t k)
+{
+    int64_t lo = 0, hi = n - 1;
+    for (int round = 0; lo < hi; round++) {
+        if (round == ROUNDS) {
+            sort(h, n);
+            return;
+        }
+        const uint64_t pivot = middle_of(h[lo], h[lo + (hi - lo) / 2], h[hi]);
+        int64_t i = lo, j = hi;
+        while (i <= j) {
+            while (h[i] > pivot)
+                i++;
+            while (h[j] < pivot)
+                j--;
+            if (i > j)
+                break;
+            const uint64_t other = h[i];
+            h[i++] = h[j];
+            h[j--] = other;
+        }
+        if (k - 1 <= j)
+            hi = j;
+        else if (k - 1 >= i)
+            lo = i;
+        else
+            return;
+    }
+}
+
+/* h[0 ... n) is in order; the last one goes where a better one comes. */
+static void put_in(uint64_t *h, int64_t n, uint64_t item)
+{
+    int64_t at = n - 1;
+    for (; at > 0 && h[at - 1] < item; at--)
+        h[at] = h[at - 1];
+    h[at] = item;
+}
+
+static inline void few_best(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
 {
     for (int64_t i = 0; i < k; i++)
-        h[i] = (Item){ x[i * stride], i };
-    for (int64_t i = k / 2; i-- > 0;)
-        sink(h, k, i, smallest);
-    for (int64_t i = k; i < n; i++) {
-        const float v = x[i * stride], worst = h[0].v;
-        if (smallest ? v >= worst : v <= worst) /* later, and no better; false where one is NaN */
-            continue;
-        const Item item = { v, i };
-        if (before(item, h[0], smallest)) {
-            h[0] = item;
-            sink(h, k, 0, smallest);
-        }
+        put_in(h, i + 1, rank_of(x[i], i, smallest));
+    for (int64_t i = k; (i = next_better(x, i, n, x[place_of(h[k - 1])], smallest)) < n; i++) {
+        const uint64_t item = rank_of(x[i], i, smallest);
+        if (item > h[k - 1])
+            put_in(h, k, item);
     }
+}
+
+/* h has 2 k places. */
+static inline void many_best(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
+{
+    int64_t m = 0, i = 0;
+    for (; i < n && m < 2 * k; i++)
+        h[m++] = rank_of(x[i], i, smallest);
+    while (i < n) {
+        part(h, m, k);
+        const float worst = x[place_of(h[k - 1])];
+        for (m = k; m < 2 * k && (i = next_better(x, i, n, worst, smallest)) < n; i++)
+            h[m++] = rank_of(x[i], i, smallest);
+    }
+    part(h, m, k);
+    sort(h, k);
+}
+
+static void best(const float *x, int64_t n, int64_t k, uint64_t *h, gboolean smallest)
+{
+    if (k <= FEW && smallest)
+        few_best(x, n, k, h, TRUE);
+    else if (k <= FEW)
+        few_best(x, n, k, h, FALSE);
+    else if (smallest)
+        many_best(x, n, k, h, TRUE);
+    else
+        many_best(x, n, k, h, FALSE);
 }
 
 static const char *topk_reject(const HnStep *s)
@@ -60,6 +166,8 @@ static const char *topk_reject(const HnStep *s)
     const HnTensor *x = hn_cpu_in(s, 0);
     if (x->dtype != HN_F32)
         return "only f32";
+    if (x->n > UINT32_MAX)
+        return "places of more than 32 bits";
     return s->out[0].slot == NULL || s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
 }
 
@@ -72,7 +180,12 @@ static int axis_of(const HnStep *s)
 static gboolean topk_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    s->scratch_bytes = (gsize)s->out[0].slot->tensor->dims[axis_of(s)] * sizeof(Item);
+    const HnTensor *x = hn_cpu_in(s, 0);
+    const int axis = axis_of(s);
+    const int64_t k = s->out[0].slot->tensor->dims[axis], n = x->dims[axis];
+    s->scratch_bytes = 2 * (gsize)k * sizeof(uint64_t);
+    if (hn_span(x->dims, axis + 1, x->ndim) > 1)
+        s->scratch_bytes += (gsize)n * sizeof(float);
     if (s->n_in > 1)
         s->in[1].unread = TRUE;
     return TRUE;
@@ -87,27 +200,33 @@ static gboolean topk_run(HnStep *s, GError **error)
     const int64_t outer = hn_span(x->dims, 0, axis), n = x->dims[axis], k = y->dims[axis];
     const int64_t inner = hn_span(x->dims, axis + 1, x->ndim);
     int64_t *index = s->n_out > 1 && s->out[1].slot != NULL ? hn_cpu_data(&s->out[1]) : NULL;
-    Item *h = s->scratch;
+    uint64_t *h = s->scratch;
+    float *column = (float *)(h + 2 * k);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t to = o * k * inner + i;
-            best((const float *)x->data + o * n * inner + i, n, inner, k, h, p->smallest);
-            for (int64_t left = k; left-- > 0;) { /* the worst goes to the end */
-                ((float *)y->data)[to + left * inner] = h[0].v;
+            const float *row = (const float *)x->data + o * n * inner + i;
+            if (inner > 1) {
+                for (int64_t at = 0; at < n; at++)
+                    column[at] = row[at * inner];
+                row = column;
+            }
+            best(row, n, k, h, p->smallest);
+            for (int64_t at = 0; at < k; at++) {
+                const int64_t place = place_of(h[at]);
+                ((float *)y->data)[to + at * inner] = row[place];
                 if (index != NULL)
-                    index[to + left * inner] = h[0].i;
-                h[0] = h[left];
-                sink(h, left, 0, p->smallest);
+                    index[to + at * inner] = place;
             }
         }
     return TRUE;
 }
 
-static const HnKernel topk_heap = {
+static const HnKernel topk = {
     .name = "cpu.topk",
     .reject = topk_reject,
     .prepare = topk_prepare,
     .run = topk_run,
 };
 
-const HnKernel *const hn_cpu_topk[] = { &topk_heap, NULL };
+const HnKernel *const hn_cpu_topk[] = { &topk, NULL };
