@@ -35,6 +35,7 @@ INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
             EACH_POST(HN_POST_SHIFT)
             EACH_POST(HN_POST_SIGMOID)
             EACH_POST(HN_POST_SWISH)
+            EACH_POST(HN_POST_GELU)
         }
     }
     HN_UNROLL

@@ -322,6 +322,9 @@ static gboolean post_of(const HnEpilogueOp *op, HnPost *post)
     case HN_EPILOGUE_SWISH:
         post->kind = HN_POST_SWISH;
         return TRUE;
+    case HN_EPILOGUE_GELU:
+        post->kind = HN_POST_GELU;
+        return TRUE;
     default:
         return FALSE;
     }

@@ -19,6 +19,7 @@ typedef enum {
     /* Of rows in memory only: too many instructions to stand behind every tile of registers. */
     HN_POST_SIGMOID,
     HN_POST_SWISH, /* y * sigmoid(a * y) */
+    HN_POST_GELU,  /* with erf */
 } HnPostKind;
 
 typedef struct {

@@ -27,6 +27,8 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(post)(const H
         return one / HN_V(vec_logistic)(v);
     case HN_POST_SWISH:
         return v / HN_V(vec_logistic)(HN_VMUL(u, v));
+    case HN_POST_GELU:
+        return HN_V(vec_gelu)(v);
     }
     return v;
 }

@@ -158,41 +158,8 @@ INLINE float HN_V(erf)(float v)
     return v >= 3.9f || y > 1.0f ? 1.0f : v <= -3.9f || y < -1.0f ? -1.0f : y;
 }
 
-/* v times the normal distribution's share below v. Below -|v| that is half of 1 - erf(t), t = |v| / sqrt(2), as e^(-t
- * R(t)), and 0 beyond t = 7.6. R is a polynomial about the middle, where its terms stay small; its numbers contain the
- * factors of t and of powers of 2. */
-INLINE float HN_V(gelu)(float v)
-{
-    const float a = fabsf(v), c = a < 10.75f ? a : 10.75f, u = HN_FMA(c, 0.186080732f, -1.0f);
-    float r = 0.00173375115f;
-    r = HN_FMA(r, u, -0.00295612845f);
-    r = HN_FMA(r, u, -0.00155398797f);
-    r = HN_FMA(r, u, 0.00496808486f);
-    r = HN_FMA(r, u, -0.00305897184f);
-    r = HN_FMA(r, u, 0.0061169737f);
-    r = HN_FMA(r, u, -0.0169028398f);
-    r = HN_FMA(r, u, 0.0316689312f);
-    r = HN_FMA(r, u, -0.0543707162f);
-    r = HN_FMA(r, u, 0.0924591497f);
-    r = HN_FMA(r, u, -0.155851275f);
-    r = HN_FMA(r, u, -3.60833502f);
-    r = HN_FMA(r, u, -4.3971796f);
-    const float z = c * r, shifted = z + 12582912.0f; /* 1.5 * 2^23 */
-    const float f = z - (shifted - 12582912.0f);
-    float q = 0.000153534173f; /* 2^f */
-    q = HN_FMA(q, f, 0.00133988773f);
-    q = HN_FMA(q, f, 0.00961843692f);
-    q = HN_FMA(q, f, 0.0555033237f);
-    q = HN_FMA(q, f, 0.240226477f);
-    q = HN_FMA(q, f, 0.693147182f);
-    q = HN_FMA(q, f, 1.0f);
-    float y = q * HN_V(as_float)((int32_t)(((uint32_t)HN_V(as_int)(shifted) + 126u) << 23));
-    y = a > 10.75f ? 0.0f : y;
-    return v * (v < 0 ? y : 1.0f - y);
-}
-
-/* Its derivative, Phi(v) + v phi(v), within 3e-7: with one power for both (M. Abramowitz, I. A. Stegun, "Handbook of
- * mathematical functions", 1964, 7.1.26). */
+/* The derivative of v Phi(v), Phi(v) + v phi(v), within 3e-7: with one power for both (M. Abramowitz, I. A. Stegun,
+ * "Handbook of mathematical functions", 1964, 7.1.26). */
 INLINE float HN_V(gelu_slope)(float v)
 {
     const float c = v > 14.0f ? 14.0f : v < -14.0f ? -14.0f : v, z = 0.707106781f * (c < 0 ? -c : c);

@@ -171,6 +171,7 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(tile)(const HnG
             break;
         case HN_POST_SIGMOID: /* not in registers */
         case HN_POST_SWISH:
+        case HN_POST_GELU:
             break;
         }
     }
