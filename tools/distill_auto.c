@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/jsonread.h"
 #include "base/text.h"
 #include "hone_distill.h"
@@ -12,8 +11,7 @@
 #define MOST_FITTED 512 /* samples that weights of students are fitted to */
 #define FIRST_PART 0.1  /* of the steps: how long each of them learns at first; twice as long in the next round */
 #define LEAST_STEPS 8
-#define GROWS 0.1     /* power of operations that a loss after few steps is divided by */
-#define TIMED_STEPS 3 /* for the forecast */
+#define GROWS 0.1 /* power of operations that a loss after few steps is divided by */
 
 typedef struct {
     const char *how;
@@ -124,6 +122,11 @@ gboolean distill_make_students(Distill *q, GError **error)
 {
     if (q->auto_part == 0)
         return TRUE;
+    if (q->derived != NULL) { /* they were made already */
+        hn_model_free(q->derived->teacher);
+        q->derived->teacher = g_steal_pointer(&q->plain);
+        return take(q, 0, error);
+    }
     g_autoptr(HnModel) dense = distill_student(q, error);
     DistillAuto *a = q->derived = g_new0(DistillAuto, 1);
     a->teacher = g_steal_pointer(&q->plain);
@@ -181,8 +184,9 @@ static gboolean trial_run(const Distill *q, const Trial *t, int64_t steps, GErro
 }
 
 /* What candidate i is like after so many steps. */
-static gboolean try_candidate(Distill *q, guint i, int64_t steps, GError **error)
+static gboolean try_candidate(gpointer data, guint i, int64_t steps, GError **error)
 {
+    Distill *q = data;
     g_auto(Trial) t = { 0 };
     Candidate *c = &g_array_index(q->derived->all, Candidate, i);
     c->steps = steps;
@@ -202,68 +206,61 @@ static double score_of(const Candidate *c)
     return c->judged.loss * pow(c->flops, -GROWS);
 }
 
-static gboolean is_better(const Candidate *a, const Candidate *b)
+static gboolean is_better(gpointer data, guint first, guint second)
 {
+    const GArray *all = ((const Distill *)data)->derived->all;
+    const Candidate *a = &g_array_index(all, Candidate, first), *b = &g_array_index(all, Candidate, second);
     return score_of(a) < score_of(b) || (isfinite(a->judged.loss) && !isfinite(b->judged.loss));
-}
-
-/* order[0 .. n): the best first; of equals the first. */
-static void sort(const DistillAuto *a, guint *order, guint n)
-{
-    for (guint i = 1; i < n; i++)
-        for (guint k = i; k > 0 && is_better(&g_array_index(a->all, Candidate, order[k]),
-                                             &g_array_index(a->all, Candidate, order[k - 1]));
-             k--) {
-            const guint o = order[k];
-            order[k] = order[k - 1];
-            order[k - 1] = o;
-        }
-}
-
-/* Steps of all rounds together. */
-static int64_t steps_of_all(guint n, int64_t steps)
-{
-    int64_t sum = 0;
-    for (; n > 1; n = (n + 1) / 2, steps *= 2)
-        sum += n * steps;
-    return sum;
 }
 
 /* Some steps tell how long the others take. */
 static gboolean forecast(Distill *q, int64_t choosing, int64_t learning, GError **error)
 {
     g_auto(Trial) t = { 0 };
-    if (!trial_open(q, &t, error) || !trial_run(q, &t, 1, error))
+    double step;
+    if (!trial_open(q, &t, error))
         return FALSE;
-    const guint64 began = hn_now_ns();
-    if (!trial_run(q, &t, TIMED_STEPS, error))
+    const HnFeed feed = { t.trainer, q->batches, q->data, &q->targets, (HnType *const *)t.compared->pdata };
+    if (!distill_time_steps(q, &feed, &step, error))
         return FALSE;
-    const double step = (double)(hn_now_ns() - began) / 1e9 / TIMED_STEPS;
     g_autofree char *a = hn_text_time(step * (double)choosing), *b = hn_text_time(step * (double)learning);
     hn_context_note(q->ctx, 0, "to choose among %u students takes about %s, and %s that the chosen one learns",
                     q->derived->all->len, a, b);
     return TRUE;
 }
 
+static int64_t steps_of(const Distill *q)
+{
+    return hn_batches_per_epoch(q->batches) * q->p->epochs;
+}
+
+static HnHalving halving(Distill *q)
+{
+    return (HnHalving){ .n = q->derived->all->len,
+                        .first = MAX((int64_t)(FIRST_PART * (double)steps_of(q)), LEAST_STEPS),
+                        .most = G_MAXINT64,
+                        .attempt = try_candidate,
+                        .better = is_better,
+                        .data = q };
+}
+
+double distill_choosing(const Distill *q)
+{
+    if (q->derived == NULL)
+        return 0;
+    const HnHalving h = halving((Distill *)q);
+    return (double)hn_halving_length(&h, NULL) / (double)steps_of(q);
+}
+
 gboolean distill_choose_student(Distill *q, GError **error)
 {
     if (q->derived == NULL)
         return TRUE;
-    const DistillAuto *a = q->derived;
-    const int64_t all = hn_batches_per_epoch(q->batches) * q->p->epochs;
-    int64_t steps = MAX((int64_t)(FIRST_PART * (double)all), LEAST_STEPS);
-    g_autofree guint *order = g_new(guint, a->all->len);
-    for (guint i = 0; i < a->all->len; i++)
-        order[i] = i;
-    if (a->all->len > 1 && !forecast(q, steps_of_all(a->all->len, steps), all, error))
-        return FALSE;
-    for (guint n = a->all->len; n > 1; n = (n + 1) / 2, steps *= 2) {
-        for (guint i = 0; i < n; i++)
-            if (!try_candidate(q, order[i], steps, error))
-                return FALSE;
-        sort(a, order, n);
-    }
-    return take(q, order[0], error) && hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
+    const HnHalving h = halving(q);
+    g_autofree guint *order = g_new(guint, h.n);
+    return (h.n < 2 || forecast(q, hn_halving_length(&h, NULL), steps_of(q), error)) &&
+           hn_halving_run(&h, order, error) && take(q, order[0], error) &&
+           hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
 }
 
 /* --- what is said ------------------------------------------------------------------------------------------------- */

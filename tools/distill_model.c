@@ -359,11 +359,12 @@ gboolean distill_open(Distill *q, GError **error)
     if (!distill_make_students(q, error) || (q->derived == NULL && !init_student(q, error)) ||
         !distill_choose_losses(q, error) || !distill_open_pairs(q, error) || !open_teacher(q, error))
         return FALSE;
-    if ((q->derived == NULL && !open_trainer(q, error)) || !distill_open_cache(q, error))
+    const gboolean chosen = q->derived == NULL || q->timing;
+    if ((chosen && !open_trainer(q, error)) || !distill_open_cache(q, error))
         return FALSE;
     const HnJudgeOptions o = distill_judge(q);
     q->judge = hn_judge_new(&o);
-    return q->derived == NULL || (distill_choose_student(q, error) && init_student(q, error) && open_trainer(q, error));
+    return chosen || (distill_choose_student(q, error) && init_student(q, error) && open_trainer(q, error));
 }
 
 void distill_clear(Distill *q)

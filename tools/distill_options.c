@@ -49,6 +49,14 @@ const GOptionEntry distill_entries[] = {
       "first try N settings of what is not said of rate, temperature and --kd, in short runs of which the better half "
       "goes on; takes as long as three runs, about",
       "N" },
+    { "time-budget", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, time_budget),
+      "take about T (30s, 10m) for all of it: fewer epochs, and fewer settings of --tune, where these take longer",
+      "T" },
+    { "journal", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, journal),
+      "note in FILE what --tune and --time-budget found, 'none' in no file (default: OUT.journal); with --resume they "
+      "go "
+      "on with it",
+      "FILE" },
     { "pair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, pair),
       "features T of the teacher that S of the student are to be like, too, by their mean squared difference; where "
       "one "
@@ -126,9 +134,10 @@ const GOptionEntry distill_entries[] = {
     G_OPTION_ENTRY_NULL,
 };
 
-static const char *const left_out[] = { HN_TOOL_DATA_NAMES, "tune",   "checkpoint-every",
-                                        "checkpoint-file",  "resume", "list-trainable",
-                                        "external",         "force",  NULL };
+static const char *const left_out[] = {
+    HN_TOOL_DATA_NAMES, "tune",  "time-budget", "checkpoint-every", "checkpoint-file", "resume", "list-trainable",
+    "external",         "force", NULL
+};
 
 const HnRecorded distill_recorded = { .entries = distill_entries, .left_out = left_out, .defaults = &distill_defaults };
 
@@ -252,20 +261,29 @@ static gboolean parse_objectives(Distill *q, GError **error)
            hn_lr_curve_parse(p->schedule != NULL ? p->schedule : "cosine", &q->schedule.curve, error);
 }
 
-static gboolean parse_tune(const Distill *q, GError **error)
+static gboolean parse_tune(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
+    if (p->tune == 0 && p->time_budget == NULL)
+        return p->journal == NULL || p->replay != NULL ||
+               hn_tool_usage(error, "'--journal' keeps what '--tune' and '--time-budget' find");
+    if (p->time_budget != NULL && !hn_parse_seconds(p->time_budget, &q->time_budget, error)) {
+        g_prefix_error(error, "option '--time-budget': ");
+        return FALSE;
+    }
+    if (p->time_budget != NULL && !(q->time_budget > 0))
+        return hn_tool_usage(error, "option '--time-budget' is above 0");
+    const gboolean by_stdin = g_strcmp0(p->student, "-") == 0 || strcmp(p->data, "-") == 0 ||
+                              g_strcmp0(p->teacher, "-") == 0 || g_strcmp0(p->val, "-") == 0;
+    if (by_stdin)
+        return hn_tool_usage(error, "'--tune' and '--time-budget' read files again and again: stdin is none");
     if (p->tune == 0)
         return TRUE;
     if (p->tune < 2)
         return hn_tool_usage(error, "option '--tune' tries two settings or more");
-    if (p->resume != NULL || p->replay != NULL || q->auto_part > 0)
-        return hn_tool_usage(error, "'--tune' is for a run from the start, of a student that there is");
-    if (q->lr_auto)
-        return hn_tool_usage(error, "'--tune' finds the rate that '--lr auto' would");
-    const gboolean by_stdin = strcmp(p->student, "-") == 0 || strcmp(p->data, "-") == 0 ||
-                              g_strcmp0(p->teacher, "-") == 0 || g_strcmp0(p->val, "-") == 0;
-    return !by_stdin || hn_tool_usage(error, "'--tune' reads files again and again: stdin is none");
+    if (q->auto_part > 0)
+        return hn_tool_usage(error, "'--tune' is for a student that there is");
+    return !q->lr_auto || hn_tool_usage(error, "'--tune' finds the rate that '--lr auto' would");
 }
 
 static void fill_in(Distill *q)

@@ -101,12 +101,14 @@ gboolean distill_judge_fit(const Distill *run, Distill *judge, HnJudgement *made
     return judge_now(judge, m, made, error);
 }
 
-/* What is named twice may not be there yet: whoever runs a command again and again begins once. */
+/* What is named twice may not be there yet: whoever runs a command again and again begins once. Neither need it where
+ * the run that it goes on with was still trying settings. */
 static gboolean goes_on(const Distill *q)
 {
     const DistillParams *p = q->p;
-    return p->resume != NULL &&
-           (g_strcmp0(p->checkpoint, p->resume) != 0 || g_file_test(p->resume, G_FILE_TEST_EXISTS));
+    if (p->resume == NULL || g_file_test(p->resume, G_FILE_TEST_EXISTS))
+        return p->resume != NULL;
+    return !q->begins && g_strcmp0(p->checkpoint, p->resume) != 0;
 }
 
 gboolean distill_train(Distill *q, GError **error)
@@ -148,6 +150,7 @@ gboolean distill_try(Distill *q, GError **error)
     o.judged = NULL;
     o.stepped = tell_trial;
     o.patience = 0;
+    o.checkpoint = NULL;
     q->fit = hn_fit_new(&o);
     return hn_fit_run(q->fit, error);
 }

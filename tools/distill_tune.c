@@ -1,13 +1,14 @@
-/* hone-distill --tune: settings are tried in short runs, of which the better half goes on, twice as long. */
+/* hone-distill --tune and --time-budget: settings are tried in short runs, of which the better half goes on, twice as
+ * long; and all that for as long as there is time. */
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/jsonread.h"
 #include "base/rng.h"
 #include "hone_distill.h"
 
-#define FIRST_PART 0.125 /* of the epochs, in the first round */
-#define SURE 2.0         /* standard errors by which a metric differs for it to decide */
+#define SURE 2.0 /* standard errors by which a metric differs for it to decide */
 
 /* What may be tried. The first of each is the default. */
 static const double rates[] = { 1, 2, 0.5, 4, 0.25 };
@@ -29,12 +30,15 @@ typedef struct {
 } Setting;
 
 struct DistillTune {
-    DistillParams given;  /* what the command line says */
+    DistillParams given;  /* what the command line says, for as many epochs as there is time for */
     DistillParams params; /* with the setting of the last run */
     char *lr;             /* of params; its kd is a constant */
     Distill base;         /* a run of `given`, never trained: its judge is everybody's */
-    GArray *settings;     /* Setting; the first is the default */
-    GArray *order;        /* guint, the best first */
+    DistillCost cost;
+    HnJournal *journal;
+    GArray *settings; /* Setting; the first is the default */
+    GArray *drawn;    /* guint: those that are tried */
+    GArray *order;    /* the same, the best first; none where nothing was tried */
 };
 
 static void setting_clear(gpointer setting)
@@ -47,15 +51,18 @@ void distill_tune_free(DistillTune *t)
     if (t == NULL)
         return;
     distill_clear(&t->base);
+    hn_journal_free(t->journal);
     g_array_unref(t->settings);
+    g_array_unref(t->drawn);
     g_array_unref(t->order);
     g_free(t->lr);
     g_free(t);
 }
 
-static Setting *setting_at(const DistillTune *t, guint place)
+/* By its place in a list of them. */
+static Setting *setting_at(const DistillTune *t, const GArray *list, guint place)
 {
-    return &g_array_index(t->settings, Setting, g_array_index(t->order, guint, place));
+    return &g_array_index(t->settings, Setting, g_array_index(list, guint, place));
 }
 
 /* --- runs --------------------------------------------------------------------------------------------------------- */
@@ -79,7 +86,9 @@ static void set_params(DistillTune *t, const Setting *s, int epochs)
 static gboolean open_run(const DistillTune *t, const DistillParams *p, const Distill *like, Distill *run,
                          GError **error)
 {
-    *run = (Distill){ .ctx = like->ctx, .p = p, .backend = like->backend, .tuned_epochs = t->given.epochs };
+    *run = (Distill){
+        .ctx = like->ctx, .p = p, .backend = like->backend, .tuned_epochs = t->given.epochs, .timing = TRUE
+    };
     return distill_parse(run, error) && distill_open(run, error);
 }
 
@@ -92,20 +101,26 @@ static gboolean is_lost(GError **failure)
     return TRUE;
 }
 
-static gboolean try_setting(DistillTune *t, Setting *s, int epochs, GError **error)
+/* HnHalving.attempt: what the journal knows is not tried again. */
+static gboolean try_setting(gpointer data, guint candidate, int64_t epochs, GError **error)
 {
+    DistillTune *t = data;
+    Setting *s = setting_at(t, t->drawn, candidate);
     Distill run;
     GError *failure = NULL;
-    set_params(t, s, epochs);
-    s->epochs = epochs;
+    set_params(t, s, (int)epochs);
+    s->epochs = (int)epochs;
     s->judged = (HnJudgement){ INFINITY, NAN, NAN, 0 };
+    g_autofree char *name = distill_trial_name(&t->base, &t->params);
+    if (distill_known(t->journal, name, &s->judged))
+        return TRUE;
     gboolean ok = open_run(t, &t->params, &t->base, &run, &failure) && distill_try(&run, &failure) &&
                   distill_judge_fit(&run, &t->base, &s->judged, &failure);
     distill_clear(&run);
     ok = ok || is_lost(&failure);
     if (!ok)
         g_propagate_error(error, failure);
-    return ok;
+    return ok && distill_note_trial(t->journal, name, &s->judged, error);
 }
 
 /* --- settings ----------------------------------------------------------------------------------------------------- */
@@ -178,15 +193,17 @@ static void draw(DistillTune *t, guint n, uint64_t seed)
     hn_rng_shuffle(&rng, index, others);
     for (guint i = 0; i < MIN(n, others + 1); i++) {
         const guint at = i == 0 ? 0 : index[i - 1];
-        g_array_append_val(t->order, at);
+        g_array_append_val(t->drawn, at);
     }
 }
 
 /* --- halving ------------------------------------------------------------------------------------------------------ */
 
 /* By the metric where the samples are enough to be sure, else by the loss, which tells more. */
-static gboolean is_better(const HnJudgement *a, const HnJudgement *b)
+static gboolean is_better(gpointer data, guint first, guint second)
 {
+    const DistillTune *t = data;
+    const HnJudgement *a = &setting_at(t, t->drawn, first)->judged, *b = &setting_at(t, t->drawn, second)->judged;
     const char *name;
     const double x = distill_metric(a, &name), y = distill_metric(b, &name), p = (x + y) / 2;
     const gboolean parts = isfinite(a->top1) || isfinite(a->agreement);
@@ -197,37 +214,45 @@ static gboolean is_better(const HnJudgement *a, const HnJudgement *b)
     return a->loss < b->loss;
 }
 
-/* The first n places: the best first; of equals the first. */
-static void sort(const DistillTune *t, guint n)
-{
-    for (guint i = 1; i < n; i++)
-        for (guint k = i; k > 0 && is_better(&setting_at(t, k)->judged, &setting_at(t, k - 1)->judged); k--) {
-            guint *a = &g_array_index(t->order, guint, k), *b = a - 1, o = *a;
-            *a = *b;
-            *b = o;
-        }
-}
-
 static gboolean halve(DistillTune *t, G_GNUC_UNUSED const Distill *q, GError **error)
 {
-    int epochs = MAX((int)(FIRST_PART * t->given.epochs), 1);
-    for (guint n = t->order->len; n > 1; n = (n + 1) / 2, epochs = MIN(2 * epochs, t->given.epochs)) {
-        for (guint i = 0; i < n; i++)
-            if (!try_setting(t, setting_at(t, i), epochs, error))
-                return FALSE;
-        sort(t, n);
-    }
+    HnHalving h = distill_halving(t->drawn->len, t->given.epochs);
+    g_autofree guint *order = g_new(guint, h.n + 1);
+    h.attempt = try_setting;
+    h.better = is_better;
+    h.data = t;
+    if (!hn_halving_run(&h, order, error))
+        return FALSE;
+    for (guint i = 0; i < h.n; i++)
+        g_array_append_val(t->order, g_array_index(t->drawn, guint, order[i]));
     return TRUE;
 }
 
+static gboolean open_base(DistillTune *t, const Distill *q, GError **error)
+{
+    const guint64 began = hn_now_ns();
+    if (!open_run(t, &t->given, q, &t->base, error) || !distill_open_journal(&t->base, &t->given, &t->journal, error))
+        return FALSE;
+    t->cost.epochs = t->given.epochs;
+    t->cost.settings = (guint)t->given.tune;
+    return distill_known_cost(t->journal, &t->cost) || distill_measure(&t->base, began, &t->cost, error);
+}
+
+/* A shorter run may have other losses, by which all are judged. */
 static gboolean find_settings(DistillTune *t, const Distill *q, GError **error)
 {
-    if (!open_run(t, &t->given, q, &t->base, error) || !add_losses(t, error))
+    if (t->base.p->epochs != t->cost.epochs) {
+        t->given.epochs = t->cost.epochs;
+        distill_clear(&t->base);
+        if (!open_run(t, &t->given, q, &t->base, error))
+            return FALSE;
+    }
+    if (!add_losses(t, error))
         return FALSE;
     add_rates(t);
     if (t->settings->len < 2)
         return hn_tool_usage(error, "'--tune' has nothing to try: rate and loss are said");
-    draw(t, (guint)q->p->tune, q->ctx->common.seed);
+    draw(t, t->cost.settings, q->ctx->common.seed);
     return TRUE;
 }
 
@@ -250,8 +275,8 @@ static gboolean search(DistillTune *t, const Distill *q, GError **error)
 {
     if (!silently(find_settings, t, q, error))
         return FALSE;
-    if ((int)t->order->len < q->p->tune)
-        hn_context_note(q->ctx, 0, "'--tune' tries %u settings: there are no more", t->order->len);
+    if (t->drawn->len < t->cost.settings)
+        hn_context_note(q->ctx, 0, "'--tune' tries %u settings: there are no more", t->drawn->len);
     return silently(halve, t, q, error);
 }
 
@@ -266,25 +291,63 @@ static void say_chosen(const Distill *q, const Setting *s)
     hn_context_note(q->ctx, 0, "of %u settings the best is %s", q->tune->order->len, text->str);
 }
 
-gboolean distill_tune(Distill *q, GError **error)
+static DistillTune *new_tune(const DistillParams *p)
 {
-    if (q->p->tune == 0 || q->p->list_trainable)
-        return TRUE;
-    DistillTune *t = q->tune = g_new0(DistillTune, 1);
-    t->given = *q->p;
+    DistillTune *t = g_new0(DistillTune, 1);
+    t->given = *p;
     t->settings = g_array_new(FALSE, FALSE, sizeof(Setting));
+    t->drawn = g_array_new(FALSE, FALSE, sizeof(guint));
     t->order = g_array_new(FALSE, FALSE, sizeof(guint));
     g_array_set_clear_func(t->settings, setting_clear);
-    if (!search(t, q, error))
-        return FALSE;
-    const Setting *best = setting_at(t, 0);
+    return t;
+}
+
+/* What t->params are, for the run behind. */
+static void choose(DistillTune *t, const Distill *q)
+{
+    t->given.epochs = t->cost.epochs;
+    t->params = t->given;
+    if (t->order->len == 0)
+        return;
+    const Setting *best = setting_at(t, t->order, 0);
     say_chosen(q, best);
     set_params(t, best, t->given.epochs);
+}
+
+gboolean distill_tune(Distill *q, GError **error)
+{
+    const DistillParams *p = q->p;
+    if ((p->tune == 0 && p->time_budget == NULL) || p->list_trainable)
+        return TRUE;
+    DistillTune *t = q->tune = new_tune(p);
+    if (!silently(open_base, t, q, error))
+        return FALSE;
+    const gboolean known = hn_journal_resumed(t->journal) > 0;
+    if (known)
+        hn_context_note(q->ctx, 1, "goes on with what the journal knows of %u", hn_journal_resumed(t->journal));
+    else if (!distill_plan_time(q, q->time_budget, &t->cost, t->journal, error))
+        return FALSE;
+    if (p->tune > 0 && !search(t, q, error))
+        return FALSE;
+    choose(t, q);
     q->tune = NULL;
-    const Distill fresh = { .ctx = q->ctx, .p = &t->params, .backend = q->backend, .tune = t };
+    const Distill fresh = { .ctx = q->ctx,
+                            .p = &t->params,
+                            .backend = q->backend,
+                            .tune = t,
+                            .derived = g_steal_pointer(&t->base.derived),
+                            .begins = known };
     distill_clear(q);
+    distill_clear(&t->base);
+    t->base = (Distill){ 0 };
     *q = fresh;
     return distill_parse(q, error);
+}
+
+void distill_end_tune(Distill *q, const GError *why)
+{
+    if (q->tune != NULL && q->tune->journal != NULL)
+        distill_close_journal(q, g_steal_pointer(&q->tune->journal), why);
 }
 
 /* --- what is said ------------------------------------------------------------------------------------------------- */
@@ -302,9 +365,12 @@ void distill_report_tune(const Distill *q, HnReport *report)
     const DistillTune *t = q->tune;
     if (t == NULL)
         return;
+    json_object_set_double_member(hn_report_root(report), "forecast_s", t->cost.trials_s + t->cost.learning_s);
+    if (t->order->len == 0)
+        return;
     JsonArray *rows = json_array_new();
     for (guint i = 0; i < t->order->len; i++) {
-        const Setting *s = setting_at(t, i);
+        const Setting *s = setting_at(t, t->order, i);
         const char *metric;
         JsonObject *row = json_object_new();
         hn_json_set_number(row, "lr", s->lr);
@@ -316,6 +382,5 @@ void distill_report_tune(const Distill *q, HnReport *report)
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "tune", rows);
-    if (q->ctx->common.verbose > 0)
-        hn_report_table(report, "tune", columns);
+    hn_report_table(report, "tune", columns);
 }

@@ -110,8 +110,10 @@ static gboolean work(Distill *q, GError **error)
     const DistillParams *p = q->p;
     if (!distill_parse(q, error) || (q->backend = hn_tool_backend(q->ctx, error)) == NULL)
         return FALSE;
-    if (!can_be_written(p->output, error) || !can_be_written(p->checkpoint, error) || !can_be_written(p->cache, error))
-        return FALSE;
+    const char *const written[] = { p->output, p->checkpoint, p->cache, p->journal };
+    for (gsize i = 0; i < G_N_ELEMENTS(written); i++)
+        if (!can_be_written(written[i], error))
+            return FALSE;
     const gboolean silent = p->list_trainable || (p->replay != NULL && p->output == NULL);
     if (!silent && (p->output == NULL || hn_out_is_stdout(p->output)) &&
         !hn_context_take_stdout(q->ctx, "the model", error))
@@ -129,8 +131,12 @@ static gboolean work(Distill *q, GError **error)
 static gboolean run(HnContext *ctx, GError **error)
 {
     Distill q = { .ctx = ctx, .p = ctx->params };
-    const gboolean ok = work(&q, error);
+    GError *failure = NULL;
+    const gboolean ok = work(&q, &failure);
+    distill_end_tune(&q, failure);
     distill_clear(&q);
+    if (!ok)
+        g_propagate_error(error, failure);
     return ok;
 }
 

@@ -13,20 +13,33 @@
 #include "train/lesson.h"
 #include "train/lr_range.h"
 #include "train/train_fit.h"
+#include "tune/halving.h"
+#include "tune/journal.h"
 
 #define DISTILL_TOOL "hone-distill" /* in recipes */
 #define DISTILL_AUTO "auto:"        /* what --student begins with that is made of the teacher */
+#define DISTILL_FIRST_PART 0.125    /* of the epochs: how long settings are tried at first */
 #define DISTILL_MADE "student"      /* the same: that the student was made of the teacher, as --student says it */
 
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
-        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair, *precision;
+        *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair, *precision,
+        *time_budget, *journal;
     double clip, ema, val_part, temperature;
     int epochs, tune, batch, micro_batches, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
     char **input;
     HnToolDataParams from;
 } DistillParams;
+
+/* How long things take, and what there is time for. */
+typedef struct {
+    double open_s, epoch_s; /* opening a run, an epoch with judging */
+    double choosing;        /* runs that choosing a student takes, as parts of one */
+    int epochs;
+    guint settings; /* that are tried; less than 2: none are */
+    double trials_s, learning_s;
+} DistillCost;
 
 typedef struct DistillAuto DistillAuto; /* students that were made of the teacher */
 typedef struct DistillTune DistillTune; /* settings that were tried */
@@ -55,6 +68,9 @@ typedef struct {
     DistillAuto *derived;     /* NULL: --student names one */
     DistillTune *tune;        /* NULL: nothing was tried */
     int tuned_epochs;         /* of the run that a trial is a short form of; 0: this is none */
+    gboolean timing;          /* it is opened for a trial, or to see how long steps take: no student is chosen */
+    gboolean begins;          /* it goes on with a journal, so that a checkpoint may not be there yet */
+    double time_budget;       /* seconds; 0: any */
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
     GPtrArray *inputs;        /* HnValue * of it */
@@ -111,6 +127,7 @@ void distill_clear(Distill *q);
 gboolean distill_parse_auto(Distill *q, GError **error);
 gboolean distill_make_students(Distill *q, GError **error);  /* of q->plain, the teacher; the first is the student */
 gboolean distill_choose_student(Distill *q, GError **error); /* by what they have learned after a while */
+double distill_choosing(const Distill *q);                   /* how long that takes, as a part of the run */
 void distill_report_auto(const Distill *q, HnReport *report);
 void distill_record_auto(const Distill *q, JsonObject *recipe);
 void distill_auto_free(DistillAuto *a);
@@ -123,10 +140,31 @@ gboolean distill_try(Distill *q, GError **error);
  * same, judges students. */
 gboolean distill_judge_fit(const Distill *run, Distill *judge, HnJudgement *made, GError **error);
 
-/* distill_tune.c: --tune, else nothing. Tries settings in short runs; those that learned best become q->p. */
+/* distill_tune.c: --tune and --time-budget, else nothing. Tries settings in short runs; those that learned best, for as
+ * many epochs as there is time for, become q->p. */
 gboolean distill_tune(Distill *q, GError **error);
+void distill_end_tune(Distill *q, const GError *why); /* at the end of it all; NULL: it was written */
 void distill_report_tune(const Distill *q, HnReport *report);
 void distill_tune_free(DistillTune *t);
+
+/* distill_budget.c */
+HnHalving distill_halving(guint n, int epochs); /* of n settings */
+/* Of a step, by some; batches begin anew. */
+gboolean distill_time_steps(const Distill *q, const HnFeed *feed, double *seconds, GError **error);
+/* Of a run that was opened since began_ns: how long that took, and an epoch will. */
+gboolean distill_measure(const Distill *q, guint64 began_ns, DistillCost *c, GError **error);
+/* c->epochs and ->settings come down to what fits into so many seconds since the program began (0: any); that is said,
+ * and noted. */
+gboolean distill_plan_time(const Distill *q, double seconds, DistillCost *c, HnJournal *journal, GError **error);
+gboolean distill_known_cost(const HnJournal *journal, DistillCost *c); /* FALSE: nothing was noted */
+
+/* distill_journal.c; q: a run that is open, p: what it was asked */
+gboolean distill_open_journal(const Distill *q, const DistillParams *p, HnJournal **journal, GError **error);
+void distill_close_journal(const Distill *q, HnJournal *journal,
+                           const GError *why); /* takes it; NULL: it was written */
+char *distill_trial_name(const Distill *q, const DistillParams *p);
+gboolean distill_known(const HnJournal *journal, const char *name, HnJudgement *j);
+gboolean distill_note_trial(HnJournal *journal, const char *name, const HnJudgement *j, GError **error);
 
 /* distill_losses.c: finds the objectives, or checks those that there are */
 gboolean distill_choose_losses(Distill *q, GError **error);

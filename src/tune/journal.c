@@ -22,6 +22,7 @@ struct HnJournal {
     GHashTable *tried; /* plan -> HnTried * */
     GHashTable *times; /* plan -> HnNodeTimes * */
     GHashTable *races; /* "before after" -> HnEffect * */
+    GHashTable *found; /* name -> JsonObject * */
     guint trials, resumed;
 };
 
@@ -59,6 +60,7 @@ HnJournal *hn_journal_new(void)
     j->tried = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)hn_tried_free);
     j->times = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)hn_node_times_free);
     j->races = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    j->found = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)json_object_unref);
     return j;
 }
 
@@ -75,6 +77,7 @@ void hn_journal_free(HnJournal *j)
     g_hash_table_unref(j->tried);
     g_hash_table_unref(j->times);
     g_hash_table_unref(j->races);
+    g_hash_table_unref(j->found);
     g_free(j);
 }
 
@@ -95,6 +98,11 @@ gboolean hn_journal_race(const HnJournal *j, const char *before, const char *aft
     if (found != NULL)
         *e = *found;
     return found != NULL;
+}
+
+JsonObject *hn_journal_found(const HnJournal *j, const char *name)
+{
+    return g_hash_table_lookup(j->found, name);
 }
 
 guint hn_journal_resumed(const HnJournal *j)
@@ -202,12 +210,24 @@ static void read_race(HnJournal *j, JsonArray *plans, JsonObject *line)
         note_race(j, json_node_get_string(a), json_node_get_string(b), &e);
 }
 
+static void read_found(HnJournal *j, JsonObject *line)
+{
+    const char *name = hn_json_string_at(line, "found");
+    JsonObject *numbers = hn_json_object_at(line, "numbers");
+    if (name == NULL || numbers == NULL)
+        return;
+    g_hash_table_replace(j->found, g_strdup(name), json_object_ref(numbers));
+    j->resumed++;
+}
+
 static void read_line(HnJournal *j, JsonObject *line, gboolean cache)
 {
     const char *key = hn_json_string_at(line, "key"), *times = hn_json_string_at(line, "times");
     JsonNode *race = json_object_get_member(line, "race");
     if (!cache && json_object_has_member(line, "trial"))
         read_tried(j, line);
+    else if (!cache && json_object_has_member(line, "found"))
+        read_found(j, line);
     else if (cache && g_strcmp0(key, j->key) != 0)
         return;
     else if (times != NULL)
@@ -399,6 +419,15 @@ gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after
     hn_json_set_number(o, "hi", e->sure_hi);
     note_race(j, before, after, e);
     return write_line(j, o, TRUE, error);
+}
+
+gboolean hn_journal_add_found(HnJournal *j, const char *name, JsonObject *numbers, GError **error)
+{
+    JsonObject *o = json_object_new();
+    json_object_set_string_member(o, "found", name);
+    json_object_set_object_member(o, "numbers", json_object_ref(numbers));
+    g_hash_table_replace(j->found, g_strdup(name), numbers);
+    return write_line(j, o, FALSE, error);
 }
 
 gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error)

@@ -9,6 +9,7 @@
  *     { "trial": 1, "what": "all", "plan": "77ab...", "score": { "top1": 1, ... }, "bytes": 26500, "f32": [] }
  *     { "times": "77ab...", "key": "...", "total_ms": 1.5, "nodes": { "conv1": { "ms": 0.4, "elements": 1024 } } }
  *     { "race": ["77ab...", "0c4d..."], "key": "...", "effect": 0.93, "lo": 0.91, "hi": 0.94 }
+ *     { "found": "3f09...", "numbers": { "loss": 0.31, "top1": 0.97 } }
  *
  * Plans are named by hn_quant_plan_hash().
  */
@@ -93,10 +94,13 @@ gboolean hn_journal_race(const HnJournal *j, const char *before, const char *aft
 gboolean hn_journal_add_tried(HnJournal *j, HnTried *t, GError **error);
 gboolean hn_journal_add_times(HnJournal *j, const char *plan, HnNodeTimes *times, GError **error);
 gboolean hn_journal_add_race(HnJournal *j, const char *before, const char *after, const HnEffect *e, GError **error);
+/* Numbers that were found under a name, whatever they are; borrowed, NULL: not known. */
+JsonObject *hn_journal_found(const HnJournal *j, const char *name);
+gboolean hn_journal_add_found(HnJournal *j, const char *name, JsonObject *numbers, GError **error); /* taken */
 /* A line more that nobody reads again: how it ended. */
 gboolean hn_journal_note(HnJournal *j, JsonObject *line, GError **error);
 
-guint hn_journal_resumed(const HnJournal *j); /* trials that were there */
+guint hn_journal_resumed(const HnJournal *j); /* trials, and what was found, that were there */
 void hn_tried_free(HnTried *t);
 
 G_END_DECLS

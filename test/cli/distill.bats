@@ -231,6 +231,29 @@ with zipfile.ZipFile(out, "w") as z:
     cp out.onnx first.onnx
     distills "${teach[@]}" --tune 4
     cmp first.onnx out.onnx
+    [ ! -e out.onnx.journal ]
+    distills "${teach[@]}" --tune 4 --journal whole.journal
+    cmp first.onnx out.onnx
+    [ "$(wc -l <whole.journal)" -eq 9 ] # a header, the forecast, six trials, the end
+    while read -r line; do
+        schema journal <<<"$line"
+    done <whole.journal
+    head -4 whole.journal >part.journal # as if it had been killed behind two trials
+    distills "${teach[@]}" --tune 4 --journal part.journal --checkpoint-file c.hone --resume none.hone
+    cmp first.onnx out.onnx
+    cmp <(head -8 whole.journal) <(head -8 part.journal)
+    refuses 2 "another" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --tune 3 \
+        --journal part.journal --resume c.hone
+    distills "${teach[@]}" --tune 4 --time-budget 1ms
+    holds '(.tune | length) == 2 and (.epochs | length) == 1 and .forecast_s > 0'
+    distills --teacher "$digits/model.onnx" --no-labels --init random:1 --epochs 5 --time-budget 1h
+    holds '(.epochs | length) == 5 and (has("tune") | not)'
+    succeeds hone-distill --json=report.json -q -o out.onnx --teacher "$digits/model.onnx" --student auto:0.5x --no-labels \
+        --data "$digits/train.npz" --epochs 100000 --time-budget 4s --force
+    holds '(.epochs | length) < 5000'
+    succeeds hone-replay -q out.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
+    refuses 2 "'--journal' keeps" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --journal j
+    refuses 2 "above 0" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --time-budget 0
     distills "${teach[@]}" --tune 50 --lr 1e-3 --kd standardize # temperatures are left: 2, which is usual here, 8 and 1
     holds '(.tune | length) == 3 and .lr == 0.001 and all(.tune[]; .loss | test("standardize=1"))'
     refuses 2 "nothing to try" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --loss ce --lr 1e-3 --tune 4
