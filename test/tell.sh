@@ -1,6 +1,5 @@
-# shellcheck shell=bash disable=SC2154 # $tmp is of who reads this
-# For scripts that print TAP: tell WHAT COMMAND... runs one test; what it says is kept in $tmp/said, $n counts.
-n=0
+# shellcheck shell=bash disable=SC2154 # $tmp and $n are of who reads this
+# For scripts that print TAP: tell WHAT COMMAND... runs one test; what it says is kept in $tmp/said, $n counts from 0.
 tell() {
     local what=$1
     shift
