@@ -11,6 +11,8 @@
 #define TRIALS 24  /* of methods for some tensors */
 #define DEPTH 8    /* nodes that move numbers between Softmax or Sigmoid and an output */
 #define GAIN 0.99  /* times the error, at most: what is less is chance */
+#define FITTED 1.5 /* over the root of the samples that judge: a part of the error that chance may hide ... */
+#define LEAST 0.4  /* ... but no more than the rest */
 
 static const char *const names[] = { "rounding", "equalize", "smooth", "ranges", "bias" };
 
@@ -185,6 +187,14 @@ static void use_spans(HnQuantPlan *p, const HnQuantPlan *from)
     g_hash_table_iter_init(&iter, from->spans);
     while (g_hash_table_iter_next(&iter, &name, &span))
         hn_quant_plan_set_span(p, name, ((const HnQuantSpan *)span)->lo, ((const HnQuantSpan *)span)->hi);
+}
+
+/* Times the error, at most, for a repair to be kept. Ranges and factors that are fitted to samples clip what reaches
+ * further: rare, and dear, so that few samples that judge may show none of it. */
+static double most_of(const Repair *r, HnRepair k)
+{
+    const gboolean fitted = k == HN_REPAIR_EQUALIZE || k == HN_REPAIR_SMOOTH || k == HN_REPAIR_RANGES;
+    return fitted ? CLAMP(1 - FITTED / sqrt((double)r->o->held), LEAST, GAIN) : GAIN;
 }
 
 /* p gets the spans of the best method; a plan that was read has its own. */
@@ -379,7 +389,7 @@ static gboolean try_repair(Repair *r, HnRepair k, HnQuantPlan **p, HnScore *scor
         step.after = *score;
     if (ok)
         r->log->tried |= 1u << k;
-    step.kept = ok && r->changes && (r->o->anyway || hn_repair_error(&step.after) < GAIN * r->error);
+    step.kept = ok && r->changes && (r->o->anyway || hn_repair_error(&step.after) < most_of(r, k) * r->error);
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* others may need less */
         g_free(step.what);
         step.what = g_strdup(failure->message);
