@@ -230,12 +230,31 @@ static void translate_shapes(Export *e, const HnModel *m)
     e->shapes = s;
 }
 
+/* What --input says of inputs that the original has, too: neither freed nor with other pixels. */
+static void keep_given(const Export *e, const HnModel *m, GPtrArray *names, GPtrArray *tensors)
+{
+    const GPtrArray *was = m->graph->inputs, *now = e->faced.model->graph->inputs;
+    for (guint i = 0; e->given.names != NULL && i < was->len && i < now->len; i++) {
+        const HnValue *v = was->pdata[i], *y = now->pdata[i];
+        HnTensor *t = hn_tool_input(&e->given, y->name);
+        if (t == NULL || !hn_type_equal(v->type, y->type))
+            continue;
+        g_ptr_array_add(names, v->name);
+        g_ptr_array_add(tensors, t);
+    }
+    g_ptr_array_add(names, NULL);
+}
+
 static gboolean check(Export *e, const HnModel *m, GError **error)
 {
+    g_autoptr(GPtrArray) names = g_ptr_array_new(), tensors = g_ptr_array_new();
+    keep_given(e, m, names, tensors);
     const HnFaceCheck c = { .backend = e->backend,
                             .threads = e->ctx->common.threads,
                             .seed = e->ctx->common.seed,
                             .shapes = e->overrides ? NULL : e->shapes,
+                            .given_names = (const char *const *)names->pdata,
+                            .given = (HnTensor *const *)tensors->pdata,
                             .rtol = e->p->rtol,
                             .atol = e->p->atol,
                             .budget = e->ctx->budget,
@@ -263,7 +282,8 @@ gboolean export_make_face(Export *e, HnModel *m, GError **error)
     hn_model_drop_defaults(m);
     hn_face_tie(m, e->face);
     e->u8_said = pixels_said(e->face);
-    if (!hn_face_change(m, e->face, e->ctx->budget, &e->faced, error) || !check(e, m, error) || !raw_pixels(e, error))
+    if (!hn_face_change(m, e->face, e->ctx->budget, &e->faced, error) || !raw_pixels(e, error) ||
+        !export_take_inputs(e, e->faced.model, error) || !check(e, m, error))
         return FALSE;
     translate_shapes(e, m);
     return TRUE;

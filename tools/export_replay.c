@@ -60,6 +60,7 @@ gboolean export_read_recipe(Export *e, GError **error)
     p->replay = given->replay;
     p->output = given->output;
     p->data = given->data;
+    p->input = given->input;
     p->from = given->from;
     JsonNode *longer = hn_json_at(e->recipe, LONGER);
     e->growth = hn_json_is_switch(longer) && json_node_get_boolean(longer) ? HN_GROWTH_STAYS : HN_GROWTH_GOES;

@@ -84,6 +84,9 @@ static const GOptionEntry entries[] = {
     { "data", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(ExportParams, data),
       "samples to compare on: a test set or a folder of them, FILE.npz, FILE.npy, a folder of these, '-' or random[:N]",
       "SRC" },
+    { "input", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, HN_FIELD(ExportParams, input),
+      "feed input NAME with a file, zeros, ones, random, a number or [a,list] in every sample; may be repeated",
+      "NAME=VALUE" },
     { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, rtol),
       "relative tolerance (default: 1e-3; 4e-3 for models with f16)", "R" },
     { "atol", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(ExportParams, atol),
@@ -140,8 +143,10 @@ static gboolean parse_to(Export *e, GError **error)
 static gboolean check_options(Export *e, GError **error)
 {
     const ExportParams *p = e->p;
-    if (p->no_check && (p->data != NULL || p->samples > 0 || p->bench || p->repro != NULL))
-        return hn_tool_usage(error, "'--no-check' excludes '--check', '--data', '--bench' and '--keep-repro'");
+    const gboolean checks = p->data != NULL || p->input != NULL || p->samples > 0;
+    if (p->no_check && (checks || p->bench || p->repro != NULL))
+        return hn_tool_usage(error,
+                             "'--no-check' excludes '--check', '--data', '--input', '--bench' and '--keep-repro'");
     if (p->bench && p->keep_functions)
         return hn_tool_usage(error,
                              "'--bench' runs models with their functions unfolded: it excludes '--keep-functions'");
@@ -313,10 +318,42 @@ static gboolean prepare(Export *e, GError **error)
     e->original = hn_export_original(&e->o, error);
     e->unfolds = e->original != NULL && (e->original->functions->len > 0 || hn_count_contrib(e->original) > 0);
     e->sparse = e->original != NULL && hn_model_has_sparse(e->original);
-    return e->original != NULL && limit_size(e, error);
+    return e->original != NULL && export_take_inputs(e, e->original, error) && limit_size(e, error);
 }
 
 /* --- work --------------------------------------------------------------------------------------------------------- */
+
+/* Free dimensions have the sizes that they have in what is given. */
+static void take_sizes(Export *e, const HnModel *m)
+{
+    e->given_shapes = hn_shapes_copy(e->overrides ? NULL : e->shapes);
+    for (guint i = 0; i < m->graph->inputs->len; i++) {
+        const HnValue *v = m->graph->inputs->pdata[i];
+        const HnTensor *t = hn_tool_input(&e->given, v->name);
+        for (int a = 0; t != NULL && a < t->ndim && hn_type_rank(v->type) == t->ndim; a++)
+            if (v->type->dims[a].sym != NULL)
+                hn_shapes_set_dim(e->given_shapes, v->type->dims[a].sym, t->dims[a]);
+    }
+}
+
+gboolean export_take_inputs(Export *e, const HnModel *m, GError **error)
+{
+    if (e->p->input == NULL || e->given.names != NULL)
+        return TRUE;
+    if (!hn_tool_inputs(e->ctx, m, &e->p->from, e->path, e->shapes, e->p->input, &e->given, error))
+        return FALSE;
+    if (e->given.feeds->pdata[0] != NULL) {
+        g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
+                    "option '--input': '%s' is an initializer, which stays as it is", (char *)e->given.feeds->pdata[0]);
+        return FALSE;
+    }
+    e->given_names = g_ptr_array_new();
+    for (guint i = 0; i < e->given.names->len; i++)
+        g_ptr_array_add(e->given_names, e->given.names->pdata[i]);
+    g_ptr_array_add(e->given_names, NULL);
+    take_sizes(e, m);
+    return TRUE;
+}
 
 /* Runs the original. Where that cannot be done nothing is written, unless the user can do without. */
 static gboolean open_check(Export *e, GError **error)
@@ -332,7 +369,9 @@ static gboolean open_check(Export *e, GError **error)
         .preprocess = e->preprocess,
         .cache = p->from.cache,
         .samples = p->samples == 0 && e->to != HN_UNDEFINED && p->data == NULL ? HALF_SAMPLES : p->samples,
-        .shapes = e->shapes,
+        .shapes = e->given_shapes != NULL ? e->given_shapes : e->shapes,
+        .given_names = e->given_names != NULL ? (const char *const *)e->given_names->pdata : NULL,
+        .given = e->given.names != NULL ? (HnTensor *const *)e->given.tensors->pdata : NULL,
         .budget = e->ctx->budget,
         .progress = &e->ctx->progress,
     };
@@ -521,6 +560,9 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_exported_clear(&e.x);
     export_clear_replayed(&e);
     export_clear_face(&e);
+    hn_tool_inputs_clear(&e.given);
+    g_clear_pointer(&e.given_names, g_ptr_array_unref);
+    hn_shapes_free(e.given_shapes);
     hn_verify_free(e.verify);
     hn_preprocess_free(e.preprocess);
     hn_model_free(e.original);

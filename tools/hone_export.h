@@ -17,6 +17,7 @@
 typedef struct {
     char *output, *external, *extract, *data, *repro, *to, *replay;
     char **dim, **shapes, **only, **skip;
+    char **input;
     char **free, **rename, **nhwc_input, **u8_input, **top_k, **softmax; /* the interface */
     int level, samples;
     gint64 opset, fold_limit;
@@ -47,6 +48,9 @@ typedef struct {
     gboolean unfolds;         /* functions, or operators that are others spelled out */
     gboolean sparse;          /* some of its weights are stored so */
     HnPreprocess *preprocess; /* of --data */
+    HnToolInputs given;       /* of --input, in the names of the new interface */
+    GPtrArray *given_names;   /* those of it, NULL at the end */
+    HnShapes *given_shapes;   /* e->shapes, with sizes that it says; NULL: no --input */
     HnSamplesOptions vo;
     HnVerify *verify;
     HnFaceOptions *face;
@@ -69,6 +73,9 @@ gboolean export_read_recipe(Export *e, GError **error);         /* options: e->p
 gboolean export_check_input(const Export *e, GError **error);   /* GUARD: made of another model */
 gboolean export_check_samples(const Export *e, GError **error); /* GUARD: proved on others */
 void export_clear_replayed(Export *e);
+
+/* --input, for m, as it will be compared. */
+gboolean export_take_inputs(Export *e, const HnModel *m, GError **error);
 
 /* export_face.c */
 gboolean export_on_softmax(const char *name, const char *value, gpointer params, GError **error);

@@ -39,7 +39,7 @@ static const struct {
     const char *takes[6]; /* ended by NULL */
 } tools[] = {
     { "hone-quantize", { "calib", "plan", "ranges", "metric", "input", NULL } },
-    { "hone-export", { "data", NULL } },
+    { "hone-export", { "data", "input", NULL } },
     { "hone-prune", { "calib", "metric", "input", NULL } },
     { "hone-distill", { "data", "val", "teacher", NULL } },
 };

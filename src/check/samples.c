@@ -76,6 +76,15 @@ static gboolean is_affordable(HnSamples *v, HnType *const *in, GError **error)
     return TRUE;
 }
 
+/* What input i gets in every sample; NULL: nothing is said. */
+static HnTensor *given(const HnSamples *v, int i)
+{
+    for (int k = 0; v->o->given_names != NULL && v->o->given_names[k] != NULL; k++)
+        if (strcmp(v->o->given_names[k], v->in[i]->name) == 0)
+            return v->o->given[k];
+    return NULL;
+}
+
 /* Plans for the sample's sizes before any of its numbers are drawn. */
 static gboolean plan_sizes(HnSamples *v, const Sample *s, GError **error)
 {
@@ -83,10 +92,13 @@ static gboolean plan_sizes(HnSamples *v, const Sample *s, GError **error)
     int64_t elements = 0;
     for (int i = 0; i < v->n_in; i++) {
         const HnValue *x = v->in[i];
+        const HnTensor *t = given(v, i);
         int64_t dims[HN_MAX_RANK], n = 0;
-        int rank = hn_shapes_dims(s->shapes, x, dims, error);
+        int rank = t != NULL ? t->ndim : hn_shapes_dims(s->shapes, x, dims, error);
         if (rank < 0)
             return FALSE;
+        if (t != NULL)
+            memcpy(dims, t->dims, (gsize)rank * sizeof *dims);
         if (!hn_dims_count(rank, dims, &n) || n > MOST_ELEMENTS || (elements += n) > MOST_ELEMENTS) {
             g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is too large to be made up: give data",
                         x->name);
@@ -107,6 +119,10 @@ static gboolean make_inputs(HnSamples *v, Sample *s, uint64_t stream, int choice
         return FALSE;
     for (int i = 0; i < v->n_in; i++) {
         const HnValue *x = v->in[i];
+        if (given(v, i) != NULL) {
+            s->in[i] = hn_tensor_ref(given(v, i));
+            continue;
+        }
         s->in[i] =
             hn_random_tensor(hn_rng_split(&root, stream * 4096 + (uint64_t)i), x, s->shapes, v->o->budget, error);
         if (s->in[i] == NULL)
@@ -186,7 +202,7 @@ static int most_choices(const HnSamples *v)
     double c[MOST_CHOICES];
     int most = 0;
     for (int i = 0; i < v->n_in; i++) {
-        const gboolean one = ((const Sample *)v->samples->pdata[0])->in[i]->n == 1;
+        const gboolean one = ((const Sample *)v->samples->pdata[0])->in[i]->n == 1 && given(v, i) == NULL;
         const int n = one ? hn_random_choices(v->in[i], c, MOST_CHOICES) : 0;
         most = MAX(most, n);
     }
@@ -251,12 +267,20 @@ static gboolean add_samples(HnSamples *v, Sizes z, gint64 from, gint64 step, gin
     return TRUE;
 }
 
+static gboolean all_given(const HnSamples *v)
+{
+    int n = 0;
+    while (n < v->n_in && given(v, n) != NULL)
+        n++;
+    return v->n_in > 0 && n == v->n_in;
+}
+
 static gboolean make_samples(HnSamples *v, GError **error)
 {
     gboolean open, second = FALSE;
     Sizes z[2];
     GError *failure = NULL;
-    v->synthetic = TRUE;
+    v->synthetic = !all_given(v);
     const int at = find_size(v, 1, 0, &z[0], &open, &failure);
     if (at < 0) {
         tell_failure(v, failure, error);
@@ -264,7 +288,8 @@ static gboolean make_samples(HnSamples *v, GError **error)
     }
     g_clear_error(&failure);
     const int choices = most_choices(v);
-    const gint64 wanted = v->o->samples > 0 ? v->o->samples : (open ? 2 : 1) + choices;
+    open = open && v->synthetic;
+    const gint64 wanted = !v->synthetic ? 1 : v->o->samples > 0 ? v->o->samples : (open ? 2 : 1) + choices;
     if (open && wanted > 1 && !find_second(v, at, &z[1], &second, error))
         return FALSE;
     /* shapes take turns by number, but those of one are run together: there is one plan at a time */
@@ -278,9 +303,13 @@ static gboolean make_samples(HnSamples *v, GError **error)
 static gboolean read_samples(HnSamples *v, GError **error)
 {
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)v->n_in + 1);
-    for (int i = 0; i < v->n_in; i++)
+    g_autofree HnTensor **fixed = g_new0(HnTensor *, (gsize)v->n_in + 1);
+    for (int i = 0; i < v->n_in; i++) {
         inputs[i] = (HnValue *)v->in[i];
+        fixed[i] = given(v, i);
+    }
     const HnDataOptions o = { .budget = v->o->budget,
+                              .given = fixed,
                               .seed = v->o->seed,
                               .shapes = v->o->shapes,
                               .preprocess = v->o->preprocess,

@@ -26,6 +26,8 @@ typedef struct {
     const char *cache;              /* HnDataOptions.cache */
     int64_t samples;                /* at most; 0: 2 made-up ones, 8 of data */
     const HnShapes *shapes;         /* of open dimensions, for made-up ones; may be NULL */
+    const char *const *given_names; /* inputs, NULL at the end, that get the same in every sample; may be NULL */
+    HnTensor *const *given;         /* what they get */
     HnBudget *budget;
     const HnProgress *progress; /* may be NULL */
 } HnSamplesOptions;

@@ -91,8 +91,10 @@ typedef struct {
     const HnBackend *backend;
     int threads;
     uint64_t seed;
-    const HnShapes *shapes; /* of open dimensions */
-    double rtol, atol;      /* NaN: as numbers of the outputs' type allow */
+    const HnShapes *shapes;         /* of open dimensions */
+    const char *const *given_names; /* HnSamplesOptions: of inputs of the original that stay as they are */
+    HnTensor *const *given;
+    double rtol, atol; /* NaN: as numbers of the outputs' type allow */
     HnBudget *budget;
     const HnProgress *progress;
 } HnFaceCheck;

@@ -109,6 +109,8 @@ static HnSamples *first_sample(Check *k, GError **error)
                                   .seed = k->c->seed,
                                   .samples = 1,
                                   .shapes = k->c->shapes,
+                                  .given_names = k->c->given_names,
+                                  .given = k->c->given,
                                   .budget = k->c->budget,
                                   .progress = k->c->progress };
     HnSamples *s = hn_samples_new(m, &so, error);

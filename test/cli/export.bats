@@ -508,3 +508,17 @@ one_digit() { [ -f one.onnx ] || hone-export -q "$root/models/digits" one.onnx -
 @test "export: a page has what changed" {
     draws "What is left of the original" "Nodes by operator" -- hone-export "$root/models/digits/model.onnx" drawn.onnx
 }
+
+@test "export: inputs that made-up numbers do not fit are fed" {
+    exports two.onnx --input x=x.npy
+    holds '.check | .samples == 1 and .synthetic == false'
+    exports two.onnx --input 'x=[[1,2,3]]' --data x.npy
+    exports ids.onnx --input 'ids=[0,3]'
+    refuses 4 "index 9 is outside" hone-export ids.onnx none.onnx --input 'ids=[9]'
+    refuses 2 "no input 'z'" hone-export two.onnx none.onnx --input z=1
+    refuses 2 "'--no-check' excludes" hone-export two.onnx none.onnx --input x=zeros --no-check
+    refuses 4 "'w' is an initializer" hone-export weighted.onnx none.onnx --input w=2
+    one_digit
+    exports one.onnx --free image:0=n --rename image=x --input x=zeros
+    succeeds hone-replay out.onnx one.onnx --input x=zeros
+}
