@@ -93,3 +93,24 @@ setup() { cd "$work" || return; }
     succeeds hone-inspect -q "$digits" --svg x.svg --profile times.json
     [[ $(head -c 200 x.svg) == *'<?xml'* && $(<x.svg) == *'</svg>'* ]]
 }
+
+# uses MS KB COMMAND...: at most so much processor time and memory
+uses() {
+    local ms kb
+    read -r ms kb < <(python3 "$here/holes.py" run "${@:3}")
+    echo "$ms ms, $kb KB"
+    [ "$ms" -lt "$1" ] && [ "$kb" -lt "$2" ]
+}
+
+@test "inspect: gigabytes are opened at once, and a thousand nodes are drawn" {
+    python3 "$here/holes.py" make "$work"
+    for model in outside inside; do
+        succeeds hone-inspect $model.onnx
+        [[ $output == *"can be computed"* || $output == *"every operator is known"* ]] || explain
+        uses 200 100000 hone-inspect $model.onnx
+    done
+    rm -f outside.bin inside.onnx
+    command -v dot || skip 'there is no graphviz here'
+    uses 5000 1000000 hone-inspect -q thousand.onnx --svg thousand.svg
+    [[ $(<thousand.svg) == *'</svg>'* ]]
+}
