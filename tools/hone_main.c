@@ -22,7 +22,7 @@ static const struct {
     { "export", "simplify and convert a model, and prove that it computes the same" },
     { "inspect", "show what a model is: inputs, outputs, operators, weights" },
     { "profile", "show where a model's time and memory go, node by node" },
-    { "prune", "remove channels from a model, and repair what is left, without training" },
+    { "prune", "remove channels and repair what is left, without training" },
     { "quantize", "make a model of integers, where that is right, smaller and faster" },
     { "replay", "make a model again as its recipe says, and compare" },
     { "run", "compute the outputs of a model, or compare them with expected ones" },
@@ -84,7 +84,7 @@ static gboolean print_help(GError **error)
         g_autofree char *line = g_strdup_printf("  %-10s %s", (char *)verbs->pdata[i], summary);
         g_string_append_printf(s, "%s\n", g_strchomp(line));
     }
-    g_string_append(s, "\n'hone help VERB' opens the manual of one, 'hone VERB --help' lists its most used options.\n");
+    g_string_append(s, "\n'hone help VERB' opens the manual of one; 'hone VERB --help' lists what is used\nmost.\n");
     return print(s->str, error);
 }
 

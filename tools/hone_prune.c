@@ -466,7 +466,7 @@ static const char *const usual[] = { "output",  "calib", "flops",   "latency", "
 
 static const HnTool tool = {
     .name = PRUNE_TOOL,
-    .summary = "remove channels from a model, and repair what is left, without training",
+    .summary = "remove channels and repair what is left, without training",
     .usage = "[OPTIONS] MODEL --calib SRC --flops 0.5x -o OUT",
     .usual = usual,
     .examples = "hone-prune model.onnx --flops 0.5x --calib train.npz -o half.onnx\n"

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/codecs.h"
 
+#define LENGTH_UNKNOWN 0x7ffff000 /* of a chunk, from here on: nobody went back to say it */
 #define MOST_CHANNELS 64
 
 static HnSound *sound_new(int64_t frames, int channels, int rate, HnBudget *budget, GError **error)
@@ -132,6 +133,26 @@ static gboolean read_frames(const HnSndfile *lib, SNDFILE *file, HnSound *s, con
     return TRUE;
 }
 
+/* Bytes of sound that a WAV file says that it has, and has not. 0 also where it was written to a pipe, before its
+ * length was known. */
+static gsize missing_bytes(const guint8 *data, gsize size)
+{
+    gsize at = 12; /* behind "RIFF", its length and "WAVE" */
+    if (size < at || memcmp(data, "RIFF", 4) != 0)
+        return 0;
+    while (at <= size && size - at >= 8) {
+        const gsize left = size - at - 8;
+        const gsize said =
+            data[at + 4] | (gsize)data[at + 5] << 8 | (gsize)data[at + 6] << 16 | (gsize)data[at + 7] << 24;
+        if (memcmp(data + at, "data", 4) == 0)
+            return said > left && said < LENGTH_UNKNOWN ? said - left : 0;
+        if (said > left)
+            return 0;
+        at += 8 + said + said % 2;
+    }
+    return 0;
+}
+
 HnSound *hn_sound_read(const guint8 *data, gsize size, const char *name, HnBudget *budget, GError **error)
 {
     SF_VIRTUAL_IO io = { bytes_size, bytes_seek, bytes_read, bytes_write, bytes_tell };
@@ -140,6 +161,12 @@ HnSound *hn_sound_read(const guint8 *data, gsize size, const char *name, HnBudge
     const HnSndfile *lib = hn_sndfile(error);
     if (lib == NULL) {
         g_prefix_error(error, "'%s': ", name);
+        return NULL;
+    }
+    const gsize missing = missing_bytes(data, size);
+    if (missing > 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                    "'%s' is cut short: %" G_GSIZE_FORMAT " bytes of its sound are missing", name, missing);
         return NULL;
     }
     SNDFILE *file = lib->sf_open_virtual(&io, SFM_READ, &info, &bytes);

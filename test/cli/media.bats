@@ -168,7 +168,12 @@ x = numpy.asarray(I.open("out.png")); assert [list(x[p]) for p in ((0, 0), (0, 5
     hone-run sound.onnx --data words --out results -q
     [ -e results/test_data_set_1/output_0.pb ]
     refuses 1 "'nan.wav': frame 3" hone-run sound.onnx --input x=nan.wav
-    refuses 1 "'cut.wav'" hone-run sound.onnx --input x=cut.wav
+    refuses 1 "'inf.wav': frame 1" hone-run sound.onnx --input x=inf.wav
+    refuses 1 "'short.wav' is cut short: 12 bytes" hone-run sound.onnx --input x=short.wav
+    [ "$(hone-run sound.onnx --input x=piped.wav | npy show)" = '<f4[1,2] 0 0.5' ] # its length is told as unknown
+    for f in cut channels silent rate; do
+        refuses 1 "'$f.wav'" hone-run sound.onnx --mem-limit 20M --input x=$f.wav
+    done
     refuses 1 "'none.wav'" hone-run sound.onnx --data none.wav
     refuses 2 "for pictures" hone-run sound.onnx --resize 8x8 --input x=one.wav
     refuses 6 "'one.wav'" hone-run sound.onnx --rate 768000 --mem-limit 1M --input x=one.wav

@@ -126,7 +126,13 @@ def sounds(folder):
     data = np.array([0, 0.5, 1, np.nan, 0], "<f4").tobytes()
     head = b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt "
     head += struct.pack("<IHHIIHH", 16, 3, 1, 16000, 64000, 4, 32) + b"data" + struct.pack("<I", len(data))
-    for name, content in (("nan", head + data), ("cut", head[:30]), ("none", b"RIFF1234WAVEhello")):
+    more = len(head) - 4
+    for name, content in (("nan", head + data), ("cut", head[:30]), ("none", b"RIFF1234WAVEhello"),
+                          ("inf", head + np.array([0, np.inf, 1, 0, 0], "<f4").tobytes()),
+                          ("short", head + data[:8]), ("piped", head[:more] + b"\xff" * 4 + data[:8]),
+                          ("channels", head[:22] + b"\xff\xff" + head[24:] + data),
+                          ("silent", head[:22] + b"\0\0" + head[24:] + data),
+                          ("rate", head[:24] + b"\0\0\0\0" + head[28:] + data)):
         with open(f"{folder}/{name}.wav", "wb") as f:
             f.write(content)
 
