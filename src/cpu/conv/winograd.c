@@ -34,6 +34,7 @@
 #define FAR_BYTES 12e6    /* weights that no cache may hold until the next run */
 #define MAX_POINTS 36
 #define MAX_SIDE 8
+#define NEAR_PIXELS 16 /* outputs that are in the first cache still */
 #define MAX_TAPS 25
 #define PACK_ROWS 8 /* input channels at a time: points lie far apart, in the same few lines of a cache */
 #define PACK_PITCH (PACK_ROWS * HN_GEMM_KERNEL_MAX_COLS + 16)
@@ -102,6 +103,9 @@ static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
 {
     axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
     axis[W] = p->axis[p->n - 1];
+    for (int i = 0; i < 2; i++)
+        if (axis[i].kernel == 1)
+            axis[i].dilation = 1;
 }
 
 /* Tiles are of several outputs along this axis. */
@@ -523,20 +527,40 @@ static void transform_out(const Run *r, int64_t tile, const float *m, int64_t fr
     c->out(&o);
 }
 
-/* The fused nodes that are left, while a tile's outputs are hot */
-static void rest_of_tile(const Run *r, int64_t tile, int64_t from, int64_t n)
+/* Tiles from this one on whose outputs lie side by side, of `left` at most: those along one axis. */
+static int64_t run_of_tiles(const Winograd *c, int64_t tile, int64_t left)
+{
+    if (c->form->axes == 2 || c->axis[W].dilation > 1)
+        return 1;
+    return MIN(MIN(left, c->across - tile % c->across), NEAR_PIXELS / c->edge[W]);
+}
+
+/* The fused nodes that are left, while the outputs of these tiles, a run, are hot */
+static void rest_of_tiles(const Run *r, int64_t tile, int64_t run, int64_t from, int64_t n)
 {
     const Winograd *c = r->c;
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     if (c->end.rest == c->epilogue.n)
         return;
     const Tile t = tile_at(c, tile);
-    const int together = w->dilation == 1 ? t.cols : 1; /* adjacent ones */
+    const int64_t cols = w->dilation > 1 ? t.cols : MIN(run * c->edge[W], w->out - t.col);
+    const int64_t together = w->dilation > 1 ? 1 : cols; /* adjacent ones */
     for (int i = 0; i < t.rows; i++)
-        for (int j = 0; j < t.cols; j += together)
+        for (int64_t j = 0; j < cols; j += together)
             hn_epilogue_rest(&c->epilogue, c->end.rest, r->s, r->y, r->y_pitch,
                              (t.image * h->out + t.row + i * h->dilation) * w->out + t.col + j * w->dilation, together,
                              from, n);
+}
+
+/* Rows of M -> outputs of `tiles` tiles from the first on */
+static void finish(const Run *r, int64_t first, int64_t tiles, const float *m, int64_t from, int64_t n)
+{
+    for (int64_t t = 0, run; t < tiles; t += run) {
+        run = run_of_tiles(r->c, first + t, tiles - t);
+        for (int64_t i = t; i < t + run; i++)
+            transform_out(r, first + i, m + i * r->c->m_pitch, from, n);
+        rest_of_tiles(r, first + t, run, from, n);
+    }
 }
 
 /* M of `tiles` tiles and channels [from, from + n), from the first of a panel */
@@ -589,10 +613,7 @@ static void blocks_of_tiles(const Run *r, int part, int parts)
         for (int64_t t = 0; t < tiles; t++)
             transform_in(r, at + t, v + t * c->v_pitch);
         multiply(r, v, m, tiles, 0, c->plan.out_channels);
-        for (int64_t t = 0; t < tiles; t++) {
-            transform_out(r, at + t, m + t * c->m_pitch, 0, c->plan.out_channels);
-            rest_of_tile(r, at + t, 0, c->plan.out_channels);
-        }
+        finish(r, at, tiles, m, 0, c->plan.out_channels);
     }
 }
 
@@ -614,10 +635,7 @@ static void outputs_of_panels(const Run *r, int part, int parts)
     const float *v = r->s->scratch;
     float *m = (float *)r->s->scratch + c->points * c->v_plane;
     multiply(r, v, m, c->tiles, from, n);
-    for (int64_t t = 0; t < c->tiles; t++) {
-        transform_out(r, t, m + t * c->m_pitch, from, n);
-        rest_of_tile(r, t, from, n);
-    }
+    finish(r, 0, c->tiles, m, from, n);
 }
 
 static gboolean winograd_run(HnStep *s, GError **error)
