@@ -365,6 +365,126 @@ static void test_each(void)
         g_assert_cmpfloat_with_epsilon(db[0][i], -20 * log10(0.01 * (i + 1)), 0.01);
 }
 
+/* The output that is worst decides, and is named; one that the user does not want judged does neither. */
+static void test_output_of(void)
+{
+    GError *error = NULL;
+    static const char right[] = "opset 17\n%y = Sin(%x:f32[3,2])\n%z = Cos(%x)\n",
+                      wrong[] = "opset 17\n%y = Sin(%x:f32[3,2])\n%z = Sin(%x)\n";
+    g_autoptr(HnModel) m = parse(right), other = parse(wrong);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:4", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    for (int left_out = 0; left_out < 2; left_out++) {
+        HnMetricChoice choice = { .all = HN_METRIC_CMD };
+        HnScore score;
+        g_assert_true(left_out == 0 || hn_metric_choice_parse("none@z", &choice, &error));
+        const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1, .choice = &choice };
+        g_autoptr(HnScorer) s = hn_scorer_new(parse(right), d, 0, 4, &o, &error);
+        g_assert_no_error(error);
+        g_assert_true(hn_scorer_run(s, other, &score, &error));
+        g_assert_cmpint(score.at[HN_METRIC_R2], ==, left_out ? 0 : 1);
+        g_assert_true((score.r2 == 1) == left_out);
+        hn_metric_choice_clear(&choice);
+    }
+}
+
+/* --- sums of one output, without a model -------------------------------------------------------------------------- */
+
+static HnTensor *floats(int ndim, const int64_t *dims, const float *x)
+{
+    HnTensor *t = hn_tensor_new(HN_F32, ndim, dims, NULL, NULL);
+    memcpy(t->data, x, t->bytes);
+    return t;
+}
+
+/* n samples of that shape, x[n][elements]; y: what another model makes of them, NULL: nothing. */
+static HnOutputKind judge(int ndim, const int64_t *dims, guint n, const float *x, const float *y, HnOutputScore *score)
+{
+    g_autoptr(GPtrArray) want = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref);
+    g_autofree HnTensor *const **out = g_new0(HnTensor *const *, n + 1);
+    HnOutputView view;
+    int64_t each;
+    g_assert_true(hn_dims_count(ndim, dims, &each));
+    for (guint i = 0; i < n; i++)
+        g_ptr_array_add(want, floats(ndim, dims, x + i * each));
+    for (guint i = 0; i < n; i++)
+        out[i] = (HnTensor *const *)&want->pdata[i];
+    hn_output_views_find(&view, 1, out, n, NULL, 0, FALSE);
+    HnOutputSums *sums = hn_output_sums_new(&view);
+    for (guint i = 0; i < n; i++) {
+        g_autoptr(HnTensor) got = y != NULL ? floats(ndim, dims, y + i * each) : NULL;
+        hn_output_sums_add(sums, got, want->pdata[i], NULL);
+    }
+    hn_output_sums_score(sums, score);
+    hn_output_sums_free(sums);
+    hn_output_view_clear(&view);
+    return view.kind;
+}
+
+/* One sample of 64 that is far off counts, however right the others are. */
+static void test_worst_sample(void)
+{
+    const int64_t dims[] = { 1, 1 };
+    HnOutputScore score;
+    float x[64], y[64];
+    for (int i = 0; i < 64; i++)
+        x[i] = y[i] = i % 2 ? 1 : -1;
+    y[7] = 0;
+    g_assert_cmpint(judge(2, dims, 64, x, y, &score), ==, HN_OUTPUT_NUMBERS);
+    g_assert_cmpfloat_with_epsilon(score.r2, 1 - 1.0 / 16, 0.01);
+    g_assert_cmpfloat_with_epsilon(score.worst_r2, 0, 0.1);
+    y[7] = NAN; /* no number where there was one */
+    judge(2, dims, 64, x, y, &score);
+    g_assert_cmpfloat(score.r2, <, -1e6);
+}
+
+static void test_strong(void)
+{
+    const int64_t dims[] = { 1, 4, 2 };
+    const float x[] = { 0.9F, 0.1F, 0.1F, 0.2F, 0.1F, 0.1F, 0.1F, 0.1F }, none[8] = { 0 };
+    float y[8];
+    HnOutputScore score;
+    memcpy(y, x, sizeof y);
+    y[0] = 0.8F;
+    g_assert_cmpint(judge(3, dims, 1, x, y, &score), ==, HN_OUTPUT_SCORES);
+    g_assert_cmpfloat_with_epsilon(score.scores, 0.1, 1e-6);
+    judge(3, dims, 1, x, NULL, &score); /* the output is not there */
+    g_assert_cmpfloat(score.scores, ==, 1);
+    g_assert_cmpfloat(score.r2, <, -1e6);
+    g_assert_cmpint(judge(3, dims, 1, none, none, &score), ==, HN_OUTPUT_NUMBERS); /* zeros say nothing of scores */
+}
+
+/* [1,16,7]: a box in pixels, a score, and of two classes one, which count as products with the score. */
+static void test_gate(void)
+{
+    const int64_t dims[] = { 1, 16, 7 };
+    float x[16 * 7], y[16 * 7];
+    HnOutputScore score;
+    for (int i = 0; i < 16; i++) {
+        const float row[] = { 100 + (float)i, 200, 300, 400, 0.1F, 0.9F, 0.1F };
+        memcpy(&x[7 * i], row, sizeof row);
+    }
+    memcpy(y, x, sizeof y);
+    for (int i = 0; i < 16; i++) {
+        y[7 * i + 5] = 0.1F;
+        y[7 * i + 6] = 0.9F;
+    }
+    g_assert_cmpint(judge(3, dims, 1, x, y, &score), ==, HN_OUTPUT_MIXED);
+    g_assert_cmpfloat(score.scores, <, 0.1); /* all of them are a no */
+    g_assert_cmpfloat(score.r2, ==, 1);      /* which is about the boxes alone */
+    y[0] += 50;
+    judge(3, dims, 1, x, y, &score);
+    g_assert_cmpfloat(score.r2, <, 1);
+}
+
+/* What cannot be told of the other model is a loss of all. */
+static void test_unknown(void)
+{
+    const HnScore original = { .r2 = 1, .scores = 0 }, other = { .r2 = NAN, .scores = NAN };
+    g_assert_true(isinf(hn_score_drop(HN_METRIC_R2, &other, &original)));
+    g_assert_true(isinf(hn_score_drop(HN_METRIC_SCORES, &other, &original)));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -373,5 +493,10 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_kind);
     }
     g_test_add_func("/check/score/each", test_each);
+    g_test_add_func("/check/score/output-of", test_output_of);
+    g_test_add_func("/check/score/worst-sample", test_worst_sample);
+    g_test_add_func("/check/score/strong", test_strong);
+    g_test_add_func("/check/score/gate", test_gate);
+    g_test_add_func("/check/score/unknown", test_unknown);
     return g_test_run();
 }
