@@ -161,7 +161,7 @@ static gboolean try_choice(Prune *q, HnPruned **made, HnScore *s, GError **error
 static gboolean prune_best(Prune *q, GError **error)
 {
     const guint n = prune_n_widths(q);
-    double best = -INFINITY;
+    double least = INFINITY;
     g_auto(Choice) kept = { 0 };
     g_autofree int *last = NULL;
     for (guint i = 0; i < n; i++) {
@@ -177,9 +177,10 @@ static gboolean prune_best(Prune *q, GError **error)
             return FALSE;
         if (n > 1)
             hn_context_note(q->ctx, 1, "widths %u of %u: %.2f dB", i + 1, n, s.sqnr);
-        if (kept.keep == NULL || s.sqnr > best) {
+        const double noise = prune_widths_noise(q, i, &s);
+        if (kept.keep == NULL || noise < least) {
             choose(&kept, q, made);
-            best = s.sqnr;
+            least = noise;
         } else {
             hn_pruned_free(made);
         }

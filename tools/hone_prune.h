@@ -141,6 +141,8 @@ gboolean prune_count_flops(const Prune *q, HnModel *m, double *flops, GError **e
 gboolean prune_find_costs(Prune *q, GError **error);
 guint prune_n_widths(const Prune *q); /* choices of widths that are worth a trial */
 gboolean prune_find_widths(Prune *q, guint i, GError **error);
+/* Error of choice i as a part of the results' squares, less what it is worth that these widths run faster. */
+double prune_widths_noise(const Prune *q, guint i, const HnScore *score);
 /* For that part of the operations, as far as what is known of layers tells. */
 gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error);
 

@@ -19,6 +19,11 @@
 
 static const double throughs[] = { 1, 0.3, 0.1 }; /* HnPruneLoss.through */
 
+/* Widths that are chosen by vectors (hn_prune_costs_by_vectors()) run faster with as many operations: they are taken
+ * where errors are small, and this part of the results' squares larger at most. */
+#define SMALL_ERROR 16.0 /* dB */
+#define VECTORS_WORTH 1e-3
+
 /* --- what a model costs ------------------------------------------------------------------------------------------- */
 
 gboolean prune_count_flops(const Prune *q, HnModel *m, double *flops, GError **error)
@@ -234,8 +239,15 @@ static gboolean near_enough(const Prune *q, double cost, double limit)
     return q->budget == PRUNE_LATENCY ? fabs(cost / limit - 1) <= TIME_NEAR : cost <= limit && cost >= NEAR * limit;
 }
 
+static const int *all_channels(const Prune *q, int *keep)
+{
+    for (guint c = 0; c < q->map->classes->len; c++)
+        keep[c] = ((const HnPruneClass *)q->map->classes->pdata[c])->n;
+    return keep;
+}
+
 /* What costs say of layers is not all: the model is made, and costs what it costs. */
-static gboolean meet(Prune *q, const Kind *k, double through, GError **error)
+static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, GError **error)
 {
     const HnPruneLoss loss = { q->loss, through };
     const guint n = q->map->classes->len;
@@ -245,6 +257,10 @@ static gboolean meet(Prune *q, const Kind *k, double through, GError **error)
     double best = 0, least = INFINITY, goal = limit;
     if (!k->layers(q, costs, error))
         return FALSE;
+    if (vectors) {
+        hn_prune_costs_by_vectors(costs, q->vector);
+        goal *= hn_prune_cost(costs, all_channels(q, keep)) / q->flops_before;
+    }
     for (int i = 0; i < ROUNDS; i++) {
         double cost;
         hn_progress_tell(&q->ctx->progress, "widths", (guint64)i, ROUNDS);
@@ -277,16 +293,36 @@ HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GEr
                                     : hn_prune_run(q->map, o, keep, error);
 }
 
+/* Ways of weighing losses that are worth a trial. */
+static guint n_throughs(const Prune *q)
+{
+    return q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+}
+
 guint prune_n_widths(const Prune *q)
 {
     const gboolean one = q->p->speed_only || q->p->explain || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS ||
-                         q->budget == PRUNE_LATENCY;
-    return one || q->recipe != NULL || q->zeros.of_four > 0 || work_of(q) > CHEAP ? 1 : G_N_ELEMENTS(throughs);
+                         q->budget == PRUNE_LATENCY || q->recipe != NULL;
+    return one ? 1 : n_throughs(q) * (q->budget == PRUNE_FLOPS ? 2 : 1);
 }
 
 static double through_of(const Prune *q, guint i)
 {
-    return throughs[prune_n_widths(q) > 1 ? i : MEAN_THROUGH];
+    const gboolean several = prune_n_widths(q) > 1 && n_throughs(q) > 1;
+    return throughs[several ? i % G_N_ELEMENTS(throughs) : MEAN_THROUGH];
+}
+
+static gboolean by_vectors(const Prune *q, guint i)
+{
+    return prune_n_widths(q) > 1 && i >= n_throughs(q);
+}
+
+double prune_widths_noise(const Prune *q, guint i, const HnScore *score)
+{
+    const double noise = pow(10, -score->sqnr / 10);
+    if (!by_vectors(q, i))
+        return noise;
+    return score->sqnr >= SMALL_ERROR ? noise - VECTORS_WORTH : INFINITY;
 }
 
 /* How many zeros each layer gets. */
@@ -335,7 +371,7 @@ gboolean prune_find_widths(Prune *q, guint i, GError **error)
     if (!find_curves(q, error))
         return FALSE;
     return q->budget == PRUNE_NO_BUDGET || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS ||
-           meet(q, &kinds[q->budget], through_of(q, i), error);
+           meet(q, &kinds[q->budget], through_of(q, i), by_vectors(q, i), error);
 }
 
 gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error)

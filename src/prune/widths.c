@@ -91,7 +91,7 @@ void hn_prune_costs_by_vectors(HnPruneCosts *c, int lanes)
     c->lanes = lanes;
     c->rest /= lanes;
     for (guint i = 0; i < c->others->len; i++)
-        ((HnPruneOther *)c->others->pdata[i])->cost /= lanes;
+        ((HnPruneOther *)c->others->pdata[i])->cost /= 2 * lanes;
     for (guint i = 0; i < c->map->layers->len; i++) {
         const HnPruneLayer *l = c->map->layers->pdata[i];
         const double products = (double)(l->rows.groups * l->rows.k * l->rows.outs);
