@@ -1,9 +1,9 @@
 /*
  * The same loops for each instruction level: plain C, AVX2 with FMA, AVX-512.
  *
- * A file of loops is included three times with HN_LEVEL set to plain, avx2, avx512; it names its functions HN_V(name)
- * and marks them HN_TARGET, so that the compiler's vectors fit the level. Plain C rounds after each product; the others
- * use HN_FMA.
+ * A file of loops is included three times (base/every_level.h) with HN_LEVEL set to plain, avx2, avx512; it names its
+ * functions HN_V(name) and marks them HN_TARGET, so that the compiler's vectors fit the level. Plain C rounds after
+ * each product; the others use HN_FMA.
  */
 #pragma once
 

@@ -14,15 +14,8 @@
 #define TABLES 4              /* neighbours are often alike: a table each, so that no counter waits for the last one */
 #define FLUSH ((int64_t)65000 * TABLES)
 
-#define HN_LEVEL plain
-#include "check/histogram_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "check/histogram_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "check/histogram_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "check/histogram_loops.h"
+#include "base/every_level.h"
 
 static void (*const survey_at[])(const float *x, int n, int32_t *lo, int32_t *hi, int32_t *odd,
                                  int32_t *zero) = HN_TABLE_OF_LEVELS(survey);

@@ -8,15 +8,8 @@
 
 #define BATCH 8 /* rows of products() */
 
-#define HN_LEVEL plain
-#include "prune/gram_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "prune/gram_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "prune/gram_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "prune/gram_loops.h"
+#include "base/every_level.h"
 
 static void (*const products_at[])(float *h, int64_t ld, const float *x, int64_t ldx, const float *z, int64_t ldz,
                                    int64_t from, int64_t to, int64_t n) = HN_TABLE_OF_LEVELS(products);

@@ -3,15 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#define HN_LEVEL plain
-#include "prune/spd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "prune/spd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "prune/spd_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "prune/spd_loops.h"
+#include "base/every_level.h"
 
 #define BLOCK 48 /* columns that are factored together */
 

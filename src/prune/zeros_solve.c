@@ -4,15 +4,8 @@
 
 #include "base/each.h"
 
-#define HN_LEVEL plain
-#include "prune/zeros_solve_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "prune/zeros_solve_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "prune/zeros_solve_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "prune/zeros_solve_loops.h"
+#include "base/every_level.h"
 
 #define ENOUGH 1e-6 /* residuals that are such a part of what they were need no further step */
 

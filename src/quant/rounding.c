@@ -18,15 +18,8 @@
 #define CUT_TO 0.5F                /* down to that */
 #define PAIR 128                   /* sum of two neighbours that 16 bits hold after a multiplication by 255 */
 
-#define HN_LEVEL plain
-#include "quant/rounding_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "quant/rounding_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "quant/rounding_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "quant/rounding_loops.h"
+#include "base/every_level.h"
 
 static void (*const products_at[])(float *h, const float *x, int64_t k, int64_t from,
                                    int64_t to) = HN_TABLE_OF_LEVELS(products);

@@ -129,7 +129,7 @@ def check_layers():
             yield f"{f}: src/LAYERS has no layer '{mine}'"
             continue
         for k, line in enumerate(read(f).split("\n"), 1):
-            m = re.match(r'\s*#\s*include\s*([<"])([^">]+)[">]', line)
+            m = re.match(r'\s*#\s*(?:include|define HN_LOOPS)\s*([<"])([^">]+)[">]', line)
             if not m:
                 continue
             quote, header = m.groups()

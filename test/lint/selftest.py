@@ -35,6 +35,7 @@ CLEAN = {
 # check that must fail, file, contents, word in the complaint
 FAULTS = (
     ("layers", "src/base/x.c", '#include "ir/b.h"\n', "'base' may not include"),
+    ("layers", "src/base/x.c", '#define HN_LOOPS "ir/b.h"\n', "'base' may not include"),
     ("layers", "src/ir/x.c", "#include <dnnl.h>\n", "only 'cpu'"),
     ("layers", "src/ir/x.c", '#include "onnx.pb-c.h"\n', "only 'onnx'"),
     ("layers", "src/ir/x.c", '#include "b.h"\n', "write the layer"),

@@ -14,15 +14,8 @@
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/conv_planar_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/conv_planar_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/conv_planar_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/conv_planar_loops.h"
+#include "base/every_level.h"
 
 #define MOST_CHANNELS 64         /* of source and result */
 #define BLOCK_FLOATS (48 * 1024) /* of the copied source, in the second cache */

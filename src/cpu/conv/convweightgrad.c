@@ -11,15 +11,8 @@
 
 #include "cpu/conv/weight_grad.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/weight_grad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/weight_grad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/weight_grad_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/weight_grad_loops.h"
+#include "base/every_level.h"
 
 #define FEW_LINES 64            /* that the window of a copied source reaches over */
 #define NEAR_FLOATS (12 * 1024) /* of x and dy, in the first cache */

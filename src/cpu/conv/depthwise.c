@@ -20,15 +20,8 @@
 #define MAX_TAPS 1024
 #define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
 
-#define HN_LEVEL plain
-#include "cpu/conv/depthwise_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/depthwise_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/depthwise_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/depthwise_loops.h"
+#include "base/every_level.h"
 
 typedef struct {
     HnConvPlan plan;

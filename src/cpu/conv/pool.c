@@ -17,15 +17,8 @@
 #include "cpu/conv/pool.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/pool_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/pool_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/pool_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/pool_loops.h"
+#include "base/every_level.h"
 
 typedef struct {
     const HnPoolFns *fns;

@@ -9,15 +9,8 @@
 #include "op/index.h"
 #include "op/pool.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/poolgrad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/poolgrad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/poolgrad_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/poolgrad_loops.h"
+#include "base/every_level.h"
 
 enum { DY, X, Y }; /* Y: of MaxPoolGrad */
 

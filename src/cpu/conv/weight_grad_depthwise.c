@@ -7,15 +7,8 @@
 
 #include "cpu/conv/weight_grad.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/weight_grad_depthwise_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/weight_grad_depthwise_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/weight_grad_depthwise_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/weight_grad_depthwise_loops.h"
+#include "base/every_level.h"
 
 #define STRIP 512              /* channels that are copied at once: long stretches of memory */
 #define BAND_FLOATS (24 << 10) /* of copied lines, in the second cache beside dy */

@@ -16,15 +16,8 @@
 #include "cpu/conv/weight_grad.h"
 #include "cpu/conv/winograd.h"
 
-#define HN_LEVEL plain
-#include "cpu/conv/weight_grad_winograd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/weight_grad_winograd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/weight_grad_winograd_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/weight_grad_winograd_loops.h"
+#include "base/every_level.h"
 
 #define EDGE 4
 #define SIDE 6

@@ -45,15 +45,8 @@ typedef void (*TapsFn)(float *u, int64_t plane, const float *k, const double *g,
 
 enum { H, W };
 
-#define HN_LEVEL plain
-#include "cpu/conv/winograd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/conv/winograd_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/conv/winograd_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/conv/winograd_loops.h"
+#include "base/every_level.h"
 
 /* m, r and p, along one axis or both */
 typedef struct {

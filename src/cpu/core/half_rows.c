@@ -2,15 +2,8 @@
 
 #include "base/half.h"
 
-#define HN_LEVEL plain
-#include "cpu/core/half_rows_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/core/half_rows_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/core/half_rows_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/core/half_rows_loops.h"
+#include "base/every_level.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

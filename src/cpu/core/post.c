@@ -1,14 +1,7 @@
 #include "cpu/core/post.h"
 
-#define HN_LEVEL plain
-#include "cpu/core/post_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/core/post_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/core/post_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/core/post_loops.h"
+#include "base/every_level.h"
 
 #define NEAR_ROWS 64 /* of one vector, which stay in the first cache from one operation to the next */
 

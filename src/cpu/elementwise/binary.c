@@ -11,15 +11,8 @@
 /* m rows of n elements of z from x and y, of which one may be smaller */
 typedef void (*BinaryFn)(const float *x, const float *y, float *z, int64_t m, int64_t n);
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/binary_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/binary_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/binary_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/binary_loops.h"
+#include "base/every_level.h"
 
 typedef enum { SAME, RIGHT, LEFT, ROWS_RIGHT, ROWS_LEFT, WAYS } Way;
 

@@ -11,15 +11,8 @@
 #include "cpu/elementwise/unary.h"
 #include "op/elementwise.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/broadcast_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/broadcast_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/broadcast_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/broadcast_loops.h"
+#include "base/every_level.h"
 
 #define CHUNK ((int64_t)1 << 12) /* elements of a row that a thread takes at a time */
 #define PART 512                 /* elements that are converted at a time */

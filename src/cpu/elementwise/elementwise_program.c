@@ -3,15 +3,8 @@
 #include "cpu/elementwise/broadcast.h"
 #include "cpu/elementwise/unary.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/elementwise_program_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/elementwise_program_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/elementwise_program_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/elementwise_program_loops.h"
+#include "base/every_level.h"
 
 typedef void (*ChooseFn)(float *z, const float *c, const float *x, const float *y, int64_t n, int sc, int sx, int sy);
 

@@ -9,15 +9,8 @@
 
 #include "cpu/core/cpu_kernel.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/fakequantize_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/fakequantize_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/fakequantize_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/fakequantize_loops.h"
+#include "base/every_level.h"
 
 #define CHUNK ((int64_t)8192) /* elements of one scale for all that are a part */
 #define PARTS 64              /* of rows with scales for each element, at most */

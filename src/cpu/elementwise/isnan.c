@@ -4,15 +4,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/sign.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/isnan_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/isnan_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/isnan_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/isnan_loops.h"
+#include "base/every_level.h"
 
 static const char *isnan_reject(const HnStep *s)
 {

@@ -7,15 +7,8 @@
 #include "cpu/elementwise/broadcast.h"
 #include "op/elementwise.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/mean_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/mean_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/mean_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/mean_loops.h"
+#include "base/every_level.h"
 
 typedef struct {
     int64_t rows;

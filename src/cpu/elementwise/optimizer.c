@@ -9,15 +9,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/optimizer.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/optimizer_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/optimizer_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/optimizer_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/optimizer_loops.h"
+#include "base/every_level.h"
 
 typedef void (*UpdateFn)(const HnUpdateNumbers *k, const HnUpdatePart *u, int64_t n);
 

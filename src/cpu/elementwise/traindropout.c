@@ -6,15 +6,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/traindropout.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/traindropout_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/traindropout_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/traindropout_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/traindropout_loops.h"
+#include "base/every_level.h"
 
 #define FLOPS 16 /* for an element, as ten rounds for four of them cost */
 

@@ -6,15 +6,8 @@
 
 #include "cpu/core/half_rows.h"
 
-#define HN_LEVEL plain
-#include "cpu/elementwise/unary_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/elementwise/unary_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/elementwise/unary_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/elementwise/unary_loops.h"
+#include "base/every_level.h"
 
 #define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time */
 #define PART 1024                /* elements that are converted at a time */

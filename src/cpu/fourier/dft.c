@@ -7,15 +7,8 @@
 #include "cpu/fourier/fft.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/fourier/fft_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/fourier/fft_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/fourier/fft_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/fourier/fft_loops.h"
+#include "base/every_level.h"
 
 #define BLOCK_MAX ((gsize)1 << 26) /* bytes of a thread's two blocks */
 

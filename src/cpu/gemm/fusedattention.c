@@ -11,15 +11,8 @@
 #include "op/attention.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/attention_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/attention_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/attention_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/gemm/attention_loops.h"
+#include "base/every_level.h"
 
 enum { Q, K, V, MASK };
 

@@ -4,14 +4,8 @@
 
 #include "cpu/core/vec.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/gemm_kernel_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/gemm_kernel_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/gemm_kernel_loops.h"
+#define HN_LOOPS "cpu/gemm/gemm_kernel_loops.h"
+#include "base/every_level.h"
 
 /* --- choice of a level --- */
 

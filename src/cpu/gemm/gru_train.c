@@ -7,14 +7,8 @@
 
 #include "cpu/gemm/recurrent_train.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/gru_train_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/gru_train_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/gru_train_loops.h"
+#define HN_LOOPS "cpu/gemm/gru_train_loops.h"
+#include "base/every_level.h"
 
 typedef struct {
     void (*gates)(float *g, int64_t n);

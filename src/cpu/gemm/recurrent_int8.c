@@ -4,15 +4,8 @@
 
 #include "cpu/gemm/rnn_cell.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/recurrent_int8_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/recurrent_int8_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/recurrent_int8_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/gemm/recurrent_int8_loops.h"
+#include "base/every_level.h"
 
 #define GATES 4
 #define LONGEST 32768 /* rows of weights: sums of products of bytes stay in 32 bits */

@@ -10,14 +10,8 @@
 
 #include "cpu/gemm/recurrent_train.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/recurrent_train_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/recurrent_train_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/recurrent_train_loops.h"
+#define HN_LOOPS "cpu/gemm/recurrent_train_loops.h"
+#include "base/every_level.h"
 
 typedef struct {
     void (*row)(float *g, const float *before, float *cell, float *h, int64_t n);

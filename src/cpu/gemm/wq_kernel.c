@@ -4,15 +4,8 @@
 
 #include "base/cpu.h"
 
-#define HN_LEVEL plain
-#include "cpu/gemm/wq_kernel_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/gemm/wq_kernel_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/gemm/wq_kernel_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/gemm/wq_kernel_loops.h"
+#include "base/every_level.h"
 #define HN_LEVEL weightvnni
 #include "cpu/gemm/wq_kernel_loops.h"
 

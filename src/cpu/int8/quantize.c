@@ -10,15 +10,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/int8/quantize_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/int8/quantize_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/int8/quantize_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/int8/quantize_loops.h"
+#include "base/every_level.h"
 
 #define CHUNK ((int64_t)1 << 12) /* elements that a thread takes at a time, of one scale for all */
 

@@ -6,15 +6,8 @@
 #include "cpu/core/strided_copy.h"
 #include "cpu/core/cpu_level.h"
 
-#define HN_LEVEL plain
-#include "cpu/move/channel_copy_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/move/channel_copy_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/move/channel_copy_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/move/channel_copy_loops.h"
+#include "base/every_level.h"
 
 gboolean hn_channel_copy_of(const HnSlot *slot, int axis)
 {

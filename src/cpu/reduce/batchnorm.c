@@ -18,15 +18,8 @@
 #include "op/batchnorm.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/batchnorm_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/batchnorm_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/batchnorm_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/batchnorm_loops.h"
+#include "base/every_level.h"
 
 #define LANES 128          /* elements of a row, at least */
 #define PARTS 64           /* at most, of rows of all channels */

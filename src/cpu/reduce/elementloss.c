@@ -6,15 +6,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/loss.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/elementloss_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/elementloss_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/elementloss_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/elementloss_loops.h"
+#include "base/every_level.h"
 
 #define PIECE 4096 /* elements */
 

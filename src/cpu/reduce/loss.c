@@ -11,15 +11,8 @@
 #include "cpu/reduce/loss.h"
 #include "cpu/reduce/norm.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/loss_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/loss_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/loss_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/loss_loops.h"
+#include "base/every_level.h"
 
 #define PARTS 64   /* at most */
 #define COLUMNS 16 /* rows that are brought together at a time: a cache line of each of their elements */

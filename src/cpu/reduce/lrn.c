@@ -6,15 +6,8 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/lrn_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/lrn_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/lrn_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/lrn_loops.h"
+#include "base/every_level.h"
 
 typedef void (*ScaleFn)(float *y, const float *x, const float *sum, int64_t n, float bias, float alpha, float beta);
 typedef void (*SquareFn)(float *sum, const float *x, int64_t n);

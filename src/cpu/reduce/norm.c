@@ -14,15 +14,8 @@
 #include "op/instancenorm.h"
 #include "op/layernorm.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/norm_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/norm_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/norm_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/norm_loops.h"
+#include "base/every_level.h"
 
 #define ROWS(level)                                                                                                    \
     {                                                                                                                  \

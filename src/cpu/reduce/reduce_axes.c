@@ -9,15 +9,8 @@
 #include "op/index.h"
 #include "op/reduce.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/reduce_axes_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/reduce_axes_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/reduce_axes_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/reduce_axes_loops.h"
+#include "base/every_level.h"
 
 typedef void (*ReduceFn)(float *restrict y, const float *restrict x, int64_t n, int64_t inner);
 typedef void (*PairsFn)(float *restrict y, const float *restrict x, int64_t n);

@@ -12,15 +12,8 @@
 #include "op/layernorm.h"
 #include "op/softmax.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/rowgrad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/rowgrad_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/rowgrad_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/rowgrad_loops.h"
+#include "base/every_level.h"
 
 static const HnRowGradFns *row_fns(void)
 {

@@ -10,15 +10,8 @@
 #include "cpu/reduce/norm.h"
 #include "cpu/reduce/reduce_axes.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/sumlike_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/sumlike_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/sumlike_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/sumlike_loops.h"
+#include "base/every_level.h"
 
 #define LANES 128          /* elements of a row that are added to sums of their own, at least */
 #define PARTS 64           /* at most */

@@ -5,15 +5,8 @@
 
 #include "cpu/core/cpu_level.h"
 
-#undef HN_LEVEL
-#define HN_LEVEL plain
-#include "cpu/sparse/sparse_rows_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/sparse/sparse_rows_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/sparse/sparse_rows_loops.h"
+#define HN_LOOPS "cpu/sparse/sparse_rows_loops.h"
+#include "base/every_level.h"
 
 #define VECTORS 6
 #define SAMPLES 256 /* weights that are looked at before all are */

@@ -12,15 +12,8 @@
 
 #include "base/sanitize.h"
 
-#define HN_LEVEL plain
-#include "cpu/trees/trees_walk_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/trees/trees_walk_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/trees/trees_walk_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/trees/trees_walk_loops.h"
+#include "base/every_level.h"
 
 #define LOOK 2 /* steps between looks whether all lanes stand still */
 
