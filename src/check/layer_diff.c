@@ -1,7 +1,6 @@
 #include "check/layer_diff.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "check/factors.h"
 #include "check/outputs.h"
@@ -66,14 +65,9 @@ static gboolean is_float(HnDtype t)
     return hn_dtype_in(t, HN_T_FLOATS);
 }
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->ndim == b->ndim && memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof a->dims[0]) == 0;
-}
-
 static gboolean comparable(const HnTensor *a, const HnTensor *b)
 {
-    return same_dims(a, b) && (a->dtype == b->dtype || (is_float(a->dtype) && is_float(b->dtype)));
+    return hn_tensor_same_dims(a, b) && (a->dtype == b->dtype || (is_float(a->dtype) && is_float(b->dtype)));
 }
 
 /* NaN stands for the worst there is. */

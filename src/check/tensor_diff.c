@@ -134,8 +134,7 @@ static gboolean compare(const HnTensor *got, const HnTensor *want, gboolean any_
 {
     *diff = (HnDiff){ .worst = -1, .got = NAN, .want = NAN, .cos = 1, .sqnr = INFINITY };
     diff->same_type = got->dtype == want->dtype;
-    diff->same_shape =
-        got->ndim == want->ndim && !memcmp(got->dims, want->dims, (size_t)got->ndim * sizeof got->dims[0]);
+    diff->same_shape = hn_tensor_same_dims(got, want);
     if (!comparable(got, want, any_type, diff)) {
         diff->cos = diff->sqnr = diff->max_abs = diff->max_rel = NAN;
         return FALSE;

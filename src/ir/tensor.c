@@ -178,6 +178,24 @@ static void unref_keeper(gpointer t)
     hn_tensor_unref(t);
 }
 
+gboolean hn_tensor_has_dims(const HnTensor *t, int ndim, const int64_t *dims)
+{
+    gboolean same = t->ndim == ndim;
+    for (int i = 0; i < ndim && same; i++)
+        same = t->dims[i] == dims[i];
+    return same;
+}
+
+gboolean hn_tensor_same_dims(const HnTensor *a, const HnTensor *b)
+{
+    return hn_tensor_has_dims(a, b->ndim, b->dims);
+}
+
+gboolean hn_tensor_same_form(const HnTensor *a, const HnTensor *b)
+{
+    return a->dtype == b->dtype && hn_tensor_same_dims(a, b);
+}
+
 HnTensor *hn_tensor_reshaped(HnTensor *t, int ndim, const int64_t *dims)
 {
     HnTensor *r = tensor_alloc(t->dtype, ndim, dims, NULL);

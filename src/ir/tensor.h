@@ -68,6 +68,15 @@ gboolean hn_tensor_align(HnTensor *t, HnBudget *budget, GError **error);
 /* Borrowed memory of at least the needed size: the caller guarantees size and lifetime. Never fails for dims that
  * hn_dims_count() accepted. */
 HnTensor *hn_tensor_new_borrowed(HnDtype dtype, int ndim, const int64_t *dims, void *data);
+gboolean hn_tensor_has_dims(const HnTensor *t, int ndim, const int64_t *dims);
+gboolean hn_tensor_same_dims(const HnTensor *a, const HnTensor *b);
+/* The same dims and type. */
+gboolean hn_tensor_same_form(const HnTensor *a, const HnTensor *b);
+/* Negative axes count from the end. */
+static inline int hn_axis(int64_t axis, int rank)
+{
+    return (int)(axis < 0 ? axis + rank : axis);
+}
 /* Same elements, other dims of the same count (the caller checked it); keeps `t` alive. */
 HnTensor *hn_tensor_reshaped(HnTensor *t, int ndim, const int64_t *dims);
 /* Same elements in own memory that may be written to. */

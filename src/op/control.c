@@ -1,7 +1,5 @@
 #include "op/control.h"
 
-#include <string.h>
-
 #include "op/index.h"
 
 /* --- types ------------------------------------------------------------------------------------------------------- */
@@ -128,8 +126,7 @@ HnTensor *hn_control_stack(HnEval *e, GPtrArray *items, int64_t total, int64_t a
     const int64_t inner = hn_span(dims, at + 1, first->ndim + 1), outer = hn_span(dims, 0, at);
     for (guint i = 0; i < items->len; i++) {
         const HnTensor *t = items->pdata[i];
-        if (t->dtype != first->dtype || t->ndim != first->ndim ||
-            (t->ndim > 0 && memcmp(t->dims, first->dims, (size_t)t->ndim * sizeof *t->dims) != 0)) {
+        if (!hn_tensor_same_form(t, first)) {
             g_autofree char *a = hn_tensor_describe(first), *b = hn_tensor_describe(t);
             hn_eval_fail(e, HN_ERROR_SHAPE, "the body gave %s first and %s later", a, b);
             hn_tensor_unref(y);

@@ -28,7 +28,7 @@ gboolean hn_eval_wants(const HnEval *e, int k)
 static gboolean place_fits(HnEval *e, int k, HnDtype dtype, int ndim, const int64_t *dims)
 {
     const HnTensor *t = e->out[k];
-    if (t->dtype == dtype && t->ndim == ndim && (ndim == 0 || memcmp(t->dims, dims, (size_t)ndim * sizeof *dims) == 0))
+    if (t->dtype == dtype && hn_tensor_has_dims(t, ndim, dims))
         return TRUE;
     g_autofree char *text = hn_tensor_describe(t);
     hn_eval_fail(e, HN_ERROR_SHAPE, "output %d is not %s as inferred", k, text);
@@ -110,7 +110,7 @@ int hn_eval_axis(HnEval *e, int64_t axis, int rank)
         hn_eval_fail(e, HN_ERROR_ATTRIBUTE, "axis %" PRId64 " is outside [-%d, %d)", axis, rank, rank);
         return -1;
     }
-    return (int)(axis < 0 ? axis + rank : axis);
+    return hn_axis(axis, rank);
 }
 
 int hn_eval_broadcast(HnEval *e, const HnTensor *a, const HnTensor *b, int64_t *dims)

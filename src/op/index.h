@@ -29,6 +29,15 @@ static inline void hn_broadcast_strides(const HnTensor *t, int ndim, int64_t *st
     }
 }
 
+/* t broadcasts to z, axes against the last ones. */
+static inline gboolean hn_broadcasts_to(const HnTensor *t, const HnTensor *z)
+{
+    gboolean ok = t->ndim <= z->ndim;
+    for (int i = 0; i < t->ndim && ok; i++)
+        ok = t->dims[i] == 1 || t->dims[i] == z->dims[z->ndim - t->ndim + i];
+    return ok;
+}
+
 /* Product of dims[from, to). */
 static inline int64_t hn_span(const int64_t *dims, int from, int to)
 {

@@ -130,7 +130,7 @@ int hn_infer_axis(HnInfer *x, int64_t axis, int rank)
         hn_infer_fail(x, HN_ERROR_ATTRIBUTE, "axis %" PRId64 " is outside [-%d, %d)", axis, rank, rank);
         return 0;
     }
-    return (int)(axis < 0 ? axis + rank : axis);
+    return hn_axis(axis, rank);
 }
 
 int hn_infer_broadcast(HnInfer *x, int first, int last, HnDim *dims)

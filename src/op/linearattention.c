@@ -5,7 +5,6 @@
  *     o = scale S' q                            for each of the heads of queries that share the keys' head
  */
 #include <math.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "op/index.h"
@@ -95,7 +94,7 @@ static gboolean heads_fit(const Heads *h, const HnTensor *past)
     ok = ok &&
          (h->decay == NULL || rows_fit(h->decay, h->q, p->kv_heads) || rows_fit(h->decay, h->q, p->kv_heads * h->dk));
     ok = ok && (h->beta == NULL || rows_fit(h->beta, h->q, p->kv_heads) || rows_fit(h->beta, h->q, 1));
-    return ok && (past == NULL || (past->ndim == 4 && memcmp(past->dims, state, sizeof state) == 0));
+    return ok && (past == NULL || hn_tensor_has_dims(past, 4, state));
 }
 
 /* Keys' head `head` of row t (of all batches). */

@@ -25,7 +25,7 @@ gboolean hn_loss_rows(int64_t axis, const HnTensor *x, HnLossRows *r)
 {
     if (axis < -x->ndim || axis >= x->ndim)
         return FALSE;
-    const int at = (int)(axis < 0 ? axis + x->ndim : axis);
+    const int at = hn_axis(axis, x->ndim);
     *r = (HnLossRows){ hn_span(x->dims, 0, at), x->dims[at], hn_span(x->dims, at + 1, x->ndim) };
     return TRUE;
 }
@@ -147,7 +147,7 @@ static double *labelled_rows(HnEval *e, HnLossRows *r)
     const HnLoss *p = e->params;
     const HnTensor *x = hn_eval_in(e, 0), *labels = hn_eval_in(e, 1);
     gboolean fits = hn_loss_rows(p->axis, x, r) && labels->ndim == x->ndim - 1;
-    const int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    const int axis = hn_axis(p->axis, x->ndim);
     for (int i = 0; fits && i < labels->ndim; i++)
         fits = labels->dims[i] == x->dims[i < axis ? i : i + 1];
     if (!fits) {

@@ -51,9 +51,7 @@ static void maxpoolgrad_ref(HnEval *e)
     int64_t dims[HN_MAX_RANK];
     if (!hn_pool_place(e->params, x->ndim, x->dims, axis, dims, &e->error))
         return;
-    const gsize bytes = (gsize)x->ndim * sizeof *dims;
-    if (dy->ndim != x->ndim || y->ndim != x->ndim || memcmp(dy->dims, dims, bytes) != 0 ||
-        memcmp(y->dims, dims, bytes) != 0) {
+    if (!hn_tensor_has_dims(dy, x->ndim, dims) || !hn_tensor_has_dims(y, x->ndim, dims)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "inputs 0 and 2 do not have the shape of the pool's result");
         return;
     }

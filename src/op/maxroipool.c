@@ -5,7 +5,6 @@
  * MaxRoiPoolGrad(x, rois, dy) (domain "hone"): the gradient of x, that of a cell to its first largest element.
  */
 #include <math.h>
-#include <string.h>
 
 #include "op/index.h"
 #include "op/op.h"
@@ -136,9 +135,9 @@ static void maxroipoolgrad_ref(HnEval *e)
 {
     const HnTensor *x = hn_eval_in(e, 0), *rois = hn_eval_in(e, 1), *dy = hn_eval_in(e, 2);
     const HnMaxRoiPool *p = e->params;
-    gboolean fits = x->ndim == 4 && rois->ndim == 2 && rois->dims[1] == 5 && dy->ndim == 4;
+    gboolean fits = x->ndim == 4 && rois->ndim == 2 && rois->dims[1] == 5;
     const int64_t want[] = { fits ? rois->dims[0] : 0, fits ? x->dims[1] : 0, p->pooled[0], p->pooled[1] };
-    fits = fits && memcmp(dy->dims, want, sizeof want) == 0;
+    fits = fits && hn_tensor_has_dims(dy, 4, want);
     if (!fits) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "the inputs are not those and the result of a MaxRoiPool");
         return;

@@ -1,7 +1,5 @@
 #include "op/one_shape.h"
 
-#include <string.h>
-
 static gboolean differ(const HnInfer *x, int i)
 {
     const int a = hn_infer_rank(x, 0), b = hn_infer_rank(x, i);
@@ -23,8 +21,7 @@ gboolean hn_eval_one_shape(HnEval *e, int n)
     const HnTensor *x = hn_eval_in(e, 0);
     for (int i = 1; i < n; i++) {
         const HnTensor *y = hn_eval_in(e, i);
-        if (y == NULL ||
-            (y->ndim == x->ndim && (x->ndim == 0 || memcmp(y->dims, x->dims, (gsize)x->ndim * sizeof *x->dims) == 0)))
+        if (y == NULL || hn_tensor_same_dims(y, x))
             continue;
         hn_eval_fail(e, HN_ERROR_SHAPE, "inputs 0 and %d have different shapes", i);
         return FALSE;

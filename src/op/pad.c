@@ -61,7 +61,7 @@ static void pad_infer(HnInfer *x)
     if (known && (x->error != NULL || !hn_infer_mark_axes(x, axes, n_axes, rank, mark)))
         return;
     for (int i = 0; i < n_axes && known; i++) {
-        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        int a = hn_axis(axes[i], rank);
         HnDim before = c != NULL ? c->d[i] : hn_dim(p->inputs ? 0 : p->pads[i]);
         HnDim after = c != NULL ? c->d[n_axes + i] : hn_dim(p->inputs ? 0 : p->pads[n_axes + i]);
         dims[a] = hn_dim_add(hn_dim_add(dims[a], before), after);
@@ -193,7 +193,7 @@ static gboolean pad_amounts(HnEval *e, int rank, int64_t *before, int64_t *after
     if (e->error != NULL || !hn_eval_mark_axes(e, axes, n_axes, rank, mark))
         return FALSE;
     for (int i = 0; i < n_axes; i++) {
-        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        int a = hn_axis(axes[i], rank);
         before[a] = pads[i];
         after[a] = pads[n_axes + i];
     }
@@ -494,7 +494,7 @@ static void centercroppad_ref(HnEval *e)
     if (e->error != NULL || !hn_eval_mark_axes(e, axes, n, x->ndim, mark))
         return;
     for (int i = 0; i < n; i++) {
-        int a = (int)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
+        int a = hn_axis(axes[i], x->ndim);
         int64_t have = x->dims[a], want = sizes[i];
         if (want < 0) {
             hn_eval_fail(e, HN_ERROR_VALUE, "axis %d cannot have %" PRId64 " elements", a, want);

@@ -400,7 +400,7 @@ static void poolgrad_ref(HnEval *e)
     Planes t = { .x = hn_eval_in(e, 1), .n = hn_eval_in(e, 1)->ndim - 2 };
     if (!hn_pool_place(p, t.x->ndim, t.x->dims, t.axis, t.dims, &e->error))
         return;
-    if (dy->ndim != t.x->ndim || memcmp(dy->dims, t.dims, (size_t)dy->ndim * sizeof *t.dims) != 0) {
+    if (!hn_tensor_has_dims(dy, t.x->ndim, t.dims)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 does not have the shape of the pool's result");
         return;
     }

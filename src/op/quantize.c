@@ -553,7 +553,7 @@ static HnValue *spread(HnUnbind *u, HnValue *v, int i)
 {
     const HnQuantize *p = u->params;
     int rank = hn_unbind_rank(u, 0), r = hn_unbind_rank(u, i);
-    int axis = (int)(p->axis < 0 ? p->axis + rank : p->axis);
+    int axis = hn_axis(p->axis, rank);
     int64_t dims[HN_MAX_RANK], wide[HN_MAX_RANK + 1];
     if (r == 0 || (rank == 1 && r == 1 && p->block == 0))
         return v;

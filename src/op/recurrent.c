@@ -265,7 +265,7 @@ static gboolean fits(HnEval *e, int i, int ndim, int64_t a, int64_t b, int64_t c
 {
     const HnTensor *t = hn_eval_in(e, i);
     int64_t want[3] = { a, b, c };
-    if (t == NULL || (t->ndim == ndim && memcmp(t->dims, want, (size_t)ndim * sizeof *want) == 0))
+    if (t == NULL || hn_tensor_has_dims(t, ndim, want))
         return TRUE;
     g_autofree char *text = hn_tensor_describe(t);
     hn_eval_fail(e, HN_ERROR_SHAPE, "input %d is %s, which does not fit the others", i, text);

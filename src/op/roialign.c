@@ -244,7 +244,7 @@ static void roialigngrad_ref(HnEval *e)
     if (!inputs_fit(e))
         return;
     const int64_t want[] = { batch->n, x->dims[1], p->height, p->width };
-    if (dy->ndim != 4 || memcmp(dy->dims, want, sizeof want) != 0 || (x->n == 0 && dy->n > 0)) {
+    if (!hn_tensor_has_dims(dy, 4, want) || (x->n == 0 && dy->n > 0)) {
         hn_eval_fail(e, HN_ERROR_SHAPE, "input 3 does not have the shape of the RoiAlign's result");
         return;
     }

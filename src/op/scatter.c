@@ -394,7 +394,7 @@ static void tensorscatter_infer(HnInfer *x)
 gboolean hn_tensorscatter_fits(const HnTensorScatter *p, const HnTensor *x, const HnTensor *updates, const HnTensor *at,
                                int *axis)
 {
-    *axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    *axis = hn_axis(p->axis, x->ndim);
     if (*axis < 1 || *axis >= x->ndim || updates->ndim != x->ndim || x->n == 0 || updates->n == 0)
         return FALSE;
     for (int a = 0; a < x->ndim; a++)

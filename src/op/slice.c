@@ -128,7 +128,7 @@ static void slice_infer(HnInfer *x)
     if (!hn_infer_mark_axes(x, axes, n, rank, mark))
         return;
     for (int i = 0; i < n; i++) {
-        int a = (int)(axes[i] < 0 ? axes[i] + rank : axes[i]);
+        int a = hn_axis(axes[i], rank);
         HnDim start = p->inputs ? slice_element(x, 1, i) : hn_dim(p->starts[i]);
         HnDim end = p->inputs ? slice_element(x, 2, i) : hn_dim(p->ends[i]);
         HnDim step = p->inputs && hn_infer_has(x, 4) ? slice_element(x, 4, i) : hn_dim(1);
@@ -183,7 +183,7 @@ static void slice_ref(HnEval *e)
     memcpy(dims, x->dims, (size_t)x->ndim * sizeof *dims);
     hn_strides(x->ndim, x->dims, strides);
     for (int i = 0; i < n; i++) {
-        int a = (int)(axes[i] < 0 ? axes[i] + x->ndim : axes[i]);
+        int a = hn_axis(axes[i], x->ndim);
         int64_t start = starts[i];
         if (steps[i] == 0) {
             hn_eval_fail(e, HN_ERROR_VALUE, "the step along axis %d is 0", a);

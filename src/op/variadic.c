@@ -58,8 +58,7 @@ static int common_shape(HnEval *e, int64_t *dims)
             hn_eval_fail(e, HN_ERROR_TYPE, "input %d is not of the type of input 0", i);
             return -1;
         }
-        if (p->same_shape &&
-            (t->ndim != ndim || memcmp(t->dims, dims, (size_t)MIN(ndim, t->ndim) * sizeof *dims) != 0)) {
+        if (p->same_shape && !hn_tensor_has_dims(t, ndim, dims)) {
             hn_eval_fail(e, HN_ERROR_SHAPE, "input %d is not of the shape of input 0", i);
             return -1;
         }

@@ -60,7 +60,7 @@ gboolean hn_fix_number_of(const HnFix *f, HnDim d, int64_t rows, int64_t *n)
 
 int hn_fix_axis_of(int64_t axis, int rank)
 {
-    return (int)(axis < 0 ? axis + rank : axis);
+    return hn_axis(axis, rank);
 }
 
 HnTail hn_fix_tail_of(const HnFix *f, const HnValue *v)

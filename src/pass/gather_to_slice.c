@@ -33,7 +33,7 @@ static gboolean find_line(HnRewrite *r, const HnNode *n, const HnTensor *t, Line
 {
     const int rank = hn_rw_rank(r, hn_node_in(n, 0));
     const int64_t axis = ((const HnGather *)n->params)->axis;
-    *l = (Line){ .x = hn_node_in(n, 0), .axis = (int)(axis < 0 ? axis + rank : axis), .n = t->n, .t = t };
+    *l = (Line){ .x = hn_node_in(n, 0), .axis = hn_axis(axis, rank), .n = t->n, .t = t };
     if (rank < 1 || l->axis < 0 || l->axis >= rank)
         return FALSE;
     const HnDim d = hn_rw_dim(r, l->x, l->axis);
@@ -191,7 +191,7 @@ static gboolean find_box(const HnRewrite *r, const HnNode *n, const HnTensor *t,
         return FALSE;
     if (n->op == &hn_op_gathernd)
         return p->batch_dims == 0 && hn_index_box_nd(t, rank, data, box);
-    return hn_index_box_elements(t, (int)(p->axis < 0 ? p->axis + rank : p->axis), rank, data, box);
+    return hn_index_box_elements(t, hn_axis(p->axis, rank), rank, data, box);
 }
 
 /* The box is cut along some axes, and has other axes of one element than the result. */

@@ -223,7 +223,7 @@ int64_t *hn_shapes_parts(const HnRewrite *r, const HnNode *split, int *axis)
     const int rank = hn_rw_rank(r, x), n = (int)split->out->len;
     if (p == NULL || rank < 0)
         return NULL;
-    *axis = (int)(p->axis + (p->axis < 0 ? rank : 0));
+    *axis = hn_axis(p->axis, rank);
     g_autofree int64_t *sizes = g_new(int64_t, (gsize)n + 1);
     int64_t all = 0;
     for (int k = 0; k < n; k++) {

@@ -72,12 +72,6 @@ void hn_rounded_unref(HnRounded *r)
     g_rc_box_release_full(r, rounded_clear);
 }
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->dtype == b->dtype && a->ndim == b->ndim &&
-           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 /* Channel c of k becomes that of r. */
 static void use_channel(const HnPacked *r, HnPacked *k, int64_t c)
 {
@@ -103,8 +97,8 @@ void hn_rounded_use(const HnQuantPlan *p, const char *weight, HnQuantForm form, 
 {
     g_autofree char *key = key_of(weight, form);
     const HnRounded *r = g_hash_table_lookup(p->integers, key);
-    if (r == NULL || r->packed.axis != k->axis || r->packed.block != k->block || !same_dims(r->packed.q, k->q) ||
-        !same_dims(r->packed.scale, k->scale))
+    if (r == NULL || r->packed.axis != k->axis || r->packed.block != k->block ||
+        !hn_tensor_same_form(r->packed.q, k->q) || !hn_tensor_same_form(r->packed.scale, k->scale))
         return;
     const float *there = r->packed.scale->data, *here = k->scale->data;
     if (form == HN_FORM_W4 || k->axis < 0) {

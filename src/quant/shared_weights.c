@@ -1,7 +1,6 @@
 #include "quant/shared_weights.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "pass/lib/weights.h"
 
@@ -59,11 +58,6 @@ void hn_shared_weights_add(HnSharedWeights *s, const HnValue *v, HnQuantForm for
 
 /* --- factors ------------------------------------------------------------------------------------------------------ */
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->ndim == b->ndim && memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 /* One for each channel, to be g_free'd; NULL: w is not e's weight times such. A single scale takes a single one. */
 static float *factors_of(const Entry *e, const HnTensor *w)
 {
@@ -101,7 +95,8 @@ static gboolean may_share(const Entry *e, const HnValue *v, HnQuantForm form, in
 {
     if (e->form != form || e->axis != axis || e->packed.axis != k->axis || e->packed.block != k->block)
         return FALSE;
-    return same_dims(e->w, v->weight) && same_dims(e->packed.scale, k->scale) && is_seen(v->graph, e->q);
+    return hn_tensor_same_dims(e->w, v->weight) && hn_tensor_same_dims(e->packed.scale, k->scale) &&
+           is_seen(v->graph, e->q);
 }
 
 gboolean hn_shared_weights_find(HnSharedWeights *s, const HnValue *v, HnQuantForm form, int axis, HnPacked *k,

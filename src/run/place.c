@@ -1,8 +1,6 @@
 /*
  * Planning, part 4: how long each value lives and where its elements are.
  */
-#include <string.h>
-
 #include "run/memory.h"
 #include "run/plan.h"
 
@@ -50,19 +48,13 @@ void hn_plan_lifetimes(HnPlan *p)
     note_deaths(p);
 }
 
-gboolean hn_same_form(const HnTensor *a, const HnTensor *b)
-{
-    return a->dtype == b->dtype && a->ndim == b->ndim &&
-           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 /* Would output k have the very form of input j, whose memory no other input looks at? */
 static gboolean may_take_over(const HnStep *s, int k, int j)
 {
     const HnSlot *to = s->out[k].slot, *in = s->in[j].slot;
     const HnSlot *from = hn_slot_root(s->in[j].slot);
     if (from->where != to->where || slot_bytes(from) != slot_bytes(to) || from->tensor->dtype != to->tensor->dtype ||
-        !hn_same_form(in->tensor, to->tensor))
+        !hn_tensor_same_form(in->tensor, to->tensor))
         return FALSE;
     for (int i = 0; i < s->n_in + s->n_hidden; i++)
         if (i != j && s->in[i].slot != NULL && (s->in[i].slot != in || k > 0) && hn_slot_root(s->in[i].slot) == from)
@@ -311,7 +303,7 @@ static HnTensor *variable_memory(const HnPlan *p, const HnSlot *s)
         const HnSlot *old = p->inputs->pdata[e->inputs->len + i];
         HnTensor *place = hn_engine_place(e, i, s->where);
         if (v->next < 0 || p->results->pdata[v->next] != s || old->kept || place == NULL ||
-            !hn_same_form(s->tensor, place))
+            !hn_tensor_same_form(s->tensor, place))
             continue;
         if (old->where != s->where || old->last < s->first) /* steps on the host read copies of what is on the device */
             return place;

@@ -305,7 +305,6 @@ gboolean hn_plan_place(HnPlan *p, GError **error);
 gboolean hn_plan_own_memory(HnPlan *p, GError **error);
 /* A tensor of the slot's form on the device. */
 HnTensor *hn_plan_tensor_there(const HnPlan *p, const HnSlot *s, GError **error);
-gboolean hn_same_form(const HnTensor *a, const HnTensor *b);
 void hn_plan_resolve_aliases(HnPlan *p);
 
 /* --- session.c */

@@ -472,8 +472,7 @@ static gboolean same_dims(const HnPlan *p, const HnValue *v, const HnSlot *slot)
 {
     int64_t dims[HN_MAX_RANK];
     const HnType *t = hn_types_get(p->types, v);
-    return t != NULL && hn_type_is_fixed(t, dims) && t->rank == slot->tensor->ndim &&
-           memcmp(dims, slot->tensor->dims, (gsize)t->rank * sizeof *dims) == 0;
+    return t != NULL && hn_type_is_fixed(t, dims) && hn_tensor_has_dims(slot->tensor, t->rank, dims);
 }
 
 /* Element-wise nodes, one after the other, that make a function of one held operand: no step, another table. */

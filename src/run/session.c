@@ -627,7 +627,7 @@ static gboolean begin_on_device(HnSession *s, GError **error)
 
 static gboolean is_form_of(const HnTensor *next, const HnVariableState *v, const HnEngine *e, GError **error)
 {
-    if (hn_same_form(next, v->tensor))
+    if (hn_tensor_same_form(next, v->tensor))
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_SHAPE, "'%s', which is to replace a variable, came out of another type",
                 ((HnValue *)e->graph->outputs->pdata[v->next])->name);

@@ -16,7 +16,7 @@ gboolean hn_plan_stays(const HnPlan *p, guint k, const HnSlot *s)
         if (((const HnVariableState *)e->variables->pdata[i])->next != (int)k)
             continue;
         const HnTensor *there = hn_engine_place(e, i, HN_DEVICE);
-        if (there == NULL || !hn_same_form(s->tensor, there))
+        if (there == NULL || !hn_tensor_same_form(s->tensor, there))
             return FALSE;
         any = TRUE;
     }

@@ -144,8 +144,7 @@ static int axis_of(const HnObjective *o, int rank)
 {
     const double given = hn_terms_get(o->terms, "axis");
     const int usual = o->op->loss.count == HN_COUNT_ELEMENTS ? -1 : o->op->loss.axis;
-    const int axis = isnan(given) ? usual : (int)given;
-    return axis < 0 ? axis + rank : axis;
+    return hn_axis(isnan(given) ? usual : (int)given, rank);
 }
 
 HnType *hn_objective_target(const HnObjective *o, const HnType *like, GError **error)

@@ -33,7 +33,7 @@ static gboolean place(const HnStep *s, HnWindowAxis *axis)
     HnWindowAxis all[HN_MAX_RANK];
     int64_t dims[HN_MAX_RANK];
     if (!hn_pool_place(s->params, x->ndim, x->dims, all, dims, NULL) ||
-        memcmp(dims, hn_cpu_in(s, DY)->dims, (gsize)x->ndim * sizeof *dims) != 0)
+        !hn_tensor_has_dims(hn_cpu_in(s, DY), x->ndim, dims))
         return FALSE;
     for (int i = 0; i < 3; i++)
         axis[i] = (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };

@@ -24,14 +24,6 @@ typedef struct {
     int threads;
 } Binary;
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    gboolean same = a->ndim == b->ndim;
-    for (int i = 0; i < a->ndim && same; i++)
-        same = a->dims[i] == b->dims[i];
-    return same;
-}
-
 /* t has a value for each channel of y, and for each sample or for all alike: axes [N or 1, C, 1, 1...] from the right.
  */
 static gboolean per_channel(const HnTensor *t, const HnTensor *y)
@@ -50,10 +42,10 @@ static const char *small_of(const HnStep *s, int *small)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *y = hn_cpu_in(s, 1), *z = s->out[0].slot->tensor;
     *small = -1;
-    if (same_dims(x, z) && same_dims(y, z))
+    if (hn_tensor_same_dims(x, z) && hn_tensor_same_dims(y, z))
         return NULL;
-    *small = same_dims(x, z) ? 1 : 0;
-    if (!same_dims(*small == 1 ? x : y, z))
+    *small = hn_tensor_same_dims(x, z) ? 1 : 0;
+    if (!hn_tensor_same_dims(*small == 1 ? x : y, z))
         return "both operands broadcast";
     const HnTensor *t = *small == 1 ? y : x;
     if (t->n == 1 || (!((const HnBinary *)s->params)->limited && per_channel(t, z)))

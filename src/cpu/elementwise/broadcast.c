@@ -5,11 +5,11 @@
 #include "cpu/elementwise/broadcast.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cpu/core/half_rows.h"
 #include "cpu/elementwise/unary.h"
 #include "op/elementwise.h"
+#include "op/index.h"
 
 #define HN_LOOPS "cpu/elementwise/broadcast_loops.h"
 #include "base/every_level.h"
@@ -120,27 +120,13 @@ static HnRowFn row_fn(const HnStep *s)
     return type < 0 ? NULL : (((const HnBinary *)s->params)->mode == 1 ? rem_rows : mod_rows).fns[type][hn_cpu_level()];
 }
 
-/* t broadcasts to z, axes against the last ones. */
-static gboolean fits(const HnTensor *t, const HnTensor *z)
-{
-    gboolean ok = t->ndim <= z->ndim;
-    for (int i = 0; i < t->ndim && ok; i++)
-        ok = t->dims[i] == 1 || t->dims[i] == z->dims[z->ndim - t->ndim + i];
-    return ok;
-}
-
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->ndim == b->ndim && memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 /* Operators of old opsets and PRelu of them lay the second operand against other axes. */
 static gboolean old_axes(const HnStep *s)
 {
     if (s->op == &hn_op_max || s->op == &hn_op_min || s->op == &hn_op_sum || s->op == &hn_op_not)
         return FALSE;
     const HnTensor *y = hn_cpu_in(s, 1);
-    return s->node->version < 7 && y->n != 1 && !same_dims(y, s->out[0].slot->tensor);
+    return s->node->version < 7 && y->n != 1 && !hn_tensor_same_dims(y, s->out[0].slot->tensor);
 }
 
 static const char *broadcast_reject(const HnStep *s)
@@ -159,7 +145,7 @@ static const char *broadcast_reject(const HnStep *s)
     for (int i = 0; i < s->n_in; i++)
         if (hn_cpu_in(s, i) == NULL || hn_cpu_in(s, i)->dtype != hn_cpu_in(s, 0)->dtype)
             return "inputs of different types";
-        else if (!fits(hn_cpu_in(s, i), z))
+        else if (!hn_broadcasts_to(hn_cpu_in(s, i), z))
             return "an input that does not broadcast as numpy's";
         else if (i > 1 && s->in[i].slot == s->in[0].slot) /* the first pass may be in its place */
             return "one tensor as first and later input";

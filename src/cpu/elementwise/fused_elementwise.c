@@ -45,11 +45,6 @@ typedef struct {
 /* --- preparing -------------------------------------------------------------------------------------------------------
  */
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->ndim == b->ndim && memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 /* Can the step be computed with the inputs of the result's shape, and the result, in this layout? */
 static gboolean fits(const HnStep *s, const HnLayout *l)
 {
@@ -57,7 +52,7 @@ static gboolean fits(const HnStep *s, const HnLayout *l)
     gboolean ok = hn_layout_is_last(l) || (!hn_layout_padded(l) && z->dtype == HN_F32);
     for (int i = 0; i < s->n_in && ok && !hn_layout_is_last(l); i++) {
         const HnTensor *x = s->in[i].slot->tensor;
-        ok = same_dims(x, z) ? x->dtype == HN_F32 : x->n == 1;
+        ok = hn_tensor_same_dims(x, z) ? x->dtype == HN_F32 : x->n == 1;
     }
     return ok;
 }
@@ -69,7 +64,7 @@ static HnLayout *common_layout(const HnStep *s)
     int votes = 0;
     for (int i = 0; i < s->n_in; i++) {
         const HnSlot *slot = s->in[i].slot;
-        if (!same_dims(slot->tensor, s->out[0].slot->tensor))
+        if (!hn_tensor_same_dims(slot->tensor, s->out[0].slot->tensor))
             continue;
         l = l == NULL ? slot->layout : l;
         votes += slot->layout == NULL ? -1 : 1;
@@ -97,7 +92,7 @@ static void strides_of(const HnTensor *x, const HnTensor *z, const HnLayout *l, 
     int64_t plain[HN_MAX_RANK], at = 1;
     hn_broadcast_strides(x, z->ndim, plain);
     for (int k = n - 1; k >= 0; k--) {
-        strides[k] = l != NULL && same_dims(x, z) ? at : plain[axis[k]];
+        strides[k] = l != NULL && hn_tensor_same_dims(x, z) ? at : plain[axis[k]];
         at *= z->dims[axis[k]];
     }
 }
@@ -195,7 +190,7 @@ static gboolean fused_prepare(HnStep *s, GError **error)
     if (l != NULL) {
         z->layout = as_in(l, z->tensor);
         for (int i = 0; i < s->n_in; i++)
-            if (same_dims(s->in[i].slot->tensor, z->tensor))
+            if (hn_tensor_same_dims(s->in[i].slot->tensor, z->tensor))
                 s->in[i].want = as_in(l, s->in[i].slot->tensor);
     }
     r->type = z->tensor->dtype;

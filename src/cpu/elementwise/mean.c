@@ -1,8 +1,6 @@
 /*
  * Sum and Mean of any number of f32 operands that broadcast: in double, and rounded once.
  */
-#include <string.h>
-
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/elementwise/broadcast.h"
 #include "op/elementwise.h"
@@ -114,7 +112,7 @@ static const char *same_reject(const HnStep *s)
     const HnTensor *z = s->out[0].slot->tensor;
     for (int i = 0; i < s->n_in; i++) {
         const HnTensor *x = hn_cpu_in(s, i);
-        if (x == NULL || x->ndim != z->ndim || memcmp(x->dims, z->dims, (gsize)z->ndim * sizeof *z->dims) != 0)
+        if (x == NULL || !hn_tensor_same_dims(x, z))
             return "operands of different shapes";
     }
     return hn_cpu_reject_f32(s);

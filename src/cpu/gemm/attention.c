@@ -29,7 +29,7 @@ typedef struct {
 static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
 {
     const int64_t dims[] = { f->batch, f->heads, past, f->size };
-    return t == NULL || (t->ndim == 4 && memcmp(t->dims, dims, sizeof dims) == 0);
+    return t == NULL || hn_tensor_has_dims(t, 4, dims);
 }
 
 static const char *measure(const HnStep *s, Attention *c)

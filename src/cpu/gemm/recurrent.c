@@ -71,7 +71,7 @@ static gboolean has_shape(const HnStep *s, int i, int ndim, int64_t a, int64_t b
 {
     const HnTensor *t = hn_cpu_in(s, i);
     const int64_t want[3] = { a, b, c };
-    return t == NULL || (t->ndim == ndim && memcmp(t->dims, want, (size_t)ndim * sizeof *want) == 0);
+    return t == NULL || hn_tensor_has_dims(t, ndim, want);
 }
 
 static const char *reject_shapes(const HnStep *s)

@@ -92,7 +92,7 @@ static double flops_of(const HnStep *s)
 static int channel_axis(const HnStep *s)
 {
     const HnWeights *p = s->params;
-    return (int)(p->axis < 0 ? s->out[0].slot->tensor->ndim + p->axis : p->axis);
+    return hn_axis(p->axis, s->out[0].slot->tensor->ndim);
 }
 
 static gboolean is_constant(const HnStep *s, int i)

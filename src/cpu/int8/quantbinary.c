@@ -8,7 +8,6 @@
 
 #include <immintrin.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "cpu/int8/int8_lut.h"
@@ -270,7 +269,7 @@ static const char *pair_reject(const HnStep *s)
         return "bytes without a scale, or numbers with one";
     if (y->n == 0)
         return "nothing to compute";
-    if (y->ndim != a->ndim || memcmp(y->dims, a->dims, (gsize)a->ndim * sizeof *a->dims) != 0)
+    if (!hn_tensor_same_dims(y, a))
         return "a first operand that broadcasts";
     return is_byte(a) && meet(s, &p) ? NULL : "operands that broadcast along some axes in between";
 }

@@ -10,7 +10,7 @@
 static int axis_of(const HnStep *s)
 {
     const HnConcat *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + s->out[0].slot->tensor->ndim : p->axis);
+    return hn_axis(p->axis, s->out[0].slot->tensor->ndim);
 }
 
 /* Most of what is joined lies channels last, or in another layout that is not plain. */

@@ -30,7 +30,7 @@ static const char *gather_reject(const HnStep *s)
 static int axis_of(const HnStep *s)
 {
     const HnGather *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
 /* Rows k of [lo, hi) in the order of the output. */

@@ -29,7 +29,7 @@ static gboolean onehot_run(HnStep *s, GError **error)
     (void)error;
     const HnOneHot *p = s->params;
     const HnTensor *at = hn_cpu_in(s, 0), *values = hn_cpu_in(s, 2), *t = s->out[0].slot->tensor;
-    const int axis = (int)(p->axis < 0 ? p->axis + t->ndim : p->axis);
+    const int axis = hn_axis(p->axis, t->ndim);
     const int64_t depth = t->dims[axis], inner = hn_span(t->dims, axis + 1, t->ndim);
     const size_t size = hn_dtype_size(t->dtype);
     hn_copy_fill(t->data, values->data, size, t->n);

@@ -101,7 +101,7 @@ const HnKernel *const hn_cpu_slice[] = { &slice_channels, &slice_copy, NULL };
 static int split_axis(const HnStep *s)
 {
     const HnSplit *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
 static const char *split_reject(const HnStep *s)

@@ -22,7 +22,7 @@ static gboolean arg_prepare(HnStep *s, GError **error)
     (void)error;
     const HnArg *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0);
-    int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    int axis = hn_axis(p->axis, x->ndim);
     Arg *a = g_new0(Arg, 1);
     s->state = a;
     a->outer = hn_span(x->dims, 0, axis);

@@ -33,7 +33,7 @@ static gboolean cum_prepare(HnStep *s, GError **error)
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int64_t a = hn_tensor_get_i64(hn_cpu_in(s, 1), 0);
-    const int axis = (int)(a < 0 ? a + x->ndim : a);
+    const int axis = hn_axis(a, x->ndim);
     Cum *c = g_new0(Cum, 1);
     s->state = c;
     c->how = *(const HnCum *)s->params;

@@ -43,7 +43,7 @@ typedef struct {
 static int norm_axis(const HnStep *s)
 {
     const HnLayerNorm *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
 /* t has an element for each column, and the same for all rows */

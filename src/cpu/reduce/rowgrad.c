@@ -37,7 +37,7 @@ typedef struct {
 
 static int from_axis(const HnStep *s, int64_t axis)
 {
-    return (int)(axis < 0 ? axis + hn_cpu_in(s, X)->ndim : axis);
+    return hn_axis(axis, hn_cpu_in(s, X)->ndim);
 }
 
 static const char *norm_reject(const HnStep *s)

@@ -33,7 +33,7 @@ typedef struct {
 static int axis_of(const HnStep *s)
 {
     const HnSoftmax *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
 /* Of channels that lie side by side. */

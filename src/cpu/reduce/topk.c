@@ -174,7 +174,7 @@ static const char *topk_reject(const HnStep *s)
 static int axis_of(const HnStep *s)
 {
     const HnTopK *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cpu_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
 static gboolean topk_prepare(HnStep *s, GError **error)

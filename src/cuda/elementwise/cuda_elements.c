@@ -10,6 +10,7 @@
 #include "cuda/elementwise/cuda_elements_args.h"
 #include "cuda/elementwise/cuda_map_args.h"
 #include "cuda/elementwise/cuda_walk.h"
+#include "op/index.h"
 #include "op/ops.h"
 #include "run/element_program.h"
 
@@ -402,7 +403,7 @@ static const char *elements_reject(const HnStep *s)
     for (int i = 0; i < s->n_in; i++) {
         const HnSlot *slot = s->in[i].slot;
         in[i] = (HnOperand){ slot != NULL && slot->constant ? slot->tensor : NULL, slot != NULL };
-        if (slot != NULL && !hn_cuda_fits(slot->tensor, hn_cuda_out(s, 0)))
+        if (slot != NULL && !hn_broadcasts_to(slot->tensor, hn_cuda_out(s, 0)))
             return "an input that does not broadcast as numpy's";
     }
     if (s->op == &hn_op_sum && s->n_in > 2)

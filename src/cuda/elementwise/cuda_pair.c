@@ -7,6 +7,7 @@
 #include "cuda/elementwise/cuda_sum.h"
 #include "cuda/elementwise/cuda_walk.h"
 #include "op/elementwise.h"
+#include "op/index.h"
 #include "op/ops.h"
 #include "op/types.h"
 
@@ -56,14 +57,6 @@ static int function_of(const HnStep *s, HnDtype d)
     return -1;
 }
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    gboolean same = a->ndim == b->ndim;
-    for (int i = 0; i < a->ndim && same; i++)
-        same = a->dims[i] == b->dims[i];
-    return same;
-}
-
 static const char *pairs_reject(const HnStep *s)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *z = hn_cuda_out(s, 0);
@@ -73,13 +66,14 @@ static const char *pairs_reject(const HnStep *s)
         const HnTensor *y = hn_cuda_in(s, i);
         if (y->dtype != x->dtype)
             return "inputs of different types";
-        if (!hn_cuda_fits(y, z))
+        if (!hn_broadcasts_to(y, z))
             return "an input that does not broadcast as numpy's";
         if (i > 1 && s->in[i].slot == s->in[0].slot) /* the first pass may be in its place */
             return "one tensor as first and later input";
     }
     const gboolean old = s->node->version < 7 && s->op->in[1] != '*';
-    return old && hn_cuda_in(s, 1)->n != 1 && !same_dims(hn_cuda_in(s, 1), z) ? "axes as in old opsets" : NULL;
+    return old && hn_cuda_in(s, 1)->n != 1 && !hn_tensor_same_dims(hn_cuda_in(s, 1), z) ? "axes as in old opsets"
+                                                                                        : NULL;
 }
 
 static gboolean pairs_prepare(HnStep *s, GError **error)

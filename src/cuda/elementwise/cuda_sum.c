@@ -5,6 +5,7 @@
 
 #include "cuda/elementwise/cuda_sum_args.h"
 #include "cuda/elementwise/cuda_walk.h"
+#include "op/index.h"
 #include "op/ops.h"
 
 #define THREADS 256
@@ -22,7 +23,7 @@ static const char *sum_reject(const HnStep *s)
         const HnTensor *x = hn_cuda_in(s, i);
         if (x == NULL || !hn_cuda_is_float(x->dtype) || x->dtype != hn_cuda_out(s, 0)->dtype)
             return "only f32, f16, bf16";
-        if (!hn_cuda_fits(x, hn_cuda_out(s, 0)))
+        if (!hn_broadcasts_to(x, hn_cuda_out(s, 0)))
             return "an input that does not broadcast as numpy's";
     }
     return NULL;

@@ -70,11 +70,3 @@ HnCudaGrid hn_cuda_quads(const HnStep *s, int64_t total, int threads)
 {
     return hn_cuda_loop(s, total / 4 + (total % 4 != 0), threads);
 }
-
-gboolean hn_cuda_fits(const HnTensor *t, const HnTensor *z)
-{
-    gboolean ok = t->ndim <= z->ndim;
-    for (int i = 0; i < t->ndim && ok; i++)
-        ok = t->dims[i] == 1 || t->dims[i] == z->dims[z->ndim - t->ndim + i];
-    return ok;
-}

@@ -12,7 +12,5 @@ G_BEGIN_DECLS
 void hn_cuda_walk(HnCudaWalk *w, HnCudaSeen *seen, const HnTensor *z, const HnTensor *const *x, int n);
 /* Threads that take four elements each. */
 HnCudaGrid hn_cuda_quads(const HnStep *s, int64_t total, int threads);
-/* t broadcasts to z, axes against the last ones. */
-gboolean hn_cuda_fits(const HnTensor *t, const HnTensor *z);
 
 G_END_DECLS

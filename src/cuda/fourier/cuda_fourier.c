@@ -118,7 +118,7 @@ static int axis_of(const HnStep *s)
     int64_t axis = p->axis;
     if (p->by_input && hn_cuda_in(s, HN_DFT_AXIS) != NULL && !known(s, HN_DFT_AXIS, &axis))
         return -1;
-    return (int)(axis < 0 ? axis + hn_cuda_in(s, 0)->ndim : axis);
+    return hn_axis(axis, hn_cuda_in(s, 0)->ndim);
 }
 
 /* 0: not known. */

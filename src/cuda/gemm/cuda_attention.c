@@ -4,7 +4,6 @@
 #include "op/attention.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/gemm/cuda_attention_args.h"
@@ -153,7 +152,7 @@ static gboolean run(const HnStep *s, GError **error)
 static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
 {
     const int64_t dims[] = { f->batch, f->heads, past, f->size };
-    return t == NULL || (t->ndim == 4 && memcmp(t->dims, dims, sizeof dims) == 0);
+    return t == NULL || hn_tensor_has_dims(t, 4, dims);
 }
 
 static const char *measure_mask(const HnStep *s, HnCudaAttentionArgs *a)

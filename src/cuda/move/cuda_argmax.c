@@ -26,7 +26,7 @@ static gboolean arg_prepare(HnStep *s, GError **error)
 {
     const HnArg *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0);
-    const int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    const int axis = hn_axis(p->axis, x->ndim);
     Arg *m = g_new0(Arg, 1);
     s->state = m;
     HnCudaArgArgs *a = &m->args;

@@ -18,7 +18,7 @@ static gboolean concat_prepare(HnStep *s, GError **error)
 {
     const HnConcat *p = s->params;
     const HnTensor *y = hn_cuda_out(s, 0);
-    const int axis = (int)(p->axis < 0 ? p->axis + y->ndim : p->axis);
+    const int axis = hn_axis(p->axis, y->ndim);
     int64_t ys[HN_MAX_RANK], xs[HN_MAX_RANK], at = 0;
     HnCudaCopies *c = hn_cuda_copies_new(s, (guint)s->n_in);
     hn_strides(y->ndim, y->dims, ys);
@@ -60,7 +60,7 @@ static gboolean split_prepare(HnStep *s, GError **error)
 {
     const HnSplit *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0);
-    const int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    const int axis = hn_axis(p->axis, x->ndim);
     int64_t ys[HN_MAX_RANK], xs[HN_MAX_RANK], at = 0;
     HnCudaCopies *c = hn_cuda_copies_new(s, (guint)s->n_out);
     hn_strides(x->ndim, x->dims, xs);

@@ -34,7 +34,7 @@ static gboolean cum_prepare(HnStep *s, GError **error)
     const HnCum *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0);
     const int64_t given = hn_tensor_get_i64(hn_cuda_in(s, 1), 0);
-    const int axis = (int)(given < 0 ? given + x->ndim : given);
+    const int axis = hn_axis(given, x->ndim);
     Cum *c = g_new0(Cum, 1);
     s->state = c;
     HnCudaCumArgs *a = &c->args;

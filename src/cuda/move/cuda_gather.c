@@ -60,7 +60,7 @@ static gboolean rows_new(HnStep *s, Rows *r, GError **error)
 static int axis_of(const HnStep *s)
 {
     const HnGather *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cuda_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cuda_in(s, 0)->ndim);
 }
 
 static const char *rows_reject(const HnStep *s, int64_t run)

@@ -28,7 +28,7 @@ static gboolean onehot_prepare(HnStep *s, GError **error)
 {
     const HnOneHot *p = s->params;
     const HnTensor *y = hn_cuda_out(s, 0);
-    const int axis = (int)(p->axis < 0 ? p->axis + y->ndim : p->axis);
+    const int axis = hn_axis(p->axis, y->ndim);
     g_autofree char *prefix = g_strdup_printf("onehot_%s", hn_dtype_name(hn_cuda_in(s, 0)->dtype));
     OneHot *h = g_new0(OneHot, 1);
     s->state = h;

@@ -174,7 +174,7 @@ const HnKernel *const hn_cuda_scatternd[] = { &scatter_tuples, NULL };
 static int axis_of(const HnStep *s)
 {
     const HnScatter *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cuda_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cuda_in(s, 0)->ndim);
 }
 
 static const char *elements_reject(const HnStep *s)

@@ -38,7 +38,7 @@ static gboolean cache_prepare(HnStep *s, GError **error)
 {
     const HnTensorScatter *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0);
-    const int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    const int axis = hn_axis(p->axis, x->ndim);
     Cache *c = g_new0(Cache, 1);
     s->state = c;
     c->size = hn_dtype_size(x->dtype);

@@ -22,7 +22,7 @@ typedef struct {
 static int axis_of(const HnStep *s)
 {
     const HnTopK *p = s->params;
-    return (int)(p->axis < 0 ? p->axis + hn_cuda_in(s, 0)->ndim : p->axis);
+    return hn_axis(p->axis, hn_cuda_in(s, 0)->ndim);
 }
 
 static const char *topk_reject(const HnStep *s)

@@ -7,8 +7,6 @@
  */
 #include "cuda/recurrent/cuda_recurrent.h"
 
-#include <string.h>
-
 #include "base/checked.h"
 
 #define MODULE "cuda_recurrent"
@@ -60,7 +58,7 @@ gboolean hn_cuda_layer_has(const HnStep *s, int i, int ndim, int64_t a, int64_t 
 {
     const HnTensor *t = hn_cuda_in(s, i);
     const int64_t want[3] = { a, b, c };
-    return t == NULL || (t->ndim == ndim && memcmp(t->dims, want, (gsize)ndim * sizeof *want) == 0);
+    return t == NULL || hn_tensor_has_dims(t, ndim, want);
 }
 
 const char *hn_cuda_layer_reject_types(const HnStep *s, int lens)

@@ -17,11 +17,6 @@ typedef struct {
     HnCudaLayerNormArgs args;
 } LayerNorm;
 
-static int axis_of(int64_t axis, const HnTensor *x)
-{
-    return (int)(axis < 0 ? axis + x->ndim : axis);
-}
-
 /* t has an element for each column, and the same for all rows */
 static gboolean per_column(const HnTensor *t, const HnTensor *x, int axis)
 {
@@ -41,7 +36,7 @@ static const char *layernorm_reject(const HnStep *s)
     if (reason != NULL)
         return reason;
     for (int i = SCALE; i <= BIAS; i++)
-        if (hn_cuda_in(s, i) != NULL && !per_column(hn_cuda_in(s, i), x, axis_of(p->axis, x)))
+        if (hn_cuda_in(s, i) != NULL && !per_column(hn_cuda_in(s, i), x, hn_axis(p->axis, x->ndim)))
             return "a scale or bias that is not one row";
     if (y == NULL || !hn_cuda_is_float(y->dtype))
         return "only f32, f16, bf16";
@@ -57,7 +52,7 @@ static gboolean prepare(HnStep *s, gboolean centre, GError **error)
     const HnTensor *x = hn_cuda_in(s, X);
     LayerNorm *n = g_new0(LayerNorm, 1);
     s->state = n;
-    n->args.rows = hn_span(x->dims, 0, axis_of(p->axis, x));
+    n->args.rows = hn_span(x->dims, 0, hn_axis(p->axis, x->ndim));
     n->args.cols = x->n / n->args.rows;
     n->args.epsilon = p->epsilon;
     n->args.centre = centre;
@@ -124,8 +119,8 @@ static const char *grad_reject(const HnStep *s)
         return reason;
     if (hn_cuda_out(s, 0) == NULL)
         return "no gradient of the elements";
-    return hn_cuda_in(s, G_SCALE)->n == hn_span(x->dims, axis_of(p->axis, x), x->ndim) ? NULL
-                                                                                       : "a scale that is no row";
+    return hn_cuda_in(s, G_SCALE)->n == hn_span(x->dims, hn_axis(p->axis, x->ndim), x->ndim) ? NULL
+                                                                                             : "a scale that is no row";
 }
 
 static gboolean grad_prepare(HnStep *s, GError **error)
@@ -135,7 +130,7 @@ static gboolean grad_prepare(HnStep *s, GError **error)
     NormGrad *g = g_new0(NormGrad, 1);
     HnCudaLayerNormGradArgs *a = &g->args;
     s->state = g;
-    a->rows = hn_span(x->dims, 0, axis_of(p->axis, x));
+    a->rows = hn_span(x->dims, 0, hn_axis(p->axis, x->ndim));
     a->cols = x->n / a->rows;
     a->part = MAX(PART_ROWS, (a->rows + PARTS - 1) / PARTS);
     a->parts = (a->rows + a->part - 1) / a->part;

@@ -19,7 +19,7 @@ static void rows_of(const HnStep *s, HnCudaSoftmaxArgs *a)
 {
     const HnSoftmax *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0);
-    int axis = (int)(p->axis < 0 ? p->axis + x->ndim : p->axis);
+    int axis = hn_axis(p->axis, x->ndim);
     const int end = p->flatten || x->ndim == 0 ? x->ndim : axis + 1;
     axis = CLAMP(axis, 0, x->ndim);
     a->outer = hn_span(x->dims, 0, axis);

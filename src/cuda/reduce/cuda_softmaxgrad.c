@@ -19,7 +19,7 @@ static gboolean softmaxgrad_prepare(HnStep *s, GError **error)
 {
     const HnSoftmaxGrad *p = s->params;
     const HnTensor *y = hn_cuda_in(s, 1);
-    const int axis = (int)(p->axis < 0 ? p->axis + y->ndim : p->axis);
+    const int axis = hn_axis(p->axis, y->ndim);
     SoftmaxGrad *g = g_new0(SoftmaxGrad, 1);
     s->state = g;
     g->args.outer = hn_span(y->dims, 0, axis);

@@ -32,7 +32,7 @@ static gboolean asks(const HnRewrite *r, const HnNode *n, Ask *q)
     } else {
         return FALSE;
     }
-    q->axis = (int)(axis + (axis < 0 ? q->rank : 0));
+    q->axis = hn_axis(axis, q->rank);
     return q->rank > 0 && q->axis >= 0;
 }
 

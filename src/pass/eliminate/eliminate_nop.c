@@ -154,8 +154,7 @@ static gboolean nop_gather(const HnRewrite *r, const HnNode *n)
     const HnValue *x = hn_node_in(n, 0);
     const HnTensor *at = hn_rw_const(r, hn_node_in(n, 1));
     const int rank = hn_rw_rank(r, x);
-    if (at == NULL || at->ndim != 1 || rank < 0 ||
-        !hn_dim_is(hn_rw_dim(r, x, (int)(p->axis + (p->axis < 0 ? rank : 0))), at->n))
+    if (at == NULL || at->ndim != 1 || rank < 0 || !hn_dim_is(hn_rw_dim(r, x, hn_axis(p->axis, rank)), at->n))
         return FALSE;
     for (int64_t i = 0; i < at->n; i++) {
         const int64_t k = hn_tensor_get_i64(at, i);

@@ -55,9 +55,9 @@ static gboolean find_place(HnRewrite *r, const HnNode *n, Place *p)
     if (!hn_rw_fixed(r, hn_node_in(n, 0), p->data) || p->rank < 1)
         return hn_rw_miss(r, n, "the shape of '%s' is not known", hn_node_in(n, 0)->name);
     const int64_t axis = ((const HnScatter *)n->params)->axis;
-    const gboolean found = n->op == &hn_op_scatternd ? hn_index_box_nd(t, p->rank, p->data, &p->box)
-                                                     : hn_index_box_elements(t, (int)(axis < 0 ? axis + p->rank : axis),
-                                                                             p->rank, p->data, &p->box);
+    const gboolean found = n->op == &hn_op_scatternd
+                               ? hn_index_box_nd(t, p->rank, p->data, &p->box)
+                               : hn_index_box_elements(t, hn_axis(axis, p->rank), p->rank, p->data, &p->box);
     return (found && find_axes(p)) || hn_rw_miss(r, n, "the positions do not make one piece");
 }
 

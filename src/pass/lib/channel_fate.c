@@ -301,7 +301,7 @@ static int row_of(const HnNode *n, int rank, gboolean *to_end)
     const gboolean old = n->op->range.kind == HN_R_EXPONENTS && n->version < 13; /* a row is all from the axis on */
     const int64_t axis = a != NULL && a->kind == HN_ATTR_INT ? a->i : old ? 1 : -1;
     *to_end = old || n->op->range.row == HN_ROW_FROM_AXIS;
-    return (int)(axis + (axis < 0 ? rank : 0));
+    return hn_axis(axis, rank);
 }
 
 /* What lies in one row goes together. */

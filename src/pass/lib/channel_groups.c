@@ -298,12 +298,6 @@ static void bind_shared(HnChannels *c)
     }
 }
 
-static gboolean same_dims(const HnTensor *a, const HnTensor *b)
-{
-    return a->dtype == HN_F32 && b->dtype == HN_F32 && a->ndim == b->ndim &&
-           memcmp(a->dims, b->dims, (gsize)a->ndim * sizeof *a->dims) == 0;
-}
-
 static void lock_inputs(HnChannels *c, const HnChannelMember *m, const char *reason)
 {
     for (int64_t k = 0; k < m->groups * m->in_n; k++)
@@ -323,7 +317,8 @@ static void bind_proportional(HnChannels *c)
         for (guint k = 0, seen = 0; k < like->len && seen < MOST_LIKE; k++) {
             const HnChannelMember *other = like->pdata[k];
             const HnValue *u = weight_of_member(c, other);
-            if (u == w || other->axis != m->axis || !same_dims(u->weight, w->weight))
+            if (u == w || other->axis != m->axis || u->weight->dtype != HN_F32 ||
+                !hn_tensor_same_form(u->weight, w->weight))
                 continue;
             seen++;
             g_autofree float *f = hn_weights_factors(u->weight, w->weight, m->axis);

@@ -170,11 +170,6 @@ void hn_linear_clear(HnLinear *l)
     g_clear_pointer(&l->bias, g_free);
 }
 
-static int axis_of(int axis, int rank)
-{
-    return axis < 0 ? axis + rank : axis;
-}
-
 static int64_t known(HnDim d)
 {
     return d.known ? d.n : 0;
@@ -197,8 +192,8 @@ static void read_matrices(const HnRewrite *r, HnLinear *l)
     if (gemm != NULL ? gemm->exact : l->w == NULL || l->w->ndim < 2 || hn_rw_rank(r, x) < 2)
         return;
     l->rank = gemm != NULL ? 2 : MAX(l->w->ndim, hn_rw_rank(r, x));
-    l->axis = axis_of(l->view.y_axis, l->rank);
-    l->channels = l->w != NULL && l->w->ndim >= 2 ? l->w->dims[axis_of(l->view.out, l->w->ndim)]
+    l->axis = hn_axis(l->view.y_axis, l->rank);
+    l->channels = l->w != NULL && l->w->ndim >= 2 ? l->w->dims[hn_axis(l->view.out, l->w->ndim)]
                                                   : known(hn_rw_dim(r, y, l->axis));
 }
 
@@ -289,7 +284,7 @@ HnWeightsView hn_weights_along(const HnTensor *w, int axis)
 
 HnWeightsView hn_linear_weights(const HnLinear *l, int axis)
 {
-    const int at = axis_of(axis, l->w->ndim);
+    const int at = hn_axis(axis, l->w->ndim);
     HnWeightsView v = hn_weights_along(l->w, at);
     if (at == 0) /* holds the channels of all groups */
         return v;

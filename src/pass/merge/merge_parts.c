@@ -15,7 +15,7 @@ static gboolean gather_axis(const HnRewrite *r, const HnNode *n, int *axis)
 {
     const int64_t a = ((const HnGather *)n->params)->axis;
     const int rank = hn_rw_rank(r, hn_node_in(n, 0));
-    *axis = (int)(a < 0 ? a + rank : a);
+    *axis = hn_axis(a, rank);
     return a >= 0 || rank >= 0;
 }
 
