@@ -14,6 +14,16 @@
 #include "op/types.h"
 #include "op/unbind.h"
 
+gboolean hn_is_norm_row(const HnTensor *t, const HnTensor *x, int axis)
+{
+    if (t->n != hn_span(x->dims, axis, x->ndim))
+        return FALSE;
+    for (int i = 1; i <= t->ndim; i++)
+        if (t->dims[t->ndim - i] != (i <= x->ndim - axis ? x->dims[x->ndim - i] : 1))
+            return FALSE;
+    return TRUE;
+}
+
 static void layernorm_bind(HnBind *b, void *params)
 {
     HnLayerNorm *p = params;

@@ -39,71 +39,59 @@ static void rotary_cost(const HnInfer *x, HnCost *c)
     c->flops = 3 * hn_type_count(x->in[0]);
 }
 
-/* Sizes, and strides of x in elements; head vectors are contiguous. */
-typedef struct {
-    int64_t batch, heads, length, head;
-    int64_t s_batch, s_head, s_token;
-    int64_t half;
-    gboolean interleaved;
-} Form;
-
-static gboolean form_of(HnEval *e, const HnTensor *x, Form *f)
+static const char *heads_of(const HnRotary *p, const HnTensor *x, HnRotaryForm *f)
 {
-    const HnRotary *p = e->params;
     if (x->ndim == 4) {
-        *f = (Form){ x->dims[0], x->dims[1], x->dims[2], x->dims[3], .s_token = x->dims[3] };
+        *f = (HnRotaryForm){ .batch = x->dims[0], .heads = x->dims[1], .length = x->dims[2], .head = x->dims[3] };
+        f->s_token = f->head;
         f->s_head = f->length * f->head;
         f->s_batch = f->heads * f->s_head;
     } else if (x->ndim == 3 && p->heads > 0 && x->dims[2] % p->heads == 0) {
-        *f = (Form){ x->dims[0], p->heads, x->dims[1], x->dims[2] / p->heads, .s_token = x->dims[2] };
+        *f = (HnRotaryForm){ .batch = x->dims[0], .heads = p->heads, .length = x->dims[1] };
+        f->head = x->dims[2] / p->heads;
+        f->s_token = x->dims[2];
         f->s_head = f->head;
         f->s_batch = f->length * f->s_token;
     } else {
-        hn_eval_fail(e, HN_ERROR_SHAPE, "input 0 does not consist of %" PRId64 " heads", p->heads);
-        return FALSE;
+        return "input 0 does not consist of that many heads";
     }
-    int64_t dim = p->dim > 0 ? p->dim : f->head;
-    if (dim > f->head || dim % 2 != 0) {
-        hn_eval_fail(e, HN_ERROR_SHAPE, "%" PRId64 " of a head's %" PRId64 " elements cannot be turned", dim, f->head);
-        return FALSE;
-    }
+    const int64_t dim = p->dim > 0 ? p->dim : f->head;
     f->half = dim / 2;
-    f->interleaved = p->interleaved;
-    return TRUE;
+    return dim > f->head || dim % 2 != 0 ? "so many elements of a head cannot be turned" : NULL;
 }
 
-/* The caches hold [positions, half], or [batch, length, half] without ids; ids lie in range. */
-static gboolean check_caches(HnEval *e, const Form *f, const HnTensor *ids)
+static gboolean cache_fits(const HnRotaryForm *f, const HnTensor *t, const HnTensor *ids, int64_t positions)
 {
-    for (int i = 1; i < 3; i++) {
-        const HnTensor *t = hn_eval_in(e, i);
-        gboolean fits =
-            ids != NULL ? t->ndim == 2 && t->dims[1] == f->half && t->dims[0] == hn_eval_in(e, 1)->dims[0]
-                        : t->ndim == 3 && t->dims[0] == f->batch && t->dims[1] == f->length && t->dims[2] == f->half;
-        if (!fits) {
-            hn_eval_fail(e, HN_ERROR_SHAPE, "the shape of input %d does not fit input 0", i);
-            return FALSE;
-        }
-    }
-    if (ids == NULL)
-        return TRUE;
-    if (ids->ndim != 2 || ids->dims[0] != f->batch || ids->dims[1] != f->length) {
-        hn_eval_fail(e, HN_ERROR_SHAPE, "input 3 does not hold a position per token");
+    const int64_t by_id[] = { positions, f->half }, by_token[] = { f->batch, f->length, f->half };
+    return ids != NULL ? hn_tensor_has_dims(t, 2, by_id) : hn_tensor_has_dims(t, 3, by_token);
+}
+
+const char *hn_rotary_form(const HnRotary *p, const HnTensor *x, const HnTensor *cosine, const HnTensor *sine,
+                           const HnTensor *ids, HnRotaryForm *f)
+{
+    const char *reason = heads_of(p, x, f);
+    if (reason != NULL)
+        return reason;
+    const int64_t positions = cosine->ndim > 0 ? cosine->dims[0] : 0, tokens[] = { f->batch, f->length };
+    if (!cache_fits(f, cosine, ids, positions) || !cache_fits(f, sine, ids, positions))
+        return "the shape of a cache does not fit input 0";
+    return ids != NULL && !hn_tensor_has_dims(ids, 2, tokens) ? "input 3 does not hold a position per token" : NULL;
+}
+
+static gboolean check_ids(HnEval *e, const HnTensor *ids, int64_t positions)
+{
+    for (int64_t i = 0; i < ids->n; i++) {
+        const int64_t id = ((const int64_t *)ids->data)[i];
+        if (id >= 0 && id < positions)
+            continue;
+        hn_eval_fail(e, HN_ERROR_VALUE, "position %" PRId64 " is outside [0, %" PRId64 ")", id, positions);
         return FALSE;
     }
-    for (int64_t i = 0; i < ids->n; i++) {
-        int64_t id = ((const int64_t *)ids->data)[i];
-        if (id < 0 || id >= hn_eval_in(e, 1)->dims[0]) {
-            hn_eval_fail(e, HN_ERROR_VALUE, "position %" PRId64 " is outside [0, %" PRId64 ")", id,
-                         hn_eval_in(e, 1)->dims[0]);
-            return FALSE;
-        }
-    }
     return TRUE;
 }
 
-static void turn(const Form *f, const float *x, float *y, const float *cos_cache, const float *sin_cache,
-                 const int64_t *ids)
+static void turn(const HnRotaryForm *f, gboolean interleaved, const float *x, float *y, const float *cos_cache,
+                 const float *sin_cache, const int64_t *ids)
 {
     for (int64_t b = 0; b < f->batch; b++)
         for (int64_t h = 0; h < f->heads; h++)
@@ -112,7 +100,7 @@ static void turn(const Form *f, const float *x, float *y, const float *cos_cache
                 const float *c = cos_cache + (ids != NULL ? ids[token] : token) * f->half;
                 const float *s = sin_cache + (ids != NULL ? ids[token] : token) * f->half;
                 for (int64_t i = 0; i < f->half; i++) {
-                    int64_t j = at + (f->interleaved ? 2 * i : i), k = j + (f->interleaved ? 1 : f->half);
+                    int64_t j = at + (interleaved ? 2 * i : i), k = j + (interleaved ? 1 : f->half);
                     double u = (double)x[j], v = (double)x[k];
                     y[j] = (float)((double)c[i] * u - (double)s[i] * v);
                     y[k] = (float)((double)s[i] * u + (double)c[i] * v);
@@ -124,12 +112,18 @@ static void turn(const Form *f, const float *x, float *y, const float *cos_cache
 
 static void rotary_ref(HnEval *e)
 {
-    const HnTensor *x = hn_eval_in(e, 0), *ids = hn_eval_in(e, 3);
-    Form f;
+    const HnRotary *p = e->params;
+    const HnTensor *x = hn_eval_in(e, 0), *cosine = hn_eval_in(e, 1), *sine = hn_eval_in(e, 2), *ids = hn_eval_in(e, 3);
+    HnRotaryForm f;
     void *y;
-    if (!form_of(e, x, &f) || !check_caches(e, &f, ids) || (y = hn_eval_out_like(e, 0, x)) == NULL || x->n == 0)
+    const char *reason = hn_rotary_form(p, x, cosine, sine, ids, &f);
+    if (reason != NULL) {
+        hn_eval_fail(e, HN_ERROR_SHAPE, "%s", reason);
         return;
-    turn(&f, x->data, y, hn_eval_in(e, 1)->data, hn_eval_in(e, 2)->data, ids != NULL ? ids->data : NULL);
+    }
+    if ((ids != NULL && !check_ids(e, ids, cosine->dims[0])) || (y = hn_eval_out_like(e, 0, x)) == NULL || x->n == 0)
+        return;
+    turn(&f, p->interleaved, x->data, y, cosine->data, sine->data, ids != NULL ? ids->data : NULL);
 }
 
 static HnValue *turned(HnUnbind *u, const char *op, HnValue *a, HnValue *b, HnValue *c, HnValue *d)

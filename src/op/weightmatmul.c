@@ -38,6 +38,14 @@ gboolean hn_scale_grid(const HnWeights *p, const HnTensor *w, const HnTensor *sc
     return TRUE;
 }
 
+gboolean hn_weights_fit(const HnWeights *p, const HnTensor *w, const HnTensor *scale, const HnTensor *zero,
+                        const HnTensor *bias)
+{
+    HnScaleGrid g;
+    return hn_scale_grid(p, w, scale, &g) && (zero == NULL || zero->n == scale->n) &&
+           (bias == NULL || bias->n == w->dims[p->turned ? 0 : 1]);
+}
+
 static gboolean check(HnEval *e, const HnTensor *w, const HnTensor *scale, const HnTensor *zero, HnScaleGrid *g)
 {
     if (w->ndim < 2 || w->n != w->dims[0] * w->dims[1])

@@ -35,6 +35,9 @@ typedef struct {
 
 /* FALSE: scale and w (2 dims) do not fit. */
 gboolean hn_scale_grid(const HnWeights *p, const HnTensor *w, const HnTensor *scale, HnScaleGrid *g);
+/* The same, and zero points and a bias, where they are there (not NULL), fit. */
+gboolean hn_weights_fit(const HnWeights *p, const HnTensor *w, const HnTensor *scale, const HnTensor *zero,
+                        const HnTensor *bias);
 static inline int64_t hn_scale_at(const HnScaleGrid *g, int64_t row, int64_t col)
 {
     return row / g->row_block * g->row_step + col / g->col_block * g->col_step;

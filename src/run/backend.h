@@ -234,6 +234,16 @@ struct HnBackend {
     void (*state)(int index, gpointer device, HnDeviceState *out);
 };
 
+/* What the step's input i, or output k, is; NULL: it is absent. */
+static inline const HnTensor *hn_step_in(const HnStep *s, int i)
+{
+    return i < s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
+}
+static inline const HnTensor *hn_step_out(const HnStep *s, int k)
+{
+    return k < s->n_out && s->out[k].slot != NULL ? s->out[k].slot->tensor : NULL;
+}
+
 /* The reorder of b for such a step. */
 const HnKernel *hn_backend_reorder(const HnBackend *b, const HnStep *s);
 

@@ -1,13 +1,9 @@
 #include "run/move_forms.h"
 
+#include "op/dropout.h"
 #include "op/index.h"
 #include "op/pad.h"
 #include "op/slice.h"
-
-static const HnTensor *input(const HnStep *s, int i)
-{
-    return i < s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
-}
 
 const char *hn_copy_reject(const HnTensor *t)
 {
@@ -16,7 +12,7 @@ const char *hn_copy_reject(const HnTensor *t)
 
 gboolean hn_copy_varies(const HnStep *s, int i)
 {
-    return input(s, i) != NULL && !s->in[i].slot->constant;
+    return hn_step_in(s, i) != NULL && !s->in[i].slot->constant;
 }
 
 void hn_copy_unread(HnStep *s)
@@ -27,7 +23,7 @@ void hn_copy_unread(HnStep *s)
 
 int hn_copy_ints(const HnStep *s, int i, int64_t *v, int max)
 {
-    const HnTensor *t = input(s, i);
+    const HnTensor *t = hn_step_in(s, i);
     if (t == NULL || t->n > max)
         return -1;
     for (int64_t k = 0; k < t->n; k++)
@@ -50,7 +46,7 @@ void hn_tile_axes(const HnTensor *x, const HnTensor *y, int64_t *dims, int64_t *
 const char *hn_slice_bounds(const HnStep *s, int64_t *first, int64_t *step)
 {
     const HnSlice *p = s->params;
-    const HnTensor *x = input(s, 0), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_step_in(s, 0), *y = s->out[0].slot->tensor;
     int64_t starts[HN_MAX_RANK], ends[HN_MAX_RANK], axes[HN_MAX_RANK], steps[HN_MAX_RANK];
     int n = (int)p->n, n_ends = n, n_axes = n, n_steps = n;
     for (int a = 0; a < HN_MAX_RANK; a++) {
@@ -68,8 +64,8 @@ const char *hn_slice_bounds(const HnStep *s, int64_t *first, int64_t *step)
     if (p->inputs) {
         n = hn_copy_ints(s, 1, starts, x->ndim);
         n_ends = hn_copy_ints(s, 2, ends, x->ndim);
-        n_axes = input(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n;
-        n_steps = input(s, 4) != NULL ? hn_copy_ints(s, 4, steps, x->ndim) : n;
+        n_axes = hn_step_in(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n;
+        n_steps = hn_step_in(s, 4) != NULL ? hn_copy_ints(s, 4, steps, x->ndim) : n;
     }
     if (n < 0 || n != n_ends || n != n_axes || n != n_steps || x->ndim != y->ndim)
         return "bounds that do not fit";
@@ -85,10 +81,20 @@ const char *hn_slice_bounds(const HnStep *s, int64_t *first, int64_t *step)
     return NULL;
 }
 
+const char *hn_slice_reject(const HnStep *s)
+{
+    int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
+    for (int i = 1; i <= 4; i++)
+        if (hn_copy_varies(s, i))
+            return "bounds that are known only at run time";
+    const char *reason = hn_copy_reject(hn_step_in(s, 0));
+    return reason != NULL ? reason : hn_slice_bounds(s, first, step);
+}
+
 const char *hn_pad_borders(const HnStep *s, HnBorder *border)
 {
     const HnPad *p = s->params;
-    const HnTensor *x = input(s, 0), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_step_in(s, 0), *y = s->out[0].slot->tensor;
     int64_t pads[2 * HN_MAX_RANK], axes[HN_MAX_RANK];
     int n = (int)p->n, n_axes = x->ndim;
     for (int a = 0; a < x->ndim; a++) {
@@ -99,7 +105,7 @@ const char *hn_pad_borders(const HnStep *s, HnBorder *border)
         pads[i] = p->pads[i];
     if (p->inputs) {
         n = hn_copy_ints(s, 1, pads, 2 * x->ndim);
-        n_axes = input(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n_axes;
+        n_axes = hn_step_in(s, 3) != NULL ? hn_copy_ints(s, 3, axes, x->ndim) : n_axes;
     }
     if (n < 0 || n_axes < 0 || n != 2 * n_axes)
         return "amounts that do not fit";
@@ -129,7 +135,7 @@ const char *hn_pad_borders(const HnStep *s, HnBorder *border)
 const char *hn_pad_reject(const HnStep *s)
 {
     const HnPad *p = s->params;
-    const HnTensor *x = input(s, 0), *value = p->inputs ? input(s, 2) : NULL;
+    const HnTensor *x = hn_step_in(s, 0), *value = p->inputs ? hn_step_in(s, 2) : NULL;
     HnBorder border[HN_MAX_RANK];
     if (p->inputs && (hn_copy_varies(s, 1) || hn_copy_varies(s, 3)))
         return "amounts that are known only at run time";
@@ -139,4 +145,31 @@ const char *hn_pad_reject(const HnStep *s)
         return "a type that this version does not pad";
     const char *reason = hn_copy_reject(x);
     return reason != NULL ? reason : hn_pad_borders(s, border);
+}
+
+const char *hn_dropout_trains(const HnStep *s)
+{
+    const HnDropout *p = s->params;
+    const HnTensor *train = p->by_input ? hn_step_in(s, 2) : NULL;
+    if (hn_copy_varies(s, 1) || hn_copy_varies(s, 2))
+        return "ratio or training mode known only at run time";
+    return p->train || (train != NULL && (train->n != 1 || hn_tensor_get_i64(train, 0) != 0)) ? "training" : NULL;
+}
+
+const char *hn_range_reject(const HnStep *s)
+{
+    const HnDtype d = hn_step_out(s, 0)->dtype;
+    if (d != HN_F32 && d != HN_I32 && d != HN_I64)
+        return "only f32, i32, i64";
+    for (int i = 0; i < 3; i++)
+        if (hn_step_in(s, i)->n != 1 || hn_step_in(s, i)->dtype != d)
+            return "inputs that are not scalars of one type";
+    return NULL;
+}
+
+const char *hn_few_bytes_reject(const HnStep *s, int i)
+{
+    const HnDtype d = hn_step_in(s, i)->dtype;
+    const gsize size = d == HN_STRING ? 0 : hn_dtype_size(d);
+    return size != 1 && size != 2 && size != 4 && size != 8 ? "elements that are not of 1, 2, 4 or 8 bytes" : NULL;
 }

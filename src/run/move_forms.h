@@ -25,6 +25,7 @@ void hn_tile_axes(const HnTensor *x, const HnTensor *y, int64_t *dims, int64_t *
 
 /* First element and step of each axis; bounds are attributes or constant inputs. A reason where they do not fit. */
 const char *hn_slice_bounds(const HnStep *s, int64_t *first, int64_t *step);
+const char *hn_slice_reject(const HnStep *s);
 
 /* Elements of the output along an axis: `lead`, then `kept` from source element `first` on, then `tail`. */
 typedef struct {
@@ -34,5 +35,15 @@ typedef struct {
 /* Of each axis of a Pad with amounts that are known, or a reason why not. */
 const char *hn_pad_borders(const HnStep *s, HnBorder *border);
 const char *hn_pad_reject(const HnStep *s);
+
+/* --- others --------------------------------------------------------------------------------------------------------
+ */
+
+/* Dropout, whose input 0 is handed on as it is. */
+const char *hn_dropout_trains(const HnStep *s);
+/* Range: of a type that can be counted in. */
+const char *hn_range_reject(const HnStep *s);
+/* Elements of input i that are of 1, 2, 4 or 8 bytes. */
+const char *hn_few_bytes_reject(const HnStep *s, int i);
 
 G_END_DECLS

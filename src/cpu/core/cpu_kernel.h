@@ -54,7 +54,7 @@ const char *hn_cpu_reject_f32(const HnStep *s);
 const char *hn_cpu_reject_onednn(const HnStep *s);
 static inline const HnTensor *hn_cpu_in(const HnStep *s, int i)
 {
-    return i < s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
+    return hn_step_in(s, i);
 }
 /* Of a kernel whose state is one block of memory. */
 static inline void hn_cpu_release(HnStep *s)

@@ -9,13 +9,8 @@
 
 static const char *dropout_reject(const HnStep *s)
 {
-    const HnDropout *p = s->params;
-    const HnTensor *train = p->by_input ? hn_cpu_in(s, 2) : NULL;
-    if (hn_copy_varies(s, 1) || hn_copy_varies(s, 2))
-        return "ratio or training mode known only at run time";
-    if (p->train || (train != NULL && (train->n != 1 || hn_tensor_get_i64(train, 0) != 0)))
-        return "training";
-    return hn_copy_reject(hn_cpu_in(s, 0));
+    const char *reason = hn_dropout_trains(s);
+    return reason != NULL ? reason : hn_copy_reject(hn_cpu_in(s, 0));
 }
 
 static gboolean dropout_prepare(HnStep *s, GError **error)

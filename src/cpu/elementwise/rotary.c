@@ -7,60 +7,29 @@
 
 #include "cpu/core/cpu_kernel.h"
 
-/* Sizes, and strides of x in elements. */
-typedef struct {
-    int64_t batch, heads, length, head, half;
-    int64_t s_batch, s_head, s_token;
-} Form;
-
-static gboolean form_of(const HnStep *s, Form *f)
+static const char *form_of(const HnStep *s, HnRotaryForm *f)
 {
-    const HnRotary *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *ids = hn_cpu_in(s, 3);
-    if (x->ndim == 4) {
-        *f = (Form){ .batch = x->dims[0], .heads = x->dims[1], .length = x->dims[2], .head = x->dims[3] };
-        f->s_token = f->head;
-        f->s_head = f->length * f->head;
-        f->s_batch = f->heads * f->s_head;
-    } else if (x->ndim == 3 && p->heads > 0 && x->dims[2] % p->heads == 0) {
-        *f = (Form){ .batch = x->dims[0], .heads = p->heads, .length = x->dims[1], .head = x->dims[2] / p->heads };
-        f->s_token = x->dims[2];
-        f->s_head = f->head;
-        f->s_batch = f->length * f->s_token;
-    } else {
-        return FALSE;
-    }
-    const int64_t dim = p->dim > 0 ? p->dim : f->head;
-    if (dim > f->head || dim % 2 != 0)
-        return FALSE;
-    f->half = dim / 2;
-    for (int i = 1; i < 3; i++) {
-        const HnTensor *t = hn_cpu_in(s, i);
-        if (ids != NULL ? t->ndim != 2 || t->dims[1] != f->half || t->dims[0] != hn_cpu_in(s, 1)->dims[0]
-                        : t->ndim != 3 || t->dims[0] != f->batch || t->dims[1] != f->length || t->dims[2] != f->half)
-            return FALSE;
-    }
-    return ids == NULL || (ids->ndim == 2 && ids->dims[0] == f->batch && ids->dims[1] == f->length);
+    return hn_rotary_form(s->params, hn_cpu_in(s, 0), hn_cpu_in(s, 1), hn_cpu_in(s, 2), hn_cpu_in(s, 3), f);
 }
 
 static const char *rotary_reject(const HnStep *s)
 {
-    Form f;
+    HnRotaryForm f;
     for (int i = 0; i < 3; i++) {
         if (hn_cpu_in(s, i)->dtype != HN_F32)
             return "only f32";
         if (hn_cpu_in(s, i)->n == 0)
             return "nothing to compute";
     }
-    return form_of(s, &f) ? NULL : "the shapes do not fit";
+    return form_of(s, &f);
 }
 
 static gboolean rotary_prepare(HnStep *s, GError **error)
 {
     (void)error;
-    Form *f = g_new0(Form, 1);
+    HnRotaryForm *f = g_new0(HnRotaryForm, 1);
     s->state = f;
-    form_of(s, f);
+    (void)form_of(s, f);
     return TRUE;
 }
 
@@ -106,7 +75,7 @@ static gboolean check_ids(const HnStep *s, GError **error)
 static gboolean rotary_run(HnStep *s, GError **error)
 {
     const HnRotary *p = s->params;
-    const Form *f = s->state;
+    const HnRotaryForm *f = s->state;
     const int64_t *ids = hn_cpu_in(s, 3) != NULL ? hn_cpu_data(&s->in[3]) : NULL;
     const float *x = hn_cpu_data(&s->in[0]), *cosine = hn_cpu_data(&s->in[1]), *sine = hn_cpu_data(&s->in[2]);
     float *y = hn_cpu_data(&s->out[0]);

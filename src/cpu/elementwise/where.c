@@ -4,14 +4,11 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/elementwise.h"
 #include "op/types.h"
+#include "run/move_forms.h"
 
 static const char *where_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cpu_in(s, 1);
-    const gsize size = x->dtype == HN_STRING ? 0 : hn_dtype_size(x->dtype);
-    if (size != 1 && size != 2 && size != 4 && size != 8)
-        return "elements that are not of 1, 2, 4 or 8 bytes";
-    return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
+    return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : hn_few_bytes_reject(s, 1);
 }
 
 static gboolean where_prepare(HnStep *s, GError **error)

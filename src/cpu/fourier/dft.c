@@ -6,6 +6,7 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/fourier/fft.h"
 #include "op/index.h"
+#include "run/fourier_forms.h"
 
 #define HN_LOOPS "cpu/fourier/fft_loops.h"
 #include "base/every_level.h"
@@ -28,16 +29,6 @@ static int lanes_here(void)
 {
     static const int lanes[] = { HN_LANES_plain, HN_LANES_avx2, HN_LANES_avx512 };
     return lanes[hn_cpu_level()];
-}
-
-/* The number that input i holds; FALSE: it is not known before the run. */
-static gboolean known(const HnStep *s, int i, int64_t *v)
-{
-    const HnTensor *t = hn_cpu_in(s, i);
-    if (t == NULL || !s->in[i].slot->constant || t->n != 1)
-        return FALSE;
-    *v = hn_tensor_get_i64(t, 0);
-    return TRUE;
 }
 
 static const char *transform_reject(const HnStep *s, int64_t length)
@@ -130,42 +121,17 @@ static void transform_release(HnStep *s)
 
 /* --- DFT --------------------------------------------------------------------------------------------------------- */
 
-/* The axis from the front; -1: not known. */
-static int axis_of(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    int64_t axis = p->axis;
-    if (p->by_input && hn_cpu_in(s, HN_DFT_AXIS) != NULL && !known(s, HN_DFT_AXIS, &axis))
-        return -1;
-    return hn_axis(axis, hn_cpu_in(s, 0)->ndim);
-}
-
-/* 0: not known. */
-static int64_t dft_length(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    const int axis = axis_of(s);
-    int64_t n = 0;
-    if (axis < 0 || s->out[0].slot == NULL)
-        return 0;
-    if (hn_cpu_in(s, HN_DFT_LENGTH) == NULL && !p->inverse)
-        return hn_cpu_in(s, 0)->dims[axis];
-    if (hn_cpu_in(s, HN_DFT_LENGTH) != NULL && known(s, HN_DFT_LENGTH, &n))
-        return n;
-    return p->onesided && !p->inverse ? 0 : s->out[0].slot->tensor->dims[axis];
-}
-
 static const char *dft_reject(const HnStep *s)
 {
-    return transform_reject(s, dft_length(s));
+    return transform_reject(s, hn_fourier_length(s));
 }
 
 static gboolean dft_prepare(HnStep *s, GError **error)
 {
     const HnDft *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    const int axis = axis_of(s);
-    const int64_t n = dft_length(s), parts = x->dims[x->ndim - 1], parts_out = y->dims[y->ndim - 1];
+    const int axis = hn_fourier_axis(s);
+    const int64_t n = hn_fourier_length(s), parts = x->dims[x->ndim - 1], parts_out = y->dims[y->ndim - 1];
     const gboolean half = p->inverse && p->onesided;
     HnFftBatch b = { .inner = hn_span(x->dims, axis + 1, x->ndim - 1),
                      .group = 1,
@@ -197,35 +163,18 @@ const HnKernel *const hn_cpu_dft[] = { &dft_fft, NULL };
 
 /* --- STFT -------------------------------------------------------------------------------------------------------- */
 
-/* 0: not known. */
-static int64_t frame_length(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    const HnTensor *window = hn_cpu_in(s, HN_STFT_WINDOW);
-    int64_t n = 0;
-    if (s->out[0].slot == NULL || !known(s, HN_STFT_STEP, &n) || n < 1)
-        return 0;
-    if (window != NULL)
-        return window->n;
-    if (hn_cpu_in(s, HN_STFT_LENGTH) == NULL)
-        return hn_cpu_in(s, 0)->dims[1];
-    if (known(s, HN_STFT_LENGTH, &n))
-        return n;
-    return p->onesided ? 0 : s->out[0].slot->tensor->dims[2];
-}
-
 static const char *stft_reject(const HnStep *s)
 {
-    return transform_reject(s, frame_length(s));
+    return transform_reject(s, hn_fourier_frame(s));
 }
 
 static gboolean stft_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    const int64_t n = frame_length(s), parts = x->ndim == 3 ? x->dims[2] : 1;
+    const int64_t n = hn_fourier_frame(s), parts = x->ndim == 3 ? x->dims[2] : 1;
     int64_t step = 1;
     (void)error;
-    known(s, HN_STFT_STEP, &step);
+    hn_fourier_number(s, HN_STFT_STEP, &step);
     const HnFftBatch b = { .rows = y->dims[0] * y->dims[1],
                            .inner = 1,
                            .group = y->dims[1],

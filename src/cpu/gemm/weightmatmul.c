@@ -105,13 +105,11 @@ static const char *weight_reject(const HnStep *s)
     const HnWeights *p = s->params;
     const HnTensor *w = hn_cpu_in(s, HN_WEIGHT_W), *scale = hn_cpu_in(s, HN_WEIGHT_SCALE);
     const HnTensor *zero = hn_cpu_in(s, HN_WEIGHT_ZERO), *bias = hn_cpu_in(s, HN_WEIGHT_BIAS);
-    HnScaleGrid grid;
     if (!is_constant(s, HN_WEIGHT_W) || !is_constant(s, HN_WEIGHT_SCALE) || !is_constant(s, HN_WEIGHT_ZERO))
         return "weights that are no constants";
     if (s->out[0].slot->tensor->n == 0 || w->n == 0)
         return "nothing to compute";
-    if (!hn_scale_grid(p, w, scale, &grid) || (zero != NULL && zero->n != scale->n) ||
-        (bias != NULL && bias->n != w->dims[p->turned ? 0 : 1]))
+    if (!hn_weights_fit(p, w, scale, zero, bias))
         return "the shapes do not fit";
     if (p->block > 0 && (p->block < HN_WQ_GROUP || (p->block > HN_WQ_SEGMENT && p->block % HN_WQ_SEGMENT != 0)))
         return "blocks of another size";
@@ -507,10 +505,9 @@ typedef struct {
 
 static const char *rows_reject(const HnStep *s)
 {
-    HnScaleGrid g;
     const HnTensor *w = hn_cpu_in(s, HN_ROWS_W), *scale = hn_cpu_in(s, HN_ROWS_SCALE);
     const HnTensor *zero = hn_cpu_in(s, HN_ROWS_ZERO);
-    if (!hn_scale_grid(s->params, w, scale, &g) || (zero != NULL && zero->n != scale->n))
+    if (!hn_weights_fit(s->params, w, scale, zero, NULL))
         return "the shapes do not fit";
     return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
 }

@@ -11,19 +11,10 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/conv.h"
 #include "op/quantlinear.h"
+#include "run/int8_forms.h"
 
 G_BEGIN_DECLS
 
-/* Inputs of a step by their meaning; -1: it has none. */
-typedef struct {
-    int x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero;
-    gboolean matrix;   /* a product of matrices, not a convolution */
-    gboolean internal; /* its parameters are an HnQuantProduct */
-} HnInt8Inputs;
-
-/* Of QuantConv, QuantMatMul, QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. */
-const HnInt8Inputs *hn_int8_inputs(const HnStep *s);
-const HnTensor *hn_int8_input(const HnStep *s, int i); /* NULL: absent */
 /* Weights are [out][...], as a convolution's are, not [in][out]. */
 gboolean hn_int8_by_rows(const HnStep *s);
 /* For hn_pack_own(): this, of weights that the step's zero points have been taken from. */

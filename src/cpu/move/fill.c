@@ -4,6 +4,7 @@
 #include "cpu/core/cpu_kernel.h"
 #include "op/constant.h"
 #include "op/move.h"
+#include "run/move_forms.h"
 
 static const char *filled_reject(const HnStep *s)
 {
@@ -36,17 +37,6 @@ static const HnKernel filled = {
     .run = filled_run,
 };
 
-static const char *range_reject(const HnStep *s)
-{
-    const HnDtype d = s->out[0].slot->tensor->dtype;
-    if (d != HN_F32 && d != HN_I32 && d != HN_I64)
-        return "only f32, i32, i64";
-    for (int i = 0; i < 3; i++)
-        if (hn_cpu_in(s, i)->n != 1 || hn_cpu_in(s, i)->dtype != d)
-            return "inputs that are not scalars of one type";
-    return NULL;
-}
-
 static gboolean no_prepare(HnStep *s, GError **error)
 {
     (void)s;
@@ -76,7 +66,7 @@ static gboolean range_run(HnStep *s, GError **error)
 
 static const HnKernel range = {
     .name = "cpu.range",
-    .reject = range_reject,
+    .reject = hn_range_reject,
     .prepare = no_prepare,
     .run = range_run,
 };

@@ -11,27 +11,13 @@
 #include "cpu/core/indices.h"
 #include "op/index.h"
 #include "op/types.h"
+#include "run/index_forms.h"
 
 typedef struct {
     int64_t outer, n, count; /* y[o,k,:] = x[o,place[k],:] with x [outer,n,run], y [outer,count,run] */
     size_t size, run;        /* bytes of an element, of a run */
     int threads;
 } Gather;
-
-static const char *gather_reject(const HnStep *s)
-{
-    const char *reason = hn_copy_reject(hn_cpu_in(s, 0));
-    if (reason != NULL)
-        return reason;
-    HnDtype type = hn_cpu_in(s, 1)->dtype;
-    return type == HN_I32 || type == HN_I64 ? NULL : "indices of another type";
-}
-
-static int axis_of(const HnStep *s)
-{
-    const HnGather *p = s->params;
-    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
-}
 
 /* Rows k of [lo, hi) in the order of the output. */
 static void pick(const Gather *g, const int64_t *place, char *y, const char *x, int64_t lo, int64_t hi)
@@ -101,17 +87,17 @@ static gboolean evenly(const HnStep *s, int64_t n, int64_t *first, int64_t *step
 static const char *pieces_reject(const HnStep *s)
 {
     int64_t first, step;
-    const char *reason = gather_reject(s);
-    return reason != NULL                                                ? reason
-           : evenly(s, hn_cpu_in(s, 0)->dims[axis_of(s)], &first, &step) ? NULL
-                                                                         : "scattered indices";
+    const char *reason = hn_gather_reject(s);
+    return reason != NULL                                                       ? reason
+           : evenly(s, hn_cpu_in(s, 0)->dims[hn_gather_axis(s)], &first, &step) ? NULL
+                                                                                : "scattered indices";
 }
 
 static gboolean pieces_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
-    const int axis = axis_of(s);
+    const int axis = hn_gather_axis(s);
     int64_t first = 0, step = 0, run = hn_span(x->dims, axis + 1, x->ndim);
     int64_t dims[3] = { hn_span(x->dims, 0, axis), at->n, run }, ys[3], xs[3];
     (void)evenly(s, x->dims[axis], &first, &step);
@@ -130,7 +116,7 @@ static gboolean rows_prepare(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1), *y = s->out[0].slot->tensor;
-    const int axis = axis_of(s);
+    const int axis = hn_gather_axis(s);
     Gather *g = g_new0(Gather, 1);
     g->outer = y->n > 0 ? hn_span(x->dims, 0, axis) : 0;
     g->n = x->dims[axis];
@@ -165,7 +151,7 @@ static const HnKernel gather_pieces = {
 
 static const HnKernel gather_rows = {
     .name = "cpu.gather",
-    .reject = gather_reject,
+    .reject = hn_gather_reject,
     .prepare = rows_prepare,
     .run = rows_run,
     .release = hn_cpu_release,
@@ -177,7 +163,8 @@ static const char *channels_reject(const HnStep *s)
     const char *reason = pieces_reject(s);
     if (reason != NULL)
         return reason;
-    return hn_channel_copy_of(s->in[0].slot, axis_of(s)) && hn_cpu_in(s, 1)->ndim == 1 ? NULL : "not channels last";
+    return hn_channel_copy_of(s->in[0].slot, hn_gather_axis(s)) && hn_cpu_in(s, 1)->ndim == 1 ? NULL
+                                                                                              : "not channels last";
 }
 
 static gboolean channels_prepare(HnStep *s, GError **error)
@@ -211,12 +198,7 @@ const HnKernel *const hn_cpu_gather[] = { &gather_channels, &gather_pieces, &gat
 
 static const char *tuples_reject(const HnStep *s)
 {
-    const HnGather *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
-    for (int a = 0; a < (int)p->batch_dims; a++)
-        if (x->dims[a] != at->dims[a])
-            return "shapes that do not fit";
-    return at->n == 0 ? "nothing to compute" : gather_reject(s);
+    return hn_cpu_in(s, 1)->n == 0 ? "nothing to compute" : hn_gather_tuples_reject(s);
 }
 
 static gboolean tuples_prepare(HnStep *s, GError **error)
@@ -267,13 +249,8 @@ const HnKernel *const hn_cpu_gathernd[] = { &gather_tuples, NULL };
 
 static const char *elements_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
-    if (at->n == 0 || x->n == 0)
-        return "nothing to compute";
-    for (int a = 0; a < x->ndim; a++)
-        if (a != axis_of(s) && at->dims[a] > x->dims[a])
-            return "shapes that do not fit";
-    return hn_dtype_size(hn_cpu_in(s, 0)->dtype) > 8 ? "elements of 16 bytes" : gather_reject(s);
+    const char *reason = hn_gather_elements_reject(s, hn_gather_axis(s));
+    return reason == NULL && hn_dtype_size(hn_cpu_in(s, 0)->dtype) > 8 ? "elements of 16 bytes" : reason;
 }
 
 static gboolean elements_prepare(HnStep *s, GError **error)
@@ -286,7 +263,7 @@ static gboolean elements_prepare(HnStep *s, GError **error)
 static gboolean elements_run(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
-    const int axis = axis_of(s), last = x->ndim - 1;
+    const int axis = hn_gather_axis(s), last = x->ndim - 1;
     int64_t strides[HN_MAX_RANK], idx[HN_MAX_RANK] = { 0 }, off[1] = { 0 }, *place = s->scratch;
     hn_strides(x->ndim, x->dims, strides);
     memset(place, 0, (size_t)at->n * sizeof *place);

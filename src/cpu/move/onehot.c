@@ -6,15 +6,11 @@
 #include "cpu/core/strided_copy.h"
 #include "op/index.h"
 #include "op/types.h"
+#include "run/index_forms.h"
 
 static const char *onehot_reject(const HnStep *s)
 {
-    const HnTensor *at = hn_cpu_in(s, 0), *values = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    if (at->dtype != HN_I64 && at->dtype != HN_I32 && at->dtype != HN_F32)
-        return "indices of another type";
-    if (values->n != 2 || values->dtype != y->dtype || hn_dtype_size(y->dtype) > 8)
-        return "values of another kind";
-    return hn_copy_reject(values);
+    return hn_dtype_size(s->out[0].slot->tensor->dtype) > 8 ? "values of another kind" : hn_onehot_reject(s);
 }
 
 static gboolean onehot_prepare(HnStep *s, GError **error)

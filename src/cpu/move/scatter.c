@@ -11,18 +11,13 @@
 #include "cpu/core/indices.h"
 #include "op/index.h"
 #include "op/types.h"
+#include "run/index_forms.h"
 
 static const char *scatter_reject(const HnStep *s)
 {
-    const HnScatter *p = s->params;
-    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1), *updates = hn_cpu_in(s, 2);
-    if (at->dtype != HN_I32 && at->dtype != HN_I64)
-        return "indices of another type";
-    if (at->n == 0 || updates->n == 0 || x->n == 0)
-        return "nothing to compute";
-    if (p->reduction != HN_SCATTER_SET && x->dtype != HN_F32)
-        return "reductions only in f32";
-    return x->dtype != updates->dtype ? "updates of another type" : hn_copy_reject(x);
+    const char *reason = hn_scatter_reject(s);
+    const gboolean reduces = ((const HnScatter *)s->params)->reduction != HN_SCATTER_SET;
+    return reason == NULL && reduces && hn_cpu_in(s, 0)->dtype != HN_F32 ? "reductions only in f32" : reason;
 }
 
 static void put(float *y, const float *x, HnReduction r, int64_t n)
@@ -52,17 +47,8 @@ static void copy_data(const HnStep *s)
 
 static const char *tuples_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1), *updates = hn_cpu_in(s, 2);
     const char *reason = scatter_reject(s);
-    if (reason != NULL)
-        return reason;
-    const int64_t depth = at->ndim > 0 ? at->dims[at->ndim - 1] : 0;
-    if (depth < 1 || depth > x->ndim || updates->ndim != at->ndim - 1 + x->ndim - (int)depth)
-        return "shapes that do not fit";
-    for (int a = 0, q = at->ndim - 1; a < updates->ndim; a++)
-        if (updates->dims[a] != (a < q ? at->dims[a] : x->dims[a - q + depth]))
-            return "shapes that do not fit";
-    return NULL;
+    return reason != NULL ? reason : hn_scatter_tuples_reject(s);
 }
 
 /* Where constant indices put the updates: pieces of the output that adjacent updates fill, in order. */
@@ -171,24 +157,11 @@ const HnKernel *const hn_cpu_scatternd[] = { &scatter_tuples, NULL };
 
 /* --- ScatterElements --------------------------------------------------------------------------------------------- */
 
-static int axis_of(const HnStep *s)
-{
-    const HnScatter *p = s->params;
-    return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
-}
-
 static const char *elements_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1), *updates = hn_cpu_in(s, 2);
     const char *reason = scatter_reject(s);
-    if (reason != NULL)
-        return reason;
-    if (at->ndim != x->ndim || updates->ndim != x->ndim)
-        return "shapes that do not fit";
-    for (int a = 0; a < x->ndim; a++)
-        if (at->dims[a] != updates->dims[a] || (a != axis_of(s) && at->dims[a] > x->dims[a]))
-            return "shapes that do not fit";
-    return hn_dtype_size(x->dtype) > 8 ? "elements of 16 bytes" : NULL;
+    reason = reason != NULL ? reason : hn_scatter_elements_reject(s);
+    return reason == NULL && hn_dtype_size(hn_cpu_in(s, 0)->dtype) > 8 ? "elements of 16 bytes" : reason;
 }
 
 static gboolean elements_prepare(HnStep *s, GError **error)
@@ -202,7 +175,7 @@ static gboolean elements_run(HnStep *s, GError **error)
 {
     const HnScatter *p = s->params;
     const HnTensor *x = hn_cpu_in(s, 0), *at = hn_cpu_in(s, 1);
-    const int axis = axis_of(s), last = x->ndim - 1;
+    const int axis = hn_scatter_axis(s), last = x->ndim - 1;
     int64_t strides[HN_MAX_RANK], idx[HN_MAX_RANK] = { 0 }, off[1] = { 0 }, *place = s->scratch;
     hn_strides(x->ndim, x->dims, strides);
     memset(place, 0, (size_t)at->n * sizeof *place);

@@ -9,18 +9,9 @@
 #include "cpu/core/strided_copy.h"
 #include "op/concat.h"
 #include "op/index.h"
+#include "run/move_forms.h"
 
 /* --- Slice ------------------------------------------------------------------------------------------------------- */
-
-static const char *slice_reject(const HnStep *s)
-{
-    int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
-    for (int i = 1; i <= 4; i++)
-        if (hn_copy_varies(s, i))
-            return "bounds that are known only at run time";
-    const char *reason = hn_copy_reject(hn_cpu_in(s, 0));
-    return reason != NULL ? reason : hn_slice_bounds(s, first, step);
-}
 
 static gboolean slice_prepare(HnStep *s, GError **error)
 {
@@ -47,7 +38,7 @@ static gboolean slice_prepare(HnStep *s, GError **error)
 
 static const HnKernel slice_copy = {
     .name = "cpu.slice",
-    .reject = slice_reject,
+    .reject = hn_slice_reject,
     .prepare = slice_prepare,
     .run = hn_copies_run,
     .splits = hn_copies_splits,
@@ -59,7 +50,7 @@ static const char *channels_reject(const HnStep *s)
 {
     int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
     const HnTensor *x = hn_cpu_in(s, 0), *y = s->out[0].slot->tensor;
-    const char *reason = slice_reject(s);
+    const char *reason = hn_slice_reject(s);
     if (reason != NULL)
         return reason;
     if (!hn_channel_copy_of(s->in[0].slot, 1) || y->n == 0)

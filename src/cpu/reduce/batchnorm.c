@@ -17,6 +17,7 @@
 #include "cpu/core/epilogue.h"
 #include "op/batchnorm.h"
 #include "op/index.h"
+#include "run/axis_forms.h"
 
 #define HN_LOOPS "cpu/reduce/batchnorm_loops.h"
 #include "base/every_level.h"
@@ -55,15 +56,7 @@ static void norm_release(HnStep *s)
 static const char *norm_reject(const HnStep *s, int x, int first, int last)
 {
     const char *reason = hn_cpu_reject_f32(s);
-    const HnTensor *t = hn_cpu_in(s, x);
-    if (reason != NULL)
-        return reason;
-    if (t->ndim < 2)
-        return "no axis of channels";
-    for (int i = first; i <= last; i++)
-        if (hn_cpu_in(s, i) != NULL && hn_cpu_in(s, i)->n != t->dims[1])
-            return "an input of another size than the channels";
-    return NULL;
+    return reason != NULL ? reason : hn_channel_inputs(s, x, first, last);
 }
 
 /* Scratch memory: sums of parts [parts, sums, channels], doubles [4, channels], f32 [8, channels], lanes

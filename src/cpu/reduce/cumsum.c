@@ -5,6 +5,7 @@
 
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
+#include "run/axis_forms.h"
 
 #define COLUMNS 64
 
@@ -17,15 +18,10 @@ typedef struct {
 
 static const char *cum_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cpu_in(s, 0), *axis = hn_cpu_in(s, 1);
+    const HnTensor *x = hn_cpu_in(s, 0);
     if (x->dtype != HN_F32 && x->dtype != HN_F64 && x->dtype != HN_I32 && x->dtype != HN_I64)
         return "only f32, f64, i32, i64";
-    if (x->n == 0)
-        return "nothing to compute";
-    if (!s->in[1].slot->constant || axis->n != 1)
-        return "an axis that is known only at run time";
-    const int64_t a = hn_tensor_get_i64(axis, 0);
-    return a < -x->ndim || a >= x->ndim ? "an axis outside the rank" : NULL;
+    return x->n == 0 ? "nothing to compute" : hn_cumulated_axis(s);
 }
 
 static gboolean cum_prepare(HnStep *s, GError **error)

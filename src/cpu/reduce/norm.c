@@ -46,17 +46,6 @@ static int norm_axis(const HnStep *s)
     return hn_axis(p->axis, hn_cpu_in(s, 0)->ndim);
 }
 
-/* t has an element for each column, and the same for all rows */
-static gboolean per_column(const HnTensor *t, const HnTensor *x, int axis)
-{
-    if (t->n != hn_span(x->dims, axis, x->ndim))
-        return FALSE;
-    for (int i = 1; i <= t->ndim; i++)
-        if (t->dims[t->ndim - i] != (i <= x->ndim - axis ? x->dims[x->ndim - i] : 1))
-            return FALSE;
-    return TRUE;
-}
-
 static const char *layernorm_reject(const HnStep *s)
 {
     const char *reason = hn_cpu_reject_f32(s);
@@ -64,7 +53,7 @@ static const char *layernorm_reject(const HnStep *s)
         return reason;
     const HnTensor *x = hn_cpu_in(s, 0), *scale = hn_cpu_in(s, 1), *bias = hn_cpu_in(s, 2);
     int axis = norm_axis(s);
-    if ((scale != NULL && !per_column(scale, x, axis)) || (bias != NULL && !per_column(bias, x, axis)))
+    if ((scale != NULL && !hn_is_norm_row(scale, x, axis)) || (bias != NULL && !hn_is_norm_row(bias, x, axis)))
         return "a scale or bias that is not one row";
     return NULL;
 }

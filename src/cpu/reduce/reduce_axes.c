@@ -8,6 +8,7 @@
 
 #include "op/index.h"
 #include "op/reduce.h"
+#include "run/axis_forms.h"
 
 #define HN_LOOPS "cpu/reduce/reduce_axes_loops.h"
 #include "base/every_level.h"
@@ -67,16 +68,6 @@ static const Kind *kind_of(const HnStep *s)
     return &kinds[i];
 }
 
-/* Which axes are reduced. FALSE: some are outside the rank. */
-static gboolean mask_of(const HnStep *s, gboolean *mask)
-{
-    const HnTensor *x = hn_cpu_in(s, 0), *other = hn_cpu_in(s, 1);
-    if (kind_of(s)->last != LIKE)
-        return hn_reduce_mask(s->params, x, other, mask);
-    hn_reduce_mask_like(x, other, mask);
-    return TRUE;
-}
-
 static const char *reduce_reject(const HnStep *s)
 {
     gboolean mask[HN_MAX_RANK];
@@ -84,9 +75,7 @@ static const char *reduce_reject(const HnStep *s)
         return "only f32";
     if (hn_cpu_in(s, 0)->n == 0)
         return "nothing to compute";
-    if (s->n_in > 1 && s->in[1].slot != NULL && !s->in[1].slot->constant && kind_of(s)->last != LIKE)
-        return "axes that are known only at run time";
-    return mask_of(s, mask) ? NULL : "an axis outside the rank";
+    return hn_reduced_axes(s, kind_of(s)->last == LIKE, mask);
 }
 
 static void find_axes(Reduce *r, const HnTensor *x, const gboolean *mask)
@@ -121,7 +110,7 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     gboolean mask[HN_MAX_RANK];
     Reduce *r = g_new0(Reduce, 1);
     s->state = r;
-    (void)mask_of(s, mask);
+    (void)hn_reduced_axes(s, kind_of(s)->last == LIKE, mask);
     find_axes(r, hn_cpu_in(s, 0), mask);
     const Kind *kind = kind_of(s);
     r->fn = kind->fns[hn_cpu_level()];

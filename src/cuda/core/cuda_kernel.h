@@ -30,11 +30,11 @@ extern const HnKernel *const hn_cuda_reorders[];
 
 static inline const HnTensor *hn_cuda_in(const HnStep *s, int i)
 {
-    return i < s->n_in && s->in[i].slot != NULL ? s->in[i].slot->tensor : NULL;
+    return hn_step_in(s, i);
 }
 static inline const HnTensor *hn_cuda_out(const HnStep *s, int k)
 {
-    return k < s->n_out && s->out[k].slot != NULL ? s->out[k].slot->tensor : NULL;
+    return hn_step_out(s, k);
 }
 /* Where the elements are on the device at the moment; of an absent port 0. */
 static inline uint64_t hn_cuda_address(const HnPort *p)

@@ -8,6 +8,7 @@
 #include "op/constant.h"
 #include "op/dropout.h"
 #include "op/sign.h"
+#include "run/move_forms.h"
 
 #define THREADS 256
 #define WORD 16 /* bytes that a thread writes */
@@ -78,17 +79,6 @@ const HnKernel *const hn_cuda_constantofshape[] = { &filled, NULL };
 
 /* --- Range -------------------------------------------------------------------------------------------------------- */
 
-static const char *range_reject(const HnStep *s)
-{
-    const HnDtype d = hn_cuda_out(s, 0)->dtype;
-    if (d != HN_F32 && d != HN_I32 && d != HN_I64)
-        return "only f32, i32, i64";
-    for (int i = 0; i < 3; i++)
-        if (hn_cuda_in(s, i)->n != 1 || hn_cuda_in(s, i)->dtype != d)
-            return "inputs that are not scalars of one type";
-    return NULL;
-}
-
 /* A kernel `prefix` by type over n elements. */
 static gboolean prepare_loop(HnStep *s, const char *prefix, HnDtype dtype, int64_t n, GError **error)
 {
@@ -115,7 +105,7 @@ static gboolean range_run(HnStep *s, GError **error)
 
 static const HnKernel range = {
     .name = "cuda.range",
-    .reject = range_reject,
+    .reject = hn_range_reject,
     .prepare = range_prepare,
     .run = range_run,
     .release = hn_cuda_release,
@@ -159,20 +149,9 @@ const HnKernel *const hn_cuda_isinf[] = { &is, NULL };
 
 /* --- Dropout ------------------------------------------------------------------------------------------------------ */
 
-static gboolean varies(const HnStep *s, int i)
-{
-    return hn_cuda_in(s, i) != NULL && !s->in[i].slot->constant;
-}
-
 static const char *dropout_reject(const HnStep *s)
 {
-    const HnDropout *p = s->params;
-    const HnTensor *train = p->by_input ? hn_cuda_in(s, 2) : NULL;
-    if (varies(s, 1) || varies(s, 2))
-        return "ratio or training mode known only at run time";
-    if (p->train || (train != NULL && (train->n != 1 || hn_tensor_get_i64(train, 0) != 0)))
-        return "training";
-    return hn_cuda_in(s, 0)->dtype == HN_STRING ? "elements without an address of their own" : NULL;
+    return hn_cuda_in(s, 0)->dtype == HN_STRING ? "elements without an address of their own" : hn_dropout_trains(s);
 }
 
 static gboolean dropout_prepare(HnStep *s, GError **error)

@@ -3,6 +3,7 @@
  */
 #include "cuda/elementwise/cuda_pair_args.h"
 #include "cuda/elementwise/cuda_walk.h"
+#include "run/move_forms.h"
 
 #define THREADS 256
 
@@ -14,11 +15,7 @@ typedef struct {
 
 static const char *where_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cuda_in(s, 1);
-    const gsize size = x->dtype == HN_STRING ? 0 : hn_dtype_size(x->dtype);
-    if (size != 1 && size != 2 && size != 4 && size != 8)
-        return "elements that are not of 1, 2, 4 or 8 bytes";
-    return NULL;
+    return hn_few_bytes_reject(s, 1);
 }
 
 static gboolean where_prepare(HnStep *s, GError **error)

@@ -3,8 +3,8 @@
  */
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/fourier/cuda_fourier_args.h"
-#include "op/dft.h"
 #include "op/index.h"
+#include "run/fourier_forms.h"
 
 #define THREADS 256
 #define MODULE "cuda_fourier"
@@ -18,16 +18,6 @@ typedef struct {
     HnCudaFourierArgs args;
     gboolean is_short;
 } Fourier;
-
-/* The number that input i holds; FALSE: it is not known before the run. */
-static gboolean known(const HnStep *s, int i, int64_t *v)
-{
-    const HnTensor *t = hn_cuda_in(s, i);
-    if (t == NULL || !s->in[i].slot->constant || t->n != 1)
-        return FALSE;
-    *v = hn_tensor_get_i64(t, 0);
-    return TRUE;
-}
 
 /* Factors of n, as many fours as there are; FALSE: one of them is large. */
 static gboolean set_factors(HnCudaFourierArgs *a)
@@ -111,45 +101,20 @@ static gboolean run(const HnStep *s, int window, GError **error)
 
 /* --- DFT ---------------------------------------------------------------------------------------------------------- */
 
-/* The axis from the front; -1: not known. */
-static int axis_of(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    int64_t axis = p->axis;
-    if (p->by_input && hn_cuda_in(s, HN_DFT_AXIS) != NULL && !known(s, HN_DFT_AXIS, &axis))
-        return -1;
-    return hn_axis(axis, hn_cuda_in(s, 0)->ndim);
-}
-
-/* 0: not known. */
-static int64_t dft_length(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    const int axis = axis_of(s);
-    int64_t n = 0;
-    if (axis < 0 || hn_cuda_out(s, 0) == NULL)
-        return 0;
-    if (hn_cuda_in(s, HN_DFT_LENGTH) == NULL && !p->inverse)
-        return hn_cuda_in(s, 0)->dims[axis];
-    if (hn_cuda_in(s, HN_DFT_LENGTH) != NULL && known(s, HN_DFT_LENGTH, &n))
-        return n;
-    return p->onesided && !p->inverse ? 0 : hn_cuda_out(s, 0)->dims[axis];
-}
-
 static const char *dft_reject(const HnStep *s)
 {
-    return fourier_reject(s, dft_length(s));
+    return fourier_reject(s, hn_fourier_length(s));
 }
 
 static gboolean dft_prepare(HnStep *s, GError **error)
 {
     const HnDft *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
-    const int axis = axis_of(s);
+    const int axis = hn_fourier_axis(s);
     const int64_t inner = hn_span(x->dims, axis + 1, x->ndim - 1);
     const HnCudaFourierArgs a = {
         .signals = hn_span(x->dims, 0, axis) * inner,
-        .n = dft_length(s),
+        .n = hn_fourier_length(s),
         .points = x->dims[axis],
         .bins = y->dims[axis],
         .group = inner,
@@ -186,40 +151,23 @@ const HnKernel *const hn_cuda_dft[] = { &dft, NULL };
 
 /* --- STFT --------------------------------------------------------------------------------------------------------- */
 
-/* 0: not known. */
-static int64_t frame_length(const HnStep *s)
-{
-    const HnDft *p = s->params;
-    const HnTensor *window = hn_cuda_in(s, HN_STFT_WINDOW);
-    int64_t n = 0;
-    if (hn_cuda_out(s, 0) == NULL || !known(s, HN_STFT_STEP, &n) || n < 1)
-        return 0;
-    if (window != NULL)
-        return window->n;
-    if (hn_cuda_in(s, HN_STFT_LENGTH) == NULL)
-        return hn_cuda_in(s, 0)->dims[1];
-    if (known(s, HN_STFT_LENGTH, &n))
-        return n;
-    return p->onesided ? 0 : hn_cuda_out(s, 0)->dims[2];
-}
-
 static const char *stft_reject(const HnStep *s)
 {
     const HnTensor *window = hn_cuda_in(s, HN_STFT_WINDOW);
     if (window != NULL && window->dtype != hn_cuda_in(s, 0)->dtype)
         return "a window of another type";
-    return fourier_reject(s, frame_length(s));
+    return fourier_reject(s, hn_fourier_frame(s));
 }
 
 static gboolean stft_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
     int64_t step = 1;
-    known(s, HN_STFT_STEP, &step);
+    hn_fourier_number(s, HN_STFT_STEP, &step);
     const HnCudaFourierArgs a = {
         .signals = y->dims[0] * y->dims[1],
-        .n = frame_length(s),
-        .points = frame_length(s),
+        .n = hn_fourier_frame(s),
+        .points = hn_fourier_frame(s),
         .bins = y->dims[2],
         .group = y->dims[1],
         .x_far = x->dims[1],

@@ -24,11 +24,9 @@ static const char *weight_reject(const HnStep *s)
     const HnWeights *p = s->params;
     const HnTensor *w = hn_cuda_in(s, HN_WEIGHT_W), *scale = hn_cuda_in(s, HN_WEIGHT_SCALE);
     const HnTensor *zero = hn_cuda_in(s, HN_WEIGHT_ZERO), *bias = hn_cuda_in(s, HN_WEIGHT_BIAS);
-    HnScaleGrid grid;
     if (hn_cuda_out(s, 0)->n == 0 || w->n == 0)
         return "nothing to compute";
-    if (!hn_scale_grid(p, w, scale, &grid) || (zero != NULL && zero->n != scale->n) ||
-        (bias != NULL && bias->n != w->dims[p->turned ? 0 : 1]))
+    if (!hn_weights_fit(p, w, scale, zero, bias))
         return "the shapes do not fit";
     return NULL;
 }
@@ -185,10 +183,9 @@ typedef struct {
 
 static const char *rows_reject(const HnStep *s)
 {
-    HnScaleGrid g;
     const HnTensor *w = hn_cuda_in(s, HN_ROWS_W), *scale = hn_cuda_in(s, HN_ROWS_SCALE);
     const HnTensor *zero = hn_cuda_in(s, HN_ROWS_ZERO);
-    if (!hn_scale_grid(s->params, w, scale, &g) || (zero != NULL && zero->n != scale->n))
+    if (!hn_weights_fit(s->params, w, scale, zero, NULL))
         return "the shapes do not fit";
     return hn_cuda_out(s, 0)->n == 0 ? "nothing to compute" : NULL;
 }

@@ -9,40 +9,12 @@
 #include "op/conv.h"
 #include "op/index.h"
 #include "op/quantlinear.h"
+#include "run/int8_forms.h"
 
 #define THREADS 256
 #define TILE 64
 #define FEW 16   /* rows of a smaller tile */
 #define DIRECT 4 /* rows of a group, at most, that threads compute one by one */
-
-/* Inputs of a step by their meaning; -1: it has none. */
-typedef struct {
-    const HnOp *op;
-    int x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero;
-    gboolean matrix;   /* not a convolution */
-    gboolean internal; /* its parameters are an HnQuantProduct */
-} Form;
-
-static const Form *form_of(const HnStep *s)
-{
-    static const Form forms[] = {
-        { &hn_op_quantconv, 0, 1, 2, 3, 4, 5, 6, 7, 8, FALSE, TRUE },
-        { &hn_op_quantmatmul, 0, 1, 2, 3, 4, 5, 6, 7, 8, TRUE, TRUE },
-        { &hn_op_qlinearconv, 0, 1, 2, 3, 4, 5, 8, 6, 7, FALSE, FALSE },
-        { &hn_op_qlinearmatmul, 0, 1, 2, 3, 4, 5, -1, 6, 7, TRUE, FALSE },
-        { &hn_op_convinteger, 0, -1, 2, 1, -1, 3, -1, -1, -1, FALSE, FALSE },
-        { &hn_op_matmulinteger, 0, -1, 2, 1, -1, 3, -1, -1, -1, TRUE, FALSE },
-    };
-    guint i = 0;
-    while (forms[i].op != s->op)
-        i++;
-    return &forms[i];
-}
-
-static const HnTensor *input(const HnStep *s, int i)
-{
-    return i >= 0 ? hn_cuda_in(s, i) : NULL;
-}
 
 typedef struct {
     HnCuFunction f;
@@ -103,9 +75,9 @@ static void stack_strides(const HnTensor *t, int stacks, int64_t each, int64_t *
     }
 }
 
-static gboolean place_matrices(const HnStep *s, const Form *form, HnCudaInt8Args *a)
+static gboolean place_matrices(const HnStep *s, const HnInt8Inputs *form, HnCudaInt8Args *a)
 {
-    const HnTensor *x = input(s, form->x), *w = input(s, form->w), *y = s->out[0].slot->tensor;
+    const HnTensor *x = hn_int8_input(s, form->x), *w = hn_int8_input(s, form->w), *y = s->out[0].slot->tensor;
     const gboolean turned = form->internal && ((const HnQuantProduct *)s->params)->turned;
     int64_t left[HN_MAX_RANK], right[HN_MAX_RANK];
     if (x->ndim < 1 || w->ndim < 1 || (turned && w->ndim != 2))
@@ -127,9 +99,9 @@ static gboolean place_matrices(const HnStep *s, const Form *form, HnCudaInt8Args
 
 /* --- convolutions ------------------------------------------------------------------------------------------------- */
 
-static gboolean place_windows(const HnStep *s, const Form *form, HnCudaInt8Args *a)
+static gboolean place_windows(const HnStep *s, const HnInt8Inputs *form, HnCudaInt8Args *a)
 {
-    const HnTensor *x = input(s, form->x), *w = input(s, form->w);
+    const HnTensor *x = hn_int8_input(s, form->x), *w = hn_int8_input(s, form->w);
     HnConvPlan plan;
     const HnConv *conv = form->internal ? &((const HnQuantProduct *)s->params)->conv : s->params;
     if (!hn_conv_plan(conv, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL) || plan.n > HN_CUDA_INT8_AXES)
@@ -161,7 +133,7 @@ static gboolean place_windows(const HnStep *s, const Form *form, HnCudaInt8Args 
     return TRUE;
 }
 
-static gboolean place(const HnStep *s, const Form *form, HnCudaInt8Args *a)
+static gboolean place(const HnStep *s, const HnInt8Inputs *form, HnCudaInt8Args *a)
 {
     return form->matrix ? place_matrices(s, form, a) : place_windows(s, form, a);
 }
@@ -170,28 +142,28 @@ static gboolean place(const HnStep *s, const Form *form, HnCudaInt8Args *a)
 
 static const char *product_reject(const HnStep *s)
 {
-    const Form *form = form_of(s);
-    const HnTensor *x = input(s, form->x), *w = input(s, form->w), *y = s->out[0].slot->tensor;
-    const HnTensor *bias = input(s, form->bias);
+    const HnInt8Inputs *form = hn_int8_inputs(s);
+    const HnTensor *x = hn_int8_input(s, form->x), *w = hn_int8_input(s, form->w), *y = s->out[0].slot->tensor;
+    const HnTensor *bias = hn_int8_input(s, form->bias);
     HnCudaInt8Args a;
     if (!is_byte(x) || !is_byte(w) || (!is_byte(y) && y->dtype != HN_F32 && y->dtype != HN_I32))
         return "only 8-bit integers";
-    if (!is_zero_of(input(s, form->x_zero), x) || !is_zero_of(input(s, form->w_zero), w) ||
-        (form->y_zero >= 0 && !is_zero_of(input(s, form->y_zero), y)))
+    if (!is_zero_of(hn_int8_input(s, form->x_zero), x) || !is_zero_of(hn_int8_input(s, form->w_zero), w) ||
+        (form->y_zero >= 0 && !is_zero_of(hn_int8_input(s, form->y_zero), y)))
         return "a zero point of another type";
     if (y->n == 0 || x->n == 0 || w->n == 0)
         return "nothing to compute";
     if (!place(s, form, &a))
         return "shapes that do not fit, more than 3 spatial axes, or stacks that broadcast along many axes";
     const int64_t rows = form->matrix ? a.m : 0, channels = form->matrix ? a.n : a.m * a.units;
-    if (!one_or(input(s, form->x_zero), rows) || !one_or(input(s, form->x_scale), rows) ||
-        !one_or(input(s, form->y_scale), 0) || !one_or(input(s, form->y_zero), 0))
+    if (!one_or(hn_int8_input(s, form->x_zero), rows) || !one_or(hn_int8_input(s, form->x_scale), rows) ||
+        !one_or(hn_int8_input(s, form->y_scale), 0) || !one_or(hn_int8_input(s, form->y_zero), 0))
         return "scales or zero points of data of other sizes";
-    if (!one_or(input(s, form->w_zero), channels) || !one_or(input(s, form->w_scale), channels))
+    if (!one_or(hn_int8_input(s, form->w_zero), channels) || !one_or(hn_int8_input(s, form->w_scale), channels))
         return "scales or zero points of weights of other sizes";
     const int scales[] = { form->x_scale, form->w_scale, form->y_scale };
     for (guint i = 0; i < G_N_ELEMENTS(scales); i++)
-        if (input(s, scales[i]) != NULL && !hn_cuda_is_float(input(s, scales[i])->dtype))
+        if (hn_int8_input(s, scales[i]) != NULL && !hn_cuda_is_float(hn_int8_input(s, scales[i])->dtype))
             return "only scales of f32, f16, bf16";
     if (bias != NULL && (bias->ndim != 1 || bias->n != channels || (bias->dtype != HN_I32 && bias->dtype != HN_F32)))
         return "a bias of another size than the output's channels";
@@ -215,9 +187,9 @@ static int32_t is_each(const HnTensor *t)
     return t != NULL && t->n > 1;
 }
 
-static void set_finish(const HnStep *s, const Form *form, HnCudaInt8Finish *f)
+static void set_finish(const HnStep *s, const HnInt8Inputs *form, HnCudaInt8Finish *f)
 {
-    const HnTensor *y = s->out[0].slot->tensor, *bias = input(s, form->bias);
+    const HnTensor *y = s->out[0].slot->tensor, *bias = hn_int8_input(s, form->bias);
     f->how = y->dtype == HN_I32   ? HN_CUDA_SUMS
              : y->dtype == HN_F32 ? HN_CUDA_SUMS_NUMBERS
              : form->internal     ? HN_CUDA_SUMS_BYTES
@@ -225,11 +197,11 @@ static void set_finish(const HnStep *s, const Form *form, HnCudaInt8Finish *f)
     f->y_signed = y->dtype == HN_I8;
     f->nan_is_zero = form->matrix && !form->internal;
     f->bias_is_f32 = bias != NULL && bias->dtype == HN_F32;
-    f->x_scale_type = scale_type(input(s, form->x_scale));
-    f->w_scale_type = scale_type(input(s, form->w_scale));
-    f->y_scale_type = scale_type(input(s, form->y_scale));
-    f->x_scale_each = is_each(input(s, form->x_scale));
-    f->w_scale_each = is_each(input(s, form->w_scale));
+    f->x_scale_type = scale_type(hn_int8_input(s, form->x_scale));
+    f->w_scale_type = scale_type(hn_int8_input(s, form->w_scale));
+    f->y_scale_type = scale_type(hn_int8_input(s, form->y_scale));
+    f->x_scale_each = is_each(hn_int8_input(s, form->x_scale));
+    f->w_scale_each = is_each(hn_int8_input(s, form->w_scale));
     if (form->internal) {
         f->lo = ((const HnQuantProduct *)s->params)->lo;
         f->hi = ((const HnQuantProduct *)s->params)->hi;
@@ -238,17 +210,17 @@ static void set_finish(const HnStep *s, const Form *form, HnCudaInt8Finish *f)
 
 static gboolean product_prepare(HnStep *s, GError **error)
 {
-    const Form *form = form_of(s);
+    const HnInt8Inputs *form = hn_int8_inputs(s);
     Product *p = g_new0(Product, 1);
     HnCudaInt8Args *a = &p->args;
     s->state = p;
     place(s, form, a);
     set_finish(s, form, &a->finish);
     const int rows = form->matrix ? form->x : form->w, cols = form->matrix ? form->w : form->x;
-    a->row_flip = flip_of(input(s, rows));
-    a->col_flip = flip_of(input(s, cols));
-    a->row_zero_each = is_each(input(s, form->matrix ? form->x_zero : form->w_zero));
-    a->col_zero_each = is_each(input(s, form->matrix ? form->w_zero : form->x_zero));
+    a->row_flip = flip_of(hn_int8_input(s, rows));
+    a->col_flip = flip_of(hn_int8_input(s, cols));
+    a->row_zero_each = is_each(hn_int8_input(s, form->matrix ? form->x_zero : form->w_zero));
+    a->col_zero_each = is_each(hn_int8_input(s, form->matrix ? form->w_zero : form->x_zero));
     if (!form->matrix && a->units > 1 && a->m <= DIRECT) {
         p->grid = hn_cuda_loop(s, s->out[0].slot->tensor->n, THREADS);
         p->f = hn_cuda_named(s, "cuda_int8_product", "int8_direct", error);
@@ -272,7 +244,7 @@ static uint64_t address(const HnStep *s, int i)
 
 static gboolean product_run(HnStep *s, GError **error)
 {
-    const Form *form = form_of(s);
+    const HnInt8Inputs *form = hn_int8_inputs(s);
     const Product *p = s->state;
     HnCudaInt8Args a = p->args;
     a.rows = address(s, form->matrix ? form->x : form->w);

@@ -5,6 +5,7 @@
 
 #include "cuda/move/cuda_copies.h"
 #include "op/index.h"
+#include "run/move_forms.h"
 
 static const char *concat_reject(const HnStep *s)
 {
@@ -89,16 +90,6 @@ static const HnKernel split = {
 
 /* --- Slice ------------------------------------------------------------------------------------------------------- */
 
-static const char *slice_reject(const HnStep *s)
-{
-    int64_t first[HN_MAX_RANK], step[HN_MAX_RANK];
-    for (int i = 1; i <= 4; i++)
-        if (hn_copy_varies(s, i))
-            return "bounds that are known only at run time";
-    const char *reason = hn_copy_reject(hn_cuda_in(s, 0));
-    return reason != NULL ? reason : hn_slice_bounds(s, first, step);
-}
-
 static gboolean slice_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *y = hn_cuda_out(s, 0);
@@ -118,7 +109,7 @@ static gboolean slice_prepare(HnStep *s, GError **error)
 
 static const HnKernel slice = {
     .name = "cuda.slice",
-    .reject = slice_reject,
+    .reject = hn_slice_reject,
     .prepare = slice_prepare,
     .run = hn_cuda_copies_run,
     .release = hn_cuda_copies_release,

@@ -6,6 +6,7 @@
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/move/cuda_cumsum_args.h"
 #include "op/index.h"
+#include "run/axis_forms.h"
 
 #define THREADS 256
 #define SHORT 16 /* elements that a thread may add up alone */
@@ -18,15 +19,10 @@ typedef struct {
 
 static const char *cum_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cuda_in(s, 0), *axis = hn_cuda_in(s, 1);
+    const HnTensor *x = hn_cuda_in(s, 0);
     if (!hn_cuda_is_float(x->dtype) && x->dtype != HN_F64 && x->dtype != HN_I32 && x->dtype != HN_I64)
         return "only f32, f16, bf16, f64, i32, i64";
-    if (x->n == 0)
-        return "nothing to compute";
-    if (!s->in[1].slot->constant || axis->n != 1)
-        return "an axis that is known only at run time";
-    const int64_t a = hn_tensor_get_i64(axis, 0);
-    return a < -x->ndim || a >= x->ndim ? "an axis outside the rank" : NULL;
+    return x->n == 0 ? "nothing to compute" : hn_cumulated_axis(s);
 }
 
 static gboolean cum_prepare(HnStep *s, GError **error)

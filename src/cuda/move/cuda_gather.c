@@ -8,6 +8,7 @@
 
 #include "op/gather.h"
 #include "op/index.h"
+#include "run/index_forms.h"
 
 #define THREADS 256
 #define WIDEST 16
@@ -22,12 +23,6 @@ gboolean hn_cuda_indices_new(HnStep *s, int i, HnCudaIndices *at, GError **error
 {
     at->wide = hn_cuda_in(s, i)->dtype == HN_I64;
     return hn_cuda_complains(s, say_outside, &at->complaint, error);
-}
-
-static const char *indices_reject(const HnStep *s)
-{
-    const HnDtype type = hn_cuda_in(s, 1)->dtype;
-    return type == HN_I32 || type == HN_I64 ? hn_copy_reject(hn_cuda_in(s, 0)) : "indices of another type";
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
@@ -57,29 +52,25 @@ static gboolean rows_new(HnStep *s, Rows *r, GError **error)
            hn_cuda_indices_new(s, 1, &r->args.at, error);
 }
 
-static int axis_of(const HnStep *s)
-{
-    const HnGather *p = s->params;
-    return hn_axis(p->axis, hn_cuda_in(s, 0)->ndim);
-}
-
+/* Of rows of so many elements. */
 static const char *rows_reject(const HnStep *s, int64_t run)
 {
     if (hn_cuda_out(s, 0)->n == 0 && hn_cuda_in(s, 1)->n >= HN_DIVIDE_LIMIT)
         return "2^31 indices or more";
-    return run >= HN_DIVIDE_LIMIT ? "rows of 2^31 elements or more" : indices_reject(s);
+    return run >= HN_DIVIDE_LIMIT ? "rows of 2^31 elements or more" : NULL;
 }
 
 static const char *gather_reject(const HnStep *s)
 {
     const HnTensor *x = hn_cuda_in(s, 0);
-    return rows_reject(s, hn_span(x->dims, axis_of(s) + 1, x->ndim));
+    const char *reason = rows_reject(s, hn_span(x->dims, hn_gather_axis(s) + 1, x->ndim));
+    return reason != NULL ? reason : hn_gather_reject(s);
 }
 
 static gboolean gather_prepare(HnStep *s, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0);
-    const int axis = axis_of(s);
+    const int axis = hn_gather_axis(s);
     Rows *r = g_new0(Rows, 1);
     r->outer = hn_span(x->dims, 0, axis);
     r->count = hn_cuda_in(s, 1)->n;
@@ -96,10 +87,10 @@ static const char *tuples_reject(const HnStep *s)
 {
     const HnGather *p = s->params;
     const HnTensor *x = hn_cuda_in(s, 0), *at = hn_cuda_in(s, 1);
-    for (int a = 0; a < (int)p->batch_dims; a++)
-        if (x->dims[a] != at->dims[a])
-            return "shapes that do not fit";
-    return rows_reject(s, at->n == 0 ? 0 : hn_span(x->dims, (int)(p->batch_dims + at->dims[at->ndim - 1]), x->ndim));
+    const char *reason = hn_gather_tuples_reject(s);
+    if (reason != NULL || at->n == 0)
+        return reason != NULL ? reason : rows_reject(s, 0);
+    return rows_reject(s, hn_span(x->dims, (int)(p->batch_dims + at->dims[at->ndim - 1]), x->ndim));
 }
 
 static gboolean tuples_prepare(HnStep *s, GError **error)
@@ -125,7 +116,8 @@ static gboolean tuples_prepare(HnStep *s, GError **error)
 
 static const char *lookup_reject(const HnStep *s)
 {
-    return rows_reject(s, hn_cuda_in(s, 0)->dims[1]);
+    const char *reason = rows_reject(s, hn_cuda_in(s, 0)->dims[1]);
+    return reason != NULL ? reason : hn_gather_reject(s);
 }
 
 static gboolean lookup_prepare(HnStep *s, GError **error)
@@ -205,21 +197,6 @@ KERNEL(rowlookup, lookup)
 
 /* --- elements ---------------------------------------------------------------------------------------------------- */
 
-const char *hn_cuda_elements_reject(const HnStep *s, int axis)
-{
-    const HnTensor *x = hn_cuda_in(s, 0), *at = hn_cuda_in(s, 1);
-    if (at->n == 0 || x->n == 0)
-        return "nothing to compute";
-    if (at->n >= HN_DIVIDE_LIMIT)
-        return "2^31 indices or more";
-    if (at->ndim != x->ndim)
-        return "shapes that do not fit";
-    for (int a = 0; a < x->ndim; a++)
-        if (a != axis && at->dims[a] > x->dims[a])
-            return "shapes that do not fit";
-    return indices_reject(s);
-}
-
 gboolean hn_cuda_elements_new(HnStep *s, int axis, HnCudaElementsArgs *a, GError **error)
 {
     const HnTensor *x = hn_cuda_in(s, 0), *at = hn_cuda_in(s, 1);
@@ -241,7 +218,8 @@ typedef struct {
 
 static const char *elements_reject(const HnStep *s)
 {
-    return hn_cuda_elements_reject(s, axis_of(s));
+    return hn_cuda_in(s, 1)->n >= HN_DIVIDE_LIMIT ? "2^31 indices or more"
+                                                  : hn_gather_elements_reject(s, hn_gather_axis(s));
 }
 
 static gboolean elements_prepare(HnStep *s, GError **error)
@@ -249,7 +227,7 @@ static gboolean elements_prepare(HnStep *s, GError **error)
     Elements *e = g_new0(Elements, 1);
     s->state = e;
     e->f = hn_cuda_sized(s, "cuda_gather", "gather_elements", hn_dtype_size(hn_cuda_in(s, 0)->dtype), error);
-    return e->f != NULL && hn_cuda_elements_new(s, axis_of(s), &e->args, error);
+    return e->f != NULL && hn_cuda_elements_new(s, hn_gather_axis(s), &e->args, error);
 }
 
 static gboolean elements_run(HnStep *s, GError **error)

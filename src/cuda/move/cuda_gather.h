@@ -12,7 +12,5 @@ G_BEGIN_DECLS
 gboolean hn_cuda_indices_new(HnStep *s, int i, HnCudaIndices *at, GError **error);
 /* The form in which each index of input 1, along `axis` of input 0, says where an element is. */
 gboolean hn_cuda_elements_new(HnStep *s, int axis, HnCudaElementsArgs *a, GError **error);
-/* What elements_new does not take; NULL: it does. */
-const char *hn_cuda_elements_reject(const HnStep *s, int axis);
 
 G_END_DECLS

@@ -6,6 +6,7 @@
 #include "cuda/move/cuda_strided.h"
 #include "cuda/move/cuda_write_args.h"
 #include "op/index.h"
+#include "run/index_forms.h"
 
 #define THREADS 256
 
@@ -16,12 +17,7 @@ typedef struct {
 
 static const char *onehot_reject(const HnStep *s)
 {
-    const HnTensor *at = hn_cuda_in(s, 0), *values = hn_cuda_in(s, 2), *y = hn_cuda_out(s, 0);
-    if (at->dtype != HN_I64 && at->dtype != HN_I32 && at->dtype != HN_F32)
-        return "indices of another type";
-    if (values->n != 2 || values->dtype != y->dtype)
-        return "values of another kind";
-    return y->n >= HN_DIVIDE_LIMIT ? "2^31 elements or more" : hn_copy_reject(values);
+    return hn_cuda_out(s, 0)->n >= HN_DIVIDE_LIMIT ? "2^31 elements or more" : hn_onehot_reject(s);
 }
 
 static gboolean onehot_prepare(HnStep *s, GError **error)

@@ -12,6 +12,7 @@
 #include "cuda/move/cuda_scatter_args.h"
 #include "cuda/move/cuda_sort.h"
 #include "op/index.h"
+#include "run/index_forms.h"
 
 #define THREADS 256
 #define WIDEST 16
@@ -42,15 +43,13 @@ static const char *reduction_reject(HnDtype d)
 static const char *scatter_reject(const HnStep *s)
 {
     const HnScatter *p = s->params;
-    const HnTensor *x = hn_cuda_in(s, 0), *at = hn_cuda_in(s, 1), *updates = hn_cuda_in(s, 2);
-    const char *reason = p->reduction != HN_SCATTER_SET ? reduction_reject(x->dtype) : hn_copy_reject(x);
-    if (at->dtype != HN_I32 && at->dtype != HN_I64)
-        return "indices of another type";
-    if (at->n == 0 || updates->n == 0 || x->n == 0)
-        return "nothing to compute";
-    if (at->n >= HN_DIVIDE_LIMIT || x->n >= HN_DIVIDE_LIMIT)
+    const HnTensor *x = hn_cuda_in(s, 0);
+    const char *reason = hn_scatter_reject(s);
+    if (reason != NULL)
+        return reason;
+    if (hn_cuda_in(s, 1)->n >= HN_DIVIDE_LIMIT || x->n >= HN_DIVIDE_LIMIT)
         return "2^31 elements or more";
-    return x->dtype != updates->dtype ? "updates of another type" : reason;
+    return p->reduction != HN_SCATTER_SET ? reduction_reject(x->dtype) : NULL;
 }
 
 /* What run() launches; rows, and args.run, count and reduction are there. */
@@ -130,17 +129,8 @@ static Scatter *scatter_new(HnStep *s)
 
 static const char *tuples_reject(const HnStep *s)
 {
-    const HnTensor *x = hn_cuda_in(s, 0), *at = hn_cuda_in(s, 1), *updates = hn_cuda_in(s, 2);
     const char *reason = scatter_reject(s);
-    if (reason != NULL)
-        return reason;
-    const int64_t depth = at->ndim > 0 ? at->dims[at->ndim - 1] : 0;
-    if (depth < 1 || depth > x->ndim || updates->ndim != at->ndim - 1 + x->ndim - (int)depth)
-        return "shapes that do not fit";
-    for (int a = 0, q = at->ndim - 1; a < updates->ndim; a++)
-        if (updates->dims[a] != (a < q ? at->dims[a] : x->dims[a - q + depth]))
-            return "shapes that do not fit";
-    return NULL;
+    return reason != NULL ? reason : hn_scatter_tuples_reject(s);
 }
 
 static gboolean tuples_prepare(HnStep *s, GError **error)
@@ -171,21 +161,10 @@ const HnKernel *const hn_cuda_scatternd[] = { &scatter_tuples, NULL };
 
 /* --- ScatterElements --------------------------------------------------------------------------------------------- */
 
-static int axis_of(const HnStep *s)
-{
-    const HnScatter *p = s->params;
-    return hn_axis(p->axis, hn_cuda_in(s, 0)->ndim);
-}
-
 static const char *elements_reject(const HnStep *s)
 {
-    const HnTensor *at = hn_cuda_in(s, 1), *updates = hn_cuda_in(s, 2);
     const char *reason = scatter_reject(s);
-    reason = reason != NULL ? reason : hn_cuda_elements_reject(s, axis_of(s));
-    for (int a = 0; reason == NULL && a < at->ndim; a++)
-        if (updates->ndim != at->ndim || at->dims[a] != updates->dims[a])
-            reason = "shapes that do not fit";
-    return reason;
+    return reason != NULL ? reason : hn_scatter_elements_reject(s);
 }
 
 static gboolean elements_prepare(HnStep *s, GError **error)
@@ -196,7 +175,7 @@ static gboolean elements_prepare(HnStep *s, GError **error)
     c->rows.rows = (uint32_t)x->n;
     c->args.count = (uint32_t)hn_cuda_in(s, 1)->n;
     c->args.run = 1;
-    return hn_cuda_elements_new(s, axis_of(s), &c->rows.elements, error) && launches_new(s, c, x->dtype, error);
+    return hn_cuda_elements_new(s, hn_scatter_axis(s), &c->rows.elements, error) && launches_new(s, c, x->dtype, error);
 }
 
 static const HnKernel scatter_elements = {

@@ -9,6 +9,7 @@
 #include "cuda/reduce/cuda_batchnorm_args.h"
 #include "cuda/reduce/cuda_element.h"
 #include "op/index.h"
+#include "run/axis_forms.h"
 
 enum { X, SCALE, BIAS, MEAN, VAR };
 enum { Y, NEXT_MEAN, NEXT_VAR, BATCH_MEAN, BATCH_SPREAD };
@@ -34,15 +35,7 @@ typedef struct {
 static const char *reject_channels(const HnStep *s, int x, int first, int last)
 {
     const char *reason = hn_cuda_reject_floats(s);
-    const HnTensor *t = hn_cuda_in(s, x);
-    if (reason != NULL)
-        return reason;
-    if (t->ndim < 2)
-        return "no axis of channels";
-    for (int i = first; i <= last; i++)
-        if (hn_cuda_in(s, i) != NULL && hn_cuda_in(s, i)->n != t->dims[1])
-            return "an input of another size than the channels";
-    return NULL;
+    return reason != NULL ? reason : hn_channel_inputs(s, x, first, last);
 }
 
 static HnCudaChannels channels_of(const HnTensor *x)

@@ -17,17 +17,6 @@ typedef struct {
     HnCudaLayerNormArgs args;
 } LayerNorm;
 
-/* t has an element for each column, and the same for all rows */
-static gboolean per_column(const HnTensor *t, const HnTensor *x, int axis)
-{
-    if (t->n != hn_span(x->dims, axis, x->ndim))
-        return FALSE;
-    for (int i = 1; i <= t->ndim; i++)
-        if (t->dims[t->ndim - i] != (i <= x->ndim - axis ? x->dims[x->ndim - i] : 1))
-            return FALSE;
-    return TRUE;
-}
-
 static const char *layernorm_reject(const HnStep *s)
 {
     const HnLayerNorm *p = s->params;
@@ -36,7 +25,7 @@ static const char *layernorm_reject(const HnStep *s)
     if (reason != NULL)
         return reason;
     for (int i = SCALE; i <= BIAS; i++)
-        if (hn_cuda_in(s, i) != NULL && !per_column(hn_cuda_in(s, i), x, hn_axis(p->axis, x->ndim)))
+        if (hn_cuda_in(s, i) != NULL && !hn_is_norm_row(hn_cuda_in(s, i), x, hn_axis(p->axis, x->ndim)))
             return "a scale or bias that is not one row";
     if (y == NULL || !hn_cuda_is_float(y->dtype))
         return "only f32, f16, bf16";

@@ -9,6 +9,7 @@
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/reduce/cuda_reduce_args.h"
 #include "op/reduce.h"
+#include "run/axis_forms.h"
 
 #define THREADS 256
 #define SHORT 512 /* elements of a result that lanes of one warp take */
@@ -55,25 +56,11 @@ static const Kind *kind_of(const HnStep *s)
     return &kinds[i];
 }
 
-/* Which axes are reduced. FALSE: some are outside the rank. */
-static gboolean mask_of(const HnStep *s, gboolean *mask)
-{
-    const HnTensor *x = hn_cuda_in(s, 0), *other = hn_cuda_in(s, 1);
-    if (!kind_of(s)->like)
-        return hn_reduce_mask(s->params, x, other, mask);
-    hn_reduce_mask_like(x, other, mask);
-    return TRUE;
-}
-
 static const char *reduce_reject(const HnStep *s)
 {
     const char *reason = hn_cuda_reject_floats(s);
     gboolean mask[HN_MAX_RANK];
-    if (reason != NULL)
-        return reason;
-    if (hn_cuda_in(s, 1) != NULL && !s->in[1].slot->constant && !kind_of(s)->like)
-        return "axes that are known only at run time";
-    return mask_of(s, mask) ? NULL : "an axis outside the rank";
+    return reason != NULL ? reason : hn_reduced_axes(s, kind_of(s)->like, mask);
 }
 
 static void find_axes(HnCudaReduceArgs *a, const HnTensor *x, const gboolean *mask)
@@ -177,7 +164,7 @@ static gboolean reduce_prepare(HnStep *s, GError **error)
     HnCudaReduceArgs *a = &r->args;
     gboolean mask[HN_MAX_RANK];
     s->state = r;
-    (void)mask_of(s, mask);
+    (void)hn_reduced_axes(s, kind->like, mask);
     if (s->n_in > 1)
         s->in[1].unread = TRUE;
     find_axes(a, hn_cuda_in(s, 0), mask);

@@ -15,43 +15,15 @@ typedef struct {
     HnCudaRotaryArgs args;
 } Rotary;
 
-/* Sizes and strides. FALSE: the shapes do not fit. */
-static gboolean form_of(const HnStep *s, HnCudaRotaryArgs *f)
+static const char *form_of(const HnStep *s, HnRotaryForm *f)
 {
-    const HnRotary *p = s->params;
-    const HnTensor *x = hn_cuda_in(s, X), *ids = hn_cuda_in(s, IDS);
-    if (x->ndim == 4) {
-        *f = (HnCudaRotaryArgs){ .batch = x->dims[0], .heads = x->dims[1], .length = x->dims[2], .head = x->dims[3] };
-        f->s_token = f->head;
-        f->s_head = f->length * f->head;
-        f->s_batch = f->heads * f->s_head;
-    } else if (x->ndim == 3 && p->heads > 0 && x->dims[2] % p->heads == 0) {
-        *f = (HnCudaRotaryArgs){ .batch = x->dims[0], .heads = p->heads, .length = x->dims[1] };
-        f->head = x->dims[2] / p->heads;
-        f->s_token = x->dims[2];
-        f->s_head = f->head;
-        f->s_batch = f->length * f->s_token;
-    } else {
-        return FALSE;
-    }
-    const int64_t dim = p->dim > 0 ? p->dim : f->head;
-    f->half = dim / 2;
-    f->places = hn_cuda_in(s, COSINE)->dims[0];
-    f->interleaved = p->interleaved;
-    if (dim > f->head || dim % 2 != 0)
-        return FALSE;
-    for (int i = COSINE; i <= SINE; i++) {
-        const HnTensor *t = hn_cuda_in(s, i);
-        if (ids != NULL ? t->ndim != 2 || t->dims[1] != f->half || t->dims[0] != f->places
-                        : t->ndim != 3 || t->dims[0] != f->batch || t->dims[1] != f->length || t->dims[2] != f->half)
-            return FALSE;
-    }
-    return ids == NULL || (ids->ndim == 2 && ids->dims[0] == f->batch && ids->dims[1] == f->length);
+    return hn_rotary_form(s->params, hn_cuda_in(s, X), hn_cuda_in(s, COSINE), hn_cuda_in(s, SINE), hn_cuda_in(s, IDS),
+                          f);
 }
 
 static const char *rotary_reject(const HnStep *s)
 {
-    HnCudaRotaryArgs f;
+    HnRotaryForm f;
     const char *reason = hn_cuda_reject_floats(s);
     if (reason != NULL)
         return reason;
@@ -61,7 +33,7 @@ static const char *rotary_reject(const HnStep *s)
         if (hn_cuda_in(s, i)->n == 0 || hn_cuda_in(s, i)->ndim == 0)
             return "nothing to compute";
     }
-    return form_of(s, &f) ? NULL : "the shapes do not fit";
+    return form_of(s, &f);
 }
 
 static void say(const HnStep *s, int64_t at, GError **error)
@@ -74,8 +46,19 @@ static gboolean rotary_prepare(HnStep *s, GError **error)
 {
     Rotary *r = g_new0(Rotary, 1);
     HnCudaRotaryArgs *a = &r->args;
+    HnRotaryForm f;
     s->state = r;
-    form_of(s, a);
+    (void)form_of(s, &f);
+    *a = (HnCudaRotaryArgs){ .batch = f.batch,
+                             .heads = f.heads,
+                             .length = f.length,
+                             .head = f.head,
+                             .half = f.half,
+                             .s_batch = f.s_batch,
+                             .s_head = f.s_head,
+                             .s_token = f.s_token,
+                             .places = hn_cuda_in(s, COSINE)->dims[0],
+                             .interleaved = ((const HnRotary *)s->params)->interleaved };
     if (hn_cuda_in(s, IDS) != NULL && !hn_cuda_complains(s, say, &a->complaint, error))
         return FALSE;
     r->grid = hn_cuda_loop(s, a->batch * a->heads * a->length * (a->head - a->half), THREADS);
