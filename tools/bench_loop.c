@@ -57,28 +57,23 @@ static gboolean open_inputs(Generation *g, GError **error)
     const Bench *b = g->b;
     const int n = hn_session_n_inputs(g->session);
     g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
-    g_autofree HnTensor **given = g_new0(HnTensor *, n + 1);
     g_autofree int *at = g_new0(int, n + 1);
-    gboolean all_given = TRUE;
     int count = 0;
     g->in = g_new0(HnTensor *, n + 1);
     for (int i = 0; i < n; i++) {
         const HnFeed *f = hn_feeds_of(g->feeds, i);
-        HnTensor *t = hn_tool_input(&g->given, hn_session_input(g->session, i)->name);
-        if (!t && f && hn_feeds_make(g->feeds, f))
-            continue;
         inputs[count] = (HnValue *)hn_session_input(g->session, i);
-        given[count] = t;
-        all_given = all_given && t;
+        if (f && !hn_tool_input(&g->given, inputs[count]->name) && hn_feeds_make(g->feeds, f))
+            continue;
         at[count++] = i;
     }
-    const HnDataOptions o = {
-        .budget = b->ctx->budget, .seed = b->ctx->common.seed, .shapes = g->point->shapes, .given = given
-    };
-    const char *source = b->p->data ? b->p->data : all_given ? NULL : "random";
-    if (!hn_shapes_check(g->point->shapes, inputs, count, error))
-        return FALSE;
-    g->data = hn_tool_open_data(b->ctx, &b->p->from, g->path, source, inputs, count, &o, error);
+    g->data = hn_tool_open_feed(b->ctx,
+                                &(HnToolFeed){ .from = &b->p->from,
+                                               .path = g->path,
+                                               .source = b->p->data,
+                                               .shapes = g->point->shapes,
+                                               .given = &g->given },
+                                inputs, count, error);
     g->sample = g->data ? hn_data_load(g->data, 0, error) : NULL;
     for (int i = 0; g->sample && i < count; i++) {
         const HnFeed *f = hn_feeds_of(g->feeds, at[i]);

@@ -245,33 +245,23 @@ static gboolean read_model(Subject *s, GError **error)
 
 static gboolean open_data(Subject *s, GError **error)
 {
-    const Bench *b = s->b;
-    const HnSession *session = s->first.session;
-    int n = s->first.n_in;
-    gboolean all_given = TRUE;
-    g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
-    g_autofree HnTensor **given = g_new0(HnTensor *, n + 1);
+    const BenchParams *p = s->b->p;
+    const gboolean sized = p->dim || p->shapes || p->batch_max;
+    int n;
+    g_autofree HnValue **inputs = hn_tool_session_inputs(s->first.session, &n);
     s->names = g_new0(const char *, n + 1);
-    for (int i = 0; i < n; i++) {
-        inputs[i] = (HnValue *)hn_session_input(session, i);
+    for (int i = 0; i < n; i++)
         s->names[i] = inputs[i]->name;
-        given[i] = hn_tool_input(&s->given, inputs[i]->name);
-        all_given = all_given && given[i];
-    }
-    if (!hn_shapes_check(s->point->shapes, inputs, n, error))
-        return FALSE;
-    const char *source = b->p->data ? b->p->data : all_given ? NULL : "random";
-    HnDataOptions o = {
-        .budget = b->ctx->budget, .seed = b->ctx->common.seed, .shapes = s->point->shapes, .given = given
-    };
-    s->data = hn_tool_open_data(b->ctx, &b->p->from, s->path, source, inputs, n, &o, error);
+    s->data = hn_tool_open_feed(s->b->ctx,
+                                &(HnToolFeed){ .from = &p->from,
+                                               .path = s->path,
+                                               .source = p->data,
+                                               .shapes = s->point->shapes,
+                                               .sizes = sized ? "'--dim', '--shapes' and '--batch-max'" : NULL,
+                                               .given = &s->given },
+                                inputs, n, error);
     if (!s->data)
         return FALSE;
-    if ((b->p->dim || b->p->shapes || b->p->batch_max) && !s->given.made && !hn_data_synthetic(s->data)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                    "'--dim', '--shapes' and '--batch-max' are for random data: other data has shapes of its own");
-        return FALSE;
-    }
     gint64 count = hn_data_count(s->data);
     if (count < 1) {
         g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' holds no samples", hn_data_source(s->data));

@@ -34,18 +34,45 @@ char *hn_tool_journal_path(const char *journal, const char *output)
     return output != NULL && !hn_out_is_stdout(output) ? g_strconcat(output, ".journal", NULL) : NULL;
 }
 
-void hn_tool_drop_journal(const char *journal, const char *output)
-{
-    g_autofree char *path = journal == NULL ? hn_tool_journal_path(NULL, output) : NULL;
-    if (path != NULL)
-        (void)g_remove(path);
-}
-
 char *hn_tool_cache_path(const char *timing_cache)
 {
     if (timing_cache != NULL)
         return strcmp(timing_cache, "none") ? g_strdup(timing_cache) : NULL;
     return g_build_filename(g_get_user_cache_dir(), "hone", "timings.jsonl", NULL);
+}
+
+HnJournal *hn_tool_open_journal(HnContext *ctx, const HnToolJournal *o, const HnJournalOf *of, GError **error)
+{
+    g_autofree char *path = hn_tool_journal_path(o->journal, o->output), *cache = hn_tool_cache_path(o->timing_cache);
+    g_autoptr(JsonObject) header = hn_journal_header(of);
+    if (o->resume && path == NULL) {
+        hn_tool_usage(error, "'--resume' needs a journal: '-o FILE' or '--journal FILE'");
+        return NULL;
+    }
+    g_autoptr(HnJournal) j = hn_journal_new();
+    if (cache != NULL) {
+        g_autofree char *key = hn_journal_key(header);
+        hn_journal_use_cache(j, cache, key);
+    }
+    const gboolean resume = o->resume && g_file_test(path, G_FILE_TEST_EXISTS); /* killed before it began */
+    if (path != NULL && !o->repeats && !hn_journal_open(j, path, resume, header, error))
+        return NULL;
+    if (resume)
+        hn_context_note(ctx, 1, "goes on with %u trials of '%s'", hn_journal_resumed(j), path);
+    return g_steal_pointer(&j);
+}
+
+void hn_tool_close_journal(HnJournal *j, const HnToolJournal *o, const GError *why)
+{
+    if (j == NULL)
+        return;
+    g_autoptr(JsonObject) line = json_object_new();
+    json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
+    hn_journal_note(j, line, NULL);
+    hn_journal_free(j);
+    g_autofree char *path = o->journal == NULL ? hn_tool_journal_path(NULL, o->output) : NULL;
+    if (path != NULL && why == NULL && !o->repeats)
+        (void)g_remove(path);
 }
 
 gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error)
@@ -337,6 +364,39 @@ HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name)
     return NULL;
 }
 
+gboolean hn_tool_gives_all(const HnToolInputs *given, HnValue *const *inputs, int n)
+{
+    gboolean all = TRUE;
+    for (int i = 0; i < n && all; i++)
+        all = hn_tool_input(given, inputs[i]->name) != NULL;
+    return all;
+}
+
+HnValue **hn_tool_session_inputs(const HnSession *s, int *n)
+{
+    *n = hn_session_n_inputs(s);
+    HnValue **inputs = g_new0(HnValue *, (gsize)*n + 1);
+    for (int i = 0; i < *n; i++)
+        inputs[i] = (HnValue *)hn_session_input(s, i);
+    return inputs;
+}
+
+HnData *hn_tool_open_feed(HnContext *ctx, const HnToolFeed *f, HnValue *const *inputs, int n, GError **error)
+{
+    g_autofree HnTensor **given = g_new0(HnTensor *, (gsize)n + 1);
+    for (int i = 0; i < n; i++)
+        given[i] = hn_tool_input(f->given, inputs[i]->name);
+    if (!hn_shapes_check(f->shapes, inputs, n, error))
+        return NULL;
+    const char *source = f->source == NULL && !hn_tool_gives_all(f->given, inputs, n) ? "random" : f->source;
+    const HnDataOptions o = { .budget = ctx->budget, .seed = ctx->common.seed, .shapes = f->shapes, .given = given };
+    g_autoptr(HnData) d = hn_tool_open_data(ctx, f->from, f->path, source, inputs, n, &o, error);
+    if (d == NULL || f->sizes == NULL || f->given->made || hn_data_synthetic(d))
+        return g_steal_pointer(&d);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "%s are for random data: other data has shapes of its own", f->sizes);
+    return NULL;
+}
+
 HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, const HnToolDataParams *from,
                               const char *path, const char *source, HnValue *const *inputs, int n,
                               const HnDataOptions *options, GError **error)
@@ -359,6 +419,18 @@ HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, co
         d = hn_tool_open_data(ctx, from, path, source, inputs, n, &o, error);
     hn_tool_inputs_clear(&values);
     return d;
+}
+
+HnData *hn_tool_open_samples(HnContext *ctx, HnModel *m, char **given, const HnToolDataParams *from, const char *path,
+                             const char *source, HnShapes *shapes, GError **error)
+{
+    g_autoptr(HnSession) s = hn_session_new(m, &hn_backend_null, &(HnSessionOptions){ .budget = ctx->budget }, error);
+    if (s == NULL || (!strcmp(source, "-") && !hn_context_take_stdin(ctx, "the samples", error)))
+        return NULL;
+    int n;
+    g_autofree HnValue **inputs = hn_tool_session_inputs(s, &n);
+    const HnDataOptions o = { .budget = ctx->budget, .seed = ctx->common.seed, .shapes = shapes, .rows = TRUE };
+    return hn_tool_open_fed_data(ctx, m, given, from, path, source, inputs, n, &o, error);
 }
 
 /* --- -v ---------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include "data/data.h"
 #include "onnx/onnx.h"
 #include "run/session.h"
+#include "tune/journal.h"
 
 /* Sets a USAGE error; FALSE. */
 gboolean hn_tool_usage(GError **error, const char *text);
@@ -18,10 +19,22 @@ gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error);
 /* Where a job notes what it tried: as --journal says ("none": NULL), or beside the file that it makes; NULL: nowhere.
  */
 char *hn_tool_journal_path(const char *journal, const char *output);
-/* The job has succeeded: nobody goes on with the journal beside its file. One that --journal named stays. */
-void hn_tool_drop_journal(const char *journal, const char *output);
 /* Where times are kept: as --timing-cache says ("none": NULL), or in the user's cache. */
 char *hn_tool_cache_path(const char *timing_cache);
+
+/* What options say of a job's journal. */
+typedef struct {
+    const char *journal, *output; /* as hn_tool_journal_path() takes them */
+    const char *timing_cache;
+    gboolean resume;
+    gboolean repeats; /* what a recipe says is done once more: nothing is noted in a file */
+} HnToolJournal;
+
+/* Errors: USAGE, and those of hn_journal_open(). */
+HnJournal *hn_tool_open_journal(HnContext *ctx, const HnToolJournal *o, const HnJournalOf *of, GError **error);
+/* Takes j, which may be NULL, and notes why the job has ended. NULL: it has succeeded, and nobody goes on with the
+ * journal beside its file; one that --journal named stays. */
+void hn_tool_close_journal(HnJournal *j, const HnToolJournal *o, const GError *why);
 
 /* The value of --external; NULL: auto. */
 gboolean hn_tool_parse_external(const char *text, HnExternal *external, GError **error);
@@ -107,6 +120,9 @@ HnData *hn_tool_open_data(HnContext *ctx, const HnToolDataParams *from, const ch
 HnData *hn_tool_open_fed_data(HnContext *ctx, const HnModel *m, char **given, const HnToolDataParams *from,
                               const char *path, const char *source, HnValue *const *inputs, int n,
                               const HnDataOptions *options, GError **error);
+/* Samples for a job: of the inputs of m, whose session is opened and closed for that. "-": stdin. */
+HnData *hn_tool_open_samples(HnContext *ctx, HnModel *m, char **given, const HnToolDataParams *from, const char *path,
+                             const char *source, HnShapes *shapes, GError **error);
 /* That warning, and what -v says. */
 void hn_tool_note_media(HnContext *ctx, const HnMediaTarget *t);
 
@@ -129,6 +145,22 @@ gboolean hn_tool_same_shapes(const HnSample *a, const HnSample *b);
 
 /* The tensor given for an input, NULL: none. */
 HnTensor *hn_tool_input(const HnToolInputs *inputs, const char *name);
+gboolean hn_tool_gives_all(const HnToolInputs *given, HnValue *const *inputs, int n);
+
+/* What the inputs of a model get, of which some may be given. */
+typedef struct {
+    const HnToolDataParams *from;
+    const char *path;   /* of the model */
+    const char *source; /* NULL: none was named; where values are missing, they are made up */
+    HnShapes *shapes;
+    const char *sizes; /* options that say `shapes`, in words; NULL: the user used none */
+    const HnToolInputs *given;
+} HnToolFeed;
+
+/* Errors: USAGE where sizes are said of data that have their own, and those of hn_tool_open_data(). */
+HnData *hn_tool_open_feed(HnContext *ctx, const HnToolFeed *f, HnValue *const *inputs, int n, GError **error);
+/* Those of a session, as [*n]; to be freed. */
+HnValue **hn_tool_session_inputs(const HnSession *s, int *n);
 
 /* Warns where nodes run on reference kernels because a library is not installed. With -v: a line for each node that
  * runs on its reference kernel; with -vv what other kernels have against it. */

@@ -184,23 +184,20 @@ static gboolean find_backends(Diff *d, GError **error)
 static gboolean open_data(Diff *d, GError **error)
 {
     const Params *p = d->p;
-    const char *source = p->data != NULL ? p->data : "random";
-    if (!strcmp(source, "-") && !hn_context_take_stdin(d->ctx, "the data", error))
+    if (p->data != NULL && !strcmp(p->data, "-") && !hn_context_take_stdin(d->ctx, "the data", error))
         return FALSE;
-    int n = hn_layer_diff_n_inputs(d->steps), n_open = 0;
+    const int n = hn_layer_diff_n_inputs(d->steps);
     g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
-    g_autofree HnTensor **given = g_new0(HnTensor *, (gsize)n + 1);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         inputs[i] = (HnValue *)hn_layer_diff_input(d->steps, i);
-        given[i] = hn_tool_input(&d->given, inputs[i]->name);
-        n_open += given[i] == NULL;
-    }
-    if (!hn_shapes_check(d->shapes, inputs, n, error))
-        return FALSE;
-    HnDataOptions o = { .budget = d->ctx->budget, .seed = d->ctx->common.seed, .shapes = d->shapes, .given = given };
-    d->data = hn_tool_open_data(d->ctx, &p->from, d->path[0], n_open == 0 ? NULL : source, inputs, n, &o, error);
-    if (d->data != NULL && (p->dim || p->shapes) && !d->given.made && !hn_data_synthetic(d->data))
-        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+    d->data = hn_tool_open_feed(d->ctx,
+                                &(HnToolFeed){ .from = &p->from,
+                                               .path = d->path[0],
+                                               .source = hn_tool_gives_all(&d->given, inputs, n) ? NULL : p->data,
+                                               .shapes = d->shapes,
+                                               .sizes = p->dim || p->shapes ? "'--dim' and '--shapes'" : NULL,
+                                               .given = &d->given },
+                                inputs, n, error);
     return d->data != NULL;
 }
 

@@ -169,28 +169,17 @@ static gboolean load_sets(Profiling *f, GError **error)
 static gboolean open_data(Profiling *f, GError **error)
 {
     const ProfileParams *p = f->p;
-    int n = hn_session_n_inputs(f->session);
-    gboolean all_given = TRUE;
-    g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
-    g_autofree HnTensor **given = g_new0(HnTensor *, n + 1);
-    for (int i = 0; i < n; i++) {
-        inputs[i] = (HnValue *)hn_session_input(f->session, i);
-        given[i] = hn_tool_input(&f->given, inputs[i]->name);
-        all_given = all_given && given[i];
-    }
-    if (!hn_shapes_check(f->shapes, inputs, n, error))
-        return FALSE;
-    HnDataOptions o = { .budget = f->ctx->budget, .seed = f->ctx->common.seed, .shapes = f->shapes, .given = given };
-    f->data = hn_tool_open_data(f->ctx, &p->from, f->path,
-                                p->data     ? p->data
-                                : all_given ? NULL
-                                            : "random",
-                                inputs, n, &o, error);
-    if (!f->data)
-        return FALSE;
-    if ((p->dim || p->shapes) && !f->given.made && !hn_data_synthetic(f->data))
-        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
-    return load_sets(f, error);
+    int n;
+    g_autofree HnValue **inputs = hn_tool_session_inputs(f->session, &n);
+    f->data = hn_tool_open_feed(f->ctx,
+                                &(HnToolFeed){ .from = &p->from,
+                                               .path = f->path,
+                                               .source = p->data,
+                                               .shapes = f->shapes,
+                                               .sizes = p->dim || p->shapes ? "'--dim' and '--shapes'" : NULL,
+                                               .given = &f->given },
+                                inputs, n, error);
+    return f->data && load_sets(f, error);
 }
 
 /* HnToolReadFn */

@@ -182,24 +182,27 @@ static gboolean open_data(Run *r, GError **error)
     const int all = hn_session_n_inputs(r->session);
     int n = 0, n_open = 0;
     g_autofree HnValue **inputs = g_new0(HnValue *, MAX(all, 1));
-    g_autofree HnTensor **given = g_new0(HnTensor *, MAX(all, 1));
     r->fed = g_new0(int, MAX(all, 1));
     for (int i = 0; i < all; i++) {
         inputs[n] = (HnValue *)hn_session_input(r->session, i);
-        given[n] = hn_tool_input(&r->given, inputs[n]->name);
-        if (r->loop && !given[n] && run_loop_makes(r->loop, i))
+        const gboolean given = hn_tool_input(&r->given, inputs[n]->name) != NULL;
+        if (r->loop && !given && run_loop_makes(r->loop, i))
             continue;
-        n_open += !given[n];
+        n_open += !given;
         r->fed[n++] = i;
     }
     r->n_fed = n;
     const char *source;
-    if (!find_source(r, inputs, n, n_open, &source, error) || !hn_shapes_check(r->shapes, inputs, n, error))
+    if (!find_source(r, inputs, n, n_open, &source, error))
         return FALSE;
-    HnDataOptions o = { .budget = r->ctx->budget, .seed = r->ctx->common.seed, .shapes = r->shapes, .given = given };
-    r->data = hn_tool_open_data(r->ctx, &r->p->from, r->ctx->args[0], source, inputs, n, &o, error);
-    if (r->data && (r->p->dim || r->p->shapes) && !r->given.made && !hn_data_synthetic(r->data))
-        return hn_tool_usage(error, "'--dim' and '--shapes' are for random data: other data has shapes of its own");
+    r->data = hn_tool_open_feed(r->ctx,
+                                &(HnToolFeed){ .from = &r->p->from,
+                                               .path = r->ctx->args[0],
+                                               .source = source,
+                                               .shapes = r->shapes,
+                                               .sizes = r->p->dim || r->p->shapes ? "'--dim' and '--shapes'" : NULL,
+                                               .given = &r->given },
+                                inputs, n, error);
     return r->data != NULL;
 }
 

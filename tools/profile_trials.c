@@ -353,11 +353,9 @@ static const char *batch_name(const Profiling *f)
 static HnSample *batch_sample(Profiling *f, const char *size, GError **error)
 {
     const char *dims[] = { size, NULL };
-    const int n = hn_session_n_inputs(f->session);
+    int n;
     g_autoptr(HnShapes) shapes = hn_tool_shapes((char **)dims, NULL, error);
-    g_autofree HnValue **inputs = g_new0(HnValue *, n + 1);
-    for (int i = 0; i < n; i++)
-        inputs[i] = (HnValue *)hn_session_input(f->session, i);
+    g_autofree HnValue **inputs = hn_tool_session_inputs(f->session, &n);
     if (shapes == NULL)
         return NULL;
     const HnDataOptions o = { .budget = f->ctx->budget, .seed = f->ctx->common.seed, .shapes = shapes };

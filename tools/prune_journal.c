@@ -1,44 +1,32 @@
 /* hone-prune: what a run leaves behind so that another one can go on, and finds the same times again. */
 #include "hone_prune.h"
 
+static HnToolJournal options_of(const Prune *q)
+{
+    return (HnToolJournal){ .journal = q->p->journal,
+                            .output = q->p->output,
+                            .timing_cache = q->p->timing_cache,
+                            .resume = q->p->resume,
+                            .repeats = q->recipe != NULL };
+}
+
 gboolean prune_open_journal(Prune *q, GError **error)
 {
-    const PruneParams *p = q->p;
-    g_autofree char *path = hn_tool_journal_path(p->journal, p->output), *cache = hn_tool_cache_path(p->timing_cache);
-    g_autoptr(JsonObject) options = hn_recorded_json(&prune_recorded, p, q->ctx->common.seed);
-    g_autoptr(JsonObject) header =
-        hn_journal_header(&(HnJournalOf){ .model = q->model_hash,
-                                          .data = q->data_hash,
-                                          .options = options,
-                                          .metric = q->choice.command != NULL ? p->metric : NULL,
-                                          .device = q->ctx->common.device,
-                                          .threads = q->ctx->common.threads });
-    if (p->resume && path == NULL)
-        return hn_tool_usage(error, "'--resume' needs a journal: '-o FILE' or '--journal FILE'");
-    q->journal = hn_journal_new();
-    if (cache != NULL) {
-        g_autofree char *key = hn_journal_key(header);
-        hn_journal_use_cache(q->journal, cache, key);
-    }
-    const gboolean resume = p->resume && g_file_test(path, G_FILE_TEST_EXISTS); /* killed before it began */
-    if (path != NULL && q->recipe == NULL && !hn_journal_open(q->journal, path, resume, header, error))
-        return FALSE;
-    if (resume)
-        hn_context_note(q->ctx, 1, "goes on with %u trials of '%s'", hn_journal_resumed(q->journal), path);
-    return TRUE;
+    const HnToolJournal o = options_of(q);
+    g_autoptr(JsonObject) options = hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed);
+    const HnJournalOf of = { .model = q->model_hash,
+                             .data = q->data_hash,
+                             .options = options,
+                             .metric = q->choice.command != NULL ? q->p->metric : NULL,
+                             .device = q->ctx->common.device,
+                             .threads = q->ctx->common.threads };
+    return (q->journal = hn_tool_open_journal(q->ctx, &o, &of, error)) != NULL;
 }
 
 void prune_close_journal(Prune *q, const GError *why)
 {
-    const gboolean opened = q->journal != NULL && q->recipe == NULL;
-    if (q->journal != NULL) {
-        g_autoptr(JsonObject) line = json_object_new();
-        json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
-        hn_journal_note(q->journal, line, NULL);
-    }
-    g_clear_pointer(&q->journal, hn_journal_free);
-    if (opened && why == NULL)
-        hn_tool_drop_journal(q->p->journal, q->p->output);
+    const HnToolJournal o = options_of(q);
+    hn_tool_close_journal(g_steal_pointer(&q->journal), &o, why);
 }
 
 char *prune_hash(const Prune *q, const int *keep, const char *judged)

@@ -48,18 +48,7 @@ static void draw(Prune *q)
 static gboolean open_data(Prune *q, GError **error)
 {
     const char *source = q->p->calib != NULL ? q->p->calib : "random:1";
-    g_autoptr(HnSession) s =
-        hn_session_new(q->dense, &hn_backend_null, &(HnSessionOptions){ .budget = q->ctx->budget }, error);
-    if (s == NULL || (!strcmp(source, "-") && !hn_context_take_stdin(q->ctx, "the samples", error)))
-        return FALSE;
-    const int n = hn_session_n_inputs(s);
-    g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
-    for (int i = 0; i < n; i++)
-        inputs[i] = hn_graph_find(q->dense->graph, hn_session_input(s, i)->name);
-    const HnDataOptions o = {
-        .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
-    };
-    q->all = hn_tool_open_fed_data(q->ctx, q->dense, q->p->input, &q->p->from, q->path, source, inputs, n, &o, error);
+    q->all = hn_tool_open_samples(q->ctx, q->dense, q->p->input, &q->p->from, q->path, source, q->shapes, error);
     if (q->all == NULL)
         return FALSE;
     if (hn_data_count(q->all) == 0 || hn_data_count(q->all) > G_MAXUINT32) {

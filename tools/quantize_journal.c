@@ -1,5 +1,4 @@
 /* hone-quantize: what a search leaves behind so that another run can go on, and plans as files. */
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -10,44 +9,30 @@
 
 /* --- the journal -------------------------------------------------------------------------------------------------- */
 
-static gboolean is_file(const Quantize *q)
+static HnToolJournal options_of(const Quantize *q)
 {
-    return q->p->output != NULL && !hn_out_is_stdout(q->p->output);
+    return (HnToolJournal){ .journal = q->p->journal,
+                            .output = q->p->analyze ? NULL : q->p->output,
+                            .timing_cache = q->p->timing_cache,
+                            .resume = q->p->resume };
 }
 
 gboolean quantize_open_journal(Quantize *q, GError **error)
 {
-    g_autofree char *path = hn_tool_journal_path(q->p->journal, q->p->analyze ? NULL : q->p->output),
-                    *cache = hn_tool_cache_path(q->p->timing_cache);
+    const HnToolJournal o = options_of(q);
+    g_autofree char *path = hn_tool_journal_path(o.journal, o.output), *plan = hn_quant_plan_hash(q->base);
     g_autoptr(JsonObject) options = quantize_options_json(q);
-    g_autofree char *plan = hn_quant_plan_hash(q->base);
-    g_autoptr(JsonObject) header =
-        hn_journal_header(&(HnJournalOf){ .model = q->model_hash,
-                                          .data = q->data_hash,
-                                          .plan = plan,
-                                          .options = options,
-                                          .metric = q->choice.command != NULL ? q->p->metric : NULL,
-                                          .device = q->ctx->common.device,
-                                          .threads = q->ctx->common.threads });
-    if (q->p->resume && path == NULL) {
-        g_set_error_literal(error, HN_ERROR, HN_ERROR_USAGE,
-                            "'--resume' needs a journal: '-o FILE' or '--journal FILE'");
-        return FALSE;
-    }
-    q->journal = hn_journal_new();
-    if (cache != NULL) {
-        g_autofree char *key = hn_journal_key(header);
-        hn_journal_use_cache(q->journal, cache, key);
-    }
-    const gboolean resume = q->p->resume && g_file_test(path, G_FILE_TEST_EXISTS); /* killed before it began */
-    if (path != NULL && !hn_journal_open(q->journal, path, resume, header, error))
-        return FALSE;
-    if (resume)
-        hn_context_note(q->ctx, 1, "goes on with %u trials of '%s'", hn_journal_resumed(q->journal), path);
-    q->so.journal = q->journal;
-    if (path != NULL && is_file(q) && !q->p->analyze)
-        q->best_path = g_strconcat(q->p->output, ".best-so-far", NULL);
-    return TRUE;
+    const HnJournalOf of = { .model = q->model_hash,
+                             .data = q->data_hash,
+                             .plan = plan,
+                             .options = options,
+                             .metric = q->choice.command != NULL ? q->p->metric : NULL,
+                             .device = q->ctx->common.device,
+                             .threads = q->ctx->common.threads };
+    q->so.journal = q->journal = hn_tool_open_journal(q->ctx, &o, &of, error);
+    if (q->journal != NULL && path != NULL && o.output != NULL && !hn_out_is_stdout(o.output))
+        q->best_path = g_strconcat(o.output, ".best-so-far", NULL);
+    return q->journal != NULL;
 }
 
 gboolean quantize_improved(gpointer data, const HnQuantPlan *p, GError **error)
@@ -68,15 +53,8 @@ void quantize_close_journal(Quantize *q, const GError *why)
                            g_error_matches(why, HN_ERROR, HN_ERROR_IO);
     if (q->best_path != NULL && !early)
         hn_onnx_remove(q->best_path);
-    const gboolean opened = q->journal != NULL;
-    if (opened) {
-        g_autoptr(JsonObject) line = json_object_new();
-        json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
-        hn_journal_note(q->journal, line, NULL);
-    }
-    g_clear_pointer(&q->journal, hn_journal_free);
-    if (opened && why == NULL && !q->p->analyze)
-        hn_tool_drop_journal(q->p->journal, q->p->output);
+    const HnToolJournal o = options_of(q);
+    hn_tool_close_journal(g_steal_pointer(&q->journal), &o, why);
     g_clear_pointer(&q->best_path, g_free);
 }
 

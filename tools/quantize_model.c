@@ -214,18 +214,7 @@ gboolean quantize_open_data(Quantize *q, GError **error)
 {
     const QuantizeParams *p = q->p;
     const char *source = p->calib != NULL ? p->calib : "random:8";
-    g_autoptr(HnSession) s =
-        hn_session_new(q->f32, &hn_backend_null, &(HnSessionOptions){ .budget = q->ctx->budget }, error);
-    if (s == NULL || (!strcmp(source, "-") && !hn_context_take_stdin(q->ctx, "the samples", error)))
-        return FALSE;
-    const int n = hn_session_n_inputs(s);
-    g_autofree HnValue **inputs = g_new0(HnValue *, (gsize)n + 1);
-    for (int i = 0; i < n; i++)
-        inputs[i] = (HnValue *)hn_session_input(s, i);
-    const HnDataOptions o = {
-        .budget = q->ctx->budget, .seed = q->ctx->common.seed, .shapes = q->shapes, .rows = TRUE
-    };
-    q->data = hn_tool_open_fed_data(q->ctx, q->f32, p->input, &p->from, q->path, source, inputs, n, &o, error);
+    q->data = hn_tool_open_samples(q->ctx, q->f32, p->input, &p->from, q->path, source, q->shapes, error);
     if (q->data == NULL)
         return FALSE;
     const int64_t all = MIN(hn_data_count(q->data), p->samples);
