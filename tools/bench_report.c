@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
 #include "check/recipe.h"
 #include "hone_bench.h"
@@ -67,10 +68,7 @@ static JsonObject *object(JsonObject *parent, const char *name)
 /* A byte or event count; null where it is not known. */
 static void set_count(JsonObject *o, const char *name, gint64 n, gboolean known)
 {
-    if (known)
-        json_object_set_int_member(o, name, n);
-    else
-        json_object_set_null_member(o, name);
+    hn_json_set_count(o, name, known ? n : -1);
 }
 
 static void add_inputs(const Subject *s, JsonObject *row)

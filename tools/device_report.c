@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
 
 void hn_device_bytes(const HnSession *s, const HnDeviceState *before, HnDeviceBytes *out)
@@ -22,24 +23,16 @@ void hn_device_bytes(const HnSession *s, const HnDeviceState *before, HnDeviceBy
         out->context = now.used - before->used - now.allocated;
 }
 
-static void set_count(JsonObject *o, const char *name, gint64 n)
-{
-    if (n >= 0)
-        json_object_set_int_member(o, name, n);
-    else
-        json_object_set_null_member(o, name);
-}
-
 static JsonObject *bytes_object(const HnDeviceBytes *b)
 {
     JsonObject *o = json_object_new();
-    set_count(o, "arena", b->arena);
-    set_count(o, "weights", b->weights);
-    set_count(o, "planned", b->arena + b->weights);
-    set_count(o, "allocated", b->allocated);
-    set_count(o, "context", b->context);
-    set_count(o, "total", b->total);
-    set_count(o, "free", b->free);
+    hn_json_set_count(o, "arena", b->arena);
+    hn_json_set_count(o, "weights", b->weights);
+    hn_json_set_count(o, "planned", b->arena + b->weights);
+    hn_json_set_count(o, "allocated", b->allocated);
+    hn_json_set_count(o, "context", b->context);
+    hn_json_set_count(o, "total", b->total);
+    hn_json_set_count(o, "free", b->free);
     return o;
 }
 
@@ -62,7 +55,7 @@ static JsonObject *noise_object(const HnDeviceNoise *n)
                     { "heated_ms", n->heated_ms } };
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
         json_object_set_double_member(o, numbers[i].name, numbers[i].x);
-    set_count(o, "other_processes", n->others);
+    hn_json_set_count(o, "other_processes", n->others);
     g_autofree const char **causes = hn_device_noise_causes(n);
     for (int i = 0; causes[i]; i++)
         json_array_add_string_element(list, causes[i]);

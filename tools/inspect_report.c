@@ -57,10 +57,7 @@ static JsonArray *dims_json(const HnType *t)
 
 static void set_count(JsonObject *o, const char *name, int64_t n)
 {
-    if (n > 0)
-        json_object_set_int_member(o, name, n);
-    else
-        json_object_set_null_member(o, name);
+    hn_json_set_count(o, name, n > 0 ? n : -1);
 }
 
 JsonObject *inspect_value(const HnModel *m, const HnValue *v)

@@ -3,17 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "base/text.h"
 
 #define WORST 16u /* outliers in the report */
-
-static void set_count(JsonObject *o, const char *name, gint64 n)
-{
-    if (n >= 0)
-        json_object_set_int_member(o, name, n);
-    else
-        json_object_set_null_member(o, name);
-}
 
 void hn_report_noise(const HnNoise *n, JsonObject *o)
 {
@@ -37,7 +30,7 @@ void hn_report_noise(const HnNoise *n, JsonObject *o)
                    { "preemptions", n->preemptions },
                    { "migrations", n->migrations } };
     for (gsize i = 0; i < G_N_ELEMENTS(counts); i++)
-        set_count(noise, counts[i].name, counts[i].n);
+        hn_json_set_count(noise, counts[i].name, counts[i].n);
     g_autofree const char **causes = hn_noise_causes(n);
     for (int i = 0; causes[i]; i++)
         json_array_add_string_element(list, causes[i]);

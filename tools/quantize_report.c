@@ -4,6 +4,7 @@
 
 #include "base/jsonread.h"
 #include "base/text.h"
+#include "check/tensor_diff.h"
 #include "hone_quantize.h"
 #include "verdict.h"
 
@@ -161,7 +162,7 @@ static void add_outputs(const Quantize *q, HnReport *report)
         hn_json_set_number(row, "worst_r2_lost", q->looked ? 1 - o->worst_r2 : NAN);
         hn_json_set_number(row, "scores", q->looked ? o->scores : NAN);
         hn_json_set_number(row, "cos", q->looked ? o->cos : NAN);
-        hn_json_set_number(row, "sqnr_db", q->looked && o->noise > 0 ? 10 * log10(o->signal / o->noise) : NAN);
+        hn_json_set_number(row, "sqnr_db", q->looked ? hn_decibels(o->signal, o->noise) : NAN);
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "outputs", rows);

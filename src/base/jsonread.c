@@ -358,6 +358,14 @@ void hn_json_set_number(JsonObject *o, const char *name, double x)
         json_object_set_null_member(o, name);
 }
 
+void hn_json_set_count(JsonObject *o, const char *name, gint64 n)
+{
+    if (n >= 0)
+        json_object_set_int_member(o, name, n);
+    else
+        json_object_set_null_member(o, name);
+}
+
 char *hn_json_number(double x)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];

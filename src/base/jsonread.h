@@ -40,6 +40,8 @@ gboolean hn_json_number_at(JsonObject *o, const char *name, double *x);
 char *hn_json_line(JsonObject *o);
 /* null where it is not finite. */
 void hn_json_set_number(JsonObject *o, const char *name, double x);
+/* A count; null below 0: not known. */
+void hn_json_set_count(JsonObject *o, const char *name, gint64 n);
 /* The shortest decimal form that reads back as x; x is finite. */
 char *hn_json_number(double x);
 

@@ -173,22 +173,12 @@ static void count_unmatched(Side *s)
 
 /* --- one node on its own ----------------------------------------------------------------------------------------- */
 
-/* A tensor for v's elements that is aligned without a trace in the model: what a session aligns stays there. */
-static HnTensor *weight_tensor(const HnValue *v, HnBudget *budget, GError **error)
-{
-    if (v->weight == NULL)
-        return hn_sparse_dense(v->sparse, budget, error);
-    if (v->weight->dtype == HN_STRING || !v->weight->misaligned)
-        return hn_tensor_ref(v->weight);
-    return hn_tensor_reshaped(v->weight, v->weight->ndim, v->weight->dims);
-}
-
 static gboolean fill_weight(const HnLayerDiff *l, Side *s, const HnValue *v, GError **error)
 {
     Place *p = place(s, v);
     if (p->own != NULL || !hn_value_is_weight(v) || !p->fixed)
         return TRUE;
-    if ((p->own = weight_tensor(v, l->o.budget, error)) == NULL)
+    if ((p->own = hn_value_aligned(v, l->o.budget, error)) == NULL)
         return FALSE;
     p->alone = hn_tensor_ref(p->own);
     return TRUE;

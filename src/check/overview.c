@@ -178,14 +178,6 @@ static HnOverviewType *type_row(HnOverview *o, HnDtype dtype)
     return t;
 }
 
-static const char *entry(const HnTensor *t, const char *key)
-{
-    for (guint i = 0; t->extra != NULL && i + 1 < t->extra->len; i += 2)
-        if (strcmp(t->extra->pdata[i], key) == 0)
-            return t->extra->pdata[i + 1];
-    return NULL;
-}
-
 static gint64 size_of_file(const HnModel *m, const char *location)
 {
     g_autofree char *folder = m->path != NULL ? g_path_get_dirname(m->path) : g_strdup(".");
@@ -196,7 +188,7 @@ static gint64 size_of_file(const HnModel *m, const char *location)
 
 static void count_file(Weights *w, const HnTensor *t, gsize bytes)
 {
-    const char *location = t->stored == HN_STORED_EXTERNAL ? entry(t, "location") : NULL;
+    const char *location = t->stored == HN_STORED_EXTERNAL ? hn_tensor_extra(t, "location") : NULL;
     if (location == NULL)
         return;
     HnOverviewFile *f = g_hash_table_lookup(w->files, location);

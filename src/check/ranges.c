@@ -20,22 +20,11 @@ struct HnRangeProbe {
 
 /* --- elements ---------------------------------------------------------------------------------------------------- */
 
-/* Elements of a weight, aligned without a trace in the model. */
-static HnTensor *weight_of(const HnValue *v, HnBudget *budget, GError **error)
-{
-    if (v->weight == NULL)
-        return hn_sparse_dense(v->sparse, budget, error);
-    if (v->weight->dtype == HN_STRING || !v->weight->misaligned)
-        return hn_tensor_ref(v->weight);
-    g_autoptr(HnTensor) t = hn_tensor_reshaped(v->weight, v->weight->ndim, v->weight->dims);
-    return hn_tensor_align(t, budget, error) ? g_steal_pointer(&t) : NULL;
-}
-
 static gboolean fill(HnRangeProbe *w, const HnValue *v, GError **error)
 {
     if (w->have[v->id] != NULL || !hn_value_is_weight(v))
         return TRUE;
-    return (w->have[v->id] = weight_of(v, w->o.budget, error)) != NULL;
+    return (w->have[v->id] = hn_value_aligned(v, w->o.budget, error)) != NULL;
 }
 
 static void drop(HnRangeProbe *w, const HnValue *v)

@@ -6,6 +6,7 @@
 #include "base/each.h"
 #include "base/nearest.h"
 #include "check/outputs.h"
+#include "check/tensor_diff.h"
 #include "onnx/onnx.h"
 
 #define KEPT_BYTES (4 << 20) /* of outputs */
@@ -110,7 +111,7 @@ static void score_of(const HnScorer *s, HnScore *score)
         score->worst_cos = fmin(score->worst_cos, o->worst_cos);
     }
     power_of(s, &signal, &noise);
-    score->sqnr = noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+    score->sqnr = hn_decibels(signal, noise);
     score->cos = isinf(score->cos) ? least_cos(s) : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
     score->r2 = isinf(score->r2) ? NAN : score->r2;

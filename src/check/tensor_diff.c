@@ -153,8 +153,8 @@ static gboolean compare(const HnTensor *got, const HnTensor *want, gboolean any_
         diff->cos = diff->sqnr = NAN;
     else if (c.got2 > 0 || c.want2 > 0)
         diff->cos = c.got2 > 0 && c.want2 > 0 ? CLAMP(c.dot / (sqrt(c.got2) * sqrt(c.want2)), -1, 1) : 0;
-    if (c.noise2 > 0 && !c.one_sided)
-        diff->sqnr = 10 * log10(c.want2 / c.noise2);
+    if (!c.one_sided)
+        diff->sqnr = hn_decibels(c.want2, c.noise2);
     diff->equal = isnan(tolerance->min_cos) ? diff->n_wrong == 0 : diff->cos >= tolerance->min_cos;
     return diff->equal;
 }

@@ -9,9 +9,17 @@
  */
 #pragma once
 
+#include <math.h>
+
 #include "ir/tensor.h"
 
 G_BEGIN_DECLS
+
+/* A ratio of powers: infinite where there is no noise. */
+static inline double hn_decibels(double signal, double noise)
+{
+    return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+}
 
 typedef struct {
     double rtol, atol;

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "data/arrays.h"
 
 #define MOST_WORDS 1000
 
@@ -203,20 +204,12 @@ static gboolean check_step(const Step *s, const char *name, HnDtype dtype, int r
     return s->kind != SHIFT_T || check_shift(s, name, 1, dims, error);
 }
 
-static const HnType *tensor_type(const HnValue *v)
-{
-    const HnType *t = v->type;
-    while (t && t->kind == HN_TYPE_OPTIONAL)
-        t = t->elem;
-    return hn_type_is_tensor(t) ? t : NULL;
-}
-
 /* Which input a step changes; -1 with an error: there is none. */
 static int find_input(const Step *s, HnValue *const *inputs, int n, GError **error)
 {
     g_autofree const char **names = g_new0(const char *, (gsize)n + 1);
     for (int i = 0; i < n; i++) {
-        const HnType *t = tensor_type(inputs[i]);
+        const HnType *t = hn_input_tensor_type(inputs[i], NULL);
         names[i] = inputs[i]->name;
         if (s->input ? !strcmp(s->input, inputs[i]->name) : t && hn_dtype_in(t->dtype, HN_T_FLOATS))
             return i;
@@ -239,7 +232,7 @@ gboolean hn_augment_check(const HnAugment *a, HnValue *const *inputs, int n, GEr
         const int i = find_input(s, inputs, n, error);
         if (i < 0)
             return FALSE;
-        const HnType *t = tensor_type(inputs[i]);
+        const HnType *t = hn_input_tensor_type(inputs[i], NULL);
         if (!t || t->rank < 0 || t->rank > HN_MAX_RANK)
             continue;
         int64_t dims[HN_MAX_RANK];

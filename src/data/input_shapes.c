@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "data/arrays.h"
 
 struct HnShapes {
     GHashTable *dims;   /* name -> int64_t * */
@@ -139,14 +140,6 @@ gboolean hn_shapes_parse(HnShapes *s, const char *text, GError **error)
 
 /* --- against a model --------------------------------------------------------------------------------------------- */
 
-static const HnType *tensor_type(const HnValue *v)
-{
-    const HnType *t = v->type;
-    while (t && t->kind == HN_TYPE_OPTIONAL)
-        t = t->elem;
-    return hn_type_is_tensor(t) ? t : NULL;
-}
-
 /* Whether sym speaks of name: it is the name, or an expression that has no value without it. */
 static gboolean sym_uses(const char *sym, const char *name)
 {
@@ -163,7 +156,7 @@ static gboolean sym_uses(const char *sym, const char *name)
 static gboolean is_dim(const char *name, HnValue *const *inputs, int n, GPtrArray *known)
 {
     for (int i = 0; i < n; i++) {
-        const HnType *t = tensor_type(inputs[i]);
+        const HnType *t = hn_input_tensor_type(inputs[i], NULL);
         for (int d = 0; t && d < t->rank; d++) {
             const char *sym = t->dims[d].sym;
             if (sym && sym_uses(sym, name))
@@ -232,7 +225,7 @@ static int64_t dim_value(const HnShapes *s, HnDim d)
 
 int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GError **error)
 {
-    const HnType *t = tensor_type(input);
+    const HnType *t = hn_input_tensor_type(input, NULL);
     const GArray *given = s ? g_hash_table_lookup(s->shapes, input->name) : NULL;
     if (!t) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED, "input '%s' is not a tensor", input->name);
@@ -261,7 +254,7 @@ int hn_shapes_dims(const HnShapes *s, const HnValue *input, int64_t *dims, GErro
 
 gboolean hn_shapes_chosen(const HnShapes *s, const HnValue *input)
 {
-    const HnType *t = tensor_type(input);
+    const HnType *t = hn_input_tensor_type(input, NULL);
     int64_t n;
     if (!s || !t)
         return FALSE;
@@ -273,7 +266,7 @@ gboolean hn_shapes_chosen(const HnShapes *s, const HnValue *input)
 
 gboolean hn_shapes_says(const HnShapes *s, const HnValue *input, int axis, int64_t *n)
 {
-    const HnType *t = tensor_type(input);
+    const HnType *t = hn_input_tensor_type(input, NULL);
     const GArray *given = g_hash_table_lookup(s->shapes, input->name);
     if (given) {
         *n = (guint)axis < given->len ? g_array_index(given, int64_t, axis) : 0;

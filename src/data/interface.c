@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/arrays.h"
 #include "op/op.h"
 
 #define FAR 6          /* nodes between an input and the one that tells what it is */
@@ -21,14 +22,6 @@ static const char *const names[HN_ROLE_COUNT] = {
 const char *hn_role_name(HnRole role)
 {
     return names[role];
-}
-
-static const HnType *tensor_of(const HnValue *v)
-{
-    const HnType *t = v->type;
-    while (t != NULL && t->kind == HN_TYPE_OPTIONAL)
-        t = t->elem;
-    return hn_type_is_tensor(t) ? t : NULL;
 }
 
 /* Size of an axis; 0: free or not known. */
@@ -176,7 +169,7 @@ static char *stem(const char *name)
 /* Could one be fed to the other? same: all dimensions have to be known to be equal. */
 static gboolean types_fit(const HnValue *a, const HnValue *b, gboolean same)
 {
-    const HnType *s = tensor_of(a), *t = tensor_of(b);
+    const HnType *s = hn_input_tensor_type(a, NULL), *t = hn_input_tensor_type(b, NULL);
     if (s == NULL || t == NULL || s->dtype != t->dtype)
         return FALSE;
     if (s->rank < 0 || t->rank < 0)
@@ -314,7 +307,7 @@ static void see_integers(const HnValue *v, const HnType *t, const Near *near, Hn
 
 static void see_input(const HnModel *m, const HnValue *v, HnSeems *s)
 {
-    const HnType *t = tensor_of(v);
+    const HnType *t = hn_input_tensor_type(v, NULL);
     Near near = { 0 };
     if (t == NULL)
         return;
@@ -382,7 +375,7 @@ static int64_t vocabulary(const HnModel *m)
 
 static void see_output(const HnModel *m, const HnValue *v, HnSeems *s)
 {
-    const HnType *t = tensor_of(v);
+    const HnType *t = hn_input_tensor_type(v, NULL);
     const HnValue *input = t != NULL ? feeds(m, v) : NULL;
     if (t == NULL)
         return;

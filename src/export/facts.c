@@ -129,21 +129,13 @@ static gint by_first(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-static const char *entry(const HnTensor *t, const char *key)
-{
-    for (guint i = 0; t->extra != NULL && i + 1 < t->extra->len; i += 2)
-        if (strcmp(t->extra->pdata[i], key) == 0)
-            return t->extra->pdata[i + 1];
-    return NULL;
-}
-
 static void add_range(GHashTable *files, const HnTensor *t)
 {
-    const char *location = t->stored == HN_STORED_EXTERNAL ? entry(t, "location") : NULL, *text = NULL;
+    const char *location = t->stored == HN_STORED_EXTERNAL ? hn_tensor_extra(t, "location") : NULL, *text = NULL;
     gint64 offset = 0;
     if (location == NULL)
         return;
-    if ((text = entry(t, "offset")) != NULL && !hn_parse_int(text, 0, G_MAXINT64, &offset, NULL))
+    if ((text = hn_tensor_extra(t, "offset")) != NULL && !hn_parse_int(text, 0, G_MAXINT64, &offset, NULL))
         return;
     GArray *ranges = g_hash_table_lookup(files, location);
     if (ranges == NULL) {

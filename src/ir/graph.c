@@ -531,6 +531,26 @@ void hn_graph_remove_weight(HnGraph *g, HnValue *v)
     v->sparse = NULL;
 }
 
+void hn_graph_drop_value(HnValue *v)
+{
+    HnGraph *g = v->graph;
+    if (hn_value_is_weight(v))
+        hn_graph_remove_weight(g, v);
+    if (v->has_info)
+        hn_array_drop(g->infos, v);
+    g_hash_table_remove(g->values, v->name);
+}
+
+HnTensor *hn_value_aligned(const HnValue *v, HnBudget *budget, GError **error)
+{
+    if (v->weight == NULL)
+        return hn_sparse_dense(v->sparse, budget, error);
+    if (v->weight->dtype == HN_STRING || !v->weight->misaligned)
+        return hn_tensor_ref(v->weight);
+    g_autoptr(HnTensor) t = hn_tensor_reshaped(v->weight, v->weight->ndim, v->weight->dims);
+    return hn_tensor_align(t, budget, error) ? g_steal_pointer(&t) : NULL;
+}
+
 gboolean hn_value_is_weight(const HnValue *v)
 {
     return v->weight || v->sparse;

@@ -271,7 +271,9 @@ void hn_graph_remove_output(HnGraph *g, int k);
 void hn_graph_add_weight(HnGraph *g, HnValue *v, HnTensor *t);
 void hn_graph_add_sparse(HnGraph *g, HnValue *v, HnSparse *s); /* the same, takes s */
 void hn_graph_remove_weight(HnGraph *g, HnValue *v);           /* v stays, as a value that nothing produces */
-void hn_value_set_type(HnValue *v, HnType *t);                 /* takes a reference */
+/* v, a weight or not, that no node makes or reads and that is neither input nor output, is there no longer. */
+void hn_graph_drop_value(HnValue *v);
+void hn_value_set_type(HnValue *v, HnType *t); /* takes a reference */
 /* A file may declare a value a second time and differently: as "output" or "info" of g, where an output of a sub-graph
  * may even be an outer value. The declaration's bytes (a reference is taken), for the writer. NULL: none. */
 void hn_graph_set_variant(HnGraph *g, const char *role, const HnValue *v, GBytes *declaration);
@@ -307,6 +309,8 @@ void hn_graph_remove_node(HnGraph *g, HnNode *n);
  * the next node added before the one behind it takes; hn_graph_settle() frees those that are left, in g and below. */
 void hn_graph_bury_node(HnGraph *g, HnNode *n);
 void hn_graph_settle(HnGraph *g);
+/* The elements of a weight, which may be sparse, aligned without a trace in the model: a new reference. */
+HnTensor *hn_value_aligned(const HnValue *v, HnBudget *budget, GError **error);
 /* v has elements of its own: a weight, perhaps sparse. */
 gboolean hn_value_is_weight(const HnValue *v);
 /* Somebody reads v, or it is an output; NULL: FALSE. */

@@ -195,11 +195,8 @@ static void free_unnamed(const GPtrArray *out)
 {
     for (guint i = 0; i < out->len; i++) {
         HnValue *v = out->pdata[i];
-        if (!v || is_named(v))
-            continue;
-        if (v->has_info)
-            hn_array_drop(v->graph->infos, v);
-        g_hash_table_remove(v->graph->values, v->name);
+        if (v && !is_named(v))
+            hn_graph_drop_value(v);
     }
 }
 

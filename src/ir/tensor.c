@@ -178,6 +178,14 @@ static void unref_keeper(gpointer t)
     hn_tensor_unref(t);
 }
 
+const char *hn_tensor_extra(const HnTensor *t, const char *key)
+{
+    for (guint i = 0; t->extra != NULL && i + 1 < t->extra->len; i += 2)
+        if (strcmp(t->extra->pdata[i], key) == 0)
+            return t->extra->pdata[i + 1];
+    return NULL;
+}
+
 gboolean hn_tensor_has_dims(const HnTensor *t, int ndim, const int64_t *dims)
 {
     gboolean same = t->ndim == ndim;

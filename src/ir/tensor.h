@@ -68,6 +68,8 @@ gboolean hn_tensor_align(HnTensor *t, HnBudget *budget, GError **error);
 /* Borrowed memory of at least the needed size: the caller guarantees size and lifetime. Never fails for dims that
  * hn_dims_count() accepted. */
 HnTensor *hn_tensor_new_borrowed(HnDtype dtype, int ndim, const int64_t *dims, void *data);
+/* What external_data in the file says under that key; NULL: nothing. */
+const char *hn_tensor_extra(const HnTensor *t, const char *key);
 gboolean hn_tensor_has_dims(const HnTensor *t, int ndim, const int64_t *dims);
 gboolean hn_tensor_same_dims(const HnTensor *a, const HnTensor *b);
 /* The same dims and type. */

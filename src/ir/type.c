@@ -168,6 +168,14 @@ static gboolean bytes_equal(GBytes *a, GBytes *b)
     return a == b || (a && b && g_bytes_equal(a, b));
 }
 
+gboolean hn_type_same_shape(const HnType *a, const HnType *b)
+{
+    gboolean same = a != NULL && b != NULL && a->rank >= 0 && a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = hn_dim_equal(a->dims[i], b->dims[i]);
+    return same;
+}
+
 gboolean hn_type_equal(const HnType *a, const HnType *b)
 {
     for (; a != b; a = a->elem, b = b->elem) {

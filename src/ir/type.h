@@ -62,6 +62,8 @@ int hn_type_rank(const HnType *t);
 /* Not known, or a tensor whose elements are not known, or of one of these types. */
 gboolean hn_type_may_be(const HnType *t, HnTypeMask mask);
 gboolean hn_type_equal(const HnType *a, const HnType *b);
+/* Both are known to be of one shape; NULL: FALSE. */
+gboolean hn_type_same_shape(const HnType *a, const HnType *b);
 /* "f32[N,3,224,224]", "seq(f32[?])"; appends. */
 void hn_type_print(const HnType *t, GString *out);
 char *hn_type_describe(const HnType *t);

@@ -72,13 +72,7 @@ int hn_tape_ints(const HnTape *t, int i, int64_t *v)
 /* Both are known to be of one shape. */
 static gboolean same_shape(const HnTape *t, const HnValue *a, const HnValue *b)
 {
-    const HnType *x = type_of(t, a), *y = type_of(t, b);
-    if (x == NULL || y == NULL || x->rank < 0 || x->rank != y->rank)
-        return FALSE;
-    for (int i = 0; i < x->rank; i++)
-        if (!hn_dim_equal(x->dims[i], y->dims[i]))
-            return FALSE;
-    return TRUE;
+    return hn_type_same_shape(type_of(t, a), type_of(t, b));
 }
 
 /* --- giving --------------------------------------------------------------------------------------------------------

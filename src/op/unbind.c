@@ -108,15 +108,6 @@ void hn_unbind_refuse(HnUnbind *u, const char *format, ...)
     va_end(args);
 }
 
-/* A value that nothing names any more. */
-static void forget(HnValue *v)
-{
-    hn_graph_remove_weight(v->graph, v);
-    if (v->has_info)
-        g_ptr_array_remove(v->graph->infos, v);
-    g_hash_table_remove(v->graph->values, v->name);
-}
-
 /* A weight or a Constant's output that nobody names any more. */
 static void remove_unused(HnValue *v)
 {
@@ -126,7 +117,7 @@ static void remove_unused(HnValue *v)
     if (p != NULL && strcmp(p->op_type, "Constant") == 0 && hn_domain_equal(p->domain, NULL) && p->out->len == 1)
         hn_graph_bury_node(p->graph, p);
     else if (p == NULL && hn_value_is_weight(v))
-        forget(v);
+        hn_graph_drop_value(v);
 }
 
 static void trim(HnPtrs *values)
@@ -152,7 +143,7 @@ void hn_unbind_give_up(HnUnbind *u, int k)
         if (v == NULL || hn_unbind_wants(u, i))
             continue;
         hn_node_set_out(u->node, i, NULL);
-        forget(v);
+        hn_graph_drop_value(v);
     }
     trim(u->node->out);
 }
@@ -359,7 +350,7 @@ void hn_unbind_take(HnUnbind *u, int k, HnValue *v)
     if (p == NULL && v->weight != NULL && !v->is_input && !out->is_output) {
         hn_node_set_out(u->node, k, NULL);
         hn_value_replace(out, v);
-        forget(out);
+        hn_graph_drop_value(out);
         return;
     }
     if (p == NULL || !g_ptr_array_find(u->made, p, NULL)) {
@@ -373,7 +364,7 @@ void hn_unbind_take(HnUnbind *u, int k, HnValue *v)
     }
     hn_node_set_out(p, at, out);
     hn_value_replace(v, out);
-    forget(v);
+    hn_graph_drop_value(v);
 }
 
 gboolean hn_unbind_settle(HnUnbind *u, int k)

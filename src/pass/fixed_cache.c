@@ -7,6 +7,7 @@
 #include "op/infer.h"
 #include "op/concat.h"
 #include "op/ops.h"
+#include "pass/lib/forget_types.h"
 #include "pass/opset.h"
 #include "pass/pass.h"
 
@@ -368,17 +369,6 @@ static HnType *with_room(const HnFix *f, const HnType *t, gboolean cache)
     return hn_type_tensor(t->dtype, t->rank, dims);
 }
 
-/* What is declared of values that nodes make was true of other sizes. */
-static void forget_types(HnGraph *g)
-{
-    for (guint i = 0; i < g->nodes->len; i++) {
-        const HnNode *n = g->nodes->pdata[i];
-        for (guint k = 0; k < n->out->len; k++)
-            if (n->out->pdata[k] != NULL)
-                hn_value_set_type(n->out->pdata[k], NULL);
-    }
-}
-
 static gboolean fix_inputs(HnFix *f)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new();
@@ -442,7 +432,7 @@ static gboolean raise_opset(HnModel *m, GError **error)
 
 static gboolean infer(HnFix *f)
 {
-    forget_types(f->g);
+    hn_pass_forget_types(f->g);
     for (guint i = 0; i < f->g->inputs->len; i++) {
         HnValue *v = f->g->inputs->pdata[i];
         if (f->o->types[i] == NULL)

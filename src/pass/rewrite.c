@@ -44,13 +44,7 @@ gboolean hn_rw_same_dim(const HnRewrite *r, const HnValue *a, int i, const HnVal
 
 gboolean hn_rw_same_shape(const HnRewrite *r, const HnValue *a, const HnValue *b)
 {
-    const HnType *x = hn_rw_type(r, a), *y = hn_rw_type(r, b);
-    if (x == NULL || y == NULL || x->rank < 0 || x->rank != y->rank)
-        return FALSE;
-    for (int i = 0; i < x->rank; i++)
-        if (!hn_dim_equal(x->dims[i], y->dims[i]))
-            return FALSE;
-    return TRUE;
+    return hn_type_same_shape(hn_rw_type(r, a), hn_rw_type(r, b));
 }
 
 gboolean hn_rw_fixed(const HnRewrite *r, const HnValue *v, int64_t *dims)
@@ -514,10 +508,8 @@ void hn_rw_drop_out(HnRewrite *r, HnNode *n, int k)
     hn_node_set_out(n, k, NULL);
     while (n->out->len > 0 && n->out->pdata[n->out->len - 1] == NULL)
         hn_ptrs_set_len(n->out, n->out->len - 1);
-    if (v->has_info)
-        g_ptr_array_remove(v->graph->infos, v);
     hn_types_forget(r->types, v);
-    g_hash_table_remove(v->graph->values, v->name);
+    hn_graph_drop_value(v);
 }
 
 static gboolean can_be_output(const HnGraph *g, const HnValue *v)
@@ -641,16 +633,6 @@ static void remove_node(HnRewrite *r, HnNode *n)
         loosen(r, captured->pdata[i]);
 }
 
-static void remove_weight(HnRewrite *r, HnValue *v)
-{
-    HnGraph *g = v->graph;
-    r->bytes -= weight_bytes(v);
-    hn_graph_remove_weight(g, v);
-    if (v->has_info)
-        g_ptr_array_remove(g->infos, v);
-    g_hash_table_remove(g->values, v->name);
-}
-
 void hn_rw_sweep(HnRewrite *r)
 {
     while (r->loose->len > 0) {
@@ -664,7 +646,8 @@ void hn_rw_sweep(HnRewrite *r)
         if (!g_hash_table_add(seen, v) || hn_value_is_read(v) || v->is_input || !hn_value_is_weight(v))
             continue;
         hn_types_forget(r->types, v);
-        remove_weight(r, v);
+        r->bytes -= weight_bytes(v);
+        hn_graph_drop_value(v);
     }
     g_ptr_array_set_size(r->unused, 0);
 }

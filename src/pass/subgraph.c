@@ -153,11 +153,8 @@ static void lost_a_use(HnRewrite *r, HnValue *v)
 
 static void forget(HnRewrite *r, HnValue *v)
 {
-    HnGraph *g = v->graph;
     hn_types_forget(r->types, v);
-    if (v->has_info)
-        g_ptr_array_remove(g->infos, v);
-    g_hash_table_remove(g->values, v->name);
+    hn_graph_drop_value(v);
 }
 
 void hn_rw_remove_in(HnRewrite *r, HnNode *n, int i)

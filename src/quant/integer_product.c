@@ -397,12 +397,8 @@ static void drop_weights(HnGraph *g)
 {
     for (guint i = g->weights->len; i-- > 0;) {
         HnValue *v = g->weights->pdata[i];
-        if (hn_value_is_read(v) || v->is_input)
-            continue;
-        hn_graph_remove_weight(g, v);
-        if (v->has_info)
-            g_ptr_array_remove(g->infos, v);
-        g_hash_table_remove(g->values, v->name);
+        if (!hn_value_is_read(v) && !v->is_input)
+            hn_graph_drop_value(v);
     }
 }
 

@@ -118,10 +118,7 @@ static void read_through(HnGraph *g, HnValue *table, HnValue *v)
         hn_node_add_out(n, t);
         hn_value_replace(v, t);
     }
-    hn_graph_remove_weight(g, v);
-    if (v->has_info)
-        g_ptr_array_remove(g->infos, v);
-    g_hash_table_remove(g->values, v->name);
+    hn_graph_drop_value(v);
 }
 
 /* A product's weight that is another one turned round is read from that, a table or what another product multiplies

@@ -205,9 +205,7 @@ static void make_move(HnNode *n)
     hn_node_set_in(last, 0, NULL);
     hn_node_set_out(n, 0, q);
     hn_graph_remove_node(last->graph, last);
-    if (old->has_info)
-        g_ptr_array_remove(old->graph->infos, old);
-    g_hash_table_remove(old->graph->values, old->name);
+    hn_graph_drop_value(old);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */

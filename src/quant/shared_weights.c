@@ -144,14 +144,6 @@ static gboolean may_merge(const HnValue *v)
     return v->weight != NULL && !v->weight->unloaded && !v->is_input && !v->is_output && v->users->len > 0;
 }
 
-static void remove_weight(HnGraph *g, HnValue *v)
-{
-    hn_graph_remove_weight(g, v);
-    if (v->has_info)
-        g_ptr_array_remove(g->infos, v);
-    g_hash_table_remove(g->values, v->name);
-}
-
 /* seen: HnTensor * -> HnValue *, of g and the graphs around it. */
 static void merge_below(HnGraph *g, GHashTable *seen)
 {
@@ -167,7 +159,7 @@ static void merge_below(HnGraph *g, GHashTable *seen)
             continue;
         }
         hn_value_replace(v, first);
-        remove_weight(g, v);
+        hn_graph_drop_value(v);
     }
     for (guint i = 0; i < g->inner->len; i++)
         merge_below(g->inner->pdata[i], seen);

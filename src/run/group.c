@@ -13,14 +13,6 @@ static const HnType *fixed_type(const HnPlan *p, const HnValue *v)
     return t != NULL && hn_type_is_fixed(t, NULL) ? t : NULL;
 }
 
-static gboolean same_dims(const HnType *a, const HnType *b)
-{
-    gboolean same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dims[i].n == b->dims[i].n;
-    return same;
-}
-
 /* May n be computed element by element together with others? */
 static gboolean can_join(const HnPlan *p, const HnNode *n)
 {
@@ -56,7 +48,7 @@ static HnNode *only_reader(const HnPlan *p, const HnNode *n, GHashTable *last_of
             return NULL;
         reader = last;
     }
-    return same_dims(fixed_type(p, v), fixed_type(p, hn_node_out(reader, 0))) ? reader : NULL;
+    return hn_type_same_shape(fixed_type(p, v), fixed_type(p, hn_node_out(reader, 0))) ? reader : NULL;
 }
 
 void hn_plan_find_groups(HnPlan *p)

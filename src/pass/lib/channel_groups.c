@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/forest.h"
 #include "pass/lib/weights.h"
 
 #define MOST_LIKE 32          /* weights of one shape that are compared */
@@ -19,10 +20,7 @@ typedef struct {
 
 int hn_channels_class(const HnChannels *c, int k)
 {
-    int *parent = (int *)c->parent->data;
-    while (parent[k] != k)
-        k = parent[k] = parent[parent[k]]; /* the next one has half the way */
-    return k;
+    return hn_forest_root((int *)c->parent->data, k);
 }
 
 static const char **reason_of(const HnChannels *c, int k)
@@ -416,13 +414,6 @@ static void align_weights(HnChannels *c)
 
 /* --- elements that are held apart to the end ---------------------------------------------------------------------- */
 
-static int root_of(int *parent, int k)
-{
-    while (parent[k] != k)
-        k = parent[k] = parent[parent[k]];
-    return k;
-}
-
 /* How many classes become one of another when those of each place along an axis are united. */
 static guint unions_along(const HnTensor *ids, int axis, int *parent, guint n_classes)
 {
@@ -441,7 +432,7 @@ static guint unions_along(const HnTensor *ids, int axis, int *parent, guint n_cl
         int *at = &first[i / inner % n];
         if (id[i] <= 0)
             continue;
-        const int k = root_of(parent, (int)id[i] - 1), other = *at >= 0 ? root_of(parent, *at) : k;
+        const int k = hn_forest_root(parent, (int)id[i] - 1), other = *at >= 0 ? hn_forest_root(parent, *at) : k;
         *at = k;
         unions += k != other;
         parent[MAX(k, other)] = MIN(k, other);

@@ -211,13 +211,8 @@ static void drop_weights(const Removal *r)
     g_hash_table_iter_init(&iter, r->cut);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         HnValue *w = key;
-        if (hn_value_is_read(w))
-            continue;
-        HnGraph *g = w->graph;
-        hn_graph_remove_weight(g, w);
-        if (w->has_info)
-            g_ptr_array_remove(g->infos, w);
-        g_hash_table_remove(g->values, w->name);
+        if (!hn_value_is_read(w))
+            hn_graph_drop_value(w);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/forest.h"
 #include "op/unbind.h"
 #include "pass/rewrite.h"
 
@@ -474,17 +475,9 @@ static void keep_positions(HnPrecisionPlan *p, const HnPortNode *pn)
 /* --- what goes along --------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int parent;
     int64_t with, against; /* neighbours that convert, and that do not */
     gboolean edge;
 } Group;
-
-static int group_root(Group *g, int i)
-{
-    while (g[i].parent != i)
-        i = g[i].parent = g[g[i].parent].parent;
-    return i;
-}
 
 /* Each use of a value that is no constant: the set it is stored as, and the one it is wanted as. */
 typedef void (*EdgeFn)(HnPrecisionPlan *p, int from, int to, gpointer data);
@@ -515,6 +508,7 @@ static void each_edge(HnPrecisionPlan *p, EdgeFn fn, gpointer data)
 
 typedef struct {
     Group *group;
+    int *parent;    /* of each set: hn_forest_root() has the group */
     gboolean cheap; /* element-wise sets are in groups too */
 } Grouping;
 
@@ -527,14 +521,14 @@ static void join(HnPrecisionPlan *p, int a, int b, gpointer data)
 {
     const Grouping *w = data;
     if (in_group(w, at(p, a)) && in_group(w, at(p, b)))
-        w->group[group_root(w->group, a)].parent = group_root(w->group, b);
+        w->parent[hn_forest_root(w->parent, a)] = hn_forest_root(w->parent, b);
 }
 
 static void count_one(HnPrecisionPlan *p, const Grouping *w, int inside, int outside)
 {
     if (!in_group(w, at(p, inside)) || in_group(w, at(p, outside)))
         return;
-    Group *g = &w->group[group_root(w->group, inside)];
+    Group *g = &w->group[hn_forest_root(w->parent, inside)];
     if (at(p, outside)->kept == HN_KEPT_NOT)
         g->with++;
     else
@@ -551,15 +545,16 @@ static void count(HnPrecisionPlan *p, int a, int b, gpointer data)
 static void follow(HnPrecisionPlan *p, gboolean cheap)
 {
     g_autofree Group *group = g_new0(Group, p->sets->len + 1u);
-    Grouping w = { group, cheap };
+    g_autofree int *parent = g_new(int, p->sets->len + 1u);
+    Grouping w = { group, parent, cheap };
     for (guint i = 0; i < p->sets->len; i++)
-        group[i].parent = (int)i;
+        parent[i] = (int)i;
     each_edge(p, join, &w);
     each_edge(p, count, &w);
     for (guint i = 0; i < p->sets->len; i++) {
         if (root(p, (int)i) != (int)i || !in_group(&w, at(p, (int)i)))
             continue;
-        const Group *g = &group[group_root(group, (int)i)];
+        const Group *g = &group[hn_forest_root(parent, (int)i)];
         if (cheap ? g->with == 0 && g->against > 0 : g->against > g->with)
             (void)hn_precision_keep(p, (int)i, HN_KEPT_AROUND, g_strdup("what is around it stays"));
     }
