@@ -2,8 +2,6 @@
  * Attention of f32: per key head, keys are transposed into panels of 16; then for up to eight queries of its query
  * heads products, softmax and the sum of values. Keys behind the causal frontier of these queries are not looked at.
  */
-#include "op/attention.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -11,6 +9,7 @@
 #include "cpu/gemm/rnn_cell.h"
 #include "cpu/core/cpu_kernel.h"
 #include "op/index.h"
+#include "run/attention_forms.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
@@ -26,29 +25,19 @@ typedef struct {
     const HnRnnCellOps *ops;
 } Attention;
 
-static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
-{
-    const int64_t dims[] = { f->batch, f->heads, past, f->size };
-    return t == NULL || hn_tensor_has_dims(t, 4, dims);
-}
-
 static const char *measure(const HnStep *s, Attention *c)
 {
     const HnAttention *p = s->params;
-    const HnTensor *q = hn_cpu_in(s, Q), *k = hn_cpu_in(s, K), *v = hn_cpu_in(s, V), *past = hn_cpu_in(s, PAST_K);
-    if (q->ndim != k->ndim || q->ndim != v->ndim)
+    HnAttentionForm f[4];
+    if (hn_cpu_in(s, Q)->ndim != hn_cpu_in(s, K)->ndim || hn_cpu_in(s, Q)->ndim != hn_cpu_in(s, V)->ndim)
         return "queries, keys and values are not of one rank";
-    if (!hn_attention_operand(q, p->q_heads, &c->q) || !hn_attention_operand(k, p->kv_heads, &c->k) ||
-        !hn_attention_operand(v, p->kv_heads, &c->v))
-        return "the shapes do not fit";
-    if (c->q.batch != c->k.batch || c->q.size != c->k.size || c->k.heads == 0 || c->q.heads % c->k.heads != 0)
-        return "the shapes of queries and keys do not fit";
-    if (c->q.batch != c->v.batch || c->k.heads != c->v.heads || c->k.length != c->v.length)
-        return "the shapes of keys and values do not fit";
-    c->past = past != NULL && past->ndim == 4 ? past->dims[2] : 0;
-    if (!is_cache(past, &c->k, c->past) || !is_cache(hn_cpu_in(s, PAST_V), &c->v, c->past) ||
-        !hn_attention_operand(s->out[Y].slot->tensor, p->q_heads, &c->y))
-        return "the shapes do not fit";
+    const char *reason = hn_attention_forms(s, f, &c->past);
+    if (reason != NULL)
+        return reason;
+    c->q = f[Q];
+    c->k = f[K];
+    c->v = f[V];
+    c->y = f[3];
     c->total = c->past + c->k.length;
     const HnTensor *m = hn_cpu_in(s, MASK);
     const int64_t want[4] = { c->q.batch, c->q.heads, c->q.length, c->total };

@@ -8,8 +8,8 @@
 
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/gemm/rnn_cell.h"
-#include "op/attention.h"
 #include "op/index.h"
+#include "run/attention_forms.h"
 
 #define HN_LOOPS "cpu/gemm/attention_rows_loops.h"
 #include "base/every_level.h"
@@ -50,16 +50,15 @@ static gboolean mask_fits(const HnTensor *m, const Rows *c)
 
 static const char *measure(const HnStep *s, Rows *c)
 {
-    const HnAttention *p = s->params;
-    if (!hn_attention_operand(hn_cpu_in(s, Q), p->q_heads, &c->q) ||
-        !hn_attention_operand(hn_cpu_in(s, K), p->kv_heads, &c->k) ||
-        !hn_attention_operand(hn_cpu_in(s, V), p->kv_heads, &c->v) ||
-        !hn_attention_operand(s->out[Y].slot->tensor, p->q_heads, &c->y))
-        return "the shapes do not fit";
-    if (c->q.batch != c->k.batch || c->q.size != c->k.size || c->k.heads == 0 || c->q.heads % c->k.heads != 0)
-        return "the shapes of queries and keys do not fit";
-    if (c->k.batch != c->v.batch || c->k.heads != c->v.heads || c->k.length != c->v.length)
-        return "the shapes of keys and values do not fit";
+    HnAttentionForm f[4];
+    int64_t past;
+    const char *reason = hn_attention_forms(s, f, &past);
+    if (reason != NULL)
+        return reason;
+    c->q = f[Q];
+    c->k = f[K];
+    c->v = f[V];
+    c->y = f[3];
     if (c->q.length > FEW || c->q.length >= c->k.length)
         return "many queries";
     return mask_fits(hn_cpu_in(s, MASK), c) ? NULL : "a mask of another shape or type";

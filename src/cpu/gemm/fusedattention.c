@@ -8,19 +8,19 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "cpu/reduce/norm.h"
-#include "op/attention.h"
 #include "op/index.h"
+#include "run/attention_forms.h"
 
 #define HN_LOOPS "cpu/gemm/attention_loops.h"
 #include "base/every_level.h"
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, Y = 3 };
 
 #define LEAST_QUERIES 8 /* fewer do not pay for packing keys and values */
 #define SCORES 6144     /* that stay in the first cache */
 
 typedef struct {
-    HnAttentionForm f[3], y;
+    HnAttentionForm f[4]; /* of queries, keys, values, results */
     int64_t mask_strides[4];
     int64_t pitch, block; /* of scores: elements from query to query; queries at a time */
     int64_t keys, values; /* floats of packed ones */
@@ -32,33 +32,7 @@ typedef struct {
 
 static const char *measure(const HnStep *s, Attention *c)
 {
-    const HnFusedAttention *p = s->params;
-    const HnTensor *y = s->out[0].slot->tensor, *m = hn_cpu_in(s, MASK);
-    for (int i = Q; i <= V; i++) {
-        const HnTensor *t = hn_cpu_in(s, i);
-        if (t->ndim != y->ndim || (t->ndim != 3 && t->ndim != 4))
-            return "the ranks differ";
-        c->f[i] = hn_attention_form(t->ndim, t->dims, (p->by_token >> i & 1) != 0);
-    }
-    c->y = hn_attention_form(y->ndim, y->dims, (p->by_token & HN_BY_TOKEN_Y) != 0);
-    const HnAttentionForm *q = &c->f[Q], *k = &c->f[K], *v = &c->f[V];
-    if (k->heads == 0 || q->heads % k->heads != 0 || v->heads != k->heads)
-        return "the numbers of heads do not fit";
-    if (k->batch != q->batch || v->batch != q->batch || k->length != v->length || k->size != q->size)
-        return "the shapes do not fit";
-    const int64_t want[] = { q->batch, q->heads, q->length, k->length };
-    if (m != NULL && m->ndim > y->ndim)
-        return "the mask does not fit";
-    int64_t step = 1;
-    for (int i = 3, at = m != NULL ? m->ndim - 1 : -1; m != NULL && i >= 0; i--) {
-        const gboolean none = y->ndim == 3 && i == 1;
-        const int64_t d = !none && at >= 0 ? m->dims[at--] : 1;
-        if (d != 1 && d != want[i])
-            return "the mask does not fit";
-        c->mask_strides[i] = d != 1 ? step : 0;
-        step *= d;
-    }
-    return NULL;
+    return hn_fused_attention_forms(s, c->f, c->mask_strides);
 }
 
 static const char *attention_reject(const HnStep *s)
@@ -133,7 +107,7 @@ static void run_queries(const HnStep *s, const Attention *c, int64_t b, int64_t 
                         const float *keys, const float *values, float *scores)
 {
     const float *q = head_of(s, c, Q, b, h);
-    float *y = (float *)hn_cpu_data(&s->out[0]) + b * c->y.s_batch + h * c->y.s_head;
+    float *y = (float *)hn_cpu_data(&s->out[0]) + b * c->f[Y].s_batch + h * c->f[Y].s_head;
     for (int64_t i = from; i < to; i += c->block) {
         const int64_t n = MIN(c->block, to - i);
         const HnGemmBlocked first = { .m = n,
@@ -152,8 +126,8 @@ static void run_queries(const HnStep *s, const Attention *c, int64_t b, int64_t 
                                        .a = scores,
                                        .a_pitch = c->pitch,
                                        .b = values,
-                                       .c = y + i * c->y.s_token,
-                                       .c_pitch = c->y.s_token,
+                                       .c = y + i * c->f[Y].s_token,
+                                       .c_pitch = c->f[Y].s_token,
                                        .lo = HN_GEMM_KERNEL_LOW,
                                        .hi = HN_GEMM_KERNEL_HIGH };
         hn_gemm_blocked(&first, 0, 1);

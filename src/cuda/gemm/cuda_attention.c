@@ -1,13 +1,12 @@
 /*
  * Attention, and FusedAttention, which plans make of attention that is written out. Scores stay on the chip.
  */
-#include "op/attention.h"
-
 #include <math.h>
 
 #include "cuda/core/cuda_kernel.h"
 #include "cuda/gemm/cuda_attention_args.h"
 #include "op/index.h"
+#include "run/attention_forms.h"
 
 enum { Q, K, V, MASK, PAST_K, PAST_V, NONPAD };
 enum { Y, PRESENT_K, PRESENT_V, QK };
@@ -29,27 +28,20 @@ static HnCudaHeads heads_of(const HnAttentionForm *f)
     return (HnCudaHeads){ 0, f->s_batch, f->s_head, f->s_token };
 }
 
-static void set_forms(HnCudaAttentionArgs *a, const HnAttentionForm *q, const HnAttentionForm *k,
-                      const HnAttentionForm *v, const HnAttentionForm *y)
+/* Of queries, keys, values and results. */
+static void set_forms(HnCudaAttentionArgs *a, const HnAttentionForm f[4])
 {
-    a->q = heads_of(q);
-    a->k = heads_of(k);
-    a->v = heads_of(v);
-    a->y = heads_of(y);
-    a->batch = q->batch;
-    a->heads = q->heads;
-    a->kv_heads = k->heads;
-    a->queries = q->length;
-    a->keys = k->length;
-    a->size = q->size;
-    a->value_size = v->size;
-}
-
-static gboolean fits(const HnAttentionForm *q, const HnAttentionForm *k, const HnAttentionForm *v)
-{
-    if (k->heads == 0 || q->heads % k->heads != 0 || v->heads != k->heads)
-        return FALSE;
-    return k->batch == q->batch && v->batch == q->batch && k->length == v->length && k->size == q->size;
+    a->q = heads_of(&f[Q]);
+    a->k = heads_of(&f[K]);
+    a->v = heads_of(&f[V]);
+    a->y = heads_of(&f[3]);
+    a->batch = f[Q].batch;
+    a->heads = f[Q].heads;
+    a->kv_heads = f[K].heads;
+    a->queries = f[Q].length;
+    a->keys = f[K].length;
+    a->size = f[Q].size;
+    a->value_size = f[V].size;
 }
 
 static gboolean is_wide(const HnCudaHeads *h, int64_t elements)
@@ -149,12 +141,6 @@ static gboolean run(const HnStep *s, GError **error)
 
 /* --- Attention --------------------------------------------------------------------------------------------------- */
 
-static gboolean is_cache(const HnTensor *t, const HnAttentionForm *f, int64_t past)
-{
-    const int64_t dims[] = { f->batch, f->heads, past, f->size };
-    return t == NULL || hn_tensor_has_dims(t, 4, dims);
-}
-
 static const char *measure_mask(const HnStep *s, HnCudaAttentionArgs *a)
 {
     const HnAttention *p = s->params;
@@ -187,32 +173,27 @@ static const char *measure_mask(const HnStep *s, HnCudaAttentionArgs *a)
 static const char *measure(const HnStep *s, Attention *c)
 {
     const HnAttention *p = s->params;
-    HnAttentionForm q, k, v, y;
+    HnAttentionForm f[4];
     HnCudaAttentionArgs *a = &c->args;
-    const HnTensor *past = hn_cuda_in(s, PAST_K);
-    if (!hn_attention_operand(hn_cuda_in(s, Q), p->q_heads, &q) ||
-        !hn_attention_operand(hn_cuda_in(s, K), p->kv_heads, &k) ||
-        !hn_attention_operand(hn_cuda_in(s, V), p->kv_heads, &v) ||
-        !hn_attention_operand(hn_cuda_out(s, Y), p->q_heads, &y) || !fits(&q, &k, &v))
-        return "the shapes do not fit";
-    a->past = past != NULL && past->ndim == 4 ? past->dims[2] : 0;
-    if (!is_cache(past, &k, a->past) || !is_cache(hn_cuda_in(s, PAST_V), &v, a->past))
-        return "the shapes do not fit";
-    set_forms(a, &q, &k, &v, &y);
-    a->past_k = (HnCudaHeads){ 0, k.heads * a->past * k.size, a->past * k.size, k.size };
-    a->past_v = (HnCudaHeads){ 0, v.heads * a->past * v.size, a->past * v.size, v.size };
-    a->scale = isnan(p->scale) ? (float)(1 / sqrt((double)q.size)) : (float)p->scale;
+    const char *reason = hn_attention_forms(s, f, &a->past);
+    if (reason != NULL)
+        return reason;
+    const HnAttentionForm *k = &f[K], *v = &f[V];
+    set_forms(a, f);
+    a->past_k = (HnCudaHeads){ 0, k->heads * a->past * k->size, a->past * k->size, k->size };
+    a->past_v = (HnCudaHeads){ 0, v->heads * a->past * v->size, a->past * v->size, v->size };
+    a->scale = isnan(p->scale) ? (float)(1 / sqrt((double)f[Q].size)) : (float)p->scale;
     a->softcap = (float)p->softcap;
     a->causal = p->causal;
     a->left = p->left;
     a->right = p->right;
     a->hides = TRUE;
     for (int i = 0; i < 2; i++) {
-        const HnAttentionForm *f = i == 0 ? &k : &v;
+        const HnAttentionForm *x = i == 0 ? k : v;
         c->caches[i] =
-            (HnCudaPresentArgs){ i == 0 ? a->k : a->v, 0, 0, f->batch, f->heads, a->past, f->length, f->size };
+            (HnCudaPresentArgs){ i == 0 ? a->k : a->v, 0, 0, x->batch, x->heads, a->past, x->length, x->size };
     }
-    const char *reason = measure_mask(s, a);
+    reason = measure_mask(s, a);
     return reason != NULL ? reason : too_large(s, a);
 }
 
@@ -280,38 +261,20 @@ const HnKernel *const hn_cuda_attention[] = { &attention, NULL };
 static const char *measure_fused(const HnStep *s, Attention *c)
 {
     const HnFusedAttention *p = s->params;
-    const HnTensor *y = hn_cuda_out(s, Y), *m = hn_cuda_in(s, MASK);
+    HnAttentionForm f[4];
     HnCudaAttentionArgs *a = &c->args;
-    HnAttentionForm f[3];
-    for (int i = Q; i <= V; i++) {
-        const HnTensor *t = hn_cuda_in(s, i);
-        if (t->ndim != y->ndim || (t->ndim != 3 && t->ndim != 4))
-            return "the ranks differ";
-        f[i] = hn_attention_form(t->ndim, t->dims, (p->by_token >> i & 1) != 0);
-    }
-    const HnAttentionForm to = hn_attention_form(y->ndim, y->dims, (p->by_token & HN_BY_TOKEN_Y) != 0);
-    if (!fits(&f[Q], &f[K], &f[V]))
-        return "the shapes do not fit";
-    set_forms(a, &f[Q], &f[K], &f[V], &to);
+    const char *reason = hn_fused_attention_forms(s, f, a->mask_steps);
+    if (reason != NULL)
+        return reason;
+    set_forms(a, f);
     a->scale = p->scale * p->key_scale;
     a->left = a->right = -1;
     a->dead = p->guard ? 0 : NAN;
     a->guard = p->guard;
-    if (m == NULL)
-        return too_large(s, a);
-    const int64_t want[] = { a->batch, a->heads, a->queries, a->keys };
-    int64_t step = 1;
-    if (m->ndim > y->ndim)
-        return "the mask does not fit";
-    for (int i = 3, at = m->ndim - 1; i >= 0; i--) {
-        const int64_t d = (y->ndim == 4 || i != 1) && at >= 0 ? m->dims[at--] : 1;
-        if (d != 1 && d != want[i])
-            return "the mask does not fit";
-        a->mask_steps[i] = d != 1 ? step : 0;
-        step *= d;
+    if (hn_cuda_in(s, MASK) != NULL) {
+        a->mask_kind = HN_CUDA_MASK_SAME;
+        a->mask_length = a->keys;
     }
-    a->mask_kind = HN_CUDA_MASK_SAME;
-    a->mask_length = a->keys;
     return too_large(s, a);
 }
 
