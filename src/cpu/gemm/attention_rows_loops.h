@@ -3,24 +3,13 @@
  */
 #include <stdint.h>
 
-#include "cpu/core/vec.h"
+#include "cpu/core/dot.h"
 
 /* s[t] = sum over i of q[i] * k[t * step + i], of n keys. */
 static HN_TARGET void HN_V(scores)(float *s, const float *q, const float *k, int64_t step, int64_t n, int64_t size)
 {
-    for (int64_t t = 0; t < n; t++, k += step) {
-        HN_VEC a = HN_VSET(0), b = a;
-        int64_t i = 0;
-        for (; i + 2 * HN_LANES <= size; i += 2 * HN_LANES) {
-            a = HN_VFMA(HN_VLOAD(q + i), HN_VLOAD(k + i), a);
-            b = HN_VFMA(HN_VLOAD(q + i + HN_LANES), HN_VLOAD(k + i + HN_LANES), b);
-        }
-        for (; i + HN_LANES <= size; i += HN_LANES)
-            a = HN_VFMA(HN_VLOAD(q + i), HN_VLOAD(k + i), a);
-        if (i < size)
-            b = HN_VFMA(HN_VLOAD_N(q + i, (int)(size - i)), HN_VLOAD_N(k + i, (int)(size - i)), b);
-        s[t] = HN_VSUM(HN_VADD(a, b));
-    }
+    for (int64_t t = 0; t < n; t++, k += step)
+        s[t] = HN_V(row_dot)(q, k, size);
 }
 
 /* y[i] = sum over t of p[t] * v[t * step + i]; four sums at a time, so that additions do not wait for one another. */

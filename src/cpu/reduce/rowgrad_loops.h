@@ -3,7 +3,7 @@
  */
 #include <glib.h>
 
-#include "cpu/core/vec.h"
+#include "cpu/core/dot.h"
 #include "cpu/core/vecmath.h"
 #include "cpu/reduce/rowgrad.h"
 
@@ -53,21 +53,6 @@ static HN_TARGET void HN_V(norm_row_back)(const HnNormRow *r, float *dx, const f
         const float hat = (x[i] - mean) * inv;
         dx[i] = (dy[i] * w[i] - HN_FMA(hat, along, g)) * inv;
     }
-}
-
-static HN_TARGET float HN_V(row_dot)(const float *a, const float *b, int64_t n)
-{
-    HN_VEC s = HN_VSET(0), t = s;
-    int64_t i = 0;
-    for (; i + 2 * HN_LANES <= n; i += 2 * HN_LANES) {
-        s = HN_VFMA(HN_VLOAD(a + i), HN_VLOAD(b + i), s);
-        t = HN_VFMA(HN_VLOAD(a + i + HN_LANES), HN_VLOAD(b + i + HN_LANES), t);
-    }
-    for (; i + HN_LANES <= n; i += HN_LANES)
-        s = HN_VFMA(HN_VLOAD(a + i), HN_VLOAD(b + i), s);
-    if (i < n)
-        t = HN_VFMA(HN_VLOAD_N(a + i, (int)(n - i)), HN_VLOAD_N(b + i, (int)(n - i)), t);
-    return HN_VSUM(HN_VADD(s, t));
 }
 
 /* dx = y * (dy - sum) */
