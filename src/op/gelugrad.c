@@ -4,14 +4,13 @@
  */
 #include <math.h>
 
+#include "op/one_shape.h"
 #include "op/op.h"
 #include "op/types.h"
 
 static void gelugrad_infer(HnInfer *x)
 {
-    for (int i = 0; i < hn_infer_rank(x, 0) && hn_infer_rank(x, 0) == hn_infer_rank(x, 1); i++)
-        if (hn_dim_differ(hn_infer_dim(x, 0, i), hn_infer_dim(x, 1, i)))
-            hn_infer_fail(x, HN_ERROR_SHAPE, "the inputs differ in axis %d", i);
+    hn_infer_one_shape(x, 2);
     hn_infer_same(x);
 }
 

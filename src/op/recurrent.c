@@ -346,10 +346,24 @@ static double *load_state(HnEval *e, const HnTensor *t, const Run *s)
     return moved;
 }
 
+int64_t *hn_recurrent_lens(HnEval *e, int input, int64_t batch, int64_t steps)
+{
+    const HnTensor *t = hn_eval_in(e, input);
+    int64_t *lens = hn_eval_scratch(e, MAX(1, batch), sizeof *lens);
+    if (t != NULL && t->n != batch)
+        hn_eval_fail(e, HN_ERROR_SHAPE, "input %d does not fit the others", input);
+    for (int64_t b = 0; e->error == NULL && b < batch; b++) {
+        lens[b] = t != NULL ? hn_tensor_get_i64(t, b) : steps;
+        if (lens[b] < 0 || lens[b] > steps)
+            hn_eval_fail(e, HN_ERROR_VALUE, "sequence length %" PRId64 " is outside [0, %" PRId64 "]", lens[b], steps);
+    }
+    return lens;
+}
+
 static gboolean prepare(HnEval *e, Run *s)
 {
     const HnRecurrent *p = e->params;
-    const HnTensor *x = e->in[0], *lens = hn_eval_in(e, 4);
+    const HnTensor *x = e->in[0];
     int64_t rows, all, state, d = s->directions;
     if (!hn_mul_i64(s->steps, s->batch, &rows) || !hn_mul_i64(rows, MAX(1, s->width), &all) ||
         !hn_mul_i64(d * s->batch, MAX(1, s->width), &state)) {
@@ -370,13 +384,7 @@ static gboolean prepare(HnEval *e, Run *s)
     s->rh = hn_eval_scratch(e, s->batch * s->hidden, sizeof(double));
     s->rhr = hn_eval_scratch(e, s->batch * s->hidden, sizeof(double));
     s->row = hn_eval_scratch(e, MAX(1, s->hidden * hn_recurrent_slots(p)), sizeof(double));
-    s->lens = hn_eval_scratch(e, s->batch, sizeof *s->lens);
-    for (int64_t b = 0; e->error == NULL && b < s->batch; b++) {
-        s->lens[b] = lens != NULL ? hn_tensor_get_i64(lens, b) : s->steps;
-        if (s->lens[b] < 0 || s->lens[b] > s->steps)
-            hn_eval_fail(e, HN_ERROR_VALUE, "sequence length %" PRId64 " is outside [0, %" PRId64 "]", s->lens[b],
-                         s->steps);
-    }
+    s->lens = hn_recurrent_lens(e, 4, s->batch, s->steps);
     return e->error == NULL;
 }
 

@@ -93,5 +93,8 @@ void hn_rnn_bind(HnBind *b, void *params);
 void hn_gru_bind(HnBind *b, void *params);
 void hn_lstm_bind(HnBind *b, void *params);
 void hn_recurrent_ref(HnEval *e);
+/* Steps of each sequence of a batch, of that input or all of them, in scratch memory; e->error where they do not fit.
+ */
+int64_t *hn_recurrent_lens(HnEval *e, int input, int64_t batch, int64_t steps);
 
 G_END_DECLS

@@ -396,20 +396,6 @@ static double *zeros(HnEval *e, int64_t n)
     return v;
 }
 
-static void load_lens(HnEval *e, Back *s)
-{
-    const HnTensor *lens = hn_eval_in(e, HN_RECURRENT_LENS);
-    s->lens = hn_eval_scratch(e, MAX(1, s->batch), sizeof *s->lens);
-    if (lens != NULL && lens->n != s->batch)
-        hn_eval_fail(e, HN_ERROR_SHAPE, "input %d does not fit the others", HN_RECURRENT_LENS);
-    for (int64_t b = 0; e->error == NULL && b < s->batch; b++) {
-        s->lens[b] = lens != NULL ? hn_tensor_get_i64(lens, b) : s->steps;
-        if (s->lens[b] < 0 || s->lens[b] > s->steps)
-            hn_eval_fail(e, HN_ERROR_VALUE, "sequence length %" PRId64 " is outside [0, %" PRId64 "]", s->lens[b],
-                         s->steps);
-    }
-}
-
 static void run_direction(HnEval *e, Back *s, int64_t d)
 {
     const int64_t n = s->hidden, t = s->steps, rows = t * s->batch, all = s->directions;
@@ -506,7 +492,7 @@ static void recurrentgrad_ref(HnEval *e)
     Back s = { 0 };
     if (!measure(e, &s) || !allocate(e, &s))
         return;
-    load_lens(e, &s);
+    s.lens = hn_recurrent_lens(e, HN_RECURRENT_LENS, s.batch, s.steps);
     s.x = e->error == NULL ? load(e, HN_RECURRENT_X, &s, s.p->batch_first, s.steps, 0, 1, s.inputs) : NULL;
     s.dx = e->error == NULL ? zeros(e, s.steps * s.batch * s.inputs) : NULL;
     for (int64_t d = 0; e->error == NULL && d < s.directions; d++)

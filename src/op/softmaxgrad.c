@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "op/index.h"
+#include "op/one_shape.h"
 #include "op/softmax.h"
 #include "op/types.h"
 
@@ -20,9 +21,7 @@ static void softmaxgrad_infer(HnInfer *x)
     const HnSoftmaxGrad *p = x->params;
     if (hn_infer_rank(x, 1) >= 0)
         hn_infer_axis(x, p->axis, hn_infer_rank(x, 1));
-    for (int i = 0; i < hn_infer_rank(x, 0) && hn_infer_rank(x, 0) == hn_infer_rank(x, 1); i++)
-        if (hn_dim_differ(hn_infer_dim(x, 0, i), hn_infer_dim(x, 1, i)))
-            hn_infer_fail(x, HN_ERROR_SHAPE, "the inputs differ in axis %d", i);
+    hn_infer_one_shape(x, 2);
     hn_infer_same(x);
 }
 
