@@ -118,10 +118,7 @@ static gboolean matrix_of(const HnRewrite *r, const HnValue *v, const int64_t *d
 /* t under other dims, itself where it has them: a new reference. */
 static HnTensor *shaped(HnTensor *t, int ndim, const int64_t *dims)
 {
-    gboolean same = t->ndim == ndim;
-    for (int i = 0; i < ndim && same; i++)
-        same = t->dims[i] == dims[i];
-    return same ? hn_tensor_ref(t) : hn_tensor_reshaped(t, ndim, dims);
+    return hn_tensor_has_dims(t, ndim, dims) ? hn_tensor_ref(t) : hn_tensor_reshaped(t, ndim, dims);
 }
 
 /* Scales or zero points in the shape that the operators want. */
