@@ -29,12 +29,7 @@ gboolean distill_open_journal(const Distill *q, const DistillParams *p, HnJourna
 
 void distill_close_journal(const Distill *q, HnJournal *journal, const GError *why)
 {
-    g_autoptr(JsonObject) line = json_object_new();
-    json_object_set_string_member(line, "end", why == NULL ? "done" : why->message);
-    hn_journal_note(journal, line, NULL);
-    hn_journal_free(journal);
-    if (why == NULL)
-        hn_tool_drop_journal(q->p->journal, q->p->output);
+    hn_tool_close_journal(journal, &(HnToolJournal){ .journal = q->p->journal, .output = q->p->output }, why);
 }
 
 char *distill_trial_name(const Distill *q, const DistillParams *p)

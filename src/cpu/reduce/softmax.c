@@ -9,15 +9,8 @@
 #include "cpu/reduce/norm.h"
 #include "op/index.h"
 
-#define HN_LEVEL plain
-#include "cpu/reduce/softmax_f64_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx2
-#include "cpu/reduce/softmax_f64_loops.h"
-#undef HN_LEVEL
-#define HN_LEVEL avx512
-#include "cpu/reduce/softmax_f64_loops.h"
-#undef HN_LEVEL
+#define HN_LOOPS "cpu/reduce/softmax_f64_loops.h"
+#include "base/every_level.h"
 
 #define WIDTH 64 /* columns taken at a time */
 
