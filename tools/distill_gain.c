@@ -6,15 +6,11 @@
 
 #define SECONDS 1.0 /* of runs of each side */
 
+/* By the student's judge, who knows what the teacher says of the samples. */
 static gboolean judge_teacher(Distill *q, GError **error)
 {
-    HnJudgeOptions o = distill_judge(q);
     HnModel *m;
-    if (!distill_read_teacher(q, &m, error))
-        return FALSE;
-    o.forward.like = q->plain->graph;
-    g_autoptr(HnJudge) j = hn_judge_new(&o);
-    return hn_judge_run(j, m, &q->taught, error);
+    return distill_read_teacher(q, &m, error) && hn_judge_run_like(q->judge, m, q->plain->graph, &q->taught, error);
 }
 
 /* Both are fed the same tensors in the same order. */

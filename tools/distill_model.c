@@ -321,7 +321,7 @@ static gboolean open_trainer(Distill *q, GError **error)
     return TRUE;
 }
 
-HnJudgeOptions distill_judge(const Distill *q)
+static HnJudgeOptions judge_options(const Distill *q)
 {
     return (HnJudgeOptions){ .data = q->judged,
                              .targets = &q->judge_targets,
@@ -362,7 +362,7 @@ gboolean distill_open(Distill *q, GError **error)
     const gboolean chosen = q->derived == NULL || q->timing;
     if ((chosen && !open_trainer(q, error)) || !distill_open_cache(q, error))
         return FALSE;
-    const HnJudgeOptions o = distill_judge(q);
+    const HnJudgeOptions o = judge_options(q);
     q->judge = hn_judge_new(&o);
     return chosen || (distill_choose_student(q, error) && init_student(q, error) && open_trainer(q, error));
 }

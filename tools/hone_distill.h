@@ -114,7 +114,6 @@ gboolean distill_parse(Distill *q, GError **error);
 /* distill_model.c: the student, data, the teacher, and the trainer of all that */
 HnModel *distill_student(const Distill *q, GError **error); /* anew, with new weights where these are asked for */
 HnForwardOptions distill_forward(const Distill *q);
-HnJudgeOptions distill_judge(const Distill *q);
 gboolean distill_open(Distill *q, GError **error);
 HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_statistics, GError **error);
 /* Of each objective the type of what it compares in a batch: HnType *. */

@@ -207,8 +207,15 @@ static gboolean judge_all(HnJudge *j, HnForward *f, HnDataIter *it, HnJudgement 
 
 gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error)
 {
+    return hn_judge_run_like(j, m, j->o.forward.like, made, error);
+}
+
+gboolean hn_judge_run_like(HnJudge *j, HnModel *m, const HnGraph *like, HnJudgement *made, GError **error)
+{
+    HnForwardOptions forward = j->o.forward;
+    forward.like = like;
     *made = (HnJudgement){ 0, NAN, NAN, 0 };
-    g_autoptr(HnForward) f = hn_forward_new(m, j->o.targets->objectives, &j->o.forward, error);
+    g_autoptr(HnForward) f = hn_forward_new(m, j->o.targets->objectives, &forward, error);
     if (f == NULL)
         return FALSE;
     for (guint i = 0; i < j->n; i++)

@@ -33,6 +33,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnJudge, hn_judge_free)
 
 /* Takes m. Errors: those of running it, of targets, and of progress. */
 gboolean hn_judge_run(HnJudge *j, HnModel *m, HnJudgement *made, GError **error);
+/* The same of a model whose values are those of `like`, by name or else by place among the outputs, such as a teacher.
+ */
+gboolean hn_judge_run_like(HnJudge *j, HnModel *m, const HnGraph *like, HnJudgement *made, GError **error);
 
 /* More labels right; where that is the same or not known, more agreement; else less loss. */
 gboolean hn_judgement_better(const HnJudgement *a, const HnJudgement *b);
