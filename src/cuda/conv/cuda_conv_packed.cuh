@@ -82,15 +82,7 @@ template <int DOWN, int ACROSS> struct HnConvSums<float, DOWN, ACROSS> {
     }
     __device__ void renew()
     {
-#pragma unroll
-        for (int d = 0; d < DOWN; d++)
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-                for (int r = 0; r < 4; r++) {
-                    sum[d][c][r] += fmaf(small[d][c][r], 1 / HN_TF32_LO, main[d][c][r]);
-                    main[d][c][r] = small[d][c][r] = 0;
-                }
+        hn_end_sums(sum, main, small);
     }
 };
 
@@ -333,14 +325,8 @@ __device__ __forceinline__ void hn_conv_packed(const HnCudaConvPackedArgs &a)
     __syncthreads();
 
     float *out = reinterpret_cast<float *>(room);
-#pragma unroll
-    for (int d = 0; d < DOWN; d++)
-#pragma unroll
-        for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-                out[(deep * F::ROWS + (down + d) * 16 + r / 2 * 8 + hn_mma_row()) * F::PITCH + across + c * 8 +
-                    hn_mma_column() + r % 2] = sums.sum[d][c][r];
+    hn_mma_results(sums.sum,
+                   [&](int r, int c, float v) { out[(deep * F::ROWS + down * 16 + r) * F::PITCH + across + c] = v; });
     __syncthreads();
 
     const int col = tid % F::COLUMNS;

@@ -145,14 +145,7 @@ __device__ __forceinline__ void hn_conv_window(const HnCudaConvPackedArgs &a)
     __syncthreads();
 
     float *out = reinterpret_cast<float *>(room);
-#pragma unroll
-    for (int d = 0; d < DOWN; d++)
-#pragma unroll
-        for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-                out[((down + d) * 16 + r / 2 * 8 + hn_mma_row()) * F::PITCH + across + c * 8 + hn_mma_column() +
-                    r % 2] = sums.sum[d][c][r];
+    hn_mma_results(sums.sum, [&](int r, int c, float v) { out[(down * 16 + r) * F::PITCH + across + c] = v; });
     __syncthreads();
     const int col = tid % F::COLUMNS;
     const int32_t oy = top + (col >> a.shift), ox = left + (col & ((1 << a.shift) - 1));

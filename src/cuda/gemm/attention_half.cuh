@@ -1,5 +1,5 @@
 /*
- * Attention of halves on tensor cores: a block for some queries of a head, a warp for M * 16 of them. Tiles of keys and
+ * Attention of halves on tensor cores: a block for some queries of a head, a warp for 16 of them. Tiles of keys and
  * values come in two turns; queries and scores stay in registers. Scores are taken to the base of 2, with the scale in
  * the exponent; sums of values are scaled down only when a larger score comes.
  */
@@ -9,10 +9,9 @@
 #include "cuda/gemm/halves.cuh"
 
 /* SIZE: elements of vectors; WARPS of a block, KEYS of a tile. */
-template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention {
-    static constexpr int THREADS = WARPS * HN_WARP, ROWS = 16 * M, QUERIES = WARPS * ROWS, PITCH = SIZE + 8;
+template <typename T, int SIZE, int WARPS, int KEYS> struct HalfAttention {
+    static constexpr int THREADS = WARPS * HN_WARP, ROWS = 16, QUERIES = WARPS * ROWS, PITCH = SIZE + 8;
     static constexpr int BYTES = (QUERIES + 4 * KEYS) * PITCH * 2;
-    static constexpr bool KEPT = M * SIZE <= 128; /* queries in registers */
 
     /* `count` lines of SIZE elements, of which n and `size` elements are there; what is not becomes 0. */
     template <typename At> __device__ static void lines(T *to, int count, int n, int size, bool wide, At at)
@@ -34,104 +33,80 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
         }
     }
 
-    /* s: of a warp's queries and all keys of the tile. q: their lines; kept: them in registers. */
-    __device__ static void scores(float (*s)[KEYS / 8][4], const T *q, const uint32_t (*kept)[SIZE / 16][4], const T *k)
+    /* s: of a warp's queries, which are kept in registers, and all keys of the tile. */
+    __device__ static void scores(float (*s)[4], const uint32_t (*kept)[4], const T *k)
     {
         const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
 #pragma unroll
-        for (int m = 0; m < M; m++)
+        for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-                    s[m][n][r] = 0;
+            for (int r = 0; r < 4; r++)
+                s[n][r] = 0;
 #pragma unroll
         for (int c = 0; c < SIZE; c += 16) {
-            uint32_t x[M][4];
-#pragma unroll
-            for (int m = 0; m < M; m++)
-                if (KEPT)
-#pragma unroll
-                    for (int r = 0; r < 4; r++)
-                        x[m][r] = kept[m][c / 16][r];
-                else
-                    hn_fragments<false>(x[m], q + (m * 16 + low + line) * PITCH + c + high);
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n += 2) {
                 uint32_t w[4];
                 hn_fragments<false>(w, k + (n * 8 + high + line) * PITCH + c + low);
-#pragma unroll
-                for (int m = 0; m < M; m++) {
-                    hn_mma(T(), s[m][n], x[m], w);
-                    hn_mma(T(), s[m][n + 1], x[m], w + 2);
-                }
+                hn_mma(T(), s[n], kept[c / 16], w);
+                hn_mma(T(), s[n + 1], kept[c / 16], w + 2);
             }
         }
     }
 
-    __device__ static void mix(float (*y)[SIZE / 8][4], const float (*p)[KEYS / 8][4], const T *v)
+    __device__ static void mix(float (*y)[4], const float (*p)[4], const T *v)
     {
         const int lane = threadIdx.x % HN_WARP, line = lane % 8, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
 #pragma unroll
         for (int n = 0; n < KEYS / 8; n += 2) {
-            uint32_t x[M][4];
+            uint32_t x[4];
 #pragma unroll
-            for (int m = 0; m < M; m++)
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-                    x[m][r] = attention_pair(T(), p[m][n + r / 2][r % 2 * 2], p[m][n + r / 2][r % 2 * 2 + 1]);
+            for (int r = 0; r < 4; r++)
+                x[r] = attention_pair(T(), p[n + r / 2][r % 2 * 2], p[n + r / 2][r % 2 * 2 + 1]);
 #pragma unroll
             for (int c = 0; c < SIZE / 8; c += 2) {
                 uint32_t w[4];
                 hn_fragments<true>(w, v + (n * 8 + low + line) * PITCH + c * 8 + high);
-#pragma unroll
-                for (int m = 0; m < M; m++) {
-                    hn_mma(T(), y[m][c], x[m], w);
-                    hn_mma(T(), y[m][c + 1], x[m], w + 2);
-                }
+                hn_mma(T(), y[c], x, w);
+                hn_mma(T(), y[c + 1], x, w + 2);
             }
         }
     }
 
     /* Scores into powers of 2 of `factor` times them; most: the largest exponent so far, sum: this lane's part of what
      * the powers make. */
-    __device__ static void powers(float (*s)[KEYS / 8][4], float factor, float (*most)[2], float (*sum)[2],
-                                  float (*y)[SIZE / 8][4])
+    __device__ static void powers(float (*s)[4], float factor, float *most, float *sum, float (*y)[4])
     {
-        float fade[M][2];
+        float fade[2];
         bool changed = false;
 #pragma unroll
-        for (int m = 0; m < M; m++)
+        for (int row = 0; row < 2; row++) {
+            float next = s[0][row * 2];
 #pragma unroll
-            for (int row = 0; row < 2; row++) {
-                float next = s[m][0][row * 2];
+            for (int n = 0; n < KEYS / 8; n++)
+                next = fmaxf(next, fmaxf(s[n][row * 2], s[n][row * 2 + 1]));
+            next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 1));
+            next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 2));
+            next = fmaxf(most[row], next * factor);
+            const float base = attention_base(next);
+            float all = 0;
 #pragma unroll
-                for (int n = 0; n < KEYS / 8; n++)
-                    next = fmaxf(next, fmaxf(s[m][n][row * 2], s[m][n][row * 2 + 1]));
-                next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 1));
-                next = fmaxf(next, __shfl_xor_sync(HN_ALL_LANES, next, 2));
-                next = fmaxf(most[m][row], next * factor);
-                const float base = attention_base(next);
-                float all = 0;
+            for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                    for (int r = row * 2; r < row * 2 + 2; r++)
-                        all += s[m][n][r] = attention_exp2(fmaf(s[m][n][r], factor, -base));
-                changed = changed || next != most[m][row];
-                fade[m][row] = attention_exp2(most[m][row] - base);
-                sum[m][row] = fmaf(sum[m][row], fade[m][row], all);
-                most[m][row] = next;
-            }
+                for (int r = row * 2; r < row * 2 + 2; r++)
+                    all += s[n][r] = attention_exp2(fmaf(s[n][r], factor, -base));
+            changed = changed || next != most[row];
+            fade[row] = attention_exp2(most[row] - base);
+            sum[row] = fmaf(sum[row], fade[row], all);
+            most[row] = next;
+        }
         if (!__any_sync(HN_ALL_LANES, changed))
             return;
 #pragma unroll
-        for (int m = 0; m < M; m++)
+        for (int c = 0; c < SIZE / 8; c++)
 #pragma unroll
-            for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-                    y[m][c][r] *= fade[m][r / 2];
+            for (int r = 0; r < 4; r++)
+                y[c][r] *= fade[r / 2];
     }
 
     __device__ static void run(const HnCudaAttentionArgs &a)
@@ -160,11 +135,9 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
                 }
                 hn_copies_close();
             };
-            float y[M][SIZE / 8][4] = {}, most[M][2], sum[M][2] = {};
-            uint32_t kept[M][SIZE / 16][4];
-#pragma unroll
-            for (int m = 0; m < M; m++)
-                most[m][0] = most[m][1] = -INFINITY;
+            float y[SIZE / 8][4] = {}, most[2], sum[2] = {};
+            uint32_t kept[SIZE / 16][4];
+            most[0] = most[1] = -INFINITY;
             lines(qs, QUERIES, rows, size, wide, [&](int i) { return attention_vector<T>(a.q, b, h, start + i); });
             load(begin, 0);
             const T *const own = qs + warp * ROWS * PITCH;
@@ -173,30 +146,25 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
                 hn_copies_wait<0>();
                 __syncthreads(); /* the tile is there, and nobody reads the other one any more */
                 load(t + KEYS, stage ^ 1);
-                if (KEPT && t == begin)
+                if (t == begin)
 #pragma unroll
-                    for (int m = 0; m < M; m++)
-#pragma unroll
-                        for (int c = 0; c < SIZE / 16; c++)
-                            hn_fragments<false>(kept[m][c],
-                                                own + (m * 16 + lane % 16) * PITCH + c * 16 + lane / 16 * 8);
+                    for (int c = 0; c < SIZE / 16; c++)
+                        hn_fragments<false>(kept[c], own + lane % 16 * PITCH + c * 16 + lane / 16 * 8);
                 const T *const k = tiles + stage * 2 * KEYS * PITCH;
-                float s[M][KEYS / 8][4];
-                scores(s, own, kept, k);
+                float s[KEYS / 8][4];
+                scores(s, kept, k);
                 float factor = a.scale * HN_LOG2_E;
                 if (t + KEYS > seen_end || t < seen_begin) {
                     factor = HN_LOG2_E;
 #pragma unroll
-                    for (int m = 0; m < M; m++)
+                    for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                        for (int n = 0; n < KEYS / 8; n++)
-#pragma unroll
-                            for (int r = 0; r < 4; r++) {
-                                const int64_t i = first + m * 16 + hn_mma_row() + r / 2 * 8;
-                                const int64_t at = t + n * 8 + hn_mma_column() + r % 2;
-                                s[m][n][r] = i < a.queries && at < end ? attention_score<T>(a, b, h, i, at, s[m][n][r])
-                                                                       : -INFINITY;
-                            }
+                        for (int r = 0; r < 4; r++) {
+                            const int64_t i = first + hn_mma_row() + r / 2 * 8;
+                            const int64_t at = t + n * 8 + hn_mma_column() + r % 2;
+                            s[n][r] =
+                                i < a.queries && at < end ? attention_score<T>(a, b, h, i, at, s[n][r]) : -INFINITY;
+                        }
                 }
                 powers(s, factor, most, sum, y);
                 mix(y, s, k + KEYS * PITCH);
@@ -205,23 +173,21 @@ template <typename T, int SIZE, int M, int WARPS, int KEYS> struct HalfAttention
             __syncthreads();
             T *const to = hn_at<T>(a.y.data) + b * a.y.batch + h * a.y.head;
 #pragma unroll
-            for (int m = 0; m < M; m++)
+            for (int row = 0; row < 2; row++) {
+                float all = sum[row];
+                all += __shfl_xor_sync(HN_ALL_LANES, all, 1);
+                all += __shfl_xor_sync(HN_ALL_LANES, all, 2);
+                const int64_t i = first + hn_mma_row() + row * 8;
 #pragma unroll
-                for (int row = 0; row < 2; row++) {
-                    float all = sum[m][row];
-                    all += __shfl_xor_sync(HN_ALL_LANES, all, 1);
-                    all += __shfl_xor_sync(HN_ALL_LANES, all, 2);
-                    const int64_t i = first + m * 16 + hn_mma_row() + row * 8;
+                for (int c = 0; c < SIZE / 8; c++)
 #pragma unroll
-                    for (int c = 0; c < SIZE / 8; c++)
-#pragma unroll
-                        for (int r = 0; r < 2; r++) {
-                            const int at = c * 8 + hn_mma_column() + r;
-                            if (i < a.queries && at < value_size)
-                                hn_store(to + i * a.y.token + at, attention_result(a, isnan(all) ? all : most[m][row],
-                                                                                   all, y[m][c][row * 2 + r]));
-                        }
-                }
+                    for (int r = 0; r < 2; r++) {
+                        const int at = c * 8 + hn_mma_column() + r;
+                        if (i < a.queries && at < value_size)
+                            hn_store(to + i * a.y.token + at,
+                                     attention_result(a, isnan(all) ? all : most[row], all, y[c][row * 2 + r]));
+                    }
+            }
         }
     }
 };

@@ -38,3 +38,15 @@ __device__ inline int hn_mma_column()
 {
     return threadIdx.x % 4 * 2;
 }
+/* take(row, column, sum): each result of a warp's products, 16 DOWN rows by 8 ACROSS columns. */
+template <int DOWN, int ACROSS, typename Take>
+__device__ __forceinline__ void hn_mma_results(const float (&sum)[DOWN][ACROSS][4], Take take)
+{
+#pragma unroll
+    for (int d = 0; d < DOWN; d++)
+#pragma unroll
+        for (int c = 0; c < ACROSS; c++)
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                take(d * 16 + r / 2 * 8 + hn_mma_row(), c * 8 + hn_mma_column() + r % 2, sum[d][c][r]);
+}

@@ -7,13 +7,13 @@
 
 /* m: times as many warps. Two such blocks are on a multiprocessor but for the largest. */
 #define DEFINE_FORM(name, type, size, m)                                                                     \
-    static_assert(HalfAttention<type, size, 1, WARPS *(m), HN_CUDA_ATTENTION_TILE_KEYS_HALF>::BYTES ==       \
+    static_assert(HalfAttention<type, size, WARPS *(m), HN_CUDA_ATTENTION_TILE_KEYS_HALF>::BYTES ==          \
                       HN_CUDA_ATTENTION_HALF_BYTES(size, m),                                                 \
                   "bytes of shared memory");                                                                 \
     extern "C" __global__ void __launch_bounds__(HN_CUDA_ATTENTION_THREADS *(m), (size) * (m) > 128 ? 1 : 2) \
         name(const __grid_constant__ HnCudaAttentionArgs a)                                                  \
     {                                                                                                        \
-        HalfAttention<type, size, 1, WARPS *(m), HN_CUDA_ATTENTION_TILE_KEYS_HALF>::run(a);                  \
+        HalfAttention<type, size, WARPS *(m), HN_CUDA_ATTENTION_TILE_KEYS_HALF>::run(a);                     \
     }
 #define DEFINE_SIZE(size, suffix, type)                            \
     DEFINE_FORM(attention_half_##size##_1_##suffix, type, size, 1) \

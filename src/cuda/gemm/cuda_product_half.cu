@@ -44,13 +44,7 @@ template <typename T, int WARP_ROWS> struct Half {
     }
     template <typename Take> __device__ void results(Take take)
     {
-#pragma unroll
-        for (int d = 0; d < DOWN; d++)
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-                    take(d * 16 + r / 2 * 8 + hn_mma_row(), c * 8 + hn_mma_column() + r % 2, sum[d][c][r]);
+        hn_mma_results(sum, take);
     }
     static constexpr bool CHECKED = false;
 };

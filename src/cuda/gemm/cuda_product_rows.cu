@@ -146,19 +146,7 @@ template <typename T, int ROWS, bool WIDE> __device__ void rows_k(const HnCudaPr
                 }
             }
         }
-        __syncthreads(); /* nobody reads what was there before */
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            if (r >= rows)
-                break;
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const float all = hn_warp_reduce<HnSum>(sum[r][c]);
-                if (lane == 0)
-                    room[r * WIDTH + warp * COLUMNS + c] = all;
-            }
-        }
-        __syncthreads();
+        few_rows_lanes<ROWS, COLUMNS>(room, sum, rows);
         few_rows_finish<T>(a, job, at % (jobs / a.splits), rows, WIDTH,
                            [&](int r, int c) { return room[r * WIDTH + c]; });
     }

@@ -211,19 +211,7 @@ template <int BITS, int ROWS> __device__ void weight_rows_k(const HnCudaWeightMa
                 }
             }
         }
-        __syncthreads(); /* nobody reads what was there before */
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            if (r >= rows)
-                break;
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const float whole = hn_warp_reduce<HnSum>(sum[r][c]);
-                if (lane == 0)
-                    room[r * WIDTH + warp * COLUMNS + c] = whole;
-            }
-        }
-        __syncthreads();
+        few_rows_lanes<ROWS, COLUMNS>(room, sum, rows);
         few_rows_finish<float>(a, job, at % (jobs / a.splits), rows, WIDTH,
                                [&](int r, int c) { return room[r * WIDTH + c]; });
     }

@@ -89,3 +89,23 @@ template <int ROWS, int EACH, int ACROSS> __device__ float few_rows_sum(const fl
         all += room[(w * ROWS + r) * WIDTH + c];
     return all;
 }
+
+/* Sums of a warp's lanes for its COLUMNS columns: those of the whole block are in room [ROWS][HN_FEW_WARPS * COLUMNS]
+ * of shared memory behind it. */
+template <int ROWS, int COLUMNS> __device__ void few_rows_lanes(float *room, const float (*sum)[COLUMNS], int rows)
+{
+    constexpr int WIDTH = HN_FEW_WARPS * COLUMNS;
+    __syncthreads(); /* nobody reads what was there before */
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if (r >= rows)
+            break;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            const float all = hn_warp_reduce<HnSum>(sum[r][c]);
+            if (threadIdx.x % HN_WARP == 0)
+                room[r * WIDTH + threadIdx.x / HN_WARP * COLUMNS + c] = all;
+        }
+    }
+    __syncthreads();
+}

@@ -26,3 +26,19 @@ __device__ inline void hn_multiply_split(float *main, float *small, const HnSpli
     hn_mma(0.0f, small, a, b_lo);
     hn_mma(0.0f, main, a, b);
 }
+
+/* Both sums end, and go into the third one. */
+template <int DOWN, int ACROSS>
+__device__ __forceinline__ void hn_end_sums(float (&sum)[DOWN][ACROSS][4], float (&main)[DOWN][ACROSS][4],
+                                            float (&small)[DOWN][ACROSS][4])
+{
+#pragma unroll
+    for (int d = 0; d < DOWN; d++)
+#pragma unroll
+        for (int c = 0; c < ACROSS; c++)
+#pragma unroll
+            for (int r = 0; r < 4; r++) {
+                sum[d][c][r] += fmaf(small[d][c][r], 1 / HN_TF32_LO, main[d][c][r]);
+                main[d][c][r] = small[d][c][r] = 0;
+            }
+}

@@ -41,25 +41,11 @@ struct HnTf32 {
     }
     __device__ void end()
     {
-#pragma unroll
-        for (int d = 0; d < DOWN; d++)
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-                for (int r = 0; r < 4; r++) {
-                    sum[d][c][r] += fmaf(small[d][c][r], 1 / HN_TF32_LO, main[d][c][r]);
-                    main[d][c][r] = small[d][c][r] = 0;
-                }
+        hn_end_sums(sum, main, small);
     }
     template <typename Take> __device__ void results(Take take)
     {
-#pragma unroll
-        for (int d = 0; d < DOWN; d++)
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++)
-#pragma unroll
-                for (int r = 0; r < 4; r++)
-                    take(d * 16 + r / 2 * 8 + hn_mma_row(), c * 8 + hn_mma_column() + r % 2, sum[d][c][r]);
+        hn_mma_results(sum, take);
     }
     static constexpr bool CHECKED = true;
 };
