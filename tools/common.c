@@ -149,13 +149,13 @@ const char *hn_tool_onednn(const HnBackend *backend)
 gboolean hn_tool_precision(const HnContext *ctx, const char *precision, GError **error)
 {
     static const char *const names[] = { "model", "f32", "bf16", "f16", "int8", NULL };
-    const gboolean units = !strcmp(ctx->common.device, "cpu") && hn_cpu_isa() >= HN_ISA_AMX;
-    if (!precision || !strcmp(precision, "model") || !strcmp(precision, "f32") || (units && !strcmp(precision, "bf16")))
+    const gboolean bf16 = !strcmp(ctx->common.device, "cpu") && hn_cpu_isa() >= HN_ISA_BF16;
+    if (!precision || !strcmp(precision, "model") || !strcmp(precision, "f32") || (bf16 && !strcmp(precision, "bf16")))
         return TRUE;
     if (g_strv_contains(names, precision)) {
         g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
                     "option '--precision': device '%s' computes in the types that a model says%s, not in %s",
-                    ctx->common.device, units ? " or in bf16" : "", precision);
+                    ctx->common.device, bf16 ? " or in bf16" : "", precision);
         return FALSE;
     }
     g_autofree char *known = g_strjoinv(", ", (char **)names);

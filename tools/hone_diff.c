@@ -40,7 +40,8 @@ static const GOptionEntry entries[] = {
       "what the second model computes in, as of hone-run, or both: bf16 beside what the model says (default: model)",
       "[TYPE,]TYPE" },
     { "max-isa", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(Params, max_isa),
-      "instructions that the second model may use at most, or both: none, avx2, avx512, vnni or amx", "[LEVEL,]LEVEL" },
+      "instructions that the second model may use at most, or both: none, avx2, avx512, vnni, bf16 or amx",
+      "[LEVEL,]LEVEL" },
     { "top", 0, 0, G_OPTION_ARG_INT, HN_FIELD(Params, top), "show the N worst tensors only", "N" },
     { "min-sqnr", 0, 0, G_OPTION_ARG_DOUBLE, HN_FIELD(Params, min_sqnr),
       "fail (3) where an output's signal-to-noise ratio is below DB decibels", "DB" },
@@ -111,8 +112,7 @@ static gboolean find_precisions(Diff *d, GError **error)
 static gboolean find_level(const char *name, HnIsa *isa, GError **error)
 {
     if (!hn_cpu_isa_parse(name, isa)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE,
-                    "option '--max-isa': '%s' is none of none, avx2, avx512, vnni, amx", name);
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '--max-isa': '%s' is none of " HN_ISA_NAMES, name);
         return FALSE;
     }
     if (*isa <= hn_cpu_isa())

@@ -14,7 +14,7 @@
 
 static const char *const isa_names[] = {
     [HN_ISA_NONE] = "none", [HN_ISA_AVX2] = "avx2", [HN_ISA_AVX512] = "avx512",
-    [HN_ISA_VNNI] = "vnni", [HN_ISA_AMX] = "amx",
+    [HN_ISA_VNNI] = "vnni", [HN_ISA_BF16] = "bf16", [HN_ISA_AMX] = "amx",
 };
 
 #if defined(__x86_64__)
@@ -49,7 +49,9 @@ HnIsa hn_cpu_machine_isa(void)
         return HN_ISA_AVX2;
     if (!__builtin_cpu_supports("avx512vnni"))
         return HN_ISA_AVX512;
-    return has_amx() ? HN_ISA_AMX : HN_ISA_VNNI;
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return HN_ISA_VNNI;
+    return has_amx() ? HN_ISA_AMX : HN_ISA_BF16;
 #else
     return HN_ISA_NONE;
 #endif
@@ -81,7 +83,7 @@ gboolean hn_cpu_cap_isa(HnIsa machine, const char *cap, HnIsa *isa, GError **err
         *isa = MIN(machine, most);
         return TRUE;
     }
-    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "HONE_MAX_ISA is '%s', not one of none, avx2, avx512, vnni, amx", cap);
+    g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "HONE_MAX_ISA is '%s', not one of " HN_ISA_NAMES, cap);
     return FALSE;
 }
 

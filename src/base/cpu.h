@@ -22,8 +22,11 @@ typedef enum {
     HN_ISA_AVX2,   /* with FMA and F16C */
     HN_ISA_AVX512, /* F, BW, DQ, VL */
     HN_ISA_VNNI,   /* 8-bit dot products on 512 bits */
+    HN_ISA_BF16,   /* dot products of pairs of bf16 on 512 bits */
     HN_ISA_AMX,    /* tiles for bf16 and int8 */
 } HnIsa;
+
+#define HN_ISA_NAMES "none, avx2, avx512, vnni, bf16, amx"
 
 HnIsa hn_cpu_machine_isa(void);
 const char *hn_cpu_isa_name(HnIsa isa); /* "none", "avx2", ... */

@@ -141,7 +141,7 @@ sum_at() {
         differs "$model" --max-isa none,none --data "$data" $per
         holds '.max_isa_a == "none" and .counts.equal == .counts.compared'
     done
-    refuses 2 "'sse2' is none of none, avx2, avx512, vnni, amx" hone-diff "$model" --max-isa avx2,sse2
+    refuses 2 "'sse2' is none of none, avx2, avx512, vnni, bf16, amx" hone-diff "$model" --max-isa avx2,sse2
     refuses 2 "'' is none of" hone-diff "$model" --max-isa none,
     refuses 2 "'--max-isa' is for device 'cpu'" hone-diff "$model" --max-isa none --device ref
     refuses 2 "'--max-isa' excludes '--device-b'" hone-diff "$model" --max-isa none --device-b ref

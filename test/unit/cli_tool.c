@@ -181,7 +181,7 @@ static void test_status(void)
 static void test_bad_environment(void)
 {
     g_setenv("HONE_MAX_ISA", "sse9", TRUE);
-    expect("m", 2, "", "hone-test: HONE_MAX_ISA is 'sse9', not one of none, avx2, avx512, vnni, amx\n");
+    expect("m", 2, "", "hone-test: HONE_MAX_ISA is 'sse9', not one of none, avx2, avx512, vnni, bf16, amx\n");
     g_unsetenv("HONE_MAX_ISA");
 }
 

@@ -469,13 +469,14 @@ static void test_gates(void)
     fused(1, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[21]) %s = Sigmoid(%p) %y = Mul(%p, %s) }");
 }
 
-/* bf16 has 8 bits of mantissa: results are near those of f32 and not the same; without matrix units they are the same.
- */
-static void bf16(const char *text)
+/* How far off a model is where bf16 is allowed: a part of its result's norm. */
+static double bf16_error(const char *text, int threads, const char *kernel)
 {
+    const HnSessionOptions plain = { .threads = threads },
+                           allowed = { .threads = threads, .bf16 = TRUE, .prefer = kernel };
     g_autoptr(HnModel) m = test_model(text);
-    g_autoptr(HnSession) full = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1 });
-    g_autoptr(HnSession) half = test_session(m, &hn_backend_cpu, &(HnSessionOptions){ .threads = 1, .bf16 = TRUE });
+    g_autoptr(HnSession) full = test_session(m, &hn_backend_cpu, &plain);
+    g_autoptr(HnSession) half = test_session(m, &hn_backend_cpu, &allowed);
     g_autoptr(GPtrArray) in = test_inputs(full, 5), want = test_run(full, in), got = test_run(half, in);
     const HnTensor *x = want->pdata[0], *y = got->pdata[0];
     double error = 0, sum = 0;
@@ -484,9 +485,15 @@ static void bf16(const char *text)
         error += d * d;
         sum += a * a;
     }
-    const double relative = sqrt(error / sum);
-    g_test_message("relative error %g", relative);
-    if (hn_cpu_isa() >= HN_ISA_AMX) {
+    g_test_message("relative error %g of %s", sqrt(error / sum), text);
+    return sqrt(error / sum);
+}
+
+/* bf16 has 8 bits of mantissa: results are near those of f32 and not the same; without instructions for it they are. */
+static void bf16(const char *text)
+{
+    const double relative = bf16_error(text, 1, NULL);
+    if (hn_cpu_isa() >= HN_ISA_BF16) {
         g_assert_cmpfloat(relative, >, 1e-4);
         g_assert_cmpfloat(relative, <, 1e-2);
     } else {
@@ -498,8 +505,67 @@ static void test_bf16(void)
 {
     bf16("opset 17 graph g(%x:f32[96,256]) -> (%y) { %p = MatMul(%x, w:f32[256,192]) %y = Add(%p, b:f32[192]) }");
     bf16("opset 17 graph g(%x:f32[1,64,28,28]) -> (%y) { %c = Conv(%x, w:f32[64,64,3,3], b:f32[64]) "
-         "pads=[1,1,1,1] %y = Relu(%c) }");
+         "pads=[1,1,1,1] strides=[2,2] %y = Relu(%c) }");
     bf16("opset 17 graph g(%x:f32[1,256,28,28]) -> (%y) { %y = Conv(%x, w:f32[64,256,1,1], b:f32[64]) }");
+}
+
+/* Of operands that are bf16 already, type 16, nothing is lost: only the order of sums differs. Of others it is. */
+static void bf16_operands(const char *text, int threads, const char *kernel)
+{
+    g_autoptr(GString) whole = g_string_new(text);
+    g_string_replace(whole, "to=16", "to=1", 0);
+    g_assert_cmpfloat(bf16_error(text, threads, kernel), <, 3e-6);
+    if (hn_cpu_isa() == HN_ISA_BF16)
+        g_assert_cmpfloat(bf16_error(whole->str, threads, kernel), >, 1e-4);
+}
+
+static void test_bf16_operands(void)
+{
+    static const char *const products[] = {
+        "%x:f32[13,33]) -> (%y) { ROUND(x) WEIGHT(33,21) %y = MatMul(%u, %k) }",
+        "%x:f32[1,64]) -> (%y) { ROUND(x) WEIGHT(64,100) %y = MatMul(%u, %k) }",
+        "%x:f32[5,2311]) -> (%y) { ROUND(x) WEIGHT(2311,70) %y = MatMul(%u, %k) }",
+        "%x:f32[700,97]) -> (%y) { ROUND(x) WEIGHT(97,33) %a = MatMul(%u, %k) %d = Add(%a, b:f32[33]) %y = Relu(%d) }",
+        "%x:f32[31,45]) -> (%y) { ROUND(x) WEIGHT(37,45) %y = Gemm(%u, %k) transB=1 }",
+        "%x:f32[1045,40]) -> (%y) { ROUND(x) WEIGHT(1045,37) %y = Gemm(%u, %k) transA=1 }",
+        "%x:f32[33,50]) -> (%y) { ROUND(x) WEIGHT(60,33) %y = Gemm(%u, %k, c:f32[60]) transA=1 transB=1 }",
+        "%x:f32[3,20,66]) -> (%y) { ROUND(x) %t = Transpose(%u) perm=[0,2,1] %y = MatMul(%u, %t) }",
+        "%x:f32[1,40,130]) -> (%y) { ROUND(x) %t = Transpose(%u) perm=[0,2,1] %y = MatMul(%u, %t) }",
+    };
+    static const struct {
+        const char *x, *w, *attrs;
+    } convs[] = {
+        { "1,24,9,7", "40,24,1,1", "" },
+        { "2,17,9,8", "33,17,1,1", "" },
+        { "2,19,9,11", "20,19,3,3", "pads=[1,0,1,2] strides=[2,2]" },
+        { "1,64,10,9", "48,32,3,2", "group=2 dilations=[2,1]" },
+        { "1,34,53", "17,34,5", "pads=[2,2]" },
+        { "1,18,4,5,6", "19,18,2,3,2", "strides=[1,2,1]" },
+        { "1,800,3,4", "16,800,2,2", "" },
+    };
+    for (int threads = 1; threads <= 2; threads++) {
+        for (guint i = 0; i < G_N_ELEMENTS(products); i++) {
+            g_autoptr(GString) text = g_string_new(products[i]);
+            g_autofree char *shape = NULL;
+            g_string_prepend(text, "opset 17 graph g(");
+            g_string_replace(text, "ROUND(x)", "%s = Cast(%x) to=16 %u = Cast(%s) to=1", 0);
+            const char *at = strstr(text->str, "WEIGHT(");
+            if (at != NULL) {
+                shape = g_strndup(at + 7, strcspn(at + 7, ")"));
+                g_autofree char *word = g_strdup_printf("WEIGHT(%s)", shape);
+                g_autofree char *nodes = g_strdup_printf("%%h = Cast(w:f32[%s]) to=16 %%k = Cast(%%h) to=1", shape);
+                g_string_replace(text, word, nodes, 0);
+            }
+            bf16_operands(text->str, threads, NULL);
+        }
+        for (guint i = 0; i < G_N_ELEMENTS(convs); i++) {
+            g_autofree char *text = g_strdup_printf(
+                "opset 17 graph g(%%x:f32[%s]) -> (%%y) { %%s = Cast(%%x) to=16 %%u = Cast(%%s) to=1 "
+                "%%h = Cast(w:f32[%s]) to=16 %%k = Cast(%%h) to=1 %%c = Conv(%%u, %%k) %s %%y = Relu(%%c) }",
+                convs[i].x, convs[i].w, convs[i].attrs);
+            bf16_operands(text, threads, "cpu.conv_gemm");
+        }
+    }
 }
 
 /* A result that somebody else reads, or that is one itself, stays. */
@@ -676,6 +742,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/shares", test_shares);
     g_test_add_func("/cpu/gates", test_gates);
     g_test_add_func("/cpu/bf16", test_bf16);
+    g_test_add_func("/cpu/bf16-operands", test_bf16_operands);
     g_test_add_func("/cpu/not-fused", test_not_fused);
     g_test_add_func("/cpu/threads", test_threads_agree);
     g_test_add_func("/cpu/moves", test_moves);

@@ -11,12 +11,14 @@
 #include "ir/ir_text.h"
 #include "run/session.h"
 
-/* HONE_MAX_ISA asks for no less than the machine has: the program says the same without it. */
+/* HONE_MAX_ISA asks for no less than the machine has: the program says the same without it. So does "vnni" where there
+ * is "bf16", which differ where bf16 is asked for alone: those are compared at avx512, too. */
 static inline gboolean test_same_level(void)
 {
     HnIsa cap;
     const char *name = g_getenv("HONE_MAX_ISA");
-    if (name == NULL || !hn_cpu_isa_parse(name, &cap) || cap < hn_cpu_machine_isa())
+    const HnIsa machine = hn_cpu_machine_isa(), least = machine == HN_ISA_BF16 ? HN_ISA_VNNI : machine;
+    if (name == NULL || !hn_cpu_isa_parse(name, &cap) || cap < least)
         return FALSE;
     g_print("1..0 # SKIP this machine has no more than %s: the same without HONE_MAX_ISA\n",
             hn_cpu_isa_name(hn_cpu_machine_isa()));

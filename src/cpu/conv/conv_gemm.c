@@ -5,6 +5,10 @@
  * kernel row become one row, which is adjacent in memory. Such a source is read as it is stored.
  *
  * Constants per channel that follow at once (BatchNormalization) are folded into the packed weights and the bias.
+ *
+ * Where bf16 is asked for and there are instructions for it (cpu/gemm/gemm_pairs.h), all elements are words of two
+ * channels: of weights when they are packed, of the source at the beginning of a run, or a block of it at a time where
+ * that is one product.
  */
 #include "cpu/conv/conv_gemm.h"
 
@@ -12,7 +16,7 @@
 
 #include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
-#include "cpu/gemm/gemm_kernel.h"
+#include "cpu/gemm/gemm_pairs.h"
 #include "op/conv.h"
 
 #define FEW 4                     /* channels of a source whose rows are copied */
@@ -30,6 +34,7 @@ typedef struct {
     gboolean direct;       /* 1 x 1, nothing skipped: one product */
     gboolean few;          /* rows are copied */
     gboolean planar;       /* ... from a plain source */
+    gboolean pairs;        /* elements are words of two channels */
     int64_t taps, depth;   /* segments of a row, elements of each */
     int64_t pixels;        /* all output rows */
     int64_t panels;        /* of a group's output channels */
@@ -130,37 +135,48 @@ static int fold(Conv *c, const HnStep *s)
     return k;
 }
 
+/* Of the output channels from m on, `width` of them: [taps][in_channels][tile columns]. */
+static void pack_panel(float *panel, const Conv *c, const HnTensor *w, int64_t m, int64_t width)
+{
+    const HnConvPlan *p = &c->plan;
+    const int64_t cols = hn_gemm_kernel_cols(), taps = p->taps, depth = p->in_channels, size = sizeof(float);
+    const char *from = w->data; /* [group * out_channels][depth][taps], or turned */
+    if (width < cols)
+        memset(panel, 0, (gsize)(taps * depth * cols * size));
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < width; j++) {
+            int64_t step;
+            const char *in = from + hn_conv_weight_at(p, c->turned, m + j, k, &step) * size;
+            const float scale = c->scale != NULL ? c->scale[m + j] : 1;
+            for (int64_t t = 0; t < taps; t++) {
+                float v;
+                memcpy(&v, in + t * step * size, sizeof v);
+                panel[(t * depth + k) * cols + j] = v * scale;
+            }
+        }
+}
+
 static void pack_weights(void *to, const HnTensor *w, gconstpointer data)
 {
     const Conv *c = data;
     const HnConvPlan *p = &c->plan;
-    const int64_t cols = hn_gemm_kernel_cols(), taps = p->taps, depth = p->in_channels, size = sizeof(float);
-    const char *from = w->data; /* [group * out_channels][depth][taps], or turned */
+    const int64_t cols = hn_gemm_kernel_cols(), floats = p->taps * p->in_channels * cols;
+    const int64_t words = p->taps * hn_gemm_pairs_words(p->in_channels) * cols;
+    g_autofree float *whole = c->pairs ? g_new(float, (gsize)floats) : NULL;
     float *panel = to;
     for (int64_t g = 0; g < p->group; g++)
-        for (int64_t first = 0; first < p->out_channels; first += cols, panel += taps * depth * cols) {
-            const int64_t width = MIN(cols, p->out_channels - first);
-            if (width < cols)
-                memset(panel, 0, (gsize)(taps * depth * cols * size));
-            for (int64_t k = 0; k < depth; k++)
-                for (int64_t j = 0; j < width; j++) {
-                    const int64_t m = g * p->out_channels + first + j;
-                    int64_t step;
-                    const char *in = from + hn_conv_weight_at(p, c->turned, m, k, &step) * size;
-                    const float scale = c->scale != NULL ? c->scale[m] : 1;
-                    for (int64_t t = 0; t < taps; t++) {
-                        float v;
-                        memcpy(&v, in + t * step * size, sizeof v);
-                        panel[(t * depth + k) * cols + j] = v * scale;
-                    }
-                }
+        for (int64_t first = 0; first < p->out_channels; first += cols, panel += c->pairs ? words : floats) {
+            pack_panel(c->pairs ? whole : panel, c, w, g * p->out_channels + first, MIN(cols, p->out_channels - first));
+            for (int64_t t = 0; c->pairs && t < p->taps; t++)
+                hn_gemm_pairs_pack(panel + t * words / p->taps, whole + t * floats / p->taps, cols, 1, p->in_channels,
+                                   cols);
         }
 }
 
 /* Tells packed weights apart: FNV-1a of what was folded in, and the groups. */
 static int64_t variant_of(const Conv *c)
 {
-    guint64 hash = 14695981039346656037u ^ (guint64)(c->plan.group * 2 + c->turned);
+    guint64 hash = 14695981039346656037u ^ (guint64)(c->plan.group * 4 + c->pairs * 2 + c->turned);
     const guint8 *bytes = (const guint8 *)c->scale;
     for (gsize i = 0; bytes != NULL && i < (gsize)(c->plan.group * c->plan.out_channels) * sizeof(float); i++)
         hash = (hash ^ bytes[i]) * 1099511628211u;
@@ -194,8 +210,20 @@ static void measure(Conv *c)
             seen *= MIN(c->axis[i].kernel, c->axis[i].stride);
         c->block = MIN(c->pixels, CLAMP(BLOCK_FLOATS / seen / strip, 4, 32) * strip);
     }
+    if (c->pairs && c->direct)
+        copied = hn_gemm_kernel_room(c->pixels, c->depth);
     c->thread_bytes = (gsize)((c->few ? 1 : c->taps) * c->block) * sizeof(float *) + (gsize)copied * sizeof(float);
     c->thread_bytes = (c->thread_bytes + 63) / 64 * 64;
+}
+
+#define LEAST_PAIRS 16 /* channels on either side: fewer do not pay for rounding */
+
+static gboolean is_pairs(const Conv *c, const HnStep *s)
+{
+    const HnConvPlan *p = &c->plan;
+    if (!s->bf16 || !hn_gemm_pairs_may() || !hn_slot_is_weight(s->in[1].slot) || c->few)
+        return FALSE;
+    return MIN(p->in_channels, p->out_channels) >= LEAST_PAIRS && (p->group == 1 || p->in_channels % 2 == 0);
 }
 
 static gboolean is_direct(const Conv *c)
@@ -243,19 +271,24 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     c->direct = is_direct(c);
     c->few = is_few(c);
     c->planar = c->few && !hn_slot_is_last(s->in[0].slot);
+    c->pairs = is_pairs(c, s);
     c->taps = c->few ? c->axis[H].kernel : p->taps;
-    c->depth = c->few ? c->axis[W].kernel * p->in_channels : p->in_channels;
+    c->depth = c->few     ? c->axis[W].kernel * p->in_channels
+               : c->pairs ? hn_gemm_pairs_words(p->in_channels)
+                          : p->in_channels;
     measure(c);
     s->in[0].want = c->planar ? NULL : hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
     for (int i = 0; i < c->epilogue.n; i++)
         if (c->epilogue.op[i].kind == HN_EPILOGUE_ADD)
             s->in[c->epilogue.op[i].port].want = hn_layout_last(y);
-    const gsize packed =
-        (gsize)(p->group * hn_gemm_kernel_packed(p->taps * p->in_channels, p->out_channels)) * sizeof(float);
+    const gsize packed = (gsize)(p->group * hn_gemm_kernel_packed(c->taps * c->depth, p->out_channels)) * sizeof(float);
     s->scratch_bytes = (gsize)c->threads * c->thread_bytes + (gsize)(p->group * p->in_channels + 16) * sizeof(float);
+    if (c->pairs && !c->direct)
+        s->scratch_bytes += (gsize)(p->batch * p->x_plane * p->group * c->depth) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
-        return hn_pack_own(s, 1, pack_weights, variant_of(c), packed, c, &c->weights, error);
+        return (c->pairs ? hn_pack_normal : hn_pack_own)(s, 1, pack_weights, variant_of(c), packed, c, &c->weights,
+                                                         error);
     s->scratch_bytes += packed; /* at each run */
     return TRUE;
 }
@@ -309,8 +342,8 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
             const int64_t g = u / c->panels, j = u % c->panels * width, m = g * oc + j;
             t.cols = (int)MIN(width, oc - j);
             t.channel = m;
-            const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t.cols);
-            t.a_at = g * c->plan.in_channels + tap * c->a_step;
+            const HnGemmKernelFn *fns = c->pairs ? hn_gemm_pairs_fns(t.cols) : hn_gemm_kernel_fns(t.cols);
+            t.a_at = (c->pairs ? g * c->depth : g * c->plan.in_channels) + tap * c->a_step;
             t.b = r->weights + (u * c->taps + tap) * c->depth * width;
             t.bias = r->bias != NULL ? r->bias + m : NULL;
             for (int64_t i = 0, from = 0, n; i < strips; i++, from += n) { /* the first `more` have a row more */
@@ -443,6 +476,8 @@ static void conv_part(Run *r, int part, int parts)
         HnGemmBlocked g = { .m = c->pixels,
                             .n = p->out_channels,
                             .k = p->in_channels,
+                            .pairs = c->pairs,
+                            .room = c->pairs ? (float *)(gpointer)(a + c->taps * c->block) : NULL,
                             .a = r->x,
                             .b = r->weights,
                             .c = r->y,
@@ -471,6 +506,20 @@ static void conv_part(Run *r, int part, int parts)
     const int64_t i = part / across, j = part % across, u0 = units * j / across, u1 = units * (j + 1) / across;
     if (i < down && u0 < u1)
         by_pointers(r, a, c->pixels * i / down, c->pixels * (i + 1) / down, u0, u1);
+}
+
+/* The source as words, into `to`. */
+static void round_source(Run *r, float *to)
+{
+    const Conv *c = r->c;
+    const int64_t pixels = c->plan.batch * c->plan.x_plane, channels = c->plan.group * c->plan.in_channels;
+    const int64_t pitch = c->plan.group * c->depth;
+#pragma omp parallel for num_threads(c->threads)
+    for (int t = 0; t < c->threads; t++)
+        for (int64_t i = pixels * t / c->threads; i < pixels * (t + 1) / c->threads; i++)
+            hn_gemm_pairs_row(to + i * pitch, r->x + i * r->x_pitch, channels);
+    r->x = to;
+    r->x_pitch = pitch;
 }
 
 static gboolean conv_run(HnStep *s, GError **error)
@@ -503,6 +552,8 @@ static gboolean conv_run(HnStep *s, GError **error)
         r.add = hn_cpu_data(&s->in[c->end.add_port]);
         r.add_pitch = hn_slot_pitch(s->in[c->end.add_port].slot);
     }
+    if (c->pairs && !c->direct)
+        round_source(&r, (float *)(gpointer)(scratch + (gsize)c->threads * c->thread_bytes));
     if (c->threads == 1) {
         conv_part(&r, 0, 1);
         return TRUE;

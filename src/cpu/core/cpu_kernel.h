@@ -42,7 +42,8 @@ int hn_cpu_threads_for(const HnStep *s, double flops);
  * than our kernels to use them, for its threads wait for each other, milliseconds while somebody else holds a CPU. */
 HnCpu *hn_cpu_begin(const HnStep *s, double flops);
 /* The step is left to oneDNN, which rounds the operands of so large a product to bf16 and multiplies them in the
- * processor's matrix units (AMX): the session allows it, and there are such units. */
+ * processor's matrix units (AMX): the session allows it, and there are such units. Without them kernels multiply pairs
+ * of bf16 themselves (cpu/gemm/gemm_pairs.h). */
 gboolean hn_cpu_in_bf16(const HnStep *s, double flops);
 /* Turns a status other than success into an error that names the step's node. */
 gboolean hn_cpu_check(dnnl_status_t status, const HnStep *s, GError **error);

@@ -12,8 +12,11 @@
 static void cap_isa(HnOneDnn *t)
 {
     static const dnnl_cpu_isa_t isa[] = {
-        [HN_ISA_NONE] = dnnl_cpu_isa_sse41,          [HN_ISA_AVX2] = dnnl_cpu_isa_avx2,
-        [HN_ISA_AVX512] = dnnl_cpu_isa_avx512_core,  [HN_ISA_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
+        [HN_ISA_NONE] = dnnl_cpu_isa_sse41,
+        [HN_ISA_AVX2] = dnnl_cpu_isa_avx2,
+        [HN_ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+        [HN_ISA_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
+        [HN_ISA_BF16] = dnnl_cpu_isa_avx512_core_bf16,
         [HN_ISA_AMX] = dnnl_cpu_isa_avx512_core_amx,
     };
     t->isa = hn_cpu_lowest_isa();

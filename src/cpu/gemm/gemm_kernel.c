@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/core/vec.h"
+#include "cpu/gemm/gemm_pairs.h"
 
 #define HN_LOOPS "cpu/gemm/gemm_kernel_loops.h"
 #include "base/every_level.h"
@@ -98,13 +99,26 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 #define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
 #define NEAR_B (128 * 1024 / 4)  /* ... and so few elements of B are read anew for each block */
 
+/* What tiles see as k, below too: with pairs, words. */
+static int64_t depth_of(const HnGemmBlocked *g)
+{
+    return g->pairs ? hn_gemm_pairs_words(g->k) : g->k;
+}
+
+/* Rows of A lie side by side, not their elements. */
+static gboolean is_turned(const HnGemmBlocked *g)
+{
+    return g->room != NULL && g->a_k > 1;
+}
+
 /* Rows [from, to) of the t->cols columns from c on, elements [k, k + t->k) of each product. */
 static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from, int64_t to, int64_t c, int64_t k)
 {
     const int64_t most = g->b_pitch != 0 ? HN_GEMM_KERNEL_LOOSE_ROWS : hn_gemm_kernel_rows();
     const int64_t strips = (to - from + most - 1) / most, each = (to - from) / strips, more = (to - from) % strips;
-    const gboolean last = k + t->k >= g->k;
-    const HnGemmKernelFn *fns = hn_gemm_kernel_fns(t->cols);
+    const int64_t whole = depth_of(g);
+    const gboolean last = k + t->k >= whole, turned = is_turned(g);
+    const HnGemmKernelFn *fns = g->pairs ? hn_gemm_pairs_fns(t->cols) : hn_gemm_kernel_fns(t->cols);
     /* the next columns' panel is brought closer, a part by each strip: memory is slower than the products of one */
     const gboolean ahead = g->b_pitch == 0 && g->panels == NULL;
     const int64_t cols = hn_gemm_kernel_cols();
@@ -120,11 +134,11 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     for (int64_t s = 0, i = from, n; s < strips; s++, i += n) { /* the first `more` have a row more */
         n = each + (s < more);
         const float *const packed = g->room != NULL ? g->room + (i - from) * t->k : NULL;
-        t->a_k = packed != NULL ? n : g->a_k;
+        t->a_k = turned ? n : packed != NULL ? 1 : g->a_k;
         for (int64_t r = 0; r < n; r++)
-            a[r] = packed != NULL ? packed + r : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
+            a[r] = packed != NULL ? packed + r * (turned ? 1 : t->k) : g->a + (i + r) * g->a_pitch + k * MAX(g->a_k, 1);
         t->c = g->c + i * g->c_pitch + c;
-        t->next = ahead ? t->b + g->k * cols + t->k * cols * s / strips : NULL;
+        t->next = ahead ? t->b + whole * cols + t->k * cols * s / strips : NULL;
         t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
         fns[n - 1](t);
     }
@@ -155,6 +169,28 @@ static void loose_strips(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t fr
 }
 
 #define PACK_DEPTH 32 /* rows of a transposed A whose lines stay close until the next strip reads on */
+
+/* Rows [from, to) of A, words [k, k + depth), as strips_of() takes them: n columns side by side of a strip of n rows
+ * that is transposed. */
+static void pack_pairs(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
+{
+    const int64_t most = hn_gemm_kernel_rows(), strips = (to - from + most - 1) / most;
+    const int64_t each = (to - from) / strips, more = (to - from) % strips, end = MIN(g->k, 2 * (k + depth));
+    if (!is_turned(g)) {
+        for (int64_t i = from; i < to; i++)
+            hn_gemm_pairs_row(g->room + (i - from) * depth, g->a + i * g->a_pitch + 2 * k, end - 2 * k);
+        return;
+    }
+    for (int64_t at = 2 * k; at < end; at += 2 * PACK_DEPTH)
+        for (int64_t s = 0, i = from, n; s < strips; s++, i += n) {
+            n = each + (s < more);
+            for (int64_t e = at; e < MIN(end, at + 2 * PACK_DEPTH); e += 2) {
+                const float *const first = g->a + i + e * g->a_k;
+                hn_gemm_pairs_rows(g->room + (i - from) * depth + (e / 2 - k) * n, first,
+                                   e + 1 < g->k ? first + g->a_k : NULL, n);
+            }
+        }
+}
 
 /* Rows [from, to) of a transposed A, elements [k, k + depth), into strips as strips_of() takes them. */
 static void pack_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
@@ -199,13 +235,16 @@ static void gemm_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t
         float *const panel = g->panels != NULL ? g->panels + c * depth : NULL;
         HnGemmKernelArgs t = { .taps = 1,
                                .k = depth,
-                               .b = panel != NULL ? panel : g->b + c * g->k + k * cols,
+                               .b = panel != NULL ? panel : g->b + c * depth_of(g) + k * cols,
                                .b_pitch = cols,
                                .bias = g->bias != NULL ? g->bias + c : NULL,
                                .add_pitch = g->add_pitch,
                                .c_pitch = g->c_pitch,
                                .cols = (int)MIN(cols, c1 - c) };
-        if (panel != NULL && pack)
+        if (panel != NULL && pack && g->pairs)
+            hn_gemm_pairs_pack(panel, g->b + 2 * k * g->b_row + c * g->b_col, g->b_row, g->b_col,
+                               MIN(2 * depth, g->k - 2 * k), t.cols);
+        else if (panel != NULL && pack)
             hn_gemm_kernel_pack(panel, g->b + k * g->b_row + c * g->b_col, g->b_row, g->b_col, depth, t.cols);
         if (g->b_pitch == 0)
             strips_of(g, &t, from, to, c, k);
@@ -217,20 +256,20 @@ static void gemm_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t
 /* Rows [r0, r1) and columns [c0, c1) of the result; c0 is the first of a panel. */
 static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
-    const int64_t max_rows = hn_gemm_kernel_rows();
+    const int64_t max_rows = hn_gemm_kernel_rows(), whole = depth_of(g);
     int64_t depth;
-    block_of(g->k, g->room != NULL || g->panels != NULL ? PACK_K : BLOCK_K, &depth);
+    block_of(whole, g->room != NULL || g->panels != NULL ? PACK_K : BLOCK_K, &depth);
     const int64_t longer = 2 * depth <= g->n && depth * g->n <= NEAR_B ? g->n : depth;
     const int64_t most = MAX(4, BLOCK_A / longer / max_rows) * max_rows;
-    const int64_t blocks = (r1 - r0 + most - 1) / most, turns = MAX(1, (g->k + depth - 1) / depth);
+    const int64_t blocks = (r1 - r0 + most - 1) / most, turns = MAX(1, (whole + depth - 1) / depth);
     for (int64_t i = 0; i < blocks * turns; i++) { /* panels that are packed on the way serve all blocks of rows */
         const int64_t block = g->panels != NULL ? i % blocks : i / turns,
                       k = (g->panels != NULL ? i / blocks : i % turns) * depth;
         const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
         if (g->room != NULL)
-            pack_block(g, from, to, k, MIN(depth, g->k - k));
-        gemm_block(g, from, to, c0, c1, k, MIN(depth, g->k - k), block == 0);
-        if (g->done != NULL && k + depth >= g->k)
+            (g->pairs ? pack_pairs : pack_block)(g, from, to, k, MIN(depth, whole - k));
+        gemm_block(g, from, to, c0, c1, k, MIN(depth, whole - k), block == 0);
+        if (g->done != NULL && k + depth >= whole)
             g->done(g->data, from, to - from, c0, c1 - c0);
     }
 }

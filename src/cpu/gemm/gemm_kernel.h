@@ -75,6 +75,7 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 /* c[m, n] = a[m, k] * b[k, n] and what the tiles begin and end with. */
 typedef struct {
     int64_t m, n, k;
+    gboolean pairs; /* products of bf16 (cpu/gemm/gemm_pairs.h): b is packed so, or on the way, and there is room */
     const float *a, *b;
     float *c;
     int64_t b_pitch; /* 0: b is packed; else elements from row to row of a plain b, which pays for a few rows of c */
@@ -83,9 +84,10 @@ typedef struct {
     int64_t b_row, b_col;
     int64_t a_pitch, c_pitch; /* elements from row to row */
     int64_t a_k;              /* elements from k to k of a; 0: 1. Where that is not 1, a_pitch is, and b is packed: */
-    float *room;              /* hn_gemm_kernel_room() floats that this part has for itself; NULL: a is read as it is */
-    const float *bias;        /* [n] or NULL */
-    const float *add;         /* [m][add_pitch] or NULL */
+    float
+        *room; /* hn_gemm_kernel_room() floats that this part has for itself, with `pairs` too; NULL: a is read as is */
+    const float *bias; /* [n] or NULL */
+    const float *add;  /* [m][add_pitch] or NULL */
     int64_t add_pitch;
     gboolean accumulate;
     const HnPost *post; /* [posts], of channels [0, n) */
@@ -97,7 +99,7 @@ typedef struct {
     gpointer data;
 } HnGemmBlocked;
 
-/* Floats that a part of a product of a transposed A, m x k, packs blocks of it into. */
+/* Floats that a part of a product packs blocks of A, m x k, into. Of pairs, k are the words here and below. */
 int64_t hn_gemm_kernel_room(int64_t m, int64_t k);
 /* Floats that a part of a product packs b, k x n, into on the way. */
 int64_t hn_gemm_kernel_panels(int64_t k, int64_t n);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "cpu/gemm/gemm_kernel.h"
+#include "cpu/gemm/gemm_pairs.h"
 #include "cpu/sparse/sparse_product.h"
 #include "op/index.h"
 
@@ -138,9 +138,9 @@ static void pack_rights(void *to, const HnTensor *b, gconstpointer data)
     const HnMatrices *m = &p->matrices;
     const int64_t k = m->a[m->ndim - 1], n = m->y[m->ndim - 1];
     for (int64_t i = 0; i < p->rights; i++)
-        hn_gemm_kernel_pack((float *)to + i * p->packed_right,
-                            (const char *)b->data + i * k * n * (int64_t)sizeof(float), m->b_strides[m->ndim - 2],
-                            m->b_strides[m->ndim - 1], k, n);
+        (p->pairs ? hn_gemm_pairs_pack : hn_gemm_kernel_pack)(
+            (float *)to + i * p->packed_right, (const char *)b->data + i * k * n * (int64_t)sizeof(float),
+            m->b_strides[m->ndim - 2], m->b_strides[m->ndim - 1], k, n);
 }
 
 static void place_stacks(HnSgemm *p)
@@ -172,25 +172,30 @@ int hn_sgemm_take_shift(HnSgemm *p)
     return 1;
 }
 
+#define LEAST_PAIRS 16 /* elements of a sum, columns: fewer do not pay for rounding */
+
 static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
 {
     const HnMatrices *m = &p->matrices;
     const int r = m->ndim - 2, c = m->ndim - 1;
     place_stacks(p);
-    p->packed_right = hn_gemm_kernel_packed(m->a[c], m->y[c]);
     p->threads = hn_cpu_threads_for(s, flops_of(m));
     p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
     p->loose = !hn_slot_is_weight(s->in[1].slot) && m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;
-    if (m->a[c] > 1 && m->a_strides[c] != 1 && !p->loose)
-        p->room = hn_gemm_kernel_room(m->y[r], m->a[c]);
+    p->pairs = s->bf16 && hn_gemm_pairs_may() && !p->loose && MIN(m->a[c], m->y[c]) >= LEAST_PAIRS;
+    p->depth = p->pairs ? hn_gemm_pairs_words(m->a[c]) : m->a[c];
+    p->packed_right = hn_gemm_kernel_packed(p->depth, m->y[c]);
+    if (p->pairs || (m->a[c] > 1 && m->a_strides[c] != 1 && !p->loose))
+        p->room = hn_gemm_kernel_room(m->y[r], p->depth);
     p->end = hn_epilogue_end(&p->epilogue, hn_sgemm_take_shift(p));
     p->posts = hn_epilogue_posts(&p->epilogue, &p->end, p->post);
     s->scratch_bytes = (gsize)(p->threads * p->room) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
-        return hn_pack_own(s, 1, pack_rights, m->b_strides[c] != 1,
-                           (gsize)(p->rights * p->packed_right) * sizeof(float), p, &p->packed, error);
+        return (p->pairs ? hn_pack_normal : hn_pack_own)(s, 1, pack_rights, (m->b_strides[c] != 1) + 2 * p->pairs,
+                                                         (gsize)(p->rights * p->packed_right) * sizeof(float), p,
+                                                         &p->packed, error);
     p->once = !p->loose && p->rights == p->stacks;
-    p->right = p->loose ? 0 : p->once ? hn_gemm_kernel_panels(m->a[c], m->y[c]) : p->packed_right;
+    p->right = p->loose ? 0 : p->once ? hn_gemm_kernel_panels(p->depth, m->y[c]) : p->packed_right;
     s->scratch_bytes += (gsize)((p->whole && !p->once ? 1 : p->threads) * p->right) * sizeof(float);
     return TRUE;
 }
@@ -221,6 +226,7 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
     HnGemmBlocked g = { .m = rows,
                         .n = n,
                         .k = k,
+                        .pairs = p->pairs,
                         .a = run->a + p->a_at[i],
                         .b = b,
                         .c = run->y + here.row * n,
@@ -258,7 +264,8 @@ static const float *right_of(const Run *run, int64_t i, float *to, int part, int
     const int64_t end = MIN(n, panels * (part + 1) / parts * cols), row = m->b_strides[m->ndim - 2];
     const int64_t col = m->b_strides[m->ndim - 1];
     if (from < end)
-        hn_gemm_kernel_pack(to + from * k, run->b + p->b_at[i] + from * col, row, col, k, end - from);
+        (p->pairs ? hn_gemm_pairs_pack : hn_gemm_kernel_pack)(to + from * p->depth, run->b + p->b_at[i] + from * col,
+                                                              row, col, k, end - from);
     return to;
 }
 

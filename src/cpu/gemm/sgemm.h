@@ -34,6 +34,8 @@ typedef struct {
     int64_t stacks;       /* matrices of y */
     int64_t *a_at, *b_at; /* [stacks]: where in a and b its operands begin */
     int64_t rights;       /* matrices of b */
+    gboolean pairs;       /* products of bf16 (cpu/gemm/gemm_pairs.h) */
+    int64_t depth;        /* of packed matrices: elements of a sum, or words of two */
     int64_t packed_right; /* floats of one in panels */
     gboolean whole;       /* threads share each product, not the stacks */
     gboolean loose;       /* b is read as it is */
