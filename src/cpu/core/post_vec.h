@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(post)(const H
     case HN_POST_SIGMOID:
         return one / HN_V(vec_logistic)(v);
     case HN_POST_SWISH:
-        return v / HN_V(vec_logistic)(HN_VMUL(u, v));
+        return HN_VMUL(v, one / HN_V(vec_logistic)(HN_VMUL(u, v))); /* as Sigmoid and Mul do it, to the bit */
     case HN_POST_GELU:
         return HN_V(vec_gelu)(v);
     }

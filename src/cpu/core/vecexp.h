@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_exp_share
     return HN_VMUL(p, scale);
 }
 
-/* 1 + e^-v, by which 1 or v is divided for sigmoid or swish */
+/* 1 + e^-v, by which 1 is divided for sigmoid and swish */
 static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_logistic)(HN_VEC v)
 {
     HN_VEC scale;

@@ -76,7 +76,7 @@ DEFINE_FN(do_thresholdedrelu, v > a ? v : v != v ? v : 0.0f)
 
 DEFINE_VEC(do_gelu, HN_V(vec_gelu)(v))
 DEFINE_VEC(do_sigmoid, HN_VSET(1) / HN_V(vec_logistic)(v))
-DEFINE_VEC(do_swish, v / HN_V(vec_logistic)(HN_VMUL(HN_VSET(a), v)))
+DEFINE_VEC(do_swish, HN_VMUL(v, HN_VSET(1) / HN_V(vec_logistic)(HN_VMUL(HN_VSET(a), v)))) /* as Sigmoid and Mul do it */
 
 static HN_TARGET void HN_V(do_clip)(const float *x, float *y, int64_t n, float a, float b)
 {
