@@ -14,6 +14,7 @@ for need in debootstrap lintian dh unshare; do
     command -v "$need" >/dev/null || skip "no $need: apt-get install debootstrap debhelper lintian"
 done
 [ "$(id -u)" = 0 ] || skip 'only root can enter it'
+unshare --mount true 2>/dev/null || skip 'nothing can be mounted here'
 clean=$PWD/build-package/bookworm build=${HONE_BUILD:-build} tmp=$(mktemp -d) n=0
 root=$tmp/root
 trap 'rm -rf "$tmp"' EXIT
@@ -95,7 +96,7 @@ no_cuda() { cuda 2>&1 | grep 'its kernels are not installed'; }
 purge() { apt purge 'hone*' 'libhone*' && apt autoremove --purge; }
 nothing_left() {
     files "$tmp/after"
-    ! diff "$tmp/before" "$tmp/after" | grep '^[<>]'
+    [ -s "$tmp/before" ] && [ -s "$tmp/after" ] && ! diff "$tmp/before" "$tmp/after" | grep '^[<>]'
 }
 
 [ "${1-}" = --made ] || tell 'packages are made' scripts/package deb
@@ -120,8 +121,14 @@ if made hone-cuda && [ -e "$root/srv/libhone-emucuda.so" ]; then
     tell 'says that it has no kernels for GPUs' no_cuda
     tell 'takes them' install "hone-cuda_$version"
     tell 'runs them on the emulated device' cuda
+else
+    echo "ok $((n += 1)) - package: kernels for GPUs # SKIP there was no nvcc, or there is no emulated device in $build"
 fi
-! made hone-onednn || tell 'takes oneDNN' install "hone-onednn_$version"
+if made hone-onednn; then
+    tell 'takes oneDNN' install "hone-onednn_$version"
+else
+    echo "ok $((n += 1)) - package: oneDNN # SKIP there was none in .deps"
+fi
 tell 'gives all of it back' purge
 tell 'nothing is left' nothing_left
 echo "1..$n"

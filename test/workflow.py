@@ -36,7 +36,7 @@ def main(path, temp, *settings):
     files = {name: os.path.join(temp, name.lower()) for name in ("GITHUB_PATH", "GITHUB_STEP_SUMMARY")}
     for name in files.values():
         open(name, "w").close()
-    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "RUNNER_TEMP": temp, **names, **files}
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", temp), "RUNNER_TEMP": temp, **names, **files}
     status = 0
     for step in job["steps"]:
         what = step.get("name", step.get("uses", "a step"))
@@ -49,7 +49,7 @@ def main(path, temp, *settings):
             done = subprocess.run(["bash", "-e", "-c", step["run"]], env={**env, **step.get("env", {})})
             status = status or done.returncode
             with open(files["GITHUB_PATH"]) as f:
-                added = f.read().split()
+                added = f.read().splitlines()
             env["PATH"] = ":".join(added[::-1] + [os.environ["PATH"]])
     with open(files["GITHUB_STEP_SUMMARY"]) as f:
         print(f.read(), end="")

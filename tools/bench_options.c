@@ -36,7 +36,9 @@ static gboolean parse_length(const BenchParams *p, HnMeasureOptions *o, GError *
            hn_tool_usage(error, "option '--ci' needs a part of the median, such as 1%");
 }
 
-static gboolean parse_part(const char *option, const char *text, double *x, GError **error)
+#define MOST_SLOWER 1e4 /* of --fail-if-slower: 10,000 times */
+
+static gboolean parse_part(const char *option, const char *text, double most, double *x, GError **error)
 {
     double part;
     if (!text)
@@ -45,8 +47,9 @@ static gboolean parse_part(const char *option, const char *text, double *x, GErr
         g_prefix_error(error, "option '%s': ", option);
         return FALSE;
     }
-    if (!(part > 0 && part < 1)) {
-        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '%s' needs a part above 0, such as 2%%", option);
+    if (!(part > 0 && part < most)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_USAGE, "option '%s' needs a part above 0 and below %.0f %%, such as 2%%",
+                    option, most * 100);
         return FALSE;
     }
     *x = part;
@@ -241,8 +244,8 @@ gboolean bench_options(Bench *b, GError **error)
     }
     b->margin = 0.02;
     b->ci_given = p->ci != NULL;
-    if (!parse_length(p, &b->measure, error) || !parse_part("--margin", p->margin, &b->margin, error) ||
-        !parse_part("--fail-if-slower", p->fail_if_slower, &b->gate, error))
+    if (!parse_length(p, &b->measure, error) || !parse_part("--margin", p->margin, 1, &b->margin, error) ||
+        !parse_part("--fail-if-slower", p->fail_if_slower, MOST_SLOWER, &b->gate, error))
         return FALSE;
     if (!parse_words(b, error) || (p->plot && !hn_plot_check(p->plot, error)))
         return FALSE;

@@ -107,7 +107,7 @@ uses() {
     for model in outside inside; do
         succeeds hone-inspect $model.onnx
         [[ $output == *"can be computed"* || $output == *"every operator is known"* ]] || explain
-        uses 200 100000 hone-inspect $model.onnx
+        uses 2000 100000 hone-inspect $model.onnx
     done
     rm -f outside.bin inside.onnx
     command -v dot || skip 'there is no graphviz here'
