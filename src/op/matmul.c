@@ -412,6 +412,8 @@ static void matmulinteger_ref(HnEval *e)
         integer_product(e, &p, 0, hn_eval_in(e, 2), 1, hn_eval_in(e, 3), y);
 }
 
+#define MOST_ONES (1 << 20)
+
 /* A zero point for each sample: of the product with what is to be subtracted, so many times the sums of the columns. */
 static void zero_points_apart(HnBatch *b)
 {
@@ -422,7 +424,12 @@ static void zero_points_apart(HnBatch *b)
         return;
     }
     const int64_t dims[] = { 1, w->dims[MAX(rank - 2, 0)].n };
-    HnTensor *ones = hn_tensor_new(a->dtype, a->rank > 1 ? 2 : 1, dims + (a->rank <= 1), NULL, NULL);
+    HnTensor *ones =
+        dims[1] <= MOST_ONES ? hn_tensor_new(a->dtype, a->rank > 1 ? 2 : 1, dims + (a->rank <= 1), NULL, NULL) : NULL;
+    if (ones == NULL) {
+        hn_batch_fail(b, "sums of %" PRId64 " products are too long", dims[1]);
+        return;
+    }
     for (int64_t i = 0; i < ones->n; i++)
         hn_tensor_set_f64(ones, i, 1);
     HnValue *wz = hn_batch_has(b, 3) ? b->in[3].v : NULL, *z = b->in[2].v;

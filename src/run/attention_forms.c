@@ -22,6 +22,8 @@ const char *hn_attention_forms(const HnStep *s, HnAttentionForm f[4], int64_t *p
 {
     const HnAttention *p = s->params;
     const HnTensor *cache = hn_step_in(s, PAST_K);
+    if (hn_step_out(s, 0) == NULL)
+        return "no results are wanted";
     if (!hn_attention_operand(hn_step_in(s, Q), p->q_heads, &f[Q]) ||
         !hn_attention_operand(hn_step_in(s, K), p->kv_heads, &f[K]) ||
         !hn_attention_operand(hn_step_in(s, V), p->kv_heads, &f[V]) ||

@@ -716,6 +716,18 @@ static void test_moves(void)
     check("opset 18 graph g(%x:i64[2,9]) -> (%y) { %y = OneHot(%x, d:i64={5}, v:f32[2]={0,1}) axis=1 }");
 }
 
+/* Nobody wants the first result: ref makes the others. */
+static void test_no_first_result(void)
+{
+    compare("opset 17 graph g(%%x:f32[3,8]) -> (%%m, %%i) { -, %%m, %%i = LayerNormalization(%%x, s:f32[8]) }");
+    compare(
+        "opset 15 graph g(%%x:f32[2,4,6]) -> (%%m, %%v) { -, %%m, %%v = BatchNormalization(%%x, s:f32[4], t:f32[4], "
+        "a:f32[4], b:f32[4]) training_mode=1 }");
+    compare(
+        "opset 23 graph g(%%q:f32[1,2,3,4], %%k:f32[1,2,5,4], %%v:f32[1,2,5,4], %%a:f32[1,2,2,4], %%b:f32[1,2,2,4]) "
+        "-> (%%c, %%d) { -, %%c, %%d = Attention(%%q, %%k, %%v, -, %%a, %%b) }");
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
@@ -741,6 +753,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/conv-planar", test_conv_planar);
     g_test_add_func("/cpu/shares", test_shares);
     g_test_add_func("/cpu/gates", test_gates);
+    g_test_add_func("/cpu/no-first-result", test_no_first_result);
     g_test_add_func("/cpu/bf16", test_bf16);
     g_test_add_func("/cpu/bf16-operands", test_bf16_operands);
     g_test_add_func("/cpu/not-fused", test_not_fused);

@@ -65,5 +65,5 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(vec_gelu)(HN_
         q = HN_VFMA(q, f, HN_VSET(power[i]));
     const HN_VEC near = HN_VMAX(HN_VSET(0), HN_VMUL(HN_VSET(10.75f) - a, HN_VSET(0x1p60f))); /* 0 beyond 10.75 */
     const HN_VEC y = HN_VMIN(near, HN_VMUL(q, HN_VPOWER(shifted)));
-    return HN_VFNMA(c, y, HN_VMAX(HN_VSET(0), v));
+    return HN_VFNMA(HN_VMAX(c, HN_VSET(0) - v), y, HN_VMAX(HN_VSET(0), v)); /* NaN of minus infinity */
 }

@@ -214,6 +214,7 @@ static const char *train_reject(const HnStep *s)
     const HnBatchNorm *p = s->params;
     const char *reason = norm_reject(s, X, SCALE, VAR);
     return reason != NULL                   ? reason
+           : hn_step_out(s, Y) == NULL      ? "no normalized elements are wanted"
            : !p->training || p->per_element ? "not the moments of the batch"
            : s->n_out > 3 && !p->inverse    ? "an old form that saves the variance"
                                             : NULL;

@@ -51,6 +51,8 @@ static const char *layernorm_reject(const HnStep *s)
     const char *reason = hn_cpu_reject_f32(s);
     if (reason != NULL)
         return reason;
+    if (hn_step_out(s, 0) == NULL)
+        return "no normalized elements are wanted";
     const HnTensor *x = hn_cpu_in(s, 0), *scale = hn_cpu_in(s, 1), *bias = hn_cpu_in(s, 2);
     int axis = norm_axis(s);
     if ((scale != NULL && !hn_is_norm_row(scale, x, axis)) || (bias != NULL && !hn_is_norm_row(bias, x, axis)))
