@@ -225,6 +225,8 @@ static gboolean asks_for_more(const Bench *b)
         return TRUE;
     if (p->batch_max || p->training.train || p->steps > 0 || p->plot)
         return TRUE;
+    if (p->raw || p->margin || b->fail_on_noise)
+        return TRUE;
     return p->baseline || p->instances || b->gate > 0;
 }
 
@@ -235,7 +237,7 @@ gboolean bench_churn_check(const Bench *b, GError **error)
     if (asks_for_more(b))
         return hn_tool_usage(error, "option '--churn' goes with models in files, random data and one stream, and "
                                     "without '--train', '--batch-max', '--steps', '--plot', '--baseline', "
-                                    "'--instances' and '--fail-if-slower'");
+                                    "'--instances', '--fail-if-slower', '--on-noise', '--margin' and '--raw'");
     for (guint i = 0; i < b->points->len; i++)
         for (guint k = i + 1; k < b->points->len; k++)
             if (beside(b->points->pdata[i], b->points->pdata[k]))

@@ -324,7 +324,8 @@ gboolean distill_tune(Distill *q, GError **error)
         return FALSE;
     const gboolean known = hn_journal_resumed(t->journal) > 0;
     if (known)
-        hn_context_note(q->ctx, 1, "goes on with what the journal knows of %u", hn_journal_resumed(t->journal));
+        hn_context_note(q->ctx, 1, "goes on with %u trials of the journal",
+                        hn_journal_resumed(t->journal) - 1); /* the forecast is none */
     else if (!distill_plan_time(q, q->time_budget, &t->cost, t->journal, error))
         return FALSE;
     if (p->tune > 0 && !search(t, q, error))

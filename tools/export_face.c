@@ -245,14 +245,15 @@ static void keep_given(const Export *e, const HnModel *m, GPtrArray *names, GPtr
     g_ptr_array_add(names, NULL);
 }
 
-static gboolean check(Export *e, const HnModel *m, GError **error)
+/* shapes: what is said of m. */
+static gboolean check(Export *e, const HnModel *m, const HnShapes *shapes, GError **error)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new(), tensors = g_ptr_array_new();
     keep_given(e, m, names, tensors);
     const HnFaceCheck c = { .backend = e->backend,
                             .threads = e->ctx->common.threads,
                             .seed = e->ctx->common.seed,
-                            .shapes = e->overrides ? NULL : e->shapes,
+                            .shapes = e->overrides ? NULL : shapes,
                             .given_names = (const char *const *)names->pdata,
                             .given = (HnTensor *const *)tensors->pdata,
                             .rtol = e->p->rtol,
@@ -282,11 +283,11 @@ gboolean export_make_face(Export *e, HnModel *m, GError **error)
     hn_model_drop_defaults(m);
     hn_face_tie(m, e->face);
     e->u8_said = pixels_said(e->face);
-    if (!hn_face_change(m, e->face, e->ctx->budget, &e->faced, error) || !raw_pixels(e, error) ||
-        !export_take_inputs(e, e->faced.model, error) || !check(e, m, error))
+    if (!hn_face_change(m, e->face, e->ctx->budget, &e->faced, error) || !raw_pixels(e, error))
         return FALSE;
+    g_autoptr(HnShapes) of_m = hn_shapes_copy(e->shapes);
     translate_shapes(e, m);
-    return TRUE;
+    return export_take_inputs(e, e->faced.model, error) && check(e, m, of_m, error);
 }
 
 gboolean export_has_face(const Export *e)

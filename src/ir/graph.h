@@ -336,6 +336,15 @@ static inline HnValue *hn_node_out(const HnNode *n, int i)
 {
     return i >= 0 && (guint)i < n->out->len ? (HnValue *)n->out->pdata[i] : NULL;
 }
+
+/* The first of its results that there is; NULL: it has none. */
+static inline HnValue *hn_node_result(const HnNode *n)
+{
+    for (guint k = 0; k < n->out->len; k++)
+        if (n->out->pdata[k] != NULL)
+            return n->out->pdata[k];
+    return NULL;
+}
 /* A copy of n at the end of `to`, the graphs in its attributes included; weights are shared. `values` tells which
  * values stand for those that n and its sub-graphs use (HnValue * -> HnValue *); others are made, under the same names,
  * and added to it. */

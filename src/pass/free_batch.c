@@ -145,7 +145,7 @@ gboolean hn_free_check_out(HnFreeWalk *f, const HnValue *y, HnType *was, HnBatch
 
 static int wish_of(const HnFreeWalk *f, const HnNode *n)
 {
-    const HnValue *y = hn_node_out(n, 0);
+    const HnValue *y = hn_node_result(n);
     return y != NULL ? GPOINTER_TO_INT(g_hash_table_lookup(f->wishes, y->name)) : 0;
 }
 
@@ -170,7 +170,7 @@ static gboolean apply_rule(HnFreeWalk *f, HnNode *n, GError **error)
     g_autofree HnValue **y = g_new0(HnValue *, (gsize)b.n_out + 1);
     for (int k = 0; k < b.n_out; k++)
         y[k] = hn_node_out(n, k);
-    g_autofree char *name = g_strdup(y[0] != NULL ? y[0]->name : "");
+    g_autofree char *name = g_strdup(hn_node_result(n) != NULL ? hn_node_result(n)->name : "");
     const guint choices = f->choices->len;
     g_autofree void *params = op->params_size > 0 ? g_memdup2(n->params, op->params_size) : NULL;
     b.params = params;
@@ -461,16 +461,15 @@ static GHashTable *upstream(HnNode *n)
     GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) todo = g_ptr_array_new();
-    for (; n != NULL; n = n->graph->holder) {
+    for (; n != NULL; n = n->graph->holder)
         g_ptr_array_add(todo, n);
-        for (guint k = 0; k < n->out->len; k++)
-            if (n->out->pdata[k] != NULL)
-                g_hash_table_add(names, ((HnValue *)n->out->pdata[k])->name);
-    }
     while (todo->len > 0) {
         const HnNode *at = g_ptr_array_steal_index(todo, todo->len - 1);
         if (!g_hash_table_add(seen, (gpointer)at))
             continue;
+        for (guint k = 0; k < at->out->len; k++) /* one that is not read may name it */
+            if (at->out->pdata[k] != NULL)
+                g_hash_table_add(names, ((HnValue *)at->out->pdata[k])->name);
         g_autoptr(GPtrArray) reads = hn_node_reads(at);
         for (guint i = 0; i < reads->len; i++) {
             const HnValue *v = reads->pdata[i];

@@ -16,7 +16,7 @@ static void count_step(const HnStep *s, int depth, gpointer data)
         return;
     hn_step_cost(s, &cost);
     c->flops += cost.flops;
-    const HnValue *v = s->origin != NULL ? hn_channels_result(s->origin) : NULL;
+    const HnValue *v = s->origin != NULL ? hn_node_result(s->origin) : NULL;
     if (c->by_node == NULL || v == NULL)
         return;
     double *of = g_hash_table_lookup(c->by_node, v->name);

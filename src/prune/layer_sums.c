@@ -120,7 +120,7 @@ gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, G
     if (p->o->memory != NULL && !(add_session(p, p->map->model, names.x, &sessions, error) &&
                                   add_session(p, wanted_model(p), names.y, &sessions, error)))
         return FALSE;
-    *bytes = grams + MAX(sessions, solving);
+    *bytes = grams + (p->o->memory != NULL ? MAX(sessions, solving) : 0);
     return TRUE;
 }
 

@@ -417,18 +417,18 @@ static gboolean repair(Repair *r, HnQuantPlan **p, GError **error)
     if (!r->o->anyway) {
         if (!open_scorer(r, error) || !score_of(r, *p, &score, error))
             return FALSE;
-        log->full = score;
-        log->has_parts = r->o->parts;
+        log->full = log->repaired = score;
         if (r->o->parts && (!score_part(r, *p, HN_PART_WEIGHTS, &log->weights, error) ||
                             !score_part(r, *p, HN_PART_ACTIVATIONS, &log->activations, error)))
             return FALSE;
+        log->has_parts = r->o->parts;
     }
     for (int i = 0; i < HN_REPAIRS && !hn_tune_late(r->o->search->budget); i++) {
         const HnRepair k = r->o->anyway ? units_first[i] : (HnRepair)i;
         if ((r->o->wanted & 1u << k) != 0 && !try_repair(r, k, p, &score, error))
             return FALSE;
+        log->repaired = score;
     }
-    log->repaired = score;
     return TRUE;
 }
 

@@ -41,7 +41,7 @@ static void count_elements(const HnStep *s, int depth, gpointer data)
     (void)depth;
     if (slot != NULL && slot->value != NULL && slot->tensor != NULL)
         at_name(data, slot->value->name)->elements = (double)slot->tensor->n;
-    const HnValue *v = s->origin != NULL ? hn_node_out(s->origin, 0) : NULL;
+    const HnValue *v = s->origin != NULL ? hn_node_result(s->origin) : NULL;
     if (slot != NULL && slot->tensor != NULL && v != NULL)
         at_name(data, v->name)->elements = (double)slot->tensor->n;
 }
@@ -52,7 +52,7 @@ static HnNodeTimes *times_of(const HnProfile *p)
     t->total_ms = p->without.p50;
     for (guint i = 0; i < p->rows->len; i++) {
         const HnProfileRow *row = p->rows->pdata[i];
-        const HnValue *v = row->node != NULL ? hn_node_out(row->node, 0) : NULL;
+        const HnValue *v = row->node != NULL ? hn_node_result(row->node) : NULL;
         const char *name = v != NULL ? v->name : row->node == NULL ? row->name : NULL; /* reorders have a value's */
         if (name != NULL && isfinite(row->ms))
             at_name(t, name)->ms += row->ms;

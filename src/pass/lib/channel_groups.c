@@ -193,19 +193,11 @@ const int *hn_channels_at(const HnChannels *c, const HnValue *v, int *axis, int6
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
-const HnValue *hn_channels_result(const HnNode *n)
-{
-    for (guint k = 0; k < n->out->len; k++)
-        if (n->out->pdata[k] != NULL)
-            return n->out->pdata[k];
-    return NULL;
-}
-
 HnChannelMember *hn_channels_member(HnChannels *c, const HnNode *n, int input)
 {
     HnChannelMember *m = g_new0(HnChannelMember, 1);
     *m = (HnChannelMember){
-        .node = hn_channels_result(n)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1
+        .node = hn_node_result(n)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1
     };
     g_ptr_array_add(c->members, m);
     return m;
@@ -337,7 +329,7 @@ static void bind_proportional(HnChannels *c)
 /* Of recurrent layers the last states may be all that is wanted. */
 static gboolean is_known(const HnChannels *c, const HnNode *n)
 {
-    if (n->op == NULL || hn_channels_result(n) == NULL)
+    if (n->op == NULL || hn_node_result(n) == NULL)
         return FALSE;
     return hn_node_out(n, 0) != NULL || (c->bond == HN_BOND_FATE && n->op->channels.kind == HN_CH_RECURRENT);
 }

@@ -56,8 +56,6 @@ typedef struct {
     const int *in; /* [groups * in_n] */
 } HnChannelMember;
 
-/* The first of a node's results that there is; NULL: it has none. */
-const HnValue *hn_channels_result(const HnNode *n);
 const GPtrArray *hn_channels_members(const HnChannels *c); /* HnChannelMember * */
 
 /* What a Clip's input may reach: HN_BOND_UNIT lets units through as long as no element exceeds it. */

@@ -415,7 +415,7 @@ static guint8 *some_of_each(const HnChannels *c)
 static gboolean lock_node(HnChannels *c, const HnNode *n)
 {
     gboolean news = FALSE;
-    HnNode *own = hn_graph_find(c->model->graph, hn_node_out(n, 0)->name)->producer;
+    HnNode *own = hn_graph_find(c->model->graph, hn_node_result(n)->name)->producer;
     g_autoptr(GPtrArray) all = hn_node_reads(own);
     for (guint k = 0; k < own->out->len; k++)
         g_ptr_array_add(all, own->out->pdata[k]);
