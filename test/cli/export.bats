@@ -492,6 +492,9 @@ one_digit() { [ -f one.onnx ] || hone-export -q "$root/models/digits" one.onnx -
     holds '[.interface[] | .new_name + " " + .new_type] ==
         ["camera u8[1,8,8,1]", "scores_values f32[1,3]", "scores_indices i64[1,3]"]'
     succeeds hone-replay out.onnx one.onnx
+    # sizes are said of the old face, samples are of the new one
+    exports "$root/models/digits" --nhwc-input image --shapes image:2x1x8x8 --input image=random
+    holds '.interface[0].new_type == "f32[N,8,8,1]"'
 }
 
 @test "export: what stands in the way of an interface is named, and nothing is written" {
