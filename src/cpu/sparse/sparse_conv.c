@@ -16,6 +16,8 @@
 #include "cpu/sparse/sparse_rows.h"
 #include "op/conv.h"
 
+#define SMALL_MAPS \
+    2.7 /* what 3x3 over maps too small for Winograd has to gain: plain results slow down their readers */
 #define MOST_OFFSET 1e9 /* elements */
 #define LINE 64         /* bytes: a vector that lies across two of them takes two loads */
 #define MANY_READS 5    /* of a pixel, which a copy pays for then; */
@@ -64,6 +66,15 @@ static gboolean is_point(const HnWindowAxis *a)
     return a->kernel == 1 && a->stride == 1 && a->pad == 0 && a->in == a->out;
 }
 
+/* How many times fewer products than a direct one the dense convolution that would run counts for. */
+static double dense_gain(const HnConvPlan *p, const HnWindowAxis *axis)
+{
+    const gboolean three = p->n == 2 && p->taps == 9 && axis[H].kernel == 3;
+    const gboolean plain = axis[H].stride * axis[W].stride == 1 && axis[H].dilation * axis[W].dilation == 1;
+    const double gain = hn_winograd_gain(p);
+    return three && plain ? MAX(gain, SMALL_MAPS) : gain;
+}
+
 /* NULL: sparse weights pay. */
 static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWindowAxis *axis, HnSparseCount *count)
 {
@@ -74,7 +85,7 @@ static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWin
     if (!hn_sparse_count(w->data, p->out_channels, k, k, 1, HN_SPARSE_LEAST_ZEROS, count))
         return "few weights are 0";
     const HnSparseWork work = { .columns = point ? p->y_plane : (axis[H].out - 1) * line + axis[W].out,
-                                .dense = (double)p->y_plane / hn_winograd_gain(p),
+                                .dense = (double)p->y_plane / dense_gain(p, axis),
                                 .window = !point,
                                 .reorder = s->in[0].slot->layout != NULL ? x->n / p->batch : 0 };
     return hn_sparse_pays(count, &work) ? NULL : "too few weights are 0 to gain by it";
