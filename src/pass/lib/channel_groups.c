@@ -196,9 +196,7 @@ const int *hn_channels_at(const HnChannels *c, const HnValue *v, int *axis, int6
 HnChannelMember *hn_channels_member(HnChannels *c, const HnNode *n, int input)
 {
     HnChannelMember *m = g_new0(HnChannelMember, 1);
-    *m = (HnChannelMember){
-        .node = hn_node_result(n)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1
-    };
+    *m = (HnChannelMember){ .node = hn_node_result(n)->name, .input = input, .axis = -1, .in_axis = -1, .groups = 1 };
     g_ptr_array_add(c->members, m);
     return m;
 }
