@@ -216,14 +216,12 @@ static void measure(Conv *c)
     c->thread_bytes = (c->thread_bytes + 63) / 64 * 64;
 }
 
-#define LEAST_PAIRS 16 /* channels on either side: fewer do not pay for rounding */
-
 static gboolean is_pairs(const Conv *c, const HnStep *s)
 {
     const HnConvPlan *p = &c->plan;
-    if (!s->bf16 || !hn_gemm_pairs_may() || !hn_slot_is_weight(s->in[1].slot) || c->few)
+    if (!s->bf16 || !hn_slot_is_weight(s->in[1].slot) || c->few)
         return FALSE;
-    return MIN(p->in_channels, p->out_channels) >= LEAST_PAIRS && (p->group == 1 || p->in_channels % 2 == 0);
+    return hn_gemm_pairs_pay(p->in_channels, p->out_channels) && (p->group == 1 || p->in_channels % 2 == 0);
 }
 
 static gboolean is_direct(const Conv *c)
@@ -343,7 +341,7 @@ static void compute(const Run *r, const float *const *a, int64_t row, int64_t ro
             t.cols = (int)MIN(width, oc - j);
             t.channel = m;
             const HnGemmKernelFn *fns = c->pairs ? hn_gemm_pairs_fns(t.cols) : hn_gemm_kernel_fns(t.cols);
-            t.a_at = (c->pairs ? g * c->depth : g * c->plan.in_channels) + tap * c->a_step;
+            t.a_at = g * c->depth + tap * c->a_step;
             t.b = r->weights + (u * c->taps + tap) * c->depth * width;
             t.bias = r->bias != NULL ? r->bias + m : NULL;
             for (int64_t i = 0, from = 0, n; i < strips; i++, from += n) { /* the first `more` have a row more */

@@ -170,39 +170,31 @@ static void loose_strips(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t fr
 
 #define PACK_DEPTH 32 /* rows of a transposed A whose lines stay close until the next strip reads on */
 
-/* Rows [from, to) of A, words [k, k + depth), as strips_of() takes them: n columns side by side of a strip of n rows
- * that is transposed. */
-static void pack_pairs(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
+/* Rows [from, to) of a transposed A, elements [k, k + depth), into strips as strips_of() takes them. */
+static void pack_strips(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
 {
     const int64_t most = hn_gemm_kernel_rows(), strips = (to - from + most - 1) / most;
     const int64_t each = (to - from) / strips, more = (to - from) % strips, end = MIN(g->k, 2 * (k + depth));
-    if (!is_turned(g)) {
-        for (int64_t i = from; i < to; i++)
-            hn_gemm_pairs_row(g->room + (i - from) * depth, g->a + i * g->a_pitch + 2 * k, end - 2 * k);
-        return;
-    }
-    for (int64_t at = 2 * k; at < end; at += 2 * PACK_DEPTH)
-        for (int64_t s = 0, i = from, n; s < strips; s++, i += n) {
-            n = each + (s < more);
-            for (int64_t e = at; e < MIN(end, at + 2 * PACK_DEPTH); e += 2) {
-                const float *const first = g->a + i + e * g->a_k;
-                hn_gemm_pairs_rows(g->room + (i - from) * depth + (e / 2 - k) * n, first,
-                                   e + 1 < g->k ? first + g->a_k : NULL, n);
-            }
-        }
-}
-
-/* Rows [from, to) of a transposed A, elements [k, k + depth), into strips as strips_of() takes them. */
-static void pack_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
-{
-    const int64_t most = hn_gemm_kernel_rows(), strips = (to - from + most - 1) / most;
-    const int64_t each = (to - from) / strips, more = (to - from) % strips;
     for (int64_t at = 0; at < depth; at += PACK_DEPTH)
         for (int64_t s = 0, i = from, n; s < strips; s++, i += n) {
             n = each + (s < more);
-            level()->pack_strip(g->room + (i - from) * depth + at * n, g->a + i + (k + at) * g->a_k, g->a_k,
-                                MIN(PACK_DEPTH, depth - at), (int)n);
+            float *const strip = g->room + (i - from) * depth + at * n;
+            const int64_t some = MIN(PACK_DEPTH, depth - at), first = 2 * (k + at);
+            if (g->pairs)
+                hn_gemm_pairs_columns(strip, n, g->a + i + first * g->a_k, g->a_k, MIN(2 * some, end - first), n);
+            else
+                level()->pack_strip(strip, g->a + i + (k + at) * g->a_k, g->a_k, some, (int)n);
         }
+}
+
+static void pack_block(const HnGemmBlocked *g, int64_t from, int64_t to, int64_t k, int64_t depth)
+{
+    if (!g->pairs || is_turned(g)) {
+        pack_strips(g, from, to, k, depth);
+        return;
+    }
+    for (int64_t i = from; i < to; i++) /* rows lie as they are, but for being words */
+        hn_gemm_pairs_row(g->room + (i - from) * depth, g->a + i * g->a_pitch + 2 * k, MIN(2 * depth, g->k - 2 * k));
 }
 
 /* How a product is cut: *depth of its sums, and rows, at a time; `most`: of depth. */
@@ -267,7 +259,7 @@ static void gemm_part(const HnGemmBlocked *g, int64_t r0, int64_t r1, int64_t c0
                       k = (g->panels != NULL ? i / blocks : i % turns) * depth;
         const int64_t from = r0 + (r1 - r0) * block / blocks, to = r0 + (r1 - r0) * (block + 1) / blocks;
         if (g->room != NULL)
-            (g->pairs ? pack_pairs : pack_block)(g, from, to, k, MIN(depth, whole - k));
+            pack_block(g, from, to, k, MIN(depth, whole - k));
         gemm_block(g, from, to, c0, c1, k, MIN(depth, whole - k), block == 0);
         if (g->done != NULL && k + depth >= whole)
             g->done(g->data, from, to - from, c0, c1 - c0);

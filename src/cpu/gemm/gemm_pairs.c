@@ -5,9 +5,11 @@
 #include "base/cpu.h"
 #include "base/half.h"
 
-gboolean hn_gemm_pairs_may(void)
+#define LEAST 16 /* elements of a sum, columns */
+
+gboolean hn_gemm_pairs_pay(int64_t k, int64_t n)
 {
-    return hn_cpu_isa() >= HN_ISA_BF16;
+    return hn_cpu_isa() >= HN_ISA_BF16 && MIN(k, n) >= LEAST;
 }
 
 #define HN_LEVEL avx512
@@ -58,7 +60,8 @@ static inline __attribute__((always_inline)) PAIRS __m512 words_of_rows(__m512 f
     return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
 }
 
-PAIRS void hn_gemm_pairs_rows(float *to, const float *first, const float *second, int64_t n)
+/* to[n]: of each of n adjacent columns, the element of two rows; second NULL: zeros. */
+static PAIRS void pack_rows(float *to, const float *first, const float *second, int64_t n)
 {
     int64_t i = 0;
     const __m512 zero = _mm512_setzero_ps();
@@ -69,6 +72,12 @@ PAIRS void hn_gemm_pairs_rows(float *to, const float *first, const float *second
         const __m512 last = words_of_rows(low, high);
         HN_VSTORE_N(to + i, last, n - i);
     }
+}
+
+void hn_gemm_pairs_columns(float *to, int64_t to_pitch, const float *from, int64_t pitch, int64_t k, int64_t n)
+{
+    for (int64_t i = 0; i < k; i += 2, to += to_pitch, from += 2 * pitch)
+        pack_rows(to, from, i + 1 < k ? from + pitch : NULL, n);
 }
 
 /* --- panels ------------------------------------------------------------------------------------------------------- */
@@ -114,7 +123,7 @@ void hn_gemm_pairs_pack(float *to, const void *b, int64_t row, int64_t col, int6
             memset(to, 0, (gsize)(words * cols * size));
         if (col != 1)
             pack_any(to, from, row, col, k, width);
-        for (int64_t i = 0; col == 1 && i < k; i += 2)
-            hn_gemm_pairs_rows(to + i / 2 * cols, in + i * row, i + 1 < k ? in + (i + 1) * row : NULL, width);
+        else
+            hn_gemm_pairs_columns(to, cols, in, row, k, width);
     }
 }

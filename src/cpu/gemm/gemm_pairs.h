@@ -15,15 +15,16 @@ static inline int64_t hn_gemm_pairs_words(int64_t k)
     return (k + 1) / 2;
 }
 
-gboolean hn_gemm_pairs_may(void);
+/* There are instructions for it, and sums of k products for n columns are worth rounding the operands. */
+gboolean hn_gemm_pairs_pay(int64_t k, int64_t n);
 
 /* As hn_gemm_kernel_fns(), of words. */
 const HnGemmKernelFn *hn_gemm_pairs_fns(int cols);
 
 /* to[hn_gemm_pairs_words(k)]: a row of k adjacent elements. */
 void hn_gemm_pairs_row(float *to, const float *from, int64_t k);
-/* to[n]: of each of n adjacent columns, the element of two rows; second NULL: zeros. */
-void hn_gemm_pairs_rows(float *to, const float *first, const float *second, int64_t n);
+/* to[hn_gemm_pairs_words(k)][to_pitch]: of n adjacent columns the elements of k rows, `pitch` apart, two by two. */
+void hn_gemm_pairs_columns(float *to, int64_t to_pitch, const float *from, int64_t pitch, int64_t k, int64_t n);
 /* As hn_gemm_kernel_pack(): k counts elements, the panels are of words. */
 void hn_gemm_pairs_pack(float *to, const void *b, int64_t row, int64_t col, int64_t k, int64_t n);
 

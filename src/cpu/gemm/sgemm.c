@@ -172,8 +172,6 @@ int hn_sgemm_take_shift(HnSgemm *p)
     return 1;
 }
 
-#define LEAST_PAIRS 16 /* elements of a sum, columns: fewer do not pay for rounding */
-
 static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
 {
     const HnMatrices *m = &p->matrices;
@@ -182,7 +180,7 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
     p->threads = hn_cpu_threads_for(s, flops_of(m));
     p->whole = p->stacks < 2 * p->threads && p->stacks % p->threads != 0;
     p->loose = !hn_slot_is_weight(s->in[1].slot) && m->y[r] <= LOOSE_ROWS && m->b_strides[c] == 1;
-    p->pairs = s->bf16 && hn_gemm_pairs_may() && !p->loose && MIN(m->a[c], m->y[c]) >= LEAST_PAIRS;
+    p->pairs = s->bf16 && !p->loose && hn_gemm_pairs_pay(m->a[c], m->y[c]);
     p->depth = p->pairs ? hn_gemm_pairs_words(m->a[c]) : m->a[c];
     p->packed_right = hn_gemm_kernel_packed(p->depth, m->y[c]);
     if (p->pairs || (m->a[c] > 1 && m->a_strides[c] != 1 && !p->loose))
