@@ -238,10 +238,7 @@ gboolean hn_free_apart(HnBatch *b)
 {
     HnFreeWalk *f = b->data;
     HnNode *n = b->node;
-    gboolean read = FALSE;
-    for (int k = 0; k < b->n_out; k++)
-        read = read || (hn_node_out(n, k) != NULL && hn_value_is_read(hn_node_out(n, k)));
-    if (!read)
+    if (!hn_node_is_read(n))
         return b->gone = TRUE;
     if (!can_run_apart(b))
         return FALSE;
