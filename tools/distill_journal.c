@@ -39,20 +39,14 @@ char *distill_trial_name(const Distill *q, const DistillParams *p)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
-static double number_at(JsonObject *o, const char *name)
-{
-    double x;
-    return hn_json_number_at(o, name, &x) ? x : NAN;
-}
-
 gboolean distill_known(const HnJournal *journal, const char *name, HnJudgement *j)
 {
     JsonObject *o = hn_journal_found(journal, name);
     if (o == NULL)
         return FALSE;
-    const double loss = number_at(o, "loss"), samples = number_at(o, "samples");
-    *j = (HnJudgement){ isnan(loss) ? INFINITY : loss, number_at(o, "top1"), number_at(o, "agreement"),
-                        samples > 0 ? (int64_t)samples : 0 };
+    const double loss = hn_json_number_or_nan(o, "loss"), samples = hn_json_number_or_nan(o, "samples");
+    *j = (HnJudgement){ isnan(loss) ? INFINITY : loss, hn_json_number_or_nan(o, "top1"),
+                        hn_json_number_or_nan(o, "agreement"), samples > 0 ? (int64_t)samples : 0 };
     return TRUE;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/cpu.h"
+#include "base/jsonread.h"
 #include "cli/plot.h"
 
 #define LABEL 42 /* characters beside a bar */
@@ -24,8 +25,7 @@ char *hn_plot_label(const char *text, guint most)
 
 static double number_of(JsonObject *row, const char *member)
 {
-    JsonNode *node = member != NULL ? json_object_get_member(row, member) : NULL;
-    return node != NULL && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : NAN;
+    return member != NULL ? hn_json_number_or_nan(row, member) : NAN;
 }
 
 /* Middle, height, and the corners of a bar. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "cli/plot.h"
 #include "hone_profile.h"
 #include "plot_rows.h"
@@ -10,17 +11,11 @@
 #define NODES_DRAWN 20
 #define COLOURED 6 /* types with a colour of their own in the roofline */
 
-static double of(JsonObject *row, const char *member)
-{
-    JsonNode *node = json_object_get_member(row, member);
-    return JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : NAN;
-}
-
 /* A node can be drawn where it computes, moves and takes time. */
 static gboolean at_point(JsonObject *row, double *x, double *y)
 {
-    const double flops = of(row, "flops"), bytes = of(row, "bytes");
-    *y = of(row, "gflop_per_s");
+    const double flops = hn_json_number_or_nan(row, "flops"), bytes = hn_json_number_or_nan(row, "bytes");
+    *y = hn_json_number_or_nan(row, "gflop_per_s");
     *x = flops / bytes;
     return flops > 0 && bytes > 0 && *y > 0;
 }
@@ -43,7 +38,7 @@ static gboolean put_points(GString *out, JsonArray *nodes, JsonArray *types, gui
         any = TRUE;
         hn_plot_number(out, x, ' ');
         hn_plot_number(out, y, ' ');
-        hn_plot_number(out, 0.5 + 3 * sqrt(fmax(of(row, "share"), 0)), '\n');
+        hn_plot_number(out, 0.5 + 3 * sqrt(fmax(hn_json_number_or_nan(row, "share"), 0)), '\n');
     }
     g_string_append(out, "e\n");
     return any;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/jsonread.h"
 #include "cli/plot.h"
 #include "hone_quantize.h"
 #include "plot_rows.h"
@@ -105,8 +106,8 @@ static void plot_plans(const Quantize *q, const char *about, gboolean time, HnRe
 
 static double alone_of(JsonObject *row)
 {
-    JsonNode *node = json_object_get_member(row, "alone_sqnr_db");
-    return JSON_NODE_HOLDS_VALUE(node) ? json_node_get_double(node) : INFINITY;
+    const double db = hn_json_number_or_nan(row, "alone_sqnr_db");
+    return isnan(db) ? INFINITY : db;
 }
 
 static gint worst_first(gconstpointer a, gconstpointer b)

@@ -343,6 +343,12 @@ gboolean hn_json_number_at(JsonObject *o, const char *name, double *x)
     return isfinite(*x);
 }
 
+double hn_json_number_or_nan(JsonObject *o, const char *name)
+{
+    double x;
+    return hn_json_number_at(o, name, &x) ? x : NAN;
+}
+
 char *hn_json_line(JsonObject *o)
 {
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);

@@ -35,6 +35,7 @@ JsonObject *hn_json_object_at(JsonObject *o, const char *name);
 JsonArray *hn_json_array_at(JsonObject *o, const char *name);
 /* FALSE: it is no finite number. */
 gboolean hn_json_number_at(JsonObject *o, const char *name, double *x);
+double hn_json_number_or_nan(JsonObject *o, const char *name); /* the same; NaN: there is none */
 
 /* In one line, without its end; g_free. */
 char *hn_json_line(JsonObject *o);
