@@ -16,6 +16,7 @@
 
 #include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
+#include "cpu/core/even_block.h"
 #include "cpu/gemm/gemm_pairs.h"
 #include "op/conv.h"
 
@@ -192,13 +193,13 @@ static void measure(Conv *c)
     int64_t copied = 0;
     if (c->few) {
         const int64_t row = ((w->out - 1) * w->stride + w->kernel) * p->in_channels * h->stride;
-        const int64_t lines = p->batch * h->out, parts = c->threads;
-        c->rows =
-            CLAMP(MIN(BLOCK_FLOATS / 4 / row, BLOCK_PIXELS / w->out), 1, MIN(h->out, (lines + parts - 1) / parts));
+        const int64_t most = MAX(1, MIN(BLOCK_FLOATS / 4 / row, BLOCK_PIXELS / w->out));
+        c->rows = hn_even_block(h->out, 1, most, p->batch, c->threads);
         c->columns = w->out;
         if (c->rows == 1) {
-            c->columns = MIN(w->out, MAX(strip, BLOCK_FLOATS / 4 / p->in_channels / w->stride));
-            c->columns = MIN(c->columns, (w->out * lines + parts - 1) / parts);
+            const int64_t strips = (w->out + strip - 1) / strip;
+            const int64_t fit = MAX(1, BLOCK_FLOATS / 4 / p->in_channels / w->stride / strip);
+            c->columns = MIN(w->out, strip * hn_even_block(strips, 1, fit, p->batch * h->out, c->threads));
         }
         c->block = c->rows * c->columns;
         c->copy_pitch = ((c->columns - 1) * w->stride + w->kernel) * p->in_channels;

@@ -11,6 +11,7 @@
 
 #include "cpu/core/cpu_level.h"
 #include "cpu/core/epilogue.h"
+#include "cpu/core/even_block.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
 
@@ -158,18 +159,18 @@ static int64_t seen(const HnWindowAxis *a, int64_t n)
 static void measure(Planar *c)
 {
     const int64_t ic = c->plan.in_channels, tile = (int64_t)most_vectors() * lanes();
-    const int64_t work = c->plan.batch * c->h.out, parts = c->threads;
     const int64_t halo = (c->w.kernel - 1) * c->w.dilation, room = BLOCK_FLOATS / ic / c->w.stride;
     c->columns = c->w.out;
-    if (c->h.out == 1) { /* a part of the line for each thread; more than what surrounds it */
-        c->columns = MAX(MAX(room - halo, 2 * halo), (c->w.out + parts - 1) / parts);
-        c->columns = MIN(c->w.out, (CLAMP(c->columns, tile, MAX(room, 4 * halo)) + tile - 1) / tile * tile);
+    if (c->h.out == 1) { /* tiles of the line; more than what surrounds them */
+        const int64_t tiles = (c->w.out + tile - 1) / tile, least = (MAX(2 * halo, 1) + tile - 1) / tile;
+        const int64_t most = (MAX(room, 4 * halo) + tile - 1) / tile;
+        c->columns = MIN(c->w.out, tile * hn_even_block(tiles, least, most, c->plan.batch, c->threads));
     }
     c->phase = (seen(&c->w, c->columns) + c->w.stride - 1) / c->w.stride;
     c->pitch = c->phase * c->w.stride;
     const int64_t around = seen(&c->h, 1) - 1;
     c->rows = MAX(BLOCK_FLOATS / ic / c->pitch - around, around) / c->h.stride;
-    c->rows = CLAMP(c->rows, 1, MIN(c->h.out, MAX(1, (work + parts - 1) / parts)));
+    c->rows = hn_even_block(c->h.out, 1, MAX(1, c->rows), c->plan.batch, c->threads);
     c->lines = seen(&c->h, c->rows);
     c->part_bytes = ((gsize)(ic * c->lines * c->pitch + SLACK) * sizeof(float) + 63) / 64 * 64;
 }

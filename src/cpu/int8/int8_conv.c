@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "cpu/core/even_block.h"
 #include "cpu/int8/int8_gemm.h"
 
 #define BLOCK_BYTES (160 * 1024) /* of the source that a block of outputs looks at */
@@ -97,16 +98,15 @@ static void choose_source(Conv *c, const HnStep *s)
 static void measure(Conv *c)
 {
     const int64_t line = c->w.out * c->w.stride * c->channels * c->h.stride, lines = c->batch * c->h.out;
-    const int64_t each = MAX(1, (lines + c->threads - 1) / c->threads);
-    c->rows = CLAMP(MIN(BLOCK_BYTES / MAX(1, line), BLOCK_PIXELS / c->w.out), 1, MIN(c->h.out, each));
+    const int64_t most = MAX(1, MIN(BLOCK_BYTES / MAX(1, line), BLOCK_PIXELS / c->w.out));
+    c->rows = hn_even_block(c->h.out, 1, most, c->batch, c->threads);
     c->columns = c->w.out;
     c->across = 1;
     if (c->rows == 1) { /* of 16 columns at least */
-        const int64_t most = CLAMP(BLOCK_BYTES / c->channels / c->w.stride, 64, BLOCK_PIXELS);
-        const int64_t blocks = MAX((c->w.out + most - 1) / most, lines < c->threads ? c->threads : 1);
-        c->across = CLAMP(blocks, 1, MAX(1, c->w.out / 16));
+        const int64_t fit = CLAMP(BLOCK_BYTES / c->channels / c->w.stride, 64, BLOCK_PIXELS);
+        c->columns = hn_even_block(c->w.out, 16, fit, lines, c->threads);
+        c->across = (c->w.out + c->columns - 1) / c->columns;
     }
-    c->columns = (c->w.out + c->across - 1) / c->across;
     c->copy_pitch = ((c->columns - 1) * c->w.stride + (c->w.kernel - 1) * c->w.dilation + 1) * c->pixel;
     c->flat = c->h.stride == 1 && c->w.stride == 1;
     c->apart = c->product.blocks && (c->flat ? c->rows : 1) * c->columns >= 16;
