@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define ONE 1e-3 /* a sum of probabilities is 1 but for that */
+#define ONE 1e-3    /* a sum of probabilities is 1 but for that */
+#define ALIKE 0.99  /* of the largest magnitude: numbers that stand for something else ... */
+#define BEYOND 0.01 /* ... and of all others the largest one, at most */
 
 typedef struct {
     double sum; /* of squares; then their root mean */
@@ -40,13 +42,43 @@ static int64_t step_of(const HnTensor *t, int axis)
     return step;
 }
 
-/* Elements [from, from + n) are of channel c. */
-static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n)
+static double value_of(const HnTensor *t, int64_t i)
 {
-    const float *f = t->dtype == HN_F32 ? t->data : NULL;
+    return t->dtype == HN_F32 && !t->misaligned ? (double)((const float *)t->data)[i] : hn_tensor_get_f64(t, i);
+}
+
+/* The largest finite magnitude up to `limit`, and how many there are from `from` on. */
+static double largest(HnTensor *const *t, guint n, double limit, double from, int64_t *count)
+{
+    double most = 0;
+    *count = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t e = 0; is_told(t[i]) && e < t[i]->n; e++) {
+            const double a = fabs(value_of(t[i], e));
+            if (!isfinite(a) || a > limit)
+                continue;
+            most = fmax(most, a);
+            *count += a >= from;
+        }
+    return most;
+}
+
+static double find_beyond(HnTensor *const *t, guint n)
+{
+    int64_t count, alike;
+    const double most = largest(t, n, INFINITY, 0, &count), rest = largest(t, n, ALIKE * most, 0, &count);
+    if (!(rest > 0) || rest > BEYOND * most)
+        return INFINITY;
+    (void)largest(t, n, INFINITY, ALIKE * most, &alike);
+    return alike >= 2 ? sqrt(rest * most) : INFINITY;
+}
+
+/* Elements [from, from + n) are of channel c. */
+static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n, double beyond)
+{
     for (int64_t e = from; e < from + n; e++) {
-        const double x = f != NULL ? (double)f[e] : hn_tensor_get_f64(t, e);
-        if (!isfinite(x))
+        const double x = value_of(t, e);
+        if (!isfinite(x) || fabs(x) >= beyond)
             continue;
         c->sum += x * x;
         c->lo = x < c->lo ? x : c->lo;
@@ -55,7 +87,7 @@ static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n)
     }
 }
 
-static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels)
+static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels, double beyond)
 {
     Channel *c = g_new0(Channel, (gsize)channels + 1);
     for (int64_t k = 0; k < channels; k++)
@@ -65,7 +97,7 @@ static Channel *look(HnTensor *const *t, guint n, int axis, int64_t channels)
             continue;
         const int64_t step = axis >= 0 ? step_of(t[i], axis) : t[i]->n;
         for (int64_t e = 0; e < t[i]->n; e += step)
-            add_run(&c[e / step % channels], t[i], e, step);
+            add_run(&c[e / step % channels], t[i], e, step, beyond);
     }
     for (int64_t k = 0; k < channels; k++)
         c[k].sum = c[k].n > 0 ? sqrt(c[k].sum / (double)c[k].n) : 0;
@@ -172,13 +204,13 @@ void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
 {
     double widest = HN_CHANNEL_KINDS_GAP;
     int64_t shortest = 0;
-    *k = (HnChannelKinds){ .axis = -1, .channels = 1, .gate = -1 };
+    *k = (HnChannelKinds){ .axis = -1, .channels = 1, .gate = -1, .beyond = find_beyond(t, n) };
     for (int axis = 1; axis < HN_MAX_RANK; axis++) {
         int64_t fewest;
         const int64_t channels = channels_along(t, n, axis, &fewest);
         if (channels == 0)
             continue;
-        g_autofree Channel *c = look(t, n, axis, channels);
+        g_autofree Channel *c = look(t, n, axis, channels, k->beyond);
         qsort(c, (gsize)channels, sizeof *c, by_size);
         const double gap = gap_of(c, channels);
         const gboolean wider = gap >= widest && fewest >= HN_CHANNEL_KINDS_ELEMENTS;
@@ -188,7 +220,7 @@ void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
         }
         widest = fmax(widest, wider ? nextafter(gap, INFINITY) : 0);
     }
-    g_autofree Channel *c = look(t, n, k->axis, k->channels);
+    g_autofree Channel *c = look(t, n, k->axis, k->channels, k->beyond);
     qsort(c, (gsize)k->channels, sizeof *c, by_size);
     number(k, c, widest > HN_CHANNEL_KINDS_GAP);
     if (k->axis >= 0)

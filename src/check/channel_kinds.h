@@ -5,6 +5,9 @@
  * is not to be seen. Channels are told apart along the one axis (of those behind the first) where their root mean
  * squares, in order of size, show the widest gap, of HN_CHANNEL_KINDS_GAP at least; what lies between gaps is one kind.
  * Outputs without a gap are one kind: a spectrum falls off, but nowhere at once.
+ *
+ * Numbers of which there are several, all alike and far beyond all others, as -1e9 where a mask is, stand for something
+ * else, and are no part of any kind's size.
  */
 #pragma once
 
@@ -27,6 +30,7 @@ typedef struct {
      * probabilities on condition of that one, which a detector multiplies them by. -1, and no channels: there is none.
      */
     int64_t gate, gated, gated_end;
+    double beyond; /* magnitude from which on numbers stand for something else; infinite: none do */
 } HnChannelKinds;
 
 /* Of one output of several samples; NULL among t: absent. Shapes may differ, but not the number of channels. */

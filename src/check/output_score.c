@@ -12,8 +12,13 @@
 #define BEST 10        /* scores that stand for the strong ones where there are none */
 #define FLOOR 0.1      /* of their root mean square: numbers that vary less are told no finer */
 #define WORST 16       /* times the mean square of all errors that of a single sample may be */
-#define CLASS_PART 0.1 /* of the loss of classes counts */
+#define CLASS_PART 0.1 /* of the loss of classes, and of a label's elements, counts */
 #define MOST_LOSS 1e9  /* of r2: what is not there, or no number */
+#define OWN_PART 0.05  /* of the variance of all numbers: within columns that have numbers of their own, at most */
+#define OWN_ROWS 8     /* samples that show it */
+#define STAND_IN 0.005 /* of a number that stands for something else: how far it may be off */
+#define FEW_VALUES 16  /* elements for each value, at least, where labels are few */
+#define MOST_VALUES 4096
 
 const char *hn_output_kind_name(HnOutputKind kind)
 {
@@ -85,6 +90,33 @@ static int64_t best_of(const HnTensor *t, int64_t row, int64_t n)
     return best;
 }
 
+/* Correlation of numbers with those before them along an axis; *same: part of them that are equal. */
+static double nearness(HnTensor *const *t, guint n, int axis, double *same)
+{
+    double at = 0, next = 0, mean = 0, count = 0, pairs = 0, equal = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++, count++)
+            mean += hn_tensor_get_f64(t[i], k);
+    mean /= fmax(count, 1);
+    for (guint i = 0; i < n; i++) {
+        int64_t step = 1;
+        for (int a = axis + 1; t[i] != NULL && a < t[i]->ndim; a++)
+            step *= t[i]->dims[a];
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
+            const double x = hn_tensor_get_f64(t[i], k) - mean;
+            at += x * x;
+            if (k / step % t[i]->dims[axis] == 0)
+                continue;
+            const double before = hn_tensor_get_f64(t[i], k - step) - mean;
+            next += x * before;
+            equal += x == before;
+            pairs++;
+        }
+    }
+    *same = pairs > 0 ? equal / pairs : 1;
+    return at > 0 ? next / at : 1;
+}
+
 static gboolean is_of_shape(const HnTensor *t, HnTensor *const *in, int n_in)
 {
     for (int i = 0; i < n_in; i++)
@@ -94,35 +126,76 @@ static gboolean is_of_shape(const HnTensor *t, HnTensor *const *in, int n_in)
     return FALSE;
 }
 
-/* Each number is near the one before, as in sound and curves: correlation from one to the next. */
+/* Each number of [N, C] is near the one before, as in sound and curves. */
 static gboolean is_curve(HnTensor *const *t, guint n)
 {
-    double at = 0, next = 0, mean = 0, count = 0;
-    for (guint i = 0; i < n; i++)
-        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++, count++)
-            mean += hn_tensor_get_f64(t[i], k);
-    mean /= fmax(count, 1);
-    for (guint i = 0; i < n; i++) {
-        const int64_t c = t[i] != NULL ? columns_of(t[i]) : 0;
-        for (int64_t k = 0; c > 0 && k < t[i]->n; k++) {
-            const double x = hn_tensor_get_f64(t[i], k) - mean;
-            at += x * x;
-            next += k % c > 0 ? x * (hn_tensor_get_f64(t[i], k - 1) - mean) : 0;
-        }
-    }
-    return next >= NEAR * at;
+    double same;
+    return nearness(t, n, 1, &same) >= NEAR;
 }
 
-static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, guint n, HnTensor *const *in, int n_in,
-                            gboolean first)
+/* Integers that are quantities, as in pictures and sound: along the last long axis each is near the one before, and
+ * seldom the same, as labels of neighbours are. */
+static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some)
+{
+    int axis = some->ndim - 1;
+    double same;
+    if (!hn_dtype_in(some->dtype, HN_T_INTS))
+        return FALSE;
+    while (axis >= 0 && some->dims[axis] < LEAST_CURVE)
+        axis--;
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL && t[i]->ndim != some->ndim)
+            return FALSE;
+    return axis >= 0 && nearness(t, n, axis, &same) >= NEAR && same < 0.5;
+}
+
+/* Rows of all tensors, C columns each, have the largest number in the same column, and the columns are far apart beside
+ * what each does from row to row. */
+static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c)
+{
+    g_autofree double *sum = g_new0(double, (gsize)c), *squares = g_new0(double, (gsize)c);
+    double all = 0, all_squares = 0, within = 0;
+    int64_t rows = 0, best = -1;
+    for (guint i = 0; i < n; i++)
+        for (int64_t r = 0; t[i] != NULL && r < t[i]->n / c; r++, rows++) {
+            const int64_t now = best_of(t[i], r, c);
+            if (best >= 0 && now != best)
+                return FALSE;
+            best = now;
+            for (int64_t k = 0; k < c; k++) {
+                const double x = hn_tensor_get_f64(t[i], r * c + k);
+                sum[k] += x;
+                squares[k] += x * x;
+            }
+        }
+    if (rows < OWN_ROWS)
+        return FALSE;
+    for (int64_t k = 0; k < c; k++) {
+        within += squares[k] - sum[k] * sum[k] / (double)rows;
+        all += sum[k];
+        all_squares += squares[k];
+    }
+    return within <= OWN_PART * (all_squares - all * all / (double)(rows * c));
+}
+
+/* One that is not empty, or any. */
+static const HnTensor *some_of(HnTensor *const *t, guint n)
 {
     const HnTensor *some = NULL;
-    for (guint i = 0; i < n && some == NULL; i++)
-        some = t[i];
+    for (guint i = 0; i < n; i++)
+        if (t[i] != NULL && (some == NULL || some->n == 0))
+            some = t[i];
+    return some;
+}
+
+static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen, gboolean first)
+{
+    const guint n = seen->n;
+    const HnTensor *some = some_of(t, n);
     if (some == NULL)
         return HN_OUTPUT_NUMBERS;
     if (!is_float(some))
-        return HN_OUTPUT_LABELS;
+        return are_quantities(t, n, some) ? HN_OUTPUT_NUMBERS : HN_OUTPUT_LABELS;
     const int64_t columns = same_columns(t, n);
     if (columns >= 2 && rows_are(t, n, ROWS_ADD_UP))
         return HN_OUTPUT_CLASSES;
@@ -132,18 +205,21 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, guint n, 
         return HN_OUTPUT_SCORES;
     if (columns >= 2 && rows_are(t, n, ROWS_HAVE_LENGTH))
         return HN_OUTPUT_EMBEDDING;
-    if (v->beside && is_of_shape(some, in, n_in))
+    if (v->beside && is_of_shape(some, seen->in, seen->n_in))
         return HN_OUTPUT_STATE;
-    return first && columns >= LEAST_CLASSES && !(columns >= LEAST_CURVE && is_curve(t, n)) ? HN_OUTPUT_CLASSES
-                                                                                            : HN_OUTPUT_NUMBERS;
+    const gboolean curve = columns >= LEAST_CURVE && is_curve(t, n);
+    const gboolean classes = first && columns >= LEAST_CLASSES && !curve;
+    return classes && (seen->made_up || !has_own_columns(t, n, columns)) ? HN_OUTPUT_CLASSES : HN_OUTPUT_NUMBERS;
 }
 
-/* Of so few columns each one is a measure of its own. */
-static void set_groups(HnOutputView *v, HnTensor *const *t, guint n)
+/* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
+static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen)
 {
-    const int64_t columns = same_columns(t, n);
-    const gboolean apart = v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 &&
-                           columns == v->channels.channels && columns < LEAST_CLASSES;
+    const int64_t columns = same_columns(t, seen->n);
+    gboolean apart =
+        v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 && columns == v->channels.channels;
+    if (apart && columns >= LEAST_CLASSES)
+        apart = columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns);
     v->n_groups = apart ? (int)columns : v->channels.n;
     v->group = g_new(int, (gsize)v->channels.channels + 1);
     for (int64_t c = 0; c < v->channels.channels; c++)
@@ -172,32 +248,31 @@ static gboolean is_open(HnOutputKind kind)
     return kind == HN_OUTPUT_NUMBERS || kind == HN_OUTPUT_STATE;
 }
 
-static HnTensor **of_output(HnTensor *const *const *out, guint n, int k)
+static HnTensor **of_output(const HnOutputsSeen *seen, int k)
 {
-    HnTensor **t = g_new0(HnTensor *, (gsize)n + 1);
-    for (guint i = 0; i < n; i++)
-        t[i] = out[i][k];
+    HnTensor **t = g_new0(HnTensor *, (gsize)seen->n + 1);
+    for (guint i = 0; i < seen->n; i++)
+        t[i] = seen->out[i][k];
     return t;
 }
 
-void hn_output_views_find(HnOutputView *views, int n_out, HnTensor *const *const *out, guint n, HnTensor *const *in,
-                          int n_in, gboolean labelled)
+void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *seen)
 {
     for (int k = 0; k < n_out; k++) {
-        g_autofree HnTensor **t = of_output(out, n, k);
+        g_autofree HnTensor **t = of_output(seen, k);
         HnOutputView *v = &views[k];
         *v = (HnOutputView){ .beside = n_out > 1 };
-        hn_channel_kinds_find(&v->channels, t, n);
-        v->kind = kind_of(v, t, n, in, n_in, k == 0);
-        if (labelled && k == 0 && v->kind != HN_OUTPUT_LABELS)
+        hn_channel_kinds_find(&v->channels, t, seen->n);
+        v->kind = kind_of(v, t, seen, k == 0);
+        if (seen->labelled && k == 0 && v->kind != HN_OUTPUT_LABELS)
             v->kind = HN_OUTPUT_CLASSES;
-        set_groups(v, t, n);
+        set_groups(v, t, seen);
     }
     for (int k = 0; k < n_out; k++) {
-        g_autofree HnTensor **t = of_output(out, n, k);
+        g_autofree HnTensor **t = of_output(seen, k);
         for (int j = 0; j < n_out && is_open(views[k].kind); j++) {
-            g_autofree HnTensor **other = of_output(out, n, j);
-            if (j != k && views[j].kind == HN_OUTPUT_CLASSES && has_classes_of(t, other, n))
+            g_autofree HnTensor **other = of_output(seen, j);
+            if (j != k && views[j].kind == HN_OUTPUT_CLASSES && has_classes_of(t, other, seen->n))
                 views[k].kind = HN_OUTPUT_CLASSES;
         }
     }
@@ -219,6 +294,11 @@ typedef struct {
     gboolean one_sided;      /* a pair of which only one is finite */
 } Group;
 
+typedef struct Value {
+    gint64 key;
+    int64_t n, wrong;
+} Value;
+
 struct HnOutputSums {
     const HnOutputView *view;
     int64_t rows, right;
@@ -228,6 +308,9 @@ struct HnOutputSums {
     double strong;       /* mean squares of changes of strong scores, of each sample and kind */
     guint n_strong, samples;
     gboolean lost, labelled; /* something of it is not there; its classes are known */
+    gboolean there;          /* in some sample */
+    GHashTable *values;      /* Value * of each label that the original gives; NULL: too many, or known by labels */
+    Value *last;             /* the one before: neighbours are mostly alike */
     Group *group;
 };
 
@@ -236,6 +319,7 @@ HnOutputSums *hn_output_sums_new(const HnOutputView *view)
     HnOutputSums *s = g_new0(HnOutputSums, 1);
     s->view = view;
     s->worst_cos = 1;
+    s->values = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     s->group = g_new0(Group, (gsize)view->n_groups + 1);
     return s;
 }
@@ -244,6 +328,7 @@ void hn_output_sums_free(HnOutputSums *s)
 {
     if (s == NULL)
         return;
+    g_clear_pointer(&s->values, g_hash_table_unref);
     g_free(s->group);
     g_free(s);
 }
@@ -269,13 +354,36 @@ static gboolean same_label(const HnTensor *a, const HnTensor *b, int64_t i)
     return g_bytes_equal(hn_tensor_get_string(a, i), hn_tensor_get_string(b, i));
 }
 
+static void count_value(HnOutputSums *s, const HnTensor *want, int64_t i, gboolean right)
+{
+    const gint64 key =
+        want->dtype == HN_STRING ? (gint64)g_bytes_hash(hn_tensor_get_string(want, i)) : hn_tensor_get_i64(want, i);
+    Value *v = s->last != NULL && s->last->key == key ? s->last : g_hash_table_lookup(s->values, &key);
+    if (v == NULL) {
+        v = g_new0(Value, 1);
+        v->key = key;
+        g_hash_table_insert(s->values, &v->key, v);
+    }
+    v->n++;
+    v->wrong += !right;
+    s->last = v;
+    if (g_hash_table_size(s->values) > MOST_VALUES)
+        g_clear_pointer(&s->values, g_hash_table_unref);
+}
+
 static void add_labels(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
 {
     const gboolean known = label != NULL && label->n == want->n && want->dtype != HN_STRING;
     const gboolean comparable = got != NULL && got->n == want->n && got->dtype == want->dtype;
-    for (int64_t i = 0; i < want->n; i++)
-        s->right += comparable && same_label(got, known ? label : want, i);
-    s->rows += want->n;
+    if (known)
+        g_clear_pointer(&s->values, g_hash_table_unref);
+    for (int64_t i = 0; i < want->n; i++) {
+        const gboolean right = comparable && same_label(got, known ? label : want, i);
+        s->right += right;
+        if (s->values != NULL)
+            count_value(s, want, i, right);
+    }
+    s->rows += want->n > 0 || got == NULL ? want->n : got->n; /* labels where there were none */
 }
 
 /* One kind of numbers of one sample. */
@@ -334,6 +442,12 @@ static double change_of(GArray *pairs)
     return n > 0 ? sum / n : 0;
 }
 
+/* There is no number here, and there was none; or the same infinity. */
+static gboolean both_none(double got, double want)
+{
+    return (isnan(got) && isnan(want)) || (got == want && !isfinite(want));
+}
+
 /* Change of each channel's best score, of those that are strong. */
 static double peaks_of(const HnChannelKinds *k, const HnTensor *got, const HnTensor *want)
 {
@@ -345,6 +459,8 @@ static double peaks_of(const HnChannelKinds *k, const HnTensor *got, const HnTen
     for (int64_t i = 0; i < want->n; i++) {
         const int64_t c = i / step % k->channels;
         const double w = hn_channel_kinds_value(k, want, step, i), g = hn_channel_kinds_value(k, got, step, i);
+        if (both_none(g, w) || fabs(w) >= k->beyond)
+            continue;
         peak[c].want = fmax(peak[c].want, w);
         peak[c].got = fmax(peak[c].got, isfinite(g) ? g : INFINITY);
     }
@@ -366,6 +482,12 @@ static double cosine(const Kind *k)
 /* A pair of numbers, to its kind and its group. */
 static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double w)
 {
+    if (isfinite(w) && fabs(w) >= s->view->channels.beyond) {
+        const gboolean other = !(fabs(g - w) <= STAND_IN * fabs(w));
+        kind->one_sided = kind->one_sided || other;
+        group->one_sided = group->one_sided || other;
+        return;
+    }
     if (isfinite(w) && isfinite(g)) {
         const double error = (g - w) * (g - w);
         kind->dot += w * g;
@@ -430,7 +552,8 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
         if (at->strong != NULL) {
             const double score = hn_channel_kinds_value(k, got, step, i);
             const Pair pair = { hn_channel_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
-            g_array_append_val(at->strong, pair);
+            if (!both_none(score, pair.want) && !(fabs(pair.want) >= k->beyond))
+                g_array_append_val(at->strong, pair);
         }
     }
     end_sample(s);
@@ -445,13 +568,16 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
 
 void hn_output_sums_add(HnOutputSums *s, const HnTensor *got, const HnTensor *want, const HnTensor *label)
 {
-    if (want == NULL || want->n == 0)
+    if (want == NULL)
         return;
-    if (!is_float(want)) {
+    s->there = TRUE;
+    if (s->view->kind == HN_OUTPUT_LABELS) {
         add_labels(s, got, want, label);
         return;
     }
-    const gboolean there = got != NULL && is_float(got) && got->n == want->n;
+    if (want->n == 0 && (got == NULL || got->n == 0))
+        return;
+    const gboolean there = got != NULL && !hn_dtype_is_refs(got->dtype) && got->n == want->n;
     if (s->view->kind == HN_OUTPUT_CLASSES)
         add_classes(s, there ? got : NULL, want, label);
     if (there) {
@@ -516,12 +642,39 @@ static double r2_of(const HnOutputSums *s, double *worst)
     return 1 - part * loss;
 }
 
+/* Of the value that lost most of its elements, but for what chance may do: that part. */
+static double lost_values(const HnOutputSums *s)
+{
+    double most = 0;
+    GHashTableIter it;
+    gpointer at;
+    if (s->values == NULL || s->rows < FEW_VALUES * (int64_t)g_hash_table_size(s->values))
+        return 0;
+    g_hash_table_iter_init(&it, s->values);
+    while (g_hash_table_iter_next(&it, NULL, &at)) {
+        const Value *v = at;
+        const double n = (double)v->n;
+        most = fmax(most, ((double)v->wrong - sqrt(n)) / n);
+    }
+    return most;
+}
+
+/* NaN: it has no classes. */
+static double top1_of(const HnOutputSums *s)
+{
+    const HnOutputKind kind = s->view->kind;
+    if (kind != HN_OUTPUT_LABELS && kind != HN_OUTPUT_CLASSES)
+        return NAN;
+    if (s->rows == 0)
+        return kind == HN_OUTPUT_LABELS && s->there ? 1 : NAN;
+    return fmin((double)s->right / (double)s->rows, 1 - CLASS_PART * lost_values(s));
+}
+
 void hn_output_sums_score(const HnOutputSums *s, HnOutputScore *score)
 {
     double worst;
     const double r2 = r2_of(s, &worst);
-    const gboolean counts = s->view->kind == HN_OUTPUT_LABELS || s->view->kind == HN_OUTPUT_CLASSES;
-    *score = (HnOutputScore){ .top1 = counts && s->rows > 0 ? (double)s->right / (double)s->rows : NAN,
+    *score = (HnOutputScore){ .top1 = top1_of(s),
                               .cos = s->n_cos > 0 ? s->cos / s->n_cos : NAN,
                               .worst_cos = s->worst_cos,
                               .scores = scores_of(s),

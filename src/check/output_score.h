@@ -4,10 +4,15 @@
  * What is told apart, by type, shape and the numbers of some samples:
  *
  *   classes      [N, C] with rows that add up to 1, or of 8 columns and more that are no curve; which one is the
- * largest counts labels       integers, truth values, text: equal or not scores       numbers within [0, 1], each a yes
- * from HN_STRONG_SCORE on embedding    [N, C] with rows of length 1 state        of the shape of an input, beside other
- * outputs mixed        kinds of numbers in channels of their own, as boxes beside scores (check/channel_kinds.h)
- *   numbers      all else: measures, spectra, sound, masks before a threshold
+ *                largest counts. Where it is the same one throughout and each column has numbers of its own, they are
+ *                measures, of so many kinds
+ *   labels       integers, truth values, text: equal or not
+ *   scores       numbers within [0, 1], each a yes from HN_STRONG_SCORE on
+ *   embedding    [N, C] with rows of length 1
+ *   state        of the shape of an input, beside other outputs
+ *   mixed        kinds of numbers in channels of their own, as boxes beside scores (check/channel_kinds.h)
+ *   numbers      all else: measures, spectra, sound, masks before a threshold, integers where each is near the one
+ *                before, as in pictures
  *
  * r2. The mean square of an error says something beside the size of the numbers alone, and their magnitude is no
  * measure of that: a quality between 2 and 3 tells by its second digit. Size is the standard deviation over samples and
@@ -15,6 +20,9 @@
  * deviation is not known: 0.1 + 0.9 / (n - 1) of it. Strong scores have 0.5 at least. Up to 7 columns of an output
  * [N, C] are kinds each by itself. The worst sample counts, too, with a sixteenth of its mean square; classes, which
  * have a measure of their own, count with a tenth.
+ *
+ * Labels. The part that is equal; where values are few, that of each value by itself counts, too, with a tenth and
+ * without what chance may do: a rare one that is lost altogether is no small loss.
  */
 #pragma once
 
@@ -43,10 +51,18 @@ typedef struct {
     int *group;   /* channel -> group */
 } HnOutputView;
 
-/* What the outputs of a model hold, by what the original made of n samples, out[i] of each of them; `in` are the first
- * sample's inputs. labelled: output 0 holds classes. */
-void hn_output_views_find(HnOutputView *views, int n_out, HnTensor *const *const *out, guint n, HnTensor *const *in,
-                          int n_in, gboolean labelled);
+/* What the original made of n samples. */
+typedef struct {
+    HnTensor *const *const *out; /* of each of them, plain tensors (check/outputs.h) */
+    guint n;
+    HnTensor *const *in; /* of the first */
+    int n_in;
+    gboolean labelled; /* output 0 holds classes */
+    gboolean made_up;  /* the samples; they say little of what outputs do over real ones */
+} HnOutputsSeen;
+
+/* What the outputs of a model hold. */
+void hn_output_views_find(HnOutputView *views, int n_out, const HnOutputsSeen *seen);
 void hn_output_view_clear(HnOutputView *v);
 
 typedef struct {

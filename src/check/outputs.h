@@ -15,6 +15,11 @@ HnTensor *hn_input_for(const HnValue *input, HnTensor *t, HnBudget *budget, GErr
 
 /* As many tensors as the session has outputs, NULL: absent; hn_outputs_free(). Errors: those of hn_session_run(). */
 HnTensor **hn_outputs_run(HnSession *s, HnTensor *const *in, HnBudget *budget, GError **error);
+/* t as one tensor of numbers, labels or text that has its elements, t itself where it is one: a complex number is two
+ * along a new last axis; of a sequence, an optional or a map what is a number with a fraction, or else all whole
+ * numbers, or else text: [parts, elements] where all parts have as many, else [elements]. A new reference; NULL: error.
+ */
+HnTensor *hn_output_plain(HnTensor *t, HnBudget *budget, GError **error);
 /* Any n tensors in memory of their own; both may be NULL. */
 void hn_outputs_free(HnTensor **t, int n);
 

@@ -184,6 +184,23 @@ static HnSession *open_session(const HnScorer *s, HnModel *m, int threads, GErro
     return hn_session_new(m, s->o.backend, &o, error);
 }
 
+static HnTensor **run_plain(const HnScorer *s, HnSession *session, HnTensor *const *in, GError **error)
+{
+    HnTensor **out = hn_outputs_run(session, in, s->o.budget, error);
+    for (int j = 0; out != NULL && j < s->n_out; j++) {
+        HnTensor *t = out[j];
+        if (t == NULL)
+            continue;
+        out[j] = hn_output_plain(t, s->o.budget, error);
+        hn_tensor_unref(t);
+        if (out[j] == NULL) {
+            hn_outputs_free(out, s->n_out);
+            return NULL;
+        }
+    }
+    return out;
+}
+
 /* The user's word about output j goes before what its numbers look like. */
 static void ask(HnScorer *s, int j, HnMetric metric)
 {
@@ -237,8 +254,13 @@ static gboolean find_views(HnScorer *s, GError **error)
 {
     s->view = g_new0(HnOutputView, (gsize)s->n_out + 1);
     s->by = g_new0(int, (gsize)s->n_out + 1);
-    hn_output_views_find(s->view, s->n_out, (HnTensor *const *const *)s->kept->pdata, s->kept->len, s->sample->in,
-                         s->sample->n, s->labelled);
+    const HnOutputsSeen seen = { (HnTensor *const *const *)s->kept->pdata,
+                                 s->kept->len,
+                                 s->sample->in,
+                                 s->sample->n,
+                                 s->labelled,
+                                 hn_data_synthetic(s->data) };
+    hn_output_views_find(s->view, s->n_out, &seen);
     return ask_all(s, error);
 }
 
@@ -256,7 +278,7 @@ static gboolean keep_outputs(HnScorer *s, GError **error)
     gsize bytes = 0;
     for (int64_t i = 0; i < s->n && bytes < KEPT_BYTES; i++) {
         g_autoptr(HnSample) x = hn_data_load(s->data, s->first + i, error);
-        HnTensor **out = x != NULL ? hn_outputs_run(s->session, x->in, s->o.budget, error) : NULL;
+        HnTensor **out = x != NULL ? run_plain(s, s->session, x->in, error) : NULL;
         if (out == NULL || (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))) {
             hn_outputs_free(out, s->n_out);
             return FALSE;
@@ -287,7 +309,7 @@ static gboolean add_sample(HnScorer *s, const HnSample *x, int64_t i, HnTensor *
                            GError **error)
 {
     HnTensor **kept = i < (int64_t)s->kept->len ? s->kept->pdata[i] : NULL;
-    HnTensor **want = kept != NULL ? kept : hn_outputs_run(s->session, x->in, s->o.budget, error);
+    HnTensor **want = kept != NULL ? kept : run_plain(s, s->session, x->in, error);
     for (int j = 0; want != NULL && j < s->n_out; j++)
         hn_output_sums_add(sums[j], got != NULL ? got[j] : want[j], want[j], j == 0 ? x->label : NULL);
     if (kept == NULL)
@@ -301,7 +323,7 @@ static gboolean run_sample(HnScorer *s, HnSession *session, int64_t i, HnOutputS
     if (s->o.progress != NULL && hn_progress_stop(s->o.progress, error))
         return FALSE;
     HnSample *x = load(s, i, error);
-    HnTensor **got = x != NULL && session != NULL ? hn_outputs_run(session, x->in, s->o.budget, error) : NULL;
+    HnTensor **got = x != NULL && session != NULL ? run_plain(s, session, x->in, error) : NULL;
     const gboolean ok = x != NULL && (got != NULL || session == NULL) && add_sample(s, x, i, got, sums, error);
     hn_outputs_free(got, s->n_out);
     unload(s, x);
@@ -333,7 +355,7 @@ static void run_made(gpointer data, gint64 k)
     HnSample *x = session != NULL ? load(s, r->from + k, error) : NULL;
     if (x == NULL)
         return;
-    r->got[k] = hn_outputs_run(session, x->in, s->o.budget, error);
+    r->got[k] = run_plain(s, session, x->in, error);
     unload(s, x);
 }
 

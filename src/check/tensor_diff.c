@@ -44,7 +44,7 @@ static void add(Compare *c, int64_t i, double got, double want, double d)
     HnDiff *diff = c->diff;
     const HnTolerance *t = c->tolerance;
     double limit = t->atol + t->rtol * fabs(want);
-    if (t->size != NULL) {
+    if (t->size != NULL && !(fabs(want) >= t->beyond)) {
         const double size = t->size[i / t->step % t->channels];
         limit += t->part * size;
         diff->max_part = d > 0 ? fmax(diff->max_part, size > 0 ? d / size : INFINITY) : diff->max_part;

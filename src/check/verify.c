@@ -132,7 +132,7 @@ static double *sizes_of(const Judge *j, const HnChannelKinds *kinds, const HnTen
         double *most = &kind[kinds->of[first / step % kinds->channels]];
         for (int64_t i = first; i < first + step; i++) {
             const double a = fabs(f != NULL ? (double)f[i] : hn_tensor_get_f64(want, i));
-            *most = isfinite(a) && a > *most ? a : *most;
+            *most = a < kinds->beyond && isfinite(a) && a > *most ? a : *most;
         }
     }
     for (int k = 0; k < kinds->n; k++)
@@ -165,7 +165,8 @@ static void compare(Judge *j, int k, const HnTensor *got, const HnTensor *want)
                              .part = j->t->part,
                              .size = size,
                              .step = hn_channel_kinds_step(kinds, want),
-                             .channels = kinds->channels };
+                             .channels = kinds->channels,
+                             .beyond = kinds->beyond };
     HnDiff d;
     gboolean equal = floats ? hn_compare_numbers(got, want, &tol, &d) : hn_compare(got, want, &tol, &d);
     row->scale = MAX(row->scale, scale);

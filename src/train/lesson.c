@@ -216,8 +216,13 @@ static void find_views(HnLesson *l, const Looked *made, const Looked *w)
             t[k] = ((HnTensor *const *)w->samples->pdata[i])[2 * k];
         g_ptr_array_add(out, t);
     }
-    hn_output_views_find(views, (int)l->n, (HnTensor *const *const *)out->pdata, out->len, first->in, first->n,
-                         labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS);
+    const HnOutputsSeen seen = { (HnTensor *const *const *)out->pdata,
+                                 out->len,
+                                 first->in,
+                                 first->n,
+                                 labelled_axis(l->o.labels, result(made, 0, 0)) != NO_AXIS,
+                                 FALSE };
+    hn_output_views_find(views, (int)l->n, &seen);
     for (guint k = 0; k < l->n; k++) {
         l->outputs[k].view = views[k];
         HnTargetSums sums = { 0 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "check/outputs.h"
 #include "check/score.h"
 #include "data/npz.h"
 #include "ir/ir_text.h"
@@ -98,6 +99,81 @@ static double odd_one(HnRng *rng, int s, int64_t i)
 {
     (void)i;
     return hn_rng_normal(rng) + (s == 63 ? 20 : 0);
+}
+
+/* Twelve measures, each around a size of its own. */
+static double own_columns(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return 10 * (double)i + hn_rng_normal(rng);
+}
+
+/* Always the same class, whose logits are as spread as others'. */
+static double one_class(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return hn_rng_normal(rng) + (i == 3 ? 6 : 0);
+}
+
+static double masked(HnRng *rng, int s, int64_t i)
+{
+    return i % 16 >= 12 - s ? -1e9 : hn_rng_normal(rng);
+}
+
+static double some_unknown(HnRng *rng, int s, int64_t i)
+{
+    return i == 3 ? NAN : probability(rng, s, i);
+}
+
+/* [32,32]: nine pixels are high, one of them hardly. */
+static double small_object(HnRng *rng, int s, int64_t i)
+{
+    const int64_t x = i % 32 - 5 - s, y = i / 32 - 7;
+    return x < 0 || x > 2 || y < 0 || y > 2 ? hn_rng_range(rng, 0, 0.1) : x + y == 0 ? 0.55 : 0.9;
+}
+
+/* [32,64] of a picture. */
+static double picture(HnRng *rng, int s, int64_t i)
+{
+    return 120 + 80 * sin((double)(i % 64) * 0.2 + (double)(i / 64) * 0.1 + s) + 10 * hn_rng_double(rng);
+}
+
+/* [32,64]: four areas. */
+static double areas(HnRng *rng, int s, int64_t i)
+{
+    (void)rng, (void)s;
+    return (double)(i % 64 / 16) + 0.3;
+}
+
+static double within_one(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, 0.1, 0.9);
+}
+
+/* [5,16,16]: one of five classes for each pixel. */
+static double one_hot(HnRng *rng, int s, int64_t i)
+{
+    (void)rng;
+    return i / 256 == (i % 16 / 4 + i % 256 / 64 + s) % 5;
+}
+
+static double constant(HnRng *rng, int s, int64_t i)
+{
+    (void)rng, (void)s;
+    return 8 + 16 * (double)i;
+}
+
+/* [40,40]: four peaks. */
+static double peaks(HnRng *rng, int s, int64_t i)
+{
+    return i % 397 == s ? hn_rng_range(rng, 15, 25) : 0;
+}
+
+static double identity(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return (double)hn_rng_int(rng, 0, 1000000) + 0.5;
 }
 
 #define NOISE(part) "%n = Sin(%x)\n%e = Mul(%n, p:f32={" #part "})\n%z = Add(%x, %e)\n"
@@ -234,6 +310,127 @@ static const Case cases[] = {
       "%y = Identity(%x)",
       { "%y = Clip(%x, lo:f32={-3}, hi:f32={100})" },
       { "%y = Clip(%x, lo:f32={-100}, hi:f32={12})" } },
+    { "measures in columns",
+      "f32[1,12]",
+      16,
+      own_columns,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32={0.005})" },
+      { "%y = Add(%x, p:f32[12]={0,3,0,0,0,0,0,0,0,0,0,0})", "%y = Add(%x, p:f32[12]={0,0,0,0,0,0,0,0,0,0,0,4})" } },
+    { "one class only",
+      "f32[1,10]",
+      10,
+      one_class,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { NOISE(0.1) "%y = Identity(%z)" },
+      { "%y = Neg(%x)" } },
+    { "numbers behind a mask",
+      "f32[1,4,16]",
+      2,
+      masked,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { NOISE(0.01) "%y = Identity(%z)", "%y = Mul(%x, p:f32={1.001})" },
+      { "%y = Add(%x, p:f32={1})", "%y = Clip(%x, lo:f32={-10}, hi:f32={100})" } },
+    { "probabilities, some unknown",
+      "f32[1,4,2]",
+      4,
+      some_unknown,
+      HN_OUTPUT_SCORES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.995})" },
+      { "%y = Mul(%x, p:f32={0.85})", "%n = IsNaN(%x)\n%y = Where(%n, p:f32={0}, %x)",
+        "%n = Greater(%x, t:f32={0.5})\n%y = Where(%n, p:f32={nan}, %x)" } },
+    { "truth values that are rare",
+      "f32[1,1,32,32]",
+      3,
+      small_object,
+      HN_OUTPUT_LABELS,
+      "%y = Greater(%x, t:f32={0.5})",
+      { "%y = Greater(%x, t:f32={0.6})", "%y = Greater(%x, t:f32={0.45})" },
+      { "%y = Greater(%x, t:f32={0.95})" } },
+    { "picture of bytes",
+      "f32[1,1,32,64]",
+      2,
+      picture,
+      HN_OUTPUT_NUMBERS,
+      "%y = Cast(%x) to=2",
+      { "%z = Add(%x, p:f32={0.6})\n%y = Cast(%z) to=2" },
+      { "%z = Sub(p:f32={250}, %x)\n%y = Cast(%z) to=2", "%z = Mul(%x, p:f32={0.7})\n%y = Cast(%z) to=2" } },
+    { "areas",
+      "f32[1,1,32,64]",
+      2,
+      areas,
+      HN_OUTPUT_LABELS,
+      "%y = Cast(%x) to=6",
+      { "%z = Add(%x, p:f32={0.1})\n%y = Cast(%z) to=6" },
+      { "%z = Add(%x, p:f32={1})\n%y = Cast(%z) to=6" } },
+    { "parts of a sequence",
+      "f32[1,4]",
+      6,
+      normal,
+      HN_OUTPUT_NUMBERS,
+      "%n = Neg(%x)\n%y = SequenceConstruct(%x, %n)",
+      { "%n = Neg(%x)\n%m = Mul(%x, p:f32={1.01})\n%y = SequenceConstruct(%m, %n)" },
+      { "%n = Neg(%x)\n%y = SequenceConstruct(%n, %x)", "%n = Abs(%x)\n%y = SequenceConstruct(%x, %n)" } },
+    { "places of none",
+      "f32[1,40]",
+      3,
+      normal,
+      HN_OUTPUT_LABELS,
+      "%g = Greater(%x, t:f32={50})\n%y = NonZero(%g)",
+      { "%g = Greater(%x, t:f32={40})\n%y = NonZero(%g)" },
+      { "%g = Greater(%x, t:f32={-1})\n%y = NonZero(%g)" } },
+    { "key points and whether they are seen",
+      "f32[1,17,3]",
+      4,
+      within_one,
+      HN_OUTPUT_SCORES,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32={0.003})" },
+      { "%y = Add(%x, p:f32[3]={0.06,0,0})", "%y = Mul(%x, p:f32[3]={1,1,0.5})" } },
+    { "masks of classes",
+      "f32[1,5,16,16]",
+      3,
+      one_hot,
+      HN_OUTPUT_SCORES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.99})" },
+      { "%y = Gather(%x, p:i64[5]={1,2,3,4,0}) axis=1", "%y = Mul(%x, p:f32[5,1,1]={1,1,0.5,1,1})" } },
+    { "classes of pixels",
+      "f32[1,5,16,16]",
+      2,
+      normal,
+      HN_OUTPUT_SCORES,
+      "%y = Softmax(%x) axis=1",
+      { NOISE(0.01) "%y = Softmax(%z) axis=1" },
+      { "%z = Neg(%x)\n%y = Softmax(%z) axis=1", "%z = Mul(%x, p:f32[5,1,1]={1,0,1,1,1})\n%y = Softmax(%z) axis=1" } },
+    { "the same for all samples",
+      "f32[1,20,4]",
+      4,
+      constant,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.002})" },
+      { "%y = Mul(%x, p:f32={1.1})", "%y = Add(%x, p:f32={40})" } },
+    { "mostly zeros",
+      "f32[1,1,40,40]",
+      3,
+      peaks,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.02})" },
+      { "%y = Mul(%x, p:f32={0.7})", "%y = Clip(%x, lo:f32={0}, hi:f32={15})", "%y = Add(%x, p:f32={0.5})" } },
+    { "numbers of things",
+      "f32[1,20]",
+      8,
+      identity,
+      HN_OUTPUT_LABELS,
+      "%y = Cast(%x) to=7",
+      { "%z = Add(%x, p:f32={0.1})\n%y = Cast(%z) to=7" },
+      { "%z = Add(%x, p:f32={1})\n%y = Cast(%z) to=7" } },
 };
 
 static HnModel *model_of(const Case *c, const char *text)
@@ -409,7 +606,7 @@ static HnOutputKind judge(int ndim, const int64_t *dims, guint n, const float *x
         g_ptr_array_add(want, floats(ndim, dims, x + i * each));
     for (guint i = 0; i < n; i++)
         out[i] = (HnTensor *const *)&want->pdata[i];
-    hn_output_views_find(&view, 1, out, n, NULL, 0, FALSE);
+    hn_output_views_find(&view, 1, &(HnOutputsSeen){ .out = out, .n = n });
     HnOutputSums *sums = hn_output_sums_new(&view);
     for (guint i = 0; i < n; i++) {
         g_autoptr(HnTensor) got = y != NULL ? floats(ndim, dims, y + i * each) : NULL;
@@ -477,6 +674,39 @@ static void test_gate(void)
     g_assert_cmpfloat(score.r2, <, 1);
 }
 
+/* A map's numbers, a sequence's texts, and complex numbers are looked at like those of a tensor. */
+static void test_plain(void)
+{
+    const int64_t three = 3;
+    HnTensor *keys = hn_tensor_ints((const int64_t[]){ 7, 8, 9 }, 3), *map = hn_tensor_new_list(HN_MAP, 2, NULL, NULL),
+             *maps = hn_tensor_new_list(HN_SEQUENCE, 2, NULL, NULL),
+             *texts = hn_tensor_new(HN_STRING, 1, &three, NULL, NULL),
+             *list = hn_tensor_new_list(HN_SEQUENCE, 1, NULL, NULL),
+             *pairs = hn_tensor_new(HN_C64, 1, &three, NULL, NULL);
+    HnTensor *numbers = floats(1, &three, (const float[]){ 0.2F, 0.3F, 0.5F });
+    g_autoptr(GBytes) word = g_bytes_new_static("word", 4);
+    hn_tensor_set_item(map, 0, keys);
+    hn_tensor_set_item(map, 1, numbers);
+    hn_tensor_set_item(maps, 0, map);
+    hn_tensor_set_item(maps, 1, map);
+    hn_tensor_set_string(texts, 2, word);
+    hn_tensor_set_item(list, 0, texts);
+    ((float *)pairs->data)[5] = 4;
+    g_autoptr(HnTensor) rows = hn_output_plain(maps, NULL, NULL), words = hn_output_plain(list, NULL, NULL),
+                        parts = hn_output_plain(pairs, NULL, NULL), same = hn_output_plain(keys, NULL, NULL);
+    g_autofree char *a = hn_tensor_describe(rows), *b = hn_tensor_describe(words), *c = hn_tensor_describe(parts);
+    g_assert_cmpstr(a, ==, "f64[2,3]");
+    g_assert_cmpfloat_with_epsilon(hn_tensor_get_f64(rows, 5), 0.5, 1e-6);
+    g_assert_cmpstr(b, ==, "string[1,3]");
+    g_assert_true(g_bytes_equal(hn_tensor_get_string(words, 2), word));
+    g_assert_cmpstr(c, ==, "f32[3,2]");
+    g_assert_cmpfloat(hn_tensor_get_f64(parts, 5), ==, 4);
+    g_assert_true(same == keys);
+    HnTensor *const all[] = { keys, map, maps, texts, list, pairs, numbers };
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++)
+        hn_tensor_unref(all[i]);
+}
+
 /* What cannot be told of the other model is a loss of all. */
 static void test_unknown(void)
 {
@@ -497,6 +727,7 @@ int main(int argc, char **argv)
     g_test_add_func("/check/score/worst-sample", test_worst_sample);
     g_test_add_func("/check/score/strong", test_strong);
     g_test_add_func("/check/score/gate", test_gate);
+    g_test_add_func("/check/score/plain", test_plain);
     g_test_add_func("/check/score/unknown", test_unknown);
     return g_test_run();
 }

@@ -125,6 +125,17 @@ static void test_kinds(void)
     same(original, BOXES("%z = Mul(%p, l:f32={1.005})"), (HnVerifyTolerance){ .part = 1e-2 });
 }
 
+/* What stands for "none", far beyond all numbers, hides no error of these. */
+#define MASKED(numbers) HEAD "(%y) { %m = Greater(%x, k:f32={0}) " numbers " %y = Where(%m, n:f32={-1000000000}, %v) }"
+
+static void test_masks(void)
+{
+    const char *original = MASKED("%v = Identity(%x)");
+    same(original, MASKED("%v = Mul(%x, l:f32={1.0005})"), usual);
+    differs(original, MASKED("%v = Add(%x, l:f32={0.1})"), usual, "'y': ", "y");
+    differs(original, MASKED("%v = Mul(%x, l:f32={0})"), usual, "'y': ", "y");
+}
+
 /* Numbers that should cancel out are as far off as rounding in others leaves them, which is no reason. */
 static void test_cancelled(void)
 {
@@ -194,6 +205,7 @@ int main(int argc, char **argv)
     g_test_add_func("/verify/values", test_values);
     g_test_add_func("/verify/absolute", test_absolute);
     g_test_add_func("/verify/kinds", test_kinds);
+    g_test_add_func("/verify/masks", test_masks);
     g_test_add_func("/verify/cancelled", test_cancelled);
     g_test_add_func("/verify/second-sample", test_second_sample);
     g_test_add_func("/verify/integers", test_integers);
