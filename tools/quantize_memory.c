@@ -71,7 +71,12 @@ static gboolean plan_calibration(const Quantize *q, HnTensor *const *in, gsize *
     HnBudget *rest = open_rest(q);
     g_autoptr(HnModel) m = quantize_open_prepared((gpointer)q, error);
     HnCalibrator *c = m != NULL ? quantize_open_calibrator(q, m, q->base, rest, NULL, error) : NULL;
-    const gboolean ok = c != NULL && hn_calibrator_prepare(c, in, bytes, error);
+    const gboolean inner = m != NULL && m->graph->inner->len > 0; /* what branches take shows when they run */
+    const gboolean ok =
+        c != NULL && hn_calibrator_prepare(c, in, bytes, error) && (!inner || hn_calibrator_run(c, in, error));
+    const gsize peak = hn_budget_peak(rest);
+    if (inner)
+        *bytes = MAX(*bytes, peak);
     hn_calibrator_free(c);
     g_clear_pointer(&m, hn_model_free);
     hn_budget_unref(rest);

@@ -3,7 +3,8 @@
  *
  * Values are planned without memory for them. What kernels take beside them, scratch memory and packed weights, is
  * known by preparing the model once within a limit; where that does not do, or where no limit is set, it is guessed by
- * the bytes of the weights, and more than that limit.
+ * the bytes of the weights, and more than that limit. What branches and loops take is known by running them: a model
+ * with inner graphs is run once.
  */
 #pragma once
 
