@@ -17,6 +17,7 @@
 #define NEAR_BYTES (640 << 10) /* of a source that is likely in the second cache; others are read in order */
 #define STRIP_BYTES (24 << 10) /* of source rows that a row of outputs looks at */
 #define STRIP_LEAST 32         /* channels */
+#define TILE_BYTES (40 << 10)  /* of weights and inputs of all channels of a tile, which stay in the first cache */
 #define MAX_TAPS 1024
 #define MAX_SPREAD 256 /* columns from output to output, from tap to tap: there is a pointer for each */
 
@@ -142,7 +143,8 @@ static const HnDepthFn *choose_tiles(const Depthwise *d)
 {
     static const HnDepthFn(*const levels[HN_LEVELS])[HN_DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
     const HnWindowAxis *w = &d->axis[2];
-    int kind = HN_DEPTH_ANY, level = hn_cpu_level();
+    int kind = w->dilation == 1 && w->stride == 1 && w->kernel >= 4 ? HN_DEPTH_LONG : HN_DEPTH_ANY,
+        level = hn_cpu_level();
     if (w->dilation == 1 && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
         kind = (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
     if (w->dilation == 1 && w->stride == 1 && w->kernel == 7)
@@ -182,9 +184,10 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     const HnWindowAxis *v = &d->axis[2];
     d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
+    const int64_t tile = (2 * d->taps + rows * HN_DEPTH_NX) * (int64_t)sizeof(float); /* weights and inputs of one */
     d->strip = d->channels;
-    if (d->end.rest == d->epilogue.n && x->bytes <= NEAR_BYTES)
-        d->strip = MAX(STRIP_BYTES / row / 16 * 16, STRIP_LEAST);
+    if (d->end.rest == d->epilogue.n && (x->bytes <= NEAR_BYTES || tile * d->channels > TILE_BYTES))
+        d->strip = MAX(STRIP_BYTES / (x->bytes <= NEAR_BYTES ? row : tile) / 16 * 16, STRIP_LEAST);
     d->threads = hn_cpu_threads_for(s, 2 * (double)y->n * (double)d->taps);
     d->part_bytes = (gsize)(rows * (d->columns + 1) + 2 * rows) * sizeof(void *);
     s->scratch_bytes = d->part_bytes * (gsize)d->threads;

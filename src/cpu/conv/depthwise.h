@@ -33,4 +33,13 @@ typedef void (*HnDepthFn)(const HnDepthTile *t);
 /* By outputs, tiles of any taps, strides and dilations. */
 const HnDepthFn *hn_depth_any(int64_t channels);
 
-enum { HN_DEPTH_3_1, HN_DEPTH_3_2, HN_DEPTH_5_1, HN_DEPTH_5_2, HN_DEPTH_7_1, HN_DEPTH_ANY, HN_DEPTH_KINDS };
+enum {
+    HN_DEPTH_3_1,
+    HN_DEPTH_3_2,
+    HN_DEPTH_5_1,
+    HN_DEPTH_5_2,
+    HN_DEPTH_7_1,
+    HN_DEPTH_LONG, /* other windows of 4 taps and more, side by side */
+    HN_DEPTH_ANY,
+    HN_DEPTH_KINDS
+};

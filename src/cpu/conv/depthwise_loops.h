@@ -86,6 +86,40 @@ INLINE void HN_V(tile_any)(const HnDepthTile *t, int64_t c, int nx)
     HN_V(tile_end)(t, c, nx, sum);
 }
 
+/* Any number of taps side by side, strides of 1: for LONG_TAPS of them at a time each input is read once. */
+#define LONG_TAPS 4
+INLINE void HN_V(tile_long)(const HnDepthTile *t, int64_t c, int nx)
+{
+    const float *const *from = t->from;
+    HN_VEC sum[HN_DEPTH_NX], w[LONG_TAPS];
+    HN_UNROLL
+    for (int i = 0; i < nx; i++)
+        sum[i] = HN_VLOAD(t->bias + c);
+    for (int r = 0; r < t->rows; r++, from += t->columns) {
+        int first = 0;
+        for (; first + LONG_TAPS <= t->k; first += LONG_TAPS) {
+            HN_UNROLL
+            for (int j = 0; j < LONG_TAPS; j++)
+                w[j] = HN_VLOAD(t->w[r] + (first + j) * t->channels + c);
+            HN_UNROLL
+            for (int x = 0; x < nx + LONG_TAPS - 1; x++) {
+                const HN_VEC in = HN_VLOAD(from[first + x] + t->at + c);
+                HN_UNROLL
+                for (int j = 0; j < LONG_TAPS; j++)
+                    if (j <= x && x - j < nx)
+                        sum[x - j] = HN_VFMA(in, w[j], sum[x - j]);
+            }
+        }
+        for (; first < t->k; first++) {
+            w[0] = HN_VLOAD(t->w[r] + first * t->channels + c);
+            HN_UNROLL
+            for (int i = 0; i < nx; i++)
+                sum[i] = HN_VFMA(HN_VLOAD(from[first + i] + t->at + c), w[0], sum[i]);
+        }
+    }
+    HN_V(tile_end)(t, c, nx, sum);
+}
+
 /* All vectors of the tile's channels; the last one lies back so that it fits, and computes some channels again. */
 #define EACH_VECTOR(CALL)                                   \
     for (int64_t i = t->first; i < t->end; i += HN_LANES) { \
@@ -97,11 +131,15 @@ INLINE void HN_V(tile_any)(const HnDepthTile *t, int64_t c, int nx)
     {                                                                       \
         EACH_VECTOR(HN_V(tile)(t, c, NX, K, S))                             \
     }
-#define TILE_ANY(NX)                                                \
-    static HN_TARGET void HN_V(tile_any_##NX)(const HnDepthTile *t) \
-    {                                                               \
-        EACH_VECTOR(HN_V(tile_any)(t, c, NX))                       \
+#define TILE_OF(KIND, NX)                                                \
+    static HN_TARGET void HN_V(tile_##KIND##_##NX)(const HnDepthTile *t) \
+    {                                                                    \
+        EACH_VECTOR(HN_V(tile_##KIND)(t, c, NX))                         \
     }
+#define TILES_OF(KIND) \
+    TILE_OF(KIND, 1)   \
+    TILE_OF(KIND, 2)   \
+    TILE_OF(KIND, 3) TILE_OF(KIND, 4) TILE_OF(KIND, 5) TILE_OF(KIND, 6) TILE_OF(KIND, 7) TILE_OF(KIND, 8)
 #define TILES(K, S) \
     TILE(K, S, 1) TILE(K, S, 2) TILE(K, S, 3) TILE(K, S, 4) TILE(K, S, 5) TILE(K, S, 6) TILE(K, S, 7) TILE(K, S, 8)
 #define NAMES(K)                                                                                        \
@@ -113,22 +151,18 @@ TILES(3, 2)
 TILES(5, 1)
 TILES(5, 2)
 TILES(7, 1)
-TILE_ANY(1)
-TILE_ANY(2)
-TILE_ANY(3)
-TILE_ANY(4)
-TILE_ANY(5)
-TILE_ANY(6)
-TILE_ANY(7)
-TILE_ANY(8)
+TILES_OF(long)
+TILES_OF(any)
 
 static const HnDepthFn HN_V(tiles)[HN_DEPTH_KINDS][HN_DEPTH_NX] = {
-    { NAMES(3_1) }, { NAMES(3_2) }, { NAMES(5_1) }, { NAMES(5_2) }, { NAMES(7_1) }, { NAMES(any) },
+    { NAMES(3_1) }, { NAMES(3_2) }, { NAMES(5_1) }, { NAMES(5_2) }, { NAMES(7_1) }, { NAMES(long) }, { NAMES(any) },
 };
 #undef EACH_POST
 #undef INLINE
 #undef EACH_VECTOR
 #undef TILE
-#undef TILE_ANY
+#undef TILE_OF
+#undef TILES_OF
+#undef LONG_TAPS
 #undef TILES
 #undef NAMES
