@@ -10,6 +10,7 @@
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/winograd.h"
+#include "cpu/fourier/dft_product.h"
 #include "cpu/sparse/sparse_conv.h"
 
 typedef struct {
@@ -148,5 +149,6 @@ static const HnKernel conv_onednn = {
     .fuses = hn_epilogue_conv_fuses,
 };
 
-const HnKernel *const hn_cpu_conv[] = { &hn_cpu_depthwise,   &hn_cpu_sparse_conv, &hn_cpu_conv_small, &hn_cpu_winograd,
-                                        &hn_cpu_conv_planar, &hn_cpu_conv_gemm,   &conv_onednn,       NULL };
+const HnKernel *const hn_cpu_conv[] = { &hn_cpu_dft_conv,   &hn_cpu_depthwise, &hn_cpu_sparse_conv,
+                                        &hn_cpu_conv_small, &hn_cpu_winograd,  &hn_cpu_conv_planar,
+                                        &hn_cpu_conv_gemm,  &conv_onednn,      NULL };

@@ -1,35 +1,18 @@
 /*
- * DFT and STFT of f32: as many signals at a time as a vector has lanes, twice as many where they are real (fft.h).
+ * DFT and STFT of f32: as many signals at a time as a vector has lanes (fft.h).
  */
 #include "op/dft.h"
 
-#include "cpu/core/cpu_kernel.h"
-#include "cpu/fourier/fft.h"
+#include "cpu/fourier/fft_batch.h"
 #include "op/index.h"
 #include "run/fourier_forms.h"
 
-#define HN_LOOPS "cpu/fourier/fft_loops.h"
-#include "base/every_level.h"
-
-#define BLOCK_MAX ((gsize)1 << 26) /* bytes of a thread's two blocks */
-
 typedef struct {
-    HnFft *fft;
-    HnFftBatch batch;
+    HnFftWork work;
     float *scale;      /* [used] of an inverse transform; NULL: none */
     gboolean windowed; /* input HN_STFT_WINDOW holds factors ... */
     gboolean doubled;  /* ... of points of two numbers: written out in scratch memory */
-    int lanes;
-    int64_t steps; /* batches of hn_fft_step() rows */
-    double flops;
-    gsize block; /* bytes of each of a thread's two blocks */
 } Transform;
-
-static int lanes_here(void)
-{
-    static const int lanes[] = { HN_LANES_plain, HN_LANES_avx2, HN_LANES_avx512 };
-    return lanes[hn_cpu_level()];
-}
 
 static const char *transform_reject(const HnStep *s, int64_t length)
 {
@@ -47,19 +30,12 @@ static const char *transform_reject(const HnStep *s, int64_t length)
 static void transform_begin(HnStep *s, HnFftBatch b, int64_t length, gboolean windowed)
 {
     Transform *t = g_new0(Transform, 1);
+    const gboolean real = b.parts_in == 1 && !b.inverse && length % 2 == 0;
     s->state = t;
-    t->fft = hn_fft_new(length);
-    t->batch = b;
-    t->batch.fft = t->fft;
-    t->lanes = lanes_here();
+    hn_fft_work_init(&t->work, real ? hn_fft_new_real(length) : hn_fft_new(length), b);
     t->windowed = windowed;
     t->doubled = windowed && b.parts_in == 2;
-    const int64_t rows = hn_fft_step(&b, t->lanes);
-    t->steps = (b.rows + rows - 1) / rows;
-    t->flops = (double)t->steps * t->lanes * (hn_fft_flops(t->fft) + 6 * (double)length);
-    t->block = (gsize)hn_fft_points(t->fft) * 2 * (gsize)t->lanes * sizeof(float);
-    const int threads = (int)MIN(hn_cpu_threads_for(s, t->flops), t->steps);
-    s->scratch_bytes = 2 * t->block * (gsize)MAX(threads, 1) + (t->doubled ? 2 * (gsize)length * sizeof(float) : 0);
+    s->scratch_bytes = hn_fft_work_bytes(&t->work, s) + (t->doubled ? 2 * (gsize)length * sizeof(float) : 0);
     if (!b.inverse)
         return;
     t->scale = g_new(float, b.used);
@@ -74,38 +50,21 @@ static const float *factors_of(const HnStep *s, const Transform *t, float *room)
     const float *w = hn_cpu_data(&s->in[HN_STFT_WINDOW]);
     if (!t->doubled)
         return w;
-    for (int64_t c = 0; c < t->batch.used; c++)
+    for (int64_t c = 0; c < t->work.batch.used; c++)
         room[c] = w[c / 2];
     return room;
-}
-
-static void run_part(const Transform *t, const HnFftBatch *b, char *block, int64_t from, int64_t to)
-{
-    static void (*const fns[])(const HnFftBatch *, int64_t, int, float *, float *) = HN_TABLE_OF_LEVELS(fft_rows);
-    const int64_t rows = hn_fft_step(b, t->lanes);
-    for (int64_t i = from; i < to; i++)
-        fns[hn_cpu_level()](b, i * rows, (int)MIN(rows, b->rows - i * rows), (float *)(void *)block,
-                            (float *)(void *)(block + t->block));
 }
 
 static gboolean transform_run(HnStep *s, GError **error)
 {
     const Transform *t = s->state;
-    const int threads = (int)MIN(hn_cpu_threads_for(s, t->flops), t->steps);
-    char *room = (char *)s->scratch + 2 * t->block * (gsize)MAX(threads, 1);
-    HnFftBatch b = t->batch;
+    char *room = (char *)s->scratch + hn_fft_work_bytes(&t->work, s);
+    HnFftBatch b = t->work.batch;
     (void)error;
     b.x = hn_cpu_data(&s->in[0]);
     b.y = hn_cpu_data(&s->out[0]);
     b.factor = factors_of(s, t, (float *)(void *)room);
-    if (threads <= 1) {
-        run_part(t, &b, s->scratch, 0, t->steps);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(threads)
-    for (int i = 0; i < threads; i++)
-        run_part(t, &b, (char *)s->scratch + 2 * t->block * (gsize)i, t->steps * i / threads,
-                 t->steps * (i + 1) / threads);
+    hn_fft_work_run(&t->work, s, &b, s->scratch);
     return TRUE;
 }
 
@@ -113,7 +72,7 @@ static void transform_release(HnStep *s)
 {
     Transform *t = s->state;
     if (t != NULL) {
-        hn_fft_free(t->fft);
+        hn_fft_work_clear(&t->work);
         g_free(t->scale);
     }
     hn_cpu_release(s);

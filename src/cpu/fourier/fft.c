@@ -113,6 +113,15 @@ HnFft *hn_fft_new(int64_t n)
     return f;
 }
 
+HnFft *hn_fft_new_real(int64_t n)
+{
+    HnFft *f = hn_fft_new(n / 2);
+    f->apart = g_new(float, (gsize)(f->n / 2 + 1) * 2);
+    for (int64_t k = 0; k <= f->n / 2; k++)
+        unit(f->apart + 2 * k, k, n);
+    return f;
+}
+
 void hn_fft_free(HnFft *f)
 {
     if (f == NULL)
@@ -121,19 +130,21 @@ void hn_fft_free(HnFft *f)
     g_free(f->chirp);
     g_free(f->spectrum);
     g_free(f->table);
+    g_free(f->apart);
     g_free(f);
 }
 
 int64_t hn_fft_points(const HnFft *f)
 {
-    return f->inner != NULL ? f->inner->n : f->n;
+    const int64_t points = f->inner != NULL ? f->inner->n : f->n;
+    return f->apart != NULL ? MAX(points, 2 * f->n) : points;
 }
 
 double hn_fft_flops(const HnFft *f)
 {
-    double flops = 0;
+    double flops = f->apart != NULL ? 8 * (double)f->n : 0;
     if (f->inner != NULL)
-        return 2 * hn_fft_flops(f->inner) + 20 * (double)f->inner->n;
+        return flops + 2 * hn_fft_flops(f->inner) + 20 * (double)f->inner->n;
     for (int i = 0; i < f->n_stages; i++)
         flops += (double)f->n * (f->stage[i].radix % 2 == 0 ? 12 : 6 + 2 * f->stage[i].radix);
     return flops;
@@ -141,5 +152,5 @@ double hn_fft_flops(const HnFft *f)
 
 int64_t hn_fft_step(const HnFftBatch *b, int lanes)
 {
-    return b->parts_in == 1 || b->parts_out == 1 ? 2 * lanes : lanes;
+    return b->fft->apart == NULL && (b->parts_in == 1 || b->parts_out == 1) ? 2 * lanes : lanes;
 }

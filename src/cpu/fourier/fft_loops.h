@@ -431,10 +431,92 @@ static HN_TARGET void HN_V(clear_from)(float *z, int64_t number, int64_t end)
         memset(z + LANES * number, 0, (size_t)(end - number) * LANES * sizeof(float));
 }
 
+/* --- a real signal as a complex one of half as many points -------------------------------------------------------- */
+
+/* Bins 0 to n of a signal of 2 n points: with z[k] and the conjugate of z[n - k] those of its even points are their
+ * half sum, those of its odd ones -i times their half difference, which e^(-pi i k / n) turns. */
+static HN_TARGET void HN_V(take_apart)(const HnFft *f, const float *z, float *y)
+{
+    const VEC half = HN_VSET(0.5f);
+    for (int64_t k = 0; k <= f->n / 2; k++) {
+        const float *a = z + 2 * LANES * k, *b = z + 2 * LANES * (k == 0 ? 0 : f->n - k);
+        const VEC ar = HN_VLOAD(a), ai = HN_VLOAD(a + LANES), br = HN_VLOAD(b), bi = HN_VLOAD(b + LANES);
+        const VEC er = half * (ar + br), ei = half * (ai - bi), dr = half * (ai + bi), di = half * (br - ar);
+        const VEC c = HN_VSET(f->apart[2 * k]), d = HN_VSET(f->apart[2 * k + 1]);
+        const VEC tr = HN_VFNMA(di, d, dr * c), ti = HN_VFMA(dr, d, di * c);
+        float *low = y + 2 * LANES * k, *high = y + 2 * LANES * (f->n - k);
+        HN_VSTORE(high, er - tr);
+        HN_VSTORE(high + LANES, ti - ei);
+        HN_VSTORE(low, er + tr);
+        HN_VSTORE(low + LANES, ei + ti);
+    }
+}
+
+/* Bins from n + 1 on, conjugates of those before it. */
+static HN_TARGET void HN_V(mirror)(float *y, int64_t n, int64_t bins)
+{
+    for (int64_t k = n + 1; k < bins; k++) {
+        const float *from = y + 2 * LANES * (2 * n - k);
+        HN_VSTORE(y + 2 * LANES * k, HN_VLOAD(from));
+        HN_VSTORE(y + 2 * LANES * k + LANES, HN_VSET(0) - HN_VLOAD(from + LANES));
+    }
+}
+
+INLINE VEC HN_V(sum_of)(const HnFftBatch *b, const float *y, int64_t c)
+{
+    const HnFftSum *s = &b->sums[c];
+    const float *bin = y + 2 * LANES * s->bin;
+    const VEC shift = HN_VSET(b->bias != NULL ? b->bias[c] : 0);
+    return HN_VFMA(HN_VLOAD(bin), HN_VSET(s->re), HN_VFMA(HN_VLOAD(bin + LANES), HN_VSET(s->im), shift));
+}
+
+/* Columns of rows [first, first + n) of bins y, each the rows of a group side by side. */
+static HN_TARGET void HN_V(store_planar)(const HnFftBatch *b, int64_t first, int n, const float *y)
+{
+    const int64_t plane = b->group, at = first % plane;
+    float *to = b->y + first / plane * plane * b->columns_out + at;
+    for (int64_t c = 0; c < b->columns_out; c++, to += plane) {
+        const VEC v = HN_V(sum_of)(b, y, c);
+        if (at + n > plane) {
+            float each[LANES];
+            HN_VSTORE(each, v);
+            for (int l = 0; l < n; l++)
+                to[l + (at + l) / plane * plane * (b->columns_out - 1)] = each[l];
+        } else if (n == LANES) {
+            HN_VSTORE(to, v);
+        } else {
+            HN_VSTORE_N(to, v, n);
+        }
+    }
+}
+
+static HN_TARGET void HN_V(real_rows)(const HnFftBatch *b, int64_t first, int n, float *p, float *q)
+{
+    const HnFft *f = b->fft;
+    HN_V(clear_from)(p, b->used, 2 * f->n);
+    HN_V(load)(b, first, n, p, 1, 0, 0);
+    float *z = HN_V(fft)(f, p, q), *y = z == p ? q : p;
+    HN_V(take_apart)(f, z, y);
+    if (b->sums == NULL) {
+        HN_V(mirror)(y, f->n, b->columns_out / 2);
+        HN_V(store)(b, first, n, y, 1, 0, 0);
+    } else if (b->planar) {
+        HN_V(store_planar)(b, first, n, y);
+    } else {
+        for (int64_t c = 0; c < b->columns_out; c++)
+            HN_VSTORE(z + LANES * c, HN_V(sum_of)(b, y, c));
+        HN_V(store)(b, first, n, z, 1, 0, 0);
+    }
+}
+
 /* Rows [first, first + n) of a batch, at most hn_fft_step() of them, in two blocks of memory. */
 static HN_TARGET void HN_V(fft_rows)(const HnFftBatch *b, int64_t first, int n, float *p, float *q)
 {
     const HnFft *f = b->fft;
+    if (f->apart != NULL) {
+        HN_V(real_rows)(b, first, n, p, q);
+        return;
+    }
     const int swap = b->inverse ? 1 : 0, na = MIN(n, LANES), nb = n - na;
     const gboolean pair = hn_fft_step(b, LANES) > LANES;
     const int64_t other = first + (nb > 0 ? LANES : 0); /* without a second one, the first once more */

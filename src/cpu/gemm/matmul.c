@@ -1,6 +1,7 @@
 /*
  * MatMul and FusedMatMul: stacks of matrices as in numpy.matmul.
  */
+#include "cpu/fourier/dft_product.h"
 #include "cpu/gemm/sgemm.h"
 #include "op/gemm.h"
 
@@ -206,4 +207,5 @@ static const HnKernel matmul_onednn = {
 };
 
 const HnKernel *const hn_cpu_fusedmatmul[] = { &matmul_small, &matmul_packed, &matmul_onednn, NULL };
-const HnKernel *const hn_cpu_matmul[] = { &matmul_sparse, &matmul_small, &matmul_packed, &matmul_onednn, NULL };
+const HnKernel *const hn_cpu_matmul[] = { &hn_cpu_dft_matmul, &matmul_sparse, &matmul_small,
+                                          &matmul_packed,     &matmul_onednn, NULL };
