@@ -46,9 +46,8 @@ static HnModel *model_of(const char *text, int strip, double zeros)
 }
 
 /* As ref has it, with one to three threads, twice each; whether a sparse kernel took part is `wanted`. */
-static void check(const char *text, int strip, double zeros, gboolean wanted)
+static void compare(HnModel *m, const char *text, gboolean wanted)
 {
-    g_autoptr(HnModel) m = model_of(text, strip, zeros);
     g_autoptr(HnSession) ref = test_session(m, &hn_backend_ref, &(HnSessionOptions){ .threads = 1 });
     g_autoptr(GPtrArray) in = test_inputs(ref, 31);
     g_autoptr(GPtrArray) want = test_run(ref, in);
@@ -64,6 +63,12 @@ static void check(const char *text, int strip, double zeros, gboolean wanted)
             g_test_fail();
         }
     }
+}
+
+static void check(const char *text, int strip, double zeros, gboolean wanted)
+{
+    g_autoptr(HnModel) m = model_of(text, strip, zeros);
+    compare(m, text, wanted);
 }
 
 static void test_windows(void)
@@ -143,6 +148,38 @@ static void test_products(void)
     }
 }
 
+/* Weights of recurrent layers: their gates' rows share zeros, which are not those of other directions. */
+static void check_recurrent(const char *text, int strip, double zeros, gboolean wanted)
+{
+    g_autoptr(HnModel) m = test_model(text);
+    for (int i = 0; i < 2; i++) {
+        const HnTensor *w = hn_graph_find(m->graph, i == 0 ? "w" : "r")->weight;
+        blank(w, w->dims[0] * w->dims[1], w->dims[2], w->dims[2], 1, strip, zeros);
+    }
+    compare(m, text, wanted);
+}
+
+static void test_recurrent(void)
+{
+    static const char *const cases[] = {
+        "%y, %h, %c = LSTM(%x:f32[9,1,40], w:f32[1,128,40], r:f32[1,128,32], b:f32[1,256]) hidden_size=32",
+        "%y, %h = LSTM(%x:f32[7,3,24], w:f32[2,192,24], r:f32[2,192,48]) hidden_size=48 direction='bidirectional'",
+        "%y, %h, %c = LSTM(%x:f32[5,13,64], w:f32[1,80,64], r:f32[1,80,20], b:f32[1,160], -, -, -, p:f32[1,60]) "
+        "hidden_size=20 direction='reverse'",
+        "%y, %h = GRU(%x:f32[11,1,48], w:f32[1,96,48], r:f32[1,96,32], b:f32[1,192]) hidden_size=32",
+        "%y = GRU(%x:f32[6,9,48], w:f32[2,96,48], r:f32[2,96,32], b:f32[2,192]) hidden_size=32 "
+        "linear_before_reset=1 direction='bidirectional'",
+        "%y, %h = RNN(%x:f32[6,5,80], w:f32[1,64,80], r:f32[1,64,64], b:f32[1,128]) hidden_size=64",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf("opset 17\n%s\n", cases[i]);
+        check_recurrent(text, 16, 0.9, TRUE);
+        check_recurrent(text, 1, 0.99, TRUE);
+        check_recurrent(text, 16, 1, TRUE);
+        check_recurrent(text, 1, 0.8, FALSE);
+    }
+}
+
 /* Where lists are not worth it dense kernels stay. */
 static void test_rule(void)
 {
@@ -186,6 +223,7 @@ int main(int argc, char **argv)
     g_test_add_func("/sparse/windows", test_windows);
     g_test_add_func("/sparse/epilogues", test_epilogues);
     g_test_add_func("/sparse/products", test_products);
+    g_test_add_func("/sparse/recurrent", test_recurrent);
     g_test_add_func("/sparse/rule", test_rule);
     return g_test_run();
 }

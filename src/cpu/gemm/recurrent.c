@@ -15,6 +15,8 @@
 #include "base/checked.h"
 #include "cpu/gemm/recurrent_int8.h"
 #include "cpu/gemm/rnn_cell.h"
+#include "cpu/sparse/sparse_cell.h"
+#include "cpu/sparse/sparse_cost.h"
 #include "op/quantize.h"
 
 #define BATCH 32 /* samples of a task */
@@ -29,11 +31,12 @@ typedef struct {
     int64_t task_floats;             /* scratch of one thread */
     int64_t blocks, tasks;           /* blocks of a direction */
     int threads;
-    HnPack *w, *r;          /* [D][panels][K][gates][16] */
-    int64_t block;          /* samples of a task */
-    HnRnnInt8 *by_w, *by_r; /* of DynamicQuantizeLSTM, instead of packs */
-    int64_t bytes;          /* of its rounded rows, in a thread's scratch behind the floats */
-    float x_scale;          /* in this run */
+    HnPack *w, *r;               /* [D][panels][K][gates][16], or as the lists below have them */
+    HnSparseCell *few_w, *few_r; /* of weights that are mostly 0; NULL: they are not */
+    int64_t block;               /* samples of a task */
+    HnRnnInt8 *by_w, *by_r;      /* of DynamicQuantizeLSTM, instead of packs */
+    int64_t bytes;               /* of its rounded rows, in a thread's scratch behind the floats */
+    float x_scale;               /* in this run */
     int x_zero;
 } Recurrent;
 
@@ -145,6 +148,32 @@ static const char *recurrent_reject(const HnStep *s)
     return reason != NULL ? reason : reject_shapes(s);
 }
 
+static HnSparseCell *lists_of(const HnStep *s, int i)
+{
+    const HnRecurrent *p = s->params;
+    return hn_sparse_weights_stay(s, i) ? hn_sparse_cell_new(hn_cpu_in(s, i), p->gates) : NULL;
+}
+
+static const char *sparse_reject(const HnStep *s)
+{
+    const HnRecurrent *p = s->params;
+    const char *reason = p->dynamic ? "only f32" : recurrent_reject(s);
+    if (reason != NULL)
+        return reason;
+    for (int i = 1; i <= 2; i++) {
+        HnSparseCell *lists = lists_of(s, i);
+        hn_sparse_cell_free(lists);
+        if (lists != NULL)
+            return NULL;
+    }
+    return "too few weights are 0 to gain by it";
+}
+
+static void pack_lists(void *to, const HnTensor *t, gconstpointer data)
+{
+    hn_sparse_cell_pack(data, to, t);
+}
+
 /* [D][gates][H][K] to [D][panels][K][gates][16] */
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 {
@@ -172,6 +201,8 @@ static void recurrent_release(HnStep *s)
     hn_pack_unref(c->r);
     hn_rnn_int8_free(c->by_w);
     hn_rnn_int8_free(c->by_r);
+    hn_sparse_cell_free(c->few_w);
+    hn_sparse_cell_free(c->few_r);
     g_free(c);
     s->state = NULL;
 }
@@ -192,7 +223,17 @@ static gboolean prepare_bytes(HnStep *s, Recurrent *c, GError **error)
     return TRUE;
 }
 
-static gboolean recurrent_prepare(HnStep *s, GError **error)
+/* k: inputs; lists: of input i; NULL: there are none. */
+static gboolean pack(HnStep *s, const Recurrent *c, int i, int64_t k, const HnSparseCell *lists, HnPack **to,
+                     GError **error)
+{
+    const gsize unit = (gsize)(c->directions * c->units * c->p->gates) * sizeof(float);
+    if (lists != NULL)
+        return hn_pack_own(s, i, pack_lists, c->p->gates, hn_sparse_cell_bytes(lists), lists, to, error);
+    return hn_pack_own(s, i, pack_weights, c->p->gates, unit * (gsize)k, c, to, error);
+}
+
+static gboolean prepare(HnStep *s, gboolean sparse, GError **error)
 {
     Recurrent *c = g_new0(Recurrent, 1);
     s->state = c;
@@ -205,9 +246,21 @@ static gboolean recurrent_prepare(HnStep *s, GError **error)
     s->scratch_bytes = (gsize)(c->threads * c->task_floats) * sizeof(float);
     if (c->p->dynamic)
         return prepare_bytes(s, c, error);
-    const gsize unit = (gsize)(c->directions * c->units * gates) * sizeof(float);
-    return hn_pack_own(s, 1, pack_weights, gates, unit * (gsize)c->inputs, c, &c->w, error) &&
-           hn_pack_own(s, 2, pack_weights, gates, unit * (gsize)c->hidden, c, &c->r, error);
+    if (sparse) {
+        c->few_w = lists_of(s, 1);
+        c->few_r = lists_of(s, 2);
+    }
+    return pack(s, c, 1, c->inputs, c->few_w, &c->w, error) && pack(s, c, 2, c->hidden, c->few_r, &c->r, error);
+}
+
+static gboolean recurrent_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, FALSE, error);
+}
+
+static gboolean sparse_prepare(HnStep *s, GError **error)
+{
+    return prepare(s, TRUE, error);
 }
 
 /* --- run ---------------------------------------------------------------------------------------------------------- */
@@ -273,6 +326,19 @@ static void store_state(const Task *t, int k, const float *from)
     }
 }
 
+/* Adds the products of n rows x with gates lo .. hi - 1 of panel p, by lists, to `gates` of the first row. */
+static void add_lists(const Task *t, const HnSparseCell *lists, const float *w, float *gates, const int *slot,
+                      const float *const *x, int n, int64_t p, int lo, int hi)
+{
+    const Recurrent *c = t->c;
+    for (int g = lo; g < hi; g++) {
+        float *sums[HN_RNN_CELL_ROWS];
+        for (int j = 0; j < n; j++)
+            sums[j] = gates + j * c->width + (p * c->slots + slot[g]) * HN_RNN_CELL;
+        hn_sparse_cell_add(lists, w, (t->d * c->panels + p) * c->p->gates + g, sums, x, n);
+    }
+}
+
 /* Gates of the steps first .. first + n - 1 for all samples: bias and product with W. Rows beyond a sequence's end are
  * computed from some other row and never used. */
 static void multiply_inputs(const Task *t, int64_t first, int64_t n)
@@ -292,6 +358,13 @@ static void multiply_inputs(const Task *t, int64_t first, int64_t n)
     }
     if (c->by_w != NULL) {
         hn_rnn_int8_multiply(c->by_w, t->s, 1, t->d, t->x_bytes, rows, c->x_scale, c->x_zero, t->gates);
+        return;
+    }
+    if (c->few_w != NULL) {
+        for (int64_t p = 0; p < c->panels; p++)
+            for (int64_t i = 0; i < rows; i += HN_RNN_CELL_ROWS)
+                add_lists(t, c->few_w, t->w, t->gates + i * c->width, c->w_slot, row + i,
+                          (int)MIN(rows - i, HN_RNN_CELL_ROWS), p, 0, gates);
         return;
     }
     for (int64_t p = 0; p < c->panels; p++) {
@@ -317,6 +390,16 @@ static void multiply_state(const Task *t, float *gates, const float *state, int6
 {
     const Recurrent *c = t->c;
     const int all = c->p->gates;
+    if (c->few_r != NULL) {
+        for (int64_t b = 0; b < t->n; b += HN_RNN_CELL_ROWS) {
+            const int some = (int)MIN(t->n - b, HN_RNN_CELL_ROWS);
+            const float *rows[HN_RNN_CELL_ROWS];
+            for (int j = 0; j < some; j++)
+                rows[j] = state + (b + j) * c->units;
+            add_lists(t, c->few_r, t->r, gates + b * c->width, c->r_slot, rows, some, p, lo, hi);
+        }
+        return;
+    }
     const float *w = t->r + (p * c->hidden * all + lo) * HN_RNN_CELL;
     float *to = gates + p * c->slots * HN_RNN_CELL;
     if (t->n == 1) {
@@ -421,8 +504,8 @@ static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *s
     t.n = MIN(c->batch - t.first, c->block);
     t.reverse = c->p->direction == HN_REVERSE || t.d == 1;
     if (!c->p->dynamic) {
-        t.w = (const float *)hn_pack_data(c->w, s, 1) + t.d * panel * c->inputs;
-        t.r = (const float *)hn_pack_data(c->r, s, 2) + t.d * panel * c->hidden;
+        t.w = (const float *)hn_pack_data(c->w, s, 1) + (c->few_w == NULL ? t.d * panel * c->inputs : 0);
+        t.r = (const float *)hn_pack_data(c->r, s, 2) + (c->few_r == NULL ? t.d * panel * c->hidden : 0);
     }
     const int64_t state = MIN(c->batch, c->block) * c->units;
     t.gates = scratch;
@@ -488,16 +571,18 @@ static gboolean recurrent_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-#define KERNEL(symbol)                        \
-    static const HnKernel symbol##_kernel = { \
-        .name = "cpu." #symbol,               \
-        .reject = recurrent_reject,           \
-        .prepare = recurrent_prepare,         \
-        .run = recurrent_run,                 \
-        .release = recurrent_release,         \
-    };                                        \
-    const HnKernel *const hn_cpu_##symbol[] = { &symbol##_kernel, NULL };
-KERNEL(rnn)
-KERNEL(gru)
-KERNEL(lstm)
-KERNEL(dynamicquantizelstm)
+#define KERNEL(symbol, label, how)                             \
+    static const HnKernel symbol = { .name = label,            \
+                                     .reject = how##_reject,   \
+                                     .prepare = how##_prepare, \
+                                     .run = recurrent_run,     \
+                                     .release = recurrent_release };
+#define KERNELS(op)                                \
+    KERNEL(op##_sparse, "cpu.sparse_" #op, sparse) \
+    KERNEL(op##_kernel, "cpu." #op, recurrent)     \
+    const HnKernel *const hn_cpu_##op[] = { &op##_sparse, &op##_kernel, NULL };
+KERNELS(rnn)
+KERNELS(gru)
+KERNELS(lstm)
+KERNEL(dynamic_kernel, "cpu.dynamicquantizelstm", recurrent)
+const HnKernel *const hn_cpu_dynamicquantizelstm[] = { &dynamic_kernel, NULL };

@@ -100,7 +100,7 @@ static const char *sparse_reject(const HnStep *s)
     HnConvPlan plan;
     if (x->ndim != 3 && x->ndim != 4)
         return "only 1 or 2 spatial axes";
-    if (!hn_sparse_weights_stay(s))
+    if (!hn_sparse_weights_stay(s, 1))
         return "weights that change";
     if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
         return "a bias of another size than the output's channels";

@@ -10,9 +10,9 @@
 #define OF_REORDER_FAR 35.0 /* ... of what is not in the caches */
 #define FAR 262144          /* elements */
 
-gboolean hn_sparse_weights_stay(const HnStep *s)
+gboolean hn_sparse_weights_stay(const HnStep *s, int i)
 {
-    const HnSlot *w = s->in[1].slot;
+    const HnSlot *w = s->in[i].slot;
     return w->constant && !w->variable && w->layout == NULL && w->tensor->data != NULL;
 }
 

@@ -22,8 +22,8 @@ typedef struct {
         reorder; /* elements of a source that lies as dense kernels want it, and has to be reordered; 0: it need not */
 } HnSparseWork;
 
-/* Input 1 is a constant that lies as it is stored, and stays as it is. */
-gboolean hn_sparse_weights_stay(const HnStep *s);
+/* Input i is a constant that lies as it is stored, and stays as it is. */
+gboolean hn_sparse_weights_stay(const HnStep *s, int i);
 
 gboolean hn_sparse_pays(const HnSparseCount *count, const HnSparseWork *work);
 

@@ -30,7 +30,7 @@ const char *hn_sparse_product_reject(const HnStep *s, const HnMatrices *m)
     HnSparseCount count;
     if (m->ndim != 2)
         return "stacks of matrices";
-    if (!hn_sparse_weights_stay(s))
+    if (!hn_sparse_weights_stay(s, 1))
         return "weights that change";
     if (2.0 * (double)m->y[0] * (double)m->y[1] * (double)m->b[0] < HN_SPARSE_LEAST_WORK)
         return "little work";
