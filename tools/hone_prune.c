@@ -20,91 +20,12 @@
 
 /* --- what is made ------------------------------------------------------------------------------------------------- */
 
-static gboolean score(HnScorer *by, const HnPruned *p, HnScore *s, GError **error)
-{
-    g_autoptr(HnModel) m = hn_pruned_model(p, error);
-    return m != NULL && hn_scorer_run(by, m, s, error);
-}
-
-static void clear_folds(Prune *q)
-{
-    for (int64_t i = 0; q->folds != NULL && i < q->held; i++)
-        hn_pruned_free(q->folds[i]);
-    g_clear_pointer(&q->folds, g_free);
-}
-
-/* Where samples are too few for some to be held out, each is judged by a model that is made of the others. */
-static gboolean make_folds(Prune *q, GError **error)
-{
-    clear_folds(q);
-    if (q->held_first > 0 || q->held < 2 || q->choice.command != NULL)
-        return TRUE;
-    q->folds = g_new0(HnPruned *, (gsize)q->held + 1);
-    for (int64_t i = 0; i < q->held; i++) {
-        g_autoptr(HnData) rest = hn_data_without(q->data, i);
-        HnPruneOptions o = q->o;
-        o.data = rest;
-        o.n = q->calib - 1;
-        hn_progress_tell(&q->ctx->progress, "leaving samples out", (guint64)i, (guint64)q->held);
-        if ((q->folds[i] = prune_by(q, &o, q->pruned->kept, error)) == NULL)
-            return FALSE;
-    }
-    return TRUE;
-}
-
-typedef struct {
-    const Prune *q;
-    gboolean fits;
-} Made;
-
-static HnModel *made_without(gpointer data, int64_t i, GError **error)
-{
-    const Made *m = data;
-    g_autoptr(HnPruned) plain = m->fits ? NULL : hn_pruned_without_fits(m->q->folds[i]);
-    return hn_pruned_model(plain != NULL ? plain : m->q->folds[i], error);
-}
-
-/* Of what is pruned so, on samples that had no part in it where that is possible. */
-static gboolean judge(const Prune *q, gboolean fits, HnScore *s, GError **error)
-{
-    Made made = { q, fits };
-    const HnScorerEach each = { .made = made_without, .data = &made, .workers = 1 };
-    if (q->folds != NULL)
-        return hn_scorer_run_each(q->scorer, &each, s, error);
-    g_autoptr(HnPruned) plain = fits ? NULL : hn_pruned_without_fits(q->pruned);
-    return score(q->scorer, plain != NULL ? plain : q->pruned, s, error);
-}
-
-/* The score of q->pruned, whose weights stay as they were where that is better. */
-static gboolean repair(Prune *q, GError **error)
-{
-    PruneRepair r = { .name = "fit", .kept = TRUE };
-    HnScore without;
-    g_array_set_size(q->repairs, 0);
-    if (!make_folds(q, error))
-        return FALSE;
-    if (q->pruned->fitted == 0)
-        return judge(q, FALSE, &q->score, error);
-    if (!judge(q, FALSE, &without, error) || !judge(q, TRUE, &q->score, error))
-        return FALSE;
-    r.before = without.sqnr;
-    r.after = q->score.sqnr;
-    r.kept = r.after > r.before;
-    g_array_append_val(q->repairs, r);
-    if (r.kept)
-        return TRUE;
-    HnPruned *plain = hn_pruned_without_fits(q->pruned);
-    hn_pruned_free(q->pruned);
-    q->pruned = plain;
-    return judge(q, FALSE, &q->score, error);
-}
-
 /* With the widths of q->keep. */
 static gboolean prune(Prune *q, GError **error)
 {
     g_clear_pointer(&q->pruned, hn_pruned_free);
     q->pruned = prune_by(q, &q->o, q->keep, error);
-    return q->pruned != NULL && repair(q, error);
+    return q->pruned != NULL && prune_repair(q, error);
 }
 
 /* Widths, and zeros by layer. */
@@ -139,7 +60,7 @@ static gboolean settle(Prune *q, Choice *c, GError **error)
         memcpy(q->zeros_part, c->part, q->map->layers->len * sizeof *q->zeros_part);
     hn_pruned_free(q->pruned);
     q->pruned = c->made != NULL ? g_steal_pointer(&c->made) : prune_by(q, &q->o, q->keep, error);
-    return q->pruned != NULL && (q->scorer == NULL || repair(q, error));
+    return q->pruned != NULL && (q->scorer == NULL || prune_repair(q, error));
 }
 
 /* The score of q's widths on the samples that layers are fitted to; *made is NULL where it was known. */
@@ -151,10 +72,22 @@ static gboolean try_choice(Prune *q, HnPruned **made, HnScore *s, GError **error
     if (prune_known_score(q, hash, s))
         return TRUE;
     if (!prune_open_chooser(q, error) || (p = prune_by(q, &q->o, q->keep, error)) == NULL ||
-        !score(q->chooser, p, s, error) || !prune_note_score(q, hash, "widths", s, error))
+        !prune_score(q->chooser, p, s, error) || !prune_note_score(q, hash, "widths", s, error))
         return FALSE;
     *made = g_steal_pointer(&p);
     return TRUE;
+}
+
+/* Is s, on the samples that layers are fitted to, within --max-drop? */
+static gboolean chooser_allows(const Prune *q, const HnScore *s)
+{
+    HnGoals goals = { 0 };
+    HnScore original;
+    if (isnan(q->max_drop) || q->chooser == NULL)
+        return TRUE;
+    hn_scorer_original(q->chooser, &original);
+    hn_scorer_goals(q->chooser, q->max_drop, &goals);
+    return hn_goals_met(&goals, s, &original);
 }
 
 /* Of several choices of widths the one with the least error on the samples that layers are fitted to. */
@@ -173,10 +106,15 @@ static gboolean prune_best(Prune *q, GError **error)
             continue;
         g_free(last);
         last = g_memdup2(q->keep, (q->map->classes->len + 1u) * sizeof *last);
-        if (n > 1 && !try_choice(q, &made, &s, error))
-            return FALSE;
-        if (n > 1)
-            hn_context_note(q->ctx, 1, "widths %u of %u: %.2f dB", i + 1, n, s.sqnr);
+        if (n > 1) {
+            g_autofree char *what = g_strdup_printf("widths %u of %u", i + 1, n);
+            if (!try_choice(q, &made, &s, error) ||
+                !prune_note_point(q, what, NULL, q->keep, &s, NAN, chooser_allows(q, &s), error)) {
+                hn_pruned_free(made);
+                return FALSE;
+            }
+            hn_context_note(q->ctx, 1, "%s: %.2f dB", what, s.sqnr);
+        }
         const double noise = prune_widths_noise(q, i, &s);
         if (kept.keep == NULL || noise < least) {
             choose(&kept, q, made);
@@ -323,10 +261,9 @@ static gboolean try_part(Prune *q, double part, gboolean *met, GError **error)
         return FALSE;
     hn_scorer_goals(q->scorer, q->max_drop, &goals);
     *met = hn_goals_met(&goals, &q->score, &q->original);
-    const PrunePoint point = {
-        .flops = cost / q->flops_before, .bytes = NAN, .ms = NAN, .score = q->score, .db = q->score.sqnr, .kept = *met
-    };
-    g_array_append_val(q->points, point);
+    g_autofree char *what = g_strdup_printf("%.3g of the operations", part);
+    if (!prune_note_point(q, what, NULL, q->keep, &q->score, NAN, *met, error))
+        return FALSE;
     hn_context_note(q->ctx, 1, "%.3f of the operations: drop %.3g %%, %.2f dB%s", part,
                     hn_goals_drop(&goals, &q->score, &q->original, NULL) * 100, q->score.sqnr,
                     *met ? "" : ", too much");
@@ -362,6 +299,8 @@ static gboolean begin(Prune *q, GError **error)
     if (q->p->replay != NULL && !prune_read_recipe(q, error))
         return FALSE;
     const PruneParams *p = q->p;
+    if (p->plan != NULL && !prune_read_plan(q, error))
+        return FALSE;
     if (!prune_parse(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
         (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
@@ -418,22 +357,24 @@ static gboolean work(Prune *q, GError **error)
         if (q->p->analyze)
             return prune_find_costs(q, error) && prune_report(q, error);
     }
-    return make(q, error) && guard_loss(q, error) && race(q, error) && guard_speed(q, error) && write_model(q, error) &&
-           prune_report(q, error);
+    if (!make(q, error) || !guard_loss(q, error) || !race(q, error) || !guard_speed(q, error) || !write_model(q, error))
+        return FALSE;
+    prune_finish_points(q);
+    return prune_write_plan(q, error) && prune_report(q, error);
 }
 
 static gboolean run(HnContext *ctx, GError **error)
 {
     Prune q = { .ctx = ctx, .p = ctx->params };
     q.repairs = g_array_new(FALSE, FALSE, sizeof(PruneRepair));
-    q.points = g_array_new(FALSE, FALSE, sizeof(PrunePoint));
+    q.points = prune_points_new();
     q.blocks = prune_blocks_new();
     GError *failure = NULL;
     const gboolean ok = work(&q, &failure);
     prune_close_journal(&q, failure);
     if (failure != NULL)
         g_propagate_error(error, failure);
-    clear_folds(&q);
+    prune_clear_folds(&q);
     hn_pruned_free(q.pruned);
     hn_model_free(q.result);
     for (guint c = 0; q.loss != NULL && c < q.map->classes->len; c++)
@@ -456,6 +397,8 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_model_free(q.dense);
     hn_shapes_free(q.shapes);
     prune_clear_replayed(&q);
+    g_clear_pointer(&q.plan, json_object_unref);
+    g_clear_pointer(&q.memory.bytes, g_hash_table_unref);
     g_clear_pointer(&q.file, g_bytes_unref);
     g_array_unref(q.repairs);
     g_array_unref(q.points);

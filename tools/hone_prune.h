@@ -20,7 +20,7 @@
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,
-        *pattern, *store, *replay, *journal, *timing_cache, *augment;
+        *pattern, *store, *replay, *plan, *write_plan, *journal, *timing_cache, *augment;
     char **dim, **shapes;
     int samples, round, layers, finetune, steps;
     double ratio, sparsity;
@@ -36,15 +36,18 @@ typedef enum {
     PRUNE_LATENCY,
     PRUNE_SIZE,
     PRUNE_ZEROS,
-    PRUNE_LAYERS
+    PRUNE_LAYERS,
+    PRUNE_PLANNED /* widths as a plan has them */
 } PruneBudget;
 
 /* What was tried, and what came of it. */
 typedef struct {
-    double flops, bytes, ms; /* parts of the dense model's; NaN: not measured */
-    HnScore score;
-    double db;
-    gboolean kept;
+    char *what, *hash;
+    double flops, bytes, latency; /* parts of the dense model's; NaN: not measured */
+    double top1, db;              /* the same */
+    gboolean within;              /* the loss is not more than --max-drop */
+    gboolean best;                /* no other one that was judged is better in one of these and as good in the others */
+    gboolean chosen;
 } PrunePoint;
 
 /* A block that goes: values of the model. */
@@ -66,6 +69,7 @@ typedef struct {
     const char *path;
     JsonObject *recipe;   /* to be done again; NULL: none */
     PruneParams replayed; /* its options */
+    JsonObject *plan;     /* of --plan; NULL: none */
     char *model_hash, *data_hash;
     HnJournal *journal; /* NULL where nothing is made */
     GBytes *file;       /* of a model from stdin */
@@ -78,9 +82,11 @@ typedef struct {
     double limit;       /* part of the dense model's, or, where `absolute`, what it says */
     gboolean absolute;
     HnPruneScore by;
-    gboolean fit, heal; /* repairs */
+    gboolean fit, norm, bias, heal; /* repairs */
+    gboolean instead;               /* norm and bias, where fit is not kept */
     gboolean store_sparse;
     HnZerosOptions zeros;
+    const char *pattern;       /* of zeros, its name */
     HnZerosCurves *zeros_loss; /* NULL: not needed, or not yet */
     double *zeros_part;        /* by layer */
     int vector;                /* widths are multiples of it where there are many channels */
@@ -119,7 +125,6 @@ extern const PruneParams prune_defaults;
 extern const GOptionEntry prune_entries[];
 extern const HnRecorded prune_recorded;
 gboolean prune_parse(Prune *q, GError **error);
-const char *prune_pattern_name(const Prune *q);
 
 /* prune_model.c: the model, and samples for it */
 gboolean prune_open(Prune *q, GError **error);
@@ -146,8 +151,23 @@ double prune_widths_noise(const Prune *q, guint i, const HnScore *score);
 /* For that part of the operations, as far as what is known of layers tells. */
 gboolean prune_widths_for(Prune *q, double part, double *flops, GError **error);
 
+/* prune_points.c: what was tried */
+GArray *prune_points_new(void); /* PrunePoint */
+/* Widths keep, and zeros of q, unless they are known. m: the model, NULL: to be made; s: NULL: not judged, latency NaN:
+ * not measured. */
+gboolean prune_note_point(Prune *q, const char *what, HnModel *m, const int *keep, const HnScore *s, double latency,
+                          gboolean within, GError **error);
+/* Which of them q->pruned is, and which are the best. */
+void prune_finish_points(Prune *q);
+
 /* What comes of the model by the samples that o names, with widths keep where channels go. */
 HnPruned *prune_by(const Prune *q, const HnPruneOptions *o, const int *keep, GError **error);
+
+/* prune_repair.c */
+gboolean prune_score(HnScorer *by, const HnPruned *p, HnScore *s, GError **error);
+/* q->score of q->pruned, whose weights become those that are better on samples that had no part in it. */
+gboolean prune_repair(Prune *q, GError **error);
+void prune_clear_folds(Prune *q);
 
 /* prune_heal.c: q->result, where other weights are better on samples that are held out */
 gboolean prune_heal(Prune *q, GError **error);
@@ -174,11 +194,18 @@ gboolean prune_note_score(const Prune *q, const char *hash, const char *what, co
 gboolean prune_take_hashes(Prune *q, GError **error);
 void prune_write_recipe(const Prune *q);
 gboolean prune_read_recipe(Prune *q, GError **error);
-/* Widths and zeros as q->recipe has them. */
-gboolean prune_take_recipe(Prune *q, GError **error);
-/* Blocks as it has them, PruneBlock; NULL: error. */
-GArray *prune_recipe_blocks(const Prune *q, GError **error);
 void prune_clear_replayed(Prune *q);
+
+/* prune_plan.c: what was chosen before: by the run that a recipe is of, or a plan */
+gboolean prune_read_plan(Prune *q, GError **error);
+gboolean prune_write_plan(const Prune *q, GError **error);
+void prune_add_chosen(const Prune *q, JsonObject *o); /* of q->pruned */
+JsonObject *prune_chosen(const Prune *q);             /* NULL: nothing was */
+const char *prune_chosen_path(const Prune *q);        /* the file that says so */
+const char *prune_chosen_pattern(const Prune *q);     /* NULL: it makes no zeros */
+/* Its widths and zeros. */
+gboolean prune_take_chosen(Prune *q, GError **error);
+GArray *prune_chosen_blocks(const Prune *q, GError **error); /* PruneBlock; NULL: error */
 
 /* prune_report.c */
 gboolean prune_report(const Prune *q, GError **error);

@@ -70,10 +70,10 @@ static gboolean take_best(Prune *q, HnScorer *by, HnRegex *excluded, GError **er
     return TRUE;
 }
 
-/* Those of the recipe. */
+/* Those of the recipe or the plan. */
 static gboolean take_recorded(Prune *q, GError **error)
 {
-    g_autoptr(GArray) named = prune_recipe_blocks(q, error);
+    g_autoptr(GArray) named = prune_chosen_blocks(q, error);
     gboolean ok = named != NULL;
     for (guint i = 0; ok && i < named->len; i++) {
         const PruneBlock *b = &g_array_index(named, PruneBlock, i);
@@ -85,8 +85,8 @@ static gboolean take_recorded(Prune *q, GError **error)
         else if (failure != NULL)
             g_propagate_error(error, failure);
         else
-            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s': its recipe names a block '%s' that is none",
-                        q->p->replay, b->out);
+            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has a block '%s' that is none", prune_chosen_path(q),
+                        b->out);
     }
     return ok;
 }
@@ -94,10 +94,10 @@ static gboolean take_recorded(Prune *q, GError **error)
 gboolean prune_take_blocks(Prune *q, GError **error)
 {
     q->base = q->dense;
+    if (prune_chosen(q) != NULL)
+        return take_recorded(q, error);
     if (q->p->layers == 0 || q->p->explain)
         return TRUE;
-    if (q->recipe != NULL)
-        return take_recorded(q, error);
     g_autoptr(HnRegex) excluded = q->p->exclude != NULL ? hn_regex_new(q->p->exclude, error) : NULL;
     if (q->p->exclude != NULL && excluded == NULL) {
         g_prefix_error(error, "option '--exclude': ");

@@ -246,6 +246,14 @@ static const int *all_channels(const Prune *q, int *keep)
     return keep;
 }
 
+/* Widths whose time is known, as a part of the dense model's. */
+static gboolean note_timed(Prune *q, HnModel *m, const int *keep, double cost, GError **error)
+{
+    g_autofree int *all = g_new(int, q->map->classes->len + 1u);
+    const double dense = q->absolute ? hn_prune_cost(q->ms, all_channels(q, all)) / 1e3 : 1;
+    return prune_note_point(q, "widths for a time", m, keep, NULL, cost / dense, TRUE, error);
+}
+
 /* What costs say of layers is not all: the model is made, and costs what it costs. */
 static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, GError **error)
 {
@@ -270,6 +278,8 @@ static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, 
             return FALSE;
         least = MIN(least, cost);
         hn_context_note(q->ctx, 1, "widths for %.4g: %.4g of %.4g", goal, cost, limit);
+        if (q->budget == PRUNE_LATENCY && !note_timed(q, m, keep, cost, error))
+            return FALSE;
         if (cost <= limit * slack && cost > best) {
             best = cost;
             memcpy(q->keep, keep, (n + 1u) * sizeof *keep);
@@ -302,7 +312,7 @@ static guint n_throughs(const Prune *q)
 guint prune_n_widths(const Prune *q)
 {
     const gboolean one = q->p->speed_only || q->p->explain || q->budget == PRUNE_RATIO || q->budget == PRUNE_LAYERS ||
-                         q->budget == PRUNE_LATENCY || q->recipe != NULL;
+                         q->budget == PRUNE_LATENCY || prune_chosen(q) != NULL;
     return one ? 1 : n_throughs(q) * (q->budget == PRUNE_FLOPS ? 2 : 1);
 }
 
@@ -350,10 +360,10 @@ gboolean prune_find_widths(Prune *q, guint i, GError **error)
 {
     if (q->keep == NULL)
         q->keep = g_new0(int, q->map->classes->len + 1u);
-    if (q->recipe != NULL) {
+    if (prune_chosen(q) != NULL) {
         if (q->budget == PRUNE_ZEROS && q->zeros_part == NULL)
             q->zeros_part = g_new0(double, q->map->layers->len + 1u);
-        return prune_take_recipe(q, error);
+        return prune_take_chosen(q, error);
     }
     if (q->budget == PRUNE_ZEROS)
         return share_zeros(q, i, error);

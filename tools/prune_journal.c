@@ -1,4 +1,5 @@
 /* hone-prune: what a run leaves behind so that another one can go on, and finds the same times again. */
+#include "base/jsonread.h"
 #include "hone_prune.h"
 
 static HnToolJournal options_of(const Prune *q)
@@ -14,8 +15,11 @@ gboolean prune_open_journal(Prune *q, GError **error)
 {
     const HnToolJournal o = options_of(q);
     g_autoptr(JsonObject) options = hn_recorded_json(&prune_recorded, q->p, q->ctx->common.seed);
+    g_autofree char *plan = q->plan != NULL ? hn_json_line(q->plan) : NULL,
+                    *hash = plan != NULL ? g_compute_checksum_for_string(G_CHECKSUM_SHA256, plan, -1) : NULL;
     const HnJournalOf of = { .model = q->model_hash,
                              .data = q->data_hash,
+                             .plan = hash,
                              .options = options,
                              .metric = q->choice.command != NULL ? q->p->metric : NULL,
                              .device = q->ctx->common.device,

@@ -2,6 +2,8 @@
 #include "base/text.h"
 #include "check/session_need.h"
 #include "hone_prune.h"
+#include "op/infer.h"
+#include "prune/moments.h"
 
 #define SLACK 1.02 /* of what is counted: the rest is small */
 
@@ -9,6 +11,11 @@ typedef struct {
     const char *what;
     gsize bytes;
 } Phase;
+
+typedef struct {
+    const HnTypes *types;
+    GHashTable *bytes;
+} NotedBytes;
 
 /* Bytes of the weights of floats: those that pruning makes anew. */
 static gsize weights_of(const HnModel *m)
@@ -29,13 +36,19 @@ static gsize inputs_of(const HnSample *s)
     return bytes;
 }
 
+static gboolean makes_moments(const Prune *q)
+{
+    return !q->p->speed_only && (q->norm || q->bias || q->instead);
+}
+
 /* Copies of weights that are there while samples are looked at: what comes of pruning, of the best and the last choice
  * of widths, and of each sample that is left out in turn. */
 static gsize copies_of(const Prune *q)
 {
     const gboolean folds = !q->p->speed_only && q->held_first == 0 && q->choice.command == NULL;
     const gsize each = q->budget == PRUNE_ZEROS ? 2 : 1; /* with zeros, and fitted */
-    return each * (1 + (prune_n_widths(q) > 1 ? 2 : 0) + (folds ? (gsize)q->held : 0));
+    const gsize repaired = 1 + (folds ? (gsize)q->held : 0);
+    return each * (repaired + (prune_n_widths(q) > 1 ? 2 : 0)) + (makes_moments(q) ? repaired : 0);
 }
 
 /* What is kept of results to compare with, by what is to come. */
@@ -47,19 +60,59 @@ static gsize kept_of(const Prune *q, gsize results)
            (prune_n_widths(q) > 1 ? hn_scorer_kept_bytes(MIN(q->calib, PRUNE_MOST_HELD), results) : 0);
 }
 
+static void note_bytes(HnNode *n, gpointer data)
+{
+    const NotedBytes *to = data;
+    for (guint i = 0; i < n->out->len; i++) {
+        const HnValue *v = n->out->pdata[i];
+        const HnType *t = v != NULL ? hn_types_get(to->types, v) : NULL;
+        int64_t dims[HN_MAX_RANK], all;
+        gsize bytes;
+        if (t != NULL && hn_type_is_tensor(t) && hn_type_is_fixed(t, dims) && hn_dims_count(t->rank, dims, &all) &&
+            hn_dtype_bytes(t->dtype, all, &bytes))
+            g_hash_table_insert(to->bytes, v->name, g_memdup2(&bytes, sizeof bytes));
+    }
+}
+
+/* gsize * by name of a value, with the sample's types: those that are known without running. */
+static GHashTable *bytes_of_values(const Prune *q)
+{
+    int n;
+    HnValue *const *inputs = hn_data_inputs(q->data, &n);
+    g_autoptr(HnTypes) t = hn_types_new(q->dense);
+    NotedBytes to = { t, g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free) };
+    hn_types_set_budget(t, q->ctx->budget);
+    for (int i = 0; i < n && i < q->sample->n; i++) {
+        const HnTensor *x = q->sample->in[i];
+        g_autoptr(HnType) type = x != NULL ? hn_type_fixed(x->dtype, x->ndim, x->dims) : NULL;
+        if (type != NULL)
+            hn_types_set(t, inputs[i], type);
+    }
+    (void)hn_types_graph(t, q->dense->graph, HN_TENSOR_SMALL, 0, NULL); /* what is known by then is right */
+    hn_graph_foreach_node(q->dense->graph, note_bytes, &to);
+    return to.bytes;
+}
+
 static gboolean need_of_sums(const Prune *q, gsize *bytes, GError **error)
 {
-    gsize curves = 0;
+    gsize curves = 0, moments = 0;
     *bytes = 0;
     if (q->o.data == NULL)
         return TRUE;
-    if (q->budget == PRUNE_ZEROS)
-        return hn_zeros_need(q->map, &q->o, bytes, error);
+    if (makes_moments(q) && !q->o.fit && /* which takes more */
+        !hn_moments_need(q->map, &q->o, &moments, error))
+        return FALSE;
+    if (q->budget == PRUNE_ZEROS) {
+        if (!hn_zeros_need(q->map, &q->o, bytes, error))
+            return FALSE;
+        *bytes = MAX(*bytes, moments);
+        return TRUE;
+    }
     const gboolean widths = q->p->analyze || (q->budget != PRUNE_RATIO && q->budget != PRUNE_LAYERS);
-    if ((widths && q->recipe == NULL && !hn_prune_curves_need(q->map, &q->o, &curves, error)) ||
+    if ((widths && prune_chosen(q) == NULL && !hn_prune_curves_need(q->map, &q->o, &curves, error)) ||
         (!q->p->analyze && !hn_prune_need(q->map, &q->o, bytes, error)))
         return FALSE;
-    *bytes = MAX(*bytes, curves);
+    *bytes = MAX(*bytes, MAX(curves, moments));
     return TRUE;
 }
 
@@ -87,7 +140,7 @@ gboolean prune_plan_memory(Prune *q, GError **error)
                          &dense, error))
         return FALSE;
     gsize sums, session = dense.values + dense.beside;
-    q->memory = (HnPruneMemory){ q->sample->in, dense.beside, G_MAXSIZE };
+    q->memory = (HnPruneMemory){ q->sample->in, dense.values, dense.beside, bytes_of_values(q), G_MAXSIZE };
     q->o.memory = &q->memory;
     if (!need_of_sums(q, &sums, error))
         return FALSE;

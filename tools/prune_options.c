@@ -43,8 +43,9 @@ const GOptionEntry prune_entries[] = {
     { "score", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, score),
       "which channels go: obs (default), l1, l2, bn-scale, wanda, taylor (by gradients), random", "NAME" },
     { "repair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, repair),
-      "auto, none, or a list of fit (weights anew by least squares) and heal (learned from the dense model's results), "
-      "each kept where that lowers the error (default: auto: fit)",
+      "auto, none, or a list of fit (weights anew by least squares), norm and bias (channels' means and spreads, "
+      "means) "
+      "and heal (learned from the dense model's results), each kept where that lowers the error (default: auto: fit)",
       "LIST" },
     { "finetune", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, finetune),
       "learn N epochs from labels and the dense model's results, kept where that is better", "N" },
@@ -65,6 +66,12 @@ const GOptionEntry prune_entries[] = {
       "HOW" },
     { "external", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, external),
       "auto: weights beside the model where it exceeds 2 GB (default); inline; one-file: PATH.HASH.data", "WHERE" },
+    { "plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, plan),
+      "take widths, zeros and blocks from a file of --write-plan, or widths from one of --analyze --json, and search "
+      "nothing",
+      "FILE" },
+    { "write-plan", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, write_plan),
+      "write the plan that was found, as JSON", "FILE" },
     { "journal", 0, 0, G_OPTION_ARG_FILENAME, HN_FIELD(PruneParams, journal),
       "note what was tried in FILE, 'none' in no file (default: OUT.journal)", "FILE" },
     { "resume", 0, 0, G_OPTION_ARG_NONE, HN_FIELD(PruneParams, resume),
@@ -123,23 +130,25 @@ static const struct {
     int rows, of_four;
 } patterns[] = { { "unstructured", 1, 0 }, { "4x1", 4, 0 }, { "16x1", 16, 0 }, { "2:4", 1, 2 } };
 
-const char *prune_pattern_name(const Prune *q)
+/* FALSE: no pattern has that name. */
+static gboolean take_pattern(Prune *q, const char *name)
 {
-    return q->p->pattern != NULL ? q->p->pattern : patterns[0].name;
+    for (guint i = 0; i < G_N_ELEMENTS(patterns); i++)
+        if (strcmp(patterns[i].name, name) == 0) {
+            q->budget = PRUNE_ZEROS;
+            q->pattern = patterns[i].name;
+            q->zeros = (HnZerosOptions){ .rows = patterns[i].rows, .of_four = patterns[i].of_four };
+            return TRUE;
+        }
+    return FALSE;
 }
 
 static gboolean parse_zeros(Prune *q, GError **error)
 {
     const PruneParams *p = q->p;
-    const char *name = prune_pattern_name(q);
-    guint i = 0;
-    while (i < G_N_ELEMENTS(patterns) && strcmp(patterns[i].name, name) != 0)
-        i++;
-    if (i == G_N_ELEMENTS(patterns))
+    if (!take_pattern(q, p->pattern != NULL ? p->pattern : patterns[0].name))
         return hn_tool_usage(error, "option '--pattern' is one of unstructured, 4x1, 16x1, 2:4");
-    q->budget = PRUNE_ZEROS;
     q->limit = p->sparsity;
-    q->zeros = (HnZerosOptions){ .rows = patterns[i].rows, .of_four = patterns[i].of_four };
     if (p->structured)
         return hn_tool_usage(error, "'--sparsity' and '--pattern' leave all channels: they exclude '--structured'");
     if (q->by == HN_PRUNE_BN || q->by == HN_PRUNE_TAYLOR)
@@ -154,11 +163,28 @@ static gboolean parse_zeros(Prune *q, GError **error)
     return (p->sparsity > 0 && p->sparsity < 1) || hn_tool_usage(error, "option '--sparsity' is between 0 and 1");
 }
 
+/* What was chosen before is the budget. */
+static gboolean parse_chosen(Prune *q, GError **error)
+{
+    const char *pattern = prune_chosen_pattern(q);
+    q->budget = PRUNE_PLANNED;
+    if (pattern == NULL || take_pattern(q, pattern))
+        return TRUE;
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has a pattern '%s' that is none", prune_chosen_path(q),
+                pattern);
+    return FALSE;
+}
+
 static gboolean parse_budget(Prune *q, GError **error)
 {
     const PruneParams *p = q->p;
     const gboolean zeros = !isnan(p->sparsity) || p->pattern != NULL;
     const int given = (p->flops != NULL) + (p->latency != NULL) + (p->size != NULL) + !isnan(p->ratio) + zeros;
+    if (q->plan != NULL && (given > 0 || p->layers > 0 || p->analyze || p->explain))
+        return hn_tool_usage(error, "'--plan' says what goes: it excludes '--flops', '--latency', '--size', "
+                                    "'--ratio', '--sparsity', '--pattern', '--layers', '--analyze' and '--explain'");
+    if (q->plan != NULL || (q->recipe != NULL && given == 0))
+        return parse_chosen(q, error);
     if (given > 1)
         return hn_tool_usage(error, "one of '--flops', '--latency', '--size', '--ratio' and '--sparsity' can be met at "
                                     "a time");
@@ -184,14 +210,20 @@ static gboolean parse_repair(Prune *q, GError **error)
 {
     const char *list = q->p->repair != NULL ? q->p->repair : "auto";
     g_auto(GStrv) names = g_strsplit(list, ",", -1);
-    q->fit = !strcmp(list, "auto");
+    const struct {
+        const char *name;
+        gboolean *wanted;
+    } repairs[] = { { "fit", &q->fit }, { "norm", &q->norm }, { "bias", &q->bias }, { "heal", &q->heal } };
+    q->fit = q->instead = !strcmp(list, "auto");
     if (q->fit || !strcmp(list, "none"))
         return TRUE;
     for (int i = 0; names[i] != NULL; i++) {
-        if (strcmp(names[i], "fit") && strcmp(names[i], "heal"))
-            return hn_tool_usage(error, "option '--repair' is auto, none, or a list of fit, heal");
-        q->fit = q->fit || !strcmp(names[i], "fit");
-        q->heal = q->heal || !strcmp(names[i], "heal");
+        guint k = 0;
+        while (k < G_N_ELEMENTS(repairs) && strcmp(names[i], repairs[k].name) != 0)
+            k++;
+        if (k == G_N_ELEMENTS(repairs))
+            return hn_tool_usage(error, "option '--repair' is auto, none, or a list of fit, norm, bias, heal");
+        *repairs[k].wanted = TRUE;
     }
     return TRUE;
 }

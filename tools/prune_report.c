@@ -30,9 +30,14 @@ static const HnColumn repair_columns[] = { { "name", "repair", HN_COL_TEXT },
                                            { "after", "dB after", HN_COL_NUMBER },
                                            { "kept", "kept", HN_COL_TEXT },
                                            { 0 } };
-static const HnColumn point_columns[] = { { "flops", "operations", HN_COL_PERCENT },
+static const HnColumn point_columns[] = { { "name", "tried", HN_COL_TEXT },
+                                          { "flops", "operations", HN_COL_PERCENT },
+                                          { "bytes", "bytes", HN_COL_PERCENT },
+                                          { "latency", "time", HN_COL_PERCENT },
                                           { "sqnr_db", "dB", HN_COL_NUMBER },
                                           { "within", "within", HN_COL_TEXT },
+                                          { "best", "best", HN_COL_TEXT },
+                                          { "chosen", "chosen", HN_COL_TEXT },
                                           { 0 } };
 
 static const HnColumn block_columns[] = { { "out", "block up to", HN_COL_TEXT },
@@ -177,13 +182,13 @@ static void add_zeros(const Prune *q, HnReport *report)
         layers++;
     }
     JsonObject *o = json_object_new();
-    json_object_set_string_member(o, "pattern", prune_pattern_name(q));
+    json_object_set_string_member(o, "pattern", q->pattern);
     hn_json_set_number(o, "part", weights > 0 ? zeros / weights : NAN);
     hn_json_set_number(o, "weights", weights);
     json_object_set_int_member(o, "layers", layers);
     json_object_set_object_member(hn_report_root(report), "zeros", o);
     hn_report_line(report, "zeros: %.1f %% of the %.0f weights of %d layers (%s); %.0f weights of other layers stay",
-                   100 * zeros / weights, weights, layers, prune_pattern_name(q), all - weights);
+                   100 * zeros / weights, weights, layers, q->pattern, all - weights);
     if (q->zeros.of_four > 0)
         hn_report_line(report, "2:4 is a pattern that other runtimes know: here it gains no time");
 }
@@ -228,10 +233,15 @@ static void add_points(const Prune *q, HnReport *report)
     for (guint i = 0; i < q->points->len; i++) {
         const PrunePoint *p = &g_array_index(q->points, PrunePoint, i);
         JsonObject *row = json_object_new();
+        json_object_set_string_member(row, "name", p->what);
         hn_json_set_number(row, "flops", p->flops);
-        hn_json_set_number(row, "top1", p->score.top1);
+        hn_json_set_number(row, "bytes", p->bytes);
+        hn_json_set_number(row, "latency", p->latency);
+        hn_json_set_number(row, "top1", p->top1);
         hn_json_set_number(row, "sqnr_db", p->db);
-        json_object_set_string_member(row, "within", p->kept ? "yes" : "no");
+        json_object_set_string_member(row, "within", p->within ? "yes" : "no");
+        json_object_set_string_member(row, "best", p->best ? "yes" : "no");
+        json_object_set_string_member(row, "chosen", p->chosen ? "yes" : "no");
         json_array_add_object_element(rows, row);
     }
     json_object_set_array_member(hn_report_root(report), "points", rows);

@@ -41,6 +41,7 @@ HnGram *hn_gram_new(const HnLinearRows *rows, gboolean constant, gboolean wanted
     g->x = g->h + g->groups * g->k * g->k;
     g->b = g->x + g->groups * BATCH * g->k;
     g->y = wanted ? g->b + g->groups * g->k * g->outs : NULL;
+    g->squares = wanted ? g_new0(double, (gsize)(g->groups * g->outs)) : NULL;
     return g;
 }
 
@@ -50,6 +51,7 @@ void hn_gram_free(HnGram *g)
         return;
     hn_budget_free(g->budget, g->h);
     hn_budget_free(g->budget, g->kept_x);
+    g_free(g->squares);
     g_free(g);
 }
 
@@ -110,7 +112,7 @@ static void hold(HnGram *g, const float *x, const float *y)
             memcpy(g->y + (i * BATCH + g->held) * g->outs, y + i * g->outs, (gsize)g->outs * sizeof *y);
     }
     for (int64_t c = 0; g->wanted && c < g->groups * g->outs; c++)
-        g->squares += (double)y[c] * (double)y[c];
+        g->squares[c] += (double)y[c] * (double)y[c];
     for (int64_t i = 0; i < g->groups && g->kept < g->most; i++) {
         const float *row = g->x + (i * BATCH + g->held) * g->k;
         memcpy(g->kept_x + (i * g->most + g->kept) * g->k, row, (gsize)g->k * sizeof *row);

@@ -19,7 +19,7 @@ typedef struct {
     int64_t rows;            /* seen so far */
     float *h;                /* [groups, k, k], the lower triangle */
     float *b;                /* [groups, k, outs] */
-    double squares;          /* sum of the squares of all y */
+    double *squares;         /* [groups, outs]: of y; NULL: none was wanted */
     float *x, *y;            /* rows that are not in h and b yet */
     int64_t held;
     /* The rows themselves, as many as there is room for: NULL where nobody keeps them. */

@@ -108,19 +108,82 @@ static gboolean add_session(const HnLayerSums *p, const HnModel *m, const GPtrAr
     return TRUE;
 }
 
-gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error)
+static gsize grams_of(const HnLayerSums *p)
 {
-    g_auto(Names) names = names_of(p);
-    gsize grams = 0, sessions = 0;
+    gsize grams = 0;
     for (guint i = 0; i < p->layers->len; i++) {
         const int at = g_array_index(p->layers, int, i);
         const HnPruneLayer *l = p->map->layers->pdata[at];
         grams += hn_gram_bytes(&l->rows, l->bias >= 0, p->wanted[at]);
     }
+    return grams;
+}
+
+gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error)
+{
+    g_auto(Names) names = names_of(p);
+    gsize sessions = 0;
     if (p->o->memory != NULL && !(add_session(p, p->map->model, names.x, &sessions, error) &&
                                   add_session(p, wanted_model(p), names.y, &sessions, error)))
         return FALSE;
-    *bytes = grams + (p->o->memory != NULL ? MAX(sessions, solving) : 0);
+    *bytes = grams_of(p) + (p->o->memory != NULL ? MAX(sessions, solving) : 0);
+    return TRUE;
+}
+
+/* A session takes no more than that of the whole model, and what is looked at beside it. G_MAXSIZE: not known. */
+static gsize session_bound(const HnLayerSums *p, const GPtrArray *names)
+{
+    gsize bytes = names->len > 0 ? p->o->memory->values + p->o->memory->beside : 0;
+    for (guint i = 0; i < names->len; i++) {
+        const gsize *of = g_hash_table_lookup(p->o->memory->bytes, names->pdata[i]);
+        if (of == NULL)
+            return G_MAXSIZE;
+        bytes += *of;
+    }
+    return bytes;
+}
+
+/* hn_layer_sums_need() is no more than that, which takes no plan. */
+static gsize bound_of(const HnLayerSums *p, gsize solving)
+{
+    if (p->o->memory == NULL)
+        return grams_of(p);
+    g_auto(Names) names = names_of(p);
+    const gsize x = session_bound(p, names.x), y = session_bound(p, names.y);
+    return x == G_MAXSIZE || y == G_MAXSIZE ? G_MAXSIZE : grams_of(p) + MAX(x + y, solving);
+}
+
+static gboolean raise_most(HnLayerPassFn pass, gconstpointer data, int i, gsize *bytes, GError **error)
+{
+    gsize solving, now;
+    HnLayerSums p = pass(data, i, &solving);
+    const gboolean more = p.layers->len > 0 && bound_of(&p, solving) > *bytes;
+    const gboolean ok = !more || hn_layer_sums_need(&p, solving, &now, error);
+    if (ok && more)
+        *bytes = MAX(*bytes, now);
+    hn_layer_sums_clear(&p);
+    return ok;
+}
+
+gboolean hn_layer_sums_most(HnLayerPassFn pass, gconstpointer data, int n, gsize *bytes, GError **error)
+{
+    gsize most = 0, solving;
+    int largest = 0;
+    *bytes = 0;
+    for (int i = 0; i < n; i++) {
+        HnLayerSums p = pass(data, i, &solving);
+        const gsize bound = p.layers->len > 0 ? bound_of(&p, solving) : 0;
+        if (bound > most) {
+            most = bound;
+            largest = i;
+        }
+        hn_layer_sums_clear(&p);
+    }
+    if (n > 0 && !raise_most(pass, data, largest, bytes, error))
+        return FALSE;
+    for (int i = 0; i < n; i++)
+        if (!raise_most(pass, data, i, bytes, error))
+            return FALSE;
     return TRUE;
 }
 
@@ -136,9 +199,17 @@ gsize hn_layer_sums_solving(const HnLayerSums *p)
     return bytes + work * (gsize)MIN((guint)MAX(p->o->threads, 1), MAX(p->layers->len, 1));
 }
 
-gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize bytes)
+gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize solving, gboolean *fit, GError **error)
 {
-    return bytes <= (p->o->memory != NULL ? MIN(p->o->memory->room, TOGETHER) : TOGETHER);
+    const gsize room = p->o->memory != NULL ? MIN(p->o->memory->room, TOGETHER) : TOGETHER;
+    gsize bytes;
+    *fit = bound_of(p, solving) <= room;
+    if (*fit || p->o->memory == NULL)
+        return TRUE;
+    if (!hn_layer_sums_need(p, solving, &bytes, error))
+        return FALSE;
+    *fit = bytes <= room;
+    return TRUE;
 }
 
 /* --- running ------------------------------------------------------------------------------------------------------ */

@@ -31,13 +31,18 @@ HnLayerSums hn_layer_sums_of_level(const HnPruneMap *map, const HnPruneOptions *
 /* The class has channels that are to go at this level. */
 gboolean hn_prune_goes_at(const HnPruneMap *map, const int *keep, int c, int level);
 
+/* Pass i of several, and what comes of its sums later; cleared by the caller. */
+typedef HnLayerSums (*HnLayerPassFn)(gconstpointer data, int i, gsize *solving);
+/* The most that hn_layer_sums_need() says of n passes, planned only where it may be more than that of others. */
+gboolean hn_layer_sums_most(HnLayerPassFn pass, gconstpointer data, int n, gsize *bytes, GError **error);
+
 /* Bytes that a pass takes, all sums together: of `solving`, what is made of them later takes, or of sessions, what is
  * more. Where there is no limit nothing is said of sessions. Errors: those of planning. */
 gboolean hn_layer_sums_need(const HnLayerSums *p, gsize solving, gsize *bytes, GError **error);
 /* What solving all of them takes, where classes are to be chosen and weights to be fitted. */
 gsize hn_layer_sums_solving(const HnLayerSums *p);
-/* Is there memory for that pass? */
-gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize bytes);
+/* Is there memory for that pass? Errors: those of planning. */
+gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize solving, gboolean *fit, GError **error);
 
 /* pruned: the model whose x are looked at, NULL: the dense one; taken. solving: what comes of the sums later takes.
  * Errors: those of running, BUDGET. */

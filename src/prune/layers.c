@@ -236,10 +236,15 @@ void hn_prune_inputs(const HnPruneMap *map, const HnPruneLayer *l, int c, int pl
 
 double *hn_prune_weights(const HnPruneLayer *l)
 {
+    const HnValue *b = l->bias >= 0 ? hn_node_in(l->node, l->bias) : NULL;
+    return hn_prune_weights_in(l, l->rows.w, b != NULL ? b->weight : NULL);
+}
+
+double *hn_prune_weights_in(const HnPruneLayer *l, const HnTensor *weight, const HnTensor *bias)
+{
     const HnLinearRows *p = &l->rows;
     const int64_t k = p->k + (l->bias >= 0);
-    const HnValue *b = l->bias >= 0 ? hn_node_in(l->node, l->bias) : NULL;
-    const float *from = p->w->data;
+    const float *from = weight->data;
     double *w = g_new0(double, (gsize)(p->groups * k * p->outs));
     for (int64_t g = 0; g < p->groups; g++)
         for (int64_t o = 0; o < p->outs; o++) {
@@ -247,8 +252,8 @@ double *hn_prune_weights(const HnPruneLayer *l)
             const int64_t row = g * p->outs + o;
             for (int64_t i = 0; i < p->k; i++)
                 to[i * p->outs] = (double)from[row * p->row + i * p->col];
-            if (b != NULL)
-                to[p->k * p->outs] = hn_tensor_get_f64(b->weight, row);
+            if (bias != NULL)
+                to[p->k * p->outs] = hn_tensor_get_f64(bias, row);
         }
     return w;
 }

@@ -58,6 +58,8 @@ void hn_prune_inputs(const HnPruneMap *map, const HnPruneLayer *l, int c, int pl
 
 /* The layer's weights and bias as HnObs has them: [groups, k (+ 1), outs]; g_free. */
 double *hn_prune_weights(const HnPruneLayer *l);
+/* The same of tensors that took their places; bias NULL: the layer has none, it is 0. */
+double *hn_prune_weights_in(const HnPruneLayer *l, const HnTensor *weight, const HnTensor *bias);
 /* The same back: a weight, and a bias (NULL where it has none) that the node's tensors become. Errors: BUDGET. */
 gboolean hn_prune_tensors(const HnPruneLayer *l, const double *w, HnBudget *budget, HnTensor **weight, HnTensor **bias,
                           GError **error);

@@ -60,9 +60,10 @@ void hn_obs_system(const HnGram *g, int64_t group, const double *own, double rid
 
 double hn_obs_energy(const HnGram *g, const double *w0)
 {
-    double sum = g->squares;
+    double sum = 0;
+    for (int64_t o = 0; g->wanted && o < g->groups * g->outs; o++)
+        sum += g->squares[o];
     if (!g->wanted) {
-        sum = 0;
         for (int64_t group = 0; group < g->groups; group++) {
             const double *w = w0 + group * g->k * g->outs;
             const float *h = g->h + group * g->k * g->k;

@@ -178,10 +178,11 @@ static HnLayerSums curves_pass(const HnPruneMap *map, const HnPruneOptions *o, c
 static gboolean take_classes(const HnPruneMap *map, const HnPruneOptions *o, int from, GArray *classes, GError **error)
 {
     for (int c = from; c < (int)map->classes->len; c++) {
-        gsize solving, bytes;
+        gsize solving;
+        gboolean fit;
         g_array_append_val(classes, c);
         HnLayerSums p = curves_pass(map, o, classes, &solving);
-        const gboolean ok = hn_layer_sums_need(&p, solving, &bytes, error), fit = ok && hn_layer_sums_fit(&p, bytes);
+        const gboolean ok = hn_layer_sums_fit(&p, solving, &fit, error);
         hn_layer_sums_clear(&p);
         if (!ok)
             return FALSE;
@@ -212,21 +213,22 @@ gboolean hn_prune_curves(const HnPruneMap *map, const HnPruneOptions *o, double 
     return ok;
 }
 
+typedef struct {
+    const HnPruneMap *map;
+    const HnPruneOptions *o;
+} Needs;
+
+static HnLayerSums pass_of_class(gconstpointer data, int c, gsize *solving)
+{
+    const Needs *n = data;
+    g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int));
+    g_array_append_val(one, c);
+    return curves_pass(n->map, n->o, one, solving);
+}
+
 gboolean hn_prune_curves_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
 {
-    *bytes = 0;
-    for (int c = 0; c < (int)map->classes->len; c++) {
-        g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int));
-        gsize solving, now;
-        g_array_append_val(one, c);
-        HnLayerSums p = curves_pass(map, o, one, &solving);
-        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, solving, &now, error);
-        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
-        hn_layer_sums_clear(&p);
-        if (!ok)
-            return FALSE;
-    }
-    return TRUE;
+    return hn_layer_sums_most(pass_of_class, &(Needs){ map, o }, (int)map->classes->len, bytes, error);
 }
 
 /* --- in the order of the graph ------------------------------------------------------------------------------------ */
@@ -365,19 +367,17 @@ static gboolean run_level(Run *r, int level, GError **error)
     return ok;
 }
 
+static HnLayerSums pass_of_level(gconstpointer data, int level, gsize *solving)
+{
+    const Needs *n = data;
+    HnLayerSums p = hn_layer_sums_of_level(n->map, n->o, NULL, TRUE, level);
+    *solving = hn_layer_sums_solving(&p);
+    return p;
+}
+
 gboolean hn_prune_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
 {
-    *bytes = 0;
-    for (int level = 0; level < map->levels; level++) {
-        HnLayerSums p = hn_layer_sums_of_level(map, o, NULL, TRUE, level);
-        gsize now;
-        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, hn_layer_sums_solving(&p), &now, error);
-        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
-        hn_layer_sums_clear(&p);
-        if (!ok)
-            return FALSE;
-    }
-    return TRUE;
+    return hn_layer_sums_most(pass_of_level, &(Needs){ map, o }, map->levels, bytes, error);
 }
 
 HnPruned *hn_pruned_new(const HnPruneMap *map, HnBudget *budget)
@@ -421,7 +421,7 @@ HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int
     return g_steal_pointer(&p);
 }
 
-HnPruned *hn_pruned_without_fits(const HnPruned *p)
+HnPruned *hn_pruned_copy(const HnPruned *p, gboolean fits)
 {
     HnPruned *q = g_new(HnPruned, 1);
     const guint n = p->map->classes->len;
@@ -431,12 +431,14 @@ HnPruned *hn_pruned_without_fits(const HnPruned *p)
                      .kept = g_memdup2(p->kept, (n + 1u) * sizeof *p->kept),
                      .loss = g_memdup2(p->loss, (n + 1u) * sizeof *p->loss),
                      .fits = g_new0(HnTensor *, 2 * (gsize)p->map->layers->len + 1),
-                     .bare = g_new0(HnTensor *, p->map->layers->len + 1u) };
-    for (guint i = 0; i < p->map->layers->len; i++)
-        if (p->bare[i] != NULL) {
-            q->fits[2 * (gsize)i] = hn_tensor_ref(p->bare[i]);
-            q->bare[i] = hn_tensor_ref(p->bare[i]);
-        }
+                     .bare = g_new0(HnTensor *, p->map->layers->len + 1u),
+                     .fitted = fits ? p->fitted : 0 };
+    for (guint i = 0; i < p->map->layers->len; i++) {
+        HnTensor **to = q->fits + 2 * (gsize)i, *const *from = p->fits + 2 * (gsize)i;
+        q->bare[i] = hn_tensor_ref(p->bare[i]);
+        to[0] = hn_tensor_ref(fits ? from[0] : p->bare[i]);
+        to[1] = fits ? hn_tensor_ref(from[1]) : NULL;
+    }
     return q;
 }
 

@@ -32,7 +32,9 @@ typedef struct {
 /* Where memory is limited: what a session takes, and what there is for sums and the sessions that make them. */
 typedef struct {
     HnTensor *const *in; /* a sample */
-    gsize beside;        /* of a session, beside values (check/session_need.h) */
+    gsize values;        /* of a session of the whole model (check/session_need.h) */
+    gsize beside;        /* the same, beside values */
+    GHashTable *bytes;   /* of the dense model's values, by name: gsize *; those of which it is known */
     gsize room;
 } HnPruneMemory;
 
@@ -78,8 +80,8 @@ gboolean hn_prune_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *by
 HnPruned *hn_prune_run(const HnPruneMap *map, const HnPruneOptions *o, const int *keep, GError **error);
 /* Nothing goes, and all weights stay as they are. */
 HnPruned *hn_pruned_new(const HnPruneMap *map, HnBudget *budget);
-/* The same channels gone and the same weights 0, all others as they were. */
-HnPruned *hn_pruned_without_fits(const HnPruned *p);
+/* The same channels gone and the same weights 0; all others as they became, or as they were (fits FALSE). */
+HnPruned *hn_pruned_copy(const HnPruned *p, gboolean fits);
 void hn_pruned_free(HnPruned *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnPruned, hn_pruned_free)
 

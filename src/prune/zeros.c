@@ -74,13 +74,13 @@ static gboolean take_layers(HnLayerSums *p, guint from, guint *behind, GError **
 {
     for (*behind = from; *behind < p->map->layers->len; (*behind)++) {
         const HnPruneLayer *l = p->map->layers->pdata[*behind];
-        gsize bytes;
+        gboolean fit;
         if (!hn_zeros_takes(l))
             continue;
         hn_layer_sums_add(p, (int)*behind);
-        if (!hn_layer_sums_need(p, solving_of(p), &bytes, error))
+        if (!hn_layer_sums_fit(p, solving_of(p), &fit, error))
             return FALSE;
-        if (p->layers->len == 1 || hn_layer_sums_fit(p, bytes))
+        if (p->layers->len == 1 || fit)
             continue;
         g_array_set_size(p->layers, p->layers->len - 1);
         break;
@@ -288,17 +288,20 @@ HnPruned *hn_prune_zeros(const HnPruneMap *map, const HnPruneOptions *o, const H
     return g_steal_pointer(&p);
 }
 
+typedef struct {
+    const HnPruneMap *map;
+    const HnPruneOptions *o;
+} Needs;
+
+static HnLayerSums pass_of_level(gconstpointer data, int level, gsize *solving)
+{
+    const Needs *n = data;
+    HnLayerSums p = sums_of_level(n->map, n->o, TRUE, level);
+    *solving = solving_of(&p);
+    return p;
+}
+
 gboolean hn_zeros_need(const HnPruneMap *map, const HnPruneOptions *o, gsize *bytes, GError **error)
 {
-    *bytes = 0;
-    for (int level = 0; level < map->levels; level++) {
-        HnLayerSums p = sums_of_level(map, o, TRUE, level);
-        gsize now;
-        const gboolean ok = p.layers->len == 0 || hn_layer_sums_need(&p, solving_of(&p), &now, error);
-        *bytes = ok && p.layers->len > 0 ? MAX(*bytes, now) : *bytes;
-        hn_layer_sums_clear(&p);
-        if (!ok)
-            return FALSE;
-    }
-    return TRUE;
+    return hn_layer_sums_most(pass_of_level, &(Needs){ map, o }, map->levels, bytes, error);
 }

@@ -141,7 +141,7 @@ END
     cmp first.onnx out.onnx
     prunes --calib "$digits/train.npz" --samples 256 --flops 0.25x --finetune 3 --augment shift:1
     holds '.repairs[1].name == "finetune" and (.repairs[1].kept == "yes") == (.score.sqnr_db != .repairs[1].before)'
-    refuses 2 "is auto, none, or a list of fit, heal" \
+    refuses 2 "is auto, none, or a list of fit, norm, bias, heal" \
         hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --ratio 0.5 --repair hell -o no.onnx
     refuses 2 "judged by samples that are held out" \
         hone-prune "$digits/model.onnx" --calib "$digits/train.npz" --samples 4 --ratio 0.5 --repair heal --force -o no.onnx
@@ -299,6 +299,71 @@ killed() {
     rm -r cache
     prunes --calib "$digits/train.npz" --samples 64 --latency 0.7x --force -t 1 --timing-cache none
     [ ! -e cache ]
+}
+
+@test "prune: repairs by means and spreads of channels, each kept where it is better" {
+    prunes --calib "$digits/train.npz" --ratio 0.3 --repair norm,bias --force
+    holds '[.repairs[].name] == ["norm", "bias"] and .repairs[0].kept == "yes" and .repairs[0].after > .repairs[0].before + 1'
+    holds '[.repairs[] | (.kept == "yes") == (.after > .before)] | all'
+    holds '.score.sqnr_db >= .repairs[0].after - 1e-6'
+    prunes --calib "$digits/train.npz" --samples 5 --ratio 0.3 --repair bias --force
+    holds '.score.how == "left out in turn" and .repairs[0].name == "bias"'
+    prunes --calib "$digits/train.npz" --samples 96 --sparsity 0.6 --repair norm --force
+    zeros '(w == 0).mean() > 0.4'
+    cp out.onnx first.onnx
+    prunes --replay first.onnx --calib "$digits/train.npz"
+    cmp first.onnx out.onnx
+}
+
+@test "prune: what was tried, and which of it is best" {
+    prunes --calib "$digits/train.npz" --samples 128 --flops 0.5x --force
+    holds '(.points | length) > 1 and ([.points[] | select(.chosen == "yes")] | length) == 1'
+    holds '[.points[] | .flops <= 0.5 and .bytes < 1 and .sqnr_db != null] | all'
+    holds '. as $r | [.points[] | select(.chosen == "yes") | (.flops - $r.flops.ratio | fabs) < 1e-9 and .latency == $r.gain.effect] | all'
+    holds '[.points[] as $p | .points[] | select($p.best == "yes" and .sqnr_db > $p.sqnr_db and .flops <= $p.flops and .bytes <= $p.bytes)] == []'
+    prunes --calib "$digits/train.npz" --samples 64 --ratio 0.5 --force
+    holds '.points == []'
+}
+
+@test "prune: a plan is written and read, and the report of --analyze serves as one" {
+    for how in "--flops 0.5x" "--sparsity 0.7 --pattern 4x1"; do
+        # shellcheck disable=SC2086 # options
+        prunes --calib "$digits/train.npz" --samples 96 $how --force --write-plan plan.json
+        schema prune-plan plan.json
+        cp out.onnx first.onnx
+        prunes --calib "$digits/train.npz" --samples 96 --plan plan.json --force
+        "$root/.deps/venv/bin/python" - <<'END'
+import onnx
+a, b = onnx.load("first.onnx"), onnx.load("out.onnx")
+assert list(a.graph.initializer) == list(b.graph.initializer)
+END
+        cp out.onnx first.onnx
+        prunes --replay first.onnx --calib "$digits/train.npz"
+        cmp first.onnx out.onnx
+    done
+    hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 64 --analyze --json |
+        jq '.classes[0].width_after = 5 | .classes[1].width_after = .classes[1].width_before' >table.json
+    prunes --calib "$digits/train.npz" --samples 64 --plan table.json --force
+    holds '.classes[0].width_after == 5 and .classes[1].width_after == .classes[1].width_before'
+}
+
+@test "prune: plans that say nonsense" {
+    local plan='{"schema":"hone.prune-plan/1","blocks":[],"widths":{},"zeros":{}}'
+    reads() {
+        jq -c "$2" <<<"$plan" >bad.json
+        refuses "$1" "$3" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 16 --plan bad.json -o no.onnx
+    }
+    reads 1 '.widths.nobody = 3' "no possible width for 'nobody'"
+    reads 1 '.zeros.nobody = 0.5' 'either channels go'
+    reads 1 '.zeros.nobody = 0.5 | .pattern = "4x1"' "no possible part of zeros for 'nobody'"
+    reads 1 '.pattern = "3x3"' "a pattern '3x3' that is none"
+    reads 1 '.blocks = [{"out":"a"}]' "a block without 'out' or 'in'"
+    reads 1 '.blocks = [{"out":"a","in":"b"}]' "a block 'a' that is none"
+    reads 1 '.schema = "other"' 'is no plan'
+    refuses 1 '' hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --plan no.json -o no.onnx
+    jq -c . <<<"$plan" >bad.json
+    refuses 2 "'--plan' says what goes" hone-prune "$digits/model.onnx" --calib x --plan bad.json --flops 0.5x -o no.onnx
+    [ ! -e no.onnx ]
 }
 
 @test "prune: for measuring speed alone, which the file says" {

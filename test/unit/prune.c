@@ -382,7 +382,7 @@ static void test_prune(void)
     g_assert_no_error(error);
     g_autoptr(HnTensor) a = result_of(&s, less, 0), b = result_of(&s, masked, 0);
     test_assert_close(a, b, 1e-5, 1e-6, residual);
-    g_autoptr(HnPruned) plain = hn_pruned_without_fits(p);
+    g_autoptr(HnPruned) plain = hn_pruned_copy(p, FALSE);
     g_assert_cmpfloat(loss_of(&s, p), <, 0.5 * loss_of(&s, plain));
     /* and better than any other choice with weights as good */
     HnPruneOptions other = s.o;
@@ -519,7 +519,7 @@ static void test_blocks(void)
         keep[c] = ((const HnPruneClass *)map->classes->pdata[c])->n;
     g_autoptr(HnPruned) p = hn_prune_run(map, &o, keep, &error);
     g_assert_no_error(error);
-    g_autoptr(HnPruned) plain = hn_pruned_without_fits(p);
+    g_autoptr(HnPruned) plain = hn_pruned_copy(p, FALSE);
     g_assert_cmpfloat(loss_of(&s, p), <, 0.5 * loss_of(&s, plain));
 }
 
