@@ -37,8 +37,9 @@ static void fill(const Table *t, const HnTensor *w, gboolean columns)
         k = t->first + (t->order == BACKWARDS ? t->bins - 1 - k : k);
         for (int64_t j = 0; j < t->taps; j++) {
             const double angle = 2 * PI * (double)(k * j % t->n) / (double)t->n;
+            const double noise = 1e-13 * (double)((r * 7 + j * 3) % 11); /* of angles that others compute */
             data[columns ? j * rows + r : r * t->taps + j] =
-                (float)(window_at(t, j) * (imaginary ? -sin(angle) : cos(angle)));
+                (float)(window_at(t, j) * (imaginary ? noise - sin(angle) : cos(angle)));
         }
     }
 }

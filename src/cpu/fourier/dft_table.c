@@ -72,8 +72,8 @@ gboolean hn_dft_table_likely(const void *w, int64_t rows, int64_t taps, int64_t 
 {
     if (rows < ROWS || taps < TAPS || taps > POINTS || rows > 2 * POINTS)
         return FALSE;
-    for (int64_t i = 3; i <= 5; i++) {
-        const int64_t at = taps * i / 8 * tap;
+    for (int64_t i = 5; i <= 9; i += 2) { /* not the one in the middle, where imaginary parts are 0 but for roundings */
+        const int64_t at = taps * i / 16 * tap;
         if (!column_is_wave(w, rows, row, at, 1) && !column_is_wave(w, rows, row, at, 2))
             return FALSE;
     }
