@@ -450,26 +450,36 @@ static void cells(const Task *t, const float *gates, int64_t k, int64_t p, const
     }
 }
 
-/* Step k of all samples: from state h to state next. */
+/* Gates lo .. hi - 1 of all panels, forwards and backwards in turn: what of R was read last in a step is in the first
+ * cache when the next one begins. */
+static void multiply_states(const Task *t, float *gates, const float *state, int64_t k, int lo, int hi)
+{
+    const int64_t panels = t->c->panels;
+    for (int64_t p = 0; p < panels; p++)
+        multiply_state(t, gates, state, k % 2 == 0 ? p : panels - 1 - p, lo, hi);
+}
+
+/* Step k of all samples: from state h to state next. All products come before the cells, whose long chains of
+ * instructions are then computed beside each other. */
 static void advance(const Task *t, float *gates, int64_t k)
 {
     const Recurrent *c = t->c;
     const gboolean reset = c->p->kind == HN_GRU && !c->p->linear_before_reset;
     HnRnnCellGates with = { .clip = (float)c->p->clip };
-    for (int64_t p = 0; reset && p < c->panels; p++) {
-        multiply_state(t, gates, t->h, p, 0, 2);
+    if (reset)
+        multiply_states(t, gates, t->h, k, 0, 2);
+    for (int64_t p = 0; reset && p < c->panels; p++)
         for (int64_t b = 0; b < t->n; b++) {
             const int64_t at = b * c->units + p * HN_RNN_CELL;
             c->ops->reset(&with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
         }
-    }
     if (c->by_r != NULL)
         multiply_bytes(t, gates);
+    else
+        multiply_states(t, gates, reset ? t->more : t->h, k, reset ? 2 : 0, c->p->gates);
     for (int64_t p = 0; p < c->panels; p++) {
         for (int i = 0; hn_cpu_in(t->s, 7) != NULL && i < 3; i++)
             with.peep[i] = t->peep + i * c->units + p * HN_RNN_CELL;
-        if (c->by_r == NULL)
-            multiply_state(t, gates, reset ? t->more : t->h, p, reset ? 2 : 0, c->p->gates);
         cells(t, gates, k, p, &with);
     }
 }

@@ -10,12 +10,17 @@
 
 /* --- functions of one unit; the compiler makes vectors of loops over 16 ------------------------------------------ */
 
-/* e^x for x in [-87, 87], relative error below 2e-7: 2^n times a polynomial of the remainder. */
-INLINE float exp_of(float x)
+/* What arguments of exp_of() are clamped to, read when it runs: of a constant the compiler computes what follows for
+ * the clamped lanes apart, and multiplies all lanes by a sigmoid of 1.6e-38, which takes the processor hundreds of
+ * cycles as results are denormal. */
+static const volatile float most_exponent = 87.0f;
+
+/* e^x for x in [-most, most], relative error below 2e-7: 2^n times a polynomial of the remainder. */
+INLINE float exp_of(float x, float most)
 {
     const float magic = 12582912.0f; /* 1.5 * 2^23: its sum's last bits are the rounded integer */
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 87.0f ? 87.0f : x;
+    x = x < -most ? -most : x;
+    x = x > most ? most : x;
     const float shifted = x * 1.44269504089f + magic, n = shifted - magic;
     const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -33,14 +38,14 @@ INLINE float exp_of(float x)
     return p * s.f;
 }
 
-INLINE float sigmoid_of(float x)
+INLINE float sigmoid_of(float x, float most)
 {
-    return 1.0f / (1.0f + exp_of(-x));
+    return 1.0f / (1.0f + exp_of(-x, most));
 }
 
-INLINE float tanh_of(float x)
+INLINE float tanh_of(float x, float most)
 {
-    const float z = x * x, large = 1.0f - 2.0f / (exp_of(2.0f * x) + 1.0f);
+    const float z = x * x, large = 1.0f - 2.0f / (exp_of(2.0f * x, most) + 1.0f);
     float p = -5.70498872745e-3f;
     p = p * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
@@ -59,7 +64,7 @@ INLINE float clamp_of(float x, float to)
 INLINE void lstm_body(const HnRnnCellGates *p, const float *restrict g, float *restrict c, float *restrict h)
 {
     float in[HN_RNN_CELL], forget[HN_RNN_CELL], out[HN_RNN_CELL];
-    const float clip = p->clip;
+    const float clip = p->clip, most = most_exponent;
     for (int i = 0; i < HN_RNN_CELL; i++) {
         in[i] = g[i];
         out[i] = g[HN_RNN_CELL + i];
@@ -71,47 +76,48 @@ INLINE void lstm_body(const HnRnnCellGates *p, const float *restrict g, float *r
             forget[i] += p->peep[2][i] * c[i];
         }
     for (int i = 0; i < HN_RNN_CELL; i++)
-        c[i] = sigmoid_of(clamp_of(forget[i], clip)) * c[i] +
-               sigmoid_of(clamp_of(in[i], clip)) * tanh_of(clamp_of(g[3 * HN_RNN_CELL + i], clip));
+        c[i] = sigmoid_of(clamp_of(forget[i], clip), most) * c[i] +
+               sigmoid_of(clamp_of(in[i], clip), most) * tanh_of(clamp_of(g[3 * HN_RNN_CELL + i], clip), most);
     if (p->peep[0] != NULL)
         for (int i = 0; i < HN_RNN_CELL; i++)
             out[i] += p->peep[1][i] * c[i];
     for (int i = 0; i < HN_RNN_CELL; i++)
-        h[i] = sigmoid_of(clamp_of(out[i], clip)) * tanh_of(c[i]);
+        h[i] = sigmoid_of(clamp_of(out[i], clip), most) * tanh_of(c[i], most);
 }
 
 INLINE void gru_body(const HnRnnCellGates *p, const float *restrict g, gboolean linear, const float *restrict h,
                      float *restrict to)
 {
-    const float clip = p->clip;
+    const float clip = p->clip, most = most_exponent;
     float in[HN_RNN_CELL];
     for (int i = 0; i < HN_RNN_CELL; i++)
         in[i] = g[2 * HN_RNN_CELL + i];
     if (linear)
         for (int i = 0; i < HN_RNN_CELL; i++)
-            in[i] = in[i] * sigmoid_of(clamp_of(g[HN_RNN_CELL + i], clip)) + g[3 * HN_RNN_CELL + i];
+            in[i] = in[i] * sigmoid_of(clamp_of(g[HN_RNN_CELL + i], clip), most) + g[3 * HN_RNN_CELL + i];
     for (int i = 0; i < HN_RNN_CELL; i++) {
-        const float z = sigmoid_of(clamp_of(g[i], clip));
-        to[i] = (1.0f - z) * tanh_of(clamp_of(in[i], clip)) + z * h[i];
+        const float z = sigmoid_of(clamp_of(g[i], clip), most);
+        to[i] = (1.0f - z) * tanh_of(clamp_of(in[i], clip), most) + z * h[i];
     }
 }
 
 INLINE void reset_body(const HnRnnCellGates *p, const float *restrict g, const float *restrict h, float *restrict to)
 {
-    const float clip = p->clip;
+    const float clip = p->clip, most = most_exponent;
     for (int i = 0; i < HN_RNN_CELL; i++)
-        to[i] = sigmoid_of(clamp_of(g[HN_RNN_CELL + i], clip)) * h[i];
+        to[i] = sigmoid_of(clamp_of(g[HN_RNN_CELL + i], clip), most) * h[i];
 }
 
 INLINE void rnn_body(const HnRnnCellGates *p, const float *restrict g, float *restrict to)
 {
-    const float clip = p->clip;
+    const float clip = p->clip, most = most_exponent;
     for (int i = 0; i < HN_RNN_CELL; i++)
-        to[i] = tanh_of(clamp_of(g[i], clip));
+        to[i] = tanh_of(clamp_of(g[i], clip), most);
 }
 
 INLINE void softmax_body(float *restrict s, int64_t n)
 {
+    const float most = most_exponent;
     float max = -INFINITY, sum = 0, part[HN_RNN_CELL] = { 0 };
     int64_t i = 0;
     for (int64_t k = 0; k < n; k++)
@@ -120,12 +126,12 @@ INLINE void softmax_body(float *restrict s, int64_t n)
     for (; i + HN_RNN_CELL <= n; i += HN_RNN_CELL)
         for (int j = 0; j < HN_RNN_CELL; j++) {
             const float x = s[i + j] - from;
-            s[i + j] = x < -87.0f ? 0 : exp_of(x);
+            s[i + j] = x < -87.0f ? 0 : exp_of(x, most);
             part[j] += s[i + j];
         }
     for (; i < n; i++) {
         const float x = s[i] - from;
-        s[i] = x < -87.0f ? 0 : exp_of(x);
+        s[i] = x < -87.0f ? 0 : exp_of(x, most);
         sum += s[i];
     }
     for (int j = 0; j < HN_RNN_CELL; j++)
