@@ -156,13 +156,6 @@ static const struct {
     { "speech/512-depthwise-87-dilated",
       "%x:f32[1,512,250]) -> (%y) { %y = Conv(%x, w:f32[512,1,87]) group=512 pads=[86,86] dilations=[2]",
       2.0 * 512 * 87 * 250 },
-    { "speech/up-512-1-16", "%x:f32[1,512,400]) -> (%y) { %y = ConvTranspose(%x, w:f32[512,1,16]) strides=[8]",
-      2.0 * 512 * 16 * 400 },
-    { "speech/up-514-1-512", "%x:f32[1,514,128]) -> (%y) { %y = ConvTranspose(%x, w:f32[514,1,512]) strides=[128]",
-      2.0 * 514 * 512 * 128 },
-    { "image/up-64-3-4x4",
-      "%x:f32[1,64,56,56]) -> (%y) { %y = ConvTranspose(%x, w:f32[64,3,4,4], b:f32[3]) strides=[2,2] pads=[1,1,1,1]",
-      2.0 * 64 * 3 * 16 * 56 * 56 },
     { "image/64-depthwise-13", "%x:f32[1,64,56,56]) -> (%y) { %y = Conv(%x, w:f32[64,1,13,13]) group=64 pads=[6,6,6,6]",
       2.0 * 64 * 169 * 56 * 56 },
     { "words/64-3x1",
@@ -175,6 +168,16 @@ static const struct {
       "%x:f32[1,144,48,48]) -> (%y) { %c = Conv(%x, w:f32[144,1,3,3], b:f32[144]) group=144 pads=[1,1,1,1] "
       "%s = Sigmoid(%c) %y = Mul(%c, %s)",
       2.0 * 144 * 9 * 48 * 48 },
+    { "bert/up-gelu",
+      "%x:f32[128,768]) -> (%y) { %m = MatMul(%x, w:f32[768,3072]) %a = Add(%m, b:f32[3072]) %d = Div(%a, "
+      "q:f32={1.41421356}) %e = Erf(%d) %o = Add(%e, k:f32={1}) %g = Mul(%a, %o) %y = Mul(%g, h:f32={0.5})",
+      2.0 * 128 * 768 * 3072 },
+    { "minilm/up-gelu",
+      "%x:f32[128,384]) -> (%y) { %m = MatMul(%x, w:f32[384,1536]) %a = Add(%m, b:f32[1536]) %d = Div(%a, "
+      "q:f32={1.41421356}) %e = Erf(%d) %o = Add(%e, k:f32={1}) %g = Mul(%a, %o) %y = Mul(%g, h:f32={0.5})",
+      2.0 * 128 * 384 * 1536 },
+    { "minilm/query-key-value", "%x:f32[128,384]) -> (%y) { %y = MatMul(%x, w:f32[384,1152])", 2.0 * 128 * 384 * 1152 },
+    { "minilm/query-128", "%x:f32[128,384]) -> (%y) { %y = MatMul(%x, w:f32[384,384])", 2.0 * 128 * 384 * 384 },
     { "words/24-3x1-leaky",
       "%x:f32[1,24,74,32]) -> (%y) { %c = Conv(%x, w:f32[24,24,3,1], b:f32[24]) %l = LeakyRelu(%c) alpha=0.2 "
       "%y = Max(%l, k:f32={-0.4})",

@@ -417,6 +417,30 @@ static void test_fused(void)
     fused(2, GEMM "%p = Gemm(%x, w:f32[33,21], b:f32[7,1]) %y = Relu(%p) }");
 }
 
+/* Functions of many instructions, of the rows of each tile: tiles that fill no vector, sums of several parts, and what
+ * stands behind. */
+static void test_late(void)
+{
+    static const char *const sums[] = {
+        "%x:f32[1,37], %r:f32[1,71]) -> (%y) { %n = MatMul(%x, w:f32[37,71]) %p = Add(%n, b:f32[71])",
+        "%x:f32[100,37], %r:f32[100,35]) -> (%y) { %p = MatMul(%x, w:f32[37,35])",
+        "%x:f32[29,2500], %r:f32[29,9]) -> (%y) { %p = Gemm(%x, w:f32[9,2500]=fill(1,-0.1,0.1), b:f32[9]) transB=1",
+        "%x:f32[2,13,37], %r:f32[2,13,130]) -> (%y) { %p = MatMul(%x, w:f32[37,130])",
+    };
+    static const char *const ends[] = {
+        "%y = Gelu(%p) }",
+        "%y = Gelu(%p) approximate='tanh' }",
+        "%g = Gelu(%p) approximate='tanh' %m = Mul(%g, k:f32={3}) %y = Sigmoid(%m) }",
+        "%a = Add(%p, %r) %g = Gelu(%a) %y = Add(%g, %r) }",
+        "%q = Relu(%p) %s = Sigmoid(%q) %a = Add(%s, k:f32[1]={0.5}) %y = Relu(%a) }",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(sums); i++)
+        for (guint k = 0; k < G_N_ELEMENTS(ends); k++) {
+            g_autofree char *text = g_strdup_printf("opset 20 graph g(%s %s", sums[i], ends[k]);
+            fused(1, text);
+        }
+}
+
 /* Functions of a few instructions, which tiles end with; some of them with others in between that stand behind tiles.
  */
 static void test_posts(void)
@@ -739,6 +763,7 @@ int main(int argc, char **argv)
     g_test_add_func("/cpu/conv/weights-at-run-time", test_conv_weights_at_run_time);
     g_test_add_func("/cpu/gemm", test_gemm);
     g_test_add_func("/cpu/matmul", test_matmul);
+    g_test_add_func("/cpu/late", test_late);
     g_test_add_func("/cpu/pool/kernels", test_pool);
     g_test_add_func("/cpu/pool/odd", test_pool_odd);
     g_test_add_func("/cpu/batchnorm", test_batchnorm);

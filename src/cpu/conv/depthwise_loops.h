@@ -36,6 +36,7 @@ INLINE void HN_V(tile_end)(const HnDepthTile *t, int64_t c, int nx, HN_VEC *sum)
             EACH_POST(HN_POST_SIGMOID)
             EACH_POST(HN_POST_SWISH)
             EACH_POST(HN_POST_GELU)
+            EACH_POST(HN_POST_GELU_TANH)
         }
     }
     HN_UNROLL

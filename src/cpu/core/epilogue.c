@@ -82,7 +82,9 @@ static gboolean read_activation(const Reader *r, const HnStep *s, int k, int axi
         op->a = (float)p->a;
         op->b = (float)p->b;
     }
-    return op->kind != HN_EPILOGUE_GELU || !p->tanh;
+    if (op->kind == HN_EPILOGUE_GELU && p->tanh)
+        op->kind = HN_EPILOGUE_GELU_TANH;
+    return TRUE;
 }
 
 /* Add, Sub, Mul and Div with a constant, or the sum with another value of the same shape. */
@@ -258,6 +260,7 @@ void hn_epilogue_row(const HnEpilogue *a, const HnStep *s, float *restrict y, in
         case HN_EPILOGUE_HARDSIGMOID:
         case HN_EPILOGUE_SWISH:
         case HN_EPILOGUE_GELU:
+        case HN_EPILOGUE_GELU_TANH:
         case HN_EPILOGUE_HARDSWISH:
             op->unary.fn(y, y, n, op->unary.a, op->unary.b);
             break;
@@ -325,6 +328,9 @@ static gboolean post_of(const HnEpilogueOp *op, HnPost *post)
     case HN_EPILOGUE_GELU:
         post->kind = HN_POST_GELU;
         return TRUE;
+    case HN_EPILOGUE_GELU_TANH:
+        post->kind = HN_POST_GELU_TANH;
+        return TRUE;
     default:
         return FALSE;
     }
@@ -345,6 +351,14 @@ int hn_epilogue_posts(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *post)
         e->lo = post[--n].a;
         e->hi = post[n].b;
     }
+    return n;
+}
+
+int hn_epilogue_late(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *late)
+{
+    int n = 0;
+    for (; e->rest < a->n && post_of(&a->op[e->rest], &late[n]); n++)
+        e->rest++;
     return n;
 }
 
@@ -412,6 +426,8 @@ static dnnl_status_t append(dnnl_post_ops_t ops, const HnEpilogue *a, const HnEp
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_swish, op->a, 0);
     case HN_EPILOGUE_GELU:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_erf, 0, 0);
+    case HN_EPILOGUE_GELU_TANH:
+        return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_gelu_tanh, 0, 0);
     case HN_EPILOGUE_HARDSWISH:
         return hn_dnnl(post_ops_append_eltwise)(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
     case HN_EPILOGUE_ADD: {

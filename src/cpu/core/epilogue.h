@@ -18,9 +18,10 @@ typedef enum {
     HN_EPILOGUE_HARDSIGMOID, /* a * y + b into [0, 1] */
     HN_EPILOGUE_SWISH,       /* y * sigmoid(a * y) */
     HN_EPILOGUE_GELU,        /* with erf */
-    HN_EPILOGUE_HARDSWISH,   /* y * (y / 6 + 1/2 into [0, 1]) */
-    HN_EPILOGUE_ADD,         /* the slot of a port, of the result's shape */
-    HN_EPILOGUE_AFFINE,      /* y * scale[c] + shift[c] */
+    HN_EPILOGUE_GELU_TANH,
+    HN_EPILOGUE_HARDSWISH, /* y * (y / 6 + 1/2 into [0, 1]) */
+    HN_EPILOGUE_ADD,       /* the slot of a port, of the result's shape */
+    HN_EPILOGUE_AFFINE,    /* y * scale[c] + shift[c] */
 } HnEpilogueKind;
 
 typedef struct {
@@ -60,6 +61,9 @@ HnEpilogueEnd hn_epilogue_end(const HnEpilogue *a, int first);
 /* For a kernel that has post operations between the sum and the bounds: those that can be such a one do not belong to
  * the rest, but become post[HN_FUSED_MAX + 1]. How many. */
 int hn_epilogue_posts(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *post);
+/* Behind that, for one that has post operations of finished rows: the first ones of the rest that can be such a one
+ * become late[HN_FUSED_MAX]. How many. */
+int hn_epilogue_late(const HnEpilogue *a, HnEpilogueEnd *e, HnPost *late);
 /* The fused nodes are no more than that: a sum with a value that is no weight, then bounds, or one of them. */
 gboolean hn_epilogue_is_end(const HnStep *s, int axis);
 /* Those from `first` on, for channels [col, col + cols) of rows [row, row + rows) of y, which are `pitch` apart; the

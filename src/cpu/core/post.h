@@ -20,6 +20,7 @@ typedef enum {
     HN_POST_SIGMOID,
     HN_POST_SWISH, /* y * sigmoid(a * y) */
     HN_POST_GELU,  /* with erf */
+    HN_POST_GELU_TANH,
 } HnPostKind;
 
 typedef struct {

@@ -28,7 +28,8 @@
     OF(HN_POST_SHIFT)   \
     OF(HN_POST_SIGMOID) \
     OF(HN_POST_SWISH)   \
-    OF(HN_POST_GELU)
+    OF(HN_POST_GELU)    \
+    OF(HN_POST_GELU_TANH)
 
 static HN_TARGET void HN_V(post_rows)(const HnPost *p, float *y, int64_t pitch, int64_t rows, int64_t c, int64_t n)
 {

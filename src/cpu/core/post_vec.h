@@ -29,6 +29,8 @@ static inline __attribute__((always_inline)) HN_TARGET HN_VEC HN_V(post)(const H
         return HN_VMUL(v, one / HN_V(vec_logistic)(HN_VMUL(u, v))); /* as Sigmoid and Mul do it, to the bit */
     case HN_POST_GELU:
         return HN_V(vec_gelu)(v);
+    case HN_POST_GELU_TANH:
+        return HN_V(vec_gelu_tanh)(v);
     }
     return v;
 }

@@ -34,7 +34,6 @@ DEFINE_FN(do_elu, v >= 0 ? v : a * HN_V(expm1_negative)(v))
 DEFINE_FN(do_erf, HN_V(erf)(v))
 DEFINE_FN(do_exp, HN_V(exp)(v))
 DEFINE_FN(do_floor, floorf(v))
-DEFINE_FN(do_gelu_tanh, HN_V(gelu_tanh)(v))
 DEFINE_FN(do_hardsigmoid, LIMITED(a *v + b, 0.0f, 1.0f))
 DEFINE_FN(do_hardswish, v *LIMITED(v *(1.0f / 6) + 0.5f, 0.0f, 1.0f))
 DEFINE_FN(do_leakyrelu, v >= 0 ? v : a * v)
@@ -75,6 +74,7 @@ DEFINE_FN(do_thresholdedrelu, v > a ? v : v != v ? v : 0.0f)
     }
 
 DEFINE_VEC(do_gelu, HN_V(vec_gelu)(v))
+DEFINE_VEC(do_gelu_tanh, HN_V(vec_gelu_tanh)(v))
 DEFINE_VEC(do_sigmoid, HN_VSET(1) / HN_V(vec_logistic)(v))
 DEFINE_VEC(do_swish, HN_VMUL(v, HN_VSET(1) / HN_V(vec_logistic)(HN_VMUL(HN_VSET(a), v)))) /* as Sigmoid and Mul do it */
 

@@ -94,6 +94,7 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 
 /* --- products --- */
 
+#define LATE_ROWS 24             /* of results that late post operations are done to at once: near still */
 #define BLOCK_K 2400             /* rows of a panel that are used at once */
 #define PACK_K 512               /* the same where A is packed: its rows are read as they lie, the panel stays near */
 #define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
@@ -131,6 +132,7 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
     t->post = g->post;
     t->posts = last ? g->posts : 0;
     t->channel = c;
+    int64_t late = from;                                        /* the first row that waits for late post operations */
     for (int64_t s = 0, i = from, n; s < strips; s++, i += n) { /* the first `more` have a row more */
         n = each + (s < more);
         const float *const packed = g->room != NULL ? g->room + (i - from) * t->k : NULL;
@@ -141,6 +143,10 @@ static void strips_of(const HnGemmBlocked *g, HnGemmKernelArgs *t, int64_t from,
         t->next = ahead ? t->b + whole * cols + t->k * cols * s / strips : NULL;
         t->add = last && g->add != NULL ? g->add + i * g->add_pitch + c : NULL;
         fns[n - 1](t);
+        if (last && g->lates > 0 && (i + n - late >= LATE_ROWS || s == strips - 1)) {
+            hn_post_rows(g->late, g->lates, g->c + late * g->c_pitch + c, g->c_pitch, i + n - late, c, t->cols);
+            late = i + n;
+        }
     }
 }
 

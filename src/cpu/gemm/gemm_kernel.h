@@ -93,6 +93,9 @@ typedef struct {
     const HnPost *post; /* [posts], of channels [0, n) */
     int posts;
     float lo, hi;
+    /* [lates], of the same channels, for the finished results of each tile; NULL: none */
+    const HnPost *late;
+    int lates;
     /* Called for each block of finished results while they are hot, rows [row, row + rows) and columns [col, col +
      * cols) of c; NULL: not. */
     void (*done)(gpointer data, int64_t row, int64_t rows, int64_t col, int64_t cols);

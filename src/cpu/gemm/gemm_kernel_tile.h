@@ -178,6 +178,7 @@ static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(tile)(co
         case HN_POST_SIGMOID: /* not in registers */
         case HN_POST_SWISH:
         case HN_POST_GELU:
+        case HN_POST_GELU_TANH:
             break;
         }
     }

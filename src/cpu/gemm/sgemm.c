@@ -187,6 +187,7 @@ static gboolean prepare_packed(HnSgemm *p, HnStep *s, GError **error)
         p->room = hn_gemm_kernel_room(m->y[r], p->depth);
     p->end = hn_epilogue_end(&p->epilogue, hn_sgemm_take_shift(p));
     p->posts = hn_epilogue_posts(&p->epilogue, &p->end, p->post);
+    p->lates = hn_epilogue_late(&p->epilogue, &p->end, p->late);
     s->scratch_bytes = (gsize)(p->threads * p->room) * sizeof(float);
     if (hn_slot_is_weight(s->in[1].slot))
         return (p->pairs ? hn_pack_normal : hn_pack_own)(s, 1, pack_rights, (m->b_strides[c] != 1) + 2 * p->pairs,
@@ -241,6 +242,8 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .add_pitch = n,
                         .post = p->post,
                         .posts = p->posts,
+                        .late = p->late,
+                        .lates = p->lates,
                         .lo = p->end.lo,
                         .hi = p->end.hi,
                         .done = p->end.rest < p->epilogue.n ? rest_of_rows : NULL,

@@ -44,8 +44,8 @@ typedef struct {
     int64_t right;        /* floats for what is packed of b in each run, of a thread unless threads share it */
     const float *shift;   /* a bias out of along; NULL: none */
     HnEpilogueEnd end;
-    HnPost post[HN_FUSED_MAX + 1];
-    int posts;
+    HnPost post[HN_FUSED_MAX + 1], late[HN_FUSED_MAX];
+    int posts, lates;
 } HnSgemm;
 
 /* Can s->fused be computed along with the product? */
