@@ -1,9 +1,9 @@
 /*
  * hone.FusedAttention for attention that is written out:
  *     softmax(scale * q * k' + mask) * v
- * perhaps with a guard that makes zeros of probabilities that are NaN; factors may stand on q, on k, or behind their
- * product. Transposes that put heads in front of tokens and back go, as do copies of keys and values for groups of
- * heads.
+ * perhaps with a guard that makes zeros of probabilities that are NaN, and with a number instead of some scores;
+ * factors may stand on q, on k, or behind their product. Transposes that put heads in front of tokens and back go, as
+ * do copies of keys and values for groups of heads.
  */
 #include <math.h>
 #include <string.h>
@@ -21,10 +21,10 @@ typedef struct {
     HnRewrite *r;
     HnNode *n; /* the product with values */
     int rank;
-    HnValue *in[4]; /* queries, keys, values, mask */
-    double key_scale, scale;
+    HnValue *in[HN_FUSED_INPUTS];
+    double key_scale, scale, fill;
     int64_t by_token;
-    gboolean guard;
+    gboolean guard, inverted;
 } Attend;
 
 static const int64_t heads_back[] = { 0, 2, 1, 3 }, batch_back[] = { 1, 0, 2 };
@@ -136,12 +136,12 @@ static gboolean find_product(Attend *a, HnValue *u)
     return TRUE;
 }
 
-/* The mask does not make scores larger. */
-static gboolean mask_fits(const Attend *a, const HnValue *mask, const HnValue *scores)
+/* The mask, of this type, does not make scores larger. */
+static gboolean mask_fits(const Attend *a, const HnValue *mask, HnDtype dtype, const HnValue *scores)
 {
     int64_t m[HN_MAX_RANK], s[HN_MAX_RANK];
     const int rank = hn_rw_rank(a->r, mask);
-    if (rank > a->rank || hn_rw_dtype(a->r, mask) != HN_F32 || !hn_rw_fixed(a->r, mask, m) ||
+    if (rank < 0 || rank > a->rank || hn_rw_dtype(a->r, mask) != dtype || !hn_rw_fixed(a->r, mask, m) ||
         !hn_rw_fixed(a->r, scores, s))
         return FALSE;
     for (int i = 0; i < rank; i++)
@@ -150,15 +150,33 @@ static gboolean mask_fits(const Attend *a, const HnValue *mask, const HnValue *s
     return TRUE;
 }
 
-static gboolean find_scores(Attend *a, HnValue *u)
+/* u = q * k', or Where that puts a number for some of it. */
+static gboolean find_kept(Attend *a, HnValue *u)
 {
     if (find_product(a, u))
         return TRUE;
+    const HnNode *w = hn_rw_single(u) ? hn_rw_maker(u, &hn_op_where) : NULL;
+    for (int i = 1; i < 3 && w != NULL; i++) {
+        HnValue *scores = hn_node_in(w, i);
+        if (!hn_rw_uniform(a->r, hn_node_in(w, 3 - i), &a->fill) || !(a->fill < INFINITY) ||
+            !hn_rw_same_shape(a->r, u, scores) || !find_product(a, scores))
+            continue;
+        a->in[HN_FUSED_KEEP] = hn_node_in(w, 0);
+        a->inverted = i == 2;
+        return mask_fits(a, hn_node_in(w, 0), HN_BOOL, scores);
+    }
+    return FALSE;
+}
+
+static gboolean find_scores(Attend *a, HnValue *u)
+{
+    if (find_kept(a, u))
+        return TRUE;
     const HnNode *add = hn_rw_single(u) ? hn_rw_maker(u, &hn_op_add) : NULL;
     for (int i = 0; i < 2 && add != NULL; i++) {
-        a->in[3] = hn_node_in(add, 1 - i);
-        if (hn_rw_rank(a->r, hn_node_in(add, i)) == a->rank && find_product(a, hn_node_in(add, i)))
-            return mask_fits(a, a->in[3], hn_node_in(add, i));
+        a->in[HN_FUSED_MASK] = hn_node_in(add, 1 - i);
+        if (hn_rw_rank(a->r, hn_node_in(add, i)) == a->rank && find_kept(a, hn_node_in(add, i)))
+            return mask_fits(a, a->in[HN_FUSED_MASK], HN_F32, hn_node_in(add, i));
     }
     return FALSE;
 }
@@ -231,14 +249,23 @@ static void take_shared(Attend *a)
 
 /* --- the node ----------------------------------------------------------------------------------------------------- */
 
+static int inputs_of(const Attend *a)
+{
+    int n = HN_FUSED_INPUTS;
+    while (a->in[n - 1] == NULL)
+        n--;
+    return n;
+}
+
 /* A kernel takes it, whose result is y. */
 static gboolean runs(const Attend *a, HnValue *y)
 {
-    const HnFusedAttention p = { (float)a->key_scale, (float)a->scale, a->by_token, a->guard };
-    HnTensor *t[4] = { NULL }, *out = hn_rw_tensor(a->r, y);
-    const int n = a->in[3] != NULL ? 4 : 3;
+    const HnFusedAttention p = { (float)a->key_scale, (float)a->scale, a->by_token, a->guard,
+                                 (float)a->fill,      a->inverted };
+    HnTensor *t[HN_FUSED_INPUTS] = { NULL }, *out = hn_rw_tensor(a->r, y);
+    const int n = inputs_of(a);
     for (int i = 0; i < n; i++)
-        t[i] = hn_rw_tensor(a->r, a->in[i]);
+        t[i] = a->in[i] != NULL ? hn_rw_tensor(a->r, a->in[i]) : NULL;
     const gboolean ok = hn_rw_runs(a->r, &(HnDraft){ &hn_op_fusedattention, &p, t, n, out });
     for (int i = 0; i < n; i++)
         hn_tensor_unref(t[i]);
@@ -285,11 +312,15 @@ static gboolean attention_steps(HnRewrite *r, HnNode *n)
         return hn_rw_miss(r, n, "no kernel takes it");
     if (!hn_rw_go(r, n))
         return FALSE;
-    HnNode *all = hn_rw_add_internal(r, last, &hn_op_fusedattention, a.in, a.in[3] != NULL ? 4 : 3);
+    HnNode *all = hn_rw_add_internal(r, last, &hn_op_fusedattention, a.in, inputs_of(&a));
     hn_node_set_float(all, "key_scale", (float)a.key_scale);
     hn_node_set_float(all, "scale", (float)a.scale);
     hn_node_set_int(all, "by_token", a.by_token);
     hn_node_set_int(all, "guard", a.guard);
+    if (a.in[HN_FUSED_KEEP] != NULL) {
+        hn_node_set_float(all, "fill", (float)a.fill);
+        hn_node_set_int(all, "inverted", a.inverted);
+    }
     return hn_rw_take(r, all, last);
 }
 

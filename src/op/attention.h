@@ -27,8 +27,12 @@ enum { HN_BY_TOKEN_Q = 1, HN_BY_TOKEN_K = 2, HN_BY_TOKEN_V = 4, HN_BY_TOKEN_Y = 
 typedef struct {
     float key_scale, scale;
     int64_t by_token;
-    gboolean guard; /* probabilities that are NaN count as zeros */
+    gboolean guard;    /* probabilities that are NaN count as zeros */
+    float fill;        /* score in the place of those that are not kept */
+    gboolean inverted; /* KEEP is TRUE where scores are not kept */
 } HnFusedAttention;
+
+enum { HN_FUSED_Q, HN_FUSED_K, HN_FUSED_V, HN_FUSED_MASK, HN_FUSED_KEEP, HN_FUSED_INPUTS };
 
 /* Where its vectors lie: dims [batch, heads, length, size], or by token [batch, length, heads, size]; of rank 3 [batch,
  * length, size], or [length, batch, size]. Strides in elements; a vector's are adjacent. */

@@ -1,9 +1,9 @@
 /*
  * FusedAttention (domain "hone"): what a plan makes of attention that is written out,
- *     y = p(softmax(scale * q (key_scale * k)' + mask)) v
- * for each batch and head; p makes zeros of NaN where `guard` says so. The mask (or none) broadcasts to [batch, heads,
- * queries, keys], without heads where q has rank 3. Groups of query heads may share a key head. Unlike Attention, a row
- * that is masked as a whole gives NaN, as Softmax does.
+ *     y = p(softmax(kept(scale * q (key_scale * k)') + mask)) v
+ * for each batch and head; p makes zeros of NaN where `guard` says so. `kept` puts `fill` where booleans say so. These
+ * and the mask, or none, broadcast to [batch, heads, queries, keys], without heads where q has rank 3. Groups of query
+ * heads may share a key head. Unlike Attention, a row that is masked as a whole gives NaN, as Softmax does.
  */
 #include <math.h>
 
@@ -11,7 +11,7 @@
 #include "op/index.h"
 #include "op/types.h"
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, KEEP };
 
 HnAttentionForm hn_attention_form(int ndim, const int64_t *d, gboolean by_token)
 {
@@ -42,6 +42,8 @@ static void fusedattention_bind(HnBind *b, void *params)
     p->scale = hn_bind_float(b, "scale", 1);
     p->by_token = hn_bind_int(b, "by_token", 0);
     p->guard = hn_bind_bool(b, "guard", FALSE);
+    p->fill = hn_bind_float(b, "fill", 0);
+    p->inverted = hn_bind_bool(b, "inverted", FALSE);
 }
 
 /* Places of batch, heads, length and size in such a tensor; heads -1: none. */
@@ -102,9 +104,27 @@ static void fusedattention_cost(const HnInfer *x, HnCost *c)
 typedef struct {
     const HnFusedAttention *p;
     HnAttentionForm f[3], y;
-    const HnTensor *mask;
-    int64_t mask_strides[4];
+    const HnTensor *mask, *keep;
+    int64_t mask_strides[4], keep_strides[4];
 } Job;
+
+/* t broadcasts to `want`, without axis 1 where the rank is 3. */
+static gboolean steps_of(const HnTensor *t, int rank, const int64_t *want, int64_t *steps)
+{
+    int64_t step = 1;
+    if (t == NULL)
+        return TRUE;
+    if (t->ndim > rank)
+        return FALSE;
+    for (int i = 3, at = t->ndim - 1; i >= 0; i--) {
+        const int64_t d = (rank == 4 || i != 1) && at >= 0 ? t->dims[at--] : 1;
+        if (d != 1 && d != want[i])
+            return FALSE;
+        steps[i] = d != 1 ? step : 0;
+        step *= d;
+    }
+    return TRUE;
+}
 
 static gboolean fits(HnEval *e, Job *j)
 {
@@ -121,24 +141,13 @@ static gboolean fits(HnEval *e, Job *j)
         k->size != j->f[Q].size || (k->heads == 0 ? want[1] != 0 : want[1] % k->heads != 0))
         return FALSE;
     j->mask = hn_eval_in(e, MASK);
-    if (j->mask == NULL)
-        return TRUE;
-    int64_t m[4], step = 1;
-    const int rank = q->ndim;
-    if (j->mask->ndim > rank)
-        return FALSE;
-    for (int i = 3, at = j->mask->ndim - 1; i >= 0; i--) {
-        if (rank == 3 && i == 1) {
-            j->mask_strides[1] = 0;
-            continue;
-        }
-        m[i] = at >= 0 ? j->mask->dims[at--] : 1;
-        if (m[i] != 1 && m[i] != want[i])
-            return FALSE;
-        j->mask_strides[i] = m[i] != 1 ? step : 0;
-        step *= m[i];
-    }
-    return TRUE;
+    j->keep = hn_eval_in(e, KEEP);
+    return steps_of(j->mask, q->ndim, want, j->mask_strides) && steps_of(j->keep, q->ndim, want, j->keep_strides);
+}
+
+static gboolean is_kept(const Job *j, int64_t at)
+{
+    return ((const uint8_t *)j->keep->data)[at] != 0;
 }
 
 /* Query i of head h of batch b: s has a place for each key. */
@@ -146,7 +155,7 @@ static gboolean fits(HnEval *e, Job *j)
     static void row_##T(const HnEval *e, const Job *j, int64_t b, int64_t h, int64_t i, double *s, T *y)           \
     {                                                                                                              \
         const HnAttentionForm *k = &j->f[K], *v = &j->f[V];                                                        \
-        const int64_t g = h / (j->f[Q].heads / k->heads), *step = j->mask_strides;                                 \
+        const int64_t g = h / (j->f[Q].heads / k->heads), *step = j->mask_strides, *at = j->keep_strides;          \
         const T *q =                                                                                               \
             (const T *)hn_eval_in(e, Q)->data + b * j->f[Q].s_batch + h * j->f[Q].s_head + i * j->f[Q].s_token;    \
         const T *keys = (const T *)hn_eval_in(e, K)->data + b * k->s_batch + g * k->s_head;                        \
@@ -157,6 +166,8 @@ static gboolean fits(HnEval *e, Job *j)
             for (int64_t d = 0; d < k->size; d++)                                                                  \
                 s[l] += (double)q[d] * ((double)keys[l * k->s_token + d] * (double)j->p->key_scale);               \
             s[l] = (double)(T)(s[l] * (double)j->p->scale); /* what overflows there becomes infinite */            \
+            if (j->keep != NULL && is_kept(j, b * at[0] + h * at[1] + i * at[2] + l * at[3]) == j->p->inverted)    \
+                s[l] = (double)j->p->fill;                                                                         \
             if (j->mask != NULL)                                                                                   \
                 s[l] += (double)((const T *)j->mask->data)[b * step[0] + h * step[1] + i * step[2] + l * step[3]]; \
             most = fmax(most, s[l]);                                                                               \
@@ -210,7 +221,7 @@ const HnOp hn_op_fusedattention = {
     .domain = HN_DOMAIN_INTERNAL,
     .flags = HN_OP_HALF_VIA_F32,
     .since = { 1 },
-    .in = "TTTT",
+    .in = "TTTTb",
     .out = "T",
     .T = HN_T_FLOATS,
     .min_in = 3,

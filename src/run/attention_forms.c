@@ -68,3 +68,11 @@ const char *hn_fused_attention_forms(const HnStep *s, HnAttentionForm f[4], int6
     const char *reason = misfit(f);
     return reason != NULL || m == NULL ? reason : mask_steps(m, y->ndim, f, mask);
 }
+
+const char *hn_fused_attention_keep(const HnStep *s, const HnAttentionForm f[4], int64_t keep[4])
+{
+    const HnTensor *k = hn_step_in(s, HN_FUSED_KEEP);
+    for (int i = 0; i < 4; i++)
+        keep[i] = 0;
+    return k == NULL ? NULL : mask_steps(k, hn_step_out(s, 0)->ndim, f, keep);
+}

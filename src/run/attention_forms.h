@@ -14,5 +14,7 @@ const char *hn_attention_forms(const HnStep *s, HnAttentionForm f[4], int64_t *p
 /* The same of FusedAttention, and the mask's elements from one batch, head, query and key to the next: 0 where they
  * share them, or there is no mask. */
 const char *hn_fused_attention_forms(const HnStep *s, HnAttentionForm f[4], int64_t mask[4]);
+/* The same of its booleans, f being its forms. */
+const char *hn_fused_attention_keep(const HnStep *s, const HnAttentionForm f[4], int64_t keep[4]);
 
 G_END_DECLS

@@ -2,8 +2,21 @@
  * Scores of attention at one instruction level, for fusedattention.c.
  */
 #include <math.h>
+#include <stdint.h>
 
 #include "cpu/core/vec.h"
+
+/* s = s * scale where keep[i * step] is not `inverted`, fill elsewhere; step 0 or 1. */
+static HN_TARGET void HN_V(keep_row)(float *restrict s, int64_t n, float scale, const uint8_t *restrict keep,
+                                     int64_t step, int inverted, float fill)
+{
+    if (step == 0)
+        for (int64_t i = 0; i < n; i++)
+            s[i] = (*keep != 0) != inverted ? s[i] * scale : fill;
+    else
+        for (int64_t i = 0; i < n; i++)
+            s[i] = (keep[i] != 0) != inverted ? s[i] * scale : fill;
+}
 
 /* s = s * scale + m[i * step], step 0 or 1, m NULL: 0; returns the largest. Behind s is minus infinity up to a whole
  * vector, which one of m is not to change: scale > 0. */

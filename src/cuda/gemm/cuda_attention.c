@@ -281,7 +281,8 @@ static const char *measure_fused(const HnStep *s, Attention *c)
 static const char *fused_reject(const HnStep *s)
 {
     Attention c = { 0 };
-    const char *reason = hn_cuda_reject_floats(s);
+    const char *reason =
+        hn_cuda_in(s, HN_FUSED_KEEP) != NULL ? "a number in the place of some scores" : hn_cuda_reject_floats(s);
     for (int i = K; i < s->n_in && reason == NULL; i++)
         if (hn_cuda_in(s, i) != NULL && hn_cuda_in(s, i)->n == 0)
             reason = "nothing to compute";
