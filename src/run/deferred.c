@@ -1,10 +1,11 @@
 /*
  * Planning: constants that are many bytes made of few.
  *
- * What DequantizeLinear makes of a large constant is not made ahead: most of it is never read as numbers. Whoever does
- * gets them when it asks (hn_plan_slot()), together with what only moves them on the way.
+ * What DequantizeLinear, or Cast and Mul in its place, make of a large constant is not made ahead: most of it is never
+ * read as numbers. Whoever does gets them when it asks (hn_plan_slot()), together with what only moves them on the way.
  */
 #include "op/ops.h"
+#include "pass/fuse/fuse_dequantize.h"
 #include "run/qdq_fusion.h"
 
 #define CHAIN 8 /* nodes that are looked back */
@@ -12,7 +13,8 @@
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 {
     const HnValue *v = hn_node_out(n, 0);
-    if (!p->bytes || (n->op->flags & HN_OP_UNPACK) == 0 || v == NULL || v->is_output)
+    if (!p->bytes || v == NULL || v->is_output ||
+        ((n->op->flags & HN_OP_UNPACK) == 0 && !hn_spells_dequantize(p->known, n)))
         return FALSE;
     for (guint i = 0; i < v->users->len; i++)
         if (((const HnNode *)v->users->pdata[i])->graph != v->graph)

@@ -77,11 +77,12 @@ typedef struct {
  * some. */
 #define FEW_WEIGHTS 16384
 #define FEW_ROWS 8
-#define ROWS 96   /* that are integers at once, at most */
-#define LONG 64   /* segments that matrix units are faster for, ... */
-#define DEEP 256  /* ... and sums */
-#define DEPTH 512 /* rows of weights that are unpacked at once */
-#define WIDE 128  /* columns of results that stay close */
+#define NEAR_BYTES (1 << 20) /* of weights as numbers, in the second cache */
+#define ROWS 96              /* that are integers at once, at most */
+#define LONG 64              /* segments that matrix units are faster for, ... */
+#define DEEP 256             /* ... and sums */
+#define DEPTH 512            /* rows of weights that are unpacked at once */
+#define WIDE 128             /* columns of results that stay close */
 
 static double flops_of(const HnStep *s)
 {
@@ -115,6 +116,9 @@ static const char *weight_reject(const HnStep *s)
         return "blocks of another size";
     if (w->n <= FEW_WEIGHTS && hn_cpu_in(s, HN_WEIGHT_X)->n > FEW_ROWS * w->dims[p->turned ? 1 : 0])
         return "so few weights are as well numbers";
+    if (!s->strict_math && (gsize)w->n * sizeof(float) <= NEAR_BYTES &&
+        !hn_wq_is_few(hn_cpu_in(s, HN_WEIGHT_X)->n / w->dims[p->turned ? 1 : 0], is_nibbles(w->dtype) ? 4 : 8))
+        return "so many rows that unpacked weights are faster, which stay in the cache";
     return hn_cpu_in_bf16(s, flops_of(s)) ? "bf16 is asked for" : NULL;
 }
 

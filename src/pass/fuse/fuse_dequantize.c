@@ -4,6 +4,9 @@
  * (Cast by way of i32 too) with one scale, or one for each index of an axis. Both round once, the product: not a bit
  * differs. The numbers stay in 8 bits in the file, and what reads them may do with these.
  */
+#include "pass/fuse/fuse_dequantize.h"
+
+#include "op/cast.h"
 #include "pass/pattern.h"
 
 typedef struct {
@@ -124,6 +127,32 @@ static gboolean fuse_dequantize(HnRewrite *r, HnNode *n)
     if (f.axis >= 0)
         hn_node_set_int(made, "axis", f.axis);
     return hn_rw_take(r, made, n);
+}
+
+/* --- for planning ------------------------------------------------------------------------------------------------- */
+
+static gboolean is_only_scaled(const HnTypes *types, const HnValue *v, const HnTensor *q, gboolean shifted)
+{
+    for (guint i = 0; i < v->users->len; i++) {
+        const HnNode *n = v->users->pdata[i];
+        const int at = hn_node_in(n, 0) == v ? 0 : 1;
+        const gboolean subtracts = n->op == &hn_op_sub && at == 0 && !shifted;
+        int axis;
+        if (n->graph != v->graph || (n->op != &hn_op_mul && !subtracts) || n->version < 7)
+            return FALSE;
+        const HnTensor *t = hn_types_value(types, hn_node_in(n, 1 - at));
+        if (t == NULL || !lies_along(t, q, &axis) || hn_node_out(n, 0)->is_output ||
+            (subtracts && !is_only_scaled(types, hn_node_out(n, 0), q, TRUE)))
+            return FALSE;
+    }
+    return v->users->len > 0 && !v->is_output;
+}
+
+gboolean hn_spells_dequantize(const HnTypes *types, const HnNode *n)
+{
+    const HnTensor *q = n->op == &hn_op_cast ? hn_types_value(types, hn_node_in(n, 0)) : NULL;
+    return q != NULL && (q->dtype == HN_I8 || q->dtype == HN_U8) && ((const HnCast *)n->params)->to == HN_F32 &&
+           is_only_scaled(types, hn_node_out(n, 0), q, FALSE);
 }
 
 const HnPass hn_pass_fuse_dequantize = {
