@@ -10,6 +10,7 @@
 
 #include "cpu/conv/conv_gemm.h"
 #include "cpu/conv/conv_small.h"
+#include "cpu/conv/convtranspose_columns.h"
 #include "cpu/conv/convtranspose_gemm.h"
 #include "cpu/conv/depthwise.h"
 #include "cpu/conv/winograd.h"
@@ -393,6 +394,7 @@ const HnKernel *const hn_cpu_convtranspose[] = { &hn_cpu_depthwise_turned,
                                                  &hn_cpu_depthwise_transposed,
                                                  &hn_cpu_winograd_turned,
                                                  &hn_cpu_conv_gemm_turned,
+                                                 &hn_cpu_convtranspose_columns,
                                                  &hn_cpu_convtranspose_gemm,
                                                  &onednn_kernel,
                                                  NULL };
