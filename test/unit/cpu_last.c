@@ -69,6 +69,16 @@ static void test_depthwise(void)
     each(2, "%d = Conv(%c, v:f32[CC,1,3,3]) group=CC pads=[1,1,1,1] %y = Sigmoid(%d)");
 }
 
+/* Results of few channels are plain: one reorder of the source in front, no other. */
+static void test_transposed(void)
+{
+    last(1, 64, 15, 14,
+         "%t = ConvTranspose(%c, v:f32[CC,2,4,4], u:f32[2]) strides=[2,2] pads=[1,1,1,1] %y = Sigmoid(%t)");
+    last(1, 96, 9, 17,
+         "%a, %b = Split(%c, n:i64[2]={HALF,REST}) axis=1 %p = Relu(%b) "
+         "%y = ConvTranspose(%p, v:f32[REST,1,2,2]) strides=[2,2]");
+}
+
 static void test_pools(void)
 {
     each(2, "%y = MaxPool(%c) kernel_shape=[2,2] strides=[2,2]");
@@ -163,6 +173,7 @@ int main(int argc, char **argv)
         return 0;
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/last/depthwise", test_depthwise);
+    g_test_add_func("/last/transposed", test_transposed);
     g_test_add_func("/last/pools", test_pools);
     g_test_add_func("/last/concat", test_concat);
     g_test_add_func("/last/split", test_split);

@@ -24,6 +24,7 @@ typedef struct {
     HnWindowAxis axis[2]; /* of the convolution whose adjoint this is: `in` are results, `out` is the source */
     int64_t columns;      /* of a pixel */
     int64_t pixels;       /* of a block */
+    gboolean last;        /* the source is channels last */
     HnPack *weights;
     HnEpilogue epilogue;
     int threads;
@@ -102,6 +103,9 @@ static gboolean columns_prepare(HnStep *s, GError **error)
     const int64_t source = c->axis[H].out * c->axis[W].out, rows = hn_gemm_kernel_rows();
     c->pixels = CLAMP(BLOCK_FLOATS / c->columns / rows * rows, rows, MAX(rows, source));
     c->threads = hn_cpu_threads_for(s, 2 * (double)x->n * (double)c->columns);
+    c->last = s->in[0].slot->layout != NULL;
+    if (c->last)
+        s->in[0].want = hn_layout_last(x);
     const gsize floats = (gsize)(c->pixels * c->columns + hn_gemm_kernel_room(c->pixels, p->in_channels));
     c->part_bytes = (floats * sizeof(float) + 63) / 64 * 64;
     s->scratch_bytes = (gsize)c->threads * c->part_bytes;
@@ -125,12 +129,15 @@ static Range range_of(const HnWindowAxis *a, int64_t lo, int64_t hi)
     return r;
 }
 
-/* One tap row of one pixel: y of the result's row. */
+/* One row of taps of one pixel, whose first one is result `at` of the row y. */
 static void add_row(const HnWindowAxis *a, const Range *r, const float *column, float *restrict y, int64_t at)
 {
     const int64_t d = a->dilation;
-    const int64_t from = at >= r->lo ? 0 : (r->lo - at + d - 1) / d;
-    const int64_t to = at < r->hi ? MIN(a->kernel, (r->hi - at + d - 1) / d) : 0;
+    int64_t from = 0, to = a->kernel;
+    if (at < r->lo)
+        from = (r->lo - at + d - 1) / d;
+    if (at + (to - 1) * d >= r->hi)
+        to = at < r->hi ? (r->hi - at + d - 1) / d : 0;
     if (d == 1)
         for (int64_t k = from; k < to; k++)
             y[at + k] += column[k];
@@ -143,14 +150,19 @@ static void add_row(const HnWindowAxis *a, const Range *r, const float *column, 
 static void add_columns(const Columns *c, const float *columns, int64_t first, int64_t n, const Range *range, float *y)
 {
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t top = (first + i) / w->out * h->stride - h->pad, left = (first + i) % w->out * w->stride - w->pad;
+    int64_t top = first / w->out * h->stride - h->pad, i = first % w->out;
+    for (; n > 0; n--) {
+        const int64_t left = i * w->stride - w->pad;
         for (int64_t o = 0; o < c->plan.out_channels; o++)
             for (int64_t k = 0; k < h->kernel; k++, columns += w->kernel) {
                 const int64_t row = top + k * h->dilation;
                 if (row >= range[H].lo && row < range[H].hi)
                     add_row(w, &range[W], columns, y + (o * h->in + row) * w->in, left);
             }
+        if (++i == w->out) {
+            i = 0;
+            top += h->stride;
+        }
     }
 }
 
@@ -159,7 +171,8 @@ static void run_part(const HnStep *s, int64_t image, int part, int parts)
     const Columns *c = s->state;
     const HnConvPlan *p = &c->plan;
     const int64_t in = c->axis[W].in, source = c->axis[H].out * c->axis[W].out, along = c->axis[H].in > 1 ? H : W;
-    const float *x = (const float *)hn_cpu_data(&s->in[0]) + image * p->in_channels * source;
+    const int64_t pitch = c->last ? hn_slot_pitch(s->in[0].slot) : 1; /* from pixel to pixel */
+    const float *x = (const float *)hn_cpu_data(&s->in[0]) + image * source * (c->last ? pitch : p->in_channels);
     const float *bias = hn_cpu_in(s, 2) != NULL ? hn_cpu_data(&s->in[2]) : NULL;
     const int64_t plane = c->axis[H].in * in, base = image * p->out_channels * plane;
     float *y = (float *)hn_cpu_data(&s->out[0]) + base;
@@ -183,15 +196,15 @@ static void run_part(const HnStep *s, int64_t image, int part, int parts)
                         .k = p->in_channels,
                         .b = hn_pack_data(c->weights, s, 1),
                         .c = columns,
-                        .a_pitch = 1,
-                        .a_k = source,
+                        .a_pitch = pitch,
+                        .a_k = c->last ? 1 : source,
                         .c_pitch = c->columns,
-                        .room = columns + c->pixels * c->columns,
+                        .room = c->last ? NULL : columns + c->pixels * c->columns,
                         .lo = HN_GEMM_KERNEL_LOW,
                         .hi = HN_GEMM_KERNEL_HIGH };
     for (int64_t at = x0; at < x1; at += c->pixels) {
         g.m = MIN(c->pixels, x1 - at);
-        g.a = x + at;
+        g.a = x + at * pitch;
         hn_gemm_blocked(&g, 0, 1);
         add_columns(c, columns, at, g.m, range, y);
     }
@@ -222,4 +235,5 @@ const HnKernel hn_cpu_convtranspose_columns = {
     .run = columns_run,
     .release = columns_release,
     .fuses = hn_epilogue_conv_fuses,
+    .pitched = TRUE,
 };
