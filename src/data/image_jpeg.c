@@ -34,6 +34,7 @@ typedef struct {
     jmp_buf back;
     const char *reason; /* of hone; NULL: libjpeg has one */
     HnImage *image;
+    guint8 *inks; /* a row of CMYK; NULL: pixels come as they are kept */
 } Reader;
 
 /* jpeg->client_data is the Reader. */
@@ -74,6 +75,16 @@ static gboolean read_head(Reader *r, const guint8 *data, gsize size)
     return TRUE;
 }
 
+/* n pixels of CMYK, inverted as Adobe's programs store them: 255 is no ink. */
+static void to_rgb(guint8 *rgb, const guint8 *inks, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < 3; c++) {
+            const guint white = inks[4 * i + 3], product = (255u - inks[4 * i + c]) * white + 128;
+            rgb[3 * i + c] = (guint8)(white - ((product + (product >> 8)) >> 8)); /* product / 255, rounded */
+        }
+}
+
 static gboolean read_rows(Reader *r)
 {
     if (setjmp(r->back))
@@ -81,8 +92,11 @@ static gboolean read_rows(Reader *r)
     r->lib->jpeg_start_decompress(&r->jpeg);
     const gsize row = (gsize)r->image->width * (gsize)r->image->channels;
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
-        JSAMPROW at = r->image->data + (gsize)r->jpeg.output_scanline * row;
+        guint8 *pixels = r->image->data + (gsize)r->jpeg.output_scanline * row;
+        JSAMPROW at = r->inks != NULL ? r->inks : pixels;
         r->lib->jpeg_read_scanlines(&r->jpeg, &at, 1);
+        if (r->inks != NULL)
+            to_rgb(pixels, r->inks, r->image->width);
     }
     return TRUE;
 }
@@ -144,16 +158,18 @@ static gsize coefficients(const Reader *r)
 
 static gboolean choose_output(Reader *r, const char *name, GError **error)
 {
-    const gboolean grey = r->jpeg.jpeg_color_space == JCS_GRAYSCALE;
+    const J_COLOR_SPACE stored = r->jpeg.jpeg_color_space;
+    const gboolean inks = stored == JCS_CMYK || stored == JCS_YCCK;
     if (!hn_image_check_size(r->jpeg.image_width, r->jpeg.image_height, name, error))
         return FALSE;
-    if (!grey && r->jpeg.jpeg_color_space != JCS_RGB && r->jpeg.jpeg_color_space != JCS_YCbCr) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
-                    "'%s' is a JPEG file of %d colours for printing (CMYK), and no RGB or grey picture", name,
+    if (!inks && stored != JCS_GRAYSCALE && stored != JCS_RGB && stored != JCS_YCbCr) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is a JPEG file of %d channels of no known colours", name,
                     r->jpeg.num_components);
         return FALSE;
     }
-    r->jpeg.out_color_space = grey ? JCS_GRAYSCALE : JCS_RGB;
+    r->jpeg.out_color_space = inks ? JCS_CMYK : stored == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
+    if (inks)
+        r->inks = g_malloc_n(r->jpeg.image_width, 4);
     return TRUE;
 }
 
@@ -209,6 +225,7 @@ HnImage *hn_image_read_jpeg(const guint8 *data, gsize size, const char *name, in
     const gboolean ok = read_jpeg(r, data, size, name, orientation, budget, error);
     r->lib->jpeg_destroy_decompress(&r->jpeg);
     HnImage *m = r->image;
+    g_free(r->inks);
     g_free(r);
     if (ok)
         return m;

@@ -141,10 +141,22 @@ static HnImage *nearest(const HnImage *m, int width, int height, GError **error)
     return t;
 }
 
-HnImage *hn_image_resize(const HnImage *m, int width, int height, HnFilter filter, GError **error)
+/* Colours times alpha, or, `back`, what they were before that: what cannot be seen has no part in a mean of colours. */
+static void multiply_alpha(HnImage *m, gboolean back)
 {
-    if (filter == HN_FILTER_NEAREST)
-        return nearest(m, width, height, error);
+    const gsize n = (gsize)m->width * (gsize)m->height, c = (gsize)m->channels;
+    for (gsize i = 0; i < n; i++) {
+        guint8 *pixel = m->data + i * c;
+        const guint alpha = pixel[c - 1];
+        for (gsize k = 0; k + 1 < c && (!back || alpha > 0); k++) {
+            const guint x = pixel[k] * alpha + 128;
+            pixel[k] = (guint8)(back ? MIN(pixel[k] * 255u / alpha, 255) : (x + (x >> 8)) >> 8);
+        }
+    }
+}
+
+static HnImage *filtered(const HnImage *m, int width, int height, HnFilter filter, GError **error)
+{
     Kernels rows = { 0 }, columns = { 0 };
     HnImage *wide = NULL, *done = NULL;
     if (kernels_make(&rows, m->width, width, filter, m->budget, error) &&
@@ -156,4 +168,21 @@ HnImage *hn_image_resize(const HnImage *m, int width, int height, HnFilter filte
     kernels_clear(&rows, m->budget);
     kernels_clear(&columns, m->budget);
     return done;
+}
+
+HnImage *hn_image_resize(const HnImage *m, int width, int height, HnFilter filter, GError **error)
+{
+    if (filter == HN_FILTER_NEAREST)
+        return nearest(m, width, height, error);
+    if (m->channels % 2 != 0)
+        return filtered(m, width, height, filter, error);
+    HnImage *copy = hn_image_crop(m, 0, 0, m->width, m->height, error), *t = NULL;
+    if (copy != NULL) {
+        multiply_alpha(copy, FALSE);
+        t = filtered(copy, width, height, filter, error);
+    }
+    if (t != NULL)
+        multiply_alpha(t, TRUE);
+    hn_image_free(copy);
+    return t;
 }
