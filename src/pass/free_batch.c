@@ -180,6 +180,10 @@ static gboolean apply_rule(HnFreeWalk *f, HnNode *n, GError **error)
         b.apart(&b);
     note_choice(f, choices, name, &b);
     gboolean ok = b.error == NULL;
+    if (ok && f->again) {
+        hn_free_end(&b);
+        return TRUE;
+    }
     if (!ok)
         g_propagate_error(error, g_steal_pointer(&b.error));
     if (ok && b.gone)
@@ -236,10 +240,19 @@ gboolean hn_free_node(HnFreeWalk *f, HnNode *n, GError **error)
 static gboolean walk(HnFreeWalk *f, HnGraph *g, GError **error)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_copy(g->nodes, NULL, NULL);
-    for (guint i = 0; i < nodes->len; i++)
-        if (!hn_free_node(f, nodes->pdata[i], error))
-            return FALSE;
-    return TRUE;
+    GPtrArray *outer = f->todo;
+    const guint outer_at = f->at;
+    gboolean ok = TRUE;
+    for (guint i = 0; i < nodes->len && ok; i += !f->again) {
+        f->todo = nodes;
+        f->at = i;
+        f->again = FALSE;
+        ok = nodes->pdata[i] == NULL || hn_free_node(f, nodes->pdata[i], error);
+    }
+    f->todo = outer;
+    f->at = outer_at;
+    f->again = FALSE;
+    return ok;
 }
 
 static gboolean holds(const HnBatch *b, const HnValue *v)

@@ -19,6 +19,9 @@ typedef struct {
     GHashTable *places; /* HnValue * -> HnBatchPlace * */
     GHashTable *wishes; /* name -> wish, of all attempts */
     GPtrArray *choices; /* Choice *, of this one, in order */
+    GPtrArray *todo;    /* HnNode *: of the graph that is walked over; NULL: another node took its place along */
+    guint at;           /* the one of these that is looked at */
+    gboolean again;     /* others have come in front of it: there is another one now */
     HnNode *stuck;      /* the node that failed */
     guint n_apart;      /* as in HnFreedBatch */
     char *apart;
@@ -34,7 +37,7 @@ gboolean hn_free_check_out(HnFreeWalk *f, const HnValue *y, HnType *was, HnBatch
 void hn_free_begin(HnFreeWalk *f, HnNode *n, HnBatch *b);
 void hn_free_end(HnBatch *b);
 
-/* HnBatch.select, .make, .apart */
+/* HnBatch.select, .make, .apart; behind the latter, f->again: nothing was done so far. */
 gboolean hn_free_select(HnBatch *b, HnGraph *const branch[2]);
 HnValue *hn_free_make(HnBatch *b, const char *op, HnValue *const *in, int n_in, const char *attr, int64_t v, int k);
 gboolean hn_free_apart(HnBatch *b);

@@ -179,11 +179,22 @@ static const Case cases[] = {
       "%3 = Softmax(%2) axis=2\n%y = Reshape(%3, t:i64[4]={1,4,8,8})\n", "x:2=H", "f32[1,4,H,8]" },
     { "a height and a width", "%1 = Relu(%x:f32[1,2,8,6])\n%y = MaxPool(%1) kernel_shape=[2,2] strides=[2,2]\n",
       "x:2=S x:3=S", "f32[1,2,floor(S/2),floor(S3/2)]" },
+    { "boxes that suppress others, as many as there may be", "%n = NonMaxSuppression(%b:f32[1,6,4], %s:f32[1,2,6], m:i64[]={2}, t:f32[]={0.5}, u:f32[]={0.1})\n"
+      "%i = Gather(%n, two:i64[]={2}) axis=1\n%b2 = Squeeze(%b, z:i64[1]={0})\n%p = Gather(%b2, %i) axis=0\n"
+      "%l = Shape(%p)\n%k = Sub(all:i64[2]={8,4}, %l)\n%r = Relu(%b)\n%d = Concat(o:i64[2]={0,0}, %k) axis=0\n%q = Pad(%p, %d)\n"
+      "%y = Reshape(%q, w:i64[2]={8,4})\n%y2 = Neg(%r)\n", "b:0 s:0", "f32[B,8,4] f32[B,6,4]" },
+    { "what follows from as many as there are", "%1 = NonZero(%x:f32[1,4])\n%c = Shape(%1)\n%r = Relu(%x)\n%f = Cast(%c) to=1\n%g = Neg(%f)\n"
+      "%t = Transpose(%1)\n%h = Identity(%r)\n%s = ReduceSum(%t, z:i64[1]={0}) keepdims=0\n%e = Cast(%s) to=1\n%y = Add(%e, %g)\n"
+      "%y2 = Neg(%h)\n", "x:0", "f32[B,2] f32[B,4]" },
     /* what stands in the way */
     { "boxes that suppress others",
       "%y = NonMaxSuppression(%x:f32[1,4,4], %s:f32[1,2,4], m:i64[]={3})\n", "x:0 s:0", "(NonMaxSuppression): how much it finds" },
     { "sums over samples", "%y = ReduceSum(%x:f32[4,3], a:i64[1]={0})\n", "x:0", "(ReduceSum): " },
     { "as many as there are", "%1 = NonZero(%x:f32[1,4])\n%y = Cast(%1) to=1\n", "x:0", "(NonZero): how much it finds" },
+    { "a sum of as many as there are", "%1 = NonZero(%x:f32[1,4])\n%t = Transpose(%1)\n%f = Cast(%t) to=1\n%y = Mul(%f, %f)\n", "x:0",
+      "(NonZero): how much it finds differs from sample to sample, and so does the shape of 'y'" },
+    { "random numbers for as many as there are", "%1 = NonZero(%x:f32[1,4])\n%f = Cast(%1) to=1\n%f2 = RandomNormalLike(%f)\n"
+      "%y = ReduceSum(%f2) keepdims=0\n", "x:0", "(NonZero): RandomNormalLike 'f2', which reads it, draws" },
     { "random", "%1 = RandomNormalLike(%x:f32[1,4])\n%y = Add(%x, %1)\n", "x:0", "(RandomNormalLike): it draws" },
     { "numbers of runs", "%c = Shape(%x:f32[1,3])\n%m = ReduceSum(%x) keepdims=0\n%n = Cast(%m) to=7\n"
       "%z, %y = Loop(%n, -, %x) body=graph(%i:i64[], %k:bool[], %v:f32[1,3]) -> (%k2, %w, %u) { %k2 = Identity(%k) "
