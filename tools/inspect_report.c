@@ -317,7 +317,7 @@ static char *sizes_text(const Inspect *x)
         const HnValue *v = inputs->pdata[i];
         int64_t dims[HN_MAX_RANK];
         const int rank = hn_value_is_weight(v) ? -1 : hn_shapes_dims(x->shapes, v, dims, NULL);
-        if (rank < 0)
+        if (rank <= 0)
             continue;
         g_string_append_printf(s, "%s%s:", s->len > 0 ? "," : "", v->name);
         for (int d = 0; d < rank; d++)

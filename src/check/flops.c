@@ -1,5 +1,9 @@
 #include "check/flops.h"
 
+#include <math.h>
+
+#include "op/control.h"
+
 HnTypes *hn_flops_types(HnModel *m, const HnShapes *shapes, HnBudget *budget)
 {
     HnTypes *t = hn_types_new(m);
@@ -28,26 +32,48 @@ gboolean hn_flops_node(const HnTypes *t, const HnNode *n, double *flops)
     return TRUE;
 }
 
-typedef struct {
-    const HnTypes *types;
-    double flops;
-    guint left;
-} Sum;
+static double graph_flops(const HnTypes *t, const HnGraph *g, guint *left);
 
-static void add_node(HnNode *n, gpointer data)
+/* Bodies as often as they run, where that is known, and else once; of branches the one with most flops. */
+static double bodies_flops(const HnTypes *t, const HnNode *n, guint *left)
 {
-    Sum *s = data;
-    double flops;
-    if (n->op != NULL && (n->op->flags & HN_OP_CONTROL) != 0)
-        return;
-    s->left += !hn_flops_node(s->types, n, &flops);
-    s->flops += flops;
+    double sum = 0, most = -1;
+    guint left_of_most = 0;
+    for (guint i = 0; i < n->attrs->len; i++) {
+        const HnAttr *a = n->attrs->pdata[i];
+        guint inner = 0;
+        if (a->kind != HN_ATTR_GRAPH)
+            continue;
+        const double flops = graph_flops(t, a->g, &inner), runs = hn_control_runs(t, n, a->g);
+        if (isnan(runs) && flops > most) {
+            most = flops;
+            left_of_most = inner;
+        } else if (runs > 0) {
+            sum += flops * runs;
+            *left += inner;
+        }
+    }
+    *left += left_of_most;
+    return sum + MAX(most, 0);
 }
 
-double hn_flops(const HnTypes *t, HnModel *m, guint *left)
+static double graph_flops(const HnTypes *t, const HnGraph *g, guint *left)
 {
-    Sum s = { t, 0, 0 };
-    hn_graph_foreach_node(m->graph, add_node, &s);
-    *left = s.left;
-    return s.flops;
+    double sum = 0, flops;
+    for (guint i = 0; i < g->nodes->len; i++) {
+        const HnNode *n = g->nodes->pdata[i];
+        if (n->op != NULL && (n->op->flags & HN_OP_CONTROL) != 0) {
+            sum += bodies_flops(t, n, left);
+            continue;
+        }
+        *left += !hn_flops_node(t, n, &flops);
+        sum += flops;
+    }
+    return sum;
+}
+
+double hn_flops(const HnTypes *t, const HnModel *m, guint *left)
+{
+    *left = 0;
+    return graph_flops(t, m->graph, left);
 }

@@ -16,7 +16,8 @@ HnTypes *hn_flops_types(HnModel *m, const HnShapes *shapes, HnBudget *budget);
  * by themselves. */
 gboolean hn_flops_node(const HnTypes *t, const HnNode *n, double *flops);
 
-/* Of all nodes, each sub-graph once; *left: nodes of which it is not known. */
-double hn_flops(const HnTypes *t, HnModel *m, guint *left);
+/* Of a run: of branches the one with most, bodies as often as they run where that is known, and once where it is not.
+ * *left: nodes of which it is not known. */
+double hn_flops(const HnTypes *t, const HnModel *m, guint *left);
 
 G_END_DECLS

@@ -345,7 +345,22 @@ static const HnNode *source_of(const HnValue *v)
     return n;
 }
 
-static gboolean see_range(const HnNode *n, const HnType *t, HnSeems *s)
+/* The size of the only axis behind the first that is not 1; 0: there is not one. */
+static int64_t only_axis(const HnType *t)
+{
+    int found = -1;
+    for (int a = 1; a < t->rank; a++) {
+        if (hn_dim_is(t->dims[a], 1))
+            continue;
+        if (found >= 0)
+            return 0;
+        found = a;
+    }
+    return found >= 0 ? size_of(t, found) : 0;
+}
+
+/* t: of v, which holds the results of n. */
+static gboolean see_range(const HnNode *n, const HnValue *v, const HnType *t, HnSeems *s)
 {
     const HnOp *op = n != NULL ? hn_op_find(n->domain, n->op_type) : NULL;
     if (op == NULL || op->quant.kind != HN_Q_FIXED_RANGE || op->quant.lo != 0 || op->quant.hi != 1)
@@ -354,7 +369,9 @@ static gboolean see_range(const HnNode *n, const HnType *t, HnSeems *s)
     int64_t axis = int_attr(n, "axis", n->version < SOFTMAX_LAST ? 1 : -1);
     axis += axis < 0 ? t->rank : 0;
     *s = (HnSeems){ .role = softmax ? HN_ROLE_PROBABILITIES : HN_ROLE_SCORES };
-    if (softmax && axis >= 0 && axis < t->rank)
+    if (softmax && v->producer != n) /* in another form: the axis may be another one */
+        s->entries = only_axis(t);
+    else if (softmax && axis >= 0 && axis < t->rank)
         s->entries = size_of(t, (int)axis);
     return TRUE;
 }
@@ -381,7 +398,7 @@ static void see_output(const HnModel *m, const HnValue *v, HnSeems *s)
         return;
     if (input != NULL)
         *s = (HnSeems){ .role = HN_ROLE_STATE, .partner = input };
-    else if (see_range(source_of(v), t, s))
+    else if (see_range(source_of(v), v, t, s))
         return;
     else if (hn_dtype_in(t->dtype, HN_T_SINTS) && hn_dtype_size(t->dtype) >= 4)
         s->role = HN_ROLE_INDICES;

@@ -1,6 +1,9 @@
 #include "op/control.h"
 
+#include <math.h>
+
 #include "op/index.h"
+#include "op/ops.h"
 
 /* --- types ------------------------------------------------------------------------------------------------------- */
 
@@ -153,4 +156,11 @@ HnTensor *hn_control_slice(HnEval *e, const HnTensor *x, int axis, int64_t i)
     for (int64_t o = 0; o < outer; o++)
         hn_tensor_copy_elements(y, o * inner, x, (o * x->dims[axis] + i) * inner, inner);
     return y;
+}
+
+double hn_control_runs(const HnTypes *t, const HnNode *n, const HnGraph *body)
+{
+    if (n->op == &hn_op_if)
+        return hn_if_runs(t, n, body);
+    return n->op == &hn_op_loop ? hn_loop_runs(t, n) : n->op == &hn_op_scan ? hn_scan_runs(t, n) : NAN;
 }

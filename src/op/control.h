@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "op/op.h"
+#include "op/infer.h"
 
 G_BEGIN_DECLS
 
@@ -29,5 +29,12 @@ HnTensor *hn_control_stack(HnEval *e, GPtrArray *items, int64_t total, int64_t a
                            const HnValue *formal);
 /* Elements of x at position i along `axis`, which goes away. NULL: e->error is set. */
 HnTensor *hn_control_slice(HnEval *e, const HnTensor *x, int axis, int64_t i);
+
+/* How often n, which is bound, runs its sub-graph `body`; NAN: not known, or it runs one of its bodies and nobody knows
+ * which. */
+double hn_control_runs(const HnTypes *t, const HnNode *n, const HnGraph *body);
+double hn_if_runs(const HnTypes *t, const HnNode *n, const HnGraph *body);
+double hn_loop_runs(const HnTypes *t, const HnNode *n);
+double hn_scan_runs(const HnTypes *t, const HnNode *n);
 
 G_END_DECLS

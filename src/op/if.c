@@ -1,6 +1,8 @@
 /*
  * If: runs one of two sub-graphs.
  */
+#include <math.h>
+
 #include "op/batch.h"
 #include "op/control.h"
 #include "op/tape.h"
@@ -25,6 +27,15 @@ static void if_bind(HnBind *b, void *params)
 static gboolean one_element(const HnTensor *t)
 {
     return t->dtype == HN_BOOL && t->n == 1;
+}
+
+double hn_if_runs(const HnTypes *t, const HnNode *n, const HnGraph *body)
+{
+    const HnIf *p = n->params;
+    const HnTensor *known = hn_types_value(t, hn_node_in(n, 0));
+    if (known == NULL || !one_element(known))
+        return NAN;
+    return p->branch[*(const uint8_t *)known->data != 0] == body ? 1 : 0;
 }
 
 static void if_infer(HnInfer *x)

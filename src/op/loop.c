@@ -4,10 +4,13 @@
  * M runs or when the condition is false. Without a condition input the body's condition is not looked at, unless M is
  * absent too.
  */
+#include <math.h>
 #include <string.h>
 
 #include "op/batch.h"
 #include "op/control.h"
+
+#define NO_LIMIT ((int64_t)1 << 24) /* a number of runs from here on is one */
 
 typedef struct {
     HnGraph *body;
@@ -48,6 +51,14 @@ static HnDim runs_of(const HnInfer *x)
     if (hn_infer_has(x, 1) || !hn_infer_ints(x, 0, &m, 1, &n) || n != 1)
         return hn_dim_unknown();
     return hn_dim(MAX(0, m));
+}
+
+/* As often as it may run, whatever its condition says; a huge number stands for no limit. */
+double hn_loop_runs(const HnTypes *t, const HnNode *n)
+{
+    const HnTensor *known = hn_node_in(n, 0) != NULL ? hn_types_value(t, hn_node_in(n, 0)) : NULL;
+    const int64_t runs = known != NULL && known->n == 1 ? hn_tensor_get_i64(known, 0) : NO_LIMIT;
+    return runs < NO_LIMIT ? (double)MAX(0, runs) : NAN;
 }
 
 static void loop_infer(HnInfer *x)

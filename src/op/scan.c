@@ -2,6 +2,8 @@
  * Scan: runs its body once for each element of M inputs along an axis, with N states carried from run to run; K results
  * of the body are stacked. Version 8 has a batch axis in front of everything, and lengths per sample.
  */
+#include <math.h>
+
 #include "op/batch.h"
 #include "op/control.h"
 #include "op/unbind.h"
@@ -138,6 +140,18 @@ static void scan_infer(HnInfer *x)
         set_outputs(x, in, out, steps, batch);
     hn_control_unref_types(in, n_in);
     hn_control_unref_types(out, n_out);
+}
+
+/* As long as what is scanned is, for each sample. */
+double hn_scan_runs(const HnTypes *types, const HnNode *n)
+{
+    const HnScan *p = n->params;
+    const HnType *t = p->scans > 0 ? hn_types_get(types, hn_node_in(n, p->first + p->states)) : NULL;
+    const int rank = hn_type_is_tensor(t) ? t->rank : -1;
+    const int64_t axis = item(p->in_axes, 0) + (item(p->in_axes, 0) < 0 ? rank : p->batched);
+    if (axis < 0 || axis >= rank || !t->dims[axis].known || (p->batched && !t->dims[0].known))
+        return NAN;
+    return (double)t->dims[axis].n * (p->batched ? (double)t->dims[0].n : 1);
 }
 
 /* --- ref --------------------------------------------------------------------------------------------------------- */

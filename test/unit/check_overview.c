@@ -60,6 +60,12 @@ static void test_scores(void)
     /* before opset 13 an axis that is not given is the second one */
     check_seems("opset 11 graph g(%x:f32[N,10,1]) -> (%y:f32[N,10,1]) { %y = Softmax(%x) }", "y",
                 "probabilities of 10 classes");
+    check_seems("opset 17 graph g(%x:f32[1,10]) -> (%y:f32[1,10,1,1]) { %1 = Softmax(%x) %y = Reshape(%1, "
+                "s:i64[4]={1,10,1,1}) }",
+                "y", "probabilities of 10 classes");
+    check_seems(
+        "opset 17 graph g(%x:f32[4,10]) -> (%y:f32[1,4,10]) { %1 = Softmax(%x) %y = Unsqueeze(%1, a:i64[1]={0}) }", "y",
+        "probabilities");
     check_seems("opset 17 graph g(%x:f32[N,10]) -> (%y:f32[10,N]) { %1 = Sigmoid(%x) %y = Transpose(%1) }", "y",
                 "scores from 0 to 1");
     check_seems("opset 17 graph g(%x:f32[N,10]) -> (%y:f32[N,10]) { %1 = Softmax(%x) %y = Neg(%1) }", "y", "");
@@ -173,6 +179,42 @@ static void test_flops(void)
     g_assert_cmpuint(none->flops_left, ==, 2);
 }
 
+static void test_flops_of_bodies(void)
+{
+    static const struct {
+        const char *text;
+        double flops;
+        guint left;
+    } cases[] = {
+        { "opset 17 graph g(%x:f32[2,4], %c:bool[]) -> (%y) { %y = If(%c) then_branch=graph() -> (%a) { "
+          "%a = MatMul(%x, w:f32[4,8]) } else_branch=graph() -> (%b) { %b = MatMul(%x, v:f32[4,2]) } }",
+          2 * 2 * 4 * 8, 0 },
+        { "opset 17 graph g(%x:f32[2,4]) -> (%y) { %y = If(c:bool[]={0}) then_branch=graph() -> (%a) { "
+          "%a = MatMul(%x, w:f32[4,8]) } else_branch=graph() -> (%b) { %b = MatMul(%x, v:f32[4,2]) } }",
+          2 * 2 * 4 * 2, 0 },
+        { "opset 17 opset com.acme 1 graph g(%x:f32[2,4], %c:bool[]) -> (%y) { %y = If(%c) then_branch=graph() -> (%a) "
+          "{ "
+          "%a = com.acme::Nix(%x) } else_branch=graph() -> (%b) { %b = MatMul(%x, v:f32[4,2]) } }",
+          2 * 2 * 4 * 2, 0 },
+        { "opset 17 graph g(%x:f32[2,4]) -> (%y) { %y = Loop(n:i64[]={5}, -, %x) body=graph(%i:i64[], %k:bool[], "
+          "%v:f32[2,4]) "
+          "-> (%k2, %w) { %k2 = Identity(%k) %w = MatMul(%v, m:f32[4,4]) } }",
+          5 * 2 * 2 * 4 * 4, 0 },
+        { "opset 17 graph g(%x:f32[2,4], %n:i64[]) -> (%y) { %y = Loop(%n, -, %x) body=graph(%i:i64[], %k:bool[], "
+          "%v:f32[2,4]) -> (%k2, %w) { %k2 = Identity(%k) %w = MatMul(%v, m:f32[4,4]) } }",
+          2 * 2 * 4 * 4, 0 },
+        { "opset 17 graph g(%x:f32[2,7,4]) -> (%y) { %y = Scan(%x) num_scan_inputs=1 scan_input_axes=[1] "
+          "body=graph(%e:f32[2,4]) -> (%o) { %o = MatMul(%e, m:f32[4,3]) } }",
+          7 * 2 * 2 * 4 * 3, 0 },
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HnModel) m = test_model(cases[i].text);
+        g_autoptr(HnOverview) o = overview_of(m);
+        g_assert_cmpfloat(o->flops, ==, cases[i].flops);
+        g_assert_cmpuint(o->flops_left, ==, cases[i].left);
+    }
+}
+
 static HnQuantized quantized(const char *text)
 {
     g_autoptr(HnModel) m = test_model(text);
@@ -209,6 +251,7 @@ int main(int argc, char **argv)
     g_test_add_func("/overview/operators", test_operators);
     g_test_add_func("/overview/weights", test_weights);
     g_test_add_func("/overview/flops", test_flops);
+    g_test_add_func("/overview/flops/bodies", test_flops_of_bodies);
     g_test_add_func("/overview/quantized", test_quantized);
     return g_test_run();
 }
