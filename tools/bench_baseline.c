@@ -194,6 +194,7 @@ gboolean bench_measure_instances(Subject *s, GError **error)
                            .seconds = counted ? G_MAXINT : b->measure.seconds,
                            .known = is_known,
                            .known_data = &known,
+                           .rounds = counted ? (guint)b->p->instances : 0,
                            .raw = b->p->raw,
                            .outliers = &outliers };
     HnContestResult *r = g_new0(HnContestResult, 1);

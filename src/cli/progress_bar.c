@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/progress_time.h"
 #include "base/text.h"
 
 #define DELAY_NS ((guint64)500000000) /* before the bar first appears */
@@ -133,7 +134,7 @@ static void draw(HnBar *bar, guint64 done, guint64 total, guint64 now)
     } else {
         g_string_append_printf(line, "%" G_GUINT64_FORMAT, done);
     }
-    if (rate > 0 && bar->phases == 0) {
+    if (rate > 0 && bar->phases == 0 && total != HN_PROGRESS_PARTS) {
         g_autofree char *text = hn_text_number(rate);
         g_string_append_printf(line, "  %s/s", text);
     }

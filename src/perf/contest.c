@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/progress_time.h"
 
 #define BLOCK_NS 4e6   /* of runs of one side */
 #define ROUND_NS 250e6 /* of runs of all sides, unless opening them takes longer */
@@ -432,9 +433,10 @@ static gboolean play(Contest *c, HnStop *stop, GError **error)
         *stop = HN_STOP_INTERRUPTED;
         if (o->until == HN_UNTIL_RUNS)
             hn_progress_tell(c->progress, "comparing", c->rounds, runs_rounds(o->runs));
+        else if (o->rounds > 0)
+            hn_progress_tell(c->progress, "comparing", c->rounds, o->rounds);
         else if (o->seconds > 0) /* at most, until an interval will do */
-            hn_progress_tell(c->progress, "comparing", (guint64)(MIN(passed(c), o->seconds) * 1e3),
-                             (guint64)(o->seconds * 1e3));
+            hn_progress_tell_time(c->progress, "comparing", passed(c), o->seconds);
         else
             hn_progress_tell(c->progress, "comparing", c->rounds, 0);
         if (cancelled(c->progress))

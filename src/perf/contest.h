@@ -43,6 +43,7 @@ typedef struct {
     /* In place of verdicts, of the first side's rounds so far, in ms: enough is known. NULL: verdicts decide. */
     gboolean (*known)(const double *ms, guint rounds, gpointer data);
     gpointer known_data;
+    guint rounds;                /* that `known` asks for, to tell progress by; 0: nobody knows */
     gboolean raw;                /* keep the times, for HnMeasured.raw */
     guint64 end;                 /* ns of hn_now_ns() at which no round goes on; 0: none */
     HnOutliers *const *outliers; /* one for each side, or NULL: filled in */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress_time.h"
 #include "base/text.h"
 
 #define BLOCK_NS 50000000u    /* of warm-up */
@@ -213,7 +214,7 @@ static void tell(const Loop *l, const HnMeasureOptions *o, double passed, const 
     if (o->until == HN_UNTIL_RUNS)
         hn_progress_tell(progress, "measuring", l->next, o->runs);
     else if (o->until == HN_UNTIL_TIME)
-        hn_progress_tell(progress, "measuring", (guint64)(MIN(passed, o->seconds) * 1e3), (guint64)(o->seconds * 1e3));
+        hn_progress_tell_time(progress, "measuring", passed, o->seconds);
     else
         hn_progress_tell(progress, "measuring", 0, 0);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress_time.h"
 #include "perf/row_times.h"
 #include "perf/step_facts.h"
 
@@ -427,8 +428,7 @@ gboolean hn_profile_measure(HnProfile *p, const HnProfileOptions *o, const HnPro
         if (o->runs)
             hn_progress_tell(progress, "profiling", pairs, o->runs);
         else
-            hn_progress_tell(progress, "profiling", (guint64)(MIN(passed, o->seconds) * 1e3),
-                             (guint64)(o->seconds * 1e3));
+            hn_progress_tell_time(progress, "profiling", passed, o->seconds);
         if (cancel && g_atomic_int_get(cancel))
             return pairs > 0 || !hn_progress_stop(progress, error);
         GError *failure = NULL;

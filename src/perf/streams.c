@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/progress_time.h"
 
 #define SLICE_S 0.5
 #define SLICE_RUNS 20
@@ -162,7 +163,7 @@ static gboolean measure(Crowd *c, Stream *streams, const HnMeasureOptions *o, co
         if (o->until == HN_UNTIL_RUNS)
             hn_progress_tell(progress, "measuring", all->seen, o->runs);
         else
-            hn_progress_tell(progress, "measuring", (guint64)(*wall * 1e3), (guint64)(o->seconds * 1e3));
+            hn_progress_tell_time(progress, "measuring", *wall, o->seconds);
         if (!slice(c, streams, all, wall, error))
             return FALSE;
         if (enough(o, c, all, *wall, &look, stop))

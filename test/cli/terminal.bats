@@ -12,7 +12,7 @@ setup() { cd "$work" || return; }
 # fits COMMAND...: no line is wider than the terminal, none has codes of colours where NO_COLOR is set, and none in a pipe
 fits() {
     for columns in 80 120; do
-        NO_COLOR=1 run python3 "$here/terminal.py" $columns "$@"
+        NO_COLOR=1 run --separate-stderr python3 "$here/terminal.py" $columns "$@"
         [ "$status" -eq 0 ] || explain "$@"
         [[ $output != *$'\x1b['*m* ]] || explain "$@"
         for line in "${lines[@]}"; do
@@ -23,6 +23,31 @@ fits() {
     run "$@"
     [ "$status" -eq 0 ] || explain "$@"
     [[ $output != *$'\x1b'* && $output != *$'\r'* ]] || explain "$@"
+}
+
+# bars COMMAND...: a progress bar with time left is seen, is never as wide as the terminal, has no colours, and is wiped in the end;
+# there is none where it is not wanted, the terminal cannot, or the output is no terminal
+bars() {
+    local columns line
+    for columns in 40 80 120; do
+        NO_COLOR=1 run --separate-stderr python3 "$here/terminal.py" $columns "$@"
+        [ "$status" -eq 0 ] && [[ $stderr == *' %'* && $stderr != *$'\x1b'* ]] || explain "$@"
+        [ $columns = 40 ] || [[ $stderr == *' left'* ]] || explain "$columns columns: no time left"
+        for line in "${stderr_lines[@]}"; do
+            [ ${#line} -lt $columns ] || explain "$columns columns, not ${#line}: $line"
+        done
+        [[ $output != *' left'* ]] || explain "$columns columns: the bar still stands there"
+    done
+    run --separate-stderr python3 "$here/terminal.py" 80 "$@" --no-progress
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain --no-progress
+    TERM=dumb run --separate-stderr python3 "$here/terminal.py" 80 "$@"
+    [ "$status" -eq 0 ] && [ -z "$stderr" ] || explain TERM=dumb
+    run --separate-stderr "$@"
+    [ "$status" -eq 0 ] && [[ $stderr != *$'\r'* ]] || explain "a pipe"
+}
+
+@test "terminal: progress bars" {
+    bars hone-bench digits --time 1 --csv
 }
 
 @test "terminal: reports of what a model is, says and takes" {
