@@ -7,13 +7,6 @@
 
 #define NEARLY 0.9 /* of the most samples in a second: a larger batch is mostly a longer wait */
 
-static double per_s(JsonObject *run)
-{
-    JsonObject *t = hn_json_object_at(run, "throughput");
-    double x = 0;
-    return t && hn_json_number_at(t, "samples_per_s", &x) ? x : 0;
-}
-
 /* The first axis of the first input; 0: there is none. */
 static gint64 first_axis(JsonObject *run)
 {
@@ -21,6 +14,17 @@ static gint64 first_axis(JsonObject *run)
     g_autoptr(GList) inputs = json_object_get_members(shapes);
     JsonArray *dims = inputs ? hn_json_array_at(shapes, inputs->data) : NULL;
     return dims && json_array_get_length(dims) > 0 ? json_array_get_int_element(dims, 0) : 0;
+}
+
+/* Samples in a second. Of one stream by the median of its runs: what others do meanwhile is in the sum of all. */
+static double per_s(JsonObject *run)
+{
+    JsonObject *t = hn_json_object_at(run, "throughput"), *ms = hn_json_object_at(run, "latency_ms");
+    double x = 0, median = 0, streams = 0;
+    if (hn_json_number_at(run, "streams", &streams) && streams == 1 && ms && hn_json_number_at(ms, "p50", &median) &&
+        median > 0)
+        return (double)first_axis(run) * 1e3 / median;
+    return t && hn_json_number_at(t, "samples_per_s", &x) ? x : 0;
 }
 
 /* The dimension that is swept and is the batch; NULL: none. *other: the model and all else that sets the run apart. */

@@ -419,6 +419,7 @@ EOF
     holds '[.runs[].shapes.x[0]] == [1, 5] and .runs[1].swept.shapes == "x:5x3" and .best == []'
     bench relu.onnx --dim N=1,4096 -t1,2 --runs 20
     holds '.best | length == 2 and all(.dim == "N" and .best == 4096 and .knee == 4096)'
+    holds '. as $r | .best | all(.samples_per_s as $s | $r.runs | any((1000 * .shapes.x[0] / .latency_ms.p50 / $s - 1 | fabs) < 1e-6))'
     refuses 2 "none of reuse, copy, fresh" hone-bench relu.onnx --io reuse,x
     refuses 2 "they go together" hone-bench relu.onnx --shapes x:1x3/2x3,y:1/2/3
 }
