@@ -2,7 +2,8 @@
 # usage: test/debian.sh [--made]
 #
 # The packages for Debian in a bare Debian 12 (build-package/bookworm, which debootstrap makes once): lintian, sizes, the demo,
-# pages, completions, kernels for GPUs on the emulated device, and what is left after purging them. Needs root and a network.
+# pages, completions, kernels for GPUs on the emulated device, and what is left after purging them; then the tarball's completions,
+# where test/package.sh made one. Needs root and a network.
 # --made: takes dist/*.deb as they are. Prints TAP.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -67,23 +68,28 @@ pages() {
         inside man "${f:(-5):1}" "${f%.?.scd}" | grep -qi '^NAME' || { echo "no page: $f" && return 1; }
     done
 }
-# each shell finds the completion by itself
+# each shell finds the completion by itself, or, of a tree at $at, as README.md says
+at=
+told() { inside env ${at:+"XDG_DATA_DIRS=$at/share:/usr/share" "PATH=$at/bin:/usr/bin:/bin"} "$@"; }
 bash_completes() {
     # shellcheck disable=SC2016 # words of the inner shell
-    inside bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader hone-run
+    told bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader hone-run
         COMP_WORDS=(hone-run --metr) COMP_CWORD=1; _hone_run; echo "${COMPREPLY[*]}"' | grep -x -e --metric
 }
-fish_completes() { inside fish -c 'complete --do-complete "hone-run --metr"' | grep -e '^--metric'; }
+fish_completes() { told fish -c 'complete --do-complete "hone-run --metr"' | grep -e '^--metric'; }
 zsh_completes() { # on a terminal only
-    cat >"$root/srv/complete.zsh" <<'EOF'
+    cat >"$root/srv/complete.zsh" <<EOF
 zmodload zsh/zpty
 zpty shell zsh -f -i
+${at:+zpty -w shell 'fpath=($at/share/zsh/site-functions \$fpath)'}
+EOF
+    cat >>"$root/srv/complete.zsh" <<'EOF'
 zpty -w shell 'autoload -Uz compinit; compinit -u; print -r -- wil"l"ing'
 zpty -r -m shell said '*willing*'
 zpty -n -w shell $'hone-run --metr\t'
 zpty -r -m shell said '*--metric*'
 EOF
-    inside timeout 60 zsh -f /srv/complete.zsh
+    told timeout 60 zsh -f /srv/complete.zsh
 }
 example() {
     # shellcheck disable=SC2016 # words of the inner shell
@@ -131,4 +137,12 @@ else
 fi
 tell 'gives all of it back' purge
 tell 'nothing is left' nothing_left
+if tarball=$(compgen -G 'dist/hone-*.tar.xz'); then
+    mkdir "$root/srv/tree"
+    tell 'the tarball is unpacked there' tar -C "$root/srv/tree" --strip-components=1 -xf "$tarball"
+    at=/srv/tree
+    tell 'its completions are found in bash' bash_completes
+    tell 'in fish' fish_completes
+    tell 'in zsh' zsh_completes
+fi
 echo "1..$n"
