@@ -25,6 +25,11 @@ def interval(lo, hi):
     return f"{lo:.2f} to {hi:.2f}" if lo and hi else "-"
 
 
+def label(model):
+    path = pathlib.Path(model)
+    return path.parent.name if path.stem == "model" else path.stem
+
+
 def measured(tools, model, made):
     """Of hone-bench: (times as fast, lo, hi)"""
     p = run(tools, ["hone-bench", "-t1", model, made, "--json"])
@@ -44,7 +49,7 @@ def main():
             for a in json.loads(p.stdout)["advice"]:
                 if a["name"] not in OUT or not a["times_as_fast"]:
                     continue
-                name = f"{pathlib.Path(model).parent.name} | {a['name']} | {a['times_as_fast']:.2f} | {interval(a['lo'], a['hi'])}"
+                name = f"{label(model)} | {a['name']} | {a['times_as_fast']:.2f} | {interval(a['lo'], a['hi'])}"
                 made = run(tools, a["command"] + (" --force" if a["name"] != "export" else ""), shell=True, cwd=work)
                 files = sorted(pathlib.Path(work).glob(f"*.{OUT[a['name']]}.onnx"))
                 if made.returncode != 0 or not files:
