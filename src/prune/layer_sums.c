@@ -338,8 +338,7 @@ double hn_layer_ridge(const HnPruneOptions *o)
     return o->ridge > 0 ? o->ridge : CLAMP(RIDGE * FEW / (double)MAX(o->n, 1), RIDGE, MOST_RIDGE);
 }
 
-/* Inputs of the layer that are no more. */
-static guint8 *gone_inputs(const HnPruneLayer *l, const HnGram *g, const guint8 *gone)
+guint8 *hn_layer_gone_inputs(const HnPruneLayer *l, const HnGram *g, const guint8 *gone)
 {
     const int64_t each = l->rows.k / l->rows.taps;
     guint8 *all = g_new0(guint8, (gsize)(g->groups * g->k));
@@ -359,7 +358,7 @@ gboolean hn_layer_obs(const HnLayerSums *p, int layer, HnObs **obs, GError **err
         return TRUE;
     const HnPruneLayer *l = p->map->layers->pdata[layer];
     g_autofree double *w = hn_prune_weights(l);
-    g_autofree guint8 *gone = gone_inputs(l, g, p->gone);
+    g_autofree guint8 *gone = hn_layer_gone_inputs(l, g, p->gone);
     *obs = hn_obs_new(g, w, hn_layer_ridge(p->o), gone, p->chosen[layer], &failure);
     if (g_error_matches(failure, HN_ERROR, HN_ERROR_GRAPH))
         g_clear_error(&failure);

@@ -48,6 +48,9 @@ gboolean hn_layer_sums_fit(const HnLayerSums *p, gsize solving, gboolean *fit, G
  * Errors: those of running, BUDGET. */
 gboolean hn_layer_sums_run(const HnLayerSums *p, HnModel *pruned, gsize solving, GError **error);
 
+/* [groups, k] of g: inputs of the layer that are no more, gone being by hn_channels_class() (NULL: none is); g_free.
+ * They need not be 0 in a masked model, whose layers have weights of 0 for them. */
+guint8 *hn_layer_gone_inputs(const HnPruneLayer *l, const HnGram *g, const guint8 *gone);
 /* HnObs's ridge for so many samples. */
 double hn_layer_ridge(const HnPruneOptions *o);
 /* Least squares of one layer, and of all: obs[layer]. Where no row was seen, or no finite one, it is NULL. */

@@ -8,12 +8,17 @@
 #define MOST_SCALE 4.0    /* of a channel's weights, either way: more is a channel that means nothing any more */
 #define LEAST_SPREAD 1e-6 /* of the mean square: less is rounding */
 
-/* What layer i's weights are now. */
-static double *weights_now(const HnPruned *p, int i)
+/* What layer i's weights are now: 0 for inputs that are no more. */
+static double *weights_now(const HnPruned *p, int i, const HnGram *g)
 {
     const HnPruneLayer *l = p->map->layers->pdata[i];
     HnTensor *const *fit = p->fits + 2 * (gsize)i;
-    return fit[0] != NULL ? hn_prune_weights_in(l, fit[0], fit[1]) : hn_prune_weights(l);
+    double *w = fit[0] != NULL ? hn_prune_weights_in(l, fit[0], fit[1]) : hn_prune_weights(l);
+    g_autofree guint8 *gone = hn_layer_gone_inputs(l, g, p->gone);
+    for (int64_t k = 0; k < g->groups * g->k; k++)
+        if (gone[k])
+            memset(w + k * g->outs, 0, (gsize)g->outs * sizeof *w);
+    return w;
 }
 
 /* Something goes of what this layer reads, or of its weights, or of what is before it. */
@@ -21,7 +26,7 @@ static gboolean is_touched(const HnPruned *p, const HnPruneOptions *o, int level
 {
     for (guint c = 0; c < p->map->classes->len; c++) {
         const HnPruneClass *k = p->map->classes->pdata[c];
-        if (p->kept[c] < k->n && k->level <= level)
+        if (p->kept[c] < k->n && (k->level <= level || k->level == G_MAXINT)) /* what reads it is no layer */
             return TRUE;
     }
     for (guint i = 0; i < p->map->layers->len; i++)
@@ -95,7 +100,7 @@ static gboolean match_level(HnPruned *p, const HnPruneOptions *o, int level, gbo
         HnTensor **fit = p->fits + 2 * (gsize)at;
         if (g == NULL || g->rows == 0)
             continue;
-        g_autofree double *w = weights_now(p, at);
+        g_autofree double *w = weights_now(p, at, g);
         match(g, w, spreads);
         g_clear_pointer(&fit[0], hn_tensor_unref);
         g_clear_pointer(&fit[1], hn_tensor_unref);
