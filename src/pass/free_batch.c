@@ -515,6 +515,7 @@ static void free_clear(HnFreeWalk *f)
     hn_types_free(f->was);
     hn_types_free(f->now);
     g_clear_pointer(&f->places, g_hash_table_unref);
+    g_clear_pointer(&f->symbols, g_hash_table_unref);
     g_clear_pointer(&f->choices, g_ptr_array_unref);
     g_clear_pointer(&f->apart, g_free);
     g_clear_pointer(&f->m, hn_model_free);
@@ -531,6 +532,13 @@ static void free_init(HnFreeWalk *f, const HnModel *m, HnBudget *budget, GHashTa
     hn_types_name_unknown(f->now);
     f->places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     f->choices = g_ptr_array_new_with_free_func(choice_free);
+    f->symbols = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < m->graph->inputs->len; i++) {
+        const HnType *t = ((const HnValue *)m->graph->inputs->pdata[i])->type;
+        for (int a = 0; a < hn_type_rank(t); a++)
+            if (t->dims[a].sym != NULL)
+                g_hash_table_add(f->symbols, g_strdup(t->dims[a].sym));
+    }
 }
 
 gboolean hn_free_batch(const HnModel *m, const HnFreeDim *dims, guint n, const char *symbol, const HnFreeDim *wanted,

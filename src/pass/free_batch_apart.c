@@ -6,6 +6,8 @@
 
 #include "pass/free_batch_inner.h"
 
+#define WORD G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_"
+
 static void find_random(HnNode *n, gpointer data)
 {
     gboolean *found = data;
@@ -24,13 +26,31 @@ static gboolean is_random(HnNode *n)
     return found;
 }
 
+/* A size that is a symbol of inputs, or computed of such. What a file calls otherwise may be another one each time. */
+static gboolean follows_from_inputs(const HnFreeWalk *f, const char *sym)
+{
+    if (sym == NULL || g_hash_table_contains(f->symbols, sym))
+        return sym != NULL;
+    while (*sym != '\0') {
+        const gsize n = strspn(sym, WORD);
+        g_autofree char *word = g_strndup(sym, n);
+        const gboolean number = g_ascii_isdigit(*sym), function = sym[n] == '(';
+        if (n == 0 && strchr("+-*/(), ", *sym) == NULL)
+            return FALSE;
+        if (n > 0 && !number && !function && !g_hash_table_contains(f->symbols, word))
+            return FALSE;
+        sym += MAX(n, 1);
+    }
+    return TRUE;
+}
+
 /* Its sizes are known, or follow from those of inputs: the same for all samples. */
-static gboolean has_one_shape(const HnType *t)
+static gboolean has_one_shape(const HnFreeWalk *f, const HnType *t)
 {
     if (!hn_type_is_tensor(t) || t->rank < 0 || t->rank >= HN_MAX_RANK)
         return FALSE;
     for (int a = 0; a < t->rank; a++)
-        if (!t->dims[a].known && (t->dims[a].sym == NULL || strstr(t->dims[a].sym, "??") != NULL))
+        if (!t->dims[a].known && !follows_from_inputs(f, t->dims[a].sym))
             return FALSE;
     return TRUE;
 }
@@ -72,7 +92,7 @@ static void find_followers(Region *r, HnNode *first, GHashTable *ragged)
         for (guint k = 0; k < reads->len; k++) {
             const gboolean made = g_hash_table_contains(r->made, reads->pdata[k]);
             follows = follows || made;
-            any = any || (made && !has_one_shape(hn_types_get(r->f->was, reads->pdata[k])));
+            any = any || (made && !has_one_shape(r->f, hn_types_get(r->f->was, reads->pdata[k])));
         }
         if (follows)
             g_hash_table_add(r->follow, n);
@@ -87,7 +107,7 @@ static gboolean is_ragged(const HnFreeWalk *f, const HnNode *n)
 {
     gboolean ragged = FALSE;
     for (guint k = 0; k < n->out->len && !ragged; k++)
-        ragged = hn_value_is_read(n->out->pdata[k]) && !has_one_shape(hn_types_get(f->was, n->out->pdata[k]));
+        ragged = hn_value_is_read(n->out->pdata[k]) && !has_one_shape(f, hn_types_get(f->was, n->out->pdata[k]));
     return ragged;
 }
 
@@ -151,7 +171,8 @@ static gboolean can_run_apart(HnBatch *b, const Region *r)
                               : hn_batch_fail(b, "%s '%s', which reads it, draws numbers at random", n->op_type,
                                               hn_node_label(n));
         for (guint k = 0; k < n->out->len; k++)
-            if (leaves(r, hn_node_out(n, (int)k)) && !has_one_shape(hn_types_get(r->f->was, hn_node_out(n, (int)k))))
+            if (leaves(r, hn_node_out(n, (int)k)) &&
+                !has_one_shape(r->f, hn_types_get(r->f->was, hn_node_out(n, (int)k))))
                 return hn_batch_fail(b, "how much it %s differs from sample to sample, and so does the shape of '%s'",
                                      (first->op->flags & HN_OP_CONTROL) != 0 ? "makes" : "finds",
                                      hn_node_out(n, (int)k)->name);

@@ -15,15 +15,16 @@ typedef struct {
     int64_t n0;
     HnValue *first; /* input that tells the number of samples */
     int first_axis;
-    HnValue *size;      /* i64[1]; NULL: not needed so far */
-    GHashTable *places; /* HnValue * -> HnBatchPlace * */
-    GHashTable *wishes; /* name -> wish, of all attempts */
-    GPtrArray *choices; /* Choice *, of this one, in order */
-    GPtrArray *todo;    /* HnNode *: of the graph that is walked over; NULL: another node took its place along */
-    guint at;           /* the one of these that is looked at */
-    gboolean again;     /* others have come in front of it: there is another one now */
-    HnNode *stuck;      /* the node that failed */
-    guint n_apart;      /* as in HnFreedBatch */
+    HnValue *size;       /* i64[1]; NULL: not needed so far */
+    GHashTable *places;  /* HnValue * -> HnBatchPlace * */
+    GHashTable *symbols; /* names that the file has for sizes of inputs */
+    GHashTable *wishes;  /* name -> wish, of all attempts */
+    GPtrArray *choices;  /* Choice *, of this one, in order */
+    GPtrArray *todo;     /* HnNode *: of the graph that is walked over; NULL: another node took its place along */
+    guint at;            /* the one of these that is looked at */
+    gboolean again;      /* others have come in front of it: there is another one now */
+    HnNode *stuck;       /* the node that failed */
+    guint n_apart;       /* as in HnFreedBatch */
     char *apart;
 } HnFreeWalk;
 

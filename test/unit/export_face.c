@@ -191,6 +191,8 @@ static const Case cases[] = {
       "%y = NonMaxSuppression(%x:f32[1,4,4], %s:f32[1,2,4], m:i64[]={3})\n", "x:0 s:0", "(NonMaxSuppression): how much it finds" },
     { "sums over samples", "%y = ReduceSum(%x:f32[4,3], a:i64[1]={0})\n", "x:0", "(ReduceSum): " },
     { "as many as there are", "%1 = NonZero(%x:f32[1,4])\n%y = Cast(%1) to=1\n", "x:0", "(NonZero): how much it finds" },
+    { "as many as a file has a name for", "opset 17\ngraph g(%x:f32[1,4]) -> (%y:i64[2,k]) { %y = NonZero(%x) }", "x:0",
+      "(NonZero): how much it finds differs from sample to sample, and so does the shape of 'y'" },
     { "a sum of as many as there are", "%1 = NonZero(%x:f32[1,4])\n%t = Transpose(%1)\n%f = Cast(%t) to=1\n%y = Mul(%f, %f)\n", "x:0",
       "(NonZero): how much it finds differs from sample to sample, and so does the shape of 'y'" },
     { "random numbers for as many as there are", "%1 = NonZero(%x:f32[1,4])\n%f = Cast(%1) to=1\n%f2 = RandomNormalLike(%f)\n"
