@@ -10,12 +10,12 @@
 static void use(HnImage *m)
 {
     g_autoptr(GError) error = NULL;
-    const gboolean colour = m->channels > 2;
+    static const int channels[] = { 3, 3, 1, 4 }; /* of 1, 2, 3, 4 */
     if ((int64_t)m->width * m->height > MOST) {
         hn_image_free(m);
         return;
     }
-    m = hn_image_to_channels(m, colour ? 1 : 3, &error);
+    m = hn_image_to_channels(m, channels[m->channels - 1], &error);
     fuzz_result(m != NULL, error);
     g_autoptr(HnImage) resized = m != NULL ? hn_image_resize(m, 7, 5, (HnFilter)(m->width % 3), &error) : NULL;
     fuzz_result(resized != NULL, error);
