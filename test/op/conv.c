@@ -40,6 +40,13 @@ static const HnCase conv[] = {
     { "f32[1,12,33,34] f32[12,1,4,2]", "group=12 strides=[3,3] pads=[5,4,0,4]" },
     { "f32[2,20,700] f32[20,1,3] f32[20]", "group=20 pads=[2,2] dilations=[2]" },
     { "f32[1,31,900] f32[31,1,5] f32[31]", "group=31 pads=[2,2]" },
+    /* long windows, and dilated ones whose outputs are computed as far apart as their taps are */
+    { "f32[2,20,300] f32[20,1,33] f32[20]", "group=20 pads=[16,16]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,40,131] !f32[40,1,87]", "group=40 pads=[86,80] dilations=[2]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,24,200] f32[24,1,5]", "group=24 dilations=[150] pads=[301,299]" },
+    { "f32[1,16,30,40] f32[16,1,9,11] f32[16]", "group=16 pads=[4,5,4,5]", .rtol = 1e-4, .atol = 1e-4 },
+    { "f32[1,40,28,29] f32[40,1,3,3] f32[40]", "group=40 dilations=[2,5] pads=[2,4,2,9]" },
+    { "f32[1,33,19,26] f32[33,1,4,6]", "group=33 dilations=[1,3] pads=[0,8,3,7] strides=[2,1]" },
     { "f32[1,8,9,10,11] f32[8,1,3,3,3] f32[8]", "group=8 pads=[1,1,1,1,1,1] strides=[1,2,1]" },
     { "f32[1,4,3,5,4,2] f32[4,2,2,3,1,2]", "group=2" },
     /* tiles: one product; strides; padding; several panels, parts of the products, groups */

@@ -143,11 +143,10 @@ static const HnDepthFn *choose_tiles(const Depthwise *d)
 {
     static const HnDepthFn(*const levels[HN_LEVELS])[HN_DEPTH_NX] = HN_TABLE_OF_LEVELS(tiles);
     const HnWindowAxis *w = &d->axis[2];
-    int kind = w->dilation == 1 && w->stride == 1 && w->kernel >= 4 ? HN_DEPTH_LONG : HN_DEPTH_ANY,
-        level = hn_cpu_level();
-    if (w->dilation == 1 && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
+    int kind = w->stride == 1 && w->kernel >= 4 ? HN_DEPTH_LONG : HN_DEPTH_ANY, level = hn_cpu_level();
+    if ((w->dilation == 1 || w->stride == 1) && w->stride <= 2 && (w->kernel == 3 || w->kernel == 5))
         kind = (w->kernel == 3 ? HN_DEPTH_3_1 : HN_DEPTH_5_1) + (int)w->stride - 1;
-    if (w->dilation == 1 && w->stride == 1 && w->kernel == 7)
+    if (w->stride == 1 && w->kernel == 7)
         kind = HN_DEPTH_7_1;
     while (level > 0 && d->channels < 4 << level)
         level--;
@@ -182,7 +181,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         hn_step_renews(s, fold, NULL);
     d->fn = choose_tiles(d);
     const HnWindowAxis *v = &d->axis[2];
-    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
+    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * (v->stride == 1 ? 1 : v->dilation) + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
     const int64_t tile = (2 * d->taps + rows * HN_DEPTH_NX) * (int64_t)sizeof(float); /* weights and inputs of one */
     d->strip = d->channels;
@@ -232,39 +231,74 @@ static void find_rows(const Depthwise *d, Rows *r, const float *x, int64_t pitch
     }
 }
 
-/* Columns of all rows from input column `first` on; `inside`: all are there, and counted from column 0. */
-static void point(const Depthwise *d, const Rows *r, int64_t pitch, int64_t first, int64_t n, gboolean inside)
+/* Outputs of a row that lie side by side, or as far apart as the taps of a window do, and the inputs that they see: an
+ * axis without dilation, but for windows with strides. */
+typedef struct {
+    HnWindowAxis v;
+    int64_t shift, pitch; /* elements to the first input, from one to the next */
+} Line;
+
+/* Output `rest` and every dilation-th one behind it. */
+static Line line_of(const HnWindowAxis *v, int64_t pitch, int64_t rest)
 {
-    const int64_t in = d->axis[2].in;
+    const int64_t n = v->dilation;
+    if (n == 1 || v->stride > 1)
+        return (Line){ .v = *v, .pitch = pitch };
+    const int64_t begin = rest - v->pad, first = (begin % n + n) % n; /* inputs first, first + n, ... */
+    Line l = { .v = *v, .shift = first * pitch, .pitch = n * pitch };
+    l.v.dilation = 1;
+    l.v.pad = (first - begin) / n;
+    l.v.in = first < v->in ? (v->in - first + n - 1) / n : 0;
+    l.v.out = rest < v->out ? (v->out - rest + n - 1) / n : 0;
+    return l;
+}
+
+/* Columns of all rows from input column `first` on; `inside`: all are there, and counted from column 0. */
+static void point(const Depthwise *d, const Rows *r, const Line *l, int64_t first, int64_t n, gboolean inside)
+{
     for (int k = 0; k < r->rows; k++) {
-        const float **from = r->from + k * d->columns;
+        const float **from = r->from + k * d->columns, *row = r->row[k] + l->shift;
         for (int64_t i = 0; i < n; i++) {
             const int64_t column = inside ? i : first + i;
-            from[i] = inside || (column >= 0 && column < in) ? r->row[k] + column * pitch : d->zeros;
+            from[i] = inside || (column >= 0 && column < l->v.in) ? row + column * l->pitch : d->zeros;
         }
     }
 }
 
-/* One row of outputs in tiles, channels [t->first, t->end). */
-static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y, const float *add, int64_t pitch)
+/* The outputs of a line in tiles, channels [t->first, t->end). */
+static void run_line(const Depthwise *d, HnDepthTile *t, const Rows *r, const Line *l, float *y, const float *add)
 {
-    const HnWindowAxis *v = &d->axis[2];
+    const HnWindowAxis *v = &l->v;
     const int64_t tiles = (v->out + HN_DEPTH_NX - 1) / HN_DEPTH_NX;
     gboolean ready = FALSE; /* the pointers are those of tiles inside */
-    t->from = r->from;
-    t->w = r->w;
-    t->rows = r->rows;
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t o = v->out * i / tiles, n = v->out * (i + 1) / tiles - o, first = o * v->stride - v->pad;
         const int64_t columns = (n - 1) * v->stride + (v->kernel - 1) * v->dilation + 1;
         const gboolean inside = first >= 0 && first + columns <= v->in;
         if (!inside || !ready)
-            point(d, r, pitch, first, inside ? MIN(d->columns, v->in) : columns, inside);
+            point(d, r, l, first, inside ? MIN(d->columns, v->in) : columns, inside);
         ready = inside;
-        t->at = inside ? first * pitch : 0;
+        t->at = inside ? first * l->pitch : 0;
         t->y = y + o * t->pitch;
         t->add = add != NULL ? add + o * t->add_pitch : NULL;
         d->fn[n - 1](t);
+    }
+}
+
+/* One row of outputs, whose pixels are `pitch` apart, those of the sum `add_pitch`. */
+static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y, const float *add, int64_t x_pitch,
+                    int64_t pitch, int64_t add_pitch)
+{
+    const HnWindowAxis *v = &d->axis[2];
+    const int64_t lines = v->stride == 1 ? v->dilation : 1;
+    t->from = r->from;
+    t->w = r->w;
+    t->rows = r->rows;
+    t->pitch = pitch * lines;
+    t->add_pitch = add_pitch * lines;
+    for (int64_t k = 0; k < lines; k++) {
+        const Line l = line_of(v, x_pitch, k);
+        run_line(d, t, r, &l, y + k * pitch, add != NULL ? add + k * add_pitch : NULL);
     }
 }
 
@@ -282,7 +316,6 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
     r.w = r.row + window;
     HnDepthTile t = { .columns = d->columns,
                       .channels = d->channels,
-                      .pitch = yp,
                       .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
                       .k = (int)v->kernel,
                       .stride = (int)v->stride,
@@ -292,14 +325,14 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
                       .lo = d->end.lo,
                       .hi = d->end.hi };
     const HnPort *sum = d->end.add_port >= 0 ? &s->in[d->end.add_port] : NULL;
-    t.add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
+    const int64_t add_pitch = sum != NULL ? hn_slot_pitch(sum->slot) : 0;
     for (t.first = 0; t.first < d->channels; t.first = t.end) {
         t.end = d->channels - t.first < d->strip * 3 / 2 ? d->channels : t.first + d->strip;
         for (int64_t i = lo; i < hi; i++) {
             const int64_t n = i / (a->out * h->out);
             find_rows(d, &r, x + n * d->plan.x_plane * xp, xp, i / h->out % a->out, i % h->out);
-            const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * t.add_pitch : NULL;
-            run_row(d, &t, &r, y + i * v->out * yp, add, xp);
+            const float *add = sum != NULL ? (const float *)hn_cpu_data(sum) + i * v->out * add_pitch : NULL;
+            run_row(d, &t, &r, y + i * v->out * yp, add, xp, yp, add_pitch);
             hn_epilogue_rest(&d->epilogue, d->end.rest, s, y, yp, i * v->out, v->out, 0, d->channels);
         }
     }
