@@ -223,6 +223,13 @@ static int64_t at_once(const Product *p)
     return (p->rows + parts - 1) / parts;
 }
 
+/* Of as few segments as there can be, whole lines of integers. */
+static int64_t even_segment(int64_t k)
+{
+    const int64_t segs = (k + HN_WQ_LONG_SEGMENT - 1) / HN_WQ_LONG_SEGMENT, line = 64;
+    return ((k + segs - 1) / segs + line - 1) / line * line;
+}
+
 static gboolean weight_prepare(HnStep *s, GError **error)
 {
     const HnWeights *params = s->params;
@@ -243,7 +250,6 @@ static gboolean weight_prepare(HnStep *s, GError **error)
                           .zero = src.zero != NULL    ? element(src.zero, 0)
                                   : w->dtype == HN_U8 ? -128
                                                       : flip_of(w->dtype) };
-    p->panel = hn_wq_panel(&p->form);
     p->threads = hn_cpu_threads_for(s, flops_of(s));
     if (s->n_fused > 0)
         hn_epilogue_init(&p->epilogue, s, channel_axis(s));
@@ -253,8 +259,11 @@ static gboolean weight_prepare(HnStep *s, GError **error)
         p->rest = 1;
     }
     p->wide = s->strict_math || !hn_wq_is_few(p->rows, p->form.bits);
-    p->depth = MAX(1, DEPTH / p->form.cut.segment);
     p->many = !p->wide && p->rows >= HN_WQ_BLOCK_ROWS && p->form.cut.segment >= LONG && k >= DEEP && hn_wq_has_blocks();
+    if (!blocked && p->form.bits == 8 && !p->form.zeros && p->form.zero == 0 && !hn_wq_has_blocks())
+        p->form.cut = hn_wq_cut(k, even_segment(k));
+    p->panel = hn_wq_panel(&p->form);
+    p->depth = MAX(1, DEPTH / p->form.cut.segment);
     p->tall = !p->wide && !p->many && p->rows >= HN_WQ_TALL_ROWS && hn_wq_has_tall();
     p->block = hn_wq_block_of(&p->form);
     s->scratch_bytes =

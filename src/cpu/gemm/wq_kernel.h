@@ -2,9 +2,9 @@
  * Products of a few rows of numbers with a panel of constant weights of 8 or 4 bits, without unpacking the panel: rows
  * are turned into integers of 16 bits, and products of integers are summed exactly.
  *
- * The K of a row and of a column is cut into segments of at most HN_WQ_SEGMENT. A row has a scale for each segment,
- * such that its largest magnitude becomes 32639; what that rounds is at most 2^-15.99 of it. Weights have a scale (and
- * zero point) per column, or one per column and segment ("blocked").
+ * The K of a row and of a column is cut into segments of at most HN_WQ_SEGMENT, or HN_WQ_LONG_SEGMENT. A row has a
+ * scale for each segment, such that its largest magnitude becomes 32639; what that rounds is at most 2^-15.99 of it.
+ * Weights have a scale (and zero point) per column, or one per column and segment ("blocked").
  *
  * A panel of hn_wq_cols() columns, weights 0 beyond the last one, is
  *     blocked: for each segment: scales f32[cols], zero points i8[cols] (if they differ), groups
@@ -20,7 +20,8 @@
 
 G_BEGIN_DECLS
 
-#define HN_WQ_SEGMENT 128 /* 256 times 32639 times so many fit 31 bits: sums do not wrap */
+#define HN_WQ_SEGMENT 128      /* 256 times 32639 times so many fit 31 bits: sums do not wrap */
+#define HN_WQ_LONG_SEGMENT 256 /* the same of weights whose magnitudes are 128 at most */
 #define HN_WQ_GROUP 8
 #define HN_WQ_MAX_ROWS 6 /* of hn_wq_rows() at any level */
 #define HN_WQ_MAX_COLS 32

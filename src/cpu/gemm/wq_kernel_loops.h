@@ -334,22 +334,26 @@ static HN_TARGET void HN_V(weight_unpack)(const HnWqForm *f, const char *w, int6
         HN_V(weight_numbers)(f, w, from, to, y, 8);
 }
 
-/* n numbers of a segment as integers of which so many are stored, zeros behind them; returns their scale, NaN where a
- * number is not finite. */
-static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_segment)(int16_t *q, const float *x, int64_t n,
-                                                                                  int64_t padded, float *total)
+/* Of n numbers the bits of the largest magnitude: those of larger ones are larger, of infinity and NaN the largest. */
+static inline __attribute__((always_inline)) HN_TARGET int32_t HN_V(weight_most)(const float *x, int64_t n)
+{
+    IVEC most = ISET(0);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        most = IMAX(most, MAGNITUDE(HN_VLOAD(x + i)));
+    if (i < n)
+        most = IMAX(most, MAGNITUDE(HN_VLOAD_N(x + i, (int)(n - i))));
+    return LARGEST(most);
+}
+
+/* n numbers, times a factor, as integers of which so many are stored, zeros behind them; returns their sum. */
+static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_round)(int16_t *q, const float *x, int64_t n,
+                                                                                int64_t padded, float factor)
 {
     HN_VEC sum = HN_VSET(0);
-    IVEC most = ISET(0); /* bits of magnitudes: those of larger ones are larger, of infinity and NaN the largest */
     const int64_t whole = n / LANES * LANES;
     const int tail = (int)(n - whole);
-    for (int64_t i = 0; i < n; i += LANES)
-        most = IMAX(most, MAGNITUDE(i < whole ? HN_VLOAD(x + i) : HN_VLOAD_N(x + i, tail)));
-    const int32_t bits = LARGEST(most);
-    float largest;
-    memcpy(&largest, &bits, sizeof largest);
-    const gboolean some = largest > HN_WQ_LEAST;
-    const HN_VEC by = HN_VSET(some ? HN_WQ_MOST / largest : 0);
+    const HN_VEC by = HN_VSET(factor);
     const HN_VEC magic = HN_VSET(12582912.0f); /* a sum with it has no place for a fraction: halves go to even */
     int64_t i = 0;
     for (; i < n; i += LANES) {
@@ -366,16 +370,27 @@ static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_segment
     }
     if (i < padded)
         memset(q + i, 0, (size_t)(padded - i) * sizeof *q);
-    *total = some ? TOTAL(sum) : 0;
-    return largest <= FLT_MAX ? (some ? largest * (1.0f / HN_WQ_MOST) : 0) : NAN;
+    return TOTAL(sum);
 }
 
+/* Scales are NaN where a number is not finite. The largest numbers of all segments come first, since rounding waits for
+ * them. */
 static HN_TARGET void HN_V(weight_row)(const HnWqCut *c, int16_t *q, float *scale, float *sum, const float *x)
 {
+    for (int64_t s = 0; s < c->segs; s++) {
+        const int32_t bits =
+            HN_V(weight_most)(x + s * c->segment, s == c->segs - 1 ? c->k - s * c->segment : c->segment);
+        memcpy(&scale[s], &bits, sizeof bits);
+    }
     for (int64_t s = 0; s < c->segs; s++, x += c->segment, q += c->groups * HN_WQ_GROUP) {
         const gboolean last = s == c->segs - 1;
-        scale[s] = HN_V(weight_segment)(q, x, last ? c->k - s * c->segment : c->segment,
-                                        (last ? c->last : c->groups) * HN_WQ_GROUP, &sum[s]);
+        const float largest = scale[s];
+        const gboolean some = largest > HN_WQ_LEAST;
+        const float total =
+            HN_V(weight_round)(q, x, last ? c->k - s * c->segment : c->segment,
+                               (last ? c->last : c->groups) * HN_WQ_GROUP, some ? HN_WQ_MOST / largest : 0);
+        sum[s] = some ? total : 0;
+        scale[s] = largest <= FLT_MAX ? (some ? largest * (1.0f / HN_WQ_MOST) : 0) : NAN;
     }
 }
 

@@ -10,9 +10,9 @@
 #define INLINE static inline __attribute__((always_inline)) TARGET
 #define LANES 16
 #define COLS 32
-#define PAIR (COLS * 2)                    /* integers of two k of a panel, side by side */
-#define SEGMENT (HN_WQ_SEGMENT / 2 * PAIR) /* ... of a segment's */
-#define KEEP(v) __asm__("" : "+v"(v))      /* sums stay in registers, in the order written */
+#define PAIR (COLS * 2)                         /* integers of two k of a panel, side by side */
+#define SEGMENT (HN_WQ_LONG_SEGMENT / 2 * PAIR) /* ... of a segment's */
+#define KEEP(v) __asm__("" : "+v"(v))           /* sums stay in registers, in the order written */
 
 gboolean hn_wq_has_tall(void)
 {
