@@ -172,13 +172,6 @@ INLINE float HN_V(gelu_slope)(float v)
     return HN_FMA(0.398942280f * c, e, v < 0 ? p : 1.0f - p);
 }
 
-/* v / 2 (1 + tanh(u)) is v / (1 + e^(-2 u)), which does not take the difference of 1 and almost 1 times a large v. */
-INLINE float HN_V(gelu_tanh)(float v)
-{
-    const float u = HN_FMA(v * v, 0.0356774081f, 0.797884561f) * v; /* sqrt(2/pi) (v + 0.044715 v^3) */
-    return v * HN_V(sigmoid)(2.0f * u);
-}
-
 INLINE float HN_V(softplus)(float v)
 {
     const float e = HN_V(log1p)(HN_V(exp)(v < 0 ? v : -v));
