@@ -146,9 +146,9 @@ static void test_other_scales(void)
 static void test_along(void)
 {
     check(X W8 "%m = MatMul(%x, %w) %a = Add(%m, b:f32[180]) %y = Relu(%a) }", 1, 0, 0);
-    check("opset 21 graph g(%x:f32[40,96]) -> (%y) { " W4
-          "%m = MatMul(%x, %w) %a = Add(b:f32[180], %m) %g = Sigmoid(%a) %y = Mul(%a, %g) }",
-          1, 0, 0);
+    check_rows("opset 21 graph g(%x:f32[40,96]) -> (%y) { " W4
+               "%m = MatMul(%x, %w) %a = Add(b:f32[180], %m) %g = Sigmoid(%a) %y = Mul(%a, %g) }",
+               40, 4);
     check("opset 21 graph g(%x:f32[5,96], %r:f32[5,180]) -> (%y) { " W8
           "%m = MatMul(%x, %w) %k = Mul(%m, c:f32={0.25}) %y = Add(%k, %r) }",
           1, 0, 0);
