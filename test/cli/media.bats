@@ -24,6 +24,8 @@ setup() {
     "$python" "$here/media.py" digits digits "$root/models/digits/test.npz"
     succeeds hone-run "$root/models/digits/model.onnx" --data digits --metric top1 --batch 8
     [ "$output" = "top1: 99.44 % (358 of 360)" ] || explain top1
+    run "$python" "$here/media.py" answers "$root/models/digits/model.onnx" digits
+    [ "$status" -eq 0 ] || explain answers
     cp "$root/models/digits/model.onnx" .
     run --separate-stderr hone-run model.onnx --data digits --metric top1
     [[ $stderr == *"pixels from 0 to 255"* ]] || explain "nobody said how they are scaled"

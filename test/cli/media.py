@@ -4,6 +4,7 @@
 usage: media.py make DIR        models that hand on what they get, and pictures of every form
        media.py digits DIR NPZ  the images of an .npz as PNG files, in a folder per label
        media.py compare DIR     one line for each difference; status 1 where there is one
+       media.py answers MODEL DIR  a classifier's scores of pictures in a folder per label against ONNX Runtime's of Pillow's tensors
        media.py bad DIR         files that are none
        media.py sounds DIR      sound files, some of them broken
        media.py heard NPY WAV [RATE]  whether the array is that sound, at another rate where one is given
@@ -236,7 +237,22 @@ def compare(folder):
     return 1 if wrong or count < 170 else 0
 
 
+def answers(model, folder):
+    import glob
+    import onnxruntime
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (name,), worst, files = [x.name for x in session.get_inputs()], 0, sorted(glob.glob(f"{folder}/*/*"))[::30]
+    for file in files:
+        x = np.asarray(Image.open(file).convert("L")).astype(np.float32)[None, None] / 255
+        command = ["hone-run", model, "--input", f"{name}={file}", "--preprocess=0-1"]
+        got = np.load(io.BytesIO(subprocess.run(command, capture_output=True, check=True).stdout))
+        want = session.run(None, {name: x})[0]
+        worst = max(worst, np.abs(got - want).max() / max(1, np.abs(want).max()))
+    print(f"{len(files)} pictures, off by {worst}")
+    return int(len(files) < 10 or worst > 1e-5)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 3 or sys.argv[1] not in ("make", "digits", "compare", "bad", "sounds", "heard"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("make", "answers", "digits", "compare", "bad", "sounds", "heard"):
         sys.exit(__doc__)
     sys.exit(globals()[sys.argv[1]](*sys.argv[2:]))
