@@ -1,6 +1,7 @@
 /*
- * Frames of a signal (Conv) or rows of a matrix (MatMul) go through transforms a vector of them at a time. Each is
- * rounded by itself, and less often than in a sum of products.
+ * Frames of a signal (Conv) or rows of a matrix (MatMul) go through transforms, a vector of them at a time, which do
+ * not see each other. Against sums of products the largest error is a fifth, in the mean of all bins a third; it is
+ * spread evenly, so that bins far below the largest one have five times the error that a sum of small terms has there.
  */
 #include "cpu/fourier/dft_product.h"
 
