@@ -3,9 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
+
 #define FULL 127
-#define HALF 63         /* two of them times 255 fit 15 bits whatever they are */
-#define SMALLEST 1e-30f /* scale: what is below is taken for zeros */
+#define HALF 63             /* two of them times 255 fit 15 bits whatever they are */
+#define INFINITE 0x7f800000 /* bits */
+#define SMALLEST 1e-30f     /* scale: what is below is taken for zeros */
 
 void hn_packed_clear(HnPacked *p)
 {
@@ -39,33 +42,43 @@ static View view_of(const HnTensor *w, int axis)
     return v;
 }
 
+/* The larger of two magnitudes as their bits, which are integers in the same order and found many at a time; NaN is
+ * none. */
+static int32_t larger(int32_t most, float magnitude)
+{
+    int32_t bits;
+    memcpy(&bits, &magnitude, sizeof bits);
+    bits = bits <= INFINITE ? bits : 0;
+    return bits > most ? bits : most;
+}
+
 static float largest_of(const float *w, const View *v, int64_t c)
 {
-    float most = 0;
+    int32_t most = 0;
     for (int64_t o = 0; o < v->outer; o++) {
         const float *row = w + (o * v->n + c) * v->inner;
         for (int64_t i = 0; i < v->inner; i++)
-            most = fmaxf(most, fabsf(row[i]));
+            most = larger(most, fabsf(row[i]));
     }
-    return most;
+    return hn_f32_from_bits((uint32_t)most);
 }
 
 /* Largest sum of the magnitudes of two weights of channel c that a kernel multiplies side by side: neighbours in the
  * order of the sum, which for convolutions goes over channels and then taps, or over taps and then channels. */
 static float largest_pair(const float *w, const View *v, int64_t c, int64_t taps)
 {
-    float most = 0, last = 0;
-    for (int64_t o = 0; o < v->outer; o++) {
+    int32_t most = 0;
+    float last = 0;
+    for (int64_t o = 0; o < v->outer && v->inner > 0; o++) {
         const float *row = w + (o * v->n + c) * v->inner;
-        for (int64_t i = 0; i < v->inner; i++) {
-            const float a = fabsf(row[i]);
-            most = fmaxf(most, a + last);
-            last = a;
-            if (taps > 1 && i + taps < v->inner)
-                most = fmaxf(most, a + fabsf(row[i + taps]));
-        }
+        most = larger(most, fabsf(row[0]) + last);
+        for (int64_t i = 1; i < v->inner; i++)
+            most = larger(most, fabsf(row[i]) + fabsf(row[i - 1]));
+        for (int64_t i = 0; taps > 1 && i + taps < v->inner; i++)
+            most = larger(most, fabsf(row[i]) + fabsf(row[i + taps]));
+        last = fabsf(row[v->inner - 1]);
     }
-    return most;
+    return hn_f32_from_bits((uint32_t)most);
 }
 
 static void quantize(const float *w, const View *v, int64_t c, float scale, int most, int8_t *q)

@@ -16,6 +16,8 @@
 #define DAMPING 0.01               /* of H's mean diagonal: what samples did not show */
 #define CUTS 6                     /* steps in which a range of 4 bits is made smaller, */
 #define CUT_TO 0.5F                /* down to that */
+#define LINES 4                    /* of weights at a time: rows of H are read once for all of them */
+#define STRETCH 64                 /* elements of a line that are looked at together */
 #define PAIR 128                   /* sum of two neighbours that 16 bits hold after a multiplication by 255 */
 
 #define HN_LOOPS "quant/rounding_loops.h"
@@ -24,6 +26,13 @@
 static void (*const products_at[])(float *h, const float *x, int64_t k, int64_t from,
                                    int64_t to) = HN_TABLE_OF_LEVELS(products);
 static void (*const add_at[])(float *g, const float *row, float d, int64_t k) = HN_TABLE_OF_LEVELS(add);
+static void (*const add_row_at[])(float *const *g, const float *row, const float *d,
+                                  int64_t k) = HN_TABLE_OF_LEVELS(add_row);
+static void (*const add_rows_at[])(float *const *g, const float *h, const float *const *d,
+                                   int64_t k) = HN_TABLE_OF_LEVELS(add_rows);
+static int64_t (*const first_change_at[])(const float *scale, const float *g, const float *diagonal, const int *q,
+                                          const int *zero, const float bounds[2], int64_t from,
+                                          int64_t k) = HN_TABLE_OF_LEVELS(first_change);
 
 /* A weight and all nodes that multiply by it. */
 typedef struct {
@@ -218,9 +227,9 @@ static gboolean saw(gpointer data, guint i, const HnTensor *x, GError **error)
 typedef struct {
     int64_t k, taps;
     int least, most;
-    gboolean pairs; /* neighbours' sums are bounded */
-    const float *h;
-    float *w, *scale, *g;
+    gboolean pairs;            /* neighbours' sums are bounded */
+    const float *h, *diagonal; /* of it */
+    float *w, *scale, *g, *d;  /* d: what H is multiplied by */
     int *q, *zero, *best;
 } Line;
 
@@ -245,28 +254,54 @@ static int best_for(const Line *l, int64_t i)
     return ABS(q) <= room ? q : l->q[i];
 }
 
-static void gradient(const Line *l, int level)
+/* g of n lines that have the same H: the product of H and d, terms in their order. */
+static void multiply(const Line *l, int n, int level)
 {
-    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
-    for (int64_t i = 0; i < l->k; i++)
-        add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i], l->k);
+    const int64_t k = l->k;
+    int64_t i = 0;
+    for (int c = 0; c < n; c++)
+        memset(l[c].g, 0, (gsize)k * sizeof *l->g);
+    if (n == LINES) {
+        float *const g[LINES] = { l[0].g, l[1].g, l[2].g, l[3].g };
+        for (; i + 4 <= k; i += 4)
+            add_rows_at[level](g, l->h + i * k,
+                               (const float *const[LINES]){ l[0].d + i, l[1].d + i, l[2].d + i, l[3].d + i }, k);
+    }
+    for (; i < k; i++)
+        for (int c = 0; c < n; c++)
+            add_at[level](l[c].g, l->h + i * k, l[c].d[i], k);
+}
+
+static float distance(const Line *l, int64_t i)
+{
+    return l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i];
+}
+
+static void gradient(const Line *l, int n, int level)
+{
+    for (int c = 0; c < n; c++)
+        for (int64_t i = 0; i < l->k; i++)
+            l[c].d[i] = distance(&l[c], i);
+    multiply(l, n, level);
 }
 
 static double error_of(const Line *l)
 {
     double sum = 0;
     for (int64_t i = 0; i < l->k; i++)
-        sum += (double)(l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i]) * (double)l->g[i];
+        sum += (double)distance(l, i) * (double)l->g[i];
     return fmax(sum, 0);
 }
 
 static void settle(const Line *l, int level)
 {
+    const float bounds[] = { (float)l->least, (float)l->most };
     for (int pass = 0; pass < PASSES; pass++) {
         gboolean changed = FALSE;
         for (int64_t i = 0; i < l->k; i++) {
-            const int q = best_for(l, i);
-            if (q == l->q[i])
+            i = first_change_at[level](l->scale, l->g, l->diagonal, l->q, l->zero, bounds, i, l->k);
+            const int q = i < l->k ? best_for(l, i) : 0;
+            if (i == l->k || q == l->q[i])
                 continue;
             add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(q - l->q[i]), l->k);
             l->q[i] = q;
@@ -277,42 +312,63 @@ static void settle(const Line *l, int level)
     }
 }
 
-/* Each integer makes up for those before it, as if those behind it were exact. */
-static void diffuse(const Line *l, int level)
+/* Integer i makes up for those before it. */
+static void diffuse_one(const Line *l, int64_t i)
 {
-    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
+    const float x = rintf((l->w[i] - l->g[i] / l->diagonal[i]) / l->scale[i]) + (float)l->zero[i];
+    const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most);
+    if (!l->pairs || ABS(q) <= ABS(l->q[i])) /* else what was there fits its neighbours */
+        l->q[i] = q;
+}
+
+/* Each integer makes up for those before it, as if those behind it were exact. */
+static void diffuse(const Line *l, int n, int level)
+{
+    for (int c = 0; c < n; c++)
+        memset(l[c].g, 0, (gsize)l->k * sizeof *l->g);
     for (int64_t i = 0; i < l->k; i++) {
-        const float h = l->h[i * l->k + i];
-        const float x = rintf((l->w[i] - l->g[i] / h) / l->scale[i]) + (float)l->zero[i];
-        const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most);
-        if (!l->pairs || ABS(q) <= ABS(l->q[i])) /* else what was there fits its neighbours */
-            l->q[i] = q;
-        add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i], l->k);
+        float d[LINES], *g[LINES];
+        for (int c = 0; c < n; c++) {
+            diffuse_one(&l[c], i);
+            d[c] = distance(&l[c], i);
+            g[c] = l[c].g;
+        }
+        if (n == LINES)
+            add_row_at[level](g, l->h + i * l->k, d, l->k);
+        for (int c = 0; c < n && n < LINES; c++)
+            add_at[level](g[c], l->h + i * l->k, d[c], l->k);
     }
 }
 
-/* Error of the best integers found. */
-static void solve_line(const Line *l, int level, double *after)
+/* What l has stays, where it is better. */
+static void keep_better(const Line *l, double *after)
 {
+    const double now = error_of(l);
+    if (!(now < *after))
+        return;
     memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
-    gradient(l, level);
-    *after = error_of(l);
-    settle(l, level);
-    const double first = error_of(l);
-    g_autofree int *start = g_memdup2(l->best, (gsize)l->k * sizeof *start);
-    if (first < *after) {
-        memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
-        *after = first;
+    *after = now;
+}
+
+/* Errors of the best integers found; g is that of those which are there. */
+static void solve_lines(const Line *l, int n, int level, double *after)
+{
+    const gsize bytes = (gsize)l->k * sizeof *l->q;
+    g_autofree int *start = g_malloc(bytes * (gsize)n);
+    for (int c = 0; c < n; c++) {
+        memcpy(l[c].best, l[c].q, bytes);
+        memcpy(start + c * l->k, l[c].q, bytes);
+        after[c] = error_of(&l[c]);
+        settle(&l[c], level);
+        keep_better(&l[c], &after[c]);
+        memcpy(l[c].q, start + c * l->k, bytes);
     }
-    memcpy(l->q, start, (gsize)l->k * sizeof *l->q);
-    diffuse(l, level);
-    settle(l, level);
-    gradient(l, level); /* anew: sums of many small steps drift */
-    const double second = error_of(l);
-    if (second < *after) {
-        memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
-        *after = second;
-    }
+    diffuse(l, n, level);
+    for (int c = 0; c < n; c++)
+        settle(&l[c], level);
+    gradient(l, n, level); /* anew: sums of many small steps drift */
+    for (int c = 0; c < n; c++)
+        keep_better(&l[c], &after[c]);
 }
 
 /* H in full. What the mean of the inputs does to each two of them is known well; how they vary together is taken for
@@ -416,32 +472,22 @@ static void fit_block(const Line *l, const Block *block, gboolean symmetric)
     }
 }
 
-static void solve_row(const Solve *s, Line *l, int64_t m)
+static void take_line(const Solve *s, const Line *l, int64_t m)
 {
     const HnPacked *k = s->packed;
     const float *w = s->l->value->weight->data;
-    l->h = s->l->h + m / s->rows->outs * l->k * l->k;
-    memset(l->g, 0, (gsize)l->k * sizeof *l->g);
     for (int64_t i = 0; i < l->k; i++) {
         const int64_t at = m * s->rows->row + i * s->rows->col,
                       scale = scale_at(s, m, k->block > 0 ? block_of(s, i) : 0);
-        l->w[i] = w[at];
+        l->w[i] = l->d[i] = w[at];
         l->q[i] = l->best[i] = (int)hn_tensor_get_i64(k->q, at);
         l->scale[i] = ((const float *)k->scale->data)[scale];
         l->zero[i] = (int)hn_tensor_get_i64(k->zero, scale);
-        add_at[s->r->level](l->g, l->h + i * l->k, l->w[i], l->k);
     }
-    for (int64_t i = 0; i < l->k; i++)
-        s->signal[m] += (double)l->w[i] * (double)l->g[i];
-    if (isfinite(s->signal[m]) && s->signal[m] > 0) { /* else nothing to go by */
-        gradient(l, s->r->level);
-        s->before[m] = error_of(l);
-        for (int64_t b = 0; b < s->blocks; b++) {
-            const Block block = block_at(s, b);
-            fit_block(l, &block, s->r->p->o.symmetric_block);
-        }
-        solve_line(l, s->r->level, &s->after[m]);
-    }
+}
+
+static void store_line(const Solve *s, const Line *l, int64_t m)
+{
     for (int64_t i = 0; i < l->k; i++)
         s->q[m * l->k + i] = (int16_t)l->best[i];
     for (int64_t b = 0; b < s->blocks; b++) {
@@ -449,6 +495,45 @@ static void solve_row(const Solve *s, Line *l, int64_t m)
         s->scale[m * s->blocks + b] = l->scale[block.from];
         s->zero[m * s->blocks + b] = (int8_t)l->zero[block.from];
     }
+}
+
+/* Rows [m, m + n) of one group. Those that samples show nothing of keep their integers. */
+static void solve_rows(const Solve *s, const Line *l, int64_t m, int n)
+{
+    Line some[LINES];
+    double after[LINES];
+    int64_t row[LINES];
+    int left = 0;
+    for (int c = 0; c < n; c++)
+        take_line(s, &l[c], m + c);
+    multiply(l, n, s->r->level);
+    for (int c = 0; c < n; c++) {
+        double signal = 0;
+        for (int64_t i = 0; i < l->k; i++)
+            signal += (double)l[c].w[i] * (double)l[c].g[i];
+        s->signal[m + c] = signal;
+        if (!isfinite(signal) || !(signal > 0))
+            continue;
+        row[left] = m + c;
+        some[left++] = l[c];
+    }
+    if (left > 0)
+        gradient(some, left, s->r->level);
+    for (int c = 0; c < left; c++) {
+        s->before[row[c]] = error_of(&some[c]);
+        for (int64_t b = 0; b < s->blocks; b++) {
+            const Block block = block_at(s, b);
+            fit_block(&some[c], &block, s->r->p->o.symmetric_block);
+        }
+    }
+    if (left > 0 && s->blocks > 0)
+        gradient(some, left, s->r->level);
+    if (left > 0)
+        solve_lines(some, left, s->r->level, after);
+    for (int c = 0; c < left; c++)
+        s->after[row[c]] = after[c];
+    for (int c = 0; c < n; c++)
+        store_line(s, &l[c], m + c);
 }
 
 static void solve_share(void *data)
@@ -459,23 +544,36 @@ static void solve_share(void *data)
     const HnQuantOptions *o = &s->r->p->o;
     const gboolean four = s->l->form == HN_FORM_W4, whole = four && !o->symmetric_block;
     const int most = four ? 7 : o->reduced_all ? 63 : 127;
-    g_autofree float *floats = g_new(float, (gsize)k * 3);
-    g_autofree int *ints = g_new(int, (gsize)k * 3);
-    Line l = { .k = k,
-               .taps = s->rows->taps,
-               .least = whole  ? 0
-                        : four ? -8
-                               : -most,
-               .most = whole ? 15 : most,
-               .pairs = s->l->form == HN_FORM_INT8 && o->reduced,
-               .w = floats,
-               .scale = floats + k,
-               .g = floats + 2 * k,
-               .q = ints,
-               .zero = ints + k,
-               .best = ints + 2 * k };
-    for (int64_t m = all * id / s->shares; m < all * (id + 1) / s->shares; m++)
-        solve_row(s, &l, m);
+    g_autofree float *floats = g_new(float, (gsize)k *(4 * LINES + 1));
+    g_autofree int *ints = g_new(int, (gsize)k * 3 * LINES);
+    Line l[LINES];
+    for (int c = 0; c < LINES; c++)
+        l[c] = (Line){ .k = k,
+                       .taps = s->rows->taps,
+                       .least = whole  ? 0
+                                : four ? -8
+                                       : -most,
+                       .most = whole ? 15 : most,
+                       .pairs = s->l->form == HN_FORM_INT8 && o->reduced,
+                       .diagonal = floats + 4 * LINES * k,
+                       .w = floats + (4 * c) * k,
+                       .scale = floats + (4 * c + 1) * k,
+                       .g = floats + (4 * c + 2) * k,
+                       .d = floats + (4 * c + 3) * k,
+                       .q = ints + (3 * c) * k,
+                       .zero = ints + (3 * c + 1) * k,
+                       .best = ints + (3 * c + 2) * k };
+    const int64_t end = all * (id + 1) / s->shares;
+    for (int64_t m = all * id / s->shares, n; m < end; m += n) {
+        const int64_t group = m / s->rows->outs;
+        n = MIN(MIN(LINES, end - m), (group + 1) * s->rows->outs - m);
+        const float *h = s->l->h + group * k * k;
+        for (int64_t i = 0; i < k; i++)
+            floats[4 * LINES * k + i] = h[i * k + i];
+        for (int c = 0; c < LINES; c++)
+            l[c].h = h;
+        solve_rows(s, l, m, (int)n);
+    }
 }
 
 static gboolean is_smooth(const float *h, int64_t n)
