@@ -42,11 +42,6 @@ static int64_t step_of(const HnTensor *t, int axis)
     return step;
 }
 
-static double value_of(const HnTensor *t, int64_t i)
-{
-    return t->dtype == HN_F32 && !t->misaligned ? (double)((const float *)t->data)[i] : hn_tensor_get_f64(t, i);
-}
-
 /* The largest finite magnitude up to `limit`, and how many there are from `from` on. */
 static double largest(HnTensor *const *t, guint n, double limit, double from, int64_t *count)
 {
@@ -54,7 +49,7 @@ static double largest(HnTensor *const *t, guint n, double limit, double from, in
     *count = 0;
     for (guint i = 0; i < n; i++)
         for (int64_t e = 0; is_told(t[i]) && e < t[i]->n; e++) {
-            const double a = fabs(value_of(t[i], e));
+            const double a = fabs(hn_number_at(t[i], e));
             if (!isfinite(a) || a > limit)
                 continue;
             most = fmax(most, a);
@@ -77,7 +72,7 @@ static double find_beyond(HnTensor *const *t, guint n)
 static void add_run(Channel *c, const HnTensor *t, int64_t from, int64_t n, double beyond)
 {
     for (int64_t e = from; e < from + n; e++) {
-        const double x = value_of(t, e);
+        const double x = hn_number_at(t, e);
         if (!isfinite(x) || fabs(x) >= beyond)
             continue;
         c->sum += x * x;
@@ -194,10 +189,10 @@ static void find_gate(HnChannelKinds *k, HnTensor *const *t, guint n)
 double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i)
 {
     const int64_t channel = i / step % k->channels;
-    const double x = hn_tensor_get_f64(t, i);
+    const double x = hn_number_at(t, i);
     if (channel < k->gated || channel >= k->gated_end)
         return x;
-    return x * hn_tensor_get_f64(t, i + (k->gate - channel) * step);
+    return x * hn_number_at(t, i + (k->gate - channel) * step);
 }
 
 void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)

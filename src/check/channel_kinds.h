@@ -37,7 +37,13 @@ typedef struct {
 void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n);
 void hn_channel_kinds_clear(HnChannelKinds *k);
 
-/* Element i of t; of a score on condition of another one their product. `step`: hn_channel_kinds_step(). */
+/* Element i of t. */
+static inline double hn_number_at(const HnTensor *t, int64_t i)
+{
+    return t->dtype == HN_F32 && !t->misaligned ? (double)((const float *)t->data)[i] : hn_tensor_get_f64(t, i);
+}
+
+/* The same; of a score on condition of another one their product. `step`: hn_channel_kinds_step(). */
 double hn_channel_kinds_value(const HnChannelKinds *k, const HnTensor *t, int64_t step, int64_t i);
 
 /* Elements from one channel to the next; channel of element i is i / step % k->channels. */

@@ -548,7 +548,7 @@ static void add_numbers(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     for (int64_t i = 0; i < want->n; i++) {
         const int64_t channel = i / step % k->channels;
         Kind *at = &kind[k->of[channel]];
-        add_pair(s, at, &s->group[s->view->group[channel]], hn_tensor_get_f64(got, i), hn_tensor_get_f64(want, i));
+        add_pair(s, at, &s->group[s->view->group[channel]], hn_number_at(got, i), hn_number_at(want, i));
         if (at->strong != NULL) {
             const double score = hn_channel_kinds_value(k, got, step, i);
             const Pair pair = { hn_channel_kinds_value(k, want, step, i), isfinite(score) ? score : INFINITY };
