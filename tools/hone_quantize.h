@@ -97,6 +97,7 @@ typedef struct {
     guint64 file_before, file_after;
     gsize forecast;             /* bytes of calibration */
     gsize trial_bytes, reserve; /* of --mem-limit: what a trial needs, and the largest phase behind the search */
+    gsize safe_bytes;           /* beyond `reserve`: what phases need beside a safe plan's model that is kept */
 } Quantize;
 
 /* hone_quantize.c: as a file, after it was read back and run */

@@ -64,6 +64,10 @@ gboolean quantize_find_safe(Quantize *q, GError **error)
 {
     const gboolean wanted = q->limits.last != 0 && q->recipe == NULL && q->p->plan == NULL && !q->p->analyze;
     GError *failure = NULL;
+    if (wanted && !quantize_has_room(q, q->safe_bytes)) {
+        hn_context_note(q->ctx, 1, "memory is too short for a plan of weights alone beside the others");
+        return TRUE;
+    }
     if (!wanted || (q->safe_base = weights_only(q)) == NULL)
         return TRUE;
     hn_tune_phase(&q->limits, 1, SAFE_LEFT * q->limits.seconds);

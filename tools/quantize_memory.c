@@ -7,7 +7,8 @@
 #include "check/session_need.h"
 #include "hone_quantize.h"
 
-#define SPAN 1.0 /* stands for all ranges: none is known, and none has a part in sizes */
+#define SLACK 1.05 /* of what is counted: graphs and plans grow, too */
+#define SPAN 1.0   /* stands for all ranges: none is known, and none has a part in sizes */
 
 /* Bytes of a model, beside what the command has anyway. */
 typedef struct {
@@ -62,10 +63,10 @@ static gboolean plan_trial(const Quantize *q, HnTensor *const *in, Need *need, G
     return ok;
 }
 
-/* Of ranges that are looked for: *bytes, beside what q has. */
-static gboolean plan_calibration(const Quantize *q, HnTensor *const *in, gsize *bytes, GError **error)
+/* Of ranges that are looked for: *bytes, beside what q has; *kept: of them while methods are tried. */
+static gboolean plan_calibration(const Quantize *q, HnTensor *const *in, gsize *bytes, gsize *kept, GError **error)
 {
-    *bytes = 0;
+    *bytes = *kept = 0;
     if (!q->by_ranges || q->p->ranges != NULL || q->plan_spans)
         return TRUE;
     HnBudget *rest = open_rest(q);
@@ -77,6 +78,7 @@ static gboolean plan_calibration(const Quantize *q, HnTensor *const *in, gsize *
     const gsize peak = hn_budget_peak(rest);
     if (inner)
         *bytes = MAX(*bytes, peak);
+    *kept = c != NULL ? hn_calibrator_bytes(c) : 0;
     hn_calibrator_free(c);
     g_clear_pointer(&m, hn_model_free);
     hn_budget_unref(rest);
@@ -123,7 +125,7 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     g_autoptr(HnSample) first = hn_data_load(q->data, 0, error);
     g_autoptr(HnModel) m = first != NULL ? quantize_open_prepared(q, error) : NULL;
     Need f32 = { 0 }, trial = { 0 };
-    gsize calibration = 0;
+    gsize calibration, histograms;
     if (m == NULL || !charge_program(q, error))
         return FALSE;
     const gsize here = hn_budget_used(q->ctx->budget);
@@ -134,16 +136,22 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     const gboolean all = kept == (gsize)q->held * f32.outputs;
     const gsize rest = here + kept + (all ? 0 : f32.session);
     need[(*known)++] = rest + (all ? f32.session : 0);
-    if (!plan_calibration(q, first->in, &calibration, error))
+    if (!plan_calibration(q, first->in, &calibration, &histograms, error))
         return FALSE;
     need[(*known)++] = rest + calibration;
     if (!plan_trial(q, first->in, &trial, error))
         return FALSE;
     need[(*known)++] = rest + trial.model + MAX(f32.session, trial.session);
+    need[PHASE_CALIBRATION] = MAX(need[PHASE_CALIBRATION], need[PHASE_TRIAL] + histograms);
     need[(*known)++] = rest + trial.model + f32.session + trial.session;
     need[(*known)++] = rest + 2 * trial.model + trial.session; /* the file's bytes are nearly all weights */
     q->trial_bytes = need[PHASE_TRIAL] - rest;
     q->reserve = MAX(need[PHASE_RACE], need[PHASE_WRITING]) - rest;
+    q->safe_bytes = trial.model + need[PHASE_CALIBRATION] - rest;
+    q->safe_bytes = q->safe_bytes > q->reserve ? q->safe_bytes - q->reserve : 0;
+    q->safe_bytes = (gsize)(SLACK * (double)MAX(q->safe_bytes, trial.model));
+    for (int k = 0; k < *known; k++)
+        need[k] = (gsize)(SLACK * (double)need[k]);
     return TRUE;
 }
 

@@ -114,7 +114,10 @@ HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQu
 static HnCalibrator *calibrate(Quantize *q, HnModel *m, const HnQuantPlan *p, GPtrArray **values, GError **error)
 {
     g_autoptr(HnCalibrator) c = quantize_open_calibrator(q, m, p, q->ctx->budget, values, error);
-    return c != NULL && watch(q, c, error) ? g_steal_pointer(&c) : NULL;
+    if (c == NULL || !watch(q, c, error))
+        return NULL;
+    hn_calibrator_end(c);
+    return g_steal_pointer(&c);
 }
 
 gboolean quantize_calibrate(Quantize *q, GError **error)

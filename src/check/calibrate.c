@@ -232,12 +232,12 @@ gboolean hn_calibrator_prepare(HnCalibrator *c, HnTensor *const *in, gsize *byte
         return FALSE;
     HnSessionStats stats;
     hn_session_stats(c->session, &stats);
-    gsize histograms = 0, left = 0; /* bytes of all, and of those that are to be made yet */
+    gsize left = 0; /* bytes of histograms that are to be made yet */
     for (guint i = 0; i < c->histograms->len + (guint)c->o.threads; i++) {
         const HnHistogram *h = i < c->histograms->len ? histogram(c, (int)i) : &c->parts[i - c->histograms->len];
-        histograms += hn_histogram_bytes();
         left += hn_histogram_bytes() / 2 * (gsize)((h->bins[0] == NULL) + (h->bins[1] == NULL));
     }
+    const gsize histograms = hn_calibrator_bytes(c);
     const gsize all = stats.arena_bytes + stats.output_bytes + stats.packed_bytes + histograms;
     const gsize limit = c->o.budget != NULL ? hn_budget_limit(c->o.budget) : 0;
     if (limit > 0 && hn_budget_used(c->o.budget) + left > limit) {
@@ -331,7 +331,7 @@ void hn_calibrator_free(HnCalibrator *c)
 {
     if (c == NULL)
         return;
-    hn_session_free(c->session);
+    hn_calibrator_end(c);
     for (guint i = 0; i < c->histograms->len; i++)
         hn_histogram_clear(histogram(c, (int)i));
     for (int k = 0; k < c->o.threads; k++)
@@ -346,6 +346,16 @@ void hn_calibrator_free(HnCalibrator *c)
     if (c->o.budget != NULL)
         hn_budget_unref(c->o.budget);
     g_free(c);
+}
+
+void hn_calibrator_end(HnCalibrator *c)
+{
+    g_clear_pointer(&c->session, hn_session_free);
+}
+
+gsize hn_calibrator_bytes(const HnCalibrator *c)
+{
+    return (c->histograms->len + (gsize)c->o.threads) * hn_histogram_bytes();
 }
 
 int hn_calibrator_n_inputs(const HnCalibrator *c)

@@ -52,6 +52,10 @@ gboolean hn_calibrator_run(HnCalibrator *c, HnTensor *const *in, GError **error)
 /* All that is left of `it`, the first of it prepared for. */
 gboolean hn_calibrator_stream(HnCalibrator *c, HnDataIter *it, GError **error);
 
+/* No sample follows: what running them takes is given back, and histograms are what is left, so many bytes. */
+void hn_calibrator_end(HnCalibrator *c);
+gsize hn_calibrator_bytes(const HnCalibrator *c);
+
 guint64 hn_calibrator_samples(const HnCalibrator *c);
 /* NULL: not asked for, or none of the model's float values. Lives as long as the calibrator. */
 const HnHistogram *hn_calibrator_get(const HnCalibrator *c, const char *value);

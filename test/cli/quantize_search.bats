@@ -233,13 +233,19 @@ needed() {
 }
 
 @test "quantize: --mem-limit is refused with what each phase needs, or is enough" {
-    local most few=(--samples 6)
+    local most part few=(--samples 6)
     for mode in static dynamic weights; do
         most=$(needed --mode $mode)
         [ "$most" -gt 1000000 ]
         refuses 6 "too small; needed: " hone-quantize -q "$model" --calib "$train" --mode $mode \
             --mem-limit $((most * 9 / 10)) -o no.onnx
         succeeds hone-quantize -q "$model" --calib "$train" --force --mode $mode --mem-limit $((most * 21 / 20)) -o out.onnx
+    done
+    # a plan of weights alone is kept where there is room for it, too
+    most=$(needed)
+    for part in 20 21 24 28 40; do
+        run hone-quantize -q "$model" --calib "$train" --force --time-budget 4s --mem-limit $((most * part / 20)) -o out.onnx
+        [[ $output != *"needs "*" more"* ]] || explain
     done
     # samples left out in turn, and repairs, are done without where they need more
     succeeds hone-quantize -q "$model" --calib "$train" --force "${few[@]}" --mem-limit "$(($(needed "${few[@]}") * 21 / 20))" -o out.onnx

@@ -7,7 +7,7 @@ A MODEL_DIR holds model.onnx and test_data_set_N. --busy: beside a process that 
   time      hone-quantize within --time-budget of each of --seconds (5,20,60): status, seconds, and whether a file is there.
             Missed: more than 10 % and one second over it, or no file where weights alone meet the goals without a limit
   memory    hone-quantize and hone-prune within --mem-limit of each of --factors (0.5,0.75,1,1.5) of what a free run takes:
-            status and the highest anonymous memory. Missed: more than 5 % beyond the limit, or an end with status 6 that
+            status and the highest anonymous memory; of --tools. Missed: more than 5 % beyond the limit, or an end with status 6 that
             is not the forecast's (after --late seconds)
   verdict   the same command --runs (20) times: statuses. Missed: 0 and 3 in one row
   coverage  each test set is left out in turn, the others calibrate: is its error within the printed interval?
@@ -101,7 +101,7 @@ class Guard:
               flush=True)
 
     def time(self, model):
-        weights = self.run("hone-quantize", model, "--mode", "weight", "--json")
+        weights = self.run("hone-quantize", model, "--mode", "weights", "--json")
         for seconds in map(float, self.args.seconds.split(",")):
             r = self.run("hone-quantize", model, "--time-budget", f"{seconds:g}s", "--json")
             written = os.path.exists(self.out)
@@ -110,7 +110,9 @@ class Guard:
                      written=written, weights=weights.status, why=r.last[:120])
 
     def memory(self, model):
-        for tool, options in (("hone-quantize", ["--time-budget", "15s"]), ("hone-prune", ["--ratio", "0.3"])):
+        for tool, options in (("hone-quantize", ["--time-budget", "8s"]), ("hone-prune", ["--ratio", "0.3"])):
+            if tool not in self.args.tools:
+                continue
             free = self.run(tool, model, *options, "--threads", "1", watch=True)
             for factor in map(float, self.args.factors.split(",")):
                 limit = max(int(factor * free.peak), 1)
@@ -121,7 +123,7 @@ class Guard:
                          took=r.seconds, why=r.last[:160])
 
     def verdict(self, model):
-        for tool, options in (("hone-export", ["--to", "f16"]), ("hone-quantize", ["--mode", "weight"]),
+        for tool, options in (("hone-export", ["--to", "f16"]), ("hone-quantize", ["--mode", "weights"]),
                               ("hone-quantize", ["--mode", "dynamic"])):
             runs = [self.run(tool, model, *options) for _ in range(self.args.runs)]
             found = sorted(r.status for r in runs)
@@ -194,6 +196,7 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--seconds", default="5,20,60")
     parser.add_argument("--factors", default="0.5,0.75,1,1.5")
+    parser.add_argument("--tools", default="hone-quantize,hone-prune")
     parser.add_argument("--late", type=float, default=5)
     parser.add_argument("--runs", type=int, default=0)
     parser.add_argument("--option", action="append", default=[], help="given to hone-quantize")
