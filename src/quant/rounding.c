@@ -6,33 +6,22 @@
 #include "base/team.h"
 #include "quant/qdq.h"
 #include "check/linear_rows.h"
+#include "quant/rounding_lines.h"
 
 #define LONGEST 2304               /* inputs of a row: H takes k * k numbers, and time */
 #define TOGETHER ((gsize)32 << 20) /* bytes of H and of inputs for one pass over the samples */
 #define ROWS 4096                  /* of inputs that are looked at in all samples together, at least; */
 #define ROWS_OF_K 2                /* and so many times k more */
 #define BATCH 8                    /* of products() */
-#define PASSES 24                  /* over a row of weights, at most */
 #define DAMPING 0.01               /* of H's mean diagonal: what samples did not show */
 #define CUTS 6                     /* steps in which a range of 4 bits is made smaller, */
 #define CUT_TO 0.5F                /* down to that */
-#define LINES 4                    /* of weights at a time: rows of H are read once for all of them */
-#define STRETCH 64                 /* elements of a line that are looked at together */
-#define PAIR 128                   /* sum of two neighbours that 16 bits hold after a multiplication by 255 */
 
 #define HN_LOOPS "quant/rounding_loops.h"
 #include "base/every_level.h"
 
 static void (*const products_at[])(float *h, const float *x, int64_t k, int64_t from,
                                    int64_t to) = HN_TABLE_OF_LEVELS(products);
-static void (*const add_at[])(float *g, const float *row, float d, int64_t k) = HN_TABLE_OF_LEVELS(add);
-static void (*const add_row_at[])(float *const *g, const float *row, const float *d,
-                                  int64_t k) = HN_TABLE_OF_LEVELS(add_row);
-static void (*const add_rows_at[])(float *const *g, const float *h, const float *const *d,
-                                   int64_t k) = HN_TABLE_OF_LEVELS(add_rows);
-static int64_t (*const first_change_at[])(const float *scale, const float *g, const float *diagonal, const int *q,
-                                          const int *zero, const float bounds[2], int64_t from,
-                                          int64_t k) = HN_TABLE_OF_LEVELS(first_change);
 
 /* A weight and all nodes that multiply by it. */
 typedef struct {
@@ -223,154 +212,6 @@ static gboolean saw(gpointer data, guint i, const HnTensor *x, GError **error)
 
 /* --- integers ----------------------------------------------------------------------------------------------------- */
 
-/* A row of weights while its integers are looked for; k of each. */
-typedef struct {
-    int64_t k, taps;
-    int least, most;
-    gboolean pairs;            /* neighbours' sums are bounded */
-    const float *h, *diagonal; /* of it */
-    float *w, *scale, *g, *d;  /* d: what H is multiplied by */
-    int *q, *zero, *best;
-} Line;
-
-static int room_for(const Line *l, int64_t i)
-{
-    int other = 0;
-    if (!l->pairs)
-        return G_MAXINT;
-    const int64_t at[] = { i - 1, i + 1, l->taps > 1 ? i - l->taps : -1, l->taps > 1 ? i + l->taps : -1 };
-    for (guint k = 0; k < G_N_ELEMENTS(at); k++)
-        if (at[k] >= 0 && at[k] < l->k)
-            other = MAX(other, ABS(l->q[at[k]]));
-    return PAIR - other;
-}
-
-/* The best integer for weight i while the others stay: the error falls by its distance from the present one. */
-static int best_for(const Line *l, int64_t i)
-{
-    const float here = l->scale[i] * (float)(l->q[i] - l->zero[i]), h = l->h[i * l->k + i];
-    const float x = rintf((here - l->g[i] / h) / l->scale[i]) + (float)l->zero[i];
-    const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most), room = room_for(l, i);
-    return ABS(q) <= room ? q : l->q[i];
-}
-
-/* g of n lines that have the same H: the product of H and d, terms in their order. */
-static void multiply(const Line *l, int n, int level)
-{
-    const int64_t k = l->k;
-    int64_t i = 0;
-    for (int c = 0; c < n; c++)
-        memset(l[c].g, 0, (gsize)k * sizeof *l->g);
-    if (n == LINES) {
-        float *const g[LINES] = { l[0].g, l[1].g, l[2].g, l[3].g };
-        for (; i + 4 <= k; i += 4)
-            add_rows_at[level](g, l->h + i * k,
-                               (const float *const[LINES]){ l[0].d + i, l[1].d + i, l[2].d + i, l[3].d + i }, k);
-    }
-    for (; i < k; i++)
-        for (int c = 0; c < n; c++)
-            add_at[level](l[c].g, l->h + i * k, l[c].d[i], k);
-}
-
-static float distance(const Line *l, int64_t i)
-{
-    return l->scale[i] * (float)(l->q[i] - l->zero[i]) - l->w[i];
-}
-
-static void gradient(const Line *l, int n, int level)
-{
-    for (int c = 0; c < n; c++)
-        for (int64_t i = 0; i < l->k; i++)
-            l[c].d[i] = distance(&l[c], i);
-    multiply(l, n, level);
-}
-
-static double error_of(const Line *l)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < l->k; i++)
-        sum += (double)distance(l, i) * (double)l->g[i];
-    return fmax(sum, 0);
-}
-
-static void settle(const Line *l, int level)
-{
-    const float bounds[] = { (float)l->least, (float)l->most };
-    for (int pass = 0; pass < PASSES; pass++) {
-        gboolean changed = FALSE;
-        for (int64_t i = 0; i < l->k; i++) {
-            i = first_change_at[level](l->scale, l->g, l->diagonal, l->q, l->zero, bounds, i, l->k);
-            const int q = i < l->k ? best_for(l, i) : 0;
-            if (i == l->k || q == l->q[i])
-                continue;
-            add_at[level](l->g, l->h + i * l->k, l->scale[i] * (float)(q - l->q[i]), l->k);
-            l->q[i] = q;
-            changed = TRUE;
-        }
-        if (!changed)
-            break;
-    }
-}
-
-/* Integer i makes up for those before it. */
-static void diffuse_one(const Line *l, int64_t i)
-{
-    const float x = rintf((l->w[i] - l->g[i] / l->diagonal[i]) / l->scale[i]) + (float)l->zero[i];
-    const int q = (int)fminf(fmaxf(x, (float)l->least), (float)l->most);
-    if (!l->pairs || ABS(q) <= ABS(l->q[i])) /* else what was there fits its neighbours */
-        l->q[i] = q;
-}
-
-/* Each integer makes up for those before it, as if those behind it were exact. */
-static void diffuse(const Line *l, int n, int level)
-{
-    for (int c = 0; c < n; c++)
-        memset(l[c].g, 0, (gsize)l->k * sizeof *l->g);
-    for (int64_t i = 0; i < l->k; i++) {
-        float d[LINES], *g[LINES];
-        for (int c = 0; c < n; c++) {
-            diffuse_one(&l[c], i);
-            d[c] = distance(&l[c], i);
-            g[c] = l[c].g;
-        }
-        if (n == LINES)
-            add_row_at[level](g, l->h + i * l->k, d, l->k);
-        for (int c = 0; c < n && n < LINES; c++)
-            add_at[level](g[c], l->h + i * l->k, d[c], l->k);
-    }
-}
-
-/* What l has stays, where it is better. */
-static void keep_better(const Line *l, double *after)
-{
-    const double now = error_of(l);
-    if (!(now < *after))
-        return;
-    memcpy(l->best, l->q, (gsize)l->k * sizeof *l->q);
-    *after = now;
-}
-
-/* Errors of the best integers found; g is that of those which are there. */
-static void solve_lines(const Line *l, int n, int level, double *after)
-{
-    const gsize bytes = (gsize)l->k * sizeof *l->q;
-    g_autofree int *start = g_malloc(bytes * (gsize)n);
-    for (int c = 0; c < n; c++) {
-        memcpy(l[c].best, l[c].q, bytes);
-        memcpy(start + c * l->k, l[c].q, bytes);
-        after[c] = error_of(&l[c]);
-        settle(&l[c], level);
-        keep_better(&l[c], &after[c]);
-        memcpy(l[c].q, start + c * l->k, bytes);
-    }
-    diffuse(l, n, level);
-    for (int c = 0; c < n; c++)
-        settle(&l[c], level);
-    gradient(l, n, level); /* anew: sums of many small steps drift */
-    for (int c = 0; c < n; c++)
-        keep_better(&l[c], &after[c]);
-}
-
 /* H in full. What the mean of the inputs does to each two of them is known well; how they vary together is taken for
  * less the fewer rows were seen. */
 static void complete(float *h, const double *sum, int64_t k, double rows)
@@ -435,7 +276,7 @@ static int nearest(float w, float scale, int zero, int least, int most)
 }
 
 /* Sum of squared errors of a block's weights, each as heavy as its inputs. */
-static double block_error(const Line *l, const Block *b, float scale, int zero)
+static double block_error(const HnRoundLine *l, const Block *b, float scale, int zero)
 {
     double sum = 0;
     for (int64_t i = b->from; i < b->to; i += b->step) {
@@ -446,7 +287,7 @@ static double block_error(const Line *l, const Block *b, float scale, int zero)
 }
 
 /* A smaller scale for some weights of 4 bits, where cutting off the largest costs less than it gains. */
-static void fit_block(const Line *l, const Block *block, gboolean symmetric)
+static void fit_block(const HnRoundLine *l, const Block *block, gboolean symmetric)
 {
     float scale = l->scale[block->from];
     int zero = l->zero[block->from];
@@ -472,7 +313,7 @@ static void fit_block(const Line *l, const Block *block, gboolean symmetric)
     }
 }
 
-static void take_line(const Solve *s, const Line *l, int64_t m)
+static void take_line(const Solve *s, const HnRoundLine *l, int64_t m)
 {
     const HnPacked *k = s->packed;
     const float *w = s->l->value->weight->data;
@@ -486,7 +327,7 @@ static void take_line(const Solve *s, const Line *l, int64_t m)
     }
 }
 
-static void store_line(const Solve *s, const Line *l, int64_t m)
+static void store_line(const Solve *s, const HnRoundLine *l, int64_t m)
 {
     for (int64_t i = 0; i < l->k; i++)
         s->q[m * l->k + i] = (int16_t)l->best[i];
@@ -498,15 +339,15 @@ static void store_line(const Solve *s, const Line *l, int64_t m)
 }
 
 /* Rows [m, m + n) of one group. Those that samples show nothing of keep their integers. */
-static void solve_rows(const Solve *s, const Line *l, int64_t m, int n)
+static void solve_rows(const Solve *s, const HnRoundLine *l, int64_t m, int n)
 {
-    Line some[LINES];
-    double after[LINES];
-    int64_t row[LINES];
+    HnRoundLine some[HN_ROUND_LINES];
+    double after[HN_ROUND_LINES];
+    int64_t row[HN_ROUND_LINES];
     int left = 0;
     for (int c = 0; c < n; c++)
         take_line(s, &l[c], m + c);
-    multiply(l, n, s->r->level);
+    hn_round_multiply(l, n, s->r->level);
     for (int c = 0; c < n; c++) {
         double signal = 0;
         for (int64_t i = 0; i < l->k; i++)
@@ -518,18 +359,18 @@ static void solve_rows(const Solve *s, const Line *l, int64_t m, int n)
         some[left++] = l[c];
     }
     if (left > 0)
-        gradient(some, left, s->r->level);
+        hn_round_gradient(some, left, s->r->level);
     for (int c = 0; c < left; c++) {
-        s->before[row[c]] = error_of(&some[c]);
+        s->before[row[c]] = hn_round_error(&some[c]);
         for (int64_t b = 0; b < s->blocks; b++) {
             const Block block = block_at(s, b);
             fit_block(&some[c], &block, s->r->p->o.symmetric_block);
         }
     }
     if (left > 0 && s->blocks > 0)
-        gradient(some, left, s->r->level);
+        hn_round_gradient(some, left, s->r->level);
     if (left > 0)
-        solve_lines(some, left, s->r->level, after);
+        hn_round_lines(some, left, s->r->level, after);
     for (int c = 0; c < left; c++)
         s->after[row[c]] = after[c];
     for (int c = 0; c < n; c++)
@@ -544,33 +385,33 @@ static void solve_share(void *data)
     const HnQuantOptions *o = &s->r->p->o;
     const gboolean four = s->l->form == HN_FORM_W4, whole = four && !o->symmetric_block;
     const int most = four ? 7 : o->reduced_all ? 63 : 127;
-    g_autofree float *floats = g_new(float, (gsize)k *(4 * LINES + 1));
-    g_autofree int *ints = g_new(int, (gsize)k * 3 * LINES);
-    Line l[LINES];
-    for (int c = 0; c < LINES; c++)
-        l[c] = (Line){ .k = k,
-                       .taps = s->rows->taps,
-                       .least = whole  ? 0
-                                : four ? -8
-                                       : -most,
-                       .most = whole ? 15 : most,
-                       .pairs = s->l->form == HN_FORM_INT8 && o->reduced,
-                       .diagonal = floats + 4 * LINES * k,
-                       .w = floats + (4 * c) * k,
-                       .scale = floats + (4 * c + 1) * k,
-                       .g = floats + (4 * c + 2) * k,
-                       .d = floats + (4 * c + 3) * k,
-                       .q = ints + (3 * c) * k,
-                       .zero = ints + (3 * c + 1) * k,
-                       .best = ints + (3 * c + 2) * k };
+    g_autofree float *floats = g_new(float, (gsize)k *(4 * HN_ROUND_LINES + 1));
+    g_autofree int *ints = g_new(int, (gsize)k * 3 * HN_ROUND_LINES);
+    HnRoundLine l[HN_ROUND_LINES];
+    for (int c = 0; c < HN_ROUND_LINES; c++)
+        l[c] = (HnRoundLine){ .k = k,
+                              .taps = s->rows->taps,
+                              .least = whole  ? 0
+                                       : four ? -8
+                                              : -most,
+                              .most = whole ? 15 : most,
+                              .pairs = s->l->form == HN_FORM_INT8 && o->reduced,
+                              .diagonal = floats + 4 * HN_ROUND_LINES * k,
+                              .w = floats + (4 * c) * k,
+                              .scale = floats + (4 * c + 1) * k,
+                              .g = floats + (4 * c + 2) * k,
+                              .d = floats + (4 * c + 3) * k,
+                              .q = ints + (3 * c) * k,
+                              .zero = ints + (3 * c + 1) * k,
+                              .best = ints + (3 * c + 2) * k };
     const int64_t end = all * (id + 1) / s->shares;
     for (int64_t m = all * id / s->shares, n; m < end; m += n) {
         const int64_t group = m / s->rows->outs;
-        n = MIN(MIN(LINES, end - m), (group + 1) * s->rows->outs - m);
+        n = MIN(MIN(HN_ROUND_LINES, end - m), (group + 1) * s->rows->outs - m);
         const float *h = s->l->h + group * k * k;
         for (int64_t i = 0; i < k; i++)
-            floats[4 * LINES * k + i] = h[i * k + i];
-        for (int c = 0; c < LINES; c++)
+            floats[4 * HN_ROUND_LINES * k + i] = h[i * k + i];
+        for (int c = 0; c < HN_ROUND_LINES; c++)
             l[c].h = h;
         solve_rows(s, l, m, (int)n);
     }
