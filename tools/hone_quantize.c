@@ -241,10 +241,12 @@ static gboolean find_plan(Quantize *q, GError **error)
         return FALSE;
     quantize_hint(q);
     quantize_phase(q, QUANTIZE_REPAIRS);
+    (void)quantize_charge_program(q, NULL); /* where that is too much, what may be left out is */
     if (!quantize_repair(q, error))
         return FALSE;
     hn_tune_phase(&q->limits, FOLD_PART, quantize_reserve(q));
     quantize_phase(q, QUANTIZE_FOLDS);
+    (void)quantize_charge_program(q, NULL);
     if (!quantize_make_folds(q, error))
         return FALSE;
     hn_tune_phase(&q->limits, 1, quantize_reserve(q));

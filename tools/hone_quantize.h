@@ -97,6 +97,7 @@ typedef struct {
     guint64 file_before, file_after;
     gsize forecast;             /* bytes of calibration */
     gsize trial_bytes, reserve; /* of --mem-limit: what a trial needs, and the largest phase behind the search */
+    gsize program_bytes;        /* of it: what quantize_charge_program() found */
     gsize safe_bytes;           /* beyond `reserve`: what phases need beside a safe plan's model that is kept */
 } Quantize;
 
@@ -133,6 +134,8 @@ HnCalibrator *quantize_open_calibrator(const Quantize *q, HnModel *m, const HnQu
 /* BUDGET, with what each phase needs, where that is more than the limit; nothing has run by then. */
 gboolean quantize_forecast(Quantize *q, GError **error);
 /* The search and what follows have the memory that they need, and `more`. */
+/* Program, libraries' data, graphs: what no budget counts is taken from --mem-limit, as it is now. */
+gboolean quantize_charge_program(Quantize *q, GError **error);
 gboolean quantize_has_room(const Quantize *q, gsize more);
 
 /* quantize_repair.c: q->base, made less wrong */

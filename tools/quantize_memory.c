@@ -2,13 +2,16 @@
  * hone-quantize: --mem-limit covers all of it. What each phase needs is planned, and told, before any of it runs; what
  * may be left out (repairs, samples left out in turn, several models at a time) leaves the rest what it needs.
  */
+#include <malloc.h>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "check/session_need.h"
 #include "hone_quantize.h"
 
-#define SLACK 1.05 /* of what is counted: graphs and plans grow, too */
-#define SPAN 1.0   /* stands for all ranges: none is known, and none has a part in sizes */
+#define SLACK 1.05        /* of what is counted: graphs and plans grow, too, ... */
+#define SPARE (256 << 10) /* ... by some bytes in any model */
+#define SPAN 1.0          /* stands for all ranges: none is known, and none has a part in sizes */
 
 /* Bytes of a model, beside what the command has anyway. */
 typedef struct {
@@ -112,11 +115,19 @@ static void refuse(const Quantize *q, const gsize *need, int known, GError **err
                     limit, text, known > 0 ? ", and " : "", phases[known]);
 }
 
-/* Program, libraries' data, graphs: what no budget counts. */
-static gboolean charge_program(const Quantize *q, GError **error)
+gboolean quantize_charge_program(Quantize *q, GError **error)
 {
-    const gsize used = hn_budget_used(q->ctx->budget), now = hn_mem_private();
-    return now <= used || hn_budget_charge(q->ctx->budget, now - used, error);
+    HnBudget *b = q->ctx->budget;
+    if (hn_budget_limit(b) == 0)
+        return TRUE;
+    malloc_trim(0);
+    hn_budget_uncharge(b, q->program_bytes);
+    const gsize used = hn_budget_used(b), now = hn_mem_private(), more = now > used ? now - used : 0;
+    q->program_bytes = 0;
+    if (more > 0 && !hn_budget_charge(b, more, error))
+        return FALSE;
+    q->program_bytes = more;
+    return TRUE;
 }
 
 /* *known: phases planned so far; FALSE where the next one cannot be. */
@@ -126,7 +137,7 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     g_autoptr(HnModel) m = first != NULL ? quantize_open_prepared(q, error) : NULL;
     Need f32 = { 0 }, trial = { 0 };
     gsize calibration, histograms;
-    if (m == NULL || !charge_program(q, error))
+    if (m == NULL || !quantize_charge_program(q, error))
         return FALSE;
     const gsize here = hn_budget_used(q->ctx->budget);
     if (!plan_session(q, m, first->in, &f32, error))
@@ -151,7 +162,7 @@ static gboolean plan_all(Quantize *q, gsize *need, int *known, GError **error)
     q->safe_bytes = q->safe_bytes > q->reserve ? q->safe_bytes - q->reserve : 0;
     q->safe_bytes = (gsize)(SLACK * (double)MAX(q->safe_bytes, trial.model));
     for (int k = 0; k < *known; k++)
-        need[k] = (gsize)(SLACK * (double)need[k]);
+        need[k] = (gsize)(SLACK * (double)need[k]) + SPARE;
     return TRUE;
 }
 
