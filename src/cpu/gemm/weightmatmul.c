@@ -428,7 +428,7 @@ static void make_integers(const Run *r, int part, int parts)
         if (r->p->many)
             hn_wq_planes_row(&r->p->block, &r->planes, i, r->from + (r->row + i) * cut->k);
         else
-            hn_wq_row(cut, &r->x, i, r->from + (r->row + i) * cut->k);
+            hn_wq_row(cut, &r->x, i, r->from + (r->row + i) * cut->k, r->p->form.zeros || r->p->form.zero != 0);
 }
 
 static gboolean weight_run(HnStep *s, GError **error)

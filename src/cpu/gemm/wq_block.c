@@ -55,7 +55,7 @@ void hn_wq_planes_row(const HnWqBlock *b, const HnWqPlanes *to, int64_t i, const
 {
     const HnWqCut *cut = &b->form.cut;
     const int64_t plane = cut->segs * b->seg;
-    hn_wq_row(cut, &to->q, i, x);
+    hn_wq_row(cut, &to->q, i, x, TRUE);
     split(to->q.q + i * cut->padded, to->high + i * plane, to->low + i * plane, cut->padded);
     memset(to->high + i * plane + cut->padded, 0, (gsize)(plane - cut->padded));
     memset(to->low + i * plane + cut->padded, 0, (gsize)(plane - cut->padded));

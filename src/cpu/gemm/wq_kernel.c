@@ -12,7 +12,7 @@
 typedef struct {
     int rows, lanes;
     const HnWqFn (*fns)[HN_WQ_MAX_ROWS];
-    void (*row)(const HnWqCut *c, int16_t *q, float *scale, float *sum, const float *x);
+    void (*row)(const HnWqCut *c, int16_t *q, float *scale, float *sum, const float *x, gboolean sums);
     void (*unpack)(const HnWqForm *f, const char *w, int64_t from, int64_t to, float *y);
     int64_t few[2]; /* rows that are few: with 8 bits, with 4 */
 } Level;
@@ -92,9 +92,9 @@ HnWqRows hn_wq_rows_in(void *memory, const HnWqCut *c, int64_t rows)
     return (HnWqRows){ (int16_t *)(void *)m, (float *)(void *)scale, (float *)(void *)sum };
 }
 
-void hn_wq_row(const HnWqCut *c, const HnWqRows *to, int64_t i, const float *x)
+void hn_wq_row(const HnWqCut *c, const HnWqRows *to, int64_t i, const float *x, gboolean sums)
 {
-    level()->row(c, to->q + i * c->padded, to->scale + i * c->segs, to->sum + i * c->segs, x);
+    level()->row(c, to->q + i * c->padded, to->scale + i * c->segs, to->sum + i * c->segs, x, sums);
 }
 
 gsize hn_wq_panel(const HnWqForm *f)

@@ -50,8 +50,9 @@ typedef struct {
 /* Bytes of so many rows, and their places in such memory, which is aligned to 64 bytes. */
 gsize hn_wq_rows_bytes(const HnWqCut *cut, int64_t rows);
 HnWqRows hn_wq_rows_in(void *memory, const HnWqCut *cut, int64_t rows);
-/* Row i of `to`: x[k]. A row with a number that is not finite, or whose scale is not, makes NaN only. */
-void hn_wq_row(const HnWqCut *cut, const HnWqRows *to, int64_t i, const float *x);
+/* Row i of `to`: x[k]. Its sums are 0 unless they are wanted, which zero points other than 0 do. A row with a number
+ * that is not finite, or whose scale is not, makes NaN only. */
+void hn_wq_row(const HnWqCut *cut, const HnWqRows *to, int64_t i, const float *x, gboolean sums);
 
 typedef struct {
     HnWqCut cut;

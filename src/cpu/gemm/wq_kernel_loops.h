@@ -346,9 +346,10 @@ static inline __attribute__((always_inline)) HN_TARGET int32_t HN_V(weight_most)
     return LARGEST(most);
 }
 
-/* n numbers, times a factor, as integers of which so many are stored, zeros behind them; returns their sum. */
-static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_round)(int16_t *q, const float *x, int64_t n,
-                                                                                int64_t padded, float factor)
+/* n numbers, times a factor, as integers of which so many are stored, zeros behind them; returns their sum, where that
+ * is wanted. Conversions round halves to even, too. */
+static inline __attribute__((always_inline)) HN_TARGET float
+HN_V(weight_round)(int16_t *q, const float *x, int64_t n, int64_t padded, float factor, const gboolean sums)
 {
     HN_VEC sum = HN_VSET(0);
     const int64_t whole = n / LANES * LANES;
@@ -358,8 +359,10 @@ static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_round)(
     int64_t i = 0;
     for (; i < n; i += LANES) {
         const HN_VEC v = i < whole ? HN_VLOAD(x + i) : HN_VLOAD_N(x + i, tail);
-        const HN_VEC rounded = HN_VADD(HN_VADD(HN_VMUL(v, by), magic), HN_VMUL(magic, HN_VSET(-1)));
-        sum = HN_VADD(sum, rounded);
+        const HN_VEC exact = HN_VMUL(v, by);
+        const HN_VEC rounded = sums ? HN_VADD(HN_VADD(exact, magic), HN_VMUL(magic, HN_VSET(-1))) : exact;
+        if (sums)
+            sum = HN_VADD(sum, rounded);
         if (i + LANES <= padded) {
             STORE16(q + i, rounded);
         } else {
@@ -370,12 +373,13 @@ static inline __attribute__((always_inline)) HN_TARGET float HN_V(weight_round)(
     }
     if (i < padded)
         memset(q + i, 0, (size_t)(padded - i) * sizeof *q);
-    return TOTAL(sum);
+    return sums ? TOTAL(sum) : 0;
 }
 
 /* Scales are NaN where a number is not finite. The largest numbers of all segments come first, since rounding waits for
  * them. */
-static HN_TARGET void HN_V(weight_row)(const HnWqCut *c, int16_t *q, float *scale, float *sum, const float *x)
+static HN_TARGET void HN_V(weight_row)(const HnWqCut *c, int16_t *q, float *scale, float *sum, const float *x,
+                                       gboolean sums)
 {
     for (int64_t s = 0; s < c->segs; s++) {
         const int32_t bits =
@@ -384,11 +388,13 @@ static HN_TARGET void HN_V(weight_row)(const HnWqCut *c, int16_t *q, float *scal
     }
     for (int64_t s = 0; s < c->segs; s++, x += c->segment, q += c->groups * HN_WQ_GROUP) {
         const gboolean last = s == c->segs - 1;
+        const int64_t n = last ? c->k - s * c->segment : c->segment,
+                      padded = (last ? c->last : c->groups) * HN_WQ_GROUP;
         const float largest = scale[s];
         const gboolean some = largest > HN_WQ_LEAST;
+        const float by = some ? HN_WQ_MOST / largest : 0;
         const float total =
-            HN_V(weight_round)(q, x, last ? c->k - s * c->segment : c->segment,
-                               (last ? c->last : c->groups) * HN_WQ_GROUP, some ? HN_WQ_MOST / largest : 0);
+            sums ? HN_V(weight_round)(q, x, n, padded, by, TRUE) : HN_V(weight_round)(q, x, n, padded, by, FALSE);
         sum[s] = some ? total : 0;
         scale[s] = largest <= FLT_MAX ? (some ? largest * (1.0f / HN_WQ_MOST) : 0) : NAN;
     }
