@@ -1,5 +1,8 @@
 #include "lower/lower.h"
 
+#include "lower/qdq_value.h"
+#include "pass/driver.h"
+
 #define HN_PASS(symbol) extern const HnPass hn_pass_##symbol;
 #include "lower/lower.def"
 #undef HN_PASS
@@ -10,6 +13,12 @@ const HnPass *const hn_lower_passes[] = {
 #undef HN_PASS
     NULL,
 };
+
+/* A lowered graph with what nobody else asks for. */
+typedef struct {
+    HnLowered l;
+    GHashTable *credits; /* HnNode * -> HnNode *: hn_lower_credit(); NULL: none */
+} Whole;
 
 /* --- copying --------------------------------------------------------------------------------------------------------
  */
@@ -136,7 +145,8 @@ static HnModel *model_new(void)
 static HnLowered *copy(const HnLowering *o, GError **error)
 {
     g_autoptr(GHashTable) of = g_hash_table_new(NULL, NULL);
-    HnLowered *l = g_new0(HnLowered, 1);
+    Whole *whole = g_new0(Whole, 1);
+    HnLowered *l = &whole->l;
     *l = (HnLowered){ .model = model_new(), .from = o->graph, .start = o->start, .end = o->end };
     l->types = hn_types_new(l->model);
     l->live = g_memdup2(o->live, (gsize)(o->end - o->start) * sizeof *o->live);
@@ -148,14 +158,51 @@ static HnLowered *copy(const HnLowering *o, GError **error)
     return NULL;
 }
 
+typedef struct {
+    const HnLowering *o;
+    HnLowered *l;
+} Lower;
+
+static gboolean runs(const HnDraft *d, gpointer data)
+{
+    const Lower *w = data;
+    return w->o->runs(d, w->o->data);
+}
+
+void hn_lower_credit(HnRewrite *r, HnNode *made, const HnNode *n)
+{
+    const Lower *w = r->o->data;
+    if (w == NULL)
+        return;
+    Whole *of = (Whole *)w->l;
+    if (of->credits == NULL)
+        of->credits = g_hash_table_new(NULL, NULL);
+    g_hash_table_remove(of->credits, made); /* of a node that was there before it */
+    if (n != NULL)
+        g_hash_table_insert(of->credits, made, (gpointer)hn_lowered_node(w->l, n));
+}
+
+/* The last pass looks at what nodes read and who reads them, as far as it did not change that itself. */
+static gboolean apply(const HnLowering *o, HnLowered *l, GError **error)
+{
+    enum { LAST = G_N_ELEMENTS(hn_lower_passes) - 2 };
+    g_autofree const HnPass **passes = g_memdup2(hn_lower_passes, sizeof hn_lower_passes);
+    Lower w = { o, l };
+    HnPassOptions p = {
+        .passes = passes, .lowering = TRUE, .runs = o->runs != NULL ? runs : NULL, .data = &w, .budget = o->budget
+    };
+    passes[LAST] = NULL;
+    if (!hn_pass_apply(l->model, l->types, &p, error))
+        return FALSE;
+    p.passes = &hn_lower_passes[LAST];
+    return hn_pass_apply(l->model, l->types, &p, error);
+}
+
 HnLowered *hn_lower(const HnLowering *o, GError **error)
 {
-    const HnPassOptions passes = {
-        .passes = hn_lower_passes, .lowering = TRUE, .runs = o->runs, .data = o->data, .budget = o->budget
-    };
     GError *failure = NULL;
     HnLowered *l = copy(o, error);
-    if (l == NULL || o->plain || hn_pass_apply(l->model, l->types, &passes, &failure))
+    if (l == NULL || o->plain || apply(o, l, &failure))
         return l;
     hn_lowered_free(l);
     if (!g_error_matches(failure, HN_ERROR, HN_ERROR_BUDGET)) { /* then node by node */
@@ -178,6 +225,7 @@ void hn_lowered_free(HnLowered *l)
     hn_types_free(l->types);
     hn_model_free(l->model);
     g_ptr_array_unref(l->origin);
+    g_clear_pointer(&((Whole *)l)->credits, g_hash_table_unref);
     g_clear_pointer(&l->parts, g_hash_table_unref);
     g_free(l->live);
     g_free(l);
@@ -196,6 +244,10 @@ const HnValue *hn_lowered_origin(const HnLowered *l, const HnValue *v)
 
 const HnNode *hn_lowered_node(const HnLowered *l, const HnNode *n)
 {
+    GHashTable *credits = ((const Whole *)l)->credits;
+    const HnNode *credited = credits != NULL ? g_hash_table_lookup(credits, n) : NULL;
+    if (credited != NULL)
+        return credited;
     for (guint k = 0; k < n->out->len; k++) {
         const HnValue *v = hn_lowered_origin(l, n->out->pdata[k]);
         if (v != NULL && v->graph->model != l->model)

@@ -45,7 +45,7 @@ void hn_lowered_free(HnLowered *l);
 void hn_lowered_settle(HnLowered *l);
 /* The value that v stands for, be it of the lowered graph or of the one before; v itself where there is none. */
 const HnValue *hn_lowered_origin(const HnLowered *l, const HnValue *v);
-/* The node whose first result n makes; n itself where there is none. */
+/* The node whose work n does, or whose first result it makes; n itself where there is none. */
 const HnNode *hn_lowered_node(const HnLowered *l, const HnNode *n);
 /* All nodes that n stands for, in order: HnNode *, owned by l. */
 const GPtrArray *hn_lowered_parts(HnLowered *l, const HnNode *n);
@@ -53,7 +53,7 @@ const GPtrArray *hn_lowered_parts(HnLowered *l, const HnNode *n);
 HnModel *hn_lowered_model(const HnLowered *l);
 
 /* The passes that lower, in the order of running (lower/lower.def), ending with NULL: some that change files too, and
- * such as do not. */
+ * such as do not. The last one runs when all nodes went through the others. */
 extern const HnPass *const hn_lower_passes[];
 
 G_END_DECLS

@@ -1,6 +1,9 @@
 /*
  * hone.ByteTable: each byte of x is exchanged by the table's element of its number; what any function of one quantized
- * operand comes to. Signed bytes count from 0 to 255 by their bits. Planning makes it; no file has it.
+ * operand comes to. Signed bytes count from 0 to 255 by their bits. Lowering makes it; no file has it.
+ *
+ * Inputs: x, table [256], scale, zero. The last two are for lowering alone: most elements of a table of f32 are
+ * (integer - zero) * scale.
  */
 #include "op/op.h"
 
@@ -18,9 +21,14 @@ static void bytetable_ref(HnEval *e)
         hn_eval_fail(e, HN_ERROR_SHAPE, "the table does not have 256 elements");
         return;
     }
-    uint8_t *y = hn_eval_out(e, 0, table->dtype, x->ndim, x->dims);
-    for (int64_t i = 0; y != NULL && i < x->n; i++)
-        y[i] = ((const uint8_t *)table->data)[((const uint8_t *)x->data)[i]];
+    const uint8_t *from = x->data;
+    void *y = hn_eval_out(e, 0, table->dtype, x->ndim, x->dims);
+    if (y != NULL && table->dtype == HN_F32)
+        for (int64_t i = 0; i < x->n; i++)
+            ((float *)y)[i] = ((const float *)table->data)[from[i]];
+    else if (y != NULL)
+        for (int64_t i = 0; i < x->n; i++)
+            ((uint8_t *)y)[i] = ((const uint8_t *)table->data)[from[i]];
 }
 
 const HnOp hn_op_bytetable = {
@@ -28,9 +36,11 @@ const HnOp hn_op_bytetable = {
     .domain = HN_DOMAIN_INTERNAL,
     .flags = HN_OP_INPLACE,
     .since = { 1 },
-    .in = "yU",
+    .in = "yUfV",
     .out = "U",
-    .U = HN_BIT(HN_U8) | HN_BIT(HN_I8),
+    .U = HN_BIT(HN_U8) | HN_BIT(HN_I8) | HN_BIT(HN_F32),
+    .V = HN_BIT(HN_U8) | HN_BIT(HN_I8),
+    .min_in = 2,
     .infer = bytetable_infer,
     .cost = hn_cost_elementwise,
     .ref = bytetable_ref,

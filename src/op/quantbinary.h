@@ -1,6 +1,6 @@
 /*
  * hone.QuantAdd and hone.QuantMul: sums and products of two tensors of quantized numbers, or of one with numbers of
- * f32, which broadcast. Planning makes them of DequantizeLinear, Add or Sub or Mul, Relu or Clip and QuantizeLinear; no
+ * f32, which broadcast. Lowering makes them of DequantizeLinear, Add or Sub or Mul, Relu or Clip and QuantizeLinear; no
  * file has them.
  *
  * Inputs: a, b, a_scale, a_zero, b_scale, b_zero, y_scale, y_zero. b is of bytes with a scale, or of f32 without.

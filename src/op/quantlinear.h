@@ -1,6 +1,6 @@
 /*
  * hone.QuantConv and hone.QuantMatMul: products of 8-bit integers with what belongs to them, from the activation's
- * bytes to those of the result. Planning makes them of DequantizeLinear, Conv or MatMul or Gemm, Relu or Clip and
+ * bytes to those of the result. Lowering makes them of DequantizeLinear, Conv or MatMul or Gemm, Relu or Clip and
  * QuantizeLinear; no file has them.
  *
  * Inputs: x, x_scale, x_zero, w, w_scale, w_zero, bias, y_scale, y_zero. The weights' and the

@@ -1,5 +1,5 @@
 /*
- * hone.QuantAveragePool: AveragePool, or the mean over all spatial axes, of quantized numbers. Planning makes it of
+ * hone.QuantAveragePool: AveragePool, or the mean over all spatial axes, of quantized numbers. Lowering makes it of
  * DequantizeLinear, AveragePool or GlobalAveragePool or ReduceMean, Relu or Clip and QuantizeLinear; no file has it.
  *
  * Inputs: x, x_scale, x_zero, y_scale, y_zero. The zero points may be absent.

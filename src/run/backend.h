@@ -217,8 +217,8 @@ struct HnBackend {
     /* Kernels for an operator in order of preference, NULL ends; NULL: none. */
     const HnKernel *const *(*kernels)(const HnOp *op);
     /* For steps that turn input 0 into the layout of output 0 (either may be plain), or into its element type where
-     * both are plain; in order of preference, the last takes everything. With an input 1, f32[256]: bytes into the
-     * numbers that it says, in a layout that the kernel chooses. */
+     * both are plain; in order of preference, the last takes everything. NULL: the planner never asks for any, since
+     * all that the backend's kernels take and make is plain. */
     const HnKernel *const *reorders;
     /* For steps with a group; rejects none that group_takes() took each node of. NULL: none. */
     const HnKernel *group;

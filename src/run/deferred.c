@@ -6,14 +6,14 @@
  */
 #include "op/ops.h"
 #include "pass/fuse/fuse_dequantize.h"
-#include "run/qdq_fusion.h"
+#include "run/plan.h"
 
 #define CHAIN 8 /* nodes that are looked back */
 
 gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 {
     const HnValue *v = hn_node_out(n, 0);
-    if (!p->bytes || v == NULL || v->is_output ||
+    if (!p->integers || v == NULL || v->is_output ||
         ((n->op->flags & HN_OP_UNPACK) == 0 && !hn_spells_dequantize(p->known, n)))
         return FALSE;
     for (guint i = 0; i < v->users->len; i++)
@@ -24,8 +24,9 @@ gboolean hn_plan_unpacks(const HnPlan *p, HnNode *n)
 
 static gboolean is_deferred(const HnPlan *p, const HnNode *n, int chain)
 {
-    if (!p->bytes || n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0 ||
-        !hn_qdq_stay(hn_node_out(n, 0)))
+    if (!p->integers || n == NULL || n->op == NULL || n->out->len != 1 || n->in->len == 0)
+        return FALSE;
+    if (hn_node_out(n, 0) == NULL || hn_node_out(n, 0)->is_output)
         return FALSE;
     const gboolean moves = (n->op->flags & HN_OP_VIEW) != 0 || n->op == &hn_op_transpose;
     const HnValue *x = hn_node_in(n, 0);

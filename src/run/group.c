@@ -122,8 +122,7 @@ static HnStep *group_step(HnPlan *p, HnGroup *g, const GPtrArray *reads, GError 
     s->group = g;
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < reads->len; i++)
-        ok = (s->in[i].slot = hn_plan_slot(p, reads->pdata[i], error)) != NULL &&
-             (s->in[i].slot = hn_plan_numbers(p, reads->pdata[i], s->in[i].slot, error)) != NULL;
+        ok = (s->in[i].slot = hn_plan_slot(p, reads->pdata[i], error)) != NULL;
     const HnValue *v = hn_node_out(last, 0);
     if (ok && (s->out[0].slot = hn_plan_result_slot(p, v, hn_types_get(p->types, v), error)) != NULL) {
         if (p->exec->env->backend->widens && !hn_lowered_origin(p->low, v)->is_output)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "op/ops.h"
 #include "run/memory.h"
 
 #define FOLD_BYTES ((gsize)1 << 20)   /* constants beyond it are made only where their inputs were as large */
@@ -141,10 +142,6 @@ static void plan_free(gpointer data)
     g_hash_table_unref(p->copies);
     g_hash_table_unref(p->fused);
     g_hash_table_unref(p->groups);
-    g_hash_table_unref(p->wants);
-    g_hash_table_unref(p->held);
-    g_hash_table_unref(p->numbers);
-    g_ptr_array_unref(p->owned);
     g_ptr_array_unref(p->slots);
     g_hash_table_unref(p->by_value);
     g_ptr_array_unref(p->inputs);
@@ -179,10 +176,6 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->copies = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
     p->fused = g_hash_table_new(NULL, NULL);
     p->groups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref);
-    p->wants = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    p->held = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    p->numbers = g_hash_table_new(NULL, NULL);
-    p->owned = g_ptr_array_new_with_free_func(g_free);
     p->inputs = g_ptr_array_new();
     p->aliases = g_ptr_array_new();
     p->fresh = g_ptr_array_new();
@@ -191,7 +184,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->next = g_ptr_array_new_with_free_func(plan_free);
     const HnTypes *base = before != NULL ? before->known : x->owner != NULL ? x->owner->known : x->env->engine->base;
     p->known = hn_types_copy(base);
-    p->bytes = hn_plan_fuses_qdq(x->env->backend);
+    p->integers = x->env->backend->kernels(&hn_op_quantconv) != NULL;
     return p;
 }
 
@@ -283,18 +276,14 @@ static gboolean add_steps(HnPlan *p, GError **error)
         if (!hn_plan_charge(p, error))
             return FALSE;
         HnNode *n = nodes->pdata[i];
-        if (all_known(p, n) || g_hash_table_contains(p->fused, n) || hn_plan_is_deferred(p, n))
+        if (all_known(p, n) || g_hash_table_contains(p->fused, n) || hn_plan_is_deferred(p, n) ||
+            hn_plan_is_late(p, n) || hn_plan_exchanges(p, n))
             continue;
         HnType *out0 = hn_node_out(n, 0) != NULL ? hn_types_get(p->types, hn_node_out(n, 0)) : NULL;
         gboolean view = (n->op->flags & HN_OP_VIEW) != 0 && out0 != NULL && hn_type_is_fixed(out0, NULL) &&
                         out0->dtype != HN_STRING;
         const GPtrArray *group = g_hash_table_lookup(p->groups, n);
         if (group != NULL && n != group->pdata[group->len - 1])
-            continue;
-        gboolean done = FALSE;
-        if (!view && !hn_plan_add_qdq(p, n, group, &done, error))
-            return FALSE;
-        if (done)
             continue;
         if (view            ? !hn_plan_add_view(p, n, error)
             : group != NULL ? !hn_plan_add_group(p, group, error)
@@ -368,7 +357,6 @@ static gboolean plan_build(HnPlan *p, GError **error)
         ok = lower(p, live, error);
     }
     if (ok) {
-        hn_plan_find_wants(p);
         hn_plan_find_groups(p);
         ok = add_steps(p, error) && add_ends(p, error) && hn_plan_charge(p, error);
         hn_lowered_settle(p->low);

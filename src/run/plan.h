@@ -101,18 +101,14 @@ struct HnPlan {
     GPtrArray *steps;     /* HnStep *, owned */
     GHashTable *copies;   /* HnSlot * -> GPtrArray * of HnSlot *: what reorders make of it */
     GHashTable *fused;    /* HnNode * that are computed along with an earlier one */
-    GHashTable *groups;  /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
-    gboolean bytes;      /* numbers may be held as bytes (qdq_fusion.c); by HnValue *: */
-    GHashTable *wants;   /* HnRequantize: how all readers quantize it */
-    GHashTable *held;    /* HnQdqValue: what its slot's bytes stand for */
-    GHashTable *numbers; /* HnSlot: the same as f32 */
-    GPtrArray *owned;    /* parameters of steps, g_free */
-    GPtrArray *inputs;   /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
-    GPtrArray *aliases;  /* HnSlot *: views of memory that is elsewhere at each run */
-    GPtrArray *fresh;    /* HnSlot *: results that own their memory; of a sub-graph not always the same */
-    GPtrArray *results;  /* HnSlot * per graph output; last plan only */
-    GPtrArray *seen;     /* HnSlot * whose types choose the next plan */
-    GPtrArray *next;     /* HnPlan *, most recently used first */
+    GHashTable *groups; /* HnNode * -> GPtrArray * of HnNode *, in order: computed in one step where the last stands */
+    gboolean integers;  /* the backend computes with them: deferred.c */
+    GPtrArray *inputs;  /* HnSlot * of the exec's inputs, NULL where unused; first plan only */
+    GPtrArray *aliases; /* HnSlot *: views of memory that is elsewhere at each run */
+    GPtrArray *fresh;   /* HnSlot *: results that own their memory; of a sub-graph not always the same */
+    GPtrArray *results; /* HnSlot * per graph output; last plan only */
+    GPtrArray *seen;    /* HnSlot * whose types choose the next plan */
+    GPtrArray *next;    /* HnPlan *, most recently used first */
     HnArena arena[HN_PLACES];
     GArray *segments;       /* HnSegment, of a backend with memory of its own: all steps; else NULL */
     gsize objects, charged; /* bytes of steps, slots and types, about, and what the budget knows of them */
@@ -171,6 +167,10 @@ void hn_plan_note_copy(HnPlan *p, const HnStep *s);
 /* At the plan's end, which owns it from now on. */
 void hn_plan_append(HnPlan *p, HnStep *s);
 gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error);
+/* n is a table that makes numbers of bytes: its step comes when one is planned that reads them (hn_plan_slot()). */
+gboolean hn_plan_is_late(const HnPlan *p, const HnNode *n);
+/* n is a table from bytes to bytes, which the step that makes the former applies at once from now on. */
+gboolean hn_plan_exchanges(HnPlan *p, const HnNode *n);
 void hn_step_free(gpointer step);
 
 /* --- widen.c: halves held in f32 */
@@ -187,22 +187,6 @@ void hn_plan_widen_result(HnSlot *s);
 void hn_plan_drop_wide(HnPlan *p);
 /* The same at once for those that only this step takes, so that the next ones can have their memory. */
 void hn_plan_drop_packed(HnPlan *p, const HnStep *step);
-
-/* --- qdq_fusion.c: numbers held as bytes */
-
-typedef struct HnQdqValue HnQdqValue;
-/* The backend can do with bytes. */
-gboolean hn_plan_fuses_qdq(const HnBackend *b);
-/* Fills in p->wants. */
-void hn_plan_find_wants(HnPlan *p);
-/* NULL: v's slot holds what its type says. */
-const HnQdqValue *hn_plan_quantized_as(const HnPlan *p, const HnValue *v);
-/* The slot with v's numbers as its type says, of `slot`, which may hold them as bytes. */
-HnSlot *hn_plan_numbers(HnPlan *p, const HnValue *v, HnSlot *slot, GError **error);
-/* What can be done on bytes for node n, the last one of `group` (NULL: it has none). *done: nothing else is to do. */
-gboolean hn_plan_add_qdq(HnPlan *p, HnNode *n, const GPtrArray *group, gboolean *done, GError **error);
-/* An operator that moves x's elements to v, whose slot is `out`: TRUE where these are bytes from now on. */
-gboolean hn_plan_quantized_through(HnPlan *p, const HnOp *op, const HnValue *x, const HnValue *v, HnSlot *out);
 
 /* --- deferred.c: constants that are many bytes made of few */
 

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "op/ops.h"
 #include "run/plan.h"
 
 /* Of a value: more than any process can address, so that what kernels reckon with its sizes stays in range. */
@@ -37,9 +38,19 @@ void hn_slot_free(gpointer data)
     g_free(s);
 }
 
+/* The result of the model that v is, or that stands for what v's node does. */
+static const HnValue *called_after(const HnPlan *p, const HnValue *v)
+{
+    const HnValue *origin = hn_lowered_origin(p->low, v);
+    const HnNode *n = origin == v && v != NULL && p->low != NULL ? v->producer : NULL;
+    const HnNode *m = n != NULL && n->op != &hn_op_bytetable ? hn_lowered_node(p->low, n) : n;
+    const HnValue *result = m != n ? hn_node_out(m, (int)v->producer_out) : NULL;
+    return result != NULL ? result : origin;
+}
+
 void hn_slot_set_value(const HnPlan *p, HnSlot *s, const HnValue *v)
 {
-    s->value = hn_lowered_origin(p->low, v);
+    s->value = called_after(p, v);
     s->lowered = v;
 }
 
@@ -93,12 +104,16 @@ void hn_plan_set_slot(HnPlan *p, const HnValue *v, HnSlot *s)
     g_hash_table_insert(p->by_value, (gpointer)hn_lowered_origin(p->low, v), s);
 }
 
-/* The slot to read v from. A constant gets one on its first use. */
+static HnSlot *late_slot(HnPlan *p, HnNode *n, GError **error);
+
+/* The slot to read v from. A constant, and numbers that a table makes, get one on their first use. */
 HnSlot *hn_plan_slot(HnPlan *p, const HnValue *v, GError **error)
 {
     HnSlot *s = hn_plan_find_slot(p, v);
     if (s != NULL)
         return s;
+    if (v->producer != NULL && hn_plan_is_late(p, v->producer))
+        return late_slot(p, v->producer, error);
     HnTensor *t = hn_types_value(hn_plan_types(p, v), v), *origin = NULL;
     GError *failure = NULL;
     t = t != NULL ? hn_tensor_ref(t) : hn_plan_deferred(p, v, &origin, &failure);
@@ -323,6 +338,14 @@ static gboolean same_type(const HnPlan *p, const HnValue *a, const HnValue *b)
            hn_type_equal(x, y);
 }
 
+/* A step makes w, or a table does of what one makes. */
+static gboolean is_there(const HnPlan *p, const HnValue *w)
+{
+    if (w->producer != NULL && hn_plan_is_late(p, w->producer))
+        w = hn_node_in(w->producer, 0);
+    return hn_plan_find_slot(p, w) != NULL;
+}
+
 /* u takes v as exactly one input, at *at; its others are constants or values of v's type that are there already. */
 static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, int *at)
 {
@@ -339,8 +362,7 @@ static gboolean can_follow(const HnPlan *p, const HnNode *u, const HnValue *v, i
             if (*at >= 0)
                 return FALSE;
             *at = (int)i;
-        } else if (w != NULL && hn_types_value(p->types, w) == NULL &&
-                   (hn_plan_find_slot(p, w) == NULL || !same_type(p, w, v))) {
+        } else if (w != NULL && hn_types_value(p->types, w) == NULL && (!is_there(p, w) || !same_type(p, w, v))) {
             return FALSE;
         }
     }
@@ -387,7 +409,6 @@ static int chain_behind(const HnPlan *p, const HnNode *n, HnStep *s)
 static HnSlot *operand(HnPlan *p, const HnValue *v, gboolean wide, GError **error)
 {
     HnSlot *s = hn_plan_slot(p, v, error);
-    s = s != NULL ? hn_plan_numbers(p, v, s, error) : NULL;
     return s != NULL ? hn_plan_held(p, s, wide, error) : NULL;
 }
 
@@ -529,13 +550,75 @@ gboolean hn_plan_add_view(HnPlan *p, HnNode *n, GError **error)
     const HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
     HnSlot *from = hn_plan_slot(p, x, error);
     HnSlot *s = from != NULL ? hn_plan_result_slot(p, v, hn_types_get(p->types, v), error) : NULL;
-    if (s == NULL || (!hn_plan_quantized_through(p, n->op, x, v, s) && !(from = hn_plan_numbers(p, x, from, error))) ||
-        (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
+    if (s == NULL || (from = hn_plan_in_layout(p, from, NULL, error)) == NULL)
         return FALSE;
     if (from->half != HN_UNDEFINED)
         hn_plan_widen_result(s);
     from->read = TRUE;
     s->root = hn_slot_root(from);
     s->where = from->where;
+    return TRUE;
+}
+
+/* --- tables of bytes */
+
+gboolean hn_plan_is_late(const HnPlan *p, const HnNode *n)
+{
+    const HnValue *v = hn_node_out(n, 0);
+    const HnType *t = n->op == &hn_op_bytetable && !v->is_output ? hn_types_get(hn_plan_types(p, v), v) : NULL;
+    return t != NULL && t->dtype == HN_F32;
+}
+
+/* A step of the planner's own. */
+static HnSlot *late_slot(HnPlan *p, HnNode *n, GError **error)
+{
+    HnSlot *from = hn_plan_slot(p, hn_node_in(n, 0), error);
+    HnSlot *table = from != NULL ? hn_plan_slot(p, hn_node_in(n, 1), error) : NULL;
+    if (table == NULL)
+        return NULL;
+    HnStep *s = hn_step_new(p, NULL, 2, 0, 1);
+    HnSlot *to = hn_plan_new_slot(p);
+    to->tensor = hn_tensor_new_borrowed(HN_F32, from->tensor->ndim, from->tensor->dims, NULL);
+    s->op = n->op;
+    s->in[0].slot = from;
+    s->in[1].slot = table;
+    s->out[0].slot = to;
+    s->refusals = g_ptr_array_new();
+    s->kernel = hn_plan_ask_kernels(p, s);
+    if (s->kernel == NULL) { /* of a backend without it */
+        hn_step_free(s);
+        return hn_plan_add_step(p, n, error) ? hn_plan_find_slot(p, hn_node_out(n, 0)) : NULL;
+    }
+    hn_plan_set_slot(p, hn_node_out(n, 0), to);
+    return hn_plan_finish_step(p, s, s->kernel->prepare(s, error), error) ? to : NULL;
+}
+
+/* The step that makes the slot's elements alone. */
+static HnStep *maker_of(const HnPlan *p, const HnSlot *slot)
+{
+    for (guint i = p->steps->len; i-- > 0;) {
+        HnStep *s = p->steps->pdata[i];
+        if (s->n_out == 1 && s->out[0].slot == slot)
+            return s;
+    }
+    return NULL;
+}
+
+gboolean hn_plan_exchanges(HnPlan *p, const HnNode *n)
+{
+    const HnValue *x = hn_node_in(n, 0), *v = hn_node_out(n, 0);
+    if (n->op != &hn_op_bytetable || x->is_output || x->users->len != 1)
+        return FALSE;
+    const HnTensor *table = hn_types_value(p->types, hn_node_in(n, 1));
+    HnSlot *slot = hn_plan_find_slot(p, x);
+    HnStep *maker = slot != NULL ? maker_of(p, slot) : NULL;
+    if (table == NULL || maker == NULL || maker->kernel == NULL || !maker->kernel->exchanges || maker->table != NULL)
+        return FALSE;
+    maker->table = g_memdup2(table->data, table->bytes);
+    HnTensor *t = hn_tensor_new_borrowed(table->dtype, slot->tensor->ndim, slot->tensor->dims, NULL);
+    hn_tensor_unref(slot->tensor);
+    slot->tensor = t;
+    hn_slot_set_value(p, slot, v);
+    hn_plan_set_slot(p, v, slot);
     return TRUE;
 }

@@ -267,7 +267,7 @@ def check_only():
 
 # what may be asked of a node by its operator's name, in the layers that know operators best; others ask the record
 ASKS_BY_NAME = ("src/op/", "src/pass/", "src/lower/", "src/cpu/", "src/cuda/")
-MOST_BY_NAME = 19
+MOST_BY_NAME = 10
 MOST_BY_NAME_IN_KERNELS = 32  # of a backend
 
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cpu/core/cpu_backend.h"
-#include "cpu/int8/int8_conv.h"
 #include "cpu/core/strided_copy.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/half_rows.h"
@@ -377,4 +376,4 @@ static const HnKernel convert = {
     .name = "cpu.convert", .reject = convert_reject, .prepare = convert_prepare, .run = convert_run
 };
 
-const HnKernel *const hn_cpu_reorders[] = { &hn_cpu_int8_numbers, &swap, &convert, &reorder, NULL };
+const HnKernel *const hn_cpu_reorders[] = { &swap, &convert, &reorder, NULL };

@@ -1,7 +1,6 @@
 /*
  * ByteTable: bytes in whatever order they lie.
  */
-#include "cpu/int8/int8_conv.h"
 #include "cpu/int8/int8_lut.h"
 #include "cpu/core/cpu_kernel.h"
 #include "cpu/core/cpu_level.h"
@@ -10,6 +9,8 @@ static const char *table_reject(const HnStep *s)
 {
     if (!s->in[1].slot->constant)
         return "a table that is known only at run time";
+    if (s->out[0].slot->tensor->dtype == HN_F32)
+        return "numbers";
     return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
 }
 
@@ -72,8 +73,6 @@ static const HnKernel byte_table = {
     .pitched = TRUE,
 };
 
-const HnKernel *const hn_cpu_bytetable[] = { &byte_table, NULL };
-
 /* --- bytes as numbers ----------------------------------------------------------------------------------------------
  */
 
@@ -87,7 +86,9 @@ typedef struct {
 
 static const char *numbers_reject(const HnStep *s)
 {
-    return s->n_in == 2 ? NULL : "no bytes with a table";
+    if (!s->in[1].slot->constant)
+        return "a table that is known only at run time";
+    return s->out[0].slot->tensor->dtype == HN_F32 ? NULL : "bytes";
 }
 
 static int byte_number(gboolean is_signed, int byte)
@@ -184,7 +185,7 @@ static gboolean numbers_run(HnStep *s, GError **error)
     return TRUE;
 }
 
-const HnKernel hn_cpu_int8_numbers = {
+static const HnKernel byte_numbers = {
     .name = "cpu.int8_numbers",
     .reject = numbers_reject,
     .prepare = numbers_prepare,
@@ -192,3 +193,5 @@ const HnKernel hn_cpu_int8_numbers = {
     .release = hn_cpu_release,
     .pitched = TRUE,
 };
+
+const HnKernel *const hn_cpu_bytetable[] = { &byte_table, &byte_numbers, NULL };

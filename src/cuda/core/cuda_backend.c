@@ -262,7 +262,6 @@ static gboolean cuda_layout_equal(const HnLayout *a, const HnLayout *b)
         .stream_new = cuda_stream_new,     \
         .stream_free = cuda_stream_free,   \
         .kernels = cuda_kernels,           \
-        .reorders = hn_cuda_reorders,      \
         .group = &hn_cuda_group,           \
         .group_takes = hn_element_takes,   \
         .layout_equal = cuda_layout_equal, \

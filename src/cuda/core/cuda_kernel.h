@@ -26,8 +26,6 @@ G_BEGIN_DECLS
 
 #define HN_CUDA_WARP 32
 
-extern const HnKernel *const hn_cuda_reorders[];
-
 static inline const HnTensor *hn_cuda_in(const HnStep *s, int i)
 {
     return hn_step_in(s, i);

@@ -271,6 +271,8 @@ typedef struct {
 
 static const char *table_reject(const HnStep *s)
 {
+    if (s->out[0].slot->tensor->dtype == HN_F32)
+        return "numbers";
     return s->out[0].slot->tensor->n == 0 ? "nothing to compute" : NULL;
 }
 
@@ -286,6 +288,11 @@ static gboolean prepare(HnStep *s, const char *name, GError **error)
 static gboolean table_prepare(HnStep *s, GError **error)
 {
     return prepare(s, "int8_table", error);
+}
+
+static const char *numbers_reject(const HnStep *s)
+{
+    return s->out[0].slot->tensor->dtype == HN_F32 ? NULL : "bytes";
 }
 
 static gboolean numbers_prepare(HnStep *s, GError **error)
@@ -314,15 +321,12 @@ static const HnKernel byte_table = {
     .inplace = TRUE,
 };
 
-const HnKernel *const hn_cuda_bytetable[] = { &byte_table, NULL };
-
-/* The planner asks for no other layout than the plain one, and of types keeps each as it is: bytes as numbers are all
- * that is left. */
-static const HnKernel numbers = {
+static const HnKernel byte_numbers = {
     .name = "cuda.int8_numbers",
+    .reject = numbers_reject,
     .prepare = numbers_prepare,
     .run = table_run,
     .release = hn_cuda_release,
 };
 
-const HnKernel *const hn_cuda_reorders[] = { &numbers, NULL };
+const HnKernel *const hn_cuda_bytetable[] = { &byte_table, &byte_numbers, NULL };
