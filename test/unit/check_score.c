@@ -341,7 +341,7 @@ static const Case cases[] = {
       HN_OUTPUT_SCORES,
       "%y = Identity(%x)",
       { "%y = Mul(%x, p:f32={0.995})" },
-      { "%y = Mul(%x, p:f32={0.85})", "%n = IsNaN(%x)\n%y = Where(%n, p:f32={0}, %x)",
+      { "%y = Mul(%x, p:f32={0.97})", "%n = IsNaN(%x)\n%y = Where(%n, p:f32={0}, %x)",
         "%n = Greater(%x, t:f32={0.5})\n%y = Where(%n, p:f32={nan}, %x)" } },
     { "truth values that are rare",
       "f32[1,1,32,32]",
