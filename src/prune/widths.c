@@ -37,6 +37,23 @@ static gboolean is_matrix(const HnTensor *t)
     return axes > 1;
 }
 
+/* The node that a member's weight costs time and operations in: behind those that only make other numbers of it, such
+ * as DequantizeLinear, the product that reads them. */
+static const char *payer_of(const HnPruneMap *map, const HnChannelMember *f)
+{
+    const HnValue *v = hn_graph_find(map->model->graph, f->node);
+    while (v->users->len == 1 && !v->is_output) {
+        const HnNode *n = v->producer;
+        gboolean fixed = TRUE;
+        for (guint i = 0; i < n->in->len && fixed; i++)
+            fixed = hn_node_in(n, (int)i) == NULL || hn_node_in(n, (int)i)->weight != NULL;
+        if (!fixed)
+            break;
+        v = hn_node_result(v->users->pdata[0]);
+    }
+    return v->name;
+}
+
 /* Those of matrices: vectors are added, or multiply, which costs little. */
 static GPtrArray *others_of(const HnPruneMap *map)
 {
@@ -48,9 +65,10 @@ static GPtrArray *others_of(const HnPruneMap *map)
         HnPruneOther *o = others->len > 0 ? others->pdata[others->len - 1] : NULL;
         if (!is_matrix(t) || is_layer(map, f->node))
             continue;
-        if (o == NULL || strcmp(o->node, f->node) != 0) {
+        const char *node = payer_of(map, f);
+        if (o == NULL || strcmp(o->node, node) != 0) {
             o = g_new0(HnPruneOther, 1);
-            o->node = f->node;
+            o->node = node;
             o->members = g_array_new(FALSE, FALSE, sizeof(int));
             g_ptr_array_add(others, o);
         }
