@@ -7,7 +7,6 @@
 #include "hone_bench.h"
 #include "perf/ticks.h"
 
-#define FREE_PART 0.8 /* of the memory that is free, with --batch auto */
 #define MOST_SAMPLES (1 << 20)
 #define STEP_NS 1000000000 /* sizes whose steps take longer are not timed while the largest is looked for */
 #define PHASE_RUNS 5       /* steps that are timed phase by phase, of which the median counts */
@@ -160,6 +159,7 @@ typedef struct {
     Point *point;
     gint64 most;      /* samples that there are */
     guint64 step_ns;  /* of the size that was tried last; 0: it was only planned */
+    gint64 tried;     /* the largest of which steps were made */
     gboolean slow;    /* larger ones are only planned, ... */
     gboolean confirm; /* ... but for this one */
 } BatchSearch;
@@ -186,9 +186,10 @@ static gboolean try_steps(BatchSearch *q, Subject *s, GError **error)
     return TRUE;
 }
 
-/* FALSE without an error: a step of that many samples does not fit. */
-static gboolean batch_fits(BatchSearch *q, gint64 batch, GError **error)
+/* HnToolFitsFn */
+static gboolean batch_fits(gpointer data, gint64 batch, GError **error)
 {
+    BatchSearch *q = data;
     Subject s;
     GError *cause = NULL;
     q->point->batch = batch;
@@ -202,6 +203,7 @@ static gboolean batch_fits(BatchSearch *q, gint64 batch, GError **error)
         ok = try_steps(q, &s, &cause);
     if (ok)
         tell_batch(q, &s);
+    q->tried = ok && q->step_ns > 0 ? MAX(q->tried, batch) : q->tried;
     subject_clear(&s);
     if (g_error_matches(cause, HN_ERROR, HN_ERROR_BUDGET))
         g_clear_error(&cause);
@@ -210,39 +212,14 @@ static gboolean batch_fits(BatchSearch *q, gint64 batch, GError **error)
     return ok;
 }
 
-/* Doubling until it is too much, then halving what is between, twice. 0: error, or not even one sample fits. *tried: a
- * step of it was made. */
-static gint64 largest_batch(BatchSearch *q, gboolean *tried, GError **error)
-{
-    gint64 good = 0, bad = 0;
-    for (gint64 n = 1; n > good && n != bad && !hn_progress_stop(&q->b->ctx->progress, error);) {
-        GError *cause = NULL;
-        if (batch_fits(q, n, &cause)) {
-            good = n;
-            *tried = q->step_ns > 0;
-        } else {
-            bad = n;
-        }
-        if (cause) {
-            g_propagate_error(error, cause);
-            return 0;
-        }
-        if (bad > 0 && (bad - good) * 4 <= bad)
-            break;
-        n = bad > 0 ? good + (bad - good) / 2 : MIN(2 * good, q->most);
-    }
-    return good;
-}
-
 gboolean bench_batch_of_training(Bench *b, Point *point, GError **error)
 {
     BatchSearch q = { .b = b, .point = point, .most = MOST_SAMPLES };
     GError *cause = NULL;
-    const guint64 limit = b->ctx->common.mem_limit;
-    point->step_limit = limit > 0 ? limit : (gsize)((double)hn_mem_available() * FREE_PART);
+    point->step_limit = hn_tool_step_limit(b->ctx);
     point->searching = TRUE;
-    gboolean tried = !b->backend->computes;
-    gint64 n = largest_batch(&q, &tried, &cause);
+    gint64 n = hn_tool_largest_batch(b->ctx, &q.most, batch_fits, &q, &cause);
+    gboolean tried = !b->backend->computes || q.tried == n;
     for (q.confirm = TRUE; n > 0 && !tried && !cause && !(tried = batch_fits(&q, n, &cause));)
         n /= 2;
     point->searching = FALSE;

@@ -157,8 +157,9 @@ static void trial_clear(Trial *t)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Trial, trial_clear)
 
-static gboolean trial_open(const Distill *q, Trial *t, GError **error)
+static gboolean trial_open(Distill *q, Trial *t, GError **error)
 {
+    q->parts = 0;
     if ((t->device = hn_device_new(q->backend, error)) == NULL ||
         (t->trainer = distill_trainer(q, t->device, distill_why_keep(q) != NULL, error)) == NULL)
         return FALSE;
@@ -213,19 +214,32 @@ static gboolean is_better(gpointer data, guint first, guint second)
     return score_of(a) < score_of(b) || (isfinite(a->judged.loss) && !isfinite(b->judged.loss));
 }
 
-/* Some steps tell how long the others take. */
-static gboolean forecast(Distill *q, int64_t choosing, int64_t learning, GError **error)
+/* Of a step of candidate i. */
+static gboolean time_candidate(Distill *q, guint i, double *seconds, GError **error)
 {
     g_auto(Trial) t = { 0 };
-    double step;
-    if (!trial_open(q, &t, error))
+    if (!take(q, i, error) || !trial_open(q, &t, error))
         return FALSE;
     const HnFeed feed = { t.trainer, q->batches, q->data, &q->targets, (HnType *const *)t.compared->pdata };
-    if (!distill_time_steps(q, &feed, &step, error))
-        return FALSE;
-    g_autofree char *a = hn_text_time(step * (double)choosing), *b = hn_text_time(step * (double)learning);
-    hn_context_note(q->ctx, 0, "to choose among %u students takes about %s, and %s that the chosen one learns",
-                    q->derived->all->len, a, b);
+    return distill_time_steps(q, &feed, seconds, error);
+}
+
+/* Some steps of each tell how long the others take. */
+static gboolean forecast(Distill *q, int64_t choosing, int64_t learning, GError **error)
+{
+    const guint n = q->derived->all->len;
+    double sum = 0, least = INFINITY, most = 0, step;
+    for (guint i = 0; i < n; i++) {
+        if (!time_candidate(q, i, &step, error))
+            return FALSE;
+        sum += step;
+        least = fmin(least, step);
+        most = fmax(most, step);
+    }
+    g_autofree char *a = hn_text_time(sum / n * (double)choosing), *b = hn_text_time(least * (double)learning),
+                    *c = hn_text_time(most * (double)learning);
+    hn_context_note(q->ctx, 0, "to choose among %u students takes about %s, and %s to %s that the chosen one learns", n,
+                    a, b, c);
     return TRUE;
 }
 

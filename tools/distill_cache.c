@@ -8,10 +8,10 @@
 
 static char *key_of(const Distill *q)
 {
-    g_autofree char *losses = hn_objectives_describe(q->objectives);
+    g_autofree char *values = hn_forward_describe(q->teacher);
     g_autofree char *text = g_strdup_printf(
-        "%s %s %s %" G_GINT64_FORMAT " %s %" G_GUINT64_FORMAT " %g %d", q->teacher_hash, q->data_hash, losses,
-        hn_data_count(q->data), q->p->val != NULL ? "val" : "", q->ctx->common.seed, q->p->val_part, q->p->batch);
+        "%s %s %s %" G_GINT64_FORMAT " %s %" G_GUINT64_FORMAT " %g %d", q->teacher_hash, q->data_hash, values,
+        hn_data_count(q->data), q->p->val != NULL ? "val" : "", q->ctx->common.seed, q->p->val_part, q->batch);
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 

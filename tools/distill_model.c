@@ -9,6 +9,7 @@
 #include "hone_distill.h"
 #include "train/init.h"
 #include "train/init_batch.h"
+#include "train/micro.h"
 #include "train/train_data.h"
 
 #define ON_GRID 0.3      /* times the usual rate: weights and scales that move a little move integers */
@@ -113,23 +114,6 @@ static gboolean split(Distill *q, GError **error)
     if (q->val == NULL)
         hn_context_warn(q->ctx, "no samples are held out: the student is judged by those that it learns from");
     return TRUE;
-}
-
-static gboolean open_batches(Distill *q, GError **error)
-{
-    const int64_t samples = hn_data_count(q->data);
-    const HnBatchesOptions o = { .batch = (int)MIN(q->p->batch, samples),
-                                 .threads = 1,
-                                 .shuffle = TRUE,
-                                 .seed = q->ctx->common.seed,
-                                 .augment = q->augment,
-                                 .budget = q->ctx->budget };
-    if (o.batch < q->p->batch)
-        hn_context_warn(q->ctx, "there are %d samples to learn from: a batch is all of them", o.batch);
-    if ((q->batches = hn_batches_new(q->data, &o, error)) == NULL ||
-        (q->sample = hn_batches_next(q->batches, NULL, error)) == NULL)
-        return FALSE;
-    return hn_batches_go(q->batches, (HnBatchPlace){ 0, 0 }, error);
 }
 
 /* --- new weights -------------------------------------------------------------------------------------------------- */
@@ -240,9 +224,20 @@ static gboolean open_teacher(Distill *q, GError **error)
 
 /* --- the trainer -------------------------------------------------------------------------------------------------- */
 
-HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_statistics, GError **error)
+/* Of distill_trainer(). */
+typedef struct {
+    Distill *q;
+    HnDevice *device;
+    gboolean keep_statistics;
+} Making;
+
+/* HnMicroOptions.make */
+static HnTrainer *make_trainer(int parts, gpointer data, GError **error)
 {
-    const guint64 limit = q->ctx->common.mem_limit, used = hn_budget_used(q->ctx->budget);
+    const Making *k = data;
+    const Distill *q = k->q;
+    const guint64 limit = q->step_limit > 0 ? q->step_limit : q->ctx->common.mem_limit,
+                  used = hn_budget_used(q->ctx->budget);
     g_autoptr(GPtrArray) types = hn_train_types(q->sample, error);
     HnModel *work = types != NULL ? distill_student(q, error) : NULL;
     if (work == NULL)
@@ -254,17 +249,45 @@ HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_sta
     const HnTrainerOptions o = { .objectives = q->objectives,
                                  .rule = q->rule,
                                  .trainable = trainable(q),
-                                 .keep_statistics = keep_statistics,
+                                 .keep_statistics = k->keep_statistics,
                                  .straight = q->p->straight,
                                  .in = (HnType *const *)types->pdata,
-                                 .micro = q->p->micro_batches,
+                                 .micro = parts,
                                  .threads = q->ctx->common.threads,
                                  .half = q->half,
                                  .seed = q->ctx->common.seed,
                                  .budget = q->ctx->budget,
                                  .checkpoint = TRUE,
                                  .limit = limit > used ? limit - used : MIN(limit, 1) };
-    return hn_trainer_new(work, device, &o, error);
+    return hn_trainer_new(work, k->device, &o, error);
+}
+
+/* HnMicroOptions.apart: losses that compare values inside the model are not looked at. */
+static gboolean are_apart(gpointer data)
+{
+    const Distill *q = ((const Making *)data)->q;
+    for (guint i = 0; i < q->objectives->len; i++) {
+        const char *name = ((const HnObjective *)q->objectives->pdata[i])->value;
+        const HnValue *v = name != NULL ? hn_graph_find(q->plain->graph, name) : NULL;
+        if (name != NULL && (v == NULL || !v->is_output))
+            return FALSE;
+    }
+    HnModel *work = distill_student(q, NULL);
+    return work != NULL && hn_micro_apart(work, q->backend, q->sample->in);
+}
+
+HnTrainer *distill_trainer(Distill *q, HnDevice *device, gboolean keep_statistics, GError **error)
+{
+    Making k = { q, device, keep_statistics };
+    const HnMicroOptions o = { .batch = q->sample->count,
+                               .fit = q->parts_asked == HN_TOOL_AUTO && q->ctx->common.mem_limit > 0,
+                               .make = make_trainer,
+                               .apart = are_apart,
+                               .data = &k,
+                               .whole = q->backend->memory != NULL };
+    if (q->parts_asked > 0 || q->any_batch) /* in small enough parts any batch fits */
+        q->parts = MAX(q->parts_asked, 1);
+    return q->parts > 0 ? make_trainer(q->parts, &k, error) : hn_micro_trainer(&o, &q->parts, error);
 }
 
 static void note_forecast(const Distill *q)
@@ -287,8 +310,7 @@ const char *distill_why_keep(const Distill *q)
         return NULL;
     if (hn_data_count(q->data) < FEW_SAMPLES)
         return "since there are less than 300 samples";
-    return q->sample->count / MAX(q->p->micro_batches, 1) < SMALL_BATCH ? "since a micro-batch has less than 8 samples"
-                                                                        : NULL;
+    return q->sample->count / MAX(q->parts, 1) < SMALL_BATCH ? "since a micro-batch has less than 8 samples" : NULL;
 }
 
 GPtrArray *distill_compared(const Distill *q, const HnTrainer *t)
@@ -301,10 +323,11 @@ GPtrArray *distill_compared(const Distill *q, const HnTrainer *t)
 
 static gboolean open_trainer(Distill *q, GError **error)
 {
-    const char *why = distill_why_keep(q);
-    if ((q->device = hn_device_new(q->backend, error)) == NULL ||
+    q->parts = 0;
+    if (!distill_find_batch(q, error) || (q->device = hn_device_new(q->backend, error)) == NULL ||
         (q->trainer = distill_trainer(q, q->device, FALSE, error)) == NULL)
         return FALSE;
+    const char *why = distill_why_keep(q);
     if (why != NULL && hn_trainer_statistics(q->trainer) > 0) {
         q->keep_statistics = TRUE;
         q->kept_why = why;
@@ -326,7 +349,7 @@ static HnJudgeOptions judge_options(const Distill *q)
     return (HnJudgeOptions){ .data = q->judged,
                              .targets = &q->judge_targets,
                              .forward = distill_forward(q),
-                             .batch = (int)MIN(q->p->batch, hn_data_count(q->judged)),
+                             .batch = (int)MIN(q->batch, hn_data_count(q->judged)),
                              .blind = q->p->no_labels,
                              .progress = &q->ctx->progress };
 }
@@ -352,7 +375,7 @@ gboolean distill_open(Distill *q, GError **error)
     if (q->p->list_trainable)
         return TRUE;
     if (!read_teacher_file(q, error) || (q->all = open_source(q, q->p->data, error)) == NULL || !split(q, error) ||
-        !open_batches(q, error))
+        !distill_open_batches(q, error))
         return FALSE;
     if (!take_hashes(q, error) || !distill_check_recipe(q, error))
         return FALSE;
@@ -404,5 +427,6 @@ void distill_clear(Distill *q)
     g_free(q->val_hash);
     g_free(q->teacher_hash);
     g_free(q->recipe_hash);
+    g_free(q->batch_text);
     distill_clear_replayed(q);
 }

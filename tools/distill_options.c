@@ -7,13 +7,12 @@
 #include "hone_distill.h"
 
 #define UNSAID (-1)
+#define BATCH 64
 #define EPOCHS 10
 #define EPOCHS_OF_PART 40 /* of a student that is made of its teacher */
 #define FROM_NEW 8.0      /* times the usual rate, where weights are new, or a part of another model's */
 
-const DistillParams distill_defaults = {
-    .clip = 1, .ema = NAN, .val_part = 0.1, .temperature = NAN, .epochs = UNSAID, .batch = 64
-};
+const DistillParams distill_defaults = { .clip = 1, .ema = NAN, .val_part = 0.1, .temperature = NAN, .epochs = UNSAID };
 
 const GOptionEntry distill_entries[] = {
     { "output", 'o', 0, G_OPTION_ARG_FILENAME, HN_FIELD(DistillParams, output),
@@ -66,9 +65,12 @@ const GOptionEntry distill_entries[] = {
       "labels are not looked at, where there are some", NULL },
     { "epochs", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, epochs),
       "times that all samples are seen (default: 10, with --student auto 40)", "N" },
-    { "batch", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, batch), "samples of a step (default: 64)", "N" },
-    { "micro-batches", 0, 0, G_OPTION_ARG_INT, HN_FIELD(DistillParams, micro_batches),
-      "a batch is computed in N parts, which takes less memory", "N" },
+    { "batch", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, batch),
+      "samples of a step; auto: as many as fit --mem-limit, or the memory that is free (default: 64)", "N" },
+    { "micro-batches", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, micro_batches),
+      "parts of a batch, one after the other, whose gradients are added; auto: as few as fit --mem-limit (default: so "
+      "many that one stays in the caches, where samples do not depend on each other)",
+      "N" },
     { "optimizer", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, optimizer),
       "adamw (default), sgd, lion, with numbers as in sgd:momentum=0.9", "NAME" },
     { "lr", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(DistillParams, lr),
@@ -187,8 +189,8 @@ static gboolean parse_init(Distill *q, GError **error)
 static gboolean parse_numbers(Distill *q, GError **error)
 {
     const DistillParams *p = q->p;
-    if (p->epochs < 1 || p->batch < 1 || p->micro_batches < 0 || p->patience < 0 || p->checkpoint_every < 0)
-        return hn_tool_usage(error, "a number of epochs, samples, parts and steps is positive");
+    if (p->epochs < 1 || p->patience < 0 || p->checkpoint_every < 0)
+        return hn_tool_usage(error, "a number of epochs and steps is positive");
     if (!(p->clip >= 0 && isfinite(p->clip)))
         return hn_tool_usage(error, "option '--clip' is a norm, or 0");
     if (!isnan(p->ema) && !(p->ema > 0 && p->ema < 1))
@@ -197,13 +199,28 @@ static gboolean parse_numbers(Distill *q, GError **error)
         return hn_tool_usage(error, "option '--val-part' is between 0 and 0.9");
     if (p->freeze_bn && p->train_bn)
         return hn_tool_usage(error, "'--freeze-bn' excludes '--train-bn'");
-    if (p->micro_batches > 1 && p->batch % p->micro_batches != 0)
-        return hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
     if (!hn_tool_train_precision(q->ctx, p->precision, &q->half, error))
         return FALSE;
     q->rule->clip = p->clip;
     q->rule->ema = isnan(p->ema) ? 0 : p->ema;
     return TRUE;
+}
+
+static gboolean parse_batch(Distill *q, GError **error)
+{
+    if (!hn_tool_parse_count("--batch", q->p->batch, &q->batch, error) ||
+        !hn_tool_parse_count("--micro-batches", q->p->micro_batches, &q->parts_asked, error))
+        return FALSE;
+    q->any_batch = q->batch == HN_TOOL_AUTO && q->recipe == NULL;
+    q->batch = q->batch > 0 ? q->batch : BATCH;
+    if (q->any_batch && q->p->tune > 0)
+        return hn_tool_usage(error, "'--tune' tries settings of one batch: '--batch' says which");
+    if (q->any_batch && q->parts_asked == HN_TOOL_AUTO)
+        return hn_tool_usage(error,
+                             "of '--batch' and '--micro-batches' one can be 'auto': in small enough parts any batch "
+                             "fits");
+    return q->any_batch || q->parts_asked <= 1 || q->batch % q->parts_asked == 0 ||
+           hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
 }
 
 static gboolean parse_files(const Distill *q, GError **error)
@@ -304,7 +321,7 @@ gboolean distill_parse(Distill *q, GError **error)
     const DistillParams *p = q->p;
     if (!parse_objectives(q, error) || !parse_init(q, error) || !parse_lr(q, error))
         return FALSE;
-    if (!parse_warmup(q, error) || !parse_numbers(q, error) || !parse_tune(q, error))
+    if (!parse_warmup(q, error) || !parse_numbers(q, error) || !parse_batch(q, error) || !parse_tune(q, error))
         return FALSE;
     return (p->augment == NULL || (q->augment = hn_augment_parse(p->augment, error)) != NULL) &&
            hn_tool_parse_external(p->external, &q->external, error);

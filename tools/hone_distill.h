@@ -13,6 +13,7 @@
 #include "train/lesson.h"
 #include "train/lr_range.h"
 #include "train/train_fit.h"
+#include "train_setup.h"
 #include "tune/halving.h"
 #include "tune/journal.h"
 
@@ -24,9 +25,9 @@
 typedef struct {
     char *output, *student, *teacher, *data, *val, *loss, *optimizer, *lr, *schedule, *warmup, *freeze, *train,
         *augment, *init, *checkpoint, *resume, *external, *kd, *cache, *log, *plot, *replay, *pair, *precision,
-        *time_budget, *journal;
+        *time_budget, *journal, *batch, *micro_batches;
     double clip, ema, val_part, temperature;
-    int epochs, tune, batch, micro_batches, patience, checkpoint_every;
+    int epochs, tune, patience, checkpoint_every;
     gboolean freeze_bn, train_bn, straight, no_labels, no_cache, last, force, list_trainable;
     char **input;
     HnToolDataParams from;
@@ -74,6 +75,11 @@ typedef struct {
     char *folder;             /* where its weights in other files are */
     HnModel *plain;           /* the student, whose inputs the data are for; becomes what is written */
     GPtrArray *inputs;        /* HnValue * of it */
+    int batch, parts;         /* samples of a step, and into how many parts they are cut; 0: not known yet */
+    int parts_asked;          /* 0: not; HN_TOOL_AUTO: as few as fit */
+    gboolean any_batch;       /* --batch auto ... */
+    char *batch_text;         /* ... found that; NULL: nothing so far */
+    gsize step_limit;         /* bytes that a step may take; 0: what --mem-limit leaves */
     HnData *all, *data, *val; /* as it was opened; what is trained with; what is validated with, NULL: nothing */
     HnData *judged;           /* what the student is judged by at the end: val, or some of data */
     HnSample *sample;         /* the first batch */
@@ -115,7 +121,8 @@ gboolean distill_parse(Distill *q, GError **error);
 HnModel *distill_student(const Distill *q, GError **error); /* anew, with new weights where these are asked for */
 HnForwardOptions distill_forward(const Distill *q);
 gboolean distill_open(Distill *q, GError **error);
-HnTrainer *distill_trainer(const Distill *q, HnDevice *device, gboolean keep_statistics, GError **error);
+/* q->parts are found where they are not known. */
+HnTrainer *distill_trainer(Distill *q, HnDevice *device, gboolean keep_statistics, GError **error);
 /* Of each objective the type of what it compares in a batch: HnType *. */
 GPtrArray *distill_compared(const Distill *q, const HnTrainer *t);
 /* Why normalizations keep their moments; NULL: they do not. */
@@ -130,6 +137,11 @@ double distill_choosing(const Distill *q);                   /* how long that ta
 void distill_report_auto(const Distill *q, HnReport *report);
 void distill_record_auto(const Distill *q, JsonObject *recipe);
 void distill_auto_free(DistillAuto *a);
+
+/* distill_batch.c */
+gboolean distill_open_batches(Distill *q, GError **error); /* of q->batch samples */
+gboolean distill_find_batch(Distill *q,
+                            GError **error); /* --batch auto, else nothing: the largest of which a step fits */
 
 /* distill_train.c */
 gboolean distill_train(Distill *q, GError **error);

@@ -7,6 +7,7 @@
 #include "train/micro.h"
 
 #define MAX_SEGMENTS 100000 /* of --checkpoint */
+#define FREE_PART 0.8       /* of the memory that is free, with --batch auto */
 
 struct HnToolTraining {
     HnContext *ctx;
@@ -21,14 +22,11 @@ struct HnToolTraining {
     gsize limit;      /* of a step; 0: any */
 };
 
-#define AUTO (-1)
-
-/* n: AUTO, or 0 where the option is not given. */
-static gboolean parse_count(const char *option, const char *text, int *n, GError **error)
+gboolean hn_tool_parse_count(const char *option, const char *text, int *n, GError **error)
 {
     gint64 count = 0;
-    *n = g_strcmp0(text, "auto") == 0 ? AUTO : 0;
-    if (text == NULL || *n == AUTO)
+    *n = g_strcmp0(text, "auto") == 0 ? HN_TOOL_AUTO : 0;
+    if (text == NULL || *n == HN_TOOL_AUTO)
         return TRUE;
     if (!hn_parse_int(text, 1, G_MAXINT32, &count, error)) {
         g_prefix_error(error, "option '%s': ", option);
@@ -63,11 +61,38 @@ gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
                                     "'--freeze-bn' and '--checkpoint' need '--train'");
     if (p->checkpoint && !parse_checkpoint(p->checkpoint, &segments, error))
         return FALSE;
-    if (!parse_count("--batch", p->batch, &n, error) || !parse_count("--micro-batches", p->micro_batches, &n, error))
+    if (!hn_tool_parse_count("--batch", p->batch, &n, error) ||
+        !hn_tool_parse_count("--micro-batches", p->micro_batches, &n, error))
         return FALSE;
-    return n != AUTO || !hn_tool_train_any_batch(p) ||
+    return n != HN_TOOL_AUTO || !hn_tool_train_any_batch(p) ||
            hn_tool_usage(error,
                          "of '--batch' and '--micro-batches' one can be 'auto': in small enough parts any batch fits");
+}
+
+gint64 hn_tool_largest_batch(const HnContext *ctx, const gint64 *most, HnToolFitsFn fits, gpointer data, GError **error)
+{
+    gint64 good = 0, bad = 0;
+    for (gint64 n = 1; n > good && n != bad && !hn_progress_stop(&ctx->progress, error);) {
+        GError *cause = NULL;
+        if (fits(data, n, &cause))
+            good = n;
+        else
+            bad = n;
+        if (cause) {
+            g_propagate_error(error, cause);
+            return 0;
+        }
+        if (bad > 0 && (bad - good) * 4 <= bad)
+            break;
+        n = bad > 0 ? good + (bad - good) / 2 : MIN(2 * good, *most);
+    }
+    return good;
+}
+
+gsize hn_tool_step_limit(const HnContext *ctx)
+{
+    const guint64 limit = ctx->common.mem_limit;
+    return limit > 0 ? limit : (gsize)((double)hn_mem_available() * FREE_PART);
 }
 
 gboolean hn_tool_train_any_batch(const HnToolTrainParams *p)
@@ -111,7 +136,7 @@ HnToolTraining *hn_tool_training_new(HnContext *ctx, const HnToolTrainParams *p,
                            .sets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_sample_free),
                            .targets = g_ptr_array_new_with_free_func((GDestroyNotify)hn_tensor_unref),
                            .limit = ctx->common.mem_limit };
-    if (parse_count("--batch", p->batch, &t->batch, error) &&
+    if (hn_tool_parse_count("--batch", p->batch, &t->batch, error) &&
         (t->objectives = hn_objectives_parse(hn_tool_training_loss(t), error)) != NULL &&
         (t->rule = hn_update_rule_parse(hn_tool_training_optimizer(t), error)) != NULL)
         return t;
@@ -274,10 +299,10 @@ HnTrainer *hn_tool_trainer_new(HnToolTraining *t, HnToolReadFn read, gpointer da
 {
     Making m = { t, read, data, backend, threads, half };
     int asked = 0;
-    if (t->parts == 0 && !parse_count("--micro-batches", t->p->micro_batches, &asked, error))
+    if (t->parts == 0 && !hn_tool_parse_count("--micro-batches", t->p->micro_batches, &asked, error))
         return NULL;
     const HnMicroOptions o = { .batch = samples_of(t),
-                               .fit = asked == AUTO && t->limit > 0,
+                               .fit = asked == HN_TOOL_AUTO && t->limit > 0,
                                .make = make_trainer,
                                .apart = are_apart,
                                .data = &m,

@@ -73,6 +73,19 @@ typedef struct {
             "--train: normalizations keep the moments that the file holds", NULL                                         \
     }
 
+#define HN_TOOL_AUTO (-1)
+/* Of --batch and --micro-batches: a number, "auto" (HN_TOOL_AUTO), or NULL (0). */
+gboolean hn_tool_parse_count(const char *option, const char *text, int *n, GError **error);
+
+/* A step of so many samples fits; FALSE without an error: it does not. */
+typedef gboolean (*HnToolFitsFn)(gpointer data, gint64 batch, GError **error);
+/* The largest batch up to *most, which `fits` may lower: doubled until it is too much, then what is between is halved,
+ * twice. 0: error, or not even one sample fits. */
+gint64 hn_tool_largest_batch(const HnContext *ctx, const gint64 *most, HnToolFitsFn fits, gpointer data,
+                             GError **error);
+/* Bytes that a step with --batch auto may take. */
+gsize hn_tool_step_limit(const HnContext *ctx);
+
 /* USAGE: some of them without --train. */
 gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error);
 

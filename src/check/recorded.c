@@ -126,7 +126,9 @@ static gboolean read_option(const HnRecorded *r, const GOptionEntry *e, JsonNode
     case G_OPTION_ARG_STRING:
         if (text != NULL)
             G_STRUCT_MEMBER(char *, p, at) = g_strdup(names_program(r, e->long_name, text) ? PROGRAM : text);
-        return text != NULL;
+        else if (whole(n, G_MAXINT, &x)) /* a number in older recipes */
+            G_STRUCT_MEMBER(char *, p, at) = g_strdup_printf("%" G_GINT64_FORMAT, x);
+        return G_STRUCT_MEMBER(char *, p, at) != NULL;
     case G_OPTION_ARG_STRING_ARRAY:
         return read_texts(n, &G_STRUCT_MEMBER(char **, p, at));
     default:

@@ -1,6 +1,7 @@
 /*
  * hone.RowLookup for the product of a one-hot matrix, compared and cast, with constant rows, which may be integers that
- * are still to be unpacked.
+ * are still to be unpacked. Of rows that are trained it is a Gather, which has a gradient: of the table with a row of
+ * zeros behind it, for places outside.
  */
 #include <math.h>
 
@@ -50,6 +51,30 @@ static gboolean is_finite(const HnRewrite *r, const HnValue *v)
     return t != NULL && all_below(t, (double)G_MAXFLOAT);
 }
 
+/* Place x of a table of so many rows, without its last axis, and behind them where there is no such row. */
+static HnValue *place_in(HnRewrite *r, HnNode *n, HnValue *x, int64_t rows)
+{
+    HnValue *last = hn_rw_weight_ints(r, n->graph, "last", (int64_t[]){ -1 }, 1);
+    HnValue *none = hn_pattern_scalar(r, n->graph, "none", x, (double)rows),
+            *zero = hn_pattern_scalar(r, n->graph, "zero", x, 0);
+    HnValue *at = hn_rw_out(r, hn_rw_add(r, n, "Squeeze", HN_INS(x, last)), "at");
+    HnValue *lo = hn_rw_out(r, hn_rw_add(r, n, "GreaterOrEqual", HN_INS(at, zero)), "lo");
+    HnValue *hi = hn_rw_out(r, hn_rw_add(r, n, "Less", HN_INS(at, none)), "hi");
+    HnValue *in = hn_rw_out(r, hn_rw_add(r, n, "And", HN_INS(lo, hi)), "in");
+    return hn_rw_out(r, hn_rw_add(r, n, "Where", HN_INS(in, at, none)), "place");
+}
+
+static gboolean look_up_trained(HnRewrite *r, HnNode *n, HnValue *rows, HnValue *x, const int64_t *table)
+{
+    const int64_t dims[] = { 1, table[1] };
+    if (!hn_rw_can(n->graph, &hn_op_greaterorequal, 16) || !hn_rw_go(r, n))
+        return FALSE;
+    HnValue *zeros = hn_rw_weight(r, n->graph, "zeros", hn_tensor_new(HN_F32, 2, dims, hn_rw_budget(r), NULL));
+    HnNode *all = hn_rw_add(r, n, "Concat", HN_INS(rows, zeros));
+    hn_node_set_int(all, "axis", 0);
+    return hn_rw_take(r, hn_rw_add(r, n, "Gather", HN_INS(hn_rw_out(r, all, "table"), place_in(r, n, x, table[0]))), n);
+}
+
 static gboolean row_lookup(HnRewrite *r, HnNode *n)
 {
     int64_t table[HN_MAX_RANK], dims[HN_MAX_RANK];
@@ -69,6 +94,8 @@ static gboolean row_lookup(HnRewrite *r, HnNode *n)
     if (!hn_dtype_in(hn_rw_dtype(r, x), HN_BIT(HN_I32) | HN_BIT(HN_I64)) || rank < 1 || !hn_rw_fixed(r, x, dims) ||
         dims[rank - 1] != 1 || hn_rw_rank(r, places) > rank)
         return hn_rw_miss(r, n, "'%s' is not one integer for each row of the result", x->name);
+    if (hn_rw_trains(r) && hn_rw_known(r, rows) == NULL)
+        return look_up_trained(r, n, rows, x, table);
     if (!is_finite(r, rows))
         return hn_rw_miss(r, n, "'%s' is not constant and finite", rows->name);
     return hn_rw_go(r, n) && hn_rw_take(r, hn_rw_add_internal(r, n, &hn_op_rowlookup, HN_INS(rows, x)), n);

@@ -90,6 +90,7 @@ void hn_conv_bind(HnBind *b, void *params)
     p->group = hn_bind_int(b, "group", 1);
     if (p->group < 1)
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'group' cannot be %" PRId64, p->group);
+    p->few = hn_bind_int(b, HN_CONV_FEW, 0) != 0;
 }
 
 void hn_conv_infer(HnInfer *x, int ix, int iw, HnDtype dtype)

@@ -7,10 +7,14 @@
 
 G_BEGIN_DECLS
 
-/* Params of Conv, ConvInteger and QLinearConv. */
+/* An attribute of gradients, in graphs that run: which kernel is the better one. No file has it. */
+#define HN_CONV_FEW "few"
+
+/* Params of Conv, ConvInteger, QLinearConv and ConvWeightGrad. */
 typedef struct {
     HnWindow window;
     int64_t group;
+    gboolean few; /* ConvWeightGrad: the gradient of the result is 0 nearly everywhere, as far as planning knows */
 } HnConv;
 
 /* Params of ConvTranspose. */
@@ -20,6 +24,7 @@ typedef struct {
     const int64_t *output_padding; /* spatial axes of them; NULL: 0 */
     const int64_t *output_shape;   /* spatial axes of them; NULL: follows from the rest */
     int n_output;                  /* spatial axes that these two lists speak of; 0: neither is given */
+    gboolean few;                  /* in a step of training: the input is 0 nearly everywhere */
 } HnConvTranspose;
 
 /*

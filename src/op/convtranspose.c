@@ -154,6 +154,7 @@ static void convtranspose_bind(HnBind *b, void *params)
         hn_bind_fail(b, HN_ERROR_ATTRIBUTE, "attribute 'group' cannot be %" PRId64, p->group);
     p->output_padding = bind_output(b, p, "output_padding", FALSE);
     p->output_shape = bind_output(b, p, "output_shape", TRUE);
+    p->few = hn_bind_int(b, HN_CONV_FEW, 0) != 0;
 }
 
 static void convtranspose_infer(HnInfer *x)

@@ -74,6 +74,7 @@ typedef struct {
     gboolean explain;
     gboolean lowering; /* hn_rw_lowers() */
     gboolean unroll;   /* hn_rw_unrolls() */
+    gboolean trains;   /* hn_rw_trains() */
     /* hn_rw_runs(); NULL: all that there is does. */
     gboolean (*runs)(const HnDraft *d, gpointer data);
     gpointer data;

@@ -167,6 +167,11 @@ gboolean hn_rw_unrolls(const HnRewrite *r)
     return r->o->unroll;
 }
 
+gboolean hn_rw_trains(const HnRewrite *r)
+{
+    return r->o->trains;
+}
+
 gboolean hn_rw_runs(const HnRewrite *r, const HnDraft *d)
 {
     return r->o->runs == NULL || r->o->runs(d, r->o->data);

@@ -78,6 +78,9 @@ HnBudget *hn_rw_budget(const HnRewrite *r);
 gboolean hn_rw_lowers(const HnRewrite *r);
 /* No file is written of the graph, and loops shall be gone: it may grow. */
 gboolean hn_rw_unrolls(const HnRewrite *r);
+/* The graph is to be trained: weights are values that nobody knows, and finite, since a step that would make others
+ * changes nothing. */
+gboolean hn_rw_trains(const HnRewrite *r);
 /* What the graph is lowered for can do d without its ref. */
 gboolean hn_rw_runs(const HnRewrite *r, const HnDraft *d);
 

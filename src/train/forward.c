@@ -122,6 +122,15 @@ HnForward *hn_forward_new(HnModel *m, const GPtrArray *objectives, const HnForwa
     return f->session != NULL && match_inputs(f, o->inputs, error) ? g_steal_pointer(&f) : NULL;
 }
 
+char *hn_forward_describe(const HnForward *f)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < f->n; i++)
+        g_string_append_printf(text, "%s@%s", i > 0 ? " " : "",
+                               ((const HnValue *)f->model->graph->outputs->pdata[f->at[i]])->name);
+    return g_string_free(text, FALSE);
+}
+
 guint hn_forward_count(const HnForward *f)
 {
     return f->n;

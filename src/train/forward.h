@@ -30,6 +30,8 @@ void hn_forward_free(HnForward *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HnForward, hn_forward_free)
 
 guint hn_forward_count(const HnForward *f); /* objectives */
+/* The values that these are, whatever is made of them: a new text. */
+char *hn_forward_describe(const HnForward *f);
 /* out: of each objective what it compares, new references; the next run overwrites them. Errors: those of running. */
 gboolean hn_forward_run(HnForward *f, HnTensor *const *in, HnTensor **out, GError **error);
 

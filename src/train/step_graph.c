@@ -117,16 +117,29 @@ static gboolean bind(HnModel *m, GError **error)
     return failure == NULL;
 }
 
-static gboolean run_passes(Making *k, const char *const *only, GError **error)
+static gboolean run_passes(Making *k, const HnPassOptions *o, GError **error)
 {
     HnPassLog log;
-    const HnPassOptions o = {
-        .level = 2, .only = only, .fold_bytes = HN_FOLD_BYTES, .unroll = TRUE, .budget = k->g->model->budget
-    };
+    HnPassOptions all = *o;
+    all.level = 2;
+    all.budget = k->g->model->budget;
     hn_pass_log_init(&log);
-    const gboolean ok = hn_pass_run(k->g->model, &o, &log, error);
+    const gboolean ok = hn_pass_run(k->g->model, &all, &log, error);
     hn_pass_log_clear(&log);
     return ok && bind(k->g->model, error);
+}
+
+static gboolean simplify(Making *k, const char *const *only, GError **error)
+{
+    return run_passes(k, &(HnPassOptions){ .only = only, .fold_bytes = HN_FOLD_BYTES, .unroll = TRUE }, error);
+}
+
+/* Rows of tables that are trained are looked up, and what is done to each of them is done to the table. */
+static gboolean look_up_rows(Making *k, GError **error)
+{
+    static const char *const only[] = { "row-lookup", "table-rows", NULL };
+    const HnPassOptions o = { .only = only, .passes = hn_lower_passes, .lowering = TRUE, .trains = TRUE };
+    return run_passes(k, &o, error);
 }
 
 /* A constant node's result becomes a weight of that name. */
@@ -282,7 +295,7 @@ static gboolean take_branches(Making *k, GError **error)
 {
     static const char *const only[] = { "inline-if", "unroll-loop", NULL };
     note_names(k->graph, k->names);
-    return run_passes(k, only, error);
+    return simplify(k, only, error);
 }
 
 /* --- what nodes mean in training ---------------------------------------------------------------------------------- */
@@ -578,7 +591,7 @@ HnStepGraph *hn_step_graph_new(HnModel *work, const HnStepGraphOptions *o, GErro
         fix_inputs(&k);
     ok = ok && take_branches(&k, error) && add_trained(&k, error) && set_aside_trained(&k, error) &&
          set_training(&k, error) && infer(&k, error) && to_halves(&k, error) && add_losses(&k, error) &&
-         run_passes(&k, passes, error) && infer(&k, error) && add_gradients(&k, error);
+         simplify(&k, passes, error) && look_up_rows(&k, error) && infer(&k, error) && add_gradients(&k, error);
     if (ok && o->rule == NULL)
         add_gradient_outputs(&k);
     else

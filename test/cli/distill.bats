@@ -62,6 +62,24 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     [ "$status" -eq 1 ]
 }
 
+@test "distill: as many samples as fit, and parts that do" {
+    plain=(--student scaled.onnx --teacher scaled.onnx --data x.npy --init random:1 --lr 1e-2 --force --input s=1)
+    npy make '<f4' 64,16 "$(python3 -c 'print(*[(i * 37 % 101 - 50) / 50 for i in range(1024)])')" x.npy
+    learns=(hone-distill --json=report.json -q -o out.onnx "${plain[@]}" --epochs 2)
+    succeeds "${learns[@]}" --batch auto
+    holds '.batch == 7 and .steps == 16' # 58 samples to learn from, 8 steps
+    cp out.onnx first.onnx
+    succeeds "${learns[@]}" --batch 7
+    cmp first.onnx out.onnx # the recipe has the number
+    succeeds "${learns[@]}" --micro-batches auto --batch 8
+    run --separate-stderr hone-distill -o out.onnx "${plain[@]}" --epochs 1 --batch auto --mem-limit 1G
+    [ "$status" -eq 0 ] && [[ $stderr == *"batch 4: "*" samples/s"* ]] || explain "batch 4"
+    refuses 2 "divides" "${learns[@]}" --batch 8 --micro-batches 3
+    refuses 2 "can be 'auto'" "${learns[@]}" --batch auto --micro-batches auto
+    refuses 2 "'--batch'" "${learns[@]}" --batch 0
+    refuses 2 "'--micro-batches'" "${learns[@]}" --micro-batches few
+}
+
 @test "distill: killed and gone on, the same bytes" {
     how=(--init random:1 --epochs 3 --batch 90 --ema 0.9 --clip 1 --checkpoint-every 1)
     distills "${how[@]}" --checkpoint-file whole.checkpoint
@@ -277,6 +295,13 @@ with zipfile.ZipFile(out, "w") as z:
     cmp -n 105000 first.onnx out.onnx # but for the recipe
     distills "${teach[@]}" --seed 4 --cache-teacher said.npz # of other samples: made anew
     [ "$(stat -c %Y said.npz)" -gt 0 ]
+    distills "${teach[@]}" --no-labels --cache-teacher logits.npz
+    sum=$(sha256sum <logits.npz)
+    distills "${teach[@]}" --no-labels --kd mse --cache-teacher logits.npz # another loss of the same results: read
+    [ "$(sha256sum <logits.npz)" = "$sum" ]
+    run hone-distill -v -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" "${teach[@]}" --no-labels \
+        --temperature 8 --cache-teacher logits.npz
+    [[ $output == *", read"* ]] || explain "read"
     succeeds hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/train.npz"
     refuses 3 "other samples" hone-replay -q first.onnx "$digits/model.onnx" --teacher "$digits/model.onnx" --data "$digits/test.npz"
     refuses 2 "ends in .csv" hone-distill -q -o no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --log log.txt

@@ -35,6 +35,13 @@ static const HnCase convtranspose[] = {
     { "f32[2,48,21,19] !f32[48,3,4,4] f32[3]", "strides=[2,2] pads=[1,1,1,1]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[1,96,40,23] !f32[96,2,5,3]", "strides=[3,2] dilations=[2,1] pads=[2,1,5,3]", .rtol = 1e-4, .atol = 1e-4 },
     { "f32[1,64,1,150] !f32[64,1,1,32]", "strides=[1,8]", .rtol = 1e-4, .atol = 1e-4 },
+    /* a source that is 0 nearly everywhere, they say: it need not be */
+    { "f32[1,1,3]={0,1,-0.0} !f32[1,1,2]={2,3}", "few=1", "f32[1,1,4]={0,2,3,0}" },
+    { "f32[2,21,6,7] !f32[21,40,3,3]", "pads=[1,1,1,1] few=1" },
+    { "f32[3,6,5,7] !f32[6,17,3,4]",
+      "group=2 strides=[3,2] dilations=[2,2] pads=[1,2,0,1] output_padding=[1,1] few=1" },
+    { "f32[2,5,3,4,5] !f32[5,9,2,3,3]", "strides=[1,2,1] few=1" },
+    { "f32[2,4,6] !f32[4,3,3] f32[3]", "few=1" },
     { "f32[0,2,4] f32[2,3,3]", NULL, "f32[0,3,6]={}" },
     { "f32[1,2,4] f32[3,3,3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[1,2,2] f32[2,1,1]", "pads=[3,3]", .refused = TRUE, .code = HN_ERROR_SHAPE },

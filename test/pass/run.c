@@ -13,6 +13,7 @@
  * the text before, and "unchanged: words" asks that --explain says these words. Before and after are then both run on
  * random data and have to agree, unless the case has a line "no run" with its reason, behind a '#'. A line "rtol R"
  * loosens that comparison from 1e-5; "dim N=3" fixes a symbolic dimension for it (2 without).
+ * A line "trains" says that the graph is to be trained.
  *
  * With --lower passes run as they do when a plan is made, on a copy of the graph that is to run (hn_lower()).
  */
@@ -30,7 +31,7 @@ typedef struct {
     const HnPass *pass;
     char *file, *name;
     GString *before, *after;
-    gboolean unchanged, no_run, lower;
+    gboolean unchanged, no_run, lower, trains;
     char *why; /* of a near miss */
     double rtol;
     HnShapes *shapes;
@@ -283,6 +284,7 @@ static void judge(Case *c)
         .fold_bytes = HN_FOLD_BYTES,
         .explain = TRUE,
         .lowering = c->lower,
+        .trains = c->trains,
         .passes = c->lower ? hn_lower_passes : NULL,
     };
     gboolean ok = hn_pass_run(m, &o, &log, &error) || fail(c, "%s", error->message);
@@ -310,7 +312,7 @@ static void finish(Case *c)
     g_string_truncate(c->after, 0);
     hn_shapes_free(c->shapes);
     c->shapes = NULL;
-    c->unchanged = c->no_run = FALSE;
+    c->unchanged = c->no_run = c->trains = FALSE;
 }
 
 static const HnPass *find_pass(const char *name, gboolean lower)
@@ -353,6 +355,8 @@ static void run_file(const char *path, gboolean lower)
             behind = TRUE;
         } else if (g_str_has_prefix(*l, "no run")) {
             c.no_run = TRUE;
+        } else if (strcmp(*l, "trains") == 0) {
+            c.trains = TRUE;
         } else if (g_str_has_prefix(*l, "rtol ")) {
             c.rtol = g_ascii_strtod(*l + 5, NULL);
         } else if (g_str_has_prefix(*l, "dim ")) {

@@ -64,6 +64,7 @@ static void test_weights(void)
         { WEIGHTS("8,48,24,24", "8,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.convweightgrad_depthwise" },
         { WEIGHTS("1,200,5,5", "1,200,5,5", "200,1,5,5", "group=200 pads=[2,2,2,2]"), "cpu.convweightgrad_depthwise" },
         { WEIGHTS("2,16,5000", "2,24,2500", "24,16,5", "strides=[2] pads=[2,2]"), "cpu.convweightgrad" },
+        { WEIGHTS("4,40,130", "4,60,128", "60,40,5", "pads=[1,1] few=1"), "cpu.convweightgrad_few" },
     };
     for (guint i = 0; i < G_N_ELEMENTS(layers); i++)
         judge(&layers[i]);
@@ -86,6 +87,7 @@ static void test_source(void)
           "cpu.convtranspose_gemm" },
         { SOURCE("2,24,9,7", "24,20,4,5", "strides=[3,2] dilations=[2,3] pads=[2,5,1,3]"), "cpu.convtranspose_gemm" },
         { SOURCE("2,16,5,6,250", "16,8,2,3,3", "strides=[1,3,2] pads=[0,1,1,1,0,2]"), "cpu.convtranspose_gemm" },
+        { SOURCE("4,60,128", "60,40,5", "pads=[1,1] few=1"), "cpu.convsourcegrad_few" },
         { SOURCE("4,48,24,24", "48,1,3,3", "group=48 pads=[1,1,1,1]"), "cpu.depthwise" },
         { SOURCE("4,48,12,12", "48,1,3,3", "group=48 strides=[2,2] pads=[1,1,1,1] output_padding=[1,1]"),
           "cpu.depthwise_transposed" },

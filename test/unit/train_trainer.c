@@ -375,6 +375,32 @@ static void test_micro_batches(void)
         lesson_clear(&parts[i]);
 }
 
+#define ROWS(x)           \
+    "opset 20 graph g(" x \
+    " %m = MatMul(%c, w:f32[3,5]) %a = Add(%m, b:f32[1,1,5]) %g = Gelu(%a) %y = MatMul(%g, u:f32[5,4]) }"
+
+/* A one-hot matrix that is computed is looked up instead, and what follows is done to the table; not so one that is
+ * fed. Places outside the table have zeros. */
+static void test_rows(void)
+{
+    static const char *const names[] = { "w", "b", "u" };
+    const Setting s = { .loss = "mse", .rule = "sgd:momentum=0.9" };
+    Lesson found, fed;
+    lesson_open(&found, ROWS("%x:i32[2,9,1]) -> (%y) { %e = Equal(%x, n:i32[1,1,3]={0,1,2}) %c = Cast(%e) to=1"), &s);
+    lesson_open(&fed, ROWS("%c:f32[2,9,3]) -> (%y) {"), &s);
+    for (int i = 0; i < 18; i++)
+        for (int k = 0; k < 3; k++)
+            ((float *)fed.in[0]->data)[i * 3 + k] = ((const int32_t *)found.in[0]->data)[i] == k;
+    for (int k = 0; k < 4; k++) {
+        const HnStepLoss a = lesson_step(&found, 0.3), b = lesson_step(&fed, 0.3);
+        g_assert_cmpfloat_with_epsilon(a.loss, b.loss, 1e-6);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+        g_assert_cmpfloat(largest_difference(state(&found, names[i]), state(&fed, names[i])), <, 1e-5);
+    lesson_clear(&found);
+    lesson_clear(&fed);
+}
+
 static void test_uneven(void)
 {
     Lesson l;
@@ -691,6 +717,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/two-losses", test_two_losses);
     g_test_add_func("/train/learns", test_learns);
     g_test_add_func("/train/micro-batches", test_micro_batches);
+    g_test_add_func("/train/rows", test_rows);
     g_test_add_func("/train/uneven", test_uneven);
     g_test_add_func("/train/not-finite", test_not_finite);
     g_test_add_func("/train/nan-batch", test_nan_batch);

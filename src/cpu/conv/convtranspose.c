@@ -13,6 +13,7 @@
 #include "cpu/conv/convtranspose_columns.h"
 #include "cpu/conv/convtranspose_gemm.h"
 #include "cpu/conv/depthwise.h"
+#include "cpu/conv/weight_grad.h"
 #include "cpu/conv/winograd.h"
 #include "cpu/core/cpu_kernel.h"
 #include "op/conv.h"
@@ -389,7 +390,8 @@ static const HnKernel onednn_kernel = {
     .release = onednn_release,
 };
 
-const HnKernel *const hn_cpu_convtranspose[] = { &hn_cpu_depthwise_turned,
+const HnKernel *const hn_cpu_convtranspose[] = { &hn_cpu_source_grad_few,
+                                                 &hn_cpu_depthwise_turned,
                                                  &small_kernel,
                                                  &hn_cpu_depthwise_transposed,
                                                  &hn_cpu_winograd_turned,

@@ -484,5 +484,5 @@ static const HnKernel weight_grad = {
     .pitched = TRUE,
 };
 
-const HnKernel *const hn_cpu_convweightgrad[] = { &hn_cpu_weight_grad_depthwise, &hn_cpu_weight_grad_winograd,
-                                                  &weight_grad, NULL };
+const HnKernel *const hn_cpu_convweightgrad[] = { &hn_cpu_weight_grad_few, &hn_cpu_weight_grad_depthwise,
+                                                  &hn_cpu_weight_grad_winograd, &weight_grad, NULL };

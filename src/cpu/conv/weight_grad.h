@@ -11,7 +11,8 @@
 
 G_BEGIN_DECLS
 
-extern const HnKernel hn_cpu_weight_grad_depthwise, hn_cpu_weight_grad_winograd;
+extern const HnKernel hn_cpu_weight_grad_depthwise, hn_cpu_weight_grad_few, hn_cpu_weight_grad_winograd;
+extern const HnKernel hn_cpu_source_grad_few; /* of ConvTranspose */
 
 /* The convolution of a step, dy's sizes as its results' (which may be fewer than the windows that fit), and its spatial
  * axes as depth, height and width. NULL: fine; else the reason against it. */
