@@ -138,6 +138,12 @@ static void choose_along(Depthwise *d, HnStep *s)
             s->in[a->op[k].port].want = hn_layout_last(s->out[0].slot->tensor);
 }
 
+/* Runs that an axis of outputs and inputs falls into, each without dilation (Line): 1 where windows have strides. */
+static int64_t lines_of(const HnWindowAxis *v)
+{
+    return v->stride == 1 ? v->dilation : 1;
+}
+
 /* The level whose vectors the channels fill. */
 static const HnDepthFn *choose_tiles(const Depthwise *d)
 {
@@ -181,7 +187,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
         hn_step_renews(s, fold, NULL);
     d->fn = choose_tiles(d);
     const HnWindowAxis *v = &d->axis[2];
-    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * (v->stride == 1 ? 1 : v->dilation) + 1;
+    d->columns = (HN_DEPTH_NX - 1) * v->stride + (v->kernel - 1) * (v->dilation / lines_of(v)) + 1;
     const int64_t rows = d->axis[0].kernel * d->axis[1].kernel, row = rows * v->in * (int64_t)sizeof(float);
     const int64_t tile = (2 * d->taps + rows * HN_DEPTH_NX) * (int64_t)sizeof(float); /* weights and inputs of one */
     d->strip = d->channels;
@@ -241,8 +247,8 @@ typedef struct {
 /* Output `rest` and every dilation-th one behind it. */
 static Line line_of(const HnWindowAxis *v, int64_t pitch, int64_t rest)
 {
-    const int64_t n = v->dilation;
-    if (n == 1 || v->stride > 1)
+    const int64_t n = lines_of(v);
+    if (n == 1)
         return (Line){ .v = *v, .pitch = pitch };
     const int64_t begin = rest - v->pad, first = (begin % n + n) % n; /* inputs first, first + n, ... */
     Line l = { .v = *v, .shift = first * pitch, .pitch = n * pitch };
@@ -290,7 +296,7 @@ static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y,
                     int64_t pitch, int64_t add_pitch)
 {
     const HnWindowAxis *v = &d->axis[2];
-    const int64_t lines = v->stride == 1 ? v->dilation : 1;
+    const int64_t lines = lines_of(v);
     t->from = r->from;
     t->w = r->w;
     t->rows = r->rows;
@@ -319,7 +325,7 @@ static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
                       .bias = d->bias_read ? hn_cpu_data(&s->in[2]) : d->bias,
                       .k = (int)v->kernel,
                       .stride = (int)v->stride,
-                      .dilation = (int)v->dilation,
+                      .dilation = (int)(v->dilation / lines_of(v)),
                       .post = d->post,
                       .posts = d->posts,
                       .lo = d->end.lo,
