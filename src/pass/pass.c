@@ -147,9 +147,14 @@ static gboolean listed(const char *const *names, const char *name)
     return names != NULL && g_strv_contains(names, name);
 }
 
+static gboolean named(const HnPassOptions *o, const HnPass *pass)
+{
+    return (o->only == NULL || listed(o->only, pass->name)) && !listed(o->skip, pass->name);
+}
+
 static gboolean wanted(const HnPassOptions *o, const HnPass *pass)
 {
-    return pass->level <= o->level && (o->only == NULL || listed(o->only, pass->name)) && !listed(o->skip, pass->name);
+    return pass->level <= o->level && named(o, pass);
 }
 
 static gboolean run_rounds(HnRewrite *r)
@@ -239,8 +244,10 @@ gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPassOptions *o, GErro
     r.burying = TRUE;
     for (guint i = 0; i < nodes->len && hn_budget_ask(o->budget, &r.error); i++)
         for (const HnPass *const *p = o->passes; *p != NULL && g_hash_table_contains(r.live, nodes->pdata[i]); p++) {
+            if (r.error != NULL || !named(o, *p))
+                continue;
             r.pass = *p;
-            if (r.error == NULL && r.pass->node(&r, nodes->pdata[i]))
+            if (r.pass->node(&r, nodes->pdata[i]))
                 hn_rw_sweep(&r);
         }
     hn_graph_settle(m->graph);

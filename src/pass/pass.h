@@ -84,8 +84,8 @@ typedef struct {
 
 #define HN_FOLD_BYTES ((gsize)1 << 20)
 
-/* All o->passes once, in order, at each node of m's graph, whose functions were inlined and whose types are
- * known already; `types` follows. On failure m is only good to be freed. */
+/* Those of o->passes that o->only and o->skip leave, of any level, once, in order, at each node of m's graph, whose
+ * functions were inlined and whose types are known already; `types` follows. On failure m is only good to be freed. */
 gboolean hn_pass_apply(HnModel *m, HnTypes *types, const HnPassOptions *o, GError **error);
 
 /* To be g_free'd. */

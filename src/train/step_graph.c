@@ -548,9 +548,7 @@ static gboolean fuse_gradients(Making *k, GError **error)
 {
     static const char *const only[] = { "batchnorm-mask", NULL };
     HnModel *m = k->g->model;
-    const HnPassOptions o = {
-        .level = 2, .only = only, .passes = hn_lower_passes, .lowering = TRUE, .budget = m->budget
-    };
+    const HnPassOptions o = { .only = only, .passes = hn_lower_passes, .lowering = TRUE, .budget = m->budget };
     return infer(k, error) && hn_pass_apply(m, k->types, &o, error) && bind(m, error);
 }
 

@@ -3,8 +3,11 @@
  * model does. With HONE_MODELS, real models too.
  */
 #include "check/tensor_diff.h"
+#include "lower/lower.h"
 #include "onnx/onnx.h"
 #include "onnx/tensor_file.h"
+#include "op/infer.h"
+#include "pass/pass.h"
 #include "run_model.h"
 
 static void collect(const HnStep *s, int depth, gpointer lows)
@@ -251,6 +254,27 @@ static void check_folder(const char *folder)
         check_values(m, s, models->pdata[0], in, 1e-3);
 }
 
+/* Passes that are named, and no others. */
+static void test_named(void)
+{
+    static const char *const only[] = { "fuse-normalization", NULL };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[2,4,8]) -> (%y) { %m = ReduceMax(%x) axes=[-1] "
+                                      "%d = Sub(%x, %m) %e = Exp(%d) %s = ReduceSum(%e, a:i64[1]={-1}) "
+                                      "%y = Div(%e, %s) }");
+    HnTypes *types = hn_types_new(m);
+    HnPassOptions o = { .only = only, .passes = hn_lower_passes, .lowering = TRUE };
+    hn_model_prepare(m, &error);
+    g_assert_no_error(error);
+    g_assert_true(hn_types_graph(types, m->graph, 4096, 0, &error));
+    g_assert_true(hn_pass_apply(m, types, &o, &error));
+    g_assert_cmpuint(m->graph->nodes->len, ==, 5);
+    o.only = NULL;
+    g_assert_true(hn_pass_apply(m, types, &o, &error));
+    g_assert_true(holds(m, "Softmax"));
+    hn_types_free(types);
+}
+
 static void test_models(void)
 {
     const char *folder = g_getenv("HONE_MODELS"), *name;
@@ -277,6 +301,7 @@ int main(int argc, char **argv)
     g_test_add_func("/lowered/overflow", test_overflow);
     g_test_add_func("/lowered/parts", test_parts);
     g_test_add_func("/lowered/stands-for", test_stands_for);
+    g_test_add_func("/lowered/named", test_named);
     g_test_add_func("/lowered/models", test_models);
     return g_test_run();
 }
