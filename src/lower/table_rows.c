@@ -8,6 +8,19 @@
 
 #define FEWER 2 /* times as many rows are taken as there are */
 
+/* n is infinite, or infinitely steep, where its input `at` is some finite number. No sample may ever take the row that
+ * holds that number, whose gradient then is 0 times infinity. */
+static gboolean is_steep(const HnNode *n, int at)
+{
+    static const HnOp *const steep[] = { &hn_op_acos, &hn_op_acosh, &hn_op_asin, &hn_op_atanh, &hn_op_cosh,
+                                         &hn_op_exp,  &hn_op_log,   &hn_op_mod,  &hn_op_pow,   &hn_op_reciprocal,
+                                         &hn_op_sinh, &hn_op_sqrt,  &hn_op_tan };
+    for (guint i = 0; i < G_N_ELEMENTS(steep); i++)
+        if (n->op == steep[i])
+            return TRUE;
+    return n->op == &hn_op_div && at == 1;
+}
+
 /* n computes each element by itself, without chance. */
 static gboolean is_plain(const HnNode *n)
 {
@@ -71,7 +84,7 @@ static gboolean table_rows(HnRewrite *r, HnNode *n)
 {
     int at;
     HnNode *rows = hn_rw_trains(r) && is_plain(n) ? rows_read(n, &at) : NULL;
-    if (rows == NULL || !fits(r, n, rows, at) || !hn_rw_go(r, n))
+    if (rows == NULL || is_steep(n, at) || !fits(r, n, rows, at) || !hn_rw_go(r, n))
         return FALSE;
     const int own = hn_rw_rank(r, hn_node_in(rows, 0)) - 1;
     g_autofree HnValue **in = g_new0(HnValue *, n->in->len + 1u);
