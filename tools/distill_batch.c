@@ -89,14 +89,28 @@ static gboolean fits(gpointer data, gint64 batch, GError **error)
     return ok;
 }
 
-/* What was found stands in the recipe, and for whoever goes on. */
+/* Options that may be filled in: what was found stands in the recipe, and for whoever goes on. */
+static DistillParams *to_fill(Distill *q)
+{
+    q->filled = *q->p;
+    q->p = &q->filled;
+    return &q->filled;
+}
+
 static void keep_batch(Distill *q, gint64 n)
 {
     q->batch = (int)n;
     q->batch_text = g_strdup_printf("%d", q->batch);
-    q->filled = *q->p;
-    q->filled.batch = q->batch_text;
-    q->p = &q->filled;
+    to_fill(q)->batch = q->batch_text;
+}
+
+void distill_keep_parts(Distill *q)
+{
+    if (q->parts_asked > 0)
+        return;
+    g_free(q->parts_text);
+    q->parts_text = g_strdup_printf("%d", q->parts);
+    to_fill(q)->micro_batches = q->parts_text;
 }
 
 gboolean distill_find_batch(Distill *q, GError **error)

@@ -327,6 +327,7 @@ static gboolean open_trainer(Distill *q, GError **error)
     if (!distill_find_batch(q, error) || (q->device = hn_device_new(q->backend, error)) == NULL ||
         (q->trainer = distill_trainer(q, q->device, FALSE, error)) == NULL)
         return FALSE;
+    distill_keep_parts(q);
     const char *why = distill_why_keep(q);
     if (why != NULL && hn_trainer_statistics(q->trainer) > 0) {
         q->keep_statistics = TRUE;
@@ -428,5 +429,6 @@ void distill_clear(Distill *q)
     g_free(q->teacher_hash);
     g_free(q->recipe_hash);
     g_free(q->batch_text);
+    g_free(q->parts_text);
     distill_clear_replayed(q);
 }

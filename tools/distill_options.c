@@ -219,7 +219,8 @@ static gboolean parse_batch(Distill *q, GError **error)
         return hn_tool_usage(error,
                              "of '--batch' and '--micro-batches' one can be 'auto': in small enough parts any batch "
                              "fits");
-    return q->any_batch || q->parts_asked <= 1 || q->batch % q->parts_asked == 0 ||
+    /* those of a recipe divide a batch of all samples, where these are fewer */
+    return q->any_batch || q->recipe != NULL || q->parts_asked <= 1 || q->batch % q->parts_asked == 0 ||
            hn_tool_usage(error, "option '--micro-batches' divides '--batch'");
 }
 

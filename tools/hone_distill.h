@@ -79,6 +79,7 @@ typedef struct {
     int parts_asked;          /* 0: not; HN_TOOL_AUTO: as few as fit */
     gboolean any_batch;       /* --batch auto ... */
     char *batch_text;         /* ... found that; NULL: nothing so far */
+    char *parts_text;         /* the parts that were found; NULL: --micro-batches says how many */
     gsize step_limit;         /* bytes that a step may take; 0: what --mem-limit leaves */
     HnData *all, *data, *val; /* as it was opened; what is trained with; what is validated with, NULL: nothing */
     HnData *judged;           /* what the student is judged by at the end: val, or some of data */
@@ -142,6 +143,7 @@ void distill_auto_free(DistillAuto *a);
 gboolean distill_open_batches(Distill *q, GError **error); /* of q->batch samples */
 gboolean distill_find_batch(Distill *q,
                             GError **error); /* --batch auto, else nothing: the largest of which a step fits */
+void distill_keep_parts(Distill *q);         /* as an option, for the recipe, where none says how many */
 
 /* distill_train.c */
 gboolean distill_train(Distill *q, GError **error);

@@ -74,6 +74,10 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     succeeds "${learns[@]}" --micro-batches auto --batch 8
     run --separate-stderr hone-distill -o out.onnx "${plain[@]}" --epochs 1 --batch auto --mem-limit 1G
     [ "$status" -eq 0 ] && [[ $stderr == *"batch 4: "*" samples/s"* ]] || explain "batch 4"
+    # so has that of parts, which depend on the limit
+    succeeds hone-distill -q -o out.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --init random:1 --epochs 1 \
+        --batch 1024 --val-part 0.02 --force --micro-batches auto --mem-limit 19M
+    succeeds hone-replay -q out.onnx "$digits/model.onnx" --data "$digits/train.npz"
     refuses 2 "divides" "${learns[@]}" --batch 8 --micro-batches 3
     refuses 2 "can be 'auto'" "${learns[@]}" --batch auto --micro-batches auto
     refuses 2 "'--batch'" "${learns[@]}" --batch 0
