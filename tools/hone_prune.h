@@ -17,6 +17,7 @@
 
 #define PRUNE_TOOL "hone-prune" /* in recipes */
 #define PRUNE_MOST_HELD 128     /* samples that results are looked at */
+#define PRUNE_OF_FOUR 0.5       /* part of the weights that pattern 2:4 makes 0 */
 
 typedef struct {
     char *output, *calib, *score, *repair, *flops, *latency, *size, *metric, *max_drop_text, *exclude, *external,

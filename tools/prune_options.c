@@ -143,20 +143,26 @@ static gboolean take_pattern(Prune *q, const char *name)
     return FALSE;
 }
 
+/* What is of channels has no part in zeros. */
+static gboolean zeros_alone(const Prune *q, GError **error)
+{
+    if (q->p->structured)
+        return hn_tool_usage(error, "zeros leave all channels: they exclude '--structured'");
+    if (q->by == HN_PRUNE_BN || q->by == HN_PRUNE_TAYLOR)
+        return hn_tool_usage(error, "'--score bn-scale' and 'taylor' are of channels, not of single weights");
+    return q->p->steps < 2 || hn_tool_usage(error, "'--steps' is for channels: zeros come in rounds of their own");
+}
+
 static gboolean parse_zeros(Prune *q, GError **error)
 {
     const PruneParams *p = q->p;
     if (!take_pattern(q, p->pattern != NULL ? p->pattern : patterns[0].name))
         return hn_tool_usage(error, "option '--pattern' is one of unstructured, 4x1, 16x1, 2:4");
-    q->limit = p->sparsity;
-    if (p->structured)
-        return hn_tool_usage(error, "'--sparsity' and '--pattern' leave all channels: they exclude '--structured'");
-    if (q->by == HN_PRUNE_BN || q->by == HN_PRUNE_TAYLOR)
-        return hn_tool_usage(error, "'--score bn-scale' and 'taylor' are of channels, not of single weights");
-    if (p->steps > 1)
-        return hn_tool_usage(error, "'--steps' is for channels: zeros come in rounds of their own");
+    q->limit = q->zeros.of_four > 0 ? PRUNE_OF_FOUR : p->sparsity;
+    if (!zeros_alone(q, error))
+        return FALSE;
     if (q->zeros.of_four > 0)
-        return isnan(p->sparsity) || p->sparsity == 0.5 ||
+        return isnan(p->sparsity) || p->sparsity == PRUNE_OF_FOUR ||
                hn_tool_usage(error, "'--pattern 2:4' makes half of the weights 0, no other part");
     if (isnan(p->sparsity))
         return hn_tool_usage(error, "how many weights are to become 0? '--sparsity' says so");
@@ -168,8 +174,10 @@ static gboolean parse_chosen(Prune *q, GError **error)
 {
     const char *pattern = prune_chosen_pattern(q);
     q->budget = PRUNE_PLANNED;
-    if (pattern == NULL || take_pattern(q, pattern))
+    if (pattern == NULL)
         return TRUE;
+    if (take_pattern(q, pattern))
+        return zeros_alone(q, error);
     g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has a pattern '%s' that is none", prune_chosen_path(q),
                 pattern);
     return FALSE;

@@ -78,6 +78,25 @@ static gboolean widths_of_report(JsonObject *report, JsonObject *widths)
     return classes != NULL && hn_json_at(report, ZEROS) == NULL;
 }
 
+/* What is there, and of another type, would be passed over. */
+static gboolean has_right_types(const Prune *q, GError **error)
+{
+    const struct {
+        const char *name;
+        gboolean right;
+    } members[] = { { PATTERN, hn_json_string_at(q->plan, PATTERN) != NULL },
+                    { WIDTHS, hn_json_object_at(q->plan, WIDTHS) != NULL },
+                    { ZEROS, hn_json_object_at(q->plan, ZEROS) != NULL },
+                    { BLOCKS, hn_json_array_at(q->plan, BLOCKS) != NULL } };
+    for (guint i = 0; i < G_N_ELEMENTS(members); i++)
+        if (hn_json_at(q->plan, members[i].name) != NULL && !members[i].right) {
+            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has '%s' of another type than plans have",
+                        q->p->plan, members[i].name);
+            return FALSE;
+        }
+    return TRUE;
+}
+
 gboolean prune_read_plan(Prune *q, GError **error)
 {
     g_autoptr(JsonNode) json = hn_json_read_file(q->p->plan, HN_JSON_BYTES, q->ctx->budget, error);
@@ -87,7 +106,7 @@ gboolean prune_read_plan(Prune *q, GError **error)
         return FALSE;
     if (g_strcmp0(schema, SCHEMA) == 0) {
         q->plan = json_object_ref(o);
-        return TRUE;
+        return has_right_types(q, error);
     }
     g_autoptr(JsonObject) plan = json_object_new();
     JsonObject *widths = json_object_new();
@@ -179,7 +198,7 @@ gboolean prune_take_chosen(Prune *q, GError **error)
     for (guint c = 0; c < q->map->classes->len; c++) {
         const HnPruneClass *k = q->map->classes->pdata[c];
         double n = k->n;
-        if (!number_of(widths, k->name, k->fixed ? k->n : 1, k->n, &n, &found))
+        if (!number_of(widths, k->name, k->fixed ? k->n : 1, k->n, &n, &found) || n != floor(n))
             return bad(q, "width", k->name, error);
         q->keep[c] = (int)n;
     }
@@ -188,7 +207,8 @@ gboolean prune_take_chosen(Prune *q, GError **error)
     found = 0;
     for (guint i = 0; q->zeros_part != NULL && i < q->map->layers->len; i++) {
         q->zeros_part[i] = 0;
-        if (!number_of(zeros, layer_name(q, i), 0, 1, &q->zeros_part[i], &found))
+        if (!number_of(zeros, layer_name(q, i), 0, 1, &q->zeros_part[i], &found) ||
+            (q->zeros.of_four > 0 && q->zeros_part[i] > 0 && q->zeros_part[i] != PRUNE_OF_FOUR))
             return bad(q, "part of zeros", layer_name(q, i), error);
     }
     return q->zeros_part == NULL || zeros == NULL || found >= json_object_get_size(zeros) ||

@@ -206,7 +206,7 @@ static gboolean prune_group(const Run *r, int layer, HnGram *gram, int64_t at, c
         hn_zeros_group_close(&g);
         return FALSE;
     }
-    if (hn_zeros_takes(l))
+    if (hn_zeros_takes(l) && r->part[layer] > 0)
         hn_zeros_group_drop(&g, (int64_t)lround((1 - r->part[layer]) * (double)g.left));
     hn_zeros_group_blank(&g, bare + at * g.k * g.outs);
     if (gram == NULL || !r->o->fit)

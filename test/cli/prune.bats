@@ -328,7 +328,7 @@ killed() {
 }
 
 @test "prune: a plan is written and read, and the report of --analyze serves as one" {
-    for how in "--flops 0.5x" "--sparsity 0.7 --pattern 4x1"; do
+    for how in "--flops 0.5x" "--sparsity 0.7 --pattern 4x1" "--pattern 2:4"; do
         # shellcheck disable=SC2086 # options
         prunes --calib "$digits/train.npz" --samples 96 $how --force --write-plan plan.json
         schema prune-plan plan.json
@@ -351,9 +351,14 @@ END
 
 @test "prune: plans that say nonsense" {
     local plan='{"schema":"hone.prune-plan/1","blocks":[],"widths":{},"zeros":{}}'
+    local class layer option
+    hone-prune "$digits/model.onnx" --speed-only --pattern 2:4 --force -o zeros.onnx --write-plan zeros.json
+    layer=$(jq -r '.zeros | keys[0]' zeros.json)
+    hone-prune "$digits/model.onnx" --speed-only --ratio 0.5 -o narrow.onnx --write-plan widths.json
+    class=$(jq -r '.widths | keys[0]' widths.json)
     reads() {
-        jq -c "$2" <<<"$plan" >bad.json
-        refuses "$1" "$3" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 16 --plan bad.json -o no.onnx
+        jq -c --arg class "$class" --arg layer "$layer" "$2" <<<"$plan" >bad.json
+        refuses "$1" "$3" hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --samples 16 --plan bad.json -o no.onnx "${@:4}"
     }
     reads 1 '.widths.nobody = 3' "no possible width for 'nobody'"
     reads 1 '.zeros.nobody = 0.5' 'either channels go'
@@ -362,6 +367,16 @@ END
     reads 1 '.blocks = [{"out":"a"}]' "a block without 'out' or 'in'"
     reads 1 '.blocks = [{"out":"a","in":"b"}]' "a block 'a' that is none"
     reads 1 '.schema = "other"' 'is no plan'
+    reads 1 '.widths[$class] = 2.5' "no possible width for '$class'"
+    reads 1 '.widths = [1, 2]' "'widths' of another type than plans have"
+    reads 1 '.zeros = 5' "'zeros' of another type than plans have"
+    reads 1 '.blocks = {"out":"a"}' "'blocks' of another type than plans have"
+    reads 1 '.pattern = 5' "'pattern' of another type than plans have"
+    reads 1 '.zeros[$layer] = 0.9 | .pattern = "2:4"' "no possible part of zeros for '$layer'"
+    for option in '--score taylor' '--score bn-scale' '--steps 3' '--structured'; do
+        # shellcheck disable=SC2086 # an option and its value
+        reads 2 '.zeros[$layer] = 0.5 | .pattern = "unstructured"' "" $option
+    done
     refuses 1 '' hone-prune -q "$digits/model.onnx" --calib "$digits/train.npz" --plan no.json -o no.onnx
     jq -c . <<<"$plan" >bad.json
     refuses 2 "'--plan' says what goes" hone-prune "$digits/model.onnx" --calib x --plan bad.json --flops 0.5x -o no.onnx
