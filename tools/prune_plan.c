@@ -90,8 +90,8 @@ static gboolean has_right_types(const Prune *q, GError **error)
                     { BLOCKS, hn_json_array_at(q->plan, BLOCKS) != NULL } };
     for (guint i = 0; i < G_N_ELEMENTS(members); i++)
         if (hn_json_at(q->plan, members[i].name) != NULL && !members[i].right) {
-            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has '%s' of another type than plans have",
-                        q->p->plan, members[i].name);
+            g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has '%s' of another type than plans have", q->p->plan,
+                        members[i].name);
             return FALSE;
         }
     return TRUE;
