@@ -90,22 +90,33 @@ static int64_t best_of(const HnTensor *t, int64_t row, int64_t n)
     return best;
 }
 
+/* A number, and none that stands for something else, as where a mask is. */
+static gboolean says(double x, double beyond)
+{
+    return isfinite(x) && fabs(x) < beyond;
+}
+
 /* Correlation of numbers with those before them along an axis; *same: part of them that are equal. */
-static double nearness(HnTensor *const *t, guint n, int axis, double *same)
+static double nearness(HnTensor *const *t, guint n, int axis, double beyond, double *same)
 {
     double at = 0, next = 0, mean = 0, count = 0, pairs = 0, equal = 0;
     for (guint i = 0; i < n; i++)
-        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++, count++)
-            mean += hn_tensor_get_f64(t[i], k);
+        for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
+            const double x = hn_tensor_get_f64(t[i], k);
+            mean += says(x, beyond) ? x : 0;
+            count += says(x, beyond);
+        }
     mean /= fmax(count, 1);
     for (guint i = 0; i < n; i++) {
         int64_t step = 1;
         for (int a = axis + 1; t[i] != NULL && a < t[i]->ndim; a++)
             step *= t[i]->dims[a];
         for (int64_t k = 0; t[i] != NULL && k < t[i]->n; k++) {
-            const double x = hn_tensor_get_f64(t[i], k) - mean;
+            const double number = hn_tensor_get_f64(t[i], k), x = number - mean;
+            if (!says(number, beyond))
+                continue;
             at += x * x;
-            if (k / step % t[i]->dims[axis] == 0)
+            if (k / step % t[i]->dims[axis] == 0 || !says(hn_tensor_get_f64(t[i], k - step), beyond))
                 continue;
             const double before = hn_tensor_get_f64(t[i], k - step) - mean;
             next += x * before;
@@ -127,10 +138,10 @@ static gboolean is_of_shape(const HnTensor *t, HnTensor *const *in, int n_in)
 }
 
 /* Each number of [N, C] is near the one before, as in sound and curves. */
-static gboolean is_curve(HnTensor *const *t, guint n)
+static gboolean is_curve(HnTensor *const *t, guint n, double beyond)
 {
     double same;
-    return nearness(t, n, 1, &same) >= NEAR;
+    return nearness(t, n, 1, beyond, &same) >= NEAR;
 }
 
 /* Integers that are quantities, as in pictures and sound: along the last long axis each is near the one before, and
@@ -146,15 +157,16 @@ static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some
     for (guint i = 0; i < n; i++)
         if (t[i] != NULL && t[i]->ndim != some->ndim)
             return FALSE;
-    return axis >= 0 && nearness(t, n, axis, &same) >= NEAR && same < 0.5;
+    return axis >= 0 && nearness(t, n, axis, INFINITY, &same) >= NEAR && same < 0.5;
 }
 
 /* Rows of all tensors, C columns each, have the largest number in the same column, and the columns are far apart beside
  * what each does from row to row. */
-static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c)
+static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double beyond)
 {
-    g_autofree double *sum = g_new0(double, (gsize)c), *squares = g_new0(double, (gsize)c);
-    double all = 0, all_squares = 0, within = 0;
+    g_autofree double *sum = g_new0(double, (gsize)c), *squares = g_new0(double, (gsize)c),
+                      *count = g_new0(double, (gsize)c);
+    double all = 0, all_squares = 0, all_count = 0, within = 0;
     int64_t rows = 0, best = -1;
     for (guint i = 0; i < n; i++)
         for (int64_t r = 0; t[i] != NULL && r < t[i]->n / c; r++, rows++) {
@@ -164,18 +176,22 @@ static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c)
             best = now;
             for (int64_t k = 0; k < c; k++) {
                 const double x = hn_tensor_get_f64(t[i], r * c + k);
+                if (!says(x, beyond))
+                    continue;
                 sum[k] += x;
                 squares[k] += x * x;
+                count[k]++;
             }
         }
     if (rows < OWN_ROWS)
         return FALSE;
     for (int64_t k = 0; k < c; k++) {
-        within += squares[k] - sum[k] * sum[k] / (double)rows;
+        within += squares[k] - sum[k] * sum[k] / fmax(count[k], 1);
         all += sum[k];
         all_squares += squares[k];
+        all_count += count[k];
     }
-    return within <= OWN_PART * (all_squares - all * all / (double)(rows * c));
+    return within <= OWN_PART * (all_squares - all * all / fmax(all_count, 1));
 }
 
 /* One that is not empty, or any. */
@@ -207,9 +223,10 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnO
         return HN_OUTPUT_EMBEDDING;
     if (v->beside && is_of_shape(some, seen->in, seen->n_in))
         return HN_OUTPUT_STATE;
-    const gboolean curve = columns >= LEAST_CURVE && is_curve(t, n);
+    const gboolean curve = columns >= LEAST_CURVE && is_curve(t, n, v->channels.beyond);
     const gboolean classes = first && columns >= LEAST_CLASSES && !curve;
-    return classes && (seen->made_up || !has_own_columns(t, n, columns)) ? HN_OUTPUT_CLASSES : HN_OUTPUT_NUMBERS;
+    return classes && (seen->made_up || !has_own_columns(t, n, columns, v->channels.beyond)) ? HN_OUTPUT_CLASSES
+                                                                                             : HN_OUTPUT_NUMBERS;
 }
 
 /* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
@@ -219,7 +236,7 @@ static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen 
     gboolean apart =
         v->kind == HN_OUTPUT_NUMBERS && v->channels.n == 1 && v->channels.axis == 1 && columns == v->channels.channels;
     if (apart && columns >= LEAST_CLASSES)
-        apart = columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns);
+        apart = columns < LEAST_CURVE && !seen->made_up && has_own_columns(t, seen->n, columns, v->channels.beyond);
     v->n_groups = apart ? (int)columns : v->channels.n;
     v->group = g_new(int, (gsize)v->channels.channels + 1);
     for (int64_t c = 0; c < v->channels.channels; c++)

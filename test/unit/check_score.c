@@ -69,6 +69,16 @@ static double logit(HnRng *rng, int s, int64_t i)
     return hn_rng_normal(rng) + (i == s * 7 % 10 ? 8 : 0);
 }
 
+static double possible(HnRng *rng, int s, int64_t i)
+{
+    return i < 24 ? logit(rng, s, i) : -INFINITY;
+}
+
+static double masked_logit(HnRng *rng, int s, int64_t i)
+{
+    return i < 24 ? logit(rng, s, i) : -1e9;
+}
+
 static double sound(HnRng *rng, int s, int64_t i)
 {
     return 0.1 * sin((double)i * (0.05 + 0.01 * s)) * (1 + 0.1 * hn_rng_normal(rng));
@@ -245,6 +255,22 @@ static const Case cases[] = {
       "%y = Identity(%x)",
       { NOISE(0.1) "%y = Identity(%z)", "%y = Mul(%x, p:f32={1.05})" },
       { "%y = Neg(%x)", "%y = Gather(%x, p:i64[10]={1,2,3,4,5,6,7,8,9,0}) axis=1", "%y = Mul(%x, p:f32={0.5})" } },
+    { "logits, and classes that can't be",
+      "f32[1,40]",
+      10,
+      possible,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.05})" },
+      { "%y = Neg(%x)", "%y = Mul(%x, p:f32={0.5})" } },
+    { "logits behind a mask",
+      "f32[1,40]",
+      10,
+      masked_logit,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { NOISE(0.1) "%y = Identity(%z)" },
+      { "%y = Neg(%x)", "%y = Mul(%x, p:f32={0.5})" } },
     { "probabilities beside logits",
       "f32[1,10]",
       10,
