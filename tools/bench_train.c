@@ -216,16 +216,20 @@ gboolean bench_batch_of_training(Bench *b, Point *point, GError **error)
 {
     BatchSearch q = { .b = b, .point = point, .most = MOST_SAMPLES };
     GError *cause = NULL;
+    int asked;
+    if (!hn_tool_parse_count("--micro-batches", b->p->training.micro_batches, &asked, error))
+        return FALSE;
+    const gint64 parts = MAX(asked, 1);
     point->step_limit = hn_tool_step_limit(b->ctx);
     point->searching = TRUE;
-    gint64 n = hn_tool_largest_batch(b->ctx, &q.most, batch_fits, &q, &cause);
+    gint64 n = hn_tool_largest_batch(b->ctx, parts, &q.most, batch_fits, &q, &cause);
     gboolean tried = !b->backend->computes || q.tried == n;
     for (q.confirm = TRUE; n > 0 && !tried && !cause && !(tried = batch_fits(&q, n, &cause));)
-        n /= 2;
+        n = n / parts / 2 * parts;
     point->searching = FALSE;
     point->batch = n;
     if (n == 0 && !cause)
-        g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample fits the memory limit");
+        hn_tool_no_batch(parts, error);
     else if (cause)
         g_propagate_error(error, cause);
     return n > 0 && !cause;

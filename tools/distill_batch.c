@@ -117,16 +117,16 @@ gboolean distill_find_batch(Distill *q, GError **error)
 {
     Search s = { .q = q };
     GError *cause = NULL;
-    const gint64 most = MAX(hn_data_count(q->data) / LEAST_STEPS, 1);
+    const gint64 most = MAX(hn_data_count(q->data) / LEAST_STEPS, 1), parts = MAX(q->parts_asked, 1);
     if (!q->any_batch || q->batch_text != NULL)
         return TRUE;
     q->step_limit = hn_tool_step_limit(q->ctx);
-    gint64 n = hn_tool_largest_batch(q->ctx, &most, fits, &s, &cause);
+    gint64 n = hn_tool_largest_batch(q->ctx, parts, &most, fits, &s, &cause);
     s.confirm = TRUE;
     for (gboolean tried = s.tried == n; n > 0 && !tried && cause == NULL && !(tried = fits(&s, n, &cause));)
-        n /= 2;
+        n = n / parts / 2 * parts;
     if (n == 0 && cause == NULL)
-        g_set_error(&cause, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample fits the memory limit");
+        hn_tool_no_batch(parts, &cause);
     if (cause != NULL) {
         g_propagate_error(error, cause);
         return FALSE;

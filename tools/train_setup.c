@@ -69,12 +69,13 @@ gboolean hn_tool_train_check(const HnToolTrainParams *p, GError **error)
                          "of '--batch' and '--micro-batches' one can be 'auto': in small enough parts any batch fits");
 }
 
-gint64 hn_tool_largest_batch(const HnContext *ctx, const gint64 *most, HnToolFitsFn fits, gpointer data, GError **error)
+gint64 hn_tool_largest_batch(const HnContext *ctx, gint64 parts, const gint64 *most, HnToolFitsFn fits, gpointer data,
+                             GError **error)
 {
-    gint64 good = 0, bad = 0;
+    gint64 good = 0, bad = 0; /* of each part */
     for (gint64 n = 1; n > good && n != bad && !hn_progress_stop(&ctx->progress, error);) {
         GError *cause = NULL;
-        if (fits(data, n, &cause))
+        if (fits(data, n * parts, &cause))
             good = n;
         else
             bad = n;
@@ -84,9 +85,15 @@ gint64 hn_tool_largest_batch(const HnContext *ctx, const gint64 *most, HnToolFit
         }
         if (bad > 0 && (bad - good) * 4 <= bad)
             break;
-        n = bad > 0 ? good + (bad - good) / 2 : MIN(2 * good, *most);
+        n = bad > 0 ? good + (bad - good) / 2 : MIN(2 * good, *most / parts);
     }
-    return good;
+    return good * parts;
+}
+
+void hn_tool_no_batch(gint64 parts, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_BUDGET, "not even a step of one sample%s fits the memory limit",
+                parts > 1 ? " in each micro-batch" : "");
 }
 
 gsize hn_tool_step_limit(const HnContext *ctx)

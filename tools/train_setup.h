@@ -79,10 +79,11 @@ gboolean hn_tool_parse_count(const char *option, const char *text, int *n, GErro
 
 /* A step of so many samples fits; FALSE without an error: it does not. */
 typedef gboolean (*HnToolFitsFn)(gpointer data, gint64 batch, GError **error);
-/* The largest batch up to *most, which `fits` may lower: doubled until it is too much, then what is between is halved,
- * twice. 0: error, or not even one sample fits. */
-gint64 hn_tool_largest_batch(const HnContext *ctx, const gint64 *most, HnToolFitsFn fits, gpointer data,
+/* The largest batch up to *most, which `fits` may lower, of so many parts of one size: doubled until it is too much,
+ * then what is between is halved, twice. 0: error, or not even one sample in each part fits. */
+gint64 hn_tool_largest_batch(const HnContext *ctx, gint64 parts, const gint64 *most, HnToolFitsFn fits, gpointer data,
                              GError **error);
+void hn_tool_no_batch(gint64 parts, GError **error); /* says so: BUDGET */
 /* Bytes that a step with --batch auto may take. */
 gsize hn_tool_step_limit(const HnContext *ctx);
 

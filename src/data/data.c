@@ -440,7 +440,7 @@ static gboolean open_arrays(HnData *d, GError **error)
     int64_t total = common_rows(&d->arrays, d->n);
     d->kind = SOURCE_WHOLE;
     d->count = 1;
-    const gboolean rows = d->o.rows && total > 1 && has_open_rows(d);
+    const gboolean rows = d->o.rows && total != 1 && has_open_rows(d);
     if (total < 0 || (d->arrays.npy && all_fit_whole(d) && !rows))
         return TRUE;
     GError *cause = NULL;

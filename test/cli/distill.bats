@@ -80,6 +80,7 @@ with zipfile.ZipFile(sys.argv[1]) as a, zipfile.ZipFile(sys.argv[2], "w") as b:
     succeeds hone-replay -q out.onnx "$digits/model.onnx" --data "$digits/train.npz"
     refuses 2 "divides" "${learns[@]}" --batch 8 --micro-batches 3
     refuses 2 "can be 'auto'" "${learns[@]}" --batch auto --micro-batches auto
+    succeeds "${learns[@]}" --batch auto --micro-batches 4
     refuses 2 "'--batch'" "${learns[@]}" --batch 0
     refuses 2 "'--micro-batches'" "${learns[@]}" --micro-batches few
 }

@@ -238,6 +238,8 @@ END
     local model=$digits/model.onnx data=$digits/train.npz
     refuses 2 'how much is to go?' hone-prune "$model" --calib "$data" -o no.onnx
     refuses 2 "without '--calib' nobody knows what is lost" hone-prune "$model" --ratio 0.5 -o no.onnx
+    npy make '<f4' 0,1,8,8 '' none.npy
+    refuses 1 "'none.npy' has no samples" hone-prune "$model" --calib none.npy --ratio 0.5 -o no.onnx
     refuses 2 'made-up samples are no data' hone-prune "$model" --calib random:8 --ratio 0.5 -o no.onnx
     refuses 2 "can be met at a time" hone-prune "$model" --calib "$data" --flops 0.5x --ratio 0.5 -o no.onnx
     refuses 2 "option '--ratio' is between 0 and 1" hone-prune "$model" --calib "$data" --ratio 1 -o no.onnx

@@ -70,6 +70,9 @@ field() { jq -e ".runs[0] | $1" "${@:2}" report.json; }
     field '.train.forecast_bytes | . <= 614400 and . > 400000'
     refuses 6 "one sample" hone-bench trained.onnx --train --loss mse --batch auto --mem-limit 2k -q
     refuses 2 "can be 'auto'" hone-bench trained.onnx --train --batch auto --micro-batches auto
+    succeeds hone-bench trained.onnx --train --loss mse --batch auto --micro-batches 3 --mem-limit 2M --runs 2 -q \
+        --json=report.json
+    field '.train.micro_batches == 3 and .shapes.x[0] % 3 == 0'
     refuses 2 "'--batch auto'" hone-bench trained.onnx relu.onnx --train --batch auto
     refuses 2 "a number here" hone-profile trained.onnx --train --batch auto
 }
