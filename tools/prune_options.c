@@ -44,8 +44,8 @@ const GOptionEntry prune_entries[] = {
       "which channels go: obs (default), l1, l2, bn-scale, wanda, taylor (by gradients), random", "NAME" },
     { "repair", 0, 0, G_OPTION_ARG_STRING, HN_FIELD(PruneParams, repair),
       "auto, none, or a list of fit (weights anew by least squares), norm and bias (channels' means and spreads, "
-      "means) "
-      "and heal (learned from the dense model's results), each kept where that lowers the error (default: auto: fit)",
+      "means) and heal (learned from the dense model's results), each kept where that lowers the error (default: "
+      "auto: fit, else norm and bias)",
       "LIST" },
     { "finetune", 0, 0, G_OPTION_ARG_INT, HN_FIELD(PruneParams, finetune),
       "learn N epochs from labels and the dense model's results, kept where that is better", "N" },
