@@ -76,7 +76,7 @@ double hn_score_drop(HnMetric metric, const HnScore *score, const HnScore *origi
     case HN_METRIC_COS:
         return original->cos - score->cos;
     case HN_METRIC_SQNR:
-        return isfinite(score->sqnr) ? pow(10, -score->sqnr / 20) : 0;
+        return pow(10, -score->sqnr / 20);
     case HN_METRIC_SCORES: /* is a change itself */
         return isnan(original->scores) ? 0 : isnan(score->scores) ? INFINITY : score->scores;
     case HN_METRIC_R2:

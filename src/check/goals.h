@@ -12,7 +12,8 @@ typedef enum {
                          label, is; of labels the share that is the same */
     HN_METRIC_COS,    /* the lowest of the outputs' cosines, each the mean over samples and kinds of numbers; scores
                          among other kinds are left out. It does not see magnitude */
-    HN_METRIC_SQNR,   /* dB, of all float outputs and samples together */
+    HN_METRIC_SQNR,   /* dB, of all float outputs and samples together; where there are labels alone, of these: 20 dB is
+                         one in a hundred that is another one */
     HN_METRIC_SCORES, /* change of strong scores, in that output where it is largest: of a channel's best one, in any
                          sample (with many samples: twice the root mean square over them), or half the root mean square
                          over all strong ones (where there are none, over the ten best). Strong is what is

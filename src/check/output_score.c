@@ -503,6 +503,7 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
         const gboolean other = !(fabs(g - w) <= STAND_IN * fabs(w));
         kind->one_sided = kind->one_sided || other;
         group->one_sided = group->one_sided || other;
+        s->noise = other ? INFINITY : s->noise;
         return;
     }
     if (isfinite(w) && isfinite(g)) {
@@ -515,8 +516,10 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
         group->sample += error;
     } else if (isfinite(w) != isfinite(g)) {
         kind->one_sided = group->one_sided = TRUE;
+        s->noise = INFINITY;
     } else if (!(isnan(w) && isnan(g)) && w != g) { /* infinities of two signs */
         group->one_sided = TRUE;
+        s->noise = INFINITY;
     }
     if (!isfinite(w))
         return;
@@ -603,6 +606,7 @@ void hn_output_sums_add(HnOutputSums *s, const HnTensor *got, const HnTensor *wa
     }
     s->n_cos++;
     s->lost = TRUE;
+    s->noise = INFINITY;
     s->worst_cos = 0;
 }
 

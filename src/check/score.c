@@ -111,9 +111,10 @@ static void score_of(const HnScorer *s, HnScore *score)
         score->worst_cos = fmin(score->worst_cos, o->worst_cos);
     }
     power_of(s, &signal, &noise);
-    score->sqnr = hn_decibels(signal, noise);
     score->cos = isinf(score->cos) ? least_cos(s) : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
+    const gboolean labels = signal == 0 && noise == 0 && !isnan(score->top1);
+    score->sqnr = labels ? hn_decibels(1, 1 - score->top1) : hn_decibels(signal, noise);
     score->r2 = isinf(score->r2) ? NAN : score->r2;
     score->scores = isinf(score->scores) ? NAN : score->scores;
 }

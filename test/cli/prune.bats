@@ -317,6 +317,24 @@ killed() {
     cmp first.onnx out.onnx
 }
 
+@test "prune: where results are labels alone, repairs are judged by these" {
+    "$root/.deps/venv/bin/python" - "$digits/model.onnx" <<'END'
+import sys
+import onnx
+from onnx import helper
+model = onnx.load(sys.argv[1])
+graph = model.graph
+graph.node.append(helper.make_node("ArgMax", [graph.output[0].name], ["label"], axis=1, keepdims=0))
+del graph.output[:]
+graph.output.append(helper.make_tensor_value_info("label", onnx.TensorProto.INT64, None))
+onnx.save(model, "labels.onnx")
+END
+    succeeds hone-prune --json=report.json -q -o out.onnx labels.onnx --calib "$digits/train.npz" --ratio 0.6 --force
+    schema prune report.json
+    holds '.repairs[0].name == "fit" and .repairs[0].kept == "yes" and .repairs[0].after > .repairs[0].before + 3'
+    holds '(.score.sqnr_db + 10 * (1 - .score.top1 | log10) | fabs) < 1e-6'
+}
+
 @test "prune: what was tried, and which of it is best" {
     prunes --calib "$digits/train.npz" --samples 128 --flops 0.5x --force
     holds '(.points | length) > 1 and ([.points[] | select(.chosen == "yes")] | length) == 1'

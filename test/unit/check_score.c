@@ -659,6 +659,9 @@ static void test_worst_sample(void)
     y[7] = NAN; /* no number where there was one */
     judge(2, dims, 64, x, y, &score);
     g_assert_cmpfloat(score.r2, <, -1e6);
+    g_assert_true(isinf(score.noise));
+    judge(2, dims, 64, x, NULL, &score);
+    g_assert_true(isinf(score.noise));
 }
 
 static void test_strong(void)
@@ -738,6 +741,8 @@ static void test_unknown(void)
 {
     const HnScore original = { .r2 = 1, .scores = 0 }, other = { .r2 = NAN, .scores = NAN };
     g_assert_true(isinf(hn_score_drop(HN_METRIC_R2, &other, &original)));
+    g_assert_true(isinf(hn_score_drop(HN_METRIC_SQNR, &(HnScore){ .sqnr = -INFINITY }, &original)));
+    g_assert_cmpfloat(hn_score_drop(HN_METRIC_SQNR, &(HnScore){ .sqnr = INFINITY }, &original), ==, 0);
     g_assert_true(isinf(hn_score_drop(HN_METRIC_SCORES, &other, &original)));
 }
 
