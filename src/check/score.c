@@ -9,6 +9,7 @@
 #include "check/tensor_diff.h"
 #include "onnx/onnx.h"
 
+#define LEAST_DB (-300.0)    /* of what is lost: journals take no number for none that is different */
 #define KEPT_BYTES (4 << 20) /* of outputs */
 
 #define R2_PART 0.2 /* of the limit that is given for classes is that of r2 beside it */
@@ -114,7 +115,7 @@ static void score_of(const HnScorer *s, HnScore *score)
     score->cos = isinf(score->cos) ? least_cos(s) : score->cos;
     score->top1 = isinf(score->top1) ? NAN : score->top1;
     const gboolean labels = signal == 0 && noise == 0 && !isnan(score->top1);
-    score->sqnr = labels ? hn_decibels(1, 1 - score->top1) : hn_decibels(signal, noise);
+    score->sqnr = fmax(labels ? hn_decibels(1, 1 - score->top1) : hn_decibels(signal, noise), LEAST_DB);
     score->r2 = isinf(score->r2) ? NAN : score->r2;
     score->scores = isinf(score->scores) ? NAN : score->scores;
 }

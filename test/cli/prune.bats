@@ -329,7 +329,7 @@ del graph.output[:]
 graph.output.append(helper.make_tensor_value_info("label", onnx.TensorProto.INT64, None))
 onnx.save(model, "labels.onnx")
 END
-    succeeds hone-prune --json=report.json -q -o out.onnx labels.onnx --calib "$digits/train.npz" --ratio 0.6 --force
+    succeeds hone-prune --json=report.json -q -o out.onnx labels.onnx --calib "$digits/train.npz" --ratio 0.7 --force
     schema prune report.json
     holds '.repairs[0].name == "fit" and .repairs[0].kept == "yes" and .repairs[0].after > .repairs[0].before + 3'
     holds '(.score.sqnr_db + 10 * (1 - .score.top1 | log10) | fabs) < 1e-6'
