@@ -10,4 +10,3 @@ extern const HnKernel hn_cpu_int8_depthwise;
 extern const HnKernel hn_cpu_int8_matmul;
 /* MaxPool of bytes. */
 extern const HnKernel hn_cpu_int8_maxpool;
-/* Bytes as the numbers that input 1 says: a reorder. */
