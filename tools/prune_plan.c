@@ -78,22 +78,31 @@ static gboolean widths_of_report(JsonObject *report, JsonObject *widths)
     return classes != NULL && hn_json_at(report, ZEROS) == NULL;
 }
 
-/* What is there, and of another type, would be passed over. */
-static gboolean has_right_types(const Prune *q, GError **error)
+/* What is there, and of another type or name, would be passed over. */
+static gboolean has_right_members(const Prune *q, GError **error)
 {
     const struct {
         const char *name;
         gboolean right;
-    } members[] = { { PATTERN, hn_json_string_at(q->plan, PATTERN) != NULL },
+    } members[] = { { "schema", TRUE },
+                    { PATTERN, hn_json_string_at(q->plan, PATTERN) != NULL },
                     { WIDTHS, hn_json_object_at(q->plan, WIDTHS) != NULL },
                     { ZEROS, hn_json_object_at(q->plan, ZEROS) != NULL },
                     { BLOCKS, hn_json_array_at(q->plan, BLOCKS) != NULL } };
-    for (guint i = 0; i < G_N_ELEMENTS(members); i++)
+    guint known = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(members); i++) {
+        known += hn_json_at(q->plan, members[i].name) != NULL;
         if (hn_json_at(q->plan, members[i].name) != NULL && !members[i].right) {
             g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' has '%s' of another type than plans have", q->p->plan,
                         members[i].name);
             return FALSE;
         }
+    }
+    if (known < json_object_get_size(q->plan)) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
+                    "'%s' has members that plans do not have: these are pattern, widths, zeros and blocks", q->p->plan);
+        return FALSE;
+    }
     return TRUE;
 }
 
@@ -106,7 +115,7 @@ gboolean prune_read_plan(Prune *q, GError **error)
         return FALSE;
     if (g_strcmp0(schema, SCHEMA) == 0) {
         q->plan = json_object_ref(o);
-        return has_right_types(q, error);
+        return has_right_members(q, error);
     }
     g_autoptr(JsonObject) plan = json_object_new();
     JsonObject *widths = json_object_new();

@@ -391,6 +391,7 @@ END
     reads 1 '.widths = [1, 2]' "'widths' of another type than plans have"
     reads 1 '.zeros = 5' "'zeros' of another type than plans have"
     reads 1 '.blocks = {"out":"a"}' "'blocks' of another type than plans have"
+    reads 1 '.width = {}' 'members that plans do not have'
     reads 1 '.pattern = 5' "'pattern' of another type than plans have"
     reads 1 '.zeros[$layer] = 0.9 | .pattern = "2:4"' "no possible part of zeros for '$layer'"
     for option in '--score taylor' '--score bn-scale' '--steps 3' '--structured'; do
