@@ -161,9 +161,11 @@ static gboolean find_kept(Attend *a, HnValue *u)
         if (!hn_rw_uniform(a->r, hn_node_in(w, 3 - i), &a->fill) || !(a->fill < INFINITY) ||
             !hn_rw_same_shape(a->r, u, scores) || !find_product(a, scores))
             continue;
+        if (!mask_fits(a, hn_node_in(w, 0), HN_BOOL, scores))
+            return FALSE;
         a->in[HN_FUSED_KEEP] = hn_node_in(w, 0);
         a->inverted = i == 2;
-        return mask_fits(a, hn_node_in(w, 0), HN_BOOL, scores);
+        return TRUE;
     }
     return FALSE;
 }
