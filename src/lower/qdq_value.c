@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/clip.h"
 #include "op/quantize.h"
 #include "op/quantlinear.h"
 #include "op/quantbinary.h"
 #include "op/quantpool.h"
+#include "pass/pattern.h"
 
 #define CHAIN 16   /* nodes that are looked back */
 #define FORWARD 64 /* values that are looked at to find out what consumers want */
@@ -73,25 +73,10 @@ int hn_qdq_byte(const HnQdqStep *s, float v)
     return (uint8_t)((int)nearbyintf(v) + s->zero);
 }
 
-typedef struct {
-    const HnRewrite *r;
-    const HnNode *n;
-} Reader;
-
-static gboolean read_bound(gconstpointer of, int i, double *x)
-{
-    const Reader *a = of;
-    const HnValue *v = hn_node_in(a->n, i);
-    const HnTensor *t = hn_rw_known(a->r, v);
-    if (t != NULL && t->n == 1 && t->dtype == HN_F32)
-        *x = hn_tensor_get_f64(t, 0);
-    return v == NULL || (t != NULL && t->n == 1 && t->dtype == HN_F32);
-}
-
 gboolean hn_qdq_limits(const HnRewrite *r, const HnNode *n, float *lo, float *hi)
 {
-    double from = -INFINITY, to = INFINITY;
-    if (n->op == NULL || !hn_op_bounds(n->op, n->params, read_bound, &(Reader){ r, n }, &from, &to))
+    double from, to;
+    if (!hn_pattern_bounds(r, n, &from, &to))
         return FALSE;
     *lo = (float)from;
     *hi = (float)to;
