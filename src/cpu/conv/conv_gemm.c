@@ -44,6 +44,7 @@ typedef struct {
     int64_t copy_pitch;    /* few: floats from a copied row to the next ... */
     int64_t a_step;        /* ... and to that of the next tap; else 0 */
     int threads;
+    HnGemmCut cut;      /* unless rows are copied */
     int64_t *from, *to; /* [kernel width]: outputs of a line whose tap lies in the source */
     HnPack *weights;    /* [group][panels][taps][depth][tile columns] */
     gsize thread_bytes; /* scratch of a thread: pointers, copied rows */
@@ -271,6 +272,7 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     c->few = is_few(c);
     c->planar = c->few && !hn_slot_is_last(s->in[0].slot);
     c->pairs = is_pairs(c, s);
+    c->cut = hn_gemm_cut(c->pixels, p->group * p->out_channels, c->taps * c->depth, c->pairs && c->direct, c->threads);
     c->taps = c->few ? c->axis[H].kernel : p->taps;
     c->depth = c->few     ? c->axis[W].kernel * p->in_channels
                : c->pairs ? hn_gemm_pairs_words(p->in_channels)
@@ -438,14 +440,20 @@ static void copy_line(const Run *r, float *to, int64_t image, int64_t ih, int64_
         memcpy(to, from, (gsize)channels * sizeof *to);
 }
 
-/* Part `part` of the blocks, through copied rows in `copy`. */
-static void by_copies(const Run *r, const float **a, float *copy, int part, int parts)
+static int64_t copied_blocks(const Conv *c)
+{
+    const int64_t down = (c->axis[H].out + c->rows - 1) / c->rows;
+    return c->plan.batch * down * ((c->axis[W].out + c->columns - 1) / c->columns);
+}
+
+/* Those blocks, through copied rows in `copy`. */
+static void by_copies(const Run *r, const float **a, float *copy, int64_t begin, int64_t end)
 {
     const Conv *c = r->c;
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const int64_t down = (h->out + c->rows - 1) / c->rows, across = (w->out + c->columns - 1) / c->columns;
-    const int64_t blocks = c->plan.batch * down * across, step = w->stride * c->plan.in_channels;
-    for (int64_t i = blocks * part / parts; i < blocks * (part + 1) / parts; i++) {
+    const int64_t step = w->stride * c->plan.in_channels;
+    for (int64_t i = begin; i < end; i++) {
         const int64_t image = i / across / down, oh = i / across % down * c->rows, ow = i % across * c->columns;
         const int64_t rows = MIN(c->rows, h->out - oh), columns = MIN(c->columns, w->out - ow);
         const int64_t lines = (rows - 1) * h->stride + (h->kernel - 1) * h->dilation + 1;
@@ -466,11 +474,13 @@ static void product_done(gpointer data, int64_t row, int64_t rows, int64_t col, 
     hn_epilogue_rest(&r->c->epilogue, r->c->end.rest, r->s, r->y, r->y_pitch, row, rows, col, cols);
 }
 
-static void conv_part(Run *r, int part, int parts)
+/* Of the product's parts, or of blocks that are copied. */
+static void conv_parts(gpointer run, int thread, int64_t begin, int64_t end)
 {
+    Run *r = run;
     const Conv *c = r->c;
     const HnConvPlan *p = &c->plan;
-    const float **a = (const float **)(gpointer)(r->scratch + (gsize)part * c->thread_bytes);
+    const float **a = (const float **)(gpointer)(r->scratch + (gsize)thread * c->thread_bytes);
     if (c->direct) {
         HnGemmBlocked g = { .m = c->pixels,
                             .n = p->out_channels,
@@ -491,20 +501,19 @@ static void conv_part(Run *r, int part, int parts)
                             .hi = c->end.hi,
                             .done = c->end.rest < c->epilogue.n ? product_done : NULL,
                             .data = r };
-        hn_gemm_blocked(&g, part, parts);
+        hn_gemm_blocked_units(&g, &c->cut, begin, end);
         return;
     }
     if (c->few) {
-        by_copies(r, a, (float *)(gpointer)(a + c->block), part, parts);
+        by_copies(r, a, (float *)(gpointer)(a + c->block), begin, end);
         return;
     }
-    const int64_t strips = (c->pixels + hn_gemm_kernel_rows() - 1) / hn_gemm_kernel_rows(),
-                  units = p->group * c->panels;
-    int down = 1, across = 1;
-    hn_gemm_kernel_grid(c->pixels, strips, units, TRUE, parts, &down, &across);
-    const int64_t i = part / across, j = part % across, u0 = units * j / across, u1 = units * (j + 1) / across;
-    if (i < down && u0 < u1)
-        by_pointers(r, a, c->pixels * i / down, c->pixels * (i + 1) / down, u0, u1);
+    for (int64_t unit = begin, next; unit < end; unit = next) {
+        int64_t r0, r1, u0, u1;
+        next = hn_gemm_unit(&c->cut, c->pixels, p->group * c->panels, unit, end, &r0, &r1, &u0, &u1);
+        if (r0 < r1 && u0 < u1)
+            by_pointers(r, a, r0, r1, u0, u1);
+    }
 }
 
 /* The source as words, into `to`. */
@@ -553,13 +562,7 @@ static gboolean conv_run(HnStep *s, GError **error)
     }
     if (c->pairs && !c->direct)
         round_source(&r, (float *)(gpointer)(scratch + (gsize)c->threads * c->thread_bytes));
-    if (c->threads == 1) {
-        conv_part(&r, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads)
-    for (int t = 0; t < c->threads; t++)
-        conv_part(&r, t, c->threads);
+    hn_parallel_for(c->few ? copied_blocks(c) : (int64_t)c->cut.down * c->cut.across, c->threads, conv_parts, &r);
     return TRUE;
 }
 

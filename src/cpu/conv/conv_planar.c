@@ -277,13 +277,18 @@ static void compute_block(const HnStep *s, const Block *b, const float *copy)
         }
 }
 
-static void planar_part(const HnStep *s, int part, int parts)
+static int64_t planar_blocks(const Planar *c)
 {
+    return c->plan.batch * ((c->h.out + c->rows - 1) / c->rows) * ((c->w.out + c->columns - 1) / c->columns);
+}
+
+static void run_blocks(gpointer step, int thread, int64_t begin, int64_t end)
+{
+    const HnStep *s = step;
     const Planar *c = s->state;
     const int64_t down = (c->h.out + c->rows - 1) / c->rows, across = (c->w.out + c->columns - 1) / c->columns;
-    const int64_t blocks = c->plan.batch * down * across;
-    float *copy = (float *)(gpointer)((char *)s->scratch + (gsize)part * c->part_bytes);
-    for (int64_t i = blocks * part / parts; i < blocks * (part + 1) / parts; i++) {
+    float *copy = (float *)(gpointer)((char *)s->scratch + (gsize)thread * c->part_bytes);
+    for (int64_t i = begin; i < end; i++) {
         const int64_t oh = i / across % down * c->rows, ow = i % across * c->columns;
         const Block b = { .image = i / across / down,
                           .oh = oh,
@@ -299,13 +304,7 @@ static gboolean planar_run(HnStep *s, GError **error)
 {
     (void)error;
     const Planar *c = s->state;
-    if (c->threads == 1) {
-        planar_part(s, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads)
-    for (int t = 0; t < c->threads; t++)
-        planar_part(s, t, c->threads);
+    hn_parallel_for(planar_blocks(c), c->threads, run_blocks, s);
     return TRUE;
 }
 

@@ -309,15 +309,16 @@ static void run_row(const Depthwise *d, HnDepthTile *t, const Rows *r, float *y,
 }
 
 /* Rows [lo, hi) of the result. */
-static void run_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void run_rows(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Depthwise *d = s->state;
     const HnWindowAxis *a = &d->axis[0], *h = &d->axis[1], *v = &d->axis[2];
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot), window = a->kernel * h->kernel;
     const float *x = hn_cpu_data(&s->in[0]);
     float *y = hn_cpu_data(&s->out[0]);
     Rows r;
-    r.from = (const float **)(void *)((char *)s->scratch + (gsize)part * d->part_bytes);
+    r.from = (const float **)(void *)((char *)s->scratch + (gsize)thread * d->part_bytes);
     r.row = r.from + window * d->columns;
     r.w = r.row + window;
     HnDepthTile t = { .columns = d->columns,
@@ -348,14 +349,7 @@ static gboolean depthwise_run(HnStep *s, GError **error)
 {
     (void)error;
     const Depthwise *d = s->state;
-    const int64_t rows = d->plan.batch * d->axis[0].out * d->axis[1].out;
-    if (d->threads == 1) {
-        run_part(s, 0, 0, rows);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(d->threads)
-    for (int k = 0; k < d->threads; k++)
-        run_part(s, k, rows * k / d->threads, rows * (k + 1) / d->threads);
+    hn_parallel_for(d->plan.batch * d->axis[0].out * d->axis[1].out, d->threads, run_rows, s);
     return TRUE;
 }
 

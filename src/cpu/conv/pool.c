@@ -157,23 +157,10 @@ static void pool_release(HnStep *s)
     s->state = NULL;
 }
 
-static void *scratch_of(const HnStep *s, int part)
+static void *scratch_of(const HnStep *s, int thread)
 {
     const Pool *p = s->state;
-    return (char *)s->scratch + (gsize)part * p->part_bytes;
-}
-
-static gboolean run_parts(HnStep *s, int64_t n, void (*part)(const HnStep *s, int part, int64_t lo, int64_t hi))
-{
-    const Pool *p = s->state;
-    if (p->threads == 1) {
-        part(s, 0, 0, n);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(p->threads)
-    for (int k = 0; k < p->threads; k++)
-        part(s, k, n * k / p->threads, n * (k + 1) / p->threads);
-    return TRUE;
+    return (char *)s->scratch + (gsize)thread * p->part_bytes;
 }
 
 /* --- channels last ----------------------------------------------------------------------------------------------- */
@@ -230,13 +217,14 @@ static int64_t find_rows(const Pool *p, const float **row, const float *x, int64
 }
 
 /* Rows [lo, hi) of the result. */
-static void last_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void last_part(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Pool *p = s->state;
     const HnWindowAxis *a = &p->axis[0], *h = &p->axis[1], *w = &p->axis[2];
     const int64_t channels = hn_cpu_in(s, 0)->dims[1], plane = a->in * h->in * w->in;
     const int64_t xp = hn_slot_pitch(s->in[0].slot), yp = hn_slot_pitch(s->out[0].slot);
-    const float **row = scratch_of(s, part), **tap = row + p->most_rows;
+    const float **row = scratch_of(s, thread), **tap = row + p->most_rows;
     float *join = (float *)(void *)(tap + p->most_columns); /* where there is one */
     for (int64_t i = lo; i < hi; i++) {
         const int64_t n = i / (a->out * h->out), depth = i / h->out % a->out, height = i % h->out;
@@ -267,9 +255,9 @@ static void last_part(const HnStep *s, int part, int64_t lo, int64_t hi)
 }
 
 /* Spans [lo, hi) of channels, those of the first sample first. */
-static void last_global(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void last_global(gpointer step, G_GNUC_UNUSED int thread, int64_t lo, int64_t hi)
 {
-    (void)part;
+    const HnStep *s = step;
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int64_t channels = x->dims[1], pixels = x->n / (x->dims[0] * channels);
@@ -288,8 +276,10 @@ static gboolean last_run(HnStep *s, GError **error)
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     if (is_global(s))
-        return run_parts(s, x->dims[0] * p->spans, last_global);
-    return run_parts(s, x->dims[0] * p->axis[0].out * p->axis[1].out, last_part);
+        hn_parallel_for(x->dims[0] * p->spans, p->threads, last_global, s);
+    else
+        hn_parallel_for(x->dims[0] * p->axis[0].out * p->axis[1].out, p->threads, last_part, s);
+    return TRUE;
 }
 
 static const HnKernel pool_last = {
@@ -336,12 +326,13 @@ static gboolean plain_prepare(HnStep *s, GError **error)
 }
 
 /* Planes [lo, hi). */
-static void plain_part(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void plain_part(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Pool *p = s->state;
     const HnWindowAxis *h = &p->axis[1], *w = &p->axis[2];
     const int64_t lead = MAX(w->pad, 0), skip = MAX(-w->pad, 0);
-    const float **row = scratch_of(s, part);
+    const float **row = scratch_of(s, thread);
     float *join = (float *)(void *)(row + p->most_rows);
     for (int64_t i = 0; i < p->width; i++)
         join[i] = p->mean ? 0 : -INFINITY;
@@ -359,9 +350,9 @@ static void plain_part(const HnStep *s, int part, int64_t lo, int64_t hi)
         }
 }
 
-static void plain_global(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void plain_global(gpointer step, G_GNUC_UNUSED int thread, int64_t lo, int64_t hi)
 {
-    (void)part;
+    const HnStep *s = step;
     const Pool *p = s->state;
     const HnTensor *x = hn_cpu_in(s, 0);
     const int64_t pixels = x->n / (x->dims[0] * x->dims[1]);
@@ -374,7 +365,9 @@ static gboolean plain_run(HnStep *s, GError **error)
 {
     (void)error;
     const HnTensor *x = hn_cpu_in(s, 0);
-    return run_parts(s, x->dims[0] * x->dims[1], is_global(s) ? plain_global : plain_part);
+    hn_parallel_for(x->dims[0] * x->dims[1], ((const Pool *)s->state)->threads,
+                    is_global(s) ? plain_global : plain_part, s);
+    return TRUE;
 }
 
 static const HnKernel pool_plain = {

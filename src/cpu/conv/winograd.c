@@ -64,7 +64,7 @@ typedef struct {
     HnWinogradInFn in;
     OutFn out;
     int64_t down, across, tiles;                /* tiles of an image; of all images */
-    int64_t block;                              /* tiles at a time */
+    int64_t blocks;                             /* of tiles, in all, which are computed at a time */
     int64_t v_pitch, v_plane, m_pitch, m_plane; /* floats */
     int threads;
     gboolean by_channels; /* threads share output channels; otherwise tiles */
@@ -331,6 +331,20 @@ static void read_constants(const HnStep *s, G_GNUC_UNUSED gpointer data)
     }
 }
 
+#define FEW_TILES 16 /* of a block: rows of a product that still runs well */
+
+/* In how many blocks of at most that many tiles threads share them: as many for each; where weights stay in a thread's
+ * second cache, some more, so that threads that are not equally fast end at the same time. */
+static int64_t blocks_of(int64_t tiles, int64_t most, int threads, gboolean cached)
+{
+    const int64_t share = (tiles + threads - 1) / threads;
+    int64_t each = (share + most - 1) / most;
+    if (threads > 1 && cached)
+        each = MAX(each, MIN(HN_PARALLEL_PIECES, share / FEW_TILES));
+    /* two strips, or one, whose sums are made in the same order whoever makes them */
+    return MAX(1, MAX(MIN(each * threads, tiles / (2 * HN_GEMM_KERNEL_FEW)), MIN(threads, tiles / HN_GEMM_KERNEL_FEW)));
+}
+
 /* Tiles of a block and how they lie: rows and points are apart by an odd number of cache lines, so that they do not
  * meet in one set of the first cache. */
 static void place(Winograd *c, HnStep *s)
@@ -349,11 +363,11 @@ static void place(Winograd *c, HnStep *s)
                      (panels % c->threads == 0 || panels > 4 * c->threads);
     const double bytes = MAX(BLOCK_BYTES, MIN((double)weight_bytes(p, c->form), WEIGHT_BYTES));
     const int64_t most = MAX((int64_t)(bytes / ((double)(c->v_pitch + c->m_pitch) * c->points * sizeof(float))), 12);
-    const int64_t share = c->by_channels ? c->tiles : (c->tiles + c->threads - 1) / c->threads;
-    const int64_t blocks = c->by_channels ? 1 : (share + most - 1) / most;
-    c->block = (share + blocks - 1) / blocks;
-    c->v_plane = (c->block | 1) * c->v_pitch;
-    c->m_plane = (c->block | 1) * c->m_pitch;
+    c->blocks =
+        c->by_channels ? 1 : blocks_of(c->tiles, most, c->threads, (double)weight_bytes(p, c->form) <= BLOCK_BYTES);
+    const int64_t largest = (c->tiles + c->blocks - 1) / c->blocks;
+    c->v_plane = (largest | 1) * c->v_pitch;
+    c->m_plane = (largest | 1) * c->m_pitch;
     s->scratch_bytes =
         (gsize)(c->points * (c->v_plane + c->m_plane)) * sizeof(float) * (gsize)(c->by_channels ? 1 : c->threads);
 }
@@ -580,29 +594,15 @@ static void multiply(const Run *r, const float *v, float *m, int64_t tiles, int6
     }
 }
 
-typedef void (*PartFn)(const Run *r, int part, int parts);
-
-static void each_part(const Run *r, PartFn fn)
+/* Tiles, block by block */
+static void blocks_of_tiles(gpointer run, int thread, int64_t begin, int64_t end)
 {
-    const int n = r->c->threads;
-    if (n == 1) {
-        fn(r, 0, 1);
-        return;
-    }
-#pragma omp parallel for num_threads(n)
-    for (int i = 0; i < n; i++)
-        fn(r, i, n);
-}
-
-/* A share of the tiles, block by block */
-static void blocks_of_tiles(const Run *r, int part, int parts)
-{
+    const Run *r = run;
     const Winograd *c = r->c;
-    const int64_t begin = c->tiles * part / parts, end = c->tiles * (part + 1) / parts;
-    float *v = (float *)r->s->scratch + part * c->points * (c->v_plane + c->m_plane);
+    float *v = (float *)r->s->scratch + thread * c->points * (c->v_plane + c->m_plane);
     float *m = v + c->points * c->v_plane;
-    for (int64_t at = begin; at < end; at += c->block) {
-        const int64_t tiles = MIN(c->block, end - at);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = c->tiles * i / c->blocks, tiles = c->tiles * (i + 1) / c->blocks - at;
         for (int64_t t = 0; t < tiles; t++)
             transform_in(r, at + t, v + t * c->v_pitch);
         multiply(r, v, m, tiles, 0, c->plan.out_channels);
@@ -611,20 +611,21 @@ static void blocks_of_tiles(const Run *r, int part, int parts)
 }
 
 /* All tiles in one block: its inputs, shared by tiles */
-static void inputs_of_all(const Run *r, int part, int parts)
+static void inputs_of_all(gpointer run, G_GNUC_UNUSED int thread, int64_t begin, int64_t end)
 {
+    const Run *r = run;
     const Winograd *c = r->c;
-    for (int64_t t = c->tiles * part / parts; t < c->tiles * (part + 1) / parts; t++)
+    for (int64_t t = begin; t < end; t++)
         transform_in(r, t, (float *)r->s->scratch + t * c->v_pitch);
 }
 
 /* ... its products and outputs, shared by panels of output channels */
-static void outputs_of_panels(const Run *r, int part, int parts)
+static void outputs_of_panels(gpointer run, G_GNUC_UNUSED int thread, int64_t begin, int64_t end)
 {
+    const Run *r = run;
     const Winograd *c = r->c;
-    const int64_t cols = hn_gemm_kernel_cols(), panels = (c->plan.out_channels + cols - 1) / cols;
-    const int64_t from = panels * part / parts * cols;
-    const int64_t n = MIN(panels * (part + 1) / parts * cols, c->plan.out_channels) - from;
+    const int64_t cols = hn_gemm_kernel_cols(), from = begin * cols;
+    const int64_t n = MIN(end * cols, c->plan.out_channels) - from;
     const float *v = r->s->scratch;
     float *m = (float *)r->s->scratch + c->points * c->v_plane;
     multiply(r, v, m, c->tiles, from, n);
@@ -636,17 +637,21 @@ static gboolean winograd_run(HnStep *s, GError **error)
     (void)error;
     const Winograd *c = s->state;
     const HnPort *add = c->end.add_port >= 0 ? &s->in[c->end.add_port] : NULL;
-    const Run r = { .c = c,
-                    .s = s,
-                    .x = hn_cpu_data(&s->in[0]),
-                    .y = hn_cpu_data(&s->out[0]),
-                    .add = add != NULL ? hn_cpu_data(add) : NULL,
-                    .x_pitch = hn_slot_pitch(s->in[0].slot),
-                    .y_pitch = hn_slot_pitch(s->out[0].slot),
-                    .add_pitch = add != NULL ? hn_slot_pitch(add->slot) : 0 };
-    each_part(&r, c->by_channels ? inputs_of_all : blocks_of_tiles);
-    if (c->by_channels)
-        each_part(&r, outputs_of_panels);
+    Run r = { .c = c,
+              .s = s,
+              .x = hn_cpu_data(&s->in[0]),
+              .y = hn_cpu_data(&s->out[0]),
+              .add = add != NULL ? hn_cpu_data(add) : NULL,
+              .x_pitch = hn_slot_pitch(s->in[0].slot),
+              .y_pitch = hn_slot_pitch(s->out[0].slot),
+              .add_pitch = add != NULL ? hn_slot_pitch(add->slot) : 0 };
+    if (!c->by_channels) {
+        hn_parallel_for(c->blocks, c->threads, blocks_of_tiles, &r);
+        return TRUE;
+    }
+    const int64_t cols = hn_gemm_kernel_cols();
+    hn_parallel_for(c->tiles, c->threads, inputs_of_all, &r);
+    hn_parallel_for((c->plan.out_channels + cols - 1) / cols, c->threads, outputs_of_panels, &r);
     return TRUE;
 }
 

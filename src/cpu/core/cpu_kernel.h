@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/parallel.h"
 #include "cpu/core/onednn.h"
 #include "run/packs.h"
 #include "run/variable.h"

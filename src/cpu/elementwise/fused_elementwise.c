@@ -346,13 +346,13 @@ static int64_t lay_out(const Fused *r, const HnStep *s, int64_t t, float **at, f
     return n;
 }
 
-/* Tiles [from, to) by thread t. */
-static void run_tiles(const Fused *r, const HnStep *s, int thread, int64_t from, int64_t to)
+/* Tiles [from, to). */
+static void run_tiles(gpointer step, int thread, int64_t from, int64_t to)
 {
+    const HnStep *s = step;
+    const Fused *r = s->state;
     float *scratch = s->scratch;
     float *at[OPERANDS], *tile[OPERANDS];
-    if (from == to) /* of no elements: nothing was booked */
-        return;
     int64_t used = r->n_tiles * thread;
     for (int i = 0; i < r->n_in; i++)
         tile[i] = r->in[i].staged ? scratch + r->room * used++ : NULL;
@@ -375,13 +375,7 @@ static gboolean fused_run(HnStep *s, GError **error)
 {
     (void)error;
     const Fused *r = s->state;
-    if (r->threads == 1) {
-        run_tiles(r, s, 0, 0, r->many);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(r->threads)
-    for (int t = 0; t < r->threads; t++)
-        run_tiles(r, s, t, r->many * t / r->threads, r->many * (t + 1) / r->threads);
+    hn_parallel_for(r->many, r->threads, run_tiles, s);
     return TRUE;
 }
 

@@ -210,15 +210,19 @@ static void run_task(const HnStep *s, const Attention *c, int64_t task, float *s
                         c->packed_values ? c->columns : c->v.s_token, rest);
 }
 
+static void run_tasks(gpointer step, int thread, int64_t from, int64_t to)
+{
+    const HnStep *s = step;
+    const Attention *c = s->state;
+    for (int64_t task = from; task < to; task++)
+        run_task(s, c, task, (float *)s->scratch + thread * c->task_floats);
+}
+
 static gboolean attention_run(HnStep *s, GError **error)
 {
     (void)error;
     const Attention *c = s->state;
-    const int64_t tasks = c->q.batch * c->k.heads;
-#pragma omp parallel for num_threads(c->threads) if (c->threads > 1) schedule(static)
-    for (int t = 0; t < c->threads; t++)
-        for (int64_t task = t; task < tasks; task += c->threads)
-            run_task(s, c, task, (float *)s->scratch + t * c->task_floats);
+    hn_parallel_for(c->q.batch * c->k.heads, c->threads, run_tasks, s);
     return TRUE;
 }
 

@@ -148,15 +148,20 @@ static void run_query(const HnStep *s, const Rows *c, int64_t b, int64_t h, int6
     c->fns.mix(y, row, v, c->v.s_token, seen, c->v.size);
 }
 
+static void run_queries(gpointer step, int thread, int64_t from, int64_t to)
+{
+    const HnStep *s = step;
+    const Rows *c = s->state;
+    const int64_t rows = c->q.heads * c->q.length;
+    for (int64_t j = from; j < to; j++)
+        run_query(s, c, j / rows, j % rows / c->q.length, j % c->q.length, (float *)s->scratch + thread * c->wide);
+}
+
 static gboolean rows_run(HnStep *s, GError **error)
 {
     (void)error;
     const Rows *c = s->state;
-    const int64_t rows = c->q.heads * c->q.length, all = c->q.batch * rows;
-#pragma omp parallel for num_threads(c->threads) if (c->threads > 1) schedule(static)
-    for (int t = 0; t < c->threads; t++)
-        for (int64_t j = all * t / c->threads; j < all * (t + 1) / c->threads; j++)
-            run_query(s, c, j / rows, j % rows / c->q.length, j % c->q.length, (float *)s->scratch + t * c->wide);
+    hn_parallel_for(c->q.batch * c->q.heads * c->q.length, c->threads, run_queries, s);
     return TRUE;
 }
 

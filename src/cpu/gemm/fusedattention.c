@@ -224,16 +224,20 @@ static void run_task(const HnStep *s, const Attention *c, int64_t task, float *s
                     scores);
 }
 
+static void run_tasks(gpointer step, int thread, int64_t from, int64_t to)
+{
+    const HnStep *s = step;
+    const Attention *c = s->state;
+    const int64_t floats = c->keys + c->values + c->block * c->pitch;
+    for (int64_t task = from; task < to; task++)
+        run_task(s, c, task, (float *)s->scratch + thread * floats);
+}
+
 static gboolean attention_run(HnStep *s, GError **error)
 {
     (void)error;
     const Attention *c = s->state;
-    const int64_t tasks = c->f[Q].batch * c->f[K].heads * c->parts;
-    const int64_t floats = c->keys + c->values + c->block * c->pitch;
-#pragma omp parallel for num_threads(c->threads) if (c->threads > 1) schedule(static)
-    for (int t = 0; t < c->threads; t++)
-        for (int64_t task = tasks * t / c->threads; task < tasks * (t + 1) / c->threads; task++)
-            run_task(s, c, task, (float *)s->scratch + t * floats);
+    hn_parallel_for(c->f[Q].batch * c->f[K].heads * c->parts, c->threads, run_tasks, s);
     return TRUE;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/parallel.h"
 #include "cpu/core/vec.h"
 #include "cpu/gemm/gemm_pairs.h"
 
@@ -94,8 +95,10 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 
 /* --- products --- */
 
-#define LATE_ROWS 24             /* of results that late post operations are done to at once: near still */
-#define BLOCK_K 2400             /* rows of a panel that are used at once */
+#define NEAR_OTHER (256 * 1024 / 4) /* elements of an operand that stays in the second cache */
+#define FAR_SIDE 96                 /* rows or columns that are worth reading another operand anew from beyond */
+#define LATE_ROWS 24                /* of results that late post operations are done to at once: near still */
+#define BLOCK_K 2400                /* rows of a panel that are used at once */
 #define PACK_K 512               /* the same where A is packed: its rows are read as they lie, the panel stays near */
 #define BLOCK_A (512 * 1024 / 4) /* elements of A in the second cache; of C where its rows are longer ... */
 #define NEAR_B (128 * 1024 / 4)  /* ... and so few elements of B are read anew for each block */
@@ -285,6 +288,56 @@ void hn_gemm_kernel_grid(int64_t rows, int64_t strips, int64_t panels, gboolean 
             *across = (int)a;
         }
     }
+}
+
+/* In how many pieces of one side threads share a product, where each piece reads the other operand of so many elements
+ * anew: as many as cost little, if that does not stay in a thread's second cache. 0: not evenly. */
+static int64_t pieces_of(int64_t side, int64_t least, int64_t other, int threads)
+{
+    const int64_t most = MIN(side / least, HN_PARALLEL_PIECES * threads);
+    const int64_t pieces = other <= NEAR_OTHER ? most : MIN(most, side / FAR_SIDE);
+    return pieces >= 2 * threads ? pieces : 0;
+}
+
+HnGemmCut hn_gemm_cut(int64_t m, int64_t n, int64_t k, gboolean anew, int threads)
+{
+    HnGemmCut cut = { 1, 1 };
+    if (threads == 1)
+        return cut;
+    const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols(), panels = (n + cols - 1) / cols;
+    /* of two strips at least: none is then cut into fewer rows than HN_GEMM_KERNEL_FEW */
+    const int64_t down = anew ? 0 : pieces_of(m, 2 * rows, n * k, threads);
+    const int64_t across = anew || down > 0 ? 0 : pieces_of(panels * cols, cols, m * k, threads);
+    if (down > 0 || across > 0) {
+        cut.down = (int)MAX(down, 1);
+        cut.across = (int)MAX(across, 1);
+    } else {
+        hn_gemm_kernel_grid(m, (m + rows - 1) / rows, panels, !anew || m >= n, threads, &cut.down, &cut.across);
+    }
+    return cut;
+}
+
+void hn_gemm_blocked_units(const HnGemmBlocked *g, const HnGemmCut *cut, int64_t from, int64_t to)
+{
+    const int64_t cols = hn_gemm_kernel_cols(), panels = (g->n + cols - 1) / cols;
+    for (int64_t u = from, next; u < to; u = next) {
+        int64_t r0, r1, p0, p1;
+        next = hn_gemm_unit(cut, g->m, panels, u, to, &r0, &r1, &p0, &p1);
+        if (r0 < r1 && p0 < p1)
+            gemm_part(g, r0, r1, p0 * cols, MIN(g->n, p1 * cols));
+    }
+}
+
+int64_t hn_gemm_unit(const HnGemmCut *cut, int64_t m, int64_t panels, int64_t unit, int64_t end, int64_t *r0,
+                     int64_t *r1, int64_t *p0, int64_t *p1)
+{
+    const int64_t i = unit / cut->across, j = unit % cut->across;
+    const int64_t next = cut->across == 1 ? end : MIN(end, (i + 1) * cut->across); /* one rectangle */
+    *r0 = m * i / cut->down;
+    *r1 = m * (cut->across == 1 ? end : i + 1) / cut->down;
+    *p0 = panels * j / cut->across;
+    *p1 = cut->across == 1 ? panels : panels * (j + next - unit) / cut->across;
+    return next;
 }
 
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)

@@ -111,6 +111,20 @@ int64_t hn_gemm_kernel_panels(int64_t k, int64_t n);
  * share no line of memory, and what is packed on the way is packed by each of those that share columns. */
 void hn_gemm_kernel_grid(int64_t rows, int64_t strips, int64_t panels, gboolean tall, int parts, int *down,
                          int *across);
+/* A grid of `down` x `across` rectangles of a product, row by row: units that threads share by hn_parallel_for(). */
+typedef struct {
+    int down, across;
+} HnGemmCut;
+
+/* More units than threads where that costs little, so that those that are faster do more; as many at most, where
+ * operands are packed anew in each of them. */
+HnGemmCut hn_gemm_cut(int64_t m, int64_t n, int64_t k, gboolean anew, int threads);
+/* The rectangle that begins with a unit and ends before `end`: rows [*r0, *r1), panels [*p0, *p1). Returns the unit
+ * behind it. */
+int64_t hn_gemm_unit(const HnGemmCut *cut, int64_t m, int64_t panels, int64_t unit, int64_t end, int64_t *r0,
+                     int64_t *r1, int64_t *p0, int64_t *p1);
+/* Units [from, to). */
+void hn_gemm_blocked_units(const HnGemmBlocked *g, const HnGemmCut *cut, int64_t from, int64_t to);
 /* Part `part` of `parts` that may run at the same time. */
 void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts);
 

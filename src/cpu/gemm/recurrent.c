@@ -551,6 +551,14 @@ static void run_task(const HnStep *s, const Recurrent *c, int64_t task, float *s
         store_state(&t, 2, t.more);
 }
 
+static void run_tasks(gpointer step, int thread, int64_t from, int64_t to)
+{
+    const HnStep *s = step;
+    const Recurrent *c = s->state;
+    for (int64_t task = from; task < to; task++)
+        run_task(s, c, task, (float *)s->scratch + thread * c->task_floats);
+}
+
 static gboolean recurrent_run(HnStep *s, GError **error)
 {
     Recurrent *c = s->state;
@@ -569,15 +577,7 @@ static gboolean recurrent_run(HnStep *s, GError **error)
         hn_rnn_int8_range(hn_cpu_data(&s->in[0]), hn_cpu_in(s, 0)->n, range);
         c->x_scale = hn_dynamic_step(range[0], range[1], &c->x_zero);
     }
-    if (c->threads == 1) {
-        for (int64_t task = 0; task < c->tasks; task++)
-            run_task(s, c, task, s->scratch);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads) schedule(static)
-    for (int i = 0; i < c->threads; i++)
-        for (int64_t task = i; task < c->tasks; task += c->threads)
-            run_task(s, c, task, (float *)s->scratch + i * c->task_floats);
+    hn_parallel_for(c->tasks, c->threads, run_tasks, s);
     return TRUE;
 }
 

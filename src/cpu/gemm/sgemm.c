@@ -214,8 +214,9 @@ static void rest_of_rows(gpointer data, int64_t row, int64_t rows, int64_t col, 
     hn_epilogue_rest(&r->p->epilogue, r->p->end.rest, r->s, r->y, n, r->row + row, rows, col, cols);
 }
 
-/* Product i with b as given: part `part` of it, by one of the threads. */
-static void one_product(const Run *run, int64_t i, const float *b, int part, int parts, int thread)
+/* Product i with b as given: units [from, to) of it, by one of the threads. */
+static void one_product(const Run *run, int64_t i, const float *b, const HnGemmCut *cut, int64_t from, int64_t to,
+                        int thread)
 {
     const HnSgemm *p = run->p;
     const HnMatrices *m = &p->matrices;
@@ -248,55 +249,92 @@ static void one_product(const Run *run, int64_t i, const float *b, int part, int
                         .hi = p->end.hi,
                         .done = p->end.rest < p->epilogue.n ? rest_of_rows : NULL,
                         .data = &here };
-    hn_gemm_blocked(&g, part, parts);
+    hn_gemm_blocked_units(&g, cut, from, to);
 }
 
-/* Product i's right operand, into `to` where it has to be packed now: panels of part `part`. */
-static const float *right_of(const Run *run, int64_t i, float *to, int part, int parts)
+/* Right operands are packed into scratch memory, one at a time. */
+static gboolean is_packed_here(const HnSgemm *p)
+{
+    return p->packed == NULL && !p->loose && !p->once;
+}
+
+/* Product i's right operand where it is not. */
+static const float *stored_b(const Run *run, int64_t i)
 {
     const HnSgemm *p = run->p;
     const HnMatrices *m = &p->matrices;
-    const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1], cols = hn_gemm_kernel_cols();
-    if (p->packed != NULL)
-        return run->b + p->b_at[i] / (k * n) * p->packed_right;
-    if (p->loose || p->once)
-        return run->b + p->b_at[i];
-    const int64_t panels = (n + cols - 1) / cols, from = panels * part / parts * cols;
-    const int64_t end = MIN(n, panels * (part + 1) / parts * cols), row = m->b_strides[m->ndim - 2];
+    const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1];
+    return p->packed != NULL ? run->b + p->b_at[i] / (k * n) * p->packed_right : run->b + p->b_at[i];
+}
+
+static int64_t panels_of(int64_t n)
+{
+    return (n + hn_gemm_kernel_cols() - 1) / hn_gemm_kernel_cols();
+}
+
+/* Panels [first, last) of product i's right operand, into `to`. */
+static void pack_right(const Run *run, int64_t i, float *to, int64_t first, int64_t last)
+{
+    const HnSgemm *p = run->p;
+    const HnMatrices *m = &p->matrices;
+    const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1], from = first * hn_gemm_kernel_cols();
+    const int64_t end = MIN(n, last * hn_gemm_kernel_cols()), row = m->b_strides[m->ndim - 2];
     const int64_t col = m->b_strides[m->ndim - 1];
-    if (from < end)
-        (p->pairs ? hn_gemm_pairs_pack : hn_gemm_kernel_pack)(to + from * p->depth, run->b + p->b_at[i] + from * col,
-                                                              row, col, k, end - from);
-    return to;
+    (p->pairs ? hn_gemm_pairs_pack : hn_gemm_kernel_pack)(to + from * p->depth, run->b + p->b_at[i] + from * col, row,
+                                                          col, k, end - from);
 }
 
 /* Products [from, to), one after the other. */
-static void some_products(const Run *run, int64_t from, int64_t to, float *buffer, int thread)
+static void some_products(gpointer data, int thread, int64_t from, int64_t to)
 {
+    const Run *run = data;
     const HnSgemm *p = run->p;
+    const HnGemmCut whole = { 1, 1 };
     const float *b = NULL;
+    float *buffer = run->scratch + thread * p->right;
     for (int64_t i = from; i < to; i++) {
-        if (b == NULL || p->b_at[i] != p->b_at[i - 1])
-            b = right_of(run, i, buffer, 0, 1);
-        one_product(run, i, b, 0, 1, thread);
+        if (!is_packed_here(p))
+            b = stored_b(run, i);
+        else if (b == NULL || p->b_at[i] != p->b_at[i - 1])
+            pack_right(run, i, buffer, 0, panels_of(p->matrices.y[p->matrices.ndim - 1]));
+        if (is_packed_here(p))
+            b = buffer;
+        one_product(run, i, b, &whole, 0, 1, thread);
     }
+}
+
+typedef struct {
+    const Run *run;
+    int64_t i;
+    const float *b;
+    HnGemmCut cut;
+} Whole;
+
+static void pack_panels(gpointer data, G_GNUC_UNUSED int thread, int64_t from, int64_t to)
+{
+    const Whole *w = data;
+    pack_right(w->run, w->i, w->run->scratch, from, to);
+}
+
+static void units_of_product(gpointer data, int thread, int64_t from, int64_t to)
+{
+    const Whole *w = data;
+    one_product(w->run, w->i, w->b, &w->cut, from, to, thread);
 }
 
 /* Every product by all threads. */
 static void whole_products(const Run *run)
 {
     const HnSgemm *p = run->p;
-    for (int64_t i = 0; i < p->stacks; i++) {
-        const gboolean shared = p->packed == NULL && !p->loose && !p->once;
-        if (shared && (i == 0 || p->b_at[i] != p->b_at[i - 1])) {
-#pragma omp parallel for num_threads(p->threads)
-            for (int t = 0; t < p->threads; t++)
-                right_of(run, i, run->scratch, t, p->threads);
-        }
-        const float *b = shared ? run->scratch : right_of(run, i, NULL, 0, 1);
-#pragma omp parallel for num_threads(p->threads)
-        for (int t = 0; t < p->threads; t++)
-            one_product(run, i, b, t, p->threads, t);
+    const HnMatrices *m = &p->matrices;
+    const int64_t n = m->y[m->ndim - 1], k = m->a[m->ndim - 1];
+    const gboolean shared = is_packed_here(p);
+    Whole w = { .run = run, .cut = hn_gemm_cut(m->y[m->ndim - 2], n, k, p->once || p->room > 0, p->threads) };
+    for (w.i = 0; w.i < p->stacks; w.i++) {
+        if (shared && (w.i == 0 || p->b_at[w.i] != p->b_at[w.i - 1]))
+            hn_parallel_for(panels_of(n), p->threads, pack_panels, &w);
+        w.b = shared ? run->scratch : stored_b(run, w.i);
+        hn_parallel_for((int64_t)w.cut.down * w.cut.across, p->threads, units_of_product, &w);
     }
 }
 
@@ -311,16 +349,10 @@ static void run_packed(const HnSgemm *p, const HnStep *s, const float *bias)
                 .y = hn_cpu_data(&s->out[0]),
                 .rooms = s->scratch,
                 .scratch = (float *)s->scratch + p->threads * p->room };
-    if (p->threads == 1) {
-        some_products(&run, 0, p->stacks, run.scratch, 0);
-    } else if (p->whole) {
+    if (p->threads > 1 && p->whole)
         whole_products(&run);
-    } else {
-#pragma omp parallel for num_threads(p->threads)
-        for (int t = 0; t < p->threads; t++)
-            some_products(&run, p->stacks * t / p->threads, p->stacks * (t + 1) / p->threads,
-                          run.scratch + t * p->right, t);
-    }
+    else
+        hn_parallel_for(p->stacks, p->threads, some_products, &run);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */

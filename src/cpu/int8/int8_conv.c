@@ -336,16 +336,29 @@ static void run_block(const Run *r, char *scratch, int64_t image, int64_t oh, in
     hn_int8_lines(&r->run, base, h->stride * line, rows, step, columns, row, u0, u1);
 }
 
-static void run_part(const Run *r, int part, int parts)
+static int64_t blocks_of(const Conv *c)
 {
+    return c->batch * ((c->h.out + c->rows - 1) / c->rows) * c->across;
+}
+
+/* Blocks of pixels are shared, or panels where those are too few: by as many shares as threads, for each copies pixels
+ * anew. */
+static gboolean is_by_panels(const Conv *c)
+{
+    return blocks_of(c) < c->threads && c->product.n_groups * c->product.panels > 1;
+}
+
+static void run_units(gpointer run, int thread, int64_t lo, int64_t hi)
+{
+    const Run *r = run;
     const Conv *c = r->c;
     const HnInt8Gemm *p = &c->product;
     const int64_t down = (c->h.out + c->rows - 1) / c->rows, across = c->across;
-    const int64_t blocks = c->batch * down * across, units = p->n_groups * p->panels;
-    const gboolean by_units = blocks < parts && units > 1;
-    const int64_t u0 = by_units ? units * part / parts : 0, u1 = by_units ? units * (part + 1) / parts : units;
-    const int64_t first = by_units ? 0 : blocks * part / parts, end = by_units ? blocks : blocks * (part + 1) / parts;
-    char *scratch = (char *)r->run.s->scratch + c->shared_bytes + (gsize)part * c->thread_bytes;
+    const gboolean by_panels = is_by_panels(c);
+    const int64_t units = p->n_groups * p->panels, u0 = by_panels ? units * lo / c->threads : 0;
+    const int64_t u1 = by_panels ? units * hi / c->threads : units;
+    const int64_t first = by_panels ? 0 : lo, end = by_panels ? blocks_of(c) : hi;
+    char *scratch = (char *)r->run.s->scratch + c->shared_bytes + (gsize)thread * c->thread_bytes;
     if (c->apart)
         hn_int8_blocks_begin(p->chunk);
     for (int64_t i = first; i < end && u0 < u1; i++) {
@@ -399,13 +412,7 @@ static gboolean conv_run(HnStep *s, GError **error)
     }
     hn_int8_gemm_exchange(&c->product, &r.run.finish, s);
     hn_int8_offsets(&r.run);
-    if (c->threads == 1) {
-        run_part(&r, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads)
-    for (int t = 0; t < c->threads; t++)
-        run_part(&r, t, c->threads);
+    hn_parallel_for(is_by_panels(c) ? c->threads : blocks_of(c), c->threads, run_units, &r);
     return TRUE;
 }
 

@@ -487,8 +487,9 @@ static void finish_sums(const Depthwise *d, const HnInt8Out *o, const HnDepthwis
 }
 
 /* Lines [lo, hi) of the result. */
-static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void run_lines(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Depthwise *d = s->state;
     const HnWindowAxis *h = &d->h, *w = &d->w;
     const HnTensor *y = s->out[0].slot->tensor;
@@ -497,7 +498,7 @@ static void run_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
     const gsize size = hn_dtype_size(y->dtype);
     const HnInt8Out out = d->product.finish;
     const gboolean through = size != 1 || !out.small; /* sums */
-    char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
+    char *scratch = (char *)s->scratch + (gsize)thread * d->thread_bytes;
     int32_t *sums = (int32_t *)(void *)(scratch + d->staged), *in_order = sums + 2 * STRETCH * width;
     const uint8_t **row = (const uint8_t **)(void *)(in_order + STRETCH * width);
     HnDepthwiseRow r = { .row = row,
@@ -643,14 +644,15 @@ static void run_packed(const Depthwise *d, HnInt8DepthKernel *t, int64_t outputs
 }
 
 /* Lines [lo, hi) of the result. */
-static void run_tile_lines(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void run_tile_lines(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Depthwise *d = s->state;
     const HnTensor *y = s->out[0].slot->tensor;
     const int64_t yp = hn_slot_pitch(s->out[0].slot);
     const gsize size = hn_dtype_size(y->dtype);
     const HnInt8Out out = d->product.finish;
-    char *scratch = (char *)s->scratch + (gsize)part * d->thread_bytes;
+    char *scratch = (char *)s->scratch + (gsize)thread * d->thread_bytes;
     Rows r = { .d = d, .x = hn_cpu_data(&s->in[0]), .pitch = hn_slot_pitch(s->in[0].slot) };
     r.column = (const uint8_t **)(void *)scratch;
     r.line = (int64_t *)(void *)(scratch + d->staged);
@@ -696,16 +698,8 @@ static gboolean depthwise_run(HnStep *s, GError **error)
 {
     (void)error;
     Depthwise *d = s->state;
-    const int64_t lines = d->batch * d->h.out;
     hn_int8_gemm_exchange(&d->product, &d->product.finish, s);
-    void (*const run)(const HnStep *, int, int64_t, int64_t) = d->tile != NULL ? run_tile_lines : run_lines;
-    if (d->threads == 1) {
-        run(s, 0, 0, lines);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(d->threads)
-    for (int t = 0; t < d->threads; t++)
-        run(s, t, lines * t / d->threads, lines * (t + 1) / d->threads);
+    hn_parallel_for(d->batch * d->h.out, d->threads, d->tile != NULL ? run_tile_lines : run_lines, s);
     return TRUE;
 }
 

@@ -220,12 +220,13 @@ static void pool_windows(const Line *l, uint8_t *y, const uint8_t *line, int64_t
 }
 
 /* Rows [lo, hi) of the result: lines of the source become one, windows along it the result. */
-static void pool_rows(const HnStep *s, int part, int64_t lo, int64_t hi)
+static void pool_rows(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Pool *p = s->state;
     const HnWindowAxis *h = &p->axis[0], *w = &p->axis[1];
     const int64_t channels = hn_cpu_in(s, 0)->dims[1], xp = hn_slot_pitch(s->in[0].slot);
-    uint8_t *scratch = (uint8_t *)s->scratch + (gsize)part * p->part_bytes;
+    uint8_t *scratch = (uint8_t *)s->scratch + (gsize)thread * p->part_bytes;
     uint8_t *join = scratch + p->part_bytes - p->line_bytes;
     Line l = {
         .p = p,
@@ -271,14 +272,7 @@ static gboolean pool_run(HnStep *s, GError **error)
     (void)error;
     Pool *p = s->state;
     hn_int8_lut_once(&p->map, s->table);
-    const int64_t rows = hn_cpu_in(s, 0)->dims[0] * p->axis[0].out;
-    if (p->threads == 1) {
-        pool_rows(s, 0, 0, rows);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(p->threads)
-    for (int t = 0; t < p->threads; t++)
-        pool_rows(s, t, rows * t / p->threads, rows * (t + 1) / p->threads);
+    hn_parallel_for(hn_cpu_in(s, 0)->dims[0] * p->axis[0].out, p->threads, pool_rows, s);
     return TRUE;
 }
 

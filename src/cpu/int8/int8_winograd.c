@@ -38,7 +38,7 @@ typedef struct {
     HnInt8Gemm product; /* what sums begin with and become */
     HnConvPlan plan;
     int64_t down, across, tiles; /* tiles of an image; of all images */
-    int64_t block;               /* tiles at a time */
+    int64_t blocks;              /* of tiles, in all, which are computed at a time */
     int64_t pairs;
     int64_t v_pitch, v_plane; /* bytes */
     int64_t m_plane, line;    /* numbers; of finished sums from row to row of outputs */
@@ -191,11 +191,11 @@ static void place(Winograd *c, HnStep *s)
     const int64_t most = CLAMP(BLOCK_BYTES / (c->v_pitch * HN_INT8_POINTS) / rows * rows, rows, MOST_TILES);
     c->by_panels = c->threads > 1 && c->tiles < c->threads * rows && c->product.panels >= c->threads;
     const int64_t share = c->by_panels ? c->tiles : (c->tiles + c->threads - 1) / c->threads;
-    const int64_t blocks = (share + most - 1) / most;
-    c->block = (share + blocks - 1) / blocks;
-    c->v_plane = (c->block | 1) * c->v_pitch;
-    c->m_plane = (c->block * cols + 15) / 16 * 16 + 16;
-    c->line = c->block * EDGE * cols;
+    c->blocks = MIN(c->tiles, (share + most - 1) / most * (c->by_panels ? 1 : c->threads));
+    const int64_t largest = (c->tiles + c->blocks - 1) / c->blocks;
+    c->v_plane = (largest | 1) * c->v_pitch;
+    c->m_plane = (largest * cols + 15) / 16 * 16 + 16;
+    c->line = largest * EDGE * cols;
     c->v_bytes = (gsize)(HN_INT8_POINTS * c->v_plane);
     c->m_bytes = (gsize)(HN_INT8_POINTS * c->m_plane) * sizeof(int32_t);
     c->thread_bytes = c->v_bytes + c->m_bytes + (gsize)(EDGE * c->line) * sizeof(int32_t);
@@ -376,16 +376,16 @@ static void run_block(const Run *r, char *scratch, int64_t from, int64_t to, int
     }
 }
 
-static void run_part(const Run *r, int part, int parts)
+/* All panels of blocks [lo, hi) of tiles, or these shares of the panels for all tiles, whose inputs each makes anew. */
+static void run_units(gpointer run, int thread, int64_t lo, int64_t hi)
 {
+    const Run *r = run;
     const Winograd *c = r->c;
-    const int64_t panels = c->product.panels, u0 = c->by_panels ? panels * part / parts : 0;
-    const int64_t u1 = c->by_panels ? panels * (part + 1) / parts : panels;
-    const int64_t begin = c->by_panels ? 0 : c->tiles * part / parts;
-    const int64_t end = c->by_panels ? c->tiles : c->tiles * (part + 1) / parts;
-    char *scratch = (char *)r->s->scratch + (gsize)part * c->thread_bytes;
-    for (int64_t at = begin; at < end; at += c->block)
-        run_block(r, scratch, at, MIN(at + c->block, end), u0, u1);
+    const int64_t panels = c->product.panels, u0 = c->by_panels ? panels * lo / c->threads : 0;
+    const int64_t u1 = c->by_panels ? panels * hi / c->threads : panels;
+    char *scratch = (char *)r->s->scratch + (gsize)thread * c->thread_bytes;
+    for (int64_t i = c->by_panels ? 0 : lo; i < (c->by_panels ? c->blocks : hi); i++)
+        run_block(r, scratch, c->tiles * i / c->blocks, c->tiles * (i + 1) / c->blocks, u0, u1);
 }
 
 static gboolean winograd_run(HnStep *s, GError **error)
@@ -404,13 +404,7 @@ static gboolean winograd_run(HnStep *s, GError **error)
               .y_size = hn_dtype_size(y->dtype),
               .y_pitch = hn_slot_pitch(s->out[0].slot) };
     hn_int8_gemm_exchange(&c->product, &r.finish, s);
-    if (c->threads == 1) {
-        run_part(&r, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads)
-    for (int t = 0; t < c->threads; t++)
-        run_part(&r, t, c->threads);
+    hn_parallel_for(c->by_panels ? c->threads : c->blocks, c->threads, run_units, &r);
     return TRUE;
 }
 

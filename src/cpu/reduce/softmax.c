@@ -128,24 +128,22 @@ static void one_wide(const Softmax *m, double *y, const double *x, int64_t i)
     column_fns[hn_cpu_level()](y + at, x + at, m->n, m->inner, MIN(WIDTH, m->inner - c), most, sum, m->logs);
 }
 
-/* Part t of all blocks, rows or rows of half numbers, as many parts as threads. */
-static void run_part(const HnStep *s, int t)
+/* Blocks, rows or rows of half numbers [lo, hi). */
+static void run_units(gpointer step, int thread, int64_t lo, int64_t hi)
 {
+    const HnStep *s = step;
     const Softmax *m = s->state;
     const void *x = hn_cpu_data(&s->in[0]);
     void *y = hn_cpu_data(&s->out[0]);
-    const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
-    const int64_t n = m->half == HN_UNDEFINED && m->inner > 1 ? m->outer * blocks : m->outer;
     if (m->several) {
-        const int64_t lo = n * t / m->threads, hi = n * (t + 1) / m->threads;
         m->fns->short_rows((float *)y + lo * m->n, (const float *)x + lo * m->n, m->n, hi - lo, m->logs);
         return;
     }
-    for (int64_t i = n * t / m->threads; i < n * (t + 1) / m->threads; i++) {
+    for (int64_t i = lo; i < hi; i++) {
         if (m->wide)
             one_wide(m, y, x, i);
         else if (m->half != HN_UNDEFINED)
-            half_row(m, (uint16_t *)y + i * m->n, (const uint16_t *)x + i * m->n, (float *)s->scratch + t * m->n);
+            half_row(m, (uint16_t *)y + i * m->n, (const uint16_t *)x + i * m->n, (float *)s->scratch + thread * m->n);
         else if (m->inner > 1)
             one_block(m, y, x, i);
         else
@@ -157,13 +155,8 @@ static gboolean softmax_run(HnStep *s, GError **error)
 {
     (void)error;
     const Softmax *m = s->state;
-    if (m->threads == 1) {
-        run_part(s, 0);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(m->threads)
-    for (int t = 0; t < m->threads; t++)
-        run_part(s, t);
+    const int64_t blocks = (m->inner + WIDTH - 1) / WIDTH;
+    hn_parallel_for(m->half == HN_UNDEFINED && m->inner > 1 ? m->outer * blocks : m->outer, m->threads, run_units, s);
     return TRUE;
 }
 
