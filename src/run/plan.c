@@ -416,18 +416,16 @@ static guint cache_limit(const HnExec *x)
 static gboolean cache_build(GPtrArray *plans, HnPlan *p, GError **error)
 {
     const guint limit = cache_limit(p->exec);
-    const gboolean full = plans->len >= limit;
     HnEngine *e = p->exec->env->engine;
     HnPacks *packs = e->device->packs;
-    if (full) {
-        hn_packs_hold(packs);
+    hn_packs_hold(packs); /* also those that a kernel makes to find out whether it takes a step */
+    if (plans->len >= limit) {
         g_ptr_array_set_size(plans, (gint)limit - 1);
         hn_constants_sweep(e->constants);
         hn_packs_sweep(packs);
     }
     const gboolean ok = plan_build(p, error);
-    if (full)
-        hn_packs_release(packs);
+    hn_packs_release(packs);
     if (ok)
         g_ptr_array_insert(plans, 0, p);
     else

@@ -46,13 +46,13 @@ static double weight_at(const void *w, int64_t i)
 
 /*
  * One column of a table, rows being consecutive bins, is a wave too: v[r - d] + v[r + d] = c v[r], d being 1, or 2
- * where real and imaginary parts alternate. Tells nearly all other weights by a few columns of them.
+ * where real and imaginary parts alternate. Tells nearly all other weights by a few columns of them; *factor is c.
  */
-static gboolean column_is_wave(const void *w, int64_t rows, int64_t row, int64_t at, int64_t d)
+static gboolean column_is_wave(const void *w, int64_t rows, int64_t row, int64_t at, int64_t d, double *factor)
 {
-    double across = 0, own = 0, sum = 0, wrong = 0;
+    double across = 0, own = 0, sum = 0, wrong = 0, c = 0;
     for (int pass = 0; pass < 2; pass++) {
-        const double c = own > 0 ? across / own : 0;
+        c = own > 0 ? across / own : 0;
         for (int64_t r = d; r < rows - d; r++) {
             const double v = weight_at(w, r * row + at),
                          both = weight_at(w, (r - d) * row + at) + weight_at(w, (r + d) * row + at);
@@ -65,19 +65,34 @@ static gboolean column_is_wave(const void *w, int64_t rows, int64_t row, int64_t
             }
         }
     }
+    *factor = c;
     return isfinite(sum) && wrong <= 0.25 * (sum + own); /* where real parts end and imaginary ones begin it is none */
+}
+
+#define PROBES 3 /* columns; not the one in the middle, where imaginary parts are 0 but for roundings */
+
+static int64_t probed_tap(int64_t taps, int i)
+{
+    return taps * (5 + 2 * i) / 16;
+}
+
+/* The columns that are looked at are waves, of these factors. */
+static gboolean probe(const void *w, int64_t rows, int64_t taps, int64_t row, int64_t tap, double factor[PROBES])
+{
+    if (rows < ROWS || taps < TAPS || taps > POINTS || rows > 2 * POINTS)
+        return FALSE;
+    for (int i = 0; i < PROBES; i++) {
+        const int64_t at = probed_tap(taps, i) * tap;
+        if (!column_is_wave(w, rows, row, at, 1, &factor[i]) && !column_is_wave(w, rows, row, at, 2, &factor[i]))
+            return FALSE;
+    }
+    return TRUE;
 }
 
 gboolean hn_dft_table_likely(const void *w, int64_t rows, int64_t taps, int64_t row, int64_t tap)
 {
-    if (rows < ROWS || taps < TAPS || taps > POINTS || rows > 2 * POINTS)
-        return FALSE;
-    for (int64_t i = 5; i <= 9; i += 2) { /* not the one in the middle, where imaginary parts are 0 but for roundings */
-        const int64_t at = taps * i / 16 * tap;
-        if (!column_is_wave(w, rows, row, at, 1) && !column_is_wave(w, rows, row, at, 2))
-            return FALSE;
-    }
-    return TRUE;
+    double factor[PROBES];
+    return probe(w, rows, taps, row, tap, factor);
 }
 
 static gboolean read_weights(Fit *f, const void *w, int64_t row, int64_t tap)
@@ -129,11 +144,11 @@ static double try_bin(Fit *f, int64_t r, int64_t k)
     return (f->re[r] * wc + f->im[r] * ws) / f->squares[r];
 }
 
-/* The next bin, or the one before, is the likeliest one, or the row begins another list. */
+/* The next bin, or the one before, is the likeliest one, or the row begins another list, mostly with bin 0 or 1. */
 static gboolean find_bin(Fit *f, int64_t r, int64_t before)
 {
-    const int64_t guess[] = { before + 1, before, before - 1 };
-    for (int i = 0; before >= 0 && i < 3; i++)
+    const int64_t guess[] = { before + 1, before, before - 1, 0, 1 };
+    for (int i = before >= 0 ? 0 : 3; i < 5; i++)
         if (guess[i] >= 0 && guess[i] <= f->n / 2 && try_bin(f, r, guess[i]) > LIKELY)
             return TRUE;
     int64_t best = 0;
@@ -172,8 +187,15 @@ static gboolean find_bins(Fit *f)
 static void wave_of(const Fit *f, int64_t r, double *to)
 {
     const int64_t k = f->bin[r];
+    const double re = f->re[r], im = f->im[r];
+    if (re == 0 || im == 0) { /* nearly all: one part of a bin */
+        const double *of = im == 0 ? f->cosine : f->sine, factor = im == 0 ? re : im;
+        for (int64_t j = 0, at = 0; j < f->taps; j++, at += k, at -= at >= f->n ? f->n : 0)
+            to[j] = factor * of[at];
+        return;
+    }
     for (int64_t j = 0, at = 0; j < f->taps; j++, at += k, at -= at >= f->n ? f->n : 0)
-        to[j] = f->re[r] * f->cosine[at] + f->im[r] * f->sine[at];
+        to[j] = re * f->cosine[at] + im * f->sine[at];
 }
 
 /* The window that fits all rows best. */
@@ -259,8 +281,20 @@ static gboolean fits(Fit *f, int64_t n, const double *window)
     return is_exact(f);
 }
 
-/* Points that a table of so many rows and taps may have: as many as taps, as bins say, or the next power of two. */
-static int points_of(int64_t rows, int64_t taps, int64_t *n)
+/* How far the waves of the probed columns are from those of n points. */
+static double distance(int64_t n, int64_t taps, const double factor[PROBES])
+{
+    double sum = 0;
+    for (int i = 0; i < PROBES; i++) {
+        const double off = 2 * cos(2 * PI * (double)probed_tap(taps, i) / (double)n) - factor[i];
+        sum += off * off;
+    }
+    return sum;
+}
+
+/* Points that a table of so many rows and taps may have, the likeliest ones first: as many as taps, as bins say, or the
+ * next power of two. */
+static int points_of(int64_t rows, int64_t taps, const double factor[PROBES], int64_t *n)
 {
     int64_t power = 2;
     while (power < taps)
@@ -271,8 +305,12 @@ static int points_of(int64_t rows, int64_t taps, int64_t *n)
         gboolean had = FALSE;
         for (int k = 0; k < found; k++)
             had = had || n[k] == all[i];
-        if (!had && all[i] >= taps && all[i] % 2 == 0 && all[i] <= POINTS)
-            n[found++] = all[i];
+        if (had || all[i] < taps || all[i] % 2 != 0 || all[i] > POINTS)
+            continue;
+        int k = found++;
+        for (; k > 0 && distance(all[i], taps, factor) < distance(n[k - 1], taps, factor); k--)
+            n[k] = n[k - 1];
+        n[k] = all[i];
     }
     return found;
 }
@@ -292,7 +330,8 @@ gboolean hn_dft_table_find(HnDftTable *t, const void *w, int64_t rows, int64_t t
 {
     Fit f = { .rows = rows, .taps = taps };
     int64_t n[4];
-    if (!hn_dft_table_likely(w, rows, taps, row, tap))
+    double factor[PROBES];
+    if (!probe(w, rows, taps, row, tap, factor))
         return FALSE;
     gboolean found = FALSE;
     if (read_weights(&f, w, row, tap)) {
@@ -302,7 +341,7 @@ gboolean hn_dft_table_find(HnDftTable *t, const void *w, int64_t rows, int64_t t
         g_autofree double *window = g_new(double, (gsize)taps);
         for (int64_t j = 0; j < taps; j++)
             window[j] = sqrt(f.window[j] / (double)rows);
-        const int many = points_of(rows, taps, n);
+        const int many = points_of(rows, taps, factor, n);
         for (int i = 0; i < many && !found; i++)
             found = fits(&f, n[i], window);
         if (found)
