@@ -129,11 +129,13 @@ static void foreach_weight(Conv *c, const HnStep *s, WeightFn fn, int8_t *to)
     const gboolean by_rows = hn_int8_by_rows(s);
     const int64_t n = p->n_groups * p->out;
     for (int64_t m = 0; m < n; m++)
-        for (int64_t k = 0; k < c->group_in; k++)
-            for (int64_t t = 0; t < taps; t++) {
-                const int64_t from = !by_rows ? k * n + m : m * each + k * taps + t, at = t * pixel + k;
-                fn(c, m, at / p->depth, at % p->depth, hn_int8_weight(&weights, from, by_rows ? each : 0, n), to);
+        for (int64_t t = 0; t < taps; t++) { /* a tap's channels are in one segment */
+            const int64_t seg = t * pixel / p->depth, at = t * pixel % p->depth;
+            for (int64_t k = 0; k < c->group_in; k++) {
+                const int64_t from = !by_rows ? k * n + m : m * each + k * taps + t;
+                fn(c, m, seg, at + k, hn_int8_weight(&weights, from, by_rows ? each : 0, n), to);
             }
+        }
 }
 
 static void note_wide(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int8_t *to)
@@ -159,8 +161,11 @@ static void place_weight(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int
 static void find_wide(Conv *c, const HnStep *s)
 {
     HnInt8Gemm *p = &c->product;
+    const HnInt8Weights weights = hn_int8_weights(s);
     c->again = g_new0(int64_t, (gsize)p->segs);
     c->base_segs = p->segs;
+    if (weights.w->dtype == HN_I8 && weights.zero == NULL)
+        return;
     foreach_weight(c, s, note_wide, NULL);
     for (int64_t i = 0; i < c->base_segs; i++)
         c->again[i] = c->again[i] != 0 ? p->segs++ : 0;

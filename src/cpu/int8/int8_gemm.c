@@ -172,17 +172,36 @@ typedef struct {
     const int8_t *w;
 } Source;
 
-/* The 4 weights of group g of a column. */
-static void load_group(const HnInt8Gemm *p, const int8_t *column, int64_t g, int8_t *w)
+/* The weights of a group in a column: where they begin, and how many of the 4 there are. */
+typedef struct {
+    int64_t from, n;
+} Group;
+
+static Group group_of(const HnInt8Gemm *p, int64_t g)
 {
     const int64_t seg = g / p->seg_groups, at = g % p->seg_groups * HN_INT8_GROUP;
-    for (int64_t i = 0; i < HN_INT8_GROUP; i++)
-        w[i] = at + i < p->depth ? column[seg * p->depth + at + i] : 0;
+    return (Group){ seg * p->depth + at, CLAMP(p->depth - at, 0, HN_INT8_GROUP) };
 }
 
-static const int8_t *column_of(const HnInt8Gemm *p, const int8_t *w, int64_t unit, int j)
+static void load_group(const int8_t *column, Group g, int8_t *w)
 {
-    return w + (unit / p->panels * p->out + unit % p->panels * hn_int8_cols() + j) * p->segs * p->depth;
+    if (g.n == HN_INT8_GROUP) {
+        memcpy(w, column + g.from, HN_INT8_GROUP);
+        return;
+    }
+    for (int64_t i = 0; i < HN_INT8_GROUP; i++)
+        w[i] = i < g.n ? column[g.from + i] : 0;
+}
+
+static int64_t column_length(const HnInt8Gemm *p)
+{
+    return p->segs * p->depth;
+}
+
+/* The unit's first one; the others follow. */
+static const int8_t *first_column(const HnInt8Gemm *p, const int8_t *w, int64_t unit)
+{
+    return w + (unit / p->panels * p->out + unit % p->panels * hn_int8_cols()) * column_length(p);
 }
 
 static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
@@ -191,23 +210,29 @@ static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
     const Source *from = data;
     const HnInt8Gemm *p = from->p;
     const int cols = hn_int8_cols();
+    const int64_t length = column_length(p);
     for (int64_t u = 0; u < p->n_groups * p->panels; u++) {
         const HnInt8Panel *panel = &p->panel[u];
+        const int8_t *column = first_column(p, from->w, u);
         int8_t *b = (int8_t *)to + panel->b, rest[HN_INT8_GROUP];
         memset(b, 0, (gsize)((panel->groups + panel->extras) * cols * HN_INT8_GROUP));
-        for (int64_t g = 0; g < panel->groups; g++)
+        for (int64_t g = 0; g < panel->groups; g++) {
+            const Group group = group_of(p, g);
             for (int j = 0; j < panel->cols; j++) {
                 int8_t *w = b + (g * cols + j) * HN_INT8_GROUP;
-                load_group(p, column_of(p, from->w, u, j), g, w);
+                load_group(column + j * length, group, w);
                 if (panel->extras > 0)
                     hn_int8_split(w, rest);
             }
-        for (int64_t e = 0; e < panel->extras; e++)
+        }
+        for (int64_t e = 0; e < panel->extras; e++) {
+            const Group group = group_of(p, p->extra[panel->extra + e]);
             for (int j = 0; j < panel->cols; j++) {
                 int8_t w[HN_INT8_GROUP];
-                load_group(p, column_of(p, from->w, u, j), p->extra[panel->extra + e], w);
+                load_group(column + j * length, group, w);
                 hn_int8_split(w, b + ((panel->groups + e) * cols + j) * HN_INT8_GROUP);
             }
+        }
     }
 }
 
@@ -215,12 +240,15 @@ static void pack_panels(void *to, const HnTensor *t, gconstpointer data)
 static int64_t find_extras(const HnInt8Gemm *p, const int8_t *w, int64_t unit, GArray *list)
 {
     const HnInt8Panel *panel = &p->panel[unit];
+    const int8_t *column = first_column(p, w, unit);
+    const int64_t length = column_length(p);
     int64_t n = 0;
     for (int64_t g = 0; g < panel->groups; g++) {
+        const Group group = group_of(p, g);
         gboolean any = FALSE;
         for (int j = 0; j < panel->cols && !any; j++) {
             int8_t four[HN_INT8_GROUP], rest[HN_INT8_GROUP];
-            load_group(p, column_of(p, w, unit, j), g, four);
+            load_group(column + j * length, group, four);
             any = hn_int8_split(four, rest);
         }
         if (any) {
@@ -259,7 +287,7 @@ static void set_begins(HnInt8Gemm *p, const HnStep *s, const int8_t *w)
     const uint32_t z = zero != NULL && !is_late(s, in->x_zero) ? (uint32_t)hn_tensor_get_i64(zero, 0) : 0;
     for (int64_t u = 0; u < p->n_groups * p->panels; u++)
         for (int j = 0; j < p->panel[u].cols; j++) {
-            const int8_t *column = column_of(p, w, u, j);
+            const int8_t *column = first_column(p, w, u) + j * column_length(p);
             const int64_t m = u / p->panels * p->out + u % p->panels * hn_int8_cols() + j, at = u * hn_int8_cols() + j;
             uint32_t sum = 0;
             int64_t weight = 0;
