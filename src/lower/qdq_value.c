@@ -241,8 +241,10 @@ gboolean hn_qdq_keeps(const HnQdqReal *h, const uint8_t *map, HnDtype dtype)
 gboolean hn_qdq_fits(const HnQdqReal *h, uint8_t *map)
 {
     gboolean fits = TRUE;
-    for (int i = 0; i < HN_QDQ_BYTES; i++) {
-        map[i] = (uint8_t)(h->plain ? i : hn_qdq_byte(&h->step, h->value[i]));
+    for (int i = 0; i < HN_QDQ_BYTES && h->plain; i++)
+        map[i] = (uint8_t)i;
+    for (int i = 0; i < HN_QDQ_BYTES && !h->plain; i++) {
+        map[i] = (uint8_t)hn_qdq_byte(&h->step, h->value[i]);
         fits = fits && (!hn_qdq_occurs(h, i) || hn_qdq_number(&h->step, map[i]) == h->value[i]);
     }
     return fits;
