@@ -459,6 +459,14 @@ static void test_journal(void)
         g_assert_true(g_file_get_contents(path, &again, NULL, NULL));
         g_assert_cmpstr(again, ==, text); /* what was cut off is there again, and whole */
     }
+    { /* a line that cannot be read: what stands behind it is done again */
+        g_autofree char *damaged = g_strdup_printf("%.*snonsense\n%s", (int)(last - text), text, last);
+        g_assert_true(g_file_set_contents(path, damaged, -1, NULL));
+        g_autoptr(HnJournal) j = hn_journal_new();
+        g_assert_true(hn_journal_open(j, path, TRUE, header, &error));
+        g_assert_cmpuint(hn_journal_resumed(j), ==, 1);
+        g_assert_null(hn_journal_tried(j, "p2"));
+    }
     json_object_set_string_member(header, "model", "other");
     g_autoptr(HnJournal) j = hn_journal_new();
     g_assert_false(hn_journal_open(j, path, TRUE, header, &error));
@@ -483,13 +491,15 @@ static void test_cache(void)
     g_autofree char *text = NULL;
     gsize n;
     g_assert_true(g_file_get_contents(path, &text, &n, NULL));
-    g_autofree char *damaged = g_strconcat("nonsense\n[]\n{\"times\":3}\n", text, "{\"times\":\"q", NULL);
+    const char *const before = "nonsense\n[]\n{\"times\":3}\n{\"race\":[\"a\",\"b\"],\"effect\":0.5,\"key\":\"k2\"}\n";
+    g_autofree char *damaged = g_strconcat(before, text, "{\"times\":\"q", NULL);
     g_assert_true(g_file_set_contents(path, damaged, -1, NULL));
     for (int i = 0; i < 2; i++) {
         g_autoptr(HnJournal) j = hn_journal_new();
         hn_journal_use_cache(j, path, "k2");
         g_assert_cmpfloat(hn_node_time(hn_journal_times(j, "p"), "a")->ms, ==, 1.0 / 9);
-        g_assert_null(hn_journal_tried(j, "p")); /* times only */
+        g_assert_null(hn_journal_tried(j, "p"));                                  /* times only */
+        g_assert_false(hn_journal_race(j, "a", "b", &(HnEffect){ .effect = 0 })); /* without an interval */
         g_assert_cmpint(hn_journal_times(j, "q2") != NULL, ==, i == 1);
         if (i == 0)
             g_assert_true(hn_journal_add_times(j, "q2", some_times(), NULL));
