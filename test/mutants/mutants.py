@@ -9,7 +9,8 @@ mutants, separated by empty lines; lines that start with # say something about t
     src/check/guard.c          the file, from the root of the sources
     - if (lost > limit)        lines as they stand there, one after the other: they occur once in the file
     + if (lost > limit * 2)    what stands there instead; none: they are removed
-    = unit check_guard         what has to fail: 'unit NAME [PATH...]', 'op NAME', 'pass CASES' or 'cli FILE PATTERN'
+    = unit check_guard         what has to fail: 'unit NAME [PATH...]', 'op NAME', 'pass CASES', 'lower NAME' (of the
+                               cases in test/lower) or 'cli FILE PATTERN'
 
 The sources are copied to BUILD/mutants, so that the checkout itself is not touched. A mutant that does not compile, whose
 lines are not there, or whose test passes is 'not ok'; a test that fails without a mutant is one, too.
@@ -97,6 +98,9 @@ class Tree:
         program = os.path.join(self.build, "test", f"test-{name}")
         if kind == "unit":
             return [f"test/test-{name}"], [program] + [part for path in rest for part in ("-p", path)]
+        if kind == "lower":
+            return ["test/test-pass"], [os.path.join(self.build, "test", "test-pass"), "--lower",
+                                        os.path.join("test", "lower", f"{name}.txt")]
         if kind == "cli":
             command = ["bats", "-F", "tap", os.path.join("test", "cli", f"{name}.bats")]
             return ["all"], command + (["-f", " ".join(rest)] if rest else [])
