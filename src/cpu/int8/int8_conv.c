@@ -157,6 +157,29 @@ static void place_weight(Conv *c, int64_t m, int64_t seg, int64_t at, int v, int
         to[(m * p->segs + c->again[seg]) * p->depth + at] = (int8_t)(v - first);
 }
 
+/* Signed bytes without zero points: each is as it stands there. */
+static gboolean are_plain(const HnInt8Weights *weights)
+{
+    return weights->w->dtype == HN_I8 && weights->zero == NULL;
+}
+
+static void place_weights(Conv *c, const HnStep *s, int8_t *to)
+{
+    const HnInt8Gemm *p = &c->product;
+    const HnInt8Weights weights = hn_int8_weights(s);
+    const int64_t taps = c->h.kernel * c->w.kernel, n = p->n_groups * p->out;
+    const int64_t pixel = c->joined ? c->pixel : c->group_in;
+    if (!are_plain(&weights) || !hn_int8_by_rows(s)) {
+        foreach_weight(c, s, place_weight, to);
+        return;
+    }
+    const int8_t *from = weights.w->data; /* [n][group_in][taps] */
+    for (int64_t m = 0; m < n; m++, from += c->group_in * taps, to += p->segs * p->depth)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t k = 0; k < c->group_in; k++)
+                to[t * pixel + k] = from[k * taps + t];
+}
+
 /* Which segments are there twice: c->again[segment] is the second one's number, or 0. */
 static void find_wide(Conv *c, const HnStep *s)
 {
@@ -164,7 +187,7 @@ static void find_wide(Conv *c, const HnStep *s)
     const HnInt8Weights weights = hn_int8_weights(s);
     c->again = g_new0(int64_t, (gsize)p->segs);
     c->base_segs = p->segs;
-    if (weights.w->dtype == HN_I8 && weights.zero == NULL)
+    if (are_plain(&weights))
         return;
     foreach_weight(c, s, note_wide, NULL);
     for (int64_t i = 0; i < c->base_segs; i++)
@@ -194,7 +217,7 @@ static gboolean prepare(HnStep *s, Conv *c, double flops, GError **error)
         return FALSE;
     }
     memset(w, 0, (gsize)(p->n_groups * p->out * p->segs * p->depth));
-    foreach_weight(c, s, place_weight, w);
+    place_weights(c, s, w);
     const gboolean ok = hn_int8_gemm_prepare(p, s, w, error);
     hn_budget_free(s->budget, w);
     if (!ok)
