@@ -16,6 +16,9 @@ gboolean hn_tool_usage(GError **error, const char *text);
  * stdin: what somebody who has named no data needs to know. */
 gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error);
 
+/* Will a file of that name be possible, so that nobody works for hours in vain? NULL and stdout are. Errors: IO. */
+gboolean hn_tool_can_write(const char *path, GError **error);
+
 /* Where a job notes what it tried: as --journal says ("none": NULL), or beside the file that it makes; NULL: nowhere.
  */
 char *hn_tool_journal_path(const char *journal, const char *output);

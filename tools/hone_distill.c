@@ -1,11 +1,8 @@
 /* hone-distill: a model that learns, from labels or from another model; written where it is no worse than before. */
 #include "hone_distill.h"
 
-#include <errno.h>
-#include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -92,17 +89,6 @@ static gboolean write_model(Distill *q, GError **error)
 }
 
 /* Said before the time is spent on training. */
-static gboolean can_be_written(const char *path, GError **error)
-{
-    if (path == NULL || hn_out_is_stdout(path))
-        return TRUE;
-    g_autofree char *folder = g_path_get_dirname(path);
-    if (g_access(folder, W_OK) == 0)
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot write '%s': %s", path, g_strerror(errno));
-    return FALSE;
-}
-
 static gboolean work(Distill *q, GError **error)
 {
     if (q->p->replay != NULL && !distill_read_recipe(q, error))
@@ -112,7 +98,7 @@ static gboolean work(Distill *q, GError **error)
         return FALSE;
     const char *const written[] = { p->output, p->checkpoint, p->cache, p->journal };
     for (gsize i = 0; i < G_N_ELEMENTS(written); i++)
-        if (!can_be_written(written[i], error))
+        if (!hn_tool_can_write(written[i], error))
             return FALSE;
     const gboolean silent = p->list_trainable || (p->replay != NULL && p->output == NULL);
     if (!silent && (p->output == NULL || hn_out_is_stdout(p->output)) &&

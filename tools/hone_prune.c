@@ -303,7 +303,8 @@ static gboolean begin(Prune *q, GError **error)
         return FALSE;
     if (!prune_parse(q, error) || (q->path = hn_tool_one_model(q->ctx, error)) == NULL ||
         (q->backend = hn_tool_backend(q->ctx, error)) == NULL ||
-        (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL)
+        (q->shapes = hn_tool_shapes(p->dim, p->shapes, error)) == NULL || !hn_tool_can_write(p->output, error) ||
+        !hn_tool_can_write(p->write_plan, error))
         return FALSE;
     if (p->analyze || p->explain || (p->replay != NULL && p->output == NULL))
         return TRUE;

@@ -414,6 +414,11 @@ END
     printf old >kept.onnx
     cp kept.onnx before
     refuses 1 '' hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.5 -o nowhere/out.onnx
+    # before any work: these would take minutes, and what is wrong with the data is not even seen
+    for where in "-o out.onnx --write-plan nowhere/plan.json" "-o nowhere/out.onnx --journal none" "-o . --journal none"; do
+        # shellcheck disable=SC2086 # options
+        refuses 1 'cannot write' hone-prune -q "$digits/model.onnx" --calib nothing.npz --flops 0.5x $where
+    done
     ulimit -f 8 # blocks of 512 or 1024 bytes: less than the model takes
     run --separate-stderr hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.2 -o kept.onnx
     [ "$status" -ne 0 ]
