@@ -105,6 +105,12 @@ static void test_windows(void)
         }
     check("opset 17 graph g(%x:f32[3,64,70]) -> (%y) { %y = Conv(%x, w:f32[80,64,3]) pads=[1,1] strides=[2] }", 4, 0.9,
           TRUE);
+    /* one axis alone, in bands; and not, where strides part its pixels */
+    check("opset 17 graph g(%x:f32[2,64,1500]) -> (%y) { %y = Conv(%x, w:f32[80,64,3]) pads=[1,3] dilations=[2] }", 4,
+          0.97, TRUE);
+    check("opset 17 graph g(%x:f32[1,64,200,1]) -> (%y) { %y = Conv(%x, w:f32[64,64,5,1]) pads=[2,0,1,0] strides=[2,1] "
+          "}",
+          4, 0.97, TRUE);
 }
 
 #define CONV(WINDOW, PADS)                                                                                 \

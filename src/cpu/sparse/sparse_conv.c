@@ -49,10 +49,18 @@ typedef struct {
 
 /* --- prepare ------------------------------------------------------------------------------------------------------ */
 
+static gboolean is_one(const HnWindowAxis *a)
+{
+    return a->in == 1 && a->out == 1 && a->kernel == 1 && a->pad == 0;
+}
+
+/* Where there is one axis alone its pixels are lines, which can be taken in bands; not where strides part them. */
 static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
 {
-    axis[H] = p->n == 2 ? p->axis[0] : (HnWindowAxis){ .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 };
-    axis[W] = p->axis[p->n - 1];
+    const HnWindowAxis one = { .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1 }, *last = &p->axis[p->n - 1];
+    const gboolean alone = p->n == 1 || is_one(last), parted = alone && p->axis[0].stride > 1;
+    axis[H] = parted ? one : p->axis[0];
+    axis[W] = parted ? p->axis[0] : alone ? one : *last;
 }
 
 /* Pixels of an axis with padding that windows reach, and those that are there. */
@@ -184,7 +192,8 @@ static void lay_out(Conv *c, const HnSparseCount *count)
     const int64_t apart = (h->kernel - 1) * h->dilation / h->stride; /* rows that bands share */
     const int64_t fit = BAND / ((int64_t)copy_bytes(c) / c->rows) - apart,
                   each = (h->out + c->threads - 1) / c->threads;
-    const int64_t lines = MAX(MIN(fit, each), FEW_LINES);
+    const int64_t most = hn_sparse_columns(), some = MAX(MIN(fit, each), FEW_LINES);
+    const int64_t lines = c->line == 1 && some > most ? some / most * most : some; /* whole blocks */
     if (lines < h->out && bands(c, lines) >= c->threads) {
         c->source = BANDS;
         set_lines(c, lines);
@@ -262,8 +271,14 @@ static void copy_channels(const Run *r, float *copy, int64_t first, int64_t from
     const HnWindowAxis *h = &c->axis[H], *w = &c->axis[W];
     const int64_t plane = c->rows * c->columns, top = first * h->stride - h->pad; /* of the source */
     for (int64_t i = from; i < to; i++) {
+        const int64_t from_row = MAX(top, 0), to_row = MIN(top + c->rows * h->stride, h->in);
         memset(copy + i * c->pitch, 0, (gsize)c->pitch * sizeof *copy);
-        for (int64_t k = MAX(top, 0); k < MIN(top + c->rows * h->stride, h->in); k++) {
+        if (c->columns == w->in && h->stride * w->stride == 1) { /* lines follow each other in both */
+            memcpy(copy + i * c->pitch + (from_row - top) * w->in, r->x + (i * h->in + from_row) * w->in,
+                   (gsize)(MAX(to_row - from_row, 0) * w->in) * sizeof *copy);
+            continue;
+        }
+        for (int64_t k = from_row; k < to_row; k++) {
             const float *line = r->x + (i * h->in + k) * w->in;
             const int64_t y = k - top;
             float *base = copy + i * c->pitch + y % h->stride * w->stride * plane + y / h->stride * c->columns;
