@@ -200,8 +200,10 @@ static gboolean tile_prepare(HnStep *s, GError **error)
 /* One run: addresses, elements from pixel to pixel. */
 typedef struct {
     const Conv *c;
-    const float *x, *bias, *add, *zeros;
+    const float *x, *bias, *add, *zeros, *weights;
     float *y;
+    char *scratch; /* of the threads */
+    int parts;
     int64_t x_pitch, y_pitch, add_pitch;
 } Run;
 
@@ -289,10 +291,26 @@ static void compute(const Run *r, const float *weights, int64_t taps, const Segm
     }
 }
 
-/* Part `part` of every phase. */
-static void run_part(const Run *r, const float *weights, const float **a, int part, int parts)
+/* In how many parts threads share each phase: more than threads where every phase has enough items. */
+static int parts_of(const Conv *c)
 {
+    const int most = HN_PARALLEL_PIECES * c->threads;
+    Side side[3];
+    for (int64_t phase = 0; phase < phases_of(c); phase++) {
+        sides_of(c, phase, side);
+        if (c->plan.batch * side[D].count * side[H].count < most)
+            return c->threads;
+    }
+    return c->threads == 1 ? 1 : most;
+}
+
+/* Parts [from, to) of every phase. */
+static void run_parts(gpointer run, int thread, int64_t from, int64_t to)
+{
+    const Run *r = run;
     const Conv *c = r->c;
+    const int64_t parts = r->parts;
+    const float *weights = r->weights, **a = (const float **)(gpointer)(r->scratch + (gsize)thread * thread_bytes(c));
     const HnConvPlan *p = &c->plan;
     const int64_t units = p->group * c->panels, phases = phases_of(c);
     Segment segment[BLOCK];
@@ -302,9 +320,9 @@ static void run_part(const Run *r, const float *weights, const float **a, int pa
         const int64_t across = (side[W].count + SEGMENT - 1) / SEGMENT;
         const int64_t items = p->batch * side[D].count * side[H].count * across;
         const gboolean by_items = items >= parts;
-        const int64_t u0 = by_items ? 0 : units * part / parts, u1 = by_items ? units : units * (part + 1) / parts;
-        const int64_t end = by_items ? items * (part + 1) / parts : items;
-        for (int64_t at = by_items ? items * part / parts : 0; at < end && u0 < u1; at += BLOCK) {
+        const int64_t u0 = by_items ? 0 : units * from / parts, u1 = by_items ? units : units * to / parts;
+        const int64_t end = by_items ? items * to / parts : items;
+        for (int64_t at = by_items ? items * from / parts : 0; at < end && u0 < u1; at += BLOCK) {
             const int n = (int)MIN(BLOCK, end - at);
             for (int k = 0; k < n; k++)
                 segment[k] = segment_of(r, side, at + k, a + k * c->most * SEGMENT);
@@ -339,13 +357,10 @@ static gboolean tile_run(HnStep *s, GError **error)
         pack_weights(packed, hn_cpu_in(s, 1), c);
         weights = packed;
     }
-    if (c->threads == 1) {
-        run_part(&r, weights, (const float **)(gpointer)scratch, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(c->threads)
-    for (int t = 0; t < c->threads; t++)
-        run_part(&r, weights, (const float **)(gpointer)(scratch + (gsize)t * thread_bytes(c)), t, c->threads);
+    r.weights = weights;
+    r.scratch = scratch;
+    r.parts = parts_of(c);
+    hn_parallel_for(r.parts, c->threads, run_parts, &r);
     return TRUE;
 }
 

@@ -35,9 +35,18 @@ gsize hn_fft_work_bytes(const HnFftWork *w, const HnStep *s)
     return 2 * w->block * (gsize)threads_of(w, s);
 }
 
-static void run_part(const HnFftWork *w, const HnFftBatch *b, char *block, int64_t from, int64_t to)
+typedef struct {
+    const HnFftWork *w;
+    const HnFftBatch *b;
+    char *scratch;
+} Run;
+
+static void run_steps(gpointer run, int thread, int64_t from, int64_t to)
 {
     static void (*const fns[])(const HnFftBatch *, int64_t, int, float *, float *) = HN_TABLE_OF_LEVELS(fft_rows);
+    const HnFftWork *w = ((const Run *)run)->w;
+    const HnFftBatch *b = ((const Run *)run)->b;
+    char *block = ((const Run *)run)->scratch + 2 * w->block * (gsize)thread;
     const int64_t rows = hn_fft_step(b, lanes_here());
     for (int64_t i = from; i < to; i++)
         fns[hn_cpu_level()](b, i * rows, (int)MIN(rows, b->rows - i * rows), (float *)(void *)block,
@@ -46,12 +55,6 @@ static void run_part(const HnFftWork *w, const HnFftBatch *b, char *block, int64
 
 void hn_fft_work_run(const HnFftWork *w, const HnStep *s, const HnFftBatch *b, void *scratch)
 {
-    const int threads = threads_of(w, s);
-    if (threads == 1) {
-        run_part(w, b, scratch, 0, w->steps);
-        return;
-    }
-#pragma omp parallel for num_threads(threads)
-    for (int i = 0; i < threads; i++)
-        run_part(w, b, (char *)scratch + 2 * w->block * (gsize)i, w->steps * i / threads, w->steps * (i + 1) / threads);
+    Run r = { .w = w, .b = b, .scratch = scratch };
+    hn_parallel_for(w->steps, threads_of(w, s), run_steps, &r);
 }

@@ -417,18 +417,25 @@ static void run_flat(const Run *r, int64_t from, int64_t to)
 }
 
 /* Part `part` of the rows of all images, or of all elements. */
-static void run_part(const Run *r, int part, int parts)
+static gboolean is_flat(const Run *r)
 {
     const Pair *p = r->p;
-    const int64_t total = p->images * p->rows * p->n, rows = p->images * p->rows;
-    const gboolean flat = p->last ? r->a_pitch == p->n && r->y_pitch == p->n && r->b_pitch == p->n && !p->one_b &&
-                                        p->row_b > 0 && (p->images == 1 || p->image_b > 0)
-                                  : p->rows == 1;
-    if (flat) {
-        run_flat(r, total * part / parts, total * (part + 1) / parts);
-        return;
-    }
-    const int64_t first = rows * part / parts, end = rows * (part + 1) / parts;
+    return p->last ? r->a_pitch == p->n && r->y_pitch == p->n && r->b_pitch == p->n && !p->one_b && p->row_b > 0 &&
+                         (p->images == 1 || p->image_b > 0)
+                   : p->rows == 1;
+}
+
+/* Elements [first, end). */
+static void run_elements(gpointer run, G_GNUC_UNUSED int thread, int64_t first, int64_t end)
+{
+    run_flat(run, first, end);
+}
+
+/* Rows [first, end) of all images. */
+static void run_rows(gpointer run, G_GNUC_UNUSED int thread, int64_t first, int64_t end)
+{
+    const Run *r = run;
+    const Pair *p = r->p;
     for (int64_t i = first, next; i < end; i = next) {
         const int64_t image = i / p->rows;
         next = MIN(end, (image + 1) * p->rows);
@@ -443,23 +450,19 @@ static gboolean pair_run(HnStep *s, GError **error)
     Pair *p = s->state;
     hn_int8_lut_once(&p->map, s->table);
     const HnSlot *b = s->in[HN_QUANTBINARY_B].slot;
-    const Run r = { .s = s,
-                    .p = p,
-                    .a = hn_cpu_data(&s->in[HN_QUANTBINARY_A]),
-                    .b = hn_cpu_data(&s->in[HN_QUANTBINARY_B]),
-                    .y = hn_cpu_data(&s->out[0]),
-                    .a_pitch = p->last ? hn_slot_pitch(s->in[HN_QUANTBINARY_A].slot) : p->n,
-                    .b_pitch = p->pitched_b           ? hn_slot_pitch(b)
-                               : p->last && !p->one_b ? p->n
-                                                      : 1,
-                    .y_pitch = p->last ? hn_slot_pitch(s->out[0].slot) : p->n };
-    if (p->threads == 1) {
-        run_part(&r, 0, 1);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(p->threads)
-    for (int t = 0; t < p->threads; t++)
-        run_part(&r, t, p->threads);
+    Run r = { .s = s,
+              .p = p,
+              .a = hn_cpu_data(&s->in[HN_QUANTBINARY_A]),
+              .b = hn_cpu_data(&s->in[HN_QUANTBINARY_B]),
+              .y = hn_cpu_data(&s->out[0]),
+              .a_pitch = p->last ? hn_slot_pitch(s->in[HN_QUANTBINARY_A].slot) : p->n,
+              .b_pitch = p->pitched_b           ? hn_slot_pitch(b)
+                         : p->last && !p->one_b ? p->n
+                                                : 1,
+              .y_pitch = p->last ? hn_slot_pitch(s->out[0].slot) : p->n };
+    const int64_t rows = p->images * p->rows;
+    const gboolean flat = is_flat(&r);
+    hn_parallel_for(flat ? rows * p->n : rows, p->threads, flat ? run_elements : run_rows, &r);
     return TRUE;
 }
 

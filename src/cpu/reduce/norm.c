@@ -77,8 +77,9 @@ static gboolean layernorm_prepare(HnStep *s, GError **error)
 }
 
 /* Rows [first, last). */
-static void layernorm_rows(const HnStep *s, int64_t first, int64_t last)
+static void layernorm_rows(gpointer step, G_GNUC_UNUSED int thread, int64_t first, int64_t last)
 {
+    const HnStep *s = step;
     const LayerNorm *n = s->state;
     const HnRowFns *f = n->fns;
     const float *x = hn_cpu_data(&s->in[0]), *w = hn_cpu_in(s, 1) != NULL ? hn_cpu_data(&s->in[1]) : NULL;
@@ -104,13 +105,7 @@ static gboolean layernorm_run(HnStep *s, GError **error)
 {
     (void)error;
     const LayerNorm *n = s->state;
-    if (n->threads == 1) {
-        layernorm_rows(s, 0, n->rows);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(n->threads)
-    for (int t = 0; t < n->threads; t++)
-        layernorm_rows(s, n->rows * t / n->threads, n->rows * (t + 1) / n->threads);
+    hn_parallel_for(n->rows, n->threads, layernorm_rows, s);
     return TRUE;
 }
 
@@ -165,8 +160,9 @@ static gboolean groupnorm_prepare(HnStep *s, GError **error)
 }
 
 /* Groups [first, last) of all samples. */
-static void groupnorm_groups(const HnStep *s, int64_t first, int64_t last)
+static void groupnorm_groups(gpointer step, G_GNUC_UNUSED int thread, int64_t first, int64_t last)
 {
+    const HnStep *s = step;
     const GroupNorm *g = s->state;
     const HnRowFns *f = g->fns;
     const float *x = hn_cpu_data(&s->in[0]), *scale = hn_cpu_data(&s->in[1]), *bias = hn_cpu_data(&s->in[2]);
@@ -188,14 +184,7 @@ static gboolean groupnorm_run(HnStep *s, GError **error)
 {
     (void)error;
     const GroupNorm *g = s->state;
-    const int64_t all = g->n * g->groups;
-    if (g->threads == 1) {
-        groupnorm_groups(s, 0, all);
-        return TRUE;
-    }
-#pragma omp parallel for num_threads(g->threads)
-    for (int t = 0; t < g->threads; t++)
-        groupnorm_groups(s, all * t / g->threads, all * (t + 1) / g->threads);
+    hn_parallel_for(g->n * g->groups, g->threads, groupnorm_groups, s);
     return TRUE;
 }
 
