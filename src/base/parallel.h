@@ -4,7 +4,8 @@
  *
  * Each thread has its own contiguous run of iterations, the same at every call, so that it finds in its caches what it
  * wrote there the time before. It takes a third of what is left of it, again and again, from the front; a thread that
- * has come to its end takes from the end of the fullest other run (static scheduling with stealing).
+ * has come to its end takes from the end of the fullest other run (static scheduling with stealing). Runs of a few
+ * microseconds are not cut up: what threads say to each other would cost more than waiting.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ G_BEGIN_DECLS
 typedef void (*HnRangeFn)(gpointer data, int thread, int64_t from, int64_t to);
 
 /* Calls fn for ranges that make up [0, n), in parallel and in any order, in a parallel region (base/team.h). With one
- * thread it is one call. */
+ * thread it is one call, with n threads at least one iteration each. */
 void hn_parallel_for(int64_t n, int threads, HnRangeFn fn, gpointer data);
 
 /* --- for tests --- */
@@ -34,7 +35,8 @@ typedef struct {
 } HnDeal;
 
 void hn_deal(HnDeal *d, guint32 pieces, int threads);
-/* Pieces [*from, *to) are that thread's; FALSE: all are taken. */
-gboolean hn_deal_next(HnDeal *d, int thread, int64_t *from, int64_t *to);
+/* Pieces [*from, *to) are that thread's; in a hurry all that is left of its own run, and none of others'. FALSE: all
+ * are taken. */
+gboolean hn_deal_next(HnDeal *d, int thread, gboolean hurry, int64_t *from, int64_t *to);
 
 G_END_DECLS

@@ -60,7 +60,7 @@ static HN_THREAD_LOCAL gboolean holds_together;
 
 /* --- time and sleep ---------------------------------------------------------------------------------------------- */
 
-static guint64 ticks(void)
+guint64 hn_team_ticks(void)
 {
 #if defined __x86_64__
     return __rdtsc();
@@ -72,14 +72,14 @@ static guint64 ticks(void)
 /* A few per cent off, or more when interrupted: good enough to be patient by. */
 static void calibrate(void)
 {
-    guint64 ns = hn_now_ns(), t = ticks(), now;
+    guint64 ns = hn_now_ns(), t = hn_team_ticks(), now;
     while ((now = hn_now_ns()) - ns < 20000)
         ;
-    guint64 per_us = (ticks() - t) * 1000 / (now - ns);
+    guint64 per_us = (hn_team_ticks() - t) * 1000 / (now - ns);
     __atomic_store_n(&ticks_per_us, CLAMP(per_us, 500, 10000), __ATOMIC_RELAXED);
 }
 
-static guint64 us(guint64 n)
+guint64 hn_team_ticks_of(guint64 n)
 {
     return n * __atomic_load_n(&ticks_per_us, __ATOMIC_RELAXED);
 }
@@ -99,15 +99,15 @@ static void wake(guint *word)
 gboolean hn_team_alone(void)
 {
     guint64 until = __atomic_load_n(&alone_until, __ATOMIC_RELAXED);
-    return until != 0 && ticks() < until;
+    return until != 0 && hn_team_ticks() < until;
 }
 
 /* Twice as long as the last time, unless that was long ago. */
 static void back_off(void)
 {
-    guint64 now = ticks(), last = __atomic_load_n(&alone_for, __ATOMIC_RELAXED),
+    guint64 now = hn_team_ticks(), last = __atomic_load_n(&alone_for, __ATOMIC_RELAXED),
             until = __atomic_load_n(&alone_until, __ATOMIC_RELAXED);
-    last = now > until + 4 * last ? us(ALONE_US) : MIN(2 * last, us(ALONE_MAX_US));
+    last = now > until + 4 * last ? hn_team_ticks_of(ALONE_US) : MIN(2 * last, hn_team_ticks_of(ALONE_MAX_US));
     __atomic_store_n(&alone_for, last, __ATOMIC_RELAXED);
     __atomic_store_n(&alone_until, now + last, __ATOMIC_RELAXED);
 }
@@ -140,7 +140,7 @@ static gboolean beside_caller(Team *t)
 /* The next share, waited for; -1: nothing came for a while, or somebody else had the CPU or wants it. */
 static int wait_for_share(Team *t)
 {
-    guint64 start = ticks(), last = start, spin = us(SPIN_US), gap = us(GAP_US);
+    guint64 start = hn_team_ticks(), last = start, spin = hn_team_ticks_of(SPIN_US), gap = hn_team_ticks_of(GAP_US);
     guint64 w = __atomic_load_n(&t->word, __ATOMIC_ACQUIRE);
     gboolean only = __atomic_load_n(&t->threads, __ATOMIC_RELAXED) == 1;
     for (;;) {
@@ -161,7 +161,7 @@ static int wait_for_share(Team *t)
             }
             PAUSE();
         }
-        guint64 now = ticks();
+        guint64 now = hn_team_ticks();
         if (now - start > spin || now - last > gap || beside_caller(t))
             return -1;
         last = now;
@@ -315,10 +315,10 @@ static void join(Team *t, const HnRegion *r)
     for (int i = 0; i < 256; i++)
         if (all_done(t))
             return;
-    guint64 now = ticks(), until = now + us(PATIENCE_US) + (now - r->began) / 4;
+    guint64 now = hn_team_ticks(), until = now + hn_team_ticks_of(PATIENCE_US) + (now - r->began) / 4;
     while (!all_done(t)) {
         PAUSE();
-        if (ticks() < until)
+        if (hn_team_ticks() < until)
             continue;
         guint done = __atomic_or_fetch(&t->done, ASLEEP, __ATOMIC_ACQ_REL);
         while (done != (t->expected | ASLEEP)) {
@@ -347,7 +347,7 @@ static void run_claimed(HnRegion *r)
         cpus = hn_cpu_affinity();
     Team *t = &teams;
     if (grow(t, MIN(r->n, cpus) - 1) > 0) {
-        r->began = ticks();
+        r->began = hn_team_ticks();
         publish(t, r, FALSE);
         run_share(r, r->n, 0, r->fn, r->data);
         for (int id; !all_done(t) && (id = claim(t)) >= 0; t->expected -= DONE)
@@ -371,7 +371,7 @@ gboolean hn_team_begin(HnRegion *r)
             __atomic_store_n(&t->taken, FALSE, __ATOMIC_RELEASE);
             return FALSE;
         }
-        r->began = ticks();
+        r->began = hn_team_ticks();
         publish(t, r, TRUE);
     }
     share = (HnShare){ .n = r->n, .inside = r->outer.inside || r->n > 1, .region = r };
@@ -429,10 +429,10 @@ void hn_team_barrier(void)
             wake(&r->phase);
         return;
     }
-    guint64 now = ticks(), until = now + us(PATIENCE_US) + (now - r->began) / 4;
+    guint64 now = hn_team_ticks(), until = now + hn_team_ticks_of(PATIENCE_US) + (now - r->began) / 4;
     while (__atomic_load_n(&r->phase, __ATOMIC_ACQUIRE) == phase) {
         PAUSE();
-        if (ticks() < until)
+        if (hn_team_ticks() < until)
             continue;
         __atomic_store_n(&r->phase_asleep, TRUE, __ATOMIC_SEQ_CST);
         sleep_on(&r->phase, phase);

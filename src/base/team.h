@@ -61,6 +61,11 @@ void hn_team_barrier(void);
  * are not known, and where shares measure what they do at the same time. Returns what was before. */
 gboolean hn_team_together(gboolean on);
 
+/* A clock that is cheap to read, and how many of its ticks so many microseconds are, a few per cent off; 0 before there
+ * are threads. */
+guint64 hn_team_ticks(void);
+guint64 hn_team_ticks_of(guint64 us);
+
 /* For tests: threads of all teams, and whether regions run alone at present. */
 int hn_team_threads(void);
 gboolean hn_team_alone(void);

@@ -68,6 +68,7 @@ static void wait_at_first(gpointer data, G_GNUC_UNUSED int thread, int64_t from,
     Loop *l = data;
     g_atomic_int_add(&l->done, (gint)(to - from));
     const gint64 until = g_get_monotonic_time() + G_USEC_PER_SEC / 5;
+    g_usleep(100); /* no loop of a few microseconds, which threads would not share anew */
     while (from == 0 && g_atomic_int_get(&l->done) < l->n && g_get_monotonic_time() < until)
         g_thread_yield();
     if (from == 0)
@@ -100,24 +101,32 @@ static void test_deal(void)
     HnDeal d;
     int64_t from, to, end = 0;
     hn_deal(&d, 12, 2); /* [0, 6) and [6, 12) */
-    g_assert_true(hn_deal_next(&d, 0, &from, &to));
+    g_assert_true(hn_deal_next(&d, 0, FALSE, &from, &to));
     g_assert_cmpint(from, ==, 0);
     g_assert_cmpint(to, ==, 2);
     for (int64_t sum = to; sum < 6; sum += to - from) {
         end = to;
-        g_assert_true(hn_deal_next(&d, 0, &from, &to));
+        g_assert_true(hn_deal_next(&d, 0, FALSE, &from, &to));
         g_assert_cmpint(from, ==, end);
     }
-    g_assert_true(hn_deal_next(&d, 0, &from, &to)); /* stolen, from the end */
+    g_assert_true(hn_deal_next(&d, 0, FALSE, &from, &to)); /* stolen, from the end */
     g_assert_cmpint(from, ==, 10);
     g_assert_cmpint(to, ==, 12);
-    g_assert_true(hn_deal_next(&d, 1, &from, &to));
+    g_assert_true(hn_deal_next(&d, 1, FALSE, &from, &to));
     g_assert_cmpint(from, ==, 6);
     g_assert_cmpint(to, ==, 8);
     for (int64_t left = 2; left > 0; left -= to - from)
-        g_assert_true(hn_deal_next(&d, 5, &from, &to)); /* a thread without a run */
-    g_assert_false(hn_deal_next(&d, 0, &from, &to));
-    g_assert_false(hn_deal_next(&d, 1, &from, &to));
+        g_assert_true(hn_deal_next(&d, 5, FALSE, &from, &to)); /* a thread without a run */
+    g_assert_false(hn_deal_next(&d, 0, FALSE, &from, &to));
+    g_assert_false(hn_deal_next(&d, 1, FALSE, &from, &to));
+    hn_deal(&d, 12, 2); /* in a hurry: all of its own, nothing else */
+    g_assert_true(hn_deal_next(&d, 0, FALSE, &from, &to));
+    g_assert_true(hn_deal_next(&d, 0, TRUE, &from, &to));
+    g_assert_cmpint(from, ==, 2);
+    g_assert_cmpint(to, ==, 6);
+    g_assert_false(hn_deal_next(&d, 0, TRUE, &from, &to));
+    g_assert_true(hn_deal_next(&d, 0, FALSE, &from, &to));
+    g_assert_cmpint(from, ==, 10);
 }
 
 int main(int argc, char **argv)

@@ -96,6 +96,7 @@ void hn_gemm_kernel_pack(float *to, const void *b, int64_t row, int64_t col, int
 /* --- products --- */
 
 #define NEAR_OTHER (256 * 1024 / 4) /* elements of an operand that stays in the second cache */
+#define SHORT_FLOPS 2e6             /* some 10 us of two threads: one rectangle each */
 #define FAR_SIDE 96                 /* rows or columns that are worth reading another operand anew from beyond */
 #define LATE_ROWS 24                /* of results that late post operations are done to at once: near still */
 #define BLOCK_K 2400                /* rows of a panel that are used at once */
@@ -306,8 +307,9 @@ HnGemmCut hn_gemm_cut(int64_t m, int64_t n, int64_t k, gboolean anew, int thread
         return cut;
     const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols(), panels = (n + cols - 1) / cols;
     /* of two strips at least: none is then cut into fewer rows than HN_GEMM_KERNEL_FEW */
-    const int64_t down = anew ? 0 : pieces_of(m, 2 * rows, n * k, threads);
-    const int64_t across = anew || down > 0 ? 0 : pieces_of(panels * cols, cols, m * k, threads);
+    const gboolean one_each = anew || 2 * (double)m * (double)n * (double)k < SHORT_FLOPS;
+    const int64_t down = one_each ? 0 : pieces_of(m, 2 * rows, n * k, threads);
+    const int64_t across = one_each || down > 0 ? 0 : pieces_of(panels * cols, cols, m * k, threads);
     if (down > 0 || across > 0) {
         cut.down = (int)MAX(down, 1);
         cut.across = (int)MAX(across, 1);
