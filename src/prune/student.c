@@ -13,7 +13,8 @@
 #define LANES_LEFT 1.2   /* times the part of the operations: of the steps of vectors that are left, at most ... */
 #define FEW_LAYERS 0.88  /* ... and without blocks, where nodes that are no layers take more of the rest */
 #define ROUNDS 10        /* of widths that are tried, at most */
-#define NEAR 0.97        /* of the operations is near enough */
+#define NEAR 0.97        /* of the operations is near enough ... */
+#define FAR 0.5          /* ... and so much is not */
 #define LOOKS 32         /* samples that a model without a block is judged by */
 #define CHEAP 2e11       /* operations of samples: several choices of widths are compared */
 #define MOST_JUDGED 128  /* samples for that */
@@ -136,28 +137,66 @@ static gboolean part_of(Work *w, const Subject *s, const int *keep, double *part
 
 /* --- widths ------------------------------------------------------------------------------------------------------- */
 
+/* Widths for a loss: the best so far, and what was tried last. */
+typedef struct {
+    const HnPruneLoss *loss;
+    int *keep, *now;
+    double best;  /* part of the operations with keep[]; 0: nothing was few enough */
+    double part;  /* with now[] */
+    gboolean met; /* now[] has no more steps of vectors than were asked for */
+} Widths;
+
+/* With so many steps of vectors at most. */
+static gboolean try_widths(Work *w, const Subject *s, double goal, Widths *t, GError **error)
+{
+    t->met = hn_prune_allocate(s->vectors, t->loss, goal, LANES, t->now);
+    if (!part_of(w, s, t->now, &t->part, error))
+        return FALSE;
+    if (t->part <= w->o->part && t->part > t->best) {
+        t->best = t->part;
+        memcpy(t->keep, t->now, s->map->classes->len * sizeof *t->keep);
+    }
+    return TRUE;
+}
+
+/* The limit of steps is met by hardly anything: most of them are there whatever the widths. Then it is one of those
+ * that widths decide. */
+static gboolean try_wider(Work *w, const Subject *s, Widths *t, GError **error)
+{
+    for (guint c = 0; c < s->map->classes->len; c++)
+        t->now[c] = ((const HnPruneClass *)s->map->classes->pdata[c])->fixed
+                        ? ((const HnPruneClass *)s->map->classes->pdata[c])->n
+                        : 1;
+    double least = hn_prune_cost(s->vectors, t->now), most = least + w->o->part * (all_vectors(s) - least), goal = most;
+    for (int i = 0; i < ROUNDS && t->best < NEAR * w->o->part; i++) {
+        if (!try_widths(w, s, goal, t, error))
+            return FALSE;
+        if (t->part <= w->o->part && goal == most)
+            break;
+        *(t->part <= w->o->part ? &least : &most) = goal;
+        goal = (least + most) / 2;
+    }
+    return TRUE;
+}
+
 /* Such that both operations and vectors are few enough; *met FALSE: there are none. */
 static gboolean widths_by_loss(Work *w, const Subject *s, double through, int *keep, gboolean *met, GError **error)
 {
     const HnPruneLoss loss = { s->loss, through };
-    const guint n = s->map->classes->len;
     const double limit = limit_of(w, s);
-    g_autofree int *now = g_new(int, n + 1u);
-    double best = 0, goal = limit;
+    g_autofree int *now = g_new(int, s->map->classes->len + 1u);
+    Widths t = { .loss = &loss, .keep = keep, .now = now };
+    double goal = limit;
     for (int i = 0; i < ROUNDS; i++) {
-        double part;
-        const gboolean possible = hn_prune_allocate(s->vectors, &loss, goal, LANES, now);
-        if (!part_of(w, s, now, &part, error))
+        if (!try_widths(w, s, goal, &t, error))
             return FALSE;
-        if (part <= w->o->part && part > best) {
-            best = part;
-            memcpy(keep, now, n * sizeof *keep);
-        }
-        if ((best >= NEAR * w->o->part) || (part <= w->o->part && goal >= limit) || (part > w->o->part && !possible))
+        if (t.best >= NEAR * w->o->part || (t.part <= w->o->part && goal >= limit) || (t.part > w->o->part && !t.met))
             break;
-        goal = fmin(goal * CLAMP(w->o->part / part, 0.7, 1.3), limit);
+        goal = fmin(goal * CLAMP(w->o->part / t.part, 0.7, 1.3), limit);
     }
-    *met = best > 0;
+    if (t.best < FAR * w->o->part && !try_wider(w, s, &t, error))
+        return FALSE;
+    *met = t.best > 0;
     return TRUE;
 }
 
