@@ -4,6 +4,8 @@
 
 #include "op/linear.h"
 
+#define TAPS 32 /* of a window at a time */
+
 static gboolean is_weight(const HnValue *v)
 {
     return v != NULL && v->weight != NULL && !v->is_input && v->weight->dtype == HN_F32 && v->weight->n > 0;
@@ -82,9 +84,13 @@ void hn_linear_rows_get(const HnLinearRows *p, int64_t r, float *row)
     const HnConvPlan *c = &p->plan;
     const int64_t channels = p->groups * p->k / p->taps;
     x += r / c->y_plane * channels * c->x_plane;
-    for (int64_t t = 0; t < p->taps; t++) {
-        const int64_t place = place_of(c, r % c->y_plane, t);
-        for (int64_t i = 0; i < channels; i++)
-            row[i * p->taps + t] = place >= 0 ? x[i * c->x_plane + place] : 0;
+    for (int64_t from = 0; from < p->taps; from += TAPS) {
+        const int64_t n = MIN(TAPS, p->taps - from);
+        int64_t place[TAPS];
+        for (int64_t t = 0; t < n; t++)
+            place[t] = place_of(c, r % c->y_plane, from + t);
+        for (int64_t i = 0; i < channels; i++) /* its taps are near each other */
+            for (int64_t t = 0; t < n; t++)
+                row[i * p->taps + from + t] = place[t] >= 0 ? x[i * c->x_plane + place[t]] : 0;
     }
 }

@@ -13,6 +13,7 @@
 #define ROWS 4096                  /* of inputs that are looked at in all samples together, at least; */
 #define ROWS_OF_K 2                /* and so many times k more */
 #define BATCH 8                    /* of products() */
+#define KEPT (1 << 18)             /* elements of rows that are kept meanwhile */
 #define DAMPING 0.01               /* of H's mean diagonal: what samples did not show */
 #define CUTS 6                     /* steps in which a range of 4 bits is made smaller, */
 #define CUT_TO 0.5F                /* down to that */
@@ -145,18 +146,23 @@ static void add_rows(const Rounding *r, const Layer *l)
     hn_team_run(&region, FALSE);
 }
 
+/* In four sums, so that none waits for the one before. */
 static double energy_of(const float *row, int64_t n)
 {
-    double sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        sum += (double)row[k] * (double)row[k];
-    return sum;
+    double sum[4] = { 0 };
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int64_t i = 0; i < 4; i++)
+            sum[i] += (double)row[k + i] * (double)row[k + i];
+    for (; k < n; k++)
+        sum[0] += (double)row[k] * (double)row[k];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /* A few rows are much larger than all others (the first word of a text, the sun): they count for less. */
-static void take_row(const Rounding *r, Layer *l, float *row, double mean, int64_t at)
+static void take_row(const Rounding *r, Layer *l, float *row, double energy, double mean, int64_t at)
 {
-    const float weight = (float)sqrt(1 / (1 + energy_of(row, l->groups * l->k) / mean));
+    const float weight = (float)sqrt(1 / (1 + energy / mean));
     for (int64_t k = 0; k < l->groups * l->k; k++) {
         row[k] *= weight;
         l->sum[k] += (double)row[k];
@@ -168,23 +174,31 @@ static void take_row(const Rounding *r, Layer *l, float *row, double mean, int64
 
 static gboolean see(const Rounding *r, Layer *l, const HnNode *n, const HnTensor *x, GError **error)
 {
+    const int64_t size = l->groups * l->k;
     HnLinearRows rows;
-    g_autofree float *row = g_try_new(float, (gsize)(l->groups * l->k));
-    if (row == NULL)
-        return hn_budget_ask(NULL, error);
     hn_linear_rows_of(n, &rows);
     const int64_t all = hn_linear_rows_feed(&rows, x),
                   wanted = MAX((ROWS + ROWS_OF_K * l->k) / MAX(r->o->n, 1), 2 * BATCH);
-    const int64_t step = MAX(all / wanted, 1);
+    const int64_t step = MAX(all / wanted, 1), count = (all + step - 1) / step;
+    /* rows that are there twice over, for their mean and for their products; the last place is for all others */
+    const int64_t kept = hn_budget_limit(r->budget) > 0 ? 1 : CLAMP(KEPT / size, 1, MAX(count, 1));
     int64_t filled = 0;
     double mean = 0;
-    for (int64_t i = 0; i < all; i += step) {
-        hn_linear_rows_get(&rows, i, row);
-        mean += energy_of(row, l->groups * l->k) * (double)step / (double)all;
+    g_autofree float *row = g_try_new(float, (gsize)(kept * size));
+    g_autofree double *energy = g_try_new(double, (gsize)count + 1);
+    if (row == NULL || energy == NULL)
+        return hn_budget_ask(NULL, error);
+    for (int64_t i = 0; i < count; i++) {
+        float *at = row + MIN(i, kept - 1) * size;
+        hn_linear_rows_get(&rows, i * step, at);
+        energy[i] = energy_of(at, size);
+        mean += energy[i] * (double)step / (double)all;
     }
-    for (int64_t i = 0; i < all && mean > 0; i += step) {
-        hn_linear_rows_get(&rows, i, row);
-        take_row(r, l, row, mean, filled);
+    for (int64_t i = 0; i < count && mean > 0; i++) {
+        float *at = row + MIN(i, kept - 1) * size;
+        if (count > kept && i >= kept - 1)
+            hn_linear_rows_get(&rows, i * step, at);
+        take_row(r, l, at, energy[i], mean, filled);
         if (++filled == BATCH) {
             add_rows(r, l);
             filled = 0;
