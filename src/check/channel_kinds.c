@@ -6,6 +6,7 @@
 #define ONE 1e-3    /* a sum of probabilities is 1 but for that */
 #define ALIKE 0.99  /* of the largest magnitude: numbers that stand for something else ... */
 #define BEYOND 0.01 /* ... and of all others the largest one, at most */
+#define FAR 1000    /* the same, at least: pixels of 255 stand for themselves */
 
 typedef struct {
     double sum; /* of squares; then their root mean */
@@ -18,19 +19,22 @@ static gboolean is_told(const HnTensor *t)
     return t != NULL && hn_dtype_in(t->dtype, HN_T_FLOATS) && t->n > 0;
 }
 
-/* Channels along this axis, the same of all tensors; 0: none. *fewest: elements of a channel in a single tensor. */
-static int64_t channels_along(HnTensor *const *t, guint n, int axis, int64_t *fewest)
+/* Channels along this axis, the same of all tensors; 0: none. *enough: a channel has so many elements that their size
+ * says something. */
+static int64_t channels_along(HnTensor *const *t, guint n, int axis, gboolean *enough)
 {
-    int64_t channels = 0;
-    *fewest = INT64_MAX;
+    int64_t channels = 0, fewest = INT64_MAX, all = 0; /* elements of a channel in a single tensor, and in all */
     for (guint i = 0; i < n; i++) {
         if (!is_told(t[i]))
             continue;
         if (axis >= t[i]->ndim || (channels > 0 && t[i]->dims[axis] != channels))
             return 0;
         channels = t[i]->dims[axis];
-        *fewest = MIN(*fewest, t[i]->n / channels);
+        fewest = MIN(fewest, t[i]->n / channels);
+        all += t[i]->n / channels;
     }
+    *enough =
+        fewest >= HN_CHANNEL_KINDS_ELEMENTS || (fewest >= HN_CHANNEL_KINDS_FEW && all >= 2 * HN_CHANNEL_KINDS_ELEMENTS);
     return channels <= HN_CHANNEL_KINDS_MOST ? channels : 0;
 }
 
@@ -62,7 +66,7 @@ static double find_beyond(HnTensor *const *t, guint n)
 {
     int64_t count, alike;
     const double most = largest(t, n, INFINITY, 0, &count), rest = largest(t, n, ALIKE * most, 0, &count);
-    if (!(rest > 0) || rest > BEYOND * most)
+    if (!(rest > 0) || rest > BEYOND * most || most < FAR)
         return INFINITY;
     (void)largest(t, n, INFINITY, ALIKE * most, &alike);
     return alike >= 2 ? sqrt(rest * most) : INFINITY;
@@ -201,14 +205,14 @@ void hn_channel_kinds_find(HnChannelKinds *k, HnTensor *const *t, guint n)
     int64_t shortest = 0;
     *k = (HnChannelKinds){ .axis = -1, .channels = 1, .gate = -1, .beyond = find_beyond(t, n) };
     for (int axis = 1; axis < HN_MAX_RANK; axis++) {
-        int64_t fewest;
-        const int64_t channels = channels_along(t, n, axis, &fewest);
+        gboolean enough;
+        const int64_t channels = channels_along(t, n, axis, &enough);
         if (channels == 0)
             continue;
         g_autofree Channel *c = look(t, n, axis, channels, k->beyond);
         qsort(c, (gsize)channels, sizeof *c, by_size);
         const double gap = gap_of(c, channels);
-        const gboolean wider = gap >= widest && fewest >= HN_CHANNEL_KINDS_ELEMENTS;
+        const gboolean wider = gap >= widest && enough;
         if (wider || (widest <= HN_CHANNEL_KINDS_GAP && (shortest == 0 || channels < shortest))) {
             k->axis = axis;
             k->channels = shortest = channels;

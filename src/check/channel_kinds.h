@@ -17,7 +17,8 @@ G_BEGIN_DECLS
 
 #define HN_CHANNEL_KINDS_GAP 10
 #define HN_CHANNEL_KINDS_ELEMENTS \
-    8 /* of a channel in each tensor, at least: a class has one, and is no kind of number */
+    8 /* of a channel in each tensor, at least: a class has one, and is no kind of number; ... */
+#define HN_CHANNEL_KINDS_FEW 3     /* ... or so many, where there are 16 in all tensors */
 #define HN_CHANNEL_KINDS_MOST 4096 /* an axis that is longer has no channels */
 
 typedef struct {

@@ -15,9 +15,16 @@
 #define CLASS_PART 0.1 /* of the loss of classes, and of a label's elements, counts */
 #define MOST_LOSS 1e9  /* of r2: what is not there, or no number */
 #define OWN_PART 0.05  /* of the variance of all numbers: within columns that have numbers of their own, at most */
-#define OWN_ROWS 8     /* samples that show it */
+#define OWN_ROWS 8     /* samples that show it; of fewer, and where the largest is not always the same column, ... */
+#define OWN_LEAST 3
+#define OWN_CLOSE 0.02 /* ... it is this part at most */
 #define STAND_IN 0.005 /* of a number that stands for something else: how far it may be off */
-#define FEW_VALUES 16  /* elements for each value, at least, where labels are few */
+#define NONE_PART 0.01 /* of all numbers' root mean square is the size of those that are 0 throughout */
+#define ROUND 0.98     /* of a turn: so much at least is between the least and the largest of some angles, ... */
+#define LEAST_ANGLES 64
+#define MOST_NAMED 64 /* channels beside that of names, at most */
+#define LEAST_NAMES 8 /* numbers in it */
+#define FEW_VALUES 16 /* elements for each value, at least, where labels are few */
 #define MOST_VALUES 4096
 
 const char *hn_output_kind_name(HnOutputKind kind)
@@ -160,19 +167,19 @@ static gboolean are_quantities(HnTensor *const *t, guint n, const HnTensor *some
     return axis >= 0 && nearness(t, n, axis, INFINITY, &same) >= NEAR && same < 0.5;
 }
 
-/* Rows of all tensors, C columns each, have the largest number in the same column, and the columns are far apart beside
- * what each does from row to row. */
+/* Columns, C in each row of all tensors, are far apart beside what each does from row to row: the closer, the less it
+ * tells that the largest number is in the same one. */
 static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double beyond)
 {
     g_autofree double *sum = g_new0(double, (gsize)c), *squares = g_new0(double, (gsize)c),
                       *count = g_new0(double, (gsize)c);
     double all = 0, all_squares = 0, all_count = 0, within = 0;
     int64_t rows = 0, best = -1;
+    gboolean same = TRUE;
     for (guint i = 0; i < n; i++)
         for (int64_t r = 0; t[i] != NULL && r < t[i]->n / c; r++, rows++) {
             const int64_t now = best_of(t[i], r, c);
-            if (best >= 0 && now != best)
-                return FALSE;
+            same = same && (best < 0 || now == best);
             best = now;
             for (int64_t k = 0; k < c; k++) {
                 const double x = hn_tensor_get_f64(t[i], r * c + k);
@@ -183,7 +190,7 @@ static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double b
                 count[k]++;
             }
         }
-    if (rows < OWN_ROWS)
+    if (rows < OWN_LEAST)
         return FALSE;
     for (int64_t k = 0; k < c; k++) {
         within += squares[k] - sum[k] * sum[k] / fmax(count[k], 1);
@@ -191,7 +198,8 @@ static gboolean has_own_columns(HnTensor *const *t, guint n, int64_t c, double b
         all_squares += squares[k];
         all_count += count[k];
     }
-    return within <= OWN_PART * (all_squares - all * all / fmax(all_count, 1));
+    const double part = same && rows >= OWN_ROWS ? OWN_PART : OWN_CLOSE;
+    return within * (double)rows / (double)(rows - 1) <= part * (all_squares - all * all / fmax(all_count, 1));
 }
 
 /* One that is not empty, or any. */
@@ -229,6 +237,53 @@ static HnOutputKind kind_of(const HnOutputView *v, HnTensor *const *t, const HnO
                                                                                              : HN_OUTPUT_NUMBERS;
 }
 
+/* The turn of what seem to be angles; 0: they are none. */
+static double turn_of(HnTensor *const *t, guint n)
+{
+    double lo = INFINITY, hi = -INFINITY;
+    int64_t count = 0;
+    for (guint i = 0; i < n; i++)
+        for (int64_t k = 0; t[i] != NULL && is_float(t[i]) && k < t[i]->n; k++, count++) {
+            const double x = hn_number_at(t[i], k);
+            if (!(fabs(x) <= 2 * M_PI * (1 + ONE)))
+                return 0;
+            lo = fmin(lo, x);
+            hi = fmax(hi, x);
+        }
+    const gboolean around = lo >= -M_PI * (1 + ONE) && hi <= M_PI * (1 + ONE) && fmin(-lo, hi) >= ROUND * M_PI;
+    const gboolean ahead = lo >= 0 && lo <= (1 - ROUND) * 2 * M_PI && hi >= ROUND * 2 * M_PI;
+    return count >= LEAST_ANGLES && (around || ahead) ? 2 * M_PI : 0;
+}
+
+/* The one channel of several that holds whole numbers, of more than one value; -1: none, or more. */
+static int64_t name_of(const HnOutputView *v, HnTensor *const *t, guint n)
+{
+    const int64_t channels = v->channels.channels;
+    int64_t name = -1;
+    for (int64_t c = 0; c < channels && channels >= 3 && channels <= MOST_NAMED; c++) {
+        double lo = INFINITY, hi = -INFINITY;
+        int64_t count = 0;
+        gboolean whole = TRUE;
+        for (guint i = 0; i < n && whole; i++) {
+            const int64_t step = t[i] != NULL ? hn_channel_kinds_step(&v->channels, t[i]) : 1;
+            for (int64_t k = c * step; t[i] != NULL && k < t[i]->n && whole;
+                 k += (k + 1) % step ? 1 : (channels - 1) * step + 1) {
+                const double x = hn_number_at(t[i], k);
+                whole = is_float(t[i]) && x == rint(x) && fabs(x) <= MOST_VALUES;
+                lo = fmin(lo, x);
+                hi = fmax(hi, x);
+                count++;
+            }
+        }
+        if (!whole || !(lo < hi))
+            continue;
+        if (name >= 0)
+            return -1;
+        name = count >= LEAST_NAMES ? c : -1;
+    }
+    return name;
+}
+
 /* Of so few columns, and where columns have numbers of their own, each one is a measure of its own. */
 static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen *seen)
 {
@@ -241,6 +296,11 @@ static void set_groups(HnOutputView *v, HnTensor *const *t, const HnOutputsSeen 
     v->group = g_new(int, (gsize)v->channels.channels + 1);
     for (int64_t c = 0; c < v->channels.channels; c++)
         v->group[c] = apart ? (int)c : v->channels.of[c];
+    const gboolean numbers = v->kind == HN_OUTPUT_NUMBERS || v->kind == HN_OUTPUT_MIXED;
+    v->turn = numbers ? turn_of(t, seen->n) : 0;
+    v->name = numbers ? name_of(v, t, seen->n) : -1;
+    if (v->name >= 0)
+        v->group[v->name] = v->n_groups++;
 }
 
 /* The largest of each row is where it is in the other output, which holds probabilities. */
@@ -309,6 +369,7 @@ typedef struct {
     double noise, worst;     /* sum of squares of errors; the largest mean of a sample */
     double sample, n_sample; /* of the sample that is being added */
     gboolean one_sided;      /* a pair of which only one is finite */
+    gboolean names;          /* errors are 1 or 0 */
 } Group;
 
 typedef struct Value {
@@ -338,6 +399,8 @@ HnOutputSums *hn_output_sums_new(const HnOutputView *view)
     s->worst_cos = 1;
     s->values = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     s->group = g_new0(Group, (gsize)view->n_groups + 1);
+    if (view->name >= 0)
+        s->group[view->group[view->name]].names = TRUE;
     return s;
 }
 
@@ -499,6 +562,8 @@ static double cosine(const Kind *k)
 /* A pair of numbers, to its kind and its group. */
 static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double w)
 {
+    if (s->view->turn > 0 && isfinite(g) && isfinite(w))
+        g -= s->view->turn * rint((g - w) / s->view->turn);
     if (isfinite(w) && fabs(w) >= s->view->channels.beyond) {
         const gboolean other = !(fabs(g - w) <= STAND_IN * fabs(w));
         kind->one_sided = kind->one_sided || other;
@@ -513,7 +578,7 @@ static void add_pair(HnOutputSums *s, Kind *kind, Group *group, double g, double
         kind->got += g * g;
         s->signal += w * w;
         s->noise += error;
-        group->sample += error;
+        group->sample += group->names ? (double)(fabs(g - w) >= 0.5) : error;
     } else if (isfinite(w) != isfinite(g)) {
         kind->one_sided = group->one_sided = TRUE;
         s->noise = INFINITY;
@@ -626,6 +691,8 @@ static double scores_of(const HnOutputSums *s)
 /* Square of the size that numbers of the group have. */
 static double size_of_group(const Group *g, gboolean scores)
 {
+    if (g->names)
+        return 1 / CLASS_PART;
     const double rest = fmax(g->n - 1, 1), power = g->squares / fmax(g->n, 1), few = FLOOR + (1 - FLOOR) / rest;
     const double spread = fmax(g->squares - g->sum * g->sum / fmax(g->n, 1), 0) / rest;
     const double size = fmax(spread, few * few * power);
@@ -645,15 +712,19 @@ static double r2_of(const HnOutputSums *s, double *worst)
     const HnOutputView *v = s->view;
     const double part = v->kind == HN_OUTPUT_CLASSES ? CLASS_PART : 1;
     double loss = NAN, most = NAN;
+    double power = 0; /* of the group whose numbers are largest */
     *worst = NAN;
     if (v->kind == HN_OUTPUT_LABELS || s->labelled)
         return NAN;
+    for (int i = 0; i < v->n_groups; i++)
+        power = fmax(power, s->group[i].squares / fmax(s->group[i].n, 1));
     for (int64_t c = 0; c < v->channels.channels; c++) {
         const gboolean scores = v->channels.scores[v->channels.of[c]];
         const Group *g = &s->group[v->group[c]];
-        if (v->channels.n > 1 && scores)
+        if (v->channels.n > 1 && scores && c != v->name)
             continue;
-        const double size = size_of_group(g, scores && v->kind == HN_OUTPUT_SCORES);
+        const double own = size_of_group(g, scores && v->kind == HN_OUTPUT_SCORES);
+        const double size = own > 0 ? own : NONE_PART * NONE_PART * power;
         const gboolean none = s->lost || g->one_sided;
         most = fmax(most, none ? MOST_LOSS : loss_of(g->worst, size));
         loss = fmax(loss,

@@ -4,8 +4,7 @@
  * What is told apart, by type, shape and the numbers of some samples:
  *
  *   classes      [N, C] with rows that add up to 1, or of 8 columns and more that are no curve; which one is the
- *                largest counts. Where it is the same one throughout and each column has numbers of its own, they are
- *                measures, of so many kinds
+ *                largest counts. Where each column has numbers of its own, they are measures, of so many kinds
  *   labels       integers, truth values, text: equal or not
  *   scores       numbers within [0, 1], each a yes from HN_STRONG_SCORE on
  *   embedding    [N, C] with rows of length 1
@@ -20,6 +19,11 @@
  * deviation is not known: 0.1 + 0.9 / (n - 1) of it. Strong scores have 0.5 at least. Up to 7 columns of an output
  * [N, C] are kinds each by itself. The worst sample counts, too, with a sixteenth of its mean square; classes, which
  * have a measure of their own, count with a tenth.
+ *
+ * Angles. Numbers that fill [-pi, pi] or [0, 2 pi], and end there, are as far apart as on a circle.
+ *
+ * Names. Of the channels of an output, one that alone holds whole numbers, as a detector's class beside box and score:
+ * the part that is another whole number counts, with a tenth.
  *
  * Labels. The part that is equal; where values are few, that of each value by itself counts, too, with a tenth and
  * without what chance may do: a rare one that is lost altogether is no small loss.
@@ -49,6 +53,8 @@ typedef struct {
     HnChannelKinds channels;
     int n_groups; /* that r2 looks at: kinds of channels, or channels */
     int *group;   /* channel -> group */
+    double turn;  /* of angles: numbers this far apart are the same; 0: it has none */
+    int64_t name; /* channel whose numbers are names: right or wrong; -1: none */
 } HnOutputView;
 
 /* What the original made of n samples. */

@@ -1,0 +1,224 @@
+/* Who judges outputs, continued: what is seldom, and looks like something else. */
+#include "score_case.h"
+
+#define PI "3.1415927"
+#define TURN "6.2831853"
+/* %y = %a, turned back into [-pi, pi) */
+#define WRAP "%b = Add(%a, p0:f32={" PI "})\n%c = Mod(%b, p1:f32={" TURN "}) fmod=1\n%y = Sub(%c, p2:f32={" PI "})"
+
+static double phase(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, -3.1415, 3.1415);
+}
+
+static double direction(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return hn_rng_range(rng, 0, 6.283);
+}
+
+/* [5,3]: a place in pixels, and whether it is seen. */
+static double pose(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return i % 3 < 2 ? hn_rng_range(rng, 40, 640) : hn_rng_range(rng, 0.2, 0.95);
+}
+
+/* [20,6]: a box in pixels, a score, and which class. */
+static double classed_box(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return i % 6 < 4    ? hn_rng_range(rng, 40, 640)
+           : i % 6 == 4 ? hn_rng_range(rng, 0.2, 0.95)
+                        : (double)hn_rng_int(rng, 0, 80);
+}
+
+/* [17,3]: a cell of a map, and a score. */
+static double cell(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return i % 3 < 2 ? (double)hn_rng_int(rng, 0, 64) : hn_rng_range(rng, 0.2, 0.95);
+}
+
+/* 68 places of a face, which hardly move. */
+static double landmark(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return 50 + 35 * sin(0.7 * (double)i * (i % 2 ? 1.3 : 1)) + 2 * hn_rng_normal(rng);
+}
+
+static double one_of_ten(HnRng *rng, int s, int64_t i)
+{
+    (void)rng;
+    return i == s * 7 % 10;
+}
+
+/* [32,32]: dark but for some pixels, which are as bright as can be. */
+static double cut_out(HnRng *rng, int s, int64_t i)
+{
+    return (i / 32 + i + s) % 32 < 9 ? 255 : hn_rng_range(rng, 0, 1);
+}
+
+static double tiny(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return 1e-8 * hn_rng_normal(rng);
+}
+
+static double huge(HnRng *rng, int s, int64_t i)
+{
+    (void)s, (void)i;
+    return 1e12 * hn_rng_normal(rng);
+}
+
+static double nothing(HnRng *rng, int s, int64_t i)
+{
+    (void)rng, (void)s, (void)i;
+    return NAN;
+}
+
+/* Nothing but zeros beside a number. */
+static double idle(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return i == 0 ? 0 : hn_rng_range(rng, 1, 3);
+}
+
+static double spectrum(HnRng *rng, int s, int64_t i)
+{
+    (void)s;
+    return hn_rng_normal(rng) / (1 + 0.1 * (double)(i / 2 % 33));
+}
+
+static double log_probability(HnRng *rng, int s, int64_t i)
+{
+    return i % 5 == 4 ? -INFINITY : hn_rng_normal(rng) * 3 - (i % 5 == s % 4 ? 0 : 8);
+}
+
+static const Case cases[] = {
+    { "phases",
+      "f32[1,32,16]",
+      4,
+      phase,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%a = Add(%x, p:f32={0.01})\n" WRAP, "%a = Sub(%x, p:f32={0.02})\n" WRAP },
+      { "%a = Add(%x, p:f32={0.6})\n" WRAP, "%y = Neg(%x)", "%a = Add(%x, p:f32={" PI "})\n" WRAP } },
+    { "directions",
+      "f32[1,400]",
+      4,
+      direction,
+      HN_OUTPUT_NUMBERS,
+      "%y = Reshape(%x, s:i64[3]={1,20,20})",
+      { "%a = Add(%x, p:f32={0.02})\n%b = Mod(%a, t:f32={" TURN "}) fmod=1\n%y = Reshape(%b, s:i64[3]={1,20,20})" },
+      { "%a = Add(%x, p:f32={0.6})\n%b = Mod(%a, t:f32={" TURN "}) fmod=1\n%y = Reshape(%b, s:i64[3]={1,20,20})" } },
+    { "few key points in pixels",
+      "f32[1,5,3]",
+      4,
+      pose,
+      HN_OUTPUT_MIXED,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32[3]={1.002,0.998,0.995})" },
+      { "%y = Mul(%x, p:f32[3]={1,1,0.5})", "%y = Mul(%x, p:f32[3]={1,1,0})", "%y = Add(%x, p:f32[3]={30,0,0})" } },
+    { "boxes with scores and classes",
+      "f32[1,20,6]",
+      4,
+      classed_box,
+      HN_OUTPUT_MIXED,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32[6]={1,-1,1,-1,0.002,0})", "%y = Mul(%x, p:f32[6]={1,1,1,1,1,1.0001})" },
+      { "%y = Add(%x, p:f32[6]={0,0,0,0,0,1})", "%y = Mul(%x, p:f32[6]={1,1,1,1,0.5,1})",
+        "%y = Mul(%x, p:f32[6]={1,1,1,1,1,0.98})" } },
+    { "cells of a map with scores",
+      "f32[1,17,3]",
+      4,
+      cell,
+      HN_OUTPUT_MIXED,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32[3]={0.5,0.5,0.002})" },
+      { "%y = Add(%x, p:f32[3]={0,9,0})", "%y = Mul(%x, p:f32[3]={1,1,0.5})" } },
+    { "places of a face",
+      "f32[1,136]",
+      4,
+      landmark,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32={0.4})", NOISE(1) "%y = Identity(%z)" },
+      { "%y = Add(%x, p:f32={5})", NOISE(10) "%y = Identity(%z)", "%y = Mul(%x, p:f32={0.9})" } },
+    { "one of ten",
+      "f32[1,10]",
+      10,
+      one_of_ten,
+      HN_OUTPUT_CLASSES,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.99})" },
+      { "%y = Gather(%x, p:i64[10]={1,2,3,4,5,6,7,8,9,0}) axis=1", "%y = Mul(%x, p:f32={0.4})" } },
+    { "pixels as bright as can be",
+      "f32[1,1,32,32]",
+      3,
+      cut_out,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={0.985})" },
+      { "%y = Mul(%x, p:f32={0.8})", "%y = Mul(%x, p:f32={0})", "%y = Sub(p:f32={255}, %x)" } },
+    { "tiny numbers",
+      "f32[1,4,12]",
+      3,
+      tiny,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%y = Mul(%x, p:f32={0})", "%y = Mul(%x, p:f32={0.9})", "%y = Add(%x, p:f32={0.00000001})" } },
+    { "huge numbers",
+      "f32[1,4,12]",
+      3,
+      huge,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})", "%y = Add(%x, p:f32={1})" },
+      { "%y = Mul(%x, p:f32={0})", "%y = Mul(%x, p:f32={1e20})", "%y = Mul(%x, p:f32={1e30})" } },
+    { "no numbers at all",
+      "f32[1,4]",
+      3,
+      nothing,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={2})" },
+      { "%n = IsNaN(%x)\n%y = Where(%n, p:f32={0}, %x)" } },
+    { "a measure that is idle",
+      "f32[1,2]",
+      4,
+      idle,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Add(%x, p:f32[2]={0.0001,0})" },
+      { "%y = Add(%x, p:f32[2]={1,0})", "%y = Mul(%x, p:f32[2]={1,0.8})" } },
+    { "real and imaginary parts",
+      "f32[1,9,33,2]",
+      3,
+      spectrum,
+      HN_OUTPUT_NUMBERS,
+      "%y = Identity(%x)",
+      { "%y = Mul(%x, p:f32={1.01})" },
+      { "%y = Mul(%x, p:f32[2]={1,-1})", "%y = Gather(%x, p:i64[2]={1,0}) axis=3", "%y = Mul(%x, p:f32[2]={1,0})" } },
+    { "logarithms, some of nothing",
+      "f32[1,8,5]",
+      4,
+      log_probability,
+      HN_OUTPUT_NUMBERS,
+      "%y = LogSoftmax(%x)",
+      { "%z = Mul(%x, p:f32={1.01})\n%y = LogSoftmax(%z)" },
+      { "%z = Mul(%x, p:f32={0.8})\n%y = LogSoftmax(%z)", "%a = LogSoftmax(%x)\n%y = Max(%a, p:f32={-30})",
+        "%z = Mul(%x, p:f32={0.5})\n%y = LogSoftmax(%z)" } },
+};
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/check/score-odd/%s", cases[i].name);
+        g_test_add_data_func(path, &cases[i], test_kind);
+    }
+    return g_test_run();
+}
