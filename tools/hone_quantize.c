@@ -379,6 +379,7 @@ static gboolean run(HnContext *ctx, GError **error)
     hn_model_free(q.prepared);
     g_clear_pointer(&q.file, g_bytes_unref);
     g_clear_pointer(&q.pinned, g_hash_table_unref);
+    g_free(q.method_without);
     g_free(q.plan_repairs);
     g_free(q.model_hash);
     g_free(q.data_hash);

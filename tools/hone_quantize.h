@@ -68,6 +68,7 @@ typedef struct {
     int64_t calib, held_first, held; /* samples to calibrate with, and to score with */
     HnQuantPlan *base, *fixed;       /* fixed: what --replay says, else NULL */
     HnCalibMethod method;
+    HnCalibMethod *method_without; /* [held]: chosen by all samples but i; NULL: by all of them */
     HnScorer *scorer;
     HnSearchOptions so;
     HnRepairLog repairs;
@@ -146,6 +147,7 @@ gboolean quantize_refine(gpointer quantize, HnQuantPlan **p, GError **error); /*
 gboolean quantize_repair_as(Quantize *q, HnQuantPlan **p, guint repairs, GError **error);
 
 /* quantize_unseen.c: of few samples each is scored by a model that is made without it */
+gboolean quantize_wants_folds(const Quantize *q);          /* as far as is known before repairs */
 gboolean quantize_make_folds(Quantize *q, GError **error); /* behind repairs, before the search */
 void quantize_clear_folds(Quantize *q);
 /* Models that are made and run at a time: as many as there are threads, or samples; where memory is limited, one. */

@@ -40,11 +40,33 @@ static void set_spans(const Quantize *q, const HnCalibrator *c, const GPtrArray 
     }
 }
 
-/* The method with the least error of the whole model on the samples held out. */
+typedef struct {
+    double least, *least_without; /* [q->held], or NULL: errors of the best method so far */
+} Best;
+
+static void take_method(Quantize *q, Best *best, HnCalibMethod method, const HnScore *score, const HnScore *without)
+{
+    if (hn_repair_error(score) < best->least) {
+        best->least = hn_repair_error(score);
+        q->method = method;
+    }
+    for (int64_t i = 0; without != NULL && i < q->held; i++)
+        if (method == 0 || hn_repair_error(&without[i]) < best->least_without[i]) {
+            best->least_without[i] = hn_repair_error(&without[i]);
+            q->method_without[i] = method;
+        }
+}
+
+/* The method with the least error of the whole model on the samples held out; where these are all there are, also the
+ * one that each would have if a sample were not there. */
 static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArray *values, GError **error)
 {
-    const gboolean given = q->p->method != NULL && strcmp(q->p->method, "auto");
-    double best = INFINITY;
+    const gboolean given = q->p->method != NULL && strcmp(q->p->method, "auto"), folds = quantize_wants_folds(q);
+    g_autofree HnScore *without = folds && !given ? g_new0(HnScore, (gsize)q->held) : NULL;
+    g_autofree double *least = g_new0(double, (gsize)q->held);
+    Best best = { INFINITY, least };
+    if (without != NULL)
+        q->method_without = g_new0(HnCalibMethod, (gsize)q->held);
     for (int k = 0; k < HN_CALIB_METHODS && !given && !(k > 0 && hn_tune_late(&q->limits)); k++) {
         g_autoptr(HnQuantPlan) p = hn_quant_plan_copy(q->base);
         HnQuantLog log;
@@ -52,15 +74,13 @@ static gboolean choose_method(Quantize *q, const HnCalibrator *c, const GPtrArra
         set_spans(q, c, values, (HnCalibMethod)k, p);
         const guint64 start = hn_now_ns();
         g_autoptr(HnModel) m = hn_quant_build(p, &q->so, &log, error);
-        if (m == NULL || !hn_scorer_run(q->scorer, m, &score, error))
+        if (m == NULL || !(without != NULL ? hn_scorer_run_without(q->scorer, m, &score, without, error)
+                                           : hn_scorer_run(q->scorer, m, &score, error)))
             return FALSE;
         q->trial_seconds = (double)(hn_now_ns() - start) * 1e-9;
         hn_context_note(q->ctx, 1, "%s: %.2f dB, cosine %.6f", hn_calib_method_name((HnCalibMethod)k), score.sqnr,
                         score.cos);
-        if (hn_repair_error(&score) < best) {
-            best = hn_repair_error(&score);
-            q->method = (HnCalibMethod)k;
-        }
+        take_method(q, &best, (HnCalibMethod)k, &score, without);
     }
     q->cut = q->cut || (!given && hn_tune_late(&q->limits));
     set_spans(q, c, values, q->method, q->base);

@@ -3,7 +3,7 @@
  *
  * Eight samples and more are split: those that are scored have no part in ranges and repairs. Of fewer all serve for
  * both, and what a plan loses is what models lose that are made in the same way of all samples but one, each on the
- * one that was left out: its ranges and repairs never saw it (cross-validation). Which method and which repairs serve
+ * one that was left out: its ranges, their method and its repairs never saw it (cross-validation). Which repairs serve
  * is decided on all of them.
  */
 #include <math.h>
@@ -21,6 +21,11 @@ struct QuantizeFold {
     HnModel *prepared;
     HnQuantPlan *base;
 };
+
+gboolean quantize_wants_folds(const Quantize *q)
+{
+    return q->held_first == 0 && q->held >= 2 && q->p->calib != NULL && q->recipe == NULL && q->choice.command == NULL;
+}
 
 /* Samples are few, and something was made from them. */
 static gboolean is_seen(const Quantize *q)
@@ -40,6 +45,7 @@ static Quantize apart(const Quantize *q, int64_t i)
     Quantize rest = *q;
     rest.data = q->folds[i].data;
     rest.calib = rest.held = q->calib - 1;
+    rest.method = q->method_without != NULL ? q->method_without[i] : q->method;
     rest.prepared = q->folds[i].prepared;
     rest.base = q->folds[i].base;
     return rest;
@@ -117,7 +123,7 @@ static gboolean score_of(gpointer data, const HnQuantPlan *p, HnScore *score, GE
 gboolean quantize_make_folds(Quantize *q, GError **error)
 {
     q->seen = is_seen(q);
-    if (!q->seen || q->held < 2 || q->recipe != NULL || q->choice.command != NULL)
+    if (!q->seen || !quantize_wants_folds(q))
         return TRUE;
     q->folds = g_new0(QuantizeFold, (gsize)q->held);
     g_autofree GError **failed = g_new0(GError *, (gsize)q->held);

@@ -33,6 +33,7 @@ struct HnScorer {
     int *by; /* HnMetric of each output, or AUTO */
     gboolean labelled;
     HnOutputScore *last; /* of each output in the last run */
+    HnOutputSums **rest; /* [n, n_out]: of the present run without sample i; NULL: nobody asks */
     HnScore original;
 };
 
@@ -312,8 +313,13 @@ static gboolean add_sample(HnScorer *s, const HnSample *x, int64_t i, HnTensor *
 {
     HnTensor **kept = i < (int64_t)s->kept->len ? s->kept->pdata[i] : NULL;
     HnTensor **want = kept != NULL ? kept : run_plain(s, s->session, x->in, error);
-    for (int j = 0; want != NULL && j < s->n_out; j++)
-        hn_output_sums_add(sums[j], got != NULL ? got[j] : want[j], want[j], j == 0 ? x->label : NULL);
+    for (int j = 0; want != NULL && j < s->n_out; j++) {
+        const HnTensor *mine = got != NULL ? got[j] : want[j], *label = j == 0 ? x->label : NULL;
+        hn_output_sums_add(sums[j], mine, want[j], label);
+        for (int64_t k = 0; s->rest != NULL && k < s->n; k++)
+            if (k != i)
+                hn_output_sums_add(s->rest[k * s->n_out + j], mine, want[j], label);
+    }
     if (kept == NULL)
         hn_outputs_free(want, s->n_out);
     return want != NULL;
@@ -486,6 +492,24 @@ gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GEr
     g_autoptr(HnSession) session = open_session(s, m, s->o.threads, error);
     const HnScorerEach each = { .db = db };
     return session != NULL && run_samples(s, session, db != NULL ? &each : NULL, score, error);
+}
+
+gboolean hn_scorer_run_without(HnScorer *s, HnModel *m, HnScore *score, HnScore *without, GError **error)
+{
+    const int64_t all = s->n * s->n_out;
+    g_autofree HnOutputSums **rest = g_new0(HnOutputSums *, (gsize)all + 1);
+    for (int64_t k = 0; k < all; k++)
+        rest[k] = hn_output_sums_new(&s->view[k % s->n_out]);
+    s->rest = rest;
+    const gboolean ok = hn_scorer_look(s, m, NULL, score, error);
+    s->rest = NULL;
+    for (int64_t i = 0; i < s->n && ok; i++) {
+        take_sums(s, rest + i * s->n_out);
+        score_of(s, &without[i]);
+    }
+    for (int64_t k = 0; k < all; k++)
+        hn_output_sums_free(rest[k]);
+    return ok && run_command(s, m, score, error);
 }
 
 gboolean hn_scorer_run_each(HnScorer *s, const HnScorerEach *each, HnScore *score, GError **error)

@@ -44,6 +44,9 @@ gboolean hn_scorer_run(HnScorer *s, HnModel *m, HnScore *score, GError **error);
  */
 gboolean hn_scorer_look(HnScorer *s, HnModel *m, double *db, HnScore *score, GError **error);
 
+/* The same, and without[i], of n samples: what m says of all samples but i. */
+gboolean hn_scorer_run_without(HnScorer *s, HnModel *m, HnScore *score, HnScore *without, GError **error);
+
 /* Each sample by a model of its own: made without it, say. */
 typedef struct {
     HnModel *(*made)(gpointer data, int64_t i, GError **error); /* that the scorer frees; from any thread */

@@ -490,6 +490,33 @@ static void test_each(void)
         g_assert_cmpfloat_with_epsilon(db[0][i], -20 * log10(0.01 * (i + 1)), 0.01);
 }
 
+/* What is said of all samples but one is what a scorer says that never saw that one. */
+static void test_without(void)
+{
+    GError *error = NULL;
+    const char *other = "opset 13\n%s = Sin(%x:f32[2,8])\n%t = Mul(%s, p:f32={0.1})\n%y = Add(%x, %t)\n";
+    g_autoptr(HnModel) m = parse(SAME), wrong = parse(other);
+    HnValue *input = m->graph->inputs->pdata[0];
+    g_autoptr(HnData) d = hn_data_open("random:7", &input, 1, &(HnDataOptions){ .seed = 3 }, &error);
+    const HnScorerOptions o = { .backend = &hn_backend_ref, .threads = 1 };
+    g_autoptr(HnScorer) s = hn_scorer_new(parse(SAME), d, 0, SAMPLES, &o, &error);
+    HnScore score, all, without[SAMPLES];
+    g_assert_true(hn_scorer_run_without(s, wrong, &score, without, &error));
+    g_assert_true(hn_scorer_run(s, wrong, &all, &error)); /* which adds to none of them */
+    g_assert_cmpmem(&score, sizeof score, &all, sizeof all);
+    for (int i = 0; i < SAMPLES; i++) {
+        HnData *rest = hn_data_without(d, i);
+        g_autoptr(HnScorer) few = hn_scorer_new(parse(SAME), rest, 0, SAMPLES - 1, &o, &error);
+        g_assert_true(hn_scorer_run(few, wrong, &all, &error));
+        g_assert_cmpfloat(without[i].sqnr, ==, all.sqnr);
+        g_assert_cmpfloat(without[i].cos, ==, all.cos);
+        g_assert_cmpfloat(without[i].r2, ==, all.r2);
+        g_assert_cmpfloat(without[i].sqnr, !=, score.sqnr);
+        g_clear_pointer(&few, hn_scorer_free);
+        hn_data_free(rest);
+    }
+}
+
 /* The output that is worst decides, and is named; one that the user does not want judged does neither. */
 static void test_output_of(void)
 {
@@ -656,6 +683,7 @@ int main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_kind);
     }
     g_test_add_func("/check/score/each", test_each);
+    g_test_add_func("/check/score/without", test_without);
     g_test_add_func("/check/score/output-of", test_output_of);
     g_test_add_func("/check/score/worst-sample", test_worst_sample);
     g_test_add_func("/check/score/strong", test_strong);
