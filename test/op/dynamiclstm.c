@@ -1,6 +1,7 @@
 #include "case.h"
 
 #define STEPS " !f32[1]={0.01} !i8[1]={0} !f32[1]={0.02} !i8[1]={0}"
+#define FINE " !f32[1]={0.001} !i8[1]={0} !f32[1]={0.001} !i8[1]={0}"
 
 static const HnCase dynamicquantizelstm[] = {
     /* h = tanh(c) / 2 of c = tanh(2) / 2: only the cell has weights, 50 * 0.02 */
@@ -15,6 +16,13 @@ static const HnCase dynamicquantizelstm[] = {
     { "f32[3,1,5] !u8[1,5,68] !u8[1,17,68] - - - - f32[1,51] !f32[1,68]@0.01:0.02 !u8[1,68] !f32[1,68]@0.01:0.02 "
       "!u8[1,68]",
       "direction='reverse' clip=2.0", .n_out = 3 },
+    /* no sums of two products saturate 16 bits, some do, most do */
+    { "f32[4,1,40]@0:1 !i8[1,40,1056]@-60:60 !i8[1,264,1056]@-60:60 - - - - -" FINE, NULL, .n_out = 3 },
+    { "f32[4,1,40]@0:1 !i8[1,40,80]@-70:70 !i8[1,20,80]@-70:70 - - - - -" FINE, NULL, .n_out = 3 },
+    { "f32[4,7,42]@0:1 !u8[2,42,80]@58:198 !u8[2,20,80]@58:198 - - - - - !f32[2]={0.001,0.001} !u8[2]={128,128} "
+      "!f32[2]={0.001,0.001} !u8[2]={128,128}",
+      "direction='bidirectional'", .n_out = 3 },
+    { "f32[4,1,40]@0:1 !i8[1,40,80]@90:127 !i8[1,20,80] - - - - -" FINE, NULL, .n_out = 3 },
     { "f32[3,1,5] i8[1,5,12] i8[1,3,12] - - - - -" STEPS, "input_forget=1", .n_out = 3 },
     { "f32[3,1,5] i8[1,5,12] i8[1,3,13] - - - - -" STEPS, NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },
     { "f32[3,1,5] i8[1,5,12] i8[1,3,12]", NULL, .refused = TRUE, .code = HN_ERROR_GRAPH },

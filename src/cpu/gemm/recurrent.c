@@ -357,7 +357,8 @@ static void multiply_inputs(const Task *t, int64_t first, int64_t n)
             hn_rnn_int8_round(c->by_w, t->x_bytes + i * hn_rnn_int8_row(c->by_w), row[i], c->x_scale, c->x_zero);
     }
     if (c->by_w != NULL) {
-        hn_rnn_int8_multiply(c->by_w, t->s, 1, t->d, t->x_bytes, rows, c->x_scale, c->x_zero, t->gates);
+        const HnRnnInt8Product m = { c->by_w, t->s, 1, t->d, rows, t->x_bytes, c->x_scale, c->x_zero, FALSE, t->gates };
+        hn_rnn_int8_multiply(&m);
         return;
     }
     if (c->few_w != NULL) {
@@ -419,8 +420,8 @@ static void multiply_state(const Task *t, float *gates, const float *state, int6
         }
 }
 
-/* The same of all panels, by integers. */
-static void multiply_bytes(const Task *t, float *gates)
+/* The same of all panels in step k, by integers. */
+static void multiply_bytes(const Task *t, float *gates, int64_t k)
 {
     const HnRnnInt8 *p = t->c->by_r;
     float range[2] = { 0, 0 };
@@ -430,7 +431,8 @@ static void multiply_bytes(const Task *t, float *gates)
     const float scale = hn_dynamic_step(range[0], range[1], &zero);
     for (int64_t b = 0; b < t->n; b++)
         hn_rnn_int8_round(p, t->h_bytes + b * hn_rnn_int8_row(p), t->h + b * t->c->units, scale, zero);
-    hn_rnn_int8_multiply(p, t->s, 2, t->d, t->h_bytes, t->n, scale, zero, gates);
+    const HnRnnInt8Product m = { p, t->s, 2, t->d, t->n, t->h_bytes, scale, zero, k % 2 != 0, gates };
+    hn_rnn_int8_multiply(&m);
 }
 
 static void cells(const Task *t, const float *gates, int64_t k, int64_t p, const HnRnnCellGates *with)
@@ -474,7 +476,7 @@ static void advance(const Task *t, float *gates, int64_t k)
             c->ops->reset(&with, gates + b * c->width + p * c->slots * HN_RNN_CELL, t->h + at, t->more + at);
         }
     if (c->by_r != NULL)
-        multiply_bytes(t, gates);
+        multiply_bytes(t, gates, k);
     else
         multiply_states(t, gates, reset ? t->more : t->h, k, reset ? 2 : 0, c->p->gates);
     for (int64_t p = 0; p < c->panels; p++) {

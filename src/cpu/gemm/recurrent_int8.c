@@ -9,15 +9,19 @@
 
 #define GATES 4
 #define LONGEST 32768 /* rows of weights: sums of products of bytes stay in 32 bits */
+#define MOST_EXTRAS 2 /* up to one extra group for so many, bytes take less time than pairs */
+#define AT_ONCE 16    /* panels of one row */
 
 typedef void (*RangeFn)(const float *x, int64_t n, float *range);
 typedef void (*RoundFn)(void *to, const float *x, int64_t n, float scale, int zero);
 typedef void (*AddFn)(float *to, const int32_t *sums, const float *scale, float by, int64_t n);
+typedef void (*BeginFn)(int32_t *to, const int32_t *sums, int by, int64_t n);
 
 static const RangeFn ranges[HN_LEVELS] = HN_TABLE_OF_LEVELS(range);
 static const RoundFn round_bytes[HN_LEVELS] = HN_TABLE_OF_LEVELS(round_bytes);
 static const RoundFn round_pairs[HN_LEVELS] = HN_TABLE_OF_LEVELS(round_pairs);
 static const AddFn adds[HN_LEVELS] = HN_TABLE_OF_LEVELS(add);
+static const BeginFn begins[HN_LEVELS] = HN_TABLE_OF_LEVELS(begin);
 
 /* --- weights ------------------------------------------------------------------------------------------------------ */
 
@@ -38,11 +42,23 @@ static int byte_at(const HnTensor *t, int64_t i)
     return t->dtype == HN_I8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* Element k of column c of direction d, less its zero point. */
-static int weight_at(const Weights *o, int64_t d, int64_t k, int64_t c)
+/* A column of a direction: its elements less their zero point. */
+typedef struct {
+    const uint8_t *at;
+    int64_t step; /* from element to element */
+    int flip, zero;
+} Column;
+
+static Column column_of(const Weights *o, int64_t d, int64_t c)
 {
+    const int flip = o->w->dtype == HN_I8 ? 0x80 : 0, zero = byte_at(o->zero, d * o->each + (o->each > 1 ? c : 0));
     const int64_t width = o->w->dims[2];
-    return byte_at(o->w, (d * o->w->dims[1] + k) * width + c) - byte_at(o->zero, d * o->each + (o->each > 1 ? c : 0));
+    return (Column){ (const uint8_t *)o->w->data + d * o->w->dims[1] * width + c, width, flip, flip + zero };
+}
+
+static int weight_at(const Column *of, int64_t k)
+{
+    return (of->at[k * of->step] ^ of->flip) - of->zero;
 }
 
 /* Less their zero points all are signed bytes. */
@@ -66,7 +82,7 @@ const char *hn_rnn_int8_reject(const HnStep *s, int i, int step)
     if (o.w->ndim != 3 || o.w->dims[1] > LONGEST || o.scale->n != o.zero->n ||
         (o.scale->n != o.w->dims[0] && o.scale->n != o.w->dims[0] * o.w->dims[2]))
         return "the shapes do not fit";
-    return (hn_int8_saturates() || !are_bytes(&o)) && hn_int8_pair_fns(TRUE) == NULL ? "zero points" : NULL;
+    return !are_bytes(&o) && hn_int8_pair_fns(TRUE) == NULL ? "zero points" : NULL;
 }
 
 /* Where column c of the file goes. */
@@ -81,20 +97,32 @@ typedef struct {
     Weights o;
 } Packing;
 
-static gsize direction_bytes(const HnRnnInt8 *p)
+static gsize group_bytes(const HnRnnInt8 *p)
 {
-    return (gsize)p->columns * ((gsize)p->groups * HN_INT8_GROUP + sizeof(int32_t));
+    return (gsize)p->cols * HN_INT8_GROUP;
+}
+
+/* What would saturate goes from the panel's groups to those behind them, in the order of the list. */
+static void split_panel(const HnRnnInt8 *p, const HnRnnPanel *panel, int8_t *b)
+{
+    for (int64_t e = 0; e < panel->extras; e++) {
+        int8_t *from = b + p->extra[panel->extra + e] / HN_INT8_GROUP * (int64_t)group_bytes(p);
+        int8_t *rest = b + (p->groups + e) * (int64_t)group_bytes(p);
+        for (int j = 0; j < p->cols; j++)
+            hn_int8_split(from + j * HN_INT8_GROUP, rest + j * HN_INT8_GROUP);
+    }
 }
 
 static void pack_column(const Packing *g, char *to, int32_t *sums, int64_t d, int64_t c)
 {
     const HnRnnInt8 *p = g->p;
     const int64_t at = place_of(p, c), per = p->pairs ? 2 : 4;
-    char *column = to + ((at / p->cols) * p->groups * p->cols + at % p->cols) * HN_INT8_GROUP;
+    const Column from = column_of(&g->o, d, c);
+    char *column = to + p->panel[d * p->panels + at / p->cols].b + at % p->cols * HN_INT8_GROUP;
     for (int64_t k = 0; k < p->inputs; k++) {
-        const int w = weight_at(&g->o, d, k, c);
+        const int w = weight_at(&from, k);
         char *group = column + k / per * p->cols * HN_INT8_GROUP;
-        sums[at] += w;
+        sums[d * p->columns + at] += w;
         if (p->pairs)
             memcpy(group + k % per * 2, &(int16_t){ (int16_t)w }, 2);
         else
@@ -102,16 +130,76 @@ static void pack_column(const Packing *g, char *to, int32_t *sums, int64_t d, in
     }
 }
 
+static gsize packed_bytes(const HnRnnInt8 *p)
+{
+    const HnRnnPanel *last = &p->panel[p->directions * p->panels - 1];
+    return last->b + (gsize)(p->groups + last->extras) * group_bytes(p);
+}
+
 static void pack_weights(void *to, const HnTensor *t, gconstpointer data)
 {
     const Packing *g = data;
-    const gsize bytes = direction_bytes(g->p);
-    memset(to, 0, bytes * (gsize)t->dims[0]);
-    for (int64_t d = 0; d < t->dims[0]; d++) {
-        char *part = (char *)to + (gsize)d * bytes;
-        int32_t *sums = (int32_t *)(void *)(part + bytes - (gsize)g->p->columns * sizeof(int32_t));
+    const HnRnnInt8 *p = g->p;
+    memset(to, 0, packed_bytes(p));
+    for (int64_t d = 0; d < t->dims[0]; d++)
         for (int64_t c = 0; c < t->dims[2]; c++)
-            pack_column(g, part, sums, d, c);
+            pack_column(g, to, to, d, c);
+    for (int64_t i = 0; i < p->directions * p->panels; i++)
+        split_panel(p, &p->panel[i], (int8_t *)to + p->panel[i].b);
+}
+
+/* One byte a group and panel of direction d: do two sums of its products saturate? */
+static void find_saturated(const Packing *g, int64_t d, uint8_t *found)
+{
+    const HnRnnInt8 *p = g->p;
+    for (int64_t c = 0; c < g->o.w->dims[2]; c++) {
+        const Column from = column_of(&g->o, d, c);
+        uint8_t *of_panel = found + place_of(p, c) / p->cols * p->groups;
+        for (int64_t k = 0; k + 1 < p->inputs; k += 2)
+            if (ABS(weight_at(&from, k) + weight_at(&from, k + 1)) > 128)
+                of_panel[k / HN_INT8_GROUP] = 1;
+    }
+}
+
+/* The list of extra groups; returns how many there are. */
+static int64_t find_extras(HnRnnInt8 *p, const Packing *g)
+{
+    const gsize n = (gsize)(p->panels * p->groups);
+    g_autofree uint8_t *found = g_malloc(n);
+    GArray *extra = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    for (int64_t i = 0; i < p->directions * p->panels; i++) {
+        if (i % p->panels == 0) {
+            memset(found, 0, n);
+            find_saturated(g, i / p->panels, found);
+        }
+        p->panel[i].extra = extra->len;
+        for (int64_t k = 0; k < p->groups; k++)
+            if (found[i % p->panels * p->groups + k])
+                g_array_append_val(extra, ((int32_t){ (int32_t)(k * HN_INT8_GROUP) }));
+        p->panel[i].extras = extra->len - p->panel[i].extra;
+    }
+    const int64_t all = extra->len;
+    p->extra = (int32_t *)(void *)g_array_free(extra, FALSE);
+    return all;
+}
+
+/* Bytes or pairs, and where panels lie. */
+static void lay_out(HnRnnInt8 *p, const Packing *g)
+{
+    const int64_t panels = p->directions * p->panels;
+    p->panel = g_new0(HnRnnPanel, (gsize)panels);
+    p->groups = (p->inputs + 3) / 4;
+    p->pairs = !are_bytes(&g->o);
+    if (!p->pairs && hn_int8_saturates())
+        p->pairs = find_extras(p, g) > panels * p->groups / MOST_EXTRAS;
+    if (p->pairs)
+        p->groups = (p->inputs + 1) / 2;
+    gsize at = (gsize)(p->directions * p->columns) * sizeof(int32_t);
+    for (int64_t i = 0; i < panels; i++) {
+        if (p->pairs)
+            p->panel[i].extras = 0;
+        p->panel[i].b = at;
+        at += (gsize)(p->groups + p->panel[i].extras) * group_bytes(p);
     }
 }
 
@@ -122,20 +210,19 @@ HnRnnInt8 *hn_rnn_int8_new(HnStep *s, int i, int step, GError **error)
     p->directions = g.o.w->dims[0];
     p->inputs = g.o.w->dims[1];
     p->hidden = g.o.w->dims[2] / GATES;
-    p->pairs = hn_int8_saturates() || !are_bytes(&g.o);
-    p->fns = p->pairs ? hn_int8_pair_fns(TRUE) : hn_int8_fns(TRUE);
     p->rows = hn_int8_rows();
     p->cols = hn_int8_cols();
-    p->groups = (p->inputs + (p->pairs ? 1 : 3)) / (p->pairs ? 2 : 4);
     p->columns = (p->hidden + HN_RNN_CELL - 1) / HN_RNN_CELL * HN_RNN_CELL * GATES;
     p->panels = p->columns / p->cols;
+    lay_out(p, &g);
+    p->fns = p->pairs ? hn_int8_pair_fns(TRUE) : hn_int8_fns(TRUE);
     p->scale = g_new0(float, (gsize)(p->directions * p->columns));
     for (int64_t d = 0; d < p->directions; d++)
         for (int64_t c = 0; c < g.o.w->dims[2]; c++)
             p->scale[d * p->columns + place_of(p, c)] =
                 (float)hn_tensor_get_f64(g.o.scale, d * g.o.each + (g.o.each > 1 ? c : 0));
     const guint64 variant = hn_pack_mix((guint64)(p->pairs * 64 + p->cols), g.o.zero);
-    hn_pack_own(s, i, pack_weights, (int64_t)variant, direction_bytes(p) * (gsize)p->directions, &g, &p->pack, error);
+    hn_pack_own(s, i, pack_weights, (int64_t)variant, packed_bytes(p), &g, &p->pack, error);
     return p;
 }
 
@@ -144,6 +231,8 @@ void hn_rnn_int8_free(HnRnnInt8 *p)
     if (p == NULL)
         return;
     hn_pack_unref(p->pack);
+    g_free(p->panel);
+    g_free(p->extra);
     g_free(p->scale);
     g_free(p);
 }
@@ -162,31 +251,44 @@ void hn_rnn_int8_round(const HnRnnInt8 *p, void *to, const float *x, float scale
     memset((char *)to + used, 0, (gsize)hn_rnn_int8_row(p) - used);
 }
 
-void hn_rnn_int8_multiply(const HnRnnInt8 *p, const HnStep *s, int i, int64_t d, const void *a, int64_t n, float scale,
-                          int zero, float *to)
+/* Panels [at, at + some); more than one of one row only. */
+static void multiply_panels(const HnRnnInt8Product *m, int64_t at, int64_t some)
 {
     static const int64_t seg_at[1] = { 0 };
-    const AddFn add = adds[hn_cpu_level()];
-    const char *w = (const char *)hn_pack_data(p->pack, s, i) + (gsize)d * direction_bytes(p);
-    const int32_t *sums = (const int32_t *)(const void *)(w + (gsize)p->columns * (gsize)hn_rnn_int8_row(p));
-    int32_t c[HN_INT8_MAX_ROWS * HN_INT8_MAX_COLS], begin[HN_INT8_MAX_COLS];
-    for (int64_t panel = 0; panel < p->panels; panel++) {
-        const int64_t at = panel * p->cols;
-        for (int k = 0; k < p->cols; k++)
-            begin[k] = p->pairs ? 0 : -zero * sums[at + k];
-        HnInt8Kernel t = { .step = hn_rnn_int8_row(p),
-                           .seg_at = seg_at,
-                           .segs = 1,
-                           .groups = p->groups,
-                           .b = (const int8_t *)w + at * hn_rnn_int8_row(p),
-                           .begin = begin,
-                           .c = c };
-        for (int64_t r = 0, rows; r < n; r += rows) {
-            rows = MIN(n - r, p->rows);
-            t.a = (const uint8_t *)a + r * t.step;
+    const HnRnnInt8 *p = m->p;
+    const int level = hn_cpu_level();
+    const char *w = hn_pack_data(p->pack, m->s, m->i);
+    const int64_t first = m->d * p->columns + at * p->cols, cols = some * p->cols;
+    int32_t begin[AT_ONCE * HN_INT8_MAX_COLS] = { 0 }, c[AT_ONCE * HN_INT8_MAX_COLS];
+    if (!p->pairs)
+        begins[level](begin, (const int32_t *)(const void *)w + first, -m->zero, cols);
+    for (int64_t r = 0, rows; r < m->n; r += rows) {
+        rows = MIN(m->n - r, p->rows);
+        for (int64_t i = 0; i < some; i++) {
+            const int64_t k = m->backwards ? some - 1 - i : i;
+            const HnRnnPanel *panel = &p->panel[m->d * p->panels + at + k];
+            const HnInt8Kernel t = { .a = (const uint8_t *)m->a + r * hn_rnn_int8_row(p),
+                                     .step = hn_rnn_int8_row(p),
+                                     .seg_at = seg_at,
+                                     .segs = 1,
+                                     .groups = p->groups,
+                                     .more_at = panel->extras > 0 ? p->extra + panel->extra : NULL,
+                                     .more = panel->extras,
+                                     .b = (const int8_t *)w + panel->b,
+                                     .begin = begin + k * p->cols,
+                                     .c = c + k * p->cols };
             p->fns[rows - 1](&t);
-            for (int64_t k = 0; k < rows; k++)
-                add(to + (r + k) * p->columns + at, c + k * p->cols, p->scale + d * p->columns + at, scale, p->cols);
         }
+        for (int64_t k = 0; k < rows; k++)
+            adds[level](m->to + (r + k) * p->columns + at * p->cols, c + k * p->cols, p->scale + first, m->scale, cols);
+    }
+}
+
+void hn_rnn_int8_multiply(const HnRnnInt8Product *m)
+{
+    const int64_t panels = m->p->panels, each = m->n == 1 ? AT_ONCE : 1, parts = (panels + each - 1) / each;
+    for (int64_t k = 0; k < parts; k++) {
+        const int64_t at = (m->backwards ? parts - 1 - k : k) * each;
+        multiply_panels(m, at, MIN(each, panels - at));
     }
 }

@@ -52,5 +52,11 @@ static HN_TARGET void HN_V(add)(float *to, const int32_t *sums, const float *sca
         to[i] += (float)sums[i] * (by * scale[i]);
 }
 
+static HN_TARGET void HN_V(begin)(int32_t *to, const int32_t *sums, int by, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = by * sums[i];
+}
+
 #undef ROUND_ROW
 #undef LANES
