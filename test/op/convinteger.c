@@ -10,6 +10,9 @@ static const HnCase convinteger[] = {
     { "u8[2,4,7,7] i8[6,2,3,3] u8={128} i8[6]", "group=2 strides=[2,2]" },
     { "i8[2,3,9,11] !u8[7,3,3,2] i8={-3} !u8[7]", "pads=[1,2,0,1] strides=[1,2] dilations=[2,1]" },
     { "u8[1,70,5,7] !i8[13,70,1,1] u8={255}", NULL },
+    { "u8[1,300,5,7]@200:255 !i8[2,300,1,1]@-50:50",
+      NULL }, /* four products are more than 16 bits hold, here and there */
+    { "u8[2,52,5,5]@200:255 !i8[20,52,3,3]@-30:30 u8={3}", "pads=[1,1,1,1]" }, /* they never are */
     { "u8[1,4,40,33] !i8[8,1,3,3] u8={7} !i8={-128}", "group=4 pads=[1,1,1,1]" },
     { "u8[2,5,300] !u8[3,5,4] u8={0}", "pads=[3,9] strides=[3]" },
     { "u8[1,1,3] u8[2,1,1] - u8[3]", NULL, .refused = TRUE, .code = HN_ERROR_SHAPE },

@@ -338,11 +338,50 @@ static void test_tables_of_bytes(void)
     }
 }
 
+/* Two products of 255 stay in 16 bits, also those of a group and the next one together. */
+static void check_lane(const int8_t *w, const int8_t *next)
+{
+    int above = 0, below = 0;
+    for (int k = 0; k < 2; k++) {
+        above += MAX(w[k], 0) + (next != NULL ? MAX(next[k], 0) : 0);
+        below += MIN(w[k], 0) + (next != NULL ? MIN(next[k], 0) : 0);
+    }
+    g_assert_cmpint(above, <=, 128);
+    g_assert_cmpint(below, >=, -128);
+}
+
+static void test_split_two(void)
+{
+    int taken = 0;
+    for (int n = 0; n < 20000; n++) {
+        int8_t w[8], all[8], rest[8];
+        gboolean fits = TRUE;
+        for (int k = 0; k < 8; k++)
+            w[k] = all[k] = (int8_t)g_test_rand_int_range(-128 >> n % 3, (127 >> n % 3) + 1);
+        const gboolean any = hn_int8_split_two(w, rest, &fits);
+        g_assert_cmpint(any, ==, memcmp(w, all, 8) != 0);
+        for (int k = 0; k < 8; k++)
+            g_assert_cmpint(w[k] + rest[k], ==, all[k]);
+        for (int k = 0; fits && k < 4; k += 2) {
+            check_lane(w + k, w + 4 + k);
+            check_lane(rest + k, NULL);
+            check_lane(rest + 4 + k, NULL);
+        }
+        taken += any && fits;
+    }
+    g_assert_cmpint(taken, >, 1000);
+    int8_t most[8] = { 127, 127, 0, 0, 127, 127, 0, 0 }, rest[8];
+    gboolean fits = TRUE;
+    hn_int8_split_two(most, rest, &fits);
+    g_assert_false(fits); /* 380 too much: 128 for each group at most */
+}
+
 int main(int argc, char **argv)
 {
     if (test_same_level())
         return 0;
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/byte/split_two", test_split_two);
     g_test_add_func("/byte/winograd", test_winograd);
     g_test_add_func("/byte/large_sums", test_large_sums);
     g_test_add_func("/byte/depthwise", test_depthwise);

@@ -27,6 +27,7 @@ typedef struct {
     gsize b;               /* bytes into the packed panels */
     int64_t extra;         /* first of them in the list of all */
     int cols;
+    gboolean two; /* by hn_int8_two_fns() */
 } HnInt8Panel;
 
 typedef struct {

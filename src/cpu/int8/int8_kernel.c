@@ -98,6 +98,11 @@ const HnInt8KernelFn *hn_int8_pair_fns(gboolean whole)
     return hn_cpu_isa() >= HN_ISA_AVX2 ? level()->fns[whole ? 3 : 2] : NULL;
 }
 
+const HnInt8KernelFn *hn_int8_two_fns(gboolean whole)
+{
+    return hn_int8_saturates() ? level()->fns[whole ? 5 : 4] : NULL;
+}
+
 gboolean hn_int8_saturates(void)
 {
     const HnIsa isa = hn_cpu_isa();
@@ -117,6 +122,41 @@ gboolean hn_int8_split(int8_t *w, int8_t *rest)
         rest[i] = (int8_t)too_much;
         w[i] = (int8_t)(w[i] - too_much);
         any = TRUE;
+    }
+    return any;
+}
+
+/* Takes up to `too_much` (above 0, or below) off two weights, at most 128 of both. */
+static int take(int8_t *w, int8_t *rest, int too_much)
+{
+    int left = CLAMP(too_much, -128, 128);
+    for (int i = 0; i < 2; i++) {
+        const int some = left > 0 ? CLAMP(w[i], 0, left) : CLAMP(w[i], left, 0);
+        rest[i] = (int8_t)(rest[i] + some);
+        w[i] = (int8_t)(w[i] - some);
+        left -= some;
+    }
+    return CLAMP(too_much, -128, 128) - left;
+}
+
+gboolean hn_int8_split_two(int8_t *w, int8_t *rest, gboolean *fits)
+{
+    gboolean any = FALSE;
+    memset(rest, 0, 2 * HN_INT8_GROUP);
+    for (int i = 0; i < HN_INT8_GROUP; i += 2) {
+        const int8_t four[] = { w[i], w[i + 1], w[i + HN_INT8_GROUP], w[i + HN_INT8_GROUP + 1] };
+        int above = -128, below = 128;
+        for (int k = 0; k < 4; k++) {
+            above += MAX(four[k], 0);
+            below += MIN(four[k], 0);
+        }
+        for (int at = i + HN_INT8_GROUP; at >= 0; at -= HN_INT8_GROUP) { /* of the second group as much as possible */
+            above -= above > 0 ? take(w + at, rest + at, above) : 0;
+            below -= below < 0 ? take(w + at, rest + at, below) : 0;
+        }
+        any = any || memcmp(rest + i, &(int16_t){ 0 }, 2) != 0 ||
+              memcmp(rest + i + HN_INT8_GROUP, &(int16_t){ 0 }, 2) != 0;
+        *fits = *fits && above <= 0 && below >= 0;
     }
     return any;
 }

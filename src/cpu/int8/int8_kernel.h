@@ -44,10 +44,17 @@ const HnInt8KernelFn *hn_int8_fns(gboolean whole);
 /* The same of groups of two signed 16-bit numbers, of A and of B; sums wrap around. NULL: not at this level. */
 const HnInt8KernelFn *hn_int8_pair_fns(gboolean whole);
 
+/* As hn_int8_fns(), of weights that hn_int8_split_two() has been through: groups of a segment by twos, which takes
+ * three quarters of the time. NULL: not at this level. */
+const HnInt8KernelFn *hn_int8_two_fns(gboolean whole);
+
 /* Do two sums of products saturate at this level? */
 gboolean hn_int8_saturates(void);
 /* Takes from the 4 weights of a group and column what could saturate: rest[] is that, TRUE where there is any. */
 gboolean hn_int8_split(int8_t *w, int8_t *rest);
+/* The same of a group and the one behind it, whose sums of two products are added in 16 bits, too; FALSE in *fits where
+ * the rest would saturate itself. */
+gboolean hn_int8_split_two(int8_t *w, int8_t *rest, gboolean *fits);
 
 /* --- matrix units: blocks of 32 or 16 rows, equally far apart, with 32 or 16 columns --------------------------------
  */

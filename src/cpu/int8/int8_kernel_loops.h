@@ -1,6 +1,7 @@
 /*
  * Tiles of bytes at one instruction level with vectors, for int8_kernel.c. A level says how groups are multiplied and
- * added: HN_INT8_DOT(sum, a, b), a unsigned and b signed, and HN_PAIR_DOT(), of 16-bit numbers.
+ * added: HN_INT8_DOT(sum, a, b), a unsigned and b signed, HN_INT8_TWO(sum, a, b, c, d), of a and b, c and d, whose sums
+ * of products meet in 16 bits first where there are no better instructions, and HN_PAIR_DOT(), of 16-bit numbers.
  */
 #ifndef HN_LEVEL /* read by itself */
 #define HN_LEVEL avx2
@@ -19,6 +20,10 @@
 #define HN_INT8_DOT_avx2(sum, a, b) \
     _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)))
 
+#define HN_INT8_TWO_avx2(sum, a, b, c, d)                                                                             \
+    _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_add_epi16(_mm256_maddubs_epi16(a, b), _mm256_maddubs_epi16(c, d)), \
+                                            _mm256_set1_epi16(1)))
+
 #define HN_PAIR_DOT_avx512(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
 #define HN_INT8_ROWS_avx512 12
 #define HN_INT8_LANES_avx512 16
@@ -30,6 +35,10 @@
 #define HN_INT8_DOT_avx512(sum, a, b) \
     _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)))
 
+#define HN_INT8_TWO_avx512(sum, a, b, c, d)                                                                           \
+    _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_add_epi16(_mm512_maddubs_epi16(a, b), _mm512_maddubs_epi16(c, d)), \
+                                            _mm512_set1_epi16(1)))
+
 #define HN_PAIR_DOT_vnni(sum, a, b) _mm512_dpwssd_epi32(sum, a, b)
 #define HN_INT8_ROWS_vnni 12
 #define HN_INT8_LANES_vnni 16
@@ -39,6 +48,7 @@
 #define ILOAD_vnni(p) _mm512_loadu_si512(p)
 #define ISTORE_vnni(p, v) _mm512_storeu_si512(p, v)
 #define HN_INT8_DOT_vnni(sum, a, b) _mm512_dpbusd_epi32(sum, a, b)
+#define HN_INT8_TWO_vnni(sum, a, b, c, d) _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum, a, b), c, d)
 #define HN_TARGET_vnni __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")))
 
 #define IVEC HN_JOIN(IVEC, HN_LEVEL)
@@ -47,6 +57,7 @@
 #define ILOAD HN_JOIN(ILOAD, HN_LEVEL)
 #define ISTORE HN_JOIN(ISTORE, HN_LEVEL)
 #define DOT(sum, a, b) (pairs ? HN_JOIN(HN_PAIR_DOT, HN_LEVEL)(sum, a, b) : HN_JOIN(HN_INT8_DOT, HN_LEVEL)(sum, a, b))
+#define TWO HN_JOIN(HN_INT8_TWO, HN_LEVEL)
 #define LANES HN_JOIN(HN_INT8_LANES, HN_LEVEL)
 #define ROWS HN_JOIN(HN_INT8_ROWS, HN_LEVEL)
 
@@ -68,10 +79,24 @@
         }                                                                                    \
     }
 
-/* rows, vectors and pairs are constants after inlining. Few sums are taken in several chains, for each addition waits
- * for the one before. */
-static inline __attribute__((always_inline)) HN_TARGET void HN_V(int8_kernel)(const HnInt8Kernel *t, const int rows,
-                                                                              const int vectors, const gboolean pairs)
+/* The same of a group and the next one; B is read from memory, for registers are few. */
+#define ADD_TWO(sum, base, step, b)                                                                         \
+    {                                                                                                       \
+        HN_UNROLL                                                                                           \
+        for (int r = 0; r < rows; r++) {                                                                    \
+            int32_t four[2];                                                                                \
+            memcpy(four, (base)[r / PER_BASE] + r % PER_BASE * (step), sizeof four);                        \
+            const IVEC v = ISET(four[0]), w = ISET(four[1]);                                                \
+            (sum)[0][r] = TWO((sum)[0][r], v, ILOAD(b), w, ILOAD((b) + B_STEP));                            \
+            if (vectors > 1)                                                                                \
+                (sum)[1][r] = TWO((sum)[1][r], v, ILOAD((b) + B_STEP / 2), w, ILOAD((b) + B_STEP * 3 / 2)); \
+        }                                                                                                   \
+    }
+
+/* rows, vectors, pairs and two are constants after inlining. Few sums are taken in several chains, for each addition
+ * waits for the one before. */
+static inline __attribute__((always_inline)) HN_TARGET void
+HN_V(int8_kernel)(const HnInt8Kernel *t, const int rows, const int vectors, const gboolean pairs, const gboolean two)
 {
     const int chains = rows * vectors <= 2 ? 4 : rows * vectors <= 6 ? 2 : 1, bases = (rows + PER_BASE - 1) / PER_BASE;
     IVEC sum[4][2][HN_INT8_MAX_ROWS];
@@ -92,6 +117,12 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(int8_kernel)(co
         for (int i = 0; i < bases; i++)
             base[i] = t->a + t->seg_at[s] + i * PER_BASE * step;
         int64_t g = t->groups;
+        for (; two && g >= 2; g -= 2, b += 2 * B_STEP) {
+            ADD_TWO(sum[0], base, step, b)
+            HN_UNROLL
+            for (int i = 0; i < bases; i++)
+                base[i] += 2 * HN_INT8_GROUP;
+        }
         for (; chains > 1 && g >= chains; g -= chains, b += chains * B_STEP) {
             HN_UNROLL
             for (int k = 0; k < chains; k++)
@@ -128,16 +159,18 @@ static inline __attribute__((always_inline)) HN_TARGET void HN_V(int8_kernel)(co
     }
 }
 
-#define ONE_TILE(name, n, vectors, pairs)                         \
+#define ONE_TILE(name, n, vectors, pairs, two)                    \
     static HN_TARGET void HN_V(name##_##n)(const HnInt8Kernel *t) \
     {                                                             \
-        HN_V(int8_kernel)(t, n, vectors, pairs);                  \
+        HN_V(int8_kernel)(t, n, vectors, pairs, two);             \
     }
-#define TILE(n)                     \
-    ONE_TILE(byte_one, n, 1, FALSE) \
-    ONE_TILE(byte_two, n, 2, FALSE) \
-    ONE_TILE(pair_one, n, 1, TRUE)  \
-    ONE_TILE(pair_two, n, 2, TRUE)
+#define TILE(n)                            \
+    ONE_TILE(byte_one, n, 1, FALSE, FALSE) \
+    ONE_TILE(byte_two, n, 2, FALSE, FALSE) \
+    ONE_TILE(pair_one, n, 1, TRUE, FALSE)  \
+    ONE_TILE(pair_two, n, 2, TRUE, FALSE)  \
+    ONE_TILE(both_one, n, 1, FALSE, TRUE)  \
+    ONE_TILE(both_two, n, 2, FALSE, TRUE)
 TILE(1)
 TILE(2)
 TILE(3)
@@ -153,19 +186,14 @@ TILE(11)
 TILE(12)
 #endif
 
-static const HnInt8KernelFn HN_V(byte_fns)[4][HN_INT8_MAX_ROWS] = {
+static const HnInt8KernelFn HN_V(byte_fns)[6][HN_INT8_MAX_ROWS] = {
 #define SIX(v) HN_V(v##_1), HN_V(v##_2), HN_V(v##_3), HN_V(v##_4), HN_V(v##_5), HN_V(v##_6)
 #define MORE(v) HN_V(v##_7), HN_V(v##_8), HN_V(v##_9), HN_V(v##_10), HN_V(v##_11), HN_V(v##_12)
 #if HN_JOIN(HN_INT8_ROWS, HN_LEVEL) > 6
-    { SIX(byte_one), MORE(byte_one) },
-    { SIX(byte_two), MORE(byte_two) },
-    { SIX(pair_one), MORE(pair_one) },
-    { SIX(pair_two), MORE(pair_two) },
+    { SIX(byte_one), MORE(byte_one) }, { SIX(byte_two), MORE(byte_two) }, { SIX(pair_one), MORE(pair_one) },
+    { SIX(pair_two), MORE(pair_two) }, { SIX(both_one), MORE(both_one) }, { SIX(both_two), MORE(both_two) },
 #else
-    { SIX(byte_one) },
-    { SIX(byte_two) },
-    { SIX(pair_one) },
-    { SIX(pair_two) },
+    { SIX(byte_one) }, { SIX(byte_two) }, { SIX(pair_one) }, { SIX(pair_two) }, { SIX(both_one) }, { SIX(both_two) },
 #endif
 };
 
@@ -175,9 +203,11 @@ static const HnInt8KernelFn HN_V(byte_fns)[4][HN_INT8_MAX_ROWS] = {
 #undef PER_BASE
 #undef B_STEP
 #undef ADD_GROUP
+#undef ADD_TWO
 #undef ILOAD
 #undef ISTORE
 #undef DOT
+#undef TWO
 #undef LANES
 #undef ROWS
 #undef TILE
