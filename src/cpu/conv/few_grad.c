@@ -28,7 +28,7 @@ typedef struct {
     HnWindowAxis axis[3]; /* of the convolution: x is `in`, dy is `out` */
     AddRowFn add;
     int threads;
-    float *weights; /* [all output channels][taps][input channels of a group], of the source's gradient; else NULL */
+    HnPack *weights; /* [all output channels][taps][input channels of a group], of the source's gradient; else NULL */
 } Few;
 
 /* A tap of a pixel that lies in the source, and there. */
@@ -89,7 +89,8 @@ typedef struct {
     const Few *f;
     const float *dy;
     int64_t y_pitch;
-    const float *x; /* the weights' gradient: sums [output channels][taps][input channels of a group] */
+    const float *weights; /* as packed */
+    const float *x;       /* the weights' gradient: sums [output channels][taps][input channels of a group] */
     int64_t x_pitch;
     float *sums, *dw, *db;
     float *dx; /* the source's gradient */
@@ -114,7 +115,7 @@ static void add_source(const Run *r, int64_t sample, int64_t o, float v, const T
     const int64_t in = p->in_channels, group = o / p->out_channels;
     for (int k = 0; k < n; k++)
         r->f->add(r->dx + (sample * p->x_plane + taps[k].pixel) * r->dx_pitch + group * in,
-                  r->f->weights + (o * p->taps + taps[k].tap) * in, v, in);
+                  r->weights + (o * p->taps + taps[k].tap) * in, v, in);
 }
 
 /* What channels [from, to) of dy of a sample add. */
@@ -248,16 +249,17 @@ static const char *source_reject(const HnStep *s)
     return source_plan(s, &plan) ? few_reject(&plan) : "the window does not fit";
 }
 
-/* [channels][input channels][taps] of any alignment, turned. */
-static void pack(const HnStep *s, G_GNUC_UNUSED gpointer data)
+/* HnPackFn: [channels][input channels][taps] of any alignment, turned. */
+static void pack(void *to, const HnTensor *t, gconstpointer data)
 {
-    const Few *f = s->state;
-    const char *w = hn_cpu_in(s, 1)->data;
+    const Few *f = data;
+    const char *w = t->data;
+    float *turned = to;
     const int64_t in = f->plan.in_channels, taps = f->plan.taps, n = f->plan.group * f->plan.out_channels;
     for (int64_t o = 0; o < n; o++)
         for (int64_t c = 0; c < in; c++)
             for (int64_t k = 0; k < taps; k++)
-                memcpy(f->weights + (o * taps + k) * in + c, w + ((o * in + c) * taps + k) * (int64_t)sizeof(float),
+                memcpy(turned + (o * taps + k) * in + c, w + ((o * in + c) * taps + k) * (int64_t)sizeof(float),
                        sizeof(float));
 }
 
@@ -266,26 +268,22 @@ static void source_release(HnStep *s)
     Few *f = s->state;
     if (f == NULL)
         return;
-    g_free(f->weights);
+    hn_pack_unref(f->weights);
     g_free(f);
     s->state = NULL;
 }
 
 static gboolean source_prepare(HnStep *s, GError **error)
 {
-    (void)error;
     const HnTensor *dy = hn_cpu_in(s, 0);
     HnConvPlan plan;
     (void)source_plan(s, &plan);
     Few *f = few_new(&plan);
     s->state = f;
-    f->weights = g_new(float, (gsize)hn_cpu_in(s, 1)->n);
-    pack(s, NULL);
-    if (s->in[1].slot->variable)
-        hn_step_renews(s, pack, NULL);
+    if (!hn_pack_own(s, 1, pack, plan.in_channels, hn_cpu_in(s, 1)->bytes, f, &f->weights, error))
+        return FALSE;
     f->threads = (int)MIN(hn_cpu_threads_for(s, SEEN_FLOPS * (double)dy->n), plan.batch);
     s->in[0].want = hn_layout_last(dy);
-    s->in[1].unread = TRUE;
     s->out[0].slot->layout = hn_layout_last(s->out[0].slot->tensor);
     s->scratch_bytes = (gsize)f->threads * (gsize)plan.taps * sizeof(Tap);
     return TRUE;
@@ -308,6 +306,7 @@ static gboolean source_run(HnStep *s, GError **error)
     const Few *f = s->state;
     const int n = f->threads;
     const Run r = { .f = f,
+                    .weights = hn_pack_data(f->weights, s, 1),
                     .dy = hn_cpu_data(&s->in[0]),
                     .y_pitch = hn_slot_pitch(s->in[0].slot),
                     .dx = hn_cpu_data(&s->out[0]),
