@@ -15,25 +15,13 @@
 
 /* What makes a graph smaller and leaves it what it is: shapes become constants, branches that are known are taken, and
  * norms and activations that are spelled out become operators, whose gradients are fused. */
-static const char *const passes[] = { "eliminate-dead",
-                                      "fold-constants",
-                                      "inline-if",
-                                      "unroll-loop",
-                                      "eliminate-identity",
-                                      "eliminate-nop",
-                                      "eliminate-unit",
-                                      "simplify-shapes",
-                                      "eliminate-expand",
-                                      "fuse-normalization",
-                                      "fuse-gelu",
-                                      "fuse-mish",
-                                      "fuse-hard-sigmoid",
-                                      "fuse-swish",
-                                      "fuse-softmax",
-                                      "merge-casts",
-                                      "fuse-group-normalization",
-                                      "expand-einsum",
-                                      NULL };
+static const char *const passes[] = {
+    "eliminate-dead",     "fold-constants",           "inline-if",          "unroll-loop",
+    "eliminate-sequence", "eliminate-identity",       "eliminate-nop",      "eliminate-unit",
+    "simplify-shapes",    "eliminate-expand",         "fuse-normalization", "fuse-gelu",
+    "fuse-mish",          "fuse-hard-sigmoid",        "fuse-swish",         "fuse-softmax",
+    "merge-casts",        "fuse-group-normalization", "expand-einsum",      NULL
+};
 
 typedef struct {
     const HnStepGraphOptions *o;
@@ -290,10 +278,10 @@ static void fix_inputs(Making *k)
 }
 
 /* Branches that the shapes and fixed inputs decide, and bodies of loops whose runs they count, are part of the graph:
- * what they hold can be trained. */
+ * what they hold can be trained. Sequences, which have no gradient, become what they hold. */
 static gboolean take_branches(Making *k, GError **error)
 {
-    static const char *const only[] = { "inline-if", "unroll-loop", NULL };
+    static const char *const only[] = { "inline-if", "unroll-loop", "eliminate-sequence", NULL };
     note_names(k->graph, k->names);
     return simplify(k, only, error);
 }

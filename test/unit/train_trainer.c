@@ -646,6 +646,30 @@ static void test_loops(void)
     lesson_clear(&l);
 }
 
+/* A split that is spelled out with a sequence, of values and of a weight, as torch.onnx writes chunk(). */
+static void test_sequences(void)
+{
+    static const char *const texts[] = {
+        "opset 18 graph g(%x:f32[8,6]) -> (%y) { %h = MatMul(%x, w:f32[6,4]) "
+        "%s = SplitToSequence(%h, two:i64[]={2}) axis=1 %a = SequenceAt(%s, n:i64[]={0}) "
+        "%b = SequenceAt(%s, m:i64[]={1}) %t = SplitToSequence(v:f32[2,4], two) axis=1 %v0 = SequenceAt(%t, m) "
+        "%p = Sin(%a) %q = Mul(%p, %b) %y = MatMul(%q, %v0) }",
+        "opset 18 graph g(%x:f32[8,6]) -> (%y) { %h = MatMul(%x, w:f32[6,4]) "
+        "%a, %b = Split(%h) axis=1 num_outputs=2 %u, %v0 = Split(v:f32[2,4]) axis=1 num_outputs=2 "
+        "%p = Sin(%a) %q = Mul(%p, %b) %y = MatMul(%q, %v0) }",
+    };
+    Lesson l[2];
+    for (int i = 0; i < 2; i++) {
+        lesson_open(&l[i], texts[i], &(Setting){ .loss = "mse", .rule = "adamw" });
+        for (int k = 0; k < 3; k++)
+            lesson_step(&l[i], 0.01);
+    }
+    g_assert_cmpfloat(largest_difference(learned(&l[0], "w"), learned(&l[1], "w")), ==, 0);
+    g_assert_cmpfloat(largest_difference(learned(&l[0], "v"), learned(&l[1], "v")), ==, 0);
+    for (int i = 0; i < 2; i++)
+        lesson_clear(&l[i]);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -726,6 +750,7 @@ int main(int argc, char **argv)
     g_test_add_func("/train/store", test_store);
     g_test_add_func("/train/branch", test_branch);
     g_test_add_func("/train/loops", test_loops);
+    g_test_add_func("/train/sequences", test_sequences);
     g_test_add_func("/train/refused", test_refused);
     g_test_add_func("/train/softmax", test_softmax);
     g_test_add_func("/train/tree", test_tree);
