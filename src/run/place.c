@@ -187,7 +187,7 @@ static gboolean place_blocks(HnPlan *p, HnWhere where, GArray *blocks, GError **
     HnBlock *at = (HnBlock *)(void *)blocks->data;
     HnArena *a = &p->arena[where];
     a->bytes = hn_memory_plan(at, (int)blocks->len);
-    if (!p->exec->env->backend->computes)
+    if (!hn_env_computes(p->exec->env))
         return TRUE;
     if (!within_limit(p, error))
         return FALSE;
@@ -317,7 +317,7 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
 {
     for (guint i = 0; i < p->slots->len; i++) {
         HnSlot *s = p->slots->pdata[i];
-        if (!owns_memory(s) || !p->exec->env->backend->computes)
+        if (!owns_memory(s) || !hn_env_computes(p->exec->env))
             continue;
         HnBudget *budget = p->exec->env->o.budget;
         HnTensor *variable = variable_memory(p, s);

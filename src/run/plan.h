@@ -70,6 +70,12 @@ typedef struct {
     gint generation;  /* ... the engine's is another one */
 } HnRunEnv;
 
+/* Runs compute, and values have memory. */
+static inline gboolean hn_env_computes(const HnRunEnv *env)
+{
+    return env->backend->computes && !env->o.plan_only;
+}
+
 struct HnExec {
     HnRunEnv *env;
     HnGraph *graph;

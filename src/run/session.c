@@ -321,7 +321,7 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
             hn_plan_look(p, s);
     }
     for (;;) {
-        if (!x->env->backend->computes) {
+        if (!hn_env_computes(x->env)) {
             if (!p->last) {
                 g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
                             "the shapes behind node '%s' depend on data, which the null device does not compute",
@@ -614,7 +614,7 @@ static gboolean lies_in_another(const HnEngine *e, const HnTensor *t, const HnTe
 static gboolean begin_on_device(HnSession *s, GError **error)
 {
     HnEngine *e = s->env.engine;
-    if (e->device->residents == NULL || !s->env.backend->computes)
+    if (e->device->residents == NULL || !hn_env_computes(&s->env))
         return TRUE;
     g_mutex_lock(&e->lock);
     const gboolean ok = hn_engine_reside(e, error);
@@ -736,7 +736,7 @@ static gboolean run(HnSession *s, HnTensor *const *in, HnTensor **out, GError **
     renew(&s->env);
     if (!begin_on_device(s, error) || !hn_exec_run(s->main, s->fed, out, error))
         return FALSE;
-    if (!s->env.backend->computes || update_variables(e, out, error))
+    if (!hn_env_computes(&s->env) || update_variables(e, out, error))
         return TRUE;
     for (guint k = 0; k < e->graph->outputs->len; k++)
         g_clear_pointer(&out[k], hn_tensor_unref);

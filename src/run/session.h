@@ -49,6 +49,7 @@ typedef struct {
     const char *prefer;   /* kernels whose names start with this are asked before the others: for tests. NULL: none */
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean lasting;     /* results that somebody still refers to are not overwritten: the next go elsewhere */
+    gboolean plan_only;   /* values get no memory, and runs compute nothing: it is only asked what runs would need */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
     gboolean keeps_io;    /* for measuring, on a device with memory of its own: what is fed is copied there by a plan's
                              first run alone, and results come back from that one alone */

@@ -71,7 +71,7 @@ static HnSlot *elsewhere(const HnPlan *p, guint i)
 gboolean hn_plan_settle(HnPlan *p, GError **error)
 {
     const HnEngine *e = p->exec->env->engine;
-    if (p->exec->owner != NULL || !p->last || e->residents == NULL || !p->exec->env->backend->computes)
+    if (p->exec->owner != NULL || !p->last || e->residents == NULL || !hn_env_computes(p->exec->env))
         return TRUE;
     guint at = place_of_copies(p);
     g_autofree HnSlot **from = g_new0(HnSlot *, e->variables->len + 1);

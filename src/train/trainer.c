@@ -230,16 +230,18 @@ static gboolean make_graph(HnTrainer *t, HnModel *work, GError **error)
     return TRUE;
 }
 
-/* budget: NULL where it is only planned. */
+/* plan_only: of no budget, and without memory for values. */
 static HnSession *open_session(HnTrainer *t, HnModel *m, HnDevice *device, const HnVariable *variables,
-                               HnBudget *budget, HnEngine **engine, GError **error)
+                               gboolean plan_only, HnEngine **engine, GError **error)
 {
+    HnBudget *budget = plan_only ? NULL : t->o.budget;
     const HnEngineOptions eo = { .budget = budget, .variables = variables };
     const HnSessionOptions so = { .threads = t->o.threads,
                                   .bf16 = t->bf16,
                                   .round_halves = hn_dtype_is_half(t->o.half) && !t->bf16,
                                   .seed = t->o.seed,
                                   .budget = budget,
+                                  .plan_only = plan_only,
                                   .plan_cache = 1 };
     if ((*engine = hn_engine_new(m, device, &eo, error)) == NULL)
         return NULL;
@@ -301,7 +303,7 @@ static gboolean make_update(HnTrainer *t, HnDevice *device, GError **error)
     take_averages(t, weights);
     if (t->update == NULL)
         return FALSE;
-    t->update_session = open_session(t, t->update, device, (const HnVariable *)(void *)variables->data, t->o.budget,
+    t->update_session = open_session(t, t->update, device, (const HnVariable *)(void *)variables->data, FALSE,
                                      &t->update_engine, error);
     t->update_in = g_new0(HnTensor *, t->n_gradients + 2);
     t->update_out = g_new0(HnTensor *, t->update->graph->outputs->len + 1);
@@ -323,11 +325,23 @@ static const HnVariable *variables_of(const HnTrainer *t)
     return (const HnVariable *)(void *)t->graph->variables->data;
 }
 
+/* NULL: it has none. */
+static HnTensor *weight_of(const HnTrainer *t, const char *name)
+{
+    const HnValue *v = name != NULL ? g_hash_table_lookup(t->graph->model->graph->values, name) : NULL;
+    return v != NULL ? v->weight : NULL;
+}
+
+/* HnRecomputeOptions.plan: nothing is computed, so that variables are the weights themselves, not copies of them. */
 static HnSession *plan_only(HnModel *m, gpointer data, GError **error)
 {
     const Planning *p = data;
     HnEngine *engine = NULL;
-    HnSession *s = open_session(p->t, m, p->device, variables_of(p->t), NULL, &engine, error);
+    g_autofree HnVariable *variables =
+        g_memdup2(variables_of(p->t), (p->t->graph->variables->len + 1) * sizeof(HnVariable));
+    for (HnVariable *v = variables; v->name != NULL; v++)
+        v->elements = v->elements != NULL ? v->elements : weight_of(p->t, v->name);
+    HnSession *s = open_session(p->t, m, p->device, variables, TRUE, &engine, error);
     if (engine != NULL)
         hn_engine_unref(engine);
     return s;
@@ -335,8 +349,8 @@ static HnSession *plan_only(HnModel *m, gpointer data, GError **error)
 
 static gsize bytes_of_weight(const HnTrainer *t, const char *name)
 {
-    const HnValue *v = name != NULL ? g_hash_table_lookup(t->graph->model->graph->values, name) : NULL;
-    return v != NULL && v->weight != NULL ? v->weight->bytes : 0;
+    const HnTensor *w = weight_of(t, name);
+    return w != NULL ? w->bytes : 0;
 }
 
 /* Bytes of the gradients of all weights. */
@@ -413,7 +427,7 @@ HnTrainer *hn_trainer_new(HnModel *work, HnDevice *device, const HnTrainerOption
     }
     if (!make_graph(t, work, error) || !make_numbers(t, error) || !plan_memory(t, device, error))
         return NULL;
-    t->session = open_session(t, t->graph->model, device, variables_of(t), t->o.budget, &t->engine, error);
+    t->session = open_session(t, t->graph->model, device, variables_of(t), FALSE, &t->engine, error);
     if (t->session == NULL)
         return NULL;
     list_states(t, t->graph->variables, t->engine);

@@ -229,6 +229,35 @@ static void test_results_of_other_shapes_stay(void)
     test_assert_close(out->pdata[0], want, 0, 0, "a result of a plan that is gone");
 }
 
+/* What is only planned tells what runs would need, with a budget that has no room for it. */
+static void test_plan_only(void)
+{
+    g_autoptr(HnModel) m = test_model("opset 17 graph g(%x:f32[1024,1024]) -> (%y) { %1 = Exp(%x) %2 = Transpose(%1) "
+                                      "%3 = MatMul(%1, %2) %4 = Softmax(%3) %y = ReduceSum(%4) keepdims=0 }");
+    for (guint b = 0; b < G_N_ELEMENTS(backends); b++) {
+        g_autoptr(HnBudget) budget = hn_budget_new((gsize)2 << 20);
+        HnSessionOptions o = { .threads = 1 };
+        HnSessionStats real, planned;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HnSession) s = test_session(m, backends[b], &o);
+        HnType *type = hn_session_input(s, 0)->type;
+        g_assert_true(hn_session_prepare(s, &type, NULL));
+        hn_session_stats(s, &real);
+        g_assert_cmpuint(real.arena_bytes, >=, (gsize)8 << 20);
+        o.budget = budget;
+        g_autoptr(HnSession) none = test_session(m, backends[b], &o);
+        g_assert_false(hn_session_prepare(none, &type, &error));
+        g_assert_error(error, HN_ERROR, HN_ERROR_BUDGET);
+        o.plan_only = TRUE;
+        g_autoptr(HnSession) only = test_session(m, backends[b], &o);
+        g_assert_true(hn_session_prepare(only, &type, NULL));
+        hn_session_stats(only, &planned);
+        g_assert_cmpuint(planned.arena_bytes, ==, real.arena_bytes);
+        g_assert_cmpuint(planned.steps, ==, real.steps);
+        g_assert_cmpuint(planned.output_bytes, ==, real.output_bytes);
+    }
+}
+
 /* --- shapes that depend on data ---------------------------------------------------------------------------------- */
 
 static void test_dynamic(void)
@@ -454,6 +483,7 @@ int main(int argc, char **argv)
     g_test_add_func("/run/halves", test_halves);
     g_test_add_func("/run/joined", test_joined);
     g_test_add_func("/run/plan-cache", test_plan_cache);
+    g_test_add_func("/run/plan-only", test_plan_only);
     g_test_add_func("/run/allocates-nothing", test_run_allocates_nothing);
     g_test_add_func("/run/inplace", test_inplace);
     g_test_add_func("/run/overwritten-views", test_overwritten_views);

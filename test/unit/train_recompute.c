@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "../fence.h"
 #include "base/rng.h"
 #include "run_model.h"
 #include "train/trainer.h"
@@ -54,10 +55,10 @@ typedef struct {
     HnTensor *in, *target;
 } Lesson;
 
-static gboolean lesson_init(Lesson *l, const char *text, int threads, gboolean checkpoint, int segments, gsize limit,
-                            GError **error)
+static gboolean lesson_init_on(Lesson *l, const HnBackend *backend, const char *text, int threads, gboolean checkpoint,
+                               int segments, gsize limit, GError **error)
 {
-    g_autoptr(HnDevice) device = hn_device_new(&hn_backend_cpu, NULL);
+    g_autoptr(HnDevice) device = hn_device_new(backend, NULL);
     HnModel *work = model_of(text);
     g_autoptr(HnType) type = hn_type_ref(((HnValue *)work->graph->inputs->pdata[0])->type);
     int64_t dims[HN_MAX_RANK];
@@ -78,6 +79,12 @@ static gboolean lesson_init(Lesson *l, const char *text, int threads, gboolean c
     hn_type_is_fixed(t, dims);
     l->target = test_random(HN_F32, t->rank, dims, 6);
     return TRUE;
+}
+
+static gboolean lesson_init(Lesson *l, const char *text, int threads, gboolean checkpoint, int segments, gsize limit,
+                            GError **error)
+{
+    return lesson_init_on(l, &hn_backend_cpu, text, threads, checkpoint, segments, limit, error);
 }
 
 static void lesson_open(Lesson *l, const char *text, int threads, gboolean checkpoint, int segments, gsize limit)
@@ -206,6 +213,25 @@ static void test_refused(void)
     }
 }
 
+/* On a device whose memory has no room for the step as it is, but for what is left of it. */
+static void test_device(void)
+{
+    static const char *const text =
+        "opset 17 graph g(%x:f32[7168,16]) -> (%y) { %1 = Gemm(%x, a:f32[16,8192], b:f32[8192]) %2 = Tanh(%1) "
+        "%3 = Exp(%2) %4 = Sin(%3) %5 = Exp(%4) %6 = Sin(%5) %7 = Exp(%6) %8 = Sin(%7) %9 = Exp(%8) "
+        "%y = Gemm(%9, c:f32[8192,4], e:f32[4]) }";
+    const gsize room = (gsize)1 << 30; /* of the device */
+    g_autoptr(GError) error = NULL;
+    Lesson l;
+    HnForecast f;
+    lesson_init_on(&l, &hn_backend_fence, text, 1, TRUE, 0, room * 15 / 16, &error);
+    g_assert_no_error(error);
+    hn_trainer_forecast(l.trainer, &f);
+    g_assert_cmpuint(f.plain, >, room);
+    g_assert_cmpuint(f.needed, <=, room * 15 / 16);
+    lesson_clear(&l);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -213,5 +239,6 @@ int main(int argc, char **argv)
     g_test_add_func("/train/recompute/cheap", test_cheap);
     g_test_add_func("/train/recompute/segments", test_segments);
     g_test_add_func("/train/recompute/refused", test_refused);
+    g_test_add_func("/train/recompute/device", test_device);
     return g_test_run();
 }
