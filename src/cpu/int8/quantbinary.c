@@ -420,9 +420,11 @@ static void run_flat(const Run *r, int64_t from, int64_t to)
 static gboolean is_flat(const Run *r)
 {
     const Pair *p = r->p;
-    return p->last ? r->a_pitch == p->n && r->y_pitch == p->n && r->b_pitch == p->n && !p->one_b && p->row_b > 0 &&
-                         (p->images == 1 || p->image_b > 0)
-                   : p->rows == 1;
+    if (!p->last)
+        return p->rows == 1;
+    if (p->one_b || p->row_b == 0 || (p->images > 1 && p->image_b == 0))
+        return FALSE;
+    return r->a_pitch == p->n && r->y_pitch == p->n && r->b_pitch == p->n;
 }
 
 /* Elements [first, end). */
