@@ -13,6 +13,11 @@ gboolean hn_batch_fail(HnBatch *b, const char *format, ...)
     return FALSE;
 }
 
+gboolean hn_batch_may_edit(HnBatch *b)
+{
+    return !b->stays || hn_batch_fail(b, "the node would have to change");
+}
+
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
 HnBatchPlace hn_batch_place(int axis)
@@ -137,6 +142,8 @@ HnValue *hn_batch_shape(HnBatch *b, const HnType *from, const HnDim *to, int ran
 {
     int64_t list[HN_MAX_RANK], factor;
     int open = -1, more = -1;
+    if (!hn_batch_may_edit(b))
+        return NULL;
     for (int i = 0; i < rank; i++) {
         list[i] = to[i].known ? to[i].n : 0;
         if (to[i].known || (i < hn_type_rank(from) && hn_dim_equal(from->dims[i], to[i])))
@@ -213,6 +220,8 @@ static int front_dims(const HnBatch *b, int i, int rank, HnDim lead, HnDim *dims
 
 static gboolean may_lift(HnBatch *b, int i, int rank)
 {
+    if (!hn_batch_may_edit(b))
+        return FALSE;
     if (b->n0 != 1)
         return hn_batch_fail(b, "the %" PRId64 " samples of the model as it is would have to be taken apart", b->n0);
     if (hn_batch_rank_was(b, i) < 0 || hn_batch_rank(b, i) < 0)
@@ -287,6 +296,8 @@ gboolean hn_batch_put(HnBatch *b, int i, int axis)
         return hn_batch_fail(b, "input %d has no axis %d", i, axis);
     if (hn_batch_split(b, i) && !hn_batch_in_front(b, i) && in->at.axis == axis && hn_dim_is(in->at.outer, 1))
         return TRUE;
+    if (!hn_batch_may_edit(b))
+        return FALSE;
     HnBatchPlace at = { axis, hn_dim(1), in->was->dims[axis] };
     HnValue *x = in->v;
     if (!hn_batch_split(b, i)) {
@@ -311,6 +322,8 @@ gboolean hn_batch_put(HnBatch *b, int i, int axis)
 void hn_batch_set_ints(HnBatch *b, int i, const int64_t *v, int n, int like)
 {
     const int64_t dims[] = { n };
+    if (!hn_batch_may_edit(b))
+        return;
     HnTensor *t = like >= 0 && b->in[like].now->dtype == HN_I32 ? hn_tensor_new(HN_I32, 1, dims, NULL, NULL) : NULL;
     for (int k = 0; t != NULL && k < n; k++)
         hn_tensor_set_f64(t, k, (double)CLAMP(v[k], G_MININT32, G_MAXINT32));
@@ -321,6 +334,8 @@ gboolean hn_batch_set_size(HnBatch *b, int i, int at, const HnBatchPlace *place)
 {
     int64_t v[HN_MAX_RANK], factor;
     int n;
+    if (!hn_batch_may_edit(b))
+        return FALSE;
     if (!hn_batch_ints(b, i, v, HN_MAX_RANK, &n) || at >= n)
         return hn_batch_fail(b, "input %d, which says sizes, is not constant", i);
     if (!factor_of(b, hn_dim_mul(b->n, hn_dim_mul(place->outer, place->inner)), &factor))

@@ -53,6 +53,7 @@ struct HnBatch {
     int64_t n0;        /* what it was */
     int wish;          /* which of several answers is to be given, the most natural one first */
     int choices;       /* how many there are: places of a view, ways to run a loop */
+    gboolean stays;    /* the node has to stay as it is, and n is a number: a rule that would change anything fails */
     /* i64[1]: the number of samples, when the model runs. */
     HnValue *(*size)(HnBatch *b);
     /* Does v, which the node or a sub-graph of it reads, hold samples? */
@@ -77,6 +78,9 @@ struct HnBatch {
 
 /* At most one failure counts. The message says what stands in the way, without the node's name. */
 gboolean hn_batch_fail(HnBatch *b, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* FALSE: the node stays as it is, and this is a failure. */
+gboolean hn_batch_may_edit(HnBatch *b);
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
@@ -135,6 +139,7 @@ void hn_batch_first_of(HnBatch *b, guint mask);
 void hn_batch_first(HnBatch *b); /* of input 0 only */
 /* Each row along `axis` of input 0 by itself, or with `on` all from there to the end; attribute `axis` says which. */
 void hn_batch_along(HnBatch *b, int64_t axis, gboolean on);
+void hn_batch_rows(HnBatch *b); /* along the last axis */
 /* Axes of input 0 with a mark go, or become 1. Where they have to be said again: how many, from the front. */
 typedef struct {
     gboolean mark[HN_MAX_RANK];

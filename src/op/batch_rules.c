@@ -121,6 +121,11 @@ void hn_batch_along(HnBatch *b, int64_t axis, gboolean on)
     all_out(b, b->in[0].at);
 }
 
+void hn_batch_rows(HnBatch *b)
+{
+    hn_batch_along(b, -1, FALSE);
+}
+
 /* ReduceSum has its axes as an input since 13, the others since 18. */
 static gboolean has_axes_input(const HnNode *n)
 {

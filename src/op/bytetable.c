@@ -5,7 +5,7 @@
  * Inputs: x, table [256], scale, zero. The last two are for lowering alone: most elements of a table of f32 are
  * (integer - zero) * scale.
  */
-#include "op/op.h"
+#include "op/batch.h"
 
 static void bytetable_infer(HnInfer *x)
 {
@@ -31,6 +31,11 @@ static void bytetable_ref(HnEval *e)
             ((uint8_t *)y)[i] = ((const uint8_t *)table->data)[from[i]];
 }
 
+static void bytetable_batch(HnBatch *b)
+{
+    hn_batch_quantize(b, FALSE, 0);
+}
+
 const HnOp hn_op_bytetable = {
     .name = "ByteTable",
     .domain = HN_DOMAIN_INTERNAL,
@@ -44,4 +49,5 @@ const HnOp hn_op_bytetable = {
     .infer = bytetable_infer,
     .cost = hn_cost_elementwise,
     .ref = bytetable_ref,
+    .batch = bytetable_batch,
 };

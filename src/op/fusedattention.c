@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "op/attention.h"
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/types.h"
 
@@ -216,6 +217,31 @@ static void fusedattention_ref(HnEval *e)
     hn_eval_scratch_free(e, s);
 }
 
+/* Queries, keys and values hold samples along their batch; masks where they broadcast to it, or not at all. */
+static void fusedattention_batch(HnBatch *b)
+{
+    const HnFusedAttention *p = b->params;
+    const int rank = hn_batch_rank(b, Q);
+    int at[4];
+    gboolean fits = TRUE;
+    for (int i = Q; i <= V; i++) {
+        axes_of(rank, (p->by_token >> i & 1) != 0, at);
+        fits = fits && b->in[i].at.axis == at[0] && hn_batch_alike(&b->in[i].at, &b->in[Q].at);
+    }
+    for (int i = MASK; i <= KEEP; i++) {
+        const gboolean whole = hn_batch_has(b, i) && hn_batch_rank(b, i) == rank;
+        if (hn_batch_split(b, i))
+            fits = fits && whole && b->in[i].at.axis == 0 && hn_batch_alike(&b->in[i].at, &b->in[Q].at);
+        else
+            fits = fits && (!whole || hn_dim_is(b->in[i].now->dims[0], 1));
+    }
+    axes_of(rank, (p->by_token & HN_BY_TOKEN_Y) != 0, at);
+    b->out[0] = b->in[Q].at;
+    b->out[0].axis = at[0];
+    if (!fits)
+        hn_batch_fail(b, "its operands do not hold their samples side by side");
+}
+
 const HnOp hn_op_fusedattention = {
     .name = "FusedAttention",
     .domain = HN_DOMAIN_INTERNAL,
@@ -230,4 +256,5 @@ const HnOp hn_op_fusedattention = {
     .infer = fusedattention_infer,
     .cost = fusedattention_cost,
     .ref = fusedattention_ref,
+    .batch = fusedattention_batch,
 };

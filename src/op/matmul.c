@@ -306,6 +306,19 @@ static void fusedmatmul_ref(HnEval *e)
 #undef RUN
 }
 
+/* Samples lie along no axis that is exchanged. */
+static void fusedmatmul_batch(HnBatch *b)
+{
+    const HnFusedMatMul *p = b->params;
+    const gboolean turned[] = { p->trans_a, p->trans_b };
+    for (int i = 0; i < 2; i++)
+        if (hn_batch_split(b, i) && turned[i] && b->in[i].at.axis >= hn_batch_rank(b, i) - 2) {
+            hn_batch_fail(b, "its samples are in a matrix that is transposed");
+            return;
+        }
+    hn_batch_matmul(b, 0, 1);
+}
+
 /* What a plan makes of a MatMul whose operands or result are transposed, or to which a vector is added. */
 const HnOp hn_op_fusedmatmul = {
     .name = "FusedMatMul",
@@ -321,6 +334,7 @@ const HnOp hn_op_fusedmatmul = {
     .infer = fusedmatmul_infer,
     .cost = fusedmatmul_cost,
     .ref = fusedmatmul_ref,
+    .batch = fusedmatmul_batch,
 };
 
 /* --- 8-bit operands ---------------------------------------------------------------------------------------------- */

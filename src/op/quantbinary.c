@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 #include "op/quantlinear.h"
 
@@ -121,7 +122,7 @@ static void quantmul_ref(HnEval *e)
 #define PAIR_RECORD                                                                                         \
     .domain = HN_DOMAIN_INTERNAL, .since = { 1 }, .in = "TUfTfWfV", .out = ".", .T = BYTES,                 \
     .U = BYTES | HN_BIT(HN_F32), .V = BYTES, .W = BYTES, .min_in = 3, .params_size = sizeof(HnQuantBinary), \
-    .bind = pair_bind, .infer = pair_infer, .cost = hn_cost_elementwise
+    .bind = pair_bind, .infer = pair_infer, .cost = hn_cost_elementwise, .batch = hn_batch_elementwise
 
 const HnOp hn_op_quantadd = { .name = "QuantAdd", PAIR_RECORD, .ref = quantadd_ref };
 const HnOp hn_op_quantmul = { .name = "QuantMul", PAIR_RECORD, .ref = quantmul_ref };

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "op/batch.h"
 #include "op/index.h"
 
 #define INPUT(e, name) hn_eval_in(e, HN_QUANT_##name)
@@ -251,6 +252,7 @@ const HnOp hn_op_quantconv = {
     .infer = quantconv_infer,
     .cost = quantconv_cost,
     .ref = quantconv_ref,
+    .batch = hn_batch_first,
 };
 
 const HnOp hn_op_quantmatmul = {
@@ -268,4 +270,5 @@ const HnOp hn_op_quantmatmul = {
     .infer = quantmatmul_infer,
     .cost = quantmatmul_cost,
     .ref = quantmatmul_ref,
+    .batch = hn_batch_rows,
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/quantlinear.h"
 
 #define INPUT(e, name) hn_eval_in(e, HN_MEAN_##name)
@@ -172,4 +173,5 @@ const HnOp hn_op_quantaveragepool = {
     .infer = quantpool_infer,
     .cost = quantpool_cost,
     .ref = quantpool_ref,
+    .batch = hn_batch_first,
 };

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "op/op.h"
+#include "op/batch.h"
 
 static void rowlookup_infer(HnInfer *x)
 {
@@ -45,6 +45,14 @@ static void rowlookup_ref(HnEval *e)
     }
 }
 
+static void rowlookup_batch(HnBatch *b)
+{
+    if (hn_batch_split(b, 0))
+        hn_batch_fail(b, "its table differs from sample to sample");
+    else
+        b->out[0] = b->in[1].at;
+}
+
 const HnOp hn_op_rowlookup = {
     .name = "RowLookup",
     .domain = "hone",
@@ -54,4 +62,5 @@ const HnOp hn_op_rowlookup = {
     .T = HN_T_FLOATS,
     .infer = rowlookup_infer,
     .ref = rowlookup_ref,
+    .batch = rowlookup_batch,
 };

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "op/batch.h"
 #include "op/quantlinear.h"
 
 static void weights_bind(HnBind *b, void *params)
@@ -158,6 +159,11 @@ static void gather_ref(HnEval *e)
     }
 }
 
+static void matmul_batch(HnBatch *b)
+{
+    hn_batch_along(b, ((const HnWeights *)b->params)->axis, FALSE);
+}
+
 #define BITS (HN_BIT(HN_I8) | HN_BIT(HN_U8) | HN_BIT(HN_I4) | HN_BIT(HN_U4))
 
 const HnOp hn_op_weightmatmul = {
@@ -173,6 +179,7 @@ const HnOp hn_op_weightmatmul = {
     .infer = matmul_infer,
     .cost = matmul_cost,
     .ref = matmul_ref,
+    .batch = matmul_batch,
 };
 
 const HnOp hn_op_weightgather = {

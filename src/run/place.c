@@ -161,7 +161,7 @@ static gboolean within_limit(const HnPlan *p, GError **error)
     gsize bytes = p->arena[HN_HOST].bytes + p->arena[HN_DEVICE].bytes;
     for (guint i = 0; i < p->slots->len; i++)
         if (owns_memory(p->slots->pdata[i]))
-            bytes += slot_bytes(p->slots->pdata[i]);
+            bytes += slot_bytes(p->slots->pdata[i]) * (gsize)p->parts;
     if (p->exec->env->most_bytes == 0 || bytes <= p->exec->env->most_bytes)
         return TRUE;
     g_set_error(error, HN_ERROR, HN_ERROR_UNSUPPORTED,
@@ -317,7 +317,7 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
 {
     for (guint i = 0; i < p->slots->len; i++) {
         HnSlot *s = p->slots->pdata[i];
-        if (!owns_memory(s) || !hn_env_computes(p->exec->env))
+        if (!owns_memory(s) || p->parts > 1 || !hn_env_computes(p->exec->env))
             continue;
         HnBudget *budget = p->exec->env->o.budget;
         HnTensor *variable = variable_memory(p, s);
@@ -340,7 +340,7 @@ gboolean hn_plan_own_memory(HnPlan *p, GError **error)
         hn_tensor_unref(s->tensor);
         s->tensor = t;
     }
-    return TRUE;
+    return p->parts == 1 || hn_plan_own_wholes(p, error);
 }
 
 void hn_plan_resolve_aliases(HnPlan *p)

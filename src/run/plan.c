@@ -137,6 +137,7 @@ static void plan_free(gpointer data)
     if (p == NULL)
         return;
     hn_plan_forget_segments(p);
+    hn_plan_forget_pieces(p);
     g_ptr_array_unref(p->next);
     g_ptr_array_unref(p->steps);
     g_hash_table_unref(p->copies);
@@ -166,6 +167,7 @@ static HnPlan *plan_new(HnExec *x, HnPlan *before, guint n_key, HnType *const *k
     p->before = before;
     p->depth = before != NULL ? before->depth + 1 : 0;
     p->start = before != NULL ? before->end : 0;
+    p->parts = 1;
     p->n_key = n_key;
     p->key = g_new0(HnType *, (gsize)n_key + 1);
     for (guint i = 0; i < n_key; i++)
@@ -357,6 +359,7 @@ static gboolean plan_build(HnPlan *p, GError **error)
         ok = lower(p, live, error);
     }
     if (ok) {
+        hn_plan_cut(p);
         hn_plan_find_groups(p);
         ok = add_steps(p, error) && add_ends(p, error) && hn_plan_charge(p, error);
         hn_lowered_settle(p->low);

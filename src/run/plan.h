@@ -113,6 +113,9 @@ struct HnPlan {
     GPtrArray *aliases; /* HnSlot *: views of memory that is elsewhere at each run */
     GPtrArray *fresh;   /* HnSlot *: results that own their memory; of a sub-graph not always the same */
     GPtrArray *results; /* HnSlot * per graph output; last plan only */
+    int parts;          /* a run runs the steps so often, each time for the next samples; mostly 1 */
+    GArray *pieces;     /* HnPiece, where there are several parts */
+    GPtrArray *wholes;  /* HnTensor * per result, of all samples, where there are several parts */
     GPtrArray *seen;    /* HnSlot * whose types choose the next plan */
     GPtrArray *next;    /* HnPlan *, most recently used first */
     HnArena arena[HN_PLACES];
@@ -221,6 +224,25 @@ void hn_plan_find_groups(HnPlan *p);
 /* One step for those nodes of a group that no earlier step computes along. */
 gboolean hn_plan_add_group(HnPlan *p, const GPtrArray *group, GError **error);
 void hn_group_free(HnGroup *g);
+
+/* --- parts.c: a batch that is run part by part */
+
+/* A value of all samples, whose next part is in the slot. */
+typedef struct {
+    HnSlot *slot;
+    HnTensor *whole; /* NULL: nothing is fed yet */
+    int input;       /* of the exec; -1: it is a result's memory */
+} HnPiece;
+
+/* Behind lowering, in front of steps: where it pays and is the same, the plan becomes one for some of the samples. */
+void hn_plan_cut(HnPlan *p);
+/* Memory for the results of all samples. */
+gboolean hn_plan_own_wholes(HnPlan *p, GError **error);
+/* Input i of the exec is that from now on. FALSE: it is the same for all parts. */
+gboolean hn_plan_feed(HnPlan *p, int i, HnTensor *t);
+/* Slots hold that part of their values. */
+void hn_plan_begin_part(const HnPlan *p, int part);
+void hn_plan_forget_pieces(HnPlan *p);
 
 /* --- join.c: values inside one another's memory */
 

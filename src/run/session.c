@@ -313,7 +313,7 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
     for (guint i = 0; i < p->inputs->len; i++) {
         HnSlot *s = p->inputs->pdata[i];
         HnTensor *old = s->tensor;
-        if (s->where == HN_DEVICE) /* a variable */
+        if (s->where == HN_DEVICE /* a variable */ || hn_plan_feed(p, (int)i, in[i]))
             continue;
         s->tensor = hn_tensor_ref(in[i]);
         hn_tensor_unref(old);
@@ -328,8 +328,12 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
                             hn_node_label(x->graph->nodes->pdata[p->end - 1]));
                 return FALSE;
             }
-        } else if (!run_steps(p, error)) {
-            return FALSE;
+        } else {
+            for (int part = 0; part < p->parts; part++) {
+                hn_plan_begin_part(p, part);
+                if (!run_steps(p, error))
+                    return FALSE;
+            }
         }
         if (p->last)
             break;
@@ -339,6 +343,7 @@ gboolean hn_exec_run(HnExec *x, HnTensor *const *in, HnTensor **out, GError **er
     for (guint k = 0; k < p->results->len; k++) {
         const HnSlot *s = p->results->pdata[k], *r = root_of(s);
         out[k] = s->where == HN_DEVICE ? NULL
+                 : p->parts > 1        ? hn_tensor_ref(p->wholes->pdata[k])
                  : s == r              ? hn_tensor_ref(s->tensor)
                                        : hn_tensor_reshaped(r->tensor, s->tensor->ndim, s->tensor->dims);
     }
@@ -367,7 +372,7 @@ static void stats_of_plan(const HnPlan *p, HnSessionStats *t)
         if (s->constant) {
             t->weight_bytes += s->tensor->bytes;
         } else if (s->kept && s->root == NULL && s->tensor != NULL && !s->changing) {
-            t->output_bytes += s->tensor->bytes;
+            t->output_bytes += s->tensor->bytes * (gsize)p->parts;
             if (s->where == HN_DEVICE && !is_of_variable(p->exec->env->engine, s->tensor))
                 t->device_bytes += s->tensor->bytes;
         }

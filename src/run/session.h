@@ -50,6 +50,8 @@ typedef struct {
     int plan_cache;       /* plans kept per point of decision; 0: 8, as for sub-graphs, which never have fewer */
     gboolean lasting;     /* results that somebody still refers to are not overwritten: the next go elsewhere */
     gboolean plan_only;   /* values get no memory, and runs compute nothing: it is only asked what runs would need */
+    gsize part_bytes;     /* in runs of a batch part by part, what a node of a part reads and makes is no more, if that
+                             can be; 0: a share of the cache; G_MAXSIZE: batches are whole */
     gboolean apart;       /* a block of memory for each value, for tests: sanitizers see where it ends */
     gboolean keeps_io;    /* for measuring, on a device with memory of its own: what is fed is copied there by a plan's
                              first run alone, and results come back from that one alone */
