@@ -102,6 +102,22 @@ static void md_text(GString *out, const char *s)
     }
 }
 
+/* The columns in which some row has something, and the first; free it with g_free(). */
+static HnColumn *filled_columns(JsonArray *rows, const HnColumn *columns)
+{
+    g_autoptr(GArray) filled = g_array_new(TRUE, FALSE, sizeof(HnColumn));
+    for (const HnColumn *c = columns; c->key; c++) {
+        gboolean any = c == columns;
+        for (guint i = 0; i < json_array_get_length(rows) && !any; i++) {
+            g_autofree char *text = hn_part_cell(json_array_get_element(rows, i), c);
+            any = strcmp(text, "-") != 0;
+        }
+        if (any)
+            g_array_append_val(filled, *c);
+    }
+    return g_array_steal(filled, NULL);
+}
+
 static void md_row(GString *out, JsonNode *row, const HnColumn *columns)
 {
     for (const HnColumn *c = columns; c->key; c++) {
@@ -119,17 +135,18 @@ static void md_table(GString *out, const HnReport *report, const HnPart *part)
     const guint n = hn_part_shown(report, part);
     if (n == 0)
         return;
-    for (const HnColumn *c = part->columns; c->key; c++) {
-        g_string_append(out, c == part->columns ? "| " : " ");
+    g_autofree HnColumn *columns = filled_columns(rows, part->columns);
+    for (const HnColumn *c = columns; c->key; c++) {
+        g_string_append(out, c == columns ? "| " : " ");
         md_text(out, c->header);
         g_string_append(out, " |");
     }
     g_string_append_c(out, '\n');
-    for (const HnColumn *c = part->columns; c->key; c++)
-        g_string_append_printf(out, "%s%s", c == part->columns ? "|" : "", hn_column_is_text(c) ? ":--|" : "--:|");
+    for (const HnColumn *c = columns; c->key; c++)
+        g_string_append_printf(out, "%s%s", c == columns ? "|" : "", hn_column_is_text(c) ? ":--|" : "--:|");
     g_string_append_c(out, '\n');
     for (guint i = 0; i < n; i++)
-        md_row(out, json_array_get_element(rows, i), part->columns);
+        md_row(out, json_array_get_element(rows, i), columns);
     g_string_append_c(out, '\n');
     if (n < json_array_get_length(rows))
         g_string_append_printf(out, "%u of %u rows.\n\n", n, json_array_get_length(rows));
@@ -205,7 +222,7 @@ static const char style[] =
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.5rem 0}\n"
     "th,td{padding:.2rem .7rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}\n"
     "th{background:var(--head);font-weight:600}.t{text-align:left}td.t{white-space:normal;overflow-wrap:anywhere;"
-    "min-width:6rem}\n"
+    "min-width:6rem}td.t:first-child{min-width:14rem}\n"
     "tbody tr:hover{background:var(--head)}td.p{background:linear-gradient(to left,var(--bar) var(--w),transparent "
     "0)}\n"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:.5rem 0}dt{color:var(--dim)}"
@@ -257,11 +274,12 @@ static void html_table(GString *out, const HnReport *report, const HnPart *part)
     const guint n = hn_part_shown(report, part), all = n > 0 ? json_array_get_length(rows) : 0;
     if (n == 0)
         return;
-    html_rows(out, rows, n, part->columns);
+    g_autofree HnColumn *columns = filled_columns(rows, part->columns);
+    html_rows(out, rows, n, columns);
     if (n == all)
         return;
     g_string_append_printf(out, "<details><summary>all %u rows</summary>\n", all);
-    html_rows(out, rows, all, part->columns);
+    html_rows(out, rows, all, columns);
     g_string_append(out, "</details>\n");
 }
 

@@ -176,7 +176,11 @@ static void test_hostile(void)
 /* Names that Markdown or a page would act upon, and everything that a report is made of. */
 static HnReport *hostile_report(HnContext *ctx)
 {
-    static const HnColumn some[] = { { "model", "model", HN_COL_TEXT }, { "ci.1", "ci", HN_COL_PERCENT }, { 0 } };
+    /* the second: nobody has that */
+    static const HnColumn some[] = { { "model", "model", HN_COL_TEXT },
+                                     { "no.such", "none", HN_COL_PERCENT },
+                                     { "ci.1", "ci", HN_COL_PERCENT },
+                                     { 0 } };
     HnReport *r = hn_report_new(ctx, "hone.test/1", &(HnReportEnv){ .onednn = NULL });
     JsonArray *runs = json_array_new();
     add_run(runs, "<b>|*a_b*", 1, 1, 1, 0.25, 1);
@@ -224,8 +228,8 @@ static void test_md(void)
                     "see #1 of `x`\n\n\n"
                     "a          1 & more\n"
                     "long name  2\n"
-                    "model          ci\n"
-                    "<b>|*a_b*  25.0 %\n"
+                    "model      none      ci\n"
+                    "<b>|*a_b*     -  25.0 %\n"
                     "  indented\n");
 }
 
