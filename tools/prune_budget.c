@@ -5,13 +5,14 @@
 #include "base/text.h"
 #include "hone_prune.h"
 #include "prune/count.h"
+#include "prune/meet.h"
 #include "tune/timing.h"
 
-#define ROUNDS 8       /* of widths that are tried for a budget, at most */
 #define NEAR 0.98      /* of the budget is near enough: operations and bytes */
 #define TIME_NEAR 0.02 /* the same of times, on both sides */
 #define PROFILE_SECONDS 1.0
-#define RACE_SECONDS 1.5 /* for one of these rounds */
+#define RACE_SECONDS 1.5 /* for one goal */
+#define LONGER 4         /* times that, where it was too noisy */
 #define HALF 0.5         /* of the channels: where a layer's time is measured a second time */
 
 #define CHEAP 2e11     /* operations: several choices of widths are tried */
@@ -36,39 +37,71 @@ static HnModel *narrow(const Prune *q, const int *keep, GError **error)
     return hn_prune_narrow(q->map, &q->o, keep, error);
 }
 
-static gboolean measure_flops(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
+/* --- goals: models for them are made, and cost what they cost ----------------------------------------------------- */
+
+typedef struct {
+    gboolean (*layers)(Prune *q, HnPruneCosts *costs, GError **error);
+    gboolean (*measure)(const Prune *q, HnModel *m, HnPruneTry *t, GError **error); /* NULL: times */
+    const char *what;
+} Kind;
+
+typedef struct {
+    Prune *q;
+    const Kind *kind;
+    const HnPruneMeet *meet;
+    const HnPruneCosts *costs;
+    HnPruneLoss loss;
+    guint round;
+    int *keep;      /* of the last goal */
+    HnModel *model; /* the same */
+    HnEffect effect;
+    gboolean new_effect; /* the journal does not know it */
+} Meet;
+
+static gboolean measure_flops(const Prune *q, HnModel *m, HnPruneTry *t, GError **error)
 {
-    return prune_count_flops(q, m, cost, error);
+    const gboolean ok = prune_count_flops(q, m, &t->cost, error);
+    t->lo = t->hi = t->cost;
+    return ok;
 }
 
-static gboolean measure_size(const Prune *q, HnModel *m, G_GNUC_UNUSED const int *keep, double *cost, GError **error)
+static gboolean measure_size(const Prune *q, HnModel *m, HnPruneTry *t, GError **error)
 {
     gsize bytes;
     if (!hn_onnx_size(m, q->ctx->budget, &bytes, error))
         return FALSE;
-    *cost = (double)bytes;
+    t->cost = t->lo = t->hi = (double)bytes;
     return TRUE;
 }
 
-/* As a part of the dense model's. */
-static gboolean measure_time(const Prune *q, HnModel *m, const int *keep, double *cost, GError **error)
+static void take_effect(HnPruneTry *t, const HnEffect *e, double unit)
 {
-    g_autofree char *dense = prune_hash(q, NULL, "dense"), *hash = prune_hash(q, keep, "widths");
+    t->cost = unit * e->effect;
+    t->lo = unit * e->sure_lo;
+    t->hi = unit * e->sure_hi;
+}
+
+/* As a part of the dense model's, or in seconds. */
+static gboolean measure_time(Meet *f, HnPruneTry *t, guint patience, GError **error)
+{
+    const Prune *q = f->q;
+    g_autofree char *dense = prune_hash(q, NULL, "dense"), *hash = prune_hash(q, f->keep, "widths");
     HnSpeedup s;
-    HnEffect known;
     const HnSpeedupOptions o = { .threads = q->ctx->common.threads,
-                                 .seconds = RACE_SECONDS,
-                                 .margin = 0.01,
+                                 .seconds = patience > 0 ? LONGER * RACE_SECONDS : RACE_SECONDS,
+                                 .precision = TIME_NEAR,
                                  .budget = q->ctx->budget,
                                  .progress = &q->ctx->progress };
-    if (!q->absolute && hn_journal_race(q->journal, dense, hash, &known)) {
-        *cost = known.effect;
-        return TRUE;
+    if (!q->absolute && hn_journal_race(q->journal, dense, hash, &f->effect)) {
+        take_effect(t, &f->effect, 1);
+        if (f->meet->any || hn_prune_tells(f->meet, t))
+            return TRUE;
     }
-    if (!hn_measure_speedup(q->dense, m, q->backend, q->sample->in, &o, &s, error) ||
-        !hn_journal_add_race(q->journal, dense, hash, &s.effect, error))
+    if (!hn_measure_speedup(q->dense, f->model, q->backend, q->sample->in, &o, &s, error))
         return FALSE;
-    *cost = q->absolute ? s.new_ms * 1e-3 : s.effect.effect;
+    f->effect = s.effect;
+    f->new_effect = TRUE;
+    take_effect(t, &s.effect, q->absolute ? s.old_ms * 1e-3 : 1);
     return !hn_progress_stop(&q->ctx->progress, error);
 }
 
@@ -81,8 +114,10 @@ static gboolean flops_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
 
 static gboolean bytes_of_layers(Prune *q, HnPruneCosts *costs, GError **error)
 {
-    if (!measure_size(q, q->base, NULL, &costs->rest, error))
+    HnPruneTry all;
+    if (!measure_size(q, q->base, &all, error))
         return FALSE;
+    costs->rest = all.cost;
     for (guint i = 0; i < costs->map->layers->len; i++) {
         const HnPruneLayer *l = costs->map->layers->pdata[i];
         costs->layer[i] = (double)l->rows.w->bytes;
@@ -205,15 +240,9 @@ static gboolean find_curves(Prune *q, GError **error)
     return hn_prune_curves(q->map, &q->o, q->loss, error);
 }
 
-typedef struct {
-    gboolean (*layers)(Prune *q, HnPruneCosts *costs, GError **error);
-    gboolean (*measure)(const Prune *q, HnModel *m, const int *keep, double *cost, GError **error);
-    const char *what;
-} Kind;
-
 static const Kind kinds[] = {
     [PRUNE_FLOPS] = { flops_of_layers, measure_flops, "operations" },
-    [PRUNE_LATENCY] = { times_of_layers, measure_time, "time" },
+    [PRUNE_LATENCY] = { times_of_layers, NULL, "time" },
     [PRUNE_SIZE] = { bytes_of_layers, measure_size, "bytes" },
 };
 
@@ -234,11 +263,6 @@ static double limit_of(const Prune *q)
     return q->limit * (q->budget == PRUNE_SIZE ? (double)q->file_before : q->flops_before);
 }
 
-static gboolean near_enough(const Prune *q, double cost, double limit)
-{
-    return q->budget == PRUNE_LATENCY ? fabs(cost / limit - 1) <= TIME_NEAR : cost <= limit && cost >= NEAR * limit;
-}
-
 static const int *all_channels(const Prune *q, int *keep)
 {
     for (guint c = 0; c < q->map->classes->len; c++)
@@ -254,41 +278,76 @@ static gboolean note_timed(Prune *q, HnModel *m, const int *keep, double cost, G
     return prune_note_point(q, "widths for a time", m, keep, NULL, cost / dense, TRUE, error);
 }
 
+static gboolean attempt(gpointer data, HnPruneTry *t, guint patience, GError **error)
+{
+    Meet *f = data;
+    if (patience == 0) {
+        hn_progress_tell(&f->q->ctx->progress, "widths", (guint64)f->round++, HN_PRUNE_ROUNDS);
+        t->least = !hn_prune_allocate(f->costs, &f->loss, t->goal, f->q->vector, f->keep);
+        hn_model_free(f->model);
+        f->new_effect = FALSE;
+        if ((f->model = narrow(f->q, f->keep, error)) == NULL)
+            return FALSE;
+    }
+    return f->kind->measure != NULL ? f->kind->measure(f->q, f->model, t, error) : measure_time(f, t, patience, error);
+}
+
+static gboolean settle(gpointer data, const HnPruneTry *t, gboolean best, GError **error)
+{
+    Meet *f = data;
+    Prune *q = f->q;
+    hn_context_note(q->ctx, 1, "widths for %.4g: %.4g (%.4g to %.4g) of %.4g", t->goal, t->cost, t->lo, t->hi,
+                    f->meet->limit);
+    if (best)
+        memcpy(q->keep, f->keep, (q->map->classes->len + 1u) * sizeof *f->keep);
+    if (q->budget != PRUNE_LATENCY)
+        return TRUE;
+    if (f->new_effect && (f->meet->any || hn_prune_tells(f->meet, t))) {
+        g_autofree char *dense = prune_hash(q, NULL, "dense"), *hash = prune_hash(q, f->keep, "widths");
+        if (!hn_journal_add_race(q->journal, dense, hash, &f->effect, error))
+            return FALSE;
+    }
+    return note_timed(q, f->model, f->keep, t->cost, error);
+}
+
+static gboolean met(const Kind *k, const HnPruneMeet *m, HnPruneMeeting how, const HnPruneTry *best, GError **error)
+{
+    if (how == HN_PRUNE_UNKNOWN)
+        g_set_error(error, HN_ERROR, HN_ERROR_NOISE,
+                    "it is too noisy to tell widths that take %.3g: what takes %.3g may take %.3g to %.3g", m->limit,
+                    best->cost, best->lo, best->hi);
+    return how == HN_PRUNE_MET || (how == HN_PRUNE_IMPOSSIBLE && impossible(k, m->limit, best->cost, error));
+}
+
 /* What costs say of layers is not all: the model is made, and costs what it costs. */
 static gboolean meet(Prune *q, const Kind *k, double through, gboolean vectors, GError **error)
 {
-    const HnPruneLoss loss = { q->loss, through };
-    const guint n = q->map->classes->len;
-    const double limit = limit_of(q), slack = q->budget == PRUNE_LATENCY ? 1 + TIME_NEAR : 1;
+    const gboolean times = q->budget == PRUNE_LATENCY;
+    const double limit = limit_of(q);
+    double goal = limit;
+    HnPruneMeeting how = HN_PRUNE_IMPOSSIBLE;
+    HnPruneTry best;
     g_autoptr(HnPruneCosts) costs = hn_prune_costs_new(q->map);
-    g_autofree int *keep = g_new(int, n + 1u);
-    double best = 0, least = INFINITY, goal = limit;
+    g_autofree int *keep = g_new(int, q->map->classes->len + 1u);
+    Meet f = { .q = q, .kind = k, .costs = costs, .loss = { q->loss, through }, .keep = keep };
+    const HnPruneMeet m = { .limit = limit,
+                            .lo = times ? limit * (1 - TIME_NEAR) : limit * NEAR,
+                            .hi = times ? limit * (1 + TIME_NEAR) : limit,
+                            .measured = times,
+                            .any = q->p->force,
+                            .attempt = attempt,
+                            .settle = settle,
+                            .data = &f };
+    f.meet = &m;
     if (!k->layers(q, costs, error))
         return FALSE;
     if (vectors) {
         hn_prune_costs_by_vectors(costs, q->vector);
         goal *= hn_prune_cost(costs, all_channels(q, keep)) / q->flops_before;
     }
-    for (int i = 0; i < ROUNDS; i++) {
-        double cost;
-        hn_progress_tell(&q->ctx->progress, "widths", (guint64)i, ROUNDS);
-        const gboolean possible = hn_prune_allocate(costs, &loss, goal, q->vector, keep);
-        g_autoptr(HnModel) m = narrow(q, keep, error);
-        if (m == NULL || !k->measure(q, m, keep, &cost, error))
-            return FALSE;
-        least = MIN(least, cost);
-        hn_context_note(q->ctx, 1, "widths for %.4g: %.4g of %.4g", goal, cost, limit);
-        if (q->budget == PRUNE_LATENCY && !note_timed(q, m, keep, cost, error))
-            return FALSE;
-        if (cost <= limit * slack && cost > best) {
-            best = cost;
-            memcpy(q->keep, keep, (n + 1u) * sizeof *keep);
-        }
-        if (near_enough(q, cost, limit) || (!possible && cost > limit))
-            break;
-        goal *= CLAMP(limit / cost, 0.7, 1.3);
-    }
-    return best > 0 || impossible(k, limit, least, error);
+    const gboolean ok = hn_prune_meet(&m, goal, &how, &best, error);
+    hn_model_free(f.model);
+    return ok && met(k, &m, how, &best, error);
 }
 
 /* About what pruning and looking at the result takes: operations. */
