@@ -1,9 +1,7 @@
 #include "common.h"
 
-#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/file.h"
@@ -31,16 +29,7 @@ gboolean hn_tool_no_data(HnContext *ctx, const char *text, GError **error)
 
 gboolean hn_tool_can_write(const char *path, GError **error)
 {
-    if (path == NULL || hn_out_is_stdout(path))
-        return TRUE;
-    g_autofree char *folder = g_path_get_dirname(path);
-    const gboolean there = g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR);
-    if (there && g_file_test(path, G_FILE_TEST_IS_DIR))
-        errno = EISDIR;
-    else if (g_access(there ? path : folder, W_OK) == 0) /* a device, or what is written beside its target */
-        return TRUE;
-    g_set_error(error, HN_ERROR, HN_ERROR_IO, "cannot write '%s': %s", path, g_strerror(errno));
-    return FALSE;
+    return path == NULL || hn_out_possible(path, error);
 }
 
 char *hn_tool_journal_path(const char *journal, const char *output)

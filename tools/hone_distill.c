@@ -88,7 +88,6 @@ static gboolean write_model(Distill *q, GError **error)
            hn_onnx_write_file(q->plain, q->p->output != NULL ? q->p->output : "-", &o, error);
 }
 
-/* Said before the time is spent on training. */
 static gboolean work(Distill *q, GError **error)
 {
     if (q->p->replay != NULL && !distill_read_recipe(q, error))
@@ -96,7 +95,10 @@ static gboolean work(Distill *q, GError **error)
     const DistillParams *p = q->p;
     if (!distill_parse(q, error) || (q->backend = hn_tool_backend(q->ctx, error)) == NULL)
         return FALSE;
-    const char *const written[] = { p->output, p->checkpoint, p->cache, p->journal };
+    /* said before the time is spent on training; a cache that is there is read */
+    g_autofree char *journal = hn_tool_journal_path(p->journal, p->output);
+    const gboolean cached = p->cache != NULL && g_file_test(p->cache, G_FILE_TEST_IS_REGULAR);
+    const char *const written[] = { p->output, p->checkpoint, cached ? NULL : p->cache, journal };
     for (gsize i = 0; i < G_N_ELEMENTS(written); i++)
         if (!hn_tool_can_write(written[i], error))
             return FALSE;

@@ -303,6 +303,22 @@ HnOutFile *hn_out_open(const char *path, GError **error)
     return g_steal_pointer(&file);
 }
 
+gboolean hn_out_possible(const char *path, GError **error)
+{
+    struct stat st;
+    if (hn_out_is_stdout(path))
+        return TRUE;
+    const gboolean exists = stat(path, &st) == 0;
+    g_autofree char *target = follow(path), *folder = target != NULL ? g_path_get_dirname(target) : NULL;
+    if (exists && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (folder != NULL && (!exists || access(path, W_OK) == 0) &&
+             ((exists && !S_ISREG(st.st_mode)) || access(folder, W_OK) == 0))
+        return TRUE;
+    io_error(error, "write", path, errno);
+    return FALSE;
+}
+
 HnOutFile *hn_out_open_beside(const char *path, GError **error)
 {
     g_autoptr(HnOutFile) file = g_new0(HnOutFile, 1);

@@ -31,6 +31,8 @@ GBytes *hn_fd_bytes(int fd, const char *name, HnBudget *budget, GError **error);
 typedef struct HnOutFile HnOutFile;
 
 HnOutFile *hn_out_open(const char *path, GError **error);
+/* As far as can be told without it: permissions of the file and of the folder, behind links. Errors: IO. */
+gboolean hn_out_possible(const char *path, GError **error);
 gboolean hn_out_write(HnOutFile *file, gconstpointer data, gsize size, GError **error);
 guint64 hn_out_tell(const HnOutFile *file); /* bytes written so far */
 

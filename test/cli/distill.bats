@@ -210,6 +210,14 @@ with zipfile.ZipFile(out, "w") as z:
 
 @test "distill: what is refused" {
     refuses 1 "No such file" hone-distill -q -o nowhere/no.onnx --student "$digits/model.onnx" --data "$digits/train.npz" --epochs 100000
+    mkdir fixed # a folder where nobody wants to write; permissions hold for root, too
+    chmod a-w fixed
+    cd fixed
+    local -a as=()
+    [ "$(id -u)" -ne 0 ] || as=(setpriv --bounding-set=-dac_override,-dac_read_search --)
+    refuses 1 "nothing.npz" "${as[@]}" hone-distill -q -o ../out.onnx --tune 2 --journal none --student "$digits/model.onnx" --data ../nothing.npz
+    cd ..
+    chmod 755 fixed
     for what in "2|--student|" "2|--data|--student $digits/model.onnx" \
         "2|no loss|--student $digits/model.onnx --data $digits/train.npz --loss xx" \
         "2|--lr|--student $digits/model.onnx --data $digits/train.npz --lr 0" \

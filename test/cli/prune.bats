@@ -410,6 +410,11 @@ END
     [[ $stderr == *"made without data, to measure speed with"* ]] || explain
 }
 
+# permissions hold for root, too
+unprivileged() {
+    if [ "$(id -u)" -eq 0 ]; then setpriv --bounding-set=-dac_override,-dac_read_search -- "$@"; else "$@"; fi
+}
+
 @test "prune: what cannot be written leaves what was there" {
     printf old >kept.onnx
     cp kept.onnx before
@@ -419,6 +424,16 @@ END
         # shellcheck disable=SC2086 # options
         refuses 1 'cannot write' hone-prune -q "$digits/model.onnx" --calib nothing.npz --flops 0.5x $where
     done
+    # through a link the file behind it is written, beside that
+    mkdir fixed free
+    ln -s ../free/out.onnx fixed/link.onnx
+    chmod a-w fixed
+    chmod 777 free
+    succeeds unprivileged hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.5 --journal none -o fixed/link.onnx
+    [ -s free/out.onnx ] && [ -L fixed/link.onnx ]
+    chmod 444 free/out.onnx # a file that forbids writing is left alone
+    refuses 1 'cannot write' unprivileged hone-prune -q "$digits/model.onnx" --calib nothing.npz --flops 0.5x --journal none -o fixed/link.onnx
+    chmod 755 fixed
     ulimit -f 8 # blocks of 512 or 1024 bytes: less than the model takes
     run --separate-stderr hone-prune -q "$digits/model.onnx" --speed-only --ratio 0.2 -o kept.onnx
     [ "$status" -ne 0 ]
