@@ -272,11 +272,11 @@ static gboolean prepare(HnStep *s, gboolean turned, GError **error)
     c->few = is_few(c);
     c->planar = c->few && !hn_slot_is_last(s->in[0].slot);
     c->pairs = is_pairs(c, s);
-    c->cut = hn_gemm_cut(c->pixels, p->group * p->out_channels, c->taps * c->depth, c->pairs && c->direct, c->threads);
     c->taps = c->few ? c->axis[H].kernel : p->taps;
     c->depth = c->few     ? c->axis[W].kernel * p->in_channels
                : c->pairs ? hn_gemm_pairs_words(p->in_channels)
                           : p->in_channels;
+    c->cut = hn_gemm_cut(c->pixels, p->group * p->out_channels, c->taps * c->depth, c->pairs && c->direct, c->threads);
     measure(c);
     s->in[0].want = c->planar ? NULL : hn_layout_last(x);
     s->out[0].slot->layout = hn_layout_last(y);
