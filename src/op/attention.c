@@ -676,7 +676,8 @@ static gboolean attention_narrow(const HnNarrow *x)
 
 void hn_attention_batch(HnBatch *b)
 {
-    hn_batch_first_of(b, 1 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5);
+    if (hn_batch_same_along(b, 3, 4))
+        hn_batch_first_of(b, 1 | 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6);
 }
 
 const HnOp hn_op_attention = {

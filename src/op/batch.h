@@ -100,6 +100,9 @@ int hn_batch_rank_was(const HnBatch *b, int i);
 int hn_batch_rank(const HnBatch *b, int i);
 /* The samples have an axis of their own that the value did not have. */
 gboolean hn_batch_in_front(const HnBatch *b, int i);
+/* What is the same for all samples as input i has nothing of its own for each of them, where their axis is `back` from
+ * the back. FALSE: failed. */
+gboolean hn_batch_same_along(HnBatch *b, int i, int back);
 /* Elements of input i along axis 0 where it is an integer list that is known ahead. FALSE: it is not. */
 gboolean hn_batch_ints(const HnBatch *b, int i, int64_t *v, int max, int *n);
 /* Axis of a value with such a rank, counted from the front; -1: there is none. */
@@ -180,6 +183,7 @@ gboolean hn_batch_carry(HnBatch *b, const HnBatchCarry *c);
 
 void hn_arg_batch(HnBatch *b);
 void hn_attention_batch(HnBatch *b);
+void hn_batchnorm_batch(HnBatch *b);
 void hn_castlike_batch(HnBatch *b);
 void hn_causalconv_batch(HnBatch *b);
 void hn_clip_batch(HnBatch *b);

@@ -9,6 +9,19 @@ static void all_out(HnBatch *b, HnBatchPlace at)
         b->out[k] = at;
 }
 
+/* Whether the other operand has nothing along the samples' axis, which is `back` from the back. */
+static gboolean broadcasts(const HnBatch *b, int i, int back)
+{
+    const int r = hn_batch_rank(b, i);
+    return r >= 0 && (r < back || hn_dim_is(b->in[i].now->dims[r - back], 1));
+}
+
+gboolean hn_batch_same_along(HnBatch *b, int i, int back)
+{
+    return !hn_batch_has(b, i) || hn_batch_split(b, i) || broadcasts(b, i, back) ||
+           hn_batch_fail(b, "input %d is not the same for all samples", i);
+}
+
 /* --- element-wise ------------------------------------------------------------------------------------------------- */
 
 /* Axis of the samples of input i, from the back: 1 is the last. */
@@ -42,10 +55,25 @@ static gboolean aligned(const HnBatch *b, HnBatchPlace *out)
     return was < 0 || rank == was || (rank == was + 1 && out->axis == 0);
 }
 
+/* Before opset 7 an attribute may say along which axes of the first operand the second one lies: behind the samples. */
+static void laid_along(HnBatch *b, int64_t axis)
+{
+    const int a = hn_batch_axis(axis, hn_batch_rank_was(b, 0));
+    if (hn_batch_split(b, 1) || hn_batch_in_front(b, 0) || a <= b->in[0].at.axis)
+        hn_batch_fail(b, "what it adds may differ from sample to sample");
+    else
+        all_out(b, b->in[0].at);
+}
+
 void hn_batch_elementwise(HnBatch *b)
 {
     HnBatchPlace at;
     int rank = 0;
+    const HnAttr *axis = b->node->version < 7 && b->n_in == 2 ? hn_node_attr(b->node, "axis") : NULL;
+    if (axis != NULL) {
+        laid_along(b, axis->i);
+        return;
+    }
     if (aligned(b, &at)) {
         all_out(b, at);
         return;
@@ -174,13 +202,6 @@ void hn_batch_reduce(HnBatch *b, const HnBatchReduced *r)
 
 /* --- products ----------------------------------------------------------------------------------------------------- */
 
-/* Whether the other operand has nothing along the samples' axis, which is `back` from the back. */
-static gboolean broadcasts(const HnBatch *b, int i, int back)
-{
-    const int r = hn_batch_rank(b, i);
-    return r >= 0 && (r < back || hn_dim_is(b->in[i].now->dims[r - back], 1));
-}
-
 /* Rows of the first operand, columns of the second, or an axis of many products. 0: none of them. */
 static int product_axis(const HnBatch *b, int x, int y)
 {
@@ -264,6 +285,10 @@ void hn_batch_quantize(HnBatch *b, gboolean per_axis, int64_t axis)
     const gboolean one = hn_type_rank(scale) == 0 || (hn_type_rank(scale) == 1 && hn_dim_is(scale->dims[0], 1));
     if (one || !per_axis) {
         b->out[0] = b->in[0].at;
+        return;
+    }
+    if (hn_type_rank(scale) != 1) { /* of blocks */
+        b->apart(b);
         return;
     }
     hn_batch_along(b, axis, FALSE);

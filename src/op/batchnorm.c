@@ -282,6 +282,14 @@ static void batchnormalization_train(HnTraining *t)
     }
 }
 
+void hn_batchnorm_batch(HnBatch *b)
+{
+    if (((const HnBatchNorm *)b->params)->training)
+        hn_batch_fail(b, "its mean and variance are those of the batch");
+    else
+        hn_batch_first(b);
+}
+
 const HnOp hn_op_batchnormalization = {
     .name = "BatchNormalization",
     .flags = HN_OP_HALF_VIA_F32 | HN_OP_ALONG,
@@ -301,7 +309,7 @@ const HnOp hn_op_batchnormalization = {
     .cost = batchnorm_cost,
     .ref = batchnorm_ref,
     .grad = batchnormalization_grad,
-    .batch = hn_batch_first,
+    .batch = hn_batchnorm_batch,
     .range = { .addends = 1 << 2 | 1 << 3 },
     .channels = { HN_CH_PLANES },
     .trained = 1 << 1 | 1 << 2,

@@ -343,6 +343,11 @@ static void rmsnormalization_grad(HnTape *t)
 void hn_layernorm_batch(HnBatch *b)
 {
     const HnLayerNorm *p = b->params;
+    const int back = hn_batch_rank(b, 0) - b->in[0].at.axis;
+    if (hn_batch_split(b, 0) && !hn_batch_in_front(b, 0))
+        for (int i = 1; i < b->n_in; i++)
+            if (!hn_batch_same_along(b, i, back))
+                return;
     hn_batch_along(b, p->axis, TRUE);
 }
 

@@ -456,11 +456,28 @@ static void zero_points_apart(HnBatch *b)
     b->gone = less != NULL && b->make(b, "Sub", (HnValue *[]){ y, less }, 2, NULL, 0, 0) != NULL;
 }
 
+/* Inputs [i, end), parameters of a matrix whose samples lie `back` from the back, are the same for all of them: where
+ * they are a list it is one per row, or of the right operand one per column. FALSE: failed. */
+static gboolean params_are_same(HnBatch *b, int i, int end, gboolean right, int back)
+{
+    for (; i < end; i++)
+        if (!hn_batch_same_along(b, i, hn_batch_rank(b, i) != 1 ? back : back == (right ? 1 : 2) ? 1 : 2))
+            return FALSE;
+    return TRUE;
+}
+
+/* The same of operand x; what was not an axis of its samples is lifted with it. */
+static gboolean operand_params_are_same(HnBatch *b, int x, int i, int end, gboolean right)
+{
+    return !hn_batch_split(b, x) || hn_batch_in_front(b, x) ||
+           params_are_same(b, i, end, right, hn_batch_rank(b, x) - b->in[x].at.axis);
+}
+
 void hn_matmulinteger_batch(HnBatch *b)
 {
     if (hn_batch_split(b, 2) && hn_batch_rank_was(b, 2) == 0 && hn_batch_rank_was(b, 0) > 0)
         zero_points_apart(b);
-    else
+    else if (operand_params_are_same(b, 0, 2, 3, FALSE) && operand_params_are_same(b, 1, 3, 4, TRUE))
         hn_batch_matmul(b, 0, 1);
 }
 
@@ -545,7 +562,11 @@ static void qlinearmatmul_ref(HnEval *e)
 
 void hn_qlinear_batch(HnBatch *b)
 {
+    if (!operand_params_are_same(b, 0, 1, 3, FALSE) || !operand_params_are_same(b, 3, 4, 6, TRUE))
+        return;
     hn_batch_matmul(b, 0, 3);
+    if (b->out[0].axis >= 0 && hn_type_rank(b->was_out[0]) > b->out[0].axis)
+        params_are_same(b, 6, 8, FALSE, hn_type_rank(b->was_out[0]) - b->out[0].axis);
 }
 
 const HnOp hn_op_qlinearmatmul = {

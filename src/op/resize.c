@@ -631,6 +631,18 @@ static gboolean resize_narrow(const HnNarrow *x)
 
 /* Scales of 1 leave the samples apart; sizes are said anew. That the result has as many samples is seen to by whoever
  * compares the shapes. */
+/* Along an axis whose size stays, the k-th of those that are named, elements stay where they are. */
+static gboolean keeps_places(const HnBatch *b, const HnResize *p, int k)
+{
+    const HnTensor *scales =
+        p->scales >= 0 && hn_batch_has(b, p->scales) ? hn_types_value(b->types, b->in[p->scales].v) : NULL;
+    if (p->place == HN_RESIZE_HALF_NEAREST || p->place == HN_RESIZE_CROP)
+        return FALSE;
+    if (p->list != NULL)
+        return k < p->n_list && p->list[k] == 1;
+    return scales == NULL || k >= scales->n || hn_tensor_get_f64(scales, k) == 1;
+}
+
 void hn_resize_batch(HnBatch *b)
 {
     const HnResize *p = b->params;
@@ -647,6 +659,10 @@ void hn_resize_batch(HnBatch *b)
     gboolean named = p->axes == NULL;
     for (int64_t i = 0; i < p->n_axes; i++)
         named = named || hn_batch_axis(p->axes[i], hn_batch_rank_was(b, 0)) == b->in[0].at.axis;
+    if (named && !keeps_places(b, p, at)) {
+        hn_batch_fail(b, "it puts elements between samples");
+        return;
+    }
     b->out[0] = b->in[0].at;
     if (named && p->sizes >= 0 && hn_batch_has(b, p->sizes))
         hn_batch_set_size(b, p->sizes, at, &b->in[0].at);

@@ -20,6 +20,7 @@
 #define NEAR_BYTES 1e6
 #define LAST_BYTES 16e6
 #define OF_MEMORY 3
+#define STEP_BYTES 20e3 /* of the last cache: as long as a step takes that has nothing to do */
 #define WORTH 0.8 /* of the time that a batch as a whole waits for caches and memory: where it is less, it is cut */
 
 /* Of a node, for all samples. */
@@ -73,10 +74,16 @@ static HnValue *no_node(HnBatch *b, G_GNUC_UNUSED const char *op, G_GNUC_UNUSED 
     return no_value(b);
 }
 
+/* Elements are whole bytes, and nobody's but the value's. */
+static gboolean has_parts(const HnType *t)
+{
+    return t != NULL && t->kind == HN_TYPE_TENSOR && t->dtype != HN_STRING && hn_dtype_bits(t->dtype) >= 8;
+}
+
 /* Parts of a value with samples at such a place, and their number, come out even. */
 static gboolean fits(const Cut *c, const HnType *t, const HnBatchPlace *at)
 {
-    if (t == NULL || t->kind != HN_TYPE_TENSOR || t->dtype == HN_STRING || hn_dtype_bits(t->dtype) < 8)
+    if (!has_parts(t))
         return FALSE;
     if (at->axis < 0 || at->axis >= t->rank || !at->outer.known || !at->inner.known)
         return FALSE;
@@ -168,6 +175,8 @@ static gboolean find_inputs(Cut *c)
             return FALSE;
         if (t->rank == 0 || t->dims[0].n < 2 || (c->n != 0 && t->dims[0].n != c->n))
             continue;
+        if (!has_parts(t))
+            return FALSE;
         const HnBatchPlace at = hn_batch_place(0);
         c->n = t->dims[0].n;
         g_hash_table_insert(c->places, inputs->pdata[i], g_memdup2(&at, sizeof at));
@@ -214,11 +223,11 @@ static double distance(double bytes)
     return bytes > LAST_BYTES ? OF_MEMORY : bytes > NEAR_BYTES ? 1 : 0;
 }
 
-/* Bytes by their distance when a part has so many samples: what nodes hand on, and weights for each part. */
+/* Bytes by their distance when a part has so many samples: what nodes hand on, and steps and weights for each part. */
 static double far_bytes(const Cut *c, int64_t samples)
 {
     const double part = (double)samples / (double)c->n;
-    double far = c->weights / part * MAX(1, distance(c->weights));
+    double far = (c->weights * MAX(1, distance(c->weights)) + STEP_BYTES * c->traffic->len) / part;
     for (guint i = 0; i < c->traffic->len; i++) {
         const Traffic *t = &g_array_index(c->traffic, Traffic, i);
         far += t->handed * distance(t->all * part);

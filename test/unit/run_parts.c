@@ -18,6 +18,14 @@ static const Case cases[] = {
     { "what is small stays whole", FEW "(%y) { " CONVS "%y = Add(%3, %x) }", 0, 1 },
     { "nothing is handed on", MANY "%y = Relu(%x) }", 0, 1 },
     { "nobody may", MANY CONVS "%y = Add(%3, %x) }", G_MAXSIZE, 1 },
+    { "parts would be single samples that are small",
+      "opset 17 graph g(%x:f32[20011,32]) -> (%y) { %1 = Softmax(%x) axis=1 %2 = CumSum(%1, a:i64={1}) "
+      "%y = Softmax(%2) axis=1 }",
+      0, 1 },
+    { "parts are as many as divide the batch",
+      "opset 17 graph g(%x:f32[20000,32]) -> (%y) { %1 = Softmax(%x) axis=1 %2 = CumSum(%1, a:i64={1}) "
+      "%y = Softmax(%2) axis=1 }",
+      0, 8 },
     { "single samples", FEW "(%y) { " CONVS "%y = Add(%3, %x) }", 1, 6 },
     { "two at once", FEW "(%y) { " CONVS "%y = Add(%3, %x) }", 2 * 3 * 400, 3 },
     { "several results, views and pieces of one another",
@@ -47,6 +55,43 @@ static const Case cases[] = {
     { "products of samples",
       "opset 17 graph g(%x:f32[6,8]) -> (%y) { %1 = Relu(%x) %2 = Transpose(%1) perm=[1,0] %y = MatMul(%1, %2) }", 1,
       1 },
+    { "a zero point for each sample",
+      "opset 17 graph g(%x:u8[6,8]) -> (%y) { %y = MatMulInteger(%x, w:i8[8,4], z:u8[6]={1,2,3,4,5,6}) }", 1, 1 },
+    { "a scale for each sample",
+      "opset 17 graph g(%x:u8[6,8]) -> (%y) { %y = QLinearMatMul(%x, sa:f32[6]={1,2,3,4,5,6}, za:u8[6]={1,2,3,4,5,6}, "
+      "w:i8[8,4], sb:f32={0.1}, zb:i8={0}, sy:f32={1}, zy:u8={0}) }",
+      1, 1 },
+    { "steps for blocks of each sample",
+      "opset 21 graph g(%x:f32[6,8]) -> (%y) { %1 = Relu(%x) %2 = QuantizeLinear(%1, "
+      "s:f32[6,2]={0.01,0.02,0.03,0.04,0.05,0.06,0.07,0.08,0.09,0.1,0.11,0.12}) axis=1 block_size=4 output_dtype=3 "
+      "%y = Cast(%2) to=1 }",
+      1, 1 },
+    { "a mask for each sample",
+      "opset 23 graph g(%q:f32[6,2,4,8], %k:f32[6,2,4,8], %v:f32[6,2,4,8]) -> (%y) { %y = Attention(%q, %k, %v, "
+      "m:f32[6,1,4,4]) }",
+      1, 1 },
+    { "a mask for all",
+      "opset 23 graph g(%q:f32[6,2,4,8], %k:f32[6,2,4,8], %v:f32[6,2,4,8]) -> (%y) { %y = Attention(%q, %k, %v, "
+      "m:f32[4,4]) }",
+      1, 6 },
+    { "a weight for each sample",
+      "opset 17 graph g(%x:f32[6,4,8]) -> (%y) { %1 = Relu(%x) %y = LayerNormalization(%1, s:f32[6,1,8]) axis=2 }", 1,
+      1 },
+    { "an operand along the samples' axis",
+      "opset 6 graph g(%x:f32[6,4,5]) -> (%y) { %1 = Relu(%x) %y = Add(%1, b:f32[6,4]) axis=0 broadcast=1 }", 1, 1 },
+    { "moments of the batch",
+      "opset 6 graph g(%x:f32[6,4,5]) -> (%y) { %1 = Relu(%x) %y = BatchNormalization(%1, s:f32[4], b:f32[4], "
+      "c:f32[4], v:f32[4]={1,1,1,1}) is_test=0 }",
+      1, 1 },
+    { "elements between samples",
+      FEW "(%y) { %1 = Relu(%x) %y = Resize(%1, -, z:f32[4]={1,1,2,2}) "
+          "coordinate_transformation_mode='tf_half_pixel_for_nn' mode='nearest' nearest_mode='ceil' }",
+      1, 1 },
+    { "samples moved by a scale", FEW "(%y) { %1 = Relu(%x) %y = Resize(%1, -, z:f32[4]={1.1,1,2,2}) mode='linear' }",
+      1, 1 },
+    { "elements between those of a sample",
+      FEW "(%y) { %1 = Relu(%x) %y = Resize(%1, -, z:f32[4]={1,1,2,2}) mode='linear' }", 1, 6 },
+    { "samples that share bytes", "opset 21 graph g(%x:u4[6,5]) -> (%y) { %1 = Cast(%x) to=1 %y = Relu(%1) }", 1, 1 },
     { "a step for all",
       "opset 17 graph g(%x:f32[6,8]) -> (%y, %s, %z) { %1 = Relu(%x) %y, %s, %z = "
       "DynamicQuantizeLinear(%1) }",
