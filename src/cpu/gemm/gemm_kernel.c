@@ -346,11 +346,8 @@ void hn_gemm_blocked(const HnGemmBlocked *g, int part, int parts)
 {
     const int64_t rows = hn_gemm_kernel_rows(), cols = hn_gemm_kernel_cols();
     const int64_t strips = (g->m + rows - 1) / rows, panels = (g->n + cols - 1) / cols;
-    const gboolean tall = g->panels == NULL || g->m >= g->n;
-    int down = 1, across = 1;
-    hn_gemm_kernel_grid(g->m, strips, panels, tall, parts, &down, &across);
-    const int64_t i = part / across, j = part % across;
-    const int64_t c0 = panels * j / across * cols, c1 = MIN(g->n, panels * (j + 1) / across * cols);
-    if (i < down && c0 < c1)
-        gemm_part(g, g->m * i / down, g->m * (i + 1) / down, c0, c1);
+    HnGemmCut cut = { 1, 1 };
+    hn_gemm_kernel_grid(g->m, strips, panels, g->panels == NULL || g->m >= g->n, parts, &cut.down, &cut.across);
+    if (part < cut.down * cut.across)
+        hn_gemm_blocked_units(g, &cut, part, part + 1);
 }

@@ -290,16 +290,12 @@ static void some_products(gpointer data, int thread, int64_t from, int64_t to)
     const Run *run = data;
     const HnSgemm *p = run->p;
     const HnGemmCut whole = { 1, 1 };
-    const float *b = NULL;
+    const gboolean here = is_packed_here(p);
     float *buffer = run->scratch + thread * p->right;
     for (int64_t i = from; i < to; i++) {
-        if (!is_packed_here(p))
-            b = stored_b(run, i);
-        else if (b == NULL || p->b_at[i] != p->b_at[i - 1])
+        if (here && (i == from || p->b_at[i] != p->b_at[i - 1]))
             pack_right(run, i, buffer, 0, panels_of(p->matrices.y[p->matrices.ndim - 1]));
-        if (is_packed_here(p))
-            b = buffer;
-        one_product(run, i, b, &whole, 0, 1, thread);
+        one_product(run, i, here ? buffer : stored_b(run, i), &whole, 0, 1, thread);
     }
 }
 
