@@ -65,19 +65,12 @@ static void axes_of(const HnConvPlan *p, HnWindowAxis *axis)
                                : p->axis[i - (3 - p->n)];
 }
 
-static const char *reject(const HnStep *s, gboolean turned)
+static const char *reject(const HnStep *s, HnConvKind kind)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, kind, 3, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2);
-    HnConvPlan plan;
-    if (x->ndim < 3 || x->ndim > 5)
-        return "only 1 to 3 spatial axes";
-    if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan_of(s, turned, &plan, NULL))
-        return turned ? "the window does not fit, or strides" : "the window does not fit";
     if (plan.group > 1 && plan.out_channels < 4)
         return "groups of few channels";
     const double n = (double)s->out[0].slot->tensor->n;
@@ -88,12 +81,12 @@ static const char *reject(const HnStep *s, gboolean turned)
 
 static const char *conv_reject(const HnStep *s)
 {
-    return reject(s, FALSE);
+    return reject(s, HN_CONV_PLAIN);
 }
 
 static const char *turned_reject(const HnStep *s)
 {
-    return reject(s, TRUE);
+    return reject(s, HN_CONV_TURNED);
 }
 
 static void conv_release(HnStep *s)

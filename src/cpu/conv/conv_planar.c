@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/cpu_level.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/core/even_block.h"
@@ -101,19 +102,12 @@ static double tile_cycles(const HnConvPlan *p, const HnWindowAxis *h)
 
 static const char *planar_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 2, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (x->ndim != 3 && x->ndim != 4)
-        return "only 1 or 2 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
     if (plan.group > 1 || plan.in_channels > MOST_CHANNELS || plan.out_channels > MOST_CHANNELS)
         return plan.group > 1 ? "groups" : "enough channels for tiles of them";
     HnWindowAxis h, v;

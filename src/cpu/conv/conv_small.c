@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "op/conv.h"
 
@@ -248,21 +249,15 @@ static int64_t tile_depth(int64_t columns, int64_t channels)
 
 static const char *small_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const HnTensor *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 2, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (x->ndim != 3 && x->ndim != 4)
-        return "only 1 or 2 spatial axes";
     if (s->in[0].slot->layout != NULL)
         return "the source is in a blocked layout";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
     if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps > MAX_FLOPS)
         return "large enough for tiles";
     if (plan.group == 1 && plan.x_plane == 1 && plan.y_plane == 1 && plan.in_channels * plan.out_channels > ONE_PIXEL)

@@ -13,6 +13,7 @@
 #include "cpu/conv/convtranspose_columns.h"
 #include "cpu/conv/convtranspose_gemm.h"
 #include "cpu/conv/depthwise.h"
+#include "cpu/conv/turned.h"
 #include "cpu/conv/weight_grad.h"
 #include "cpu/conv/winograd.h"
 #include "cpu/core/cpu_kernel.h"
@@ -67,14 +68,9 @@ static void axes_of(const HnConvPlan *p, Axis *h, Axis *v)
 
 static const char *deconv_reject(const HnStep *s, HnConvPlan *plan)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const char *reason = hn_conv_reject(s, HN_CONV_TRANSPOSE, HN_MAX_RANK, plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
-    if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, plan, NULL))
-        return "the window does not fit";
     for (int i = 0; i < plan->n; i++)
         if (plan->axis[i].pad < 0)
             return "negative padding";

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
@@ -52,19 +53,12 @@ static gboolean is_worth_it(const HnConvPlan *p)
 
 static const char *columns_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_TRANSPOSE, 2, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
-    HnConvPlan plan;
-    if (x->ndim != 3 && x->ndim != 4)
-        return "only 1 or 2 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
     if (plan.group > 1)
         return "groups";
     for (int i = 0; i < plan.n; i++)

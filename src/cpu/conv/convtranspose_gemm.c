@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/gemm/gemm_kernel.h"
 #include "op/conv.h"
@@ -42,18 +43,11 @@ typedef struct {
 
 static const char *tile_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
-    if (reason != NULL)
-        return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
     HnConvPlan plan;
     double phases = 1;
-    if (x->ndim < 3 || x->ndim > 5)
-        return "only 1 to 3 spatial axes";
-    if (b != NULL && (b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
+    const char *reason = hn_conv_reject(s, HN_CONV_TRANSPOSE, 3, &plan);
+    if (reason != NULL)
+        return reason;
     for (int i = 0; i < plan.n; i++) {
         phases *= (double)plan.axis[i].stride;
         if (plan.axis[i].pad < 0)

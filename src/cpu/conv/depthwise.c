@@ -51,21 +51,15 @@ static void three_axes(const HnConvPlan *p, HnWindowAxis *axis)
     memcpy(axis + 3 - p->n, p->axis, (gsize)p->n * sizeof *axis);
 }
 
-static const char *reject(const HnStep *s, gboolean turned)
+static const char *reject(const HnStep *s, HnConvKind kind)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const HnTensor *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, kind, 3, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (x->ndim < 3 || x->ndim > 5)
-        return "only 1 to 3 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan_of(s, turned, &plan, NULL))
-        return turned ? "the window does not fit, or strides" : "the window does not fit";
     if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
         return "groups of several channels, or few groups";
     const HnWindowAxis *v = &plan.axis[plan.n - 1];
@@ -78,12 +72,12 @@ static const char *reject(const HnStep *s, gboolean turned)
 
 static const char *depthwise_reject(const HnStep *s)
 {
-    return reject(s, FALSE);
+    return reject(s, HN_CONV_PLAIN);
 }
 
 static const char *turned_reject(const HnStep *s)
 {
-    return reject(s, TRUE);
+    return reject(s, HN_CONV_TURNED);
 }
 
 static void depthwise_release(HnStep *s)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/conv/depthwise.h"
+#include "cpu/conv/turned.h"
 #include "op/conv.h"
 
 #define MAX_TAPS 1024
@@ -34,19 +35,15 @@ typedef struct {
 
 static const char *transposed_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const HnTensor *b = hn_cpu_in(s, 2);
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_TRANSPOSE, 3, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2);
-    HnConvPlan plan;
-    if (x->ndim < 3 || x->ndim > 5)
-        return "only 1 to 3 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (!hn_slot_is_weight(s->in[2].slot) || b->ndim != 1 || b->n != s->out[0].slot->tensor->dims[1]))
-        return "a bias that is computed or of another size than the output's channels";
-    if (!hn_conv_transpose_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
+    if (b != NULL && !hn_slot_is_weight(s->in[2].slot))
+        return "a bias that is computed";
     if (plan.in_channels != 1 || plan.out_channels != 1 || plan.group < 4)
         return "groups of several channels, or few groups";
     for (int i = 0; i < plan.n; i++)

@@ -1,7 +1,7 @@
 /*
  * A ConvTranspose of stride 1, which the gradient of a convolution's source is, is a convolution with the weights
  * turned: their taps in reverse, input and output channels exchanged. Kernels of convolutions take both, and differ in
- * where they find a weight.
+ * where they find a weight. What all kernels of convolutions in f32 ask of a step stands here, too.
  */
 #pragma once
 
@@ -9,6 +9,17 @@
 #include "op/conv.h"
 
 G_BEGIN_DECLS
+
+/* Whose plan a kernel computes by. */
+typedef enum {
+    HN_CONV_PLAIN,     /* a Conv's */
+    HN_CONV_TURNED,    /* that of the convolution that a ConvTranspose of stride 1 is */
+    HN_CONV_TRANSPOSE, /* a ConvTranspose's: axes of the convolution that it is the adjoint of (op/conv.h) */
+} HnConvKind;
+
+/* Why a kernel of f32 with at most so many spatial axes cannot compute s, as each of them asks first; NULL: nothing
+ * speaks against it, and *plan is filled. */
+const char *hn_conv_reject(const HnStep *s, HnConvKind kind, int axes, HnConvPlan *plan);
 
 /* The convolution that s, a Conv or (turned) a ConvTranspose, is. FALSE: the window does not fit, or strides. */
 gboolean hn_conv_plan_of(const HnStep *s, gboolean turned, HnConvPlan *plan, GError **error);

@@ -178,21 +178,17 @@ static gsize weight_bytes(const HnConvPlan *p, const Form *f)
     return (gsize)(points_of(f) * hn_gemm_kernel_packed(p->in_channels, p->out_channels)) * sizeof(float);
 }
 
-static const char *reject(const HnStep *s, gboolean turned)
+static const char *reject(const HnStep *s, HnConvKind kind)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const HnTensor *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, kind, 2, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (x->ndim != 3 && x->ndim != 4)
-        return "only 1 or 2 spatial axes";
     if (!hn_slot_is_weight(s->in[1].slot))
         return "weights that are computed";
-    if (b != NULL && (!hn_slot_is_weight(s->in[2].slot) || b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias that is computed or of another size than the output's channels";
-    if (!hn_conv_plan_of(s, turned, &plan, NULL))
-        return turned ? "the window does not fit, or strides" : "the window does not fit";
+    if (b != NULL && !hn_slot_is_weight(s->in[2].slot))
+        return "a bias that is computed";
     for (int i = 0; i < plan.n; i++)
         if (plan.axis[i].stride != 1)
             return "only stride 1";
@@ -213,12 +209,12 @@ static const char *reject(const HnStep *s, gboolean turned)
 
 static const char *winograd_reject(const HnStep *s)
 {
-    return reject(s, FALSE);
+    return reject(s, HN_CONV_PLAIN);
 }
 
 static const char *turned_reject(const HnStep *s)
 {
-    return reject(s, TRUE);
+    return reject(s, HN_CONV_TURNED);
 }
 
 /* --- weights ----------------------------------------------------------------------------------------------------- */

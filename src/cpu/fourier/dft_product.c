@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/conv/turned.h"
 #include "cpu/core/cpu_level.h"
 #include "cpu/core/epilogue.h"
 #include "cpu/fourier/dft_table.h"
@@ -143,15 +144,10 @@ static Size conv_size(const HnConvPlan *plan)
 
 static const char *conv_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, HN_MAX_RANK, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
     if (!is_signal(&plan))
         return "more than one signal to a result";
     const Size z = conv_size(&plan);

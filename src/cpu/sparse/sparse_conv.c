@@ -12,6 +12,7 @@
 
 #include "cpu/core/epilogue.h"
 #include "cpu/sparse/sparse_cost.h"
+#include "cpu/conv/turned.h"
 #include "cpu/conv/winograd.h"
 #include "cpu/sparse/sparse_rows.h"
 #include "op/conv.h"
@@ -101,19 +102,13 @@ static const char *count_zeros(const HnStep *s, const HnConvPlan *p, const HnWin
 
 static const char *sparse_reject(const HnStep *s)
 {
-    const char *reason = hn_cpu_reject_f32(s);
+    const HnTensor *y = s->out[0].slot->tensor;
+    HnConvPlan plan;
+    const char *reason = hn_conv_reject(s, HN_CONV_PLAIN, 2, &plan);
     if (reason != NULL)
         return reason;
-    const HnTensor *x = hn_cpu_in(s, 0), *w = hn_cpu_in(s, 1), *b = hn_cpu_in(s, 2), *y = s->out[0].slot->tensor;
-    HnConvPlan plan;
-    if (x->ndim != 3 && x->ndim != 4)
-        return "only 1 or 2 spatial axes";
     if (!hn_sparse_weights_stay(s, 1))
         return "weights that change";
-    if (b != NULL && (b->ndim != 1 || b->n != y->dims[1]))
-        return "a bias of another size than the output's channels";
-    if (!hn_conv_plan(s->params, x->ndim, x->dims, w->ndim, w->dims, &plan, NULL))
-        return "the window does not fit";
     if (plan.group != 1)
         return "groups";
     if (2.0 * (double)y->n * (double)plan.in_channels * (double)plan.taps < HN_SPARSE_LEAST_WORK)
