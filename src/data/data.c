@@ -10,6 +10,8 @@
 #include "data/open_sizes.h"
 #include "data/arrays.h"
 #include "data/media_files.h"
+#include "data/npy.h"
+#include "data/npz.h"
 #include "data/numbers.h"
 #include "data/random.h"
 #include "data/testset.h"
@@ -534,6 +536,8 @@ static gboolean open_file(HnData *d, GError **error)
     const HnMediaKind kind = raw ? HN_MEDIA_NONE : hn_media_kind(data, size);
     if (kind != HN_MEDIA_NONE)
         return open_media_bytes(d, bytes, kind, error);
+    if (!raw && !hn_npy_is(data, size) && !hn_npz_is(data, size) && !hn_media_is_as_named(path, kind, error))
+        return FALSE;
     if (!raw && is_text(path) && hn_media_files_are(data, size))
         return hn_media_files_list(&d->files, data, size, path, error) && open_media(d, error);
     if (raw || is_text(path))

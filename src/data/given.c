@@ -95,6 +95,8 @@ static HnTensor *from_bytes(const HnValue *input, GBytes *bytes, const char *nam
         return only_array(bytes, name, o->budget, error);
     if (kind != HN_MEDIA_NONE)
         return picture_or_sound(input, bytes, kind, name, o, target, error);
+    if (!hn_media_is_as_named(name, kind, error))
+        return NULL;
     if (g_str_has_suffix(name, ".txt") || g_str_has_suffix(name, ".csv")) {
         HnTensor *t = hn_numbers_text(data, size, input, name, o->budget, error);
         return t != NULL ? hn_numbers_fit(t, input) : NULL;

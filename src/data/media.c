@@ -40,6 +40,20 @@ static const char *plural(HnMediaKind kind)
     return kind == HN_MEDIA_IMAGE ? "pictures" : "sound";
 }
 
+static void is_none_of(const char *name, HnMediaKind kind, GError **error)
+{
+    g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is no file of %s that hone reads", name, plural(kind));
+}
+
+gboolean hn_media_is_as_named(const char *name, HnMediaKind kind, GError **error)
+{
+    const HnMediaKind named = hn_media_kind_of_name(name);
+    if (named == HN_MEDIA_NONE || kind != HN_MEDIA_NONE)
+        return TRUE;
+    is_none_of(name, named, error);
+    return FALSE;
+}
+
 /* --- what the input wants ----------------------------------------------------------------------------------------- */
 
 /* Of an input's axis; 0: free. */
@@ -343,9 +357,12 @@ HnTensor *hn_media_row(const HnMediaTarget *t, GBytes *bytes, const char *name, 
     gsize size;
     const guint8 *data = g_bytes_get_data(bytes, &size);
     const HnMediaKind kind = hn_media_kind(data, size);
+    if (size == 0) {
+        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT, "'%s' is empty", name);
+        return NULL;
+    }
     if (kind != t->kind) {
-        g_set_error(error, HN_ERROR, HN_ERROR_FORMAT,
-                    size > 0 ? "'%s' is no file of %s that hone reads" : "'%s' is empty", name, plural(t->kind));
+        is_none_of(name, t->kind, error);
         return NULL;
     }
     GError *cause = NULL;

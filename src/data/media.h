@@ -28,6 +28,8 @@ typedef enum { HN_MEDIA_NONE, HN_MEDIA_IMAGE, HN_MEDIA_SOUND } HnMediaKind;
 HnMediaKind hn_media_kind(gconstpointer data, gsize size);
 /* The same by a file's name: what folders are looked through for. */
 HnMediaKind hn_media_kind_of_name(const char *name);
+/* FALSE: a file called as pictures or sound are, whose contents are of no kind. Errors: FORMAT. */
+gboolean hn_media_is_as_named(const char *name, HnMediaKind kind, GError **error);
 
 typedef struct {
     HnMediaKind kind;

@@ -94,6 +94,11 @@ setup() {
         *) refuses 1 "'$f'" hone-run rgb.onnx --u8 --input "x=$f" ;;
         esac
     done
+    tail -c +2 rgb.png >bad/headless.png
+    refuses 1 "'bad/headless.png' is no file of pictures" hone-run rgb.onnx --u8 --input x=bad/headless.png
+    refuses 1 "'bad/headless.png' is no file of pictures" hone-run rgb.onnx --u8 --data bad/headless.png
+    npy make '<f4' 3 '-7 8 9' bad/array.png
+    refuses 1 'f32[3] is given' hone-run rgb.onnx --input x=bad/array.png
     refuses 6 "'bad/large.png'" hone-run grey.onnx --u8 --mem-limit 20M --input x=bad/large.png
     for f in huge.png huge.jpeg short.png huge.ppm; do
         refuses 1 "'bad/$f'" hone-run rgb.onnx --u8 --mem-limit 20M --input "x=bad/$f"
